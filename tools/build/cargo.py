@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the build helpers have in common: how cargo is called.
+
+libbpf.py and cargo_build.py must call it alike, or cargo builds libbpf twice.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+class CargoError(Exception):
+    """cargo failed; its own messages went to standard error."""
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def parser(description: str) -> argparse.ArgumentParser:
+    """An argument parser with the options that say how to call cargo."""
+    p = argparse.ArgumentParser(description=description)
+    p.add_argument("--cargo", default="cargo", help="cargo program")
+    p.add_argument(
+        "--manifest", type=Path, default=ROOT / "Cargo.toml", help="Cargo.toml of the workspace"
+    )
+    p.add_argument(
+        "--target-dir", type=Path, default=ROOT / "target", help="cargo's build directory"
+    )
+    p.add_argument("--profile", choices=["dev", "release"], default="dev")
+    p.add_argument("--offline", action="store_true", help="fetch nothing")
+    p.add_argument("--libbpf", type=Path, help="a static libbpf to link instead of the pinned one")
+    return p
+
+
+def _rust_host(cargo: str) -> str:
+    """The target triple that cargo builds for."""
+    lines = subprocess.run(
+        [cargo, "version", "--verbose"], check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    return next(line.split()[1] for line in lines if line.startswith("host:"))
+
+
+def _own_libbpf(cargo: str, archive: Path) -> list[str]:
+    """Arguments that replace libbpf-sys' build script (its `links` key is "bpf")
+    by a given archive, as the Cargo Book describes under "Overriding Build Scripts"."""
+    key = f"target.{_rust_host(cargo)}.bpf"
+    return [
+        "--config",
+        f'{key}.rustc-link-search=["native={archive.resolve().parent}"]',
+        "--config",
+        f'{key}.rustc-link-lib=["static=bpf", "elf", "z"]',
+    ]
+
+
+def command(args: argparse.Namespace, verb: str, selection: list[str]) -> list[str]:
+    """The command line `cargo VERB` on `selection`."""
+    line = [args.cargo, verb, *selection, "--locked"]
+    line += ["--manifest-path", str(args.manifest), "--target-dir", str(args.target_dir)]
+    line += ["--profile", args.profile]
+    if args.offline:
+        line.append("--offline")
+    if args.libbpf:
+        line += _own_libbpf(args.cargo, args.libbpf)
+    return line
+
+
+def environment() -> dict[str, str]:
+    """The environment for cargo: the user's target directory must not move the output."""
+    return {k: v for k, v in os.environ.items() if k != "CARGO_TARGET_DIR"}
+
+
+def build(args: argparse.Namespace, selection: list[str]) -> list[dict]:
+    """Run `cargo build` on `selection`; returns cargo's JSON messages.
+
+    Raises CargoError if the build fails."""
+    line = [*command(args, "build", selection), "--message-format=json-render-diagnostics"]
+    done = subprocess.run(line, stdout=subprocess.PIPE, text=True, env=environment())
+    if done.returncode:
+        cure = "; offline, `cargo fetch --locked` has to come first" if args.offline else ""
+        raise CargoError(f"cargo build failed with status {done.returncode}{cure}")
+    return [json.loads(message) for message in done.stdout.splitlines()]
+
+
+def main(run) -> None:
+    """Call `run` and turn a CargoError into a one-line message and status 1."""
+    try:
+        run()
+    except CargoError as e:
+        sys.exit(f"{Path(sys.argv[0]).name}: {e}")

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Build all Rust programs with one cargo call, for ninja.
+
+Copies the programs to where Meson expects them and writes a depfile of all that
+cargo read, so that ninja runs this exactly when a source changed.
+"""
+
+import shutil
+from pathlib import Path
+
+import cargo
+
+
+def _programs(messages: list[dict]) -> dict[str, Path]:
+    """Name → file of every program that cargo reports."""
+    found = [m["executable"] for m in messages if m["reason"] == "compiler-artifact"]
+    return {Path(f).name: Path(f) for f in found if f}
+
+
+def _sources(program: Path) -> list[str]:
+    """The files listed in cargo's dependency file beside `program`, still escaped."""
+    text = program.with_name(program.name + ".d").read_text()
+    return text.partition(": ")[2].split("\n")[0].replace("\\ ", "\0").split(" ")
+
+
+def _write_depfile(depfile: Path, outputs: list[Path], programs: list[Path], root: Path) -> None:
+    sources = {s.replace("\0", "\\ ") for p in programs for s in _sources(p) if s}
+    manifests = [root / "Cargo.toml", root / "Cargo.lock", *root.glob("*/*/Cargo.toml")]
+    manifests += root.glob("scheds/rust/*/Cargo.toml")
+    sources |= {str(m).replace(" ", "\\ ") for m in manifests}
+    targets = " ".join(str(o) for o in outputs)
+    depfile.write_text(f"{targets}: {' '.join(sorted(sources))}\n")
+
+
+def main() -> None:
+    p = cargo.parser(__doc__)
+    p.add_argument("--depfile", type=Path, required=True)
+    p.add_argument("--out", type=Path, required=True, help="folder for the programs")
+    p.add_argument("outputs", type=Path, nargs="+", help="programs to build, by their output files")
+    args = p.parse_args()
+
+    names = [o.name for o in args.outputs]
+    found = _programs(cargo.build(args, [a for n in names for a in ("--bin", n)]))
+    for name in names:
+        if name not in found:
+            raise cargo.CargoError(f"the workspace has no program {name}")
+        shutil.copy2(found[name], args.out / name)
+        (args.out / name).touch()
+    programs = [found[n] for n in names]
+    _write_depfile(args.depfile, args.outputs, programs, args.manifest.parent)
+
+
+if __name__ == "__main__":
+    cargo.main(main)

@@ -1,0 +1,164 @@
+//! Starts and stops all threads together.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::{anyhow, Context, Result};
+
+/// The signals between the threads of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Control {
+    start: OnceLock<()>,
+    stop: AtomicBool,
+    /// Held while `stop` changes, so that no sleeper on `stopped` misses it.
+    lock: Mutex<()>,
+    stopped: Condvar,
+}
+
+impl Control {
+    /// Lets the threads begin.
+    pub(crate) fn start(&self) {
+        self.start.get_or_init(|| ());
+    }
+
+    /// Asks every thread to end; those that have not begun begin and end.
+    pub(crate) fn stop(&self) {
+        let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.stop.store(true, Ordering::Relaxed);
+        self.stopped.notify_all();
+        drop(guard);
+        self.start();
+    }
+
+    /// Whether threads are asked to end. A plain load: cheap enough for any loop.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Sleeps until threads are asked to end, for `timeout` at most. Returns
+    /// whether they are.
+    pub(crate) fn wait_for_stop(&self, timeout: Duration) -> bool {
+        let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = self
+            .stopped
+            .wait_timeout_while(guard, timeout, |()| !self.is_stopped());
+        drop(result);
+        self.is_stopped()
+    }
+
+    /// Sleeps until `moment`, or until threads are asked to end. Returns whether
+    /// they are.
+    pub(crate) fn sleep_until(&self, moment: Instant) -> bool {
+        self.wait_for_stop(moment.saturating_duration_since(Instant::now()))
+    }
+}
+
+/// The threads of one kind of load, each of which returns a `T`.
+pub(crate) struct Crew<T> {
+    kind: &'static str,
+    control: Arc<Control>,
+    threads: Vec<JoinHandle<Result<T>>>,
+}
+
+impl<T: Send + 'static> Crew<T> {
+    /// A crew without threads, called `kind` in messages.
+    pub(crate) fn new(kind: &'static str, control: &Arc<Control>) -> Self {
+        Self {
+            kind,
+            control: Arc::clone(control),
+            threads: Vec::new(),
+        }
+    }
+
+    /// Adds a thread that runs `work` from the start on. Where `work` fails, every
+    /// thread of every crew is asked to end.
+    ///
+    /// # Errors
+    /// The thread cannot be created.
+    pub(crate) fn hire<W>(&mut self, work: W) -> Result<()>
+    where
+        W: FnOnce(&Control) -> Result<T> + Send + 'static,
+    {
+        let control = Arc::clone(&self.control);
+        let thread = Builder::new().name(self.kind.to_string()).spawn(move || {
+            control.start.wait();
+            let result = work(&control);
+            if result.is_err() {
+                control.stop();
+            }
+            result
+        });
+        let number = self.threads.len() + 1;
+        let thread = thread.with_context(|| format!("starting {} {number}", self.kind))?;
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    /// Waits for every thread; returns what they returned, in the order of hiring.
+    ///
+    /// # Errors
+    /// The first thread that failed.
+    pub(crate) fn join(self) -> Result<Vec<T>> {
+        let kind = self.kind;
+        let results = self.threads.into_iter().map(|thread| {
+            let result = thread.join().unwrap_or_else(|_| Err(anyhow!("panicked")));
+            result.with_context(|| kind.to_string())
+        });
+        // Waits for all before it looks at any.
+        results.collect::<Vec<_>>().into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_crew_returns_in_order() {
+        let control = Arc::new(Control::default());
+        let mut crew = Crew::new("counter", &control);
+        for number in 0..4 {
+            crew.hire(move |_| Ok(number)).unwrap();
+        }
+        control.start();
+        assert_eq!(crew.join().unwrap(), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_failure_stops_the_others() {
+        let control = Arc::new(Control::default());
+        let mut crew = Crew::new("worker", &control);
+        crew.hire(|control| {
+            control.wait_for_stop(LONG);
+            Ok(())
+        })
+        .unwrap();
+        crew.hire(|_| Err(anyhow!("no luck"))).unwrap();
+        control.start();
+        assert!(control.wait_for_stop(LONG));
+        assert_eq!(format!("{:#}", crew.join().unwrap_err()), "worker: no luck");
+    }
+
+    #[test]
+    fn stop_releases_those_who_never_began() {
+        let control = Arc::new(Control::default());
+        let mut crew = Crew::new("worker", &control);
+        crew.hire(|control| Ok(control.is_stopped())).unwrap();
+        control.stop();
+        assert_eq!(crew.join().unwrap(), [true]);
+    }
+
+    #[test]
+    fn waiting_ends_in_time() {
+        let control = Control::default();
+        let start = Instant::now();
+        let nap = Duration::from_millis(20);
+        assert!(!control.wait_for_stop(nap));
+        assert!(!control.sleep_until(start));
+        assert!(start.elapsed() >= nap);
+    }
+}

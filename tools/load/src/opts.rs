@@ -1,0 +1,185 @@
+//! The command line.
+
+use std::time::Duration;
+
+use clap::error::ErrorKind;
+use clap::Parser;
+
+/// A mixed load that measures how it is scheduled.
+///
+/// Runs CPU hogs, sleepers, pairs that hand a byte through pipes and a process
+/// that starts others, side by side, and tells the figures of each. A kind with
+/// count 0 is left out. Stops early on SIGINT or SIGTERM, and still tells.
+///
+/// Exit status: 0 done, 1 a load could not start or broke, 2 wrong usage.
+#[derive(Clone, Debug, Parser)]
+#[command(version)]
+pub(crate) struct Opts {
+    /// Threads that burn CPU all the time [default: one per CPU that this process
+    /// may use]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=4096))]
+    pub hogs: Option<u32>,
+
+    /// Threads that sleep and work by turns
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "4",
+        allow_negative_numbers = true
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=4096))]
+    pub sleepers: u32,
+
+    /// How long a sleeper sleeps
+    #[arg(
+        long,
+        value_name = "US",
+        default_value = "5000",
+        allow_negative_numbers = true
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub sleep_us: u32,
+
+    /// How much CPU time a sleeper uses between two sleeps
+    #[arg(
+        long,
+        value_name = "US",
+        default_value = "200",
+        allow_negative_numbers = true
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    pub work_us: u32,
+
+    /// Pairs of threads that hand one byte to and fro through pipes
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "2",
+        allow_negative_numbers = true
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=1024))]
+    pub pipes: u32,
+
+    /// Processes to start per second, one after the other; fewer where starting
+    /// one takes longer
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "10",
+        allow_negative_numbers = true
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=10_000))]
+    pub forks_per_s: u32,
+
+    /// How long to run, from 0.1 s to a week
+    #[arg(
+        long,
+        value_name = "S",
+        default_value = "10",
+        allow_negative_numbers = true
+    )]
+    #[arg(value_parser = duration)]
+    pub seconds: Duration,
+
+    /// Write JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Opts {
+    /// Parses the command line.
+    ///
+    /// # Errors
+    /// What is wrong with it, as clap tells it; also a request for the help text or
+    /// the version.
+    pub(crate) fn from_command_line() -> Result<Self, clap::Error> {
+        Self::try_parse().and_then(Self::validate)
+    }
+
+    fn validate(self) -> Result<Self, clap::Error> {
+        let counts = [self.sleepers, self.pipes, self.forks_per_s];
+        if self.hogs == Some(0) && counts == [0; 3] {
+            let text = "nothing to run: every count is 0\n";
+            return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
+        }
+        Ok(self)
+    }
+}
+
+/// Shortest and longest run, s.
+const SECONDS: std::ops::RangeInclusive<f64> = 0.1..=604_800.0;
+
+fn duration(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        // The range has no place for NaN.
+        Ok(seconds) if SECONDS.contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(format!(
+            "not a number from {} to {}",
+            SECONDS.start(),
+            SECONDS.end()
+        )),
+    }
+}
+
+/// What clap says about a wrong command line, on one line and without its prefix.
+pub(crate) fn one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let message = text.split("\n\n").next().unwrap_or(&text);
+    let message = message.trim_start_matches("error: ");
+    message.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(args: &[&str]) -> Result<Opts, String> {
+        Opts::try_parse_from([&["scx_load"], args].concat())
+            .and_then(Opts::validate)
+            .map_err(|error| one_line(&error))
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        use clap::CommandFactory;
+        Opts::command().debug_assert();
+    }
+
+    #[test]
+    fn seconds_may_be_fractions() {
+        let opts = parse(&["--seconds", "0.5"]).unwrap();
+        assert_eq!(opts.seconds, Duration::from_millis(500));
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused_in_a_line() {
+        for option in [
+            "--hogs",
+            "--sleepers",
+            "--sleep-us",
+            "--work-us",
+            "--pipes",
+            "--forks-per-s",
+            "--seconds",
+        ] {
+            for value in ["-1", "NaN", "inf", "1e30", "99999999999999999999", "x", ""] {
+                let error = parse(&[option, value]).unwrap_err();
+                assert!(error.contains(option), "{option} {value}: {error}");
+                assert!(!error.contains('\n'), "{error}");
+            }
+        }
+        for args in [["--seconds", "0"], ["--sleep-us", "0"], ["--hogs", "4097"]] {
+            assert!(parse(&args).is_err(), "{args:?}");
+        }
+    }
+
+    #[test]
+    fn a_load_of_nothing_is_refused() {
+        let mut args = vec!["--hogs=0", "--sleepers=0", "--pipes=0", "--forks-per-s=0"];
+        let error = parse(&args).unwrap_err();
+        assert_eq!(error, "nothing to run: every count is 0");
+        args.pop();
+        assert!(parse(&args).is_ok());
+    }
+}

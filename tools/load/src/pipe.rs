@@ -1,0 +1,147 @@
+//! Pairs of threads that hand one byte to and fro through pipes, to show what a
+//! switch between two tasks costs.
+
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::control::{Control, Crew};
+
+/// What a pair did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rally {
+    /// How often the byte went to and came back.
+    pub round_trips: u64,
+    /// In what time.
+    pub elapsed: Duration,
+}
+
+/// The threads of all pairs.
+pub(crate) struct Pairs {
+    pingers: Crew<Rally>,
+    pongers: Crew<()>,
+}
+
+impl Pairs {
+    /// Waits for both threads of every pair.
+    ///
+    /// # Errors
+    /// A thread failed.
+    pub(crate) fn join(self) -> Result<Vec<Rally>> {
+        let (rallies, echoes) = (self.pingers.join(), self.pongers.join());
+        echoes.and(rallies)
+    }
+}
+
+/// Adds `count` pairs.
+///
+/// # Errors
+/// A pipe or a thread cannot be created.
+pub(crate) fn hire(count: u32, control: &Arc<Control>) -> Result<Pairs> {
+    let mut pingers = Crew::new("pinger", control);
+    let mut pongers = Crew::new("ponger", control);
+    for _ in 0..count {
+        let (their_reader, our_writer) = io::pipe().context("creating a pipe")?;
+        let (our_reader, their_writer) = io::pipe().context("creating a pipe")?;
+        pingers.hire(move |control| ping(our_writer, our_reader, control))?;
+        pongers.hire(move |_| pong(their_reader, their_writer))?;
+    }
+    Ok(Pairs { pingers, pongers })
+}
+
+/// Sends the byte and waits for it until the stop. The other thread ends when this
+/// one has dropped its pipes.
+fn ping(mut to: PipeWriter, mut from: PipeReader, control: &Control) -> Result<Rally> {
+    let start = Instant::now();
+    let mut byte = [1];
+    let mut round_trips = 0;
+    while !control.is_stopped() {
+        to.write_all(&byte).context("writing to a pipe")?;
+        from.read_exact(&mut byte).context("reading from a pipe")?;
+        round_trips += 1;
+    }
+    Ok(Rally {
+        round_trips,
+        elapsed: start.elapsed(),
+    })
+}
+
+/// Returns every byte until there are no more.
+fn pong(mut from: PipeReader, mut to: PipeWriter) -> Result<()> {
+    let mut byte = [0];
+    while read(&mut from, &mut byte).context("reading from a pipe")? > 0 {
+        to.write_all(&byte).context("writing to a pipe")?;
+    }
+    Ok(())
+}
+
+/// Reads what there is, through any signal; 0 at the end.
+fn read(from: &mut PipeReader, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match from.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trips_are_counted() {
+        let (mut from, to) = io::pipe().unwrap();
+        let (back_from, mut back_to) = io::pipe().unwrap();
+        let control = Control::default();
+        let rally = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut byte = [0];
+                for trip in 1..=3 {
+                    from.read_exact(&mut byte).unwrap();
+                    if trip == 3 {
+                        control.stop();
+                    }
+                    back_to.write_all(&byte).unwrap();
+                }
+            });
+            ping(to, back_from, &control).unwrap()
+        });
+        assert_eq!(rally.round_trips, 3);
+        assert!(!rally.elapsed.is_zero());
+    }
+
+    #[test]
+    fn pairs_end_at_the_stop() {
+        let control = Arc::new(Control::default());
+        let pairs = hire(2, &control).unwrap();
+        control.start();
+        control.wait_for_stop(Duration::from_millis(20));
+        control.stop();
+        assert_eq!(pairs.join().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn the_echo_ends_with_its_pipe() {
+        let (from, mut to) = io::pipe().unwrap();
+        let (mut back_from, back_to) = io::pipe().unwrap();
+        to.write_all(b"abc").unwrap();
+        drop(to);
+        pong(from, back_to).unwrap();
+        let mut echo = String::new();
+        back_from.read_to_string(&mut echo).unwrap();
+        assert_eq!(echo, "abc");
+    }
+
+    #[test]
+    fn a_lost_partner_is_an_error() {
+        let (from, to) = io::pipe().unwrap();
+        let (other_from, other_to) = io::pipe().unwrap();
+        drop((other_to, from));
+        let control = Control::default();
+        let error = ping(to, other_from, &control).unwrap_err();
+        assert!(error.to_string().contains("pipe"), "{error}");
+    }
+}

@@ -1,0 +1,295 @@
+//! The figures of a run, as text and as JSON.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::pipe::Rally;
+use crate::stats::{to_f64, Latencies, Spread};
+
+/// All figures. A kind of load that did not run has none.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Report {
+    /// How long the load ran.
+    pub elapsed_s: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hogs: Option<Hogs>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sleepers: Option<Sleepers>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pipes: Option<Pipes>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forks: Option<Forks>,
+}
+
+/// How CPU time was shared out.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Hogs {
+    pub count: usize,
+    pub cpu_min_s: f64,
+    pub cpu_mean_s: f64,
+    pub cpu_max_s: f64,
+    /// Each hog's CPU time.
+    pub cpu_s: Vec<f64>,
+}
+
+impl Hogs {
+    /// The figures of hogs that got `times`.
+    pub(crate) fn new(times: &[Duration]) -> Option<Self> {
+        let cpu_s: Vec<_> = times.iter().map(Duration::as_secs_f64).collect();
+        let spread = Spread::of(&cpu_s)?;
+        Some(Self {
+            count: times.len(),
+            cpu_min_s: spread.min,
+            cpu_mean_s: spread.mean,
+            cpu_max_s: spread.max,
+            cpu_s,
+        })
+    }
+}
+
+impl fmt::Display for Hogs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { count, .. } = self;
+        let (min, mean, max) = (self.cpu_min_s, self.cpu_mean_s, self.cpu_max_s);
+        write!(
+            f,
+            "{count} threads, CPU time of each: \
+             mean {mean:.3} s, min {min:.3} s, max {max:.3} s"
+        )
+    }
+}
+
+/// How late sleepers ran again. Without a wake-up there is no lateness.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Sleepers {
+    pub count: usize,
+    pub sleep_us: u32,
+    pub work_us: u32,
+    pub wakeups: u64,
+    pub lateness_p50_us: Option<f64>,
+    pub lateness_p99_us: Option<f64>,
+    pub lateness_max_us: Option<f64>,
+}
+
+impl Sleepers {
+    /// The figures of sleepers that were late by `lateness`, all together.
+    pub(crate) fn new(lateness: &[Latencies], sleep_us: u32, work_us: u32) -> Option<Self> {
+        let all = Latencies::merged(lateness);
+        (!lateness.is_empty()).then(|| Self {
+            count: lateness.len(),
+            sleep_us,
+            work_us,
+            wakeups: all.count(),
+            lateness_p50_us: all.percentile(50).map(micros),
+            lateness_p99_us: all.percentile(99).map(micros),
+            lateness_max_us: all.max().map(micros),
+        })
+    }
+}
+
+impl fmt::Display for Sleepers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} threads, {} wake-ups, late by p50 {}, p99 {}, max {}",
+            self.count,
+            self.wakeups,
+            Figure(self.lateness_p50_us, 1, "us"),
+            Figure(self.lateness_p99_us, 1, "us"),
+            Figure(self.lateness_max_us, 1, "us"),
+        )
+    }
+}
+
+/// How fast bytes went through pipes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Pipes {
+    pub pairs: usize,
+    /// Of all pairs.
+    pub round_trips: u64,
+    /// Of all pairs together.
+    pub round_trips_per_s: f64,
+    /// Of the slowest pair.
+    pub pair_min_per_s: f64,
+    /// Of the fastest pair.
+    pub pair_max_per_s: f64,
+}
+
+impl Pipes {
+    /// The figures of pairs that played `rallies`.
+    pub(crate) fn new(rallies: &[Rally]) -> Option<Self> {
+        let rates: Vec<_> = rallies.iter().map(rate_per_s).collect();
+        let spread = Spread::of(&rates)?;
+        Some(Self {
+            pairs: rallies.len(),
+            round_trips: rallies.iter().map(|rally| rally.round_trips).sum(),
+            round_trips_per_s: rates.iter().sum(),
+            pair_min_per_s: spread.min,
+            pair_max_per_s: spread.max,
+        })
+    }
+}
+
+impl fmt::Display for Pipes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} pairs, {:.0} round trips/s, slowest pair {:.0}/s, fastest {:.0}/s",
+            self.pairs, self.round_trips_per_s, self.pair_min_per_s, self.pair_max_per_s
+        )
+    }
+}
+
+/// How long processes took from start to end.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Forks {
+    /// The rate that was asked for.
+    pub target_per_s: u32,
+    pub done: u64,
+    pub spawn_p50_ms: Option<f64>,
+    pub spawn_p99_ms: Option<f64>,
+    pub spawn_max_ms: Option<f64>,
+}
+
+impl Forks {
+    /// The figures of processes that took `latencies`.
+    pub(crate) fn new(latencies: &[Latencies], target_per_s: u32) -> Option<Self> {
+        let all = Latencies::merged(latencies);
+        (!latencies.is_empty()).then(|| Self {
+            target_per_s,
+            done: all.count(),
+            spawn_p50_ms: all.percentile(50).map(millis),
+            spawn_p99_ms: all.percentile(99).map(millis),
+            spawn_max_ms: all.max().map(millis),
+        })
+    }
+}
+
+impl fmt::Display for Forks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} done, start to end p50 {}, p99 {}, max {}",
+            self.done,
+            Figure(self.spawn_p50_ms, 2, "ms"),
+            Figure(self.spawn_p99_ms, 2, "ms"),
+            Figure(self.spawn_max_ms, 2, "ms"),
+        )
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kinds: [(&str, Option<&dyn fmt::Display>); 4] = [
+            ("hogs", self.hogs.as_ref().map(|kind| kind as _)),
+            ("sleepers", self.sleepers.as_ref().map(|kind| kind as _)),
+            ("pipes", self.pipes.as_ref().map(|kind| kind as _)),
+            ("forks", self.forks.as_ref().map(|kind| kind as _)),
+        ];
+        for (name, kind) in kinds {
+            if let Some(kind) = kind {
+                writeln!(f, "{name:<9} {kind}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A figure that may be missing, its decimals and its unit.
+struct Figure(Option<f64>, usize, &'static str);
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self(Some(value), decimals, unit) => write!(f, "{value:.decimals$} {unit}"),
+            Self(None, ..) => write!(f, "-"),
+        }
+    }
+}
+
+fn micros(latency: Duration) -> f64 {
+    nanos(latency) / 1e3
+}
+
+fn millis(latency: Duration) -> f64 {
+    nanos(latency) / 1e6
+}
+
+fn nanos(latency: Duration) -> f64 {
+    to_f64(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Round trips per second; 0 for a pair that had no time at all.
+fn rate_per_s(rally: &Rally) -> f64 {
+    if rally.elapsed.is_zero() {
+        return 0.0;
+    }
+    to_f64(rally.round_trips) / rally.elapsed.as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        let mut lateness = Latencies::new();
+        lateness.record(Duration::from_micros(50));
+        let rally = |round_trips| Rally {
+            round_trips,
+            elapsed: Duration::from_secs(2),
+        };
+        let hogs = [Duration::from_secs(1), Duration::from_secs(2)];
+        Report {
+            elapsed_s: 2.0,
+            hogs: Hogs::new(&hogs),
+            sleepers: Sleepers::new(&[lateness, Latencies::new()], 5000, 200),
+            pipes: Pipes::new(&[rally(2000), rally(1000)]),
+            forks: Forks::new(&[Latencies::new()], 10),
+        }
+    }
+
+    #[test]
+    fn one_line_per_kind() {
+        let want = "\
+hogs      2 threads, CPU time of each: mean 1.500 s, min 1.000 s, max 2.000 s
+sleepers  2 threads, 1 wake-ups, late by p50 50.0 us, p99 50.0 us, max 50.0 us
+pipes     2 pairs, 1500 round trips/s, slowest pair 500/s, fastest 1000/s
+forks     0 done, start to end p50 -, p99 -, max -
+";
+        assert_eq!(report().to_string(), want);
+    }
+
+    #[test]
+    fn kinds_that_did_not_run_are_left_out() {
+        let none = Report {
+            elapsed_s: 1.0,
+            hogs: Hogs::new(&[]),
+            sleepers: Sleepers::new(&[], 1, 1),
+            pipes: Pipes::new(&[]),
+            forks: Forks::new(&[], 0),
+        };
+        assert_eq!(none.to_string(), "");
+        let json = serde_json::to_string(&none).unwrap();
+        assert_eq!(json, r#"{"elapsed_s":1.0}"#);
+    }
+
+    #[test]
+    fn json_has_the_same_figures() {
+        let json = serde_json::to_value(report()).unwrap();
+        assert_eq!(json["hogs"]["cpu_s"], serde_json::json!([1.0, 2.0]));
+        assert_eq!(json["sleepers"]["lateness_max_us"], 50.0);
+        assert_eq!(json["pipes"]["round_trips"], 3000);
+        assert_eq!(json["forks"]["spawn_p50_ms"], serde_json::Value::Null);
+    }
+
+    #[test]
+    fn a_pair_without_time_has_no_rate() {
+        let rally = Rally {
+            round_trips: 0,
+            elapsed: Duration::ZERO,
+        };
+        assert!(rate_per_s(&rally).abs() < f64::EPSILON);
+    }
+}
