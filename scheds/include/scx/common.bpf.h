@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What every BPF scheduler includes, plus the macros to write one with. Headers
+ * that bring maps of their own are included by who needs them: exit_info.bpf.h,
+ * and time.bpf.h for scx_bpf_now().
+ */
+#ifndef __SCX_COMMON_BPF_H
+#define __SCX_COMMON_BPF_H
+
+#include "types.bpf.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include "enums.bpf.h"
+#include "kfuncs.bpf.h"
+#include "compat.bpf.h"
+#include "vtime.h"
+
+/* A callback of struct sched_ext_ops; the _SLEEPABLE form is accepted for
+ * init, exit, init_task, cgroup_{init,exit,prep_move} and cpu_{on,off}line. No
+ * argument may be called ctx. */
+#define BPF_STRUCT_OPS(name, args...) SEC("struct_ops/" #name) BPF_PROG(name, ##args)
+#define BPF_STRUCT_OPS_SLEEPABLE(name, args...) SEC("struct_ops.s/" #name) BPF_PROG(name, ##args)
+
+/* The table of callbacks. Members that depend on the kernel (flags, hotplug_seq,
+ * exit_dump_len) are set by user space before the load. */
+#define SCX_OPS(name) SEC(".struct_ops.link") struct sched_ext_ops name
+
+/* Never called: lets the compiler check the format strings below. */
+static inline __attribute__((format(printf, 1, 2))) void scx_fmt_check(const char *fmt, ...)
+{
+}
+
+/* @call with the arguments of a printf-like kfunc. At most 12 arguments. */
+/* clang-format off */
+#define __SCX_BSTR(call, fmt, args...)                                             \
+	({                                                                         \
+		/* Not const: the verifier takes a char * as one to write to. */   \
+		static char __fmt[] = fmt;                                         \
+		unsigned long long __data[___bpf_narg(args) ?: 1] = {};            \
+		_Pragma("GCC diagnostic push")                                     \
+		_Pragma("GCC diagnostic ignored \"-Wint-conversion\"")             \
+		___bpf_fill(__data, args);                                         \
+		_Pragma("GCC diagnostic pop")                                      \
+		if (0)                                                             \
+			scx_fmt_check(fmt, ##args);                                \
+		call(__fmt, __data, ___bpf_narg(args) * sizeof(__data[0])); \
+	})
+/* clang-format on */
+
+#define __scx_exit_bstr(fmt, data, size) scx_bpf_exit_bstr(__code, fmt, data, size)
+
+/* End the scheduler with an error; it is ejected and the message reported. */
+#define scx_bpf_error(fmt, args...) __SCX_BSTR(scx_bpf_error_bstr, fmt, ##args)
+/* End the scheduler cleanly with the 64-bit @code (exit_info.h). */
+#define scx_bpf_exit(code, fmt, args...)                  \
+	({                                                \
+		s64 __code = (code);                      \
+		__SCX_BSTR(__scx_exit_bstr, fmt, ##args); \
+	})
+/* Print into the debug dump; in ops.dump*() only. */
+#define scx_bpf_dump(fmt, args...) __SCX_BSTR(scx_bpf_dump_bstr, fmt, ##args)
+
+/* A kernel thread bound to one CPU. Such a thread must never wait for another
+ * CPU or for user space: others wait for it. */
+static inline bool scx_task_is_percpu_kthread(const struct task_struct *p)
+{
+	return (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1;
+}
+
+#endif /* __SCX_COMMON_BPF_H */

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One name and one form for what differs between kernels 6.12 and 7.2.
+ *
+ * A wrapper carries the newest kernel's name and form, tries the newest kfunc
+ * first and says what an older kernel does instead (scx_ without bpf_: there is
+ * more to it than calling a kfunc). The choice is made at
+ * load time: bpf_ksym_exists() and bpf_core_*_exists() become constants and the
+ * verifier drops the branches not taken, so a wrapper costs nothing and may
+ * name kfuncs that the kernel lacks. Nothing outside of this file (and
+ * scx_bpf_now() in time.bpf.h) tests for a kernel's features, and nothing at
+ * all for its version: distributions backport.
+ *
+ * Not wrapped, because there is nothing to fall back on: sub-schedulers and the
+ * cid form (7.1), scx_bpf_tid_to_task() (7.2), scx_bpf_locked_rq() (6.18).
+ *
+ * Rules that no wrapper can hide:
+ *  - scx_bpf_select_cpu_dfl() from ops.enqueue() aborts the scheduler on 6.12.
+ *  - scx_bpf_cpuperf_set() on another CPU than the one whose run queue is
+ *    locked aborts the scheduler on 7.2.
+ *  - ops.dequeue() runs on 7.2 at every dispatch from a user DSQ, on 6.12 only
+ *    when a task is taken away from BPF.
+ */
+#ifndef __SCX_COMPAT_BPF_H
+#define __SCX_COMPAT_BPF_H
+
+#include "kfuncs.bpf.h"
+#include <bpf/bpf_core_read.h>
+
+/* ---- inserting into a DSQ ------------------------------------------------ */
+
+/*
+ * Insert @p into a FIFO DSQ. Returns whether it was inserted; before 6.19 the
+ * kernel does not tell, and true is returned.
+ */
+static inline bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags)
+{
+	if (bpf_ksym_exists(scx_bpf_dsq_insert___v2___new))
+		return scx_bpf_dsq_insert___v2___new(p, dsq_id, slice, enq_flags);
+	if (bpf_ksym_exists(scx_bpf_dsq_insert___void))
+		scx_bpf_dsq_insert___void(p, dsq_id, slice, enq_flags);
+	else
+		scx_bpf_dispatch___old(p, dsq_id, slice, enq_flags);
+	return true;
+}
+
+/* Insert @p into a user DSQ ordered by @vtime. Return value as above. */
+static inline bool scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice, u64 vtime,
+					    u64 enq_flags)
+{
+	struct scx_bpf_dsq_insert_vtime_args args = {
+		.dsq_id = dsq_id,
+		.slice = slice,
+		.vtime = vtime,
+		.enq_flags = enq_flags,
+	};
+
+	if (bpf_ksym_exists(__scx_bpf_dsq_insert_vtime___new))
+		return __scx_bpf_dsq_insert_vtime___new(p, &args);
+	if (bpf_ksym_exists(scx_bpf_dsq_insert_vtime___void))
+		scx_bpf_dsq_insert_vtime___void(p, dsq_id, slice, vtime, enq_flags);
+	else
+		scx_bpf_dispatch_vtime___old(p, dsq_id, slice, vtime, enq_flags);
+	return true;
+}
+
+/* ---- taking from a DSQ --------------------------------------------------- */
+
+/*
+ * Move the first task that may run here from @dsq_id to the local DSQ. False if
+ * there is none. Before 7.1 @enq_flags are lost.
+ */
+static inline bool scx_bpf_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
+{
+	if (bpf_ksym_exists(scx_bpf_dsq_move_to_local___v2___new))
+		return scx_bpf_dsq_move_to_local___v2___new(dsq_id, enq_flags);
+	if (bpf_ksym_exists(scx_bpf_dsq_move_to_local___v1))
+		return scx_bpf_dsq_move_to_local___v1(dsq_id);
+	return scx_bpf_consume___old(dsq_id);
+}
+
+/* The iterator of the innermost bpf_for_each(), which libbpf declares. */
+#define BPF_FOR_EACH_ITER (&___it)
+
+/*
+ * Within bpf_for_each(scx_dsq, p, …): move @p to another DSQ. @it is
+ * BPF_FOR_EACH_ITER. False if the task is gone. 6.12 calls them dispatch_from_*.
+ */
+static inline bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id,
+				    u64 enq_flags)
+{
+	if (bpf_ksym_exists(scx_bpf_dsq_move___new))
+		return scx_bpf_dsq_move___new(it, p, dsq_id, enq_flags);
+	return scx_bpf_dispatch_from_dsq___old(it, p, dsq_id, enq_flags);
+}
+
+static inline bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct task_struct *p,
+					  u64 dsq_id, u64 enq_flags)
+{
+	if (bpf_ksym_exists(scx_bpf_dsq_move_vtime___new))
+		return scx_bpf_dsq_move_vtime___new(it, p, dsq_id, enq_flags);
+	return scx_bpf_dispatch_vtime_from_dsq___old(it, p, dsq_id, enq_flags);
+}
+
+/* Slice and vtime of the next scx_bpf_dsq_move*() of this iteration. */
+static inline void scx_bpf_dsq_move_set_slice(struct bpf_iter_scx_dsq *it, u64 slice)
+{
+	if (bpf_ksym_exists(scx_bpf_dsq_move_set_slice___new))
+		scx_bpf_dsq_move_set_slice___new(it, slice);
+	else
+		scx_bpf_dispatch_from_dsq_set_slice___old(it, slice);
+}
+
+static inline void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *it, u64 vtime)
+{
+	if (bpf_ksym_exists(scx_bpf_dsq_move_set_vtime___new))
+		scx_bpf_dsq_move_set_vtime___new(it, vtime);
+	else
+		scx_bpf_dispatch_from_dsq_set_vtime___old(it, vtime);
+}
+
+/*
+ * The first task of a user DSQ, or NULL. Only to be looked at: another CPU may
+ * take it at any moment. Before 6.19 the iterator is used, which takes the
+ * DSQ's lock.
+ */
+static inline struct task_struct *scx_bpf_dsq_peek(u64 dsq_id)
+{
+	struct bpf_iter_scx_dsq it;
+	struct task_struct *p = NULL;
+
+	if (bpf_ksym_exists(scx_bpf_dsq_peek___new))
+		return scx_bpf_dsq_peek___new(dsq_id);
+
+	if (!bpf_iter_scx_dsq_new(&it, dsq_id, 0))
+		p = bpf_iter_scx_dsq_next(&it);
+	bpf_iter_scx_dsq_destroy(&it);
+	return p;
+}
+
+/* ---- re-enqueueing ------------------------------------------------------- */
+
+/* Whether scx_bpf_reenqueue_local() may be called from anywhere (6.19) and not
+ * just from ops.cpu_release(). */
+static inline bool scx_can_reenqueue_anywhere(void)
+{
+	return bpf_ksym_exists(scx_bpf_reenqueue_local___v2___new);
+}
+
+/* Send the tasks of this CPU's local DSQ through ops.enqueue() again. */
+static inline void scx_bpf_reenqueue_local(void)
+{
+	if (bpf_ksym_exists(scx_bpf_reenqueue_local___v2___new))
+		scx_bpf_reenqueue_local___v2___new();
+	else
+		scx_bpf_reenqueue_local___v1();
+}
+
+/*
+ * The same for any DSQ (7.1). Before, SCX_DSQ_LOCAL is served as by
+ * scx_bpf_reenqueue_local(), with its limits; false for any other DSQ, whose
+ * tasks stay where they are.
+ */
+static inline bool scx_dsq_reenq(u64 dsq_id, u64 reenq_flags)
+{
+	if (bpf_ksym_exists(scx_bpf_dsq_reenq___new)) {
+		scx_bpf_dsq_reenq___new(dsq_id, reenq_flags);
+		return true;
+	}
+	if (dsq_id != SCX_DSQ_LOCAL)
+		return false;
+	scx_bpf_reenqueue_local();
+	return true;
+}
+
+/* ---- tasks --------------------------------------------------------------- */
+
+/* Set the rest of @p's slice, ns. Before 6.19 by a plain write, which newer
+ * kernels still allow but warn about. */
+static inline void scx_bpf_task_set_slice(struct task_struct *p, u64 slice)
+{
+	if (bpf_ksym_exists(scx_bpf_task_set_slice___new))
+		scx_bpf_task_set_slice___new(p, slice);
+	else
+		p->scx.slice = slice;
+}
+
+static inline void scx_bpf_task_set_dsq_vtime(struct task_struct *p, u64 vtime)
+{
+	if (bpf_ksym_exists(scx_bpf_task_set_dsq_vtime___new))
+		scx_bpf_task_set_dsq_vtime___new(p, vtime);
+	else
+		p->scx.dsq_vtime = vtime;
+}
+
+/* The cgroup of @p, to be released with bpf_cgroup_release(). The root without
+ * CONFIG_EXT_GROUP_SCHED. For the task that the running callback is about. */
+static inline struct cgroup *scx_bpf_task_cgroup(struct task_struct *p)
+{
+	if (bpf_ksym_exists(scx_bpf_task_cgroup___group))
+		return scx_bpf_task_cgroup___group(p);
+	return bpf_cgroup_from_id(1);
+}
+
+/* ---- CPUs ---------------------------------------------------------------- */
+
+/* What @cpu runs now, or NULL; to be looked at under RCU. Before 6.18 by way
+ * of its run queue, which newer kernels deprecate. */
+static inline struct task_struct *scx_bpf_cpu_curr(s32 cpu)
+{
+	struct rq *rq;
+
+	if (bpf_ksym_exists(scx_bpf_cpu_curr___new))
+		return scx_bpf_cpu_curr___new(cpu);
+	rq = scx_bpf_cpu_rq___old(cpu);
+	return rq ? rq->curr : NULL;
+}
+
+/* Pick an idle CPU out of @mask as 6.12's built-in selection would: whole idle
+ * cores first, @prev_cpu first among equals. @mask is within p->cpus_ptr. */
+static inline s32 __scx_pick_idle_in(const struct cpumask *mask, s32 prev_cpu, u64 flags)
+{
+	bool prev_allowed = bpf_cpumask_test_cpu(prev_cpu, mask);
+	const struct cpumask *idle_cores;
+	bool prev_core_idle;
+	s32 cpu;
+
+	idle_cores = scx_bpf_get_idle_smtmask();
+	prev_core_idle = prev_allowed && bpf_cpumask_test_cpu(prev_cpu, idle_cores);
+	scx_bpf_put_idle_cpumask(idle_cores);
+
+	if (prev_core_idle && scx_bpf_test_and_clear_cpu_idle(prev_cpu))
+		return prev_cpu;
+	cpu = scx_bpf_pick_idle_cpu(mask, SCX_PICK_IDLE_CORE);
+	if (cpu >= 0 || (flags & SCX_PICK_IDLE_CORE))
+		return cpu;
+	if (prev_allowed && scx_bpf_test_and_clear_cpu_idle(prev_cpu))
+		return prev_cpu;
+	return scx_bpf_pick_idle_cpu(mask, 0);
+}
+
+/*
+ * Pick and claim an idle CPU for @p out of @cpus_allowed, negative if none is
+ * idle. @flags: SCX_PICK_IDLE_*. From ops.select_cpu(), and from ops.enqueue()
+ * too: before 6.16, where the kernel has no such function, the masks are
+ * intersected here.
+ */
+static inline s32 scx_bpf_select_cpu_and(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
+					 const struct cpumask *cpus_allowed, u64 flags)
+{
+	struct scx_bpf_select_cpu_and_args args = {
+		.prev_cpu = prev_cpu,
+		.wake_flags = wake_flags,
+		.flags = flags,
+	};
+	struct bpf_cpumask *mask;
+	s32 cpu;
+
+	if (bpf_ksym_exists(__scx_bpf_select_cpu_and___new))
+		return __scx_bpf_select_cpu_and___new(p, cpus_allowed, &args);
+	if (bpf_ksym_exists(scx_bpf_select_cpu_and___args5))
+		return scx_bpf_select_cpu_and___args5(p, prev_cpu, wake_flags, cpus_allowed, flags);
+
+	mask = bpf_cpumask_create();
+	if (!mask)
+		return -ENOMEM;
+	bpf_cpumask_and(mask, p->cpus_ptr, cpus_allowed);
+	cpu = __scx_pick_idle_in((const struct cpumask *)mask, prev_cpu, flags);
+	bpf_cpumask_release(mask);
+	return cpu;
+}
+
+/* ---- NUMA nodes (6.15) --------------------------------------------------- */
+
+/* Number of possible node ids; 1 where the kernel does not tell. */
+static inline u32 scx_bpf_nr_node_ids(void)
+{
+	return bpf_ksym_exists(scx_bpf_nr_node_ids___new) ? scx_bpf_nr_node_ids___new() : 1;
+}
+
+static inline s32 scx_bpf_cpu_node(s32 cpu)
+{
+	return bpf_ksym_exists(scx_bpf_cpu_node___new) ? scx_bpf_cpu_node___new(cpu) : 0;
+}
+
+/*
+ * Idle tracking per node, for schedulers that set SCX_OPS_BUILTIN_IDLE_PER_NODE
+ * on kernels that have it (the flag and the functions came together). Without,
+ * @node is ignored and the one mask of the whole machine is used.
+ */
+static inline const struct cpumask *scx_bpf_get_idle_cpumask_node(s32 node)
+{
+	if (bpf_ksym_exists(scx_bpf_get_idle_cpumask_node___new))
+		return scx_bpf_get_idle_cpumask_node___new(node);
+	return scx_bpf_get_idle_cpumask();
+}
+
+static inline const struct cpumask *scx_bpf_get_idle_smtmask_node(s32 node)
+{
+	if (bpf_ksym_exists(scx_bpf_get_idle_smtmask_node___new))
+		return scx_bpf_get_idle_smtmask_node___new(node);
+	return scx_bpf_get_idle_smtmask();
+}
+
+static inline s32 scx_bpf_pick_idle_cpu_node(const struct cpumask *cpus_allowed, s32 node,
+					     u64 flags)
+{
+	if (bpf_ksym_exists(scx_bpf_pick_idle_cpu_node___new))
+		return scx_bpf_pick_idle_cpu_node___new(cpus_allowed, node, flags);
+	return scx_bpf_pick_idle_cpu(cpus_allowed, flags);
+}
+
+static inline s32 scx_bpf_pick_any_cpu_node(const struct cpumask *cpus_allowed, s32 node, u64 flags)
+{
+	if (bpf_ksym_exists(scx_bpf_pick_any_cpu_node___new))
+		return scx_bpf_pick_any_cpu_node___new(cpus_allowed, node, flags);
+	return scx_bpf_pick_any_cpu(cpus_allowed, flags);
+}
+
+/* ---- event counters (6.15) ----------------------------------------------- */
+
+/* Bound of the kernel's struct scx_event_stats, in counters (7.2 has 13). */
+#define SCX_EVENTS_MAX 64
+
+struct scx_event_buf {
+	s64 counters[SCX_EVENTS_MAX];
+};
+
+/* Fill @buf, which is zeroed first. False where the kernel counts no events. */
+static inline bool scx_events_read(struct scx_event_buf *buf)
+{
+	if (!bpf_ksym_exists(scx_bpf_events___new))
+		return false;
+	__builtin_memset(buf, 0, sizeof(*buf));
+	scx_bpf_events___new((struct scx_event_stats *)buf, sizeof(*buf));
+	return true;
+}
+
+/* Counter @name (SCX_EV_*) of a filled buffer, 0 if the kernel lacks it. */
+#define scx_event_count(buf, name)                                                        \
+	({                                                                                \
+		u32 __off = bpf_core_field_exists(struct scx_event_stats, name) ?         \
+				    bpf_core_field_offset(struct scx_event_stats, name) : \
+				    sizeof(*(buf));                                       \
+		u32 __idx = __off / sizeof((buf)->counters[0]);                           \
+		__idx < SCX_EVENTS_MAX ? (buf)->counters[__idx] : 0;                      \
+	})
+
+#endif /* __SCX_COMPAT_BPF_H */

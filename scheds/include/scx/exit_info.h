@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Why a scheduler ended: the record that its BPF half leaves to user space. */
+#ifndef __SCX_EXIT_INFO_H
+#define __SCX_EXIT_INFO_H
+
+#include "types.h"
+
+/* Lengths of the kernel's texts, include/linux/sched/ext.h (SCX_EXIT_MSG_LEN);
+ * the longest reason of a kernel is some 30 characters. */
+#define SCX_EXIT_REASON_LEN 128
+#define SCX_EXIT_MSG_LEN 1024
+
+/* Bytes of debug dump that the kernel keeps when ops.exit_dump_len is 0. */
+#define SCX_EXIT_DUMP_LEN_DFL 32768
+
+struct scx_exit_record {
+	s32 kind; /* enum scx_exit_kind; written last, 0 while the scheduler runs */
+	u32 dump_len; /* bytes of text in the map scx_exit_dump */
+	s64 exit_code;
+	char reason[SCX_EXIT_REASON_LEN];
+	char msg[SCX_EXIT_MSG_LEN];
+};
+
+#ifndef __bpf__
+/*
+ * enum scx_exit_kind of user space. The numbers are the kernel's ABI: "error
+ * exits start at 1024" and "64.. are clean" hold on all kernels from 6.12 on.
+ */
+enum {
+	SCX_EXIT_NONE = 0,
+	SCX_EXIT_UNREG = 64, /* unregistered from user space */
+	SCX_EXIT_UNREG_BPF = 65, /* scx_bpf_exit() */
+	SCX_EXIT_UNREG_KERN = 66, /* by the kernel, e.g. CPU hotplug */
+	SCX_EXIT_SYSRQ = 67, /* SysRq-S */
+	SCX_EXIT_ERROR = 1024, /* this and all above are errors */
+};
+
+/* exit_code: bits 0..31 the scheduler's own, 32..47 the reason and 48..63 the
+ * action that the kernel asks for. */
+#define SCX_ECODE_ACT_MASK (0xffffULL << 48)
+#define SCX_ECODE_ACT_RESTART (1ULL << 48)
+#define SCX_ECODE_RSN_HOTPLUG (1ULL << 32)
+#endif
+
+#endif /* __SCX_EXIT_INFO_H */

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The clock of BPF schedulers. Comparisons are in time.h. */
+#ifndef __SCX_TIME_BPF_H
+#define __SCX_TIME_BPF_H
+
+#include "kfuncs.bpf.h"
+#include "time.h"
+
+/* The last time handed out on each CPU, for kernels without scx_bpf_now(). */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} scx_now_last SEC(".maps");
+
+/*
+ * Time in ns that never goes backward on a CPU; times of two CPUs differ by
+ * little. Not to be mixed with bpf_ktime_get_ns(): since 6.14 it is the run
+ * queue's clock, which is cheaper to read. Earlier kernels: the monotonic
+ * clock, whose lock-free reading may step back by some ns when the kernel
+ * adjusts it; such a step is held back here.
+ */
+static inline u64 scx_bpf_now(void)
+{
+	u64 now, *last;
+	u32 zero = 0;
+
+	if (bpf_ksym_exists(scx_bpf_now___new))
+		return scx_bpf_now___new();
+
+	now = bpf_ktime_get_ns();
+	last = bpf_map_lookup_elem(&scx_now_last, &zero);
+	if (!last)
+		return now;
+	*last = time_max(now, *last);
+	return *last;
+}
+
+#endif /* __SCX_TIME_BPF_H */

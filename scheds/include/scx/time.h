@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Comparison of points in time, real or virtual, that may wrap around.
+ *
+ * Two u64 times are compared by the sign of their difference, as the kernel's
+ * jiffies are: right as long as they are less than 2^63 apart. Pure functions,
+ * tested on the host by tests/unit_c.
+ */
+#ifndef __SCX_TIME_H
+#define __SCX_TIME_H
+
+#include "types.h"
+
+/* Whether @a is later than @b. */
+static inline bool time_after(u64 a, u64 b)
+{
+	return (s64)(b - a) < 0;
+}
+
+/* Whether @a is earlier than @b. */
+static inline bool time_before(u64 a, u64 b)
+{
+	return time_after(b, a);
+}
+
+static inline bool time_after_eq(u64 a, u64 b)
+{
+	return !time_before(a, b);
+}
+
+static inline bool time_before_eq(u64 a, u64 b)
+{
+	return !time_after(a, b);
+}
+
+/* Whether @t is in [@first, @last]. */
+static inline bool time_in_range(u64 t, u64 first, u64 last)
+{
+	return time_after_eq(t, first) && time_before_eq(t, last);
+}
+
+/* What passed from @before to @after, 0 if @after is the earlier one. */
+static inline u64 time_delta(u64 after, u64 before)
+{
+	return time_after(after, before) ? after - before : 0;
+}
+
+/* The later of two times. */
+static inline u64 time_max(u64 a, u64 b)
+{
+	return time_after(a, b) ? a : b;
+}
+
+#endif /* __SCX_TIME_H */

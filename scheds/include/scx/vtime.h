@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Arithmetic of weighted virtual time.
+ *
+ * A task of weight 100 (nice 0) consumes virtual time as fast as real time, one
+ * of weight 200 half as fast: serving the smallest virtual time first then
+ * shares the CPU in proportion to the weights. Pure functions, tested on the
+ * host by tests/unit_c.
+ */
+#ifndef __SCX_VTIME_H
+#define __SCX_VTIME_H
+
+#include "time.h"
+
+/* p->scx.weight of a nice 0 task; the kernel's range is 1..10000. */
+#define SCX_WEIGHT_DFL 100
+#define SCX_WEIGHT_MAX 10000
+
+/*
+ * @value x @mul / @div without overflow on the way, saturating at U64_MAX.
+ * @mul <= SCX_WEIGHT_MAX and 0 < @div <= SCX_WEIGHT_MAX.
+ */
+static inline u64 scx_mul_div(u64 value, u32 mul, u32 div)
+{
+	u64 whole = value / div;
+
+	if (whole > ~0ULL / mul)
+		return ~0ULL;
+	whole *= mul;
+	value = value % div * mul / div;
+	return whole > ~0ULL - value ? ~0ULL : whole + value;
+}
+
+static inline u32 scx_weight_clamp(u32 weight)
+{
+	if (weight < 1)
+		return 1;
+	return weight > SCX_WEIGHT_MAX ? SCX_WEIGHT_MAX : weight;
+}
+
+/* Virtual time, ns, that @ran_ns of CPU time cost a task of @weight. */
+static inline u64 scx_vtime_cost(u64 ran_ns, u32 weight)
+{
+	return scx_mul_div(ran_ns, SCX_WEIGHT_DFL, scx_weight_clamp(weight));
+}
+
+/* The other way round: the share of @ns that @weight entitles to, ns. */
+static inline u64 scx_weight_scale(u64 ns, u32 weight)
+{
+	return scx_mul_div(ns, scx_weight_clamp(weight), SCX_WEIGHT_DFL);
+}
+
+/*
+ * Limit the credit that a task collects while it sleeps: its @vtime, but not
+ * more than @credit_ns behind @vtime_now.
+ */
+static inline u64 scx_vtime_limit_credit(u64 vtime, u64 vtime_now, u64 credit_ns)
+{
+	return time_max(vtime, vtime_now - credit_ns);
+}
+
+#endif /* __SCX_VTIME_H */
