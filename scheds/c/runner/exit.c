@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* How a scheduler ended: reading and judging the record of exit_info.h. */
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+#define RULE "================================================================================"
+
+/* Size the dump buffer, on the BPF side and the kernel's, between open and load. */
+int scx_exit_prepare(struct bpf_object *obj, uint32_t dump_len)
+{
+	struct bpf_map *dump = bpf_object__find_map_by_name(obj, "scx_exit_dump");
+	struct bpf_map *rodata = bpf_object__find_map_by_name(obj, ".rodata.scx_exit");
+	uint32_t *dump_size;
+
+	/* Both are in exit_info.bpf.h, which the scheduler has to include. */
+	if (!dump || !rodata)
+		return -ENOENT;
+	if (!dump_len)
+		return 0;
+	dump_size = bpf_map__initial_value(rodata, &(size_t){ 0 });
+	*dump_size = dump_len;
+	scx_ops_set(obj, "exit_dump_len", dump_len);
+	return bpf_map__set_value_size(dump, dump_len);
+}
+
+const struct scx_exit_record *scx_exit_record(const struct bpf_object *obj)
+{
+	const struct bpf_map *map = bpf_object__find_map_by_name(obj, ".data.scx_exit");
+
+	return map ? bpf_map__initial_value(map, &(size_t){ 0 }) : NULL;
+}
+
+/* The kernel writes the record while we look at it. */
+static int read_kind(const struct scx_exit_record *rec)
+{
+	return __atomic_load_n(&rec->kind, __ATOMIC_ACQUIRE);
+}
+
+bool scx_exit_pending(const struct scx_exit_record *rec)
+{
+	return read_kind(rec) != SCX_EXIT_NONE;
+}
+
+enum scx_outcome scx_exit_outcome(const struct scx_exit_record *rec, bool ran)
+{
+	int kind = read_kind(rec);
+
+	if (kind >= SCX_EXIT_ERROR)
+		return ran ? SCX_OUTCOME_EJECTED : SCX_OUTCOME_FAILED;
+	if ((rec->exit_code & SCX_ECODE_ACT_MASK) == SCX_ECODE_ACT_RESTART)
+		return SCX_OUTCOME_RESTART;
+	return SCX_OUTCOME_DONE;
+}
+
+static void print_dump(const struct bpf_object *obj, size_t len, FILE *out)
+{
+	const struct bpf_map *map = bpf_object__find_map_by_name(obj, "scx_exit_dump");
+	size_t size = bpf_map__value_size(map);
+	uint32_t zero = 0;
+	char *text = malloc(size);
+
+	if (text && !bpf_map__lookup_elem(map, &zero, sizeof(zero), text, size, 0))
+		fprintf(out, "%s\nDEBUG DUMP\n%s\n\n%.*s\n%s\n", RULE, RULE, (int)len, text, RULE);
+	free(text);
+}
+
+void scx_exit_report(const struct bpf_object *obj, const struct scx_exit_record *rec, FILE *out)
+{
+	if (!scx_exit_pending(rec))
+		return;
+	if (rec->kind >= SCX_EXIT_ERROR && rec->dump_len)
+		print_dump(obj, rec->dump_len, out);
+	fprintf(out, "EXIT: %s", rec->reason);
+	if (rec->msg[0])
+		fprintf(out, " (%s)", rec->msg);
+	fputc('\n', out);
+}

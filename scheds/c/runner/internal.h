@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Between the files of the runner. */
+#ifndef __SCX_RUNNER_INTERNAL_H
+#define __SCX_RUNNER_INTERNAL_H
+
+#include <bpf/libbpf.h>
+#include <stdio.h>
+
+#include "runner.h"
+
+/* The options that every scheduler has. */
+struct scx_common_opts {
+	double interval_s; /* between two lines of statistics, 0: none */
+	uint32_t exit_dump_len; /* bytes, 0: the kernel's default */
+	bool partial;
+	bool verbose;
+};
+
+/* How one generation of a scheduler ended. */
+enum scx_outcome {
+	SCX_OUTCOME_DONE,
+	SCX_OUTCOME_RESTART,
+	SCX_OUTCOME_FAILED,
+	SCX_OUTCOME_EJECTED,
+};
+
+/* opts.c: parses argv or exits. */
+void scx_parse_opts(const struct scx_sched *sched, int argc, char **argv,
+		    struct scx_common_opts *opts);
+
+/* kernel.c: everything is asked of the running kernel. */
+/* NULL if a scheduler can run here, else one line that says what is missing. */
+const char *scx_kernel_check(void);
+/* Name of the loaded scheduler, "" if there is none. Valid until the next call. */
+const char *scx_kernel_current_ops(void);
+uint64_t scx_kernel_hotplug_seq(void);
+/* How many schedulers have been enabled since boot. */
+uint64_t scx_kernel_enable_seq(void);
+/* Why the kernel may have refused a scheduler with EINVAL. */
+const char *scx_kernel_explain_einval(void);
+
+/* ops.c: the struct_ops map of an opened object. */
+struct bpf_map *scx_ops_map(const struct bpf_object *obj);
+/* False if the object's struct sched_ext_ops has no member of that name. */
+bool scx_ops_set(const struct bpf_object *obj, const char *member, uint64_t value);
+bool scx_ops_or_flag(const struct bpf_object *obj, const char *flag);
+
+/* exit.c */
+int scx_exit_prepare(struct bpf_object *obj, uint32_t dump_len);
+/* The live record of a loaded object; its kind is 0 while the scheduler runs. */
+const struct scx_exit_record *scx_exit_record(const struct bpf_object *obj);
+bool scx_exit_pending(const struct scx_exit_record *rec);
+/* What an ended generation means. @ran: whether it got to run at all. */
+enum scx_outcome scx_exit_outcome(const struct scx_exit_record *rec, bool ran);
+void scx_exit_report(const struct bpf_object *obj, const struct scx_exit_record *rec, FILE *out);
+
+/* Every generated skeleton struct begins like this. */
+struct scx_skel_head {
+	struct bpf_object_skeleton *skeleton;
+	struct bpf_object *obj;
+};
+
+static inline struct bpf_object *scx_skel_obj(void *skel)
+{
+	return ((struct scx_skel_head *)skel)->obj;
+}
+
+#endif /* __SCX_RUNNER_INTERNAL_H */

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What the running kernel says about sched_ext. */
+#include <bpf/btf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+#define SYSFS "/sys/kernel/sched_ext/"
+
+/* How long a scheduler that is being unloaded may take to be gone. */
+#define DISABLING_WAIT_MS 10000
+#define DISABLING_POLL_MS 20
+
+/* First line of a file, "" if it cannot be read. */
+static const char *read_line(const char *path, char *buf, size_t size)
+{
+	FILE *f = fopen(path, "re");
+
+	if (!f || !fgets(buf, size, f))
+		buf[0] = '\0';
+	if (f)
+		fclose(f);
+	buf[strcspn(buf, "\n")] = '\0';
+	return buf;
+}
+
+const char *scx_kernel_current_ops(void)
+{
+	static char name[128];
+
+	return read_line(SYSFS "root/ops", name, sizeof(name));
+}
+
+static uint64_t read_number(const char *path)
+{
+	char buf[32];
+
+	return strtoull(read_line(path, buf, sizeof(buf)), NULL, 10);
+}
+
+uint64_t scx_kernel_hotplug_seq(void)
+{
+	return read_number(SYSFS "hotplug_seq");
+}
+
+uint64_t scx_kernel_enable_seq(void)
+{
+	return read_number(SYSFS "enable_seq");
+}
+
+/* Domain isolation is the one machine setting that the kernel refuses. */
+const char *scx_kernel_explain_einval(void)
+{
+	char cpus[128];
+
+	if (*read_line("/sys/devices/system/cpu/isolated", cpus, sizeof(cpus)))
+		return "CPUs are isolated: boot without isolcpus=";
+	return strerror(EINVAL);
+}
+
+static bool state_is(const char *state)
+{
+	char buf[32];
+
+	return !strcmp(read_line(SYSFS "state", buf, sizeof(buf)), state);
+}
+
+/* After an ejection or kill -9 the kernel takes a moment to clean up. */
+static void wait_while_disabling(void)
+{
+	const struct timespec poll = { .tv_nsec = DISABLING_POLL_MS * 1000000L };
+
+	for (int ms = 0; ms < DISABLING_WAIT_MS && state_is("disabling"); ms += DISABLING_POLL_MS)
+		nanosleep(&poll, NULL);
+}
+
+/*
+ * Since 7.1 many kfuncs have a hidden last argument, which the kernel's build
+ * takes out of their public prototype in BTF. Where an old pahole wrote the BTF
+ * this does not happen for all of them, and no program can call those. Debian's
+ * backports of 7.1 and 7.2 are such kernels.
+ */
+static bool btf_has_hidden_args(const struct btf *btf)
+{
+	const char *kfunc = "scx_bpf_create_dsq"; /* two arguments, used by all */
+	const struct btf_type *t;
+	int id = btf__find_by_name_kind(btf, kfunc, BTF_KIND_FUNC);
+
+	if (id < 0)
+		return false;
+	t = btf__type_by_id(btf, id);
+	t = btf__type_by_id(btf, t->type);
+	return btf_vlen(t) > 2;
+}
+
+static const char *check_btf(void)
+{
+	struct btf *btf;
+	bool hidden_args;
+
+	/* Not btf__load_vmlinux_btf(): it would search other places too, and a
+	 * kernel without this file cannot load a scheduler. */
+	btf = btf__parse("/sys/kernel/btf/vmlinux", NULL);
+	if (!btf)
+		return "the kernel's type information /sys/kernel/btf/vmlinux is missing: boot a "
+		       "kernel built with CONFIG_DEBUG_INFO_BTF";
+	hidden_args = btf_has_hidden_args(btf);
+	btf__free(btf);
+	if (hidden_args)
+		return "this kernel's type information (BTF) is defective, no scheduler can load: "
+		       "boot a kernel built with a newer pahole";
+	return NULL;
+}
+
+const char *scx_kernel_check(void)
+{
+	static char busy[256];
+
+	if (access(SYSFS "state", F_OK))
+		return "this kernel has no sched_ext: boot one built with CONFIG_SCHED_CLASS_EXT, "
+		       "Linux 6.12 or newer";
+	if (geteuid())
+		return "loading a scheduler takes root's rights: run it as root, or with sudo";
+
+	wait_while_disabling();
+	if (!state_is("disabled")) {
+		snprintf(busy, sizeof(busy), "the scheduler '%s' is running: stop it first",
+			 scx_kernel_current_ops());
+		return busy;
+	}
+	return check_btf();
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Setting members of struct sched_ext_ops between open and load, by name. */
+#include <bpf/btf.h>
+#include <string.h>
+
+#include "internal.h"
+
+struct bpf_map *scx_ops_map(const struct bpf_object *obj)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, obj)
+		if (bpf_map__type(map) == BPF_MAP_TYPE_STRUCT_OPS)
+			return map;
+	return NULL;
+}
+
+static const struct btf_member *find_member(const struct btf *btf, const char *name)
+{
+	int id = btf__find_by_name_kind(btf, "sched_ext_ops", BTF_KIND_STRUCT);
+	const struct btf_type *t;
+	const struct btf_member *m;
+
+	if (id < 0)
+		return NULL;
+	t = btf__type_by_id(btf, id);
+	m = btf_members(t);
+	for (int i = 0; i < btf_vlen(t); i++, m++)
+		if (!strcmp(btf__name_by_offset(btf, m->name_off), name))
+			return m;
+	return NULL;
+}
+
+/* Where an integer member is kept until the load, and its size in bytes. */
+static void *member_slot(const struct bpf_object *obj, const char *name, size_t *size)
+{
+	const struct btf *btf = bpf_object__btf(obj);
+	const struct btf_member *m = find_member(btf, name);
+	char *ops = bpf_map__initial_value(scx_ops_map(obj), NULL);
+
+	if (!m || !ops)
+		return NULL;
+	*size = btf__resolve_size(btf, m->type);
+	return ops + m->offset / 8;
+}
+
+bool scx_ops_set(const struct bpf_object *obj, const char *member, uint64_t value)
+{
+	size_t size = 0;
+	void *slot = member_slot(obj, member, &size);
+
+	if (!slot)
+		return false;
+	if (size == sizeof(uint32_t))
+		*(uint32_t *)slot = value;
+	else
+		*(uint64_t *)slot = value;
+	return true;
+}
+
+bool scx_btf_enum(const struct btf *btf, const char *type, const char *name, uint64_t *value)
+{
+	const struct btf_type *t;
+	int id = btf__find_by_name(btf, type);
+
+	t = id < 0 ? NULL : btf__type_by_id(btf, id);
+	for (int i = 0; t && i < btf_vlen(t); i++) {
+		/* Most are an enum before 6.16, an enum64 since. */
+		bool is64 = btf_is_enum64(t);
+		uint32_t off = is64 ? btf_enum64(t)[i].name_off : btf_enum(t)[i].name_off;
+
+		if (strcmp(btf__name_by_offset(btf, off), name) != 0)
+			continue;
+		*value = is64 ? btf_enum64_value(&btf_enum64(t)[i]) : (uint32_t)btf_enum(t)[i].val;
+		return true;
+	}
+	return false;
+}
+
+/* The running kernel's bit for a flag, 0 if it does not know the name. */
+static uint64_t kernel_ops_flag(const char *name)
+{
+	struct btf *btf = btf__parse("/sys/kernel/btf/vmlinux", NULL);
+	uint64_t value = 0;
+
+	if (btf)
+		scx_btf_enum(btf, "scx_ops_flags", name, &value);
+	btf__free(btf);
+	return value;
+}
+
+bool scx_ops_or_flag(const struct bpf_object *obj, const char *flag)
+{
+	uint64_t bit = kernel_ops_flag(flag);
+	size_t size = 0;
+	uint64_t *slot = member_slot(obj, "flags", &size);
+
+	if (!bit || !slot)
+		return false;
+	*slot |= bit;
+	return true;
+}
+
+bool scx_ops_set_flag(void *skel, const char *name)
+{
+	return scx_ops_or_flag(scx_skel_obj(skel), name);
+}

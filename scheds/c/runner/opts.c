@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The options that every C scheduler has, around the scheduler's own. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+/* Bounds of --interval: below, printing itself would be the load; above, it is
+ * of no use. */
+#define INTERVAL_MIN_S 0.1
+#define INTERVAL_MAX_S 86400
+
+/* What the kernel accepts is only bounded by memory; this is 512 times its
+ * default. */
+#define EXIT_DUMP_LEN_MAX (16U << 20)
+
+/* Beyond the characters that are short options. */
+#define KEY_USAGE 0x100
+
+static const struct argp_option common_options[] = {
+	{ "interval", 'i', "SEC", 0, "Print statistics every SEC seconds, 0 for never (1)", 1 },
+	{ "partial", 'p', NULL, 0,
+	  "Schedule only the tasks that ask for it by the policy SCHED_EXT", 1 },
+	{ "exit-dump-len", 'D', "LEN", 0,
+	  "Keep LEN bytes of debug dump when ejected, 0 for the kernel's default (0)", 1 },
+	{ "verbose", 'v', NULL, 0, "Print what libbpf does", 1 },
+	{ "help", 'h', NULL, 0, "Print this help", -1 },
+	{ "usage", KEY_USAGE, NULL, 0, "Print a short usage message", -1 },
+	{ "version", 'V', NULL, 0, "Print the version", -1 },
+	{ 0 },
+};
+
+struct parse_ctx {
+	const struct scx_sched *sched;
+	struct scx_common_opts *opts;
+};
+
+double scx_parse_number(const struct argp_state *state, const char *option, const char *arg,
+			double min, double max)
+{
+	char *end;
+	double value = strtod(arg, &end);
+
+	if (end == arg || *end || !(value >= min && value <= max))
+		argp_failure(state, SCX_STATUS_FAILED, 0,
+			     "--%s takes a number from %.15g to %.15g, not '%s'", option, min, max,
+			     arg);
+	return value;
+}
+
+static double parse_interval(const struct argp_state *state, const char *arg)
+{
+	double interval_s = scx_parse_number(state, "interval", arg, 0, INTERVAL_MAX_S);
+
+	if (interval_s && interval_s < INTERVAL_MIN_S)
+		argp_failure(state, SCX_STATUS_FAILED, 0,
+			     "--interval takes 0 or at least %g, not '%s'", INTERVAL_MIN_S, arg);
+	return interval_s;
+}
+
+static error_t parse_common(int key, char *arg, struct argp_state *state)
+{
+	const struct parse_ctx *ctx = state->input;
+	struct scx_common_opts *opts = ctx->opts;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = NULL;
+		return 0;
+	case 'i':
+		opts->interval_s = parse_interval(state, arg);
+		return 0;
+	case 'p':
+		opts->partial = true;
+		return 0;
+	case 'D':
+		opts->exit_dump_len =
+			scx_parse_number(state, "exit-dump-len", arg, 0, EXIT_DUMP_LEN_MAX);
+		return 0;
+	case 'v':
+		opts->verbose = true;
+		return 0;
+	case 'h':
+		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
+		return 0;
+	case KEY_USAGE:
+		argp_state_help(state, stdout, ARGP_HELP_USAGE | ARGP_HELP_EXIT_OK);
+		return 0;
+	case 'V':
+		printf("%s %s\n", ctx->sched->name, SCX_VERSION);
+		exit(SCX_STATUS_OK);
+	case ARGP_KEY_ARG:
+		argp_failure(state, SCX_STATUS_FAILED, 0, "unexpected argument '%s', see --help",
+			     arg);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+void scx_parse_opts(const struct scx_sched *sched, int argc, char **argv,
+		    struct scx_common_opts *opts)
+{
+	const struct argp own = { .options = sched->options, .parser = sched->parse };
+	const struct argp_child children[] = { { .argp = &own }, { 0 } };
+	const struct argp argp = {
+		.options = common_options,
+		.parser = parse_common,
+		.doc = sched->doc,
+		.children = children,
+	};
+	struct parse_ctx ctx = { .sched = sched, .opts = opts };
+
+	*opts = (struct scx_common_opts){ .interval_s = 1 };
+	argp_err_exit_status = SCX_STATUS_FAILED;
+	argp_parse(&argp, argc, argv, ARGP_NO_HELP, NULL, &ctx);
+}

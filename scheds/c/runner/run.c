@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The life of a C scheduler: generations of open, load, attach, watch, report. */
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/* How often to look whether the kernel has ended the scheduler. */
+#define EXIT_POLL_S 0.25
+
+/* CPUs that come and go quickly: of generations shorter than this, so many are
+ * followed at once by the next, which then each wait. */
+#define SHORT_GENERATION_S 10.0
+#define FAST_RESTARTS 10
+#define SLOW_RESTART_S 1.0
+
+struct run {
+	const struct scx_sched *sched;
+	struct scx_common_opts opts;
+	sigset_t stop_signals;
+	void *skel;
+	struct bpf_link *link;
+	uint64_t enable_seq; /* before this generation */
+};
+
+static bool verbose;
+
+__attribute__((format(printf, 2, 3))) static void complain(const struct run *run, const char *fmt,
+							   ...)
+{
+	va_list args;
+
+	fprintf(stderr, "%s: ", run->sched->name);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list args)
+{
+	if (level == LIBBPF_WARN || verbose)
+		vfprintf(stderr, fmt, args);
+	return 0;
+}
+
+/* Wait at most @wait_s for SIGINT or SIGTERM; true if one came. */
+static bool wait_for_stop(const struct run *run, double wait_s)
+{
+	struct timespec ts = {
+		.tv_sec = wait_s,
+		.tv_nsec = (wait_s - (time_t)wait_s) * 1e9,
+	};
+
+	return sigtimedwait(&run->stop_signals, NULL, &ts) > 0;
+}
+
+static double now_s(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+static void print_stats(const struct run *run)
+{
+	if (!run->sched->print_stats)
+		return;
+	run->sched->print_stats(run->skel, stdout);
+	fputc('\n', stdout);
+	fflush(stdout);
+}
+
+/* Until a signal (true) or the end of the scheduler (false). */
+static bool watch(const struct run *run, const struct scx_exit_record *rec)
+{
+	double interval_s = run->opts.interval_s;
+	double next_s = now_s() + interval_s;
+
+	while (!scx_exit_pending(rec)) {
+		double left_s = interval_s ? next_s - now_s() : EXIT_POLL_S;
+
+		if (left_s <= 0) {
+			print_stats(run);
+			next_s += interval_s;
+			/* After a stall or a suspend, do not catch up. */
+			if (next_s < now_s())
+				next_s = now_s() + interval_s;
+			continue;
+		}
+		if (wait_for_stop(run, left_s < EXIT_POLL_S ? left_s : EXIT_POLL_S))
+			return true;
+	}
+	return false;
+}
+
+/* Open the object and write into it all that is known before the load. */
+static int open_and_configure(struct run *run, uint64_t hotplug_seq)
+{
+	struct bpf_object *obj;
+
+	run->skel = run->sched->skel->open();
+	if (!run->skel) {
+		complain(run, "cannot open the BPF object: %s", strerror(errno));
+		return -1;
+	}
+	obj = scx_skel_obj(run->skel);
+	scx_ops_set(obj, "hotplug_seq", hotplug_seq);
+	if (scx_exit_prepare(obj, run->opts.exit_dump_len)) {
+		complain(run, "cannot size the debug dump");
+		return -1;
+	}
+	if (run->opts.partial && !scx_ops_or_flag(obj, "SCX_OPS_SWITCH_PARTIAL")) {
+		complain(run, "this kernel cannot switch only a part of the tasks (--partial)");
+		return -1;
+	}
+	if (run->sched->configure)
+		run->sched->configure(run->skel);
+	return 0;
+}
+
+static int load_and_attach(struct run *run)
+{
+	struct bpf_object *obj = scx_skel_obj(run->skel);
+	int err;
+
+	err = run->sched->skel->load(run->skel);
+	if (err) {
+		complain(run, "the kernel refused the BPF programs: %s", strerror(-err));
+		return -1;
+	}
+	run->enable_seq = scx_kernel_enable_seq();
+	/* By hand and not through the skeleton, which hides the cause. */
+	run->link = bpf_map__attach_struct_ops(scx_ops_map(obj));
+	if (run->link)
+		return 0;
+	if (errno == EBUSY)
+		complain(run, "the scheduler '%s' is running: stop it first",
+			 scx_kernel_current_ops());
+	else
+		complain(run, "the kernel refused the scheduler: %s",
+			 errno == EINVAL ? scx_kernel_explain_einval() : strerror(errno));
+	return -1;
+}
+
+static void detach(struct run *run)
+{
+	bpf_link__destroy(run->link);
+	run->link = NULL;
+}
+
+static void close_skel(struct run *run)
+{
+	detach(run);
+	if (run->skel)
+		run->sched->skel->destroy(run->skel);
+	run->skel = NULL;
+}
+
+/*
+ * One generation. Registration reports success even when the scheduler fails
+ * right after it (ops.init() returns an error, say): the exit record tells, and
+ * the kernel has not counted it as enabled.
+ */
+static enum scx_outcome run_attached(struct run *run)
+{
+	const struct bpf_object *obj = scx_skel_obj(run->skel);
+	const struct scx_exit_record *rec = scx_exit_record(obj);
+	bool stopped = watch(run, rec);
+	bool ran = scx_kernel_enable_seq() != run->enable_seq;
+	enum scx_outcome outcome;
+
+	/* Synchronous: the record is complete when this returns. */
+	detach(run);
+	outcome = scx_exit_outcome(rec, ran);
+	if (outcome == SCX_OUTCOME_FAILED)
+		complain(run, "the scheduler failed to start: %s",
+			 rec->msg[0] ? rec->msg : rec->reason);
+	if (outcome != SCX_OUTCOME_FAILED || verbose)
+		scx_exit_report(obj, rec, stderr);
+	/* Who asked to stop does not want a restart. */
+	return stopped && outcome == SCX_OUTCOME_RESTART ? SCX_OUTCOME_DONE : outcome;
+}
+
+static enum scx_outcome run_generation(struct run *run)
+{
+	/* Before anything that depends on the CPUs at hand, so that a change in
+	 * between is noticed by the kernel. */
+	uint64_t hotplug_seq = scx_kernel_hotplug_seq();
+	enum scx_outcome outcome = SCX_OUTCOME_FAILED;
+
+	if (!open_and_configure(run, hotplug_seq) && !load_and_attach(run))
+		outcome = run_attached(run);
+	close_skel(run);
+	return outcome;
+}
+
+static enum scx_outcome run_generations(struct run *run)
+{
+	int restarts = 0;
+
+	for (;;) {
+		double start_s = now_s();
+		enum scx_outcome outcome = run_generation(run);
+
+		if (outcome != SCX_OUTCOME_RESTART)
+			return outcome;
+		complain(run, "restarting");
+		restarts = now_s() - start_s < SHORT_GENERATION_S ? restarts + 1 : 0;
+		if (wait_for_stop(run, restarts < FAST_RESTARTS ? 0 : SLOW_RESTART_S))
+			return SCX_OUTCOME_DONE;
+	}
+}
+
+int scx_run(const struct scx_sched *sched, int argc, char **argv)
+{
+	struct run run = { .sched = sched };
+	const char *missing;
+
+	scx_parse_opts(sched, argc, argv, &run.opts);
+	verbose = run.opts.verbose;
+	libbpf_set_print(print_libbpf);
+
+	/* Taken by wait_for_stop() only: nothing is interrupted half-way. */
+	sigemptyset(&run.stop_signals);
+	sigaddset(&run.stop_signals, SIGINT);
+	sigaddset(&run.stop_signals, SIGTERM);
+	sigprocmask(SIG_BLOCK, &run.stop_signals, NULL);
+
+	missing = scx_kernel_check();
+	if (missing) {
+		complain(&run, "%s", missing);
+		return SCX_STATUS_FAILED;
+	}
+
+	switch (run_generations(&run)) {
+	case SCX_OUTCOME_EJECTED:
+		return SCX_STATUS_EJECTED;
+	case SCX_OUTCOME_FAILED:
+		return SCX_STATUS_FAILED;
+	default:
+		return SCX_STATUS_OK;
+	}
+}

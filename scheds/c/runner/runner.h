@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The runner: what all C schedulers share. A scheduler describes itself in a
+ * struct scx_sched and its main() is a call of scx_run(), which parses the
+ * options (once, so that a restart keeps them), checks the machine, loads and
+ * attaches the BPF half, prints statistics, restarts on CPU hotplug, and reports
+ * how it ended.
+ */
+#ifndef __SCX_RUNNER_H
+#define __SCX_RUNNER_H
+
+#include <argp.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Generated skeletons name the types of the exit record. */
+#include <scx/exit_info.h>
+
+/* Exit statuses, the same for every scheduler. */
+enum {
+	SCX_STATUS_OK = 0, /* signal, unregistered, SysRq-S */
+	SCX_STATUS_FAILED = 1, /* usage error, or not loaded */
+	SCX_STATUS_EJECTED = 2, /* ended by an error while it ran */
+};
+
+/* A generated skeleton's functions, without its type. Use SCX_SKEL(). */
+struct scx_skel {
+	void *(*open)(void);
+	int (*load)(void *skel);
+	void (*destroy)(void *skel);
+};
+
+struct scx_sched {
+	/* As the program is called: "scx_simple". */
+	const char *name;
+	/* One sentence for --help, and optionally \v and a closing text. */
+	const char *doc;
+	/* The scheduler's own options, see argp(3); NULL if it has none. */
+	const struct argp_option *options;
+	argp_parser_t parse;
+
+	const struct scx_skel *skel;
+	/*
+	 * Called between open and load, in each generation: write the options
+	 * into the skeleton's rodata. Set flags with scx_ops_set_flag().
+	 */
+	void (*configure)(void *skel);
+	/* Print one line of statistics, without a newline. May be NULL. */
+	void (*print_stats)(void *skel, FILE *out);
+};
+
+/* Define `static const struct scx_skel NAME_skel` from NAME.bpf.skel.h. */
+#define SCX_SKEL(name)                               \
+	static void *name##_skel_open(void)          \
+	{                                            \
+		return name##__open();               \
+	}                                            \
+	static int name##_skel_load(void *skel)      \
+	{                                            \
+		return name##__load(skel);           \
+	}                                            \
+	static void name##_skel_destroy(void *skel)  \
+	{                                            \
+		name##__destroy(skel);               \
+	}                                            \
+	static const struct scx_skel name##_skel = { \
+		.open = name##_skel_open,            \
+		.load = name##_skel_load,            \
+		.destroy = name##_skel_destroy,      \
+	}
+
+/* Run @sched until it ends; returns main()'s exit status. */
+int scx_run(const struct scx_sched *sched, int argc, char **argv);
+
+/*
+ * For parse(): an option's value as a number within [@min, @max]. Anything else
+ * (also NaN, and text behind the number) ends the program with a one-line
+ * message that names @option.
+ */
+double scx_parse_number(const struct argp_state *state, const char *option, const char *arg,
+			double min, double max);
+
+/*
+ * For configure(): set the flag @name (SCX_OPS_*) in ops.flags, with the bit
+ * that the running kernel gives it. False if the kernel does not know it.
+ */
+bool scx_ops_set_flag(void *skel, const char *name);
+
+struct btf;
+/* Whether @type has an enumerator @name in @btf, and its @value. */
+bool scx_btf_enum(const struct btf *btf, const char *type, const char *name, uint64_t *value);
+
+struct bpf_map;
+/* Sum over all possible CPUs of the u64 at @idx of a per-CPU array. */
+uint64_t scx_percpu_sum(const struct bpf_map *map, uint32_t idx);
+
+#endif /* __SCX_RUNNER_H */

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * scx_simple: the smallest scheduler that is of use.
+ *
+ * One queue for the whole machine, ordered by weighted virtual time, or first
+ * come first served with -f. A waking task goes straight to an idle CPU if there
+ * is one; otherwise to the queue, from which each CPU that runs dry takes the
+ * first task it may run. No preemption, no topology: fine on a machine with one
+ * last-level cache, and the place to start reading.
+ */
+#include <scx/common.bpf.h>
+#include <scx/exit_info.bpf.h>
+#include "scx_simple.h"
+
+char _license[] SEC("license") = "GPL";
+
+#define SHARED_DSQ 0
+
+const volatile bool fifo_sched;
+
+/* Virtual time of the machine: the largest that a task started to run with. */
+static u64 vtime_now;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, NR_SIMPLE_STATS);
+	__type(key, u32);
+	__type(value, u64);
+} stats SEC(".maps");
+
+struct task_ctx {
+	u64 sum_exec_runtime; /* of the task when it began to run, ns */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_ctx);
+} task_ctxs SEC(".maps");
+
+static void stat_inc(u32 idx)
+{
+	u64 *count = bpf_map_lookup_elem(&stats, &idx);
+
+	if (count)
+		(*count)++;
+}
+
+static void insert_local(struct task_struct *p, u64 enq_flags)
+{
+	stat_inc(SIMPLE_STAT_LOCAL);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, enq_flags);
+}
+
+s32 BPF_STRUCT_OPS(simple_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	bool is_idle = false;
+	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
+
+	if (is_idle)
+		insert_local(p, 0);
+	return cpu;
+}
+
+void BPF_STRUCT_OPS(simple_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	u64 vtime;
+
+	/* Others wait for these, so they never wait in the shared queue. */
+	if (scx_task_is_percpu_kthread(p)) {
+		insert_local(p, enq_flags);
+		return;
+	}
+
+	stat_inc(SIMPLE_STAT_GLOBAL);
+	if (fifo_sched) {
+		scx_bpf_dsq_insert(p, SHARED_DSQ, SCX_SLICE_DFL, enq_flags);
+		return;
+	}
+
+	/* A task that slept for long may catch up on one slice, not more. */
+	vtime = scx_vtime_limit_credit(p->scx.dsq_vtime, vtime_now, SCX_SLICE_DFL);
+	scx_bpf_dsq_insert_vtime(p, SHARED_DSQ, SCX_SLICE_DFL, vtime, enq_flags);
+}
+
+/* Virtual time of a task that runs, including what it has used since it began. */
+static u64 vtime_of_running(struct task_struct *p)
+{
+	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, NULL, 0);
+	u64 ran_ns = tctx ? p->se.sum_exec_runtime - tctx->sum_exec_runtime : 0;
+
+	return p->scx.dsq_vtime + scx_vtime_cost(ran_ns, p->scx.weight);
+}
+
+/*
+ * Whether @prev, which has used up its slice, is still ahead of all that wait for
+ * @cpu. It has to be asked, because the kernel looks for the next task before it puts
+ * the last one back into the queue: of two tasks on a CPU, the other one would be next
+ * every time, whatever the weights.
+ */
+static bool goes_on(s32 cpu, struct task_struct *prev)
+{
+	struct task_struct *p;
+	bool ahead = false;
+
+	if (fifo_sched || !prev || !(prev->scx.flags & SCX_TASK_QUEUED))
+		return false;
+	bpf_for_each(scx_dsq, p, SHARED_DSQ, 0) {
+		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			continue;
+		ahead = time_before(vtime_of_running(prev), p->scx.dsq_vtime);
+		break;
+	}
+	return ahead;
+}
+
+void BPF_STRUCT_OPS(simple_dispatch, s32 cpu, struct task_struct *prev)
+{
+	if (goes_on(cpu, prev))
+		scx_bpf_task_set_slice(prev, SCX_SLICE_DFL);
+	else
+		scx_bpf_dsq_move_to_local(SHARED_DSQ, 0);
+}
+
+void BPF_STRUCT_OPS(simple_running, struct task_struct *p)
+{
+	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, NULL, 0);
+
+	if (tctx)
+		tctx->sum_exec_runtime = p->se.sum_exec_runtime;
+	/* Not atomic: a lost update is made good by the next task. */
+	vtime_now = time_max(vtime_now, p->scx.dsq_vtime);
+}
+
+/* Charge what was really used: a task that yields gives up its slice but has
+ * not consumed it. */
+void BPF_STRUCT_OPS(simple_stopping, struct task_struct *p, bool runnable)
+{
+	scx_bpf_task_set_dsq_vtime(p, vtime_of_running(p));
+}
+
+void BPF_STRUCT_OPS(simple_enable, struct task_struct *p)
+{
+	scx_bpf_task_set_dsq_vtime(p, vtime_now);
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(simple_init_task, struct task_struct *p,
+			     struct scx_init_task_args *args)
+{
+	if (!bpf_task_storage_get(&task_ctxs, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE))
+		return -ENOMEM;
+	return 0;
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(simple_init)
+{
+	return scx_bpf_create_dsq(SHARED_DSQ, -1);
+}
+
+void BPF_STRUCT_OPS(simple_exit, struct scx_exit_info *info)
+{
+	scx_record_exit(info);
+}
+
+void BPF_STRUCT_OPS(simple_dump, struct scx_dump_ctx *dctx)
+{
+	scx_bpf_dump("simple: %s order, vtime_now=%llu, %d queued", fifo_sched ? "fifo" : "vtime",
+		     vtime_now, scx_bpf_dsq_nr_queued(SHARED_DSQ));
+}
+
+void BPF_STRUCT_OPS(simple_dump_task, struct scx_dump_ctx *dctx, struct task_struct *p)
+{
+	scx_bpf_dump("simple: weight=%u vtime=%llu (now%+lld)", p->scx.weight, p->scx.dsq_vtime,
+		     (s64)(p->scx.dsq_vtime - vtime_now));
+}
+
+SCX_OPS(simple_ops) = {
+	.select_cpu = (void *)simple_select_cpu,
+	.enqueue = (void *)simple_enqueue,
+	.dispatch = (void *)simple_dispatch,
+	.running = (void *)simple_running,
+	.stopping = (void *)simple_stopping,
+	.enable = (void *)simple_enable,
+	.init_task = (void *)simple_init_task,
+	.init = (void *)simple_init,
+	.exit = (void *)simple_exit,
+	.dump = (void *)simple_dump,
+	.dump_task = (void *)simple_dump_task,
+	.name = "simple",
+};
