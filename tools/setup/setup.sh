@@ -1,0 +1,259 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Sourced by ./dev: find out what this machine lacks, say so, install it.
+#
+# What is needed is asked of the machine anew each time, so there is no state to
+# go stale, and nothing is done when nothing is missing.
+
+# What the crates of Cargo.lock need, and what BPF programs do.
+RUST_MIN=1.88
+CLANG_MIN=16
+# As packages are named: the tested one first.
+CLANG_VERSIONS=(19 20 21 22 18 17 16)
+CLANG_FORMAT_VERSIONS=(19 20 21 22)
+BPFTOOL_MIN=7.4
+RUFF_REQUIREMENT=ruff==0.17.5
+
+ASSUME_YES=${CI:-false}
+MISSING=()
+# Whether this call of ./dev has installed anything.
+# shellcheck disable=SC2034 # ./dev reads it
+INSTALLED=false
+
+has() {
+	command -v "$1" >/dev/null
+}
+
+# at_least WANTED FOUND
+at_least() {
+	[[ $(printf '%s\n' "$1" "$2" | sort -V | head -n 1) == "$1" ]]
+}
+
+# need COMMAND PACKAGE
+need() {
+	has "$1" || MISSING+=("$2")
+}
+
+# need_file FILE-BELOW-AN-INCLUDE-DIRECTORY PACKAGE
+need_file() {
+	[[ -e /usr/include/$1 ]] || MISSING+=("$2")
+}
+
+# Version of a package that could be installed; nothing if there is none.
+candidate() {
+	apt-cache policy "$1" 2>/dev/null | sed -n '/(none)/d; s/^ *Candidate: //p'
+}
+
+available() {
+	[[ $(candidate "$1") ]]
+}
+
+clang_path() {
+	local name version
+	for name in clang "${CLANG_VERSIONS[@]/#/clang-}"; do
+		has "$name" || continue
+		version=$("$name" -dumpversion)
+		if at_least "$CLANG_MIN" "$version"; then
+			command -v "$name"
+			return
+		fi
+	done
+	return 1
+}
+
+rust_is_new_enough() {
+	has cargo && has rustc && at_least "$RUST_MIN" "$(rustc --version | cut -d ' ' -f 2)"
+}
+
+need_clang() {
+	local version
+	clang_path >/dev/null && return
+	for version in "${CLANG_VERSIONS[@]}"; do
+		if available "clang-$version"; then
+			MISSING+=("clang-$version")
+			return
+		fi
+	done
+	MISSING+=("clang")
+}
+
+# Debian's rustc is old; its rustc-web packages follow the current one.
+need_rust() {
+	rust_is_new_enough && return
+	if available rustc-web; then
+		MISSING+=(rustc-web cargo-web)
+	else
+		MISSING+=(rustc cargo)
+	fi
+}
+
+need_rust_linters() {
+	if ! has cargo-clippy; then
+		if available rust-web-clippy; then MISSING+=(rust-web-clippy); else MISSING+=(rust-clippy); fi
+	fi
+	if ! has rustfmt; then
+		if available rustfmt-web; then MISSING+=(rustfmt-web); else MISSING+=(rustfmt); fi
+	fi
+}
+
+need_clang_format() {
+	local version
+	for version in "${CLANG_FORMAT_VERSIONS[@]}"; do
+		has "clang-format-$version" && return
+	done
+	if has clang-format && at_least "${CLANG_FORMAT_VERSIONS[0]}" \
+		"$(clang-format --version | grep -o '[0-9]*' | head -n 1)"; then
+		return
+	fi
+	MISSING+=("clang-format-${CLANG_FORMAT_VERSIONS[0]}")
+}
+
+# Where the package is too old it is not installed: see bpftool_path.
+need_bpftool() {
+	local version
+	PATH=$PATH:/usr/sbin has bpftool && return
+	version=$(candidate bpftool)
+	[[ -z $version ]] || ! at_least "$BPFTOOL_MIN" "$version" || MISSING+=(bpftool)
+}
+
+needs_of_build() {
+	need python3 python3
+	need meson meson
+	need ninja ninja-build
+	need gcc gcc
+	need make make
+	need pkg-config pkg-config
+	need_file stdio.h libc6-dev
+	need_file libelf.h libelf-dev
+	need_file zlib.h zlib1g-dev
+	need_clang
+	need_rust
+	need_bpftool
+}
+
+needs_of_vm() {
+	need python3 python3
+	need qemu-system-x86_64 qemu-system-x86
+	need zstd zstd
+	[[ -x /bin/busybox ]] && /bin/busybox true 2>/dev/null || MISSING+=(busybox-static)
+}
+
+needs_of_test() {
+	need cpio cpio
+	need groff groff-base
+	need_file cmocka.h libcmocka-dev
+	/usr/bin/python3 -c 'import pytest' 2>/dev/null || MISSING+=(python3-pytest)
+}
+
+needs_of_lint() {
+	need shellcheck shellcheck
+	need_clang_format
+	need_rust_linters
+	# ruff is in no stable distribution: from the Python index, below the cache.
+	ruff_path >/dev/null || dpkg -s python3-venv >/dev/null 2>&1 || MISSING+=(python3-venv)
+}
+
+confirm() {
+	local answer
+	[[ $ASSUME_YES != true ]] || return 0
+	[[ -t 0 ]] || die "not installing without being told to: add --yes"
+	read -r -p "Install them? [Y/n] " answer
+	[[ -z $answer || $answer == [yY]* ]] || die "nothing was installed"
+}
+
+as_root() {
+	if [[ $EUID == 0 ]]; then
+		"$@"
+	elif has sudo; then
+		sudo "$@"
+	else
+		die "run this as root: $*"
+	fi
+}
+
+install_packages() {
+	local packages
+	mapfile -t packages < <(printf '%s\n' "${MISSING[@]}" | sort -u)
+	has apt-get || die "install what provides these Debian packages: ${packages[*]}"
+	[[ $SCX_OFFLINE != 1 ]] || die "these packages are missing: ${packages[*]}"
+	echo "These packages are missing: ${packages[*]}" >&2
+	confirm
+	echo "Installing them" >&2
+	# What goes wrong is on standard error; the rest is a page for each package.
+	as_root env DEBIAN_FRONTEND=noninteractive DEBCONF_NOWARNINGS=yes \
+		apt-get install --yes --quiet=2 --no-install-recommends -o Dpkg::Use-Pty=0 \
+		"${packages[@]}" >/dev/null
+	# shellcheck disable=SC2034 # ./dev reads it
+	INSTALLED=true
+}
+
+find_missing() {
+	local group
+	MISSING=()
+	for group in "$@"; do
+		"needs_of_$group"
+	done
+}
+
+# setup_for GROUP…: of build, vm, test, lint.
+setup_for() {
+	find_missing "$@"
+	if ((${#MISSING[@]})); then
+		# Names of packages depend on lists that a fresh machine does not have.
+		if has apt-get && [[ $SCX_OFFLINE != 1 ]]; then
+			echo "Updating the package lists" >&2
+			as_root apt-get update --quiet=2 >/dev/null
+			find_missing "$@"
+		fi
+		install_packages
+	fi
+	[[ " $* " != *" build "* ]] || rust_is_new_enough ||
+		die "Rust $RUST_MIN or newer is needed, and not packaged here: install it with rustup"
+	[[ " $* " != *" lint "* ]] || ruff_path >/dev/null || install_ruff
+}
+
+ruff_path() {
+	command -v ruff || PATH=$SCX_CACHE/venv/bin command -v ruff
+}
+
+# Without it its checks are skipped, visibly; the rest goes on.
+install_ruff() {
+	if [[ $SCX_OFFLINE != 1 ]]; then
+		echo "Installing $RUFF_REQUIREMENT below $SCX_CACHE" >&2
+		/usr/bin/python3 -m venv "$SCX_CACHE/venv" &&
+			"$SCX_CACHE/venv/bin/pip" install --quiet --disable-pip-version-check \
+				"$RUFF_REQUIREMENT" >&2 && return
+	fi
+	echo "dev: no ruff: its checks will be skipped" >&2
+}
+
+bpftool_serves() {
+	[[ -x $1 ]] && python3 "$ROOT/tools/build/bpftool_probe.py" \
+		--clang "$(clang_path)" --bpftool "$1" 2>/dev/null
+}
+
+# Path of a bpftool that makes whole skeletons: the machine's own, or one from
+# the distribution's backports, unpacked below the cache.
+bpftool_path() {
+	local own dir codename
+	own=$(PATH=$PATH:/usr/sbin command -v bpftool || true)
+	if bpftool_serves "$own"; then
+		echo "$own"
+		return
+	fi
+	# shellcheck source=/dev/null
+	codename=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
+	dir=$(python3 -m debs fetch "$codename-backports" bpftool) ||
+		die "no usable bpftool: install $BPFTOOL_MIN or newer"
+	echo "$dir/usr/sbin/bpftool"
+}
+
+# fetch_kernels VERSION…: what the VM tests boot. Without a network they are
+# skipped later, visibly.
+fetch_kernels() {
+	local version
+	for version in "$@"; do
+		python3 -m vm kernel fetch "$version" >/dev/null ||
+			echo "dev: no kernel $version: its tests will be skipped" >&2
+	done
+}

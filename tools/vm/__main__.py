@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command line of the VM harness; see `--help`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import debs
+
+from . import kernels, progress, topology
+from .guest import CommandError, Guest, GuestError
+from .initramfs import InitramfsError
+from .qemu import QemuError
+
+STATUS_USAGE = 2
+#: The harness failed, not the command in the guest.
+STATUS_HARNESS = 125
+#: The command was killed because of --timeout, as timeout(1) has it.
+STATUS_TIMEOUT = 124
+STATUS_INTERRUPTED = 128 + signal.SIGINT
+
+STATUS_BROKEN_PIPE = 128 + signal.SIGPIPE
+
+#: The longest that --for and --timeout take.
+_LONGEST_S = 7 * 24 * 3600.0
+#: How old a guest gets: old enough that a command's own limit comes first.
+_LIFETIME_S = _LONGEST_S + 3600
+
+_ERRORS = (
+    *(CommandError, GuestError, InitramfsError, QemuError, OSError),
+    *(debs.DebsError, kernels.KernelError),
+)
+
+
+class UsageError(Exception):
+    """An option has a value that makes no sense; one line for the user."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status."""
+    options = _parser().parse_args(arguments)
+    # Guests are cleaned up after on this way out too.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    if options.quiet:
+        progress.silence()
+    try:
+        return options.verb(options)
+    except KeyboardInterrupt:
+        return STATUS_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output has gone; what is still buffered must not fail again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return STATUS_BROKEN_PIPE
+    except (UsageError, topology.TopologyError) as error:
+        return _complain(error, STATUS_USAGE)
+    except _ERRORS as error:
+        return _complain(error, STATUS_HARNESS)
+
+
+def _complain(error: Exception, status: int) -> int:
+    print(f"vm: {error}", file=sys.stderr)
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="vm",
+        description="Boot a kernel in QEMU and run commands in it. No root is needed.",
+        epilog=f"Exit status: 2 for usage, {STATUS_HARNESS} when the harness or the guest fails. "
+        "Environment: SCX_VM_KERNELS (directories with kernel images), SCX_CACHE, "
+        "SCX_OFFLINE=1, SCX_VM_ACCEL=tcg|kvm.",
+    )
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    machine = _machine_options()
+    _add_run(verbs.add_parser("run", parents=[common, machine], help="run a command in a guest"))
+    shell = verbs.add_parser(
+        "shell", parents=[common, machine], help="an interactive shell in a guest"
+    )
+    shell.set_defaults(verb=_shell)
+    _add_kernel(verbs.add_parser("kernel", parents=[common], help="list, fetch, read kernels"))
+    listing = verbs.add_parser("topology", parents=[common], help="list the topologies")
+    listing.add_argument("action", nargs="?", choices=["list"], default="list")
+    listing.set_defaults(verb=_topology)
+    return parser
+
+
+def _machine_options() -> argparse.ArgumentParser:
+    """The options of every verb that boots a guest."""
+    options = argparse.ArgumentParser(add_help=False)
+    options.add_argument(
+        "--kernel",
+        metavar="K",
+        help="a path, or a version such as 7.2 (default: the newest known with sched_ext)",
+    )
+    options.add_argument(
+        "--topology",
+        metavar="T",
+        default=topology.DEFAULT,
+        help=f"{', '.join(topology.TOPOLOGIES)}, or SOCKETSxCORESxTHREADS (default: %(default)s)",
+    )
+    options.add_argument(
+        "--program",
+        metavar="PATH",
+        type=Path,
+        action="append",
+        default=[],
+        help="put this program, with its libraries, in the guest's PATH; may be repeated",
+    )
+    options.add_argument(
+        "--console", metavar="FILE", type=Path, help="keep the guest's console log here"
+    )
+    return options
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--user", default="root", help="root (default) or nobody")
+    limits = parser.add_mutually_exclusive_group()
+    limits.add_argument(
+        "--for",
+        dest="for_s",
+        type=float,
+        metavar="SECONDS",
+        help="interrupt the command, as Ctrl-C does, after this time",
+    )
+    limits.add_argument(
+        "--timeout",
+        dest="timeout_s",
+        type=float,
+        metavar="SECONDS",
+        help=f"kill the command after this time; the exit status then is {STATUS_TIMEOUT}",
+    )
+    parser.add_argument(
+        "command",
+        nargs="+",
+        metavar="COMMAND",
+        help="program and arguments after --, or one word that is a shell script; "
+        "its exit status is passed on",
+    )
+    parser.set_defaults(verb=_run)
+
+
+def _add_kernel(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(metavar="ACTION")
+    parser.set_defaults(verb=_kernel_list)
+    listing = actions.add_parser("list", help="kernels at hand, and in the archive (default)")
+    listing.set_defaults(verb=_kernel_list)
+    fetch = actions.add_parser("fetch", help="fetch a kernel, print its path")
+    fetch.set_defaults(verb=_kernel_fetch)
+    btf = actions.add_parser("btf", help="extract a kernel's type information, print its path")
+    btf.set_defaults(verb=_kernel_btf)
+    for action in (fetch, btf):
+        action.add_argument("version", nargs="?", metavar="VERSION", help="default: the newest")
+
+
+def _check_limit(option: str, limit_s: float | None) -> None:
+    # Not a number is not within the limits either.
+    if limit_s is not None and not 0 < limit_s <= _LONGEST_S:
+        limits = f"more than 0 and at most {_LONGEST_S:.0f} seconds (7 days)"
+        raise UsageError(f"{option} {limit_s:g}: give {limits}")
+
+
+def _run(options: argparse.Namespace) -> int:
+    _check_limit("--for", options.for_s)
+    _check_limit("--timeout", options.timeout_s)
+    interrupt = options.for_s is not None
+    command = options.command
+    with _guest(options) as guest:
+        result = guest.stream(
+            command[0] if len(command) == 1 else command,
+            user=options.user,
+            timeout_s=options.for_s if interrupt else options.timeout_s,
+            timeout_signal=signal.SIGINT if interrupt else signal.SIGKILL,
+        )
+    killed = result.timed_out and options.timeout_s is not None
+    return STATUS_TIMEOUT if killed else result.status
+
+
+def _shell(options: argparse.Namespace) -> int:
+    if not sys.stdin.isatty():
+        raise GuestError("shell needs a terminal as its standard input: use run instead")
+    with _guest(options, with_terminal=True) as guest:
+        progress.note("leave with 'exit' or Ctrl-A x")
+        return guest.shell()
+
+
+def _guest(options: argparse.Namespace, *, with_terminal: bool = False) -> Guest:
+    shape = topology.find(options.topology)
+    return Guest(
+        kernels.resolve(options.kernel),
+        shape,
+        programs=options.program,
+        lifetime_s=_LIFETIME_S,
+        console_log=options.console,
+        with_terminal=with_terminal,
+    )
+
+
+def _kernel_list(_: argparse.Namespace) -> int:
+    at_hand = kernels.local()
+    for kernel in at_hand:
+        print(f"{kernel.release:32} {kernel.origin:18} {kernel.path}")
+    known = {kernel.release for kernel in at_hand}
+    try:
+        for packaged in kernels.archived():
+            if packaged.release not in known:
+                print(f"{packaged.release:32} {packaged.suite:18} (not fetched)")
+    except debs.DebsError as error:
+        progress.note(f"kernels of the archive are not listed: {error}")
+    return 0
+
+
+def _kernel_fetch(options: argparse.Namespace) -> int:
+    print(kernels.resolve(options.version).path)
+    return 0
+
+
+def _kernel_btf(options: argparse.Namespace) -> int:
+    print(kernels.btf(kernels.resolve(options.version)))
+    return 0
+
+
+def _topology(_: argparse.Namespace) -> int:
+    for shape in topology.TOPOLOGIES.values():
+        print(f"{shape.name:10} {shape.description}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

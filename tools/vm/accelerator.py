@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Hardware virtualisation or emulation: what a kernel really boots under on this machine.
+
+A /dev/kvm that opens proves little: on nested and restricted hosts a stock kernel may hang under
+it. So the kernel itself is booted once with KVM and an initramfs that says hello and powers off,
+and the answer is remembered for this kernel, this QEMU and this host kernel.
+SCX_VM_ACCEL=tcg|kvm decides without asking.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import tempfile
+from pathlib import Path
+
+from debs import cache_dir, locked
+
+from . import initramfs, qemu, topology
+from .kernels import Kernel
+from .progress import step
+
+#: A guest that works under KVM says hello well within this time.
+PROBE_TIMEOUT_S = 20.0
+_DEVICE = Path("/dev/kvm")
+_HELLO = "scx-probe: hello"
+_INIT = f"#!/bin/sh\necho '{_HELLO}' >/dev/console\npoweroff -f\n"
+
+
+def choose(kernel: Kernel) -> str:
+    """`kvm` where `kernel` boots under it, else `tcg`. Raises QemuError."""
+    forced = os.environ.get("SCX_VM_ACCEL")
+    if forced:
+        if forced not in qemu.ACCELERATORS:
+            raise qemu.QemuError(f"SCX_VM_ACCEL={forced}: use tcg or kvm")
+        return forced
+    if not os.access(_DEVICE, os.R_OK | os.W_OK):
+        return "tcg"
+    return _remembered(kernel)
+
+
+def _remembered(kernel: Kernel) -> str:
+    """The outcome of the probe, now or earlier."""
+    key = f"{kernel.release}_qemu-{qemu.version()}_host-{platform.release()}"
+    answer = cache_dir() / "accelerator" / key.replace("/", "-")
+    with locked(answer.parent / "lock"):
+        if not answer.exists():
+            answer.write_text("kvm" if boots_under_kvm(kernel) else "tcg")
+        return answer.read_text()
+
+
+def boots_under_kvm(kernel: Kernel, timeout_s: float = PROBE_TIMEOUT_S) -> bool:
+    """Whether `kernel` reaches user space under KVM within `timeout_s`."""
+    tree = initramfs.base()
+    tree.file("init", _INIT.encode(), 0o755)
+    with tempfile.TemporaryDirectory(prefix="scx-probe-") as scratch:
+        image = Path(scratch) / "initramfs.cpio"
+        image.write_bytes(tree.archive())
+        console_log = Path(scratch) / "console.log"
+        machine = qemu.Machine(kernel, image, topology.TOPOLOGIES["1cpu"], "kvm", console_log)
+        with step(f"probing KVM with Linux {kernel.release}"):
+            process = qemu.spawn(qemu.machine_args(machine))
+            try:
+                process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        return console_log.exists() and _HELLO in console_log.read_text(errors="replace")

@@ -1,0 +1,418 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A running guest: boot it, run commands in it, power it off.
+
+    with Guest(kernel, programs=[path]) as guest:
+        scheduler = guest.spawn("scheduler", ["scx_simple", "-v"])
+        assert guest.run("cat /sys/kernel/sched_ext/state").stdout == "enabled\\n"
+        scheduler.signal(signal.SIGINT)
+        assert scheduler.wait(timeout_s=10) == 0
+
+A command is a shell script (a string), or a program with its arguments (a list), which then is
+the process that gets signals. Every wait has a deadline. A guest that dies, panics or hangs raises
+GuestError, and its console log is kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shlex
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType, TracebackType
+
+from . import accelerator, initramfs, protocol, qemu, terminal
+from .kernels import Kernel
+from .link import GuestError, Link
+from .progress import step, warn
+from .topology import DEFAULT, TOPOLOGIES, Topology
+
+__all__ = ["CommandError", "Guest", "GuestError", "Process", "Result"]
+
+#: How long a killed command may take to be gone before the guest counts as hung: longer than a
+#: stalled scheduler may stay loaded.
+_KILL_GRACE_S = 60.0
+#: How long a command that is told to stop may take before it is killed.
+_STOP_GRACE_S = 20.0
+#: How long a guest may take to power off before it is killed.
+_POWEROFF_TIMEOUT_S = 15.0
+#: The same for a user who is in haste: who has interrupted the host.
+_HASTY_POWEROFF_S = 5.0
+#: How long a guest may give no sign of life. Its agent is run by the scheduler under test, so this
+#: is longer than the kernel's watchdog (30 s) takes to throw out one that stalls.
+_MAX_SILENCE_S = 120.0
+#: How long a new job's process may take to exist.
+_START_TIMEOUT_S = 60.0
+
+Command = str | Sequence[str]
+
+
+class CommandError(Exception):
+    """A command in the guest failed though its caller said it must not; one line for the user."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command left behind. The status is the shell's: 128 + N for death by signal N."""
+
+    command: str
+    status: int
+    stdout_raw: bytes = b""
+    stderr_raw: bytes = b""
+    #: The command was killed because it took too long.
+    timed_out: bool = False
+
+    @property
+    def stdout(self) -> str:
+        """Standard output as text; undecodable bytes become U+FFFD."""
+        return self.stdout_raw.decode("utf-8", "replace")
+
+    @property
+    def stderr(self) -> str:
+        """Standard error as text; undecodable bytes become U+FFFD."""
+        return self.stderr_raw.decode("utf-8", "replace")
+
+    @property
+    def ok(self) -> bool:
+        """Whether the command ended by itself with status 0."""
+        return self.status == 0 and not self.timed_out
+
+    def check(self) -> Result:
+        """This result. Raises CommandError unless the command ended by itself with status 0."""
+        if self.ok:
+            return self
+        outcome = "took too long" if self.timed_out else f"ended with status {self.status}"
+        raise CommandError(f"'{self.command}' {outcome}: {self.stderr.strip() or '(no message)'}")
+
+
+class Process:
+    """A command that runs in the background of a guest; made by Guest.spawn."""
+
+    def __init__(self, guest: Guest, link: Link, name: str) -> None:
+        self.name = name
+        #: Process id in the guest.
+        self.pid = link.started[name]
+        self._guest = guest
+        self._link = link
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the process; nothing happens when it has ended."""
+        if self.running():
+            self._link.send(protocol.signal(self.pid, number))
+
+    def running(self) -> bool:
+        """Whether the process has not ended yet. Raises GuestError."""
+        self._link.poll()
+        return self.name not in self._link.ended
+
+    def wait(self, timeout_s: float) -> int:
+        """The status the process ends with. Raises TimeoutError when it runs on, GuestError."""
+        if not self._link.wait_until(lambda: self.name in self._link.ended, timeout_s):
+            raise TimeoutError(f"'{self.name}' still runs after {timeout_s:g} s")
+        return self._link.ended[self.name].status
+
+    def stdout(self) -> str:
+        """What the process has written to its standard output so far. Raises GuestError."""
+        return self._output("stdout")
+
+    def stderr(self) -> str:
+        """What the process has written to its standard error so far. Raises GuestError."""
+        return self._output("stderr")
+
+    def _output(self, stream: str) -> str:
+        return self._guest.run(["cat", f"/run/spawn/{self.name}/{stream}"]).check().stdout
+
+
+class Guest:
+    """A guest with a kernel of your choice; boots when entered as a context.
+
+    `programs` are executables of the host that are put into the guest's PATH with the libraries
+    they load. A wait that finds the guest older than `lifetime_s`, or has had no sign of life from
+    it for `max_silence_s`, kills it. Its console goes to `console_log`, or else to a temporary file
+    that is removed once the guest has powered off. `with_terminal` makes `shell` possible.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        topology: Topology = TOPOLOGIES[DEFAULT],
+        *,
+        programs: Sequence[Path] = (),
+        kernel_args: Sequence[str] = (),
+        boot_timeout_s: float = 180.0,
+        lifetime_s: float = 1800.0,
+        max_silence_s: float = _MAX_SILENCE_S,
+        console_log: Path | None = None,
+        with_terminal: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.topology = topology
+        self._initramfs = initramfs.build(programs)
+        self._kernel_args = tuple(kernel_args)
+        self._boot_timeout_s = boot_timeout_s
+        self._lifetime_s = lifetime_s
+        self._max_silence_s = max_silence_s
+        self._log_is_temporary = console_log is None
+        self._with_terminal = with_terminal
+        self._job_numbers = itertools.count(1)
+        self._running: Link | None = None
+        #: Where the guest's console goes, once it boots.
+        self.console_log = console_log
+
+    def __enter__(self) -> Guest:
+        self.boot()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close(_poweroff_timeout_s(error))
+
+    def boot(self) -> None:
+        """Boot, and wait for the agent. Raises GuestError, QemuError."""
+        accel = accelerator.choose(self.kernel)
+        if self.console_log is None:
+            self.console_log = _temporary_log()
+        # QEMU reads the image before the guest runs, so it need not outlive the boot.
+        with tempfile.TemporaryDirectory(prefix="scx-vm-") as scratch:
+            image = Path(scratch) / "initramfs.cpio"
+            image.write_bytes(self._initramfs)
+            machine = qemu.Machine(
+                self.kernel,
+                image,
+                self.topology,
+                accel,
+                self.console_log,
+                terminal=self._with_terminal,
+                kernel_args=self._kernel_args,
+            )
+            try:
+                with step(f"booting Linux {self.kernel.release} ({self.topology.name}, {accel})"):
+                    self._connect(machine)
+            except BaseException as error:
+                self.close(_poweroff_timeout_s(error))
+                raise
+
+    def _connect(self, machine: qemu.Machine) -> None:
+        process, ports = qemu.launch(machine)
+        link = Link(process, ports, machine.console_log, self._lifetime_s, self._max_silence_s)
+        self._running = link
+        if not link.wait_until(lambda: link.ready, self._boot_timeout_s):
+            raise link.lost(f"the guest did not boot within {self._boot_timeout_s:g} s")
+
+    def close(self, timeout_s: float = _POWEROFF_TIMEOUT_S) -> None:
+        """Power the guest off, or kill it when that takes longer than `timeout_s`.
+
+        Its console log goes too, unless it was asked for, or the guest was lost or killed.
+        """
+        link, self._running = self._running, None
+        if link is not None and not self._power_off(link, timeout_s):
+            return
+        if self._log_is_temporary and self.console_log is not None:
+            self.console_log.unlink(missing_ok=True)
+            self.console_log = None
+
+    def _power_off(self, link: Link, timeout_s: float) -> bool:
+        """Whether the guest powered off; if not, the user knows of its console log."""
+        well = False
+        with contextlib.suppress(GuestError):
+            link.send(protocol.poweroff())
+        try:
+            well = link.close(timeout_s) and not link.is_lost
+        finally:
+            # Who lost the guest has said so in an error of its own.
+            if not well and not link.is_lost:
+                warn(f"the guest did not power off; console log: {self.console_log}")
+        return well
+
+    def run(self, command: Command, timeout_s: float = 120.0, *, user: str = "root") -> Result:
+        """Run a command to its end, or kill it with its children after `timeout_s`.
+
+        Raises GuestError when the guest is lost, or the command does not even die.
+        """
+        link = self._link
+        name = self._new_name()
+        self._start(name, command, user=user)
+        in_time = link.wait_until(lambda: name in link.ended, timeout_s)
+        if not in_time:
+            self._kill(name)
+        ended = link.ended[name]
+        stdout, stderr = self._collect(ended)
+        return Result(_text(command), ended.status, stdout, stderr, timed_out=not in_time)
+
+    def spawn(self, name: str, command: Command, *, user: str = "root") -> Process:
+        """Start a command in the background, under a name that no running one has.
+
+        Raises ValueError for a bad name, CommandError when it cannot be started, GuestError.
+        """
+        link = self._link
+        if name in link.started and name not in link.ended:
+            raise ValueError(f"'{name}' already runs in the guest")
+        link.started.pop(name, None)
+        link.ended.pop(name, None)
+        self._start(name, command, user=user)
+        self._await_pid(name)
+        return Process(self, link, name)
+
+    def stream(
+        self,
+        command: Command,
+        *,
+        user: str = "root",
+        timeout_s: float | None = None,
+        timeout_signal: int = signal.SIGINT,
+        sink: Callable[[bytes], object] | None = None,
+    ) -> Result:
+        """Run a command with both its output streams copied live to `sink`.
+
+        The default sink is the host's standard output; the result holds no output. SIGINT and
+        SIGTERM of the host go to the command and its children; a second one acts on the host.
+        After `timeout_s` the command gets `timeout_signal` as if from the host, and the result
+        says that it timed out. A command that does not heed a signal is killed a little later.
+        Raises GuestError. Call it in the main thread.
+        """
+        link = self._link
+        link.stream_sink = sink or _to_stdout
+        name = self._new_name()
+        early: list[int] = []
+        told: list[int] = []
+
+        def forward(number: int) -> None:
+            if name in link.started:
+                link.send(protocol.signal(-link.started[name], number))
+                told.append(number)
+            else:
+                early.append(number)
+
+        with _forwarded_signals(forward):
+            self._start(name, command, output="stream", user=user)
+            self._await_pid(name)
+            for number in early:
+                forward(number)
+            in_time = link.wait_until(lambda: name in link.ended or bool(told), timeout_s)
+            if not in_time:
+                forward(timeout_signal)
+            if not link.wait_until(lambda: name in link.ended, _STOP_GRACE_S):
+                self._kill(name)
+        link.drain_stream()
+        ended = link.ended[name]
+        self._collect(ended)
+        return Result(_text(command), ended.status, timed_out=not in_time)
+
+    def shell(self) -> int:
+        """An interactive shell on the user's terminal, for a guest made with one; its status.
+
+        The status is 0 when the user left the shell running. Raises GuestError.
+        """
+        link = self._link
+        if link.terminal is None:
+            raise GuestError("the guest was made without a terminal")
+        name = self._new_name()
+        self._start(name, terminal.shell_script())
+        terminal.interact(link, link.terminal, lambda: name in link.ended)
+        return link.ended[name].status if name in link.ended else 0
+
+    @property
+    def console(self) -> str:
+        """The console log so far; "" where there is none (any more)."""
+        return self.console_log.read_text(errors="replace") if self.console_log else ""
+
+    def kernel_log(self) -> str:
+        """The kernel's log, all of it. Raises GuestError."""
+        return self.run(["dmesg"]).check().stdout
+
+    @property
+    def _link(self) -> Link:
+        if self._running is None:
+            raise GuestError("the guest is not running")
+        return self._running
+
+    def _new_name(self) -> str:
+        """A name for a job that its caller does not name."""
+        return f"_{next(self._job_numbers)}"
+
+    def _start(
+        self, name: str, command: Command, *, output: str = "files", user: str = "root"
+    ) -> None:
+        script = command if isinstance(command, str) else f"exec {shlex.join(command)}"
+        self._link.send(protocol.start(name, script, output=output, user=user))
+
+    def _await_pid(self, name: str) -> int:
+        link = self._link
+        if not link.wait_until(
+            lambda: name in link.started or name in link.ended, _START_TIMEOUT_S
+        ):
+            raise link.lost(f"the guest hangs: no process after {_START_TIMEOUT_S:g} s")
+        if name not in link.started:
+            _, stderr = self._collect(link.ended[name])
+            raise CommandError(f"cannot start '{name}': {stderr.decode(errors='replace').strip()}")
+        return link.started[name]
+
+    def _kill(self, name: str) -> None:
+        link = self._link
+        link.send(protocol.signal(-self._await_pid(name), signal.SIGKILL))
+        if not link.wait_until(lambda: name in link.ended, _KILL_GRACE_S):
+            raise link.lost(f"the guest hangs: a command survives SIGKILL for {_KILL_GRACE_S:g} s")
+
+    def _collect(self, ended: protocol.Ended) -> tuple[bytes, bytes]:
+        """Both outputs of a job that has ended, and forget it."""
+        link = self._link
+        size = ended.stdout_bytes + ended.stderr_bytes
+        link.send(protocol.fetch(ended) if size else protocol.forget(ended.name))
+        if not link.wait_until(lambda: len(link.data) >= size, _START_TIMEOUT_S):
+            raise link.lost("the guest hangs: it does not send a command's output")
+        output = bytes(link.data[:size])
+        del link.data[:size]
+        del link.ended[ended.name]
+        link.started.pop(ended.name, None)
+        return output[: ended.stdout_bytes], output[ended.stdout_bytes :]
+
+
+def _text(command: Command) -> str:
+    return command if isinstance(command, str) else shlex.join(command)
+
+
+def _poweroff_timeout_s(error: BaseException | None) -> float:
+    """How long a guest may take to power off after `error`: the user's haste is no Exception."""
+    in_haste = error is not None and not isinstance(error, Exception)
+    return _HASTY_POWEROFF_S if in_haste else _POWEROFF_TIMEOUT_S
+
+
+def _temporary_log() -> Path:
+    number, path = tempfile.mkstemp(prefix="scx-vm-", suffix=".log")
+    os.close(number)
+    return Path(path)
+
+
+def _to_stdout(chunk: bytes) -> None:
+    sys.stdout.buffer.write(chunk)
+    sys.stdout.buffer.flush()
+
+
+@contextlib.contextmanager
+def _forwarded_signals(forward: Callable[[int], None]) -> Iterator[None]:
+    """Give the first SIGINT or SIGTERM to `forward`; the next one acts as before the block."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def handle(number: int, _: FrameType | None) -> None:
+        restore()
+        forward(number)
+
+    for number in before:
+        signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        restore()

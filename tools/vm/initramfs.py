@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The guest's root file system: a small initramfs, the same bytes for the same inputs.
+
+It holds busybox, the guest scripts of `guest/`, and the programs under test with the shared
+libraries they need. It is a plain `newc` cpio archive: unpacking is quicker than decompressing
+under emulation, and device nodes need no root to be written into an archive.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import elf
+
+_SCRIPTS = Path(__file__).parent / "guest"
+_DIRECTORIES = (
+    *("bin", "dev", "etc", "guest", "home", "proc", "root", "run", "sys", "tmp"),
+    *("usr/bin", "var"),
+)
+_PASSWD = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/tmp:/bin/sh\n"
+_GROUP = "root:x:0:\nnogroup:x:65534:\n"
+_LDD_LINE = re.compile(r"\s*(?:\S+ => )?(/\S+) \(0x[0-9a-f]+\)")
+
+
+class InitramfsError(Exception):
+    """The initramfs cannot be made; the text is one line for the user."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file of the archive: its mode with the type bits, its contents, its device number."""
+
+    mode: int
+    data: bytes = b""
+    device: tuple[int, int] = (0, 0)
+
+
+class Tree:
+    """The files of an initramfs, by path without a leading slash."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+
+    def directory(self, path: str) -> None:
+        """Add a directory and those above it."""
+        path = path.strip("/")
+        if path and path not in self.entries:
+            self.directory(str(Path(path).parent) if "/" in path else "")
+            self.entries[path] = Entry(stat.S_IFDIR | 0o755)
+
+    def file(self, path: str, data: bytes, mode: int = 0o644) -> None:
+        """Add a regular file, and the directories it is in."""
+        self._add(path, Entry(stat.S_IFREG | mode, data))
+
+    def link(self, path: str, target: str) -> None:
+        """Add a symbolic link."""
+        self._add(path, Entry(stat.S_IFLNK | 0o777, target.encode()))
+
+    def device(self, path: str, major: int, minor: int) -> None:
+        """Add a character device."""
+        self._add(path, Entry(stat.S_IFCHR | 0o600, device=(major, minor)))
+
+    def copy(self, source: Path, path: str) -> None:
+        """Add a copy of the host's file `source`, executable if it is so there."""
+        try:
+            mode = 0o755 if source.stat().st_mode & 0o111 else 0o644
+            self.file(path, source.read_bytes(), mode)
+        except OSError as error:
+            raise InitramfsError(f"{source}: cannot read it: {error.strerror}") from error
+
+    def program(self, source: Path, path: str) -> None:
+        """Add the host's program `source` and the shared libraries it loads.
+
+        Libraries are put where `ldd` found them, the dynamic loader included.
+        """
+        self.copy(source, path)
+        for library in shared_libraries(source):
+            if str(library).strip("/") not in self.entries:
+                self.copy(library, str(library))
+
+    def _add(self, path: str, entry: Entry) -> None:
+        self.directory(str(Path(path).parent).strip("."))
+        self.entries[path.strip("/")] = entry
+
+    def archive(self) -> bytes:
+        """The cpio archive of the tree: sorted, without times, numbered from 1."""
+        records = [
+            _record(path, number, entry)
+            for number, (path, entry) in enumerate(sorted(self.entries.items()), start=1)
+        ]
+        return b"".join([*records, _record("TRAILER!!!", 0, Entry(0))])
+
+
+def build(programs: Iterable[Path] = ()) -> bytes:
+    """The archive with busybox, the guest scripts and `programs`.
+
+    Each program is found in the guest's PATH by its file name. Raises InitramfsError when something
+    is missing on the host.
+    """
+    tree = base()
+    for program in programs:
+        tree.program(program, f"usr/bin/{program.name}")
+    for script in ("init", "agent"):
+        tree.copy(_SCRIPTS / script, f"guest/{script}")
+    tree.link("init", "guest/init")
+    # What init runs once the system is up; the seam for a guest that needs no host to talk to.
+    tree.link("guest/main", "agent")
+    return tree.archive()
+
+
+def base() -> Tree:
+    """A tree with busybox, its applets, the usual directories, and no /init yet."""
+    tree = Tree()
+    for path in _DIRECTORIES:
+        tree.directory(path)
+    tree.device("dev/console", 5, 1)
+    tree.device("dev/null", 1, 3)
+    tree.file("etc/passwd", _PASSWD.encode())
+    tree.file("etc/group", _GROUP.encode())
+    busybox = _busybox()
+    tree.program(busybox, "bin/busybox")
+    for applet in _applets(busybox):
+        if applet != "busybox":
+            tree.link(f"bin/{applet}", "busybox")
+    return tree
+
+
+def shared_libraries(program: Path) -> list[Path]:
+    """The libraries that `program` loads at start; none for scripts and static programs.
+
+    Raises InitramfsError when a library is missing on the host.
+    """
+    try:
+        with program.open("rb") as file:
+            if file.read(4) != elf.MAGIC:
+                return []
+    except OSError as error:
+        raise InitramfsError(f"{program}: cannot read it: {error.strerror}") from error
+    listing = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
+    missing = re.search(r"(\S+) => not found", listing)
+    if missing:
+        raise InitramfsError(f"{program}: its library {missing[1]} is not installed")
+    return [Path(match[1]) for line in listing.splitlines() if (match := _LDD_LINE.match(line))]
+
+
+def _busybox() -> Path:
+    found = shutil.which("busybox")
+    if found is None:
+        raise InitramfsError("busybox is missing: install the package busybox-static")
+    return Path(found)
+
+
+def _applets(busybox: Path) -> list[str]:
+    listing = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True)
+    return listing.stdout.split()
+
+
+def _record(path: str, number: int, entry: Entry) -> bytes:
+    """One member of a newc archive; see cpio(5) for the fields."""
+    name = path.encode() + b"\0"
+    links = 2 if stat.S_ISDIR(entry.mode) else 1
+    major, minor = entry.device
+    fields = (
+        *(number, entry.mode, 0, 0, links, 0, len(entry.data)),
+        *(0, 0, major, minor, len(name), 0),
+    )
+    header = b"070701" + b"".join(b"%08x" % field for field in fields)
+    return _padded(header + name) + _padded(entry.data)
+
+
+def _padded(data: bytes) -> bytes:
+    return data + b"\0" * (-len(data) % 4)

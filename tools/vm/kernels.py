@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which kernel a guest boots: an image the user names, a cached one, or a distribution's.
+
+Kernels are wanted by path (`./bzImage`), by the beginning of a version (`7.2`, `6.17.13`), or by
+their full release. Images in the directories of SCX_VM_KERNELS come first, then the cache, then
+the Debian archive, whose cloud kernels have everything built in that a guest needs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+import debs
+
+from . import btf as btf_format
+from . import bzimage, elf, progress
+
+#: Series the project is tested with; the default kernel is never newer.
+NEWEST_KNOWN = (7, 2)
+#: Debian switched sched_ext on with this version; its older kernels are of no use here.
+OLDEST_IN_ARCHIVE = (6, 16)
+#: Suites with kernels. Backports carry many versions, but those from 7.1 on were built with a
+#: pahole too old for them (see the module btf); hence sid comes first.
+SUITES = ("sid", "trixie-backports")
+
+_CURE = "give an image with --kernel PATH or SCX_VM_KERNELS=DIR"
+_IMAGE_NAMES = ("bzImage*", "vmlinuz*")
+_VERSION = re.compile(r"\d+(?:\.\d+)*")
+#: From 6.19 on the image is in linux-binary-RELEASE, and linux-image-RELEASE only depends on it.
+_PACKAGE = re.compile(r"linux-(binary|image)-(\d+\.\d+\S*-cloud-amd64)")
+
+
+class KernelError(Exception):
+    """There is no such kernel, or it cannot be used; the text is one line for the user."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel image on this machine."""
+
+    path: Path
+    #: What `uname -r` says in the guest.
+    release: str
+    #: Where it is from, for people: a directory, "cache", or a suite.
+    origin: str
+
+    @property
+    def version(self) -> tuple[int, ...]:
+        """The numbers that the release begins with."""
+        return version_of(self.release)
+
+
+@dataclass(frozen=True)
+class Packaged:
+    """A kernel in the Debian archive."""
+
+    release: str
+    suite: str
+    package: str
+
+    @property
+    def version(self) -> tuple[int, ...]:
+        """The numbers that the release begins with."""
+        return version_of(self.release)
+
+
+_AnyKernel = TypeVar("_AnyKernel", Kernel, Packaged)
+
+
+def version_of(text: str) -> tuple[int, ...]:
+    """The dotted numbers at the start of a version or release; () where there are none."""
+    match = _VERSION.match(text)
+    return tuple(int(part) for part in match[0].split(".")) if match else ()
+
+
+def matches(release: str, wanted: str) -> bool:
+    """Whether `release` is `wanted`, or of the version that `wanted` is the beginning of."""
+    if release == wanted:
+        return True
+    prefix = version_of(wanted)
+    return _VERSION.fullmatch(wanted) is not None and version_of(release)[: len(prefix)] == prefix
+
+
+def from_path(path: Path) -> Kernel:
+    """The kernel image at `path`. Raises KernelError."""
+    try:
+        return Kernel(path.absolute(), bzimage.release(path), str(path.parent))
+    except bzimage.ImageError as error:
+        raise KernelError(str(error)) from error
+
+
+def resolve(wanted: str | None = None) -> Kernel:
+    """The kernel for a path, version or release; without one, the newest that is known to serve.
+
+    Fetches it if need be. Raises KernelError.
+    """
+    if wanted is None:
+        return _newest()
+    if "/" in wanted or Path(wanted).is_file():
+        return from_path(Path(wanted))
+    for kernel in local():
+        if matches(kernel.release, wanted) and _sound(kernel):
+            return kernel
+    return _fetch_matching(wanted)
+
+
+def local() -> list[Kernel]:
+    """The kernels at hand: those of SCX_VM_KERNELS, then the cache; each newest first."""
+    return [*_given(), *_cached()]
+
+
+def archived(*, fresh: bool = False) -> Iterator[Packaged]:
+    """The kernels with sched_ext in the Debian archive, suite by suite, newest first.
+
+    By the lists in the cache, unless they must be `fresh`. A suite that cannot be read is left
+    out with a note. Raises debs.DebsError when none can.
+    """
+    failures: list[debs.DebsError] = []
+    for name in SUITES:
+        suite = debs.Suite(name, step=progress.step)
+        try:
+            packages = suite.packages("linux-", fresh=fresh)
+        except debs.DebsError as error:
+            failures.append(error)
+            continue
+        yield from _newest_first(packaged(name, packages))
+    if len(failures) == len(SUITES):
+        raise failures[0]
+    for failure in failures:
+        progress.note(str(failure))
+
+
+def packaged(suite: str, packages: Iterable[str]) -> list[Packaged]:
+    """The kernels with sched_ext among the package names of a suite."""
+    found: dict[str, Packaged] = {}
+    for package in sorted(packages, reverse=True):
+        match = _PACKAGE.fullmatch(package)
+        if match and version_of(match[2]) >= OLDEST_IN_ARCHIVE:
+            found[match[2]] = Packaged(match[2], suite, package)
+    # linux-binary sorts before linux-image, so it is the one that was written last.
+    return list(found.values())
+
+
+def fetch(kernel: Packaged) -> Kernel:
+    """The kernel's image, from the cache or the archive. Raises debs.DebsError, KernelError."""
+    image = _cached_images() / f"vmlinuz-{kernel.release}"
+    if not image.exists():
+        suite = debs.Suite(kernel.suite, step=progress.step)
+        with suite.unpacked(kernel.package) as tree:
+            found = [
+                *tree.glob(f"boot/vmlinuz-{kernel.release}"),
+                *tree.glob(f"usr/lib/modules/{kernel.release}/vmlinuz"),
+            ]
+            if not found:
+                raise KernelError(f"the package {kernel.package} holds no kernel image")
+            _write_atomically(image, found[0].read_bytes())
+    return Kernel(image, bzimage.release(image), kernel.suite)
+
+
+def btf(kernel: Kernel) -> Path:
+    """A file with the kernel's type information (BTF), made from its image once and cached.
+
+    Raises KernelError when the kernel has none or cannot be unpacked.
+    """
+    digest = hashlib.sha256(kernel.path.read_bytes()).hexdigest()[:16]
+    target = debs.cache_dir() / "btf" / f"{kernel.release}-{digest}.btf"
+    if not target.exists():
+        try:
+            with progress.step(f"extracting the BTF of Linux {kernel.release}"):
+                contents = elf.section(bzimage.vmlinux(kernel.path), ".BTF")
+        except (bzimage.ImageError, ValueError) as error:
+            raise KernelError(str(error)) from error
+        if contents is None:
+            raise KernelError(f"{kernel.path}: the kernel was built without CONFIG_DEBUG_INFO_BTF")
+        _write_atomically(target, contents)
+    return target
+
+
+def _newest() -> Kernel:
+    """The newest kernel that is known to serve: at hand, or in the archive."""
+    at_hand = _newest_first([*_given(), *filter(_known, _cached())])
+    at_hand = [kernel for kernel in at_hand if _sound(kernel)]
+    try:
+        found = None if debs.offline() else _from_archive(_known, at_hand)
+    except debs.DebsError as error:
+        if not at_hand:
+            raise KernelError(f"{error}; {_CURE}") from error
+        progress.note(f"{error}; taking the newest kernel at hand")
+        found = None
+    if found or at_hand:
+        return found or at_hand[0]
+    raise KernelError(f"no kernel at hand: {_CURE}")
+
+
+def _fetch_matching(wanted: str) -> Kernel:
+    if not version_of(wanted):
+        raise KernelError(f"no kernel '{wanted}': give a path, or a version such as 7.2")
+    try:
+        found = _from_archive(lambda kernel: matches(kernel.release, wanted))
+    except debs.DebsError as error:
+        raise KernelError(f"no kernel {wanted} at hand: {error}; {_CURE}") from error
+    if found:
+        return found
+    suites = " or ".join(SUITES)
+    raise KernelError(f"no kernel {wanted} with sched_ext in Debian {suites}: {_CURE}")
+
+
+def _from_archive(
+    serves: Callable[[Packaged], bool], at_hand: Sequence[Kernel] = ()
+) -> Kernel | None:
+    """The archive's newest kernel that serves, or one at hand that is as new.
+
+    Lists that know none, or one that is gone, are refreshed. Raises debs.DebsError.
+    """
+    for fresh in (False, True):
+        try:
+            for best in filter(serves, archived(fresh=fresh)):
+                if at_hand and at_hand[0].version >= best.version:
+                    return at_hand[0]
+                kernel = fetch(best)
+                if _sound(kernel):
+                    return kernel
+        except debs.DebsError:
+            if fresh:
+                raise
+    return None
+
+
+def _sound(kernel: Kernel) -> bool:
+    """Whether schedulers can load on a distribution's kernel; notes why not."""
+    try:
+        sound = btf_format.is_sound(btf(kernel).read_bytes())
+    except (KernelError, ValueError) as error:
+        progress.note(f"not using Linux {kernel.release}: {error}")
+        return False
+    if not sound:
+        progress.note(f"not using Linux {kernel.release}: its BTF is damaged (old pahole)")
+    return sound
+
+
+def _known(kernel: Kernel | Packaged) -> bool:
+    return kernel.version[:2] <= NEWEST_KNOWN
+
+
+def _given() -> list[Kernel]:
+    """The images of SCX_VM_KERNELS, newest first."""
+    directories = [Path(part) for part in os.environ.get("SCX_VM_KERNELS", "").split(":") if part]
+    for directory in directories:
+        if not directory.is_dir():
+            raise KernelError(f"SCX_VM_KERNELS: {directory} is not a directory")
+    return _newest_first(from_path(path) for d in directories for path in _images(d))
+
+
+def _cached() -> list[Kernel]:
+    """The images that were fetched earlier, newest first."""
+    images = _images(_cached_images())
+    return _newest_first(replace(from_path(path), origin="cache") for path in images)
+
+
+def _cached_images() -> Path:
+    return debs.cache_dir() / "kernels"
+
+
+def _images(directory: Path) -> list[Path]:
+    return sorted(path for name in _IMAGE_NAMES for path in directory.glob(name))
+
+
+def _newest_first(kernels: Iterable[_AnyKernel]) -> list[_AnyKernel]:
+    return sorted(kernels, key=lambda kernel: (kernel.version, kernel.release), reverse=True)
+
+
+def _write_atomically(target: Path, contents: bytes) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as scratch:
+        scratch.write(contents)
+    Path(scratch.name).chmod(0o644)
+    Path(scratch.name).rename(target)

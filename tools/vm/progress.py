@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Progress of long steps on stderr: one line each, none in CI."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_quiet = os.environ.get("CI") == "true"
+
+
+def silence() -> None:
+    """Say nothing from now on."""
+    global _quiet
+    _quiet = True
+
+
+def note(text: str) -> None:
+    """One line for the user, unless silenced."""
+    if not _quiet:
+        print(text, file=sys.stderr, flush=True)
+
+
+def warn(text: str) -> None:
+    """One line that the user needs, silenced or not."""
+    print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def step(text: str) -> Iterator[None]:
+    """Announce `text`, and say how long the block took, or that it failed."""
+    if _quiet:
+        yield
+        return
+    print(f"{text} … ", end="", file=sys.stderr, flush=True)
+    started_s = time.monotonic()
+    outcome = "failed"
+    try:
+        yield
+        outcome = f"{time.monotonic() - started_s:.1f} s"
+    finally:
+        print(outcome, file=sys.stderr, flush=True)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The messages between the host and the agent in the guest (guest/agent), without any I/O.
+
+Both directions use one line per message on the control port:
+
+    host → guest                               guest → host
+    start NAME OUTPUT USER SCRIPT              ready
+    signal PID SIGNAL                          started NAME PID
+    fetch NAME STDOUT_BYTES STDERR_BYTES       ended NAME STATUS STDOUT_BYTES STDERR_BYTES
+    forget NAME                                pong
+    ping
+    poweroff
+
+A job is a shell script with a name. OUTPUT says where its two output streams go: `files` keeps
+them in the guest until `fetch` sends them, raw, over the data port; `stream` sends both live over
+the stream port. A negative PID means the job's whole process group. Requests are served in order,
+jobs run side by side.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+#: Names of the virtio-serial ports, as guest/agent looks for them.
+CONTROL_PORT = "scx.control"
+DATA_PORT = "scx.data"
+STREAM_PORT = "scx.stream"
+TERMINAL_PORT = "scx.terminal"
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+_ESCAPED = re.compile(rb"[^\x20-\x7e]|\\")
+
+
+class ProtocolError(Exception):
+    """The guest sent something that is no message."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The guest has booted and its agent listens."""
+
+
+@dataclass(frozen=True)
+class Started:
+    """A job's process exists."""
+
+    name: str
+    pid: int
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A job is over. The status is the shell's: 128 + N for death by signal N."""
+
+    name: str
+    status: int
+    stdout_bytes: int
+    stderr_bytes: int
+
+
+@dataclass(frozen=True)
+class Pong:
+    """The agent is alive; the answer to a ping."""
+
+
+Event = Ready | Started | Ended | Pong
+
+
+def start(name: str, script: str, *, output: str = "files", user: str = "root") -> bytes:
+    """The request to start the job `name`. Raises ValueError for an unusable name or script."""
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"job name '{name}': use letters, digits, '.', '_' and '-'")
+    if not _NAME.fullmatch(user):
+        raise ValueError(f"no user '{user}' in the guest")
+    if "\0" in script:
+        raise ValueError(f"job {name}: a script cannot hold a NUL character")
+    return f"start {name} {output} {user} {escape(script)}\n".encode()
+
+
+def signal(pid: int, number: int) -> bytes:
+    """The request to send a signal to a process, or to the group -`pid`."""
+    return f"signal {pid} {number}\n".encode()
+
+
+def fetch(ended: Ended) -> bytes:
+    """The request for the output of a job that has ended; the guest then forgets the job."""
+    return f"fetch {ended.name} {ended.stdout_bytes} {ended.stderr_bytes}\n".encode()
+
+
+def forget(name: str) -> bytes:
+    """The request to drop what is left of a job that has ended."""
+    return f"forget {name}\n".encode()
+
+
+def ping() -> bytes:
+    """The request for a sign of life."""
+    return b"ping\n"
+
+
+def poweroff() -> bytes:
+    """The request to power the guest off."""
+    return b"poweroff\n"
+
+
+def escape(script: str) -> str:
+    r"""A script as one line of printable ASCII that the guest's `printf %b` turns back.
+
+    A newline is added, so that no trailing blank is lost when the guest reads the line.
+    """
+    raw = script.encode("utf-8", "surrogateescape") + b"\n"
+    return _ESCAPED.sub(lambda match: b"\\0%03o" % match[0][0], raw).decode("ascii")
+
+
+class Decoder:
+    """Turns bytes of the control port into events, in whatever pieces they arrive."""
+
+    def __init__(self) -> None:
+        self._pending = b""
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events completed by `data`. Raises ProtocolError."""
+        *lines, self._pending = (self._pending + data).split(b"\n")
+        return [_event(line.decode("ascii", "replace")) for line in lines]
+
+
+def _event(line: str) -> Event:
+    match line.split():
+        case ["ready"]:
+            return Ready()
+        case ["pong"]:
+            return Pong()
+        case ["started", name, pid] if pid.isdecimal():
+            return Started(name, int(pid))
+        case ["ended", name, *numbers] if len(numbers) == 3 and all(map(str.isdecimal, numbers)):
+            return Ended(name, *(int(number) for number in numbers))
+    raise ProtocolError(f"the guest's agent sent '{line}'")

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""QEMU: what a guest's machine is made of, its command line, and its process."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from .kernels import Kernel
+from .protocol import CONTROL_PORT, DATA_PORT, STREAM_PORT, TERMINAL_PORT
+from .topology import Topology
+
+PROGRAM = "qemu-system-x86_64"
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+#: How each accelerator is asked for. Emulation is single-threaded: with one thread per virtual
+#: CPU the kernel's patching of static keys races and guests die of "Oops: int3".
+ACCELERATORS = {
+    "tcg": ("-accel", "tcg,thread=single", "-cpu", "max"),
+    "kvm": ("-accel", "kvm", "-cpu", "host"),
+}
+
+#: Kernel parameters of every guest.
+KERNEL_ARGS = (
+    "console=ttyS0",
+    # Warnings and worse while booting; init turns on the rest.
+    "loglevel=5",
+    # A panic or an oops ends QEMU (with -no-reboot), so that the host notices at once.
+    "panic=-1",
+    "oops=panic",
+    # The emulated TSC is exact: no calibration against it, no fall back to the slow HPET.
+    "tsc=reliable",
+    "random.trust_cpu=on",
+    # Room for the debug dumps of a whole test run.
+    "log_buf_len=1M",
+    # Self-tests of the crypto code are half a second of emulation.
+    "cryptomgr.notests",
+)
+
+
+class QemuError(Exception):
+    """QEMU cannot be started; the text is one line for the user."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Everything that defines a guest."""
+
+    kernel: Kernel
+    initramfs: Path
+    topology: Topology
+    accelerator: str
+    console_log: Path
+    #: Give the guest a terminal, /dev/hvc0, and the host its other end.
+    terminal: bool = False
+    kernel_args: tuple[str, ...] = ()
+
+
+@dataclass
+class Ports:
+    """The host's ends of the guest's ports; all are stream sockets."""
+
+    control: socket.socket
+    data: socket.socket
+    stream: socket.socket
+    terminal: socket.socket | None
+
+    def close(self) -> None:
+        """Close every port."""
+        for port in (self.control, self.data, self.stream, self.terminal):
+            if port is not None:
+                port.close()
+
+
+def available() -> bool:
+    """Whether QEMU is installed."""
+    return shutil.which(PROGRAM) is not None
+
+
+def version() -> str:
+    """QEMU's version, such as 7.2.22. Raises QemuError where it is not installed."""
+    if not available():
+        raise QemuError(f"{PROGRAM} is missing: install the package qemu-system-x86")
+    first = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=True)
+    match = re.search(r"version (\S+)", first.stdout)
+    return match[1] if match else "unknown"
+
+
+def machine_args(machine: Machine) -> list[str]:
+    """QEMU's command line for `machine`, without its ports."""
+    kernel_args = (*KERNEL_ARGS, *machine.topology.kernel_args(), *machine.kernel_args)
+    return [
+        PROGRAM,
+        *ACCELERATORS[machine.accelerator],
+        *("-machine", "pc,usb=off,vmport=off,hpet=off"),
+        *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+        *machine.topology.qemu_args(),
+        *("-kernel", str(machine.kernel.path), "-initrd", str(machine.initramfs)),
+        *("-append", " ".join(kernel_args)),
+        *("-serial", f"file:{machine.console_log}"),
+    ]
+
+
+def launch(machine: Machine) -> tuple[subprocess.Popen[bytes], Ports]:
+    """Start QEMU. It dies with this process. Raises QemuError."""
+    if not available():
+        raise QemuError(f"{PROGRAM} is missing: install the package qemu-system-x86")
+    args = [*machine_args(machine), "-device", "virtio-serial-pci"]
+    with contextlib.ExitStack() as guest_ends:
+
+        def port(device: str, name: str) -> socket.socket:
+            host_end, guest_end = socket.socketpair()
+            number = guest_ends.enter_context(guest_end).fileno()
+            inherited.append(number)
+            args.extend(("-chardev", f"socket,id={name},fd={number}"))
+            args.extend(("-device", f"{device},chardev={name},name={name}"))
+            return host_end
+
+        inherited: list[int] = []
+        ports = Ports(
+            control=port("virtserialport", CONTROL_PORT),
+            data=port("virtserialport", DATA_PORT),
+            stream=port("virtserialport", STREAM_PORT),
+            terminal=port("virtconsole", TERMINAL_PORT) if machine.terminal else None,
+        )
+        return spawn(args, pass_fds=inherited), ports
+
+
+def spawn(args: list[str], pass_fds: list[int] | None = None) -> subprocess.Popen[bytes]:
+    """Start QEMU in a session of its own (a terminal's Ctrl-C does not reach it)."""
+    parent = os.getpid()
+
+    def die_with_parent() -> None:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return subprocess.Popen(
+        args,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        pass_fds=pass_fds or (),
+        start_new_session=True,
+        preexec_fn=die_with_parent,
+    )
