@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What all Python tests share: the report for `meson test`, and the programs under test."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--tap", action="store_true", help="report in the Test Anything Protocol")
+
+
+def _plain(text: str) -> str:
+    """`text` without what would have a meaning in a line of TAP."""
+    return "".join(c if c.isprintable() and c not in "#\\" else "?" for c in text)
+
+
+def _reason(report: pytest.TestReport) -> str:
+    """Why a test was skipped."""
+    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+    return _plain(str(text))
+
+
+class TapReport:
+    """Prints one line of TAP for each test as it ends."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.phases: list[pytest.TestReport] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.phases.append(report)
+        # Always the last phase, and one that can still turn a good test into a bad one.
+        if report.when == "teardown":
+            self._print_test(self.phases)
+            self.phases = []
+
+    def _print_test(self, phases: list[pytest.TestReport]) -> None:
+        self.number += 1
+        failed = [phase for phase in phases if phase.failed]
+        skipped = [phase for phase in phases if phase.skipped]
+        name = _plain(phases[0].nodeid.split("/")[-1])
+        skip = f" # SKIP {_reason(skipped[0])}" if skipped and not failed else ""
+        print(f"{'not ok' if failed else 'ok'} {self.number} - {name}{skip}", flush=True)
+        for phase in failed:
+            for line in phase.longreprtext.splitlines():
+                print(f"# {line}")
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.number += 1
+            print(f"not ok {self.number} - collecting {report.nodeid}")
+            for line in report.longreprtext.splitlines():
+                print(f"# {line}")
+
+    def pytest_sessionfinish(self) -> None:
+        print(f"1..{self.number}", flush=True)
+
+
+# Last, when pytest's own report is there to be replaced.
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--tap"):
+        config.pluginmanager.unregister(name="terminalreporter")
+        config.pluginmanager.register(TapReport(), "tap")
+
+
+@pytest.fixture(scope="session")
+def build_dir() -> Path:
+    """Where Meson built the programs (SCX_BUILD)."""
+    path = Path(os.environ.get("SCX_BUILD") or Path(__file__).parents[1] / "build")
+    if not (path / "scheds").is_dir():
+        pytest.skip(f"nothing is built in {path}: run ./dev build")
+    return path

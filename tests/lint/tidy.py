@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The project's own rules, as far as a program can check them."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+LINE_MAX = 100
+FILE_MAX = 800
+#: Files whose length is a list's, or that nobody reads line by line.
+LONG_FILES = {"LICENSE", "Cargo.lock"}
+
+C_FILES = (".c", ".h")
+CODE = (*C_FILES, ".rs", ".py")
+
+
+def _licence(name: str, text: str) -> Iterator[str]:
+    if name.endswith((*C_FILES, ".py")) and "SPDX-License-Identifier: GPL-2.0-only" not in text:
+        yield f"{name}: no SPDX-License-Identifier line"
+
+
+def _length(name: str, text: str) -> Iterator[str]:
+    lines = text.splitlines()
+    if name not in LONG_FILES and len(lines) > FILE_MAX:
+        yield f"{name}: {len(lines)} lines, more than {FILE_MAX}: is it about one thing?"
+    for number, line in enumerate(lines, 1):
+        if name.endswith(CODE) and len(line.expandtabs(8)) > LINE_MAX:
+            yield f"{name}:{number}: longer than {LINE_MAX} columns"
+
+
+#: (files, what must not stand in them, why)
+BANNED = [
+    (
+        r"^(?!scheds/include/scx/time\.bpf\.h).*\.bpf\.[ch]$",
+        r"\bbpf_ktime_get_ns\(",
+        "scx_bpf_now() of time.bpf.h is the clock",
+    ),
+    (r"\.(bpf\.c|bpf\.h)$", r"LINUX_VERSION|KERNEL_VERSION", "kernels are probed by CO-RE"),
+    (r"^scheds/include/", r'#include .*(runner/|"scx_)', "the library knows no scheduler"),
+    (r"^scheds/.*\.bpf\.c$", r"bpf_ksym_exists", "compat.bpf.h is where kernels are told apart"),
+    (r"^scheds/.*\.bpf\.c$", r"___[a-z0-9]+\(", "call the wrapper of compat.bpf.h"),
+    (r"^(scheds|tools)/.*\.c$", r"\b(system|popen)\(", "children are started without a shell"),
+    (r"\.md$", r"@[A-Z]+@", "a figure is missing"),
+]
+
+
+def _banned(name: str, text: str) -> Iterator[str]:
+    for files, pattern, why in BANNED:
+        if not re.search(files, name):
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            if re.search(pattern, line):
+                yield f"{name}:{number}: {line.strip()}: {why}"
+
+
+def _listed(root: Path, names: list[str]) -> Iterator[str]:
+    """Every scheduler in the tree is in Meson's list, has a man page, and the README names it."""
+    meson = (root / "meson.build").read_text()
+    readme = (root / "README.md").read_text()
+    for name in names:
+        if match := re.fullmatch(r"scheds/c/(scx_\w+)\.bpf\.c", name):
+            if f"'{match[1]}'" not in meson:
+                yield f"{name}: {match[1]} is missing from c_scheds in meson.build"
+            if f"scheds/c/{match[1]}.8.in" not in names:
+                yield f"{name}: no man page scheds/c/{match[1]}.8.in"
+            if match[1] not in readme:
+                yield f"{name}: README.md does not name {match[1]}"
+
+
+def _versions(root: Path) -> Iterator[str]:
+    meson = re.search(r"version: '(.+?)'", (root / "meson.build").read_text())
+    rust = re.search(r'^version = "(.+?)"', (root / "Cargo.toml").read_text(), re.MULTILINE)
+    if not meson or not rust or meson[1] != rust[1]:
+        yield "meson.build and Cargo.toml name different versions"
+
+
+def check(root: Path, names: list[str]) -> int:
+    """Print all findings; 0 if there are none, else 1."""
+    findings = [*_listed(root, names), *_versions(root)]
+    for name in names:
+        try:
+            text = (root / name).read_text()
+        except UnicodeDecodeError:
+            continue
+        for rule in (_licence, _length, _banned):
+            findings += rule(name, text)
+    print("\n".join(findings))
+    return 1 if findings else 0

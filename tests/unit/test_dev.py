@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""./dev: what it says about wrong usage, before it installs or builds anything."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+DEV = Path(__file__).parents[2] / "dev"
+
+
+def dev(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([DEV, *args], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("args", [[], ["help"], ["--help"], ["-h"]])
+def test_help_names_every_verb(args: list[str]) -> None:
+    done = dev(*args)
+    assert done.returncode == 0
+    for verb in ("run", "test", "build", "setup", "vm", "fmt", "lint"):
+        assert f"\n  {verb} " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [
+        (["fly"], "fly"),
+        (["run", "scx_nope"], "scx_nope"),
+        (["run", "scx_load"], "scx_load"),
+        (["run", "--for"], "--for"),
+        (["run", "--for", "0"], "'0'"),
+        (["run", "--for=-1"], "'-1'"),
+        (["run", "--for", "soon"], "'soon'"),
+        (["run", "--kernel"], "--kernel"),
+        (["run", "--topology="], "--topology"),
+        (["run", "--host", "--kernel=7.2"], "--kernel"),
+        (["run", "--host", "--topology", "numa"], "--topology"),
+        (["run", "--vm", "--load"], "--load"),
+    ],
+)
+def test_wrong_usage_is_one_line(args: list[str], named: str) -> None:
+    done = dev(*args)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("dev: ")
+    assert done.stderr.count("\n") == 1
+    assert named in done.stderr

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The report for `meson test`: one line for each test, whatever became of it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+CONFTEST = Path(__file__).parents[1] / "conftest.py"
+TESTS = """
+import pytest
+
+@pytest.fixture
+def broken_setup():
+    raise RuntimeError("at the beginning")
+
+@pytest.fixture
+def broken_teardown():
+    yield
+    raise RuntimeError("at the end")
+
+def test_passes(): pass
+def test_fails(): assert False, "in between"
+def test_is_skipped(): pytest.skip("for # a reason")
+def test_never_starts(broken_setup): pass
+def test_ends_badly(broken_teardown): pass
+def test_fails_and_ends_badly(broken_teardown): assert False, "in between"
+"""
+
+
+def test_every_test_is_reported_once(tmp_path: Path) -> None:
+    shutil.copy(CONFTEST, tmp_path)
+    (tmp_path / "test_it.py").write_text(TESTS)
+    command = [sys.executable, "-m", "pytest", "--tap", "-p", "no:cacheprovider", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert [line for line in done.stdout.splitlines() if not line.startswith("# ")] == [
+        "ok 1 - test_it.py::test_passes",
+        "not ok 2 - test_it.py::test_fails",
+        "ok 3 - test_it.py::test_is_skipped # SKIP Skipped: for ? a reason",
+        "not ok 4 - test_it.py::test_never_starts",
+        "not ok 5 - test_it.py::test_ends_badly",
+        "not ok 6 - test_it.py::test_fails_and_ends_badly",
+        "1..6",
+    ]
+    for text in ("in between", "at the beginning", "at the end"):
+        assert text in done.stdout

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Choosing kernels: versions, images made by hand, and the order in which places are tried."""
+
+import gzip
+import lzma
+import shutil
+import struct
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import debs
+import pytest
+from vm import bzimage, elf, kernels
+from vm.kernels import Kernel, KernelError, Packaged
+
+
+def bzimage_of(release: str, payload: bytes = b"") -> bytes:
+    """As much of a bzImage as the boot protocol lets a reader rely on: one setup sector."""
+    setup = bytearray(2 * 512)
+    setup[0x1F1] = 1
+    setup[0x202:0x206] = b"HdrS"
+    text = f"{release} (someone@somewhere) #1 SMP".encode() + b"\0"
+    struct.pack_into("<H", setup, 0x20E, 0x300 - 0x200)
+    setup[0x300 : 0x300 + len(text)] = text
+    struct.pack_into("<II", setup, 0x248, 16, len(payload))
+    return bytes(setup) + bytes(16) + payload
+
+
+def vmlinux_with(section: str, contents: bytes) -> bytes:
+    """An ELF object with a table of names and one section."""
+    names = b"\0.names\0" + section.encode() + b"\0"
+    names_offset, contents_offset = 64, 64 + len(names)
+    table_offset = contents_offset + len(contents)
+    header = struct.pack(
+        "<4s12xHHIQQQIHHHHHH",
+        b"\x7fELF",
+        2,
+        62,
+        1,
+        0,
+        0,
+        table_offset,
+        0,
+        64,
+        *(
+            0,
+            0,
+            64,
+            3,
+            1,
+        ),
+    )
+    header = header[:4] + b"\x02\x01" + header[6:]
+    entry = struct.Struct("<IIQQQQIIQQ").pack
+    table = entry(*[0] * 10)
+    table += entry(1, 3, 0, 0, names_offset, len(names), 0, 0, 1, 0)
+    table += entry(8, 1, 0, 0, contents_offset, len(contents), 0, 0, 1, 0)
+    return header + names + contents + table
+
+
+@pytest.fixture(autouse=True)
+def no_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SCX_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("SCX_OFFLINE", "1")
+    monkeypatch.delenv("SCX_VM_KERNELS", raising=False)
+    # The images made here hold no type information to be judged by.
+    monkeypatch.setattr(kernels, "_sound", lambda kernel: "unsound" not in kernel.release)
+
+
+@pytest.fixture
+def images(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
+    """Makes images of these releases, in SCX_VM_KERNELS or in the cache."""
+
+    def make(*releases: str, cached: bool = False) -> None:
+        directory = tmp_path / ("cache/kernels" if cached else "given")
+        directory.mkdir(parents=True)
+        for release in releases:
+            name = f"vmlinuz-{release}" if cached else f"bzImage-{release}"
+            (directory / name).write_bytes(bzimage_of(release))
+        if not cached:
+            monkeypatch.setenv("SCX_VM_KERNELS", str(directory))
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("7.2.12+deb13-cloud-amd64", (7, 2, 12)),
+        ("6.17", (6, 17)),
+        ("7.3.0-rc1", (7, 3, 0)),
+        ("x", ()),
+    ],
+)
+def test_versions_are_numbers(text: str, version: tuple[int, ...]) -> None:
+    assert kernels.version_of(text) == version
+
+
+@pytest.mark.parametrize(
+    ("wanted", "release", "serves"),
+    [
+        ("7.2", "7.2.12+deb13-cloud-amd64", True),
+        ("7.2", "7.2", True),
+        ("7.2", "7.20.1", False),
+        ("7", "7.20.1", True),
+        ("7.2.1", "7.2.12", False),
+        ("7.2.12+deb13-cloud-amd64", "7.2.12+deb13-cloud-amd64", True),
+        ("7.2.12+deb13", "7.2.12+deb13-cloud-amd64", False),
+        ("latest", "7.2.12", False),
+    ],
+)
+def test_a_version_is_the_beginning_of_a_release(wanted: str, release: str, serves: bool) -> None:
+    assert kernels.matches(release, wanted) is serves
+
+
+def test_the_image_says_its_release(tmp_path: Path) -> None:
+    image = tmp_path / "anything"
+    image.write_bytes(bzimage_of("6.99.1-mine"))
+    kernel = kernels.resolve(str(image))
+    assert (kernel.release, kernel.version, kernel.path) == ("6.99.1-mine", (6, 99, 1), image)
+
+
+@pytest.mark.parametrize("contents", [b"", b"\x7fELF", bytes(1024)])
+def test_other_files_are_no_kernels(tmp_path: Path, contents: bytes) -> None:
+    image = tmp_path / "image"
+    image.write_bytes(contents)
+    with pytest.raises(KernelError, match=r"image: not an x86 kernel image"):
+        kernels.resolve(str(image))
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(KernelError, match=r"nothing: cannot read the kernel image: No such file"):
+        kernels.resolve(str(tmp_path / "nothing"))
+
+
+def test_given_images_come_before_the_cache(images: Callable[..., None]) -> None:
+    images("6.17.13+deb13", "6.12.107", cached=True)
+    images("6.17.2-mine", "6.12.1-mine")
+    assert kernels.resolve("6.17").release == "6.17.2-mine"
+    assert kernels.resolve("6.17.13").release == "6.17.13+deb13"
+
+
+def test_the_newest_of_a_series_is_taken(images: Callable[..., None]) -> None:
+    images("7.2.9", "7.2.12", "7.2.2")
+    assert kernels.resolve("7.2").release == "7.2.12"
+
+
+def test_a_kernel_that_no_scheduler_loads_on_is_passed_over(images: Callable[..., None]) -> None:
+    images("7.2.12-unsound", "7.2.9", "7.1.3-unsound")
+    assert kernels.resolve("7.2").release == "7.2.9"
+    assert kernels.resolve().release == "7.2.9"
+
+
+def test_the_default_is_the_newest_known(images: Callable[..., None]) -> None:
+    images("6.17.13", "7.2.12", "7.9.1", cached=True)
+    assert kernels.resolve().release == "7.2.12"
+
+
+def test_nothing_at_hand_offline(images: Callable[..., None]) -> None:
+    with pytest.raises(KernelError, match="no kernel at hand: give an image with --kernel PATH"):
+        kernels.resolve()
+    with pytest.raises(
+        KernelError, match="no kernel 7.2 at hand: SCX_OFFLINE=1 forbids .*--kernel"
+    ):
+        kernels.resolve("7.2")
+    with pytest.raises(KernelError, match="no kernel 'newest': give a path, or a version"):
+        kernels.resolve("newest")
+
+
+def test_a_wrong_directory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCX_VM_KERNELS", "/nonexistent")
+    with pytest.raises(KernelError, match="SCX_VM_KERNELS: /nonexistent is not a directory"):
+        kernels.resolve("7.2")
+
+
+def test_packages_that_hold_an_image() -> None:
+    names = [
+        "linux-base-7.2.12+deb13-cloud-amd64",
+        "linux-binary-7.2.12+deb13-cloud-amd64",
+        "linux-binary-7.2.12+deb13-amd64",
+        "linux-image-7.2.12+deb13-cloud-amd64",
+        "linux-image-7.2.12+deb13-cloud-amd64-dbg",
+        "linux-image-7.2.12+deb13-cloud-amd64-unsigned",
+        "linux-image-6.17.13+deb13-cloud-amd64",
+        "linux-image-6.12.43+deb12-cloud-amd64",
+        "linux-image-cloud-amd64",
+    ]
+    assert sorted(kernels.packaged("s", names), key=lambda kernel: kernel.version) == [
+        Packaged("6.17.13+deb13-cloud-amd64", "s", "linux-image-6.17.13+deb13-cloud-amd64"),
+        Packaged("7.2.12+deb13-cloud-amd64", "s", "linux-binary-7.2.12+deb13-cloud-amd64"),
+    ]
+
+
+def archive(monkeypatch: pytest.MonkeyPatch, *releases: str) -> None:
+    """A Debian archive whose packages hold images of these releases."""
+    monkeypatch.delenv("SCX_OFFLINE")
+    offered = [Packaged(release, "suite", f"linux-image-{release}") for release in releases]
+    monkeypatch.setattr(kernels, "archived", lambda fresh=False: iter(offered))
+    monkeypatch.setattr(
+        kernels, "fetch", lambda kernel: Kernel(Path("image"), kernel.release, kernel.suite)
+    )
+
+
+def test_the_default_comes_from_the_archive(
+    monkeypatch: pytest.MonkeyPatch, images: Callable[..., None]
+) -> None:
+    archive(monkeypatch, "7.9.1", "7.2.12", "6.17.13")
+    images("6.12.107")
+    assert kernels.resolve().origin == "suite"
+    assert kernels.resolve().release == "7.2.12"
+
+
+def test_the_archive_is_searched_for_a_sound_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    archive(monkeypatch, "7.2.12-unsound", "7.2.9-unsound", "6.17.13")
+    assert kernels.resolve().release == "6.17.13"
+    with pytest.raises(KernelError, match="no kernel 7.2 with sched_ext in Debian"):
+        kernels.resolve("7.2")
+
+
+def test_a_given_image_as_new_as_the_archives_is_taken(
+    monkeypatch: pytest.MonkeyPatch, images: Callable[..., None]
+) -> None:
+    archive(monkeypatch, "7.2.12")
+    images("7.2.12-mine")
+    assert kernels.resolve().release == "7.2.12-mine"
+
+
+def test_without_an_archive_the_newest_at_hand_serves(
+    monkeypatch: pytest.MonkeyPatch, images: Callable[..., None]
+) -> None:
+    def no_archive(fresh: bool = False) -> None:
+        raise debs.DebsError("no apt")
+
+    monkeypatch.delenv("SCX_OFFLINE")
+    monkeypatch.setattr(kernels, "archived", no_archive)
+    with pytest.raises(KernelError, match="no apt; give an image with --kernel PATH"):
+        kernels.resolve()
+    images("6.12.107")
+    assert kernels.resolve().release == "6.12.107"
+
+
+def with_size(stream: bytes) -> bytes:
+    """A payload as the kernel's build makes it: the stream, then its unpacked size."""
+    return stream + struct.pack("<I", 12345)
+
+
+def zstd(data: bytes) -> bytes:
+    if shutil.which("zstd") is None:
+        pytest.skip("needs the package zstd")
+    return subprocess.run(["zstd", "-c"], input=data, capture_output=True, check=True).stdout
+
+
+@pytest.mark.parametrize(
+    "pack",
+    [
+        gzip.compress,
+        lambda data: with_size(lzma.compress(data)),
+        lambda data: with_size(zstd(data)),
+        lambda data: data,
+    ],
+    ids=["gzip", "xz", "zstd", "none"],
+)
+def test_btf_is_extracted_once(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    image = tmp_path / "image"
+    image.write_bytes(bzimage_of("6.99.0", pack(vmlinux_with(".BTF", b"types" * 1000))))
+    kernel = kernels.from_path(image)
+    first = kernels.btf(kernel)
+    assert first.read_bytes() == b"types" * 1000
+    written_ns = first.stat().st_mtime_ns
+    assert kernels.btf(kernel) == first
+    assert first.stat().st_mtime_ns == written_ns
+
+
+def test_a_kernel_without_btf_says_so(tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    image.write_bytes(bzimage_of("6.99.0", gzip.compress(vmlinux_with(".text", b"x"))))
+    with pytest.raises(KernelError, match="built without CONFIG_DEBUG_INFO_BTF"):
+        kernels.btf(kernels.from_path(image))
+
+
+@pytest.mark.parametrize(
+    ("payload", "message"),
+    [
+        (b"????", "compressed in a way unknown here"),
+        (b"\x1f\x8b????????????", "cannot decompress the kernel"),
+        (
+            b"\x28\xb5\x2f\xfd????????",
+            "cannot decompress the kernel: the command 'zstd' is missing",
+        ),
+    ],
+)
+def test_payloads_that_do_not_unpack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, payload: bytes, message: str
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    image = tmp_path / "image"
+    image.write_bytes(bzimage_of("6.99.0", payload))
+    with pytest.raises(bzimage.ImageError, match=message):
+        bzimage.vmlinux(image)
+
+
+def test_elf_sections_by_name() -> None:
+    image = vmlinux_with(".BTF", b"types")
+    assert elf.section(image, ".BTF") == b"types"
+    assert elf.section(image, ".BTF.ext") is None
+    with pytest.raises(ValueError, match="not a little-endian 64-bit ELF object"):
+        elf.section(b"\x7fELF\x01\x01", ".BTF")

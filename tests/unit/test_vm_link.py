@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The line to a guest, with this test as the guest: signs of life, and how QEMU ends."""
+
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from vm import protocol
+from vm.link import GuestError, Link
+from vm.qemu import Ports
+
+
+class FakeGuest:
+    """The guest's ends of the ports, and a program that stands for QEMU."""
+
+    def __init__(self, log: Path, qemu: str, max_silence_s: float) -> None:
+        pairs = [socket.socketpair() for _ in range(3)]
+        self.control, self.data, self.stream = (pair[1] for pair in pairs)
+        self.control.setblocking(False)
+        self.process = subprocess.Popen(["sh", "-c", qemu], stderr=subprocess.PIPE)
+        ports = Ports(*(pair[0] for pair in pairs), terminal=None)
+        self.link = Link(self.process, ports, log, lifetime_s=60, max_silence_s=max_silence_s)
+        self.control.send(b"ready\n")
+
+    def asked(self) -> bytes:
+        try:
+            return self.control.recv(1000)
+        except BlockingIOError:
+            return b""
+
+    def close(self) -> None:
+        self.link.close(0)
+        for port in (self.control, self.data, self.stream):
+            port.close()
+
+
+@pytest.fixture
+def guest(tmp_path: Path) -> Iterator[FakeGuest]:
+    fake = FakeGuest(tmp_path / "log", "exec sleep 60", max_silence_s=0.4)
+    yield fake
+    fake.close()
+
+
+def test_a_guest_that_answers_pings_is_waited_for(guest: FakeGuest) -> None:
+    pings: list[bytes] = []
+
+    def answer() -> bool:
+        if guest.asked() == protocol.ping():
+            pings.append(b"ping")
+            guest.control.send(b"pong\n")
+        return len(pings) == 4
+
+    assert guest.link.wait_until(answer, timeout_s=20)
+
+
+def test_output_is_a_sign_of_life(guest: FakeGuest) -> None:
+    ends_s = time.monotonic() + 1.2
+
+    def write() -> bool:
+        guest.stream.send(b"x")
+        return time.monotonic() > ends_s
+
+    assert guest.link.wait_until(write, timeout_s=20)
+    assert guest.asked() == b""
+
+
+def test_a_silent_guest_is_killed_and_its_log_named(guest: FakeGuest, tmp_path: Path) -> None:
+    with pytest.raises(GuestError) as lost:
+        guest.link.wait_until(lambda: False, timeout_s=20)
+    reason = "the guest hangs: no sign of life for 0.4 s"
+    assert str(lost.value) == f"{reason}; console log: {tmp_path / 'log'}"
+    assert guest.asked() == protocol.ping()
+    assert guest.process.wait(5) < 0
+
+
+def test_only_waiting_counts_as_silence(guest: FakeGuest) -> None:
+    guest.link.poll()
+    time.sleep(0.6)
+    assert not guest.link.wait_until(lambda: False, timeout_s=0.1)
+
+
+@pytest.mark.parametrize(
+    ("qemu", "well"), [("exit 0", True), ("exit 1", False), ("sleep 9", False)]
+)
+def test_whether_qemu_ended_well(tmp_path: Path, qemu: str, well: bool) -> None:
+    fake = FakeGuest(tmp_path / "log", f"exec {qemu}" if "sleep" in qemu else qemu, 60)
+    assert fake.link.close(0.5) is well
+    assert fake.process.returncode is not None

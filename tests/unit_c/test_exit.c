@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* How the C runner judges the end of a scheduler. */
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include "runner/internal.h"
+
+#include <cmocka.h>
+
+static enum scx_outcome outcome(int kind, uint64_t code, bool ran)
+{
+	const struct scx_exit_record rec = { .kind = kind, .exit_code = code };
+
+	return scx_exit_outcome(&rec, ran);
+}
+
+static void test_clean_ends(void **state)
+{
+	assert_int_equal(outcome(SCX_EXIT_UNREG, 0, true), SCX_OUTCOME_DONE);
+	assert_int_equal(outcome(SCX_EXIT_UNREG_BPF, 0, true), SCX_OUTCOME_DONE);
+	assert_int_equal(outcome(SCX_EXIT_SYSRQ, 0, true), SCX_OUTCOME_DONE);
+	/* A scheduler's own code does not make an end unclean. */
+	assert_int_equal(outcome(SCX_EXIT_UNREG_BPF, 0xffffffff, true), SCX_OUTCOME_DONE);
+}
+
+static void test_errors(void **state)
+{
+	assert_int_equal(outcome(SCX_EXIT_ERROR, 0, true), SCX_OUTCOME_EJECTED);
+	assert_int_equal(outcome(SCX_EXIT_ERROR + 2, 0, true), SCX_OUTCOME_EJECTED);
+	/* Before it ran: it failed to load, though registration succeeded. */
+	assert_int_equal(outcome(SCX_EXIT_ERROR, 0, false), SCX_OUTCOME_FAILED);
+	/* An error never restarts. */
+	assert_int_equal(outcome(SCX_EXIT_ERROR, SCX_ECODE_ACT_RESTART, true), SCX_OUTCOME_EJECTED);
+}
+
+static void test_restarts(void **state)
+{
+	/* The kernel's code for CPU hotplug needs more than 32 bits. */
+	uint64_t hotplug = SCX_ECODE_ACT_RESTART | SCX_ECODE_RSN_HOTPLUG;
+
+	assert_int_equal(outcome(SCX_EXIT_UNREG_KERN, hotplug, true), SCX_OUTCOME_RESTART);
+	/* The CPUs changed between reading their state and the load. */
+	assert_int_equal(outcome(SCX_EXIT_UNREG_KERN, hotplug, false), SCX_OUTCOME_RESTART);
+	assert_int_equal(outcome(SCX_EXIT_UNREG_BPF, SCX_ECODE_ACT_RESTART | 7, true),
+			 SCX_OUTCOME_RESTART);
+	/* Another action than restart, unknown today. */
+	assert_int_equal(outcome(SCX_EXIT_UNREG_KERN, 2ULL << 48, true), SCX_OUTCOME_DONE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_clean_ends),
+		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_restarts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

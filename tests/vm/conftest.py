@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Guests for the tests of this folder: one boot for all of them, with all schedulers in it.
+
+pytest tests/vm --kernel 6.17 --topology numa
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from sched_ext import TIMEOUT_S, KernelWatch, Scheduler, wait_disabled
+from vm import initramfs, kernels, qemu, topology
+from vm.guest import Guest, Process
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("guest")
+    group.addoption("--kernel", help="path or version (default: the newest known with sched_ext)")
+    group.addoption("--topology", default=topology.DEFAULT, help="default: %(default)s")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "every_topology: depends on the CPUs, runs on each topology")
+    config.addinivalue_line(
+        "markers", "kernel_complains(pattern): lines of the kernel log that this test provokes"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what one topology shows as well as another. Without an emulator every test is
+    skipped, and says so."""
+    if config.getoption("--topology") != topology.DEFAULT:
+        items[:] = [item for item in items if item.get_closest_marker("every_topology")]
+    if qemu.available():
+        return
+    skip = pytest.mark.skip(reason=f"{qemu.PROGRAM} is missing: install qemu-system-x86")
+    for item in items:
+        item.add_marker(skip)
+
+
+@pytest.fixture(scope="session")
+def kernel(pytestconfig: pytest.Config) -> kernels.Kernel:
+    """The kernel under test. Without network there may be none: that fails no test."""
+    try:
+        return kernels.resolve(pytestconfig.getoption("--kernel"))
+    except kernels.KernelError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def shape(pytestconfig: pytest.Config) -> topology.Topology:
+    """The topology under test."""
+    try:
+        return topology.find(pytestconfig.getoption("--topology"))
+    except topology.TopologyError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+@pytest.fixture(scope="session")
+def programs(build_dir: Path) -> list[Path]:
+    """What is put into the guest: every scheduler, the load, and what busybox lacks."""
+    schedulers = [p for p in (build_dir / "scheds/c").glob("scx_*") if p.is_file() and not p.suffix]
+    lacking = [Path(shutil.which(name) or name) for name in ("chrt", "nice")]
+    return [*schedulers, build_dir / "tools/build/scx_load", *lacking]
+
+
+@pytest.fixture(scope="session")
+def guest(
+    kernel: kernels.Kernel, shape: topology.Topology, programs: list[Path]
+) -> Iterator[Guest]:
+    """A booted guest, shared by all tests of the run."""
+    try:
+        machine = Guest(kernel, shape, programs=programs)
+    except initramfs.InitramfsError as error:
+        pytest.skip(str(error))
+    with machine:
+        yield machine
+
+
+@pytest.fixture(autouse=True)
+def content_kernel(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The kernel complains about nothing that a test with the guest did not announce."""
+    if "guest" not in request.fixturenames:
+        yield
+        return
+    watch = KernelWatch(request.getfixturevalue("guest"))
+    yield
+    marker = request.node.get_closest_marker("kernel_complains")
+    assert not watch.complaints(marker.args[0] if marker else None)
+
+
+@pytest.fixture
+def load(guest: Guest) -> Iterator[Callable[..., Process]]:
+    """Starts scx_load with the given arguments; it is stopped after the test."""
+    started: list[Process] = []
+
+    def launch(*args: str) -> Process:
+        name = f"load{len(started)}"
+        limit = [] if "--seconds" in args else ["--seconds", "600"]
+        started.append(guest.spawn(name, ["scx_load", *limit, *args]))
+        return started[-1]
+
+    yield launch
+    for process in filter(Process.running, started):
+        process.signal(signal.SIGINT)
+        assert process.wait(TIMEOUT_S) == 0, process.stderr()
+
+
+@pytest.fixture
+def start(guest: Guest) -> Iterator[Callable[..., Scheduler]]:
+    """Starts schedulers: `start("scx_simple", "-f")`. Afterwards none is left, and the kernel has
+    counted no event that should not happen."""
+    wait_disabled(guest)
+    started: list[Scheduler] = []
+
+    def launch(program: str, *args: str) -> Scheduler:
+        started.append(Scheduler(guest, program, *args))
+        return started[-1]
+
+    yield launch
+    for scheduler in started:
+        scheduler.clean_up()
+    assert not [event for scheduler in started for event in scheduler.unexpected_events]

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the guest tests of all schedulers share: starting one, asking the kernel about it, and
+judging whether the kernel is content."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+import uuid
+from collections.abc import Callable
+
+from vm.guest import Guest, Process
+
+SYSFS = "/sys/kernel/sched_ext"
+
+#: Generous, because a guest may run a hundred times slower than a real machine.
+TIMEOUT_S = 120.0
+POLL_S = 0.2
+
+#: Lines that a test's kernel log must not hold.
+COMPLAINTS = re.compile(
+    r"\bBUG\b|WARNING|Oops|stall|deprecat|lockup|hung task|blocked for more than|"
+    r"runtime error|call trace",
+    re.IGNORECASE,
+)
+
+#: Event counters that rise in normal operation, and why.
+EXPECTED_EVENTS = {
+    "SCX_EV_SELECT_CPU_FALLBACK": "a CPU outside of the mask was chosen while the mask changed",
+    "SCX_EV_DISPATCH_KEEP_LAST": "nothing else to run: the task goes on",
+    "SCX_EV_ENQ_SKIP_EXITING": "exiting tasks bypass the scheduler",
+    "SCX_EV_ENQ_SKIP_MIGRATION_DISABLED": "so do tasks that may not migrate",
+    "SCX_EV_REFILL_SLICE_DFL": "a task goes on that has no slice left",
+    "SCX_EV_BYPASS_DURATION": "loading and unloading bypass the scheduler",
+    "SCX_EV_BYPASS_DISPATCH": "as above",
+    "SCX_EV_BYPASS_ACTIVATE": "as above",
+}
+
+
+def read(guest: Guest, path: str) -> str:
+    """A file of the guest, without the newline at its end; "" if it is not there."""
+    return guest.run(f"cat {path} 2>/dev/null").stdout.rstrip("\n")
+
+
+def state(guest: Guest) -> str:
+    """enabling, enabled, disabling or disabled."""
+    return read(guest, f"{SYSFS}/state")
+
+
+def ops(guest: Guest) -> str:
+    """Name of the loaded scheduler."""
+    return read(guest, f"{SYSFS}/root/ops")
+
+
+def unexpected_events(guest: Guest) -> list[str]:
+    """Event counters of the loaded scheduler that should be zero. Kernels before 6.15 have
+    none."""
+    counters = (line.split() for line in read(guest, f"{SYSFS}/root/events").splitlines())
+    return [
+        f"{name} {count}"
+        for name, count in counters
+        if count != "0" and name not in EXPECTED_EVENTS
+    ]
+
+
+def wait_for(what: str, condition: Callable[[], bool], timeout_s: float = TIMEOUT_S) -> None:
+    """Poll until the condition holds. Fails the test when it does not."""
+    deadline_s = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline_s:
+            raise AssertionError(f"not within {timeout_s:g} s: {what}")
+        time.sleep(POLL_S)
+
+
+def wait_disabled(guest: Guest) -> None:
+    wait_for("no scheduler is loaded", lambda: state(guest) == "disabled")
+
+
+class Scheduler:
+    """A scheduler's process in the guest."""
+
+    def __init__(self, guest: Guest, program: str, *args: str) -> None:
+        self.guest = guest
+        self.process: Process = guest.spawn("scheduler", [program, *args])
+        #: Counters that should have been zero when it was told to end.
+        self.unexpected_events: list[str] = []
+
+    def wait_enabled(self) -> Scheduler:
+        """Until the kernel says so. Fails the test if the process ends instead."""
+        wait_for("the scheduler is enabled", self._enabled_or_gone)
+        assert self.process.running(), self.process.stderr()
+        return self
+
+    def _enabled_or_gone(self) -> bool:
+        return state(self.guest) == "enabled" or not self.process.running()
+
+    def lines(self) -> list[str]:
+        """The complete lines of statistics so far."""
+        return self.process.stdout().split("\n")[:-1]
+
+    def wait_lines(self, count: int) -> list[str]:
+        """Wait for `count` more lines of statistics, and return just those."""
+        before = len(self.lines())
+        wait_for("statistics", lambda: len(self.lines()) >= before + count)
+        return self.lines()[before:]
+
+    def end(self, number: int | None = None) -> int:
+        """Send a signal, or none if it ends by itself; the exit status."""
+        if number is not None:
+            self._signal(number)
+        return self.process.wait(TIMEOUT_S)
+
+    def _signal(self, number: int) -> None:
+        # The counters go with the scheduler: this is the last chance to read them.
+        self.unexpected_events += unexpected_events(self.guest)
+        self.process.signal(number)
+
+    def clean_up(self) -> None:
+        """Whatever the test did: afterwards no scheduler is loaded."""
+        if self.process.running():
+            self._signal(signal.SIGINT)
+            try:
+                self.process.wait(TIMEOUT_S)
+            except TimeoutError:
+                self.process.signal(signal.SIGKILL)
+        wait_disabled(self.guest)
+
+
+class KernelWatch:
+    """What the kernel complained about since this was made."""
+
+    def __init__(self, guest: Guest) -> None:
+        self.guest = guest
+        self._mark = f"scx test {uuid.uuid4()}"
+        guest.run(f"echo '{self._mark}' >/dev/kmsg").check()
+
+    def complaints(self, allowed: str | None = None) -> list[str]:
+        """Lines of the kernel log that should not be there."""
+        log = self.guest.kernel_log()
+        # No mark: so much was logged since that it was pushed out, and what is left came later.
+        since = log.partition(self._mark)[2] or log
+        return [
+            line
+            for line in since.splitlines()
+            if COMPLAINTS.search(line) and not (allowed and re.search(allowed, line))
+        ]

