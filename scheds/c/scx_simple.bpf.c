@@ -16,10 +16,24 @@ char _license[] SEC("license") = "GPL";
 
 #define SHARED_DSQ 0
 
+/*
+ * How long a task may wait, roughly, whatever the weights and however many others wait:
+ * half of it for the slices of others, half for their weights. Well below
+ * the kernel's watchdog (30 s) and the 21 s after which it complains of a preempted RCU
+ * reader.
+ */
+#define MAX_WAIT_NS (8 * NSEC_PER_SEC)
+
+/* A shorter slice than this is all overhead, and below the tick of most kernels. */
+#define MIN_SLICE_NS (1 * NSEC_PER_MSEC)
+
 const volatile bool fifo_sched;
 
 /* Virtual time of the machine: the largest that a task started to run with. */
 static u64 vtime_now;
+
+/* Of all tasks that run or wait. */
+static u64 runnable_weight;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -30,6 +44,7 @@ struct {
 
 struct task_ctx {
 	u64 sum_exec_runtime; /* of the task when it began to run, ns */
+	u32 runnable_weight; /* its part of the machine's */
 };
 
 struct {
@@ -63,10 +78,29 @@ s32 BPF_STRUCT_OPS(simple_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 	return cpu;
 }
 
+/* Many waiting tasks get shorter slices, so that the last one's turn comes in time. */
+static u64 slice_ns(void)
+{
+	s32 nr_queued = scx_bpf_dsq_nr_queued(SHARED_DSQ);
+
+	return scx_slice_shared(SCX_SLICE_DFL, MAX_WAIT_NS / 2, nr_queued > 0 ? nr_queued : 0,
+				MIN_SLICE_NS);
+}
+
+/*
+ * Where in the queue. A task that slept for long may catch up on one slice, not more;
+ * and one that has had more than its share waits, but not for ever.
+ */
+static u64 queue_vtime(const struct task_struct *p)
+{
+	u64 max_ahead_ns = scx_vtime_max_ahead(MAX_WAIT_NS / 2, runnable_weight);
+	u64 vtime = scx_vtime_limit_credit(p->scx.dsq_vtime, vtime_now, SCX_SLICE_DFL);
+
+	return scx_vtime_limit_debt(vtime, vtime_now, max_ahead_ns);
+}
+
 void BPF_STRUCT_OPS(simple_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	u64 vtime;
-
 	/* Others wait for these, so they never wait in the shared queue. */
 	if (scx_task_is_percpu_kthread(p)) {
 		insert_local(p, enq_flags);
@@ -74,14 +108,10 @@ void BPF_STRUCT_OPS(simple_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 
 	stat_inc(SIMPLE_STAT_GLOBAL);
-	if (fifo_sched) {
-		scx_bpf_dsq_insert(p, SHARED_DSQ, SCX_SLICE_DFL, enq_flags);
-		return;
-	}
-
-	/* A task that slept for long may catch up on one slice, not more. */
-	vtime = scx_vtime_limit_credit(p->scx.dsq_vtime, vtime_now, SCX_SLICE_DFL);
-	scx_bpf_dsq_insert_vtime(p, SHARED_DSQ, SCX_SLICE_DFL, vtime, enq_flags);
+	if (fifo_sched)
+		scx_bpf_dsq_insert(p, SHARED_DSQ, slice_ns(), enq_flags);
+	else
+		scx_bpf_dsq_insert_vtime(p, SHARED_DSQ, slice_ns(), queue_vtime(p), enq_flags);
 }
 
 /* Virtual time of a task that runs, including what it has used since it began. */
@@ -118,9 +148,28 @@ static bool goes_on(s32 cpu, struct task_struct *prev)
 void BPF_STRUCT_OPS(simple_dispatch, s32 cpu, struct task_struct *prev)
 {
 	if (goes_on(cpu, prev))
-		scx_bpf_task_set_slice(prev, SCX_SLICE_DFL);
+		scx_bpf_task_set_slice(prev, slice_ns());
 	else
 		scx_bpf_dsq_move_to_local(SHARED_DSQ, 0);
+}
+
+/* A change of the weight meanwhile counts from the next time it becomes runnable. */
+void BPF_STRUCT_OPS(simple_runnable, struct task_struct *p, u64 enq_flags)
+{
+	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, NULL, 0);
+
+	if (tctx) {
+		tctx->runnable_weight = p->scx.weight;
+		__sync_fetch_and_add(&runnable_weight, tctx->runnable_weight);
+	}
+}
+
+void BPF_STRUCT_OPS(simple_quiescent, struct task_struct *p, u64 deq_flags)
+{
+	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, NULL, 0);
+
+	if (tctx)
+		__sync_fetch_and_sub(&runnable_weight, tctx->runnable_weight);
 }
 
 void BPF_STRUCT_OPS(simple_running, struct task_struct *p)
@@ -165,8 +214,9 @@ void BPF_STRUCT_OPS(simple_exit, struct scx_exit_info *info)
 
 void BPF_STRUCT_OPS(simple_dump, struct scx_dump_ctx *dctx)
 {
-	scx_bpf_dump("simple: %s order, vtime_now=%llu, %d queued", fifo_sched ? "fifo" : "vtime",
-		     vtime_now, scx_bpf_dsq_nr_queued(SHARED_DSQ));
+	scx_bpf_dump("simple: %s order, vtime_now=%llu, %d queued, runnable_weight=%llu",
+		     fifo_sched ? "fifo" : "vtime", vtime_now, scx_bpf_dsq_nr_queued(SHARED_DSQ),
+		     runnable_weight);
 }
 
 void BPF_STRUCT_OPS(simple_dump_task, struct scx_dump_ctx *dctx, struct task_struct *p)
@@ -179,6 +229,8 @@ SCX_OPS(simple_ops) = {
 	.select_cpu = (void *)simple_select_cpu,
 	.enqueue = (void *)simple_enqueue,
 	.dispatch = (void *)simple_dispatch,
+	.runnable = (void *)simple_runnable,
+	.quiescent = (void *)simple_quiescent,
 	.running = (void *)simple_running,
 	.stopping = (void *)simple_stopping,
 	.enable = (void *)simple_enable,

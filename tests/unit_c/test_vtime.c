@@ -120,6 +120,41 @@ static void test_credit_is_limited(void **state)
 	assert_int_equal(scx_vtime_limit_credit(20, MAX - 10, 100), 20);
 }
 
+/* Others' work of max_ahead x total weight / 100 takes the wait that was asked for. */
+static void test_ahead_is_a_wait(void **state)
+{
+	u64 second = 1000000000;
+
+	assert_int_equal(scx_vtime_max_ahead(10 * second, 100), 10 * second);
+	assert_int_equal(scx_vtime_max_ahead(10 * second, 200), 5 * second);
+	assert_int_equal(scx_vtime_max_ahead(10 * second, 1), 1000 * second);
+	assert_int_equal(scx_vtime_max_ahead(10 * second, 2000 * 100), second / 200);
+	/* No task counted, and more than there can be. */
+	assert_int_equal(scx_vtime_max_ahead(10 * second, 0), 1000 * second);
+	assert_int_equal(scx_vtime_max_ahead(10 * second, MAX), 0);
+}
+
+static void test_debt_is_limited(void **state)
+{
+	assert_int_equal(scx_vtime_limit_debt(1050, 1000, 100), 1050);
+	assert_int_equal(scx_vtime_limit_debt(5000, 1000, 100), 1100);
+	/* Behind now: unchanged. */
+	assert_int_equal(scx_vtime_limit_debt(10, 1000, 100), 10);
+	/* Around the wrap, from both sides. */
+	assert_int_equal(scx_vtime_limit_debt(500, MAX - 9, 100), 90);
+	assert_int_equal(scx_vtime_limit_debt(50, MAX - 9, 100), 50);
+	assert_int_equal(scx_vtime_limit_debt(MAX - 50, 10, 100), MAX - 50);
+}
+
+static void test_slice_is_shared(void **state)
+{
+	assert_int_equal(scx_slice_shared(20, 1000, 0, 1), 20);
+	assert_int_equal(scx_slice_shared(20, 1000, 49, 1), 20);
+	assert_int_equal(scx_slice_shared(20, 1000, 99, 1), 10);
+	assert_int_equal(scx_slice_shared(20, 1000, 1000000, 1), 1);
+	assert_int_equal(scx_slice_shared(20, 0, 0, 5), 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -133,6 +168,9 @@ int main(void)
 		cmocka_unit_test(test_cost_saturates),
 		cmocka_unit_test(test_mul_div_against_wide_arithmetic),
 		cmocka_unit_test(test_credit_is_limited),
+		cmocka_unit_test(test_ahead_is_a_wait),
+		cmocka_unit_test(test_debt_is_limited),
+		cmocka_unit_test(test_slice_is_shared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

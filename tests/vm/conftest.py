@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from sched_ext import TIMEOUT_S, KernelWatch, Scheduler, wait_disabled
+from sched_ext import TIMEOUT_S, KernelWatch, Scheduler, complaints, wait_disabled
 from vm import initramfs, kernels, qemu, topology
 from vm.guest import Guest, Process
 
@@ -90,7 +90,10 @@ def content_kernel(request: pytest.FixtureRequest) -> Iterator[None]:
     watch = KernelWatch(request.getfixturevalue("guest"))
     yield
     marker = request.node.get_closest_marker("kernel_complains")
-    assert not watch.complaints(marker.args[0] if marker else None)
+    log = watch.log()
+    found = complaints(log, marker.args[0] if marker else None)
+    # The whole of it: a complaint alone does not tell its cause.
+    assert not found, "the kernel complains:\n" + "\n".join(found) + "\n\nits log:\n" + log
 
 
 @pytest.fixture

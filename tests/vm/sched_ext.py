@@ -128,20 +128,24 @@ class Scheduler:
 
 
 class KernelWatch:
-    """What the kernel complained about since this was made."""
+    """What the kernel logs from when this was made."""
 
     def __init__(self, guest: Guest) -> None:
         self.guest = guest
         self._mark = f"scx test {uuid.uuid4()}"
         guest.run(f"echo '{self._mark}' >/dev/kmsg").check()
 
-    def complaints(self, allowed: str | None = None) -> list[str]:
-        """Lines of the kernel log that should not be there."""
+    def log(self) -> str:
+        """What the kernel has logged since."""
         log = self.guest.kernel_log()
         # No mark: so much was logged since that it was pushed out, and what is left came later.
-        since = log.partition(self._mark)[2] or log
-        return [
-            line
-            for line in since.splitlines()
-            if COMPLAINTS.search(line) and not (allowed and re.search(allowed, line))
-        ]
+        return log.partition(self._mark)[2] or log
+
+
+def complaints(log: str, allowed: str | None = None) -> list[str]:
+    """Lines of a kernel log that should not be there."""
+    return [
+        line
+        for line in log.splitlines()
+        if COMPLAINTS.search(line) and not (allowed and re.search(allowed, line))
+    ]

@@ -56,12 +56,6 @@ def test_signal_ends_it_cleanly(guest: Guest, start: Start, number: int) -> None
     assert state(guest) == "disabled"
 
 
-# Not understood yet: on 6.17 an RCU stall was logged in the first of these two tests, and one of
-# five repeats of both failed again. Until the cause is known its lines are let pass in these two.
-RCU_STALL_AFTER_KILL = "rcu.*stall|Call Trace"
-
-
-@pytest.mark.kernel_complains(RCU_STALL_AFTER_KILL)
 def test_kill_9_leaves_a_working_system(guest: Guest, start: Start, load: Load) -> None:
     """The kernel's scheduler takes over, and the next load works."""
     scheduler = start("scx_simple").wait_enabled()
@@ -74,7 +68,6 @@ def test_kill_9_leaves_a_working_system(guest: Guest, start: Start, load: Load) 
     assert again.end(signal.SIGINT) == 0
 
 
-@pytest.mark.kernel_complains(RCU_STALL_AFTER_KILL)
 def test_loads_while_another_is_still_being_unloaded(guest: Guest, start: Start) -> None:
     scheduler = start("scx_simple").wait_enabled()
     scheduler.end(signal.SIGKILL)
@@ -151,9 +144,13 @@ def test_cpu_hotplug_restarts_it_with_its_options(guest: Guest, start: Start) ->
 
 
 def test_hotplug_under_load_loses_no_task(guest: Guest, start: Start, load: Load) -> None:
-    """Ten changes while tasks run; each restarts it, and at the end all of them still run."""
+    """Ten changes while tasks run; each restarts it, and at the end all of them still run.
+
+    All hogs are younger than the scheduler, so that it is moved to its scheduling class before
+    them: whoever moves them must not be kept from it by them (6.17, runner/priority.c).
+    """
     scheduler = start("scx_simple").wait_enabled()
-    load("--hogs", "6", "--sleepers", "20", "--pipes", "4", "--forks-per-s", "20")
+    load("--hogs", "8", "--sleepers", "40", "--pipes", "4", "--forks-per-s", "20")
     for change in range(10):
         online = change % 2
         guest.run(f"echo {online} >/sys/devices/system/cpu/cpu1/online").check()
@@ -195,6 +192,41 @@ def test_fifo_ignores_the_weight(guest: Guest, start: Start) -> None:
     start("scx_simple", "--fifo").wait_enabled()
     heavy, light = hog_shares(guest, [0, 5], 10)
     assert heavy / light == pytest.approx(1, rel=0.1)
+
+
+def run_time_s(guest: Guest, process: Process) -> float:
+    """CPU time of all threads of a process so far."""
+    lines = guest.run(f"cat /proc/{process.pid}/task/*/schedstat").check().stdout.splitlines()
+    return sum(int(line.split()[0]) for line in lines) / 1e9
+
+
+def test_a_light_task_is_not_starved(guest: Guest, start: Start) -> None:
+    """By their weights alone, nice 19 would wait three minutes for each slice beside nice -20,
+    and the kernel's watchdog would end the scheduler."""
+    start("scx_simple").wait_enabled()
+    hog = f"taskset 1 scx_load --hogs 1 {ONLY_HOGS} --seconds 60"
+    light = guest.spawn("light", f"exec nice -n 19 {hog}")
+    wait_for("the light task runs", lambda: run_time_s(guest, light) > 0.1)
+    heavy = guest.spawn("heavy", f"exec nice -n -20 {hog}")
+    wait_for("the heavy task runs", lambda: run_time_s(guest, heavy) > 1)
+    for number in range(2):
+        before_s = run_time_s(guest, light)
+        wait_for(
+            f"slice {number} of the light task",
+            lambda s=before_s: run_time_s(guest, light) > s + 0.003,
+            timeout_s=20,
+        )
+    for process in (heavy, light):
+        process.signal(signal.SIGINT)
+        assert process.wait(TIMEOUT_S) == 0
+
+
+def test_two_thousand_runnable_tasks_on_one_cpu(guest: Guest, start: Start) -> None:
+    """With slices of 20 ms the last one's turn would come after the watchdog."""
+    scheduler = start("scx_simple").wait_enabled()
+    hogs = guest.spawn("hogs", f"taskset 1 scx_load --hogs 2000 {ONLY_HOGS} --seconds 45")
+    assert hogs.wait(TIMEOUT_S) == 0, hogs.stderr()
+    assert scheduler.process.running(), scheduler.process.stderr()
 
 
 def test_two_thousand_tasks(guest: Guest, start: Start, load: Load) -> None:

@@ -4,6 +4,7 @@
 #define __SCX_RUNNER_INTERNAL_H
 
 #include <bpf/libbpf.h>
+#include <sched.h>
 #include <stdio.h>
 
 #include "runner.h"
@@ -38,6 +39,16 @@ uint64_t scx_kernel_hotplug_seq(void);
 uint64_t scx_kernel_enable_seq(void);
 /* Why the kernel may have refused a scheduler with EINVAL. */
 const char *scx_kernel_explain_einval(void);
+
+/* priority.c: for the time in which tasks are moved between classes. */
+struct scx_priority {
+	int policy;
+	struct sched_param param;
+	bool raised;
+};
+/* Make this thread a real-time one; returns what it was before. */
+struct scx_priority scx_priority_raise(void);
+void scx_priority_restore(const struct scx_priority *before);
 
 /* ops.c: the struct_ops map of an opened object. */
 struct bpf_map *scx_ops_map(const struct bpf_object *obj);

@@ -128,6 +128,7 @@ static int open_and_configure(struct run *run, uint64_t hotplug_seq)
 static int load_and_attach(struct run *run)
 {
 	struct bpf_object *obj = scx_skel_obj(run->skel);
+	struct scx_priority before;
 	int err;
 
 	err = run->sched->skel->load(run->skel);
@@ -136,16 +137,19 @@ static int load_and_attach(struct run *run)
 		return -1;
 	}
 	run->enable_seq = scx_kernel_enable_seq();
+	before = scx_priority_raise();
 	/* By hand and not through the skeleton, which hides the cause. */
 	run->link = bpf_map__attach_struct_ops(scx_ops_map(obj));
+	err = errno;
+	scx_priority_restore(&before);
 	if (run->link)
 		return 0;
-	if (errno == EBUSY)
+	if (err == EBUSY)
 		complain(run, "the scheduler '%s' is running: stop it first",
 			 scx_kernel_current_ops());
 	else
 		complain(run, "the kernel refused the scheduler: %s",
-			 errno == EINVAL ? scx_kernel_explain_einval() : strerror(errno));
+			 err == EINVAL ? scx_kernel_explain_einval() : strerror(err));
 	return -1;
 }
 

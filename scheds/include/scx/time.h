@@ -11,6 +11,9 @@
 
 #include "types.h"
 
+#define NSEC_PER_MSEC 1000000ULL
+#define NSEC_PER_SEC 1000000000ULL
+
 /* Whether @a is later than @b. */
 static inline bool time_after(u64 a, u64 b)
 {

@@ -59,4 +59,36 @@ static inline u64 scx_vtime_limit_credit(u64 vtime, u64 vtime_now, u64 credit_ns
 	return time_max(vtime, vtime_now - credit_ns);
 }
 
+/*
+ * How far ahead of the machine's virtual time a task may be put, ns, so that it waits
+ * for at most about @wait_ns: while virtual time moves on by V, tasks of altogether
+ * @total_weight get V * @total_weight / 100 of CPU time, on one CPU in the worst case.
+ * Without a limit a task of weight 1 beside one of weight 8668 (nice 19 and -20) waits
+ * three minutes for the 20 ms it has had, and the kernel's watchdog ejects the scheduler
+ * after 30 s. @wait_ns <= 10^17.
+ */
+static inline u64 scx_vtime_max_ahead(u64 wait_ns, u64 total_weight)
+{
+	return wait_ns * SCX_WEIGHT_DFL / (total_weight ? total_weight : 1);
+}
+
+/* The other side of scx_vtime_limit_credit(): at most @ahead_ns after @vtime_now. */
+static inline u64 scx_vtime_limit_debt(u64 vtime, u64 vtime_now, u64 ahead_ns)
+{
+	return time_before(vtime, vtime_now + ahead_ns) ? vtime : vtime_now + ahead_ns;
+}
+
+/*
+ * A slice of @slice_ns, or a shorter one if @nr_waiting tasks would otherwise take longer
+ * than @wait_ns until each has had its turn; but at least @min_ns.
+ */
+static inline u64 scx_slice_shared(u64 slice_ns, u64 wait_ns, u64 nr_waiting, u64 min_ns)
+{
+	u64 share_ns = wait_ns / (nr_waiting + 1);
+
+	if (share_ns < min_ns)
+		return min_ns;
+	return share_ns < slice_ns ? share_ns : slice_ns;
+}
+
 #endif /* __SCX_VTIME_H */

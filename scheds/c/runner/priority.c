@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The thread that attaches a scheduler runs as a real-time thread meanwhile.
+ *
+ * Attaching moves all tasks, this thread among them, from the kernel's fair class to
+ * the ext class, one after the other. The fair class goes first: on a machine with
+ * enough busy tasks that are yet to be moved, whoever has been moved does not run
+ * again, and if that is the thread that does the moving, it all stops there, with
+ * preempted RCU readers and held locks. Seen on 6.17; 7.2 hands the work to a thread of
+ * its own.
+ */
+#include "internal.h"
+
+struct scx_priority scx_priority_raise(void)
+{
+	struct sched_param lowest = { .sched_priority = sched_get_priority_min(SCHED_FIFO) };
+	struct scx_priority before = { .policy = sched_getscheduler(0) };
+
+	/* Where it may not, the scheduler still loads on a machine that is not saturated. */
+	before.raised = before.policy >= 0 && !sched_getparam(0, &before.param) &&
+			!sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &lowest);
+	return before;
+}
+
+void scx_priority_restore(const struct scx_priority *before)
+{
+	if (before->raised)
+		sched_setscheduler(0, before->policy, &before->param);
+}
