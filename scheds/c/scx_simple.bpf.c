@@ -29,7 +29,7 @@ char _license[] SEC("license") = "GPL";
 
 const volatile bool fifo_sched;
 
-/* Virtual time of the machine: the largest that a task started to run with. */
+/* Virtual time of the machine: the largest that was ever the smallest in the queue. */
 static u64 vtime_now;
 
 /* Of all tasks that run or wait. */
@@ -87,16 +87,12 @@ static u64 slice_ns(void)
 				MIN_SLICE_NS);
 }
 
-/*
- * Where in the queue. A task that slept for long may catch up on one slice, not more;
- * and one that has had more than its share waits, but not for ever.
- */
+/* Where in the queue: who has had more than its share waits, but not for ever. */
 static u64 queue_vtime(const struct task_struct *p)
 {
 	u64 max_ahead_ns = scx_vtime_max_ahead(MAX_WAIT_NS / 2, runnable_weight);
-	u64 vtime = scx_vtime_limit_credit(p->scx.dsq_vtime, vtime_now, SCX_SLICE_DFL);
 
-	return scx_vtime_limit_debt(vtime, vtime_now, max_ahead_ns);
+	return scx_vtime_limit_debt(p->scx.dsq_vtime, vtime_now, max_ahead_ns);
 }
 
 void BPF_STRUCT_OPS(simple_enqueue, struct task_struct *p, u64 enq_flags)
@@ -145,8 +141,22 @@ static bool goes_on(s32 cpu, struct task_struct *prev)
 	return ahead;
 }
 
+/*
+ * What runs without having waited says nothing about the others' due: a task of small
+ * weight, alone on a CPU, is soon far ahead of all that share another one.
+ */
+static void advance_vtime(void)
+{
+	const struct task_struct *first = fifo_sched ? NULL : scx_bpf_dsq_peek(SHARED_DSQ);
+
+	/* Not atomic: a lost update is made good by the next one. */
+	if (first)
+		vtime_now = time_max(vtime_now, first->scx.dsq_vtime);
+}
+
 void BPF_STRUCT_OPS(simple_dispatch, s32 cpu, struct task_struct *prev)
 {
+	advance_vtime();
 	if (goes_on(cpu, prev))
 		scx_bpf_task_set_slice(prev, slice_ns());
 	else
@@ -157,7 +167,10 @@ void BPF_STRUCT_OPS(simple_dispatch, s32 cpu, struct task_struct *prev)
 void BPF_STRUCT_OPS(simple_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, NULL, 0);
+	u64 vtime = scx_vtime_limit_credit(p->scx.dsq_vtime, vtime_now, SCX_SLICE_DFL);
 
+	/* A task that slept for long may catch up on one slice, not more. */
+	scx_bpf_task_set_dsq_vtime(p, vtime);
 	if (tctx) {
 		tctx->runnable_weight = p->scx.weight;
 		__sync_fetch_and_add(&runnable_weight, tctx->runnable_weight);
@@ -178,8 +191,6 @@ void BPF_STRUCT_OPS(simple_running, struct task_struct *p)
 
 	if (tctx)
 		tctx->sum_exec_runtime = p->se.sum_exec_runtime;
-	/* Not atomic: a lost update is made good by the next task. */
-	vtime_now = time_max(vtime_now, p->scx.dsq_vtime);
 }
 
 /* Charge what was really used: a task that yields gives up its slice but has

@@ -188,6 +188,17 @@ def test_cpu_is_shared_by_weight(guest: Guest, start: Start) -> None:
     assert heavy / light == pytest.approx(100 / 33, rel=0.1)
 
 
+def test_a_light_task_elsewhere_does_not_change_the_shares(guest: Guest, start: Start) -> None:
+    """Alone on its CPU, its virtual time runs a hundred times as fast as others'."""
+    start("scx_simple").wait_enabled()
+    hog = f"exec nice -n 19 taskset 4 scx_load --hogs 1 {ONLY_HOGS} --seconds 600"
+    light = guest.spawn("light", hog)
+    heavy, lighter = hog_shares(guest, [0, 5], 15)
+    assert heavy / lighter == pytest.approx(100 / 33, rel=0.1)
+    light.signal(signal.SIGINT)
+    assert light.wait(TIMEOUT_S) == 0
+
+
 def test_fifo_ignores_the_weight(guest: Guest, start: Start) -> None:
     start("scx_simple", "--fifo").wait_enabled()
     heavy, light = hog_shares(guest, [0, 5], 10)
@@ -221,12 +232,16 @@ def test_a_light_task_is_not_starved(guest: Guest, start: Start) -> None:
         assert process.wait(TIMEOUT_S) == 0
 
 
-def test_two_thousand_runnable_tasks_on_one_cpu(guest: Guest, start: Start) -> None:
-    """With slices of 20 ms the last one's turn would come after the watchdog."""
-    scheduler = start("scx_simple").wait_enabled()
-    hogs = guest.spawn("hogs", f"taskset 1 scx_load --hogs 2000 {ONLY_HOGS} --seconds 45")
+def test_many_waiting_tasks_get_shorter_slices(guest: Guest, start: Start) -> None:
+    """With slices of 20 ms the turn of the last of some thousand would come after the watchdog."""
+    start("scx_simple").wait_enabled()
+    hogs = guest.spawn("hogs", f"exec taskset 1 scx_load --hogs 500 {ONLY_HOGS} --seconds 60")
+    wait_for("all wait", lambda: int(re.search(r"(\d+) queued", dump(guest))[1]) > 450)
+    slices_ns = [int(ns) for ns in re.findall(r"slice=(\d+)", dump(guest))]
+    # 4 s for all, so at most 8.8 ms each.
+    assert min(slices_ns) < 10e6, slices_ns
+    hogs.signal(signal.SIGINT)
     assert hogs.wait(TIMEOUT_S) == 0, hogs.stderr()
-    assert scheduler.process.running(), scheduler.process.stderr()
 
 
 def test_two_thousand_tasks(guest: Guest, start: Start, load: Load) -> None:
