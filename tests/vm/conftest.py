@@ -98,13 +98,14 @@ def content_kernel(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def load(guest: Guest) -> Iterator[Callable[..., Process]]:
-    """Starts scx_load with the given arguments; it is stopped after the test."""
+    """Starts scx_load with the given arguments; it is stopped after the test. `through` is a
+    program that starts it, such as "nice -n 5"."""
     started: list[Process] = []
 
-    def launch(*args: str) -> Process:
+    def launch(*args: str, through: str = "") -> Process:
         name = f"load{len(started)}"
         limit = [] if "--seconds" in args else ["--seconds", "600"]
-        started.append(guest.spawn(name, ["scx_load", *limit, *args]))
+        started.append(guest.spawn(name, [*through.split(), "scx_load", *limit, *args]))
         return started[-1]
 
     yield launch

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 from collections.abc import Callable
@@ -165,83 +164,77 @@ def test_hotplug_under_load_loses_no_task(guest: Guest, start: Start, load: Load
     assert scheduler.end(signal.SIGINT) == 0
 
 
-ONLY_HOGS = "--sleepers 0 --pipes 0 --forks-per-s 0 --json"
+ONE_HOG = ("--hogs", "1", "--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
 
 
-def hog_shares(guest: Guest, nices: list[int], seconds: int) -> list[float]:
-    """CPU seconds of hogs with these nice values that share CPU 0."""
-    hogs = [
-        guest.spawn(
-            f"hog{number}",
-            f"nice -n {nice} taskset 1 scx_load --hogs 1 {ONLY_HOGS} --seconds {seconds}",
-        )
-        for number, nice in enumerate(nices)
-    ]
-    assert [hog.wait(TIMEOUT_S) for hog in hogs] == [0] * len(hogs)
-    return [json.loads(hog.stdout())["hogs"]["cpu_s"][0] for hog in hogs]
+def run_times_s(guest: Guest, *processes: Process) -> list[float]:
+    """CPU time of all threads of each process so far, read at one time."""
+    files = (f"cat /proc/{process.pid}/task/*/schedstat; echo" for process in processes)
+    parts = guest.run("; ".join(files)).check().stdout.split("\n\n")
+    return [sum(int(line.split()[0]) for line in part.splitlines()) / 1e9 for part in parts[:-1]]
 
 
-def test_cpu_is_shared_by_weight(guest: Guest, start: Start) -> None:
+def wait_ran(guest: Guest, process: Process, seconds: float) -> None:
+    """Until the process has had so much CPU time."""
+    wait_for("the hog runs", lambda: run_times_s(guest, process)[0] > seconds)
+
+
+def shares(guest: Guest, load: Load, nices: list[int]) -> list[float]:
+    """CPU time of hogs with these nice values that share CPU 0, in the same few seconds."""
+    hogs = [load(*ONE_HOG, through=f"nice -n {nice} taskset 1") for nice in nices]
+    for hog in hogs:
+        wait_ran(guest, hog, 0.2)
+    before_s = run_times_s(guest, *hogs)
+    # So long that single slices do not count.
+    wait_ran(guest, hogs[0], before_s[0] + 8)
+    after_s = run_times_s(guest, *hogs)
+    return [after - before for after, before in zip(after_s, before_s, strict=True)]
+
+
+def test_cpu_is_shared_by_weight(guest: Guest, start: Start, load: Load) -> None:
     """Nice 0 weighs 100 and nice 5 weighs 33 (p->scx.weight)."""
     start("scx_simple").wait_enabled()
-    heavy, light = hog_shares(guest, [0, 5], 15)
+    heavy, light = shares(guest, load, [0, 5])
     assert heavy / light == pytest.approx(100 / 33, rel=0.1)
 
 
-def test_a_light_task_elsewhere_does_not_change_the_shares(guest: Guest, start: Start) -> None:
+def test_a_light_task_elsewhere_does_not_change_the_shares(
+    guest: Guest, start: Start, load: Load
+) -> None:
     """Alone on its CPU, its virtual time runs a hundred times as fast as others'."""
     start("scx_simple").wait_enabled()
-    hog = f"exec nice -n 19 taskset 4 scx_load --hogs 1 {ONLY_HOGS} --seconds 600"
-    light = guest.spawn("light", hog)
-    heavy, lighter = hog_shares(guest, [0, 5], 15)
-    assert heavy / lighter == pytest.approx(100 / 33, rel=0.1)
-    light.signal(signal.SIGINT)
-    assert light.wait(TIMEOUT_S) == 0
+    load(*ONE_HOG, through="nice -n 19 taskset 4")
+    heavy, light = shares(guest, load, [0, 5])
+    assert heavy / light == pytest.approx(100 / 33, rel=0.1)
 
 
-def test_fifo_ignores_the_weight(guest: Guest, start: Start) -> None:
+def test_fifo_ignores_the_weight(guest: Guest, start: Start, load: Load) -> None:
     start("scx_simple", "--fifo").wait_enabled()
-    heavy, light = hog_shares(guest, [0, 5], 10)
+    heavy, light = shares(guest, load, [0, 5])
     assert heavy / light == pytest.approx(1, rel=0.1)
 
 
-def run_time_s(guest: Guest, process: Process) -> float:
-    """CPU time of all threads of a process so far."""
-    lines = guest.run(f"cat /proc/{process.pid}/task/*/schedstat").check().stdout.splitlines()
-    return sum(int(line.split()[0]) for line in lines) / 1e9
-
-
-def test_a_light_task_is_not_starved(guest: Guest, start: Start) -> None:
+def test_a_light_task_is_not_starved(guest: Guest, start: Start, load: Load) -> None:
     """By their weights alone, nice 19 would wait three minutes for each slice beside nice -20,
     and the kernel's watchdog would end the scheduler."""
     start("scx_simple").wait_enabled()
-    hog = f"taskset 1 scx_load --hogs 1 {ONLY_HOGS} --seconds 60"
-    light = guest.spawn("light", f"exec nice -n 19 {hog}")
-    wait_for("the light task runs", lambda: run_time_s(guest, light) > 0.1)
-    heavy = guest.spawn("heavy", f"exec nice -n -20 {hog}")
-    wait_for("the heavy task runs", lambda: run_time_s(guest, heavy) > 1)
-    for number in range(2):
-        before_s = run_time_s(guest, light)
-        wait_for(
-            f"slice {number} of the light task",
-            lambda s=before_s: run_time_s(guest, light) > s + 0.003,
-            timeout_s=20,
-        )
-    for process in (heavy, light):
-        process.signal(signal.SIGINT)
-        assert process.wait(TIMEOUT_S) == 0
+    light = load(*ONE_HOG, through="nice -n 19 taskset 1")
+    wait_ran(guest, light, 0.1)
+    heavy = load(*ONE_HOG, through="nice -n -20 taskset 1")
+    wait_ran(guest, heavy, 1)
+    for _ in range(2):
+        wait_ran(guest, light, run_times_s(guest, light)[0] + 0.003)
+    assert state(guest) == "enabled"
 
 
-def test_many_waiting_tasks_get_shorter_slices(guest: Guest, start: Start) -> None:
+def test_many_waiting_tasks_get_shorter_slices(guest: Guest, start: Start, load: Load) -> None:
     """With slices of 20 ms the turn of the last of some thousand would come after the watchdog."""
     start("scx_simple").wait_enabled()
-    hogs = guest.spawn("hogs", f"exec taskset 1 scx_load --hogs 500 {ONLY_HOGS} --seconds 60")
+    load("--hogs", "500", *ONE_HOG[2:], through="taskset 1")
     wait_for("all wait", lambda: int(re.search(r"(\d+) queued", dump(guest))[1]) > 450)
     slices_ns = [int(ns) for ns in re.findall(r"slice=(\d+)", dump(guest))]
     # 4 s for all, so at most 8.8 ms each.
     assert min(slices_ns) < 10e6, slices_ns
-    hogs.signal(signal.SIGINT)
-    assert hogs.wait(TIMEOUT_S) == 0, hogs.stderr()
 
 
 def test_two_thousand_tasks(guest: Guest, start: Start, load: Load) -> None:
