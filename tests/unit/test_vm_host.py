@@ -44,9 +44,35 @@ def test_the_machine_ends_where_it_would_reboot() -> None:
     assert following(args, "-serial") == "file:/tmp/a,b/console.log"
 
 
+def test_a_deterministic_machine_takes_nothing_from_the_host() -> None:
+    args = qemu.machine_args(
+        machine(accelerator="replay", seed=7, serial_files=(Path("/tmp/output"),))
+    )
+    assert following(args, "-icount") == "shift=0,sleep=off"
+    assert following(args, "-seed") == "7"
+    assert following(args, "-rtc") == "base=2026-01-01,clock=vm"
+    assert args[-2:] == ["-serial", "file:/tmp/output"]
+    assert "virtio-serial-pci" not in args
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        (["--seed", "1"], "--seed is for --deterministic"),
+        (["--deterministic", "--seed", "-1"], "--seed -1: give a number from 0 to 4294967295"),
+        (["--deterministic", "--user", "nobody"], "--user is not for --deterministic"),
+    ],
+)
+def test_wrong_deterministic_options(
+    capsys: pytest.CaptureFixture[str], args: list[str], complaint: str
+) -> None:
+    assert cli.main(["run", *args, "true"]) == cli.STATUS_USAGE
+    assert complaint in capsys.readouterr().err
+
+
 def test_missing_qemu_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
-    for ask in (qemu.version, lambda: qemu.launch(machine())):
+    for ask in (qemu.Emulator().version, lambda: qemu.launch(machine())):
         with pytest.raises(qemu.QemuError, match="install the package qemu-system-x86"):
             ask()
 
@@ -73,7 +99,7 @@ def test_kvm_is_probed_once_per_kernel_qemu_and_host(
     monkeypatch.setenv("SCX_CACHE", str(tmp_path))
     monkeypatch.setattr(accelerator, "_DEVICE", tmp_path)
     monkeypatch.setattr(accelerator, "boots_under_kvm", probe)
-    monkeypatch.setattr(qemu, "version", lambda: "10.0")
+    monkeypatch.setattr(qemu.Emulator, "version", lambda _: "10.0")
     other = Kernel(Path("x"), "6.17.13", "test")
     choices = [accelerator.choose(kernel) for kernel in (KERNEL, other, KERNEL, other)]
     assert choices == ["kvm", "tcg", "kvm", "tcg"]

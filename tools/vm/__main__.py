@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Sequence
@@ -12,8 +13,8 @@ from pathlib import Path
 
 import debs
 
-from . import kernels, progress, topology
-from .guest import CommandError, Guest, GuestError
+from . import kernels, progress, replay, topology
+from .guest import CommandError, Guest, GuestError, to_stdout
 from .initramfs import InitramfsError
 from .qemu import QemuError
 
@@ -121,6 +122,18 @@ def _machine_options() -> argparse.ArgumentParser:
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--user", default="root", help="root (default) or nobody")
+    parser.add_argument(
+        "--deterministic",
+        action="store_true",
+        help="the same inputs and seed give the same output to the last byte; time is counted in "
+        "instructions (docs/deterministic.md)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        metavar="N",
+        help="which of the possible deterministic runs; 1 if not given",
+    )
     limits = parser.add_mutually_exclusive_group()
     limits.add_argument(
         "--for",
@@ -169,6 +182,10 @@ def _check_limit(option: str, limit_s: float | None) -> None:
 def _run(options: argparse.Namespace) -> int:
     _check_limit("--for", options.for_s)
     _check_limit("--timeout", options.timeout_s)
+    if options.deterministic:
+        return _run_deterministic(options)
+    if options.seed is not None:
+        raise UsageError("--seed is for --deterministic")
     interrupt = options.for_s is not None
     command = options.command
     with _guest(options) as guest:
@@ -180,6 +197,34 @@ def _run(options: argparse.Namespace) -> int:
         )
     killed = result.timed_out and options.timeout_s is not None
     return STATUS_TIMEOUT if killed else result.status
+
+
+def _run_deterministic(options: argparse.Namespace) -> int:
+    seed = 1 if options.seed is None else options.seed
+    if not 0 <= seed <= replay.MAX_SEED:
+        raise UsageError(f"--seed {seed}: give a number from 0 to {replay.MAX_SEED}")
+    if options.user != "root":
+        raise UsageError("--user is not for --deterministic: use su in the command")
+    limit = None
+    if options.for_s is not None:
+        limit = replay.Limit(options.for_s, signal.SIGINT)
+    elif options.timeout_s is not None:
+        limit = replay.Limit(options.timeout_s, signal.SIGKILL)
+    command = options.command
+    outcome = replay.run(
+        kernels.resolve(options.kernel),
+        topology.find(options.topology),
+        command[0] if len(command) == 1 else shlex.join(command),
+        programs=[*options.program, replay.round_program()],
+        seed=seed,
+        limit=limit,
+        lifetime_s=_LIFETIME_S,
+        sink=to_stdout,
+    )
+    if options.console:
+        options.console.write_bytes(outcome.console)
+    killed = outcome.timed_out and options.timeout_s is not None
+    return STATUS_TIMEOUT if killed else outcome.status
 
 
 def _shell(options: argparse.Namespace) -> int:

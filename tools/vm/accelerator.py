@@ -32,7 +32,7 @@ def choose(kernel: Kernel) -> str:
     """`kvm` where `kernel` boots under it, else `tcg`. Raises QemuError."""
     forced = os.environ.get("SCX_VM_ACCEL")
     if forced:
-        if forced not in qemu.ACCELERATORS:
+        if forced not in ("tcg", "kvm"):
             raise qemu.QemuError(f"SCX_VM_ACCEL={forced}: use tcg or kvm")
         return forced
     if not os.access(_DEVICE, os.R_OK | os.W_OK):
@@ -42,7 +42,7 @@ def choose(kernel: Kernel) -> str:
 
 def _remembered(kernel: Kernel) -> str:
     """The outcome of the probe, now or earlier."""
-    key = f"{kernel.release}_qemu-{qemu.version()}_host-{platform.release()}"
+    key = f"{kernel.release}_qemu-{qemu.Emulator().version()}_host-{platform.release()}"
     answer = cache_dir() / "accelerator" / key.replace("/", "-")
     with locked(answer.parent / "lock"):
         if not answer.exists():

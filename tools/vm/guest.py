@@ -280,7 +280,7 @@ class Guest:
         Raises GuestError. Call it in the main thread.
         """
         link = self._link
-        link.stream_sink = sink or _to_stdout
+        link.stream_sink = sink or to_stdout
         name = self._new_name()
         early: list[int] = []
         told: list[int] = []
@@ -392,7 +392,8 @@ def _temporary_log() -> Path:
     return Path(path)
 
 
-def _to_stdout(chunk: bytes) -> None:
+def to_stdout(chunk: bytes) -> None:
+    """Write to the host's standard output, at once."""
     sys.stdout.buffer.write(chunk)
     sys.stdout.buffer.flush()
 

@@ -12,7 +12,7 @@ import re
 import shutil
 import stat
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,20 +97,25 @@ class Tree:
         return b"".join([*records, _record("TRAILER!!!", 0, Entry(0))])
 
 
-def build(programs: Iterable[Path] = ()) -> bytes:
-    """The archive with busybox, the guest scripts and `programs`.
+def build(
+    programs: Iterable[Path] = (), main: str = "agent", files: Mapping[str, str] | None = None
+) -> bytes:
+    """The archive with busybox, `programs`, and the guest script `main` to run.
 
-    Each program is found in the guest's PATH by its file name. Raises InitramfsError when something
-    is missing on the host.
+    Each program is found in the guest's PATH by its file name. `files` are more files for the
+    directory /guest, with their contents. Raises InitramfsError when something is missing on the
+    host.
     """
     tree = base()
     for program in programs:
         tree.program(program, f"usr/bin/{program.name}")
-    for script in ("init", "agent"):
+    for script in ("init", main):
         tree.copy(_SCRIPTS / script, f"guest/{script}")
+    for name, content in (files or {}).items():
+        tree.file(f"guest/{name}", content.encode())
     tree.link("init", "guest/init")
-    # What init runs once the system is up; the seam for a guest that needs no host to talk to.
-    tree.link("guest/main", "agent")
+    # What init runs once the system is up.
+    tree.link("guest/main", main)
     return tree.archive()
 
 

@@ -11,7 +11,7 @@ import shutil
 import signal
 import socket
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from .kernels import Kernel
@@ -27,6 +27,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 ACCELERATORS = {
     "tcg": ("-accel", "tcg,thread=single", "-cpu", "max"),
     "kvm": ("-accel", "kvm", "-cpu", "host"),
+    # Time is the number of instructions (1 ns each), and nothing of the host's time gets in.
+    "replay": (
+        *("-accel", "tcg,thread=single", "-cpu", "max", "-icount", "shift=0,sleep=off"),
+        *("-rtc", "base=2026-01-01,clock=vm"),
+    ),
 }
 
 #: Kernel parameters of every guest.
@@ -52,6 +57,21 @@ class QemuError(Exception):
 
 
 @dataclass(frozen=True)
+class Emulator:
+    """A QEMU on this machine: the command that starts it, with arguments that come first."""
+
+    command: tuple[str, ...] = (PROGRAM,)
+
+    def version(self) -> str:
+        """Such as 7.2.22. Raises QemuError where it is not installed."""
+        if shutil.which(self.command[0]) is None:
+            raise QemuError(f"{PROGRAM} is missing: install the package qemu-system-x86")
+        said = subprocess.run([*self.command, "--version"], capture_output=True, text=True)
+        match = re.search(r"version (\S+)", said.stdout)
+        return match[1] if match else "unknown"
+
+
+@dataclass(frozen=True)
 class Machine:
     """Everything that defines a guest."""
 
@@ -63,6 +83,11 @@ class Machine:
     #: Give the guest a terminal, /dev/hvc0, and the host its other end.
     terminal: bool = False
     kernel_args: tuple[str, ...] = ()
+    emulator: Emulator = field(default_factory=Emulator)
+    #: What is written to the serial ports after the first, which is the console.
+    serial_files: tuple[Path, ...] = ()
+    #: Where the emulator's random numbers begin; None leaves it to chance.
+    seed: int | None = None
 
 
 @dataclass
@@ -86,27 +111,23 @@ def available() -> bool:
     return shutil.which(PROGRAM) is not None
 
 
-def version() -> str:
-    """QEMU's version, such as 7.2.22. Raises QemuError where it is not installed."""
-    if not available():
-        raise QemuError(f"{PROGRAM} is missing: install the package qemu-system-x86")
-    first = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=True)
-    match = re.search(r"version (\S+)", first.stdout)
-    return match[1] if match else "unknown"
-
-
 def machine_args(machine: Machine) -> list[str]:
     """QEMU's command line for `machine`, without its ports."""
     kernel_args = (*KERNEL_ARGS, *machine.topology.kernel_args(), *machine.kernel_args)
     return [
-        PROGRAM,
+        *machine.emulator.command,
         *ACCELERATORS[machine.accelerator],
+        *(() if machine.seed is None else ("-seed", str(machine.seed))),
         *("-machine", "pc,usb=off,vmport=off,hpet=off"),
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *machine.topology.qemu_args(),
         *("-kernel", str(machine.kernel.path), "-initrd", str(machine.initramfs)),
         *("-append", " ".join(kernel_args)),
-        *("-serial", f"file:{machine.console_log}"),
+        *(
+            word
+            for file in (machine.console_log, *machine.serial_files)
+            for word in ("-serial", f"file:{file}")
+        ),
     ]
 
 

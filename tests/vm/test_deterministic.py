@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Deterministic guests: the same inputs give the same bytes, another seed gives others."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import debs
+import pytest
+from vm import qemu, replay, topology
+from vm.guest import GuestError
+from vm.kernels import Kernel
+from vm.topology import Topology
+
+#: A load that goes through every path of a scheduler, and what the kernel counted meanwhile.
+SCRIPT = """
+scx_simple >/tmp/stats & scheduler=$!
+until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
+scx_load --hogs 4 --seconds 1 --json
+kill -INT $scheduler
+wait $scheduler
+echo status $?
+cat /tmp/stats /proc/interrupts /proc/stat
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fit_emulator() -> None:
+    """Skips where there is no QEMU that serves, and none can be had."""
+    try:
+        replay.emulator()
+    except (qemu.QemuError, debs.DebsError) as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def play(
+    kernel: Kernel, programs: list[Path], build_dir: Path
+) -> Callable[[str, int], replay.Outcome]:
+    """Runs the load on a topology with a seed."""
+    everything = [*programs, build_dir / "tools/vm" / replay.ROUND_PROGRAM]
+    return lambda name, seed: replay.run(
+        kernel, topology.find(name), SCRIPT, programs=everything, seed=seed
+    )
+
+
+@pytest.mark.parametrize("name", ["smp4", "numa"])
+def test_two_runs_are_the_same(play: Callable[[str, int], replay.Outcome], name: str) -> None:
+    """The whole of both runs: output, status and kernel log, under a scheduler and a load."""
+    first = play(name, 42)
+    assert first.status == 0, first.output
+    load, found, _ = first.output.partition(b"status 0\n")
+    assert found, first.output
+    assert json.loads(load)["forks"]["done"] > 0
+    assert play(name, 42) == first
+    assert play(name, 43).output != first.output
+
+
+def test_limit_is_in_guest_time(kernel: Kernel, shape: Topology) -> None:
+    """An idle guest spends an hour in a moment."""
+    script = "trap 'cut -d . -f 1 /proc/uptime; exit 3' INT; sleep 100000"
+    outcome = replay.run(kernel, shape, script, limit=replay.Limit(3600, signal.SIGINT))
+    assert (outcome.status, outcome.timed_out) == (3, True)
+    assert 3600 <= int(outcome.output) < 3610
+
+
+def test_a_panic_is_told(kernel: Kernel, shape: Topology) -> None:
+    with pytest.raises(GuestError, match="the guest died; console log: ") as error:
+        replay.run(kernel, shape, "echo c >/proc/sysrq-trigger")
+    log = Path(str(error.value).rpartition(" ")[2])
+    assert "sysrq triggered crash" in log.read_text()
+    log.unlink()

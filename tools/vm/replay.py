@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Deterministic guests: the same kernel, programs, topology, command and seed give the same bytes.
+
+    outcome = replay.run(kernel, topology, "scx_load --json", programs=[path], seed=1)
+
+Time in such a guest is the number of instructions that its CPUs have executed, in turns, and
+nothing comes in from outside while it runs: the command is part of its image, and its output goes
+to files. docs/deterministic.md says what that can show and what it cannot.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import debs
+
+from . import initramfs, progress, qemu
+from .guest import GuestError
+from .kernels import Kernel, version_of
+from .topology import Topology
+
+#: Older ones share out time between CPUs too coarsely, and runs fall into a few variants.
+OLDEST_QEMU = (10,)
+#: The largest seed that QEMU takes.
+MAX_SEED = 2**32 - 1
+#: Only with these does nothing of the host's get into the guest: addresses and random numbers.
+KERNEL_ARGS = ("nokaslr", "norandmaps")
+#: Shortens the turns of the guest's CPUs; built by Meson from guest/scx_round.c.
+ROUND_PROGRAM = "scx_round"
+
+_POLL_S = 0.1
+#: Where QEMU's firmware is in the packages that bring it.
+_FIRMWARE = (("qemu-system-data", "usr/share/qemu"), ("seabios", "usr/share/seabios"))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a deterministic guest left behind; all of it is the same in the next run."""
+
+    #: The command's, as the shell has it: 128 + N for death by signal N.
+    status: int
+    #: The command was told to end because its time was up.
+    timed_out: bool
+    #: Both output streams of the command.
+    output: bytes
+    #: The guest's console: the kernel's log.
+    console: bytes
+
+
+@dataclass(frozen=True)
+class Limit:
+    """When the command is told to end, in the guest's time."""
+
+    seconds: float
+    signal: int
+
+
+def emulator() -> qemu.Emulator:
+    """A QEMU that is fit for it: the machine's own, or the distribution's backport in the cache.
+
+    Raises qemu.QemuError, debs.DebsError.
+    """
+    own = qemu.Emulator()
+    if version_of(own.version()) >= OLDEST_QEMU:
+        return _without_address_randomisation(own.command)
+    suite = debs.Suite(f"{debs.debian_codename()}-backports", step=progress.step)
+    program = suite.fetch("qemu-system-x86") / "usr/bin" / qemu.PROGRAM
+    firmware = [
+        word for package, path in _FIRMWARE for word in ("-L", str(suite.fetch(package) / path))
+    ]
+    found = _without_address_randomisation((str(program), *firmware))
+    if version_of(found.version()) < OLDEST_QEMU:
+        wanted = ".".join(map(str, OLDEST_QEMU))
+        raise qemu.QemuError(f"deterministic guests need QEMU {wanted}: install it")
+    return found
+
+
+def _without_address_randomisation(command: Sequence[str]) -> qemu.Emulator:
+    return qemu.Emulator(("setarch", "--addr-no-randomize", *command))
+
+
+def round_program() -> Path:
+    """The program that shortens the turns, from the build directory. Raises qemu.QemuError."""
+    program = Path(os.environ.get("SCX_BUILD", "build")) / "tools/vm" / ROUND_PROGRAM
+    if not program.is_file():
+        raise qemu.QemuError(f"{program} is missing: run ./dev build")
+    return program
+
+
+def run(
+    kernel: Kernel,
+    topology: Topology,
+    script: str,
+    *,
+    programs: Sequence[Path] = (),
+    seed: int = 1,
+    limit: Limit | None = None,
+    lifetime_s: float = 1800.0,
+    sink: Callable[[bytes], object] = lambda _: None,
+) -> Outcome:
+    """Boot a guest that runs `script`, and wait for its end.
+
+    `sink` gets the output as it comes. A guest older than `lifetime_s`, in the host's time, is
+    killed. Raises GuestError, qemu.QemuError, debs.DebsError, initramfs.InitramfsError.
+    """
+    fit = emulator()
+    with tempfile.TemporaryDirectory(prefix="scx-replay-") as scratch:
+        directory = Path(scratch)
+        image = directory / "initramfs.cpio"
+        image.write_bytes(_image(script, programs, limit))
+        machine = qemu.Machine(
+            kernel,
+            image,
+            topology,
+            "replay",
+            directory / "console",
+            kernel_args=KERNEL_ARGS,
+            emulator=fit,
+            serial_files=(directory / "output", directory / "status"),
+            seed=seed,
+        )
+        progress.note(f"booting Linux {kernel.release} ({topology.name}, seed {seed})")
+        # The paths are QEMU's alone; the guest sees nothing of them.
+        error = _execute(machine, lifetime_s, sink)
+        return _outcome(directory, error)
+
+
+def _image(script: str, programs: Sequence[Path], limit: Limit | None) -> bytes:
+    words = f"{limit.seconds:g} {limit.signal:d}\n" if limit else "\n"
+    return initramfs.build(programs, "replay", {"command": script + "\n", "limit": words})
+
+
+def _execute(
+    machine: qemu.Machine, lifetime_s: float, sink: Callable[[bytes], object]
+) -> str | None:
+    """Run QEMU to its end; why it did not end by itself, if so."""
+    deadline_s = time.monotonic() + lifetime_s
+    process = qemu.spawn(qemu.machine_args(machine))
+    seen = 0
+    try:
+        while process.poll() is None:
+            if time.monotonic() > deadline_s:
+                return f"the guest ran for longer than {lifetime_s:g} s"
+            seen += _forward(machine.serial_files[0], seen, sink)
+            time.sleep(_POLL_S)
+    finally:
+        process.kill()
+        _, complaint = process.communicate()
+    _forward(machine.serial_files[0], seen, sink)
+    if process.returncode != 0:
+        last = complaint.decode(errors="replace").strip().splitlines()[-1:]
+        return f"QEMU failed: {' '.join(last) or process.returncode}"
+    return None
+
+
+def _forward(file: Path, seen: int, sink: Callable[[bytes], object]) -> int:
+    """Give what is new in `file` to `sink`; how much that was, in bytes."""
+    if not file.exists():
+        return 0
+    with file.open("rb") as source:
+        source.seek(seen)
+        chunk = source.read()
+    if chunk:
+        sink(chunk)
+    return len(chunk)
+
+
+def _outcome(directory: Path, error: str | None) -> Outcome:
+    said = dict(
+        (line.split() + [""])[:2] for line in _read(directory / "status").decode().splitlines()
+    )
+    console = _read(directory / "console")
+    if error or "ended" not in said:
+        kept = _keep(console)
+        raise GuestError(f"{error or 'the guest died'}; console log: {kept}")
+    return Outcome(int(said["ended"]), "timeout" in said, _read(directory / "output"), console)
+
+
+def _read(file: Path) -> bytes:
+    return file.read_bytes() if file.exists() else b""
+
+
+def _keep(console: bytes) -> str:
+    number, path = tempfile.mkstemp(prefix="scx-vm-", suffix=".log")
+    with os.fdopen(number, "wb") as file:
+        file.write(console)
+    return path
