@@ -17,7 +17,7 @@ from vm.topology import Topology
 
 #: A load that goes through every path of a scheduler, and what the kernel counted meanwhile.
 SCRIPT = """
-scx_simple >/tmp/stats & scheduler=$!
+scx_simple >/tmp/stats 2>&1 & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
 scx_load --hogs 4 --seconds 1 --json
 kill -INT $scheduler
