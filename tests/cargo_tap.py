@@ -27,7 +27,13 @@ def _report(number: int, name: str, outcome: str, reason: str | None) -> None:
 def main() -> None:
     args = cargo.parser(__doc__).parse_args()
     command = cargo.command(args, "test", ["--workspace"]) + ["--no-fail-fast"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=cargo.environment())
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=args.manifest.parent,
+        env=cargo.environment(),
+    )
     number = failed = 0
     for line in process.stdout or []:
         if match := RESULT.match(line.rstrip()):

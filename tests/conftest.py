@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -75,3 +78,13 @@ def build_dir() -> Path:
     if not (path / "scheds").is_dir():
         pytest.skip(f"nothing is built in {path}: run ./dev build")
     return path
+
+
+@pytest.fixture(scope="session")
+def build_options(build_dir: Path) -> dict[str, str]:
+    """Meson's options of the build."""
+    if not shutil.which("meson"):
+        pytest.skip("needs meson")
+    command = ["meson", "introspect", "--buildoptions", str(build_dir)]
+    done = subprocess.run(command, capture_output=True, check=True, timeout=60)
+    return {option["name"]: option["value"] for option in json.loads(done.stdout)}

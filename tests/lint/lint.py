@@ -20,6 +20,8 @@ import tidy  # noqa: E402
 
 SKIPPED = 77
 CLANG_FORMAT_MIN = 19
+#: In an unpacked tarball: the crates and what was built, none of it ours.
+FOREIGN = re.compile(r"(vendor|build[^/]*|target)/")
 
 
 def _sources(*patterns: str) -> list[str]:
@@ -28,7 +30,8 @@ def _sources(*patterns: str) -> list[str]:
         git = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard"]
         names = subprocess.run([*git, "--", *patterns], check=True, capture_output=True, text=True)
         return [n for n in names.stdout.splitlines() if (ROOT / n).exists()]
-    return [str(p.relative_to(ROOT)) for pat in patterns for p in ROOT.rglob(pat) if p.is_file()]
+    files = [p.relative_to(ROOT) for pat in patterns for p in ROOT.rglob(pat) if p.is_file()]
+    return [str(f) for f in files if not FOREIGN.match(str(f))]
 
 
 def _tool(*names: str) -> str:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the build helpers have in common: how cargo is called.
 
-libbpf.py and cargo_build.py must call it alike, or cargo builds libbpf twice.
+libbpf.py and cargo_build.py must call it alike, or cargo builds libbpf twice; and from
+the workspace's folder, since cargo looks for .cargo/config.toml from where it is called.
 """
 
 import argparse
@@ -77,9 +78,11 @@ def build(args: argparse.Namespace, selection: list[str]) -> list[dict]:
 
     Raises CargoError if the build fails."""
     line = [*command(args, "build", selection), "--message-format=json-render-diagnostics"]
-    done = subprocess.run(line, stdout=subprocess.PIPE, text=True, env=environment())
+    root = args.manifest.parent
+    done = subprocess.run(line, stdout=subprocess.PIPE, text=True, cwd=root, env=environment())
     if done.returncode:
-        cure = "; offline, `cargo fetch --locked` has to come first" if args.offline else ""
+        needs_cache = args.offline and not (root / "vendor").is_dir()
+        cure = "; offline, `cargo fetch --locked` has to come first" if needs_cache else ""
         raise CargoError(f"cargo build failed with status {done.returncode}{cure}")
     return [json.loads(message) for message in done.stdout.splitlines()]
 

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`meson dist`: the last commit's tarball brings its crates along and builds without a network."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SCHEDULERS = sorted(p.name.removesuffix(".bpf.c") for p in (ROOT / "scheds/c").glob("*.bpf.c"))
+
+
+def output(*command: str | Path, timeout: float = 300, **options) -> str:
+    """What a command printed; fails the test with all of it if the command fails."""
+    done = subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=timeout,
+        **options,
+    )
+    if done.returncode:
+        pytest.fail(f"{' '.join(map(str, command))}\n{done.stdout}", pytrace=False)
+    return done.stdout
+
+
+def fetch_crates(cargo: str) -> None:
+    """All crates, with those that only other systems need; skips if they cannot be had."""
+    if not shutil.which(cargo):
+        pytest.skip("needs cargo")
+    offline = ["--offline"] if os.environ.get("SCX_OFFLINE") == "1" else []
+    command = [cargo, "fetch", "--quiet", "--locked", *offline]
+    if subprocess.run(command, cwd=ROOT, timeout=300).returncode:
+        pytest.skip("not all crates of Cargo.lock can be had here")
+
+
+@pytest.fixture(scope="module")
+def tarball(build_dir: Path, build_options: dict[str, str]) -> Path:
+    if not (ROOT / ".git").exists() or not shutil.which("git"):
+        pytest.skip("no git: a tarball is made of a commit")
+    fetch_crates(build_options["cargo"])
+    make = ["meson", "dist", "-C", build_dir, "--no-tests", "--allow-dirty", "--formats", "gztar"]
+    found = re.search(r"^Created (.+\.tar\.gz)$", output(*make), re.MULTILINE)
+    assert found
+    return Path(found[1])
+
+
+@pytest.fixture(scope="module")
+def unpacked(tarball: Path) -> Iterator[Path]:
+    """The only folder in the tarball. Not kept: with what is built beside it, it is large."""
+    with tempfile.TemporaryDirectory() as folder:
+        output("tar", "-C", folder, "-xzf", tarball)
+        (tree,) = Path(folder).iterdir()
+        yield tree
+
+
+@pytest.fixture(scope="module")
+def without_network() -> list[str]:
+    """The beginning of a command line that takes the network away."""
+    for command in (["unshare", "--net"], ["unshare", "--map-root-user", "--net"]):
+        if subprocess.run([*command, "true"], capture_output=True).returncode == 0:
+            return command
+    pytest.skip("needs a network namespace, which this machine does not permit")
+
+
+@pytest.fixture(scope="module")
+def built(unpacked: Path, build_options: dict[str, str], without_network: list[str]) -> Path:
+    """A build of the tarball beside it, with no network and no crate in cargo's cache."""
+    build, cargo_home = unpacked.parent / "build", unpacked.parent / "cargo-home"
+    cargo_home.mkdir()
+    env = {k: v for k, v in os.environ.items() if not k.startswith("CARGO")}
+    env["CARGO_HOME"] = str(cargo_home)
+    tools = [f"-D{name}={build_options[name]}" for name in ("bpf_clang", "bpftool", "cargo")]
+    setup = ["meson", "setup", "-Dbuildtype=debug", *tools, build, unpacked]
+    output(*without_network, *setup, timeout=600, env=env)
+    output(*without_network, "ninja", "-C", build, timeout=900, env=env)
+    return build
+
+
+def test_has_every_crate_of_the_lock_file(unpacked: Path) -> None:
+    lock = (unpacked / "Cargo.lock").read_text()
+    crates = re.findall(r'^name = "(.+)"\nversion = "(.+)"\nsource = ', lock, re.MULTILINE)
+    assert crates
+    assert {p.name for p in (unpacked / "vendor").iterdir()} == {"-".join(c) for c in crates}
+
+
+def test_every_file_has_the_time_of_the_commit(tarball: Path) -> None:
+    commit = int(output("git", "-C", ROOT, "log", "-1", "--format=%ct"))
+    with tarfile.open(tarball) as archive:
+        assert {member.mtime for member in archive} == {commit}
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_scheduler_runs(built: Path, name: str) -> None:
+    assert name in output(built / "scheds/c" / name, "--version")
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_scheduler_links_no_libbpf_at_run_time(built: Path, name: str) -> None:
+    libraries = output("ldd", built / "scheds/c" / name)
+    assert "libelf" in libraries
+    assert "libbpf" not in libraries
+
+
+def test_rust_program_runs(built: Path) -> None:
+    assert "scx_load" in output(built / "tools/build/scx_load", "--version")

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Put the crates that Cargo.lock names into the tree that `meson dist` is about to pack.
+
+With them and a configuration that makes cargo take them and nothing else, the tarball
+builds without a network.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+
+import cargo
+
+CONFIG = """\
+# Written by tools/build/dist.py: the crates are those of this tarball.
+[source.crates-io]
+replace-with = "vendored-sources"
+
+[source.vendored-sources]
+directory = "vendor"
+"""
+
+
+def _vendor(args, root: Path) -> None:
+    if not args.cargo:
+        raise cargo.CargoError("cargo, which collects the crates, is not installed")
+    line = [args.cargo, "vendor", "--quiet", "--locked", "--versioned-dirs"]
+    # From the user's mirror, if there is one.
+    line += ["--respect-source-config", *(["--offline"] if args.offline else []), "vendor"]
+    done = subprocess.run(line, cwd=root, stdout=subprocess.DEVNULL, env=cargo.environment())
+    if done.returncode:
+        raise cargo.CargoError(f"cargo vendor failed with status {done.returncode}")
+    (root / ".cargo").mkdir(exist_ok=True)
+    (root / ".cargo" / "config.toml").write_text(CONFIG)
+
+
+def _same_time_for_all(root: Path) -> None:
+    """Give all files the commit's time, which those that come from git have, so that
+    a commit's tarball is always the same."""
+    time = (root / "Cargo.lock").stat().st_mtime
+    for path in [*root.rglob("*"), root]:
+        os.utime(path, (time, time), follow_symlinks=False)
+
+
+def main() -> None:
+    args = cargo.parser(__doc__).parse_args()
+    root = Path(os.environ["MESON_DIST_ROOT"])
+    _vendor(args, root)
+    _same_time_for_all(root)
+
+
+if __name__ == "__main__":
+    cargo.main(main)
