@@ -116,6 +116,12 @@ need_bpftool() {
 	[[ -z $version ]] || ! at_least "$BPFTOOL_MIN" "$version" || MISSING+=(bpftool)
 }
 
+# For the test that C programs compile for it; a distribution without one skips it.
+need_aarch64_compiler() {
+	has aarch64-linux-gnu-gcc || ! available gcc-aarch64-linux-gnu ||
+		MISSING+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
+}
+
 needs_of_build() {
 	need python3 python3
 	need meson meson
@@ -142,6 +148,7 @@ needs_of_test() {
 	need cpio cpio
 	need groff groff-base
 	need_file cmocka.h libcmocka-dev
+	need_aarch64_compiler
 	/usr/bin/python3 -c 'import pytest' 2>/dev/null || MISSING+=(python3-pytest)
 }
 
