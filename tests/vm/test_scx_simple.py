@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 from collections.abc import Callable
@@ -242,6 +243,24 @@ def test_two_thousand_tasks(guest: Guest, start: Start, load: Load) -> None:
     load("--hogs", "4", "--sleepers", "2000", "--sleep-us", "1000000", "--forks-per-s", "0")
     wait_for("all are there", lambda: int(guest.run("ls -d /proc/*/task/* | wc -l").stdout) > 2000)
     scheduler.wait_lines(3)
+    assert scheduler.end(signal.SIGINT) == 0
+
+
+def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
+    """Threads move each other to other CPUs as they run, wait and wake up."""
+    scheduler = start("scx_simple").wait_enabled()
+    storm = load("--movers", "24", *ONE_HOG, "--seconds", "8", "--json")
+    assert storm.wait(TIMEOUT_S) == 0, storm.stderr()
+    assert json.loads(storm.stdout())["movers"]["changes"] > 1000
+    assert scheduler.end(signal.SIGINT) == 0
+
+
+def test_fork_storm(guest: Guest, start: Start) -> None:
+    """Processes come and go as fast as four shells can start them."""
+    scheduler = start("scx_simple").wait_enabled()
+    shell = "n=0; while [ $n -lt 1000 ]; do (:); n=$((n + 1)); done"
+    shells = [guest.spawn(f"shell{number}", shell) for number in range(4)]
+    assert [process.wait(TIMEOUT_S) for process in shells] == [0] * 4
     assert scheduler.end(signal.SIGINT) == 0
 
 

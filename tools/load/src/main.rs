@@ -1,9 +1,9 @@
 //! A small mixed load that measures how it is scheduled.
 //!
-//! Four kinds of load run side by side, each in a module of its own: `hog` burns
+//! Five kinds of load run side by side, each in a module of its own: `hog` burns
 //! CPU, `sleeper` wakes up often and works little, `pipe` hands a byte to and fro,
-//! `fork` starts processes. Each measures itself, and one line per kind tells the
-//! figures at the end:
+//! `fork` starts processes, `mover` changes affinities. Each measures itself, and one
+//! line per kind tells the figures at the end:
 //!
 //! ```text
 //! scx_load --hogs 8 --seconds 30
@@ -21,6 +21,7 @@ mod clock;
 mod control;
 mod fork;
 mod hog;
+mod mover;
 mod opts;
 mod pipe;
 mod report;

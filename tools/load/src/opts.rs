@@ -7,8 +7,8 @@ use clap::Parser;
 
 /// A mixed load that measures how it is scheduled.
 ///
-/// Runs CPU hogs, sleepers, pairs that hand a byte through pipes and a process
-/// that starts others, side by side, and tells the figures of each. A kind with
+/// Runs CPU hogs, sleepers, pairs that hand a byte through pipes, a process that
+/// starts others and threads that change affinities, side by side, and tells the figures of each. A kind with
 /// count 0 is left out. Stops early on SIGINT or SIGTERM, and still tells.
 ///
 /// Exit status: 0 done, 1 a load could not start or broke, 2 wrong usage.
@@ -72,6 +72,16 @@ pub(crate) struct Opts {
     #[arg(value_parser = clap::value_parser!(u32).range(..=10_000))]
     pub forks_per_s: u32,
 
+    /// Threads that keep moving each other to other CPUs
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "0",
+        allow_negative_numbers = true
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=4096))]
+    pub movers: u32,
+
     /// How long to run, from 0.1 s to a week
     #[arg(
         long,
@@ -98,8 +108,8 @@ impl Opts {
     }
 
     fn validate(self) -> Result<Self, clap::Error> {
-        let counts = [self.sleepers, self.pipes, self.forks_per_s];
-        if self.hogs == Some(0) && counts == [0; 3] {
+        let counts = [self.sleepers, self.pipes, self.forks_per_s, self.movers];
+        if self.hogs == Some(0) && counts == [0; 4] {
             let text = "nothing to run: every count is 0\n";
             return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
         }

@@ -21,6 +21,8 @@ pub(crate) struct Report {
     pub pipes: Option<Pipes>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forks: Option<Forks>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub movers: Option<Movers>,
 }
 
 /// How CPU time was shared out.
@@ -180,13 +182,41 @@ impl fmt::Display for Forks {
     }
 }
 
+/// How often threads moved each other to other CPUs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Movers {
+    pub count: usize,
+    pub changes: u64,
+    pub changes_per_s: f64,
+}
+
+impl Movers {
+    /// The figures of movers that made so many `changes` each within `elapsed`.
+    pub(crate) fn new(changes: &[u64], elapsed: Duration) -> Option<Self> {
+        let all = changes.iter().sum();
+        (!changes.is_empty()).then(|| Self {
+            count: changes.len(),
+            changes: all,
+            changes_per_s: to_f64(all) / elapsed.as_secs_f64(),
+        })
+    }
+}
+
+impl fmt::Display for Movers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { count, .. } = self;
+        write!(f, "{count} threads, {:.0} changes/s", self.changes_per_s)
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kinds: [(&str, Option<&dyn fmt::Display>); 4] = [
+        let kinds: [(&str, Option<&dyn fmt::Display>); 5] = [
             ("hogs", self.hogs.as_ref().map(|kind| kind as _)),
             ("sleepers", self.sleepers.as_ref().map(|kind| kind as _)),
             ("pipes", self.pipes.as_ref().map(|kind| kind as _)),
             ("forks", self.forks.as_ref().map(|kind| kind as _)),
+            ("movers", self.movers.as_ref().map(|kind| kind as _)),
         ];
         for (name, kind) in kinds {
             if let Some(kind) = kind {
@@ -247,6 +277,7 @@ mod tests {
             sleepers: Sleepers::new(&[lateness, Latencies::new()], 5000, 200),
             pipes: Pipes::new(&[rally(2000), rally(1000)]),
             forks: Forks::new(&[Latencies::new()], 10),
+            movers: Movers::new(&[3, 4], Duration::from_secs(2)),
         }
     }
 
@@ -257,6 +288,7 @@ hogs      2 threads, CPU time of each: mean 1.500 s, min 1.000 s, max 2.000 s
 sleepers  2 threads, 1 wake-ups, late by p50 50.0 us, p99 50.0 us, max 50.0 us
 pipes     2 pairs, 1500 round trips/s, slowest pair 500/s, fastest 1000/s
 forks     0 done, start to end p50 -, p99 -, max -
+movers    2 threads, 4 changes/s
 ";
         assert_eq!(report().to_string(), want);
     }
@@ -269,6 +301,7 @@ forks     0 done, start to end p50 -, p99 -, max -
             sleepers: Sleepers::new(&[], 1, 1),
             pipes: Pipes::new(&[]),
             forks: Forks::new(&[], 0),
+            movers: Movers::new(&[], Duration::from_secs(1)),
         };
         assert_eq!(none.to_string(), "");
         let json = serde_json::to_string(&none).unwrap();
@@ -282,6 +315,7 @@ forks     0 done, start to end p50 -, p99 -, max -
         assert_eq!(json["sleepers"]["lateness_max_us"], 50.0);
         assert_eq!(json["pipes"]["round_trips"], 3000);
         assert_eq!(json["forks"]["spawn_p50_ms"], serde_json::Value::Null);
+        assert_eq!(json["movers"]["changes_per_s"], 3.5);
     }
 
     #[test]

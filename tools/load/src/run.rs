@@ -4,16 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use nix::sched::{sched_getaffinity, CpuSet};
-use nix::unistd::Pid;
 
 use crate::control::{Control, Crew};
 use crate::opts::Opts;
 use crate::pipe::Pairs;
-use crate::report::{Forks, Hogs, Pipes, Report, Sleepers};
+use crate::report::{Forks, Hogs, Movers, Pipes, Report, Sleepers};
 use crate::sleeper::Rhythm;
 use crate::stats::Latencies;
-use crate::{fork, hog, pipe, sleeper};
+use crate::{fork, hog, mover, pipe, sleeper};
 
 /// Runs the load that `opts` ask for, until its time is over or a signal comes.
 ///
@@ -40,13 +38,14 @@ struct Crews {
     sleepers: Crew<Latencies>,
     pipes: Pairs,
     forks: Crew<Latencies>,
+    movers: Crew<u64>,
 }
 
 impl Crews {
     fn hire(opts: &Opts, control: &Arc<Control>) -> Result<Self> {
         let hogs = match opts.hogs {
             Some(count) => count,
-            None => usable_cpus()?,
+            None => u32::try_from(mover::usable_cpus()?.len())?,
         };
         let rhythm = Rhythm {
             sleep: Duration::from_micros(opts.sleep_us.into()),
@@ -57,6 +56,7 @@ impl Crews {
             sleepers: sleeper::hire(opts.sleepers, rhythm, control)?,
             pipes: pipe::hire(opts.pipes, control)?,
             forks: fork::hire(opts.forks_per_s, control)?,
+            movers: mover::hire(opts.movers, control)?,
         })
     }
 
@@ -65,31 +65,14 @@ impl Crews {
         let sleepers = self.sleepers.join()?;
         let pipes = self.pipes.join()?;
         let forks = self.forks.join()?;
+        let movers = self.movers.join()?;
         Ok(Report {
             elapsed_s: elapsed.as_secs_f64(),
             hogs: Hogs::new(&hogs),
             sleepers: Sleepers::new(&sleepers, opts.sleep_us, opts.work_us),
             pipes: Pipes::new(&pipes),
             forks: Forks::new(&forks, opts.forks_per_s),
+            movers: Movers::new(&movers, elapsed),
         })
-    }
-}
-
-/// The number of CPUs that this process may use and that are online.
-fn usable_cpus() -> Result<u32> {
-    let cpus = sched_getaffinity(Pid::from_raw(0)).context("counting CPUs")?;
-    let is_usable = |&cpu: &usize| cpus.is_set(cpu).unwrap_or(false);
-    Ok(u32::try_from(
-        (0..CpuSet::count()).filter(is_usable).count(),
-    )?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn some_cpu_is_usable() {
-        assert!(usable_cpus().unwrap() >= 1);
     }
 }

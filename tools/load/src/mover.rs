@@ -1,0 +1,155 @@
+//! Threads that keep moving each other to other CPUs: an affinity storm. A scheduler must
+//! follow each change at whatever moment it comes, as the task runs, waits, or wakes up.
+
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{bail, Context, Result};
+use nix::errno::Errno;
+use nix::sched::{sched_getaffinity, sched_setaffinity, CpuSet};
+use nix::unistd::{gettid, Pid};
+
+use crate::clock::spin;
+use crate::control::{Control, Crew};
+
+/// Rounds of computing between two changes: some tens of microseconds.
+const ROUNDS: u32 = 8192;
+
+/// Of so many turns a mover sleeps in one, so that it is also moved while it sleeps.
+const SLEEP_EVERY: u32 = 8;
+const SLEEP: Duration = Duration::from_micros(200);
+
+/// Adds `count` movers, each of which returns how often it has changed an affinity.
+///
+/// # Errors
+/// The CPUs cannot be asked for, or a thread cannot be created.
+pub(crate) fn hire(count: u32, control: &Arc<Control>) -> Result<Crew<u64>> {
+    let mut crew = Crew::new("mover", control);
+    let cpus = Arc::new(usable_cpus()?);
+    let movers: Arc<[AtomicI32]> = (0..count).map(|_| AtomicI32::new(0)).collect();
+    for index in 0..count {
+        let (cpus, movers) = (Arc::clone(&cpus), Arc::clone(&movers));
+        crew.hire(move |control| work(index, &movers, &cpus, control))?;
+    }
+    Ok(crew)
+}
+
+/// The CPUs that this process may use and that are online.
+///
+/// # Errors
+/// The kernel does not tell.
+pub(crate) fn usable_cpus() -> Result<Vec<usize>> {
+    let set = sched_getaffinity(Pid::from_raw(0)).context("counting CPUs")?;
+    let is_usable = |&cpu: &usize| set.is_set(cpu).unwrap_or(false);
+    Ok((0..CpuSet::count()).filter(is_usable).collect())
+}
+
+fn work(index: u32, movers: &[AtomicI32], cpus: &[usize], control: &Control) -> Result<u64> {
+    movers[index as usize].store(gettid().as_raw(), Ordering::Relaxed);
+    let mut dice = Dice::new(index);
+    let mut changes = 0;
+    while !control.is_stopped() {
+        let other = movers[dice.below(movers.len())].load(Ordering::Relaxed);
+        // 0 has not begun yet, and would be this thread to the kernel.
+        if other != 0 && change(Pid::from_raw(other), &dice.pick(cpus)?)? {
+            changes += 1;
+        }
+        spin(ROUNDS);
+        if dice.below(SLEEP_EVERY as usize) == 0 {
+            std::thread::sleep(SLEEP);
+        }
+    }
+    Ok(changes)
+}
+
+/// Gives a thread other CPUs. Returns whether it has got them.
+fn change(thread: Pid, cpus: &CpuSet) -> Result<bool> {
+    match sched_setaffinity(thread, cpus) {
+        Ok(()) => Ok(true),
+        // It has ended; all those CPUs have gone offline.
+        Err(Errno::ESRCH | Errno::EINVAL) => Ok(false),
+        Err(errno) => bail!("changing an affinity: {errno}"),
+    }
+}
+
+/// Random numbers good enough to shuffle CPUs with (xorshift64, Marsaglia 2003).
+struct Dice(u64);
+
+impl Dice {
+    fn new(seed: u32) -> Self {
+        Self(u64::from(seed) + 0x9E37_79B9_7F4A_7C15)
+    }
+
+    /// A number below `limit`, which is above 0.
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 32).unwrap_or(0) % limit
+    }
+
+    /// One of `cpus`, or, as often, all from one of them on.
+    fn pick(&mut self, cpus: &[usize]) -> Result<CpuSet> {
+        let first = self.below(cpus.len());
+        let last = if self.below(2) == 0 {
+            first + 1
+        } else {
+            cpus.len()
+        };
+        let mut set = CpuSet::new();
+        for &cpu in &cpus[first..last] {
+            set.set(cpu).context("choosing CPUs")?;
+        }
+        Ok(set)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_cpu_is_usable() {
+        assert!(!usable_cpus().unwrap().is_empty());
+    }
+
+    #[test]
+    fn dice_show_every_number() {
+        let mut dice = Dice::new(0);
+        let mut seen = [false; 6];
+        for _ in 0..200 {
+            seen[dice.below(6)] = true;
+        }
+        assert_eq!(seen, [true; 6]);
+    }
+
+    #[test]
+    fn picks_are_never_empty_and_among_the_cpus() {
+        let mut dice = Dice::new(7);
+        for _ in 0..200 {
+            let set = dice.pick(&[1, 5, 9]).unwrap();
+            let chosen = (0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap());
+            let chosen: Vec<_> = chosen.collect();
+            assert!(!chosen.is_empty());
+            assert!(chosen.iter().all(|cpu| [1, 5, 9].contains(cpu)));
+        }
+    }
+
+    #[test]
+    fn a_thread_that_is_gone_is_no_error() {
+        let thread = std::thread::spawn(gettid).join().unwrap();
+        let set = sched_getaffinity(Pid::from_raw(0)).unwrap();
+        assert!(!change(thread, &set).unwrap());
+    }
+
+    #[test]
+    fn movers_move_each_other() {
+        let control = Arc::new(Control::default());
+        let crew = hire(3, &control).unwrap();
+        control.start();
+        control.wait_for_stop(Duration::from_millis(200));
+        control.stop();
+        assert!(crew.join().unwrap().iter().sum::<u64>() > 0);
+    }
+}
