@@ -26,6 +26,21 @@ echo status $?
 cat /tmp/stats /proc/interrupts /proc/stat
 """
 
+#: Four shells start 500 processes each; seconds and number of processes before and after.
+FORKS = """
+count() { cut -d " " -f 1 /proc/uptime; sed -n "s/^processes //p" /proc/stat; }
+scx_simple -i 0 & scheduler=$!
+until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
+count
+for shell in 1 2 3 4; do
+    (n=0; while [ $n -lt 500 ]; do (:); n=$((n + 1)); done) & shells="$shells $!"
+done
+wait $shells
+count
+kill -INT $scheduler
+wait $scheduler
+"""
+
 
 @pytest.fixture(scope="module", autouse=True)
 def fit_emulator() -> None:
@@ -57,6 +72,14 @@ def test_two_runs_are_the_same(play: Callable[[str, int], replay.Outcome], name:
     assert json.loads(load)["forks"]["done"] > 0
     assert play(name, 42) == first
     assert play(name, 43).output != first.output
+
+
+def test_a_thousand_forks_per_second(kernel: Kernel, shape: Topology, programs: list[Path]) -> None:
+    """Of the guest's time, in which emulation is not slow."""
+    outcome = replay.run(kernel, shape, FORKS, programs=programs)
+    assert outcome.status == 0, outcome.output
+    start_s, before, end_s, after = map(float, outcome.output.split()[:4])
+    assert (after - before) / (end_s - start_s) > 1000, outcome.output
 
 
 def test_limit_is_in_guest_time(kernel: Kernel, shape: Topology) -> None:
