@@ -150,7 +150,7 @@ def test_hotplug_under_load_loses_no_task(guest: Guest, start: Start, load: Load
     them: whoever moves them must not be kept from it by them (6.17, runner/priority.c).
     """
     scheduler = start("scx_simple").wait_enabled()
-    load("--hogs", "8", "--sleepers", "40", "--pipes", "4", "--forks-per-s", "20")
+    load("--hogs", "4", "--sleepers", "40", "--pipes", "2", "--forks-per-s", "20")
     for change in range(10):
         online = change % 2
         guest.run(f"echo {online} >/sys/devices/system/cpu/cpu1/online").check()
