@@ -147,10 +147,11 @@ def test_hotplug_under_load_loses_no_task(guest: Guest, start: Start, load: Load
     """Ten changes while tasks run; each restarts it, and at the end all of them still run.
 
     All hogs are younger than the scheduler, so that it is moved to its scheduling class before
-    them: whoever moves them must not be kept from it by them (6.17, runner/priority.c).
+    them: whoever moves them must not be kept from it by them (6.17, runner/priority.c). It takes
+    this much load to show that.
     """
     scheduler = start("scx_simple").wait_enabled()
-    load("--hogs", "4", "--sleepers", "40", "--pipes", "2", "--forks-per-s", "20")
+    load("--hogs", "12", "--sleepers", "60", "--pipes", "8", "--forks-per-s", "20")
     for change in range(10):
         online = change % 2
         guest.run(f"echo {online} >/sys/devices/system/cpu/cpu1/online").check()
