@@ -213,3 +213,31 @@ def test_topologies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["topology"]) == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert listed == list(topology.TOPOLOGIES)
+
+
+def test_kernels_are_listed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SCX_CACHE", str(tmp_path))
+    monkeypatch.setenv("SCX_OFFLINE", "1")
+    monkeypatch.delenv("SCX_VM_KERNELS", raising=False)
+    for arguments in (["kernel"], ["kernel", "list"]):
+        assert cli.main(arguments) == 0
+        assert capsys.readouterr().out.split(maxsplit=2) == [
+            *("6.12", "source", "(not built: ./dev vm kernel 6.12)\n")
+        ]
+    assert cli.main(["kernel", "lst"]) == cli.STATUS_HARNESS
+    assert "no kernel 'lst'" in capsys.readouterr().err
+    assert cli.main(["kernel", "list", "7.2"]) == cli.STATUS_USAGE
+    assert cli.main(["kernel", "7.2", "6.12"]) == cli.STATUS_USAGE
+
+
+def test_a_kernel_by_version(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Alone it may be built, with fetch it is not."""
+    monkeypatch.setattr(cli.kernel_build, "obtain", lambda _: KERNEL)
+    monkeypatch.setattr(cli.kernels, "resolve", lambda _: Kernel(Path("/other"), "7.2.1", "test"))
+    assert cli.main(["kernel", "6.12"]) == 0
+    assert cli.main(["kernel", "fetch", "7.2"]) == cli.main(["kernel", "fetch"]) == 0
+    assert capsys.readouterr().out == f"{KERNEL.path}\n/other\n/other\n"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import debs
 
-from . import kernels, progress, replay, topology
+from . import kernel_build, kernels, progress, replay, topology
 from .guest import CommandError, Guest, GuestError, to_stdout
 from .initramfs import InitramfsError
 from .qemu import QemuError
@@ -36,6 +36,16 @@ _ERRORS = (
     *(CommandError, GuestError, InitramfsError, QemuError, OSError),
     *(debs.DebsError, kernels.KernelError),
 )
+
+
+_KERNEL_HELP = """\
+ACTION is one of
+
+  VERSION          have this kernel at hand and print its path: it is fetched if the archive
+                   has it with sched_ext, else built
+  list             kernels at hand, in the archive, and those that can be built (default)
+  fetch [VERSION]  fetch a kernel, never build one, and print its path
+  btf [VERSION]    extract a kernel's type information, print its path"""
 
 
 class UsageError(Exception):
@@ -85,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
         "shell", parents=[common, machine], help="an interactive shell in a guest"
     )
     shell.set_defaults(verb=_shell)
-    _add_kernel(verbs.add_parser("kernel", parents=[common], help="list, fetch, read kernels"))
+    _add_kernel(verbs.add_parser("kernel", parents=[common], help="list, fetch, build kernels"))
     listing = verbs.add_parser("topology", parents=[common], help="list the topologies")
     listing.add_argument("action", nargs="?", choices=["list"], default="list")
     listing.set_defaults(verb=_topology)
@@ -160,16 +170,11 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_kernel(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(metavar="ACTION")
-    parser.set_defaults(verb=_kernel_list)
-    listing = actions.add_parser("list", help="kernels at hand, and in the archive (default)")
-    listing.set_defaults(verb=_kernel_list)
-    fetch = actions.add_parser("fetch", help="fetch a kernel, print its path")
-    fetch.set_defaults(verb=_kernel_fetch)
-    btf = actions.add_parser("btf", help="extract a kernel's type information, print its path")
-    btf.set_defaults(verb=_kernel_btf)
-    for action in (fetch, btf):
-        action.add_argument("version", nargs="?", metavar="VERSION", help="default: the newest")
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.description = _KERNEL_HELP
+    parser.add_argument("action", nargs="?", default="list", metavar="ACTION")
+    parser.add_argument("version", nargs="?", metavar="VERSION", help="default: the newest")
+    parser.set_defaults(verb=_kernel)
 
 
 def _check_limit(option: str, limit_s: float | None) -> None:
@@ -247,10 +252,28 @@ def _guest(options: argparse.Namespace, *, with_terminal: bool = False) -> Guest
     )
 
 
-def _kernel_list(_: argparse.Namespace) -> int:
+def _kernel(options: argparse.Namespace) -> int:
+    action, version = options.action, options.version
+    if action == "fetch":
+        print(kernels.resolve(version).path)
+    elif action == "btf":
+        print(kernels.btf(kernels.resolve(version)))
+    elif version is not None:
+        raise UsageError(f"kernel {action} {version}: only fetch and btf take a version")
+    elif action == "list":
+        _list_kernels()
+    else:
+        print(kernel_build.obtain(action).path)
+    return 0
+
+
+def _list_kernels() -> None:
     at_hand = kernels.local()
     for kernel in at_hand:
         print(f"{kernel.release:32} {kernel.origin:18} {kernel.path}")
+    for series in kernels.buildable():
+        if not any(kernels.matches(kernel.release, series) for kernel in at_hand):
+            print(f"{series:32} {'source':18} (not built: ./dev vm kernel {series})")
     known = {kernel.release for kernel in at_hand}
     try:
         for packaged in kernels.archived():
@@ -258,17 +281,6 @@ def _kernel_list(_: argparse.Namespace) -> int:
                 print(f"{packaged.release:32} {packaged.suite:18} (not fetched)")
     except debs.DebsError as error:
         progress.note(f"kernels of the archive are not listed: {error}")
-    return 0
-
-
-def _kernel_fetch(options: argparse.Namespace) -> int:
-    print(kernels.resolve(options.version).path)
-    return 0
-
-
-def _kernel_btf(options: argparse.Namespace) -> int:
-    print(kernels.btf(kernels.resolve(options.version)))
-    return 0
 
 
 def _topology(_: argparse.Namespace) -> int:

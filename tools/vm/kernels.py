@@ -3,7 +3,9 @@
 
 Kernels are wanted by path (`./bzImage`), by the beginning of a version (`7.2`, `6.17.13`), or by
 their full release. Images in the directories of SCX_VM_KERNELS come first, then the cache, then
-the Debian archive, whose cloud kernels have everything built in that a guest needs.
+the Debian archive, whose cloud kernels have everything built in that a guest needs. A series that
+the archive has without sched_ext only can be built here (see the module kernel_build); that takes
+minutes, so it is never done unasked.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ OLDEST_IN_ARCHIVE = (6, 16)
 SUITES = ("sid", "trixie-backports")
 
 _CURE = "give an image with --kernel PATH or SCX_VM_KERNELS=DIR"
+#: The configurations of the kernels that are built here, SERIES.config.
+CONFIGS = Path(__file__).parent / "configs"
 _IMAGE_NAMES = ("bzImage*", "vmlinuz*")
 _VERSION = re.compile(r"\d+(?:\.\d+)*")
 #: From 6.19 on the image is in linux-binary-RELEASE, and linux-image-RELEASE only depends on it.
@@ -105,10 +109,22 @@ def resolve(wanted: str | None = None) -> Kernel:
         return _newest()
     if "/" in wanted or Path(wanted).is_file():
         return from_path(Path(wanted))
-    for kernel in local():
-        if matches(kernel.release, wanted) and _sound(kernel):
-            return kernel
+    if kernel := find(wanted):
+        return kernel
+    if wanted in buildable():
+        raise KernelError(f"no kernel {wanted} at hand: build it with ./dev vm kernel {wanted}")
     return _fetch_matching(wanted)
+
+
+def find(wanted: str) -> Kernel | None:
+    """The kernel at hand of this version or release, if schedulers can load on it."""
+    serving = (kernel for kernel in local() if matches(kernel.release, wanted) and _sound(kernel))
+    return next(serving, None)
+
+
+def buildable() -> list[str]:
+    """The series that can be built here, newest first."""
+    return sorted((path.stem for path in CONFIGS.glob("*.config")), key=version_of, reverse=True)
 
 
 def local() -> list[Kernel]:
@@ -162,6 +178,19 @@ def fetch(kernel: Packaged) -> Kernel:
                 raise KernelError(f"the package {kernel.package} holds no kernel image")
             _write_atomically(image, found[0].read_bytes())
     return Kernel(image, bzimage.release(image), kernel.suite)
+
+
+def keep(image: Path) -> Kernel:
+    """The kernel of an image made here, put into the cache.
+
+    Raises KernelError if it is no image, or one that schedulers cannot load on.
+    """
+    made = from_path(image)
+    if flaw := _flaw(made):
+        raise KernelError(f"Linux {made.release} was built, but {flaw}")
+    target = _cached_images() / f"bzImage-{made.release}"
+    _write_atomically(target, image.read_bytes())
+    return replace(made, path=target, origin="cache")
 
 
 def btf(kernel: Kernel) -> Path:
@@ -234,15 +263,20 @@ def _from_archive(
 
 
 def _sound(kernel: Kernel) -> bool:
-    """Whether schedulers can load on a distribution's kernel; notes why not."""
+    """Whether schedulers can load on a kernel; notes why not."""
+    flaw = _flaw(kernel)
+    if flaw:
+        progress.note(f"not using Linux {kernel.release}: {flaw}")
+    return not flaw
+
+
+def _flaw(kernel: Kernel) -> str:
+    """Why no scheduler can load on a kernel; "" if they can."""
     try:
         sound = btf_format.is_sound(btf(kernel).read_bytes())
     except (KernelError, ValueError) as error:
-        progress.note(f"not using Linux {kernel.release}: {error}")
-        return False
-    if not sound:
-        progress.note(f"not using Linux {kernel.release}: its BTF is damaged (old pahole)")
-    return sound
+        return str(error)
+    return "" if sound else "its BTF is damaged (old pahole)"
 
 
 def _known(kernel: Kernel | Packaged) -> bool:

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Builds the kernels that no archive has with sched_ext: Debian's source, a configuration of ours.
+
+`configs/SERIES.config` says what a guest needs; all else is left out, which makes a build of
+minutes. Source and objects live in a scratch directory below the cache and are gone afterwards;
+the image stays, and the log of a build that failed.
+
+    python3 -m vm.kernel_build VERSION      status 0 if `vm kernel VERSION` would build it
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import debs
+
+from . import kernels, progress
+from .kernels import Kernel, KernelError
+
+#: The release of Debian whose kernel is of the series.
+SUITES = {"6.12": "trixie"}
+
+_OPTION = re.compile(r"(?:# )?(CONFIG_\w+)(?:=(.*)| is not set)")
+#: What Kconfig's "not set" reads as.
+_UNSET = "n"
+#: The image says who built it; nobody's name belongs there.
+_ENVIRONMENT = {"LC_ALL": "C", "KBUILD_BUILD_USER": "scx", "KBUILD_BUILD_HOST": "scx"}
+
+
+def obtain(wanted: str) -> Kernel:
+    """The kernel of a path, version or release: at hand, else fetched, else built.
+
+    Raises KernelError, debs.DebsError.
+    """
+    if wanted not in kernels.buildable():
+        return kernels.resolve(wanted)
+    with debs.locked(_workshop() / "lock"):
+        # Another process may have built it while this one waited.
+        return kernels.find(wanted) or _build(wanted)
+
+
+def needed(wanted: str) -> bool:
+    """Whether obtain() would build. Raises KernelError."""
+    return wanted in kernels.buildable() and kernels.find(wanted) is None
+
+
+def options(config: str) -> dict[str, str]:
+    """The options of a kernel configuration, or of a part of one, and their values."""
+    lines = map(_OPTION.fullmatch, config.splitlines())
+    return {match[1]: match[2] or _UNSET for match in lines if match}
+
+
+def not_taken(wanted: str, config: str) -> list[str]:
+    """The options of `wanted` that `config` has with another value.
+
+    Kconfig drops what it does not know, and what depends on something that is off, without a word.
+    """
+    taken = options(config)
+    return [
+        f"{name}={value}"
+        for name, value in options(wanted).items()
+        if taken.get(name, _UNSET) != value
+    ]
+
+
+def _workshop() -> Path:
+    return debs.cache_dir() / "kernel-build"
+
+
+def _build(series: str) -> Kernel:
+    """Build the newest kernel of a series; the workshop's lock is held."""
+    make = _Make(_workshop() / f"{series}.log")
+    with _scratch(_workshop() / series) as scratch:
+        source = _unpack(series, scratch)
+        _configure(make, source, kernels.CONFIGS / f"{series}.config")
+        with progress.step(f"building Linux {series}, which takes minutes"):
+            make.run(source, f"-j{len(os.sched_getaffinity(0))}", "bzImage")
+        kernel = kernels.keep(source / "arch/x86/boot/bzImage")
+    make.log.unlink()
+    return kernel
+
+
+@contextmanager
+def _scratch(directory: Path) -> Iterator[Path]:
+    """An empty directory that is gone after the block; one that was killed may have left its."""
+    if directory.exists():
+        shutil.rmtree(directory)
+    directory.mkdir()
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory)
+
+
+def _unpack(series: str, scratch: Path) -> Path:
+    """The source of a series, unpacked into `scratch`. Raises debs.DebsError, KernelError."""
+    package = f"linux-source-{series}"
+    suite = debs.Suite(SUITES[series], step=progress.step)
+    with suite.unpacked(package) as tree:
+        tarballs = list(tree.glob("usr/src/*.tar.xz"))
+        if not tarballs:
+            raise KernelError(f"the package {package} holds no source")
+        with progress.step(f"unpacking {package}"):
+            command = ["tar", "-C", str(scratch), "-xJf", str(tarballs[0])]
+            done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        reason = done.stderr.strip().splitlines()[-1:]
+        raise KernelError(f"cannot unpack {package}: {''.join(reason)}")
+    return next(scratch.iterdir())
+
+
+def _configure(make: _Make, source: Path, config: Path) -> None:
+    """Make the source's .config. Raises KernelError when it is not what `config` wants."""
+    make.run(source, "allnoconfig", f"KCONFIG_ALLCONFIG={config}")
+    lost = not_taken(config.read_text(), (source / ".config").read_text())
+    if lost:
+        raise KernelError(f"{config}: this kernel does not take {', '.join(lost)}")
+
+
+class _Make:
+    """Runs make, and writes what it says to a log."""
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+        log.unlink(missing_ok=True)
+
+    def run(self, source: Path, *arguments: str) -> None:
+        """Run make in `source`, without the user's settings. Raises KernelError."""
+        kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        alive, held = os.pipe()
+        with self.log.open("a") as log, os.fdopen(alive) as alive_end:
+            process = subprocess.Popen(
+                ["make", "-C", str(source), *arguments],
+                env=kept | _ENVIRONMENT,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                pass_fds=[held],
+                start_new_session=True,
+            )
+            os.close(held)
+            try:
+                status = process.wait()
+            except BaseException:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                # Until the last compiler is gone: they write into what is removed next.
+                alive_end.read()
+                raise
+        if status != 0:
+            raise KernelError(f"make {arguments[-1]} failed with status {status}: see {self.log}")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Whether one of these versions would be built, as an exit status."""
+    try:
+        return 0 if any(map(needed, arguments)) else 1
+    except KernelError:
+        # Who then asks for the kernel is told.
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
