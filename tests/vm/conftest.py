@@ -26,7 +26,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "every_topology: depends on the CPUs, runs on each topology")
     config.addinivalue_line(
-        "markers", "kernel_complains(pattern): lines of the kernel log that this test provokes"
+        "markers",
+        "kernel_complains(pattern, series=None): lines of the kernel log that this test provokes, "
+        "on every kernel or on those of a series",
     )
 
 
@@ -81,6 +83,15 @@ def guest(
         yield machine
 
 
+def announced(item: pytest.Item, kernel: kernels.Kernel) -> list[str]:
+    """Patterns of the lines that a test provokes on this kernel."""
+    return [
+        marker.args[0]
+        for marker in item.iter_markers("kernel_complains")
+        if kernels.matches(kernel.release, marker.kwargs.get("series", kernel.release))
+    ]
+
+
 @pytest.fixture(autouse=True)
 def content_kernel(request: pytest.FixtureRequest) -> Iterator[None]:
     """The kernel complains about nothing that a test with the guest did not announce."""
@@ -89,9 +100,8 @@ def content_kernel(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     watch = KernelWatch(request.getfixturevalue("guest"))
     yield
-    marker = request.node.get_closest_marker("kernel_complains")
     log = watch.log()
-    found = complaints(log, marker.args[0] if marker else None)
+    found = complaints(log, announced(request.node, watch.guest.kernel))
     # The whole of it: a complaint alone does not tell its cause.
     assert not found, "the kernel complains:\n" + "\n".join(found) + "\n\nits log:\n" + log
 

@@ -9,7 +9,16 @@ import signal
 from collections.abc import Callable
 
 import pytest
-from sched_ext import TIMEOUT_S, Scheduler, ops, read, state, wait_disabled, wait_for
+from sched_ext import (
+    STOPS_FAIR_SERVER_TWICE,
+    TIMEOUT_S,
+    Scheduler,
+    ops,
+    read,
+    state,
+    wait_disabled,
+    wait_for,
+)
 from vm.guest import Guest, Process
 
 Start = Callable[..., Scheduler]
@@ -130,6 +139,7 @@ def test_debug_dump_tells_the_schedulers_state(
     assert re.search(r"simple: weight=100 vtime=\d+ \(now[+-]\d+\)", text), text
 
 
+@STOPS_FAIR_SERVER_TWICE
 def test_cpu_hotplug_restarts_it_with_its_options(guest: Guest, start: Start) -> None:
     scheduler = start("scx_simple", "--fifo", "--interval", "0.5").wait_enabled()
     guest.run("echo 0 >/sys/devices/system/cpu/cpu1/online").check()
@@ -143,6 +153,7 @@ def test_cpu_hotplug_restarts_it_with_its_options(guest: Guest, start: Start) ->
     assert scheduler.end(signal.SIGTERM) == 0
 
 
+@STOPS_FAIR_SERVER_TWICE
 def test_hotplug_under_load_loses_no_task(guest: Guest, start: Start, load: Load) -> None:
     """Ten changes while tasks run; each restarts it, and at the end all of them still run.
 
