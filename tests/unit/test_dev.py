@@ -38,6 +38,9 @@ def test_help_names_every_verb(args: list[str]) -> None:
         (["run", "--host", "--kernel=7.2"], "--kernel"),
         (["run", "--host", "--topology", "numa"], "--topology"),
         (["run", "--vm", "--load"], "--load"),
+        (["test", "--kernels"], "--kernels"),
+        (["test", "--kernels=6.1"], "'6.1'"),
+        (["test", "--suite", "vm", "--kernels", "all,7.2"], "'all'"),
     ],
 )
 def test_wrong_usage_is_one_line(args: list[str], named: str) -> None:

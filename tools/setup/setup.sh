@@ -144,6 +144,24 @@ needs_of_vm() {
 	[[ -x /bin/busybox ]] && /bin/busybox true 2>/dev/null || MISSING+=(busybox-static)
 }
 
+# To build a kernel. perl-base and the compiler's binutils are always there.
+needs_of_kernel() {
+	need python3 python3
+	need gcc gcc
+	need make make
+	need flex flex
+	need bison bison
+	need m4 m4
+	need bc bc
+	need xz xz-utils
+	need_file stdio.h libc6-dev
+	need_file libelf.h libelf-dev
+	need_file zlib.h zlib1g-dev
+	if ! has pahole; then
+		if available pahole; then MISSING+=(pahole); else MISSING+=(dwarves); fi
+	fi
+}
+
 needs_of_test() {
 	need cpio cpio
 	need groff groff-base
@@ -202,7 +220,7 @@ find_missing() {
 	done
 }
 
-# setup_for GROUP…: of build, vm, test, lint.
+# setup_for GROUP…: of build, vm, kernel, test, lint.
 setup_for() {
 	find_missing "$@"
 	if ((${#MISSING[@]})); then
@@ -255,12 +273,27 @@ bpftool_path() {
 	echo "$dir/usr/sbin/bpftool"
 }
 
-# fetch_kernels VERSION…: what the VM tests boot. Without a network they are
-# skipped later, visibly.
-fetch_kernels() {
+# choose_kernels all|default|LIST [MESON-TEST-ARGUMENT…]: those of kernels.txt that are
+# tested, a line each.
+choose_kernels() {
+	python3 -m vm.choice "$TESTED_KERNELS" "$@"
+}
+
+# What building one of these takes is only installed if one has to be built, and can be.
+setup_for_kernels() {
+	[[ $SCX_OFFLINE == 1 ]] || ! python3 -m vm.kernel_build "$@" || setup_for kernel
+}
+
+# obtain_kernels VERSION…: what the VM tests boot, fetched or built. Without a network
+# they are skipped later, visibly.
+obtain_kernels() {
 	local version
+	setup_for_kernels "$@"
 	for version in "$@"; do
-		python3 -m vm kernel fetch "$version" >/dev/null ||
+		python3 -m vm kernel "$version" >/dev/null || {
+			# The user does not want to wait, nor for the tests.
+			[[ $? != 130 ]] || exit 130
 			echo "dev: no kernel $version: its tests will be skipped" >&2
+		}
 	done
 }
