@@ -8,8 +8,9 @@ use clap::Parser;
 /// A mixed load that measures how it is scheduled.
 ///
 /// Runs CPU hogs, sleepers, pairs that hand a byte through pipes, a process that
-/// starts others and threads that change affinities, side by side, and tells the figures of each. A kind with
-/// count 0 is left out. Stops early on SIGINT or SIGTERM, and still tells.
+/// starts others and threads that change affinities, side by side, and tells the
+/// figures of each. A kind with count 0 is left out. Stops early on SIGINT or
+/// SIGTERM, and still tells.
 ///
 /// Exit status: 0 done, 1 a load could not start or broke, 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
