@@ -232,8 +232,8 @@ void BPF_STRUCT_OPS(simple_dump, struct scx_dump_ctx *dctx)
 
 void BPF_STRUCT_OPS(simple_dump_task, struct scx_dump_ctx *dctx, struct task_struct *p)
 {
-	scx_bpf_dump("simple: weight=%u vtime=%llu (now%+lld)", p->scx.weight, p->scx.dsq_vtime,
-		     (s64)(p->scx.dsq_vtime - vtime_now));
+	scx_bpf_dump("simple: weight=%u vtime=%llu (now%+lld) slice_ns=%llu", p->scx.weight,
+		     p->scx.dsq_vtime, (s64)(p->scx.dsq_vtime - vtime_now), p->scx.slice);
 }
 
 SCX_OPS(simple_ops) = {

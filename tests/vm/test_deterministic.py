@@ -52,11 +52,9 @@ def fit_emulator() -> None:
 
 
 @pytest.fixture
-def play(
-    kernel: Kernel, programs: list[Path], build_dir: Path
-) -> Callable[[str, int], replay.Outcome]:
+def play(kernel: Kernel, programs: list[Path]) -> Callable[[str, int], replay.Outcome]:
     """Runs the load on a topology with a seed."""
-    everything = [*programs, build_dir / "tools/vm" / replay.ROUND_PROGRAM]
+    everything = [*programs, replay.round_program()]
     return lambda name, seed: replay.run(
         kernel, topology.find(name), SCRIPT, programs=everything, seed=seed
     )

@@ -32,6 +32,8 @@ MAX_SEED = 2**32 - 1
 KERNEL_ARGS = ("nokaslr", "norandmaps")
 #: Shortens the turns of the guest's CPUs; built by Meson from guest/scx_round.c.
 ROUND_PROGRAM = "scx_round"
+#: Keeps QEMU from cutting turns short; built from still.c.
+STILL_LIBRARY = "libscx_still.so"
 
 _POLL_S = 0.1
 #: Where QEMU's firmware is in the packages that bring it.
@@ -67,29 +69,35 @@ def emulator() -> qemu.Emulator:
     """
     own = qemu.Emulator()
     if version_of(own.version()) >= OLDEST_QEMU:
-        return _without_address_randomisation(own.command)
+        return _isolated(own.command)
     suite = debs.Suite(f"{debs.debian_codename()}-backports", step=progress.step)
     program = suite.fetch("qemu-system-x86") / "usr/bin" / qemu.PROGRAM
     firmware = [
         word for package, path in _FIRMWARE for word in ("-L", str(suite.fetch(package) / path))
     ]
-    found = _without_address_randomisation((str(program), *firmware))
+    found = _isolated((str(program), *firmware))
     if version_of(found.version()) < OLDEST_QEMU:
         wanted = ".".join(map(str, OLDEST_QEMU))
         raise qemu.QemuError(f"deterministic guests need QEMU {wanted}: install it")
     return found
 
 
-def _without_address_randomisation(command: Sequence[str]) -> qemu.Emulator:
-    return qemu.Emulator(("setarch", "--addr-no-randomize", *command))
+def _isolated(command: Sequence[str]) -> qemu.Emulator:
+    """QEMU without what differs from one of its runs to the next: addresses and its RCU thread."""
+    preload = f"LD_PRELOAD={_built(STILL_LIBRARY)}"
+    return qemu.Emulator(("env", preload, "setarch", "--addr-no-randomize", *command))
 
 
 def round_program() -> Path:
-    """The program that shortens the turns, from the build directory. Raises qemu.QemuError."""
-    program = Path(os.environ.get("SCX_BUILD", "build")) / "tools/vm" / ROUND_PROGRAM
-    if not program.is_file():
-        raise qemu.QemuError(f"{program} is missing: run ./dev build")
-    return program
+    """The program that shortens the turns. Raises qemu.QemuError."""
+    return _built(ROUND_PROGRAM)
+
+
+def _built(name: str) -> Path:
+    file = Path(os.environ.get("SCX_BUILD", "build")).absolute() / "tools/vm" / name
+    if not file.is_file():
+        raise qemu.QemuError(f"{file} is missing: run ./dev build")
+    return file
 
 
 def run(
