@@ -31,12 +31,19 @@ s32 node_of_cpu[COMPAT_MAX_CPUS];
 
 static struct scx_event_buf events;
 
+/* What scx_bpf_now() has told on a CPU, and another clock at the first time. */
+struct clock {
+	u64 last_ns;
+	u64 first_ns;
+	u64 first_boot_ns;
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, u64);
-} last_now SEC(".maps");
+	__type(value, struct clock);
+} clocks SEC(".maps");
 
 static void judge(bool good)
 {
@@ -308,16 +315,32 @@ void BPF_STRUCT_OPS(compat_dispatch, s32 cpu, struct task_struct *prev)
 
 /* ---- running ------------------------------------------------------------- */
 
+/*
+ * It never goes backward, and keeps pace with the clock since boot: within a tenth, and 2 s for
+ * emulated CPUs, which may stand still between two instructions.
+ */
 static void use_now(void)
 {
 	u32 zero = 0;
-	u64 *last = bpf_map_lookup_elem(&last_now, &zero);
-	u64 now = scx_bpf_now();
+	struct clock *clock = bpf_map_lookup_elem(&clocks, &zero);
+	u64 boot_ns = bpf_ktime_get_boot_ns(), now_ns = scx_bpf_now();
+	u64 passed_ns, slack_ns;
 
-	if (!last)
+	if (!clock)
 		return;
-	judge(!time_before(now, *last));
-	*last = now;
+	if (!clock->first_boot_ns) {
+		clock->first_boot_ns = boot_ns;
+		clock->first_ns = clock->last_ns = now_ns;
+	}
+	passed_ns = boot_ns - clock->first_boot_ns;
+	slack_ns = passed_ns / 10 + 2 * NSEC_PER_SEC;
+	/* Until then a clock that stands still would keep pace. */
+	if (passed_ns > 4 * NSEC_PER_SEC)
+		judge(time_in_range(now_ns - clock->first_ns + slack_ns, passed_ns,
+				    passed_ns + 2 * slack_ns));
+	if (time_before(now_ns, clock->last_ns))
+		judge(false);
+	clock->last_ns = now_ns;
 }
 
 void BPF_STRUCT_OPS(compat_running, struct task_struct *p)

@@ -164,6 +164,7 @@ needs_of_kernel() {
 
 needs_of_test() {
 	need cpio cpio
+	need xz xz-utils
 	need groff groff-base
 	need_file cmocka.h libcmocka-dev
 	need_aarch64_compiler
