@@ -18,9 +18,8 @@ char _license[] SEC("license") = "GPL";
 
 /*
  * How long a task may wait, roughly, whatever the weights and however many others wait:
- * half of it for the slices of others, half for their weights. Well below
- * the kernel's watchdog (30 s) and the 21 s after which it complains of a preempted RCU
- * reader.
+ * half of it for the slices of others, half for their weights. Well below the kernel's
+ * watchdog (30 s) and the 21 s after which it complains of a preempted RCU reader.
  */
 #define MAX_WAIT_NS (8 * NSEC_PER_SEC)
 
@@ -32,7 +31,7 @@ const volatile bool fifo_sched;
 /* Virtual time of the machine: the largest that was ever the smallest in the queue. */
 static u64 vtime_now;
 
-/* Of all tasks that run or wait. */
+/* Of all tasks that run or wait. Not kept for FIFO order, nor is virtual time. */
 static u64 runnable_weight;
 
 struct {
@@ -166,9 +165,13 @@ void BPF_STRUCT_OPS(simple_dispatch, s32 cpu, struct task_struct *prev)
 /* A change of the weight meanwhile counts from the next time it becomes runnable. */
 void BPF_STRUCT_OPS(simple_runnable, struct task_struct *p, u64 enq_flags)
 {
-	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, NULL, 0);
-	u64 vtime = scx_vtime_limit_credit(p->scx.dsq_vtime, vtime_now, SCX_SLICE_DFL);
+	struct task_ctx *tctx;
+	u64 vtime;
 
+	if (fifo_sched)
+		return;
+	tctx = bpf_task_storage_get(&task_ctxs, p, NULL, 0);
+	vtime = scx_vtime_limit_credit(p->scx.dsq_vtime, vtime_now, SCX_SLICE_DFL);
 	/* A task that slept for long may catch up on one slice, not more. */
 	scx_bpf_task_set_dsq_vtime(p, vtime);
 	if (tctx) {
@@ -179,16 +182,22 @@ void BPF_STRUCT_OPS(simple_runnable, struct task_struct *p, u64 enq_flags)
 
 void BPF_STRUCT_OPS(simple_quiescent, struct task_struct *p, u64 deq_flags)
 {
-	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, NULL, 0);
+	struct task_ctx *tctx;
 
+	if (fifo_sched)
+		return;
+	tctx = bpf_task_storage_get(&task_ctxs, p, NULL, 0);
 	if (tctx)
 		__sync_fetch_and_sub(&runnable_weight, tctx->runnable_weight);
 }
 
 void BPF_STRUCT_OPS(simple_running, struct task_struct *p)
 {
-	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, NULL, 0);
+	struct task_ctx *tctx;
 
+	if (fifo_sched)
+		return;
+	tctx = bpf_task_storage_get(&task_ctxs, p, NULL, 0);
 	if (tctx)
 		tctx->sum_exec_runtime = p->se.sum_exec_runtime;
 }
@@ -197,7 +206,8 @@ void BPF_STRUCT_OPS(simple_running, struct task_struct *p)
  * not consumed it. */
 void BPF_STRUCT_OPS(simple_stopping, struct task_struct *p, bool runnable)
 {
-	scx_bpf_task_set_dsq_vtime(p, vtime_of_running(p));
+	if (!fifo_sched)
+		scx_bpf_task_set_dsq_vtime(p, vtime_of_running(p));
 }
 
 void BPF_STRUCT_OPS(simple_enable, struct task_struct *p)

@@ -201,6 +201,8 @@ def shares(guest: Guest, load: Load, nices: list[int]) -> list[float]:
     # So long that single slices do not count.
     wait_ran(guest, hogs[0], before_s[0] + 8)
     after_s = run_times_s(guest, *hogs)
+    # The kernel's own scheduler shares by weight too.
+    assert state(guest) == "enabled"
     return [after - before for after, before in zip(after_s, before_s, strict=True)]
 
 
@@ -246,8 +248,8 @@ def test_many_waiting_tasks_get_shorter_slices(guest: Guest, start: Start, load:
     load("--hogs", "500", *ONE_HOG[2:], through="taskset 1")
     wait_for("all wait", lambda: int(re.search(r"(\d+) queued", dump(guest))[1]) > 450)
     slices_ns = [int(ns) for ns in re.findall(r"simple: .* slice_ns=(\d+)", dump(guest))]
-    # 4 s for all, so at most 8.8 ms each.
-    assert min(slices_ns) < 10e6, slices_ns
+    # 4 s for all, so at most 8.8 ms for who comes last. Few others run, with what is left of 20 ms.
+    assert sum(0 < ns < 10e6 for ns in slices_ns) > 50, slices_ns
 
 
 def test_two_thousand_tasks(guest: Guest, start: Start, load: Load) -> None:

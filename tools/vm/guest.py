@@ -180,7 +180,7 @@ class Guest:
         """Boot, and wait for the agent. Raises GuestError, QemuError."""
         accel = accelerator.choose(self.kernel)
         if self.console_log is None:
-            self.console_log = _temporary_log()
+            self.console_log = temporary_log()
         # QEMU reads the image before the guest runs, so it need not outlive the boot.
         with tempfile.TemporaryDirectory(prefix="scx-vm-") as scratch:
             image = Path(scratch) / "initramfs.cpio"
@@ -386,7 +386,8 @@ def _poweroff_timeout_s(error: BaseException | None) -> float:
     return _HASTY_POWEROFF_S if in_haste else _POWEROFF_TIMEOUT_S
 
 
-def _temporary_log() -> Path:
+def temporary_log() -> Path:
+    """A new empty file for a console log, in the directory for temporary files."""
     number, path = tempfile.mkstemp(prefix="scx-vm-", suffix=".log")
     os.close(number)
     return Path(path)

@@ -20,7 +20,7 @@ from pathlib import Path
 import debs
 
 from . import initramfs, progress, qemu
-from .guest import GuestError
+from .guest import GuestError, temporary_log
 from .kernels import Kernel, version_of
 from .topology import Topology
 
@@ -58,7 +58,9 @@ class Outcome:
 class Limit:
     """When the command is told to end, in the guest's time."""
 
+    #: After the command's start.
     seconds: float
+    #: Sent to the command's process group; 20 s later it is killed.
     signal: int
 
 
@@ -184,17 +186,11 @@ def _outcome(directory: Path, error: str | None) -> Outcome:
     )
     console = _read(directory / "console")
     if error or "ended" not in said:
-        kept = _keep(console)
+        kept = temporary_log()
+        kept.write_bytes(console)
         raise GuestError(f"{error or 'the guest died'}; console log: {kept}")
     return Outcome(int(said["ended"]), "timeout" in said, _read(directory / "output"), console)
 
 
 def _read(file: Path) -> bytes:
     return file.read_bytes() if file.exists() else b""
-
-
-def _keep(console: bytes) -> str:
-    number, path = tempfile.mkstemp(prefix="scx-vm-", suffix=".log")
-    with os.fdopen(number, "wb") as file:
-        file.write(console)
-    return path

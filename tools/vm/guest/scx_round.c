@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * scx_round: makes the clock of a deterministic guest interrupt 8192 times a second, for as
- * long as it runs.
+ * scx_round: keeps a timer of 8192 Hz going in a deterministic guest, for as long as it runs.
  *
  * Such a guest's CPUs take turns, and a turn lasts until the next timer of the whole machine
  * is due, divided by the number of CPUs; only then does a CPU see an interrupt that another
- * one has sent it. Frequent timers make short turns. The periodic interrupt of the real-time
- * clock is one that the emulator keeps by itself and that costs the guest next to nothing.
+ * one has sent it. Frequent timers make short turns. Asked for the periodic interrupt of the
+ * real-time clock, the kernel keeps one by itself, which wakes nobody as long as nobody reads.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,12 +17,12 @@
 
 #define RTC "/dev/rtc0"
 
-/* The fastest that a PC's real-time clock can. */
+/* The fastest that the kernel lets be asked for (RTC_MAX_FREQ). */
 #define RATE_HZ 8192UL
 
 int main(void)
 {
-	/* The clock goes back to silence when it is closed. */
+	/* The timer ends when this is closed. */
 	int fd = open(RTC, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0 || ioctl(fd, RTC_IRQP_SET, RATE_HZ) || ioctl(fd, RTC_PIE_ON, 0)) {
