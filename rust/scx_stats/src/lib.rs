@@ -1,0 +1,1 @@
+//! Statistics as plain structs.
