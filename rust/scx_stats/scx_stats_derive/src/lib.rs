@@ -1,1 +1,21 @@
-//! Derive macro of `scx_stats`.
+//! Derive macro of `scx_stats`, which re-exports and documents it.
+//!
+//! `attributes` reads what the author wrote, `expand` writes the implementation. Which
+//! types a field may have is left to the traits of `scx_stats`, so that type aliases work.
+
+#![forbid(unsafe_code)]
+
+mod attributes;
+mod expand;
+
+use proc_macro::TokenStream;
+use syn::{parse_macro_input, DeriveInput};
+
+/// Makes a struct with named fields a set of statistics: see `scx_stats::Stats`.
+#[proc_macro_derive(Stats, attributes(stat))]
+pub fn derive_stats(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    expand::expand(&input)
+        .unwrap_or_else(|error| error.to_compile_error())
+        .into()
+}

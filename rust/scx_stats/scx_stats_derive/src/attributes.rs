@@ -1,0 +1,136 @@
+//! What stands in `#[stat(...)]` and `#[serde(...)]`.
+
+use std::collections::BTreeMap;
+
+use proc_macro2::TokenStream;
+use syn::ext::IdentExt;
+use syn::meta::ParseNestedMeta;
+use syn::{Attribute, Error, Ident, LitStr, Result, Token};
+
+/// The user attribute that a counter is sent with.
+const COUNTER: &str = "_counter";
+
+/// Serde's attributes that change no name and no shape of what is written.
+const HARMLESS: [&str; 5] = ["alias", "bound", "crate", "default", "deny_unknown_fields"];
+
+/// Where an attribute stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Struct,
+    Field,
+}
+
+/// All `#[stat(...)]` of a struct or of a field.
+#[derive(Debug, Default)]
+pub(crate) struct Attributes {
+    pub(crate) top: bool,
+    pub(crate) counter: bool,
+    pub(crate) desc: Option<String>,
+    /// User attributes, whose names begin with `_`.
+    pub(crate) user: BTreeMap<String, String>,
+}
+
+impl Attributes {
+    /// Reads the `#[stat(...)]` among `attributes`, and checks that the `#[serde(...)]`
+    /// among them leave names and shapes alone.
+    ///
+    /// # Errors
+    /// The first attribute that is unknown, in the wrong place, or there twice.
+    pub(crate) fn read(attributes: &[Attribute], place: Place) -> Result<Self> {
+        let mut read = Self::default();
+        for attribute in attributes {
+            if attribute.path().is_ident("stat") {
+                attribute.parse_nested_meta(|meta| read.add(&meta, place))?;
+            } else if attribute.path().is_ident("serde") {
+                attribute.parse_nested_meta(|meta| check_serde(&meta))?;
+            }
+        }
+        if read.counter {
+            read.user.insert(COUNTER.to_string(), "true".to_string());
+        }
+        Ok(read)
+    }
+
+    fn add(&mut self, meta: &ParseNestedMeta<'_>, place: Place) -> Result<()> {
+        let key = meta
+            .path
+            .get_ident()
+            .map(|ident| ident.unraw().to_string())
+            .unwrap_or_default();
+        match (key.as_str(), place) {
+            ("top", Place::Struct) => set_flag(&mut self.top, meta),
+            ("counter", Place::Field) => set_flag(&mut self.counter, meta),
+            ("desc", _) => {
+                let desc = meta.value()?.parse::<LitStr>()?.value();
+                if desc.contains('\n') {
+                    return Err(meta.error("a description is one line"));
+                }
+                match self.desc.replace(desc) {
+                    Some(_) => Err(meta.error("`desc` is there twice")),
+                    None => Ok(()),
+                }
+            }
+            (COUNTER, _) => Err(meta.error("`_counter` is what `counter` on a field stands for")),
+            _ if key.starts_with('_') => self.add_user(key, meta),
+            ("top", _) => Err(meta.error("`top` belongs on the struct")),
+            ("counter", _) => Err(meta.error("`counter` belongs on a field")),
+            _ => Err(meta.error(match place {
+                Place::Struct => "expected `top`, `desc = \"...\"` or a name that begins with `_`",
+                Place::Field => {
+                    "expected `counter`, `desc = \"...\"` or a name that begins with `_`"
+                }
+            })),
+        }
+    }
+
+    fn add_user(&mut self, key: String, meta: &ParseNestedMeta<'_>) -> Result<()> {
+        let value = if meta.input.peek(Token![=]) {
+            meta.value()?.parse::<LitStr>()?.value()
+        } else {
+            "true".to_string()
+        };
+        let message = format!("`{key}` is there twice");
+        match self.user.insert(key, value) {
+            Some(_) => Err(meta.error(message)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn set_flag(flag: &mut bool, meta: &ParseNestedMeta<'_>) -> Result<()> {
+    if *flag {
+        return Err(meta.error("this is there twice"));
+    }
+    *flag = true;
+    Ok(())
+}
+
+/// Refuses what would make the JSON differ from the description.
+fn check_serde(meta: &ParseNestedMeta<'_>) -> Result<()> {
+    let is_harmless = HARMLESS.iter().any(|name| meta.path.is_ident(name));
+    if !is_harmless {
+        return Err(meta.error(
+            "statistics are sent as they are described: no serde attribute may change their names \
+             or shape",
+        ));
+    }
+    skip_argument(meta)
+}
+
+/// Passes over `= "value"` or `(...)`, if one is there.
+fn skip_argument(meta: &ParseNestedMeta<'_>) -> Result<()> {
+    while !meta.input.is_empty() && !meta.input.peek(Token![,]) {
+        meta.input.parse::<proc_macro2::TokenTree>()?;
+    }
+    Ok(())
+}
+
+/// The name of a field as serde writes it.
+///
+/// # Errors
+/// The field has none.
+pub(crate) fn field_name(ident: Option<&Ident>, field: &TokenStream) -> Result<String> {
+    ident
+        .map(|ident| ident.unraw().to_string())
+        .ok_or_else(|| Error::new_spanned(field, "statistics are fields with names"))
+}

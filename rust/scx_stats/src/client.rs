@@ -1,0 +1,325 @@
+//! Asks a server for statistics.
+
+use std::fs;
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::net::sockopt::{set_socket_timeout, Timeout};
+use rustix::net::{
+    connect, send, socket_with, AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::protocol::{request_line, Args, Response, STATS, STATS_META, TOTAL_ARG};
+use crate::{Stats, StructMeta};
+
+/// Bytes of the longest answer that a client takes.
+pub const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
+
+/// Bytes that are read at once.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// The shortest timeout that the kernel knows is a microsecond, and zero means none.
+const MIN_TIMEOUT: Duration = Duration::from_millis(1);
+
+/// Permission of a group to connect.
+const GROUP_WRITES: u32 = 0o020;
+
+/// Why statistics could not be had.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// No server: nothing is at the path, or no one listens.
+    #[error("{}: no scheduler serves statistics here: {source}", path.display())]
+    NoServer {
+        /// The socket's path.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The caller may not connect.
+    #[error("{}: permission denied: statistics are for {readers}", path.display())]
+    PermissionDenied {
+        /// The socket's path.
+        path: PathBuf,
+        /// Who may connect.
+        readers: String,
+    },
+    /// The server closed the connection.
+    #[error("{}: connection closed", path.display())]
+    Closed {
+        /// The socket's path.
+        path: PathBuf,
+    },
+    /// The server did not answer in time.
+    #[error("{}: no answer within {timeout:?}", path.display())]
+    TimedOut {
+        /// The socket's path.
+        path: PathBuf,
+        /// The time that it was given.
+        timeout: Duration,
+    },
+    /// The server could not answer the request.
+    #[error("{}: {message} (errno {errno})", path.display())]
+    Refused {
+        /// The socket's path.
+        path: PathBuf,
+        /// Number of a Linux error.
+        errno: i32,
+        /// The server's words.
+        message: String,
+    },
+    /// The answer has more than [`MAX_ANSWER_BYTES`].
+    #[error("{}: the answer is too long", path.display())]
+    TooLong {
+        /// The socket's path.
+        path: PathBuf,
+    },
+    /// The answer is not of the protocol, or not the struct that was asked for: it may
+    /// come from another scheduler or another version.
+    #[error("{}: unexpected answer: {source}", path.display())]
+    Unexpected {
+        /// The socket's path.
+        path: PathBuf,
+        /// What was wrong.
+        source: serde_json::Error,
+    },
+    /// Something else went wrong with the socket.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The socket's path.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+impl ClientError {
+    /// Whether a new connection may succeed later, as a scheduler starts: no server, a
+    /// closed connection, no answer in time.
+    pub fn is_retryable(&self) -> bool {
+        matches!(
+            self,
+            Self::NoServer { .. } | Self::Closed { .. } | Self::TimedOut { .. }
+        )
+    }
+
+    fn unexpected(path: &Path, source: serde_json::Error) -> Self {
+        let path = path.to_path_buf();
+        Self::Unexpected { path, source }
+    }
+}
+
+/// A connection to a server of statistics.
+#[derive(Debug)]
+pub struct Client {
+    path: PathBuf,
+    timeout: Duration,
+    /// None after a failure, when a late answer could be taken for the next.
+    stream: Option<UnixStream>,
+}
+
+impl Client {
+    /// Connects to the server at `path`, usually [`crate::DEFAULT_PATH`]. Connecting may
+    /// take `timeout`, and so may each request with its answer.
+    ///
+    /// # Errors
+    /// See [`ClientError`]; those that are retryable are usual while no scheduler runs.
+    pub fn connect(path: impl Into<PathBuf>, timeout: Duration) -> Result<Self, ClientError> {
+        let path = path.into();
+        let timeout = timeout.max(MIN_TIMEOUT);
+        match open_stream(&path, timeout) {
+            Ok(stream) => Ok(Self {
+                path,
+                timeout,
+                stream: Some(stream),
+            }),
+            Err(error) => Err(connect_error(path, timeout, error)),
+        }
+    }
+
+    /// Sends the request `name` and returns what it is answered with.
+    ///
+    /// # Errors
+    /// See [`ClientError`]. After an error other than a refusal the connection is of no
+    /// more use: further requests find it closed.
+    pub fn request(&mut self, name: &str, args: &Args) -> Result<Value, ClientError> {
+        let unexpected = |source| ClientError::unexpected(&self.path, source);
+        let line = request_line(name, args).map_err(unexpected)?;
+        let Some(mut stream) = self.stream.take() else {
+            return Err(self.closed());
+        };
+        let answer = self.exchange(&mut stream, &line)?;
+        let unexpected = |source| ClientError::unexpected(&self.path, source);
+        let response: Response = serde_json::from_slice(&answer).map_err(unexpected)?;
+        self.stream = Some(stream);
+        if response.errno == 0 {
+            return Ok(response.args.resp);
+        }
+        Err(ClientError::Refused {
+            path: self.path.clone(),
+            errno: response.errno,
+            message: match response.args.resp {
+                Value::String(message) => message,
+                other => other.to_string(),
+            },
+        })
+    }
+
+    /// What happened since this was last asked for on this connection, or since it was
+    /// opened.
+    ///
+    /// # Errors
+    /// See [`Client::request`].
+    pub fn stats<T: Stats + DeserializeOwned>(&mut self) -> Result<T, ClientError> {
+        self.typed_request(STATS, &Args::new())
+    }
+
+    /// Totals since the scheduler's start. What [`Client::stats`] counts from stays as it
+    /// is.
+    ///
+    /// # Errors
+    /// See [`Client::request`].
+    pub fn stats_total<T: Stats + DeserializeOwned>(&mut self) -> Result<T, ClientError> {
+        let args = Args::from([(TOTAL_ARG.to_string(), "true".to_string())]);
+        self.typed_request(STATS, &args)
+    }
+
+    /// The descriptions of all structs that the server may send.
+    ///
+    /// # Errors
+    /// See [`Client::request`].
+    pub fn meta(&mut self) -> Result<Vec<StructMeta>, ClientError> {
+        type Metas = std::collections::BTreeMap<String, StructMeta>;
+        let metas: Metas = self.typed_request(STATS_META, &Args::new())?;
+        Ok(metas.into_values().collect())
+    }
+
+    fn typed_request<T: DeserializeOwned>(
+        &mut self,
+        name: &str,
+        args: &Args,
+    ) -> Result<T, ClientError> {
+        let answer = self.request(name, args)?;
+        let unexpected = |source| ClientError::unexpected(&self.path, source);
+        serde_json::from_value(answer).map_err(unexpected)
+    }
+
+    /// Sends a line and receives one, without its end, before the timeout.
+    fn exchange(&self, stream: &mut UnixStream, line: &[u8]) -> Result<Vec<u8>, ClientError> {
+        let deadline = Instant::now() + self.timeout;
+        let mut unsent = line;
+        while !unsent.is_empty() {
+            self.set_timeout(stream, Timeout::Send, deadline)?;
+            match send(&*stream, unsent, SendFlags::NOSIGNAL).map_err(io::Error::from) {
+                Ok(len) => unsent = &unsent[len..],
+                Err(error) => self.check(error)?,
+            }
+        }
+        let mut answer = Vec::new();
+        let mut chunk = vec![0; CHUNK_BYTES];
+        loop {
+            self.set_timeout(stream, Timeout::Recv, deadline)?;
+            let len = match stream.read(&mut chunk) {
+                Ok(0) => return Err(self.closed()),
+                Ok(len) => len,
+                Err(error) => {
+                    self.check(error)?;
+                    continue;
+                }
+            };
+            answer.extend_from_slice(&chunk[..len]);
+            // Whatever follows the first line is not of the protocol, and no JSON either.
+            if answer.last() == Some(&b'\n') {
+                answer.pop();
+                return Ok(answer);
+            }
+            if answer.len() > MAX_ANSWER_BYTES {
+                return Err(ClientError::TooLong {
+                    path: self.path.clone(),
+                });
+            }
+        }
+    }
+
+    fn set_timeout(
+        &self,
+        stream: &UnixStream,
+        direction: Timeout,
+        deadline: Instant,
+    ) -> Result<(), ClientError> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(self.timed_out());
+        }
+        set_socket_timeout(stream, direction, Some(left.max(MIN_TIMEOUT)))
+            .map_err(|error| self.io_error(error.into()))
+    }
+
+    /// Passes over interruptions and timeouts of the kernel: the deadline tells whether
+    /// time is up.
+    fn check(&self, error: io::Error) -> Result<(), ClientError> {
+        match error.kind() {
+            ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => Ok(()),
+            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => Err(self.closed()),
+            _ => Err(self.io_error(error)),
+        }
+    }
+
+    fn closed(&self) -> ClientError {
+        let path = self.path.clone();
+        ClientError::Closed { path }
+    }
+
+    fn timed_out(&self) -> ClientError {
+        let path = self.path.clone();
+        let timeout = self.timeout;
+        ClientError::TimedOut { path, timeout }
+    }
+
+    fn io_error(&self, source: io::Error) -> ClientError {
+        let path = self.path.clone();
+        ClientError::Io { path, source }
+    }
+}
+
+fn open_stream(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
+    let address = SocketAddrUnix::new(path)?;
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    // Holds for connect(), too, which waits while the server's queue is full.
+    set_socket_timeout(&socket, Timeout::Send, Some(timeout))?;
+    connect(&socket, &address)?;
+    Ok(socket.into())
+}
+
+fn connect_error(path: PathBuf, timeout: Duration, source: io::Error) -> ClientError {
+    match source.kind() {
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+            ClientError::NoServer { path, source }
+        }
+        ErrorKind::PermissionDenied => ClientError::PermissionDenied {
+            readers: readers(&path),
+            path,
+        },
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => ClientError::TimedOut { path, timeout },
+        ErrorKind::ConnectionReset => ClientError::Closed { path },
+        _ => ClientError::Io { path, source },
+    }
+}
+
+/// Who may connect to the socket at `path`, in words.
+fn readers(path: &Path) -> String {
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.permissions().mode() & GROUP_WRITES == 0 => {
+            format!("root and user {} only", metadata.uid()).replace("root and user 0", "root")
+        }
+        Ok(metadata) => format!("root and members of group {}", metadata.gid()),
+        Err(_) => "root and members of the socket's group".to_string(),
+    }
+}

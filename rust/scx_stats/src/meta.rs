@@ -1,0 +1,152 @@
+//! What a struct of statistics looks like, as programs read it (`stats_meta`).
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The user attribute of a field that only grows.
+const COUNTER: &str = "_counter";
+
+/// The description of a struct.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StructMeta {
+    /// The name of the Rust struct.
+    pub name: String,
+    /// Whether this is the struct to begin with. On the wire the string "true", or
+    /// nothing.
+    #[serde(default, skip_serializing_if = "is_false", with = "flag")]
+    pub top: bool,
+    /// What the struct is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub desc: Option<String>,
+    /// Attributes that only users of the statistics give a meaning to; their names begin
+    /// with `_`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub user: BTreeMap<String, String>,
+    /// The fields, in the order of the struct; sorted by name on the wire and thus in what
+    /// was received.
+    #[serde(with = "by_name")]
+    pub fields: Vec<FieldMeta>,
+}
+
+/// The description of a field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FieldMeta {
+    /// The name; on the wire the key that leads here.
+    #[serde(skip)]
+    pub name: String,
+    /// What the field holds.
+    #[serde(flatten)]
+    pub shape: Shape,
+    /// What the field tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub desc: Option<String>,
+    /// User attributes, as those of a struct. `_counter` marks a field that only grows.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub user: BTreeMap<String, String>,
+}
+
+impl FieldMeta {
+    /// Whether the field only grows, so that a server sends by how much it has grown.
+    pub fn is_counter(&self) -> bool {
+        self.user.contains_key(COUNTER)
+    }
+}
+
+/// How a field holds its values.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Shape {
+    /// One value.
+    Datum(Kind),
+    /// A list of values.
+    Array(Kind),
+    /// Values by key. Keys are strings in JSON.
+    Dict {
+        /// What a key is; never a struct.
+        key: Kind,
+        /// What a value is.
+        datum: Kind,
+    },
+}
+
+/// What a value is. All widths of a type are one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// An integer with a sign.
+    I64,
+    /// An integer without one.
+    U64,
+    /// A floating-point number.
+    Float,
+    /// A text.
+    String,
+    /// The struct of that name.
+    Struct(String),
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::I64 => "i64",
+            Self::U64 => "u64",
+            Self::Float => "float",
+            Self::String => "string",
+            Self::Struct(name) => name,
+        })
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Datum(kind) => write!(f, "{kind}"),
+            Self::Array(kind) => write!(f, "[{kind}]"),
+            Self::Dict { key, datum } => write!(f, "{{{key}:{datum}}}"),
+        }
+    }
+}
+
+// Serde asks for this signature.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// A flag as the string "true".
+mod flag {
+    use super::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(_: &bool, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str("true")
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+        Ok(String::deserialize(from)? == "true")
+    }
+}
+
+/// Fields as an object, sorted by name.
+mod by_name {
+    use super::{BTreeMap, Deserialize, Deserializer, FieldMeta, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        fields: &[FieldMeta],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let sorted: BTreeMap<_, _> = fields.iter().map(|field| (&field.name, field)).collect();
+        serializer.collect_map(sorted)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Vec<FieldMeta>, D::Error> {
+        let sorted = BTreeMap::<String, FieldMeta>::deserialize(from)?;
+        let fields = sorted.into_iter();
+        Ok(fields
+            .map(|(name, field)| FieldMeta { name, ..field })
+            .collect())
+    }
+}

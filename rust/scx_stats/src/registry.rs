@@ -1,0 +1,83 @@
+//! Collects the descriptions of structs and of those that they hold.
+
+use std::any::TypeId;
+use std::collections::BTreeMap;
+
+use serde::ser::{Serialize, Serializer};
+use thiserror::Error;
+
+use crate::{Stats, StructMeta};
+
+/// Why structs cannot be described together.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum MetaError {
+    /// A struct holds itself, if not directly. The names on the way, from the struct back
+    /// to it.
+    #[error("statistics hold themselves: {}", .0.join(" -> "))]
+    Loop(Vec<String>),
+    /// Clients know structs by name only.
+    #[error("two different structs of statistics are named {0}")]
+    SameName(String),
+    /// Clients look for the one struct to begin with.
+    #[error("both {0} and {1} are marked `top`")]
+    TwoTops(String, String),
+}
+
+/// Descriptions of structs, each once, in the order of registration: a struct comes before
+/// those that it holds. Serializes as the answer to `stats_meta`.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    metas: Vec<(TypeId, StructMeta)>,
+    /// The structs that are being registered, each held by the one before it.
+    open: Vec<(TypeId, String)>,
+}
+
+impl Registry {
+    /// Registers `T` and the structs that it holds. One that is registered already is left
+    /// alone.
+    ///
+    /// # Errors
+    /// See [`MetaError`]; what was registered up to the error remains.
+    pub fn add<T: Stats>(&mut self) -> Result<(), MetaError> {
+        let id = TypeId::of::<T>();
+        if let Some(start) = self.open.iter().position(|open| open.0 == id) {
+            let names = self.open[start..].iter().chain([&self.open[start]]);
+            return Err(MetaError::Loop(
+                names.map(|(_, name)| name.clone()).collect(),
+            ));
+        }
+        if self.metas.iter().any(|known| known.0 == id) {
+            return Ok(());
+        }
+        let meta = T::meta();
+        self.check(&meta)?;
+        self.open.push((id, meta.name.clone()));
+        self.metas.push((id, meta));
+        let result = T::register_fields(self);
+        self.open.pop();
+        result
+    }
+
+    /// Checks that a new struct can stand beside the registered ones.
+    fn check(&self, meta: &StructMeta) -> Result<(), MetaError> {
+        if self.iter().any(|known| known.name == meta.name) {
+            return Err(MetaError::SameName(meta.name.clone()));
+        }
+        match self.iter().find(|known| known.top && meta.top) {
+            Some(top) => Err(MetaError::TwoTops(top.name.clone(), meta.name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// The descriptions, in the order of registration.
+    pub fn iter(&self) -> impl Iterator<Item = &StructMeta> {
+        self.metas.iter().map(|(_, meta)| meta)
+    }
+}
+
+impl Serialize for Registry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let by_name: BTreeMap<_, _> = self.iter().map(|meta| (&meta.name, meta)).collect();
+        serializer.collect_map(by_name)
+    }
+}

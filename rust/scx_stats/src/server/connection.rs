@@ -1,0 +1,149 @@
+//! One client: its half-read request, its half-written answer, and its deadlines.
+
+use std::io::{self, Read};
+use std::time::Instant;
+
+use mio::net::UnixStream;
+use rustix::io::Errno;
+use rustix::net::{send, SendFlags};
+
+use super::lines::{Lines, TooLong};
+use super::targets::{Baselines, Targets};
+use super::Limits;
+use crate::protocol::{answer_line, Failure};
+
+/// Bytes that are read at once.
+const CHUNK_BYTES: usize = 16 * 1024;
+
+/// Steps (a read, or a request answered) until it is another connection's turn.
+const STEPS_PER_TURN: usize = 8;
+
+/// What a connection's turn ended with.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It waits for its client.
+    Waits,
+    /// It has more to do.
+    Again,
+    /// It is over.
+    Ended,
+}
+
+/// A connection with a client. Reads nothing while an answer is on its way, so that no
+/// client makes it hold more than a request and an answer.
+pub(super) struct Connection {
+    pub(super) stream: UnixStream,
+    baselines: Baselines,
+    input: Lines,
+    output: Vec<u8>,
+    /// Bytes of `output` that are sent.
+    sent: usize,
+    /// Ends when the output is sent.
+    closing: bool,
+    /// When something came from the client.
+    last_heard: Instant,
+    /// When the line began that is in `input` in part.
+    line_began: Instant,
+    /// When `output` was begun or got on.
+    output_moved: Instant,
+}
+
+impl Connection {
+    pub(super) fn new(stream: UnixStream, baselines: Baselines) -> Self {
+        let now = Instant::now();
+        Self {
+            stream,
+            baselines,
+            input: Lines::default(),
+            output: Vec::new(),
+            sent: 0,
+            closing: false,
+            last_heard: now,
+            line_began: now,
+            output_moved: now,
+        }
+    }
+
+    /// When something came from the client, or it connected.
+    pub(super) fn last_heard(&self) -> Instant {
+        self.last_heard
+    }
+
+    /// When the connection is to be closed unless its client moves on.
+    pub(super) fn deadline(&self, limits: &Limits) -> Option<Instant> {
+        if self.sent < self.output.len() {
+            Some(self.output_moved + limits.write_timeout)
+        } else if !self.input.is_empty() {
+            Some(self.line_began + limits.line_timeout)
+        } else {
+            None
+        }
+    }
+
+    /// Reads requests and answers them, a bounded number of each.
+    pub(super) fn turn(&mut self, targets: &mut Targets, limits: &Limits) -> Turn {
+        for _ in 0..STEPS_PER_TURN {
+            let step = self.step(targets, limits);
+            match step {
+                Ok(Turn::Again) => {}
+                Ok(turn) => return turn,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Turn::Waits,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // The client has gone.
+                Err(_) => return Turn::Ended,
+            }
+        }
+        Turn::Again
+    }
+
+    fn step(&mut self, targets: &mut Targets, limits: &Limits) -> io::Result<Turn> {
+        self.flush()?;
+        if self.closing {
+            return Ok(Turn::Ended);
+        }
+        let answer = match self.input.next(limits.line_bytes) {
+            Some(Ok(line)) => targets.answer(line, &mut self.baselines),
+            Some(Err(TooLong)) => {
+                self.closing = true;
+                let message = format!("a request has more than {} bytes", limits.line_bytes);
+                answer_line(Err(Failure::new(Errno::MSGSIZE, message)))
+            }
+            None => return self.fill(),
+        };
+        self.output = answer;
+        self.output_moved = Instant::now();
+        Ok(Turn::Again)
+    }
+
+    /// Sends what is left of the output.
+    fn flush(&mut self) -> io::Result<()> {
+        if self.output.is_empty() {
+            return Ok(());
+        }
+        while self.sent < self.output.len() {
+            // A client that has gone must not end the scheduler with SIGPIPE.
+            self.sent += send(&self.stream, &self.output[self.sent..], SendFlags::NOSIGNAL)?;
+            self.output_moved = Instant::now();
+        }
+        self.output = Vec::new();
+        self.sent = 0;
+        // What was received of the next line has waited for this.
+        self.line_began = Instant::now();
+        Ok(())
+    }
+
+    /// Reads a chunk of input.
+    fn fill(&mut self) -> io::Result<Turn> {
+        let mut chunk = [0; CHUNK_BYTES];
+        let len = self.stream.read(&mut chunk)?;
+        if len == 0 {
+            return Ok(Turn::Ended);
+        }
+        self.last_heard = Instant::now();
+        if self.input.is_empty() {
+            self.line_began = self.last_heard;
+        }
+        self.input.push(&chunk[..len]);
+        Ok(Turn::Again)
+    }
+}

@@ -1,0 +1,201 @@
+//! The server's thread: waits for all connections at once and gives each its turn.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, ErrorKind};
+use std::time::{Duration, Instant};
+
+use mio::net::UnixListener;
+use mio::{Events, Interest, Poll, Token, Waker};
+
+use super::connection::{Connection, Turn};
+use super::targets::{Baselines, Targets};
+use super::Limits;
+
+const LISTENER: Token = Token(0);
+const WAKER: Token = Token(1);
+const FIRST_CONNECTION: usize = 2;
+
+/// Connections that are accepted until those that exist get their turn.
+const ACCEPTS_PER_TURN: usize = 64;
+
+/// The pause after an error of accept(), such as no file descriptor left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Events that are taken at once; the others follow at the next time.
+const EVENTS: usize = 256;
+
+/// Waits for connections and serves them.
+pub(super) struct EventLoop {
+    poll: Poll,
+    listener: UnixListener,
+    limits: Limits,
+    connections: BTreeMap<Token, Connection>,
+    /// Connections that may have something to do.
+    ready: BTreeSet<Token>,
+    /// Tokens are not used twice, so that a late event meets no one else.
+    next_token: usize,
+    /// When to accept connections; None if there are none.
+    accept_at: Option<Instant>,
+    /// Whether the last accept() failed.
+    accept_failed: bool,
+}
+
+impl EventLoop {
+    /// A loop that has not begun, and what ends it from another thread.
+    pub(super) fn new(listener: UnixListener, limits: Limits) -> io::Result<(Self, Waker)> {
+        let poll = Poll::new()?;
+        let waker = Waker::new(poll.registry(), WAKER)?;
+        let mut listener = listener;
+        let registry = poll.registry();
+        registry.register(&mut listener, LISTENER, Interest::READABLE)?;
+        let event_loop = Self {
+            poll,
+            listener,
+            limits,
+            connections: BTreeMap::new(),
+            ready: BTreeSet::new(),
+            next_token: FIRST_CONNECTION,
+            accept_at: None,
+            accept_failed: false,
+        };
+        Ok((event_loop, waker))
+    }
+
+    /// Serves until the waker wakes.
+    ///
+    /// # Errors
+    /// The kernel refuses to tell of events.
+    pub(super) fn run(mut self, targets: &mut Targets) -> io::Result<()> {
+        let mut events = Events::with_capacity(EVENTS);
+        loop {
+            match self.poll.poll(&mut events, self.timeout()) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                result => result?,
+            }
+            let now = Instant::now();
+            for event in &events {
+                match event.token() {
+                    WAKER => return Ok(()),
+                    LISTENER => self.accept_at = self.accept_at.or(Some(now)),
+                    token => {
+                        self.ready.insert(token);
+                    }
+                }
+            }
+            if self.accept_at.is_some_and(|at| at <= now) {
+                self.accept(targets);
+            }
+            self.take_turns(targets);
+            self.close_overdue(now);
+        }
+    }
+
+    /// How long there is nothing to do without an event.
+    fn timeout(&self) -> Option<Duration> {
+        if !self.ready.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let connections = self.connections.values();
+        let deadlines = connections.filter_map(|connection| connection.deadline(&self.limits));
+        let next = deadlines.chain(self.accept_at).min()?;
+        Some(next.saturating_duration_since(Instant::now()))
+    }
+
+    /// Gives every connection that may have something to do its turn.
+    fn take_turns(&mut self, targets: &mut Targets) {
+        for token in std::mem::take(&mut self.ready) {
+            let Some(connection) = self.connections.get_mut(&token) else {
+                continue;
+            };
+            match connection.turn(targets, &self.limits) {
+                Turn::Waits => {}
+                Turn::Again => {
+                    self.ready.insert(token);
+                }
+                Turn::Ended => self.close(token),
+            }
+        }
+    }
+
+    /// Closes connections whose clients had not moved on in time at `now`, when the last
+    /// events were known. Those that have something to do are not waited for.
+    fn close_overdue(&mut self, now: Instant) {
+        let limits = &self.limits;
+        let overdue = self.connections.iter().filter(|(token, connection)| {
+            let deadline = connection.deadline(limits);
+            deadline.is_some_and(|at| at <= now) && !self.ready.contains(token)
+        });
+        let overdue: Vec<_> = overdue.map(|(token, _)| *token).collect();
+        for token in overdue {
+            tracing::debug!("a client of the statistics is stuck: disconnecting it");
+            self.close(token);
+        }
+    }
+
+    /// Accepts a bounded number of connections.
+    fn accept(&mut self, targets: &mut Targets) {
+        // One reading serves all that come together.
+        let mut baselines = None;
+        for _ in 0..ACCEPTS_PER_TURN {
+            match self.listener.accept() {
+                Ok((stream, _)) => {
+                    self.accept_failed = false;
+                    let baselines = baselines.get_or_insert_with(|| targets.baselines());
+                    self.open(stream, baselines);
+                }
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => {
+                        self.accept_at = None;
+                        return;
+                    }
+                    ErrorKind::Interrupted | ErrorKind::ConnectionAborted => {}
+                    _ => return self.pause_accepting(&error),
+                },
+            }
+        }
+    }
+
+    /// Makes room, for the error is one of lack (of file descriptors or memory), and tries
+    /// again later.
+    fn pause_accepting(&mut self, error: &io::Error) {
+        if !self.accept_failed {
+            self.accept_failed = true;
+            tracing::warn!("accepting a client of the statistics: {error}");
+        }
+        self.close_most_silent();
+        self.accept_at = Some(Instant::now() + ACCEPT_PAUSE);
+    }
+
+    fn open(&mut self, stream: mio::net::UnixStream, baselines: &Baselines) {
+        while self.connections.len() >= self.limits.connections.max(1) {
+            self.close_most_silent();
+        }
+        let token = Token(self.next_token);
+        self.next_token += 1;
+        let mut connection = Connection::new(stream, baselines.clone());
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let registry = self.poll.registry();
+        match registry.register(&mut connection.stream, token, interest) {
+            Ok(()) => {
+                self.connections.insert(token, connection);
+                self.ready.insert(token);
+            }
+            Err(error) => tracing::warn!("a client of the statistics: {error}"),
+        }
+    }
+
+    /// Closes the connection whose client has been silent longest, of several the oldest.
+    fn close_most_silent(&mut self) {
+        let connections = self.connections.iter();
+        let most_silent = connections.min_by_key(|(_, connection)| connection.last_heard());
+        if let Some(token) = most_silent.map(|(token, _)| *token) {
+            self.close(token);
+        }
+    }
+
+    fn close(&mut self, token: Token) {
+        self.ready.remove(&token);
+        // Closing its file descriptor takes the connection out of the poll.
+        self.connections.remove(&token);
+    }
+}

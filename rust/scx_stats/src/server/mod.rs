@@ -1,0 +1,228 @@
+//! Serves statistics on a socket.
+//!
+//! `socket` creates the socket file, `event_loop` is the thread that waits for all
+//! clients, `connection` is one of them, `lines` cuts requests out of what it sends, and
+//! `targets` answers them.
+
+mod connection;
+mod event_loop;
+mod lines;
+mod socket;
+mod targets;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use mio::net::UnixListener;
+use mio::Waker;
+use thiserror::Error;
+
+use self::event_loop::EventLoop;
+use self::socket::SocketFile;
+use self::targets::Targets;
+use crate::{MetaError, Source};
+
+/// Bytes of the longest request line, without its end.
+pub const MAX_LINE_BYTES: usize = 64 * 1024;
+
+/// Connections at a time.
+pub const MAX_CONNECTIONS: usize = 512;
+
+/// How long a line that has begun may take to end.
+pub const LINE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a client may take none of an answer.
+pub const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Name of the server's thread.
+const THREAD_NAME: &str = "scx_stats";
+
+/// Why a server did not start.
+#[derive(Debug, Error)]
+pub enum ServerError {
+    /// Statistics that cannot be described.
+    #[error(transparent)]
+    Meta(#[from] MetaError),
+    /// Two sources have one name.
+    #[error("two sources of statistics are named {0}")]
+    SameTarget(String),
+    /// Something else is in the place of the socket. It was left alone.
+    #[error("{}: exists and is not a socket", path.display())]
+    NotASocket {
+        /// The socket's path.
+        path: PathBuf,
+    },
+    /// The kernel has room for 107 bytes, for the path itself and for another, short name
+    /// in its directory.
+    #[error("{}: the path is too long for a socket", path.display())]
+    PathTooLong {
+        /// The socket's path.
+        path: PathBuf,
+    },
+    /// The socket, a directory or the thread could not be created.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The path of the socket or directory.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+impl ServerError {
+    fn io(path: &Path, source: io::Error) -> Self {
+        let path = path.to_path_buf();
+        Self::Io { path, source }
+    }
+}
+
+/// Who may connect, whatever the umask. The default is root only (or whoever runs the
+/// server).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// The id of a group whose members may connect, too.
+    pub group: Option<u32>,
+}
+
+/// What a server bears from its clients. Clients that keep silent between requests are not
+/// timed out: monitors may have long intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a request line. A longer one is answered with EMSGSIZE and ends the
+    /// connection. Default: [`MAX_LINE_BYTES`].
+    pub line_bytes: usize,
+    /// Connections at a time. At the limit, the one whose client has been silent longest
+    /// makes room for a new one. Default: [`MAX_CONNECTIONS`].
+    pub connections: usize,
+    /// How long a line that has begun may take to end. Default: [`LINE_TIMEOUT`].
+    pub line_timeout: Duration,
+    /// How long a client may take none of an answer. No requests are read from it
+    /// meanwhile. Default: [`WRITE_TIMEOUT`].
+    pub write_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            line_bytes: MAX_LINE_BYTES,
+            connections: MAX_CONNECTIONS,
+            line_timeout: LINE_TIMEOUT,
+            write_timeout: WRITE_TIMEOUT,
+        }
+    }
+}
+
+/// What a server is made from.
+pub struct ServerBuilder {
+    path: PathBuf,
+    access: Access,
+    limits: Limits,
+    targets: Targets,
+    error: Option<ServerError>,
+}
+
+impl ServerBuilder {
+    /// Sets who may connect.
+    #[must_use]
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// Sets what clients may do.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Adds a source, which clients ask for by `target`; without one they ask for
+    /// [`crate::DEFAULT_TARGET`].
+    #[must_use]
+    pub fn stats<S: Source>(mut self, target: &str, source: S) -> Self {
+        let error = match self.targets.add(target, source) {
+            Ok(true) => return self,
+            Ok(false) => ServerError::SameTarget(target.to_string()),
+            Err(error) => error.into(),
+        };
+        self.error.get_or_insert(error);
+        self
+    }
+
+    /// Creates the socket and starts the thread that serves it.
+    ///
+    /// Directories of the path that are missing are created with mode 0755. A socket in
+    /// its place, which a killed scheduler has left, is replaced.
+    ///
+    /// # Errors
+    /// See [`ServerError`]. Nothing of the server remains, save directories.
+    pub fn launch(self) -> Result<Server, ServerError> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        let (file, listener) = SocketFile::create(&self.path, self.access)?;
+        let io_error = |error| ServerError::io(&self.path, error);
+        let listener = UnixListener::from_std(listener);
+        let (event_loop, waker) = EventLoop::new(listener, self.limits).map_err(io_error)?;
+        let mut targets = self.targets;
+        let work = move || {
+            if let Err(error) = event_loop.run(&mut targets) {
+                tracing::error!("statistics are no longer served: {error}");
+            }
+        };
+        let thread = thread::Builder::new().name(THREAD_NAME.to_string());
+        let thread = thread.spawn(work).map_err(io_error)?;
+        Ok(Server {
+            file: Some(file),
+            waker,
+            thread: Some(thread),
+        })
+    }
+}
+
+/// A thread that serves statistics on a socket, until it is dropped. That removes the
+/// socket file, unless another server has replaced it, and waits for the thread; a source
+/// that is being read is waited for.
+///
+/// One thread serves all clients and runs the sources: see [`Source`].
+///
+/// The server remembers for every connection what it has seen, so that each client gets
+/// what happened since its own last request; the first one gets what happened since it
+/// connected.
+pub struct Server {
+    file: Option<SocketFile>,
+    waker: Waker,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Begins to build a server whose socket is at `path`, usually
+    /// [`crate::DEFAULT_PATH`].
+    pub fn builder(path: impl Into<PathBuf>) -> ServerBuilder {
+        ServerBuilder {
+            path: path.into(),
+            access: Access::default(),
+            limits: Limits::default(),
+            targets: Targets::default(),
+            error: None,
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // First, so that no one connects to a server that is about to end.
+        self.file = None;
+        if let Err(error) = self.waker.wake() {
+            // Not expected. Waiting for the thread could take forever.
+            tracing::error!("stopping the statistics: {error}");
+            return;
+        }
+        if let Some(thread) = self.thread.take() {
+            // A panic of a source has been reported on standard error.
+            let _ = thread.join();
+        }
+    }
+}

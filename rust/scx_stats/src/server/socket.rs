@@ -1,0 +1,162 @@
+//! The socket file: its place, its permissions, its end.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{lchown, DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{fchmod, Mode};
+use rustix::net::{
+    bind, listen, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType,
+};
+
+use super::{Access, ServerError};
+
+/// Connections that the kernel queues until they are accepted.
+const BACKLOG: i32 = 128;
+
+/// Mode of directories that are created.
+const DIR_MODE: u32 = 0o755;
+
+/// Mode of a socket for root only.
+const ROOT_MODE: u32 = 0o600;
+
+/// Mode of a socket for a group also.
+const GROUP_MODE: u32 = 0o660;
+
+/// The socket file of a server, which removes it when it is dropped.
+#[derive(Debug)]
+pub(super) struct SocketFile {
+    path: PathBuf,
+    /// Device and inode: another server may have put its own file at `path`.
+    id: (u64, u64),
+}
+
+impl SocketFile {
+    /// Creates the file, and a socket that listens on it. There is no moment at which
+    /// someone else could connect, and no moment without a file if there was one: the
+    /// socket is bound to another name, gets its owner and mode, listens, and only then
+    /// gets its name. So a file that a killed scheduler left is replaced.
+    pub(super) fn create(path: &Path, access: Access) -> Result<(Self, UnixListener), ServerError> {
+        check_free(path)?;
+        let dir = match path.parent() {
+            Some(dir) if dir != Path::new("") => dir,
+            _ => Path::new("."),
+        };
+        create_dirs(dir)?;
+        let temporary = TemporaryFile(dir.join(temporary_name()));
+        let listener = temporary.bind(path, access)?;
+        let io_error = |error| ServerError::io(path, error);
+        let id = file_id(&temporary.0).map_err(io_error)?;
+        fs::rename(&temporary.0, path).map_err(io_error)?;
+        let path = path.to_path_buf();
+        Ok((Self { path, id }, listener))
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if file_id(&self.path).is_ok_and(|id| id == self.id) {
+            if let Err(error) = fs::remove_file(&self.path) {
+                tracing::warn!("{}: {error}", self.path.display());
+            }
+        }
+    }
+}
+
+/// A socket file under a name of its own, removed when it is dropped (and still there).
+struct TemporaryFile(PathBuf);
+
+impl TemporaryFile {
+    /// Binds a socket that listens, for `path`.
+    fn bind(&self, path: &Path, access: Access) -> Result<UnixListener, ServerError> {
+        let too_long = |_| ServerError::PathTooLong {
+            path: path.to_path_buf(),
+        };
+        // Clients connect to the path itself.
+        SocketAddrUnix::new(path).map_err(too_long)?;
+        let address = SocketAddrUnix::new(&self.0).map_err(too_long)?;
+        self.bind_to(&address, access)
+            .map_err(|error| ServerError::io(path, error))
+    }
+
+    fn bind_to(&self, address: &SocketAddrUnix, access: Access) -> io::Result<UnixListener> {
+        self.remove()?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        // The file inherits the mode of the unbound socket, less the umask.
+        fchmod(&socket, Mode::from_raw_mode(ROOT_MODE))?;
+        bind(&socket, address)?;
+        let mode = match access.group {
+            Some(group) => {
+                lchown(&self.0, None, Some(group))?;
+                GROUP_MODE
+            }
+            None => ROOT_MODE,
+        };
+        fs::set_permissions(&self.0, Permissions::from_mode(mode))?;
+        listen(&socket, BACKLOG)?;
+        Ok(socket.into())
+    }
+
+    /// Removes what a killed process of the same number may have left.
+    fn remove(&self) -> io::Result<()> {
+        match fs::remove_file(&self.0) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        let _ = self.remove();
+    }
+}
+
+/// A short name that no other server uses now. It may have more bytes than the name of
+/// the socket, which shortens the longest path that can be used by as much.
+fn temporary_name() -> OsString {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!(".{:x}.{number:x}", process::id()).into()
+}
+
+/// Checks that nothing but a socket is at `path`.
+fn check_free(path: &Path) -> Result<(), ServerError> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.file_type().is_socket() => Ok(()),
+        Ok(_) => Err(ServerError::NotASocket {
+            path: path.to_path_buf(),
+        }),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(ServerError::io(path, error)),
+    }
+}
+
+/// Creates the directories that are missing, with [`DIR_MODE`] whatever the umask.
+fn create_dirs(dir: &Path) -> Result<(), ServerError> {
+    let missing: Vec<_> = dir.ancestors().take_while(|dir| !dir.exists()).collect();
+    for dir in missing.into_iter().rev() {
+        if dir == Path::new("") {
+            continue;
+        }
+        let created = match DirBuilder::new().mode(DIR_MODE).create(dir) {
+            Ok(()) => fs::set_permissions(dir, Permissions::from_mode(DIR_MODE)),
+            // Someone else was faster.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(error),
+        };
+        created.map_err(|error| ServerError::io(dir, error))?;
+    }
+    Ok(())
+}
+
+fn file_id(path: &Path) -> io::Result<(u64, u64)> {
+    let metadata = fs::symlink_metadata(path)?;
+    Ok((metadata.dev(), metadata.ino()))
+}

@@ -1,0 +1,182 @@
+//! Answers requests, knowing nothing of sockets.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt::Write;
+use std::io;
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use serde::Serialize;
+
+use crate::protocol::{
+    answer_line, to_json, Args, Failure, Request, DEFAULT_TARGET, STATS, STATS_META, TARGET_ARG,
+    TOTAL_ARG,
+};
+use crate::{FieldMeta, MetaError, Registry, Source, Stats};
+
+/// The last snapshot of each target that a connection has seen. One that is missing counts
+/// as zero.
+pub(super) type Baselines = BTreeMap<Arc<str>, Snapshot>;
+
+/// Statistics without their type.
+type Snapshot = Arc<dyn Any + Send + Sync>;
+
+/// A source without its type.
+trait Target: Send {
+    /// A snapshot as clients begin with, if one is of use and can be had.
+    fn baseline(&mut self) -> Option<Snapshot>;
+
+    /// What happened since the snapshot `prev`, in JSON, and the new snapshot.
+    fn since(
+        &mut self,
+        args: &Args,
+        prev: Option<&(dyn Any + Send + Sync)>,
+    ) -> Result<(Vec<u8>, Snapshot), Failure>;
+
+    /// Totals, in JSON.
+    fn total(&mut self, args: &Args) -> Result<Vec<u8>, Failure>;
+}
+
+struct Erased<S> {
+    source: S,
+    has_counters: bool,
+}
+
+impl<S: Source> Erased<S> {
+    fn read(&mut self, args: &Args) -> Result<S::Stats, Failure> {
+        self.source.read(args).map_err(|error| failure(&*error))
+    }
+}
+
+impl<S: Source> Target for Erased<S> {
+    fn baseline(&mut self) -> Option<Snapshot> {
+        if !self.has_counters {
+            return None;
+        }
+        let snapshot = self.source.read(&Args::new()).ok()?;
+        Some(Arc::new(snapshot))
+    }
+
+    fn since(
+        &mut self,
+        args: &Args,
+        prev: Option<&(dyn Any + Send + Sync)>,
+    ) -> Result<(Vec<u8>, Snapshot), Failure> {
+        let cur = self.read(args)?;
+        let prev = prev.and_then(|prev| prev.downcast_ref::<S::Stats>());
+        let json = match prev {
+            Some(prev) => json(&cur.since(prev))?,
+            None => json(&cur)?,
+        };
+        Ok((json, Arc::new(cur)))
+    }
+
+    fn total(&mut self, args: &Args) -> Result<Vec<u8>, Failure> {
+        json(&self.read(args)?)
+    }
+}
+
+fn json<T: Serialize>(stats: &T) -> Result<Vec<u8>, Failure> {
+    to_json(stats).map_err(|error| Failure::invalid(error.to_string()))
+}
+
+/// Messages of an error and its causes, and its errno if it carries one.
+fn failure(error: &(dyn Error + 'static)) -> Failure {
+    let mut failure = Failure::invalid(error.to_string());
+    let mut errno = None;
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        let io_error = error.downcast_ref::<io::Error>();
+        let found = io_error.and_then(Errno::from_io_error);
+        errno = errno.or(found.or_else(|| error.downcast_ref::<Errno>().copied()));
+        cause = error.source();
+        if let Some(cause) = cause {
+            // Writing to a String does not fail.
+            let _ = write!(failure.message, ": {cause}");
+        }
+    }
+    failure.errno = errno.unwrap_or(failure.errno);
+    failure
+}
+
+/// All that can be asked for.
+#[derive(Default)]
+pub(super) struct Targets {
+    targets: BTreeMap<Arc<str>, Box<dyn Target>>,
+    registry: Registry,
+}
+
+impl Targets {
+    /// Adds a target. Returns whether its name was free.
+    ///
+    /// # Errors
+    /// Its description does not go with that of the others.
+    pub(super) fn add<S: Source>(&mut self, name: &str, source: S) -> Result<bool, MetaError> {
+        self.registry.add::<S::Stats>()?;
+        let has_counters = has_counters::<S::Stats>();
+        let target = Erased {
+            source,
+            has_counters,
+        };
+        let old = self.targets.insert(Arc::from(name), Box::new(target));
+        Ok(old.is_none())
+    }
+
+    /// The connections' first snapshots. A source that fails here fails nothing: what its
+    /// first answer tells is then counted from zero.
+    pub(super) fn baselines(&mut self) -> Baselines {
+        let targets = self.targets.iter_mut();
+        targets
+            .filter_map(|(name, target)| Some((Arc::clone(name), target.baseline()?)))
+            .collect()
+    }
+
+    /// Answers a request with a line.
+    pub(super) fn answer(&mut self, line: &[u8], baselines: &mut Baselines) -> Vec<u8> {
+        answer_line(self.payload(line, baselines))
+    }
+
+    fn payload(&mut self, line: &[u8], baselines: &mut Baselines) -> Result<Vec<u8>, Failure> {
+        let request: Request = serde_json::from_slice(line)
+            .map_err(|error| Failure::invalid(format!("not a request: {error}")))?;
+        match request.req.as_str() {
+            STATS => self.stats(&request.args, baselines),
+            STATS_META => json(&self.registry),
+            other => Err(Failure::invalid(format!("unknown request {other:?}"))),
+        }
+    }
+
+    fn stats(&mut self, args: &Args, baselines: &mut Baselines) -> Result<Vec<u8>, Failure> {
+        let name = args.get(TARGET_ARG).map_or(DEFAULT_TARGET, String::as_str);
+        let Some(target) = self.targets.get_mut(name) else {
+            return Err(Failure::invalid(format!("unknown target {name:?}")));
+        };
+        if is_total(args)? {
+            return target.total(args);
+        }
+        let prev = baselines.get(name).map(Arc::as_ref);
+        let (json, cur) = target.since(args, prev)?;
+        baselines.insert(Arc::from(name), cur);
+        Ok(json)
+    }
+}
+
+fn is_total(args: &Args) -> Result<bool, Failure> {
+    match args.get(TOTAL_ARG).map(String::as_str) {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(other) => Err(Failure::invalid(format!(
+            "{TOTAL_ARG} is {other:?}, neither true nor false"
+        ))),
+    }
+}
+
+/// Whether `T` or a struct that it holds has counters.
+fn has_counters<T: Stats>() -> bool {
+    let mut registry = Registry::default();
+    let _ = registry.add::<T>();
+    let mut fields = registry.iter().flat_map(|meta| &meta.fields);
+    fields.any(FieldMeta::is_counter)
+}

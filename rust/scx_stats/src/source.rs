@@ -1,0 +1,42 @@
+//! Where a server's statistics come from.
+
+use std::error::Error;
+
+use crate::{Args, Stats};
+
+/// Reads statistics for a server. Closures are sources: any
+/// `FnMut(&Args) -> Result<T, E>` whose error converts into a boxed one, as those of
+/// `std` and `anyhow` do.
+///
+/// A source runs on the server's thread, once per request and once as a client connects.
+/// It reads what it shares with the scheduler, such as BPF maps by their file descriptors,
+/// or atomics: no request ever reaches, let alone delays, a scheduling loop. It should not
+/// block, for other clients wait meanwhile.
+pub trait Source: Send + 'static {
+    /// What is read.
+    type Stats: Stats;
+
+    /// Takes a snapshot. Counters count from the start of the scheduler; what a client
+    /// gets is the difference of two snapshots. `args` are all those of the request, and
+    /// none as a client connects.
+    ///
+    /// # Errors
+    /// The client is told the error's messages, from the outermost to its root, and its
+    /// errno if one of these is an `std::io::Error` that carries one; otherwise EINVAL.
+    /// (An `anyhow::Error` shows what is below its outermost context.) An error ends
+    /// neither the connection nor the server.
+    fn read(&mut self, args: &Args) -> Result<Self::Stats, Box<dyn Error + Send + Sync>>;
+}
+
+impl<F, T, E> Source for F
+where
+    F: FnMut(&Args) -> Result<T, E> + Send + 'static,
+    T: Stats,
+    E: Into<Box<dyn Error + Send + Sync>>,
+{
+    type Stats = T;
+
+    fn read(&mut self, args: &Args) -> Result<T, Box<dyn Error + Send + Sync>> {
+        self(args).map_err(Into::into)
+    }
+}

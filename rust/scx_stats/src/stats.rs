@@ -1,0 +1,247 @@
+//! The traits behind `#[derive(Stats)]`: what a field may be, and how counters count.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::{Kind, MetaError, Registry, Shape, StructMeta};
+
+/// A struct of statistics. Implement it with `#[derive(Stats)]`, on a struct with named
+/// fields that also derives serde's `Serialize` (and `Deserialize`, for clients).
+///
+/// A field is an integer, a float, a `String` or `&'static str`, another such struct, or a
+/// `Vec` or a `BTreeMap` (whose keys are integers or strings) of these. Attributes are
+/// written as `#[stat(...)]`:
+///
+/// | attribute | on | meaning |
+/// |---|---|---|
+/// | `top` | struct | clients begin with this struct |
+/// | `desc = "..."` | both | one line that describes it |
+/// | `_name`, `_name = "..."` | both | left to clients; without a value it is "true" |
+/// | `counter` | field | it only grows; sent as user attribute `_counter` |
+///
+/// Serde attributes that would change names or shape are refused, for clients would look
+/// for what the description says.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a statistic",
+    label = "not an integer of up to 64 bits, a float, a string or a struct that derives `Stats`",
+    note = "a field holds one of these, or a `Vec` or `BTreeMap` of them; nothing nests further \
+            except through a struct",
+    note = "the protocol has no booleans and no options: use numbers"
+)]
+pub trait Stats: Serialize + Clone + Send + Sync + 'static {
+    /// The description of this struct, without those that it holds.
+    fn meta() -> StructMeta;
+
+    /// Registers the structs that this one holds.
+    ///
+    /// # Errors
+    /// They cannot be described together.
+    fn register_fields(registry: &mut Registry) -> Result<(), MetaError>;
+
+    /// What happened between the snapshots `prev` and `self`: a counter becomes its
+    /// growth, zero if it has shrunk, and every other value is that of `self`. Elements
+    /// of lists are compared by position, those of maps by key; a new one counts from
+    /// zero.
+    #[must_use]
+    fn since(&self, prev: &Self) -> Self;
+}
+
+/// One value of a field.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a statistic",
+    label = "not an integer of up to 64 bits, a float, a string or a struct that derives `Stats`"
+)]
+pub trait Datum: Clone {
+    /// What the value is.
+    fn kind() -> Kind;
+
+    /// Registers the struct that this is, if it is one.
+    ///
+    /// # Errors
+    /// It cannot be described beside those registered.
+    fn register(registry: &mut Registry) -> Result<(), MetaError>;
+
+    /// [`Stats::since`]; the value itself if it is no struct.
+    #[must_use]
+    fn since(&self, prev: &Self) -> Self;
+}
+
+impl<T: Stats> Datum for T {
+    fn kind() -> Kind {
+        Kind::Struct(T::meta().name)
+    }
+
+    fn register(registry: &mut Registry) -> Result<(), MetaError> {
+        registry.add::<T>()
+    }
+
+    fn since(&self, prev: &Self) -> Self {
+        Stats::since(self, prev)
+    }
+}
+
+/// A key of a map of values.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the key of a map of statistics",
+    label = "neither an integer of up to 64 bits nor a `String`"
+)]
+pub trait Key: Datum + Ord {}
+
+/// The type of a field.
+pub trait FieldType {
+    /// What a field of this type holds.
+    fn shape() -> Shape;
+
+    /// Registers the structs that this type names.
+    ///
+    /// # Errors
+    /// They cannot be described together.
+    fn register(registry: &mut Registry) -> Result<(), MetaError>;
+
+    /// [`Stats::since`] of every value.
+    #[must_use]
+    fn since(&self, prev: &Self) -> Self;
+}
+
+impl<T: Datum> FieldType for T {
+    fn shape() -> Shape {
+        Shape::Datum(T::kind())
+    }
+
+    fn register(registry: &mut Registry) -> Result<(), MetaError> {
+        <T as Datum>::register(registry)
+    }
+
+    fn since(&self, prev: &Self) -> Self {
+        Datum::since(self, prev)
+    }
+}
+
+impl<T: Datum> FieldType for Vec<T> {
+    fn shape() -> Shape {
+        Shape::Array(T::kind())
+    }
+
+    fn register(registry: &mut Registry) -> Result<(), MetaError> {
+        <T as Datum>::register(registry)
+    }
+
+    fn since(&self, prev: &Self) -> Self {
+        by_position(self, prev, Datum::since)
+    }
+}
+
+impl<K: Key, T: Datum> FieldType for BTreeMap<K, T> {
+    fn shape() -> Shape {
+        Shape::Dict {
+            key: K::kind(),
+            datum: T::kind(),
+        }
+    }
+
+    fn register(registry: &mut Registry) -> Result<(), MetaError> {
+        <T as Datum>::register(registry)
+    }
+
+    fn since(&self, prev: &Self) -> Self {
+        by_key(self, prev, Datum::since)
+    }
+}
+
+/// A field that can be marked `counter`: numbers, and lists and maps of them.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a counter",
+    label = "not a number, nor a list or map of numbers",
+    note = "counters inside a struct are marked there"
+)]
+pub trait Counter: FieldType {
+    /// By how much this has grown since it was `prev`; zero if it has shrunk.
+    #[must_use]
+    fn counted_since(&self, prev: &Self) -> Self;
+}
+
+impl<T: Datum + Counter> Counter for Vec<T> {
+    fn counted_since(&self, prev: &Self) -> Self {
+        by_position(self, prev, Counter::counted_since)
+    }
+}
+
+impl<K: Key, T: Datum + Counter> Counter for BTreeMap<K, T> {
+    fn counted_since(&self, prev: &Self) -> Self {
+        by_key(self, prev, Counter::counted_since)
+    }
+}
+
+fn by_position<T: Clone>(cur: &[T], prev: &[T], since: fn(&T, &T) -> T) -> Vec<T> {
+    let prev = prev.iter().map(Some).chain(std::iter::repeat(None));
+    let pairs = cur.iter().zip(prev);
+    pairs
+        .map(|(cur, prev)| prev.map_or_else(|| cur.clone(), |prev| since(cur, prev)))
+        .collect()
+}
+
+fn by_key<K: Key, T: Clone>(
+    cur: &BTreeMap<K, T>,
+    prev: &BTreeMap<K, T>,
+    since: fn(&T, &T) -> T,
+) -> BTreeMap<K, T> {
+    let changed = cur.iter().map(|(key, cur)| {
+        let prev = prev.get(key);
+        let value = prev.map_or_else(|| cur.clone(), |prev| since(cur, prev));
+        (key.clone(), value)
+    });
+    changed.collect()
+}
+
+/// Implements [`Datum`] for types that hold no struct.
+macro_rules! plain {
+    ($kind:expr => $($type:ty),*) => {$(
+        impl Datum for $type {
+            fn kind() -> Kind {
+                $kind
+            }
+
+            fn register(_: &mut Registry) -> Result<(), MetaError> {
+                Ok(())
+            }
+
+            fn since(&self, _: &Self) -> Self {
+                self.clone()
+            }
+        }
+    )*};
+}
+
+/// Implements [`Key`] and [`Counter`] for integers.
+macro_rules! integers {
+    ($($type:ty),*) => {$(
+        impl Key for $type {}
+
+        impl Counter for $type {
+            fn counted_since(&self, prev: &Self) -> Self {
+                self.saturating_sub(*prev).max(0)
+            }
+        }
+    )*};
+}
+
+/// Implements [`Counter`] for floats.
+macro_rules! floats {
+    ($($type:ty),*) => {$(
+        impl Counter for $type {
+            fn counted_since(&self, prev: &Self) -> Self {
+                (self - prev).max(0.0)
+            }
+        }
+    )*};
+}
+
+plain!(Kind::I64 => i8, i16, i32, i64, isize);
+plain!(Kind::U64 => u8, u16, u32, u64, usize);
+plain!(Kind::Float => f32, f64);
+plain!(Kind::String => String, &'static str);
+integers!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize);
+floats!(f32, f64);
+
+impl Key for String {}
