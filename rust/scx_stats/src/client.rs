@@ -27,6 +27,9 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// The shortest timeout that the kernel knows is a microsecond, and zero means none.
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 
+/// The longest timeout: more is as good as forever.
+const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Permission of a group to connect.
 const GROUP_WRITES: u32 = 0o020;
 
@@ -126,13 +129,14 @@ pub struct Client {
 
 impl Client {
     /// Connects to the server at `path`, usually [`crate::DEFAULT_PATH`]. Connecting may
-    /// take `timeout`, and so may each request with its answer.
+    /// take `timeout` (a millisecond at least, a day at most), and so may each request with
+    /// its answer.
     ///
     /// # Errors
     /// See [`ClientError`]; those that are retryable are usual while no scheduler runs.
     pub fn connect(path: impl Into<PathBuf>, timeout: Duration) -> Result<Self, ClientError> {
         let path = path.into();
-        let timeout = timeout.max(MIN_TIMEOUT);
+        let timeout = timeout.clamp(MIN_TIMEOUT, MAX_TIMEOUT);
         match open_stream(&path, timeout) {
             Ok(stream) => Ok(Self {
                 path,
@@ -218,6 +222,8 @@ impl Client {
             self.set_timeout(stream, Timeout::Send, deadline)?;
             match send(&*stream, unsent, SendFlags::NOSIGNAL).map_err(io::Error::from) {
                 Ok(len) => unsent = &unsent[len..],
+                // A server that has had enough may have said so before.
+                Err(error) if is_closed(&error) => break,
                 Err(error) => self.check(error)?,
             }
         }
@@ -266,7 +272,7 @@ impl Client {
     fn check(&self, error: io::Error) -> Result<(), ClientError> {
         match error.kind() {
             ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => Ok(()),
-            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => Err(self.closed()),
+            _ if is_closed(&error) => Err(self.closed()),
             _ => Err(self.io_error(error)),
         }
     }
@@ -286,6 +292,13 @@ impl Client {
         let path = self.path.clone();
         ClientError::Io { path, source }
     }
+}
+
+fn is_closed(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::BrokenPipe | ErrorKind::ConnectionReset
+    )
 }
 
 fn open_stream(path: &Path, timeout: Duration) -> io::Result<UnixStream> {

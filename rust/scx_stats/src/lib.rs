@@ -57,6 +57,8 @@
 #![forbid(unsafe_code)]
 
 mod client;
+#[cfg(doctest)]
+mod compile_fail;
 mod describe;
 mod meta;
 mod monitor;

@@ -75,14 +75,19 @@ where
     T: Stats + DeserializeOwned,
 {
     let mut client = Client::connect(path, TIMEOUT).map_err(Ending::Client)?;
-    let mut next = Instant::now();
+    // By how much the last statistics were late, so that times do not drift.
+    let mut late = Duration::ZERO;
     loop {
-        // Intervals that were missed, as in suspend, are not made up for.
-        next = (next + interval).max(Instant::now());
-        if wait(next.saturating_duration_since(Instant::now())) {
+        let start = Instant::now();
+        if wait(interval - late) {
             return Ok(());
         }
         let stats = client.stats().map_err(Ending::Client)?;
         on_stats(stats).map_err(Ending::Output)?;
+        late = (late + start.elapsed()).saturating_sub(interval);
+        if late > interval {
+            // Intervals that were missed, as in suspend, are not made up for.
+            late = Duration::ZERO;
+        }
     }
 }

@@ -23,8 +23,8 @@ pub trait Source: Send + 'static {
     /// # Errors
     /// The client is told the error's messages, from the outermost to its root, and its
     /// errno if one of these is an `std::io::Error` that carries one; otherwise EINVAL.
-    /// (An `anyhow::Error` shows what is below its outermost context.) An error ends
-    /// neither the connection nor the server.
+    /// (An `anyhow::Error` hides the type of its outermost error: give it a context.) An
+    /// error ends neither the connection nor the server.
     fn read(&mut self, args: &Args) -> Result<Self::Stats, Box<dyn Error + Send + Sync>>;
 }
 

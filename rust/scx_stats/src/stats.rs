@@ -23,13 +23,13 @@ use crate::{Kind, MetaError, Registry, Shape, StructMeta};
 /// Serde attributes that would change names or shape are refused, for clients would look
 /// for what the description says.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be a statistic",
-    label = "not an integer of up to 64 bits, a float, a string or a struct that derives `Stats`",
-    note = "a field holds one of these, or a `Vec` or `BTreeMap` of them; nothing nests further \
-            except through a struct",
-    note = "the protocol has no booleans and no options: use numbers"
+    message = "`{Self}` is not a struct of statistics",
+    label = "does not derive `Stats`"
 )]
 pub trait Stats: Serialize + Clone + Send + Sync + 'static {
+    /// The name of the struct.
+    const NAME: &'static str;
+
     /// The description of this struct, without those that it holds.
     fn meta() -> StructMeta;
 
@@ -69,7 +69,7 @@ pub trait Datum: Clone {
 
 impl<T: Stats> Datum for T {
     fn kind() -> Kind {
-        Kind::Struct(T::meta().name)
+        Kind::Struct(T::NAME.to_string())
     }
 
     fn register(registry: &mut Registry) -> Result<(), MetaError> {
@@ -89,6 +89,14 @@ impl<T: Stats> Datum for T {
 pub trait Key: Datum + Ord {}
 
 /// The type of a field.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a statistic",
+    label = "cannot be a statistic",
+    note = "a field is an integer of up to 64 bits, a float, a `String`, a `&'static str`, a \
+            struct that derives `Stats`, or a `Vec` or `BTreeMap` of one of these",
+    note = "keys of maps are integers or `String`s; lists and maps nest through structs only",
+    note = "the protocol has neither booleans nor options: use numbers"
+)]
 pub trait FieldType {
     /// What a field of this type holds.
     fn shape() -> Shape;

@@ -81,9 +81,11 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     Ok(quote! {
         #[automatically_derived]
         impl ::scx_stats::Stats for #ident {
+            const NAME: &'static str = #name;
+
             fn meta() -> ::scx_stats::StructMeta {
                 ::scx_stats::StructMeta {
-                    name: ::std::string::String::from(#name),
+                    name: ::std::string::String::from(Self::NAME),
                     top: #top,
                     desc: #desc,
                     user: #user,

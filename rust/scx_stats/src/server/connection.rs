@@ -72,9 +72,9 @@ impl Connection {
     /// When the connection is to be closed unless its client moves on.
     pub(super) fn deadline(&self, limits: &Limits) -> Option<Instant> {
         if self.sent < self.output.len() {
-            Some(self.output_moved + limits.write_timeout)
+            self.output_moved.checked_add(limits.write_timeout)
         } else if !self.input.is_empty() {
-            Some(self.line_began + limits.line_timeout)
+            self.line_began.checked_add(limits.line_timeout)
         } else {
             None
         }

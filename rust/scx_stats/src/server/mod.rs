@@ -191,6 +191,7 @@ impl ServerBuilder {
 /// The server remembers for every connection what it has seen, so that each client gets
 /// what happened since its own last request; the first one gets what happened since it
 /// connected.
+#[derive(Debug)]
 pub struct Server {
     file: Option<SocketFile>,
     waker: Waker,

@@ -160,3 +160,25 @@ fn file_id(path: &Path) -> io::Result<(u64, u64)> {
     let metadata = fs::symlink_metadata(path)?;
     Ok((metadata.dev(), metadata.ino()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leftovers_of_the_same_name_are_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = dir.path().join(".1.0");
+        drop(UnixListener::bind(&name).unwrap());
+        let temporary = TemporaryFile(name.clone());
+        let _listener = temporary.bind(&name, Access::default()).unwrap();
+        std::os::unix::net::UnixStream::connect(&name).unwrap();
+        drop(temporary);
+        assert!(!name.exists());
+    }
+
+    #[test]
+    fn no_two_names_are_the_same() {
+        assert_ne!(temporary_name(), temporary_name());
+    }
+}
