@@ -1,1 +1,3 @@
 //! What schedulers share.
+
+pub mod cpumask;
