@@ -1,3 +1,5 @@
 //! What schedulers share.
 
 pub mod cpumask;
+pub mod hotplug;
+pub mod topology;

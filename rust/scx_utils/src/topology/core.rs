@@ -1,0 +1,111 @@
+//! Which CPUs are threads of one core.
+
+use std::collections::BTreeMap;
+
+use super::raw::RawCpu;
+use super::{Core, CoreType, Llc};
+use crate::cpumask::Cpumask;
+
+/// The core id with what it may be relative to. On Xeons it repeats in every package,
+/// on Arm with a device tree in every cluster.
+type CoreKey = (Option<u32>, Option<u32>, u32);
+
+/// Groups CPUs into cores, and tells `llcs` of theirs. `llc_of` gives the LLC index of
+/// each of `cpus`, `packages` its package.
+///
+/// Threads of a core share an LLC and a package, and name each other in their lists
+/// of siblings: that is what the kernel's scheduler goes by. A CPU that has no such
+/// list is the sibling of those that name it. CPUs of which nobody has a list are
+/// siblings if their core ids are the same.
+pub(super) fn cores(
+    cpus: &[RawCpu],
+    llc_of: &[usize],
+    packages: &[Option<u32>],
+    llcs: &mut [Llc],
+    nr_cpu_ids: usize,
+) -> Vec<Core> {
+    let mut buckets: BTreeMap<(usize, Option<u32>), Vec<&RawCpu>> = BTreeMap::new();
+    for (cpu, place) in cpus.iter().zip(llc_of.iter().zip(packages)) {
+        let (&llc, &package) = place;
+        buckets.entry((llc, package)).or_default().push(cpu);
+    }
+    let mut cores = Vec::new();
+    for ((llc, package_id), members) in buckets {
+        for threads in groups(&members) {
+            let mut span = Cpumask::new(nr_cpu_ids);
+            for cpu in &threads {
+                span.set_range(cpu.id, cpu.id);
+            }
+            cores.push(Core {
+                index: 0,
+                kernel_id: threads.iter().find_map(|cpu| cpu.core_id),
+                node: llcs[llc].node,
+                llc,
+                package_id,
+                core_type: CoreType::default(),
+                span,
+            });
+        }
+    }
+    cores.sort_by_key(|core| {
+        (
+            core.node,
+            core.package_id,
+            core.kernel_id,
+            core.span.first(),
+        )
+    });
+    for (index, core) in cores.iter_mut().enumerate() {
+        core.index = index;
+        llcs[core.llc].cores.push(index);
+    }
+    cores
+}
+
+/// The cores among `members`, which share an LLC and a package and ascend by id.
+fn groups<'a>(members: &[&'a RawCpu]) -> Vec<Vec<&'a RawCpu>> {
+    let mut groups: Vec<Vec<&RawCpu>> = Vec::new();
+    let mut group_of: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut group_of_key: BTreeMap<CoreKey, usize> = BTreeMap::new();
+    let by_id: BTreeMap<usize, &RawCpu> = members.iter().map(|cpu| (cpu.id, *cpu)).collect();
+    let with_list: Vec<_> = members
+        .iter()
+        .filter(|cpu| cpu.siblings.is_some())
+        .collect();
+    for &cpu in members {
+        let sibling = match &cpu.siblings {
+            Some(list) => {
+                let mut earlier = list.iter().take_while(|&other| other < cpu.id);
+                earlier.find(|other| by_id.get(other).is_some_and(|other| agrees(other, cpu.id)))
+            }
+            None => {
+                let mut earlier = with_list.iter().take_while(|other| other.id < cpu.id);
+                earlier
+                    .find(|other| agrees(other, cpu.id))
+                    .map(|other| other.id)
+            }
+        };
+        let key = key(cpu).filter(|_| cpu.siblings.is_none());
+        let known = sibling.and_then(|sibling| group_of.get(&sibling).copied());
+        let known = known.or_else(|| group_of_key.get(&key?).copied());
+        let group = known.unwrap_or_else(|| {
+            groups.push(Vec::new());
+            groups.len() - 1
+        });
+        groups[group].push(cpu);
+        group_of.insert(cpu.id, group);
+        if let Some(key) = key {
+            group_of_key.entry(key).or_insert(group);
+        }
+    }
+    groups
+}
+
+/// Whether `cpu` does not deny that it is a sibling of the CPU called `id`.
+fn agrees(cpu: &RawCpu, id: usize) -> bool {
+    cpu.siblings.as_ref().is_none_or(|list| list.test(id))
+}
+
+fn key(cpu: &RawCpu) -> Option<CoreKey> {
+    Some((cpu.die_id, cpu.cluster_id, cpu.core_id?))
+}

@@ -1,0 +1,198 @@
+//! How strong each CPU is.
+
+use std::path::Path;
+
+use serde::{Serialize, Serializer};
+
+use super::raw::RawCpu;
+use super::sysfs;
+use crate::cpumask::Cpumask;
+
+/// The capacity of the strongest CPU: `SCHED_CAPACITY_SCALE`.
+pub const MAX_CAPACITY: u32 = 1024;
+
+/// Little cores are told from slow ones where the strongest CPU has at least 13/10
+/// of the weakest one's strength. Differences between favoured and other cores of one
+/// kind stay below that.
+const LITTLE_RATIO: (u64, u64) = (13, 10);
+
+/// What a core is good for.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum CoreType {
+    /// A full core.
+    Big {
+        /// Of the strongest kind in a machine whose CPUs differ.
+        turbo: bool,
+    },
+    /// A core built to save power or space: an E core, or LITTLE.
+    Little,
+}
+
+impl CoreType {
+    /// `big turbo`, `big` or `little`. The JSON form has an underscore for the space.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Big { turbo: true } => "big turbo",
+            Self::Big { turbo: false } => "big",
+            Self::Little => "little",
+        }
+    }
+}
+
+/// What a core is of which nothing is known.
+impl Default for CoreType {
+    fn default() -> Self {
+        Self::Big { turbo: false }
+    }
+}
+
+/// `"big_turbo"`, `"big"` or `"little"`.
+impl Serialize for CoreType {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.name().replace(' ', "_"))
+    }
+}
+
+/// How strong a CPU is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Strength {
+    /// 1 to [`MAX_CAPACITY`].
+    pub(super) capacity: u32,
+    pub(super) core_type: CoreType,
+}
+
+/// The kernel's lists of P and E cores.
+#[derive(Clone, Debug)]
+pub(super) struct Hybrid {
+    big: Cpumask,
+    little: Cpumask,
+}
+
+impl Hybrid {
+    /// Reads the CPUs of the PMUs that hybrid Intel machines have below `devices`:
+    /// `cpu_core`, `cpu_atom` and, for the E cores away from the others,
+    /// `cpu_lowpower`. None on other machines, and if a CPU is said to be both.
+    pub(super) fn read(devices: &Path, online: &Cpumask) -> Option<Self> {
+        let list = |pmu: &str| sysfs::list_within(&devices.join(pmu).join("cpus"), online);
+        let none = || Cpumask::new(online.nr_cpu_ids());
+        let big = list("cpu_core");
+        let little = [list("cpu_atom"), list("cpu_lowpower")];
+        if big.is_none() && little.iter().all(Option::is_none) {
+            return None;
+        }
+        let big = big.unwrap_or_else(none);
+        let little = little
+            .iter()
+            .flatten()
+            .fold(none(), |all, list| all.or(list));
+        (!big.intersects(&little)).then_some(Self { big, little })
+    }
+}
+
+/// How strong each of `cpus` is. Lists of P and E cores hold before all numbers.
+///
+/// Numbers are from the first source in which CPUs differ: the scheduler's own
+/// capacity, the rankings of AMD and CPPC, the highest frequency. A source that puts
+/// an E core above every P core is no measure of strength, and skipped. Where no
+/// source is left, CPUs are alike.
+pub(super) fn strengths(cpus: &[RawCpu], hybrid: Option<&Hybrid>) -> Vec<Strength> {
+    let scale = Scale::find(cpus, hybrid);
+    let of_cpu = |(at, cpu): (usize, &RawCpu)| {
+        let value = scale.as_ref().and_then(|scale| scale.values[at]);
+        let measured = scale.as_ref().zip(value);
+        let core_type = measured.map_or_else(CoreType::default, |(scale, v)| scale.core_type(v));
+        let listed = |list: fn(&Hybrid) -> &Cpumask| hybrid.is_some_and(|h| list(h).test(cpu.id));
+        let core_type = match core_type {
+            _ if listed(|hybrid| &hybrid.little) => CoreType::Little,
+            CoreType::Little if listed(|hybrid| &hybrid.big) => CoreType::default(),
+            other => other,
+        };
+        let capacity = measured.map_or(MAX_CAPACITY, |(scale, value)| scale.capacity(value));
+        Strength {
+            capacity,
+            core_type,
+        }
+    };
+    cpus.iter().enumerate().map(of_cpu).collect()
+}
+
+/// Numbers of one source, and what can be concluded from them.
+struct Scale {
+    /// In the order of the CPUs; none is 0.
+    values: Vec<Option<u32>>,
+    max: u32,
+    sum: u64,
+    count: u64,
+    /// Whether weak CPUs are little cores.
+    has_little: bool,
+}
+
+impl Scale {
+    fn find(cpus: &[RawCpu], hybrid: Option<&Hybrid>) -> Option<Self> {
+        let frequencies = Self::of(cpus, |cpu| cpu.max_freq_khz);
+        // Rankings order the cores of one kind, too, and with large differences. They
+        // tell kinds only if no frequencies say that there is but one.
+        let one_kind = Self::complete(cpus) && !frequencies.as_ref().is_some_and(|f| f.has_little);
+        let ranking = |of: fn(&RawCpu) -> Option<u32>| {
+            let mut scale = Self::of(cpus, of)?;
+            scale.has_little &= !one_kind;
+            Some(scale)
+        };
+        let scales = [
+            Self::of(cpus, |cpu| cpu.strength.cpu_capacity),
+            ranking(|cpu| cpu.strength.amd_prefcore_ranking),
+            ranking(|cpu| cpu.strength.amd_highest_perf),
+            ranking(|cpu| cpu.strength.cppc_highest_perf),
+            frequencies,
+        ];
+        let mut scales = scales.into_iter().flatten();
+        scales.find(|scale| hybrid.is_none_or(|hybrid| !scale.reverses(cpus, hybrid)))
+    }
+
+    /// Whether the highest frequency of every CPU is known.
+    fn complete(cpus: &[RawCpu]) -> bool {
+        cpus.iter().all(|cpu| cpu.max_freq_khz.is_some())
+    }
+
+    /// The scale of a source; None if it does not tell CPUs apart.
+    fn of(cpus: &[RawCpu], of: impl Fn(&RawCpu) -> Option<u32>) -> Option<Self> {
+        let values: Vec<_> = cpus.iter().map(of).collect();
+        let known: Vec<u32> = values.iter().flatten().copied().collect();
+        let (&min, &max) = (known.iter().min()?, known.iter().max()?);
+        let (times, per) = LITTLE_RATIO;
+        (min < max).then(|| Self {
+            max,
+            sum: known.iter().copied().map(u64::from).sum(),
+            count: known.iter().map(|_| 1).sum(),
+            has_little: u64::from(max) * per >= u64::from(min) * times,
+            values,
+        })
+    }
+
+    /// Whether an E core would be above every P core.
+    fn reverses(&self, cpus: &[RawCpu], hybrid: &Hybrid) -> bool {
+        let max_of = |list: &Cpumask| {
+            let values = self.values.iter().zip(cpus);
+            let listed = values.filter(|(_, cpu)| list.test(cpu.id));
+            listed.filter_map(|(value, _)| *value).max()
+        };
+        let pair = max_of(&hybrid.big).zip(max_of(&hybrid.little));
+        pair.is_some_and(|(big, little)| little > big)
+    }
+
+    fn core_type(&self, value: u32) -> CoreType {
+        let turbo = value == self.max;
+        let below_mean = u64::from(value) * self.count < self.sum;
+        match self.has_little && below_mean {
+            true => CoreType::Little,
+            false => CoreType::Big { turbo },
+        }
+    }
+
+    /// `value` in proportion to the largest.
+    fn capacity(&self, value: u32) -> u32 {
+        let scaled = u64::from(value) * u64::from(MAX_CAPACITY) / u64::from(self.max.max(1));
+        u32::try_from(scaled).map_or(MAX_CAPACITY, |scaled| scaled.clamp(1, MAX_CAPACITY))
+    }
+}

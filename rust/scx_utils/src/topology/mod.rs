@@ -1,0 +1,452 @@
+//! The CPUs of a machine: node → last-level cache (LLC) → core → CPU.
+//!
+//! A topology is read from sysfs once and never changes. The hotplug count is read
+//! before it, and handed to the kernel when a scheduler attaches, so that a topology
+//! that was outdated by then is noticed:
+//!
+//! ```no_run
+//! use std::path::Path;
+//!
+//! use scx_utils::hotplug::HotplugToken;
+//! use scx_utils::topology::Topology;
+//!
+//! let token = HotplugToken::read(Path::new("/"))?;
+//! let topology = Topology::read(&token)?;
+//! for llc in topology.llcs() {
+//!     println!("LLC {} of node {}: CPUs {}", llc.index, llc.node, llc.span().to_list());
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! CPUs are known by the kernel's ids. Nodes, LLCs and cores are known by an index
+//! into [`Topology::nodes`], [`Topology::llcs`] and [`Topology::cores`] that runs from
+//! 0 without holes; the kernel's id stands beside it, which may have holes, repeat in
+//! every package, or not exist.
+//!
+//! Whatever sysfs lacks has something to fall back on, down to a machine of equal CPUs
+//! in one node with one LLC; only a machine that lists no CPUs is an error.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::cpumask::Cpumask;
+use crate::hotplug::HotplugToken;
+
+mod cache;
+mod core;
+mod core_type;
+mod node;
+mod presence;
+mod print;
+mod raw;
+pub(crate) mod sysfs;
+
+pub use self::core_type::{CoreType, MAX_CAPACITY};
+pub use self::node::{LOCAL_DISTANCE, REMOTE_DISTANCE};
+
+use self::core_type::{Hybrid, Strength};
+use self::presence::Presence;
+use self::raw::RawCpu;
+
+/// Why there is no topology.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum TopologyError {
+    /// Neither list of CPUs can be used.
+    #[error(
+        "neither {} nor {} lists CPUs: {reason}",
+        online.display(),
+        possible.display()
+    )]
+    NoCpus {
+        /// The list of online CPUs.
+        online: PathBuf,
+        /// The list of possible CPUs.
+        possible: PathBuf,
+        /// What is wrong with the list of online CPUs.
+        reason: String,
+    },
+    /// The list of online CPUs cannot be used, and no possible CPU says it is online.
+    #[error("{} lists no CPU, and no CPU says that it is online", path.display())]
+    NoneOnline {
+        /// The list of online CPUs.
+        path: PathBuf,
+    },
+}
+
+/// The CPUs of a machine and how they are grouped.
+///
+/// Its text form is for people; its JSON form has the fields of this type and of
+/// [`Node`], [`Llc`], [`Core`] and [`Cpu`] under their names, with masks as strings
+/// in list form and what is unknown as null.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Topology {
+    hotplug_seq: u64,
+    nr_cpu_ids: usize,
+    smt_width: usize,
+    possible: Cpumask,
+    present: Cpumask,
+    online: Cpumask,
+    nodes: Vec<Node>,
+    llcs: Vec<Llc>,
+    cores: Vec<Core>,
+    cpus: Vec<Cpu>,
+}
+
+/// A NUMA node. One that has memory only has an empty span.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Node {
+    /// Index into [`Topology::nodes`], which ascend by kernel id.
+    pub index: usize,
+    /// N of `/sys/devices/system/node/nodeN`; 0 without NUMA.
+    pub kernel_id: usize,
+    /// Distance to each node, by index: [`LOCAL_DISTANCE`] to itself usually, 255 at
+    /// most. Where the kernel says nothing, [`REMOTE_DISTANCE`] to others.
+    pub distances: Vec<u32>,
+    /// Indexes of the node's LLCs, ascending.
+    pub llcs: Vec<usize>,
+    /// Indexes of the node's cores, ascending.
+    pub cores: Vec<usize>,
+    pub(crate) span: Cpumask,
+}
+
+/// CPUs that share a last-level cache, within one node.
+///
+/// The level 3 cache counts as the last; without it the level 2 cache; without that
+/// what is left of the node is taken for one LLC. A cache that spans nodes, as some
+/// VMs have, is one LLC in each.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Llc {
+    /// Index into [`Topology::llcs`], which ascend by node, package and kernel id.
+    pub index: usize,
+    /// The cache's `id`, unique at its level within a package only.
+    pub kernel_id: Option<u32>,
+    /// 3 or 2; None where caches are unknown.
+    pub level: Option<u32>,
+    /// Index of the node.
+    pub node: usize,
+    /// The package of its CPUs.
+    pub package_id: Option<u32>,
+    /// Indexes of the LLC's cores, ascending.
+    pub cores: Vec<usize>,
+    pub(crate) span: Cpumask,
+}
+
+/// CPUs that are threads of one core.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Core {
+    /// Index into [`Topology::cores`], which ascend by node, package and kernel id.
+    pub index: usize,
+    /// `topology/core_id`, which may repeat in every package or cluster.
+    pub kernel_id: Option<u32>,
+    /// Index of the node.
+    pub node: usize,
+    /// Index of the LLC.
+    pub llc: usize,
+    /// The package of its CPUs.
+    pub package_id: Option<u32>,
+    /// What it is good for.
+    pub core_type: CoreType,
+    pub(crate) span: Cpumask,
+}
+
+/// An online CPU.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Cpu {
+    /// The kernel's number of the CPU, below [`Topology::nr_cpu_ids`].
+    pub id: usize,
+    /// Index of the core.
+    pub core: usize,
+    /// Index of the LLC.
+    pub llc: usize,
+    /// Index of the node.
+    pub node: usize,
+    /// `topology/physical_package_id`.
+    pub package_id: Option<u32>,
+    /// `topology/cluster_id`; None if the kernel knows no clusters.
+    pub cluster_id: Option<u32>,
+    /// `id` of the level 2 cache. Unlike [`l2_leader`](Self::l2_leader) it is unknown
+    /// on many machines.
+    pub l2_id: Option<u32>,
+    /// `id` of the level 3 cache.
+    pub l3_id: Option<u32>,
+    /// The lowest online CPU that shares this one's level 2 cache: CPUs share the
+    /// cache if their leaders are the same. None if the cache is unknown.
+    pub l2_leader: Option<usize>,
+    /// The threads of the core, this CPU among them, ascending.
+    pub siblings: Vec<usize>,
+    /// Where this CPU is in `siblings`.
+    pub sibling_index: usize,
+    /// Lowest frequency, kHz: the hardware's, or else what the governor is allowed.
+    pub min_freq_khz: Option<u32>,
+    /// Highest frequency, kHz, likewise.
+    pub max_freq_khz: Option<u32>,
+    /// Guaranteed frequency, kHz, where the driver tells it (intel_pstate).
+    pub base_freq_khz: Option<u32>,
+    /// Work done per time, in proportion to the strongest online CPU, which has
+    /// [`MAX_CAPACITY`]. At least 1.
+    pub capacity: u32,
+    /// What its core is good for.
+    pub core_type: CoreType,
+}
+
+impl Topology {
+    /// Reads `sys/devices` below the token's root.
+    ///
+    /// CPUs may come and go meanwhile: what cannot be read any more is unknown, and
+    /// the kernel will see that the hotplug count is another.
+    ///
+    /// # Errors
+    ///
+    /// No list of CPUs can be used; see [`TopologyError`].
+    pub fn read(token: &HotplugToken) -> Result<Self, TopologyError> {
+        let devices = token.root().join("sys/devices");
+        let cpu_dir = devices.join("system/cpu");
+        let presence = Presence::read(&cpu_dir)?;
+        let online = &presence.online;
+        let raw: Vec<_> = online
+            .iter()
+            .map(|id| RawCpu::read(&cpu_dir, id, online))
+            .collect();
+        let nodes = node::nodes(&devices.join("system/node"), online);
+        let hybrid = Hybrid::read(&devices, online);
+        let strengths = core_type::strengths(&raw, hybrid.as_ref());
+        Ok(Self::build(token.seq(), presence, &raw, nodes, &strengths))
+    }
+
+    /// Puts together what was read. `raw` and `strengths` are of the online CPUs in
+    /// ascending order.
+    fn build(
+        hotplug_seq: u64,
+        presence: Presence,
+        raw: &[RawCpu],
+        mut nodes: Vec<Node>,
+        strengths: &[Strength],
+    ) -> Self {
+        let nr_cpu_ids = presence.online.nr_cpu_ids();
+        let node_of = by_cpu(raw, nr_cpu_ids, nodes.iter().map(|node| &node.span));
+        let packages = packages(raw, &node_of);
+        let mut llcs = cache::llcs(raw, &node_of, &packages, nr_cpu_ids);
+        let llc_of = by_cpu(raw, nr_cpu_ids, llcs.iter().map(|llc| &llc.span));
+        let mut cores = core::cores(raw, &llc_of, &packages, &mut llcs, nr_cpu_ids);
+        let core_of = by_cpu(raw, nr_cpu_ids, cores.iter().map(|core| &core.span));
+        for llc in &llcs {
+            nodes[llc.node].llcs.push(llc.index);
+        }
+        for core in &cores {
+            nodes[core.node].cores.push(core.index);
+        }
+        set_core_types(&mut cores, &core_of, strengths);
+        let leaders = cache::l2_leaders(raw, &packages);
+        let cpus: Vec<_> = (0..raw.len())
+            .map(|at| {
+                Cpu::new(
+                    &raw[at],
+                    &cores[core_of[at]],
+                    leaders[at],
+                    strengths[at].capacity,
+                )
+            })
+            .collect();
+        Self {
+            hotplug_seq,
+            nr_cpu_ids,
+            smt_width: cpus.iter().map(|cpu| cpu.siblings.len()).max().unwrap_or(1),
+            possible: presence.possible,
+            present: presence.present,
+            online: presence.online,
+            nodes,
+            llcs,
+            cores,
+            cpus,
+        }
+    }
+
+    /// The hotplug count that was read before the topology.
+    #[must_use]
+    pub fn hotplug_seq(&self) -> u64 {
+        self.hotplug_seq
+    }
+
+    /// One more than the highest possible CPU id: the width of all masks here, and
+    /// the length of a table that is indexed by CPU id.
+    #[must_use]
+    pub fn nr_cpu_ids(&self) -> usize {
+        self.nr_cpu_ids
+    }
+
+    /// The number of CPUs that there can ever be. Less than
+    /// [`nr_cpu_ids`](Self::nr_cpu_ids) if the ids have holes.
+    #[must_use]
+    pub fn nr_cpus_possible(&self) -> usize {
+        self.possible.weight()
+    }
+
+    /// The number of CPUs that run.
+    #[must_use]
+    pub fn nr_cpus_online(&self) -> usize {
+        self.cpus.len()
+    }
+
+    /// The CPUs that there can ever be.
+    #[must_use]
+    pub fn possible(&self) -> &Cpumask {
+        &self.possible
+    }
+
+    /// The CPUs that firmware says are plugged in; some never come online.
+    #[must_use]
+    pub fn present(&self) -> &Cpumask {
+        &self.present
+    }
+
+    /// The CPUs that run: those in nodes, LLCs and cores.
+    #[must_use]
+    pub fn online(&self) -> &Cpumask {
+        &self.online
+    }
+
+    /// The same as [`online`](Self::online).
+    #[must_use]
+    pub fn span(&self) -> &Cpumask {
+        &self.online
+    }
+
+    /// The nodes, ascending by kernel id. There is at least one.
+    #[must_use]
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The LLCs of all nodes.
+    #[must_use]
+    pub fn llcs(&self) -> &[Llc] {
+        &self.llcs
+    }
+
+    /// The cores of all LLCs.
+    #[must_use]
+    pub fn cores(&self) -> &[Core] {
+        &self.cores
+    }
+
+    /// The online CPUs, ascending by id. A CPU's place here is not its id.
+    #[must_use]
+    pub fn cpus(&self) -> &[Cpu] {
+        &self.cpus
+    }
+
+    /// The CPU with an id, if it is online.
+    #[must_use]
+    pub fn cpu(&self, id: usize) -> Option<&Cpu> {
+        let at = self.cpus.binary_search_by_key(&id, |cpu| cpu.id);
+        at.ok().map(|at| &self.cpus[at])
+    }
+
+    /// The largest number of threads that a core has online.
+    #[must_use]
+    pub fn smt_width(&self) -> usize {
+        self.smt_width
+    }
+
+    /// Whether a core has several threads online.
+    #[must_use]
+    pub fn smt_enabled(&self) -> bool {
+        self.smt_width > 1
+    }
+
+    /// Whether some cores are little ones.
+    #[must_use]
+    pub fn has_little_cores(&self) -> bool {
+        let mut cores = self.cores.iter();
+        cores.any(|core| core.core_type == CoreType::Little)
+    }
+}
+
+impl Node {
+    /// The node's online CPUs.
+    #[must_use]
+    pub fn span(&self) -> &Cpumask {
+        &self.span
+    }
+}
+
+impl Llc {
+    /// The online CPUs that share the cache.
+    #[must_use]
+    pub fn span(&self) -> &Cpumask {
+        &self.span
+    }
+}
+
+impl Core {
+    /// The core's online threads.
+    #[must_use]
+    pub fn span(&self) -> &Cpumask {
+        &self.span
+    }
+}
+
+impl Cpu {
+    fn new(raw: &RawCpu, core: &Core, l2_leader: Option<usize>, capacity: u32) -> Self {
+        let siblings: Vec<_> = core.span.iter().collect();
+        Self {
+            id: raw.id,
+            core: core.index,
+            llc: core.llc,
+            node: core.node,
+            package_id: raw.package_id,
+            cluster_id: raw.cluster_id,
+            l2_id: raw.l2.id,
+            l3_id: raw.l3.id,
+            l2_leader,
+            sibling_index: siblings.iter().take_while(|&&id| id < raw.id).count(),
+            siblings,
+            min_freq_khz: raw.min_freq_khz,
+            max_freq_khz: raw.max_freq_khz,
+            base_freq_khz: raw.base_freq_khz,
+            capacity,
+            core_type: core.core_type,
+        }
+    }
+}
+
+/// For each of `cpus` the index of the span that it is in. Each is in one.
+fn by_cpu<'a>(
+    cpus: &[RawCpu],
+    nr_cpu_ids: usize,
+    spans: impl Iterator<Item = &'a Cpumask>,
+) -> Vec<usize> {
+    let mut index_of = vec![0; nr_cpu_ids];
+    for (index, span) in spans.enumerate() {
+        for cpu in span {
+            index_of[cpu] = index;
+        }
+    }
+    cpus.iter().map(|cpu| index_of[cpu.id]).collect()
+}
+
+/// The package of each of `cpus`. A CPU that does not know its own is in the lowest
+/// of its node, if there is one.
+fn packages(cpus: &[RawCpu], node_of: &[usize]) -> Vec<Option<u32>> {
+    let nr_nodes = node_of.iter().max().map_or(0, |last| last + 1);
+    let mut lowest = vec![None; nr_nodes];
+    for (cpu, &node) in cpus.iter().zip(node_of) {
+        let known = lowest[node].into_iter().chain(cpu.package_id);
+        lowest[node] = known.min();
+    }
+    let package = |(cpu, &node): (&RawCpu, &usize)| cpu.package_id.or(lowest[node]);
+    cpus.iter().zip(node_of).map(package).collect()
+}
+
+/// Gives each core the type of its strongest thread: threads of a core are alike, and
+/// where sysfs knows less of one than of the other, they stay so.
+fn set_core_types(cores: &mut [Core], core_of: &[usize], strengths: &[Strength]) {
+    let mut strongest = vec![0; cores.len()];
+    for (&core, strength) in core_of.iter().zip(strengths) {
+        if strength.capacity > strongest[core] {
+            strongest[core] = strength.capacity;
+            cores[core].core_type = strength.core_type;
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! NUMA nodes.
+
+use std::path::Path;
+
+use super::{sysfs, Node};
+use crate::cpumask::Cpumask;
+
+/// The kernel has at most so many nodes: `MAX_NUMNODES` with the largest
+/// `NODES_SHIFT`, 10.
+const MAX_NODES: usize = 1024;
+
+/// Distance of a node to itself where the kernel does not say: `LOCAL_DISTANCE`.
+pub const LOCAL_DISTANCE: u32 = 10;
+
+/// Distance to another node where the kernel does not say: `REMOTE_DISTANCE`.
+pub const REMOTE_DISTANCE: u32 = 20;
+
+/// The largest distance: a byte in ACPI's table.
+const MAX_DISTANCE: u32 = 255;
+
+/// Reads the nodes below `dir`, the directory `node` of sysfs, without what is in them
+/// but their CPUs.
+///
+/// Each CPU of `online` is in exactly one: the first that lists it, or the first of
+/// all if none does. Without the directory there is one node with every CPU.
+pub(super) fn nodes(dir: &Path, online: &Cpumask) -> Vec<Node> {
+    let mut ids = sysfs::numbered(dir, "node", MAX_NODES);
+    if ids.is_empty() {
+        ids.push(0);
+    }
+    let mut homeless = online.clone();
+    let mut nodes = Vec::with_capacity(ids.len());
+    for (index, &id) in ids.iter().enumerate() {
+        let dir = dir.join(format!("node{id}"));
+        let span = homeless.and(&node_cpus(&dir, online));
+        homeless = homeless.and_not(&span);
+        nodes.push(Node {
+            index,
+            kernel_id: id,
+            distances: distances(&dir, index, ids.len()),
+            llcs: Vec::new(),
+            cores: Vec::new(),
+            span,
+        });
+    }
+    if let Some(first) = nodes.first_mut() {
+        first.span |= &homeless;
+    }
+    nodes
+}
+
+/// The online CPUs of a node: its list, its mask, or its links to CPUs.
+fn node_cpus(dir: &Path, online: &Cpumask) -> Cpumask {
+    let list = sysfs::list_within(&dir.join("cpulist"), online);
+    let listed = list.or_else(|| sysfs::hex_within(&dir.join("cpumap"), online));
+    listed.unwrap_or_else(|| {
+        let mut linked = Cpumask::new(online.nr_cpu_ids());
+        for cpu in sysfs::numbered(dir, "cpu", online.nr_cpu_ids()) {
+            linked.set_range(cpu, cpu);
+        }
+        online.and(&linked)
+    })
+}
+
+/// The distances from node `index` to each of `count` nodes, in the order of their
+/// ids, which is the order in which the kernel tells them. A row that is missing or
+/// makes no sense is replaced as a whole.
+fn distances(dir: &Path, index: usize, count: usize) -> Vec<u32> {
+    let text = sysfs::text(&dir.join("distance")).unwrap_or_default();
+    let parsed = text.split_whitespace().map(|word| {
+        let distance = word.parse().ok();
+        distance.filter(|distance| (1..=MAX_DISTANCE).contains(distance))
+    });
+    let row: Option<Vec<u32>> = parsed.collect();
+    row.filter(|row| row.len() == count).unwrap_or_else(|| {
+        let mut row = vec![REMOTE_DISTANCE; count];
+        row[index] = LOCAL_DISTANCE;
+        row
+    })
+}
