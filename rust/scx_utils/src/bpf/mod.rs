@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A scheduler's BPF half: opened, loaded, attached. One type for each, so that nothing is done
+//! out of order; the skeleton, whose type only the scheduler knows, can be reached through all
+//! three.
+
+mod attached;
+mod loaded;
+mod opened;
+mod ops;
+mod priority;
+mod record;
+
+pub use attached::Attached;
+pub use loaded::Loaded;
+pub use opened::{OpenOptions, Opened};
+
+use std::mem::MaybeUninit;
+
+use libbpf_rs::OpenObject;
+
+/// Where an opened object lives. The caller of [`Opened::open`] owns it, because a skeleton
+/// borrows from it.
+pub type Slot = MaybeUninit<OpenObject>;

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The first phase: the object is open, and the load is prepared.
+
+use std::ffi::CString;
+use std::ops::{Deref, DerefMut};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{bail, Context as _, Result};
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+
+use super::{ops, record, Loaded, Slot};
+use crate::compat::KernelBtf;
+use crate::hotplug::HotplugToken;
+
+/// What libbpf is told when it opens an object.
+#[derive(Debug, Clone, Default)]
+pub struct OpenOptions {
+    /// Take maps of older definitions as they are.
+    pub relaxed_maps: bool,
+    /// Where pinned maps are found and made.
+    pub pin_root_path: Option<PathBuf>,
+    /// Type information of the kernel, instead of `/sys/kernel/btf/vmlinux`.
+    pub btf_custom_path: Option<PathBuf>,
+    /// A BPF token to load with.
+    pub bpf_token_path: Option<PathBuf>,
+    /// The text of a kernel configuration, for `extern` variables of the kind `CONFIG_*`.
+    pub kconfig: Option<String>,
+}
+
+/// A BPF half that is open: its skeleton's `rodata` can be written.
+#[derive(Debug)]
+pub struct Opened<S> {
+    skel: S,
+    layout: record::Layout,
+}
+
+impl<S> Opened<S> {
+    /// Opens a scheduler's object. The token stands for the moment from which on the kernel
+    /// watches for CPU hotplug: what is known of the CPUs has to be newer.
+    ///
+    /// # Errors
+    ///
+    /// Of libbpf, or if the object has no table of callbacks or no exit record.
+    pub fn open<'obj, B>(
+        mut builder: B,
+        token: &HotplugToken,
+        options: &OpenOptions,
+        slot: &'obj mut Slot,
+    ) -> Result<Self>
+    where
+        B: SkelBuilder<'obj, Output = S>,
+        S: OpenSkel<'obj>,
+    {
+        builder
+            .object_builder_mut()
+            .relaxed_maps(options.relaxed_maps);
+        let strings = Strings::of(options)?;
+        let raw = strings.open_opts(&builder)?;
+        let mut skel = builder
+            .open_opts(raw, slot)
+            .context("cannot open the BPF object")?;
+        let layout = record::Layout::of(skel.open_object())?;
+        ops::set(skel.open_object_mut(), "hotplug_seq", token.seq())?;
+        Ok(Self { skel, layout })
+    }
+
+    /// Makes the kernel keep so many bytes of debug dump if it ejects the scheduler; 0 leaves
+    /// the choice to it.
+    ///
+    /// # Errors
+    ///
+    /// If the object has no exit record.
+    pub fn set_exit_dump_len<'obj>(&mut self, dump_len: u32) -> Result<()>
+    where
+        S: OpenSkel<'obj>,
+    {
+        ops::set(
+            self.skel.open_object_mut(),
+            "exit_dump_len",
+            dump_len.into(),
+        )?;
+        record::set_dump_len(self.skel.open_object_mut(), dump_len)
+    }
+
+    /// Sets a flag (`SCX_OPS_*`) in `ops.flags`, with the bit that the running kernel gives it.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not know it.
+    pub fn set_ops_flag<'obj>(&mut self, btf: &KernelBtf, flag: &str) -> Result<()>
+    where
+        S: OpenSkel<'obj>,
+    {
+        let Some(bit) = btf.enumerator("scx_ops_flags", flag) else {
+            bail!("this kernel does not know {flag}");
+        };
+        ops::or_flags(self.skel.open_object_mut(), bit)
+    }
+
+    /// Sets an integer member of the table of callbacks, such as `timeout_ms`.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such member, or the value does not fit.
+    pub fn set_ops<'obj>(&mut self, member: &str, value: u64) -> Result<()>
+    where
+        S: OpenSkel<'obj>,
+    {
+        ops::set(self.skel.open_object_mut(), member, value)
+    }
+
+    /// Names the scheduler, instead of what its BPF half says.
+    ///
+    /// # Errors
+    ///
+    /// If the name is empty or too long.
+    pub fn set_ops_name<'obj>(&mut self, name: &str) -> Result<()>
+    where
+        S: OpenSkel<'obj>,
+    {
+        ops::set_name(self.skel.open_object_mut(), name)
+    }
+
+    /// Loads the programs into the kernel, whose verifier reads them.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses them; what the verifier says was logged by libbpf.
+    pub fn load<'obj>(self) -> Result<Loaded<S::Output>>
+    where
+        S: OpenSkel<'obj>,
+    {
+        let skel = self
+            .skel
+            .load()
+            .context("the kernel refused the BPF programs")?;
+        Loaded::new(skel, self.layout)
+    }
+}
+
+impl<S> Deref for Opened<S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        &self.skel
+    }
+}
+
+impl<S> DerefMut for Opened<S> {
+    fn deref_mut(&mut self) -> &mut S {
+        &mut self.skel
+    }
+}
+
+/// The options as libbpf takes them. It copies what it needs while it opens the object.
+struct Strings {
+    pin_root_path: Option<CString>,
+    btf_custom_path: Option<CString>,
+    bpf_token_path: Option<CString>,
+    kconfig: Option<CString>,
+}
+
+impl Strings {
+    fn of(options: &OpenOptions) -> Result<Self> {
+        let path = |path: &Option<PathBuf>| path.as_deref().map(c_path).transpose();
+        Ok(Self {
+            pin_root_path: path(&options.pin_root_path)?,
+            btf_custom_path: path(&options.btf_custom_path)?,
+            bpf_token_path: path(&options.bpf_token_path)?,
+            kconfig: options.kconfig.clone().map(CString::new).transpose()?,
+        })
+    }
+
+    /// What the builder has set already, with these strings. They have to live until the object
+    /// is open.
+    fn open_opts<'obj, B: SkelBuilder<'obj>>(
+        &self,
+        builder: &B,
+    ) -> Result<libbpf_sys::bpf_object_open_opts> {
+        use libbpf_rs::AsRawLibbpf as _;
+
+        // SAFETY: the builder owns the options it hands out a pointer to; they are copied here.
+        let mut opts = unsafe { builder.object_builder().as_libbpf_object().read() };
+        let pointer = |string: &Option<CString>, unset| {
+            string.as_ref().map_or(unset, |string| string.as_ptr())
+        };
+        opts.pin_root_path = pointer(&self.pin_root_path, opts.pin_root_path);
+        opts.btf_custom_path = pointer(&self.btf_custom_path, opts.btf_custom_path);
+        opts.bpf_token_path = pointer(&self.bpf_token_path, opts.bpf_token_path);
+        opts.kconfig = pointer(&self.kconfig, opts.kconfig);
+        Ok(opts)
+    }
+}
+
+fn c_path(path: &Path) -> Result<CString> {
+    CString::new(path.as_os_str().as_bytes())
+        .with_context(|| format!("{} cannot be a path", path.display()))
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Members of the table of callbacks (`struct sched_ext_ops`), by name, before the load. Which
+//! object it is in, and how far its compiler's struct goes, does not matter.
+
+use anyhow::{bail, Context as _, Result};
+use libbpf_rs::{MapType, OpenMapMut, OpenObject};
+
+use crate::btf;
+
+/// The name that the table's type has.
+const TABLE: &str = "sched_ext_ops";
+
+/// The table. An object has one.
+fn table(object: &mut OpenObject) -> Result<OpenMapMut<'_>> {
+    object
+        .maps_mut()
+        .find(|map| map.map_type() == MapType::StructOps)
+        .context("the BPF object has no struct sched_ext_ops")
+}
+
+/// The bytes of a member; an error if there is no such member.
+fn with_member<T>(
+    object: &mut OpenObject,
+    member: &str,
+    change: impl FnOnce(&mut [u8]) -> Result<T>,
+) -> Result<T> {
+    let range = btf::of_object(object)
+        .and_then(|btf| btf::member(&btf, TABLE, member))
+        .with_context(|| format!("the BPF object's {TABLE} has no {member}"))?;
+    let mut table = table(object)?;
+    let bytes = table
+        .initial_value_mut()
+        .and_then(|value| value.get_mut(range));
+    change(bytes.with_context(|| format!("cannot write {TABLE}.{member}"))?)
+}
+
+/// Sets an integer, of 32 or 64 bits.
+pub(super) fn set(object: &mut OpenObject, member: &str, value: u64) -> Result<()> {
+    with_member(object, member, |bytes| {
+        match bytes.len() {
+            4 => bytes.copy_from_slice(&u32::try_from(value)?.to_ne_bytes()),
+            8 => bytes.copy_from_slice(&value.to_ne_bytes()),
+            size => bail!("{TABLE}.{member} is no integer, but {size} bytes"),
+        }
+        Ok(())
+    })
+}
+
+/// Sets bits of `ops.flags`.
+pub(super) fn or_flags(object: &mut OpenObject, flags: u64) -> Result<()> {
+    with_member(object, "flags", |bytes| {
+        let before = u64::from_ne_bytes((&*bytes).try_into()?);
+        bytes.copy_from_slice(&(before | flags).to_ne_bytes());
+        Ok(())
+    })
+}
+
+/// Names the scheduler, as `/sys/kernel/sched_ext/root/ops` shows it.
+pub(super) fn set_name(object: &mut OpenObject, name: &str) -> Result<()> {
+    with_member(object, "name", |bytes| {
+        // The kernel wants a terminated string.
+        if name.is_empty() || name.len() >= bytes.len() || name.contains(['\0', '\n']) {
+            bail!(
+                "'{name}' cannot be a scheduler's name: 1 to {} bytes",
+                bytes.len() - 1
+            );
+        }
+        bytes.fill(0);
+        bytes[..name.len()].copy_from_slice(name.as_bytes());
+        Ok(())
+    })
+}

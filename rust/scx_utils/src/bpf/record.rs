@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The record that a scheduler's BPF half leaves when it ends: `<scx/exit_info.bpf.h>`.
+
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use anyhow::{Context as _, Result};
+use libbpf_rs::{AsRawLibbpf as _, MapCore as _, MapFlags, MapHandle, Object, OpenObject};
+
+use crate::btf;
+use crate::exit_info::ExitInfo;
+
+/// The record's type, the section that it is alone in, and its size's.
+const RECORD: &str = "scx_exit_record";
+const SECTION: &str = ".data.scx_exit";
+const RODATA: &str = ".rodata.scx_exit";
+const DUMP: &str = "scx_exit_dump";
+const INCLUDE: &str = "the BPF half must include <scx/exit_info.bpf.h>";
+
+/// Where the record's members are.
+#[derive(Debug, Clone)]
+pub(super) struct Layout {
+    kind: Range<usize>,
+    dump_len: Range<usize>,
+    code: Range<usize>,
+    reason: Range<usize>,
+    msg: Range<usize>,
+}
+
+impl Layout {
+    /// As the object's compiler laid it out.
+    pub(super) fn of(object: &OpenObject) -> Result<Self> {
+        let btf = btf::of_object(object).context("the BPF object has no type information")?;
+        let member = |name| btf::member(&btf, RECORD, name).context(INCLUDE);
+        Ok(Self {
+            kind: member("kind")?,
+            dump_len: member("dump_len")?,
+            code: member("exit_code")?,
+            reason: member("reason")?,
+            msg: member("msg")?,
+        })
+    }
+}
+
+/// Sizes the buffer of the debug dump, on the BPF side. 0 leaves it as it is.
+pub(super) fn set_dump_len(object: &mut OpenObject, dump_len: u32) -> Result<()> {
+    if dump_len == 0 {
+        return Ok(());
+    }
+    let mut map = object
+        .maps_mut()
+        .find(|map| map.name() == DUMP)
+        .context(INCLUDE)?;
+    map.set_value_size(dump_len)?;
+    let mut rodata = object
+        .maps_mut()
+        .find(|map| map.name() == RODATA)
+        .context(INCLUDE)?;
+    let size = rodata
+        .initial_value_mut()
+        .and_then(|value| value.get_mut(..4))
+        .context(INCLUDE)?;
+    size.copy_from_slice(&dump_len.to_ne_bytes());
+    Ok(())
+}
+
+/// The record of a loaded object.
+#[derive(Debug)]
+pub(super) struct Record {
+    layout: Layout,
+    /// The section's memory, shared with the BPF half. It is mapped as long as the object lives,
+    /// which whoever owns this keeps.
+    bytes: NonNull<u8>,
+    len: usize,
+    dump: MapHandle,
+}
+
+// SAFETY: the memory is not bound to a thread, and is only read: `kind` as an atomic, and the
+// rest once `kind` says that it will not change any more.
+unsafe impl Send for Record {}
+
+impl Record {
+    /// Finds it in `object`, which has to outlive the result.
+    pub(super) fn find(object: &Object, layout: Layout) -> Result<Self> {
+        let map = |name| {
+            object
+                .maps()
+                .find(|map| map.name() == name)
+                .context(INCLUDE)
+        };
+        let dump = MapHandle::try_from(&map(DUMP)?)?;
+        let mut len = 0_usize;
+        // SAFETY: the map belongs to `object`, and libbpf writes the size.
+        let bytes = unsafe {
+            let map = map(SECTION)?.as_libbpf_object();
+            libbpf_sys::bpf_map__initial_value(map.as_ptr(), (&raw mut len).cast())
+        };
+        let bytes = NonNull::new(bytes.cast::<u8>()).context("the exit record is not mapped")?;
+        anyhow::ensure!(layout.msg.end <= len && layout.kind.end <= len, INCLUDE);
+        Ok(Self {
+            layout,
+            bytes,
+            len,
+            dump,
+        })
+    }
+
+    /// `enum scx_exit_kind`; 0 while the scheduler runs. No system call.
+    pub(super) fn kind(&self) -> i32 {
+        // SAFETY: within the mapping (checked in `find`), aligned as the compiler did it, and
+        // written atomically by the other side.
+        let kind =
+            unsafe { AtomicI32::from_ptr(self.bytes.as_ptr().add(self.layout.kind.start).cast()) };
+        kind.load(Ordering::Acquire)
+    }
+
+    /// All of it. Empty as long as the scheduler runs.
+    pub(super) fn read(&self) -> ExitInfo {
+        let kind = self.kind();
+        if kind == 0 {
+            return ExitInfo::default();
+        }
+        // SAFETY: within the mapping, and `kind` is written last: nothing changes any more.
+        let bytes = unsafe { std::slice::from_raw_parts(self.bytes.as_ptr(), self.len) };
+        let dump_len =
+            number::<4>(&bytes[self.layout.dump_len.clone()]).map_or(0, u32::from_ne_bytes);
+        ExitInfo {
+            kind,
+            code: number::<8>(&bytes[self.layout.code.clone()]).map_or(0, i64::from_ne_bytes),
+            reason: text(&bytes[self.layout.reason.clone()]),
+            msg: text(&bytes[self.layout.msg.clone()]),
+            dump: self.read_dump(usize::try_from(dump_len).unwrap_or(usize::MAX)),
+            ran: true,
+        }
+    }
+
+    fn read_dump(&self, len: usize) -> String {
+        let key = 0_u32.to_ne_bytes();
+        let Ok(Some(bytes)) = self.dump.lookup(&key, MapFlags::ANY) else {
+            return String::new();
+        };
+        text(&bytes[..len.min(bytes.len())])
+    }
+}
+
+fn number<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
+    bytes.try_into().ok()
+}
+
+/// A C string, or what there is of one.
+fn text(bytes: &[u8]) -> String {
+    let end = bytes
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}

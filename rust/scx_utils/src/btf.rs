@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Where things are, by the type information (BTF) that objects and the kernel carry.
+
+use std::ffi::OsStr;
+use std::ops::Range;
+
+use libbpf_rs::btf::types::{Array, Enum, Enum64, Func, FuncProto, Int, MemberAttr, Struct};
+use libbpf_rs::btf::{Btf, BtfKind, BtfType, HasSize as _};
+use libbpf_rs::{AsRawLibbpf as _, OpenObject};
+
+/// Type information of an object that was opened.
+pub(crate) fn of_object(object: &OpenObject) -> Option<Btf<'_>> {
+    // SAFETY: the object is borrowed for as long as the result lives, and libbpf keeps an open
+    // object's type information until the object is closed.
+    let raw = unsafe { object.as_libbpf_object().as_ref() };
+    Btf::from_bpf_object(raw).ok().flatten()
+}
+
+/// The bytes of a struct that a member takes. `None` if there is no such struct or member, or
+/// if it is a bit field.
+pub(crate) fn member(btf: &Btf<'_>, name: &str, member: &str) -> Option<Range<usize>> {
+    let of = btf.type_by_name::<Struct<'_>>(name)?;
+    let found = of.iter().find(|m| m.name == Some(OsStr::new(member)))?;
+    let MemberAttr::Normal { offset: bits } = found.attr else {
+        return None;
+    };
+    let start = usize::try_from(bits / 8).ok()?;
+    let size = size_of(btf.type_by_id::<BtfType<'_>>(found.ty)?)?;
+    Some(start..start.checked_add(size)?)
+}
+
+/// Size of a type in bytes; `None` for kinds that no member of interest has.
+fn size_of(of: BtfType<'_>) -> Option<usize> {
+    let of = of.skip_mods_and_typedefs();
+    match of.kind() {
+        BtfKind::Array => {
+            let array = Array::try_from(of).ok()?;
+            size_of(array.contained_type())?.checked_mul(array.capacity())
+        }
+        BtfKind::Int => Some(Int::try_from(of).ok()?.size()),
+        BtfKind::Enum => Some(Enum::try_from(of).ok()?.size()),
+        BtfKind::Struct => Some(Struct::try_from(of).ok()?.size()),
+        _ => None,
+    }
+}
+
+/// Whether a struct of this name has this member.
+pub(crate) fn has_member(btf: &Btf<'_>, name: &str, member: &str) -> bool {
+    btf.type_by_name::<Struct<'_>>(name)
+        .is_some_and(|of| of.iter().any(|m| m.name == Some(OsStr::new(member))))
+}
+
+/// The value of an enumerator of the enum `name`.
+pub(crate) fn enumerator(btf: &Btf<'_>, name: &str, enumerator: &str) -> Option<u64> {
+    let wanted = Some(OsStr::new(enumerator));
+    let narrow = btf.type_by_name::<Enum<'_>>(name).and_then(|of| {
+        let found = of.iter().find(|m| m.name == wanted)?;
+        u64::try_from(found.value).ok()
+    });
+    narrow.or_else(|| {
+        let of = btf.type_by_name::<Enum64<'_>>(name)?;
+        let found = of.iter().find(|m| m.name == wanted)?;
+        u64::try_from(found.value).ok()
+    })
+}
+
+/// Number of parameters of a function; `None` if there is no such function.
+pub(crate) fn parameter_count(btf: &Btf<'_>, function: &str) -> Option<usize> {
+    let function = btf.type_by_name::<Func<'_>>(function)?;
+    let prototype = FuncProto::try_from(function.next_type()?).ok()?;
+    Some(prototype.len())
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Which build of a program this is.
+
+/// What the build was made from: `git describe`'s short commit, with `-dirty` if there were
+/// changes. The build passes it in; a build without git has none.
+const COMMIT: Option<&str> = option_env!("SCX_BUILD_ID");
+
+/// A program's version as `--version` shows it: `0.1.0-g1234567 x86_64`, or `0.1.0 x86_64` where
+/// the commit is not known, with `/debug` behind it for an unoptimised build.
+#[must_use]
+pub fn full_version(version: &str) -> String {
+    describe(version, COMMIT, cfg!(debug_assertions))
+}
+
+fn describe(version: &str, commit: Option<&str>, debug: bool) -> String {
+    let commit = commit
+        .filter(|id| !id.is_empty())
+        .map_or(String::new(), |id| format!("-g{id}"));
+    let debug = if debug { "/debug" } else { "" };
+    format!("{version}{commit} {}{debug}", std::env::consts::ARCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_the_commit_if_it_is_known() {
+        let arch = std::env::consts::ARCH;
+        assert_eq!(
+            describe("1.2.3", Some("abc-dirty"), false),
+            format!("1.2.3-gabc-dirty {arch}")
+        );
+        assert_eq!(
+            describe("1.2.3", Some(""), true),
+            format!("1.2.3 {arch}/debug")
+        );
+        assert_eq!(describe("1.2.3", None, false), format!("1.2.3 {arch}"));
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Which clang compiles BPF programs.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{bail, Context as _, Result};
+
+/// Before 16, clang cuts off the upper half of 64-bit enumerators.
+pub(super) const CLANG_MIN: u32 = 16;
+
+/// The newest version that is looked for by name.
+const CLANG_MAX: u32 = 22;
+
+/// A clang that is new enough.
+#[derive(Debug)]
+pub(super) struct Clang {
+    path: PathBuf,
+}
+
+impl Clang {
+    /// The one that `BPF_CLANG` names, or else the first that is new enough.
+    pub(super) fn find() -> Result<Self> {
+        if let Some(name) = env::var_os("BPF_CLANG").filter(|name| !name.is_empty()) {
+            let path = PathBuf::from(name);
+            let version = version(&path)
+                .with_context(|| format!("BPF_CLANG={} does not run", path.display()))?;
+            if version < CLANG_MIN {
+                bail!(
+                    "BPF_CLANG={} is clang {version}: at least {CLANG_MIN} is needed",
+                    path.display()
+                );
+            }
+            return Ok(Self { path });
+        }
+        let numbered = (CLANG_MIN..=CLANG_MAX).rev().map(|n| format!("clang-{n}"));
+        std::iter::once("clang".to_owned())
+            .chain(numbered)
+            .map(PathBuf::from)
+            .find(|name| version(name).is_some_and(|found| found >= CLANG_MIN))
+            .map(|path| Self { path })
+            .with_context(|| format!("clang >= {CLANG_MIN} is needed for BPF programs: install one, or name it in BPF_CLANG"))
+    }
+
+    /// As it is called.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// bindgen loads libclang at run time, of any version that it finds: an old one would read
+    /// headers otherwise than this clang does.
+    pub(super) fn use_for_bindgen(&self) {
+        if env::var_os("LIBCLANG_PATH").is_some() {
+            return;
+        }
+        let Some(resources) = output(&self.path, "-print-resource-dir") else {
+            return;
+        };
+        // …/lib/clang/19
+        if let Some(lib) = Path::new(resources.trim()).ancestors().nth(2) {
+            env::set_var("LIBCLANG_PATH", lib);
+        }
+    }
+}
+
+/// Major version of a clang; `None` if it does not run.
+fn version(clang: &Path) -> Option<u32> {
+    output(clang, "-dumpversion")?
+        .split('.')
+        .next()?
+        .trim()
+        .parse()
+        .ok()
+}
+
+fn output(program: &Path, arg: &str) -> Option<String> {
+    let output = Command::new(program).arg(arg).output().ok()?;
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Which flags BPF programs are compiled with.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::Path;
+
+use anyhow::{bail, Context as _, Result};
+
+/// Variables that change what is built.
+const VARIABLES: [&str; 6] = [
+    "BPF_CLANG",
+    "BPF_CFLAGS",
+    "BPF_BASE_CFLAGS",
+    "BPF_EXTRA_CFLAGS_PRE_INCL",
+    "BPF_EXTRA_CFLAGS_POST_INCL",
+    "LIBCLANG_PATH",
+];
+
+/// As in scheds/c/meson.build: BPF programs take nothing from the build machine.
+const BASE: [&str; 9] = [
+    "-target",
+    "bpf",
+    "-mcpu=v3",
+    "-g",
+    "-O2",
+    "-nostdinc",
+    "-Wall",
+    "-Wextra",
+    "-Wno-unused-parameter",
+];
+
+/// cargo's name of an architecture and libbpf's (bpf_tracing.h), which knows no others.
+const ARCHITECTURES: [(&str, &str); 14] = [
+    ("aarch64", "arm64"),
+    ("arm", "arm"),
+    ("loongarch64", "loongarch"),
+    ("mips", "mips"),
+    ("mips64", "mips"),
+    ("powerpc", "powerpc"),
+    ("powerpc64", "powerpc"),
+    ("riscv32", "riscv"),
+    ("riscv64", "riscv"),
+    ("s390x", "s390"),
+    ("sparc", "sparc"),
+    ("sparc64", "sparc"),
+    ("x86", "x86"),
+    ("x86_64", "x86"),
+];
+
+/// Tells cargo to run the build script again when a variable changes.
+pub(super) fn print_rerun_if_env_changed() {
+    for variable in VARIABLES {
+        println!("cargo:rerun-if-env-changed={variable}");
+    }
+}
+
+/// All flags but those that name files. `libbpf_headers` has `bpf/bpf_helpers.h`.
+pub(super) fn cflags(libbpf_headers: &Path) -> Result<Vec<OsString>> {
+    if let Some(all) = variable("BPF_CFLAGS") {
+        return Ok(all);
+    }
+    let mut flags = match variable("BPF_BASE_CFLAGS") {
+        Some(base) => base,
+        None => base()?,
+    };
+    flags.extend(variable("BPF_EXTRA_CFLAGS_PRE_INCL").unwrap_or_default());
+    // These headers are part of this package, wherever cargo has unpacked it.
+    flags.push(concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include").into());
+    flags.push(join("-I", libbpf_headers));
+    flags.extend(variable("BPF_EXTRA_CFLAGS_POST_INCL").unwrap_or_default());
+    Ok(flags)
+}
+
+fn base() -> Result<Vec<OsString>> {
+    let mut flags: Vec<OsString> = BASE.map(Into::into).into();
+    let arch = cargo("CARGO_CFG_TARGET_ARCH")?;
+    let Some((_, name)) = ARCHITECTURES.iter().find(|(known, _)| *known == arch) else {
+        bail!("there is no BPF for the architecture {arch} in libbpf");
+    };
+    flags.push(format!("-D__TARGET_ARCH_{name}").into());
+    let endian = cargo("CARGO_CFG_TARGET_ENDIAN")?;
+    flags.push(format!("-m{endian}-endian").into());
+    // Keeps the build machine's paths out of the program.
+    for (variable, name) in [("CARGO_MANIFEST_DIR", "."), ("OUT_DIR", "build")] {
+        flags.push(format!("-ffile-prefix-map={}={name}", cargo(variable)?).into());
+    }
+    flags.push(
+        concat!(
+            "-ffile-prefix-map=",
+            env!("CARGO_MANIFEST_DIR"),
+            "=scx_utils"
+        )
+        .into(),
+    );
+    Ok(flags)
+}
+
+/// A variable that cargo sets for build scripts.
+fn cargo(name: &str) -> Result<String> {
+    env::var(name).with_context(|| format!("{name} is not set: call this in build.rs"))
+}
+
+/// A variable's words; `None` if it is not set.
+fn variable(name: &str) -> Option<Vec<OsString>> {
+    let value = env::var(name).ok()?;
+    Some(value.split_whitespace().map(Into::into).collect())
+}
+
+fn join(flag: &str, path: &Path) -> OsString {
+    let mut joined = OsString::from(flag);
+    joined.push(path);
+    joined
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Compiling a scheduler's BPF half, for build scripts (feature `builder`).
+//!
+//! ```no_run
+//! // build.rs
+//! fn main() -> anyhow::Result<()> {
+//!     scx_utils::builder::BpfBuilder::new()?
+//!         .intf("src/bpf/intf.h")
+//!         .skel("src/bpf/main.bpf.c")
+//!         .build()
+//! }
+//! ```
+//!
+//! The generated modules are brought in by [`include_bpf!`](crate::include_bpf). The headers
+//! `<scx/...>` travel in this crate, and `<bpf/...>` in libbpf-sys, so nothing of a checkout
+//! or of the build machine is needed but clang.
+//!
+//! Environment variables, for packagers and experiments:
+//!
+//! | variable | effect |
+//! |---|---|
+//! | `BPF_CLANG` | the compiler, a name or a path; by default the first of `clang`, `clang-22`, … `clang-16` that is new enough |
+//! | `BPF_CFLAGS` | if set, all the flags there are: neither base flags nor include paths are added |
+//! | `BPF_BASE_CFLAGS` | replaces the base flags (target, optimisation, warnings) |
+//! | `BPF_EXTRA_CFLAGS_PRE_INCL` | flags before the include paths |
+//! | `BPF_EXTRA_CFLAGS_POST_INCL` | flags after them |
+//!
+//! Flags are separated by blanks, without quoting.
+
+mod clang;
+mod flags;
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{anyhow, bail, Context as _, Result};
+use bindgen::callbacks::{AttributeInfo, DeriveInfo, ParseCallbacks, TypeKind};
+
+use clang::Clang;
+
+/// Builds the BPF half of one scheduler. See the [module](self).
+#[derive(Debug)]
+pub struct BpfBuilder {
+    clang: Clang,
+    out_dir: PathBuf,
+    intf: Option<PathBuf>,
+    skel: Option<PathBuf>,
+}
+
+impl BpfBuilder {
+    /// A builder that writes into cargo's `OUT_DIR`.
+    ///
+    /// # Errors
+    ///
+    /// If there is no clang of at least [`CLANG_MIN`](clang::CLANG_MIN), or this is not called
+    /// from a build script.
+    pub fn new() -> Result<Self> {
+        let out_dir =
+            env::var_os("OUT_DIR").context("OUT_DIR is not set: call this in build.rs")?;
+        Ok(Self {
+            clang: Clang::find()?,
+            out_dir: out_dir.into(),
+            intf: None,
+            skel: None,
+        })
+    }
+
+    /// The header that both halves share. Its types and constants become `bpf_intf.rs`.
+    #[must_use]
+    pub fn intf(mut self, header: impl Into<PathBuf>) -> Self {
+        self.intf = Some(header.into());
+        self
+    }
+
+    /// The BPF program, which may include further files. It becomes `bpf_skel.rs`.
+    #[must_use]
+    pub fn skel(mut self, source: impl Into<PathBuf>) -> Self {
+        self.skel = Some(source.into());
+        self
+    }
+
+    /// Compiles and generates what was asked for, and tells cargo what that depends on.
+    ///
+    /// # Errors
+    ///
+    /// Of clang, with its messages, and of the file system.
+    pub fn build(self) -> Result<()> {
+        flags::print_rerun_if_env_changed();
+        let flags = flags::cflags(&self.libbpf_headers()?)?;
+        if let Some(header) = &self.intf {
+            self.generate_intf(header, &flags)?;
+        }
+        if let Some(source) = &self.skel {
+            self.generate_skel(source, &flags)?;
+        }
+        Ok(())
+    }
+
+    /// Unpacks libbpf's headers, which libbpf-sys carries as text; the directory for `-I`.
+    fn libbpf_headers(&self) -> Result<PathBuf> {
+        let include = self.out_dir.join("include");
+        fs::create_dir_all(include.join("bpf"))?;
+        for (name, text) in libbpf_sys::API_HEADERS {
+            write_if_changed(&include.join("bpf").join(name), text)?;
+        }
+        Ok(include)
+    }
+
+    /// The layout of each struct is asserted at compile time by what bindgen generates.
+    fn generate_intf(&self, header: &Path, flags: &[OsString]) -> Result<()> {
+        let file = header.file_name().and_then(|n| n.to_str());
+        let file = file.with_context(|| format!("{} is not a file's name", header.display()))?;
+        let own = format!(".*{}", file.replace('.', "\\."));
+        let flags = flags.iter().map(|flag| flag.to_string_lossy());
+        self.clang.use_for_bindgen();
+        let bindings = bindgen::Builder::default()
+            .header(header.to_string_lossy())
+            .clang_args(flags)
+            .clang_args(["-target", "bpf"])
+            .allowlist_file(own)
+            .derive_default(true)
+            .prepend_enum_name(false)
+            .use_core()
+            .parse_callbacks(Box::new(bindgen::CargoCallbacks::new()))
+            .parse_callbacks(Box::new(Plain))
+            .generate()
+            .with_context(|| format!("cannot make Rust of {}", header.display()))?;
+        bindings
+            .write_to_file(self.out_dir.join("bpf_intf.rs"))
+            .context("cannot write bpf_intf.rs")
+    }
+
+    fn generate_skel(&self, source: &Path, flags: &[OsString]) -> Result<()> {
+        let depfile = self.out_dir.join("bpf.d");
+        let mut flags = flags.to_vec();
+        flags.extend(["-MD", "-MF"].map(Into::into));
+        flags.push(depfile.clone().into());
+        let object = self.out_dir.join("bpf.bpf.o");
+        libbpf_cargo::SkeletonBuilder::new()
+            .source(source)
+            .obj(&object)
+            .clang(self.clang.path())
+            .clang_args(flags)
+            .reference_obj(true)
+            .build_and_generate(self.out_dir.join("bpf_skel.rs"))?;
+        print_rerun_if_changed(&depfile)
+    }
+}
+
+/// Lets the shared records be read from bytes (`percpu`, ring buffers). It is checked that each
+/// bit pattern is a value, so they consist of integers: no bool and no pointer.
+#[derive(Debug)]
+struct Plain;
+
+impl ParseCallbacks for Plain {
+    fn add_derives(&self, info: &DeriveInfo<'_>) -> Vec<String> {
+        match info.kind {
+            TypeKind::Struct => vec!["::scx_utils::zerocopy::FromBytes".into()],
+            _ => Vec::new(),
+        }
+    }
+
+    fn add_attributes(&self, info: &AttributeInfo<'_>) -> Vec<String> {
+        match info.kind {
+            TypeKind::Struct => vec![r#"#[zerocopy(crate = "::scx_utils::zerocopy")]"#.into()],
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// cargo compares modification times, so what is the same stays untouched.
+fn write_if_changed(path: &Path, text: &str) -> Result<()> {
+    if fs::read_to_string(path).is_ok_and(|old| old == text) {
+        return Ok(());
+    }
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Hands clang's list of what it read to cargo.
+fn print_rerun_if_changed(depfile: &Path) -> Result<()> {
+    let text = fs::read_to_string(depfile)?;
+    let (_, files) = text
+        .split_once(':')
+        .ok_or_else(|| anyhow!("clang wrote no dependencies"))?;
+    let files = files.replace("\\\n", " ");
+    if files.trim().is_empty() {
+        bail!("clang wrote no dependencies");
+    }
+    for file in files.split_whitespace() {
+        println!("cargo:rerun-if-changed={file}");
+    }
+    Ok(())
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the command lines of all programs have in common: values that are checked, errors of one
+//! line, and the manual page and completions that are made from the definitions.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use clap::error::ContextKind;
+use clap::{Command, ValueEnum};
+use clap_mangen::Man;
+use roff::{bold, roman, Roff};
+
+/// What is generated from a program's options, by its hidden option `--generate`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Generate {
+    /// A page of the manual.
+    Man,
+    /// Completions of that shell.
+    Bash,
+    /// Completions of that shell.
+    Zsh,
+    /// Completions of that shell.
+    Fish,
+}
+
+/// A section of the manual page that no option tells of: its heading, and paragraphs. A
+/// paragraph `0: text` is an item of a list.
+pub type Section = (&'static str, &'static [&'static str]);
+
+/// Writes what was asked for.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn generate(
+    what: Generate,
+    command: &mut Command,
+    section: &str,
+    sections: &[Section],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let shell = match what {
+        Generate::Man => return man(command, section, sections, out),
+        Generate::Bash => clap_complete::Shell::Bash,
+        Generate::Zsh => clap_complete::Shell::Zsh,
+        Generate::Fish => clap_complete::Shell::Fish,
+    };
+    let name = command.get_name().to_owned();
+    let mut text = Vec::new();
+    clap_complete::generate(shell, command, name, &mut text);
+    out.write_all(&text)
+}
+
+fn man(
+    command: &Command,
+    section: &str,
+    sections: &[Section],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let version = command.get_version().unwrap_or_default().to_owned();
+    let man = Man::new(command.clone())
+        .section(section)
+        .source(format!("scx {version}"))
+        .manual("CPU schedulers");
+    man.render_title(out)?;
+    man.render_name_section(out)?;
+    man.render_synopsis_section(out)?;
+    man.render_description_section(out)?;
+    man.render_options_section(out)?;
+    for (heading, paragraphs) in sections {
+        let mut roff = Roff::new();
+        roff.control("SH", [*heading]);
+        for paragraph in *paragraphs {
+            match paragraph.split_once(": ") {
+                Some((item, text)) if !item.contains(' ') => {
+                    roff.control("TP", []);
+                    roff.text([bold(item)]);
+                    roff.text([roman(text)]);
+                }
+                _ => {
+                    roff.control("PP", []);
+                    roff.text([roman(*paragraph)]);
+                }
+            }
+        }
+        roff.to_writer(out)?;
+    }
+    Ok(())
+}
+
+/// An error of the command line as one line, with clap's hint if it has one.
+#[must_use]
+pub fn one_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let mut line = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ");
+    for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedValue] {
+        if let Some(hint) = error.get(kind) {
+            line += &format!(" (did you mean {hint}?)");
+        }
+    }
+    line
+}
+
+/// Parses seconds, 0.1 to a day, for options that print at intervals: below, printing itself
+/// would be the load; above, it is of no use.
+///
+/// # Errors
+///
+/// What is accepted, if it is not.
+pub fn interval(text: &str) -> Result<Duration, String> {
+    const MIN_S: f64 = 0.1;
+    const MAX_S: f64 = 86400.0;
+    match text.parse::<f64>() {
+        // Also false for what is no number.
+        Ok(seconds) if (MIN_S..=MAX_S).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(format!("not {MIN_S} to {MAX_S} seconds")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_bounded() {
+        assert_eq!(interval("0.1"), Ok(Duration::from_millis(100)));
+        assert_eq!(interval("86400"), Ok(Duration::from_secs(86400)));
+        for bad in [
+            "", "0", "-1", "0.09", "86401", "1e99", "inf", "NaN", "1s", "1,5",
+        ] {
+            let message = interval(bad).unwrap_err();
+            assert_eq!(message, "not 0.1 to 86400 seconds", "{bad}");
+        }
+    }
+
+    fn command() -> Command {
+        let interval = clap::Arg::new("stats").long("stats").value_parser(interval);
+        Command::new("scx_x")
+            .version("1.0")
+            .about("About x")
+            .arg(interval.help("Every so often"))
+    }
+
+    #[test]
+    fn errors_take_one_line() {
+        let wrong: [&[&str]; 4] = [&["--stats=NaN"], &["--stat"], &["--stats"], &["more"]];
+        for arguments in wrong {
+            let arguments = std::iter::once(&"scx_x").chain(arguments);
+            let error = command().try_get_matches_from(arguments).unwrap_err();
+            let line = one_line(&error);
+            assert!(
+                !line.is_empty() && !line.contains('\n') && !line.contains("error:"),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn errors_carry_the_hint() {
+        let error = command()
+            .try_get_matches_from(["scx_x", "--stat=1"])
+            .unwrap_err();
+        let line = one_line(&error);
+        assert_eq!(
+            line,
+            "unexpected argument '--stat' found (did you mean --stats?)"
+        );
+    }
+
+    fn generated(what: Generate) -> String {
+        let mut text = Vec::new();
+        let sections: &[Section] = &[("EXIT STATUS", &["0: Fine.", "Nothing: else."])];
+        generate(what, &mut command(), "8", sections, &mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn manual_page_has_the_options_and_the_sections() {
+        let page = generated(Generate::Man);
+        assert!(page.contains(".TH scx_x 8"), "{page}");
+        assert!(page.contains("\\-\\-stats"), "{page}");
+        assert!(
+            page.contains(".SH \"EXIT STATUS\"") && page.contains("\\fB0\\fR\nFine."),
+            "{page}"
+        );
+    }
+
+    #[test]
+    fn each_shell_gets_the_options() {
+        for shell in [Generate::Bash, Generate::Zsh, Generate::Fish] {
+            assert!(generated(shell).contains("stats"), "{shell:?}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the running kernel says about `sched_ext`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+
+use crate::compat::KernelBtf;
+
+/// How long a scheduler that is being unloaded may take to be gone.
+const DISABLING_WAIT: Duration = Duration::from_secs(10);
+const DISABLING_POLL: Duration = Duration::from_millis(20);
+
+/// Why no scheduler can be loaded: what is missing, and the cure.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[allow(missing_docs)] // The messages say it.
+pub enum Missing {
+    #[error(
+        "this kernel has no sched_ext: boot one built with CONFIG_SCHED_CLASS_EXT, \
+         Linux 6.12 or newer"
+    )]
+    SchedExt,
+    #[error("loading a scheduler takes root's rights: run it as root, or with sudo")]
+    Root,
+    #[error("the scheduler '{0}' is running: stop it first")]
+    Busy(String),
+    #[error(
+        "the kernel's type information /sys/kernel/btf/vmlinux is missing: boot a kernel \
+         built with CONFIG_DEBUG_INFO_BTF"
+    )]
+    Btf,
+    #[error(
+        "this kernel's type information (BTF) is defective, no scheduler can load: boot a \
+         kernel built with a newer pahole"
+    )]
+    DefectiveBtf,
+}
+
+/// The kernel's files about `sched_ext`.
+#[derive(Debug, Clone)]
+pub struct SchedExt {
+    root: PathBuf,
+}
+
+impl SchedExt {
+    /// Of the machine whose root directory this is: "/", but in tests.
+    #[must_use]
+    pub fn new(root: &Path) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The root directory it was made with.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// First line of a file of `/sys/kernel/sched_ext`; empty if it cannot be read.
+    fn line(&self, file: &str) -> String {
+        let path = self.root.join("sys/kernel/sched_ext").join(file);
+        let text = fs::read_to_string(path).unwrap_or_default();
+        text.lines().next().unwrap_or_default().to_owned()
+    }
+
+    /// `enabling`, `enabled`, `disabling` or `disabled`; empty if the kernel has no `sched_ext`.
+    #[must_use]
+    pub fn state(&self) -> String {
+        self.line("state")
+    }
+
+    /// Name of the loaded scheduler, as it calls itself in `ops.name`; empty if none is.
+    #[must_use]
+    pub fn ops(&self) -> String {
+        self.line("root/ops")
+    }
+
+    /// How many schedulers have been enabled since the machine was booted.
+    #[must_use]
+    pub fn enable_seq(&self) -> u64 {
+        self.line("enable_seq").parse().unwrap_or(0)
+    }
+
+    /// Domain isolation is the one setting of a machine that makes the kernel refuse every
+    /// scheduler (EINVAL): the CPUs that are isolated, empty if none are.
+    #[must_use]
+    pub fn isolated_cpus(&self) -> String {
+        let path = self.root.join("sys/devices/system/cpu/isolated");
+        fs::read_to_string(path)
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    }
+
+    /// Checks that a scheduler could be loaded now. After an ejection or `kill -9` of another one
+    /// the kernel takes a moment to clean up, which is waited for.
+    ///
+    /// # Errors
+    ///
+    /// What is [`Missing`]: the first thing that is.
+    pub fn check(&self) -> Result<KernelBtf, Missing> {
+        if self.state().is_empty() {
+            return Err(Missing::SchedExt);
+        }
+        if !nix::unistd::geteuid().is_root() {
+            return Err(Missing::Root);
+        }
+        self.wait_while_disabling();
+        if self.state() != "disabled" {
+            return Err(Missing::Busy(self.ops()));
+        }
+        let btf = KernelBtf::read(&self.root).map_err(|_| Missing::Btf)?;
+        if btf.is_defective() {
+            return Err(Missing::DefectiveBtf);
+        }
+        Ok(btf)
+    }
+
+    fn wait_while_disabling(&self) {
+        let until = Instant::now() + DISABLING_WAIT;
+        while self.state() == "disabling" && Instant::now() < until {
+            thread::sleep(DISABLING_POLL);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What programs say on standard error: `program: message`, libbpf's words included.
+
+use std::fmt;
+use std::io;
+
+use libbpf_rs::PrintLevel;
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// Lines as every program of this project writes them.
+struct Lines {
+    program: &'static str,
+}
+
+impl<S, N> FormatEvent<S, N> for Lines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        write!(writer, "{}: ", self.program)?;
+        context.format_fields(writer.by_ref(), event)?;
+        writeln!(writer)
+    }
+}
+
+/// Sends all that is logged to standard error: warnings and what a user wants to know; with
+/// `verbose` 1 also what a developer wants to know, with 2 all that libbpf says. Only the first
+/// call in a process has an effect.
+pub fn init(program: &'static str, verbose: u8) {
+    let level = match verbose {
+        0 => Level::INFO,
+        1 => Level::DEBUG,
+        _ => Level::TRACE,
+    };
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(io::stderr)
+        .event_format(Lines { program })
+        .finish();
+    if tracing::subscriber::set_global_default(subscriber).is_ok() {
+        libbpf_rs::set_print(Some((PrintLevel::Debug, bridge)));
+    }
+}
+
+/// libbpf tells of every step at its level info.
+fn bridge(level: PrintLevel, text: String) {
+    for line in text.lines() {
+        match level {
+            PrintLevel::Warn => tracing::warn!("{line}"),
+            PrintLevel::Info => tracing::debug!("{line}"),
+            PrintLevel::Debug => tracing::trace!("{line}"),
+        }
+    }
+}

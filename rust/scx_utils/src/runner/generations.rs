@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! One generation after the other, until there is a reason to end.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use scx_stats::Access;
+
+use super::statistics::{self, Printer};
+use super::{CommonOpts, Instance, Scheduler, Shutdown, Start, Status, Tick, Trigger};
+use crate::exit_info::{ExitInfo, Outcome};
+use crate::kernel::SchedExt;
+
+/// How often to look whether the kernel has ended the scheduler, if nothing else is to be done.
+const EXIT_POLL: Duration = Duration::from_millis(250);
+
+/// CPUs that come and go quickly: of generations shorter than this, so many are followed at once
+/// by the next, which then each wait.
+const SHORT_GENERATION: Duration = Duration::from_secs(10);
+const FAST_RESTARTS: u32 = 10;
+const SLOW_RESTART: Duration = Duration::from_secs(1);
+
+/// Why a generation is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// The user wants the program to end.
+    Shutdown,
+    /// The kernel has ended the scheduler.
+    Exited,
+    /// The scheduler asks for a restart.
+    Restart(&'static str),
+}
+
+/// What they all begin from.
+#[derive(Debug)]
+pub(super) struct Generations<'a, S: Scheduler> {
+    opts: &'a CommonOpts,
+    config: &'a S::Config,
+    kernel: &'a SchedExt,
+    shutdown: &'a Shutdown,
+    /// What ends the program from within.
+    trigger: &'a Trigger,
+    access: Access,
+}
+
+impl<'a, S: Scheduler> Generations<'a, S> {
+    /// # Errors
+    ///
+    /// If an option names what there is not.
+    pub(super) fn new(
+        opts: &'a CommonOpts,
+        config: &'a S::Config,
+        kernel: &'a SchedExt,
+        (shutdown, trigger): &'a (Shutdown, Trigger),
+    ) -> Result<Self> {
+        let access = statistics::access(opts)?;
+        Ok(Self {
+            opts,
+            config,
+            kernel,
+            shutdown,
+            trigger,
+            access,
+        })
+    }
+
+    /// Until there is a reason to end.
+    ///
+    /// # Errors
+    ///
+    /// If the scheduler could not be loaded.
+    pub(super) fn run(&self) -> Result<Status> {
+        let mut nr_fast = 0;
+        let mut printer = None;
+        for generation in 0.. {
+            let begin = Instant::now();
+            match self.run_one(generation, &mut printer)? {
+                Outcome::Restart => tracing::info!("restarting"),
+                Outcome::Done => return Ok(Status::Clean),
+                Outcome::Failed => return Ok(Status::Failed),
+                Outcome::Ejected => return Ok(Status::Ejected),
+            }
+            nr_fast = if begin.elapsed() < SHORT_GENERATION {
+                nr_fast + 1
+            } else {
+                0
+            };
+            let pause = if nr_fast < FAST_RESTARTS {
+                Duration::ZERO
+            } else {
+                SLOW_RESTART
+            };
+            if self.shutdown.wait(pause) {
+                break;
+            }
+        }
+        Ok(Status::Clean)
+    }
+
+    fn run_one(&self, generation: u64, printer: &mut Option<Printer>) -> Result<Outcome> {
+        let mut slot = MaybeUninit::uninit();
+        let start = Start::new(self.opts, self.kernel, generation)?;
+        let mut instance = S::attach(&start, self.config, &mut slot)?;
+        let server = statistics::serve::<S>(self.opts, self.access, &instance);
+        if let (Some(interval), None, Some(_)) = (self.opts.stats, &printer, &server) {
+            *printer = Some(Printer::start::<S>(
+                self.opts,
+                interval,
+                self.trigger.clone(),
+            ));
+        }
+        let end = self.watch(&mut instance);
+        // Its readers own what they read from.
+        drop(server);
+        let info = instance.detach();
+        Ok(judge(end, &info))
+    }
+
+    /// Until there is a reason to end the generation; an error if its user-space half has one.
+    fn watch<I: Instance>(&self, instance: &mut I) -> Result<End> {
+        let mut due = Some(Instant::now());
+        loop {
+            if self.shutdown.requested() {
+                return Ok(End::Shutdown);
+            }
+            if instance.exited() {
+                return Ok(End::Exited);
+            }
+            let now = Instant::now();
+            if due.is_some_and(|due| due <= now) {
+                due = match instance.tick(now)? {
+                    Tick::Now => {
+                        due = Some(now);
+                        continue;
+                    }
+                    Tick::After(pause) => now.checked_add(pause),
+                    Tick::Never => None,
+                    Tick::Restart(reason) => return Ok(End::Restart(reason)),
+                };
+            }
+            let left = due.map_or(EXIT_POLL, |due| due.saturating_duration_since(now));
+            if self.shutdown.wait(left.min(EXIT_POLL)) {
+                return Ok(End::Shutdown);
+            }
+        }
+    }
+}
+
+/// What follows from the end of a generation. Says how it ended.
+pub(super) fn judge(end: Result<End>, info: &ExitInfo) -> Outcome {
+    let outcome = info.outcome();
+    if outcome == Outcome::Failed {
+        tracing::error!("the scheduler failed to start: {}", info.cause());
+        return outcome;
+    }
+    // Nobody is there to be told if this fails.
+    let _ = info.report(&mut io::stderr().lock());
+    match end {
+        // The kernel's word goes first.
+        _ if outcome == Outcome::Ejected => outcome,
+        Err(error) => {
+            tracing::error!("{error:#}");
+            Outcome::Ejected
+        }
+        // Who asked to end does not want a restart.
+        Ok(End::Shutdown) => Outcome::Done,
+        Ok(End::Exited) => outcome,
+        Ok(End::Restart(reason)) => {
+            tracing::info!("{reason}");
+            Outcome::Restart
+        }
+    }
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The options that every Rust scheduler has, around its own.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, Command, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
+
+use super::{Scheduler, Status};
+use crate::bpf::OpenOptions;
+use crate::build_id::full_version;
+use crate::cli::{self, Generate, Section};
+use crate::hotplug::HotplugToken;
+use crate::topology::Topology;
+
+/// What the kernel accepts is only bounded by memory; this is 512 times its default.
+const EXIT_DUMP_LEN_MAX: i64 = 16 << 20;
+
+/// A command line.
+#[derive(Debug, Parser)]
+pub(super) struct Cli<O: Args> {
+    #[command(flatten)]
+    pub(super) own: O,
+    #[command(flatten)]
+    pub(super) common: CommonOpts,
+}
+
+/// Options of every scheduler.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Options of every scheduler")]
+pub struct CommonOpts {
+    /// Print statistics every SEC seconds, 0.1 to 86400
+    #[arg(long, value_name = "SEC", value_parser = cli::interval, allow_negative_numbers = true)]
+    pub stats: Option<Duration>,
+
+    /// Load no scheduler, but print the statistics of the one that runs, every SEC seconds
+    #[arg(long, value_name = "SEC", value_parser = cli::interval, allow_negative_numbers = true)]
+    #[arg(conflicts_with = "stats")]
+    pub monitor: Option<Duration>,
+
+    /// Describe the statistics, and end
+    #[arg(long)]
+    pub help_stats: bool,
+
+    /// Where statistics are served
+    #[arg(long, value_name = "PATH", default_value = scx_stats::DEFAULT_PATH)]
+    pub stats_socket: PathBuf,
+
+    /// A group that may read the statistics, besides root
+    #[arg(long, value_name = "GROUP")]
+    pub stats_group: Option<String>,
+
+    /// Print what was detected of CPUs, caches and nodes, and end
+    #[arg(long, value_name = "FORMAT", value_enum, num_args = 0..=1)]
+    #[arg(require_equals = true, default_missing_value = "text")]
+    pub print_topology: Option<TopologyFormat>,
+
+    /// Schedule only the tasks that ask for it by the policy SCHED_EXT
+    #[arg(short, long)]
+    pub partial: bool,
+
+    /// Keep LEN bytes of debug dump when ejected, 0 for the kernel's default
+    #[arg(short = 'D', long, value_name = "LEN", default_value = "0")]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=EXIT_DUMP_LEN_MAX))]
+    #[arg(allow_negative_numbers = true)]
+    pub exit_dump_len: u32,
+
+    /// Print more of what is done; twice, all that libbpf says
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+
+    /// Options of libbpf.
+    #[command(flatten)]
+    pub libbpf: LibbpfOpts,
+
+    /// Write the manual page, or completions of a shell
+    #[arg(long, hide = true, value_name = "WHAT", value_enum)]
+    pub generate: Option<Generate>,
+}
+
+/// What libbpf is told when it opens the BPF object.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Options of libbpf")]
+pub struct LibbpfOpts {
+    /// Take map definitions of older forms as they are
+    #[arg(long)]
+    pub relaxed_maps: bool,
+
+    /// Find pinned maps below PATH, and pin there
+    #[arg(long, value_name = "PATH")]
+    pub pin_root_path: Option<PathBuf>,
+
+    /// Read the kernel's configuration (CONFIG_*) from PATH
+    #[arg(long, value_name = "PATH")]
+    pub kconfig: Option<PathBuf>,
+
+    /// Take the kernel's type information from PATH instead of /sys/kernel/btf/vmlinux
+    #[arg(long, value_name = "PATH")]
+    pub btf_custom_path: Option<PathBuf>,
+
+    /// Load with a BPF token of the BPF file system at PATH
+    #[arg(long, value_name = "PATH")]
+    pub bpf_token_path: Option<PathBuf>,
+}
+
+/// How a topology is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TopologyFormat {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+impl LibbpfOpts {
+    /// Reads the files that they name.
+    ///
+    /// # Errors
+    ///
+    /// If one cannot be read.
+    pub fn open_options(&self) -> Result<OpenOptions> {
+        let kconfig = self.kconfig.as_ref().map(|path| {
+            fs::read_to_string(path).with_context(|| format!("--kconfig {}", path.display()))
+        });
+        Ok(OpenOptions {
+            relaxed_maps: self.relaxed_maps,
+            pin_root_path: self.pin_root_path.clone(),
+            btf_custom_path: self.btf_custom_path.clone(),
+            bpf_token_path: self.bpf_token_path.clone(),
+            kconfig: kconfig.transpose()?,
+        })
+    }
+}
+
+/// The definition of a scheduler's command line.
+pub(super) fn command<S: Scheduler>() -> Command {
+    Cli::<S::Opts>::command()
+        .name(S::PROGRAM.name)
+        .version(full_version(S::PROGRAM.version))
+        .about(S::PROGRAM.about)
+        .long_about(format!("{}.\n\n{}", S::PROGRAM.about, S::DESCRIPTION))
+        .after_help("Exit status: 0 ended or unregistered, 1 not loaded, 2 ejected for an error.")
+}
+
+/// Parses a command line. The error may also be the text of `--help` or `--version`.
+pub(super) fn parse<S: Scheduler>(
+    args: impl IntoIterator<Item = OsString>,
+) -> Result<Cli<S::Opts>, clap::Error> {
+    let matches = command::<S>().try_get_matches_from(args)?;
+    Cli::from_arg_matches(&matches)
+}
+
+/// Writes to standard output, for the requests that only print.
+pub(super) fn write(text: &str) -> Result<Status> {
+    let mut stdout = io::stdout().lock();
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
+        // `| head`: who reads has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Status::Clean),
+        result => result.map(|()| Status::Clean).context("standard output"),
+    }
+}
+
+/// Prints a help text, in colours where clap thinks fit.
+pub(super) fn print(text: &clap::Error) -> Result<Status> {
+    match text.print() {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Status::Clean),
+        result => result.map(|()| Status::Clean).context("standard output"),
+    }
+}
+
+pub(super) fn generate<S: Scheduler>(what: Generate) -> Result<Status> {
+    let sections: [Section; 5] = [
+        (
+            "CPU HOTPLUG",
+            &[
+                "When a CPU goes offline or online, a scheduler that does not follow it in place \
+               restarts itself, with the same options. In between, the kernel's scheduler runs \
+               all tasks.",
+            ],
+        ),
+        (
+            "EXIT STATUS",
+            &[
+                "0: Ended by SIGINT or SIGTERM, by the kernel's SysRq-S, or unregistered \
+                 otherwise.",
+                "1: Wrong usage, or the scheduler could not be loaded. One line on standard \
+                 error says why.",
+                "2: Ended for an error while it ran. The kernel's debug dump and the reason are \
+                 on standard error.",
+            ],
+        ),
+        ("MACHINE SETTINGS", S::MACHINE_SETTINGS),
+        (
+            "EMERGENCY EXIT",
+            &[
+                "SysRq-S, the capital letter (echo S > /proc/sysrq-trigger, or Alt-SysRq-Shift-S \
+               at the keyboard), unloads any sched_ext scheduler at once.",
+            ],
+        ),
+        ("SEE ALSO", &["sched(7), nice(1)"]),
+    ];
+    let mut text = Vec::new();
+    cli::generate(what, &mut command::<S>(), "8", &sections, &mut text)?;
+    write(&String::from_utf8_lossy(&text))
+}
+
+pub(super) fn print_topology(format: TopologyFormat) -> Result<Status> {
+    let topology = Topology::read(&HotplugToken::read(Path::new("/"))?)?;
+    write(&match format {
+        TopologyFormat::Text => topology.to_string(),
+        TopologyFormat::Json => serde_json::to_string_pretty(&topology)? + "\n",
+    })
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What a scheduler is given to begin a generation with.
+
+use anyhow::{Context as _, Result};
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+
+use super::CommonOpts;
+use crate::bpf::{Attached, Loaded, Opened, Slot};
+use crate::compat::KernelBtf;
+use crate::hotplug::HotplugToken;
+use crate::kernel::SchedExt;
+use crate::topology::Topology;
+
+/// The beginning of a generation. It is made after the kernel's count of hotplug events was
+/// read, and the topology can only be had from it: so the kernel notices every change since.
+#[derive(Debug)]
+pub struct Start<'a> {
+    opts: &'a CommonOpts,
+    kernel: &'a SchedExt,
+    token: HotplugToken,
+    generation: u64,
+}
+
+impl<'a> Start<'a> {
+    pub(super) fn new(opts: &'a CommonOpts, kernel: &'a SchedExt, generation: u64) -> Result<Self> {
+        let token = HotplugToken::read(kernel.root())?;
+        Ok(Self {
+            opts,
+            kernel,
+            token,
+            generation,
+        })
+    }
+
+    /// What stands for the moment at which it was made.
+    #[must_use]
+    pub fn token(&self) -> &HotplugToken {
+        &self.token
+    }
+
+    /// 0, and one more after each restart.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// How often `--verbose` was given.
+    #[must_use]
+    pub fn verbose(&self) -> u8 {
+        self.opts.verbose
+    }
+
+    /// The CPUs, caches and nodes as they are now.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel's files do not even tell which CPUs there are.
+    pub fn topology(&self) -> Result<Topology> {
+        Topology::read(&self.token).context("cannot detect the CPUs")
+    }
+
+    /// The kernel's type information, for what depends on the kernel.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read.
+    pub fn kernel_btf(&self) -> Result<KernelBtf> {
+        KernelBtf::read(self.kernel.root()).context("cannot read the kernel's type information")
+    }
+
+    /// Opens the BPF half, and writes into it what the common options say.
+    ///
+    /// # Errors
+    ///
+    /// Of libbpf, or if an option is beyond this kernel.
+    pub fn open<'obj, B>(&self, builder: B, slot: &'obj mut Slot) -> Result<Opened<B::Output>>
+    where
+        B: SkelBuilder<'obj>,
+    {
+        let options = self.opts.libbpf.open_options()?;
+        let mut opened = Opened::open(builder, &self.token, &options, slot)?;
+        opened.set_exit_dump_len(self.opts.exit_dump_len)?;
+        if self.opts.partial {
+            opened
+                .set_ops_flag(&self.kernel_btf()?, "SCX_OPS_SWITCH_PARTIAL")
+                .context("only a part of the tasks cannot be switched (--partial)")?;
+        }
+        Ok(opened)
+    }
+
+    /// Attaches the BPF half.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses it; another scheduler is named.
+    pub fn attach<'obj, S: Skel<'obj>>(&self, loaded: Loaded<S>) -> Result<Attached<S>> {
+        loaded.attach(self.kernel)
+    }
+
+    /// Loads and attaches: for a scheduler that has nothing to do in between.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses it.
+    pub fn load_and_attach<'obj, S>(&self, opened: Opened<S>) -> Result<Attached<S::Output>>
+    where
+        S: OpenSkel<'obj>,
+    {
+        self.attach(opened.load()?)
+    }
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * scx_fifo: first come, first served.
+ *
+ * A waking task goes straight to an idle CPU if there is one; otherwise to the end of the
+ * one queue of the machine, from which each CPU that runs dry takes the first task it may
+ * run. Weights do not count, nobody is preempted before his slice ends, and a slice is the
+ * only thing that can be chosen. The smallest BPF scheduler of this tree whose other half is
+ * in Rust: copy it to begin your own.
+ */
+#include <scx/common.bpf.h>
+#include <scx/exit_info.bpf.h>
+#include "intf.h"
+
+char _license[] SEC("license") = "GPL";
+
+#define SHARED_DSQ 0
+
+/*
+ * How long a task may wait, however many others wait. Well below the kernel's watchdog
+ * (30 s) and the 21 s after which it complains of a preempted RCU reader.
+ */
+#define MAX_WAIT_NS (8 * NSEC_PER_SEC)
+
+/* A shorter slice than this is all overhead, and below the tick of most kernels. */
+#define MIN_SLICE_NS (1 * NSEC_PER_MSEC)
+
+/* Of --slice-us. */
+const volatile u64 slice_ns = 20 * NSEC_PER_MSEC;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct fifo_counts);
+} counts SEC(".maps");
+
+static struct fifo_counts *this_cpu_counts(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&counts, &zero);
+}
+
+s32 BPF_STRUCT_OPS(fifo_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	struct fifo_counts *c = this_cpu_counts();
+	bool is_idle = false;
+	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
+
+	if (is_idle) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns, 0);
+		if (c)
+			c->nr_local++;
+	}
+	return cpu;
+}
+
+/* Many waiting tasks get shorter slices, so that the last one's turn comes in time. */
+static u64 shared_slice_ns(void)
+{
+	s32 nr_queued = scx_bpf_dsq_nr_queued(SHARED_DSQ);
+
+	return scx_slice_shared(slice_ns, MAX_WAIT_NS, nr_queued > 0 ? nr_queued : 0,
+				MIN_SLICE_NS);
+}
+
+void BPF_STRUCT_OPS(fifo_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	struct fifo_counts *c = this_cpu_counts();
+
+	/* Others wait for these, so they never wait in the shared queue. */
+	if (scx_task_is_percpu_kthread(p)) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns, enq_flags);
+		if (c)
+			c->nr_kthreads++;
+		return;
+	}
+	scx_bpf_dsq_insert(p, SHARED_DSQ, shared_slice_ns(), enq_flags);
+	if (c)
+		c->nr_queued++;
+}
+
+void BPF_STRUCT_OPS(fifo_dispatch, s32 cpu, struct task_struct *prev)
+{
+	scx_bpf_dsq_move_to_local(SHARED_DSQ, 0);
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(fifo_init)
+{
+	return scx_bpf_create_dsq(SHARED_DSQ, -1);
+}
+
+void BPF_STRUCT_OPS(fifo_exit, struct scx_exit_info *info)
+{
+	scx_record_exit(info);
+}
+
+void BPF_STRUCT_OPS(fifo_dump, struct scx_dump_ctx *dctx)
+{
+	scx_bpf_dump("fifo: slice_ns=%llu, %d queued", slice_ns,
+		     scx_bpf_dsq_nr_queued(SHARED_DSQ));
+}
+
+SCX_OPS(fifo_ops) = {
+	.select_cpu = (void *)fifo_select_cpu,
+	.enqueue = (void *)fifo_enqueue,
+	.dispatch = (void *)fifo_dispatch,
+	.init = (void *)fifo_init,
+	.exit = (void *)fifo_exit,
+	.dump = (void *)fifo_dump,
+	.name = "fifo",
+};

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The scheduler's own options.
+
+use clap::Args;
+
+/// As they are typed.
+#[derive(Debug, Args)]
+pub(crate) struct Opts {
+    /// How long a task may run before it goes back to the end of the queue, 100 to 1000000;
+    /// less where many wait
+    #[arg(
+        short,
+        long,
+        value_name = "US",
+        default_value = "20000",
+        allow_negative_numbers = true
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    pub(crate) slice_us: u32,
+}
+
+/// As they are used.
+#[derive(Debug)]
+pub(crate) struct Config {
+    /// Of `--slice-us`, in nanoseconds.
+    pub(crate) slice_ns: u64,
+}
+
+impl From<Opts> for Config {
+    fn from(opts: Opts) -> Self {
+        Self {
+            slice_ns: u64::from(opts.slice_us) * 1000,
+        }
+    }
+}

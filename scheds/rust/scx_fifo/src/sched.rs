@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The scheduler as the runner sees it.
+
+use anyhow::{Context as _, Result};
+use libbpf_rs::MapHandle;
+use scx_utils::bpf::{Attached, Slot};
+use scx_utils::exit_info::ExitInfo;
+use scx_utils::percpu::PerCpu;
+use scx_utils::runner::{Instance, Program, Scheduler, Start, StatsReader};
+
+use crate::opts::{Config, Opts};
+use crate::stats::Metrics;
+use bpf_intf::fifo_counts;
+use bpf_skel::{BpfSkel, BpfSkelBuilder};
+
+scx_utils::include_bpf!();
+
+/// The scheduler.
+pub(crate) struct Fifo;
+
+/// While it runs.
+pub(crate) struct Running<'obj> {
+    bpf: Attached<BpfSkel<'obj>>,
+    slice_us: u64,
+}
+
+impl Scheduler for Fifo {
+    const PROGRAM: Program = scx_utils::program!();
+    const DESCRIPTION: &'static str =
+        "A task that wakes up goes straight to an idle CPU if there is one. All others wait in one \
+         queue for the whole machine and are served in order of arrival, each for one slice. \
+         Nice values have no effect, nobody is preempted before his slice ends, and caches and \
+         nodes are not looked at: fine for equal tasks on a machine with one last-level cache.";
+
+    type Opts = Opts;
+    type Config = Config;
+    type Stats = Metrics;
+    type Instance<'obj> = Running<'obj>;
+
+    fn config(opts: Opts) -> Result<Config> {
+        Ok(opts.into())
+    }
+
+    fn attach<'obj>(
+        start: &Start<'_>,
+        config: &Config,
+        slot: &'obj mut Slot,
+    ) -> Result<Running<'obj>> {
+        let mut opened = start.open(BpfSkelBuilder::default(), slot)?;
+        let rodata = opened
+            .maps
+            .rodata_data
+            .as_deref_mut()
+            .context("no rodata")?;
+        rodata.slice_ns = config.slice_ns;
+        let bpf = start.load_and_attach(opened)?;
+        Ok(Running {
+            bpf,
+            slice_us: config.slice_ns / 1000,
+        })
+    }
+}
+
+impl Instance for Running<'_> {
+    type Stats = Metrics;
+
+    fn stats_reader(&self) -> Result<StatsReader<Metrics>> {
+        let counts = PerCpu::<fifo_counts>::new(MapHandle::try_from(&self.bpf.maps.counts)?)?;
+        let slice_us = self.slice_us;
+        Ok(Box::new(move || {
+            let mut sum = Metrics {
+                slice_us,
+                ..Metrics::default()
+            };
+            for of_cpu in counts.read(0)? {
+                sum.nr_local += of_cpu.nr_local;
+                sum.nr_queued += of_cpu.nr_queued;
+                sum.nr_kthreads += of_cpu.nr_kthreads;
+            }
+            Ok(sum)
+        }))
+    }
+
+    fn exited(&self) -> bool {
+        self.bpf.exited()
+    }
+
+    fn detach(self) -> ExitInfo {
+        self.bpf.detach()
+    }
+}

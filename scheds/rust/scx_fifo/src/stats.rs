@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the scheduler counts.
+
+use std::fmt;
+
+use scx_stats::Stats;
+use serde::{Deserialize, Serialize};
+
+/// Sums over all CPUs.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, Stats)]
+#[stat(top, desc = "How tasks came to their CPU", _om_prefix = "fifo_")]
+pub(crate) struct Metrics {
+    #[stat(counter, desc = "Tasks that went straight to an idle CPU")]
+    pub(crate) nr_local: u64,
+    #[stat(counter, desc = "Tasks that waited in the queue")]
+    pub(crate) nr_queued: u64,
+    #[stat(counter, desc = "Per-CPU kernel threads, which wait for nobody")]
+    pub(crate) nr_kthreads: u64,
+    #[stat(desc = "The longest time that a task may run (us)")]
+    pub(crate) slice_us: u64,
+}
+
+impl fmt::Display for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            nr_local,
+            nr_queued,
+            nr_kthreads,
+            slice_us,
+        } = self;
+        write!(
+            f,
+            "local={nr_local} queued={nr_queued} kthreads={nr_kthreads} slice_us={slice_us}"
+        )
+    }
+}
