@@ -32,7 +32,7 @@ def main() -> None:
         stdout=subprocess.PIPE,
         text=True,
         cwd=args.manifest.parent,
-        env=cargo.environment(),
+        env=cargo.environment(args),
     )
     number = failed = 0
     for line in process.stdout or []:

@@ -112,4 +112,4 @@ def test_scheduler_links_no_libbpf_at_run_time(built: Path, name: str) -> None:
 
 
 def test_rust_program_runs(built: Path) -> None:
-    assert "scx_load" in output(built / "tools/build/scx_load", "--version")
+    assert "scx_load" in output(built / "rust/scx_load", "--version")

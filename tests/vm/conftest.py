@@ -64,10 +64,11 @@ def shape(pytestconfig: pytest.Config) -> topology.Topology:
 
 @pytest.fixture(scope="session")
 def programs(build_dir: Path) -> list[Path]:
-    """What is put into the guest: every scheduler, the load, and what busybox lacks."""
-    schedulers = [p for p in (build_dir / "scheds/c").glob("scx_*") if p.is_file() and not p.suffix]
+    """What is put into the guest: every program of ours, and what busybox lacks."""
+    folders = [build_dir / "scheds/c", build_dir / "rust"]
+    ours = [p for d in folders for p in d.glob("scx_*") if p.is_file() and not p.suffix]
     lacking = [Path(shutil.which(name) or name) for name in ("chrt", "nice")]
-    return [*schedulers, build_dir / "tools/build/scx_load", *lacking]
+    return [*ours, *lacking]
 
 
 @pytest.fixture(scope="session")

@@ -32,6 +32,7 @@ def parser(description: str) -> argparse.ArgumentParser:
     )
     p.add_argument("--profile", choices=["dev", "release"], default="dev")
     p.add_argument("--offline", action="store_true", help="fetch nothing")
+    p.add_argument("--bpf-clang", help="clang for BPF programs, instead of one that is looked for")
     p.add_argument("--libbpf", type=Path, help="a static libbpf to link instead of the pinned one")
     return p
 
@@ -68,9 +69,27 @@ def command(args: argparse.Namespace, verb: str, selection: list[str]) -> list[s
     return line
 
 
-def environment() -> dict[str, str]:
+def _commit(root: Path) -> str:
+    """What is built, for --version: the commit, with -dirty if there are changes; "" without git.
+
+    Not that of a repository which merely contains this tree."""
+    if not (root / ".git").exists():
+        return ""
+    describe = ["git", "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"]
+    try:
+        done = subprocess.run(describe, cwd=root, capture_output=True, text=True)
+    except OSError:
+        return ""
+    return done.stdout.strip()
+
+
+def environment(args: argparse.Namespace) -> dict[str, str]:
     """The environment for cargo: the user's target directory must not move the output."""
-    return {k: v for k, v in os.environ.items() if k != "CARGO_TARGET_DIR"}
+    env = {k: v for k, v in os.environ.items() if k != "CARGO_TARGET_DIR"}
+    env.setdefault("SCX_BUILD_ID", _commit(args.manifest.parent))
+    if args.bpf_clang:
+        env["BPF_CLANG"] = args.bpf_clang
+    return env
 
 
 def build(args: argparse.Namespace, selection: list[str]) -> list[dict]:
@@ -79,7 +98,7 @@ def build(args: argparse.Namespace, selection: list[str]) -> list[dict]:
     Raises CargoError if the build fails."""
     line = [*command(args, "build", selection), "--message-format=json-render-diagnostics"]
     root = args.manifest.parent
-    done = subprocess.run(line, stdout=subprocess.PIPE, text=True, cwd=root, env=environment())
+    done = subprocess.run(line, stdout=subprocess.PIPE, text=True, cwd=root, env=environment(args))
     if done.returncode:
         needs_cache = args.offline and not (root / "vendor").is_dir()
         cure = "; offline, `cargo fetch --locked` has to come first" if needs_cache else ""

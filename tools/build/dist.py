@@ -27,7 +27,7 @@ def _vendor(args, root: Path) -> None:
     line = [args.cargo, "vendor", "--quiet", "--locked", "--versioned-dirs"]
     # From the user's mirror, if there is one.
     line += ["--respect-source-config", *(["--offline"] if args.offline else []), "vendor"]
-    done = subprocess.run(line, cwd=root, stdout=subprocess.DEVNULL, env=cargo.environment())
+    done = subprocess.run(line, cwd=root, stdout=subprocess.DEVNULL, env=cargo.environment(args))
     if done.returncode:
         raise cargo.CargoError(f"cargo vendor failed with status {done.returncode}")
     (root / ".cargo").mkdir(exist_ok=True)
