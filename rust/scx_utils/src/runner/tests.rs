@@ -87,10 +87,10 @@ impl Scheduler for Fake {
         anyhow::bail!("tests bring their own")
     }
 
-    fn attach<'obj>(
+    fn attach(
         start: &Start<'_>,
         script: &Arc<Script>,
-        _slot: &'obj mut Slot,
+        _slot: &mut Slot,
     ) -> Result<Pretender> {
         script.note(format!("attach {}", start.generation()));
         let life = script.lives.lock().unwrap().pop_front();
