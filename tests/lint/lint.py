@@ -29,7 +29,7 @@ def _sources(*patterns: str) -> list[str]:
     if (ROOT / ".git").exists():
         git = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard"]
         names = subprocess.run([*git, "--", *patterns], check=True, capture_output=True, text=True)
-        return [n for n in names.stdout.splitlines() if (ROOT / n).exists()]
+        return [n for n in names.stdout.splitlines() if (ROOT / n).is_file()]
     files = [p.relative_to(ROOT) for pat in patterns for p in ROOT.rglob(pat) if p.is_file()]
     return [str(f) for f in files if not FOREIGN.match(str(f))]
 
@@ -46,8 +46,8 @@ def _tool(*names: str) -> str:
     sys.exit(SKIPPED)
 
 
-def _run(command: list[str]) -> int:
-    return 1 if subprocess.run(command, cwd=ROOT, env=cargo.environment()).returncode else 0
+def _run(command: list[str], env: dict[str, str] | None = None) -> int:
+    return 1 if subprocess.run(command, cwd=ROOT, env=env).returncode else 0
 
 
 def _clang_format() -> str:
@@ -75,7 +75,7 @@ def rustfmt(args, fix: bool) -> int:
 def clippy(args, fix: bool) -> int:
     _tool("cargo-clippy", "clippy-driver")
     command = cargo.command(args, "clippy", ["--workspace", "--all-targets"])
-    return _run([*command, "--quiet", "--", "-D", "warnings"])
+    return _run([*command, "--quiet", "--", "-D", "warnings"], cargo.environment(args))
 
 
 def _is_shell_script(name: str) -> bool:

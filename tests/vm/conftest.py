@@ -65,7 +65,7 @@ def shape(pytestconfig: pytest.Config) -> topology.Topology:
 @pytest.fixture(scope="session")
 def programs(build_dir: Path) -> list[Path]:
     """What is put into the guest: every program of ours, and what busybox lacks."""
-    folders = [build_dir / "scheds/c", build_dir / "rust"]
+    folders = [build_dir / folder for folder in ("scheds/c", "rust", "tests/clients")]
     ours = [p for d in folders for p in d.glob("scx_*") if p.is_file() and not p.suffix]
     lacking = [Path(shutil.which(name) or name) for name in ("chrt", "nice")]
     return [*ours, *lacking]

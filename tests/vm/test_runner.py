@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The C runner's ways out, by a scheduler that fails on purpose (tests/scheds/scx_fail)."""
+"""Both runners' ways out, by a scheduler that fails on purpose: one BPF half (tests/scheds), with a
+C program and with a Rust program around it."""
 
 from __future__ import annotations
 
@@ -14,20 +15,28 @@ Start = Callable[..., Scheduler]
 Load = Callable[..., Process]
 ACT_RESTART = 1 << 48
 
+#: The option that sets the interval of statistics.
+INTERVAL = {"scx_fail": "-i", "scx_fail_rust": "--stats"}
+
+
+@pytest.fixture(params=INTERVAL)
+def program(request: pytest.FixtureRequest) -> str:
+    return request.param
+
 
 @pytest.mark.kernel_complains("runtime error")
-def test_failing_init_is_a_load_error(guest: Guest, start: Start) -> None:
+def test_failing_init_is_a_load_error(guest: Guest, start: Start, program: str) -> None:
     """The kernel reports such a load as a success; the exit record tells the truth."""
-    scheduler = start("scx_fail", "--init-error", "17")
+    scheduler = start(program, "--init-error", "17")
     assert scheduler.end() == 1
-    message = "scx_fail: the scheduler failed to start: ops.init() failed (-17)\n"
+    message = f"{program}: the scheduler failed to start: ops.init() failed (-17)\n"
     assert scheduler.process.stderr() == message
     assert state(guest) == "disabled"
 
 
 @pytest.mark.kernel_complains("scx_fail|fail|scx_bpf_error|_dispatch|Call Trace|as asked")
-def test_error_ejects_with_status_2_and_a_dump(guest: Guest, start: Start) -> None:
-    scheduler = start("scx_fail", "--error-after", "60")
+def test_error_ejects_with_status_2_and_a_dump(guest: Guest, start: Start, program: str) -> None:
+    scheduler = start(program, "--error-after", "60")
     assert scheduler.end() == 2
     stderr = scheduler.process.stderr()
     assert "DEBUG DUMP" in stderr
@@ -37,8 +46,8 @@ def test_error_ejects_with_status_2_and_a_dump(guest: Guest, start: Start) -> No
 
 
 @pytest.mark.kernel_complains("scx_fail|fail|scx_bpf_error|_dispatch|Call Trace|as asked")
-def test_dump_is_cut_to_the_length_asked_for(guest: Guest, start: Start) -> None:
-    scheduler = start("scx_fail", "--error-after", "60", "--exit-dump-len", "300")
+def test_dump_is_cut_to_the_length_asked_for(guest: Guest, start: Start, program: str) -> None:
+    scheduler = start(program, "--error-after", "60", "--exit-dump-len", "300")
     assert scheduler.end() == 2
     rule = "=" * 80
     text = scheduler.process.stderr().split(rule)[2]
@@ -46,8 +55,8 @@ def test_dump_is_cut_to_the_length_asked_for(guest: Guest, start: Start) -> None
 
 
 @pytest.mark.kernel_complains("scx_fail|fail|stall|Call Trace|failed to run")
-def test_stall_ejects_with_status_2(guest: Guest, start: Start) -> None:
-    scheduler = start("scx_fail", "--stall-after", "1").wait_enabled()
+def test_stall_ejects_with_status_2(guest: Guest, start: Start, program: str) -> None:
+    scheduler = start(program, "--stall-after", "1").wait_enabled()
     victim = guest.spawn("victim", "nice -n 5 sh -c 'while :; do sleep 0.1; done'")
     assert scheduler.end() == 2
     assert "EXIT: runnable task stall" in scheduler.process.stderr()
@@ -58,17 +67,17 @@ def test_stall_ejects_with_status_2(guest: Guest, start: Start) -> None:
     victim.wait(TIMEOUT_S)
 
 
-def test_own_exit_code_is_a_clean_exit(guest: Guest, start: Start) -> None:
-    scheduler = start("scx_fail", "--exit-after", "60", "--exit-code", "7")
+def test_own_exit_code_is_a_clean_exit(guest: Guest, start: Start, program: str) -> None:
+    scheduler = start(program, "--exit-after", "60", "--exit-code", "7")
     assert scheduler.end() == 0
     stderr = scheduler.process.stderr()
     assert stderr == "EXIT: unregistered from BPF (leaving after 60 enqueues as asked)\n"
 
 
-def test_restart_keeps_the_options(start: Start, load: Load) -> None:
+def test_restart_keeps_the_options(start: Start, load: Load, program: str) -> None:
     """A 64-bit exit code asks for it; a code cut to 32 bits would end the program."""
     code = hex(ACT_RESTART | 7)
-    scheduler = start("scx_fail", "--exit-after", "500", "--exit-code", code, "-i", "0.2")
+    scheduler = start(program, "--exit-after", "500", "--exit-code", code, INTERVAL[program], "0.2")
     load("--forks-per-s", "50")
     wait_for("two restarts", lambda: scheduler.process.stderr().count("restarting") >= 2)
     scheduler.wait_lines(1)
@@ -76,9 +85,9 @@ def test_restart_keeps_the_options(start: Start, load: Load) -> None:
     assert {line.split()[1] for line in scheduler.lines()} == {"exit_after=500"}
 
 
-def test_signal_during_restarts_ends_it(guest: Guest, start: Start) -> None:
+def test_signal_during_restarts_ends_it(guest: Guest, start: Start, program: str) -> None:
     """Restarts that never stop, and a user who wants out."""
-    scheduler = start("scx_fail", "--exit-after", "1", "--exit-code", hex(ACT_RESTART))
+    scheduler = start(program, "--exit-after", "1", "--exit-code", hex(ACT_RESTART))
     wait_for("restarts", lambda: scheduler.process.stderr().count("restarting") >= 12)
     assert scheduler.end(signal.SIGTERM) == 0
     assert state(guest) == "disabled"

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A client of a scheduler's statistics that knows nothing but the wire: lines of JSON over a
+ * Unix socket. Asks politely, or misbehaves in the ways that a server has to survive.
+ *
+ *   scx_stats_client PATH ask LINE...    send each line, print the line that answers it
+ *   scx_stats_client PATH garbage COUNT  send lines of random bytes, print how many were answered
+ *   scx_stats_client PATH long BYTES     send one line so long, print what comes back
+ *   scx_stats_client PATH half           begin a line and fall silent until the server hangs up
+ *   scx_stats_client PATH idle COUNT     hold so many connections until killed
+ *   scx_stats_client PATH deaf           send requests and read nothing until the server hangs up
+ *
+ * Exit status 0: it went as described.
+ */
+#include <err.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* A guest may run a hundred times slower than a real machine. */
+#define TIMEOUT_MS 120000
+
+#define REQUEST "{\"req\":\"stats\",\"args\":{\"target\":\"top\"}}\n"
+
+static const char *path;
+
+static int try_connect(void)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		err(1, "socket");
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
+		err(1, "%s", path);
+	return fd;
+}
+
+static void send_all(int fd, const char *data, size_t len)
+{
+	while (len) {
+		ssize_t sent = send(fd, data, len, MSG_NOSIGNAL);
+
+		if (sent < 0)
+			err(1, "send");
+		data += sent;
+		len -= sent;
+	}
+}
+
+/* The next line, with its end; an empty string when the server has hung up. */
+static const char *receive_line(int fd)
+{
+	static char *line;
+	static size_t size;
+	size_t len = 0;
+
+	do {
+		struct pollfd ready = { .fd = fd, .events = POLLIN };
+		ssize_t got;
+
+		if (len + 2 > size)
+			line = realloc(line, size = size * 2 + 4096);
+		if (!line)
+			err(1, "memory");
+		if (poll(&ready, 1, TIMEOUT_MS) <= 0)
+			errx(1, "no answer");
+		/* One by one: what comes after the line is the next one's. */
+		got = recv(fd, line + len, 1, 0);
+		if (got <= 0)
+			break;
+		len++;
+	} while (line[len - 1] != '\n');
+	line[len] = '\0';
+	return line;
+}
+
+static void ask(char **lines)
+{
+	int fd = try_connect();
+
+	for (; *lines; lines++) {
+		send_all(fd, *lines, strlen(*lines));
+		send_all(fd, "\n", 1);
+		fputs(receive_line(fd), stdout);
+	}
+}
+
+static void garbage(int count)
+{
+	int fd = try_connect(), answered = 0;
+
+	srand(1);
+	for (int i = 0; i < count; i++) {
+		char line[200];
+		size_t len = 1 + rand() % (sizeof(line) - 1);
+
+		for (size_t k = 0; k < len; k++)
+			line[k] = rand();
+		/* A line within the line would be answered, too. */
+		for (size_t k = 0; k < len; k++)
+			line[k] = line[k] == '\n' ? ' ' : line[k];
+		line[len - 1] = '\n';
+		send_all(fd, line, len);
+		answered += strstr(receive_line(fd), "\"errno\"") != NULL;
+	}
+	printf("%d answered\n", answered);
+}
+
+static void send_long(size_t bytes)
+{
+	char *line = malloc(bytes);
+	int fd = try_connect();
+
+	if (!line)
+		err(1, "memory");
+	memset(line, 'x', bytes);
+	line[bytes - 1] = '\n';
+	/* The server need not read it all. */
+	for (size_t sent = 0; sent < bytes;) {
+		ssize_t now = send(fd, line + sent, bytes - sent, MSG_NOSIGNAL);
+
+		if (now < 0)
+			break;
+		sent += now;
+	}
+	fputs(receive_line(fd), stdout);
+	puts(*receive_line(fd) ? "goes on" : "hung up");
+	free(line);
+}
+
+static void half(void)
+{
+	int fd = try_connect();
+
+	send_all(fd, REQUEST, strlen(REQUEST) / 2);
+	puts(*receive_line(fd) ? "answered" : "hung up");
+}
+
+static void idle(int count)
+{
+	for (int i = 0; i < count; i++)
+		try_connect();
+	printf("%d open\n", count);
+	fflush(stdout);
+	pause();
+}
+
+static void deaf(void)
+{
+	int fd = try_connect();
+	long sent = 0;
+
+	for (;;) {
+		struct pollfd ready = { .fd = fd, .events = POLLOUT };
+
+		if (poll(&ready, 1, TIMEOUT_MS) <= 0)
+			errx(1, "the server keeps a client that never reads");
+		if (send(fd, REQUEST, strlen(REQUEST), MSG_NOSIGNAL) < 0)
+			break;
+		sent++;
+	}
+	printf("hung up after %ld requests\n", sent);
+}
+
+int main(int argc, char **argv)
+{
+	const char *verb = argc > 2 ? argv[2] : "";
+
+	if (argc > 1)
+		path = argv[1];
+	if (!strcmp(verb, "ask"))
+		ask(argv + 3);
+	else if (!strcmp(verb, "garbage") && argc == 4)
+		garbage(atoi(argv[3]));
+	else if (!strcmp(verb, "long") && argc == 4)
+		send_long(atol(argv[3]));
+	else if (!strcmp(verb, "half"))
+		half();
+	else if (!strcmp(verb, "idle") && argc == 4)
+		idle(atoi(argv[3]));
+	else if (!strcmp(verb, "deaf"))
+		deaf();
+	else
+		errx(1,
+		     "usage: scx_stats_client PATH ask|garbage|long|half|idle|deaf [ARGUMENT...]");
+	return 0;
+}

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""scx_fifo on a real kernel, and with it the Rust runner."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable
+
+import pytest
+from sched_ext import (
+    STOPS_FAIR_SERVER_TWICE,
+    TIMEOUT_S,
+    Scheduler,
+    ops,
+    read,
+    state,
+    wait_disabled,
+    wait_for,
+)
+from vm.guest import Guest, Process
+
+Start = Callable[..., Scheduler]
+Load = Callable[..., Process]
+
+
+def figures(line: str) -> dict[str, int]:
+    """The figures of a line of statistics."""
+    return {name: int(value) for name, value in (part.split("=") for part in line.split())}
+
+
+def one_line(text: str) -> bool:
+    return text.endswith("\n") and text.count("\n") == 1
+
+
+@pytest.mark.every_topology
+def test_schedules_under_load(guest: Guest, start: Start, load: Load) -> None:
+    scheduler = start("scx_fifo", "--stats", "0.5").wait_enabled()
+    assert ops(guest) == "fifo"
+    assert read(guest, "/sys/kernel/sched_ext/switch_all") == "1"
+    process = load("--hogs", str(len(guest.topology.online) * 2))
+    lines = [figures(line) for line in scheduler.wait_lines(5)]
+    assert sum(line["queued"] for line in lines) > 0
+    assert sum(line["kthreads"] for line in lines) > 0
+    enabled = read(guest, f"/proc/{process.pid}/sched")
+    assert re.search(r"ext\.enabled\s+:\s+1", enabled), enabled
+    assert scheduler.end(signal.SIGINT) == 0
+    assert state(guest) == "disabled"
+
+
+def test_idle_cpus_are_used_at_once(start: Start, load: Load) -> None:
+    scheduler = start("scx_fifo", "--stats", "0.5").wait_enabled()
+    load("--hogs", "0", "--sleepers", "2", "--pipes", "0", "--forks-per-s", "0")
+    lines = [figures(line) for line in scheduler.wait_lines(4)]
+    assert lines[-1]["local"] > lines[-1]["queued"]
+
+
+@pytest.mark.every_topology
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_signal_ends_it_cleanly(guest: Guest, start: Start, number: int) -> None:
+    scheduler = start("scx_fifo").wait_enabled()
+    assert scheduler.end(number) == 0
+    assert scheduler.process.stderr() == "EXIT: unregistered from user space\n"
+    assert state(guest) == "disabled"
+
+
+def test_kill_9_leaves_a_working_system(guest: Guest, start: Start, load: Load) -> None:
+    scheduler = start("scx_fifo").wait_enabled()
+    process = load("--hogs", "6", "--seconds", "4")
+    assert scheduler.end(signal.SIGKILL) == 128 + signal.SIGKILL
+    wait_disabled(guest)
+    assert process.wait(TIMEOUT_S) == 0, process.stderr()
+    assert start("scx_fifo").wait_enabled().end(signal.SIGINT) == 0
+
+
+def test_second_scheduler_is_refused(guest: Guest, start: Start) -> None:
+    scheduler = start("scx_fifo").wait_enabled()
+    second = guest.run(["scx_fifo"])
+    assert second.status == 1
+    assert second.stderr == "scx_fifo: the scheduler 'fifo' is running: stop it first\n"
+    assert scheduler.process.running()
+    assert state(guest) == "enabled"
+
+
+def test_without_root_it_is_refused(guest: Guest) -> None:
+    done = guest.run(["scx_fifo"], user="nobody")
+    assert done.status == 1
+    assert one_line(done.stderr) and "root" in done.stderr, done.stderr
+
+
+def test_without_btf_it_is_refused(guest: Guest) -> None:
+    done = guest.run("unshare -m sh -c 'mount -t tmpfs none /sys/kernel/btf && exec scx_fifo'")
+    assert done.status == 1
+    assert one_line(done.stderr) and "CONFIG_DEBUG_INFO_BTF" in done.stderr, done.stderr
+
+
+def test_sysrq_s_is_the_emergency_exit(guest: Guest, start: Start) -> None:
+    scheduler = start("scx_fifo").wait_enabled()
+    guest.run("echo S >/proc/sysrq-trigger").check()
+    assert scheduler.end() == 0
+    assert scheduler.process.stderr() == "EXIT: disabled by sysrq-S\n"
+
+
+@STOPS_FAIR_SERVER_TWICE
+def test_hotplug_under_load_loses_no_task(guest: Guest, start: Start, load: Load) -> None:
+    """Six changes while tasks run. The hogs are younger than the scheduler, so that it is moved
+    to its class before them (6.17, bpf/priority.rs)."""
+    scheduler = start("scx_fifo", "--slice-us", "3000", "--stats", "0.5").wait_enabled()
+    load("--hogs", "12", "--sleepers", "60", "--pipes", "8", "--forks-per-s", "20")
+    for change in range(6):
+        online = change % 2
+        guest.run(f"echo {online} >/sys/devices/system/cpu/cpu1/online").check()
+        restarted = change + 1
+        wait_for(
+            f"restart {restarted}",
+            lambda n=restarted: scheduler.process.stderr().count("restarting") >= n,
+        )
+        scheduler.wait_enabled()
+    # The load itself fails, and its fixture with it, if one of its threads is stuck.
+    assert figures(scheduler.wait_lines(2)[-1])["slice_us"] == 3000
+    assert scheduler.end(signal.SIGINT) == 0
+
+
+def test_slice_is_what_was_asked_for(guest: Guest, start: Start, load: Load) -> None:
+    """Two hogs on a CPU take turns: with short slices far more often."""
+    switches = []
+    for slice_us in ("2000", "50000"):
+        scheduler = start("scx_fifo", "--slice-us", slice_us).wait_enabled()
+        hogs = [load("--hogs", "1", "--sleepers", "0", "--pipes", "0", "--forks-per-s", "0",
+                     "--seconds", "4", through="taskset 2") for _ in range(2)]  # fmt: skip
+        tasks = " ".join(f"/proc/{hog.pid}/task/*/status" for hog in hogs)
+        wait_for("they run", lambda t=tasks: "ctxt" in guest.run(f"cat {t}").stdout)
+        counts = ""
+        while all(hog.running() for hog in hogs):
+            counts = guest.run(f"cat {tasks} | grep nonvoluntary").stdout or counts
+        switches.append(sum(int(line.split()[1]) for line in counts.splitlines()))
+        assert scheduler.end(signal.SIGINT) == 0
+    assert switches[0] > 3 * switches[1], switches
+
+
+def test_partial_leaves_other_tasks_alone(guest: Guest, start: Start) -> None:
+    scheduler = start("scx_fifo", "--partial").wait_enabled()
+    assert read(guest, "/sys/kernel/sched_ext/switch_all") == "0"
+    enabled = read(guest, f"/proc/{scheduler.process.pid}/sched")
+    assert re.search(r"ext\.enabled\s+:\s+0", enabled), enabled
+
+
+def test_verbose_tells_what_libbpf_does(start: Start) -> None:
+    scheduler = start("scx_fifo", "-v").wait_enabled()
+    assert scheduler.end(signal.SIGINT) == 0
+    stderr = scheduler.process.stderr()
+    assert "scx_fifo: libbpf: loading" in stderr, stderr

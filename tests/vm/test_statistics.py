@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Statistics of a running scheduler, by a client that knows nothing but the wire
+(tests/clients/scx_stats_client.c), and by monitors."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+
+import pytest
+from sched_ext import (
+    STOPS_FAIR_SERVER_TWICE,
+    TIMEOUT_S,
+    Scheduler,
+    read,
+    state,
+    wait_disabled,
+    wait_for,
+)
+from vm.guest import Guest, Process
+
+Start = Callable[..., Scheduler]
+Load = Callable[..., Process]
+
+SOCKET = "/var/run/scx/root/stats"
+STATS = '{"req":"stats","args":{"target":"top"}}'
+TOTAL = '{"req":"stats","args":{"total":"true"}}'
+META = '{"req":"stats_meta"}'
+EINVAL = 22
+EMSGSIZE = 90
+
+
+def ask(guest: Guest, *requests: str, user: str = "root") -> list[dict]:
+    """What the scheduler answers, over one connection."""
+    command = ["scx_stats_client", SOCKET, "ask", *requests]
+    done = guest.run(command, user=user).check()
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def payload(answer: dict) -> dict:
+    assert answer["errno"] == 0, answer
+    return answer["args"]["resp"]
+
+
+def client(guest: Guest, *args: str) -> str:
+    return guest.run(["scx_stats_client", SOCKET, *args], TIMEOUT_S).check().stdout
+
+
+@pytest.fixture
+def fifo(guest: Guest, start: Start) -> Scheduler:
+    """A scheduler that serves statistics."""
+    scheduler = start("scx_fifo", "--slice-us", "5000").wait_enabled()
+    wait_for("statistics are served", lambda: guest.run(["test", "-S", SOCKET]).ok)
+    return scheduler
+
+
+@pytest.fixture
+def monitor(guest: Guest) -> Iterator[Callable[..., Process]]:
+    """Starts monitors; they are stopped after the test."""
+    started: list[Process] = []
+
+    def launch(*args: str, user: str = "root") -> Process:
+        command = ["scx_fifo", "--monitor", "0.3", *args]
+        started.append(guest.spawn(f"monitor{len(started)}", command, user=user))
+        return started[-1]
+
+    yield launch
+    for process in filter(Process.running, started):
+        process.signal(signal.SIGKILL)
+        process.wait(TIMEOUT_S)
+
+
+def test_wire_statistics(guest: Guest, fifo: Scheduler, load: Load) -> None:
+    load("--hogs", "6")
+    first, second, total = (payload(a) for a in ask(guest, STATS, STATS, TOTAL))
+    assert set(first) == {"nr_local", "nr_queued", "nr_kthreads", "slice_us"}
+    assert first["slice_us"] == 5000
+    # Counted since this client asked last, and since the scheduler began.
+    assert total["nr_queued"] >= first["nr_queued"] + second["nr_queued"]
+    assert payload(ask(guest, TOTAL)[0])["nr_queued"] > total["nr_queued"]
+
+
+def test_wire_description(guest: Guest, fifo: Scheduler) -> None:
+    (meta,) = (payload(answer) for answer in ask(guest, META))
+    assert set(meta) == {"Metrics"}
+    metrics = meta["Metrics"]
+    assert metrics["name"] == "Metrics"
+    assert metrics["top"] == "true"
+    assert metrics["user"] == {"_om_prefix": "fifo_"}
+    assert list(metrics["fields"]) == sorted(metrics["fields"])
+    queued = metrics["fields"]["nr_queued"]
+    assert queued["datum"] == "u64"
+    assert queued["desc"] == "Tasks that waited in the queue"
+
+
+def test_bad_requests_are_answered_and_the_connection_goes_on(
+    guest: Guest, fifo: Scheduler
+) -> None:
+    bad = ["", "{", "[]", "no json", '{"req":1}', '{"req":"no such"}']
+    bad.append('{"req":"stats","args":{"target":"no such"}}')
+    *refused, good = ask(guest, *bad, STATS)
+    assert [answer["errno"] for answer in refused] == [EINVAL] * len(bad)
+    assert all(isinstance(answer["args"]["resp"], str) for answer in refused)
+    assert payload(good)["slice_us"] == 5000
+
+
+def test_hostile_clients_disturb_nobody(guest: Guest, fifo: Scheduler, load: Load) -> None:
+    """While they are at it, another client is answered and the scheduler schedules."""
+    load("--hogs", "4")
+    idle = guest.spawn("idle", ["scx_stats_client", SOCKET, "idle", "200"])
+    deaf = guest.spawn("deaf", ["scx_stats_client", SOCKET, "deaf"])
+    half = guest.spawn("half", ["scx_stats_client", SOCKET, "half"])
+    wait_for("200 connections", lambda: idle.stdout() == "200 open\n")
+
+    before = payload(ask(guest, TOTAL)[0])
+    assert client(guest, "garbage", "300") == "300 answered\n"
+    answer, end = client(guest, "long", str(1 << 20)).splitlines()
+    assert json.loads(answer)["errno"] == EMSGSIZE
+    assert end == "hung up"
+    after = payload(ask(guest, TOTAL)[0])
+    assert after["nr_queued"] > before["nr_queued"]
+
+    # Those who hold up their own connection lose it, in the end.
+    assert half.wait(TIMEOUT_S) == 0, half.stderr()
+    assert half.stdout() == "hung up\n"
+    assert deaf.wait(TIMEOUT_S) == 0, deaf.stderr()
+    assert deaf.stdout().startswith("hung up after")
+    # Those who do nothing keep it.
+    assert idle.running()
+    assert payload(ask(guest, STATS)[0])["slice_us"] == 5000
+    idle.signal(signal.SIGKILL)
+    idle.wait(TIMEOUT_S)
+    assert fifo.process.running()
+    assert state(guest) == "enabled"
+
+
+def test_only_root_may_read(guest: Guest, fifo: Scheduler, monitor: Callable[..., Process]) -> None:
+    assert guest.run(f"stat -c '%a %U %G' {SOCKET}").stdout == "600 root root\n"
+    stranger = monitor(user="nobody")
+    assert stranger.wait(TIMEOUT_S) == 1
+    assert "denied" in stranger.stderr().lower()
+
+
+def test_a_group_may_read_if_it_is_told(
+    guest: Guest, start: Start, monitor: Callable[..., Process]
+) -> None:
+    start("scx_fifo", "--stats-group", "nogroup").wait_enabled()
+    wait_for("statistics are served", lambda: guest.run(["test", "-S", SOCKET]).ok)
+    assert guest.run(f"stat -c '%a %U %G' {SOCKET}").stdout == "660 root nogroup\n"
+    process = monitor(user="nobody")
+    wait_for("it may read", lambda: "local=" in process.stdout())
+
+
+def test_monitor_goes_on_across_a_kill(
+    guest: Guest, fifo: Scheduler, start: Start, monitor: Callable[..., Process]
+) -> None:
+    """The scheduler dies and leaves its socket behind; the next one takes it over."""
+    process = monitor()
+    wait_for("lines", lambda: process.stdout().count("\n") >= 2)
+    fifo.end(signal.SIGKILL)
+    wait_disabled(guest)
+    assert guest.run(["test", "-S", SOCKET]).ok, "kill -9 leaves it"
+    start("scx_fifo", "--slice-us", "7000").wait_enabled()
+    wait_for("lines of the next one", lambda: "slice_us=7000" in process.stdout())
+    process.signal(signal.SIGINT)
+    assert process.wait(TIMEOUT_S) == 0
+    assert "waiting for statistics" in process.stderr()
+
+
+@STOPS_FAIR_SERVER_TWICE
+def test_monitor_goes_on_across_a_restart(
+    guest: Guest, fifo: Scheduler, monitor: Callable[..., Process]
+) -> None:
+    """CPU hotplug restarts the scheduler: with its options, and for its monitors to see."""
+    process = monitor()
+    wait_for("lines", lambda: process.stdout().count("\n") >= 2)
+    for online in (0, 1):
+        guest.run(f"echo {online} >/sys/devices/system/cpu/cpu1/online").check()
+        restarted = online + 1
+        wait_for(
+            "it restarts",
+            lambda n=restarted: fifo.process.stderr().count("restarting") >= n,
+        )
+        fifo.wait_enabled()
+        seen = process.stdout().count("\n")
+        wait_for("more lines", lambda n=seen: process.stdout().count("\n") >= n + 3)
+    assert {line.split()[-1] for line in process.stdout().splitlines()} == {"slice_us=5000"}
+    assert process.running()
+    process.signal(signal.SIGTERM)
+    assert process.wait(TIMEOUT_S) == 0
+
+
+def test_monitor_waits_for_a_scheduler(
+    guest: Guest, start: Start, monitor: Callable[..., Process]
+) -> None:
+    process = monitor()
+    wait_for("it says so", lambda: "waiting for statistics" in process.stderr())
+    start("scx_fifo").wait_enabled()
+    wait_for("lines", lambda: "local=" in process.stdout())
+
+
+def test_socket_goes_with_the_scheduler(guest: Guest, fifo: Scheduler) -> None:
+    assert fifo.end(signal.SIGINT) == 0
+    assert not guest.run(["test", "-e", SOCKET]).ok
+
+
+def test_scheduler_runs_where_statistics_cannot_be_served(guest: Guest, start: Start) -> None:
+    scheduler = start("scx_fifo", "--stats-socket", "/proc/no/such/place").wait_enabled()
+    wait_for("a warning", lambda: "statistics are not served" in scheduler.process.stderr())
+    assert scheduler.end(signal.SIGINT) == 0
+
+
+def test_closed_output_ends_the_scheduler_that_prints_to_it(guest: Guest) -> None:
+    """`scx_fifo --stats 1 | head -1`: not a scheduler that nobody sees any more."""
+    done = guest.run("scx_fifo --stats 0.3 | head -n 1", TIMEOUT_S)
+    assert not done.timed_out
+    assert done.stdout.startswith("local=")
+    wait_disabled(guest)
+    assert read(guest, "/sys/kernel/sched_ext/root/ops") == ""
