@@ -328,11 +328,14 @@ fn connect_error(path: PathBuf, timeout: Duration, source: io::Error) -> ClientE
 
 /// Who may connect to the socket at `path`, in words.
 fn readers(path: &Path) -> String {
-    match fs::metadata(path) {
-        Ok(metadata) if metadata.permissions().mode() & GROUP_WRITES == 0 => {
-            format!("root and user {} only", metadata.uid()).replace("root and user 0", "root")
-        }
-        Ok(metadata) => format!("root and members of group {}", metadata.gid()),
-        Err(_) => "root and members of the socket's group".to_string(),
+    let Ok(metadata) = fs::metadata(path) else {
+        return "root and members of the socket's group".to_string();
+    };
+    if metadata.permissions().mode() & GROUP_WRITES != 0 {
+        format!("root and members of group {}", metadata.gid())
+    } else if metadata.uid() == 0 {
+        "root only".to_string()
+    } else {
+        format!("root and user {} only", metadata.uid())
     }
 }

@@ -61,14 +61,15 @@ pub(crate) struct ResponseArgs {
 /// A request that failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    pub(crate) errno: Errno,
+    /// Number of a Linux error, positive.
+    pub(crate) errno: i32,
     pub(crate) message: String,
 }
 
 impl Failure {
     pub(crate) fn new(errno: Errno, message: impl Into<String>) -> Self {
         Self {
-            errno,
+            errno: errno.raw_os_error(),
             message: message.into(),
         }
     }
@@ -85,7 +86,7 @@ pub(crate) fn answer_line(result: Result<Vec<u8>, Failure>) -> Vec<u8> {
         Ok(payload) => (0, payload),
         Err(failure) => {
             let text = Value::String(failure.message).to_string();
-            (failure.errno.raw_os_error(), text.into_bytes())
+            (failure.errno, text.into_bytes())
         }
     };
     let mut line = format!("{{\"errno\":{errno},\"args\":{{\"resp\":").into_bytes();

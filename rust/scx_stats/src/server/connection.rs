@@ -147,3 +147,84 @@ impl Connection {
         Ok(Turn::Again)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream as Peer;
+
+    use super::*;
+
+    const REQUEST: &[u8] = b"{\"req\":\"stats_meta\"}\n";
+    const ANSWER: &[u8] = b"{\"errno\":0,\"args\":{\"resp\":{}}}\n";
+
+    /// A client that does not wait, and the server's end of its connection.
+    fn pair() -> (Peer, Connection) {
+        let (peer, stream) = Peer::pair().unwrap();
+        peer.set_nonblocking(true).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let stream = UnixStream::from_std(stream);
+        (peer, Connection::new(stream, Baselines::new()))
+    }
+
+    fn received(peer: &mut Peer) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let error = peer.read_to_end(&mut bytes).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        bytes
+    }
+
+    #[test]
+    fn a_turn_is_bounded() {
+        let (mut peer, mut connection) = pair();
+        let (mut targets, limits) = (Targets::default(), Limits::default());
+        peer.write_all(&REQUEST.repeat(100)).unwrap();
+        let mut nr_turns = 0;
+        let mut answers = Vec::new();
+        while connection.turn(&mut targets, &limits) == Turn::Again {
+            let new = received(&mut peer);
+            assert!(new.len() <= STEPS_PER_TURN * ANSWER.len());
+            answers.extend(new);
+            nr_turns += 1;
+        }
+        assert!(nr_turns >= 100 / STEPS_PER_TURN, "{nr_turns}");
+        answers.extend(received(&mut peer));
+        assert_eq!(answers, ANSWER.repeat(100));
+    }
+
+    #[test]
+    fn deadlines_are_those_of_the_client() {
+        let (mut peer, mut connection) = pair();
+        let (mut targets, limits) = (Targets::default(), Limits::default());
+        let mut turn = |connection: &mut Connection| connection.turn(&mut targets, &limits);
+        assert_eq!(turn(&mut connection), Turn::Waits);
+        assert_eq!(connection.deadline(&limits), None);
+        let (start, end) = REQUEST.split_at(5);
+        peer.write_all(start).unwrap();
+        assert_eq!(turn(&mut connection), Turn::Waits);
+        let deadline = connection.deadline(&limits);
+        assert!(deadline.is_some_and(|at| at > Instant::now()));
+        // More of the line does not give it more time.
+        peer.write_all(&end[..1]).unwrap();
+        assert_eq!(turn(&mut connection), Turn::Waits);
+        assert_eq!(connection.deadline(&limits), deadline);
+        peer.write_all(&end[1..]).unwrap();
+        assert_eq!(turn(&mut connection), Turn::Waits);
+        assert_eq!(connection.deadline(&limits), None);
+        assert_eq!(received(&mut peer), ANSWER);
+        drop(peer);
+        assert_eq!(turn(&mut connection), Turn::Ended);
+    }
+
+    #[test]
+    fn times_without_end_are_no_deadlines() {
+        let (mut peer, mut connection) = pair();
+        let limits = Limits {
+            line_timeout: std::time::Duration::MAX,
+            ..Limits::default()
+        };
+        peer.write_all(b"{").unwrap();
+        connection.turn(&mut Targets::default(), &limits);
+        assert_eq!(connection.deadline(&limits), None);
+    }
+}

@@ -42,6 +42,8 @@ impl SocketFile {
     /// socket is bound to another name, gets its owner and mode, listens, and only then
     /// gets its name. So a file that a killed scheduler left is replaced.
     pub(super) fn create(path: &Path, access: Access) -> Result<(Self, UnixListener), ServerError> {
+        // Clients connect to the path itself; the other name may be shorter.
+        address(path, path)?;
         check_free(path)?;
         let dir = match path.parent() {
             Some(dir) if dir != Path::new("") => dir,
@@ -74,12 +76,7 @@ struct TemporaryFile(PathBuf);
 impl TemporaryFile {
     /// Binds a socket that listens, for `path`.
     fn bind(&self, path: &Path, access: Access) -> Result<UnixListener, ServerError> {
-        let too_long = |_| ServerError::PathTooLong {
-            path: path.to_path_buf(),
-        };
-        // Clients connect to the path itself.
-        SocketAddrUnix::new(path).map_err(too_long)?;
-        let address = SocketAddrUnix::new(&self.0).map_err(too_long)?;
+        let address = address(&self.0, path)?;
         self.bind_to(&address, access)
             .map_err(|error| ServerError::io(path, error))
     }
@@ -116,6 +113,13 @@ impl Drop for TemporaryFile {
     fn drop(&mut self) {
         let _ = self.remove();
     }
+}
+
+/// The address of a socket at `name`, for `path`.
+fn address(name: &Path, path: &Path) -> Result<SocketAddrUnix, ServerError> {
+    SocketAddrUnix::new(name).map_err(|_| ServerError::PathTooLong {
+        path: path.to_path_buf(),
+    })
 }
 
 /// A short name that no other server uses now. It may have more bytes than the name of

@@ -7,7 +7,6 @@ use std::fmt::Write;
 use std::io;
 use std::sync::Arc;
 
-use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::protocol::{
@@ -88,9 +87,9 @@ fn failure(error: &(dyn Error + 'static)) -> Failure {
     let mut errno = None;
     let mut cause = Some(error);
     while let Some(error) = cause {
-        let io_error = error.downcast_ref::<io::Error>();
-        let found = io_error.and_then(Errno::from_io_error);
-        errno = errno.or(found.or_else(|| error.downcast_ref::<Errno>().copied()));
+        let found = error.downcast_ref().and_then(io::Error::raw_os_error);
+        // Some libraries leave the kernel's minus sign.
+        errno = errno.or(found.map(i32::saturating_abs).filter(|&errno| errno != 0));
         cause = error.source();
         if let Some(cause) = cause {
             // Writing to a String does not fail.

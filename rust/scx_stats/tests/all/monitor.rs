@@ -117,7 +117,10 @@ fn outages_are_waited_for_and_told_once() {
             // It is restarted between two looks.
             12 => *server.borrow_mut() = Some(place.launch()),
             13 => assert_eq!(time, RETRY),
-            _ => return *nr_stats.borrow() == 5,
+            _ => {
+                assert!(nr_waits < 20, "the server is not found again");
+                return *nr_stats.borrow() == 5;
+            }
         }
         false
     };

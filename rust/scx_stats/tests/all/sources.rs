@@ -33,6 +33,9 @@ fn errors_are_answered() {
     let server = Server::builder(&place.path)
         .stats("plain", |_: &Args| Err::<Metrics, _>("no luck"))
         .stats("errno", move |_: &Args| Err::<Metrics, _>(busy()))
+        .stats("minus", |_: &Args| {
+            Err::<Metrics, _>(io::Error::from_raw_os_error(-16))
+        })
         .stats("cause", move |_: &Args| Err::<Metrics, _>(Reading(busy())))
         .stats("top", Counter::default().source());
     let _server = server.launch().unwrap();
@@ -46,6 +49,7 @@ fn errors_are_answered() {
     let expected = r#"{"errno":22,"args":{"resp":"no luck"}}"#;
     assert_eq!(ask("plain"), expected);
     assert!(ask("errno").starts_with(r#"{"errno":16,"args":{"resp":"#));
+    assert!(ask("minus").starts_with(r#"{"errno":16,"args":{"resp":"#));
     let line = ask("cause");
     assert!(
         line.starts_with(r#"{"errno":16,"args":{"resp":"reading a map: "#),
