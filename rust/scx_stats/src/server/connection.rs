@@ -183,11 +183,11 @@ mod tests {
         let mut answers = Vec::new();
         while connection.turn(&mut targets, &limits) == Turn::Again {
             let new = received(&mut peer);
-            assert!(new.len() <= STEPS_PER_TURN * ANSWER.len());
+            assert!(new.len() <= 20 * ANSWER.len());
             answers.extend(new);
             nr_turns += 1;
         }
-        assert!(nr_turns >= 100 / STEPS_PER_TURN, "{nr_turns}");
+        assert!(nr_turns >= 5, "{nr_turns}");
         answers.extend(received(&mut peer));
         assert_eq!(answers, ANSWER.repeat(100));
     }
