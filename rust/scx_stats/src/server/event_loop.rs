@@ -18,8 +18,11 @@ const FIRST_CONNECTION: usize = 2;
 /// Connections that are accepted until those that exist get their turn.
 const ACCEPTS_PER_TURN: usize = 64;
 
-/// The pause after an error of accept(), such as no file descriptor left.
+/// The pause where accept() fails, even with a connection less.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The time in which failures of accept() are told once.
+const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Events that are taken at once; the others follow at the next time.
 const EVENTS: usize = 256;
@@ -36,8 +39,8 @@ pub(super) struct EventLoop {
     next_token: usize,
     /// When to accept connections; None if there are none.
     accept_at: Option<Instant>,
-    /// Whether the last accept() failed.
-    accept_failed: bool,
+    /// When a failure of accept() was told.
+    warned_at: Option<Instant>,
 }
 
 impl EventLoop {
@@ -56,7 +59,7 @@ impl EventLoop {
             ready: BTreeSet::new(),
             next_token: FIRST_CONNECTION,
             accept_at: None,
-            accept_failed: false,
+            warned_at: None,
         };
         Ok((event_loop, waker))
     }
@@ -136,10 +139,11 @@ impl EventLoop {
     fn accept(&mut self, targets: &mut Targets) {
         // One reading serves all that come together.
         let mut baselines = None;
+        let mut has_made_room = false;
         for _ in 0..ACCEPTS_PER_TURN {
             match self.listener.accept() {
                 Ok((stream, _)) => {
-                    self.accept_failed = false;
+                    has_made_room = false;
                     let baselines = baselines.get_or_insert_with(|| targets.baselines());
                     self.open(stream, baselines);
                 }
@@ -149,21 +153,29 @@ impl EventLoop {
                         return;
                     }
                     ErrorKind::Interrupted | ErrorKind::ConnectionAborted => {}
-                    _ => return self.pause_accepting(&error),
+                    // Out of file descriptors or memory: a client that is silent gives
+                    // its own, or else someone else may soon.
+                    _ if !has_made_room => {
+                        self.warn(&error);
+                        has_made_room = true;
+                        self.close_most_silent();
+                    }
+                    _ => {
+                        self.accept_at = Some(Instant::now() + ACCEPT_PAUSE);
+                        return;
+                    }
                 },
             }
         }
     }
 
-    /// Makes room, for the error is one of lack (of file descriptors or memory), and tries
-    /// again later.
-    fn pause_accepting(&mut self, error: &io::Error) {
-        if !self.accept_failed {
-            self.accept_failed = true;
+    /// Tells why accept() failed, now and then.
+    fn warn(&mut self, error: &io::Error) {
+        let is_told = |at: Instant| at.elapsed() < WARNING_INTERVAL;
+        if !self.warned_at.is_some_and(is_told) {
+            self.warned_at = Some(Instant::now());
             tracing::warn!("accepting a client of the statistics: {error}");
         }
-        self.close_most_silent();
-        self.accept_at = Some(Instant::now() + ACCEPT_PAUSE);
     }
 
     fn open(&mut self, stream: mio::net::UnixStream, baselines: &Baselines) {

@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -201,7 +202,11 @@ fn an_answer_without_end() {
 fn told_to_others(place: &Place) -> String {
     let is_root = fs::metadata(place.dir.path()).unwrap().uid() == 0;
     let program = place.dir.path().join("program");
-    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    // By another process: a file that this one writes could not be run while a process that
+    // another test starts has not yet closed it.
+    let mut copy = Command::new("cp");
+    copy.arg(std::env::current_exe().unwrap()).arg(&program);
+    assert!(copy.status().unwrap().success());
     let mut command = command(&program, "", "client::child_connects");
     set_child_path(&mut command, &place.path);
     if is_root {
