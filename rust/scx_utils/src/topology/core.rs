@@ -36,7 +36,7 @@ pub(super) fn cores(
             for cpu in &threads {
                 span.set_range(cpu.id, cpu.id);
             }
-            cores.push(Core {
+            let core = Core {
                 index: 0,
                 kernel_id: threads.iter().find_map(|cpu| cpu.core_id),
                 node: llcs[llc].node,
@@ -44,22 +44,34 @@ pub(super) fn cores(
                 package_id,
                 core_type: CoreType::default(),
                 span,
-            });
+            };
+            let first = threads.first();
+            cores.push((core, first.map(|cpu| (cpu.die_id, cpu.cluster_id))));
         }
     }
-    cores.sort_by_key(|core| {
-        (
-            core.node,
-            core.package_id,
-            core.kernel_id,
-            core.span.first(),
-        )
-    });
+    let mut cores = in_order(cores);
     for (index, core) in cores.iter_mut().enumerate() {
         core.index = index;
         llcs[core.llc].cores.push(index);
     }
     cores
+}
+
+/// Die and cluster of a core.
+type Part = (Option<u32>, Option<u32>);
+
+/// Sorts cores by node, package and kernel id; by die and cluster before the kernel id
+/// if kernel ids repeat within a package.
+fn in_order(mut cores: Vec<(Core, Option<Part>)>) -> Vec<Core> {
+    let key = |core: &Core| (core.node, core.package_id, core.kernel_id);
+    cores.sort_by_key(|(core, _)| (key(core), core.span.first()));
+    let mut pairs = cores.iter().zip(cores.iter().skip(1));
+    let repeats = pairs.any(|((a, _), (b, _))| a.kernel_id.is_some() && key(a) == key(b));
+    if repeats {
+        // Stable: kernel ids stay in order within a part.
+        cores.sort_by_key(|(core, part)| (core.node, core.package_id, *part));
+    }
+    cores.into_iter().map(|(core, _)| core).collect()
 }
 
 /// The cores among `members`, which share an LLC and a package and ascend by id.

@@ -135,7 +135,8 @@ pub struct Llc {
 /// CPUs that are threads of one core.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Core {
-    /// Index into [`Topology::cores`], which ascend by node, package and kernel id.
+    /// Index into [`Topology::cores`], which ascend by node, package and kernel id;
+    /// by die and cluster before the kernel id where those repeat in a package.
     pub index: usize,
     /// `topology/core_id`, which may repeat in every package or cluster.
     pub kernel_id: Option<u32>,
@@ -173,9 +174,8 @@ pub struct Cpu {
     /// The lowest online CPU that shares this one's level 2 cache: CPUs share the
     /// cache if their leaders are the same. None if the cache is unknown.
     pub l2_leader: Option<usize>,
-    /// The threads of the core, this CPU among them, ascending.
-    pub siblings: Vec<usize>,
-    /// Where this CPU is in `siblings`.
+    /// Where this CPU is among the threads of its core, from 0; see
+    /// [`Topology::siblings`].
     pub sibling_index: usize,
     /// Lowest frequency, kHz: the hardware's, or else what the governor is allowed.
     pub min_freq_khz: Option<u32>,
@@ -238,20 +238,22 @@ impl Topology {
         }
         set_core_types(&mut cores, &core_of, strengths);
         let leaders = cache::l2_leaders(raw, &packages);
-        let cpus: Vec<_> = (0..raw.len())
-            .map(|at| {
-                Cpu::new(
-                    &raw[at],
-                    &cores[core_of[at]],
-                    leaders[at],
-                    strengths[at].capacity,
-                )
-            })
-            .collect();
+        let sibling_index_of = places_in_core(&cores, nr_cpu_ids);
+        let cpu = |(at, raw): (usize, &RawCpu)| Cpu {
+            sibling_index: sibling_index_of[raw.id],
+            l2_leader: leaders[at],
+            capacity: strengths[at].capacity,
+            ..Cpu::new(raw, &cores[core_of[at]])
+        };
+        let cpus = raw.iter().enumerate().map(cpu).collect();
         Self {
             hotplug_seq,
             nr_cpu_ids,
-            smt_width: cpus.iter().map(|cpu| cpu.siblings.len()).max().unwrap_or(1),
+            smt_width: cores
+                .iter()
+                .map(|core| core.span.weight())
+                .max()
+                .unwrap_or(1),
             possible: presence.possible,
             present: presence.present,
             online: presence.online,
@@ -343,6 +345,14 @@ impl Topology {
         at.ok().map(|at| &self.cpus[at])
     }
 
+    /// The online threads of the core of `cpu`, itself among them. None if it
+    /// is not online.
+    #[must_use]
+    pub fn siblings(&self, cpu: usize) -> Option<&Cpumask> {
+        let core = self.cores.get(self.cpu(cpu)?.core)?;
+        Some(&core.span)
+    }
+
     /// The largest number of threads that a core has online.
     #[must_use]
     pub fn smt_width(&self) -> usize {
@@ -388,8 +398,9 @@ impl Core {
 }
 
 impl Cpu {
-    fn new(raw: &RawCpu, core: &Core, l2_leader: Option<usize>, capacity: u32) -> Self {
-        let siblings: Vec<_> = core.span.iter().collect();
+    /// What is known of the CPU itself and of its core. The rest is as of a machine of
+    /// equal CPUs.
+    fn new(raw: &RawCpu, core: &Core) -> Self {
         Self {
             id: raw.id,
             core: core.index,
@@ -399,16 +410,26 @@ impl Cpu {
             cluster_id: raw.cluster_id,
             l2_id: raw.l2.id,
             l3_id: raw.l3.id,
-            l2_leader,
-            sibling_index: siblings.iter().take_while(|&&id| id < raw.id).count(),
-            siblings,
+            l2_leader: None,
+            sibling_index: 0,
             min_freq_khz: raw.min_freq_khz,
             max_freq_khz: raw.max_freq_khz,
             base_freq_khz: raw.base_freq_khz,
-            capacity,
+            capacity: MAX_CAPACITY,
             core_type: core.core_type,
         }
     }
+}
+
+/// For each CPU id its place among the threads of its core.
+fn places_in_core(cores: &[Core], nr_cpu_ids: usize) -> Vec<usize> {
+    let mut places = vec![0; nr_cpu_ids];
+    for core in cores {
+        for (place, cpu) in core.span.iter().enumerate() {
+            places[cpu] = place;
+        }
+    }
+    places
 }
 
 /// For each of `cpus` the index of the span that it is in. Each is in one.

@@ -115,7 +115,7 @@ impl Topology {
 impl Kind {
     fn of(core: &Core, cpu: &Cpu) -> Self {
         Self {
-            threads: cpu.siblings.len(),
+            threads: core.span.weight(),
             core_type: core.core_type,
             capacity: cpu.capacity,
             min_freq_khz: cpu.min_freq_khz,

@@ -71,12 +71,16 @@ fn check_llcs(topology: &Topology) {
 fn check_cores(topology: &Topology) {
     let cores = topology.cores();
     assert_partition(topology, cores.iter().map(|core| core.span()));
-    assert!(cores.is_sorted_by_key(|core| (core.node, core.package_id, core.kernel_id)));
+    assert!(cores.is_sorted_by_key(|core| (core.node, core.package_id)));
     for (index, core) in cores.iter().enumerate() {
         assert_eq!(core.index, index);
         assert!(!core.span().is_empty());
         assert!(core.span().is_subset(topology.llcs()[core.llc].span()));
         assert_eq!(core.node, topology.llcs()[core.llc].node);
+        for (place, cpu) in core.span().iter().enumerate() {
+            let cpu = topology.cpu(cpu).expect("siblings are online");
+            assert_eq!((cpu.core, cpu.sibling_index), (index, place));
+        }
     }
 }
 
@@ -88,19 +92,18 @@ fn check_cpus(topology: &Topology) {
         let core = &topology.cores()[cpu.core];
         assert_eq!((cpu.llc, cpu.node), (core.llc, core.node));
         assert_eq!(cpu.core_type, core.core_type);
-        assert!(core.span().iter().eq(cpu.siblings.iter().copied()));
-        assert_eq!(cpu.siblings[cpu.sibling_index], cpu.id);
+        assert_eq!(topology.siblings(cpu.id), Some(core.span()));
         assert!((1..=MAX_CAPACITY).contains(&cpu.capacity));
-        for &sibling in &cpu.siblings {
-            let sibling = topology.cpu(sibling).expect("siblings are online");
-            assert_eq!(sibling.siblings, cpu.siblings);
-        }
         let leader = cpu
             .l2_leader
             .map(|leader| topology.cpu(leader).expect("it is online"));
         assert!(leader.is_none_or(|leader| leader.l2_leader == cpu.l2_leader));
     }
-    let width = cpus.iter().map(|cpu| cpu.siblings.len()).max();
+    let width = topology
+        .cores()
+        .iter()
+        .map(|core| core.span().weight())
+        .max();
     assert_eq!(Some(topology.smt_width()), width);
     for cpu in topology
         .online()

@@ -1,7 +1,9 @@
 //! Topologies read from made-up trees of sysfs, from broken ones, and from this machine.
 
+mod broken;
 mod invariants;
 mod machines;
+mod printed;
 mod shapes;
 mod strength;
 mod sysfs_tree;
