@@ -12,8 +12,8 @@ use crate::cpumask::Cpumask;
 pub const MAX_CAPACITY: u32 = 1024;
 
 /// Little cores are told from slow ones where the strongest CPU has at least 13/10
-/// of the weakest one's strength. Differences between favoured and other cores of one
-/// kind stay below that.
+/// of the weakest one's strength: capacities and frequencies of favoured and other
+/// cores of one kind differ by less.
 const LITTLE_RATIO: (u64, u64) = (13, 10);
 
 /// What a core is good for.

@@ -62,7 +62,7 @@ pub(crate) fn positive(path: &Path) -> Option<u32> {
 }
 
 /// The numbers below `end` of the entries of `dir` that are called `prefix` and a
-/// number, ascending. None if the directory cannot be read.
+/// number, ascending. There are none if the directory cannot be read.
 pub(crate) fn numbered(dir: &Path, prefix: &str, end: usize) -> Vec<usize> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| {
