@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     let opts = match Opts::from_command_line() {
         Ok(opts) => opts,
         Err(text) if !text.use_stderr() => return status(text.print().is_ok(), UNUSABLE),
-        Err(error) => return fail(&opts::one_line(&error)),
+        Err(error) => return fail(&scx_utils::cli::one_line(&error)),
     };
     match run(&opts) {
         Ok(totals) => status(totals.faulty == 0, FINDINGS),

@@ -53,7 +53,7 @@ fn main() -> ExitCode {
                 Err(error) => fail(FAILURE, &error.to_string()),
             }
         }
-        Err(error) => return fail(USAGE, &opts::one_line(&error)),
+        Err(error) => return fail(USAGE, &scx_utils::cli::one_line(&error)),
     };
     match run_and_print(&opts) {
         Ok(()) => ExitCode::SUCCESS,

@@ -133,16 +133,10 @@ fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// What clap says about a wrong command line, on one line and without its prefix.
-pub(crate) fn one_line(error: &clap::Error) -> String {
-    let text = error.to_string();
-    let message = text.split("\n\n").next().unwrap_or(&text);
-    let message = message.trim_start_matches("error: ");
-    message.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 #[cfg(test)]
 mod tests {
+    use scx_utils::cli::one_line;
+
     use super::*;
 
     fn parse(args: &[&str]) -> Result<Opts, String> {
