@@ -4,6 +4,7 @@ judging whether the kernel is content."""
 
 from __future__ import annotations
 
+import itertools
 import re
 import signal
 import time
@@ -88,12 +89,17 @@ def wait_disabled(guest: Guest) -> None:
     wait_for("no scheduler is loaded", lambda: state(guest) == "disabled")
 
 
+_numbers = itertools.count()
+
+
 class Scheduler:
     """A scheduler's process in the guest."""
 
     def __init__(self, guest: Guest, program: str, *args: str) -> None:
         self.guest = guest
-        self.process: Process = guest.spawn("scheduler", [program, *args])
+        # A name of its own: one that was killed must not be taken for the next.
+        name = f"scheduler{next(_numbers)}"
+        self.process: Process = guest.spawn(name, [program, *args])
         #: Counters that should have been zero when it was told to end.
         self.unexpected_events: list[str] = []
 

@@ -32,14 +32,14 @@ where
     }
 }
 
-/// Sends all that is logged to standard error: warnings and what a user wants to know; with
-/// `verbose` 1 also what a developer wants to know, with 2 all that libbpf says. Only the first
-/// call in a process has an effect.
+/// Sends what is logged to standard error: warnings and what a user wants to know; if `verbose` is
+/// above 0 also what is done, step by step, libbpf's words included. Only the first call in a
+/// process has an effect.
 pub fn init(program: &'static str, verbose: u8) {
-    let level = match verbose {
-        0 => Level::INFO,
-        1 => Level::DEBUG,
-        _ => Level::TRACE,
+    let level = if verbose > 0 {
+        Level::DEBUG
+    } else {
+        Level::INFO
     };
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(level)
@@ -51,13 +51,11 @@ pub fn init(program: &'static str, verbose: u8) {
     }
 }
 
-/// libbpf tells of every step at its level info.
 fn bridge(level: PrintLevel, text: String) {
     for line in text.lines() {
         match level {
             PrintLevel::Warn => tracing::warn!("{line}"),
-            PrintLevel::Info => tracing::debug!("{line}"),
-            PrintLevel::Debug => tracing::trace!("{line}"),
+            PrintLevel::Info | PrintLevel::Debug => tracing::debug!("{line}"),
         }
     }
 }

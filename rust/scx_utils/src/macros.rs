@@ -9,14 +9,26 @@ macro_rules! include_bpf {
     () => {
         $crate::include_bpf!(skel);
 
-        #[allow(missing_docs, unreachable_pub, dead_code, clippy::all, clippy::pedantic)]
+        #[allow(
+            missing_docs,
+            unreachable_pub,
+            dead_code,
+            clippy::all,
+            clippy::pedantic
+        )]
         #[allow(non_camel_case_types, non_upper_case_globals, non_snake_case)]
         mod bpf_intf {
             include!(concat!(env!("OUT_DIR"), "/bpf_intf.rs"));
         }
     };
     (skel) => {
-        #[allow(missing_docs, unreachable_pub, rust_2018_idioms, clippy::all, clippy::pedantic)]
+        #[allow(
+            missing_docs,
+            unreachable_pub,
+            rust_2018_idioms,
+            clippy::all,
+            clippy::pedantic
+        )]
         #[allow(clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
         mod bpf_skel {
             include!(concat!(env!("OUT_DIR"), "/bpf_skel.rs"));

@@ -2,5 +2,7 @@
 //! Compiles the BPF half, which the C program of this folder has too.
 
 fn main() -> anyhow::Result<()> {
-    scx_utils::builder::BpfBuilder::new()?.skel("../scx_fail.bpf.c").build()
+    scx_utils::builder::BpfBuilder::new()?
+        .skel("../scx_fail.bpf.c")
+        .build()
 }

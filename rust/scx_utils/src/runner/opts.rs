@@ -69,7 +69,7 @@ pub struct CommonOpts {
     #[arg(allow_negative_numbers = true)]
     pub exit_dump_len: u32,
 
-    /// Print more of what is done; twice, all that libbpf says
+    /// Print what is done, libbpf's words included
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
 

@@ -87,11 +87,7 @@ impl Scheduler for Fake {
         anyhow::bail!("tests bring their own")
     }
 
-    fn attach(
-        start: &Start<'_>,
-        script: &Arc<Script>,
-        _slot: &mut Slot,
-    ) -> Result<Pretender> {
+    fn attach(start: &Start<'_>, script: &Arc<Script>, _slot: &mut Slot) -> Result<Pretender> {
         script.note(format!("attach {}", start.generation()));
         let life = script.lives.lock().unwrap().pop_front();
         let life = life.ok_or_else(|| anyhow::anyhow!("the kernel refused the scheduler"))?;

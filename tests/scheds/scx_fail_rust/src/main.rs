@@ -41,7 +41,8 @@ struct Opts {
 }
 
 fn number(text: &str) -> Result<u64, std::num::ParseIntError> {
-    text.strip_prefix("0x").map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16))
+    text.strip_prefix("0x")
+        .map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16))
 }
 
 /// Shows what reached the BPF half, so that a test sees a lost option.
@@ -56,7 +57,11 @@ struct Metrics {
 
 impl fmt::Display for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "enqueued={} exit_after={}", self.enqueued, self.exit_after)
+        write!(
+            f,
+            "enqueued={} exit_after={}",
+            self.enqueued, self.exit_after
+        )
     }
 }
 
@@ -78,19 +83,21 @@ impl Scheduler for Fail {
         Ok(opts)
     }
 
-    fn attach<'obj>(
-        start: &Start<'_>,
-        opts: &Opts,
-        slot: &'obj mut Slot,
-    ) -> Result<Running<'obj>> {
+    fn attach<'obj>(start: &Start<'_>, opts: &Opts, slot: &'obj mut Slot) -> Result<Running<'obj>> {
         let mut opened = start.open(BpfSkelBuilder::default(), slot)?;
-        let rodata = opened.maps.rodata_data.as_deref_mut().context("no rodata")?;
+        let rodata = opened
+            .maps
+            .rodata_data
+            .as_deref_mut()
+            .context("no rodata")?;
         rodata.init_error = -opts.init_error;
         rodata.error_after = opts.error_after;
         rodata.stall_after = opts.stall_after;
         rodata.exit_after = opts.exit_after;
         rodata.exit_code = opts.exit_code;
-        Ok(Running { bpf: start.load_and_attach(opened)? })
+        Ok(Running {
+            bpf: start.load_and_attach(opened)?,
+        })
     }
 }
 
@@ -101,9 +108,14 @@ impl Instance for Running<'_> {
         let bss = MapHandle::try_from(&self.bpf.maps.bss)?;
         let exit_after = self.bpf.maps.rodata_data.context("no rodata")?.exit_after;
         Ok(Box::new(move || {
-            let bytes = bss.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)?.context("no bss")?;
+            let bytes = bss
+                .lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)?
+                .context("no bss")?;
             let enqueued = bytes.get(..8).context("a short bss")?.try_into()?;
-            Ok(Metrics { enqueued: u64::from_ne_bytes(enqueued), exit_after })
+            Ok(Metrics {
+                enqueued: u64::from_ne_bytes(enqueued),
+                exit_after,
+            })
         }))
     }
 
