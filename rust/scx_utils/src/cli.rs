@@ -47,8 +47,16 @@ pub fn generate(
     };
     let name = command.get_name().to_owned();
     let mut text = Vec::new();
-    clap_complete::generate(shell, command, name, &mut text);
+    clap_complete::generate(shell, &mut without_hidden(command), name, &mut text);
     out.write_all(&text)
+}
+
+/// Completions of clap offer hidden options like all others.
+fn without_hidden(command: &Command) -> Command {
+    let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
+    Command::new(command.get_name().to_owned())
+        .version(command.get_version().unwrap_or_default().to_owned())
+        .args(shown)
 }
 
 fn man(
@@ -141,10 +149,12 @@ mod tests {
 
     fn command() -> Command {
         let interval = clap::Arg::new("stats").long("stats").value_parser(interval);
+        let secret = clap::Arg::new("secret").long("secret").hide(true);
         Command::new("scx_x")
             .version("1.0")
             .about("About x")
             .arg(interval.help("Every so often"))
+            .arg(secret)
     }
 
     #[test]
@@ -194,7 +204,10 @@ mod tests {
     #[test]
     fn each_shell_gets_the_options() {
         for shell in [Generate::Bash, Generate::Zsh, Generate::Fish] {
-            assert!(generated(shell).contains("stats"), "{shell:?}");
+            let text = generated(shell);
+            assert!(text.contains("stats"), "{shell:?}");
+            assert!(text.contains("version"), "{shell:?}");
+            assert!(!text.contains("secret"), "{shell:?}");
         }
     }
 }
