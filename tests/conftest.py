@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -88,3 +89,21 @@ def build_options(build_dir: Path) -> dict[str, str]:
     command = ["meson", "introspect", "--buildoptions", str(build_dir)]
     done = subprocess.run(command, capture_output=True, check=True, timeout=60)
     return {option["name"]: option["value"] for option in json.loads(done.stdout)}
+
+
+@pytest.fixture(scope="session")
+def rust_programs(build_dir: Path, build_options: dict[str, str]) -> Path:
+    """Where the Rust programs are."""
+    if not build_options["enable_rust"]:
+        pytest.skip("built without the Rust programs")
+    return build_dir / "rust"
+
+
+@pytest.fixture(scope="session")
+def rust_host(build_options: dict[str, str]) -> str:
+    """What cargo calls this machine's kind."""
+    if not shutil.which(build_options["cargo"]):
+        pytest.skip("needs cargo")
+    command = [build_options["cargo"], "--version", "--verbose"]
+    about = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    return re.findall(r"^host: (.+)$", about, re.MULTILINE)[0]

@@ -8,12 +8,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[2]
-SCHEDULERS = sorted(p.name.removesuffix(".bpf.c") for p in (ROOT / "scheds/c").glob("*.bpf.c"))
+from schedulers import C_SCHEDULERS, ROOT, project_version
 
 
-@pytest.fixture(params=SCHEDULERS)
+@pytest.fixture(params=C_SCHEDULERS)
 def program(request: pytest.FixtureRequest, build_dir: Path) -> Path:
     return build_dir / "scheds" / "c" / request.param
 
@@ -36,10 +34,8 @@ def test_help(program: Path, option: str) -> None:
 
 @pytest.mark.parametrize("option", ["-V", "--version"])
 def test_version_is_the_projects(program: Path, option: str) -> None:
-    version = re.search(r"version: '(.+?)'", (ROOT / "meson.build").read_text())
-    assert version
     done = run(program, option)
-    assert (done.returncode, done.stdout) == (0, f"{program.name} {version[1]}\n")
+    assert (done.returncode, done.stdout) == (0, f"{program.name} {project_version()}\n")
 
 
 @pytest.mark.parametrize(

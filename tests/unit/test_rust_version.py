@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which Rust the workspace promises to be built with."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+
+import pytest
+from schedulers import ROOT
+
+
+def version(text: str) -> tuple[int, ...]:
+    """1.88 and 1.88.0 are the same."""
+    numbers = [int(number) for number in text.split(".")]
+    return tuple(numbers + [0] * (3 - len(numbers)))
+
+
+@pytest.fixture(scope="module")
+def packages(build_options: dict[str, str], rust_host: str) -> list[dict]:
+    """All packages that are built on this machine, from the files that the build has fetched."""
+    metadata = [build_options["cargo"], "metadata", "--format-version=1", "--locked", "--offline"]
+    command = [*metadata, "--filter-platform", rust_host]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    if done.returncode:
+        pytest.skip("not all crates of Cargo.lock are here")
+    return json.loads(done.stdout)["packages"]
+
+
+def test_no_crate_needs_a_newer_rust_than_is_promised(packages: list[dict]) -> None:
+    promised = re.search(r'^rust-version = "(.+)"', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)
+    assert promised
+    needed = {
+        f"{package['name']} {package['version']}": package["rust_version"]
+        for package in packages
+        if package["rust_version"]
+    }
+    assert any(name.startswith("bindgen ") for name in needed)
+    limit = version(promised[1])
+    assert {name: least for name, least in needed.items() if version(least) > limit} == {}
+
+
+def test_promised_rust_is_what_setup_asks_for(packages: list[dict]) -> None:
+    """And what each crate of ours says."""
+    setup = re.search(r"^RUST_MIN=(.+)$", (ROOT / "tools/setup/setup.sh").read_text(), re.MULTILINE)
+    assert setup
+    ours = {
+        package["name"]: package["rust_version"] for package in packages if not package["source"]
+    }
+    assert len(ours) > 1
+    assert set(ours.values()) == {setup[1]}
