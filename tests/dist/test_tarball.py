@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import tarfile
 import tempfile
@@ -13,40 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[2]
-SCHEDULERS = sorted(p.name.removesuffix(".bpf.c") for p in (ROOT / "scheds/c").glob("*.bpf.c"))
-
-
-def output(*command: str | Path, timeout: float = 300, **options) -> str:
-    """What a command printed; fails the test with all of it if the command fails."""
-    done = subprocess.run(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=timeout,
-        **options,
-    )
-    if done.returncode:
-        pytest.fail(f"{' '.join(map(str, command))}\n{done.stdout}", pytrace=False)
-    return done.stdout
-
-
-def fetch_crates(cargo: str) -> None:
-    """All crates, with those that only other systems need; skips if they cannot be had."""
-    if not shutil.which(cargo):
-        pytest.skip("needs cargo")
-    offline = ["--offline"] if os.environ.get("SCX_OFFLINE") == "1" else []
-    command = [cargo, "fetch", "--quiet", "--locked", *offline]
-    if subprocess.run(command, cwd=ROOT, timeout=300).returncode:
-        pytest.skip("not all crates of Cargo.lock can be had here")
+from schedulers import C_SCHEDULERS, ROOT, RUST_SCHEDULERS
+from shared import fetch_crates, need_git, output
 
 
 @pytest.fixture(scope="module")
 def tarball(build_dir: Path, build_options: dict[str, str]) -> Path:
-    if not (ROOT / ".git").exists() or not shutil.which("git"):
-        pytest.skip("no git: a tarball is made of a commit")
+    need_git()
     fetch_crates(build_options["cargo"])
     make = ["meson", "dist", "-C", build_dir, "--no-tests", "--allow-dirty", "--formats", "gztar"]
     found = re.search(r"^Created (.+\.tar\.gz)$", output(*make), re.MULTILINE)
@@ -99,17 +71,18 @@ def test_every_file_has_the_time_of_the_commit(tarball: Path) -> None:
         assert {member.mtime for member in archive} == {commit}
 
 
-@pytest.mark.parametrize("name", SCHEDULERS)
+@pytest.mark.parametrize("name", C_SCHEDULERS)
 def test_scheduler_runs(built: Path, name: str) -> None:
     assert name in output(built / "scheds/c" / name, "--version")
 
 
-@pytest.mark.parametrize("name", SCHEDULERS)
+@pytest.mark.parametrize("name", C_SCHEDULERS)
 def test_scheduler_links_no_libbpf_at_run_time(built: Path, name: str) -> None:
     libraries = output("ldd", built / "scheds/c" / name)
     assert "libelf" in libraries
     assert "libbpf" not in libraries
 
 
-def test_rust_program_runs(built: Path) -> None:
-    assert "scx_load" in output(built / "rust/scx_load", "--version")
+@pytest.mark.parametrize("name", [*RUST_SCHEDULERS, "scx_load"])
+def test_rust_program_runs(built: Path, name: str) -> None:
+    assert name in output(built / "rust" / name, "--version")

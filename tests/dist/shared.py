@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the tests of the suite dist share."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from schedulers import ROOT
+
+
+def output(*command: str | Path, timeout: float = 300, **options) -> str:
+    """What a command printed; fails the test with all of it if the command fails."""
+    done = subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=timeout,
+        **options,
+    )
+    if done.returncode:
+        pytest.fail(f"{' '.join(map(str, command))}\n{done.stdout}", pytrace=False)
+    return done.stdout
+
+
+def need_git() -> None:
+    """Skips without git, which alone knows what belongs to a commit."""
+    if not (ROOT / ".git").exists() or not shutil.which("git"):
+        pytest.skip("no git: what is distributed is made of a commit")
+
+
+def fetch_crates(cargo: str, *options: str) -> None:
+    """All crates, with those that only other systems need; skips if they cannot be had."""
+    if not shutil.which(cargo):
+        pytest.skip("needs cargo")
+    offline = ["--offline"] if os.environ.get("SCX_OFFLINE") == "1" else []
+    command = [cargo, "fetch", "--quiet", "--locked", *offline, *options]
+    if subprocess.run(command, cwd=ROOT, timeout=300).returncode:
+        pytest.skip("not all crates of Cargo.lock can be had here")

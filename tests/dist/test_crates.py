@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`cargo package`: each crate that a registry could have builds without this tree.
+
+None of them is in a registry yet, so each gets the others as the packages that would be
+there: unpacked beside it, by a `[patch.crates-io]` that names nothing of the checkout.
+What is not committed is packaged too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from schedulers import ROOT, RUST_SCHEDULERS, project_version
+from shared import fetch_crates, need_git, output
+
+CODE = {".rs", ".c", ".h"}
+#: What cargo adds: the manifest as it is here, and the commit.
+OF_CARGO = {"Cargo.toml.orig", ".cargo_vcs_info.json"}
+
+
+def manifests() -> dict[str, Path]:
+    """Name → Cargo.toml of all that may be published."""
+    text = (ROOT / "Cargo.toml").read_text()
+    members = re.findall(r'^    "([\w/]+)",$', text.partition("\n]\n")[0], re.MULTILINE)
+    files = [ROOT / member / "Cargo.toml" for member in members]
+    return {f.parent.name: f for f in files if "\npublish = false\n" not in f.read_text()}
+
+
+NAMES = sorted(manifests())
+
+
+def command(cargo: str, *args: str | Path) -> list[str | Path]:
+    return [cargo, *args, "--quiet", "--offline"]
+
+
+def environment(build_options: dict[str, str]) -> dict[str, str]:
+    """Nothing of the build around this, which could stand in for what a package lacks."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("CARGO_", "BPF_", "SCX_"))}
+    if "CARGO_HOME" in os.environ:
+        env["CARGO_HOME"] = os.environ["CARGO_HOME"]
+    if build_options["bpf_clang"]:
+        env["BPF_CLANG"] = build_options["bpf_clang"]
+    return env
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """Not kept: with what is built in it, it is large."""
+    with tempfile.TemporaryDirectory() as path:
+        yield Path(path).resolve()
+
+
+@pytest.fixture(scope="module")
+def archives(folder: Path, build_options: dict[str, str], rust_host: str) -> dict[str, Path]:
+    """The .crate files. Without a lock file, so that cargo does not ask a registry for ours."""
+    need_git()
+    cargo = build_options["cargo"]
+    fetch_crates(cargo, "--target", rust_host)
+    target = folder / "packaged"
+    selection = [arg for name in NAMES for arg in ("-p", name)]
+    options = ["--no-verify", "--exclude-lockfile", "--allow-dirty", "--target-dir", target]
+    output(*command(cargo, "package"), *options, *selection, cwd=ROOT)
+    found = {name: target / "package" / f"{name}-{project_version()}.crate" for name in NAMES}
+    assert set(target.glob("package/*.crate")) == set(found.values())
+    return found
+
+
+def unpack(archive: Path, folder: Path) -> Path:
+    """The folder that was in it."""
+    output("tar", "-C", folder, "-xzf", archive)
+    return folder / archive.name.removesuffix(".crate")
+
+
+@pytest.fixture(scope="module")
+def packages(archives: dict[str, Path], folder: Path) -> dict[str, Path]:
+    """The packages, unpacked, where cargo takes each for what a registry has."""
+    found = {name: unpack(archive, folder) for name, archive in archives.items()}
+    patches = [
+        f'{name} = {{ path = "{path.name}" }}'
+        for name, path in found.items()
+        if name not in RUST_SCHEDULERS
+    ]
+    config = folder / ".cargo/config.toml"
+    config.parent.mkdir()
+    # What is built here is looked at and thrown away.
+    config.write_text("\n".join(["[profile.dev]", "debug = false", "[patch.crates-io]", *patches]))
+    for path in found.values():
+        # The versions that have been fetched, and that were tested.
+        shutil.copy(ROOT / "Cargo.lock", path)
+    return found
+
+
+@pytest.fixture(scope="module")
+def build(packages: dict[str, Path], folder: Path, build_options: dict[str, str]):
+    """Builds a package by its name, with all of its features; returns cargo's folder."""
+    done: set[str] = set()
+
+    def run(name: str) -> Path:
+        if name not in done:
+            line = command(build_options["cargo"], "build", "--all-features")
+            options = {"cwd": packages[name], "env": environment(build_options)}
+            output(*line, "--target-dir", folder / "built", timeout=1200, **options)
+            done.add(name)
+        return folder / "built/debug"
+
+    return run
+
+
+def members(archive: Path) -> dict[str, tarfile.TarInfo]:
+    """What is in it, by the path in the package."""
+    with tarfile.open(archive) as tar:
+        return {member.name.partition("/")[2]: member for member in tar}
+
+
+def texts(package: Path) -> Iterator[tuple[Path, str]]:
+    """The files of a package with their contents, but for what cargo adds."""
+    for path in package.rglob("*"):
+        if path.is_file() and path.name not in OF_CARGO | {"Cargo.lock"}:
+            yield path, path.read_text()
+
+
+def test_the_tools_stay_at_home() -> None:
+    libraries = {"scx_stats", "scx_stats_derive", "scx_utils"}
+    assert set(NAMES) == libraries | set(RUST_SCHEDULERS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_is_plain_files_in_one_folder(archives: dict[str, Path], name: str) -> None:
+    for path, member in members(archives[name]).items():
+        assert member.isreg(), path
+        assert member.name.startswith(f"{name}-{project_version()}/")
+        assert ".." not in Path(path).parts
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_manifest_says_what_it_is(packages: dict[str, Path], name: str) -> None:
+    manifest = (packages[name] / "Cargo.toml").read_text()
+    assert re.search(r'^description = ".{20,}"$', manifest, re.MULTILINE)
+    assert '\nlicense = "GPL-2.0-only"\n' in manifest
+    # Others are asked for by their versions.
+    assert not re.search(r"^(path|git|workspace) = .*(\.\.|:|true)", manifest, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_licence_is_in_it(packages: dict[str, Path], name: str) -> None:
+    assert (packages[name] / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+    for path, text in texts(packages[name]):
+        if path.suffix in {".c", ".h"}:
+            assert "SPDX-License-Identifier: GPL-2.0-only" in text, path
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_refers_to_the_outside(packages: dict[str, Path], name: str) -> None:
+    for path, text in texts(packages[name]):
+        assert str(ROOT) not in text, path
+        if path.suffix not in CODE:
+            continue
+        # Included, or a module's path.
+        for reference in re.findall(r'(?:include|path).*["<](\.\.?/[^">]+)[">]', text):
+            there = (path.parent / reference).resolve()
+            assert there.is_relative_to(packages[name]), f"{path}: {reference}"
+
+
+def test_headers_travel_with_scx_utils(packages: dict[str, Path]) -> None:
+    def headers(folder: Path) -> dict[str, bytes]:
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+    ours = headers(ROOT / "scheds/include")
+    assert "scx/common.bpf.h" in ours
+    assert headers(packages["scx_utils"] / "include") == ours
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_builds_by_itself(build, name: str) -> None:
+    build(name)
+
+
+@pytest.mark.parametrize("name", RUST_SCHEDULERS)
+def test_program_runs(build, name: str) -> None:
+    version = output(build(name) / name, "--version")
+    # Not the commit of whatever tree is around.
+    assert version.startswith(f"{name} {project_version()} ")
+
+
+@pytest.mark.parametrize("name", RUST_SCHEDULERS)
+def test_bpf_half_is_made_of_packages(build, folder: Path, packages, name: str) -> None:
+    """Its own files, the headers of scx_utils, and libbpf's, which libbpf-sys carries."""
+    (depfile,) = build(name).glob(f"build/{name}-*/out/bpf.d")
+    read = [Path(word) for word in depfile.read_text().replace("\\\n", " ").split()[1:]]
+    outside = [path for path in read if path.is_absolute() and not path.is_relative_to(folder)]
+    assert outside == []
+    assert packages["scx_utils"] / "include/scx/common.bpf.h" in read
+    assert depfile.parent / "include/bpf/bpf_helpers.h" in read
