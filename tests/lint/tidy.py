@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import crates
+
 LINE_MAX = 100
 FILE_MAX = 800
 #: Files whose length is a list's, or that nobody reads line by line.
@@ -41,6 +43,11 @@ BANNED = [
     (r"^scheds/.*\.bpf\.c$", r"___[a-z0-9]+\(", "call the wrapper of compat.bpf.h"),
     (r"^(scheds|tools)/.*\.c$", r"\b(system|popen)\(", "children are started without a shell"),
     (r"\.md$", r"@[A-Z]+@", "a figure is missing"),
+    # In comments the word may stand.
+    (r"^(?!rust/scx_utils/).*\.rs$", r"^(?!\s*//).*\bunsafe\b", "scx_utils has safe wrappers"),
+    (r"^(?!rust/scx_utils/|tools/load/).*\.rs$", r"\bctrlc::", "the runner handles signals"),
+    (r"^(?!rust/scx_utils/).*\.rs$", r"\btracing_subscriber\b", "the runner sets up logging"),
+    (r"^(?!rust/scx_utils/).*\.rs$", r"\bshould_restart\b", "the runner restarts schedulers"),
 ]
 
 
@@ -76,7 +83,7 @@ def _versions(root: Path) -> Iterator[str]:
 
 def check(root: Path, names: list[str]) -> int:
     """Print all findings; 0 if there are none, else 1."""
-    findings = [*_listed(root, names), *_versions(root)]
+    findings = [*_listed(root, names), *crates.check(root, names), *_versions(root)]
     for name in names:
         try:
             text = (root / name).read_text()

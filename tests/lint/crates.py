@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Rules for the packages of the workspace: who may depend on whom, and what a scheduler has."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+#: (folder of a package, the packages of ours that it may depend on)
+MAY_USE = [
+    (r"rust/scx_stats/scx_stats_derive", set()),
+    (r"rust/scx_stats", {"scx_stats_derive"}),
+    (r"rust/scx_utils", {"scx_stats"}),
+    # Schedulers and tools know no scheduler, and nothing of the tests.
+    (r"(scheds/rust|tests/scheds|tools)/\w+", {"scx_stats", "scx_utils"}),
+]
+
+#: What each Rust scheduler consists of, so that readers find their way in all of them.
+SCHEDULER_FILES = ["src/main.rs", "src/opts.rs", "src/sched.rs", "src/stats.rs"]
+
+
+def _dependencies(manifest: str) -> set[str]:
+    """The names in all tables of dependencies."""
+    tables = re.split(r"^\[", manifest, flags=re.MULTILINE)
+    own = [table for table in tables if re.match(r"[^\]]*dependencies\]", table)]
+    names = {n for table in own for n in re.findall(r"^([\w-]+)[ .=]", table, re.MULTILINE)}
+    # [dependencies.NAME], and a name that stands for another.
+    names |= set(re.findall(r"^\[.*dependencies\.([\w-]+)\]", manifest, re.MULTILINE))
+    return names | set(re.findall(r'\bpackage = "(.+?)"', manifest))
+
+
+def _imports(folder: str, manifest: str, ours: set[str]) -> Iterator[str]:
+    allowed = next((names for where, names in MAY_USE if re.fullmatch(where, folder)), None)
+    if allowed is None:
+        yield f"{folder}/Cargo.toml: no rule of tests/lint/crates.py says what it may depend on"
+        return
+    for name in sorted(_dependencies(manifest) & ours - allowed):
+        yield f"{folder}/Cargo.toml: {folder} must not depend on {name}"
+    if re.search(r"\bpath = .*\.\.", manifest):
+        yield f"{folder}/Cargo.toml: paths stand in the workspace's Cargo.toml only"
+
+
+def _scheduler(root: Path, folder: str, names: set[str]) -> Iterator[str]:
+    name = Path(folder).name
+    listed = re.search(r"^rust_scheds = \[(.*?)\]", (root / "meson.build").read_text(), re.M | re.S)
+    if not listed or f"'{name}'" not in listed[1]:
+        yield f"{folder}: {name} is missing from rust_scheds in meson.build"
+    if not re.search(rf"^\| {name} \|", (root / "README.md").read_text(), re.MULTILINE):
+        yield f"{folder}: the table in README.md has no row for {name}"
+    wanted = list(SCHEDULER_FILES)
+    # A scheduler may do without a BPF half of its own.
+    if f"{folder}/build.rs" in names or any(n.startswith(f"{folder}/src/bpf/") for n in names):
+        wanted.append("src/bpf/main.bpf.c")
+    for file in wanted:
+        if f"{folder}/{file}" not in names:
+            yield f"{folder}: there is no {file}"
+
+
+def check(root: Path, names: list[str]) -> Iterator[str]:
+    """All findings in the packages among the files `names`."""
+    manifests = {n.removesuffix("/Cargo.toml"): n for n in names if n.endswith("/Cargo.toml")}
+    texts = {folder: (root / name).read_text() for folder, name in manifests.items()}
+    found = (re.search(r'^name = "(.+)"', text, re.MULTILINE) for text in texts.values())
+    ours = {name[1] for name in found if name}
+    for folder, text in texts.items():
+        yield from _imports(folder, text, ours)
+        if folder.startswith("scheds/rust/"):
+            yield from _scheduler(root, folder, set(names))
