@@ -139,4 +139,5 @@ def start(guest: Guest) -> Iterator[Callable[..., Scheduler]]:
     yield launch
     for scheduler in started:
         scheduler.clean_up()
+    wait_disabled(guest)
     assert not [event for scheduler in started for event in scheduler.unexpected_events]

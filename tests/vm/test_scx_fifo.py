@@ -103,11 +103,11 @@ def test_sysrq_s_is_the_emergency_exit(guest: Guest, start: Start) -> None:
 
 @STOPS_FAIR_SERVER_TWICE
 def test_hotplug_under_load_loses_no_task(guest: Guest, start: Start, load: Load) -> None:
-    """Six changes while tasks run. The hogs are younger than the scheduler, so that it is moved
+    """Four changes while tasks run. The hogs are younger than the scheduler, so that it is moved
     to its class before them (6.17, bpf/priority.rs)."""
     scheduler = start("scx_fifo", "--slice-us", "3000", "--stats", "0.5").wait_enabled()
     load("--hogs", "12", "--sleepers", "60", "--pipes", "8", "--forks-per-s", "20")
-    for change in range(6):
+    for change in range(4):
         online = change % 2
         guest.run(f"echo {online} >/sys/devices/system/cpu/cpu1/online").check()
         restarted = change + 1

@@ -13,9 +13,8 @@ const META: &str = concat!(
 );
 
 fn answer(nr_dispatches: u64) -> String {
-    format!(
-        "{{\"errno\":0,\"args\":{{\"resp\":{{\"nr_dispatches\":{nr_dispatches},\"nr_cpus\":4}}}}}}\n"
-    )
+    let resp = format!("{{\"nr_dispatches\":{nr_dispatches},\"nr_cpus\":4}}");
+    format!("{{\"errno\":0,\"args\":{{\"resp\":{resp}}}}}\n")
 }
 
 #[test]

@@ -40,7 +40,12 @@ impl Clang {
             .map(PathBuf::from)
             .find(|name| version(name).is_some_and(|found| found >= CLANG_MIN))
             .map(|path| Self { path })
-            .with_context(|| format!("clang >= {CLANG_MIN} is needed for BPF programs: install one, or name it in BPF_CLANG"))
+            .with_context(|| {
+                format!(
+                    "clang >= {CLANG_MIN} is needed for BPF programs: install one, or name it in \
+                     BPF_CLANG"
+                )
+            })
     }
 
     /// As it is called.

@@ -9,9 +9,10 @@ use crate::cpumask::Cpumask;
 /// What tells one cache of a level from another.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum CacheKey {
-    /// Caches without an id: the lowest online CPU that shares it.
+    /// The lowest online CPU that shares it.
     Leader(usize),
-    /// The kernel's id, with the package: only some machines count ids through.
+    /// Of CPUs that do not say with whom they share it: the kernel's id, with the package, for
+    /// only some machines count ids through.
     Id(Option<u32>, u32),
 }
 
@@ -33,11 +34,17 @@ impl LlcKey {
         }
     }
 
-    fn kernel_id(self) -> Option<u32> {
-        match self {
-            Self::L3(CacheKey::Id(_, id)) | Self::L2(CacheKey::Id(_, id)) => Some(id),
-            _ => None,
-        }
+    /// The kernel's id of the cache, if the CPUs that share it agree on one. In some VMs each
+    /// CPU has an id of its own for a cache that it shares.
+    fn kernel_id<'a>(self, mut members: impl Iterator<Item = &'a RawCpu>) -> Option<u32> {
+        let id = |cpu: &RawCpu| match self {
+            Self::L3(_) => cpu.l3.id,
+            Self::L2(_) => cpu.l2.id,
+            Self::Node => None,
+        };
+        let first = members.find_map(id)?;
+        let agreed = members.filter_map(id).all(|other| other == first);
+        agreed.then_some(first)
     }
 }
 
@@ -67,7 +74,7 @@ pub(super) fn llcs(
             }
             Llc {
                 index: 0,
-                kernel_id: key.kernel_id(),
+                kernel_id: key.kernel_id(members.iter().map(|&at| &cpus[at])),
                 level: key.level(),
                 node,
                 package_id: members.iter().find_map(|&at| packages[at]),
@@ -96,38 +103,48 @@ pub(super) fn l2_leaders(cpus: &[RawCpu], packages: &[Option<u32>]) -> Vec<Optio
 
 /// The cache of one level that each of `cpus` has.
 ///
-/// A CPU's own id holds; else the id of the lowest CPU that it shares the cache with
-/// and that has one; else the list of those itself. A CPU that knows neither has the
-/// cache of which another CPU says that the two share it.
+/// The list of CPUs that share it goes before the id: it is what the kernel has made of all that
+/// the processor says, while ids are handed on as they are. A CPU without a list has the cache of
+/// a CPU whose list it is in, else of one with the same id, else one by its id.
 fn cache_keys(
     cpus: &[RawCpu],
     packages: &[Option<u32>],
     cache: impl Fn(&RawCpu) -> &RawCache,
 ) -> Vec<Option<CacheKey>> {
-    let at_of: BTreeMap<usize, usize> =
-        cpus.iter().zip(0..).map(|(cpu, at)| (cpu.id, at)).collect();
-    let id_of = |at: usize| Some(CacheKey::Id(packages[at], cache(&cpus[at]).id?));
-    let key_of = |at: usize| {
-        id_of(at).or_else(|| {
-            let shared = cache(&cpus[at]).shared.as_ref()?;
-            let with_id = shared.iter().find_map(|cpu| id_of(*at_of.get(&cpu)?));
-            with_id.or_else(|| shared.first().map(CacheKey::Leader))
+    let id_of = |at: usize| Some((packages[at], cache(&cpus[at]).id?));
+    let with_list: Vec<_> = (0..cpus.len())
+        .filter_map(|at| {
+            let list = cache(&cpus[at]).shared.as_ref()?;
+            Some((at, list, CacheKey::Leader(list.first()?)))
         })
-    };
-    let keys: Vec<_> = (0..cpus.len()).map(key_of).collect();
-    let lists = || cpus.iter().map(|cpu| cache(cpu).shared.as_ref());
-    let known: Vec<_> = lists()
-        .zip(&keys)
-        .filter_map(|(list, key)| list.zip(*key))
         .collect();
-    let adopted = |cpu: &RawCpu| {
-        let mut known = known.iter();
-        known
-            .find(|(list, _)| list.test(cpu.id))
-            .map(|&(_, key)| key)
-    };
-    let with_adopted = keys.iter().zip(cpus);
-    with_adopted
-        .map(|(key, cpu)| key.or_else(|| adopted(cpu)))
-        .collect()
+    let mut keys: Vec<Option<CacheKey>> = vec![None; cpus.len()];
+    for &(at, _, key) in &with_list {
+        keys[at] = Some(key);
+    }
+    let by_id: BTreeMap<_, _> = with_list
+        .iter()
+        .rev()
+        .filter_map(|&(at, _, key)| Some((id_of(at)?, key)))
+        .collect();
+    for (at, cpu) in cpus
+        .iter()
+        .enumerate()
+        .filter(|(_, cpu)| cache(cpu).shared.is_none())
+    {
+        let listed = with_list
+            .iter()
+            .find(|(_, list, _)| list.test(cpu.id))
+            .map(|&(.., key)| key);
+        keys[at] = listed.or_else(|| {
+            let (package, id) = id_of(at)?;
+            Some(
+                by_id
+                    .get(&(package, id))
+                    .copied()
+                    .unwrap_or(CacheKey::Id(package, id)),
+            )
+        });
+    }
+    keys
 }

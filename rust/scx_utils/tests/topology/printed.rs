@@ -94,7 +94,10 @@ fn for_programs() {
     tree.put_cpu(1, "cpufreq/base_frequency", 1_500_000);
     let topology = tree.read();
     let whole = serde_json::to_string(&topology).unwrap();
-    let start = r#"{"hotplug_seq":0,"nr_cpu_ids":2,"smt_width":1,"possible":"0-1","present":"0-1","online":"1","nodes":[{"#;
+    let start = concat!(
+        r#"{"hotplug_seq":0,"nr_cpu_ids":2,"smt_width":1,"#,
+        r#""possible":"0-1","present":"0-1","online":"1","nodes":[{"#
+    );
     assert!(whole.starts_with(start), "{whole}");
     let node = lines(&topology.nodes()[0]);
     assert_snapshot!(node, @r#"

@@ -214,6 +214,33 @@ fn caches_without_ids() {
     assert_eq!(tree.read().llcs().len(), 8);
 }
 
+/// As QEMU's emulated processor has it: the lists are right, and each CPU's cache has an id of
+/// its own. Threads stay threads of one core.
+#[test]
+fn ids_of_one_cache_that_disagree() {
+    let mut tree = desktop();
+    for cpu in 0..16 {
+        tree.put_cpu(cpu, "cache/index3/id", cpu);
+    }
+    let topology = tree.read();
+    assert_eq!(llcs(&topology), ["0-15"]);
+    assert_eq!(topology.llcs()[0].kernel_id, None);
+    assert_eq!(topology.smt_width(), 2);
+    // Who does not say with whom he shares it is found by the others' lists.
+    tree.remove("cpu5/cache/index3/shared_cpu_list");
+    assert_eq!(llcs(&tree.read()), ["0-15"]);
+}
+
+/// Without any list there are the ids.
+#[test]
+fn caches_without_lists() {
+    let mut tree = xeon();
+    tree.remove("index3/shared_cpu_list");
+    let topology = tree.read();
+    assert_eq!(llcs(&topology), ["0-3,8-11", "4-7,12-15"]);
+    assert!(topology.llcs().iter().all(|llc| llc.kernel_id.is_some()));
+}
+
 #[test]
 fn one_cache_id_is_missing() {
     let mut tree = desktop();

@@ -61,8 +61,7 @@ static u64 shared_slice_ns(void)
 {
 	s32 nr_queued = scx_bpf_dsq_nr_queued(SHARED_DSQ);
 
-	return scx_slice_shared(slice_ns, MAX_WAIT_NS, nr_queued > 0 ? nr_queued : 0,
-				MIN_SLICE_NS);
+	return scx_slice_shared(slice_ns, MAX_WAIT_NS, nr_queued > 0 ? nr_queued : 0, MIN_SLICE_NS);
 }
 
 void BPF_STRUCT_OPS(fifo_enqueue, struct task_struct *p, u64 enq_flags)
@@ -98,8 +97,7 @@ void BPF_STRUCT_OPS(fifo_exit, struct scx_exit_info *info)
 
 void BPF_STRUCT_OPS(fifo_dump, struct scx_dump_ctx *dctx)
 {
-	scx_bpf_dump("fifo: slice_ns=%llu, %d queued", slice_ns,
-		     scx_bpf_dsq_nr_queued(SHARED_DSQ));
+	scx_bpf_dump("fifo: slice_ns=%llu, %d queued", slice_ns, scx_bpf_dsq_nr_queued(SHARED_DSQ));
 }
 
 SCX_OPS(fifo_ops) = {
