@@ -4,6 +4,7 @@
  * Unix socket. Asks politely, or misbehaves in the ways that a server has to survive.
  *
  *   scx_stats_client PATH ask LINE...    send each line, print the line that answers it
+ *   scx_stats_client PATH pass           the same with the lines of standard input, as they come
  *   scx_stats_client PATH garbage COUNT  send lines of random bytes, print how many were answered
  *   scx_stats_client PATH long BYTES     send one line so long, print what comes back
  *   scx_stats_client PATH half           begin a line and fall silent until the server hangs up
@@ -87,6 +88,17 @@ static void ask(char **lines)
 	for (; *lines; lines++) {
 		send_all(fd, *lines, strlen(*lines));
 		send_all(fd, "\n", 1);
+		fputs(receive_line(fd), stdout);
+	}
+}
+
+static void pass(void)
+{
+	int fd = try_connect();
+	char line[4096];
+
+	while (fgets(line, sizeof(line), stdin)) {
+		send_all(fd, line, strlen(line));
 		fputs(receive_line(fd), stdout);
 	}
 }
@@ -176,6 +188,8 @@ int main(int argc, char **argv)
 		path = argv[1];
 	if (!strcmp(verb, "ask"))
 		ask(argv + 3);
+	else if (!strcmp(verb, "pass"))
+		pass();
 	else if (!strcmp(verb, "garbage") && argc == 4)
 		garbage(atoi(argv[3]));
 	else if (!strcmp(verb, "long") && argc == 4)
@@ -187,7 +201,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(verb, "deaf"))
 		deaf();
 	else
-		errx(1,
-		     "usage: scx_stats_client PATH ask|garbage|long|half|idle|deaf [ARGUMENT...]");
+		errx(1, "usage: scx_stats_client PATH ask|pass|garbage|long|half|idle|deaf "
+			"[ARGUMENT...]");
 	return 0;
 }

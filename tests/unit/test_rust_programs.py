@@ -234,6 +234,18 @@ def test_closed_pipe_is_no_error(program: Path, args: list[str]) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("args", [["--no-such-option"], ["--stats-group", "no such group"]])
+def test_nobody_to_be_told_of_an_error(program: Path, args: list[str]) -> None:
+    """The status still tells."""
+    reading_end, writing_end = os.pipe()
+    os.close(reading_end)
+    try:
+        done = subprocess.run([program, *args], stderr=writing_end, timeout=60)
+    finally:
+        os.close(writing_end)
+    assert done.returncode == 1
+
+
 @pytest.mark.parametrize("args", PRINTING, ids=" ".join)
 def test_full_disk_is_one_line(program: Path, args: list[str]) -> None:
     with Path("/dev/full").open("w") as full:

@@ -153,6 +153,8 @@ static void test_slice_is_shared(void **state)
 	assert_int_equal(scx_slice_shared(20, 1000, 99, 1), 10);
 	assert_int_equal(scx_slice_shared(20, 1000, 1000000, 1), 1);
 	assert_int_equal(scx_slice_shared(20, 0, 0, 5), 5);
+	/* The shortest slice that makes sense is not longer than the one asked for. */
+	assert_int_equal(scx_slice_shared(3, 1000, 1000000, 5), 3);
 }
 
 int main(void)

@@ -140,4 +140,18 @@ def start(guest: Guest) -> Iterator[Callable[..., Scheduler]]:
     for scheduler in started:
         scheduler.clean_up()
     wait_disabled(guest)
+    assert not any(scheduler.hung for scheduler in started), "SIGINT did not end it"
     assert not [event for scheduler in started for event in scheduler.unexpected_events]
+
+
+@pytest.fixture
+def set_cpu(guest: Guest) -> Iterator[Callable[[int, bool], None]]:
+    """Takes CPUs offline and online. Afterwards those of the topology are online."""
+
+    def switch(cpu: int, online: bool) -> None:
+        path = f"/sys/devices/system/cpu/cpu{cpu}/online"
+        guest.run(f"echo {int(online)} >{path}").check()
+
+    yield switch
+    for cpu in guest.topology.online[1:]:
+        switch(cpu, True)

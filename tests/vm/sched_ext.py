@@ -102,6 +102,8 @@ class Scheduler:
         self.process: Process = guest.spawn(name, [program, *args])
         #: Counters that should have been zero when it was told to end.
         self.unexpected_events: list[str] = []
+        #: Whether it had to be killed.
+        self.hung = False
 
     def wait_enabled(self) -> Scheduler:
         """Until the kernel says so. Fails the test if the process ends instead."""
@@ -140,6 +142,7 @@ class Scheduler:
             try:
                 self.process.wait(TIMEOUT_S)
             except TimeoutError:
+                self.hung = True
                 self.process.signal(signal.SIGKILL)
 
 

@@ -21,6 +21,7 @@ from sched_ext import (
 from vm.guest import Guest, Process
 
 Start = Callable[..., Scheduler]
+SetCpu = Callable[[int, bool], None]
 Load = Callable[..., Process]
 
 
@@ -102,14 +103,16 @@ def test_sysrq_s_is_the_emergency_exit(guest: Guest, start: Start) -> None:
 
 
 @STOPS_FAIR_SERVER_TWICE
-def test_hotplug_under_load_loses_no_task(guest: Guest, start: Start, load: Load) -> None:
+def test_hotplug_under_load_loses_no_task(
+    guest: Guest, start: Start, load: Load, set_cpu: SetCpu
+) -> None:
     """Four changes while tasks run. The hogs are younger than the scheduler, so that it is moved
     to its class before them (6.17, bpf/priority.rs)."""
     scheduler = start("scx_fifo", "--slice-us", "3000", "--stats", "0.5").wait_enabled()
     load("--hogs", "12", "--sleepers", "60", "--pipes", "8", "--forks-per-s", "20")
     for change in range(4):
         online = change % 2
-        guest.run(f"echo {online} >/sys/devices/system/cpu/cpu1/online").check()
+        set_cpu(1, bool(online))
         restarted = change + 1
         wait_for(
             f"restart {restarted}",
@@ -119,6 +122,20 @@ def test_hotplug_under_load_loses_no_task(guest: Guest, start: Start, load: Load
     # The load itself fails, and its fixture with it, if one of its threads is stuck.
     assert figures(scheduler.wait_lines(2)[-1])["slice_us"] == 3000
     assert scheduler.end(signal.SIGINT) == 0
+
+
+@STOPS_FAIR_SERVER_TWICE
+def test_restart_with_nobody_to_tell(guest: Guest, set_cpu: SetCpu) -> None:
+    """Whoever read its standard error is gone: that is no reason to end."""
+    wait_disabled(guest)
+    guest.spawn("silent", "scx_fifo -v 2>&1 | true")
+    wait_for("it is enabled", lambda: state(guest) == "enabled")
+    before = int(read(guest, "/sys/kernel/sched_ext/enable_seq"))
+    set_cpu(1, False)
+    wait_for("the restart", lambda: int(read(guest, "/sys/kernel/sched_ext/enable_seq")) > before)
+    wait_for("it is enabled", lambda: ops(guest) == "fifo")
+    guest.run("kill -INT $(pidof scx_fifo)").check()
+    wait_disabled(guest)
 
 
 def test_slice_is_what_was_asked_for(guest: Guest, start: Start, load: Load) -> None:

@@ -22,6 +22,7 @@ from sched_ext import (
 from vm.guest import Guest, Process
 
 Start = Callable[..., Scheduler]
+SetCpu = Callable[[int, bool], None]
 Load = Callable[..., Process]
 STATS = re.compile(r"local=(\d+) global=(\d+)")
 
@@ -140,21 +141,25 @@ def test_debug_dump_tells_the_schedulers_state(
 
 
 @STOPS_FAIR_SERVER_TWICE
-def test_cpu_hotplug_restarts_it_with_its_options(guest: Guest, start: Start) -> None:
+def test_cpu_hotplug_restarts_it_with_its_options(
+    guest: Guest, start: Start, set_cpu: SetCpu
+) -> None:
     scheduler = start("scx_simple", "--fifo", "--interval", "0.5").wait_enabled()
-    guest.run("echo 0 >/sys/devices/system/cpu/cpu1/online").check()
+    set_cpu(1, False)
     wait_for("it restarts", lambda: "restarting" in scheduler.process.stderr())
     scheduler.wait_enabled()
     assert "fifo order" in dump(guest)
     scheduler.wait_lines(2)
-    guest.run("echo 1 >/sys/devices/system/cpu/cpu1/online").check()
+    set_cpu(1, True)
     wait_for("it restarts", lambda: scheduler.process.stderr().count("restarting") == 2)
     scheduler.wait_enabled()
     assert scheduler.end(signal.SIGTERM) == 0
 
 
 @STOPS_FAIR_SERVER_TWICE
-def test_hotplug_under_load_loses_no_task(guest: Guest, start: Start, load: Load) -> None:
+def test_hotplug_under_load_loses_no_task(
+    guest: Guest, start: Start, load: Load, set_cpu: SetCpu
+) -> None:
     """Ten changes while tasks run; each restarts it, and at the end all of them still run.
 
     All hogs are younger than the scheduler, so that it is moved to its scheduling class before
@@ -165,7 +170,7 @@ def test_hotplug_under_load_loses_no_task(guest: Guest, start: Start, load: Load
     load("--hogs", "12", "--sleepers", "60", "--pipes", "8", "--forks-per-s", "20")
     for change in range(10):
         online = change % 2
-        guest.run(f"echo {online} >/sys/devices/system/cpu/cpu1/online").check()
+        set_cpu(1, bool(online))
         restarted = change + 1
         wait_for(
             f"restart {restarted}",

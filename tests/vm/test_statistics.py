@@ -21,6 +21,7 @@ from sched_ext import (
 from vm.guest import Guest, Process
 
 Start = Callable[..., Scheduler]
+SetCpu = Callable[[int, bool], None]
 Load = Callable[..., Process]
 
 SOCKET = "/var/run/scx/root/stats"
@@ -35,6 +36,13 @@ def ask(guest: Guest, *requests: str, user: str = "root") -> list[dict]:
     """What the scheduler answers, over one connection."""
     command = ["scx_stats_client", SOCKET, "ask", *requests]
     done = guest.run(command, user=user).check()
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def measured(guest: Guest) -> list[dict]:
+    """Two readings of one connection and the total, with some time before the first."""
+    command = f"(sleep 1; echo '{STATS}'; sleep 1; echo '{STATS}'; echo '{TOTAL}') | "
+    done = guest.run(command + f"scx_stats_client {SOCKET} pass").check()
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -73,10 +81,11 @@ def monitor(guest: Guest) -> Iterator[Callable[..., Process]]:
 
 def test_wire_statistics(guest: Guest, fifo: Scheduler, load: Load) -> None:
     load("--hogs", "6")
-    first, second, total = (payload(a) for a in ask(guest, STATS, STATS, TOTAL))
+    first, second, total = (payload(answer) for answer in measured(guest))
     assert set(first) == {"nr_local", "nr_queued", "nr_kthreads", "slice_us"}
     assert first["slice_us"] == 5000
     # Counted since this client asked last, and since the scheduler began.
+    assert first["nr_queued"] + first["nr_local"] > 0
     assert total["nr_queued"] >= first["nr_queued"] + second["nr_queued"]
     assert payload(ask(guest, TOTAL)[0])["nr_queued"] > total["nr_queued"]
 
@@ -170,13 +179,13 @@ def test_monitor_goes_on_across_a_kill(
 
 @STOPS_FAIR_SERVER_TWICE
 def test_monitor_goes_on_across_a_restart(
-    guest: Guest, fifo: Scheduler, monitor: Callable[..., Process]
+    guest: Guest, fifo: Scheduler, monitor: Callable[..., Process], set_cpu: SetCpu
 ) -> None:
     """CPU hotplug restarts the scheduler: with its options, and for its monitors to see."""
     process = monitor()
     wait_for("lines", lambda: process.stdout().count("\n") >= 2)
     for online in (0, 1):
-        guest.run(f"echo {online} >/sys/devices/system/cpu/cpu1/online").check()
+        set_cpu(1, bool(online))
         restarted = online + 1
         wait_for(
             "it restarts",

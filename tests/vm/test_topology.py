@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 from sched_ext import STOPS_FAIR_SERVER_TWICE
 from vm.guest import Guest
 
+SetCpu = Callable[[int, bool], None]
 Group = tuple[int, ...]
 
 
@@ -62,10 +64,10 @@ def test_each_cpu_is_in_its_groups(guest: Guest) -> None:
 
 
 @STOPS_FAIR_SERVER_TWICE
-def test_offline_cpu_is_possible_and_in_no_group(guest: Guest) -> None:
-    guest.run("echo 0 >/sys/devices/system/cpu/cpu1/online").check()
+def test_offline_cpu_is_possible_and_in_no_group(guest: Guest, set_cpu: SetCpu) -> None:
+    set_cpu(1, False)
     found = detected(guest)
-    guest.run("echo 1 >/sys/devices/system/cpu/cpu1/online").check()
+    set_cpu(1, True)
     assert cpus(found["possible"]) == guest.topology.possible
     assert cpus(found["online"]) == (0, 2, 3)
     assert spans(found["nodes"]) == {(0, 2, 3)}

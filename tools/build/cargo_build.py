@@ -26,7 +26,8 @@ def _sources(program: Path) -> list[str]:
 def _write_depfile(depfile: Path, outputs: list[Path], programs: list[Path], root: Path) -> None:
     sources = {s.replace("\0", "\\ ") for p in programs for s in _sources(p) if s}
     manifests = [root / "Cargo.toml", root / "Cargo.lock", *root.glob("*/*/Cargo.toml")]
-    manifests += [*root.glob("rust/*/*/Cargo.toml"), *root.glob("scheds/rust/*/Cargo.toml")]
+    for folders in ("rust/*/*", "scheds/rust/*", "tests/scheds/*"):
+        manifests += root.glob(f"{folders}/Cargo.toml")
     sources |= {str(m).replace(" ", "\\ ") for m in manifests}
     targets = " ".join(str(o) for o in outputs)
     depfile.write_text(f"{targets}: {' '.join(sorted(sources))}\n")

@@ -2,7 +2,7 @@
 //! Where things are, by the type information (BTF) that objects and the kernel carry.
 
 use std::ffi::OsStr;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use libbpf_rs::btf::types::{Array, Enum, Enum64, Func, FuncProto, Int, MemberAttr, Struct};
 use libbpf_rs::btf::{Btf, BtfKind, BtfType, HasSize as _};
@@ -16,10 +16,23 @@ pub(crate) fn of_object(object: &OpenObject) -> Option<Btf<'_>> {
     Btf::from_bpf_object(raw).ok().flatten()
 }
 
+/// The type of a name that is of this kind. Others may have the same name: a struct and a
+/// variable of it, say.
+pub(crate) fn find<'a, K>(btf: &'a Btf<'_>, name: &str) -> Option<K>
+where
+    K: TryFrom<BtfType<'a>> + Deref<Target = BtfType<'a>> + 'a,
+{
+    let first = btf.type_by_name::<K>(name);
+    first.or_else(|| {
+        btf.type_by_kind::<K>()
+            .find(|of| of.name() == Some(OsStr::new(name)))
+    })
+}
+
 /// The bytes of a struct that a member takes. `None` if there is no such struct or member, or
 /// if it is a bit field.
 pub(crate) fn member(btf: &Btf<'_>, name: &str, member: &str) -> Option<Range<usize>> {
-    let of = btf.type_by_name::<Struct<'_>>(name)?;
+    let of = find::<Struct<'_>>(btf, name)?;
     let found = of.iter().find(|m| m.name == Some(OsStr::new(member)))?;
     let MemberAttr::Normal { offset: bits } = found.attr else {
         return None;
@@ -46,19 +59,19 @@ fn size_of(of: BtfType<'_>) -> Option<usize> {
 
 /// Whether a struct of this name has this member.
 pub(crate) fn has_member(btf: &Btf<'_>, name: &str, member: &str) -> bool {
-    btf.type_by_name::<Struct<'_>>(name)
+    find::<Struct<'_>>(btf, name)
         .is_some_and(|of| of.iter().any(|m| m.name == Some(OsStr::new(member))))
 }
 
 /// The value of an enumerator of the enum `name`.
 pub(crate) fn enumerator(btf: &Btf<'_>, name: &str, enumerator: &str) -> Option<u64> {
     let wanted = Some(OsStr::new(enumerator));
-    let narrow = btf.type_by_name::<Enum<'_>>(name).and_then(|of| {
+    let narrow = find::<Enum<'_>>(btf, name).and_then(|of| {
         let found = of.iter().find(|m| m.name == wanted)?;
         u64::try_from(found.value).ok()
     });
     narrow.or_else(|| {
-        let of = btf.type_by_name::<Enum64<'_>>(name)?;
+        let of = find::<Enum64<'_>>(btf, name)?;
         let found = of.iter().find(|m| m.name == wanted)?;
         u64::try_from(found.value).ok()
     })
@@ -66,7 +79,7 @@ pub(crate) fn enumerator(btf: &Btf<'_>, name: &str, enumerator: &str) -> Option<
 
 /// Number of parameters of a function; `None` if there is no such function.
 pub(crate) fn parameter_count(btf: &Btf<'_>, function: &str) -> Option<usize> {
-    let function = btf.type_by_name::<Func<'_>>(function)?;
+    let function = find::<Func<'_>>(btf, function)?;
     let prototype = FuncProto::try_from(function.next_type()?).ok()?;
     Some(prototype.len())
 }

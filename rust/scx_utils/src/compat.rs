@@ -34,8 +34,8 @@ impl KernelBtf {
     /// `scx_bpf_dsq_peek`, say.
     #[must_use]
     pub fn has_ksym(&self, name: &str) -> bool {
-        self.btf.type_by_name::<Func<'_>>(name).is_some()
-            || self.btf.type_by_name::<Var<'_>>(name).is_some()
+        btf::find::<Func<'_>>(&self.btf, name).is_some()
+            || btf::find::<Var<'_>>(&self.btf, name).is_some()
     }
 
     /// Whether a struct has a member: `has_member("sched_ext_ops", "cpu_online")`.

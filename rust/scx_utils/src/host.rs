@@ -22,11 +22,11 @@ impl Setting {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read or written; nothing has changed then.
+    /// If the file cannot be read or written.
     pub fn hold(path: &Path, value: &str) -> Result<Self> {
         let before = read(path)?;
         fs::write(path, value).with_context(|| format!("cannot set {}", path.display()))?;
-        let ours = read(path)?;
+        let ours = read(path).unwrap_or_else(|_| value.to_owned());
         Ok(Self {
             path: path.into(),
             before,

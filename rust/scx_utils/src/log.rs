@@ -42,6 +42,8 @@ pub fn init(program: &'static str, verbose: u8) {
         Level::INFO
     };
     let subscriber = tracing_subscriber::fmt()
+        // Who reads standard error may be gone: then nobody is told, and nothing else happens.
+        .log_internal_errors(false)
         .with_max_level(level)
         .with_writer(io::stderr)
         .event_format(Lines { program })

@@ -80,14 +80,14 @@ static inline u64 scx_vtime_limit_debt(u64 vtime, u64 vtime_now, u64 ahead_ns)
 
 /*
  * A slice of @slice_ns, or a shorter one if @nr_waiting tasks would otherwise take longer
- * than @wait_ns until each has had its turn; but at least @min_ns.
+ * than @wait_ns until each has had its turn; but not below @min_ns for that.
  */
 static inline u64 scx_slice_shared(u64 slice_ns, u64 wait_ns, u64 nr_waiting, u64 min_ns)
 {
 	u64 share_ns = wait_ns / (nr_waiting + 1);
 
 	if (share_ns < min_ns)
-		return min_ns;
+		share_ns = min_ns;
 	return share_ns < slice_ns ? share_ns : slice_ns;
 }
 

@@ -3,13 +3,14 @@
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, ErrorKind};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{lchown, DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{fchmod, Mode};
+use rustix::fs::{fchmod, fstat, open, FileType, Mode, OFlags};
 use rustix::net::{
     bind, listen, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType,
 };
@@ -95,7 +96,7 @@ impl TemporaryFile {
             }
             None => ROOT_MODE,
         };
-        fs::set_permissions(&self.0, Permissions::from_mode(mode))?;
+        set_socket_mode(&self.0, mode)?;
         listen(&socket, BACKLOG)?;
         Ok(socket.into())
     }
@@ -150,7 +151,7 @@ fn create_dirs(dir: &Path) -> Result<(), ServerError> {
             continue;
         }
         let created = match DirBuilder::new().mode(DIR_MODE).create(dir) {
-            Ok(()) => fs::set_permissions(dir, Permissions::from_mode(DIR_MODE)),
+            Ok(()) => set_dir_mode(dir),
             // Someone else was faster.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(error),
@@ -158,6 +159,28 @@ fn create_dirs(dir: &Path) -> Result<(), ServerError> {
         created.map_err(|error| ServerError::io(dir, error))?;
     }
     Ok(())
+}
+
+/// Not by the path, which somebody else may have made a link of meanwhile.
+fn set_dir_mode(dir: &Path) -> io::Result<()> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let dir = open(dir, flags, Mode::empty())?;
+    Ok(fchmod(&dir, Mode::from_raw_mode(DIR_MODE))?)
+}
+
+/// As above. A socket's file cannot be opened for more than its path, and such a descriptor only
+/// takes a mode by its name in /proc.
+fn set_socket_mode(path: &Path, mode: u32) -> io::Result<()> {
+    let file = open(
+        path,
+        OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
+    if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::Socket {
+        return Err(ErrorKind::AlreadyExists.into());
+    }
+    let name = format!("/proc/self/fd/{}", file.as_raw_fd());
+    fs::set_permissions(name, Permissions::from_mode(mode))
 }
 
 fn file_id(path: &Path) -> io::Result<(u64, u64)> {
@@ -168,6 +191,22 @@ fn file_id(path: &Path) -> io::Result<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn modes_are_not_set_through_links() {
+        let dir = tempfile::tempdir().unwrap();
+        let (victim, link) = (dir.path().join("victim"), dir.path().join("link"));
+        fs::write(&victim, "").unwrap();
+        fs::set_permissions(&victim, Permissions::from_mode(0o600)).unwrap();
+        std::os::unix::fs::symlink(&victim, &link).unwrap();
+        assert!(set_socket_mode(&link, 0o666).is_err());
+        assert!(set_dir_mode(&link).is_err());
+        assert!(set_socket_mode(&victim, 0o666).is_err(), "no socket");
+        assert_eq!(
+            fs::metadata(&victim).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+    }
 
     #[test]
     fn leftovers_of_the_same_name_are_replaced() {

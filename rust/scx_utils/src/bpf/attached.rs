@@ -12,7 +12,7 @@ use crate::kernel::SchedExt;
 /// A BPF half that schedules the machine. Dropping it gives the machine back.
 #[derive(Debug)]
 pub struct Attached<S> {
-    // In this order: the kernel lets go of the programs, then the object goes.
+    // Before the object: the kernel lets go of the programs first.
     link: Link,
     record: Record,
     skel: S,

@@ -17,7 +17,6 @@ use crate::kernel::{Missing, SchedExt};
 /// A BPF half that is loaded: its maps can be filled, and programs be run by hand.
 #[derive(Debug)]
 pub struct Loaded<S> {
-    // Before the object that it points into.
     record: Record,
     skel: S,
 }

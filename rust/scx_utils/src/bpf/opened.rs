@@ -66,7 +66,7 @@ impl<S> Opened<S> {
     }
 
     /// Makes the kernel keep so many bytes of debug dump if it ejects the scheduler; 0 leaves
-    /// the choice to it.
+    /// it at what the BPF half says.
     ///
     /// # Errors
     ///
@@ -75,6 +75,9 @@ impl<S> Opened<S> {
     where
         S: OpenSkel<'obj>,
     {
+        if dump_len == 0 {
+            return Ok(());
+        }
         ops::set(
             self.skel.open_object_mut(),
             "exit_dump_len",

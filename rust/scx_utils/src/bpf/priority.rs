@@ -7,19 +7,24 @@
 //! that does the moving, it all stops there, with preempted RCU readers and held locks. Seen on
 //! 6.17; 7.2 hands the work to a thread of its own.
 
+/// A policy and its parameters. Those of `SCHED_DEADLINE` do not fit in.
+type Scheduling = (libc::c_int, libc::sched_param);
+
 /// Holds the calling thread in `SCHED_FIFO` until it is dropped, on the same thread.
 #[derive(Debug)]
 pub(super) struct RealTime {
     /// Policy and parameters to go back to; `None` if nothing was changed.
-    before: Option<(libc::c_int, libc::sched_param)>,
+    before: Option<Scheduling>,
 }
 
 impl RealTime {
     /// Where it may not, nothing changes: the scheduler still loads on a machine that is not
     /// saturated.
     pub(super) fn raise() -> Self {
+        let restorable = |before: &Scheduling| before.0 != libc::SCHED_DEADLINE;
+        let before = current().filter(restorable);
         Self {
-            before: current().filter(|_| set(lowest_fifo())),
+            before: before.filter(|_| set(lowest_fifo())),
         }
     }
 }
@@ -27,12 +32,14 @@ impl RealTime {
 impl Drop for RealTime {
     fn drop(&mut self) {
         if let Some(before) = self.before {
-            set(before);
+            if !set(before) {
+                tracing::warn!("cannot leave the real-time policy that attaching took");
+            }
         }
     }
 }
 
-fn current() -> Option<(libc::c_int, libc::sched_param)> {
+fn current() -> Option<Scheduling> {
     let mut param = libc::sched_param { sched_priority: 0 };
     // SAFETY: 0 is the calling thread, and the kernel writes one `sched_param`.
     let (policy, err) = unsafe {
@@ -45,7 +52,7 @@ fn current() -> Option<(libc::c_int, libc::sched_param)> {
 }
 
 /// Threads that are made meanwhile do not inherit it.
-fn lowest_fifo() -> (libc::c_int, libc::sched_param) {
+fn lowest_fifo() -> Scheduling {
     // SAFETY: takes and returns a number.
     let sched_priority = unsafe { libc::sched_get_priority_min(libc::SCHED_FIFO) };
     (
@@ -54,7 +61,7 @@ fn lowest_fifo() -> (libc::c_int, libc::sched_param) {
     )
 }
 
-fn set((policy, param): (libc::c_int, libc::sched_param)) -> bool {
+fn set((policy, param): Scheduling) -> bool {
     // SAFETY: 0 is the calling thread, and the kernel reads one `sched_param`.
     unsafe { libc::sched_setscheduler(0, policy, &param) == 0 }
 }

@@ -2,11 +2,12 @@
 //! The record that a scheduler's BPF half leaves when it ends: `<scx/exit_info.bpf.h>`.
 
 use std::ops::Range;
-use std::ptr::NonNull;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use anyhow::{Context as _, Result};
-use libbpf_rs::{AsRawLibbpf as _, MapCore as _, MapFlags, MapHandle, Object, OpenObject};
+use libbpf_rs::{MapCore as _, MapFlags, MapHandle, Object, OpenObject};
+use memmap2::{MmapOptions, MmapRaw};
 
 use crate::btf;
 use crate::exit_info::ExitInfo;
@@ -43,11 +44,8 @@ impl Layout {
     }
 }
 
-/// Sizes the buffer of the debug dump, on the BPF side. 0 leaves it as it is.
+/// Sizes the buffer of the debug dump, on the BPF side.
 pub(super) fn set_dump_len(object: &mut OpenObject, dump_len: u32) -> Result<()> {
-    if dump_len == 0 {
-        return Ok(());
-    }
     let mut map = object
         .maps_mut()
         .find(|map| map.name() == DUMP)
@@ -65,23 +63,17 @@ pub(super) fn set_dump_len(object: &mut OpenObject, dump_len: u32) -> Result<()>
     Ok(())
 }
 
-/// The record of a loaded object.
+/// The record of a loaded object. It does not need the object: what it reads, it has mapped and
+/// opened for itself.
 #[derive(Debug)]
 pub(super) struct Record {
     layout: Layout,
-    /// The section's memory, shared with the BPF half. It is mapped as long as the object lives,
-    /// which whoever owns this keeps.
-    bytes: NonNull<u8>,
-    len: usize,
+    /// The section's memory, which the BPF half writes.
+    section: MmapRaw,
     dump: MapHandle,
 }
 
-// SAFETY: the memory is not bound to a thread, and is only read: `kind` as an atomic, and the
-// rest once `kind` says that it will not change any more.
-unsafe impl Send for Record {}
-
 impl Record {
-    /// Finds it in `object`, which has to outlive the result.
     pub(super) fn find(object: &Object, layout: Layout) -> Result<Self> {
         let map = |name| {
             object
@@ -90,18 +82,16 @@ impl Record {
                 .context(INCLUDE)
         };
         let dump = MapHandle::try_from(&map(DUMP)?)?;
-        let mut len = 0_usize;
-        // SAFETY: the map belongs to `object`, and libbpf writes the size.
-        let bytes = unsafe {
-            let map = map(SECTION)?.as_libbpf_object();
-            libbpf_sys::bpf_map__initial_value(map.as_ptr(), (&raw mut len).cast())
-        };
-        let bytes = NonNull::new(bytes.cast::<u8>()).context("the exit record is not mapped")?;
+        let section = map(SECTION)?;
+        let len = usize::try_from(section.value_size())?;
         anyhow::ensure!(layout.msg.end <= len && layout.kind.end <= len, INCLUDE);
+        let section = MmapOptions::new()
+            .len(len)
+            .map_raw_read_only(section.as_fd().as_raw_fd())
+            .context("cannot map the exit record")?;
         Ok(Self {
             layout,
-            bytes,
-            len,
+            section,
             dump,
         })
     }
@@ -109,9 +99,11 @@ impl Record {
     /// `enum scx_exit_kind`; 0 while the scheduler runs. No system call.
     pub(super) fn kind(&self) -> i32 {
         // SAFETY: within the mapping (checked in `find`), aligned as the compiler did it, and
-        // written atomically by the other side.
-        let kind =
-            unsafe { AtomicI32::from_ptr(self.bytes.as_ptr().add(self.layout.kind.start).cast()) };
+        // written atomically by the other side. A load needs no right to write.
+        let kind = unsafe {
+            let kind = self.section.as_ptr().add(self.layout.kind.start);
+            AtomicI32::from_ptr(kind.cast::<i32>().cast_mut())
+        };
         kind.load(Ordering::Acquire)
     }
 
@@ -121,8 +113,14 @@ impl Record {
         if kind == 0 {
             return ExitInfo::default();
         }
-        // SAFETY: within the mapping, and `kind` is written last: nothing changes any more.
-        let bytes = unsafe { std::slice::from_raw_parts(self.bytes.as_ptr(), self.len) };
+        let mut bytes = vec![0; self.section.len()];
+        // SAFETY: the mapping is as long as that, and `kind` is written last: nothing changes any
+        // more.
+        unsafe {
+            bytes
+                .as_mut_ptr()
+                .copy_from(self.section.as_ptr(), bytes.len())
+        };
         let dump_len =
             number::<4>(&bytes[self.layout.dump_len.clone()]).map_or(0, u32::from_ne_bytes);
         ExitInfo {

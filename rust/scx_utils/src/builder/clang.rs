@@ -62,11 +62,23 @@ impl Clang {
         let Some(resources) = output(&self.path, "-print-resource-dir") else {
             return;
         };
-        // …/lib/clang/19
-        if let Some(lib) = Path::new(resources.trim()).ancestors().nth(2) {
-            env::set_var("LIBCLANG_PATH", lib);
+        // …/lib/clang/19; some distributions have 64-bit libraries in lib64.
+        let Some(lib) = Path::new(resources.trim()).ancestors().nth(2) else {
+            return;
+        };
+        let dirs = [lib.to_path_buf(), lib.with_file_name("lib64")];
+        if let Some(dir) = dirs.iter().find(|dir| has_libclang(dir)) {
+            env::set_var("LIBCLANG_PATH", dir);
         }
     }
+}
+
+fn has_libclang(dir: &Path) -> bool {
+    dir.read_dir().into_iter().flatten().flatten().any(|entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        name.starts_with("libclang") && name.contains(".so") && !name.contains("cpp")
+    })
 }
 
 /// Major version of a clang; `None` if it does not run.

@@ -184,12 +184,13 @@ fn print_rerun_if_changed(depfile: &Path) -> Result<()> {
     let (_, files) = text
         .split_once(':')
         .ok_or_else(|| anyhow!("clang wrote no dependencies"))?;
-    let files = files.replace("\\\n", " ");
+    // As make wants it: lines go on behind a backslash, and so do names with a blank.
+    let files = files.replace("\\\n", " ").replace("\\ ", "\0");
     if files.trim().is_empty() {
         bail!("clang wrote no dependencies");
     }
     for file in files.split_whitespace() {
-        println!("cargo:rerun-if-changed={file}");
+        println!("cargo:rerun-if-changed={}", file.replace('\0', " "));
     }
     Ok(())
 }

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use scx_stats::Access;
 
-use super::statistics::{self, Printer};
+use super::statistics::{self, Service};
 use super::{CommonOpts, Instance, Scheduler, Shutdown, Start, Status, Tick, Trigger};
+use crate::bpf::OpenOptions;
 use crate::exit_info::{ExitInfo, Outcome};
 use crate::kernel::SchedExt;
 
@@ -43,6 +44,8 @@ pub(super) struct Generations<'a, S: Scheduler> {
     /// What ends the program from within.
     trigger: &'a Trigger,
     access: Access,
+    /// Read once, like all options: what they name may be gone later.
+    open: OpenOptions,
 }
 
 impl<'a, S: Scheduler> Generations<'a, S> {
@@ -55,7 +58,7 @@ impl<'a, S: Scheduler> Generations<'a, S> {
         kernel: &'a SchedExt,
         (shutdown, trigger): &'a (Shutdown, Trigger),
     ) -> Result<Self> {
-        let access = statistics::access(opts)?;
+        let (access, open) = (statistics::access(opts)?, opts.libbpf.open_options()?);
         Ok(Self {
             opts,
             config,
@@ -63,6 +66,7 @@ impl<'a, S: Scheduler> Generations<'a, S> {
             shutdown,
             trigger,
             access,
+            open,
         })
     }
 
@@ -73,10 +77,9 @@ impl<'a, S: Scheduler> Generations<'a, S> {
     /// If the scheduler could not be loaded.
     pub(super) fn run(&self) -> Result<Status> {
         let mut nr_fast = 0;
-        let mut printer = None;
         for generation in 0.. {
             let begin = Instant::now();
-            match self.run_one(generation, &mut printer)? {
+            match self.run_one(generation)? {
                 Outcome::Restart => tracing::info!("restarting"),
                 Outcome::Done => return Ok(Status::Clean),
                 Outcome::Failed => return Ok(Status::Failed),
@@ -99,23 +102,17 @@ impl<'a, S: Scheduler> Generations<'a, S> {
         Ok(Status::Clean)
     }
 
-    fn run_one(&self, generation: u64, printer: &mut Option<Printer>) -> Result<Outcome> {
+    fn run_one(&self, generation: u64) -> Result<Outcome> {
         let mut slot = MaybeUninit::uninit();
-        let start = Start::new(self.opts, self.kernel, generation)?;
+        let start = Start::new(self.opts, &self.open, self.kernel, generation)?;
         let mut instance = S::attach(&start, self.config, &mut slot)?;
-        let server = statistics::serve::<S>(self.opts, self.access, &instance);
-        if let (Some(interval), None, Some(_)) = (self.opts.stats, &printer, &server) {
-            *printer = Some(Printer::start::<S>(
-                self.opts,
-                interval,
-                self.trigger.clone(),
-            ));
-        }
+        let end = self.trigger.clone();
+        let statistics = Service::start::<S>(self.opts, self.access, &instance, end);
         let end = self.watch(&mut instance);
-        // Its readers own what they read from.
-        drop(server);
+        // First of all: no thread is waited for that the scheduler may not let run.
         let info = instance.detach();
-        Ok(judge(end, &info))
+        drop(statistics);
+        Ok(judge(end, &info, self.opts.verbose > 0))
     }
 
     /// Until there is a reason to end the generation; an error if its user-space half has one.
@@ -149,17 +146,19 @@ impl<'a, S: Scheduler> Generations<'a, S> {
 }
 
 /// What follows from the end of a generation. Says how it ended.
-pub(super) fn judge(end: Result<End>, info: &ExitInfo) -> Outcome {
+pub(super) fn judge(end: Result<End>, info: &ExitInfo, verbose: bool) -> Outcome {
     let outcome = info.outcome();
-    if outcome == Outcome::Failed {
+    let failed = outcome == Outcome::Failed;
+    if failed {
         tracing::error!("the scheduler failed to start: {}", info.cause());
-        return outcome;
     }
-    // Nobody is there to be told if this fails.
-    let _ = info.report(&mut io::stderr().lock());
+    if !failed || verbose {
+        // Nobody is there to be told if this fails.
+        let _ = info.report(&mut io::stderr().lock());
+    }
     match end {
         // The kernel's word goes first.
-        _ if outcome == Outcome::Ejected => outcome,
+        _ if failed || outcome == Outcome::Ejected => outcome,
         Err(error) => {
             tracing::error!("{error:#}");
             Outcome::Ejected

@@ -24,6 +24,7 @@ pub use shutdown::{Shutdown, Trigger};
 pub use start::Start;
 
 use std::fmt::Display;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -128,7 +129,7 @@ pub trait Instance {
         Ok(Tick::Never)
     }
 
-    /// A reader of its statistics, which only grow. Called a few times, at the start.
+    /// A reader of its statistics, which only grow. Called once or twice, at the start.
     ///
     /// # Errors
     ///
@@ -186,7 +187,8 @@ fn conclude(name: &str, result: Result<Status>) -> ExitCode {
 }
 
 fn fail(name: &str, message: &str) -> ExitCode {
-    eprintln!("{name}: {message}");
+    // Nobody may be there to be told.
+    let _ = writeln!(io::stderr(), "{name}: {message}");
     Status::Failed.into()
 }
 

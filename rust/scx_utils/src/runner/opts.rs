@@ -17,7 +17,7 @@ use crate::cli::{self, Generate, Section};
 use crate::hotplug::HotplugToken;
 use crate::topology::Topology;
 
-/// What the kernel accepts is only bounded by memory; this is 512 times its default.
+/// 512 times the kernel's default. What it can allocate may be less.
 const EXIT_DUMP_LEN_MAX: i64 = 16 << 20;
 
 /// A command line.
@@ -98,7 +98,7 @@ pub struct LibbpfOpts {
     #[arg(long, value_name = "PATH")]
     pub kconfig: Option<PathBuf>,
 
-    /// Take the kernel's type information from PATH instead of /sys/kernel/btf/vmlinux
+    /// Relocate the BPF programs by the type information in PATH
     #[arg(long, value_name = "PATH")]
     pub btf_custom_path: Option<PathBuf>,
 

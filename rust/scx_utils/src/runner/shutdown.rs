@@ -3,10 +3,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use crossbeam_channel::{bounded, Receiver, RecvTimeoutError, Sender};
+use nix::sys::signal::{SigSet, Signal};
 
 /// Whether the program should end. Clones are of the same wish.
 #[derive(Debug, Clone)]
@@ -36,15 +38,25 @@ impl Shutdown {
         (Self { requested, wake }, trigger)
     }
 
-    /// Requested by SIGINT, SIGTERM and SIGHUP. Once per process.
+    /// Requested by SIGINT and SIGTERM, which are blocked from here on, in all threads made later,
+    /// and waited for by one: there is no handler, and nothing is interrupted half-way. Call it
+    /// before other threads are made.
     ///
     /// # Errors
     ///
-    /// If it was called before.
+    /// If signals cannot be blocked.
     pub fn on_signals() -> Result<(Self, Trigger)> {
         let (shutdown, trigger) = Self::new();
+        let mut signals = SigSet::empty();
+        signals.add(Signal::SIGINT);
+        signals.add(Signal::SIGTERM);
+        signals.thread_block().context("cannot block signals")?;
         let on_signal = trigger.clone();
-        ctrlc::set_handler(move || on_signal.request()).context("cannot handle signals")?;
+        thread::spawn(move || {
+            while signals.wait().is_ok() {
+                on_signal.request();
+            }
+        });
         Ok((shutdown, trigger))
     }
 
@@ -58,6 +70,14 @@ impl Shutdown {
     #[must_use]
     pub fn wait(&self, at_most: Duration) -> bool {
         self.requested() || self.wake.recv_timeout(at_most) == Err(RecvTimeoutError::Disconnected)
+    }
+}
+
+impl Shutdown {
+    /// Waits until the program should end.
+    pub(super) fn wait_for_ever(&self) {
+        // Nothing is ever sent, so this is the disconnection.
+        let _ = self.wake.recv();
     }
 }
 

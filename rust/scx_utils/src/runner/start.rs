@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 
 use super::CommonOpts;
-use crate::bpf::{Attached, Loaded, Opened, Slot};
+use crate::bpf::{Attached, Loaded, OpenOptions, Opened, Slot};
 use crate::compat::KernelBtf;
 use crate::hotplug::HotplugToken;
 use crate::kernel::SchedExt;
@@ -16,16 +16,23 @@ use crate::topology::Topology;
 #[derive(Debug)]
 pub struct Start<'a> {
     opts: &'a CommonOpts,
+    open: &'a OpenOptions,
     kernel: &'a SchedExt,
     token: HotplugToken,
     generation: u64,
 }
 
 impl<'a> Start<'a> {
-    pub(super) fn new(opts: &'a CommonOpts, kernel: &'a SchedExt, generation: u64) -> Result<Self> {
+    pub(super) fn new(
+        opts: &'a CommonOpts,
+        open: &'a OpenOptions,
+        kernel: &'a SchedExt,
+        generation: u64,
+    ) -> Result<Self> {
         let token = HotplugToken::read(kernel.root())?;
         Ok(Self {
             opts,
+            open,
             kernel,
             token,
             generation,
@@ -77,8 +84,7 @@ impl<'a> Start<'a> {
     where
         B: SkelBuilder<'obj>,
     {
-        let options = self.opts.libbpf.open_options()?;
-        let mut opened = Opened::open(builder, &self.token, &options, slot)?;
+        let mut opened = Opened::open(builder, &self.token, self.open, slot)?;
         opened.set_exit_dump_len(self.opts.exit_dump_len)?;
         if self.opts.partial {
             opened

@@ -3,14 +3,19 @@
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use crossbeam_channel::{bounded, Receiver, RecvTimeoutError};
 use nix::unistd::{Gid, Group};
-use scx_stats::{Access, Args, ClientError, Server, DEFAULT_TARGET};
+use scx_stats::{Access, Args, ClientError, Server, Stats as _, DEFAULT_TARGET};
 
-use super::{CommonOpts, Instance, Scheduler, Shutdown, Trigger};
+use super::{CommonOpts, Instance, Scheduler, Shutdown, StatsReader, Trigger};
+
+/// The number that means "as it is" where a group is set.
+const NO_GROUP: u32 = u32::MAX;
 
 /// Who may read: `--stats-group` by name or number.
 ///
@@ -19,8 +24,9 @@ use super::{CommonOpts, Instance, Scheduler, Shutdown, Trigger};
 /// If there is no such group.
 pub(super) fn access(opts: &CommonOpts) -> Result<Access> {
     let gid = |name: &String| -> Result<u32> {
-        if let Ok(number) = name.parse() {
-            return Ok(number);
+        if name.bytes().all(|byte| byte.is_ascii_digit()) {
+            let number = name.parse().ok().filter(|number| *number != NO_GROUP);
+            return number.with_context(|| format!("--stats-group: there is no group {name}"));
         }
         let group = Group::from_name(name).with_context(|| format!("--stats-group {name}"))?;
         let group = group.with_context(|| format!("--stats-group: there is no group {name}"))?;
@@ -28,24 +34,6 @@ pub(super) fn access(opts: &CommonOpts) -> Result<Access> {
     };
     let group = opts.stats_group.as_ref().map(gid).transpose()?;
     Ok(Access { group })
-}
-
-/// Serves the statistics of one generation until the result is dropped. A scheduler that cannot
-/// be asked still schedules: what is wrong is told, and nothing more.
-pub(super) fn serve<S: Scheduler>(
-    opts: &CommonOpts,
-    access: Access,
-    instance: &S::Instance<'_>,
-) -> Option<Server> {
-    let launch = || -> Result<Server> {
-        let mut reader = instance.stats_reader()?;
-        let source = move |_: &Args| reader();
-        let builder = Server::builder(&opts.stats_socket).access(access);
-        Ok(builder.stats(DEFAULT_TARGET, source).launch()?)
-    };
-    launch()
-        .map_err(|error| tracing::warn!("statistics are not served: {error:#}"))
-        .ok()
 }
 
 /// Prints the statistics of whatever runs, until the user wants the program to end.
@@ -91,38 +79,120 @@ fn print_line(stats: &impl Display) -> io::Result<()> {
     stdout.flush()
 }
 
-/// A thread that prints the scheduler's own statistics, all generations through. It reads them
-/// as anybody else does, and shares nothing with the thread that schedules.
+/// How long the end of a generation waits for its statistics: a write to a terminal that was
+/// stopped would otherwise hold it up.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The statistics of one generation: served, and printed if that was asked for, until this is
+/// dropped. All of it is done by threads of its own, for the one that schedules must not wait for
+/// a file system, a socket or a terminal. A scheduler that cannot be asked still schedules: what
+/// is wrong is told, and nothing more.
 #[derive(Debug)]
-pub(super) struct Printer {
-    thread: Option<JoinHandle<()>>,
+pub(super) struct Service {
     trigger: Trigger,
+    thread: Option<JoinHandle<()>>,
+    /// Disconnected when the thread is at its end.
+    ended: Receiver<()>,
 }
 
-impl Printer {
-    /// Starts it. When it cannot print any more, the program ends.
-    pub(super) fn start<S: Scheduler>(opts: &CommonOpts, interval: Duration, end: Trigger) -> Self {
+impl Service {
+    /// Starts it. `end` ends the program, when nobody reads any more what it is to print.
+    pub(super) fn start<S: Scheduler>(
+        opts: &CommonOpts,
+        access: Access,
+        instance: &S::Instance<'_>,
+        end: Trigger,
+    ) -> Self {
         let (until, trigger) = Shutdown::new();
-        let opts = opts.clone();
+        let (at_end, ended) = bounded::<()>(0);
+        let server = instance.stats_reader().map(|reader| {
+            let socket = opts.stats_socket.clone();
+            move || launch::<S>(&socket, access, reader)
+        });
+        let printer = opts.stats.map(|interval| {
+            let reader = instance.stats_reader();
+            move |until: &Shutdown| print::<S>(reader?, interval, until, &end)
+        });
         let thread = thread::spawn(move || {
-            if let Err(error) = monitor::<S>(&opts, interval, &until) {
-                tracing::error!("{error:#}");
+            let _at_end = at_end;
+            let server = tell(
+                "statistics are not served",
+                server.and_then(|launch| launch()),
+            );
+            if let Some(print) = printer {
+                tell("statistics are not printed", print(&until));
             }
-            end.request();
+            until.wait_for_ever();
+            drop(server);
         });
         Self {
-            thread: Some(thread),
             trigger,
+            thread: Some(thread),
+            ended,
         }
     }
 }
 
-impl Drop for Printer {
+impl Drop for Service {
     fn drop(&mut self) {
         self.trigger.request();
-        if let Some(thread) = self.thread.take() {
+        let thread = self.thread.take();
+        if self.ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Disconnected) {
             // A panic has been told by the thread.
-            let _ = thread.join();
+            let _ = thread.map(JoinHandle::join);
         }
+    }
+}
+
+fn tell<T>(what: &str, result: Result<T>) -> Option<T> {
+    result
+        .map_err(|error| tracing::warn!("{what}: {error:#}"))
+        .ok()
+}
+
+fn launch<S: Scheduler>(
+    socket: &Path,
+    access: Access,
+    mut reader: StatsReader<S::Stats>,
+) -> Result<Server> {
+    let source = move |_: &Args| reader();
+    let builder = Server::builder(socket).access(access);
+    Ok(builder.stats(DEFAULT_TARGET, source).launch()?)
+}
+
+/// Prints what happened in each interval, until the generation is over.
+fn print<S: Scheduler>(
+    mut reader: StatsReader<S::Stats>,
+    interval: Duration,
+    until: &Shutdown,
+    end: &Trigger,
+) -> Result<()> {
+    let mut before = reader().ok();
+    let mut due = Instant::now();
+    loop {
+        // Intervals that were missed, as in suspend, are not made up for.
+        due = (due + interval).max(Instant::now());
+        if until.wait(due.saturating_duration_since(Instant::now())) {
+            return Ok(());
+        }
+        let now = match reader() {
+            Ok(now) => now,
+            Err(error) => {
+                tracing::warn!("no statistics: {error:#}");
+                continue;
+            }
+        };
+        let line = before
+            .as_ref()
+            .map_or_else(|| now.clone(), |before| now.since(before));
+        match print_line(&line) {
+            // `| head`: who reads has seen enough. Nobody wants a scheduler that he cannot see.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                end.request();
+                return Ok(());
+            }
+            result => result.context("standard output")?,
+        }
+        before = Some(now);
     }
 }

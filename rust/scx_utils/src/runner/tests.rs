@@ -11,6 +11,7 @@ use scx_stats::{Args as StatsArgs, Client};
 use serde::{Deserialize, Serialize};
 
 use super::*;
+use crate::bpf::OpenOptions;
 
 const RESTART: i64 = 1 << 48;
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -42,6 +43,18 @@ struct Script {
 }
 
 impl Script {
+    /// Waits until the statistics are served.
+    fn connect(&self) -> Client {
+        let until = Instant::now() + TIMEOUT;
+        loop {
+            match Client::connect(&self.socket, TIMEOUT) {
+                Ok(client) => return client,
+                Err(error) => assert!(Instant::now() < until, "{error}"),
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     fn note(&self, text: impl Into<String>) {
         self.log.lock().unwrap().push(text.into());
     }
@@ -123,7 +136,7 @@ impl Instance for Pretender {
                 Ok(Tick::Now)
             }
             Some(Step::AwaitClient) => {
-                let mut client = Client::connect(&self.script.socket, TIMEOUT)?;
+                let mut client = self.script.connect();
                 let error = client.request("stats", &StatsArgs::new()).unwrap_err();
                 self.script.note(format!("{error:#}"));
                 Ok(Tick::Now)
@@ -219,7 +232,7 @@ fn shutdown_wins_over_a_restart() {
         ran: true,
         ..ExitInfo::default()
     };
-    let judged = generations::judge(Ok(generations::End::Shutdown), &info);
+    let judged = generations::judge(Ok(generations::End::Shutdown), &info, false);
     assert_eq!(judged, crate::exit_info::Outcome::Done);
 }
 
@@ -230,7 +243,7 @@ fn an_error_wins_over_a_shutdown() {
         ran: true,
         ..ExitInfo::default()
     };
-    let judged = generations::judge(Ok(generations::End::Shutdown), &info);
+    let judged = generations::judge(Ok(generations::End::Shutdown), &info, false);
     assert_eq!(judged, crate::exit_info::Outcome::Ejected);
 }
 
@@ -298,9 +311,10 @@ fn hotplug_count_of_the_machine_is_read_anew_each_time() {
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     let cli = opts::parse::<Fake>([std::ffi::OsString::from("fake")]).unwrap();
     let kernel = SchedExt::new(root.path());
+    let open = OpenOptions::default();
     for seq in [4, 5] {
         fs::write(&file, format!("{seq}\n")).unwrap();
-        let start = Start::new(&cli.common, &kernel, 0).unwrap();
+        let start = Start::new(&cli.common, &open, &kernel, 0).unwrap();
         // CPU hotplug after that must not be taken for known.
         fs::write(&file, "99\n").unwrap();
         assert_eq!(start.token().seq(), seq);
@@ -349,6 +363,25 @@ fn unknown_group_is_refused_before_anything_is_loaded() {
 #[test]
 fn definition_of_the_options_is_sound() {
     opts::command::<Fake>().debug_assert();
+}
+
+/// With `--kconfig <(zcat /proc/config.gz)` there is nothing left to read the second time.
+#[test]
+fn files_that_options_name_are_read_once() {
+    let root = tempfile::tempdir().unwrap();
+    let file = root.path().join("config");
+    fs::write(&file, "CONFIG_HZ=250\n").unwrap();
+    let again = Step::Tick(Tick::Restart("the file is gone"));
+    let path = file.to_str().unwrap().to_owned();
+    let played = play_with(
+        &["--kconfig", &path],
+        &[&[again], &[Step::Shutdown]],
+        |_| (),
+    );
+    assert_eq!(played.result.unwrap(), Status::Clean);
+    fs::remove_file(&file).unwrap();
+    let played = play_with(&["--kconfig", &path], &[&[Step::Shutdown]], |_| ());
+    assert!(played.result.is_err() && played.log.is_empty());
 }
 
 #[test]

@@ -21,7 +21,6 @@ pub(crate) struct Fifo;
 /// While it runs.
 pub(crate) struct Running<'obj> {
     bpf: Attached<BpfSkel<'obj>>,
-    slice_us: u64,
 }
 
 impl Scheduler for Fifo {
@@ -53,10 +52,8 @@ impl Scheduler for Fifo {
             .as_deref_mut()
             .context("no rodata")?;
         rodata.slice_ns = config.slice_ns;
-        let bpf = start.load_and_attach(opened)?;
         Ok(Running {
-            bpf,
-            slice_us: config.slice_ns / 1000,
+            bpf: start.load_and_attach(opened)?,
         })
     }
 }
@@ -66,7 +63,8 @@ impl Instance for Running<'_> {
 
     fn stats_reader(&self) -> Result<StatsReader<Metrics>> {
         let counts = PerCpu::<fifo_counts>::new(MapHandle::try_from(&self.bpf.maps.counts)?)?;
-        let slice_us = self.slice_us;
+        // What the kernel goes by, not what it was told.
+        let slice_us = self.bpf.maps.rodata_data.context("no rodata")?.slice_ns / 1000;
         Ok(Box::new(move || {
             let mut sum = Metrics {
                 slice_us,
