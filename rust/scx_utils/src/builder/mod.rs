@@ -54,7 +54,7 @@ impl BpfBuilder {
     ///
     /// # Errors
     ///
-    /// If there is no clang of at least [`CLANG_MIN`](clang::CLANG_MIN), or this is not called
+    /// If there is no clang of version 16 or newer, or this is not called
     /// from a build script.
     pub fn new() -> Result<Self> {
         let out_dir =
