@@ -138,21 +138,37 @@ def test_restart_with_nobody_to_tell(guest: Guest, set_cpu: SetCpu) -> None:
     wait_disabled(guest)
 
 
+def runs(guest: Guest, hogs: list[Process]) -> tuple[int, int]:
+    """CPU time (ns) of these processes so far, and how often they got a CPU."""
+    files = " ".join(f"/proc/{hog.pid}/task/*/schedstat" for hog in hogs)
+    lines = guest.run(f"cat {files}").check().stdout.splitlines()
+    fields = [line.split() for line in lines]
+    return sum(int(ran_ns) for ran_ns, _, _ in fields), sum(int(count) for _, _, count in fields)
+
+
+def run_length_ns(guest: Guest, hogs: list[Process]) -> float:
+    """How long they run at a time, over two seconds of their CPU time."""
+    wait_for("they run", lambda: runs(guest, hogs)[0] > 2e8)
+    before_ns, before = runs(guest, hogs)
+    wait_for("they have run", lambda: runs(guest, hogs)[0] > before_ns + 2e9)
+    after_ns, after = runs(guest, hogs)
+    return (after_ns - before_ns) / (after - before)
+
+
 def test_slice_is_what_was_asked_for(guest: Guest, start: Start, load: Load) -> None:
-    """Two hogs on a CPU take turns: with short slices far more often."""
-    switches = []
+    """Two hogs on a CPU take turns, and each turn is as long as the slice; a short slice ends
+    with the kernel's tick."""
+    lengths_ns = []
     for slice_us in ("2000", "50000"):
         scheduler = start("scx_fifo", "--slice-us", slice_us).wait_enabled()
-        hogs = [load("--hogs", "1", "--sleepers", "0", "--pipes", "0", "--forks-per-s", "0",
-                     "--seconds", "4", through="taskset 2") for _ in range(2)]  # fmt: skip
-        tasks = " ".join(f"/proc/{hog.pid}/task/*/status" for hog in hogs)
-        wait_for("they run", lambda t=tasks: "ctxt" in guest.run(f"cat {t}").stdout)
-        counts = ""
-        while all(hog.running() for hog in hogs):
-            counts = guest.run(f"cat {tasks} | grep nonvoluntary").stdout or counts
-        switches.append(sum(int(line.split()[1]) for line in counts.splitlines()))
+        one = ("--hogs", "1", "--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
+        hogs = [load(*one, through="taskset 2") for _ in range(2)]
+        lengths_ns.append(run_length_ns(guest, hogs))
+        for hog in hogs:
+            hog.signal(signal.SIGINT)
+            assert hog.wait(TIMEOUT_S) == 0
         assert scheduler.end(signal.SIGINT) == 0
-    assert switches[0] > 3 * switches[1], switches
+    assert lengths_ns[1] > 3 * lengths_ns[0], lengths_ns
 
 
 def test_partial_leaves_other_tasks_alone(guest: Guest, start: Start) -> None:
