@@ -30,10 +30,6 @@ def figures(line: str) -> dict[str, int]:
     return {name: int(value) for name, value in (part.split("=") for part in line.split())}
 
 
-def one_line(text: str) -> bool:
-    return text.endswith("\n") and text.count("\n") == 1
-
-
 @pytest.mark.every_topology
 def test_schedules_under_load(guest: Guest, start: Start, load: Load) -> None:
     scheduler = start("scx_fifo", "--stats", "0.5").wait_enabled()
@@ -54,52 +50,6 @@ def test_idle_cpus_are_used_at_once(start: Start, load: Load) -> None:
     load("--hogs", "0", "--sleepers", "2", "--pipes", "0", "--forks-per-s", "0")
     lines = [figures(line) for line in scheduler.wait_lines(4)]
     assert lines[-1]["local"] > lines[-1]["queued"]
-
-
-@pytest.mark.every_topology
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
-def test_signal_ends_it_cleanly(guest: Guest, start: Start, number: int) -> None:
-    scheduler = start("scx_fifo").wait_enabled()
-    assert scheduler.end(number) == 0
-    assert scheduler.process.stderr() == "EXIT: unregistered from user space\n"
-    assert state(guest) == "disabled"
-
-
-def test_kill_9_leaves_a_working_system(guest: Guest, start: Start, load: Load) -> None:
-    scheduler = start("scx_fifo").wait_enabled()
-    process = load("--hogs", "6", "--seconds", "4")
-    assert scheduler.end(signal.SIGKILL) == 128 + signal.SIGKILL
-    wait_disabled(guest)
-    assert process.wait(TIMEOUT_S) == 0, process.stderr()
-    assert start("scx_fifo").wait_enabled().end(signal.SIGINT) == 0
-
-
-def test_second_scheduler_is_refused(guest: Guest, start: Start) -> None:
-    scheduler = start("scx_fifo").wait_enabled()
-    second = guest.run(["scx_fifo"])
-    assert second.status == 1
-    assert second.stderr == "scx_fifo: the scheduler 'fifo' is running: stop it first\n"
-    assert scheduler.process.running()
-    assert state(guest) == "enabled"
-
-
-def test_without_root_it_is_refused(guest: Guest) -> None:
-    done = guest.run(["scx_fifo"], user="nobody")
-    assert done.status == 1
-    assert one_line(done.stderr) and "root" in done.stderr, done.stderr
-
-
-def test_without_btf_it_is_refused(guest: Guest) -> None:
-    done = guest.run("unshare -m sh -c 'mount -t tmpfs none /sys/kernel/btf && exec scx_fifo'")
-    assert done.status == 1
-    assert one_line(done.stderr) and "CONFIG_DEBUG_INFO_BTF" in done.stderr, done.stderr
-
-
-def test_sysrq_s_is_the_emergency_exit(guest: Guest, start: Start) -> None:
-    scheduler = start("scx_fifo").wait_enabled()
-    guest.run("echo S >/proc/sysrq-trigger").check()
-    assert scheduler.end() == 0
-    assert scheduler.process.stderr() == "EXIT: disabled by sysrq-S\n"
 
 
 @STOPS_FAIR_SERVER_TWICE
@@ -169,13 +119,6 @@ def test_slice_is_what_was_asked_for(guest: Guest, start: Start, load: Load) -> 
             assert hog.wait(TIMEOUT_S) == 0
         assert scheduler.end(signal.SIGINT) == 0
     assert lengths_ns[1] > 3 * lengths_ns[0], lengths_ns
-
-
-def test_partial_leaves_other_tasks_alone(guest: Guest, start: Start) -> None:
-    scheduler = start("scx_fifo", "--partial").wait_enabled()
-    assert read(guest, "/sys/kernel/sched_ext/switch_all") == "0"
-    enabled = read(guest, f"/proc/{scheduler.process.pid}/sched")
-    assert re.search(r"ext\.enabled\s+:\s+0", enabled), enabled
 
 
 def test_verbose_tells_what_libbpf_does(start: Start) -> None:

@@ -16,7 +16,6 @@ from sched_ext import (
     ops,
     read,
     state,
-    wait_disabled,
     wait_for,
 )
 from vm.guest import Guest, Process
@@ -31,10 +30,6 @@ def counters(line: str) -> tuple[int, int]:
     match = STATS.fullmatch(line)
     assert match, line
     return int(match[1]), int(match[2])
-
-
-def one_line(text: str) -> bool:
-    return text.endswith("\n") and text.count("\n") == 1
 
 
 @pytest.mark.every_topology
@@ -55,67 +50,6 @@ def test_schedules_under_load(guest: Guest, start: Start, load: Load) -> None:
 
     assert scheduler.end(signal.SIGINT) == 0
     assert state(guest) == "disabled"
-
-
-@pytest.mark.every_topology
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
-def test_signal_ends_it_cleanly(guest: Guest, start: Start, number: int) -> None:
-    scheduler = start("scx_simple").wait_enabled()
-    assert scheduler.end(number) == 0
-    assert scheduler.process.stderr() == "EXIT: unregistered from user space\n"
-    assert state(guest) == "disabled"
-
-
-def test_kill_9_leaves_a_working_system(guest: Guest, start: Start, load: Load) -> None:
-    """The kernel's scheduler takes over, and the next load works."""
-    scheduler = start("scx_simple").wait_enabled()
-    process = load("--hogs", "6", "--seconds", "4")
-    assert scheduler.end(signal.SIGKILL) == 128 + signal.SIGKILL
-    wait_disabled(guest)
-    assert process.wait(TIMEOUT_S) == 0, process.stderr()
-
-    again = start("scx_simple").wait_enabled()
-    assert again.end(signal.SIGINT) == 0
-
-
-def test_loads_while_another_is_still_being_unloaded(guest: Guest, start: Start) -> None:
-    scheduler = start("scx_simple").wait_enabled()
-    scheduler.end(signal.SIGKILL)
-    again = start("scx_simple").wait_enabled()
-    assert again.end(signal.SIGINT) == 0
-
-
-def test_second_scheduler_is_refused(guest: Guest, start: Start) -> None:
-    scheduler = start("scx_simple").wait_enabled()
-    second = guest.run(["scx_simple"])
-    assert second.status == 1
-    assert one_line(second.stderr), second.stderr
-    assert "'simple'" in second.stderr
-    # The first one does not notice.
-    assert scheduler.process.running()
-    assert state(guest) == "enabled"
-
-
-def test_without_root_it_is_refused(guest: Guest) -> None:
-    done = guest.run(["scx_simple"], user="nobody")
-    assert done.status == 1
-    assert one_line(done.stderr), done.stderr
-    assert "root" in done.stderr
-
-
-def test_without_btf_it_is_refused(guest: Guest) -> None:
-    done = guest.run("unshare -m sh -c 'mount -t tmpfs none /sys/kernel/btf && exec scx_simple'")
-    assert done.status == 1
-    assert one_line(done.stderr), done.stderr
-    assert "/sys/kernel/btf/vmlinux" in done.stderr
-    assert "CONFIG_DEBUG_INFO_BTF" in done.stderr
-
-
-def test_sysrq_s_is_the_emergency_exit(guest: Guest, start: Start) -> None:
-    scheduler = start("scx_simple").wait_enabled()
-    guest.run("echo S >/proc/sysrq-trigger").check()
-    assert scheduler.end() == 0
-    assert scheduler.process.stderr() == "EXIT: disabled by sysrq-S\n"
 
 
 def dump(guest: Guest) -> str:
@@ -281,13 +215,6 @@ def test_fork_storm(guest: Guest, start: Start) -> None:
     shells = [guest.spawn(f"shell{number}", shell) for number in range(4)]
     assert [process.wait(TIMEOUT_S) for process in shells] == [0] * 4
     assert scheduler.end(signal.SIGINT) == 0
-
-
-def test_partial_leaves_other_tasks_alone(guest: Guest, start: Start) -> None:
-    scheduler = start("scx_simple", "--partial").wait_enabled()
-    assert read(guest, "/sys/kernel/sched_ext/switch_all") == "0"
-    enabled = read(guest, f"/proc/{scheduler.process.pid}/sched")
-    assert re.search(r"ext\.enabled\s+:\s+0", enabled), enabled
 
 
 def test_interval_zero_prints_nothing(guest: Guest, start: Start) -> None:

@@ -60,3 +60,82 @@ impl KernelBtf {
         btf::parameter_count(&self.btf, "scx_bpf_create_dsq").is_some_and(|count| count > 2)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CStr;
+    use std::fs;
+
+    use libbpf_sys as sys;
+
+    use super::*;
+
+    const KFUNC: &CStr = c"scx_bpf_create_dsq";
+
+    /// Type information with an enum of each width, a struct and a variable of one name, and a
+    /// function of so many parameters; as the kernel's file below a root.
+    fn kernel(nr_params: usize) -> (tempfile::TempDir, KernelBtf) {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join(PATH);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        // SAFETY: all names are C strings, the pointer is the one just made and is freed once,
+        // after its bytes were copied.
+        unsafe {
+            let btf = sys::btf__new_empty();
+            // A variable first: it must not be taken for the struct.
+            let int = sys::btf__add_int(btf, c"int".as_ptr(), 4, 0);
+            sys::btf__add_var(btf, c"sched_ext_ops".as_ptr(), 1, int);
+            sys::btf__add_struct(btf, c"sched_ext_ops".as_ptr(), 8);
+            sys::btf__add_field(btf, c"flags".as_ptr(), int, 0, 0);
+            sys::btf__add_field(btf, c"cpu_online".as_ptr(), int, 32, 0);
+            sys::btf__add_enum(btf, c"scx_ops_flags".as_ptr(), 4);
+            sys::btf__add_enum_value(btf, c"SCX_OPS_SWITCH_PARTIAL".as_ptr(), 8);
+            sys::btf__add_enum64(btf, c"scx_enq_flags".as_ptr(), 8, false);
+            sys::btf__add_enum64_value(btf, c"SCX_ENQ_PREEMPT".as_ptr(), 1 << 32);
+            let prototype = sys::btf__add_func_proto(btf, int);
+            for _ in 0..nr_params {
+                sys::btf__add_func_param(btf, c"p".as_ptr(), int);
+            }
+            sys::btf__add_func(btf, KFUNC.as_ptr(), sys::BTF_FUNC_GLOBAL, prototype);
+            let mut size = 0;
+            let data = sys::btf__raw_data(btf, &mut size);
+            let bytes = std::slice::from_raw_parts(data.cast::<u8>(), size as usize);
+            fs::write(&path, bytes).unwrap();
+            sys::btf__free(btf);
+        }
+        let btf = KernelBtf::read(root.path()).unwrap();
+        (root, btf)
+    }
+
+    #[test]
+    fn what_the_kernel_has() {
+        let (_root, btf) = kernel(2);
+        assert!(btf.has_ksym("scx_bpf_create_dsq"));
+        assert!(!btf.has_ksym("scx_bpf_dsq_peek"));
+        assert!(!btf.has_ksym("int"), "a type is no symbol");
+        assert!(btf.has_member("sched_ext_ops", "cpu_online"));
+        assert!(!btf.has_member("sched_ext_ops", "cpu_offline"));
+        assert!(!btf.has_member("no_such_struct", "flags"));
+    }
+
+    #[test]
+    fn enumerators_of_either_width() {
+        let (_root, btf) = kernel(2);
+        let value = |name, enumerator| btf.enumerator(name, enumerator);
+        assert_eq!(value("scx_ops_flags", "SCX_OPS_SWITCH_PARTIAL"), Some(8));
+        assert_eq!(value("scx_enq_flags", "SCX_ENQ_PREEMPT"), Some(1 << 32));
+        assert_eq!(value("scx_enq_flags", "SCX_OPS_SWITCH_PARTIAL"), None);
+        assert_eq!(value("no_such_enum", "SCX_ENQ_PREEMPT"), None);
+    }
+
+    #[test]
+    fn shown_hidden_arguments_are_a_defect() {
+        assert!(!kernel(2).1.is_defective());
+        assert!(kernel(3).1.is_defective());
+    }
+
+    #[test]
+    fn missing_file_is_an_error() {
+        assert!(KernelBtf::read(tempfile::tempdir().unwrap().path()).is_err());
+    }
+}

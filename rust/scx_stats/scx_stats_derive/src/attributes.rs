@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use proc_macro2::TokenStream;
 use syn::ext::IdentExt;
 use syn::meta::ParseNestedMeta;
-use syn::{Attribute, Error, Ident, LitStr, Result, Token};
+use syn::{Attribute, LitStr, Result, Token};
 
 /// The user attribute that a counter is sent with.
 const COUNTER: &str = "_counter";
@@ -123,14 +122,4 @@ fn skip_argument(meta: &ParseNestedMeta<'_>) -> Result<()> {
         meta.input.parse::<proc_macro2::TokenTree>()?;
     }
     Ok(())
-}
-
-/// The name of a field as serde writes it.
-///
-/// # Errors
-/// The field has none.
-pub(crate) fn field_name(ident: Option<&Ident>, field: &TokenStream) -> Result<String> {
-    ident
-        .map(|ident| ident.unraw().to_string())
-        .ok_or_else(|| Error::new_spanned(field, "statistics are fields with names"))
 }

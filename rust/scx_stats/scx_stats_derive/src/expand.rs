@@ -1,12 +1,12 @@
 //! From a struct to its implementation of `Stats`.
 
 use proc_macro2::TokenStream;
-use quote::{quote, quote_spanned, ToTokens};
+use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Error, Field, Fields, Ident, Result, Type};
 
-use crate::attributes::{field_name, Attributes, Place};
+use crate::attributes::{Attributes, Place};
 
 /// A field of the struct.
 struct Stat<'a> {
@@ -18,11 +18,12 @@ struct Stat<'a> {
 
 impl<'a> Stat<'a> {
     fn read(field: &'a Field) -> Result<Self> {
-        let name = field_name(field.ident.as_ref(), &field.to_token_stream())?;
         let ident = field.ident.as_ref();
+        let ident = ident.ok_or_else(|| Error::new_spanned(field, "expected a name"))?;
         Ok(Self {
-            ident: ident.ok_or_else(|| Error::new_spanned(field, "expected a name"))?,
-            name,
+            ident,
+            // As serde writes it.
+            name: ident.unraw().to_string(),
             ty: &field.ty,
             attributes: Attributes::read(&field.attrs, Place::Field)?,
         })

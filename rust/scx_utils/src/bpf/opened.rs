@@ -101,30 +101,6 @@ impl<S> Opened<S> {
         ops::or_flags(self.skel.open_object_mut(), bit)
     }
 
-    /// Sets an integer member of the table of callbacks, such as `timeout_ms`.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such member, or the value does not fit.
-    pub fn set_ops<'obj>(&mut self, member: &str, value: u64) -> Result<()>
-    where
-        S: OpenSkel<'obj>,
-    {
-        ops::set(self.skel.open_object_mut(), member, value)
-    }
-
-    /// Names the scheduler, instead of what its BPF half says.
-    ///
-    /// # Errors
-    ///
-    /// If the name is empty or too long.
-    pub fn set_ops_name<'obj>(&mut self, name: &str) -> Result<()>
-    where
-        S: OpenSkel<'obj>,
-    {
-        ops::set_name(self.skel.open_object_mut(), name)
-    }
-
     /// Loads the programs into the kernel, whose verifier reads them.
     ///
     /// # Errors

@@ -54,19 +54,3 @@ pub(super) fn or_flags(object: &mut OpenObject, flags: u64) -> Result<()> {
         Ok(())
     })
 }
-
-/// Names the scheduler, as `/sys/kernel/sched_ext/root/ops` shows it.
-pub(super) fn set_name(object: &mut OpenObject, name: &str) -> Result<()> {
-    with_member(object, "name", |bytes| {
-        // The kernel wants a terminated string.
-        if name.is_empty() || name.len() >= bytes.len() || name.contains(['\0', '\n']) {
-            bail!(
-                "'{name}' cannot be a scheduler's name: 1 to {} bytes",
-                bytes.len() - 1
-            );
-        }
-        bytes.fill(0);
-        bytes[..name.len()].copy_from_slice(name.as_bytes());
-        Ok(())
-    })
-}
