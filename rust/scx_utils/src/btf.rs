@@ -53,6 +53,8 @@ fn size_of(of: BtfType<'_>) -> Option<usize> {
         BtfKind::Int => Some(Int::try_from(of).ok()?.size()),
         BtfKind::Enum => Some(Enum::try_from(of).ok()?.size()),
         BtfKind::Struct => Some(Struct::try_from(of).ok()?.size()),
+        // In a BPF object, whatever this machine's are.
+        BtfKind::Ptr => Some(8),
         _ => None,
     }
 }

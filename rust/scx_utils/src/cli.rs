@@ -131,6 +131,24 @@ pub fn interval(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Parses how long something is to last, in seconds, for clap. From a tenth of a second to a week.
+///
+/// # Errors
+///
+/// What the bounds are, if it is anything else.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    const SECONDS: std::ops::RangeInclusive<f64> = 0.1..=604_800.0;
+    match text.parse() {
+        // The range has no place for NaN.
+        Ok(seconds) if SECONDS.contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(format!(
+            "not a number from {} to {}",
+            SECONDS.start(),
+            SECONDS.end()
+        )),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

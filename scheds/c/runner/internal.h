@@ -50,6 +50,15 @@ struct scx_priority {
 struct scx_priority scx_priority_raise(void);
 void scx_priority_restore(const struct scx_priority *before);
 
+/* priority.c: for the time in which a scheduler is loaded. */
+struct scx_nice {
+	int nice;
+	bool raised;
+};
+/* Give this thread the lowest nice value; returns what it had before. */
+struct scx_nice scx_nice_raise(void);
+void scx_nice_restore(const struct scx_nice *before);
+
 /* ops.c: the struct_ops map of an opened object. */
 struct bpf_map *scx_ops_map(const struct bpf_object *obj);
 /* False if the object's struct sched_ext_ops has no member of that name. */

@@ -8,8 +8,17 @@
  * again, and if that is the thread that does the moving, it all stops there, with
  * preempted RCU readers and held locks. Seen on 6.17; 7.2 hands the work to a thread of
  * its own.
+ *
+ * And the thread that loads one has the lowest nice value: the kernel's verifier takes a
+ * second of CPU time on a slow machine, which among many busy tasks is half a minute, and
+ * after a restart no policy of ours is in force meanwhile.
  */
+#include <errno.h>
+#include <sys/resource.h>
+
 #include "internal.h"
+
+#define NICE_MIN (-20)
 
 struct scx_priority scx_priority_raise(void)
 {
@@ -26,4 +35,20 @@ void scx_priority_restore(const struct scx_priority *before)
 {
 	if (before->raised)
 		sched_setscheduler(0, before->policy, &before->param);
+}
+
+struct scx_nice scx_nice_raise(void)
+{
+	struct scx_nice before;
+
+	errno = 0;
+	before.nice = getpriority(PRIO_PROCESS, 0);
+	before.raised = !errno && !setpriority(PRIO_PROCESS, 0, NICE_MIN);
+	return before;
+}
+
+void scx_nice_restore(const struct scx_nice *before)
+{
+	if (before->raised)
+		setpriority(PRIO_PROCESS, 0, before->nice);
 }

@@ -198,8 +198,11 @@ static enum scx_outcome run_generation(struct run *run)
 	 * between is noticed by the kernel. */
 	uint64_t hotplug_seq = scx_kernel_hotplug_seq();
 	enum scx_outcome outcome = SCX_OUTCOME_FAILED;
+	struct scx_nice before = scx_nice_raise();
+	bool attached = !open_and_configure(run, hotplug_seq) && !load_and_attach(run);
 
-	if (!open_and_configure(run, hotplug_seq) && !load_and_attach(run))
+	scx_nice_restore(&before);
+	if (attached)
 		outcome = run_attached(run);
 	close_skel(run);
 	return outcome;

@@ -37,4 +37,11 @@ static inline u64 scx_bpf_now(void)
 	return *last;
 }
 
+/* Time in ns that user space can compare with its own: CLOCK_MONOTONIC. Dearer than
+ * scx_bpf_now(). */
+static inline u64 scx_monotonic_now(void)
+{
+	return bpf_ktime_get_ns();
+}
+
 #endif /* __SCX_TIME_BPF_H */

@@ -105,6 +105,7 @@ enum {
 	BPF_LOCAL_STORAGE_GET_F_CREATE = 1U << 0,
 	BPF_RB_NO_WAKEUP = 1U << 0,
 	BPF_RB_FORCE_WAKEUP = 1U << 1,
+	BPF_RB_AVAIL_DATA = 0,
 	BPF_F_TIMER_ABS = 1U << 0,
 	BPF_F_TIMER_CPU_PIN = 1U << 1,
 };
@@ -177,12 +178,14 @@ struct sched_ext_entity {
 
 struct task_struct {
 	unsigned int flags;
+	unsigned int __state; /* TASK_*; 0: runnable */
 	int prio;
 	int static_prio;
 	unsigned int policy;
 	int nr_cpus_allowed;
 	const struct cpumask *cpus_ptr;
 	unsigned short migration_disabled;
+	unsigned long nvcsw; /* how often it gave up its CPU to sleep */
 	pid_t pid;
 	pid_t tgid;
 	char comm[16];

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{fchmod, fstat, open, FileType, Mode, OFlags};
+use rustix::fs::{fchmod, fstat, open, renameat_with, FileType, Mode, OFlags, RenameFlags, CWD};
+use rustix::io::Errno;
 use rustix::net::{
     bind, listen, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType,
 };
@@ -64,10 +65,25 @@ impl SocketFile {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if file_id(&self.path).is_ok_and(|id| id == self.id) {
-            if let Err(error) = fs::remove_file(&self.path) {
+            if let Err(error) = remove_own(&self.path, self.id) {
                 tracing::warn!("{}: {error}", self.path.display());
             }
         }
+    }
+}
+
+/// Removes the file at `path` if it is the one with this `id`. Another scheduler may put its own
+/// there at any moment, which is then put back: who connects in between tries again.
+fn remove_own(path: &Path, id: (u64, u64)) -> io::Result<()> {
+    let temporary = TemporaryFile(path.with_file_name(temporary_name()));
+    fs::rename(path, &temporary.0)?;
+    if file_id(&temporary.0)? == id {
+        return Ok(());
+    }
+    match renameat_with(CWD, &temporary.0, CWD, path, RenameFlags::NOREPLACE) {
+        // Yet another one came, and has taken this one's place.
+        Err(Errno::EXIST) => Ok(()),
+        result => Ok(result?),
     }
 }
 
@@ -218,6 +234,20 @@ mod tests {
         std::os::unix::net::UnixStream::connect(&name).unwrap();
         drop(temporary);
         assert!(!name.exists());
+    }
+
+    #[test]
+    fn the_file_of_another_server_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("stats");
+        let (own, _listener) = SocketFile::create(&path, Access::default()).unwrap();
+        let (_other, _listener) = SocketFile::create(&path, Access::default()).unwrap();
+        // As if the other one had come after the look at what is there.
+        remove_own(&path, own.id).unwrap();
+        std::os::unix::net::UnixStream::connect(&path).unwrap();
+        drop(own);
+        std::os::unix::net::UnixStream::connect(&path).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -86,6 +86,30 @@ impl<S> Opened<S> {
         record::set_dump_len(self.skel.open_object_mut(), dump_len)
     }
 
+    /// Names the scheduler, as `/sys/kernel/sched_ext/root/ops` tells it.
+    ///
+    /// # Errors
+    ///
+    /// If it is longer than 127 bytes.
+    pub fn set_ops_name<'obj>(&mut self, name: &str) -> Result<()>
+    where
+        S: OpenSkel<'obj>,
+    {
+        ops::set_text(self.skel.open_object_mut(), "name", name)
+    }
+
+    /// Leaves a callback out, such as one that this kernel does without.
+    ///
+    /// # Errors
+    ///
+    /// If the object's table has no such member.
+    pub fn clear_callback<'obj>(&mut self, callback: &str) -> Result<()>
+    where
+        S: OpenSkel<'obj>,
+    {
+        ops::clear(self.skel.open_object_mut(), callback)
+    }
+
     /// Sets a flag (`SCX_OPS_*`) in `ops.flags`, with the bit that the running kernel gives it.
     ///
     /// # Errors

@@ -46,6 +46,26 @@ pub(super) fn set(object: &mut OpenObject, member: &str, value: u64) -> Result<(
     })
 }
 
+/// Sets a name, which ends with a zero byte as the member does.
+pub(super) fn set_text(object: &mut OpenObject, member: &str, text: &str) -> Result<()> {
+    with_member(object, member, |bytes| {
+        if text.len() >= bytes.len() || text.contains('\0') {
+            bail!("{TABLE}.{member} cannot be '{}'", text.escape_debug());
+        }
+        bytes.fill(0);
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        Ok(())
+    })
+}
+
+/// Takes a callback out: libbpf then does not load its program.
+pub(super) fn clear(object: &mut OpenObject, callback: &str) -> Result<()> {
+    with_member(object, callback, |bytes| {
+        bytes.fill(0);
+        Ok(())
+    })
+}
+
 /// Sets bits of `ops.flags`.
 pub(super) fn or_flags(object: &mut OpenObject, flags: u64) -> Result<()> {
     with_member(object, "flags", |bytes| {

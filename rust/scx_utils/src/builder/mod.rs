@@ -149,15 +149,18 @@ impl BpfBuilder {
     }
 }
 
-/// Lets the shared records be read from bytes (`percpu`, ring buffers). It is checked that each
-/// bit pattern is a value, so they consist of integers: no bool and no pointer.
+/// Lets the shared records be made of bytes and bytes of them (`percpu`, ring buffers). It is
+/// checked that each bit pattern is a value, so they consist of integers, no bool and no pointer;
+/// and that there are no gaps between them, whose bytes would be anybody's.
 #[derive(Debug)]
 struct Plain;
 
 impl ParseCallbacks for Plain {
     fn add_derives(&self, info: &DeriveInfo<'_>) -> Vec<String> {
         match info.kind {
-            TypeKind::Struct => vec!["::scx_utils::zerocopy::FromBytes".into()],
+            TypeKind::Struct => ["FromBytes", "Immutable", "IntoBytes"]
+                .map(|name| format!("::scx_utils::zerocopy::{name}"))
+                .into(),
             _ => Vec::new(),
         }
     }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use scx_stats::Access;
 
+use super::nice::Favoured;
 use super::statistics::{self, Service};
 use super::{CommonOpts, Instance, Scheduler, Shutdown, Start, Status, Tick, Trigger};
 use crate::bpf::OpenOptions;
@@ -16,6 +17,8 @@ use crate::kernel::SchedExt;
 
 /// How often to look whether the kernel has ended the scheduler, if nothing else is to be done.
 const EXIT_POLL: Duration = Duration::from_millis(250);
+/// The same for one that says so itself ([`Instance::wake_fd`]).
+const RARE_EXIT_POLL: Duration = Duration::from_secs(1);
 
 /// CPUs that come and go quickly: of generations shorter than this, so many are followed at once
 /// by the next, which then each wait.
@@ -104,8 +107,10 @@ impl<'a, S: Scheduler> Generations<'a, S> {
 
     fn run_one(&self, generation: u64) -> Result<Outcome> {
         let mut slot = MaybeUninit::uninit();
+        let favoured = Favoured::raise();
         let start = Start::new(self.opts, &self.open, self.kernel, generation)?;
         let mut instance = S::attach(&start, self.config, &mut slot)?;
+        drop(favoured);
         let end = self.trigger.clone();
         let statistics = Service::start::<S>(self.opts, self.access, &instance, end);
         let end = self.watch(&mut instance);
@@ -117,7 +122,8 @@ impl<'a, S: Scheduler> Generations<'a, S> {
 
     /// Until there is a reason to end the generation; an error if its user-space half has one.
     fn watch<I: Instance>(&self, instance: &mut I) -> Result<End> {
-        let mut due = Some(Instant::now());
+        let mut tick = Tick::Now;
+        let mut since = Instant::now();
         loop {
             if self.shutdown.requested() {
                 return Ok(End::Shutdown);
@@ -125,21 +131,25 @@ impl<'a, S: Scheduler> Generations<'a, S> {
             if instance.exited() {
                 return Ok(End::Exited);
             }
-            let now = Instant::now();
-            if due.is_some_and(|due| due <= now) {
-                due = match instance.tick(now)? {
-                    Tick::Now => {
-                        due = Some(now);
-                        continue;
-                    }
-                    Tick::After(pause) => now.checked_add(pause),
-                    Tick::Never => None,
-                    Tick::Restart(reason) => return Ok(End::Restart(reason)),
-                };
+            // No clock is read while it has something to do: on some machines that is a system
+            // call.
+            if tick == Tick::Now {
+                tick = instance.tick()?;
+                if let Tick::After(_) = tick {
+                    since = Instant::now();
+                }
             }
-            let left = due.map_or(EXIT_POLL, |due| due.saturating_duration_since(now));
-            if self.shutdown.wait(left.min(EXIT_POLL)) {
-                return Ok(End::Shutdown);
+            let fd = instance.wake_fd();
+            let poll = fd.map_or(EXIT_POLL, |_| RARE_EXIT_POLL);
+            let left = match tick {
+                Tick::Now => continue,
+                Tick::Restart(reason) => return Ok(End::Restart(reason)),
+                Tick::After(pause) => pause.saturating_sub(since.elapsed()),
+                Tick::Never => poll,
+            };
+            let is_woken = self.shutdown.wait_or_readable(fd, left.min(poll));
+            if is_woken || matches!(tick, Tick::After(pause) if pause <= since.elapsed()) {
+                tick = Tick::Now;
             }
         }
     }

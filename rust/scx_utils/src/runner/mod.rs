@@ -12,6 +12,7 @@
 //! nothing of it may live in a static.
 
 mod generations;
+mod nice;
 mod opts;
 mod shutdown;
 mod start;
@@ -25,9 +26,10 @@ pub use start::Start;
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
@@ -125,8 +127,14 @@ pub trait Instance {
     /// # Errors
     ///
     /// What ends the scheduler.
-    fn tick(&mut self, _now: Instant) -> Result<Tick> {
+    fn tick(&mut self) -> Result<Tick> {
         Ok(Tick::Never)
+    }
+
+    /// Something that can be read from as soon as [`tick`](Instance::tick) has something to do,
+    /// or the kernel has ended the scheduler: a wait ends early then.
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
     }
 
     /// A reader of its statistics, which only grow. Called once or twice, at the start.

@@ -96,14 +96,15 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// Starts it. `end` ends the program, when nobody reads any more what it is to print.
+    /// Starts it; `None` if that is impossible. `end` ends the program, when nobody reads any more
+    /// what it is to print.
     pub(super) fn start<S: Scheduler>(
         opts: &CommonOpts,
         access: Access,
         instance: &S::Instance<'_>,
         end: Trigger,
-    ) -> Self {
-        let (until, trigger) = Shutdown::new();
+    ) -> Option<Self> {
+        let (until, trigger) = tell("there are no statistics", Shutdown::new())?;
         let (at_end, ended) = bounded::<()>(0);
         let server = instance.stats_reader().map(|reader| {
             let socket = opts.stats_socket.clone();
@@ -125,11 +126,11 @@ impl Service {
             until.wait_for_ever();
             drop(server);
         });
-        Self {
+        Some(Self {
             trigger,
             thread: Some(thread),
             ended,
-        }
+        })
     }
 }
 

@@ -6,6 +6,7 @@ use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use scx_stats::{Args as StatsArgs, Client};
 use serde::{Deserialize, Serialize};
@@ -115,7 +116,7 @@ impl Scheduler for Fake {
 impl Instance for Pretender {
     type Stats = Metrics;
 
-    fn tick(&mut self, _now: Instant) -> Result<Tick> {
+    fn tick(&mut self) -> Result<Tick> {
         match self.life.pop_front() {
             None => Ok(Tick::After(Duration::from_millis(1))),
             Some(Step::Tick(tick)) => Ok(tick),
@@ -171,7 +172,7 @@ fn play_with(args: &[&str], lives: &[&[Step]], change: impl FnOnce(&std::path::P
     let line = ["fake", "--stats-socket", socket.to_str().unwrap()];
     let line = line.iter().chain(args).map(Into::into);
     let cli = opts::parse::<Fake>(line).unwrap();
-    let shutdown = Shutdown::new();
+    let shutdown = Shutdown::new().unwrap();
     let script = Arc::new(Script {
         lives: Mutex::new(
             lives
