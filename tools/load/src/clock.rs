@@ -4,7 +4,25 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use nix::time::{clock_gettime, ClockId};
+use nix::errno::Errno;
+use nix::sys::prctl::set_timerslack;
+use nix::sys::time::TimeSpec;
+use nix::time::{clock_gettime, clock_nanosleep, ClockId, ClockNanosleepFlags};
+
+/// Rounds between two looks at the CPU time used: a microsecond or less.
+const ROUNDS: u32 = 512;
+
+/// The least timer slack, ns.
+const TIMER_SLACK_NS: u64 = 1;
+
+/// Has the calling thread woken up in time: the default slack of 50 us would be added to every
+/// measured lateness.
+///
+/// # Errors
+/// The kernel refuses.
+pub(crate) fn be_punctual() -> Result<()> {
+    set_timerslack(TIMER_SLACK_NS).context("setting the timer slack")
+}
 
 /// The CPU time that the calling thread has used so far.
 ///
@@ -24,6 +42,34 @@ pub(crate) fn monotonic_time() -> Result<Duration> {
 
 fn read(clock: ClockId) -> nix::Result<Duration> {
     Ok(clock_gettime(clock)?.into())
+}
+
+/// Sleeps until the monotonic clock shows `moment`, through any signal.
+///
+/// # Errors
+/// The kernel refuses to tell or to wait.
+pub(crate) fn sleep_until(moment: Duration) -> Result<()> {
+    let moment = TimeSpec::from(moment);
+    let flags = ClockNanosleepFlags::TIMER_ABSTIME;
+    loop {
+        match clock_nanosleep(ClockId::CLOCK_MONOTONIC, flags, &moment) {
+            Ok(_) => return Ok(()),
+            Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno).context("sleeping"),
+        }
+    }
+}
+
+/// Computes until the calling thread has used `amount` of CPU time.
+///
+/// # Errors
+/// The kernel refuses to tell.
+pub(crate) fn use_cpu(amount: Duration) -> Result<()> {
+    let end = thread_cpu_time()? + amount;
+    while thread_cpu_time()? < end {
+        spin(ROUNDS);
+    }
+    Ok(())
 }
 
 /// Computes for `rounds` short rounds (a nanosecond or so each), without a system
@@ -55,5 +101,20 @@ mod tests {
         let start = monotonic_time().unwrap();
         spin(1000);
         assert!(monotonic_time().unwrap() > start);
+    }
+
+    #[test]
+    fn sleep_ends_at_the_moment_or_later() {
+        let moment = monotonic_time().unwrap() + Duration::from_millis(5);
+        sleep_until(moment).unwrap();
+        assert!(monotonic_time().unwrap() >= moment);
+    }
+
+    #[test]
+    fn work_takes_the_cpu_time_asked_for() {
+        let amount = Duration::from_millis(2);
+        let start = thread_cpu_time().unwrap();
+        use_cpu(amount).unwrap();
+        assert!(thread_cpu_time().unwrap() - start >= amount);
     }
 }

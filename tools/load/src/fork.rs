@@ -2,7 +2,7 @@
 
 use std::env;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,23 +20,81 @@ pub(crate) fn is_child() -> bool {
     env::args_os().nth(1).is_some_and(|arg| arg == CHILD)
 }
 
+/// What the processes run.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    path: PathBuf,
+    argument: Option<&'static str>,
+}
+
+impl Program {
+    /// This program, which ends at once.
+    ///
+    /// # Errors
+    /// It does not find itself (without /proc).
+    pub(crate) fn this() -> Result<Self> {
+        Ok(Self {
+            path: env::current_exe().context("finding this program's file")?,
+            argument: Some(CHILD),
+        })
+    }
+
+    /// Another one, which is looked for as a shell does.
+    pub(crate) fn named(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            argument: None,
+        }
+    }
+}
+
 /// Adds a thread that starts up to `per_s` processes per second. It returns the
 /// times from the start of a process to its end.
 ///
 /// # Errors
-/// The thread cannot be created, or this program does not find itself (without
-/// /proc).
-pub(crate) fn hire(per_s: u32, control: &Arc<Control>) -> Result<Crew<Latencies>> {
+/// The thread cannot be created.
+pub(crate) fn hire(
+    per_s: u32,
+    program: &Program,
+    control: &Arc<Control>,
+) -> Result<Crew<Latencies>> {
     let mut crew = Crew::new("forker", control);
     if per_s > 0 {
-        let program = env::current_exe().context("finding this program's file")?;
+        let program = program.clone();
         let period = Duration::from_secs(1) / per_s;
         crew.hire(move |control| work(&program, period, control))?;
     }
     Ok(crew)
 }
 
-fn work(program: &Path, period: Duration, control: &Control) -> Result<Latencies> {
+/// Adds `count` threads that each start processes one after the other, as fast as they can. They
+/// return how many.
+///
+/// # Errors
+/// A thread cannot be created.
+pub(crate) fn hire_storm(
+    count: u32,
+    program: &Program,
+    control: &Arc<Control>,
+) -> Result<Crew<u64>> {
+    let mut crew = Crew::new("storm", control);
+    for _ in 0..count {
+        let program = program.clone();
+        crew.hire(move |control| storm(&program, control))?;
+    }
+    Ok(crew)
+}
+
+fn storm(program: &Program, control: &Control) -> Result<u64> {
+    let mut started = 0;
+    while !control.is_stopped() {
+        run_child(program)?;
+        started += 1;
+    }
+    Ok(started)
+}
+
+fn work(program: &Program, period: Duration, control: &Control) -> Result<Latencies> {
     let mut latencies = Latencies::new();
     let mut next = Instant::now();
     while !control.sleep_until(next) {
@@ -50,10 +108,10 @@ fn work(program: &Path, period: Duration, control: &Control) -> Result<Latencies
 }
 
 /// Starts a process and waits for its end.
-fn run_child(program: &Path) -> Result<()> {
-    let mut command = Command::new(program);
+fn run_child(program: &Program) -> Result<()> {
+    let mut command = Command::new(&program.path);
     command
-        .arg(CHILD)
+        .args(program.argument)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         // Out of reach of a Ctrl-C, which is for the load.
@@ -73,7 +131,7 @@ mod tests {
         let period = Duration::from_millis(20);
         let start = Instant::now();
         let latencies = std::thread::scope(|scope| {
-            let worker = scope.spawn(|| work(Path::new("true"), period, &control));
+            let worker = scope.spawn(|| work(&Program::named(Path::new("true")), period, &control));
             control.wait_for_stop(Duration::from_millis(200));
             control.stop();
             worker.join().unwrap().unwrap()
@@ -86,15 +144,31 @@ mod tests {
 
     #[test]
     fn a_program_that_fails_or_is_missing_is_an_error() {
-        let error = run_child(Path::new("/nonexistent")).unwrap_err();
+        let error = run_child(&Program::named(Path::new("/nonexistent"))).unwrap_err();
         assert!(format!("{error:#}").contains("No such file"), "{error:#}");
-        let error = run_child(Path::new("false")).unwrap_err();
+        let error = run_child(&Program::named(Path::new("false"))).unwrap_err();
         assert!(error.to_string().contains("exit status: 1"), "{error}");
+    }
+
+    #[test]
+    fn storm_lasts_until_the_stop() {
+        let control = Control::default();
+        let started = std::thread::scope(|scope| {
+            let storm = scope.spawn(|| storm(&Program::named(Path::new("true")), &control));
+            control.wait_for_stop(Duration::from_millis(50));
+            control.stop();
+            storm.join().unwrap().unwrap()
+        });
+        assert!(started > 1, "{started}");
     }
 
     #[test]
     fn no_forks_no_thread() {
         let control = Arc::new(Control::default());
-        assert!(hire(0, &control).unwrap().join().unwrap().is_empty());
+        assert!(hire(0, &Program::this().unwrap(), &control)
+            .unwrap()
+            .join()
+            .unwrap()
+            .is_empty());
     }
 }

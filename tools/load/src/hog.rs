@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use rustix::process::setpriority_process;
 
 use crate::clock::{spin, thread_cpu_time};
 use crate::control::{Control, Crew};
@@ -11,20 +12,27 @@ use crate::control::{Control, Crew};
 /// Rounds between two looks at the stop flag: a few microseconds.
 const ROUNDS: u32 = 4096;
 
-/// Adds `count` hogs, each of which returns the CPU time that it got.
+/// Adds `count` hogs, each of which returns the CPU time that it got. They take their nice values
+/// from `nices` by turns; where there are none, they keep that of this process.
 ///
 /// # Errors
 /// A thread cannot be created.
-pub(crate) fn hire(count: u32, control: &Arc<Control>) -> Result<Crew<Duration>> {
+pub(crate) fn hire(count: u32, nices: &[i32], control: &Arc<Control>) -> Result<Crew<Duration>> {
     let mut crew = Crew::new("hog", control);
+    let mut nices = nices.iter().copied().cycle();
     for _ in 0..count {
-        crew.hire(work)?;
+        let nice = nices.next();
+        crew.hire(move |control| work(nice, control))?;
     }
     Ok(crew)
 }
 
 /// Burns CPU until the stop, without a system call. Returns the CPU time used.
-fn work(control: &Control) -> Result<Duration> {
+fn work(nice: Option<i32>, control: &Control) -> Result<Duration> {
+    if let Some(nice) = nice {
+        // To Linux, the process 0 is the calling thread.
+        setpriority_process(None, nice).with_context(|| format!("setting nice {nice}"))?;
+    }
     let start = thread_cpu_time()?;
     while !control.is_stopped() {
         spin(ROUNDS);
@@ -34,17 +42,36 @@ fn work(control: &Control) -> Result<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use rustix::process::getpriority_process;
+
     use super::*;
 
     #[test]
     fn hogs_get_cpu_time() {
         let control = Arc::new(Control::default());
-        let crew = hire(2, &control).unwrap();
+        let crew = hire(2, &[], &control).unwrap();
         control.start();
         control.wait_for_stop(Duration::from_millis(100));
         control.stop();
         let times = crew.join().unwrap();
         assert_eq!(times.len(), 2);
         assert!(times.iter().any(|time| !time.is_zero()));
+    }
+
+    /// That of a thread which was a hog until it was stopped.
+    fn nice_of_hog(nice: Option<i32>) -> i32 {
+        let hog = std::thread::spawn(move || {
+            let control = Control::default();
+            control.stop();
+            work(nice, &control).unwrap();
+            getpriority_process(None).unwrap()
+        });
+        hog.join().unwrap()
+    }
+
+    #[test]
+    fn hogs_have_the_nice_value_that_was_asked_for() {
+        assert_eq!(nice_of_hog(None), getpriority_process(None).unwrap());
+        assert_eq!(nice_of_hog(Some(19)), 19);
     }
 }

@@ -1,9 +1,10 @@
 //! A small mixed load that measures how it is scheduled.
 //!
-//! Five kinds of load run side by side, each in a module of its own: `hog` burns
+//! The kinds of load run side by side, each in a module of its own: `hog` burns
 //! CPU, `sleeper` wakes up often and works little, `pipe` hands a byte to and fro,
-//! `fork` starts processes, `mover` changes affinities. Each measures itself, and one
-//! line per kind tells the figures at the end:
+//! `fork` starts processes, `periodic` has work to do in time, `request` serves, `group`
+//! sends messages, `mover` changes affinities. Each measures itself, and one line per
+//! kind tells the figures at the end:
 //!
 //! ```text
 //! scx_load --hogs 8 --seconds 30
@@ -20,11 +21,14 @@
 mod clock;
 mod control;
 mod fork;
+mod group;
 mod hog;
 mod mover;
 mod opts;
+mod periodic;
 mod pipe;
 mod report;
+mod request;
 mod run;
 mod sleeper;
 mod stats;

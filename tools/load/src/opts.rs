@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
@@ -8,7 +9,8 @@ use clap::Parser;
 /// A mixed load that measures how it is scheduled.
 ///
 /// Runs CPU hogs, sleepers, pairs that hand a byte through pipes, a process that
-/// starts others and threads that change affinities, side by side, and tells the
+/// starts others, and, if asked for, fork storms, periodic work, servers, groups that
+/// send messages and threads that change affinities, side by side, and tells the
 /// figures of each. A kind with count 0 is left out. Stops early on SIGINT or
 /// SIGTERM, and still tells.
 ///
@@ -21,6 +23,17 @@ pub(crate) struct Opts {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(..=4096))]
     pub hogs: Option<u32>,
+
+    /// Nice values of the hogs, separated by commas, which they take by turns [default: that of
+    /// this process]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        allow_hyphen_values = true
+    )]
+    #[arg(value_parser = clap::value_parser!(i32).range(-20..=19))]
+    pub hog_nices: Vec<i32>,
 
     /// Threads that sleep and work by turns
     #[arg(
@@ -73,6 +86,81 @@ pub(crate) struct Opts {
     #[arg(value_parser = clap::value_parser!(u32).range(..=10_000))]
     pub forks_per_s: u32,
 
+    /// The program that these processes run, without arguments [default: this one, which then
+    /// ends at once]
+    #[arg(long, value_name = "PROGRAM")]
+    pub fork_program: Option<PathBuf>,
+
+    /// Threads that start processes one after the other, as fast as they can
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "0",
+        allow_negative_numbers = true
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=1024))]
+    pub fork_storms: u32,
+
+    /// Threads that have a fixed amount of work in each period, as for the frames of a game
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "0",
+        allow_negative_numbers = true
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=1024))]
+    pub periodic: u32,
+
+    /// Their period; 60 frames per second are 16667
+    #[arg(
+        long,
+        value_name = "US",
+        default_value = "16667",
+        allow_negative_numbers = true
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
+    pub period_us: u32,
+
+    /// The CPU time that their work takes
+    #[arg(
+        long,
+        value_name = "US",
+        default_value = "6000",
+        allow_negative_numbers = true
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=10_000_000))]
+    pub period_work_us: u32,
+
+    /// Threads that serve requests which one thread hands out
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "0",
+        allow_negative_numbers = true
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=1024))]
+    pub workers: u32,
+
+    /// The CPU time that a request takes
+    #[arg(
+        long,
+        value_name = "US",
+        default_value = "1000",
+        allow_negative_numbers = true
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=10_000_000))]
+    pub request_us: u32,
+
+    /// Groups of 4 senders and 4 receivers; each sender writes to each receiver of its group
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "0",
+        allow_negative_numbers = true
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=256))]
+    pub groups: u32,
+
     /// Threads that keep moving each other to other CPUs
     #[arg(
         long,
@@ -90,7 +178,7 @@ pub(crate) struct Opts {
         default_value = "10",
         allow_negative_numbers = true
     )]
-    #[arg(value_parser = duration)]
+    #[arg(value_parser = scx_utils::cli::duration)]
     pub seconds: Duration,
 
     /// Write JSON
@@ -109,27 +197,21 @@ impl Opts {
     }
 
     fn validate(self) -> Result<Self, clap::Error> {
-        let counts = [self.sleepers, self.pipes, self.forks_per_s, self.movers];
-        if self.hogs == Some(0) && counts == [0; 4] {
+        let counts = [
+            self.sleepers,
+            self.pipes,
+            self.forks_per_s,
+            self.fork_storms,
+            self.periodic,
+            self.workers,
+            self.groups,
+            self.movers,
+        ];
+        if self.hogs == Some(0) && counts == [0; 8] {
             let text = "nothing to run: every count is 0\n";
             return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
         }
         Ok(self)
-    }
-}
-
-/// Shortest and longest run, s.
-const SECONDS: std::ops::RangeInclusive<f64> = 0.1..=604_800.0;
-
-fn duration(text: &str) -> Result<Duration, String> {
-    match text.parse() {
-        // The range has no place for NaN.
-        Ok(seconds) if SECONDS.contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err(format!(
-            "not a number from {} to {}",
-            SECONDS.start(),
-            SECONDS.end()
-        )),
     }
 }
 
@@ -166,9 +248,17 @@ mod tests {
             "--work-us",
             "--pipes",
             "--forks-per-s",
+            "--hog-nices",
+            "--fork-storms",
+            "--periodic",
+            "--period-us",
+            "--period-work-us",
+            "--workers",
+            "--request-us",
+            "--groups",
             "--seconds",
         ] {
-            for value in ["-1", "NaN", "inf", "1e30", "99999999999999999999", "x", ""] {
+            for value in ["-21", "NaN", "inf", "1e30", "99999999999999999999", "x", ""] {
                 let error = parse(&[option, value]).unwrap_err();
                 assert!(error.contains(option), "{option} {value}: {error}");
                 assert!(!error.contains('\n'), "{error}");

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::group::Mail;
+use crate::periodic::Outcome;
 use crate::pipe::Rally;
+use crate::request::Service;
 use crate::stats::{to_f64, Latencies, Spread};
 
 /// All figures. A kind of load that did not run has none.
@@ -21,6 +24,14 @@ pub(crate) struct Report {
     pub pipes: Option<Pipes>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forks: Option<Forks>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storms: Option<Storms>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub periodic: Option<Periodic>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<Requests>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub groups: Option<Groups>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub movers: Option<Movers>,
 }
@@ -122,7 +133,10 @@ pub(crate) struct Pipes {
 impl Pipes {
     /// The figures of pairs that played `rallies`.
     pub(crate) fn new(rallies: &[Rally]) -> Option<Self> {
-        let rates: Vec<_> = rallies.iter().map(rate_per_s).collect();
+        let rates: Vec<_> = rallies
+            .iter()
+            .map(|rally| per_s(rally.round_trips, rally.elapsed))
+            .collect();
         let spread = Spread::of(&rates)?;
         Some(Self {
             pairs: rallies.len(),
@@ -182,6 +196,156 @@ impl fmt::Display for Forks {
     }
 }
 
+/// How many processes were started in storms.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Storms {
+    pub count: usize,
+    pub done: u64,
+    pub done_per_s: f64,
+}
+
+impl Storms {
+    /// The figures of threads that started so many processes each within `elapsed`.
+    pub(crate) fn new(started: &[u64], elapsed: Duration) -> Option<Self> {
+        let done = started.iter().sum();
+        (!started.is_empty()).then(|| Self {
+            count: started.len(),
+            done,
+            done_per_s: to_f64(done) / elapsed.as_secs_f64(),
+        })
+    }
+}
+
+impl fmt::Display for Storms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { count, .. } = self;
+        write!(f, "{count} threads, {:.0} processes/s", self.done_per_s)
+    }
+}
+
+/// Whether work was done in its period.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Periodic {
+    pub count: usize,
+    /// Periods whose work was done, in time or not.
+    pub done: u64,
+    /// Periods whose work was not done when the next one began.
+    pub missed: u64,
+    /// Of the periods that there were.
+    pub missed_percent: f64,
+    /// From the start of a period until its work is done.
+    pub done_after_p50_ms: Option<f64>,
+    pub done_after_p99_ms: Option<f64>,
+    /// The longest time from the end of one period's work to that of the next.
+    pub gap_max_ms: f64,
+}
+
+impl Periodic {
+    /// The figures of threads with these outcomes.
+    pub(crate) fn new(outcomes: &[Outcome]) -> Option<Self> {
+        let all = Latencies::merged(outcomes.iter().map(|outcome| &outcome.done_after));
+        let late: u64 = outcomes.iter().map(|outcome| outcome.missed).sum();
+        let gap_max = outcomes.iter().map(|outcome| outcome.gap_max).max()?;
+        Some(Self {
+            count: outcomes.len(),
+            done: all.count(),
+            missed: late,
+            missed_percent: 100.0 * to_f64(late) / to_f64((all.count() + late).max(1)),
+            done_after_p50_ms: all.percentile(50).map(millis),
+            done_after_p99_ms: all.percentile(99).map(millis),
+            gap_max_ms: millis(gap_max),
+        })
+    }
+}
+
+impl fmt::Display for Periodic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} threads, {} periods done, {} missed ({:.1} %), done after p50 {}, p99 {}, \
+             longest gap {:.2} ms",
+            self.count,
+            self.done,
+            self.missed,
+            self.missed_percent,
+            Figure(self.done_after_p50_ms, 2, "ms"),
+            Figure(self.done_after_p99_ms, 2, "ms"),
+            self.gap_max_ms,
+        )
+    }
+}
+
+/// How requests were served.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Requests {
+    pub done: u64,
+    pub done_per_s: f64,
+    /// From when it was handed out until its answer was read.
+    pub latency_p50_ms: Option<f64>,
+    pub latency_p99_ms: Option<f64>,
+    pub latency_max_ms: Option<f64>,
+}
+
+impl Requests {
+    /// The figures of a service.
+    pub(crate) fn new(service: &Service) -> Self {
+        let latencies = &service.latencies;
+        Self {
+            done: latencies.count(),
+            done_per_s: per_s(latencies.count(), service.elapsed),
+            latency_p50_ms: latencies.percentile(50).map(millis),
+            latency_p99_ms: latencies.percentile(99).map(millis),
+            latency_max_ms: latencies.max().map(millis),
+        }
+    }
+}
+
+impl fmt::Display for Requests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:.0} requests/s, answered after p50 {}, p99 {}, max {}",
+            self.done_per_s,
+            Figure(self.latency_p50_ms, 2, "ms"),
+            Figure(self.latency_p99_ms, 2, "ms"),
+            Figure(self.latency_max_ms, 2, "ms"),
+        )
+    }
+}
+
+/// How fast messages went.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Groups {
+    /// Threads that receive.
+    pub receivers: usize,
+    pub messages: u64,
+    pub messages_per_s: f64,
+}
+
+impl Groups {
+    /// The figures of the receivers of all groups.
+    pub(crate) fn new(mail: &[Mail]) -> Option<Self> {
+        let elapsed = mail.iter().map(|mail| mail.elapsed).max()?;
+        let messages = mail.iter().map(|mail| mail.messages).sum();
+        Some(Self {
+            receivers: mail.len(),
+            messages,
+            messages_per_s: per_s(messages, elapsed),
+        })
+    }
+}
+
+impl fmt::Display for Groups {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { receivers, .. } = self;
+        write!(
+            f,
+            "{receivers} receivers, {:.0} messages/s",
+            self.messages_per_s
+        )
+    }
+}
+
 /// How often threads moved each other to other CPUs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Movers {
@@ -211,11 +375,15 @@ impl fmt::Display for Movers {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kinds: [(&str, Option<&dyn fmt::Display>); 5] = [
+        let kinds: [(&str, Option<&dyn fmt::Display>); 9] = [
             ("hogs", self.hogs.as_ref().map(|kind| kind as _)),
             ("sleepers", self.sleepers.as_ref().map(|kind| kind as _)),
             ("pipes", self.pipes.as_ref().map(|kind| kind as _)),
             ("forks", self.forks.as_ref().map(|kind| kind as _)),
+            ("storms", self.storms.as_ref().map(|kind| kind as _)),
+            ("periodic", self.periodic.as_ref().map(|kind| kind as _)),
+            ("requests", self.requests.as_ref().map(|kind| kind as _)),
+            ("groups", self.groups.as_ref().map(|kind| kind as _)),
             ("movers", self.movers.as_ref().map(|kind| kind as _)),
         ];
         for (name, kind) in kinds {
@@ -251,12 +419,12 @@ fn nanos(latency: Duration) -> f64 {
     to_f64(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// Round trips per second; 0 for a pair that had no time at all.
-fn rate_per_s(rally: &Rally) -> f64 {
-    if rally.elapsed.is_zero() {
+/// How many there were per second; 0 where there was no time at all.
+fn per_s(count: u64, elapsed: Duration) -> f64 {
+    if elapsed.is_zero() {
         return 0.0;
     }
-    to_f64(rally.round_trips) / rally.elapsed.as_secs_f64()
+    to_f64(count) / elapsed.as_secs_f64()
 }
 
 #[cfg(test)]
@@ -270,6 +438,21 @@ mod tests {
             round_trips,
             elapsed: Duration::from_secs(2),
         };
+        let mut took = Latencies::new();
+        took.record(Duration::from_millis(7));
+        let outcome = Outcome {
+            done_after: took.clone(),
+            missed: 3,
+            gap_max: Duration::from_millis(20),
+        };
+        let service = Service {
+            latencies: took,
+            elapsed: Duration::from_millis(500),
+        };
+        let mail = |messages, seconds| Mail {
+            messages,
+            elapsed: Duration::from_secs(seconds),
+        };
         let hogs = [Duration::from_secs(1), Duration::from_secs(2)];
         Report {
             elapsed_s: 2.0,
@@ -277,6 +460,10 @@ mod tests {
             sleepers: Sleepers::new(&[lateness, Latencies::new()], 5000, 200),
             pipes: Pipes::new(&[rally(2000), rally(1000)]),
             forks: Forks::new(&[Latencies::new()], 10),
+            storms: Storms::new(&[5, 6], Duration::from_secs(2)),
+            periodic: Periodic::new(&[outcome]),
+            requests: Some(Requests::new(&service)),
+            groups: Groups::new(&[mail(10, 1), mail(20, 2)]),
             movers: Movers::new(&[3, 4], Duration::from_secs(2)),
         }
     }
@@ -288,6 +475,11 @@ hogs      2 threads, CPU time of each: mean 1.500 s, min 1.000 s, max 2.000 s
 sleepers  2 threads, 1 wake-ups, late by p50 50.0 us, p99 50.0 us, max 50.0 us
 pipes     2 pairs, 1500 round trips/s, slowest pair 500/s, fastest 1000/s
 forks     0 done, start to end p50 -, p99 -, max -
+storms    2 threads, 6 processes/s
+periodic  1 threads, 1 periods done, 3 missed (75.0 %), done after p50 7.00 ms, \
+        p99 7.00 ms, longest gap 20.00 ms
+requests  2 requests/s, answered after p50 7.00 ms, p99 7.00 ms, max 7.00 ms
+groups    2 receivers, 15 messages/s
 movers    2 threads, 4 changes/s
 ";
         assert_eq!(report().to_string(), want);
@@ -301,6 +493,10 @@ movers    2 threads, 4 changes/s
             sleepers: Sleepers::new(&[], 1, 1),
             pipes: Pipes::new(&[]),
             forks: Forks::new(&[], 0),
+            storms: Storms::new(&[], Duration::from_secs(1)),
+            periodic: Periodic::new(&[]),
+            requests: None,
+            groups: Groups::new(&[]),
             movers: Movers::new(&[], Duration::from_secs(1)),
         };
         assert_eq!(none.to_string(), "");
@@ -319,11 +515,7 @@ movers    2 threads, 4 changes/s
     }
 
     #[test]
-    fn a_pair_without_time_has_no_rate() {
-        let rally = Rally {
-            round_trips: 0,
-            elapsed: Duration::ZERO,
-        };
-        assert!(rate_per_s(&rally).abs() < f64::EPSILON);
+    fn what_had_no_time_has_no_rate() {
+        assert!(per_s(3, Duration::ZERO).abs() < f64::EPSILON);
     }
 }

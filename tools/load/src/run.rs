@@ -6,12 +6,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::control::{Control, Crew};
+use crate::fork::Program;
+use crate::group::Groups;
 use crate::opts::Opts;
+use crate::periodic::{Outcome, Task};
 use crate::pipe::Pairs;
-use crate::report::{Forks, Hogs, Movers, Pipes, Report, Sleepers};
+use crate::report::{self, Forks, Hogs, Movers, Pipes, Report, Sleepers};
+use crate::request::Servers;
 use crate::sleeper::Rhythm;
 use crate::stats::Latencies;
-use crate::{fork, hog, mover, pipe, sleeper};
+use crate::{fork, group, hog, mover, periodic, pipe, request, sleeper};
 
 /// Runs the load that `opts` ask for, until its time is over or a signal comes.
 ///
@@ -38,6 +42,10 @@ struct Crews {
     sleepers: Crew<Latencies>,
     pipes: Pairs,
     forks: Crew<Latencies>,
+    storms: Crew<u64>,
+    periodic: Crew<Outcome>,
+    servers: Servers,
+    groups: Groups,
     movers: Crew<u64>,
 }
 
@@ -51,11 +59,24 @@ impl Crews {
             sleep: Duration::from_micros(opts.sleep_us.into()),
             work: Duration::from_micros(opts.work_us.into()),
         };
+        let task = Task {
+            period: Duration::from_micros(opts.period_us.into()),
+            work: Duration::from_micros(opts.period_work_us.into()),
+        };
+        let program = match &opts.fork_program {
+            Some(path) => Program::named(path),
+            None => Program::this()?,
+        };
+        let request = Duration::from_micros(opts.request_us.into());
         Ok(Self {
-            hogs: hog::hire(hogs, control)?,
+            hogs: hog::hire(hogs, &opts.hog_nices, control)?,
             sleepers: sleeper::hire(opts.sleepers, rhythm, control)?,
             pipes: pipe::hire(opts.pipes, control)?,
-            forks: fork::hire(opts.forks_per_s, control)?,
+            forks: fork::hire(opts.forks_per_s, &program, control)?,
+            storms: fork::hire_storm(opts.fork_storms, &program, control)?,
+            periodic: periodic::hire(opts.periodic, task, control)?,
+            servers: request::hire(opts.workers, request, control)?,
+            groups: group::hire(opts.groups, control)?,
             movers: mover::hire(opts.movers, control)?,
         })
     }
@@ -65,6 +86,10 @@ impl Crews {
         let sleepers = self.sleepers.join()?;
         let pipes = self.pipes.join()?;
         let forks = self.forks.join()?;
+        let storms = self.storms.join()?;
+        let periodic = self.periodic.join()?;
+        let service = self.servers.join()?;
+        let mail = self.groups.join()?;
         let movers = self.movers.join()?;
         Ok(Report {
             elapsed_s: elapsed.as_secs_f64(),
@@ -72,6 +97,10 @@ impl Crews {
             sleepers: Sleepers::new(&sleepers, opts.sleep_us, opts.work_us),
             pipes: Pipes::new(&pipes),
             forks: Forks::new(&forks, opts.forks_per_s),
+            storms: report::Storms::new(&storms, elapsed),
+            periodic: report::Periodic::new(&periodic),
+            requests: service.as_ref().map(report::Requests::new),
+            groups: report::Groups::new(&mail),
             movers: Movers::new(&movers, elapsed),
         })
     }

@@ -3,22 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use nix::errno::Errno;
-use nix::sys::prctl::set_timerslack;
-use nix::sys::time::TimeSpec;
-use nix::time::{clock_nanosleep, ClockId, ClockNanosleepFlags};
+use anyhow::Result;
 
-use crate::clock::{monotonic_time, spin, thread_cpu_time};
+use crate::clock::{be_punctual, monotonic_time, sleep_until, use_cpu};
 use crate::control::{Control, Crew};
 use crate::stats::Latencies;
-
-/// Rounds between two looks at the CPU time used: a microsecond or less.
-const ROUNDS: u32 = 512;
-
-/// The least timer slack, ns. The default of 50 us would be added to every
-/// measured lateness.
-const TIMER_SLACK_NS: u64 = 1;
 
 /// What a sleeper does.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +32,7 @@ pub(crate) fn hire(count: u32, rhythm: Rhythm, control: &Arc<Control>) -> Result
 }
 
 fn work(rhythm: Rhythm, control: &Control) -> Result<Latencies> {
-    set_timerslack(TIMER_SLACK_NS).context("setting the timer slack")?;
+    be_punctual()?;
     let mut lateness = Latencies::new();
     while !control.is_stopped() {
         let wake_at = monotonic_time()? + rhythm.sleep;
@@ -54,46 +43,9 @@ fn work(rhythm: Rhythm, control: &Control) -> Result<Latencies> {
     Ok(lateness)
 }
 
-/// Sleeps until the monotonic clock shows `moment`, through any signal.
-fn sleep_until(moment: Duration) -> Result<()> {
-    let moment = TimeSpec::from(moment);
-    let flags = ClockNanosleepFlags::TIMER_ABSTIME;
-    loop {
-        match clock_nanosleep(ClockId::CLOCK_MONOTONIC, flags, &moment) {
-            Ok(_) => return Ok(()),
-            Err(Errno::EINTR) => {}
-            Err(errno) => return Err(errno).context("sleeping"),
-        }
-    }
-}
-
-/// Computes until the calling thread has used `amount` of CPU time.
-fn use_cpu(amount: Duration) -> Result<()> {
-    let end = thread_cpu_time()? + amount;
-    while thread_cpu_time()? < end {
-        spin(ROUNDS);
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sleep_ends_at_the_moment_or_later() {
-        let moment = monotonic_time().unwrap() + Duration::from_millis(5);
-        sleep_until(moment).unwrap();
-        assert!(monotonic_time().unwrap() >= moment);
-    }
-
-    #[test]
-    fn work_takes_the_cpu_time_asked_for() {
-        let amount = Duration::from_millis(2);
-        let start = thread_cpu_time().unwrap();
-        use_cpu(amount).unwrap();
-        assert!(thread_cpu_time().unwrap() - start >= amount);
-    }
 
     #[test]
     fn every_wakeup_is_counted() {

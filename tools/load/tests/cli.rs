@@ -64,6 +64,32 @@ fn json_has_figures_of_each_kind() {
 }
 
 #[test]
+fn kinds_that_are_not_there_by_default_have_figures_too() {
+    let args = [
+        "--json",
+        "--seconds=0.3",
+        "--hogs=2",
+        "--hog-nices=10,19",
+        "--fork-storms=1",
+        "--periodic=1",
+        "--period-us=10000",
+        "--period-work-us=100",
+        "--workers=2",
+        "--request-us=100",
+        "--groups=1",
+    ];
+    let json: Value = serde_json::from_str(&stdout(run(&args))).unwrap();
+    for (kind, figure) in [
+        ("storms", "done"),
+        ("periodic", "done"),
+        ("requests", "done"),
+        ("groups", "messages"),
+    ] {
+        assert!(json[kind][figure].as_u64() > Some(0), "{kind}: {json}");
+    }
+}
+
+#[test]
 fn kinds_of_count_0_are_left_out() {
     let args = [
         "--seconds=0.1",

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Who never waits for a decision, because whoever makes it may wait for him: the threads of the
+ * scheduler's own process, and kernel threads that are bound to a CPU. They interrupt somebody, who
+ * then goes on with the rest of his slice.
+ */
+#ifndef __RL_OWN_BPF_H
+#define __RL_OWN_BPF_H
+
+static bool is_urgent(const struct task_struct *p)
+{
+	return is_own(p) || scx_task_is_percpu_kthread(p);
+}
+
+/* What is left of a slice that is shorter than this is not gone back to. */
+#define MIN_REST_NS (100 * 1000ULL)
+
+static bool is_interruptible(s32 cpu)
+{
+	return test_cpu(shared.online, cpu) && !is_taken_by_higher_class(cpu);
+}
+
+/* Another CPU to interrupt for @p than @cpu, if there is one. */
+static s32 other_interruptible_cpu(struct task_struct *p, s32 cpu)
+{
+	s32 other;
+
+	bpf_for(other, 0, nr_cpu_ids) {
+		if (other != cpu && bpf_cpumask_test_cpu(other, p->cpus_ptr) &&
+		    is_interruptible(other))
+			return other;
+	}
+	return cpu;
+}
+
+static s32 select_cpu_for_own(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	bool is_idle = false;
+	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
+
+	/* It is free for another as soon as the policy has decided. */
+	if ((u32)p->pid == policy_pid)
+		shared.free_cpu = is_idle ? cpu + 1 : 0;
+	if (!is_idle) {
+		/* Where there is something to decide: no other CPU has to be told. */
+		cpu = bpf_get_smp_processor_id();
+		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			cpu = prev_cpu;
+		return is_interruptible(cpu) ? cpu : other_interruptible_cpu(p, cpu);
+	}
+	clear_cpu(shared.idle, cpu);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, 0);
+	count(nr_kernel);
+	return cpu;
+}
+
+/* Has @p run on @cpu at once. */
+static void interrupt(struct task_struct *p, s32 cpu, u64 enq_flags)
+{
+	struct rl_cpu *state = cpu_state(cpu);
+
+	if (state)
+		state->gives_way = true;
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, SCX_SLICE_DFL, enq_flags | SCX_ENQ_PREEMPT);
+}
+
+static void enqueue_urgent(struct task_struct *p, u64 enq_flags)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+
+	count(nr_kernel);
+	if (enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_REENQ)) {
+		/* A higher class takes its CPU just now, or has it. */
+		if (is_own(p) && (enq_flags & SCX_ENQ_REENQ || !is_interruptible(cpu)))
+			cpu = other_interruptible_cpu(p, cpu);
+		interrupt(p, cpu, enq_flags);
+		return;
+	}
+	/* It has used up a slice, and takes turns with those who wait. */
+	serve_unasked(p, enq_flags);
+}
+
+/* In ops.stopping(): notes that @p was interrupted. */
+static void note_interrupted(struct task_struct *p, struct rl_task *t, bool runnable)
+{
+	struct rl_cpu *state = cpu_state(scx_bpf_task_cpu(p));
+
+	if (!state || !state->gives_way)
+		return;
+	state->gives_way = false;
+	if (runnable && !is_urgent(p))
+		t->resumes = true;
+}
+
+/* In ops.enqueue(): whether @p was interrupted, and goes on when its CPU is free again. */
+static bool resume(struct task_struct *p, struct rl_task *t, u64 enq_flags)
+{
+	u64 ran_ns, rest_ns = t->slice_ns;
+	struct rl_cpu *state;
+
+	if (!t->resumes)
+		return false;
+	t->resumes = false;
+	if (rest_ns != SCX_SLICE_INF) {
+		ran_ns = p->se.sum_exec_runtime - t->granted_at_ns;
+		if (ran_ns + MIN_REST_NS > rest_ns)
+			return false;
+		rest_ns -= ran_ns;
+	}
+	state = cpu_state(scx_bpf_task_cpu(p));
+	if (!state)
+		return false;
+	/* Who was interrupted by somebody who was interrupted himself goes on after him. The lock
+	 * of the CPU's run queue is held. */
+	scx_bpf_dsq_insert_vtime(p, scx_bpf_task_cpu(p), rest_ns,
+				 VTIME_RESUMED_LAST - state->nr_resumed++ % VTIME_RESUMED_LAST,
+				 enq_flags);
+	return true;
+}
+
+#endif /* __RL_OWN_BPF_H */

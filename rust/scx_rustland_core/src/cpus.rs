@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The CPUs as a policy sees them: which are idle, and which share a core.
+
+use scx_utils::topology::Topology;
+
+use crate::{QueuedTask, Target};
+
+/// Which CPUs are idle, as of the last look; less those that were given a task since. Looking
+/// costs loads from memory, no system call.
+#[derive(Debug, Clone)]
+pub struct Cpus {
+    /// A bit for each CPU.
+    idle: Vec<u64>,
+    online: Vec<u64>,
+    /// The core of each CPU; `None` for one that was offline at the start.
+    core: Vec<Option<usize>>,
+    /// The CPUs of each core, as bits of words of `idle`: (word, bits).
+    threads: Vec<Vec<(usize, u64)>>,
+    /// The vtime of whom each CPU runs, as of the last look; 0: of nobody who may be preempted.
+    running: Vec<u64>,
+    /// Where the policy itself runs.
+    own_cpu: u32,
+}
+
+impl Cpus {
+    /// As many as there can be, none of them idle or online.
+    #[must_use]
+    pub fn new(topology: &Topology) -> Self {
+        let nr_cpu_ids = topology.nr_cpu_ids();
+        let core_of = |id| topology.cpu(id).map(|cpu| cpu.core);
+        let threads_of = |core: &scx_utils::topology::Core| {
+            let words = core.span().words().iter().copied().enumerate();
+            words.filter(|(_, bits)| *bits != 0).collect()
+        };
+        Self {
+            core: (0..nr_cpu_ids).map(core_of).collect(),
+            threads: topology.cores().iter().map(threads_of).collect(),
+            ..Self::of_single_threads(nr_cpu_ids)
+        }
+    }
+
+    /// CPUs that share nothing: for tests of policies.
+    #[must_use]
+    pub fn of_single_threads(nr_cpu_ids: usize) -> Self {
+        let words = vec![0; nr_cpu_ids.div_ceil(64)];
+        Self {
+            idle: words.clone(),
+            online: words,
+            core: vec![None; nr_cpu_ids],
+            threads: Vec::new(),
+            running: vec![0; nr_cpu_ids],
+            own_cpu: u32::MAX,
+        }
+    }
+
+    /// How many ids there are: all CPUs are below.
+    #[must_use]
+    pub fn nr_cpu_ids(&self) -> usize {
+        self.core.len()
+    }
+
+    /// How many have nothing to do.
+    #[must_use]
+    pub fn nr_idle(&self) -> u32 {
+        self.idle.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// How many are online.
+    #[must_use]
+    pub fn nr_online(&self) -> u32 {
+        self.online.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// Whether it has nothing to do.
+    #[must_use]
+    pub fn is_idle(&self, cpu: u32) -> bool {
+        is_set(&self.idle, cpu)
+    }
+
+    /// Whether it is there at all.
+    #[must_use]
+    pub fn is_online(&self, cpu: u32) -> bool {
+        is_set(&self.online, cpu)
+    }
+
+    /// An idle CPU for the task, which is then taken; [`Target::Any`] if there is none, or if the
+    /// task may not run everywhere and its last CPU is not idle: which ones it may use is known
+    /// to the kernel, who then chooses.
+    ///
+    /// As the kernel's own choice: the last CPU if its whole core is idle, whose cache may be warm;
+    /// a core that is idle as a whole; the last CPU; any.
+    pub fn pick_idle(&mut self, task: &QueuedTask) -> Target {
+        let found = self.find_idle(task);
+        found.map_or(Target::Any, |cpu| {
+            self.take(cpu);
+            Target::IdleCpu(cpu)
+        })
+    }
+
+    fn find_idle(&self, task: &QueuedTask) -> Option<u32> {
+        let prev = Some(task.prev_cpu).filter(|cpu| self.is_idle(*cpu));
+        if prev.is_some_and(|cpu| self.is_core_idle(cpu)) {
+            return prev;
+        }
+        if self.is_bound(task) {
+            return prev;
+        }
+        self.first_idle(|cpu| self.is_core_idle(cpu))
+            .or(prev)
+            .or_else(|| self.first_idle(|_| true))
+    }
+
+    /// CPUs that are known from the start, or are there now.
+    fn nr_cpus_possible(&self) -> usize {
+        let known = self.core.iter().filter(|core| core.is_some()).count();
+        let online = usize::try_from(self.nr_online()).unwrap_or(usize::MAX);
+        known.max(online)
+    }
+
+    fn is_core_idle(&self, cpu: u32) -> bool {
+        let core = usize::try_from(cpu)
+            .ok()
+            .and_then(|cpu| *self.core.get(cpu)?);
+        let threads = core.and_then(|core| self.threads.get(core));
+        threads.is_none_or(|threads| {
+            threads
+                .iter()
+                .all(|(word, bits)| self.idle[*word] & bits == *bits)
+        })
+    }
+
+    fn first_idle(&self, good: impl Fn(u32) -> bool) -> Option<u32> {
+        let bases = (0_u32..).step_by(64);
+        self.idle.iter().zip(bases).find_map(|(word, base)| {
+            let mut left = *word;
+            while left != 0 {
+                let cpu = base + left.trailing_zeros();
+                if good(cpu) {
+                    return Some(cpu);
+                }
+                left &= left - 1;
+            }
+            None
+        })
+    }
+
+    /// A CPU whose task is to give way to `task`, which was decided to have `vtime`: that task's
+    /// is greater by more than `margin`, and, among all such, greatest. `None` if there is none.
+    /// The CPU counts as running `task` then. `vtime` and `margin` are in the unit of
+    /// [`DispatchedTask::vtime`](crate::DispatchedTask::vtime).
+    ///
+    /// The CPU that the policy itself runs on is preferred, since what it ran is interrupted
+    /// already: unless another one's task is behind by more than twice as much. A task that may not
+    /// run everywhere is only considered for its last CPU.
+    pub fn pick_victim(&mut self, task: &QueuedTask, vtime: u64, margin: u64) -> Option<u32> {
+        let limit = vtime.saturating_add(margin);
+        let cpu = if self.is_bound(task) {
+            Some(task.prev_cpu).filter(|cpu| self.behind(*cpu, limit) > 0)
+        } else {
+            self.furthest_behind(limit)
+        }?;
+        if let Some(running) = usize::try_from(cpu)
+            .ok()
+            .and_then(|cpu| self.running.get_mut(cpu))
+        {
+            *running = vtime;
+        }
+        Some(cpu)
+    }
+
+    /// The CPU whose task is furthest behind `limit`, or the policy's own. `None` if no task is.
+    fn furthest_behind(&self, limit: u64) -> Option<u32> {
+        let cpus = (0..u32::try_from(self.running.len()).unwrap_or(u32::MAX)).rev();
+        let furthest = cpus.max_by_key(|cpu| self.behind(*cpu, limit))?;
+        let most = self.behind(furthest, limit);
+        if most == 0 {
+            return None;
+        }
+        let is_own_as_good = self.behind(self.own_cpu, limit) >= most.div_ceil(2);
+        Some(if is_own_as_good {
+            self.own_cpu
+        } else {
+            furthest
+        })
+    }
+
+    /// By how much its task is behind `limit`; 0 if it is not, or if there is none.
+    fn behind(&self, cpu: u32, limit: u64) -> u64 {
+        if self.is_online(cpu) {
+            self.running_vtime(cpu).saturating_sub(limit)
+        } else {
+            0
+        }
+    }
+
+    fn running_vtime(&self, cpu: u32) -> u64 {
+        let vtime = usize::try_from(cpu)
+            .ok()
+            .and_then(|cpu| self.running.get(cpu));
+        vtime.copied().unwrap_or(0)
+    }
+
+    /// Whether it may not run everywhere.
+    fn is_bound(&self, task: &QueuedTask) -> bool {
+        usize::try_from(task.nr_cpus_allowed).is_ok_and(|nr| nr < self.nr_cpus_possible())
+    }
+
+    /// For tests of policies, and for the driver: where the policy runs, and the vtime of whom
+    /// each CPU runs (0: nobody who may be preempted).
+    pub fn note_running(&mut self, own_cpu: u32, vtime_of: impl Fn(usize) -> u64) {
+        self.own_cpu = own_cpu;
+        for (cpu, vtime) in self.running.iter_mut().enumerate() {
+            *vtime = vtime_of(cpu);
+        }
+    }
+
+    /// It is about to have something to do. Whether it was idle.
+    pub fn take(&mut self, cpu: u32) -> bool {
+        let was_idle = self.is_idle(cpu);
+        set(&mut self.idle, cpu, false);
+        was_idle
+    }
+
+    /// Some CPU is about to have something to do.
+    pub(crate) fn take_any(&mut self) {
+        if let Some(cpu) = self.first_idle(|_| true) {
+            self.take(cpu);
+        }
+    }
+
+    /// For tests of policies: a CPU has nothing to do, or something.
+    pub fn set_idle(&mut self, cpu: u32, is_idle: bool) {
+        set(&mut self.idle, cpu, is_idle);
+    }
+
+    /// A CPU came or went.
+    pub fn set_online(&mut self, cpu: u32, is_online: bool) {
+        set(&mut self.online, cpu, is_online);
+    }
+
+    /// The bits of idle CPUs, to be brought up to date.
+    pub(crate) fn idle_words_mut(&mut self) -> &mut [u64] {
+        &mut self.idle
+    }
+}
+
+fn place(cpu: u32) -> (usize, u64) {
+    (
+        usize::try_from(cpu / 64).unwrap_or(usize::MAX),
+        1 << (cpu % 64),
+    )
+}
+
+fn is_set(words: &[u64], cpu: u32) -> bool {
+    let (word, bit) = place(cpu);
+    words.get(word).is_some_and(|word| word & bit != 0)
+}
+
+fn set(words: &mut [u64], cpu: u32, value: bool) {
+    let (word, bit) = place(cpu);
+    if let Some(word) = words.get_mut(word) {
+        *word = if value { *word | bit } else { *word & !bit };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two cores with two threads each: 0 and 2, 1 and 3.
+    fn two_cores(idle: u64) -> Cpus {
+        Cpus {
+            idle: vec![idle],
+            online: vec![0b1111],
+            core: vec![Some(0), Some(1), Some(0), Some(1)],
+            threads: vec![vec![(0, 0b0101)], vec![(0, 0b1010)]],
+            running: vec![0; 4],
+            own_cpu: 0,
+        }
+    }
+
+    fn task(prev_cpu: u32) -> QueuedTask {
+        let mut task = QueuedTask::new(1);
+        task.prev_cpu = prev_cpu;
+        task
+    }
+
+    #[test]
+    fn last_cpu_of_an_idle_core_goes_first() {
+        assert_eq!(two_cores(0b1111).pick_idle(&task(3)), Target::IdleCpu(3));
+    }
+
+    #[test]
+    fn whole_core_goes_before_the_last_cpu() {
+        assert_eq!(two_cores(0b1110).pick_idle(&task(2)), Target::IdleCpu(1));
+    }
+
+    #[test]
+    fn last_cpu_goes_before_another_thread() {
+        assert_eq!(two_cores(0b1100).pick_idle(&task(3)), Target::IdleCpu(3));
+    }
+
+    #[test]
+    fn any_cpu_is_better_than_none() {
+        assert_eq!(two_cores(0b1000).pick_idle(&task(0)), Target::IdleCpu(3));
+        assert_eq!(two_cores(0).pick_idle(&task(0)), Target::Any);
+    }
+
+    #[test]
+    fn task_that_may_not_run_everywhere_goes_to_its_last_cpu_or_any() {
+        let mut pinned = task(0);
+        pinned.nr_cpus_allowed = 2;
+        assert_eq!(two_cores(0b1111).pick_idle(&pinned), Target::IdleCpu(0));
+        assert_eq!(two_cores(0b1110).pick_idle(&pinned), Target::Any);
+    }
+
+    #[test]
+    fn own_cpu_is_the_victim_before_the_latest_and_each_is_taken_once() {
+        let mut cpus = two_cores(0);
+        cpus.note_running(2, |cpu| [50, 0, 40, 45][cpu]);
+        let mut victim = || cpus.pick_victim(&task(1), 10, 5);
+        let victims = [victim(), victim(), victim(), victim()];
+        assert_eq!(victims, [Some(2), Some(0), Some(3), None]);
+    }
+
+    #[test]
+    fn own_cpu_is_spared_if_its_task_is_nearly_as_urgent() {
+        let mut cpus = two_cores(0);
+        cpus.note_running(2, |cpu| [50, 0, 30, 40][cpu]);
+        assert_eq!(cpus.pick_victim(&task(1), 10, 5), Some(0));
+    }
+
+    #[test]
+    fn victim_is_later_by_more_than_the_margin_and_online() {
+        let mut cpus = two_cores(0);
+        cpus.note_running(u32::MAX, |_| 15);
+        assert_eq!(cpus.pick_victim(&task(0), 10, 5), None);
+        cpus.note_running(u32::MAX, |cpu| if cpu == 3 { 17 } else { 16 });
+        cpus.set_online(3, false);
+        assert_eq!(cpus.pick_victim(&task(0), 10, 5), Some(0));
+    }
+
+    #[test]
+    fn task_that_may_not_run_everywhere_interrupts_on_its_last_cpu() {
+        let mut cpus = two_cores(0);
+        cpus.note_running(0, |_| 50);
+        let mut bound = task(3);
+        bound.nr_cpus_allowed = 2;
+        assert_eq!(cpus.pick_victim(&bound, 10, 5), Some(3));
+        assert_eq!(cpus.pick_victim(&bound, 10, 5), None);
+    }
+
+    #[test]
+    fn nobody_gets_a_cpu_twice() {
+        let mut cpus = two_cores(0b1111);
+        let mut given: Vec<_> = (0..5).map(|_| cpus.pick_idle(&task(0))).collect();
+        assert_eq!(given.pop(), Some(Target::Any));
+        given.sort_by_key(|target| format!("{target:?}"));
+        assert_eq!(given, [0, 1, 2, 3].map(Target::IdleCpu));
+    }
+
+    #[test]
+    fn ids_beyond_all_are_neither_idle_nor_an_error() {
+        let mut cpus = Cpus::of_single_threads(65);
+        cpus.set_idle(1 << 20, true);
+        assert!(!cpus.is_idle(1 << 20));
+        cpus.set_idle(64, true);
+        assert_eq!(cpus.pick_idle(&task(1 << 20)), Target::IdleCpu(64));
+    }
+}

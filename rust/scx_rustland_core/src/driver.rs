@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The loop around a policy.
+
+use std::os::fd::BorrowedFd;
+
+use anyhow::Result;
+use scx_utils::bpf::Slot;
+use scx_utils::exit_info::ExitInfo;
+use scx_utils::runner::{Instance, Start, StatsReader, Tick};
+
+use crate::{BpfScheduler, Cpus, DispatchedTask, Event, Metrics, Options, Policy, Target};
+
+/// Runs a [`Policy`]: brings it what happens, and takes its decisions for as long as CPUs have
+/// nothing to do, and one more. An [`Instance`] for the runner.
+#[derive(Debug)]
+pub struct Driver<'obj, P> {
+    bpf: BpfScheduler<'obj>,
+    policy: P,
+    cpus: Cpus,
+    /// CPUs that were given a task by decisions that BPF has not taken in yet.
+    taken: Vec<u64>,
+    /// The number of the last decision for any CPU.
+    last_any: u64,
+    /// A decision that found no room.
+    stuck: Option<DispatchedTask>,
+    hotplug_seq: u64,
+    /// The silences of the policy ([`BpfScheduler::nr_stalls`]) that it has caught up with.
+    nr_stalls: u64,
+}
+
+impl<'obj, P: Policy> Driver<'obj, P> {
+    /// Attaches a scheduler with this policy.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses it, or memory cannot be locked.
+    pub fn attach(
+        start: &Start<'_>,
+        options: &Options,
+        policy: P,
+        slot: &'obj mut Slot,
+    ) -> Result<Self> {
+        let cpus = Cpus::new(&start.topology()?);
+        let mut driver = Self {
+            bpf: BpfScheduler::attach(start, options, slot)?,
+            policy,
+            taken: vec![0; cpus.nr_cpu_ids().div_ceil(64)],
+            cpus,
+            last_any: 0,
+            stuck: None,
+            hotplug_seq: 0,
+            nr_stalls: 0,
+        };
+        driver.follow_hotplug();
+        Ok(driver)
+    }
+
+    /// Tells the policy what has happened.
+    fn take_in(&mut self) {
+        self.bpf.wake_up();
+        while let Some(event) = self.bpf.dequeue_task() {
+            if let Event::Task(task) = event {
+                let now_ns = self.bpf.now_ns();
+                self.policy.enqueue(task, now_ns);
+            }
+        }
+        if self.hotplug_seq != self.bpf.hotplug_seq() {
+            self.follow_hotplug();
+        }
+    }
+
+    fn follow_hotplug(&mut self) {
+        self.hotplug_seq = self.bpf.hotplug_seq();
+        let nr_cpu_ids = u32::try_from(self.cpus.nr_cpu_ids()).unwrap_or(u32::MAX);
+        for cpu in 0..nr_cpu_ids {
+            let is_online = self.bpf.is_online(cpu);
+            if is_online == self.cpus.is_online(cpu) {
+                continue;
+            }
+            self.cpus.set_online(cpu, is_online);
+            let now_ns = self.bpf.now_ns();
+            if is_online {
+                self.policy.cpu_online(cpu, now_ns);
+            } else {
+                self.policy.cpu_offline(cpu, now_ns);
+            }
+        }
+    }
+
+    /// Sees which CPUs are idle now.
+    fn look(&mut self) {
+        let (sent, drained) = self.bpf.progress();
+        if sent == drained {
+            self.taken.fill(0);
+        }
+        self.bpf.read_idle(&mut self.cpus, &self.taken);
+    }
+
+    /// Whether the machine can take a task more.
+    fn has_room(&self) -> bool {
+        let (_, drained) = self.bpf.progress();
+        let has_spare = self.last_any > drained || self.bpf.nr_spare() > 0;
+        self.cpus.nr_idle() > 0 || !has_spare
+    }
+
+    /// Takes decisions as long as there is room; whether the policy had no more, then. After a
+    /// silence that others did not wait for, room does not matter: most decisions are void, and as
+    /// long as they come one by one, so are those that follow. Nor does it while the policy is
+    /// slow: by the next round of this, CPUs will have had need of many.
+    fn decide(&mut self) -> bool {
+        if self.policy.is_urgent() {
+            self.bpf.read_running(&mut self.cpus);
+        }
+        let nr_stalls = self.bpf.nr_stalls();
+        let is_behind = nr_stalls != self.nr_stalls || self.bpf.is_slow();
+        while is_behind || self.has_room() || self.policy.is_urgent() {
+            let now_ns = self.bpf.now_ns();
+            let decision = self.stuck.take();
+            let decision = decision.or_else(|| self.policy.dispatch(&mut self.cpus, now_ns));
+            let Some(decision) = decision else {
+                self.nr_stalls = nr_stalls;
+                return true;
+            };
+            if !self.bpf.dispatch_task(&decision) {
+                self.stuck = Some(decision);
+                return true;
+            }
+            self.note_taken(&decision);
+        }
+        false
+    }
+
+    /// The CPU that is about to run what was decided is not idle any more.
+    fn note_taken(&mut self, decision: &DispatchedTask) {
+        match decision.target() {
+            Target::Cpu(cpu) | Target::IdleCpu(cpu) => {
+                self.cpus.take(cpu);
+                let word = usize::try_from(cpu / 64).unwrap_or(usize::MAX);
+                if let Some(word) = self.taken.get_mut(word) {
+                    *word |= 1 << (cpu % 64);
+                }
+            }
+            // It runs where it may, and takes no other CPU.
+            Target::Any if decision.is_pinned() => {}
+            Target::Any => {
+                self.last_any = self.bpf.progress().0;
+                self.cpus.take_any();
+            }
+        }
+    }
+
+    fn nr_waiting(&self) -> u64 {
+        let nr = self.policy.nr_waiting() + usize::from(self.stuck.is_some());
+        u64::try_from(nr).unwrap_or(u64::MAX)
+    }
+}
+
+impl<P: Policy> Instance for Driver<'_, P> {
+    type Stats = Metrics;
+
+    fn tick(&mut self) -> Result<Tick> {
+        self.take_in();
+        self.look();
+        let has_no_more = self.decide();
+        self.bpf.set_mode(self.policy.mode());
+        self.bpf.notify_complete(self.nr_waiting());
+        if !self.bpf.fall_asleep() || self.hotplug_seq != self.bpf.hotplug_seq() {
+            return Ok(Tick::Now);
+        }
+        // A CPU that became idle before the thread fell asleep has woken nobody.
+        self.look();
+        if self.nr_waiting() > 0 && !has_no_more && self.has_room() {
+            return Ok(Tick::Now);
+        }
+        if self.bpf.is_woken() {
+            return Ok(Tick::Now);
+        }
+        Ok(Tick::Never)
+    }
+
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.bpf.wake_fd())
+    }
+
+    fn stats_reader(&self) -> Result<StatsReader<Metrics>> {
+        self.bpf.stats_reader()
+    }
+
+    fn exited(&self) -> bool {
+        self.bpf.exited()
+    }
+
+    fn detach(self) -> ExitInfo {
+        self.bpf.detach()
+    }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Page faults of the policy's thread. One is a wait for memory, perhaps for a task that waits for
+//! the policy: there should be none once it runs.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use procfs::process::Process;
+
+/// Counts those of one thread of this process, from any other.
+#[derive(Debug, Clone)]
+pub(crate) struct PageFaults {
+    tid: i32,
+    /// Those that it had before it began; all, as long as it has not.
+    before: Arc<AtomicU64>,
+}
+
+impl PageFaults {
+    /// Of the calling thread, which has not begun yet.
+    pub(crate) fn of_this_thread() -> Result<Self> {
+        // SAFETY: takes nothing and returns a number.
+        let tid = unsafe { libc::gettid() };
+        // Whether they can be counted at all.
+        all_of(tid)?;
+        Ok(Self {
+            tid,
+            before: Arc::new(AtomicU64::new(u64::MAX)),
+        })
+    }
+
+    /// From now on they count.
+    pub(crate) fn begin(&self) -> Result<()> {
+        // The first time, this function itself may meet memory that is not there yet.
+        all_of(self.tid)?;
+        self.before.store(all_of(self.tid)?, Ordering::Relaxed);
+        Ok(())
+    }
+
+    pub(crate) fn count(&self) -> Result<u64> {
+        let before = self.before.load(Ordering::Relaxed);
+        Ok(all_of(self.tid)?.saturating_sub(before))
+    }
+}
+
+fn all_of(tid: i32) -> Result<u64> {
+    let task = Process::myself().and_then(|process| process.task_from_tid(tid));
+    let stat = task.and_then(|task| task.stat());
+    let stat = stat.context("cannot count page faults")?;
+    Ok(stat.minflt + stat.majflt)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn touching_new_memory_is_a_fault() {
+        let faults = PageFaults::of_this_thread().unwrap();
+        assert_eq!(faults.count().unwrap(), 0);
+        faults.begin().unwrap();
+        let len = 1 << 20;
+        let mut map = memmap2::MmapMut::map_anon(len).unwrap();
+        map.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+        assert!(faults.count().unwrap() >= 1);
+    }
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What is counted, and whether it adds up.
+
+use std::fmt;
+
+use anyhow::Result;
+use libbpf_rs::MapHandle;
+use scx_stats::Stats;
+use scx_utils::percpu::PerCpu;
+use serde::{Deserialize, Serialize};
+
+use crate::faults::PageFaults;
+use crate::intf::rl_counters;
+use crate::program::SyscallProgram;
+use crate::shared::Shared;
+
+/// Statistics of a scheduler. The names of those that earlier systems had are theirs.
+// What a field is, its attribute says, to clients and readers alike.
+#[allow(missing_docs)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, Stats)]
+#[stat(
+    top,
+    desc = "Tasks on their way through the policy",
+    _om_prefix = "rl_"
+)]
+pub struct Metrics {
+    #[stat(desc = "CPUs that are online")]
+    pub nr_cpus: u64,
+    #[stat(desc = "Tasks that run now")]
+    pub nr_running: u64,
+    #[stat(desc = "Tasks that wait for a decision, as the kernel counts them")]
+    pub nr_queued: u64,
+    #[stat(desc = "Of these, tasks that the policy holds")]
+    pub nr_scheduled: u64,
+    #[stat(
+        counter,
+        desc = "Page faults of the policy's thread since it began: should be none"
+    )]
+    pub nr_page_faults: u64,
+    #[stat(counter, desc = "Tasks that asked for a decision")]
+    pub nr_asked: u64,
+    #[stat(counter, desc = "Of these, tasks that were dispatched as decided")]
+    pub nr_user_dispatches: u64,
+    #[stat(
+        counter,
+        desc = "Of these, tasks that BPF dispatched, for want of an answer"
+    )]
+    pub nr_fallback_dispatches: u64,
+    #[stat(
+        counter,
+        desc = "Of these, tasks that were taken back, to be queued anew or to go on"
+    )]
+    pub nr_cancel_dispatches: u64,
+    #[stat(
+        counter,
+        desc = "Of these, tasks that went to sleep or ended before a decision"
+    )]
+    pub nr_dequeued: u64,
+    #[stat(
+        counter,
+        desc = "Decisions for tasks that did not wait for one any more"
+    )]
+    pub nr_late_dispatches: u64,
+    #[stat(
+        counter,
+        desc = "Decisions for a CPU that is gone, forbidden or held by real-time tasks"
+    )]
+    pub nr_bounce_dispatches: u64,
+    #[stat(
+        counter,
+        desc = "Decisions that had to wait, because the ring was full"
+    )]
+    pub nr_failed_dispatches: u64,
+    #[stat(
+        counter,
+        desc = "Times that a task ran unasked: kernel threads, own threads, tasks that \
+                cannot migrate, and, unless each is asked about, tasks that find an idle CPU \
+                or get the rest of another's slice"
+    )]
+    pub nr_kernel_dispatches: u64,
+    #[stat(counter, desc = "Tasks that could not ask, because the ring was full")]
+    pub nr_sched_congested: u64,
+    #[stat(
+        counter,
+        desc = "Times that a task went on: nobody wanted its CPU, or it was still first"
+    )]
+    pub nr_kept: u64,
+    #[stat(
+        counter,
+        desc = "Tasks that were dispatched as decided and interrupted another"
+    )]
+    pub nr_preempt_dispatches: u64,
+    #[stat(counter, desc = "Idle CPUs that were woken for a task")]
+    pub nr_idle_kicks: u64,
+    #[stat(
+        counter,
+        desc = "Tasks moved off a CPU that is gone or held by real-time tasks"
+    )]
+    pub nr_rescued: u64,
+    #[stat(counter, desc = "Times that the policy's thread was woken")]
+    pub nr_wakeups: u64,
+    #[stat(desc = "What the policy tells of itself; the scheduler's help says what")]
+    pub mode: u64,
+}
+
+impl Metrics {
+    /// Tasks that asked and whose end is not counted: they wait. Below 0 while counters of
+    /// several CPUs are read one after the other.
+    #[must_use]
+    pub fn in_flight(&self) -> i64 {
+        let ended = self.nr_user_dispatches
+            + self.nr_fallback_dispatches
+            + self.nr_cancel_dispatches
+            + self.nr_dequeued;
+        self.nr_asked.wrapping_sub(ended).cast_signed()
+    }
+
+    /// What went wrong, in the words of a report; empty if nothing did. After the scheduler has
+    /// ended, so that nothing is in flight.
+    #[must_use]
+    pub fn troubles(&self) -> Vec<String> {
+        let lost = self.in_flight();
+        let counts = [
+            (i128::from(lost), "tasks unaccounted for"),
+            (self.nr_page_faults.into(), "page faults"),
+            (
+                self.nr_fallback_dispatches.into(),
+                "tasks without a decision",
+            ),
+            (self.nr_sched_congested.into(), "of them for want of room"),
+            (self.nr_failed_dispatches.into(), "decisions delayed"),
+        ];
+        let troubles = counts.iter().filter(|(count, _)| *count != 0);
+        troubles
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect()
+    }
+}
+
+impl fmt::Display for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "running={}/{} waiting={} held={} asked={} user={} kernel={} fallback={} cancel={} \
+             dequeued={} late={} bounce={} failed={} congested={} kept={} preempt={} kicks={} \
+             rescued={} wakeups={} mode={} faults={}",
+            self.nr_running,
+            self.nr_cpus,
+            self.nr_queued,
+            self.nr_scheduled,
+            self.nr_asked,
+            self.nr_user_dispatches,
+            self.nr_kernel_dispatches,
+            self.nr_fallback_dispatches,
+            self.nr_cancel_dispatches,
+            self.nr_dequeued,
+            self.nr_late_dispatches,
+            self.nr_bounce_dispatches,
+            self.nr_failed_dispatches,
+            self.nr_sched_congested,
+            self.nr_kept,
+            self.nr_preempt_dispatches,
+            self.nr_idle_kicks,
+            self.nr_rescued,
+            self.nr_wakeups,
+            self.mode,
+            self.nr_page_faults
+        )
+    }
+}
+
+/// Reads them, on whatever thread: it owns what it reads from.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    counters: PerCpu<rl_counters>,
+    shared: Shared,
+    nr_held: SyscallProgram,
+    faults: PageFaults,
+    nr_cpu_ids: u32,
+}
+
+impl Reader {
+    pub(crate) fn new(
+        counters: MapHandle,
+        section: &MapHandle,
+        nr_held: SyscallProgram,
+        faults: PageFaults,
+        nr_cpu_ids: u32,
+    ) -> Result<Self> {
+        Ok(Self {
+            counters: PerCpu::new(counters)?,
+            shared: Shared::map(section)?,
+            nr_held,
+            faults,
+            nr_cpu_ids,
+        })
+    }
+
+    pub(crate) fn read(&self) -> Result<Metrics> {
+        let online = (0..self.nr_cpu_ids).filter(|cpu| self.shared.is_online(*cpu));
+        let mut sum = Metrics {
+            nr_cpus: u64::try_from(online.count())?,
+            // Less than none: the scheduler has ended, and so has its queue.
+            nr_queued: self.nr_held.run(&mut [])?.try_into().unwrap_or(0),
+            nr_page_faults: self.faults.count()?,
+            nr_scheduled: self.shared.waiting(),
+            nr_failed_dispatches: self.shared.failed(),
+            mode: self.shared.policy_mode(),
+            ..Metrics::default()
+        };
+        for of_cpu in self.counters.read(0)? {
+            sum.nr_running += of_cpu.nr_running;
+            sum.nr_asked += of_cpu.nr_queued;
+            sum.nr_user_dispatches += of_cpu.nr_dispatched;
+            sum.nr_fallback_dispatches += of_cpu.nr_fallback;
+            sum.nr_cancel_dispatches += of_cpu.nr_cancelled;
+            sum.nr_dequeued += of_cpu.nr_dequeued;
+            sum.nr_late_dispatches += of_cpu.nr_late;
+            sum.nr_bounce_dispatches += of_cpu.nr_bounced;
+            sum.nr_kernel_dispatches += of_cpu.nr_kernel;
+            sum.nr_sched_congested += of_cpu.nr_congested;
+            sum.nr_kept += of_cpu.nr_kept;
+            sum.nr_preempt_dispatches += of_cpu.nr_preempting;
+            sum.nr_idle_kicks += of_cpu.nr_idle_kicks;
+            sum.nr_rescued += of_cpu.nr_rescued;
+            sum.nr_wakeups += of_cpu.nr_wakeups;
+        }
+        Ok(sum)
+    }
+}

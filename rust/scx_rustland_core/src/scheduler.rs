@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The BPF half as user space holds it, for those who want the loop themselves. The
+//! [`Driver`](crate::Driver) is made of this.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::rc::Rc;
+
+use anyhow::{Context as _, Result};
+use libbpf_rs::skel::Skel as _;
+use libbpf_rs::{
+    AsRawLibbpf as _, MapCore as _, MapHandle, Object, RingBuffer, RingBufferBuilder,
+    UserRingBuffer,
+};
+use scx_utils::bpf::{Attached, Opened, Slot};
+use scx_utils::exit_info::ExitInfo;
+use scx_utils::runner::{Start, StatsReader};
+use scx_utils::zerocopy::{FromBytes as _, IntoBytes as _};
+
+use crate::bpf_skel::{BpfSkel, BpfSkelBuilder, OpenBpfSkel};
+use crate::faults::PageFaults;
+use crate::intf::{rl_decision, rl_find_idle_args, rl_queued, RL_IN_FLIGHT_MAX};
+use crate::intf::{RL_IDLE_BUILTIN, RL_IDLE_FULL_USER, RL_IDLE_PREV_CPU};
+use crate::memory::Locked;
+use crate::metrics::Reader;
+use crate::program::SyscallProgram;
+use crate::shared::{self, Shared};
+use crate::{Cpus, DispatchedTask, IdleSelection, Metrics, Options, QueuedTask};
+
+/// What came of [`BpfScheduler::dequeue_task`].
+#[derive(Debug)]
+pub enum Event {
+    /// A task wants to run.
+    Task(QueuedTask),
+    /// A CPU has nothing to do, or something else has changed.
+    Nudge,
+}
+
+/// A loaded and attached BPF half, and the memory of this process locked.
+pub struct BpfScheduler<'obj> {
+    bpf: Attached<BpfSkel<'obj>>,
+    shared: Shared,
+    ring: RingBuffer<'static>,
+    /// What the ring's reader has read and nobody has taken yet.
+    records: Rc<RefCell<VecDeque<rl_queued>>>,
+    decisions: UserRingBuffer,
+    find_idle: SyscallProgram,
+    reader: Reader,
+    faults: PageFaults,
+    /// Whether it has begun to look for tasks.
+    has_begun: bool,
+    nr_cpu_ids: u32,
+    /// When the newest record was made.
+    now_ns: u64,
+    /// Last: what is above uses its memory.
+    _memory: Locked,
+}
+
+impl fmt::Debug for BpfScheduler<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BpfScheduler")
+            .field("shared", &self.shared)
+            .field("now_ns", &self.now_ns)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'obj> BpfScheduler<'obj> {
+    /// Loads and attaches it. The calling thread is the policy's from then on.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses it, or memory cannot be locked.
+    pub fn attach(start: &Start<'_>, options: &Options, slot: &'obj mut Slot) -> Result<Self> {
+        let mut opened = start.open(BpfSkelBuilder::default(), slot)?;
+        prepare(start, &mut opened, options)?;
+        let loaded = opened.load()?;
+        SyscallProgram::new(&loaded.progs.rl_hello)?.run(&mut [])?;
+        let find_idle = SyscallProgram::new(&loaded.progs.rl_find_idle)?;
+        let nr_cpu_ids = u32::try_from(start.topology()?.nr_cpu_ids())?;
+        let shared = Shared::map(&map(loaded.object(), shared::SECTION)?)?;
+        let records = Rc::new(RefCell::new(VecDeque::with_capacity(capacity())));
+        let ring = read_into(&map(loaded.object(), "rl_queued")?, Rc::clone(&records))?;
+        let decisions = UserRingBuffer::new(&map(loaded.object(), "rl_decisions")?)?;
+        let memory = Locked::hold(options.heap)?;
+        let faults = PageFaults::of_this_thread()?;
+        Ok(Self {
+            reader: reader(&loaded, faults.clone(), nr_cpu_ids)?,
+            bpf: start.attach(loaded)?,
+            shared,
+            ring,
+            records,
+            decisions,
+            find_idle,
+            faults,
+            has_begun: false,
+            nr_cpu_ids,
+            now_ns: 0,
+            _memory: memory,
+        })
+    }
+
+    /// The thread is awake and needs nobody to wake it. To be called when it begins to look.
+    pub fn wake_up(&mut self) {
+        if !self.has_begun {
+            self.has_begun = true;
+            // From here on there should be none. Without /proc they are not counted.
+            let _ = self.faults.begin();
+        }
+        self.shared.wake_up();
+    }
+
+    /// The next event that BPF has for the policy, if there is one. No system call.
+    pub fn dequeue_task(&mut self) -> Option<Event> {
+        if self.records.borrow().is_empty() {
+            self.ring.consume_raw_n(capacity());
+        }
+        let record = self.records.borrow_mut().pop_front()?;
+        self.now_ns = self.now_ns.max(record.now_ns);
+        Some(if record.pid == 0 {
+            Event::Nudge
+        } else {
+            self.shared.set_seen(record.generation);
+            Event::Task(QueuedTask::from_record(&record))
+        })
+    }
+
+    /// When the newest event happened (`CLOCK_MONOTONIC`). It costs no look at a clock, which is a
+    /// system call on some machines.
+    #[must_use]
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// Sends a decision on its way; whether there was room for it. No system call: it is taken in
+    /// when a CPU looks for work, at the latest when the policy's thread goes to sleep.
+    pub fn dispatch_task(&mut self, task: &DispatchedTask) -> bool {
+        let record = task.to_record();
+        let Ok(mut sample) = self.decisions.reserve(size_of::<rl_decision>()) else {
+            self.shared.note_failed();
+            return false;
+        };
+        sample.copy_from_slice(record.as_bytes());
+        let is_sent = self.decisions.submit(sample).is_ok();
+        if is_sent {
+            self.shared.sent();
+        }
+        is_sent
+    }
+
+    /// Finds and takes an idle CPU for a task, by a system call, which knows which CPUs the task
+    /// may use. [`Cpus::pick_idle`] does without.
+    ///
+    /// # Errors
+    ///
+    /// If the system call fails.
+    pub fn select_cpu(&self, pid: i32, prev_cpu: u32) -> Result<Option<u32>> {
+        let mut args = rl_find_idle_args {
+            pid,
+            prev_cpu: i32::try_from(prev_cpu)?,
+        };
+        let cpu = self.find_idle.run(args.as_mut_bytes())?;
+        Ok(u32::try_from(cpu).ok())
+    }
+
+    /// Tells BPF that the policy has looked at everything, and how many tasks it still holds. To be
+    /// called in each round: it is also the sign of life.
+    pub fn notify_complete(&mut self, nr_pending: u64) {
+        self.shared.set_nr_waiting(nr_pending);
+        self.shared.cycle();
+    }
+
+    /// Before the thread waits for [`wake_fd`](Self::wake_fd): from here on it is woken for what
+    /// happens. Whether nothing has happened before.
+    pub fn fall_asleep(&mut self) -> bool {
+        self.shared.fall_asleep();
+        let is_calm = self.records.borrow().is_empty() && self.nr_unread_bytes() == 0;
+        if !is_calm {
+            self.shared.wake_up();
+        }
+        is_calm
+    }
+
+    /// Also of a record that is being written: it cannot be read yet, and yet a wait for the ring
+    /// would end at once, again and again.
+    fn nr_unread_bytes(&self) -> u64 {
+        // SAFETY: the ring was made with one map, so there is a ring 0; it belongs to it.
+        unsafe {
+            let ring = libbpf_sys::ring_buffer__ring(self.ring.as_libbpf_object().as_ptr(), 0);
+            libbpf_sys::ring__avail_data_size(ring)
+        }
+    }
+
+    /// Whether there is something to do since [`fall_asleep`](Self::fall_asleep): then there is no
+    /// need to wait.
+    #[must_use]
+    pub fn is_woken(&self) -> bool {
+        self.shared.is_woken()
+    }
+
+    /// Decisions so far: sent, and taken in by BPF.
+    #[must_use]
+    pub fn progress(&self) -> (u64, u64) {
+        self.shared.progress()
+    }
+
+    /// How many decided tasks wait for any CPU.
+    #[must_use]
+    pub fn nr_spare(&self) -> u64 {
+        self.shared.spare()
+    }
+
+    /// A number that changes whenever the policy was silent for so long that BPF began to serve
+    /// tasks without decisions. Most of the tasks that the policy still holds have been served
+    /// then: decide about all of them at once, or the decisions for those who really wait come too
+    /// late as well.
+    #[must_use]
+    pub fn nr_stalls(&self) -> u64 {
+        self.shared.stalls()
+    }
+
+    /// Whether the policy has answered too late within the last minute. CPUs that wait for it one
+    /// decision after the other would wait for long: decide about all tasks each time.
+    #[must_use]
+    pub fn is_slow(&self) -> bool {
+        self.shared.has_been_slow()
+    }
+
+    /// A number that changes whenever a CPU comes or goes.
+    #[must_use]
+    pub fn hotplug_seq(&self) -> u64 {
+        self.shared.hotplug()
+    }
+
+    /// Whether a CPU is there.
+    #[must_use]
+    pub fn is_online(&self, cpu: u32) -> bool {
+        cpu < self.nr_cpu_ids && self.shared.is_online(cpu)
+    }
+
+    /// Sees which CPUs are idle, but for those whose bits are in `taken`.
+    pub(crate) fn read_idle(&self, cpus: &mut Cpus, taken: &[u64]) {
+        self.shared.read_idle(cpus, taken);
+    }
+
+    /// What the policy tells of itself.
+    pub(crate) fn set_mode(&self, mode: u64) {
+        self.shared.set_mode(mode);
+    }
+
+    /// Sees who runs where.
+    pub(crate) fn read_running(&self, cpus: &mut Cpus) {
+        self.shared.read_running(cpus);
+    }
+
+    /// Can be read from when there is something to do.
+    #[must_use]
+    pub fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.bpf.maps.rl_queued.as_fd()
+    }
+
+    /// A reader of the statistics for another thread.
+    ///
+    /// # Errors
+    ///
+    /// If the process has no file descriptors left for it.
+    pub fn stats_reader(&self) -> Result<StatsReader<Metrics>> {
+        let reader = reader(&self.bpf, self.faults.clone(), self.nr_cpu_ids)?;
+        Ok(Box::new(move || reader.read()))
+    }
+
+    /// Whether the kernel has ended the scheduler. No system call.
+    #[must_use]
+    pub fn exited(&self) -> bool {
+        self.bpf.exited()
+    }
+
+    /// Gives the machine back, and says whether all went well.
+    #[must_use]
+    pub fn detach(self) -> ExitInfo {
+        let info = self.bpf.detach();
+        match self.reader.read() {
+            Ok(metrics) => report(&metrics),
+            Err(error) => tracing::warn!("no statistics: {error:#}"),
+        }
+        info
+    }
+}
+
+fn report(metrics: &Metrics) {
+    let troubles = metrics.troubles();
+    if troubles.is_empty() {
+        tracing::info!("healthy: {metrics}");
+    } else {
+        tracing::warn!("{}: {metrics}", troubles.join(", "));
+    }
+}
+
+/// How many records are read at a time.
+fn capacity() -> usize {
+    RL_IN_FLIGHT_MAX as usize
+}
+
+fn map(object: &Object, name: &str) -> Result<MapHandle> {
+    let map = object.maps().find(|map| map.name() == name);
+    let map = map.with_context(|| format!("the BPF half has no map {name}"))?;
+    Ok(MapHandle::try_from(&map)?)
+}
+
+fn prepare(
+    start: &Start<'_>,
+    opened: &mut Opened<OpenBpfSkel<'_>>,
+    options: &Options,
+) -> Result<()> {
+    let btf = start.kernel_btf()?;
+    opened.set_ops_name(options.name)?;
+    // Beside the bitmap of our own: the kernel's choice is used for our own threads.
+    opened.set_ops_flag(&btf, "SCX_OPS_KEEP_BUILTIN_IDLE")?;
+    let flag = "SCX_OPS_ENQ_MIGRATION_DISABLED";
+    if btf.has_ksym("scx_bpf_dsq_reenq") {
+        opened.clear_callback("cpu_release")?;
+    } else if btf.enumerator("scx_ops_flags", flag).is_some() {
+        // See scx/migration.bpf.h.
+        opened.set_ops_flag(&btf, flag)?;
+    }
+    let rodata = opened
+        .maps
+        .rodata_data
+        .as_deref_mut()
+        .context("no rodata")?;
+    rodata.slice_ns = options.slice_ns;
+    rodata.idle_selection = match options.idle {
+        IdleSelection::FullUser => RL_IDLE_FULL_USER,
+        IdleSelection::PrevCpu => RL_IDLE_PREV_CPU,
+        IdleSelection::Builtin => RL_IDLE_BUILTIN,
+    };
+    rodata.low_power = options.low_power;
+    Ok(())
+}
+
+fn read_into(
+    map: &MapHandle,
+    records: Rc<RefCell<VecDeque<rl_queued>>>,
+) -> Result<RingBuffer<'static>> {
+    let mut builder = RingBufferBuilder::new();
+    builder.add(map, move |bytes: &[u8]| {
+        // One of another length is none of ours.
+        if let Ok(record) = rl_queued::read_from_bytes(bytes) {
+            records.borrow_mut().push_back(record);
+        }
+        0
+    })?;
+    Ok(builder.build()?)
+}
+
+fn reader(bpf: &BpfSkel<'_>, faults: PageFaults, nr_cpu_ids: u32) -> Result<Reader> {
+    let object = bpf.object();
+    Reader::new(
+        map(object, "rl_counters")?,
+        &map(object, shared::SECTION)?,
+        SyscallProgram::new(&bpf.progs.rl_nr_held)?,
+        faults,
+        nr_cpu_ids,
+    )
+}

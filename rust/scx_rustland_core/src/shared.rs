@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The memory that both halves have mapped (`struct rl_shared`): each sees what the other one is
+//! at, without a system call.
+
+use std::mem::offset_of;
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::sync::atomic::{fence, AtomicU64, Ordering};
+
+use anyhow::{ensure, Context as _, Result};
+use libbpf_rs::{MapCore, MapHandle};
+use memmap2::{MmapOptions, MmapRaw};
+
+use crate::intf::{rl_shared, RL_CPUS_MAX, RL_CPU_WORDS};
+use crate::Cpus;
+
+/// The section that it is alone in.
+pub(crate) const SECTION: &str = ".data.rl_shared";
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    memory: MmapRaw,
+}
+
+/// The words of `struct rl_shared`, as user space writes or reads them.
+macro_rules! words {
+    ($($name:ident),*) => {
+        $(fn $name(&self) -> &AtomicU64 {
+            self.word(offset_of!(rl_shared, $name))
+        })*
+    };
+}
+
+impl Shared {
+    pub(crate) fn map(section: &MapHandle) -> Result<Self> {
+        let size = usize::try_from(section.value_size())?;
+        ensure!(size >= size_of::<rl_shared>(), "{SECTION} is too small");
+        let memory = MmapOptions::new()
+            .len(size)
+            .map_raw(section.as_fd().as_raw_fd());
+        Ok(Self {
+            memory: memory.context("cannot map what both halves share")?,
+        })
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU64 {
+        debug_assert!(offset + size_of::<u64>() <= size_of::<rl_shared>());
+        // SAFETY: within the mapping, which is as long (see `map`) and lives as long as `self`;
+        // aligned, since the mapping begins with a page and the struct has no member but u64; and
+        // the other side reads and writes whole words.
+        unsafe { AtomicU64::from_ptr(self.memory.as_mut_ptr().add(offset).cast()) }
+    }
+
+    words!(
+        nr_sent,
+        nr_cycles,
+        nr_waiting,
+        nr_failed,
+        seen,
+        mode,
+        is_sleeping,
+        nr_drained,
+        nr_spare,
+        hotplug_seq,
+        free_cpu,
+        own_cpu,
+        nr_stalls,
+        is_slow
+    );
+
+    /// Another decision is in the ring. It has to be there already.
+    pub(crate) fn sent(&self) {
+        let nr = self.nr_sent().load(Ordering::Relaxed);
+        self.nr_sent().store(nr + 1, Ordering::Release);
+    }
+
+    /// Decisions so far: sent, and taken in.
+    pub(crate) fn progress(&self) -> (u64, u64) {
+        let drained = self.nr_drained().load(Ordering::Acquire);
+        (self.nr_sent().load(Ordering::Relaxed), drained)
+    }
+
+    /// The policy's thread is awake.
+    pub(crate) fn wake_up(&self) {
+        if self.is_sleeping().load(Ordering::Relaxed) != 0 {
+            self.is_sleeping().store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// It has looked at everything.
+    pub(crate) fn cycle(&self) {
+        let nr = self.nr_cycles().load(Ordering::Relaxed);
+        self.nr_cycles().store(nr + 1, Ordering::Relaxed);
+    }
+
+    /// The policy has been told of a task.
+    pub(crate) fn set_seen(&self, generation: u64) {
+        self.seen().store(generation, Ordering::Relaxed);
+    }
+
+    /// So many tasks wait in the policy.
+    pub(crate) fn set_nr_waiting(&self, nr: u64) {
+        self.nr_waiting().store(nr, Ordering::Relaxed);
+    }
+
+    /// What the policy tells of itself.
+    pub(crate) fn set_mode(&self, mode: u64) {
+        self.mode().store(mode, Ordering::Relaxed);
+    }
+
+    pub(crate) fn policy_mode(&self) -> u64 {
+        self.mode().load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn waiting(&self) -> u64 {
+        self.nr_waiting().load(Ordering::Relaxed)
+    }
+
+    /// A decision did not fit into the ring.
+    pub(crate) fn note_failed(&self) {
+        let nr = self.failed();
+        self.nr_failed().store(nr + 1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn failed(&self) -> u64 {
+        self.nr_failed().load(Ordering::Relaxed)
+    }
+
+    /// From here on, whoever has something for the policy's thread wakes it. What came before has
+    /// to be looked for after this.
+    pub(crate) fn fall_asleep(&self) {
+        self.is_sleeping().store(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Whether somebody has woken the thread since it said that it falls asleep.
+    pub(crate) fn is_woken(&self) -> bool {
+        self.is_sleeping().load(Ordering::SeqCst) == 0
+    }
+
+    /// How many decided tasks any CPU may take, when it was last looked at.
+    pub(crate) fn spare(&self) -> u64 {
+        self.nr_spare().load(Ordering::Relaxed)
+    }
+
+    /// Changes each time that BPF begins to serve tasks without decisions.
+    pub(crate) fn stalls(&self) -> u64 {
+        self.nr_stalls().load(Ordering::Acquire)
+    }
+
+    /// Whether the policy has answered too late of late.
+    pub(crate) fn has_been_slow(&self) -> bool {
+        self.is_slow().load(Ordering::Relaxed) != 0
+    }
+
+    /// Changes with each CPU that comes or goes.
+    pub(crate) fn hotplug(&self) -> u64 {
+        self.hotplug_seq().load(Ordering::Acquire)
+    }
+
+    /// The CPUs that are idle now, but for those that `taken` has.
+    pub(crate) fn read_idle(&self, cpus: &mut Cpus, taken: &[u64]) {
+        let begin = offset_of!(rl_shared, idle);
+        for (idx, word) in cpus.idle_words_mut().iter_mut().enumerate() {
+            let idle = self.word_at(begin, idx).load(Ordering::Relaxed);
+            *word = idle & !taken.get(idx).unwrap_or(&0);
+        }
+        // The CPU that this thread woke up on has nothing else to do. Once is enough.
+        if self.free_cpu().load(Ordering::Relaxed) != 0 {
+            let cpu = self.free_cpu().swap(0, Ordering::Relaxed).wrapping_sub(1);
+            cpus.set_idle(u32::try_from(cpu).unwrap_or(u32::MAX), true);
+        }
+    }
+
+    /// Who runs where, by the vtime of their decisions.
+    pub(crate) fn read_running(&self, cpus: &mut Cpus) {
+        let own_cpu = self.own_cpu().load(Ordering::Relaxed);
+        let begin = offset_of!(rl_shared, running);
+        cpus.note_running(u32::try_from(own_cpu).unwrap_or(u32::MAX), |cpu| {
+            let idx = cpu.min(RL_CPUS_MAX as usize - 1);
+            let word = self.word(begin + idx * size_of::<u64>());
+            word.load(Ordering::Relaxed)
+        });
+    }
+
+    pub(crate) fn is_online(&self, cpu: u32) -> bool {
+        let word = usize::try_from(cpu / 64).unwrap_or(usize::MAX);
+        let bits = self.word_at(offset_of!(rl_shared, online), word);
+        bits.load(Ordering::Relaxed) >> (cpu % 64) & 1 != 0
+    }
+
+    /// A word of one of the masks; the last of all for what is beyond.
+    fn word_at(&self, begin: usize, idx: usize) -> &AtomicU64 {
+        self.word(begin + idx.min(RL_CPU_WORDS as usize - 1) * size_of::<u64>())
+    }
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What a policy sees of a task, and what it says of it.
+
+use std::borrow::Cow;
+
+use crate::intf::{rl_decision, rl_queued, RL_IF_IDLE, RL_PREEMPT_CPU};
+use crate::intf::{RL_COMM_LEN, RL_CPU_ANY, RL_WORDS};
+
+/// A slice without an end: the task runs until it sleeps, or gives way to one that preempts it
+/// (`SCX_SLICE_INF` of the kernel).
+pub const SLICE_INF_NS: u64 = u64::MAX;
+
+/// The weight of a task of nice 0 (`p->scx.weight`). The kernel's range is 1 to 10000.
+pub const WEIGHT_DFL: u32 = 100;
+
+/// What a policy keeps with a task. It goes with each decision, and comes back when the task is
+/// enqueued again; a thread begins with that of the thread that made it, and the first of all with
+/// zeroes. So a policy needs no memory of its own for a task that does not wait, and nobody has to
+/// tell it that one has ended.
+pub type Words = [u64; RL_WORDS as usize];
+
+/// A task that wants to run, and waits for a decision. Times are of the clock `CLOCK_MONOTONIC`,
+/// and the same as what a policy is told as `now_ns`.
+#[derive(Debug, Clone)]
+pub struct QueuedTask {
+    /// The thread's id.
+    pub pid: i32,
+    /// The id of its process.
+    pub tgid: i32,
+    /// Where it ran last.
+    pub prev_cpu: u32,
+    /// How many CPUs it may run on. 1: it is pinned, and goes there whatever a decision says.
+    pub nr_cpus_allowed: u32,
+    /// Its share of a CPU relative to others: 1 to 10000, [`WEIGHT_DFL`] for nice 0.
+    pub weight: u32,
+    /// Whether it is a thread of the kernel.
+    pub is_kthread: bool,
+    /// When it began to run last; 0 if it has not run yet.
+    pub start_ns: u64,
+    /// When it ceased to run.
+    pub stop_ns: u64,
+    /// CPU time since it last slept.
+    pub exec_ns: u64,
+    /// CPU time since it was made.
+    pub sum_exec_ns: u64,
+    /// What the last decision for it said, or what that has advanced to.
+    pub vtime: u64,
+    /// How often it has given up its CPU to sleep: what interactive tasks do often.
+    pub nvcsw: u64,
+    /// `SCX_ENQ_*`, with the values of the running kernel.
+    pub enq_flags: u64,
+    /// What the last decision for it said, or for the thread that it was made by.
+    pub words: Words,
+    comm: [u8; RL_COMM_LEN as usize],
+    generation: u64,
+}
+
+impl QueuedTask {
+    /// A task of nice 0 that may run anywhere and has not run yet: for tests of policies, which
+    /// set what they need. A decision for it would be cancelled.
+    #[must_use]
+    pub fn new(pid: i32) -> Self {
+        Self {
+            pid,
+            tgid: pid,
+            prev_cpu: 0,
+            nr_cpus_allowed: u32::MAX,
+            weight: WEIGHT_DFL,
+            is_kthread: false,
+            start_ns: 0,
+            stop_ns: 0,
+            exec_ns: 0,
+            sum_exec_ns: 0,
+            vtime: 0,
+            nvcsw: 0,
+            enq_flags: 0,
+            words: Words::default(),
+            comm: [0; RL_COMM_LEN as usize],
+            generation: 0,
+        }
+    }
+
+    /// The thread's name, as far as the kernel keeps it: 15 bytes.
+    #[must_use]
+    pub fn comm(&self) -> Cow<'_, str> {
+        let end = self.comm.iter().position(|byte| *byte == 0);
+        String::from_utf8_lossy(&self.comm[..end.unwrap_or(self.comm.len())])
+    }
+
+    /// Whether it may run on one CPU only.
+    #[must_use]
+    pub fn is_pinned(&self) -> bool {
+        self.nr_cpus_allowed == 1
+    }
+
+    /// Of a record of the ring.
+    pub(crate) fn from_record(record: &rl_queued) -> Self {
+        Self {
+            pid: record.pid,
+            tgid: record.tgid,
+            prev_cpu: record.cpu.unsigned_abs(),
+            nr_cpus_allowed: record.nr_cpus_allowed,
+            weight: record.weight,
+            is_kthread: record.is_kthread != 0,
+            start_ns: record.start_ns,
+            stop_ns: record.stop_ns,
+            exec_ns: record.exec_ns,
+            sum_exec_ns: record.sum_exec_ns,
+            vtime: record.vtime,
+            nvcsw: record.nvcsw,
+            enq_flags: record.enq_flags,
+            words: record.words,
+            comm: record.comm.map(i8::cast_unsigned),
+            generation: record.generation,
+        }
+    }
+}
+
+/// Where a task is to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// On whichever CPU is free first.
+    Any,
+    /// On this one, even if it has to wait for it.
+    Cpu(u32),
+    /// On this one as long as it is idle, else on any. What [`Cpus::pick_idle`] finds.
+    ///
+    /// [`Cpus::pick_idle`]: crate::Cpus::pick_idle
+    IdleCpu(u32),
+}
+
+/// What becomes of a task. A decision for a task that has meanwhile gone to sleep, or was enqueued
+/// anew, is cancelled.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct DispatchedTask {
+    pid: i32,
+    generation: u64,
+    is_pinned: bool,
+    target: Target,
+    slice_ns: u64,
+    vtime: u64,
+    words: Words,
+    weight: u32,
+    preempts: bool,
+}
+
+impl DispatchedTask {
+    /// Any CPU, the default slice, after all that were decided before; the words as they are.
+    pub fn new(task: &QueuedTask) -> Self {
+        Self {
+            pid: task.pid,
+            generation: task.generation,
+            is_pinned: task.is_pinned(),
+            target: Target::Any,
+            slice_ns: 0,
+            vtime: 0,
+            words: task.words,
+            weight: 0,
+            preempts: false,
+        }
+    }
+
+    /// Where it is to run. A CPU that it may not use, or that is offline, is replaced by any.
+    pub fn to(mut self, target: Target) -> Self {
+        self.target = target;
+        self
+    }
+
+    /// How long it may run, if others want its CPU too: at least 1; 0 is the default, and
+    /// [`SLICE_INF_NS`] has no end. The kernel looks at it at each of its ticks.
+    pub fn slice_ns(mut self, slice_ns: u64) -> Self {
+        self.slice_ns = slice_ns;
+        self
+    }
+
+    /// Its place among those that were decided and do not run yet: the smallest is next. Below
+    /// 2^62. 0, the default, is after all decisions before it; a policy that uses other values
+    /// uses them for all tasks.
+    pub fn vtime(mut self, vtime: u64) -> Self {
+        self.vtime = vtime;
+        self
+    }
+
+    /// Its vtime advances by the ns that it runs, multiplied by 100 and divided by the weight (1
+    /// to 10000, as [`QueuedTask::weight`]; 0: it stands still), at least 1; and when its slice is
+    /// over it goes on as long as it is before all others that were decided to run there. Without
+    /// this, or without a vtime, it gives way.
+    pub fn advance(mut self, weight: u32) -> Self {
+        self.weight = weight;
+        self
+    }
+
+    /// What is to be known of it when it is enqueued again.
+    pub fn words(mut self, words: Words) -> Self {
+        self.words = words;
+        self
+    }
+
+    /// What its CPU runs now gives way to it, and goes on later. Without a certain CPU it has no
+    /// effect.
+    pub fn preempt(mut self) -> Self {
+        self.preempts = true;
+        self
+    }
+
+    /// The thread's id.
+    #[must_use]
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// See [`to`](Self::to).
+    #[must_use]
+    pub fn target(&self) -> Target {
+        self.target
+    }
+
+    /// See [`slice_ns`](Self::slice_ns).
+    #[must_use]
+    pub fn get_slice_ns(&self) -> u64 {
+        self.slice_ns
+    }
+
+    /// See [`vtime`](Self::vtime).
+    #[must_use]
+    pub fn get_vtime(&self) -> u64 {
+        self.vtime
+    }
+
+    /// See [`words`](Self::words).
+    #[must_use]
+    pub fn get_words(&self) -> Words {
+        self.words
+    }
+
+    /// See [`preempt`](Self::preempt).
+    #[must_use]
+    pub fn preempts(&self) -> bool {
+        self.preempts
+    }
+
+    /// Whether the task may run on one CPU only.
+    #[must_use]
+    pub fn is_pinned(&self) -> bool {
+        self.is_pinned
+    }
+
+    /// As it goes into the ring.
+    pub(crate) fn to_record(&self) -> rl_decision {
+        let any = RL_CPU_ANY.cast_signed();
+        let (cpu, mut flags) = match self.target {
+            Target::Any => (any, 0),
+            Target::Cpu(cpu) => (i32::try_from(cpu).unwrap_or(any), 0),
+            Target::IdleCpu(cpu) => (i32::try_from(cpu).unwrap_or(any), RL_IF_IDLE),
+        };
+        if self.preempts {
+            flags |= RL_PREEMPT_CPU;
+        }
+        rl_decision {
+            generation: self.generation,
+            slice_ns: self.slice_ns,
+            vtime: self.vtime,
+            words: self.words,
+            pid: self.pid,
+            cpu,
+            flags,
+            weight: self.weight,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn record_becomes_task_and_decision() {
+        let mut record = rl_queued {
+            generation: 7,
+            pid: 42,
+            cpu: 3,
+            weight: 100,
+            nr_cpus_allowed: 1,
+            words: [1, 2, 3, u64::MAX],
+            ..rl_queued::default()
+        };
+        record.comm[..3].copy_from_slice(&[b'a', b'b', 0].map(u8::cast_signed));
+        let task = QueuedTask::from_record(&record);
+        assert_eq!(task.comm(), "ab");
+        assert!(task.is_pinned());
+        let decision = DispatchedTask::new(&task)
+            .to(Target::IdleCpu(3))
+            .slice_ns(5)
+            .vtime(6)
+            .advance(7)
+            .preempt()
+            .to_record();
+        assert_eq!((decision.pid, decision.generation), (42, 7));
+        assert_eq!((decision.slice_ns, decision.vtime), (5, 6));
+        assert_eq!(decision.weight, 7);
+        assert_eq!(decision.cpu, 3);
+        assert_eq!(decision.words, [1, 2, 3, u64::MAX]);
+        assert_eq!(decision.flags, RL_IF_IDLE | RL_PREEMPT_CPU);
+    }
+
+    #[test]
+    fn any_cpu_is_none_that_exists() {
+        let decision = DispatchedTask::new(&QueuedTask::new(1)).to_record();
+        assert_eq!(decision.cpu, RL_CPU_ANY.cast_signed());
+        assert_eq!(decision.flags, 0);
+        let far = DispatchedTask::new(&QueuedTask::new(1)).to(Target::Cpu(u32::MAX));
+        assert_eq!(far.to_record().cpu, RL_CPU_ANY.cast_signed());
+    }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The scheduler's own options.
+
+use clap::Args;
+use scx_rustland_core::{IdleSelection, Options};
+
+/// As they are typed.
+#[derive(Debug, Args)]
+pub(crate) struct Opts {
+    /// How long a task may run while others wait, 100 to 1000000
+    #[arg(
+        short,
+        long,
+        value_name = "US",
+        default_value = "20000",
+        allow_negative_numbers = true
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    pub(crate) slice_us: u32,
+
+    /// Tasks of nice -1 and below (weight above 100) run until they sleep; they still wait their
+    /// turn
+    #[arg(short, long)]
+    pub(crate) weighted: bool,
+
+    /// Tasks stay on the CPU they are on: no migration
+    #[arg(short = 'l', long)]
+    pub(crate) percpu_local: bool,
+
+    /// Let the kernel place tasks that wake up on idle CPUs; else all is decided in user space
+    #[arg(short = 'i', long)]
+    pub(crate) builtin_idle: bool,
+}
+
+/// As they are used.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Config {
+    /// For the BPF half.
+    pub(crate) core: Options,
+    pub(crate) policy: crate::policy::Config,
+}
+
+impl From<Opts> for Config {
+    fn from(opts: Opts) -> Self {
+        let slice_ns = u64::from(opts.slice_us) * 1000;
+        let idle = if opts.builtin_idle {
+            IdleSelection::Builtin
+        } else {
+            IdleSelection::FullUser
+        };
+        Self {
+            core: Options {
+                slice_ns,
+                idle,
+                heap: Some(&crate::HEAP),
+                ..Options::new("rlfifo")
+            },
+            policy: crate::policy::Config {
+                slice_ns,
+                weighted: opts.weighted,
+                percpu_local: opts.percpu_local,
+            },
+        }
+    }
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The scheduler as the runner sees it.
+
+use anyhow::Result;
+use scx_rustland_core::{Driver, Metrics, COMPACTION_SETTING};
+use scx_utils::bpf::Slot;
+use scx_utils::runner::{Program, Scheduler, Start};
+
+use crate::opts::{Config, Opts};
+use crate::policy::Fifo;
+
+/// The scheduler.
+pub(crate) struct RlFifo;
+
+impl Scheduler for RlFifo {
+    const PROGRAM: Program = scx_utils::program!();
+    const DESCRIPTION: &'static str =
+        "All tasks wait in one queue of a program in user space and are served in order of \
+         arrival, each for one slice. It is made to be read, copied and changed. Without \
+         --weighted nice values have no effect, and caches and nodes are not looked at.";
+    const MACHINE_SETTINGS: &'static [&'static str] = &[COMPACTION_SETTING];
+
+    type Opts = Opts;
+    type Config = Config;
+    type Stats = Metrics;
+    type Instance<'obj> = Driver<'obj, Fifo>;
+
+    fn config(opts: Opts) -> Result<Config> {
+        Ok(opts.into())
+    }
+
+    fn attach<'obj>(
+        start: &Start<'_>,
+        config: &Config,
+        slot: &'obj mut Slot,
+    ) -> Result<Self::Instance<'obj>> {
+        Driver::attach(start, &config.core, Fifo::new(config.policy), slot)
+    }
+}

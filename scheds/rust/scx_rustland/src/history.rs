@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What is remembered of a task between two decisions. It is kept with the task itself
+//! ([`Words`]), so nothing is left of one that ends.
+
+use scx_rustland_core::{QueuedTask, Words, WEIGHT_DFL};
+
+/// No weight counts for more: else a task of nice -20 would keep interactive ones of nice 0 from
+/// their CPU time, however little they need.
+pub(crate) const WEIGHT_MAX: u32 = 1000;
+
+/// How often it is counted how often a task went to sleep by itself.
+const SAMPLE_NS: u64 = 250_000_000;
+
+/// So often per second an interactive task goes to sleep by itself, at least. Frames and sound come
+/// 60 times and more; a compiler that waits for its disk now and then stays below.
+const INTERACTIVE_PER_S: u64 = 10;
+
+/// The units of [`History::sleeps`] per sleep and second, so that averages of small numbers do not
+/// get lost.
+const RATE_UNIT: u64 = 256;
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// The machine's virtual time, and how far a task's own may be from it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock {
+    /// Virtual time, ns: what a task of weight 100 has had that never missed its share.
+    pub(crate) now_ns: u64,
+    /// Who has slept comes back so far behind at most, ns: sleep is not saved up.
+    pub(crate) behind_ns: u64,
+    /// So far ahead at most, ns: who was alone on a CPU does not pay for it without end.
+    pub(crate) ahead_ns: u64,
+}
+
+/// A task's past.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct History {
+    /// CPU time so far, each part of it multiplied by 100 and divided by the weight, ns.
+    pub(crate) vruntime_ns: u64,
+    /// CPU time that `vruntime_ns` contains, ns.
+    charged_ns: u64,
+    /// When the running sample began, ns.
+    sampled_ns: u64,
+    /// How often it had gone to sleep by itself by then. It may overflow.
+    nvcsw: u32,
+    /// Sleeps per second, averaged, in 1/[`RATE_UNIT`].
+    sleeps: u32,
+    /// Whether it sleeps often, by the average or by what the running sample has already.
+    pub(crate) is_interactive: bool,
+}
+
+impl History {
+    /// Of a task that is enqueued at `now_ns`: what it used since the last time is charged.
+    pub(crate) fn of(task: &QueuedTask, clock: &Clock, now_ns: u64) -> Self {
+        let mut history = Self::from_words(task.words);
+        // One that was made just now has the words of who made it, and of these only the habit
+        // is its own; one that nobody has decided about yet has none.
+        if task.start_ns == 0 || history.sampled_ns == 0 {
+            history.vruntime_ns = clock.now_ns;
+            history.charged_ns = task.sum_exec_ns;
+            history.begin_sample(task, now_ns);
+        }
+        history.charge(task, clock);
+        history.sample(task, now_ns);
+        history
+    }
+
+    fn charge(&mut self, task: &QueuedTask, clock: &Clock) {
+        let used_ns = task.sum_exec_ns.saturating_sub(self.charged_ns);
+        self.charged_ns = task.sum_exec_ns;
+        let least = clock.now_ns.saturating_sub(clock.behind_ns);
+        let most = clock.now_ns.saturating_add(clock.ahead_ns);
+        let vruntime_ns = self.vruntime_ns.max(least);
+        self.vruntime_ns = vruntime_ns
+            .saturating_add(scale(used_ns, task.weight))
+            .min(most);
+    }
+
+    fn begin_sample(&mut self, task: &QueuedTask, now_ns: u64) {
+        self.sampled_ns = now_ns;
+        self.nvcsw = low_half(task.nvcsw);
+    }
+
+    /// Averages with a weight of one half.
+    fn sample(&mut self, task: &QueuedTask, now_ns: u64) {
+        let passed_ns = now_ns.saturating_sub(self.sampled_ns);
+        let slept = u64::from(low_half(task.nvcsw).wrapping_sub(self.nvcsw));
+        if passed_ns >= SAMPLE_NS {
+            let per_s = u128::from(slept * RATE_UNIT) * u128::from(NS_PER_S);
+            let rate = u64::try_from(per_s / u128::from(passed_ns)).unwrap_or(u64::MAX);
+            let rate = u64::from(self.sleeps).midpoint(rate);
+            self.sleeps = u32::try_from(rate).unwrap_or(u32::MAX);
+            self.begin_sample(task, now_ns);
+        }
+        self.is_interactive = u64::from(self.sleeps) >= INTERACTIVE_PER_S * RATE_UNIT
+            || slept * NS_PER_S >= INTERACTIVE_PER_S * SAMPLE_NS;
+    }
+
+    /// When the task is to be served, as virtual time: the later, the longer it has run since it
+    /// slept, but by `max_ns` at most.
+    pub(crate) fn deadline_ns(&self, task: &QueuedTask, max_ns: u64) -> u64 {
+        let burst_ns = scale(task.exec_ns, task.weight).min(max_ns);
+        self.vruntime_ns.saturating_add(burst_ns)
+    }
+
+    fn from_words(words: Words) -> Self {
+        let [vruntime_ns, charged_ns, sampled_ns, habit] = words;
+        Self {
+            vruntime_ns,
+            charged_ns,
+            sampled_ns,
+            nvcsw: low_half(habit),
+            sleeps: low_half(habit >> 32),
+            is_interactive: false,
+        }
+    }
+
+    pub(crate) fn to_words(self) -> Words {
+        let habit = u64::from(self.sleeps) << 32 | u64::from(self.nvcsw);
+        [self.vruntime_ns, self.charged_ns, self.sampled_ns, habit]
+    }
+}
+
+/// CPU time as virtual time.
+fn scale(ns: u64, weight: u32) -> u64 {
+    let weight = u64::from(weight.clamp(1, WEIGHT_MAX));
+    ns.saturating_mul(u64::from(WEIGHT_DFL)) / weight
+}
+
+fn low_half(word: u64) -> u32 {
+    let [a, b, c, d, ..] = word.to_le_bytes();
+    u32::from_le_bytes([a, b, c, d])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    const CLOCK: Clock = Clock {
+        now_ns: 1000 * MS,
+        behind_ns: 5 * MS,
+        ahead_ns: 500 * MS,
+    };
+
+    /// Enqueued once, so that what follows is not its beginning.
+    fn known(weight: u32) -> QueuedTask {
+        let mut task = QueuedTask::new(1);
+        task.weight = weight;
+        task.words = History::of(&task, &CLOCK, NS_PER_S).to_words();
+        task.start_ns = NS_PER_S;
+        task
+    }
+
+    #[test]
+    fn words_are_the_history() {
+        let history = History {
+            vruntime_ns: 1,
+            charged_ns: 2,
+            sampled_ns: 3,
+            nvcsw: u32::MAX,
+            sleeps: 5,
+            is_interactive: false,
+        };
+        assert_eq!(History::from_words(history.to_words()), history);
+    }
+
+    #[test]
+    fn time_is_charged_once_and_by_weight() {
+        for (weight, ms) in [(100, 10), (50, 20), (1000, 1), (10_000, 1), (1, 500)] {
+            let mut task = known(weight);
+            task.sum_exec_ns = 10 * MS;
+            let history = History::of(&task, &CLOCK, NS_PER_S);
+            assert_eq!(history.vruntime_ns - CLOCK.now_ns, ms * MS, "{weight}");
+            task.words = history.to_words();
+            assert_eq!(History::of(&task, &CLOCK, NS_PER_S), history);
+        }
+    }
+
+    #[test]
+    fn sleep_is_not_saved_up() {
+        let task = known(100);
+        let later = Clock {
+            now_ns: 5000 * MS,
+            ..CLOCK
+        };
+        let history = History::of(&task, &later, 9 * NS_PER_S);
+        assert_eq!(history.vruntime_ns, later.now_ns - later.behind_ns);
+    }
+
+    #[test]
+    fn new_thread_has_the_habit_of_its_maker_and_nothing_else() {
+        let mut maker = known(100);
+        maker.sum_exec_ns = 300 * MS;
+        maker.nvcsw = 100;
+        let words = History::of(&maker, &CLOCK, 2 * NS_PER_S).to_words();
+        let mut made = QueuedTask::new(2);
+        made.words = words;
+        let history = History::of(&made, &CLOCK, 3 * NS_PER_S);
+        assert_eq!(history.vruntime_ns, CLOCK.now_ns);
+        assert_eq!((history.charged_ns, history.nvcsw), (0, 0));
+        assert!(history.is_interactive);
+    }
+
+    #[test]
+    fn habit_is_learned_within_a_sample_and_forgotten_over_some() {
+        let mut task = known(100);
+        task.nvcsw = 2;
+        assert!(!History::of(&task, &CLOCK, NS_PER_S + 1).is_interactive);
+        task.nvcsw = 3;
+        assert!(History::of(&task, &CLOCK, NS_PER_S + 1).is_interactive);
+        let mut now_ns = NS_PER_S + SAMPLE_NS;
+        for expected in [10, 10, 10, 10] {
+            let history = History::of(&task, &CLOCK, now_ns);
+            task.words = history.to_words();
+            task.nvcsw += expected;
+            now_ns += SAMPLE_NS;
+        }
+        let mut samples = 0;
+        while History::of(&task, &CLOCK, now_ns).is_interactive {
+            task.words = History::of(&task, &CLOCK, now_ns).to_words();
+            now_ns += SAMPLE_NS;
+            samples += 1;
+        }
+        assert!((1..5).contains(&samples), "{samples}");
+    }
+
+    #[test]
+    fn who_computes_is_served_later_up_to_a_bound() {
+        let mut task = known(100);
+        let history = History::of(&task, &CLOCK, NS_PER_S);
+        let mut late = |exec_ms| {
+            task.exec_ns = exec_ms * MS;
+            (history.deadline_ns(&task, 500 * MS) - history.vruntime_ns) / MS
+        };
+        assert_eq!([late(0), late(7), late(700)], [0, 7, 500]);
+        assert_eq!(history.deadline_ns(&task, 0), history.vruntime_ns);
+    }
+}

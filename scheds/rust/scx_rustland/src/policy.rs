@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The policy: who goes next, where, for how long, and whom they interrupt.
+//!
+//! Tasks are ordered by deadline: the CPU time that they have had, by weight, plus what they have
+//! used since they last slept. So whoever sleeps often and computes little goes first, as long as
+//! he takes no more than his share.
+
+use scx_rustland_core::{Cpus, DispatchedTask, Policy, QueuedTask, Target};
+
+use crate::history::{Clock, History, WEIGHT_MAX};
+use crate::queue::{Queue, Waiting};
+
+/// A task that has waited so long goes next in every other decision, whatever its deadline: a
+/// fifth of what makes the kernel end the scheduler.
+const STARVED_NS: u64 = 1_000_000_000;
+
+/// Virtual times begin here, so that those of tasks that are behind are not below 0, nor their
+/// deadlines 0, which would mean none.
+const VRUNTIME_FIRST_NS: u64 = 1 << 40;
+
+/// What can be chosen.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Config {
+    /// How long a task may run while nobody waits, ns.
+    pub(crate) slice_ns: u64,
+    /// How long it may run at least, however many wait, ns; by so much more virtual time a task is
+    /// behind whoever interrupts it.
+    pub(crate) slice_min_ns: u64,
+    /// How many slices of computing put a task back, at most. 0: none, and nobody is interactive.
+    pub(crate) slice_boost: u32,
+    /// Whether interactive tasks interrupt others.
+    pub(crate) preempts: bool,
+    /// Whether tasks are served in order of arrival while there are CPUs enough.
+    pub(crate) fifo: bool,
+    /// Whether tasks stay on their CPU.
+    pub(crate) percpu_local: bool,
+}
+
+/// The scheduler.
+#[derive(Debug)]
+pub(crate) struct Rustland {
+    config: Config,
+    queue: Queue,
+    clock: Clock,
+    /// Whether the next decision may be for who waits longest.
+    is_turn_of_oldest: bool,
+    fifo: Fifo,
+}
+
+/// Order of arrival, while there are CPUs enough.
+#[derive(Debug)]
+struct Fifo {
+    is_on: bool,
+    /// How many wait when another one has been served, averaged, in 1/256.
+    waiting: usize,
+}
+
+impl Config {
+    /// So much computing since it last slept puts a task back, at most, ns.
+    fn max_burst_ns(&self) -> u64 {
+        self.slice_ns.saturating_mul(u64::from(self.slice_boost))
+    }
+}
+
+impl Rustland {
+    pub(crate) fn new(config: Config) -> Self {
+        let turn_ns = config.slice_ns.saturating_mul(100);
+        Self {
+            config,
+            queue: Queue::default(),
+            clock: Clock {
+                now_ns: VRUNTIME_FIRST_NS,
+                behind_ns: config.slice_ns,
+                // Enough for what weights and slices make of a turn.
+                ahead_ns: config.max_burst_ns().max(turn_ns),
+            },
+            is_turn_of_oldest: false,
+            fifo: Fifo {
+                is_on: config.fifo,
+                waiting: 0,
+            },
+        }
+    }
+
+    fn may_interrupt(&self, task: &QueuedTask, history: &History) -> bool {
+        // Who has run since he slept has had his chance.
+        self.config.preempts
+            && self.config.slice_boost > 0
+            && !self.fifo.is_on
+            && !self.config.percpu_local
+            && task.exec_ns == 0
+            && history.is_interactive
+    }
+
+    /// The same for all: the shorter, the more wait, so that none waits long for his turn.
+    fn slice_ns(&self) -> u64 {
+        let nr_waiting = u64::try_from(self.queue.len()).unwrap_or(u64::MAX);
+        let slice_ns = self.config.slice_ns / nr_waiting.saturating_add(1);
+        slice_ns.max(self.config.slice_min_ns)
+    }
+
+    fn pop(&mut self, now_ns: u64) -> Option<Waiting> {
+        if self.fifo.is_on {
+            return self.queue.pop_oldest();
+        }
+        let since_ns = self.queue.oldest_since_ns()?;
+        let is_starved = now_ns.saturating_sub(since_ns) > STARVED_NS;
+        self.is_turn_of_oldest = is_starved && !self.is_turn_of_oldest;
+        if self.is_turn_of_oldest {
+            self.queue.pop_oldest()
+        } else {
+            self.queue.pop_earliest()
+        }
+    }
+
+    /// Virtual time is that of who is furthest behind, and never goes backward.
+    fn advance(&mut self, served: &History) {
+        let least = self.queue.min_vruntime_ns().unwrap_or(u64::MAX);
+        let vruntime_ns = served.vruntime_ns.min(least);
+        self.clock.now_ns = self.clock.now_ns.max(vruntime_ns);
+    }
+
+    /// Whoever is urgent interrupts a task with a later deadline; without one he waits his turn.
+    fn interrupt(&mut self, cpus: &mut Cpus) -> Option<DispatchedTask> {
+        while let Some(mut waiting) = self.queue.pop_urgent() {
+            let target = cpus.pick_idle(&waiting.task);
+            if target != Target::Any {
+                return Some(self.decision(&waiting).to(target));
+            }
+            let margin_ns = self.config.slice_min_ns;
+            if let Some(cpu) = cpus.pick_victim(&waiting.task, waiting.deadline_ns, margin_ns) {
+                return Some(self.decision(&waiting).to(Target::Cpu(cpu)).preempt());
+            }
+            waiting.is_urgent = false;
+            self.queue.insert(waiting);
+        }
+        None
+    }
+
+    fn decision(&mut self, waiting: &Waiting) -> DispatchedTask {
+        self.advance(&waiting.history);
+        let weight = waiting.task.weight.min(WEIGHT_MAX);
+        DispatchedTask::new(&waiting.task)
+            .vtime(waiting.deadline_ns)
+            .advance(if self.fifo.is_on { 0 } else { weight })
+            .slice_ns(self.slice_ns())
+            .words(waiting.history.to_words())
+    }
+}
+
+impl Fifo {
+    /// Sees how busy the machine is: it ends with the last but one CPU, and is back when, on
+    /// average, nobody waits.
+    fn look(&mut self, cpus: &Cpus, nr_waiting: usize) {
+        self.waiting = self.waiting.midpoint(nr_waiting * 256);
+        let nr_running = cpus.nr_online().saturating_sub(cpus.nr_idle());
+        if nr_running + 1 >= cpus.nr_online() {
+            self.is_on = false;
+        } else if self.waiting < 16 {
+            self.is_on = true;
+        }
+    }
+}
+
+impl Policy for Rustland {
+    fn enqueue(&mut self, task: QueuedTask, now_ns: u64) {
+        let history = History::of(&task, &self.clock, now_ns);
+        let deadline_ns = history.deadline_ns(&task, self.config.max_burst_ns());
+        let is_urgent = self.may_interrupt(&task, &history);
+        self.queue.insert(Waiting {
+            task,
+            history,
+            deadline_ns,
+            since_ns: now_ns,
+            is_urgent,
+        });
+    }
+
+    fn dispatch(&mut self, cpus: &mut Cpus, now_ns: u64) -> Option<DispatchedTask> {
+        if let Some(decision) = self.interrupt(cpus) {
+            return Some(decision);
+        }
+        let waiting = self.pop(now_ns);
+        if self.config.fifo {
+            self.fifo.look(cpus, self.queue.len());
+        }
+        let waiting = waiting?;
+        let target = if self.config.percpu_local {
+            Target::Cpu(waiting.task.prev_cpu)
+        } else {
+            cpus.pick_idle(&waiting.task)
+        };
+        Some(self.decision(&waiting).to(target))
+    }
+
+    fn is_urgent(&self) -> bool {
+        self.queue.has_urgent()
+    }
+
+    fn nr_waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// 1 while tasks are served in order of arrival.
+    fn mode(&self) -> u64 {
+        self.fifo.is_on.into()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The tasks that wait. Each pid is there once.
+
+use std::collections::{BTreeSet, HashMap};
+
+use scx_rustland_core::QueuedTask;
+
+use crate::history::History;
+
+/// A task that waits for a decision.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) task: QueuedTask,
+    pub(crate) history: History,
+    /// Its place in the order, as virtual time.
+    pub(crate) deadline_ns: u64,
+    /// When it came.
+    pub(crate) since_ns: u64,
+    /// Whether it may interrupt others.
+    pub(crate) is_urgent: bool,
+}
+
+/// A task by one of its numbers; the pid makes it unique.
+type Entry = (u64, i32);
+
+/// Finds the next task in each of several orders, in O(log n).
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    tasks: HashMap<i32, Waiting>,
+    by_deadline: BTreeSet<Entry>,
+    by_vruntime: BTreeSet<Entry>,
+    by_arrival: BTreeSet<Entry>,
+    urgent: BTreeSet<Entry>,
+}
+
+impl Queue {
+    /// Replaces the one with the same pid: its decision would be cancelled.
+    pub(crate) fn insert(&mut self, waiting: Waiting) {
+        let pid = waiting.task.pid;
+        self.remove(pid);
+        self.by_deadline.insert((waiting.deadline_ns, pid));
+        self.by_vruntime.insert((waiting.history.vruntime_ns, pid));
+        self.by_arrival.insert((waiting.since_ns, pid));
+        if waiting.is_urgent {
+            self.urgent.insert((waiting.deadline_ns, pid));
+        }
+        self.tasks.insert(pid, waiting);
+    }
+
+    fn remove(&mut self, pid: i32) -> Option<Waiting> {
+        let waiting = self.tasks.remove(&pid)?;
+        self.by_deadline.remove(&(waiting.deadline_ns, pid));
+        self.by_vruntime.remove(&(waiting.history.vruntime_ns, pid));
+        self.by_arrival.remove(&(waiting.since_ns, pid));
+        self.urgent.remove(&(waiting.deadline_ns, pid));
+        Some(waiting)
+    }
+
+    /// The one with the earliest deadline.
+    pub(crate) fn pop_earliest(&mut self) -> Option<Waiting> {
+        let (_, pid) = *self.by_deadline.first()?;
+        self.remove(pid)
+    }
+
+    /// The one that has waited longest.
+    pub(crate) fn pop_oldest(&mut self) -> Option<Waiting> {
+        let (_, pid) = *self.by_arrival.first()?;
+        self.remove(pid)
+    }
+
+    /// Of those that may interrupt others, the one with the earliest deadline.
+    pub(crate) fn pop_urgent(&mut self) -> Option<Waiting> {
+        let (_, pid) = *self.urgent.first()?;
+        self.remove(pid)
+    }
+
+    /// Since when the one waits that has waited longest.
+    pub(crate) fn oldest_since_ns(&self) -> Option<u64> {
+        let (_, pid) = self.by_arrival.first()?;
+        self.tasks.get(pid).map(|waiting| waiting.since_ns)
+    }
+
+    /// The smallest virtual time of all.
+    pub(crate) fn min_vruntime_ns(&self) -> Option<u64> {
+        self.by_vruntime
+            .first()
+            .map(|(vruntime_ns, _)| *vruntime_ns)
+    }
+
+    pub(crate) fn has_urgent(&self) -> bool {
+        !self.urgent.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.tasks.len()
+    }
+}

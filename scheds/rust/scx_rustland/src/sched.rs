@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The scheduler as the runner sees it.
+
+use anyhow::Result;
+use scx_rustland_core::{Driver, Metrics, COMPACTION_SETTING};
+use scx_utils::bpf::Slot;
+use scx_utils::runner::{Program, Scheduler, Start};
+
+use crate::opts::{Config, Opts};
+use crate::policy;
+
+/// The scheduler.
+pub(crate) struct Rustland;
+
+impl Scheduler for Rustland {
+    const PROGRAM: Program = scx_utils::program!();
+    const DESCRIPTION: &'static str =
+        "Tasks that sleep often and compute little go before those that compute, and interrupt \
+         them when they wake up, so that a machine stays responsive while it is overloaded. \
+         Weights (nice) count all the same; one above 1000 (nice -11 and below) counts as 1000. \
+         Decided in user space. Caches and nodes are not looked at.";
+    const MACHINE_SETTINGS: &'static [&'static str] = &[COMPACTION_SETTING];
+
+    type Opts = Opts;
+    type Config = Config;
+    type Stats = Metrics;
+    type Instance<'obj> = Driver<'obj, policy::Rustland>;
+
+    fn config(opts: Opts) -> Result<Config> {
+        opts.try_into()
+    }
+
+    fn attach<'obj>(
+        start: &Start<'_>,
+        config: &Config,
+        slot: &'obj mut Slot,
+    ) -> Result<Self::Instance<'obj>> {
+        let policy = policy::Rustland::new(config.policy);
+        Driver::attach(start, &config.core, policy, slot)
+    }
+}

@@ -1,0 +1,156 @@
+//! Threads that have a fixed amount of work in each period, as a game draws frames or a player
+//! fills an audio buffer, to show how often they are not done in time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::clock::{be_punctual, monotonic_time, sleep_until, use_cpu};
+use crate::control::{Control, Crew};
+use crate::stats::Latencies;
+
+/// What a thread has to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Task {
+    /// How often.
+    pub period: Duration,
+    /// How much CPU time it takes.
+    pub work: Duration,
+}
+
+/// What became of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    /// How long after the start of its period the work was done, of each period.
+    pub done_after: Latencies,
+    /// Periods whose work was not done when the next one began.
+    pub missed: u64,
+    /// The longest time from the end of one period's work to that of the next.
+    pub gap_max: Duration,
+}
+
+/// Adds `count` threads. Their periods do not begin together: evenly spread, so that the threads
+/// disturb each other as little as can be.
+///
+/// # Errors
+/// A thread cannot be created.
+pub(crate) fn hire(count: u32, task: Task, control: &Arc<Control>) -> Result<Crew<Outcome>> {
+    let mut crew = Crew::new("periodic", control);
+    for index in 0..count {
+        let offset = task.period * index / count;
+        crew.hire(move |control| work(task, offset, control))?;
+    }
+    Ok(crew)
+}
+
+fn work(task: Task, offset: Duration, control: &Control) -> Result<Outcome> {
+    be_punctual()?;
+    let mut outcome = Outcome {
+        done_after: Latencies::new(),
+        missed: 0,
+        gap_max: Duration::ZERO,
+    };
+    let mut begin = monotonic_time()? + offset;
+    let mut done_before = None;
+    while !control.is_stopped() {
+        sleep_until(begin)?;
+        use_cpu(task.work)?;
+        let done = monotonic_time()?;
+        outcome.note(task.period, begin, done, done_before);
+        done_before = Some(done);
+        begin = next_begin(begin, done, task.period);
+    }
+    Ok(outcome)
+}
+
+impl Outcome {
+    fn note(
+        &mut self,
+        period: Duration,
+        begin: Duration,
+        done: Duration,
+        done_before: Option<Duration>,
+    ) {
+        let took = done.saturating_sub(begin);
+        self.done_after.record(took);
+        // Who is late by a whole period has missed that one, too.
+        self.missed += whole(took, period);
+        if let Some(before) = done_before {
+            self.gap_max = self.gap_max.max(done.saturating_sub(before));
+        }
+    }
+}
+
+/// The first period that has not begun: those that passed meanwhile are not made up for.
+fn next_begin(begin: Duration, done: Duration, period: Duration) -> Duration {
+    let passed = u32::try_from(whole(done.saturating_sub(begin), period)).unwrap_or(u32::MAX);
+    begin + period * passed.saturating_add(1)
+}
+
+/// How many whole `period`s `time` has.
+fn whole(time: Duration, period: Duration) -> u64 {
+    let count = time.as_nanos() / period.as_nanos().max(1);
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD: Duration = Duration::from_millis(10);
+
+    fn outcome_of(done: &[(u64, u64)]) -> Outcome {
+        let mut outcome = Outcome {
+            done_after: Latencies::new(),
+            missed: 0,
+            gap_max: Duration::ZERO,
+        };
+        let mut before = None;
+        for (begin, end) in done {
+            let end = Duration::from_millis(*end);
+            outcome.note(PERIOD, Duration::from_millis(*begin), end, before);
+            before = Some(end);
+        }
+        outcome
+    }
+
+    #[test]
+    fn work_that_is_done_within_its_period_is_not_missed() {
+        let outcome = outcome_of(&[(0, 1), (10, 19), (20, 21)]);
+        assert_eq!(outcome.missed, 0);
+        assert_eq!(outcome.done_after.count(), 3);
+        assert_eq!(outcome.gap_max, Duration::from_millis(18));
+    }
+
+    #[test]
+    fn each_period_that_passes_is_missed() {
+        assert_eq!(outcome_of(&[(0, 10)]).missed, 1);
+        assert_eq!(outcome_of(&[(0, 35)]).missed, 3);
+    }
+
+    #[test]
+    fn next_period_is_the_first_that_has_not_begun() {
+        let next = |done| next_begin(PERIOD, Duration::from_millis(done), PERIOD);
+        assert_eq!(next(11), PERIOD * 2);
+        assert_eq!(next(20), PERIOD * 3);
+        assert_eq!(next(35), PERIOD * 4);
+    }
+
+    #[test]
+    fn threads_do_their_work_in_each_period() {
+        let control = Arc::new(Control::default());
+        let task = Task {
+            period: Duration::from_millis(5),
+            work: Duration::from_micros(10),
+        };
+        let crew = hire(2, task, &control).unwrap();
+        control.start();
+        control.wait_for_stop(Duration::from_millis(100));
+        control.stop();
+        for outcome in crew.join().unwrap() {
+            let all = outcome.done_after.count() + outcome.missed;
+            assert!((10..=200).contains(&all), "{outcome:?}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Threads that serve requests which one thread hands out, as a server's workers do, to show how
+//! long a request takes and how many are served.
+
+use std::sync::mpsc::{channel, Receiver, Sender};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::clock::use_cpu;
+use crate::control::{Control, Crew};
+use crate::stats::Latencies;
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Service {
+    /// From when a request was handed out until its answer was read.
+    pub latencies: Latencies,
+    /// How long they were handed out.
+    pub elapsed: Duration,
+}
+
+/// The threads of both kinds.
+pub(crate) struct Servers {
+    workers: Crew<()>,
+    clients: Crew<Service>,
+}
+
+impl Servers {
+    /// Waits for all; nothing is served without workers.
+    ///
+    /// # Errors
+    /// A thread failed.
+    pub(crate) fn join(self) -> Result<Option<Service>> {
+        let (services, workers) = (self.clients.join(), self.workers.join());
+        workers.and(services).map(|mut services| services.pop())
+    }
+}
+
+/// The number of the worker that is free.
+type Answer = usize;
+
+/// Adds so many workers, each of which uses `work` of CPU time for a request, and the thread that
+/// hands requests out: to each worker one at a time, the next when it has read the answer.
+///
+/// # Errors
+/// A thread cannot be created.
+pub(crate) fn hire(count: u32, work: Duration, control: &Arc<Control>) -> Result<Servers> {
+    let mut workers = Crew::new("worker", control);
+    let mut clients = Crew::new("client", control);
+    let (answer, answers) = channel();
+    let mut desks = Vec::new();
+    for number in 0..count as usize {
+        let (request, requests) = channel();
+        let answer = answer.clone();
+        workers.hire(move |_| serve(number, work, &requests, &answer))?;
+        desks.push(request);
+    }
+    if count > 0 {
+        clients.hire(move |control| Ok(ask(&desks, &answers, control)))?;
+    }
+    Ok(Servers { workers, clients })
+}
+
+/// Serves until nobody asks any more.
+fn serve(
+    number: usize,
+    work: Duration,
+    requests: &Receiver<()>,
+    answer: &Sender<Answer>,
+) -> Result<()> {
+    while requests.recv().is_ok() {
+        use_cpu(work)?;
+        if answer.send(number).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Keeps every worker busy until the stop.
+fn ask(desks: &[Sender<()>], answers: &Receiver<Answer>, control: &Control) -> Service {
+    let start = Instant::now();
+    let mut asked_at = vec![start; desks.len()];
+    let mut latencies = Latencies::new();
+    // A worker that has failed has stopped all.
+    let request = |worker: usize, asked_at: &mut [Instant]| {
+        asked_at[worker] = Instant::now();
+        desks[worker].send(()).is_ok()
+    };
+    let mut goes_on = (0..desks.len()).all(|worker| request(worker, &mut asked_at));
+    while goes_on && !control.is_stopped() {
+        let Ok(worker) = answers.recv() else { break };
+        latencies.record(asked_at[worker].elapsed());
+        goes_on = request(worker, &mut asked_at);
+    }
+    Service {
+        latencies,
+        elapsed: start.elapsed(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn served(count: u32, work: Duration) -> Option<Service> {
+        let control = Arc::new(Control::default());
+        let servers = hire(count, work, &control).unwrap();
+        control.start();
+        control.wait_for_stop(Duration::from_millis(100));
+        control.stop();
+        servers.join().unwrap()
+    }
+
+    #[test]
+    fn requests_are_served_by_all_and_take_their_time() {
+        let work = Duration::from_micros(200);
+        let service = served(3, work).unwrap();
+        assert!(service.latencies.count() >= 3, "{service:?}");
+        assert!(service.latencies.max() >= Some(work));
+        assert!(service.elapsed >= Duration::from_millis(100));
+    }
+
+    #[test]
+    fn without_workers_nothing_is_served() {
+        assert!(served(0, Duration::ZERO).is_none());
+    }
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * scx_switches: one record for each run of a thread, at the switch that ends it, and counts
+ * of what each thread did.
+ *
+ * Records go through a ring buffer that wakes nobody up: user space looks into it now and
+ * then, so that recording causes no switches of its own. A run that did not fit is counted.
+ * What is recorded is chosen here, so that others cost little.
+ */
+#include <scx/types.bpf.h>
+#include <scx/time.bpf.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include "intf.h"
+
+char _license[] SEC("license") = "GPL";
+
+/* linux/sched.h: task_struct.__state of a task that is no more, since 4.14. */
+#define TASK_DEAD 0x00000080
+
+#define COMM_WORDS (SWITCHES_COMM_LEN / sizeof(u64))
+
+/* Of --idle: whether the idle tasks, pid 0, are recorded. */
+const volatile u32 with_idle;
+/* Of --pid: how many ids there are in the map pids; 0: all threads. */
+const volatile u32 nr_pids;
+/* Of --comm: the bytes of a name that count, and what they have to be. */
+const volatile u64 comm_mask[COMM_WORDS];
+const volatile u64 comm_bytes[COMM_WORDS];
+/* Of --cpu: whether only the CPUs of this mask are recorded. */
+const volatile u32 some_cpus;
+const volatile u64 cpus[SWITCHES_CPUS_MAX / 64];
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SWITCHES_PIDS_MAX);
+	__type(key, u32);
+	__type(value, u32);
+} pids SEC(".maps");
+
+/* The run that each CPU is in. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct switches_run);
+} running SEC(".maps");
+
+/* Runs that ended. User space sets the size. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} runs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SWITCHES_THREADS_MAX);
+	__type(key, u32);
+	__type(value, struct switches_counts);
+} threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct switches_totals);
+} totals SEC(".maps");
+
+static struct switches_totals *this_cpu_totals(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&totals, &zero);
+}
+
+static bool cpu_wanted(u32 cpu)
+{
+	if (!some_cpus)
+		return true;
+	return cpu < SWITCHES_CPUS_MAX && (cpus[cpu / 64] & 1ULL << cpu % 64);
+}
+
+static void identify(struct switches_task *task, struct task_struct *p)
+{
+	task->pid = p->pid;
+	task->tgid = p->tgid;
+	bpf_probe_read_kernel(task->comm, sizeof(task->comm), p->comm);
+}
+
+static bool task_wanted(const struct switches_task *task)
+{
+	const u64 *comm = (const u64 *)task->comm;
+	u32 pid = task->pid, tgid = task->tgid;
+
+	if (!pid && !with_idle)
+		return false;
+	if (((comm[0] ^ comm_bytes[0]) & comm_mask[0]) | ((comm[1] ^ comm_bytes[1]) & comm_mask[1]))
+		return false;
+	return !nr_pids || bpf_map_lookup_elem(&pids, &pid) || bpf_map_lookup_elem(&pids, &tgid);
+}
+
+/* Idle tasks share one pid, so counts are added to by several CPUs at a time; and a system call
+ * can be interrupted by a wake-up. */
+static void add(u64 *count, u64 n)
+{
+	__sync_fetch_and_add(count, n);
+}
+
+/* The counts of a thread, made if need be. NULL if there is no place for more: counted. */
+static struct switches_counts *counts_of(const struct switches_task *task)
+{
+	struct switches_counts *found, fresh = { .task = *task };
+	struct switches_totals *t;
+	u32 pid = task->pid;
+
+	found = bpf_map_lookup_elem(&threads, &pid);
+	if (found)
+		return found;
+	bpf_map_update_elem(&threads, &pid, &fresh, BPF_NOEXIST);
+	found = bpf_map_lookup_elem(&threads, &pid);
+	t = this_cpu_totals();
+	if (!found && t)
+		add(&t->nr_uncounted, 1);
+	return found;
+}
+
+static u32 end_of(bool preempt, struct task_struct *prev, u32 prev_state)
+{
+	/*
+	 * A task that wanted to sleep and had a signal pending is runnable again, which
+	 * 6.12 tells by the task's state only.
+	 */
+	if (preempt || !prev_state || !prev->__state)
+		return SWITCHES_PREEMPTED;
+	return prev_state & TASK_DEAD ? SWITCHES_EXITED : SWITCHES_SLEPT;
+}
+
+/* @prev leaves its CPU: the end of @run, unless that began before the recording. */
+static void switch_out(struct switches_run *run, struct task_struct *prev, u32 end, u64 now)
+{
+	bool is_known = run->task.pid == (u32)prev->pid;
+	struct switches_totals *t = this_cpu_totals();
+	struct switches_counts *c;
+
+	/* Again: what a task is called may change while it runs. */
+	identify(&run->task, prev);
+	if (!task_wanted(&run->task))
+		return;
+	c = counts_of(&run->task);
+	if (c) {
+		c->task = run->task;
+		add(end == SWITCHES_PREEMPTED ? &c->nr_involuntary : &c->nr_voluntary, 1);
+	}
+	if (!run->start_ns)
+		return;
+	/* User space compares this with what it received, so nothing is lost in silence. */
+	if (t)
+		t->nr_runs++;
+	/* A switch passed unseen. */
+	if (!is_known)
+		return;
+	run->stop_ns = now;
+	run->prio = prev->prio;
+	run->policy = prev->policy;
+	run->end = end;
+	if (c) {
+		add(&c->nr_runs, 1);
+		add(&c->cpu_ns, run->stop_ns - run->start_ns);
+	}
+	bpf_ringbuf_output(&runs, run, sizeof(*run), BPF_RB_NO_WAKEUP);
+}
+
+static void switch_in(struct switches_run *run, struct task_struct *next, u64 now)
+{
+	struct switches_counts *c;
+
+	identify(&run->task, next);
+	run->start_ns = now;
+	run->stop_ns = 0;
+	run->prio = next->prio;
+	run->policy = next->policy;
+	run->end = SWITCHES_UNWANTED;
+	if (!task_wanted(&run->task))
+		return;
+	run->end = SWITCHES_RUNNING;
+	c = counts_of(&run->task);
+	if (c)
+		add(&c->nr_switches_in, 1);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	u32 zero = 0, cpu = bpf_get_smp_processor_id();
+	u64 now = scx_monotonic_now();
+	struct switches_run *run;
+
+	if (!cpu_wanted(cpu))
+		return 0;
+	run = bpf_map_lookup_elem(&running, &zero);
+	if (!run)
+		return 0;
+	run->cpu = cpu;
+	switch_out(run, prev, end_of(preempt, prev, prev_state), now);
+	switch_in(run, next, now);
+	return 0;
+}
+
+static void count_wakeup(struct task_struct *p)
+{
+	struct switches_task task = {};
+	struct switches_counts *c;
+
+	identify(&task, p);
+	if (!task_wanted(&task))
+		return;
+	/* Where it will run is not known yet: a thread is of a CPU once it has run there. */
+	c = some_cpus ? bpf_map_lookup_elem(&threads, &task.pid) : counts_of(&task);
+	if (c)
+		add(&c->nr_wakeups, 1);
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(on_wakeup, struct task_struct *p)
+{
+	count_wakeup(p);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(on_wakeup_new, struct task_struct *p)
+{
+	count_wakeup(p);
+	return 0;
+}
+
+/* Not by type information: loading succeeds then on a kernel without it, and attaching fails. */
+SEC("raw_tp/sys_enter")
+int on_sys_enter(void *ctx)
+{
+	struct switches_task task = {};
+	struct switches_counts *c;
+
+	if (!cpu_wanted(bpf_get_smp_processor_id()))
+		return 0;
+	identify(&task, bpf_get_current_task_btf());
+	if (!task_wanted(&task))
+		return 0;
+	c = counts_of(&task);
+	if (c)
+		add(&c->nr_syscalls, 1);
+	return 0;
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What was recorded, as the rest of the program sees it.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use super::bpf_intf::{self, switches_counts, switches_run, SWITCHES_COMM_LEN};
+
+/// The name of a thread: any bytes up to the first 0.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Comm(pub(crate) [u8; SWITCHES_COMM_LEN as usize]);
+
+impl fmt::Display for Comm {
+    /// What is no text, and what would move the cursor, is U+FFFD.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.0.split(|&byte| byte == 0).next().unwrap_or_default();
+        let name = String::from_utf8_lossy(name).replace(char::is_control, "\u{fffd}");
+        f.pad(&name)
+    }
+}
+
+impl Serialize for Comm {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum End {
+    /// The thread could have gone on: it was preempted, its slice was over, or it yielded.
+    Preempted,
+    /// It waits for something.
+    Slept,
+    /// The thread is no more.
+    Exited,
+    /// Not at all: the recording ended.
+    Running,
+}
+
+impl End {
+    /// As it is printed.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Preempted => "preempted",
+            Self::Slept => "slept",
+            Self::Exited => "exited",
+            Self::Running => "running",
+        }
+    }
+}
+
+/// A run: from getting a CPU to leaving it.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub(crate) struct Run {
+    /// When it began, ns of the monotonic clock.
+    pub start_ns: u64,
+    /// When it ended, ns of the same.
+    pub stop_ns: u64,
+    /// How long it was, ns.
+    pub ran_ns: u64,
+    /// The CPU.
+    pub cpu: u32,
+    /// The thread.
+    pub pid: u32,
+    /// Its process.
+    pub tgid: u32,
+    /// Its name at the end of the run.
+    pub comm: Comm,
+    /// How it ended.
+    pub end: End,
+    /// The kernel's priority: 0 to 99 real-time, 120 is nice 0.
+    pub prio: i32,
+    /// `SCHED_*`: 0 is that of most threads, 7 is `sched_ext`.
+    pub policy: u32,
+}
+
+impl Run {
+    /// One that has ended; `None` if the record says otherwise.
+    pub(super) fn complete(record: &switches_run) -> Option<Self> {
+        let end = match record.end {
+            bpf_intf::SWITCHES_PREEMPTED => End::Preempted,
+            bpf_intf::SWITCHES_SLEPT => End::Slept,
+            bpf_intf::SWITCHES_EXITED => End::Exited,
+            _ => return None,
+        };
+        Self::new(record, end, record.stop_ns)
+    }
+
+    /// One that goes on; `None` if there is none that anybody wants. It may have begun a moment
+    /// after `now_ns`, when the recording was about to end.
+    pub(super) fn open(record: &switches_run, now_ns: u64) -> Option<Self> {
+        let goes_on = record.end == bpf_intf::SWITCHES_RUNNING && record.start_ns > 0;
+        goes_on.then(|| Self::new(record, End::Running, now_ns.max(record.start_ns)))?
+    }
+
+    fn new(record: &switches_run, end: End, stop_ns: u64) -> Option<Self> {
+        Some(Self {
+            start_ns: record.start_ns,
+            stop_ns,
+            ran_ns: stop_ns.checked_sub(record.start_ns)?,
+            cpu: record.cpu,
+            pid: record.task.pid,
+            tgid: record.task.tgid,
+            comm: Comm(record.task.comm),
+            end,
+            prio: record.prio,
+            policy: record.policy,
+        })
+    }
+}
+
+/// What a thread did while it was recorded.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub(crate) struct Thread {
+    /// The thread.
+    pub pid: u32,
+    /// Its process.
+    pub tgid: u32,
+    /// The last name it had.
+    pub comm: Comm,
+    /// Complete runs, also those that were lost.
+    pub runs: u64,
+    /// Sum of their lengths, ns.
+    pub cpu_ns: u64,
+    /// How often it was woken up, its start included.
+    pub wakeups: u64,
+    /// How often it got a CPU.
+    pub switches_in: u64,
+    /// How often it gave its CPU away.
+    pub voluntary: u64,
+    /// How often it left its CPU though it could have gone on.
+    pub involuntary: u64,
+    /// System calls that it began; `None` if they were not counted.
+    pub syscalls: Option<u64>,
+}
+
+impl Thread {
+    pub(super) fn new(record: &switches_counts, syscalls: bool) -> Self {
+        Self {
+            pid: record.task.pid,
+            tgid: record.task.tgid,
+            comm: Comm(record.task.comm),
+            runs: record.nr_runs,
+            cpu_ns: record.cpu_ns,
+            wakeups: record.nr_wakeups,
+            switches_in: record.nr_switches_in,
+            voluntary: record.nr_voluntary,
+            involuntary: record.nr_involuntary,
+            syscalls: syscalls.then_some(record.nr_syscalls),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A name of at most 16 bytes.
+    pub(crate) fn comm(name: &str) -> Comm {
+        let mut bytes = [0; SWITCHES_COMM_LEN as usize];
+        bytes[..name.len()].copy_from_slice(name.as_bytes());
+        Comm(bytes)
+    }
+
+    /// A run of this length on CPU 1 that ended in sleep.
+    pub(crate) fn run(pid: u32, name: &str, ran_ns: u64) -> Run {
+        let start_ns = 3_000_004_005;
+        Run {
+            start_ns,
+            stop_ns: start_ns + ran_ns,
+            ran_ns,
+            cpu: 1,
+            pid,
+            tgid: 10,
+            comm: comm(name),
+            end: End::Slept,
+            prio: 120,
+            policy: 0,
+        }
+    }
+
+    /// A thread of two runs.
+    pub(crate) fn thread(pid: u32, name: &str, cpu_ns: u64) -> Thread {
+        Thread {
+            pid,
+            tgid: 10,
+            comm: comm(name),
+            runs: 2,
+            cpu_ns,
+            wakeups: 3,
+            switches_in: 2,
+            voluntary: 4,
+            involuntary: 5,
+            syscalls: Some(6),
+        }
+    }
+
+    fn record(end: u32) -> switches_run {
+        switches_run {
+            start_ns: 1000,
+            stop_ns: 3500,
+            cpu: 3,
+            end,
+            ..switches_run::default()
+        }
+    }
+
+    #[test]
+    fn names_are_shown_whatever_their_bytes_are() {
+        assert_eq!(comm("hog").to_string(), "hog");
+        assert_eq!(comm("").to_string(), "");
+        assert_eq!(comm("0123456789abcdef").to_string(), "0123456789abcdef");
+        assert_eq!(comm("a\nb\u{1b}[2J").to_string(), "a\u{fffd}b\u{fffd}[2J");
+        let mut bytes = comm("hog\0old").0;
+        assert_eq!(Comm(bytes).to_string(), "hog");
+        bytes[0] = 0xff;
+        assert_eq!(Comm(bytes).to_string(), "\u{fffd}og");
+        assert_eq!(format!("{:<5}|", comm("hog")), "hog  |");
+    }
+
+    #[test]
+    fn a_run_has_a_length_and_an_end() {
+        let run = Run::complete(&record(bpf_intf::SWITCHES_SLEPT)).unwrap();
+        assert_eq!((run.ran_ns, run.cpu, run.end), (2500, 3, End::Slept));
+        for nonsense in [bpf_intf::SWITCHES_UNWANTED, bpf_intf::SWITCHES_RUNNING, 99] {
+            assert_eq!(Run::complete(&record(nonsense)), None);
+        }
+    }
+
+    #[test]
+    fn a_run_that_goes_on_is_as_long_as_it_is_now() {
+        let record = record(bpf_intf::SWITCHES_RUNNING);
+        let run = Run::open(&record, 5000).unwrap();
+        assert_eq!(
+            (run.ran_ns, run.stop_ns, run.end),
+            (4000, 5000, End::Running)
+        );
+        assert_eq!(Run::open(&record, 999).unwrap().ran_ns, 0);
+        assert_eq!(Run::open(&switches_run::default(), 5000), None);
+    }
+
+    #[test]
+    fn ends_have_the_same_names_everywhere() {
+        for end in [End::Preempted, End::Slept, End::Exited, End::Running] {
+            let json = serde_json::to_string(&end).unwrap();
+            assert_eq!(json, format!("{:?}", end.name()));
+        }
+    }
+}
