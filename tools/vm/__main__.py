@@ -14,6 +14,7 @@ from pathlib import Path
 import debs
 
 from . import kernel_build, kernels, progress, replay, topology
+from .cli import UsageError, complain
 from .guest import CommandError, Guest, GuestError, to_stdout
 from .initramfs import InitramfsError
 from .qemu import QemuError
@@ -48,10 +49,6 @@ ACTION is one of
   btf [VERSION]    extract a kernel's type information, print its path"""
 
 
-class UsageError(Exception):
-    """An option has a value that makes no sense; one line for the user."""
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status."""
     options = _parser().parse_args(arguments)
@@ -68,14 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return STATUS_BROKEN_PIPE
     except (UsageError, topology.TopologyError) as error:
-        return _complain(error, STATUS_USAGE)
+        return complain("vm", error, STATUS_USAGE)
     except _ERRORS as error:
-        return _complain(error, STATUS_HARNESS)
-
-
-def _complain(error: Exception, status: int) -> int:
-    print(f"vm: {error}", file=sys.stderr)
-    return status
+        return complain("vm", error, STATUS_HARNESS)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -16,7 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -136,7 +136,7 @@ class _Make:
         """Run make in `source`, without the user's settings. Raises KernelError."""
         kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         alive, held = os.pipe()
-        with self.log.open("a") as log, os.fdopen(alive) as alive_end:
+        with self.log.open("a") as log, os.fdopen(alive) as alive_end, _interrupts_held() as let_go:
             process = subprocess.Popen(
                 ["make", "-C", str(source), *arguments],
                 env=kept | _ENVIRONMENT,
@@ -148,6 +148,7 @@ class _Make:
             )
             os.close(held)
             try:
+                let_go()
                 status = process.wait()
             except BaseException:
                 with suppress(ProcessLookupError):
@@ -158,6 +159,21 @@ class _Make:
                 raise
         if status != 0:
             raise KernelError(f"make {arguments[-1]} failed with status {status}: see {self.log}")
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[Callable[[], None]]:
+    """Within the block Ctrl-C has to wait until what is handed out is called: a child that was
+    just started is then known to whoever has to end it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+
+    def let_go() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    try:
+        yield let_go
+    finally:
+        let_go()
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -85,7 +85,7 @@ def emulator() -> qemu.Emulator:
 
 
 def _isolated(command: Sequence[str]) -> qemu.Emulator:
-    """QEMU without what differs from one of its runs to the next: addresses and its RCU thread."""
+    """QEMU without what differs between its runs: addresses, and when its threads act."""
     preload = f"LD_PRELOAD={_built(STILL_LIBRARY)}"
     return qemu.Emulator(("env", preload, "setarch", "--addr-no-randomize", *command))
 
@@ -112,11 +112,14 @@ def run(
     limit: Limit | None = None,
     lifetime_s: float = 1800.0,
     sink: Callable[[bytes], object] = lambda _: None,
+    cancelled: Callable[[], bool] = lambda: False,
+    is_announced: bool = True,
 ) -> Outcome:
     """Boot a guest that runs `script`, and wait for its end.
 
     `sink` gets the output as it comes. A guest older than `lifetime_s`, in the host's time, is
-    killed. Raises GuestError, qemu.QemuError, debs.DebsError, initramfs.InitramfsError.
+    killed, as is one that was `cancelled`. Raises GuestError, qemu.QemuError, debs.DebsError,
+    initramfs.InitramfsError.
     """
     fit = emulator()
     with tempfile.TemporaryDirectory(prefix="scx-replay-") as scratch:
@@ -134,9 +137,10 @@ def run(
             serial_files=(directory / "output", directory / "status"),
             seed=seed,
         )
-        progress.note(f"booting Linux {kernel.release} ({topology.name}, seed {seed})")
+        if is_announced:
+            progress.note(f"booting Linux {kernel.release} ({topology.name}, seed {seed})")
         # The paths are QEMU's alone; the guest sees nothing of them.
-        error = _execute(machine, lifetime_s, sink)
+        error = _execute(machine, lifetime_s, sink, cancelled)
         return _outcome(directory, error)
 
 
@@ -146,7 +150,10 @@ def _image(script: str, programs: Sequence[Path], limit: Limit | None) -> bytes:
 
 
 def _execute(
-    machine: qemu.Machine, lifetime_s: float, sink: Callable[[bytes], object]
+    machine: qemu.Machine,
+    lifetime_s: float,
+    sink: Callable[[bytes], object],
+    cancelled: Callable[[], bool],
 ) -> str | None:
     """Run QEMU to its end; why it did not end by itself, if so."""
     deadline_s = time.monotonic() + lifetime_s
@@ -156,6 +163,8 @@ def _execute(
         while process.poll() is None:
             if time.monotonic() > deadline_s:
                 return f"the guest ran for longer than {lifetime_s:g} s"
+            if cancelled():
+                return "cancelled"
             seen += _forward(machine.serial_files[0], seen, sink)
             time.sleep(_POLL_S)
     finally:

@@ -1,33 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * scx_round: keeps a timer of 8192 Hz going in a deterministic guest, for as long as it runs.
+ * scx_round: keeps a timer of 8192 Hz going on each CPU of a deterministic guest, for as long as it
+ * runs.
  *
  * Such a guest's CPUs take turns, and a turn lasts until the next timer of the whole machine
  * is due, divided by the number of CPUs; only then does a CPU see an interrupt that another
- * one has sent it. Frequent timers make short turns. Asked for the periodic interrupt of the
- * real-time clock, the kernel keeps one by itself, which wakes nobody as long as nobody reads.
+ * one has sent it. Frequent timers make short turns. One timer for all is not enough: when it
+ * was due, and until the CPU that it belongs to has had its turn, the others wait for the tick.
+ *
+ * A timer of each CPU, which wakes nobody, is what the kernel keeps for an event that counts the
+ * time of a CPU and takes a sample every so often, here into no buffer.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/rtc.h>
+#include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#define RTC "/dev/rtc0"
-
-/* The fastest that the kernel lets be asked for (RTC_MAX_FREQ). */
 #define RATE_HZ 8192UL
+#define NSEC_PER_SEC 1000000000UL
+
+/* The timer ends with this process. Negative, with errno, if there is none. */
+static long start_timer(int cpu)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.size = sizeof(attr),
+		.sample_period = NSEC_PER_SEC / RATE_HZ,
+	};
+
+	return syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
 
 int main(void)
 {
-	/* The timer ends when this is closed. */
-	int fd = open(RTC, O_RDONLY | O_CLOEXEC);
+	long nr_cpus = sysconf(_SC_NPROCESSORS_CONF);
+	int cpu;
 
-	if (fd < 0 || ioctl(fd, RTC_IRQP_SET, RATE_HZ) || ioctl(fd, RTC_PIE_ON, 0)) {
-		fprintf(stderr, "scx_round: %s: %s\n", RTC, strerror(errno));
-		return 1;
+	for (cpu = 0; cpu < nr_cpus; cpu++) {
+		/* A CPU that is offline has none. */
+		if (start_timer(cpu) < 0 && errno != ENODEV) {
+			fprintf(stderr, "scx_round: CPU %d: %s\n", cpu, strerror(errno));
+			return 1;
+		}
 	}
 	for (;;)
 		pause();

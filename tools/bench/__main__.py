@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command line of the bench; see `--help`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shlex
+import shutil
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import debs
+from vm import kernels, programs, progress, replay, topology
+from vm.cli import UsageError, complain
+from vm.guest import GuestError
+from vm.initramfs import InitramfsError
+from vm.qemu import QemuError
+
+from . import page, record, rounds, summary, table
+from .measure import Place, Subject
+from .rounds import EEVDF, Plan, Results
+from .workloads import WORKLOADS, Workload
+
+STATUS_FAILED = 1
+STATUS_USAGE = 2
+STATUS_INTERRUPTED = 128 + signal.SIGINT
+
+_SEEDS_MAX = 100
+_ERRORS = (GuestError, InitramfsError, QemuError, OSError, debs.DebsError, kernels.KernelError)
+_STATE = Path("/sys/kernel/sched_ext/state")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status."""
+    options = _parser().parse_args(arguments)
+    if options.list:
+        for workload in WORKLOADS.values():
+            print(f"{workload.name:12} {workload.title}")
+        return 0
+    if options.quiet:
+        progress.silence()
+    # What is over is told on this way out, too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return _bench(options)
+    except (UsageError, topology.TopologyError) as error:
+        return complain("bench", error, STATUS_USAGE)
+    except _ERRORS as error:
+        return complain("bench", error, STATUS_FAILED)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bench",
+        description="Compares schedulers with each other and with the kernel's own, EEVDF, in "
+        "deterministic guests or on this machine. docs/bench.md says what the figures mean.",
+        epilog="Exit status: 0 all rounds gave figures, 1 one did not, 2 wrong usage, "
+        "130 interrupted; what was over by then is told all the same.",
+    )
+    parser.add_argument(
+        "schedulers",
+        nargs="*",
+        metavar="SCHEDULER",
+        help="one of ours by name, any other by its path; with options in one word: "
+        "'scx_rustland --slice-boost 0'",
+    )
+    parser.add_argument(
+        "--workload",
+        metavar="W",
+        action="append",
+        choices=list(WORKLOADS),
+        help="run only this; may be repeated (default: all)",
+    )
+    parser.add_argument("--list", action="store_true", help="list the workloads")
+    parser.add_argument("--alone", action="store_true", help="without EEVDF beside them")
+    parser.add_argument(
+        "--seeds", type=int, metavar="N", help="rounds of each kind, seeds 1 to N (default: 3)"
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="this seed only: a round again")
+    parser.add_argument(
+        "--host", action="store_true", help="on this machine, whose kernel needs sched_ext; as root"
+    )
+    parser.add_argument("--kernel", metavar="K", help="of the guests: a version or a path")
+    parser.add_argument(
+        "--topology",
+        metavar="T",
+        default=topology.DEFAULT,
+        help="CPUs of the guests (default: %(default)s)",
+    )
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write all rounds here")
+    parser.add_argument("--html", metavar="FILE", type=Path, help="write a page with plots here")
+    parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    return parser
+
+
+def _bench(options: argparse.Namespace) -> int:
+    build = Path(os.environ.get("SCX_BUILD", "build")).absolute()
+    for path in (options.json, options.html):
+        if path and not path.absolute().parent.is_dir():
+            raise UsageError(f"{path}: there is no such directory")
+    seeds = _seeds(options)
+    subjects = _subjects(options, build)
+    place = _place(options, build)
+    plan = Plan(place, subjects, _workloads(options), seeds)
+    emulator = f"QEMU {replay.emulator().version()}" if place.kernel else platform.machine()
+    results = rounds.run(plan)
+    _tell(options, plan, results, emulator)
+    if results.is_interrupted:
+        return STATUS_INTERRUPTED
+    return STATUS_FAILED if results.errors() else 0
+
+
+def _tell(options: argparse.Namespace, plan: Plan, results: Results, emulator: str) -> None:
+    found = summary.rows(plan, results)
+    print(table.text(found), end="")
+    if options.json:
+        record.write(options.json, record.to_json(plan, results, emulator))
+    if options.html:
+        record.write(options.html, page.html(plan, results, found, emulator))
+
+
+def _place(options: argparse.Namespace, build: Path) -> Place:
+    tools = build / "rust"
+    if not options.host:
+        kernel = kernels.resolve(options.kernel)
+        return Place(kernel, topology.find(options.topology), tools)
+    if not _STATE.exists():
+        raise UsageError("--host: this kernel has no sched_ext; leave it out for a guest")
+    if options.kernel or options.seed is not None:
+        raise UsageError("--kernel and --seed are for guests, not for --host")
+    if _STATE.read_text().strip() != "disabled":
+        raise UsageError("--host: a scheduler is loaded already: end it first")
+    return Place(None, None, tools)
+
+
+def _subjects(options: argparse.Namespace, build: Path) -> tuple[Subject, ...]:
+    given = [_subject(words, build) for words in options.schedulers]
+    if len({subject.name for subject in given}) != len(given):
+        raise UsageError("a scheduler was given twice")
+    if options.alone and not given:
+        raise UsageError("--alone: name a scheduler")
+    return tuple(given) if options.alone else (EEVDF, *given)
+
+
+def _subject(words: str, build: Path) -> Subject:
+    name, *arguments = shlex.split(words) or [""]
+    is_ours = "/" not in name
+    file = programs.scheduler(build, name) if is_ours else Path(name)
+    if file and programs.is_program(file):
+        return Subject(words, file.absolute(), tuple(arguments), is_ours)
+    raise UsageError(f"there is no scheduler '{name}': give one of ours by name, others by path")
+
+
+def _workloads(options: argparse.Namespace) -> tuple[Workload, ...]:
+    chosen = options.workload or list(WORKLOADS)
+    found = []
+    for workload in WORKLOADS.values():
+        if workload.name not in chosen:
+            continue
+        is_there = workload.program == "scx_load" or shutil.which(workload.program)
+        if is_there:
+            found.append(workload)
+        elif options.workload:
+            raise UsageError(f"--workload {workload.name}: {workload.program} is not installed")
+        else:
+            progress.note(f"bench: {workload.name} is left out: {workload.program} is missing")
+    return tuple(found)
+
+
+def _seeds(options: argparse.Namespace) -> tuple[int, ...]:
+    if options.seed is not None:
+        if options.seeds is not None:
+            raise UsageError("--seed and --seeds exclude each other")
+        if not 0 <= options.seed <= replay.MAX_SEED:
+            raise UsageError(f"--seed {options.seed}: give 0 to {replay.MAX_SEED}")
+        return (options.seed,)
+    count = 3 if options.seeds is None else options.seeds
+    if not 1 <= count <= _SEEDS_MAX:
+        raise UsageError(f"--seeds {count}: give 1 to {_SEEDS_MAX}")
+    return tuple(range(1, count + 1))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One round: a workload under one scheduler, in a deterministic guest or on this machine.
+
+Both run the same shell script, which prints what is to be read in sections, `== NAME` each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from vm import replay
+from vm.kernels import Kernel
+from vm.topology import Topology
+
+from .workloads import Values, Workload
+
+#: How long a round may take, in the guest's time and in the host's.
+_LIMIT_S = 120.0
+_LIFETIME_S = 900.0
+
+_PRELUDE = """\
+section() { echo "== $1"; }
+die() { section failed; echo "$1"; exit 1; }
+snapshot() {
+	section "$1"
+	grep ctxt /proc/stat
+	echo "now_s $(cut -d' ' -f1 /proc/uptime)"
+	[ "$pid" ] || return 0
+	for thread in /proc/$pid/task/*/schedstat; do echo "cpu_ns $(cut -d' ' -f1 $thread)"; done
+	grep -h VmHWM /proc/$pid/status
+	grep -hE '^run_(time_ns|cnt)' /proc/$pid/fdinfo/*
+}
+pid=
+switches=
+stats=
+restore() {
+	kill $pid $switches 2>/dev/null
+	[ -z "$stats" ] || echo "$stats" >/proc/sys/kernel/bpf_stats_enabled
+}
+trap restore EXIT
+trap 'exit 1' INT TERM
+"""
+
+#: The kernel counts what BPF programs cost; afterwards as before.
+_COUNT_BPF = """\
+stats=$(cat /proc/sys/kernel/bpf_stats_enabled)
+echo 1 >/proc/sys/kernel/bpf_stats_enabled
+"""
+
+#: Which scheduler runs: as its own file, and ready as soon as the kernel says so.
+_START = """\
+{command} >{scratch}/scheduler 2>&1 & pid=$!
+until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do
+	kill -0 $pid 2>/dev/null || die "$(tail -n 3 {scratch}/scheduler)"
+	sleep 0.05
+done
+sleep 0.3
+"""
+_STOP = """\
+said() {{ tail -n 3 {scratch}/scheduler; }}
+[ "$(cat /sys/kernel/sched_ext/state)" = enabled ] || die "it ended: $(said)"
+kill $pid; wait $pid || die "it ended with status $?: $(said)"
+pid=
+"""
+
+_RECORD = """\
+scx_switches {arguments} --summary --json >{scratch}/switches 2>{scratch}/recorder & switches=$!
+until grep -q recording {scratch}/recorder; do
+	kill -0 $switches 2>/dev/null || die "$(cat {scratch}/recorder)"
+	sleep 0.02
+done
+"""
+_END_RECORD = """\
+wait $switches || die 'scx_switches failed'
+switches=
+"""
+
+
+class RoundError(Exception):
+    """A round that gave no figures; the text is for the user."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is measured: a scheduler's file and its arguments; without a file the kernel's own."""
+
+    name: str
+    program: Path | None = None
+    arguments: tuple[str, ...] = ()
+    #: It is known by its name.
+    is_ours: bool = True
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where it is measured: a guest, or, without a kernel, this machine."""
+
+    kernel: Kernel | None
+    topology: Topology | None
+    #: Where scx_load and scx_switches are.
+    tools: Path
+
+    @property
+    def cpus(self) -> int:
+        """How many CPUs there are."""
+        if self.topology:
+            return len(self.topology.online)
+        return os.cpu_count() or 1
+
+
+def script(subject: Subject, workload: Workload, cpus: int, scratch: str) -> str:
+    """What a round runs. Files that it needs are in `scratch`."""
+    command = workload.command(cpus)
+    lines = [_PRELUDE]
+    if workload.counts_cost:
+        lines.append(_COUNT_BPF)
+    if subject.program:
+        words = [subject.program.name, *subject.arguments]
+        lines.append(_START.format(command=shlex.join(words), scratch=scratch))
+    recorder = list(workload.switches)
+    # What is recorded in the middle of the load ends by itself.
+    ends_itself = bool(recorder)
+    if workload.counts_cost and subject.program:
+        recorder = ["--pid", "$pid", "--syscalls"]
+    if recorder and not ends_itself:
+        lines.append(_record(recorder, scratch))
+    lines.append("snapshot before\n")
+    lines.append(f"{shlex.join(command)} >{scratch}/load 2>{scratch}/error & load=$!\n")
+    if ends_itself:
+        lines.append(f"sleep 0.3\n{_record(recorder, scratch)}{_END_RECORD}")
+        lines.append("kill -0 $load || die 'the load ended before it was recorded'\n")
+    lines.append(f'wait $load || die "$(cat {scratch}/error)"\nsnapshot after\n')
+    if recorder and not ends_itself:
+        lines.append(f"kill $switches; {_END_RECORD}")
+    if recorder:
+        lines.append(f"section switches; cat {scratch}/switches\n")
+    lines.append(f"section load; cat {scratch}/load\n")
+    if subject.program:
+        lines.append(_STOP.format(scratch=scratch))
+    lines.append("section done\n")
+    return "".join(lines)
+
+
+def _record(arguments: list[str], scratch: str) -> str:
+    """Starts the recorder, and waits until it misses nothing any more."""
+    words = " ".join(word if word == "$pid" else shlex.quote(word) for word in arguments)
+    return _RECORD.format(arguments=words, scratch=scratch)
+
+
+def measure(
+    place: Place, subject: Subject, workload: Workload, seed: int, cancelled: Callable[[], bool]
+) -> Values:
+    """The figures of a round. Raises RoundError, and what booting a guest raises."""
+    if place.kernel and place.topology:
+        output = _in_guest(place, subject, workload, seed, cancelled)
+    else:
+        output = _on_host(place, subject, workload)
+    return figures(output, workload, place.cpus)
+
+
+def _in_guest(
+    place: Place, subject: Subject, workload: Workload, seed: int, cancelled: Callable[[], bool]
+) -> str:
+    assert place.kernel and place.topology
+    programs = [place.tools / "scx_load", place.tools / "scx_switches", replay.round_program()]
+    if workload.program != "scx_load":
+        programs.append(Path(shutil.which(workload.program) or workload.program))
+    if subject.program:
+        programs.append(subject.program)
+    outcome = replay.run(
+        place.kernel,
+        place.topology,
+        script(subject, workload, place.cpus, "/tmp"),
+        programs=programs,
+        seed=seed,
+        limit=replay.Limit(_LIMIT_S, 9),
+        lifetime_s=_LIFETIME_S,
+        cancelled=cancelled,
+        is_announced=False,
+    )
+    if outcome.timed_out:
+        raise RoundError(f"it ran for longer than {_LIMIT_S:g} s of the guest's time")
+    return outcome.output.decode(errors="replace")
+
+
+def _on_host(place: Place, subject: Subject, workload: Workload) -> str:
+    with tempfile.TemporaryDirectory(prefix="scx-bench-") as scratch:
+        path = f"{place.tools}:{subject.program.parent}" if subject.program else str(place.tools)
+        text = f"PATH={shlex.quote(path)}:$PATH\n" + script(subject, workload, place.cpus, scratch)
+        as_root = [] if os.geteuid() == 0 else ["sudo"]
+        done = subprocess.run(
+            [*as_root, "sh", "-c", text],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_LIFETIME_S,
+            check=False,
+        )
+    return done.stdout
+
+
+def sections(output: str) -> dict[str, str]:
+    """What a round has printed, by section."""
+    parts = re.split(r"^== (\w+)\n", output.replace("\r\n", "\n"), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def figures(output: str, workload: Workload, cpus: int) -> Values:
+    """The figures in what a round has printed. Raises RoundError."""
+    found = sections(output)
+    if "done" not in found:
+        last = found.get("failed", output).strip().splitlines()[-3:]
+        raise RoundError(" ".join(last) or "it printed nothing")
+    values = workload.read(found["load"], cpus)
+    before, after = _sums(found["before"]), _sums(found["after"])
+    spent = {name: after[name] - before.get(name, 0.0) for name in after}
+    if "cpu_ns" in after:
+        values["scheduler_cpu_percent"] = spent["cpu_ns"] / spent["now_s"] / 1e7
+        values["scheduler_memory_mib"] = after["VmHWM"] / 1024
+        values["switch_cost_ns"] = spent["cpu_ns"] / spent["ctxt"]
+    if workload.switches:
+        values |= _idle(found["switches"], cpus)
+    if workload.counts_cost and "cpu_ns" in after:
+        values |= _cost(found["switches"], spent)
+    return values
+
+
+def _sums(text: str) -> Values:
+    """Each name of a snapshot, and the sum of its values."""
+    sums: Values = {}
+    for line in text.splitlines():
+        name, value = line.split()[:2]
+        name = name.rstrip(":")
+        sums[name] = sums.get(name, 0.0) + float(value)
+    return sums
+
+
+def _summary(switches: str) -> dict[str, object]:
+    return json.loads(switches.strip().splitlines()[-1])
+
+
+def _idle(switches: str, cpus: int) -> Values:
+    summary = _summary(switches)
+    idle_ns, longest_ns = 0.0, 0.0
+    for thread in summary["threads"]:  # type: ignore[attr-defined]
+        idle_ns += thread["cpu_ns"]
+        longest_ns = max(longest_ns, thread["run_max_ns"] or 0)
+    elapsed_s = float(summary["elapsed_s"])  # type: ignore[arg-type]
+    return {
+        "idle_percent": idle_ns / 1e7 / elapsed_s / cpus,
+        "idle_max_us": longest_ns / 1e3,
+    }
+
+
+def _cost(switches: str, spent: Values) -> Values:
+    # Nobody, if it slept all the time.
+    threads = _summary(switches)["threads"]
+    syscalls = sum(thread["syscalls"] for thread in threads)  # type: ignore[attr-defined]
+    return {
+        "bpf_runs_per_switch": spent.get("run_cnt", 0.0) / spent["ctxt"],
+        "bpf_ns_per_switch": spent.get("run_time_ns", 0.0) / spent["ctxt"],
+        "syscalls_per_switch": syscalls / spent["ctxt"],
+    }

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""All rounds of a comparison: interleaved, side by side in guests, and kept when it is interrupted.
+
+What slows this machine down for a while slows all schedulers down, since their rounds take turns.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+
+from vm import progress
+from vm.guest import GuestError
+
+from .measure import Place, RoundError, Subject, measure
+from .workloads import Values, Workload
+
+#: The kernel's own scheduler, with which all others are compared.
+EEVDF = Subject("EEVDF")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is compared."""
+
+    place: Place
+    subjects: tuple[Subject, ...]
+    workloads: tuple[Workload, ...]
+    seeds: tuple[int, ...]
+
+    def rounds(self) -> Iterator[tuple[int, Workload, Subject]]:
+        """All rounds in the order in which they begin."""
+        for seed in self.seeds:
+            for workload in self.workloads:
+                for subject in self.subjects:
+                    yield seed, workload, subject
+
+
+@dataclass(frozen=True)
+class Round:
+    """One that is over."""
+
+    subject: str
+    workload: str
+    seed: int
+    values: Values
+    #: Why there are no values; empty if there are.
+    error: str = ""
+
+
+@dataclass
+class Results:
+    """All that are over."""
+
+    rounds: list[Round] = field(default_factory=list)
+    #: Whether there should have been more.
+    is_interrupted: bool = False
+
+    def values(self, subject: str, workload: str, figure: str) -> list[float]:
+        """A figure of all seeds, in the order of the seeds."""
+        found = [r for r in self.rounds if (r.subject, r.workload) == (subject, workload)]
+        found.sort(key=lambda r: r.seed)
+        return [r.values[figure] for r in found if figure in r.values]
+
+    def errors(self) -> list[Round]:
+        """Rounds that gave no figures."""
+        return [r for r in self.rounds if r.error]
+
+
+def run(plan: Plan) -> Results:
+    """Run all rounds. Ctrl-C ends those that run, and what is over is returned."""
+    rounds = list(plan.rounds())
+    results = Results()
+    stop = threading.Event()
+    # A guest takes one CPU of the host; on the host itself rounds would disturb each other.
+    jobs = len(os.sched_getaffinity(0)) if plan.place.kernel else 1
+    meter = _Meter(len(rounds), jobs)
+    with ThreadPoolExecutor(jobs) as pool:
+        pending = {pool.submit(_round, plan.place, *one, stop.is_set) for one in rounds}
+        try:
+            while pending:
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                _take(done, results, meter)
+        except KeyboardInterrupt:
+            results.is_interrupted = True
+            stop.set()
+            for future in pending:
+                future.cancel()
+            progress.warn(f"bench: interrupted after {len(results.rounds)} of {len(rounds)} rounds")
+    return results
+
+
+def _take(done: set[Future[Round]], results: Results, meter: _Meter) -> None:
+    for future in done:
+        over = future.result()
+        results.rounds.append(over)
+        meter.tell(over)
+
+
+def _round(
+    place: Place, seed: int, workload: Workload, subject: Subject, cancelled: Callable[[], bool]
+) -> Round:
+    try:
+        values = measure(place, subject, workload, seed, cancelled)
+    except (RoundError, GuestError) as error:
+        return Round(subject.name, workload.name, seed, {}, str(error))
+    return Round(subject.name, workload.name, seed, values)
+
+
+class _Meter:
+    """Says how far it is."""
+
+    def __init__(self, nr_rounds: int, jobs: int) -> None:
+        self._all = nr_rounds
+        self._jobs = jobs
+        self._over = 0
+        self._start_s = time.monotonic()
+
+    def tell(self, over: Round) -> None:
+        """Another one is over."""
+        self._over += 1
+        what = f"{over.workload}, {over.subject}, seed {over.seed}"
+        if over.error:
+            progress.warn(f"bench: {what}: {over.error}")
+        left_s = (time.monotonic() - self._start_s) / self._over * (self._all - self._over)
+        left = f"{left_s / 60:.0f} min left" if left_s > 90 else f"{left_s:.0f} s left"
+        progress.note(f"bench: {self._over} of {self._all} rounds ({what}), {left}")

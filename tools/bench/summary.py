@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the rounds come to: for each figure and scheduler the median, the spread, and how it
+compares with EEVDF."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+
+from .rounds import EEVDF, Plan, Results
+from .workloads import OF_SCHEDULER, Figure, Workload
+
+#: A round of a deterministic guest's CPUs, µs: docs/deterministic.md. Differences of latency below
+#: it are the emulator's.
+ROUND_US = 122.0
+_IN_US = {"µs": 1.0, "ms": 1000.0, "s": 1e6}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One scheduler's figure."""
+
+    subject: str
+    #: Of each seed, in their order.
+    values: tuple[float, ...]
+    median: float
+    least: float
+    most: float
+    #: How much better than EEVDF, in the median: 2.0 is twice as good. None without EEVDF's, or if
+    #: one of the two is 0.
+    times_better: float | None
+    #: The difference from EEVDF is less than what the emulator's round makes of it.
+    is_within_round: bool
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure of a workload, for each scheduler that has it."""
+
+    workload: Workload
+    figure: Figure
+    cells: tuple[Cell, ...]
+
+
+def rows(plan: Plan, results: Results) -> list[Row]:
+    """All figures that there are, in the order of the workloads."""
+    found = []
+    for workload in plan.workloads:
+        for figure in (*workload.figures, *OF_SCHEDULER):
+            cells = tuple(_cells(plan, results, workload, figure))
+            if cells:
+                found.append(Row(workload, figure, cells))
+    return found
+
+
+def _cells(plan: Plan, results: Results, workload: Workload, figure: Figure) -> list[Cell]:
+    own = results.values(EEVDF.name, workload.name, figure.name)
+    base = statistics.median(own) if own else None
+    cells = []
+    for subject in plan.subjects:
+        values = results.values(subject.name, workload.name, figure.name)
+        if not values:
+            continue
+        median = statistics.median(values)
+        cells.append(
+            Cell(
+                subject.name,
+                tuple(values),
+                median,
+                min(values),
+                max(values),
+                None if subject == EEVDF else _times_better(median, base, figure),
+                plan.place.kernel is not None and _is_within_round(median, base, figure),
+            )
+        )
+    return cells
+
+
+def _times_better(median: float, base: float | None, figure: Figure) -> float | None:
+    if not base or not median:
+        return None
+    return base / median if figure.better == "lower" else median / base
+
+
+def _is_within_round(median: float, base: float | None, figure: Figure) -> bool:
+    if base is None or not figure.is_latency:
+        return False
+    return 0 < abs(median - base) * _IN_US[figure.unit] < ROUND_US
+
+
+def number(value: float) -> str:
+    """A number of three digits or more, without an exponent."""
+    for limit, decimals in ((100, 0), (10, 1), (1, 2)):
+        if abs(value) >= limit:
+            return f"{value:.{decimals}f}"
+    return f"{value:.3f}".rstrip("0").rstrip(".") or "0"

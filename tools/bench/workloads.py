@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is run, and which of its figures count.
+
+A workload is a command line for scx_load (or for a program that people know), and the figures that
+are read from what it prints. docs/bench.md says what each one shows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+#: The nice values of the hogs of `fairness`, which they have by turns.
+NICES = (0, 5)
+#: The weight of each: kernel/sched/core.c, sched_prio_to_weight[].
+_WEIGHTS = {0: 1024, 5: 335}
+
+Values = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number that a workload gives."""
+
+    name: str
+    title: str
+    unit: str
+    better: Literal["lower", "higher"] = "lower"
+    #: It is a time on the guest's clock, so differences below the emulator's round mean nothing.
+    is_latency: bool = False
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A load, and how its output is read."""
+
+    name: str
+    #: One line for people.
+    title: str
+    #: The command line, for so many CPUs.
+    command: Callable[[int], list[str]]
+    figures: tuple[Figure, ...]
+    #: The figures in its output, for so many CPUs.
+    read: Callable[[str, int], Values]
+    #: Arguments of scx_switches that records in the middle of it.
+    switches: tuple[str, ...] = ()
+    #: Whether BPF programs and system calls of the scheduler are counted, which costs time.
+    counts_cost: bool = False
+    #: The program, if it is not scx_load; the workload is left out where it is not installed.
+    program: str = "scx_load"
+
+
+def _load(seconds: float, **counts: int | str) -> list[str]:
+    """A command line of scx_load that runs nothing but this."""
+    given: dict[str, int | str] = {
+        "hogs": 0,
+        "sleepers": 0,
+        "pipes": 0,
+        "forks_per_s": 0,
+        **counts,
+        "seconds": f"{seconds:g}",
+    }
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
+    return ["scx_load", *options, "--fork-program=true", "--json"]
+
+
+def _fields(kind: str, *names: str) -> Callable[[str, int], Values]:
+    """Reads these figures of a kind of load."""
+
+    def read(output: str, _: int) -> Values:
+        figures = json.loads(output)[kind]
+        # A figure is null where nothing happened that could be measured.
+        return {name: figures[name] for name in names if figures[name] is not None}
+
+    return read
+
+
+def _throughput(output: str, cpus: int) -> Values:
+    load = json.loads(output)
+    return {"cpu_percent": 100 * sum(load["hogs"]["cpu_s"]) / load["elapsed_s"] / cpus}
+
+
+def ideal_shares(weights: list[float], cpus: int) -> list[float]:
+    """CPUs that tasks of these weights get if all is fair; none can use more than one."""
+    shares = [0.0] * len(weights)
+    left, open_ = float(cpus), set(range(len(weights)))
+    while open_:
+        total = sum(weights[i] for i in open_)
+        full = {i for i in open_ if weights[i] * left >= total}
+        if not full:
+            for i in open_:
+                shares[i] = weights[i] * left / total
+            break
+        for i in full:
+            shares[i] = 1.0
+        left -= len(full)
+        open_ -= full
+        if left <= 0:
+            break
+    return shares
+
+
+def _fairness(output: str, cpus: int) -> Values:
+    times = json.loads(output)["hogs"]["cpu_s"]
+    weights = [float(_WEIGHTS[NICES[i % len(NICES)]]) for i in range(len(times))]
+    shares = ideal_shares(weights, cpus)
+    scale = sum(times) / sum(shares)
+    off = [abs(time / (share * scale) - 1) for time, share in zip(times, shares, strict=True)]
+    return {"off_max_percent": 100 * max(off)}
+
+
+def _hackbench(output: str, _: int) -> Values:
+    match = re.search(r"^Time: ([\d.]+)$", output, re.MULTILINE)
+    return {"time_s": float(match[1])} if match else {}
+
+
+def _stress_ng(output: str, _: int) -> Values:
+    match = re.search(r"cpu +\d+ +[\d.]+ +[\d.]+ +[\d.]+ +([\d.]+)", output)
+    return {"bogo_ops_per_s": float(match[1])} if match else {}
+
+
+def _schbench(output: str, _: int) -> Values:
+    """Of "Wakeup Latencies" and "Request Latencies", whichever come first and second."""
+    percentiles = re.findall(r"^\W*(50|99)\.0th: +(\d+)", output, re.MULTILINE)
+    names = ("wakeup_p50_us", "wakeup_p99_us", "request_p50_us", "request_p99_us")
+    return {name: float(value) for name, (_, value) in zip(names, percentiles, strict=False)}
+
+
+_LATE = (
+    Figure("lateness_p50_us", "late by, p50", "µs", is_latency=True),
+    Figure("lateness_p99_us", "late by, p99", "µs", is_latency=True),
+    Figure("lateness_max_us", "late by, worst", "µs", is_latency=True),
+)
+_SPAWN = (
+    Figure("spawn_p50_ms", "start to end, p50", "ms", is_latency=True),
+    Figure("spawn_p99_ms", "start to end, p99", "ms", is_latency=True),
+)
+_PERIODIC = (
+    Figure("missed_percent", "missed", "%"),
+    Figure("done_after_p99_ms", "done after, p99", "ms", is_latency=True),
+    Figure("gap_max_ms", "longest gap", "ms", is_latency=True),
+)
+_read_spawn = _fields("forks", *(figure.name for figure in _SPAWN))
+_read_periodic = _fields("periodic", *(figure.name for figure in _PERIODIC))
+
+WORKLOADS = {
+    workload.name: workload
+    for workload in (
+        Workload(
+            "wakeup",
+            "a task that sleeps 5 ms at a time, beside two hogs for each CPU",
+            lambda cpus: _load(3, hogs=2 * cpus, sleepers=1, sleep_us=5000, work_us=0),
+            _LATE,
+            _fields("sleepers", *(figure.name for figure in _LATE)),
+        ),
+        Workload(
+            "spawn",
+            "starting a short command, beside two hogs for each CPU",
+            lambda cpus: _load(4, hogs=2 * cpus, forks_per_s=25),
+            _SPAWN,
+            _read_spawn,
+        ),
+        Workload(
+            "spawn-forks",
+            "starting a short command, beside a build: two threads for each CPU that fork",
+            lambda cpus: _load(4, fork_storms=2 * cpus, forks_per_s=25),
+            _SPAWN,
+            _read_spawn,
+        ),
+        Workload(
+            "requests",
+            "a server: two workers for each CPU, 1 ms of work for a request",
+            lambda cpus: _load(3, workers=2 * cpus, request_us=1000),
+            (
+                Figure("latency_p50_ms", "answered after, p50", "ms", is_latency=True),
+                Figure("latency_p99_ms", "answered after, p99", "ms", is_latency=True),
+                Figure("done_per_s", "requests", "/s", "higher"),
+            ),
+            _fields("requests", "latency_p50_ms", "latency_p99_ms", "done_per_s"),
+        ),
+        Workload(
+            "messaging",
+            "3 groups of 4 senders and 4 receivers",
+            lambda _: _load(2, groups=3),
+            (Figure("messages_per_s", "messages", "/s", "higher"),),
+            _fields("groups", "messages_per_s"),
+        ),
+        Workload(
+            "frames",
+            "60 frames per second, 6 ms of work each, beside two hogs for each CPU",
+            lambda cpus: _load(4, hogs=2 * cpus, periodic=1, period_us=16_667, period_work_us=6000),
+            _PERIODIC,
+            _read_periodic,
+        ),
+        Workload(
+            "audio",
+            "1 ms of work each 10 ms, beside two hogs for each CPU",
+            lambda cpus: _load(4, hogs=2 * cpus, periodic=1, period_us=10_000, period_work_us=1000),
+            _PERIODIC,
+            _read_periodic,
+        ),
+        Workload(
+            "throughput",
+            "two hogs for each CPU and nothing else",
+            lambda cpus: _load(3, hogs=2 * cpus),
+            (Figure("cpu_percent", "CPU time of the hogs", "%", "higher"),),
+            _throughput,
+        ),
+        Workload(
+            "fairness",
+            "two hogs for each CPU, half of them at nice 5",
+            lambda cpus: _load(4, hogs=2 * cpus, hog_nices=",".join(str(nice) for nice in NICES)),
+            (Figure("off_max_percent", "furthest from its share", "%"),),
+            _fairness,
+        ),
+        Workload(
+            "idle",
+            "CPUs that are idle though tasks wait: hogs, sleepers, pipes and short commands",
+            lambda cpus: _load(6, hogs=2 * cpus, sleepers=4, pipes=1, forks_per_s=25),
+            (
+                Figure("idle_percent", "idle", "%"),
+                Figure("idle_max_us", "idle at a stretch, worst", "µs", is_latency=True),
+            ),
+            lambda *_: {},
+            switches=("--idle", "--comm", "swapper*", "--seconds", "2"),
+        ),
+        Workload(
+            "cost",
+            "what the scheduler costs: hogs, sleepers, pipes and short commands",
+            lambda cpus: _load(2, hogs=cpus, sleepers=4, pipes=1, forks_per_s=25),
+            (
+                Figure("bpf_runs_per_switch", "runs of BPF programs per switch", ""),
+                Figure("bpf_ns_per_switch", "time in BPF programs per switch", "ns"),
+                Figure("syscalls_per_switch", "system calls of the scheduler per switch", ""),
+            ),
+            lambda *_: {},
+            counts_cost=True,
+        ),
+        Workload(
+            "hackbench",
+            "hackbench: 3 groups of threads, 60 messages",
+            lambda _: ["hackbench", "-T", "-g", "3", "-l", "60"],
+            (Figure("time_s", "time", "s"),),
+            _hackbench,
+            program="hackbench",
+        ),
+        Workload(
+            "stress-ng",
+            "stress-ng: two CPU stressors for each CPU",
+            lambda cpus: [
+                *("stress-ng", "--cpu", str(2 * cpus), "--cpu-method", "int64"),
+                *("--timeout", "3", "--metrics-brief"),
+            ],
+            (Figure("bogo_ops_per_s", "operations", "/s", "higher"),),
+            _stress_ng,
+            program="stress-ng",
+        ),
+        Workload(
+            "schbench",
+            "schbench: one message thread, 6 workers",
+            lambda _: ["schbench", "-m", "1", "-t", "6", "-F", "16", "-r", "3"],
+            tuple(
+                Figure(f"{what}_{rank}_us", f"{what}, {rank}", "µs", is_latency=True)
+                for what in ("wakeup", "request")
+                for rank in ("p50", "p99")
+            ),
+            _schbench,
+            program="schbench",
+        ),
+    )
+}
+
+#: Of every workload, beside its own.
+OF_SCHEDULER = (
+    Figure("scheduler_cpu_percent", "CPU of the scheduler's process", "% of one"),
+    Figure("scheduler_memory_mib", "its resident memory, at most", "MiB"),
+    Figure("switch_cost_ns", "its CPU time per switch", "ns"),
+)
