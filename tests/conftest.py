@@ -28,8 +28,15 @@ def _reason(report: pytest.TestReport) -> str:
     return _plain(str(text))
 
 
+def _cause(report: pytest.TestReport) -> str:
+    """Why a test failed, in one line: the beginning of what the exception says."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    lines = (crash.message if crash else report.longreprtext).splitlines()
+    return _plain("; ".join(line.strip() for line in lines[:3] if line.strip()))[:300]
+
+
 class TapReport:
-    """Prints one line of TAP for each test as it ends."""
+    """Prints one line of TAP for each test as it ends; of one that failed, with the cause."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -47,8 +54,10 @@ class TapReport:
         failed = [phase for phase in phases if phase.failed]
         skipped = [phase for phase in phases if phase.skipped]
         name = _plain(phases[0].nodeid.split("/")[-1])
-        skip = f" # SKIP {_reason(skipped[0])}" if skipped and not failed else ""
-        print(f"{'not ok' if failed else 'ok'} {self.number} - {name}{skip}", flush=True)
+        note = "".join(f": {_cause(phase)}" for phase in failed)
+        if skipped and not failed:
+            note = f" # SKIP {_reason(skipped[0])}"
+        print(f"{'not ok' if failed else 'ok'} {self.number} - {name}{note}", flush=True)
         for phase in failed:
             for line in phase.longreprtext.splitlines():
                 print(f"# {line}")

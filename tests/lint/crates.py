@@ -10,12 +10,17 @@ MAY_USE = [
     (r"rust/scx_stats/scx_stats_derive", set()),
     (r"rust/scx_stats", {"scx_stats_derive"}),
     (r"rust/scx_utils", {"scx_stats"}),
+    (r"rust/scx_rustland_core", {"scx_stats", "scx_utils"}),
     # Schedulers and tools know no scheduler, and nothing of the tests.
-    (r"(scheds/rust|tests/scheds|tools)/\w+", {"scx_stats", "scx_utils"}),
+    (r"scheds/rust/\w+", {"scx_rustland_core", "scx_stats", "scx_utils"}),
+    (r"(tests/scheds|tools)/\w+", {"scx_stats", "scx_utils"}),
 ]
 
 #: What each Rust scheduler consists of, so that readers find their way in all of them.
-SCHEDULER_FILES = ["src/main.rs", "src/opts.rs", "src/sched.rs", "src/stats.rs"]
+SCHEDULER_FILES = ["src/main.rs", "src/opts.rs", "src/sched.rs"]
+#: And where its policy is: in BPF, or in user space.
+BPF_FILES = ["src/stats.rs", "src/bpf/main.bpf.c"]
+USER_FILES = ["src/policy.rs"]
 
 
 def _dependencies(manifest: str) -> set[str]:
@@ -46,11 +51,9 @@ def _scheduler(root: Path, folder: str, names: set[str]) -> Iterator[str]:
         yield f"{folder}: {name} is missing from rust_scheds in meson.build"
     if not re.search(rf"^\| {name} \|", (root / "README.md").read_text(), re.MULTILINE):
         yield f"{folder}: the table in README.md has no row for {name}"
-    wanted = list(SCHEDULER_FILES)
-    # A scheduler may do without a BPF half of its own.
-    if f"{folder}/build.rs" in names or any(n.startswith(f"{folder}/src/bpf/") for n in names):
-        wanted.append("src/bpf/main.bpf.c")
-    for file in wanted:
+    own = [name.removeprefix(f"{folder}/") for name in names if name.startswith(f"{folder}/")]
+    has_bpf = any(name == "build.rs" or name.startswith("src/bpf/") for name in own)
+    for file in SCHEDULER_FILES + (BPF_FILES if has_bpf else USER_FILES):
         if f"{folder}/{file}" not in names:
             yield f"{folder}: there is no {file}"
 

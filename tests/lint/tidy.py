@@ -44,7 +44,11 @@ BANNED = [
     (r"^(scheds|tools)/.*\.c$", r"\b(system|popen)\(", "children are started without a shell"),
     (r"\.md$", r"@[A-Z]+@", "a figure is missing"),
     # In comments the word may stand.
-    (r"^(?!rust/scx_utils/).*\.rs$", r"^(?!\s*//).*\bunsafe\b", "scx_utils has safe wrappers"),
+    (
+        r"^(?!rust/(scx_utils|scx_rustland_core)/).*\.rs$",
+        r"^(?!\s*//).*\bunsafe\b",
+        "the crates have safe wrappers",
+    ),
     (r"^(?!rust/scx_utils/|tools/load/).*\.rs$", r"\bctrlc::", "the runner handles signals"),
     (r"^(?!rust/scx_utils/).*\.rs$", r"\btracing_subscriber\b", "the runner sets up logging"),
     (r"^(?!rust/scx_utils/).*\.rs$", r"\bshould_restart\b", "the runner restarts schedulers"),

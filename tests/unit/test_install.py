@@ -142,7 +142,9 @@ def bpf_object(build_dir: Path, name: str) -> Path:
     """What is loaded into the kernel. cargo keeps those of earlier builds, too."""
     if name in C_SCHEDULERS:
         return build_dir / "scheds/c" / f"{name}.bpf.o"
-    found = build_dir.glob(f"cargo/*/build/{name}-*/out/bpf.bpf.o")
+    # A policy in user space has the BPF half of the crate that it stands on.
+    own = list(build_dir.glob(f"cargo/*/build/{name}-*/out/bpf.bpf.o"))
+    found = own or build_dir.glob("cargo/*/build/scx_rustland_core-*/out/bpf.bpf.o")
     return max(found, key=lambda file: file.stat().st_mtime)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The report for `meson test`: one line for each test, whatever became of it."""
+"""The report for `meson test`: one line for each test, and the cause if it failed."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ def test_every_test_is_reported_once(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert [line for line in done.stdout.splitlines() if not line.startswith("# ")] == [
         "ok 1 - test_it.py::test_passes",
-        "not ok 2 - test_it.py::test_fails",
+        "not ok 2 - test_it.py::test_fails: AssertionError: in between; assert False",
         "ok 3 - test_it.py::test_is_skipped # SKIP Skipped: for ? a reason",
-        "not ok 4 - test_it.py::test_never_starts",
-        "not ok 5 - test_it.py::test_ends_badly",
-        "not ok 6 - test_it.py::test_fails_and_ends_badly",
+        "not ok 4 - test_it.py::test_never_starts: RuntimeError: at the beginning",
+        "not ok 5 - test_it.py::test_ends_badly: RuntimeError: at the end",
+        "not ok 6 - test_it.py::test_fails_and_ends_badly: AssertionError: in between; "
+        "assert False: RuntimeError: at the end",
         "1..6",
     ]
     for text in ("in between", "at the beginning", "at the end"):

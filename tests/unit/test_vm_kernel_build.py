@@ -7,11 +7,14 @@ from __future__ import annotations
 import io
 import os
 import shutil
+import signal
+import subprocess
 import tarfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import debs
 import pytest
@@ -89,6 +92,14 @@ def test_our_configurations(series: str) -> None:
     assert series in kernel_build.SUITES
 
 
+def has_ended(pid: int) -> bool:
+    """Whether no such process runs; nobody may have reaped it."""
+    try:
+        return "Z (zombie)" in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 @needs_tools
 def test_it_is_built_once(cache: Path, source: Callable[[str], None]) -> None:
     source(ALLNOCONFIG + BZIMAGE)
@@ -134,11 +145,32 @@ def test_an_interrupted_build_leaves_nothing_running(
     with pytest.raises(KeyboardInterrupt):
         kernel_build.obtain("6.12")
     assert leftovers(cache) == ["6.12.log"]
-    # It has closed its files; the rest of its end may take a moment, and nobody may reap it.
-    status = Path(f"/proc/{pid.read_text().strip()}/status")
+    # It has closed its files; the rest of its end may take a moment.
     deadline_s = time.monotonic() + 20
-    while status.exists() and "Z (zombie)" not in status.read_text():
+    while not has_ended(int(pid.read_text())):
         assert time.monotonic() < deadline_s
+
+
+@needs_tools
+def test_an_interrupt_while_make_starts_ends_it(
+    monkeypatch: pytest.MonkeyPatch, cache: Path, source: Callable[[str], None]
+) -> None:
+    source("allnoconfig:\n\tsleep 60\n")
+    started: list[subprocess.Popen[bytes]] = []
+    start = subprocess.Popen
+
+    def interrupted(*args: Any, **kwargs: Any) -> subprocess.Popen[bytes]:
+        started.append(start(*args, **kwargs))
+        if args[0][0] == "make":
+            os.kill(os.getpid(), signal.SIGINT)
+        return started[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        kernel_build.obtain("6.12")
+    assert started[-1].args[0] == "make"
+    assert started[-1].returncode == -signal.SIGKILL
+    assert leftovers(cache) == ["6.12.log"]
 
 
 @needs_tools

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Guests for the tests of this folder: one boot for all of them, with all schedulers in it.
+"""Guests for the tests of this folder: one boot for each file, with all schedulers in it.
 
 pytest tests/vm --kernel 6.17 --topology numa
 """
 
 from __future__ import annotations
 
-import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import debs
 import pytest
-from sched_ext import TIMEOUT_S, KernelWatch, Scheduler, complaints, wait_disabled
-from vm import initramfs, kernels, qemu, topology
+from sched_ext import TIMEOUT_S, KernelWatch, Scheduler, wait_disabled
+from vm import health, initramfs, kernels, qemu, replay, topology
 from vm.guest import Guest, Process
+from vm.programs import lacking
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -67,21 +68,44 @@ def programs(build_dir: Path) -> list[Path]:
     """What is put into the guest: every program of ours, and what busybox lacks."""
     folders = [build_dir / folder for folder in ("scheds/c", "rust", "tests/clients")]
     ours = [p for d in folders for p in d.glob("scx_*") if p.is_file() and not p.suffix]
-    lacking = [Path(shutil.which(name) or name) for name in ("chrt", "nice")]
-    return [*ours, *lacking]
+    return [*ours, *lacking()]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def guest(
     kernel: kernels.Kernel, shape: topology.Topology, programs: list[Path]
 ) -> Iterator[Guest]:
-    """A booted guest, shared by all tests of the run."""
+    """A booted guest, shared by all tests of a file: one that dies takes no more with it."""
     try:
         machine = Guest(kernel, shape, programs=programs)
     except initramfs.InitramfsError as error:
         pytest.skip(str(error))
     with machine:
         yield machine
+
+
+@pytest.fixture(scope="session")
+def fit_emulator() -> None:
+    """Skips where there is no QEMU that serves for deterministic guests, and none can be had."""
+    try:
+        replay.emulator()
+    except (qemu.QemuError, debs.DebsError) as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def replayed(
+    fit_emulator: None, kernel: kernels.Kernel, shape: topology.Topology, programs: list[Path]
+) -> Callable[[str], str]:
+    """Runs a script in a deterministic guest; what it prints."""
+
+    def run(script: str) -> str:
+        everything = [*programs, replay.round_program()]
+        outcome = replay.run(kernel, shape, script, programs=everything)
+        assert outcome.status == 0, outcome.output
+        return outcome.output.decode()
+
+    return run
 
 
 def announced(item: pytest.Item, kernel: kernels.Kernel) -> list[str]:
@@ -102,7 +126,7 @@ def content_kernel(request: pytest.FixtureRequest) -> Iterator[None]:
     watch = KernelWatch(request.getfixturevalue("guest"))
     yield
     log = watch.log()
-    found = complaints(log, announced(request.node, watch.guest.kernel))
+    found = health.complaints(log, announced(request.node, watch.guest.kernel))
     # The whole of it: a complaint alone does not tell its cause.
     assert not found, "the kernel complains:\n" + "\n".join(found) + "\n\nits log:\n" + log
 
@@ -150,7 +174,8 @@ def set_cpu(guest: Guest) -> Iterator[Callable[[int, bool], None]]:
 
     def switch(cpu: int, online: bool) -> None:
         path = f"/sys/devices/system/cpu/cpu{cpu}/online"
-        guest.run(f"echo {int(online)} >{path}").check()
+        # With eight emulated CPUs under load it can take many seconds.
+        guest.run(f"echo {int(online)} >{path}", timeout_s=600).check()
 
     yield switch
     for cpu in guest.topology.online[1:]:

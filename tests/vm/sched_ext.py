@@ -5,13 +5,13 @@ judging whether the kernel is content."""
 from __future__ import annotations
 
 import itertools
-import re
 import signal
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pytest
+from vm import health
 from vm.guest import Guest, Process
 
 SYSFS = "/sys/kernel/sched_ext"
@@ -20,16 +20,10 @@ SYSFS = "/sys/kernel/sched_ext"
 TIMEOUT_S = 120.0
 POLL_S = 0.2
 
-#: Lines that a test's kernel log must not hold.
-COMPLAINTS = re.compile(
-    r"\bBUG\b|WARNING|Oops|stall|deprecat|lockup|hung task|blocked for more than|"
-    r"runtime error|call trace",
-    re.IGNORECASE,
-)
-
 #: Event counters that rise in normal operation, and why.
 EXPECTED_EVENTS = {
     "SCX_EV_SELECT_CPU_FALLBACK": "a CPU outside of the mask was chosen while the mask changed",
+    "SCX_EV_DISPATCH_LOCAL_DSQ_OFFLINE": "a CPU went; its own tasks pass by its queue",
     "SCX_EV_DISPATCH_KEEP_LAST": "nothing else to run: the task goes on",
     "SCX_EV_ENQ_SKIP_EXITING": "exiting tasks bypass the scheduler",
     "SCX_EV_ENQ_SKIP_MIGRATION_DISABLED": "so do tasks that may not migrate",
@@ -39,14 +33,9 @@ EXPECTED_EVENTS = {
     "SCX_EV_BYPASS_ACTIVATE": "as above",
 }
 
-#: For tests that take a CPU offline. 6.12 then stops that CPU's fair server, the reservation for
-#: ordinary tasks (dl_server_stop() in sched_cpu_dying()), even if it is not running, and takes its
-#: bandwidth off twice: task_non_contending() warns, or inactive_task_timer() within a second. It
-#: corrects the sum in the same breath, so nothing else follows. Without a scheduler the CPU's own
-#: kernel threads are ordinary tasks that keep the server running; with one that takes all tasks,
-#: nothing does. No scheduler can help it. Later kernels only stop a server that runs.
+#: For tests that take a CPU offline: see vm.health.
 STOPS_FAIR_SERVER_TWICE = pytest.mark.kernel_complains(
-    r"WARNING: .* (task_non_contending|inactive_task_timer)\+|Call Trace:", series="6.12"
+    health.FAIR_SERVER_WARNING, series=health.FAIR_SERVER_SERIES
 )
 
 
@@ -159,12 +148,3 @@ class KernelWatch:
         log = self.guest.kernel_log()
         # No mark: so much was logged since that it was pushed out, and what is left came later.
         return log.partition(self._mark)[2] or log
-
-
-def complaints(log: str, allowed: Sequence[str] = ()) -> list[str]:
-    """Lines of a kernel log that should not be there; those of the patterns `allowed` may."""
-    return [
-        line
-        for line in log.splitlines()
-        if COMPLAINTS.search(line) and not any(re.search(pattern, line) for pattern in allowed)
-    ]

@@ -8,15 +8,18 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-import debs
 import pytest
-from vm import qemu, replay, topology
+from vm import replay, topology
 from vm.guest import GuestError
 from vm.kernels import Kernel
 from vm.topology import Topology
 
-#: A load that goes through every path of a scheduler, and what the kernel counted meanwhile.
+pytestmark = pytest.mark.usefixtures("fit_emulator")
+
+#: Many short sleeps of an idle guest, a load that goes through every path of a scheduler, and what
+#: the kernel counted meanwhile.
 SCRIPT = """
+n=0; while [ $n -lt 100 ]; do sleep 0.005; n=$((n + 1)); done
 scx_simple >/tmp/stats 2>&1 & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
 scx_load --hogs 4 --seconds 1 --json
@@ -40,15 +43,6 @@ count
 kill -INT $scheduler
 wait $scheduler
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def fit_emulator() -> None:
-    """Skips where there is no QEMU that serves, and none can be had."""
-    try:
-        replay.emulator()
-    except (qemu.QemuError, debs.DebsError) as error:
-        pytest.skip(str(error))
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from sched_ext import (
     state,
     wait_for,
 )
+from shares import ONE_HOG, run_times_s, shares, wait_ran
 from vm.guest import Guest, Process
 
 Start = Callable[..., Scheduler]
@@ -116,35 +117,6 @@ def test_hotplug_under_load_loses_no_task(
     assert scheduler.end(signal.SIGINT) == 0
 
 
-ONE_HOG = ("--hogs", "1", "--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
-
-
-def run_times_s(guest: Guest, *processes: Process) -> list[float]:
-    """CPU time of all threads of each process so far, read at one time."""
-    files = (f"cat /proc/{process.pid}/task/*/schedstat; echo" for process in processes)
-    parts = guest.run("; ".join(files)).check().stdout.split("\n\n")
-    return [sum(int(line.split()[0]) for line in part.splitlines()) / 1e9 for part in parts[:-1]]
-
-
-def wait_ran(guest: Guest, process: Process, seconds: float) -> None:
-    """Until the process has had so much CPU time."""
-    wait_for("the hog runs", lambda: run_times_s(guest, process)[0] > seconds)
-
-
-def shares(guest: Guest, load: Load, nices: list[int]) -> list[float]:
-    """CPU time of hogs with these nice values that share CPU 0, in the same few seconds."""
-    hogs = [load(*ONE_HOG, through=f"nice -n {nice} taskset 1") for nice in nices]
-    for hog in hogs:
-        wait_ran(guest, hog, 0.2)
-    before_s = run_times_s(guest, *hogs)
-    # So long that single slices do not count.
-    wait_ran(guest, hogs[0], before_s[0] + 8)
-    after_s = run_times_s(guest, *hogs)
-    # The kernel's own scheduler shares by weight too.
-    assert state(guest) == "enabled"
-    return [after - before for after, before in zip(after_s, before_s, strict=True)]
-
-
 def test_cpu_is_shared_by_weight(guest: Guest, start: Start, load: Load) -> None:
     """Nice 0 weighs 100 and nice 5 weighs 33 (p->scx.weight)."""
     start("scx_simple").wait_enabled()
@@ -191,14 +163,6 @@ def test_many_waiting_tasks_get_shorter_slices(guest: Guest, start: Start, load:
     assert sum(0 < ns < 10e6 for ns in slices_ns) > 50, slices_ns
 
 
-def test_two_thousand_tasks(guest: Guest, start: Start, load: Load) -> None:
-    scheduler = start("scx_simple").wait_enabled()
-    load("--hogs", "4", "--sleepers", "2000", "--sleep-us", "1000000", "--forks-per-s", "0")
-    wait_for("all are there", lambda: int(guest.run("ls -d /proc/*/task/* | wc -l").stdout) > 2000)
-    scheduler.wait_lines(3)
-    assert scheduler.end(signal.SIGINT) == 0
-
-
 def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
     """Threads move each other to other CPUs as they run, wait and wake up."""
     scheduler = start("scx_simple").wait_enabled()
@@ -222,3 +186,12 @@ def test_interval_zero_prints_nothing(guest: Guest, start: Start) -> None:
     guest.run(["sleep", "2"]).check()
     assert scheduler.end(signal.SIGINT) == 0
     assert scheduler.process.stdout() == ""
+
+
+# The last one of its guest, as test_ten_thousand_tasks() of test_scx_rlfifo.py, which says why.
+def test_two_thousand_tasks(guest: Guest, start: Start, load: Load) -> None:
+    scheduler = start("scx_simple").wait_enabled()
+    load("--hogs", "4", "--sleepers", "2000", "--sleep-us", "1000000", "--forks-per-s", "0")
+    wait_for("all are there", lambda: int(guest.run("ls -d /proc/*/task/* | wc -l").stdout) > 2000)
+    scheduler.wait_lines(3)
+    assert scheduler.end(signal.SIGINT) == 0

@@ -18,25 +18,15 @@ from sched_ext import (
     wait_disabled,
     wait_for,
 )
+from statistics_client import META, SOCKET, STATS, TOTAL, ask, payload
 from vm.guest import Guest, Process
 
 Start = Callable[..., Scheduler]
 SetCpu = Callable[[int, bool], None]
 Load = Callable[..., Process]
 
-SOCKET = "/var/run/scx/root/stats"
-STATS = '{"req":"stats","args":{"target":"top"}}'
-TOTAL = '{"req":"stats","args":{"total":"true"}}'
-META = '{"req":"stats_meta"}'
 EINVAL = 22
 EMSGSIZE = 90
-
-
-def ask(guest: Guest, *requests: str, user: str = "root") -> list[dict]:
-    """What the scheduler answers, over one connection."""
-    command = ["scx_stats_client", SOCKET, "ask", *requests]
-    done = guest.run(command, user=user).check()
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def measured(guest: Guest) -> list[dict]:
@@ -44,11 +34,6 @@ def measured(guest: Guest) -> list[dict]:
     command = f"(sleep 1; echo '{STATS}'; sleep 1; echo '{STATS}'; echo '{TOTAL}') | "
     done = guest.run(command + f"scx_stats_client {SOCKET} pass").check()
     return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def payload(answer: dict) -> dict:
-    assert answer["errno"] == 0, answer
-    return answer["args"]["resp"]
 
 
 def client(guest: Guest, *args: str) -> str:

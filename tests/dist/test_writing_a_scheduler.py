@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""docs/writing-a-scheduler.md: what the page says is built and run, step by step, in a copy.
+
+A block below a line that names a file is that file, or a part of it:
+
+    `FILE`:                  all of it
+    `FILE`, below `LINE`:    lines to insert
+    `FILE`, at the end:      lines to append
+
+A block of the language `sh` is run; what `cargo run` prints is in the block after it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from schedulers import ROOT
+from shared import fetch_crates, output
+from vm import kernels, qemu
+
+PAGE = ROOT / "docs/writing-a-scheduler.md"
+#: What cargo needs of this tree: all members of the workspace, and the crates of a tarball.
+NEEDED = [
+    *("Cargo.toml", "Cargo.lock", "LICENSE", "clippy.toml", "rustfmt.toml"),
+    *("rust", "scheds", "tools", "tests/scheds", "vendor", ".cargo"),
+]
+
+STEP = re.compile(r"## Step (\d+): ")
+PLACE = re.compile(r"`([^`]+)`(?:, (?:below `([^`]+)`|(at the end)))?:")
+#: Not on the page, but true of each step as of all that is in the tree.
+LINTS = [
+    "cargo fmt --check -p scx_mine",
+    "cargo clippy --quiet --release --all-targets -p scx_mine -- -D warnings",
+]
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of the page."""
+
+    step: int
+    language: str
+    text: str
+    #: Where it goes: a file, and the line that it follows; or the file's end.
+    file: str = ""
+    below: str = ""
+    at_end: bool = False
+
+    def write(self, tree: Path) -> None:
+        """Do as the line above it says."""
+        path = tree / self.file
+        assert path.resolve().is_relative_to(tree), self.file
+        if self.at_end:
+            path.write_text(path.read_text() + self.text)
+        elif self.below:
+            before, found, after = path.read_text().partition(f"\n{self.below}\n")
+            assert found, f"{self.file} has no line {self.below}"
+            path.write_text(before + found + self.text + after)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(self.text)
+
+
+def parse(page: str) -> Iterator[Block]:
+    """Its blocks, in order."""
+    step, place, block = 0, None, None
+    for line in page.splitlines():
+        if block is not None:
+            if line == "```":
+                file, below, end = place.groups() if place else ("", "", "")
+                text = "".join(f"{part}\n" for part in block[1:])
+                yield Block(step, block[0], text, file, below or "", bool(end))
+                place, block = None, None
+            else:
+                block.append(line)
+        elif line.startswith("```"):
+            block = [line.removeprefix("```")]
+        elif match := STEP.match(line):
+            step = int(match[1])
+        elif line:
+            place = PLACE.fullmatch(line)
+
+
+BLOCKS = list(parse(PAGE.read_text()))
+
+
+@dataclass(frozen=True)
+class Command:
+    """Something to run when the first `nr_blocks` of the page have been followed."""
+
+    step: int
+    nr_blocks: int
+    script: str
+
+    @property
+    def is_for_a_guest(self) -> bool:
+        return "./dev vm run" in self.script
+
+    @property
+    def is_lint(self) -> bool:
+        return self.script in LINTS
+
+    def __str__(self) -> str:
+        return f"step {self.step}: {' '.join(self.script.split()[:3])}"
+
+
+def commands() -> Iterator[Command]:
+    """What the page says, and after each step the linters."""
+    for number, block in enumerate(BLOCKS):
+        if block.language == "sh":
+            yield Command(block.step, number, block.text)
+        if [b.step for b in BLOCKS[number : number + 2]] != [block.step] * 2:
+            yield from (Command(block.step, number + 1, lint) for lint in LINTS)
+
+
+COMMANDS = list(commands())
+(STATISTICS, WEIGHTS) = (command for command in COMMANDS if command.is_for_a_guest)
+
+
+@dataclass
+class Reader:
+    """Follows the page."""
+
+    tree: Path
+    env: dict[str, str]
+    nr_blocks: int = 0
+    outputs: dict[Command, str] = field(default_factory=dict)
+
+    def run(self, command: Command) -> str:
+        """What the command prints, after all that comes before it on the page."""
+        before = COMMANDS[: COMMANDS.index(command)]
+        for other in before:
+            if not other.is_for_a_guest and not other.is_lint:
+                self._run(other)
+        return self._run(command)
+
+    def _run(self, command: Command) -> str:
+        if command not in self.outputs:
+            for block in BLOCKS[self.nr_blocks : command.nr_blocks]:
+                if block.file:
+                    block.write(self.tree)
+            self.nr_blocks = max(self.nr_blocks, command.nr_blocks)
+            line = ["bash", "-euc", command.script]
+            self.outputs[command] = output(*line, timeout=1200, cwd=self.tree, env=self.env)
+        return self.outputs[command]
+
+
+def copy(tree: Path) -> None:
+    tree.mkdir()
+    for name in NEEDED:
+        source, target = ROOT / name, tree / name
+        if source.is_dir():
+            shutil.copytree(source, target, symlinks=True)
+        elif source.exists():
+            shutil.copy(source, target)
+
+
+def provide(tools: Path, cargo: str) -> None:
+    """The build's cargo, by its usual name."""
+    tools.mkdir()
+    (tools / "cargo").symlink_to(shutil.which(cargo) or cargo)
+
+
+def environment(build_options: dict[str, str]) -> dict[str, str]:
+    """No network; and nothing of the build around this, but for the kernels."""
+    kept = ("SCX_VM_", "SCX_CACHE")
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("CARGO_", "BPF_", "SCX_")) or name.startswith(kept)
+    }
+    env |= {"CARGO_NET_OFFLINE": "true", "SCX_OFFLINE": "1", "CARGO_TERM_COLOR": "never"}
+    if "CARGO_HOME" in os.environ:
+        env["CARGO_HOME"] = os.environ["CARGO_HOME"]
+    if build_options["bpf_clang"]:
+        env["BPF_CLANG"] = build_options["bpf_clang"]
+    return env
+
+
+@pytest.fixture(scope="module")
+def reader(build_options: dict[str, str], rust_host: str) -> Iterator[Reader]:
+    """Not kept: with what is built in it, it is large."""
+    fetch_crates(build_options["cargo"], "--target", rust_host)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        tree, tools = folder / "scx", folder / "bin"
+        copy(tree)
+        provide(tools, build_options["cargo"])
+        # `./dev vm` itself, without looking for what is to be installed.
+        dev = tree / "dev"
+        dev.write_text(f'#!/bin/sh -eu\nshift\nexec {sys.executable} -m vm "$@"\n')
+        dev.chmod(0o755)
+        env = environment(build_options)
+        env["PATH"] = f"{tools}:{env['PATH']}"
+        env["PYTHONPATH"] = str(ROOT / "tools")
+        yield Reader(tree, env)
+
+
+def need_guest() -> None:
+    """Skips where none can be booted; a kernel is not fetched for this."""
+    if not qemu.available():
+        pytest.skip(f"{qemu.PROGRAM} is missing: install qemu-system-x86")
+    if not kernels.local():
+        pytest.skip("no kernel at hand: ./dev vm kernel fetch")
+
+
+def need_linter(command: Command) -> None:
+    subcommand = command.script.split()[1]
+    if subprocess.run(["cargo", subcommand, "--version"], capture_output=True).returncode:
+        pytest.skip(f"needs cargo {subcommand}")
+
+
+def test_every_file_is_named() -> None:
+    """A place that is misspelt would leave the block out, or put it nowhere."""
+    for block in BLOCKS:
+        assert bool(block.file) == (block.language in {"rust", "toml"}), block
+        assert block.language in {"rust", "toml", "sh", "text"}, block
+    assert sorted({block.step for block in BLOCKS}) == [1, 2, 3, 4, 5]
+
+
+def test_policy_is_short() -> None:
+    policies = [b.text for b in BLOCKS if b.file.endswith("/policy.rs") and not b.at_end]
+    code = [re.findall(r"^\s*[^\s/].*$", text, re.MULTILINE) for text in policies]
+    assert len(code[0]) <= 30
+    assert len(code[-1]) <= 55
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=str)
+def test_command_works(reader: Reader, command: Command) -> None:
+    if command.is_for_a_guest:
+        need_guest()
+    if command.is_lint:
+        need_linter(command)
+    printed = reader.run(command)
+    if command.script.startswith("cargo run"):
+        assert printed.endswith(f"`\n{BLOCKS[command.nr_blocks + 1].text}")
+    if command.script.startswith("cargo test"):
+        assert re.search(r"^test result: ok\. [1-9]\d* passed", printed, re.MULTILINE), printed
+
+
+def figures(line: str) -> dict[str, int]:
+    """The figures of a line of statistics."""
+    pairs = (part.split("=") for part in line.split() if "/" not in part)
+    return {name: int(value) for name, value in pairs}
+
+
+def test_tasks_run_as_the_policy_decides(reader: Reader) -> None:
+    need_guest()
+    printed = reader.run(STATISTICS)
+    lines = [figures(line) for line in printed.splitlines() if line.startswith("running=")]
+    assert len(lines) >= 2, printed
+    # As the page has it.
+    example = next(b.text for b in BLOCKS if b.text.startswith("running="))
+    assert list(lines[0]) == list(figures(example))
+    # Figures of a line are those of its second.
+    assert all(line["user"] > 0 for line in lines), printed
+    assert "ejected" not in printed
+
+
+def test_weights_count(reader: Reader) -> None:
+    """100 and 33. Half as much is lost to chance and to clock ticks."""
+    need_guest()
+    printed = reader.run(WEIGHTS)
+    ran_ns = [int(ns) for ns in re.findall(r"^(\d+) \d+ \d+$", printed, re.MULTILINE)]
+    assert len(ran_ns) == 2, printed
+    assert ran_ns[0] > 1.5 * ran_ns[1], printed

@@ -1,0 +1,431 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The bench without a guest: what is run, how it is read, and what becomes of the figures."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from bench import __main__ as command_line
+from bench import measure, page, plot, record, rounds, summary, table
+from bench.measure import Place, RoundError, Subject
+from bench.rounds import EEVDF, Plan, Results, Round
+from bench.workloads import NICES, OF_SCHEDULER, WORKLOADS, Values, ideal_shares
+from vm import topology
+from vm.kernels import Kernel
+
+ROOT = Path(__file__).resolve().parents[2]
+KERNEL = Kernel(Path("/k/bzImage-7.2.13"), "7.2.13", "cache")
+PLACE = Place(KERNEL, topology.find("smp4"), Path("/build/rust"))
+OURS = Subject("scx_rustland", Path("/build/rust/scx_rustland"))
+OTHER = Subject("/opt/x -v", Path("/opt/x"), ("-v",), is_ours=False)
+WAKEUP = WORKLOADS["wakeup"]
+
+
+def plan(*subjects: Subject, workloads: tuple[str, ...] = ("wakeup",), seeds: int = 3) -> Plan:
+    chosen = tuple(WORKLOADS[name] for name in workloads)
+    return Plan(PLACE, subjects or (EEVDF, OURS), chosen, tuple(range(1, seeds + 1)))
+
+
+def results(**lateness: list[float]) -> Results:
+    """Of the workload wakeup: the p50 of each scheduler by seed."""
+    return Results(
+        [
+            Round(name, "wakeup", seed, {"lateness_p50_us": value})
+            for name, values in lateness.items()
+            for seed, value in enumerate(values, 1)
+        ]
+    )
+
+
+def test_workloads_have_what_they_need() -> None:
+    for name, workload in WORKLOADS.items():
+        assert workload.name == name
+        assert workload.command(4)[0] == workload.program
+        names = [figure.name for figure in (*workload.figures, *OF_SCHEDULER)]
+        assert len(set(names)) == len(names)
+        for figure in workload.figures:
+            assert not figure.is_latency or figure.unit in {"µs", "ms", "s"}
+
+
+@pytest.mark.parametrize(
+    ("weights", "cpus", "shares"),
+    [
+        ([1, 1, 1, 1], 2, [0.5] * 4),
+        ([3, 1], 1, [0.75, 0.25]),
+        # One cannot use more than a CPU: what it leaves is for the others.
+        ([98, 1, 1], 2, [1, 0.5, 0.5]),
+        ([98, 98, 1, 1], 3, [1, 1, 0.5, 0.5]),
+        ([1, 1], 4, [1, 1]),
+    ],
+)
+def test_ideal_shares(weights: list[float], cpus: int, shares: list[float]) -> None:
+    assert ideal_shares(weights, cpus) == pytest.approx(shares)
+
+
+def test_fairness_is_the_distance_from_the_ideal() -> None:
+    read = WORKLOADS["fairness"].read
+
+    def off(times: list[float]) -> float:
+        return read(json.dumps({"hogs": {"cpu_s": times}}), 2)["off_max_percent"]
+
+    assert NICES == (0, 5)
+    fair = [1024.0, 335.0, 1024.0, 335.0]
+    assert off(fair) == pytest.approx(0)
+    # The third has a tenth less than the first.
+    assert off([1024.0, 335.0, 921.6, 335.0]) == pytest.approx(6.5, abs=0.1)
+
+
+LOAD = {"sleepers": {"lateness_p50_us": 70.0, "lateness_p99_us": 900.0, "lateness_max_us": None}}
+OUTPUT = f"""\
+== before
+ctxt 1000
+now_s 3.00
+cpu_ns 5000000
+cpu_ns 1000000
+VmHWM:	   2048 kB
+== after
+ctxt 3000
+now_s 5.00
+cpu_ns 45000000
+cpu_ns 1000000
+VmHWM:	   4096 kB
+== load
+{json.dumps(LOAD, indent=1)}
+== done
+"""
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_figures_of_a_round(newline: str) -> None:
+    assert measure.figures(OUTPUT.replace("\n", newline), WAKEUP, 4) == {
+        "lateness_p50_us": 70.0,
+        "lateness_p99_us": 900.0,
+        # Two seconds in which its threads ran for 40 ms; 2000 switches.
+        "scheduler_cpu_percent": pytest.approx(2.0),
+        "scheduler_memory_mib": 4.0,
+        "switch_cost_ns": pytest.approx(20_000),
+    }
+
+
+def test_figures_without_a_scheduler() -> None:
+    lines = [line for line in OUTPUT.splitlines() if not line.startswith(("cpu_ns", "VmHWM"))]
+    assert set(measure.figures("\n".join([*lines, ""]), WAKEUP, 4)) == {
+        "lateness_p50_us",
+        "lateness_p99_us",
+    }
+
+
+def test_idle_time_and_cost_are_read() -> None:
+    threads = [{"cpu_ns": 40_000_000, "run_max_ns": 250_000, "syscalls": 500}]
+    said = json.dumps({"type": "summary", "elapsed_s": 1.0, "threads": threads})
+    output = OUTPUT.replace("== load", f"== switches\n{said}\n== load")
+    idle = measure.figures(output, WORKLOADS["idle"], 4)
+    assert (idle["idle_percent"], idle["idle_max_us"]) == (pytest.approx(1.0), 250.0)
+
+    after = "VmHWM:	   4096 kB\nrun_time_ns:	8000000\nrun_cnt:	6000\n"
+    output = output.replace("VmHWM:	   4096 kB\n", after)
+    cost = measure.figures(output, WORKLOADS["cost"], 4)
+    assert cost["bpf_ns_per_switch"] == pytest.approx(4000)
+    assert cost["bpf_runs_per_switch"] == pytest.approx(3)
+    assert cost["syscalls_per_switch"] == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        ("== before\nctxt 1\n== failed\nscx_x: no root\n", "scx_x: no root"),
+        ("== before\nctxt 1\n", "== before ctxt 1"),
+        ("", "it printed nothing"),
+    ],
+)
+def test_a_round_that_fails_says_why(output: str, reason: str) -> None:
+    with pytest.raises(RoundError, match=f"^{reason}$"):
+        measure.figures(output, WAKEUP, 4)
+
+
+def run_script(tmp_path: Path, subject: Subject, scheduler: str, load: str) -> str:
+    """What a round prints with these two scripts for the scheduler and the load."""
+    for name, text in (("scx_rustland", scheduler), ("scx_load", load)):
+        file = tmp_path / name
+        file.write_text(f"#!/bin/sh\n{text}\n")
+        file.chmod(0o755)
+    state = tmp_path / "state"
+    state.write_text("disabled\n")
+    script = measure.script(subject, WAKEUP, 4, str(tmp_path))
+    script = script.replace("/sys/kernel/sched_ext/state", str(state))
+    env = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "STATE": str(state)}
+    done = subprocess.run(["sh", "-c", script], env=env, stdout=subprocess.PIPE, timeout=60)
+    return done.stdout.decode()
+
+
+SERVES = (
+    "trap 'echo disabled >$STATE; exit 0' TERM; echo enabled >$STATE; while :; do sleep 0.1; done"
+)
+
+
+def test_script_runs_the_load_under_the_scheduler(tmp_path: Path) -> None:
+    load = f"cat $STATE >{tmp_path}/seen; echo '{json.dumps(LOAD)}'"
+    output = run_script(tmp_path, OURS, SERVES, load)
+    values = measure.figures(output, WAKEUP, 4)
+    assert values["lateness_p50_us"] == 70.0
+    assert values["scheduler_memory_mib"] > 0
+    assert (tmp_path / "seen").read_text() == "enabled\n"
+    assert (tmp_path / "state").read_text() == "disabled\n"
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "load", "reason"),
+    [
+        ("echo cannot attach; exit 1", "echo {}", "cannot attach"),
+        (SERVES, "echo no CPU >&2; exit 1", "no CPU"),
+        (SERVES, "echo disabled >$STATE; echo {}", "it ended:.*"),
+        (SERVES.replace("exit 0", "echo bye; exit 2"), "echo {}", "it ended with status 2: bye"),
+    ],
+)
+def test_script_tells_what_went_wrong(
+    tmp_path: Path, scheduler: str, load: str, reason: str
+) -> None:
+    with pytest.raises(RoundError, match=f"^{reason}$"):
+        measure.figures(run_script(tmp_path, OURS, scheduler, load), WAKEUP, 4)
+
+
+def test_rounds_are_interleaved() -> None:
+    order = [(seed, subject.name) for seed, _, subject in plan(seeds=2).rounds()]
+    assert order == [(1, "EEVDF"), (1, "scx_rustland"), (2, "EEVDF"), (2, "scx_rustland")]
+
+
+Measure = Callable[..., Values]
+
+
+def measuring(monkeypatch: pytest.MonkeyPatch, measured: Measure) -> None:
+    monkeypatch.setattr(rounds, "measure", measured)
+
+
+def test_what_is_over_is_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measured(_place: Place, subject: Subject, *_: object) -> Values:
+        if subject == OURS:
+            raise RoundError("it ended")
+        return {"lateness_p50_us": 1.0}
+
+    measuring(monkeypatch, measured)
+    found = rounds.run(plan(seeds=2))
+    assert found.values("EEVDF", "wakeup", "lateness_p50_us") == [1.0, 1.0]
+    assert [error.error for error in found.errors()] == ["it ended"] * 2
+    assert "bench: wakeup, scx_rustland, seed 1: it ended\n" in capsys.readouterr().err
+
+
+def test_an_interrupt_ends_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def measured(
+        _place: Place,
+        _subject: Subject,
+        _workload: object,
+        seed: int,
+        cancelled: Callable[[], bool],
+    ) -> Values:
+        while seed > 1 and not cancelled():
+            pass
+        return {"lateness_p50_us": float(seed)}
+
+    def take(done: set[object], found: Results, meter: object) -> None:
+        original(done, found, meter)  # type: ignore[arg-type]
+        raise KeyboardInterrupt
+
+    original = rounds._take
+    measuring(monkeypatch, measured)
+    monkeypatch.setattr(rounds, "_take", take)
+    found = rounds.run(plan(EEVDF, seeds=50))
+    assert found.is_interrupted
+    assert 1 <= len(found.rounds) < 50
+
+
+def test_medians_and_how_they_compare() -> None:
+    found = results(EEVDF=[400.0, 100.0, 200.0], scx_rustland=[50.0, 800.0, 40.0])
+    (row,) = summary.rows(plan(), found)
+    eevdf, ours = row.cells
+    assert (eevdf.least, eevdf.median, eevdf.most) == (100.0, 200.0, 400.0)
+    assert eevdf.times_better is None
+    assert ours.times_better == 4.0
+    assert not ours.is_within_round
+    text = table.text([row])
+    assert "wakeup: a task that sleeps" in text
+    assert "4.00 × as good" in text
+    assert "~" not in text
+
+
+def test_a_difference_below_the_round_is_marked() -> None:
+    (row,) = summary.rows(plan(), results(EEVDF=[110.0], scx_rustland=[121.0]))
+    assert row.cells[1].is_within_round
+    assert "0.91 × as good ~" in table.text([row])
+
+
+def test_more_can_be_better() -> None:
+    rates = [("EEVDF", 100.0), ("scx_rustland", 200.0)]
+    found = Results([Round(name, "messaging", 1, {"messages_per_s": x}) for name, x in rates])
+    (row,) = summary.rows(plan(workloads=("messaging",)), found)
+    assert row.cells[1].times_better == 2.0
+
+
+def test_nothing_is_no_table() -> None:
+    assert table.text(summary.rows(plan(), Results())) == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (0.1234, "0.123"), (0.5, "0.5"), (4.567, "4.57"), (45.67, "45.7"), (4567, "4567")],
+)
+def test_numbers(value: float, text: str) -> None:
+    assert summary.number(value) == text
+
+
+class Page(HTMLParser):
+    """What there is on a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.pictures = 0
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.pictures += tag == "svg"
+        self.ids += [given["id"] or ""] if "id" in given else []
+        for name in ("href", "src"):
+            if name in given:
+                self.links.append(given[name] or "")
+
+
+def test_page_has_a_plot_for_each_figure_and_needs_nothing_else() -> None:
+    found = results(EEVDF=[400.0, 100.0], scx_rustland=[50.0, 8000.0])
+    found.rounds.append(Round("scx_rustland", "wakeup", 3, {}, "it <ended>"))
+    rows = summary.rows(plan(), found)
+    text = page.html(plan(), found, rows, "QEMU 10")
+    parsed = Page(text)
+    assert parsed.pictures == len(rows) == 1
+    assert parsed.links == ["#wakeup"]
+    assert parsed.ids == ["wakeup"]
+    assert "it &lt;ended&gt;" in text
+    assert "<td>250</td>" in text
+    assert "./dev bench --kernel 7.2.13 --topology smp4 --seed 3" in text
+
+
+@pytest.mark.parametrize(
+    "values", [[0.0], [0.0, 0.0], [1.0, 3.0], [0.001, 4567.0], [5.0, 5.0], [99.9]]
+)
+def test_plots_stay_within_their_picture(values: list[float]) -> None:
+    found = results(EEVDF=values, scx_rustland=values)
+    (row,) = summary.rows(plan(), found)
+    picture = ElementTree.fromstring(plot.dots(row, ["EEVDF", "scx_rustland"]))
+    width, height = map(float, picture.attrib["viewBox"].split()[2:])
+    space = "{http://www.w3.org/2000/svg}"
+    rings = picture.findall(f"{space}circle")
+    assert len(rings) == 2 * len(values)
+    for element in rings:
+        assert 0 < float(element.attrib["cx"]) < width
+    for element in picture.findall(f"{space}text"):
+        assert 0 < float(element.attrib["x"]) < width
+        assert 0 < float(element.attrib["y"]) < height
+    labels = [element.text for element in picture.findall(f"{space}text")]
+    assert len(labels) - 2 >= 2, labels
+    assert len(set(labels)) == len(labels), labels
+
+
+def test_record_has_the_command_that_gives_each_round_again() -> None:
+    compared = plan(EEVDF, OURS, OTHER)
+    found = results(EEVDF=[1.0], scx_rustland=[2.0])
+    found.rounds.append(Round(OTHER.name, "wakeup", 2, {}, "it ended"))
+    written = json.loads(record.to_json(compared, found, "QEMU 10"))
+    commands = [one["command"] for one in written["rounds"]]
+    guest = "./dev bench --kernel 7.2.13 --topology smp4 --seed"
+    assert commands == [
+        f"{guest} 1 --workload wakeup",
+        f"{guest} 1 --workload wakeup --alone scx_rustland",
+        f"{guest} 2 --workload wakeup --alone '/opt/x -v'",
+    ]
+    assert [one["error"] for one in written["rounds"]] == [None, None, "it ended"]
+    assert command_line._parser().parse_args(shlex.split(commands[1])[2:]).alone
+
+
+@pytest.fixture
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A build with one scheduler, and a machine without sched_ext."""
+    program = tmp_path / "rust/scx_rustland"
+    program.parent.mkdir()
+    program.write_text("")
+    program.chmod(0o755)
+    monkeypatch.setenv("SCX_BUILD", str(tmp_path))
+    monkeypatch.setattr(command_line, "_STATE", tmp_path / "state")
+    monkeypatch.setattr(command_line.kernels, "resolve", lambda _: KERNEL)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["scx_nothing"], "there is no scheduler 'scx_nothing'"),
+        (["./nothing"], "there is no scheduler './nothing'"),
+        ([""], "there is no scheduler ''"),
+        (["scx_rustland", "scx_rustland"], "given twice"),
+        (["--alone"], "name a scheduler"),
+        (["--seeds", "0"], "--seeds 0: give 1 to 100"),
+        (["--seed", "-1"], "--seed -1: give 0 to"),
+        (["--seed", "1", "--seeds", "2"], "exclude each other"),
+        (["--topology", "x"], "x"),
+        (["--host"], "this kernel has no sched_ext"),
+        (["--html", "/nonexistent/page"], "there is no such directory"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_status_2(
+    build: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str
+) -> None:
+    assert command_line.main(arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("bench: ")
+    assert said.err.count("\n") == 1
+    assert reason in said.err
+
+
+def test_where_a_scheduler_runs_already_the_host_is_left_alone(
+    build: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (build / "state").write_text("enabled\n")
+    assert command_line.main(["--host"]) == 2
+    assert "loaded already" in capsys.readouterr().err
+
+
+def test_a_run_writes_table_page_and_record(
+    build: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    class Emulator:
+        def version(self) -> str:
+            return "10.0.2"
+
+    monkeypatch.setattr(command_line.replay, "emulator", Emulator)
+    measuring(monkeypatch, lambda *_: {"lateness_p50_us": 100.0})
+    written = [tmp_path / "x.html", tmp_path / "x.json"]
+    files = ["--html", str(written[0]), "--json", str(written[1])]
+    assert command_line.main(["scx_rustland", "--workload", "wakeup", *files]) == 0
+    assert "1.00 × as good" in capsys.readouterr().out
+    assert "<svg" in written[0].read_text()
+    assert len(json.loads(written[1].read_text())["rounds"]) == 6
+
+
+def test_workloads_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_line.main(["--list"]) == 0
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert names == list(WORKLOADS)

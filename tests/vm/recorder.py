@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""scx_switches in a guest: who ran where and for how long, as the kernel saw it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import signal
+from typing import Any
+
+from sched_ext import TIMEOUT_S, wait_for
+from vm.guest import Guest
+
+Record = dict[str, Any]
+
+_numbers = itertools.count()
+
+
+class Recorder:
+    """scx_switches in the guest, from when it records."""
+
+    def __init__(self, guest: Guest, *args: str) -> None:
+        self.process = guest.spawn(f"switches{next(_numbers)}", ["scx_switches", *args])
+        wait_for("it records", self._records_or_gone)
+        assert self.process.running(), self.process.stderr()
+
+    def _records_or_gone(self) -> bool:
+        return "recording\n" in self.process.stderr() or not self.process.running()
+
+    def stop(self, number: int = signal.SIGINT) -> str:
+        """What it has written when it has ended."""
+        self.process.signal(number)
+        assert self.process.wait(TIMEOUT_S) == 0, self.process.stderr()
+        return self.process.stdout()
+
+    def records(self) -> tuple[list[Record], Record]:
+        """Its runs and its summary, of --json."""
+        *runs, summary = [json.loads(line) for line in self.stop().splitlines()]
+        assert summary["type"] == "summary"
+        assert all(run["type"] == "run" for run in runs)
+        return runs, summary

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Statistics of a running scheduler, as a client gets them that knows nothing but the wire
+(tests/clients/scx_stats_client.c)."""
+
+from __future__ import annotations
+
+import json
+
+from vm.guest import Guest
+
+SOCKET = "/var/run/scx/root/stats"
+STATS = '{"req":"stats","args":{"target":"top"}}'
+TOTAL = '{"req":"stats","args":{"total":"true"}}'
+META = '{"req":"stats_meta"}'
+
+
+def ask(guest: Guest, *requests: str, user: str = "root") -> list[dict]:
+    """What the scheduler answers, over one connection."""
+    command = ["scx_stats_client", SOCKET, "ask", *requests]
+    done = guest.run(command, user=user).check()
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def payload(answer: dict) -> dict:
+    assert answer["errno"] == 0, answer
+    return answer["args"]["resp"]
+
+
+def total(guest: Guest) -> dict:
+    """All that was counted since the scheduler began."""
+    return payload(ask(guest, TOTAL)[0])

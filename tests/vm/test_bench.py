@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A round of the bench as it runs on a machine: in real time, with nothing put in its way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from bench import measure
+from bench.workloads import WORKLOADS
+from vm import programs
+from vm.guest import Guest
+from vm.topology import Topology
+
+BPF_STATS = "/proc/sys/kernel/bpf_stats_enabled"
+
+
+@pytest.mark.parametrize(
+    ("name", "asks_for_tasks"), [("scx_rustland", True), ("scx_simple", False)]
+)
+def test_cost_is_measured_and_nothing_stays_switched_on(
+    guest: Guest, shape: Topology, build_dir: Path, name: str, asks_for_tasks: bool
+) -> None:
+    subject = measure.Subject(name, programs.scheduler(build_dir, name))
+    cost = WORKLOADS["cost"]
+    text = measure.script(subject, cost, len(shape.online), "/tmp")
+    assert guest.run(["cat", BPF_STATS]).stdout == "0\n"
+    done = guest.run(["sh", "-c", text], timeout_s=240).check()
+    values = measure.figures(done.stdout, cost, len(shape.online))
+    assert values["bpf_runs_per_switch"] > 1
+    assert values["bpf_ns_per_switch"] > 0
+    assert 0 < values["scheduler_cpu_percent"] < 100
+    if asks_for_tasks:
+        assert values["syscalls_per_switch"] > 0
+    assert guest.run(["cat", BPF_STATS]).stdout == "0\n"
+    assert guest.run(["cat", "/sys/kernel/sched_ext/state"]).stdout == "disabled\n"

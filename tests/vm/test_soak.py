@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A short soak: everything that can happen to a scheduler, in a guest of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from soak import soak
+from soak.__main__ import setup_of
+from vm.kernels import Kernel
+from vm.topology import Topology
+
+SECONDS = 60.0
+
+
+@pytest.mark.parametrize("scheduler", ["scx_rustland"])
+def test_scheduler_is_well_after_a_minute_of_trouble(
+    kernel: Kernel, shape: Topology, build_dir: Path, scheduler: str
+) -> None:
+    setup = setup_of(build_dir, scheduler, (), kernel, shape, 1, SECONDS)
+    verdict = soak.run(setup, print)
+    assert verdict.faults == []
+    assert verdict.nr_actions > 10
