@@ -18,7 +18,7 @@ from sched_ext import (
     state,
     wait_for,
 )
-from shares import ONE_HOG, run_times_s, shares, wait_ran
+from shares import HOG, NICE_0_TO_5, shares
 from vm.guest import Guest, Process
 
 Start = Callable[..., Scheduler]
@@ -117,27 +117,35 @@ def test_hotplug_under_load_loses_no_task(
     assert scheduler.end(signal.SIGINT) == 0
 
 
-def test_cpu_is_shared_by_weight(guest: Guest, start: Start, load: Load) -> None:
-    """Nice 0 weighs 100 and nice 5 weighs 33 (p->scx.weight)."""
-    start("scx_simple").wait_enabled()
-    heavy, light = shares(guest, load, [0, 5])
-    assert heavy / light == pytest.approx(100 / 33, rel=0.1)
+def test_cpu_is_shared_by_weight(replayed: Callable[[str], str]) -> None:
+    heavy_s, light_s = shares(replayed, "scx_simple", [0, 5])
+    assert heavy_s / light_s == pytest.approx(NICE_0_TO_5, rel=0.1)
 
 
-def test_a_light_task_elsewhere_does_not_change_the_shares(
-    guest: Guest, start: Start, load: Load
-) -> None:
+def test_a_light_task_elsewhere_does_not_change_the_shares(replayed: Callable[[str], str]) -> None:
     """Alone on its CPU, its virtual time runs a hundred times as fast as others'."""
-    start("scx_simple").wait_enabled()
-    load(*ONE_HOG, through="nice -n 19 taskset 4")
-    heavy, light = shares(guest, load, [0, 5])
-    assert heavy / light == pytest.approx(100 / 33, rel=0.1)
+    elsewhere = f"nice -n 19 taskset 4 {HOG} &"
+    heavy_s, light_s = shares(replayed, "scx_simple", [0, 5], elsewhere)
+    assert heavy_s / light_s == pytest.approx(NICE_0_TO_5, rel=0.1)
 
 
-def test_fifo_ignores_the_weight(guest: Guest, start: Start, load: Load) -> None:
-    start("scx_simple", "--fifo").wait_enabled()
-    heavy, light = shares(guest, load, [0, 5])
-    assert heavy / light == pytest.approx(1, rel=0.1)
+def test_fifo_ignores_the_weight(replayed: Callable[[str], str]) -> None:
+    heavy_s, light_s = shares(replayed, "scx_simple --fifo", [0, 5])
+    assert heavy_s / light_s == pytest.approx(1, rel=0.1)
+
+
+ONE_HOG = ("--hogs", "1", "--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
+
+
+def run_time_s(guest: Guest, process: Process) -> float:
+    """CPU time of all threads so far, as the kernel accounts it."""
+    lines = guest.run(f"cat /proc/{process.pid}/task/*/schedstat").check().stdout.splitlines()
+    return sum(int(line.split()[0]) for line in lines) / 1e9
+
+
+def wait_ran(guest: Guest, process: Process, seconds: float) -> None:
+    """Until the process has had so much CPU time."""
+    wait_for("the hog runs", lambda: run_time_s(guest, process) > seconds)
 
 
 def test_a_light_task_is_not_starved(guest: Guest, start: Start, load: Load) -> None:
@@ -149,7 +157,7 @@ def test_a_light_task_is_not_starved(guest: Guest, start: Start, load: Load) -> 
     heavy = load(*ONE_HOG, through="nice -n -20 taskset 1")
     wait_ran(guest, heavy, 1)
     for _ in range(2):
-        wait_ran(guest, light, run_times_s(guest, light)[0] + 0.003)
+        wait_ran(guest, light, run_time_s(guest, light) + 0.003)
     assert state(guest) == "enabled"
 
 

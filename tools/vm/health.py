@@ -6,9 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+#: Beginnings of words: the functions of a backtrace have names like _install_special_mapping().
 COMPLAINTS = re.compile(
-    r"\bBUG\b|WARNING|Oops|stall|deprecat|lockup|hung task|blocked for more than|"
-    r"runtime error|call trace",
+    r"\b(BUG\b|WARNING|Oops|stall|deprecat|lockup|hung task|blocked for more than|"
+    r"runtime error|call trace)",
     re.IGNORECASE,
 )
 
