@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Callable
 
 import pytest
+from counted import counted
 from recorder import Record
 from sched_ext import TIMEOUT_S, Scheduler, wait_for
 from shares import NICE_0_TO_5, shares
@@ -32,17 +33,6 @@ def serve(guest: Guest, start: Start, *args: str) -> Scheduler:
     return scheduler
 
 
-def under(guest: Guest, start: Start, load: Load, what: tuple[str, ...], *args: str) -> Record:
-    """What is counted in some seconds of a load, with these options."""
-    scheduler = serve(guest, start, *args)
-    mixed = load(*what, "--seconds", "4", "--json")
-    assert mixed.wait(TIMEOUT_S) == 0, mixed.stderr()
-    counts = total(guest)
-    assert scheduler.end(signal.SIGINT) == 0
-    assert counts["nr_page_faults"] == 0
-    return counts
-
-
 def asked_share(counts: Record) -> float:
     """Of all that ran but the policy's thread, who was decided about."""
     not_asked = counts["nr_kernel_dispatches"] - counts["nr_wakeups"]
@@ -50,48 +40,45 @@ def asked_share(counts: Record) -> float:
 
 
 def test_interactive_tasks_interrupt_others_unless_told_not_to(
-    guest: Guest, start: Start, load: Load
+    replayed: Callable[[str], str],
 ) -> None:
-    by_options = {
-        args: under(guest, start, load, HOGS_AND_SLEEPERS, *args)["nr_preempt_dispatches"]
-        for args in [(), ("--disable-preemption",), ("--slice-boost", "0")]
-    }
-    assert by_options.pop(()) > 50
-    assert set(by_options.values()) == {0}, by_options
-
-
-def test_who_places_a_task_that_wakes_up(guest: Guest, start: Start, load: Load) -> None:
-    """Without load a task runs on its idle CPU, or the kernel finds one; or the policy is asked."""
-    default, builtin, full = (
-        asked_share(under(guest, start, load, SLEEPERS, *args))
-        for args in [(), ("--builtin-idle",), ("--full-user",)]
+    options = ("", "--disable-preemption", "--slice-boost 0")
+    commands = [f"scx_rustland {option}" for option in options]
+    usual, *others = (
+        counts["nr_preempt_dispatches"] for counts in counted(replayed, commands, HOGS_AND_SLEEPERS)
     )
+    print(usual, others)
+    assert usual > 50
+    assert others == [0, 0]
+
+
+def test_who_places_a_task_that_wakes_up(replayed: Callable[[str], str]) -> None:
+    """Without load a task runs on its idle CPU, or the kernel finds one; or the policy is asked."""
+    options = ("", "--builtin-idle", "--full-user")
+    commands = [f"scx_rustland {option}" for option in options]
+    default, builtin, full = map(asked_share, counted(replayed, commands, SLEEPERS))
     print(f"decided about: {default:.2f}, {builtin:.2f} with --builtin-idle, {full:.2f} of all")
     assert full > 0.8
     assert builtin < full / 2
-    # How often the last CPU is idle depends on how slow the emulated CPUs are.
-    assert default < 0.9 * full
+    assert default < full / 2
 
 
-def test_who_wakes_another_hands_his_slice_over(guest: Guest, start: Start, load: Load) -> None:
+def test_who_wakes_another_hands_his_slice_over(replayed: Callable[[str], str]) -> None:
     """Messages beside hogs, so that no CPU is idle. With --full-user all are asked about."""
-    what = ("--hogs", "4", *NOBODY[2:], "--groups", "1")
-    default, full = (
-        asked_share(under(guest, start, load, what, *args)) for args in [(), ("--full-user",)]
-    )
+    load = ("--hogs", "4", *NOBODY[2:], "--groups", "1")
+    commands = ["scx_rustland", "scx_rustland --full-user"]
+    default, full = map(asked_share, counted(replayed, commands, load))
     print(f"decided about: {default:.2f}, with --full-user {full:.2f} of all")
-    assert default < 0.8 * full
+    assert default < 0.7 * full
 
 
-def test_low_power_leaves_idle_cpus_asleep(guest: Guest, start: Start, load: Load) -> None:
+def test_low_power_leaves_idle_cpus_asleep(replayed: Callable[[str], str]) -> None:
     """Beside a hog. Counted for each task that was decided about, since loads are not alike."""
-
-    def kicks(*args: str) -> float:
-        what = ("--hogs", "1", *SLEEPERS[2:])
-        counts = under(guest, start, load, what, "--full-user", *args)
-        return counts["nr_idle_kicks"] / counts["nr_asked"]
-
-    usual, low = kicks(), kicks("--low-power")
+    load = ("--hogs", "1", *SLEEPERS[2:])
+    commands = ["scx_rustland --full-user", "scx_rustland --full-user --low-power"]
+    usual, low = (
+        counts["nr_idle_kicks"] / counts["nr_asked"] for counts in counted(replayed, commands, load)
+    )
     print(f"CPUs woken for each task: {usual:.3f}, with --low-power {low:.3f}")
     assert low < usual / 4
 
@@ -122,11 +109,11 @@ FEW_AND_MANY = """
 scx_rustland --slice-us 60000 --slice-us-min 1000 & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
 for hogs in 5 16; do
-    scx_load --hogs $hogs --sleepers 0 --pipes 0 --forks-per-s 0 --seconds 4 >/dev/null & load=$!
+    scx_load --hogs $hogs --sleepers 0 --pipes 0 --forks-per-s 0 >/dev/null & load=$!
     sleep 0.5
     scx_switches --comm hog --seconds 1 --json
-    kill -0 $load || exit 1
-    wait $load
+    kill -INT $load
+    wait $load || exit 1
 done
 kill -INT $scheduler
 wait $scheduler
@@ -144,7 +131,7 @@ def test_slices_shrink_with_those_who_wait(replayed: Callable[[str], str]) -> No
             found[-1].append(record["ran_ns"])
     few, many = (statistics.median(runs) / 1e6 for runs in found[:2])
     print(f"median run of 5 hogs {few:.1f} ms, of 16 hogs {many:.1f} ms")
-    assert few > 2 * many
+    assert few > 1.5 * many
 
 
 #: The same load under the kernel's own scheduler and under ours.

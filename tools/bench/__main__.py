@@ -20,7 +20,7 @@ from vm.guest import GuestError
 from vm.initramfs import InitramfsError
 from vm.qemu import QemuError
 
-from . import page, record, rounds, summary, table
+from . import baseline, page, record, rounds, summary, table
 from .measure import Place, Subject
 from .rounds import EEVDF, Plan, Results
 from .workloads import WORKLOADS, Workload
@@ -30,7 +30,15 @@ STATUS_USAGE = 2
 STATUS_INTERRUPTED = 128 + signal.SIGINT
 
 _SEEDS_MAX = 100
-_ERRORS = (GuestError, InitramfsError, QemuError, OSError, debs.DebsError, kernels.KernelError)
+_ERRORS = (
+    baseline.BaselineError,
+    GuestError,
+    InitramfsError,
+    QemuError,
+    OSError,
+    debs.DebsError,
+    kernels.KernelError,
+)
 _STATE = Path("/sys/kernel/sched_ext/state")
 
 
@@ -41,12 +49,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for workload in WORKLOADS.values():
             print(f"{workload.name:12} {workload.title}")
         return 0
+    if options.jobs is not None and options.jobs < 1:
+        return complain("bench", UsageError(f"--jobs {options.jobs}: give 1 or more"), STATUS_USAGE)
     if options.quiet:
         progress.silence()
     # What is over is told on this way out, too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return _bench(options)
+        return _baseline(options) if options.check or options.renew else _bench(options)
     except (UsageError, topology.TopologyError) as error:
         return complain("bench", error, STATUS_USAGE)
     except _ERRORS as error:
@@ -58,8 +68,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="bench",
         description="Compares schedulers with each other and with the kernel's own, EEVDF, in "
         "deterministic guests or on this machine. docs/bench.md says what the figures mean.",
-        epilog="Exit status: 0 all rounds gave figures, 1 one did not, 2 wrong usage, "
-        "130 interrupted; what was over by then is told all the same.",
+        epilog="Exit status: 0 all rounds gave figures, 1 one did not, or one is worse than the "
+        "baseline, 2 wrong usage, 130 interrupted; what was over by then is told all the same.",
     )
     parser.add_argument(
         "schedulers",
@@ -91,6 +101,21 @@ def _parser() -> argparse.ArgumentParser:
         default=topology.DEFAULT,
         help="CPUs of the guests (default: %(default)s)",
     )
+    of_baseline = parser.add_mutually_exclusive_group()
+    of_baseline.add_argument(
+        "--check",
+        action="store_true",
+        help=f"whether {baseline.SCHEDULER} is as good as the baseline says",
+    )
+    of_baseline.add_argument(
+        "--renew",
+        action="store_true",
+        help=f"measure {baseline.SCHEDULER} with {len(baseline.SEEDS)} seeds, and make the "
+        "baseline of them",
+    )
+    parser.add_argument(
+        "--jobs", type=int, metavar="N", help="guests side by side (default: one for each CPU)"
+    )
     parser.add_argument("--json", metavar="FILE", type=Path, help="write all rounds here")
     parser.add_argument("--html", metavar="FILE", type=Path, help="write a page with plots here")
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
@@ -106,15 +131,62 @@ def _bench(options: argparse.Namespace) -> int:
     subjects = _subjects(options, build)
     place = _place(options, build)
     plan = Plan(place, subjects, _workloads(options), seeds)
-    emulator = f"QEMU {replay.emulator().version()}" if place.kernel else platform.machine()
-    results = rounds.run(plan)
-    _tell(options, plan, results, emulator)
+    results = rounds.run(plan, options.jobs)
+    _tell(options, plan, results)
     if results.is_interrupted:
         return STATUS_INTERRUPTED
     return STATUS_FAILED if results.errors() else 0
 
 
-def _tell(options: argparse.Namespace, plan: Plan, results: Results, emulator: str) -> None:
+def _emulator(place: Place) -> str:
+    return f"QEMU {replay.emulator().version()}" if place.kernel else platform.machine()
+
+
+def _baseline(options: argparse.Namespace) -> int:
+    """What --check and --renew do."""
+    _refuse_beside_baseline(options)
+    build = Path(os.environ.get("SCX_BUILD", "build")).absolute()
+    program = programs.scheduler(build, baseline.SCHEDULER)
+    if not program or not programs.is_program(program):
+        raise UsageError(f"there is no {baseline.SCHEDULER} in {build}")
+    place = _place(options, build)
+    assert place.kernel
+    key = baseline.key(place.kernel.release, _emulator(place))
+    # Before minutes of measuring.
+    known = baseline.load(key) if options.check else {}
+    seeds = baseline.SEED_OF_CHECK if options.check else baseline.SEEDS
+    results = rounds.run(baseline.plan(place, program, seeds), options.jobs)
+    if results.is_interrupted:
+        return STATUS_INTERRUPTED
+    if options.renew:
+        baseline.save(key, baseline.bands(results))
+        print(f"{baseline.FILE.name}: {key}")
+        return 0
+    verdicts = baseline.judge(results, known)
+    print(*(verdict.text() for verdict in verdicts), sep="\n")
+    return STATUS_FAILED if any(verdict.is_worse for verdict in verdicts) else 0
+
+
+def _refuse_beside_baseline(options: argparse.Namespace) -> None:
+    """A baseline is always of the same."""
+    given = {
+        "a scheduler": options.schedulers,
+        "--workload": options.workload,
+        "--alone": options.alone,
+        "--seeds": options.seeds,
+        "--seed": options.seed is not None,
+        "--host": options.host,
+        "--topology": options.topology != topology.DEFAULT,
+        "--json": options.json,
+        "--html": options.html,
+    }
+    if wrong := [name for name, is_given in given.items() if is_given]:
+        verb = "--renew" if options.renew else "--check"
+        raise UsageError(f"{verb} goes without {wrong[0]}")
+
+
+def _tell(options: argparse.Namespace, plan: Plan, results: Results) -> None:
+    emulator = _emulator(plan.place)
     found = summary.rows(plan, results)
     print(table.text(found), end="")
     if options.json:

@@ -71,13 +71,16 @@ class Results:
         return [r for r in self.rounds if r.error]
 
 
-def run(plan: Plan) -> Results:
-    """Run all rounds. Ctrl-C ends those that run, and what is over is returned."""
+def run(plan: Plan, jobs: int | None = None) -> Results:
+    """Run all rounds, so many guests side by side (default: one for each CPU). Ctrl-C ends those
+    that run, and what is over is returned."""
     rounds = list(plan.rounds())
     results = Results()
     stop = threading.Event()
     # A guest takes one CPU of the host; on the host itself rounds would disturb each other.
-    jobs = len(os.sched_getaffinity(0)) if plan.place.kernel else 1
+    if not plan.place.kernel:
+        jobs = 1
+    jobs = jobs or len(os.sched_getaffinity(0))
     meter = _Meter(len(rounds), jobs)
     with ThreadPoolExecutor(jobs) as pool:
         pending = {pool.submit(_round, plan.place, *one, stop.is_set) for one in rounds}

@@ -8,12 +8,11 @@ import statistics
 from dataclasses import dataclass
 
 from .rounds import EEVDF, Plan, Results
-from .workloads import OF_SCHEDULER, Figure, Workload
+from .workloads import IN_US, OF_SCHEDULER, Figure, Workload
 
 #: A round of a deterministic guest's CPUs, µs: docs/deterministic.md. Differences of latency below
 #: it are the emulator's.
 ROUND_US = 122.0
-_IN_US = {"µs": 1.0, "ms": 1000.0, "s": 1e6}
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ def _times_better(median: float, base: float | None, figure: Figure) -> float | 
 def _is_within_round(median: float, base: float | None, figure: Figure) -> bool:
     if base is None or not figure.is_latency:
         return False
-    return 0 < abs(median - base) * _IN_US[figure.unit] < ROUND_US
+    return 0 < abs(median - base) * IN_US[figure.unit] < ROUND_US
 
 
 def number(value: float) -> str:

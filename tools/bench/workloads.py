@@ -20,6 +20,9 @@ _WEIGHTS = {0: 1024, 5: 335}
 
 Values = dict[str, float]
 
+#: Units of time, in µs.
+IN_US = {"µs": 1.0, "ms": 1000.0, "s": 1e6}
+
 
 @dataclass(frozen=True)
 class Figure:

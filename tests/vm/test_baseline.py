@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""scx_rustland is as good as it was: the committed baseline (tools/bench/baseline.json), which
+`./dev bench --renew` makes anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from bench import baseline, rounds
+from bench.measure import Place
+from vm import programs, replay
+from vm.kernels import Kernel
+from vm.topology import Topology
+
+pytestmark = pytest.mark.usefixtures("fit_emulator")
+
+
+def test_figures_are_not_worse_than_the_baseline(
+    kernel: Kernel, shape: Topology, build_dir: Path
+) -> None:
+    try:
+        known = baseline.load(baseline.key(kernel.release, f"QEMU {replay.emulator().version()}"))
+    except baseline.BaselineError as error:
+        pytest.skip(str(error))
+    program = programs.scheduler(build_dir, baseline.SCHEDULER)
+    assert program
+    place = Place(kernel, shape, build_dir / "rust")
+    # Beside other guests, which a second one would slow down.
+    results = rounds.run(baseline.plan(place, program, baseline.SEED_OF_CHECK), jobs=1)
+    assert not results.errors()
+    verdicts = baseline.judge(results, known)
+    print(*(verdict.text() for verdict in verdicts), sep="\n")
+    assert not [verdict.text() for verdict in verdicts if verdict.is_worse]

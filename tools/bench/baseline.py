@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The figures that a scheduler of ours is known to reach, and whether it still does.
+
+A band for each figure, from several seeds of one build. Another build is as another seed, so a band
+is wider than what the seeds have shown, and only what is worse than it counts.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .measure import Place, Subject
+from .record import write
+from .rounds import Plan, Results
+from .summary import ROUND_US, number
+from .workloads import IN_US, OF_SCHEDULER, WORKLOADS, Figure, Workload
+
+FILE = Path(__file__).with_name("baseline.json")
+
+#: Whose figures they are, and of which loads: few enough to be checked with each change.
+SCHEDULER = "scx_rustland"
+CHOSEN = tuple(WORKLOADS[name] for name in ("wakeup", "spawn", "messaging", "frames"))
+#: Single events, which another build has or has not.
+LEFT_OUT = {"lateness_max_us", "gap_max_ms"}
+
+#: What a band is made from, and what it is checked with.
+SEEDS = (1, 2, 3, 4, 5)
+SEED_OF_CHECK = (1,)
+
+#: How much of the median a band leaves on both sides, beside what the seeds have shown.
+SLACK = 0.25
+
+
+class BaselineError(Exception):
+    """There is nothing to compare with; the text is for the user."""
+
+
+@dataclass(frozen=True)
+class Band:
+    """What is to be expected of a figure, both ends included."""
+
+    least: float
+    most: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A figure beside its band."""
+
+    workload: str
+    figure: Figure
+    band: Band
+    #: None if the round gave none.
+    value: float | None
+
+    @property
+    def is_worse(self) -> bool:
+        """Beyond the bad end of the band."""
+        if self.value is None:
+            return True
+        if self.figure.better == "lower":
+            return self.value > self.band.most
+        return self.value < self.band.least
+
+    def text(self) -> str:
+        """A line for people."""
+        name = f"{self.workload}: {self.figure.title}, {self.figure.unit}"
+        value = "none" if self.value is None else number(self.value)
+        band = f"{number(self.band.least)} … {number(self.band.most)}"
+        return f"{name:50} {value:>9}  {band:17} {'worse' if self.is_worse else ''}".rstrip()
+
+
+def plan(place: Place, program: Path, seeds: tuple[int, ...]) -> Plan:
+    """The rounds of a baseline."""
+    return Plan(place, (Subject(SCHEDULER, program),), CHOSEN, seeds)
+
+
+def key(kernel: str, emulator: str) -> str:
+    """What figures depend on, beside the scheduler."""
+    return f"Linux {kernel}, {emulator}"
+
+
+def _figures() -> Iterator[tuple[Workload, Figure]]:
+    for workload in CHOSEN:
+        for figure in (*workload.figures, *OF_SCHEDULER):
+            if figure.name not in LEFT_OUT:
+                yield workload, figure
+
+
+def band(values: list[float], figure: Figure) -> Band:
+    """Of the values of all seeds: as far on both sides as these are apart, and the slack."""
+    slack = max(SLACK * statistics.median(values), max(values) - min(values))
+    if figure.is_latency:
+        slack = max(slack, ROUND_US / IN_US[figure.unit])
+    # A share of nothing is nothing: one missed frame of a hundred is still as good.
+    if figure.unit == "%":
+        slack = max(slack, 1.0)
+    return Band(max(0.0, min(values) - slack), max(values) + slack)
+
+
+def bands(results: Results) -> dict[str, dict[str, Band]]:
+    """By workload and figure. Raises BaselineError."""
+    found: dict[str, dict[str, Band]] = {}
+    for workload, figure in _figures():
+        values = results.values(SCHEDULER, workload.name, figure.name)
+        if len(values) < len(SEEDS):
+            raise BaselineError(f"{workload.name} gave {len(values)} of {len(SEEDS)} figures")
+        found.setdefault(workload.name, {})[figure.name] = band(values, figure)
+    return found
+
+
+def judge(results: Results, known: dict[str, dict[str, Band]]) -> list[Verdict]:
+    """Each figure of the file beside what a round gave."""
+    found = []
+    for workload, figure in _figures():
+        if expected := known.get(workload.name, {}).get(figure.name):
+            values = results.values(SCHEDULER, workload.name, figure.name)
+            value = statistics.median(values) if values else None
+            found.append(Verdict(workload.name, figure, expected, value))
+    return found
+
+
+def load(wanted: str, file: Path = FILE) -> dict[str, dict[str, Band]]:
+    """The bands for this kernel and emulator. Raises BaselineError."""
+    known = _read(file)
+    if wanted not in known:
+        there = "; ".join(known) or "none"
+        raise BaselineError(f"no baseline for {wanted} (there are: {there}): use --renew")
+    return {
+        workload: {figure: Band(*ends) for figure, ends in of_workload.items()}
+        for workload, of_workload in known[wanted].items()
+    }
+
+
+def save(made: str, found: dict[str, dict[str, Band]], file: Path = FILE) -> None:
+    """Put the bands of one kernel and emulator beside those of others, in the place of older ones
+    of this kernel's series."""
+    series = made.split(".")[:2]
+    known = {name: value for name, value in _read(file).items() if name.split(".")[:2] != series}
+    known[made] = {
+        workload: {
+            figure: [float(f"{end:.4g}") for end in (one.least, one.most)]
+            for figure, one in of_workload.items()
+        }
+        for workload, of_workload in found.items()
+    }
+    write(file, json.dumps(dict(sorted(known.items())), indent=1) + "\n")
+
+
+def _read(file: Path) -> dict[str, Any]:
+    return json.loads(file.read_text()) if file.exists() else {}
