@@ -52,14 +52,6 @@ _START_TIMEOUT_S = 60.0
 Command = str | Sequence[str]
 
 
-_CLOCK_FILE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
-
-#: Clocks that keep the host's time and are quick to read. The kernel measures the TSC while it
-#: boots, and does without if the host let a CPU wait in just those milliseconds: on 6.12 it counts
-#: ticks then, of which a busy host loses every other one.
-_CLOCKS = {"tsc", "tsc-early", "kvm-clock"}
-
-
 class CommandError(Exception):
     """A command in the guest failed though its caller said it must not; one line for the user."""
 
@@ -185,21 +177,7 @@ class Guest:
         self.close(_poweroff_timeout_s(error))
 
     def boot(self) -> None:
-        """Boot, and wait for the agent; again if the guest cannot keep time. Raises GuestError,
-        QemuError."""
-        for is_last in (False, False, True):
-            clock = self._boot_once()
-            if clock in _CLOCKS:
-                return
-            if is_last:
-                warn(
-                    f"the guest's clock is {clock}: it is slow, or late while this machine is busy"
-                )
-                return
-            self.close()
-
-    def _boot_once(self) -> str:
-        """The clock that the guest's kernel has chosen."""
+        """Boot, and wait for the agent. Raises GuestError, QemuError."""
         accel = accelerator.choose(self.kernel)
         if self.console_log is None:
             self.console_log = temporary_log()
@@ -219,7 +197,6 @@ class Guest:
             try:
                 with step(f"booting Linux {self.kernel.release} ({self.topology.name}, {accel})"):
                     self._connect(machine)
-                return self.run(["cat", _CLOCK_FILE]).stdout.strip()
             except BaseException as error:
                 self.close(_poweroff_timeout_s(error))
                 raise
