@@ -83,6 +83,29 @@ def test_low_power_leaves_idle_cpus_asleep(replayed: Callable[[str], str]) -> No
     assert low < usual / 4
 
 
+#: A CPU is busy, and somebody sleeps who may not use it.
+ELSEWHERE = """
+scx_rustland --full-user --low-power & scheduler=$!
+until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
+taskset 2 scx_load --hogs 1 --sleepers 0 QUIET >/dev/null & hog=$!
+taskset c scx_load --hogs 0 --sleepers 1 --sleep-us 5000 QUIET --seconds 2 --json
+kill -INT $hog
+wait $hog
+kill -INT $scheduler
+wait $scheduler
+"""
+
+
+def test_low_power_makes_nobody_wait_for_a_cpu_that_he_may_not_use(
+    replayed: Callable[[str], str],
+) -> None:
+    printed = replayed(ELSEWHERE.replace("QUIET", "--pipes 0 --forks-per-s 0"))
+    told = json.loads(re.findall(r"^\{$.*?^\}$", printed, re.MULTILINE | re.DOTALL)[0])
+    late_ms = told["sleepers"]["lateness_p99_us"] / 1000
+    print(f"{told['sleepers']['wakeups']} wake-ups, late by {late_ms:.2f} ms")
+    assert late_ms < 20
+
+
 def test_fifo_goes_and_comes_back(guest: Guest, start: Start, load: Load) -> None:
     scheduler = serve(guest, start, "--fifo")
     wait_for("it begins as FIFO", lambda: total(guest)["mode"] == 1)

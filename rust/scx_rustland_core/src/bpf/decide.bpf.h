@@ -52,7 +52,7 @@ static void target_of(struct target *to, const struct task_struct *p, const stru
 	if (d->cpu != RL_CPU_ANY) {
 		to->is_bounced = !may_run_on(p, d->cpu) || is_taken_by_higher_class(d->cpu);
 		if (!to->is_bounced && (!(d->flags & RL_IF_IDLE) ||
-					(test_cpu(shared.idle, d->cpu) && may_wake_idle())))
+					(test_cpu(shared.idle, d->cpu) && may_wake_idle_for(p))))
 			return;
 	}
 	to->cpu = RL_CPU_ANY;

@@ -87,10 +87,25 @@ static bool anybody_runs(void)
 }
 
 /* To save power, tasks wait for a CPU that runs already. The watch looks after those who wait in
- * vain (wake_for_shared()). */
+ * vain (wake_for()). */
 static bool may_wake_idle(void)
 {
 	return !low_power || !anybody_runs();
+}
+
+/* The same for a task that not every CPU may run. */
+static bool may_wake_idle_for(const struct task_struct *p)
+{
+	s32 cpu;
+
+	if (!low_power)
+		return true;
+	bpf_for(cpu, 0, nr_cpu_ids) {
+		if (test_cpu(shared.online, cpu) && !test_cpu(shared.idle, cpu) &&
+		    bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			return false;
+	}
+	return true;
 }
 
 static void kick_idle(s32 cpu)
@@ -119,7 +134,7 @@ __noinline int kick_idle_for(struct task_struct *p __arg_trusted)
 {
 	s32 cpu;
 
-	if (!may_wake_idle())
+	if (!may_wake_idle_for(p))
 		return -EBUSY;
 	/* The kernel's choice minds cores with two threads. */
 	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);

@@ -269,6 +269,13 @@ static bool is_before_decided(s32 cpu, u64 vtime)
 	return vtime < of_own && vtime < of_any && (of_own & of_any) != NO_VTIME;
 }
 
+/* Whether somebody came straight to CPU @cpu, who may not wait: while decisions are taken in, the
+ * lock of its run queue is not held. */
+static bool has_local(s32 cpu)
+{
+	return scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) > 0;
+}
+
 /*
  * Whether the task whose slice is over is still before all others, by a policy that says how its
  * vtime advances. Else two tasks of one CPU would take turns, whatever they weigh.
@@ -286,6 +293,8 @@ static bool is_still_first(s32 cpu, struct task_struct *prev)
 		return false;
 	if (drain(cpu))
 		kick_any_idle();
+	if (has_local(cpu))
+		return false;
 	max_ns /= 1 + scx_bpf_dsq_nr_queued(cpu);
 	if (scx_monotonic_now() - t->start_ns > max_ns)
 		return false;
@@ -298,11 +307,12 @@ static bool is_still_first(s32 cpu, struct task_struct *prev)
 	return true;
 }
 
-/* Reminds the policy of the tasks that it holds. */
+/* Reminds the policy of the tasks that it holds. Those that are decided, if there are any, are not
+ * for the CPU that has looked. */
 static void remind(void)
 {
 	if (*(volatile u64 *)&shared.nr_waiting) {
-		note_spare();
+		shared.nr_spare = 0;
 		nudge();
 	}
 }
@@ -312,10 +322,7 @@ void BPF_STRUCT_OPS(rl_dispatch, s32 cpu, struct task_struct *prev)
 	scx_learn_trampoline();
 	if (!test_cpu(shared.online, cpu))
 		note_hotplug(cpu, true);
-	if (is_still_first(cpu, prev) || take(cpu))
-		return;
-	/* Somebody came straight to this CPU meanwhile, who may not wait. */
-	if (scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) > 0)
+	if (is_still_first(cpu, prev) || has_local(cpu) || take(cpu) || has_local(cpu))
 		return;
 	if (goes_on(prev)) {
 		remind();

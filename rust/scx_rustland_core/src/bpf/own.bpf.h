@@ -70,8 +70,9 @@ static void enqueue_urgent(struct task_struct *p, u64 enq_flags)
 
 	count(nr_kernel);
 	if (enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_REENQ)) {
-		/* A higher class takes its CPU just now, or has it. */
-		if (is_own(p) && (enq_flags & SCX_ENQ_REENQ || !is_interruptible(cpu)))
+		/* A higher class takes its CPU just now, or has it. Who must not migrate waits. */
+		if (is_own(p) && !scx_task_is_migration_disabled(p, enq_flags) &&
+		    (enq_flags & SCX_ENQ_REENQ || !is_interruptible(cpu)))
 			cpu = other_interruptible_cpu(p, cpu);
 		interrupt(p, cpu, enq_flags);
 		return;

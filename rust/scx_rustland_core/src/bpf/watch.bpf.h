@@ -32,6 +32,7 @@ struct watch {
 	u64 nr_cycles; /* of user space, when it last gave a sign of life */
 	u64 alive_ns; /* when that was */
 	u64 slow_until_ns; /* user space has been slow */
+	u64 nr_looked_at; /* in wake_for() */
 };
 
 struct {
@@ -48,25 +49,23 @@ static bool has_something_to_do(void)
 	       scx_bpf_dsq_nr_queued(HELD_DSQ) > 0;
 }
 
-/* Has all that waits served by whoever is idle. */
-static void kick_for_held(void)
+/*
+ * Wakes idle CPUs for the first tasks of a queue, each one for a task that may run there, also to
+ * save power: nobody else will. Within an RCU section.
+ */
+static void wake_for(struct watch *w, u64 dsq_id)
 {
-	s32 i, nr = scx_bpf_dsq_nr_queued(HELD_DSQ);
-
-	bpf_for(i, 0, nr < RESCUE_MAX ? nr : RESCUE_MAX)
-		kick_any_idle();
-}
-
-/* In low-power mode: those that no CPU has taken until now wait for one that they may use. */
-static void wake_for_shared(void)
-{
+	struct task_struct *p;
 	s32 cpu;
 
-	if (!low_power || scx_bpf_dsq_nr_queued(SHARED_DSQ) <= 0)
-		return;
-	cpu = claim_idle_in(NULL);
-	if (cpu >= 0)
-		kick_idle(cpu);
+	w->nr_looked_at = 0;
+	bpf_for_each(scx_dsq, p, dsq_id, 0) {
+		if (w->nr_looked_at++ >= RESCUE_MAX)
+			break;
+		cpu = claim_idle_in(p->cpus_ptr);
+		if (cpu >= 0)
+			kick_idle(cpu);
+	}
 }
 
 static void watch_user(struct watch *w, u64 now)
@@ -91,7 +90,7 @@ static void watch_user(struct watch *w, u64 now)
 	if (!shared.is_stalled)
 		shared.nr_stalls++;
 	shared.is_stalled = true;
-	kick_for_held();
+	wake_for(w, HELD_DSQ);
 }
 
 static void note_hotplug(s32 cpu, bool is_online)
@@ -215,8 +214,11 @@ static int on_beat(void *map, int *key, struct watch *w)
 	bpf_rcu_read_lock();
 	watch_user(w, scx_monotonic_now());
 	is_busy = watch_cpus();
-	wake_for_shared();
-	is_busy |= is_stalled() || has_something_to_do() || scx_bpf_dsq_nr_queued(SHARED_DSQ) > 0;
+	/* Who put a task there woke a CPU that was idle then. */
+	wake_for(w, SHARED_DSQ);
+	wake_for(w, FALLBACK_DSQ);
+	is_busy |= is_stalled() || has_something_to_do() || scx_bpf_dsq_nr_queued(SHARED_DSQ) > 0 ||
+		   scx_bpf_dsq_nr_queued(FALLBACK_DSQ) > 0;
 	bpf_rcu_read_unlock();
 	bpf_timer_start(&w->timer, is_busy ? BUSY_BEAT_NS : CALM_BEAT_NS, 0);
 	return 0;
