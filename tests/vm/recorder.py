@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import signal
 from typing import Any
 
@@ -14,6 +15,18 @@ from vm.guest import Guest
 Record = dict[str, Any]
 
 _numbers = itertools.count()
+
+
+def preempted_ns(printed: str) -> list[list[int]]:
+    """The lengths of runs that ended with their slice, for each recording by --json in this."""
+    recordings: list[list[int]] = [[]]
+    for line in re.findall(r"^\{.*\}$", printed, re.MULTILINE):
+        record = json.loads(line)
+        if record["type"] == "summary":
+            recordings.append([])
+        elif record["end"] == "preempted":
+            recordings[-1].append(record["ran_ns"])
+    return recordings[:-1]
 
 
 class Recorder:

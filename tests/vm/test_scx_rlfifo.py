@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from counted import answers, counted
-from recorder import Record, Recorder
+from recorder import Record, Recorder, preempted_ns
 from sched_ext import (
     STOPS_FAIR_SERVER_TWICE,
     TIMEOUT_S,
@@ -299,14 +299,8 @@ def test_slices_are_as_long_as_they_should_be(replayed: Callable[[str], str]) ->
     printed = replayed(SLICES.replace("HOGS_ONLY", " ".join(QUIET)))
     hz = re.search(r"^CONFIG_HZ=(\d+)", printed, re.MULTILINE)
     tick_ns = 1_000_000_000 // int(hz[1] if hz else 250)
-    lengths_ns: list[list[int]] = [[]]
-    for line in re.findall(r"^\{.*\}$", printed, re.MULTILINE):
-        record = json.loads(line)
-        if record["type"] == "summary":
-            lengths_ns.append([])
-        elif record["end"] == "preempted":
-            lengths_ns[-1].append(record["ran_ns"])
-    for slice_ns, runs in zip((10_000_000, 20_000_000, 30_000_000), lengths_ns, strict=False):
+    lengths_ns = preempted_ns(printed)
+    for slice_ns, runs in zip((10_000_000, 20_000_000, 30_000_000), lengths_ns, strict=True):
         assert len(runs) > 20
         median_ns = statistics.median(runs)
         print(f"slice {slice_ns / 1e6:g} ms: median of {len(runs)} runs {median_ns / 1e6:.3f} ms")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 from counted import counted
-from recorder import Record
+from recorder import Record, preempted_ns
 from sched_ext import TIMEOUT_S, Scheduler, wait_for
 from shares import NICE_0_TO_5, shares
 from statistics_client import SOCKET, total
@@ -131,7 +131,7 @@ def test_a_cpu_is_shared_by_weight(replayed: Callable[[str], str]) -> None:
 FEW_AND_MANY = """
 scx_rustland --slice-us 60000 --slice-us-min 1000 & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
-for hogs in 5 16; do
+for hogs in 5 32; do
     scx_load --hogs $hogs --sleepers 0 --pipes 0 --forks-per-s 0 >/dev/null & load=$!
     sleep 0.5
     scx_switches --comm hog --seconds 1 --json
@@ -145,16 +145,9 @@ wait $scheduler
 
 def test_slices_shrink_with_those_who_wait(replayed: Callable[[str], str]) -> None:
     """In instructions: how long an emulated CPU runs in real time is the host's decision."""
-    found: list[list[int]] = [[]]
-    for line in re.findall(r"^\{.*\}$", replayed(FEW_AND_MANY), re.M):
-        record = json.loads(line)
-        if record["type"] == "summary":
-            found.append([])
-        elif record["end"] == "preempted":
-            found[-1].append(record["ran_ns"])
-    few, many = (statistics.median(runs) / 1e6 for runs in found[:2])
-    print(f"median run of 5 hogs {few:.1f} ms, of 16 hogs {many:.1f} ms")
-    assert few > 1.5 * many
+    few, many = (statistics.median(runs) / 1e6 for runs in preempted_ns(replayed(FEW_AND_MANY)))
+    print(f"median run of 5 hogs {few:.1f} ms, of 32 hogs {many:.1f} ms")
+    assert few > 2 * many
 
 
 #: The same load under the kernel's own scheduler and under ours.

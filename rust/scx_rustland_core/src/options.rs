@@ -33,7 +33,7 @@ pub struct Options {
     pub slice_ns: u64,
     /// Who places a task that wakes up.
     pub idle: IdleSelection,
-    /// Whether idle CPUs are left asleep as long as another one runs.
+    /// Whether idle CPUs are left asleep as long as another one runs that the task may use.
     pub low_power: bool,
     /// The program's global allocator, if it is one that the policy's thread can have for itself.
     pub heap: Option<&'static LockedHeap>,

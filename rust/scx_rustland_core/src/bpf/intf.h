@@ -92,7 +92,8 @@ struct rl_shared {
 
 	/* Of BPF. */
 	u64 nr_drained; /* decisions */
-	u64 nr_spare; /* decided tasks in the queue of all CPUs, when last looked at */
+	u64 nr_spare; /* decided tasks in the queue of all CPUs, when last looked at; 0: none that
+		       * the CPU that looked may run */
 	u64 hotplug_seq; /* rises whenever a CPU comes or goes */
 	u64 is_stalled; /* user space does not answer: tasks are served as they come */
 	u64 free_cpu; /* the policy's thread woke up on a CPU that was idle: its id + 1; else 0 */
