@@ -206,8 +206,8 @@ impl<'obj> BpfScheduler<'obj> {
         self.shared.progress()
     }
 
-    /// How many decided tasks wait for any CPU; 0 also if those that do may not use the CPU that has
-    /// looked for one last.
+    /// How many decided tasks wait for any CPU; 0 also if those that do may not use the CPU that
+    /// has looked for one last.
     #[must_use]
     pub fn nr_spare(&self) -> u64 {
         self.shared.spare()
