@@ -25,7 +25,7 @@ pub enum Generate {
 
 /// A section of the manual page that no option tells of: its heading, and paragraphs. A
 /// paragraph `0: text` is an item of a list.
-pub type Section = (&'static str, &'static [&'static str]);
+pub type Section<'a> = (&'a str, &'a [&'a str]);
 
 /// Writes what was asked for.
 ///
@@ -36,7 +36,7 @@ pub fn generate(
     what: Generate,
     command: &mut Command,
     section: &str,
-    sections: &[Section],
+    sections: &[Section<'_>],
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let shell = match what {
@@ -62,7 +62,7 @@ fn without_hidden(command: &Command) -> Command {
 fn man(
     command: &Command,
     section: &str,
-    sections: &[Section],
+    sections: &[Section<'_>],
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let version = command.get_version().unwrap_or_default().to_owned();
@@ -203,7 +203,7 @@ mod tests {
 
     fn generated(what: Generate) -> String {
         let mut text = Vec::new();
-        let sections: &[Section] = &[("EXIT STATUS", &["0: Fine.", "Nothing: else."])];
+        let sections: &[Section<'_>] = &[("EXIT STATUS", &["0: Fine.", "Nothing: else."])];
         generate(what, &mut command(), "8", sections, &mut text).unwrap();
         String::from_utf8(text).unwrap()
     }

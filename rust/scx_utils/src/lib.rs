@@ -46,6 +46,8 @@ mod macros;
 #[cfg(feature = "runtime")]
 pub mod percpu;
 #[cfg(feature = "runtime")]
+mod realtime;
+#[cfg(feature = "runtime")]
 pub mod runner;
 #[cfg(feature = "runtime")]
 pub mod topology;

@@ -40,15 +40,22 @@ uint64_t scx_kernel_enable_seq(void);
 /* Why the kernel may have refused a scheduler with EINVAL. */
 const char *scx_kernel_explain_einval(void);
 
-/* priority.c: for the time in which tasks are moved between classes. */
+/* priority.c: a thread that is a real-time thread for a while, and what it was before. */
 struct scx_priority {
+	pid_t thread; /* 0: the calling one */
 	int policy;
 	struct sched_param param;
 	bool raised;
 };
-/* Make this thread a real-time one; returns what it was before. */
-struct scx_priority scx_priority_raise(void);
+/* This thread, for the time in which tasks are moved between classes. */
+struct scx_priority scx_priority_raise_self(void);
+/* Another thread, if it is an ordinary one. */
+struct scx_priority scx_priority_raise_ordinary(pid_t thread);
 void scx_priority_restore(const struct scx_priority *before);
+
+/* rcu.c: let RCU's grace periods end, for as long as a scheduler is there. After
+ * kill -9 it stays so. */
+struct scx_priority scx_rcu_favour(void);
 
 /* priority.c: for the time in which a scheduler is loaded. */
 struct scx_nice {
@@ -64,6 +71,8 @@ struct bpf_map *scx_ops_map(const struct bpf_object *obj);
 /* False if the object's struct sched_ext_ops has no member of that name. */
 bool scx_ops_set(const struct bpf_object *obj, const char *member, uint64_t value);
 bool scx_ops_or_flag(const struct bpf_object *obj, const char *flag);
+/* A member of a struct, NULL if there is no such struct or member. */
+const struct btf_member *scx_btf_member(const struct btf *btf, const char *type, const char *name);
 
 /* exit.c */
 int scx_exit_prepare(struct bpf_object *obj, uint32_t dump_len);

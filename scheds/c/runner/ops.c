@@ -15,9 +15,9 @@ struct bpf_map *scx_ops_map(const struct bpf_object *obj)
 	return NULL;
 }
 
-static const struct btf_member *find_member(const struct btf *btf, const char *name)
+const struct btf_member *scx_btf_member(const struct btf *btf, const char *type, const char *name)
 {
-	int id = btf__find_by_name_kind(btf, "sched_ext_ops", BTF_KIND_STRUCT);
+	int id = btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT);
 	const struct btf_type *t;
 	const struct btf_member *m;
 
@@ -35,7 +35,7 @@ static const struct btf_member *find_member(const struct btf *btf, const char *n
 static void *member_slot(const struct bpf_object *obj, const char *name, size_t *size)
 {
 	const struct btf *btf = bpf_object__btf(obj);
-	const struct btf_member *m = find_member(btf, name);
+	const struct btf_member *m = scx_btf_member(btf, "sched_ext_ops", name);
 	char *ops = bpf_map__initial_value(scx_ops_map(obj), NULL);
 
 	if (!m || !ops)

@@ -20,21 +20,44 @@
 
 #define NICE_MIN (-20)
 
-struct scx_priority scx_priority_raise(void)
+static struct scx_priority priority_of(pid_t thread)
+{
+	struct scx_priority now = { .thread = thread, .policy = sched_getscheduler(thread) };
+
+	if (now.policy >= 0 && sched_getparam(thread, &now.param))
+		now.policy = -1;
+	return now;
+}
+
+/* Threads that are made meanwhile do not inherit it. */
+static bool make_lowest_fifo(pid_t thread)
 {
 	struct sched_param lowest = { .sched_priority = sched_get_priority_min(SCHED_FIFO) };
-	struct scx_priority before = { .policy = sched_getscheduler(0) };
+
+	return !sched_setscheduler(thread, SCHED_FIFO | SCHED_RESET_ON_FORK, &lowest);
+}
+
+struct scx_priority scx_priority_raise_self(void)
+{
+	struct scx_priority before = priority_of(0);
 
 	/* Where it may not, the scheduler still loads on a machine that is not saturated. */
-	before.raised = before.policy >= 0 && !sched_getparam(0, &before.param) &&
-			!sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &lowest);
+	before.raised = before.policy >= 0 && make_lowest_fifo(0);
+	return before;
+}
+
+struct scx_priority scx_priority_raise_ordinary(pid_t thread)
+{
+	struct scx_priority before = priority_of(thread);
+
+	before.raised = before.policy == SCHED_OTHER && make_lowest_fifo(thread);
 	return before;
 }
 
 void scx_priority_restore(const struct scx_priority *before)
 {
 	if (before->raised)
-		sched_setscheduler(0, before->policy, &before->param);
+		sched_setscheduler(before->thread, before->policy, &before->param);
 }
 
 struct scx_nice scx_nice_raise(void)

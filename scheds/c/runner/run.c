@@ -137,7 +137,7 @@ static int load_and_attach(struct run *run)
 		return -1;
 	}
 	run->enable_seq = scx_kernel_enable_seq();
-	before = scx_priority_raise();
+	before = scx_priority_raise_self();
 	/* By hand and not through the skeleton, which hides the cause. */
 	run->link = bpf_map__attach_struct_ops(scx_ops_map(obj));
 	err = errno;
@@ -228,6 +228,8 @@ static enum scx_outcome run_generations(struct run *run)
 int scx_run(const struct scx_sched *sched, int argc, char **argv)
 {
 	struct run run = { .sched = sched };
+	struct scx_priority rcu;
+	enum scx_outcome outcome;
 	const char *missing;
 
 	scx_parse_opts(sched, argc, argv, &run.opts);
@@ -246,7 +248,10 @@ int scx_run(const struct scx_sched *sched, int argc, char **argv)
 		return SCX_STATUS_FAILED;
 	}
 
-	switch (run_generations(&run)) {
+	rcu = scx_rcu_favour();
+	outcome = run_generations(&run);
+	scx_priority_restore(&rcu);
+	switch (outcome) {
 	case SCX_OUTCOME_EJECTED:
 		return SCX_STATUS_EJECTED;
 	case SCX_OUTCOME_FAILED:

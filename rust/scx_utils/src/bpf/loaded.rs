@@ -9,10 +9,10 @@ use anyhow::{anyhow, Result};
 use libbpf_rs::skel::Skel;
 use libbpf_rs::{AsRawLibbpf as _, Link, MapCore as _, MapType};
 
-use super::priority::RealTime;
 use super::record::{Layout, Record};
 use super::Attached;
 use crate::kernel::{Missing, SchedExt};
+use crate::realtime::RealTime;
 
 /// A BPF half that is loaded: its maps can be filled, and programs be run by hand.
 #[derive(Debug)]
@@ -53,6 +53,12 @@ impl<S> Loaded<S> {
     }
 
     /// By hand and not through the skeleton, which hides the cause.
+    ///
+    /// By a real-time thread: attaching moves all tasks, this thread among them, from the kernel's
+    /// fair class to the ext class, one after the other. The fair class goes first: on a machine
+    /// with enough busy tasks that are yet to be moved, whoever has been moved does not run again,
+    /// and if that is the thread that does the moving, it all stops there, with preempted RCU
+    /// readers and held locks. Seen on 6.17; 7.2 hands the work to a thread of its own.
     fn attach_struct_ops<'obj>(&mut self) -> io::Result<Link>
     where
         S: Skel<'obj>,
@@ -63,7 +69,7 @@ impl<S> Loaded<S> {
             .maps()
             .find(|map| map.map_type() == MapType::StructOps);
         let table = table.ok_or(io::ErrorKind::NotFound)?.as_libbpf_object();
-        let _real_time = RealTime::raise();
+        let _real_time = RealTime::raise_self();
         // SAFETY: the map belongs to the object, which lives.
         let link = unsafe { libbpf_sys::bpf_map__attach_struct_ops(table.as_ptr()) };
         let link = NonNull::new(link).ok_or_else(io::Error::last_os_error)?;

@@ -7,7 +7,6 @@ mod attached;
 mod loaded;
 mod opened;
 mod ops;
-mod priority;
 mod record;
 
 pub use attached::Attached;

@@ -14,6 +14,7 @@
 mod generations;
 mod nice;
 mod opts;
+mod rcu;
 mod shutdown;
 mod start;
 mod statistics;
@@ -85,8 +86,9 @@ pub trait Scheduler: 'static {
     const PROGRAM: Program;
     /// Paragraphs for `--help` and the manual page.
     const DESCRIPTION: &'static str;
-    /// Settings of the machine that it changes while it runs, for the manual page.
-    const MACHINE_SETTINGS: &'static [&'static str] = &["None are changed."];
+    /// Settings of the machine that it changes while it runs, for the manual page; those of the run
+    /// loop come by themselves.
+    const MACHINE_SETTINGS: &'static [&'static str] = &[];
 
     /// Its own options, as typed.
     type Opts: Args;
@@ -220,6 +222,8 @@ fn answer<S: Scheduler>(cli: Cli<S::Opts>) -> Result<Status> {
     }
     let kernel = SchedExt::new(Path::new("/"));
     let generations = Generations::<S>::new(&common, &config, &kernel, &shutdown)?;
-    kernel.check()?;
+    let btf = kernel.check()?;
+    let _grace_periods = rcu::favour_grace_periods(&kernel, &btf);
+    drop(btf);
     generations.run()
 }

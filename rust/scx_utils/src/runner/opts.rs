@@ -175,8 +175,16 @@ pub(super) fn print(text: &clap::Error) -> Result<Status> {
     }
 }
 
+/// What the run loop itself changes: see `rcu.rs`.
+const RCU_SETTING: &str =
+    "Where the kernel sets no time aside for tasks of sched_ext (6.12 does not, 7.2 does), its \
+     thread rcu_preempt or rcu_sched is a SCHED_FIFO thread of priority 1 meanwhile, as the boot \
+     option rcutree.kthread_prio=1 makes it. Without, tasks that are forked while the scheduler \
+     comes or goes could make the machine hang. After kill -9 it stays.";
+
 pub(super) fn generate<S: Scheduler>(what: Generate) -> Result<Status> {
-    let sections: [Section; 5] = [
+    let settings = [S::MACHINE_SETTINGS, &[RCU_SETTING]].concat();
+    let sections: [Section<'_>; 5] = [
         (
             "CPU HOTPLUG",
             &[
@@ -196,7 +204,7 @@ pub(super) fn generate<S: Scheduler>(what: Generate) -> Result<Status> {
                  on standard error.",
             ],
         ),
-        ("MACHINE SETTINGS", S::MACHINE_SETTINGS),
+        ("MACHINE SETTINGS", &settings),
         (
             "EMERGENCY EXIT",
             &[

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Threads that are real-time threads for a while.
+
+/// A policy and its parameters. Those of `SCHED_DEADLINE` do not fit in.
+type Scheduling = (libc::c_int, libc::sched_param);
+
+/// The calling thread, to the kernel.
+const SELF: libc::pid_t = 0;
+
+/// Holds a thread in the lowest priority of `SCHED_FIFO` until it is dropped.
+#[derive(Debug)]
+pub(crate) struct RealTime {
+    thread: libc::pid_t,
+    /// Policy and parameters to go back to; `None` if nothing was changed.
+    before: Option<Scheduling>,
+}
+
+impl RealTime {
+    /// Raises the calling thread, which has to drop it too. Where it may not, nothing changes.
+    pub(crate) fn raise_self() -> Self {
+        let restorable = |before: &Scheduling| before.0 != libc::SCHED_DEADLINE;
+        Self::raise(SELF, restorable)
+    }
+
+    /// Raises another thread, if it is an ordinary one. Where it may not, nothing changes.
+    pub(crate) fn raise_ordinary(thread: libc::pid_t) -> Self {
+        Self::raise(thread, |before| before.0 == libc::SCHED_OTHER)
+    }
+
+    fn raise(thread: libc::pid_t, may: impl Fn(&Scheduling) -> bool) -> Self {
+        let before = current(thread).filter(may);
+        Self {
+            thread,
+            before: before.filter(|_| set(thread, lowest_fifo())),
+        }
+    }
+}
+
+impl Drop for RealTime {
+    fn drop(&mut self) {
+        if let Some(before) = self.before {
+            if !set(self.thread, before) {
+                tracing::warn!("thread {} cannot leave its real-time policy", self.thread);
+            }
+        }
+    }
+}
+
+fn current(thread: libc::pid_t) -> Option<Scheduling> {
+    let mut param = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the kernel writes one `sched_param`.
+    let (policy, err) = unsafe {
+        (
+            libc::sched_getscheduler(thread),
+            libc::sched_getparam(thread, &mut param),
+        )
+    };
+    (policy >= 0 && err == 0).then_some((policy, param))
+}
+
+/// Threads that are made meanwhile do not inherit it.
+fn lowest_fifo() -> Scheduling {
+    // SAFETY: takes and returns a number.
+    let sched_priority = unsafe { libc::sched_get_priority_min(libc::SCHED_FIFO) };
+    (
+        libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK,
+        libc::sched_param { sched_priority },
+    )
+}
+
+fn set(thread: libc::pid_t, (policy, param): Scheduling) -> bool {
+    // SAFETY: the kernel reads one `sched_param`.
+    unsafe { libc::sched_setscheduler(thread, policy, &param) == 0 }
+}

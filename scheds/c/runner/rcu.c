@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The kernel's thread that ends RCU's grace periods goes first, where it could starve.
+ *
+ * While a scheduler is attached or goes away, one part of the tasks is in the ext class
+ * and the other in the fair class, tasks that are forked meanwhile among them; and the
+ * kernel waits for a grace period, to keep forks out. The fair class goes first. Where
+ * enough of its tasks compute to fill all CPUs, the thread that ends grace periods does
+ * not run any more if it is in the ext class, and the machine hangs for as long as they
+ * compute: on 6.12 and 6.17, four that were forked within some milliseconds on four
+ * CPUs. 7.2 sets time aside for the ext class.
+ *
+ * The boot option rcutree.kthread_prio=1 does the same.
+ */
+#include <bpf/btf.h>
+#include <ctype.h>
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+/* The parent of all of the kernel's threads, and of nobody else. */
+#define KTHREADD 2
+
+/* Room for "/proc/PID/stat". */
+#define STAT_PATH_MAX 64
+
+static bool kernel_sets_time_aside(void)
+{
+	struct btf *btf = btf__parse("/sys/kernel/btf/vmlinux", NULL);
+	bool does = btf && scx_btf_member(btf, "rq", "ext_server");
+
+	btf__free(btf);
+	return does;
+}
+
+/* Any process may bear its name. */
+static bool is_rcu_thread(const char *pid)
+{
+	char path[STAT_PATH_MAX], comm[16];
+	int parent = 0, nr_read = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	nr_read = fscanf(f, "%*d (%15[^)]) %*c %d", comm, &parent);
+	fclose(f);
+	/* With and without CONFIG_PREEMPT_RCU. */
+	return nr_read == 2 && parent == KTHREADD &&
+	       (!strcmp(comm, "rcu_preempt") || !strcmp(comm, "rcu_sched"));
+}
+
+static pid_t find_rcu_thread(void)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	pid_t found = 0;
+
+	while (proc && !found && (entry = readdir(proc)))
+		if (isdigit((unsigned char)entry->d_name[0]) && is_rcu_thread(entry->d_name))
+			found = atoi(entry->d_name);
+	if (proc)
+		closedir(proc);
+	return found;
+}
+
+struct scx_priority scx_rcu_favour(void)
+{
+	struct scx_priority nothing = { .raised = false };
+	pid_t thread = kernel_sets_time_aside() ? 0 : find_rcu_thread();
+
+	return thread ? scx_priority_raise_ordinary(thread) : nothing;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * scx_forks PID SIGNAL: forks children that compute, one every 2 ms, sends the signal to a
+ * scheduler after the first few, and forks more while the scheduler goes away.
+ *
+ * A real-time process that is not in any scheduler's way. Status 0 if the machine has no scheduler
+ * within ten seconds; the children end then.
+ */
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NR_BEFORE 4
+#define NR_CHILDREN 40
+#define PAUSE_US 2000
+#define WAIT_US (10 * 1000 * 1000)
+#define POLL_US (10 * 1000)
+
+static pid_t children[NR_CHILDREN];
+
+static int is_disabled(void)
+{
+	char state[32] = "";
+	FILE *f = fopen("/sys/kernel/sched_ext/state", "re");
+
+	if (f) {
+		if (!fgets(state, sizeof(state), f))
+			state[0] = '\0';
+		fclose(f);
+	}
+	return !strcmp(state, "disabled\n");
+}
+
+static void fork_while_it_goes(pid_t scheduler, int number)
+{
+	for (int i = 0; i < NR_CHILDREN; i++) {
+		if (i == NR_BEFORE)
+			kill(scheduler, number);
+		children[i] = fork();
+		if (!children[i])
+			for (;;)
+				;
+		usleep(PAUSE_US);
+	}
+}
+
+static int wait_disabled(void)
+{
+	for (int us = 0; us < WAIT_US; us += POLL_US) {
+		if (is_disabled())
+			return 0;
+		usleep(POLL_US);
+	}
+	fprintf(stderr, "scx_forks: still not disabled\n");
+	return 1;
+}
+
+static void end_children(void)
+{
+	for (int i = 0; i < NR_CHILDREN; i++)
+		if (children[i] > 0)
+			kill(children[i], SIGKILL);
+	while (wait(NULL) > 0)
+		;
+}
+
+int main(int argc, char **argv)
+{
+	struct sched_param param = { .sched_priority = 2 };
+	int status;
+
+	if (argc != 3) {
+		fprintf(stderr, "usage: scx_forks PID SIGNAL\n");
+		return 1;
+	}
+	/* The children are ordinary ones. */
+	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param)) {
+		perror("scx_forks");
+		return 1;
+	}
+	fork_while_it_goes(atoi(argv[1]), atoi(argv[2]));
+	status = wait_disabled();
+	end_children();
+	return status;
+}
