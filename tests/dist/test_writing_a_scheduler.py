@@ -222,9 +222,17 @@ def need_linter(command: Command) -> None:
 def test_every_file_is_named() -> None:
     """A place that is misspelt would leave the block out, or put it nowhere."""
     for block in BLOCKS:
-        assert bool(block.file) == (block.language in {"rust", "toml"}), block
-        assert block.language in {"rust", "toml", "sh", "text"}, block
+        assert bool(block.file) == (block.language in {"rust", "toml", "c"}), block
+        assert block.language in {"rust", "toml", "c", "sh", "text"}, block
     assert sorted({block.step for block in BLOCKS}) == [1, 2, 3, 4, 5]
+
+
+def test_what_is_quoted_is_as_it_is() -> None:
+    """C stands on the page where it is in this tree, and a test of its own runs it."""
+    quoted = [block for block in BLOCKS if block.language == "c"]
+    assert quoted
+    for block in quoted:
+        assert block.text == (ROOT / block.file).read_text(), block.file
 
 
 def test_policy_is_short() -> None:

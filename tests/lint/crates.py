@@ -13,7 +13,8 @@ MAY_USE = [
     (r"rust/scx_rustland_core", {"scx_stats", "scx_utils"}),
     # Schedulers and tools know no scheduler, and nothing of the tests.
     (r"scheds/rust/\w+", {"scx_rustland_core", "scx_stats", "scx_utils"}),
-    (r"(tests/scheds|tools)/\w+", {"scx_stats", "scx_utils"}),
+    (r"tests/scheds/\w+", {"scx_rustland_core", "scx_stats", "scx_utils"}),
+    (r"tools/\w+", {"scx_stats", "scx_utils"}),
 ]
 
 #: What each Rust scheduler consists of, so that readers find their way in all of them.

@@ -4,17 +4,19 @@
 use std::os::fd::BorrowedFd;
 
 use anyhow::Result;
-use scx_utils::bpf::Slot;
+use libbpf_rs::skel::{OpenSkel, Skel};
+use scx_utils::bpf::{Opened, Slot};
 use scx_utils::exit_info::ExitInfo;
 use scx_utils::runner::{Instance, Start, StatsReader, Tick};
 
+use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
 use crate::{BpfScheduler, Cpus, DispatchedTask, Event, Metrics, Options, Policy, Target};
 
 /// Runs a [`Policy`]: brings it what happens, and takes its decisions for as long as CPUs have
 /// nothing to do, and one more. An [`Instance`] for the runner.
 #[derive(Debug)]
-pub struct Driver<'obj, P> {
-    bpf: BpfScheduler<'obj>,
+pub struct Driver<'obj, P, S = BpfSkel<'obj>> {
+    bpf: BpfScheduler<'obj, S>,
     policy: P,
     cpus: Cpus,
     /// CPUs that were given a task by decisions that BPF has not taken in yet.
@@ -29,7 +31,7 @@ pub struct Driver<'obj, P> {
 }
 
 impl<'obj, P: Policy> Driver<'obj, P> {
-    /// Attaches a scheduler with this policy.
+    /// Attaches a scheduler with this policy and this crate's BPF half.
     ///
     /// # Errors
     ///
@@ -40,9 +42,31 @@ impl<'obj, P: Policy> Driver<'obj, P> {
         policy: P,
         slot: &'obj mut Slot,
     ) -> Result<Self> {
+        let opened = start.open(BpfSkelBuilder::default(), slot)?;
+        Self::attach_opened(start, options, policy, opened)
+    }
+}
+
+impl<'obj, P: Policy, S: Skel<'obj>> Driver<'obj, P, S> {
+    /// Attaches a scheduler with this policy and a BPF half of its own: see
+    /// [`BpfScheduler::attach_opened`].
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses it, memory cannot be locked, or the object lacks what
+    /// `<rustland/rustland.bpf.h>` brings.
+    pub fn attach_opened<O>(
+        start: &Start<'_>,
+        options: &Options,
+        policy: P,
+        opened: Opened<O>,
+    ) -> Result<Self>
+    where
+        O: OpenSkel<'obj, Output = S>,
+    {
         let cpus = Cpus::new(&start.topology()?);
         let mut driver = Self {
-            bpf: BpfScheduler::attach(start, options, slot)?,
+            bpf: BpfScheduler::attach_opened(start, options, opened)?,
             policy,
             taken: vec![0; cpus.nr_cpu_ids().div_ceil(64)],
             cpus,
@@ -53,6 +77,12 @@ impl<'obj, P: Policy> Driver<'obj, P> {
         };
         driver.follow_hotplug();
         Ok(driver)
+    }
+
+    /// The skeleton: what a BPF half has of its own.
+    #[must_use]
+    pub fn skel(&self) -> &S {
+        self.bpf.skel()
     }
 
     /// Tells the policy what has happened.
@@ -155,7 +185,7 @@ impl<'obj, P: Policy> Driver<'obj, P> {
     }
 }
 
-impl<P: Policy> Instance for Driver<'_, P> {
+impl<'obj, P: Policy, S: Skel<'obj>> Instance for Driver<'obj, P, S> {
     type Stats = Metrics;
 
     fn tick(&mut self) -> Result<Tick> {

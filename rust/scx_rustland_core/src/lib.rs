@@ -14,30 +14,61 @@
 //! | `shared`, `program` | how the halves talk, besides the two rings |
 //! | `alloc`, `memory`, `faults` | memory that never makes the policy wait |
 //! | `metrics` | what is counted, and whether it adds up |
-//! | `bpf/` | the BPF half; `intf.h` is the only definition of what both halves share |
+//! | `include/rustland/` | the BPF half; `intf.h` alone defines what both halves share |
+//! | `builder` | for a scheduler that has a BPF half of its own, upon this one |
+//!
+//! Two features: `runtime` (the default) is what a scheduler is made of while it runs, `builder`
+//! is for its build script.
 
+#[cfg(feature = "runtime")]
 pub mod alloc;
+#[cfg(feature = "builder")]
+mod builder;
+#[cfg(feature = "runtime")]
 mod cpus;
+#[cfg(feature = "runtime")]
 mod driver;
+#[cfg(feature = "runtime")]
 mod faults;
+#[cfg(feature = "runtime")]
 mod memory;
+#[cfg(feature = "runtime")]
 mod metrics;
+#[cfg(feature = "runtime")]
 mod options;
+#[cfg(feature = "runtime")]
 mod policy;
+#[cfg(feature = "runtime")]
 mod program;
+#[cfg(feature = "runtime")]
 mod scheduler;
+#[cfg(feature = "runtime")]
 mod shared;
+#[cfg(feature = "runtime")]
 mod task;
 
+#[cfg(feature = "runtime")]
 pub use alloc::LockedHeap;
+#[cfg(feature = "builder")]
+pub use builder::RustLandBuilder;
+#[cfg(feature = "runtime")]
 pub use cpus::Cpus;
+#[cfg(feature = "runtime")]
 pub use driver::Driver;
+#[cfg(feature = "runtime")]
 pub use memory::COMPACTION_SETTING;
+#[cfg(feature = "runtime")]
 pub use metrics::Metrics;
+#[cfg(feature = "runtime")]
 pub use options::{IdleSelection, Options, SLICE_DFL_NS};
+#[cfg(feature = "runtime")]
 pub use policy::Policy;
+#[cfg(feature = "runtime")]
 pub use scheduler::{BpfScheduler, Event};
+#[cfg(feature = "runtime")]
 pub use task::{DispatchedTask, QueuedTask, Target, Words, SLICE_INF_NS, WEIGHT_DFL};
 
+#[cfg(feature = "runtime")]
 scx_utils::include_bpf!();
+#[cfg(feature = "runtime")]
 use bpf_intf as intf;

@@ -5,13 +5,14 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
+use std::marker::PhantomData;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::rc::Rc;
 
 use anyhow::{Context as _, Result};
-use libbpf_rs::skel::Skel as _;
+use libbpf_rs::skel::{OpenSkel, Skel};
 use libbpf_rs::{
-    AsRawLibbpf as _, MapCore as _, MapHandle, Object, RingBuffer, RingBufferBuilder,
+    AsRawLibbpf as _, MapCore as _, MapHandle, Object, OpenObject, RingBuffer, RingBufferBuilder,
     UserRingBuffer,
 };
 use scx_utils::bpf::{Attached, Opened, Slot};
@@ -19,9 +20,9 @@ use scx_utils::exit_info::ExitInfo;
 use scx_utils::runner::{Start, StatsReader};
 use scx_utils::zerocopy::{FromBytes as _, IntoBytes as _};
 
-use crate::bpf_skel::{BpfSkel, BpfSkelBuilder, OpenBpfSkel};
+use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
 use crate::faults::PageFaults;
-use crate::intf::{rl_decision, rl_find_idle_args, rl_queued, RL_IN_FLIGHT_MAX};
+use crate::intf::{rl_config, rl_decision, rl_find_idle_args, rl_queued, RL_IN_FLIGHT_MAX};
 use crate::intf::{RL_IDLE_BUILTIN, RL_IDLE_FULL_USER, RL_IDLE_PREV_CPU};
 use crate::memory::Locked;
 use crate::metrics::Reader;
@@ -38,11 +39,13 @@ pub enum Event {
     Nudge,
 }
 
-/// A loaded and attached BPF half, and the memory of this process locked.
-pub struct BpfScheduler<'obj> {
-    bpf: Attached<BpfSkel<'obj>>,
+/// A loaded and attached BPF half, and the memory of this process locked. `S` is the skeleton of
+/// the BPF half, which is this crate's or made by `RustLandBuilder`.
+pub struct BpfScheduler<'obj, S = BpfSkel<'obj>> {
+    bpf: Attached<S>,
     shared: Shared,
     ring: RingBuffer<'static>,
+    queued: MapHandle,
     /// What the ring's reader has read and nobody has taken yet.
     records: Rc<RefCell<VecDeque<rl_queued>>>,
     decisions: UserRingBuffer,
@@ -56,9 +59,10 @@ pub struct BpfScheduler<'obj> {
     now_ns: u64,
     /// Last: what is above uses its memory.
     _memory: Locked,
+    _object: PhantomData<&'obj ()>,
 }
 
-impl fmt::Debug for BpfScheduler<'_> {
+impl<S> fmt::Debug for BpfScheduler<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BpfScheduler")
             .field("shared", &self.shared)
@@ -68,29 +72,51 @@ impl fmt::Debug for BpfScheduler<'_> {
 }
 
 impl<'obj> BpfScheduler<'obj> {
-    /// Loads and attaches it. The calling thread is the policy's from then on.
+    /// Loads and attaches this crate's BPF half. The calling thread is the policy's from then on.
     ///
     /// # Errors
     ///
     /// If the kernel refuses it, or memory cannot be locked.
     pub fn attach(start: &Start<'_>, options: &Options, slot: &'obj mut Slot) -> Result<Self> {
-        let mut opened = start.open(BpfSkelBuilder::default(), slot)?;
+        let opened = start.open(BpfSkelBuilder::default(), slot)?;
+        Self::attach_opened(start, options, opened)
+    }
+}
+
+impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
+    /// Loads and attaches a BPF half that `RustLandBuilder` has built, and that [`Start::open`] has
+    /// opened. The calling thread is the policy's from then on.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses it, memory cannot be locked, or the object lacks what
+    /// `<rustland/rustland.bpf.h>` brings.
+    pub fn attach_opened<O>(
+        start: &Start<'_>,
+        options: &Options,
+        mut opened: Opened<O>,
+    ) -> Result<Self>
+    where
+        O: OpenSkel<'obj, Output = S>,
+    {
         prepare(start, &mut opened, options)?;
         let loaded = opened.load()?;
-        SyscallProgram::new(&loaded.progs.rl_hello)?.run(&mut [])?;
-        let find_idle = SyscallProgram::new(&loaded.progs.rl_find_idle)?;
+        program(loaded.object(), "rl_hello")?.run(&mut [])?;
+        let find_idle = program(loaded.object(), "rl_find_idle")?;
         let nr_cpu_ids = u32::try_from(start.topology()?.nr_cpu_ids())?;
         let shared = Shared::map(&map(loaded.object(), shared::SECTION)?)?;
         let records = Rc::new(RefCell::new(VecDeque::with_capacity(capacity())));
-        let ring = read_into(&map(loaded.object(), "rl_queued")?, Rc::clone(&records))?;
+        let queued = map(loaded.object(), "rl_queued")?;
+        let ring = read_into(&queued, Rc::clone(&records))?;
         let decisions = UserRingBuffer::new(&map(loaded.object(), "rl_decisions")?)?;
         let memory = Locked::hold(options.heap)?;
         let faults = PageFaults::of_this_thread()?;
         Ok(Self {
-            reader: reader(&loaded, faults.clone(), nr_cpu_ids)?,
+            reader: reader(loaded.object(), faults.clone(), nr_cpu_ids)?,
             bpf: start.attach(loaded)?,
             shared,
             ring,
+            queued,
             records,
             decisions,
             find_idle,
@@ -99,6 +125,7 @@ impl<'obj> BpfScheduler<'obj> {
             nr_cpu_ids,
             now_ns: 0,
             _memory: memory,
+            _object: PhantomData,
         })
     }
 
@@ -259,7 +286,7 @@ impl<'obj> BpfScheduler<'obj> {
     /// Can be read from when there is something to do.
     #[must_use]
     pub fn wake_fd(&self) -> BorrowedFd<'_> {
-        self.bpf.maps.rl_queued.as_fd()
+        self.queued.as_fd()
     }
 
     /// A reader of the statistics for another thread.
@@ -268,8 +295,14 @@ impl<'obj> BpfScheduler<'obj> {
     ///
     /// If the process has no file descriptors left for it.
     pub fn stats_reader(&self) -> Result<StatsReader<Metrics>> {
-        let reader = reader(&self.bpf, self.faults.clone(), self.nr_cpu_ids)?;
+        let reader = reader(self.bpf.object(), self.faults.clone(), self.nr_cpu_ids)?;
         Ok(Box::new(move || reader.read()))
+    }
+
+    /// The skeleton: what a BPF half has of its own.
+    #[must_use]
+    pub fn skel(&self) -> &S {
+        &self.bpf
     }
 
     /// Whether the kernel has ended the scheduler. No system call.
@@ -310,9 +343,14 @@ fn map(object: &Object, name: &str) -> Result<MapHandle> {
     Ok(MapHandle::try_from(&map)?)
 }
 
-fn prepare(
+fn program(object: &Object, name: &str) -> Result<SyscallProgram> {
+    let program = object.progs().find(|program| program.name() == name);
+    SyscallProgram::new(&program.with_context(|| format!("the BPF half has no program {name}"))?)
+}
+
+fn prepare<'obj, O: OpenSkel<'obj>>(
     start: &Start<'_>,
-    opened: &mut Opened<OpenBpfSkel<'_>>,
+    opened: &mut Opened<O>,
     options: &Options,
 ) -> Result<()> {
     let btf = start.kernel_btf()?;
@@ -326,18 +364,27 @@ fn prepare(
         // See scx/migration.bpf.h.
         opened.set_ops_flag(&btf, flag)?;
     }
-    let rodata = opened
-        .maps
-        .rodata_data
-        .as_deref_mut()
-        .context("no rodata")?;
-    rodata.slice_ns = options.slice_ns;
-    rodata.idle_selection = match options.idle {
-        IdleSelection::FullUser => RL_IDLE_FULL_USER,
-        IdleSelection::PrevCpu => RL_IDLE_PREV_CPU,
-        IdleSelection::Builtin => RL_IDLE_BUILTIN,
+    let config = rl_config {
+        slice_ns: options.slice_ns,
+        idle_selection: match options.idle {
+            IdleSelection::FullUser => RL_IDLE_FULL_USER,
+            IdleSelection::PrevCpu => RL_IDLE_PREV_CPU,
+            IdleSelection::Builtin => RL_IDLE_BUILTIN,
+        },
+        low_power: options.low_power.into(),
     };
-    rodata.low_power = options.low_power;
+    write_config(opened.open_object_mut(), &config)
+}
+
+/// The section that `struct rl_config` is alone in.
+const CONFIG: &str = ".rodata.rl_config";
+
+fn write_config(object: &mut OpenObject, config: &rl_config) -> Result<()> {
+    let mut section = object.maps_mut().find(|map| map.name() == CONFIG);
+    let bytes = section.as_mut().and_then(|map| map.initial_value_mut());
+    let bytes = bytes.and_then(|bytes| bytes.get_mut(..size_of::<rl_config>()));
+    let bytes = bytes.with_context(|| format!("the BPF half has no section {CONFIG}"))?;
+    bytes.copy_from_slice(config.as_bytes());
     Ok(())
 }
 
@@ -356,12 +403,11 @@ fn read_into(
     Ok(builder.build()?)
 }
 
-fn reader(bpf: &BpfSkel<'_>, faults: PageFaults, nr_cpu_ids: u32) -> Result<Reader> {
-    let object = bpf.object();
+fn reader(object: &Object, faults: PageFaults, nr_cpu_ids: u32) -> Result<Reader> {
     Reader::new(
         map(object, "rl_counters")?,
         &map(object, shared::SECTION)?,
-        SyscallProgram::new(&bpf.progs.rl_nr_held)?,
+        program(object, "rl_nr_held")?,
         faults,
         nr_cpu_ids,
     )

@@ -130,10 +130,11 @@ impl<S> Opened<S> {
     /// # Errors
     ///
     /// If the kernel refuses them; what the verifier says was logged by libbpf.
-    pub fn load<'obj>(self) -> Result<Loaded<S::Output>>
+    pub fn load<'obj>(mut self) -> Result<Loaded<S::Output>>
     where
         S: OpenSkel<'obj>,
     {
+        ops::leave_out_unused(self.skel.open_object_mut())?;
         let skel = self
             .skel
             .load()

@@ -3,7 +3,7 @@
 //! object it is in, and how far its compiler's struct goes, does not matter.
 
 use anyhow::{bail, Context as _, Result};
-use libbpf_rs::{MapType, OpenMapMut, OpenObject};
+use libbpf_rs::{AsRawLibbpf as _, MapType, OpenMapMut, OpenObject, ProgramType};
 
 use crate::btf;
 
@@ -64,6 +64,26 @@ pub(super) fn clear(object: &mut OpenObject, callback: &str) -> Result<()> {
         bytes.fill(0);
         Ok(())
     })
+}
+
+/// Callbacks that are not in the table are not loaded: those of a library, say, instead of which a
+/// scheduler has its own. The kernel would refuse them.
+pub(super) fn leave_out_unused(object: &mut OpenObject) -> Result<()> {
+    let table = table(object)?;
+    let value = table.initial_value().context("cannot read the table")?;
+    // libbpf keeps the address of what stands for a program where the kernel wants the program.
+    let (words, _) = value.as_chunks();
+    let used: Vec<usize> = words
+        .iter()
+        .map(|word| usize::from_ne_bytes(*word))
+        .collect();
+    for mut program in object.progs_mut() {
+        let is_callback = program.prog_type() == ProgramType::StructOps;
+        if is_callback && !used.contains(&program.as_libbpf_object().as_ptr().addr()) {
+            program.set_autoload(false);
+        }
+    }
+    Ok(())
 }
 
 /// Sets bits of `ops.flags`.

@@ -81,19 +81,22 @@ fn base() -> Result<Vec<OsString>> {
     flags.push(format!("-D__TARGET_ARCH_{name}").into());
     let endian = cargo("CARGO_CFG_TARGET_ENDIAN")?;
     flags.push(format!("-m{endian}-endian").into());
-    // Keeps the build machine's paths out of the program.
-    for (variable, name) in [("CARGO_MANIFEST_DIR", "."), ("OUT_DIR", "build")] {
-        flags.push(format!("-ffile-prefix-map={}={name}", cargo(variable)?).into());
+    for (path, name) in [
+        (cargo("CARGO_MANIFEST_DIR")?.as_str(), "."),
+        (cargo("OUT_DIR")?.as_str(), "build"),
+        (env!("CARGO_MANIFEST_DIR"), "scx_utils"),
+    ] {
+        flags.push(prefix_map(Path::new(path), name));
     }
-    flags.push(
-        concat!(
-            "-ffile-prefix-map=",
-            env!("CARGO_MANIFEST_DIR"),
-            "=scx_utils"
-        )
-        .into(),
-    );
     Ok(flags)
+}
+
+/// Keeps a path of the build machine out of the program.
+pub(super) fn prefix_map(path: &Path, name: &str) -> OsString {
+    let mut flag = join("-ffile-prefix-map=", path);
+    flag.push("=");
+    flag.push(name);
+    flag
 }
 
 /// A variable that cargo sets for build scripts.
@@ -107,7 +110,7 @@ fn variable(name: &str) -> Option<Vec<OsString>> {
     Some(value.split_whitespace().map(Into::into).collect())
 }
 
-fn join(flag: &str, path: &Path) -> OsString {
+pub(super) fn join(flag: &str, path: &Path) -> OsString {
     let mut joined = OsString::from(flag);
     joined.push(path);
     joined

@@ -45,6 +45,7 @@ use clang::Clang;
 pub struct BpfBuilder {
     clang: Clang,
     out_dir: PathBuf,
+    includes: Vec<PathBuf>,
     intf: Option<PathBuf>,
     skel: Option<PathBuf>,
 }
@@ -62,9 +63,17 @@ impl BpfBuilder {
         Ok(Self {
             clang: Clang::find()?,
             out_dir: out_dir.into(),
+            includes: Vec::new(),
             intf: None,
             skel: None,
         })
+    }
+
+    /// A directory with headers of a library.
+    #[must_use]
+    pub fn include(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.includes.push(directory.into());
+        self
     }
 
     /// The header that both halves share. Its types and constants become `bpf_intf.rs`.
@@ -88,7 +97,11 @@ impl BpfBuilder {
     /// Of clang, with its messages, and of the file system.
     pub fn build(self) -> Result<()> {
         flags::print_rerun_if_env_changed();
-        let flags = flags::cflags(&self.libbpf_headers()?)?;
+        let mut flags = flags::cflags(&self.libbpf_headers()?)?;
+        for path in &self.includes {
+            flags.push(flags::join("-I", path));
+            flags.push(flags::prefix_map(path, "include"));
+        }
         if let Some(header) = &self.intf {
             self.generate_intf(header, &flags)?;
         }

@@ -34,11 +34,7 @@ enum {
  */
 #define TIMEOUT_MS 10000
 
-/* Of a task whose decision says nothing else. */
-const volatile u64 slice_ns = 20 * NSEC_PER_MSEC;
-const volatile u32 idle_selection; /* enum rl_idle_selection */
-/* Whether idle CPUs are left asleep as long as another one runs. */
-const volatile bool low_power;
+const volatile struct rl_config config SEC(".rodata.rl_config");
 
 /* The process that the other half is, as the kernel's first PID namespace knows it. */
 u32 own_tgid;

@@ -90,7 +90,7 @@ static bool anybody_runs(void)
  * vain (wake_for()). */
 static bool may_wake_idle(void)
 {
-	return !low_power || !anybody_runs();
+	return !config.low_power || !anybody_runs();
 }
 
 /* The same for a task that not every CPU may run. */
@@ -98,7 +98,7 @@ static bool may_wake_idle_for(const struct task_struct *p)
 {
 	s32 cpu;
 
-	if (!low_power)
+	if (!config.low_power)
 		return true;
 	bpf_for(cpu, 0, nr_cpu_ids) {
 		if (test_cpu(shared.online, cpu) && !test_cpu(shared.idle, cpu) &&

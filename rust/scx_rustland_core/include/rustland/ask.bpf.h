@@ -72,12 +72,12 @@ static void serve_unasked(struct task_struct *p, u64 enq_flags)
 	s32 cpu = scx_bpf_task_cpu(p);
 
 	if (p->nr_cpus_allowed == 1) {
-		scx_bpf_dsq_insert_vtime(p, cpu, slice_ns, shared.nr_drained + VTIME_FIRST,
+		scx_bpf_dsq_insert_vtime(p, cpu, config.slice_ns, shared.nr_drained + VTIME_FIRST,
 					 enq_flags);
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 		return;
 	}
-	scx_bpf_dsq_insert(p, FALLBACK_DSQ, slice_ns, enq_flags);
+	scx_bpf_dsq_insert(p, FALLBACK_DSQ, config.slice_ns, enq_flags);
 	kick_idle_for(p);
 }
 
@@ -103,7 +103,7 @@ static void ask(struct task_struct *p, struct rl_task *t, u64 enq_flags)
 	t->generation = __sync_add_and_fetch(&last_generation, 1);
 	fill(rec, p, t, enq_flags);
 	/* It takes effect when this callback is over: see move_held(). */
-	scx_bpf_dsq_insert(p, HELD_DSQ, slice_ns, enq_flags);
+	scx_bpf_dsq_insert(p, HELD_DSQ, config.slice_ns, enq_flags);
 	submit(rec);
 	/* Decisions that nobody has looked at yet, since all who were idle had looked before. */
 	if (is_undrained())

@@ -27,6 +27,13 @@ enum rl_idle_selection {
 	RL_IDLE_BUILTIN, /* the kernel */
 };
 
+/* What user space sets before the load. */
+struct rl_config {
+	u64 slice_ns; /* of a task whose decision says nothing else */
+	u32 idle_selection; /* enum rl_idle_selection */
+	u32 low_power; /* 0 or 1: whether idle CPUs are left asleep as long as another one runs */
+};
+
 /* rl_decision.flags */
 enum rl_flags {
 	/* What the CPU runs now gives way. */

@@ -132,7 +132,7 @@ static void kick_for(struct task_struct *p, const struct target *to, s32 this_cp
 __noinline int apply(struct task_struct *p __arg_trusted, const struct rl_decision *d __arg_nonnull,
 		     s32 this_cpu)
 {
-	u64 slice = d->slice_ns ?: slice_ns, vtime = d->vtime ?: shared.nr_drained;
+	u64 slice = d->slice_ns ?: config.slice_ns, vtime = d->vtime ?: shared.nr_drained;
 	struct rl_task *t = bpf_task_storage_get(&rl_tasks, p, NULL, 0);
 	struct target to;
 	bool preempts;

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The BPF half of schedulers whose policy is a program in user space. One that has a BPF half of
+ * its own includes this, has its own callbacks for some, and hands the table over by RL_OPS().
+ *
+ * A task's way: ops.enqueue() puts it into the queue HELD and a record of it into a ring
+ * (ask.bpf.h); the policy reads the record and writes a decision into another ring; the next CPU
+ * that looks for work takes the decisions in and moves each task into the queue of a CPU, or of all
+ * (decide.bpf.h); and ops.dispatch() takes it from there. No step is a system call.
+ *
+ * These never ask, since whoever decides may wait for them: kernel threads that are bound to a CPU,
+ * tasks that may not migrate now, and the threads of the scheduler's own process (own.bpf.h); nor,
+ * if the policy leaves them to the kernel, tasks that find an idle CPU, and those that get the rest
+ * of the slice of whoever woke them (handover.bpf.h). A task that just goes on, because nobody else
+ * wants its CPU or because it is still before the others, is not queued at all, or taken back
+ * before the policy has heard of it (take_back()). And when user space does not answer, tasks are
+ * served in order of arrival (watch.bpf.h).
+ */
+#ifndef __RUSTLAND_BPF_H
+#define __RUSTLAND_BPF_H
+
+#include <scx/common.bpf.h>
+#include <scx/exit_info.bpf.h>
+#include <scx/migration.bpf.h>
+#include <scx/time.bpf.h>
+#include "intf.h"
+
+char _license[] SEC("license") = "GPL";
+
+#include "state.bpf.h"
+#include "idle.bpf.h"
+#include "ask.bpf.h"
+#include "own.bpf.h"
+#include "handover.bpf.h"
+#include "decide.bpf.h"
+#include "watch.bpf.h"
+#include "dispatch.bpf.h"
+
+/* An idle CPU for @p, which is taken then; negative if there is none. */
+static s32 find_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	bool is_idle = false;
+	s32 cpu = prev_cpu;
+
+	if (config.idle_selection == RL_IDLE_BUILTIN)
+		cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
+	else
+		is_idle = bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr) &&
+			  scx_bpf_test_and_clear_cpu_idle(prev_cpu);
+	return is_idle ? cpu : -EBUSY;
+}
+
+s32 BPF_STRUCT_OPS(rl_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	s32 cpu = -EBUSY;
+
+	if (is_own(p))
+		return select_cpu_for_own(p, prev_cpu, wake_flags);
+	if (config.idle_selection == RL_IDLE_FULL_USER)
+		return prev_cpu;
+	/* Who waits already goes first. */
+	if (scx_bpf_dsq_nr_queued(SHARED_DSQ) <= 0 && scx_bpf_dsq_nr_queued(HELD_DSQ) <= 0)
+		cpu = find_idle(p, prev_cpu, wake_flags);
+	if (cpu >= 0) {
+		clear_cpu(shared.idle, cpu);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, config.slice_ns, 0);
+		count(nr_kernel);
+		return cpu;
+	}
+	if (wake_flags & SCX_WAKE_SYNC && hand_over(p))
+		return bpf_get_smp_processor_id();
+	return prev_cpu;
+}
+
+/* A task comes to ops.enqueue(): what was asked about it before is void. NULL if nothing can be
+ * kept with it. */
+static struct rl_task *begin_enqueue(struct task_struct *p, u64 enq_flags)
+{
+	struct rl_task *t = task_state(p);
+
+	if (!t)
+		return NULL;
+	t->gift_end_ns = 0;
+	if (claim_any(t))
+		count(nr_cancelled);
+	/* A higher class has its CPU, and it cannot go elsewhere. */
+	if (enq_flags & SCX_ENQ_REENQ && p->nr_cpus_allowed == 1)
+		t->resumes = true;
+	return t;
+}
+
+/* A task that is of no concern to the policy; false if it has to be asked about. */
+static bool enqueue_special(struct task_struct *p, u64 enq_flags)
+{
+	if (is_urgent(p)) {
+		enqueue_urgent(p, enq_flags);
+		return true;
+	}
+	if (!scx_task_is_migration_disabled(p, enq_flags))
+		return false;
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, config.slice_ns, enq_flags);
+	count(nr_kernel);
+	return true;
+}
+
+/*
+ * For a scheduler's own ops.enqueue(): the task is served in order of arrival, in turn with those
+ * that are decided, and the policy does not hear of it.
+ */
+static inline void rl_serve_unasked(struct task_struct *p, u64 enq_flags)
+{
+	begin_enqueue(p, enq_flags);
+	if (enqueue_special(p, enq_flags))
+		return;
+	serve_unasked(p, enq_flags);
+	count(nr_kernel);
+}
+
+void BPF_STRUCT_OPS(rl_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	struct rl_task *t = begin_enqueue(p, enq_flags);
+
+	if (enqueue_special(p, enq_flags))
+		return;
+	if (!t) {
+		serve_unasked(p, enq_flags);
+		count(nr_kernel);
+	} else if (!resume(p, t, enq_flags)) {
+		ask(p, t, enq_flags);
+	}
+}
+
+void BPF_STRUCT_OPS(rl_dispatch, s32 cpu, struct task_struct *prev)
+{
+	scx_learn_trampoline();
+	if (!test_cpu(shared.online, cpu))
+		note_hotplug(cpu, true);
+	if (is_still_first(cpu, prev) || has_local(cpu) || take(cpu) || has_local(cpu))
+		return;
+	if (goes_on(prev)) {
+		remind();
+		return;
+	}
+	if (scx_bpf_dsq_nr_queued(HELD_DSQ) > 0 && take_back(cpu))
+		return;
+	/* See idle.bpf.h: say it first, then look again. */
+	set_cpu(shared.idle, cpu);
+	if (take(cpu)) {
+		clear_cpu(shared.idle, cpu);
+		return;
+	}
+	remind();
+}
+
+void BPF_STRUCT_OPS(rl_update_idle, s32 cpu, bool is_idle)
+{
+	if (!is_idle)
+		clear_cpu(shared.idle, cpu);
+	else if (test_cpu(shared.online, cpu))
+		set_cpu(shared.idle, cpu);
+}
+
+void BPF_STRUCT_OPS(rl_running, struct task_struct *p)
+{
+	struct rl_counters *c = counters();
+	struct rl_task *t = task_state(p);
+	s32 cpu = scx_bpf_task_cpu(p);
+
+	if (c)
+		c->nr_running = 1;
+	/* It was about to be idle, and then was not. */
+	if (test_cpu(shared.idle, cpu))
+		clear_cpu(shared.idle, cpu);
+	if (!is_own(p))
+		note_running_vtime(cpu, t && !is_urgent(p) ? t->vtime : 0);
+	else if ((u32)p->pid == policy_pid)
+		shared.own_cpu = cpu;
+	if (!t)
+		return;
+	/* Nobody has decided this. */
+	if (claim_any(t))
+		count(nr_fallback);
+	t->start_ns = scx_monotonic_now();
+	if (t->gift_end_ns)
+		limit_gift(p, t, t->start_ns);
+	t->start_slice_ns = p->scx.slice;
+	t->sum_exec_ns = p->se.sum_exec_runtime;
+}
+
+void BPF_STRUCT_OPS(rl_stopping, struct task_struct *p, bool runnable)
+{
+	struct rl_counters *c = counters();
+	struct rl_task *t = task_state(p);
+
+	if (c)
+		c->nr_running = 0;
+	if (!t)
+		return;
+	t->stop_ns = scx_monotonic_now();
+	t->exec_ns += p->se.sum_exec_runtime - t->sum_exec_ns;
+	note_interrupted(p, t, runnable);
+}
+
+/* It sleeps, or it is taken away to be changed. */
+void BPF_STRUCT_OPS(rl_quiescent, struct task_struct *p, u64 deq_flags)
+{
+	struct rl_task *t = task_state(p);
+	bool sleeps = deq_flags & SCX_DEQ_SLEEP;
+
+	if (!t)
+		return;
+	t->resumes = false;
+	if (sleeps)
+		t->exec_ns = 0;
+	if (!claim_any(t))
+		return;
+	if (sleeps)
+		count(nr_dequeued);
+	else
+		count(nr_cancelled);
+}
+
+s32 BPF_STRUCT_OPS(rl_init_task, struct task_struct *p, struct scx_init_task_args *args)
+{
+	/* Without, it is served like one whom nobody decides about. */
+	struct rl_task *t = task_state(p), *maker;
+
+	if (!t || !args->fork)
+		return 0;
+	maker = bpf_task_storage_get(&rl_tasks, bpf_get_current_task_btf(), NULL, 0);
+	if (maker)
+		__builtin_memcpy(t->words, maker->words, sizeof(t->words));
+	return 0;
+}
+
+/* Only where the timer cannot do it: see watch_cpus(). */
+void BPF_STRUCT_OPS(rl_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
+{
+	scx_bpf_reenqueue_local();
+	if (*(volatile u64 *)&shared.nr_waiting)
+		nudge();
+}
+
+/*
+ * The kernel calls this some steps before it lets the CPU dispatch, and these steps may wait for
+ * tasks, such as the one of RCU, which would wait for the CPU. So it counts as online when it
+ * dispatches first. That there is this callback makes the kernel not end the scheduler.
+ */
+void BPF_STRUCT_OPS(rl_cpu_online, s32 cpu)
+{
+}
+
+void BPF_STRUCT_OPS(rl_cpu_offline, s32 cpu)
+{
+	note_hotplug(cpu, false);
+	clear_cpu(shared.idle, cpu);
+	evacuate(cpu);
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(rl_init)
+{
+	const struct cpumask *online;
+	s32 cpu, err;
+
+	nr_cpu_ids = scx_bpf_nr_cpu_ids();
+	if (nr_cpu_ids > RL_CPUS_MAX) {
+		scx_bpf_error("%d CPU ids are more than %d", nr_cpu_ids, RL_CPUS_MAX);
+		return -EINVAL;
+	}
+	online = scx_bpf_get_online_cpumask();
+	bpf_for(cpu, 0, nr_cpu_ids) {
+		if (bpf_cpumask_test_cpu(cpu, online))
+			set_cpu(shared.online, cpu);
+	}
+	scx_bpf_put_cpumask(online);
+	/* For all that are possible: a CPU that comes later needs no new queue. */
+	bpf_for(cpu, 0, nr_cpu_ids) {
+		err = scx_bpf_create_dsq(cpu, -1);
+		if (err)
+			return err;
+	}
+	err = scx_bpf_create_dsq(SHARED_DSQ, -1);
+	err = err ?: scx_bpf_create_dsq(HELD_DSQ, -1);
+	err = err ?: scx_bpf_create_dsq(FALLBACK_DSQ, -1);
+	return err ?: start_watch();
+}
+
+void BPF_STRUCT_OPS(rl_exit, struct scx_exit_info *info)
+{
+	scx_record_exit(info);
+	nudge();
+}
+
+void BPF_STRUCT_OPS(rl_dump, struct scx_dump_ctx *dctx)
+{
+	scx_bpf_dump("waiting: %llu at the policy, %d held, %d decided, %d unasked\n",
+		     shared.nr_waiting, scx_bpf_dsq_nr_queued(HELD_DSQ),
+		     scx_bpf_dsq_nr_queued(SHARED_DSQ), scx_bpf_dsq_nr_queued(FALLBACK_DSQ));
+	scx_bpf_dump("decisions: %llu sent, %llu taken in; user space: %llu cycles, sleeping %llu, "
+		     "stalled %llu",
+		     shared.nr_sent, shared.nr_drained, shared.nr_cycles, shared.is_sleeping,
+		     shared.is_stalled);
+}
+
+/* Called by the policy's thread before all else: the name of its process for the kernel. */
+SEC("syscall")
+int rl_hello(void *ctx)
+{
+	u64 pid_tgid = bpf_get_current_pid_tgid();
+
+	policy_pid = pid_tgid;
+	own_tgid = pid_tgid >> 32;
+	return 0;
+}
+
+/* The system call to find an idle CPU for a task, and to take it: negative if there is none. */
+SEC("syscall")
+int rl_find_idle(struct rl_find_idle_args *args)
+{
+	struct task_struct *p = bpf_task_from_pid(args->pid);
+	s32 cpu;
+
+	if (!p)
+		return -ENOENT;
+	bpf_rcu_read_lock();
+	cpu = __scx_pick_idle_in(p->cpus_ptr, args->prev_cpu, 0);
+	bpf_rcu_read_unlock();
+	bpf_task_release(p);
+	if (cpu >= 0)
+		clear_cpu(shared.idle, cpu);
+	return cpu;
+}
+
+/* How many tasks wait for a decision, for who checks the books. */
+SEC("syscall")
+int rl_nr_held(void *ctx)
+{
+	return scx_bpf_dsq_nr_queued(HELD_DSQ);
+}
+
+/*
+ * What a callback of this file does, to be called by one of the same kind that a scheduler has
+ * instead: RL_DEFAULT(enqueue, p, enq_flags).
+ */
+#define RL_DEFAULT(callback, ...) ____rl_##callback(ctx, ##__VA_ARGS__)
+
+/*
+ * The table of callbacks; what is given besides, `.enqueue = (void *)own_enqueue` say, goes before
+ * what is here. User space sets the name.
+ */
+/* clang-format off */
+#define RL_OPS(table, ...) \
+	_Pragma("clang diagnostic push") \
+	_Pragma("clang diagnostic ignored \"-Winitializer-overrides\"") \
+	SCX_OPS(table) = { \
+		.select_cpu = (void *)rl_select_cpu, \
+		.enqueue = (void *)rl_enqueue, \
+		.dispatch = (void *)rl_dispatch, \
+		.update_idle = (void *)rl_update_idle, \
+		.running = (void *)rl_running, \
+		.stopping = (void *)rl_stopping, \
+		.quiescent = (void *)rl_quiescent, \
+		.init_task = (void *)rl_init_task, \
+		.cpu_release = (void *)rl_cpu_release, \
+		.cpu_online = (void *)rl_cpu_online, \
+		.cpu_offline = (void *)rl_cpu_offline, \
+		.init = (void *)rl_init, \
+		.exit = (void *)rl_exit, \
+		.dump = (void *)rl_dump, \
+		.timeout_ms = TIMEOUT_MS, \
+		.name = "rustland", \
+		__VA_ARGS__ \
+	}; \
+	_Pragma("clang diagnostic pop")
+/* clang-format on */
+
+#endif /* __RUSTLAND_BPF_H */

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Building a BPF half that a scheduler has instead of this crate's, for build scripts.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use scx_utils::builder::BpfBuilder;
+
+/// Builds a scheduler's own BPF half upon this crate's. Its source includes
+/// `<rustland/rustland.bpf.h>`, which says how.
+///
+/// ```no_run
+/// // build.rs
+/// fn main() -> anyhow::Result<()> {
+///     scx_rustland_core::RustLandBuilder::new()?
+///         .skel("src/bpf/main.bpf.c")
+///         .build()
+/// }
+/// ```
+///
+/// `scx_utils::include_bpf!(skel)` brings the skeleton in; the object is handed to
+/// `Driver::attach_opened`. Nothing is written but into cargo's `OUT_DIR`.
+#[derive(Debug)]
+pub struct RustLandBuilder(BpfBuilder);
+
+impl RustLandBuilder {
+    /// A builder that writes into cargo's `OUT_DIR`.
+    ///
+    /// # Errors
+    ///
+    /// If there is no clang of version 16 or newer, or this is not called from a build script.
+    pub fn new() -> Result<Self> {
+        // These headers are part of this package, wherever cargo has unpacked it.
+        let include = concat!(env!("CARGO_MANIFEST_DIR"), "/include");
+        Ok(Self(BpfBuilder::new()?.include(include)))
+    }
+
+    /// A header of its own that both halves share; see [`BpfBuilder::intf`].
+    #[must_use]
+    pub fn intf(self, header: impl Into<PathBuf>) -> Self {
+        Self(self.0.intf(header))
+    }
+
+    /// The BPF program; see [`BpfBuilder::skel`].
+    #[must_use]
+    pub fn skel(self, source: impl Into<PathBuf>) -> Self {
+        Self(self.0.skel(source))
+    }
+
+    /// Compiles and generates what was asked for, and tells cargo what that depends on.
+    ///
+    /// # Errors
+    ///
+    /// Of clang, with its messages, and of the file system.
+    pub fn build(self) -> Result<()> {
+        self.0.build()
+    }
+}
