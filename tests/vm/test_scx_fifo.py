@@ -10,7 +10,6 @@ from collections.abc import Callable
 import pytest
 from sched_ext import (
     STOPS_FAIR_SERVER_TWICE,
-    TIMEOUT_S,
     Scheduler,
     ops,
     read,
@@ -18,6 +17,7 @@ from sched_ext import (
     wait_disabled,
     wait_for,
 )
+from slices import check_slices
 from vm.guest import Guest, Process
 
 Start = Callable[..., Scheduler]
@@ -88,37 +88,9 @@ def test_restart_with_nobody_to_tell(guest: Guest, set_cpu: SetCpu) -> None:
     wait_disabled(guest)
 
 
-def runs(guest: Guest, hogs: list[Process]) -> tuple[int, int]:
-    """CPU time (ns) of these processes so far, and how often they got a CPU."""
-    files = " ".join(f"/proc/{hog.pid}/task/*/schedstat" for hog in hogs)
-    lines = guest.run(f"cat {files}").check().stdout.splitlines()
-    fields = [line.split() for line in lines]
-    return sum(int(ran_ns) for ran_ns, _, _ in fields), sum(int(count) for _, _, count in fields)
-
-
-def run_length_ns(guest: Guest, hogs: list[Process]) -> float:
-    """How long they run at a time, over two seconds of their CPU time."""
-    wait_for("they run", lambda: runs(guest, hogs)[0] > 2e8)
-    before_ns, before = runs(guest, hogs)
-    wait_for("they have run", lambda: runs(guest, hogs)[0] > before_ns + 2e9)
-    after_ns, after = runs(guest, hogs)
-    return (after_ns - before_ns) / (after - before)
-
-
-def test_slice_is_what_was_asked_for(guest: Guest, start: Start, load: Load) -> None:
-    """Two hogs on a CPU take turns, and each turn is as long as the slice; a short slice ends
-    with the kernel's tick."""
-    lengths_ns = []
-    for slice_us in ("2000", "50000"):
-        scheduler = start("scx_fifo", "--slice-us", slice_us).wait_enabled()
-        one = ("--hogs", "1", "--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
-        hogs = [load(*one, through="taskset 2") for _ in range(2)]
-        lengths_ns.append(run_length_ns(guest, hogs))
-        for hog in hogs:
-            hog.signal(signal.SIGINT)
-            assert hog.wait(TIMEOUT_S) == 0
-        assert scheduler.end(signal.SIGINT) == 0
-    assert lengths_ns[1] > 3 * lengths_ns[0], lengths_ns
+def test_slice_is_what_was_asked_for(replayed: Callable[[str], str]) -> None:
+    """A short slice ends with the kernel's tick."""
+    check_slices(replayed, "scx_fifo", (2_000, 50_000), nr_runs_min=10)
 
 
 def test_verbose_tells_what_libbpf_does(start: Start) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from counted import answers, counted
-from recorder import Record, Recorder, preempted_ns
+from recorder import Record, Recorder
 from sched_ext import (
     STOPS_FAIR_SERVER_TWICE,
     TIMEOUT_S,
@@ -24,6 +24,7 @@ from sched_ext import (
     wait_disabled,
     wait_for,
 )
+from slices import check_slices
 from statistics_client import SOCKET, TOTAL, total
 from vm import replay
 from vm.guest import Guest, Process
@@ -188,11 +189,20 @@ def test_hotplug_in_place(guest: Guest, start: Start, load: Load, set_cpu: SetCp
     nr_cpus = len(guest.topology.online)
     # A CPU that was silent for longer than it may counts as gone until it has something to do.
     wait_for("all CPUs are there", lambda: total(guest)["nr_cpus"] == nr_cpus)
+    offline_s = []
     for cycle in range(10):
+        since_s = time.monotonic()
         set_cpu(1, False)
+        offline_s.append(time.monotonic() - since_s)
         if cycle == 0:
             wait_for("one is gone", lambda: total(guest)["nr_cpus"] == nr_cpus - 1)
         set_cpu(1, True)
+    # It waits until all that was on it is elsewhere, and looks only when it schedules. Where nobody
+    # made it do that this took 8 s, or for ever.
+    assert statistics.median(offline_s) < 4, offline_s
+    # A wake-up of the policy that was left with the CPU that went: 15 s, every few times on 7.2.
+    assert max(offline_s) < 10, offline_s
+    print(f"offline after {[round(s, 2) for s in offline_s]} s")
     wait_for("all are there again", lambda: total(guest)["nr_cpus"] == nr_cpus)
     before = total(guest)["nr_user_dispatches"]
     wait_for("it is at work", lambda: total(guest)["nr_user_dispatches"] > before + 100)
@@ -277,35 +287,8 @@ def test_nobody_waits_behind_a_real_time_task(guest: Guest, start: Start, load: 
     assert scheduler.end(signal.SIGINT) == 0
 
 
-#: Three hogs on a CPU, as the kernel saw them switch, with several slices.
-SLICES = """
-zcat /proc/config.gz 2>/dev/null | grep ^CONFIG_HZ=
-for slice_ms in 10 20 30; do
-    scx_rlfifo --weighted --slice-us ${slice_ms}000 & scheduler=$!
-    until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
-    nice -n 5 taskset 2 scx_load --hogs 3 HOGS_ONLY >/dev/null & load=$!
-    sleep 0.3
-    scx_switches --comm hog --seconds 1 --json
-    kill -INT $load
-    wait $load || exit 1
-    kill -INT $scheduler
-    wait $scheduler
-done
-"""
-
-
 def test_slices_are_as_long_as_they_should_be(replayed: Callable[[str], str]) -> None:
-    """In instructions: by an emulator's time a tick is as late as the host makes it."""
-    printed = replayed(SLICES.replace("HOGS_ONLY", " ".join(QUIET)))
-    hz = re.search(r"^CONFIG_HZ=(\d+)", printed, re.MULTILINE)
-    tick_ns = 1_000_000_000 // int(hz[1] if hz else 250)
-    lengths_ns = preempted_ns(printed)
-    for slice_ns, runs in zip((10_000_000, 20_000_000, 30_000_000), lengths_ns, strict=True):
-        assert len(runs) > 20
-        median_ns = statistics.median(runs)
-        print(f"slice {slice_ns / 1e6:g} ms: median of {len(runs)} runs {median_ns / 1e6:.3f} ms")
-        # A slice ends with the first tick after it.
-        assert 0.98 * slice_ns <= median_ns <= slice_ns + 1.05 * tick_ns
+    check_slices(replayed, "scx_rlfifo --weighted", (10_000, 20_000, 30_000), nr_runs_min=20)
 
 
 def test_favoured_tasks_run_to_completion_in_order_of_arrival(guest: Guest, start: Start) -> None:

@@ -19,7 +19,7 @@ static void submit(struct rl_queued *rec)
 {
 	u64 flags = BPF_RB_NO_WAKEUP;
 
-	if (*(volatile u64 *)&shared.is_sleeping &&
+	if (*(volatile u64 *)&shared.is_sleeping && !is_dying_cpu() &&
 	    __sync_lock_test_and_set(&shared.is_sleeping, 0)) {
 		flags = BPF_RB_FORCE_WAKEUP;
 		count(nr_wakeups);
@@ -74,7 +74,8 @@ static void serve_unasked(struct task_struct *p, u64 enq_flags)
 	if (p->nr_cpus_allowed == 1) {
 		scx_bpf_dsq_insert_vtime(p, cpu, config.slice_ns, shared.nr_drained + VTIME_FIRST,
 					 enq_flags);
-		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+		if (!is_dying_cpu())
+			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 		return;
 	}
 	scx_bpf_dsq_insert(p, FALLBACK_DSQ, config.slice_ns, enq_flags);

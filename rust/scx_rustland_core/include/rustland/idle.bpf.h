@@ -34,6 +34,27 @@ static bool clear_cpu(u64 *words, u32 cpu)
 	return __sync_fetch_and_and(word_of(words, cpu), ~bit) & bit;
 }
 
+/*
+ * Whether this CPU is in the last steps of its way out, in which it still wakes tasks up, such as
+ * RCU's. What is to be done by an interrupt to itself it does no more: to wake the policy's thread,
+ * and to kick CPUs. Worse, it would stand first in line when the CPU is back, and keep all that
+ * comes after it from being done until it goes again; and the policy's thread could not be woken by
+ * any CPU. The timer does it instead.
+ */
+static bool is_dying_cpu(void)
+{
+	s32 cpu = bpf_get_smp_processor_id();
+	const struct cpumask *online;
+	bool is_online;
+
+	if (test_cpu(shared.online, cpu))
+		return false;
+	online = scx_bpf_get_online_cpumask();
+	is_online = bpf_cpumask_test_cpu(cpu, online);
+	scx_bpf_put_cpumask(online);
+	return !is_online;
+}
+
 /* Takes an idle CPU for oneself: it is to be kicked, or to be given a task. */
 static bool claim_idle(s32 cpu)
 {
@@ -122,8 +143,10 @@ static void kick_idle(s32 cpu)
 /* Wakes an idle CPU, if there is one. */
 __noinline int kick_any_idle(void)
 {
-	s32 cpu = may_wake_idle() ? claim_idle_in(NULL) : -EBUSY;
+	s32 cpu = -EBUSY;
 
+	if (may_wake_idle() && !is_dying_cpu())
+		cpu = claim_idle_in(NULL);
 	if (cpu >= 0)
 		kick_idle(cpu);
 	return cpu;
@@ -134,7 +157,7 @@ __noinline int kick_idle_for(struct task_struct *p __arg_trusted)
 {
 	s32 cpu;
 
-	if (!may_wake_idle_for(p))
+	if (!may_wake_idle_for(p) || is_dying_cpu())
 		return -EBUSY;
 	/* The kernel's choice minds cores with two threads. */
 	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);

@@ -177,10 +177,30 @@ static bool is_out_of_service(s32 cpu)
 	return true;
 }
 
+/*
+ * A CPU that is on its way out waits until none of the tasks is left that were last on it. Others
+ * take these from it, and nobody tells it: it looks when it schedules. Whether there is one.
+ */
+static bool wake_outgoing(void)
+{
+	const struct cpumask *online = scx_bpf_get_online_cpumask();
+	bool is_any = false;
+	s32 cpu;
+
+	bpf_for(cpu, 0, nr_cpu_ids) {
+		if (test_cpu(shared.online, cpu) || !bpf_cpumask_test_cpu(cpu, online))
+			continue;
+		is_any = true;
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	}
+	scx_bpf_put_cpumask(online);
+	return is_any;
+}
+
 /* Whether tasks wait for a certain CPU. */
 static bool watch_cpus(void)
 {
-	bool is_busy = false;
+	bool is_busy = wake_outgoing();
 	s32 cpu;
 
 	bpf_for(cpu, 0, nr_cpu_ids) {
