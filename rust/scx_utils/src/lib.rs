@@ -11,6 +11,7 @@
 //! | [`exit_info`] | how a scheduler ended |
 //! | [`kernel`], [`compat`] | what the running kernel says, and what it has |
 //! | [`hotplug`], [`topology`], [`cpumask`] | nodes, caches, cores and CPUs |
+//! | [`infeasible`] | loads, with weights that no machine can honour brought down |
 //! | [`percpu`] | counters of BPF programs |
 //! | [`host`] | settings of the machine that are put back |
 //! | [`cli`], [`log`](mod@log), [`build_id`] | how programs of this project talk |
@@ -37,6 +38,8 @@ pub mod exit_info;
 pub mod host;
 #[cfg(feature = "runtime")]
 pub mod hotplug;
+#[cfg(feature = "runtime")]
+pub mod infeasible;
 #[cfg(feature = "runtime")]
 pub mod kernel;
 #[cfg(feature = "runtime")]

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Loads of domains, with weights that no machine can honour brought down to what it can.
+//!
+//! A task cannot use more than one CPU, whatever it weighs. Beside nine tasks of weight 100 on four
+//! CPUs, one of weight 10000 is due 3.7 of them and can use one; the other nine share three. A
+//! balancer that believes the weight sees a domain with nearly all of the machine's load, which no
+//! migration makes lighter. So each weight counts as at most
+//!
+//! > λ, with Σ dᵢ · min(wᵢ, λ) = λ · P
+//!
+//! where dᵢ is the part of the time that the tasks of weight wᵢ want to run (their *duty cycle*, 1
+//! for a task that computes all the time), and P the number of CPUs: who weighs λ and computes all
+//! the time gets one CPU and not more. The left side minus the right one is concave in λ and 0 at 0,
+//! so there is one λ above 0 if the tasks want more CPUs than there are (Σ dᵢ > P), and none
+//! otherwise: then all get what they want, and weights are left alone.
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+/// The highest weight that the kernel gives a task (`p->scx.weight`, cgroups' `cpu.weight`).
+pub const WEIGHT_MAX: u32 = 10_000;
+
+/// What cannot be recorded.
+#[derive(Debug, Error, Clone, Copy, PartialEq)]
+pub enum Refused {
+    /// A weight outside of 1 to [`WEIGHT_MAX`].
+    #[error("a weight is from 1 to {WEIGHT_MAX}, and not {0}")]
+    Weight(u32),
+    /// A duty cycle that is negative or no number.
+    #[error("a duty cycle is 0 or more, and not {0}")]
+    DutyCycle(f64),
+}
+
+/// What counts as load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoadKind {
+    /// Duty cycles, times weights that are brought down to what is feasible.
+    Weighted,
+    /// Duty cycles alone: right while there are CPUs enough for all.
+    DutyCycle,
+}
+
+/// Collects duty cycles by domain and weight. Domains are numbers of any size.
+#[derive(Debug, Clone)]
+pub struct LoadAggregator {
+    nr_cpus: f64,
+    kind: LoadKind,
+    /// The sum of the duty cycles of all tasks of a weight in a domain.
+    duties: BTreeMap<usize, BTreeMap<u32, f64>>,
+}
+
+/// The load of a domain, or of the machine.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Load {
+    /// CPUs that its tasks would use if each had one for itself.
+    pub duty_cycle: f64,
+    /// By the [`LoadKind`]; with weights, 100 stands for a task of nice 0 that always wants to run.
+    pub load: f64,
+}
+
+/// What [`LoadAggregator::calculate`] has found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadLedger {
+    /// Of all domains.
+    pub total: Load,
+    /// What weights above it count as; [`WEIGHT_MAX`] if all are feasible.
+    pub weight_max: f64,
+    domains: BTreeMap<usize, Load>,
+}
+
+impl LoadAggregator {
+    /// For a machine with so many CPUs that are online, at least 1.
+    #[must_use]
+    pub fn new(nr_cpus: u32, kind: LoadKind) -> Self {
+        Self {
+            nr_cpus: f64::from(nr_cpus.max(1)),
+            kind,
+            duties: BTreeMap::new(),
+        }
+    }
+
+    /// A domain, also if it has no tasks: the ledger has it then.
+    pub fn add_domain(&mut self, domain: usize) {
+        self.duties.entry(domain).or_default();
+    }
+
+    /// Adds tasks of one weight in a domain; `duty_cycle` is the sum of theirs.
+    ///
+    /// # Errors
+    ///
+    /// What is [`Refused`]; nothing is added then.
+    pub fn record(&mut self, domain: usize, weight: u32, duty_cycle: f64) -> Result<(), Refused> {
+        if !(1..=WEIGHT_MAX).contains(&weight) {
+            return Err(Refused::Weight(weight));
+        }
+        if !duty_cycle.is_finite() || duty_cycle < 0.0 {
+            return Err(Refused::DutyCycle(duty_cycle));
+        }
+        let of_domain = self.duties.entry(domain).or_default();
+        *of_domain.entry(weight).or_default() += duty_cycle;
+        Ok(())
+    }
+
+    /// The loads of all. Takes n log n for n pairs of a domain and a weight.
+    #[must_use]
+    pub fn calculate(&self) -> LoadLedger {
+        let weight_max = match self.kind {
+            LoadKind::Weighted => self.feasible_weight(),
+            LoadKind::DutyCycle => f64::from(WEIGHT_MAX),
+        };
+        let load_of = |duties: &BTreeMap<u32, f64>| {
+            duties.iter().fold(Load::default(), |sum, (weight, duty)| {
+                let factor = match self.kind {
+                    LoadKind::Weighted => f64::from(*weight).min(weight_max),
+                    LoadKind::DutyCycle => 1.0,
+                };
+                Load {
+                    duty_cycle: sum.duty_cycle + duty,
+                    load: sum.load + duty * factor,
+                }
+            })
+        };
+        let domains: BTreeMap<_, _> = self
+            .duties
+            .iter()
+            .map(|(domain, duties)| (*domain, load_of(duties)))
+            .collect();
+        let total = domains.values().fold(Load::default(), |sum, of| Load {
+            duty_cycle: sum.duty_cycle + of.duty_cycle,
+            load: sum.load + of.load,
+        });
+        LoadLedger {
+            total,
+            weight_max,
+            domains,
+        }
+    }
+
+    /// λ, or [`WEIGHT_MAX`] if no weight is above it. From the heaviest down: with the weights above
+    /// some place clamped to λ, λ · (P - their duty) = the load of the others; it is the one sought
+    /// if the next weight is not above it.
+    fn feasible_weight(&self) -> f64 {
+        let mut by_weight = BTreeMap::<u32, f64>::new();
+        for (weight, duty) in self.duties.values().flatten() {
+            *by_weight.entry(*weight).or_default() += duty;
+        }
+        // Of each weight and all below it. Taking away from the whole would leave roundings behind.
+        let mut load = 0.0;
+        let mut steps = Vec::with_capacity(by_weight.len());
+        for (weight, duty) in by_weight {
+            load += f64::from(weight) * duty;
+            steps.push((f64::from(weight), duty, load));
+        }
+        let mut cpus_left = self.nr_cpus;
+        for (weight, duty, load) in steps.into_iter().rev() {
+            // A weight that is clamped leaves more than no CPU: its own load is a part of `load`.
+            if weight * cpus_left <= load {
+                return (load / cpus_left).min(f64::from(WEIGHT_MAX));
+            }
+            cpus_left -= duty;
+        }
+        f64::from(WEIGHT_MAX)
+    }
+}
+
+impl LoadLedger {
+    /// The loads of the domains, by their numbers.
+    #[must_use]
+    pub fn domains(&self) -> &BTreeMap<usize, Load> {
+        &self.domains
+    }
+
+    /// What a task of this weight and duty cycle counts as.
+    #[must_use]
+    pub fn effective_load(&self, weight: u32, duty_cycle: f64) -> f64 {
+        f64::from(weight).min(self.weight_max) * duty_cycle
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A weight, and the duty cycle of all who have it.
+    type Group = (u32, f64);
+
+    fn ledger(nr_cpus: u32, kind: LoadKind, groups: &[Group]) -> LoadLedger {
+        let mut loads = LoadAggregator::new(nr_cpus, kind);
+        for (domain, (weight, duty)) in groups.iter().enumerate() {
+            loads.record(domain, *weight, *duty).unwrap();
+        }
+        loads.calculate()
+    }
+
+    fn weighted(nr_cpus: u32, groups: &[Group]) -> LoadLedger {
+        ledger(nr_cpus, LoadKind::Weighted, groups)
+    }
+
+    fn is_close(a: f64, b: f64) -> bool {
+        (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1.0)
+    }
+
+    /// CPU time of each group, handed out step by step: shares by weight of what is left; who would
+    /// get more than he can use gets just that, and is out of it.
+    fn shares(nr_cpus: u32, groups: &[Group]) -> Vec<f64> {
+        let mut share = vec![None; groups.len()];
+        loop {
+            let taken: f64 = share.iter().flatten().sum();
+            let open = |idx: &usize| share[*idx].is_none();
+            let of = |idx: usize| f64::from(groups[idx].0) * groups[idx].1;
+            let load: f64 = (0..groups.len()).filter(open).map(of).sum();
+            let cpus = f64::from(nr_cpus) - taken;
+            let due: Vec<_> = (0..groups.len())
+                .map(|idx| {
+                    if load > 0.0 {
+                        of(idx) / load * cpus
+                    } else {
+                        0.0
+                    }
+                })
+                .collect();
+            let full: Vec<_> = (0..groups.len())
+                .filter(open)
+                .filter(|idx| due[*idx] >= groups[*idx].1)
+                .collect();
+            if full.is_empty() {
+                return share
+                    .iter()
+                    .enumerate()
+                    .map(|(idx, share)| share.unwrap_or(due[idx]))
+                    .collect();
+            }
+            for idx in full {
+                share[idx] = Some(groups[idx].1);
+            }
+        }
+    }
+
+    #[test]
+    fn feasible_weights_are_left_alone() {
+        let found = weighted(2, &[(100, 4.0), (200, 4.0)]);
+        assert!(found.weight_max >= 200.0, "{found:?}");
+        assert!(is_close(found.total.load, 1200.0));
+        assert!(is_close(found.domains()[&1].load, 800.0));
+    }
+
+    #[test]
+    fn heavy_task_counts_as_one_cpu() {
+        // Of four CPUs it gets one, and the nine share three: 300 to each.
+        let found = weighted(4, &[(10_000, 1.0), (100, 9.0)]);
+        assert!(is_close(found.weight_max, 300.0), "{found:?}");
+        assert!(is_close(found.domains()[&0].load, 300.0));
+        assert!(is_close(found.effective_load(10_000, 0.5), 150.0));
+    }
+
+    #[test]
+    fn machine_with_cpus_for_all_needs_no_clamp() {
+        let found = weighted(8, &[(10_000, 1.0), (1, 3.0)]);
+        assert!(is_close(found.weight_max, f64::from(WEIGHT_MAX)));
+    }
+
+    #[test]
+    fn duty_cycles_alone_know_no_weights() {
+        let found = ledger(1, LoadKind::DutyCycle, &[(10_000, 1.0), (1, 3.0)]);
+        assert!(is_close(found.total.load, 4.0));
+        assert!(is_close(found.domains()[&1].load, 3.0));
+    }
+
+    #[test]
+    fn nothing_comes_of_nothing() {
+        let mut loads = LoadAggregator::new(0, LoadKind::Weighted);
+        loads.add_domain(7);
+        let found = loads.calculate();
+        assert_eq!(found.total, Load::default());
+        assert_eq!(found.domains()[&7], Load::default());
+    }
+
+    #[test]
+    fn the_same_twice_adds_up() {
+        let mut loads = LoadAggregator::new(1, LoadKind::Weighted);
+        loads.record(3, 100, 0.5).unwrap();
+        loads.record(3, 100, 0.25).unwrap();
+        assert!(is_close(loads.calculate().domains()[&3].duty_cycle, 0.75));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let mut loads = LoadAggregator::new(1, LoadKind::Weighted);
+        for weight in [0, WEIGHT_MAX + 1] {
+            assert_eq!(loads.record(0, weight, 1.0), Err(Refused::Weight(weight)));
+        }
+        for duty in [-0.1, f64::INFINITY, f64::NAN] {
+            assert!(matches!(
+                loads.record(0, 1, duty),
+                Err(Refused::DutyCycle(_))
+            ));
+        }
+        assert!(loads.calculate().domains().is_empty());
+    }
+
+    proptest! {
+        /// Of tasks that are due in proportion to clamped weights, each gets what it would be given
+        /// step by step.
+        #[test]
+        fn shares_are_those_of_the_slow_model(
+            nr_cpus in 1_u32..64,
+            groups in vec((1..=WEIGHT_MAX, 0.0..20.0), 1..40),
+        ) {
+            // One group for a weight: who shares one is told apart by nothing.
+            let groups: BTreeMap<u32, f64> = groups.into_iter().collect();
+            let groups: Vec<Group> = groups.into_iter().collect();
+            let found = weighted(nr_cpus, &groups);
+            let wanted: f64 = groups.iter().map(|(_, duty)| duty).sum();
+            for ((weight, duty), model) in groups.iter().zip(shares(nr_cpus, &groups)) {
+                let share = if wanted <= f64::from(nr_cpus) {
+                    *duty
+                } else {
+                    found.effective_load(*weight, *duty) / found.total.load * f64::from(nr_cpus)
+                };
+                prop_assert!((share - model).abs() < 1e-6, "{weight} {duty}: {share} {model}");
+                prop_assert!(share <= duty + 1e-6);
+            }
+        }
+
+        /// Where there is a clamp, whoever has it and computes all the time gets one CPU.
+        #[test]
+        fn clamp_is_one_cpu(
+            nr_cpus in 1_u32..512,
+            groups in vec((1..=WEIGHT_MAX, 0.0..50.0), 1..60),
+        ) {
+            let found = weighted(nr_cpus, &groups);
+            let heaviest = groups.iter().map(|(weight, _)| f64::from(*weight)).fold(0.0, f64::max);
+            if found.weight_max < heaviest {
+                let cpus = found.total.load / found.weight_max;
+                prop_assert!((cpus - f64::from(nr_cpus)).abs() < 1e-6, "{cpus}");
+            }
+            prop_assert!(found.weight_max > 0.0);
+        }
+
+        /// How tasks are spread over domains does not matter to the whole.
+        #[test]
+        fn domains_add_up(
+            nr_cpus in 1_u32..64,
+            tasks in vec((0_usize..8, 1..=WEIGHT_MAX, 0.0..1.0), 1..100),
+        ) {
+            let mut apart = LoadAggregator::new(nr_cpus, LoadKind::Weighted);
+            let mut one = apart.clone();
+            for (domain, weight, duty) in tasks {
+                apart.record(domain, weight, duty).unwrap();
+                one.record(0, weight, duty).unwrap();
+            }
+            let (apart, one) = (apart.calculate(), one.calculate());
+            prop_assert!((apart.weight_max - one.weight_max).abs() < 1e-6);
+            prop_assert!((apart.total.load - one.total.load).abs() < 1e-6);
+        }
+    }
+}
