@@ -8,10 +8,10 @@
 //!
 //! > λ, with Σ dᵢ · min(wᵢ, λ) = λ · P
 //!
-//! where dᵢ is the part of the time that the tasks of weight wᵢ want to run (their *duty cycle*, 1
-//! for a task that computes all the time), and P the number of CPUs: who weighs λ and computes all
-//! the time gets one CPU and not more. The left side minus the right one is concave in λ and 0 at 0,
-//! so there is one λ above 0 if the tasks want more CPUs than there are (Σ dᵢ > P), and none
+//! where dᵢ is the part of the time that the tasks of weight wᵢ want to run (their *duty cycle*,
+//! 1 for a task that computes all the time), and P the number of CPUs: who weighs λ and computes
+//! all the time gets one CPU and not more. The left side minus the right one is concave in λ, and 0
+//! at 0. So there is one λ above 0 if the tasks want more CPUs than there are (Σ dᵢ > P), and none
 //! otherwise: then all get what they want, and weights are left alone.
 
 use std::collections::BTreeMap;
@@ -137,9 +137,9 @@ impl LoadAggregator {
         }
     }
 
-    /// λ, or [`WEIGHT_MAX`] if no weight is above it. From the heaviest down: with the weights above
-    /// some place clamped to λ, λ · (P - their duty) = the load of the others; it is the one sought
-    /// if the next weight is not above it.
+    /// λ, or [`WEIGHT_MAX`] if no weight is above it. From the heaviest down: with the weights
+    /// above some place clamped to λ, λ · (P - their duty) = the load of the others; it is the one
+    /// sought if the next weight is not above it.
     fn feasible_weight(&self) -> f64 {
         let mut by_weight = BTreeMap::<u32, f64>::new();
         for (weight, duty) in self.duties.values().flatten() {

@@ -12,7 +12,7 @@
 //! | [`kernel`], [`compat`] | what the running kernel says, and what it has |
 //! | [`hotplug`], [`topology`], [`cpumask`] | nodes, caches, cores and CPUs |
 //! | [`infeasible`] | loads, with weights that no machine can honour brought down |
-//! | [`percpu`] | counters of BPF programs |
+//! | [`percpu`], [`ravg`] | counters and running averages of BPF programs |
 //! | [`host`] | settings of the machine that are put back |
 //! | [`cli`], [`log`](mod@log), [`build_id`] | how programs of this project talk |
 //! | `builder` | compiling BPF programs |
@@ -48,6 +48,8 @@ pub mod log;
 mod macros;
 #[cfg(feature = "runtime")]
 pub mod percpu;
+#[cfg(feature = "runtime")]
+pub mod ravg;
 #[cfg(feature = "runtime")]
 mod realtime;
 #[cfg(feature = "runtime")]

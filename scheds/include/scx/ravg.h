@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Running averages of values that change now and then: what a value was recently, where what was
+ * one half-life earlier counts half.
+ *
+ * Between two changes the average a goes to the value v as v + (a - v) * 2^(-t / half-life), which
+ * is exact however often it is looked at. Pure functions, tested on the host by tests/unit_c;
+ * scx_utils::ravg reads the same in user space.
+ */
+#ifndef __SCX_RAVG_H
+#define __SCX_RAVG_H
+
+#include "time.h"
+
+/* Averages are fixed-point numbers with so many bits after the point. */
+#define SCX_RAVG_FRAC_BITS 32
+#define SCX_RAVG_ONE (1ULL << SCX_RAVG_FRAC_BITS)
+
+/* Larger values are cut. */
+#define SCX_RAVG_VAL_MAX ((1ULL << 20) - 1)
+
+/* The longest half-life, ns: 274 s. */
+#define SCX_RAVG_HALF_LIFE_MAX_NS ((1ULL << 38) - 1)
+
+struct scx_ravg {
+	u64 avg; /* when the value was set, fixed point */
+	u64 val; /* since then */
+	u64 val_at_ns;
+};
+
+/* @value x @frac, a fixed-point number of at most one. */
+static inline u64 __scx_ravg_mul(u64 value, u64 frac)
+{
+	return (value >> 32) * frac + ((value & 0xffffffff) * frac >> 32);
+}
+
+/* 2^(-@elapsed_ns / @half_life_ns), fixed point; 0 < @half_life_ns <= SCX_RAVG_HALF_LIFE_MAX_NS. */
+static inline u64 scx_ravg_decay(u64 elapsed_ns, u64 half_life_ns)
+{
+	const u64 ln_2 = 2977044472, sqrt_half = 3037000500; /* fixed point */
+	u64 nr_halves = elapsed_ns / half_life_ns, rest, exponent, decay;
+
+	if (nr_halves >= SCX_RAVG_FRAC_BITS)
+		return 0;
+	/* The rest of the exponent, below one, with 26 bits. */
+	rest = (elapsed_ns % half_life_ns << 26) / half_life_ns;
+	decay = SCX_RAVG_ONE;
+	if (rest >= 1 << 25) {
+		rest -= 1 << 25;
+		decay = sqrt_half;
+	}
+	/* e^-x, x <= ln(2) / 2, by the first six terms of its series: exact to 3e-6. */
+	exponent = rest * ln_2 >> 26;
+	rest = SCX_RAVG_ONE - exponent / 5;
+	rest = SCX_RAVG_ONE - __scx_ravg_mul(exponent, rest) / 4;
+	rest = SCX_RAVG_ONE - __scx_ravg_mul(exponent, rest) / 3;
+	rest = SCX_RAVG_ONE - __scx_ravg_mul(exponent, rest) / 2;
+	rest = SCX_RAVG_ONE - __scx_ravg_mul(exponent, rest);
+	return __scx_ravg_mul(decay, rest) >> nr_halves;
+}
+
+/* The average at @now_ns, fixed point. A time before the last change counts as that. */
+static inline u64 scx_ravg_read(const struct scx_ravg *r, u64 now_ns, u64 half_life_ns)
+{
+	u64 decay = scx_ravg_decay(time_delta(now_ns, r->val_at_ns), half_life_ns);
+	u64 val = r->val << SCX_RAVG_FRAC_BITS;
+
+	return r->avg > val ? val + __scx_ravg_mul(r->avg - val, decay) :
+			      val - __scx_ravg_mul(val - r->avg, decay);
+}
+
+/* The value is @val from @now_ns on. */
+static inline void scx_ravg_set(struct scx_ravg *r, u64 val, u64 now_ns, u64 half_life_ns)
+{
+	r->avg = scx_ravg_read(r, now_ns, half_life_ns);
+	r->val = val < SCX_RAVG_VAL_MAX ? val : SCX_RAVG_VAL_MAX;
+	r->val_at_ns = time_max(now_ns, r->val_at_ns);
+}
+
+#endif /* __SCX_RAVG_H */
