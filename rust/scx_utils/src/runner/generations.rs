@@ -3,9 +3,10 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::panic::{self, AssertUnwindSafe};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{anyhow, Result};
 use scx_stats::Access;
 
 use super::nice::Favoured;
@@ -113,11 +114,19 @@ impl<'a, S: Scheduler> Generations<'a, S> {
         drop(favoured);
         let end = self.trigger.clone();
         let statistics = Service::start::<S>(self.opts, self.access, &instance, end);
-        let end = self.watch(&mut instance);
+        let end = self.watch_guarded(&mut instance);
         // First of all: no thread is waited for that the scheduler may not let run.
         let info = instance.detach();
         drop(statistics);
         Ok(judge(end, &info, self.opts.verbose > 0))
+    }
+
+    /// As `watch()`; an error, too, if the user-space half panics. Nothing of it is used then but
+    /// what gives the machine back.
+    fn watch_guarded<I: Instance>(&self, instance: &mut I) -> Result<End> {
+        let watched = panic::catch_unwind(AssertUnwindSafe(|| self.watch(instance)));
+        // Where and why has been told when it happened.
+        watched.unwrap_or_else(|_| Err(anyhow!("the scheduler has a defect: it panicked")))
     }
 
     /// Until there is a reason to end the generation; an error if its user-space half has one.

@@ -30,6 +30,8 @@ enum Step {
     Tick(Tick),
     /// The tick fails.
     Fail,
+    /// It has a defect.
+    Panic,
     /// Waits for a client of the statistics to have been answered.
     AwaitClient,
 }
@@ -121,6 +123,7 @@ impl Instance for Pretender {
             None => Ok(Tick::After(Duration::from_millis(1))),
             Some(Step::Tick(tick)) => Ok(tick),
             Some(Step::Fail) => anyhow::bail!("the policy is at a loss"),
+            Some(Step::Panic) => panic!("as the test says"),
             Some(Step::Shutdown) => {
                 self.script.trigger.request();
                 Ok(Tick::Now)
@@ -259,6 +262,13 @@ fn a_scheduler_may_ask_for_a_restart() {
 #[test]
 fn failing_tick_gives_the_machine_back_and_is_an_error() {
     let played = play(&[&[Step::Fail], &[]]);
+    assert_eq!(played.result.unwrap(), Status::Ejected);
+    assert_eq!(played.log, ["attach 0", "detach"]);
+}
+
+#[test]
+fn panic_gives_the_machine_back_and_is_an_error() {
+    let played = play(&[&[Step::Panic], &[]]);
     assert_eq!(played.result.unwrap(), Status::Ejected);
     assert_eq!(played.log, ["attach 0", "detach"]);
 }
