@@ -18,10 +18,10 @@ pub struct RunningAverage {
 
 impl RunningAverage {
     /// The average at `now_ns`, by the clock of the BPF half. An earlier time than that of the last
-    /// change counts as that, for that is what a reader sees who was overtaken by a change. A half-
-    /// life of 0 leaves the value.
+    /// change counts as that, for that is what a reader sees who was overtaken by a change. With a
+    /// half-life of 0 it is the value.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)] // 2^-52 of it.
+    #[allow(clippy::cast_precision_loss)] // At most 2^-52 of it.
     pub fn read(&self, now_ns: u64, half_life_ns: u64) -> f64 {
         let elapsed_ns = now_ns.saturating_sub(self.val_at_ns);
         let (avg, val) = (self.avg as f64 * 2_f64.powi(-FRAC_BITS), self.val as f64);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a timer looks after: whether user space answers, and tasks that wait for a CPU that is gone
- * or that a real-time task holds.
+ * What a timer looks after: whether user space answers, tasks that wait for a CPU that is gone or
+ * that a real-time task holds, and CPUs that are on their way out.
  */
 #ifndef __RL_WATCH_BPF_H
 #define __RL_WATCH_BPF_H

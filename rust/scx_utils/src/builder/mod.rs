@@ -20,7 +20,7 @@
 //! | variable | effect |
 //! |---|---|
 //! | `BPF_CLANG` | the compiler; else the first of `clang`, `clang-22`, … that is new enough |
-//! | `BPF_CFLAGS` | all the flags there are: neither base flags nor include paths are added |
+//! | `BPF_CFLAGS` | instead of base flags and include paths, but for [`BpfBuilder::include`]'s |
 //! | `BPF_BASE_CFLAGS` | replaces the base flags (target, optimisation, warnings) |
 //! | `BPF_EXTRA_CFLAGS_PRE_INCL` | flags before the include paths |
 //! | `BPF_EXTRA_CFLAGS_POST_INCL` | flags after them |
