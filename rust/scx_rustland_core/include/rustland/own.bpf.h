@@ -12,8 +12,12 @@ static bool is_urgent(const struct task_struct *p)
 	return is_own(p) || scx_task_is_percpu_kthread(p);
 }
 
-/* What is left of a slice that is shorter than this is not gone back to. */
+/* Whoever goes on gets so much at least, and runs until a tick sees that it is used up. */
 #define MIN_REST_NS (100 * 1000ULL)
+
+/* Who is not interrupted runs on until the tick after the end of his slice: 4 ms where HZ is 250.
+ * So much later he is not let go on either. */
+#define OVERRUN_MAX_NS (4 * NSEC_PER_MSEC)
 
 static bool is_interruptible(s32 cpu)
 {
@@ -104,9 +108,9 @@ static bool resume(struct task_struct *p, struct rl_task *t, u64 enq_flags)
 	t->resumes = false;
 	if (rest_ns != SCX_SLICE_INF) {
 		ran_ns = p->se.sum_exec_runtime - t->granted_at_ns;
-		if (ran_ns + MIN_REST_NS > rest_ns)
+		if (ran_ns > rest_ns + OVERRUN_MAX_NS)
 			return false;
-		rest_ns -= ran_ns;
+		rest_ns = ran_ns + MIN_REST_NS < rest_ns ? rest_ns - ran_ns : MIN_REST_NS;
 	}
 	state = cpu_state(scx_bpf_task_cpu(p));
 	if (!state)

@@ -6,10 +6,11 @@ use std::mem::MaybeUninit;
 use std::panic::{self, AssertUnwindSafe};
 use std::time::{Duration, Instant};
 
-use anyhow::{anyhow, Result};
+use anyhow::{anyhow, Context as _, Result};
 use scx_stats::Access;
 
 use super::nice::Favoured;
+use super::shutdown::Waiter;
 use super::statistics::{self, Service};
 use super::{CommonOpts, Instance, Scheduler, Shutdown, Start, Status, Tick, Trigger};
 use crate::bpf::OpenOptions;
@@ -131,6 +132,10 @@ impl<'a, S: Scheduler> Generations<'a, S> {
 
     /// Until there is a reason to end the generation; an error if its user-space half has one.
     fn watch<I: Instance>(&self, instance: &mut I) -> Result<End> {
+        let wake_fd = instance.wake_fd();
+        let poll = wake_fd.map_or(EXIT_POLL, |_| RARE_EXIT_POLL);
+        let waiter = Waiter::new(self.shutdown, wake_fd)
+            .context("cannot wait for what the scheduler waits for")?;
         let mut tick = Tick::Now;
         let mut since = Instant::now();
         loop {
@@ -148,15 +153,13 @@ impl<'a, S: Scheduler> Generations<'a, S> {
                     since = Instant::now();
                 }
             }
-            let fd = instance.wake_fd();
-            let poll = fd.map_or(EXIT_POLL, |_| RARE_EXIT_POLL);
             let left = match tick {
                 Tick::Now => continue,
                 Tick::Restart(reason) => return Ok(End::Restart(reason)),
                 Tick::After(pause) => pause.saturating_sub(since.elapsed()),
                 Tick::Never => poll,
             };
-            let is_woken = self.shutdown.wait_or_readable(fd, left.min(poll));
+            let is_woken = waiter.wait(left.min(poll));
             if is_woken || matches!(tick, Tick::After(pause) if pause <= since.elapsed()) {
                 tick = Tick::Now;
             }

@@ -134,7 +134,7 @@ pub trait Instance {
     }
 
     /// Something that can be read from as soon as [`tick`](Instance::tick) has something to do,
-    /// or the kernel has ended the scheduler: a wait ends early then.
+    /// or the kernel has ended the scheduler: a wait ends early then. Asked for once.
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }

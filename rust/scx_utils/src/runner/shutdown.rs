@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use nix::poll::{ppoll, PollFd, PollFlags};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::time::TimeSpec;
@@ -77,32 +78,65 @@ impl Shutdown {
     /// Waits, at most so long; whether the program should end.
     #[must_use]
     pub fn wait(&self, at_most: Duration) -> bool {
-        self.wait_or_readable(None, at_most);
-        self.requested()
-    }
-
-    /// Waits until the program should end or something can be read from `other`, at most so long;
-    /// whether something can be read. One system call.
-    pub(super) fn wait_or_readable(
-        &self,
-        other: Option<BorrowedFd<'_>>,
-        at_most: Duration,
-    ) -> bool {
-        if self.requested() {
-            return false;
+        if !self.requested() {
+            let mut fds = [PollFd::new(self.0.event.as_fd(), PollFlags::POLLIN)];
+            let timeout = TimeSpec::from_duration(at_most.min(LONGEST_WAIT));
+            // What interrupts it is looked at like what it waits for.
+            let _ = ppoll(&mut fds, Some(timeout), None);
         }
-        let event = self.0.event.as_fd();
-        let of = |fd| PollFd::new(fd, PollFlags::POLLIN);
-        let mut fds = [of(event), of(other.unwrap_or(event))];
-        let timeout = TimeSpec::from_duration(at_most.min(LONGEST_WAIT));
-        // What interrupts it is looked at like what it waits for.
-        let ready = ppoll(&mut fds, Some(timeout), None).is_ok_and(|nr| nr > 0);
-        ready && other.is_some() && fds[1].any().unwrap_or(false)
+        self.requested()
     }
 
     /// Waits until the program should end.
     pub(super) fn wait_for_ever(&self) {
         while !self.wait(LONGEST_WAIT) {}
+    }
+}
+
+/// Waits for the wish to end, and for what a scheduler waits for besides. By epoll, since a
+/// scheduler in user space waits thousands of times a second, and ppoll() makes its table of what
+/// it waits for each time anew.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    epoll: Epoll,
+    shutdown: Shutdown,
+}
+
+/// What tells an event of the scheduler's from the wish to end.
+const OF_WISH: u64 = 0;
+const OF_OTHER: u64 = 1;
+
+impl Waiter {
+    /// Of `other` too, which is to stay the same.
+    ///
+    /// # Errors
+    ///
+    /// If the process has no file descriptor left, or `other` cannot be waited for.
+    pub(super) fn new(shutdown: &Shutdown, other: Option<BorrowedFd<'_>>) -> Result<Self> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let event = |of| EpollEvent::new(EpollFlags::EPOLLIN, of);
+        epoll.add(&shutdown.0.event, event(OF_WISH))?;
+        if let Some(other) = other {
+            epoll.add(other, event(OF_OTHER))?;
+        }
+        Ok(Self {
+            epoll,
+            shutdown: shutdown.clone(),
+        })
+    }
+
+    /// Waits until the program should end or the other can be read from, at most so long, in whole
+    /// milliseconds; whether the other can be read from. One system call.
+    pub(super) fn wait(&self, at_most: Duration) -> bool {
+        if self.shutdown.requested() {
+            return false;
+        }
+        let mut events = [EpollEvent::empty(); 2];
+        let at_most = at_most.min(LONGEST_WAIT) + Duration::from_nanos(999_999);
+        let timeout = EpollTimeout::try_from(at_most).unwrap_or(EpollTimeout::MAX);
+        // What interrupts it is looked at like what it waits for.
+        let nr = self.epoll.wait(&mut events, timeout).unwrap_or(0);
+        events[..nr].iter().any(|event| event.data() == OF_OTHER)
     }
 }
 
@@ -139,11 +173,17 @@ mod tests {
     fn what_can_be_read_ends_a_wait_too() {
         let (shutdown, trigger) = Shutdown::new().unwrap();
         let (other, _other_trigger) = Shutdown::new().unwrap();
-        let fd = other.0.event.as_fd();
-        assert!(!shutdown.wait_or_readable(Some(fd), Duration::from_millis(1)));
+        let waiter = Waiter::new(&shutdown, Some(other.0.event.as_fd())).unwrap();
+        assert!(!waiter.wait(Duration::from_micros(1)));
         other.0.event.write(1).unwrap();
-        assert!(shutdown.wait_or_readable(Some(fd), Duration::MAX));
+        assert!(waiter.wait(Duration::MAX));
+        // Until it was read.
+        assert!(waiter.wait(Duration::MAX));
+        other.0.event.read().unwrap();
+        assert!(!waiter.wait(Duration::ZERO));
         trigger.request();
-        assert!(!shutdown.wait_or_readable(Some(fd), Duration::MAX));
+        assert!(!waiter.wait(Duration::MAX));
+        let alone = Waiter::new(&shutdown, None).unwrap();
+        assert!(!alone.wait(Duration::MAX));
     }
 }

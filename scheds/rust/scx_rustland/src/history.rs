@@ -13,11 +13,14 @@ const SAMPLE_NS: u64 = 250_000_000;
 
 /// So often per second an interactive task goes to sleep by itself, at least. Frames and sound come
 /// 60 times and more; a compiler that waits for its disk now and then stays below.
-const INTERACTIVE_PER_S: u64 = 10;
+const INTERACTIVE_PER_S: u32 = 10;
 
 /// The units of [`History::sleeps`] per sleep and second, so that averages of small numbers do not
 /// get lost.
-const RATE_UNIT: u64 = 256;
+const RATE_UNIT: u32 = 256;
+
+/// [`INTERACTIVE_PER_S`] in that unit.
+const INTERACTIVE: u32 = INTERACTIVE_PER_S * RATE_UNIT;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
@@ -81,19 +84,20 @@ impl History {
         self.nvcsw = low_half(task.nvcsw);
     }
 
-    /// Averages with a weight of one half.
+    /// Averages with a weight of one half. Enough sleeps count before the sample is over, so that
+    /// a task, and what it starts, need not wait for that.
     fn sample(&mut self, task: &QueuedTask, now_ns: u64) {
         let passed_ns = now_ns.saturating_sub(self.sampled_ns);
         let slept = u64::from(low_half(task.nvcsw).wrapping_sub(self.nvcsw));
         if passed_ns >= SAMPLE_NS {
-            let per_s = u128::from(slept * RATE_UNIT) * u128::from(NS_PER_S);
-            let rate = u64::try_from(per_s / u128::from(passed_ns)).unwrap_or(u64::MAX);
-            let rate = u64::from(self.sleeps).midpoint(rate);
-            self.sleeps = u32::try_from(rate).unwrap_or(u32::MAX);
+            let per_s = u128::from(slept * u64::from(RATE_UNIT)) * u128::from(NS_PER_S);
+            let rate = u32::try_from(per_s / u128::from(passed_ns)).unwrap_or(u32::MAX);
+            self.sleeps = self.sleeps.midpoint(rate);
             self.begin_sample(task, now_ns);
+        } else if slept * NS_PER_S >= u64::from(INTERACTIVE_PER_S) * SAMPLE_NS {
+            self.sleeps = self.sleeps.max(INTERACTIVE);
         }
-        self.is_interactive = u64::from(self.sleeps) >= INTERACTIVE_PER_S * RATE_UNIT
-            || slept * NS_PER_S >= INTERACTIVE_PER_S * SAMPLE_NS;
+        self.is_interactive = self.sleeps >= INTERACTIVE;
     }
 
     /// When the task is to be served, as virtual time: the later, the longer it has run since it
@@ -200,6 +204,22 @@ mod tests {
         assert_eq!(history.vruntime_ns, CLOCK.now_ns);
         assert_eq!((history.charged_ns, history.nvcsw), (0, 0));
         assert!(history.is_interactive);
+    }
+
+    #[test]
+    fn habit_of_a_young_maker_is_handed_on_too() {
+        let mut maker = known(100);
+        maker.nvcsw = 3;
+        let mut made = QueuedTask::new(2);
+        made.words = History::of(&maker, &CLOCK, NS_PER_S + 1).to_words();
+        assert!(History::of(&made, &CLOCK, NS_PER_S + 2).is_interactive);
+    }
+
+    #[test]
+    fn few_sleeps_in_a_long_time_are_no_habit() {
+        let mut task = known(100);
+        task.nvcsw = 3;
+        assert!(!History::of(&task, &CLOCK, 2 * NS_PER_S).is_interactive);
     }
 
     #[test]

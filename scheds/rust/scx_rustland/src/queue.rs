@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The tasks that wait. Each pid is there once.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
+use rustc_hash::FxHashMap;
 use scx_rustland_core::QueuedTask;
 
 use crate::history::History;
@@ -26,7 +27,7 @@ type Entry = (u64, i32);
 /// Finds the next task in each of several orders, in O(log n).
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    tasks: HashMap<i32, Waiting>,
+    tasks: FxHashMap<i32, Waiting>,
     by_deadline: BTreeSet<Entry>,
     by_vruntime: BTreeSet<Entry>,
     by_arrival: BTreeSet<Entry>,
@@ -52,7 +53,9 @@ impl Queue {
         self.by_deadline.remove(&(waiting.deadline_ns, pid));
         self.by_vruntime.remove(&(waiting.history.vruntime_ns, pid));
         self.by_arrival.remove(&(waiting.since_ns, pid));
-        self.urgent.remove(&(waiting.deadline_ns, pid));
+        if waiting.is_urgent {
+            self.urgent.remove(&(waiting.deadline_ns, pid));
+        }
         Some(waiting)
     }
 
@@ -76,8 +79,7 @@ impl Queue {
 
     /// Since when the one waits that has waited longest.
     pub(crate) fn oldest_since_ns(&self) -> Option<u64> {
-        let (_, pid) = self.by_arrival.first()?;
-        self.tasks.get(pid).map(|waiting| waiting.since_ns)
+        self.by_arrival.first().map(|(since_ns, _)| *since_ns)
     }
 
     /// The smallest virtual time of all.
