@@ -19,7 +19,7 @@ h2 { margin-top: 3rem; border-bottom: 1px solid #ccc; }
 h3 { margin: 1.5rem 0 0; font-size: 1rem; }
 table { border-collapse: collapse; margin: .5rem 0; font-variant-numeric: tabular-nums; }
 td, th { padding: .1rem .8rem .1rem 0; text-align: right; font-weight: normal; }
-td:first-child, th:first-child { text-align: left; }
+td:first-child, th:first-child, .all :is(:nth-child(2), :nth-child(4)) { text-align: left; }
 th { color: #666; border-bottom: 1px solid #ccc; }
 .better { color: #1a6b2f; } .worse { color: #a3230e; } .same { color: #666; }
 code, pre { font-size: .85rem; background: #f4f4f4; } pre { overflow-x: auto; padding: .5rem; }
@@ -101,7 +101,7 @@ def _overview(rows: list[Row]) -> str:
     head = (
         "<th>workload</th><th>figure</th><th>EEVDF</th><th>scheduler</th><th></th><th>as good</th>"
     )
-    return f"<table><tr>{head}</tr>{''.join(lines)}</table>"
+    return f"<table class=all><tr>{head}</tr>{''.join(lines)}</table>"
 
 
 def _workload(plan: Plan, rows: list[Row]) -> Iterable[str]:
