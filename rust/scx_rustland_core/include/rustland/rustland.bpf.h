@@ -181,9 +181,7 @@ void BPF_STRUCT_OPS(rl_running, struct task_struct *p)
 	if (claim_any(t))
 		count(nr_fallback);
 	t->start_ns = scx_monotonic_now();
-	if (t->gift_end_ns)
-		limit_gift(p, t, t->start_ns);
-	t->start_slice_ns = p->scx.slice;
+	begin_handover(p, t, t->start_ns);
 	t->sum_exec_ns = p->se.sum_exec_runtime;
 }
 

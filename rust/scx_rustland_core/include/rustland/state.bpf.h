@@ -73,8 +73,8 @@ struct rl_task {
 	u64 vtime; /* as decided; the kernel's is a place in a queue */
 	u64 granted_at_ns; /* CPU time that it had had by then */
 	u64 start_ns;
-	u64 start_slice_ns; /* the rest of its slice then */
 	u64 gift_end_ns; /* if it was handed the rest of a slice: its end (handover.bpf.h) */
+	u64 hands_over_until_ns; /* its own slice, or what it was handed; 0: never */
 	u64 stop_ns;
 	u64 exec_ns; /* since it last slept */
 	u64 sum_exec_ns; /* when it began to run */
