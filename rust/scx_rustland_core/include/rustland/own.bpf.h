@@ -2,7 +2,7 @@
 /*
  * Who never waits for a decision, because whoever makes it may wait for him: the threads of the
  * scheduler's own process, and kernel threads that are bound to a CPU. They interrupt somebody, who
- * then goes on with the rest of his slice.
+ * then goes on with the rest of his slice, or until the next tick if there is none.
  */
 #ifndef __RL_OWN_BPF_H
 #define __RL_OWN_BPF_H
@@ -15,8 +15,8 @@ static bool is_urgent(const struct task_struct *p)
 /* Whoever goes on gets so much at least, and runs until a tick sees that it is used up. */
 #define MIN_REST_NS (100 * 1000ULL)
 
-/* Who is not interrupted runs on until the tick after the end of his slice: 4 ms where HZ is 250.
- * So much later he is not let go on either. */
+/* Who is not interrupted runs on until the tick after the end of his slice, up to 4 ms where HZ is
+ * 250. Who was, and has overrun it by more, does not go on. */
 #define OVERRUN_MAX_NS (4 * NSEC_PER_MSEC)
 
 static bool is_interruptible(s32 cpu)

@@ -80,7 +80,7 @@ struct rl_task {
 	u64 sum_exec_ns; /* when it began to run */
 	u64 words[RL_WORDS]; /* of the policy */
 	u32 weight; /* as decided; 0: vtime stands still */
-	u32 resumes; /* it goes on with the rest of its slice */
+	u32 resumes; /* it was interrupted, and goes on: own.bpf.h */
 	u32 has_run_out; /* it waits because its slice is over, and not because it woke up */
 };
 
