@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The loads while migrations are chosen.
+
+use super::shelf::{Found, Shelf, Walk};
+use super::{Costs, DomainLoad, DomainMask, Migration, NodeLoad, Plan, Snapshot, Task};
+
+/// By so much of the mean load a migration has to bring two parties closer together; below it are
+/// roundings.
+const GAIN_MIN: f64 = 1e-9;
+
+/// Of the threshold: so much is given at least if anything is. Between a party that cannot be
+/// helped and one that is about where it should be, ever smaller tasks would go for hundreds of
+/// rounds.
+const TRANSFER_MIN: f64 = 0.1;
+
+/// A load and who shares it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Share {
+    load: f64,
+    nr_cpus: f64,
+}
+
+impl Share {
+    fn by_cpu(self) -> f64 {
+        self.load / self.nr_cpus
+    }
+
+    /// What the load is above what is due, or below (negative), with so much load for a CPU.
+    fn excess(self, mean: f64) -> f64 {
+        self.load - self.nr_cpus * mean
+    }
+
+    fn is_off(self, mean: f64, threshold: f64) -> bool {
+        self.excess(mean).abs() > threshold * mean * self.nr_cpus
+    }
+
+    /// The least that is worth while for it to give or to take.
+    fn transfer_min(self, mean: f64, costs: &Costs) -> f64 {
+        TRANSFER_MIN * costs.threshold * mean * self.nr_cpus
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            load: self.load + other.load,
+            nr_cpus: self.nr_cpus + other.nr_cpus,
+        }
+    }
+
+    /// What goes to `to` has to be below it: then neither gets as full, by CPU, as `self` was, nor
+    /// as empty as `to` was.
+    fn bound(self, to: Self, mean: f64) -> f64 {
+        (self.by_cpu() - to.by_cpu() - GAIN_MIN * mean) * self.nr_cpus.min(to.nr_cpus)
+    }
+}
+
+/// Who gives and takes: a domain, or a node as a whole.
+#[derive(Debug, Default)]
+struct Party {
+    share: Share,
+    /// Its domains that have CPUs.
+    domains: Vec<usize>,
+    mask: DomainMask,
+    /// Its tasks that can go.
+    shelf: Shelf,
+    /// Where one of these may be.
+    allowed: DomainMask,
+    /// Where one of these is better off.
+    preferred: DomainMask,
+    /// What it may still give in this round.
+    allowance: f64,
+    has_given: bool,
+}
+
+/// The loads, with the migrations so far.
+#[derive(Debug)]
+pub(crate) struct Cluster<'a> {
+    snapshot: &'a Snapshot,
+    loads: Vec<f64>,
+    /// Task indexes by load, the lightest first: those that can go.
+    order: Vec<usize>,
+    has_moved: Vec<bool>,
+    /// By domain, before all migrations.
+    before: Vec<f64>,
+    /// By domain, what the migrations bring or take.
+    delta: Vec<f64>,
+    /// Domain indexes by node.
+    nodes: Vec<Vec<usize>>,
+    /// The load for a CPU.
+    mean: f64,
+    migrations: Vec<Migration>,
+    /// How many tasks were looked at by [`Self::transfer`].
+    #[cfg(test)]
+    pub(crate) nr_looks: usize,
+}
+
+impl<'a> Cluster<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot, loads: Vec<f64>) -> Self {
+        let nr_domains = snapshot.domains.len();
+        let mut before = vec![0.0; nr_domains];
+        let mut order = Vec::new();
+        for (idx, task) in snapshot.tasks.iter().enumerate() {
+            if let Some(load) = before.get_mut(task.domain) {
+                *load += loads[idx];
+                if task.may_migrate {
+                    order.push((loads[idx], idx));
+                }
+            }
+        }
+        order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let mut nodes = Vec::new();
+        for (idx, domain) in snapshot.domains.iter().enumerate() {
+            if nodes.len() <= domain.node {
+                nodes.resize_with(domain.node + 1, Vec::new);
+            }
+            nodes[domain.node].push(idx);
+        }
+        let mut cluster = Self {
+            snapshot,
+            loads,
+            order: order.into_iter().map(|(_, idx)| idx).collect(),
+            has_moved: vec![false; snapshot.tasks.len()],
+            before,
+            delta: vec![0.0; nr_domains],
+            nodes,
+            mean: 0.0,
+            migrations: Vec::new(),
+            #[cfg(test)]
+            nr_looks: 0,
+        };
+        let all = (0..nr_domains).map(|domain| cluster.share(domain));
+        let all = all.fold(Share::default(), Share::plus);
+        if all.nr_cpus > 0.0 {
+            cluster.mean = all.by_cpu();
+        }
+        cluster
+    }
+
+    fn share(&self, domain: usize) -> Share {
+        Share {
+            load: self.before[domain] + self.delta[domain],
+            nr_cpus: f64::from(self.snapshot.domains[domain].nr_cpus),
+        }
+    }
+
+    fn has_cpus(&self, domain: usize) -> bool {
+        self.snapshot.domains[domain].nr_cpus > 0
+    }
+
+    fn migrate(&mut self, idx: usize, to: usize) {
+        let task = &self.snapshot.tasks[idx];
+        self.has_moved[idx] = true;
+        self.delta[task.domain] -= self.loads[idx];
+        self.delta[to] += self.loads[idx];
+        self.migrations.push(Migration {
+            pid: task.pid,
+            from: task.domain,
+            to,
+        });
+    }
+
+    /// Empties the domains that have no CPUs, the heaviest tasks first.
+    pub(crate) fn evacuate(&mut self) {
+        let (mut places, gone): (Vec<_>, Vec<_>) =
+            (0..self.snapshot.domains.len()).partition(|domain| self.has_cpus(*domain));
+        if gone.is_empty() {
+            return;
+        }
+        let by_cpu = |of: &Self, domain: usize| of.share(domain).by_cpu();
+        places.sort_by(|a, b| by_cpu(self, *a).total_cmp(&by_cpu(self, *b)));
+        let leaving = |idx: &usize| !self.has_cpus(self.snapshot.tasks[*idx].domain);
+        let leaving: Vec<_> = self.order.iter().rev().copied().filter(leaving).collect();
+        for idx in leaving {
+            let Some(at) = self.refuge(&self.snapshot.tasks[idx], &places) else {
+                continue;
+            };
+            let domain = places.remove(at);
+            self.migrate(idx, domain);
+            let load = by_cpu(self, domain);
+            let at = places.partition_point(|other| by_cpu(self, *other) < load);
+            places.insert(at, domain);
+        }
+    }
+
+    /// The first of `places` where the task may be: where it is better off, or else in its node, or
+    /// else anywhere.
+    fn refuge(&self, task: &Task, places: &[usize]) -> Option<usize> {
+        let node = |domain: usize| self.snapshot.domains[domain].node;
+        let first = |fits: &dyn Fn(usize) -> bool| {
+            let fits = |domain: &usize| task.allowed.contains(*domain) && fits(*domain);
+            places.iter().position(fits)
+        };
+        first(&|domain| task.preferred.contains(domain))
+            .or_else(|| first(&|domain| node(domain) == node(task.domain)))
+            .or_else(|| first(&|_| true))
+    }
+
+    /// The pass from node to node.
+    pub(crate) fn balance_nodes(&mut self, costs: &Costs) {
+        let mut parties = self.parties(&self.nodes);
+        self.level(&mut parties, costs);
+    }
+
+    /// The pass from domain to domain of each node.
+    pub(crate) fn balance_domains(&mut self, costs: &Costs) {
+        let alone = |domain: &usize| vec![*domain];
+        let groups: Vec<_> = self.nodes.iter().flatten().map(alone).collect();
+        let mut parties = self.parties(&groups);
+        let mut rest = &mut parties[..];
+        for len in self.nodes.iter().map(Vec::len).collect::<Vec<_>>() {
+            let (of_node, others) = rest.split_at_mut(len);
+            self.level(of_node, costs);
+            rest = others;
+        }
+    }
+
+    /// The parties of a pass, each with these domains.
+    fn parties(&self, groups: &[Vec<usize>]) -> Vec<Party> {
+        let mut party_of = vec![0; self.snapshot.domains.len()];
+        let mut parties = Vec::with_capacity(groups.len());
+        for (party, domains) in groups.iter().enumerate() {
+            for domain in domains {
+                party_of[*domain] = party;
+            }
+            let with_cpus = domains.iter().copied().filter(|idx| self.has_cpus(*idx));
+            let domains: Vec<_> = with_cpus.collect();
+            let shares = domains.iter().map(|domain| self.share(*domain));
+            parties.push(Party {
+                share: shares.fold(Share::default(), Share::plus),
+                mask: domains.iter().copied().collect(),
+                domains,
+                ..Party::default()
+            });
+        }
+        for idx in &self.order {
+            let task = &self.snapshot.tasks[*idx];
+            let load = self.loads[*idx];
+            if load > 0.0 && !self.has_moved[*idx] && self.has_cpus(task.domain) {
+                let party = &mut parties[party_of[task.domain]];
+                party.shelf.push(load, *idx);
+                party.allowed = party.allowed.or(task.allowed);
+                party.preferred = party.preferred.or(task.preferred);
+            }
+        }
+        parties
+    }
+
+    /// A pass: who has more than is due gives to who has less, the most loaded to the least loaded.
+    fn level(&mut self, parties: &mut [Party], costs: &Costs) {
+        let shares = parties.iter().map(|party| party.share);
+        let all = shares.fold(Share::default(), Share::plus);
+        if all.nr_cpus <= 0.0 {
+            return;
+        }
+        let mean = all.by_cpu();
+        let (mut givers, mut takers) = (Vec::new(), Vec::new());
+        for (idx, party) in parties.iter_mut().enumerate() {
+            let excess = party.share.excess(mean);
+            let least = party.share.transfer_min(mean, costs);
+            party.allowance = (costs.push_max * excess).max(least);
+            if excess > 0.0 && !party.domains.is_empty() {
+                givers.push(idx);
+            } else if excess < 0.0 {
+                takers.push(idx);
+            }
+        }
+        let by_cpu = |parties: &[Party], idx: usize| parties[idx].share.by_cpu();
+        givers.sort_by(|a, b| by_cpu(parties, *b).total_cmp(&by_cpu(parties, *a)));
+        for giver in givers {
+            takers.sort_by(|a, b| by_cpu(parties, *a).total_cmp(&by_cpu(parties, *b)));
+            for taker in &takers {
+                let Ok([giver, taker]) = parties.get_disjoint_mut([giver, *taker]) else {
+                    continue;
+                };
+                let is_off = |party: &Party| party.share.is_off(mean, costs.threshold);
+                if !is_off(giver) && !is_off(taker) {
+                    break;
+                }
+                self.transfer(giver, taker, mean, costs);
+            }
+        }
+    }
+
+    /// From one party to another. The first task that a party gives in a round may be heavier than
+    /// what is wanted, as tasks cannot be split; others have to fit in what is left of it.
+    fn transfer(&mut self, giver: &mut Party, taker: &mut Party, mean: f64, costs: &Costs) {
+        let imbal = giver.share.excess(mean).min(-taker.share.excess(mean));
+        if imbal <= 0.0 {
+            return;
+        }
+        let least = [&*giver, &*taker].map(|party| party.share.transfer_min(mean, costs));
+        let wanted = (costs.transfer * imbal).max(least[0].min(least[1]));
+        let mut wanted = wanted.min(giver.allowance);
+        let bound = giver.share.bound(taker.share, mean);
+        let better = giver.preferred.and(taker.mask);
+        let allowed = giver.allowed.and(taker.mask);
+        for (places, is_choosy) in [(better, true), (allowed, false)] {
+            if wanted <= 0.0 || places.is_empty() {
+                continue;
+            }
+            let mut walk = Walk::of_lighter(&giver.shelf, wanted);
+            if !giver.has_given {
+                walk = walk.and_heavier();
+            }
+            while let Some(found) = walk.next(&mut giver.shelf, wanted, bound) {
+                let Some(to) = self.target(found, giver, taker, is_choosy) else {
+                    continue;
+                };
+                self.migrate(found.task, to);
+                giver.give(found, taker);
+                wanted -= found.load;
+                walk.shrink(&giver.shelf, wanted);
+            }
+        }
+    }
+
+    /// Where a task would go: of the taker's domains, to the least loaded one where it is allowed
+    /// (`is_choosy`: and better off), and where it makes things better.
+    fn target(
+        &mut self,
+        found: Found,
+        giver: &Party,
+        taker: &Party,
+        is_choosy: bool,
+    ) -> Option<usize> {
+        #[cfg(test)]
+        {
+            self.nr_looks += 1;
+        }
+        let task = &self.snapshot.tasks[found.task];
+        if found.load >= giver.share.bound(taker.share, self.mean) {
+            return None;
+        }
+        let from = self.share(task.domain);
+        let fits = |domain: &usize| {
+            task.allowed.contains(*domain)
+                && (!is_choosy || task.preferred.contains(*domain))
+                && found.load < from.bound(self.share(*domain), self.mean)
+        };
+        let by_cpu = |domain: &usize| self.share(*domain).by_cpu();
+        let domains = taker.domains.iter().copied().filter(fits);
+        domains.min_by(|a, b| by_cpu(a).total_cmp(&by_cpu(b)))
+    }
+
+    pub(crate) fn into_plan(self) -> Plan {
+        let total_load: f64 = self.before.iter().sum();
+        let nr_cpus: f64 = (0..self.before.len())
+            .map(|domain| self.share(domain).nr_cpus)
+            .sum();
+        let ideal = |domain: usize| {
+            let of_domain = self.share(domain).nr_cpus;
+            if of_domain > 0.0 {
+                total_load * of_domain / nr_cpus
+            } else {
+                0.0
+            }
+        };
+        let of_domain = |domain: usize| DomainLoad {
+            load: self.before[domain],
+            imbal: self.before[domain] - ideal(domain),
+            delta: self.delta[domain],
+        };
+        let domains: Vec<_> = (0..self.before.len()).map(of_domain).collect();
+        let of_node = |of_node: Vec<usize>| NodeLoad {
+            load: of_node.iter().map(|domain| domains[*domain].load).sum(),
+            imbal: of_node.iter().map(|domain| domains[*domain].imbal).sum(),
+            delta: of_node.iter().map(|domain| domains[*domain].delta).sum(),
+            domains: of_node,
+        };
+        Plan {
+            total_load,
+            nodes: self.nodes.into_iter().map(of_node).collect(),
+            domains,
+            migrations: self.migrations,
+        }
+    }
+}
+
+impl Party {
+    fn give(&mut self, found: Found, taker: &mut Self) {
+        self.shelf.take(found.place);
+        self.share.load -= found.load;
+        self.allowance -= found.load;
+        self.has_given = true;
+        taker.share.load += found.load;
+    }
+}

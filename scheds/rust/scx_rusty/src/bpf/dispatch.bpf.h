@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Who is next on a CPU: whoever runs there, if his turn goes on; the first who waits in its domain;
+ * and, if nobody does, somebody of another domain. */
+#ifndef __RUSTY_DISPATCH_BPF_H
+#define __RUSTY_DISPATCH_BPF_H
+
+/* Whether @a goes before @b, or waits alone. Within an RCU section. */
+static bool is_before(struct task_struct *a, struct task_struct *b)
+{
+	return a && (!b || time_before_eq(a->scx.dsq_vtime, b->scx.dsq_vtime));
+}
+
+/*
+ * Whether @prev, whose slice is over, still goes before all who wait here. It has to be asked,
+ * because the kernel looks for the next task before it puts the last one back: of two tasks on a
+ * CPU, the other one would be next every time, whatever the weights.
+ */
+static bool goes_on(s32 cpu, u32 dom, struct task_struct *prev, struct rusty_task *t)
+{
+	struct task_struct *own, *any, *first;
+	bool goes_on;
+	u64 deadline;
+
+	if (config.fifo_sched || t->target_dom != t->dom || t->dom != dom)
+		return false;
+	deadline = t->vtime + request_ns(prev, t);
+	bpf_rcu_read_lock();
+	own = scx_bpf_dsq_peek(cpu);
+	any = scx_bpf_dsq_peek(DOM_DSQ | dom);
+	first = is_before(own, any) ? own : any;
+	goes_on = first && time_before(deadline, first->scx.dsq_vtime);
+	bpf_rcu_read_unlock();
+	return goes_on;
+}
+
+/* Whoever goes on because nobody waits owes nothing to those who come, and is owed nothing. */
+static void note_alone(u32 dom, struct rusty_task *t)
+{
+	struct rusty_dom *d = dom_state(dom);
+
+	if (!d || t->dom != dom)
+		return;
+	t->vtime = time_max(t->vtime, d->vtime_now);
+	d->vtime_now = t->vtime;
+}
+
+/* The first of those who wait for this CPU or for any of its domain. */
+static bool take_own(s32 cpu, u32 dom)
+{
+	s32 nr_own = scx_bpf_dsq_nr_queued(cpu);
+	bool own_first = false;
+
+	if (nr_own > 0) {
+		bpf_rcu_read_lock();
+		own_first = is_before(scx_bpf_dsq_peek(cpu), scx_bpf_dsq_peek(DOM_DSQ | dom));
+		bpf_rcu_read_unlock();
+	}
+	if (own_first && scx_bpf_dsq_move_to_local(cpu, 0))
+		return true;
+	if (scx_bpf_dsq_move_to_local(DOM_DSQ | dom, 0))
+		return true;
+	return nr_own > 0 && scx_bpf_dsq_move_to_local(cpu, 0);
+}
+
+/* Takes a task of a domain in which so many wait, out of @nr from @first on; begins with the one
+ * after @own, so that all are asked alike. */
+static bool steal(u32 first, u32 nr, u32 own, u32 threshold)
+{
+	u32 i, dom;
+
+	bpf_for(i, 0, nr) {
+		dom = first + (own + 1 + i) % (nr ?: 1);
+		if (dom == own || scx_bpf_dsq_nr_queued(DOM_DSQ | dom) < (s32)threshold)
+			continue;
+		if (scx_bpf_dsq_move_to_local(DOM_DSQ | dom, 0))
+			return true;
+	}
+	return false;
+}
+
+/* Of another node: its domains only. */
+static bool steal_far(u32 node, u32 dom)
+{
+	u32 i, other, first;
+
+	bpf_for(i, 1, config.nr_nodes) {
+		other = (node + i) % (config.nr_nodes ?: 1) % RUSTY_NODES_MAX;
+		first = config.first_dom[other];
+		if (steal(first, config.first_dom[other + 1] - first, dom,
+			  config.greedy_threshold_x_numa))
+			return true;
+	}
+	return false;
+}
+
+static bool steal_any(u32 dom)
+{
+	u32 node = node_of_dom(dom) % RUSTY_NODES_MAX, first = config.first_dom[node];
+
+	if (config.greedy_threshold &&
+	    steal(first, config.first_dom[node + 1] - first, dom, config.greedy_threshold)) {
+		count(greedy_local);
+		return true;
+	}
+	if (config.greedy_threshold_x_numa && steal_far(node, dom)) {
+		count(greedy_xnuma);
+		return true;
+	}
+	return false;
+}
+
+static void dispatch(s32 cpu, struct task_struct *prev)
+{
+	bool has_prev = prev && prev->scx.flags & SCX_TASK_QUEUED;
+	u32 dom = dom_of_cpu(cpu);
+	struct rusty_task *t = has_prev ? task_state(prev) : NULL;
+
+	if (dom >= config.nr_doms)
+		return;
+	if (t)
+		charge(prev, t);
+	if (t && goes_on(cpu, dom, prev, t)) {
+		scx_bpf_task_set_slice(prev, slice_ns(dom));
+		return;
+	}
+	if (take_own(cpu, dom)) {
+		count(dsq_dispatch);
+		return;
+	}
+	/* A task that may go on is not put aside for one of another domain. But one that is to
+	 * migrate is enqueued, without a slice (SCX_OPS_ENQ_LAST). */
+	if (has_prev) {
+		if (t && t->target_dom != t->dom)
+			return;
+		if (t)
+			note_alone(dom, t);
+		scx_bpf_task_set_slice(prev, slice_ns(dom));
+		return;
+	}
+	steal_any(dom);
+}
+
+#endif /* __RUSTY_DISPATCH_BPF_H */

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A task's place in the queue of its domain, or of its CPU if it may use no other. */
+#ifndef __RUSTY_ENQUEUE_BPF_H
+#define __RUSTY_ENQUEUE_BPF_H
+
+/* By how much a task's deadline is later than its virtual time. */
+static u64 request_ns(const struct task_struct *p, const struct rusty_task *t)
+{
+	u32 prio = rusty_prio(t->blocked_freq, t->waker_freq, t->avg_runtime_ns, p->scx.weight);
+	u64 request_ns = rusty_request_ns(t->avg_runtime_ns, prio, tune.slice_ns);
+	u64 most_ns = scx_vtime_max_ahead(REQUEST_WAIT_NS, demand_of(t->dom)->weight);
+
+	return request_ns < most_ns ? request_ns : most_ns;
+}
+
+/*
+ * Sleep is not saved up, but for a long slice. Who has waited is owed what he did not get: this is
+ * kept. Both have bounds, for nobody may wait for ever.
+ */
+static u64 deadline(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
+{
+	struct rusty_dom *dom = dom_state(t->dom);
+	u64 lag_max, debt_max;
+
+	if (!dom)
+		return 0;
+	lag_max = scx_vtime_max_ahead(LAG_WAIT_NS, demand_of(t->dom)->weight);
+	debt_max = scx_vtime_max_ahead(DEBT_WAIT_NS, demand_of(t->dom)->weight);
+	if (enq_flags & SCX_ENQ_WAKEUP && lag_max > config.credit_ns)
+		lag_max = config.credit_ns;
+	if (time_before(t->vtime, dom->vtime_now - lag_max))
+		count(dl_clamp);
+	else
+		count(dl_preset);
+	t->vtime = scx_vtime_limit_credit(t->vtime, dom->vtime_now, lag_max);
+	t->vtime = scx_vtime_limit_debt(t->vtime, dom->vtime_now, debt_max);
+	return t->vtime + request_ns(p, t);
+}
+
+/* Puts the task into its queue. Its deadline there; NO_DEADLINE if deadlines do not count: then
+ * the time of arrival does, also between the queues of a CPU and of its domain. */
+static u64 insert(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
+{
+	u64 dsq_id = DOM_DSQ | t->dom, until;
+
+	if (p->nr_cpus_allowed == 1)
+		dsq_id = bpf_cpumask_first(p->cpus_ptr);
+	t->has_waited = true;
+	until = config.fifo_sched ? scx_monotonic_now() : deadline(p, t, enq_flags);
+	scx_bpf_dsq_insert_vtime(p, dsq_id, slice_ns(t->dom), until, enq_flags);
+	return config.fifo_sched ? NO_DEADLINE : until;
+}
+
+/* The CPU that a task of the domain, which has just been queued, may interrupt. */
+static s32 cpu_to_preempt(struct task_struct *p, struct rusty_task *t)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct bpf_cpumask *cpus;
+	struct rusty_dom *dom;
+
+	if (p->nr_cpus_allowed == 1 || dom_of_cpu(cpu) == t->dom)
+		return cpu;
+	dom = dom_state(t->dom);
+	cpus = dom ? dom->cpus : NULL;
+	return cpus ? bpf_cpumask_any_and_distribute((const struct cpumask *)cpus, p->cpus_ptr) :
+		      cpu;
+}
+
+/* Whoever is due earlier than the one who runs does not wait until the next tick. */
+static void preempt(struct task_struct *p, struct rusty_task *t, u64 until)
+{
+	s32 cpu = cpu_to_preempt(p, t);
+	struct rusty_running *other = &running[(u32)cpu % RUSTY_CPUS_MAX];
+	u64 ran_ns = time_delta(scx_monotonic_now(), other->since_ns);
+
+	if (!other->deadline || until == NO_DEADLINE ||
+	    (t->woken_sync && other->stretch_ns < SYNC_STRETCH_MIN_NS) ||
+	    !time_before(until, other->deadline + ran_ns))
+		return;
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	count(preempt);
+}
+
+/* Who does not wait with the others: others wait for it, or it cannot go elsewhere. */
+static bool is_urgent(const struct task_struct *p, u64 enq_flags)
+{
+	return scx_task_is_percpu_kthread(p) || (config.kthreads_local && p->flags & PF_KTHREAD) ||
+	       scx_task_is_migration_disabled(p, enq_flags);
+}
+
+static void enqueue(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
+{
+	u64 until;
+
+	follow_kernel(p, t);
+	apply_migration(t);
+	if (!is_allowed(t, t->dom)) {
+		set_dom(t, first_allowed(t, t->dom));
+		t->target_dom = t->dom;
+	}
+	/* It was the last one of its CPU, which has looked for others already. */
+	if (enq_flags & SCX_ENQ_LAST && dom_of_cpu(scx_bpf_task_cpu(p)) == t->dom) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom), enq_flags);
+		return;
+	}
+	until = insert(p, t, enq_flags);
+	if (p->nr_cpus_allowed == 1)
+		scx_bpf_kick_cpu(bpf_cpumask_first(p->cpus_ptr), SCX_KICK_IDLE);
+	else if (kick_for(p, t))
+		return;
+	if (enq_flags & SCX_ENQ_WAKEUP)
+		preempt(p, t, until);
+}
+
+#endif /* __RUSTY_ENQUEUE_BPF_H */

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Finding an idle CPU for a task: in its own domain, and beyond where the tuner allows it. */
+#ifndef __RUSTY_IDLE_BPF_H
+#define __RUSTY_IDLE_BPF_H
+
+static struct rusty_reach *reach_of(u32 node)
+{
+	return bpf_map_lookup_elem(&rusty_reaches, &node);
+}
+
+/* An idle CPU of @mask that the task may use; negative if there is none. Whole cores first. The
+ * kernel is not told that the waker is about to sleep: while any CPU is idle, and be it one that
+ * the task may not use, it would place the task on the waker's, before all who wait for that. */
+static s32 pick_idle(struct task_struct *p, s32 prev_cpu, struct bpf_cpumask *mask)
+{
+	if (!mask)
+		return -EBUSY;
+	return scx_bpf_select_cpu_and(p, prev_cpu, 0, (const struct cpumask *)mask, 0);
+}
+
+/* In the task's own domain. */
+static s32 pick_idle_own(struct task_struct *p, struct rusty_task *t, s32 prev_cpu)
+{
+	struct rusty_dom *dom = dom_state(t->dom);
+
+	return dom ? pick_idle(p, prev_cpu, dom->cpus) : -EBUSY;
+}
+
+/* In other domains, as far as the mask of @node reaches. */
+static s32 pick_idle_beyond(struct task_struct *p, s32 prev_cpu, u32 node)
+{
+	struct rusty_reach *reach = reach_of(node);
+
+	if (!reach || !reach->has_direct)
+		return -EBUSY;
+	return pick_idle(p, prev_cpu, reach->direct);
+}
+
+/* Whether somebody is to run next on the CPU, or would like to. */
+static bool has_waiting(s32 cpu)
+{
+	return scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) > 0 ||
+	       scx_bpf_dsq_nr_queued(cpu) > 0 ||
+	       scx_bpf_dsq_nr_queued(DOM_DSQ | dom_of_cpu(cpu)) > 0;
+}
+
+/*
+ * Whoever wakes another one up and is about to sleep leaves a warm cache behind. The woken one
+ * takes its last CPU if that is idle and near; else the waker's, unless all of its domain is busy
+ * or somebody waits for it.
+ */
+static s32 pick_sync(struct task_struct *p, s32 prev_cpu)
+{
+	struct task_struct *waker = bpf_get_current_task_btf();
+	s32 cpu = bpf_get_smp_processor_id();
+	struct bpf_cpumask *near;
+	const struct cpumask *idle;
+	struct rusty_dom *dom;
+	bool has_idle;
+
+	if (dom_of_cpu(prev_cpu) == dom_of_cpu(cpu) &&
+	    bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr) &&
+	    scx_bpf_test_and_clear_cpu_idle(prev_cpu)) {
+		count(wake_sync_prev_idle);
+		return prev_cpu;
+	}
+	if (waker->flags & PF_EXITING || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
+	    has_waiting(cpu))
+		return -EBUSY;
+	dom = dom_state(dom_of_cpu(cpu));
+	near = dom ? dom->cpus : NULL;
+	if (!near)
+		return -EBUSY;
+	idle = scx_bpf_get_idle_cpumask();
+	has_idle = bpf_cpumask_intersects((const struct cpumask *)near, idle);
+	scx_bpf_put_idle_cpumask(idle);
+	if (!has_idle)
+		return -EBUSY;
+	count(wake_sync);
+	return cpu;
+}
+
+/* A CPU to run on at once; negative if there is none. */
+static s32 pick_cpu(struct task_struct *p, struct rusty_task *t, s32 prev_cpu, u64 wake_flags)
+{
+	u32 node = node_of_dom(t->dom);
+	s32 cpu;
+
+	if (wake_flags & SCX_WAKE_SYNC) {
+		cpu = pick_sync(p, prev_cpu);
+		if (cpu >= 0)
+			return cpu;
+	}
+	cpu = pick_idle_own(p, t, prev_cpu);
+	if (cpu >= 0) {
+		if (cpu == prev_cpu)
+			count(prev_idle);
+		else
+			count(direct);
+		return cpu;
+	}
+	cpu = pick_idle_beyond(p, prev_cpu, node);
+	if (cpu < 0 && config.direct_greedy_numa)
+		cpu = pick_idle_beyond(p, prev_cpu, MACHINE);
+	if (cpu < 0)
+		return cpu;
+	if (cpu == prev_cpu)
+		count(greedy_idle);
+	else if (node_of_dom(dom_of_cpu(cpu)) == node)
+		count(greedy);
+	else
+		count(greedy_far);
+	return cpu;
+}
+
+/* Wakes an idle CPU that may steal the task, if there is one. Whether it did. */
+static bool kick_greedy(struct task_struct *p, u32 node)
+{
+	struct rusty_reach *reach = reach_of(node);
+	s32 cpu;
+
+	if (!reach || !reach->has_kick)
+		return false;
+	cpu = pick_idle(p, scx_bpf_task_cpu(p), reach->kick);
+	if (cpu < 0)
+		return false;
+	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	count(kick_greedy);
+	return true;
+}
+
+/* Wakes an idle CPU for a task that waits in the queue of its domain. Whether there is one. */
+static bool kick_for(struct task_struct *p, struct rusty_task *t)
+{
+	u32 node = node_of_dom(t->dom);
+	s32 cpu = pick_idle_own(p, t, scx_bpf_task_cpu(p));
+
+	if (cpu >= 0) {
+		if (dom_of_cpu(scx_bpf_task_cpu(p)) != t->dom)
+			count(repatriate);
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+		return true;
+	}
+	if (config.greedy_threshold && kick_greedy(p, node))
+		return true;
+	return config.greedy_threshold_x_numa && kick_greedy(p, MACHINE);
+}
+
+/* One mask of the tuner's: the CPUs of those domains that are in @doms. */
+static void set_reach(struct bpf_cpumask *mask, u32 *has_any, u32 first, u32 last, const u64 *doms)
+{
+	struct bpf_cpumask *cpus;
+	struct rusty_dom *d;
+	u32 dom;
+
+	if (!mask)
+		return;
+	*has_any = 0;
+	bpf_cpumask_clear(mask);
+	bpf_for(dom, first, last) {
+		if (!(doms[dom / 64 % RUSTY_DOM_WORDS] >> (dom % 64) & 1))
+			continue;
+		d = dom_state(dom);
+		cpus = d ? d->cpus : NULL;
+		if (!cpus)
+			continue;
+		bpf_cpumask_or(mask, (const struct cpumask *)mask, (const struct cpumask *)cpus);
+		*has_any = 1;
+	}
+}
+
+/* What the tuner has found. A task that comes meanwhile sees less than there is, and waits. */
+SEC("syscall")
+int rusty_set_greedy(struct rusty_greedy *args)
+{
+	/* On older kernels arguments can be read at constant places only. */
+	struct rusty_greedy greedy = *args;
+	struct rusty_reach *reach;
+	u32 i, node, first, last;
+
+	bpf_rcu_read_lock();
+	bpf_for(i, 0, config.nr_nodes + 1) {
+		node = i < config.nr_nodes ? i : MACHINE;
+		reach = reach_of(node);
+		if (!reach)
+			continue;
+		first = node == MACHINE ? 0 : config.first_dom[node % RUSTY_NODES_MAX];
+		last = node == MACHINE ? config.nr_doms :
+					 config.first_dom[node % RUSTY_NODES_MAX + 1];
+		set_reach(reach->direct, &reach->has_direct, first, last, greedy.direct);
+		set_reach(reach->kick, &reach->has_kick, first, last, greedy.kick);
+	}
+	bpf_rcu_read_unlock();
+	return 0;
+}
+
+#endif /* __RUSTY_IDLE_BPF_H */

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * scx_rusty: one queue for each domain of CPUs that share a cache.
+ *
+ * A waking task gets an idle CPU of its domain (idle.bpf.h), or waits in the domain's queue, in the
+ * order of deadlines (enqueue.bpf.h, deadline.h), from which the domain's CPUs serve themselves
+ * and, when they run dry, those of other domains (dispatch.bpf.h). User space reads how much each
+ * task wants to run (load.bpf.h), and moves tasks from one domain to another (migrate.bpf.h).
+ */
+#include <scx/common.bpf.h>
+#include <scx/exit_info.bpf.h>
+#include <scx/migration.bpf.h>
+#include <scx/ravg.h>
+#include <scx/time.bpf.h>
+#include "intf.h"
+#include "deadline.h"
+
+char _license[] SEC("license") = "GPL";
+
+#include "state.bpf.h"
+#include "load.bpf.h"
+#include "migrate.bpf.h"
+#include "idle.bpf.h"
+#include "enqueue.bpf.h"
+#include "dispatch.bpf.h"
+
+s32 BPF_STRUCT_OPS(rusty_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	struct rusty_task *t = task_state(p);
+	s32 cpu;
+
+	if (!t)
+		return prev_cpu;
+	apply_migration(t);
+	t->woken_sync = !!(wake_flags & SCX_WAKE_SYNC);
+	t->our_cpu = prev_cpu;
+	if (p->nr_cpus_allowed == 1) {
+		if (!scx_bpf_test_and_clear_cpu_idle(prev_cpu))
+			return prev_cpu;
+		count(pinned);
+		cpu = prev_cpu;
+	} else {
+		cpu = pick_cpu(p, t, prev_cpu, wake_flags);
+		if (cpu < 0)
+			return prev_cpu;
+	}
+	t->has_waited = false;
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom), 0);
+	return cpu;
+}
+
+void BPF_STRUCT_OPS(rusty_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	struct rusty_task *t = task_state(p);
+
+	if (!t || is_urgent(p, enq_flags)) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tune.slice_ns, enq_flags);
+		count(direct);
+		return;
+	}
+	enqueue(p, t, enq_flags);
+}
+
+void BPF_STRUCT_OPS(rusty_dispatch, s32 cpu, struct task_struct *prev)
+{
+	scx_learn_trampoline();
+	dispatch(cpu, prev);
+}
+
+/* It wants to run. Whoever makes it so is often the one who runs now. */
+void BPF_STRUCT_OPS(rusty_runnable, struct task_struct *p, u64 enq_flags)
+{
+	struct rusty_task *t = task_state(p), *waker;
+	u64 now = scx_monotonic_now();
+
+	if (!t)
+		return;
+	note_wish(t, true);
+	note_weight(t, p->scx.weight);
+	t->runtime_ns = 0;
+	if (!(enq_flags & SCX_ENQ_WAKEUP)) {
+		t->our_cpu = -1;
+		return;
+	}
+	waker = bpf_task_storage_get(&rusty_tasks, bpf_get_current_task_btf(), NULL, 0);
+	if (!waker)
+		return;
+	waker->waker_freq = rusty_freq(waker->waker_freq, now - waker->woke_at_ns);
+	waker->woke_at_ns = now;
+}
+
+void BPF_STRUCT_OPS(rusty_quiescent, struct task_struct *p, u64 deq_flags)
+{
+	struct rusty_task *t = task_state(p);
+	u64 now = scx_monotonic_now();
+
+	if (!t)
+		return;
+	note_wish(t, false);
+	forget_weight(t);
+	if (!(deq_flags & SCX_DEQ_SLEEP))
+		return;
+	t->blocked_freq = rusty_freq(t->blocked_freq, now - t->blocked_at_ns);
+	t->blocked_at_ns = now;
+}
+
+void BPF_STRUCT_OPS(rusty_running, struct task_struct *p)
+{
+	u32 cpu = (u32)scx_bpf_task_cpu(p) % RUSTY_CPUS_MAX;
+	struct rusty_idle *idle = &idle_cpus[cpu];
+	struct rusty_task *t = task_state(p);
+	struct rusty_dom *dom;
+
+	if (config.perf)
+		scx_bpf_cpuperf_set(cpu, config.perf);
+	/* When the scheduler was loaded, it counted as idle. */
+	if (idle->since_ns)
+		idle->since_ns = 0;
+	if (!t)
+		return;
+	t->our_cpu = cpu;
+	t->sum_exec_ns = p->se.sum_exec_runtime;
+	dom = dom_state(t->dom);
+	if (t->avg_runtime_ns >= STRETCH_MIN_NS) {
+		running[cpu].since_ns = scx_monotonic_now();
+		running[cpu].stretch_ns = t->avg_runtime_ns;
+		running[cpu].deadline = t->vtime + request_ns(p, t);
+	}
+	/* What runs without having waited says nothing about the others' due. Not atomic: a lost
+	 * update is made good by the next one. */
+	if (dom && t->has_waited)
+		dom->vtime_now = time_max(dom->vtime_now, t->vtime);
+}
+
+void BPF_STRUCT_OPS(rusty_stopping, struct task_struct *p, bool runnable)
+{
+	struct rusty_task *t = task_state(p);
+
+	running[(u32)scx_bpf_task_cpu(p) % RUSTY_CPUS_MAX].deadline = 0;
+	if (!t)
+		return;
+	charge(p, t);
+	t->avg_runtime_ns = rusty_average(t->avg_runtime_ns, t->runtime_ns);
+}
+
+void BPF_STRUCT_OPS(rusty_update_idle, s32 cpu, bool is_idle)
+{
+	struct rusty_idle *idle = &idle_cpus[(u32)cpu % RUSTY_CPUS_MAX];
+	u64 now = scx_monotonic_now();
+
+	if (!is_idle && idle->since_ns)
+		idle->idle_ns += time_delta(now, idle->since_ns);
+	idle->since_ns = is_idle ? now : 0;
+}
+
+void BPF_STRUCT_OPS(rusty_set_cpumask, struct task_struct *p, const struct cpumask *cpumask)
+{
+	struct rusty_task *t = task_state(p);
+
+	if (t)
+		note_allowed(p, t);
+}
+
+/* Only where the kernel does not move tasks away from CPUs that real-time tasks take. */
+void BPF_STRUCT_OPS(rusty_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
+{
+	scx_bpf_reenqueue_local();
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(rusty_init_task, struct task_struct *p,
+			     struct scx_init_task_args *args)
+{
+	struct rusty_task *t =
+		bpf_task_storage_get(&rusty_tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	u32 dom = dom_of_cpu(scx_bpf_task_cpu(p));
+	struct rusty_dom *d;
+
+	if (!t)
+		return -ENOMEM;
+	note_allowed(p, t);
+	dom = dom < config.nr_doms ? dom : 0;
+	t->dom = args->fork ? first_dom(t, dom) : first_allowed(t, dom);
+	t->target_dom = t->dom;
+	d = dom_state(t->dom);
+	if (d)
+		t->vtime = d->vtime_now;
+	return 0;
+}
+
+/* Makes an empty mask. */
+static s32 make_mask(struct bpf_cpumask **place)
+{
+	struct bpf_cpumask *mask = bpf_cpumask_create();
+
+	if (!mask)
+		return -ENOMEM;
+	mask = bpf_kptr_xchg(place, mask);
+	if (mask)
+		bpf_cpumask_release(mask);
+	return 0;
+}
+
+static s32 init_dom(u32 dom)
+{
+	s32 node = config.node_id[node_of_dom(dom) % RUSTY_NODES_MAX];
+	struct rusty_dom *d = dom_state(dom);
+	struct bpf_cpumask *cpus;
+	u32 cpu;
+
+	if (!d || make_mask(&d->cpus))
+		return -ENOMEM;
+	bpf_rcu_read_lock();
+	bpf_for(cpu, 0, nr_cpu_ids) {
+		cpus = d->cpus;
+		if (dom_of_cpu(cpu) == dom && cpus) {
+			bpf_cpumask_set_cpu(cpu, cpus);
+			d->nr_cpus++;
+		}
+	}
+	bpf_rcu_read_unlock();
+	return scx_bpf_create_dsq(DOM_DSQ | dom, node);
+}
+
+static s32 init_reach(u32 node)
+{
+	struct rusty_reach *reach = reach_of(node);
+
+	if (!reach || make_mask(&reach->direct) || make_mask(&reach->kick))
+		return -ENOMEM;
+	return 0;
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(rusty_init)
+{
+	u64 now = scx_monotonic_now();
+	s32 err = 0;
+	u32 i;
+
+	nr_cpu_ids = scx_bpf_nr_cpu_ids();
+	if (nr_cpu_ids > RUSTY_CPUS_MAX) {
+		scx_bpf_error("%d CPU ids are more than %d", nr_cpu_ids, RUSTY_CPUS_MAX);
+		return -EINVAL;
+	}
+	bpf_for(i, 0, nr_cpu_ids) {
+		idle_cpus[i % RUSTY_CPUS_MAX].since_ns = now;
+		err = err ?: scx_bpf_create_dsq(i, -1);
+	}
+	bpf_for(i, 0, config.nr_doms)
+		err = err ?: init_dom(i);
+	bpf_for(i, 0, config.nr_nodes)
+		err = err ?: init_reach(i);
+	return err ?: init_reach(MACHINE);
+}
+
+void BPF_STRUCT_OPS(rusty_exit, struct scx_exit_info *info)
+{
+	scx_record_exit(info);
+}
+
+void BPF_STRUCT_OPS(rusty_dump, struct scx_dump_ctx *dctx)
+{
+	struct rusty_dom *d;
+	u32 dom;
+
+	bpf_for(dom, 0, config.nr_doms) {
+		d = dom_state(dom);
+		if (d)
+			scx_bpf_dump("domain %u: %d queued, vtime %llu, weight %llu\n", dom,
+				     scx_bpf_dsq_nr_queued(DOM_DSQ | dom), d->vtime_now,
+				     demand_of(dom)->weight);
+	}
+}
+
+SCX_OPS(rusty_ops) = {
+	.select_cpu = (void *)rusty_select_cpu,
+	.enqueue = (void *)rusty_enqueue,
+	.dispatch = (void *)rusty_dispatch,
+	.runnable = (void *)rusty_runnable,
+	.quiescent = (void *)rusty_quiescent,
+	.running = (void *)rusty_running,
+	.stopping = (void *)rusty_stopping,
+	.update_idle = (void *)rusty_update_idle,
+	.set_cpumask = (void *)rusty_set_cpumask,
+	.cpu_release = (void *)rusty_cpu_release,
+	.init_task = (void *)rusty_init_task,
+	.init = (void *)rusty_init,
+	.exit = (void *)rusty_exit,
+	.dump = (void *)rusty_dump,
+	.timeout_ms = TIMEOUT_MS,
+	.name = "rusty",
+};

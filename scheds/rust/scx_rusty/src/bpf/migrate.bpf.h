@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Which domain a task belongs to. It changes where the task wakes up or is enqueued. */
+#ifndef __RUSTY_MIGRATE_BPF_H
+#define __RUSTY_MIGRATE_BPF_H
+
+static void forget_weight(struct rusty_task *t)
+{
+	struct rusty_demand *demand = demand_of(t->dom);
+
+	if (!t->runnable_weight)
+		return;
+	__sync_fetch_and_sub(&demand->weight, t->runnable_weight);
+	__sync_fetch_and_sub(&demand->nr, 1);
+	t->runnable_weight = 0;
+}
+
+static void note_weight(struct rusty_task *t, u32 weight)
+{
+	struct rusty_demand *demand = demand_of(t->dom);
+
+	if (t->runnable_weight)
+		return;
+	t->runnable_weight = weight;
+	__sync_fetch_and_add(&demand->weight, weight);
+	__sync_fetch_and_add(&demand->nr, 1);
+}
+
+/* The task is as far from the virtual time of its new domain as it was from the old one's. */
+static void set_dom(struct rusty_task *t, u32 to)
+{
+	struct rusty_dom *old = dom_state(t->dom), *new = dom_state(to);
+	u32 weight = t->runnable_weight;
+
+	if (!old || !new || t->dom == to)
+		return;
+	forget_weight(t);
+	t->vtime = t->vtime - old->vtime_now + new->vtime_now;
+	t->dom = to;
+	if (weight)
+		note_weight(t, weight);
+}
+
+/* When it wakes up or is enqueued: does what the balancer has decided, if the task still may go
+ * there, and if nothing else may have been decided meanwhile. */
+static void apply_migration(struct rusty_task *t)
+{
+	u32 to = t->target_dom;
+
+	if (to == t->dom)
+		return;
+	if (is_allowed(t, to) && time_before(scx_monotonic_now(), t->target_until_ns)) {
+		set_dom(t, to);
+		count(migrations);
+	}
+	t->target_dom = t->dom;
+}
+
+/*
+ * A task that the kernel has taken to another CPU than we did belongs to that domain. When a CPU
+ * goes offline, the kernel pushes away whoever it picks, and the domain may have no other CPU: its
+ * queue would be served in that way only, the first of it again and again.
+ */
+static void follow_kernel(const struct task_struct *p, struct rusty_task *t)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+	u32 dom = dom_of_cpu(cpu);
+
+	if (t->our_cpu == cpu || dom == t->dom || dom >= config.nr_doms || !is_allowed(t, dom))
+		return;
+	set_dom(t, dom);
+	t->target_dom = dom;
+}
+
+/* Which domains have a CPU that the task may use. */
+static void note_allowed(struct task_struct *p, struct rusty_task *t)
+{
+	bool everywhere = (u32)p->nr_cpus_allowed >= nr_cpu_ids;
+	struct bpf_cpumask *cpus;
+	struct rusty_dom *d;
+	u32 dom;
+
+	bpf_for(dom, 0, RUSTY_DOM_WORDS)
+		t->allowed[dom % RUSTY_DOM_WORDS] = 0;
+	bpf_rcu_read_lock();
+	bpf_for(dom, 0, config.nr_doms) {
+		d = dom_state(dom);
+		cpus = d ? d->cpus : NULL;
+		if (!cpus)
+			continue;
+		if (everywhere || bpf_cpumask_intersects((const struct cpumask *)cpus, p->cpus_ptr))
+			t->allowed[dom / 64 % RUSTY_DOM_WORDS] |= 1ULL << (dom % 64);
+	}
+	bpf_rcu_read_unlock();
+}
+
+/* The first domain that a task may use from @dom on, round and round; @dom itself if none. */
+static u32 first_allowed(const struct rusty_task *t, u32 dom)
+{
+	u32 i, at;
+
+	bpf_for(i, 0, config.nr_doms) {
+		at = (dom + i) % (config.nr_doms ?: 1);
+		if (is_allowed(t, at))
+			return at;
+	}
+	return dom;
+}
+
+/* Whether a CPU of the domain has nothing to do, as it seems. */
+static bool has_room(u32 dom)
+{
+	struct rusty_dom *d = dom_state(dom);
+
+	return d && demand_of(dom)->nr < d->nr_cpus;
+}
+
+/* The first domain with room for a task out of @nr from @first on; @own if there is none. */
+static u32 roomy_dom(const struct rusty_task *t, u32 first, u32 nr, u32 own)
+{
+	u32 i, dom;
+
+	bpf_for(i, 0, nr) {
+		dom = first + (own + i) % (nr ?: 1);
+		if (is_allowed(t, dom) && has_room(dom))
+			return dom;
+	}
+	return own;
+}
+
+/* Where a new task begins: with its parent, unless all CPUs there are busy and others of the node
+ * are not, or of the machine. The balancer would see to it only some seconds later. */
+static u32 first_dom(const struct rusty_task *t, u32 parent_dom)
+{
+	u32 node = node_of_dom(parent_dom) % RUSTY_NODES_MAX, first = config.first_dom[node], dom;
+
+	if (is_allowed(t, parent_dom) && has_room(parent_dom))
+		return parent_dom;
+	dom = roomy_dom(t, first, config.first_dom[node + 1] - first, parent_dom);
+	if (dom == parent_dom)
+		dom = roomy_dom(t, 0, config.nr_doms, parent_dom);
+	return is_allowed(t, dom) ? dom : first_allowed(t, dom);
+}
+
+/* The balancer's decision: the task migrates when it wakes up or is enqueued next. */
+SEC("syscall")
+int rusty_migrate(struct rusty_migration *migration)
+{
+	struct task_struct *p = bpf_task_from_pid(migration->pid);
+	struct rusty_task *t;
+	u32 dom = migration->dom;
+	int err = -ENOENT;
+
+	if (!p)
+		return err;
+	t = bpf_task_storage_get(&rusty_tasks, p, NULL, 0);
+	if (t && dom < config.nr_doms && is_allowed(t, dom)) {
+		t->target_until_ns = migration->until_ns;
+		t->target_dom = dom;
+		err = 0;
+	}
+	bpf_task_release(p);
+	return err;
+}
+
+#endif /* __RUSTY_MIGRATE_BPF_H */

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! How busy the CPUs of each domain are, by what BPF notes of idle ones: no system call, and what
+//! other classes and interrupts use counts.
+
+use crate::bpf_skel::types::rusty_idle;
+use crate::domains::Domains;
+
+/// Of one interval after the other.
+#[derive(Debug)]
+pub(crate) struct Busy {
+    /// The CPUs of each domain.
+    cpus: Vec<Vec<usize>>,
+    /// The idle time of each domain's CPUs until `at_ns`, ns.
+    idle_ns: Vec<u64>,
+    at_ns: u64,
+}
+
+impl Busy {
+    pub(crate) fn new(domains: &Domains, idle: &[rusty_idle], now_ns: u64) -> Self {
+        let cpus = domains
+            .domains
+            .iter()
+            .map(|domain| domain.cpus.iter().collect());
+        let mut busy = Self {
+            cpus: cpus.collect(),
+            idle_ns: Vec::new(),
+            at_ns: now_ns,
+        };
+        busy.idle_ns = busy.read(idle, now_ns);
+        busy
+    }
+
+    fn read(&self, idle: &[rusty_idle], now_ns: u64) -> Vec<u64> {
+        let of_cpu = |cpu: &usize| idle.get(*cpu).map_or(0, |cpu| idle_ns(cpu, now_ns));
+        let of_domain = |cpus: &Vec<usize>| cpus.iter().map(of_cpu).sum();
+        self.cpus.iter().map(of_domain).collect()
+    }
+
+    /// Of each domain since the last call: the part of its CPUs' time that was used, 0 to 1, and
+    /// how many it has. Nothing counts as used in no time.
+    #[allow(clippy::cast_precision_loss)] // Of times below 100 days, less than 1 ns.
+    pub(crate) fn sample(&mut self, idle: &[rusty_idle], now_ns: u64) -> Vec<(f64, u32)> {
+        let read = self.read(idle, now_ns);
+        let elapsed_ns = now_ns.saturating_sub(self.at_ns);
+        let before = std::mem::replace(&mut self.idle_ns, read);
+        self.at_ns = now_ns;
+        let domains = self.cpus.iter().zip(self.idle_ns.iter().zip(before));
+        domains
+            .map(|(cpus, (now, before))| {
+                let nr_cpus = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
+                let of = elapsed_ns as f64 * f64::from(nr_cpus);
+                let idle = now.saturating_sub(before) as f64;
+                let busy = if of > 0.0 { 1.0 - idle / of } else { 0.0 };
+                (busy.clamp(0.0, 1.0), nr_cpus)
+            })
+            .collect()
+    }
+}
+
+fn idle_ns(cpu: &rusty_idle, now_ns: u64) -> u64 {
+    let since_ns = cpu.since_ns;
+    let now = if since_ns == 0 {
+        0
+    } else {
+        now_ns.saturating_sub(since_ns)
+    };
+    cpu.idle_ns + now
+}
+
+#[cfg(test)]
+mod tests {
+    use scx_utils::cpumask::Cpumask;
+
+    use super::*;
+    use crate::domains::Domain;
+
+    fn two_domains() -> Domains {
+        let domain = |list| Domain {
+            node: 0,
+            cpus: Cpumask::from_list(list, 4).unwrap(),
+        };
+        Domains {
+            domains: vec![domain("0,1"), domain("3")],
+            nodes: vec![0],
+        }
+    }
+
+    fn cpu(since_ns: u64, idle_ns: u64) -> rusty_idle {
+        rusty_idle { since_ns, idle_ns }
+    }
+
+    #[test]
+    fn idle_time_is_what_was_noted_and_what_goes_on() {
+        let before = [cpu(0, 10), cpu(0, 0), cpu(5, 0), cpu(100, 7)];
+        let mut busy = Busy::new(&two_domains(), &before, 100);
+        // CPU 0 was idle for half of it, CPU 1 for none; CPU 3 is idle since the beginning.
+        let after = [cpu(0, 60), cpu(0, 0), cpu(5, 0), cpu(100, 7)];
+        assert_eq!(busy.sample(&after, 200), [(0.75, 2), (0.0, 1)]);
+        // And CPU 0 since a quarter of the next.
+        let later = [cpu(275, 60), cpu(0, 0), cpu(5, 0), cpu(0, 107)];
+        assert_eq!(busy.sample(&later, 300), [(0.875, 2), (1.0, 1)]);
+    }
+
+    #[test]
+    fn nothing_is_used_in_no_time_and_clocks_that_disagree_do_no_harm() {
+        let idle = [cpu(50, 10), cpu(0, 0), cpu(0, 0), cpu(400, 0)];
+        let mut busy = Busy::new(&two_domains(), &idle, 100);
+        assert_eq!(busy.sample(&idle, 100), [(0.0, 2), (0.0, 1)]);
+        assert_eq!(busy.sample(&idle, 90), [(0.0, 2), (0.0, 1)]);
+        let less = [cpu(0, 0), cpu(0, 0), cpu(0, 0), cpu(0, 0)];
+        assert_eq!(busy.sample(&less, 190), [(1.0, 2), (1.0, 1)]);
+    }
+
+    #[test]
+    fn cpus_that_nothing_is_known_of_count_as_busy() {
+        let mut busy = Busy::new(&two_domains(), &[], 0);
+        assert_eq!(busy.sample(&[], 10), [(1.0, 2), (1.0, 1)]);
+    }
+}

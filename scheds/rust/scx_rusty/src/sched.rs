@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The scheduler as the runner sees it.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use libbpf_rs::{MapHandle, ProgramInput};
+use scx_utils::bpf::{Attached, Opened, Slot};
+use scx_utils::exit_info::ExitInfo;
+use scx_utils::infeasible::LoadKind;
+use scx_utils::manifest::Modes;
+use scx_utils::percpu::PerCpu;
+use scx_utils::runner::{Instance, Program, Scheduler, Start, StatsReader, Tick};
+use scx_utils::zerocopy::IntoBytes as _;
+
+use crate::balancer::{balance, DomainMask, Plan};
+use crate::bpf_intf::{rusty_config, rusty_counts, rusty_greedy, rusty_migration};
+use crate::bpf_intf::{RUSTY_CPUS_MAX, RUSTY_NO_DOM};
+use crate::bpf_skel::types::rusty_idle;
+use crate::bpf_skel::{BpfSkel, BpfSkelBuilder, OpenBpfSkel};
+use crate::busy::Busy;
+use crate::domains::Domains;
+use crate::loads::Loads;
+use crate::opts::{Config, Opts};
+use crate::pace::{Pace, Since};
+use crate::stats::{ClusterStats, DomainStats, NodeStats};
+use crate::tuner::{tune, Tuned};
+
+/// The scheduler.
+pub(crate) struct Rusty;
+
+/// While it runs.
+pub(crate) struct Running<'obj> {
+    bpf: Attached<BpfSkel<'obj>>,
+    config: Config,
+    domains: Domains,
+    busy: Busy,
+    loads: Loads,
+    tuned: Option<Tuned>,
+    /// What statistics tell of loads. Whoever reads it copies it; while he does, it is left as it
+    /// is until the next time.
+    report: Arc<Mutex<ClusterStats>>,
+    pending: ClusterStats,
+    balanced_at: Instant,
+    pace: Pace,
+}
+
+impl Scheduler for Rusty {
+    const PROGRAM: Program = scx_utils::program!();
+    const DESCRIPTION: &'static str =
+        "CPUs that share a last-level cache are a domain with one queue. A task that wakes up \
+         takes an idle CPU of its domain, or waits in the queue in the order of deadlines: \
+         weights count, and whoever sleeps often and computes little goes first. Idle CPUs take \
+         tasks of other domains of their node. Every other second, tasks are moved from the \
+         domains that have most to do to those that have least, first between nodes, then within \
+         them, as far as it is worth the loss of a warm cache.";
+    const MODES: Modes = Modes {
+        gaming: &["--slice-us-underutil", "5000"],
+        low_latency: &[
+            "--slice-us-underutil",
+            "2000",
+            "--slice-us-overutil",
+            "500",
+            "--direct-greedy-under",
+            "100",
+        ],
+        // Idle CPUs are left asleep, and none runs at its highest frequency.
+        power_save: &["--kick-greedy-under", "0", "--perf", "512"],
+        server: &["--slice-us-overutil", "5000", "--mempolicy-affinity"],
+    };
+    const KFUNCS: &'static [&'static str] = crate::bpf_kfuncs::KFUNCS;
+
+    type Opts = Opts;
+    type Config = Config;
+    type Stats = ClusterStats;
+    type Instance<'obj> = Running<'obj>;
+
+    fn config(opts: Opts) -> Result<Config> {
+        opts.try_into()
+    }
+
+    fn attach<'obj>(
+        start: &Start<'_>,
+        config: &Config,
+        slot: &'obj mut Slot,
+    ) -> Result<Running<'obj>> {
+        let domains = Domains::new(&start.topology()?, &config.cpumasks)?;
+        let mut opened = start.open(BpfSkelBuilder::default(), slot)?;
+        prepare(start, &mut opened, config, &domains)?;
+        let bpf = start.load_and_attach(opened)?;
+        let link = bpf.progs.rusty_loads.attach();
+        let link = link.context("cannot read loads")?;
+        let loads = Loads::new(
+            link,
+            &domains,
+            config.leaves_kworkers,
+            config.mempolicy_affinity,
+        );
+        let busy = Busy::new(&domains, idle_cpus(&bpf)?, now_ns()?);
+        Ok(Running {
+            bpf,
+            config: config.clone(),
+            domains,
+            busy,
+            loads,
+            tuned: None,
+            report: Arc::default(),
+            pending: ClusterStats::default(),
+            balanced_at: Instant::now(),
+            pace: Pace::default(),
+        })
+    }
+}
+
+/// Writes what the BPF half goes by.
+fn prepare(
+    start: &Start<'_>,
+    opened: &mut Opened<OpenBpfSkel<'_>>,
+    config: &Config,
+    domains: &Domains,
+) -> Result<()> {
+    let btf = start.kernel_btf()?;
+    opened.set_ops_flag(&btf, "SCX_OPS_KEEP_BUILTIN_IDLE")?;
+    opened.set_ops_flag(&btf, "SCX_OPS_ENQ_LAST")?;
+    let flag = "SCX_OPS_ENQ_MIGRATION_DISABLED";
+    if btf.has_ksym("scx_bpf_dsq_reenq") {
+        opened.clear_callback("cpu_release")?;
+    } else if btf.enumerator("scx_ops_flags", flag).is_some() {
+        // See scx/migration.bpf.h.
+        opened.set_ops_flag(&btf, flag)?;
+    }
+    opened.set_section(".rodata.rusty_config", &for_bpf(config, domains)?)?;
+    let tune = opened.maps.data_rusty_tune_data.as_deref_mut();
+    tune.context("no place for the slice")?.tune.slice_ns = config.tuner.slice_underutil_ns;
+    Ok(())
+}
+
+fn for_bpf(config: &Config, domains: &Domains) -> Result<rusty_config> {
+    let mut to = rusty_config {
+        nr_doms: domains.domains.len().try_into()?,
+        nr_nodes: domains.nodes.len().try_into()?,
+        greedy_threshold: config.greedy_threshold,
+        greedy_threshold_x_numa: config.greedy_threshold_x_numa,
+        kthreads_local: config.kthreads_local.into(),
+        fifo_sched: config.fifo_sched.into(),
+        direct_greedy_numa: config.direct_greedy_numa.into(),
+        perf: config.perf,
+        credit_ns: config.tuner.slice_underutil_ns,
+        half_life_ns: config.half_life_ns,
+        ..rusty_config::default()
+    };
+    to.dom_of_cpu.fill(RUSTY_NO_DOM.try_into()?);
+    for (id, domain) in domains.domains.iter().enumerate() {
+        to.node_of_dom[id] = domain.node.try_into()?;
+        for cpu in domain.cpus.iter() {
+            let place = to.dom_of_cpu.get_mut(cpu);
+            *place.with_context(|| format!("CPU {cpu} is beyond {RUSTY_CPUS_MAX}"))? =
+                id.try_into()?;
+        }
+    }
+    for (node, kernel_id) in domains.nodes.iter().enumerate() {
+        to.node_id[node] = (*kernel_id).try_into()?;
+        to.first_dom[node] = domains.first_of_node(node).try_into()?;
+    }
+    to.first_dom[domains.nodes.len()] = to.nr_doms;
+    Ok(to)
+}
+
+fn idle_cpus<'a>(bpf: &'a Attached<BpfSkel<'_>>) -> Result<&'a [rusty_idle]> {
+    let section = bpf.maps.data_rusty_idle_data.as_deref();
+    Ok(&section.context("nothing is known of idle CPUs")?.idle_cpus)
+}
+
+/// The clock of BPF programs, ns.
+fn now_ns() -> Result<u64> {
+    scx_utils::time::monotonic_ns()
+}
+
+impl Running<'_> {
+    /// Follows the load: slices, and how far domains help each other out.
+    fn tune(&mut self) -> Result<Tuned> {
+        let busy = self.busy.sample(idle_cpus(&self.bpf)?, now_ns()?);
+        let tuned = tune(&self.config.tuner, &busy);
+        let before = self.tuned.replace(tuned);
+        let same = |of: fn(&Tuned) -> DomainMask| before.as_ref().map(of) == Some(of(&tuned));
+        if !same(|tuned| tuned.direct) || !same(|tuned| tuned.kick) {
+            let mut greedy = rusty_greedy {
+                direct: tuned.direct.words(),
+                kick: tuned.kick.words(),
+            };
+            run(&self.bpf.progs.rusty_set_greedy, greedy.as_mut_bytes())?;
+        }
+        let section = self.bpf.maps.data_rusty_tune_data.as_deref_mut();
+        section.context("no place for the slice")?.tune.slice_ns = tuned.slice_ns;
+        Ok(tuned)
+    }
+
+    fn is_balancing_due(&mut self) -> Result<bool> {
+        let section = self.bpf.maps.data_rusty_demands_data.as_deref();
+        let demands = &section.context("nothing is known of demands")?.demands;
+        let since = Since {
+            interval: self.config.interval,
+            elapsed: self.balanced_at.elapsed(),
+            took: Duration::from_secs_f64(self.pending.time_used),
+        };
+        let domains = self.domains.domains.iter().zip(demands);
+        #[allow(clippy::cast_precision_loss)] // Both are far below 2^53.
+        let by_cpu = domains.map(|(of, demand)| demand.weight as f64 / of.cpus.weight() as f64);
+        Ok(self.pace.is_due(since, by_cpu))
+    }
+
+    /// Moves tasks, or only sees what the loads are.
+    fn balance(&mut self, is_saturated: bool) -> Result<()> {
+        let begun = Instant::now();
+        let kind = if is_saturated {
+            LoadKind::Weighted
+        } else {
+            LoadKind::DutyCycle
+        };
+        let plan = balance(&self.loads.read()?, kind);
+        if self.config.balances {
+            // By then, it is decided anew.
+            let until_ns = now_ns()? + u64::try_from(self.config.interval.as_nanos())?;
+            for migration in &plan.migrations {
+                let mut args = rusty_migration {
+                    pid: migration.pid,
+                    dom: migration.to.try_into()?,
+                    until_ns,
+                };
+                // A task that has ended meanwhile needs no domain.
+                run(&self.bpf.progs.rusty_migrate, args.as_mut_bytes())?;
+            }
+        }
+        self.tell(&plan)?;
+        self.pending.time_used = begun.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    fn tell(&mut self, plan: &Plan) -> Result<()> {
+        self.pending.lb_at_us = now_ns()? / 1000;
+        self.pending.load = plan.total_load / 100.0;
+        self.pending.nodes.clear();
+        for (kernel_id, node) in self.domains.nodes.iter().zip(&plan.nodes) {
+            let doms = node.domains.iter().map(|id| {
+                let of = &plan.domains[*id];
+                let stats = DomainStats {
+                    load: of.load / 100.0,
+                    imbal: of.imbal / 100.0,
+                    delta: of.delta / 100.0,
+                };
+                (*id, stats)
+            });
+            let stats = NodeStats {
+                load: node.load / 100.0,
+                imbal: node.imbal / 100.0,
+                delta: node.delta / 100.0,
+                doms: doms.collect(),
+            };
+            self.pending.nodes.insert(*kernel_id, stats);
+        }
+        Ok(())
+    }
+
+    /// The CPUs of some domains, 64 in a word.
+    fn cpus_of(&self, mask: &DomainMask) -> Vec<u64> {
+        let domains = self.domains.domains.iter().enumerate();
+        let mut words = Vec::new();
+        for (_, domain) in domains.filter(|(id, _)| mask.contains(*id)) {
+            words.resize(domain.cpus.words().len(), 0);
+            for (word, of) in words.iter_mut().zip(domain.cpus.words()) {
+                *word |= of;
+            }
+        }
+        words
+    }
+
+    fn publish(&mut self, tuned: &Tuned) {
+        self.pending.slice_us = tuned.slice_ns / 1000;
+        self.pending.cpu_busy = tuned.busy * 100.0;
+        self.pending.direct_greedy_cpus = self.cpus_of(&tuned.direct);
+        self.pending.kick_greedy_cpus = self.cpus_of(&tuned.kick);
+        if let Ok(mut report) = self.report.try_lock() {
+            report.clone_from(&self.pending);
+        }
+    }
+}
+
+/// Runs a program of the kind `syscall`. What it returns is for who asks again: a task may have
+/// ended, or may no more use a domain.
+fn run(program: &libbpf_rs::ProgramMut<'_>, args: &mut [u8]) -> Result<()> {
+    let input = ProgramInput {
+        context_in: Some(args),
+        ..ProgramInput::default()
+    };
+    program
+        .test_run(input)
+        .context("cannot run a BPF program")?;
+    Ok(())
+}
+
+impl Instance for Running<'_> {
+    type Stats = ClusterStats;
+
+    fn tick(&mut self) -> Result<Tick> {
+        let tuned = self.tune()?;
+        if self.is_balancing_due()? || self.pending.lb_at_us == 0 {
+            self.balanced_at = Instant::now();
+            self.balance(tuned.is_saturated)?;
+        }
+        self.publish(&tuned);
+        Ok(Tick::After(self.config.tune_interval))
+    }
+
+    fn stats_reader(&self) -> Result<StatsReader<ClusterStats>> {
+        let counts =
+            PerCpu::<rusty_counts>::new(MapHandle::try_from(&self.bpf.maps.rusty_counters)?)?;
+        let report = Arc::clone(&self.report);
+        Ok(Box::new(move || {
+            let told = report.lock();
+            let mut stats = told.map_or_else(|told| told.into_inner().clone(), |told| told.clone());
+            stats.at_us = now_ns()? / 1000;
+            stats.count(&counts.read(0)?);
+            Ok(stats)
+        }))
+    }
+
+    fn exited(&self) -> bool {
+        self.bpf.exited()
+    }
+
+    fn detach(self) -> ExitInfo {
+        self.bpf.detach()
+    }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! How far domains help each other out, and how long slices are, by how busy the CPUs are. Pure:
+//! numbers in, decisions out.
+
+use crate::balancer::DomainMask;
+
+/// All CPUs count as busy from here on: less is left over than measuring loses.
+const SATURATED: f64 = 0.99999;
+
+/// What can be chosen.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Config {
+    /// While there is CPU time to spare.
+    pub(crate) slice_underutil_ns: u64,
+    /// While there is none.
+    pub(crate) slice_overutil_ns: u64,
+    /// Domains that are busy for less let tasks of others onto idle CPUs: 0 none, 1 all.
+    pub(crate) direct_under: f64,
+    /// Idle CPUs of domains that are busy for less are woken to take tasks of others.
+    pub(crate) kick_under: f64,
+}
+
+/// What follows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Tuned {
+    pub(crate) slice_ns: u64,
+    pub(crate) direct: DomainMask,
+    pub(crate) kick: DomainMask,
+    /// Whether all CPUs are busy: then weights decide who gets how much.
+    pub(crate) is_saturated: bool,
+    /// The part of all CPU time that was used, 0 to 1.
+    pub(crate) busy: f64,
+}
+
+/// Of each domain: how much of its CPUs' time was used, 0 to 1, and how many it has.
+pub(crate) fn tune(config: &Config, domains: &[(f64, u32)]) -> Tuned {
+    let nr_cpus: f64 = domains.iter().map(|(_, nr_cpus)| f64::from(*nr_cpus)).sum();
+    let used: f64 = domains
+        .iter()
+        .map(|(busy, nr_cpus)| busy * f64::from(*nr_cpus))
+        .sum();
+    let busy = if nr_cpus > 0.0 { used / nr_cpus } else { 0.0 };
+    let is_saturated = busy >= SATURATED;
+    let under = |limit: f64| {
+        let mut mask = DomainMask::default();
+        for (domain, (busy, _)) in domains.iter().enumerate() {
+            if limit >= 1.0 || *busy < limit {
+                mask.insert(domain);
+            }
+        }
+        mask
+    };
+    Tuned {
+        slice_ns: if is_saturated {
+            config.slice_overutil_ns
+        } else {
+            config.slice_underutil_ns
+        },
+        direct: under(config.direct_under),
+        kick: under(config.kick_under),
+        is_saturated,
+        busy,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONFIG: Config = Config {
+        slice_underutil_ns: 20,
+        slice_overutil_ns: 1,
+        direct_under: 0.9,
+        kick_under: 1.0,
+    };
+
+    fn mask(domains: &[usize]) -> DomainMask {
+        let mut mask = DomainMask::default();
+        for domain in domains {
+            mask.insert(*domain);
+        }
+        mask
+    }
+
+    #[test]
+    fn busy_domains_do_not_help() {
+        let tuned = tune(&CONFIG, &[(0.95, 4), (0.5, 4), (1.0, 4)]);
+        assert_eq!(tuned.direct, mask(&[1]));
+        // 100 is always, 0 is never.
+        assert_eq!(tuned.kick, mask(&[0, 1, 2]));
+        let never = Config {
+            direct_under: 0.0,
+            kick_under: 0.0,
+            ..CONFIG
+        };
+        let tuned = tune(&never, &[(0.0, 4)]);
+        assert_eq!((tuned.direct, tuned.kick), (mask(&[]), mask(&[])));
+    }
+
+    #[test]
+    fn slices_are_short_while_all_cpus_are_busy() {
+        assert_eq!(tune(&CONFIG, &[(1.0, 2), (0.99, 6)]).slice_ns, 20);
+        let tuned = tune(&CONFIG, &[(1.0, 2), (1.0, 6)]);
+        assert_eq!((tuned.slice_ns, tuned.is_saturated), (1, true));
+    }
+
+    #[test]
+    fn machine_without_cpus_is_no_reason_to_panic() {
+        assert!(!tune(&CONFIG, &[]).is_saturated);
+        assert!(tune(&CONFIG, &[(0.0, 0)]).busy.abs() < f64::EPSILON);
+    }
+}
