@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The manual page, and completions.
+
+use std::io;
+
+use clap::CommandFactory as _;
+use scx_utils::cli::{self, Generate, Section};
+
+use crate::opts::Opts;
+
+const SECTIONS: [Section<'_>; 3] = [
+    (
+        "PROMETHEUS",
+        &[
+            "With --openmetrics --listen it answers GET /metrics, as a target of Prometheus, from \
+             any scheduler that runs at that time. While none does, the answer is status 503. \
+             Numbers that only grow are counters, and their names end in _total; all others are \
+             gauges.",
+            "Whoever can connect to the address can read the statistics: there is no \
+             authentication and no encryption.",
+        ],
+    ),
+    (
+        "EXIT STATUS",
+        &[
+            "0: Done, or ended by SIGINT or SIGTERM.",
+            "1: There are no statistics, or they cannot be shown. One line on standard error \
+             says why.",
+            "2: Wrong usage.",
+        ],
+    ),
+    ("SEE ALSO", &["scx_rustland(8), scx_rusty(8), scx_fifo(8)"]),
+];
+
+pub(crate) fn generate(what: Generate) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    cli::generate(what, &mut Opts::command(), "1", &SECTIONS, &mut text)?;
+    Ok(text)
+}
