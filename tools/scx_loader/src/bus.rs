@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The names on the bus, and the client's side of the interface.
+
+/// Of the service and of its interface.
+pub const NAME: &str = "org.scx.Loader";
+/// Of its only object.
+pub const PATH: &str = "/org/scx/Loader";
+
+/// What `CurrentScheduler` and `DefaultScheduler` say when there is none.
+pub const NONE: &str = "unknown";
+
+mod client {
+    #![allow(missing_docs)] // services/dbus/org.scx.Loader.xml
+
+    use zbus::proxy;
+
+    /// The loader, as its clients see it. Methods that change something return when it is done, or
+    /// has failed.
+    #[proxy(
+        interface = "org.scx.Loader",
+        default_service = "org.scx.Loader",
+        default_path = "/org/scx/Loader"
+    )]
+    pub trait Loader {
+        async fn start_scheduler(&self, scheduler: &str, mode: u32) -> zbus::Result<()>;
+        async fn start_scheduler_with_args(
+            &self,
+            scheduler: &str,
+            args: &[&str],
+        ) -> zbus::Result<()>;
+        async fn switch_scheduler(&self, scheduler: &str, mode: u32) -> zbus::Result<()>;
+        async fn switch_scheduler_with_args(
+            &self,
+            scheduler: &str,
+            args: &[&str],
+        ) -> zbus::Result<()>;
+        async fn stop_scheduler(&self) -> zbus::Result<()>;
+        async fn restart_scheduler(&self) -> zbus::Result<()>;
+        async fn restore_default(&self) -> zbus::Result<()>;
+        async fn reload_configuration(&self) -> zbus::Result<()>;
+
+        #[zbus(property)]
+        fn current_scheduler(&self) -> zbus::Result<String>;
+        #[zbus(property)]
+        fn scheduler_mode(&self) -> zbus::Result<u32>;
+        #[zbus(property)]
+        fn supported_schedulers(&self) -> zbus::Result<Vec<String>>;
+        #[zbus(property)]
+        fn current_scheduler_args(&self) -> zbus::Result<Vec<String>>;
+        #[zbus(property)]
+        fn default_scheduler(&self) -> zbus::Result<String>;
+        #[zbus(property)]
+        fn default_mode(&self) -> zbus::Result<u32>;
+        #[zbus(property)]
+        fn state(&self) -> zbus::Result<String>;
+        #[zbus(property)]
+        fn state_reason(&self) -> zbus::Result<String>;
+        #[zbus(property)]
+        fn last_words(&self) -> zbus::Result<Vec<String>>;
+        #[zbus(property)]
+        fn scheduler_pid(&self) -> zbus::Result<u32>;
+        #[zbus(property)]
+        fn since_usec(&self) -> zbus::Result<u64>;
+    }
+}
+
+pub use client::LoaderProxy;

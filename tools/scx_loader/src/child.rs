@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A scheduler's process: started without a shell, with nothing of our environment, and watched to
+//! its end.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead as _, BufReader, Read, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Child as Process, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use rustix::process::{
+    pidfd_open, pidfd_send_signal, waitid, Pid, PidfdFlags, WaitId, WaitIdOptions,
+};
+
+use crate::job::Job;
+use crate::supervisor::{Exit, Signal};
+
+/// Where programs that a scheduler starts would be found; ours start none.
+const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// How many of its last lines are kept, and how much of each.
+const WORDS_MAX: usize = 20;
+const LINE_BYTES_MAX: u64 = 4096;
+
+/// How long its last words may take to come after its end.
+const WORDS_WAIT: Duration = Duration::from_secs(1);
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Child {
+    pub(crate) pid: u32,
+    /// A number may be another process's by now, this never is.
+    pidfd: OwnedFd,
+}
+
+impl Child {
+    /// Starts the program, from this folder. `ended` is called on its end, from another thread.
+    pub(crate) fn spawn(
+        folder: &Path,
+        job: &Job,
+        ended: impl FnOnce(Exit) + Send + 'static,
+    ) -> Result<Self> {
+        let program = folder.join(&job.scheduler);
+        let mut process = Command::new(&program)
+            .args(&job.args)
+            .env_clear()
+            .env("PATH", PATH)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {}", program.display()))?;
+        let pid = process.id();
+        let pidfd = pidfd(&process).inspect_err(|_| {
+            // Nobody could end it later.
+            let _ = process.kill().and_then(|()| process.wait());
+        })?;
+        let words = process.stderr.take().map(listen).transpose();
+        let child = Self { pid, pidfd };
+        let watched = words.and_then(|words| {
+            let thread = thread::Builder::new().name("child".into());
+            thread.spawn(move || ended(wait(process, words)))
+        });
+        if let Err(error) = watched {
+            child.signal(Signal::Kill);
+            let _ = waitid(WaitId::PidFd(child.pidfd.as_fd()), WaitIdOptions::EXITED);
+            return Err(error).context("a thread");
+        }
+        Ok(child)
+    }
+
+    /// Nothing happens if it has ended.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let number = match signal {
+            Signal::Interrupt => rustix::process::Signal::INT,
+            Signal::Terminate => rustix::process::Signal::TERM,
+            Signal::Kill => rustix::process::Signal::KILL,
+        };
+        let _ = pidfd_send_signal(&self.pidfd, number);
+    }
+}
+
+/// Of one that is not waited for yet, so that the number is still its own.
+fn pidfd(process: &Process) -> Result<OwnedFd> {
+    let number = i32::try_from(process.id()).ok().and_then(Pid::from_raw);
+    let number = number.context("no process")?;
+    pidfd_open(number, PidfdFlags::empty()).context("pidfd_open()")
+}
+
+/// Repeats what it says, for the journal, and hands over the end of it.
+fn listen(stderr: impl Read + Send + 'static) -> io::Result<Receiver<Vec<String>>> {
+    let (sender, receiver) = mpsc::channel();
+    let repeat = move || {
+        let mut last = VecDeque::new();
+        let mut lines = BufReader::new(stderr);
+        loop {
+            let mut line = Vec::new();
+            let read = lines
+                .by_ref()
+                .take(LINE_BYTES_MAX)
+                .read_until(b'\n', &mut line);
+            if !matches!(read, Ok(1..)) {
+                break;
+            }
+            // The kernel's words have names of tasks in them, which anybody may choose.
+            let line = String::from_utf8_lossy(&line);
+            let line = line
+                .trim_end()
+                .replace(|c: char| c.is_control() && c != '\t', "\u{fffd}");
+            // Nobody may be there to read it.
+            let _ = writeln!(io::stderr(), "{line}");
+            if last.len() == WORDS_MAX {
+                last.pop_front();
+            }
+            last.push_back(line);
+        }
+        let _ = sender.send(last.into());
+    };
+    thread::Builder::new().name("words".into()).spawn(repeat)?;
+    Ok(receiver)
+}
+
+fn wait(mut process: Process, words: Option<Receiver<Vec<String>>>) -> Exit {
+    let status = process.wait();
+    // Somebody else could hold the other end open.
+    let words = words.and_then(|words| words.recv_timeout(WORDS_WAIT).ok());
+    Exit {
+        well: status.as_ref().is_ok_and(ExitStatus::success),
+        how: status.map_or_else(|error| error.to_string(), in_words),
+        last_words: words.unwrap_or_default(),
+    }
+}
+
+fn in_words(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("with status {code}"),
+        (None, Some(signal)) => format!("by signal {signal}"),
+        (None, None) => status.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use scx_utils::manifest::Mode;
+
+    use super::*;
+
+    /// Starts a script, and signals it once it has written a line.
+    fn run(script: &str, args: &[&str], signal: Option<Signal>) -> Exit {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("scx_script");
+        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let job = Job {
+            scheduler: "scx_script".into(),
+            mode: Mode::Auto,
+            is_custom: true,
+            args: args.iter().map(ToString::to_string).collect(),
+        };
+        let (sender, receiver) = mpsc::channel();
+        let child = Child::spawn(folder.path(), &job, move |exit| sender.send(exit).unwrap());
+        let child = child.unwrap();
+        if let Some(signal) = signal {
+            let ready = folder.path().join("ready");
+            while !ready.exists() {
+                thread::sleep(Duration::from_millis(10));
+            }
+            child.signal(signal);
+        }
+        receiver.recv_timeout(Duration::from_secs(60)).unwrap()
+    }
+
+    #[test]
+    fn its_end_is_told_in_words() {
+        let exit = run("echo one >&2; echo two >&2; exit 3", &[], None);
+        assert_eq!((exit.well, exit.how.as_str()), (false, "with status 3"));
+        assert_eq!(exit.last_words, ["one", "two"]);
+        assert!(run("exit 0", &[], None).well);
+    }
+
+    #[test]
+    fn signals_reach_it() {
+        let script = "trap 'exit 7' INT; : >${0%/*}/ready; while :; do sleep 0.01; done";
+        assert_eq!(
+            run(script, &[], Some(Signal::Interrupt)).how,
+            "with status 7"
+        );
+        assert_eq!(run(script, &[], Some(Signal::Kill)).how, "by signal 9");
+    }
+
+    #[test]
+    fn it_gets_its_arguments_and_nothing_of_ours() {
+        let exit = run("echo \"$#:$1:$2\" >&2; env >&2", &["a b; $(id)", "*"], None);
+        assert_eq!(exit.last_words[0], "2:a b; $(id):*");
+        let known = ["PATH=", "PWD=", "SHLVL=", "_="];
+        for line in &exit.last_words[1..] {
+            assert!(known.iter().any(|name| line.starts_with(name)), "{line}");
+        }
+    }
+
+    #[test]
+    fn of_much_that_it_says_the_last_is_kept() {
+        let exit = run("for n in $(seq 100); do echo $n >&2; done", &[], None);
+        assert_eq!(exit.last_words.len(), WORDS_MAX);
+        assert_eq!(exit.last_words[WORDS_MAX - 1], "100");
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_not_repeated() {
+        let exit = run(r"printf 'a\033]0;b\007c\td\r\n' >&2", &[], None);
+        assert_eq!(exit.last_words, ["a\u{fffd}]0;b\u{fffd}c\td"]);
+    }
+
+    #[test]
+    fn missing_program_is_an_error() {
+        let job = Job {
+            scheduler: "scx_none".into(),
+            mode: Mode::Auto,
+            is_custom: false,
+            args: Vec::new(),
+        };
+        let error = Child::spawn(Path::new("/nonexistent"), &job, |_| ()).unwrap_err();
+        assert!(format!("{error:#}").contains("/nonexistent/scx_none"));
+    }
+}

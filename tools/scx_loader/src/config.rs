@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The configuration file: which scheduler to begin with, what each mode means, and how patient the
+//! loader is. The first file there is counts, alone.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{anyhow, bail, ensure, Context as _, Result};
+use scx_utils::manifest::Mode;
+use serde::{Deserialize, Deserializer};
+
+use crate::job::Job;
+use crate::registry::Registry;
+
+/// Where the administrator's is, and then the vendor's.
+const PLACES: [&str; 2] = ["scx_loader/config.toml", "scx_loader.toml"];
+
+/// Pauses do not become longer than this.
+const BACKOFF_MAX: Duration = Duration::from_secs(60);
+
+/// Nobody needs a larger one, and it is read whole.
+const SIZE_MAX: u64 = 1 << 20;
+
+/// As it is used.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Config {
+    /// What is started at first, and by `RestoreDefault`.
+    pub(crate) default: Option<Job>,
+    pub(crate) default_mode: Mode,
+    /// Takes the place of one that fails again and again.
+    pub(crate) fallback: Option<Job>,
+    pub(crate) supervision: Supervision,
+    /// Instead of the arguments of the schedulers' own.
+    modes: BTreeMap<String, BTreeMap<Mode, Vec<String>>>,
+    /// What was found strange.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// How patient the loader is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Supervision {
+    /// After so many failures one after the other a scheduler is not started again.
+    pub(crate) max_failures: u32,
+    /// The pause after the first; each is twice as long as the one before.
+    pub(crate) backoff: Duration,
+    /// How long a scheduler may take to be enabled.
+    pub(crate) start_timeout: Duration,
+    /// How long it may take to end, before it is told so less gently.
+    pub(crate) stop_timeout: Duration,
+}
+
+impl Default for Supervision {
+    fn default() -> Self {
+        Self {
+            max_failures: 5,
+            backoff: Duration::from_secs(1),
+            start_timeout: Duration::from_secs(60),
+            stop_timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Supervision {
+    /// The pause after so many failures.
+    pub(crate) fn backoff(&self, failures: u32) -> Duration {
+        let times = 2_u32.saturating_pow(failures.saturating_sub(1));
+        self.backoff.saturating_mul(times).min(BACKOFF_MAX)
+    }
+}
+
+/// As it is written.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    default_sched: Option<String>,
+    #[serde(deserialize_with = "mode")]
+    default_mode: Mode,
+    scheds: BTreeMap<String, Scheduler>,
+    supervision: Patience,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Scheduler {
+    auto_mode: Option<Vec<String>>,
+    gaming_mode: Option<Vec<String>>,
+    powersave_mode: Option<Vec<String>>,
+    lowlatency_mode: Option<Vec<String>>,
+    server_mode: Option<Vec<String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Patience {
+    max_failures: Option<u32>,
+    backoff_s: Option<f64>,
+    start_timeout_s: Option<f64>,
+    stop_timeout_s: Option<f64>,
+    fallback_sched: Option<String>,
+    #[serde(deserialize_with = "mode")]
+    fallback_mode: Mode,
+}
+
+fn mode<'de, D: Deserializer<'de>>(from: D) -> Result<Mode, D::Error> {
+    let text = String::deserialize(from)?;
+    text.parse().map_err(serde::de::Error::custom)
+}
+
+/// The file that counts; none if there is none.
+pub(crate) fn find(sysconfdir: &Path, datadir: &Path) -> Option<PathBuf> {
+    let folders = [sysconfdir, datadir];
+    let places = folders
+        .iter()
+        .flat_map(|folder| PLACES.map(|place| folder.join(place)));
+    places.into_iter().find(|path| path.exists())
+}
+
+/// Reads one; what is in force without, if there is none.
+///
+/// # Errors
+///
+/// What is wrong with it, with its name and the line.
+pub(crate) fn read(path: Option<&Path>, registry: &Registry) -> Result<Config> {
+    let Some(path) = path else {
+        return Ok(Config::default());
+    };
+    let shown = path.display();
+    let size = fs::metadata(path).with_context(|| shown.to_string())?.len();
+    ensure!(size <= SIZE_MAX, "{shown}: larger than {SIZE_MAX} bytes");
+    let text = fs::read_to_string(path).with_context(|| shown.to_string())?;
+    parse(&text, registry).map_err(|error| anyhow!("{shown}:{error:#}"))
+}
+
+/// The error begins with the line, if it is of one.
+fn parse(text: &str, registry: &Registry) -> Result<Config> {
+    let file: File = toml::from_str(text).map_err(|error| {
+        let before = error.span().map_or(0, |span| span.start.min(text.len()));
+        let line = text.as_bytes()[..before]
+            .split(|&byte| byte == b'\n')
+            .count();
+        anyhow!("{line}: {}", error.message().replace('\n', " "))
+    })?;
+    let at = |key: &str| line_of(text, key);
+    let mut config = Config {
+        default_mode: file.default_mode,
+        supervision: supervision(&file.supervision)
+            .map_err(|(key, error)| anyhow!("{}: {key}: {error}", at(key)))?,
+        ..Config::default()
+    };
+    for (name, modes) in file.scheds {
+        if registry.find(&name).is_err() {
+            config
+                .warnings
+                .push(format!("no scheduler is called {name}"));
+        }
+        config.modes.insert(name, modes.into());
+    }
+    let job = |key: &str, name: Option<String>, mode| {
+        name.map(|name| config.job(registry, &name, mode))
+            .transpose()
+            .map_err(|error| anyhow!("{}: {key}: {error}", at(key)))
+    };
+    let patience = file.supervision;
+    let default = job("default_sched", file.default_sched, file.default_mode)?;
+    let fallback = job(
+        "fallback_sched",
+        patience.fallback_sched,
+        patience.fallback_mode,
+    )?;
+    config.default = default;
+    config.fallback = fallback;
+    Ok(config)
+}
+
+/// Where a key is set; the beginning if it is not.
+fn line_of(text: &str, key: &str) -> usize {
+    let sets = |line: &str| {
+        line.split('=')
+            .next()
+            .is_some_and(|name| name.trim() == key)
+    };
+    text.lines().position(sets).map_or(1, |index| index + 1)
+}
+
+fn supervision(typed: &Patience) -> Result<Supervision, (&'static str, anyhow::Error)> {
+    let default = Supervision::default();
+    let max_failures = typed.max_failures.unwrap_or(default.max_failures);
+    if !(1..=1000).contains(&max_failures) {
+        return Err(("max_failures", anyhow!("not from 1 to 1000")));
+    }
+    let seconds = |key, typed: Option<f64>, default| {
+        typed.map_or(Ok(default), |value| {
+            seconds(value).map_err(|error| (key, error))
+        })
+    };
+    Ok(Supervision {
+        max_failures,
+        backoff: seconds("backoff_s", typed.backoff_s, default.backoff)?,
+        start_timeout: seconds(
+            "start_timeout_s",
+            typed.start_timeout_s,
+            default.start_timeout,
+        )?,
+        stop_timeout: seconds("stop_timeout_s", typed.stop_timeout_s, default.stop_timeout)?,
+    })
+}
+
+fn seconds(value: f64) -> Result<Duration> {
+    if !(0.1..=3600.0).contains(&value) {
+        bail!("not from 0.1 to 3600 seconds");
+    }
+    Ok(Duration::from_secs_f64(value))
+}
+
+impl From<Scheduler> for BTreeMap<Mode, Vec<String>> {
+    fn from(typed: Scheduler) -> Self {
+        let modes = [
+            (Mode::Auto, typed.auto_mode),
+            (Mode::Gaming, typed.gaming_mode),
+            (Mode::PowerSave, typed.powersave_mode),
+            (Mode::LowLatency, typed.lowlatency_mode),
+            (Mode::Server, typed.server_mode),
+        ];
+        let given = modes
+            .into_iter()
+            .filter_map(|(mode, args)| Some((mode, args?)));
+        given.collect()
+    }
+}
+
+impl Config {
+    /// A scheduler in a mode: with the arguments of this configuration if it has some, and be they
+    /// none, and else with its own.
+    ///
+    /// # Errors
+    ///
+    /// If there is none of that name.
+    pub(crate) fn job(&self, registry: &Registry, name: &str, mode: Mode) -> Result<Job> {
+        let manifest = registry.find(name)?;
+        let configured = self
+            .modes
+            .get(&manifest.name)
+            .and_then(|modes| modes.get(&mode));
+        let own = || manifest.modes.get(&mode).cloned().unwrap_or_default();
+        Ok(Job {
+            scheduler: manifest.name.clone(),
+            mode,
+            is_custom: false,
+            args: configured.cloned().unwrap_or_else(own),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registry() -> Registry {
+        Registry::of(["scx_rusty", "scx_simple"].map(crate::registry::tests::manifest))
+    }
+
+    fn parsed(text: &str) -> Config {
+        parse(text, &registry()).unwrap()
+    }
+
+    fn refused(text: &str) -> String {
+        parse(text, &registry()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn nothing_is_a_configuration() {
+        assert_eq!(parsed(""), Config::default());
+        assert_eq!(parsed("# default_sched = \"x\"\n"), Config::default());
+    }
+
+    #[test]
+    fn arguments_of_modes_take_the_place_of_the_schedulers_own() {
+        let config = parsed(
+            "default_sched = 'scx_rusty'\ndefault_mode = 'Gaming'\n\
+             [scheds.scx_rusty]\ngaming_mode = ['-u', '100']\nserver_mode = []\n",
+        );
+        let args = |mode| config.job(&registry(), "scx_rusty", mode).unwrap().args;
+        assert_eq!(args(Mode::Gaming), ["-u", "100"]);
+        assert!(args(Mode::Server).is_empty(), "given, and empty");
+        assert_eq!(args(Mode::LowLatency), ["--fast"], "not given");
+        let default = config.default.unwrap();
+        assert_eq!((default.mode, default.args.len()), (Mode::Gaming, 2));
+    }
+
+    #[test]
+    fn names_may_lack_their_prefix() {
+        let job = Config::default().job(&registry(), "rusty", Mode::Auto);
+        assert_eq!(job.unwrap().scheduler, "scx_rusty");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        assert!(refused("\n\nnonsense\n").starts_with("3: "));
+        assert!(refused("\ndefault_mod = 'Auto'\n").starts_with("2: unknown field"));
+        assert!(refused("default_mode = 'Turbo'").starts_with("1: there is no mode 'Turbo'"));
+        let none = refused("\n\ndefault_sched = 'scx_none'\n");
+        assert!(none.starts_with("3: default_sched: "), "{none}");
+        assert!(refused("[supervision]\nbackoff_s = -1\n").starts_with("2: backoff_s: "));
+        assert!(refused("[supervision]\nbackoff_s = nan\n").starts_with("2: backoff_s: "));
+        assert!(refused("[supervision]\nmax_failures = 0\n").starts_with("2: max_failures"));
+    }
+
+    #[test]
+    fn other_schedulers_are_only_strange() {
+        let config = parsed("[scheds.scx_bpfland]\nauto_mode = []\n");
+        assert_eq!(config.warnings, ["no scheduler is called scx_bpfland"]);
+    }
+
+    /// The one that is installed, with all that is commented out in it.
+    #[test]
+    fn sample_is_right() {
+        let sample = include_str!("../../../services/config.toml");
+        assert_eq!(parsed(sample), Config::default());
+        let is_setting = |line: &str| line.starts_with('#') && !line.starts_with("# ");
+        let settings = sample.lines().filter(|line| is_setting(line));
+        let text = settings
+            .map(|line| line[1..].to_owned() + "\n")
+            .collect::<String>();
+        let names = ["scx_rustland", "scx_simple"].map(crate::registry::tests::manifest);
+        let config = parse(&text, &Registry::of(names)).unwrap();
+        assert_eq!(config.supervision, Supervision::default());
+        assert_eq!(config.modes["scx_rustland"].len(), Mode::ALL.len());
+        assert_eq!(config.fallback.unwrap().scheduler, "scx_simple");
+    }
+
+    #[test]
+    fn first_file_that_there_is_counts() {
+        let root = tempfile::tempdir().unwrap();
+        let (etc, share) = (root.path().join("etc"), root.path().join("share"));
+        fs::create_dir_all(etc.join("scx_loader")).unwrap();
+        fs::create_dir_all(&share).unwrap();
+        assert_eq!(find(&etc, &share), None);
+        for path in [
+            share.join("scx_loader.toml"),
+            etc.join("scx_loader.toml"),
+            etc.join("scx_loader/config.toml"),
+        ] {
+            fs::write(&path, "").unwrap();
+            assert_eq!(find(&etc, &share), Some(path));
+        }
+    }
+
+    #[test]
+    fn pauses_double_up_to_a_bound() {
+        let config = Supervision::default();
+        let seconds = |failures| config.backoff(failures).as_secs();
+        assert_eq!([1, 2, 3, 4].map(seconds), [1, 2, 4, 8]);
+        assert_eq!(seconds(50), 60);
+        assert_eq!(seconds(u32::MAX), 60);
+    }
+}

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The service itself: one thread that waits for what happens, tells the supervisor, and does what
+//! it says.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{anyhow, Context as _, Result};
+use clap::Parser as _;
+use scx_utils::cli;
+use scx_utils::kernel::SchedExt;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use tracing::{debug, error, info, warn};
+use zbus::fdo::{Properties, RequestNameFlags};
+use zbus::names::InterfaceName;
+use zbus::object_server::SignalEmitter;
+use zbus::{block_on, connection, Connection};
+
+use crate::boot::{self, OFF};
+use crate::bus::{NAME, PATH};
+use crate::child::Child;
+use crate::config::{self, Config};
+use crate::opts::Opts;
+use crate::places::{DATADIR, SYSCONFDIR};
+use crate::registry::Registry;
+use crate::service::{Answer, Call, Loader, Shared};
+use crate::supervisor::{Action, Caller, Event, Exit, Kernel, Request, Supervisor};
+use crate::view::View;
+
+/// How often the kernel is asked whether a scheduler has come up.
+const POLL_STARTING: Duration = Duration::from_millis(100);
+/// And otherwise, for those that others start. Its files cannot be waited for.
+const POLL: Duration = Duration::from_secs(1);
+
+/// How long the bus and polkit may take to answer: somebody may have to type a password.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// What the thread waits for.
+#[derive(Debug)]
+enum Happened {
+    Called(Call),
+    /// Our process: there is one at most.
+    Ended(Exit),
+    Reload,
+    Shutdown,
+    BusLost,
+}
+
+/// The main function.
+#[must_use]
+pub fn main() -> ExitCode {
+    let opts = match Opts::try_parse() {
+        Ok(opts) => opts,
+        // The text of --help or --version.
+        Err(text) if !text.use_stderr() => return status(text.print().context("standard output")),
+        Err(error) => return status(Err(anyhow!(cli::one_line(&error)))),
+    };
+    status(run(&opts))
+}
+
+fn status(result: Result<()>) -> ExitCode {
+    if let Err(error) = result {
+        // Nobody may be there to be told.
+        let _ = writeln!(io::stderr(), "scx_loader: {error:#}");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+fn run(opts: &Opts) -> Result<()> {
+    if let Some(what) = opts.generate {
+        return cli::print(&crate::man::generate(what)?).context("standard output");
+    }
+    scx_utils::log::init("scx_loader", opts.verbose);
+    let registry = Registry::read(&opts.schedulers)?;
+    let config = read_config(opts, &registry).unwrap_or_else(|error| {
+        // A service that is not there could not say what is wrong.
+        error!("{error:#}: going on without a configuration");
+        Config::default()
+    });
+    let (happened, wait) = mpsc::channel();
+    watch_signals(happened.clone())?;
+    let kernel = SchedExt::new(Path::new("/"));
+    let mut supervisor = Supervisor::new(config.supervision.clone(), config.fallback.clone());
+    // The first question may be asked at once.
+    supervisor.handle(Duration::ZERO, Event::Kernel(ask(&kernel)));
+    let shared = Arc::new(Shared {
+        view: Mutex::new(View::new(&supervisor, &config, &registry)),
+        config: Mutex::new(config),
+        registry,
+        asking: Mutex::default(),
+    });
+    let bus = serve(&shared, &happened)?;
+    let mut daemon = Daemon {
+        opts,
+        supervisor,
+        shared,
+        bus,
+        happened,
+        kernel,
+        began: Instant::now(),
+        child: None,
+        callers: HashMap::new(),
+        nr_callers: 0,
+        answers: Vec::new(),
+        is_over: false,
+        outcome: Ok(()),
+    };
+    daemon.begin();
+    daemon.show();
+    daemon.serve(&wait)
+}
+
+fn read_config(opts: &Opts, registry: &Registry) -> Result<Config> {
+    let found = || config::find(Path::new(SYSCONFDIR), Path::new(DATADIR));
+    let path: Option<PathBuf> = opts.config.clone().or_else(found);
+    let config = config::read(path.as_deref(), registry)?;
+    for warning in &config.warnings {
+        warn!(
+            "{}: {warning}",
+            path.as_deref().unwrap_or(Path::new("")).display()
+        );
+    }
+    Ok(config)
+}
+
+fn watch_signals(happened: Sender<Happened>) -> Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("signals")?;
+    let watch = move || {
+        for signal in signals.forever() {
+            let what = if signal == SIGHUP {
+                Happened::Reload
+            } else {
+                Happened::Shutdown
+            };
+            if happened.send(what).is_err() {
+                break;
+            }
+        }
+    };
+    thread::Builder::new()
+        .name("signals".into())
+        .spawn(watch)
+        .context("a thread")?;
+    Ok(())
+}
+
+/// Puts the object onto the bus.
+fn serve(shared: &Arc<Shared>, happened: &Sender<Happened>) -> Result<Connection> {
+    let calls = happened.clone();
+    let loader = Loader {
+        shared: Arc::clone(shared),
+        pass_on: Box::new(move |call| calls.send(Happened::Called(call)).is_ok()),
+    };
+    let connect = async {
+        let bus = connection::Builder::system()
+            .serve_at(PATH, loader)
+            .method_timeout(ANSWER_TIMEOUT)
+            .build()
+            .await?;
+        // Once the object is there: it may be asked at once.
+        bus.request_name_with_flags(NAME, RequestNameFlags::DO_NOT_QUEUE)
+            .await?;
+        Ok(bus)
+    };
+    let bus = block_on(connect).map_err(|error| match error {
+        zbus::Error::NameTaken => anyhow!("another scx_loader is on the bus already"),
+        error => anyhow!("the system bus: {error}"),
+    })?;
+    let (watched, lost) = (bus.clone(), happened.clone());
+    let watch = move || {
+        block_on(watched.closed());
+        let _ = lost.send(Happened::BusLost);
+    };
+    let thread = thread::Builder::new().name("bus".into());
+    thread.spawn(watch).context("a thread")?;
+    Ok(bus)
+}
+
+/// What the kernel says now.
+fn ask(kernel: &SchedExt) -> Kernel {
+    let enabled = kernel.state() == "enabled";
+    Kernel {
+        ops: if enabled { kernel.ops() } else { String::new() },
+        enable_seq: kernel.enable_seq(),
+    }
+}
+
+struct Daemon<'a> {
+    opts: &'a Opts,
+    supervisor: Supervisor,
+    shared: Arc<Shared>,
+    bus: Connection,
+    happened: Sender<Happened>,
+    kernel: SchedExt,
+    began: Instant,
+    child: Option<Child>,
+    /// Who waits for an answer.
+    callers: HashMap<Caller, Answer>,
+    nr_callers: Caller,
+    /// To be sent once the properties say so, too.
+    answers: Vec<(Answer, Result<(), String>)>,
+    /// Whether its scheduler is gone, after it was told to end.
+    is_over: bool,
+    /// How it will have ended.
+    outcome: Result<()>,
+}
+
+impl Daemon<'_> {
+    /// Starts the default scheduler, if there is to be one.
+    fn begin(&mut self) {
+        let Some(job) = self.shared.config().default.clone() else {
+            return;
+        };
+        if boot::is_off(Path::new("/")) {
+            info!("{OFF} on the kernel's command line: no scheduler is started");
+            return;
+        }
+        if self.kernel.state().is_empty() {
+            warn!("this kernel has no sched_ext: no scheduler is started");
+            return;
+        }
+        self.tell(Event::Begin(job));
+    }
+
+    fn serve(&mut self, wait: &Receiver<Happened>) -> Result<()> {
+        loop {
+            match wait.recv_timeout(self.pause()) {
+                Ok(happened) => self.happened(happened),
+                Err(RecvTimeoutError::Timeout) => self.ask_kernel(),
+                Err(RecvTimeoutError::Disconnected) => unreachable!("we hold a sender"),
+            }
+            self.tell(Event::Tick);
+            self.show();
+            for (answer, result) in self.answers.drain(..) {
+                // Whoever asked may be gone.
+                let _ = answer.send(result);
+            }
+            if self.is_over {
+                return std::mem::replace(&mut self.outcome, Ok(()));
+            }
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        let poll = if self.supervisor.is_starting() {
+            POLL_STARTING
+        } else {
+            POLL
+        };
+        let deadline = self.supervisor.deadline();
+        let rest = deadline.map(|at| at.saturating_sub(self.began.elapsed()));
+        rest.map_or(poll, |rest| rest.min(poll))
+    }
+
+    fn happened(&mut self, happened: Happened) {
+        match happened {
+            Happened::Called(Call::Request(request, answer)) => self.request(request, answer),
+            Happened::Called(Call::Reload(answer)) => {
+                let result = self.reload();
+                self.answers.push((answer, result));
+            }
+            Happened::Ended(exit) => {
+                self.child = None;
+                self.tell(Event::Exited(exit));
+            }
+            Happened::Reload => {
+                if let Err(error) = self.reload() {
+                    error!("{error}");
+                }
+            }
+            Happened::Shutdown => self.tell(Event::Shutdown),
+            Happened::BusLost => {
+                self.outcome = Err(anyhow!("lost the system bus"));
+                self.tell(Event::Shutdown);
+            }
+        }
+    }
+
+    fn request(&mut self, request: Request, answer: Answer) {
+        self.nr_callers += 1;
+        self.callers.insert(self.nr_callers, answer);
+        // What somebody else has started since the last look is not to be disturbed.
+        self.ask_kernel();
+        self.tell(Event::Request(self.nr_callers, request));
+    }
+
+    fn reload(&mut self) -> Result<(), String> {
+        let config = read_config(self.opts, &self.shared.registry);
+        let config = config.map_err(|error| format!("{error:#}"))?;
+        let (patience, fallback) = (config.supervision.clone(), config.fallback.clone());
+        self.supervisor.configure(patience, fallback);
+        *self.shared.config() = config;
+        info!("the configuration was read");
+        Ok(())
+    }
+
+    fn ask_kernel(&mut self) {
+        self.tell(Event::Kernel(ask(&self.kernel)));
+    }
+
+    fn tell(&mut self, event: Event) {
+        let mut events = vec![event];
+        while let Some(event) = events.pop() {
+            if !matches!(event, Event::Tick | Event::Kernel(_)) {
+                debug!("{event:?}");
+            }
+            for action in self.supervisor.handle(self.began.elapsed(), event) {
+                debug!("{action:?}");
+                events.extend(self.act(action));
+            }
+        }
+    }
+
+    /// Does it; what came of it, if the supervisor wants to know.
+    fn act(&mut self, action: Action) -> Option<Event> {
+        match action {
+            Action::Spawn(job) => {
+                let happened = self.happened.clone();
+                let ended = move |exit| {
+                    let _ = happened.send(Happened::Ended(exit));
+                };
+                info!("starting {} {}", job.scheduler, job.args.join(" "));
+                return Some(match Child::spawn(&self.opts.programs, &job, ended) {
+                    Ok(child) => {
+                        let pid = child.pid;
+                        self.child = Some(child);
+                        Event::Spawned { pid }
+                    }
+                    Err(error) => Event::NotSpawned(format!("{error:#}")),
+                });
+            }
+            Action::Signal(signal) => {
+                if let Some(child) = &self.child {
+                    child.signal(signal);
+                }
+            }
+            Action::Reply(caller, result) => {
+                if let Some(answer) = self.callers.remove(&caller) {
+                    self.answers.push((answer, result));
+                }
+            }
+            Action::Log(text) => warn!("{text}"),
+            Action::Quit => self.is_over = true,
+        }
+        None
+    }
+
+    /// Brings the properties up to date, and says which have changed.
+    fn show(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        let before = shared.view().clone();
+        let view = View::new(&self.supervisor, &shared.config(), &shared.registry);
+        let view = view.follow(&before);
+        if view == before {
+            return;
+        }
+        *shared.view() = view.clone();
+        if view.state != before.state {
+            info!("{} {}", view.current_scheduler, view.state);
+        }
+        let signal = async {
+            let emitter = SignalEmitter::new(&self.bus, PATH)?;
+            let name = InterfaceName::try_from(NAME)?;
+            let changed = view.changes(&before);
+            Properties::properties_changed(&emitter, name, changed, Cow::Borrowed(&[])).await
+        };
+        if let Err(error) = block_on(signal) {
+            warn!("nobody was told: {error}");
+        }
+    }
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The object on the bus: who may do what, and what that means to the supervisor.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_channel::oneshot;
+use scx_utils::manifest::Mode;
+use tracing::warn;
+use zbus::fdo::{DBusProxy, Error, Result};
+use zbus::message::Header;
+use zbus::{interface, Connection};
+use zbus_polkit::policykit1::{AuthorityProxy, CheckAuthorizationFlags, Subject};
+
+use crate::config::Config;
+use crate::job::Job;
+use crate::registry::{check_args, Registry};
+use crate::supervisor::Request;
+use crate::view::View;
+
+/// What polkit is asked for: `services/polkit/org.scx.Loader.policy` has the defaults.
+const MANAGE: &str = "org.scx.loader.manage-schedulers";
+const PASS_ARGUMENTS: &str = "org.scx.loader.pass-arguments";
+const RELOAD: &str = "org.scx.loader.reload-configuration";
+
+/// How many questions of one user polkit may have to answer at once. The bus lets the loader ask
+/// some more than a hundred, and nobody may use up all of them.
+const ASKING_MAX: usize = 8;
+
+/// What is told to whoever asked.
+pub(crate) type Answer = oneshot::Sender<std::result::Result<(), String>>;
+
+/// What somebody on the bus wants.
+#[derive(Debug)]
+pub(crate) enum Call {
+    /// Of the supervisor.
+    Request(Request, Answer),
+    /// Reads the configuration again.
+    Reload(Answer),
+}
+
+/// What the object knows.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) registry: Registry,
+    pub(crate) config: Mutex<Config>,
+    pub(crate) view: Mutex<View>,
+    /// How many questions each user has before polkit.
+    pub(crate) asking: Mutex<HashMap<u32, usize>>,
+}
+
+impl Shared {
+    pub(crate) fn config(&self) -> MutexGuard<'_, Config> {
+        self.config.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn view(&self) -> MutexGuard<'_, View> {
+        self.view.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn job(&self, scheduler: &str, mode: u32) -> Result<Job> {
+        let mode = Mode::from_number(mode).ok_or_else(|| {
+            Error::InvalidArgs(format!("there is no mode {mode}: they are 0 to 4"))
+        })?;
+        let job = self.config().job(&self.registry, scheduler, mode);
+        job.map_err(|error| Error::InvalidArgs(error.to_string()))
+    }
+
+    fn job_with(&self, scheduler: &str, args: Vec<String>) -> Result<Job> {
+        let manifest = self.registry.find(scheduler);
+        let checked = manifest.and_then(|manifest| {
+            check_args(manifest, &args)?;
+            Ok(manifest.name.clone())
+        });
+        Ok(Job {
+            scheduler: checked.map_err(|error| Error::InvalidArgs(error.to_string()))?,
+            mode: Mode::Auto,
+            is_custom: true,
+            args,
+        })
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct Loader {
+    pub(crate) shared: Arc<Shared>,
+    /// Hands a call over; whether there is anybody to take it.
+    pub(crate) pass_on: Box<dyn Fn(Call) -> bool + Send + Sync>,
+}
+
+impl Loader {
+    /// Hands it over, and waits until it is done.
+    async fn call(&self, make: impl FnOnce(Answer) -> Call) -> Result<()> {
+        let (answer, answered) = oneshot::channel();
+        let gone = || Error::Failed("the loader is about to end".into());
+        if !(self.pass_on)(make(answer)) {
+            return Err(gone());
+        }
+        answered.await.map_err(|_| gone())?.map_err(Error::Failed)
+    }
+
+    async fn request(&self, request: Request) -> Result<()> {
+        self.call(|answer| Call::Request(request, answer)).await
+    }
+}
+
+/// One question of a user before polkit.
+struct Asking<'a> {
+    shared: &'a Shared,
+    user: u32,
+}
+
+impl<'a> Asking<'a> {
+    fn begin(shared: &'a Shared, user: u32) -> Result<Self> {
+        let mut asking = shared.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = asking.entry(user).or_default();
+        if *count >= ASKING_MAX {
+            let text = format!("{count} requests of user {user} wait for authorization already");
+            return Err(Error::LimitsExceeded(text));
+        }
+        *count += 1;
+        Ok(Self { shared, user })
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        let asking = &self.shared.asking;
+        let mut asking = asking.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = asking.get_mut(&self.user) {
+            *count -= 1;
+        }
+        asking.retain(|_, count| *count > 0);
+    }
+}
+
+/// Whether the caller may. Root may, and be there no polkit.
+async fn authorize(
+    shared: &Shared,
+    bus: &Connection,
+    header: &Header<'_>,
+    action: &str,
+) -> Result<()> {
+    let denied = |why: String| Error::AccessDenied(format!("{action}: {why}"));
+    let sender = header
+        .sender()
+        .ok_or_else(|| denied("nobody asks".into()))?;
+    let user = DBusProxy::new(bus)
+        .await?
+        .get_connection_unix_user(sender.to_owned().into())
+        .await
+        // A request that nobody waits for is not one that anybody may make.
+        .inspect_err(|_| warn!("{sender} has left the bus before it could be asked who it is"))?;
+    if user == 0 {
+        return Ok(());
+    }
+    let _asking = Asking::begin(shared, user)?;
+    let subject = Subject::new_for_message_header(header).map_err(|e| denied(e.to_string()))?;
+    let polkit = AuthorityProxy::new(bus).await?;
+    let asked = polkit
+        .check_authorization(
+            &subject,
+            action,
+            &HashMap::new(),
+            CheckAuthorizationFlags::ALLOW_USER_INTERACTION,
+            "",
+        )
+        .await;
+    match asked {
+        Ok(result) if result.is_authorized => Ok(()),
+        Ok(_) => Err(denied("not allowed".into())),
+        Err(error) => Err(denied(format!("polkit does not answer: {error}"))),
+    }
+}
+
+#[interface(name = "org.scx.Loader", introspection_docs = false)]
+impl Loader {
+    async fn start_scheduler(
+        &self,
+        scheduler: &str,
+        mode: u32,
+        #[zbus(connection)] bus: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> Result<()> {
+        let job = self.shared.job(scheduler, mode)?;
+        authorize(&self.shared, bus, &header, MANAGE).await?;
+        self.request(Request::Start(job)).await
+    }
+
+    async fn start_scheduler_with_args(
+        &self,
+        scheduler: &str,
+        args: Vec<String>,
+        #[zbus(connection)] bus: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> Result<()> {
+        let job = self.shared.job_with(scheduler, args)?;
+        authorize(&self.shared, bus, &header, PASS_ARGUMENTS).await?;
+        self.request(Request::Start(job)).await
+    }
+
+    async fn switch_scheduler(
+        &self,
+        scheduler: &str,
+        mode: u32,
+        #[zbus(connection)] bus: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> Result<()> {
+        let job = self.shared.job(scheduler, mode)?;
+        authorize(&self.shared, bus, &header, MANAGE).await?;
+        self.request(Request::Switch(job)).await
+    }
+
+    async fn switch_scheduler_with_args(
+        &self,
+        scheduler: &str,
+        args: Vec<String>,
+        #[zbus(connection)] bus: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> Result<()> {
+        let job = self.shared.job_with(scheduler, args)?;
+        authorize(&self.shared, bus, &header, PASS_ARGUMENTS).await?;
+        self.request(Request::Switch(job)).await
+    }
+
+    async fn stop_scheduler(
+        &self,
+        #[zbus(connection)] bus: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> Result<()> {
+        authorize(&self.shared, bus, &header, MANAGE).await?;
+        self.request(Request::Stop).await
+    }
+
+    async fn restart_scheduler(
+        &self,
+        #[zbus(connection)] bus: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> Result<()> {
+        authorize(&self.shared, bus, &header, MANAGE).await?;
+        self.request(Request::Restart).await
+    }
+
+    async fn restore_default(
+        &self,
+        #[zbus(connection)] bus: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> Result<()> {
+        authorize(&self.shared, bus, &header, MANAGE).await?;
+        let default = self.shared.config().default.clone();
+        let none = || Error::Failed("no default scheduler is configured".into());
+        self.request(Request::Switch(default.ok_or_else(none)?))
+            .await
+    }
+
+    async fn reload_configuration(
+        &self,
+        #[zbus(connection)] bus: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> Result<()> {
+        authorize(&self.shared, bus, &header, RELOAD).await?;
+        self.call(Call::Reload).await
+    }
+
+    #[zbus(property)]
+    fn current_scheduler(&self) -> String {
+        self.shared.view().current_scheduler.clone()
+    }
+
+    #[zbus(property)]
+    fn scheduler_mode(&self) -> u32 {
+        self.shared.view().scheduler_mode
+    }
+
+    #[zbus(property(emits_changed_signal = "const"))]
+    fn supported_schedulers(&self) -> Vec<String> {
+        let all = self.shared.registry.all().iter();
+        all.map(|manifest| manifest.name.clone()).collect()
+    }
+
+    #[zbus(property)]
+    fn current_scheduler_args(&self) -> Vec<String> {
+        self.shared.view().current_scheduler_args.clone()
+    }
+
+    #[zbus(property)]
+    fn default_scheduler(&self) -> String {
+        self.shared.view().default_scheduler.clone()
+    }
+
+    #[zbus(property)]
+    fn default_mode(&self) -> u32 {
+        self.shared.view().default_mode
+    }
+
+    #[zbus(property)]
+    fn state(&self) -> String {
+        self.shared.view().state.into()
+    }
+
+    #[zbus(property)]
+    fn state_reason(&self) -> String {
+        self.shared.view().state_reason.clone()
+    }
+
+    #[zbus(property)]
+    fn last_words(&self) -> Vec<String> {
+        self.shared.view().last_words.clone()
+    }
+
+    #[zbus(property)]
+    fn scheduler_pid(&self) -> u32 {
+        self.shared.view().scheduler_pid
+    }
+
+    #[zbus(property)]
+    fn since_usec(&self) -> u64 {
+        self.shared.view().since_usec()
+    }
+}

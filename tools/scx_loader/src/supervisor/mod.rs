@@ -1,0 +1,638 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What is done about the scheduler, as a state machine: what happened and the time go in, what is
+//! to be done comes out. Nothing here waits, reads a clock or starts a process.
+//!
+//! The one rule of requests: the last one counts. One that a later one overtakes is answered with
+//! an error that says so; none is dropped.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use crate::config::Supervision;
+use crate::job::Job;
+
+/// Moments, since any beginning.
+pub(crate) type Time = Duration;
+
+/// How long a scheduler has to run for the failures before it to be forgotten.
+const HEALTHY: Duration = Duration::from_secs(60);
+
+/// How long a scheduler may take to end by itself when the kernel has thrown it out.
+const LOST: Duration = Duration::from_secs(10);
+
+/// Whom to answer. The loader makes the numbers.
+pub(crate) type Caller = u64;
+
+/// What somebody wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// Only if none runs.
+    Start(Job),
+    /// Instead of whatever runs.
+    Switch(Job),
+    /// End whatever runs.
+    Stop,
+    /// The one that runs, anew.
+    Restart,
+}
+
+/// What the kernel says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Kernel {
+    /// Name of the scheduler that is enabled; empty if none is.
+    pub(crate) ops: String,
+    /// How many have been enabled so far.
+    pub(crate) enable_seq: u64,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// The service begins, with this one. Nobody waits for it.
+    Begin(Job),
+    /// Somebody wants something.
+    Request(Caller, Request),
+    /// The process was started.
+    Spawned { pid: u32 },
+    /// It could not be.
+    NotSpawned(String),
+    /// The process has ended.
+    Exited(Exit),
+    /// The kernel was asked.
+    Kernel(Kernel),
+    /// Time has passed.
+    Tick,
+    /// The loader is to end.
+    Shutdown,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Exit {
+    /// With status 0.
+    pub(crate) well: bool,
+    /// In words: "with status 2".
+    pub(crate) how: String,
+    /// The last lines that it wrote.
+    pub(crate) last_words: Vec<String>,
+}
+
+/// How a process is told to end, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Signal {
+    Interrupt,
+    Terminate,
+    Kill,
+}
+
+impl Signal {
+    /// The next one, for who does not listen.
+    fn stronger(self) -> Self {
+        match self {
+            Self::Interrupt => Self::Terminate,
+            Self::Terminate | Self::Kill => Self::Kill,
+        }
+    }
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Start it; the answer is [`Event::Spawned`] or [`Event::NotSpawned`].
+    Spawn(Job),
+    /// Tell the process.
+    Signal(Signal),
+    /// Tell whoever asked.
+    Reply(Caller, Result<(), String>),
+    /// Say it in the log.
+    Log(String),
+    /// The loader may end: no scheduler of it is left.
+    Quit,
+}
+
+/// What is so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Phase {
+    /// No process.
+    Stopped,
+    /// No process, and there should be one.
+    Failed,
+    /// A process that the kernel does not have yet. It began at `since`, when the kernel had
+    /// enabled so many.
+    Starting {
+        since: Time,
+        enable_seq: u64,
+        callers: Vec<Caller>,
+        back_to: Option<Job>,
+    },
+    /// A process that the kernel has. `lost_at` is when it had not any more.
+    Running {
+        since: Time,
+        lost_at: Option<Time>,
+    },
+    /// A process that was told to end, which it should until then.
+    Stopping {
+        signal: Signal,
+        until: Time,
+        then: Then,
+    },
+    BackingOff {
+        until: Time,
+    },
+}
+
+/// What comes after a process has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Then {
+    Stop(Vec<Caller>),
+    /// If it does not come up, the one before.
+    Start {
+        job: Job,
+        callers: Vec<Caller>,
+        back_to: Option<Job>,
+    },
+    /// It took too long to start.
+    GiveUp {
+        callers: Vec<Caller>,
+        back_to: Option<Job>,
+    },
+    /// The kernel did not have it any more.
+    Fail,
+    Quit,
+}
+
+/// What the world sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Stopped,
+    Starting,
+    Running,
+    Stopping,
+    BackingOff,
+    Failed,
+    External,
+}
+
+impl State {
+    /// As on the bus.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Stopped => "stopped",
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Stopping => "stopping",
+            Self::BackingOff => "backing-off",
+            Self::Failed => "failed",
+            Self::External => "external",
+        }
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug, Clone)]
+pub(crate) struct Supervisor {
+    config: Supervision,
+    /// Is started when `job` has failed too often.
+    fallback: Option<Job>,
+    phase: Phase,
+    /// The one that the phase is about.
+    job: Option<Job>,
+    pid: Option<u32>,
+    /// How often it has ended by itself, one time soon after the other.
+    failures: u32,
+    reason: String,
+    last_words: Vec<String>,
+    kernel: Kernel,
+}
+
+impl Supervisor {
+    pub(crate) fn new(config: Supervision, fallback: Option<Job>) -> Self {
+        Self {
+            config,
+            fallback,
+            phase: Phase::Stopped,
+            job: None,
+            pid: None,
+            failures: 0,
+            reason: String::new(),
+            last_words: Vec::new(),
+            kernel: Kernel::default(),
+        }
+    }
+
+    /// From now on. What runs is left alone.
+    pub(crate) fn configure(&mut self, config: Supervision, fallback: Option<Job>) {
+        self.config = config;
+        self.fallback = fallback;
+    }
+
+    pub(crate) fn state(&self) -> State {
+        match self.phase {
+            Phase::Stopped | Phase::Failed if self.external().is_some() => State::External,
+            Phase::Stopped => State::Stopped,
+            Phase::Failed => State::Failed,
+            Phase::Starting { .. } => State::Starting,
+            Phase::Running { .. } => State::Running,
+            Phase::Stopping { .. } => State::Stopping,
+            Phase::BackingOff { .. } => State::BackingOff,
+        }
+    }
+
+    /// The one that is meant to run, or about to end.
+    pub(crate) fn job(&self) -> Option<&Job> {
+        match self.phase {
+            Phase::Stopped | Phase::Failed => None,
+            _ => self.job.as_ref(),
+        }
+    }
+
+    /// What the kernel runs, if it is nobody of ours.
+    pub(crate) fn external(&self) -> Option<&str> {
+        let ours = self.pid.is_some();
+        (!ours && !self.kernel.ops.is_empty()).then_some(self.kernel.ops.as_str())
+    }
+
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.pid
+    }
+
+    /// Why the last one ended.
+    pub(crate) fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// The last lines that the last one wrote.
+    pub(crate) fn last_words(&self) -> &[String] {
+        &self.last_words
+    }
+
+    /// When [`Event::Tick`] is due.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        match self.phase {
+            Phase::Starting { since, .. } => Some(since + self.config.start_timeout),
+            Phase::Stopping { until, .. } | Phase::BackingOff { until } => Some(until),
+            // It may load itself anew, as after CPU hotplug.
+            Phase::Running { lost_at, .. } => {
+                lost_at.map(|at| at + LOST.max(self.config.start_timeout))
+            }
+            Phase::Stopped | Phase::Failed => None,
+        }
+    }
+
+    /// Whether the kernel is to be asked soon.
+    pub(crate) fn is_starting(&self) -> bool {
+        matches!(self.phase, Phase::Starting { .. })
+    }
+
+    /// The only way that anything changes.
+    pub(crate) fn handle(&mut self, now: Time, event: Event) -> Vec<Action> {
+        let mut out = Vec::new();
+        match event {
+            Event::Begin(job) if self.external().is_none() => {
+                self.start(now, job, Vec::new(), None, &mut out);
+            }
+            Event::Begin(job) => out.push(Action::Log(format!(
+                "{} is not started beside another scheduler",
+                job.scheduler
+            ))),
+            Event::Request(caller, request) => self.request(now, caller, request, &mut out),
+            Event::Spawned { pid } => self.pid = Some(pid),
+            Event::NotSpawned(why) => {
+                self.last_words.clear();
+                self.ended(now, &why, &mut out);
+            }
+            Event::Exited(exit) => self.exited(now, exit, &mut out),
+            Event::Kernel(kernel) => self.kernel_says(now, kernel, &mut out),
+            Event::Tick => self.tick(now, &mut out),
+            Event::Shutdown => self.then(now, Then::Quit, &mut out),
+        }
+        out
+    }
+
+    fn request(&mut self, now: Time, caller: Caller, request: Request, out: &mut Vec<Action>) {
+        if let Err(refusal) = self.admit(&request) {
+            out.push(Action::Reply(caller, Err(refusal)));
+            return;
+        }
+        let callers = vec![caller];
+        let back_to = self.known_good();
+        match request {
+            Request::Stop => self.then(now, Then::Stop(callers), out),
+            Request::Start(job) | Request::Switch(job) => {
+                self.failures = 0;
+                let then = Then::Start {
+                    job,
+                    callers,
+                    back_to,
+                };
+                self.then(now, then, out);
+            }
+            Request::Restart => {
+                // admit() has seen to it that there is one.
+                let Some(job) = self.meant() else { return };
+                let then = Then::Start {
+                    job,
+                    callers,
+                    back_to: None,
+                };
+                self.then(now, then, out);
+            }
+        }
+    }
+
+    fn admit(&self, request: &Request) -> Result<(), String> {
+        if matches!(&self.phase, Phase::Stopping { then, .. } if *then == Then::Quit) {
+            return Err("the loader is about to end".into());
+        }
+        let gives_up = *request == Request::Stop && matches!(self.phase, Phase::BackingOff { .. });
+        if let Some(ops) = self.external().filter(|_| !gives_up) {
+            return Err(format!(
+                "the scheduler '{ops}' runs, which the loader did not start: stop it first"
+            ));
+        }
+        match request {
+            Request::Start(_) if self.is_up() => Err(format!(
+                "{} runs already: switch instead",
+                self.job
+                    .as_ref()
+                    .map_or("a scheduler", |job| &job.scheduler)
+            )),
+            Request::Restart if self.meant().is_none() => Err("no scheduler runs".into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn is_up(&self) -> bool {
+        matches!(self.phase, Phase::Running { .. } | Phase::Starting { .. })
+    }
+
+    /// The one that is to run when all is done that was asked for.
+    fn meant(&self) -> Option<Job> {
+        match &self.phase {
+            Phase::Stopped | Phase::Failed => None,
+            Phase::Stopping { then, .. } => match then {
+                Then::Start { job, .. } => Some(job.clone()),
+                Then::GiveUp { back_to, .. } => back_to.clone(),
+                Then::Fail => self.job.clone(),
+                Then::Stop(_) | Then::Quit => None,
+            },
+            _ => self.job.clone(),
+        }
+    }
+
+    /// The one to come back to if a switch fails: the last one that ran.
+    fn known_good(&self) -> Option<Job> {
+        match &self.phase {
+            Phase::Running { .. } => self.job.clone(),
+            Phase::Starting { back_to, .. }
+            | Phase::Stopping {
+                then: Then::Start { back_to, .. } | Then::GiveUp { back_to, .. },
+                ..
+            } => back_to.clone(),
+            _ => None,
+        }
+    }
+
+    /// Ends the process, if there is one, and then does this instead of whatever was to come.
+    fn then(&mut self, now: Time, then: Then, out: &mut Vec<Action>) {
+        self.overtake(out);
+        let (signal, until) = match self.phase {
+            Phase::Stopped | Phase::Failed | Phase::BackingOff { .. } => {
+                return self.go_on(now, then, out);
+            }
+            // It has been told: it is not told more gently, and has no more time.
+            Phase::Stopping { signal, until, .. } => (signal, until),
+            Phase::Starting { .. } | Phase::Running { .. } => {
+                out.push(Action::Signal(Signal::Interrupt));
+                (Signal::Interrupt, now + self.config.stop_timeout)
+            }
+        };
+        self.phase = Phase::Stopping {
+            signal,
+            until,
+            then,
+        };
+    }
+
+    /// Answers whoever waits for what will not be.
+    fn overtake(&mut self, out: &mut Vec<Action>) {
+        let callers = match &mut self.phase {
+            Phase::Starting { callers, .. } => std::mem::take(callers),
+            Phase::Stopping { then, .. } => match then {
+                Then::Stop(callers)
+                | Then::Start { callers, .. }
+                | Then::GiveUp { callers, .. } => std::mem::take(callers),
+                Then::Fail | Then::Quit => Vec::new(),
+            },
+            _ => Vec::new(),
+        };
+        reply(callers, &Err("overtaken by a later request".into()), out);
+    }
+
+    /// No process is left.
+    fn go_on(&mut self, now: Time, then: Then, out: &mut Vec<Action>) {
+        match then {
+            Then::Stop(callers) => {
+                self.phase = Phase::Stopped;
+                self.reason = "stopped by request".into();
+                reply(callers, &Ok(()), out);
+            }
+            Then::Start {
+                job,
+                callers,
+                back_to,
+            } => self.start(now, job, callers, back_to, out),
+            Then::GiveUp { callers, back_to } => {
+                let seconds = self.config.start_timeout.as_secs_f64();
+                let why = format!("did not come up within {seconds} s");
+                self.not_up(now, &why, callers, back_to, out);
+            }
+            Then::Fail => self.fail(now, "was thrown out by the kernel, and did not end", out),
+            Then::Quit => {
+                self.phase = Phase::Stopped;
+                out.push(Action::Quit);
+            }
+        }
+    }
+
+    fn start(
+        &mut self,
+        now: Time,
+        job: Job,
+        callers: Vec<Caller>,
+        back_to: Option<Job>,
+        out: &mut Vec<Action>,
+    ) {
+        out.push(Action::Spawn(job.clone()));
+        self.job = Some(job);
+        self.phase = Phase::Starting {
+            since: now,
+            enable_seq: self.kernel.enable_seq,
+            callers,
+            back_to,
+        };
+    }
+
+    fn exited(&mut self, now: Time, exit: Exit, out: &mut Vec<Action>) {
+        self.last_words = exit.last_words;
+        let last = self.last_words.last();
+        let why = match last {
+            Some(line) => format!("ended {}: {line}", exit.how),
+            None => format!("ended {}", exit.how),
+        };
+        if exit.well && matches!(self.phase, Phase::Running { .. }) {
+            // Somebody has unregistered it, or pressed SysRq-S: it is his will.
+            self.pid = None;
+            self.kernel.ops.clear();
+            self.phase = Phase::Stopped;
+            self.reason = why;
+            out.push(Action::Log(self.about_job()));
+            return;
+        }
+        self.ended(now, &why, out);
+    }
+
+    /// The process has ended, or there never was one.
+    fn ended(&mut self, now: Time, why: &str, out: &mut Vec<Action>) {
+        self.pid = None;
+        // What the kernel said of it is over, or will be in a moment.
+        self.kernel.ops.clear();
+        match std::mem::replace(&mut self.phase, Phase::Stopped) {
+            Phase::Stopping { then, .. } => self.go_on(now, then, out),
+            Phase::Starting {
+                callers, back_to, ..
+            } => self.not_up(now, why, callers, back_to, out),
+            Phase::Running { since, .. } => {
+                if now.saturating_sub(since) >= HEALTHY {
+                    self.failures = 0;
+                }
+                self.fail(now, why, out);
+            }
+            phase => self.phase = phase,
+        }
+    }
+
+    /// It did not come up.
+    fn not_up(
+        &mut self,
+        now: Time,
+        why: &str,
+        callers: Vec<Caller>,
+        back_to: Option<Job>,
+        out: &mut Vec<Action>,
+    ) {
+        if callers.is_empty() {
+            return self.fail(now, why, out);
+        }
+        self.reason = why.into();
+        let about = self.about_job();
+        out.push(Action::Log(about.clone()));
+        // The one before, unless it is the very one that failed.
+        match back_to.filter(|job| self.job.as_ref() != Some(job)) {
+            Some(job) => {
+                let told = format!("{about}; {} is brought back", job.scheduler);
+                reply(callers, &Err(told), out);
+                self.start(now, job, Vec::new(), None, out);
+            }
+            None => {
+                self.phase = Phase::Failed;
+                reply(callers, &Err(about), out);
+            }
+        }
+    }
+
+    /// It failed, and nobody waits for it: later again, or the fallback, or nothing.
+    fn fail(&mut self, now: Time, why: &str, out: &mut Vec<Action>) {
+        self.failures += 1;
+        self.reason = why.into();
+        out.push(Action::Log(self.about_job()));
+        if self.failures < self.config.max_failures {
+            let until = now + self.config.backoff(self.failures);
+            self.phase = Phase::BackingOff { until };
+            return;
+        }
+        let fallback = self.fallback.clone();
+        match fallback.filter(|job| self.job.as_ref() != Some(job)) {
+            Some(job) => {
+                out.push(Action::Log(format!("{} takes its place", job.scheduler)));
+                // It has one chance.
+                self.failures = self.config.max_failures - 1;
+                self.start(now, job, Vec::new(), None, out);
+            }
+            None => self.phase = Phase::Failed,
+        }
+    }
+
+    fn kernel_says(&mut self, now: Time, kernel: Kernel, out: &mut Vec<Action>) {
+        self.kernel = kernel;
+        let job = self.job.as_ref();
+        let is_ours = self.pid.is_some() && job.is_some_and(|job| job.ops() == self.kernel.ops);
+        match &mut self.phase {
+            // One of the same name may not be gone yet.
+            Phase::Starting {
+                enable_seq,
+                callers,
+                ..
+            } if is_ours && self.kernel.enable_seq > *enable_seq => {
+                reply(std::mem::take(callers), &Ok(()), out);
+                self.phase = Phase::Running {
+                    since: now,
+                    lost_at: None,
+                };
+            }
+            // It may be between two generations: CPU hotplug restarts some.
+            Phase::Running { lost_at, .. } => {
+                *lost_at = (!is_ours).then(|| lost_at.unwrap_or(now));
+            }
+            _ => {}
+        }
+    }
+
+    fn tick(&mut self, now: Time, out: &mut Vec<Action>) {
+        if self.deadline().is_none_or(|deadline| now < deadline) {
+            return;
+        }
+        match &mut self.phase {
+            Phase::Starting {
+                callers, back_to, ..
+            } => {
+                let then = Then::GiveUp {
+                    callers: std::mem::take(callers),
+                    back_to: back_to.take(),
+                };
+                self.then(now, then, out);
+            }
+            Phase::Stopping { signal, until, .. } => {
+                *signal = signal.stronger();
+                *until = now + self.config.stop_timeout;
+                out.push(Action::Signal(*signal));
+            }
+            Phase::BackingOff { .. } => {
+                if let Some(ops) = self.external() {
+                    self.reason = format!("has made way for '{ops}', which somebody else started");
+                    out.push(Action::Log(self.about_job()));
+                    self.phase = Phase::Failed;
+                } else if let Some(job) = self.job.clone() {
+                    self.start(now, job, Vec::new(), None, out);
+                }
+            }
+            Phase::Running { .. } => self.then(now, Then::Fail, out),
+            Phase::Stopped | Phase::Failed => {}
+        }
+    }
+
+    fn about_job(&self) -> String {
+        let name = self.job.as_ref().map_or("", |job| &job.scheduler);
+        format!("{name} {}", self.reason)
+    }
+}
+
+fn reply(callers: Vec<Caller>, result: &Result<(), String>, out: &mut Vec<Action>) {
+    out.extend(
+        callers
+            .into_iter()
+            .map(|caller| Action::Reply(caller, result.clone())),
+    );
+}

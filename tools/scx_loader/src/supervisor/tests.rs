@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The supervisor in a world of processes that come up, crash, hang and do not listen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use scx_utils::manifest::Mode;
+
+use super::*;
+
+const MS: Time = Time::from_millis(1);
+
+/// How a scheduler behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Nature {
+    /// Comes up, and runs until it is told to end.
+    Good,
+    /// Comes up, and listens to SIGKILL only.
+    Deaf,
+    /// Comes up and soon ends with an error.
+    Crashing,
+    /// Ends at once.
+    Broken,
+    /// Never comes up, and listens to SIGTERM only.
+    Hanging,
+    /// There is no such program.
+    Missing,
+}
+
+const NATURES: [(Nature, &str); 6] = [
+    (Nature::Good, "scx_good"),
+    (Nature::Deaf, "scx_deaf"),
+    (Nature::Crashing, "scx_crashing"),
+    (Nature::Broken, "scx_broken"),
+    (Nature::Hanging, "scx_hanging"),
+    (Nature::Missing, "scx_missing"),
+];
+
+fn job(nature: Nature) -> Job {
+    let (_, name) = NATURES.iter().find(|(one, _)| *one == nature).unwrap();
+    Job {
+        scheduler: (*name).into(),
+        mode: Mode::Auto,
+        is_custom: false,
+        args: Vec::new(),
+    }
+}
+
+/// What runs.
+#[derive(Debug)]
+struct Process {
+    nature: Nature,
+    since: Time,
+    is_up: bool,
+    ends_at: Option<Time>,
+    how: &'static str,
+}
+
+/// The supervisor, and all that it deals with.
+struct World {
+    supervisor: Supervisor,
+    now: Time,
+    process: Option<Process>,
+    enable_seq: u64,
+    asked: BTreeSet<Caller>,
+    answers: BTreeMap<Caller, Result<(), String>>,
+    spawned_at: Vec<(Time, Nature)>,
+    has_quit: bool,
+}
+
+impl World {
+    fn new(fallback: Option<Nature>) -> Self {
+        Self {
+            supervisor: Supervisor::new(Supervision::default(), fallback.map(job)),
+            now: Time::ZERO,
+            process: None,
+            enable_seq: 0,
+            asked: BTreeSet::new(),
+            answers: BTreeMap::new(),
+            spawned_at: Vec::new(),
+            has_quit: false,
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        let mut events = vec![event];
+        while let Some(event) = events.pop() {
+            for action in self.supervisor.handle(self.now, event) {
+                events.extend(self.act(action));
+            }
+        }
+    }
+
+    fn act(&mut self, action: Action) -> Option<Event> {
+        match action {
+            Action::Spawn(job) => return Some(self.spawn(&job)),
+            Action::Signal(signal) => self.signal(signal),
+            Action::Reply(caller, result) => {
+                assert!(self.asked.contains(&caller));
+                let twice = self.answers.insert(caller, result);
+                assert_eq!(twice, None, "answered twice");
+            }
+            Action::Log(text) => assert!(!text.is_empty()),
+            Action::Quit => {
+                assert!(self.process.is_none(), "left behind");
+                self.has_quit = true;
+            }
+        }
+        None
+    }
+
+    fn spawn(&mut self, job: &Job) -> Event {
+        assert!(self.process.is_none(), "two at once");
+        let found = NATURES.iter().find(|(_, name)| *name == job.scheduler);
+        let nature = found.unwrap().0;
+        self.spawned_at.push((self.now, nature));
+        if nature == Nature::Missing {
+            return Event::NotSpawned("there is none".into());
+        }
+        self.process = Some(Process {
+            nature,
+            since: self.now,
+            is_up: false,
+            ends_at: (nature == Nature::Broken).then(|| self.now + 30 * MS),
+            how: "with status 1",
+        });
+        Event::Spawned { pid: 1 }
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        let Some(process) = &mut self.process else {
+            return;
+        };
+        let listens = match process.nature {
+            Nature::Deaf => signal == Signal::Kill,
+            Nature::Hanging => signal != Signal::Interrupt,
+            _ => true,
+        };
+        if listens {
+            process.ends_at = Some(self.now + 50 * MS);
+            process.how = if signal == Signal::Kill {
+                "by signal 9"
+            } else {
+                "with status 0"
+            };
+        }
+    }
+
+    /// Lets time pass, in steps of 10 ms, and the kernel be asked every 100.
+    fn pass(&mut self, time: Time) {
+        let until = self.now + time;
+        while self.now < until {
+            self.now += 10 * MS;
+            self.live();
+            if self.now.as_millis().is_multiple_of(100) {
+                self.ask_kernel();
+            }
+            self.tell(Event::Tick);
+        }
+    }
+
+    fn live(&mut self) {
+        let Some(process) = &mut self.process else {
+            return;
+        };
+        if process.ends_at.is_some_and(|at| self.now >= at) {
+            let how = process.how;
+            self.process = None;
+            self.tell(Event::Exited(Exit {
+                well: how.ends_with('0'),
+                how: how.into(),
+                last_words: vec!["words".into()],
+            }));
+            return;
+        }
+        let comes_up = !matches!(process.nature, Nature::Broken | Nature::Hanging);
+        if comes_up && !process.is_up && self.now >= process.since + 200 * MS {
+            process.is_up = true;
+            self.enable_seq += 1;
+            if process.nature == Nature::Crashing {
+                process.ends_at = Some(self.now + 500 * MS);
+                process.how = "with status 2";
+            }
+        }
+    }
+
+    fn ask_kernel(&mut self) {
+        let up = self.process.as_ref().filter(|process| process.is_up);
+        let ops = up.map_or_else(String::new, |process| job(process.nature).ops().to_owned());
+        self.tell(Event::Kernel(Kernel {
+            ops,
+            enable_seq: self.enable_seq,
+        }));
+    }
+
+    fn ask(&mut self, request: Request) -> Caller {
+        let caller = self.asked.len() as Caller;
+        self.asked.insert(caller);
+        self.tell(Event::Request(caller, request));
+        caller
+    }
+
+    fn start(&mut self, nature: Nature) -> Caller {
+        self.ask(Request::Start(job(nature)))
+    }
+
+    fn switch(&mut self, nature: Nature) -> Caller {
+        self.ask(Request::Switch(job(nature)))
+    }
+
+    fn seconds(&mut self, seconds: u64) {
+        self.pass(Time::from_secs(seconds));
+    }
+
+    fn runs(&self) -> Option<Nature> {
+        self.process.as_ref().map(|process| process.nature)
+    }
+
+    fn state(&self) -> State {
+        self.supervisor.state()
+    }
+
+    fn refusal(&self, caller: Caller) -> &str {
+        self.answers[&caller].as_ref().unwrap_err()
+    }
+}
+
+#[test]
+fn what_is_asked_for_is_started_and_stopped() {
+    let mut world = World::new(None);
+    let start = world.start(Nature::Good);
+    assert_eq!(world.state(), State::Starting);
+    assert!(world.answers.is_empty(), "not before it is up");
+    world.seconds(1);
+    assert_eq!(world.answers[&start], Ok(()));
+    assert_eq!(world.state(), State::Running);
+    let stop = world.ask(Request::Stop);
+    assert_eq!(world.state(), State::Stopping);
+    world.seconds(1);
+    assert_eq!(world.answers[&stop], Ok(()));
+    assert_eq!((world.state(), world.runs()), (State::Stopped, None));
+    assert_eq!(world.ask(Request::Stop), 2);
+    assert_eq!(world.answers[&2], Ok(()), "nothing to stop");
+}
+
+#[test]
+fn second_start_is_refused_and_restart_needs_one() {
+    let mut world = World::new(None);
+    let restart = world.ask(Request::Restart);
+    assert!(world.refusal(restart).contains("no scheduler"));
+    world.start(Nature::Good);
+    let again = world.start(Nature::Deaf);
+    assert!(world.refusal(again).contains("scx_good"));
+    world.seconds(1);
+    let restart = world.ask(Request::Restart);
+    world.seconds(1);
+    assert_eq!(world.answers[&restart], Ok(()));
+    assert_eq!(world.spawned_at.len(), 2);
+}
+
+#[test]
+fn switch_to_one_that_does_not_come_up_brings_the_old_one_back() {
+    for bad in [Nature::Broken, Nature::Missing, Nature::Hanging] {
+        let mut world = World::new(None);
+        world.start(Nature::Good);
+        world.seconds(1);
+        let switch = world.switch(bad);
+        world.seconds(80);
+        assert!(world.refusal(switch).contains("scx_good is brought back"));
+        assert_eq!(world.runs(), Some(Nature::Good), "{bad:?}");
+        assert_eq!(world.state(), State::Running);
+    }
+}
+
+#[test]
+fn who_asked_for_what_fails_is_told_why() {
+    let mut world = World::new(None);
+    let start = world.start(Nature::Broken);
+    world.seconds(1);
+    let refusal = world.refusal(start);
+    assert_eq!(refusal, "scx_broken ended with status 1: words");
+    assert_eq!(world.state(), State::Failed);
+    assert_eq!(world.spawned_at.len(), 1, "nobody asked for another try");
+    assert_eq!(world.supervisor.reason(), "ended with status 1: words");
+}
+
+#[test]
+fn crashes_are_answered_ever_later_and_then_not_at_all() {
+    let mut world = World::new(None);
+    world.start(Nature::Crashing);
+    world.seconds(600);
+    assert_eq!(world.state(), State::Failed);
+    let moments: Vec<_> = world.spawned_at.iter().map(|(at, _)| *at).collect();
+    assert_eq!(moments.len(), 5);
+    for (pause, pair) in [1, 2, 4, 8].into_iter().zip(moments.windows(2)) {
+        assert!(pair[1] - pair[0] >= Time::from_secs(pause), "{moments:?}");
+    }
+}
+
+#[test]
+fn fallback_takes_the_place_of_who_fails_too_often() {
+    let mut world = World::new(Some(Nature::Good));
+    world.start(Nature::Crashing);
+    world.seconds(600);
+    assert_eq!(
+        (world.state(), world.runs()),
+        (State::Running, Some(Nature::Good))
+    );
+    // One that fails itself has no other.
+    let mut world = World::new(Some(Nature::Broken));
+    world.start(Nature::Crashing);
+    world.seconds(600);
+    assert_eq!(world.state(), State::Failed);
+    let nr_fallbacks = world
+        .spawned_at
+        .iter()
+        .filter(|(_, one)| *one == Nature::Broken);
+    assert_eq!(nr_fallbacks.count(), 1);
+}
+
+#[test]
+fn default_that_fails_is_tried_again() {
+    let mut world = World::new(None);
+    world.tell(Event::Begin(job(Nature::Broken)));
+    world.seconds(600);
+    assert_eq!(world.state(), State::Failed);
+    assert_eq!(world.spawned_at.len(), 5);
+}
+
+#[test]
+fn failures_long_ago_are_forgotten() {
+    let mut world = World::new(None);
+    world.start(Nature::Good);
+    for _ in 0..20 {
+        world.seconds(70);
+        let process = world.process.as_mut().unwrap();
+        process.ends_at = Some(Time::ZERO);
+        process.how = "with status 2";
+        world.seconds(10);
+        assert_eq!(world.state(), State::Running);
+    }
+}
+
+#[test]
+fn who_ends_well_by_himself_is_left_alone() {
+    let mut world = World::new(Some(Nature::Good));
+    world.start(Nature::Good);
+    world.seconds(1);
+    let process = world.process.as_mut().unwrap();
+    (process.ends_at, process.how) = (Some(Time::ZERO), "with status 0");
+    world.seconds(100);
+    assert_eq!((world.state(), world.spawned_at.len()), (State::Stopped, 1));
+}
+
+#[test]
+fn who_does_not_listen_is_killed() {
+    let mut world = World::new(None);
+    world.start(Nature::Deaf);
+    world.seconds(1);
+    let stop = world.ask(Request::Stop);
+    world.seconds(9);
+    assert_eq!(world.state(), State::Stopping, "has had SIGINT and SIGTERM");
+    world.seconds(2);
+    assert_eq!(world.answers[&stop], Ok(()));
+}
+
+#[test]
+fn who_is_thrown_out_and_hangs_is_ended_and_started_again() {
+    let mut world = World::new(None);
+    world.start(Nature::Good);
+    world.seconds(1);
+    world.process.as_mut().unwrap().is_up = false;
+    world.process.as_mut().unwrap().since = Time::MAX / 2;
+    world.seconds(59);
+    assert_eq!(world.state(), State::Running);
+    assert_eq!(world.spawned_at.len(), 1);
+    world.seconds(6);
+    assert_eq!(world.state(), State::Running);
+    assert_eq!(world.spawned_at.len(), 2);
+    assert!(world.supervisor.reason().contains("thrown out"));
+}
+
+#[test]
+fn nothing_is_started_beside_somebody_elses() {
+    let mut world = World::new(None);
+    let foreign = Kernel {
+        ops: "foreign".into(),
+        enable_seq: 1,
+    };
+    world.tell(Event::Kernel(foreign.clone()));
+    assert_eq!(world.state(), State::External);
+    for request in [
+        Request::Start(job(Nature::Good)),
+        Request::Switch(job(Nature::Good)),
+        Request::Stop,
+        Request::Restart,
+    ] {
+        let caller = world.ask(request);
+        assert!(world.refusal(caller).contains("'foreign'"));
+    }
+    world.tell(Event::Begin(job(Nature::Good)));
+    assert!(world.spawned_at.is_empty());
+    world.tell(Event::Kernel(Kernel::default()));
+    assert_eq!(world.state(), State::Stopped);
+}
+
+#[test]
+fn who_waits_for_another_try_makes_way_for_somebody_elses() {
+    for stops in [false, true] {
+        let mut world = World::new(Some(Nature::Good));
+        world.start(Nature::Crashing);
+        world.seconds(1);
+        world.tell(Event::Kernel(Kernel {
+            ops: "foreign".into(),
+            enable_seq: 9,
+        }));
+        assert_eq!(world.state(), State::BackingOff);
+        if stops {
+            let stop = world.ask(Request::Stop);
+            assert_eq!(world.answers[&stop], Ok(()));
+        } else {
+            world.now += Time::from_secs(2);
+            world.tell(Event::Tick);
+            assert!(world.supervisor.reason().contains("'foreign'"));
+        }
+        assert_eq!(world.state(), State::External);
+        assert_eq!(world.spawned_at.len(), 1);
+    }
+}
+
+#[test]
+fn one_of_the_same_name_that_is_not_gone_yet_is_not_taken_for_the_new_one() {
+    let mut world = World::new(None);
+    let start = world.start(Nature::Good);
+    world.tell(Event::Kernel(Kernel {
+        ops: "good".into(),
+        enable_seq: 0,
+    }));
+    assert_eq!(world.state(), State::Starting);
+    assert!(!world.answers.contains_key(&start));
+}
+
+#[test]
+fn loader_takes_its_scheduler_with_it() {
+    for nature in [Nature::Good, Nature::Deaf, Nature::Hanging] {
+        let mut world = World::new(None);
+        world.start(nature);
+        world.seconds(1);
+        world.tell(Event::Shutdown);
+        let late = world.switch(Nature::Good);
+        assert!(world.refusal(late).contains("about to end"));
+        world.seconds(16);
+        assert!(world.has_quit, "{nature:?}");
+    }
+    let mut world = World::new(None);
+    world.tell(Event::Shutdown);
+    assert!(world.has_quit);
+}
+
+fn nature() -> impl Strategy<Value = Nature> {
+    (0..NATURES.len()).prop_map(|index| NATURES[index].0)
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    prop_oneof![
+        nature().prop_map(|nature| Request::Start(job(nature))),
+        nature().prop_map(|nature| Request::Switch(job(nature))),
+        Just(Request::Stop),
+        Just(Request::Restart),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever is asked for, and when: each is answered once, there is never more than one
+    /// process (World looks to that), and nothing is started in a tight loop.
+    #[test]
+    fn all_are_answered(
+        requests in prop::collection::vec((request(), 0..3000_u32), 1..30),
+        fallback in prop::option::of(nature()),
+    ) {
+        let mut world = World::new(fallback);
+        let nr_requests = requests.len();
+        for (request, pause_ms) in requests {
+            world.ask(request);
+            world.pass(MS * pause_ms);
+        }
+        // A minute to come up, three times five seconds to end, and that for the one before.
+        world.seconds(200);
+        prop_assert_eq!(world.answers.len(), nr_requests);
+        // Of each request: what it asks for, or five failures and the fallback, and the one before.
+        prop_assert!(world.spawned_at.len() <= nr_requests * 8);
+        let quiet = world.spawned_at.len();
+        world.seconds(600);
+        prop_assert!(world.spawned_at.len() - quiet <= 6);
+    }
+
+    /// The last request counts, and be it after a thousand others.
+    #[test]
+    fn last_request_counts(
+        requests in prop::collection::vec((request(), 0..200_u32), 0..30),
+        stops in any::<bool>(),
+    ) {
+        let mut world = World::new(None);
+        for (request, pause_ms) in requests {
+            world.ask(request);
+            world.pass(MS * pause_ms);
+        }
+        let last = if stops { world.ask(Request::Stop) } else { world.switch(Nature::Good) };
+        world.seconds(60);
+        prop_assert_eq!(&world.answers[&last], &Ok(()));
+        let expected = (!stops).then_some(Nature::Good);
+        prop_assert_eq!(world.runs(), expected);
+    }
+}

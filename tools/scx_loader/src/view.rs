@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the properties say at a moment.
+
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::time::{clock_gettime, ClockId};
+use scx_utils::manifest::Mode;
+use zbus::wire::Variant;
+
+use crate::bus::NONE;
+use crate::config::Config;
+use crate::registry::Registry;
+use crate::supervisor::{State, Supervisor};
+
+/// See the [module](self). By the properties' names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct View {
+    pub(crate) current_scheduler: String,
+    pub(crate) scheduler_mode: u32,
+    pub(crate) current_scheduler_args: Vec<String>,
+    pub(crate) default_scheduler: String,
+    pub(crate) default_mode: u32,
+    pub(crate) state: &'static str,
+    pub(crate) state_reason: String,
+    pub(crate) last_words: Vec<String>,
+    pub(crate) scheduler_pid: u32,
+    /// On the clock that goes on while the machine sleeps, and is not set.
+    pub(crate) since: Duration,
+}
+
+impl View {
+    pub(crate) fn new(supervisor: &Supervisor, config: &Config, registry: &Registry) -> Self {
+        let job = supervisor.job();
+        let of_mode = job.filter(|job| !job.is_custom);
+        let args = job.filter(|job| job.is_custom);
+        let external = supervisor.external().map(|ops| {
+            let known = registry.of_ops(ops);
+            known.map_or_else(|| ops.to_owned(), |manifest| manifest.name.clone())
+        });
+        let reason = match supervisor.state() {
+            State::External => "started by somebody else".into(),
+            State::Starting | State::Running => String::new(),
+            _ => supervisor.reason().to_owned(),
+        };
+        let default = config.default.as_ref();
+        Self {
+            current_scheduler: job
+                .map(|job| job.scheduler.clone())
+                .or(external)
+                .unwrap_or_else(|| NONE.into()),
+            scheduler_mode: of_mode.map_or(Mode::Auto, |job| job.mode).number(),
+            current_scheduler_args: args.map_or_else(Vec::new, |job| job.args.clone()),
+            default_scheduler: default.map_or_else(|| NONE.into(), |job| job.scheduler.clone()),
+            default_mode: config.default_mode.number(),
+            state: supervisor.state().name(),
+            state_reason: reason,
+            last_words: supervisor.last_words().to_vec(),
+            scheduler_pid: supervisor.pid().unwrap_or(0),
+            since: boottime(),
+        }
+    }
+
+    /// Keeps the beginning of the state before, if it is the same one.
+    pub(crate) fn follow(mut self, before: &Self) -> Self {
+        let same = (self.state, &self.current_scheduler, self.scheduler_pid)
+            == (
+                before.state,
+                &before.current_scheduler,
+                before.scheduler_pid,
+            );
+        if same {
+            self.since = before.since;
+        }
+        self
+    }
+
+    /// When that was, since 1970, by the clock as it is set now.
+    pub(crate) fn since_usec(&self) -> u64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let ago = boottime().saturating_sub(self.since);
+        let then = now.unwrap_or_default().saturating_sub(ago);
+        u64::try_from(then.as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// The properties that are not as they were, by their names on the bus.
+    pub(crate) fn changes(&self, before: &Self) -> HashMap<&'static str, Variant<'_>> {
+        let mut changed = HashMap::new();
+        macro_rules! compare {
+            ($($field:ident => $name:literal),* $(,)?) => {
+                $(if self.$field != before.$field {
+                    changed.insert($name, Variant::from(self.$field.clone()));
+                })*
+            };
+        }
+        compare! {
+            current_scheduler => "CurrentScheduler",
+            scheduler_mode => "SchedulerMode",
+            current_scheduler_args => "CurrentSchedulerArgs",
+            default_scheduler => "DefaultScheduler",
+            default_mode => "DefaultMode",
+            state => "State",
+            state_reason => "StateReason",
+            last_words => "LastWords",
+            scheduler_pid => "SchedulerPid",
+        }
+        if self.since != before.since {
+            changed.insert("SinceUsec", Variant::from(self.since_usec()));
+        }
+        changed
+    }
+}
+
+fn boottime() -> Duration {
+    let now = clock_gettime(ClockId::Boottime);
+    Duration::try_from(now).unwrap_or_default()
+}
