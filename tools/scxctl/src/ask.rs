@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Asks the loader to do something, or what is so.
+
+use anyhow::{anyhow, bail, Result};
+use scx_loader::bus::{LoaderProxy, NONE};
+use scx_utils::manifest::{ops, Mode};
+use serde_json::json;
+use zbus::proxy::CacheProperties;
+use zbus::Connection;
+
+use crate::opts::{Command, How};
+use crate::status;
+use crate::words::{how, known, title};
+
+/// What runs.
+struct Current {
+    scheduler: Option<String>,
+    mode: u32,
+    args: Vec<String>,
+}
+
+impl Current {
+    async fn ask(loader: &LoaderProxy<'_>) -> zbus::Result<Self> {
+        Ok(Self {
+            scheduler: known(loader.current_scheduler().await?),
+            mode: loader.scheduler_mode().await?,
+            args: loader.current_scheduler_args().await?,
+        })
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let mode = Mode::from_number(self.mode).unwrap_or_default();
+        json!({"scheduler": self.scheduler, "mode": mode, "args": self.args})
+    }
+
+    /// `Rusty in Auto mode`.
+    fn text(&self) -> String {
+        let name = title(self.scheduler.as_deref().unwrap_or(NONE));
+        format!("{name} {}", how(self.mode, &self.args))
+    }
+}
+
+/// The loader, which starts if it does not run.
+pub(crate) async fn connect() -> Result<LoaderProxy<'static>> {
+    let bus = Connection::system().await;
+    // Their text has their causes.
+    let bus = bus.map_err(|error| anyhow!("the system bus: {error}"))?;
+    // What is asked after a change is to be as it is then.
+    let loader = LoaderProxy::builder(&bus).cache_properties(CacheProperties::No);
+    loader.build().await.map_err(explain)
+}
+
+/// An error of the bus, as a user understands it.
+pub(crate) fn explain(error: zbus::Error) -> anyhow::Error {
+    if let zbus::Error::MethodError(name, text, _) = &error {
+        let text = text.clone().unwrap_or_default();
+        return match name.as_str() {
+            "org.freedesktop.DBus.Error.ServiceUnknown"
+            | "org.freedesktop.DBus.Error.NameHasNoOwner" => anyhow!(
+                "the loader is not on the system bus: start the service scx_loader, or install it"
+            ),
+            "org.freedesktop.DBus.Error.AccessDenied" => {
+                anyhow!("not allowed ({text}): ask as root, or with sudo")
+            }
+            _ => anyhow!("{text}"),
+        };
+    }
+    anyhow!("{error}")
+}
+
+/// Does what the command says; what is to be printed.
+pub(crate) async fn ask(command: &Command, json: bool) -> Result<String> {
+    let loader = connect().await?;
+    match command {
+        Command::Get => get(&loader, json).await,
+        Command::List => list(&loader, json).await,
+        Command::Status => status::status(&loader, json).await,
+        command => return change(&loader, command, json).await,
+    }
+    .map_err(explain)
+}
+
+async fn get(loader: &LoaderProxy<'_>, json: bool) -> zbus::Result<String> {
+    let current = Current::ask(loader).await?;
+    Ok(if json {
+        format!("{}\n", current.json())
+    } else if current.scheduler.is_none() {
+        "no scx scheduler running\n".into()
+    } else {
+        format!("running {}\n", current.text())
+    })
+}
+
+async fn list(loader: &LoaderProxy<'_>, json: bool) -> zbus::Result<String> {
+    let schedulers = loader.supported_schedulers().await?;
+    let names: Vec<_> = schedulers.iter().map(|name| ops(name)).collect();
+    Ok(if json {
+        format!("{}\n", json!(names))
+    } else {
+        format!("supported schedulers: {names:?}\n")
+    })
+}
+
+async fn change(loader: &LoaderProxy<'_>, command: &Command, json: bool) -> Result<String> {
+    let before = Current::ask(loader).await.map_err(explain)?;
+    let done = match command {
+        Command::Start { sched, how } => {
+            if let Some(running) = &before.scheduler {
+                bail!("{} runs already: use switch", title(running));
+            }
+            start(loader, sched, how).await?;
+            "started"
+        }
+        Command::Switch { sched, how } => {
+            switch(loader, &before, sched.as_deref(), how).await?;
+            "switched to"
+        }
+        Command::Restart => {
+            loader.restart_scheduler().await.map_err(explain)?;
+            "restarted"
+        }
+        Command::Restore => {
+            loader.restore_default().await.map_err(explain)?;
+            "restored default scheduler"
+        }
+        Command::Reload => {
+            loader.reload_configuration().await.map_err(explain)?;
+            return Ok("reloaded\n".into());
+        }
+        _ => {
+            loader.stop_scheduler().await.map_err(explain)?;
+            "stopped"
+        }
+    };
+    let now = Current::ask(loader).await.map_err(explain)?;
+    Ok(match command {
+        _ if json => format!("{}\n", now.json()),
+        Command::Stop | Command::Restart => format!("{done}\n"),
+        _ => format!("{done} {}\n", now.text()),
+    })
+}
+
+async fn start(loader: &LoaderProxy<'_>, sched: &str, how: &How) -> Result<()> {
+    match how.arguments() {
+        Some(args) => loader.start_scheduler_with_args(sched, &args).await,
+        None => {
+            let mode = how.mode.unwrap_or_default().number();
+            loader.start_scheduler(sched, mode).await
+        }
+    }
+    .map_err(explain)
+}
+
+/// What is not said stays as it is.
+async fn switch(
+    loader: &LoaderProxy<'_>,
+    before: &Current,
+    sched: Option<&str>,
+    how: &How,
+) -> Result<()> {
+    let Some(running) = &before.scheduler else {
+        bail!("no scheduler runs: use start");
+    };
+    if sched.is_none() && how.mode.is_none() && how.arguments().is_none() {
+        bail!("switch to what? Name a scheduler, a mode or arguments");
+    }
+    let sched = sched.unwrap_or(running);
+    match how.arguments() {
+        Some(args) => loader.switch_scheduler_with_args(sched, &args).await,
+        None => {
+            let mode = how.mode.map_or(before.mode, Mode::number);
+            loader.switch_scheduler(sched, mode).await
+        }
+    }
+    .map_err(explain)
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The command line of scx_loader.
+//!
+//! `ask` changes and reads, `status` and `watch` show, `check` looks at the machine without asking
+//! anybody. `words` is how schedulers and modes are called.
+
+#![forbid(unsafe_code)]
+
+mod ask;
+mod check;
+mod man;
+mod opts;
+mod status;
+mod watch;
+mod words;
+
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::Parser as _;
+use scx_loader::registry::Registry;
+use scx_utils::cli;
+use zbus::block_on;
+
+use opts::{Command, Opts};
+
+/// Exit status when it could not be done; that of check(), when a scheduler could not run.
+const FAILURE: u8 = 1;
+/// Exit status after wrong usage.
+const USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let result = match Opts::try_parse() {
+        Ok(opts) if opts.command.is_none() && opts.generate.is_none() => {
+            return fail(USAGE, "no command: see --help");
+        }
+        Ok(opts) => run(&opts),
+        // The text of --help or --version.
+        Err(text) if !text.use_stderr() => text.print().context("standard output").map(|()| 0),
+        Err(error) => return fail(USAGE, &cli::one_line(&error)),
+    };
+    match result {
+        Ok(status) => status.into(),
+        // Whoever reads has read enough.
+        Err(error) if cli::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => fail(FAILURE, &format!("{error:#}")),
+    }
+}
+
+fn fail(status: u8, message: &str) -> ExitCode {
+    // Nobody may be there to be told.
+    let _ = writeln!(io::stderr(), "scxctl: {message}");
+    status.into()
+}
+
+fn run(opts: &Opts) -> Result<u8> {
+    if let Some(what) = opts.generate {
+        return write(&man::generate(what)?).map(|()| 0);
+    }
+    let command = opts.command.as_ref();
+    let text = match command.context("no command: see --help")? {
+        Command::Check { schedulers } => return check(schedulers, opts.json),
+        Command::Watch => return block_on(watch::watch(opts.json)).map(|()| 0),
+        command => block_on(ask::ask(command, opts.json))?,
+    };
+    write(text.as_bytes()).map(|()| 0)
+}
+
+fn check(schedulers: &Path, json: bool) -> Result<u8> {
+    // libbpf has words of its own for a damaged file.
+    scx_utils::log::init("scxctl", 0);
+    let registry = Registry::read(schedulers)?;
+    let findings = check::check(Path::new("/"), &registry);
+    let text = if json {
+        serde_json::to_string_pretty(&findings)? + "\n"
+    } else {
+        check::print(&findings)
+    };
+    write(text.as_bytes())?;
+    Ok(check::status(&findings))
+}
+
+fn write(text: &[u8]) -> Result<()> {
+    cli::print(text).context("standard output")
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The manual page, and completions.
+
+use std::io;
+
+use clap::CommandFactory as _;
+use scx_utils::cli::{self, Generate, Section};
+
+use crate::opts::Opts;
+
+const SECTIONS: [Section<'_>; 3] = [
+    (
+        "MODES",
+        &[
+            "auto: The scheduler's defaults.",
+            "gaming: Even frames while other programs compute.",
+            "lowlatency: Nobody waits long, at the cost of throughput.",
+            "powersave: Less power, at the cost of waiting.",
+            "server: Throughput, at the cost of waiting.",
+            "Where a mode means nothing to a scheduler, it runs with its defaults.",
+        ],
+    ),
+    (
+        "EXIT STATUS",
+        &[
+            "0: Done. Of check: nothing keeps a scheduler from running.",
+            "1: Not done: one line on standard error says why. Of check: a problem does.",
+            "2: Wrong usage.",
+        ],
+    ),
+    (
+        "SEE ALSO",
+        &["scx_loader(8), scxstats(1), scx_rustland(8), scx_rusty(8)"],
+    ),
+];
+
+pub(crate) fn generate(what: Generate) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    cli::generate(what, &mut Opts::command(), "1", &SECTIONS, &mut text)?;
+    Ok(text)
+}

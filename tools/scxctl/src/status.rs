@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What runs, since when, and why the last one ended.
+
+use std::fmt::Write as _;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use scx_loader::bus::LoaderProxy;
+use scx_stats::Client;
+use scx_utils::manifest::Mode;
+use serde::Serialize;
+use serde_json::Value;
+use zbus::wire::Variant;
+
+use crate::words::{how, known};
+
+/// How long a scheduler may take to tell its statistics.
+const STATS_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// All that the loader says.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Status {
+    state: String,
+    scheduler: Option<String>,
+    mode: Mode,
+    args: Vec<String>,
+    pid: Option<u32>,
+    /// Of the state.
+    since_usec: u64,
+    reason: String,
+    last_words: Vec<String>,
+    default: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stats: Option<Value>,
+}
+
+impl Status {
+    /// While there is no loader.
+    pub(crate) fn absent() -> Self {
+        Self {
+            state: "absent".into(),
+            ..Self::default()
+        }
+    }
+
+    /// A property has another value. Those that a later loader may have are not known.
+    pub(crate) fn change(&mut self, name: &str, value: &Variant<'_>) {
+        let text = || String::try_from(value).unwrap_or_default();
+        let number = || u32::try_from(value).unwrap_or_default();
+        let texts = || {
+            value
+                .try_clone()
+                .and_then(Vec::try_from)
+                .unwrap_or_default()
+        };
+        match name {
+            "State" => self.state = text(),
+            "CurrentScheduler" => self.scheduler = known(text()),
+            "SchedulerMode" => self.mode = Mode::from_number(number()).unwrap_or_default(),
+            "CurrentSchedulerArgs" => self.args = texts(),
+            "SchedulerPid" => self.pid = Some(number()).filter(|pid| *pid != 0),
+            "SinceUsec" => self.since_usec = u64::try_from(value).unwrap_or_default(),
+            "StateReason" => self.reason = text(),
+            "LastWords" => self.last_words = texts(),
+            "DefaultScheduler" => self.default = known(text()),
+            _ => {}
+        }
+    }
+
+    pub(crate) async fn ask(loader: &LoaderProxy<'_>) -> zbus::Result<Self> {
+        let pid = loader.scheduler_pid().await?;
+        Ok(Self {
+            state: loader.state().await?,
+            scheduler: known(loader.current_scheduler().await?),
+            mode: Mode::from_number(loader.scheduler_mode().await?).unwrap_or_default(),
+            args: loader.current_scheduler_args().await?,
+            pid: (pid != 0).then_some(pid),
+            since_usec: loader.since_usec().await?,
+            reason: loader.state_reason().await?,
+            last_words: loader.last_words().await?,
+            default: known(loader.default_scheduler().await?),
+            stats: None,
+        })
+    }
+
+    /// In one line.
+    pub(crate) fn line(&self) -> String {
+        let mut line = self.state.clone();
+        if let Some(scheduler) = &self.scheduler {
+            let _ = write!(line, " {scheduler} {}", how(self.mode.number(), &self.args));
+        }
+        if !self.reason.is_empty() {
+            let _ = write!(line, ": {}", self.reason);
+        }
+        line
+    }
+
+    fn text(&self, now: SystemTime) -> String {
+        let since = UNIX_EPOCH + Duration::from_micros(self.since_usec);
+        let ago = now.duration_since(since).unwrap_or_default();
+        let mut text = format!("{}\n", self.line());
+        let _ = writeln!(text, "  since:      {} ago", lasting(ago));
+        if let Some(pid) = self.pid {
+            let _ = writeln!(text, "  process:    {pid}");
+        }
+        if let Some(default) = &self.default {
+            let _ = writeln!(text, "  default:    {default}");
+        }
+        if self.pid.is_none() && self.scheduler.is_none() && !self.last_words.is_empty() {
+            let _ = writeln!(text, "  last words:");
+            for line in &self.last_words {
+                let _ = writeln!(text, "    {line}");
+            }
+        }
+        let numbers = self.stats.as_ref().and_then(Value::as_object);
+        for (name, value) in numbers.into_iter().flatten() {
+            if let Some(number) = value.as_f64() {
+                let _ = writeln!(text, "  {name:<24} {number}");
+            }
+        }
+        text
+    }
+}
+
+/// `3 d 4 h`, `5 min 6 s`: in the two largest units.
+fn lasting(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let units = [
+        (seconds / 86400, "d"),
+        (seconds / 3600 % 24, "h"),
+        (seconds / 60 % 60, "min"),
+        (seconds % 60, "s"),
+    ];
+    let shown = units.iter().skip_while(|(count, _)| *count == 0).take(2);
+    let shown: Vec<_> = shown
+        .map(|(count, unit)| format!("{count} {unit}"))
+        .collect();
+    if shown.is_empty() {
+        return "0 s".into();
+    }
+    shown.join(" ")
+}
+
+pub(crate) async fn status(loader: &LoaderProxy<'_>, json: bool) -> zbus::Result<String> {
+    let mut status = Status::ask(loader).await?;
+    if status.state == "running" {
+        status.stats = statistics();
+    }
+    Ok(if json {
+        format!("{}\n", serde_json::to_string(&status).unwrap_or_default())
+    } else {
+        status.text(SystemTime::now())
+    })
+}
+
+/// Those of the scheduler, if it has some and we may read them.
+fn statistics() -> Option<Value> {
+    let mut client = Client::connect(scx_stats::DEFAULT_PATH, STATS_TIMEOUT).ok()?;
+    client.stats_total().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use scx_loader::bus::NONE;
+
+    use super::*;
+
+    fn status() -> Status {
+        Status {
+            state: "failed".into(),
+            scheduler: None,
+            mode: Mode::Auto,
+            args: Vec::new(),
+            pid: None,
+            since_usec: 1_000_000,
+            reason: "ended with status 2".into(),
+            last_words: vec!["EXIT: stalled".into()],
+            default: Some("scx_rusty".into()),
+            stats: None,
+        }
+    }
+
+    #[test]
+    fn why_the_last_one_ended_is_shown() {
+        let now = UNIX_EPOCH + Duration::from_secs(3600 + 61);
+        let text = status().text(now);
+        assert_eq!(
+            text,
+            "failed: ended with status 2\n  since:      1 h 1 min ago\n  \
+             default:    scx_rusty\n  last words:\n    EXIT: stalled\n"
+        );
+    }
+
+    #[test]
+    fn statistics_are_shown_of_one_that_runs() {
+        let running = Status {
+            state: "running".into(),
+            scheduler: Some("scx_rusty".into()),
+            mode: Mode::Gaming,
+            pid: Some(7),
+            reason: String::new(),
+            stats: Some(serde_json::json!({"load": 1.5, "nodes": {"0": 1}})),
+            ..status()
+        };
+        let text = running.text(UNIX_EPOCH);
+        assert!(
+            text.starts_with("running scx_rusty in Gaming mode\n"),
+            "{text}"
+        );
+        assert!(text.contains("  process:    7\n"));
+        assert!(text.contains("load                     1.5\n"));
+        assert!(!text.contains("nodes") && !text.contains("last words"));
+    }
+
+    #[test]
+    fn changes_are_by_the_names_of_properties() {
+        let mut status = status();
+        status.change("State", &"running".into());
+        status.change("CurrentScheduler", &"scx_rusty".into());
+        status.change("SchedulerMode", &3_u32.into());
+        status.change("SchedulerPid", &7_u32.into());
+        status.change("StateReason", &"".into());
+        status.change("CurrentSchedulerArgs", &vec!["-f".to_owned()].into());
+        status.change("SomethingNew", &true.into());
+        assert_eq!(status.line(), "running scx_rusty with arguments \"-f\"");
+        assert_eq!((status.mode, status.pid), (Mode::LowLatency, Some(7)));
+        status.change("CurrentScheduler", &NONE.into());
+        status.change("SchedulerPid", &0_u32.into());
+        assert_eq!((status.scheduler, status.pid), (None, None));
+    }
+
+    #[test]
+    fn times_are_in_the_two_largest_units() {
+        let text = |seconds| lasting(Duration::from_secs(seconds));
+        assert_eq!(text(0), "0 s");
+        assert_eq!(text(59), "59 s");
+        assert_eq!(text(61), "1 min 1 s");
+        assert_eq!(text(86400 * 3 + 3600 * 4 + 59), "3 d 4 h");
+    }
+}
