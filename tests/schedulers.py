@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The names of the schedulers under test, as meson.build lists them."""
+"""The names of the programs under test, as meson.build lists them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ def _listed(variable: str) -> list[str]:
 
 C_SCHEDULERS = _listed("c_scheds")
 RUST_SCHEDULERS = _listed("rust_scheds")
+#: Rust programs that others start.
+SERVICES = _listed("rust_services")
+#: Rust programs that are installed beside the schedulers.
+COMMANDS = _listed("rust_commands")
 
 
 def project_version() -> str:

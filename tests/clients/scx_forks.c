@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * scx_forks PID SIGNAL: forks children that compute, one every 2 ms, sends the signal to a
+ * scx_forks PID SIGNAL SECONDS: forks children that compute, one every 2 ms, sends the signal to a
  * scheduler after the first few, and forks more while the scheduler goes away.
  *
  * A real-time process that is not in any scheduler's way. Status 0 if the machine has no scheduler
- * within ten seconds; the children end then.
+ * within so many seconds; the children end then.
  */
 #include <sched.h>
 #include <signal.h>
@@ -17,7 +17,6 @@
 #define NR_BEFORE 4
 #define NR_CHILDREN 40
 #define PAUSE_US 2000
-#define WAIT_US (10 * 1000 * 1000)
 #define POLL_US (10 * 1000)
 
 static pid_t children[NR_CHILDREN];
@@ -48,9 +47,9 @@ static void fork_while_it_goes(pid_t scheduler, int number)
 	}
 }
 
-static int wait_disabled(void)
+static int wait_disabled(long limit_us)
 {
-	for (int us = 0; us < WAIT_US; us += POLL_US) {
+	for (long us = 0; us < limit_us; us += POLL_US) {
 		if (is_disabled())
 			return 0;
 		usleep(POLL_US);
@@ -73,8 +72,8 @@ int main(int argc, char **argv)
 	struct sched_param param = { .sched_priority = 2 };
 	int status;
 
-	if (argc != 3) {
-		fprintf(stderr, "usage: scx_forks PID SIGNAL\n");
+	if (argc != 4) {
+		fprintf(stderr, "usage: scx_forks PID SIGNAL SECONDS\n");
 		return 1;
 	}
 	/* The children are ordinary ones. */
@@ -83,7 +82,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	fork_while_it_goes(atoi(argv[1]), atoi(argv[2]));
-	status = wait_disabled();
+	status = wait_disabled(atol(argv[3]) * 1000 * 1000);
 	end_children();
 	return status;
 }

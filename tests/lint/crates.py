@@ -14,6 +14,7 @@ MAY_USE = [
     # Schedulers and tools know no scheduler, and nothing of the tests.
     (r"scheds/rust/\w+", {"scx_rustland_core", "scx_stats", "scx_utils"}),
     (r"tests/scheds/\w+", {"scx_rustland_core", "scx_stats", "scx_utils"}),
+    (r"tools/scxctl", {"scx_loader", "scx_stats", "scx_utils"}),
     (r"tools/\w+", {"scx_stats", "scx_utils"}),
 ]
 

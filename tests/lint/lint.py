@@ -17,6 +17,7 @@ sys.path.insert(0, str(ROOT / "tools" / "build"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import cargo  # noqa: E402
 import tidy  # noqa: E402
+import units  # noqa: E402
 
 SKIPPED = 77
 CLANG_FORMAT_MIN = 19
@@ -81,7 +82,7 @@ def clippy(args, fix: bool) -> int:
 def _is_shell_script(name: str) -> bool:
     with (ROOT / name).open("rb") as file:
         first = file.readline(64).rstrip()
-    return first.startswith(b"#!") and first.endswith(b"sh")
+    return first.startswith(b"#!") and first.endswith((b"sh", b"/openrc-run"))
 
 
 def shellcheck(args, fix: bool) -> int:
@@ -98,6 +99,7 @@ def ruff_format(args, fix: bool) -> int:
 
 LINTERS = {f.__name__.replace("_", "-"): f for f in (clang_format, rustfmt, clippy, ruff_format)}
 LINTERS |= {"ruff": ruff, "shellcheck": shellcheck}
+LINTERS["systemd-analyze"] = lambda args, fix: units.check(_tool("systemd-analyze"), args.unit)
 LINTERS["tidy"] = lambda args, fix: tidy.check(ROOT, _sources("*"))
 
 
@@ -105,6 +107,7 @@ def main() -> None:
     p = cargo.parser(__doc__ or "")
     p.add_argument("linter", choices=sorted(LINTERS))
     p.add_argument("--fix", action="store_true", help="let the formatters write")
+    p.add_argument("--unit", action="append", type=Path, default=[], help="for systemd-analyze")
     args = p.parse_args()
     sys.exit(LINTERS[args.linter](args, args.fix))
 

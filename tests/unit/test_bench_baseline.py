@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ def test_only_what_is_worse_counts(figure: Figure, value: float | None, is_worse
 
 def test_what_was_measured_is_within_its_own_bands() -> None:
     known = baseline.bands(all_rounds())
-    verdicts = baseline.judge(all_rounds(seeds=(3,)), known)
+    verdicts = baseline.judge(all_rounds(seeds=baseline.SEEDS_OF_CHECK), known)
     assert len(verdicts) > 10
     assert not any(verdict.is_worse for verdict in verdicts)
     assert not {verdict.figure.name for verdict in verdicts} & baseline.LEFT_OUT
@@ -83,14 +84,30 @@ def test_what_was_measured_is_within_its_own_bands() -> None:
 def test_twice_as_much_is_worse_where_less_is_better() -> None:
     known = baseline.bands(all_rounds())
     for scale, worse in ((2.0, "lower"), (0.5, "higher")):
-        verdicts = baseline.judge(all_rounds(scale, seeds=(1,)), known)
+        verdicts = baseline.judge(all_rounds(scale, baseline.SEEDS_OF_CHECK), known)
         assert {verdict.figure.better for verdict in verdicts if verdict.is_worse} == {worse}
+
+
+def test_a_single_seed_is_no_verdict() -> None:
+    """Neither of a check, nor of what a band is made from."""
+    results = all_rounds()
+    known = baseline.bands(results)
+    for far in (1.0, 1e6):
+        strange = replace(results.rounds[0], values=dict.fromkeys(results.rounds[0].values, far))
+        others = Results([strange, *results.rounds[1:]])
+        check = Results([one for one in others.rounds if one.seed in baseline.SEEDS_OF_CHECK])
+        assert not any(verdict.is_worse for verdict in baseline.judge(check, known))
+        made = baseline.bands(others)
+        assert made["wakeup"]["lateness_p99_us"].least > 700
+        assert made["wakeup"]["lateness_p99_us"].most < 1300
 
 
 def test_a_round_without_figures_is_no_baseline() -> None:
     results = all_rounds()
     results.rounds.pop()
-    with pytest.raises(BaselineError, match="gave 4 of 5"):
+    with pytest.raises(
+        BaselineError, match=f"gave {len(baseline.SEEDS) - 1} of {len(baseline.SEEDS)}"
+    ):
         baseline.bands(results)
 
 

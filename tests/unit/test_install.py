@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from schedulers import C_SCHEDULERS, ROOT, RUST_SCHEDULERS
+from schedulers import C_SCHEDULERS, COMMANDS, ROOT, RUST_SCHEDULERS, SERVICES
 
-#: Where what belongs to a scheduler is installed.
+RUST_PROGRAMS = RUST_SCHEDULERS + SERVICES + COMMANDS
+PROGRAMS = C_SCHEDULERS + RUST_PROGRAMS
+
+#: Where what belongs to a program is installed.
 C_FILES = [
     "bin/{}",
     "share/man/man8/{}.8",
@@ -20,45 +25,111 @@ C_FILES = [
 ]
 RUST_FILES = [
     "bin/{}",
-    "share/man/man8/{}.8",
+    "share/man/man{section}/{}.{section}",
     "share/bash-completion/completions/{}.bash",
     "share/zsh/site-functions/_{}",
     "share/fish/vendor_completions.d/{}.fish",
 ]
 
+#: What the loader is told of a scheduler.
+MANIFEST = "share/scx/schedulers/{}.json"
+
+#: What services/ installs, by Meson's options: of whoever starts a scheduler at boot, and of the
+#: loader.
+PLAIN_FILES = {"libexecdir": ["scx-launch"], "sysconfdir": ["default/scx"]}
+OPENRC_FILES = {"sysconfdir": ["init.d/scx", "conf.d/scx"]}
+LOADER_FILES = {
+    "dbus_dir": [
+        "system.d/org.scx.Loader.conf",
+        "system-services/org.scx.Loader.service",
+        "interfaces/org.scx.Loader.xml",
+    ],
+    "polkit_action_dir": ["org.scx.Loader.policy"],
+    "datadir": ["doc/scx/examples/50-scx.rules", "scx_loader/config.toml"],
+}
+
 
 @pytest.fixture(scope="module")
 def installed(build_options: dict[str, str]) -> list[str]:
-    """The schedulers that are built."""
-    return C_SCHEDULERS + (RUST_SCHEDULERS if build_options["enable_rust"] else [])
+    """The programs that are built."""
+    return C_SCHEDULERS + (RUST_PROGRAMS if build_options["enable_rust"] else [])
 
 
-@pytest.fixture(params=C_SCHEDULERS + RUST_SCHEDULERS)
+@pytest.fixture(params=PROGRAMS)
 def name(request: pytest.FixtureRequest, installed: list[str]) -> str:
-    """Each scheduler's."""
+    """Each program's."""
     if request.param not in installed:
         pytest.skip("built without the Rust programs")
     return request.param
 
 
-@pytest.fixture(scope="module")
-def stage(
-    build_dir: Path, build_options: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> Path:
-    """The prefix in a DESTDIR with everything installed."""
-    destination = tmp_path_factory.mktemp("stage")
+def meson_options(build: Path) -> dict[str, str]:
+    command = ["meson", "introspect", "--buildoptions", str(build)]
+    done = subprocess.run(command, capture_output=True, check=True, timeout=60)
+    return {option["name"]: option["value"] for option in json.loads(done.stdout)}
+
+
+def service_files(options: dict[str, str]) -> set[str]:
+    """All that services/ installs, seen from the root."""
+    prefix = Path(options["prefix"])
+    units = options["systemd_unit_dir"] or prefix / "lib/systemd/system"
+    dbus = options["dbus_dir"] or prefix / options["datadir"] / "dbus-1"
+    actions = options["polkit_action_dir"] or prefix / options["datadir"] / "polkit-1/actions"
+    where = {
+        "systemd_unit_dir": Path(units),
+        "dbus_dir": Path(dbus),
+        "polkit_action_dir": Path(actions),
+    }
+    has_loader = options["dbus"] and options["enable_rust"]
+    chosen = []
+    if options["systemd"] or options["openrc"]:
+        chosen += PLAIN_FILES.items()
+    if options["openrc"]:
+        chosen += OPENRC_FILES.items()
+    if options["systemd"]:
+        chosen += [("systemd_unit_dir", ["scx.service"])]
+    if has_loader:
+        chosen += LOADER_FILES.items()
+    if options["systemd"] and has_loader:
+        chosen += [("systemd_unit_dir", ["scx_loader.service"])]
+    folders = [(where.get(option) or prefix / options[option], files) for option, files in chosen]
+    return {str(folder / file).lstrip("/") for folder, files in folders for file in files}
+
+
+def install(build_dir: Path, destination: Path) -> None:
     command = ["meson", "install", "-C", str(build_dir), "--no-rebuild", "--quiet"]
     subprocess.run([*command, "--destdir", str(destination)], check=True, timeout=120)
-    return destination / Path(build_options["prefix"]).relative_to("/")
+
+
+@pytest.fixture(scope="module")
+def root(build_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A DESTDIR with everything installed."""
+    destination = tmp_path_factory.mktemp("stage")
+    install(build_dir, destination)
+    return destination
+
+
+@pytest.fixture(scope="module")
+def stage(root: Path, build_options: dict[str, str]) -> Path:
+    """The prefix in there."""
+    return root / Path(build_options["prefix"]).relative_to("/")
 
 
 def files_of(name: str) -> list[str]:
-    """All that is installed of a scheduler."""
-    return [file.format(name) for file in (C_FILES if name in C_SCHEDULERS else RUST_FILES)]
+    """All that is installed of a program."""
+    files = C_FILES if name in C_SCHEDULERS else RUST_FILES
+    if name in C_SCHEDULERS + RUST_SCHEDULERS:
+        files = [*files, MANIFEST]
+    return [file.format(name, section=1 if name in COMMANDS else 8) for file in files]
+
+
+def man_page(stage: Path, name: str) -> Path:
+    (file,) = (file for file in files_of(name) if "/man/" in file)
+    return stage / file
 
 
 def completions(stage: Path, name: str, shell: str) -> Path:
-    """The completions of a scheduler for bash, zsh or fish."""
+    """The completions of a program for bash, zsh or fish."""
     (file,) = (file for file in files_of(name) if f"/{shell}" in file)
     return stage / file
 
@@ -67,12 +138,54 @@ def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
-def test_everything_is_where_it_belongs_and_nothing_else(stage: Path, installed: list[str]) -> None:
-    found = {str(p.relative_to(stage)) for p in stage.rglob("*") if p.is_file()}
-    expected = set()
+def test_everything_is_where_it_belongs_and_nothing_else(
+    root: Path, stage: Path, installed: list[str], build_options: dict[str, str]
+) -> None:
+    found = {str(p.relative_to(root)) for p in root.rglob("*") if p.is_file()}
+    expected = service_files(build_options)
     for name in installed:
-        expected |= set(files_of(name))
+        expected |= {str((stage / file).relative_to(root)) for file in files_of(name)}
     assert found == expected
+
+
+def test_services_name_what_is_installed(root: Path, build_options: dict[str, str]) -> None:
+    """No placeholder is left, and each program that they start is there."""
+    starts = re.compile(r"^(?:Exec|ExecStart|command)=(/\S+)$", re.MULTILINE)
+    files = service_files(build_options)
+    assert files
+    for file in files:
+        text = (root / file).read_text()
+        assert not re.search(r"@\w+@", text), file
+        for program in map(Path, starts.findall(text)):
+            is_built = program.name in [*PROGRAMS, "scx-launch"]
+            assert not is_built or os.access(f"{root}{program}", os.X_OK), f"{file}: {program}"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"prefix": "/usr", "systemd_unit_dir": "/units", "openrc": "true"},
+        {"prefix": "/opt/scx", "systemd": "false", "openrc": "true", "sysconfdir": "/etc"},
+        {"dbus": "false", "libexecdir": "lib/scx"},
+        {"systemd": "false", "dbus": "false"},
+        {"dbus_dir": "/share/bus", "polkit_action_dir": "/share/actions"},
+    ],
+)
+def test_services_are_where_the_options_say(options: dict[str, str], tmp_path: Path) -> None:
+    """services/ alone, since the rest would have to be built anew."""
+    source, build, destination = (tmp_path / name for name in ("source", "build", "root"))
+    shutil.copytree(ROOT / "services", source / "services")
+    shutil.copy(ROOT / "meson_options.txt", source)
+    (source / "meson.build").write_text(
+        "project('scx', meson_version: '>= 1.0')\nfs = import('fs')\nsubdir('services')\n"
+    )
+    setup = run("meson", "setup", build, source, *(f"-D{k}={v}" for k, v in options.items()))
+    assert setup.returncode == 0, setup.stdout
+    install(build, destination)
+    found = {str(p.relative_to(destination)) for p in destination.rglob("*") if p.is_file()}
+    assert found == service_files(meson_options(build))
+    for folder in (value for value in options.values() if value.startswith("/")):
+        assert (destination / folder[1:]).is_dir()
 
 
 def test_installed_program_runs(stage: Path, name: str) -> None:
@@ -82,24 +195,31 @@ def test_installed_program_runs(stage: Path, name: str) -> None:
 def test_man_page_has_no_errors(stage: Path, name: str) -> None:
     if not shutil.which("groff"):
         pytest.skip("needs groff")
-    page = stage / "share/man/man8" / f"{name}.8"
+    page = man_page(stage, name)
     assert run("groff", "-man", "-ww", "-z", page).stderr == ""
     assert "@" not in page.read_text()
 
 
 def test_man_page_is_found_by_its_summary(stage: Path, name: str) -> None:
     """`apropos` reads the section NAME, which is one line."""
-    page = (stage / "share/man/man8" / f"{name}.8").read_text()
+    page = man_page(stage, name).read_text()
     assert re.search(rf"^\.SH NAME\n{name} \\- \S.*\n\.", page, re.MULTILINE)
 
 
+def option_of(name: str) -> str:
+    """An option that the program has."""
+    others = {"scxstats": "--openmetrics", "scxctl": "--json", "scx_loader": "--programs"}
+    return others.get(name, "--exit-dump-len")
+
+
 def test_bash_completes_options(stage: Path, name: str) -> None:
-    option = "--exit-dump-len"
+    option = option_of(name)
+    begun = option[:6]
     script = f"""
         source "{completions(stage, name, "bash")}"
         compopt() {{ :; }}
-        COMP_WORDS=({name} --exit-d) COMP_CWORD=1
-        _{name} {name} --exit-d {name}
+        COMP_WORDS=({name} {begun}) COMP_CWORD=1
+        _{name} {name} {begun} {name}
         echo "${{COMPREPLY[@]}}"
         COMP_WORDS=({name} -) COMP_CWORD=1
         _{name} {name} - {name}
@@ -121,7 +241,7 @@ def test_completions_can_be_parsed(stage: Path, installed: list[str], shell: str
     if not shutil.which(shell):
         pytest.skip(f"needs {shell}")
     # fish makes its own of a C scheduler's manual page.
-    names = RUST_SCHEDULERS if shell == "fish" else C_SCHEDULERS + RUST_SCHEDULERS
+    names = RUST_PROGRAMS if shell == "fish" else PROGRAMS
     for name in set(names).intersection(installed):
         done = run(shell, "-n", completions(stage, name, shell))
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -132,9 +252,9 @@ def test_generated_completions_name_the_options(
     stage: Path, installed: list[str], shell: str
 ) -> None:
     """All but the hidden one that they were generated with."""
-    for name in set(RUST_SCHEDULERS).intersection(installed):
+    for name in set(RUST_PROGRAMS).intersection(installed):
         text = completions(stage, name, shell).read_text()
-        assert "exit-dump-len" in text
+        assert option_of(name).removeprefix("--") in text
         assert "generate" not in text
 
 
@@ -148,6 +268,7 @@ def bpf_object(build_dir: Path, name: str) -> Path:
     return max(found, key=lambda file: file.stat().st_mtime)
 
 
+@pytest.mark.parametrize("name", C_SCHEDULERS + RUST_SCHEDULERS, indirect=True)
 def test_bpf_object_names_no_path_of_the_build_machine(build_dir: Path, name: str) -> None:
     """What is loaded into the kernel does not depend on where it was built."""
     contents = bpf_object(build_dir, name).read_bytes()

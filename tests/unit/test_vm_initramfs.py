@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from vm import initramfs
-from vm.initramfs import InitramfsError, Tree
+from vm.initramfs import File, InitramfsError, Tree
 
 needs_busybox = pytest.mark.skipif(
     shutil.which("busybox") is None, reason="needs the package busybox-static"
@@ -79,6 +79,38 @@ def test_same_inputs_same_bytes(tmp_path: Path) -> None:
     assert found["usr/bin/tool"]["mode"] == stat.S_IFREG | 0o755
     assert found["init"]["data"] == b"guest/init"
     assert {"dev/console", "bin/busybox", "bin/sh", "guest/agent"} <= set(found)
+
+
+@needs_busybox
+def test_files_have_a_path_contents_and_a_mode(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(b"\0\xff")
+    source.chmod(0o700)
+    files = {
+        "/etc/dbus-1/system.d/ours.conf": File("<busconfig/>\n"),
+        "/usr/lib/helper": File(source, 0o4755),
+    }
+    found = members(initramfs.build(files=files))
+    conf, helper = (found[path.strip("/")] for path in files)
+    assert (conf["mode"], conf["data"]) == (stat.S_IFREG | 0o644, b"<busconfig/>\n")
+    assert (helper["mode"], helper["data"]) == (stat.S_IFREG | 0o4755, b"\0\xff")
+    assert found["etc/dbus-1/system.d"]["mode"] == stat.S_IFDIR | 0o755
+    # Once, though both have directories that are there anyway.
+    assert [entry["number"] for entry in found.values()] == list(range(1, len(found) + 1))
+
+
+@needs_busybox
+def test_a_file_replaces_that_of_every_guest() -> None:
+    assert b"nobody" in members(initramfs.build())["etc/passwd"]["data"]
+    users = "root:x:0:0::/:/bin/sh\n"
+    found = members(initramfs.build(files={"/etc/passwd": File(users)}))
+    assert found["etc/passwd"]["data"] == users.encode()
+
+
+@needs_busybox
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InitramfsError, match=r"nothing: cannot read it: No such file"):
+        initramfs.build(files={"/etc/passwd": File(tmp_path / "nothing")})
 
 
 @needs_busybox

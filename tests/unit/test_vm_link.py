@@ -76,6 +76,13 @@ def test_a_silent_guest_is_killed_and_its_log_named(guest: FakeGuest, tmp_path: 
     assert guest.process.wait(5) < 0
 
 
+def test_what_the_kernel_of_a_silent_guest_says_is_told(guest: FakeGuest, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("[ 1.0] booted\n[ 9.0] rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:\n")
+    with pytest.raises(GuestError, match=r" s \(rcu: INFO: .* stalls .*\); console log: "):
+        guest.link.wait_until(lambda: False, timeout_s=20)
+
+
 def test_only_waiting_counts_as_silence(guest: FakeGuest) -> None:
     guest.link.poll()
     time.sleep(0.6)

@@ -2,6 +2,7 @@
 /* How the C runner judges the end of a scheduler. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 
 #include "runner/internal.h"
 
@@ -47,12 +48,38 @@ static void test_restarts(void **state)
 	assert_int_equal(outcome(SCX_EXIT_UNREG_KERN, 2ULL << 48, true), SCX_OUTCOME_DONE);
 }
 
+static void test_cause_is_one_line(void **state)
+{
+	/* The owner of a task chose its name. */
+	const struct scx_exit_record rec = {
+		.kind = SCX_EXIT_ERROR,
+		.reason = "runnable task stall",
+		.msg = "\nEXIT: a\x1b]0;b\x7f\xc3\xa9[12] failed to run for 10.1s",
+	};
+	const struct scx_exit_record bare = { .kind = SCX_EXIT_UNREG, .reason = "unregistered" };
+	const char *expected = "?EXIT: a?]0;b?\xc3\xa9[12] failed to run for 10.1s";
+	char cause[SCX_EXIT_MSG_LEN], report[256] = "";
+	FILE *out = fmemopen(report, sizeof(report), "w");
+
+	scx_exit_cause(&rec, cause);
+	assert_string_equal(cause, expected);
+	assert_non_null(out);
+	scx_exit_report(NULL, &rec, out);
+	fclose(out);
+	assert_string_equal(report,
+			    "EXIT: runnable task stall (?EXIT: a?]0;b?\xc3\xa9[12] failed to "
+			    "run for 10.1s)\n");
+	scx_exit_cause(&bare, cause);
+	assert_string_equal(cause, "unregistered");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_clean_ends),
 		cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_restarts),
+		cmocka_unit_test(test_cause_is_one_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

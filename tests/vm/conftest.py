@@ -13,6 +13,7 @@ from pathlib import Path
 import debs
 import pytest
 from sched_ext import TIMEOUT_S, KernelWatch, Scheduler, wait_disabled
+from system_bus import SystemBus
 from vm import health, initramfs, kernels, qemu, replay, topology
 from vm.guest import Guest, Process
 from vm.programs import lacking
@@ -22,10 +23,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("guest")
     group.addoption("--kernel", help="path or version (default: the newest known with sched_ext)")
     group.addoption("--topology", default=topology.DEFAULT, help="default: %(default)s")
+    group.addoption("--seed", type=int, default=1, help="of deterministic guests; default: 1")
+    group.addoption("--another-kernel", action="store_true", help="leave out tests marked as once")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "every_topology: depends on the CPUs, runs on each topology")
+    config.addinivalue_line("markers", "once: one kernel shows it as well as another")
     config.addinivalue_line(
         "markers",
         "kernel_complains(pattern, series=None): lines of the kernel log that this test provokes, "
@@ -34,15 +38,22 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what one topology shows as well as another. Without an emulator every test is
-    skipped, and says so."""
+    """Leave out what one topology, or one kernel, shows as well as another. Without an emulator
+    every test is skipped, and says so."""
     if config.getoption("--topology") != topology.DEFAULT:
         items[:] = [item for item in items if item.get_closest_marker("every_topology")]
+    if config.getoption("--another-kernel"):
+        items[:] = [item for item in items if not runs_once(item)]
     if qemu.available():
         return
     skip = pytest.mark.skip(reason=f"{qemu.PROGRAM} is missing: install qemu-system-x86")
     for item in items:
         item.add_marker(skip)
+
+
+def runs_once(item: pytest.Item) -> bool:
+    """Whether it is not about the kernel: so it is where a policy's decisions are replayed."""
+    return bool(item.get_closest_marker("once")) or "replayed" in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(scope="session")
@@ -67,21 +78,39 @@ def shape(pytestconfig: pytest.Config) -> topology.Topology:
 def programs(build_dir: Path) -> list[Path]:
     """What is put into the guest: every program of ours, and what busybox lacks."""
     folders = [build_dir / folder for folder in ("scheds/c", "rust", "tests/clients")]
-    ours = [p for d in folders for p in d.glob("scx_*") if p.is_file() and not p.suffix]
+    ours = [p for d in folders for p in d.glob("scx*") if p.is_file() and not p.suffix]
     return [*ours, *lacking()]
+
+
+@pytest.fixture(scope="session")
+def files() -> dict[str, initramfs.File]:
+    """What is put into the guest besides programs: nothing, unless a test file says otherwise."""
+    return {}
 
 
 @pytest.fixture(scope="module")
 def guest(
-    kernel: kernels.Kernel, shape: topology.Topology, programs: list[Path]
+    kernel: kernels.Kernel,
+    shape: topology.Topology,
+    programs: list[Path],
+    files: dict[str, initramfs.File],
 ) -> Iterator[Guest]:
     """A booted guest, shared by all tests of a file: one that dies takes no more with it."""
     try:
-        machine = Guest(kernel, shape, programs=programs)
+        machine = Guest(kernel, shape, programs=programs, files=files)
     except initramfs.InitramfsError as error:
         pytest.skip(str(error))
     with machine:
         yield machine
+
+
+@pytest.fixture(scope="module")
+def bus(guest: Guest) -> Iterator[SystemBus]:
+    """A system bus with polkit, for test files whose guest has what `system_bus` lists."""
+    system = SystemBus(guest)
+    system.start()
+    yield system
+    system.stop()
 
 
 @pytest.fixture(scope="session")
@@ -93,19 +122,33 @@ def fit_emulator() -> None:
         pytest.skip(str(error))
 
 
-@pytest.fixture
-def replayed(
-    fit_emulator: None, kernel: kernels.Kernel, shape: topology.Topology, programs: list[Path]
-) -> Callable[[str], str]:
-    """Runs a script in a deterministic guest; what it prints."""
+@pytest.fixture(scope="session")
+def seed(pytestconfig: pytest.Config) -> int:
+    """The seed of deterministic guests."""
+    return pytestconfig.getoption("--seed")
 
-    def run(script: str) -> str:
+
+@pytest.fixture
+def replayed_on(
+    fit_emulator: None, kernel: kernels.Kernel, programs: list[Path], seed: int
+) -> Callable[[topology.Topology, str], str]:
+    """Runs a script in a deterministic guest with these CPUs; what it prints."""
+
+    def run(shape: topology.Topology, script: str) -> str:
         everything = [*programs, replay.round_program()]
-        outcome = replay.run(kernel, shape, script, programs=everything)
+        outcome = replay.run(kernel, shape, script, programs=everything, seed=seed)
         assert outcome.status == 0, outcome.output
         return outcome.output.decode()
 
     return run
+
+
+@pytest.fixture
+def replayed(
+    replayed_on: Callable[[topology.Topology, str], str], shape: topology.Topology
+) -> Callable[[str], str]:
+    """Runs a script in a deterministic guest; what it prints."""
+    return lambda script: replayed_on(shape, script)
 
 
 def announced(item: pytest.Item, kernel: kernels.Kernel) -> list[str]:

@@ -38,6 +38,11 @@ STOPS_FAIR_SERVER_TWICE = pytest.mark.kernel_complains(
     health.FAIR_SERVER_WARNING, series=health.FAIR_SERVER_SERIES
 )
 
+#: For tests that enable schedulers dozens of times: see vm.health.
+ENABLES_OFTEN = pytest.mark.kernel_complains(
+    health.NEW_THREAD_WARNING, series=health.NEW_THREAD_SERIES
+)
+
 
 def read(guest: Guest, path: str) -> str:
     """A file of the guest, without the newline at its end; "" if it is not there."""

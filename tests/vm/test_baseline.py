@@ -27,7 +27,7 @@ def test_figures_are_not_worse_than_the_baseline(
     assert program
     place = Place(kernel, shape, build_dir / "rust")
     # Beside other guests, which a second one would slow down.
-    results = rounds.run(baseline.plan(place, program, baseline.SEED_OF_CHECK), jobs=1)
+    results = rounds.run(baseline.plan(place, program, baseline.SEEDS_OF_CHECK), jobs=1)
     assert not results.errors()
     verdicts = baseline.judge(results, known)
     print(*(verdict.text() for verdict in verdicts), sep="\n")

@@ -12,6 +12,8 @@ from vm import programs
 from vm.guest import Guest
 from vm.topology import Topology
 
+pytestmark = pytest.mark.once
+
 BPF_STATS = "/proc/sys/kernel/bpf_stats_enabled"
 
 

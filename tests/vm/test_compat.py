@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Every wrapper of compat.bpf.h, used and checked on a real kernel (tests/scheds/scx_compat)."""
+"""The BPF library on a real kernel: every wrapper of compat.bpf.h, used and checked
+(tests/scheds/scx_compat), and running averages against those of user space (scx_ravg_rust)."""
 
 from __future__ import annotations
 
@@ -95,3 +96,9 @@ def test_wrapper_works(guest: Guest, start: Start, load: Load, wrapper: str) -> 
         guest.run(f"kill -9 -{preempter.pid}")
         preempter.wait(60)
     assert scheduler.end(signal.SIGINT) == 0
+
+
+def test_running_averages_are_those_of_user_space(guest: Guest) -> None:
+    done = guest.run(["scx_ravg_rust"])
+    print(done.stdout)
+    assert done.ok, done.stdout + done.stderr

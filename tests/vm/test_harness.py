@@ -15,6 +15,8 @@ from vm.guest import CommandError, Guest, GuestError
 from vm.kernels import Kernel
 from vm.topology import Topology
 
+pytestmark = pytest.mark.once
+
 SYS_CPU = "/sys/devices/system/cpu"
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from counted import answers, counted
+from loads import MIXED, QUIET, SPIN, finished
 from recorder import Record, Recorder
 from sched_ext import (
     STOPS_FAIR_SERVER_TWICE,
@@ -34,9 +35,6 @@ from vm.topology import Topology
 Start = Callable[..., Scheduler]
 SetCpu = Callable[[int, bool], None]
 Load = Callable[..., Process]
-
-MIXED = ("--sleepers", "16", "--pipes", "4", "--forks-per-s", "20")
-QUIET = ("--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
 
 
 def serve(guest: Guest, start: Start, *args: str) -> Scheduler:
@@ -71,19 +69,13 @@ def end_well(scheduler: Scheduler) -> None:
     assert "unaccounted" not in report
 
 
-def finished(process: Process, timeout_s: float = TIMEOUT_S) -> Record:
-    """The figures of a load that has ended by itself."""
-    assert process.wait(timeout_s) == 0, process.stderr()
-    return json.loads(process.stdout())
-
-
 @pytest.mark.every_topology
-def test_mixed_load_for_a_minute(guest: Guest, start: Start, load: Load) -> None:
+def test_mixed_load(guest: Guest, start: Start, load: Load) -> None:
     """Hogs, sleepers, pipes and forks; the load itself fails if one of them is stuck."""
     scheduler = serve(guest, start)
     assert ops(guest) == "rlfifo"
     hogs = str(len(guest.topology.online) * 2)
-    mixed = load("--hogs", hogs, *MIXED, "--seconds", "60", "--json")
+    mixed = load("--hogs", hogs, *MIXED, "--seconds", "20", "--json")
     told = finished(mixed, 300)
     assert told["hogs"]["cpu_min_s"] > 0
     assert told["sleepers"]["wakeups"] > 0
@@ -254,11 +246,14 @@ wait $scheduler
 
 @pytest.mark.every_topology
 @pytest.mark.usefixtures("fit_emulator")
-def test_hogs_get_all_there_is(kernel: Kernel, shape: Topology, programs: list[Path]) -> None:
+def test_hogs_get_all_there_is(
+    kernel: Kernel, shape: Topology, programs: list[Path], seed: int
+) -> None:
     """As many as CPUs: nobody waits, so nobody is interrupted, and the policy sleeps. In a guest
     whose time is instructions: by an emulator's time each handover would take milliseconds."""
     nr_cpus = len(shape.online)
-    outcome = replay.run(kernel, shape, HOGS.replace("NR_CPUS", str(nr_cpus)), programs=programs)
+    script = HOGS.replace("NR_CPUS", str(nr_cpus))
+    outcome = replay.run(kernel, shape, script, programs=programs, seed=seed)
     assert outcome.status == 0, outcome.output
     before, after, told = outcome.output.split(b"\n", 2)
     hogs, _ = json.JSONDecoder().raw_decode(told.decode())
@@ -275,11 +270,7 @@ def test_nobody_waits_behind_a_real_time_task(guest: Guest, start: Start, load: 
     nr_cpus = len(guest.topology.online)
     scheduler = serve(guest, start)
     hogs = load("--hogs", str(nr_cpus - 1), *QUIET, "--seconds", "5", "--json")
-    # It ends by itself, for whoever started it may not run beside it; and before the kernel takes
-    # what it does to the CPU's own threads for the scheduler's fault.
-    now = "IFS=. read -r now rest </proc/uptime"
-    spin = f"{now}; end=$((now + 4)); while [ $now -lt $end ]; do {now}; done"
-    real_time = guest.spawn("real_time", ["chrt", "-f", "50", "taskset", "2", "sh", "-c", spin])
+    real_time = guest.spawn("real_time", ["chrt", "-f", "50", "taskset", "2", "sh", "-c", SPIN])
     told = finished(hogs)
     # One CPU less is enough for all. Behind the real-time task one would get less than half.
     assert told["hogs"]["cpu_min_s"] > 0.6 * told["elapsed_s"]

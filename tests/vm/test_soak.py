@@ -11,6 +11,8 @@ from soak.__main__ import setup_of
 from vm.kernels import Kernel
 from vm.topology import Topology
 
+pytestmark = pytest.mark.once
+
 SECONDS = 60.0
 
 

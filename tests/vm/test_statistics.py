@@ -88,6 +88,19 @@ def test_wire_description(guest: Guest, fifo: Scheduler) -> None:
     assert queued["desc"] == "Tasks that waited in the queue"
 
 
+def test_scxstats_knows_nothing_of_it_either(guest: Guest, fifo: Scheduler) -> None:
+    def told(*args: str) -> str:
+        return guest.run(["scxstats", *args], TIMEOUT_S).check().stdout
+
+    assert json.loads(told("--json"))["slice_us"] == 5000
+    assert ["fifo_slice_us", "5000"] in [line.split() for line in told().splitlines()]
+    metrics = told("--openmetrics").splitlines()
+    assert "# TYPE fifo_nr_queued counter" in metrics
+    assert "fifo_slice_us{} 5000.0" in metrics
+    assert fifo.end(signal.SIGINT) == 0
+    assert guest.run(["scxstats"], TIMEOUT_S).status == 1
+
+
 def test_bad_requests_are_answered_and_the_connection_goes_on(
     guest: Guest, fifo: Scheduler
 ) -> None:

@@ -16,6 +16,8 @@ from recorder import Record, Recorder
 from sched_ext import TIMEOUT_S, Scheduler, wait_for
 from vm.guest import Guest, Process
 
+pytestmark = pytest.mark.once
+
 Start = Callable[..., Scheduler]
 Load = Callable[..., Process]
 

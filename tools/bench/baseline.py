@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The figures that a scheduler of ours is known to reach, and whether it still does.
 
-A band for each figure, from several seeds of one build. Another build is as another seed, so a band
-is wider than what the seeds have shown, and only what is worse than it counts.
+Another build is as another seed, and one seed says little of a figure that rests on a few events.
+So a check takes the median of several, and a band is made from several checks of one build. It is
+wider than what these have shown, and only what is worse than it counts.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ CHOSEN = tuple(WORKLOADS[name] for name in ("wakeup", "spawn", "messaging", "fra
 #: Single events, which another build has or has not.
 LEFT_OUT = {"lateness_max_us", "gap_max_ms"}
 
-#: What a band is made from, and what it is checked with.
-SEEDS = (1, 2, 3, 4, 5)
-SEED_OF_CHECK = (1,)
+#: What a check takes the median of.
+SEEDS_OF_CHECK = (1, 2, 3)
+#: What a band is made from: so many seeds as five checks have.
+SEEDS = tuple(range(1, 5 * len(SEEDS_OF_CHECK) + 1))
 
 #: How much of the median a band leaves on both sides, beside what the seeds have shown.
 SLACK = 0.25
@@ -55,7 +57,7 @@ class Verdict:
     workload: str
     figure: Figure
     band: Band
-    #: None if the round gave none.
+    #: None if the check gave none.
     value: float | None
 
     @property
@@ -93,7 +95,7 @@ def _figures() -> Iterator[tuple[Workload, Figure]]:
 
 
 def band(values: list[float], figure: Figure) -> Band:
-    """Of the values of all seeds: as far on both sides as these are apart, and the slack."""
+    """Of the values of all checks: as far on both sides as these are apart, and the slack."""
     slack = max(SLACK * statistics.median(values), max(values) - min(values))
     if figure.is_latency:
         slack = max(slack, ROUND_US / IN_US[figure.unit])
@@ -110,12 +112,18 @@ def bands(results: Results) -> dict[str, dict[str, Band]]:
         values = results.values(SCHEDULER, workload.name, figure.name)
         if len(values) < len(SEEDS):
             raise BaselineError(f"{workload.name} gave {len(values)} of {len(SEEDS)} figures")
-        found.setdefault(workload.name, {})[figure.name] = band(values, figure)
+        found.setdefault(workload.name, {})[figure.name] = band(_checks(values), figure)
     return found
 
 
+def _checks(values: list[float]) -> list[float]:
+    """What checks would have given of the seeds, in their order."""
+    nr_seeds = len(SEEDS_OF_CHECK)
+    return [statistics.median(values[i : i + nr_seeds]) for i in range(0, len(values), nr_seeds)]
+
+
 def judge(results: Results, known: dict[str, dict[str, Band]]) -> list[Verdict]:
-    """Each figure of the file beside what a round gave."""
+    """Each figure of the file beside what a check gave."""
     found = []
     for workload, figure in _figures():
         if expected := known.get(workload.name, {}).get(figure.name):

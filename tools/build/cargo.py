@@ -33,6 +33,9 @@ def parser(description: str) -> argparse.ArgumentParser:
     p.add_argument("--profile", choices=["dev", "release"], default="dev")
     p.add_argument("--offline", action="store_true", help="fetch nothing")
     p.add_argument("--bpf-clang", help="clang for BPF programs, instead of one that is looked for")
+    p.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="in the environment"
+    )
     p.add_argument("--libbpf", type=Path, help="a static libbpf to link instead of the pinned one")
     return p
 
@@ -89,6 +92,7 @@ def environment(args: argparse.Namespace) -> dict[str, str]:
     env.setdefault("SCX_BUILD_ID", _commit(args.manifest.parent))
     if args.bpf_clang:
         env["BPF_CLANG"] = args.bpf_clang
+    env |= dict(one.split("=", 1) for one in args.set)
     return env
 
 

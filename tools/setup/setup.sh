@@ -6,7 +6,7 @@
 # go stale, and nothing is done when nothing is missing.
 
 # What the crates of Cargo.lock need, and what BPF programs do.
-RUST_MIN=1.88
+RUST_MIN=1.89
 CLANG_MIN=16
 # As packages are named: the tested one first.
 CLANG_VERSIONS=(19 20 21 22 18 17 16)
@@ -122,6 +122,22 @@ need_aarch64_compiler() {
 		MISSING+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 }
 
+# need_if_available COMMAND PACKAGE: tests skip what a distribution does not have.
+need_if_available() {
+	has "$1" || ! available "$2" || MISSING+=("$2")
+}
+
+# What guests with a system bus get; tests/vm/system_bus.py looks in the same places.
+need_system_bus() {
+	need_if_available dbus-daemon dbus-daemon
+	need_if_available busctl systemd
+	need_if_available gdbus libglib2.0-bin
+	[[ -e /usr/share/dbus-1/system.conf ]] || ! available dbus-system-bus-common ||
+		MISSING+=(dbus-system-bus-common)
+	[[ -x /usr/lib/polkit-1/polkitd || -x /usr/libexec/polkitd ]] || ! available polkitd ||
+		MISSING+=(polkitd)
+}
+
 needs_of_build() {
 	need python3 python3
 	need meson meson
@@ -168,7 +184,11 @@ needs_of_test() {
 	need groff groff-base
 	need_file cmocka.h libcmocka-dev
 	need_aarch64_compiler
+	need_system_bus
 	/usr/bin/python3 -c 'import pytest' 2>/dev/null || MISSING+=(python3-pytest)
+	# Reads what scxstats writes, as Prometheus does.
+	/usr/bin/python3 -c 'import prometheus_client' 2>/dev/null ||
+		MISSING+=(python3-prometheus-client)
 }
 
 needs_of_lint() {

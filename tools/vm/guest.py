@@ -21,7 +21,7 @@ import shlex
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -132,9 +132,10 @@ class Guest:
     """A guest with a kernel of your choice; boots when entered as a context.
 
     `programs` are executables of the host that are put into the guest's PATH with the libraries
-    they load. A wait that finds the guest older than `lifetime_s`, or has had no sign of life from
-    it for `max_silence_s`, kills it. Its console goes to `console_log`, or else to a temporary file
-    that is removed once the guest has powered off. `with_terminal` makes `shell` possible.
+    they load; `files` are further files, by their path in the guest. A wait that finds the guest
+    older than `lifetime_s`, or has had no sign of life from it for `max_silence_s`, kills it. Its
+    console goes to `console_log`, or else to a temporary file that is removed once the guest has
+    powered off. `with_terminal` makes `shell` possible.
     """
 
     def __init__(
@@ -143,6 +144,7 @@ class Guest:
         topology: Topology = TOPOLOGIES[DEFAULT],
         *,
         programs: Sequence[Path] = (),
+        files: Mapping[str, initramfs.File] | None = None,
         kernel_args: Sequence[str] = (),
         boot_timeout_s: float = 180.0,
         lifetime_s: float = 1800.0,
@@ -152,7 +154,7 @@ class Guest:
     ) -> None:
         self.kernel = kernel
         self.topology = topology
-        self._initramfs = initramfs.build(programs)
+        self._initramfs = initramfs.build(programs, files=files)
         self._kernel_args = tuple(kernel_args)
         self._boot_timeout_s = boot_timeout_s
         self._lifetime_s = lifetime_s
@@ -350,7 +352,7 @@ class Guest:
         if not link.wait_until(
             lambda: name in link.started or name in link.ended, _START_TIMEOUT_S
         ):
-            raise link.lost(f"the guest hangs: no process after {_START_TIMEOUT_S:g} s")
+            raise link.hangs(f"no process after {_START_TIMEOUT_S:g} s")
         if name not in link.started:
             _, stderr = self._collect(link.ended[name])
             raise CommandError(f"cannot start '{name}': {stderr.decode(errors='replace').strip()}")
@@ -360,7 +362,7 @@ class Guest:
         link = self._link
         link.send(protocol.signal(-self._await_pid(name), signal.SIGKILL))
         if not link.wait_until(lambda: name in link.ended, _KILL_GRACE_S):
-            raise link.lost(f"the guest hangs: a command survives SIGKILL for {_KILL_GRACE_S:g} s")
+            raise link.hangs(f"a command survives SIGKILL for {_KILL_GRACE_S:g} s")
 
     def _collect(self, ended: protocol.Ended) -> tuple[bytes, bytes]:
         """Both outputs of a job that has ended, and forget it."""
@@ -368,7 +370,7 @@ class Guest:
         size = ended.stdout_bytes + ended.stderr_bytes
         link.send(protocol.fetch(ended) if size else protocol.forget(ended.name))
         if not link.wait_until(lambda: len(link.data) >= size, _START_TIMEOUT_S):
-            raise link.lost("the guest hangs: it does not send a command's output")
+            raise link.hangs("it does not send a command's output")
         output = bytes(link.data[:size])
         del link.data[:size]
         del link.ended[ended.name]

@@ -22,6 +22,13 @@ COMPLAINTS = re.compile(
 FAIR_SERVER_SERIES = "6.12"
 FAIR_SERVER_WARNING = r"WARNING: .* (task_non_contending|inactive_task_timer)\+|Call Trace:"
 
+#: A kernel thread that is born while a scheduler is being enabled sets its own policy (kthread()),
+#: comes into the class with no slice, and may be preempted at once. 7.2 then warns that the
+#: scheduler does not want to hear of the last task of a CPU (SCX_OPS_ENQ_LAST), which is true of
+#: most, and goes on. Seen once, with "enabling+all" in the trace; no scheduler can help it.
+NEW_THREAD_SERIES = "7.2"
+NEW_THREAD_WARNING = r"WARNING: .* put_prev_task_scx\+|Call Trace:"
+
 
 def complaints(log: str, allowed: Sequence[str] = ()) -> list[str]:
     """Lines of a kernel log that should not be there; those of the patterns `allowed` may."""

@@ -41,6 +41,18 @@ class Entry:
     device: tuple[int, int] = (0, 0)
 
 
+@dataclass(frozen=True)
+class File:
+    """What a guest gets besides programs: a text, or a copy of a file of the host; its mode."""
+
+    contents: str | Path
+    mode: int = 0o644
+
+    def data(self) -> bytes:
+        """The contents. Raises InitramfsError."""
+        return self.contents.encode() if isinstance(self.contents, str) else _read(self.contents)
+
+
 class Tree:
     """The files of an initramfs, by path without a leading slash."""
 
@@ -68,11 +80,8 @@ class Tree:
 
     def copy(self, source: Path, path: str) -> None:
         """Add a copy of the host's file `source`, executable if it is so there."""
-        try:
-            mode = 0o755 if source.stat().st_mode & 0o111 else 0o644
-            self.file(path, source.read_bytes(), mode)
-        except OSError as error:
-            raise InitramfsError(f"{source}: cannot read it: {error.strerror}") from error
+        data = _read(source)
+        self.file(path, data, 0o755 if source.stat().st_mode & 0o111 else 0o644)
 
     def program(self, source: Path, path: str) -> None:
         """Add the host's program `source` and the shared libraries it loads.
@@ -98,21 +107,21 @@ class Tree:
 
 
 def build(
-    programs: Iterable[Path] = (), main: str = "agent", files: Mapping[str, str] | None = None
+    programs: Iterable[Path] = (), main: str = "agent", files: Mapping[str, File] | None = None
 ) -> bytes:
     """The archive with busybox, `programs`, and the guest script `main` to run.
 
-    Each program is found in the guest's PATH by its file name. `files` are more files for the
-    directory /guest, with their contents. Raises InitramfsError when something is missing on the
-    host.
+    Each program is found in the guest's PATH by its file name. `files` are more files, by their
+    path in the guest; one that every guest has, such as /etc/passwd, is replaced. Raises
+    InitramfsError when something is missing on the host.
     """
     tree = base()
     for program in programs:
         tree.program(program, f"usr/bin/{program.name}")
     for script in ("init", main):
         tree.copy(_SCRIPTS / script, f"guest/{script}")
-    for name, content in (files or {}).items():
-        tree.file(f"guest/{name}", content.encode())
+    for path, file in (files or {}).items():
+        tree.file(path, file.data(), file.mode)
     tree.link("init", "guest/init")
     # What init runs once the system is up.
     tree.link("guest/main", main)
@@ -124,6 +133,8 @@ def base() -> Tree:
     tree = Tree()
     for path in _DIRECTORIES:
         tree.directory(path)
+    # By either name, as on any machine.
+    tree.link("var/run", "/run")
     tree.device("dev/console", 5, 1)
     tree.device("dev/null", 1, 3)
     tree.file("etc/passwd", _PASSWD.encode())
@@ -152,6 +163,13 @@ def shared_libraries(program: Path) -> list[Path]:
     if missing:
         raise InitramfsError(f"{program}: its library {missing[1]} is not installed")
     return [Path(match[1]) for line in listing.splitlines() if (match := _LDD_LINE.match(line))]
+
+
+def _read(source: Path) -> bytes:
+    try:
+        return source.read_bytes()
+    except OSError as error:
+        raise InitramfsError(f"{source}: cannot read it: {error.strerror}") from error
 
 
 def _busybox() -> Path:

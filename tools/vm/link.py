@@ -12,7 +12,7 @@ import selectors
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ _CHUNK_BYTES = 65536
 _EXIT_TIMEOUT_S = 5.0
 #: What a line of the console log holds that tells why a guest died, most telling first.
 _FATAL = ("BUG: ", "Oops: ", "Kernel panic")
+#: And one that tells why a guest may hang: of the kernel's watchdogs.
+_STUCK = ("watchdog: BUG: ", "rcu: INFO: ", "INFO: task ")
 
 
 class GuestError(Exception):
@@ -119,6 +121,11 @@ class Link:
             self._loss = GuestError(f"{reason}; console log: {self._console_log}")
         return self._loss
 
+    def hangs(self, how: str) -> GuestError:
+        """Give the guest up because of this. The error, with what its kernel says of it."""
+        seen = _line_with(_STUCK, self._console_log)
+        return self.lost(f"the guest hangs: {how}" + (f" ({seen})" if seen else ""))
+
     @property
     def is_lost(self) -> bool:
         """Whether the guest was given up."""
@@ -178,7 +185,7 @@ class Link:
                 self.send(protocol.ping())
         elif self._silent_s > self._max_silence_s:
             silence = f"no sign of life for {self._max_silence_s:g} s"
-            raise self.lost(f"the guest hangs: {silence}")
+            raise self.hangs(silence)
 
     def _flush(self) -> None:
         try:
@@ -228,15 +235,18 @@ class Link:
 
 def cause_of_death(console_log: Path) -> str | None:
     """What a console log says about why the guest died, as one line."""
+    line = _line_with(_FATAL, console_log)
+    return f"the guest died: {line}" if line else None
+
+
+def _line_with(marks: Sequence[str], console_log: Path) -> str | None:
+    """The first line with the first of the marks that there is, from there on."""
     try:
         lines = console_log.read_text(errors="replace").splitlines()
     except OSError:
         return None
-    for mark in _FATAL:
-        for line in lines:
-            if mark in line:
-                return f"the guest died: {line[line.index(mark) :].strip()}"
-    return None
+    found = (line[line.index(mark) :].strip() for mark in marks for line in lines if mark in line)
+    return next(found, None)
 
 
 def _receive(port: socket.socket) -> bytes | None:

@@ -21,6 +21,7 @@ import debs
 
 from . import initramfs, progress, qemu
 from .guest import GuestError, temporary_log
+from .initramfs import File
 from .kernels import Kernel, version_of
 from .topology import Topology
 
@@ -146,7 +147,8 @@ def run(
 
 def _image(script: str, programs: Sequence[Path], limit: Limit | None) -> bytes:
     words = f"{limit.seconds:g} {limit.signal:d}\n" if limit else "\n"
-    return initramfs.build(programs, "replay", {"command": script + "\n", "limit": words})
+    files = {"/guest/command": File(script + "\n"), "/guest/limit": File(words)}
+    return initramfs.build(programs, "replay", files)
 
 
 def _execute(

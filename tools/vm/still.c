@@ -15,7 +15,6 @@
  *   having waited for something to do, it begins with it when the CPUs' thread waits, and that is
  *   while its own ppoll() has let go of QEMU's great lock.
  */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <linux/futex.h>
 #include <poll.h>

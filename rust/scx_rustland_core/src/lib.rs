@@ -72,3 +72,8 @@ pub use task::{DispatchedTask, QueuedTask, Target, Words, SLICE_INF_NS, WEIGHT_D
 scx_utils::include_bpf!();
 #[cfg(feature = "runtime")]
 use bpf_intf as intf;
+
+/// The functions of the kernel without which the BPF half does not load, for
+/// [`Scheduler::KFUNCS`](scx_utils::runner::Scheduler::KFUNCS).
+#[cfg(feature = "runtime")]
+pub const KFUNCS: &[&str] = bpf_kfuncs::KFUNCS;

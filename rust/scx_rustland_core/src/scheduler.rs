@@ -12,7 +12,7 @@ use std::rc::Rc;
 use anyhow::{Context as _, Result};
 use libbpf_rs::skel::{OpenSkel, Skel};
 use libbpf_rs::{
-    AsRawLibbpf as _, MapCore as _, MapHandle, Object, OpenObject, RingBuffer, RingBufferBuilder,
+    AsRawLibbpf as _, MapCore as _, MapHandle, Object, RingBuffer, RingBufferBuilder,
     UserRingBuffer,
 };
 use scx_utils::bpf::{Attached, Opened, Slot};
@@ -373,20 +373,11 @@ fn prepare<'obj, O: OpenSkel<'obj>>(
         },
         low_power: options.low_power.into(),
     };
-    write_config(opened.open_object_mut(), &config)
+    opened.set_section(CONFIG, &config)
 }
 
 /// The section that `struct rl_config` is alone in.
 const CONFIG: &str = ".rodata.rl_config";
-
-fn write_config(object: &mut OpenObject, config: &rl_config) -> Result<()> {
-    let mut section = object.maps_mut().find(|map| map.name() == CONFIG);
-    let bytes = section.as_mut().and_then(|map| map.initial_value_mut());
-    let bytes = bytes.and_then(|bytes| bytes.get_mut(..size_of::<rl_config>()));
-    let bytes = bytes.with_context(|| format!("the BPF half has no section {CONFIG}"))?;
-    bytes.copy_from_slice(config.as_bytes());
-    Ok(())
-}
 
 fn read_into(
     map: &MapHandle,

@@ -16,7 +16,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::protocol::{request_line, Args, Response, STATS, STATS_META, TOTAL_ARG};
-use crate::{Stats, StructMeta};
+use crate::StructMeta;
 
 /// Bytes of the longest answer that a client takes.
 pub const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
@@ -176,20 +176,20 @@ impl Client {
     }
 
     /// What happened since this was last asked for on this connection, or since it was
-    /// opened.
+    /// opened: as the scheduler's struct, or as a [`Value`] whatever scheduler runs.
     ///
     /// # Errors
     /// See [`Client::request`].
-    pub fn stats<T: Stats + DeserializeOwned>(&mut self) -> Result<T, ClientError> {
+    pub fn stats<T: DeserializeOwned>(&mut self) -> Result<T, ClientError> {
         self.typed_request(STATS, &Args::new())
     }
 
-    /// Totals since the scheduler's start. What [`Client::stats`] counts from stays as it
-    /// is.
+    /// Totals since the scheduler's start, in the same forms. What [`Client::stats`] counts
+    /// from stays as it is.
     ///
     /// # Errors
     /// See [`Client::request`].
-    pub fn stats_total<T: Stats + DeserializeOwned>(&mut self) -> Result<T, ClientError> {
+    pub fn stats_total<T: DeserializeOwned>(&mut self) -> Result<T, ClientError> {
         let args = Args::from([(TOTAL_ARG.to_string(), "true".to_string())]);
         self.typed_request(STATS, &args)
     }

@@ -28,17 +28,35 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 pub fn monitor<T, E>(
     path: impl AsRef<Path>,
     interval: Duration,
-    mut wait: impl FnMut(Duration) -> bool,
-    mut on_stats: impl FnMut(T) -> Result<(), E>,
+    wait: impl FnMut(Duration) -> bool,
+    on_stats: impl FnMut(T) -> Result<(), E>,
 ) -> Result<(), E>
 where
     T: Stats + DeserializeOwned,
     E: From<ClientError>,
 {
+    monitor_with(path, interval, Client::stats, wait, on_stats)
+}
+
+/// As [`monitor`], for who does not know what runs: what is handed to `on_stats` is what `ask` gets
+/// of the client.
+///
+/// # Errors
+/// As those of [`monitor`]; an error of `ask` counts as one of the client.
+pub fn monitor_with<T, E>(
+    path: impl AsRef<Path>,
+    interval: Duration,
+    mut ask: impl FnMut(&mut Client) -> Result<T, ClientError>,
+    mut wait: impl FnMut(Duration) -> bool,
+    mut on_stats: impl FnMut(T) -> Result<(), E>,
+) -> Result<(), E>
+where
+    E: From<ClientError>,
+{
     let path = path.as_ref();
     let mut is_away = false;
     loop {
-        let error = match follow(path, interval, &mut wait, &mut |stats| {
+        let error = match follow(path, interval, &mut ask, &mut wait, &mut |stats| {
             if std::mem::take(&mut is_away) {
                 tracing::info!("{}: statistics are back", path.display());
             }
@@ -68,12 +86,10 @@ enum Ending<E> {
 fn follow<T, E>(
     path: &Path,
     interval: Duration,
+    ask: &mut impl FnMut(&mut Client) -> Result<T, ClientError>,
     wait: &mut impl FnMut(Duration) -> bool,
     on_stats: &mut impl FnMut(T) -> Result<(), E>,
-) -> Result<(), Ending<E>>
-where
-    T: Stats + DeserializeOwned,
-{
+) -> Result<(), Ending<E>> {
     let mut client = Client::connect(path, TIMEOUT).map_err(Ending::Client)?;
     // By how much the last statistics were late, so that times do not drift.
     let mut late = Duration::ZERO;
@@ -82,7 +98,7 @@ where
         if wait(interval - late) {
             return Ok(());
         }
-        let stats = client.stats().map_err(Ending::Client)?;
+        let stats = ask(&mut client).map_err(Ending::Client)?;
         on_stats(stats).map_err(Ending::Output)?;
         late = (late + start.elapsed()).saturating_sub(interval);
         if late > interval {

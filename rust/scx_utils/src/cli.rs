@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use clap::error::ContextKind;
-use clap::{Command, ValueEnum};
+use clap::{Arg, Command, ValueEnum};
 use clap_mangen::Man;
 use roff::{bold, roman, Roff};
 
@@ -54,9 +54,43 @@ pub fn generate(
 /// Completions of clap offer hidden options like all others.
 fn without_hidden(command: &Command) -> Command {
     let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
-    Command::new(command.get_name().to_owned())
-        .version(command.get_version().unwrap_or_default().to_owned())
+    let about = command.get_about().cloned().unwrap_or_default();
+    let plain = Command::new(command.get_name().to_owned())
+        .about(about)
         .args(shown)
+        .subcommands(command.get_subcommands().map(without_hidden));
+    match command.get_version() {
+        Some(version) => plain.version(version.to_owned()),
+        None => plain,
+    }
+}
+
+/// The commands of a program that has some, each with its own options.
+fn man_commands(command: &Command, out: &mut dyn Write) -> io::Result<()> {
+    if !command.has_subcommands() {
+        return Ok(());
+    }
+    // Only then do options know how many values they take.
+    let mut command = command.clone().disable_help_subcommand(true);
+    command.build();
+    let mut roff = Roff::new();
+    roff.control("SH", ["COMMANDS"]);
+    for one in command.get_subcommands() {
+        let about = one.get_about().map(ToString::to_string).unwrap_or_default();
+        roff.control("TP", []);
+        roff.text([bold(one.get_name())]);
+        roff.text([roman(about + ".")]);
+        roff.control("RS", []);
+        let is_own = |arg: &&Arg| !arg.is_global_set() && arg.get_id() != "help";
+        for arg in one.get_arguments().filter(is_own) {
+            let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+            roff.control("TP", []);
+            roff.text([bold(arg.to_string())]);
+            roff.text([roman(help + ".")]);
+        }
+        roff.control("RE", []);
+    }
+    roff.to_writer(out)
 }
 
 fn man(
@@ -75,6 +109,7 @@ fn man(
     man.render_synopsis_section(out)?;
     man.render_description_section(out)?;
     man.render_options_section(out)?;
+    man_commands(command, out)?;
     for (heading, paragraphs) in sections {
         let mut roff = Roff::new();
         roff.control("SH", [*heading]);
@@ -94,6 +129,24 @@ fn man(
         roff.to_writer(out)?;
     }
     Ok(())
+}
+
+/// Writes all of it to standard output, at once.
+///
+/// # Errors
+///
+/// Those of standard output.
+pub fn print(text: &[u8]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text)?;
+    stdout.flush()
+}
+
+/// Whether whoever reads what is printed has read enough.
+#[must_use]
+pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// An error of the command line as one line, with clap's hint if it has one.
@@ -151,6 +204,8 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
+    use anyhow::Context as _;
+
     use super::*;
 
     #[test]
@@ -173,6 +228,17 @@ mod tests {
             .about("About x")
             .arg(interval.help("Every so often"))
             .arg(secret)
+    }
+
+    #[test]
+    fn a_reader_that_went_away_is_told_from_a_full_disk() {
+        let of = |kind: io::ErrorKind| {
+            let result: io::Result<()> = Err(kind.into());
+            is_closed_pipe(&result.context("standard output").unwrap_err())
+        };
+        assert!(of(io::ErrorKind::BrokenPipe));
+        assert!(!of(io::ErrorKind::StorageFull));
+        assert!(!is_closed_pipe(&anyhow::anyhow!("broken pipe")));
     }
 
     #[test]

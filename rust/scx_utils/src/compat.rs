@@ -51,6 +51,12 @@ impl KernelBtf {
         btf::enumerator(&self.btf, name, enumerator)
     }
 
+    /// Whether the kernel sets time aside for the ext class, which comes after the fair class.
+    #[must_use]
+    pub fn has_ext_server(&self) -> bool {
+        self.has_member("rq", "ext_server")
+    }
+
     /// Whether kfuncs show an argument that the kernel's build should have taken out of their
     /// public prototypes. Since 7.1 many have such a hidden one; where an old pahole wrote the
     /// type information it is not taken out of all, and no program can call those. Debian's
@@ -58,6 +64,20 @@ impl KernelBtf {
     #[must_use]
     pub fn is_defective(&self) -> bool {
         btf::parameter_count(&self.btf, "scx_bpf_create_dsq").is_some_and(|count| count > 2)
+    }
+}
+
+/// The name that libbpf looks up for an extern called `name`: without the last `___suffix`. Only a
+/// triple underscore between two characters that are not underscores counts, and only the last one
+/// is cut (`bpf_core_essential_name_len()` of libbpf 1.7.0).
+#[must_use]
+pub fn essential_name(name: &str) -> &str {
+    let is_separator = |w: &[u8]| w[0] != b'_' && &w[1..4] == b"___" && w[4] != b'_';
+    match name.as_bytes().windows(5).rposition(is_separator) {
+        // The character before the underscores may end in the middle of a UTF-8 sequence only if
+        // the name is not C: leave such a name alone.
+        Some(at) => name.get(..=at).unwrap_or(name),
+        None => name,
     }
 }
 
@@ -105,6 +125,25 @@ mod tests {
         }
         let btf = KernelBtf::read(root.path()).unwrap();
         (root, btf)
+    }
+
+    #[test]
+    fn essential_names() {
+        for (name, want) in [
+            ("scx_bpf_dsq_insert", "scx_bpf_dsq_insert"),
+            ("scx_bpf_dsq_insert___v2", "scx_bpf_dsq_insert"),
+            ("scx_bpf_dsq_insert___v2___x", "scx_bpf_dsq_insert___v2"),
+            ("__scx_bpf_select_cpu_and___new", "__scx_bpf_select_cpu_and"),
+            // Not separators: nothing before, nothing after, four underscores.
+            ("___x", "___x"),
+            ("a___", "a___"),
+            ("a____b", "a____b"),
+            ("a__b", "a__b"),
+            ("a___b", "a"),
+            ("", ""),
+        ] {
+            assert_eq!(essential_name(name), want, "{name}");
+        }
     }
 
     #[test]

@@ -71,6 +71,12 @@ impl SchedExt {
         self.line("state")
     }
 
+    /// Whether a scheduler is just coming or going.
+    #[must_use]
+    pub fn is_moving_tasks(&self) -> bool {
+        matches!(self.state().as_str(), "enabling" | "disabling")
+    }
+
     /// Name of the loaded scheduler, as it calls itself in `ops.name`; empty if none is.
     #[must_use]
     pub fn ops(&self) -> String {

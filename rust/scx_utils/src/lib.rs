@@ -13,7 +13,10 @@
 //! | [`hotplug`], [`topology`], [`cpumask`] | nodes, caches, cores and CPUs |
 //! | [`infeasible`] | loads, with weights that no machine can honour brought down |
 //! | [`percpu`], [`ravg`] | counters and running averages of BPF programs |
+//! | [`time`] | the clock of BPF programs |
 //! | [`host`] | settings of the machine that are put back |
+//! | [`cgroups`] | what cgroups ask for and do not get |
+//! | [`manifest`] | what a scheduler tells of itself to those who start it |
 //! | [`cli`], [`log`](mod@log), [`build_id`] | how programs of this project talk |
 //! | `builder` | compiling BPF programs |
 
@@ -26,6 +29,8 @@ pub mod bpf;
 mod btf;
 #[cfg(feature = "runtime")]
 pub mod build_id;
+#[cfg(feature = "runtime")]
+pub mod cgroups;
 #[cfg(feature = "runtime")]
 pub mod cli;
 #[cfg(feature = "runtime")]
@@ -47,6 +52,8 @@ pub mod log;
 #[cfg(feature = "runtime")]
 mod macros;
 #[cfg(feature = "runtime")]
+pub mod manifest;
+#[cfg(feature = "runtime")]
 pub mod percpu;
 #[cfg(feature = "runtime")]
 pub mod ravg;
@@ -54,6 +61,8 @@ pub mod ravg;
 mod realtime;
 #[cfg(feature = "runtime")]
 pub mod runner;
+#[cfg(feature = "runtime")]
+pub mod time;
 #[cfg(feature = "runtime")]
 pub mod topology;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* How a scheduler ended: reading and judging the record of exit_info.h. */
 #include <bpf/bpf.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,26 +57,49 @@ enum scx_outcome scx_exit_outcome(const struct scx_exit_record *rec, bool ran)
 	return SCX_OUTCOME_DONE;
 }
 
+/*
+ * The kernel's texts name tasks, whose owners choose any bytes for a name: none is to begin a line
+ * of its own or to command a terminal. Of the control characters only those of `kept` remain.
+ */
+static void clean(char *text, const char *kept)
+{
+	for (; *text; text++)
+		if (iscntrl((unsigned char)*text) && !strchr(kept, *text))
+			*text = '?';
+}
+
+void scx_exit_cause(const struct scx_exit_record *rec, char cause[SCX_EXIT_MSG_LEN])
+{
+	snprintf(cause, SCX_EXIT_MSG_LEN, "%s", rec->msg[0] ? rec->msg : rec->reason);
+	clean(cause, "");
+}
+
 static void print_dump(const struct bpf_object *obj, size_t len, FILE *out)
 {
 	const struct bpf_map *map = bpf_object__find_map_by_name(obj, "scx_exit_dump");
 	size_t size = bpf_map__value_size(map);
 	uint32_t zero = 0;
-	char *text = malloc(size);
+	char *text = calloc(1, size + 1);
 
-	if (text && !bpf_map__lookup_elem(map, &zero, sizeof(zero), text, size, 0))
-		fprintf(out, "%s\nDEBUG DUMP\n%s\n\n%.*s\n%s\n", RULE, RULE, (int)len, text, RULE);
+	if (text && !bpf_map__lookup_elem(map, &zero, sizeof(zero), text, size, 0)) {
+		text[len < size ? len : size] = '\0';
+		clean(text, "\n\t");
+		fprintf(out, "%s\nDEBUG DUMP\n%s\n\n%s\n%s\n", RULE, RULE, text, RULE);
+	}
 	free(text);
 }
 
 void scx_exit_report(const struct bpf_object *obj, const struct scx_exit_record *rec, FILE *out)
 {
+	char cause[SCX_EXIT_MSG_LEN];
+
 	if (!scx_exit_pending(rec))
 		return;
 	if (rec->kind >= SCX_EXIT_ERROR && rec->dump_len)
 		print_dump(obj, rec->dump_len, out);
+	scx_exit_cause(rec, cause);
 	fprintf(out, "EXIT: %s", rec->reason);
 	if (rec->msg[0])
-		fprintf(out, " (%s)", rec->msg);
+		fprintf(out, " (%s)", cause);
 	fputc('\n', out);
 }

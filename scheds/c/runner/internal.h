@@ -4,6 +4,7 @@
 #define __SCX_RUNNER_INTERNAL_H
 
 #include <bpf/libbpf.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 
@@ -37,6 +38,10 @@ const char *scx_kernel_current_ops(void);
 uint64_t scx_kernel_hotplug_seq(void);
 /* How many schedulers have been enabled since boot. */
 uint64_t scx_kernel_enable_seq(void);
+/* Whether a scheduler is just coming or going. */
+bool scx_kernel_is_moving_tasks(void);
+/* Whether tasks of the ext class get some time beside those of the fair class. */
+bool scx_kernel_sets_time_aside(void);
 /* Why the kernel may have refused a scheduler with EINVAL. */
 const char *scx_kernel_explain_einval(void);
 
@@ -56,6 +61,17 @@ void scx_priority_restore(const struct scx_priority *before);
 /* rcu.c: let RCU's grace periods end, for as long as a scheduler is there. After
  * kill -9 it stays so. */
 struct scx_priority scx_rcu_favour(void);
+
+/* usher.c: from now on, so that no scheduler comes or goes for ever. */
+void scx_usher_start(void);
+
+/* cgroups.c: those that have set controls of CPU time, which do not count under a scheduler
+ * of ours. */
+struct scx_cgroups {
+	int nr;
+	char first[PATH_MAX + 32]; /* a control and whose it is */
+};
+void scx_cgroups_unminded(const char *root, struct scx_cgroups *cgroups);
 
 /* priority.c: for the time in which a scheduler is loaded. */
 struct scx_nice {
@@ -81,6 +97,8 @@ const struct scx_exit_record *scx_exit_record(const struct bpf_object *obj);
 bool scx_exit_pending(const struct scx_exit_record *rec);
 /* What an ended generation means. @ran: whether it got to run at all. */
 enum scx_outcome scx_exit_outcome(const struct scx_exit_record *rec, bool ran);
+/* The kernel's message, or else its reason, in one line. */
+void scx_exit_cause(const struct scx_exit_record *rec, char cause[SCX_EXIT_MSG_LEN]);
 void scx_exit_report(const struct bpf_object *obj, const struct scx_exit_record *rec, FILE *out);
 
 /* Every generated skeleton struct begins like this. */

@@ -69,6 +69,23 @@ static bool state_is(const char *state)
 	return !strcmp(read_line(SYSFS "state", buf, sizeof(buf)), state);
 }
 
+bool scx_kernel_is_moving_tasks(void)
+{
+	char buf[32];
+	const char *state = read_line(SYSFS "state", buf, sizeof(buf));
+
+	return !strcmp(state, "enabling") || !strcmp(state, "disabling");
+}
+
+bool scx_kernel_sets_time_aside(void)
+{
+	struct btf *btf = btf__parse("/sys/kernel/btf/vmlinux", NULL);
+	bool does = btf && scx_btf_member(btf, "rq", "ext_server");
+
+	btf__free(btf);
+	return does;
+}
+
 /* After an ejection or kill -9 the kernel takes a moment to clean up. */
 static void wait_while_disabling(void)
 {

@@ -12,7 +12,6 @@
  *
  * The boot option rcutree.kthread_prio=1 does the same.
  */
-#include <bpf/btf.h>
 #include <ctype.h>
 #include <dirent.h>
 #include <stdlib.h>
@@ -25,15 +24,6 @@
 
 /* Room for "/proc/PID/stat". */
 #define STAT_PATH_MAX 64
-
-static bool kernel_sets_time_aside(void)
-{
-	struct btf *btf = btf__parse("/sys/kernel/btf/vmlinux", NULL);
-	bool does = btf && scx_btf_member(btf, "rq", "ext_server");
-
-	btf__free(btf);
-	return does;
-}
 
 /* Any process may bear its name. */
 static bool is_rcu_thread(const char *pid)
@@ -70,7 +60,7 @@ static pid_t find_rcu_thread(void)
 struct scx_priority scx_rcu_favour(void)
 {
 	struct scx_priority nothing = { .raised = false };
-	pid_t thread = kernel_sets_time_aside() ? 0 : find_rcu_thread();
+	pid_t thread = find_rcu_thread();
 
 	return thread ? scx_priority_raise_ordinary(thread) : nothing;
 }

@@ -178,14 +178,16 @@ static enum scx_outcome run_attached(struct run *run)
 	const struct scx_exit_record *rec = scx_exit_record(obj);
 	bool stopped = watch(run, rec);
 	bool ran = scx_kernel_enable_seq() != run->enable_seq;
+	char cause[SCX_EXIT_MSG_LEN];
 	enum scx_outcome outcome;
 
 	/* Synchronous: the record is complete when this returns. */
 	detach(run);
 	outcome = scx_exit_outcome(rec, ran);
-	if (outcome == SCX_OUTCOME_FAILED)
-		complain(run, "the scheduler failed to start: %s",
-			 rec->msg[0] ? rec->msg : rec->reason);
+	if (outcome == SCX_OUTCOME_FAILED) {
+		scx_exit_cause(rec, cause);
+		complain(run, "the scheduler failed to start: %s", cause);
+	}
 	if (outcome != SCX_OUTCOME_FAILED || verbose)
 		scx_exit_report(obj, rec, stderr);
 	/* Who asked to stop does not want a restart. */
@@ -225,10 +227,22 @@ static enum scx_outcome run_generations(struct run *run)
 	}
 }
 
+static void say_what_does_not_count(const struct run *run)
+{
+	struct scx_cgroups cgroups;
+
+	scx_cgroups_unminded("/sys/fs/cgroup", &cgroups);
+	if (cgroups.nr)
+		complain(run,
+			 "cpu.weight, cpu.idle and cpu.max of cgroups do not count under this "
+			 "scheduler: %d set them, such as %s",
+			 cgroups.nr, cgroups.first);
+}
+
 int scx_run(const struct scx_sched *sched, int argc, char **argv)
 {
 	struct run run = { .sched = sched };
-	struct scx_priority rcu;
+	struct scx_priority rcu = { .raised = false };
 	enum scx_outcome outcome;
 	const char *missing;
 
@@ -248,7 +262,11 @@ int scx_run(const struct scx_sched *sched, int argc, char **argv)
 		return SCX_STATUS_FAILED;
 	}
 
-	rcu = scx_rcu_favour();
+	say_what_does_not_count(&run);
+	if (!scx_kernel_sets_time_aside()) {
+		rcu = scx_rcu_favour();
+		scx_usher_start();
+	}
 	outcome = run_generations(&run);
 	scx_priority_restore(&rcu);
 	switch (outcome) {

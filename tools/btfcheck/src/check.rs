@@ -1,8 +1,9 @@
 //! Compares every extern with every kernel, and decides what is wrong.
 
+use scx_utils::compat::essential_name;
 use serde::Serialize;
 
-use crate::compat::{compare, essential_name, Mismatch};
+use crate::compat::{compare, Mismatch};
 use crate::input::{Kernel, Object};
 
 /// What a kernel makes of an extern.

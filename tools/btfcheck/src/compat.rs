@@ -1,9 +1,8 @@
 //! libbpf's rules for binding a kfunc extern to a function of the kernel.
 //!
-//! Follows libbpf 1.7.0 to the letter: `bpf_object__resolve_ksym_func_btf_id()` and
-//! `bpf_core_essential_name_len()` in libbpf.c, `__bpf_core_types_are_compat()` in
-//! relo_core.c. Where those return 0 or an error, a weak extern stays unresolved
-//! and a strong one fails the load; both are a [`Mismatch`] here.
+//! Follows libbpf 1.7.0 to the letter: `bpf_object__resolve_ksym_func_btf_id()` in libbpf.c,
+//! `__bpf_core_types_are_compat()` in relo_core.c. Where those return 0 or an error, a weak extern
+//! stays unresolved and a strong one fails the load; both are a [`Mismatch`] here.
 //!
 //! In short: the number of arguments must agree, and so must the kind of the result
 //! and of each argument behind typedefs and qualifiers. Names, sizes, signs and
@@ -91,19 +90,6 @@ impl fmt::Display for Mismatch {
 fn arguments(count: usize) -> String {
     let s = if count == 1 { "" } else { "s" };
     format!("{count} argument{s}")
-}
-
-/// The name that libbpf looks up for an extern called `name`: without the last
-/// `___suffix`. Only a triple underscore between two characters that are not
-/// underscores counts, and only the last one is cut.
-pub(crate) fn essential_name(name: &str) -> &str {
-    let is_separator = |w: &[u8]| w[0] != b'_' && &w[1..4] == b"___" && w[4] != b'_';
-    match name.as_bytes().windows(5).rposition(is_separator) {
-        // The character before the underscores may end in the middle of a UTF-8
-        // sequence only if the name is not C: leave such a name alone.
-        Some(at) => name.get(..=at).unwrap_or(name),
-        None => name,
-    }
 }
 
 /// A prototype and the table that its types are in.
@@ -246,25 +232,6 @@ mod tests {
     /// A chain of `links` pointers that ends in an integer.
     fn chain(links: usize) -> impl Fn(&mut Table) -> TypeId {
         move |t| (0..links).fold(t.int("int"), |to, _| t.ptr(to))
-    }
-
-    #[test]
-    fn essential_names() {
-        for (name, want) in [
-            ("scx_bpf_dsq_insert", "scx_bpf_dsq_insert"),
-            ("scx_bpf_dsq_insert___v2", "scx_bpf_dsq_insert"),
-            ("scx_bpf_dsq_insert___v2___x", "scx_bpf_dsq_insert___v2"),
-            ("__scx_bpf_select_cpu_and___new", "__scx_bpf_select_cpu_and"),
-            // Not separators: nothing before, nothing after, four underscores.
-            ("___x", "___x"),
-            ("a___", "a___"),
-            ("a____b", "a____b"),
-            ("a__b", "a__b"),
-            ("a___b", "a"),
-            ("", ""),
-        ] {
-            assert_eq!(essential_name(name), want, "{name}");
-        }
     }
 
     #[test]

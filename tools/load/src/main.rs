@@ -33,10 +33,10 @@ mod run;
 mod sleeper;
 mod stats;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use scx_utils::cli;
 
 use opts::Opts;
 
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
                 Err(error) => fail(FAILURE, &error.to_string()),
             }
         }
-        Err(error) => return fail(USAGE, &scx_utils::cli::one_line(&error)),
+        Err(error) => return fail(USAGE, &cli::one_line(&error)),
     };
     match run_and_print(&opts) {
         Ok(()) => ExitCode::SUCCESS,
@@ -77,9 +77,5 @@ fn run_and_print(opts: &Opts) -> Result<()> {
     } else {
         report.to_string()
     };
-    let mut stdout = io::stdout().lock();
-    stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-        .context("standard output")
+    cli::print(text.as_bytes()).context("standard output")
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use scx_utils::bpf::Slot;
+use scx_utils::cli;
 use scx_utils::runner::Shutdown;
 
 use crate::opts::Opts;
@@ -29,7 +30,7 @@ pub(crate) fn run(opts: &Opts) -> Result<()> {
     let recorder = Recorder::start(&opts.settings(), &mut slot)?;
     tell("recording");
     match record(opts, recorder, &shutdown) {
-        Err(error) if is_broken_pipe(&error) => Ok(()),
+        Err(error) if cli::is_closed_pipe(&error) => Ok(()),
         Err(error) => Err(error),
         Ok(summary) => {
             tell_end(opts, &summary);
@@ -125,25 +126,4 @@ fn tell_end(opts: &Opts, summary: &Summary) {
 /// Writes a line on standard error. Nobody may be there to be told.
 fn tell(line: &str) {
     let _ = writeln!(io::stderr(), "scx_switches: {line}");
-}
-
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let error = error.downcast_ref::<io::Error>();
-    error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reader_that_went_away_is_told_from_a_full_disk() {
-        let of = |kind: io::ErrorKind| {
-            let result: io::Result<()> = Err(kind.into());
-            is_broken_pipe(&result.context(STDOUT).unwrap_err())
-        };
-        assert!(of(io::ErrorKind::BrokenPipe));
-        assert!(!of(io::ErrorKind::StorageFull));
-        assert!(!is_broken_pipe(&anyhow::anyhow!("broken pipe")));
-    }
 }

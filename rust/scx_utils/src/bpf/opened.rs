@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{bail, Context as _, Result};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use zerocopy::{Immutable, IntoBytes};
 
 use super::{ops, record, Loaded, Slot};
 use crate::compat::KernelBtf;
@@ -123,6 +124,26 @@ impl<S> Opened<S> {
             bail!("this kernel does not know {flag}");
         };
         ops::or_flags(self.skel.open_object_mut(), bit)
+    }
+
+    /// Writes a section that is one struct of the shared header, such as a configuration in
+    /// `.rodata.NAME`.
+    ///
+    /// # Errors
+    ///
+    /// If the object has no such section, or a smaller one.
+    pub fn set_section<'obj, T>(&mut self, name: &str, value: &T) -> Result<()>
+    where
+        S: OpenSkel<'obj>,
+        T: IntoBytes + Immutable,
+    {
+        let object = self.skel.open_object_mut();
+        let mut section = object.maps_mut().find(|map| map.name() == name);
+        let bytes = section.as_mut().and_then(|map| map.initial_value_mut());
+        let bytes = bytes.and_then(|bytes| bytes.get_mut(..size_of::<T>()));
+        let bytes = bytes.with_context(|| format!("the BPF half has no section {name}"))?;
+        bytes.copy_from_slice(value.as_bytes());
+        Ok(())
     }
 
     /// Loads the programs into the kernel, whose verifier reads them.

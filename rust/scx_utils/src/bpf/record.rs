@@ -126,8 +126,8 @@ impl Record {
         ExitInfo {
             kind,
             code: number::<8>(&bytes[self.layout.code.clone()]).map_or(0, i64::from_ne_bytes),
-            reason: text(&bytes[self.layout.reason.clone()]),
-            msg: text(&bytes[self.layout.msg.clone()]),
+            reason: text(&bytes[self.layout.reason.clone()], ""),
+            msg: text(&bytes[self.layout.msg.clone()], ""),
             dump: self.read_dump(usize::try_from(dump_len).unwrap_or(usize::MAX)),
             ran: true,
         }
@@ -138,7 +138,7 @@ impl Record {
         let Ok(Some(bytes)) = self.dump.lookup(&key, MapFlags::ANY) else {
             return String::new();
         };
-        text(&bytes[..len.min(bytes.len())])
+        text(&bytes[..len.min(bytes.len())], "\n\t")
     }
 }
 
@@ -146,11 +146,29 @@ fn number<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
     bytes.try_into().ok()
 }
 
-/// A C string, or what there is of one.
-fn text(bytes: &[u8]) -> String {
+/// A C string, or what there is of one. It names tasks, whose owners choose any bytes for a name:
+/// none is to begin a line of its own or to command a terminal. Of the control characters only
+/// those of `kept` remain.
+fn text(bytes: &[u8], kept: &str) -> String {
     let end = bytes
         .iter()
         .position(|byte| *byte == 0)
         .unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
+    let foreign = |c: char| c.is_control() && !kept.contains(c);
+    String::from_utf8_lossy(&bytes[..end]).replace(foreign, "\u{fffd}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_name_begins_no_line_and_commands_no_terminal() {
+        let bytes = b"\nEXIT: a\x1b]0;b\xc2\x9b\xc3\xa9[12] failed to run\0beyond";
+        let (line, dump) = (text(bytes, ""), text(bytes, "\n\t"));
+        let expected = "EXIT: a\u{fffd}]0;b\u{fffd}é[12] failed to run";
+        assert_eq!(line, format!("\u{fffd}{expected}"));
+        assert_eq!(dump, format!("\n{expected}"));
+        assert_eq!(text(b"no end", ""), "no end");
+    }
 }

@@ -37,6 +37,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail, Context as _, Result};
 use bindgen::callbacks::{AttributeInfo, DeriveInfo, ParseCallbacks, TypeKind};
+use object::{Object as _, ObjectSymbol as _};
 
 use clang::Clang;
 
@@ -158,8 +159,26 @@ impl BpfBuilder {
             .clang_args(flags)
             .reference_obj(true)
             .build_and_generate(self.out_dir.join("bpf_skel.rs"))?;
+        let kfuncs = required_kfuncs(&fs::read(&object)?)?;
+        let text = format!("pub const KFUNCS: &[&str] = &{kfuncs:?};\n");
+        write_if_changed(&self.out_dir.join("bpf_kfuncs.rs"), &text)?;
         print_rerun_if_changed(&depfile)
     }
+}
+
+/// The functions of the kernel without which a BPF object does not load. Weak ones have a
+/// substitute.
+fn required_kfuncs(object: &[u8]) -> Result<Vec<String>> {
+    let file = object::File::parse(object).context("the BPF object")?;
+    let needed = file.symbols().filter(|symbol| {
+        // The first symbol of every table is none.
+        symbol.is_undefined() && !symbol.is_weak() && symbol.name().is_ok_and(|n| !n.is_empty())
+    });
+    let mut names = needed
+        .map(|symbol| Ok(symbol.name()?.to_owned()))
+        .collect::<Result<Vec<_>>>()?;
+    names.sort();
+    Ok(names)
 }
 
 /// Lets the shared records be made of bytes and bytes of them (`percpu`, ring buffers). It is

@@ -20,6 +20,7 @@ mod start;
 mod statistics;
 #[cfg(test)]
 mod tests;
+mod usher;
 
 pub use opts::{CommonOpts, LibbpfOpts};
 pub use shutdown::{Shutdown, Trigger};
@@ -38,8 +39,10 @@ use scx_stats::Stats;
 use serde::de::DeserializeOwned;
 
 use crate::bpf::Slot;
+use crate::cgroups::Ignored;
 use crate::exit_info::ExitInfo;
 use crate::kernel::SchedExt;
+use crate::manifest::Modes;
 use crate::{cli, log};
 use generations::Generations;
 use opts::Cli;
@@ -89,6 +92,11 @@ pub trait Scheduler: 'static {
     /// Settings of the machine that it changes while it runs, for the manual page; those of the run
     /// loop come by themselves.
     const MACHINE_SETTINGS: &'static [&'static str] = &[];
+    /// What it is started with in each mode of scx_loader.
+    const MODES: Modes = Modes::NONE;
+    /// The functions of the kernel that it cannot do without, as `bpf_kfuncs` has them: see
+    /// [`include_bpf!`](crate::include_bpf).
+    const KFUNCS: &'static [&'static str];
 
     /// Its own options, as typed.
     type Opts: Args;
@@ -208,6 +216,9 @@ fn answer<S: Scheduler>(cli: Cli<S::Opts>) -> Result<Status> {
     if let Some(what) = common.generate {
         return opts::generate::<S>(what);
     }
+    if common.manifest {
+        return opts::manifest::<S>();
+    }
     let config = S::config(own)?;
     if common.help_stats {
         return opts::write(&scx_stats::describe::<S::Stats>());
@@ -222,8 +233,16 @@ fn answer<S: Scheduler>(cli: Cli<S::Opts>) -> Result<Status> {
     }
     let kernel = SchedExt::new(Path::new("/"));
     let generations = Generations::<S>::new(&common, &config, &kernel, &shutdown)?;
-    let btf = kernel.check()?;
-    let _grace_periods = rcu::favour_grace_periods(&kernel, &btf);
-    drop(btf);
+    let needs_help = !kernel.check()?.has_ext_server();
+    let _grace_periods = needs_help.then(|| rcu::favour_grace_periods(&kernel));
+    if needs_help {
+        usher::start(kernel.clone())?;
+    }
+    if let Some(ignored) = Ignored::find(kernel.root()) {
+        tracing::warn!(
+            "cpu.weight, cpu.idle and cpu.max of cgroups do not count under this scheduler: \
+             {ignored}"
+        );
+    }
     generations.run()
 }

@@ -7,7 +7,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{anyhow, Context as _, Result};
 use clap::{Args, Command, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 
 use super::{Scheduler, Status};
@@ -15,6 +15,7 @@ use crate::bpf::OpenOptions;
 use crate::build_id::full_version;
 use crate::cli::{self, Generate, Section};
 use crate::hotplug::HotplugToken;
+use crate::manifest::Manifest;
 use crate::topology::Topology;
 
 /// 512 times the kernel's default. What it can allocate may be less.
@@ -64,7 +65,7 @@ pub struct CommonOpts {
     pub partial: bool,
 
     /// Keep LEN bytes of debug dump when ejected, 0 for the kernel's default
-    #[arg(short = 'D', long, value_name = "LEN", default_value = "0")]
+    #[arg(long, value_name = "LEN", default_value = "0")]
     #[arg(value_parser = clap::value_parser!(u32).range(..=EXIT_DUMP_LEN_MAX))]
     #[arg(allow_negative_numbers = true)]
     pub exit_dump_len: u32,
@@ -80,6 +81,10 @@ pub struct CommonOpts {
     /// Write the manual page, or completions of a shell
     #[arg(long, hide = true, value_name = "WHAT", value_enum)]
     pub generate: Option<Generate>,
+
+    /// Describe the scheduler to scx_loader, as JSON
+    #[arg(long, hide = true)]
+    pub manifest: bool,
 }
 
 /// What libbpf is told when it opens the BPF object.
@@ -175,12 +180,13 @@ pub(super) fn print(text: &clap::Error) -> Result<Status> {
     }
 }
 
-/// What the run loop itself changes: see `rcu.rs`.
+/// What the run loop itself changes: see `rcu.rs` and `usher.rs`.
 const RCU_SETTING: &str =
     "Where the kernel sets no time aside for tasks of sched_ext (6.12 does not, 7.2 does), its \
      thread rcu_preempt or rcu_sched is a SCHED_FIFO thread of priority 1 meanwhile, as the boot \
      option rcutree.kthread_prio=1 makes it. Without, tasks that are forked while the scheduler \
-     comes or goes could make the machine hang. After kill -9 it stays.";
+     comes or goes could make the machine hang. After kill -9 it stays. For the same reason a \
+     thread of the scheduler moves the tasks itself if the kernel takes longer than a second.";
 
 pub(super) fn generate<S: Scheduler>(what: Generate) -> Result<Status> {
     let settings = [S::MACHINE_SETTINGS, &[RCU_SETTING]].concat();
@@ -217,6 +223,34 @@ pub(super) fn generate<S: Scheduler>(what: Generate) -> Result<Status> {
     let mut text = Vec::new();
     cli::generate(what, &mut command::<S>(), "8", &sections, &mut text)?;
     write(&String::from_utf8_lossy(&text))
+}
+
+/// Options of every scheduler that may be passed to one that runs as a service. The others open
+/// files or sockets, or end the scheduler early.
+const PASSED: [&str; 2] = ["partial", "verbose"];
+
+/// What scx_loader and scxctl know of the scheduler. Its modes are tried out.
+pub(super) fn manifest<S: Scheduler>() -> Result<Status> {
+    let own = S::Opts::augment_args(Command::new(""));
+    let common = CommonOpts::augment_args(Command::new(""));
+    let passed = common
+        .get_arguments()
+        .filter(|arg| PASSED.contains(&arg.get_id().as_str()));
+    let manifest = Manifest {
+        name: S::PROGRAM.name.to_owned(),
+        options: own.get_arguments().chain(passed).map(Into::into).collect(),
+        modes: S::MODES.into(),
+        kfuncs: S::KFUNCS.iter().map(ToString::to_string).collect(),
+    };
+    for (mode, args) in &manifest.modes {
+        let line = std::iter::once(&manifest.name).chain(args);
+        let parsed = parse::<S>(line.map(Into::into));
+        let config = parsed.map_err(|error| anyhow!(cli::one_line(&error)));
+        config
+            .and_then(|cli| S::config(cli.own).map(drop))
+            .with_context(|| format!("the mode {mode}"))?;
+    }
+    write(&(serde_json::to_string_pretty(&manifest)? + "\n"))
 }
 
 pub(super) fn print_topology(format: TopologyFormat) -> Result<Status> {

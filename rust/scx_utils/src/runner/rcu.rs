@@ -12,7 +12,6 @@
 
 use procfs::process::{all_processes_with_root, Stat};
 
-use crate::compat::KernelBtf;
 use crate::kernel::SchedExt;
 use crate::realtime::RealTime;
 
@@ -22,12 +21,8 @@ const NAMES: [&str; 2] = ["rcu_preempt", "rcu_sched"];
 /// The parent of all of the kernel's threads, and of nobody else.
 const KTHREADD: i32 = 2;
 
-/// Holds that thread in `SCHED_FIFO` where the kernel sets no time aside for the ext class. After
-/// `kill -9` it stays there.
-pub(super) fn favour_grace_periods(kernel: &SchedExt, btf: &KernelBtf) -> Option<RealTime> {
-    if btf.has_member("rq", "ext_server") {
-        return None;
-    }
+/// Holds that thread in `SCHED_FIFO`. After `kill -9` it stays there.
+pub(super) fn favour_grace_periods(kernel: &SchedExt) -> Option<RealTime> {
     let processes = all_processes_with_root(kernel.root().join("proc")).ok()?;
     let thread = processes
         .filter_map(|process| process.ok()?.stat().ok())

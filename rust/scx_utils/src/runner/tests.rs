@@ -94,6 +94,8 @@ struct Pretender {
 impl Scheduler for Fake {
     const PROGRAM: Program = crate::program!();
     const DESCRIPTION: &'static str = "It only pretends.";
+    const KFUNCS: &'static [&'static str] = &[];
+
     type Opts = Opts;
     type Config = Arc<Script>;
     type Stats = Metrics;

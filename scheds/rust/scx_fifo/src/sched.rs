@@ -5,6 +5,7 @@ use anyhow::{Context as _, Result};
 use libbpf_rs::MapHandle;
 use scx_utils::bpf::{Attached, Slot};
 use scx_utils::exit_info::ExitInfo;
+use scx_utils::manifest::Modes;
 use scx_utils::percpu::PerCpu;
 use scx_utils::runner::{Instance, Program, Scheduler, Start, StatsReader};
 
@@ -30,6 +31,12 @@ impl Scheduler for Fifo {
          queue for the whole machine and are served in order of arrival, each for one slice. \
          Nice values have no effect, nobody is preempted before his slice ends, and caches and \
          nodes are not looked at: fine for equal tasks on a machine with one last-level cache.";
+    const MODES: Modes = Modes {
+        gaming: &["--slice-us", "5000"],
+        low_latency: &["--slice-us", "2000"],
+        ..Modes::NONE
+    };
+    const KFUNCS: &'static [&'static str] = bpf_kfuncs::KFUNCS;
 
     type Opts = Opts;
     type Config = Config;

@@ -4,6 +4,7 @@
 use anyhow::Result;
 use scx_rustland_core::{Driver, Metrics, COMPACTION_SETTING};
 use scx_utils::bpf::Slot;
+use scx_utils::manifest::Modes;
 use scx_utils::runner::{Program, Scheduler, Start};
 
 use crate::opts::{Config, Opts};
@@ -19,6 +20,13 @@ impl Scheduler for RlFifo {
          arrival, each for one slice. It is made to be read, copied and changed. Without \
          --weighted nice values have no effect, and caches and nodes are not looked at.";
     const MACHINE_SETTINGS: &'static [&'static str] = &[COMPACTION_SETTING];
+    const MODES: Modes = Modes {
+        gaming: &["--slice-us", "5000"],
+        low_latency: &["--slice-us", "2000"],
+        server: &["--builtin-idle"],
+        ..Modes::NONE
+    };
+    const KFUNCS: &'static [&'static str] = scx_rustland_core::KFUNCS;
 
     type Opts = Opts;
     type Config = Config;

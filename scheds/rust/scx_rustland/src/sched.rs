@@ -4,6 +4,7 @@
 use anyhow::Result;
 use scx_rustland_core::{Driver, Metrics, COMPACTION_SETTING};
 use scx_utils::bpf::Slot;
+use scx_utils::manifest::Modes;
 use scx_utils::runner::{Program, Scheduler, Start};
 
 use crate::opts::{Config, Opts};
@@ -20,6 +21,27 @@ impl Scheduler for Rustland {
          Weights (nice) count all the same; one above 1000 (nice -11 and below) counts as 1000. \
          Decided in user space. Caches and nodes are not looked at.";
     const MACHINE_SETTINGS: &'static [&'static str] = &[COMPACTION_SETTING];
+    const MODES: Modes = Modes {
+        gaming: &["--slice-us", "3000", "--slice-boost", "40"],
+        low_latency: &[
+            "--slice-us",
+            "1000",
+            "--slice-us-min",
+            "100",
+            "--slice-boost",
+            "100",
+        ],
+        power_save: &["--slice-us", "10000", "--low-power"],
+        server: &[
+            "--slice-us",
+            "20000",
+            "--slice-us-min",
+            "2000",
+            "--slice-boost",
+            "4",
+        ],
+    };
+    const KFUNCS: &'static [&'static str] = scx_rustland_core::KFUNCS;
 
     type Opts = Opts;
     type Config = Config;

@@ -74,6 +74,8 @@ struct Running<'obj> {
 impl Scheduler for Fail {
     const PROGRAM: Program = scx_utils::program!();
     const DESCRIPTION: &'static str = "For tests.";
+    const KFUNCS: &'static [&'static str] = bpf_kfuncs::KFUNCS;
+
     type Opts = Opts;
     type Config = Opts;
     type Stats = Metrics;

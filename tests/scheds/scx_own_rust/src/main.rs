@@ -70,6 +70,8 @@ struct Running<'obj>(Driver<'obj, Fifo, BpfSkel<'obj>>);
 impl Scheduler for Own {
     const PROGRAM: Program = scx_utils::program!();
     const DESCRIPTION: &'static str = "For tests.";
+    const KFUNCS: &'static [&'static str] = bpf_kfuncs::KFUNCS;
+
     type Opts = Opts;
     type Config = Opts;
     type Stats = Metrics;

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What a scheduler tells of itself to those who start it: what it is, its options, what each mode
+//! means for it, and what it needs of the kernel. One file for each scheduler, made from the
+//! scheduler itself when it is built.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// What somebody wants of a scheduler, in words that hold for all of them.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    ValueEnum,
+)]
+#[serde(rename_all = "lowercase")]
+#[value(rename_all = "lower")]
+pub enum Mode {
+    /// The scheduler's defaults.
+    #[default]
+    Auto,
+    /// Even frames while other programs compute.
+    Gaming,
+    /// Less power, at the cost of waiting.
+    PowerSave,
+    /// Nobody waits long, at the cost of throughput.
+    LowLatency,
+    /// Throughput, at the cost of waiting.
+    Server,
+}
+
+impl Mode {
+    /// All, by their numbers on the bus.
+    pub const ALL: [Self; 5] = [
+        Self::Auto,
+        Self::Gaming,
+        Self::PowerSave,
+        Self::LowLatency,
+        Self::Server,
+    ];
+
+    /// Its number on the bus.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        self as u32
+    }
+
+    /// By its number on the bus.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.number() == number)
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Auto => "auto",
+            Self::Gaming => "gaming",
+            Self::PowerSave => "powersave",
+            Self::LowLatency => "lowlatency",
+            Self::Server => "server",
+        })
+    }
+}
+
+/// A text that names no mode.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("there is no mode '{0}': auto, gaming, powersave, lowlatency or server")]
+pub struct UnknownMode(String);
+
+impl FromStr for Mode {
+    type Err = UnknownMode;
+
+    /// In small letters or large ones, as in configuration files of earlier loaders.
+    fn from_str(text: &str) -> Result<Self, UnknownMode> {
+        let named = |mode: &Self| mode.to_string().eq_ignore_ascii_case(text);
+        let unknown = || UnknownMode(text.chars().take(40).collect());
+        Self::ALL.into_iter().find(named).ok_or_else(unknown)
+    }
+}
+
+/// What a scheduler is started with in each mode; nothing in [`Mode::Auto`].
+#[derive(Debug, Clone, Copy, Default)]
+#[allow(missing_docs)] // Mode says it.
+pub struct Modes {
+    pub gaming: &'static [&'static str],
+    pub power_save: &'static [&'static str],
+    pub low_latency: &'static [&'static str],
+    pub server: &'static [&'static str],
+}
+
+impl Modes {
+    /// For a scheduler that has nothing to offer by mode.
+    pub const NONE: Self = Self {
+        gaming: &[],
+        power_save: &[],
+        low_latency: &[],
+        server: &[],
+    };
+}
+
+impl From<Modes> for BTreeMap<Mode, Vec<String>> {
+    fn from(modes: Modes) -> Self {
+        let args = |mode| match mode {
+            Mode::Auto => &[],
+            Mode::Gaming => modes.gaming,
+            Mode::PowerSave => modes.power_save,
+            Mode::LowLatency => modes.low_latency,
+            Mode::Server => modes.server,
+        };
+        let owned = |mode| args(mode).iter().map(ToString::to_string).collect();
+        Mode::ALL
+            .into_iter()
+            .map(|mode| (mode, owned(mode)))
+            .collect()
+    }
+}
+
+/// How many values an option takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Values {
+    /// It is a switch.
+    None,
+    /// `--option value` or `--option=value`.
+    One,
+    /// `--option value value…`.
+    Many,
+}
+
+/// An option that may be passed to a scheduler.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OptionInfo {
+    /// Without the hyphens.
+    pub long: String,
+    /// Its letter, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub short: Option<char>,
+    /// How many values it takes.
+    pub values: Values,
+}
+
+impl From<&clap::Arg> for OptionInfo {
+    fn from(arg: &clap::Arg) -> Self {
+        let most = arg.get_num_args().map_or(1, |range| range.max_values());
+        Self {
+            long: arg.get_long().unwrap_or_default().to_owned(),
+            short: arg.get_short(),
+            values: match arg.get_action().takes_values() {
+                false => Values::None,
+                true if most > 1 => Values::Many,
+                true => Values::One,
+            },
+        }
+    }
+}
+
+/// One scheduler.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The program: `scx_rusty`. The kernel knows it by the part behind `scx_`.
+    pub name: String,
+    /// What may be passed to it. What opens files, or only prints something, is not among them.
+    pub options: Vec<OptionInfo>,
+    /// What it is started with in each mode.
+    pub modes: BTreeMap<Mode, Vec<String>>,
+    /// The functions of the kernel that it cannot do without.
+    pub kfuncs: Vec<String>,
+}
+
+impl Manifest {
+    /// What it calls itself in the kernel's file `root/ops`.
+    #[must_use]
+    pub fn ops(&self) -> &str {
+        ops(&self.name)
+    }
+}
+
+/// What the program `name` calls itself in the kernel: `rusty`, of `scx_rusty`.
+#[must_use]
+pub fn ops(name: &str) -> &str {
+    name.strip_prefix("scx_").unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_have_the_numbers_of_the_bus() {
+        let numbers: Vec<_> = Mode::ALL.map(Mode::number).into();
+        assert_eq!(numbers, [0, 1, 2, 3, 4]);
+        for mode in Mode::ALL {
+            assert_eq!(Mode::from_number(mode.number()), Some(mode));
+            assert_eq!(mode.to_string().parse(), Ok(mode));
+        }
+        assert_eq!(Mode::from_number(5), None);
+    }
+
+    #[test]
+    fn modes_are_read_in_either_case() {
+        assert_eq!("PowerSave".parse(), Ok(Mode::PowerSave));
+        assert_eq!("LOWLATENCY".parse(), Ok(Mode::LowLatency));
+        assert!("turbo".parse::<Mode>().is_err());
+        assert!("".parse::<Mode>().is_err());
+    }
+
+    #[test]
+    fn options_say_how_many_values_they_take() {
+        let info = |arg: clap::Arg| OptionInfo::from(&arg.long("x"));
+        let arg = || clap::Arg::new("x");
+        let switch = arg().action(clap::ArgAction::SetTrue).short('x');
+        assert_eq!(info(switch.clone()).values, Values::None);
+        assert_eq!(info(switch).short, Some('x'));
+        assert_eq!(
+            info(arg().action(clap::ArgAction::Count)).values,
+            Values::None
+        );
+        assert_eq!(info(arg()).values, Values::One);
+        assert_eq!(info(arg().num_args(1..)).values, Values::Many);
+    }
+}

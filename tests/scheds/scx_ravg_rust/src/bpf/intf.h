@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef __SCX_RAVG_RUST_INTF_H
+#define __SCX_RAVG_RUST_INTF_H
+
+#include <scx/types.h>
+
+/* The argument of ravg_step(). */
+struct ravg_step {
+	u64 avg; /* struct scx_ravg, before and after */
+	u64 val;
+	u64 val_at_ns;
+	u64 now_ns;
+	u64 half_life_ns;
+	u64 next_val;
+	u64 read; /* the average then, before the value is another one */
+};
+
+#endif /* __SCX_RAVG_RUST_INTF_H */

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What schedulers tell scx_loader of themselves."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from schedulers import C_SCHEDULERS, RUST_SCHEDULERS
+
+MODES = {"auto", "gaming", "lowlatency", "powersave", "server"}
+
+#: Options that open files, or that print something instead of running.
+NEVER_PASSED = {
+    "bpf-token-path",
+    "btf-custom-path",
+    "exit-dump-len",
+    "generate",
+    "help",
+    "kconfig",
+    "manifest",
+    "monitor",
+    "pin-root-path",
+    "stats",
+    "stats-group",
+    "stats-socket",
+    "version",
+}
+
+
+@pytest.fixture(params=C_SCHEDULERS + RUST_SCHEDULERS)
+def program(request: pytest.FixtureRequest, build_dir: Path, build_options: dict) -> Path:
+    if request.param in C_SCHEDULERS:
+        return build_dir / "scheds/c" / request.param
+    if not build_options["enable_rust"]:
+        pytest.skip("built without the Rust programs")
+    return build_dir / "rust" / request.param
+
+
+@pytest.fixture
+def manifest(program: Path) -> dict[str, Any]:
+    return json.loads(program.with_suffix(".json").read_text())
+
+
+def options(program: Path) -> dict[str, tuple[str | None, bool]]:
+    """By its help: each option's letter, and whether it takes a value."""
+    text = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=60).stdout
+    found = re.findall(r"^ +(?:-(\w), +)?--([\w-]+)(?:[= \[]+(\S+))?", text, re.MULTILINE)
+    return {
+        long: (letter or None, bool(re.match(r"<|[A-Z]+\b(?![a-z])", value)))
+        for letter, long, value in found
+    }
+
+
+def test_options_are_the_programs(program: Path, manifest: dict[str, Any]) -> None:
+    known = options(program)
+    assert manifest["name"] == program.name
+    assert manifest["options"]
+    for option in manifest["options"]:
+        letter, takes_value = known[option["long"]]
+        assert option.get("short") == letter, option
+        assert (option["values"] != "none") == takes_value, option
+
+
+def test_nothing_may_be_passed_that_opens_files(manifest: dict[str, Any]) -> None:
+    assert not NEVER_PASSED.intersection(option["long"] for option in manifest["options"])
+
+
+def test_every_mode_is_there_and_means_something_to_some(manifest: dict[str, Any]) -> None:
+    assert set(manifest["modes"]) == MODES
+    assert manifest["modes"]["auto"] == []
+    if manifest["name"] in ("scx_rustland", "scx_rusty"):
+        others = [tuple(args) for mode, args in manifest["modes"].items() if mode != "auto"]
+        assert all(others)
+        assert len(set(others)) == len(others)
+
+
+def test_functions_of_the_kernel_are_named(manifest: dict[str, Any]) -> None:
+    assert "scx_bpf_create_dsq" in manifest["kfuncs"]
+    # Those of which there are several generations have a substitute.
+    assert not [name for name in manifest["kfuncs"] if "___" in name]

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""scxctl, as far as it needs no bus."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from schedulers import RUST_SCHEDULERS
+
+SCHED_EXT = Path("/sys/kernel/sched_ext")
+
+#: One that no kernel has what it takes for.
+FUTURE = {"name": "scx_future", "options": [], "modes": {}, "kfuncs": ["scx_bpf_no_such_thing"]}
+
+
+@pytest.fixture
+def scxctl(rust_programs: Path) -> Path:
+    return rust_programs / "scxctl"
+
+
+def run(scxctl: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | env
+    return subprocess.run(
+        [scxctl, *args], capture_output=True, text=True, timeout=60, env=environment
+    )
+
+
+def test_this_machine_is_told_what_keeps_schedulers_from_running(
+    scxctl: Path, rust_programs: Path, tmp_path: Path
+) -> None:
+    """Whatever it has, and whoever runs the test."""
+    for name in RUST_SCHEDULERS:
+        (tmp_path / f"{name}.json").symlink_to(rust_programs / f"{name}.json")
+    (tmp_path / "scx_future.json").write_text(json.dumps(FUTURE))
+    done = run(scxctl, "check", "--json", "--schedulers", str(tmp_path))
+    findings = json.loads(done.stdout)
+    found = {finding["name"]: finding for finding in findings}
+    verdicts = {name: finding["verdict"] for name, finding in found.items()}
+    assert (done.returncode, done.stderr) == (int("problem" in verdicts.values()), "")
+    assert len(found) == len(findings)
+    assert set(verdicts.values()) <= {"ok", "warning", "problem"}
+    assert all(one["text"] and (one["verdict"] == "ok" or one["cure"]) for one in findings)
+    if SCHED_EXT.exists():
+        assert verdicts["sched_ext"] == "ok"
+        assert set(RUST_SCHEDULERS) <= set(verdicts)
+        assert verdicts["scx_future"] == "problem"
+    else:
+        # What would be missing besides cannot be known.
+        assert not set(RUST_SCHEDULERS).intersection(found)
+        assert "sched_ext" not in found or "6.12" in found["sched_ext"]["cure"]
+        *well, last = verdicts.items()
+        assert last in {(name, "problem") for name in ("kernel", "config", "sched_ext")}
+        assert all(verdict == "ok" for _, verdict in well)
+    text = run(scxctl, "check", "--schedulers", str(tmp_path)).stdout
+    assert text.count("\n") >= len(verdicts)
+    assert all(verdict in text for verdict in verdicts.values())
+
+
+def test_without_descriptions_there_is_nothing_to_check(scxctl: Path, tmp_path: Path) -> None:
+    done = run(scxctl, "check", "--schedulers", str(tmp_path))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"scxctl: {tmp_path}: no schedulers there\n"
+
+
+@pytest.mark.parametrize("command", ["get", "list", "status", "stop", "watch"])
+def test_without_a_bus_it_says_so_in_one_line(scxctl: Path, tmp_path: Path, command: str) -> None:
+    nowhere = f"unix:path={tmp_path}/bus"
+    done = run(scxctl, command, DBUS_SYSTEM_BUS_ADDRESS=nowhere)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("scxctl: the system bus: ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        [],
+        ["begin"],
+        ["start"],
+        ["start", "-s", "x", "-m", "turbo"],
+        ["start", "-s", "x", "-m", "auto", "-a", "-f"],
+        ["get", "stray"],
+    ],
+)
+def test_wrong_usage_has_a_status_of_its_own(scxctl: Path, args: list[str]) -> None:
+    done = run(scxctl, *args)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1

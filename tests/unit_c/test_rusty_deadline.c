@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* How urgent scx_rusty takes tasks to be: scheds/rust/scx_rusty/src/bpf/deadline.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <scx/types.h>
+
+#include "deadline.h"
+
+#include <cmocka.h>
+
+#define MSEC (1000 * 1000ULL)
+#define NICE_0 100
+
+static void test_log2_is_rounded_down(void **state)
+{
+	u32 bit;
+
+	assert_int_equal(rusty_log2(0), 0);
+	for (bit = 1; bit < 64; bit++) {
+		assert_int_equal(rusty_log2(1ULL << bit), bit);
+		assert_int_equal(rusty_log2((1ULL << bit) - 1), bit - 1);
+	}
+	assert_int_equal(rusty_log2(~0ULL), 63);
+}
+
+static void test_frequency_comes_to_what_it_is(void **state)
+{
+	u64 freq = 0;
+	int i;
+
+	for (i = 0; i < 100; i++)
+		freq = rusty_freq(freq, 5 * MSEC);
+	/* 20 times in 100 ms, but for roundings of a quarter each. */
+	assert_in_range(freq, 17, 20);
+	/* All at once, and never again. */
+	for (i = 0; i < 1000; i++)
+		freq = rusty_freq(freq, 0);
+	assert_in_range(freq, RUSTY_FREQ_MAX - 4, RUSTY_FREQ_MAX);
+	for (i = 0; i < 100; i++)
+		freq = rusty_freq(freq, ~0ULL);
+	assert_in_range(freq, 0, 3);
+}
+
+/* Whoever does more often what others wait for is not less urgent, nor who computes less. */
+static void test_priority_is_monotonic(void **state)
+{
+	static const u64 freqs[] = { 0, 1, 10, 100, 1000, 10000, 100000, ~0ULL };
+	static const u64 runtimes[] = { 0, 1000, MSEC, 10 * MSEC, 1000 * MSEC, ~0ULL };
+	size_t freq, runtime;
+
+	for (freq = 1; freq < sizeof(freqs) / sizeof(*freqs); freq++) {
+		for (runtime = 1; runtime < sizeof(runtimes) / sizeof(*runtimes); runtime++) {
+			u64 ran = runtimes[runtime];
+			u32 prio = rusty_prio(freqs[freq], freqs[freq], ran, NICE_0);
+
+			assert_in_range(prio, 0, RUSTY_PRIO_MAX);
+			assert_true(prio >= rusty_prio(freqs[freq - 1], freqs[freq], ran, NICE_0));
+			assert_true(prio >= rusty_prio(freqs[freq], freqs[freq - 1], ran, NICE_0));
+			assert_true(prio <= rusty_prio(freqs[freq], freqs[freq],
+						       runtimes[runtime - 1], NICE_0));
+		}
+	}
+}
+
+static void test_heavy_tasks_are_not_less_urgent(void **state)
+{
+	u32 weight;
+
+	for (weight = 1; weight < SCX_WEIGHT_MAX; weight *= 3)
+		assert_true(rusty_prio(100, 100, MSEC, weight) <=
+			    rusty_prio(100, 100, MSEC, weight * 3));
+	/* Weights that there are not count as the nearest one. */
+	assert_int_equal(rusty_prio(100, 100, MSEC, 0), rusty_prio(100, 100, MSEC, 1));
+}
+
+static void test_request_is_shorter_for_who_is_urgent(void **state)
+{
+	u32 prio;
+
+	/* Of nice 19: 15 % of the weight of nice 0, so 100 / 15 as long. */
+	assert_int_equal(rusty_request_ns(3 * MSEC, 0, 20 * MSEC), 20 * MSEC);
+	assert_int_equal(rusty_request_ns(3 * MSEC, RUSTY_PRIO_MAX, 20 * MSEC), 30 * 1000);
+	/* More than a slice at a stretch does not count. */
+	assert_int_equal(rusty_request_ns(~0ULL, 19, 1024 * 1000), 100 * 1000);
+	for (prio = 0; prio < RUSTY_PRIO_MAX + 5; prio++)
+		assert_true(rusty_request_ns(MSEC, prio, MSEC) >=
+			    rusty_request_ns(MSEC, prio + 1, MSEC));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_log2_is_rounded_down),
+		cmocka_unit_test(test_frequency_comes_to_what_it_is),
+		cmocka_unit_test(test_priority_is_monotonic),
+		cmocka_unit_test(test_heavy_tasks_are_not_less_urgent),
+		cmocka_unit_test(test_request_is_shorter_for_who_is_urgent),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

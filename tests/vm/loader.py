@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""scx_loader in a guest: started, asked by clients that are not ours, and ended."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sched_ext import TIMEOUT_S, wait_for
+from schedulers import C_SCHEDULERS, ROOT, RUST_SCHEDULERS
+from system_bus import ACTIONS, POLICIES, Peer, SystemBus
+from vm.guest import CommandError, Process, Result
+from vm.initramfs import File
+
+LOADER = Peer("org.scx.Loader", "/org/scx/Loader", "org.scx.Loader")
+SERVICES = ROOT / "services"
+
+#: Where the guest has the schedulers' descriptions, and programs that are not what they should be.
+SCHEDULERS = "/usr/share/scx/schedulers"
+PROGRAMS = "/srv/programs"
+CONFIG = "/srv/config.toml"
+
+#: Programs in place of schedulers, and what becomes of them.
+FAULTY = {
+    "scx_exits": "echo 'nothing works' >&2; exit 1",
+    "scx_hangs": "trap '' INT TERM; echo hanging >&2; while :; do sleep 1; done",
+}
+
+PATIENCE = """
+[supervision]
+max_failures = 3
+backoff_s = 0.5
+stop_timeout_s = 2
+"""
+
+
+def _manifest(name: str) -> str:
+    none = '"auto": [], "gaming": [], "powersave": [], "lowlatency": [], "server": []'
+    return f'{{"name": "{name}", "options": [], "modes": {{{none}}}, "kfuncs": []}}'
+
+
+def descriptions(build: Path, folder: str) -> dict[str, File]:
+    """What all schedulers say of themselves, for that folder of the guest."""
+    paths = [build / "scheds/c" / f"{name}.json" for name in C_SCHEDULERS]
+    paths += [build / "rust" / f"{name}.json" for name in RUST_SCHEDULERS]
+    return {f"{folder}/{path.name}": File(path) for path in paths}
+
+
+def files(build: Path, folder: str = SCHEDULERS) -> dict[str, File]:
+    """What the loader and the bus need besides the programs; descriptions are in that folder."""
+    found = descriptions(build, folder)
+    for name in [*FAULTY, "scx_missing"]:
+        found[f"{folder}/{name}.json"] = File(_manifest(name))
+    for name, text in FAULTY.items():
+        found[f"{PROGRAMS}/{name}"] = File(f"#!/bin/sh\n{text}\n", 0o755)
+    return found | {
+        CONFIG: File(PATIENCE),
+        f"{POLICIES}/org.scx.Loader.conf": File(SERVICES / "dbus/org.scx.Loader.conf"),
+        f"{ACTIONS}/org.scx.Loader.policy": File(SERVICES / "polkit/org.scx.Loader.policy"),
+    }
+
+
+class Loader:
+    """The service while a test has it."""
+
+    def __init__(self, bus: SystemBus) -> None:
+        self.bus = bus
+        self.guest = bus.guest
+        for name in (*C_SCHEDULERS, *RUST_SCHEDULERS):
+            self.guest.run(["ln", "-sf", f"/usr/bin/{name}", f"{PROGRAMS}/{name}"]).check()
+        self.process: Process | None = None
+
+    def start(self, *args: str) -> Loader:
+        """Until it answers."""
+        places = ["--schedulers", SCHEDULERS, "--programs", PROGRAMS]
+        config = [] if "--config" in args else ["--config", CONFIG]
+        self.process = self.guest.spawn("scx_loader", ["scx_loader", *places, *config, *args])
+        process = self.process
+        wait_for("the loader answers", lambda: not process.running() or self.answers())
+        assert process.running(), process.stderr()
+        return self
+
+    def answers(self) -> bool:
+        """Whether it is on the bus. Not asked by a call, which would start it."""
+        return self.bus.busctl("status", LOADER.service).ok
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Its exit status."""
+        assert self.process
+        self.process.signal(number)
+        return self.process.wait(TIMEOUT_S)
+
+    def log(self) -> str:
+        """What it and its schedulers have written."""
+        assert self.process
+        return self.process.stderr()
+
+    def call(self, method: str, signature: str = "", *args: str, user: str = "root") -> None:
+        """Until it is done. Raises CommandError."""
+        words = [*LOADER, method, *([signature, *args] if signature else [])]
+        self.bus.busctl("call", "--", *words, user=user).check()
+
+    def error(self, method: str, *words: str, user: str = "root") -> str:
+        """The error of a call by dbus-send, with its name. The arguments are as it takes them."""
+        call = ["dbus-send", "--system", "--print-reply", f"--dest={LOADER.service}", LOADER.path]
+        told = self.guest.run([*call, f"{LOADER.interface}.{method}", *words], user=user)
+        assert told.status != 0, told
+        return told.stderr
+
+    def refusal(self, method: str, signature: str = "", *args: str, user: str = "root") -> str:
+        """What it says when it does not do it."""
+        try:
+            self.call(method, signature, *args, user=user)
+        except CommandError as error:
+            return str(error)
+        raise AssertionError(f"{method} {args} was not refused")
+
+    def get(self, name: str, user: str = "root") -> Any:
+        """A property."""
+        return self.bus.get(LOADER, name, user=user)
+
+    def wait_state(self, state: str) -> None:
+        """Until it says so."""
+        wait_for(f"the state is {state}", lambda: self.get("State") == state)
+
+    def ctl(self, *args: str, user: str = "root") -> Result:
+        """What scxctl makes of it."""
+        return self.guest.run(["scxctl", *args], 2 * TIMEOUT_S, user=user)
+
+
+def strings(values: Sequence[str]) -> list[str]:
+    """An array of strings, as busctl takes it."""
+    return [str(len(values)), *values]

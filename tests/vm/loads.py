@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What several schedulers are tested beside, and what it tells: see tools/load."""
+
+from __future__ import annotations
+
+import json
+
+from recorder import Record
+from sched_ext import TIMEOUT_S
+from vm.guest import Process
+
+#: Options of scx_load: a bit of everything besides hogs, and none of it.
+MIXED = ("--sleepers", "16", "--pipes", "4", "--forks-per-s", "20")
+QUIET = ("--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
+
+#: A shell script that computes for 4 s, to be started as a real-time task. It ends by itself, for
+#: whoever started it may not run beside it; and before the kernel takes what it does to the CPU's
+#: own threads for the scheduler's fault.
+_NOW = "IFS=. read -r now rest </proc/uptime"
+SPIN = f"{_NOW}; end=$((now + 4)); while [ $now -lt $end ]; do {_NOW}; done"
+
+
+def finished(process: Process, timeout_s: float = TIMEOUT_S) -> Record:
+    """The figures of a load that has ended by itself."""
+    assert process.wait(timeout_s) == 0, process.stderr()
+    return json.loads(process.stdout())

@@ -1,0 +1,494 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""scx_loader and scxctl on a real system bus with a real polkit."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import loader as loaders
+import pytest
+import system_bus
+from loader import CONFIG, LOADER, SERVICES, Loader, strings
+from sched_ext import ENABLES_OFTEN, TIMEOUT_S, Scheduler, ops, read, state, wait_disabled, wait_for
+from schedulers import C_SCHEDULERS, RUST_SCHEDULERS
+from system_bus import USER, SystemBus
+from vm.guest import Guest
+from vm.initramfs import File
+
+Start = Callable[..., Scheduler]
+
+#: Each method that changes something, with arguments that are fine, as dbus-send takes them.
+SIMPLE = "string:scx_simple"
+CHANGING = [
+    ("StartScheduler", SIMPLE, "uint32:0"),
+    ("StartSchedulerWithArgs", SIMPLE, "array:string:-f"),
+    ("SwitchScheduler", SIMPLE, "uint32:0"),
+    ("SwitchSchedulerWithArgs", SIMPLE, "array:string:-f"),
+    ("StopScheduler",),
+    ("RestartScheduler",),
+    ("RestoreDefault",),
+    ("ReloadConfiguration",),
+]
+
+
+@pytest.fixture(scope="session")
+def programs(programs: list[Path]) -> list[Path]:
+    return [*programs, *system_bus.programs()]
+
+
+@pytest.fixture(scope="session")
+def files(build_dir: Path) -> dict[str, File]:
+    return system_bus.files() | loaders.files(build_dir)
+
+
+@pytest.fixture
+def stopped(bus: SystemBus) -> Iterator[Loader]:
+    """The loader, not started. Afterwards it is gone, and its scheduler with it."""
+    loader = Loader(bus)
+    yield loader
+    if loader.process and loader.process.running():
+        assert loader.end() == 0, loader.log()
+    bus.guest.run("kill -9 $(pidof scx_simple)")
+    wait_disabled(bus.guest)
+
+
+@pytest.fixture
+def loader(stopped: Loader) -> Loader:
+    """The loader, with no scheduler."""
+    return stopped.start()
+
+
+def signatures(xml: str) -> dict[str, str]:
+    """Members of our interface, by name: their types."""
+    (interface,) = ET.fromstring(xml).findall("interface[@name='org.scx.Loader']")
+    members = {}
+    for method in interface.findall("method"):
+        types = [arg.attrib["type"] for arg in method.findall("arg")]
+        members[method.attrib["name"]] = "method " + "".join(types)
+    for one in interface.findall("property"):
+        members[one.attrib["name"]] = f"{one.attrib['access']} {one.attrib['type']}"
+    return members
+
+
+def test_interface_is_the_one_that_is_installed(loader: Loader) -> None:
+    found = loader.bus.busctl("introspect", "--xml-interface", *LOADER[:2]).check().stdout
+    installed = (SERVICES / "dbus/org.scx.Loader.xml").read_text()
+    assert signatures(found) == signatures(installed)
+
+
+def test_every_method_and_property(loader: Loader, guest: Guest) -> None:
+    assert loader.get("SupportedSchedulers") == sorted(
+        [*C_SCHEDULERS, *RUST_SCHEDULERS, *loaders.FAULTY, "scx_missing"]
+    )
+    nothing = {
+        "CurrentScheduler": "unknown",
+        "SchedulerMode": 0,
+        "CurrentSchedulerArgs": [],
+        "DefaultScheduler": "unknown",
+        "DefaultMode": 0,
+        "State": "stopped",
+        "SchedulerPid": 0,
+    }
+    assert {name: loader.get(name) for name in nothing} == nothing
+    loader.call("StartScheduler", "su", "scx_rusty", "3")
+    assert (state(guest), ops(guest)) == ("enabled", "rusty")
+    pid = loader.get("SchedulerPid")
+    line = read(guest, f"/proc/{pid}/cmdline").replace("\0", " ").split()
+    assert line[0].endswith("/scx_rusty")
+    assert "--slice-us-underutil" in line
+    assert (loader.get("CurrentScheduler"), loader.get("SchedulerMode")) == ("scx_rusty", 3)
+    assert loader.get("SinceUsec") > 0
+    assert "rusty" in loader.refusal("StartScheduler", "su", "scx_fifo", "0")
+    loader.call("SwitchSchedulerWithArgs", "sas", "scx_fifo", *strings(["--slice-us", "5000"]))
+    assert ops(guest) == "fifo"
+    assert loader.get("CurrentSchedulerArgs") == ["--slice-us", "5000"]
+    assert loader.get("SchedulerMode") == 0
+    pid = loader.get("SchedulerPid")
+    loader.call("RestartScheduler")
+    assert loader.get("SchedulerPid") not in (0, pid)
+    assert loader.get("CurrentSchedulerArgs") == ["--slice-us", "5000"]
+    loader.call("StopScheduler")
+    assert (state(guest), loader.get("CurrentScheduler")) == ("disabled", "unknown")
+    assert loader.get("StateReason") == "stopped by request"
+    loader.call("StopScheduler")
+    assert "no scheduler" in loader.refusal("RestartScheduler")
+    assert "no default" in loader.refusal("RestoreDefault")
+    loader.call("StartSchedulerWithArgs", "sas", "simple", *strings(["-f"]))
+    assert loader.get("CurrentScheduler") == "scx_simple"
+
+
+def test_default_is_started_and_restored(stopped: Loader, guest: Guest) -> None:
+    config = "default_sched = 'scx_fifo'\ndefault_mode = 'LowLatency'\n"
+    guest.run(f'echo "{config}" >/srv/default.toml').check()
+    loader = stopped.start("--config", "/srv/default.toml")
+    loader.wait_state("running")
+    assert (loader.get("DefaultScheduler"), loader.get("DefaultMode")) == ("scx_fifo", 3)
+    loader.call("SwitchScheduler", "su", "scx_simple", "0")
+    loader.call("RestoreDefault")
+    assert (loader.get("CurrentScheduler"), loader.get("SchedulerMode")) == ("scx_fifo", 3)
+    # It ends with the loader.
+    assert loader.end() == 0
+    assert state(guest) == "disabled"
+
+
+def test_a_word_for_the_kernel_keeps_the_default_from_starting(
+    stopped: Loader, guest: Guest
+) -> None:
+    guest.run("echo 'default_sched = \"scx_fifo\"' >/srv/default.toml").check()
+    guest.run("echo quiet scx=off >/srv/cmdline; mount --bind /srv/cmdline /proc/cmdline").check()
+    try:
+        loader = stopped.start("--config", "/srv/default.toml")
+        wait_for("it is said", lambda: "scx=off" in loader.log())
+        assert loader.get("State") == "stopped"
+        # Who asks for it gets it.
+        loader.call("RestoreDefault")
+    finally:
+        guest.run(["umount", "/proc/cmdline"]).check()
+
+
+def test_changes_are_signalled(loader: Loader, guest: Guest) -> None:
+    monitor = guest.spawn("monitor", ["gdbus", "monitor", "--system", "--dest", LOADER.service])
+    wait_for("it listens", lambda: "is owned by" in monitor.stdout())
+    loader.call("StartScheduler", "su", "scx_simple", "0")
+    loader.call("StopScheduler")
+
+    def states() -> list[str]:
+        return re.findall(r"'State': <'([\w-]+)'>", monitor.stdout())
+
+    expected = ["starting", "running", "stopping", "stopped"]
+    wait_for("all are told", lambda: states() == expected)
+    monitor.signal(signal.SIGINT)
+    monitor.wait(TIMEOUT_S)
+
+
+def test_unprivileged_callers_read_and_change_nothing(loader: Loader, guest: Guest) -> None:
+    loader.call("StartScheduler", "su", "scx_simple", "0")
+    for call in CHANGING:
+        error = loader.error(*call, user=USER)
+        assert "AccessDenied: org.scx.loader." in error, error
+    assert loader.get("State", user=USER) == "running"
+    assert loader.get("CurrentScheduler", user=USER) == "scx_simple"
+    shown = loader.ctl("status", user=USER).check().stdout
+    assert shown.startswith("running scx_simple in Auto mode\n")
+    assert ops(guest) == "simple"
+
+
+def test_without_polkit_root_may_and_nobody_else(loader: Loader, bus: SystemBus) -> None:
+    bus.polkit.stop()
+    try:
+        loader.call("StartScheduler", "su", "scx_simple", "0")
+        assert "polkit does not answer" in loader.error("StopScheduler", user=USER)
+    finally:
+        bus.polkit.start()
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--stats-socket", "/tmp/x"], "--stats-socket"),
+        (["--kconfig=/etc/shadow"], "--kconfig"),
+        (["--slice-us", "1\n2"], "control characters"),
+        (["--slice-us", "\x1b[2J"], "control characters"),
+        (["--slice-us"], "lacks its value"),
+        (["; reboot"], "; reboot"),
+        (["-f"] * 65, "65 arguments"),
+    ],
+    ids=["path", "path=", "newline", "escape", "lacking", "shell", "many"],
+)
+def test_arguments_not_of_the_list_are_refused(loader: Loader, args: list[str], words: str) -> None:
+    for method in ("StartSchedulerWithArgs", "SwitchSchedulerWithArgs"):
+        refusal = loader.refusal(method, "sas", "scx_fifo", *strings(args))
+        # It begins with the command.
+        *_, message = refusal.partition("Call failed: ")
+        assert words in message
+        assert "\x1b" not in message
+    assert loader.get("State") == "stopped"
+
+
+def test_strange_requests_are_refused(loader: Loader, guest: Guest) -> None:
+    assert "no mode 5" in loader.refusal("StartScheduler", "su", "scx_fifo", "5")
+    assert "no scheduler" in loader.refusal("StartScheduler", "su", "../bin/sh", "0")
+    assert "no scheduler" in loader.refusal("StartScheduler", "su", "", "0")
+    # Longer than a command line may be: the call is made in the guest, by a file.
+    call = (
+        "dbus-send --system --print-reply --dest=org.scx.Loader /org/scx/Loader"
+        " org.scx.Loader.StartSchedulerWithArgs string:scx_fifo"
+        " array:string:--slice-us,$(head -c 100000 /dev/zero | tr '\\0' 1)"
+    )
+    told = guest.run(call, 2 * TIMEOUT_S)
+    assert told.status != 0
+    assert "InvalidArgs" in told.stderr
+    assert "100000 bytes" in told.stderr
+
+
+def test_one_that_exits_at_once(loader: Loader) -> None:
+    refusal = loader.refusal("StartScheduler", "su", "scx_exits", "0")
+    assert "scx_exits ended with status 1: nothing works" in refusal
+    assert loader.get("State") == "failed"
+    assert loader.get("LastWords") == ["nothing works"]
+    assert "cannot start" in loader.refusal("StartScheduler", "su", "scx_missing", "0")
+
+
+def test_switch_that_fails_brings_the_old_one_back(loader: Loader, guest: Guest) -> None:
+    loader.call("StartScheduler", "su", "scx_simple", "0")
+    refusal = loader.refusal("SwitchScheduler", "su", "scx_exits", "0")
+    assert "scx_simple is brought back" in refusal
+    loader.wait_state("running")
+    assert ops(guest) == "simple"
+
+
+def test_one_that_hangs_and_does_not_listen(stopped: Loader, guest: Guest) -> None:
+    config = f"{loaders.PATIENCE}start_timeout_s = 2\n"
+    guest.run(f'echo "{config}" >/srv/hasty.toml').check()
+    loader = stopped.start("--config", "/srv/hasty.toml")
+    refusal = loader.refusal("StartScheduler", "su", "scx_hangs", "0")
+    assert "did not come up within 2 s" in refusal
+    assert loader.get("State") == "failed"
+    assert "hanging" in loader.get("LastWords")
+    assert guest.run(["pidof", "scx_hangs"]).stdout == ""
+
+
+def test_one_that_is_killed_comes_back_but_not_for_ever(loader: Loader, guest: Guest) -> None:
+    loader.call("StartScheduler", "su", "scx_simple", "0")
+    pids = []
+    for _ in range(2):
+        pids.append(loader.get("SchedulerPid"))
+        guest.run(["kill", "-9", str(pids[-1])]).check()
+        wait_for("another one runs", lambda: loader.get("SchedulerPid") not in (0, *pids))
+        loader.wait_state("running")
+    guest.run(["kill", "-9", str(loader.get("SchedulerPid"))]).check()
+    loader.wait_state("failed")
+    assert "by signal 9" in loader.get("StateReason")
+    # A request is a new beginning.
+    loader.call("StartScheduler", "su", "scx_simple", "0")
+
+
+def test_one_that_is_killed_while_it_starts(loader: Loader, guest: Guest) -> None:
+    call = "busctl --system call org.scx.Loader /org/scx/Loader org.scx.Loader StartScheduler"
+    caller = guest.spawn("caller", f"{call} su scx_rusty 0")
+    script = "until pid=$(pidof scx_rusty); do sleep 0.01; done; kill -9 $pid"
+    guest.run(script).check()
+    assert caller.wait(TIMEOUT_S) != 0
+    assert "by signal 9" in caller.stderr()
+    assert loader.get("State") == "failed"
+
+
+def test_sysrq_is_the_users_will(loader: Loader, guest: Guest) -> None:
+    loader.call("StartScheduler", "su", "scx_simple", "0")
+    guest.run("echo S >/proc/sysrq-trigger").check()
+    loader.wait_state("stopped")
+    assert "with status 0" in loader.get("StateReason")
+
+
+def test_somebody_elses_is_reported_and_left_alone(
+    loader: Loader, start: Start, guest: Guest
+) -> None:
+    other = start("scx_simple").wait_enabled()
+    loader.wait_state("external")
+    assert loader.get("CurrentScheduler") == "scx_simple"
+    for call in CHANGING[:6]:
+        assert "'simple' runs" in loader.error(*call)
+    assert "use switch" in loader.ctl("start", "-s", "fifo").stderr
+    assert other.process.running()
+    assert other.end(signal.SIGINT) == 0
+    loader.wait_state("stopped")
+
+
+def test_loader_that_is_killed_and_started_again(stopped: Loader, guest: Guest) -> None:
+    loader = stopped.start()
+    loader.call("StartScheduler", "su", "scx_simple", "0")
+    pid = loader.get("SchedulerPid")
+    assert loader.end(signal.SIGKILL) == 137
+    wait_for("it is off the bus", lambda: not loader.answers())
+    loader.start()
+    loader.wait_state("external")
+    guest.run(["kill", "-INT", str(pid)]).check()
+    loader.wait_state("stopped")
+
+
+def test_without_a_bus_it_ends_with_its_scheduler(
+    stopped: Loader, bus: SystemBus, guest: Guest
+) -> None:
+    loader = stopped.start()
+    loader.call("StartScheduler", "su", "scx_simple", "0")
+    assert loader.process
+    bus.stop()
+    try:
+        assert loader.process.wait(TIMEOUT_S) == 1
+        assert "lost the system bus" in loader.log()
+        assert state(guest) == "disabled"
+    finally:
+        bus.start()
+
+
+def test_broken_configuration_is_told_and_the_old_one_stays(stopped: Loader, guest: Guest) -> None:
+    guest.run(f"cp {CONFIG} /srv/changing.toml").check()
+    guest.run("sed -i '1i default_sched = \"scx_fifo\"' /srv/changing.toml").check()
+    loader = stopped.start("--config", "/srv/changing.toml")
+    loader.wait_state("running")
+    guest.run(
+        "printf 'default_sched = \"scx_simple\"\\n\\nnonsense\\n' >/srv/changing.toml"
+    ).check()
+    assert "/srv/changing.toml:3: " in loader.refusal("ReloadConfiguration")
+    assert loader.get("DefaultScheduler") == "scx_fifo"
+    assert "/srv/changing.toml:3: " in loader.ctl("reload").stderr
+    guest.run("echo 'default_sched = \"scx_simple\"' >/srv/changing.toml").check()
+    assert loader.process
+    loader.process.signal(signal.SIGHUP)
+    wait_for("it is read", lambda: loader.get("DefaultScheduler") == "scx_simple")
+    # What runs is left alone.
+    assert loader.get("CurrentScheduler") == "scx_fifo"
+
+
+def test_with_a_broken_configuration_the_service_is_there(stopped: Loader, guest: Guest) -> None:
+    guest.run("echo 'default_sched = 1' >/srv/broken.toml").check()
+    loader = stopped.start("--config", "/srv/broken.toml")
+    assert "/srv/broken.toml:1: " in loader.log()
+    loader.call("StartScheduler", "su", "scx_simple", "0")
+
+
+def test_second_loader_says_that_there_is_one(loader: Loader, guest: Guest) -> None:
+    second = guest.run(["scx_loader", "--schedulers", loaders.SCHEDULERS])
+    assert second.status == 1
+    assert "another scx_loader" in second.stderr
+
+
+#: A hundred requests by each of ten clients, each of which waits for an answer.
+CROWD = """
+ask() {
+    dbus-send --system --print-reply --dest=org.scx.Loader /org/scx/Loader "org.scx.Loader.$@"
+}
+for client in 0 1 2 3 4 5 6 7 8 9; do
+    for turn in $(seq 25); do
+        ask SwitchScheduler string:scx_simple uint32:0
+        ask StartScheduler string:scx_fifo uint32:$((turn % 5))
+        ask StopScheduler
+        ask RestartScheduler
+    done >/run/crowd.$client 2>&1 &
+done
+wait
+cat /run/crowd.*
+"""
+
+
+@ENABLES_OFTEN
+def test_last_of_a_thousand_requests_counts(loader: Loader, guest: Guest) -> None:
+    told = guest.run(CROWD, 1200).check().stdout
+    nr_done = told.count("method return")
+    nr_refused = told.count("Error org.freedesktop.DBus.Error.Failed")
+    print(nr_done, nr_refused, loader.log().count("starting scx_"))
+    assert nr_done + nr_refused == 1000
+    assert nr_done > 0
+    assert "overtaken by a later request" in told
+    loader.call("SwitchScheduler", "su", "scx_fifo", "1")
+    assert (loader.get("State"), loader.get("SchedulerMode")) == ("running", 1)
+    assert ops(guest) == "fifo"
+    assert len(guest.run(["pidof", "scx_simple", "scx_fifo"]).stdout.split()) == 1
+    loader.call("StopScheduler")
+    assert state(guest) == "disabled"
+
+
+def test_scxctl(loader: Loader, guest: Guest) -> None:
+    def said(*args: str) -> str:
+        return loader.ctl(*args).check().stdout
+
+    assert said("get") == "no scx scheduler running\n"
+    assert '"rusty"' in said("list")
+    assert said("start", "-s", "rlfifo", "-m", "gaming") == "started Rlfifo in Gaming mode\n"
+    assert said("get") == "running Rlfifo in Gaming mode\n"
+    again = loader.ctl("start", "-s", "fifo")
+    assert (again.status, again.stdout) == (1, "")
+    assert again.stderr == "scxctl: Rlfifo runs already: use switch\n"
+    assert said("switch", "-m", "auto") == "switched to Rlfifo in Auto mode\n"
+    arguments = said("switch", "-s", "fifo", "-a", "--slice-us,700")
+    assert arguments == 'switched to Fifo with arguments "--slice-us 700"\n'
+    assert json.loads(said("get", "--json")) == {
+        "scheduler": "scx_fifo",
+        "mode": "auto",
+        "args": ["--slice-us", "700"],
+    }
+    status = json.loads(said("status", "--json"))
+    assert (status["state"], status["scheduler"]) == ("running", "scx_fifo")
+    assert status["stats"]["nr_local"] >= 0
+    assert said("restart") == "restarted\n"
+    assert "no default" in loader.ctl("restore").stderr
+    assert said("stop") == "stopped\n"
+    refused = loader.ctl("start", "-s", "fifo", user=USER)
+    assert (refused.status, "not allowed" in refused.stderr) == (1, True)
+
+
+def test_scxctl_watches(loader: Loader, guest: Guest) -> None:
+    watch = guest.spawn("watch", ["scxctl", "watch"])
+    wait_for("the first line", lambda: watch.stdout() == "stopped\n")
+    loader.call("StartScheduler", "su", "scx_simple", "0")
+    wait_for("a line", lambda: watch.stdout().endswith("running scx_simple in Auto mode\n"))
+    # It is not started by who only looks on.
+    assert loader.end() == 0
+    wait_for("it is gone", lambda: watch.stdout().endswith("absent\n"))
+    loader.start()
+    wait_for("the new one", lambda: watch.stdout().endswith("absent\nstopped\n"))
+    watch.signal(signal.SIGINT)
+    watch.wait(TIMEOUT_S)
+
+
+#: Three schedulers in turn, while others work. Root needs no polkit.
+SWITCHING = """
+mkdir -p /run/dbus /run/schedulers
+cat >/run/bus.conf <<END
+<busconfig>
+  <type>system</type>
+  <listen>unix:path=/run/dbus/system_bus_socket</listen>
+  <auth>EXTERNAL</auth>
+  <policy context="default">
+    <allow send_destination="*"/><allow receive_sender="*"/><allow own="*"/>
+  </policy>
+</busconfig>
+END
+dbus-daemon --config-file=/run/bus.conf --nofork & bus=$!
+for name in scx_rusty scx_rustland scx_fifo; do
+    $name --manifest >/run/schedulers/$name.json
+done
+until [ -e /run/dbus/system_bus_socket ]; do
+    kill -0 $bus || exit 1
+    sleep 0.1
+done
+scx_loader --programs /usr/bin --schedulers /run/schedulers 2>/run/log & loader=$!
+loader() {
+    busctl --system call org.scx.Loader /org/scx/Loader org.scx.Loader "$@"
+}
+until busctl --system status org.scx.Loader >/dev/null 2>&1; do
+    kill -0 $loader || exit 1
+    sleep 0.1
+done
+loader StartScheduler su scx_rusty 0 || exit 1
+scx_load --hogs 5 --sleepers 8 --pipes 2 --forks-per-s 5 --periodic 2 --seconds 60 --json & load=$!
+for name in scx_rustland scx_fifo scx_rusty; do
+    sleep 1
+    loader SwitchScheduler su $name 1 || exit 1
+done
+sleep 1
+kill -INT $load
+wait $load || exit 1
+kill -TERM $loader
+wait $loader || exit 1
+cat /run/log
+kill $bus
+"""
+
+
+def test_switching_under_load_makes_nobody_wait_long(replayed: Callable[[str], str]) -> None:
+    printed = replayed(SWITCHING)
+    (told,) = re.findall(r"^\{.*?^\}", printed, re.MULTILINE | re.DOTALL)
+    load = json.loads(told)
+    print(load)
+    # Each of them ended because it was told to.
+    assert printed.count("EXIT: unregistered") == 4
+    assert load["hogs"]["cpu_min_s"] > 1
+    assert load["periodic"]["gap_max_ms"] < 1000
+    assert load["sleepers"]["lateness_max_us"] < 1_000_000
+    assert load["forks"]["spawn_max_ms"] < 1000

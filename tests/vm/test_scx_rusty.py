@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""scx_rusty on a real kernel, and all that may happen to it: whatever comes, everybody gets on and
+the scheduler goes on. Who gets how much, and where, is in test_scx_rusty_balance.py."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+from loads import MIXED, QUIET, SPIN, finished
+from sched_ext import (
+    STOPS_FAIR_SERVER_TWICE,
+    TIMEOUT_S,
+    Scheduler,
+    ops,
+    read,
+    state,
+    wait_disabled,
+    wait_for,
+)
+from statistics_client import SOCKET, total
+from vm.guest import Guest, Process
+
+Start = Callable[..., Scheduler]
+SetCpu = Callable[[int, bool], None]
+Load = Callable[..., Process]
+
+#: So that loads are balanced in each test.
+BUSY = ("--interval", "0.5")
+
+
+def serve(guest: Guest, start: Start, *args: str) -> Scheduler:
+    """The scheduler, enabled, and its statistics served."""
+    scheduler = start("scx_rusty", *BUSY, *args).wait_enabled()
+    wait_for("statistics are served", lambda: guest.run(["test", "-S", SOCKET]).ok)
+    return scheduler
+
+
+def domains(guest: Guest) -> list[str]:
+    """Their ids, of all nodes."""
+    nodes = total(guest)["nodes"]
+    return [domain for node in nodes.values() for domain in node["doms"]]
+
+
+def cpus(words: list[int]) -> set[int]:
+    return {
+        64 * index + bit for index, word in enumerate(words) for bit in range(64) if word >> bit & 1
+    }
+
+
+@pytest.mark.every_topology
+def test_mixed_load(guest: Guest, start: Start, load: Load) -> None:
+    """Hogs, sleepers, pipes and forks; the load itself fails if one of them is stuck."""
+    scheduler = serve(guest, start)
+    assert ops(guest) == "rusty"
+    hogs = str(len(guest.topology.online) * 2)
+    told = finished(load("--hogs", hogs, *MIXED, "--seconds", "8", "--json"), 300)
+    assert told["hogs"]["cpu_min_s"] > 0
+    assert told["sleepers"]["wakeups"] > 0
+    assert told["pipes"]["pair_min_per_s"] > 0
+    counts = total(guest)
+    assert counts["total"] > 1000
+    assert counts["task_get_err"] == 0
+    assert [int(node) for node in counts["nodes"]] == list(range(max(1, len(guest.topology.nodes))))
+    assert sorted(map(int, domains(guest))) == list(range(len(domains(guest))))
+    # All domains let others in while they have time to spare, and nobody is left out.
+    assert cpus(counts["kick_greedy_cpus"]) == set(guest.topology.online)
+    assert scheduler.end(signal.SIGINT) == 0
+
+
+#: What dashboards ask for: the names of earlier schedulers of the kind.
+NAMES = """
+at_us lb_at_us total slice_us cpu_busy load nr_migrations task_get_err time_used sync_prev_idle
+wake_sync prev_idle greedy_idle pinned direct greedy greedy_far dsq_dispatch greedy_local
+greedy_xnuma kick_greedy repatriate dl_clamp dl_preset direct_greedy_cpus kick_greedy_cpus nodes
+"""
+
+
+def test_statistics_have_the_names_that_clients_know(guest: Guest, start: Start) -> None:
+    scheduler = serve(guest, start)
+    wait_for("loads were read", lambda: bool(total(guest)["nodes"]))
+    counts = total(guest)
+    assert set(NAMES.split()) - set(counts) == set()
+    (node,) = counts["nodes"].values()
+    assert set(node) == {"load", "imbal", "delta", "doms"}
+    (domain,) = node["doms"].values()
+    assert set(domain) == {"load", "imbal", "delta"}
+    # Also before anything was counted: no "not a number", which is null in JSON.
+    words = ("direct_greedy_cpus", "kick_greedy_cpus", "nodes")
+    assert all(isinstance(counts[name], int | float) for name in counts if name not in words)
+    assert all(isinstance(word, int) for word in counts["direct_greedy_cpus"])
+    assert scheduler.end(signal.SIGINT) == 0
+
+
+@pytest.mark.every_topology
+def test_kill_9_under_load(guest: Guest, start: Start, load: Load) -> None:
+    scheduler = serve(guest, start)
+    mixed = load(*MIXED, "--seconds", "6", "--json")
+    wait_for("it is at work", lambda: total(guest)["total"] > 1000)
+    assert scheduler.end(signal.SIGKILL) == 128 + signal.SIGKILL
+    wait_disabled(guest)
+    assert finished(mixed)["sleepers"]["wakeups"] > 0
+
+
+def test_stopped_user_space_stalls_nobody(guest: Guest, start: Start, load: Load) -> None:
+    """SIGSTOP: nothing is balanced, and all else goes on."""
+    scheduler = serve(guest, start)
+    load("--hogs", "6", *MIXED)
+    scheduler.process.signal(signal.SIGSTOP)
+    try:
+        until = time.monotonic() + 5
+        while time.monotonic() < until:
+            # Each starts processes.
+            guest.run("ls /proc | wc -l", 20).check()
+        assert state(guest) == "enabled"
+    finally:
+        scheduler.process.signal(signal.SIGCONT)
+    balanced_us = total(guest)["lb_at_us"]
+    wait_for("it balances again", lambda: total(guest)["lb_at_us"] > balanced_us)
+    assert scheduler.end(signal.SIGINT) == 0
+
+
+def restarts(scheduler: Scheduler) -> int:
+    return scheduler.process.stderr().count("restarting")
+
+
+def switch(scheduler: Scheduler, set_cpu: SetCpu, cpu: int, online: bool) -> None:
+    """Until the scheduler knows the machine as it is then."""
+    before = restarts(scheduler)
+    began_s = time.monotonic()
+    set_cpu(cpu, online)
+    print(f"CPU {cpu} online={online} after {time.monotonic() - began_s:.1f} s")
+    wait_for(
+        "it restarts",
+        lambda: restarts(scheduler) > before or not scheduler.process.running(),
+    )
+    scheduler.wait_enabled()
+    wait_for("statistics are served", lambda: scheduler.guest.run(["test", "-S", SOCKET]).ok)
+
+
+@pytest.mark.every_topology
+@STOPS_FAIR_SERVER_TWICE
+def test_hotplug_under_load(guest: Guest, start: Start, load: Load, set_cpu: SetCpu) -> None:
+    """CPUs go and come; the scheduler begins again each time, and its process stays."""
+    if len(guest.topology.online) == 1:
+        pytest.skip("the only CPU cannot go")
+    scheduler = serve(guest, start)
+    load("--hogs", str(len(guest.topology.online) + 2), *MIXED)
+    everybody = set(guest.topology.online)
+    for _ in range(2):
+        switch(scheduler, set_cpu, 1, False)
+        assert cpus(total(guest)["kick_greedy_cpus"]) <= everybody - {1}
+        switch(scheduler, set_cpu, 1, True)
+    wait_for("all are there again", lambda: cpus(total(guest)["kick_greedy_cpus"]) == everybody)
+    assert scheduler.end(signal.SIGINT) == 0
+
+
+@STOPS_FAIR_SERVER_TWICE
+def test_domain_that_loses_all_its_cpus(
+    guest: Guest, start: Start, load: Load, set_cpu: SetCpu
+) -> None:
+    """With tasks in it, some of them bound to it."""
+    scheduler = serve(guest, start, "--cpumasks", "3", "c")
+    assert domains(guest) == ["0", "1"]
+    load("--hogs", "8", *MIXED)
+    load("--hogs", "2", *QUIET, through="taskset c")
+    wait_for("both have work", lambda: total(guest)["load"] > 8)
+    switch(scheduler, set_cpu, 2, False)
+    switch(scheduler, set_cpu, 3, False)
+    wait_for("the domain is gone", lambda: domains(guest) == ["0"])
+    wait_for("all are elsewhere", lambda: total(guest)["load"] > 8)
+    switch(scheduler, set_cpu, 3, True)
+    wait_for("it is back", lambda: domains(guest) == ["0", "1"])
+    switch(scheduler, set_cpu, 2, True)
+    assert scheduler.end(signal.SIGINT) == 0
+
+
+@pytest.mark.every_topology
+def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
+    """Threads move each other to other CPUs as they run, wait and wake up, and domains with
+    them."""
+    masks = [f"{1 << cpu:x}" for cpu in guest.topology.online]
+    scheduler = serve(guest, start, "--cpumasks", *masks)
+    storm = load("--movers", "24", "--hogs", "4", *QUIET, "--seconds", "8", "--json")
+    assert finished(storm)["movers"]["changes"] > 500
+    assert state(guest) == "enabled"
+    assert scheduler.end(signal.SIGINT) == 0
+
+
+def test_fork_storm(guest: Guest, start: Start, load: Load) -> None:
+    scheduler = serve(guest, start)
+    storm = load("--fork-storms", "4", "--hogs", "4", *QUIET, "--seconds", "8", "--json")
+    assert finished(storm)["hogs"]["cpu_min_s"] > 0
+    assert total(guest)["task_get_err"] == 0
+    assert scheduler.end(signal.SIGINT) == 0
+
+
+def test_nobody_waits_behind_a_real_time_task(guest: Guest, start: Start, load: Load) -> None:
+    """It takes a CPU that somebody is on: whoever that was goes on elsewhere."""
+    nr_cpus = len(guest.topology.online)
+    scheduler = serve(guest, start)
+    hogs = load("--hogs", str(nr_cpus - 1), *QUIET, "--seconds", "5", "--json")
+    real_time = guest.spawn("real_time", ["chrt", "-f", "50", "taskset", "2", "sh", "-c", SPIN])
+    told = finished(hogs)
+    # One CPU less is enough for all. Behind the real-time task one would get less than half.
+    assert told["hogs"]["cpu_min_s"] > 0.6 * told["elapsed_s"]
+    assert real_time.wait(TIMEOUT_S) == 0
+    assert scheduler.end(signal.SIGINT) == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--fifo-sched",),
+        ("--kthreads-local", "--balanced-kworkers", "--mempolicy-affinity"),
+        ("--greedy-threshold", "0", "--direct-greedy-under", "0", "--kick-greedy-under", "0"),
+        ("--greedy-threshold-x-numa", "1", "--direct-greedy-numa", "--direct-greedy-under", "100"),
+        ("--perf", "512", "--load-half-life", "0.1", "--no-load-balance"),
+        ("--slice-us-underutil", "1000", "--slice-us-overutil", "100", "--tune-interval", "0.01"),
+    ],
+    ids=lambda options: options[0].lstrip("-"),
+)
+def test_options_under_load(
+    guest: Guest, start: Start, load: Load, options: tuple[str, ...]
+) -> None:
+    """With two domains: each way through the BPF half serves everybody."""
+    scheduler = serve(guest, start, "--cpumasks", "3", "c", *options)
+    told = finished(load("--hogs", "6", *MIXED, "--seconds", "4", "--json"))
+    assert told["hogs"]["cpu_min_s"] > 0
+    assert told["sleepers"]["wakeups"] > 0
+    assert read(guest, "/sys/kernel/sched_ext/root/ops") == "rusty"
+    assert scheduler.end(signal.SIGINT) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--cpumasks", "1", "3"), "--cpumasks 3: a CPU is in two masks"),
+        (("--cpumasks", "x"), "--cpumasks x: "),
+        (("--interval", "0"), "--interval 0 is not from 0.1 to 3600"),
+        (("--cache-level", "2"), "'2' for '--cache-level <LEVEL>'"),
+        (("--cache-level", "3", "--cpumasks", "1"), "cannot be used with"),
+        (("--direct-greedy-under", "101"), "--direct-greedy-under 101 is not from 0 to 100"),
+    ],
+)
+def test_wrong_options_are_refused(guest: Guest, options: tuple[str, ...], words: str) -> None:
+    done = guest.run(["scx_rusty", *options])
+    assert done.status in {1, 2}
+    assert words in done.stderr
+    assert state(guest) == "disabled"
+
+
+# The last one of its guest, as test_ten_thousand_tasks() of test_scx_rlfifo.py, which says why.
+def test_ten_thousand_tasks(guest: Guest, start: Start) -> None:
+    guest.run("echo 40000 >/proc/sys/kernel/threads-max").check()
+    scheduler = serve(guest, start, "--cpumasks", "3", "c")
+    crowd = guest.spawn("crowd", ["scx_crowd", "10000"])
+    try:
+        wait_for("all are there", lambda: "ready" in crowd.stdout(), timeout_s=300)
+        before = total(guest)
+        wait_for(
+            "they take turns",
+            lambda: total(guest)["total"] > before["total"] + 12_000,
+            timeout_s=300,
+        )
+        wait_for("loads are balanced", lambda: total(guest)["lb_at_us"] > before["lb_at_us"])
+        print(f"a round takes {total(guest)['time_used']:.3f} s")
+        assert state(guest) == "enabled"
+        # Before they end: a thousand ends in a second are more than an emulated machine can do, and
+        # the kernel's own watchdog would wait behind them.
+        assert scheduler.end(signal.SIGINT) == 0
+    finally:
+        crowd.signal(signal.SIGINT)
+    assert crowd.wait(TIMEOUT_S) == 0, crowd.stderr()

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""scx_rusty on a real kernel: who runs where and how much, and what the statistics say of it. In
+guests whose time is their own."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+import pytest
+from recorder import Record
+from shares import NICE_0_TO_5, shares
+from statistics_client import SOCKET, TOTAL, payload
+from vm import topology
+
+#: Two nodes; with these, two domains of a CPU in each.
+NUMA = topology.find("numa")
+DOMAINS = "--cpumasks 1 2 4 8"
+
+#: Nobody takes tasks of another domain: only the balancer moves them.
+ALONE = "--greedy-threshold 0 --direct-greedy-under 0 --kick-greedy-under 0"
+
+#: Waits for it, unless it has ended.
+ENABLED = """
+until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do
+    kill -0 $scheduler || exit 1
+    sleep 0.1
+done
+"""
+
+#: The CPU time of each hog. Who is never interrupted is not in the record of switches.
+USED = """
+used() {
+    for hog in $(grep -l hog /proc/$load/task/*/comm); do
+        cut -d " " -f 1 ${hog%comm}schedstat
+    done
+}
+"""
+
+#: Hogs that begin on CPU 0 and then may run anywhere, and where they are after some intervals.
+SPREAD = """
+USED
+scx_rusty OPTIONS --interval 0.5 >/dev/null & scheduler=$!
+ENABLED
+taskset 1 scx_load --hogs 4 --sleepers 0 --pipes 0 --forks-per-s 0 >/dev/null & load=$!
+sleep 2
+for thread in /proc/$load/task/*; do taskset -p f ${thread##*/} >/dev/null; done
+sleep 2.5
+scx_switches --comm hog --seconds 1 --json
+used
+sleep 1
+used
+scx_stats_client SOCKET ask 'TOTAL'
+kill -INT $load
+wait $load || exit 1
+kill -INT $scheduler
+wait $scheduler
+"""
+
+
+@pytest.fixture
+def on_nodes(replayed_on: Callable[[topology.Topology, str], str]) -> Callable[[str], str]:
+    """Runs a script in a deterministic guest with two nodes; what it prints."""
+
+    def run(script: str) -> str:
+        script = script.replace("SOCKET", SOCKET).replace("TOTAL", TOTAL)
+        script = script.replace("ENABLED", ENABLED).replace("USED", USED)
+        return replayed_on(NUMA, script)
+
+    return run
+
+
+def records(printed: str) -> list[Record]:
+    return [json.loads(line) for line in re.findall(r"^\{.*\}$", printed, re.MULTILINE)]
+
+
+def figures(printed: str) -> Record:
+    """Those of the load, which are on several lines."""
+    (told,) = re.findall(r"^\{.*?^\}", printed, re.MULTILINE | re.DOTALL)
+    return json.loads(told)
+
+
+def time_by_cpu(printed: str) -> dict[int, float]:
+    """How long hogs ran on each CPU while they were recorded, s."""
+    ran_s: dict[int, float] = defaultdict(float)
+    for record in records(printed):
+        if record.get("type") == "run":
+            ran_s[record["cpu"]] += record["ran_ns"] / 1e9
+    return ran_s
+
+
+def used_s(printed: str) -> list[float]:
+    """The CPU time of each hog in the second after the recording."""
+    times_ns = [int(line) for line in re.findall(r"^\d{4,}$", printed, re.MULTILINE)]
+    before, after = times_ns[: len(times_ns) // 2], times_ns[len(times_ns) // 2 :]
+    return [(then - now) / 1e9 for now, then in zip(before, after, strict=True)]
+
+
+def nodes_of(cpus: Iterable[int]) -> set[int]:
+    used = set(cpus)
+    return {node for node, of_node in enumerate(NUMA.nodes) if used.intersection(of_node)}
+
+
+def told(printed: str) -> Record:
+    """What the scheduler said of itself last."""
+    *_, last = [record for record in records(printed) if "type" not in record]
+    return payload(last)
+
+
+def test_hogs_are_spread_over_nodes_and_domains(on_nodes: Callable[[str], str]) -> None:
+    """Four that began on one CPU: one on each after five intervals."""
+    printed = on_nodes(SPREAD.replace("OPTIONS", f"{DOMAINS} {ALONE}"))
+    assert sorted(time_by_cpu(printed)) == [0, 1, 2, 3]
+    assert min(used_s(printed)) > 0.8
+    stats = told(printed)
+    assert stats["nr_migrations"] >= 3
+    domains = [dom for node in stats["nodes"].values() for dom in node["doms"].values()]
+    assert len(stats["nodes"]) == 2
+    assert len(domains) == 4
+    # One hog each, and in one of them whoever asks.
+    assert all(0.8 < domain["load"] < 1.6 for domain in domains), domains
+    assert all(abs(domain["imbal"]) < 0.5 for domain in domains), domains
+
+
+def test_hogs_that_have_a_cpu_each_are_spread_too(on_nodes: Callable[[str], str]) -> None:
+    """Two of a node, whose two CPUs they fill: nobody waits there, and yet one goes."""
+    script = SPREAD.replace("taskset 1", "taskset 3").replace("--hogs 4", "--hogs 2")
+    where = "grep -h '(hog)' /proc/$load/task/*/stat | cut -d ' ' -f 39"
+    script = script.replace("scx_switches --comm hog --seconds 1 --json", where)
+    printed = on_nodes(script.replace("OPTIONS", ALONE))
+    assert nodes_of(map(int, re.findall(r"^\d$", printed, re.MULTILINE))) == {0, 1}
+    stats = told(printed)
+    assert 1 <= stats["nr_migrations"] < 5
+    assert all(abs(node["imbal"]) < 0.5 for node in stats["nodes"].values()), stats["nodes"]
+
+
+def test_without_balancing_they_stay(on_nodes: Callable[[str], str]) -> None:
+    printed = on_nodes(SPREAD.replace("OPTIONS", f"{DOMAINS} {ALONE} --no-load-balance"))
+    assert set(time_by_cpu(printed)) == {0}
+    stats = told(printed)
+    assert stats["nr_migrations"] == 0
+    # It is seen all the same.
+    assert stats["nodes"]["0"]["doms"]["0"]["imbal"] > 1
+
+
+@pytest.mark.parametrize(("threshold", "nodes"), [(0, {0}), (1, {0, 1})])
+def test_idle_cpus_of_the_other_node_take_work_only_when_allowed(
+    on_nodes: Callable[[str], str], threshold: int, nodes: set[int]
+) -> None:
+    """By stealing, without the balancer."""
+    options = f"--no-load-balance --direct-greedy-under 0 --greedy-threshold-x-numa {threshold}"
+    printed = on_nodes(SPREAD.replace("OPTIONS", options))
+    assert nodes_of(time_by_cpu(printed)) == nodes
+
+
+#: Hogs of several weights, in one domain.
+WEIGHTED = """
+scx_rusty >/dev/null & scheduler=$!
+ENABLED
+scx_load --hogs NR --hog-nices NICES --sleepers 0 --pipes 0 --forks-per-s 0 --seconds 3 --json
+kill -INT $scheduler
+wait $scheduler
+"""
+
+#: p->scx.weight: kernel/sched/core.c, sched_prio_to_weight[], a hundred for nice 0.
+WEIGHTS = {-10: 9548 / 10.24, 0: 100.0, 10: 110 / 10.24}
+
+
+def feasible(nices: list[int], nr_cpus: int) -> list[float]:
+    """The part of a CPU that each is due: nobody can use more than one, and what he leaves is for
+    the others, by their weights. By trying out how many of the heaviest have one."""
+    weights = [WEIGHTS[nice] for nice in nices]
+    by_weight = sorted(weights, reverse=True)
+    for nr_full in range(nr_cpus + 1):
+        rest = sum(by_weight[nr_full:])
+        cpus = nr_cpus - nr_full
+        if by_weight[nr_full] * cpus <= rest:
+            return [min(1.0, weight * cpus / rest) for weight in weights]
+    raise AssertionError("more CPUs than tasks")
+
+
+@pytest.mark.parametrize(
+    "nices",
+    [[-10, 0, 0, 0, 0, 0], [-10, -10, 0, 0, 0, 0, 10], [0, 0, 0, 0, 0, 10, 10]],
+    ids=["one heavy", "two heavy", "light"],
+)
+def test_cpu_time_is_as_feasible_weights_have_it(
+    replayed: Callable[[str], str], shape: topology.Topology, nices: list[int]
+) -> None:
+    """Within 5 % of a CPU for each: -10 is due more than a CPU, and gets one."""
+    script = WEIGHTED.replace("NICES", ",".join(map(str, nices))).replace("NR", str(len(nices)))
+    load = figures(replayed(script.replace("ENABLED", ENABLED)))
+    got = [cpu_s / load["elapsed_s"] for cpu_s in load["hogs"]["cpu_s"]]
+    due = feasible(nices, len(shape.online))
+    for nice, share, wanted in zip(nices, got, due, strict=True):
+        print(f"nice {nice}: {share:.3f} of a CPU, due {wanted:.3f}")
+    assert got == pytest.approx(due, abs=0.05)
+
+
+def test_two_hogs_share_a_cpu_by_weight(replayed: Callable[[str], str]) -> None:
+    heavy_s, light_s = shares(replayed, "scx_rusty", [0, 5])
+    print(heavy_s / light_s)
+    assert heavy_s / light_s == pytest.approx(NICE_0_TO_5, rel=0.15)
+
+
+#: Three hogs on the only CPU of a domain, of which two may use no other and wait for it alone.
+FIFO = """
+USED
+scx_rusty --fifo-sched --no-load-balance --cpumasks 1 OPTIONS >/dev/null & scheduler=$!
+ENABLED
+taskset 1 scx_load --hogs 3 --sleepers 0 --pipes 0 --forks-per-s 0 >/dev/null & load=$!
+sleep 0.2
+set -- $(grep -l hog /proc/$load/task/*/comm)
+thread=${1%/comm}
+taskset -p f ${thread##*/} >/dev/null
+sleep 0.2
+used
+sleep 1
+used
+kill -INT $load
+wait $load || exit 1
+kill -INT $scheduler
+wait $scheduler
+"""
+
+
+def test_order_of_arrival_counts_for_those_of_a_cpu_too(on_nodes: Callable[[str], str]) -> None:
+    """Those who wait for a CPU alone went before those who wait for any of its domain, always."""
+    got_s = used_s(on_nodes(FIFO.replace("OPTIONS", ALONE)))
+    print(got_s)
+    # Whoever reads it may have to wait himself, so that it is more than a second.
+    assert sum(got_s) > 0.9
+    assert [one_s / sum(got_s) for one_s in got_s] == pytest.approx([1 / 3] * 3, abs=0.1)
+
+
+#: Two pairs that wake each other up, hogs and sleepers, on the two CPUs of a node.
+BESIDE_PIPES = """
+scx_rusty >/dev/null & scheduler=$!
+ENABLED
+taskset c scx_load --hogs 2 --sleepers 4 --pipes 2 --forks-per-s 0 --seconds 4 --json
+kill -INT $scheduler
+wait $scheduler
+"""
+
+
+def test_who_wakes_each_other_up_leaves_cpus_to_others(on_nodes: Callable[[str], str]) -> None:
+    """Though CPUs are idle that none of them may use, by which the kernel's own choice of a CPU
+    went: hogs got 0.11 of 2 s each."""
+    load = figures(on_nodes(BESIDE_PIPES))
+    print(load["hogs"], load["sleepers"], load["pipes"])
+    # Two hogs and four ends of pipes that are as good as always runnable, on two CPUs: a third.
+    assert load["hogs"]["cpu_min_s"] / load["elapsed_s"] > 0.25
+    # It interrupts a hog, and does not wait for the end of a slice of 20 ms.
+    assert load["sleepers"]["lateness_p50_us"] < 1000
+    assert load["sleepers"]["lateness_p99_us"] < 4000
+
+
+#: Four that compute, one after the other, by a shell that goes to no other node.
+FORKS = """
+scx_rusty --no-load-balance OPTIONS >/dev/null & scheduler=$!
+ENABLED
+for n in 1 2 3 4; do
+    sh -c 'printf hog >/proc/self/comm; while :; do :; done' & hogs="$hogs $!"
+done
+sleep 0.2
+scx_switches --comm hog --seconds 0.5 --json
+kill $hogs
+kill -INT $scheduler
+wait $scheduler
+"""
+
+
+def test_new_tasks_begin_where_there_is_room(on_nodes: Callable[[str], str]) -> None:
+    ran_s = time_by_cpu(on_nodes(FORKS.replace("OPTIONS", ALONE)))
+    assert nodes_of(ran_s) == {0, 1}
