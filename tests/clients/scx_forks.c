@@ -3,8 +3,8 @@
  * scx_forks PID SIGNAL SECONDS: forks children that compute, one every 2 ms, sends the signal to a
  * scheduler after the first few, and forks more while the scheduler goes away.
  *
- * A real-time process that is not in any scheduler's way. Status 0 if the machine has no scheduler
- * within so many seconds; the children end then.
+ * A real-time process that is not in any scheduler's way. Status 0, and after how many seconds, if
+ * the machine has no scheduler within the time given; the children end then.
  */
 #include <sched.h>
 #include <signal.h>
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NR_BEFORE 4
@@ -34,24 +35,40 @@ static int is_disabled(void)
 	return !strcmp(state, "disabled\n");
 }
 
-static void fork_while_it_goes(pid_t scheduler, int number)
+static double now_s(void)
 {
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+/* Returns when the signal was sent. */
+static double fork_while_it_goes(pid_t scheduler, int number)
+{
+	double sent_s = 0;
+
 	for (int i = 0; i < NR_CHILDREN; i++) {
-		if (i == NR_BEFORE)
+		if (i == NR_BEFORE) {
+			sent_s = now_s();
 			kill(scheduler, number);
+		}
 		children[i] = fork();
 		if (!children[i])
 			for (;;)
 				;
 		usleep(PAUSE_US);
 	}
+	return sent_s;
 }
 
-static int wait_disabled(long limit_us)
+static int wait_disabled(double since_s, double limit_s)
 {
-	for (long us = 0; us < limit_us; us += POLL_US) {
-		if (is_disabled())
+	while (now_s() < since_s + limit_s) {
+		if (is_disabled()) {
+			printf("%.1f\n", now_s() - since_s);
 			return 0;
+		}
 		usleep(POLL_US);
 	}
 	fprintf(stderr, "scx_forks: still not disabled\n");
@@ -70,6 +87,7 @@ static void end_children(void)
 int main(int argc, char **argv)
 {
 	struct sched_param param = { .sched_priority = 2 };
+	double sent_s;
 	int status;
 
 	if (argc != 4) {
@@ -81,8 +99,8 @@ int main(int argc, char **argv)
 		perror("scx_forks");
 		return 1;
 	}
-	fork_while_it_goes(atoi(argv[1]), atoi(argv[2]));
-	status = wait_disabled(atol(argv[3]) * 1000 * 1000);
+	sent_s = fork_while_it_goes(atoi(argv[1]), atoi(argv[2]));
+	status = wait_disabled(sent_s, atof(argv[3]));
 	end_children();
 	return status;
 }

@@ -263,10 +263,9 @@ int scx_run(const struct scx_sched *sched, int argc, char **argv)
 	}
 
 	say_what_does_not_count(&run);
-	if (!scx_kernel_sets_time_aside()) {
+	if (!scx_kernel_sets_time_aside())
 		rcu = scx_rcu_favour();
-		scx_usher_start();
-	}
+	scx_usher_start();
 	outcome = run_generations(&run);
 	scx_priority_restore(&rcu);
 	switch (outcome) {

@@ -233,11 +233,9 @@ fn answer<S: Scheduler>(cli: Cli<S::Opts>) -> Result<Status> {
     }
     let kernel = SchedExt::new(Path::new("/"));
     let generations = Generations::<S>::new(&common, &config, &kernel, &shutdown)?;
-    let needs_help = !kernel.check()?.has_ext_server();
-    let _grace_periods = needs_help.then(|| rcu::favour_grace_periods(&kernel));
-    if needs_help {
-        usher::start(kernel.clone())?;
-    }
+    let starves_rcu = !kernel.check()?.has_ext_server();
+    let _grace_periods = starves_rcu.then(|| rcu::favour_grace_periods(&kernel));
+    usher::start(kernel.clone())?;
     if let Some(ignored) = Ignored::find(kernel.root()) {
         tracing::warn!(
             "cpu.weight, cpu.idle and cpu.max of cgroups do not count under this scheduler: \

@@ -186,7 +186,8 @@ const RCU_SETTING: &str =
      thread rcu_preempt or rcu_sched is a SCHED_FIFO thread of priority 1 meanwhile, as the boot \
      option rcutree.kthread_prio=1 makes it. Without, tasks that are forked while the scheduler \
      comes or goes could make the machine hang. After kill -9 it stays. For the same reason a \
-     thread of the scheduler moves the tasks itself if the kernel takes longer than a second.";
+     thread of the scheduler moves the tasks itself, on every kernel, if that takes longer than a \
+     second.";
 
 pub(super) fn generate<S: Scheduler>(what: Generate) -> Result<Status> {
     let settings = [S::MACHINE_SETTINGS, &[RCU_SETTING]].concat();
