@@ -27,6 +27,8 @@ pub enum Missing {
     Root,
     #[error("the scheduler '{0}' is running: stop it first")]
     Busy(String),
+    #[error("the scheduler '{0}' is still being unloaded: try again when it is gone")]
+    Unloading(String),
     #[error(
         "the kernel's type information /sys/kernel/btf/vmlinux is missing: boot a kernel \
          built with CONFIG_DEBUG_INFO_BTF"
@@ -114,9 +116,7 @@ impl SchedExt {
             return Err(Missing::Root);
         }
         self.wait_while_disabling();
-        if self.state() != "disabled" {
-            return Err(Missing::Busy(self.ops()));
-        }
+        self.in_the_way().map_or(Ok(()), Err)?;
         let btf = KernelBtf::read(&self.root).map_err(|_| Missing::Btf)?;
         if btf.is_defective() {
             return Err(Missing::DefectiveBtf);
@@ -124,10 +124,46 @@ impl SchedExt {
         Ok(btf)
     }
 
+    /// Another scheduler, since there can only be one.
+    fn in_the_way(&self) -> Option<Missing> {
+        match self.state().as_str() {
+            "disabled" => None,
+            "disabling" => Some(Missing::Unloading(self.ops())),
+            _ => Some(Missing::Busy(self.ops())),
+        }
+    }
+
     fn wait_while_disabling(&self) {
         let until = Instant::now() + DISABLING_WAIT;
         while self.state() == "disabling" && Instant::now() < until {
             thread::sleep(DISABLING_POLL);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_in_the_way_runs_or_is_about_to_be_gone() {
+        let root = tempfile::tempdir().unwrap();
+        let sysfs = root.path().join("sys/kernel/sched_ext");
+        fs::create_dir_all(sysfs.join("root")).unwrap();
+        fs::write(sysfs.join("root/ops"), "other\n").unwrap();
+        let in_the_way = |state: &str| {
+            fs::write(sysfs.join("state"), state).unwrap();
+            SchedExt::new(root.path()).in_the_way()
+        };
+        assert_eq!(in_the_way("disabled\n"), None);
+        assert_eq!(in_the_way("enabled\n"), Some(Missing::Busy("other".into())));
+        assert_eq!(
+            in_the_way("enabling\n"),
+            Some(Missing::Busy("other".into()))
+        );
+        assert_eq!(
+            in_the_way("disabling\n"),
+            Some(Missing::Unloading("other".into()))
+        );
     }
 }

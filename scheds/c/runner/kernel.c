@@ -133,9 +133,24 @@ static const char *check_btf(void)
 	return NULL;
 }
 
-const char *scx_kernel_check(void)
+/* Another scheduler, since there can only be one; NULL if there is none. */
+static const char *check_alone(void)
 {
 	static char busy[256];
+
+	if (state_is("disabled"))
+		return NULL;
+	snprintf(busy, sizeof(busy),
+		 state_is("disabling") ? "the scheduler '%s' is still being unloaded: "
+					 "try again when it is gone" :
+					 "the scheduler '%s' is running: stop it first",
+		 scx_kernel_current_ops());
+	return busy;
+}
+
+const char *scx_kernel_check(void)
+{
+	const char *missing;
 
 	if (access(SYSFS "state", F_OK))
 		return "this kernel has no sched_ext: boot one built with CONFIG_SCHED_CLASS_EXT, "
@@ -144,10 +159,6 @@ const char *scx_kernel_check(void)
 		return "loading a scheduler takes root's rights: run it as root, or with sudo";
 
 	wait_while_disabling();
-	if (!state_is("disabled")) {
-		snprintf(busy, sizeof(busy), "the scheduler '%s' is running: stop it first",
-			 scx_kernel_current_ops());
-		return busy;
-	}
-	return check_btf();
+	missing = check_alone();
+	return missing ? missing : check_btf();
 }
