@@ -75,7 +75,7 @@ def test_mixed_load(guest: Guest, start: Start, load: Load) -> None:
     scheduler = serve(guest, start)
     assert ops(guest) == "rlfifo"
     hogs = str(len(guest.topology.online) * 2)
-    mixed = load("--hogs", hogs, *MIXED, "--seconds", "20", "--json")
+    mixed = load("--hogs", hogs, *MIXED, "--seconds", "8", "--json")
     told = finished(mixed, 300)
     assert told["hogs"]["cpu_min_s"] > 0
     assert told["sleepers"]["wakeups"] > 0
@@ -100,19 +100,19 @@ def test_kill_9_under_load(guest: Guest, start: Start, load: Load) -> None:
 
 @pytest.mark.every_topology
 def test_stopped_scheduler_stalls_nobody(guest: Guest, start: Start, load: Load) -> None:
-    """SIGSTOP for 10 s: BPF serves tasks in order of arrival, and hands back afterwards."""
+    """SIGSTOP for 6 s: BPF serves tasks in order of arrival, and hands back afterwards."""
     scheduler = serve(guest, start)
     load("--hogs", "2", *MIXED)
     wait_for("it is at work", lambda: total(guest)["nr_user_dispatches"] > 100)
     scheduler.process.signal(signal.SIGSTOP)
     try:
-        until = time.monotonic() + 10
+        until = time.monotonic() + 6
         rounds = 0
         while time.monotonic() < until:
             # Each starts processes, which nobody would let run.
             guest.run("ls /proc | wc -l", 20).check()
             rounds += 1
-        assert rounds > 3
+        assert rounds > 1
         assert state(guest) == "enabled"
     finally:
         scheduler.process.signal(signal.SIGCONT)
@@ -245,6 +245,7 @@ wait $scheduler
 
 
 @pytest.mark.every_topology
+@pytest.mark.once
 @pytest.mark.usefixtures("fit_emulator")
 def test_hogs_get_all_there_is(
     kernel: Kernel, shape: Topology, programs: list[Path], seed: int
