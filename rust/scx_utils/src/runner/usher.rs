@@ -5,8 +5,8 @@
 //! RCU, and then for those who fork. Until it goes on, some tasks are in the ext class and others
 //! in the fair class, which goes first. Where enough of the latter compute, the former do not run;
 //! and if one of them was interrupted within an RCU reader, or half-way through a fork, the machine
-//! hangs for as long as the others compute. 7.2 sets a twentieth of the time aside for the ext class:
-//! it does not hang, but those whom it waits for are that much slower.
+//! hangs for as long as the others compute. 7.2 sets a twentieth of the time aside for the ext
+//! class: it does not hang, but those whom it waits for are that much slower.
 //!
 //! But a task goes at once to the class that it is to be in when anybody sets its parameters, also
 //! to what they are already (`__sched_setscheduler()` in kernel/sched/syscalls.c of 6.12): then all
