@@ -137,6 +137,16 @@ def test_the_thread_of_rcu_gets_its_policy_back(guest: Guest, start: Start, prog
     assert thread_policy(guest) == [thread, SCHED_OTHER]
 
 
+def test_its_memory_is_not_gathered_into_huge_pages(
+    guest: Guest, start: Start, program: str
+) -> None:
+    """The kernel's thread that does so is an ordinary task, and holds up whoever touches them."""
+    scheduler = start(program).wait_enabled()
+    told = read(guest, f"/proc/{scheduler.process.pid}/status")
+    assert re.search(r"^THP_enabled:\s+0$", told, re.MULTILINE), told
+    assert scheduler.end(signal.SIGINT) == 0
+
+
 def test_loads_while_another_is_still_being_unloaded(start: Start, program: str) -> None:
     scheduler = start(program).wait_enabled()
     scheduler.end(signal.SIGKILL)

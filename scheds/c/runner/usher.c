@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -83,6 +84,11 @@ void scx_usher_start(void)
 {
 	pthread_t thread;
 
+	/*
+	 * Who gathers pages into huge ones holds up whoever touches them: khugepaged, an
+	 * ordinary task, which this is to help. A kernel without it refuses.
+	 */
+	prctl(PR_SET_THP_DISABLE, 1L, 0L, 0L, 0L);
 	/* Without one the scheduler still runs. */
 	if (!pthread_create(&thread, NULL, usher, NULL))
 		pthread_detach(thread);
