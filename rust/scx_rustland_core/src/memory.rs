@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Keeping the policy's thread out of page faults: while it waits for memory, all wait for it.
+//! Keeping the policy's thread out of page faults: while it waits for memory, all wait for it. That
+//! nobody makes huge pages of its memory is the runner's doing.
 
 use std::io;
 use std::path::Path;
@@ -30,7 +31,6 @@ impl Locked {
     /// If memory cannot be locked. What only some machines have is told and done without.
     pub(crate) fn hold(heap: Option<&'static LockedHeap>) -> Result<Self> {
         bind_to_all_nodes();
-        allow_huge_pages(false);
         // SAFETY: changes when pages are mapped, not what is in them.
         if unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } != 0 {
             return Err(io::Error::last_os_error()).context("cannot lock memory");
@@ -54,17 +54,7 @@ impl Drop for Locked {
     fn drop(&mut self) {
         // SAFETY: as above.
         unsafe { libc::munlockall() };
-        allow_huge_pages(true);
     }
-}
-
-/// Who gathers pages into huge ones takes them away meanwhile, locked or not: khugepaged. A kernel
-/// without it refuses, and that is fine.
-fn allow_huge_pages(are_allowed: bool) {
-    const NONE: libc::c_ulong = 0;
-    let is_disabled = libc::c_ulong::from(!are_allowed);
-    // SAFETY: changes how the kernel maps memory, not what is in it.
-    unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, is_disabled, NONE, NONE, NONE) };
 }
 
 /// NUMA balancing unmaps pages to see who uses them, which are page faults; but not the pages of a

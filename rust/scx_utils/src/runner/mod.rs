@@ -235,6 +235,7 @@ fn answer<S: Scheduler>(cli: Cli<S::Opts>) -> Result<Status> {
     let generations = Generations::<S>::new(&common, &config, &kernel, &shutdown)?;
     let starves_rcu = !kernel.check()?.has_ext_server();
     let _grace_periods = starves_rcu.then(|| rcu::favour_grace_periods(&kernel));
+    keep_small_pages();
     usher::start(kernel.clone())?;
     if let Some(ignored) = Ignored::find(kernel.root()) {
         tracing::warn!(
@@ -243,4 +244,14 @@ fn answer<S: Scheduler>(cli: Cli<S::Opts>) -> Result<Status> {
         );
     }
     generations.run()
+}
+
+/// Who gathers pages into huge ones takes them away meanwhile, locked or not: khugepaged, an
+/// ordinary task. Neither a policy in user space nor who is to help the kernel (`usher`) may wait
+/// for it. A kernel without it refuses, and that is fine.
+fn keep_small_pages() {
+    const NONE: libc::c_ulong = 0;
+    let is_disabled: libc::c_ulong = 1;
+    // SAFETY: changes how the kernel maps memory, not what is in it.
+    unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, is_disabled, NONE, NONE, NONE) };
 }

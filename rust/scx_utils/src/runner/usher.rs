@@ -27,19 +27,9 @@ const POLL: Duration = Duration::from_millis(500);
 
 /// From now on until the process ends.
 pub(super) fn start(kernel: SchedExt) -> Result<()> {
-    keep_small_pages();
     let thread = thread::Builder::new().name("usher".into());
     thread.spawn(move || run(&kernel)).context("a thread")?;
     Ok(())
-}
-
-/// Who gathers pages into huge ones holds up whoever touches them: khugepaged, an ordinary task,
-/// which this is to help. A kernel without it refuses, and that is fine.
-fn keep_small_pages() {
-    const NONE: libc::c_ulong = 0;
-    let is_disabled: libc::c_ulong = 1;
-    // SAFETY: changes how the kernel maps memory, not what is in it.
-    unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, is_disabled, NONE, NONE, NONE) };
 }
 
 fn run(kernel: &SchedExt) {
