@@ -25,6 +25,7 @@ EXECUTOR = Path("/usr/lib/systemd/systemd-executor")
 UNIT = "scx.service"
 LOADER_UNIT = "scx_loader.service"
 LOG = "/run/scx.log"
+CONFIG = "/etc/scx_loader/config.toml"
 
 #: The bits of CAP_CHOWN, CAP_SYS_NICE, CAP_PERFMON and CAP_BPF.
 CAPABILITIES = 1 << 0 | 1 << 23 | 1 << 38 | 1 << 39
@@ -237,6 +238,12 @@ def test_loader_does_its_work_in_the_sandbox(
     for name in C_SCHEDULERS + RUST_SCHEDULERS:
         loader.call("SwitchScheduler", "su", name, "0")
         assert ops(guest).startswith(name.removeprefix("scx_"))
+    # Reading the configuration anew fails if it cannot be read.
+    guest.run(f"mkdir -p {Path(CONFIG).parent}; echo 'default_sched = 1' >{CONFIG}").check()
+    assert not manager.ctl("reload", LOADER_UNIT).ok
+    guest.run(f"echo 'default_sched = \"scx_fifo\"' >{CONFIG}").check()
+    manager.ctl("reload", LOADER_UNIT).check()
+    assert loader.get("DefaultScheduler") == "scx_fifo"
     # One that does not end is killed. The guest has other numbers than the loader.
     guest.run(["kill", "-STOP", process(manager, name)]).check()
     loader.call("StopScheduler")
