@@ -22,38 +22,55 @@ _TRAILERS = {
     **{4: (0, 12), 5: (0, 12), 15: (0, 12), 19: (0, 12)},  # STRUCT, UNION, DATASEC, ENUM64
     **{6: (0, 8), _FUNC_PROTO: (0, 8)},  # ENUM
 }
-#: A kfunc that every scheduler needs, and its public number of arguments.
-_PROBE, _PROBE_ARGUMENTS = b"scx_bpf_create_dsq\0", 2
+#: The kfuncs of sched_ext, the ending of those that are not public, and the hidden argument's name.
+_KFUNCS, _HIDDEN, _ARGUMENT = b"scx_bpf_", b"_impl", b"aux"
 
 
-def _types(btf: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """(kind, vlen, name offset, type or size) of each type, from id 1 on."""
+class _Strings:
+    """Names by their offset."""
+
+    def __init__(self, btf: bytes) -> None:
+        _, _, _, header_size, _, _, offset, size = _HEADER.unpack_from(btf)
+        self._strings = btf[header_size + offset : header_size + offset + size]
+
+    def __getitem__(self, offset: int) -> bytes:
+        return self._strings[offset : self._strings.index(b"\0", offset)]
+
+    def begins(self, offset: int, prefix: bytes) -> bool:
+        """Whether a name begins with that, without a copy of it."""
+        return self._strings.startswith(prefix, offset)
+
+    def ends(self, offset: int, suffix: bytes) -> bool:
+        """Whether a name ends with that."""
+        return self[offset].endswith(suffix)
+
+
+def _types(btf: bytes) -> Iterator[tuple[int, int, int, int, int]]:
+    """(kind, vlen, name offset, type or size, where its members end) of each type, from id 1 on."""
     _, _, _, header_size, type_offset, type_size, _, _ = _HEADER.unpack_from(btf)
     position = header_size + type_offset
     end = position + type_size
     while position < end:
         name, info, other = _TYPE.unpack_from(btf, position)
         kind, vlen = info >> 24 & 0x1F, info & 0xFFFF
-        yield kind, vlen, name, other
         fixed, each = _TRAILERS.get(kind, (0, 0))
         position += _TYPE.size + fixed + each * vlen
+        yield kind, vlen, name, other, position
 
 
 def is_sound(btf: bytes) -> bool:
-    """Whether the probed kfunc has its public prototype, or is not there at all.
+    """Whether no public kfunc of sched_ext shows the hidden argument.
 
     Raises ValueError for bytes that are not little-endian BTF.
     """
     if len(btf) < _HEADER.size or _HEADER.unpack_from(btf)[0] != MAGIC:
         raise ValueError("not BTF")
-    header = _HEADER.unpack_from(btf)
-    strings = header[3] + header[6]
-    wanted = btf.find(b"\0" + _PROBE, strings) + 1 - strings
-    arguments: dict[int, int] = {}
-    prototype = 0
-    for number, (kind, vlen, name, other) in enumerate(_types(btf), 1):
-        if kind == _FUNC_PROTO:
-            arguments[number] = vlen
-        elif kind == _FUNC and name == wanted:
-            prototype = other
-    return arguments.get(prototype, _PROBE_ARGUMENTS) == _PROBE_ARGUMENTS
+    strings = _Strings(btf)
+    last_argument: dict[int, int] = {}
+    prototypes: list[int] = []
+    for number, (kind, vlen, name, other, end) in enumerate(_types(btf), 1):
+        if kind == _FUNC_PROTO and vlen:
+            last_argument[number] = struct.unpack_from("<I", btf, end - 8)[0]
+        elif kind == _FUNC and strings.begins(name, _KFUNCS) and not strings.ends(name, _HIDDEN):
+            prototypes.append(other)
+    return not any(strings[last_argument.get(number, 0)] == _ARGUMENT for number in prototypes)

@@ -79,9 +79,23 @@ pub(crate) fn enumerator(btf: &Btf<'_>, name: &str, enumerator: &str) -> Option<
     })
 }
 
-/// Number of parameters of a function; `None` if there is no such function.
-pub(crate) fn parameter_count(btf: &Btf<'_>, function: &str) -> Option<usize> {
-    let function = find::<Func<'_>>(btf, function)?;
-    let prototype = FuncProto::try_from(function.next_type()?).ok()?;
-    Some(prototype.len())
+/// Whether the last parameter of a function of this kind has this name: one whose name begins with
+/// `prefix` and does not end with `but_suffix`.
+pub(crate) fn any_ends_with_parameter(
+    btf: &Btf<'_>,
+    prefix: &[u8],
+    but_suffix: &[u8],
+    parameter: &str,
+) -> bool {
+    let is_of_kind = |function: &Func<'_>| {
+        let name = function.name().map(OsStr::as_encoded_bytes);
+        name.is_some_and(|name| name.starts_with(prefix) && !name.ends_with(but_suffix))
+    };
+    let has_parameter = |function: Func<'_>| -> Option<bool> {
+        let prototype = FuncProto::try_from(function.next_type()?).ok()?;
+        let last = prototype.iter().last()?;
+        Some(last.name == Some(OsStr::new(parameter)))
+    };
+    let mut functions = btf.type_by_kind::<Func<'_>>().filter(is_of_kind);
+    functions.any(|function| has_parameter(function) == Some(true))
 }

@@ -59,11 +59,11 @@ impl KernelBtf {
 
     /// Whether kfuncs show an argument that the kernel's build should have taken out of their
     /// public prototypes. Since 7.1 many have such a hidden one; where an old pahole wrote the
-    /// type information it is not taken out of all, and no program can call those. Debian's
-    /// backports of 7.1 and 7.2 are such kernels.
+    /// type information it is not taken out of all, and no program can call those. Which these are
+    /// differs from build to build. Debian's backports of 7.1 and 7.2 are such kernels.
     #[must_use]
     pub fn is_defective(&self) -> bool {
-        btf::parameter_count(&self.btf, "scx_bpf_create_dsq").is_some_and(|count| count > 2)
+        btf::any_ends_with_parameter(&self.btf, b"scx_bpf_", b"_impl", "aux")
     }
 }
 
@@ -93,8 +93,8 @@ mod tests {
     const KFUNC: &CStr = c"scx_bpf_create_dsq";
 
     /// Type information with an enum of each width, a struct and a variable of one name, and a
-    /// function of so many parameters; as the kernel's file below a root.
-    fn kernel(nr_params: usize) -> (tempfile::TempDir, KernelBtf) {
+    /// function with these parameters; as the kernel's file below a root.
+    fn kernel(function: &CStr, parameters: &[&CStr]) -> (tempfile::TempDir, KernelBtf) {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join(PATH);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -113,10 +113,10 @@ mod tests {
             sys::btf__add_enum64(btf, c"scx_enq_flags".as_ptr(), 8, false);
             sys::btf__add_enum64_value(btf, c"SCX_ENQ_PREEMPT".as_ptr(), 1 << 32);
             let prototype = sys::btf__add_func_proto(btf, int);
-            for _ in 0..nr_params {
-                sys::btf__add_func_param(btf, c"p".as_ptr(), int);
+            for parameter in parameters {
+                sys::btf__add_func_param(btf, parameter.as_ptr(), int);
             }
-            sys::btf__add_func(btf, KFUNC.as_ptr(), sys::BTF_FUNC_GLOBAL, prototype);
+            sys::btf__add_func(btf, function.as_ptr(), sys::BTF_FUNC_GLOBAL, prototype);
             let mut size = 0;
             let data = sys::btf__raw_data(btf, &mut size);
             let bytes = std::slice::from_raw_parts(data.cast::<u8>(), size as usize);
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn what_the_kernel_has() {
-        let (_root, btf) = kernel(2);
+        let (_root, btf) = kernel(KFUNC, &[]);
         assert!(btf.has_ksym("scx_bpf_create_dsq"));
         assert!(!btf.has_ksym("scx_bpf_dsq_peek"));
         assert!(!btf.has_ksym("int"), "a type is no symbol");
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn enumerators_of_either_width() {
-        let (_root, btf) = kernel(2);
+        let (_root, btf) = kernel(KFUNC, &[]);
         let value = |name, enumerator| btf.enumerator(name, enumerator);
         assert_eq!(value("scx_ops_flags", "SCX_OPS_SWITCH_PARTIAL"), Some(8));
         assert_eq!(value("scx_enq_flags", "SCX_ENQ_PREEMPT"), Some(1 << 32));
@@ -169,8 +169,18 @@ mod tests {
 
     #[test]
     fn shown_hidden_arguments_are_a_defect() {
-        assert!(!kernel(2).1.is_defective());
-        assert!(kernel(3).1.is_defective());
+        let is_defective =
+            |function: &CStr, parameters: &[&CStr]| kernel(function, parameters).1.is_defective();
+        for function in [KFUNC, c"scx_bpf_dump_bstr"] {
+            assert!(!is_defective(function, &[]));
+            assert!(!is_defective(function, &[c"aux", c"node"]));
+            assert!(is_defective(function, &[c"node", c"aux"]));
+        }
+        assert!(!is_defective(
+            c"scx_bpf_create_dsq_impl",
+            &[c"node", c"aux"]
+        ));
+        assert!(!is_defective(c"bpf_other", &[c"aux"]));
     }
 
     #[test]

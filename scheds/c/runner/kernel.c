@@ -95,23 +95,44 @@ static void wait_while_disabling(void)
 		nanosleep(&poll, NULL);
 }
 
+static bool ends_with(const char *name, const char *suffix)
+{
+	size_t len = strlen(name), suffix_len = strlen(suffix);
+
+	return len >= suffix_len && !strcmp(name + len - suffix_len, suffix);
+}
+
+/* Whether the last parameter of a function has this name. */
+static bool last_param_is(const struct btf *btf, const struct btf_type *func, const char *name)
+{
+	const struct btf_type *proto = btf__type_by_id(btf, func->type);
+	unsigned int nr = btf_vlen(proto);
+
+	return nr && !strcmp(btf__name_by_offset(btf, btf_params(proto)[nr - 1].name_off), name);
+}
+
 /*
- * Since 7.1 many kfuncs have a hidden last argument, which the kernel's build
- * takes out of their public prototype in BTF. Where an old pahole wrote the BTF
- * this does not happen for all of them, and no program can call those. Debian's
- * backports of 7.1 and 7.2 are such kernels.
+ * Since 7.1 many kfuncs have a hidden last argument, which the kernel's build takes out of their
+ * public prototype in BTF. Where an old pahole wrote the BTF this does not happen for all of them,
+ * and no program can call those; which ones differs from build to build. Debian's backports of 7.1
+ * and 7.2 are such kernels.
  */
 static bool btf_has_hidden_args(const struct btf *btf)
 {
-	const char *kfunc = "scx_bpf_create_dsq"; /* two arguments, used by all */
-	const struct btf_type *t;
-	int id = btf__find_by_name_kind(btf, kfunc, BTF_KIND_FUNC);
+	__u32 id, nr = btf__type_cnt(btf);
 
-	if (id < 0)
-		return false;
-	t = btf__type_by_id(btf, id);
-	t = btf__type_by_id(btf, t->type);
-	return btf_vlen(t) > 2;
+	for (id = 1; id < nr; id++) {
+		const struct btf_type *t = btf__type_by_id(btf, id);
+		const char *name;
+
+		if (!btf_is_func(t))
+			continue;
+		name = btf__name_by_offset(btf, t->name_off);
+		if (!strncmp(name, "scx_bpf_", 8) && !ends_with(name, "_impl") &&
+		    last_param_is(btf, t, "aux"))
+			return true;
+	}
+	return false;
 }
 
 static const char *check_btf(void)
