@@ -211,7 +211,7 @@ USED
 scx_rusty --fifo-sched --no-load-balance --cpumasks 1 OPTIONS >/dev/null & scheduler=$!
 ENABLED
 taskset 1 scx_load --hogs 3 --sleepers 0 --pipes 0 --forks-per-s 0 >/dev/null & load=$!
-sleep 0.2
+sleep 1 # until they are not new any more, and stay where they are
 set -- $(grep -l hog /proc/$load/task/*/comm)
 thread=${1%/comm}
 taskset -p f ${thread##*/} >/dev/null
@@ -257,21 +257,37 @@ def test_who_wakes_each_other_up_leaves_cpus_to_others(on_nodes: Callable[[str],
     assert load["sleepers"]["lateness_p99_us"] < 4000
 
 
-#: Four that compute, one after the other, by a shell that goes to no other node.
+#: Four hogs begin one after the other, of a shell that goes to no other node, beside short-lived
+#: tasks that fill the machine for a moment. A while after those have ended, their CPU time in ns.
 FORKS = """
-scx_rusty --no-load-balance OPTIONS >/dev/null & scheduler=$!
+scx_rusty OPTIONS >/dev/null & scheduler=$!
 ENABLED
-for n in 1 2 3 4; do
-    sh -c 'printf hog >/proc/self/comm; while :; do :; done' & hogs="$hogs $!"
+for n in CROWD; do
+    (i=0; while [ $i -lt 4000 ]; do i=$((i + 1)); done) & crowd="$crowd $!"
 done
-sleep 0.2
-scx_switches --comm hog --seconds 0.5 --json
+for n in 1 2 3 4; do
+    sh -c 'while :; do :; done' & hogs="$hogs $!"
+done
+[ -z "$crowd" ] || wait $crowd
+sleep 0.5
+used() { for hog in $hogs; do cut -d " " -f 1 /proc/$hog/schedstat; done; }
+used
+sleep 1
+used
 kill $hogs
 kill -INT $scheduler
 wait $scheduler
 """
 
 
-def test_new_tasks_begin_where_there_is_room(on_nodes: Callable[[str], str]) -> None:
-    ran_s = time_by_cpu(on_nodes(FORKS.replace("OPTIONS", ALONE)))
-    assert nodes_of(ran_s) == {0, 1}
+@pytest.mark.parametrize("options", [f"--no-load-balance {ALONE}", ""], ids=["alone", "default"])
+@pytest.mark.parametrize("crowd", [0, 4, 8])
+def test_new_tasks_begin_where_there_is_room(
+    on_nodes: Callable[[str], str], crowd: int, options: str
+) -> None:
+    """Each gets a CPU, whatever ran beside it when it began."""
+    names = " ".join(map(str, range(crowd)))
+    got_s = used_s(on_nodes(FORKS.replace("OPTIONS", options).replace("CROWD", names)))
+    print(got_s)
+    assert len(got_s) == 4
+    assert min(got_s) > 0.9

@@ -94,6 +94,7 @@ static void enqueue(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 
 	follow_kernel(p, t);
 	apply_migration(t);
+	settle_young(p, t);
 	if (!is_allowed(t, t->dom)) {
 		set_dom(t, first_allowed(t, t->dom));
 		t->target_dom = t->dom;

@@ -3,6 +3,10 @@
 #ifndef __RUSTY_MIGRATE_BPF_H
 #define __RUSTY_MIGRATE_BPF_H
 
+/* CPU time after which a task is not young any more. The balancer sees it by then: its averages
+ * have a half-life of a second. */
+#define YOUNG_NS (NSEC_PER_SEC / 4)
+
 static void forget_weight(struct rusty_task *t)
 {
 	struct rusty_demand *demand = demand_of(t->dom);
@@ -127,18 +131,42 @@ static u32 roomy_dom(const struct rusty_task *t, u32 first, u32 nr, u32 own)
 	return own;
 }
 
-/* Where a new task begins: with its parent, unless all CPUs there are busy and others of the node
- * are not, or of the machine. The balancer would see to it only some seconds later. */
+/* A domain with room for a task that is to leave @own, of the same node if possible; else @own. */
+static u32 roomy_dom_near(const struct rusty_task *t, u32 own)
+{
+	u32 node = node_of_dom(own) % RUSTY_NODES_MAX, first = config.first_dom[node];
+	u32 dom = roomy_dom(t, first, config.first_dom[node + 1] - first, own);
+
+	return dom == own ? roomy_dom(t, 0, config.nr_doms, own) : dom;
+}
+
+/* Where a new task begins: with its parent, unless all CPUs there are busy and others are not. The
+ * balancer would see to it only some seconds later. */
 static u32 first_dom(const struct rusty_task *t, u32 parent_dom)
 {
-	u32 node = node_of_dom(parent_dom) % RUSTY_NODES_MAX, first = config.first_dom[node], dom;
+	u32 dom;
 
 	if (is_allowed(t, parent_dom) && has_room(parent_dom))
 		return parent_dom;
-	dom = roomy_dom(t, first, config.first_dom[node + 1] - first, parent_dom);
-	if (dom == parent_dom)
-		dom = roomy_dom(t, 0, config.nr_doms, parent_dom);
+	dom = roomy_dom_near(t, parent_dom);
 	return is_allowed(t, dom) ? dom : first_allowed(t, dom);
+}
+
+/*
+ * All CPUs may have been busy only for the moment in which a task began. While it is young it has
+ * little in the caches, and moves to a domain with room when it is enqueued.
+ */
+static void settle_young(const struct task_struct *p, struct rusty_task *t)
+{
+	struct rusty_dom *d;
+
+	if (p->se.sum_exec_runtime > YOUNG_NS)
+		return;
+	d = dom_state(t->dom);
+	if (!d || demand_of(t->dom)->nr <= d->nr_cpus)
+		return;
+	set_dom(t, roomy_dom_near(t, t->dom));
+	t->target_dom = t->dom;
 }
 
 /* The balancer's decision: the task migrates when it wakes up or is enqueued next. */
