@@ -48,6 +48,8 @@ Dir::Etc::preferences "/dev/null";
 Dir::Etc::preferencesparts "/dev/null";
 Acquire::Languages "none";
 APT::Update::Error-Mode "any";
+// A mirror that is behind serves as well: what it has is signed, and never installed.
+Acquire::Check-Valid-Until "false";
 APT::Sandbox::User "{user}";
 """
 
@@ -91,19 +93,32 @@ def archive_uri(codename: str, apt_options: Sequence[str] = ()) -> str:
 
     Raises DebsError when there is none.
     """
-    fields = "$(CREATED_BY) $(COMPONENT) $(RELEASE) $(REPO_URI)"
-    command = ["apt-get", *apt_options, "indextargets", "--no-release-info", "--format", fields]
-    listing = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    rows = [line.split() for line in listing.splitlines()]
     uris = [
-        row[3].rstrip("/")
-        for row in rows
-        if row[:2] == ["Packages", "main"] and row[2] in {codename, *_ALIASES}
+        uri for suite, uri in _apt_sources(apt_options) if suite == codename or suite in _ALIASES
     ]
     if not uris:
         raise DebsError(f"apt has no source for Debian {codename}")
     # Other vendors' repositories also use Debian's code names as suites.
     return next((uri for uri in uris if uri.endswith("/debian")), uris[0])
+
+
+def sources(codename: str, apt_options: Sequence[str] = ()) -> list[str]:
+    """Lines of sources.list for Debian `codename`, its updates, and its security updates where this
+    machine has a source of those. Raises DebsError.
+    """
+    uri = archive_uri(debian_codename(), apt_options)
+    security = [u for suite, u in _apt_sources(apt_options) if suite.endswith("-security")]
+    lines = [f"deb {uri} {codename} main", f"deb {uri} {codename}-updates main"]
+    return lines + [f"deb {uri} {codename}-security main" for uri in security[:1]]
+
+
+def _apt_sources(apt_options: Sequence[str]) -> list[tuple[str, str]]:
+    """The suites that apt takes packages of the component main from, each with its address."""
+    fields = "$(CREATED_BY) $(COMPONENT) $(RELEASE) $(REPO_URI)"
+    command = ["apt-get", *apt_options, "indextargets", "--no-release-info", "--format", fields]
+    listing = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    rows = [line.split() for line in listing.splitlines()]
+    return [(row[2], row[3].rstrip("/")) for row in rows if row[:2] == ["Packages", "main"]]
 
 
 def debian_codename(os_release: Path = _OS_RELEASE) -> str:

@@ -75,7 +75,7 @@ def test_only_what_is_worse_counts(figure: Figure, value: float | None, is_worse
 
 def test_what_was_measured_is_within_its_own_bands() -> None:
     known = baseline.bands(all_rounds())
-    verdicts = baseline.judge(all_rounds(seeds=baseline.SEEDS_OF_CHECK), known)
+    verdicts = baseline.judge(all_rounds(seeds=baseline.seeds_of_check()), known)
     assert len(verdicts) > 10
     assert not any(verdict.is_worse for verdict in verdicts)
     assert not {verdict.figure.name for verdict in verdicts} & baseline.LEFT_OUT
@@ -84,7 +84,7 @@ def test_what_was_measured_is_within_its_own_bands() -> None:
 def test_twice_as_much_is_worse_where_less_is_better() -> None:
     known = baseline.bands(all_rounds())
     for scale, worse in ((2.0, "lower"), (0.5, "higher")):
-        verdicts = baseline.judge(all_rounds(scale, baseline.SEEDS_OF_CHECK), known)
+        verdicts = baseline.judge(all_rounds(scale, baseline.seeds_of_check()), known)
         assert {verdict.figure.better for verdict in verdicts if verdict.is_worse} == {worse}
 
 
@@ -95,7 +95,7 @@ def test_a_single_seed_is_no_verdict() -> None:
     for far in (1.0, 1e6):
         strange = replace(results.rounds[0], values=dict.fromkeys(results.rounds[0].values, far))
         others = Results([strange, *results.rounds[1:]])
-        check = Results([one for one in others.rounds if one.seed in baseline.SEEDS_OF_CHECK])
+        check = Results([one for one in others.rounds if one.seed in baseline.seeds_of_check()])
         assert not any(verdict.is_worse for verdict in baseline.judge(check, known))
         made = baseline.bands(others)
         assert made["wakeup"]["lateness_p99_us"].least > 700

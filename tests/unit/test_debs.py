@@ -62,6 +62,17 @@ def test_no_source_for_this_debian(tmp_path: Path) -> None:
         debs.archive_uri("bookworm", options)
 
 
+@needs_apt
+def test_sources_of_another_debian(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(debs, "debian_codename", lambda: "bookworm")
+    options = machine(tmp_path, "sources.list", ONE_LINE)
+    assert debs.sources("trixie", options) == [
+        "deb http://mirror.test/debian trixie main",
+        "deb http://mirror.test/debian trixie-updates main",
+        "deb http://security.test/debian-security trixie-security main",
+    ]
+
+
 def os_release(path: Path, text: str) -> Path:
     path.write_text(text)
     return path

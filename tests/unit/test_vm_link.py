@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from vm import protocol
 from vm.link import GuestError, Link
-from vm.qemu import Ports
+from vm.qemu import Launched, Ports
 
 
 class FakeGuest:
@@ -22,7 +22,8 @@ class FakeGuest:
         self.control.setblocking(False)
         self.process = subprocess.Popen(["sh", "-c", qemu], stderr=subprocess.PIPE)
         ports = Ports(*(pair[0] for pair in pairs), terminal=None)
-        self.link = Link(self.process, ports, log, lifetime_s=60, max_silence_s=max_silence_s)
+        launched = Launched(self.process, ports, monitor=None, inbox=None)
+        self.link = Link(launched, log, lifetime_s=60, max_silence_s=max_silence_s)
         self.control.send(b"ready\n")
 
     def asked(self) -> bytes:

@@ -6,29 +6,82 @@ pytest tests/vm --kernel 6.17 --topology numa
 
 from __future__ import annotations
 
+import argparse
+import re
 import signal
+import subprocess
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import debs
 import pytest
+import seeds
 from sched_ext import TIMEOUT_S, KernelWatch, Scheduler, wait_disabled
+from schedulers import ROOT
 from system_bus import SystemBus
 from vm import health, initramfs, kernels, qemu, replay, topology
 from vm.guest import Guest, Process
 from vm.programs import lacking
+
+#: Of each test in a deterministic guest, whatever else it runs with.
+FIXED_SEED = 1
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("guest")
     group.addoption("--kernel", help="path or version (default: the newest known with sched_ext)")
     group.addoption("--topology", default=topology.DEFAULT, help="default: %(default)s")
-    group.addoption("--seed", type=int, default=1, help="of deterministic guests; default: 1")
+    group.addoption(
+        "--seeds",
+        type=seeds_of,
+        metavar="N|A-B",
+        help="the tests in deterministic guests alone, each with the seeds 1 to N, or A to B",
+    )
+    group.addoption(
+        "--own-seed",
+        action="store_true",
+        help="each test in deterministic guests with a second seed, by the commit and its name",
+    )
     group.addoption("--another-kernel", action="store_true", help="leave out tests marked as once")
+
+
+def seeds_of(text: str) -> list[int]:
+    """The seeds that --seeds names."""
+    first, _, last = text.rpartition("-")
+    found = list(range(int(first or 1), int(last) + 1))
+    if not found or found[0] < 1:
+        raise argparse.ArgumentTypeError(f"'{text}': give N, or A-B with A not above B")
+    return found
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Seeds for each test in a deterministic guest: those asked for; with --own-seed the fixed one
+    and one that each commit changes, so that no test is fitted to one run."""
+    if "seed" not in metafunc.fixturenames:
+        return
+    wanted = metafunc.config.getoption("--seeds")
+    if metafunc.config.getoption("--own-seed"):
+        wanted = [FIXED_SEED, own_seed(metafunc.definition.nodeid)]
+    if wanted:
+        metafunc.parametrize("seed", wanted, ids=[f"seed{seed}" for seed in wanted])
+
+
+def own_seed(test: str) -> int:
+    """A seed that is another one for each commit and each test; the fixed one without git."""
+    try:
+        git = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
+        commit = subprocess.run(git, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return FIXED_SEED
+    return 2 + zlib.crc32(f"{commit}{test}".encode()) % 1_000_000
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "every_topology: depends on the CPUs, runs on each topology")
+    if config.getoption("--seeds"):
+        config.pluginmanager.register(seeds.Report(config))
     config.addinivalue_line("markers", "once: one kernel shows it as well as another")
     config.addinivalue_line(
         "markers",
@@ -44,6 +97,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item.get_closest_marker("every_topology")]
     if config.getoption("--another-kernel"):
         items[:] = [item for item in items if not runs_once(item)]
+    if config.getoption("--seeds"):
+        items[:] = [item for item in items if "seed" in getattr(item, "fixturenames", ())]
     if qemu.available():
         return
     skip = pytest.mark.skip(reason=f"{qemu.PROGRAM} is missing: install qemu-system-x86")
@@ -53,7 +108,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def runs_once(item: pytest.Item) -> bool:
     """Whether it is not about the kernel: so it is where a policy's decisions are replayed."""
-    return bool(item.get_closest_marker("once")) or "replayed" in getattr(item, "fixturenames", ())
+    return bool(item.get_closest_marker("once")) or "seed" in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(scope="session")
@@ -122,21 +177,35 @@ def fit_emulator() -> None:
         pytest.skip(str(error))
 
 
-@pytest.fixture(scope="session")
-def seed(pytestconfig: pytest.Config) -> int:
-    """The seed of deterministic guests."""
-    return pytestconfig.getoption("--seed")
+@pytest.fixture
+def seed() -> int:
+    """The seed of deterministic guests, unless another was asked for."""
+    return FIXED_SEED
+
+
+Replay = Callable[..., replay.Outcome]
 
 
 @pytest.fixture
-def replayed_on(
-    fit_emulator: None, kernel: kernels.Kernel, programs: list[Path], seed: int
-) -> Callable[[topology.Topology, str], str]:
-    """Runs a script in a deterministic guest with these CPUs; what it prints."""
+def replays(fit_emulator: None, kernel: kernels.Kernel, programs: list[Path], seed: int) -> Replay:
+    """Runs a script in a deterministic guest, with those of our programs that it names: what
+    replay.run() gives. Further arguments are for that; without a `seed`, the test's."""
+
+    def run(shape: topology.Topology, script: str, **options: Any) -> replay.Outcome:
+        named = set(re.findall(r"[\w-]+", script))
+        wanted = [program for program in programs if program.name in named]
+        return replay.run(kernel, shape, script, programs=wanted, **{"seed": seed, **options})
+
+    return run
+
+
+@pytest.fixture
+def replayed_on(replays: Replay) -> Callable[[topology.Topology, str], str]:
+    """Runs a script, which has to succeed, in a deterministic guest with these CPUs; what it
+    prints."""
 
     def run(shape: topology.Topology, script: str) -> str:
-        everything = [*programs, replay.round_program()]
-        outcome = replay.run(kernel, shape, script, programs=everything, seed=seed)
+        outcome = replays(shape, script)
         assert outcome.status == 0, outcome.output
         return outcome.output.decode()
 

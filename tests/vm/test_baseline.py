@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("fit_emulator")
 
 
 def test_figures_are_not_worse_than_the_baseline(
-    kernel: Kernel, shape: Topology, build_dir: Path
+    kernel: Kernel, shape: Topology, build_dir: Path, seed: int
 ) -> None:
     try:
         known = baseline.load(baseline.key(kernel.release, f"QEMU {replay.emulator().version()}"))
@@ -27,7 +27,7 @@ def test_figures_are_not_worse_than_the_baseline(
     assert program
     place = Place(kernel, shape, build_dir / "rust")
     # Beside other guests, which a second one would slow down.
-    results = rounds.run(baseline.plan(place, program, baseline.SEEDS_OF_CHECK), jobs=1)
+    results = rounds.run(baseline.plan(place, program, baseline.seeds_of_check(seed)), jobs=1)
     assert not results.errors()
     verdicts = baseline.judge(results, known)
     print(*(verdict.text() for verdict in verdicts), sep="\n")

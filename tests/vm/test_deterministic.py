@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from vm import replay, topology
 from vm.guest import GuestError
-from vm.kernels import Kernel
 from vm.topology import Topology
 
-pytestmark = pytest.mark.usefixtures("fit_emulator")
+Replay = Callable[..., replay.Outcome]
 
 #: Many short sleeps of an idle guest, a load that goes through every path of a scheduler, and what
 #: the kernel counted meanwhile.
@@ -45,46 +44,38 @@ wait $scheduler
 """
 
 
-@pytest.fixture
-def play(kernel: Kernel, programs: list[Path]) -> Callable[[str, int], replay.Outcome]:
-    """Runs the load on a topology with a seed."""
-    everything = [*programs, replay.round_program()]
-    return lambda name, seed: replay.run(
-        kernel, topology.find(name), SCRIPT, programs=everything, seed=seed
-    )
-
-
 @pytest.mark.parametrize("name", ["smp4", "numa"])
-def test_two_runs_are_the_same(play: Callable[[str, int], replay.Outcome], name: str) -> None:
+def test_two_runs_are_the_same(replays: Replay, name: str, seed: int) -> None:
     """The whole of both runs: output, status and kernel log, under a scheduler and a load."""
-    first = play(name, 42)
+    shape = topology.find(name)
+    first = replays(shape, SCRIPT)
     assert first.status == 0, first.output
     load, found, _ = first.output.partition(b"status 0\n")
     assert found, first.output
     assert json.loads(load)["forks"]["done"] > 0
-    assert play(name, 42) == first
-    assert play(name, 43).output != first.output
+    assert replays(shape, SCRIPT) == first
+    assert replays(shape, SCRIPT, seed=seed + 1).output != first.output
 
 
-def test_a_thousand_forks_per_second(kernel: Kernel, shape: Topology, programs: list[Path]) -> None:
+def test_a_thousand_forks_per_second(replays: Replay, shape: Topology) -> None:
     """Of the guest's time, in which emulation is not slow."""
-    outcome = replay.run(kernel, shape, FORKS, programs=programs)
+    outcome = replays(shape, FORKS)
     assert outcome.status == 0, outcome.output
     start_s, before, end_s, after = map(float, outcome.output.split()[:4])
     assert (after - before) / (end_s - start_s) > 1000, outcome.output
 
 
-def test_limit_is_in_guest_time(kernel: Kernel, shape: Topology) -> None:
+def test_limit_is_in_guest_time(replays: Replay, shape: Topology) -> None:
     """An idle guest spends an hour in a moment."""
     script = "trap 'cut -d . -f 1 /proc/uptime; exit 3' INT; sleep 100000"
-    outcome = replay.run(kernel, shape, script, limit=replay.Limit(3600, signal.SIGINT))
+    outcome = replays(shape, script, limit=replay.Limit(3600, signal.SIGINT))
     assert (outcome.status, outcome.timed_out) == (3, True)
     assert 3600 <= int(outcome.output) < 3610
 
 
-def test_a_panic_is_told(kernel: Kernel, shape: Topology) -> None:
+def test_a_panic_is_told(replays: Replay, shape: Topology) -> None:
     with pytest.raises(GuestError, match="the guest died; console log: ") as error:
-        replay.run(kernel, shape, "echo c >/proc/sysrq-trigger")
+        replays(shape, "echo c >/proc/sysrq-trigger")
     log = Path(str(error.value).rpartition(" ")[2])
     assert "sysrq triggered crash" in log.read_text()
     log.unlink()

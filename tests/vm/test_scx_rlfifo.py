@@ -10,7 +10,6 @@ import signal
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from counted import answers, counted
@@ -27,9 +26,8 @@ from sched_ext import (
 )
 from slices import check_slices
 from statistics_client import SOCKET, TOTAL, total
-from vm import replay
 from vm.guest import Guest, Process
-from vm.kernels import Kernel
+from vm.replay import Outcome
 from vm.topology import Topology
 
 Start = Callable[..., Scheduler]
@@ -246,15 +244,12 @@ wait $scheduler
 
 @pytest.mark.every_topology
 @pytest.mark.once
-@pytest.mark.usefixtures("fit_emulator")
-def test_hogs_get_all_there_is(
-    kernel: Kernel, shape: Topology, programs: list[Path], seed: int
-) -> None:
+def test_hogs_get_all_there_is(replays: Callable[..., Outcome], shape: Topology) -> None:
     """As many as CPUs: nobody waits, so nobody is interrupted, and the policy sleeps. In a guest
     whose time is instructions: by an emulator's time each handover would take milliseconds."""
     nr_cpus = len(shape.online)
     script = HOGS.replace("NR_CPUS", str(nr_cpus))
-    outcome = replay.run(kernel, shape, script, programs=programs, seed=seed)
+    outcome = replays(shape, script)
     assert outcome.status == 0, outcome.output
     before, after, told = outcome.output.split(b"\n", 2)
     hogs, _ = json.JSONDecoder().raw_decode(told.decode())

@@ -154,7 +154,7 @@ def _baseline(options: argparse.Namespace) -> int:
     key = baseline.key(place.kernel.release, _emulator(place))
     # Before minutes of measuring.
     known = baseline.load(key) if options.check else {}
-    seeds = baseline.SEEDS_OF_CHECK if options.check else baseline.SEEDS
+    seeds = baseline.seeds_of_check() if options.check else baseline.SEEDS
     results = rounds.run(baseline.plan(place, program, seeds), options.jobs)
     if results.is_interrupted:
         return STATUS_INTERRUPTED

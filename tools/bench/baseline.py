@@ -29,10 +29,10 @@ CHOSEN = tuple(WORKLOADS[name] for name in ("wakeup", "spawn", "messaging", "fra
 #: Single events, which another build has or has not.
 LEFT_OUT = {"lateness_max_us", "gap_max_ms"}
 
-#: What a check takes the median of.
-SEEDS_OF_CHECK = (1, 2, 3)
+#: How many seeds a check takes the median of.
+NR_SEEDS_OF_CHECK = 3
 #: What a band is made from: so many seeds as five checks have.
-SEEDS = tuple(range(1, 5 * len(SEEDS_OF_CHECK) + 1))
+SEEDS = tuple(range(1, 5 * NR_SEEDS_OF_CHECK + 1))
 
 #: How much of the median a band leaves on both sides, beside what the seeds have shown.
 SLACK = 0.25
@@ -40,6 +40,11 @@ SLACK = 0.25
 
 class BaselineError(Exception):
     """There is nothing to compare with; the text is for the user."""
+
+
+def seeds_of_check(number: int = 1) -> tuple[int, ...]:
+    """The seeds of one of the checks that there can be, counted from 1."""
+    return tuple(range((number - 1) * NR_SEEDS_OF_CHECK + 1, number * NR_SEEDS_OF_CHECK + 1))
 
 
 @dataclass(frozen=True)
@@ -118,8 +123,8 @@ def bands(results: Results) -> dict[str, dict[str, Band]]:
 
 def _checks(values: list[float]) -> list[float]:
     """What checks would have given of the seeds, in their order."""
-    nr_seeds = len(SEEDS_OF_CHECK)
-    return [statistics.median(values[i : i + nr_seeds]) for i in range(0, len(values), nr_seeds)]
+    nr = NR_SEEDS_OF_CHECK
+    return [statistics.median(values[i : i + nr]) for i in range(0, len(values), nr)]
 
 
 def judge(results: Results, known: dict[str, dict[str, Band]]) -> list[Verdict]:

@@ -171,7 +171,7 @@ def _in_guest(
     place: Place, subject: Subject, workload: Workload, seed: int, cancelled: Callable[[], bool]
 ) -> str:
     assert place.kernel and place.topology
-    programs = [place.tools / "scx_load", place.tools / "scx_switches", replay.round_program()]
+    programs = [place.tools / "scx_load", place.tools / "scx_switches"]
     if workload.program != "scx_load":
         programs.append(Path(shutil.which(workload.program) or workload.program))
     if subject.program:

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Sum up a meson test run: what failed, what was skipped and why, and one last line
-`N passed, N failed, N skipped`. Exit status 1 if anything failed or nothing ran."""
+"""Sum up a meson test run: the slowest tests, what failed, what was skipped and why, and one last
+line `N passed, N failed, N skipped`. Exit status 1 if anything failed or nothing ran."""
 
+import json
+import re
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
+
+NR_SLOWEST = 10
+#: A test point of TAP, and how long it took, as tests/conftest.py prints it.
+_TOOK = re.compile(r"^(?:not )?ok \d+ - ([^#\n]*).*\n# took ([\d.]+) s$", re.MULTILINE)
 
 
 def _reason(case: ET.Element) -> str:
@@ -17,10 +23,29 @@ def _reason(case: ET.Element) -> str:
     return text.removeprefix("skipped: ")
 
 
+def slowest(log: Path) -> list[str]:
+    """A line for each of the slowest tests in Meson's log, and one for each suite."""
+    tests, suites = [], []
+    for line in log.read_text().splitlines():
+        run = json.loads(line)
+        suite = run["name"].rpartition(" / ")[2]
+        suites.append((run["duration"], suite))
+        tests += [
+            (float(took_s), f"{suite}: {test.strip()}")
+            for test, took_s in _TOOK.findall(run.get("stdout", ""))
+        ]
+    tests.sort(reverse=True)
+    suites.sort(reverse=True)
+    return [f"{took_s:7.1f} s  {name}" for took_s, name in [*suites, *tests[:NR_SLOWEST]]]
+
+
 def main() -> None:
     log = Path(sys.argv[1])
     if not log.exists():
         sys.exit("tally: no test was run")
+    print("How long suites took, and the slowest tests:")
+    for line in slowest(log.with_name("testlog.json")):
+        print(line)
     passed, failed, skipped = 0, [], []
     for suite in ET.parse(log).getroot().iter("testsuite"):
         for case in suite.iter("testcase"):

@@ -199,6 +199,19 @@ needs_of_lint() {
 	ruff_path >/dev/null || dpkg -s python3-venv >/dev/null 2>&1 || MISSING+=(python3-venv)
 }
 
+# To make roots; who is not root needs a range of user ids besides.
+needs_of_fresh() {
+	need python3 python3
+	need mmdebstrap mmdebstrap
+	[[ $EUID == 0 ]] || need newuidmap uidmap
+	[[ -e /usr/share/distro-info/ubuntu.csv ]] || MISSING+=(distro-info-data)
+}
+
+# To run tests side by side.
+needs_of_seeds() {
+	/usr/bin/python3 -c 'import xdist' 2>/dev/null || MISSING+=(python3-pytest-xdist)
+}
+
 confirm() {
 	local answer
 	[[ $ASSUME_YES != true ]] || return 0
@@ -241,7 +254,7 @@ find_missing() {
 	done
 }
 
-# setup_for GROUP…: of build, vm, kernel, test, lint.
+# setup_for GROUP…: of build, vm, kernel, test, lint, fresh, seeds.
 setup_for() {
 	find_missing "$@"
 	if ((${#MISSING[@]})); then

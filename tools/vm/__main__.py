@@ -212,7 +212,7 @@ def _run_deterministic(options: argparse.Namespace) -> int:
         kernels.resolve(options.kernel),
         topology.find(options.topology),
         command[0] if len(command) == 1 else shlex.join(command),
-        programs=[*options.program, replay.round_program()],
+        programs=options.program,
         seed=seed,
         limit=limit,
         lifetime_s=_LIFETIME_S,

@@ -24,11 +24,13 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import SystemRandom
 from types import FrameType, TracebackType
 
-from . import accelerator, initramfs, protocol, qemu, terminal
+from . import accelerator, initramfs, protocol, qemu, saved, terminal
 from .kernels import Kernel
 from .link import GuestError, Link
+from .programs import RESUME, built, is_built
 from .progress import step, warn
 from .topology import DEFAULT, TOPOLOGIES, Topology
 
@@ -129,7 +131,7 @@ class Process:
 
 
 class Guest:
-    """A guest with a kernel of your choice; boots when entered as a context.
+    """A guest with a kernel of your choice; it is there when entered as a context.
 
     `programs` are executables of the host that are put into the guest's PATH with the libraries
     they load; `files` are further files, by their path in the guest. A wait that finds the guest
@@ -154,7 +156,10 @@ class Guest:
     ) -> None:
         self.kernel = kernel
         self.topology = topology
-        self._initramfs = initramfs.build(programs, files=files)
+        self._programs = tuple(programs)
+        self._files = dict(files or {})
+        # What is missing on the host is found before anything is started.
+        self._parcel = initramfs.parcel(self._programs, self._files)
         self._kernel_args = tuple(kernel_args)
         self._boot_timeout_s = boot_timeout_s
         self._lifetime_s = lifetime_s
@@ -179,14 +184,18 @@ class Guest:
         self.close(_poweroff_timeout_s(error))
 
     def boot(self) -> None:
-        """Boot, and wait for the agent. Raises GuestError, QemuError."""
+        """Boot, or go on where a guest of this kind was saved, and wait for the agent.
+
+        Raises GuestError, QemuError.
+        """
         accel = accelerator.choose(self.kernel)
         if self.console_log is None:
             self.console_log = temporary_log()
+        resumes = self._can_resume(accel)
         # QEMU reads the image before the guest runs, so it need not outlive the boot.
         with tempfile.TemporaryDirectory(prefix="scx-vm-") as scratch:
             image = Path(scratch) / "initramfs.cpio"
-            image.write_bytes(self._initramfs)
+            image.write_bytes(self._image(resumes))
             machine = qemu.Machine(
                 self.kernel,
                 image,
@@ -195,17 +204,31 @@ class Guest:
                 self.console_log,
                 terminal=self._with_terminal,
                 kernel_args=self._kernel_args,
+                has_inbox=resumes,
             )
+            verb = "resuming" if resumes else "booting"
             try:
-                with step(f"booting Linux {self.kernel.release} ({self.topology.name}, {accel})"):
+                with step(f"{verb} Linux {self.kernel.release} ({self.topology.name}, {accel})"):
                     self._connect(machine)
             except BaseException as error:
                 self.close(_poweroff_timeout_s(error))
                 raise
 
+    def _can_resume(self, accel: str) -> bool:
+        """Whether it is worth it: a guest with hardware virtualisation boots in no time."""
+        return accel == "tcg" and not self._kernel_args and is_built(RESUME)
+
+    def _image(self, resumes: bool) -> bytes:
+        if resumes:
+            return initramfs.build([built(RESUME)])
+        return initramfs.build(self._programs, files=self._files)
+
     def _connect(self, machine: qemu.Machine) -> None:
-        process, ports = qemu.launch(machine)
-        link = Link(process, ports, machine.console_log, self._lifetime_s, self._max_silence_s)
+        if machine.has_inbox:
+            launched = saved.resume(machine, self._parcel, SystemRandom().getrandbits(64))
+        else:
+            launched = qemu.launch(machine)
+        link = Link(launched, machine.console_log, self._lifetime_s, self._max_silence_s)
         self._running = link
         if not link.wait_until(lambda: link.ready, self._boot_timeout_s):
             raise link.lost(f"the guest did not boot within {self._boot_timeout_s:g} s")

@@ -116,16 +116,30 @@ def build(
     InitramfsError when something is missing on the host.
     """
     tree = base()
-    for program in programs:
-        tree.program(program, f"usr/bin/{program.name}")
     for script in ("init", main):
         tree.copy(_SCRIPTS / script, f"guest/{script}")
-    for path, file in (files or {}).items():
-        tree.file(path, file.data(), file.mode)
+    _add(tree, programs, files)
     tree.link("init", "guest/init")
     # What init runs once the system is up.
     tree.link("guest/main", main)
     return tree.archive()
+
+
+def parcel(programs: Iterable[Path] = (), files: Mapping[str, File] | None = None) -> bytes:
+    """An archive with `programs` and `files` alone, for a guest that has the rest.
+
+    Raises InitramfsError when something is missing on the host.
+    """
+    tree = Tree()
+    _add(tree, programs, files)
+    return tree.archive()
+
+
+def _add(tree: Tree, programs: Iterable[Path], files: Mapping[str, File] | None) -> None:
+    for program in programs:
+        tree.program(program, f"usr/bin/{program.name}")
+    for path, file in (files or {}).items():
+        tree.file(path, file.data(), file.mode)
 
 
 def base() -> Tree:

@@ -18,7 +18,7 @@ from typing import Any
 
 from . import protocol
 from .protocol import Ended, Pong, Ready, Started
-from .qemu import Ports
+from .qemu import Launched
 
 #: QEMU's process and the guest's life time are looked at least this often.
 _POLL_S = 0.5
@@ -45,12 +45,13 @@ class Link:
 
     def __init__(
         self,
-        process: subprocess.Popen[bytes],
-        ports: Ports,
+        launched: Launched,
         console_log: Path,
         lifetime_s: float,
         max_silence_s: float,
     ) -> None:
+        process, ports = launched.process, launched.ports
+        assert ports
         self.ready = False
         self.started: dict[str, int] = {}
         self.ended: dict[str, Ended] = {}
@@ -61,6 +62,7 @@ class Link:
         #: The host's end of the guest's terminal, where it has one.
         self.terminal = ports.terminal
         self._loss: GuestError | None = None
+        self._launched = launched
         self._process = process
         self._ports = ports
         self._console_log = console_log
@@ -134,16 +136,13 @@ class Link:
     def close(self, timeout_s: float) -> bool:
         """Wait for QEMU to end, then kill it, and let go of the ports; whether it ended well."""
         status = None
-        with self._process:
-            try:
-                status = self._process.wait(timeout_s)
-            except subprocess.TimeoutExpired:
-                pass
-            finally:
-                # Also when a signal ends the wait: the block's end waits without limit.
-                self._process.kill()
-        self._selector.close()
-        self._ports.close()
+        try:
+            status = self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            self._selector.close()
+            self._launched.close()
         return status == 0
 
     def _watch_port(self, port: socket.socket, on_bytes: Callable[[bytes], Any]) -> None:

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is put into guests."""
+"""What is put into guests, and what the harness itself has built."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from pathlib import Path
+
+from .qemu import QemuError
+
+#: Where a guest is saved and goes on; built by Meson from guest/scx_resume.c.
+RESUME = "scx_resume"
 
 
 def scheduler(build: Path, name: str) -> Path | None:
@@ -23,3 +28,20 @@ def is_program(file: Path) -> bool:
 def lacking() -> list[Path]:
     """Of the machine's own programs, those that tests need and busybox lacks."""
     return [Path(shutil.which(name) or name) for name in ("chrt", "nice")]
+
+
+def built(name: str) -> Path:
+    """What Meson has built for the harness. Raises QemuError."""
+    file = _of_harness(name)
+    if not file.is_file():
+        raise QemuError(f"{file} is missing: run ./dev build")
+    return file
+
+
+def is_built(name: str) -> bool:
+    """Whether Meson has built it."""
+    return _of_harness(name).is_file()
+
+
+def _of_harness(name: str) -> Path:
+    return Path(os.environ.get("SCX_BUILD", "build")).absolute() / "tools/vm" / name

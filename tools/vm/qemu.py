@@ -16,21 +16,27 @@ from pathlib import Path
 
 from .kernels import Kernel
 from .protocol import CONTROL_PORT, DATA_PORT, STREAM_PORT, TERMINAL_PORT
+from .qmp import Monitor
 from .topology import Topology
 
 PROGRAM = "qemu-system-x86_64"
+#: Room for all programs and their libraries; the memory of a PCI device is a power of two.
+INBOX_BYTES = 128 << 20
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
+#: The emulated CPU, without what is quick on a real one and slow here: string instructions, whose
+#: every byte is an instruction, and the registers of AVX, which a context switch saves.
+_EMULATED_CPU = "max,-erms,-fsrm,-avx,-avx2"
 #: How each accelerator is asked for. Emulation is single-threaded: with one thread per virtual
 #: CPU the kernel's patching of static keys races and guests die of "Oops: int3".
 ACCELERATORS = {
-    "tcg": ("-accel", "tcg,thread=single", "-cpu", "max"),
+    "tcg": ("-accel", "tcg,thread=single", "-cpu", _EMULATED_CPU),
     "kvm": ("-accel", "kvm", "-cpu", "host"),
     # Time is the number of instructions (1 ns each), and nothing of the host's time gets in.
     "replay": (
-        *("-accel", "tcg,thread=single", "-cpu", "max", "-icount", "shift=0,sleep=off"),
-        *("-rtc", "base=2026-01-01,clock=vm"),
+        *("-accel", "tcg,thread=single", "-cpu", _EMULATED_CPU),
+        *("-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm"),
     ),
 }
 
@@ -61,13 +67,21 @@ class Emulator:
     """A QEMU on this machine: the command that starts it, with arguments that come first."""
 
     command: tuple[str, ...] = (PROGRAM,)
+    #: Libraries of ours that the command has it load.
+    preloaded: tuple[Path, ...] = ()
 
-    def version(self) -> str:
-        """Such as 7.2.22. Raises QemuError where it is not installed."""
+    def about(self) -> str:
+        """What it says of itself, with the version of its package. Raises QemuError where it is not
+        installed.
+        """
         if shutil.which(self.command[0]) is None:
             raise QemuError(f"{PROGRAM} is missing: install the package qemu-system-x86")
         said = subprocess.run([*self.command, "--version"], capture_output=True, text=True)
-        match = re.search(r"version (\S+)", said.stdout)
+        return said.stdout.partition("\n")[0]
+
+    def version(self) -> str:
+        """Such as 7.2.22. Raises QemuError where it is not installed."""
+        match = re.search(r"version (\S+)", self.about())
         return match[1] if match else "unknown"
 
 
@@ -88,6 +102,13 @@ class Machine:
     serial_files: tuple[Path, ...] = ()
     #: Where the emulator's random numbers begin; None leaves it to chance.
     seed: int | None = None
+    #: The guest has an inbox, so that it can be saved and resumed: see the module saved.
+    has_inbox: bool = False
+
+    @property
+    def is_replayed(self) -> bool:
+        """Whether it is deterministic, and so has no ports to the host but serial ones."""
+        return self.accelerator == "replay"
 
 
 @dataclass
@@ -106,6 +127,34 @@ class Ports:
                 port.close()
 
 
+@dataclass
+class Launched:
+    """A QEMU process with the host's ends of its ports."""
+
+    process: subprocess.Popen[bytes]
+    #: None for a machine that is replayed.
+    ports: Ports | None
+    #: QEMU's own, and the memory of the guest's inbox; None for a machine without one.
+    monitor: Monitor | None
+    inbox: int | None
+    is_closed: bool = False
+
+    def close(self) -> str:
+        """End QEMU, and let go of everything; the last line of what it complained of."""
+        if self.is_closed:
+            return ""
+        self.is_closed = True
+        self.process.kill()
+        _, complaint = self.process.communicate()
+        if self.ports:
+            self.ports.close()
+        if self.monitor:
+            self.monitor.close()
+        if self.inbox is not None:
+            os.close(self.inbox)
+        return "".join(complaint.decode(errors="replace").strip().splitlines()[-1:])
+
+
 def available() -> bool:
     """Whether QEMU is installed."""
     return shutil.which(PROGRAM) is not None
@@ -115,7 +164,7 @@ def _hpet(machine: Machine) -> str:
     """While a kernel boots on a busy host, it measures the TSC well by the HPET and the ACPI timer,
     and badly by the PIT; 6.12 has no driver for the ACPI timer. Time that is instructions passes
     evenly by any clock."""
-    return "off" if machine.accelerator == "replay" else "on"
+    return "off" if machine.is_replayed else "on"
 
 
 def machine_args(machine: Machine) -> list[str]:
@@ -138,29 +187,58 @@ def machine_args(machine: Machine) -> list[str]:
     ]
 
 
-def launch(machine: Machine) -> tuple[subprocess.Popen[bytes], Ports]:
-    """Start QEMU. It dies with this process. Raises QemuError."""
+def launch(machine: Machine, *, is_incoming: bool = False) -> Launched:
+    """Start QEMU. It dies with this process. One that `is_incoming` waits for a saved state.
+
+    Raises QemuError.
+    """
     if not available():
         raise QemuError(f"{PROGRAM} is missing: install the package qemu-system-x86")
-    args = [*machine_args(machine), "-device", "virtio-serial-pci"]
+    args = machine_args(machine)
+    if is_incoming:
+        args += ["-incoming", "defer"]
+    inherited: list[int] = []
+    ports, monitor, inbox = None, None, None
     with contextlib.ExitStack() as guest_ends:
 
-        def port(device: str, name: str) -> socket.socket:
+        def channel(name: str) -> socket.socket:
             host_end, guest_end = socket.socketpair()
             number = guest_ends.enter_context(guest_end).fileno()
             inherited.append(number)
             args.extend(("-chardev", f"socket,id={name},fd={number}"))
+            return host_end
+
+        def port(device: str, name: str) -> socket.socket:
+            host_end = channel(name)
             args.extend(("-device", f"{device},chardev={name},name={name}"))
             return host_end
 
-        inherited: list[int] = []
-        ports = Ports(
-            control=port("virtserialport", CONTROL_PORT),
-            data=port("virtserialport", DATA_PORT),
-            stream=port("virtserialport", STREAM_PORT),
-            terminal=port("virtconsole", TERMINAL_PORT) if machine.terminal else None,
-        )
-        return spawn(args, pass_fds=inherited), ports
+        if machine.has_inbox:
+            monitor = Monitor(channel("qmp"))
+            inbox = os.memfd_create("scx-inbox")
+            os.truncate(inbox, INBOX_BYTES)
+            inherited.append(inbox)
+            args += _inbox_args(inbox)
+        if not machine.is_replayed:
+            args += ["-device", "virtio-serial-pci"]
+            ports = Ports(
+                control=port("virtserialport", CONTROL_PORT),
+                data=port("virtserialport", DATA_PORT),
+                stream=port("virtserialport", STREAM_PORT),
+                terminal=port("virtconsole", TERMINAL_PORT) if machine.terminal else None,
+            )
+        return Launched(spawn(args, pass_fds=inherited), ports, monitor, inbox)
+
+
+def _inbox_args(memory: int) -> list[str]:
+    """Memory of the host that the guest reads, and a way for it to stop the machine."""
+    path = f"/proc/self/fd/{memory}"
+    backend = f"memory-backend-file,id=inbox,size={INBOX_BYTES},mem-path={path},share=on"
+    return [
+        *("-mon", "chardev=qmp,mode=control"),
+        *("-object", backend, "-device", "ivshmem-plain,memdev=inbox,master=on"),
+        *("-device", "pvpanic", "-action", "panic=pause"),
+    ]
 
 
 def spawn(args: list[str], pass_fds: list[int] | None = None) -> subprocess.Popen[bytes]:

@@ -10,7 +10,6 @@ to files. docs/deterministic.md says what that can show and what it cannot.
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -19,10 +18,12 @@ from pathlib import Path
 
 import debs
 
-from . import initramfs, progress, qemu
+from . import initramfs, progress, qemu, saved
 from .guest import GuestError, temporary_log
 from .initramfs import File
 from .kernels import Kernel, version_of
+from .programs import RESUME, built
+from .qmp import MonitorError
 from .topology import Topology
 
 #: Older ones share out time between CPUs too coarsely, and runs fall into a few variants.
@@ -31,9 +32,7 @@ OLDEST_QEMU = (10,)
 MAX_SEED = 2**32 - 1
 #: Only with these does nothing of the host's get into the guest: addresses and random numbers.
 KERNEL_ARGS = ("nokaslr", "norandmaps")
-#: Shortens the turns of the guest's CPUs; built by Meson from guest/scx_round.c.
-ROUND_PROGRAM = "scx_round"
-#: Keeps QEMU from cutting turns short; built from still.c.
+#: Makes QEMU independent of the host's time, and turns short, see still.c.
 STILL_LIBRARY = "libscx_still.so"
 
 _POLL_S = 0.1
@@ -87,20 +86,9 @@ def emulator() -> qemu.Emulator:
 
 def _isolated(command: Sequence[str]) -> qemu.Emulator:
     """QEMU without what differs between its runs: addresses, and when its threads act."""
-    preload = f"LD_PRELOAD={_built(STILL_LIBRARY)}"
-    return qemu.Emulator(("env", preload, "setarch", "--addr-no-randomize", *command))
-
-
-def round_program() -> Path:
-    """The program that shortens the turns. Raises qemu.QemuError."""
-    return _built(ROUND_PROGRAM)
-
-
-def _built(name: str) -> Path:
-    file = Path(os.environ.get("SCX_BUILD", "build")).absolute() / "tools/vm" / name
-    if not file.is_file():
-        raise qemu.QemuError(f"{file} is missing: run ./dev build")
-    return file
+    preload = f"LD_PRELOAD={built(STILL_LIBRARY)}"
+    isolated = ("env", preload, "setarch", "--addr-no-randomize", *command)
+    return qemu.Emulator(isolated, preloaded=(built(STILL_LIBRARY),))
 
 
 def run(
@@ -126,7 +114,7 @@ def run(
     with tempfile.TemporaryDirectory(prefix="scx-replay-") as scratch:
         directory = Path(scratch)
         image = directory / "initramfs.cpio"
-        image.write_bytes(_image(script, programs, limit))
+        image.write_bytes(initramfs.build([built(RESUME)], "replay"))
         machine = qemu.Machine(
             kernel,
             image,
@@ -137,45 +125,48 @@ def run(
             emulator=fit,
             serial_files=(directory / "output", directory / "status"),
             seed=seed,
+            has_inbox=True,
         )
+        parcel = _parcel(script, programs, limit)
         if is_announced:
-            progress.note(f"booting Linux {kernel.release} ({topology.name}, seed {seed})")
+            progress.note(f"resuming Linux {kernel.release} ({topology.name}, seed {seed})")
         # The paths are QEMU's alone; the guest sees nothing of them.
-        error = _execute(machine, lifetime_s, sink, cancelled)
+        error = _execute(machine, parcel, lifetime_s, sink, cancelled)
         return _outcome(directory, error)
 
 
-def _image(script: str, programs: Sequence[Path], limit: Limit | None) -> bytes:
+def _parcel(script: str, wanted: Sequence[Path], limit: Limit | None) -> bytes:
     words = f"{limit.seconds:g} {limit.signal:d}\n" if limit else "\n"
     files = {"/guest/command": File(script + "\n"), "/guest/limit": File(words)}
-    return initramfs.build(programs, "replay", files)
+    return initramfs.parcel(wanted, files)
 
 
 def _execute(
     machine: qemu.Machine,
+    parcel: bytes,
     lifetime_s: float,
     sink: Callable[[bytes], object],
     cancelled: Callable[[], bool],
 ) -> str | None:
     """Run QEMU to its end; why it did not end by itself, if so."""
     deadline_s = time.monotonic() + lifetime_s
-    process = qemu.spawn(qemu.machine_args(machine))
+    launched = saved.resume(machine, parcel, machine.seed or 0)
+    assert launched.monitor
     seen = 0
     try:
-        while process.poll() is None:
+        # The guest stops its machine when it is done. One that dies ends QEMU.
+        while not launched.monitor.await_event("STOP", _POLL_S):
             if time.monotonic() > deadline_s:
                 return f"the guest ran for longer than {lifetime_s:g} s"
             if cancelled():
                 return "cancelled"
             seen += _forward(machine.serial_files[0], seen, sink)
-            time.sleep(_POLL_S)
+    except MonitorError:
+        complaint = launched.process.wait() and launched.close()
+        return f"QEMU failed: {complaint}" if complaint else None
     finally:
-        process.kill()
-        _, complaint = process.communicate()
-    _forward(machine.serial_files[0], seen, sink)
-    if process.returncode != 0:
-        last = complaint.decode(errors="replace").strip().splitlines()[-1:]
-        return f"QEMU failed: {' '.join(last) or process.returncode}"
+        launched.close()
+        _forward(machine.serial_files[0], seen, sink)
     return None
 
 

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The table of `./dev test --seeds`."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "vm"))
+import seeds  # noqa: E402
+
+SHARES = "tests/vm/test_scx_rusty.py::test_shares"
+
+
+def test_each_test_has_a_line_and_each_failure_its_command() -> None:
+    passed = [f"{SHARES}[seed1]", f"{SHARES}[seed3]", "tests/vm/test_x.py::test_y[numa-seed1]"]
+    assert seeds.table(passed, [f"{SHARES}[seed2]"], "--kernel 6.17 ") == [
+        "  2 of   3  test_scx_rusty.py::test_shares",
+        "  1 of   1  test_x.py::test_y[numa]",
+        f"again: ./dev test --seeds 2-2 --kernel 6.17 '{SHARES}'",
+    ]
+
+
+def test_a_name_without_its_seed() -> None:
+    assert seeds.without_seed("a.py::b[seed12]") == ("a.py::b", 12)
+    assert seeds.without_seed("a.py::b[one heavy-seed3]") == ("a.py::b[one heavy]", 3)
+    assert seeds.without_seed("a.py::b[seed17-0-alone]") == ("a.py::b[0-alone]", 17)

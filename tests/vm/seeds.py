@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The table of `./dev test --seeds`: how many seeds of each test passed, and how to replay each
+failure."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+
+import pytest
+from vm import topology
+
+_SEED = re.compile(r"\bseed(\d+)-?|-seed(\d+)\b")
+
+
+def without_seed(test: str) -> tuple[str, int]:
+    """A test's name without its seed, and the seed."""
+    found = _SEED.search(test)
+    assert found, test
+    name = _SEED.sub("", test).replace("-]", "]").replace("[]", "")
+    return name, int(found[1] or found[2])
+
+
+def table(passed: Iterable[str], failed: Iterable[str], more: str = "") -> list[str]:
+    """A line for each test: how many of its seeds passed; then, for each that failed, how to run it
+    again. `more` is what else is to be given then."""
+    seeds: dict[str, dict[int, bool]] = defaultdict(dict)
+    for tests, well in ((passed, True), (failed, False)):
+        for test in tests:
+            name, seed = without_seed(test)
+            seeds[name][seed] = well
+    lines = [
+        f"{sum(by_seed.values()):3} of {len(by_seed):3}  {name.rpartition('/')[2]}"
+        for name, by_seed in sorted(seeds.items())
+    ]
+    for name, by_seed in sorted(seeds.items()):
+        for seed in sorted(seed for seed, well in by_seed.items() if not well):
+            lines.append(f"again: ./dev test --seeds {seed}-{seed} {more}'{name}'")
+    return lines
+
+
+class Report:
+    """Prints the table when all tests are over."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        defaults = {"--kernel": None, "--topology": topology.DEFAULT}
+        given = {name: config.getoption(name) for name in defaults}
+        changed = [f"{name} {value} " for name, value in given.items() if value != defaults[name]]
+        self._more = "".join(changed)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        stats = terminalreporter.stats
+        failed = {report.nodeid for key in ("failed", "error") for report in stats.get(key, [])}
+        passed = {report.nodeid for report in stats.get("passed", [])} - failed
+        for line in table(passed, failed, self._more):
+            terminalreporter.write_line(line)

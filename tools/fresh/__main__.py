@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`./dev test --fresh`: the README's two commands, each in a minimal root made for it.
+
+A root is made by mmdebstrap, as root or in a user namespace, from the mirror of this machine's apt.
+The last commit is cloned into it, and `./dev run` and `./dev test` run there as for a newcomer.
+Nothing of it is left afterwards but the log.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import debs
+
+from . import suites
+
+#: What a newcomer is told to run, see README.md. The first of them ends by itself here.
+COMMANDS = ("./dev run --yes --for 20", "./dev test --yes")
+#: How long a command may take.
+LIMIT_S = 3 * 3600
+#: How the script below reports how a command ended.
+MARK = "fresh-root:"
+
+_TREE = Path(__file__).parents[2]
+#: Certificates that the machine's administrator has added; without them nothing can be fetched
+#: through a proxy that looks into connections.
+_LOCAL_CERTIFICATES = Path("/usr/local/share/ca-certificates")
+#: What else a machine may need to reach package registries.
+_PASSED_ON = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
+
+_SCRIPT = """\
+#!/bin/sh
+export HOME=/root
+cd /root
+update-ca-certificates >/dev/null 2>&1
+git clone --quiet -c advice.detachedHead=false scx.bundle scx && cd scx || exit
+try() {{
+	began=$(date +%s)
+	timeout --kill-after 60 {limit_s} sh -c "$1" </dev/null 2>&1
+	echo "{mark} $? $(($(date +%s) - began)) $1"
+}}
+{commands}
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended in a root."""
+
+    status: int
+    elapsed_s: int
+    command: str
+    #: The last line that it printed.
+    last_line: str
+
+    def __str__(self) -> str:
+        ended = "passed" if self.status == 0 else f"status {self.status}"
+        return f"{self.command}: {ended}, {self.elapsed_s} s: {self.last_line}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; its exit status: 0, 1 if something failed, 2 for usage."""
+    options = _parser().parse_args(arguments)
+    try:
+        wanted = options.suite or suites.default()
+        reason = why_impossible()
+        if reason:
+            print(f"skipped: {reason}")
+            return 0
+        failed = [name for name in wanted if not _check(name, options)]
+    except (debs.DebsError, suites.SuiteError) as error:
+        print(f"fresh: {error}", file=sys.stderr)
+        return 1
+    return 1 if failed else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="./dev test --fresh", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument(
+        "suite",
+        nargs="*",
+        metavar="SUITE",
+        help="code names, such as bookworm (default: Debian 12 and 13, and Ubuntu's last LTS)",
+    )
+    parser.add_argument(
+        "--command",
+        action="append",
+        metavar="COMMAND",
+        help=f"instead of {' and '.join(map(repr, COMMANDS))}; may be repeated",
+    )
+    parser.add_argument("--log", type=Path, metavar="DIR", help="keep the logs here")
+    return parser
+
+
+def why_impossible() -> str | None:
+    """Why no root can be made here; None if one can."""
+    if shutil.which("mmdebstrap") is None:
+        return "mmdebstrap is not installed"
+    namespaces = ["--mount"] if os.geteuid() == 0 else ["--user", "--map-root-user", "--mount"]
+    probe = subprocess.run(["unshare", *namespaces, "true"], capture_output=True, check=False)
+    if probe.returncode == 0:
+        return None
+    return "neither root nor user namespaces: " + probe.stderr.decode(errors="replace").strip()
+
+
+def _check(name: str, options: argparse.Namespace) -> bool:
+    """Whether all commands pass in a root of that suite; says how each ended."""
+    try:
+        suite = suites.find(name)
+    except suites.SuiteError as error:
+        print(f"{name}: skipped: {error}")
+        return True
+    commands = options.command or COMMANDS
+    folder = options.log or Path(tempfile.gettempdir())
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / f"fresh-{name}-{time.strftime('%Y%m%d-%H%M%S')}.log"
+    print(f"{name}: log {log}", flush=True)
+    outcomes = []
+    for outcome in _run(suite, commands, log):
+        print(f"{name}: {outcome}", flush=True)
+        outcomes.append(outcome)
+    if len(outcomes) < len(commands):
+        print(f"{name}: the root could not be made, or the clone failed", flush=True)
+    return len(outcomes) == len(commands) and not any(outcome.status for outcome in outcomes)
+
+
+def _run(suite: suites.Suite, commands: Sequence[str], log: Path) -> Iterator[Outcome]:
+    """Make the root, run the commands in it, and tell how each ended."""
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scx-fresh-")))
+        command = _mmdebstrap(suite, commands, scratch)
+        out = stack.enter_context(log.open("w"))
+        process = stack.enter_context(
+            subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+            )
+        )
+        last_line = ""
+        for line in process.stdout or ():
+            out.write(line)
+            out.flush()
+            if line.startswith(MARK):
+                status, elapsed_s, ran = line.removeprefix(MARK).strip().split(" ", 2)
+                yield Outcome(int(status), int(elapsed_s), ran, last_line)
+            elif line.strip():
+                last_line = line.strip()
+
+
+def _mmdebstrap(suite: suites.Suite, commands: Sequence[str], scratch: Path) -> list[str]:
+    """The command that makes the root and has the script run in it; its files are in `scratch`."""
+    bundle = scratch / "scx.bundle"
+    git = ["git", "-C", str(_TREE), "bundle", "create", "--quiet", str(bundle), "HEAD"]
+    subprocess.run(git, check=True)
+    script = scratch / "fresh"
+    tries = "\n".join(f"try {shlex.quote(command)}" for command in commands)
+    script.write_text(_SCRIPT.format(limit_s=LIMIT_S, mark=MARK, commands=tries))
+    script.chmod(0o755)
+    env = [f"{name}={value}" for name, value in os.environ.items() if name.lower() in _PASSED_ON]
+    # As it is on any machine; mmdebstrap mounts it read-only.
+    hooks = ['mount -o remount,rw "$1/proc"']
+    hooks += [f"copy-in {shlex.quote(str(file))} /root" for file in (bundle, script)]
+    hooks += [
+        f"copy-in {shlex.quote(str(file))} {_LOCAL_CERTIFICATES}"
+        for file in sorted(_LOCAL_CERTIFICATES.glob("*.crt"))
+    ]
+    inside = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", *env, "/root/fresh"]
+    hooks.append('chroot "$1" ' + shlex.join(inside))
+    return [
+        # It removes the root when it is told to end.
+        *("setpriv", "--pdeathsig", "TERM"),
+        *("mmdebstrap", "--quiet", "--variant=minbase", "--include=git,ca-certificates"),
+        *suite.options,
+        *(f"--customize-hook={hook}" for hook in hooks),
+        *(suite.name, "/dev/null", *suite.sources),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

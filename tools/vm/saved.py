@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Guests that go on where a booted one was saved.
+
+A guest boots once for its kernel, topology and base image, stops itself (guest/scx_resume.c), and
+its state is saved below the cache. Every other guest of that kind loads the state, and finds what
+it is to run in its inbox. This takes a second; a boot takes 5 to 20. Deterministic guests, which
+begin with the same state, are as alike as if they had booted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import debs
+
+from . import progress, qemu
+from .link import GuestError
+from .qmp import Monitor, MonitorError
+
+#: How long a guest may take to boot, and QEMU to write or read its state.
+_BOOT_TIMEOUT_S = 300.0
+_STATE_TIMEOUT_S = 120.0
+#: States that were not used for so long are deleted when another is made.
+_KEPT_S = 7 * 24 * 3600.0
+#: Of the emulator, while a guest boots that is replayed.
+_SEED = 1
+#: Before the archive in the inbox.
+_SEED_BYTES = 8
+_POLL_S = 0.01
+
+
+def resume(machine: qemu.Machine, archive: bytes, seed: int) -> qemu.Launched:
+    """Start a guest that unpacks `archive` and goes on; what is alike with another `seed` is not.
+
+    Boots one and saves it first if none of its kind is saved. Raises GuestError, QemuError,
+    debs.DebsError.
+    """
+    if _SEED_BYTES + len(archive) > qemu.INBOX_BYTES:
+        raise qemu.QemuError(f"the guest's inbox holds no more than {qemu.INBOX_BYTES} bytes")
+    state = _state_of(machine)
+    launched = qemu.launch(machine, is_incoming=True)
+    try:
+        assert launched.monitor and launched.inbox is not None
+        # The saved inbox is empty.
+        _load(launched.monitor, state)
+        os.pwrite(launched.inbox, seed.to_bytes(_SEED_BYTES, "little") + archive, 0)
+        # The last command: one would disturb QEMU's main thread while the guest runs.
+        launched.monitor.execute("cont")
+    except MonitorError as error:
+        raise GuestError(f"cannot resume a guest: {error}: {launched.close()}") from error
+    except BaseException:
+        launched.close()
+        raise
+    return launched
+
+
+def _state_of(machine: qemu.Machine) -> Path:
+    """The state to begin with."""
+    folder = debs.cache_dir() / "guests"
+    state = folder / f"{machine.kernel.release}-{machine.topology.name}-{_key(machine)}"
+    with debs.locked(folder / "lock" / state.name):
+        if not state.exists():
+            _prune(folder)
+            _save(machine, state)
+        os.utime(state)
+    return state
+
+
+def _key(machine: qemu.Machine) -> str:
+    """What a saved state depends on, as a digest."""
+    digest = hashlib.sha256()
+    inputs = {str(path): path for path in (machine.kernel.path, machine.initramfs)}
+    outputs = {f"file:{path}" for path in (machine.console_log, *machine.serial_files)}
+    # Where the emulator is does not matter, nor what its resumed guests are seeded with.
+    unseeded = replace(machine, seed=machine.seed and _SEED)
+    args = qemu.machine_args(unseeded)[len(machine.emulator.command) :]
+    for word in [machine.emulator.about(), str(machine.terminal), *args]:
+        if word in inputs:
+            digest.update(inputs[word].read_bytes())
+        elif word not in outputs:
+            digest.update(word.encode() + b"\0")
+    for library in machine.emulator.preloaded:
+        digest.update(library.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _save(machine: qemu.Machine, state: Path) -> None:
+    """Boot a guest until it stops itself, and save it."""
+    what = f"booting Linux {machine.kernel.release} ({machine.topology.name}) to save it"
+    with progress.step(what), tempfile.TemporaryDirectory(dir=state.parent) as scratch:
+        launched = qemu.launch(replace(machine, seed=machine.seed and _SEED))
+        try:
+            assert launched.monitor
+            if not launched.monitor.await_event("STOP", _BOOT_TIMEOUT_S):
+                raise MonitorError(f"it did not stop itself within {_BOOT_TIMEOUT_S:g} s")
+            written = Path(scratch) / "state"
+            _write(launched.monitor, written)
+        except MonitorError as error:
+            raise GuestError(f"cannot save a guest: {error}: {launched.close()}") from error
+        except BaseException:
+            launched.close()
+            raise
+        launched.close()
+        written.rename(state)
+
+
+def _write(monitor: Monitor, state: Path) -> None:
+    monitor.execute("migrate-set-parameters", max_bandwidth=1 << 40)
+    monitor.execute("migrate", uri=f"exec:cat >{shlex.quote(str(state))}")
+    _await(monitor, "query-migrate", {"completed"}, {"failed", "cancelled"})
+
+
+def _load(monitor: Monitor, state: Path) -> None:
+    # It would tell networks that the guest has moved: by timers of the host's time, which in a
+    # deterministic guest cut turns short.
+    monitor.execute("migrate-set-parameters", announce_rounds=0)
+    monitor.execute("migrate-incoming", uri=f"exec:cat <{shlex.quote(str(state))}")
+    _await(monitor, "query-status", {"guest-panicked"}, {"internal-error", "shutdown"})
+
+
+def _await(monitor: Monitor, query: str, wanted: set[str], bad: set[str]) -> None:
+    deadline_s = time.monotonic() + _STATE_TIMEOUT_S
+    while (status := monitor.execute(query).get("status")) not in wanted:
+        if status in bad or time.monotonic() > deadline_s:
+            raise MonitorError(f"QEMU says '{status}'")
+        time.sleep(_POLL_S)
+
+
+def _prune(folder: Path) -> None:
+    """Delete what was not used for long."""
+    for state in folder.glob("*"):
+        if state.is_file() and time.time() - state.stat().st_mtime > _KEPT_S:
+            state.unlink(missing_ok=True)
+            (folder / "lock" / state.name).unlink(missing_ok=True)
