@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 from vm import replay, topology
 from vm.guest import GuestError
+from vm.kernels import Kernel
 from vm.topology import Topology
 
 Replay = Callable[..., replay.Outcome]
@@ -42,6 +45,36 @@ count
 kill -INT $scheduler
 wait $scheduler
 """
+
+
+#: Sleeps, forks and pipes of busybox alone, whose bytes depend on no compiler of ours.
+REFERENCE = """
+n=0; while [ $n -lt 50 ]; do sleep 0.005; n=$((n + 1)); done
+for job in 1 2 3 4 5 6; do
+    (n=0; while [ $n -lt 3000 ]; do n=$((n + 1)); done; echo $job) &
+done
+wait
+seq 2000 | sort -r | md5sum
+cat /proc/interrupts /proc/stat /proc/uptime
+dmesg | md5sum
+"""
+#: What it printed elsewhere, by all that it depends on.
+REFERENCES = Path(__file__).with_name("reference.json")
+
+
+def test_a_run_is_the_same_on_another_machine(
+    replays: Replay, kernel: Kernel, shape: Topology
+) -> None:
+    """With the same kernel, QEMU and base image. SCX_RENEW_REFERENCE=1 adds this machine's."""
+    key = f"{kernel.release}, {replay.emulator().about()}, base image {replay.base_digest()}"
+    digest = hashlib.sha256(replays(shape, REFERENCE, seed=1).output).hexdigest()
+    known = json.loads(REFERENCES.read_text())
+    if os.environ.get("SCX_RENEW_REFERENCE") == "1":
+        known[key] = digest
+        REFERENCES.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
+    if key not in known:
+        pytest.skip(f"no reference of {key}")
+    assert digest == known[key]
 
 
 @pytest.mark.parametrize("name", ["smp4", "numa"])

@@ -25,7 +25,6 @@ EXECUTOR = Path("/usr/lib/systemd/systemd-executor")
 UNIT = "scx.service"
 LOADER_UNIT = "scx_loader.service"
 LOG = "/run/scx.log"
-CONFIG = "/etc/scx_loader/config.toml"
 
 #: The bits of CAP_CHOWN, CAP_SYS_NICE, CAP_PERFMON and CAP_BPF.
 CAPABILITIES = 1 << 0 | 1 << 23 | 1 << 38 | 1 << 39
@@ -229,7 +228,7 @@ def test_word_on_the_command_line_keeps_it_from_starting(systemd: Systemd) -> No
 
 
 def test_loader_does_its_work_in_the_sandbox(
-    manager: Systemd, bus: SystemBus, guest: Guest
+    manager: Systemd, bus: SystemBus, guest: Guest, build_options: dict[str, str]
 ) -> None:
     guest.run(f": >{LOG}").check()
     manager.ctl("start", LOADER_UNIT).check()
@@ -239,9 +238,10 @@ def test_loader_does_its_work_in_the_sandbox(
         loader.call("SwitchScheduler", "su", name, "0")
         assert ops(guest).startswith(name.removeprefix("scx_"))
     # Reading the configuration anew fails if it cannot be read.
-    guest.run(f"mkdir -p {Path(CONFIG).parent}; echo 'default_sched = 1' >{CONFIG}").check()
+    config = Path(build_options["prefix"]) / build_options["sysconfdir"] / "scx_loader/config.toml"
+    guest.run(f"mkdir -p {config.parent}; echo 'default_sched = 1' >{config}").check()
     assert not manager.ctl("reload", LOADER_UNIT).ok
-    guest.run(f"echo 'default_sched = \"scx_fifo\"' >{CONFIG}").check()
+    guest.run(f"echo 'default_sched = \"scx_fifo\"' >{config}").check()
     manager.ctl("reload", LOADER_UNIT).check()
     assert loader.get("DefaultScheduler") == "scx_fifo"
     # One that does not end is killed. The guest has other numbers than the loader.

@@ -27,7 +27,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 #: The emulated CPU, without what is quick on a real one and slow here: string instructions, whose
 #: every byte is an instruction, and the registers of AVX, which a context switch saves.
-_EMULATED_CPU = "max,-erms,-fsrm,-avx,-avx2"
+_EMULATED_CPU = "max,-erms,-fsrm,-avx,-avx2,-fma,-f16c,-vaes,-vpclmulqdq"
 #: How each accelerator is asked for. Emulation is single-threaded: with one thread per virtual
 #: CPU the kernel's patching of static keys races and guests die of "Oops: int3".
 ACCELERATORS = {
@@ -187,16 +187,11 @@ def machine_args(machine: Machine) -> list[str]:
     ]
 
 
-def launch(machine: Machine, *, is_incoming: bool = False) -> Launched:
-    """Start QEMU. It dies with this process. One that `is_incoming` waits for a saved state.
-
-    Raises QemuError.
-    """
+def launch(machine: Machine, *more_args: str) -> Launched:
+    """Start QEMU, with these arguments besides. It dies with this process. Raises QemuError."""
     if not available():
         raise QemuError(f"{PROGRAM} is missing: install the package qemu-system-x86")
-    args = machine_args(machine)
-    if is_incoming:
-        args += ["-incoming", "defer"]
+    args = [*machine_args(machine), *more_args]
     inherited: list[int] = []
     ports, monitor, inbox = None, None, None
     with contextlib.ExitStack() as guest_ends:

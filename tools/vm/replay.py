@@ -10,6 +10,7 @@ to files. docs/deterministic.md says what that can show and what it cannot.
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -114,7 +115,7 @@ def run(
     with tempfile.TemporaryDirectory(prefix="scx-replay-") as scratch:
         directory = Path(scratch)
         image = directory / "initramfs.cpio"
-        image.write_bytes(initramfs.build([built(RESUME)], "replay"))
+        image.write_bytes(_base_image())
         machine = qemu.Machine(
             kernel,
             image,
@@ -133,6 +134,16 @@ def run(
         # The paths are QEMU's alone; the guest sees nothing of them.
         error = _execute(machine, parcel, lifetime_s, sink, cancelled)
         return _outcome(directory, error)
+
+
+def _base_image() -> bytes:
+    return initramfs.build([built(RESUME)], "replay")
+
+
+def base_digest() -> str:
+    """What stands for all of a guest that is built here: its base image, and what QEMU preloads."""
+    parts = _base_image(), built(STILL_LIBRARY).read_bytes()
+    return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
 
 
 def _parcel(script: str, wanted: Sequence[Path], limit: Limit | None) -> bytes:

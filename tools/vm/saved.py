@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
+import shutil
 import tempfile
 import time
 from dataclasses import replace
@@ -44,7 +45,7 @@ def resume(machine: qemu.Machine, archive: bytes, seed: int) -> qemu.Launched:
     if _SEED_BYTES + len(archive) > qemu.INBOX_BYTES:
         raise qemu.QemuError(f"the guest's inbox holds no more than {qemu.INBOX_BYTES} bytes")
     state = _state_of(machine)
-    launched = qemu.launch(machine, is_incoming=True)
+    launched = qemu.launch(machine, "-incoming", "defer")
     try:
         assert launched.monitor and launched.inbox is not None
         # The saved inbox is empty.
@@ -94,9 +95,11 @@ def _save(machine: qemu.Machine, state: Path) -> None:
     """Boot a guest until it stops itself, and save it."""
     what = f"booting Linux {machine.kernel.release} ({machine.topology.name}) to save it"
     with progress.step(what), tempfile.TemporaryDirectory(dir=state.parent) as scratch:
-        launched = qemu.launch(replace(machine, seed=machine.seed and _SEED))
+        launched = qemu.launch(replace(machine, seed=machine.seed and _SEED), "-S")
         try:
             assert launched.monitor
+            # QEMU reports events only after the greeting, and busy CPUs keep it from greeting.
+            launched.monitor.execute("cont")
             if not launched.monitor.await_event("STOP", _BOOT_TIMEOUT_S):
                 raise MonitorError(f"it did not stop itself within {_BOOT_TIMEOUT_S:g} s")
             written = Path(scratch) / "state"
@@ -133,8 +136,12 @@ def _await(monitor: Monitor, query: str, wanted: set[str], bad: set[str]) -> Non
 
 
 def _prune(folder: Path) -> None:
-    """Delete what was not used for long."""
-    for state in folder.glob("*"):
-        if state.is_file() and time.time() - state.stat().st_mtime > _KEPT_S:
-            state.unlink(missing_ok=True)
-            (folder / "lock" / state.name).unlink(missing_ok=True)
+    """Delete states that were not used for long, and what killed processes left behind."""
+    for path in folder.glob("*"):
+        if time.time() - path.stat().st_mtime < _KEPT_S or path.name == "lock":
+            continue
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+        (folder / "lock" / path.name).unlink(missing_ok=True)
