@@ -11,6 +11,13 @@ from pathlib import Path
 import pytest
 from schedulers import ROOT
 
+#: Environment of cargo: what is built here runs once, if at all.
+QUICK_BUILD = {
+    "CARGO_INCREMENTAL": "0",
+    "CARGO_PROFILE_DEV_DEBUG": "0",
+    "CARGO_PROFILE_RELEASE_OPT_LEVEL": "1",
+}
+
 
 def output(*command: str | Path, timeout: float = 300, **options) -> str:
     """What a command printed; fails the test with all of it if the command fails."""

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 from schedulers import ROOT, RUST_SCHEDULERS, project_version
-from shared import fetch_crates, need_git, output
+from shared import QUICK_BUILD, fetch_crates, need_git, output
 
 CODE = {".rs", ".c", ".h"}
 #: What cargo adds: the manifest as it is here, and the commit.
@@ -45,6 +45,7 @@ def command(cargo: str, *args: str | Path) -> list[str | Path]:
 def environment(build_options: dict[str, str]) -> dict[str, str]:
     """Nothing of the build around this, which could stand in for what a package lacks."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("CARGO_", "BPF_", "SCX_"))}
+    env |= QUICK_BUILD
     if "CARGO_HOME" in os.environ:
         env["CARGO_HOME"] = os.environ["CARGO_HOME"]
     if build_options["bpf_clang"]:
@@ -92,7 +93,7 @@ def packages(archives: dict[str, Path], folder: Path) -> dict[str, Path]:
     config = folder / ".cargo/config.toml"
     config.parent.mkdir()
     # What is built here is looked at and thrown away.
-    config.write_text("\n".join(["[profile.dev]", "debug = false", "[patch.crates-io]", *patches]))
+    config.write_text("\n".join(["[patch.crates-io]", *patches]))
     for path in found.values():
         # The versions that have been fetched, and that were tested.
         shutil.copy(ROOT / "Cargo.lock", path)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from schedulers import C_SCHEDULERS, ROOT, RUST_SCHEDULERS
-from shared import fetch_crates, need_git, output
+from shared import QUICK_BUILD, fetch_crates, need_git, output
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def built(unpacked: Path, build_options: dict[str, str], without_network: list[s
     build, cargo_home = unpacked.parent / "build", unpacked.parent / "cargo-home"
     cargo_home.mkdir()
     env = {k: v for k, v in os.environ.items() if not k.startswith("CARGO")}
-    env["CARGO_HOME"] = str(cargo_home)
+    env |= {"CARGO_HOME": str(cargo_home), **QUICK_BUILD}
     tools = [f"-D{name}={build_options[name]}" for name in ("bpf_clang", "bpftool", "cargo")]
     setup = ["meson", "setup", "-Dbuildtype=debug", *tools, build, unpacked]
     output(*without_network, *setup, timeout=600, env=env)

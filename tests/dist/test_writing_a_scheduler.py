@@ -24,7 +24,7 @@ from pathlib import Path
 
 import pytest
 from schedulers import ROOT
-from shared import fetch_crates, output
+from shared import QUICK_BUILD, fetch_crates, output
 from vm import kernels, qemu
 
 PAGE = ROOT / "docs/writing-a-scheduler.md"
@@ -179,6 +179,7 @@ def environment(build_options: dict[str, str]) -> dict[str, str]:
         if not name.startswith(("CARGO_", "BPF_", "SCX_")) or name.startswith(kept)
     }
     env |= {"CARGO_NET_OFFLINE": "true", "SCX_OFFLINE": "1", "CARGO_TERM_COLOR": "never"}
+    env |= QUICK_BUILD
     if "CARGO_HOME" in os.environ:
         env["CARGO_HOME"] = os.environ["CARGO_HOME"]
     if build_options["bpf_clang"]:
