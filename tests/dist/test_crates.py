@@ -92,7 +92,6 @@ def packages(archives: dict[str, Path], folder: Path) -> dict[str, Path]:
     ]
     config = folder / ".cargo/config.toml"
     config.parent.mkdir()
-    # What is built here is looked at and thrown away.
     config.write_text("\n".join(["[patch.crates-io]", *patches]))
     for path in found.values():
         # The versions that have been fetched, and that were tested.
