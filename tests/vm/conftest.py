@@ -19,7 +19,7 @@ import debs
 import pytest
 import seeds
 from sched_ext import TIMEOUT_S, KernelWatch, Scheduler, wait_disabled
-from schedulers import ROOT
+from schedulers import C_SCHEDULERS, ROOT, RUST_SCHEDULERS
 from system_bus import SystemBus
 from vm import health, initramfs, kernels, qemu, replay, topology
 from vm.guest import Guest, Process
@@ -43,6 +43,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--own-seed",
         action="store_true",
         help="each test in deterministic guests with a second seed, by the commit and its name",
+    )
+    group.addoption(
+        "--programs",
+        type=lambda text: text.split(","),
+        metavar="NAME,…",
+        help="of the tests with one scheduler of all, those with one of these alone",
     )
     group.addoption("--another-kernel", action="store_true", help="leave out tests marked as once")
 
@@ -99,11 +105,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not runs_once(item)]
     if config.getoption("--seeds"):
         items[:] = [item for item in items if "seed" in getattr(item, "fixturenames", ())]
+    if wanted := config.getoption("--programs"):
+        items[:] = [item for item in items if is_about(item, wanted)]
     if qemu.available():
         return
     skip = pytest.mark.skip(reason=f"{qemu.PROGRAM} is missing: install qemu-system-x86")
     for item in items:
         item.add_marker(skip)
+
+
+def is_about(item: pytest.Item, wanted: list[str]) -> bool:
+    """Whether it takes none of the schedulers as its parameter, or one of those."""
+    callspec = getattr(item, "callspec", None)
+    schedulers = C_SCHEDULERS + RUST_SCHEDULERS
+    given = [value for value in callspec.params.values() if value in schedulers] if callspec else []
+    return not given or any(value in wanted for value in given)
 
 
 def runs_once(item: pytest.Item) -> bool:

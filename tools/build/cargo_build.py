@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Build all Rust programs with one cargo call, for ninja.
+"""Build Rust programs with one cargo call, for ninja.
 
-Copies the programs to where Meson expects them and writes a depfile of all that
-cargo read, so that ninja runs this exactly when a source changed.
+Copies the programs to where Meson expects them. With --depfile, which names all that cargo read,
+ninja runs this exactly when a source changed; without, each time, and a program that is up to date
+is left alone.
 """
 
 import shutil
@@ -33,9 +34,14 @@ def _write_depfile(depfile: Path, outputs: list[Path], programs: list[Path], roo
     depfile.write_text(f"{targets}: {' '.join(sorted(sources))}\n")
 
 
+def _is_current(copy: Path, program: Path) -> bool:
+    """Whether the copy was made after cargo had linked the program."""
+    return copy.exists() and copy.stat().st_mtime_ns >= program.stat().st_mtime_ns
+
+
 def main() -> None:
     p = cargo.parser(__doc__)
-    p.add_argument("--depfile", type=Path, required=True)
+    p.add_argument("--depfile", type=Path, help="the outputs are one edge of ninja's graph")
     p.add_argument("--out", type=Path, required=True, help="folder for the programs")
     p.add_argument("outputs", type=Path, nargs="+", help="programs to build, by their output files")
     args = p.parse_args()
@@ -45,10 +51,13 @@ def main() -> None:
     for name in names:
         if name not in found:
             raise cargo.CargoError(f"the workspace has no program {name}")
-        shutil.copy2(found[name], args.out / name)
-        (args.out / name).touch()
-    programs = [found[n] for n in names]
-    _write_depfile(args.depfile, args.outputs, programs, args.manifest.parent)
+        # All outputs of an edge have to be newer than what they are made from.
+        if args.depfile or not _is_current(args.out / name, found[name]):
+            shutil.copy2(found[name], args.out / name)
+            (args.out / name).touch()
+    if args.depfile:
+        programs = [found[n] for n in names]
+        _write_depfile(args.depfile, args.outputs, programs, args.manifest.parent)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`./dev test --changed`: print what a change can affect, for ./dev to run.
+
+The change is what differs from a commit, files that git does not know yet among it. Output: a line
+for each suite of `meson test`, then one for each argument of the guests' tests, if any can be
+affected.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import built, tests
+
+_ROOT = Path(__file__).parents[2]
+#: What everything is made with.
+_OF_ALL = ("meson.build", "meson_options.txt", "Cargo.lock", "Cargo.toml", "tools/build/")
+#: What no program and no test is made from.
+_TEXT = (".md", ".gitignore")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; its exit status: 0, 1 if git or ninja fails."""
+    parser = argparse.ArgumentParser(prog="changed", description=__doc__)
+    parser.add_argument("commit", help="the change is what differs from it")
+    parser.add_argument("--build", type=Path, default=Path(os.environ.get("SCX_BUILD", "build")))
+    options = parser.parse_args(arguments)
+    try:
+        names = _differing(options.commit)
+        print(*_plan(names, built.programs(options.build.resolve())), sep="\n")
+    except subprocess.CalledProcessError as error:
+        print(f"changed: {(error.stderr or str(error)).strip()}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _differing(commit: str) -> list[str]:
+    """Names, from the root of the tree. Raises CalledProcessError."""
+    queries = (
+        ["diff", "--name-only", "-z", commit, "--"],
+        ["ls-files", "--others", "--exclude-standard", "-z"],
+    )
+    found: set[str] = set()
+    for query in queries:
+        command = ["git", "-C", str(_ROOT), *query]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found |= {name for name in done.stdout.split("\0") if name}
+    return sorted(found)
+
+
+def _plan(names: Sequence[str], programs: dict[str, set[Path]]) -> list[str]:
+    """Suites, and arguments of pytest."""
+    code = [name for name in names if not name.endswith(_TEXT)]
+    suites = ["lint"] * bool(names) + ["unit"] * bool(code)
+    changed = {_ROOT / name for name in names}
+    of_all = any(name.startswith(_OF_ALL) or name.endswith("/meson.build") for name in code)
+    hit = sorted(name for name, files in programs.items() if of_all or files & changed)
+    files = tests.affected(_ROOT, changed, hit)
+    print(f"changed: {len(names)} files; programs: {', '.join(hit) or 'none'}", file=sys.stderr)
+    arguments = [str(file.relative_to(_ROOT)) for file in files]
+    # A change of a test, or of what it stands on, is for all programs.
+    if arguments and hit and not tests.affected(_ROOT, changed, ()):
+        arguments.append("--programs=" + ",".join(hit))
+    return suites + arguments
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which test files of guests have to do with which programs and modules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+#: `import a, b` is not in use here.
+_IMPORT = re.compile(r"^\s*(?:from|import) (\w+)", re.MULTILINE)
+#: Given to every test file without an import.
+_CONFTEST = "conftest"
+
+
+def modules(root: Path) -> dict[str, list[Path]]:
+    """Module or package → its files: those of tools/, and what the tests share."""
+    found = {path.stem: [path] for path in (root / "tools").glob("*.py")}
+    for package in (root / "tools").glob("*/__init__.py"):
+        found[package.parent.name] = list(package.parent.rglob("*"))
+    for folder in ("tests", "tests/vm"):
+        for path in (root / folder).glob("*.py"):
+            found.setdefault(path.stem, []).append(path)
+    return found
+
+
+def affected_modules(root: Path, changed: set[Path]) -> set[str]:
+    """Modules in which something changed, and those that import one of them."""
+    known = modules(root)
+    imports = {name: _imported(files) for name, files in known.items()}
+    found = {name for name, files in known.items() if changed & set(files)}
+    while more := {name for name, used in imports.items() if used & found} - found:
+        found |= more
+    return found
+
+
+def affected(root: Path, changed: set[Path], programs: Iterable[str]) -> list[Path]:
+    """The test files that changed, that import what is affected, or that name one of the
+    programs."""
+    through = affected_modules(root, changed)
+    files = sorted((root / "tests/vm").glob("test_*.py"))
+    if _CONFTEST in through:
+        return files
+    word = re.compile(rf"\b(?:{'|'.join(map(re.escape, programs)) or '(?!)'})\b")
+    return [
+        file for file in files if file.stem in through or _concerned(file, word, bool(programs))
+    ]
+
+
+def _concerned(file: Path, word: re.Pattern[str], any_program: bool) -> bool:
+    """A file that takes the list of all schedulers concerns each program."""
+    text = file.read_text()
+    return bool(word.search(text)) or (any_program and "schedulers" in _imported([file]))
+
+
+def _imported(files: Iterable[Path]) -> set[str]:
+    sources = [file.read_text() for file in files if file.suffix == ".py"]
+    return {name for text in sources for name in _IMPORT.findall(text)}
