@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Where things are, by the type information (BTF) that objects and the kernel carry.
 
-use std::ffi::OsStr;
-use std::ops::{Deref, Range};
+use std::ffi::{CString, OsStr};
+use std::ops::Range;
 
 use libbpf_rs::btf::types::{Array, Enum, Enum64, Func, FuncProto, Int, MemberAttr, Struct};
-use libbpf_rs::btf::{Btf, BtfKind, BtfType, HasSize as _};
+use libbpf_rs::btf::{Btf, BtfKind, BtfType, HasSize as _, TypeId};
 use libbpf_rs::{AsRawLibbpf as _, OpenObject};
 
 /// Type information of an object that was opened.
@@ -16,23 +16,31 @@ pub(crate) fn of_object(object: &OpenObject) -> Option<Btf<'_>> {
     Btf::from_bpf_object(raw).ok().flatten()
 }
 
-/// The type of a name that is of this kind. Others may have the same name: a struct and a
-/// variable of it, say.
-pub(crate) fn find<'a, K>(btf: &'a Btf<'_>, name: &str) -> Option<K>
+/// The type of a name that is of this kind, which is that of `K`. Others may have the same name: a
+/// struct and a variable of it, say.
+///
+/// The kernel has some hundred thousand types: libbpf compares the names of those of one kind,
+/// libbpf-rs can only look through all.
+pub(crate) fn find<'a, K>(btf: &'a Btf<'_>, kind: BtfKind, name: &str) -> Option<K>
 where
-    K: TryFrom<BtfType<'a>> + Deref<Target = BtfType<'a>> + 'a,
+    K: TryFrom<BtfType<'a>>,
 {
-    let first = btf.type_by_name::<K>(name);
-    first.or_else(|| {
-        btf.type_by_kind::<K>()
-            .find(|of| of.name() == Some(OsStr::new(name)))
-    })
+    let name = CString::new(name).ok()?;
+    // SAFETY: `btf` is borrowed and the name a C string, both of which are only read.
+    let id = unsafe {
+        libbpf_sys::btf__find_by_name_kind(
+            btf.as_libbpf_object().as_ptr(),
+            name.as_ptr(),
+            kind as u32,
+        )
+    };
+    btf.type_by_id(TypeId::from(u32::try_from(id).ok()?))
 }
 
 /// The bytes of a struct that a member takes. `None` if there is no such struct or member, or
 /// if it is a bit field.
 pub(crate) fn member(btf: &Btf<'_>, name: &str, member: &str) -> Option<Range<usize>> {
-    let of = find::<Struct<'_>>(btf, name)?;
+    let of = find::<Struct<'_>>(btf, BtfKind::Struct, name)?;
     let found = of.iter().find(|m| m.name == Some(OsStr::new(member)))?;
     let MemberAttr::Normal { offset: bits } = found.attr else {
         return None;
@@ -61,19 +69,19 @@ fn size_of(of: BtfType<'_>) -> Option<usize> {
 
 /// Whether a struct of this name has this member.
 pub(crate) fn has_member(btf: &Btf<'_>, name: &str, member: &str) -> bool {
-    find::<Struct<'_>>(btf, name)
+    find::<Struct<'_>>(btf, BtfKind::Struct, name)
         .is_some_and(|of| of.iter().any(|m| m.name == Some(OsStr::new(member))))
 }
 
 /// The value of an enumerator of the enum `name`.
 pub(crate) fn enumerator(btf: &Btf<'_>, name: &str, enumerator: &str) -> Option<u64> {
     let wanted = Some(OsStr::new(enumerator));
-    let narrow = find::<Enum<'_>>(btf, name).and_then(|of| {
+    let narrow = find::<Enum<'_>>(btf, BtfKind::Enum, name).and_then(|of| {
         let found = of.iter().find(|m| m.name == wanted)?;
         u64::try_from(found.value).ok()
     });
     narrow.or_else(|| {
-        let of = find::<Enum64<'_>>(btf, name)?;
+        let of = find::<Enum64<'_>>(btf, BtfKind::Enum64, name)?;
         let found = of.iter().find(|m| m.name == wanted)?;
         u64::try_from(found.value).ok()
     })

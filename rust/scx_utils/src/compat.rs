@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use libbpf_rs::btf::types::{Func, Var};
-use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::{Btf, BtfKind};
 
 use crate::btf;
 
@@ -34,8 +34,8 @@ impl KernelBtf {
     /// `scx_bpf_dsq_peek`, say.
     #[must_use]
     pub fn has_ksym(&self, name: &str) -> bool {
-        btf::find::<Func<'_>>(&self.btf, name).is_some()
-            || btf::find::<Var<'_>>(&self.btf, name).is_some()
+        btf::find::<Func<'_>>(&self.btf, BtfKind::Func, name).is_some()
+            || btf::find::<Var<'_>>(&self.btf, BtfKind::Var, name).is_some()
     }
 
     /// Whether a struct has a member: `has_member("sched_ext_ops", "cpu_online")`.

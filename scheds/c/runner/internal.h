@@ -42,6 +42,9 @@ uint64_t scx_kernel_enable_seq(void);
 bool scx_kernel_is_moving_tasks(void);
 /* Whether tasks of the ext class get some time beside those of the fair class. */
 bool scx_kernel_sets_time_aside(void);
+/* The kernel's type information, NULL if there is none; until it is dropped. */
+const struct btf *scx_kernel_btf(void);
+void scx_kernel_drop_btf(void);
 /* Why the kernel may have refused a scheduler with EINVAL. */
 const char *scx_kernel_explain_einval(void);
 

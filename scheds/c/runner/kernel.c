@@ -77,13 +77,29 @@ bool scx_kernel_is_moving_tasks(void)
 	return !strcmp(state, "enabling") || !strcmp(state, "disabling");
 }
 
+/* Some megabytes, which take a while to be read: once for all questions of a start. */
+static struct btf *kernel_btf;
+
+const struct btf *scx_kernel_btf(void)
+{
+	/* Not btf__load_vmlinux_btf(): it would search other places too, and a
+	 * kernel without this file cannot load a scheduler. */
+	if (!kernel_btf)
+		kernel_btf = btf__parse("/sys/kernel/btf/vmlinux", NULL);
+	return kernel_btf;
+}
+
+void scx_kernel_drop_btf(void)
+{
+	btf__free(kernel_btf);
+	kernel_btf = NULL;
+}
+
 bool scx_kernel_sets_time_aside(void)
 {
-	struct btf *btf = btf__parse("/sys/kernel/btf/vmlinux", NULL);
-	bool does = btf && scx_btf_member(btf, "rq", "ext_server");
+	const struct btf *btf = scx_kernel_btf();
 
-	btf__free(btf);
-	return does;
+	return btf && scx_btf_member(btf, "rq", "ext_server");
 }
 
 /* After an ejection or kill -9 the kernel takes a moment to clean up. */
@@ -137,18 +153,12 @@ static bool btf_has_hidden_args(const struct btf *btf)
 
 static const char *check_btf(void)
 {
-	struct btf *btf;
-	bool hidden_args;
+	const struct btf *btf = scx_kernel_btf();
 
-	/* Not btf__load_vmlinux_btf(): it would search other places too, and a
-	 * kernel without this file cannot load a scheduler. */
-	btf = btf__parse("/sys/kernel/btf/vmlinux", NULL);
 	if (!btf)
 		return "the kernel's type information /sys/kernel/btf/vmlinux is missing: boot a "
 		       "kernel built with CONFIG_DEBUG_INFO_BTF";
-	hidden_args = btf_has_hidden_args(btf);
-	btf__free(btf);
-	if (hidden_args)
+	if (btf_has_hidden_args(btf))
 		return "this kernel's type information (BTF) is defective, no scheduler can load: "
 		       "boot a kernel built with a newer pahole";
 	return NULL;

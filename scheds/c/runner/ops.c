@@ -80,12 +80,11 @@ bool scx_btf_enum(const struct btf *btf, const char *type, const char *name, uin
 /* The running kernel's bit for a flag, 0 if it does not know the name. */
 static uint64_t kernel_ops_flag(const char *name)
 {
-	struct btf *btf = btf__parse("/sys/kernel/btf/vmlinux", NULL);
+	const struct btf *btf = scx_kernel_btf();
 	uint64_t value = 0;
 
 	if (btf)
 		scx_btf_enum(btf, "scx_ops_flags", name, &value);
-	btf__free(btf);
 	return value;
 }
 

@@ -203,6 +203,7 @@ static enum scx_outcome run_generation(struct run *run)
 	struct scx_nice before = scx_nice_raise();
 	bool attached = !open_and_configure(run, hotplug_seq) && !load_and_attach(run);
 
+	scx_kernel_drop_btf();
 	scx_nice_restore(&before);
 	if (attached)
 		outcome = run_attached(run);

@@ -14,6 +14,7 @@ use super::shutdown::Waiter;
 use super::statistics::{self, Service};
 use super::{CommonOpts, Instance, Scheduler, Shutdown, Start, Status, Tick, Trigger};
 use crate::bpf::OpenOptions;
+use crate::compat::KernelBtf;
 use crate::exit_info::{ExitInfo, Outcome};
 use crate::kernel::SchedExt;
 
@@ -75,16 +76,17 @@ impl<'a, S: Scheduler> Generations<'a, S> {
         })
     }
 
-    /// Until there is a reason to end.
+    /// Until there is a reason to end. If the kernel's type information was read already, it is for
+    /// the first generation.
     ///
     /// # Errors
     ///
     /// If the scheduler could not be loaded.
-    pub(super) fn run(&self) -> Result<Status> {
+    pub(super) fn run(&self, mut btf: Option<KernelBtf>) -> Result<Status> {
         let mut nr_fast = 0;
         for generation in 0.. {
             let begin = Instant::now();
-            match self.run_one(generation)? {
+            match self.run_one(generation, btf.take())? {
                 Outcome::Restart => tracing::info!("restarting"),
                 Outcome::Done => return Ok(Status::Clean),
                 Outcome::Failed => return Ok(Status::Failed),
@@ -107,11 +109,13 @@ impl<'a, S: Scheduler> Generations<'a, S> {
         Ok(Status::Clean)
     }
 
-    fn run_one(&self, generation: u64) -> Result<Outcome> {
+    fn run_one(&self, generation: u64, btf: Option<KernelBtf>) -> Result<Outcome> {
         let mut slot = MaybeUninit::uninit();
         let favoured = Favoured::raise();
-        let start = Start::new(self.opts, &self.open, self.kernel, generation)?;
+        let start = Start::new(self.opts, &self.open, self.kernel, generation, btf)?;
         let mut instance = S::attach(&start, self.config, &mut slot)?;
+        // With the kernel's type information, which takes megabytes.
+        drop(start);
         drop(favoured);
         let end = self.trigger.clone();
         let statistics = Service::start::<S>(self.opts, self.access, &instance, end);

@@ -233,7 +233,8 @@ fn answer<S: Scheduler>(cli: Cli<S::Opts>) -> Result<Status> {
     }
     let kernel = SchedExt::new(Path::new("/"));
     let generations = Generations::<S>::new(&common, &config, &kernel, &shutdown)?;
-    let starves_rcu = !kernel.check()?.has_ext_server();
+    let btf = kernel.check()?;
+    let starves_rcu = !btf.has_ext_server();
     let _grace_periods = starves_rcu.then(|| rcu::favour_grace_periods(&kernel));
     keep_small_pages();
     usher::start(kernel.clone())?;
@@ -243,7 +244,7 @@ fn answer<S: Scheduler>(cli: Cli<S::Opts>) -> Result<Status> {
              {ignored}"
         );
     }
-    generations.run()
+    generations.run(Some(btf))
 }
 
 /// Who gathers pages into huge ones takes them away meanwhile, locked or not: khugepaged, an

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What a scheduler is given to begin a generation with.
 
+use std::cell::OnceCell;
+
 use anyhow::{Context as _, Result};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 
@@ -20,6 +22,8 @@ pub struct Start<'a> {
     kernel: &'a SchedExt,
     token: HotplugToken,
     generation: u64,
+    /// Read when it is first asked for.
+    btf: OnceCell<KernelBtf>,
 }
 
 impl<'a> Start<'a> {
@@ -28,6 +32,7 @@ impl<'a> Start<'a> {
         open: &'a OpenOptions,
         kernel: &'a SchedExt,
         generation: u64,
+        btf: Option<KernelBtf>,
     ) -> Result<Self> {
         let token = HotplugToken::read(kernel.root())?;
         Ok(Self {
@@ -36,6 +41,7 @@ impl<'a> Start<'a> {
             kernel,
             token,
             generation,
+            btf: btf.map(OnceCell::from).unwrap_or_default(),
         })
     }
 
@@ -71,8 +77,13 @@ impl<'a> Start<'a> {
     /// # Errors
     ///
     /// If it cannot be read.
-    pub fn kernel_btf(&self) -> Result<KernelBtf> {
-        KernelBtf::read(self.kernel.root()).context("cannot read the kernel's type information")
+    pub fn kernel_btf(&self) -> Result<&KernelBtf> {
+        if let Some(btf) = self.btf.get() {
+            return Ok(btf);
+        }
+        let read = KernelBtf::read(self.kernel.root())
+            .context("cannot read the kernel's type information")?;
+        Ok(self.btf.get_or_init(|| read))
     }
 
     /// Opens the BPF half, and writes into it what the common options say.
@@ -88,7 +99,7 @@ impl<'a> Start<'a> {
         opened.set_exit_dump_len(self.opts.exit_dump_len)?;
         if self.opts.partial {
             opened
-                .set_ops_flag(&self.kernel_btf()?, "SCX_OPS_SWITCH_PARTIAL")
+                .set_ops_flag(self.kernel_btf()?, "SCX_OPS_SWITCH_PARTIAL")
                 .context("only a part of the tasks cannot be switched (--partial)")?;
         }
         Ok(opened)

@@ -191,7 +191,7 @@ fn play_with(args: &[&str], lives: &[&[Step]], change: impl FnOnce(&std::path::P
     });
     let kernel = SchedExt::new(root.path());
     let generations = Generations::<Fake>::new(&cli.common, &script, &kernel, &shutdown);
-    let result = generations.and_then(|generations| generations.run());
+    let result = generations.and_then(|generations| generations.run(None));
     let log = script.log.lock().unwrap().clone();
     Played { result, log }
 }
@@ -327,7 +327,7 @@ fn hotplug_count_of_the_machine_is_read_anew_each_time() {
     let open = OpenOptions::default();
     for seq in [4, 5] {
         fs::write(&file, format!("{seq}\n")).unwrap();
-        let start = Start::new(&cli.common, &open, &kernel, 0).unwrap();
+        let start = Start::new(&cli.common, &open, &kernel, 0, None).unwrap();
         // CPU hotplug after that must not be taken for known.
         fs::write(&file, "99\n").unwrap();
         assert_eq!(start.token().seq(), seq);

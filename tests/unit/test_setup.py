@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""tools/setup names a package for each program that CI runs.
+
+programs.txt lists the programs: all that `./dev run` and `./dev test` executed in a fresh Debian
+12, as the kernel's trace event sched_process_exec showed, without those that ran while packages
+were installed.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from schedulers import ROOT
+
+#: What a minimal root has: mmdebstrap's variant minbase with git and ca-certificates.
+MINBASE = "minbase"
+
+
+def named() -> set[str]:
+    """The packages that tools/setup installs where they are missing."""
+    text = (ROOT / "tools/setup/setup.sh").read_text()
+    found = set(re.findall(r"\bneed(?:_file|_if_available)? \S+ ([\w.+-]+)", text))
+    for words in re.findall(r"MISSING\+=\(([^)]*)\)", text):
+        found |= set(words.replace('"', "").split())
+    for array, name in (("CLANG_VERSIONS", "clang"), ("CLANG_FORMAT_VERSIONS", "clang-format")):
+        versions = re.search(rf"^{array}=\((.*)\)", text, re.MULTILINE)
+        assert versions
+        found |= {f"{name}-{version}" for version in versions[1].split()}
+    return found
+
+
+def listed() -> list[list[str]]:
+    lines = Path(__file__).with_name("programs.txt").read_text().splitlines()
+    return [line.split() for line in lines if line and not line.startswith("#")]
+
+
+def test_each_program_is_in_a_package_that_setup_names() -> None:
+    programs = listed()
+    assert len(programs) > 50
+    lacking = [line for line in programs if line[2] not in {MINBASE, *named()}]
+    assert not lacking, "tools/setup/setup.sh names no package that brings these"
+
+
+def test_a_package_that_is_not_named_is_found() -> None:
+    assert {"zstd", "clang-19", "clang-format-19", "gcc", "libelf-dev", "rustfmt-web"} <= named()
+    # What the loader's unit once needed.
+    assert "procps" not in named()
