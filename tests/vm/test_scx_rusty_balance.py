@@ -263,7 +263,7 @@ FORKS = """
 scx_rusty OPTIONS >/dev/null & scheduler=$!
 ENABLED
 for n in CROWD; do
-    (i=0; while [ $i -lt 4000 ]; do i=$((i + 1)); done) & crowd="$crowd $!"
+    (i=0; while [ $i -lt LASTS ]; do i=$((i + 1)); done) & crowd="$crowd $!"
 done
 for n in 1 2 3 4; do
     sh -c 'while :; do :; done' & hogs="$hogs $!"
@@ -280,14 +280,20 @@ wait $scheduler
 """
 
 
-@pytest.mark.parametrize("options", [f"--no-load-balance {ALONE}", ""], ids=["alone", "default"])
+@pytest.mark.parametrize(
+    ("options", "lasts"),
+    [(f"--no-load-balance {ALONE}", 1000), ("", 4000)],
+    ids=["alone", "default"],
+)
 @pytest.mark.parametrize("crowd", [0, 4, 8])
 def test_new_tasks_begin_where_there_is_room(
-    on_nodes: Callable[[str], str], crowd: int, options: str
+    on_nodes: Callable[[str], str], crowd: int, options: str, lasts: int
 ) -> None:
-    """Each gets a CPU, whatever ran beside it when it began."""
+    """Each gets a CPU, whatever ran beside it when it began. Without the balancer, if it is still
+    young when the others have ended; with it, also after a second beside them."""
     names = " ".join(map(str, range(crowd)))
-    got_s = used_s(on_nodes(FORKS.replace("OPTIONS", options).replace("CROWD", names)))
+    script = FORKS.replace("OPTIONS", options).replace("LASTS", str(lasts))
+    got_s = used_s(on_nodes(script.replace("CROWD", names)))
     print(got_s)
     assert len(got_s) == 4
     assert min(got_s) > 0.9

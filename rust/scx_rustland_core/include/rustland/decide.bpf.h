@@ -101,7 +101,7 @@ static void preempt(s32 cpu)
 	struct rl_cpu *state = cpu_state(cpu);
 
 	/* When our thread is done, the CPU looks anyway. */
-	if (curr && is_own(curr))
+	if (curr && scx_task_is_own(curr))
 		return;
 	if (state)
 		state->gives_way = true;

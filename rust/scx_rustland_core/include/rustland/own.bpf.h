@@ -9,7 +9,7 @@
 
 static bool is_urgent(const struct task_struct *p)
 {
-	return is_own(p) || scx_task_is_percpu_kthread(p);
+	return scx_task_is_own(p) || scx_task_is_percpu_kthread(p);
 }
 
 /* Whoever goes on gets so much at least, and runs until a tick sees that it is used up. */
@@ -75,7 +75,7 @@ static void enqueue_urgent(struct task_struct *p, u64 enq_flags)
 	count(nr_kernel);
 	if (enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_REENQ)) {
 		/* A higher class takes its CPU just now, or has it. Who must not migrate waits. */
-		if (is_own(p) && !scx_task_is_migration_disabled(p, enq_flags) &&
+		if (scx_task_is_own(p) && !scx_task_is_migration_disabled(p, enq_flags) &&
 		    (enq_flags & SCX_ENQ_REENQ || !is_interruptible(cpu)))
 			cpu = other_interruptible_cpu(p, cpu);
 		interrupt(p, cpu, enq_flags);

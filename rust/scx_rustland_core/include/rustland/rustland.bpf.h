@@ -22,6 +22,7 @@
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>
 #include <scx/migration.bpf.h>
+#include <scx/own.bpf.h>
 #include <scx/time.bpf.h>
 #include "intf.h"
 
@@ -54,7 +55,7 @@ s32 BPF_STRUCT_OPS(rl_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_
 {
 	s32 cpu = -EBUSY;
 
-	if (is_own(p))
+	if (scx_task_is_own(p))
 		return select_cpu_for_own(p, prev_cpu, wake_flags);
 	if (config.idle_selection == RL_IDLE_FULL_USER)
 		return prev_cpu;
@@ -171,7 +172,7 @@ void BPF_STRUCT_OPS(rl_running, struct task_struct *p)
 	/* It was about to be idle, and then was not. */
 	if (test_cpu(shared.idle, cpu))
 		clear_cpu(shared.idle, cpu);
-	if (!is_own(p))
+	if (!scx_task_is_own(p))
 		note_running_vtime(cpu, t && !is_urgent(p) ? t->vtime : 0);
 	else if ((u32)p->pid == policy_pid)
 		shared.own_cpu = cpu;
@@ -304,10 +305,8 @@ void BPF_STRUCT_OPS(rl_dump, struct scx_dump_ctx *dctx)
 SEC("syscall")
 int rl_hello(void *ctx)
 {
-	u64 pid_tgid = bpf_get_current_pid_tgid();
-
-	policy_pid = pid_tgid;
-	own_tgid = pid_tgid >> 32;
+	policy_pid = bpf_get_current_pid_tgid();
+	scx_note_own();
 	return 0;
 }
 

@@ -36,9 +36,7 @@ enum {
 
 const volatile struct rl_config config SEC(".rodata.rl_config");
 
-/* The process that the other half is, as the kernel's first PID namespace knows it. */
-u32 own_tgid;
-/* And the thread of it that the policy runs on. */
+/* The thread that the policy runs on, by its id in the first PID namespace. */
 u32 policy_pid;
 u64 last_generation;
 s32 nr_cpu_ids;
@@ -143,11 +141,6 @@ static void begin_slice(struct task_struct *p, struct rl_task *t)
 static void note_running_vtime(s32 cpu, u64 vtime)
 {
 	shared.running[(u32)cpu % RL_CPUS_MAX] = vtime;
-}
-
-static bool is_own(const struct task_struct *p)
-{
-	return (u32)p->tgid == own_tgid;
 }
 
 /* Ends the generation that waits, if there is one; whether there was. Only one caller is told. */

@@ -88,7 +88,9 @@ impl Scheduler for Rusty {
         let domains = Domains::new(&start.topology()?, &config.cpumasks)?;
         let mut opened = start.open(BpfSkelBuilder::default(), slot)?;
         prepare(start, &mut opened, config, &domains)?;
-        let bpf = start.load_and_attach(opened)?;
+        let loaded = opened.load()?;
+        run(&loaded.progs.rusty_hello, &mut [])?;
+        let bpf = start.attach(loaded)?;
         let link = bpf.progs.rusty_loads.attach();
         let link = link.context("cannot read loads")?;
         let loads = Loads::new(
@@ -290,7 +292,7 @@ impl Running<'_> {
 /// ended, or may no more use a domain.
 fn run(program: &libbpf_rs::ProgramMut<'_>, args: &mut [u8]) -> Result<()> {
     let input = ProgramInput {
-        context_in: Some(args),
+        context_in: (!args.is_empty()).then_some(args),
         ..ProgramInput::default()
     };
     program

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The loads while migrations are chosen.
 
-use super::shelf::{Found, Shelf, Walk};
+use super::shelf::{Found, Goal, Shelf, Walk};
 use super::{Costs, DomainLoad, DomainMask, Migration, NodeLoad, Plan, Snapshot, Task};
 
 /// By so much of the mean load a migration has to bring two parties closer together; below it are
@@ -301,7 +301,12 @@ impl<'a> Cluster<'a> {
             if !giver.has_given {
                 walk = walk.and_heavier();
             }
-            while let Some(found) = walk.next(&mut giver.shelf, wanted, bound) {
+            let goal = |wanted: f64| Goal {
+                wanted,
+                imbal,
+                bound,
+            };
+            while let Some(found) = walk.next(&mut giver.shelf, goal(wanted)) {
                 let Some(to) = self.target(found, giver, taker, is_choosy) else {
                     continue;
                 };

@@ -40,7 +40,8 @@ impl Shelf {
 }
 
 /// A walk over a shelf from the load that is wanted to both sides, the closest first. No place is
-/// visited twice.
+/// visited twice. A light task that makes no great difference does not go before a heavy one that
+/// does: see [`Goal::prefers`].
 #[derive(Debug)]
 pub(crate) struct Walk {
     /// Places before it were not visited.
@@ -49,7 +50,28 @@ pub(crate) struct Walk {
     right: usize,
 }
 
-/// A place on a shelf and who is there.
+/// What a transfer is to achieve.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Goal {
+    /// So much is to go.
+    pub(crate) wanted: f64,
+    /// With so much both sides would be where they should be.
+    pub(crate) imbal: f64,
+    /// A task has to be lighter than this.
+    pub(crate) bound: f64,
+}
+
+impl Goal {
+    /// Whether a task that is heavier than what is wanted goes before one that is lighter: it is
+    /// closer to that, or to the whole imbalance while the lighter one would hardly change it.
+    fn prefers(self, heavier: f64, lighter: f64) -> bool {
+        heavier - self.wanted < self.wanted - lighter
+            || lighter < self.wanted / 2.0
+                && (heavier - self.imbal).abs() < (lighter - self.imbal).abs()
+    }
+}
+
+/// A place on a shelf and the task that is there.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Found {
     pub(crate) place: usize,
@@ -81,14 +103,14 @@ impl Walk {
         self.right = lighter.right;
     }
 
-    /// The next one, if it weighs less than `bound`.
-    pub(crate) fn next(&mut self, shelf: &mut Shelf, wanted: f64, bound: f64) -> Option<Found> {
+    /// The next one.
+    pub(crate) fn next(&mut self, shelf: &mut Shelf, goal: Goal) -> Option<Found> {
         let left = shelf.last_before(self.left);
         let load_at = |place: usize| shelf.tasks.get(place).map(|(load, _)| *load);
         let lighter = left.and_then(load_at);
-        let heavier = load_at(self.right).filter(|load| *load < bound);
+        let heavier = load_at(self.right).filter(|load| *load < goal.bound);
         let place = match (lighter, heavier) {
-            (Some(lighter), Some(heavier)) if heavier - wanted < wanted - lighter => self.right,
+            (Some(lighter), Some(heavier)) if goal.prefers(heavier, lighter) => self.right,
             (None, Some(_)) => self.right,
             _ => left?,
         };

@@ -179,6 +179,14 @@ fn first_task_may_be_all_of_the_imbalance() {
     assert_eq!(moves(&snapshot(&[&[1, 1]], &loads)), []);
 }
 
+/// Else three that compute would stay beside one, for as long as anything light is with them.
+#[test]
+fn light_task_does_not_keep_a_heavy_one_from_going() {
+    let loads = [(0, 3.0), (0, 100.0), (0, 100.0), (0, 100.0), (1, 100.0)];
+    let moves = moves(&snapshot(&[&[2], &[2]], &loads));
+    assert!(moves.iter().any(|(pid, _)| (2..=4).contains(pid)), "{moves:?}");
+}
+
 #[test]
 fn other_task_goes_if_the_closest_may_not() {
     let loads = [(0, 20.0), (0, 47.0), (0, 60.0), (0, 73.0)];

@@ -42,7 +42,8 @@ struct rusty_idle {
 	u64 idle_ns; /* before */
 };
 
-/* Tasks of a domain that want to run; written by BPF. */
+/* Runnable tasks of a domain, without those of the scheduler's own process, which would always find
+ * itself when it reads this; written by BPF. */
 struct rusty_demand {
 	u64 weight;
 	u64 nr;

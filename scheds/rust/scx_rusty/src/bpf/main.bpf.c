@@ -10,6 +10,7 @@
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>
 #include <scx/migration.bpf.h>
+#include <scx/own.bpf.h>
 #include <scx/ravg.h>
 #include <scx/time.bpf.h>
 #include "intf.h"
@@ -76,7 +77,8 @@ void BPF_STRUCT_OPS(rusty_runnable, struct task_struct *p, u64 enq_flags)
 	if (!t)
 		return;
 	note_wish(t, true);
-	note_weight(t, p->scx.weight);
+	if (!scx_task_is_own(p))
+		note_weight(t, p->scx.weight);
 	t->runtime_ns = 0;
 	if (!(enq_flags & SCX_ENQ_WAKEUP)) {
 		t->our_cpu = -1;
@@ -250,6 +252,14 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rusty_init)
 	bpf_for(i, 0, config.nr_nodes)
 		err = err ?: init_reach(i);
 	return err ?: init_reach(MACHINE);
+}
+
+/* User space runs it before it attaches. */
+SEC("syscall")
+int rusty_hello(void *ctx)
+{
+	scx_note_own();
+	return 0;
 }
 
 void BPF_STRUCT_OPS(rusty_exit, struct scx_exit_info *info)

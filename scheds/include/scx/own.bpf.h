@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Tasks of the scheduler's own process. */
+#ifndef __SCX_OWN_BPF_H
+#define __SCX_OWN_BPF_H
+
+#include <scx/common.bpf.h>
+
+/* The process, by its id in the first PID namespace; 0 until scx_note_own() was called. */
+static u32 scx_own_tgid;
+
+/* To be called in a program of the kind `syscall` that the process runs before it attaches: in
+ * callbacks, the current task may be one of the kernel's. */
+static inline void scx_note_own(void)
+{
+	scx_own_tgid = bpf_get_current_pid_tgid() >> 32;
+}
+
+static inline bool scx_task_is_own(const struct task_struct *p)
+{
+	return (u32)p->tgid == scx_own_tgid;
+}
+
+#endif /* __SCX_OWN_BPF_H */
