@@ -41,8 +41,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--own-seed",
-        action="store_true",
-        help="each test in deterministic guests with a second seed, by the commit and its name",
+        type=int,
+        metavar="N",
+        help="one in N tests in deterministic guests, chosen by the commit and its name, with a "
+        "second seed, chosen likewise",
     )
     group.addoption(
         "--programs",
@@ -63,25 +65,27 @@ def seeds_of(text: str) -> list[int]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Seeds for each test in a deterministic guest: those asked for; with --own-seed the fixed one
-    and one that each commit changes, so that no test is fitted to one run."""
+    """Seeds for each test in a deterministic guest: those asked for; with --own-seed the fixed one,
+    and for some tests one that each commit changes, so that no test is fitted to one run."""
     if "seed" not in metafunc.fixturenames:
         return
     wanted = metafunc.config.getoption("--seeds")
-    if metafunc.config.getoption("--own-seed"):
-        wanted = [FIXED_SEED, own_seed(metafunc.definition.nodeid)]
+    if one_in := metafunc.config.getoption("--own-seed"):
+        wanted = [FIXED_SEED, *own_seed(metafunc.definition.nodeid, one_in)]
     if wanted:
         metafunc.parametrize("seed", wanted, ids=[f"seed{seed}" for seed in wanted])
 
 
-def own_seed(test: str) -> int:
-    """A seed that is another one for each commit and each test; the fixed one without git."""
+def own_seed(test: str, one_in: int) -> list[int]:
+    """A seed that is another one for each commit and each test; none for the other tests, nor
+    without git."""
     try:
         git = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
         commit = subprocess.run(git, capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
-        return FIXED_SEED
-    return 2 + zlib.crc32(f"{commit}{test}".encode()) % 1_000_000
+        return []
+    dice = zlib.crc32(f"{commit}{test}".encode())
+    return [2 + dice // one_in % 1_000_000] if dice % one_in == 0 else []
 
 
 def pytest_configure(config: pytest.Config) -> None:
