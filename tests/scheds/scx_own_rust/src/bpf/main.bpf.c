@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The policy is not asked about tasks of little weight: they are served in order of arrival. */
+/* Tasks of low weight bypass the policy: they are served in FIFO order. */
 #include <rustland/rustland.bpf.h>
 
-/* The least weight that the policy is asked about. */
+/* The lowest weight that is subject to the policy. */
 const volatile u32 weight_min;
 
-/* Tasks that it was not asked about for that. */
+/* Enqueues that bypassed the policy for their weight. */
 u64 nr_background SEC(".data.own");
 
 void BPF_STRUCT_OPS(own_enqueue, struct task_struct *p, u64 enq_flags)
