@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Run the workspace's cargo tests and report each as a line of TAP.
 
-Called by `meson test` with the options of tools/build/cargo.py, so that the tests
+Called by `meson test` with the options of build-aux/cargo.py, so that the tests
 use the crates that the build has compiled.
 """
 
@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools" / "build"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "build-aux"))
 import cargo  # noqa: E402
 
 RESULT = re.compile(r"^test (.+?) \.\.\. (ok|FAILED|ignored)(?:, (.*))?$")

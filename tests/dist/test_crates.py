@@ -128,7 +128,7 @@ def texts(package: Path) -> Iterator[tuple[Path, str]]:
             yield path, path.read_text()
 
 
-def test_the_tools_stay_at_home() -> None:
+def test_tools_and_testbed_stay_at_home() -> None:
     libraries = {"scx_rustland_core", "scx_stats", "scx_stats_derive", "scx_utils"}
     assert set(NAMES) == libraries | set(RUST_SCHEDULERS)
 

@@ -31,7 +31,7 @@ PAGE = ROOT / "docs/writing-a-scheduler.md"
 #: What cargo needs of this tree: all members of the workspace, and the crates of a tarball.
 NEEDED = [
     *("Cargo.toml", "Cargo.lock", "LICENSE", "clippy.toml", "rustfmt.toml"),
-    *("rust", "scheds", "tools", "tests/scheds", "vendor", ".cargo"),
+    *("rust", "scheds", "testbed", "tools", "tests/scheds", "vendor", ".cargo"),
 ]
 
 STEP = re.compile(r"## Step (\d+): ")
@@ -202,7 +202,7 @@ def reader(build_options: dict[str, str], rust_host: str) -> Iterator[Reader]:
         dev.chmod(0o755)
         env = environment(build_options)
         env["PATH"] = f"{tools}:{env['PATH']}"
-        env["PYTHONPATH"] = str(ROOT / "tools")
+        env["PYTHONPATH"] = str(ROOT / "testbed")
         yield Reader(tree, env)
 
 

@@ -11,11 +11,11 @@ MAY_USE = [
     (r"rust/scx_stats", {"scx_stats_derive"}),
     (r"rust/scx_utils", {"scx_stats"}),
     (r"rust/scx_rustland_core", {"scx_stats", "scx_utils"}),
-    # Schedulers and tools know no scheduler, and nothing of the tests.
+    # Schedulers, tools and testbed know no scheduler, and nothing of the tests.
     (r"scheds/rust/\w+", {"scx_rustland_core", "scx_stats", "scx_utils"}),
     (r"tests/scheds/\w+", {"scx_rustland_core", "scx_stats", "scx_utils"}),
     (r"tools/scxctl", {"scx_loader", "scx_stats", "scx_utils"}),
-    (r"tools/\w+", {"scx_stats", "scx_utils"}),
+    (r"(tools|testbed)/\w+", {"scx_stats", "scx_utils"}),
 ]
 
 #: What each Rust scheduler consists of, so that readers find their way in all of them.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Run one linter over the tree: `lint.py NAME` plus the options of tools/build/cargo.py.
+"""Run one linter over the tree: `lint.py NAME` plus the options of build-aux/cargo.py.
 
 Exit status 0 clean, 1 findings, 77 (skipped) when the tool is not installed.
 `lint.py NAME --fix …` lets the formatters write.
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools" / "build"))
+sys.path.insert(0, str(ROOT / "build-aux"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import cargo  # noqa: E402
 import tidy  # noqa: E402
@@ -22,7 +22,7 @@ import units  # noqa: E402
 SKIPPED = 77
 CLANG_FORMAT_MIN = 19
 #: In an unpacked tarball: the crates and what was built, none of it ours.
-FOREIGN = re.compile(r"(vendor|build[^/]*|target)/")
+FOREIGN = re.compile(r"(vendor|build(?!-aux)[^/]*|target)/")
 
 
 def _sources(*patterns: str) -> list[str]:

@@ -41,7 +41,7 @@ BANNED = [
     (r"^scheds/include/", r'#include .*(runner/|"scx_)', "the library knows no scheduler"),
     (r"^scheds/.*\.bpf\.c$", r"bpf_ksym_exists", "compat.bpf.h is where kernels are told apart"),
     (r"^scheds/.*\.bpf\.c$", r"___[a-z0-9]+\(", "call the wrapper of compat.bpf.h"),
-    (r"^(scheds|tools)/.*\.c$", r"\b(system|popen)\(", "children are started without a shell"),
+    (r"^(scheds|testbed)/.*\.c$", r"\b(system|popen)\(", "children are started without a shell"),
     (r"\.md$", r"@[A-Z]+@", "a figure is missing"),
     # In comments the word may stand.
     (
@@ -49,7 +49,7 @@ BANNED = [
         r"^(?!\s*//).*\bunsafe\b",
         "the crates have safe wrappers",
     ),
-    (r"^(?!rust/scx_utils/|tools/load/).*\.rs$", r"\bctrlc::", "the runner handles signals"),
+    (r"^(?!rust/scx_utils/|testbed/load/).*\.rs$", r"\bctrlc::", "the runner handles signals"),
     (r"^(?!rust/scx_utils/).*\.rs$", r"\btracing_subscriber\b", "the runner sets up logging"),
     (r"^(?!rust/scx_utils/).*\.rs$", r"\bshould_restart\b", "the runner restarts schedulers"),
 ]

@@ -44,12 +44,12 @@ def test_header_of_all_is_in_each_scheduler(programs: dict[str, set[Path]]) -> N
     assert header not in programs["scxctl"]
 
 
-def test_module_of_tools_takes_the_tests_that_import_it(programs: dict[str, set[Path]]) -> None:
-    plan = changed._plan(["tools/bench/rounds.py"], programs)
+def test_module_of_testbed_takes_the_tests_that_import_it(programs: dict[str, set[Path]]) -> None:
+    plan = changed._plan(["testbed/bench/rounds.py"], programs)
     assert plan == ["lint", "unit", f"{GUESTS}baseline.py", f"{GUESTS}bench.py"]
     # The fixtures of all tests are made with it.
     all_of_them = {str(file.relative_to(ROOT)) for file in (ROOT / "tests/vm").glob("test_*.py")}
-    assert all_of_them <= set(changed._plan(["tools/vm/guest.py"], programs))
+    assert all_of_them <= set(changed._plan(["testbed/vm/guest.py"], programs))
 
 
 def test_text_and_tests_of_guests_themselves(programs: dict[str, set[Path]]) -> None:

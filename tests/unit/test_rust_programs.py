@@ -4,7 +4,8 @@ as far as it is alike.
 
 What `--help` prints is compared with golden/NAME.help. When it is meant to change, renew it:
 
-    SCX_RENEW_GOLDEN=1 PYTHONPATH=tools /usr/bin/python3 -m pytest tests/unit/test_rust_programs.py
+    SCX_RENEW_GOLDEN=1 PYTHONPATH=testbed /usr/bin/python3 -m pytest \\
+        tests/unit/test_rust_programs.py
 """
 
 from __future__ import annotations

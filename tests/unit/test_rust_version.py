@@ -43,7 +43,7 @@ def test_no_crate_needs_a_newer_rust_than_is_promised(packages: list[dict]) -> N
 
 def test_promised_rust_is_what_setup_asks_for(packages: list[dict]) -> None:
     """And what each crate of ours says."""
-    setup = re.search(r"^RUST_MIN=(.+)$", (ROOT / "tools/setup/setup.sh").read_text(), re.MULTILINE)
+    setup = re.search(r"^RUST_MIN=(.+)$", (ROOT / "build-aux/setup.sh").read_text(), re.MULTILINE)
     assert setup
     ours = {
         package["name"]: package["rust_version"] for package in packages if not package["source"]

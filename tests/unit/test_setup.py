@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""tools/setup names a package for each program that CI runs.
+"""build-aux/setup.sh names a package for each program that CI runs.
 
 programs.txt lists the programs: all that `./dev run` and `./dev test` executed in a fresh Debian
 12, as the kernel's trace event sched_process_exec showed, without those that ran while packages
@@ -18,8 +18,8 @@ MINBASE = "minbase"
 
 
 def named() -> set[str]:
-    """The packages that tools/setup installs where they are missing."""
-    text = (ROOT / "tools/setup/setup.sh").read_text()
+    """The packages that build-aux/setup.sh installs where they are missing."""
+    text = (ROOT / "build-aux/setup.sh").read_text()
     found = set(re.findall(r"\bneed(?:_file|_if_available)? \S+ ([\w.+-]+)", text))
     for words in re.findall(r"MISSING\+=\(([^)]*)\)", text):
         found |= set(words.replace('"', "").split())
@@ -39,7 +39,7 @@ def test_each_program_is_in_a_package_that_setup_names() -> None:
     programs = listed()
     assert len(programs) > 50
     lacking = [line for line in programs if line[2] not in {MINBASE, *named()}]
-    assert not lacking, "tools/setup/setup.sh names no package that brings these"
+    assert not lacking, "build-aux/setup.sh names no package that brings these"
 
 
 def test_a_package_that_is_not_named_is_found() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What several schedulers are tested beside, and what it tells: see tools/load."""
+"""What several schedulers are tested beside, and what it tells: see testbed/load."""
 
 from __future__ import annotations
 

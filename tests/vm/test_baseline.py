@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""scx_rustland is as good as it was: the committed baseline (tools/bench/baseline.json), which
+"""scx_rustland is as good as it was: the committed baseline (testbed/bench/baseline.json), which
 `./dev bench --renew` makes anew."""
 
 from __future__ import annotations

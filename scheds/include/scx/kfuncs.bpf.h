@@ -9,7 +9,7 @@
  * compat.bpf.h, never directly.
  *
  * A weak declaration that does not match the kernel's prototype vanishes
- * without a word: bpf_ksym_exists() is just false. tools/btfcheck therefore
+ * without a word: bpf_ksym_exists() is just false. testbed/btfcheck therefore
  * compares every declaration of this file with the BTF of each kernel at hand
  * (the unit test "kfuncs").
  */

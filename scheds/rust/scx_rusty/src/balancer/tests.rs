@@ -184,7 +184,10 @@ fn first_task_may_be_all_of_the_imbalance() {
 fn light_task_does_not_keep_a_heavy_one_from_going() {
     let loads = [(0, 3.0), (0, 100.0), (0, 100.0), (0, 100.0), (1, 100.0)];
     let moves = moves(&snapshot(&[&[2], &[2]], &loads));
-    assert!(moves.iter().any(|(pid, _)| (2..=4).contains(pid)), "{moves:?}");
+    assert!(
+        moves.iter().any(|(pid, _)| (2..=4).contains(pid)),
+        "{moves:?}"
+    );
 }
 
 #[test]

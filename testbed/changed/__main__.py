@@ -19,7 +19,7 @@ from . import built, tests
 
 _ROOT = Path(__file__).parents[2]
 #: What everything is made with.
-_OF_ALL = ("meson.build", "meson_options.txt", "Cargo.lock", "Cargo.toml", "tools/build/")
+_OF_ALL = ("meson.build", "meson_options.txt", "Cargo.lock", "Cargo.toml", "build-aux/")
 #: What no program and no test is made from.
 _TEXT = (".md", ".gitignore")
 

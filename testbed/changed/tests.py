@@ -14,9 +14,9 @@ _CONFTEST = "conftest"
 
 
 def modules(root: Path) -> dict[str, list[Path]]:
-    """Module or package → its files: those of tools/, and what the tests share."""
-    found = {path.stem: [path] for path in (root / "tools").glob("*.py")}
-    for package in (root / "tools").glob("*/__init__.py"):
+    """Module or package → its files: those of testbed/, and what the tests share."""
+    found = {path.stem: [path] for path in (root / "testbed").glob("*.py")}
+    for package in (root / "testbed").glob("*/__init__.py"):
         found[package.parent.name] = list(package.parent.rglob("*"))
     for folder in ("tests", "tests/vm"):
         for path in (root / folder).glob("*.py"):

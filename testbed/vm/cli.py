@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the command lines of the tools have in common."""
+"""What the command lines of the testbed have in common."""
 
 from __future__ import annotations
 

@@ -287,7 +287,7 @@ install_ruff() {
 }
 
 bpftool_serves() {
-	[[ -x $1 ]] && python3 "$ROOT/tools/build/bpftool_probe.py" \
+	[[ -x $1 ]] && python3 "$ROOT/build-aux/bpftool_probe.py" \
 		--clang "$(clang_path)" --bpftool "$1" 2>/dev/null
 }
 

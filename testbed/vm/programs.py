@@ -44,4 +44,4 @@ def is_built(name: str) -> bool:
 
 
 def _of_harness(name: str) -> Path:
-    return Path(os.environ.get("SCX_BUILD", "build")).absolute() / "tools/vm" / name
+    return Path(os.environ.get("SCX_BUILD", "build")).absolute() / "testbed/vm" / name

@@ -17,7 +17,7 @@ class CargoError(Exception):
     """cargo failed; its own messages went to standard error."""
 
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def parser(description: str) -> argparse.ArgumentParser:

@@ -12,7 +12,7 @@ from pathlib import Path
 import cargo
 
 CONFIG = """\
-# Written by tools/build/dist.py: the crates are those of this tarball.
+# Written by build-aux/dist.py: the crates are those of this tarball.
 [source.crates-io]
 replace-with = "vendored-sources"
 
