@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Sourced by ./dev: find out what this machine lacks, say so, install it.
+# Sourced by ./dev: determine which packages are missing, list them, install them.
 #
-# What is needed is asked of the machine anew each time, so there is no state to
-# go stale, and nothing is done when nothing is missing.
+# The machine is checked on each call, so there is no state to go stale, and nothing is done
+# when nothing is missing.
 
-# What the crates of Cargo.lock need, and what BPF programs do.
+# Required by the crates of Cargo.lock, and by BPF programs.
 RUST_MIN=1.89
 CLANG_MIN=16
-# As packages are named: the tested one first.
+# By package name, the tested version first.
 CLANG_VERSIONS=(19 20 21 22 18 17 16)
 CLANG_FORMAT_VERSIONS=(19 20 21 22)
 BPFTOOL_MIN=7.4
@@ -16,7 +16,7 @@ RUFF_REQUIREMENT=ruff==0.17.5
 
 ASSUME_YES=${CI:-false}
 MISSING=()
-# Whether this call of ./dev has installed anything.
+# Whether this call of ./dev has installed packages.
 # shellcheck disable=SC2034 # ./dev reads it
 INSTALLED=false
 
@@ -39,7 +39,7 @@ need_file() {
 	[[ -e /usr/include/$1 ]] || MISSING+=("$2")
 }
 
-# Version of a package that could be installed; nothing if there is none.
+# Version of the installable package; empty if there is none.
 candidate() {
 	apt-cache policy "$1" 2>/dev/null | sed -n '/(none)/d; s/^ *Candidate: //p'
 }
@@ -108,7 +108,7 @@ need_clang_format() {
 	MISSING+=("clang-format-${CLANG_FORMAT_VERSIONS[0]}")
 }
 
-# Where the package is too old it is not installed: see bpftool_path.
+# A package that is too old is not installed: see bpftool_path.
 need_bpftool() {
 	local version
 	PATH=$PATH:/usr/sbin has bpftool && return
@@ -116,18 +116,18 @@ need_bpftool() {
 	[[ -z $version ]] || ! at_least "$BPFTOOL_MIN" "$version" || MISSING+=(bpftool)
 }
 
-# For the test that C programs compile for it; a distribution without one skips it.
+# For the cross-compilation test of C programs, which is skipped without it.
 need_aarch64_compiler() {
 	has aarch64-linux-gnu-gcc || ! available gcc-aarch64-linux-gnu ||
 		MISSING+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 }
 
-# need_if_available COMMAND PACKAGE: tests skip what a distribution does not have.
+# need_if_available COMMAND PACKAGE: tests skip what the distribution does not package.
 need_if_available() {
 	has "$1" || ! available "$2" || MISSING+=("$2")
 }
 
-# What guests with a system bus get; tests/vm/system_bus.py looks in the same places.
+# Installed in guests with a system bus; tests/vm/system_bus.py uses the same paths.
 need_system_bus() {
 	need_if_available dbus-daemon dbus-daemon
 	need_if_available busctl systemd
@@ -160,7 +160,7 @@ needs_of_vm() {
 	[[ -x /bin/busybox ]] && /bin/busybox true 2>/dev/null || MISSING+=(busybox-static)
 }
 
-# To build a kernel. perl-base and the compiler's binutils are always there.
+# To build a kernel. perl-base and the compiler's binutils are always installed.
 needs_of_kernel() {
 	need python3 python3
 	need gcc gcc
@@ -186,7 +186,7 @@ needs_of_test() {
 	need_aarch64_compiler
 	need_system_bus
 	/usr/bin/python3 -c 'import pytest' 2>/dev/null || MISSING+=(python3-pytest)
-	# Reads what scxstats writes, as Prometheus does.
+	# Parses the output of scxstats, as Prometheus does.
 	/usr/bin/python3 -c 'import prometheus_client' 2>/dev/null ||
 		MISSING+=(python3-prometheus-client)
 }
@@ -195,11 +195,11 @@ needs_of_lint() {
 	need shellcheck shellcheck
 	need_clang_format
 	need_rust_linters
-	# ruff is in no stable distribution: from the Python index, below the cache.
+	# No stable distribution packages ruff: from the Python index, below the cache.
 	ruff_path >/dev/null || dpkg -s python3-venv >/dev/null 2>&1 || MISSING+=(python3-venv)
 }
 
-# To make roots; who is not root needs a range of user ids besides.
+# To create root file systems; as a user, this needs a range of subordinate user ids, too.
 needs_of_fresh() {
 	need python3 python3
 	need mmdebstrap mmdebstrap
@@ -207,7 +207,7 @@ needs_of_fresh() {
 	[[ -e /usr/share/distro-info/ubuntu.csv ]] || MISSING+=(distro-info-data)
 }
 
-# To run tests side by side.
+# To run tests in parallel.
 needs_of_seeds() {
 	/usr/bin/python3 -c 'import xdist' 2>/dev/null || MISSING+=(python3-pytest-xdist)
 }
@@ -238,7 +238,7 @@ install_packages() {
 	echo "These packages are missing: ${packages[*]}" >&2
 	confirm
 	echo "Installing them" >&2
-	# What goes wrong is on standard error; the rest is a page for each package.
+	# Errors are on standard error; standard output is a page per package.
 	as_root env DEBIAN_FRONTEND=noninteractive DEBCONF_NOWARNINGS=yes \
 		apt-get install --yes --quiet=2 --no-install-recommends -o Dpkg::Use-Pty=0 \
 		"${packages[@]}" >/dev/null
@@ -258,7 +258,7 @@ find_missing() {
 setup_for() {
 	find_missing "$@"
 	if ((${#MISSING[@]})); then
-		# Names of packages depend on lists that a fresh machine does not have.
+		# Package names depend on lists that a fresh machine does not have.
 		if has apt-get && [[ $SCX_OFFLINE != 1 ]]; then
 			echo "Updating the package lists" >&2
 			as_root apt-get update --quiet=2 >/dev/null
@@ -275,7 +275,7 @@ ruff_path() {
 	command -v ruff || PATH=$SCX_CACHE/venv/bin command -v ruff
 }
 
-# Without it its checks are skipped, visibly; the rest goes on.
+# Without ruff its checks are skipped, visibly.
 install_ruff() {
 	if [[ $SCX_OFFLINE != 1 ]]; then
 		echo "Installing $RUFF_REQUIREMENT below $SCX_CACHE" >&2
@@ -291,7 +291,7 @@ bpftool_serves() {
 		--clang "$(clang_path)" --bpftool "$1" 2>/dev/null
 }
 
-# Path of a bpftool that makes whole skeletons: the machine's own, or one from
+# Path of a bpftool that generates complete skeletons: the machine's own, or that of
 # the distribution's backports, unpacked below the cache.
 bpftool_path() {
 	local own dir codename
@@ -307,25 +307,25 @@ bpftool_path() {
 	echo "$dir/usr/sbin/bpftool"
 }
 
-# choose_kernels all|default|LIST [MESON-TEST-ARGUMENT…]: those of kernels.txt that are
-# tested, a line each.
+# choose_kernels all|default|LIST [MESON-TEST-ARGUMENT…]: the kernels of kernels.txt to
+# test, one per line.
 choose_kernels() {
 	python3 -m vm.choice "$TESTED_KERNELS" "$@"
 }
 
-# What building one of these takes is only installed if one has to be built, and can be.
+# Build dependencies are installed only if a kernel has to be built, and can be.
 setup_for_kernels() {
 	[[ $SCX_OFFLINE == 1 ]] || ! python3 -m vm.kernel_build "$@" || setup_for kernel
 }
 
-# obtain_kernels VERSION…: what the VM tests boot, fetched or built. Without a network
-# they are skipped later, visibly.
+# obtain_kernels VERSION…: fetch or build the kernels of the VM tests. Without a network
+# those tests are skipped later, visibly.
 obtain_kernels() {
 	local version
 	setup_for_kernels "$@"
 	for version in "$@"; do
 		python3 -m vm kernel "$version" >/dev/null || {
-			# The user does not want to wait, nor for the tests.
+			# The user interrupted: no further waiting, no tests.
 			[[ $? != 130 ]] || exit 130
 			echo "dev: no kernel $version: its tests will be skipped" >&2
 		}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What all Python tests share: the report for `meson test`, and the programs under test."""
+"""Shared by all Python tests: the TAP report, and the programs under test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _plain(text: str) -> str:
-    """`text` without what would have a meaning in a line of TAP."""
+    """`text` without characters that are special in TAP."""
     return "".join(c if c.isprintable() and c not in "#\\" else "?" for c in text)
 
 
@@ -29,14 +29,14 @@ def _reason(report: pytest.TestReport) -> str:
 
 
 def _cause(report: pytest.TestReport) -> str:
-    """Why a test failed, in one line: the beginning of what the exception says."""
+    """Why a test failed, in one line: the beginning of the exception's message."""
     crash = getattr(report.longrepr, "reprcrash", None)
     lines = (crash.message if crash else report.longreprtext).splitlines()
     return _plain("; ".join(line.strip() for line in lines[:3] if line.strip()))[:300]
 
 
 class TapReport:
-    """Prints one line of TAP for each test as it ends; of one that failed, with the cause."""
+    """Prints one line of TAP for each finished test, with the cause of a failure."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -44,7 +44,7 @@ class TapReport:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.phases.append(report)
-        # Always the last phase, and one that can still turn a good test into a bad one.
+        # The last phase; it can still fail a test.
         if report.when == "teardown":
             self._print_test(self.phases)
             self.phases = []
@@ -75,7 +75,7 @@ class TapReport:
         print(f"1..{self.number}", flush=True)
 
 
-# Last, when pytest's own report is there to be replaced.
+# Last, so that pytest's own report exists and can be replaced.
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--tap"):
@@ -85,7 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def build_dir() -> Path:
-    """Where Meson built the programs (SCX_BUILD)."""
+    """Meson's build directory (SCX_BUILD)."""
     path = Path(os.environ.get("SCX_BUILD") or Path(__file__).parents[1] / "build")
     if not (path / "scheds").is_dir():
         pytest.skip(f"nothing is built in {path}: run ./dev build")
@@ -104,7 +104,7 @@ def build_options(build_dir: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def rust_programs(build_dir: Path, build_options: dict[str, str]) -> Path:
-    """Where the Rust programs are."""
+    """The directory of the Rust programs."""
     if not build_options["enable_rust"]:
         pytest.skip("built without the Rust programs")
     return build_dir / "rust"
@@ -112,7 +112,7 @@ def rust_programs(build_dir: Path, build_options: dict[str, str]) -> Path:
 
 @pytest.fixture(scope="session")
 def rust_host(build_options: dict[str, str]) -> str:
-    """What cargo calls this machine's kind."""
+    """The target triple of this machine."""
     if not shutil.which(build_options["cargo"]):
         pytest.skip("needs cargo")
     command = [build_options["cargo"], "--version", "--verbose"]

@@ -223,9 +223,9 @@ class Link:
         except subprocess.TimeoutExpired:
             return self.lost("QEMU closed the guest's ports")
         cause = cause_of_death(self._console_log)
-        return self.lost(cause or f"QEMU ended with status {status}{self._last_words()}")
+        return self.lost(cause or f"QEMU ended with status {status}{self._stderr_tail()}")
 
-    def _last_words(self) -> str:
+    def _stderr_tail(self) -> str:
         """The last line of what QEMU, which has ended, wrote to its standard error."""
         stderr = self._process.stderr
         lines = stderr.read().decode(errors="replace").splitlines() if stderr else []

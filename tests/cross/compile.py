@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Compile sources for another architecture, to see that they do, and report each as TAP.
+"""Compile sources for another architecture, and report each as a line of TAP.
 
-`compile.py [--like DATABASE] SOURCE… -- COMPILER FLAG…`: with --like, the flags that the
-build has for a source, as its compile_commands.json tells, are added.
+`compile.py [--like DATABASE] SOURCE… -- COMPILER FLAG…`: --like adds the flags that the build
+uses for a source, from its compile_commands.json.
 """
 
 import argparse
@@ -14,10 +14,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-#: Each source's folder to compile it in, and flags with -c and its name last.
+#: For each source: its working directory, and its flags up to -c and its name.
 Flags = dict[Path, tuple[Path, list[str]]]
 
-#: Flags of the build that name its output files, and how many words each takes.
+#: Flags that name output files, and the number of words of each.
 OUTPUTS = {"-MD": 1, "-MQ": 2, "-MF": 2, "-o": 2}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the tests of the suite dist share."""
+"""Helpers of the suite dist."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from schedulers import ROOT
 
-#: Environment of cargo: what is built here runs once, if at all.
+#: Environment of cargo: programs built here run at most once.
 QUICK_BUILD = {
     "CARGO_INCREMENTAL": "0",
     "CARGO_PROFILE_DEV_DEBUG": "0",
@@ -20,7 +20,7 @@ QUICK_BUILD = {
 
 
 def output(*command: str | Path, timeout: float = 300, **options) -> str:
-    """What a command printed; fails the test with all of it if the command fails."""
+    """Output of a command; fails the test with the output if the command fails."""
     done = subprocess.run(
         command,
         stdout=subprocess.PIPE,
@@ -35,16 +35,16 @@ def output(*command: str | Path, timeout: float = 300, **options) -> str:
 
 
 def need_git() -> None:
-    """Skips without git, which alone knows what belongs to a commit."""
+    """Skips without git, which determines the files of a commit."""
     if not (ROOT / ".git").exists() or not shutil.which("git"):
-        pytest.skip("no git: what is distributed is made of a commit")
+        pytest.skip("no git: distributions are made from a commit")
 
 
 def fetch_crates(cargo: str, *options: str) -> None:
-    """All crates, with those that only other systems need; skips if they cannot be had."""
+    """Fetches all crates, including those for other systems; skips if they are unavailable."""
     if not shutil.which(cargo):
         pytest.skip("needs cargo")
     offline = ["--offline"] if os.environ.get("SCX_OFFLINE") == "1" else []
     command = [cargo, "fetch", "--quiet", "--locked", *offline, *options]
     if subprocess.run(command, cwd=ROOT, timeout=300).returncode:
-        pytest.skip("not all crates of Cargo.lock can be had here")
+        pytest.skip("not all crates of Cargo.lock are available here")

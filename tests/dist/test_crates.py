@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`cargo package`: each crate that a registry could have builds without this tree.
+"""`cargo package`: each publishable crate builds without this tree.
 
-None of them is in a registry yet, so each gets the others as the packages that would be
-there: unpacked beside it, by a `[patch.crates-io]` that names nothing of the checkout.
-What is not committed is packaged too.
+None is in a registry yet, so each gets the others as unpacked packages, by a
+`[patch.crates-io]` that names nothing of the checkout. Uncommitted changes are packaged too.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from schedulers import ROOT, RUST_SCHEDULERS, project_version
 from shared import QUICK_BUILD, fetch_crates, need_git, output
 
 CODE = {".rs", ".c", ".h"}
-#: What cargo adds: the manifest as it is here, and the commit.
+#: Files that cargo adds: the original manifest, and the commit.
 OF_CARGO = {"Cargo.toml.orig", ".cargo_vcs_info.json"}
 
 
 def manifests() -> dict[str, Path]:
-    """Name → Cargo.toml of all that may be published."""
+    """Name → Cargo.toml of all publishable packages."""
     text = (ROOT / "Cargo.toml").read_text()
     members = re.findall(r'^    "([\w/]+)",$', text.partition("\n]\n")[0], re.MULTILINE)
     files = [ROOT / member / "Cargo.toml" for member in members]
@@ -34,7 +33,7 @@ def manifests() -> dict[str, Path]:
 
 
 NAMES = sorted(manifests())
-#: Those that have a BPF half of their own.
+#: Packages with their own BPF side.
 WITH_BPF = [name for name in NAMES if any(manifests()[name].parent.glob("src/**/*.bpf.c"))]
 
 
@@ -43,7 +42,7 @@ def command(cargo: str, *args: str | Path) -> list[str | Path]:
 
 
 def environment(build_options: dict[str, str]) -> dict[str, str]:
-    """Nothing of the build around this, which could stand in for what a package lacks."""
+    """Without variables of the outer build, which could replace what a package lacks."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("CARGO_", "BPF_", "SCX_"))}
     env |= QUICK_BUILD
     if "CARGO_HOME" in os.environ:
@@ -55,14 +54,14 @@ def environment(build_options: dict[str, str]) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    """Not kept: with what is built in it, it is large."""
+    """Temporary, since the build output is large."""
     with tempfile.TemporaryDirectory() as path:
         yield Path(path).resolve()
 
 
 @pytest.fixture(scope="module")
 def archives(folder: Path, build_options: dict[str, str], rust_host: str) -> dict[str, Path]:
-    """The .crate files. Without a lock file, so that cargo does not ask a registry for ours."""
+    """The .crate files. Without a lock file, so that cargo does not query a registry for them."""
     need_git()
     cargo = build_options["cargo"]
     fetch_crates(cargo, "--target", rust_host)
@@ -76,14 +75,14 @@ def archives(folder: Path, build_options: dict[str, str], rust_host: str) -> dic
 
 
 def unpack(archive: Path, folder: Path) -> Path:
-    """The folder that was in it."""
+    """The directory in the archive."""
     output("tar", "-C", folder, "-xzf", archive)
     return folder / archive.name.removesuffix(".crate")
 
 
 @pytest.fixture(scope="module")
 def packages(archives: dict[str, Path], folder: Path) -> dict[str, Path]:
-    """The packages, unpacked, where cargo takes each for what a registry has."""
+    """The packages, unpacked, configured as replacements for the registry's."""
     found = {name: unpack(archive, folder) for name, archive in archives.items()}
     patches = [
         f'{name} = {{ path = "{path.name}" }}'
@@ -94,14 +93,14 @@ def packages(archives: dict[str, Path], folder: Path) -> dict[str, Path]:
     config.parent.mkdir()
     config.write_text("\n".join(["[patch.crates-io]", *patches]))
     for path in found.values():
-        # The versions that have been fetched, and that were tested.
+        # The versions that were fetched and tested.
         shutil.copy(ROOT / "Cargo.lock", path)
     return found
 
 
 @pytest.fixture(scope="module")
 def build(packages: dict[str, Path], folder: Path, build_options: dict[str, str]):
-    """Builds a package by its name, with all of its features; returns cargo's folder."""
+    """Builds a package with all features; returns cargo's target directory."""
     done: set[str] = set()
 
     def run(name: str) -> Path:
@@ -116,19 +115,19 @@ def build(packages: dict[str, Path], folder: Path, build_options: dict[str, str]
 
 
 def members(archive: Path) -> dict[str, tarfile.TarInfo]:
-    """What is in it, by the path in the package."""
+    """Contents by the path in the package."""
     with tarfile.open(archive) as tar:
         return {member.name.partition("/")[2]: member for member in tar}
 
 
 def texts(package: Path) -> Iterator[tuple[Path, str]]:
-    """The files of a package with their contents, but for what cargo adds."""
+    """The files of a package with their contents, except those that cargo adds."""
     for path in package.rglob("*"):
         if path.is_file() and path.name not in OF_CARGO | {"Cargo.lock"}:
             yield path, path.read_text()
 
 
-def test_tools_and_testbed_stay_at_home() -> None:
+def test_tools_and_testbed_are_not_publishable() -> None:
     libraries = {"scx_rustland_core", "scx_stats", "scx_stats_derive", "scx_utils"}
     assert set(NAMES) == libraries | set(RUST_SCHEDULERS)
 
@@ -146,7 +145,7 @@ def test_manifest_says_what_it_is(packages: dict[str, Path], name: str) -> None:
     manifest = (packages[name] / "Cargo.toml").read_text()
     assert re.search(r'^description = ".{20,}"$', manifest, re.MULTILINE)
     assert '\nlicense = "GPL-2.0-only"\n' in manifest
-    # Others are asked for by their versions.
+    # Other packages are requested by version.
     assert not re.search(r"^(path|git|workspace) = .*(\.\.|:|true)", manifest, re.MULTILINE)
 
 
@@ -170,7 +169,7 @@ def test_nothing_refers_to_the_outside(packages: dict[str, Path], name: str) -> 
             assert there.is_relative_to(packages[name]), f"{path}: {reference}"
 
 
-def test_headers_travel_with_scx_utils(packages: dict[str, Path]) -> None:
+def test_headers_are_packaged_with_scx_utils(packages: dict[str, Path]) -> None:
     def headers(folder: Path) -> dict[str, bytes]:
         files = [path for path in folder.rglob("*") if path.is_file()]
         return {str(path.relative_to(folder)): path.read_bytes() for path in files}
@@ -188,13 +187,13 @@ def test_builds_by_itself(build, name: str) -> None:
 @pytest.mark.parametrize("name", RUST_SCHEDULERS)
 def test_program_runs(build, name: str) -> None:
     version = output(build(name) / name, "--version")
-    # Not the commit of whatever tree is around.
+    # Not the commit of a surrounding tree.
     assert version.startswith(f"{name} {project_version()} ")
 
 
 @pytest.mark.parametrize("name", WITH_BPF)
-def test_bpf_half_is_made_of_packages(build, folder: Path, packages, name: str) -> None:
-    """Its own files, the headers of scx_utils, and libbpf's, which libbpf-sys carries."""
+def test_bpf_side_uses_packages_only(build, folder: Path, packages, name: str) -> None:
+    """Its own files, the headers of scx_utils, and libbpf's, which libbpf-sys contains."""
     depfiles = list(build(name).glob(f"build/{name}-*/out/bpf.d"))
     assert depfiles
     for depfile in depfiles:

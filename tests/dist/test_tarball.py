@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`meson dist`: the last commit's tarball brings its crates along and builds without a network."""
+"""`meson dist`: the tarball contains its crates and builds without a network."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def tarball(build_dir: Path, build_options: dict[str, str]) -> Path:
 
 @pytest.fixture(scope="module")
 def unpacked(tarball: Path) -> Iterator[Path]:
-    """The only folder in the tarball. Not kept: with what is built beside it, it is large."""
+    """The only directory in the tarball. Temporary, since the build output is large."""
     with tempfile.TemporaryDirectory() as folder:
         output("tar", "-C", folder, "-xzf", tarball)
         (tree,) = Path(folder).iterdir()
@@ -37,7 +37,7 @@ def unpacked(tarball: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def without_network() -> list[str]:
-    """The beginning of a command line that takes the network away."""
+    """The prefix of a command line that removes network access."""
     for command in (["unshare", "--net"], ["unshare", "--map-root-user", "--net"]):
         if subprocess.run([*command, "true"], capture_output=True).returncode == 0:
             return command

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""docs/writing-a-scheduler.md: what the page says is built and run, step by step, in a copy.
+"""docs/writing-a-scheduler.md: follows the tutorial step by step in a copy of the tree.
 
 A block below a line that names a file is that file, or a part of it:
 
@@ -28,7 +28,7 @@ from shared import QUICK_BUILD, fetch_crates, output
 from vm import kernels, qemu
 
 PAGE = ROOT / "docs/writing-a-scheduler.md"
-#: What cargo needs of this tree: all members of the workspace, and the crates of a tarball.
+#: Files that cargo needs: all members of the workspace, and the crates of a tarball.
 NEEDED = [
     *("Cargo.toml", "Cargo.lock", "LICENSE", "clippy.toml", "rustfmt.toml"),
     *("rust", "scheds", "testbed", "tools", "tests/scheds", "vendor", ".cargo"),
@@ -36,7 +36,7 @@ NEEDED = [
 
 STEP = re.compile(r"## Step (\d+): ")
 PLACE = re.compile(r"`([^`]+)`(?:, (?:below `([^`]+)`|(at the end)))?:")
-#: Not on the page, but true of each step as of all that is in the tree.
+#: Not in the tutorial, but required of each step as of the rest of the tree.
 LINTS = [
     "cargo fmt --check -p scx_mine",
     "cargo clippy --quiet --release --all-targets -p scx_mine -- -D warnings",
@@ -50,13 +50,13 @@ class Block:
     step: int
     language: str
     text: str
-    #: Where it goes: a file, and the line that it follows; or the file's end.
+    #: Where it goes: a file, and the line that it follows, or the end of the file.
     file: str = ""
     below: str = ""
     at_end: bool = False
 
     def write(self, tree: Path) -> None:
-        """Do as the line above it says."""
+        """Apply it to the copy."""
         path = tree / self.file
         assert path.resolve().is_relative_to(tree), self.file
         if self.at_end:
@@ -95,7 +95,7 @@ BLOCKS = list(parse(PAGE.read_text()))
 
 @dataclass(frozen=True)
 class Command:
-    """Something to run when the first `nr_blocks` of the page have been followed."""
+    """A command to run after the first `nr_blocks` blocks of the page."""
 
     step: int
     nr_blocks: int
@@ -114,7 +114,7 @@ class Command:
 
 
 def commands() -> Iterator[Command]:
-    """What the page says, and after each step the linters."""
+    """The commands of the page, and the linters after each step."""
     for number, block in enumerate(BLOCKS):
         if block.language == "sh":
             yield Command(block.step, number, block.text)
@@ -136,7 +136,7 @@ class Reader:
     outputs: dict[Command, str] = field(default_factory=dict)
 
     def run(self, command: Command) -> str:
-        """What the command prints, after all that comes before it on the page."""
+        """The command's output, after everything before it on the page."""
         before = COMMANDS[: COMMANDS.index(command)]
         for other in before:
             if not other.is_for_a_guest and not other.is_lint:
@@ -165,13 +165,13 @@ def copy(tree: Path) -> None:
 
 
 def provide(tools: Path, cargo: str) -> None:
-    """The build's cargo, by its usual name."""
+    """The build's cargo, under its default name."""
     tools.mkdir()
     (tools / "cargo").symlink_to(shutil.which(cargo) or cargo)
 
 
 def environment(build_options: dict[str, str]) -> dict[str, str]:
-    """No network; and nothing of the build around this, but for the kernels."""
+    """No network; nothing of the surrounding build except the kernels."""
     kept = ("SCX_VM_", "SCX_CACHE")
     env = {
         name: value
@@ -189,14 +189,14 @@ def environment(build_options: dict[str, str]) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def reader(build_options: dict[str, str], rust_host: str) -> Iterator[Reader]:
-    """Not kept: with what is built in it, it is large."""
+    """Temporary, since the build output is large."""
     fetch_crates(build_options["cargo"], "--target", rust_host)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         tree, tools = folder / "scx", folder / "bin"
         copy(tree)
         provide(tools, build_options["cargo"])
-        # `./dev vm` itself, without looking for what is to be installed.
+        # `./dev vm` without the check for missing packages.
         dev = tree / "dev"
         dev.write_text(f'#!/bin/sh -eu\nshift\nexec {sys.executable} -m vm "$@"\n')
         dev.chmod(0o755)
@@ -207,7 +207,7 @@ def reader(build_options: dict[str, str], rust_host: str) -> Iterator[Reader]:
 
 
 def need_guest() -> None:
-    """Skips where none can be booted; a kernel is not fetched for this."""
+    """Skips if no guest can be booted; kernels are not fetched."""
     if not qemu.available():
         pytest.skip(f"{qemu.PROGRAM} is missing: install qemu-system-x86")
     if not kernels.local():
@@ -221,15 +221,15 @@ def need_linter(command: Command) -> None:
 
 
 def test_every_file_is_named() -> None:
-    """A place that is misspelt would leave the block out, or put it nowhere."""
+    """A misspelt place would drop the block, or put it elsewhere."""
     for block in BLOCKS:
         assert bool(block.file) == (block.language in {"rust", "toml", "c"}), block
         assert block.language in {"rust", "toml", "c", "sh", "text"}, block
     assert sorted({block.step for block in BLOCKS}) == [1, 2, 3, 4, 5]
 
 
-def test_what_is_quoted_is_as_it_is() -> None:
-    """C stands on the page where it is in this tree, and a test of its own runs it."""
+def test_quoted_files_are_current() -> None:
+    """C blocks are quotes of files of this tree, which have their own tests."""
     quoted = [block for block in BLOCKS if block.language == "c"]
     assert quoted
     for block in quoted:
@@ -267,16 +267,16 @@ def test_tasks_run_as_the_policy_decides(reader: Reader) -> None:
     printed = reader.run(STATISTICS)
     lines = [figures(line) for line in printed.splitlines() if line.startswith("running=")]
     assert len(lines) >= 2, printed
-    # As the page has it.
+    # The fields of the example on the page.
     example = next(b.text for b in BLOCKS if b.text.startswith("running="))
     assert list(lines[0]) == list(figures(example))
-    # Figures of a line are those of its second.
+    # The figures of a line are those of its second.
     assert all(line["user"] > 0 for line in lines), printed
     assert "ejected" not in printed
 
 
 def test_weights_count(reader: Reader) -> None:
-    """100 and 33. Half as much is lost to chance and to clock ticks."""
+    """100 and 33. The margin of one half covers chance and ticks."""
     need_guest()
     printed = reader.run(WEIGHTS)
     ran_ns = [int(ns) for ns in re.findall(r"^(\d+) \d+ \d+$", printed, re.MULTILINE)]

@@ -1,36 +1,36 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Rules for the packages of the workspace: who may depend on whom, and what a scheduler has."""
+"""Rules for the packages of the workspace: allowed dependencies, files of a scheduler."""
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-#: (folder of a package, the packages of ours that it may depend on)
+#: (directory of a package, packages of this tree that it may depend on)
 MAY_USE = [
     (r"rust/scx_stats/scx_stats_derive", set()),
     (r"rust/scx_stats", {"scx_stats_derive"}),
     (r"rust/scx_utils", {"scx_stats"}),
     (r"rust/scx_rustland_core", {"scx_stats", "scx_utils"}),
-    # Schedulers, tools and testbed know no scheduler, and nothing of the tests.
+    # Schedulers, tools and testbed depend on no scheduler, and on nothing of the tests.
     (r"scheds/rust/\w+", {"scx_rustland_core", "scx_stats", "scx_utils"}),
     (r"tests/scheds/\w+", {"scx_rustland_core", "scx_stats", "scx_utils"}),
     (r"tools/scxctl", {"scx_loader", "scx_stats", "scx_utils"}),
     (r"(tools|testbed)/\w+", {"scx_stats", "scx_utils"}),
 ]
 
-#: What each Rust scheduler consists of, so that readers find their way in all of them.
+#: The files of each Rust scheduler.
 SCHEDULER_FILES = ["src/main.rs", "src/opts.rs", "src/sched.rs"]
-#: And where its policy is: in BPF, or in user space.
+#: One of these contains the policy: in BPF, or in user space.
 BPF_FILES = ["src/stats.rs", "src/bpf/main.bpf.c"]
 USER_FILES = ["src/policy.rs"]
 
 
 def _dependencies(manifest: str) -> set[str]:
-    """The names in all tables of dependencies."""
+    """The names in all dependency tables."""
     tables = re.split(r"^\[", manifest, flags=re.MULTILINE)
     own = [table for table in tables if re.match(r"[^\]]*dependencies\]", table)]
     names = {n for table in own for n in re.findall(r"^([\w-]+)[ .=]", table, re.MULTILINE)}
-    # [dependencies.NAME], and a name that stands for another.
+    # [dependencies.NAME], and renamed packages.
     names |= set(re.findall(r"^\[.*dependencies\.([\w-]+)\]", manifest, re.MULTILINE))
     return names | set(re.findall(r'\bpackage = "(.+?)"', manifest))
 
@@ -43,7 +43,7 @@ def _imports(folder: str, manifest: str, ours: set[str]) -> Iterator[str]:
     for name in sorted(_dependencies(manifest) & ours - allowed):
         yield f"{folder}/Cargo.toml: {folder} must not depend on {name}"
     if re.search(r"\bpath = .*\.\.", manifest):
-        yield f"{folder}/Cargo.toml: paths stand in the workspace's Cargo.toml only"
+        yield f"{folder}/Cargo.toml: paths belong in the workspace's Cargo.toml only"
 
 
 def _scheduler(root: Path, folder: str, names: set[str]) -> Iterator[str]:

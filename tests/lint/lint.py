@@ -21,12 +21,12 @@ import units  # noqa: E402
 
 SKIPPED = 77
 CLANG_FORMAT_MIN = 19
-#: In an unpacked tarball: the crates and what was built, none of it ours.
+#: In an unpacked tarball: crates and build output, not part of the project.
 FOREIGN = re.compile(r"(vendor|build(?!-aux)[^/]*|target)/")
 
 
 def _sources(*patterns: str) -> list[str]:
-    """Files of the project that match: git's, or in a tarball all that are there."""
+    """Project files that match: tracked by git, or all files of a tarball."""
     if (ROOT / ".git").exists():
         git = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard"]
         names = subprocess.run([*git, "--", *patterns], check=True, capture_output=True, text=True)
@@ -36,7 +36,7 @@ def _sources(*patterns: str) -> list[str]:
 
 
 def _tool(*names: str) -> str:
-    """The first of these programs that is installed, also among set-up's; else skip."""
+    """The first of these programs that is installed, also by tools/setup; else skip."""
     cache = os.environ.get("SCX_CACHE") or str(
         Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "scx"
     )
@@ -52,7 +52,7 @@ def _run(command: list[str], env: dict[str, str] | None = None) -> int:
 
 
 def _clang_format() -> str:
-    """A clang-format that is new enough: older ones format differently. Else skip."""
+    """A recent clang-format, since older ones format differently; else skip."""
     for name in ("clang-format", *(f"clang-format-{v}" for v in range(19, 30))):
         if found := shutil.which(name):
             text = subprocess.run([found, "--version"], capture_output=True, text=True).stdout

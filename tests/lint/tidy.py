@@ -9,7 +9,7 @@ import crates
 
 LINE_MAX = 100
 FILE_MAX = 800
-#: Files whose length is a list's, or that nobody reads line by line.
+#: Files that are lists, or generated.
 LONG_FILES = {"LICENSE", "Cargo.lock"}
 
 C_FILES = (".c", ".h")
@@ -24,13 +24,13 @@ def _licence(name: str, text: str) -> Iterator[str]:
 def _length(name: str, text: str) -> Iterator[str]:
     lines = text.splitlines()
     if name not in LONG_FILES and len(lines) > FILE_MAX:
-        yield f"{name}: {len(lines)} lines, more than {FILE_MAX}: is it about one thing?"
+        yield f"{name}: {len(lines)} lines, more than {FILE_MAX}: split it by purpose"
     for number, line in enumerate(lines, 1):
         if name.endswith(CODE) and len(line.expandtabs(8)) > LINE_MAX:
             yield f"{name}:{number}: longer than {LINE_MAX} columns"
 
 
-#: (files, what must not stand in them, why)
+#: (files, forbidden pattern, reason)
 BANNED = [
     (
         r"^(?!scheds/include/scx/time\.bpf\.h).*\.bpf\.[ch]$",
@@ -38,12 +38,12 @@ BANNED = [
         "scx_bpf_now() of time.bpf.h is the clock",
     ),
     (r"\.(bpf\.c|bpf\.h)$", r"LINUX_VERSION|KERNEL_VERSION", "kernels are probed by CO-RE"),
-    (r"^scheds/include/", r'#include .*(runner/|"scx_)', "the library knows no scheduler"),
-    (r"^scheds/.*\.bpf\.c$", r"bpf_ksym_exists", "compat.bpf.h is where kernels are told apart"),
+    (r"^scheds/include/", r'#include .*(runner/|"scx_)', "the library includes no scheduler"),
+    (r"^scheds/.*\.bpf\.c$", r"bpf_ksym_exists", "kernel differences belong in compat.bpf.h"),
     (r"^scheds/.*\.bpf\.c$", r"___[a-z0-9]+\(", "call the wrapper of compat.bpf.h"),
     (r"^(scheds|testbed)/.*\.c$", r"\b(system|popen)\(", "children are started without a shell"),
     (r"\.md$", r"@[A-Z]+@", "a figure is missing"),
-    # In comments the word may stand.
+    # Comments may contain the word.
     (
         r"^(?!rust/(scx_utils|scx_rustland_core)/).*\.rs$",
         r"^(?!\s*//).*\bunsafe\b",
@@ -65,7 +65,7 @@ def _banned(name: str, text: str) -> Iterator[str]:
 
 
 def _listed(root: Path, names: list[str]) -> Iterator[str]:
-    """Every scheduler in the tree is in Meson's list, has a man page, and the README names it."""
+    """Every scheduler is in Meson's list and the README, and has a man page."""
     meson = (root / "meson.build").read_text()
     readme = (root / "README.md").read_text()
     for name in names:

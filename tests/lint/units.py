@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""systemd's own opinion of the units that the build configured."""
+"""systemd-analyze on the configured units."""
 
 import os
 import re
@@ -7,20 +7,20 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-#: The programs that a unit may start: those that are installed with it. Others may be missing.
+#: Programs that a unit may start: installed with it. Others may be missing.
 OWN_PROGRAMS = {"scx_loader", "scxctl", "scx-launch"}
 _EXEC = re.compile(r"(?m)^(Exec\w+)=(\S+)")
 
-#: What systemd adds to every unit, or to every one on the bus.
+#: Dependencies that systemd adds to every unit, or to every D-Bus unit.
 COMMON = ["basic.target", "dbus.socket", "multi-user.target", "shutdown.target", "sysinit.target"]
-#: The highest exposure, of 100, that `systemd-analyze security` may find. What is left is due to
-#: root, to four capabilities, and to system calls and files that schedulers use.
+#: The highest exposure, of 100, that `systemd-analyze security` may report. The rest is due to
+#: root, four capabilities, and system calls and files that schedulers use.
 EXPOSURE_MAX = 25
 
 
 def _analyze(program: str, folder: Path, *args: str | Path) -> str:
-    """What it has to say; nothing if all is well."""
-    # Of the units of this machine it need not know any.
+    """Its findings."""
+    # It need not know other units of this machine.
     env = {**os.environ, "SYSTEMD_UNIT_PATH": str(folder), "SYSTEMD_LOG_COLOR": "0"}
     command = [program, "--no-pager", *map(str, args)]
     done = subprocess.run(command, env=env, capture_output=True, text=True)
@@ -28,7 +28,7 @@ def _analyze(program: str, folder: Path, *args: str | Path) -> str:
 
 
 def _lay_out(unit: Path, folder: Path) -> Path:
-    """A copy of the unit in the folder, whose programs exist."""
+    """A copy of the unit whose programs exist."""
     program = folder / "program"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
@@ -41,10 +41,10 @@ def _lay_out(unit: Path, folder: Path) -> Path:
 
 
 def _foreign_programs(unit: Path) -> str:
-    """What the unit starts that is not installed with it."""
+    """Programs that the unit starts but that are not installed with it."""
     programs = [path for _, path in _EXEC.findall(unit.read_text())]
     return "".join(
-        f"{unit.name}: {path} is not one of our programs\n"
+        f"{unit.name}: {path} is not a program of this project\n"
         for path in programs
         if Path(path).name not in OWN_PROGRAMS
     )

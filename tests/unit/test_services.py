@@ -235,7 +235,7 @@ def test_interface_has_what_clients_know() -> None:
         "DefaultMode": "u",
         "State": "s",
         "StateReason": "s",
-        "LastWords": "as",
+        "StderrTail": "as",
         "SchedulerPid": "u",
         "SinceUsec": "t",
     }

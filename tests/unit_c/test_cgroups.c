@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Which cgroups the C runner says have controls that do not count. */
+/* How the C runner finds cgroups with CPU controls that schedulers ignore. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

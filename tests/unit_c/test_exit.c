@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* How the C runner judges the end of a scheduler. */
+/* How the C runner classifies exit records. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static void test_clean_ends(void **state)
 	assert_int_equal(outcome(SCX_EXIT_UNREG, 0, true), SCX_OUTCOME_DONE);
 	assert_int_equal(outcome(SCX_EXIT_UNREG_BPF, 0, true), SCX_OUTCOME_DONE);
 	assert_int_equal(outcome(SCX_EXIT_SYSRQ, 0, true), SCX_OUTCOME_DONE);
-	/* A scheduler's own code does not make an end unclean. */
+	/* A scheduler's own exit code is not an error. */
 	assert_int_equal(outcome(SCX_EXIT_UNREG_BPF, 0xffffffff, true), SCX_OUTCOME_DONE);
 }
 
@@ -28,7 +28,7 @@ static void test_errors(void **state)
 {
 	assert_int_equal(outcome(SCX_EXIT_ERROR, 0, true), SCX_OUTCOME_EJECTED);
 	assert_int_equal(outcome(SCX_EXIT_ERROR + 2, 0, true), SCX_OUTCOME_EJECTED);
-	/* Before it ran: it failed to load, though registration succeeded. */
+	/* Before it ran: a failed load, though registration succeeded. */
 	assert_int_equal(outcome(SCX_EXIT_ERROR, 0, false), SCX_OUTCOME_FAILED);
 	/* An error never restarts. */
 	assert_int_equal(outcome(SCX_EXIT_ERROR, SCX_ECODE_ACT_RESTART, true), SCX_OUTCOME_EJECTED);
@@ -40,17 +40,17 @@ static void test_restarts(void **state)
 	uint64_t hotplug = SCX_ECODE_ACT_RESTART | SCX_ECODE_RSN_HOTPLUG;
 
 	assert_int_equal(outcome(SCX_EXIT_UNREG_KERN, hotplug, true), SCX_OUTCOME_RESTART);
-	/* The CPUs changed between reading their state and the load. */
+	/* The CPUs changed during the load. */
 	assert_int_equal(outcome(SCX_EXIT_UNREG_KERN, hotplug, false), SCX_OUTCOME_RESTART);
 	assert_int_equal(outcome(SCX_EXIT_UNREG_BPF, SCX_ECODE_ACT_RESTART | 7, true),
 			 SCX_OUTCOME_RESTART);
-	/* Another action than restart, unknown today. */
+	/* An unknown action, not a restart. */
 	assert_int_equal(outcome(SCX_EXIT_UNREG_KERN, 2ULL << 48, true), SCX_OUTCOME_DONE);
 }
 
 static void test_cause_is_one_line(void **state)
 {
-	/* The owner of a task chose its name. */
+	/* Task names are untrusted. */
 	const struct scx_exit_record rec = {
 		.kind = SCX_EXIT_ERROR,
 		.reason = "runnable task stall",

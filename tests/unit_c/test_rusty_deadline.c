@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* How urgent scx_rusty takes tasks to be: scheds/rust/scx_rusty/src/bpf/deadline.h. */
+/* Priorities and requests of scx_rusty: scheds/rust/scx_rusty/src/bpf/deadline.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,16 +26,16 @@ static void test_log2_is_rounded_down(void **state)
 	assert_int_equal(rusty_log2(~0ULL), 63);
 }
 
-static void test_frequency_comes_to_what_it_is(void **state)
+static void test_frequency_converges(void **state)
 {
 	u64 freq = 0;
 	int i;
 
 	for (i = 0; i < 100; i++)
 		freq = rusty_freq(freq, 5 * MSEC);
-	/* 20 times in 100 ms, but for roundings of a quarter each. */
+	/* 20 times in 100 ms, less rounding errors of a quarter each. */
 	assert_in_range(freq, 17, 20);
-	/* All at once, and never again. */
+	/* Continuously, then never again. */
 	for (i = 0; i < 1000; i++)
 		freq = rusty_freq(freq, 0);
 	assert_in_range(freq, RUSTY_FREQ_MAX - 4, RUSTY_FREQ_MAX);
@@ -44,7 +44,7 @@ static void test_frequency_comes_to_what_it_is(void **state)
 	assert_in_range(freq, 0, 3);
 }
 
-/* Whoever does more often what others wait for is not less urgent, nor who computes less. */
+/* A higher frequency never lowers the priority, nor does a shorter run time. */
 static void test_priority_is_monotonic(void **state)
 {
 	static const u64 freqs[] = { 0, 1, 10, 100, 1000, 10000, 100000, ~0ULL };
@@ -72,18 +72,18 @@ static void test_heavy_tasks_are_not_less_urgent(void **state)
 	for (weight = 1; weight < SCX_WEIGHT_MAX; weight *= 3)
 		assert_true(rusty_prio(100, 100, MSEC, weight) <=
 			    rusty_prio(100, 100, MSEC, weight * 3));
-	/* Weights that there are not count as the nearest one. */
+	/* Invalid weights are clamped. */
 	assert_int_equal(rusty_prio(100, 100, MSEC, 0), rusty_prio(100, 100, MSEC, 1));
 }
 
-static void test_request_is_shorter_for_who_is_urgent(void **state)
+static void test_higher_priority_shortens_request(void **state)
 {
 	u32 prio;
 
-	/* Of nice 19: 15 % of the weight of nice 0, so 100 / 15 as long. */
+	/* At nice 19: 15 % of the weight of nice 0, so 100 / 15 as long. */
 	assert_int_equal(rusty_request_ns(3 * MSEC, 0, 20 * MSEC), 20 * MSEC);
 	assert_int_equal(rusty_request_ns(3 * MSEC, RUSTY_PRIO_MAX, 20 * MSEC), 30 * 1000);
-	/* More than a slice at a stretch does not count. */
+	/* Run time above a slice does not count. */
 	assert_int_equal(rusty_request_ns(~0ULL, 19, 1024 * 1000), 100 * 1000);
 	for (prio = 0; prio < RUSTY_PRIO_MAX + 5; prio++)
 		assert_true(rusty_request_ns(MSEC, prio, MSEC) >=
@@ -94,10 +94,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_log2_is_rounded_down),
-		cmocka_unit_test(test_frequency_comes_to_what_it_is),
+		cmocka_unit_test(test_frequency_converges),
 		cmocka_unit_test(test_priority_is_monotonic),
 		cmocka_unit_test(test_heavy_tasks_are_not_less_urgent),
-		cmocka_unit_test(test_request_is_shorter_for_who_is_urgent),
+		cmocka_unit_test(test_higher_priority_shortens_request),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,7 +32,7 @@ static void test_order_across_wrap(void **state)
 	assert_int_equal(time_max(3, MAX), 3);
 }
 
-/* Up to 2^63 - 1 apart the order is defined. */
+/* The order is defined for distances up to 2^63 - 1. */
 static void test_order_at_its_limit(void **state)
 {
 	u64 half = 1ULL << 63;
@@ -92,7 +92,7 @@ static void test_cost_saturates(void **state)
 	assert_int_equal(scx_weight_scale(MAX, 10000), MAX);
 }
 
-/* No precision is lost on the way: compared with 128-bit arithmetic. */
+/* No loss of precision: compared with 128-bit arithmetic. */
 static void test_mul_div_against_wide_arithmetic(void **state)
 {
 	srand(1);
@@ -110,9 +110,9 @@ static void test_credit_is_limited(void **state)
 {
 	/* Ahead of now: unchanged. */
 	assert_int_equal(scx_vtime_limit_credit(1500, 1000, 100), 1500);
-	/* Slept shortly: keeps its credit. */
+	/* A short sleep: keeps its credit. */
 	assert_int_equal(scx_vtime_limit_credit(950, 1000, 100), 950);
-	/* Slept for long: one credit behind. */
+	/* A long sleep: one credit behind. */
 	assert_int_equal(scx_vtime_limit_credit(10, 1000, 100), 900);
 	/* Around the wrap, from both sides. */
 	assert_int_equal(scx_vtime_limit_credit(MAX - 500, 10, 100), MAX - 89);
@@ -120,7 +120,7 @@ static void test_credit_is_limited(void **state)
 	assert_int_equal(scx_vtime_limit_credit(20, MAX - 10, 100), 20);
 }
 
-/* Others' work of max_ahead x total weight / 100 takes the wait that was asked for. */
+/* The other tasks consume max_ahead x total weight / 100 in the given wait. */
 static void test_ahead_is_a_wait(void **state)
 {
 	u64 second = 1000000000;
@@ -129,7 +129,7 @@ static void test_ahead_is_a_wait(void **state)
 	assert_int_equal(scx_vtime_max_ahead(10 * second, 200), 5 * second);
 	assert_int_equal(scx_vtime_max_ahead(10 * second, 1), 1000 * second);
 	assert_int_equal(scx_vtime_max_ahead(10 * second, 2000 * 100), second / 200);
-	/* No task counted, and more than there can be. */
+	/* No tasks counted, and more than the maximum. */
 	assert_int_equal(scx_vtime_max_ahead(10 * second, 0), 1000 * second);
 	assert_int_equal(scx_vtime_max_ahead(10 * second, MAX), 0);
 }
@@ -153,7 +153,7 @@ static void test_slice_is_shared(void **state)
 	assert_int_equal(scx_slice_shared(20, 1000, 99, 1), 10);
 	assert_int_equal(scx_slice_shared(20, 1000, 1000000, 1), 1);
 	assert_int_equal(scx_slice_shared(20, 0, 0, 5), 5);
-	/* The shortest slice that makes sense is not longer than the one asked for. */
+	/* The minimum slice is not longer than the configured one. */
 	assert_int_equal(scx_slice_shared(3, 1000, 1000000, 5), 3);
 }
 

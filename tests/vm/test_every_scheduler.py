@@ -25,7 +25,7 @@ def one_line(text: str) -> bool:
     return text.endswith("\n") and text.count("\n") == 1
 
 
-def last_words(scheduler: Scheduler) -> str:
+def last_line(scheduler: Scheduler) -> str:
     """Why it ended, as it says; before that it may say that all was well."""
     *before, last = scheduler.process.stderr().splitlines()
     assert all(re.match(r"scx_\w+: healthy: ", line) for line in before), before
@@ -41,7 +41,7 @@ def nr_hogs(guest: Guest, load: Process) -> int:
 def test_signal_ends_it_cleanly(guest: Guest, start: Start, program: str, number: int) -> None:
     scheduler = start(program).wait_enabled()
     assert scheduler.end(number) == 0
-    assert last_words(scheduler) == "EXIT: unregistered from user space"
+    assert last_line(scheduler) == "EXIT: unregistered from user space"
     assert state(guest) == "disabled"
 
 
@@ -226,7 +226,7 @@ def test_sysrq_s_is_the_emergency_exit(guest: Guest, start: Start, program: str)
     scheduler = start(program).wait_enabled()
     guest.run("echo S >/proc/sysrq-trigger").check()
     assert scheduler.end() == 0
-    assert last_words(scheduler) == "EXIT: disabled by sysrq-S"
+    assert last_line(scheduler) == "EXIT: disabled by sysrq-S"
 
 
 def test_partial_leaves_other_tasks_alone(guest: Guest, start: Start, program: str) -> None:

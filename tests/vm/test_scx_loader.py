@@ -230,7 +230,7 @@ def test_one_that_exits_at_once(loader: Loader) -> None:
     refusal = loader.refusal("StartScheduler", "su", "scx_exits", "0")
     assert "scx_exits ended with status 1: nothing works" in refusal
     assert loader.get("State") == "failed"
-    assert loader.get("LastWords") == ["nothing works"]
+    assert loader.get("StderrTail") == ["nothing works"]
     assert "cannot start" in loader.refusal("StartScheduler", "su", "scx_missing", "0")
 
 
@@ -249,7 +249,7 @@ def test_one_that_hangs_and_does_not_listen(stopped: Loader, guest: Guest) -> No
     refusal = loader.refusal("StartScheduler", "su", "scx_hangs", "0")
     assert "did not come up within 2 s" in refusal
     assert loader.get("State") == "failed"
-    assert "hanging" in loader.get("LastWords")
+    assert "hanging" in loader.get("StderrTail")
     assert guest.run(["pidof", "scx_hangs"]).stdout == ""
 
 

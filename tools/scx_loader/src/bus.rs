@@ -56,7 +56,7 @@ mod client {
         #[zbus(property)]
         fn state_reason(&self) -> zbus::Result<String>;
         #[zbus(property)]
-        fn last_words(&self) -> zbus::Result<Vec<String>>;
+        fn stderr_tail(&self) -> zbus::Result<Vec<String>>;
         #[zbus(property)]
         fn scheduler_pid(&self) -> zbus::Result<u32>;
         #[zbus(property)]

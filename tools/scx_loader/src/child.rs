@@ -132,7 +132,7 @@ fn wait(mut process: Process, words: Option<Receiver<Vec<String>>>) -> Exit {
     Exit {
         well: status.as_ref().is_ok_and(ExitStatus::success),
         how: status.map_or_else(|error| error.to_string(), in_words),
-        last_words: words.unwrap_or_default(),
+        stderr_tail: words.unwrap_or_default(),
     }
 }
 
@@ -182,7 +182,7 @@ mod tests {
     fn its_end_is_told_in_words() {
         let exit = run("echo one >&2; echo two >&2; exit 3", &[], None);
         assert_eq!((exit.well, exit.how.as_str()), (false, "with status 3"));
-        assert_eq!(exit.last_words, ["one", "two"]);
+        assert_eq!(exit.stderr_tail, ["one", "two"]);
         assert!(run("exit 0", &[], None).well);
     }
 
@@ -199,9 +199,9 @@ mod tests {
     #[test]
     fn it_gets_its_arguments_and_nothing_of_ours() {
         let exit = run("echo \"$#:$1:$2\" >&2; env >&2", &["a b; $(id)", "*"], None);
-        assert_eq!(exit.last_words[0], "2:a b; $(id):*");
+        assert_eq!(exit.stderr_tail[0], "2:a b; $(id):*");
         let known = ["PATH=", "PWD=", "SHLVL=", "_="];
-        for line in &exit.last_words[1..] {
+        for line in &exit.stderr_tail[1..] {
             assert!(known.iter().any(|name| line.starts_with(name)), "{line}");
         }
     }
@@ -209,14 +209,14 @@ mod tests {
     #[test]
     fn of_much_that_it_says_the_last_is_kept() {
         let exit = run("for n in $(seq 100); do echo $n >&2; done", &[], None);
-        assert_eq!(exit.last_words.len(), WORDS_MAX);
-        assert_eq!(exit.last_words[WORDS_MAX - 1], "100");
+        assert_eq!(exit.stderr_tail.len(), WORDS_MAX);
+        assert_eq!(exit.stderr_tail[WORDS_MAX - 1], "100");
     }
 
     #[test]
     fn what_a_terminal_would_obey_is_not_repeated() {
         let exit = run(r"printf 'a\033]0;b\007c\td\r\n' >&2", &[], None);
-        assert_eq!(exit.last_words, ["a\u{fffd}]0;b\u{fffd}c\td"]);
+        assert_eq!(exit.stderr_tail, ["a\u{fffd}]0;b\u{fffd}c\td"]);
     }
 
     #[test]

@@ -304,8 +304,8 @@ impl Loader {
     }
 
     #[zbus(property)]
-    fn last_words(&self) -> Vec<String> {
-        self.shared.view().last_words.clone()
+    fn stderr_tail(&self) -> Vec<String> {
+        self.shared.view().stderr_tail.clone()
     }
 
     #[zbus(property)]

@@ -23,7 +23,7 @@ pub(crate) struct View {
     pub(crate) default_mode: u32,
     pub(crate) state: &'static str,
     pub(crate) state_reason: String,
-    pub(crate) last_words: Vec<String>,
+    pub(crate) stderr_tail: Vec<String>,
     pub(crate) scheduler_pid: u32,
     /// On the clock that goes on while the machine sleeps, and is not set.
     pub(crate) since: Duration,
@@ -55,7 +55,7 @@ impl View {
             default_mode: config.default_mode.number(),
             state: supervisor.state().name(),
             state_reason: reason,
-            last_words: supervisor.last_words().to_vec(),
+            stderr_tail: supervisor.stderr_tail().to_vec(),
             scheduler_pid: supervisor.pid().unwrap_or(0),
             since: boottime(),
         }
@@ -101,7 +101,7 @@ impl View {
             default_mode => "DefaultMode",
             state => "State",
             state_reason => "StateReason",
-            last_words => "LastWords",
+            stderr_tail => "StderrTail",
             scheduler_pid => "SchedulerPid",
         }
         if self.since != before.since {

@@ -27,7 +27,7 @@ pub(crate) struct Status {
     /// Of the state.
     since_usec: u64,
     reason: String,
-    last_words: Vec<String>,
+    stderr_tail: Vec<String>,
     default: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stats: Option<Value>,
@@ -60,7 +60,7 @@ impl Status {
             "SchedulerPid" => self.pid = Some(number()).filter(|pid| *pid != 0),
             "SinceUsec" => self.since_usec = u64::try_from(value).unwrap_or_default(),
             "StateReason" => self.reason = text(),
-            "LastWords" => self.last_words = texts(),
+            "StderrTail" => self.stderr_tail = texts(),
             "DefaultScheduler" => self.default = known(text()),
             _ => {}
         }
@@ -76,7 +76,7 @@ impl Status {
             pid: (pid != 0).then_some(pid),
             since_usec: loader.since_usec().await?,
             reason: loader.state_reason().await?,
-            last_words: loader.last_words().await?,
+            stderr_tail: loader.stderr_tail().await?,
             default: known(loader.default_scheduler().await?),
             stats: None,
         })
@@ -105,9 +105,9 @@ impl Status {
         if let Some(default) = &self.default {
             let _ = writeln!(text, "  default:    {default}");
         }
-        if self.pid.is_none() && self.scheduler.is_none() && !self.last_words.is_empty() {
+        if self.pid.is_none() && self.scheduler.is_none() && !self.stderr_tail.is_empty() {
             let _ = writeln!(text, "  last words:");
-            for line in &self.last_words {
+            for line in &self.stderr_tail {
                 let _ = writeln!(text, "    {line}");
             }
         }
@@ -173,7 +173,7 @@ mod tests {
             pid: None,
             since_usec: 1_000_000,
             reason: "ended with status 2".into(),
-            last_words: vec!["EXIT: stalled".into()],
+            stderr_tail: vec!["EXIT: stalled".into()],
             default: Some("scx_rusty".into()),
             stats: None,
         }

@@ -76,7 +76,7 @@ pub(crate) struct Exit {
     /// In words: "with status 2".
     pub(crate) how: String,
     /// The last lines that it wrote.
-    pub(crate) last_words: Vec<String>,
+    pub(crate) stderr_tail: Vec<String>,
 }
 
 /// How a process is told to end, one after the other.
@@ -203,7 +203,7 @@ pub(crate) struct Supervisor {
     /// How often it has ended by itself, one time soon after the other.
     failures: u32,
     reason: String,
-    last_words: Vec<String>,
+    stderr_tail: Vec<String>,
     kernel: Kernel,
 }
 
@@ -217,7 +217,7 @@ impl Supervisor {
             pid: None,
             failures: 0,
             reason: String::new(),
-            last_words: Vec::new(),
+            stderr_tail: Vec::new(),
             kernel: Kernel::default(),
         }
     }
@@ -264,8 +264,8 @@ impl Supervisor {
     }
 
     /// The last lines that the last one wrote.
-    pub(crate) fn last_words(&self) -> &[String] {
-        &self.last_words
+    pub(crate) fn stderr_tail(&self) -> &[String] {
+        &self.stderr_tail
     }
 
     /// When [`Event::Tick`] is due.
@@ -300,7 +300,7 @@ impl Supervisor {
             Event::Request(caller, request) => self.request(now, caller, request, &mut out),
             Event::Spawned { pid } => self.pid = Some(pid),
             Event::NotSpawned(why) => {
-                self.last_words.clear();
+                self.stderr_tail.clear();
                 self.ended(now, &why, &mut out);
             }
             Event::Exited(exit) => self.exited(now, exit, &mut out),
@@ -476,8 +476,8 @@ impl Supervisor {
     }
 
     fn exited(&mut self, now: Time, exit: Exit, out: &mut Vec<Action>) {
-        self.last_words = exit.last_words;
-        let last = self.last_words.last();
+        self.stderr_tail = exit.stderr_tail;
+        let last = self.stderr_tail.last();
         let why = match last {
             Some(line) => format!("ended {}: {line}", exit.how),
             None => format!("ended {}", exit.how),

@@ -169,7 +169,7 @@ impl World {
             self.tell(Event::Exited(Exit {
                 well: how.ends_with('0'),
                 how: how.into(),
-                last_words: vec!["words".into()],
+                stderr_tail: vec!["words".into()],
             }));
             return;
         }
