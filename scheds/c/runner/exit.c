@@ -57,6 +57,18 @@ enum scx_outcome scx_exit_outcome(const struct scx_exit_record *rec, bool ran)
 	return SCX_OUTCOME_DONE;
 }
 
+int scx_outcome_status(enum scx_outcome outcome)
+{
+	switch (outcome) {
+	case SCX_OUTCOME_EJECTED:
+		return SCX_STATUS_EJECTED;
+	case SCX_OUTCOME_FAILED:
+		return SCX_STATUS_FAILED;
+	default:
+		return SCX_STATUS_OK;
+	}
+}
+
 /*
  * The kernel's texts name tasks, whose owners choose any bytes for a name: none is to begin a line
  * of its own or to command a terminal. Of the control characters only those of `kept` remain.
@@ -74,32 +86,51 @@ void scx_exit_cause(const struct scx_exit_record *rec, char cause[SCX_EXIT_MSG_L
 	clean(cause, "");
 }
 
-static void print_dump(const struct bpf_object *obj, size_t len, FILE *out)
+static void print_dump(const char *dump, size_t len, FILE *out)
 {
-	const struct bpf_map *map = bpf_object__find_map_by_name(obj, "scx_exit_dump");
-	size_t size = bpf_map__value_size(map);
-	uint32_t zero = 0;
-	char *text = calloc(1, size + 1);
+	char *text = strndup(dump, len);
 
-	if (text && !bpf_map__lookup_elem(map, &zero, sizeof(zero), text, size, 0)) {
-		text[len < size ? len : size] = '\0';
+	if (text) {
 		clean(text, "\n\t");
 		fprintf(out, "%s\nDEBUG DUMP\n%s\n\n%s\n%s\n", RULE, RULE, text, RULE);
 	}
 	free(text);
 }
 
-void scx_exit_report(const struct bpf_object *obj, const struct scx_exit_record *rec, FILE *out)
+void scx_exit_print(const struct scx_exit_record *rec, const char *dump, FILE *out)
 {
 	char cause[SCX_EXIT_MSG_LEN];
 
 	if (!scx_exit_pending(rec))
 		return;
-	if (rec->kind >= SCX_EXIT_ERROR && rec->dump_len)
-		print_dump(obj, rec->dump_len, out);
+	if (rec->kind >= SCX_EXIT_ERROR && rec->dump_len && dump)
+		print_dump(dump, rec->dump_len, out);
 	scx_exit_cause(rec, cause);
 	fprintf(out, "EXIT: %s", rec->reason);
 	if (rec->msg[0])
 		fprintf(out, " (%s)", cause);
 	fputc('\n', out);
+}
+
+/* What the map of exit_info.bpf.h holds, to be freed; NULL if there is none. */
+static char *read_dump(const struct bpf_object *obj)
+{
+	const struct bpf_map *map = bpf_object__find_map_by_name(obj, "scx_exit_dump");
+	size_t size = bpf_map__value_size(map);
+	uint32_t zero = 0;
+	char *dump = calloc(1, size + 1);
+
+	if (dump && bpf_map__lookup_elem(map, &zero, sizeof(zero), dump, size, 0)) {
+		free(dump);
+		return NULL;
+	}
+	return dump;
+}
+
+void scx_exit_report(const struct bpf_object *obj, const struct scx_exit_record *rec, FILE *out)
+{
+	char *dump = rec->dump_len ? read_dump(obj) : NULL;
+
+	scx_exit_print(rec, dump, out);
+	free(dump);
 }

@@ -90,8 +90,15 @@ struct bpf_map *scx_ops_map(const struct bpf_object *obj);
 /* False if the object's struct sched_ext_ops has no member of that name. */
 bool scx_ops_set(const struct bpf_object *obj, const char *member, uint64_t value);
 bool scx_ops_or_flag(const struct bpf_object *obj, const char *flag);
+/* Between open and load: take out of the table of callbacks what the running kernel lacks. */
+void scx_ops_fit_kernel(const struct bpf_object *obj);
 /* A member of a struct, NULL if there is no such struct or member. */
 const struct btf_member *scx_btf_member(const struct btf *btf, const char *type, const char *name);
+
+/* attach.c: 0, or a positive errno that scx_attach_error() explains in one line. @enable_seq: the
+ * count of enabled schedulers before. */
+int scx_attach(const struct bpf_map *ops, struct bpf_link **link, uint64_t *enable_seq);
+const char *scx_attach_error(int err);
 
 /* exit.c */
 int scx_exit_prepare(struct bpf_object *obj, uint32_t dump_len);
@@ -100,8 +107,13 @@ const struct scx_exit_record *scx_exit_record(const struct bpf_object *obj);
 bool scx_exit_pending(const struct scx_exit_record *rec);
 /* What an ended generation means. @ran: whether it got to run at all. */
 enum scx_outcome scx_exit_outcome(const struct scx_exit_record *rec, bool ran);
+/* The program's exit status: SCX_STATUS_*. */
+int scx_outcome_status(enum scx_outcome outcome);
 /* The kernel's message, or else its reason, in one line. */
 void scx_exit_cause(const struct scx_exit_record *rec, char cause[SCX_EXIT_MSG_LEN]);
+/* Report it; @dump is the text of the debug dump, or NULL. */
+void scx_exit_print(const struct scx_exit_record *rec, const char *dump, FILE *out);
+/* The same with the dump of an object that includes exit_info.bpf.h. */
 void scx_exit_report(const struct bpf_object *obj, const struct scx_exit_record *rec, FILE *out);
 
 /* Every generated skeleton struct begins like this. */

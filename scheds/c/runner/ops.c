@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Setting members of struct sched_ext_ops between open and load, by name. */
 #include <bpf/btf.h>
+#include <scx/ops_flags.h>
 #include <string.h>
 
 #include "internal.h"
@@ -103,4 +104,42 @@ bool scx_ops_or_flag(const struct bpf_object *obj, const char *flag)
 bool scx_ops_set_flag(void *skel, const char *name)
 {
 	return scx_ops_or_flag(scx_skel_obj(skel), name);
+}
+
+#define FLAG(name, bit) { #name, 1ULL << (bit) },
+static const struct {
+	const char *name;
+	uint64_t bit;
+} ops_flags[] = { SCX_OPS_FLAGS(FLAG) };
+
+static void fit_flags(const struct bpf_object *obj)
+{
+	size_t size = 0;
+	uint64_t *flags = member_slot(obj, "flags", &size);
+
+	for (size_t i = 0; flags && i < sizeof(ops_flags) / sizeof(*ops_flags); i++)
+		if (*flags & ops_flags[i].bit && !kernel_ops_flag(ops_flags[i].name))
+			*flags &= ~ops_flags[i].bit;
+}
+
+/* A callback's slot in the opened object is a pointer, which is NULL if there is none. */
+void scx_ops_fit_kernel(const struct bpf_object *obj)
+{
+	const struct btf *btf = bpf_object__btf(obj), *kernel = scx_kernel_btf();
+	char *ops = bpf_map__initial_value(scx_ops_map(obj), NULL);
+	int id = btf__find_by_name_kind(btf, "sched_ext_ops", BTF_KIND_STRUCT);
+	const struct btf_type *t = btf__type_by_id(btf, id);
+	const struct btf_member *m = btf_members(t);
+
+	fit_flags(obj);
+	for (int i = 0; i < btf_vlen(t); i++, m++) {
+		const char *name = btf__name_by_offset(btf, m->name_off);
+		void **callback = (void **)(ops + m->offset / 8);
+
+		if (!btf_is_ptr(btf__type_by_id(btf, m->type)) || !*callback ||
+		    scx_btf_member(kernel, "sched_ext_ops", name))
+			continue;
+		fprintf(stderr, "this kernel does not call ops.%s()\n", name);
+		*callback = NULL;
+	}
 }

@@ -127,29 +127,16 @@ static int open_and_configure(struct run *run, uint64_t hotplug_seq)
 
 static int load_and_attach(struct run *run)
 {
-	struct bpf_object *obj = scx_skel_obj(run->skel);
-	struct scx_priority before;
-	int err;
+	int err = run->sched->skel->load(run->skel);
 
-	err = run->sched->skel->load(run->skel);
 	if (err) {
 		complain(run, "the kernel refused the BPF programs: %s", strerror(-err));
 		return -1;
 	}
-	run->enable_seq = scx_kernel_enable_seq();
-	before = scx_priority_raise_self();
-	/* By hand and not through the skeleton, which hides the cause. */
-	run->link = bpf_map__attach_struct_ops(scx_ops_map(obj));
-	err = errno;
-	scx_priority_restore(&before);
-	if (run->link)
+	err = scx_attach(scx_ops_map(scx_skel_obj(run->skel)), &run->link, &run->enable_seq);
+	if (!err)
 		return 0;
-	if (err == EBUSY)
-		complain(run, "the scheduler '%s' is running: stop it first",
-			 scx_kernel_current_ops());
-	else
-		complain(run, "the kernel refused the scheduler: %s",
-			 err == EINVAL ? scx_kernel_explain_einval() : strerror(err));
+	complain(run, "%s", scx_attach_error(err));
 	return -1;
 }
 
@@ -269,12 +256,5 @@ int scx_run(const struct scx_sched *sched, int argc, char **argv)
 	scx_usher_start();
 	outcome = run_generations(&run);
 	scx_priority_restore(&rcu);
-	switch (outcome) {
-	case SCX_OUTCOME_EJECTED:
-		return SCX_STATUS_EJECTED;
-	case SCX_OUTCOME_FAILED:
-		return SCX_STATUS_FAILED;
-	default:
-		return SCX_STATUS_OK;
-	}
+	return scx_outcome_status(outcome);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What every BPF scheduler includes, plus the macros to write one with. Headers
- * that bring maps of their own are included by who needs them: exit_info.bpf.h,
- * and time.bpf.h for scx_bpf_now().
+ * What every BPF scheduler includes, plus the macros to write one with. Sources
+ * written for the kernel's own sched_ext headers find all their names here
+ * (docs/upstream.md).
  */
 #ifndef __SCX_COMMON_BPF_H
 #define __SCX_COMMON_BPF_H
@@ -14,6 +14,12 @@
 #include "enums.bpf.h"
 #include "kfuncs.bpf.h"
 #include "compat.bpf.h"
+#include "compiler.bpf.h"
+#include "arrays.bpf.h"
+#include "objects.bpf.h"
+#include "time.bpf.h"
+#include "uei.bpf.h"
+#include "upstream.bpf.h"
 #include "vtime.h"
 
 /* A callback of struct sched_ext_ops; the _SLEEPABLE form is accepted for

@@ -16,6 +16,7 @@
 #define __SCX_ENUMS_BPF_H
 
 #include <bpf/bpf_core_read.h>
+#include "ops_flags.h"
 
 /* The running kernel's value of @name, 0 if it has no such enumerator. */
 #define SCX_ENUM(type, name) \
@@ -26,6 +27,9 @@
 #define SCX_DSQ_GLOBAL (1ULL << 63 | 1)
 #define SCX_DSQ_LOCAL (1ULL << 63 | 2)
 #define SCX_DSQ_LOCAL_ON (1ULL << 63 | 1ULL << 62)
+#define SCX_DSQ_FLAG_BUILTIN (1ULL << 63)
+#define SCX_DSQ_FLAG_LOCAL_ON (1ULL << 62)
+#define SCX_DSQ_LOCAL_CPU_MASK 0xffffffffULL
 
 /* The local value of an enumerator is never used; it only has to be of the
  * width that the kernel's can have. */
@@ -96,8 +100,18 @@ enum scx_dsq_iter_flags {
 
 enum scx_ent_flags {
 	SCX_TASK_QUEUED___k,
+	SCX_TASK_RESET_RUNNABLE_AT___k,
+	SCX_TASK_DEQD_FOR_SLEEP___k,
 };
 #define SCX_TASK_QUEUED SCX_ENUM(enum scx_ent_flags, SCX_TASK_QUEUED___k)
+#define SCX_TASK_RESET_RUNNABLE_AT SCX_ENUM(enum scx_ent_flags, SCX_TASK_RESET_RUNNABLE_AT___k)
+#define SCX_TASK_DEQD_FOR_SLEEP SCX_ENUM(enum scx_ent_flags, SCX_TASK_DEQD_FOR_SLEEP___k)
+
+/* Literals, because they stand in initializers. */
+#define SCX_OPS_FLAG_ENUMERATORS(name, bit) name = 1ULL << (bit), name##___k = 1ULL << (bit),
+enum scx_ops_flags {
+	SCX_OPS_FLAGS(SCX_OPS_FLAG_ENUMERATORS)
+};
 
 enum scx_consts {
 	SCX_CPUPERF_ONE___k,
@@ -122,5 +136,9 @@ enum scx_cpu_preempt_reason {
 	SCX_CPU_PREEMPT_STOP___k,
 	SCX_CPU_PREEMPT_UNKNOWN___k,
 };
+#define SCX_CPU_PREEMPT_RT SCX_ENUM(enum scx_cpu_preempt_reason, SCX_CPU_PREEMPT_RT___k)
+#define SCX_CPU_PREEMPT_DL SCX_ENUM(enum scx_cpu_preempt_reason, SCX_CPU_PREEMPT_DL___k)
+#define SCX_CPU_PREEMPT_STOP SCX_ENUM(enum scx_cpu_preempt_reason, SCX_CPU_PREEMPT_STOP___k)
+#define SCX_CPU_PREEMPT_UNKNOWN SCX_ENUM(enum scx_cpu_preempt_reason, SCX_CPU_PREEMPT_UNKNOWN___k)
 
 #endif /* __SCX_ENUMS_BPF_H */

@@ -6,9 +6,7 @@
 #ifndef __SCX_EXIT_INFO_BPF_H
 #define __SCX_EXIT_INFO_BPF_H
 
-#include "exit_info.h"
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_helpers.h>
+#include "uei.bpf.h"
 
 /* User space maps this section and watches .kind. */
 struct scx_exit_record scx_exit_record SEC(".data.scx_exit");
@@ -25,23 +23,10 @@ const volatile u32 scx_exit_dump_size SEC(".rodata.scx_exit") = SCX_EXIT_DUMP_LE
 
 static inline void scx_record_exit(const struct scx_exit_info *info)
 {
-	struct scx_exit_record *rec = &scx_exit_record;
 	u32 zero = 0;
-	char *dump;
-	long len;
+	char *dump = bpf_map_lookup_elem(&scx_exit_dump, &zero);
 
-	bpf_probe_read_kernel_str(rec->reason, sizeof(rec->reason), info->reason);
-	bpf_probe_read_kernel_str(rec->msg, sizeof(rec->msg), info->msg);
-	rec->exit_code = info->exit_code;
-
-	dump = bpf_map_lookup_elem(&scx_exit_dump, &zero);
-	if (dump) {
-		len = bpf_probe_read_kernel_str(dump, scx_exit_dump_size, info->dump);
-		rec->dump_len = len > 0 ? len - 1 : 0;
-	}
-
-	/* Atomic, hence a barrier: who sees the kind sees the rest. */
-	__sync_lock_test_and_set(&rec->kind, (s32)info->kind);
+	scx_fill_exit_record(&scx_exit_record, dump, scx_exit_dump_size, info);
 }
 
 #endif /* __SCX_EXIT_INFO_BPF_H */

@@ -21,9 +21,11 @@ struct scx_exit_record {
 	char msg[SCX_EXIT_MSG_LEN];
 };
 
-#ifndef __bpf__
+/* The record's name in sources written for the kernel's own headers. */
+#define user_exit_info scx_exit_record
+
 /*
- * enum scx_exit_kind of user space. The numbers are the kernel's ABI: "error
+ * enum scx_exit_kind without its type. The numbers are the kernel's ABI: "error
  * exits start at 1024" and "64.. are clean" hold on all kernels from 6.12 on.
  */
 enum {
@@ -34,6 +36,8 @@ enum {
 	SCX_EXIT_SYSRQ = 67, /* SysRq-S */
 	SCX_EXIT_ERROR = 1024, /* this and all above are errors */
 };
+
+#ifndef __bpf__
 
 /* exit_code: bits 0..31 the scheduler's own, 32..47 the reason and 48..63 the
  * action that the kernel asks for. */

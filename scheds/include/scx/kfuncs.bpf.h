@@ -145,7 +145,36 @@ extern struct task_struct *bpf_task_acquire(struct task_struct *p) __ksym;
 extern void bpf_task_release(struct task_struct *p) __ksym;
 extern struct cgroup *bpf_cgroup_from_id(u64 cgid) __ksym;
 extern struct cgroup *bpf_cgroup_ancestor(struct cgroup *cgrp, int level) __ksym;
+extern struct cgroup *bpf_cgroup_acquire(struct cgroup *cgrp) __ksym;
 extern void bpf_cgroup_release(struct cgroup *cgrp) __ksym;
+
+/* Cgroup iterator, for bpf_for_each(css, pos, root, BPF_CGROUP_ITER_*). */
+extern int bpf_iter_css_new(struct bpf_iter_css *it, struct cgroup_subsys_state *start,
+			    unsigned int flags) __ksym __weak;
+extern struct cgroup_subsys_state *bpf_iter_css_next(struct bpf_iter_css *it) __ksym __weak;
+extern void bpf_iter_css_destroy(struct bpf_iter_css *it) __ksym __weak;
+
+/* Allocated objects, called through objects.bpf.h. The last pointers are for the verifier. */
+extern void *bpf_obj_new_impl(u64 local_type_id, void *meta) __ksym;
+extern void bpf_obj_drop_impl(void *obj, void *meta) __ksym;
+extern void *bpf_refcount_acquire_impl(void *obj, void *meta) __ksym;
+extern int bpf_rbtree_add_impl(struct bpf_rb_root *root, struct bpf_rb_node *node,
+			       bool (*less)(struct bpf_rb_node *a, const struct bpf_rb_node *b),
+			       void *meta, u64 off) __ksym;
+extern struct bpf_rb_node *bpf_rbtree_remove(struct bpf_rb_root *root, struct bpf_rb_node *node)
+	__ksym;
+extern struct bpf_rb_node *bpf_rbtree_first(struct bpf_rb_root *root) __ksym;
+extern int bpf_list_push_front_impl(struct bpf_list_head *head, struct bpf_list_node *node,
+				    void *meta, u64 off) __ksym;
+extern int bpf_list_push_back_impl(struct bpf_list_head *head, struct bpf_list_node *node,
+				   void *meta, u64 off) __ksym;
+extern struct bpf_list_node *bpf_list_pop_front(struct bpf_list_head *head) __ksym;
+extern struct bpf_list_node *bpf_list_pop_back(struct bpf_list_head *head) __ksym;
+
+/* Arena memory. Before 7.2 from sleepable programs only. */
+extern void __arena *bpf_arena_alloc_pages(void *map, void __arena *addr, u32 page_cnt, int node_id,
+					   u64 flags) __ksym __weak;
+extern void bpf_arena_free_pages(void *map, void __arena *ptr, u32 page_cnt) __ksym __weak;
 
 extern struct bpf_cpumask *bpf_cpumask_create(void) __ksym;
 extern struct bpf_cpumask *bpf_cpumask_acquire(struct bpf_cpumask *cpumask) __ksym;

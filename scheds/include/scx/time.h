@@ -42,6 +42,12 @@ static inline bool time_in_range(u64 t, u64 first, u64 last)
 	return time_after_eq(t, first) && time_before_eq(t, last);
 }
 
+/* Whether @t is in [@first, @last). */
+static inline bool time_in_range_open(u64 t, u64 first, u64 last)
+{
+	return time_after_eq(t, first) && time_before(t, last);
+}
+
 /* What passed from @before to @after, 0 if @after is the earlier one. */
 static inline u64 time_delta(u64 after, u64 before)
 {

@@ -56,16 +56,35 @@ typedef _Bool bool;
 #endif
 #define NULL ((void *)0)
 
+/* What a pointer into the program's arena points to: `struct foo __arena *p`. */
+#define __arena __attribute__((address_space(1)))
+
 /* linux/errno.h: values of the generic ABI, the same on every architecture
  * that sched_ext runs on. */
+#define EPERM 1
 #define ENOENT 2
+#define ESRCH 3
+#define EINTR 4
+#define EIO 5
+#define E2BIG 7
 #define EAGAIN 11
 #define ENOMEM 12
+#define EACCES 13
+#define EFAULT 14
 #define EBUSY 16
 #define EEXIST 17
 #define ENODEV 19
 #define EINVAL 22
 #define ENOSPC 28
+#define ERANGE 34
+#define ENODATA 61
+#define ETIME 62
+#define EOVERFLOW 75
+#define EOPNOTSUPP 95
+#define ENOBUFS 105
+#define ETIMEDOUT 110
+#define EALREADY 114
+#define EINPROGRESS 115
 
 /* linux/sched.h: task_struct.flags */
 #define PF_IDLE 0x00000002
@@ -75,7 +94,18 @@ typedef _Bool bool;
 #define PF_NO_SETAFFINITY 0x04000000
 
 /* uapi/linux/sched.h: task_struct.policy */
+#define SCHED_NORMAL 0
+#define SCHED_FIFO 1
+#define SCHED_RR 2
+#define SCHED_BATCH 3
+#define SCHED_IDLE 5
+#define SCHED_DEADLINE 6
 #define SCHED_EXT 7
+
+/* uapi/linux/time.h: clocks of bpf_timer_init() */
+#define CLOCK_REALTIME 0
+#define CLOCK_MONOTONIC 1
+#define CLOCK_BOOTTIME 7
 
 /* ---- uapi/linux/bpf.h: a stable ABI, so the values are literals ---------- */
 
@@ -85,7 +115,9 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_PERCPU_HASH = 5,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_LRU_PERCPU_HASH = 10,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
+	BPF_MAP_TYPE_HASH_OF_MAPS = 13,
 	BPF_MAP_TYPE_QUEUE = 22,
 	BPF_MAP_TYPE_STACK = 23,
 	BPF_MAP_TYPE_STRUCT_OPS = 26,
@@ -108,6 +140,11 @@ enum {
 	BPF_RB_AVAIL_DATA = 0,
 	BPF_F_TIMER_ABS = 1U << 0,
 	BPF_F_TIMER_CPU_PIN = 1U << 1,
+	/* bpf_for_each(css, …) */
+	BPF_CGROUP_ITER_SELF_ONLY = 1,
+	BPF_CGROUP_ITER_DESCENDANTS_PRE = 2,
+	BPF_CGROUP_ITER_DESCENDANTS_POST = 3,
+	BPF_CGROUP_ITER_ANCESTORS_UP = 4,
 };
 
 struct bpf_spin_lock {
@@ -128,11 +165,17 @@ struct bpf_rb_root {
 struct bpf_rb_node {
 	__u64 __opaque[4];
 } __attribute__((aligned(8)));
+struct bpf_refcount {
+	__u32 __opaque[1];
+} __attribute__((aligned(4)));
 struct bpf_dynptr {
 	__u64 __opaque[2];
 } __attribute__((aligned(8)));
 struct bpf_iter_num {
 	__u64 __opaque[1];
+} __attribute__((aligned(8)));
+struct bpf_iter_css {
+	__u64 __opaque[3];
 } __attribute__((aligned(8)));
 struct bpf_iter_scx_dsq {
 	__u64 __opaque[6];
@@ -157,9 +200,20 @@ struct kernfs_node {
 	const char *name;
 };
 
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+	int id;
+};
+
 struct cgroup {
+	struct cgroup_subsys_state self;
 	struct kernfs_node *kn;
 	int level;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
 };
 
 struct sched_entity {
@@ -173,6 +227,8 @@ struct sched_ext_entity {
 	u32 weight; /* 1..10000, 100 is nice 0 */
 	u64 slice; /* left of the time slice, ns */
 	u64 dsq_vtime;
+	u64 ddsp_dsq_id;
+	u64 ddsp_enq_flags;
 	bool disallow;
 };
 
@@ -193,6 +249,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct sched_entity se;
 	struct sched_ext_entity scx;
+	struct css_set *cgroups;
 };
 
 struct rq {
@@ -252,6 +309,12 @@ struct scx_event_stats {
 	s64 SCX_EV_BYPASS_DURATION;
 	s64 SCX_EV_BYPASS_DISPATCH;
 	s64 SCX_EV_BYPASS_ACTIVATE;
+	s64 SCX_EV_REENQ_IMMED; /* 7.2 */
+	s64 SCX_EV_REENQ_LOCAL_REPEAT; /* 7.2 */
+	s64 SCX_EV_INSERT_NOT_OWNED; /* 7.2 */
+	s64 SCX_EV_SUB_BYPASS_DISPATCH; /* 7.2 */
+	/* A variable of this type has to have room for those of the running kernel (7.2: 13). */
+	s64 __room[11];
 };
 
 #pragma clang attribute pop

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What <scx/common.h> calls, for schedulers that have a main() of their own instead of scx_run().
+ * The steps are those of run.c, in the hands of a program that decides when to take each.
+ */
+#include <bpf/btf.h>
+#include <errno.h>
+#include <scx/common.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+static struct {
+	const char *name;
+	uint64_t enable_seq; /* before it was attached */
+	struct scx_nice nice; /* before it was loaded */
+	struct scx_priority rcu;
+	int status; /* of the program, if the scheduler's end asks for another than main() */
+} own;
+
+static void complain(const char *fmt, va_list args)
+{
+	fprintf(stderr, "%s: ", own.name ?: program_invocation_short_name);
+	vfprintf(stderr, fmt, args);
+	fputc('\n', stderr);
+}
+
+void scx_main_fail(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	complain(fmt, args);
+	va_end(args);
+	exit(SCX_STATUS_FAILED);
+}
+
+/* These programs return 0 from main() also when the scheduler was ejected. */
+static void at_exit(void)
+{
+	scx_priority_restore(&own.rcu);
+	if (!own.status)
+		return;
+	fflush(NULL);
+	_exit(own.status);
+}
+
+/* Once, not in each generation. */
+static void begin_first(void)
+{
+	static bool begun;
+
+	if (begun)
+		return;
+	begun = true;
+	atexit(at_exit);
+	if (!scx_kernel_sets_time_aside())
+		own.rcu = scx_rcu_favour();
+	scx_usher_start();
+}
+
+uint64_t scx_main_begin(const char *name)
+{
+	uint64_t hotplug_seq = scx_kernel_hotplug_seq();
+	const char *missing;
+
+	own.name = name;
+	own.status = SCX_STATUS_OK;
+	missing = scx_kernel_check();
+	if (missing)
+		scx_main_fail("%s", missing);
+	begin_first();
+	return hotplug_seq;
+}
+
+void scx_main_before_load(struct bpf_object *obj)
+{
+	scx_ops_fit_kernel(obj);
+	own.nice = scx_nice_raise();
+}
+
+void scx_main_loaded(int err)
+{
+	scx_nice_restore(&own.nice);
+	if (err)
+		scx_main_fail("the kernel refused the BPF programs: %s", strerror(-err));
+}
+
+struct bpf_link *scx_main_attach(struct bpf_map *ops)
+{
+	struct bpf_link *link;
+	int err = scx_attach(ops, &link, &own.enable_seq);
+
+	scx_kernel_drop_btf();
+	if (err)
+		scx_main_fail("%s", scx_attach_error(err));
+	return link;
+}
+
+u64 scx_main_report(const struct scx_exit_record *rec, const char *dump)
+{
+	bool ran = scx_kernel_enable_seq() != own.enable_seq;
+	enum scx_outcome outcome = scx_exit_outcome(rec, ran);
+	char cause[SCX_EXIT_MSG_LEN];
+
+	if (outcome == SCX_OUTCOME_FAILED) {
+		scx_exit_cause(rec, cause);
+		fprintf(stderr, "%s: the scheduler failed to start: %s\n", own.name, cause);
+	} else {
+		scx_exit_print(rec, dump, stderr);
+	}
+	own.status = scx_outcome_status(outcome);
+	/* An error never restarts. */
+	return outcome == SCX_OUTCOME_RESTART ? rec->exit_code :
+						rec->exit_code & ~SCX_ECODE_ACT_MASK;
+}
+
+bool __COMPAT_read_enum(const char *type, const char *name, u64 *value)
+{
+	const struct btf *btf = scx_kernel_btf();
+
+	return btf && scx_btf_enum(btf, type, name, value);
+}
+
+u64 __COMPAT_ENUM_OR_ZERO(const char *type, const char *name)
+{
+	u64 value = 0;
+
+	__COMPAT_read_enum(type, name, &value);
+	return value;
+}
+
+bool __COMPAT_has_ksym(const char *name)
+{
+	const struct btf *btf = scx_kernel_btf();
+
+	return btf && btf__find_by_name_kind(btf, name, BTF_KIND_FUNC) > 0;
+}
+
+bool __COMPAT_struct_has_field(const char *type, const char *field)
+{
+	const struct btf *btf = scx_kernel_btf();
+
+	return btf && scx_btf_member(btf, type, field);
+}

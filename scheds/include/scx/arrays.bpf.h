@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Arrays whose length user space sets before the load, and addresses of array elements that the
+ * verifier accepts.
+ */
+#ifndef __SCX_ARRAYS_BPF_H
+#define __SCX_ARRAYS_BPF_H
+
+#include "types.bpf.h"
+#include <bpf/bpf_helpers.h>
+
+/*
+ * Declare `u64 RESIZABLE_ARRAY(data, counts);`: an array in the section .data.counts. Its length
+ * is 1 until user space calls RESIZE_ARRAY(skel, data, counts, n) (common.h). The sections are
+ * data, rodata and bss.
+ */
+#define RESIZABLE_ARRAY(elfsec, arr) arr[1] SEC("." #elfsec "." #arr)
+
+/*
+ * @base + @off if @off <= @last, else NULL. In assembly, because the compiler would move the
+ * check to another register than the one that is added, and the verifier would not see it.
+ */
+/* clang-format off */
+#define __scx_bounded(base, off, last)                                                   \
+	({                                                                               \
+		u64 __at = (off);                                                        \
+		asm volatile("if %[at] > %[end] goto +2\n"                               \
+			     "%[at] += %[start]\n"                                       \
+			     "goto +1\n"                                                 \
+			     "%[at] = 0\n"                                               \
+			     : [at] "+r"(__at)                                           \
+			     : [start] "r"((u64)(base)), [end] "r"((u64)(last)));        \
+		__at;                                                                    \
+	})
+/* clang-format on */
+
+/* Address of element @i of an array of @n elements, NULL if there is none. @n is a constant, or
+ * one in rodata that user space has set. */
+#define ARRAY_ELEM_PTR(arr, i, n)                                             \
+	((typeof(&(arr)[0]))__scx_bounded((arr), (u64)(i) * sizeof((arr)[0]), \
+					  ((u64)(n) - 1) * sizeof((arr)[0])))
+
+/*
+ * Address of an element within @base, NULL if it is out of bounds. @member is what follows @base
+ * in C: MEMBER_VPTR(counts, [i]), MEMBER_VPTR(*ctx, .lanes[i].count).
+ */
+#define MEMBER_VPTR(base, member)                                                                 \
+	((typeof(&((base)member)))__scx_bounded(&(base), (u64) & ((base)member) - (u64) & (base), \
+						sizeof(base) - sizeof((base)member)))
+
+#endif /* __SCX_ARRAYS_BPF_H */

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Objects that a BPF program allocates: red-black trees and lists of them, references to them,
+ * and arena memory. Names as in the kernel's selftests; the kfuncs behind them are declared in
+ * kfuncs.bpf.h.
+ */
+#ifndef __SCX_OBJECTS_BPF_H
+#define __SCX_OBJECTS_BPF_H
+
+#include "kfuncs.bpf.h"
+#include <bpf/bpf_core_read.h>
+
+/* Of a bpf_rb_root or bpf_list_head: what it holds, and which member of that is the node. */
+#define __contains(type, node) __attribute__((btf_decl_tag("contains:" #type ":" #node)))
+
+/* A new object of a struct type of this program, zeroed; NULL if there is no memory. */
+#define bpf_obj_new(type) ((type *)bpf_obj_new_impl(bpf_core_type_id_local(type), NULL))
+#define bpf_obj_drop(obj) bpf_obj_drop_impl(obj, NULL)
+/* One more reference to an object with a struct bpf_refcount. */
+#define bpf_refcount_acquire(obj) ((typeof(obj))bpf_refcount_acquire_impl(obj, NULL))
+
+/* Insert in front of the first node that is not less(@node, it). The tree owns the object then.
+ * Nonzero if the object is in a tree or list already. With the lock of the tree held. */
+#define bpf_rbtree_add(root, node, less) bpf_rbtree_add_impl(root, node, less, NULL, 0)
+
+#define bpf_list_push_front(head, node) bpf_list_push_front_impl(head, node, NULL, 0)
+#define bpf_list_push_back(head, node) bpf_list_push_back_impl(head, node, NULL, 0)
+
+/* The struct @type whose member @member is at @ptr. */
+#ifndef container_of
+#define container_of(ptr, type, member) ((type *)((void *)(ptr) - offsetof(type, member)))
+#endif
+
+/* What kfuncs take a mask as. */
+static inline const struct cpumask *cast_mask(struct bpf_cpumask *mask)
+{
+	return (const struct cpumask *)mask;
+}
+
+/* ---- arena --------------------------------------------------------------- */
+
+/* The compiler converts between the addresses of BPF and of user space itself
+ * (__BPF_FEATURE_ADDR_SPACE_CAST, clang 19), so the casts are empty. */
+#define cast_kern(ptr) ((void)(ptr))
+#define cast_user(ptr) ((void)(ptr))
+
+#endif /* __SCX_OBJECTS_BPF_H */

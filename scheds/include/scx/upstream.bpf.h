@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Names that BPF sources written for the kernel's own sched_ext headers use, in terms of this
+ * library's (docs/upstream.md). Nothing here does more than pass on.
+ */
+#ifndef __SCX_UPSTREAM_BPF_H
+#define __SCX_UPSTREAM_BPF_H
+
+#include "compat.bpf.h"
+
+/* The table of callbacks, with its members as further arguments. */
+#define SCX_OPS_DEFINE(name, members...) \
+	SEC(".struct_ops.link") struct sched_ext_ops name = { members }
+
+/* The running kernel's value of an enumerator of enums.bpf.h, 0 if it has none. */
+#define __COMPAT_ENUM_OR_ZERO(type, name) SCX_ENUM(type, name##___k)
+
+/* ---- scx_bpf_dispatch*() and scx_bpf_consume(), the names before 6.13 ------ */
+
+#define scx_bpf_dispatch(p, dsq_id, slice, enq_flags) \
+	scx_bpf_dsq_insert(p, dsq_id, slice, enq_flags)
+#define scx_bpf_dispatch_vtime(p, dsq_id, slice, vtime, enq_flags) \
+	scx_bpf_dsq_insert_vtime(p, dsq_id, slice, vtime, enq_flags)
+#define scx_bpf_consume(dsq_id) scx_bpf_dsq_move_to_local(dsq_id, 0)
+#define scx_bpf_dispatch_from_dsq(it, p, dsq_id, enq_flags) \
+	scx_bpf_dsq_move(it, p, dsq_id, enq_flags)
+#define scx_bpf_dispatch_vtime_from_dsq(it, p, dsq_id, enq_flags) \
+	scx_bpf_dsq_move_vtime(it, p, dsq_id, enq_flags)
+#define scx_bpf_dispatch_from_dsq_set_slice(it, slice) scx_bpf_dsq_move_set_slice(it, slice)
+#define scx_bpf_dispatch_from_dsq_set_vtime(it, vtime) scx_bpf_dsq_move_set_vtime(it, vtime)
+
+#define scx_bpf_cpu_rq(cpu) scx_bpf_cpu_rq___old(cpu)
+
+/* One argument before 7.1. An empty @enq_flags makes the sum a sign. */
+#define scx_bpf_dsq_move_to_local(dsq_id, enq_flags...) \
+	scx_bpf_dsq_move_to_local(dsq_id, (enq_flags + 0))
+
+/* ---- wrappers with the prefix __COMPAT_ ------------------------------------ */
+
+#define __COMPAT_scx_bpf_dsq_move(it, p, dsq_id, enq_flags) \
+	scx_bpf_dsq_move(it, p, dsq_id, enq_flags)
+#define __COMPAT_scx_bpf_dsq_move_vtime(it, p, dsq_id, enq_flags) \
+	scx_bpf_dsq_move_vtime(it, p, dsq_id, enq_flags)
+#define __COMPAT_scx_bpf_dsq_move_set_slice(it, slice) scx_bpf_dsq_move_set_slice(it, slice)
+#define __COMPAT_scx_bpf_dsq_move_set_vtime(it, vtime) scx_bpf_dsq_move_set_vtime(it, vtime)
+#define __COMPAT_scx_bpf_task_cgroup(p) scx_bpf_task_cgroup(p)
+
+/*
+ * Whether ops.select_cpu() has been called before this enqueue. A kernel without the flag calls
+ * it for each task that wakes up, and this is true.
+ */
+static inline bool __COMPAT_is_enq_cpu_selected(u64 enq_flags)
+{
+	return !SCX_ENQ_CPU_SELECTED || (enq_flags & SCX_ENQ_CPU_SELECTED);
+}
+
+/* Fill @events, which is of @size bytes; zero where the kernel counts none. */
+static __always_inline void __COMPAT_scx_bpf_events(struct scx_event_stats *events, size_t size)
+{
+	__builtin_memset(events, 0, size);
+	if (bpf_ksym_exists(scx_bpf_events___new))
+		scx_bpf_events___new(events, size);
+}
+
+/* Counter @name of @events, 0 if the kernel has no such counter. */
+#define scx_read_event(events, name) (bpf_core_field_exists((events)->name) ? (events)->name : 0)
+
+#endif /* __SCX_UPSTREAM_BPF_H */

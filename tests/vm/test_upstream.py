@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Sources in the shape of those that are written for the kernel's own sched_ext headers
+(docs/upstream.md): they load, schedule, and end like any other scheduler, with a main() of their
+own that always returns 0."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable
+
+import pytest
+from sched_ext import STOPS_FAIR_SERVER_TWICE, Scheduler, ops, read, state, wait_for
+from vm.guest import Guest, Process
+
+Start = Callable[..., Scheduler]
+SetCpu = Callable[[int, bool], None]
+Load = Callable[..., Process]
+
+PROGRAMS = ["scx_rbtree"]
+
+#: What the kernel says of an ejected scheduler, and where it happened.
+EJECTED = pytest.mark.kernel_complains(r"sched_ext: .*(failing at|BPF sched)|Call Trace:")
+
+
+@pytest.fixture(params=PROGRAMS)
+def program(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def values(line: str) -> dict[str, int]:
+    """The NAME=VALUE fields of a line of statistics."""
+    return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", line)}
+
+
+@pytest.mark.every_topology
+def test_schedules_under_load(guest: Guest, start: Start, load: Load, program: str) -> None:
+    scheduler = start(program).wait_enabled()
+    assert ops(guest) == program.removeprefix("scx_")
+    assert read(guest, "/sys/kernel/sched_ext/switch_all") == "1"
+
+    # More hogs than CPUs: some tasks have to wait for a decision.
+    process = load("--hogs", str(len(guest.topology.online) * 2))
+    first = values(scheduler.wait_lines(1)[0])
+    last = values(scheduler.wait_lines(3)[-1])
+    print(first, last)
+    assert last["enqueued"] > first["enqueued"]
+    assert last["decided"] > first["decided"], "it made no decision of its own"
+    enabled = read(guest, f"/proc/{process.pid}/sched")
+    assert re.search(r"ext\.enabled\s+:\s+1", enabled), enabled
+
+    assert scheduler.end(signal.SIGINT) == 0
+    assert scheduler.process.stderr() == "EXIT: unregistered from user space\n"
+    assert state(guest) == "disabled"
+
+
+def test_sysrq_s_ends_it_with_status_0(guest: Guest, start: Start, program: str) -> None:
+    scheduler = start(program).wait_enabled()
+    guest.run("echo S >/proc/sysrq-trigger").check()
+    assert scheduler.end() == 0
+    assert scheduler.process.stderr() == "EXIT: disabled by sysrq-S\n"
+
+
+@EJECTED
+def test_error_ejects_with_status_2_and_a_dump(guest: Guest, start: Start, program: str) -> None:
+    """Though main() returns 0."""
+    scheduler = start(program, "-e", "60")
+    assert scheduler.end() == 2
+    stderr = scheduler.process.stderr()
+    assert "DEBUG DUMP" in stderr
+    assert stderr.endswith("EXIT: scx_bpf_error (failing at enqueue 60)\n")
+    assert state(guest) == "disabled"
+
+
+@EJECTED
+def test_dump_is_cut_to_the_length_asked_for(start: Start, program: str) -> None:
+    scheduler = start(program, "-e", "60", "-d", "300")
+    assert scheduler.end() == 2
+    text = scheduler.process.stderr().split("=" * 80)[2]
+    assert 100 < len(text.strip()) < 300
+
+
+@STOPS_FAIR_SERVER_TWICE
+def test_cpu_hotplug_restarts_it(
+    guest: Guest, start: Start, load: Load, set_cpu: SetCpu, program: str
+) -> None:
+    """The exit code asks for it, and main() begins anew."""
+    scheduler = start(program, "-s", "3000").wait_enabled()
+    load("--hogs", "6")
+    set_cpu(1, False)
+    wait_for("it ends", lambda: "unregistered from the main kernel" in scheduler.process.stderr())
+    scheduler.wait_enabled()
+    last = values(scheduler.wait_lines(3)[-1])
+    assert last["slice_us"] == 3000, "the option is lost"
+    set_cpu(1, True)
+    wait_for("it ends again", lambda: scheduler.process.stderr().count("EXIT:") == 2)
+    scheduler.wait_enabled()
+    assert scheduler.end(signal.SIGTERM) == 0
+
+
+def test_partial_leaves_other_tasks_alone(guest: Guest, start: Start, program: str) -> None:
+    """Its main() sets a flag that has to be the running kernel's."""
+    start(program, "-p").wait_enabled()
+    assert read(guest, "/sys/kernel/sched_ext/switch_all") == "0"
+
+
+def test_second_scheduler_is_refused(guest: Guest, start: Start, program: str) -> None:
+    start(program).wait_enabled()
+    second = guest.run([program])
+    assert second.status == 1
+    name = program.removeprefix("scx_")
+    assert second.stderr == f"{program}: the scheduler '{name}' is running: stop it first\n"
+
+
+def test_without_root_it_is_refused(guest: Guest, program: str) -> None:
+    done = guest.run([program], user="nobody")
+    assert done.status == 1
+    assert re.fullmatch(rf"{program}: .*root.*\n", done.stderr), done.stderr
