@@ -31,7 +31,8 @@ pub(crate) struct Clock {
     pub(crate) now_ns: u64,
     /// Who has slept comes back so far behind at most, ns: sleep is not saved up.
     pub(crate) behind_ns: u64,
-    /// So far ahead at most, ns: who was alone on a CPU does not pay for it without end.
+    /// The largest lead, ns, so that a task that was alone on a CPU does not pay for it forever;
+    /// and the largest lag of a task that has not slept.
     pub(crate) ahead_ns: u64,
 }
 
@@ -71,7 +72,14 @@ impl History {
     fn charge(&mut self, task: &QueuedTask, clock: &Clock) {
         let used_ns = task.sum_exec_ns.saturating_sub(self.charged_ns);
         self.charged_ns = task.sum_exec_ns;
-        let least = clock.now_ns.saturating_sub(clock.behind_ns);
+        // Lag of a task that had to wait is kept; sleep is not saved up.
+        let has_slept = task.exec_ns == 0;
+        let lag_max_ns = if has_slept {
+            clock.behind_ns
+        } else {
+            clock.ahead_ns
+        };
+        let least = clock.now_ns.saturating_sub(lag_max_ns);
         let most = clock.now_ns.saturating_add(clock.ahead_ns);
         let vruntime_ns = self.vruntime_ns.max(least);
         self.vruntime_ns = vruntime_ns
@@ -190,6 +198,25 @@ mod tests {
         };
         let history = History::of(&task, &later, 9 * NS_PER_S);
         assert_eq!(history.vruntime_ns, later.now_ns - later.behind_ns);
+    }
+
+    #[test]
+    fn what_a_task_lacks_because_it_waited_is_kept() {
+        let mut task = known(100);
+        task.exec_ns = 2 * MS;
+        let later = Clock {
+            now_ns: 1100 * MS,
+            ..CLOCK
+        };
+        let history = History::of(&task, &later, 9 * NS_PER_S);
+        assert_eq!(history.vruntime_ns, CLOCK.now_ns);
+        // Not without end.
+        let much_later = Clock {
+            now_ns: 5000 * MS,
+            ..CLOCK
+        };
+        let history = History::of(&task, &much_later, 9 * NS_PER_S);
+        assert_eq!(history.vruntime_ns, much_later.now_ns - CLOCK.ahead_ns);
     }
 
     #[test]

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Tasks of equal weight get equal shares of the CPUs, in guests whose time is their own."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+
+#: Six on four CPUs: the number of waiting tasks is neither zero nor a multiple of that of CPUs.
+SCRIPT = """
+SCHEDULER >/dev/null & scheduler=$!
+until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
+scx_load --hogs 6 --sleepers 0 --pipes 0 --forks-per-s 0 --seconds 5 --json
+kill -INT $scheduler
+wait $scheduler
+"""
+
+
+@pytest.mark.parametrize("scheduler", ["scx_rustland", "scx_simple"])
+def test_equal_hogs_get_equal_shares(replayed: Callable[[str], str], scheduler: str) -> None:
+    """The slowest gets 0.97 of what the fastest gets in 5 s."""
+    printed = replayed(SCRIPT.replace("SCHEDULER", scheduler))
+    (figures,) = re.findall(r"^\{.*?^\}", printed, re.MULTILINE | re.DOTALL)
+    cpu_s = json.loads(figures)["hogs"]["cpu_s"]
+    print(cpu_s)
+    assert min(cpu_s) >= 0.97 * max(cpu_s)
