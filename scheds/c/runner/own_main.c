@@ -103,6 +103,7 @@ u64 scx_main_report(const struct scx_exit_record *rec, const char *dump)
 	bool ran = scx_kernel_enable_seq() != own.enable_seq;
 	enum scx_outcome outcome = scx_exit_outcome(rec, ran);
 	char cause[SCX_EXIT_MSG_LEN];
+	u64 code = rec->exit_code;
 
 	if (outcome == SCX_OUTCOME_FAILED) {
 		scx_exit_cause(rec, cause);
@@ -112,8 +113,7 @@ u64 scx_main_report(const struct scx_exit_record *rec, const char *dump)
 	}
 	own.status = scx_outcome_status(outcome);
 	/* An error never restarts. */
-	return outcome == SCX_OUTCOME_RESTART ? rec->exit_code :
-						rec->exit_code & ~SCX_ECODE_ACT_MASK;
+	return outcome == SCX_OUTCOME_RESTART ? code : code & ~SCX_ECODE_ACT_MASK;
 }
 
 bool __COMPAT_read_enum(const char *type, const char *name, u64 *value)
