@@ -43,6 +43,11 @@ BANNED = [
     (r"^scheds/.*\.bpf\.c$", r"___[a-z0-9]+\(", "call the wrapper of compat.bpf.h"),
     (r"^(scheds|testbed)/.*\.c$", r"\b(system|popen)\(", "children are started without a shell"),
     (r"\.md$", r"@[A-Z]+@", "a figure is missing"),
+    (
+        r"\.rs$",
+        r"maps\.\w+_data\.as_deref\(",
+        "BPF writes there meanwhile: scx_utils::bpf::Words",
+    ),
     (r"\.rs$", r"\bctx_in\b.*\.as_ptr\(", "the kernel writes there: as_mut_ptr()"),
     # Comments may contain the word.
     (
