@@ -122,6 +122,28 @@ def test_every_method_and_property(loader: Loader, guest: Guest) -> None:
     assert loader.get("CurrentScheduler") == "scx_simple"
 
 
+def test_modes_of_schedulers_can_be_asked_for(loader: Loader) -> None:
+    """By anybody: it changes nothing."""
+
+    def ask(method: str, *args: str) -> list:
+        (answer,) = loader.bus.call(LOADER, method, *args, user=USER)
+        return answer
+
+    assert ask("SchedulerModes", "s", "scx_simple")[0] == 0
+    modes = ask("SchedulerModes", "s", "rusty")
+    assert modes == [0, 1, 2, 3, 4]
+    assert ask("SchedulerModeArgs", "su", "scx_rusty", "0") == []
+    args = ask("SchedulerModeArgs", "su", "scx_rusty", "3")
+    assert "--slice-us-underutil" in args
+    assert "no mode 5" in loader.refusal("SchedulerModeArgs", "su", "scx_rusty", "5")
+    assert "no scheduler" in loader.refusal("SchedulerModes", "s", "scx_nope")
+    shown = loader.ctl("modes", "-s", "rusty", user=USER).check().stdout
+    assert shown.startswith("auto\n")
+    assert f"lowlatency {' '.join(args)}\n" in shown
+    told = json.loads(loader.ctl("--json", "modes", "-s", "rusty").check().stdout)
+    assert (told["auto"], told["lowlatency"]) == ([], args)
+
+
 def test_default_is_started_and_restored(stopped: Loader, guest: Guest) -> None:
     config = "default_sched = 'scx_fifo'\ndefault_mode = 'LowLatency'\n"
     guest.run(f'echo "{config}" >/srv/default.toml').check()

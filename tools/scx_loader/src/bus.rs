@@ -38,6 +38,12 @@ mod client {
         async fn restart_scheduler(&self) -> zbus::Result<()>;
         async fn restore_default(&self) -> zbus::Result<()>;
         async fn reload_configuration(&self) -> zbus::Result<()>;
+        async fn scheduler_modes(&self, scheduler: &str) -> zbus::Result<Vec<u32>>;
+        async fn scheduler_mode_args(
+            &self,
+            scheduler: &str,
+            mode: u32,
+        ) -> zbus::Result<Vec<String>>;
 
         #[zbus(property)]
         fn current_scheduler(&self) -> zbus::Result<String>;

@@ -58,6 +58,11 @@ impl Shared {
         self.view.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn modes(&self, scheduler: &str) -> Result<Vec<Mode>> {
+        let modes = self.config().modes(&self.registry, scheduler);
+        modes.map_err(|error| Error::InvalidArgs(error.to_string()))
+    }
+
     fn job(&self, scheduler: &str, mode: u32) -> Result<Job> {
         let mode = Mode::from_number(mode).ok_or_else(|| {
             Error::InvalidArgs(format!("there is no mode {mode}: they are 0 to 4"))
@@ -260,6 +265,15 @@ impl Loader {
     ) -> Result<()> {
         authorize(&self.shared, bus, &header, RELOAD).await?;
         self.call(Call::Reload).await
+    }
+
+    fn scheduler_modes(&self, scheduler: &str) -> Result<Vec<u32>> {
+        let modes = self.shared.modes(scheduler)?.into_iter();
+        Ok(modes.map(Mode::number).collect())
+    }
+
+    fn scheduler_mode_args(&self, scheduler: &str, mode: u32) -> Result<Vec<String>> {
+        Ok(self.shared.job(scheduler, mode)?.args)
     }
 
     #[zbus(property)]

@@ -74,6 +74,7 @@ pub(crate) async fn ask(command: &Command, json: bool) -> Result<String> {
     match command {
         Command::Get => get(&loader, json).await,
         Command::List => list(&loader, json).await,
+        Command::Modes { sched } => modes(&loader, sched, json).await,
         Command::Status => status::status(&loader, json).await,
         command => return change(&loader, command, json).await,
     }
@@ -98,6 +99,24 @@ async fn list(loader: &LoaderProxy<'_>, json: bool) -> zbus::Result<String> {
         format!("{}\n", json!(names))
     } else {
         format!("supported schedulers: {names:?}\n")
+    })
+}
+
+async fn modes(loader: &LoaderProxy<'_>, sched: &str, json: bool) -> zbus::Result<String> {
+    let mut all = Vec::new();
+    for number in loader.scheduler_modes(sched).await? {
+        // A later loader may have more.
+        let name = Mode::from_number(number).map_or(number.to_string(), |mode| mode.to_string());
+        all.push((name, loader.scheduler_mode_args(sched, number).await?));
+    }
+    Ok(if json {
+        let all: serde_json::Map<_, _> = all.into_iter().map(|(n, args)| (n, json!(args))).collect();
+        format!("{}\n", json!(all))
+    } else {
+        let line = |(name, args): (String, Vec<String>)| {
+            format!("{name:<10} {}", args.join(" ")).trim_end().to_owned() + "\n"
+        };
+        all.into_iter().map(line).collect()
     })
 }
 
