@@ -200,6 +200,30 @@ def test_unprivileged_callers_read_and_change_nothing(loader: Loader, guest: Gue
     assert ops(guest) == "simple"
 
 
+def test_polkit_asks_for_a_password_only_if_the_caller_allows_it(
+    loader: Loader, guest: Guest
+) -> None:
+    """Whoever does not say so would be kept waiting by a dialog."""
+    watch = ["busctl", "--system", "--json=short", "monitor", system_bus.POLKIT.service]
+    monitor = guest.spawn("monitor", watch)
+
+    def asked() -> list[int]:
+        messages = [json.loads(line) for line in monitor.stdout().splitlines()]
+        checks = [one for one in messages if one.get("member") == "CheckAuthorization"]
+        return [check["payload"]["data"][3] for check in checks]
+
+    wait_for("it listens", lambda: "Monitoring" in monitor.stderr() + monitor.stdout())
+    for allowed in ("no", "yes"):
+        option = f"--allow-interactive-authorization={allowed}"
+        told = loader.bus.busctl(option, "call", *LOADER, "StopScheduler", user=USER)
+        assert not told.ok
+    assert not loader.ctl("stop", user=USER).ok
+    wait_for("all are seen", lambda: len(asked()) == 3)
+    assert asked() == [0, 1, 0]
+    monitor.signal(signal.SIGINT)
+    monitor.wait(TIMEOUT_S)
+
+
 def test_without_polkit_root_may_and_nobody_else(loader: Loader, bus: SystemBus) -> None:
     bus.polkit.stop()
     try:
@@ -305,6 +329,19 @@ def test_sysrq_is_the_users_will(loader: Loader, guest: Guest) -> None:
     guest.run("echo S >/proc/sysrq-trigger").check()
     loader.wait_state("stopped")
     assert "with status 0" in loader.get("StateReason")
+
+
+def test_one_that_is_thrown_out_and_hangs(loader: Loader, guest: Guest) -> None:
+    loader.call("StartScheduler", "su", "scx_simple", "0")
+    pid = loader.get("SchedulerPid")
+    guest.run(f"kill -STOP {pid}; echo S >/proc/sysrq-trigger").check()
+    wait_disabled(guest)
+    wait_for("it is told", lambda: loader.get("State") != "running", timeout_s=30)
+    assert loader.get("State") == "stopping"
+    assert "kernel" in loader.get("StateReason")
+    wait_for("another one runs", lambda: loader.get("SchedulerPid") not in (0, pid), timeout_s=50)
+    loader.wait_state("running")
+    assert ops(guest) == "simple"
 
 
 def test_somebody_elses_is_reported_and_left_alone(
