@@ -35,7 +35,7 @@ BANNED = [
     (
         r"^(?!scheds/include/scx/time\.bpf\.h).*\.bpf\.[ch]$",
         r"\bbpf_ktime_get_ns\(",
-        "scx_bpf_now() of time.bpf.h is the clock",
+        "the clocks are those of time.bpf.h",
     ),
     (r"\.(bpf\.c|bpf\.h)$", r"LINUX_VERSION|KERNEL_VERSION", "kernels are probed by CO-RE"),
     (r"^scheds/include/", r'#include .*(runner/|"scx_)', "the library includes no scheduler"),
