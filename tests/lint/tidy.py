@@ -35,7 +35,7 @@ BANNED = [
     (
         r"^(?!scheds/include/scx/time\.bpf\.h).*\.bpf\.[ch]$",
         r"\bbpf_ktime_get_ns\(",
-        "scx_bpf_now() of time.bpf.h is the clock",
+        "the clocks are those of time.bpf.h",
     ),
     (r"\.(bpf\.c|bpf\.h)$", r"LINUX_VERSION|KERNEL_VERSION", "kernels are probed by CO-RE"),
     (r"^scheds/include/", r'#include .*(runner/|"scx_)', "the library includes no scheduler"),
@@ -43,6 +43,12 @@ BANNED = [
     (r"^scheds/.*\.bpf\.c$", r"___[a-z0-9]+\(", "call the wrapper of compat.bpf.h"),
     (r"^(scheds|testbed)/.*\.c$", r"\b(system|popen)\(", "children are started without a shell"),
     (r"\.md$", r"@[A-Z]+@", "a figure is missing"),
+    (
+        r"\.rs$",
+        r"maps\.\w+_data\.as_deref\(",
+        "BPF writes there meanwhile: scx_utils::bpf::Words",
+    ),
+    (r"\.rs$", r"\bctx_in\b.*\.as_ptr\(", "the kernel writes there: as_mut_ptr()"),
     # Comments may contain the word.
     (
         r"^(?!rust/(scx_utils|scx_rustland_core)/).*\.rs$",

@@ -16,6 +16,9 @@ from vm.guest import Guest, Process
 
 SYSFS = "/sys/kernel/sched_ext"
 
+#: The setting that schedulers in user space hold at 0.
+COMPACTION = "/proc/sys/vm/compact_unevictable_allowed"
+
 #: Generous, because a guest may run a hundred times slower than a real machine.
 TIMEOUT_S = 120.0
 POLL_S = 0.2

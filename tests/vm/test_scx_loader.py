@@ -122,6 +122,28 @@ def test_every_method_and_property(loader: Loader, guest: Guest) -> None:
     assert loader.get("CurrentScheduler") == "scx_simple"
 
 
+def test_modes_of_schedulers_can_be_asked_for(loader: Loader) -> None:
+    """By anybody: it changes nothing."""
+
+    def ask(method: str, *args: str) -> list:
+        (answer,) = loader.bus.call(LOADER, method, *args, user=USER)
+        return answer
+
+    assert ask("SchedulerModes", "s", "scx_simple")[0] == 0
+    modes = ask("SchedulerModes", "s", "rusty")
+    assert modes == [0, 1, 2, 3, 4]
+    assert ask("SchedulerModeArgs", "su", "scx_rusty", "0") == []
+    args = ask("SchedulerModeArgs", "su", "scx_rusty", "3")
+    assert "--slice-us-underutil" in args
+    assert "no mode 5" in loader.refusal("SchedulerModeArgs", "su", "scx_rusty", "5")
+    assert "no scheduler" in loader.refusal("SchedulerModes", "s", "scx_nope")
+    shown = loader.ctl("modes", "-s", "rusty", user=USER).check().stdout
+    assert shown.startswith("auto\n")
+    assert f"lowlatency {' '.join(args)}\n" in shown
+    told = json.loads(loader.ctl("--json", "modes", "-s", "rusty").check().stdout)
+    assert (told["auto"], told["lowlatency"]) == ([], args)
+
+
 def test_default_is_started_and_restored(stopped: Loader, guest: Guest) -> None:
     config = "default_sched = 'scx_fifo'\ndefault_mode = 'LowLatency'\n"
     guest.run(f'echo "{config}" >/srv/default.toml').check()
@@ -176,6 +198,30 @@ def test_unprivileged_callers_read_and_change_nothing(loader: Loader, guest: Gue
     shown = loader.ctl("status", user=USER).check().stdout
     assert shown.startswith("running scx_simple in Auto mode\n")
     assert ops(guest) == "simple"
+
+
+def test_polkit_asks_for_a_password_only_if_the_caller_allows_it(
+    loader: Loader, guest: Guest
+) -> None:
+    """Whoever does not say so would be kept waiting by a dialog."""
+    watch = ["busctl", "--system", "--json=short", "monitor", system_bus.POLKIT.service]
+    monitor = guest.spawn("monitor", watch)
+
+    def asked() -> list[int]:
+        messages = [json.loads(line) for line in monitor.stdout().splitlines()]
+        checks = [one for one in messages if one.get("member") == "CheckAuthorization"]
+        return [check["payload"]["data"][3] for check in checks]
+
+    wait_for("it listens", lambda: "Monitoring" in monitor.stderr() + monitor.stdout())
+    for allowed in ("no", "yes"):
+        option = f"--allow-interactive-authorization={allowed}"
+        told = loader.bus.busctl(option, "call", *LOADER, "StopScheduler", user=USER)
+        assert not told.ok
+    assert not loader.ctl("stop", user=USER).ok
+    wait_for("all are seen", lambda: len(asked()) == 3)
+    assert asked() == [0, 1, 0]
+    monitor.signal(signal.SIGINT)
+    monitor.wait(TIMEOUT_S)
 
 
 def test_without_polkit_root_may_and_nobody_else(loader: Loader, bus: SystemBus) -> None:
@@ -283,6 +329,19 @@ def test_sysrq_is_the_users_will(loader: Loader, guest: Guest) -> None:
     guest.run("echo S >/proc/sysrq-trigger").check()
     loader.wait_state("stopped")
     assert "with status 0" in loader.get("StateReason")
+
+
+def test_one_that_is_thrown_out_and_hangs(loader: Loader, guest: Guest) -> None:
+    loader.call("StartScheduler", "su", "scx_simple", "0")
+    pid = loader.get("SchedulerPid")
+    guest.run(f"kill -STOP {pid}; echo S >/proc/sysrq-trigger").check()
+    wait_disabled(guest)
+    wait_for("it is told", lambda: loader.get("State") != "running", timeout_s=30)
+    assert loader.get("State") == "stopping"
+    assert "kernel" in loader.get("StateReason")
+    wait_for("another one runs", lambda: loader.get("SchedulerPid") not in (0, pid), timeout_s=50)
+    loader.wait_state("running")
+    assert ops(guest) == "simple"
 
 
 def test_somebody_elses_is_reported_and_left_alone(

@@ -16,10 +16,12 @@ from counted import answers, counted
 from loads import MIXED, QUIET, SPIN, finished
 from recorder import Record, Recorder
 from sched_ext import (
+    COMPACTION,
     STOPS_FAIR_SERVER_TWICE,
     TIMEOUT_S,
     Scheduler,
     ops,
+    read,
     state,
     wait_disabled,
     wait_for,
@@ -370,6 +372,22 @@ def test_a_slice_that_is_handed_over_grows_no_longer(
     print(f"{told['pipes']['round_trips']} round trips; a hog got {share:.2f} of a CPU")
     assert share > 0.25
     assert scheduler.end(signal.SIGINT) == 0
+
+
+def test_after_a_kill_the_next_run_knows_the_machines_own_setting(
+    guest: Guest, start: Start
+) -> None:
+    if not guest.run(f"echo 1 >{COMPACTION}").ok:
+        pytest.skip("the kernel does not compact memory")
+    scheduler = start("scx_rlfifo").wait_enabled()
+    assert read(guest, COMPACTION) == "0"
+    assert scheduler.end(signal.SIGKILL) == 128 + signal.SIGKILL
+    wait_disabled(guest)
+    assert read(guest, COMPACTION) == "0"
+    again = start("scx_rlfifo").wait_enabled()
+    assert read(guest, COMPACTION) == "0"
+    assert again.end(signal.SIGINT) == 0
+    assert read(guest, COMPACTION) == "1"
 
 
 # The last one of its guest: while a scheduler is enabled, 6.12 lets go of each task under the lock

@@ -94,6 +94,30 @@ def test_statistics_have_the_names_that_clients_know(guest: Guest, start: Start)
     assert scheduler.end(signal.SIGINT) == 0
 
 
+def test_masks_of_cpus_have_a_word_for_every_64_possible_ones(guest: Guest, start: Start) -> None:
+    """Also if no CPU is in them: clients make masks of them that have to be of one size."""
+    off = ("--direct-greedy-under", "0", "--kick-greedy-under", "0")
+    scheduler = serve(guest, start, *off)
+    possible = read(guest, "/sys/devices/system/cpu/possible")
+    words = (int(possible.split("-")[-1]) + 64) // 64
+    wait_for("loads were read", lambda: bool(total(guest)["nodes"]))
+    counts = total(guest)
+    assert counts["direct_greedy_cpus"] == counts["kick_greedy_cpus"] == [0] * words
+    assert scheduler.end(signal.SIGINT) == 0
+
+
+def test_task_that_may_use_one_cpu_runs_there_at_once(
+    guest: Guest, start: Start, load: Load
+) -> None:
+    scheduler = serve(guest, start)
+    sleepers = ("--hogs", "0", "--sleepers", "2", "--pipes", "0", "--forks-per-s", "0")
+    finished(load(*sleepers, "--seconds", "4", "--json", through="taskset 2"))
+    pinned = total(guest)["pinned"]
+    print(f"{pinned:.1f} % ran at once on the only CPU that they may use")
+    assert pinned > 1
+    assert scheduler.end(signal.SIGINT) == 0
+
+
 @pytest.mark.every_topology
 def test_kill_9_under_load(guest: Guest, start: Start, load: Load) -> None:
     scheduler = serve(guest, start)

@@ -13,7 +13,7 @@ import loader as loaders
 import pytest
 import system_bus
 from loader import Loader
-from sched_ext import TIMEOUT_S, Scheduler, ops, read, state, wait_disabled, wait_for
+from sched_ext import COMPACTION, TIMEOUT_S, Scheduler, ops, read, state, wait_disabled, wait_for
 from schedulers import C_SCHEDULERS, RUST_SCHEDULERS
 from system_bus import SystemBus
 from vm.guest import Guest, Result
@@ -28,7 +28,6 @@ LOG = "/run/scx.log"
 
 #: The bits of CAP_CHOWN, CAP_SYS_NICE, CAP_PERFMON and CAP_BPF.
 CAPABILITIES = 1 << 0 | 1 << 23 | 1 << 38 | 1 << 39
-COMPACTION = "/proc/sys/vm/compact_unevictable_allowed"
 
 
 @pytest.fixture(scope="session")

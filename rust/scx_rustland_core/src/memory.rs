@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use scx_utils::host::Setting;
+use scx_utils::host::{Setting, NOTES_DIR};
 
 use crate::alloc::Claim;
 use crate::LockedHeap;
@@ -37,7 +37,9 @@ impl Locked {
         }
         touch_stack();
         let path = Path::new("/proc/sys").join(COMPACTION_SETTING.replace('.', "/"));
-        let compaction = path.exists().then(|| Setting::hold(&path, "0"));
+        let compaction = path
+            .exists()
+            .then(|| Setting::hold(&path, "0", Path::new(NOTES_DIR)));
         let compaction = compaction.transpose().unwrap_or_else(|error| {
             tracing::warn!("{error:#}");
             None

@@ -16,18 +16,19 @@ impl SyscallProgram {
         Ok(Self(fd.context("cannot keep a BPF program open")?))
     }
 
-    /// Runs it on the calling thread, with `args` as its argument; what it returns.
+    /// Runs it on the calling thread, with `args` as its argument, which the kernel overwrites with
+    /// what the program made of it; what it returns.
     pub(crate) fn run(&self, args: &mut [u8]) -> Result<i32> {
         let mut opts = libbpf_sys::bpf_test_run_opts {
             sz: size_of::<libbpf_sys::bpf_test_run_opts>().try_into()?,
             ..Default::default()
         };
         if !args.is_empty() {
-            opts.ctx_in = args.as_ptr().cast();
+            opts.ctx_in = args.as_mut_ptr().cast_const().cast();
             opts.ctx_size_in = args.len().try_into()?;
         }
-        // SAFETY: the options say how long they are, and what they point to lives and is as long
-        // as they say.
+        // SAFETY: the options say how long they are; what they point to lives, is as long as they
+        // say, and is borrowed for writing.
         let err = unsafe { libbpf_sys::bpf_prog_test_run_opts(self.0.as_raw_fd(), &mut opts) };
         if err < 0 {
             return Err(io::Error::from_raw_os_error(-err)).context("cannot run a BPF program");

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Settings of the machine that a program changes while it runs. Each is a guard that puts back
-//! what it found, on every way out but `kill -9`; a program lists its own in its manual page.
+//! what it found on every way out; after `kill -9` the next guard does. A program lists its
+//! settings in its manual page.
+
+mod note;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -8,29 +11,52 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
+use note::Note;
+
+/// Where [`Setting`] notes what it found. It is as short-lived as the settings: gone at reboot.
+pub const NOTES_DIR: &str = "/run/scx";
+
 /// A file below `/proc/sys` or `/sys` that holds one value.
 #[derive(Debug)]
 pub struct Setting {
     path: PathBuf,
     before: String,
     ours: String,
+    /// `None` while another process holds the setting: the original value is in its note.
+    note: Option<Note>,
 }
 
 impl Setting {
     /// Writes `value`, and holds it until the guard is dropped. The kernel may round it: what it
-    /// made of it is what counts as ours.
+    /// made of it is what counts as ours. A file in `notes` ([`NOTES_DIR`]) keeps the value that
+    /// was found, so that it is known even if this process is killed.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read or written.
-    pub fn hold(path: &Path, value: &str) -> Result<Self> {
-        let before = read(path)?;
+    /// If the file cannot be read or written, or the note not be made; then nothing is changed.
+    pub fn hold(path: &Path, value: &str, notes: &Path) -> Result<Self> {
+        let mut note = Note::take(path, notes)?;
+        let now = read(path)?;
+        let left = note.as_ref().and_then(Note::left_behind);
+        let before = match left {
+            // What a process that was killed had set is still there.
+            Some(left) if left.ours == now => left.before,
+            // Nothing was left behind, or somebody has changed it since.
+            _ => now,
+        };
+        if let Some(note) = &mut note {
+            note.write(&before, value)?;
+        }
         fs::write(path, value).with_context(|| format!("cannot set {}", path.display()))?;
         let ours = read(path).unwrap_or_else(|_| value.to_owned());
+        if let Some(note) = note.as_mut().filter(|_| ours != value) {
+            note.write(&before, &ours)?;
+        }
         Ok(Self {
             path: path.into(),
             before,
             ours,
+            note,
         })
     }
 }
@@ -46,6 +72,10 @@ impl Drop for Setting {
         } else if let Err(error) = fs::write(&self.path, &self.before) {
             let (path, before) = (self.path.display(), &self.before);
             tracing::warn!("cannot set {path} back to '{before}': {error}");
+            return;
+        }
+        if let Some(note) = &mut self.note {
+            note.clear();
         }
     }
 }
@@ -93,10 +123,20 @@ mod tests {
         (dir, path)
     }
 
+    fn hold(path: &Path) -> Setting {
+        Setting::hold(path, "0", &path.with_file_name("notes")).unwrap()
+    }
+
+    /// As if its process had been killed: no destructor runs, and the kernel closes its files.
+    fn kill(mut guard: Setting) {
+        drop(guard.note.take());
+        std::mem::forget(guard);
+    }
+
     #[test]
     fn setting_is_put_back() {
         let (_dir, path) = file("1\n");
-        let guard = Setting::hold(&path, "0").unwrap();
+        let guard = hold(&path);
         assert_eq!(read(&path).unwrap(), "0");
         drop(guard);
         assert_eq!(read(&path).unwrap(), "1");
@@ -107,7 +147,7 @@ mod tests {
         let (_dir, path) = file("1\n");
         let held = path.clone();
         let thread = std::thread::spawn(move || {
-            let _guard = Setting::hold(&held, "0").unwrap();
+            let _guard = hold(&held);
             panic!("as asked");
         });
         assert!(thread.join().is_err());
@@ -117,15 +157,57 @@ mod tests {
     #[test]
     fn what_somebody_else_set_meanwhile_stays() {
         let (_dir, path) = file("1\n");
-        let guard = Setting::hold(&path, "0").unwrap();
+        let guard = hold(&path);
         fs::write(&path, "2").unwrap();
         drop(guard);
         assert_eq!(read(&path).unwrap(), "2");
     }
 
     #[test]
+    fn what_a_killed_process_set_is_not_taken_for_the_original() {
+        let (_dir, path) = file("1\n");
+        kill(hold(&path));
+        assert_eq!(read(&path).unwrap(), "0");
+        kill(hold(&path));
+        drop(hold(&path));
+        assert_eq!(read(&path).unwrap(), "1");
+        // And nothing is left of that.
+        fs::write(&path, "0").unwrap();
+        drop(hold(&path));
+        assert_eq!(read(&path).unwrap(), "0");
+    }
+
+    #[test]
+    fn what_somebody_set_after_the_kill_is_the_original() {
+        let (_dir, path) = file("1\n");
+        kill(hold(&path));
+        fs::write(&path, "2").unwrap();
+        drop(hold(&path));
+        assert_eq!(read(&path).unwrap(), "2");
+    }
+
+    #[test]
+    fn a_second_holder_changes_nothing_for_the_first() {
+        let (_dir, path) = file("1\n");
+        let first = hold(&path);
+        drop(hold(&path));
+        assert_eq!(read(&path).unwrap(), "0");
+        drop(first);
+        assert_eq!(read(&path).unwrap(), "1");
+    }
+
+    #[test]
+    fn without_a_note_nothing_is_changed() {
+        let (_dir, path) = file("1\n");
+        let error = Setting::hold(&path, "0", &path).unwrap_err();
+        assert!(format!("{error:#}").contains("setting"), "{error:#}");
+        assert_eq!(read(&path).unwrap(), "1");
+    }
+
+    #[test]
     fn missing_setting_is_an_error_that_names_it() {
-        let error = Setting::hold(Path::new("/nonexistent/setting"), "0").unwrap_err();
+        let dir = tempfile::tempdir().unwrap();
+        let error = Setting::hold(Path::new("/nonexistent/setting"), "0", dir.path()).unwrap_err();
         assert!(
             format!("{error:#}").contains("/nonexistent/setting"),
             "{error:#}"

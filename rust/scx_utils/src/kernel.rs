@@ -91,6 +91,13 @@ impl SchedExt {
         self.line("enable_seq").parse().unwrap_or(0)
     }
 
+    /// How often CPUs have come or gone since the machine was booted; `None` if the kernel does not
+    /// say so.
+    #[must_use]
+    pub fn hotplug_seq(&self) -> Option<u64> {
+        self.line("hotplug_seq").parse().ok()
+    }
+
     /// Domain isolation is the one setting of a machine that makes the kernel refuse every
     /// scheduler (EINVAL): the CPUs that are isolated, empty if none are.
     #[must_use]

@@ -14,30 +14,21 @@ mod client {
 
     use zbus::proxy;
 
-    /// The loader, as its clients see it. Methods that change something return when it is done, or
-    /// has failed.
+    /// The loader, as its clients see it: properties, and methods that change nothing. The other
+    /// methods are called by name, with flags that the caller chooses; they return when the change
+    /// is done or has failed.
     #[proxy(
         interface = "org.scx.Loader",
         default_service = "org.scx.Loader",
         default_path = "/org/scx/Loader"
     )]
     pub trait Loader {
-        async fn start_scheduler(&self, scheduler: &str, mode: u32) -> zbus::Result<()>;
-        async fn start_scheduler_with_args(
+        async fn scheduler_modes(&self, scheduler: &str) -> zbus::Result<Vec<u32>>;
+        async fn scheduler_mode_args(
             &self,
             scheduler: &str,
-            args: &[&str],
-        ) -> zbus::Result<()>;
-        async fn switch_scheduler(&self, scheduler: &str, mode: u32) -> zbus::Result<()>;
-        async fn switch_scheduler_with_args(
-            &self,
-            scheduler: &str,
-            args: &[&str],
-        ) -> zbus::Result<()>;
-        async fn stop_scheduler(&self) -> zbus::Result<()>;
-        async fn restart_scheduler(&self) -> zbus::Result<()>;
-        async fn restore_default(&self) -> zbus::Result<()>;
-        async fn reload_configuration(&self) -> zbus::Result<()>;
+            mode: u32,
+        ) -> zbus::Result<Vec<String>>;
 
         #[zbus(property)]
         fn current_scheduler(&self) -> zbus::Result<String>;

@@ -251,6 +251,22 @@ impl Config {
             args: configured.cloned().unwrap_or_else(own),
         })
     }
+
+    /// The modes that mean something to a scheduler: auto, and those with other arguments.
+    ///
+    /// # Errors
+    ///
+    /// If there is none of that name.
+    pub(crate) fn modes(&self, registry: &Registry, name: &str) -> Result<Vec<Mode>> {
+        let auto = self.job(registry, name, Mode::Auto)?.args;
+        let mut modes = vec![Mode::Auto];
+        for mode in Mode::ALL {
+            if self.job(registry, name, mode)?.args != auto {
+                modes.push(mode);
+            }
+        }
+        Ok(modes)
+    }
 }
 
 #[cfg(test)]
@@ -287,6 +303,15 @@ mod tests {
         assert_eq!(args(Mode::LowLatency), ["--fast"], "not given");
         let default = config.default.unwrap();
         assert_eq!((default.mode, default.args.len()), (Mode::Gaming, 2));
+    }
+
+    #[test]
+    fn modes_that_mean_nothing_are_left_out() {
+        let modes = |config: &Config| config.modes(&registry(), "rusty").unwrap();
+        assert_eq!(modes(&Config::default()), [Mode::Auto, Mode::LowLatency]);
+        let config = parsed("[scheds.scx_rusty]\nserver_mode = ['-f']\nlowlatency_mode = []\n");
+        assert_eq!(modes(&config), [Mode::Auto, Mode::Server]);
+        assert!(Config::default().modes(&registry(), "none").is_err());
     }
 
     #[test]

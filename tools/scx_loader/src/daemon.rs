@@ -191,6 +191,7 @@ fn ask(kernel: &SchedExt) -> Kernel {
     Kernel {
         ops: if enabled { kernel.ops() } else { String::new() },
         enable_seq: kernel.enable_seq(),
+        hotplug_seq: kernel.hotplug_seq(),
     }
 }
 

@@ -8,7 +8,7 @@ use futures_channel::oneshot;
 use scx_utils::manifest::Mode;
 use tracing::warn;
 use zbus::fdo::{DBusProxy, Error, Result};
-use zbus::message::Header;
+use zbus::message::{Flags, Header};
 use zbus::{interface, Connection};
 use zbus_polkit::policykit1::{AuthorityProxy, CheckAuthorizationFlags, Subject};
 
@@ -56,6 +56,11 @@ impl Shared {
 
     pub(crate) fn view(&self) -> MutexGuard<'_, View> {
         self.view.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn modes(&self, scheduler: &str) -> Result<Vec<Mode>> {
+        let modes = self.config().modes(&self.registry, scheduler);
+        modes.map_err(|error| Error::InvalidArgs(error.to_string()))
     }
 
     fn job(&self, scheduler: &str, mode: u32) -> Result<Job> {
@@ -157,19 +162,28 @@ async fn authorize(
     let _asking = Asking::begin(shared, user)?;
     let subject = Subject::new_for_message_header(header).map_err(|e| denied(e.to_string()))?;
     let polkit = AuthorityProxy::new(bus).await?;
+    let flags = interaction(header);
     let asked = polkit
-        .check_authorization(
-            &subject,
-            action,
-            &HashMap::new(),
-            CheckAuthorizationFlags::ALLOW_USER_INTERACTION,
-            "",
-        )
+        .check_authorization(&subject, action, &HashMap::new(), flags, "")
         .await;
     match asked {
         Ok(result) if result.is_authorized => Ok(()),
+        Ok(result) if result.is_challenge && flags.is_empty() => {
+            let text = format!("{action}: a password would be needed, and may not be asked for");
+            Err(Error::InteractiveAuthorizationRequired(text))
+        }
         Ok(_) => Err(denied("not allowed".into())),
         Err(error) => Err(denied(format!("polkit does not answer: {error}"))),
+    }
+}
+
+/// Polkit may ask for a password, and the caller be kept waiting, if the call says so.
+fn interaction(header: &Header<'_>) -> CheckAuthorizationFlags {
+    let flags = header.primary().flags();
+    if flags.contains(Flags::ALLOW_INTERACTIVE_AUTH) {
+        CheckAuthorizationFlags::ALLOW_USER_INTERACTION
+    } else {
+        CheckAuthorizationFlags::empty()
     }
 }
 
@@ -260,6 +274,15 @@ impl Loader {
     ) -> Result<()> {
         authorize(&self.shared, bus, &header, RELOAD).await?;
         self.call(Call::Reload).await
+    }
+
+    fn scheduler_modes(&self, scheduler: &str) -> Result<Vec<u32>> {
+        let modes = self.shared.modes(scheduler)?.into_iter();
+        Ok(modes.map(Mode::number).collect())
+    }
+
+    fn scheduler_mode_args(&self, scheduler: &str, mode: u32) -> Result<Vec<String>> {
+        Ok(self.shared.job(scheduler, mode)?.args)
     }
 
     #[zbus(property)]

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Asks the loader to do something, or what is so.
 
+use std::io::{self, IsTerminal as _};
+
 use anyhow::{anyhow, bail, Result};
 use scx_loader::bus::{LoaderProxy, NONE};
 use scx_utils::manifest::{ops, Mode};
 use serde_json::json;
-use zbus::proxy::CacheProperties;
+use zbus::proxy::{CacheProperties, MethodFlags};
 use zbus::Connection;
 
 use crate::opts::{Command, How};
@@ -59,7 +61,8 @@ pub(crate) fn explain(error: zbus::Error) -> anyhow::Error {
             | "org.freedesktop.DBus.Error.NameHasNoOwner" => anyhow!(
                 "the loader is not on the system bus: start the service scx_loader, or install it"
             ),
-            "org.freedesktop.DBus.Error.AccessDenied" => {
+            "org.freedesktop.DBus.Error.AccessDenied"
+            | "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired" => {
                 anyhow!("not allowed ({text}): ask as root, or with sudo")
             }
             _ => anyhow!("{text}"),
@@ -74,6 +77,7 @@ pub(crate) async fn ask(command: &Command, json: bool) -> Result<String> {
     match command {
         Command::Get => get(&loader, json).await,
         Command::List => list(&loader, json).await,
+        Command::Modes { sched } => modes(&loader, sched, json).await,
         Command::Status => status::status(&loader, json).await,
         command => return change(&loader, command, json).await,
     }
@@ -101,6 +105,28 @@ async fn list(loader: &LoaderProxy<'_>, json: bool) -> zbus::Result<String> {
     })
 }
 
+async fn modes(loader: &LoaderProxy<'_>, sched: &str, json: bool) -> zbus::Result<String> {
+    let mut all = Vec::new();
+    for number in loader.scheduler_modes(sched).await? {
+        // A later loader may have more.
+        let name = Mode::from_number(number).map_or(number.to_string(), |mode| mode.to_string());
+        all.push((name, loader.scheduler_mode_args(sched, number).await?));
+    }
+    Ok(if json {
+        let all: serde_json::Map<_, _> =
+            all.into_iter().map(|(n, args)| (n, json!(args))).collect();
+        format!("{}\n", json!(all))
+    } else {
+        let line = |(name, args): (String, Vec<String>)| {
+            format!("{name:<10} {}", args.join(" "))
+                .trim_end()
+                .to_owned()
+                + "\n"
+        };
+        all.into_iter().map(line).collect()
+    })
+}
+
 async fn change(loader: &LoaderProxy<'_>, command: &Command, json: bool) -> Result<String> {
     let before = Current::ask(loader).await.map_err(explain)?;
     let done = match command {
@@ -116,19 +142,19 @@ async fn change(loader: &LoaderProxy<'_>, command: &Command, json: bool) -> Resu
             "switched to"
         }
         Command::Restart => {
-            loader.restart_scheduler().await.map_err(explain)?;
+            call(loader, "RestartScheduler", &()).await?;
             "restarted"
         }
         Command::Restore => {
-            loader.restore_default().await.map_err(explain)?;
+            call(loader, "RestoreDefault", &()).await?;
             "restored default scheduler"
         }
         Command::Reload => {
-            loader.reload_configuration().await.map_err(explain)?;
+            call(loader, "ReloadConfiguration", &()).await?;
             return Ok("reloaded\n".into());
         }
         _ => {
-            loader.stop_scheduler().await.map_err(explain)?;
+            call(loader, "StopScheduler", &()).await?;
             "stopped"
         }
     };
@@ -140,15 +166,30 @@ async fn change(loader: &LoaderProxy<'_>, command: &Command, json: bool) -> Resu
     })
 }
 
+/// Calls a method that changes something. A password may be asked for if there is somebody to type
+/// it: a script is to fail and not to wait.
+async fn call<A>(loader: &LoaderProxy<'_>, method: &str, args: &A) -> Result<()>
+where
+    A: serde::Serialize + zbus::DynamicType,
+{
+    let flags = if io::stdin().is_terminal() {
+        MethodFlags::ALLOW_INTERACTIVE_AUTH
+    } else {
+        MethodFlags::empty()
+    };
+    let proxy = loader.inner();
+    let done: zbus::Result<Option<()>> = proxy.call_with_flags(method, flags, args).await;
+    done.map(|_| ()).map_err(explain)
+}
+
 async fn start(loader: &LoaderProxy<'_>, sched: &str, how: &How) -> Result<()> {
     match how.arguments() {
-        Some(args) => loader.start_scheduler_with_args(sched, &args).await,
+        Some(args) => call(loader, "StartSchedulerWithArgs", &(sched, args)).await,
         None => {
             let mode = how.mode.unwrap_or_default().number();
-            loader.start_scheduler(sched, mode).await
+            call(loader, "StartScheduler", &(sched, mode)).await
         }
     }
-    .map_err(explain)
 }
 
 /// What is not said stays as it is.
@@ -166,11 +207,10 @@ async fn switch(
     }
     let sched = sched.unwrap_or(running);
     match how.arguments() {
-        Some(args) => loader.switch_scheduler_with_args(sched, &args).await,
+        Some(args) => call(loader, "SwitchSchedulerWithArgs", &(sched, args)).await,
         None => {
             let mode = how.mode.map_or(before.mode, Mode::number);
-            loader.switch_scheduler(sched, mode).await
+            call(loader, "SwitchScheduler", &(sched, mode)).await
         }
     }
-    .map_err(explain)
 }

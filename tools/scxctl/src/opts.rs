@@ -34,6 +34,12 @@ pub(crate) enum Command {
     Get,
     /// List the schedulers that can be started
     List,
+    /// Show which modes mean something to a scheduler, and what it is started with in each
+    Modes {
+        /// The scheduler; scx_ may be left out
+        #[arg(short, long, value_name = "NAME")]
+        sched: String,
+    },
     /// Start a scheduler, if none runs
     Start {
         /// The scheduler; scx_ may be left out

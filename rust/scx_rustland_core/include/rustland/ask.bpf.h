@@ -27,19 +27,22 @@ static void submit(struct rl_queued *rec)
 	bpf_ringbuf_submit(rec, flags);
 }
 
-/* Wakes user space for another reason than a task. */
-static void nudge(void)
+/* Wakes user space for another reason than a task, such as a word of shared memory that was written
+ * before. The thread looks at these words after it has said that it sleeps. */
+__noinline int nudge(void)
 {
 	struct rl_queued *rec;
 
+	scx_full_barrier();
 	if (!*(volatile u64 *)&shared.is_sleeping)
-		return;
+		return 0;
 	rec = bpf_ringbuf_reserve(&rl_queued, sizeof(*rec), 0);
 	if (!rec)
-		return;
+		return 0;
 	__builtin_memset(rec, 0, sizeof(*rec));
 	rec->now_ns = scx_monotonic_now();
 	submit(rec);
+	return 0;
 }
 
 static void fill(struct rl_queued *rec, struct task_struct *p, struct rl_task *t, u64 enq_flags)
@@ -101,6 +104,7 @@ static void ask(struct task_struct *p, struct rl_task *t, u64 enq_flags)
 		return;
 	}
 	t->has_run_out = !(enq_flags & SCX_ENQ_WAKEUP);
+	/* It fetches, so it is also the barrier between the reservation and submit(). */
 	t->generation = __sync_add_and_fetch(&last_generation, 1);
 	fill(rec, p, t, enq_flags);
 	/* It takes effect when this callback is over: see move_held(). */

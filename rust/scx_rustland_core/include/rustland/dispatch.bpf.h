@@ -19,13 +19,18 @@ static bool own_is_first(s32 cpu)
 	return is_first;
 }
 
-static bool take_shared(void)
+/* A function of its own, so that a test can look at the order of its accesses. */
+static __noinline bool take_shared(void)
 {
 	if (!scx_bpf_dsq_move_to_local(SHARED_DSQ, 0))
 		return false;
 	note_spare();
-	/* So that the next CPU that looks for work need not wait. */
-	if (!shared.nr_spare && *(volatile u64 *)&shared.nr_waiting)
+	if (shared.nr_spare)
+		return true;
+	/* So that the next CPU that looks for work need not wait. The policy's thread writes
+	 * nr_waiting and then looks at nr_spare. */
+	scx_full_barrier();
+	if (*(volatile u64 *)&shared.nr_waiting)
 		nudge();
 	return true;
 }

@@ -21,9 +21,10 @@ static bool test_cpu(u64 *words, u32 cpu)
 	return *(volatile u64 *)word_of(words, cpu) >> (cpu % 64) & 1;
 }
 
+/* A full barrier, as clear_cpu() is: see above. */
 static void set_cpu(u64 *words, u32 cpu)
 {
-	__sync_fetch_and_or(word_of(words, cpu), 1ULL << (cpu % 64));
+	scx_ordered(__sync_fetch_and_or(word_of(words, cpu), 1ULL << (cpu % 64)));
 }
 
 /* Whether it was set. */
@@ -31,7 +32,7 @@ static bool clear_cpu(u64 *words, u32 cpu)
 {
 	u64 bit = 1ULL << (cpu % 64);
 
-	return __sync_fetch_and_and(word_of(words, cpu), ~bit) & bit;
+	return scx_ordered(__sync_fetch_and_and(word_of(words, cpu), ~bit)) & bit;
 }
 
 /*
@@ -145,6 +146,7 @@ __noinline int kick_any_idle(void)
 {
 	s32 cpu = -EBUSY;
 
+	scx_full_barrier();
 	if (may_wake_idle() && !is_dying_cpu())
 		cpu = claim_idle_in(NULL);
 	if (cpu >= 0)
@@ -157,6 +159,7 @@ __noinline int kick_idle_for(struct task_struct *p __arg_trusted)
 {
 	s32 cpu;
 
+	scx_full_barrier();
 	if (!may_wake_idle_for(p) || is_dying_cpu())
 		return -EBUSY;
 	/* The kernel's choice minds cores with two threads. */

@@ -19,6 +19,7 @@
 #ifndef __RUSTLAND_BPF_H
 #define __RUSTLAND_BPF_H
 
+#include <scx/barrier.h>
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>
 #include <scx/migration.bpf.h>

@@ -99,7 +99,7 @@ static void note_hotplug(s32 cpu, bool is_online)
 		set_cpu(shared.online, cpu);
 	else
 		clear_cpu(shared.online, cpu);
-	__sync_fetch_and_add(&shared.hotplug_seq, 1);
+	scx_ordered(__sync_fetch_and_add(&shared.hotplug_seq, 1));
 	nudge();
 }
 

@@ -8,10 +8,12 @@ mod loaded;
 mod opened;
 mod ops;
 mod record;
+mod words;
 
 pub use attached::Attached;
 pub use loaded::Loaded;
 pub use opened::{OpenOptions, Opened};
+pub use words::Words;
 
 use std::mem::MaybeUninit;
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! How busy the CPUs of each domain are, by what BPF notes of idle ones: no system call, and what
-//! other classes and interrupts use counts.
+//! How busy the CPUs of each domain are, by what BPF notes of idle ones (`bpf/busy.h`): no system
+//! call, and what other classes and interrupts use counts.
 
-use crate::bpf_skel::types::rusty_idle;
 use crate::domains::Domains;
+
+/// The word that BPF has of a CPU; `None`: nothing is known of it.
+pub(crate) type IdleWord<'a> = &'a dyn Fn(usize) -> Option<u64>;
 
 /// Of one interval after the other.
 #[derive(Debug)]
@@ -16,7 +18,7 @@ pub(crate) struct Busy {
 }
 
 impl Busy {
-    pub(crate) fn new(domains: &Domains, idle: &[rusty_idle], now_ns: u64) -> Self {
+    pub(crate) fn new(domains: &Domains, idle: IdleWord<'_>, now_ns: u64) -> Self {
         let cpus = domains
             .domains
             .iter()
@@ -30,8 +32,8 @@ impl Busy {
         busy
     }
 
-    fn read(&self, idle: &[rusty_idle], now_ns: u64) -> Vec<u64> {
-        let of_cpu = |cpu: &usize| idle.get(*cpu).map_or(0, |cpu| idle_ns(cpu, now_ns));
+    fn read(&self, idle: IdleWord<'_>, now_ns: u64) -> Vec<u64> {
+        let of_cpu = |cpu: &usize| idle(*cpu).map_or(0, |word| idle_ns(word, now_ns));
         let of_domain = |cpus: &Vec<usize>| cpus.iter().map(of_cpu).sum();
         self.cpus.iter().map(of_domain).collect()
     }
@@ -39,7 +41,7 @@ impl Busy {
     /// Of each domain since the last call: the part of its CPUs' time that was used, 0 to 1, and
     /// how many it has. Nothing counts as used in no time.
     #[allow(clippy::cast_precision_loss)] // Of times below 100 days, less than 1 ns.
-    pub(crate) fn sample(&mut self, idle: &[rusty_idle], now_ns: u64) -> Vec<(f64, u32)> {
+    pub(crate) fn sample(&mut self, idle: IdleWord<'_>, now_ns: u64) -> Vec<(f64, u32)> {
         let read = self.read(idle, now_ns);
         let elapsed_ns = now_ns.saturating_sub(self.at_ns);
         let before = std::mem::replace(&mut self.idle_ns, read);
@@ -57,18 +59,20 @@ impl Busy {
     }
 }
 
-fn idle_ns(cpu: &rusty_idle, now_ns: u64) -> u64 {
-    let since_ns = cpu.since_ns;
-    let now = if since_ns == 0 {
-        0
+/// How long the CPU has been idle, by its word.
+fn idle_ns(word: u64, now_ns: u64) -> u64 {
+    let word = word.cast_signed();
+    let idle = if word < 0 {
+        word.saturating_add_unsigned(now_ns)
     } else {
-        now_ns.saturating_sub(since_ns)
+        word
     };
-    cpu.idle_ns + now
+    idle.max(0).cast_unsigned()
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use scx_utils::cpumask::Cpumask;
 
     use super::*;
@@ -85,35 +89,63 @@ mod tests {
         }
     }
 
-    fn cpu(since_ns: u64, idle_ns: u64) -> rusty_idle {
-        rusty_idle { since_ns, idle_ns }
+    /// Idle since then, if not 0, and for so long before.
+    fn cpu(since_ns: i64, idle_ns: i64) -> i64 {
+        idle_ns - since_ns
+    }
+
+    fn of(words: &[i64]) -> impl Fn(usize) -> Option<u64> + use<'_> {
+        |cpu| words.get(cpu).map(|word| word.cast_unsigned())
     }
 
     #[test]
     fn idle_time_is_what_was_noted_and_what_goes_on() {
         let before = [cpu(0, 10), cpu(0, 0), cpu(5, 0), cpu(100, 7)];
-        let mut busy = Busy::new(&two_domains(), &before, 100);
+        let mut busy = Busy::new(&two_domains(), &of(&before), 100);
         // CPU 0 was idle for half of it, CPU 1 for none; CPU 3 is idle since the beginning.
         let after = [cpu(0, 60), cpu(0, 0), cpu(5, 0), cpu(100, 7)];
-        assert_eq!(busy.sample(&after, 200), [(0.75, 2), (0.0, 1)]);
+        assert_eq!(busy.sample(&of(&after), 200), [(0.75, 2), (0.0, 1)]);
         // And CPU 0 since a quarter of the next.
         let later = [cpu(275, 60), cpu(0, 0), cpu(5, 0), cpu(0, 107)];
-        assert_eq!(busy.sample(&later, 300), [(0.875, 2), (1.0, 1)]);
+        assert_eq!(busy.sample(&of(&later), 300), [(0.875, 2), (1.0, 1)]);
     }
 
     #[test]
     fn nothing_is_used_in_no_time_and_clocks_that_disagree_do_no_harm() {
         let idle = [cpu(50, 10), cpu(0, 0), cpu(0, 0), cpu(400, 0)];
-        let mut busy = Busy::new(&two_domains(), &idle, 100);
-        assert_eq!(busy.sample(&idle, 100), [(0.0, 2), (0.0, 1)]);
-        assert_eq!(busy.sample(&idle, 90), [(0.0, 2), (0.0, 1)]);
-        let less = [cpu(0, 0), cpu(0, 0), cpu(0, 0), cpu(0, 0)];
-        assert_eq!(busy.sample(&less, 190), [(1.0, 2), (1.0, 1)]);
+        let mut busy = Busy::new(&two_domains(), &of(&idle), 100);
+        assert_eq!(busy.sample(&of(&idle), 100), [(0.0, 2), (0.0, 1)]);
+        assert_eq!(busy.sample(&of(&idle), 90), [(0.0, 2), (0.0, 1)]);
+        let less = [0; 4];
+        assert_eq!(busy.sample(&of(&less), 190), [(1.0, 2), (1.0, 1)]);
     }
 
     #[test]
     fn cpus_that_nothing_is_known_of_count_as_busy() {
-        let mut busy = Busy::new(&two_domains(), &[], 0);
-        assert_eq!(busy.sample(&[], 10), [(1.0, 2), (1.0, 1)]);
+        let mut busy = Busy::new(&two_domains(), &of(&[]), 0);
+        assert_eq!(busy.sample(&of(&[]), 10), [(1.0, 2), (1.0, 1)]);
+    }
+
+    proptest! {
+        /// Whenever it is looked at, before or after any of BPF's writes, a stretch counts once.
+        #[test]
+        fn each_idle_stretch_counts_once(
+            stretches in prop::collection::vec((1_i64..1000, 1_i64..1000), 1..20),
+        ) {
+            let (mut now, mut word, mut idle) = (1, 0, 0);
+            let told = |word: i64, now: i64| idle_ns(word.cast_unsigned(), now.cast_unsigned());
+            for (busy_ns, idle_ns) in stretches {
+                now += busy_ns;
+                prop_assert_eq!(told(word, now), idle);
+                // As rusty_idle_begin() and rusty_idle_end() do.
+                word -= now;
+                prop_assert_eq!(told(word, now), idle);
+                now += idle_ns;
+                idle += idle_ns.cast_unsigned();
+                prop_assert_eq!(told(word, now), idle);
+                word += now;
+                prop_assert_eq!(told(word, now), idle);
+            }
+        }
     }
 }

@@ -6,6 +6,7 @@ use anyhow::{ensure, Context as _, Result};
 use scx_utils::cpumask::{Cpumask, CpumaskError};
 use scx_utils::topology::Topology;
 
+use crate::balancer::DomainMask;
 use crate::bpf_intf::{RUSTY_DOMS_MAX, RUSTY_NODES_MAX};
 
 /// CPUs that share a queue.
@@ -79,6 +80,22 @@ impl Domains {
     /// The domains of a node, whose ids are in a row.
     pub(crate) fn first_of_node(&self, node: usize) -> usize {
         self.domains.partition_point(|domain| domain.node < node)
+    }
+
+    /// The CPUs of some domains, 64 in a word: as many words as all possible CPUs need.
+    pub(crate) fn cpus_of(&self, mask: &DomainMask) -> Vec<u64> {
+        let mut words = vec![0; self.nr_words()];
+        let domains = self.domains.iter().enumerate();
+        for (_, domain) in domains.filter(|(id, _)| mask.contains(*id)) {
+            for (word, of) in words.iter_mut().zip(domain.cpus.words()) {
+                *word |= of;
+            }
+        }
+        words
+    }
+
+    fn nr_words(&self) -> usize {
+        self.domains.first().map_or(0, |of| of.cpus.words().len())
     }
 }
 
@@ -185,6 +202,25 @@ mod tests {
         assert_eq!(of.nodes, [7, 9]);
         let nodes: Vec<_> = of.domains.iter().map(|domain| domain.node).collect();
         assert_eq!(nodes, [0, 1, 1]);
+    }
+
+    #[test]
+    fn masks_of_cpus_have_a_bit_for_every_possible_one() {
+        let domain = |list| Domain {
+            node: 0,
+            cpus: Cpumask::from_list(list, 130).unwrap(),
+        };
+        let domains = vec![domain("0,64"), domain("1"), domain("3,129")];
+        let of = Domains {
+            domains,
+            nodes: vec![0],
+        };
+        let mut mask = DomainMask::default();
+        assert_eq!(of.cpus_of(&mask), [0, 0, 0]);
+        mask.insert(1);
+        assert_eq!(of.cpus_of(&mask), [2, 0, 0]);
+        mask.insert(2);
+        assert_eq!(of.cpus_of(&mask), [0b1010, 0, 2]);
     }
 
     #[test]

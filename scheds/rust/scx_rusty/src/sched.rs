@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The scheduler as the runner sees it.
 
+use std::mem::offset_of;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use libbpf_rs::{MapHandle, ProgramInput};
-use scx_utils::bpf::{Attached, Opened, Slot};
+use scx_utils::bpf::{Attached, Loaded, Opened, Slot, Words};
 use scx_utils::exit_info::ExitInfo;
 use scx_utils::infeasible::LoadKind;
 use scx_utils::manifest::Modes;
@@ -15,9 +16,10 @@ use scx_utils::runner::{Instance, Program, Scheduler, Start, StatsReader, Tick};
 use scx_utils::zerocopy::IntoBytes as _;
 
 use crate::balancer::{balance, DomainMask, Plan};
-use crate::bpf_intf::{rusty_config, rusty_counts, rusty_greedy, rusty_migration};
+use crate::bpf_intf::{
+    rusty_config, rusty_counts, rusty_demand, rusty_greedy, rusty_migration, rusty_tune,
+};
 use crate::bpf_intf::{RUSTY_CPUS_MAX, RUSTY_NO_DOM};
-use crate::bpf_skel::types::rusty_idle;
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder, OpenBpfSkel};
 use crate::busy::Busy;
 use crate::domains::Domains;
@@ -33,6 +35,7 @@ pub(crate) struct Rusty;
 /// While it runs.
 pub(crate) struct Running<'obj> {
     bpf: Attached<BpfSkel<'obj>>,
+    shared: Shared,
     config: Config,
     domains: Domains,
     busy: Busy,
@@ -44,6 +47,42 @@ pub(crate) struct Running<'obj> {
     pending: ClusterStats,
     balanced_at: Instant,
     pace: Pace,
+}
+
+/// What both halves read and write while the scheduler runs.
+struct Shared {
+    /// Of each CPU: how long it has been idle, see `busy.rs`.
+    idle_cpus: Words,
+    /// `struct rusty_demand` of each domain.
+    demands: Words,
+    /// `struct rusty_tune`.
+    tune: Words,
+}
+
+impl Shared {
+    fn map(loaded: &Loaded<BpfSkel<'_>>) -> Result<Self> {
+        Ok(Self {
+            idle_cpus: Words::map(&loaded.maps.data_rusty_idle)?,
+            demands: Words::map(&loaded.maps.data_rusty_demands)?,
+            tune: Words::map(&loaded.maps.data_rusty_tune)?,
+        })
+    }
+
+    fn idle_word(&self) -> impl Fn(usize) -> Option<u64> + use<'_> {
+        |cpu| self.idle_cpus.get(cpu)
+    }
+
+    /// The weight of the runnable tasks of a domain.
+    fn weight(&self, dom: usize) -> u64 {
+        let words = size_of::<rusty_demand>() / size_of::<u64>();
+        let weight = offset_of!(rusty_demand, weight) / size_of::<u64>();
+        self.demands.get(dom * words + weight).unwrap_or(0)
+    }
+
+    fn set_slice_ns(&self, slice_ns: u64) {
+        let index = offset_of!(rusty_tune, slice_ns) / size_of::<u64>();
+        self.tune.set(index, slice_ns);
+    }
 }
 
 impl Scheduler for Rusty {
@@ -90,6 +129,7 @@ impl Scheduler for Rusty {
         prepare(start, &mut opened, config, &domains)?;
         let loaded = opened.load()?;
         run(&loaded.progs.rusty_hello, &mut [])?;
+        let shared = Shared::map(&loaded)?;
         let bpf = start.attach(loaded)?;
         let link = bpf.progs.rusty_loads.attach();
         let link = link.context("cannot read loads")?;
@@ -99,16 +139,23 @@ impl Scheduler for Rusty {
             config.leaves_kworkers,
             config.mempolicy_affinity,
         );
-        let busy = Busy::new(&domains, idle_cpus(&bpf)?, now_ns()?);
+        let busy = Busy::new(&domains, &shared.idle_word(), now_ns()?);
+        let none = domains.cpus_of(&DomainMask::default());
+        let pending = ClusterStats {
+            direct_greedy_cpus: none.clone(),
+            kick_greedy_cpus: none,
+            ..ClusterStats::default()
+        };
         Ok(Running {
             bpf,
+            shared,
             config: config.clone(),
             domains,
             busy,
             loads,
             tuned: None,
-            report: Arc::default(),
-            pending: ClusterStats::default(),
+            report: Arc::new(Mutex::new(pending.clone())),
+            pending,
             balanced_at: Instant::now(),
             pace: Pace::default(),
         })
@@ -169,11 +216,6 @@ fn for_bpf(config: &Config, domains: &Domains) -> Result<rusty_config> {
     Ok(to)
 }
 
-fn idle_cpus<'a>(bpf: &'a Attached<BpfSkel<'_>>) -> Result<&'a [rusty_idle]> {
-    let section = bpf.maps.data_rusty_idle_data.as_deref();
-    Ok(&section.context("nothing is known of idle CPUs")?.idle_cpus)
-}
-
 /// The clock of BPF programs, ns.
 fn now_ns() -> Result<u64> {
     scx_utils::time::monotonic_ns()
@@ -182,7 +224,7 @@ fn now_ns() -> Result<u64> {
 impl Running<'_> {
     /// Follows the load: slices, and how far domains help each other out.
     fn tune(&mut self) -> Result<Tuned> {
-        let busy = self.busy.sample(idle_cpus(&self.bpf)?, now_ns()?);
+        let busy = self.busy.sample(&self.shared.idle_word(), now_ns()?);
         let tuned = tune(&self.config.tuner, &busy);
         let before = self.tuned.replace(tuned);
         let same = |of: fn(&Tuned) -> DomainMask| before.as_ref().map(of) == Some(of(&tuned));
@@ -193,23 +235,21 @@ impl Running<'_> {
             };
             run(&self.bpf.progs.rusty_set_greedy, greedy.as_mut_bytes())?;
         }
-        let section = self.bpf.maps.data_rusty_tune_data.as_deref_mut();
-        section.context("no place for the slice")?.tune.slice_ns = tuned.slice_ns;
+        self.shared.set_slice_ns(tuned.slice_ns);
         Ok(tuned)
     }
 
-    fn is_balancing_due(&mut self) -> Result<bool> {
-        let section = self.bpf.maps.data_rusty_demands_data.as_deref();
-        let demands = &section.context("nothing is known of demands")?.demands;
+    fn is_balancing_due(&mut self) -> bool {
         let since = Since {
             interval: self.config.interval,
             elapsed: self.balanced_at.elapsed(),
             took: Duration::from_secs_f64(self.pending.time_used),
         };
-        let domains = self.domains.domains.iter().zip(demands);
+        let domains = self.domains.domains.iter().enumerate();
         #[allow(clippy::cast_precision_loss)] // Both are far below 2^53.
-        let by_cpu = domains.map(|(of, demand)| demand.weight as f64 / of.cpus.weight() as f64);
-        Ok(self.pace.is_due(since, by_cpu))
+        let by_cpu =
+            domains.map(|(id, of)| self.shared.weight(id) as f64 / of.cpus.weight() as f64);
+        self.pace.is_due(since, by_cpu)
     }
 
     /// Moves tasks, or only sees what the loads are.
@@ -264,24 +304,11 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// The CPUs of some domains, 64 in a word.
-    fn cpus_of(&self, mask: &DomainMask) -> Vec<u64> {
-        let domains = self.domains.domains.iter().enumerate();
-        let mut words = Vec::new();
-        for (_, domain) in domains.filter(|(id, _)| mask.contains(*id)) {
-            words.resize(domain.cpus.words().len(), 0);
-            for (word, of) in words.iter_mut().zip(domain.cpus.words()) {
-                *word |= of;
-            }
-        }
-        words
-    }
-
     fn publish(&mut self, tuned: &Tuned) {
         self.pending.slice_us = tuned.slice_ns / 1000;
         self.pending.cpu_busy = tuned.busy * 100.0;
-        self.pending.direct_greedy_cpus = self.cpus_of(&tuned.direct);
-        self.pending.kick_greedy_cpus = self.cpus_of(&tuned.kick);
+        self.pending.direct_greedy_cpus = self.domains.cpus_of(&tuned.direct);
+        self.pending.kick_greedy_cpus = self.domains.cpus_of(&tuned.kick);
         if let Ok(mut report) = self.report.try_lock() {
             report.clone_from(&self.pending);
         }
@@ -306,7 +333,7 @@ impl Instance for Running<'_> {
 
     fn tick(&mut self) -> Result<Tick> {
         let tuned = self.tune()?;
-        if self.is_balancing_due()? || self.pending.lb_at_us == 0 {
+        if self.is_balancing_due() || self.pending.lb_at_us == 0 {
             self.balanced_at = Instant::now();
             self.balance(tuned.is_saturated)?;
         }

@@ -45,6 +45,8 @@ pub(crate) struct Kernel {
     pub(crate) ops: String,
     /// How many have been enabled so far.
     pub(crate) enable_seq: u64,
+    /// How often CPUs have come or gone so far; `None` if that is not known.
+    pub(crate) hotplug_seq: Option<u64>,
 }
 
 /// What happened.
@@ -205,6 +207,8 @@ pub(crate) struct Supervisor {
     reason: String,
     stderr_tail: Vec<String>,
     kernel: Kernel,
+    /// When CPUs were last seen to come or go.
+    hotplug_at: Option<Time>,
 }
 
 impl Supervisor {
@@ -219,6 +223,7 @@ impl Supervisor {
             reason: String::new(),
             stderr_tail: Vec::new(),
             kernel: Kernel::default(),
+            hotplug_at: None,
         }
     }
 
@@ -234,7 +239,11 @@ impl Supervisor {
             Phase::Stopped => State::Stopped,
             Phase::Failed => State::Failed,
             Phase::Starting { .. } => State::Starting,
-            Phase::Running { .. } => State::Running,
+            Phase::Running { lost_at: None, .. } => State::Running,
+            Phase::Running {
+                lost_at: Some(at), ..
+            } if self.is_restart(at) => State::Starting,
+            Phase::Running { .. } => State::Stopping,
             Phase::Stopping { .. } => State::Stopping,
             Phase::BackingOff { .. } => State::BackingOff,
         }
@@ -273,17 +282,33 @@ impl Supervisor {
         match self.phase {
             Phase::Starting { since, .. } => Some(since + self.config.start_timeout),
             Phase::Stopping { until, .. } | Phase::BackingOff { until } => Some(until),
-            // It may load itself anew, as after CPU hotplug.
-            Phase::Running { lost_at, .. } => {
-                lost_at.map(|at| at + LOST.max(self.config.start_timeout))
-            }
+            Phase::Running { lost_at, .. } => lost_at.map(|at| {
+                at + if self.is_restart(at) {
+                    self.config.start_timeout
+                } else {
+                    LOST
+                }
+            }),
             Phase::Stopped | Phase::Failed => None,
         }
     }
 
+    /// Whether a scheduler that the kernel had lost at that time loads itself anew, which it does
+    /// after CPU hotplug only. Else it was thrown out, and is about to end.
+    fn is_restart(&self, lost_at: Time) -> bool {
+        self.hotplug_at.is_some_and(|at| at + LOST >= lost_at)
+    }
+
     /// Whether the kernel is to be asked soon.
     pub(crate) fn is_starting(&self) -> bool {
-        matches!(self.phase, Phase::Starting { .. })
+        matches!(
+            self.phase,
+            Phase::Starting { .. }
+                | Phase::Running {
+                    lost_at: Some(_),
+                    ..
+                }
+        )
     }
 
     /// The only way that anything changes.
@@ -365,7 +390,11 @@ impl Supervisor {
     }
 
     fn is_up(&self) -> bool {
-        matches!(self.phase, Phase::Running { .. } | Phase::Starting { .. })
+        match self.phase {
+            Phase::Starting { .. } => true,
+            Phase::Running { lost_at, .. } => lost_at.is_none_or(|at| self.is_restart(at)),
+            _ => false,
+        }
     }
 
     /// The one that is to run when all is done that was asked for.
@@ -566,6 +595,10 @@ impl Supervisor {
     }
 
     fn kernel_says(&mut self, now: Time, kernel: Kernel, out: &mut Vec<Action>) {
+        let seqs = self.kernel.hotplug_seq.zip(kernel.hotplug_seq);
+        if seqs.is_some_and(|(before, now)| before != now) {
+            self.hotplug_at = Some(now);
+        }
         self.kernel = kernel;
         let job = self.job.as_ref();
         let is_ours = self.pid.is_some() && job.is_some_and(|job| job.ops() == self.kernel.ops);
@@ -583,8 +616,10 @@ impl Supervisor {
                 };
             }
             // It may be between two generations: CPU hotplug restarts some.
-            Phase::Running { lost_at, .. } => {
-                *lost_at = (!is_ours).then(|| lost_at.unwrap_or(now));
+            Phase::Running { lost_at, .. } if is_ours => *lost_at = None,
+            Phase::Running { lost_at, .. } if lost_at.is_none() => {
+                *lost_at = Some(now);
+                self.reason = "the kernel does not have it any more".into();
             }
             _ => {}
         }

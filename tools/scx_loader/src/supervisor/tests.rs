@@ -62,6 +62,7 @@ struct World {
     now: Time,
     process: Option<Process>,
     enable_seq: u64,
+    hotplug_seq: u64,
     asked: BTreeSet<Caller>,
     answers: BTreeMap<Caller, Result<(), String>>,
     spawned_at: Vec<(Time, Nature)>,
@@ -75,6 +76,7 @@ impl World {
             now: Time::ZERO,
             process: None,
             enable_seq: 0,
+            hotplug_seq: 0,
             asked: BTreeSet::new(),
             answers: BTreeMap::new(),
             spawned_at: Vec::new(),
@@ -190,7 +192,14 @@ impl World {
         self.tell(Event::Kernel(Kernel {
             ops,
             enable_seq: self.enable_seq,
+            hotplug_seq: Some(self.hotplug_seq),
         }));
+    }
+
+    /// The kernel has thrown it out; the process stays.
+    fn comes_up_again_after(&mut self, time: Time) {
+        let process = self.process.as_mut().unwrap();
+        (process.is_up, process.since) = (false, self.now + time);
     }
 
     fn ask(&mut self, request: Request) -> Caller {
@@ -369,15 +378,54 @@ fn who_is_thrown_out_and_hangs_is_ended_and_started_again() {
     let mut world = World::new(None);
     world.start(Nature::Good);
     world.seconds(1);
-    world.process.as_mut().unwrap().is_up = false;
-    world.process.as_mut().unwrap().since = Time::MAX / 2;
-    world.seconds(59);
-    assert_eq!(world.state(), State::Running);
+    world.comes_up_again_after(Time::MAX / 2);
+    world.seconds(1);
+    assert_eq!(world.state(), State::Stopping, "the kernel has none");
+    assert!(world.supervisor.reason().contains("the kernel does not"));
+    world.seconds(8);
     assert_eq!(world.spawned_at.len(), 1);
-    world.seconds(6);
+    world.seconds(4);
     assert_eq!(world.state(), State::Running);
     assert_eq!(world.spawned_at.len(), 2);
     assert!(world.supervisor.reason().contains("thrown out"));
+}
+
+#[test]
+fn who_is_thrown_out_can_be_started_anew_at_once() {
+    let mut world = World::new(None);
+    world.start(Nature::Good);
+    world.seconds(1);
+    world.comes_up_again_after(Time::MAX / 2);
+    world.seconds(1);
+    let again = world.start(Nature::Good);
+    world.seconds(1);
+    assert_eq!(world.answers[&again], Ok(()));
+    assert_eq!(world.spawned_at.len(), 2);
+}
+
+#[test]
+fn who_loads_himself_anew_after_hotplug_has_the_time_to() {
+    let mut world = World::new(None);
+    world.start(Nature::Good);
+    world.seconds(1);
+    world.hotplug_seq += 1;
+    world.comes_up_again_after(Time::from_secs(50));
+    world.seconds(40);
+    assert_eq!(world.state(), State::Starting, "the kernel has none");
+    let again = world.start(Nature::Good);
+    assert!(world.refusal(again).contains("runs already"));
+    world.seconds(11);
+    assert_eq!((world.state(), world.spawned_at.len()), (State::Running, 1));
+    // And no more than that.
+    world.hotplug_seq += 1;
+    world.comes_up_again_after(Time::MAX / 2);
+    world.seconds(59);
+    assert_eq!(
+        (world.state(), world.spawned_at.len()),
+        (State::Starting, 1)
+    );
+    world.seconds(4);
+    assert_eq!((world.state(), world.spawned_at.len()), (State::Running, 2));
 }
 
 #[test]
@@ -386,6 +434,7 @@ fn nothing_is_started_beside_somebody_elses() {
     let foreign = Kernel {
         ops: "foreign".into(),
         enable_seq: 1,
+        ..Kernel::default()
     };
     world.tell(Event::Kernel(foreign.clone()));
     assert_eq!(world.state(), State::External);
@@ -413,6 +462,7 @@ fn who_waits_for_another_try_makes_way_for_somebody_elses() {
         world.tell(Event::Kernel(Kernel {
             ops: "foreign".into(),
             enable_seq: 9,
+            ..Kernel::default()
         }));
         assert_eq!(world.state(), State::BackingOff);
         if stops {
@@ -435,6 +485,7 @@ fn one_of_the_same_name_that_is_not_gone_yet_is_not_taken_for_the_new_one() {
     world.tell(Event::Kernel(Kernel {
         ops: "good".into(),
         enable_seq: 0,
+        ..Kernel::default()
     }));
     assert_eq!(world.state(), State::Starting);
     assert!(!world.answers.contains_key(&start));

@@ -88,6 +88,21 @@ static bool is_urgent(const struct task_struct *p, u64 enq_flags)
 	       scx_task_is_migration_disabled(p, enq_flags);
 }
 
+/* select_cpu() is not called for a task that may use one CPU only. Whether that one is idle: then
+ * the task runs at once. */
+static bool run_pinned(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+
+	/* While its mask is changed, it may still be elsewhere. */
+	if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || !scx_bpf_test_and_clear_cpu_idle(cpu))
+		return false;
+	t->has_waited = false;
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom), enq_flags);
+	count(pinned);
+	return true;
+}
+
 static void enqueue(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 {
 	u64 until;
@@ -104,6 +119,8 @@ static void enqueue(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom), enq_flags);
 		return;
 	}
+	if (p->nr_cpus_allowed == 1 && run_pinned(p, t, enq_flags))
+		return;
 	until = insert(p, t, enq_flags);
 	if (p->nr_cpus_allowed == 1)
 		scx_bpf_kick_cpu(bpf_cpumask_first(p->cpus_ptr), SCX_KICK_IDLE);

@@ -36,12 +36,6 @@ struct rusty_tune {
 	u64 slice_ns;
 };
 
-/* When a CPU was idle; written by BPF. */
-struct rusty_idle {
-	u64 since_ns; /* 0: it is not */
-	u64 idle_ns; /* before */
-};
-
 /* Runnable tasks of a domain, without those of the scheduler's own process, which would always find
  * itself when it reads this; written by BPF. */
 struct rusty_demand {

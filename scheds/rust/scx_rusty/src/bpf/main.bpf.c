@@ -14,6 +14,7 @@
 #include <scx/ravg.h>
 #include <scx/time.bpf.h>
 #include "intf.h"
+#include "busy.h"
 #include "deadline.h"
 
 char _license[] SEC("license") = "GPL";
@@ -35,16 +36,9 @@ s32 BPF_STRUCT_OPS(rusty_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wa
 	apply_migration(t);
 	t->woken_sync = !!(wake_flags & SCX_WAKE_SYNC);
 	t->our_cpu = prev_cpu;
-	if (p->nr_cpus_allowed == 1) {
-		if (!scx_bpf_test_and_clear_cpu_idle(prev_cpu))
-			return prev_cpu;
-		count(pinned);
-		cpu = prev_cpu;
-	} else {
-		cpu = pick_cpu(p, t, prev_cpu, wake_flags);
-		if (cpu < 0)
-			return prev_cpu;
-	}
+	cpu = pick_cpu(p, t, prev_cpu, wake_flags);
+	if (cpu < 0)
+		return prev_cpu;
 	t->has_waited = false;
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom), 0);
 	return cpu;
@@ -109,15 +103,14 @@ void BPF_STRUCT_OPS(rusty_quiescent, struct task_struct *p, u64 deq_flags)
 void BPF_STRUCT_OPS(rusty_running, struct task_struct *p)
 {
 	u32 cpu = (u32)scx_bpf_task_cpu(p) % RUSTY_CPUS_MAX;
-	struct rusty_idle *idle = &idle_cpus[cpu];
 	struct rusty_task *t = task_state(p);
 	struct rusty_dom *dom;
 
 	if (config.perf)
 		scx_bpf_cpuperf_set(cpu, config.perf);
 	/* When the scheduler was loaded, it counted as idle. */
-	if (idle->since_ns)
-		idle->since_ns = 0;
+	if (idle_cpus[cpu] < 0)
+		idle_cpus[cpu] = 0;
 	if (!t)
 		return;
 	t->our_cpu = cpu;
@@ -147,12 +140,10 @@ void BPF_STRUCT_OPS(rusty_stopping, struct task_struct *p, bool runnable)
 
 void BPF_STRUCT_OPS(rusty_update_idle, s32 cpu, bool is_idle)
 {
-	struct rusty_idle *idle = &idle_cpus[(u32)cpu % RUSTY_CPUS_MAX];
+	s64 *idle = &idle_cpus[(u32)cpu % RUSTY_CPUS_MAX];
 	u64 now = scx_monotonic_now();
 
-	if (!is_idle && idle->since_ns)
-		idle->idle_ns += time_delta(now, idle->since_ns);
-	idle->since_ns = is_idle ? now : 0;
+	*idle = is_idle ? rusty_idle_begin(*idle, now) : rusty_idle_end(*idle, now);
 }
 
 void BPF_STRUCT_OPS(rusty_set_cpumask, struct task_struct *p, const struct cpumask *cpumask)
@@ -244,7 +235,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rusty_init)
 		return -EINVAL;
 	}
 	bpf_for(i, 0, nr_cpu_ids) {
-		idle_cpus[i % RUSTY_CPUS_MAX].since_ns = now;
+		idle_cpus[i % RUSTY_CPUS_MAX] = rusty_idle_begin(0, now);
 		err = err ?: scx_bpf_create_dsq(i, -1);
 	}
 	bpf_for(i, 0, config.nr_doms)

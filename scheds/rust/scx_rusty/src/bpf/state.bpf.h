@@ -19,7 +19,7 @@
 
 const volatile struct rusty_config config SEC(".rodata.rusty_config");
 struct rusty_tune tune SEC(".data.rusty_tune");
-struct rusty_idle idle_cpus[RUSTY_CPUS_MAX] SEC(".data.rusty_idle");
+s64 idle_cpus[RUSTY_CPUS_MAX] SEC(".data.rusty_idle");
 struct rusty_demand demands[RUSTY_DOMS_MAX] SEC(".data.rusty_demands");
 u32 nr_cpu_ids;
 

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Memory that both halves of a scheduler use at the same time.
+
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::{ensure, Context as _, Result};
+use libbpf_rs::MapCore;
+use memmap2::{MmapOptions, MmapRaw};
+
+const WORD_BYTES: usize = size_of::<u64>();
+
+/// A section of 64-bit words of a BPF object, such as `.data.NAME`, for a scheduler that reads what
+/// its BPF half writes meanwhile, or the other way round. A reference into the skeleton would
+/// promise the compiler that nothing else writes there.
+///
+/// Each word is read and written in one piece; several are not of one moment.
+#[derive(Debug)]
+pub struct Words {
+    memory: MmapRaw,
+}
+
+impl Words {
+    /// Maps the section.
+    ///
+    /// # Errors
+    ///
+    /// If it is not made of whole words, or cannot be mapped.
+    pub fn map(section: &impl MapCore) -> Result<Self> {
+        let bytes = usize::try_from(section.value_size())?;
+        Self::map_bytes(section.as_fd(), bytes)
+            .with_context(|| format!("cannot map {}", section.name().display()))
+    }
+
+    fn map_bytes(fd: BorrowedFd<'_>, bytes: usize) -> Result<Self> {
+        ensure!(
+            bytes > 0 && bytes.is_multiple_of(WORD_BYTES),
+            "{bytes} bytes are no whole words"
+        );
+        let memory = MmapOptions::new().len(bytes).map_raw(fd.as_raw_fd())?;
+        Ok(Self { memory })
+    }
+
+    fn word(&self, index: usize) -> Option<&AtomicU64> {
+        let is_within = index < self.memory.len() / WORD_BYTES;
+        // SAFETY: within the mapping, which lives as long as `self`; aligned, since it begins with
+        // a page; and the other side reads and writes whole words.
+        is_within.then(|| unsafe {
+            AtomicU64::from_ptr(self.memory.as_mut_ptr().cast::<u64>().add(index))
+        })
+    }
+
+    /// The word with this index; `None` behind the last one.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<u64> {
+        Some(self.word(index)?.load(Ordering::Relaxed))
+    }
+
+    /// Writes the word with this index. Nothing happens behind the last one.
+    pub fn set(&self, index: usize, value: u64) {
+        if let Some(word) = self.word(index) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd as _;
+
+    use super::*;
+
+    /// A section of so many bytes, as it is mapped twice.
+    fn section(bytes: usize) -> Result<(Words, Words)> {
+        let file = tempfile::tempfile()?;
+        file.set_len(4096)?;
+        let map = || Words::map_bytes(file.as_fd(), bytes);
+        Ok((map()?, map()?))
+    }
+
+    #[test]
+    fn what_one_side_writes_the_other_reads() {
+        let (ours, theirs) = section(24).unwrap();
+        theirs.set(2, u64::MAX - 1);
+        assert_eq!(ours.get(2), Some(u64::MAX - 1));
+        ours.set(0, 7);
+        assert_eq!(theirs.get(0), Some(7));
+        assert_eq!(ours.get(1), Some(0));
+    }
+
+    #[test]
+    fn there_is_nothing_behind_the_last_word() {
+        let (ours, theirs) = section(16).unwrap();
+        ours.set(2, 1);
+        assert_eq!((theirs.get(1), theirs.get(2)), (Some(0), None));
+        assert_eq!(ours.get(usize::MAX), None);
+    }
+
+    #[test]
+    fn words_that_are_not_whole_are_refused() {
+        assert!(section(0).is_err());
+        assert!(section(12).is_err());
+    }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What a setting was before a process changed it, in a file that outlives `kill -9`.
+
+use std::fs::{self, File, Permissions, TryLockError};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+
+/// The note on one setting. The file is locked by the process that holds the setting; the kernel
+/// unlocks it when that process is gone. It stays, and is empty while nobody holds the setting: if
+/// it were removed, a process that has just opened it would lock a file that nobody else finds.
+#[derive(Debug)]
+pub(super) struct Note {
+    file: File,
+    left: Option<LeftBehind>,
+}
+
+/// What a process that was killed left.
+#[derive(Debug, Clone)]
+pub(super) struct LeftBehind {
+    pub(super) before: String,
+    pub(super) ours: String,
+}
+
+impl Note {
+    /// The note on the setting at `path`, below `dir`; `None` if another process holds it.
+    pub(super) fn take(path: &Path, dir: &Path) -> Result<Option<Self>> {
+        let name = path.to_string_lossy().trim_matches('/').replace('/', ".");
+        let note = dir.join(name);
+        Self::open(&note).with_context(|| format!("cannot make a note in {}", note.display()))
+    }
+
+    fn open(path: &Path) -> io::Result<Option<Self>> {
+        if let Some(dir) = path.parent() {
+            create_dir(dir)?;
+        }
+        let mut options = File::options();
+        let mut file = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        let left = parse(&text);
+        Ok(Some(Self { file, left }))
+    }
+
+    pub(super) fn left_behind(&self) -> Option<LeftBehind> {
+        self.left.clone()
+    }
+
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub(super) fn write(&mut self, before: &str, ours: &str) -> Result<()> {
+        self.rewrite(&format!("{before}\n{ours}\n"))
+            .context("cannot note what a setting was")
+    }
+
+    /// The setting is as it was.
+    pub(super) fn clear(&mut self) {
+        if let Err(error) = self.rewrite("") {
+            tracing::debug!("a note on a setting stays: {error}");
+        }
+    }
+
+    fn rewrite(&mut self, text: &str) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        self.file.write_all(text.as_bytes())
+    }
+}
+
+/// Creates the directory if it is missing, for others to read whatever the umask: the socket of the
+/// statistics is in it, too.
+fn create_dir(dir: &Path) -> io::Result<()> {
+    match fs::create_dir(dir) {
+        Ok(()) => fs::set_permissions(dir, Permissions::from_mode(0o755)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// `None` of an empty file, and of one whose last line is not complete.
+fn parse(text: &str) -> Option<LeftBehind> {
+    let (before, rest) = text.split_once('\n')?;
+    let ours = rest.strip_suffix('\n')?;
+    Some(LeftBehind {
+        before: before.to_owned(),
+        ours: ours.to_owned(),
+    })
+}

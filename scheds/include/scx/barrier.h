@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Memory order between CPUs, and with user space. Two sides store a word each and then read the
+ * other one's. For at least one of them to see the other's store, both need a full barrier
+ * between the two accesses, on x86 too.
+ *
+ * BPF has no barrier instruction. An atomic operation that fetches the old value (BPF_FETCH) is
+ * a full barrier on every architecture; one that does not fetch has no order at all. Before
+ * clang 20 the compiler turns the former into the latter when the value is not used.
+ */
+#ifndef __SCX_BARRIER_H
+#define __SCX_BARRIER_H
+
+#include "types.h"
+
+/* The value of an atomic operation that is to be a full barrier, even if the value is not used. */
+#define scx_ordered(atomic)                                 \
+	({                                                  \
+		__typeof__(atomic) __old = (atomic);        \
+		asm volatile("" : : "r"(__old) : "memory"); \
+		__old;                                      \
+	})
+
+static inline __attribute__((always_inline)) void scx_full_barrier(void)
+{
+	u64 word = 0, *place = &word;
+
+	/* The compiler must not know that no other CPU sees the word. */
+	asm volatile("" : "+r"(place) : : "memory");
+	scx_ordered(__sync_fetch_and_add(place, 1));
+}
+
+#endif /* __SCX_BARRIER_H */

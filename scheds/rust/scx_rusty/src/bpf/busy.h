@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How long a CPU has been idle, in one word, so that user space never sees half of a change. Not
+ * negative: the CPU is busy, and has been idle for so long, in ns. Negative: it is idle; with the
+ * time of the monotonic clock added, for so long. Pure functions; busy.rs reads the word.
+ */
+#ifndef __RUSTY_BUSY_H
+#define __RUSTY_BUSY_H
+
+#include <scx/types.h>
+
+/* The word of a CPU that becomes idle, or is so already. */
+static inline s64 rusty_idle_begin(s64 idle, u64 now_ns)
+{
+	return idle < 0 ? idle : idle - (s64)now_ns;
+}
+
+/* The word of a CPU that becomes busy, or is so already. Clocks of CPUs may disagree a little. */
+static inline s64 rusty_idle_end(s64 idle, u64 now_ns)
+{
+	if (idle >= 0)
+		return idle;
+	idle += (s64)now_ns;
+	return idle < 0 ? 0 : idle;
+}
+
+#endif /* __RUSTY_BUSY_H */

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The handshakes of scx_rustland_core in a model of memory: no wake-up is lost, whatever the order.
+
+Each CPU's stores wait in a buffer before others see them, as on x86; a barrier empties it. Both
+sides of a handshake store a word and then read the other one's. All interleavings are run. That the
+compiled programs have the barriers is tested by tests/cross/atomics.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Store:
+    word: str
+    value: int
+
+
+@dataclass(frozen=True)
+class Fence:
+    pass
+
+
+@dataclass(frozen=True)
+class ReadUnless:
+    """Reads a word. The program ends here if it has this value."""
+
+    word: str
+    value: int
+
+
+@dataclass(frozen=True)
+class Act:
+    """Wakes the other side up, or goes to sleep."""
+
+    what: str
+
+
+Program = tuple[Store | Fence | ReadUnless | Act, ...]
+
+FENCE = Fence()
+
+#: take_shared() and nudge(), and the policy's thread in Driver::tick(), which decides if it sees
+#: that no decided task is left.
+SPARE = {"nr_spare": 1, "nr_waiting": 0, "is_sleeping": 0}
+TAKE_SHARED: Program = (
+    Store("nr_spare", 0),
+    FENCE,
+    ReadUnless("nr_waiting", 0),
+    FENCE,
+    ReadUnless("is_sleeping", 0),
+    Act("wake"),
+)
+POLICY: Program = (
+    Store("nr_waiting", 1),
+    Store("is_sleeping", 1),
+    FENCE,
+    ReadUnless("nr_spare", 0),
+    Act("sleep"),
+)
+
+#: rl_dispatch() of a CPU that finds nothing to do, and a CPU that has put a task into a queue and
+#: calls kick_any_idle().
+IDLE = {"queued": 0, "idle": 0}
+GOES_IDLE: Program = (Store("idle", 1), FENCE, ReadUnless("queued", 1), Act("sleep"))
+KICKS: Program = (Store("queued", 1), FENCE, ReadUnless("idle", 0), Act("wake"))
+
+
+@dataclass(frozen=True)
+class Cpu:
+    program: Program
+    at: int = 0
+    buffer: tuple[Store, ...] = ()
+
+    def read(self, word: str, memory: dict[str, int]) -> int:
+        own = [store.value for store in self.buffer if store.word == word]
+        return own[-1] if own else memory[word]
+
+
+State = tuple[dict[str, int], tuple[Cpu, ...], frozenset[str]]
+
+
+def successors(state: State) -> Iterator[State]:
+    memory, cpus, done = state
+    for index, cpu in enumerate(cpus):
+
+        def moved(new: Cpu, index: int = index) -> tuple[Cpu, ...]:
+            return (*cpus[:index], new, *cpus[index + 1 :])
+
+        if cpu.buffer:
+            first, *rest = cpu.buffer
+            emptied = moved(replace(cpu, buffer=tuple(rest)))
+            yield memory | {first.word: first.value}, emptied, done
+        if cpu.at == len(cpu.program):
+            continue
+        step, after = cpu.program[cpu.at], replace(cpu, at=cpu.at + 1)
+        if isinstance(step, Store):
+            yield memory, moved(replace(after, buffer=(*cpu.buffer, step))), done
+        elif isinstance(step, ReadUnless):
+            ends = cpu.read(step.word, memory) == step.value
+            yield memory, moved(replace(after, at=len(cpu.program)) if ends else after), done
+        elif isinstance(step, Act):
+            yield memory, moved(after), done | {step.what}
+        elif not cpu.buffer:
+            yield memory, moved(after), done
+
+
+def outcomes(memory: dict[str, int], *programs: Program) -> set[frozenset[str]]:
+    """What was done in the end, for each order in which it may happen."""
+    states: list[State] = [(memory, tuple(Cpu(program) for program in programs), frozenset())]
+    ended, seen = set(), set()
+    while states:
+        state = states.pop()
+        key = (tuple(sorted(state[0].items())), state[1], state[2])
+        if key in seen:
+            continue
+        seen.add(key)
+        following = list(successors(state))
+        states += following
+        if not following:
+            ended.add(state[2])
+    return ended
+
+
+LOST = frozenset({"sleep"})
+HANDSHAKES = [
+    pytest.param(SPARE, TAKE_SHARED, POLICY, id="nr_spare"),
+    pytest.param(IDLE, GOES_IDLE, KICKS, id="idle"),
+]
+
+
+@pytest.mark.parametrize(("memory", "one", "other"), HANDSHAKES)
+def test_no_wakeup_is_lost(memory: dict[str, int], one: Program, other: Program) -> None:
+    found = outcomes(memory, one, other)
+    assert LOST not in found
+    assert frozenset({"sleep", "wake"}) in found
+
+
+@pytest.mark.parametrize(("memory", "one", "other"), HANDSHAKES)
+def test_each_barrier_is_needed(memory: dict[str, int], one: Program, other: Program) -> None:
+    """The model shows what happens without: it is no proof of what cannot fail."""
+    for program in (one, other):
+        bare = tuple(step for step in program if step != FENCE)
+        pair = (bare, other) if program is one else (one, bare)
+        assert LOST in outcomes(memory, *pair)

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* How long CPUs have been idle, as scx_rusty notes it: scheds/rust/scx_rusty/src/bpf/busy.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <scx/types.h>
+
+#include "busy.h"
+
+#include <cmocka.h>
+
+/* As user space reads a word. */
+static s64 idle_ns(s64 word, u64 now)
+{
+	return word < 0 ? word + (s64)now : word;
+}
+
+static void test_word_tells_the_idle_time_at_any_moment(void **state)
+{
+	s64 word = 0, idle = 0;
+	u64 now = 1000;
+	int i;
+
+	for (i = 1; i < 100; i++) {
+		now += 7 * i; /* busy */
+		assert_int_equal(idle_ns(word, now), idle);
+		word = rusty_idle_begin(word, now);
+		assert_int_equal(idle_ns(word, now), idle);
+		now += 3 * i;
+		idle += 3 * i;
+		assert_int_equal(idle_ns(word, now), idle);
+		word = rusty_idle_end(word, now);
+		assert_int_equal(idle_ns(word, now), idle);
+	}
+}
+
+static void test_what_is_told_twice_counts_once(void **state)
+{
+	s64 word = rusty_idle_begin(5, 100);
+
+	assert_int_equal(rusty_idle_begin(word, 150), word);
+	word = rusty_idle_end(word, 200);
+	assert_int_equal(word, 105);
+	assert_int_equal(rusty_idle_end(word, 300), word);
+}
+
+static void test_clocks_that_disagree_do_no_harm(void **state)
+{
+	assert_int_equal(rusty_idle_end(rusty_idle_begin(0, 100), 99), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_word_tells_the_idle_time_at_any_moment),
+		cmocka_unit_test(test_what_is_told_twice_counts_once),
+		cmocka_unit_test(test_clocks_that_disagree_do_no_harm),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
