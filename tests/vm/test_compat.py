@@ -8,15 +8,12 @@ from __future__ import annotations
 import re
 import signal
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sched_ext import Scheduler, read, wait_for
-from vm.guest import Guest, Process
+from sched_ext import Load, Scheduler, Start, read, wait_for
+from vm.guest import Guest
 
-Start = Callable[..., Scheduler]
-Load = Callable[..., Process]
 #: What the program prints in a line: the values of each NAME=VALUE.
 Values = dict[str, list[str]]
 

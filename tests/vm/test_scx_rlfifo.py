@@ -18,7 +18,10 @@ from recorder import Record, Recorder
 from sched_ext import (
     STOPS_FAIR_SERVER_TWICE,
     TIMEOUT_S,
+    Load,
     Scheduler,
+    SetCpu,
+    Start,
     ops,
     state,
     wait_disabled,
@@ -26,13 +29,9 @@ from sched_ext import (
 )
 from slices import check_slices
 from statistics_client import SOCKET, TOTAL, total
-from vm.guest import Guest, Process
+from vm.guest import Guest
 from vm.replay import Outcome
 from vm.topology import Topology
-
-Start = Callable[..., Scheduler]
-SetCpu = Callable[[int, bool], None]
-Load = Callable[..., Process]
 
 
 def serve(guest: Guest, start: Start, *args: str) -> Scheduler:
