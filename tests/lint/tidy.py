@@ -55,7 +55,7 @@ BANNED = [
         r"^(?!\s*//).*\bunsafe\b",
         "the crates have safe wrappers",
     ),
-    (r"^(?!rust/scx_utils/|testbed/load/).*\.rs$", r"\bctrlc::", "the runner handles signals"),
+    (r"^(rust|scheds)/.*\.rs$", r"\b(ctrlc|signal_hook)::", "the runner handles signals"),
     (r"^(?!rust/scx_utils/).*\.rs$", r"\btracing_subscriber\b", "the runner sets up logging"),
     (r"^(?!rust/scx_utils/).*\.rs$", r"\bshould_restart\b", "the runner restarts schedulers"),
 ]

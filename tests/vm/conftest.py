@@ -18,7 +18,7 @@ from typing import Any
 import debs
 import pytest
 import seeds
-from sched_ext import TIMEOUT_S, KernelWatch, Scheduler, wait_disabled
+from sched_ext import TIMEOUT_S, KernelWatch, Load, Scheduler, SetCpu, Start, wait_disabled
 from schedulers import C_SCHEDULERS, ROOT, RUST_SCHEDULERS
 from system_bus import SystemBus
 from vm import health, initramfs, kernels, qemu, replay, topology
@@ -264,7 +264,7 @@ def content_kernel(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture
-def load(guest: Guest) -> Iterator[Callable[..., Process]]:
+def load(guest: Guest) -> Iterator[Load]:
     """Starts scx_load with the given arguments; it is stopped after the test. `through` is a
     program that starts it, such as "nice -n 5"."""
     started: list[Process] = []
@@ -282,7 +282,7 @@ def load(guest: Guest) -> Iterator[Callable[..., Process]]:
 
 
 @pytest.fixture
-def start(guest: Guest) -> Iterator[Callable[..., Scheduler]]:
+def start(guest: Guest) -> Iterator[Start]:
     """Starts schedulers: `start("scx_simple", "-f")`. Afterwards none is left, and the kernel has
     counted no event that should not happen."""
     wait_disabled(guest)
@@ -301,7 +301,7 @@ def start(guest: Guest) -> Iterator[Callable[..., Scheduler]]:
 
 
 @pytest.fixture
-def set_cpu(guest: Guest) -> Iterator[Callable[[int, bool], None]]:
+def set_cpu(guest: Guest) -> Iterator[SetCpu]:
     """Takes CPUs offline and online. Afterwards those of the topology are online."""
 
     def switch(cpu: int, online: bool) -> None:

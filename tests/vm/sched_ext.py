@@ -156,3 +156,9 @@ class KernelWatch:
         log = self.guest.kernel_log()
         # No mark: so much was logged since that it was pushed out, and what is left came later.
         return log.partition(self._mark)[2] or log
+
+
+#: What the fixtures `start`, `load` and `set_cpu` are.
+Start = Callable[..., Scheduler]
+Load = Callable[..., Process]
+SetCpu = Callable[[int, bool], None]

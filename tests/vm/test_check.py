@@ -5,20 +5,17 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import loader
 import pytest
-from sched_ext import TIMEOUT_S, Scheduler, read
+from sched_ext import TIMEOUT_S, Start, read
 from schedulers import C_SCHEDULERS, RUST_SCHEDULERS
 from vm.guest import Guest
 from vm.initramfs import File
 from vm.kernels import Kernel
 from vm.topology import Topology
-
-Start = Callable[..., Scheduler]
 
 #: Where the guest has the manifests of all schedulers, and the one of a scheduler that wants a
 #: function of newer kernels only, and one of no kernel.

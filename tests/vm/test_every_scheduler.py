@@ -5,15 +5,12 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
-from sched_ext import TIMEOUT_S, Scheduler, read, state, wait_disabled, wait_for
+from sched_ext import TIMEOUT_S, Load, Scheduler, Start, read, state, wait_disabled, wait_for
 from schedulers import C_SCHEDULERS, RUST_SCHEDULERS
 from vm.guest import Guest, Process
-
-Start = Callable[..., Scheduler]
-Load = Callable[..., Process]
 
 
 @pytest.fixture(params=C_SCHEDULERS + RUST_SCHEDULERS)

@@ -6,13 +6,9 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Callable
 
-from sched_ext import TIMEOUT_S, Scheduler, ops
-from vm.guest import Guest, Process
-
-Start = Callable[..., Scheduler]
-Load = Callable[..., Process]
+from sched_ext import TIMEOUT_S, Load, Scheduler, Start, ops
+from vm.guest import Guest
 
 PROGRAM = "scx_own_rust"
 

@@ -6,14 +6,11 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Callable
 
 import pytest
-from sched_ext import ENABLES_OFTEN, TIMEOUT_S, Scheduler, state, wait_for
-from vm.guest import Guest, Process
+from sched_ext import ENABLES_OFTEN, TIMEOUT_S, Load, Start, state, wait_for
+from vm.guest import Guest
 
-Start = Callable[..., Scheduler]
-Load = Callable[..., Process]
 ACT_RESTART = 1 << 48
 
 #: What the kernel says of it, and where it happened.

@@ -10,7 +10,9 @@ from collections.abc import Callable
 import pytest
 from sched_ext import (
     STOPS_FAIR_SERVER_TWICE,
-    Scheduler,
+    Load,
+    SetCpu,
+    Start,
     ops,
     read,
     state,
@@ -18,11 +20,7 @@ from sched_ext import (
     wait_for,
 )
 from slices import check_slices
-from vm.guest import Guest, Process
-
-Start = Callable[..., Scheduler]
-SetCpu = Callable[[int, bool], None]
-Load = Callable[..., Process]
+from vm.guest import Guest
 
 
 def figures(line: str) -> dict[str, int]:

@@ -14,13 +14,20 @@ import loader as loaders
 import pytest
 import system_bus
 from loader import CONFIG, LOADER, SERVICES, Loader, strings
-from sched_ext import ENABLES_OFTEN, TIMEOUT_S, Scheduler, ops, read, state, wait_disabled, wait_for
+from sched_ext import (
+    ENABLES_OFTEN,
+    TIMEOUT_S,
+    Start,
+    ops,
+    read,
+    state,
+    wait_disabled,
+    wait_for,
+)
 from schedulers import C_SCHEDULERS, RUST_SCHEDULERS
 from system_bus import USER, SystemBus
 from vm.guest import Guest
 from vm.initramfs import File
-
-Start = Callable[..., Scheduler]
 
 #: Each method that changes something, with arguments that are fine, as dbus-send takes them.
 SIMPLE = "string:scx_simple"

@@ -19,7 +19,10 @@ from sched_ext import (
     COMPACTION,
     STOPS_FAIR_SERVER_TWICE,
     TIMEOUT_S,
+    Load,
     Scheduler,
+    SetCpu,
+    Start,
     ops,
     read,
     state,
@@ -28,13 +31,9 @@ from sched_ext import (
 )
 from slices import check_slices
 from statistics_client import SOCKET, TOTAL, total
-from vm.guest import Guest, Process
+from vm.guest import Guest
 from vm.replay import Outcome
 from vm.topology import Topology
-
-Start = Callable[..., Scheduler]
-SetCpu = Callable[[int, bool], None]
-Load = Callable[..., Process]
 
 
 def serve(guest: Guest, start: Start, *args: str) -> Scheduler:

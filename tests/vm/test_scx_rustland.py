@@ -13,13 +13,10 @@ from collections.abc import Callable
 import pytest
 from counted import counted
 from recorder import Record, preempted_ns
-from sched_ext import TIMEOUT_S, Scheduler, wait_for
+from sched_ext import TIMEOUT_S, Load, Scheduler, Start, wait_for
 from shares import NICE_0_TO_5, shares
 from statistics_client import SOCKET, total
-from vm.guest import Guest, Process
-
-Start = Callable[..., Scheduler]
-Load = Callable[..., Process]
+from vm.guest import Guest
 
 NOBODY = ("--hogs", "0", "--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
 SLEEPERS = ("--hogs", "0", "--sleepers", "8", "--pipes", "0", "--forks-per-s", "0")

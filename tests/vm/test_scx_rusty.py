@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
 
 import pytest
 from loads import MIXED, QUIET, SPIN, finished
 from sched_ext import (
     STOPS_FAIR_SERVER_TWICE,
     TIMEOUT_S,
+    Load,
     Scheduler,
+    SetCpu,
+    Start,
     ops,
     read,
     state,
@@ -21,11 +23,7 @@ from sched_ext import (
     wait_for,
 )
 from statistics_client import SOCKET, total
-from vm.guest import Guest, Process
-
-Start = Callable[..., Scheduler]
-SetCpu = Callable[[int, bool], None]
-Load = Callable[..., Process]
+from vm.guest import Guest
 
 #: So that loads are balanced in each test.
 BUSY = ("--interval", "0.5")

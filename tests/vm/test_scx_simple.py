@@ -12,7 +12,9 @@ import pytest
 from sched_ext import (
     STOPS_FAIR_SERVER_TWICE,
     TIMEOUT_S,
-    Scheduler,
+    Load,
+    SetCpu,
+    Start,
     ops,
     read,
     state,
@@ -21,9 +23,6 @@ from sched_ext import (
 from shares import HOG, NICE_0_TO_5, shares
 from vm.guest import Guest, Process
 
-Start = Callable[..., Scheduler]
-SetCpu = Callable[[int, bool], None]
-Load = Callable[..., Process]
 STATS = re.compile(r"local=(\d+) global=(\d+)")
 
 

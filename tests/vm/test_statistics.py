@@ -12,7 +12,10 @@ import pytest
 from sched_ext import (
     STOPS_FAIR_SERVER_TWICE,
     TIMEOUT_S,
+    Load,
     Scheduler,
+    SetCpu,
+    Start,
     read,
     state,
     wait_disabled,
@@ -20,10 +23,6 @@ from sched_ext import (
 )
 from statistics_client import META, SOCKET, STATS, TOTAL, ask, payload
 from vm.guest import Guest, Process
-
-Start = Callable[..., Scheduler]
-SetCpu = Callable[[int, bool], None]
-Load = Callable[..., Process]
 
 EINVAL = 22
 EMSGSIZE = 90

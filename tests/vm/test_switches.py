@@ -8,18 +8,16 @@ import json
 import re
 import signal
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 from recorder import Record, Recorder
-from sched_ext import TIMEOUT_S, Scheduler, wait_for
+from sched_ext import TIMEOUT_S, Load, Start, wait_for
 from vm.guest import Guest, Process
 
 pytestmark = pytest.mark.once
 
-Start = Callable[..., Scheduler]
-Load = Callable[..., Process]
 
 #: No load but what is added to it.
 QUIET = ("--hogs", "0", "--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")

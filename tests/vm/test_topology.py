@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
-from sched_ext import STOPS_FAIR_SERVER_TWICE
+from sched_ext import STOPS_FAIR_SERVER_TWICE, SetCpu
 from vm.guest import Guest
 
-SetCpu = Callable[[int, bool], None]
 Group = tuple[int, ...]
 
 

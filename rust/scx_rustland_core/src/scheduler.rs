@@ -357,13 +357,7 @@ fn prepare<'obj, O: OpenSkel<'obj>>(
     opened.set_ops_name(options.name)?;
     // Beside the bitmap of our own: the kernel's choice is used for our own threads.
     opened.set_ops_flag(btf, "SCX_OPS_KEEP_BUILTIN_IDLE")?;
-    let flag = "SCX_OPS_ENQ_MIGRATION_DISABLED";
-    if btf.has_ksym("scx_bpf_dsq_reenq") {
-        opened.clear_callback("cpu_release")?;
-    } else if btf.enumerator("scx_ops_flags", flag).is_some() {
-        // See scx/migration.bpf.h.
-        opened.set_ops_flag(btf, flag)?;
-    }
+    opened.reenqueue_on_cpu_release(btf)?;
     let config = rl_config {
         slice_ns: options.slice_ns,
         idle_selection: match options.idle {

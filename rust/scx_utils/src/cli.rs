@@ -5,8 +5,9 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use clap::builder::RangedI64ValueParser;
 use clap::error::ContextKind;
-use clap::{Arg, Command, ValueEnum};
+use clap::{value_parser, Arg, Command, ValueEnum};
 use clap_mangen::Man;
 use roff::{bold, roman, Roff};
 
@@ -21,6 +22,12 @@ pub enum Generate {
     Zsh,
     /// Completions of that shell.
     Fish,
+}
+
+/// The value of an option that is a time slice, such as `--slice-us`: 100 us to 1 s.
+#[must_use]
+pub fn slice_us() -> RangedI64ValueParser<u32> {
+    value_parser!(u32).range(100..=1_000_000)
 }
 
 /// A section of the manual page that no option tells of: its heading, and paragraphs. A

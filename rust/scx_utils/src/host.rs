@@ -5,8 +5,7 @@
 
 mod note;
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -84,32 +83,6 @@ fn read(path: &Path) -> Result<String> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     Ok(text.trim_end().to_owned())
-}
-
-/// A bound on how long CPUs may take to wake up from idle (`/dev/cpu_dma_latency`): idle states
-/// that take longer are not entered. The kernel forgets it when the file is closed, `kill -9`
-/// included.
-#[derive(Debug)]
-pub struct IdleLatency {
-    _open: File,
-}
-
-impl IdleLatency {
-    /// Holds the bound until the guard is dropped. 0 means no idle state but polling.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be opened or written.
-    pub fn hold(root: &Path, latency_us: i32) -> Result<Self> {
-        let path = root.join("dev/cpu_dma_latency");
-        let limit = || -> io::Result<File> {
-            let mut file = OpenOptions::new().write(true).open(&path)?;
-            file.write_all(&latency_us.to_ne_bytes())?;
-            Ok(file)
-        };
-        let open = limit().with_context(|| format!("cannot set {}", path.display()))?;
-        Ok(Self { _open: open })
-    }
 }
 
 #[cfg(test)]
@@ -212,15 +185,5 @@ mod tests {
             format!("{error:#}").contains("/nonexistent/setting"),
             "{error:#}"
         );
-    }
-
-    #[test]
-    fn idle_latency_is_written_as_the_kernel_wants_it() {
-        let root = tempfile::tempdir().unwrap();
-        fs::create_dir(root.path().join("dev")).unwrap();
-        let path = root.path().join("dev/cpu_dma_latency");
-        fs::write(&path, "").unwrap();
-        let _guard = IdleLatency::hold(root.path(), 20).unwrap();
-        assert_eq!(fs::read(&path).unwrap(), 20_i32.to_ne_bytes());
     }
 }

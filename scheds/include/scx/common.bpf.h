@@ -20,6 +20,7 @@
 #include "time.bpf.h"
 #include "uei.bpf.h"
 #include "upstream.bpf.h"
+#include "counters.bpf.h"
 #include "vtime.h"
 
 /* A callback of struct sched_ext_ops; the _SLEEPABLE form is accepted for

@@ -1,19 +1,19 @@
 //! Clocks, and work that takes time on them.
 
 use std::hint::black_box;
+use std::num::{NonZeroU64, TryFromIntError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use nix::errno::Errno;
-use nix::sys::prctl::set_timerslack;
-use nix::sys::time::TimeSpec;
-use nix::time::{clock_gettime, clock_nanosleep, ClockId, ClockNanosleepFlags};
+use rustix::io::retry_on_intr;
+use rustix::thread::{clock_nanosleep_absolute, set_current_timer_slack};
+use rustix::time::{clock_gettime, ClockId, Timespec};
 
 /// Rounds between two looks at the CPU time used: a microsecond or less.
 const ROUNDS: u32 = 512;
 
 /// The least timer slack, ns.
-const TIMER_SLACK_NS: u64 = 1;
+const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
 
 /// Has the calling thread woken up in time: the default slack of 50 us would be added to every
 /// measured lateness.
@@ -21,7 +21,7 @@ const TIMER_SLACK_NS: u64 = 1;
 /// # Errors
 /// The kernel refuses.
 pub(crate) fn be_punctual() -> Result<()> {
-    set_timerslack(TIMER_SLACK_NS).context("setting the timer slack")
+    set_current_timer_slack(Some(TIMER_SLACK_NS)).context("setting the timer slack")
 }
 
 /// The CPU time that the calling thread has used so far.
@@ -29,7 +29,7 @@ pub(crate) fn be_punctual() -> Result<()> {
 /// # Errors
 /// The kernel refuses to tell.
 pub(crate) fn thread_cpu_time() -> Result<Duration> {
-    read(ClockId::CLOCK_THREAD_CPUTIME_ID).context("reading a thread's CPU time")
+    read(ClockId::ThreadCPUTime).context("reading a thread's CPU time")
 }
 
 /// The time since some fixed moment.
@@ -37,11 +37,11 @@ pub(crate) fn thread_cpu_time() -> Result<Duration> {
 /// # Errors
 /// The kernel refuses to tell.
 pub(crate) fn monotonic_time() -> Result<Duration> {
-    read(ClockId::CLOCK_MONOTONIC).context("reading the clock")
+    read(ClockId::Monotonic).context("reading the clock")
 }
 
-fn read(clock: ClockId) -> nix::Result<Duration> {
-    Ok(clock_gettime(clock)?.into())
+fn read(clock: ClockId) -> Result<Duration, TryFromIntError> {
+    clock_gettime(clock).try_into()
 }
 
 /// Sleeps until the monotonic clock shows `moment`, through any signal.
@@ -49,15 +49,9 @@ fn read(clock: ClockId) -> nix::Result<Duration> {
 /// # Errors
 /// The kernel refuses to tell or to wait.
 pub(crate) fn sleep_until(moment: Duration) -> Result<()> {
-    let moment = TimeSpec::from(moment);
-    let flags = ClockNanosleepFlags::TIMER_ABSTIME;
-    loop {
-        match clock_nanosleep(ClockId::CLOCK_MONOTONIC, flags, &moment) {
-            Ok(_) => return Ok(()),
-            Err(Errno::EINTR) => {}
-            Err(errno) => return Err(errno).context("sleeping"),
-        }
-    }
+    let moment = Timespec::try_from(moment)?;
+    retry_on_intr(|| clock_nanosleep_absolute(rustix::thread::ClockId::Monotonic, &moment))
+        .context("sleeping")
 }
 
 /// Computes until the calling thread has used `amount` of CPU time.

@@ -1,9 +1,12 @@
 //! One run of the whole load.
 
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use crate::control::{Control, Crew};
 use crate::fork::Program;
@@ -24,7 +27,12 @@ use crate::{fork, group, hog, mover, periodic, pipe, request, sleeper};
 pub(crate) fn run(opts: &Opts) -> Result<Report> {
     let control = Arc::new(Control::default());
     let on_signal = Arc::clone(&control);
-    ctrlc::set_handler(move || on_signal.stop()).context("catching signals")?;
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).context("catching signals")?;
+    thread::spawn(move || {
+        for _ in signals.forever() {
+            on_signal.stop();
+        }
+    });
     let crews = Crews::hire(opts, &control)?;
     let start = Instant::now();
     control.start();

@@ -8,8 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{kill, Signal};
-use nix::unistd::Pid;
+use rustix::process::{kill_process, Pid, Signal};
 use serde_json::Value;
 
 /// Longer than anything takes that works.
@@ -106,7 +105,7 @@ fn kinds_of_count_0_are_left_out() {
 
 #[test]
 fn signals_end_the_run_with_its_figures() {
-    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+    for signal in [Signal::INT, Signal::TERM] {
         let mut child = command(&["--hogs=1", "--seconds=600"]);
         let child = child
             .stdout(Stdio::piped())
@@ -114,10 +113,10 @@ fn signals_end_the_run_with_its_figures() {
             .spawn()
             .unwrap();
         wait_until_caught(&child, signal);
-        let pid = Pid::from_raw(child.id().try_into().unwrap());
-        kill(pid, signal).unwrap();
+        let pid = Pid::from_child(&child);
+        kill_process(pid, signal).unwrap();
         let text = stdout(child.wait_with_output().unwrap());
-        assert_eq!(text.lines().count(), 4, "{signal}: {text}");
+        assert_eq!(text.lines().count(), 4, "{signal:?}: {text}");
     }
 }
 
@@ -125,7 +124,7 @@ fn signals_end_the_run_with_its_figures() {
 fn wait_until_caught(child: &Child, signal: Signal) {
     let start = Instant::now();
     while !is_caught(child.id(), signal) {
-        assert!(start.elapsed() < PATIENCE, "no handler for {signal}");
+        assert!(start.elapsed() < PATIENCE, "no handler for {signal:?}");
         sleep(Duration::from_millis(5));
     }
 }
@@ -134,7 +133,7 @@ fn is_caught(pid: u32, signal: Signal) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
     let caught = u64::from_str_radix(caught.unwrap().trim(), 16).unwrap();
-    caught & 1 << (signal as i32 - 1) != 0
+    caught & 1 << (signal.as_raw() - 1) != 0
 }
 
 #[test]

@@ -16,19 +16,18 @@ mod records;
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
-use std::time::Duration;
 
 use anyhow::{ensure, Context as _, Result};
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use libbpf_rs::{
     Link, MapCore as _, MapFlags, MapHandle, ProgramMut, RingBuffer, RingBufferBuilder,
 };
-use nix::time::{clock_gettime, ClockId};
 use scx_utils::bpf::Slot;
 use scx_utils::compat::KernelBtf;
 use scx_utils::cpumask::Cpumask;
 use scx_utils::kernel::Missing;
 use scx_utils::percpu::PerCpu;
+use scx_utils::time::monotonic_ns;
 use scx_utils::zerocopy::FromBytes;
 
 use bpf_skel::{BpfSkel, BpfSkelBuilder, OpenBpfSkel};
@@ -175,7 +174,7 @@ impl<'obj> Recorder<'obj> {
 
 /// What is missing, in words that help, before libbpf tells it in its own.
 fn check() -> Result<()> {
-    let is_root = nix::unistd::geteuid().is_root();
+    let is_root = rustix::process::geteuid().is_root();
     ensure!(
         is_root,
         "recording takes root's rights: run it as root, or with sudo"
@@ -259,12 +258,6 @@ fn threads(map: &libbpf_rs::MapMut<'_>, syscalls: bool) -> Result<Vec<Thread>> {
 
 fn read<T: FromBytes>(bytes: &[u8]) -> Option<T> {
     T::read_from_bytes(bytes).ok()
-}
-
-/// The clock that runs are timed by.
-fn monotonic_ns() -> Result<u64> {
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).context("reading the clock")?;
-    Ok(u64::try_from(Duration::from(now).as_nanos())?)
 }
 
 #[cfg(test)]

@@ -164,7 +164,7 @@ void BPF_STRUCT_OPS(rl_update_idle, s32 cpu, bool is_idle)
 
 void BPF_STRUCT_OPS(rl_running, struct task_struct *p)
 {
-	struct rl_counters *c = counters();
+	struct rl_counters *c = scx_counters(rl_counters);
 	struct rl_task *t = task_state(p);
 	s32 cpu = scx_bpf_task_cpu(p);
 
@@ -189,7 +189,7 @@ void BPF_STRUCT_OPS(rl_running, struct task_struct *p)
 
 void BPF_STRUCT_OPS(rl_stopping, struct task_struct *p, bool runnable)
 {
-	struct rl_counters *c = counters();
+	struct rl_counters *c = scx_counters(rl_counters);
 	struct rl_task *t = task_state(p);
 
 	if (c)

@@ -89,27 +89,8 @@ struct {
 	__type(value, struct rl_task);
 } rl_tasks SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct rl_counters);
-} rl_counters SEC(".maps");
-
-static struct rl_counters *counters(void)
-{
-	u32 zero = 0;
-
-	return bpf_map_lookup_elem(&rl_counters, &zero);
-}
-
-/* Callbacks of one CPU are not interrupted by one another. */
-#define count(what)                                   \
-	({                                            \
-		struct rl_counters *__c = counters(); \
-		if (__c)                              \
-			__c->what++;                  \
-	})
+SCX_PERCPU_COUNTERS(rl_counters, struct rl_counters);
+#define count(what) scx_count(rl_counters, what)
 
 static struct rl_cpu *cpu_state(s32 cpu)
 {

@@ -99,18 +99,6 @@ impl<S> Opened<S> {
         ops::set_text(self.skel.open_object_mut(), "name", name)
     }
 
-    /// Leaves a callback out, such as one that this kernel does without.
-    ///
-    /// # Errors
-    ///
-    /// If the object's table has no such member.
-    pub fn clear_callback<'obj>(&mut self, callback: &str) -> Result<()>
-    where
-        S: OpenSkel<'obj>,
-    {
-        ops::clear(self.skel.open_object_mut(), callback)
-    }
-
     /// Sets a flag (`SCX_OPS_*`) in `ops.flags`, with the bit that the running kernel gives it.
     ///
     /// # Errors
@@ -124,6 +112,27 @@ impl<S> Opened<S> {
             bail!("this kernel does not know {flag}");
         };
         ops::or_flags(self.skel.open_object_mut(), bit)
+    }
+
+    /// For a scheduler whose `ops.cpu_release()` re-enqueues the tasks of a CPU that a real-time
+    /// task takes: removes the callback where the kernel can re-enqueue without it, and else sets
+    /// the flag that it requires (see `scx/migration.bpf.h`).
+    ///
+    /// # Errors
+    ///
+    /// If the scheduler has no such callback.
+    pub fn reenqueue_on_cpu_release<'obj>(&mut self, btf: &KernelBtf) -> Result<()>
+    where
+        S: OpenSkel<'obj>,
+    {
+        let flag = "SCX_OPS_ENQ_MIGRATION_DISABLED";
+        if btf.has_ksym("scx_bpf_dsq_reenq") {
+            ops::clear(self.skel.open_object_mut(), "cpu_release")
+        } else if btf.enumerator("scx_ops_flags", flag).is_some() {
+            self.set_ops_flag(btf, flag)
+        } else {
+            Ok(())
+        }
     }
 
     /// Writes a section that is one struct of the shared header, such as a configuration in

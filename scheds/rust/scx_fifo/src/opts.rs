@@ -2,6 +2,7 @@
 //! The scheduler's own options.
 
 use clap::Args;
+use scx_utils::cli::slice_us;
 
 /// As they are typed.
 #[derive(Debug, Args)]
@@ -15,7 +16,7 @@ pub(crate) struct Opts {
         default_value = "20000",
         allow_negative_numbers = true
     )]
-    #[arg(value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    #[arg(value_parser = slice_us())]
     pub(crate) slice_us: u32,
 }
 

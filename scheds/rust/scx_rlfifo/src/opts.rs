@@ -3,6 +3,7 @@
 
 use clap::Args;
 use scx_rustland_core::{IdleSelection, Options};
+use scx_utils::cli::slice_us;
 
 /// As they are typed.
 #[derive(Debug, Args)]
@@ -15,7 +16,7 @@ pub(crate) struct Opts {
         default_value = "20000",
         allow_negative_numbers = true
     )]
-    #[arg(value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    #[arg(value_parser = slice_us())]
     pub(crate) slice_us: u32,
 
     /// Tasks of nice -1 and below (weight above 100) run until they sleep; they still wait their

@@ -4,6 +4,7 @@
 use anyhow::{ensure, Result};
 use clap::Args;
 use scx_rustland_core::{IdleSelection, Options};
+use scx_utils::cli::slice_us;
 
 /// As they are typed.
 #[derive(Debug, Args)]
@@ -17,7 +18,7 @@ pub(crate) struct Opts {
         default_value = "5000",
         allow_negative_numbers = true
     )]
-    #[arg(value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    #[arg(value_parser = slice_us())]
     pub(crate) slice_us: u32,
 
     /// The least that a slice is shortened to, 50 to 1000000; the kernel looks at slices at each

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{ensure, Context as _, Result};
 use clap::Args;
+use scx_utils::cli::slice_us;
 
 /// As they are typed.
 #[derive(Debug, Args)]
@@ -13,13 +14,13 @@ pub(crate) struct Opts {
     /// many wait
     #[arg(short = 'u', long, value_name = "US", default_value = "20000")]
     #[arg(allow_negative_numbers = true)]
-    #[arg(value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    #[arg(value_parser = slice_us())]
     pub(crate) slice_us_underutil: u32,
 
     /// The same while all CPUs are busy: shorter, so that nobody waits long for his turn
     #[arg(short = 'o', long, value_name = "US", default_value = "1000")]
     #[arg(allow_negative_numbers = true)]
-    #[arg(value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    #[arg(value_parser = slice_us())]
     pub(crate) slice_us_overutil: u32,
 
     /// How often loads are balanced, in seconds, 0.1 to 3600; up to eight times as often while far

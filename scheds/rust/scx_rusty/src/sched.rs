@@ -172,13 +172,7 @@ fn prepare(
     let btf = start.kernel_btf()?;
     opened.set_ops_flag(btf, "SCX_OPS_KEEP_BUILTIN_IDLE")?;
     opened.set_ops_flag(btf, "SCX_OPS_ENQ_LAST")?;
-    let flag = "SCX_OPS_ENQ_MIGRATION_DISABLED";
-    if btf.has_ksym("scx_bpf_dsq_reenq") {
-        opened.clear_callback("cpu_release")?;
-    } else if btf.enumerator("scx_ops_flags", flag).is_some() {
-        // See scx/migration.bpf.h.
-        opened.set_ops_flag(btf, flag)?;
-    }
+    opened.reenqueue_on_cpu_release(btf)?;
     opened.set_section(".rodata.rusty_config", &for_bpf(config, domains)?)?;
     let tune = opened.maps.data_rusty_tune_data.as_deref_mut();
     tune.context("no place for the slice")?.tune.slice_ns = config.tuner.slice_underutil_ns;

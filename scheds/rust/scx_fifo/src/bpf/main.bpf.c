@@ -28,30 +28,16 @@ char _license[] SEC("license") = "GPL";
 /* Of --slice-us. */
 const volatile u64 slice_ns = 20 * NSEC_PER_MSEC;
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct fifo_counts);
-} counts SEC(".maps");
-
-static struct fifo_counts *this_cpu_counts(void)
-{
-	u32 zero = 0;
-
-	return bpf_map_lookup_elem(&counts, &zero);
-}
+SCX_PERCPU_COUNTERS(counts, struct fifo_counts);
 
 s32 BPF_STRUCT_OPS(fifo_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
-	struct fifo_counts *c = this_cpu_counts();
 	bool is_idle = false;
 	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
 
 	if (is_idle) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns, 0);
-		if (c)
-			c->nr_local++;
+		scx_count(counts, nr_local);
 	}
 	return cpu;
 }
@@ -66,18 +52,14 @@ static u64 shared_slice_ns(void)
 
 void BPF_STRUCT_OPS(fifo_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	struct fifo_counts *c = this_cpu_counts();
-
 	/* Others wait for these, so they never wait in the shared queue. */
 	if (scx_task_is_percpu_kthread(p)) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns, enq_flags);
-		if (c)
-			c->nr_kthreads++;
+		scx_count(counts, nr_kthreads);
 		return;
 	}
 	scx_bpf_dsq_insert(p, SHARED_DSQ, shared_slice_ns(), enq_flags);
-	if (c)
-		c->nr_queued++;
+	scx_count(counts, nr_queued);
 }
 
 void BPF_STRUCT_OPS(fifo_dispatch, s32 cpu, struct task_struct *prev)

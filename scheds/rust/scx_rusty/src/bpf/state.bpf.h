@@ -104,27 +104,8 @@ struct {
 	__type(value, struct rusty_task);
 } rusty_tasks SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct rusty_counts);
-} rusty_counters SEC(".maps");
-
-static struct rusty_counts *counters(void)
-{
-	u32 zero = 0;
-
-	return bpf_map_lookup_elem(&rusty_counters, &zero);
-}
-
-/* Callbacks of one CPU are not interrupted by one another. */
-#define count(what)                                    \
-	({                                             \
-		struct rusty_counts *__c = counters(); \
-		if (__c)                               \
-			__c->what++;                   \
-	})
+SCX_PERCPU_COUNTERS(rusty_counters, struct rusty_counts);
+#define count(what) scx_count(rusty_counters, what)
 
 static struct rusty_task *task_state(struct task_struct *p)
 {
