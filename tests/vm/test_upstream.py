@@ -17,7 +17,7 @@ Start = Callable[..., Scheduler]
 SetCpu = Callable[[int, bool], None]
 Load = Callable[..., Process]
 
-PROGRAMS = ["scx_rbtree"]
+PROGRAMS = ["scx_rbtree", "scx_masks", "scx_resized", "scx_uqueue"]
 
 #: What the kernel says of an ejected scheduler, and where it happened.
 EJECTED = pytest.mark.kernel_complains(r"sched_ext: .*(failing at|BPF sched)|Call Trace:")
