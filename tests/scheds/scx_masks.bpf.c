@@ -127,7 +127,11 @@ void BPF_STRUCT_OPS(masks_exit, struct scx_exit_info *ei)
 
 void BPF_STRUCT_OPS(masks_dump, struct scx_dump_ctx *dctx)
 {
-	scx_bpf_dump("masks: %u CPUs preferred, %llu enqueued", nr_preferred, nr_enqueued);
+	struct scx_event_stats events;
+
+	__COMPAT_scx_bpf_events(&events, sizeof(events));
+	scx_bpf_dump("masks: %u CPUs preferred, %llu enqueued, %lld times bypassed", nr_preferred,
+		     nr_enqueued, scx_read_event(&events, SCX_EV_BYPASS_ACTIVATE));
 }
 
 SCX_OPS_DEFINE(masks_ops, .select_cpu = (void *)masks_select_cpu, .enqueue = (void *)masks_enqueue,
