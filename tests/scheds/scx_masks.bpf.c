@@ -12,7 +12,7 @@ char _license[] SEC("license") = "GPL";
 const volatile u64 slice_ns = 5 * NSEC_PER_MSEC;
 const volatile u64 error_after;
 /* CPUs 0 to this one less are preferred. */
-const volatile u32 nr_preferred = 1;
+const volatile u32 nr_preferred = 2;
 
 u64 nr_enqueued, nr_preferred_idle, nr_other_idle;
 

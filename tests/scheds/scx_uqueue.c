@@ -144,11 +144,11 @@ int main(int argc, char **argv)
 	signal(SIGTERM, sigint_handler);
 	vruntimes = calloc(PID_MAX, sizeof(*vruntimes));
 	SCX_BUG_ON(!vruntimes, "no memory");
-	/* Not the table of which little is used. */
-	SCX_BUG_ON(mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT), "mlockall failed");
 restart:
 	optind = 1;
 	skel = SCX_OPS_OPEN(uqueue_ops, scx_uqueue);
+	/* On fault: most of the table is never used. */
+	SCX_BUG_ON(mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT), "mlockall failed");
 
 	while ((opt = getopt(argc, argv, "s:e:d:pvh")) != -1) {
 		switch (opt) {
