@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What scx_resized.bpf.c counts for each CPU. */
+#ifndef __SCX_RESIZED_H
+#define __SCX_RESIZED_H
+
+struct cpu_stat {
+	u64 nr_by_length[4]; /* runs of less than 1, 4, 16 ms, and longer ones */
+	u64 nr_given;
+	u64 started_at;
+};
+
+#endif /* __SCX_RESIZED_H */
