@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A thread that helps the kernel when it does not get on with moving tasks between classes.
+ * The class-switch helper: a thread that finishes switching tasks between scheduling classes
+ * when the kernel is stuck in it.
  *
- * While a scheduler is attached or goes away, the kernel waits for the end of a grace
- * period of RCU, and then for those who fork. Until it goes on, some tasks are in the
- * ext class and others in the fair class, which goes first. Where enough of the latter
- * compute, the former do not run; and if one of them was interrupted within an RCU
- * reader, or half-way through a fork, the machine hangs for as long as the others
- * compute. 7.2 sets a twentieth of the time aside for the ext class: it does not hang,
- * but those whom it waits for are that much slower.
+ * While a scheduler is enabled or disabled, the kernel waits for an RCU grace period and then
+ * for forks in progress. Meanwhile some tasks are in the ext class and others in the fair
+ * class, which has precedence. If enough of the fair tasks compute, the ext tasks starve; and
+ * if one of those was preempted within an RCU reader or during a fork, the machine hangs for
+ * as long as the fair tasks compute. 7.2 reserves 5 % of CPU time for the ext class: it does
+ * not hang, but the tasks that it waits for run that slowly.
  *
- * But a task goes at once to the class that it is to be in when anybody sets its
- * parameters, also to what they are already: then all are in one class, and share the
- * CPUs. So that is what this does, if it takes long. After kill -9 nobody does it.
+ * Setting a task's scheduling parameters, even to their present values, switches the task to
+ * its new class at once. So if the kernel's switch takes long, this thread does that for all
+ * tasks. After kill -9 there is no helper.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -26,15 +26,15 @@
 
 #include "internal.h"
 
-/* How often it looks. What it finds twice takes long. */
+/* Period of the check; a switch that two consecutive checks see is stuck. */
 #define POLL_MS 500
 
-/* Room for "/proc/PID/task". */
+/* Fits "/proc/PID/task". */
 #define TASKS_PATH_MAX 64
 
 static void usher_threads(const char *process)
 {
-	/* What is not of a real-time policy has no priority. To others this is an error. */
+	/* Priority 0 keeps non-real-time policies as they are and is an error for others. */
 	const struct sched_param as_it_is = { .sched_priority = 0 };
 	char path[TASKS_PATH_MAX];
 	struct dirent *entry;
@@ -44,7 +44,7 @@ static void usher_threads(const char *process)
 	tasks = opendir(path);
 	while (tasks && (entry = readdir(tasks)))
 		if (isdigit((unsigned char)entry->d_name[0]))
-			/* Not the function of the C library: musl's does nothing. */
+			/* Not the C library's function, which does nothing on musl. */
 			syscall(SYS_sched_setparam, atoi(entry->d_name), &as_it_is);
 	if (tasks)
 		closedir(tasks);
@@ -85,11 +85,11 @@ void scx_usher_start(void)
 	pthread_t thread;
 
 	/*
-	 * Who gathers pages into huge ones holds up whoever touches them: khugepaged, an
-	 * ordinary task, which this is to help. A kernel without it refuses.
+	 * khugepaged unmaps pages while it collapses them, and it is an ordinary task that
+	 * this thread may have to help. A kernel without huge pages refuses.
 	 */
 	prctl(PR_SET_THP_DISABLE, 1L, 0L, 0L, 0L);
-	/* Without one the scheduler still runs. */
+	/* If the thread cannot be created, the scheduler still runs. */
 	if (!pthread_create(&thread, NULL, usher, NULL))
 		pthread_detach(thread);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Why a scheduler ended: the record that its BPF half leaves to user space. */
+/* Why a scheduler ended: the record that its BPF side leaves to user space. */
 #ifndef __SCX_EXIT_INFO_H
 #define __SCX_EXIT_INFO_H
 
 #include "types.h"
 
-/* Lengths of the kernel's texts, include/linux/sched/ext.h (SCX_EXIT_MSG_LEN);
- * the longest reason of a kernel is some 30 characters. */
+/* Text lengths as in the kernel's SCX_EXIT_MSG_LEN; the longest reason of any kernel is
+ * about 30 characters. */
 #define SCX_EXIT_REASON_LEN 128
 #define SCX_EXIT_MSG_LEN 1024
 

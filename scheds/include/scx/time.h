@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Comparison of points in time, real or virtual, that may wrap around.
+ * Comparison of times, real or virtual, that may wrap around.
  *
- * Two u64 times are compared by the sign of their difference, as the kernel's
- * jiffies are: right as long as they are less than 2^63 apart. Pure functions,
- * tested on the host by tests/unit_c.
+ * Two u64 times are compared by the sign of their difference, like jiffies: correct as
+ * long as they are less than 2^63 apart. Pure functions, tested on the host by
+ * tests/unit_c.
  */
 #ifndef __SCX_TIME_H
 #define __SCX_TIME_H
