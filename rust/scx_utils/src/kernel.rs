@@ -73,9 +73,9 @@ impl SchedExt {
         self.line("state")
     }
 
-    /// Whether a scheduler is just coming or going.
+    /// Whether a scheduler is being enabled or disabled.
     #[must_use]
-    pub fn is_moving_tasks(&self) -> bool {
+    pub fn is_switching_classes(&self) -> bool {
         matches!(self.state().as_str(), "enabling" | "disabling")
     }
 

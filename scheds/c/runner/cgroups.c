@@ -60,7 +60,7 @@ static int look(const char *path, const struct stat *st, int type, struct FTW *a
 	return 0;
 }
 
-void scx_cgroups_unminded(const char *root, struct scx_cgroups *cgroups)
+void scx_cgroups_ineffective(const char *root, struct scx_cgroups *cgroups)
 {
 	memset(cgroups, 0, sizeof(*cgroups));
 	found = cgroups;

@@ -39,9 +39,9 @@ uint64_t scx_kernel_hotplug_seq(void);
 /* How many schedulers have been enabled since boot. */
 uint64_t scx_kernel_enable_seq(void);
 /* Whether a scheduler is being enabled or disabled. */
-bool scx_kernel_is_moving_tasks(void);
+bool scx_kernel_is_switching_classes(void);
 /* Whether the kernel reserves CPU time for the ext class against the fair class. */
-bool scx_kernel_sets_time_aside(void);
+bool scx_kernel_has_ext_server(void);
 /* The kernel's BTF, NULL if there is none; valid until scx_kernel_drop_btf(). */
 const struct btf *scx_kernel_btf(void);
 void scx_kernel_drop_btf(void);
@@ -63,17 +63,17 @@ void scx_priority_restore(const struct scx_priority *before);
 
 /* rcu.c: raise RCU's grace-period kthread while a scheduler is loaded. Stays raised after
  * kill -9. */
-struct scx_priority scx_rcu_favour(void);
+struct scx_priority scx_rcu_boost(void);
 
 /* class_switch.c: start the class-switch helper, so that enabling and disabling always finish. */
-void scx_usher_start(void);
+void scx_class_switch_start(void);
 
 /* cgroups.c: cgroups that set CPU controls which have no effect under our schedulers. */
 struct scx_cgroups {
 	int nr;
 	char first[PATH_MAX + 32]; /* a control and its cgroup's path */
 };
-void scx_cgroups_unminded(const char *root, struct scx_cgroups *cgroups);
+void scx_cgroups_ineffective(const char *root, struct scx_cgroups *cgroups);
 
 /* priority.c: the nice value while a scheduler is being loaded. */
 struct scx_nice {

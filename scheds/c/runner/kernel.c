@@ -69,7 +69,7 @@ static bool state_is(const char *state)
 	return !strcmp(read_line(SYSFS "state", buf, sizeof(buf)), state);
 }
 
-bool scx_kernel_is_moving_tasks(void)
+bool scx_kernel_is_switching_classes(void)
 {
 	char buf[32];
 	const char *state = read_line(SYSFS "state", buf, sizeof(buf));
@@ -95,7 +95,7 @@ void scx_kernel_drop_btf(void)
 	kernel_btf = NULL;
 }
 
-bool scx_kernel_sets_time_aside(void)
+bool scx_kernel_has_ext_server(void)
 {
 	const struct btf *btf = scx_kernel_btf();
 

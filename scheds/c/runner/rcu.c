@@ -56,7 +56,7 @@ static pid_t find_rcu_thread(void)
 	return found;
 }
 
-struct scx_priority scx_rcu_favour(void)
+struct scx_priority scx_rcu_boost(void)
 {
 	struct scx_priority nothing = { .raised = false };
 	pid_t thread = find_rcu_thread();

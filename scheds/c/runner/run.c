@@ -215,14 +215,14 @@ static enum scx_outcome run_generations(struct run *run)
 	}
 }
 
-static void say_what_does_not_count(const struct run *run)
+static void warn_of_ineffective_cgroups(const struct run *run)
 {
 	struct scx_cgroups cgroups;
 
-	scx_cgroups_unminded("/sys/fs/cgroup", &cgroups);
+	scx_cgroups_ineffective("/sys/fs/cgroup", &cgroups);
 	if (cgroups.nr)
 		complain(run,
-			 "cpu.weight, cpu.idle and cpu.max of cgroups do not count under this "
+			 "cpu.weight, cpu.idle and cpu.max of cgroups have no effect under this "
 			 "scheduler: %d set them, such as %s",
 			 cgroups.nr, cgroups.first);
 }
@@ -250,10 +250,10 @@ int scx_run(const struct scx_sched *sched, int argc, char **argv)
 		return SCX_STATUS_FAILED;
 	}
 
-	say_what_does_not_count(&run);
-	if (!scx_kernel_sets_time_aside())
-		rcu = scx_rcu_favour();
-	scx_usher_start();
+	warn_of_ineffective_cgroups(&run);
+	if (!scx_kernel_has_ext_server())
+		rcu = scx_rcu_boost();
+	scx_class_switch_start();
 	outcome = run_generations(&run);
 	scx_priority_restore(&rcu);
 	return scx_outcome_status(outcome);

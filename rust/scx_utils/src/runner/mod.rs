@@ -11,6 +11,7 @@
 //! next one begins from the same configuration, with all that depends on the machine read anew:
 //! nothing of it may live in a static.
 
+mod class_switch;
 mod generations;
 mod nice;
 mod opts;
@@ -20,7 +21,6 @@ mod start;
 mod statistics;
 #[cfg(test)]
 mod tests;
-mod usher;
 
 pub use opts::{CommonOpts, LibbpfOpts};
 pub use shutdown::{Shutdown, Trigger};
@@ -235,24 +235,24 @@ fn answer<S: Scheduler>(cli: Cli<S::Opts>) -> Result<Status> {
     let generations = Generations::<S>::new(&common, &config, &kernel, &shutdown)?;
     let btf = kernel.check()?;
     let starves_rcu = !btf.has_ext_server();
-    let _grace_periods = starves_rcu.then(|| rcu::favour_grace_periods(&kernel));
+    let _boosted = starves_rcu.then(|| rcu::boost(&kernel));
     keep_small_pages();
-    usher::start(kernel.clone())?;
+    class_switch::start(kernel.clone())?;
     if let Some(ignored) = Ignored::find(kernel.root()) {
         tracing::warn!(
-            "cpu.weight, cpu.idle and cpu.max of cgroups do not count under this scheduler: \
+            "cpu.weight, cpu.idle and cpu.max of cgroups have no effect under this scheduler: \
              {ignored}"
         );
     }
     generations.run(Some(btf))
 }
 
-/// Who gathers pages into huge ones takes them away meanwhile, locked or not: khugepaged, an
-/// ordinary task. Neither a policy in user space nor who is to help the kernel (`usher`) may wait
-/// for it. A kernel without it refuses, and that is fine.
+/// `khugepaged` unmaps pages while it collapses them, locked or not, and is an ordinary task:
+/// neither a policy in user space nor the class-switch helper may wait for it. A kernel without
+/// huge pages refuses, which is fine.
 fn keep_small_pages() {
     const NONE: libc::c_ulong = 0;
     let is_disabled: libc::c_ulong = 1;
-    // SAFETY: changes how the kernel maps memory, not what is in it.
+    // SAFETY: affects how the kernel maps memory, not its contents.
     unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, is_disabled, NONE, NONE, NONE) };
 }

@@ -180,7 +180,7 @@ pub(super) fn print(text: &clap::Error) -> Result<Status> {
     }
 }
 
-/// What the run loop itself changes: see `rcu.rs` and `usher.rs`.
+/// What the run loop itself changes: see `rcu.rs` and `class_switch.rs`.
 const RCU_SETTING: &str =
     "Where the kernel sets no time aside for tasks of sched_ext (6.12 does not, 7.2 does), its \
      thread rcu_preempt or rcu_sched is a SCHED_FIFO thread of priority 1 meanwhile, as the boot \

@@ -32,7 +32,7 @@
 /* Fits "/proc/PID/task". */
 #define TASKS_PATH_MAX 64
 
-static void usher_threads(const char *process)
+static void switch_threads(const char *process)
 {
 	/* Priority 0 keeps non-real-time policies as they are and is an error for others. */
 	const struct sched_param as_it_is = { .sched_priority = 0 };
@@ -50,19 +50,19 @@ static void usher_threads(const char *process)
 		closedir(tasks);
 }
 
-static void usher_all(void)
+static void switch_all(void)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
 
 	while (proc && (entry = readdir(proc)))
 		if (isdigit((unsigned char)entry->d_name[0]))
-			usher_threads(entry->d_name);
+			switch_threads(entry->d_name);
 	if (proc)
 		closedir(proc);
 }
 
-static void *usher(void *unused)
+static void *class_switch_thread(void *unused)
 {
 	const struct timespec poll = { .tv_nsec = POLL_MS * 1000000L };
 	bool moving = false;
@@ -73,14 +73,14 @@ static void *usher(void *unused)
 		bool moved_before = moving;
 
 		nanosleep(&poll, NULL);
-		moving = scx_kernel_is_moving_tasks();
+		moving = scx_kernel_is_switching_classes();
 		if (moving && moved_before)
-			usher_all();
+			switch_all();
 	}
 	return NULL;
 }
 
-void scx_usher_start(void)
+void scx_class_switch_start(void)
 {
 	pthread_t thread;
 
@@ -90,6 +90,6 @@ void scx_usher_start(void)
 	 */
 	prctl(PR_SET_THP_DISABLE, 1L, 0L, 0L, 0L);
 	/* If the thread cannot be created, the scheduler still runs. */
-	if (!pthread_create(&thread, NULL, usher, NULL))
+	if (!pthread_create(&thread, NULL, class_switch_thread, NULL))
 		pthread_detach(thread);
 }
