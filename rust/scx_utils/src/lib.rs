@@ -2,12 +2,12 @@
 //! What schedulers of the Linux class sched_ext share.
 //!
 //! Two features, for the two times in a scheduler's life: `runtime` (the default) is what it is
-//! made of while it runs, `builder` compiles its BPF half in the build script.
+//! made of while it runs, `builder` compiles its BPF side in the build script.
 //!
 //! | module | what it is |
 //! |---|---|
 //! | [`runner`] | the run loop of every scheduler: options, restarts, statistics, exit status |
-//! | [`bpf`] | the BPF half, opened, loaded and attached |
+//! | [`bpf`] | the BPF side, opened, loaded and attached |
 //! | [`exit_info`] | how a scheduler ended |
 //! | [`kernel`], [`compat`] | what the running kernel says, and what it has |
 //! | [`hotplug`], [`topology`], [`cpumask`] | nodes, caches, cores and CPUs |

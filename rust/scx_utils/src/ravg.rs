@@ -17,7 +17,7 @@ pub struct RunningAverage {
 }
 
 impl RunningAverage {
-    /// The average at `now_ns`, by the clock of the BPF half. An earlier time than that of the last
+    /// The average at `now_ns`, by the clock of the BPF side. An earlier time than that of the last
     /// change counts as that, for that is what a reader sees who was overtaken by a change. With a
     /// half-life of 0 it is the value.
     #[must_use]

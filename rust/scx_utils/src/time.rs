@@ -4,7 +4,7 @@
 use anyhow::{Context as _, Result};
 use nix::time::{clock_gettime, ClockId};
 
-/// CLOCK_MONOTONIC, ns: what `scx_monotonic_now()` is in a BPF half.
+/// CLOCK_MONOTONIC, ns: what `scx_monotonic_now()` is in a BPF side.
 ///
 /// # Errors
 ///

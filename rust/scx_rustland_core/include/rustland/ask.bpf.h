@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Asking user space: the ring of tasks that wait for a decision, and who wakes its reader. */
+/* Enqueueing: tasks wait in PENDING_DSQ while records of them go to the policy through a ring. */
 #ifndef __RL_ASK_BPF_H
 #define __RL_ASK_BPF_H
 
@@ -8,12 +8,12 @@ struct {
 	__uint(max_entries, 1 << 21);
 } rl_queued SEC(".maps");
 
-/* Each record has a header of 8 bytes. */
+/* The ring adds a header of 8 bytes to each record. */
 _Static_assert(RL_IN_FLIGHT_MAX * (sizeof(struct rl_queued) + 8) <= 1 << 21, "room");
 
 /*
- * Hands a record over. The reader is woken if it sleeps, and only then: it says so in
- * shared.is_sleeping before it looks at the ring a last time.
+ * Publish a record. The reader is woken only if it sleeps: it sets shared.is_sleeping before it
+ * checks the ring a last time.
  */
 static void submit(struct rl_queued *rec)
 {
@@ -27,7 +27,7 @@ static void submit(struct rl_queued *rec)
 	bpf_ringbuf_submit(rec, flags);
 }
 
-/* Wakes user space for another reason than a task. */
+/* Wake the policy thread for a reason other than a task, by a record with pid 0. */
 static void nudge(void)
 {
 	struct rl_queued *rec;
@@ -64,8 +64,8 @@ static void fill(struct rl_queued *rec, struct task_struct *p, struct rl_task *t
 }
 
 /*
- * A task that BPF serves by itself, in order of arrival. One that may run on one CPU only waits in
- * that CPU's queue: it has to be found there when the CPU goes (evacuate()).
+ * Enqueue a task that the policy does not decide on, in FIFO order. A pinned task goes to the queue
+ * of its CPU, where evacuate() finds it when the CPU goes offline.
  */
 static void serve_unasked(struct task_struct *p, u64 enq_flags)
 {
@@ -82,7 +82,7 @@ static void serve_unasked(struct task_struct *p, u64 enq_flags)
 	kick_idle_for(p);
 }
 
-/* Puts the task aside until user space has decided. */
+/* Queue the task until the policy has decided, and tell the policy. */
 static void ask(struct task_struct *p, struct rl_task *t, u64 enq_flags)
 {
 	struct rl_queued *rec;
@@ -103,10 +103,10 @@ static void ask(struct task_struct *p, struct rl_task *t, u64 enq_flags)
 	t->has_run_out = !(enq_flags & SCX_ENQ_WAKEUP);
 	t->generation = __sync_add_and_fetch(&last_generation, 1);
 	fill(rec, p, t, enq_flags);
-	/* It takes effect when this callback is over: see move_held(). */
+	/* Takes effect after this callback returns: see move_pending(). */
 	scx_bpf_dsq_insert(p, HELD_DSQ, config.slice_ns, enq_flags);
 	submit(rec);
-	/* Decisions that nobody has looked at yet, since all who were idle had looked before. */
+	/* Decisions may still be undrained because all idle CPUs checked before they were sent. */
 	if (is_undrained())
 		kick_any_idle();
 }

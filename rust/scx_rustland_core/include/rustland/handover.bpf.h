@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Two tasks that wake each other by turns share one slice, without asking user space. */
+/* On a sync wakeup the wakee inherits the waker's remaining slice, without a decision. */
 #ifndef __RL_HANDOVER_BPF_H
 #define __RL_HANDOVER_BPF_H
 
-/* Less than this is not worth a switch. */
+/* Minimum slice that is worth a context switch. */
 #define MIN_GIFT_NS (50 * 1000ULL)
 
-/* So long the two may go on, however short his slice is: with many who wait for each other slices
- * are short, and who wakes twenty others would ask user space for most of them. */
-#define GIFT_SPAN_NS (2 * NSEC_PER_MSEC)
+/* Minimum time from the start of a slice within which wakees may inherit, however short the slice:
+ * slices are short when many tasks wait, and the wakees of a broadcast would mostly need decisions. */
 
-/* So many may wait on a CPU for the rest of a slice: a message to each of a group. */
+/* Maximum of tasks in the local DSQ that wait for an inherited slice, as after a broadcast. */
 #define GIFTS_MAX 20
 
 /*
- * In ops.select_cpu(), on the CPU of who wakes @p and says that he is about to sleep: @p gets what
- * is left of his slice, and runs as soon as he sleeps. For that time the two, and whomever they
- * wake in this way, cost user space nothing; and together they use no more than the policy has
- * granted him, or GIFT_SPAN_NS: the time at which that is over goes from one to the next. Only who
- * waits here when it is over, if he has not slept, gets MIN_GIFT_NS all the same.
+ * Called from ops.select_cpu() on the waker's CPU for a sync wakeup: @p inherits the waker's
+ * remaining slice, and runs as soon as the waker sleeps. Neither costs a decision, nor do their own
+ * sync wakeups. Together they use no more than the waker's slice, or INHERIT_SPAN_NS: the end of
+ * the slice is passed on with it. A wakee that is queued here past the end, because the waker did
+ * not sleep, still gets INHERIT_MIN_NS.
  */
 static bool hand_over(struct task_struct *p)
 {
@@ -33,7 +32,7 @@ static bool hand_over(struct task_struct *p)
 	of_waker = bpf_task_storage_get(&rl_tasks, waker, NULL, 0);
 	if (!of_waker)
 		return false;
-	/* The kernel brings the slice up to date at ticks only. */
+	/* Not p->scx.slice, which the kernel updates at ticks only. */
 	now = scx_monotonic_now();
 	end_ns = of_waker->hands_over_until_ns;
 	if (time_before(end_ns, now + MIN_GIFT_NS))
@@ -48,8 +47,8 @@ static bool hand_over(struct task_struct *p)
 	return true;
 }
 
-/* In ops.running(): until when the task may hand its slice over. Whoever handed his slice to it may
- * have gone on, and used it himself. */
+/* In ops.running(): set until when wakees of @p may inherit its slice. The waker may have consumed
+ * the slice that @p inherited. */
 static void begin_handover(struct task_struct *p, struct rl_task *t, u64 now)
 {
 	u64 rest_ns = MIN_GIFT_NS, slice_ns = p->scx.slice;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The BPF half of schedulers whose policy is a program in user space. One that has a BPF half of
- * its own includes this, has its own callbacks for some, and hands the table over by RL_OPS().
+ * The BPF side of schedulers whose policy is in user space. A scheduler with a BPF side of its own
+ * includes this, overrides some callbacks, and defines the table with RL_OPS().
  *
- * A task's way: ops.enqueue() puts it into the queue HELD and a record of it into a ring
- * (ask.bpf.h); the policy reads the record and writes a decision into another ring; the next CPU
- * that looks for work takes the decisions in and moves each task into the queue of a CPU, or of all
- * (decide.bpf.h); and ops.dispatch() takes it from there. No step is a system call.
+ * The path of a task: ops.enqueue() puts it into PENDING_DSQ and a record of it into a ring
+ * (enqueue.bpf.h); the policy reads the record and writes a decision into another ring; the next CPU
+ * that looks for work drains the decisions and moves each task to the queue of a CPU, or to the
+ * shared one (drain.bpf.h); and ops.dispatch() takes it from there. No step is a system call.
  *
- * These never ask, since whoever decides may wait for them: kernel threads that are bound to a CPU,
- * tasks that may not migrate now, and the threads of the scheduler's own process (own.bpf.h); nor,
- * if the policy leaves them to the kernel, tasks that find an idle CPU, and those that get the rest
- * of the slice of whoever woke them (handover.bpf.h). A task that just goes on, because nobody else
- * wants its CPU or because it is still before the others, is not queued at all, or taken back
- * before the policy has heard of it (take_back()). And when user space does not answer, tasks are
- * served in order of arrival (watch.bpf.h).
+ * Tasks that the policy thread may depend on bypass the policy: per-CPU kernel threads,
+ * migration-disabled tasks, and the threads of the scheduler's own process (bypass.bpf.h). So do, if
+ * the policy leaves them to the kernel, wakees that find an idle CPU, and wakees that inherit the
+ * waker's slice (inherit.bpf.h). A task that continues on slice expiry, because no other task needs
+ * its CPU or because it still precedes them, is not enqueued at all, or reclaimed before the policy
+ * has read its record (reclaim()). When user space stalls, tasks are dispatched in FIFO order
+ * (watchdog.bpf.h).
  */
 #ifndef __RUSTLAND_BPF_H
 #define __RUSTLAND_BPF_H
@@ -37,7 +37,7 @@ char _license[] SEC("license") = "GPL";
 #include "watch.bpf.h"
 #include "dispatch.bpf.h"
 
-/* An idle CPU for @p, which is taken then; negative if there is none. */
+/* Claim an idle CPU for @p; negative if there is none. */
 static s32 find_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	bool is_idle = false;
@@ -59,7 +59,7 @@ s32 BPF_STRUCT_OPS(rl_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_
 		return select_cpu_for_own(p, prev_cpu, wake_flags);
 	if (config.idle_selection == RL_IDLE_FULL_USER)
 		return prev_cpu;
-	/* Who waits already goes first. */
+	/* Tasks that wait already have precedence. */
 	if (scx_bpf_dsq_nr_queued(SHARED_DSQ) <= 0 && scx_bpf_dsq_nr_queued(HELD_DSQ) <= 0)
 		cpu = find_idle(p, prev_cpu, wake_flags);
 	if (cpu >= 0) {
@@ -73,8 +73,8 @@ s32 BPF_STRUCT_OPS(rl_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_
 	return prev_cpu;
 }
 
-/* A task comes to ops.enqueue(): what was asked about it before is void. NULL if nothing can be
- * kept with it. */
+/* Start of ops.enqueue(): cancels a previous enqueue that is still pending. NULL if the task has no
+ * storage. */
 static struct rl_task *begin_enqueue(struct task_struct *p, u64 enq_flags)
 {
 	struct rl_task *t = task_state(p);
@@ -84,13 +84,13 @@ static struct rl_task *begin_enqueue(struct task_struct *p, u64 enq_flags)
 	t->gift_end_ns = 0;
 	if (claim_any(t))
 		count(nr_cancelled);
-	/* A higher class has its CPU, and it cannot go elsewhere. */
+	/* A higher class has its CPU, and the task may not run elsewhere. */
 	if (enq_flags & SCX_ENQ_REENQ && p->nr_cpus_allowed == 1)
 		t->resumes = true;
 	return t;
 }
 
-/* A task that is of no concern to the policy; false if it has to be asked about. */
+/* Enqueue tasks that bypass the policy; false if @p needs a decision. */
 static bool enqueue_special(struct task_struct *p, u64 enq_flags)
 {
 	if (is_urgent(p)) {
@@ -105,8 +105,8 @@ static bool enqueue_special(struct task_struct *p, u64 enq_flags)
 }
 
 /*
- * For a scheduler's own ops.enqueue(): the task is served in order of arrival, in turn with those
- * that are decided, and the policy does not hear of it.
+ * For a scheduler's own ops.enqueue(): enqueue @p in FIFO order, alternating with decided tasks. The
+ * policy is not told.
  */
 static inline void rl_serve_unasked(struct task_struct *p, u64 enq_flags)
 {
@@ -144,7 +144,7 @@ void BPF_STRUCT_OPS(rl_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	if (scx_bpf_dsq_nr_queued(HELD_DSQ) > 0 && take_back(cpu))
 		return;
-	/* See idle.bpf.h: say it first, then look again. */
+	/* No lost wakeups (idle.bpf.h): set the bit, then check again. */
 	set_cpu(shared.idle, cpu);
 	if (take(cpu)) {
 		clear_cpu(shared.idle, cpu);
@@ -169,7 +169,7 @@ void BPF_STRUCT_OPS(rl_running, struct task_struct *p)
 
 	if (c)
 		c->nr_running = 1;
-	/* It was about to be idle, and then was not. */
+	/* The CPU was about to idle. */
 	if (test_cpu(shared.idle, cpu))
 		clear_cpu(shared.idle, cpu);
 	if (!scx_task_is_own(p))
@@ -178,7 +178,7 @@ void BPF_STRUCT_OPS(rl_running, struct task_struct *p)
 		shared.own_cpu = cpu;
 	if (!t)
 		return;
-	/* Nobody has decided this. */
+	/* Still pending, so it was dispatched without a decision. */
 	if (claim_any(t))
 		count(nr_fallback);
 	t->start_ns = scx_monotonic_now();
@@ -200,7 +200,7 @@ void BPF_STRUCT_OPS(rl_stopping, struct task_struct *p, bool runnable)
 	note_interrupted(p, t, runnable);
 }
 
-/* It sleeps, or it is taken away to be changed. */
+/* The task sleeps, or is dequeued for a change of its attributes. */
 void BPF_STRUCT_OPS(rl_quiescent, struct task_struct *p, u64 deq_flags)
 {
 	struct rl_task *t = task_state(p);
@@ -221,7 +221,7 @@ void BPF_STRUCT_OPS(rl_quiescent, struct task_struct *p, u64 deq_flags)
 
 s32 BPF_STRUCT_OPS(rl_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
-	/* Without, it is served like one whom nobody decides about. */
+	/* Without storage it is dispatched as a fallback task. */
 	struct rl_task *t = task_state(p), *maker;
 
 	if (!t || !args->fork)
@@ -232,7 +232,7 @@ s32 BPF_STRUCT_OPS(rl_init_task, struct task_struct *p, struct scx_init_task_arg
 	return 0;
 }
 
-/* Only where the timer cannot do it: see watch_cpus(). */
+/* Used only where the watchdog cannot re-enqueue: see check_cpus(). */
 void BPF_STRUCT_OPS(rl_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	scx_bpf_reenqueue_local();
@@ -241,9 +241,9 @@ void BPF_STRUCT_OPS(rl_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 }
 
 /*
- * The kernel calls this some steps before it lets the CPU dispatch, and these steps may wait for
- * tasks, such as the one of RCU, which would wait for the CPU. So it counts as online when it
- * dispatches first. That there is this callback makes the kernel not end the scheduler.
+ * The kernel calls this some steps before the CPU may dispatch, and those steps may wait for tasks,
+ * such as RCU's, which would wait for the CPU. So the CPU counts as online when it first dispatches.
+ * The callback must exist, because without it the kernel ends the scheduler on hotplug.
  */
 void BPF_STRUCT_OPS(rl_cpu_online, s32 cpu)
 {
@@ -272,7 +272,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rl_init)
 			set_cpu(shared.online, cpu);
 	}
 	scx_bpf_put_cpumask(online);
-	/* For all that are possible: a CPU that comes later needs no new queue. */
+	/* For all possible CPUs, so that hotplug needs no new queue. */
 	bpf_for(cpu, 0, nr_cpu_ids) {
 		err = scx_bpf_create_dsq(cpu, -1);
 		if (err)
@@ -301,7 +301,7 @@ void BPF_STRUCT_OPS(rl_dump, struct scx_dump_ctx *dctx)
 		     shared.is_stalled);
 }
 
-/* Called by the policy's thread before all else: the name of its process for the kernel. */
+/* Called by the policy thread before anything else: identifies it and its process. */
 SEC("syscall")
 int rl_hello(void *ctx)
 {
@@ -310,7 +310,7 @@ int rl_hello(void *ctx)
 	return 0;
 }
 
-/* The system call to find an idle CPU for a task, and to take it: negative if there is none. */
+/* Find and claim an idle CPU for a task: negative if there is none. */
 SEC("syscall")
 int rl_find_idle(struct rl_find_idle_args *args)
 {
@@ -328,7 +328,7 @@ int rl_find_idle(struct rl_find_idle_args *args)
 	return cpu;
 }
 
-/* How many tasks wait for a decision, for who checks the books. */
+/* Number of pending tasks, for statistics and consistency checks. */
 SEC("syscall")
 int rl_nr_held(void *ctx)
 {
@@ -336,14 +336,14 @@ int rl_nr_held(void *ctx)
 }
 
 /*
- * What a callback of this file does, to be called by one of the same kind that a scheduler has
- * instead: RL_DEFAULT(enqueue, p, enq_flags).
+ * Call the implementation of a callback in this file, from a scheduler's own one of the same kind:
+ * RL_DEFAULT(enqueue, p, enq_flags).
  */
 #define RL_DEFAULT(callback, ...) ____rl_##callback(ctx, ##__VA_ARGS__)
 
 /*
- * The table of callbacks; what is given besides, `.enqueue = (void *)own_enqueue` say, goes before
- * what is here. User space sets the name.
+ * Define the table of callbacks. Additional members, such as `.enqueue = (void *)own_enqueue`,
+ * override these. User space sets the name.
  */
 /* clang-format off */
 #define RL_OPS(table, ...) \

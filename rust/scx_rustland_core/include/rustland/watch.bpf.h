@@ -1,38 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a timer looks after: whether user space answers, tasks that wait for a CPU that is gone or
- * that a real-time task holds, and CPUs that are on their way out.
+ * The watchdog, a timer: detects that user space stalls, tasks that wait for a CPU that is offline
+ * or used by a real-time task, and CPUs that are going offline.
  */
 #ifndef __RL_WATCH_BPF_H
 #define __RL_WATCH_BPF_H
 
 #define CLOCK_MONOTONIC 1
 
-/* How often to look while tasks wait, and otherwise. */
+/* Period of the timer while tasks wait, and otherwise. */
 #define BUSY_BEAT_NS (20 * NSEC_PER_MSEC)
 #define CALM_BEAT_NS (200 * NSEC_PER_MSEC)
 
 /*
- * How long user space may have something to do without a sign of life: a twentieth of what makes
- * the kernel end the scheduler. A quarter if it has turned out to be slow and not gone: an emulator
- * with one thread for all CPUs lets each of them run for 100 ms, so that with four that are busy
- * the answer takes 400 ms, or twice that.
+ * How long the policy thread may have work without a sign of life: a twentieth of the watchdog
+ * timeout of the kernel. A quarter if it proved to be slow: an emulator with one thread for all CPUs
+ * runs each of them for 100 ms, so with four busy CPUs a response takes 400 ms, or twice that.
  */
 #define STALL_NS (TIMEOUT_MS * NSEC_PER_MSEC / 20)
 #define SLOW_STALL_NS (TIMEOUT_MS * NSEC_PER_MSEC / 4)
 
-/* So long it counts as slow after it was. */
+/* How long user space counts as slow after a stall. */
 #define SLOW_NS (60 * NSEC_PER_SEC)
 
-/* So many tasks of a CPU's queue are moved at a time. */
+/* Tasks of a queue moved per period. */
 #define RESCUE_MAX 128
 
 struct watch {
 	struct bpf_timer timer;
-	u64 nr_cycles; /* of user space, when it last gave a sign of life */
-	u64 alive_ns; /* when that was */
-	u64 slow_until_ns; /* user space has been slow */
-	u64 nr_looked_at; /* in wake_for() */
+	u64 nr_cycles; /* of user space, at its last sign of life */
+	u64 alive_ns; /* time of its last sign of life */
+	u64 slow_until_ns; /* end of the time in which user space counts as slow */
 };
 
 struct {
@@ -42,7 +40,7 @@ struct {
 	__type(value, struct watch);
 } rl_watch SEC(".maps");
 
-/* Whether user space has something to do. */
+/* Whether the policy thread has work. */
 static bool has_something_to_do(void)
 {
 	return bpf_ringbuf_query(&rl_queued, BPF_RB_AVAIL_DATA) ||
@@ -50,8 +48,8 @@ static bool has_something_to_do(void)
 }
 
 /*
- * Wakes idle CPUs for the first tasks of a queue, each one for a task that may run there, also to
- * save power: nobody else will. Within an RCU section.
+ * Kick an idle CPU for each of the first tasks of a queue, regardless of low_power: no other event
+ * will. Call it under RCU.
  */
 static void wake_for(struct watch *w, u64 dsq_id)
 {
@@ -72,7 +70,7 @@ static void watch_user(struct watch *w, u64 now)
 {
 	u64 nr_cycles = *(volatile u64 *)&shared.nr_cycles, patience_ns;
 
-	/* With more patience there would have been no need to do without it. */
+	/* A longer timeout would have avoided the stall. */
 	if (nr_cycles != w->nr_cycles && shared.is_stalled && now - w->alive_ns < SLOW_STALL_NS)
 		w->slow_until_ns = now + SLOW_NS;
 	shared.is_slow = now < w->slow_until_ns;
@@ -82,7 +80,7 @@ static void watch_user(struct watch *w, u64 now)
 		shared.is_stalled = false;
 		return;
 	}
-	/* A wish that was lost, if there is such a thing, and who holds tasks without an event. */
+	/* Recover lost wakeups, and poll policies that hold tasks without an event. */
 	nudge();
 	patience_ns = shared.is_slow ? SLOW_STALL_NS : STALL_NS;
 	if (now - w->alive_ns < patience_ns)
@@ -103,7 +101,7 @@ static void note_hotplug(s32 cpu, bool is_online)
 	nudge();
 }
 
-/* Moves the tasks that wait for a CPU to where others find them. Within an RCU section. */
+/* Move the tasks in a CPU's queue to where other CPUs find them. Call it under RCU. */
 static void evacuate(s32 cpu)
 {
 	bool is_online = test_cpu(shared.online, cpu);
@@ -122,15 +120,15 @@ static void evacuate(s32 cpu)
 				kick_any_idle();
 			}
 		} else if (!is_online) {
-			/* It may run nowhere else, and the kernel has to see it to change that. */
+			/* Pinned: the kernel changes its affinity once it is in the local DSQ. */
 			scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0);
 		}
 	}
 }
 
 /*
- * While user space does not answer, tasks that may only run on a CPU that is on its way out are
- * not decided about; and the CPU does not go before they do.
+ * While user space is stalled, pending tasks that may only run on an outgoing CPU get no decision,
+ * and the CPU does not go offline before they run.
  */
 static void evacuate_held(s32 cpu)
 {
@@ -148,10 +146,10 @@ static void evacuate_held(s32 cpu)
 	}
 }
 
-/* So many beats in a row a CPU may be idle and leave the tasks of its queue where they are. */
+/* How many consecutive periods a CPU may idle without serving its queue. */
 #define BEATS_IDLE_MAX 3
 
-/* The CPU serves its queue, or there is none. */
+/* The CPU serves its queue, or the queue is empty. */
 static void note_service(s32 cpu)
 {
 	struct rl_cpu *state = cpu_state(cpu);
@@ -161,9 +159,9 @@ static void note_service(s32 cpu)
 }
 
 /*
- * Whether a CPU that counts as online leaves tasks where they are although it is woken. On its way
- * out, the kernel lets it take no more some steps before ops.cpu_offline(), and these steps may
- * wait for tasks, such as the one of RCU, which would wait for the CPU.
+ * Whether an online CPU does not serve its queue although it is kicked. When going offline, it stops
+ * dispatching some steps before ops.cpu_offline(), and those steps may wait for tasks, such as
+ * RCU's, which would wait for the CPU.
  */
 static bool is_out_of_service(s32 cpu)
 {
@@ -178,8 +176,9 @@ static bool is_out_of_service(s32 cpu)
 }
 
 /*
- * A CPU that is on its way out waits until none of the tasks is left that were last on it. Others
- * take these from it, and nobody tells it: it looks when it schedules. Whether there is one.
+ * A CPU that is going offline waits until all tasks that last ran on it have left. It checks when it
+ * schedules, and is not notified when other CPUs take them: kick it. Returns whether there is such a
+ * CPU.
  */
 static bool wake_outgoing(void)
 {
@@ -197,7 +196,7 @@ static bool wake_outgoing(void)
 	return is_any;
 }
 
-/* Whether tasks wait for a certain CPU. */
+/* Returns whether tasks wait for a particular CPU. */
 static bool watch_cpus(void)
 {
 	bool is_busy = wake_outgoing();
@@ -234,7 +233,7 @@ static int on_beat(void *map, int *key, struct watch *w)
 	bpf_rcu_read_lock();
 	watch_user(w, scx_monotonic_now());
 	is_busy = watch_cpus();
-	/* Who put a task there woke a CPU that was idle then. */
+	/* When they were enqueued, only a CPU that was idle then was kicked. */
 	wake_for(w, SHARED_DSQ);
 	wake_for(w, FALLBACK_DSQ);
 	is_busy |= is_stalled() || has_something_to_do() || scx_bpf_dsq_nr_queued(SHARED_DSQ) > 0 ||

@@ -9,7 +9,7 @@ use super::record::Record;
 use crate::exit_info::ExitInfo;
 use crate::kernel::SchedExt;
 
-/// A BPF half that schedules the machine. Dropping it gives the machine back.
+/// A BPF side that schedules the machine. Dropping it gives the machine back.
 #[derive(Debug)]
 pub struct Attached<S> {
     // Before the object: the kernel lets go of the programs first.

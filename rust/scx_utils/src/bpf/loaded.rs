@@ -14,7 +14,7 @@ use super::Attached;
 use crate::kernel::{Missing, SchedExt};
 use crate::realtime::RealTime;
 
-/// A BPF half that is loaded: its maps can be filled, and programs be run by hand.
+/// A BPF side that is loaded: its maps can be filled, and programs be run by hand.
 #[derive(Debug)]
 pub struct Loaded<S> {
     record: Record,

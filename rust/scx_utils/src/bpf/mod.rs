@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A scheduler's BPF half: opened, loaded, attached. One type for each, so that nothing is done
+//! A scheduler's BPF side: opened, loaded, attached. One type for each, so that nothing is done
 //! out of order; the skeleton, whose type only the scheduler knows, can be reached through all
 //! three.
 

@@ -29,7 +29,7 @@ pub struct OpenOptions {
     pub kconfig: Option<String>,
 }
 
-/// A BPF half that is open: its skeleton's `rodata` can be written.
+/// A BPF side that is open: its skeleton's `rodata` can be written.
 #[derive(Debug)]
 pub struct Opened<S> {
     skel: S,
@@ -67,7 +67,7 @@ impl<S> Opened<S> {
     }
 
     /// Makes the kernel keep so many bytes of debug dump if it ejects the scheduler; 0 leaves
-    /// it at what the BPF half says.
+    /// it at what the BPF side says.
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ impl<S> Opened<S> {
         let mut section = object.maps_mut().find(|map| map.name() == name);
         let bytes = section.as_mut().and_then(|map| map.initial_value_mut());
         let bytes = bytes.and_then(|bytes| bytes.get_mut(..size_of::<T>()));
-        let bytes = bytes.with_context(|| format!("the BPF half has no section {name}"))?;
+        let bytes = bytes.with_context(|| format!("the BPF side has no section {name}"))?;
         bytes.copy_from_slice(value.as_bytes());
         Ok(())
     }

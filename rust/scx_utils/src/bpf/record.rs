@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The record that a scheduler's BPF half leaves when it ends: `<scx/exit_info.bpf.h>`.
+//! The record that a scheduler's BPF side leaves when it ends: `<scx/exit_info.bpf.h>`.
 
 use std::ops::Range;
 use std::os::fd::{AsFd as _, AsRawFd as _};
@@ -17,7 +17,7 @@ const RECORD: &str = "scx_exit_record";
 const SECTION: &str = ".data.scx_exit";
 const RODATA: &str = ".rodata.scx_exit";
 const DUMP: &str = "scx_exit_dump";
-const INCLUDE: &str = "the BPF half must include <scx/exit_info.bpf.h>";
+const INCLUDE: &str = "the BPF side must include <scx/exit_info.bpf.h>";
 
 /// Where the record's members are.
 #[derive(Debug, Clone)]
@@ -68,7 +68,7 @@ pub(super) fn set_dump_len(object: &mut OpenObject, dump_len: u32) -> Result<()>
 #[derive(Debug)]
 pub(super) struct Record {
     layout: Layout,
-    /// The section's memory, which the BPF half writes.
+    /// The section's memory, which the BPF side writes.
     section: MmapRaw,
     dump: MapHandle,
 }

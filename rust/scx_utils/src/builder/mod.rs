@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Compiling a scheduler's BPF half, for build scripts (feature `builder`).
+//! Compiling a scheduler's BPF side, for build scripts (feature `builder`).
 //!
 //! ```no_run
 //! // build.rs
@@ -41,7 +41,7 @@ use object::{Object as _, ObjectSymbol as _};
 
 use clang::Clang;
 
-/// Builds the BPF half of one scheduler. See the [module](self).
+/// Builds the BPF side of one scheduler. See the [module](self).
 #[derive(Debug)]
 pub struct BpfBuilder {
     clang: Clang,

@@ -114,7 +114,7 @@ pub trait Scheduler: 'static {
     /// What is wrong with them, in one line.
     fn config(opts: Self::Opts) -> Result<Self::Config>;
 
-    /// Opens, loads and attaches the BPF half: one generation.
+    /// Opens, loads and attaches the BPF side: one generation.
     ///
     /// # Errors
     ///

@@ -86,7 +86,7 @@ impl<'a> Start<'a> {
         Ok(self.btf.get_or_init(|| read))
     }
 
-    /// Opens the BPF half, and writes into it what the common options say.
+    /// Opens the BPF side, and writes into it what the common options say.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl<'a> Start<'a> {
         Ok(opened)
     }
 
-    /// Attaches the BPF half.
+    /// Attaches the BPF side.
     ///
     /// # Errors
     ///

@@ -35,7 +35,7 @@ pub(crate) struct Opts {
 /// As they are used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Config {
-    /// For the BPF half.
+    /// For the BPF side.
     pub(crate) core: Options,
     pub(crate) policy: crate::policy::Config,
 }

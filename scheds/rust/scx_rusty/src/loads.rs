@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What tasks want to run, read from the BPF half's iterator: one pass over the tasks for each
+//! What tasks want to run, read from the BPF side's iterator: one pass over the tasks for each
 //! round of the balancer, and nothing in between.
 
 use std::io::Read as _;

@@ -115,7 +115,7 @@ impl Scheduler for Rusty {
     }
 }
 
-/// Writes what the BPF half goes by.
+/// Writes what the BPF side goes by.
 fn prepare(
     start: &Start<'_>,
     opened: &mut Opened<OpenBpfSkel<'_>>,
