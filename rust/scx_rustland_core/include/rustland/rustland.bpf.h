@@ -30,11 +30,11 @@ char _license[] SEC("license") = "GPL";
 
 #include "state.bpf.h"
 #include "idle.bpf.h"
-#include "ask.bpf.h"
-#include "own.bpf.h"
-#include "handover.bpf.h"
-#include "decide.bpf.h"
-#include "watch.bpf.h"
+#include "enqueue.bpf.h"
+#include "bypass.bpf.h"
+#include "inherit.bpf.h"
+#include "drain.bpf.h"
+#include "watchdog.bpf.h"
 #include "dispatch.bpf.h"
 
 /* Claim an idle CPU for @p; negative if there is none. */

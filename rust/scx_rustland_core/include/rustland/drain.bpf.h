@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Draining the ring of decisions: each task moves to the queue that the policy chose. */
-#ifndef __RL_DECIDE_BPF_H
-#define __RL_DECIDE_BPF_H
+#ifndef __RL_DRAIN_BPF_H
+#define __RL_DRAIN_BPF_H
 
 struct {
 	__uint(type, BPF_MAP_TYPE_USER_RINGBUF);
@@ -214,4 +214,4 @@ __noinline int drain(s32 cpu)
 	return state->left_one;
 }
 
-#endif /* __RL_DECIDE_BPF_H */
+#endif /* __RL_DRAIN_BPF_H */

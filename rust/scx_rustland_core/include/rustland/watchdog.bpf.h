@@ -3,8 +3,8 @@
  * The watchdog, a timer: detects that user space stalls, tasks that wait for a CPU that is offline
  * or used by a real-time task, and CPUs that are going offline.
  */
-#ifndef __RL_WATCH_BPF_H
-#define __RL_WATCH_BPF_H
+#ifndef __RL_WATCHDOG_BPF_H
+#define __RL_WATCHDOG_BPF_H
 
 #define CLOCK_MONOTONIC 1
 
@@ -256,4 +256,4 @@ static s32 start_watch(void)
 	return bpf_timer_start(&w->timer, BUSY_BEAT_NS, 0);
 }
 
-#endif /* __RL_WATCH_BPF_H */
+#endif /* __RL_WATCHDOG_BPF_H */

@@ -4,8 +4,8 @@
  * scheduler's own process, and per-CPU kernel threads. They preempt the running task, which then
  * resumes with the rest of its slice, or until the next tick if there is none.
  */
-#ifndef __RL_OWN_BPF_H
-#define __RL_OWN_BPF_H
+#ifndef __RL_BYPASS_BPF_H
+#define __RL_BYPASS_BPF_H
 
 static bool is_urgent(const struct task_struct *p)
 {
@@ -123,4 +123,4 @@ static bool resume(struct task_struct *p, struct rl_task *t, u64 enq_flags)
 	return true;
 }
 
-#endif /* __RL_OWN_BPF_H */
+#endif /* __RL_BYPASS_BPF_H */

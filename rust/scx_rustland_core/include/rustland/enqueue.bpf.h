@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Enqueueing: tasks wait in PENDING_DSQ while records of them go to the policy through a ring. */
-#ifndef __RL_ASK_BPF_H
-#define __RL_ASK_BPF_H
+#ifndef __RL_ENQUEUE_BPF_H
+#define __RL_ENQUEUE_BPF_H
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -111,4 +111,4 @@ static void ask(struct task_struct *p, struct rl_task *t, u64 enq_flags)
 		kick_any_idle();
 }
 
-#endif /* __RL_ASK_BPF_H */
+#endif /* __RL_ENQUEUE_BPF_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* On a sync wakeup the wakee inherits the waker's remaining slice, without a decision. */
-#ifndef __RL_HANDOVER_BPF_H
-#define __RL_HANDOVER_BPF_H
+#ifndef __RL_INHERIT_BPF_H
+#define __RL_INHERIT_BPF_H
 
 /* Minimum slice that is worth a context switch. */
 #define MIN_GIFT_NS (50 * 1000ULL)
@@ -67,4 +67,4 @@ static void begin_handover(struct task_struct *p, struct rl_task *t, u64 now)
 	t->gift_end_ns = 0;
 }
 
-#endif /* __RL_HANDOVER_BPF_H */
+#endif /* __RL_INHERIT_BPF_H */
