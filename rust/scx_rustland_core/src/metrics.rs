@@ -174,7 +174,7 @@ impl fmt::Display for Metrics {
 pub(crate) struct Reader {
     counters: PerCpu<rl_counters>,
     shared: Shared,
-    nr_held: SyscallProgram,
+    nr_pending: SyscallProgram,
     faults: PageFaults,
     nr_cpu_ids: u32,
 }
@@ -183,14 +183,14 @@ impl Reader {
     pub(crate) fn new(
         counters: MapHandle,
         section: &MapHandle,
-        nr_held: SyscallProgram,
+        nr_pending: SyscallProgram,
         faults: PageFaults,
         nr_cpu_ids: u32,
     ) -> Result<Self> {
         Ok(Self {
             counters: PerCpu::new(counters)?,
             shared: Shared::map(section)?,
-            nr_held,
+            nr_pending,
             faults,
             nr_cpu_ids,
         })
@@ -201,7 +201,7 @@ impl Reader {
         let mut sum = Metrics {
             nr_cpus: u64::try_from(online.count())?,
             // Negative: the scheduler has ended, and its queue is gone.
-            nr_queued: self.nr_held.run(&mut [])?.try_into().unwrap_or(0),
+            nr_queued: self.nr_pending.run(&mut [])?.try_into().unwrap_or(0),
             nr_page_faults: self.faults.count()?,
             nr_scheduled: self.shared.waiting(),
             nr_failed_dispatches: self.shared.failed(),

@@ -396,7 +396,7 @@ fn reader(object: &Object, faults: PageFaults, nr_cpu_ids: u32) -> Result<Reader
     Reader::new(
         map(object, "rl_counters")?,
         &map(object, shared::SECTION)?,
-        program(object, "rl_nr_held")?,
+        program(object, "rl_nr_pending")?,
         faults,
         nr_cpu_ids,
     )

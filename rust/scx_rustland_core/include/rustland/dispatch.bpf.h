@@ -53,7 +53,7 @@ static bool take_decided(s32 cpu, bool *is_shared)
  */
 static bool take_unasked(void)
 {
-	if (is_stalled() && scx_bpf_dsq_move_to_local(HELD_DSQ, 0))
+	if (is_stalled() && scx_bpf_dsq_move_to_local(PENDING_DSQ, 0))
 		return true;
 	return scx_bpf_dsq_nr_queued(FALLBACK_DSQ) > 0 &&
 	       scx_bpf_dsq_move_to_local(FALLBACK_DSQ, 0);
@@ -76,7 +76,7 @@ __noinline int take_back(s32 cpu)
 	if (!state)
 		return false;
 	state->nr_looked_at = 0;
-	bpf_for_each(scx_dsq, p, HELD_DSQ, 0) {
+	bpf_for_each(scx_dsq, p, PENDING_DSQ, 0) {
 		if (state->nr_looked_at++ >= TAKE_BACK_MAX)
 			break;
 		if (scx_bpf_task_cpu(p) != cpu || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
@@ -118,7 +118,7 @@ __noinline int take(s32 cpu)
 /* Whether the policy may have a task to run instead of prev. */
 static bool anybody_waits(void)
 {
-	return *(volatile u64 *)&shared.nr_waiting || scx_bpf_dsq_nr_queued(HELD_DSQ) > 0 ||
+	return *(volatile u64 *)&shared.nr_waiting || scx_bpf_dsq_nr_queued(PENDING_DSQ) > 0 ||
 	       is_undrained();
 }
 

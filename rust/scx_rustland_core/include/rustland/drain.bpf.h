@@ -60,7 +60,7 @@ static void target_of(struct target *to, const struct task_struct *p, const stru
 }
 
 /* One attempt of move_pending(). */
-__noinline int try_move_held(struct task_struct *p __arg_trusted, struct rl_task *t __arg_nonnull,
+__noinline int try_move_pending(struct task_struct *p __arg_trusted, struct rl_task *t __arg_nonnull,
 			     u64 dsq_id, u64 slice, u64 vtime)
 {
 	struct bpf_iter_scx_dsq it;
@@ -68,7 +68,7 @@ __noinline int try_move_held(struct task_struct *p __arg_trusted, struct rl_task
 
 	/* The iterator stops at the tasks present now, so a task that is enqueued again after
 	 * its enq_seq was checked is not moved by this decision. */
-	if (!bpf_iter_scx_dsq_new(&it, HELD_DSQ, 0) && !*(volatile u64 *)&t->generation) {
+	if (!bpf_iter_scx_dsq_new(&it, PENDING_DSQ, 0) && !*(volatile u64 *)&t->generation) {
 		scx_bpf_dsq_move_set_slice(&it, slice);
 		if ((dsq_id & SCX_DSQ_LOCAL_ON) == SCX_DSQ_LOCAL_ON) {
 			moved = scx_bpf_dsq_move(&it, p, dsq_id, 0);
@@ -87,11 +87,11 @@ __noinline int try_move_held(struct task_struct *p __arg_trusted, struct rl_task
  * until then, so the second attempt finds the task. The third is for a task that migrated to
  * another run queue in between.
  */
-static bool move_held(struct task_struct *p, struct rl_task *t, u64 dsq_id, u64 slice, u64 vtime)
+static bool move_pending(struct task_struct *p, struct rl_task *t, u64 dsq_id, u64 slice, u64 vtime)
 {
-	return try_move_held(p, t, dsq_id, slice, vtime) ||
-	       try_move_held(p, t, dsq_id, slice, vtime) ||
-	       try_move_held(p, t, dsq_id, slice, vtime);
+	return try_move_pending(p, t, dsq_id, slice, vtime) ||
+	       try_move_pending(p, t, dsq_id, slice, vtime) ||
+	       try_move_pending(p, t, dsq_id, slice, vtime);
 }
 
 /* Preempt @cpu before the slice of its task has expired; that task resumes later. */
@@ -151,7 +151,7 @@ __noinline int apply(struct task_struct *p __arg_trusted, const struct rl_decisi
 	t->weight = d->vtime ? d->weight : 0;
 	__builtin_memcpy(t->words, d->words, sizeof(t->words));
 	t->granted_at_ns = p->se.sum_exec_runtime;
-	if (!move_held(p, t, to.dsq_id, slice, vtime)) {
+	if (!move_pending(p, t, to.dsq_id, slice, vtime)) {
 		count(nr_cancelled);
 		count(nr_late);
 		return 0;

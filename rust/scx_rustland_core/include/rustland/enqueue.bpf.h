@@ -104,7 +104,7 @@ static void ask(struct task_struct *p, struct rl_task *t, u64 enq_flags)
 	t->generation = __sync_add_and_fetch(&last_generation, 1);
 	fill(rec, p, t, enq_flags);
 	/* Takes effect after this callback returns: see move_pending(). */
-	scx_bpf_dsq_insert(p, HELD_DSQ, config.slice_ns, enq_flags);
+	scx_bpf_dsq_insert(p, PENDING_DSQ, config.slice_ns, enq_flags);
 	submit(rec);
 	/* Decisions may still be undrained because all idle CPUs checked before they were sent. */
 	if (is_undrained())

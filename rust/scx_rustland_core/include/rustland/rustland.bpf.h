@@ -60,7 +60,7 @@ s32 BPF_STRUCT_OPS(rl_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_
 	if (config.idle_selection == RL_IDLE_FULL_USER)
 		return prev_cpu;
 	/* Tasks that wait already have precedence. */
-	if (scx_bpf_dsq_nr_queued(SHARED_DSQ) <= 0 && scx_bpf_dsq_nr_queued(HELD_DSQ) <= 0)
+	if (scx_bpf_dsq_nr_queued(SHARED_DSQ) <= 0 && scx_bpf_dsq_nr_queued(PENDING_DSQ) <= 0)
 		cpu = find_idle(p, prev_cpu, wake_flags);
 	if (cpu >= 0) {
 		clear_cpu(shared.idle, cpu);
@@ -142,7 +142,7 @@ void BPF_STRUCT_OPS(rl_dispatch, s32 cpu, struct task_struct *prev)
 		remind();
 		return;
 	}
-	if (scx_bpf_dsq_nr_queued(HELD_DSQ) > 0 && take_back(cpu))
+	if (scx_bpf_dsq_nr_queued(PENDING_DSQ) > 0 && take_back(cpu))
 		return;
 	/* No lost wakeups (idle.bpf.h): set the bit, then check again. */
 	set_cpu(shared.idle, cpu);
@@ -279,7 +279,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rl_init)
 			return err;
 	}
 	err = scx_bpf_create_dsq(SHARED_DSQ, -1);
-	err = err ?: scx_bpf_create_dsq(HELD_DSQ, -1);
+	err = err ?: scx_bpf_create_dsq(PENDING_DSQ, -1);
 	err = err ?: scx_bpf_create_dsq(FALLBACK_DSQ, -1);
 	return err ?: start_watch();
 }
@@ -292,8 +292,8 @@ void BPF_STRUCT_OPS(rl_exit, struct scx_exit_info *info)
 
 void BPF_STRUCT_OPS(rl_dump, struct scx_dump_ctx *dctx)
 {
-	scx_bpf_dump("waiting: %llu at the policy, %d held, %d decided, %d unasked\n",
-		     shared.nr_waiting, scx_bpf_dsq_nr_queued(HELD_DSQ),
+	scx_bpf_dump("waiting: %llu at the policy, %d pending, %d decided, %d fallback\n",
+		     shared.nr_waiting, scx_bpf_dsq_nr_queued(PENDING_DSQ),
 		     scx_bpf_dsq_nr_queued(SHARED_DSQ), scx_bpf_dsq_nr_queued(FALLBACK_DSQ));
 	scx_bpf_dump("decisions: %llu sent, %llu taken in; user space: %llu cycles, sleeping %llu, "
 		     "stalled %llu",
@@ -330,9 +330,9 @@ int rl_find_idle(struct rl_find_idle_args *args)
 
 /* Number of pending tasks, for statistics and consistency checks. */
 SEC("syscall")
-int rl_nr_held(void *ctx)
+int rl_nr_pending(void *ctx)
 {
-	return scx_bpf_dsq_nr_queued(HELD_DSQ);
+	return scx_bpf_dsq_nr_queued(PENDING_DSQ);
 }
 
 /*

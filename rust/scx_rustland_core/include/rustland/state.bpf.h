@@ -11,7 +11,7 @@ enum {
 	/* Decided tasks for any CPU. Ordered by vtime, like the CPUs' queues. */
 	SHARED_DSQ = 1ULL << 32,
 	/* Tasks that wait for a decision, FIFO. */
-	HELD_DSQ,
+	PENDING_DSQ,
 	/* Tasks dispatched without a decision, FIFO. */
 	FALLBACK_DSQ,
 };

@@ -44,7 +44,7 @@ struct {
 static bool has_something_to_do(void)
 {
 	return bpf_ringbuf_query(&rl_queued, BPF_RB_AVAIL_DATA) ||
-	       scx_bpf_dsq_nr_queued(HELD_DSQ) > 0;
+	       scx_bpf_dsq_nr_queued(PENDING_DSQ) > 0;
 }
 
 /*
@@ -88,7 +88,7 @@ static void watch_user(struct watch *w, u64 now)
 	if (!shared.is_stalled)
 		shared.nr_stalls++;
 	shared.is_stalled = true;
-	wake_for(w, HELD_DSQ);
+	wake_for(w, PENDING_DSQ);
 }
 
 static void note_hotplug(s32 cpu, bool is_online)
@@ -130,7 +130,7 @@ static void evacuate(s32 cpu)
  * While user space is stalled, pending tasks that may only run on an outgoing CPU get no decision,
  * and the CPU does not go offline before they run.
  */
-static void evacuate_held(s32 cpu)
+static void evacuate_pending(s32 cpu)
 {
 	struct rl_cpu *state = cpu_state(cpu);
 	struct task_struct *p;
@@ -138,7 +138,7 @@ static void evacuate_held(s32 cpu)
 	if (!state)
 		return;
 	state->nr_looked_at = 0;
-	bpf_for_each(scx_dsq, p, HELD_DSQ, 0) {
+	bpf_for_each(scx_dsq, p, PENDING_DSQ, 0) {
 		if (state->nr_looked_at++ >= RESCUE_MAX)
 			break;
 		if (scx_bpf_task_cpu(p) == cpu && p->nr_cpus_allowed == 1)
@@ -218,7 +218,7 @@ static bool watch_cpus(void)
 		if (is_awaited)
 			evacuate(cpu);
 		if (!is_online && is_stalled())
-			evacuate_held(cpu);
+			evacuate_pending(cpu);
 		/* Before 7.1, ops.cpu_release() does this. */
 		if (is_online && scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) > 0)
 			scx_dsq_reenq(SCX_DSQ_LOCAL_ON | cpu, 0);
