@@ -149,7 +149,7 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         Some(if record.pid == 0 {
             Event::Nudge
         } else {
-            self.shared.set_seen(record.generation);
+            self.shared.set_seen(record.enq_seq);
             Event::Task(QueuedTask::from_record(&record))
         })
     }

@@ -93,8 +93,8 @@ impl Shared {
     }
 
     /// The policy has read the record of this enqueue.
-    pub(crate) fn set_seen(&self, generation: u64) {
-        self.seen().store(generation, Ordering::Relaxed);
+    pub(crate) fn set_seen(&self, enq_seq: u64) {
+        self.seen().store(enq_seq, Ordering::Relaxed);
     }
 
     /// Number of tasks that the policy holds.

@@ -50,7 +50,7 @@ pub struct QueuedTask {
     /// The task context of the last decision, or inherited from the parent on fork.
     pub words: Words,
     comm: [u8; RL_COMM_LEN as usize],
-    generation: u64,
+    enq_seq: u64,
 }
 
 impl QueuedTask {
@@ -74,7 +74,7 @@ impl QueuedTask {
             enq_flags: 0,
             words: Words::default(),
             comm: [0; RL_COMM_LEN as usize],
-            generation: 0,
+            enq_seq: 0,
         }
     }
 
@@ -109,7 +109,7 @@ impl QueuedTask {
             enq_flags: record.enq_flags,
             words: record.words,
             comm: record.comm.map(i8::cast_unsigned),
-            generation: record.generation,
+            enq_seq: record.enq_seq,
         }
     }
 }
@@ -132,7 +132,7 @@ pub enum Target {
 #[must_use]
 pub struct DispatchedTask {
     pid: i32,
-    generation: u64,
+    enq_seq: u64,
     is_pinned: bool,
     target: Target,
     slice_ns: u64,
@@ -147,7 +147,7 @@ impl DispatchedTask {
     pub fn new(task: &QueuedTask) -> Self {
         Self {
             pid: task.pid,
-            generation: task.generation,
+            enq_seq: task.enq_seq,
             is_pinned: task.is_pinned(),
             target: Target::Any,
             slice_ns: 0,
@@ -254,7 +254,7 @@ impl DispatchedTask {
             flags |= RL_PREEMPT_CPU;
         }
         rl_decision {
-            generation: self.generation,
+            enq_seq: self.enq_seq,
             slice_ns: self.slice_ns,
             vtime: self.vtime,
             words: self.words,
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn record_becomes_task_and_decision() {
         let mut record = rl_queued {
-            generation: 7,
+            enq_seq: 7,
             pid: 42,
             cpu: 3,
             weight: 100,
@@ -292,7 +292,7 @@ mod tests {
             .advance(7)
             .preempt()
             .to_record();
-        assert_eq!((decision.pid, decision.generation), (42, 7));
+        assert_eq!((decision.pid, decision.enq_seq), (42, 7));
         assert_eq!((decision.slice_ns, decision.vtime), (5, 6));
         assert_eq!(decision.weight, 7);
         assert_eq!(decision.cpu, 3);

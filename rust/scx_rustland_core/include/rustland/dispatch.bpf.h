@@ -68,7 +68,7 @@ static bool take_unasked(void)
  */
 __noinline int take_back(s32 cpu)
 {
-	u64 seen = *(volatile u64 *)&shared.seen, generation;
+	u64 seen = *(volatile u64 *)&shared.seen, enq_seq;
 	struct rl_cpu *state = cpu_state(cpu);
 	struct task_struct *p;
 	struct rl_task *t;
@@ -82,8 +82,8 @@ __noinline int take_back(s32 cpu)
 		if (scx_bpf_task_cpu(p) != cpu || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
 		t = bpf_task_storage_get(&rl_tasks, p, NULL, 0);
-		generation = t ? *(volatile u64 *)&t->generation : 0;
-		if (!t || !t->has_run_out || generation <= seen || !claim(t, generation))
+		enq_seq = t ? *(volatile u64 *)&t->enq_seq : 0;
+		if (!t || !t->has_run_out || enq_seq <= seen || !claim(t, enq_seq))
 			continue;
 		count(nr_cancelled);
 		count(nr_kept);

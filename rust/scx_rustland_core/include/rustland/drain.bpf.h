@@ -68,7 +68,7 @@ __noinline int try_move_pending(struct task_struct *p __arg_trusted, struct rl_t
 
 	/* The iterator stops at the tasks present now, so a task that is enqueued again after
 	 * its enq_seq was checked is not moved by this decision. */
-	if (!bpf_iter_scx_dsq_new(&it, PENDING_DSQ, 0) && !*(volatile u64 *)&t->generation) {
+	if (!bpf_iter_scx_dsq_new(&it, PENDING_DSQ, 0) && !*(volatile u64 *)&t->enq_seq) {
 		scx_bpf_dsq_move_set_slice(&it, slice);
 		if ((dsq_id & SCX_DSQ_LOCAL_ON) == SCX_DSQ_LOCAL_ON) {
 			moved = scx_bpf_dsq_move(&it, p, dsq_id, 0);
@@ -137,7 +137,7 @@ __noinline int apply(struct task_struct *p __arg_trusted, const struct rl_decisi
 	struct target to;
 	bool preempts;
 
-	if (!t || !d->generation || !claim(t, d->generation)) {
+	if (!t || !d->enq_seq || !claim(t, d->enq_seq)) {
 		count(nr_late);
 		return 0;
 	}

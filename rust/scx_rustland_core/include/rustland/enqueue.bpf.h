@@ -44,7 +44,7 @@ static void nudge(void)
 
 static void fill(struct rl_queued *rec, struct task_struct *p, struct rl_task *t, u64 enq_flags)
 {
-	rec->generation = t->generation;
+	rec->enq_seq = t->enq_seq;
 	rec->now_ns = scx_monotonic_now();
 	rec->start_ns = t->start_ns;
 	rec->stop_ns = t->stop_ns;
@@ -101,7 +101,7 @@ static void ask(struct task_struct *p, struct rl_task *t, u64 enq_flags)
 		return;
 	}
 	t->has_run_out = !(enq_flags & SCX_ENQ_WAKEUP);
-	t->generation = __sync_add_and_fetch(&last_generation, 1);
+	t->enq_seq = __sync_add_and_fetch(&last_enq_seq, 1);
 	fill(rec, p, t, enq_flags);
 	/* Takes effect after this callback returns: see move_pending(). */
 	scx_bpf_dsq_insert(p, PENDING_DSQ, config.slice_ns, enq_flags);

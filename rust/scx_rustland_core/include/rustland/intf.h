@@ -66,7 +66,7 @@ struct rl_queued {
 
 /* The policy's decision on a pending task. */
 struct rl_decision {
-	u64 generation;
+	u64 enq_seq;
 	u64 slice_ns; /* 0: the default */
 	u64 vtime; /* 0: after all decisions before */
 	u64 words[RL_WORDS]; /* new task context */

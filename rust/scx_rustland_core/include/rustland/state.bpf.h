@@ -38,7 +38,7 @@ const volatile struct rl_config config SEC(".rodata.rl_config");
 
 /* Thread id of the policy thread in the initial PID namespace. */
 u32 policy_pid;
-u64 last_generation;
+u64 last_enq_seq;
 s32 nr_cpu_ids;
 
 struct rl_shared shared SEC(".data.rl_shared");
@@ -66,7 +66,7 @@ struct {
 
 /* State of a task. */
 struct rl_task {
-	u64 generation; /* of the pending enqueue; 0: none */
+	u64 enq_seq; /* of the pending enqueue; 0: none */
 	u64 slice_ns; /* as decided */
 	u64 vtime; /* as decided; p->scx.dsq_vtime is the place in a queue */
 	u64 granted_at_ns; /* its CPU time at the decision */
@@ -146,12 +146,12 @@ static void note_running_vtime(s32 cpu, u64 vtime)
 /* End the pending enqueue; returns whether there was one. Only one caller wins. */
 static bool claim_any(struct rl_task *t)
 {
-	return __sync_lock_test_and_set(&t->generation, 0) != 0;
+	return __sync_lock_test_and_set(&t->enq_seq, 0) != 0;
 }
 
-static bool claim(struct rl_task *t, u64 generation)
+static bool claim(struct rl_task *t, u64 enq_seq)
 {
-	return __sync_val_compare_and_swap(&t->generation, generation, 0) == generation;
+	return __sync_val_compare_and_swap(&t->enq_seq, enq_seq, 0) == enq_seq;
 }
 
 /* Whether there are decisions to drain. */
