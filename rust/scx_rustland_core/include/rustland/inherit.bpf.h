@@ -4,13 +4,13 @@
 #define __RL_INHERIT_BPF_H
 
 /* Minimum slice that is worth a context switch. */
-#define MIN_GIFT_NS (50 * 1000ULL)
+#define INHERIT_MIN_NS (50 * 1000ULL)
 
 /* Minimum time from the start of a slice within which wakees may inherit, however short the slice:
  * slices are short when many tasks wait, and the wakees of a broadcast would mostly need decisions. */
 
 /* Maximum of tasks in the local DSQ that wait for an inherited slice, as after a broadcast. */
-#define GIFTS_MAX 20
+#define INHERIT_QUEUE_MAX 20
 
 /*
  * Called from ops.select_cpu() on the waker's CPU for a sync wakeup: @p inherits the waker's
@@ -19,10 +19,10 @@
  * the slice is passed on with it. A wakee that is queued here past the end, because the waker did
  * not sleep, still gets INHERIT_MIN_NS.
  */
-static bool hand_over(struct task_struct *p)
+static bool inherit_slice(struct task_struct *p)
 {
 	struct task_struct *waker = bpf_get_current_task_btf();
-	s32 cpu = bpf_get_smp_processor_id(), nr_gifts;
+	s32 cpu = bpf_get_smp_processor_id(), nr_inheriting;
 	struct rl_task *t, *of_waker;
 	u64 now, end_ns;
 
@@ -34,14 +34,14 @@ static bool hand_over(struct task_struct *p)
 		return false;
 	/* Not p->scx.slice, which the kernel updates at ticks only. */
 	now = scx_monotonic_now();
-	end_ns = of_waker->hands_over_until_ns;
-	if (time_before(end_ns, now + MIN_GIFT_NS))
+	end_ns = of_waker->inheritable_until_ns;
+	if (time_before(end_ns, now + INHERIT_MIN_NS))
 		return false;
-	nr_gifts = scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu);
+	nr_inheriting = scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu);
 	t = task_state(p);
-	if (nr_gifts < 0 || nr_gifts >= GIFTS_MAX || !t)
+	if (nr_inheriting < 0 || nr_inheriting >= INHERIT_QUEUE_MAX || !t)
 		return false;
-	t->gift_end_ns = end_ns;
+	t->inherited_end_ns = end_ns;
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, end_ns - now, 0);
 	count(nr_kernel);
 	return true;
@@ -49,22 +49,22 @@ static bool hand_over(struct task_struct *p)
 
 /* In ops.running(): set until when wakees of @p may inherit its slice. The waker may have consumed
  * the slice that @p inherited. */
-static void begin_handover(struct task_struct *p, struct rl_task *t, u64 now)
+static void begin_inheritance(struct task_struct *p, struct rl_task *t, u64 now)
 {
-	u64 rest_ns = MIN_GIFT_NS, slice_ns = p->scx.slice;
+	u64 rest_ns = INHERIT_MIN_NS, slice_ns = p->scx.slice;
 
-	if (!t->gift_end_ns) {
-		t->hands_over_until_ns = now + (slice_ns > GIFT_SPAN_NS ? slice_ns : GIFT_SPAN_NS);
+	if (!t->inherited_end_ns) {
+		t->inheritable_until_ns = now + (slice_ns > INHERIT_SPAN_NS ? slice_ns : INHERIT_SPAN_NS);
 		if (slice_ns == SCX_SLICE_INF)
-			t->hands_over_until_ns = 0;
+			t->inheritable_until_ns = 0;
 		return;
 	}
-	if (time_after(t->gift_end_ns, now + MIN_GIFT_NS))
-		rest_ns = t->gift_end_ns - now;
+	if (time_after(t->inherited_end_ns, now + INHERIT_MIN_NS))
+		rest_ns = t->inherited_end_ns - now;
 	if (rest_ns < slice_ns)
 		scx_bpf_task_set_slice(p, rest_ns);
-	t->hands_over_until_ns = t->gift_end_ns;
-	t->gift_end_ns = 0;
+	t->inheritable_until_ns = t->inherited_end_ns;
+	t->inherited_end_ns = 0;
 }
 
 #endif /* __RL_INHERIT_BPF_H */

@@ -68,7 +68,7 @@ s32 BPF_STRUCT_OPS(rl_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_
 		count(nr_kernel);
 		return cpu;
 	}
-	if (wake_flags & SCX_WAKE_SYNC && hand_over(p))
+	if (wake_flags & SCX_WAKE_SYNC && inherit_slice(p))
 		return bpf_get_smp_processor_id();
 	return prev_cpu;
 }
@@ -81,7 +81,7 @@ static struct rl_task *begin_enqueue(struct task_struct *p, u64 enq_flags)
 
 	if (!t)
 		return NULL;
-	t->gift_end_ns = 0;
+	t->inherited_end_ns = 0;
 	if (claim_any(t))
 		count(nr_cancelled);
 	/* A higher class has its CPU, and the task may not run elsewhere. */
@@ -182,7 +182,7 @@ void BPF_STRUCT_OPS(rl_running, struct task_struct *p)
 	if (claim_any(t))
 		count(nr_fallback);
 	t->start_ns = scx_monotonic_now();
-	begin_handover(p, t, t->start_ns);
+	begin_inheritance(p, t, t->start_ns);
 	t->sum_exec_ns = p->se.sum_exec_runtime;
 }
 

@@ -71,8 +71,8 @@ struct rl_task {
 	u64 vtime; /* as decided; p->scx.dsq_vtime is the place in a queue */
 	u64 granted_at_ns; /* its CPU time at the decision */
 	u64 start_ns;
-	u64 gift_end_ns; /* end of the slice that it inherited, 0: none (inherit.bpf.h) */
-	u64 hands_over_until_ns; /* end of the slice that wakees may inherit; 0: never */
+	u64 inherited_end_ns; /* end of the slice that it inherited, 0: none (inherit.bpf.h) */
+	u64 inheritable_until_ns; /* end of the slice that wakees may inherit; 0: never */
 	u64 stop_ns;
 	u64 exec_ns; /* CPU time since it last slept */
 	u64 sum_exec_ns; /* CPU time when it started to run */
