@@ -36,7 +36,7 @@ pub enum Event {
     /// A task is runnable and needs a decision.
     Task(QueuedTask),
     /// A CPU became idle, or other state has changed.
-    Nudge,
+    Wakeup,
 }
 
 /// A loaded and attached BPF side, with this process's memory locked. `S` is the skeleton of the
@@ -147,7 +147,7 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         let record = self.records.borrow_mut().pop_front()?;
         self.now_ns = self.now_ns.max(record.now_ns);
         Some(if record.pid == 0 {
-            Event::Nudge
+            Event::Wakeup
         } else {
             self.shared.set_seen(record.enq_seq);
             Event::Task(QueuedTask::from_record(&record))

@@ -25,7 +25,7 @@ static bool take_shared(void)
 	note_spare();
 	/* Have the policy decide ahead, so that the next CPU does not wait. */
 	if (!shared.nr_spare && *(volatile u64 *)&shared.nr_waiting)
-		nudge();
+		wake_user();
 	return true;
 }
 
@@ -225,7 +225,7 @@ static void remind(void)
 {
 	if (*(volatile u64 *)&shared.nr_waiting) {
 		shared.nr_spare = 0;
-		nudge();
+		wake_user();
 	}
 }
 

@@ -28,7 +28,7 @@ static void submit(struct rl_queued *rec)
 }
 
 /* Wake the policy thread for a reason other than a task, by a record with pid 0. */
-static void nudge(void)
+static void wake_user(void)
 {
 	struct rl_queued *rec;
 

@@ -237,7 +237,7 @@ void BPF_STRUCT_OPS(rl_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	scx_bpf_reenqueue_local();
 	if (*(volatile u64 *)&shared.nr_waiting)
-		nudge();
+		wake_user();
 }
 
 /*
@@ -287,7 +287,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rl_init)
 void BPF_STRUCT_OPS(rl_exit, struct scx_exit_info *info)
 {
 	scx_record_exit(info);
-	nudge();
+	wake_user();
 }
 
 void BPF_STRUCT_OPS(rl_dump, struct scx_dump_ctx *dctx)

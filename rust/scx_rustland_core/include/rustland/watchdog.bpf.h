@@ -81,7 +81,7 @@ static void watch_user(struct watch *w, u64 now)
 		return;
 	}
 	/* Recover lost wakeups, and poll policies that hold tasks without an event. */
-	nudge();
+	wake_user();
 	patience_ns = shared.is_slow ? SLOW_STALL_NS : STALL_NS;
 	if (now - w->alive_ns < patience_ns)
 		return;
@@ -98,7 +98,7 @@ static void note_hotplug(s32 cpu, bool is_online)
 	else
 		clear_cpu(shared.online, cpu);
 	__sync_fetch_and_add(&shared.hotplug_seq, 1);
-	nudge();
+	wake_user();
 }
 
 /* Move the tasks in a CPU's queue to where other CPUs find them. Call it under RCU. */
