@@ -281,7 +281,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rl_init)
 	err = scx_bpf_create_dsq(SHARED_DSQ, -1);
 	err = err ?: scx_bpf_create_dsq(PENDING_DSQ, -1);
 	err = err ?: scx_bpf_create_dsq(FALLBACK_DSQ, -1);
-	return err ?: start_watch();
+	return err ?: start_watchdog();
 }
 
 void BPF_STRUCT_OPS(rl_exit, struct scx_exit_info *info)

@@ -54,7 +54,7 @@ struct rl_cpu {
 	u32 nr_taken_in; /* decisions, in drain() */
 	/* A task in SHARED_DSQ was left to this CPU, which looks for work, without a kick. */
 	u32 left_one;
-	u32 nr_beats_idle; /* watchdog periods in which it idled with tasks in its queue */
+	u32 nr_idle_periods; /* watchdog periods in which it idled with tasks in its queue */
 };
 
 struct {

@@ -9,8 +9,8 @@
 #define CLOCK_MONOTONIC 1
 
 /* Period of the timer while tasks wait, and otherwise. */
-#define BUSY_BEAT_NS (20 * NSEC_PER_MSEC)
-#define CALM_BEAT_NS (200 * NSEC_PER_MSEC)
+#define BUSY_PERIOD_NS (20 * NSEC_PER_MSEC)
+#define CALM_PERIOD_NS (200 * NSEC_PER_MSEC)
 
 /*
  * How long the policy thread may have work without a sign of life: a twentieth of the watchdog
@@ -26,7 +26,7 @@
 /* Tasks of a queue moved per period. */
 #define RESCUE_MAX 128
 
-struct watch {
+struct watchdog {
 	struct bpf_timer timer;
 	u64 nr_cycles; /* of user space, at its last sign of life */
 	u64 alive_ns; /* time of its last sign of life */
@@ -37,11 +37,11 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, struct watch);
-} rl_watch SEC(".maps");
+	__type(value, struct watchdog);
+} rl_watchdog SEC(".maps");
 
 /* Whether the policy thread has work. */
-static bool has_something_to_do(void)
+static bool user_has_work(void)
 {
 	return bpf_ringbuf_query(&rl_queued, BPF_RB_AVAIL_DATA) ||
 	       scx_bpf_dsq_nr_queued(PENDING_DSQ) > 0;
@@ -51,7 +51,7 @@ static bool has_something_to_do(void)
  * Kick an idle CPU for each of the first tasks of a queue, regardless of low_power: no other event
  * will. Call it under RCU.
  */
-static void wake_for(struct watch *w, u64 dsq_id)
+static void wake_for(struct watchdog *w, u64 dsq_id)
 {
 	struct task_struct *p;
 	s32 cpu;
@@ -66,15 +66,15 @@ static void wake_for(struct watch *w, u64 dsq_id)
 	}
 }
 
-static void watch_user(struct watch *w, u64 now)
+static void check_user(struct watchdog *w, u64 now)
 {
-	u64 nr_cycles = *(volatile u64 *)&shared.nr_cycles, patience_ns;
+	u64 nr_cycles = *(volatile u64 *)&shared.nr_cycles, timeout_ns;
 
 	/* A longer timeout would have avoided the stall. */
 	if (nr_cycles != w->nr_cycles && shared.is_stalled && now - w->alive_ns < SLOW_STALL_NS)
 		w->slow_until_ns = now + SLOW_NS;
 	shared.is_slow = now < w->slow_until_ns;
-	if (nr_cycles != w->nr_cycles || !has_something_to_do()) {
+	if (nr_cycles != w->nr_cycles || !user_has_work()) {
 		w->nr_cycles = nr_cycles;
 		w->alive_ns = now;
 		shared.is_stalled = false;
@@ -82,8 +82,8 @@ static void watch_user(struct watch *w, u64 now)
 	}
 	/* Recover lost wakeups, and poll policies that hold tasks without an event. */
 	wake_user();
-	patience_ns = shared.is_slow ? SLOW_STALL_NS : STALL_NS;
-	if (now - w->alive_ns < patience_ns)
+	timeout_ns = shared.is_slow ? SLOW_STALL_NS : STALL_NS;
+	if (now - w->alive_ns < timeout_ns)
 		return;
 	if (!shared.is_stalled)
 		shared.nr_stalls++;
@@ -147,7 +147,7 @@ static void evacuate_pending(s32 cpu)
 }
 
 /* How many consecutive periods a CPU may idle without serving its queue. */
-#define BEATS_IDLE_MAX 3
+#define IDLE_PERIODS_MAX 3
 
 /* The CPU serves its queue, or the queue is empty. */
 static void note_service(s32 cpu)
@@ -155,7 +155,7 @@ static void note_service(s32 cpu)
 	struct rl_cpu *state = cpu_state(cpu);
 
 	if (state)
-		state->nr_beats_idle = 0;
+		state->nr_idle_periods = 0;
 }
 
 /*
@@ -169,9 +169,9 @@ static bool is_out_of_service(s32 cpu)
 	struct rl_cpu *state = cpu_state(cpu);
 
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-	if (!state || !curr || !(curr->flags & PF_IDLE) || ++state->nr_beats_idle <= BEATS_IDLE_MAX)
+	if (!state || !curr || !(curr->flags & PF_IDLE) || ++state->nr_idle_periods <= IDLE_PERIODS_MAX)
 		return false;
-	state->nr_beats_idle = 0;
+	state->nr_idle_periods = 0;
 	return true;
 }
 
@@ -197,7 +197,7 @@ static bool wake_outgoing(void)
 }
 
 /* Returns whether tasks wait for a particular CPU. */
-static bool watch_cpus(void)
+static bool check_cpus(void)
 {
 	bool is_busy = wake_outgoing();
 	s32 cpu;
@@ -226,34 +226,34 @@ static bool watch_cpus(void)
 	return is_busy;
 }
 
-static int on_beat(void *map, int *key, struct watch *w)
+static int on_period(void *map, int *key, struct watchdog *w)
 {
 	bool is_busy;
 
 	bpf_rcu_read_lock();
-	watch_user(w, scx_monotonic_now());
-	is_busy = watch_cpus();
+	check_user(w, scx_monotonic_now());
+	is_busy = check_cpus();
 	/* When they were enqueued, only a CPU that was idle then was kicked. */
 	wake_for(w, SHARED_DSQ);
 	wake_for(w, FALLBACK_DSQ);
-	is_busy |= is_stalled() || has_something_to_do() || scx_bpf_dsq_nr_queued(SHARED_DSQ) > 0 ||
+	is_busy |= is_stalled() || user_has_work() || scx_bpf_dsq_nr_queued(SHARED_DSQ) > 0 ||
 		   scx_bpf_dsq_nr_queued(FALLBACK_DSQ) > 0;
 	bpf_rcu_read_unlock();
-	bpf_timer_start(&w->timer, is_busy ? BUSY_BEAT_NS : CALM_BEAT_NS, 0);
+	bpf_timer_start(&w->timer, is_busy ? BUSY_PERIOD_NS : CALM_PERIOD_NS, 0);
 	return 0;
 }
 
-static s32 start_watch(void)
+static s32 start_watchdog(void)
 {
 	u32 zero = 0;
-	struct watch *w = bpf_map_lookup_elem(&rl_watch, &zero);
+	struct watchdog *w = bpf_map_lookup_elem(&rl_watchdog, &zero);
 
 	if (!w)
 		return -ENOENT;
 	w->alive_ns = scx_monotonic_now();
-	bpf_timer_init(&w->timer, &rl_watch, CLOCK_MONOTONIC);
-	bpf_timer_set_callback(&w->timer, on_beat);
-	return bpf_timer_start(&w->timer, BUSY_BEAT_NS, 0);
+	bpf_timer_init(&w->timer, &rl_watchdog, CLOCK_MONOTONIC);
+	bpf_timer_set_callback(&w->timer, on_period);
+	return bpf_timer_start(&w->timer, BUSY_PERIOD_NS, 0);
 }
 
 #endif /* __RL_WATCHDOG_BPF_H */
