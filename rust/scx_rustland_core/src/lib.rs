@@ -65,7 +65,7 @@ pub use policy::Policy;
 #[cfg(feature = "runtime")]
 pub use scheduler::{BpfScheduler, Event};
 #[cfg(feature = "runtime")]
-pub use task::{DispatchedTask, QueuedTask, Target, Words, SLICE_INF_NS, WEIGHT_DFL};
+pub use task::{DispatchedTask, QueuedTask, Target, TaskCtx, SLICE_INF_NS, WEIGHT_DFL};
 
 #[cfg(feature = "runtime")]
 scx_utils::include_bpf!();

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use crate::intf::{rl_decision, rl_queued, RL_IF_IDLE, RL_PREEMPT_CPU};
-use crate::intf::{RL_COMM_LEN, RL_CPU_ANY, RL_WORDS};
+use crate::intf::{RL_COMM_LEN, RL_CPU_ANY, RL_CTX_WORDS};
 
 /// An infinite slice: the task runs until it sleeps or is preempted (the kernel's
 /// `SCX_SLICE_INF`).
@@ -16,7 +16,7 @@ pub const WEIGHT_DFL: u32 = 100;
 /// A policy's per-task context. It is sent with each decision and comes back when the task is
 /// enqueued again. A new thread inherits its parent's; the initial value is 0. So a policy needs no
 /// memory for tasks that are not enqueued, and need not be told when a task exits.
-pub type Words = [u64; RL_WORDS as usize];
+pub type TaskCtx = [u64; RL_CTX_WORDS as usize];
 
 /// A runnable task that needs a decision. Times are `CLOCK_MONOTONIC`, like a policy's `now_ns`.
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ pub struct QueuedTask {
     /// `SCX_ENQ_*` flags, with the running kernel's values.
     pub enq_flags: u64,
     /// The task context of the last decision, or inherited from the parent on fork.
-    pub words: Words,
+    pub ctx: TaskCtx,
     comm: [u8; RL_COMM_LEN as usize],
     enq_seq: u64,
 }
@@ -72,7 +72,7 @@ impl QueuedTask {
             vtime: 0,
             nvcsw: 0,
             enq_flags: 0,
-            words: Words::default(),
+            ctx: TaskCtx::default(),
             comm: [0; RL_COMM_LEN as usize],
             enq_seq: 0,
         }
@@ -107,7 +107,7 @@ impl QueuedTask {
             vtime: record.vtime,
             nvcsw: record.nvcsw,
             enq_flags: record.enq_flags,
-            words: record.words,
+            ctx: record.ctx,
             comm: record.comm.map(i8::cast_unsigned),
             enq_seq: record.enq_seq,
         }
@@ -137,7 +137,7 @@ pub struct DispatchedTask {
     target: Target,
     slice_ns: u64,
     vtime: u64,
-    words: Words,
+    ctx: TaskCtx,
     weight: u32,
     preempts: bool,
 }
@@ -152,7 +152,7 @@ impl DispatchedTask {
             target: Target::Any,
             slice_ns: 0,
             vtime: 0,
-            words: task.words,
+            ctx: task.ctx,
             weight: 0,
             preempts: false,
         }
@@ -189,8 +189,8 @@ impl DispatchedTask {
     }
 
     /// The task context that it has when it is enqueued again.
-    pub fn words(mut self, words: Words) -> Self {
-        self.words = words;
+    pub fn ctx(mut self, ctx: TaskCtx) -> Self {
+        self.ctx = ctx;
         self
     }
 
@@ -224,10 +224,10 @@ impl DispatchedTask {
         self.vtime
     }
 
-    /// See [`words`](Self::words).
+    /// See [`ctx`](Self::ctx).
     #[must_use]
-    pub fn get_words(&self) -> Words {
-        self.words
+    pub fn get_ctx(&self) -> TaskCtx {
+        self.ctx
     }
 
     /// See [`preempt`](Self::preempt).
@@ -257,7 +257,7 @@ impl DispatchedTask {
             enq_seq: self.enq_seq,
             slice_ns: self.slice_ns,
             vtime: self.vtime,
-            words: self.words,
+            ctx: self.ctx,
             pid: self.pid,
             cpu,
             flags,
@@ -278,7 +278,7 @@ mod tests {
             cpu: 3,
             weight: 100,
             nr_cpus_allowed: 1,
-            words: [1, 2, 3, u64::MAX],
+            ctx: [1, 2, 3, u64::MAX],
             ..rl_queued::default()
         };
         record.comm[..3].copy_from_slice(&[b'a', b'b', 0].map(u8::cast_signed));
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!((decision.slice_ns, decision.vtime), (5, 6));
         assert_eq!(decision.weight, 7);
         assert_eq!(decision.cpu, 3);
-        assert_eq!(decision.words, [1, 2, 3, u64::MAX]);
+        assert_eq!(decision.ctx, [1, 2, 3, u64::MAX]);
         assert_eq!(decision.flags, RL_IF_IDLE | RL_PREEMPT_CPU);
     }
 

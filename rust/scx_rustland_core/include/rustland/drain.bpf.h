@@ -149,7 +149,7 @@ __noinline int apply(struct task_struct *p __arg_trusted, const struct rl_decisi
 	t->slice_ns = slice;
 	t->vtime = d->vtime;
 	t->weight = d->vtime ? d->weight : 0;
-	__builtin_memcpy(t->words, d->words, sizeof(t->words));
+	__builtin_memcpy(t->ctx, d->ctx, sizeof(t->ctx));
 	t->granted_at_ns = p->se.sum_exec_runtime;
 	if (!move_pending(p, t, to.dsq_id, slice, vtime)) {
 		count(nr_cancelled);

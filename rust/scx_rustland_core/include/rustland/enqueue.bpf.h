@@ -53,7 +53,7 @@ static void fill(struct rl_queued *rec, struct task_struct *p, struct rl_task *t
 	rec->vtime = t->vtime;
 	rec->nvcsw = p->nvcsw;
 	rec->enq_flags = enq_flags;
-	__builtin_memcpy(rec->words, t->words, sizeof(rec->words));
+	__builtin_memcpy(rec->ctx, t->ctx, sizeof(rec->ctx));
 	rec->pid = p->pid;
 	rec->tgid = p->tgid;
 	rec->cpu = scx_bpf_task_cpu(p);

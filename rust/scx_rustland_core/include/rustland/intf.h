@@ -13,7 +13,7 @@ enum rl_consts {
 	RL_IN_FLIGHT_MAX = 8192,
 	RL_COMM_LEN = 16,
 	/* Size of the policy's task context, in u64. */
-	RL_WORDS = 4,
+	RL_CTX_WORDS = 4,
 };
 
 /* In rl_decision.cpu: the first CPU that is free. CPU ids are smaller. */
@@ -54,7 +54,7 @@ struct rl_queued {
 	u64 nvcsw; /* voluntary context switches */
 	u64 enq_flags; /* SCX_ENQ_* as the running kernel has them */
 	/* Task context: of the last decision, or inherited from the parent on fork. */
-	u64 words[RL_WORDS];
+	u64 ctx[RL_CTX_WORDS];
 	s32 pid; /* of the thread */
 	s32 tgid; /* of its process */
 	s32 cpu; /* the previous CPU */
@@ -69,7 +69,7 @@ struct rl_decision {
 	u64 enq_seq;
 	u64 slice_ns; /* 0: the default */
 	u64 vtime; /* 0: after all decisions before */
-	u64 words[RL_WORDS]; /* new task context */
+	u64 ctx[RL_CTX_WORDS]; /* new task context */
 	s32 pid;
 	s32 cpu; /* or RL_CPU_ANY */
 	u32 flags; /* enum rl_flags */

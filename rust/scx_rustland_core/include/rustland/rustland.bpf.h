@@ -228,7 +228,7 @@ s32 BPF_STRUCT_OPS(rl_init_task, struct task_struct *p, struct scx_init_task_arg
 		return 0;
 	maker = bpf_task_storage_get(&rl_tasks, bpf_get_current_task_btf(), NULL, 0);
 	if (maker)
-		__builtin_memcpy(t->words, maker->words, sizeof(t->words));
+		__builtin_memcpy(t->ctx, maker->ctx, sizeof(t->ctx));
 	return 0;
 }
 

@@ -76,7 +76,7 @@ struct rl_task {
 	u64 stop_ns;
 	u64 exec_ns; /* CPU time since it last slept */
 	u64 sum_exec_ns; /* CPU time when it started to run */
-	u64 words[RL_WORDS]; /* task context of the policy */
+	u64 ctx[RL_CTX_WORDS]; /* task context of the policy */
 	u32 weight; /* as decided; 0: vtime does not advance */
 	u32 resumes; /* it was preempted and resumes: bypass.bpf.h */
 	u32 has_run_out; /* it was enqueued on slice expiry, not on wakeup */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What is remembered of a task between two decisions. It is kept with the task itself
-//! ([`Words`]), so nothing is left of one that ends.
+//! ([`TaskCtx`]), so nothing is left of one that ends.
 
-use scx_rustland_core::{QueuedTask, Words, WEIGHT_DFL};
+use scx_rustland_core::{QueuedTask, TaskCtx, WEIGHT_DFL};
 
 /// No weight counts for more: else a task of nice -20 would keep interactive ones of nice 0 from
 /// their CPU time, however little they need.
@@ -56,8 +56,8 @@ pub(crate) struct History {
 impl History {
     /// Of a task that is enqueued at `now_ns`: what it used since the last time is charged.
     pub(crate) fn of(task: &QueuedTask, clock: &Clock, now_ns: u64) -> Self {
-        let mut history = Self::from_words(task.words);
-        // One that was made just now has the words of who made it, and of these only the habit
+        let mut history = Self::from_ctx(task.ctx);
+        // One that was made just now has the ctx of who made it, and of these only the habit
         // is its own; one that nobody has decided about yet has none.
         if task.start_ns == 0 || history.sampled_ns == 0 {
             history.vruntime_ns = clock.now_ns;
@@ -115,8 +115,8 @@ impl History {
         self.vruntime_ns.saturating_add(burst_ns)
     }
 
-    fn from_words(words: Words) -> Self {
-        let [vruntime_ns, charged_ns, sampled_ns, habit] = words;
+    fn from_ctx(ctx: TaskCtx) -> Self {
+        let [vruntime_ns, charged_ns, sampled_ns, habit] = ctx;
         Self {
             vruntime_ns,
             charged_ns,
@@ -127,7 +127,7 @@ impl History {
         }
     }
 
-    pub(crate) fn to_words(self) -> Words {
+    pub(crate) fn to_ctx(self) -> TaskCtx {
         let habit = u64::from(self.sleeps) << 32 | u64::from(self.nvcsw);
         [self.vruntime_ns, self.charged_ns, self.sampled_ns, habit]
     }
@@ -159,7 +159,7 @@ mod tests {
     fn known(weight: u32) -> QueuedTask {
         let mut task = QueuedTask::new(1);
         task.weight = weight;
-        task.words = History::of(&task, &CLOCK, NS_PER_S).to_words();
+        task.ctx = History::of(&task, &CLOCK, NS_PER_S).to_ctx();
         task.start_ns = NS_PER_S;
         task
     }
@@ -174,7 +174,7 @@ mod tests {
             sleeps: 5,
             is_interactive: false,
         };
-        assert_eq!(History::from_words(history.to_words()), history);
+        assert_eq!(History::from_ctx(history.to_ctx()), history);
     }
 
     #[test]
@@ -184,7 +184,7 @@ mod tests {
             task.sum_exec_ns = 10 * MS;
             let history = History::of(&task, &CLOCK, NS_PER_S);
             assert_eq!(history.vruntime_ns - CLOCK.now_ns, ms * MS, "{weight}");
-            task.words = history.to_words();
+            task.ctx = history.to_ctx();
             assert_eq!(History::of(&task, &CLOCK, NS_PER_S), history);
         }
     }
@@ -224,9 +224,9 @@ mod tests {
         let mut maker = known(100);
         maker.sum_exec_ns = 300 * MS;
         maker.nvcsw = 100;
-        let words = History::of(&maker, &CLOCK, 2 * NS_PER_S).to_words();
+        let ctx = History::of(&maker, &CLOCK, 2 * NS_PER_S).to_ctx();
         let mut made = QueuedTask::new(2);
-        made.words = words;
+        made.ctx = ctx;
         let history = History::of(&made, &CLOCK, 3 * NS_PER_S);
         assert_eq!(history.vruntime_ns, CLOCK.now_ns);
         assert_eq!((history.charged_ns, history.nvcsw), (0, 0));
@@ -238,7 +238,7 @@ mod tests {
         let mut maker = known(100);
         maker.nvcsw = 3;
         let mut made = QueuedTask::new(2);
-        made.words = History::of(&maker, &CLOCK, NS_PER_S + 1).to_words();
+        made.ctx = History::of(&maker, &CLOCK, NS_PER_S + 1).to_ctx();
         assert!(History::of(&made, &CLOCK, NS_PER_S + 2).is_interactive);
     }
 
@@ -259,13 +259,13 @@ mod tests {
         let mut now_ns = NS_PER_S + SAMPLE_NS;
         for expected in [10, 10, 10, 10] {
             let history = History::of(&task, &CLOCK, now_ns);
-            task.words = history.to_words();
+            task.ctx = history.to_ctx();
             task.nvcsw += expected;
             now_ns += SAMPLE_NS;
         }
         let mut samples = 0;
         while History::of(&task, &CLOCK, now_ns).is_interactive {
-            task.words = History::of(&task, &CLOCK, now_ns).to_words();
+            task.ctx = History::of(&task, &CLOCK, now_ns).to_ctx();
             now_ns += SAMPLE_NS;
             samples += 1;
         }

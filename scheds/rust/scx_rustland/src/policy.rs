@@ -144,7 +144,7 @@ impl Rustland {
             .vtime(waiting.deadline_ns)
             .advance(if self.fifo.is_on { 0 } else { weight })
             .slice_ns(self.slice_ns())
-            .words(waiting.history.to_words())
+            .ctx(waiting.history.to_ctx())
     }
 }
 

@@ -130,7 +130,7 @@ impl Machine {
         assert!(modelled.wakes_ns.is_none(), "it does not wait");
         let waited_ns = self.now_ns - modelled.since_ns;
         modelled.longest_wait_ns = modelled.longest_wait_ns.max(waited_ns);
-        task.words = decision.get_words();
+        task.ctx = decision.get_ctx();
         task.start_ns = self.now_ns;
         let left_ns = modelled.habit.burst_ns - task.exec_ns;
         let ran_ns = decision.get_slice_ns().min(left_ns);
@@ -206,7 +206,7 @@ fn slices_shrink_with_those_who_wait() {
 /// Who has slept often, and wakes up.
 fn interactive(pid: i32) -> QueuedTask {
     let mut task = queued(pid, MS);
-    task.words = [VRUNTIME_FIRST_NS, 0, MS, 100_000 << 32];
+    task.ctx = [VRUNTIME_FIRST_NS, 0, MS, 100_000 << 32];
     task
 }
 
