@@ -22,9 +22,9 @@ pub struct Driver<'obj, P, S = BpfSkel<'obj>> {
     /// CPUs with a decided task that BPF has not drained yet.
     taken: Vec<u64>,
     /// The number of the last decision for any CPU.
-    /// How many decisions were sent when the last one for any CPU was.
-    /// A decision that found no room.
+    last_any: u64,
     /// A decision that did not fit into the ring.
+    stuck: Option<DispatchedTask>,
     hotplug_seq: u64,
     /// The stalls ([`BpfScheduler::nr_stalls`]) that the policy has recovered from.
     nr_stalls: u64,
@@ -86,7 +86,7 @@ impl<'obj, P: Policy, S: Skel<'obj>> Driver<'obj, P, S> {
     }
 
     /// Passes all pending events to the policy.
-    fn take_in(&mut self) {
+    fn drain_events(&mut self) {
         self.bpf.wake_up();
         while let Some(event) = self.bpf.dequeue_task() {
             if let Event::Task(task) = event {
@@ -118,7 +118,7 @@ impl<'obj, P: Policy, S: Skel<'obj>> Driver<'obj, P, S> {
     }
 
     /// Reads which CPUs are idle.
-    fn look(&mut self) {
+    fn read_idle(&mut self) {
         let (sent, drained) = self.bpf.progress();
         if sent == drained {
             self.taken.fill(0);
@@ -127,7 +127,7 @@ impl<'obj, P: Policy, S: Skel<'obj>> Driver<'obj, P, S> {
     }
 
     /// Whether the machine can run another task, or lacks one decided in advance.
-    fn has_room(&self) -> bool {
+    fn wants_dispatch(&self) -> bool {
         let (_, drained) = self.bpf.progress();
         let has_spare = self.last_any > drained || self.bpf.nr_spare() > 0;
         self.cpus.nr_idle() > 0 || !has_spare
@@ -143,7 +143,7 @@ impl<'obj, P: Policy, S: Skel<'obj>> Driver<'obj, P, S> {
         }
         let nr_stalls = self.bpf.nr_stalls();
         let is_behind = nr_stalls != self.nr_stalls || self.bpf.is_slow();
-        while is_behind || self.has_room() || self.policy.is_urgent() {
+        while is_behind || self.wants_dispatch() || self.policy.is_urgent() {
             let now_ns = self.bpf.now_ns();
             let decision = self.stuck.take();
             let decision = decision.or_else(|| self.policy.dispatch(&mut self.cpus, now_ns));
@@ -155,13 +155,13 @@ impl<'obj, P: Policy, S: Skel<'obj>> Driver<'obj, P, S> {
                 self.stuck = Some(decision);
                 return true;
             }
-            self.note_taken(&decision);
+            self.mark_busy(&decision);
         }
         false
     }
 
     /// The CPU that will run a decided task no longer counts as idle.
-    fn note_taken(&mut self, decision: &DispatchedTask) {
+    fn mark_busy(&mut self, decision: &DispatchedTask) {
         match decision.target() {
             Target::Cpu(cpu) | Target::IdleCpu(cpu) => {
                 self.cpus.take(cpu);
@@ -189,17 +189,17 @@ impl<'obj, P: Policy, S: Skel<'obj>> Instance for Driver<'obj, P, S> {
     type Stats = Metrics;
 
     fn tick(&mut self) -> Result<Tick> {
-        self.take_in();
-        self.look();
-        let has_no_more = self.decide();
+        self.drain_events();
+        self.read_idle();
+        let ran_out = self.decide();
         self.bpf.set_mode(self.policy.mode());
         self.bpf.notify_complete(self.nr_waiting());
         if !self.bpf.fall_asleep() || self.hotplug_seq != self.bpf.hotplug_seq() {
             return Ok(Tick::Now);
         }
         // A CPU that became idle before `fall_asleep` did not wake this thread.
-        self.look();
-        if self.nr_waiting() > 0 && !has_no_more && self.has_room() {
+        self.read_idle();
+        if self.nr_waiting() > 0 && !ran_out && self.wants_dispatch() {
             return Ok(Tick::Now);
         }
         if self.bpf.is_woken() {

@@ -18,11 +18,7 @@ use crate::shared::Shared;
 // The attributes document the fields, for clients and readers.
 #[allow(missing_docs)]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Stats)]
-#[stat(
-    top,
-    desc = "Tasks on the path through the policy",
-    _om_prefix = "rl_"
-)]
+#[stat(top, desc = "Tasks on the path through the policy", _om_prefix = "rl_")]
 pub struct Metrics {
     #[stat(desc = "CPUs that are online")]
     pub nr_cpus: u64,
@@ -41,10 +37,7 @@ pub struct Metrics {
     pub nr_asked: u64,
     #[stat(counter, desc = "Of these, tasks dispatched as decided")]
     pub nr_user_dispatches: u64,
-    #[stat(
-        counter,
-        desc = "Of these, tasks dispatched by BPF without a decision"
-    )]
+    #[stat(counter, desc = "Of these, tasks dispatched by BPF without a decision")]
     pub nr_fallback_dispatches: u64,
     #[stat(
         counter,
@@ -56,20 +49,14 @@ pub struct Metrics {
         desc = "Of these, tasks that slept or exited before the decision"
     )]
     pub nr_dequeued: u64,
-    #[stat(
-        counter,
-        desc = "Decisions on tasks that were no longer pending"
-    )]
+    #[stat(counter, desc = "Decisions on tasks that were no longer pending")]
     pub nr_late_dispatches: u64,
     #[stat(
         counter,
         desc = "Decisions for a CPU that is offline, not allowed or used by real-time tasks"
     )]
     pub nr_bounce_dispatches: u64,
-    #[stat(
-        counter,
-        desc = "Decisions delayed because the ring was full"
-    )]
+    #[stat(counter, desc = "Decisions delayed because the ring was full")]
     pub nr_failed_dispatches: u64,
     #[stat(
         counter,
@@ -80,10 +67,7 @@ pub struct Metrics {
     pub nr_kernel_dispatches: u64,
     #[stat(counter, desc = "Tasks that got no decision because the ring was full")]
     pub nr_sched_congested: u64,
-    #[stat(
-        counter,
-        desc = "Slice expiries after which the task continued"
-    )]
+    #[stat(counter, desc = "Slice expiries after which the task continued")]
     pub nr_kept: u64,
     #[stat(
         counter,
@@ -127,7 +111,10 @@ impl Metrics {
                 self.nr_fallback_dispatches.into(),
                 "tasks without a decision",
             ),
-            (self.nr_sched_congested.into(), "of them because the ring was full"),
+            (
+                self.nr_sched_congested.into(),
+                "of them because the ring was full",
+            ),
             (self.nr_failed_dispatches.into(), "decisions delayed"),
         ];
         let troubles = counts.iter().filter(|(count, _)| *count != 0);

@@ -101,7 +101,7 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
     {
         prepare(start, &mut opened, options)?;
         let loaded = opened.load()?;
-        program(loaded.object(), "rl_hello")?.run(&mut [])?;
+        program(loaded.object(), "rl_register_policy")?.run(&mut [])?;
         let find_idle = program(loaded.object(), "rl_find_idle")?;
         let nr_cpu_ids = u32::try_from(start.topology()?.nr_cpu_ids())?;
         let shared = Shared::map(&map(loaded.object(), shared::SECTION)?)?;

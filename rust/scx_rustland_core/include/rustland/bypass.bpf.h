@@ -15,8 +15,8 @@ static bool is_urgent(const struct task_struct *p)
 /* Minimum slice of a task that resumes; it runs until the tick after that. */
 #define MIN_REST_NS (100 * 1000ULL)
 
-/* A task that is not preempted runs until the tick after its slice, up to 4 ms with HZ=250. One that
- * was preempted and has overrun its slice by more does not resume. */
+/* A task that is not preempted runs until the tick after its slice, up to 4 ms with HZ=250. One
+ * that was preempted and has overrun its slice by more does not resume. */
 #define OVERRUN_MAX_NS (4 * NSEC_PER_MSEC)
 
 static bool is_interruptible(s32 cpu)
@@ -64,7 +64,7 @@ static void interrupt(struct task_struct *p, s32 cpu, u64 enq_flags)
 	struct rl_cpu *state = cpu_state(cpu);
 
 	if (state)
-		state->gives_way = true;
+		state->is_preempted = true;
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, SCX_SLICE_DFL, enq_flags | SCX_ENQ_PREEMPT);
 }
 
@@ -82,7 +82,7 @@ static void enqueue_urgent(struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	/* Slice expiry: queue it like other tasks. */
-	serve_unasked(p, enq_flags);
+	enqueue_fallback(p, enq_flags);
 }
 
 /* In ops.stopping(): note that @p was preempted. */
@@ -90,9 +90,9 @@ static void note_interrupted(struct task_struct *p, struct rl_task *t, bool runn
 {
 	struct rl_cpu *state = cpu_state(scx_bpf_task_cpu(p));
 
-	if (!state || !state->gives_way)
+	if (!state || !state->is_preempted)
 		return;
-	state->gives_way = false;
+	state->is_preempted = false;
 	if (runnable && !is_urgent(p))
 		t->resumes = true;
 }

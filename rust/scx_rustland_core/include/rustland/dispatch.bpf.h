@@ -18,7 +18,7 @@ static bool own_is_first(s32 cpu)
 	return is_first;
 }
 
-static bool take_shared(void)
+static bool dispatch_shared(void)
 {
 	if (!scx_bpf_dsq_move_to_local(SHARED_DSQ, 0))
 		return false;
@@ -30,12 +30,12 @@ static bool take_shared(void)
 }
 
 /* Dispatch the next decided task. */
-static bool take_decided(s32 cpu, bool *is_shared)
+static bool dispatch_decided(s32 cpu, bool *is_shared)
 {
 	s32 nr_own = scx_bpf_dsq_nr_queued(cpu), nr_shared = scx_bpf_dsq_nr_queued(SHARED_DSQ);
 
 	*is_shared = true;
-	if (nr_shared > 0 && (nr_own <= 0 || !own_is_first(cpu)) && take_shared())
+	if (nr_shared > 0 && (nr_own <= 0 || !own_is_first(cpu)) && dispatch_shared())
 		return true;
 	*is_shared = false;
 	if (nr_own > 0 && scx_bpf_dsq_move_to_local(cpu, 0)) {
@@ -43,7 +43,7 @@ static bool take_decided(s32 cpu, bool *is_shared)
 		return true;
 	}
 	*is_shared = true;
-	return nr_shared > 0 && take_shared();
+	return nr_shared > 0 && dispatch_shared();
 }
 
 /*
@@ -51,7 +51,7 @@ static bool take_decided(s32 cpu, bool *is_shared)
  * space is stalled no task is added to PENDING_DSQ, and those there arrived before the fallback
  * tasks.
  */
-static bool take_unasked(void)
+static bool dispatch_fallback(void)
 {
 	if (is_stalled() && scx_bpf_dsq_move_to_local(PENDING_DSQ, 0))
 		return true;
@@ -60,13 +60,13 @@ static bool take_unasked(void)
 }
 
 /* Pending tasks that reclaim() looks at. */
-#define TAKE_BACK_MAX 16
+#define RECLAIM_MAX 16
 
 /*
  * Resume a task that was enqueued on slice expiry because @cpu was needed briefly by another one.
  * If the policy has not read its record yet, the task just continues and the CPU does not idle.
  */
-__noinline int take_back(s32 cpu)
+__noinline int reclaim(s32 cpu)
 {
 	u64 seen = *(volatile u64 *)&shared.seen, enq_seq;
 	struct rl_cpu *state = cpu_state(cpu);
@@ -77,13 +77,13 @@ __noinline int take_back(s32 cpu)
 		return false;
 	state->nr_looked_at = 0;
 	bpf_for_each(scx_dsq, p, PENDING_DSQ, 0) {
-		if (state->nr_looked_at++ >= TAKE_BACK_MAX)
+		if (state->nr_looked_at++ >= RECLAIM_MAX)
 			break;
 		if (scx_bpf_task_cpu(p) != cpu || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
 		t = bpf_task_storage_get(&rl_tasks, p, NULL, 0);
 		enq_seq = t ? *(volatile u64 *)&t->enq_seq : 0;
-		if (!t || !t->has_run_out || enq_seq <= seen || !claim(t, enq_seq))
+		if (!t || !t->slice_expired || enq_seq <= seen || !claim(t, enq_seq))
 			continue;
 		count(nr_cancelled);
 		count(nr_kept);
@@ -96,17 +96,17 @@ __noinline int take_back(s32 cpu)
 }
 
 /* Dispatch a task on @cpu. Decided and fallback tasks alternate, so that neither starve. */
-__noinline int take(s32 cpu)
+__noinline int dispatch_next(s32 cpu)
 {
 	struct rl_cpu *state = cpu_state(cpu);
 	bool left_one = drain(cpu), is_shared = false;
-	bool is_unasked_first = state && state->turn++ % 2, done;
+	bool is_fallback_first = state && state->turn++ % 2, done;
 
-	done = is_unasked_first && take_unasked();
+	done = is_fallback_first && dispatch_fallback();
 	if (!done)
-		done = take_decided(cpu, &is_shared);
+		done = dispatch_decided(cpu, &is_shared);
 	if (!done)
-		done = !is_unasked_first && take_unasked();
+		done = !is_fallback_first && dispatch_fallback();
 	if (left_one && !is_shared)
 		kick_any_idle();
 	return done;
@@ -116,7 +116,7 @@ __noinline int take(s32 cpu)
 #define MOMENT_NS (1 * NSEC_PER_MSEC)
 
 /* Whether the policy may have a task to run instead of prev. */
-static bool anybody_waits(void)
+static bool any_task_waits(void)
 {
 	return *(volatile u64 *)&shared.nr_waiting || scx_bpf_dsq_nr_queued(PENDING_DSQ) > 0 ||
 	       is_undrained();
@@ -126,7 +126,7 @@ static bool anybody_waits(void)
  * Extend the slice of prev, because no other task was decided for this CPU: by a full slice, or by
  * MOMENT_NS if the policy is about to decide. The CPU does not idle meanwhile.
  */
-static bool goes_on(struct task_struct *prev)
+static bool extend_prev(struct task_struct *prev)
 {
 	struct rl_task *t;
 	u64 slice = config.slice_ns;
@@ -136,7 +136,7 @@ static bool goes_on(struct task_struct *prev)
 	t = bpf_task_storage_get(&rl_tasks, prev, NULL, 0);
 	if (t && t->slice_ns)
 		slice = t->slice_ns;
-	if (anybody_waits() && slice > MOMENT_NS)
+	if (any_task_waits() && slice > MOMENT_NS)
 		slice = MOMENT_NS;
 	scx_bpf_task_set_slice(prev, slice);
 	if (t)
@@ -147,7 +147,7 @@ static bool goes_on(struct task_struct *prev)
 
 /* How long prev may keep its CPU for being first, divided by the number of waiting tasks: a
  * twentieth of the watchdog timeout. */
-#define STILL_FIRST_MAX_NS (TIMEOUT_MS * NSEC_PER_MSEC / 20)
+#define PREV_FIRST_MAX_NS (TIMEOUT_MS * NSEC_PER_MSEC / 20)
 
 /* Larger than any vtime. */
 #define NO_VTIME (~0ULL)
@@ -192,9 +192,9 @@ static bool has_local(s32 cpu)
  * Whether prev, whose slice has expired, still precedes all other tasks; for policies that set how
  * vtime advances. Otherwise two tasks on one CPU would alternate, whatever their weights.
  */
-static bool is_still_first(s32 cpu, struct task_struct *prev)
+static bool prev_is_first(s32 cpu, struct task_struct *prev)
 {
-	u64 max_ns = STILL_FIRST_MAX_NS;
+	u64 max_ns = PREV_FIRST_MAX_NS;
 	struct rl_task *t;
 
 	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED) || is_stalled() ||

@@ -43,7 +43,7 @@ static void target_of(struct target *to, const struct task_struct *p, const stru
 		to->is_bounced = d->cpu != RL_CPU_ANY && d->cpu != to->cpu;
 		to->dsq_id = to->cpu;
 		if (!test_cpu(shared.online, to->cpu)) {
-				/* Being hotplugged: the kernel picks the task up from there. */
+			/* Being hotplugged: the kernel picks the task up from there. */
 			to->dsq_id = SCX_DSQ_LOCAL_ON | scx_bpf_task_cpu(p);
 			to->is_bounced = true;
 		}
@@ -60,8 +60,8 @@ static void target_of(struct target *to, const struct task_struct *p, const stru
 }
 
 /* One attempt of move_pending(). */
-__noinline int try_move_pending(struct task_struct *p __arg_trusted, struct rl_task *t __arg_nonnull,
-			     u64 dsq_id, u64 slice, u64 vtime)
+__noinline int try_move_pending(struct task_struct *p __arg_trusted,
+				struct rl_task *t __arg_nonnull, u64 dsq_id, u64 slice, u64 vtime)
 {
 	struct bpf_iter_scx_dsq it;
 	bool moved = false;
@@ -104,7 +104,7 @@ static void preempt(s32 cpu)
 	if (curr && scx_task_is_own(curr))
 		return;
 	if (state)
-		state->gives_way = true;
+		state->is_preempted = true;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
@@ -165,7 +165,7 @@ __noinline int apply(struct task_struct *p __arg_trusted, const struct rl_decisi
 	return 0;
 }
 
-static long take_in(struct bpf_dynptr *record, void *ctx)
+static long drain_one(struct bpf_dynptr *record, void *ctx)
 {
 	s32 this_cpu = *(s32 *)ctx;
 	struct rl_cpu *state = cpu_state(this_cpu);
@@ -184,7 +184,7 @@ static long take_in(struct bpf_dynptr *record, void *ctx)
 	}
 	/* Not atomic: the ring lets one CPU at a time drain it. */
 	shared.nr_drained++;
-	return !state || ++state->nr_taken_in >= DRAIN_MAX;
+	return !state || ++state->nr_drained >= DRAIN_MAX;
 }
 
 /*
@@ -199,12 +199,12 @@ __noinline int drain(s32 cpu)
 
 	if (!state || !is_undrained())
 		return false;
-	state->nr_taken_in = state->left_one = 0;
+	state->nr_drained = state->left_one = 0;
 	bpf_for(i, 0, 4) {
-		if (bpf_user_ringbuf_drain(&rl_decisions, take_in, &cpu, BPF_RB_NO_WAKEUP) < 0 ||
+		if (bpf_user_ringbuf_drain(&rl_decisions, drain_one, &cpu, BPF_RB_NO_WAKEUP) < 0 ||
 		    !is_undrained())
 			break;
-		if (state->nr_taken_in >= DRAIN_MAX) {
+		if (state->nr_drained >= DRAIN_MAX) {
 			/* Let another CPU drain the rest. */
 			kick_any_idle();
 			break;

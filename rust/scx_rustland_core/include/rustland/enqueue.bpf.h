@@ -42,7 +42,8 @@ static void wake_user(void)
 	submit(rec);
 }
 
-static void fill(struct rl_queued *rec, struct task_struct *p, struct rl_task *t, u64 enq_flags)
+static void fill_record(struct rl_queued *rec, struct task_struct *p, struct rl_task *t,
+			u64 enq_flags)
 {
 	rec->enq_seq = t->enq_seq;
 	rec->now_ns = scx_monotonic_now();
@@ -67,7 +68,7 @@ static void fill(struct rl_queued *rec, struct task_struct *p, struct rl_task *t
  * Enqueue a task that the policy does not decide on, in FIFO order. A pinned task goes to the queue
  * of its CPU, where evacuate() finds it when the CPU goes offline.
  */
-static void serve_unasked(struct task_struct *p, u64 enq_flags)
+static void enqueue_fallback(struct task_struct *p, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 
@@ -83,26 +84,26 @@ static void serve_unasked(struct task_struct *p, u64 enq_flags)
 }
 
 /* Queue the task until the policy has decided, and tell the policy. */
-static void ask(struct task_struct *p, struct rl_task *t, u64 enq_flags)
+static void enqueue_pending(struct task_struct *p, struct rl_task *t, u64 enq_flags)
 {
 	struct rl_queued *rec;
 
 	count(nr_queued);
 	if (is_stalled()) {
 		count(nr_fallback);
-		serve_unasked(p, enq_flags);
+		enqueue_fallback(p, enq_flags);
 		return;
 	}
 	rec = bpf_ringbuf_reserve(&rl_queued, sizeof(*rec), 0);
 	if (!rec) {
 		count(nr_fallback);
 		count(nr_congested);
-		serve_unasked(p, enq_flags);
+		enqueue_fallback(p, enq_flags);
 		return;
 	}
-	t->has_run_out = !(enq_flags & SCX_ENQ_WAKEUP);
+	t->slice_expired = !(enq_flags & SCX_ENQ_WAKEUP);
 	t->enq_seq = __sync_add_and_fetch(&last_enq_seq, 1);
-	fill(rec, p, t, enq_flags);
+	fill_record(rec, p, t, enq_flags);
 	/* Takes effect after this callback returns: see move_pending(). */
 	scx_bpf_dsq_insert(p, PENDING_DSQ, config.slice_ns, enq_flags);
 	submit(rec);

@@ -35,11 +35,11 @@ static bool clear_cpu(u64 *words, u32 cpu)
 }
 
 /*
- * Whether this CPU is in the last steps of going offline, where it still wakes tasks, such as RCU's.
- * Work that needs an interrupt to itself is no longer done there: waking the policy thread and
- * kicking CPUs. It would even stay pending until the CPU is back and goes offline again, and block
- * all later work of its kind, so that no CPU could wake the policy thread. The watchdog's timer does
- * it instead.
+ * Whether this CPU is in the last steps of going offline, where it still wakes tasks, such as
+ * RCU's. Work that needs an interrupt to itself is no longer done there: waking the policy thread
+ * and kicking CPUs. It would even stay pending until the CPU is back and goes offline again, and
+ * block all later work of its kind, so that no CPU could wake the policy thread. The watchdog's
+ * timer does it instead.
  */
 static bool is_dying_cpu(void)
 {
@@ -95,7 +95,7 @@ static s32 claim_idle_in(const struct cpumask *allowed)
 }
 
 /* Whether any CPU is busy. */
-static bool anybody_runs(void)
+static bool any_cpu_busy(void)
 {
 	u32 word;
 
@@ -111,7 +111,7 @@ static bool anybody_runs(void)
  * (wake_for()). */
 static bool may_wake_idle(void)
 {
-	return !config.low_power || !anybody_runs();
+	return !config.low_power || !any_cpu_busy();
 }
 
 /* The same, considering only the CPUs that @p may use. */

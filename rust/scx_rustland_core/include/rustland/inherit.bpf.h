@@ -7,7 +7,8 @@
 #define INHERIT_MIN_NS (50 * 1000ULL)
 
 /* Minimum time from the start of a slice within which wakees may inherit, however short the slice:
- * slices are short when many tasks wait, and the wakees of a broadcast would mostly need decisions. */
+ * slices are short when many tasks wait, and most wakees of a broadcast would need decisions. */
+#define INHERIT_SPAN_NS (2 * NSEC_PER_MSEC)
 
 /* Maximum of tasks in the local DSQ that wait for an inherited slice, as after a broadcast. */
 #define INHERIT_QUEUE_MAX 20
@@ -54,7 +55,8 @@ static void begin_inheritance(struct task_struct *p, struct rl_task *t, u64 now)
 	u64 rest_ns = INHERIT_MIN_NS, slice_ns = p->scx.slice;
 
 	if (!t->inherited_end_ns) {
-		t->inheritable_until_ns = now + (slice_ns > INHERIT_SPAN_NS ? slice_ns : INHERIT_SPAN_NS);
+		t->inheritable_until_ns =
+			now + (slice_ns > INHERIT_SPAN_NS ? slice_ns : INHERIT_SPAN_NS);
 		if (slice_ns == SCX_SLICE_INF)
 			t->inheritable_until_ns = 0;
 		return;

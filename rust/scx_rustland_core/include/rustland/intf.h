@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Shared by the BPF and user-space sides of scx_rustland_core: the only definition of each record. */
+/* Shared by the BPF and user-space sides of scx_rustland_core: the only definition of each record.
+ */
 #ifndef __SCX_RUSTLAND_CORE_INTF_H
 #define __SCX_RUSTLAND_CORE_INTF_H
 
@@ -19,8 +20,8 @@ enum rl_consts {
 /* In rl_decision.cpu: the first CPU that is free. CPU ids are smaller. */
 #define RL_CPU_ANY (1 << 20)
 
-/* Who selects the CPU on wakeup. Unless it is the policy, a wakee that finds no idle CPU may inherit
- * the waker's slice: inherit.bpf.h. */
+/* Who selects the CPU on wakeup. Unless it is the policy, a wakee that finds no idle CPU may
+ * inherit the waker's slice: inherit.bpf.h. */
 enum rl_idle_selection {
 	RL_IDLE_FULL_USER, /* the policy */
 	RL_IDLE_PREV_CPU, /* the task's previous CPU, if it is idle */
@@ -109,8 +110,8 @@ struct rl_shared {
 	u64 is_slow; /* user space stalled recently; dispatch in batches */
 	u64 idle[RL_CPU_WORDS]; /* a bit for each CPU */
 	u64 online[RL_CPU_WORDS];
-	/* The decided vtime of each CPU's current task; 0: not decided, so not to be preempted. While
-	 * a thread of the scheduler's own process runs: of the task that it preempted. */
+	/* The decided vtime of each CPU's current task; 0: not decided, so not to be preempted.
+	 * While a thread of the scheduler's own process runs: of the task that it preempted. */
 	u64 running[RL_CPUS_MAX];
 };
 

@@ -4,17 +4,17 @@
  * includes this, overrides some callbacks, and defines the table with RL_OPS().
  *
  * The path of a task: ops.enqueue() puts it into PENDING_DSQ and a record of it into a ring
- * (enqueue.bpf.h); the policy reads the record and writes a decision into another ring; the next CPU
- * that looks for work drains the decisions and moves each task to the queue of a CPU, or to the
+ * (enqueue.bpf.h); the policy reads the record and writes a decision into another ring; the next
+ * CPU that looks for work drains the decisions and moves each task to the queue of a CPU, or to the
  * shared one (drain.bpf.h); and ops.dispatch() takes it from there. No step is a system call.
  *
  * Tasks that the policy thread may depend on bypass the policy: per-CPU kernel threads,
- * migration-disabled tasks, and the threads of the scheduler's own process (bypass.bpf.h). So do, if
- * the policy leaves them to the kernel, wakees that find an idle CPU, and wakees that inherit the
- * waker's slice (inherit.bpf.h). A task that continues on slice expiry, because no other task needs
- * its CPU or because it still precedes them, is not enqueued at all, or reclaimed before the policy
- * has read its record (reclaim()). When user space stalls, tasks are dispatched in FIFO order
- * (watchdog.bpf.h).
+ * migration-disabled tasks, and the threads of the scheduler's own process (bypass.bpf.h). So do,
+ * if the policy leaves them to the kernel, wakees that find an idle CPU, and wakees that inherit
+ * the waker's slice (inherit.bpf.h). A task that continues on slice expiry, because no other task
+ * needs its CPU or because it still precedes them, is not enqueued at all, or reclaimed before the
+ * policy has read its record (reclaim()). When user space stalls, tasks are dispatched in FIFO
+ * order (watchdog.bpf.h).
  */
 #ifndef __RUSTLAND_BPF_H
 #define __RUSTLAND_BPF_H
@@ -105,15 +105,15 @@ static bool enqueue_special(struct task_struct *p, u64 enq_flags)
 }
 
 /*
- * For a scheduler's own ops.enqueue(): enqueue @p in FIFO order, alternating with decided tasks. The
- * policy is not told.
+ * For a scheduler's own ops.enqueue(): enqueue @p in FIFO order, alternating with decided tasks.
+ * The policy is not told.
  */
-static inline void rl_serve_unasked(struct task_struct *p, u64 enq_flags)
+static inline void rl_enqueue_fallback(struct task_struct *p, u64 enq_flags)
 {
 	begin_enqueue(p, enq_flags);
 	if (enqueue_special(p, enq_flags))
 		return;
-	serve_unasked(p, enq_flags);
+	enqueue_fallback(p, enq_flags);
 	count(nr_kernel);
 }
 
@@ -124,10 +124,10 @@ void BPF_STRUCT_OPS(rl_enqueue, struct task_struct *p, u64 enq_flags)
 	if (enqueue_special(p, enq_flags))
 		return;
 	if (!t) {
-		serve_unasked(p, enq_flags);
+		enqueue_fallback(p, enq_flags);
 		count(nr_kernel);
 	} else if (!resume(p, t, enq_flags)) {
-		ask(p, t, enq_flags);
+		enqueue_pending(p, t, enq_flags);
 	}
 }
 
@@ -136,17 +136,17 @@ void BPF_STRUCT_OPS(rl_dispatch, s32 cpu, struct task_struct *prev)
 	scx_learn_trampoline();
 	if (!test_cpu(shared.online, cpu))
 		note_hotplug(cpu, true);
-	if (is_still_first(cpu, prev) || has_local(cpu) || take(cpu) || has_local(cpu))
+	if (prev_is_first(cpu, prev) || has_local(cpu) || dispatch_next(cpu) || has_local(cpu))
 		return;
-	if (goes_on(prev)) {
+	if (extend_prev(prev)) {
 		remind();
 		return;
 	}
-	if (scx_bpf_dsq_nr_queued(PENDING_DSQ) > 0 && take_back(cpu))
+	if (scx_bpf_dsq_nr_queued(PENDING_DSQ) > 0 && reclaim(cpu))
 		return;
 	/* No lost wakeups (idle.bpf.h): set the bit, then check again. */
 	set_cpu(shared.idle, cpu);
-	if (take(cpu)) {
+	if (dispatch_next(cpu)) {
 		clear_cpu(shared.idle, cpu);
 		return;
 	}
@@ -222,13 +222,13 @@ void BPF_STRUCT_OPS(rl_quiescent, struct task_struct *p, u64 deq_flags)
 s32 BPF_STRUCT_OPS(rl_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	/* Without storage it is dispatched as a fallback task. */
-	struct rl_task *t = task_state(p), *maker;
+	struct rl_task *t = task_state(p), *parent;
 
 	if (!t || !args->fork)
 		return 0;
-	maker = bpf_task_storage_get(&rl_tasks, bpf_get_current_task_btf(), NULL, 0);
-	if (maker)
-		__builtin_memcpy(t->ctx, maker->ctx, sizeof(t->ctx));
+	parent = bpf_task_storage_get(&rl_tasks, bpf_get_current_task_btf(), NULL, 0);
+	if (parent)
+		__builtin_memcpy(t->ctx, parent->ctx, sizeof(t->ctx));
 	return 0;
 }
 
@@ -242,8 +242,8 @@ void BPF_STRUCT_OPS(rl_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 
 /*
  * The kernel calls this some steps before the CPU may dispatch, and those steps may wait for tasks,
- * such as RCU's, which would wait for the CPU. So the CPU counts as online when it first dispatches.
- * The callback must exist, because without it the kernel ends the scheduler on hotplug.
+ * such as RCU's, which would wait for the CPU. So the CPU counts as online when it first
+ * dispatches. The callback must exist, because without it the kernel ends the scheduler on hotplug.
  */
 void BPF_STRUCT_OPS(rl_cpu_online, s32 cpu)
 {
@@ -303,7 +303,7 @@ void BPF_STRUCT_OPS(rl_dump, struct scx_dump_ctx *dctx)
 
 /* Called by the policy thread before anything else: identifies it and its process. */
 SEC("syscall")
-int rl_hello(void *ctx)
+int rl_register_policy(void *ctx)
 {
 	policy_pid = bpf_get_current_pid_tgid();
 	scx_note_own();

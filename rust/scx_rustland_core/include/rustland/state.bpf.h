@@ -47,11 +47,11 @@ struct rl_shared shared SEC(".data.rl_shared");
 struct rl_cpu {
 	u64 nr_resumed; /* preempted tasks that resumed */
 	u32 turn; /* alternates precedence in ops.dispatch() */
-	u32 gives_way; /* its current task is being preempted: bypass.bpf.h */
+	u32 is_preempted; /* its current task is being preempted: bypass.bpf.h */
 	/* State of loops, kept here and not in registers, where the verifier would track each
 	 * value. */
 	u32 nr_looked_at; /* tasks of a queue */
-	u32 nr_taken_in; /* decisions, in drain() */
+	u32 nr_drained; /* decisions, in drain() */
 	/* A task in SHARED_DSQ was left to this CPU, which looks for work, without a kick. */
 	u32 left_one;
 	u32 nr_idle_periods; /* watchdog periods in which it idled with tasks in its queue */
@@ -79,7 +79,7 @@ struct rl_task {
 	u64 ctx[RL_CTX_WORDS]; /* task context of the policy */
 	u32 weight; /* as decided; 0: vtime does not advance */
 	u32 resumes; /* it was preempted and resumes: bypass.bpf.h */
-	u32 has_run_out; /* it was enqueued on slice expiry, not on wakeup */
+	u32 slice_expired; /* it was enqueued on slice expiry, not on wakeup */
 };
 
 struct {

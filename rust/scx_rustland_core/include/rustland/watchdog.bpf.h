@@ -14,8 +14,8 @@
 
 /*
  * How long the policy thread may have work without a sign of life: a twentieth of the watchdog
- * timeout of the kernel. A quarter if it proved to be slow: an emulator with one thread for all CPUs
- * runs each of them for 100 ms, so with four busy CPUs a response takes 400 ms, or twice that.
+ * timeout of the kernel. A quarter if it proved to be slow: an emulator with one thread for all
+ * CPUs runs each of them for 100 ms, so with four busy CPUs a response takes 400 ms, or twice that.
  */
 #define STALL_NS (TIMEOUT_MS * NSEC_PER_MSEC / 20)
 #define SLOW_STALL_NS (TIMEOUT_MS * NSEC_PER_MSEC / 4)
@@ -31,6 +31,7 @@ struct watchdog {
 	u64 nr_cycles; /* of user space, at its last sign of life */
 	u64 alive_ns; /* time of its last sign of life */
 	u64 slow_until_ns; /* end of the time in which user space counts as slow */
+	u64 nr_looked_at; /* in wake_for() */
 };
 
 struct {
@@ -159,9 +160,9 @@ static void note_service(s32 cpu)
 }
 
 /*
- * Whether an online CPU does not serve its queue although it is kicked. When going offline, it stops
- * dispatching some steps before ops.cpu_offline(), and those steps may wait for tasks, such as
- * RCU's, which would wait for the CPU.
+ * Whether an online CPU does not serve its queue although it is kicked. When going offline, it
+ * stops dispatching some steps before ops.cpu_offline(), and those steps may wait for tasks, such
+ * as RCU's, which would wait for the CPU.
  */
 static bool is_out_of_service(s32 cpu)
 {
@@ -169,16 +170,17 @@ static bool is_out_of_service(s32 cpu)
 	struct rl_cpu *state = cpu_state(cpu);
 
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-	if (!state || !curr || !(curr->flags & PF_IDLE) || ++state->nr_idle_periods <= IDLE_PERIODS_MAX)
+	if (!state || !curr || !(curr->flags & PF_IDLE) ||
+	    ++state->nr_idle_periods <= IDLE_PERIODS_MAX)
 		return false;
 	state->nr_idle_periods = 0;
 	return true;
 }
 
 /*
- * A CPU that is going offline waits until all tasks that last ran on it have left. It checks when it
- * schedules, and is not notified when other CPUs take them: kick it. Returns whether there is such a
- * CPU.
+ * A CPU that is going offline waits until all tasks that last ran on it have left. It checks when
+ * it schedules, and is not notified when other CPUs take them: kick it. Returns whether
+ * there is such a CPU.
  */
 static bool wake_outgoing(void)
 {

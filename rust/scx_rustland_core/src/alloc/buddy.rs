@@ -30,7 +30,7 @@ pub(super) struct Links {
 /// list head by the number of leaves plus the order.
 #[derive(Debug)]
 pub(super) struct Buddy<'a> {
-    /// 0 where no block starts.
+    links: &'a mut [Links],
     /// 0 where no block starts.
     states: &'a mut [u8],
 }
