@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! When loads are balanced: at each interval, and sooner while many more wait in one place than in
-//! another. Pure: times and numbers in, a decision out.
+//! When to balance loads: at each interval, and earlier while far more tasks wait in one domain than
+//! in another. Pure: times and numbers in, a decision out.
 
 use std::time::Duration;
 
-/// By this part of the mean the demand for a CPU of two domains differs if there is cause to hurry:
-/// thrice of what is tolerated between nodes, for it is of one moment and no average.
+/// Difference between the demands per CPU of two domains, relative to the mean, that shortens the
+/// interval: three times the threshold between nodes, because it is a momentary value.
 const CROWDED: f64 = 0.5;
 
-/// So many samples in a row have to say so.
+/// How many consecutive samples have to exceed it.
 const NR_SAMPLES: u32 = 2;
 
-/// Who hurries balances that many times in an interval at most.
+/// How often loads are balanced in an interval at most.
 const NR_PER_INTERVAL: u32 = 8;
 
-/// And uses at most 1 of so many parts of a CPU for it.
+/// Balancing early uses at most this fraction of a CPU: one of `COST`.
 const COST: u32 = 50;
 
-/// What was seen.
+/// State between samples.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     nr_crowded: u32,
 }
 
-/// How often, and what the last time cost.
+/// The interval, and the timing of the last balancing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Since {
     pub(crate) interval: Duration,
-    /// Since the last balancing.
+    /// Time since the last balancing.
     pub(crate) elapsed: Duration,
-    /// How long that took.
+    /// Duration of the last balancing.
     pub(crate) took: Duration,
 }
 
 impl Pace {
-    /// Of each domain: the weight of tasks that want to run, for each of its CPUs.
+    /// `demands`: for each domain, the weight of its runnable tasks per CPU.
     pub(crate) fn is_due(&mut self, since: Since, demands: impl Iterator<Item = f64>) -> bool {
         self.nr_crowded = if are_uneven(demands) {
             self.nr_crowded.saturating_add(1)
@@ -90,7 +90,7 @@ mod tests {
         assert!(!pace.is_due(since(400, 0), [100.0, 100.0].into_iter()));
         assert!(!pace.is_due(since(500, 0), crowded()));
         assert!(pace.is_due(since(600, 0), crowded()));
-        // Not at once again.
+        // Not again right away.
         assert!(!pace.is_due(since(100, 0), crowded()));
         assert!(pace.is_due(since(250, 0), crowded()));
     }

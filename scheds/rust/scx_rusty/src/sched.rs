@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The scheduler as the runner sees it.
+//! The scheduler's implementation of the runner's traits.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ use crate::tuner::{tune, Tuned};
 /// The scheduler.
 pub(crate) struct Rusty;
 
-/// While it runs.
+/// A running generation.
 pub(crate) struct Running<'obj> {
     bpf: Attached<BpfSkel<'obj>>,
     config: Config,
@@ -38,8 +38,7 @@ pub(crate) struct Running<'obj> {
     busy: Busy,
     loads: Loads,
     tuned: Option<Tuned>,
-    /// What statistics tell of loads. Whoever reads it copies it; while he does, it is left as it
-    /// is until the next time.
+    /// Statistics for readers, who copy it. Not updated while a reader holds the lock.
     report: Arc<Mutex<ClusterStats>>,
     pending: ClusterStats,
     balanced_at: Instant,
@@ -49,12 +48,12 @@ pub(crate) struct Running<'obj> {
 impl Scheduler for Rusty {
     const PROGRAM: Program = scx_utils::program!();
     const DESCRIPTION: &'static str =
-        "CPUs that share a last-level cache are a domain with one queue. A task that wakes up \
-         takes an idle CPU of its domain, or waits in the queue in the order of deadlines: \
-         weights count, and whoever sleeps often and computes little goes first. Idle CPUs take \
-         tasks of other domains of their node. Every other second, tasks are moved from the \
-         domains that have most to do to those that have least, first between nodes, then within \
-         them, as far as it is worth the loss of a warm cache.";
+        "CPUs that share a last-level cache are a domain with one queue. On wakeup a task takes an \
+         idle CPU of its domain, or waits in the queue in deadline order: CPU time is shared by \
+         weight, and tasks that sleep often and compute little have earlier deadlines. Idle CPUs \
+         steal tasks of other domains of their node. Every other second tasks are migrated from \
+         the most loaded domains to the least loaded ones, first between nodes, then within them, \
+         as far as it is worth the loss of a warm cache.";
     const MODES: Modes = Modes {
         gaming: &["--slice-us-underutil", "5000"],
         low_latency: &[
@@ -115,7 +114,7 @@ impl Scheduler for Rusty {
     }
 }
 
-/// Writes what the BPF side goes by.
+/// Configures the BPF side before the load.
 fn prepare(
     start: &Start<'_>,
     opened: &mut Opened<OpenBpfSkel<'_>>,
@@ -134,7 +133,7 @@ fn prepare(
     }
     opened.set_section(".rodata.rusty_config", &for_bpf(config, domains)?)?;
     let tune = opened.maps.data_rusty_tune_data.as_deref_mut();
-    tune.context("no place for the slice")?.tune.slice_ns = config.tuner.slice_underutil_ns;
+    tune.context("no section for the slice")?.tune.slice_ns = config.tuner.slice_underutil_ns;
     Ok(())
 }
 
@@ -171,7 +170,7 @@ fn for_bpf(config: &Config, domains: &Domains) -> Result<rusty_config> {
 
 fn idle_cpus<'a>(bpf: &'a Attached<BpfSkel<'_>>) -> Result<&'a [rusty_idle]> {
     let section = bpf.maps.data_rusty_idle_data.as_deref();
-    Ok(&section.context("nothing is known of idle CPUs")?.idle_cpus)
+    Ok(&section.context("no section for idle CPUs")?.idle_cpus)
 }
 
 /// The clock of BPF programs, ns.
@@ -180,7 +179,7 @@ fn now_ns() -> Result<u64> {
 }
 
 impl Running<'_> {
-    /// Follows the load: slices, and how far domains help each other out.
+    /// Adapts slices, and how far domains use each other's idle CPUs, to the load.
     fn tune(&mut self) -> Result<Tuned> {
         let busy = self.busy.sample(idle_cpus(&self.bpf)?, now_ns()?);
         let tuned = tune(&self.config.tuner, &busy);
@@ -194,13 +193,13 @@ impl Running<'_> {
             run(&self.bpf.progs.rusty_set_greedy, greedy.as_mut_bytes())?;
         }
         let section = self.bpf.maps.data_rusty_tune_data.as_deref_mut();
-        section.context("no place for the slice")?.tune.slice_ns = tuned.slice_ns;
+        section.context("no section for the slice")?.tune.slice_ns = tuned.slice_ns;
         Ok(tuned)
     }
 
     fn is_balancing_due(&mut self) -> Result<bool> {
         let section = self.bpf.maps.data_rusty_demands_data.as_deref();
-        let demands = &section.context("nothing is known of demands")?.demands;
+        let demands = &section.context("no section for demands")?.demands;
         let since = Since {
             interval: self.config.interval,
             elapsed: self.balanced_at.elapsed(),
@@ -212,7 +211,7 @@ impl Running<'_> {
         Ok(self.pace.is_due(since, by_cpu))
     }
 
-    /// Moves tasks, or only sees what the loads are.
+    /// Migrates tasks, or only updates the statistics of loads.
     fn balance(&mut self, is_saturated: bool) -> Result<()> {
         let begun = Instant::now();
         let kind = if is_saturated {
@@ -222,7 +221,7 @@ impl Running<'_> {
         };
         let plan = balance(&self.loads.read()?, kind);
         if self.config.balances {
-            // By then, it is decided anew.
+            // Expires at the next balancing.
             let until_ns = now_ns()? + u64::try_from(self.config.interval.as_nanos())?;
             for migration in &plan.migrations {
                 let mut args = rusty_migration {
@@ -230,7 +229,7 @@ impl Running<'_> {
                     dom: migration.to.try_into()?,
                     until_ns,
                 };
-                // A task that has ended meanwhile needs no domain.
+                // The result is ignored: the task may have exited.
                 run(&self.bpf.progs.rusty_migrate, args.as_mut_bytes())?;
             }
         }
@@ -264,7 +263,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// The CPUs of some domains, 64 in a word.
+    /// The CPUs of the domains in `mask`, 64 in a word.
     fn cpus_of(&self, mask: &DomainMask) -> Vec<u64> {
         let domains = self.domains.domains.iter().enumerate();
         let mut words = Vec::new();
@@ -288,8 +287,8 @@ impl Running<'_> {
     }
 }
 
-/// Runs a program of the kind `syscall`. What it returns is for who asks again: a task may have
-/// ended, or may no more use a domain.
+/// Runs a program of type `syscall`. Its return value is ignored: a task may have exited, or a domain
+/// may no longer be allowed; the next round corrects that.
 fn run(program: &libbpf_rs::ProgramMut<'_>, args: &mut [u8]) -> Result<()> {
     let input = ProgramInput {
         context_in: (!args.is_empty()).then_some(args),

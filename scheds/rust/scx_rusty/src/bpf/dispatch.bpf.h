@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Who is next on a CPU: whoever runs there, if his turn goes on; the first who waits in its domain;
- * and, if nobody does, somebody of another domain. */
+/* ops.dispatch(): prev again, if it is still first; else the first task of the domain; else a task
+ * of another domain. */
 #ifndef __RUSTY_DISPATCH_BPF_H
 #define __RUSTY_DISPATCH_BPF_H
 
-/* Whether @a goes before @b, or waits alone. Within an RCU section. */
+/* Whether @a precedes @b; either may be NULL. Call it under RCU. */
 static bool is_before(struct task_struct *a, struct task_struct *b)
 {
 	return a && (!b || time_before_eq(a->scx.dsq_vtime, b->scx.dsq_vtime));
 }
 
 /*
- * Whether @prev, whose slice is over, still goes before all who wait here. It has to be asked,
- * because the kernel looks for the next task before it puts the last one back: of two tasks on a
- * CPU, the other one would be next every time, whatever the weights.
+ * Whether @prev, whose slice has expired, still precedes all tasks queued here. The check is needed
+ * because the kernel calls ops.dispatch() before it enqueues @prev again: of two tasks on a CPU, the
+ * other one would be next each time, whatever the weights.
  */
 static bool goes_on(s32 cpu, u32 dom, struct task_struct *prev, struct rusty_task *t)
 {
@@ -33,7 +33,8 @@ static bool goes_on(s32 cpu, u32 dom, struct task_struct *prev, struct rusty_tas
 	return goes_on;
 }
 
-/* Whoever goes on because nobody waits owes nothing to those who come, and is owed nothing. */
+/* A task that continues because no other waits gains no debt towards tasks that come later, and no
+ * credit. */
 static void note_alone(u32 dom, struct rusty_task *t)
 {
 	struct rusty_dom *d = dom_state(dom);
@@ -44,7 +45,7 @@ static void note_alone(u32 dom, struct rusty_task *t)
 	d->vtime_now = t->vtime;
 }
 
-/* The first of those who wait for this CPU or for any of its domain. */
+/* Dispatch the first task queued for this CPU or for its domain. */
 static bool take_own(s32 cpu, u32 dom)
 {
 	s32 nr_own = scx_bpf_dsq_nr_queued(cpu);
@@ -62,8 +63,8 @@ static bool take_own(s32 cpu, u32 dom)
 	return nr_own > 0 && scx_bpf_dsq_move_to_local(cpu, 0);
 }
 
-/* Takes a task of a domain in which so many wait, out of @nr from @first on; begins with the one
- * after @own, so that all are asked alike. */
+/* Steal a task of a domain in which at least @threshold wait, out of @nr domains from @first on.
+ * Starts with the one after @own, so that all domains are treated alike. */
 static bool steal(u32 first, u32 nr, u32 own, u32 threshold)
 {
 	u32 i, dom;
@@ -78,7 +79,7 @@ static bool steal(u32 first, u32 nr, u32 own, u32 threshold)
 	return false;
 }
 
-/* Of another node: its domains only. */
+/* Steal from domains of other nodes. */
 static bool steal_far(u32 node, u32 dom)
 {
 	u32 i, other, first;
@@ -127,8 +128,8 @@ static void dispatch(s32 cpu, struct task_struct *prev)
 		count(dsq_dispatch);
 		return;
 	}
-	/* A task that may go on is not put aside for one of another domain. But one that is to
-	 * migrate is enqueued, without a slice (SCX_OPS_ENQ_LAST). */
+	/* @prev may continue rather than be preempted for a task of another domain. But one that is
+	 * to migrate is enqueued, without a slice (SCX_OPS_ENQ_LAST). */
 	if (has_prev) {
 		if (t && t->target_dom != t->dom)
 			return;
