@@ -5,9 +5,9 @@
 mod balancer;
 mod busy;
 mod domains;
+mod interval;
 mod loads;
 mod opts;
-mod pace;
 mod sched;
 mod stats;
 mod tuner;

@@ -21,9 +21,9 @@ use crate::bpf_skel::types::rusty_idle;
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder, OpenBpfSkel};
 use crate::busy::Busy;
 use crate::domains::Domains;
+use crate::interval::{BalanceInterval, Timing};
 use crate::loads::Loads;
 use crate::opts::{Config, Opts};
-use crate::pace::{Pace, Since};
 use crate::stats::{ClusterStats, DomainStats, NodeStats};
 use crate::tuner::{tune, Tuned};
 
@@ -42,7 +42,7 @@ pub(crate) struct Running<'obj> {
     report: Arc<Mutex<ClusterStats>>,
     pending: ClusterStats,
     balanced_at: Instant,
-    pace: Pace,
+    balance_interval: BalanceInterval,
 }
 
 impl Scheduler for Rusty {
@@ -109,7 +109,7 @@ impl Scheduler for Rusty {
             report: Arc::default(),
             pending: ClusterStats::default(),
             balanced_at: Instant::now(),
-            pace: Pace::default(),
+            balance_interval: BalanceInterval::default(),
         })
     }
 }
@@ -200,7 +200,7 @@ impl Running<'_> {
     fn is_balancing_due(&mut self) -> Result<bool> {
         let section = self.bpf.maps.data_rusty_demands_data.as_deref();
         let demands = &section.context("no section for demands")?.demands;
-        let since = Since {
+        let timing = Timing {
             interval: self.config.interval,
             elapsed: self.balanced_at.elapsed(),
             took: Duration::from_secs_f64(self.pending.time_used),
@@ -208,7 +208,7 @@ impl Running<'_> {
         let domains = self.domains.domains.iter().zip(demands);
         #[allow(clippy::cast_precision_loss)] // Both are far below 2^53.
         let by_cpu = domains.map(|(of, demand)| demand.weight as f64 / of.cpus.weight() as f64);
-        Ok(self.pace.is_due(since, by_cpu))
+        Ok(self.balance_interval.is_due(timing, by_cpu))
     }
 
     /// Migrates tasks, or only updates the statistics of loads.

@@ -29,10 +29,7 @@ pub(crate) struct ClusterStats {
     pub(crate) cpu_busy: f64,
     #[stat(desc = "Load of all tasks")]
     pub(crate) load: f64,
-    #[stat(
-        counter,
-        desc = "Tasks migrated to another domain by the balancer"
-    )]
+    #[stat(counter, desc = "Tasks migrated to another domain by the balancer")]
     pub(crate) nr_migrations: u64,
     #[stat(counter, desc = "Tasks without a task context")]
     pub(crate) task_get_err: u64,

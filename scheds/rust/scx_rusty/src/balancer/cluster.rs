@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The loads of a cluster of domains while migrations are chosen.
 
-use super::shelf::{Found, Goal, Shelf, Walk};
+use super::sorted_tasks::{Found, Goal, SortedTasks, Walk};
 use super::{Costs, DomainLoad, DomainMask, Migration, NodeLoad, Plan, Snapshot, Task};
 
 /// Minimum gain of a migration, relative to the mean load; below are rounding errors.
@@ -53,13 +53,13 @@ impl Share {
 
 /// A giver or taker of load: a domain, or all domains of a node.
 #[derive(Debug, Default)]
-struct Party {
+struct Group {
     share: Share,
     /// Its domains that have CPUs.
     domains: Vec<usize>,
     mask: DomainMask,
     /// Its tasks that may migrate.
-    shelf: Shelf,
+    sorted_tasks: SortedTasks,
     /// Union of the domains where these are allowed.
     allowed: DomainMask,
     /// Union of the domains that these prefer.
@@ -194,16 +194,16 @@ impl<'a> Cluster<'a> {
 
     /// The pass between nodes.
     pub(crate) fn balance_nodes(&mut self, costs: &Costs) {
-        let mut parties = self.parties(&self.nodes);
-        self.level(&mut parties, costs);
+        let mut groups = self.groups(&self.nodes);
+        self.level(&mut groups, costs);
     }
 
     /// The pass between the domains of each node.
     pub(crate) fn balance_domains(&mut self, costs: &Costs) {
         let alone = |domain: &usize| vec![*domain];
-        let groups: Vec<_> = self.nodes.iter().flatten().map(alone).collect();
-        let mut parties = self.parties(&groups);
-        let mut rest = &mut parties[..];
+        let members: Vec<_> = self.nodes.iter().flatten().map(alone).collect();
+        let mut groups = self.groups(&members);
+        let mut rest = &mut groups[..];
         for len in self.nodes.iter().map(Vec::len).collect::<Vec<_>>() {
             let (of_node, others) = rest.split_at_mut(len);
             self.level(of_node, costs);
@@ -212,64 +212,64 @@ impl<'a> Cluster<'a> {
     }
 
     /// The groups of a pass, with their domains.
-    fn parties(&self, groups: &[Vec<usize>]) -> Vec<Party> {
-        let mut party_of = vec![0; self.snapshot.domains.len()];
-        let mut parties = Vec::with_capacity(groups.len());
-        for (party, domains) in groups.iter().enumerate() {
+    fn groups(&self, members: &[Vec<usize>]) -> Vec<Group> {
+        let mut group_of = vec![0; self.snapshot.domains.len()];
+        let mut groups = Vec::with_capacity(members.len());
+        for (group, domains) in members.iter().enumerate() {
             for domain in domains {
-                party_of[*domain] = party;
+                group_of[*domain] = group;
             }
             let with_cpus = domains.iter().copied().filter(|idx| self.has_cpus(*idx));
             let domains: Vec<_> = with_cpus.collect();
             let shares = domains.iter().map(|domain| self.share(*domain));
-            parties.push(Party {
+            groups.push(Group {
                 share: shares.fold(Share::default(), Share::plus),
                 mask: domains.iter().copied().collect(),
                 domains,
-                ..Party::default()
+                ..Group::default()
             });
         }
         for idx in &self.order {
             let task = &self.snapshot.tasks[*idx];
             let load = self.loads[*idx];
             if load > 0.0 && !self.has_moved[*idx] && self.has_cpus(task.domain) {
-                let party = &mut parties[party_of[task.domain]];
-                party.shelf.push(load, *idx);
-                party.allowed = party.allowed.or(task.allowed);
-                party.preferred = party.preferred.or(task.preferred);
+                let group = &mut groups[group_of[task.domain]];
+                group.sorted_tasks.push(load, *idx);
+                group.allowed = group.allowed.or(task.allowed);
+                group.preferred = group.preferred.or(task.preferred);
             }
         }
-        parties
+        groups
     }
 
     /// A pass: groups above their share give to groups below, the most to the least loaded one.
-    fn level(&mut self, parties: &mut [Party], costs: &Costs) {
-        let shares = parties.iter().map(|party| party.share);
+    fn level(&mut self, groups: &mut [Group], costs: &Costs) {
+        let shares = groups.iter().map(|group| group.share);
         let all = shares.fold(Share::default(), Share::plus);
         if all.nr_cpus <= 0.0 {
             return;
         }
         let mean = all.by_cpu();
         let (mut givers, mut takers) = (Vec::new(), Vec::new());
-        for (idx, party) in parties.iter_mut().enumerate() {
-            let excess = party.share.excess(mean);
-            let least = party.share.transfer_min(mean, costs);
-            party.allowance = (costs.push_max * excess).max(least);
-            if excess > 0.0 && !party.domains.is_empty() {
+        for (idx, group) in groups.iter_mut().enumerate() {
+            let excess = group.share.excess(mean);
+            let least = group.share.transfer_min(mean, costs);
+            group.allowance = (costs.push_max * excess).max(least);
+            if excess > 0.0 && !group.domains.is_empty() {
                 givers.push(idx);
             } else if excess < 0.0 {
                 takers.push(idx);
             }
         }
-        let by_cpu = |parties: &[Party], idx: usize| parties[idx].share.by_cpu();
-        givers.sort_by(|a, b| by_cpu(parties, *b).total_cmp(&by_cpu(parties, *a)));
+        let by_cpu = |groups: &[Group], idx: usize| groups[idx].share.by_cpu();
+        givers.sort_by(|a, b| by_cpu(groups, *b).total_cmp(&by_cpu(groups, *a)));
         for giver in givers {
-            takers.sort_by(|a, b| by_cpu(parties, *a).total_cmp(&by_cpu(parties, *b)));
+            takers.sort_by(|a, b| by_cpu(groups, *a).total_cmp(&by_cpu(groups, *b)));
             for taker in &takers {
-                let Ok([giver, taker]) = parties.get_disjoint_mut([giver, *taker]) else {
+                let Ok([giver, taker]) = groups.get_disjoint_mut([giver, *taker]) else {
                     continue;
                 };
-                let is_off = |party: &Party| party.share.is_off(mean, costs.threshold);
+                let is_off = |group: &Group| group.share.is_off(mean, costs.threshold);
                 if !is_off(giver) && !is_off(taker) {
                     break;
                 }
@@ -280,12 +280,12 @@ impl<'a> Cluster<'a> {
 
     /// Transfers load from one group to another. The first task that a group gives in a round may be
     /// heavier than wanted, since tasks cannot be split; later ones have to fit.
-    fn transfer(&mut self, giver: &mut Party, taker: &mut Party, mean: f64, costs: &Costs) {
+    fn transfer(&mut self, giver: &mut Group, taker: &mut Group, mean: f64, costs: &Costs) {
         let imbal = giver.share.excess(mean).min(-taker.share.excess(mean));
         if imbal <= 0.0 {
             return;
         }
-        let least = [&*giver, &*taker].map(|party| party.share.transfer_min(mean, costs));
+        let least = [&*giver, &*taker].map(|group| group.share.transfer_min(mean, costs));
         let wanted = (costs.transfer * imbal).max(least[0].min(least[1]));
         let mut wanted = wanted.min(giver.allowance);
         let bound = giver.share.bound(taker.share, mean);
@@ -295,7 +295,7 @@ impl<'a> Cluster<'a> {
             if wanted <= 0.0 || places.is_empty() {
                 continue;
             }
-            let mut walk = Walk::of_lighter(&giver.shelf, wanted);
+            let mut walk = Walk::of_lighter(&giver.sorted_tasks, wanted);
             if !giver.has_given {
                 walk = walk.and_heavier();
             }
@@ -304,14 +304,14 @@ impl<'a> Cluster<'a> {
                 imbal,
                 bound,
             };
-            while let Some(found) = walk.next(&mut giver.shelf, goal(wanted)) {
+            while let Some(found) = walk.next(&mut giver.sorted_tasks, goal(wanted)) {
                 let Some(to) = self.target(found, giver, taker, is_choosy) else {
                     continue;
                 };
                 self.migrate(found.task, to);
                 giver.give(found, taker);
                 wanted -= found.load;
-                walk.shrink(&giver.shelf, wanted);
+                walk.shrink(&giver.sorted_tasks, wanted);
             }
         }
     }
@@ -321,8 +321,8 @@ impl<'a> Cluster<'a> {
     fn target(
         &mut self,
         found: Found,
-        giver: &Party,
-        taker: &Party,
+        giver: &Group,
+        taker: &Group,
         is_choosy: bool,
     ) -> Option<usize> {
         #[cfg(test)]
@@ -378,9 +378,9 @@ impl<'a> Cluster<'a> {
     }
 }
 
-impl Party {
+impl Group {
     fn give(&mut self, found: Found, taker: &mut Self) {
-        self.shelf.take(found.place);
+        self.sorted_tasks.take(found.place);
         self.share.load -= found.load;
         self.allowance -= found.load;
         self.has_given = true;

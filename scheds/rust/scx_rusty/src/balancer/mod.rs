@@ -15,7 +15,7 @@ use scx_utils::infeasible::{LoadAggregator, LoadKind, WEIGHT_MAX};
 
 mod cluster;
 mod mask;
-mod shelf;
+mod sorted_tasks;
 
 use cluster::Cluster;
 pub(crate) use mask::DomainMask;

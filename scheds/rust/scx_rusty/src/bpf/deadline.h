@@ -34,8 +34,8 @@ static inline u64 rusty_freq(u64 freq, u64 interval_ns)
 }
 
 /*
- * log2(@value), rounded down; 0 for 0. Not inlined, because the verifier would otherwise follow each
- * of its paths through each caller: half a million instructions, and seconds of loading.
+ * log2(@value), rounded down; 0 for 0. Not inlined, because the verifier would otherwise follow
+ * each of its paths through each caller: half a million instructions, and seconds of loading.
  */
 __attribute__((noinline)) u32 rusty_log2(u64 value)
 {

@@ -12,8 +12,8 @@ static bool is_before(struct task_struct *a, struct task_struct *b)
 
 /*
  * Whether @prev, whose slice has expired, still precedes all tasks queued here. The check is needed
- * because the kernel calls ops.dispatch() before it enqueues @prev again: of two tasks on a CPU, the
- * other one would be next each time, whatever the weights.
+ * because the kernel calls ops.dispatch() before it enqueues @prev again: of two tasks on a CPU,
+ * the other one would be next each time, whatever the weights.
  */
 static bool goes_on(s32 cpu, u32 dom, struct task_struct *prev, struct rusty_task *t)
 {

@@ -9,8 +9,8 @@ static struct rusty_reach *reach_of(u32 node)
 }
 
 /* Claim an idle CPU of @mask that the task may use; negative if there is none. Fully idle cores
- * first. SCX_WAKE_SYNC is not passed on: if any CPU is idle, even one that the task may not use, the
- * kernel would put the task on the waker's CPU, before all tasks that wait for it. */
+ * first. SCX_WAKE_SYNC is not passed on: if any CPU is idle, even one that the task may not use,
+ * the kernel would put the task on the waker's CPU, before all tasks that wait for it. */
 static s32 pick_idle(struct task_struct *p, s32 prev_cpu, struct bpf_cpumask *mask)
 {
 	if (!mask)
@@ -46,8 +46,8 @@ static bool has_waiting(s32 cpu)
 
 /*
  * Sync wakeup: the waker is about to sleep and leaves a warm cache. The wakee gets its previous CPU
- * if that is idle and in the waker's domain; else the waker's CPU, unless its whole domain is busy or
- * a task waits for that CPU.
+ * if that is idle and in the waker's domain; else the waker's CPU, unless its whole domain is busy
+ * or a task waits for that CPU.
  */
 static s32 pick_sync(struct task_struct *p, s32 prev_cpu)
 {

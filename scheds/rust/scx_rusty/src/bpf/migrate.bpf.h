@@ -44,8 +44,8 @@ static void set_dom(struct rusty_task *t, u32 to)
 		note_weight(t, weight);
 }
 
-/* On wakeup or enqueue: apply the balancer's decision, if the task may still use that domain and the
- * decision has not expired. */
+/* On wakeup or enqueue: apply the balancer's decision, if the task may still use that domain and
+ * the decision has not expired. */
 static void apply_migration(struct rusty_task *t)
 {
 	u32 to = t->target_dom;
@@ -97,7 +97,8 @@ static void note_allowed(struct task_struct *p, struct rusty_task *t)
 	bpf_rcu_read_unlock();
 }
 
-/* The first domain from @dom on, cyclically, that the task may use; @dom itself if there is none. */
+/* The first domain from @dom on, cyclically, that the task may use; @dom itself if there is none.
+ */
 static u32 first_allowed(const struct rusty_task *t, u32 dom)
 {
 	u32 i, at;
@@ -118,7 +119,8 @@ static bool has_room(u32 dom)
 	return d && demand_of(dom)->nr < d->nr_cpus;
 }
 
-/* The first domain with an idle CPU for the task out of @nr from @first on; @own if there is none. */
+/* The first domain with an idle CPU for the task out of @nr from @first on; @own if there is none.
+ */
 static u32 roomy_dom(const struct rusty_task *t, u32 first, u32 nr, u32 own)
 {
 	u32 i, dom;
@@ -140,8 +142,8 @@ static u32 roomy_dom_near(const struct rusty_task *t, u32 own)
 	return dom == own ? roomy_dom(t, 0, config.nr_doms, own) : dom;
 }
 
-/* The initial domain of a task: its parent's, unless all CPUs there are busy and others are not. The
- * balancer would correct it only seconds later. */
+/* The initial domain of a task: its parent's, unless all CPUs there are busy and others are not.
+ * The balancer would correct it only seconds later. */
 static u32 first_dom(const struct rusty_task *t, u32 parent_dom)
 {
 	u32 dom;
@@ -153,8 +155,8 @@ static u32 first_dom(const struct rusty_task *t, u32 parent_dom)
 }
 
 /*
- * All CPUs of a domain may have been busy only momentarily when a task was forked. While it is young
- * it has little in the caches, and moves to a domain with an idle CPU when it is enqueued.
+ * All CPUs of a domain may have been busy only momentarily when a task was forked. While it is
+ * young it has little in the caches, and moves to a domain with an idle CPU when it is enqueued.
  */
 static void settle_young(const struct task_struct *p, struct rusty_task *t)
 {

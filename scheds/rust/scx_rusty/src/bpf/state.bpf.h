@@ -6,9 +6,9 @@
 /* ops.timeout_ms: the kernel ejects the scheduler when a task has not run for so long. */
 #define TIMEOUT_MS 10000
 
-/* Upper bound of the time that a task waits, whatever the number and weights of runnable tasks. Half
- * of it is for its own excess of CPU time (debt), a quarter each for what others are owed (lag) and
- * for its average runtime (request). Slices may add half of it. */
+/* Upper bound of the time that a task waits, whatever the number and weights of runnable tasks.
+ * Half of it is for its own excess of CPU time (debt), a quarter each for what others are owed
+ * (lag) and for its average runtime (request). Slices may add half of it. */
 #define MAX_WAIT_NS (4 * NSEC_PER_SEC)
 #define DEBT_WAIT_NS (MAX_WAIT_NS / 2)
 #define LAG_WAIT_NS (MAX_WAIT_NS / 4)

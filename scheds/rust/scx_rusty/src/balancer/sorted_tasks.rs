@@ -3,7 +3,7 @@
 
 /// Tasks in ascending order of load. Taking a task leaves a hole, which later searches skip.
 #[derive(Debug, Default)]
-pub(crate) struct Shelf {
+pub(crate) struct SortedTasks {
     /// Load and index of each task.
     tasks: Vec<(f64, usize)>,
     /// A union-find forest over ends: the last place left before `end` is before `ends[end]`, and
@@ -11,7 +11,7 @@ pub(crate) struct Shelf {
     ends: Vec<usize>,
 }
 
-impl Shelf {
+impl SortedTasks {
     /// Appends a task, which must not be lighter than those before.
     pub(crate) fn push(&mut self, load: f64, task: usize) {
         if self.ends.is_empty() {
@@ -80,10 +80,12 @@ pub(crate) struct Found {
 
 impl Walk {
     /// Visits tasks up to `wanted`; see [`Self::and_heavier`].
-    pub(crate) fn of_lighter(shelf: &Shelf, wanted: f64) -> Self {
+    pub(crate) fn of_lighter(sorted_tasks: &SortedTasks, wanted: f64) -> Self {
         Self {
-            left: shelf.tasks.partition_point(|(load, _)| *load <= wanted),
-            right: shelf.tasks.len(),
+            left: sorted_tasks
+                .tasks
+                .partition_point(|(load, _)| *load <= wanted),
+            right: sorted_tasks.tasks.len(),
         }
     }
 
@@ -96,16 +98,16 @@ impl Walk {
     }
 
     /// Lowers `wanted`, and skips the tasks that are heavier than that.
-    pub(crate) fn shrink(&mut self, shelf: &Shelf, wanted: f64) {
-        let lighter = Self::of_lighter(shelf, wanted);
+    pub(crate) fn shrink(&mut self, sorted_tasks: &SortedTasks, wanted: f64) {
+        let lighter = Self::of_lighter(sorted_tasks, wanted);
         self.left = self.left.min(lighter.left);
         self.right = lighter.right;
     }
 
     /// The next task.
-    pub(crate) fn next(&mut self, shelf: &mut Shelf, goal: Goal) -> Option<Found> {
-        let left = shelf.last_before(self.left);
-        let load_at = |place: usize| shelf.tasks.get(place).map(|(load, _)| *load);
+    pub(crate) fn next(&mut self, sorted_tasks: &mut SortedTasks, goal: Goal) -> Option<Found> {
+        let left = sorted_tasks.last_before(self.left);
+        let load_at = |place: usize| sorted_tasks.tasks.get(place).map(|(load, _)| *load);
         let lighter = left.and_then(load_at);
         let heavier = load_at(self.right).filter(|load| *load < goal.bound);
         let place = match (lighter, heavier) {
@@ -118,7 +120,7 @@ impl Walk {
         } else {
             self.left = place;
         }
-        let (load, task) = shelf.tasks[place];
+        let (load, task) = sorted_tasks.tasks[place];
         Some(Found { place, load, task })
     }
 }
