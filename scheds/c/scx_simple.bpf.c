@@ -123,7 +123,7 @@ static u64 vtime_of_running(struct task_struct *p)
  * check is needed because the kernel calls ops.dispatch() before it enqueues @prev again:
  * of two tasks on a CPU, the other one would be next each time, whatever the weights.
  */
-static bool goes_on(s32 cpu, struct task_struct *prev)
+static bool prev_is_first(s32 cpu, struct task_struct *prev)
 {
 	struct task_struct *p;
 	bool ahead = false;
@@ -155,7 +155,7 @@ static void advance_vtime(void)
 void BPF_STRUCT_OPS(simple_dispatch, s32 cpu, struct task_struct *prev)
 {
 	advance_vtime();
-	if (goes_on(cpu, prev))
+	if (prev_is_first(cpu, prev))
 		scx_bpf_task_set_slice(prev, slice_ns());
 	else
 		scx_bpf_dsq_move_to_local(SHARED_DSQ, 0);

@@ -88,7 +88,7 @@ impl Scheduler for Rusty {
         let mut opened = start.open(BpfSkelBuilder::default(), slot)?;
         prepare(start, &mut opened, config, &domains)?;
         let loaded = opened.load()?;
-        run(&loaded.progs.rusty_hello, &mut [])?;
+        run(&loaded.progs.rusty_register, &mut [])?;
         let bpf = start.attach(loaded)?;
         let link = bpf.progs.rusty_loads.attach();
         let link = link.context("cannot read loads")?;

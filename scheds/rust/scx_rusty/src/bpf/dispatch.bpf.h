@@ -15,10 +15,10 @@ static bool is_before(struct task_struct *a, struct task_struct *b)
  * because the kernel calls ops.dispatch() before it enqueues @prev again: of two tasks on a CPU,
  * the other one would be next each time, whatever the weights.
  */
-static bool goes_on(s32 cpu, u32 dom, struct task_struct *prev, struct rusty_task *t)
+static bool prev_is_first(s32 cpu, u32 dom, struct task_struct *prev, struct rusty_task *t)
 {
 	struct task_struct *own, *any, *first;
-	bool goes_on;
+	bool is_first;
 	u64 deadline;
 
 	if (config.fifo_sched || t->target_dom != t->dom || t->dom != dom)
@@ -28,9 +28,9 @@ static bool goes_on(s32 cpu, u32 dom, struct task_struct *prev, struct rusty_tas
 	own = scx_bpf_dsq_peek(cpu);
 	any = scx_bpf_dsq_peek(DOM_DSQ | dom);
 	first = is_before(own, any) ? own : any;
-	goes_on = first && time_before(deadline, first->scx.dsq_vtime);
+	is_first = first && time_before(deadline, first->scx.dsq_vtime);
 	bpf_rcu_read_unlock();
-	return goes_on;
+	return is_first;
 }
 
 /* A task that continues because no other waits gains no debt towards tasks that come later, and no
@@ -46,7 +46,7 @@ static void note_alone(u32 dom, struct rusty_task *t)
 }
 
 /* Dispatch the first task queued for this CPU or for its domain. */
-static bool take_own(s32 cpu, u32 dom)
+static bool dispatch_own(s32 cpu, u32 dom)
 {
 	s32 nr_own = scx_bpf_dsq_nr_queued(cpu);
 	bool own_first = false;
@@ -120,11 +120,11 @@ static void dispatch(s32 cpu, struct task_struct *prev)
 		return;
 	if (t)
 		charge(prev, t);
-	if (t && goes_on(cpu, dom, prev, t)) {
+	if (t && prev_is_first(cpu, dom, prev, t)) {
 		scx_bpf_task_set_slice(prev, slice_ns(dom));
 		return;
 	}
-	if (take_own(cpu, dom)) {
+	if (dispatch_own(cpu, dom)) {
 		count(dsq_dispatch);
 		return;
 	}

@@ -83,7 +83,7 @@ static void preempt(struct task_struct *p, struct rusty_task *t, u64 until)
 
 /* Tasks that bypass the queue: per-CPU kernel threads, which others depend on, and
  * migration-disabled tasks. */
-static bool is_urgent(const struct task_struct *p, u64 enq_flags)
+static bool bypasses_queue(const struct task_struct *p, u64 enq_flags)
 {
 	return scx_task_is_percpu_kthread(p) || (config.kthreads_local && p->flags & PF_KTHREAD) ||
 	       scx_task_is_migration_disabled(p, enq_flags);
@@ -95,7 +95,7 @@ static void enqueue(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 
 	follow_kernel(p, t);
 	apply_migration(t);
-	settle_young(p, t);
+	place_young(p, t);
 	if (!is_allowed(t, t->dom)) {
 		set_dom(t, first_allowed(t, t->dom));
 		t->target_dom = t->dom;

@@ -41,7 +41,7 @@ struct bpf_iter__task {
 #define DUTY_CYCLE_MIN (SCX_RAVG_ONE / 1000)
 
 /* Track whether the task is runnable. */
-static void note_wish(struct rusty_task *t, bool wants)
+static void note_runnable(struct rusty_task *t, bool wants)
 {
 	scx_ravg_set(&t->duty_cycle, wants, scx_monotonic_now(), config.half_life_ns);
 }

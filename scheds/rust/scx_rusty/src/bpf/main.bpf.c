@@ -54,7 +54,7 @@ void BPF_STRUCT_OPS(rusty_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct rusty_task *t = task_state(p);
 
-	if (!t || is_urgent(p, enq_flags)) {
+	if (!t || bypasses_queue(p, enq_flags)) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tune.slice_ns, enq_flags);
 		count(direct);
 		return;
@@ -76,7 +76,7 @@ void BPF_STRUCT_OPS(rusty_runnable, struct task_struct *p, u64 enq_flags)
 
 	if (!t)
 		return;
-	note_wish(t, true);
+	note_runnable(t, true);
 	if (!scx_task_is_own(p))
 		note_weight(t, p->scx.weight);
 	t->runtime_ns = 0;
@@ -98,7 +98,7 @@ void BPF_STRUCT_OPS(rusty_quiescent, struct task_struct *p, u64 deq_flags)
 
 	if (!t)
 		return;
-	note_wish(t, false);
+	note_runnable(t, false);
 	forget_weight(t);
 	if (!(deq_flags & SCX_DEQ_SLEEP))
 		return;
@@ -190,7 +190,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rusty_init_task, struct task_struct *p,
 }
 
 /* Create an empty mask. */
-static s32 make_mask(struct bpf_cpumask **place)
+static s32 create_mask(struct bpf_cpumask **place)
 {
 	struct bpf_cpumask *mask = bpf_cpumask_create();
 
@@ -209,7 +209,7 @@ static s32 init_dom(u32 dom)
 	struct bpf_cpumask *cpus;
 	u32 cpu;
 
-	if (!d || make_mask(&d->cpus))
+	if (!d || create_mask(&d->cpus))
 		return -ENOMEM;
 	bpf_rcu_read_lock();
 	bpf_for(cpu, 0, nr_cpu_ids) {
@@ -227,7 +227,7 @@ static s32 init_reach(u32 node)
 {
 	struct rusty_reach *reach = reach_of(node);
 
-	if (!reach || make_mask(&reach->direct) || make_mask(&reach->kick))
+	if (!reach || create_mask(&reach->direct) || create_mask(&reach->kick))
 		return -ENOMEM;
 	return 0;
 }
@@ -256,7 +256,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rusty_init)
 
 /* Called by user space before it attaches. */
 SEC("syscall")
-int rusty_hello(void *ctx)
+int rusty_register(void *ctx)
 {
 	scx_note_own();
 	return 0;

@@ -112,7 +112,7 @@ static u32 first_allowed(const struct rusty_task *t, u32 dom)
 }
 
 /* Whether the domain has fewer runnable tasks than CPUs. */
-static bool has_room(u32 dom)
+static bool has_idle_cpu(u32 dom)
 {
 	struct rusty_dom *d = dom_state(dom);
 
@@ -121,25 +121,25 @@ static bool has_room(u32 dom)
 
 /* The first domain with an idle CPU for the task out of @nr from @first on; @own if there is none.
  */
-static u32 roomy_dom(const struct rusty_task *t, u32 first, u32 nr, u32 own)
+static u32 dom_with_idle_cpu(const struct rusty_task *t, u32 first, u32 nr, u32 own)
 {
 	u32 i, dom;
 
 	bpf_for(i, 0, nr) {
 		dom = first + (own + i) % (nr ?: 1);
-		if (is_allowed(t, dom) && has_room(dom))
+		if (is_allowed(t, dom) && has_idle_cpu(dom))
 			return dom;
 	}
 	return own;
 }
 
 /* A domain with an idle CPU for a task of @own, on the same node if possible; else @own. */
-static u32 roomy_dom_near(const struct rusty_task *t, u32 own)
+static u32 dom_with_idle_cpu_near(const struct rusty_task *t, u32 own)
 {
 	u32 node = node_of_dom(own) % RUSTY_NODES_MAX, first = config.first_dom[node];
-	u32 dom = roomy_dom(t, first, config.first_dom[node + 1] - first, own);
+	u32 dom = dom_with_idle_cpu(t, first, config.first_dom[node + 1] - first, own);
 
-	return dom == own ? roomy_dom(t, 0, config.nr_doms, own) : dom;
+	return dom == own ? dom_with_idle_cpu(t, 0, config.nr_doms, own) : dom;
 }
 
 /* The initial domain of a task: its parent's, unless all CPUs there are busy and others are not.
@@ -148,9 +148,9 @@ static u32 first_dom(const struct rusty_task *t, u32 parent_dom)
 {
 	u32 dom;
 
-	if (is_allowed(t, parent_dom) && has_room(parent_dom))
+	if (is_allowed(t, parent_dom) && has_idle_cpu(parent_dom))
 		return parent_dom;
-	dom = roomy_dom_near(t, parent_dom);
+	dom = dom_with_idle_cpu_near(t, parent_dom);
 	return is_allowed(t, dom) ? dom : first_allowed(t, dom);
 }
 
@@ -158,7 +158,7 @@ static u32 first_dom(const struct rusty_task *t, u32 parent_dom)
  * All CPUs of a domain may have been busy only momentarily when a task was forked. While it is
  * young it has little in the caches, and moves to a domain with an idle CPU when it is enqueued.
  */
-static void settle_young(const struct task_struct *p, struct rusty_task *t)
+static void place_young(const struct task_struct *p, struct rusty_task *t)
 {
 	struct rusty_dom *d;
 
@@ -167,7 +167,7 @@ static void settle_young(const struct task_struct *p, struct rusty_task *t)
 	d = dom_state(t->dom);
 	if (!d || demand_of(t->dom)->nr <= d->nr_cpus)
 		return;
-	set_dom(t, roomy_dom_near(t, t->dom));
+	set_dom(t, dom_with_idle_cpu_near(t, t->dom));
 	t->target_dom = t->dom;
 }
 
