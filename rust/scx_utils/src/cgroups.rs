@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What cgroups ask for and do not get: with sched_ext, shares of CPU time and limits to it are the
-//! scheduler's business, and none of ours minds them.
+//! Warns of cgroup controls that have no effect: with sched_ext, CPU shares and limits are left to
+//! the scheduler, and none of ours implements them.
 
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The controls and what they are if nobody has set them, at least how that begins
+/// The controls and their defaults, or the beginning of them
 /// (Documentation/admin-guide/cgroup-v2.rst).
 const CONTROLS: [(&str, &str); 3] = [
     ("cpu.weight", "100"),
@@ -14,17 +14,17 @@ const CONTROLS: [(&str, &str); 3] = [
     ("cpu.max", "max "),
 ];
 
-/// Cgroups that have set a control. Shown, it says how many and which.
+/// Cgroups that have set a control. Displayed as their number and an example.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ignored {
     nr: usize,
-    /// The first one's.
+    /// Of the first cgroup.
     control: &'static str,
     path: PathBuf,
 }
 
 impl Ignored {
-    /// Those of the machine with this root directory; `None` if there are none.
+    /// Searches the machine with this root directory; `None` if there are none.
     #[must_use]
     pub fn find(root: &Path) -> Option<Self> {
         let mut found = None;
@@ -40,7 +40,7 @@ impl fmt::Display for Ignored {
     }
 }
 
-/// In this cgroup and all below. One that goes meanwhile has nothing to say.
+/// Visits this cgroup and all below. One that vanishes meanwhile is skipped.
 fn look(cgroup: &Path, found: &mut Option<Ignored>) {
     if let Some(control) = control_that_is_set(cgroup) {
         let first = || Ignored {
@@ -77,7 +77,7 @@ fn control_that_is_set(cgroup: &Path) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// Of cgroups with the files given.
+    /// The result for cgroups with the given files.
     fn found(files: &[(&str, &str)]) -> Option<Ignored> {
         let root = tempfile::tempdir().unwrap();
         let top = root.path().join("sys/fs/cgroup");

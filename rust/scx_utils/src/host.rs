@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Settings of the machine that a program changes while it runs. Each is a guard that puts back
-//! what it found, on every way out but `kill -9`; a program lists its own in its manual page.
+//! Machine settings that a program changes while it runs. Each is a guard that restores the previous
+//! value on every exit except `kill -9`; programs list theirs in their manual pages.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-/// A file below `/proc/sys` or `/sys` that holds one value.
+/// A file below `/proc/sys` or `/sys` with a single value.
 #[derive(Debug)]
 pub struct Setting {
     path: PathBuf,
@@ -17,8 +17,8 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Writes `value`, and holds it until the guard is dropped. The kernel may round it: what it
-    /// made of it is what counts as ours.
+    /// Writes `value`, and keeps it until the guard is dropped. The kernel may round it: the value
+    /// read back counts as ours.
     ///
     /// # Errors
     ///
@@ -36,7 +36,7 @@ impl Setting {
 }
 
 impl Drop for Setting {
-    /// Somebody else's later value stays.
+    /// Keeps a later value of another writer.
     fn drop(&mut self) {
         if read(&self.path).is_ok_and(|now| now != self.ours) {
             tracing::debug!(
@@ -56,16 +56,15 @@ fn read(path: &Path) -> Result<String> {
     Ok(text.trim_end().to_owned())
 }
 
-/// A bound on how long CPUs may take to wake up from idle (`/dev/cpu_dma_latency`): idle states
-/// that take longer are not entered. The kernel forgets it when the file is closed, `kill -9`
-/// included.
+/// An upper bound on the exit latency of idle states (`/dev/cpu_dma_latency`): deeper ones are not
+/// entered. The kernel drops it when the file is closed, also by `kill -9`.
 #[derive(Debug)]
 pub struct IdleLatency {
     _open: File,
 }
 
 impl IdleLatency {
-    /// Holds the bound until the guard is dropped. 0 means no idle state but polling.
+    /// Keeps the bound until the guard is dropped. 0 means no idle state except polling.
     ///
     /// # Errors
     ///

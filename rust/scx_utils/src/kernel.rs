@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the running kernel says about `sched_ext`.
+//! What the running kernel reports about `sched_ext`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use thiserror::Error;
 
 use crate::compat::KernelBtf;
 
-/// How long a scheduler that is being unloaded may take to be gone.
+/// How long to wait for a scheduler that is being unloaded.
 const DISABLING_WAIT: Duration = Duration::from_secs(10);
 const DISABLING_POLL: Duration = Duration::from_millis(20);
 
-/// Why no scheduler can be loaded: what is missing, and the cure.
+/// Why no scheduler can be loaded, and how to fix it.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[allow(missing_docs)] // The messages say it.
+#[allow(missing_docs)] // See the messages.
 pub enum Missing {
     #[error(
         "this kernel has no sched_ext: boot one built with CONFIG_SCHED_CLASS_EXT, \
@@ -48,13 +48,13 @@ pub struct SchedExt {
 }
 
 impl SchedExt {
-    /// Of the machine whose root directory this is: "/", but in tests.
+    /// For the machine with this root directory: "/", except in tests.
     #[must_use]
     pub fn new(root: &Path) -> Self {
         Self { root: root.into() }
     }
 
-    /// The root directory it was made with.
+    /// The root directory.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
@@ -79,20 +79,20 @@ impl SchedExt {
         matches!(self.state().as_str(), "enabling" | "disabling")
     }
 
-    /// Name of the loaded scheduler, as it calls itself in `ops.name`; empty if none is.
+    /// Name of the loaded scheduler (`ops.name`); empty if none is loaded.
     #[must_use]
     pub fn ops(&self) -> String {
         self.line("root/ops")
     }
 
-    /// How many schedulers have been enabled since the machine was booted.
+    /// How many schedulers have been enabled since boot.
     #[must_use]
     pub fn enable_seq(&self) -> u64 {
         self.line("enable_seq").parse().unwrap_or(0)
     }
 
-    /// Domain isolation is the one setting of a machine that makes the kernel refuse every
-    /// scheduler (EINVAL): the CPUs that are isolated, empty if none are.
+    /// Domain isolation is the only machine setting that makes the kernel refuse every scheduler
+    /// (EINVAL): the isolated CPUs, empty if there are none.
     #[must_use]
     pub fn isolated_cpus(&self) -> String {
         let path = self.root.join("sys/devices/system/cpu/isolated");
@@ -103,11 +103,11 @@ impl SchedExt {
     }
 
     /// Checks that a scheduler could be loaded now. After an ejection or `kill -9` of another one
-    /// the kernel takes a moment to clean up, which is waited for.
+    /// the kernel needs a moment to clean up; waits for that.
     ///
     /// # Errors
     ///
-    /// What is [`Missing`]: the first thing that is.
+    /// The first of [`Missing`] that applies.
     pub fn check(&self) -> Result<KernelBtf, Missing> {
         if self.state().is_empty() {
             return Err(Missing::SchedExt);
@@ -124,7 +124,7 @@ impl SchedExt {
         Ok(btf)
     }
 
-    /// Another scheduler, since there can only be one.
+    /// Only one scheduler can be loaded: why that is not possible now.
     fn in_the_way(&self) -> Option<Missing> {
         match self.state().as_str() {
             "disabled" => None,

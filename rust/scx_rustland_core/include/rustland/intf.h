@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Shared by the BPF and user-space sides of scx_rustland_core: the only definition of each record.
- */
+/* Shared by both sides of scx_rustland_core: the only definition of each record. */
 #ifndef __SCX_RUSTLAND_CORE_INTF_H
 #define __SCX_RUSTLAND_CORE_INTF_H
 
