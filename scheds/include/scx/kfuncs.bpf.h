@@ -7,10 +7,9 @@
  * for its variant (libbpf strips the last ___suffix before it looks the symbol up), and is
  * called through its wrapper in compat.bpf.h, never directly.
  *
- * A weak declaration that does not match the kernel's prototype vanishes
- * without a word: bpf_ksym_exists() is just false. testbed/btfcheck therefore
- * compares every declaration of this file with the BTF of each kernel at hand
- * (the unit test "kfuncs").
+ * A weak declaration that does not match the kernel's prototype stays unresolved without
+ * an error: bpf_ksym_exists() is just false. testbed/btfcheck therefore compares every
+ * declaration of this file with the BTF of each available kernel (the unit test "kfuncs").
  */
 #ifndef __SCX_KFUNCS_BPF_H
 #define __SCX_KFUNCS_BPF_H
