@@ -286,17 +286,17 @@ mod tests {
     }
 
     #[test]
-    fn last_cpu_of_an_idle_core_goes_first() {
+    fn last_cpu_of_an_idle_core_is_first() {
         assert_eq!(two_cores(0b1111).pick_idle(&task(3)), Target::IdleCpu(3));
     }
 
     #[test]
-    fn whole_core_goes_before_the_last_cpu() {
+    fn idle_core_precedes_the_last_cpu() {
         assert_eq!(two_cores(0b1110).pick_idle(&task(2)), Target::IdleCpu(1));
     }
 
     #[test]
-    fn last_cpu_goes_before_another_thread() {
+    fn last_cpu_precedes_another_thread() {
         assert_eq!(two_cores(0b1100).pick_idle(&task(3)), Target::IdleCpu(3));
     }
 
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn task_that_may_not_run_everywhere_interrupts_on_its_last_cpu() {
+    fn task_that_may_not_run_everywhere_preempts_on_its_last_cpu() {
         let mut cpus = two_cores(0);
         cpus.note_running(0, |_| 50);
         let mut bound = task(3);
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gets_a_cpu_twice() {
+    fn no_cpu_is_claimed_twice() {
         let mut cpus = two_cores(0b1111);
         let mut given: Vec<_> = (0..5).map(|_| cpus.pick_idle(&task(0))).collect();
         assert_eq!(given.pop(), Some(Target::Any));

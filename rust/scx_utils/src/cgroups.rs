@@ -28,7 +28,7 @@ impl Ignored {
     #[must_use]
     pub fn find(root: &Path) -> Option<Self> {
         let mut found = None;
-        look(&root.join("sys/fs/cgroup"), &mut found);
+        visit(&root.join("sys/fs/cgroup"), &mut found);
         found
     }
 }
@@ -41,7 +41,7 @@ impl fmt::Display for Ignored {
 }
 
 /// Visits this cgroup and all below. One that vanishes meanwhile is skipped.
-fn look(cgroup: &Path, found: &mut Option<Ignored>) {
+fn visit(cgroup: &Path, found: &mut Option<Ignored>) {
     if let Some(control) = control_that_is_set(cgroup) {
         let first = || Ignored {
             nr: 0,
@@ -55,7 +55,7 @@ fn look(cgroup: &Path, found: &mut Option<Ignored>) {
     };
     for entry in entries.flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            look(&entry.path(), found);
+            visit(&entry.path(), found);
         }
     }
 }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn controls_that_nobody_has_set_are_not_worth_a_word() {
+    fn default_controls_are_not_reported() {
         let files = [
             ("a/cpu.weight", "100"),
             ("a/cpu.max", "max 100000"),

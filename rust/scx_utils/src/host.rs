@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_set_meanwhile_stays() {
+    fn later_value_of_another_writer_stays() {
         let (_dir, path) = file("1\n");
         let guard = Setting::hold(&path, "0").unwrap();
         fs::write(&path, "2").unwrap();

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_comes_of_nothing() {
+    fn no_tasks_have_no_load() {
         let mut loads = LoadAggregator::new(0, LoadKind::Weighted);
         loads.add_domain(7);
         let found = loads.calculate();

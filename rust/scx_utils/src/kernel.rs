@@ -23,7 +23,7 @@ pub enum Missing {
          Linux 6.12 or newer"
     )]
     SchedExt,
-    #[error("loading a scheduler takes root's rights: run it as root, or with sudo")]
+    #[error("loading a scheduler needs root privileges: run it as root or with sudo")]
     Root,
     #[error("the scheduler '{0}' is running: stop it first")]
     Busy(String),
@@ -116,7 +116,7 @@ impl SchedExt {
             return Err(Missing::Root);
         }
         self.wait_while_disabling();
-        self.in_the_way().map_or(Ok(()), Err)?;
+        self.conflict().map_or(Ok(()), Err)?;
         let btf = KernelBtf::read(&self.root).map_err(|_| Missing::Btf)?;
         if btf.is_defective() {
             return Err(Missing::DefectiveBtf);
@@ -125,7 +125,7 @@ impl SchedExt {
     }
 
     /// Only one scheduler can be loaded: why that is not possible now.
-    fn in_the_way(&self) -> Option<Missing> {
+    fn conflict(&self) -> Option<Missing> {
         match self.state().as_str() {
             "disabled" => None,
             "disabling" => Some(Missing::Unloading(self.ops())),
@@ -146,23 +146,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_in_the_way_runs_or_is_about_to_be_gone() {
+    fn other_scheduler_is_running_or_being_unloaded() {
         let root = tempfile::tempdir().unwrap();
         let sysfs = root.path().join("sys/kernel/sched_ext");
         fs::create_dir_all(sysfs.join("root")).unwrap();
         fs::write(sysfs.join("root/ops"), "other\n").unwrap();
-        let in_the_way = |state: &str| {
+        let conflict = |state: &str| {
             fs::write(sysfs.join("state"), state).unwrap();
-            SchedExt::new(root.path()).in_the_way()
+            SchedExt::new(root.path()).conflict()
         };
-        assert_eq!(in_the_way("disabled\n"), None);
-        assert_eq!(in_the_way("enabled\n"), Some(Missing::Busy("other".into())));
+        assert_eq!(conflict("disabled\n"), None);
+        assert_eq!(conflict("enabled\n"), Some(Missing::Busy("other".into())));
+        assert_eq!(conflict("enabling\n"), Some(Missing::Busy("other".into())));
         assert_eq!(
-            in_the_way("enabling\n"),
-            Some(Missing::Busy("other".into()))
-        );
-        assert_eq!(
-            in_the_way("disabling\n"),
+            conflict("disabling\n"),
             Some(Missing::Unloading("other".into()))
         );
     }

@@ -43,7 +43,7 @@ static bool is_set(const char *cgroup, const struct control *control)
 	return text[0] && strncmp(text, control->unset, strlen(control->unset));
 }
 
-static int look(const char *path, const struct stat *st, int type, struct FTW *at)
+static int visit(const char *path, const struct stat *st, int type, struct FTW *at)
 {
 	size_t i;
 
@@ -64,6 +64,6 @@ void scx_cgroups_ineffective(const char *root, struct scx_cgroups *cgroups)
 {
 	memset(cgroups, 0, sizeof(*cgroups));
 	found = cgroups;
-	nftw(root, look, NR_OPEN_MAX, FTW_PHYS | FTW_MOUNT);
+	nftw(root, visit, NR_OPEN_MAX, FTW_PHYS | FTW_MOUNT);
 	found = NULL;
 }

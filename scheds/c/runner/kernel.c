@@ -186,7 +186,7 @@ const char *scx_kernel_check(void)
 		return "this kernel has no sched_ext: boot one built with CONFIG_SCHED_CLASS_EXT, "
 		       "Linux 6.12 or newer";
 	if (geteuid())
-		return "loading a scheduler takes root's rights: run it as root, or with sudo";
+		return "loading a scheduler needs root privileges: run it as root or with sudo";
 
 	wait_while_disabling();
 	missing = check_alone();

@@ -19,19 +19,19 @@ static bool is_urgent(const struct task_struct *p)
  * that was preempted and has overrun its slice by more does not resume. */
 #define OVERRUN_MAX_NS (4 * NSEC_PER_MSEC)
 
-static bool is_interruptible(s32 cpu)
+static bool is_preemptible(s32 cpu)
 {
 	return test_cpu(shared.online, cpu) && !is_taken_by_higher_class(cpu);
 }
 
 /* A CPU other than @cpu that @p may preempt; @cpu if there is none. */
-static s32 other_interruptible_cpu(struct task_struct *p, s32 cpu)
+static s32 other_preemptible_cpu(struct task_struct *p, s32 cpu)
 {
 	s32 other;
 
 	bpf_for(other, 0, nr_cpu_ids) {
 		if (other != cpu && bpf_cpumask_test_cpu(other, p->cpus_ptr) &&
-		    is_interruptible(other))
+		    is_preemptible(other))
 			return other;
 	}
 	return cpu;
@@ -50,7 +50,7 @@ static s32 select_cpu_for_own(struct task_struct *p, s32 prev_cpu, u64 wake_flag
 		cpu = bpf_get_smp_processor_id();
 		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			cpu = prev_cpu;
-		return is_interruptible(cpu) ? cpu : other_interruptible_cpu(p, cpu);
+		return is_preemptible(cpu) ? cpu : other_preemptible_cpu(p, cpu);
 	}
 	clear_cpu(shared.idle, cpu);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, 0);
@@ -59,7 +59,7 @@ static s32 select_cpu_for_own(struct task_struct *p, s32 prev_cpu, u64 wake_flag
 }
 
 /* Run @p on @cpu at once. */
-static void interrupt(struct task_struct *p, s32 cpu, u64 enq_flags)
+static void preempt_with(struct task_struct *p, s32 cpu, u64 enq_flags)
 {
 	struct rl_cpu *state = cpu_state(cpu);
 
@@ -76,9 +76,9 @@ static void enqueue_urgent(struct task_struct *p, u64 enq_flags)
 	if (enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_REENQ)) {
 		/* A higher class is taking the CPU, or has it. Migration-disabled tasks wait. */
 		if (scx_task_is_own(p) && !scx_task_is_migration_disabled(p, enq_flags) &&
-		    (enq_flags & SCX_ENQ_REENQ || !is_interruptible(cpu)))
-			cpu = other_interruptible_cpu(p, cpu);
-		interrupt(p, cpu, enq_flags);
+		    (enq_flags & SCX_ENQ_REENQ || !is_preemptible(cpu)))
+			cpu = other_preemptible_cpu(p, cpu);
+		preempt_with(p, cpu, enq_flags);
 		return;
 	}
 	/* Slice expiry: queue it like other tasks. */
@@ -86,7 +86,7 @@ static void enqueue_urgent(struct task_struct *p, u64 enq_flags)
 }
 
 /* In ops.stopping(): note that @p was preempted. */
-static void note_interrupted(struct task_struct *p, struct rl_task *t, bool runnable)
+static void note_preempted(struct task_struct *p, struct rl_task *t, bool runnable)
 {
 	struct rl_cpu *state = cpu_state(scx_bpf_task_cpu(p));
 

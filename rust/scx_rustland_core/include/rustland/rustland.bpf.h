@@ -197,7 +197,7 @@ void BPF_STRUCT_OPS(rl_stopping, struct task_struct *p, bool runnable)
 		return;
 	t->stop_ns = scx_monotonic_now();
 	t->exec_ns += p->se.sum_exec_runtime - t->sum_exec_ns;
-	note_interrupted(p, t, runnable);
+	note_preempted(p, t, runnable);
 }
 
 /* The task sleeps, or is dequeued for a change of its attributes. */

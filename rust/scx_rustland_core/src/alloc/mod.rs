@@ -50,7 +50,7 @@ const DEFAULT_SIZE: usize = 16 << 20;
 const SIZE_MAX: usize = LEAF_BYTES << 30;
 
 /// The owner of a [`LockedHeap`] that has none.
-const NOBODY: usize = 0;
+const NO_OWNER: usize = 0;
 
 thread_local! {
     /// Its address identifies the thread. It needs neither an allocation nor a destructor.
@@ -109,7 +109,7 @@ impl<const SIZE: usize> LockedHeap<SIZE> {
         }
         Self {
             arena: UnsafeCell::new([0; SIZE]),
-            owner: CacheLine(AtomicUsize::new(NOBODY)),
+            owner: CacheLine(AtomicUsize::new(NO_OWNER)),
             begun: AtomicBool::new(false),
             remote_frees: CacheLine(RemoteFrees::new()),
             counters: CacheLine(Counters::new()),
@@ -125,7 +125,7 @@ impl<const SIZE: usize> LockedHeap<SIZE> {
     pub fn claim(&'static self) -> Result<Claim, AlreadyClaimed> {
         let owner: &'static AtomicUsize = &self.owner;
         owner
-            .compare_exchange(NOBODY, mark(), Ordering::Acquire, Ordering::Relaxed)
+            .compare_exchange(NO_OWNER, mark(), Ordering::Acquire, Ordering::Relaxed)
             .map_err(|_| AlreadyClaimed)?;
         if let Some(mut owned) = Owned::of(self) {
             owned.begin();
@@ -267,7 +267,7 @@ pub struct Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.owner.store(NOBODY, Ordering::Release);
+        self.owner.store(NO_OWNER, Ordering::Release);
     }
 }
 

@@ -65,7 +65,7 @@ fn refusals_are_typed_and_end_nothing() {
 }
 
 #[test]
-fn a_refusal_reaches_who_still_sends() {
+fn a_refusal_reaches_a_client_that_still_sends() {
     let place = Place::new();
     let _server = place.launch();
     let mut client = Client::connect(&place.path, LONG).unwrap();
@@ -169,7 +169,7 @@ fn a_server_whose_queue_is_full() {
 }
 
 #[test]
-fn answers_that_are_none() {
+fn invalid_answers() {
     let answers: [&[u8]; 6] = [
         b"\n",
         b"hello\n",
@@ -199,7 +199,7 @@ fn an_answer_without_end() {
 
 /// The message for a user who may not connect. Needs root, who may; other users remove their own
 /// permission.
-fn told_to_others(place: &Place) -> String {
+fn error_for_others(place: &Place) -> String {
     let is_root = fs::metadata(place.dir.path()).unwrap().uid() == 0;
     let program = place.dir.path().join("program");
     // By another process: a file written by this one could not be executed while another test's
@@ -235,11 +235,11 @@ fn child_connects() {
 }
 
 #[test]
-fn who_may_not_connect_is_told_who_may() {
+fn error_without_permission_names_the_readers() {
     let place = Place::new();
     let uid = fs::metadata(place.dir.path()).unwrap().uid();
     let _server = place.launch();
-    let told = told_to_others(&place);
+    let told = error_for_others(&place);
     assert!(
         told.contains("permission denied: statistics are for root"),
         "{told}"
@@ -248,7 +248,7 @@ fn who_may_not_connect_is_told_who_may() {
 }
 
 #[test]
-fn who_may_not_connect_is_told_the_group() {
+fn error_without_permission_names_the_group() {
     let place = Place::new();
     let group = fs::metadata(place.dir.path()).unwrap().gid();
     let builder = place.builder(&Counter::default());
@@ -256,7 +256,7 @@ fn who_may_not_connect_is_told_the_group() {
         .access(Access { group: Some(group) })
         .launch()
         .unwrap();
-    let told = told_to_others(&place);
+    let told = error_for_others(&place);
     assert!(
         told.contains(&format!("root and members of group {group}")),
         "{told}"

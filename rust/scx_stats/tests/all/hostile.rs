@@ -44,7 +44,7 @@ fn garbage_is_answered_and_the_connection_stays() {
 }
 
 #[test]
-fn leaving_without_a_word() {
+fn disconnect_without_a_request() {
     let place = Place::new();
     let _server = place.launch();
     for bytes in ["", "{", "{\"req\":\"stats\"}\n", "x\nx\nx\n"] {

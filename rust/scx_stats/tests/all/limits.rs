@@ -111,7 +111,7 @@ fn half_a_line_is_not_waited_for() {
 }
 
 #[test]
-fn who_never_reads_is_closed() {
+fn client_that_never_reads_is_closed() {
     let place = Place::new();
     let _server = launch(
         &place,
@@ -127,7 +127,7 @@ fn who_never_reads_is_closed() {
 }
 
 #[test]
-fn who_never_reads_is_not_read_from() {
+fn client_that_never_reads_is_not_read_from() {
     let place = Place::new();
     let _server = launch(&place, patient());
     let mut raw = Raw::connect(&place.path);

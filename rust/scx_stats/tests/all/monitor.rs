@@ -97,7 +97,7 @@ impl Subscriber for Messages {
 }
 
 #[test]
-fn outages_are_waited_for_and_told_once() {
+fn outages_are_waited_for_and_logged_once() {
     let place = Place::new();
     let server = RefCell::new(None);
     let mut nr_waits = 0;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{anyhow, Context as _, Result};
 use scx_stats::Access;
 
-use super::nice::Favoured;
+use super::nice::LowestNice;
 use super::shutdown::Waiter;
 use super::statistics::{self, Service};
 use super::{CommonOpts, Instance, Scheduler, Shutdown, Start, Status, Tick, Trigger};
@@ -111,7 +111,7 @@ impl<'a, S: Scheduler> Generations<'a, S> {
 
     fn run_one(&self, generation: u64, btf: Option<KernelBtf>) -> Result<Outcome> {
         let mut slot = MaybeUninit::uninit();
-        let favoured = Favoured::raise();
+        let favoured = LowestNice::raise();
         let start = Start::new(self.opts, &self.open, self.kernel, generation, btf)?;
         let mut instance = S::attach(&start, self.config, &mut slot)?;
         // Frees the kernel's type information, several MB.

@@ -197,7 +197,7 @@ pub fn main<S: Scheduler>() -> ExitCode {
         Err(error) => return fail(name, &cli::one_line(&error)),
     };
     log::init(name, cli.common.verbose);
-    conclude(name, answer::<S>(cli))
+    conclude(name, execute::<S>(cli))
 }
 
 fn conclude(name: &str, result: Result<Status>) -> ExitCode {
@@ -211,7 +211,7 @@ fn fail(name: &str, message: &str) -> ExitCode {
 }
 
 /// Executes the command line.
-fn answer<S: Scheduler>(cli: Cli<S::Opts>) -> Result<Status> {
+fn execute<S: Scheduler>(cli: Cli<S::Opts>) -> Result<Status> {
     let Cli { common, own } = cli;
     if let Some(what) = common.generate {
         return opts::generate::<S>(what);

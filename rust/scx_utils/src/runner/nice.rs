@@ -10,12 +10,12 @@ const NICE_MIN: i32 = -20;
 
 /// Keeps the calling thread at nice -20 until it is dropped, on the same thread.
 #[derive(Debug)]
-pub(super) struct Favoured {
+pub(super) struct LowestNice {
     /// The nice value to restore; `None` if nothing was changed.
     before: Option<i32>,
 }
 
-impl Favoured {
+impl LowestNice {
     /// Without permission nothing changes: the scheduler still loads.
     pub(super) fn raise() -> Self {
         // On Linux, process 0 is the calling thread.
@@ -26,7 +26,7 @@ impl Favoured {
     }
 }
 
-impl Drop for Favoured {
+impl Drop for LowestNice {
     fn drop(&mut self) {
         if let Some(before) = self.before {
             if let Err(error) = setpriority_process(None, before) {

@@ -18,7 +18,7 @@ use nix::sys::time::TimeSpec;
 const LONGEST_WAIT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 #[derive(Debug)]
-struct Wish {
+struct Request {
     requested: AtomicBool,
     /// Readable after the request: it is never read.
     event: EventFd,
@@ -26,11 +26,11 @@ struct Wish {
 
 /// Whether the program should end. Clones refer to the same request.
 #[derive(Debug, Clone)]
-pub struct Shutdown(Arc<Wish>);
+pub struct Shutdown(Arc<Request>);
 
 /// Requests the end of the program.
 #[derive(Debug, Clone)]
-pub struct Trigger(Arc<Wish>);
+pub struct Trigger(Arc<Request>);
 
 impl Shutdown {
     /// Creates a request that is not connected to signals.
@@ -40,11 +40,11 @@ impl Shutdown {
     /// If the process has no file descriptors left.
     pub fn new() -> Result<(Self, Trigger)> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-        let wish = Arc::new(Wish {
+        let request = Arc::new(Request {
             requested: AtomicBool::new(false),
             event: EventFd::from_value_and_flags(0, flags).context("cannot make an eventfd")?,
         });
-        Ok((Self(Arc::clone(&wish)), Trigger(wish)))
+        Ok((Self(Arc::clone(&request)), Trigger(request)))
     }
 
     /// Requested by SIGINT and SIGTERM, which are blocked from here on, in all threads created later,
@@ -102,7 +102,7 @@ pub(super) struct Waiter {
 }
 
 /// Tells an event of the scheduler from the request to end.
-const OF_WISH: u64 = 0;
+const OF_REQUEST: u64 = 0;
 const OF_OTHER: u64 = 1;
 
 impl Waiter {
@@ -114,7 +114,7 @@ impl Waiter {
     pub(super) fn new(shutdown: &Shutdown, other: Option<BorrowedFd<'_>>) -> Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let event = |of| EpollEvent::new(EpollFlags::EPOLLIN, of);
-        epoll.add(&shutdown.0.event, event(OF_WISH))?;
+        epoll.add(&shutdown.0.event, event(OF_REQUEST))?;
         if let Some(other) = other {
             epoll.add(other, event(OF_OTHER))?;
         }

@@ -81,7 +81,7 @@ fn print_line(stats: &impl Display) -> io::Result<()> {
 
 /// How long the end of a generation waits for its statistics: a write to a stopped terminal would
 /// block it.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The statistics of one generation: served, and printed if requested, until this is dropped. All of
 /// it is done by other threads, because the scheduling thread must not wait for a file system, a
@@ -103,7 +103,7 @@ impl Service {
         instance: &S::Instance<'_>,
         end: Trigger,
     ) -> Option<Self> {
-        let (until, trigger) = tell("there are no statistics", Shutdown::new())?;
+        let (until, trigger) = warn_on_error("there are no statistics", Shutdown::new())?;
         let (at_end, ended) = bounded::<()>(0);
         let server = instance.stats_reader().map(|reader| {
             let socket = opts.stats_socket.clone();
@@ -115,12 +115,12 @@ impl Service {
         });
         let thread = thread::spawn(move || {
             let _at_end = at_end;
-            let server = tell(
+            let server = warn_on_error(
                 "statistics are not served",
                 server.and_then(|launch| launch()),
             );
             if let Some(print) = printer {
-                tell("statistics are not printed", print(&until));
+                warn_on_error("statistics are not printed", print(&until));
             }
             until.wait_for_ever();
             drop(server);
@@ -137,14 +137,14 @@ impl Drop for Service {
     fn drop(&mut self) {
         self.trigger.request();
         let thread = self.thread.take();
-        if self.ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Disconnected) {
+        if self.ended.recv_timeout(TIMEOUT) == Err(RecvTimeoutError::Disconnected) {
             // A panic has been reported by the thread.
             let _ = thread.map(JoinHandle::join);
         }
     }
 }
 
-fn tell<T>(what: &str, result: Result<T>) -> Option<T> {
+fn warn_on_error<T>(what: &str, result: Result<T>) -> Option<T> {
     result
         .map_err(|error| tracing::warn!("{what}: {error:#}"))
         .ok()

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_nobody_runs() {
+    fn empty_queue_dispatches_nothing() {
         assert!(next(&mut fifo(true, true)).is_none());
     }
 

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn few_sleeps_in_a_long_time_are_no_habit() {
+    fn few_sleeps_in_a_long_time_are_not_interactive() {
         let mut task = known(100);
         task.nvcsw = 3;
         assert!(!History::of(&task, &CLOCK, 2 * NS_PER_S).is_interactive);

@@ -43,7 +43,7 @@ pub(crate) struct Rustland {
     queue: Queue,
     clock: Clock,
     /// Whether the next decision may be for the task that has waited longest.
-    is_turn_of_oldest: bool,
+    is_oldest_next: bool,
     fifo: Fifo,
 }
 
@@ -74,7 +74,7 @@ impl Rustland {
                 // Enough for the effect of weights and slices on a round.
                 ahead_ns: config.max_burst_ns().max(turn_ns),
             },
-            is_turn_of_oldest: false,
+            is_oldest_next: false,
             fifo: Fifo {
                 is_on: config.fifo,
                 waiting: 0,
@@ -82,7 +82,7 @@ impl Rustland {
         }
     }
 
-    fn may_interrupt(&self, task: &QueuedTask, history: &History) -> bool {
+    fn may_preempt(&self, task: &QueuedTask, history: &History) -> bool {
         // A task that has run since its last sleep has had its chance.
         self.config.preempts
             && self.config.slice_boost > 0
@@ -105,8 +105,8 @@ impl Rustland {
         }
         let since_ns = self.queue.oldest_since_ns()?;
         let is_starved = now_ns.saturating_sub(since_ns) > STARVED_NS;
-        self.is_turn_of_oldest = is_starved && !self.is_turn_of_oldest;
-        if self.is_turn_of_oldest {
+        self.is_oldest_next = is_starved && !self.is_oldest_next;
+        if self.is_oldest_next {
             self.queue.pop_oldest()
         } else {
             self.queue.pop_earliest()
@@ -121,7 +121,7 @@ impl Rustland {
     }
 
     /// Lets an urgent task preempt one with a later deadline; if there is none, it waits normally.
-    fn interrupt(&mut self, cpus: &mut Cpus) -> Option<DispatchedTask> {
+    fn preempt(&mut self, cpus: &mut Cpus) -> Option<DispatchedTask> {
         while let Some(mut waiting) = self.queue.pop_urgent() {
             let target = cpus.pick_idle(&waiting.task);
             if target != Target::Any {
@@ -151,7 +151,7 @@ impl Rustland {
 impl Fifo {
     /// Updates the mode: it ends when at most one CPU is idle, and starts again when, on average, no
     /// task waits.
-    fn look(&mut self, cpus: &Cpus, nr_waiting: usize) {
+    fn update(&mut self, cpus: &Cpus, nr_waiting: usize) {
         self.waiting = self.waiting.midpoint(nr_waiting * 256);
         let nr_running = cpus.nr_online().saturating_sub(cpus.nr_idle());
         if nr_running + 1 >= cpus.nr_online() {
@@ -166,7 +166,7 @@ impl Policy for Rustland {
     fn enqueue(&mut self, task: QueuedTask, now_ns: u64) {
         let history = History::of(&task, &self.clock, now_ns);
         let deadline_ns = history.deadline_ns(&task, self.config.max_burst_ns());
-        let is_urgent = self.may_interrupt(&task, &history);
+        let is_urgent = self.may_preempt(&task, &history);
         self.queue.insert(Waiting {
             task,
             history,
@@ -177,12 +177,12 @@ impl Policy for Rustland {
     }
 
     fn dispatch(&mut self, cpus: &mut Cpus, now_ns: u64) -> Option<DispatchedTask> {
-        if let Some(decision) = self.interrupt(cpus) {
+        if let Some(decision) = self.preempt(cpus) {
             return Some(decision);
         }
         let waiting = self.pop(now_ns);
         if self.config.fifo {
-            self.fifo.look(cpus, self.queue.len());
+            self.fifo.update(cpus, self.queue.len());
         }
         let waiting = waiting?;
         let target = if self.config.percpu_local {

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_masks_are_refused() {
         for (masks, words) in [
             (&["1", "3"][..], "--cpumasks 3: a CPU is in two masks"),
             (&["x"], "--cpumasks x"),

@@ -233,12 +233,12 @@ impl Running<'_> {
                 run(&self.bpf.progs.rusty_migrate, args.as_mut_bytes())?;
             }
         }
-        self.tell(&plan)?;
+        self.update_stats(&plan)?;
         self.pending.time_used = begun.elapsed().as_secs_f64();
         Ok(())
     }
 
-    fn tell(&mut self, plan: &Plan) -> Result<()> {
+    fn update_stats(&mut self, plan: &Plan) -> Result<()> {
         self.pending.lb_at_us = now_ns()? / 1000;
         self.pending.load = plan.total_load / 100.0;
         self.pending.nodes.clear();

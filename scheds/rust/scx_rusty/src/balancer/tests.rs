@@ -218,7 +218,7 @@ fn all_filters_count_not_one_of_them() {
 }
 
 #[test]
-fn who_is_better_off_there_goes_first() {
+fn tasks_that_prefer_the_taker_migrate_first() {
     let loads = [(0, 20.0), (0, 47.0), (0, 60.0), (0, 73.0)];
     let mut snapshot = snapshot(&[&[1, 1]], &loads);
     snapshot.tasks[0].preferred = only(&[1]);
@@ -294,7 +294,7 @@ fn domain_without_cpus_gives_everything_away() {
 }
 
 #[test]
-fn who_is_driven_out_goes_where_there_is_room() {
+fn evacuated_tasks_go_to_the_least_loaded_domain() {
     let snapshot = snapshot(&[&[0], &[1, 1, 2]], &many(8, 0, 100.0));
     let plan = balance(&snapshot, LoadKind::DutyCycle);
     let delta: Vec<_> = plan.domains.iter().map(|of| of.delta).collect();
