@@ -36,13 +36,13 @@ pub enum CpumaskError {
         nr_cpu_ids: usize,
     },
     /// Not hex digits in groups.
-    #[error("'{text}' is no hex CPU mask: use a form such as ff,00000000")]
+    #[error("'{text}' is not a hex CPU mask: use a form such as ff,00000000")]
     BadHex {
         /// The text.
         text: String,
     },
     /// Neither a number, nor a range, nor a range with a stride.
-    #[error("'{text}' is no list of CPUs: use a form such as 0-3,8")]
+    #[error("'{text}' is not a list of CPUs: use a form such as 0-3,8")]
     BadList {
         /// The invalid part of the list.
         text: String,

@@ -23,7 +23,7 @@ impl<T: FromBytes> PerCpu<T> {
         let size = usize::try_from(map.value_size())?;
         ensure!(
             map.map_type() == MapType::PercpuArray && size == size_of::<T>(),
-            "the map {:?} is no per-CPU array of values of {} bytes",
+            "the map {:?} is not a per-CPU array of values of {} bytes",
             map.name(),
             size_of::<T>()
         );

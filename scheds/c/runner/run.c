@@ -117,7 +117,7 @@ static int open_and_configure(struct run *run, uint64_t hotplug_seq)
 		return -1;
 	}
 	if (run->opts.partial && !scx_ops_or_flag(obj, "SCX_OPS_SWITCH_PARTIAL")) {
-		complain(run, "this kernel cannot switch only a part of the tasks (--partial)");
+		complain(run, "this kernel does not support --partial");
 		return -1;
 	}
 	if (run->sched->configure)

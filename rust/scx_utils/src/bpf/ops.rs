@@ -40,7 +40,7 @@ pub(super) fn set(object: &mut OpenObject, member: &str, value: u64) -> Result<(
         match bytes.len() {
             4 => bytes.copy_from_slice(&u32::try_from(value)?.to_ne_bytes()),
             8 => bytes.copy_from_slice(&value.to_ne_bytes()),
-            size => bail!("{TABLE}.{member} is no integer, but {size} bytes"),
+            size => bail!("{TABLE}.{member} is not an integer, but {size} bytes"),
         }
         Ok(())
     })

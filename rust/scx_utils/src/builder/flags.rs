@@ -76,7 +76,7 @@ fn base() -> Result<Vec<OsString>> {
     let mut flags: Vec<OsString> = BASE.map(Into::into).into();
     let arch = cargo("CARGO_CFG_TARGET_ARCH")?;
     let Some((_, name)) = ARCHITECTURES.iter().find(|(known, _)| *known == arch) else {
-        bail!("there is no BPF for the architecture {arch} in libbpf");
+        bail!("libbpf has no BPF support for the architecture {arch}");
     };
     flags.push(format!("-D__TARGET_ARCH_{name}").into());
     let endian = cargo("CARGO_CFG_TARGET_ENDIAN")?;

@@ -140,7 +140,7 @@ impl BpfBuilder {
             .parse_callbacks(Box::new(bindgen::CargoCallbacks::new()))
             .parse_callbacks(Box::new(Plain))
             .generate()
-            .with_context(|| format!("cannot make Rust of {}", header.display()))?;
+            .with_context(|| format!("cannot generate Rust from {}", header.display()))?;
         bindings
             .write_to_file(self.out_dir.join("bpf_intf.rs"))
             .context("cannot write bpf_intf.rs")

@@ -42,7 +42,7 @@ impl Shutdown {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let request = Arc::new(Request {
             requested: AtomicBool::new(false),
-            event: EventFd::from_value_and_flags(0, flags).context("cannot make an eventfd")?,
+            event: EventFd::from_value_and_flags(0, flags).context("cannot create an eventfd")?,
         });
         Ok((Self(Arc::clone(&request)), Trigger(request)))
     }

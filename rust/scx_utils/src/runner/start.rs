@@ -100,7 +100,7 @@ impl<'a> Start<'a> {
         if self.opts.partial {
             opened
                 .set_ops_flag(self.kernel_btf()?, "SCX_OPS_SWITCH_PARTIAL")
-                .context("only a part of the tasks cannot be switched (--partial)")?;
+                .context("this kernel does not support --partial")?;
         }
         Ok(opened)
     }

@@ -124,7 +124,7 @@ impl Instance for Pretender {
         match self.life.pop_front() {
             None => Ok(Tick::After(Duration::from_millis(1))),
             Some(Step::Tick(tick)) => Ok(tick),
-            Some(Step::Fail) => anyhow::bail!("the policy is at a loss"),
+            Some(Step::Fail) => anyhow::bail!("the policy failed"),
             Some(Step::Panic) => panic!("as the test says"),
             Some(Step::Shutdown) => {
                 self.script.trigger.request();

@@ -66,7 +66,7 @@ pub enum TopologyError {
         reason: String,
     },
     /// The list of online CPUs is unusable, and no possible CPU reports to be online.
-    #[error("{} lists no CPU, and no CPU says that it is online", path.display())]
+    #[error("{} lists no CPU, and no CPU reports to be online", path.display())]
     NoneOnline {
         /// The list of online CPUs.
         path: PathBuf,
