@@ -89,9 +89,9 @@ struct bpf_map *scx_ops_map(const struct bpf_object *obj);
 /* False if the object's struct sched_ext_ops has no member of that name. */
 bool scx_ops_set(const struct bpf_object *obj, const char *member, uint64_t value);
 bool scx_ops_or_flag(const struct bpf_object *obj, const char *flag);
-/* Between open and load: take out of the table of callbacks what the running kernel lacks. */
+/* Between open and load: clear the members that the running kernel lacks. */
 void scx_ops_fit_kernel(const struct bpf_object *obj);
-/* A member of a struct, NULL if there is no such struct or member. */
+/* A member of a struct, NULL if the struct or the member does not exist. */
 const struct btf_member *scx_btf_member(const struct btf *btf, const char *type, const char *name);
 
 /* attach.c: 0, or a positive errno that scx_attach_error() explains in one line. @enable_seq: the
@@ -108,7 +108,7 @@ bool scx_exit_pending(const struct scx_exit_record *rec);
 enum scx_outcome scx_exit_outcome(const struct scx_exit_record *rec, bool ran);
 /* The program's exit status: SCX_STATUS_*. */
 int scx_outcome_status(enum scx_outcome outcome);
-/* The kernel's message, or else its reason, in one line. */
+/* The kernel's message, or its reason if there is no message, as one line. */
 void scx_exit_cause(const struct scx_exit_record *rec, char cause[SCX_EXIT_MSG_LEN]);
 /* Report it; @dump is the text of the debug dump, or NULL. */
 void scx_exit_print(const struct scx_exit_record *rec, const char *dump, FILE *out);

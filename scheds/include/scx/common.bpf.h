@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What every BPF scheduler includes, plus the macros to write one with. Sources
- * written for the kernel's own sched_ext headers find all their names here
+ * Included by every BPF scheduler: types, kfuncs, and the macros to define callbacks.
+ * Sources written for the kernel's own sched_ext headers find all their names here
  * (docs/upstream.md).
  */
 #ifndef __SCX_COMMON_BPF_H

@@ -39,8 +39,8 @@ enum {
 
 #ifndef __bpf__
 
-/* exit_code: bits 0..31 the scheduler's own, 32..47 the reason and 48..63 the
- * action that the kernel asks for. */
+/* exit_code: bits 0..31 are the scheduler's own, 32..47 the kernel's reason and 48..63
+ * the action that it asks for. */
 #define SCX_ECODE_ACT_MASK (0xffffULL << 48)
 #define SCX_ECODE_ACT_RESTART (1ULL << 48)
 #define SCX_ECODE_RSN_HOTPLUG (1ULL << 32)

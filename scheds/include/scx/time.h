@@ -48,7 +48,7 @@ static inline bool time_in_range_open(u64 t, u64 first, u64 last)
 	return time_after_eq(t, first) && time_before(t, last);
 }
 
-/* What passed from @before to @after, 0 if @after is the earlier one. */
+/* Time from @before to @after, 0 if @after is the earlier one. */
 static inline u64 time_delta(u64 after, u64 before)
 {
 	return time_after(after, before) ? after - before : 0;

@@ -55,11 +55,11 @@ typedef _Bool bool;
 #endif
 #define NULL ((void *)0)
 
-/* What a pointer into the program's arena points to: `struct foo __arena *p`. */
+/* The address space of pointers into the arena: `struct foo __arena *p`. */
 #define __arena __attribute__((address_space(1)))
 
-/* linux/errno.h: values of the generic ABI, the same on every architecture
- * that sched_ext runs on. */
+/* linux/errno.h: the generic ABI, identical on every architecture that supports
+ * sched_ext. */
 #define EPERM 1
 #define ENOENT 2
 #define ESRCH 3
@@ -311,7 +311,7 @@ struct scx_event_stats {
 	s64 SCX_EV_REENQ_LOCAL_REPEAT; /* 7.2 */
 	s64 SCX_EV_INSERT_NOT_OWNED; /* 7.2 */
 	s64 SCX_EV_SUB_BYPASS_DISPATCH; /* 7.2 */
-	/* A variable of this type has to have room for those of the running kernel (7.2: 13). */
+	/* Room for the counters of newer kernels (7.2: 13). */
 	s64 __room[11];
 };
 

@@ -71,7 +71,7 @@ impl History {
     fn charge(&mut self, task: &QueuedTask, clock: &Clock) {
         let used_ns = task.sum_exec_ns.saturating_sub(self.charged_ns);
         self.charged_ns = task.sum_exec_ns;
-        // Lag of a task that had to wait is kept; sleep is not saved up.
+        // The lag of a task that waited is kept; sleep accumulates no credit.
         let has_slept = task.exec_ns == 0;
         let lag_max_ns = if has_slept {
             clock.behind_ns
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_task_lacks_because_it_waited_is_kept() {
+    fn lag_of_a_task_that_waited_is_kept() {
         let mut task = known(100);
         task.exec_ns = 2 * MS;
         let later = Clock {
@@ -209,7 +209,7 @@ mod tests {
         };
         let history = History::of(&task, &later, 9 * NS_PER_S);
         assert_eq!(history.vruntime_ns, CLOCK.now_ns);
-        // Not without end.
+        // But bounded.
         let much_later = Clock {
             now_ns: 5000 * MS,
             ..CLOCK
@@ -219,14 +219,14 @@ mod tests {
     }
 
     #[test]
-    fn new_thread_has_the_habit_of_its_maker_and_nothing_else() {
-        let mut maker = known(100);
-        maker.sum_exec_ns = 300 * MS;
-        maker.nvcsw = 100;
-        let ctx = History::of(&maker, &CLOCK, 2 * NS_PER_S).to_ctx();
-        let mut made = QueuedTask::new(2);
-        made.ctx = ctx;
-        let history = History::of(&made, &CLOCK, 3 * NS_PER_S);
+    fn new_thread_has_the_habit_of_its_parent_and_nothing_else() {
+        let mut parent = known(100);
+        parent.sum_exec_ns = 300 * MS;
+        parent.nvcsw = 100;
+        let ctx = History::of(&parent, &CLOCK, 2 * NS_PER_S).to_ctx();
+        let mut child = QueuedTask::new(2);
+        child.ctx = ctx;
+        let history = History::of(&child, &CLOCK, 3 * NS_PER_S);
         assert_eq!(history.vruntime_ns, CLOCK.now_ns);
         assert_eq!((history.charged_ns, history.nvcsw), (0, 0));
         assert!(history.is_interactive);
