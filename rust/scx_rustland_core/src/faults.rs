@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Page faults of the policy thread. A fault may block on a task that waits for a decision, so there
-//! should be none once the policy runs.
+//! Page faults of the policy thread. A fault may block on a task that waits for a decision, so
+//! there should be none once the policy runs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;

@@ -210,8 +210,8 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         is_calm
     }
 
-    /// Includes a record that is being written: it cannot be read yet, but a wait for the ring would
-    /// return at once, again and again.
+    /// Includes a record that is being written: it cannot be read yet, but a wait for the ring
+    /// would return at once, again and again.
     fn nr_unread_bytes(&self) -> u64 {
         // SAFETY: the ring was created with one map, so it has a ring 0, which it owns.
         unsafe {

@@ -180,9 +180,9 @@ impl DispatchedTask {
     }
 
     /// Lets its vtime advance while it runs, by CPU time (ns) * 100 / `weight` (1 to 10000, as
-    /// [`QueuedTask::weight`]; 0: no advance), at least 1. On slice expiry it then continues as long
-    /// as it precedes all other tasks decided for that CPU. Without this, or without a vtime, it
-    /// yields the CPU.
+    /// [`QueuedTask::weight`]; 0: no advance), at least 1. On slice expiry it then continues as
+    /// long as it precedes all other tasks decided for that CPU. Without this, or without a vtime,
+    /// it yields the CPU.
     pub fn advance(mut self, weight: u32) -> Self {
         self.weight = weight;
         self

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Common to the command lines of all programs: checked values, errors of one line, and manual pages
-//! and completions that are generated from the definitions.
+//! Common to the command lines of all programs: checked values, errors of one line, and manual
+//! pages and completions that are generated from the definitions.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -23,8 +23,8 @@ pub enum Generate {
     Fish,
 }
 
-/// An additional section of the manual page: its heading, and paragraphs. A paragraph `0: text` is a
-/// list item.
+/// An additional section of the manual page: its heading, and paragraphs. A paragraph `0: text` is
+/// a list item.
 pub type Section<'a> = (&'a str, &'a [&'a str]);
 
 /// Writes a manual page or completions.

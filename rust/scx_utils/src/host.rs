@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Machine settings that a program changes while it runs. Each is a guard that restores the previous
-//! value on every exit except `kill -9`; programs list theirs in their manual pages.
+//! Machine settings that a program changes while it runs. Each is a guard that restores the
+//! previous value on every exit except `kill -9`; programs list theirs in their manual pages.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Loads of domains, with infeasible weights clamped.
 //!
-//! A task cannot use more than one CPU, whatever its weight. Beside nine tasks of weight 100 on four
-//! CPUs, one of weight 10000 is entitled to 3.7 of them and can use one; the other nine share three.
-//! A balancer that uses the weight sees a domain with nearly all of the machine's load, which no
-//! migration reduces. So each weight counts as at most
+//! A task cannot use more than one CPU, whatever its weight. Beside nine tasks of weight 100 on
+//! four CPUs, one of weight 10000 is entitled to 3.7 of them and can use one; the other nine share
+//! three. A balancer that uses the weight sees a domain with nearly all of the machine's load,
+//! which no migration reduces. So each weight counts as at most
 //!
 //! > λ, with Σ dᵢ · min(wᵢ, λ) = λ · P
 //!
 //! where dᵢ is the fraction of time that the tasks of weight wᵢ are runnable (their *duty cycle*, 1
-//! for a task that computes all the time), and P the number of CPUs: a task of weight λ that computes
-//! all the time gets one CPU and no more. The left side minus the right one is concave in λ, and 0
-//! at 0. So there is one λ above 0 if the tasks need more CPUs than there are (Σ dᵢ > P), and none
-//! otherwise: then all get what they need, and weights are left alone.
+//! for a task that computes all the time), and P the number of CPUs: a task of weight λ that
+//! computes all the time gets one CPU and no more. The left side minus the right one is concave in
+//! λ, and 0 at 0. So there is one λ above 0 if the tasks need more CPUs than there are (Σ dᵢ > P),
+//! and none otherwise: then all get what they need, and weights are left alone.
 
 use std::collections::BTreeMap;
 

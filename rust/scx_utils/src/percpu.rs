@@ -5,8 +5,8 @@ use anyhow::{ensure, Context as _, Result};
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType};
 use zerocopy::FromBytes;
 
-/// A per-CPU array (`BPF_MAP_TYPE_PERCPU_ARRAY`) with values of type `T`. It owns a file descriptor,
-/// so it can be read on any thread.
+/// A per-CPU array (`BPF_MAP_TYPE_PERCPU_ARRAY`) with values of type `T`. It owns a file
+/// descriptor, so it can be read on any thread.
 #[derive(Debug)]
 pub struct PerCpu<T> {
     map: MapHandle,

@@ -4,8 +4,9 @@
 //! That thread must not wait for a task that it has yet to schedule. The C library's allocator
 //! takes locks that other threads hold, and makes system calls that take the kernel's. So the one
 //! thread that claims a [`LockedHeap`] allocates from an arena of its own, without locks or system
-//! calls, in time logarithmic in the arena's size. All other threads use the system's allocator, and
-//! so does the owner when the arena is full: that is counted, and means that the arena is too small.
+//! calls, in time logarithmic in the arena's size. All other threads use the system's allocator,
+//! and so does the owner when the arena is full: that is counted, and means that the arena is too
+//! small.
 //!
 //! Memory may be freed by any thread. Arena blocks that other threads free are passed to the owner,
 //! which reclaims them at its next allocation. System memory that the owner frees goes back to the
@@ -90,8 +91,8 @@ pub struct LockedHeap<const SIZE: usize = DEFAULT_SIZE> {
     counters: CacheLine<Counters>,
 }
 
-// SAFETY: the arena's tables are accessed by the owner only, of which there is one (`Owned`), and the
-// rest of the arena by the users of its blocks. All else is atomic.
+// SAFETY: the arena's tables are accessed by the owner only, of which there is one (`Owned`), and
+// the rest of the arena by the users of its blocks. All else is atomic.
 unsafe impl<const SIZE: usize> Sync for LockedHeap<SIZE> {}
 
 // No `Default`: a heap on the stack is useless, and may be larger than the stack.
@@ -189,8 +190,8 @@ impl<const SIZE: usize> LockedHeap<SIZE> {
     ///
     /// `block` was allocated by this heap for `before`.
     unsafe fn relocate(&self, block: *mut u8, before: Layout, after: Layout) -> *mut u8 {
-        // SAFETY: the sizes are not 0, by contract. Both blocks are at least as large as the smaller
-        // size, they are distinct, and the old one is valid by contract.
+        // SAFETY: the sizes are not 0, by contract. Both blocks are at least as large as the
+        // smaller size, they are distinct, and the old one is valid by contract.
         unsafe {
             let new = self.alloc(after);
             if !new.is_null() {

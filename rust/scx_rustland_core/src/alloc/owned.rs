@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 use super::buddy::{Buddy, Links};
 use super::{block_order, LockedHeap, ALIGN_MAX_BYTES, LEAF_BYTES};
 
-/// Access to a heap by its owner. There is one at a time: it lives during one call of the allocator,
-/// and does not allocate itself.
+/// Access to a heap by its owner. There is one at a time: it lives during one call of the
+/// allocator, and does not allocate itself.
 pub(super) struct Owned<'a, const SIZE: usize> {
     heap: &'a LockedHeap<SIZE>,
     /// Ownership is a property of the thread.

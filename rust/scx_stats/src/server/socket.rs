@@ -183,8 +183,8 @@ fn set_dir_mode(dir: &Path) -> io::Result<()> {
     Ok(fchmod(&dir, Mode::from_raw_mode(DIR_MODE))?)
 }
 
-/// Likewise. A socket's file can only be opened with `O_PATH`, and the mode of such a descriptor can
-/// only be changed by its name in /proc.
+/// Likewise. A socket's file can only be opened with `O_PATH`, and the mode of such a descriptor
+/// can only be changed by its name in /proc.
 fn set_socket_mode(path: &Path, mode: u32) -> io::Result<()> {
     let file = open(
         path,

@@ -44,8 +44,8 @@ impl<S> Attached<S> {
         self.record.kind() != 0
     }
 
-    /// Detaches the scheduler, and returns how it ended. Unregistering is synchronous, so the record
-    /// is complete afterwards.
+    /// Detaches the scheduler, and returns how it ended. Unregistering is synchronous, so the
+    /// record is complete afterwards.
     #[must_use]
     pub fn detach(self) -> ExitInfo {
         let ran = self.kernel.enable_seq() != self.enable_seq;

@@ -16,6 +16,6 @@ use std::mem::MaybeUninit;
 
 use libbpf_rs::OpenObject;
 
-/// Storage of an open object. The caller of [`Opened::open`] owns it, because a skeleton borrows from
-/// it.
+/// Storage of an open object. The caller of [`Opened::open`] owns it, because a skeleton borrows
+/// from it.
 pub type Slot = MaybeUninit<OpenObject>;

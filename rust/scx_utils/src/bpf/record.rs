@@ -146,9 +146,9 @@ fn number<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
     bytes.try_into().ok()
 }
 
-/// A C string, possibly truncated. It may contain task names, which may be any bytes that the tasks'
-/// owners chose: keep them from starting a line or sending control sequences to a terminal. Only the
-/// control characters in `kept` remain.
+/// A C string, possibly truncated. It may contain task names, which may be any bytes that the
+/// tasks' owners chose: keep them from starting a line or sending control sequences to a terminal.
+/// Only the control characters in `kept` remain.
 fn text(bytes: &[u8], kept: &str) -> String {
     let end = bytes
         .iter()

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The run loop of all Rust schedulers.
 //!
-//! A scheduler's `main.rs` consists of its modules and
-//! `fn main() -> ExitCode { runner::main::<sched::Fifo>() }`. It implements two traits:
-//! [`Scheduler`] turns options into a [`Config`](Scheduler::Config) and that into an attached
-//! scheduler, which is an [`Instance`]. The runner does the rest: common options, signals, restarts,
-//! statistics, the report at the end and the exit status.
+//! A scheduler's `main.rs` consists of its modules and `fn main() -> ExitCode {
+//! runner::main::<sched::Fifo>() }`. It implements two traits: [`Scheduler`] turns options into a
+//! [`Config`](Scheduler::Config) and that into an attached scheduler, which is an [`Instance`]. The
+//! runner does the rest: common options, signals, restarts, statistics, the report at the end and
+//! the exit status.
 //!
 //! The lifetime of an instance is a *generation*. CPU hotplug ends it with a restart code, and the
 //! next one begins from the same configuration, with all properties of the machine read again: none
@@ -147,7 +147,8 @@ pub trait Instance {
         None
     }
 
-    /// A reader of its statistics, whose counters are monotonic. Called once or twice, at the start.
+    /// A reader of its statistics, whose counters are monotonic. Called once or twice, at the
+    /// start.
     ///
     /// # Errors
     ///

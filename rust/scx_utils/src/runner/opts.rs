@@ -226,8 +226,8 @@ pub(super) fn generate<S: Scheduler>(what: Generate) -> Result<Status> {
     write(&String::from_utf8_lossy(&text))
 }
 
-/// Common options that may be passed to a scheduler that runs as a service. The others open files or
-/// sockets, or end the scheduler early.
+/// Common options that may be passed to a scheduler that runs as a service. The others open files
+/// or sockets, or end the scheduler early.
 const PASSED: [&str; 2] = ["partial", "verbose"];
 
 /// The description for scx_loader and scxctl. The arguments of all modes are parsed as a check.

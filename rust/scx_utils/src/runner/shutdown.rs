@@ -47,9 +47,9 @@ impl Shutdown {
         Ok((Self(Arc::clone(&request)), Trigger(request)))
     }
 
-    /// Requested by SIGINT and SIGTERM, which are blocked from here on, in all threads created later,
-    /// and received by one of them: there is no handler, so no system call is interrupted. Call it
-    /// before other threads are created.
+    /// Requested by SIGINT and SIGTERM, which are blocked from here on, in all threads created
+    /// later, and received by one of them: there is no handler, so no system call is interrupted.
+    /// Call it before other threads are created.
     ///
     /// # Errors
     ///

@@ -83,8 +83,8 @@ fn print_line(stats: &impl Display) -> io::Result<()> {
 /// block it.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The statistics of one generation: served, and printed if requested, until this is dropped. All of
-/// it is done by other threads, because the scheduling thread must not wait for a file system, a
+/// The statistics of one generation: served, and printed if requested, until this is dropped. All
+/// of it is done by other threads, because the scheduling thread must not wait for a file system, a
 /// socket or a terminal. Errors are logged, and the scheduler continues.
 #[derive(Debug)]
 pub(super) struct Service {
@@ -95,8 +95,8 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// Starts it; `None` on failure. `end` ends the program when the reader of its output has closed
-    /// the pipe.
+    /// Starts it; `None` on failure. `end` ends the program when the reader of its output has
+    /// closed the pipe.
     pub(super) fn start<S: Scheduler>(
         opts: &CommonOpts,
         access: Access,

@@ -27,10 +27,10 @@ pub(crate) struct Running<'obj> {
 impl Scheduler for Fifo {
     const PROGRAM: Program = scx_utils::program!();
     const DESCRIPTION: &'static str =
-        "On wakeup a task goes directly to an idle CPU if there is one. All other tasks wait in one \
-         queue for the whole machine and run in FIFO order, each for one slice. Nice values have no \
-         effect, tasks are not preempted before their slices end, and caches and nodes are \
-         ignored: suitable for equal tasks on a machine with one last-level cache.";
+        "On wakeup a task goes directly to an idle CPU if there is one. All other tasks wait in \
+         one queue for the whole machine and run in FIFO order, each for one slice. Nice values \
+         have no effect, tasks are not preempted before their slices end, and caches and nodes \
+         are ignored: suitable for equal tasks on a machine with one last-level cache.";
     const MODES: Modes = Modes {
         gaming: &["--slice-us", "5000"],
         low_latency: &["--slice-us", "2000"],

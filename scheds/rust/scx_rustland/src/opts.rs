@@ -32,8 +32,8 @@ pub(crate) struct Opts {
     pub(crate) slice_us_min: u32,
 
     /// How many slices of CPU time since its last sleep delay a task, at most: more makes the
-    /// machine more responsive, less makes it fairer over short times. 0: order by weight alone, and
-    /// no preemption
+    /// machine more responsive, less makes it fairer over short times. 0: order by weight alone,
+    /// and no preemption
     #[arg(
         short = 'b',
         long,
@@ -44,14 +44,14 @@ pub(crate) struct Opts {
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub(crate) slice_boost: u32,
 
-    /// Let the kernel select idle CPUs on wakeup, if no task waits: less work for the scheduler, and
-    /// cores and caches are considered; but such wakeups are not ordered among waiting tasks
+    /// Let the kernel select idle CPUs on wakeup, if no task waits: less work for the scheduler,
+    /// and cores and caches are considered; but such wakeups are not ordered among waiting tasks
     #[arg(short = 'i', long, conflicts_with = "full_user")]
     pub(crate) builtin_idle: bool,
 
     /// Decide on each wakeup in user space. By default a wakee runs at once if its CPU is idle and
-    /// no task waits, and on a sync wakeup it inherits the waker's remaining slice: faster, and less
-    /// work for the scheduler
+    /// no task waits, and on a sync wakeup it inherits the waker's remaining slice: faster, and
+    /// less work for the scheduler
     #[arg(short = 'u', long)]
     pub(crate) full_user: bool,
 

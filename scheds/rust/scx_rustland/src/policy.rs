@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The policy: which task runs next, where, for how long, and which one it preempts.
 //!
-//! Tasks are ordered by deadline: the weighted CPU time that they have had, plus what they have used
-//! since they last slept. So tasks that sleep often and compute little run first, as long as they
-//! use no more than their share.
+//! Tasks are ordered by deadline: the weighted CPU time that they have had, plus what they have
+//! used since they last slept. So tasks that sleep often and compute little run first, as long as
+//! they use no more than their share.
 
 use scx_rustland_core::{Cpus, DispatchedTask, Policy, QueuedTask, Target};
 
@@ -149,8 +149,8 @@ impl Rustland {
 }
 
 impl Fifo {
-    /// Updates the mode: it ends when at most one CPU is idle, and starts again when, on average, no
-    /// task waits.
+    /// Updates the mode: it ends when at most one CPU is idle, and starts again when, on average,
+    /// no task waits.
     fn update(&mut self, cpus: &Cpus, nr_waiting: usize) {
         self.waiting = self.waiting.midpoint(nr_waiting * 256);
         let nr_running = cpus.nr_online().saturating_sub(cpus.nr_idle());

@@ -16,10 +16,10 @@ pub(crate) struct Rustland;
 impl Scheduler for Rustland {
     const PROGRAM: Program = scx_utils::program!();
     const DESCRIPTION: &'static str =
-        "Tasks that sleep often and compute little precede those that compute, and preempt them on \
-         wakeup, so that an overloaded machine stays responsive. CPU time is shared by weight (nice \
-         values); weights above 1000 (nice -11 and below) count as 1000. Decided in user space; \
-         caches and nodes are ignored.";
+        "Tasks that sleep often and compute little precede those that compute, and preempt them \
+         on wakeup, so that an overloaded machine stays responsive. CPU time is shared by weight \
+         (nice values); weights above 1000 (nice -11 and below) count as 1000. Decided in user \
+         space; caches and nodes are ignored.";
     const MACHINE_SETTINGS: &'static [&'static str] = &[COMPACTION_SETTING];
     const MODES: Modes = Modes {
         gaming: &["--slice-us", "3000", "--slice-boost", "40"],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The CPUs of each domain. Domains are numbered from 0 without gaps, node by node, whatever the ids
-//! of caches and nodes; each has at least one online CPU.
+//! The CPUs of each domain. Domains are numbered from 0 without gaps, node by node, whatever the
+//! ids of caches and nodes; each has at least one online CPU.
 
 use anyhow::{ensure, Context as _, Result};
 use scx_utils::cpumask::{Cpumask, CpumaskError};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! One queue for each domain of CPUs that share a cache. Scheduling decisions are in `bpf/`; here the
-//! tuner sets how far domains use each other's idle CPUs, and the balancer migrates tasks.
+//! One queue for each domain of CPUs that share a cache. Scheduling decisions are in `bpf/`; here
+//! the tuner sets how far domains use each other's idle CPUs, and the balancer migrates tasks.
 
 mod balancer;
 mod busy;

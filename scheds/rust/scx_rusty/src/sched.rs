@@ -287,8 +287,8 @@ impl Running<'_> {
     }
 }
 
-/// Runs a program of type `syscall`. Its return value is ignored: a task may have exited, or a domain
-/// may no longer be allowed; the next round corrects that.
+/// Runs a program of type `syscall`. Its return value is ignored: a task may have exited, or a
+/// domain may no longer be allowed; the next round corrects that.
 fn run(program: &libbpf_rs::ProgramMut<'_>, args: &mut [u8]) -> Result<()> {
     let input = ProgramInput {
         context_in: (!args.is_empty()).then_some(args),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! How far domains use each other's idle CPUs, and how long slices are, depending on the utilization.
-//! Pure: numbers in, decisions out.
+//! How far domains use each other's idle CPUs, and how long slices are, depending on the
+//! utilization. Pure: numbers in, decisions out.
 
 use crate::balancer::DomainMask;
 
@@ -14,7 +14,8 @@ pub(crate) struct Config {
     pub(crate) slice_underutil_ns: u64,
     /// Slice while all CPUs are busy.
     pub(crate) slice_overutil_ns: u64,
-    /// Utilization below which idle CPUs of a domain accept wakeups of other domains: 0 none, 1 all.
+    /// Utilization below which idle CPUs of a domain accept wakeups of other domains: 0 none, 1
+    /// all.
     pub(crate) direct_under: f64,
     /// Utilization below which idle CPUs of a domain are kicked to steal tasks of others.
     pub(crate) kick_under: f64,

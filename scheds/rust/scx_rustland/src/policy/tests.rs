@@ -105,7 +105,8 @@ impl Machine {
         }
     }
 
-    /// Simulates `for_ns`: each dispatched task runs for its slice or its burst, if that is shorter.
+    /// Simulates `for_ns`: each dispatched task runs for its slice or its burst, if that is
+    /// shorter.
     fn run(&mut self, for_ns: u64) {
         let until_ns = self.now_ns + for_ns;
         while self.now_ns < until_ns {

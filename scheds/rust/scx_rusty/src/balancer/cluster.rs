@@ -278,8 +278,8 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Transfers load from one group to another. The first task that a group gives in a round may be
-    /// heavier than wanted, since tasks cannot be split; later ones have to fit.
+    /// Transfers load from one group to another. The first task that a group gives in a round may
+    /// be heavier than wanted, since tasks cannot be split; later ones have to fit.
     fn transfer(&mut self, giver: &mut Group, taker: &mut Group, mean: f64, costs: &Costs) {
         let imbal = giver.share.excess(mean).min(-taker.share.excess(mean));
         if imbal <= 0.0 {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Balances loads between domains: a snapshot of loads in, a list of migrations out.
 //!
-//! The share of a domain is proportional to its CPUs. A round moves load in two passes, first between
-//! nodes, and then between the domains of each node; shares are relative to the total load of the
-//! groups of a pass. A domain that has lost its CPUs is emptied before.
+//! The share of a domain is proportional to its CPUs. A round moves load in two passes, first
+//! between nodes, and then between the domains of each node; shares are relative to the total load
+//! of the groups of a pass. A domain that has lost its CPUs is emptied before.
 //!
 //! A migration brings two domains closer together: neither then has as high a load per CPU as the
-//! fuller one had, nor as low a load as the other one had. So the maximum never increases, and rounds
-//! terminate: of all loads per CPU in descending order, the first one that changes decreases.
+//! fuller one had, nor as low a load as the other one had. So the maximum never increases, and
+//! rounds terminate: of all loads per CPU in descending order, the first one that changes
+//! decreases.
 //!
 //! Loads are in percent of a CPU for tasks of nice 0: 100 for one that is always runnable.
 
@@ -134,8 +135,8 @@ pub(crate) struct Plan {
 /// One round. Use [`LoadKind::Weighted`] while all CPUs are busy, when weights determine CPU time,
 /// and otherwise [`LoadKind::DutyCycle`].
 ///
-/// Takes n log n for n tasks that may go anywhere. Restricted tasks are skipped once for each pair of
-/// a domain (or node) that gives and one that takes.
+/// Takes n log n for n tasks that may go anywhere. Restricted tasks are skipped once for each pair
+/// of a domain (or node) that gives and one that takes.
 pub(crate) fn balance(snapshot: &Snapshot, kind: LoadKind) -> Plan {
     let loads = task_loads(snapshot, kind);
     let mut cluster = Cluster::new(snapshot, loads);
