@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Compiles the BPF half, for those who have none of their own.
+//! Compiles the BPF side, for schedulers that have none of their own.
 
 use std::env;
 
 fn main() -> anyhow::Result<()> {
-    // Who only builds its own BPF half needs none of this.
+    // Not needed by a package that only builds its own BPF side.
     if env::var_os("CARGO_FEATURE_RUNTIME").is_none() {
         return Ok(());
     }

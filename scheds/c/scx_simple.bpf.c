@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * scx_simple: the smallest scheduler that is of use.
+ * scx_simple: a minimal scheduler that is still useful.
  *
- * One queue for the whole machine, ordered by weighted virtual time, or first
- * come first served with -f. A waking task goes straight to an idle CPU if there
- * is one; otherwise to the queue, from which each CPU that runs dry takes the
- * first task it may run. No preemption, no topology: fine on a machine with one
- * last-level cache, and the place to start reading.
+ * One queue for the whole machine, ordered by weighted virtual time, or FIFO with -f. On
+ * wakeup a task goes directly to an idle CPU if there is one, otherwise to the queue. A
+ * CPU whose local DSQ is empty takes the first task of the queue that may run on it. No
+ * preemption, no topology: suitable for machines with one last-level cache, and the place
+ * to start reading.
  */
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>
@@ -17,21 +17,21 @@ char _license[] SEC("license") = "GPL";
 #define SHARED_DSQ 0
 
 /*
- * How long a task may wait, roughly, whatever the weights and however many others wait:
- * half of it for the slices of others, half for their weights. Well below the kernel's
- * watchdog (30 s) and the 21 s after which it complains of a preempted RCU reader.
+ * How long a task waits at most, roughly, whatever the weights and the number of runnable
+ * tasks: half of it for the slices of others, half for their weights. Well below the
+ * kernel's watchdog (30 s) and RCU stall warnings (21 s).
  */
 #define MAX_WAIT_NS (8 * NSEC_PER_SEC)
 
-/* A shorter slice than this is all overhead, and below the tick of most kernels. */
+/* Shorter slices are all overhead, and below the tick of most kernels. */
 #define MIN_SLICE_NS (1 * NSEC_PER_MSEC)
 
 const volatile bool fifo_sched;
 
-/* Virtual time of the machine: the largest that was ever the smallest in the queue. */
+/* Virtual time of the machine: the maximum over time of the queue's minimum. */
 static u64 vtime_now;
 
-/* Of all tasks that run or wait. Not kept for FIFO order, nor is virtual time. */
+/* Sum of the weights of all runnable tasks. Not maintained for FIFO order, nor is vtime. */
 static u64 runnable_weight;
 
 struct {
@@ -77,7 +77,7 @@ s32 BPF_STRUCT_OPS(simple_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 	return cpu;
 }
 
-/* Many waiting tasks get shorter slices, so that the last one's turn comes in time. */
+/* Slices shrink as the queue grows, so that the last task runs in time. */
 static u64 slice_ns(void)
 {
 	s32 nr_queued = scx_bpf_dsq_nr_queued(SHARED_DSQ);
@@ -86,7 +86,7 @@ static u64 slice_ns(void)
 				MIN_SLICE_NS);
 }
 
-/* Where in the queue: who has had more than its share waits, but not for ever. */
+/* A task that has had more than its share is queued further back, but within a bound. */
 static u64 queue_vtime(const struct task_struct *p)
 {
 	u64 max_ahead_ns = scx_vtime_max_ahead(MAX_WAIT_NS / 2, runnable_weight);
@@ -96,7 +96,7 @@ static u64 queue_vtime(const struct task_struct *p)
 
 void BPF_STRUCT_OPS(simple_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	/* Others wait for these, so they never wait in the shared queue. */
+	/* Other tasks depend on these, so they never wait in the shared queue. */
 	if (scx_task_is_percpu_kthread(p)) {
 		insert_local(p, enq_flags);
 		return;
@@ -109,7 +109,7 @@ void BPF_STRUCT_OPS(simple_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_dsq_insert_vtime(p, SHARED_DSQ, slice_ns(), queue_vtime(p), enq_flags);
 }
 
-/* Virtual time of a task that runs, including what it has used since it began. */
+/* Virtual time of a running task, including its CPU time since ops.running(). */
 static u64 vtime_of_running(struct task_struct *p)
 {
 	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, NULL, 0);
@@ -119,12 +119,11 @@ static u64 vtime_of_running(struct task_struct *p)
 }
 
 /*
- * Whether @prev, which has used up its slice, is still ahead of all that wait for
- * @cpu. It has to be asked, because the kernel looks for the next task before it puts
- * the last one back into the queue: of two tasks on a CPU, the other one would be next
- * every time, whatever the weights.
+ * Whether @prev, whose slice has expired, still precedes all tasks queued for @cpu. The
+ * check is needed because the kernel calls ops.dispatch() before it enqueues @prev again:
+ * of two tasks on a CPU, the other one would be next each time, whatever the weights.
  */
-static bool goes_on(s32 cpu, struct task_struct *prev)
+static bool prev_is_first(s32 cpu, struct task_struct *prev)
 {
 	struct task_struct *p;
 	bool ahead = false;
@@ -141,14 +140,14 @@ static bool goes_on(s32 cpu, struct task_struct *prev)
 }
 
 /*
- * What runs without having waited says nothing about the others' due: a task of small
- * weight, alone on a CPU, is soon far ahead of all that share another one.
+ * Only the queue advances virtual time, not the running tasks: a task of small weight that
+ * is alone on a CPU is soon far ahead of all tasks that share another one.
  */
 static void advance_vtime(void)
 {
 	const struct task_struct *first = fifo_sched ? NULL : scx_bpf_dsq_peek(SHARED_DSQ);
 
-	/* Not atomic: a lost update is made good by the next one. */
+	/* Not atomic: the next update makes up for a lost one. */
 	if (first)
 		vtime_now = time_max(vtime_now, first->scx.dsq_vtime);
 }
@@ -156,13 +155,13 @@ static void advance_vtime(void)
 void BPF_STRUCT_OPS(simple_dispatch, s32 cpu, struct task_struct *prev)
 {
 	advance_vtime();
-	if (goes_on(cpu, prev))
+	if (prev_is_first(cpu, prev))
 		scx_bpf_task_set_slice(prev, slice_ns());
 	else
 		scx_bpf_dsq_move_to_local(SHARED_DSQ, 0);
 }
 
-/* A change of the weight meanwhile counts from the next time it becomes runnable. */
+/* A weight change takes effect when the task becomes runnable again. */
 void BPF_STRUCT_OPS(simple_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tctx;
@@ -172,7 +171,7 @@ void BPF_STRUCT_OPS(simple_runnable, struct task_struct *p, u64 enq_flags)
 		return;
 	tctx = bpf_task_storage_get(&task_ctxs, p, NULL, 0);
 	vtime = scx_vtime_limit_credit(p->scx.dsq_vtime, vtime_now, SCX_SLICE_DFL);
-	/* A task that slept for long may catch up on one slice, not more. */
+	/* After a long sleep the task may catch up on one slice at most. */
 	scx_bpf_task_set_dsq_vtime(p, vtime);
 	if (tctx) {
 		tctx->runnable_weight = p->scx.weight;
@@ -202,8 +201,7 @@ void BPF_STRUCT_OPS(simple_running, struct task_struct *p)
 		tctx->sum_exec_runtime = p->se.sum_exec_runtime;
 }
 
-/* Charge what was really used: a task that yields gives up its slice but has
- * not consumed it. */
+/* Charge the CPU time consumed, not the slice, which a task that yields gives up unused. */
 void BPF_STRUCT_OPS(simple_stopping, struct task_struct *p, bool runnable)
 {
 	if (!fifo_sched)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* scx_simple, the half in user space. The scheduler itself is scx_simple.bpf.c. */
+/* The user-space side of scx_simple; the policy is scx_simple.bpf.c. */
 #include <inttypes.h>
 
 #include "runner/runner.h"

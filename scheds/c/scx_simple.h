@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the two halves of scx_simple agree on. */
+/* Shared by the BPF and user-space sides of scx_simple. */
 #ifndef __SCX_SIMPLE_H
 #define __SCX_SIMPLE_H
 
-/* Counters of the map "stats": how a task found its way to a CPU. */
+/* Counters of the map "stats": how tasks were dispatched. */
 enum simple_stat {
-	SIMPLE_STAT_LOCAL, /* straight to a CPU */
+	SIMPLE_STAT_LOCAL, /* directly to an idle CPU */
 	SIMPLE_STAT_GLOBAL, /* through the shared queue */
 	NR_SIMPLE_STATS,
 };

@@ -44,7 +44,7 @@ Program = tuple[Store | Fence | ReadUnless | Act, ...]
 
 FENCE = Fence()
 
-#: take_shared() and nudge(), and the policy's thread in Driver::tick(), which decides if it sees
+#: dispatch_shared() and wake_user(), and the policy thread in Driver::tick(), which decides if it sees
 #: that no decided task is left.
 SPARE = {"nr_spare": 1, "nr_waiting": 0, "is_sleeping": 0}
 TAKE_SHARED: Program = (

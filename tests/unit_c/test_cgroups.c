@@ -41,7 +41,7 @@ static void write_control(const char *cgroup, const char *control, const char *t
 
 static int nr_found(struct scx_cgroups *cgroups)
 {
-	scx_cgroups_unminded(root, cgroups);
+	scx_cgroups_ineffective(root, cgroups);
 	return cgroups->nr;
 }
 
@@ -71,7 +71,7 @@ static void test_machine_without_cgroups_has_none(void **state)
 {
 	struct scx_cgroups cgroups;
 
-	scx_cgroups_unminded("/proc/no/such/place", &cgroups);
+	scx_cgroups_ineffective("/proc/no/such/place", &cgroups);
 	assert_int_equal(cgroups.nr, 0);
 }
 

@@ -214,7 +214,7 @@ def test_cgroup_control_that_does_not_count_is_named(
         guest.run(f"rmdir {CGROUP}")
     first, *_ = scheduler.process.stderr().splitlines()
     assert first == (
-        f"{program}: cpu.weight, cpu.idle and cpu.max of cgroups do not count under this "
+        f"{program}: cpu.weight, cpu.idle and cpu.max of cgroups have no effect under this "
         f"scheduler: 1 set them, such as cpu.weight of {CGROUP}"
     )
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Building a BPF half that a scheduler has instead of this crate's, for build scripts.
+//! Builds a scheduler's own BPF side instead of this crate's, for build scripts.
 
 use std::path::PathBuf;
 
 use anyhow::Result;
 use scx_utils::builder::BpfBuilder;
 
-/// Builds a scheduler's own BPF half upon this crate's. Its source includes
-/// `<rustland/rustland.bpf.h>`, which says how.
+/// Builds a scheduler's own BPF side on top of this crate's. Its source includes
+/// `<rustland/rustland.bpf.h>`, which documents how.
 ///
 /// ```no_run
 /// // build.rs
@@ -18,8 +18,8 @@ use scx_utils::builder::BpfBuilder;
 /// }
 /// ```
 ///
-/// `scx_utils::include_bpf!(skel)` brings the skeleton in; the object is handed to
-/// `Driver::attach_opened`. Nothing is written but into cargo's `OUT_DIR`.
+/// `scx_utils::include_bpf!(skel)` includes the skeleton; pass the object to
+/// `Driver::attach_opened`. Writes into cargo's `OUT_DIR` only.
 #[derive(Debug)]
 pub struct RustLandBuilder(BpfBuilder);
 
@@ -30,12 +30,12 @@ impl RustLandBuilder {
     ///
     /// If there is no clang of version 16 or newer, or this is not called from a build script.
     pub fn new() -> Result<Self> {
-        // These headers are part of this package, wherever cargo has unpacked it.
+        // The headers are part of this package, wherever cargo has unpacked it.
         let include = concat!(env!("CARGO_MANIFEST_DIR"), "/include");
         Ok(Self(BpfBuilder::new()?.include(include)))
     }
 
-    /// A header of its own that both halves share; see [`BpfBuilder::intf`].
+    /// A header of its own that both sides share; see [`BpfBuilder::intf`].
     #[must_use]
     pub fn intf(self, header: impl Into<PathBuf>) -> Self {
         Self(self.0.intf(header))
@@ -47,11 +47,11 @@ impl RustLandBuilder {
         Self(self.0.skel(source))
     }
 
-    /// Compiles and generates what was asked for, and tells cargo what that depends on.
+    /// Compiles and generates everything, and declares the dependencies to cargo.
     ///
     /// # Errors
     ///
-    /// Of clang, with its messages, and of the file system.
+    /// Those of clang, with its messages, and of the file system.
     pub fn build(self) -> Result<()> {
         self.0.build()
     }

@@ -5,8 +5,8 @@ use scx_utils::topology::Topology;
 
 use crate::{QueuedTask, Target};
 
-/// Which CPUs are idle, as of the last look; less those that were given a task since. Looking
-/// costs loads from memory, no system call.
+/// The idle CPUs, as of the last read, without those that were given a task since. Reading costs
+/// loads from memory, no system call.
 #[derive(Debug, Clone)]
 pub struct Cpus {
     /// A bit for each CPU.
@@ -16,14 +16,14 @@ pub struct Cpus {
     core: Vec<Option<usize>>,
     /// The CPUs of each core, as bits of words of `idle`: (word, bits).
     threads: Vec<Vec<(usize, u64)>>,
-    /// The vtime of whom each CPU runs, as of the last look; 0: of nobody who may be preempted.
+    /// The vtime of each CPU's current task, as of the last read; 0: not preemptible.
     running: Vec<u64>,
-    /// Where the policy itself runs.
+    /// The CPU of the policy thread.
     own_cpu: u32,
 }
 
 impl Cpus {
-    /// As many as there can be, none of them idle or online.
+    /// All possible CPUs, none of them idle or online.
     #[must_use]
     pub fn new(topology: &Topology) -> Self {
         let nr_cpu_ids = topology.nr_cpu_ids();
@@ -39,7 +39,7 @@ impl Cpus {
         }
     }
 
-    /// CPUs that share nothing: for tests of policies.
+    /// CPUs that share no cores, for tests of policies.
     #[must_use]
     pub fn of_single_threads(nr_cpu_ids: usize) -> Self {
         let words = vec![0; nr_cpu_ids.div_ceil(64)];
@@ -53,13 +53,13 @@ impl Cpus {
         }
     }
 
-    /// How many ids there are: all CPUs are below.
+    /// Number of CPU ids: all ids are below.
     #[must_use]
     pub fn nr_cpu_ids(&self) -> usize {
         self.core.len()
     }
 
-    /// How many have nothing to do.
+    /// How many are idle.
     #[must_use]
     pub fn nr_idle(&self) -> u32 {
         self.idle.iter().map(|word| word.count_ones()).sum()
@@ -71,24 +71,24 @@ impl Cpus {
         self.online.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// Whether it has nothing to do.
+    /// Whether a CPU is idle.
     #[must_use]
     pub fn is_idle(&self, cpu: u32) -> bool {
         is_set(&self.idle, cpu)
     }
 
-    /// Whether it is there at all.
+    /// Whether a CPU is online.
     #[must_use]
     pub fn is_online(&self, cpu: u32) -> bool {
         is_set(&self.online, cpu)
     }
 
-    /// An idle CPU for the task, which is then taken; [`Target::Any`] if there is none, or if the
-    /// task may not run everywhere and its last CPU is not idle: which ones it may use is known
-    /// to the kernel, who then chooses.
+    /// Claims an idle CPU for the task; [`Target::Any`] if there is none, or if the task may not
+    /// run everywhere and its previous CPU is not idle: only the kernel knows its affinity, and
+    /// then selects the CPU.
     ///
-    /// As the kernel's own choice: the last CPU if its whole core is idle, whose cache may be warm;
-    /// a core that is idle as a whole; the last CPU; any.
+    /// The order is that of the kernel's selection: the previous CPU if its whole core is idle; a
+    /// fully idle core; the previous CPU; any.
     pub fn pick_idle(&mut self, task: &QueuedTask) -> Target {
         let found = self.find_idle(task);
         found.map_or(Target::Any, |cpu| {
@@ -110,7 +110,7 @@ impl Cpus {
             .or_else(|| self.first_idle(|_| true))
     }
 
-    /// CPUs that are known from the start, or are there now.
+    /// CPUs that were present at the start, or are online now.
     fn nr_cpus_possible(&self) -> usize {
         let known = self.core.iter().filter(|core| core.is_some()).count();
         let online = usize::try_from(self.nr_online()).unwrap_or(usize::MAX);
@@ -144,14 +144,14 @@ impl Cpus {
         })
     }
 
-    /// A CPU whose task is to give way to `task`, which was decided to have `vtime`: that task's
-    /// is greater by more than `margin`, and, among all such, greatest. `None` if there is none.
-    /// The CPU counts as running `task` then. `vtime` and `margin` are in the unit of
-    /// [`DispatchedTask::vtime`](crate::DispatchedTask::vtime).
+    /// Selects a CPU whose task `task` should preempt, if `task` was decided to have `vtime`: of
+    /// the running tasks whose vtime is greater by more than `margin`, the one with the greatest.
+    /// `None` if there is none. Then the CPU counts as running `task`. `vtime` and `margin` are in
+    /// the unit of [`DispatchedTask::vtime`](crate::DispatchedTask::vtime).
     ///
-    /// The CPU that the policy itself runs on is preferred, since what it ran is interrupted
-    /// already: unless another one's task is behind by more than twice as much. A task that may not
-    /// run everywhere is only considered for its last CPU.
+    /// The CPU of the policy thread is preferred, because its task is preempted already, unless
+    /// another CPU's task is behind by more than twice as much. A task that may not run everywhere
+    /// is considered for its previous CPU only.
     pub fn pick_victim(&mut self, task: &QueuedTask, vtime: u64, margin: u64) -> Option<u32> {
         let limit = vtime.saturating_add(margin);
         let cpu = if self.is_bound(task) {
@@ -168,7 +168,7 @@ impl Cpus {
         Some(cpu)
     }
 
-    /// The CPU whose task is furthest behind `limit`, or the policy's own. `None` if no task is.
+    /// The CPU whose task is furthest behind `limit`, or the policy thread's. `None` if no task is.
     fn furthest_behind(&self, limit: u64) -> Option<u32> {
         let cpus = (0..u32::try_from(self.running.len()).unwrap_or(u32::MAX)).rev();
         let furthest = cpus.max_by_key(|cpu| self.behind(*cpu, limit))?;
@@ -184,7 +184,7 @@ impl Cpus {
         })
     }
 
-    /// By how much its task is behind `limit`; 0 if it is not, or if there is none.
+    /// By how much the CPU's task is behind `limit`; 0 if it is not, or if there is none.
     fn behind(&self, cpu: u32, limit: u64) -> u64 {
         if self.is_online(cpu) {
             self.running_vtime(cpu).saturating_sub(limit)
@@ -200,13 +200,13 @@ impl Cpus {
         vtime.copied().unwrap_or(0)
     }
 
-    /// Whether it may not run everywhere.
+    /// Whether the task may not run everywhere.
     fn is_bound(&self, task: &QueuedTask) -> bool {
         usize::try_from(task.nr_cpus_allowed).is_ok_and(|nr| nr < self.nr_cpus_possible())
     }
 
-    /// For tests of policies, and for the driver: where the policy runs, and the vtime of whom
-    /// each CPU runs (0: nobody who may be preempted).
+    /// For tests of policies, and for the driver: sets the CPU of the policy thread, and the vtime
+    /// of each CPU's current task (0: not preemptible).
     pub fn note_running(&mut self, own_cpu: u32, vtime_of: impl Fn(usize) -> u64) {
         self.own_cpu = own_cpu;
         for (cpu, vtime) in self.running.iter_mut().enumerate() {
@@ -214,31 +214,31 @@ impl Cpus {
         }
     }
 
-    /// It is about to have something to do. Whether it was idle.
+    /// Marks the CPU as busy. Returns whether it was idle.
     pub fn take(&mut self, cpu: u32) -> bool {
         let was_idle = self.is_idle(cpu);
         set(&mut self.idle, cpu, false);
         was_idle
     }
 
-    /// Some CPU is about to have something to do.
+    /// Marks one idle CPU, whichever, as busy.
     pub(crate) fn take_any(&mut self) {
         if let Some(cpu) = self.first_idle(|_| true) {
             self.take(cpu);
         }
     }
 
-    /// For tests of policies: a CPU has nothing to do, or something.
+    /// For tests of policies: sets whether a CPU is idle.
     pub fn set_idle(&mut self, cpu: u32, is_idle: bool) {
         set(&mut self.idle, cpu, is_idle);
     }
 
-    /// A CPU came or went.
+    /// Sets whether a CPU is online.
     pub fn set_online(&mut self, cpu: u32, is_online: bool) {
         set(&mut self.online, cpu, is_online);
     }
 
-    /// The bits of idle CPUs, to be brought up to date.
+    /// The bitmap of idle CPUs, for updates.
     pub(crate) fn idle_words_mut(&mut self) -> &mut [u64] {
         &mut self.idle
     }
@@ -286,17 +286,17 @@ mod tests {
     }
 
     #[test]
-    fn last_cpu_of_an_idle_core_goes_first() {
+    fn last_cpu_of_an_idle_core_is_first() {
         assert_eq!(two_cores(0b1111).pick_idle(&task(3)), Target::IdleCpu(3));
     }
 
     #[test]
-    fn whole_core_goes_before_the_last_cpu() {
+    fn idle_core_precedes_the_last_cpu() {
         assert_eq!(two_cores(0b1110).pick_idle(&task(2)), Target::IdleCpu(1));
     }
 
     #[test]
-    fn last_cpu_goes_before_another_thread() {
+    fn last_cpu_precedes_another_thread() {
         assert_eq!(two_cores(0b1100).pick_idle(&task(3)), Target::IdleCpu(3));
     }
 
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn task_that_may_not_run_everywhere_interrupts_on_its_last_cpu() {
+    fn task_that_may_not_run_everywhere_preempts_on_its_last_cpu() {
         let mut cpus = two_cores(0);
         cpus.note_running(0, |_| 50);
         let mut bound = task(3);
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gets_a_cpu_twice() {
+    fn no_cpu_is_claimed_twice() {
         let mut cpus = two_cores(0b1111);
         let mut given: Vec<_> = (0..5).map(|_| cpus.pick_idle(&task(0))).collect();
         assert_eq!(given.pop(), Some(Target::Any));

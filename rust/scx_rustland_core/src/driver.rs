@@ -12,26 +12,26 @@ use scx_utils::runner::{Instance, Start, StatsReader, Tick};
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
 use crate::{BpfScheduler, Cpus, DispatchedTask, Event, Metrics, Options, Policy, Target};
 
-/// Runs a [`Policy`]: brings it what happens, and takes its decisions for as long as CPUs have
-/// nothing to do, and one more. An [`Instance`] for the runner.
+/// Runs a [`Policy`]: passes events to it, and takes its decisions as long as CPUs are idle, plus
+/// one in advance. An [`Instance`] for the runner.
 #[derive(Debug)]
 pub struct Driver<'obj, P, S = BpfSkel<'obj>> {
     bpf: BpfScheduler<'obj, S>,
     policy: P,
     cpus: Cpus,
-    /// CPUs that were given a task by decisions that BPF has not taken in yet.
+    /// CPUs with a decided task that BPF has not drained yet.
     taken: Vec<u64>,
     /// The number of the last decision for any CPU.
     last_any: u64,
-    /// A decision that found no room.
+    /// A decision that did not fit into the ring.
     stuck: Option<DispatchedTask>,
     hotplug_seq: u64,
-    /// The silences of the policy ([`BpfScheduler::nr_stalls`]) that it has caught up with.
+    /// The stalls ([`BpfScheduler::nr_stalls`]) that the policy has recovered from.
     nr_stalls: u64,
 }
 
 impl<'obj, P: Policy> Driver<'obj, P> {
-    /// Attaches a scheduler with this policy and this crate's BPF half.
+    /// Attaches a scheduler with this policy and this crate's BPF side.
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl<'obj, P: Policy> Driver<'obj, P> {
 }
 
 impl<'obj, P: Policy, S: Skel<'obj>> Driver<'obj, P, S> {
-    /// Attaches a scheduler with this policy and a BPF half of its own: see
+    /// Attaches a scheduler with this policy and its own BPF side: see
     /// [`BpfScheduler::attach_opened`].
     ///
     /// # Errors
@@ -79,14 +79,14 @@ impl<'obj, P: Policy, S: Skel<'obj>> Driver<'obj, P, S> {
         Ok(driver)
     }
 
-    /// The skeleton: what a BPF half has of its own.
+    /// The skeleton: access to a scheduler's own BPF side.
     #[must_use]
     pub fn skel(&self) -> &S {
         self.bpf.skel()
     }
 
-    /// Tells the policy what has happened.
-    fn take_in(&mut self) {
+    /// Passes all pending events to the policy.
+    fn drain_events(&mut self) {
         self.bpf.wake_up();
         while let Some(event) = self.bpf.dequeue_task() {
             if let Event::Task(task) = event {
@@ -117,8 +117,8 @@ impl<'obj, P: Policy, S: Skel<'obj>> Driver<'obj, P, S> {
         }
     }
 
-    /// Sees which CPUs are idle now.
-    fn look(&mut self) {
+    /// Reads which CPUs are idle.
+    fn read_idle(&mut self) {
         let (sent, drained) = self.bpf.progress();
         if sent == drained {
             self.taken.fill(0);
@@ -126,24 +126,24 @@ impl<'obj, P: Policy, S: Skel<'obj>> Driver<'obj, P, S> {
         self.bpf.read_idle(&mut self.cpus, &self.taken);
     }
 
-    /// Whether the machine can take a task more.
-    fn has_room(&self) -> bool {
+    /// Whether the machine can run another task, or lacks one decided in advance.
+    fn wants_dispatch(&self) -> bool {
         let (_, drained) = self.bpf.progress();
         let has_spare = self.last_any > drained || self.bpf.nr_spare() > 0;
         self.cpus.nr_idle() > 0 || !has_spare
     }
 
-    /// Takes decisions as long as there is room; whether the policy had no more, then. After a
-    /// silence that others did not wait for, room does not matter: most decisions are void, and as
-    /// long as they come one by one, so are those that follow. Nor does it while the policy is
-    /// slow: by the next round of this, CPUs will have had need of many.
+    /// Sends decisions as long as the machine wants them; returns whether the policy ran out of
+    /// tasks. After a stall, decides on all tasks at once: BPF has run most of them meanwhile, so
+    /// most decisions are void, and later ones would be late too if they were sent one by one. The
+    /// same while the policy is slow: CPUs will need many decisions before the next call.
     fn decide(&mut self) -> bool {
         if self.policy.is_urgent() {
             self.bpf.read_running(&mut self.cpus);
         }
         let nr_stalls = self.bpf.nr_stalls();
         let is_behind = nr_stalls != self.nr_stalls || self.bpf.is_slow();
-        while is_behind || self.has_room() || self.policy.is_urgent() {
+        while is_behind || self.wants_dispatch() || self.policy.is_urgent() {
             let now_ns = self.bpf.now_ns();
             let decision = self.stuck.take();
             let decision = decision.or_else(|| self.policy.dispatch(&mut self.cpus, now_ns));
@@ -155,13 +155,13 @@ impl<'obj, P: Policy, S: Skel<'obj>> Driver<'obj, P, S> {
                 self.stuck = Some(decision);
                 return true;
             }
-            self.note_taken(&decision);
+            self.mark_busy(&decision);
         }
         false
     }
 
-    /// The CPU that is about to run what was decided is not idle any more.
-    fn note_taken(&mut self, decision: &DispatchedTask) {
+    /// The CPU that will run a decided task no longer counts as idle.
+    fn mark_busy(&mut self, decision: &DispatchedTask) {
         match decision.target() {
             Target::Cpu(cpu) | Target::IdleCpu(cpu) => {
                 self.cpus.take(cpu);
@@ -170,7 +170,7 @@ impl<'obj, P: Policy, S: Skel<'obj>> Driver<'obj, P, S> {
                     *word |= 1 << (cpu % 64);
                 }
             }
-            // It runs where it may, and takes no other CPU.
+            // It runs on its own CPU and takes no other one.
             Target::Any if decision.is_pinned() => {}
             Target::Any => {
                 self.last_any = self.bpf.progress().0;
@@ -189,17 +189,17 @@ impl<'obj, P: Policy, S: Skel<'obj>> Instance for Driver<'obj, P, S> {
     type Stats = Metrics;
 
     fn tick(&mut self) -> Result<Tick> {
-        self.take_in();
-        self.look();
-        let has_no_more = self.decide();
+        self.drain_events();
+        self.read_idle();
+        let ran_out = self.decide();
         self.bpf.set_mode(self.policy.mode());
         self.bpf.notify_complete(self.nr_waiting());
         if !self.bpf.fall_asleep() || self.hotplug_seq != self.bpf.hotplug_seq() {
             return Ok(Tick::Now);
         }
-        // A CPU that became idle before the thread fell asleep has woken nobody.
-        self.look();
-        if self.nr_waiting() > 0 && !has_no_more && self.has_room() {
+        // A CPU that became idle before `fall_asleep` did not wake this thread.
+        self.read_idle();
+        if self.nr_waiting() > 0 && !ran_out && self.wants_dispatch() {
             return Ok(Tick::Now);
         }
         if self.bpf.is_woken() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Page faults of the policy's thread. One is a wait for memory, perhaps for a task that waits for
-//! the policy: there should be none once it runs.
+//! Page faults of the policy thread. A fault may block on a task that waits for a decision, so
+//! there should be none once the policy runs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use procfs::process::Process;
 
-/// Counts those of one thread of this process, from any other.
+/// Counts the page faults of one thread of this process; usable from any thread.
 #[derive(Debug, Clone)]
 pub(crate) struct PageFaults {
     tid: i32,
-    /// Those that it had before it began; all, as long as it has not.
+    /// The count at `begin`; `u64::MAX` before.
     before: Arc<AtomicU64>,
 }
 
 impl PageFaults {
-    /// Of the calling thread, which has not begun yet.
+    /// For the calling thread.
     pub(crate) fn of_this_thread() -> Result<Self> {
         // SAFETY: takes nothing and returns a number.
         let tid = unsafe { libc::gettid() };
-        // Whether they can be counted at all.
+        // Fails early if they cannot be counted.
         all_of(tid)?;
         Ok(Self {
             tid,
@@ -29,9 +29,9 @@ impl PageFaults {
         })
     }
 
-    /// From now on they count.
+    /// Starts counting.
     pub(crate) fn begin(&self) -> Result<()> {
-        // The first time, this function itself may meet memory that is not there yet.
+        // The first call may fault itself.
         all_of(self.tid)?;
         self.before.store(all_of(self.tid)?, Ordering::Relaxed);
         Ok(())

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Schedulers whose policy is plain Rust in user space.
 //!
-//! An author writes a [`Policy`]: tasks and the time in, decisions out. A [`Driver`] runs it as an
-//! instance of [`scx_utils::runner`], which has the options, statistics, restarts and exit status
-//! that all schedulers share. `scx_rlfifo` is the smallest example, and
-//! `docs/writing-a-scheduler.md` builds one from nothing.
+//! An author implements a [`Policy`]: tasks and the time in, decisions out. A [`Driver`] runs it as
+//! an instance of [`scx_utils::runner`], which provides the options, statistics, restarts and exit
+//! status common to all schedulers. `scx_rlfifo` is the smallest example, and
+//! `docs/writing-a-scheduler.md` builds one from scratch.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | `policy`, `task`, `cpus` | what an author sees; knows no kernel |
+//! | `policy`, `task`, `cpus` | the author's interface, independent of the kernel |
 //! | `driver` | the loop around a policy |
-//! | `scheduler` | the BPF half, for who wants the loop himself |
-//! | `shared`, `program` | how the halves talk, besides the two rings |
-//! | `alloc`, `memory`, `faults` | memory that never makes the policy wait |
-//! | `metrics` | what is counted, and whether it adds up |
-//! | `include/rustland/` | the BPF half; `intf.h` alone defines what both halves share |
-//! | `builder` | for a scheduler that has a BPF half of its own, upon this one |
+//! | `scheduler` | the BPF side, for authors who write their own loop |
+//! | `shared`, `program` | communication with BPF besides the two rings |
+//! | `alloc`, `memory`, `faults` | memory that never blocks the policy thread |
+//! | `metrics` | counters and their consistency check |
+//! | `include/rustland/` | the BPF side; `intf.h` defines everything that both sides share |
+//! | `builder` | builds a scheduler's own BPF side on top of this one |
 //!
-//! Two features: `runtime` (the default) is what a scheduler is made of while it runs, `builder`
-//! is for its build script.
+//! Two features: `runtime` (the default) for the scheduler itself, `builder` for its build script.
 
 #[cfg(feature = "runtime")]
 pub mod alloc;
@@ -66,14 +65,14 @@ pub use policy::Policy;
 #[cfg(feature = "runtime")]
 pub use scheduler::{BpfScheduler, Event};
 #[cfg(feature = "runtime")]
-pub use task::{DispatchedTask, QueuedTask, Target, Words, SLICE_INF_NS, WEIGHT_DFL};
+pub use task::{DispatchedTask, QueuedTask, Target, TaskCtx, SLICE_INF_NS, WEIGHT_DFL};
 
 #[cfg(feature = "runtime")]
 scx_utils::include_bpf!();
 #[cfg(feature = "runtime")]
 use bpf_intf as intf;
 
-/// The functions of the kernel without which the BPF half does not load, for
+/// The kfuncs without which the BPF side does not load, for
 /// [`Scheduler::KFUNCS`](scx_utils::runner::Scheduler::KFUNCS).
 #[cfg(feature = "runtime")]
 pub const KFUNCS: &[&str] = bpf_kfuncs::KFUNCS;

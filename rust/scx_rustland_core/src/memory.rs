@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Keeping the policy's thread out of page faults: while it waits for memory, all wait for it. That
-//! nobody makes huge pages of its memory is the runner's doing.
+//! Keeps the policy thread free of page faults: while it waits for memory, all tasks wait for it.
+//! Huge pages are disabled by the runner.
 
 use std::io;
 use std::path::Path;
@@ -11,14 +11,14 @@ use scx_utils::host::{Setting, NOTES_DIR};
 use crate::alloc::Claim;
 use crate::LockedHeap;
 
-/// Lets the kernel move locked pages about, which are gone meanwhile. Switched off while a policy
+/// Lets the kernel migrate locked pages, which are unmapped meanwhile. Disabled while a policy
 /// runs.
 pub const COMPACTION_SETTING: &str = "vm.compact_unevictable_allowed";
 
-/// How much of the stack is there from the start, in bytes.
+/// How much of the stack is populated at the start, in bytes.
 const STACK_BYTES: usize = 256 << 10;
 
-/// The memory of this process stays where it is, as long as this lives. On the policy's thread.
+/// Keeps the memory of this process locked until it is dropped. Created on the policy thread.
 #[derive(Debug)]
 pub(crate) struct Locked {
     _heap: Option<Claim>,
@@ -28,10 +28,10 @@ pub(crate) struct Locked {
 impl Locked {
     /// # Errors
     ///
-    /// If memory cannot be locked. What only some machines have is told and done without.
+    /// If memory cannot be locked. Failures of optional settings are only logged.
     pub(crate) fn hold(heap: Option<&'static LockedHeap>) -> Result<Self> {
         bind_to_all_nodes();
-        // SAFETY: changes when pages are mapped, not what is in them.
+        // SAFETY: affects when pages are mapped, not their contents.
         if unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } != 0 {
             return Err(io::Error::last_os_error()).context("cannot lock memory");
         }
@@ -59,15 +59,15 @@ impl Drop for Locked {
     }
 }
 
-/// NUMA balancing unmaps pages to see who uses them, which are page faults; but not the pages of a
-/// thread with a policy of its own. Threads that are made later inherit it.
+/// NUMA balancing unmaps pages to find out who uses them, which causes page faults, except for
+/// threads with a memory policy of their own. Threads created later inherit it.
 fn bind_to_all_nodes() {
     let Some(nodes) = nodes_with_memory() else {
         // A kernel without NUMA.
         return;
     };
     let (mode, bits) = (libc::MPOL_BIND, nodes.len() * 64 + 1);
-    // SAFETY: the kernel reads as many bits as it is told, which are there: it takes one less.
+    // SAFETY: the kernel reads one bit less than it is told, and all of those exist.
     let err = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, nodes.as_ptr(), bits) };
     if err != 0 {
         let error = io::Error::last_os_error();
@@ -75,14 +75,14 @@ fn bind_to_all_nodes() {
     }
 }
 
-/// A bit for each.
+/// A bit per node.
 fn nodes_with_memory() -> Option<Vec<u64>> {
     let list = std::fs::read_to_string("/sys/devices/system/node/has_memory").ok()?;
     let nodes = scx_utils::cpumask::Cpumask::from_list(list.trim(), 1024).ok()?;
     Some(nodes.words().to_vec())
 }
 
-/// So that the stack need not grow later.
+/// Populates the stack, so that it need not grow later.
 #[inline(never)]
 fn touch_stack() {
     let mut stack = [0_u8; STACK_BYTES];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What is counted, and whether it adds up.
+//! Counters, and their consistency check.
 
 use std::fmt;
 
@@ -14,98 +14,82 @@ use crate::intf::rl_counters;
 use crate::program::SyscallProgram;
 use crate::shared::Shared;
 
-/// Statistics of a scheduler. The names of those that earlier systems had are theirs.
-// What a field is, its attribute says, to clients and readers alike.
+/// Statistics of a scheduler. Names that existing clients know are kept.
+// The attributes document the fields, for clients and readers.
 #[allow(missing_docs)]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Stats)]
-#[stat(
-    top,
-    desc = "Tasks on their way through the policy",
-    _om_prefix = "rl_"
-)]
+#[stat(top, desc = "Tasks on the path through the policy", _om_prefix = "rl_")]
 pub struct Metrics {
     #[stat(desc = "CPUs that are online")]
     pub nr_cpus: u64,
-    #[stat(desc = "Tasks that run now")]
+    #[stat(desc = "Tasks running now")]
     pub nr_running: u64,
-    #[stat(desc = "Tasks that wait for a decision, as the kernel counts them")]
+    #[stat(desc = "Tasks that wait for a decision, counted by the kernel")]
     pub nr_queued: u64,
-    #[stat(desc = "Of these, tasks that the policy holds")]
+    #[stat(desc = "Of these, tasks held by the policy")]
     pub nr_scheduled: u64,
     #[stat(
         counter,
-        desc = "Page faults of the policy's thread since it began: should be none"
+        desc = "Page faults of the policy thread since it started; should be 0"
     )]
     pub nr_page_faults: u64,
-    #[stat(counter, desc = "Tasks that asked for a decision")]
+    #[stat(counter, desc = "Enqueues that needed a decision")]
     pub nr_asked: u64,
-    #[stat(counter, desc = "Of these, tasks that were dispatched as decided")]
+    #[stat(counter, desc = "Of these, tasks dispatched as decided")]
     pub nr_user_dispatches: u64,
-    #[stat(
-        counter,
-        desc = "Of these, tasks that BPF dispatched, for want of an answer"
-    )]
+    #[stat(counter, desc = "Of these, tasks dispatched by BPF without a decision")]
     pub nr_fallback_dispatches: u64,
     #[stat(
         counter,
-        desc = "Of these, tasks that were taken back, to be queued anew or to go on"
+        desc = "Of these, tasks enqueued again or continued before the decision"
     )]
     pub nr_cancel_dispatches: u64,
     #[stat(
         counter,
-        desc = "Of these, tasks that went to sleep or ended before a decision"
+        desc = "Of these, tasks that slept or exited before the decision"
     )]
     pub nr_dequeued: u64,
-    #[stat(
-        counter,
-        desc = "Decisions for tasks that did not wait for one any more"
-    )]
+    #[stat(counter, desc = "Decisions on tasks that were no longer pending")]
     pub nr_late_dispatches: u64,
     #[stat(
         counter,
-        desc = "Decisions for a CPU that is gone, forbidden or held by real-time tasks"
+        desc = "Decisions for a CPU that is offline, not allowed or used by real-time tasks"
     )]
     pub nr_bounce_dispatches: u64,
-    #[stat(
-        counter,
-        desc = "Decisions that had to wait, because the ring was full"
-    )]
+    #[stat(counter, desc = "Decisions delayed because the ring was full")]
     pub nr_failed_dispatches: u64,
     #[stat(
         counter,
-        desc = "Times that a task ran unasked: kernel threads, own threads, tasks that \
-                cannot migrate, and, unless each is asked about, tasks that find an idle CPU \
-                or get the rest of another's slice"
+        desc = "Dispatches that bypassed the policy: kernel threads, own threads, \
+                migration-disabled tasks, and, unless the policy decides on each wakeup, wakees \
+                that found an idle CPU or inherited the waker's slice"
     )]
     pub nr_kernel_dispatches: u64,
-    #[stat(counter, desc = "Tasks that could not ask, because the ring was full")]
+    #[stat(counter, desc = "Tasks that got no decision because the ring was full")]
     pub nr_sched_congested: u64,
-    #[stat(
-        counter,
-        desc = "Times that a task went on: nobody wanted its CPU, or it was still first"
-    )]
+    #[stat(counter, desc = "Slice expiries after which the task continued")]
     pub nr_kept: u64,
     #[stat(
         counter,
-        desc = "Tasks that were dispatched as decided and interrupted another"
+        desc = "Tasks dispatched as decided that preempted another one"
     )]
     pub nr_preempt_dispatches: u64,
-    #[stat(counter, desc = "Idle CPUs that were woken for a task")]
+    #[stat(counter, desc = "Idle CPUs kicked for a task")]
     pub nr_idle_kicks: u64,
     #[stat(
         counter,
-        desc = "Tasks moved off a CPU that is gone or held by real-time tasks"
+        desc = "Tasks moved off a CPU that is offline or used by real-time tasks"
     )]
     pub nr_rescued: u64,
-    #[stat(counter, desc = "Times that the policy's thread was woken")]
+    #[stat(counter, desc = "Wakeups of the policy thread by BPF")]
     pub nr_wakeups: u64,
-    #[stat(desc = "What the policy tells of itself; the scheduler's help says what")]
+    #[stat(desc = "Mode of the policy; see the scheduler's help")]
     pub mode: u64,
 }
 
 impl Metrics {
-    /// Tasks that asked and whose end is not counted: they wait. Below 0 while counters of
-    /// several CPUs are read one after the other.
+    /// Enqueues that have not ended: pending tasks. May be negative while the scheduler runs,
+    /// because the counters of the CPUs are read one after the other.
     #[must_use]
     pub fn in_flight(&self) -> i64 {
         let ended = self.nr_user_dispatches
@@ -115,8 +99,8 @@ impl Metrics {
         self.nr_asked.wrapping_sub(ended).cast_signed()
     }
 
-    /// What went wrong, in the words of a report; empty if nothing did. After the scheduler has
-    /// ended, so that nothing is in flight.
+    /// What went wrong, as text for a report; empty if nothing did. For use after the scheduler has
+    /// ended, when nothing is in flight.
     #[must_use]
     pub fn troubles(&self) -> Vec<String> {
         let lost = self.in_flight();
@@ -127,7 +111,10 @@ impl Metrics {
                 self.nr_fallback_dispatches.into(),
                 "tasks without a decision",
             ),
-            (self.nr_sched_congested.into(), "of them for want of room"),
+            (
+                self.nr_sched_congested.into(),
+                "of them because the ring was full",
+            ),
             (self.nr_failed_dispatches.into(), "decisions delayed"),
         ];
         let troubles = counts.iter().filter(|(count, _)| *count != 0);
@@ -169,12 +156,12 @@ impl fmt::Display for Metrics {
     }
 }
 
-/// Reads them, on whatever thread: it owns what it reads from.
+/// Reads the statistics on any thread: it owns its sources.
 #[derive(Debug)]
 pub(crate) struct Reader {
     counters: PerCpu<rl_counters>,
     shared: Shared,
-    nr_held: SyscallProgram,
+    nr_pending: SyscallProgram,
     faults: PageFaults,
     nr_cpu_ids: u32,
 }
@@ -183,14 +170,14 @@ impl Reader {
     pub(crate) fn new(
         counters: MapHandle,
         section: &MapHandle,
-        nr_held: SyscallProgram,
+        nr_pending: SyscallProgram,
         faults: PageFaults,
         nr_cpu_ids: u32,
     ) -> Result<Self> {
         Ok(Self {
             counters: PerCpu::new(counters)?,
             shared: Shared::map(section)?,
-            nr_held,
+            nr_pending,
             faults,
             nr_cpu_ids,
         })
@@ -200,8 +187,8 @@ impl Reader {
         let online = (0..self.nr_cpu_ids).filter(|cpu| self.shared.is_online(*cpu));
         let mut sum = Metrics {
             nr_cpus: u64::try_from(online.count())?,
-            // Less than none: the scheduler has ended, and so has its queue.
-            nr_queued: self.nr_held.run(&mut [])?.try_into().unwrap_or(0),
+            // Negative: the scheduler has ended, and its queue is gone.
+            nr_queued: self.nr_pending.run(&mut [])?.try_into().unwrap_or(0),
             nr_page_faults: self.faults.count()?,
             nr_scheduled: self.shared.waiting(),
             nr_failed_dispatches: self.shared.failed(),

@@ -1,46 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! How the BPF half is to behave.
+//! Options of the BPF side.
 
 use crate::LockedHeap;
 
-/// The slice of a task whose decision names none. The kernel's own (`SCX_SLICE_DFL`).
+/// The default slice of a decision, the kernel's `SCX_SLICE_DFL`.
 pub const SLICE_DFL_NS: u64 = 20_000_000;
 
-/// Who places a task that wakes up.
+/// Who selects the CPU on wakeup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IdleSelection {
-    /// The policy decides on each ordinary task. All but these are ordinary: kernel threads that
-    /// are bound to a CPU, tasks that may not migrate at the moment, and the threads of the
-    /// scheduler's own process.
+    /// The policy decides on each task, except those that always bypass it: per-CPU kernel
+    /// threads, migration-disabled tasks, and the threads of the scheduler's own process.
     #[default]
     FullUser,
-    /// Its last CPU, if that is idle and nobody waits: it runs there at once. Else, if whoever
-    /// wakes it is about to sleep, it gets the rest of his slice on his CPU. The policy decides on
-    /// the rest.
+    /// A wakee runs on its previous CPU at once if that is idle and no task waits. Otherwise, on a
+    /// sync wakeup, it inherits the waker's remaining slice on the waker's CPU. The policy decides
+    /// on the rest.
     PrevCpu,
-    /// The kernel finds an idle CPU for it and lets it run there at once, unless others wait. Else
-    /// as [`PrevCpu`](Self::PrevCpu).
+    /// A wakee runs at once on an idle CPU that the kernel selects, if no task waits. Otherwise as
+    /// [`PrevCpu`](Self::PrevCpu).
     Builtin,
 }
 
-/// Options of a scheduler, beside those that the runner has for all: `--partial` and
-/// `--exit-dump-len` among them.
+/// Options of a scheduler, besides those of the runner, such as `--partial` and
+/// `--exit-dump-len`.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// As the kernel is to call the scheduler, at most 127 bytes of letters, digits, `_` and `.`.
+    /// The name in `ops.name`, at most 127 bytes of letters, digits, `_` and `.`.
     pub name: &'static str,
-    /// The slice of a task whose decision names none, above 0: by default [`SLICE_DFL_NS`].
+    /// The default slice of a decision, above 0: [`SLICE_DFL_NS`] by default.
     pub slice_ns: u64,
-    /// Who places a task that wakes up.
+    /// Who selects the CPU on wakeup.
     pub idle: IdleSelection,
-    /// Whether idle CPUs are left asleep as long as another one runs that the task may use.
+    /// Whether idle CPUs are left asleep as long as another CPU runs that the task may use.
     pub low_power: bool,
-    /// The program's global allocator, if it is one that the policy's thread can have for itself.
+    /// The program's global allocator, if it can reserve an arena for the policy thread.
     pub heap: Option<&'static LockedHeap>,
 }
 
 impl Options {
-    /// All as by default.
+    /// The defaults.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
         Self {

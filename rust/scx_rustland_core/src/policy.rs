@@ -1,49 +1,49 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the author of a scheduler writes.
+//! The interface that a scheduler's author implements.
 
 use crate::{Cpus, DispatchedTask, QueuedTask};
 
 /// A scheduling policy: tasks and the time go in, decisions come out.
 ///
-/// It is plain data. It never asks for the time, makes no system call, and knows of no kernel, so
-/// that a test can call it like any other code. The [`Driver`](crate::Driver) calls it whenever
-/// something happens, on one thread.
+/// It is plain data: it does not read clocks, makes no system calls and does not depend on the
+/// kernel, so a test can call it like any other code. The [`Driver`](crate::Driver) calls it for
+/// each event, on one thread.
 ///
-/// `now_ns` is when the newest event happened, by the clock `CLOCK_MONOTONIC`: it never goes
-/// backward, and is 0 before the first event.
+/// `now_ns` is the time of the newest event (`CLOCK_MONOTONIC`): it never decreases, and is 0
+/// before the first event.
 ///
-/// Three things to keep to:
+/// Rules:
 /// - Each task that comes in by [`enqueue`](Self::enqueue) goes out by
 ///   [`dispatch`](Self::dispatch) once. A task that is forgotten ends the scheduler after 10 s.
-/// - The same task comes in again when it has run, when it was asleep, or when something of it was
-///   changed: in that case before it went out. The newer one counts: decisions for the older one
-///   are cancelled, so a policy may leave it in.
-/// - Nothing of a call may wait. Memory that grows is fine ([`LockedHeap`](crate::LockedHeap)).
+/// - A task is enqueued again after it has run or slept, or when its attributes were changed, in
+///   the latter case possibly before it went out. The newest enqueue counts: decisions on older
+///   ones are cancelled, so a policy may leave them queued.
+/// - No call may block. Allocating memory is fine ([`LockedHeap`](crate::LockedHeap)).
 pub trait Policy {
-    /// `task` wants to run.
+    /// `task` is runnable and needs a decision.
     fn enqueue(&mut self, task: QueuedTask, now_ns: u64);
 
-    /// Who is to run next, or `None` for now. It is called as long as a CPU has nothing to do, and
-    /// once more than that, so that the next CPU that becomes free has somebody to run at once.
+    /// The next task to run, or `None` for now. Called as long as a CPU is idle, plus once in
+    /// advance, so that the next CPU that becomes idle need not wait.
     fn dispatch(&mut self, cpus: &mut Cpus, now_ns: u64) -> Option<DispatchedTask>;
 
-    /// Whether somebody waits who is to interrupt others: then a decision is asked for although all
-    /// CPUs are busy. [`Cpus::pick_victim`] says who.
+    /// Whether a waiting task should preempt another one: then a decision is requested even if all
+    /// CPUs are busy. [`Cpus::pick_victim`] selects the CPU.
     fn is_urgent(&self) -> bool {
         false
     }
 
-    /// How many tasks wait in it.
+    /// Number of tasks that it holds.
     fn nr_waiting(&self) -> usize;
 
-    /// A number that statistics show as `mode`: whatever the policy likes to tell of itself.
+    /// A number that statistics show as `mode`, of the policy's choice.
     fn mode(&self) -> u64 {
         0
     }
 
-    /// A CPU came.
+    /// A CPU came online.
     fn cpu_online(&mut self, _cpu: u32, _now_ns: u64) {}
 
-    /// A CPU went; decisions for it are changed to any CPU.
+    /// A CPU went offline; decisions for it are changed to any CPU.
     fn cpu_offline(&mut self, _cpu: u32, _now_ns: u64) {}
 }

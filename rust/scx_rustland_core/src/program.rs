@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 
 use anyhow::{Context as _, Result};
 
-/// A program of the kind `syscall`. It owns a file descriptor, so it can be run on any thread.
+/// A program of type `syscall`. It owns a file descriptor, so it can be run on any thread.
 #[derive(Debug)]
 pub(crate) struct SyscallProgram(OwnedFd);
 
@@ -16,8 +16,8 @@ impl SyscallProgram {
         Ok(Self(fd.context("cannot keep a BPF program open")?))
     }
 
-    /// Runs it on the calling thread, with `args` as its argument, which the kernel overwrites with
-    /// what the program made of it; what it returns.
+    /// Runs it on the calling thread with `args` as its context, which the kernel overwrites with the
+    /// program's result, and returns its return value.
     pub(crate) fn run(&self, args: &mut [u8]) -> Result<i32> {
         let mut opts = libbpf_sys::bpf_test_run_opts {
             sz: size_of::<libbpf_sys::bpf_test_run_opts>().try_into()?,
@@ -27,8 +27,8 @@ impl SyscallProgram {
             opts.ctx_in = args.as_mut_ptr().cast_const().cast();
             opts.ctx_size_in = args.len().try_into()?;
         }
-        // SAFETY: the options say how long they are; what they point to lives, is as long as they
-        // say, and is borrowed for writing.
+        // SAFETY: the options contain their own size; their pointers are valid for the sizes given,
+        // and borrowed for writing.
         let err = unsafe { libbpf_sys::bpf_prog_test_run_opts(self.0.as_raw_fd(), &mut opts) };
         if err < 0 {
             return Err(io::Error::from_raw_os_error(-err)).context("cannot run a BPF program");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The BPF half as user space holds it, for those who want the loop themselves. The
-//! [`Driver`](crate::Driver) is made of this.
+//! The BPF side as seen from user space, for authors who write their own loop. The
+//! [`Driver`](crate::Driver) is built on this.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -30,34 +30,34 @@ use crate::program::SyscallProgram;
 use crate::shared::{self, Shared};
 use crate::{Cpus, DispatchedTask, IdleSelection, Metrics, Options, QueuedTask};
 
-/// What came of [`BpfScheduler::dequeue_task`].
+/// Result of [`BpfScheduler::dequeue_task`].
 #[derive(Debug)]
 pub enum Event {
-    /// A task wants to run.
+    /// A task is runnable and needs a decision.
     Task(QueuedTask),
-    /// A CPU has nothing to do, or something else has changed.
-    Nudge,
+    /// A CPU became idle, or other state has changed.
+    Wakeup,
 }
 
-/// A loaded and attached BPF half, and the memory of this process locked. `S` is the skeleton of
-/// the BPF half, which is this crate's or made by `RustLandBuilder`.
+/// A loaded and attached BPF side, with this process's memory locked. `S` is the skeleton of the
+/// BPF side, this crate's or one built by `RustLandBuilder`.
 pub struct BpfScheduler<'obj, S = BpfSkel<'obj>> {
     bpf: Attached<S>,
     shared: Shared,
     ring: RingBuffer<'static>,
     queued: MapHandle,
-    /// What the ring's reader has read and nobody has taken yet.
+    /// Records read from the ring and not dequeued yet.
     records: Rc<RefCell<VecDeque<rl_queued>>>,
     decisions: UserRingBuffer,
     find_idle: SyscallProgram,
     reader: Reader,
     faults: PageFaults,
-    /// Whether it has begun to look for tasks.
+    /// Whether the policy thread has started to dequeue.
     has_begun: bool,
     nr_cpu_ids: u32,
-    /// When the newest record was made.
+    /// Time of the newest record.
     now_ns: u64,
-    /// Last: what is above uses its memory.
+    /// Last, so that it is dropped after everything that uses the memory.
     _memory: Locked,
     _object: PhantomData<&'obj ()>,
 }
@@ -72,7 +72,7 @@ impl<S> fmt::Debug for BpfScheduler<'_, S> {
 }
 
 impl<'obj> BpfScheduler<'obj> {
-    /// Loads and attaches this crate's BPF half. The calling thread is the policy's from then on.
+    /// Loads and attaches this crate's BPF side. The calling thread becomes the policy thread.
     ///
     /// # Errors
     ///
@@ -84,8 +84,8 @@ impl<'obj> BpfScheduler<'obj> {
 }
 
 impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
-    /// Loads and attaches a BPF half that `RustLandBuilder` has built, and that [`Start::open`] has
-    /// opened. The calling thread is the policy's from then on.
+    /// Loads and attaches a BPF side that was built by `RustLandBuilder` and opened by
+    /// [`Start::open`]. The calling thread becomes the policy thread.
     ///
     /// # Errors
     ///
@@ -101,7 +101,7 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
     {
         prepare(start, &mut opened, options)?;
         let loaded = opened.load()?;
-        program(loaded.object(), "rl_hello")?.run(&mut [])?;
+        program(loaded.object(), "rl_register_policy")?.run(&mut [])?;
         let find_idle = program(loaded.object(), "rl_find_idle")?;
         let nr_cpu_ids = u32::try_from(start.topology()?.nr_cpu_ids())?;
         let shared = Shared::map(&map(loaded.object(), shared::SECTION)?)?;
@@ -129,17 +129,17 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         })
     }
 
-    /// The thread is awake and needs nobody to wake it. To be called when it begins to look.
+    /// Tells BPF that the thread is awake. Call it before dequeueing.
     pub fn wake_up(&mut self) {
         if !self.has_begun {
             self.has_begun = true;
-            // From here on there should be none. Without /proc they are not counted.
+            // Page faults are counted from here on; without /proc they are not.
             let _ = self.faults.begin();
         }
         self.shared.wake_up();
     }
 
-    /// The next event that BPF has for the policy, if there is one. No system call.
+    /// The next event for the policy, if there is one. No system call.
     pub fn dequeue_task(&mut self) -> Option<Event> {
         if self.records.borrow().is_empty() {
             self.ring.consume_raw_n(capacity());
@@ -147,22 +147,22 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         let record = self.records.borrow_mut().pop_front()?;
         self.now_ns = self.now_ns.max(record.now_ns);
         Some(if record.pid == 0 {
-            Event::Nudge
+            Event::Wakeup
         } else {
-            self.shared.set_seen(record.generation);
+            self.shared.set_seen(record.enq_seq);
             Event::Task(QueuedTask::from_record(&record))
         })
     }
 
-    /// When the newest event happened (`CLOCK_MONOTONIC`). It costs no look at a clock, which is a
-    /// system call on some machines.
+    /// Time of the newest event (`CLOCK_MONOTONIC`), without reading a clock, which is a system
+    /// call on some machines.
     #[must_use]
     pub fn now_ns(&self) -> u64 {
         self.now_ns
     }
 
-    /// Sends a decision on its way; whether there was room for it. No system call: it is taken in
-    /// when a CPU looks for work, at the latest when the policy's thread goes to sleep.
+    /// Sends a decision; returns whether the ring had room for it. No system call: BPF drains it
+    /// when a CPU looks for work, at the latest when the policy thread sleeps.
     pub fn dispatch_task(&mut self, task: &DispatchedTask) -> bool {
         let record = task.to_record();
         let Ok(mut sample) = self.decisions.reserve(size_of::<rl_decision>()) else {
@@ -177,8 +177,8 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         is_sent
     }
 
-    /// Finds and takes an idle CPU for a task, by a system call, which knows which CPUs the task
-    /// may use. [`Cpus::pick_idle`] does without.
+    /// Finds and claims an idle CPU within the task's affinity, by a system call.
+    /// [`Cpus::pick_idle`] makes none, but does not know the affinity.
     ///
     /// # Errors
     ///
@@ -192,15 +192,15 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         Ok(u32::try_from(cpu).ok())
     }
 
-    /// Tells BPF that the policy has looked at everything, and how many tasks it still holds. To be
-    /// called in each round: it is also the sign of life.
+    /// Tells BPF that the policy has handled all events, and how many tasks it still holds. Call it
+    /// in each iteration: it is also the sign of life.
     pub fn notify_complete(&mut self, nr_pending: u64) {
         self.shared.set_nr_waiting(nr_pending);
         self.shared.cycle();
     }
 
-    /// Before the thread waits for [`wake_fd`](Self::wake_fd): from here on it is woken for what
-    /// happens. Whether nothing has happened before.
+    /// Call it before waiting for [`wake_fd`](Self::wake_fd): from then on events wake the thread.
+    /// Returns whether no event came before.
     pub fn fall_asleep(&mut self) -> bool {
         self.shared.fall_asleep();
         let is_calm = self.records.borrow().is_empty() && self.nr_unread_bytes() == 0;
@@ -210,86 +210,84 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         is_calm
     }
 
-    /// Also of a record that is being written: it cannot be read yet, and yet a wait for the ring
-    /// would end at once, again and again.
+    /// Includes a record that is being written: it cannot be read yet, but a wait for the ring
+    /// would return at once, again and again.
     fn nr_unread_bytes(&self) -> u64 {
-        // SAFETY: the ring was made with one map, so there is a ring 0; it belongs to it.
+        // SAFETY: the ring was created with one map, so it has a ring 0, which it owns.
         unsafe {
             let ring = libbpf_sys::ring_buffer__ring(self.ring.as_libbpf_object().as_ptr(), 0);
             libbpf_sys::ring__avail_data_size(ring)
         }
     }
 
-    /// Whether there is something to do since [`fall_asleep`](Self::fall_asleep): then there is no
-    /// need to wait.
+    /// Whether an event came since [`fall_asleep`](Self::fall_asleep): then waiting is unnecessary.
     #[must_use]
     pub fn is_woken(&self) -> bool {
         self.shared.is_woken()
     }
 
-    /// Decisions so far: sent, and taken in by BPF.
+    /// Number of decisions sent, and drained by BPF.
     #[must_use]
     pub fn progress(&self) -> (u64, u64) {
         self.shared.progress()
     }
 
-    /// How many decided tasks wait for any CPU; 0 also if those that do may not use the CPU that
-    /// has looked for one last.
+    /// How many decided tasks wait for any CPU; 0 also if they may not use the CPU that checked
+    /// last.
     #[must_use]
     pub fn nr_spare(&self) -> u64 {
         self.shared.spare()
     }
 
-    /// A number that changes whenever the policy was silent for so long that BPF began to serve
-    /// tasks without decisions. Most of the tasks that the policy still holds have been served
-    /// then: decide about all of them at once, or the decisions for those who really wait come too
-    /// late as well.
+    /// How often the policy stalled, so that BPF began to dispatch tasks without decisions. When it
+    /// changes, most of the tasks that the policy still holds have run already: decide on all of
+    /// them at once, or the decisions on the tasks that really wait are late too.
     #[must_use]
     pub fn nr_stalls(&self) -> u64 {
         self.shared.stalls()
     }
 
-    /// Whether the policy has answered too late within the last minute. CPUs that wait for it one
-    /// decision after the other would wait for long: decide about all tasks each time.
+    /// Whether the policy stalled within the last minute. CPUs would wait for long if it decided on
+    /// one task at a time: decide on all tasks each time.
     #[must_use]
     pub fn is_slow(&self) -> bool {
         self.shared.has_been_slow()
     }
 
-    /// A number that changes whenever a CPU comes or goes.
+    /// Changes with each CPU hotplug event.
     #[must_use]
     pub fn hotplug_seq(&self) -> u64 {
         self.shared.hotplug()
     }
 
-    /// Whether a CPU is there.
+    /// Whether a CPU is online.
     #[must_use]
     pub fn is_online(&self, cpu: u32) -> bool {
         cpu < self.nr_cpu_ids && self.shared.is_online(cpu)
     }
 
-    /// Sees which CPUs are idle, but for those whose bits are in `taken`.
+    /// Reads which CPUs are idle, except those in `taken`.
     pub(crate) fn read_idle(&self, cpus: &mut Cpus, taken: &[u64]) {
         self.shared.read_idle(cpus, taken);
     }
 
-    /// What the policy tells of itself.
+    /// Publishes the policy's mode.
     pub(crate) fn set_mode(&self, mode: u64) {
         self.shared.set_mode(mode);
     }
 
-    /// Sees who runs where.
+    /// Reads the vtime of each CPU's current task.
     pub(crate) fn read_running(&self, cpus: &mut Cpus) {
         self.shared.read_running(cpus);
     }
 
-    /// Can be read from when there is something to do.
+    /// Becomes readable on an event.
     #[must_use]
     pub fn wake_fd(&self) -> BorrowedFd<'_> {
         self.queued.as_fd()
     }
 
-    /// A reader of the statistics for another thread.
+    /// A reader of the statistics, for another thread.
     ///
     /// # Errors
     ///
@@ -299,7 +297,7 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         Ok(Box::new(move || reader.read()))
     }
 
-    /// The skeleton: what a BPF half has of its own.
+    /// The skeleton: access to a scheduler's own BPF side.
     #[must_use]
     pub fn skel(&self) -> &S {
         &self.bpf
@@ -311,7 +309,7 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         self.bpf.exited()
     }
 
-    /// Gives the machine back, and says whether all went well.
+    /// Detaches the scheduler, logs its statistics, and returns how it ended.
     #[must_use]
     pub fn detach(self) -> ExitInfo {
         let info = self.bpf.detach();
@@ -332,20 +330,20 @@ fn report(metrics: &Metrics) {
     }
 }
 
-/// How many records are read at a time.
+/// Maximum of records read at once.
 fn capacity() -> usize {
     RL_IN_FLIGHT_MAX as usize
 }
 
 fn map(object: &Object, name: &str) -> Result<MapHandle> {
     let map = object.maps().find(|map| map.name() == name);
-    let map = map.with_context(|| format!("the BPF half has no map {name}"))?;
+    let map = map.with_context(|| format!("the BPF side has no map {name}"))?;
     Ok(MapHandle::try_from(&map)?)
 }
 
 fn program(object: &Object, name: &str) -> Result<SyscallProgram> {
     let program = object.progs().find(|program| program.name() == name);
-    SyscallProgram::new(&program.with_context(|| format!("the BPF half has no program {name}"))?)
+    SyscallProgram::new(&program.with_context(|| format!("the BPF side has no program {name}"))?)
 }
 
 fn prepare<'obj, O: OpenSkel<'obj>>(
@@ -355,7 +353,7 @@ fn prepare<'obj, O: OpenSkel<'obj>>(
 ) -> Result<()> {
     let btf = start.kernel_btf()?;
     opened.set_ops_name(options.name)?;
-    // Beside the bitmap of our own: the kernel's choice is used for our own threads.
+    // Besides our own bitmap: the kernel's idle selection is used for our own threads.
     opened.set_ops_flag(btf, "SCX_OPS_KEEP_BUILTIN_IDLE")?;
     opened.reenqueue_on_cpu_release(btf)?;
     let config = rl_config {
@@ -370,7 +368,7 @@ fn prepare<'obj, O: OpenSkel<'obj>>(
     opened.set_section(CONFIG, &config)
 }
 
-/// The section that `struct rl_config` is alone in.
+/// The section that holds `struct rl_config` only.
 const CONFIG: &str = ".rodata.rl_config";
 
 fn read_into(
@@ -379,7 +377,7 @@ fn read_into(
 ) -> Result<RingBuffer<'static>> {
     let mut builder = RingBufferBuilder::new();
     builder.add(map, move |bytes: &[u8]| {
-        // One of another length is none of ours.
+        // A record of another length is not one of ours.
         if let Ok(record) = rl_queued::read_from_bytes(bytes) {
             records.borrow_mut().push_back(record);
         }
@@ -392,7 +390,7 @@ fn reader(object: &Object, faults: PageFaults, nr_cpu_ids: u32) -> Result<Reader
     Reader::new(
         map(object, "rl_counters")?,
         &map(object, shared::SECTION)?,
-        program(object, "rl_nr_held")?,
+        program(object, "rl_nr_pending")?,
         faults,
         nr_cpu_ids,
     )

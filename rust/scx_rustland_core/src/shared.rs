@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The memory that both halves have mapped (`struct rl_shared`): each sees what the other one is
-//! at, without a system call.
+//! The memory that both sides map (`struct rl_shared`), for exchanging state without system
+//! calls.
 
 use std::mem::offset_of;
 use std::os::fd::{AsFd as _, AsRawFd as _};
@@ -13,7 +13,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use crate::intf::{rl_shared, RL_CPUS_MAX, RL_CPU_WORDS};
 use crate::Cpus;
 
-/// The section that it is alone in.
+/// The section that holds it only.
 pub(crate) const SECTION: &str = ".data.rl_shared";
 
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct Shared {
     memory: MmapRaw,
 }
 
-/// The words of `struct rl_shared`, as user space writes or reads them.
+/// Accessors of the words of `struct rl_shared` that user space uses.
 macro_rules! words {
     ($($name:ident),*) => {
         $(fn $name(&self) -> &AtomicU64 {
@@ -38,15 +38,15 @@ impl Shared {
             .len(size)
             .map_raw(section.as_fd().as_raw_fd());
         Ok(Self {
-            memory: memory.context("cannot map what both halves share")?,
+            memory: memory.context("cannot map the memory shared with BPF")?,
         })
     }
 
     fn word(&self, offset: usize) -> &AtomicU64 {
         debug_assert!(offset + size_of::<u64>() <= size_of::<rl_shared>());
-        // SAFETY: within the mapping, which is as long (see `map`) and lives as long as `self`;
-        // aligned, since the mapping begins with a page and the struct has no member but u64; and
-        // the other side reads and writes whole words.
+        // SAFETY: within the mapping, whose size `map` checks and which lives as long as `self`;
+        // aligned, since the mapping is page-aligned and the struct has only u64 members; and the
+        // other side accesses whole words.
         unsafe { AtomicU64::from_ptr(self.memory.as_mut_ptr().add(offset).cast()) }
     }
 
@@ -67,42 +67,42 @@ impl Shared {
         is_slow
     );
 
-    /// Another decision is in the ring. It has to be there already.
+    /// Counts a decision, which must be in the ring already.
     pub(crate) fn sent(&self) {
         let nr = self.nr_sent().load(Ordering::Relaxed);
         self.nr_sent().store(nr + 1, Ordering::Release);
     }
 
-    /// Decisions so far: sent, and taken in.
+    /// Number of decisions sent, and drained.
     pub(crate) fn progress(&self) -> (u64, u64) {
         let drained = self.nr_drained().load(Ordering::Acquire);
         (self.nr_sent().load(Ordering::Relaxed), drained)
     }
 
-    /// The policy's thread is awake.
+    /// The policy thread is awake.
     pub(crate) fn wake_up(&self) {
         if self.is_sleeping().load(Ordering::Relaxed) != 0 {
             self.is_sleeping().store(0, Ordering::Relaxed);
         }
     }
 
-    /// It has looked at everything.
+    /// The policy thread has handled all events.
     pub(crate) fn cycle(&self) {
         let nr = self.nr_cycles().load(Ordering::Relaxed);
         self.nr_cycles().store(nr + 1, Ordering::Relaxed);
     }
 
-    /// The policy has been told of a task.
-    pub(crate) fn set_seen(&self, generation: u64) {
-        self.seen().store(generation, Ordering::Relaxed);
+    /// The policy has read the record of this enqueue.
+    pub(crate) fn set_seen(&self, enq_seq: u64) {
+        self.seen().store(enq_seq, Ordering::Relaxed);
     }
 
-    /// So many tasks wait in the policy.
+    /// Number of tasks that the policy holds.
     pub(crate) fn set_nr_waiting(&self, nr: u64) {
         self.nr_waiting().store(nr, Ordering::Relaxed);
     }
 
-    /// What the policy tells of itself.
+    /// A number of the policy's choice.
     pub(crate) fn set_mode(&self, mode: u64) {
         self.mode().store(mode, Ordering::Relaxed);
     }
@@ -115,7 +115,7 @@ impl Shared {
         self.nr_waiting().load(Ordering::Relaxed)
     }
 
-    /// A decision did not fit into the ring.
+    /// Counts a decision that did not fit into the ring.
     pub(crate) fn note_failed(&self) {
         let nr = self.failed();
         self.nr_failed().store(nr + 1, Ordering::Relaxed);
@@ -125,53 +125,52 @@ impl Shared {
         self.nr_failed().load(Ordering::Relaxed)
     }
 
-    /// From here on, whoever has something for the policy's thread wakes it. What came before has
-    /// to be looked for after this.
+    /// From here on BPF wakes the policy thread for events. Check for earlier ones after this.
     pub(crate) fn fall_asleep(&self) {
         self.is_sleeping().store(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
-    /// Whether somebody has woken the thread since it said that it falls asleep.
+    /// Whether the thread was woken since `fall_asleep`.
     pub(crate) fn is_woken(&self) -> bool {
         self.is_sleeping().load(Ordering::SeqCst) == 0
     }
 
-    /// How many decided tasks any CPU may take, when it was last looked at.
+    /// Number of decided tasks for any CPU, at the last check.
     pub(crate) fn spare(&self) -> u64 {
         self.nr_spare().load(Ordering::Relaxed)
     }
 
-    /// Changes each time that BPF begins to serve tasks without decisions.
+    /// Incremented each time BPF begins to dispatch tasks without decisions.
     pub(crate) fn stalls(&self) -> u64 {
         self.nr_stalls().load(Ordering::Acquire)
     }
 
-    /// Whether the policy has answered too late of late.
+    /// Whether user space stalled recently.
     pub(crate) fn has_been_slow(&self) -> bool {
         self.is_slow().load(Ordering::Relaxed) != 0
     }
 
-    /// Changes with each CPU that comes or goes.
+    /// Incremented by each CPU hotplug event.
     pub(crate) fn hotplug(&self) -> u64 {
         self.hotplug_seq().load(Ordering::Acquire)
     }
 
-    /// The CPUs that are idle now, but for those that `taken` has.
+    /// Reads the idle CPUs, except those in `taken`.
     pub(crate) fn read_idle(&self, cpus: &mut Cpus, taken: &[u64]) {
         let begin = offset_of!(rl_shared, idle);
         for (idx, word) in cpus.idle_words_mut().iter_mut().enumerate() {
             let idle = self.word_at(begin, idx).load(Ordering::Relaxed);
             *word = idle & !taken.get(idx).unwrap_or(&0);
         }
-        // The CPU that this thread woke up on has nothing else to do. Once is enough.
+        // The CPU that this thread woke up on is otherwise idle. Consume it.
         if self.free_cpu().load(Ordering::Relaxed) != 0 {
             let cpu = self.free_cpu().swap(0, Ordering::Relaxed).wrapping_sub(1);
             cpus.set_idle(u32::try_from(cpu).unwrap_or(u32::MAX), true);
         }
     }
 
-    /// Who runs where, by the vtime of their decisions.
+    /// Reads the vtime of each CPU's current task.
     pub(crate) fn read_running(&self, cpus: &mut Cpus) {
         let own_cpu = self.own_cpu().load(Ordering::Relaxed);
         let begin = offset_of!(rl_shared, running);
@@ -188,7 +187,7 @@ impl Shared {
         bits.load(Ordering::Relaxed) >> (cpu % 64) & 1 != 0
     }
 
-    /// A word of one of the masks; the last of all for what is beyond.
+    /// A word of one of the bitmaps; the last one if `idx` is out of range.
     fn word_at(&self, begin: usize, idx: usize) -> &AtomicU64 {
         self.word(begin + idx.min(RL_CPU_WORDS as usize - 1) * size_of::<u64>())
     }

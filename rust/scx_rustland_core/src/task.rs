@@ -1,63 +1,61 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What a policy sees of a task, and what it says of it.
+//! A pending task as a policy sees it, and the decision on it.
 
 use std::borrow::Cow;
 
 use crate::intf::{rl_decision, rl_queued, RL_IF_IDLE, RL_PREEMPT_CPU};
-use crate::intf::{RL_COMM_LEN, RL_CPU_ANY, RL_WORDS};
+use crate::intf::{RL_COMM_LEN, RL_CPU_ANY, RL_CTX_WORDS};
 
-/// A slice without an end: the task runs until it sleeps, or gives way to one that preempts it
-/// (`SCX_SLICE_INF` of the kernel).
+/// An infinite slice: the task runs until it sleeps or is preempted (the kernel's
+/// `SCX_SLICE_INF`).
 pub const SLICE_INF_NS: u64 = u64::MAX;
 
 /// The weight of a task of nice 0 (`p->scx.weight`). The kernel's range is 1 to 10000.
 pub const WEIGHT_DFL: u32 = 100;
 
-/// What a policy keeps with a task. It goes with each decision, and comes back when the task is
-/// enqueued again; a thread begins with that of the thread that made it, and the first of all with
-/// zeroes. So a policy needs no memory of its own for a task that does not wait, and nobody has to
-/// tell it that one has ended.
-pub type Words = [u64; RL_WORDS as usize];
+/// A policy's per-task context. It is sent with each decision and comes back when the task is
+/// enqueued again. A new thread inherits its parent's; the initial value is 0. So a policy needs no
+/// memory for tasks that are not enqueued, and need not be told when a task exits.
+pub type TaskCtx = [u64; RL_CTX_WORDS as usize];
 
-/// A task that wants to run, and waits for a decision. Times are of the clock `CLOCK_MONOTONIC`,
-/// and the same as what a policy is told as `now_ns`.
+/// A runnable task that needs a decision. Times are `CLOCK_MONOTONIC`, like a policy's `now_ns`.
 #[derive(Debug, Clone)]
 pub struct QueuedTask {
     /// The thread's id.
     pub pid: i32,
     /// The id of its process.
     pub tgid: i32,
-    /// Where it ran last.
+    /// The CPU where it ran last.
     pub prev_cpu: u32,
-    /// How many CPUs it may run on. 1: it is pinned, and goes there whatever a decision says.
+    /// How many CPUs it may run on. 1: it is pinned and runs there whatever the decision.
     pub nr_cpus_allowed: u32,
     /// Its share of a CPU relative to others: 1 to 10000, [`WEIGHT_DFL`] for nice 0.
     pub weight: u32,
-    /// Whether it is a thread of the kernel.
+    /// Whether it is a kernel thread.
     pub is_kthread: bool,
-    /// When it began to run last; 0 if it has not run yet.
+    /// When it last started to run; 0 if it has not run yet.
     pub start_ns: u64,
-    /// When it ceased to run.
+    /// When it last stopped running.
     pub stop_ns: u64,
     /// CPU time since it last slept.
     pub exec_ns: u64,
-    /// CPU time since it was made.
+    /// CPU time since fork.
     pub sum_exec_ns: u64,
-    /// What the last decision for it said, or what that has advanced to.
+    /// The vtime of the last decision, advanced since if [`DispatchedTask::advance`] said so.
     pub vtime: u64,
-    /// How often it has given up its CPU to sleep: what interactive tasks do often.
+    /// Voluntary context switches: interactive tasks have many.
     pub nvcsw: u64,
-    /// `SCX_ENQ_*`, with the values of the running kernel.
+    /// `SCX_ENQ_*` flags, with the running kernel's values.
     pub enq_flags: u64,
-    /// What the last decision for it said, or for the thread that it was made by.
-    pub words: Words,
+    /// The task context of the last decision, or inherited from the parent on fork.
+    pub ctx: TaskCtx,
     comm: [u8; RL_COMM_LEN as usize],
-    generation: u64,
+    enq_seq: u64,
 }
 
 impl QueuedTask {
-    /// A task of nice 0 that may run anywhere and has not run yet: for tests of policies, which
-    /// set what they need. A decision for it would be cancelled.
+    /// A task of nice 0 that may run anywhere and has not run yet, for tests of policies, which
+    /// modify its fields. A decision on it would be cancelled.
     #[must_use]
     pub fn new(pid: i32) -> Self {
         Self {
@@ -74,13 +72,13 @@ impl QueuedTask {
             vtime: 0,
             nvcsw: 0,
             enq_flags: 0,
-            words: Words::default(),
+            ctx: TaskCtx::default(),
             comm: [0; RL_COMM_LEN as usize],
-            generation: 0,
+            enq_seq: 0,
         }
     }
 
-    /// The thread's name, as far as the kernel keeps it: 15 bytes.
+    /// The thread's name, which the kernel truncates to 15 bytes.
     #[must_use]
     pub fn comm(&self) -> Cow<'_, str> {
         let end = self.comm.iter().position(|byte| *byte == 0);
@@ -93,7 +91,7 @@ impl QueuedTask {
         self.nr_cpus_allowed == 1
     }
 
-    /// Of a record of the ring.
+    /// Converts a record of the ring.
     pub(crate) fn from_record(record: &rl_queued) -> Self {
         Self {
             pid: record.pid,
@@ -109,9 +107,9 @@ impl QueuedTask {
             vtime: record.vtime,
             nvcsw: record.nvcsw,
             enq_flags: record.enq_flags,
-            words: record.words,
+            ctx: record.ctx,
             comm: record.comm.map(i8::cast_unsigned),
-            generation: record.generation,
+            enq_seq: record.enq_seq,
         }
     }
 }
@@ -119,86 +117,84 @@ impl QueuedTask {
 /// Where a task is to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
-    /// On whichever CPU is free first.
+    /// On any CPU, whichever is free first.
     Any,
-    /// On this one, even if it has to wait for it.
+    /// On this CPU, even if it has to wait for it.
     Cpu(u32),
-    /// On this one as long as it is idle, else on any. What [`Cpus::pick_idle`] finds.
+    /// On this CPU if it is still idle, else on any. Returned by [`Cpus::pick_idle`].
     ///
     /// [`Cpus::pick_idle`]: crate::Cpus::pick_idle
     IdleCpu(u32),
 }
 
-/// What becomes of a task. A decision for a task that has meanwhile gone to sleep, or was enqueued
-/// anew, is cancelled.
+/// A decision on a task. It is cancelled if the task slept or was enqueued again meanwhile.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct DispatchedTask {
     pid: i32,
-    generation: u64,
+    enq_seq: u64,
     is_pinned: bool,
     target: Target,
     slice_ns: u64,
     vtime: u64,
-    words: Words,
+    ctx: TaskCtx,
     weight: u32,
     preempts: bool,
 }
 
 impl DispatchedTask {
-    /// Any CPU, the default slice, after all that were decided before; the words as they are.
+    /// Any CPU, the default slice, after all earlier decisions; the task context unchanged.
     pub fn new(task: &QueuedTask) -> Self {
         Self {
             pid: task.pid,
-            generation: task.generation,
+            enq_seq: task.enq_seq,
             is_pinned: task.is_pinned(),
             target: Target::Any,
             slice_ns: 0,
             vtime: 0,
-            words: task.words,
+            ctx: task.ctx,
             weight: 0,
             preempts: false,
         }
     }
 
-    /// Where it is to run. A CPU that it may not use, or that is offline, is replaced by any.
+    /// Where it runs. A CPU that it may not use, or that is offline, is replaced by any.
     pub fn to(mut self, target: Target) -> Self {
         self.target = target;
         self
     }
 
-    /// How long it may run, if others want its CPU too: at least 1; 0 is the default, and
-    /// [`SLICE_INF_NS`] has no end. The kernel looks at it at each of its ticks.
+    /// Its slice, at least 1; 0 is the default, and [`SLICE_INF_NS`] is infinite. The kernel checks
+    /// it at each tick, if other tasks wait for the CPU.
     pub fn slice_ns(mut self, slice_ns: u64) -> Self {
         self.slice_ns = slice_ns;
         self
     }
 
-    /// Its place among those that were decided and do not run yet: the smallest is next. Below
-    /// 2^62. 0, the default, is after all decisions before it; a policy that uses other values
-    /// uses them for all tasks.
+    /// Its place in the order of decided tasks: the smallest runs first. Below 2^62. 0, the
+    /// default, is after all earlier decisions; a policy that uses other values uses them for all
+    /// tasks.
     pub fn vtime(mut self, vtime: u64) -> Self {
         self.vtime = vtime;
         self
     }
 
-    /// Its vtime advances by the ns that it runs, multiplied by 100 and divided by the weight (1
-    /// to 10000, as [`QueuedTask::weight`]; 0: it stands still), at least 1; and when its slice is
-    /// over it goes on as long as it is before all others that were decided to run there. Without
-    /// this, or without a vtime, it gives way.
+    /// Lets its vtime advance while it runs, by CPU time (ns) * 100 / `weight` (1 to 10000, as
+    /// [`QueuedTask::weight`]; 0: no advance), at least 1. On slice expiry it then continues as
+    /// long as it precedes all other tasks decided for that CPU. Without this, or without a vtime,
+    /// it yields the CPU.
     pub fn advance(mut self, weight: u32) -> Self {
         self.weight = weight;
         self
     }
 
-    /// What is to be known of it when it is enqueued again.
-    pub fn words(mut self, words: Words) -> Self {
-        self.words = words;
+    /// The task context that it has when it is enqueued again.
+    pub fn ctx(mut self, ctx: TaskCtx) -> Self {
+        self.ctx = ctx;
         self
     }
 
-    /// What its CPU runs now gives way to it, and goes on later. Without a certain CPU it has no
-    /// effect.
+    /// Preempts its CPU's current task, which resumes later. No effect without a specific CPU.
     pub fn preempt(mut self) -> Self {
         self.preempts = true;
         self
@@ -228,10 +224,10 @@ impl DispatchedTask {
         self.vtime
     }
 
-    /// See [`words`](Self::words).
+    /// See [`ctx`](Self::ctx).
     #[must_use]
-    pub fn get_words(&self) -> Words {
-        self.words
+    pub fn get_ctx(&self) -> TaskCtx {
+        self.ctx
     }
 
     /// See [`preempt`](Self::preempt).
@@ -246,7 +242,7 @@ impl DispatchedTask {
         self.is_pinned
     }
 
-    /// As it goes into the ring.
+    /// Converts to a record of the ring.
     pub(crate) fn to_record(&self) -> rl_decision {
         let any = RL_CPU_ANY.cast_signed();
         let (cpu, mut flags) = match self.target {
@@ -258,10 +254,10 @@ impl DispatchedTask {
             flags |= RL_PREEMPT_CPU;
         }
         rl_decision {
-            generation: self.generation,
+            enq_seq: self.enq_seq,
             slice_ns: self.slice_ns,
             vtime: self.vtime,
-            words: self.words,
+            ctx: self.ctx,
             pid: self.pid,
             cpu,
             flags,
@@ -277,12 +273,12 @@ mod tests {
     #[test]
     fn record_becomes_task_and_decision() {
         let mut record = rl_queued {
-            generation: 7,
+            enq_seq: 7,
             pid: 42,
             cpu: 3,
             weight: 100,
             nr_cpus_allowed: 1,
-            words: [1, 2, 3, u64::MAX],
+            ctx: [1, 2, 3, u64::MAX],
             ..rl_queued::default()
         };
         record.comm[..3].copy_from_slice(&[b'a', b'b', 0].map(u8::cast_signed));
@@ -296,11 +292,11 @@ mod tests {
             .advance(7)
             .preempt()
             .to_record();
-        assert_eq!((decision.pid, decision.generation), (42, 7));
+        assert_eq!((decision.pid, decision.enq_seq), (42, 7));
         assert_eq!((decision.slice_ns, decision.vtime), (5, 6));
         assert_eq!(decision.weight, 7);
         assert_eq!(decision.cpu, 3);
-        assert_eq!(decision.words, [1, 2, 3, u64::MAX]);
+        assert_eq!(decision.ctx, [1, 2, 3, u64::MAX]);
         assert_eq!(decision.flags, RL_IF_IDLE | RL_PREEMPT_CPU);
     }
 

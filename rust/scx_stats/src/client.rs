@@ -1,4 +1,4 @@
-//! Asks a server for statistics.
+//! A client of a statistics server.
 
 use std::fs;
 use std::io::{self, ErrorKind, Read};
@@ -18,26 +18,26 @@ use thiserror::Error;
 use crate::protocol::{request_line, Args, Response, STATS, STATS_META, TOTAL_ARG};
 use crate::StructMeta;
 
-/// Bytes of the longest answer that a client takes.
+/// Maximum length of an answer in bytes.
 pub const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
-/// Bytes that are read at once.
+/// Size of a read in bytes.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// The shortest timeout that the kernel knows is a microsecond, and zero means none.
+/// The kernel's shortest timeout is a microsecond, and zero means none.
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 
-/// The longest timeout: more is as good as forever.
+/// The longest timeout: more is practically forever.
 const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Permission of a group to connect.
 const GROUP_WRITES: u32 = 0o020;
 
-/// Why statistics could not be had.
+/// Why statistics are not available.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// No server: nothing is at the path, or no one listens.
+    /// No server: nothing exists at the path, or no process listens.
     #[error("{}: no scheduler serves statistics here: {source}", path.display())]
     NoServer {
         /// The socket's path.
@@ -83,7 +83,7 @@ pub enum ClientError {
         /// The socket's path.
         path: PathBuf,
     },
-    /// The answer is not of the protocol, or not the struct that was asked for: it may
+    /// The answer does not conform to the protocol, or is not the requested struct: it may
     /// come from another scheduler or another version.
     #[error("{}: unexpected answer: {source}", path.display())]
     Unexpected {
@@ -103,7 +103,7 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// Whether a new connection may succeed later, as a scheduler starts: no server, a
+    /// Whether a new connection may succeed later, when a scheduler starts: no server, a
     /// closed connection, no answer in time.
     pub fn is_retryable(&self) -> bool {
         matches!(
@@ -123,17 +123,16 @@ impl ClientError {
 pub struct Client {
     path: PathBuf,
     timeout: Duration,
-    /// None after a failure, when a late answer could be taken for the next.
+    /// None after a failure, when a late answer could be mistaken for the next one.
     stream: Option<UnixStream>,
 }
 
 impl Client {
-    /// Connects to the server at `path`, usually [`crate::DEFAULT_PATH`]. Connecting may
-    /// take `timeout` (a millisecond at least, a day at most), and so may each request with
-    /// its answer.
+    /// Connects to the server at `path`, usually [`crate::DEFAULT_PATH`]. `timeout` (from a
+    /// millisecond to a day) applies to connecting, and to each request with its answer.
     ///
     /// # Errors
-    /// See [`ClientError`]; those that are retryable are usual while no scheduler runs.
+    /// See [`ClientError`]; retryable errors are normal while no scheduler runs.
     pub fn connect(path: impl Into<PathBuf>, timeout: Duration) -> Result<Self, ClientError> {
         let path = path.into();
         let timeout = timeout.clamp(MIN_TIMEOUT, MAX_TIMEOUT);
@@ -147,11 +146,11 @@ impl Client {
         }
     }
 
-    /// Sends the request `name` and returns what it is answered with.
+    /// Sends the request `name` and returns its answer.
     ///
     /// # Errors
-    /// See [`ClientError`]. After an error other than a refusal the connection is of no
-    /// more use: further requests find it closed.
+    /// See [`ClientError`]. After an error other than a refusal the connection is closed for
+    /// further requests.
     pub fn request(&mut self, name: &str, args: &Args) -> Result<Value, ClientError> {
         let unexpected = |source| ClientError::unexpected(&self.path, source);
         let line = request_line(name, args).map_err(unexpected)?;
@@ -175,8 +174,8 @@ impl Client {
         })
     }
 
-    /// What happened since this was last asked for on this connection, or since it was
-    /// opened: as the scheduler's struct, or as a [`Value`] whatever scheduler runs.
+    /// The changes since the last call on this connection, or since it was opened: as the
+    /// scheduler's struct, or as a [`Value`] for any scheduler.
     ///
     /// # Errors
     /// See [`Client::request`].
@@ -184,8 +183,8 @@ impl Client {
         self.typed_request(STATS, &Args::new())
     }
 
-    /// Totals since the scheduler's start, in the same forms. What [`Client::stats`] counts
-    /// from stays as it is.
+    /// Totals since the scheduler's start, in the same forms. Does not affect the next
+    /// [`Client::stats`].
     ///
     /// # Errors
     /// See [`Client::request`].
@@ -222,7 +221,7 @@ impl Client {
             self.set_timeout(stream, Timeout::Send, deadline)?;
             match send(&*stream, unsent, SendFlags::NOSIGNAL).map_err(io::Error::from) {
                 Ok(len) => unsent = &unsent[len..],
-                // A server that has had enough may have said so before.
+                // The server may have sent a refusal before it closed the connection.
                 Err(error) if is_closed(&error) => break,
                 Err(error) => self.check(error)?,
             }
@@ -240,7 +239,7 @@ impl Client {
                 }
             };
             answer.extend_from_slice(&chunk[..len]);
-            // Whatever follows the first line is not of the protocol, and no JSON either.
+            // Data after the first line violates the protocol, and is not JSON either.
             if answer.last() == Some(&b'\n') {
                 answer.pop();
                 return Ok(answer);
@@ -267,8 +266,7 @@ impl Client {
             .map_err(|error| self.io_error(error.into()))
     }
 
-    /// Passes over interruptions and timeouts of the kernel: the deadline tells whether
-    /// time is up.
+    /// Ignores interruptions and timeouts of the kernel: the deadline decides.
     fn check(&self, error: io::Error) -> Result<(), ClientError> {
         match error.kind() {
             ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => Ok(()),
@@ -305,7 +303,7 @@ fn open_stream(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
     let address = SocketAddrUnix::new(path)?;
     let flags = SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    // Holds for connect(), too, which waits while the server's queue is full.
+    // Applies to connect() too, which blocks while the server's backlog is full.
     set_socket_timeout(&socket, Timeout::Send, Some(timeout))?;
     connect(&socket, &address)?;
     Ok(socket.into())
@@ -326,7 +324,7 @@ fn connect_error(path: PathBuf, timeout: Duration, source: io::Error) -> ClientE
     }
 }
 
-/// Who may connect to the socket at `path`, in words.
+/// Describes who may connect to the socket at `path`.
 fn readers(path: &Path) -> String {
     let Ok(metadata) = fs::metadata(path) else {
         return "root and members of the socket's group".to_string();

@@ -1,4 +1,4 @@
-//! Structs that are no statistics. Each differs in one point from the one that is:
+//! Structs that cannot be statistics. Each differs in one point from a valid one:
 //!
 //! ```
 //! use std::collections::BTreeMap;

@@ -4,8 +4,7 @@ use std::fmt::{self, Write};
 
 use crate::{FieldMeta, Registry, Stats, StructMeta};
 
-/// A table of the fields of `T` and of the structs that it holds, each of which follows as
-/// a block of its own:
+/// A table of the fields of `T`, followed by a block for each of the structs that it contains:
 ///
 /// ```text
 /// [Metrics] What the scheduler has done
@@ -16,7 +15,7 @@ use crate::{FieldMeta, Registry, Stats, StructMeta};
 /// Structs that a server would refuse are described as far as they can be registered.
 pub fn describe<T: Stats>() -> String {
     let mut registry = Registry::default();
-    // A loop is cut where it closes: each of its structs is registered.
+    // A recursion is cut where it closes: all of its structs are registered by then.
     let _ = registry.add::<T>();
     registry.describe()
 }

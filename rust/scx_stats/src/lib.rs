@@ -50,9 +50,9 @@
 //! # }
 //! ```
 //!
-//! Counters are counted up by the scheduler and never reset: a [`Source`] returns totals,
-//! and the server answers each client with what happened since that client last asked.
-//! The thread of the server does all that; no request reaches a scheduling loop.
+//! The scheduler increments its counters and never resets them: a [`Source`] returns totals,
+//! and the server answers each client with the changes since its last request. All of that
+//! happens on the server's thread; no request reaches a scheduling loop.
 
 #![forbid(unsafe_code)]
 

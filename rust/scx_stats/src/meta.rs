@@ -1,11 +1,11 @@
-//! What a struct of statistics looks like, as programs read it (`stats_meta`).
+//! Machine-readable descriptions of statistics (`stats_meta`).
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The user attribute of a field that only grows.
+/// The user attribute of a counter.
 const COUNTER: &str = "_counter";
 
 /// The description of a struct.
@@ -13,19 +13,17 @@ const COUNTER: &str = "_counter";
 pub struct StructMeta {
     /// The name of the Rust struct.
     pub name: String,
-    /// Whether this is the struct to begin with. On the wire the string "true", or
-    /// nothing.
+    /// Whether this is the top-level struct. On the wire the string "true", or absent.
     #[serde(default, skip_serializing_if = "is_false", with = "flag")]
     pub top: bool,
     /// What the struct is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desc: Option<String>,
-    /// Attributes that only users of the statistics give a meaning to; their names begin
-    /// with `_`.
+    /// Attributes that are interpreted by clients only; their names begin with `_`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub user: BTreeMap<String, String>,
-    /// The fields, in the order of the struct; sorted by name on the wire and thus in what
-    /// was received.
+    /// The fields, in the order of the struct; sorted by name on the wire and thus in
+    /// received descriptions.
     #[serde(with = "by_name")]
     pub fields: Vec<FieldMeta>,
 }
@@ -33,28 +31,28 @@ pub struct StructMeta {
 /// The description of a field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldMeta {
-    /// The name; on the wire the key that leads here.
+    /// The name; on the wire the key of this description.
     #[serde(skip)]
     pub name: String,
-    /// What the field holds.
+    /// The type of the field.
     #[serde(flatten)]
     pub shape: Shape,
-    /// What the field tells.
+    /// The meaning of the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desc: Option<String>,
-    /// User attributes, as those of a struct. `_counter` marks a field that only grows.
+    /// User attributes, like those of a struct. `_counter` marks a counter.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub user: BTreeMap<String, String>,
 }
 
 impl FieldMeta {
-    /// Whether the field only grows, so that a server sends by how much it has grown.
+    /// Whether the field is a counter, of which the server sends the growth.
     pub fn is_counter(&self) -> bool {
         self.user.contains_key(COUNTER)
     }
 }
 
-/// How a field holds its values.
+/// The shape of a field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Shape {
@@ -64,20 +62,20 @@ pub enum Shape {
     Array(Kind),
     /// Values by key. Keys are strings in JSON.
     Dict {
-        /// What a key is; never a struct.
+        /// The kind of keys; never a struct.
         key: Kind,
-        /// What a value is.
+        /// The kind of values.
         datum: Kind,
     },
 }
 
-/// What a value is. All widths of a type are one kind.
+/// The kind of a value. All widths of a type are one kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// An integer with a sign.
+    /// A signed integer.
     I64,
-    /// An integer without one.
+    /// An unsigned integer.
     U64,
     /// A floating-point number.
     Float,
@@ -109,7 +107,7 @@ impl fmt::Display for Shape {
     }
 }
 
-// Serde asks for this signature.
+// Serde requires this signature.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_false(flag: &bool) -> bool {
     !flag

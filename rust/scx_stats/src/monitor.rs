@@ -1,4 +1,4 @@
-//! Follows the statistics of whatever scheduler runs.
+//! Follows the statistics of any scheduler.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -7,24 +7,24 @@ use serde::de::DeserializeOwned;
 
 use crate::{Client, ClientError, Stats};
 
-/// The pause before a server that is not there is looked for again.
+/// The pause between attempts to connect.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a server may take to answer.
+/// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Hands the statistics of the server at `path` to `on_stats`, each `interval`, which is
+/// Passes the statistics of the server at `path` to `on_stats` at each `interval`, which is
 /// the time that they cover; so the first ones come one interval after connecting.
 ///
-/// A server that is not there, or goes away as its scheduler is restarted, is waited for.
-/// That is told once, and once more when it is back.
+/// Waits for a server that is absent, or restarts with its scheduler. Logs that once, and
+/// once more when it is back.
 ///
-/// `wait` sleeps for a time at most and returns whether to stop, at once if that is known
-/// before. A channel does: `|time| stop.recv_timeout(time) != Err(RecvTimeoutError::Timeout)`.
+/// `wait` sleeps for at most the given time and returns whether to stop, at once if that is known
+/// earlier. For example with a channel:
+/// `|time| stop.recv_timeout(time) != Err(RecvTimeoutError::Timeout)`.
 ///
 /// # Errors
-/// The error of `on_stats`, or one that no waiting helps against: see
-/// [`ClientError::is_retryable`].
+/// The error of `on_stats`, or one that is not retryable: see [`ClientError::is_retryable`].
 pub fn monitor<T, E>(
     path: impl AsRef<Path>,
     interval: Duration,
@@ -38,11 +38,11 @@ where
     monitor_with(path, interval, Client::stats, wait, on_stats)
 }
 
-/// As [`monitor`], for who does not know what runs: what is handed to `on_stats` is what `ask` gets
-/// of the client.
+/// Like [`monitor`], for an unknown scheduler: passes to `on_stats` what `ask` gets from the
+/// client.
 ///
 /// # Errors
-/// As those of [`monitor`]; an error of `ask` counts as one of the client.
+/// Like those of [`monitor`]; an error of `ask` counts as one of the client.
 pub fn monitor_with<T, E>(
     path: impl AsRef<Path>,
     interval: Duration,
@@ -76,13 +76,13 @@ where
     }
 }
 
-/// Why a connection is no longer followed.
+/// Why a connection is no longer used.
 enum Ending<E> {
     Client(ClientError),
     Output(E),
 }
 
-/// Follows one connection until `wait` says to stop.
+/// Uses one connection until `wait` says to stop.
 fn follow<T, E>(
     path: &Path,
     interval: Duration,
@@ -91,7 +91,7 @@ fn follow<T, E>(
     on_stats: &mut impl FnMut(T) -> Result<(), E>,
 ) -> Result<(), Ending<E>> {
     let mut client = Client::connect(path, TIMEOUT).map_err(Ending::Client)?;
-    // By how much the last statistics were late, so that times do not drift.
+    // By how much the last statistics were late, to avoid drift.
     let mut late = Duration::ZERO;
     loop {
         let start = Instant::now();
@@ -102,7 +102,7 @@ fn follow<T, E>(
         on_stats(stats).map_err(Ending::Output)?;
         late = (late + start.elapsed()).saturating_sub(interval);
         if late > interval {
-            // Intervals that were missed, as in suspend, are not made up for.
+            // Missed intervals, as in suspend, are not made up for.
             late = Duration::ZERO;
         }
     }

@@ -1,35 +1,35 @@
-// SPDX-License-Identifier: GPL-2.0-only
+//! Percentages of counters.
 //! A part of a whole that both grow.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{Datum, Kind, MetaError, Registry};
 
-/// How many percent of all events were of a kind. Between two snapshots, of those that happened
-/// in between; of no events none are. Clients see a float.
+/// The percentage of all events that were of some kind; between two snapshots, of the events in
+/// between; 0 if there were none. Clients see a float.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Percent {
-    /// What a [`Source`](crate::Source) returns: counts that only grow.
+    /// What a [`Source`](crate::Source) returns: counters.
     Of {
         /// Events of the kind.
         part: u64,
         /// All events.
         whole: u64,
     },
-    /// What a client reads: from 0 to 100.
+    /// What a client reads: 0 to 100.
     Read(f64),
 }
 
 impl Percent {
-    /// Of counts that only grow.
+    /// From two counters.
     #[must_use]
     pub fn of(part: u64, whole: u64) -> Self {
         Self::Of { part, whole }
     }
 
-    /// From 0 to 100, and 0 if there is no whole.
+    /// From 0 to 100, and 0 if `whole` is 0.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)] // 2^-53 of it.
+    #[allow(clippy::cast_precision_loss)] // A relative error of 2^-53.
     pub fn get(&self) -> f64 {
         match *self {
             Self::Of { whole: 0, .. } => 0.0,

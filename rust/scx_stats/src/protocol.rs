@@ -1,12 +1,12 @@
-//! What goes over the socket: one JSON object per line, a request and then its answer.
+//! The wire protocol: one JSON object per line, a request and then its answer.
 //!
 //! ```text
 //! {"req":"stats","args":{"target":"top"}}
 //! {"errno":0,"args":{"resp":{"nr_dispatches":17}}}
 //! ```
 //!
-//! `req` is "stats" or "stats_meta"; `args` may be missing. Where something fails, `errno`
-//! is the positive number of a Linux error and `resp` a text.
+//! `req` is "stats" or "stats_meta"; `args` may be missing. On failure `errno` is a positive
+//! Linux errno and `resp` a text.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -16,16 +16,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 use serde_json::Value;
 
-/// Where a server listens and clients connect, unless told otherwise.
+/// Where servers listen and clients connect by default.
 pub const DEFAULT_PATH: &str = "/var/run/scx/root/stats";
 
-/// The target of requests that name none.
+/// The default target of requests.
 pub const DEFAULT_TARGET: &str = "top";
 
-/// The argument of a request for statistics that names the target.
+/// The argument that names the target.
 pub(crate) const TARGET_ARG: &str = "target";
 
-/// The argument that asks for totals instead of what happened since the last answer.
+/// The argument that requests totals instead of the changes since the last answer.
 pub(crate) const TOTAL_ARG: &str = "total";
 
 /// A request for statistics.
@@ -74,7 +74,7 @@ impl Failure {
         }
     }
 
-    /// The request makes no sense.
+    /// The request is invalid.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(Errno::INVAL, message)
     }
@@ -106,8 +106,8 @@ pub(crate) fn request_line(name: &str, args: &Args) -> Result<Vec<u8>, serde_jso
     Ok(line)
 }
 
-/// Statistics as JSON. A float that is not finite becomes 0.0: JSON has no spelling for
-/// it, and null is not among the kinds of values that clients expect.
+/// Statistics as JSON. A float that is not finite becomes 0.0: JSON cannot express it, and
+/// clients do not expect null.
 pub(crate) fn to_json<T: Serialize>(stats: &T) -> Result<Vec<u8>, serde_json::Error> {
     let mut json = Vec::new();
     stats.serialize(&mut Serializer::with_formatter(&mut json, Numbers))?;

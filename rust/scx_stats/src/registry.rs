@@ -1,4 +1,4 @@
-//! Collects the descriptions of structs and of those that they hold.
+//! Collects the descriptions of structs and of those that they contain.
 
 use std::any::TypeId;
 use std::collections::BTreeMap;
@@ -11,30 +11,28 @@ use crate::{Stats, StructMeta};
 /// Why structs cannot be described together.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MetaError {
-    /// A struct holds itself, if not directly. The names on the way, from the struct back
-    /// to it.
-    #[error("statistics hold themselves: {}", .0.join(" -> "))]
+    /// A struct contains itself indirectly. The names on the way, from the struct back to it.
+    #[error("recursive statistics: {}", .0.join(" -> "))]
     Loop(Vec<String>),
-    /// Clients know structs by name only.
+    /// Clients identify structs by name only.
     #[error("two different structs of statistics are named {0}")]
     SameName(String),
-    /// Clients look for the one struct to begin with.
+    /// Clients look for the one top-level struct.
     #[error("both {0} and {1} are marked `top`")]
     TwoTops(String, String),
 }
 
-/// Descriptions of structs, each once, in the order of registration: a struct comes before
-/// those that it holds. Serializes as the answer to `stats_meta`.
+/// Descriptions of structs, each once, in the order of registration: a struct precedes those
+/// that it contains. Serializes as the answer to `stats_meta`.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     metas: Vec<(TypeId, StructMeta)>,
-    /// The structs that are being registered, each held by the one before it.
+    /// The structs that are being registered, each contained in the one before it.
     open: Vec<(TypeId, String)>,
 }
 
 impl Registry {
-    /// Registers `T` and the structs that it holds. One that is registered already is left
-    /// alone.
+    /// Registers `T` and the structs that it contains, unless they are registered already.
     ///
     /// # Errors
     /// See [`MetaError`]; what was registered up to the error remains.
@@ -58,7 +56,7 @@ impl Registry {
         result
     }
 
-    /// Checks that a new struct can stand beside the registered ones.
+    /// Checks that a new struct is compatible with the registered ones.
     fn check(&self, meta: &StructMeta) -> Result<(), MetaError> {
         if self.iter().any(|known| known.name == meta.name) {
             return Err(MetaError::SameName(meta.name.clone()));

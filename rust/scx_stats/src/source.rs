@@ -1,30 +1,29 @@
-//! Where a server's statistics come from.
+//! Sources of statistics.
 
 use std::error::Error;
 
 use crate::{Args, Stats};
 
-/// Reads statistics for a server. Closures are sources: any
-/// `FnMut(&Args) -> Result<T, E>` whose error converts into a boxed one, as those of
-/// `std` and `anyhow` do.
+/// Reads statistics for a server. Closures are sources: any `FnMut(&Args) -> Result<T, E>`
+/// whose error converts into a boxed one, like those of `std` and `anyhow`.
 ///
-/// A source runs on the server's thread, once per request and once as a client connects.
-/// It reads what it shares with the scheduler, such as BPF maps by their file descriptors,
-/// or atomics: no request ever reaches, let alone delays, a scheduling loop. It should not
-/// block, for other clients wait meanwhile.
+/// A source runs on the server's thread, once per request and once when a client connects. It
+/// reads what it shares with the scheduler, such as BPF maps by their file descriptors, or
+/// atomics: no request reaches or delays a scheduling loop. It should not block, because other
+/// clients wait meanwhile.
 pub trait Source: Send + 'static {
-    /// What is read.
+    /// The statistics.
     type Stats: Stats;
 
-    /// Takes a snapshot. Counters count from the start of the scheduler; what a client
-    /// gets is the difference of two snapshots. `args` are all those of the request, and
-    /// none as a client connects.
+    /// Takes a snapshot. Counters count from the start of the scheduler; clients get the
+    /// difference of two snapshots. `args` are those of the request, and empty when a client
+    /// connects.
     ///
     /// # Errors
-    /// The client is told the error's messages, from the outermost to its root, and its
-    /// errno if one of these is an `std::io::Error` that carries one; otherwise EINVAL.
-    /// (An `anyhow::Error` hides the type of its outermost error: give it a context.) An
-    /// error ends neither the connection nor the server.
+    /// The client gets the error's messages, from the outermost to its root, and its errno if
+    /// one of these is an `std::io::Error` that has one; otherwise EINVAL. (An `anyhow::Error`
+    /// hides the type of its outermost error: add a context.) An error ends neither the
+    /// connection nor the server.
     fn read(&mut self, args: &Args) -> Result<Self::Stats, Box<dyn Error + Send + Sync>>;
 }
 

@@ -1,4 +1,4 @@
-//! The traits behind `#[derive(Stats)]`: what a field may be, and how counters count.
+//! The traits behind `#[derive(Stats)]`: field types and counters.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ use crate::{Kind, MetaError, Registry, Shape, StructMeta};
 ///
 /// | attribute | on | meaning |
 /// |---|---|---|
-/// | `top` | struct | clients begin with this struct |
+/// | `top` | struct | the top-level struct for clients |
 /// | `desc = "..."` | both | one line that describes it |
-/// | `_name`, `_name = "..."` | both | left to clients; without a value it is "true" |
-/// | `counter` | field | it only grows; sent as user attribute `_counter` |
+/// | `_name`, `_name = "..."` | both | interpreted by clients; without a value it is "true" |
+/// | `counter` | field | it is monotonic; sent as user attribute `_counter` |
 ///
-/// Serde attributes that would change names or shape are refused, for clients would look
-/// for what the description says.
+/// Serde attributes that change names or shapes are refused, because clients rely on the
+/// description.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a struct of statistics",
     label = "does not derive `Stats`"
@@ -30,19 +30,18 @@ pub trait Stats: Serialize + Clone + Send + Sync + 'static {
     /// The name of the struct.
     const NAME: &'static str;
 
-    /// The description of this struct, without those that it holds.
+    /// The description of this struct, without those that it contains.
     fn meta() -> StructMeta;
 
-    /// Registers the structs that this one holds.
+    /// Registers the structs that this one contains.
     ///
     /// # Errors
-    /// They cannot be described together.
+    /// If their descriptions conflict.
     fn register_fields(registry: &mut Registry) -> Result<(), MetaError>;
 
-    /// What happened between the snapshots `prev` and `self`: a counter becomes its
-    /// growth, zero if it has shrunk, and every other value is that of `self`. Elements
-    /// of lists are compared by position, those of maps by key; a new one counts from
-    /// zero.
+    /// The changes between the snapshots `prev` and `self`: a counter becomes its growth, zero
+    /// if it has shrunk, and every other value is that of `self`. Elements of lists are
+    /// compared by position, those of maps by key; a new one counts from zero.
     #[must_use]
     fn since(&self, prev: &Self) -> Self;
 }
@@ -53,16 +52,16 @@ pub trait Stats: Serialize + Clone + Send + Sync + 'static {
     label = "not an integer of up to 64 bits, a float, a string or a struct that derives `Stats`"
 )]
 pub trait Datum: Clone {
-    /// What the value is.
+    /// The kind of the value.
     fn kind() -> Kind;
 
-    /// Registers the struct that this is, if it is one.
+    /// Registers its struct, if it is one.
     ///
     /// # Errors
-    /// It cannot be described beside those registered.
+    /// If its description conflicts with a registered one.
     fn register(registry: &mut Registry) -> Result<(), MetaError>;
 
-    /// [`Stats::since`]; the value itself if it is no struct.
+    /// [`Stats::since`]; the value itself if it is not a struct.
     #[must_use]
     fn since(&self, prev: &Self) -> Self;
 }
@@ -98,13 +97,13 @@ pub trait Key: Datum + Ord {}
     note = "the protocol has neither booleans nor options: use numbers"
 )]
 pub trait FieldType {
-    /// What a field of this type holds.
+    /// The shape of a field of this type.
     fn shape() -> Shape;
 
-    /// Registers the structs that this type names.
+    /// Registers the structs of this type.
     ///
     /// # Errors
-    /// They cannot be described together.
+    /// If their descriptions conflict.
     fn register(registry: &mut Registry) -> Result<(), MetaError>;
 
     /// [`Stats::since`] of every value.
@@ -157,14 +156,14 @@ impl<K: Key, T: Datum> FieldType for BTreeMap<K, T> {
     }
 }
 
-/// A field that can be marked `counter`: numbers, and lists and maps of them.
+/// A field type that can be marked `counter`: numbers, and lists and maps of them.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a counter",
     label = "not a number, nor a list or map of numbers",
     note = "counters inside a struct are marked there"
 )]
 pub trait Counter: FieldType {
-    /// By how much this has grown since it was `prev`; zero if it has shrunk.
+    /// The growth since `prev`; zero if it has shrunk.
     #[must_use]
     fn counted_since(&self, prev: &Self) -> Self;
 }
@@ -202,7 +201,7 @@ fn by_key<K: Key, T: Clone>(
     changed.collect()
 }
 
-/// Implements [`Datum`] for types that hold no struct.
+/// Implements [`Datum`] for types without structs.
 macro_rules! plain {
     ($kind:expr => $($type:ty),*) => {$(
         impl Datum for $type {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Where things are, by the type information (BTF) that objects and the kernel carry.
+//! Lookups in the type information (BTF) of objects and of the kernel.
 
 use std::ffi::{CString, OsStr};
 use std::ops::Range;
@@ -8,7 +8,7 @@ use libbpf_rs::btf::types::{Array, Enum, Enum64, Func, FuncProto, Int, MemberAtt
 use libbpf_rs::btf::{Btf, BtfKind, BtfType, HasSize as _, TypeId};
 use libbpf_rs::{AsRawLibbpf as _, OpenObject};
 
-/// Type information of an object that was opened.
+/// Type information of an open object.
 pub(crate) fn of_object(object: &OpenObject) -> Option<Btf<'_>> {
     // SAFETY: the object is borrowed for as long as the result lives, and libbpf keeps an open
     // object's type information until the object is closed.
@@ -16,17 +16,17 @@ pub(crate) fn of_object(object: &OpenObject) -> Option<Btf<'_>> {
     Btf::from_bpf_object(raw).ok().flatten()
 }
 
-/// The type of a name that is of this kind, which is that of `K`. Others may have the same name: a
-/// struct and a variable of it, say.
+/// The type `name` of the given kind, which is that of `K`. Types of other kinds, such as a struct
+/// and a variable, may have the same name.
 ///
-/// The kernel has some hundred thousand types: libbpf compares the names of those of one kind,
-/// libbpf-rs can only look through all.
+/// The kernel has some hundred thousand types: libbpf compares names of one kind only, libbpf-rs
+/// would have to go through all.
 pub(crate) fn find<'a, K>(btf: &'a Btf<'_>, kind: BtfKind, name: &str) -> Option<K>
 where
     K: TryFrom<BtfType<'a>>,
 {
     let name = CString::new(name).ok()?;
-    // SAFETY: `btf` is borrowed and the name a C string, both of which are only read.
+    // SAFETY: `btf` is borrowed and the name is a C string; both are only read.
     let id = unsafe {
         libbpf_sys::btf__find_by_name_kind(
             btf.as_libbpf_object().as_ptr(),
@@ -37,8 +37,8 @@ where
     btf.type_by_id(TypeId::from(u32::try_from(id).ok()?))
 }
 
-/// The bytes of a struct that a member takes. `None` if there is no such struct or member, or
-/// if it is a bit field.
+/// The bytes of a struct's member. `None` if there is no such struct or member, or if it is a bit
+/// field.
 pub(crate) fn member(btf: &Btf<'_>, name: &str, member: &str) -> Option<Range<usize>> {
     let of = find::<Struct<'_>>(btf, BtfKind::Struct, name)?;
     let found = of.iter().find(|m| m.name == Some(OsStr::new(member)))?;
@@ -50,7 +50,7 @@ pub(crate) fn member(btf: &Btf<'_>, name: &str, member: &str) -> Option<Range<us
     Some(start..start.checked_add(size)?)
 }
 
-/// Size of a type in bytes; `None` for kinds that no member of interest has.
+/// Size of a type in bytes; `None` for kinds that are not needed.
 fn size_of(of: BtfType<'_>) -> Option<usize> {
     let of = of.skip_mods_and_typedefs();
     match of.kind() {
@@ -61,13 +61,13 @@ fn size_of(of: BtfType<'_>) -> Option<usize> {
         BtfKind::Int => Some(Int::try_from(of).ok()?.size()),
         BtfKind::Enum => Some(Enum::try_from(of).ok()?.size()),
         BtfKind::Struct => Some(Struct::try_from(of).ok()?.size()),
-        // In a BPF object, whatever this machine's are.
+        // In BPF objects, regardless of this machine.
         BtfKind::Ptr => Some(8),
         _ => None,
     }
 }
 
-/// Whether a struct of this name has this member.
+/// Whether the struct `name` has this member.
 pub(crate) fn has_member(btf: &Btf<'_>, name: &str, member: &str) -> bool {
     find::<Struct<'_>>(btf, BtfKind::Struct, name)
         .is_some_and(|of| of.iter().any(|m| m.name == Some(OsStr::new(member))))
@@ -87,8 +87,8 @@ pub(crate) fn enumerator(btf: &Btf<'_>, name: &str, enumerator: &str) -> Option<
     })
 }
 
-/// Whether the last parameter of a function of this kind has this name: one whose name begins with
-/// `prefix` and does not end with `but_suffix`.
+/// Whether the last parameter of any function whose name begins with `prefix` and does not end with
+/// `but_suffix` has this name.
 pub(crate) fn any_ends_with_parameter(
     btf: &Btf<'_>,
     prefix: &[u8],

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Which build of a program this is.
+//! Build ids of programs.
 
-/// What the build was made from: `git describe`'s short commit, with `-dirty` if there were
-/// changes. The build passes it in; a build without git has none.
+/// The commit of the build: `git describe`'s short commit, with `-dirty` if there were changes. Set
+/// by the build; absent without git.
 const COMMIT: Option<&str> = option_env!("SCX_BUILD_ID");
 
-/// A program's version as `--version` shows it: `0.1.0-g1234567 x86_64`, or `0.1.0 x86_64` where
-/// the commit is not known, with `/debug` behind it for an unoptimised build.
+/// A program's version for `--version`: `0.1.0-g1234567 x86_64`, or `0.1.0 x86_64` if the commit is
+/// unknown, followed by `/debug` for an unoptimised build.
 #[must_use]
 pub fn full_version(version: &str) -> String {
     describe(version, COMMIT, cfg!(debug_assertions))

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What cgroups ask for and do not get: with sched_ext, shares of CPU time and limits to it are the
-//! scheduler's business, and none of ours minds them.
+//! Warns of cgroup controls that have no effect: with sched_ext, CPU shares and limits are left to
+//! the scheduler, and none of ours implements them.
 
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The controls and what they are if nobody has set them, at least how that begins
+/// The controls and their defaults, or the beginning of them
 /// (Documentation/admin-guide/cgroup-v2.rst).
 const CONTROLS: [(&str, &str); 3] = [
     ("cpu.weight", "100"),
@@ -14,21 +14,21 @@ const CONTROLS: [(&str, &str); 3] = [
     ("cpu.max", "max "),
 ];
 
-/// Cgroups that have set a control. Shown, it says how many and which.
+/// Cgroups that have set a control. Displayed as their number and an example.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ignored {
     nr: usize,
-    /// The first one's.
+    /// Of the first cgroup.
     control: &'static str,
     path: PathBuf,
 }
 
 impl Ignored {
-    /// Those of the machine with this root directory; `None` if there are none.
+    /// Searches the machine with this root directory; `None` if there are none.
     #[must_use]
     pub fn find(root: &Path) -> Option<Self> {
         let mut found = None;
-        look(&root.join("sys/fs/cgroup"), &mut found);
+        visit(&root.join("sys/fs/cgroup"), &mut found);
         found
     }
 }
@@ -40,8 +40,8 @@ impl fmt::Display for Ignored {
     }
 }
 
-/// In this cgroup and all below. One that goes meanwhile has nothing to say.
-fn look(cgroup: &Path, found: &mut Option<Ignored>) {
+/// Visits this cgroup and all below. One that vanishes meanwhile is skipped.
+fn visit(cgroup: &Path, found: &mut Option<Ignored>) {
     if let Some(control) = control_that_is_set(cgroup) {
         let first = || Ignored {
             nr: 0,
@@ -55,7 +55,7 @@ fn look(cgroup: &Path, found: &mut Option<Ignored>) {
     };
     for entry in entries.flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            look(&entry.path(), found);
+            visit(&entry.path(), found);
         }
     }
 }
@@ -77,7 +77,7 @@ fn control_that_is_set(cgroup: &Path) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// Of cgroups with the files given.
+    /// The result for cgroups with the given files.
     fn found(files: &[(&str, &str)]) -> Option<Ignored> {
         let root = tempfile::tempdir().unwrap();
         let top = root.path().join("sys/fs/cgroup");
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn controls_that_nobody_has_set_are_not_worth_a_word() {
+    fn default_controls_are_not_reported() {
         let files = [
             ("a/cpu.weight", "100"),
             ("a/cpu.max", "max 100000"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the command lines of all programs have in common: values that are checked, errors of one
-//! line, and the manual page and completions that are made from the definitions.
+//! Common to the command lines of all programs: checked values, errors of one line, and manual
+//! pages and completions that are generated from the definitions.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -11,16 +11,16 @@ use clap::{value_parser, Arg, Command, ValueEnum};
 use clap_mangen::Man;
 use roff::{bold, roman, Roff};
 
-/// What is generated from a program's options, by its hidden option `--generate`.
+/// What the hidden option `--generate` writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Generate {
-    /// A page of the manual.
+    /// A manual page.
     Man,
-    /// Completions of that shell.
+    /// Completions for bash.
     Bash,
-    /// Completions of that shell.
+    /// Completions for zsh.
     Zsh,
-    /// Completions of that shell.
+    /// Completions for fish.
     Fish,
 }
 
@@ -30,11 +30,11 @@ pub fn slice_us() -> RangedI64ValueParser<u32> {
     value_parser!(u32).range(100..=1_000_000)
 }
 
-/// A section of the manual page that no option tells of: its heading, and paragraphs. A
-/// paragraph `0: text` is an item of a list.
+/// An additional section of the manual page: its heading, and paragraphs. A paragraph `0: text` is
+/// a list item.
 pub type Section<'a> = (&'a str, &'a [&'a str]);
 
-/// Writes what was asked for.
+/// Writes a manual page or completions.
 ///
 /// # Errors
 ///
@@ -58,7 +58,7 @@ pub fn generate(
     out.write_all(&text)
 }
 
-/// Completions of clap offer hidden options like all others.
+/// clap's completions would include hidden options.
 fn without_hidden(command: &Command) -> Command {
     let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
     let about = command.get_about().cloned().unwrap_or_default();
@@ -72,12 +72,12 @@ fn without_hidden(command: &Command) -> Command {
     }
 }
 
-/// The commands of a program that has some, each with its own options.
+/// The subcommands of a program, each with its own options.
 fn man_commands(command: &Command, out: &mut dyn Write) -> io::Result<()> {
     if !command.has_subcommands() {
         return Ok(());
     }
-    // Only then do options know how many values they take.
+    // Only after this are the numbers of values of options known.
     let mut command = command.clone().disable_help_subcommand(true);
     command.build();
     let mut roff = Roff::new();
@@ -138,7 +138,7 @@ fn man(
     Ok(())
 }
 
-/// Writes all of it to standard output, at once.
+/// Writes all of it to standard output at once.
 ///
 /// # Errors
 ///
@@ -149,14 +149,14 @@ pub fn print(text: &[u8]) -> io::Result<()> {
     stdout.flush()
 }
 
-/// Whether whoever reads what is printed has read enough.
+/// Whether the reader of the output has closed it.
 #[must_use]
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let error = error.downcast_ref::<io::Error>();
     error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// An error of the command line as one line, with clap's hint if it has one.
+/// A command line error as one line, with clap's hint if there is one.
 #[must_use]
 pub fn one_line(error: &clap::Error) -> String {
     let text = error.render().to_string();
@@ -175,31 +175,31 @@ pub fn one_line(error: &clap::Error) -> String {
     line
 }
 
-/// Parses seconds, 0.1 to a day, for options that print at intervals: below, printing itself
-/// would be the load; above, it is of no use.
+/// Parses an interval in seconds, 0.1 to a day: below, printing would dominate the load; above, it
+/// is useless.
 ///
 /// # Errors
 ///
-/// What is accepted, if it is not.
+/// The accepted range, if the value is outside of it.
 pub fn interval(text: &str) -> Result<Duration, String> {
     const MIN_S: f64 = 0.1;
     const MAX_S: f64 = 86400.0;
     match text.parse::<f64>() {
-        // Also false for what is no number.
+        // Excludes NaN too.
         Ok(seconds) if (MIN_S..=MAX_S).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
         _ => Err(format!("not {MIN_S} to {MAX_S} seconds")),
     }
 }
 
-/// Parses how long something is to last, in seconds, for clap. From a tenth of a second to a week.
+/// Parses a duration in seconds, from 0.1 to a week.
 ///
 /// # Errors
 ///
-/// What the bounds are, if it is anything else.
+/// The accepted range, if the value is outside of it.
 pub fn duration(text: &str) -> Result<Duration, String> {
     const SECONDS: std::ops::RangeInclusive<f64> = 0.1..=604_800.0;
     match text.parse() {
-        // The range has no place for NaN.
+        // Excludes NaN too.
         Ok(seconds) if SECONDS.contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
         _ => Err(format!(
             "not a number from {} to {}",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the running kernel has, by its type information. Never by its version: distributions
-//! take features back and leave others out.
+//! Features of the running kernel, by its type information. Never by its version: distributions
+//! backport features and omit others.
 
 use std::path::Path;
 
@@ -9,17 +9,17 @@ use libbpf_rs::btf::{Btf, BtfKind};
 
 use crate::btf;
 
-/// Below the root directory.
+/// Relative to the root directory.
 const PATH: &str = "sys/kernel/btf/vmlinux";
 
-/// The kernel's type information. Some megabytes, read when it is made: drop it after use.
+/// The kernel's type information. Several MB, read on creation: drop it after use.
 #[derive(Debug)]
 pub struct KernelBtf {
     btf: Btf<'static>,
 }
 
 impl KernelBtf {
-    /// Reads `/sys/kernel/btf/vmlinux` below `root`, which is "/" but in tests. No other place is
+    /// Reads `/sys/kernel/btf/vmlinux` below `root`, which is "/" except in tests. No other path is
     /// searched: a kernel without this file cannot load a scheduler.
     ///
     /// # Errors
@@ -30,8 +30,8 @@ impl KernelBtf {
         Ok(Self { btf })
     }
 
-    /// Whether the kernel has a function or variable of this name that BPF programs may use:
-    /// `scx_bpf_dsq_peek`, say.
+    /// Whether the kernel has a function or variable of this name that BPF programs may use, such
+    /// as `scx_bpf_dsq_peek`.
     #[must_use]
     pub fn has_ksym(&self, name: &str) -> bool {
         btf::find::<Func<'_>>(&self.btf, BtfKind::Func, name).is_some()
@@ -51,16 +51,16 @@ impl KernelBtf {
         btf::enumerator(&self.btf, name, enumerator)
     }
 
-    /// Whether the kernel sets time aside for the ext class, which comes after the fair class.
+    /// Whether the kernel reserves CPU time for the ext class against the fair class.
     #[must_use]
     pub fn has_ext_server(&self) -> bool {
         self.has_member("rq", "ext_server")
     }
 
-    /// Whether kfuncs show an argument that the kernel's build should have taken out of their
-    /// public prototypes. Since 7.1 many have such a hidden one; where an old pahole wrote the
-    /// type information it is not taken out of all, and no program can call those. Which these are
-    /// differs from build to build. Debian's backports of 7.1 and 7.2 are such kernels.
+    /// Whether kfuncs have an argument that the kernel's build should have stripped from their
+    /// public prototypes. Since 7.1 many have such a hidden one; an old pahole does not strip all
+    /// of them, and no program can call the rest; which ones depends on the build. Debian's
+    /// backports of 7.1 and 7.2 are affected.
     #[must_use]
     pub fn is_defective(&self) -> bool {
         btf::any_ends_with_parameter(&self.btf, b"scx_bpf_", b"_impl", "aux")
@@ -74,8 +74,8 @@ impl KernelBtf {
 pub fn essential_name(name: &str) -> &str {
     let is_separator = |w: &[u8]| w[0] != b'_' && &w[1..4] == b"___" && w[4] != b'_';
     match name.as_bytes().windows(5).rposition(is_separator) {
-        // The character before the underscores may end in the middle of a UTF-8 sequence only if
-        // the name is not C: leave such a name alone.
+        // The character before the underscores can be in the middle of a UTF-8 sequence only if
+        // the name is not a C identifier: leave it alone.
         Some(at) => name.get(..=at).unwrap_or(name),
         None => name,
     }
@@ -92,17 +92,17 @@ mod tests {
 
     const KFUNC: &CStr = c"scx_bpf_create_dsq";
 
-    /// Type information with an enum of each width, a struct and a variable of one name, and a
+    /// Type information with an enum of each width, a struct and a variable of the same name, and a
     /// function with these parameters; as the kernel's file below a root.
     fn kernel(function: &CStr, parameters: &[&CStr]) -> (tempfile::TempDir, KernelBtf) {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join(PATH);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        // SAFETY: all names are C strings, the pointer is the one just made and is freed once,
-        // after its bytes were copied.
+        // SAFETY: all names are C strings, the pointer was just created and is freed once, after
+        // its bytes were copied.
         unsafe {
             let btf = sys::btf__new_empty();
-            // A variable first: it must not be taken for the struct.
+            // The variable precedes the struct and must not be mistaken for it.
             let int = sys::btf__add_int(btf, c"int".as_ptr(), 4, 0);
             sys::btf__add_var(btf, c"sched_ext_ops".as_ptr(), 1, int);
             sys::btf__add_struct(btf, c"sched_ext_ops".as_ptr(), 8);

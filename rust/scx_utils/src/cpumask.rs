@@ -5,10 +5,9 @@ use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, BitXor, BitXorAssign, N
 
 mod parse;
 
-/// The largest width of a mask, in CPU ids: twice the largest number of CPUs that
-/// any architecture's kernel can be configured for (`NR_CPUS` is 8192 on x86 with
-/// `MAXSMP`, and on powerpc). A mask takes 2 KiB at most, and a mask for each CPU
-/// 32 MiB, whatever a file or a user says.
+/// The maximum width of a mask, in CPU ids: twice the largest `NR_CPUS` of any
+/// architecture (8192 on x86 with `MAXSMP`, and on powerpc). A mask takes 2 KiB at most,
+/// and a mask for each CPU 32 MiB, whatever the input.
 pub const MAX_NR_CPU_IDS: usize = 16_384;
 
 /// Bits of a word of a mask.
@@ -17,7 +16,7 @@ const WORD_BITS: usize = 64;
 /// Bits of a group of hex digits in the kernel's hex form.
 const GROUP_BITS: usize = 32;
 
-/// What is wrong with a CPU or with the text of a mask. Texts are clipped.
+/// An invalid CPU, or an invalid text of a mask. Texts are truncated.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum CpumaskError {
     /// A CPU beyond the width.
@@ -31,31 +30,31 @@ pub enum CpumaskError {
     /// A text that names a CPU beyond the width.
     #[error("'{text}' names a CPU out of range: there are {nr_cpu_ids} CPU ids")]
     TextOutOfRange {
-        /// The text, or its part that is wrong.
+        /// The text, or its invalid part.
         text: String,
         /// The width.
         nr_cpu_ids: usize,
     },
     /// Not hex digits in groups.
-    #[error("'{text}' is no hex CPU mask: use a form such as ff,00000000")]
+    #[error("'{text}' is not a hex CPU mask: use a form such as ff,00000000")]
     BadHex {
         /// The text.
         text: String,
     },
     /// Neither a number, nor a range, nor a range with a stride.
-    #[error("'{text}' is no list of CPUs: use a form such as 0-3,8")]
+    #[error("'{text}' is not a list of CPUs: use a form such as 0-3,8")]
     BadList {
-        /// The part of the list that is wrong.
+        /// The invalid part of the list.
         text: String,
     },
-    /// A range whose end lies before its start.
+    /// A range whose end is before its start.
     #[error("'{text}' is a range that ends before it starts")]
     ReversedRange {
         /// The range.
         text: String,
     },
     /// A stride `:used/group` with a group of 0, or with more used than the group has.
-    #[error("'{text}' has a stride that makes no sense: use a form such as 0-31:2/4")]
+    #[error("'{text}' has an invalid stride: use a form such as 0-31:2/4")]
     BadStride {
         /// The range with its stride.
         text: String,
@@ -64,9 +63,9 @@ pub enum CpumaskError {
 
 /// A set of CPU ids below a width, the number of CPU ids that exist.
 ///
-/// The width belongs to the mask: nothing is read from the machine. Operations on
-/// two masks give one of the larger width. Two masks are equal if they have the same
-/// CPUs and the same width.
+/// The width belongs to the mask: nothing is read from the machine. Operations on two
+/// masks yield one of the larger width. Two masks are equal if they have the same CPUs
+/// and the same width.
 ///
 /// ```
 /// use scx_utils::cpumask::Cpumask;
@@ -87,8 +86,8 @@ pub struct Cpumask {
 }
 
 impl Cpumask {
-    /// An empty set of the CPU ids below `nr_cpu_ids`. A width beyond
-    /// [`MAX_NR_CPU_IDS`] becomes that.
+    /// An empty set of the CPU ids below `nr_cpu_ids`, which is limited to
+    /// [`MAX_NR_CPU_IDS`].
     #[must_use]
     pub fn new(nr_cpu_ids: usize) -> Self {
         let nr_cpu_ids = nr_cpu_ids.min(MAX_NR_CPU_IDS);
@@ -108,7 +107,7 @@ impl Cpumask {
     ///
     /// # Errors
     ///
-    /// A CPU is `nr_cpu_ids` or more.
+    /// If a CPU is `nr_cpu_ids` or more.
     pub fn from_cpus(
         cpus: impl IntoIterator<Item = usize>,
         nr_cpu_ids: usize,
@@ -124,7 +123,7 @@ impl Cpumask {
     ///
     /// # Errors
     ///
-    /// A bit beyond the width is 1.
+    /// If a bit beyond the width is set.
     pub fn from_words(words: &[u64], nr_cpu_ids: usize) -> Result<Self, CpumaskError> {
         let mut mask = Self::new(nr_cpu_ids);
         let kept = words.len().min(mask.words.len());
@@ -136,20 +135,19 @@ impl Cpumask {
         }
     }
 
-    /// The words, for programs that take a mask as bits: CPU `n` is bit `n % 64` of
-    /// word `n / 64`.
+    /// The words of the mask: CPU `n` is bit `n % 64` of word `n / 64`.
     #[must_use]
     pub fn words(&self) -> &[u64] {
         &self.words
     }
 
-    /// The width: the number of CPU ids that the mask can have, not of those it has.
+    /// The width: the number of CPU ids that the mask can have, not of those that it has.
     #[must_use]
     pub fn nr_cpu_ids(&self) -> usize {
         self.nr_cpu_ids
     }
 
-    /// The same CPUs with another width. CPUs beyond it are left out.
+    /// The same CPUs with another width. CPUs beyond it are dropped.
     #[must_use]
     pub fn resized(&self, nr_cpu_ids: usize) -> Self {
         let mut mask = Self::new(nr_cpu_ids);
@@ -163,18 +161,18 @@ impl Cpumask {
     ///
     /// # Errors
     ///
-    /// The CPU is beyond the width.
+    /// If the CPU is beyond the width.
     pub fn set(&mut self, cpu: usize) -> Result<(), CpumaskError> {
         self.check(cpu)?;
         self.words[cpu / WORD_BITS] |= bit(cpu);
         Ok(())
     }
 
-    /// Takes `cpu` out.
+    /// Removes `cpu`.
     ///
     /// # Errors
     ///
-    /// The CPU is beyond the width.
+    /// If the CPU is beyond the width.
     pub fn clear(&mut self, cpu: usize) -> Result<(), CpumaskError> {
         self.check(cpu)?;
         self.words[cpu / WORD_BITS] &= !bit(cpu);
@@ -187,12 +185,12 @@ impl Cpumask {
         self.trim();
     }
 
-    /// Takes every CPU out.
+    /// Removes every CPU.
     pub fn clear_all(&mut self) {
         self.words.fill(0);
     }
 
-    /// Whether `cpu` is in the set. A CPU beyond the width is not.
+    /// Whether `cpu` is in the set; false beyond the width.
     #[must_use]
     pub fn test(&self, cpu: usize) -> bool {
         let word = self.words.get(cpu / WORD_BITS);
@@ -211,7 +209,7 @@ impl Cpumask {
         self.words.iter().all(|&word| word == 0)
     }
 
-    /// Whether every CPU of the width is in the set; so is each of a width of 0.
+    /// Whether every CPU of the width is in the set; true for a width of 0.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.weight() == self.nr_cpu_ids
@@ -265,14 +263,14 @@ impl Cpumask {
         mask
     }
 
-    /// Whether the sets have a CPU in common.
+    /// Whether the intersection is not empty.
     #[must_use]
     pub fn intersects(&self, other: &Self) -> bool {
         let mut pairs = self.words.iter().zip(&other.words);
         pairs.any(|(a, b)| a & b != 0)
     }
 
-    /// Whether `other` has every CPU of this set.
+    /// Whether every CPU of this set is in `other`.
     #[must_use]
     pub fn is_subset(&self, other: &Self) -> bool {
         let theirs = other.words.iter().copied().chain(std::iter::repeat(0));
@@ -289,8 +287,7 @@ impl Cpumask {
         }
     }
 
-    /// The list form as the kernel prints it, such as `0-3,8`. An empty set is the
-    /// empty string.
+    /// The kernel's list form, such as `0-3,8`. Empty for an empty set.
     #[must_use]
     pub fn to_list(&self) -> String {
         ranges(self)
@@ -331,7 +328,7 @@ impl Cpumask {
         CpumaskError::OutOfRange { cpu, nr_cpu_ids }
     }
 
-    /// Clears bits beyond the width; the lowest of those that were set.
+    /// Clears bits beyond the width, and returns the lowest of those that were set.
     fn trim(&mut self) -> Option<usize> {
         let used = self.nr_cpu_ids % WORD_BITS;
         let last = self.words.last_mut().filter(|_| used != 0)?;
@@ -342,8 +339,8 @@ impl Cpumask {
     }
 }
 
-/// The hex form as the kernel prints it: groups of 32 bits with commas between them,
-/// as many digits as the width needs. A width of 0 is `0`.
+/// The kernel's hex form: groups of 32 bits separated by commas, with as many digits as
+/// the width needs. A width of 0 is `0`.
 impl fmt::Display for Cpumask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let groups = self.nr_cpu_ids.div_ceil(GROUP_BITS).max(1);
@@ -362,7 +359,7 @@ impl fmt::Display for Cpumask {
     }
 }
 
-/// A string in list form.
+/// Serialized as a string in list form.
 impl serde::Serialize for Cpumask {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.to_list())
@@ -372,9 +369,9 @@ impl serde::Serialize for Cpumask {
 /// The CPUs of a mask in ascending order.
 #[derive(Clone, Debug)]
 pub struct Iter<'a> {
-    /// Words that were not begun.
+    /// The words after the current one.
     rest: &'a [u64],
-    /// What is left of the present word.
+    /// The remaining bits of the current word.
     bits: u64,
     /// The CPU of the lowest bit of the first of `rest`.
     next_base: usize,
@@ -407,7 +404,7 @@ impl<'a> IntoIterator for &'a Cpumask {
     }
 }
 
-/// Operators on references, by the methods of the same meaning.
+/// Operators on references, implemented by the methods of the same meaning.
 macro_rules! operators {
     ($($operator:ident $function:ident $method:ident),*) => {$(
         impl $operator<&Cpumask> for &Cpumask {
@@ -446,7 +443,7 @@ impl Not for &Cpumask {
     }
 }
 
-/// Ascending numbers in list form: runs of two and more as `first-last`.
+/// Ascending numbers in list form, with runs as `first-last`.
 pub(crate) fn ranges(numbers: impl IntoIterator<Item = usize>) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for number in numbers {
@@ -462,7 +459,7 @@ pub(crate) fn ranges(numbers: impl IntoIterator<Item = usize>) -> String {
     runs.collect::<Vec<_>>().join(",")
 }
 
-/// The lowest bit that is 1 in the words from `start` on.
+/// The lowest set bit in the words from `start` on.
 fn first_bit(words: &[u64], start: usize) -> Option<usize> {
     let found = words.iter().enumerate().skip(start);
     let (index, &word) = found.into_iter().find(|(_, &word)| word != 0)?;

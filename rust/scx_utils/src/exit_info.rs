@@ -1,55 +1,55 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! How a scheduler ended: what the kernel said, what follows from it, and telling it to people.
+//! How a scheduler ended: the kernel's record, its consequence, and its report.
 
 use std::io::{self, Write};
 
-/// `exit_kind` from which on it is an error; the numbers are the kernel's ABI (`enum
-/// scx_exit_kind`), the same on all kernels from 6.12 on.
+/// The first `exit_kind` that is an error; the numbers are the kernel's ABI (`enum scx_exit_kind`),
+/// identical on all kernels from 6.12 on.
 const FIRST_ERROR: i32 = 1024;
 
-/// The exit code's action, bits 48 to 63, and the one that asks for a restart
+/// The action in the exit code, bits 48 to 63, and the one that requests a restart
 /// (`SCX_ECODE_ACT_RESTART`).
 const ACT_MASK: i64 = !0 << 48;
 const ACT_RESTART: i64 = 1 << 48;
 
-/// Of the text around a debug dump.
+/// Width of the rules around a debug dump.
 const RULE_WIDTH: usize = 80;
 
-/// What the kernel said when a scheduler ended.
+/// The kernel's record of the end of a scheduler.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExitInfo {
-    /// `enum scx_exit_kind`: 0 it has not ended, 64 and more it was unregistered, 1024 and more
-    /// it was ejected for an error.
+    /// `enum scx_exit_kind`: 0 while it runs, 64 and more if it was unregistered, 1024 and more if
+    /// it was ejected with an error.
     pub kind: i32,
     /// Bits 0 to 31 are the scheduler's own, 32 to 47 the kernel's reason, 48 to 63 the action
-    /// that the kernel asks for.
+    /// that the kernel requests.
     pub code: i64,
-    /// The kernel's words for the kind.
+    /// The kernel's text for the kind.
     pub reason: String,
     /// Details, empty if there are none.
     pub msg: String,
     /// The debug dump of an ejected scheduler, empty if there is none.
     pub dump: String,
-    /// Whether the scheduler was ever enabled. Registration reports success even when the
-    /// scheduler fails right after it (`ops.init()` returns an error, say).
+    /// Whether the scheduler was ever enabled. Registration reports success even if the scheduler
+    /// fails right after it, as when `ops.init()` returns an error.
     pub ran: bool,
 }
 
-/// What follows from the end of a scheduler.
+/// The consequence of the end of a scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// A clean end: nothing follows.
+    /// A clean end.
     Done,
-    /// The kernel asks for a restart, after CPU hotplug.
+    /// The kernel requests a restart, after CPU hotplug.
     Restart,
-    /// It never ran.
+    /// It was never enabled.
     Failed,
-    /// It ran, and was ended for an error.
+    /// It was enabled, and ended with an error.
     Ejected,
 }
 
 impl ExitInfo {
-    /// What follows.
+    /// The consequence.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         if self.kind >= FIRST_ERROR {
@@ -65,13 +65,13 @@ impl ExitInfo {
         }
     }
 
-    /// The part of the exit code that is the scheduler's own.
+    /// The scheduler's own part of the exit code.
     #[must_use]
     pub fn user_code(&self) -> u32 {
         u32::try_from(self.code & 0xffff_ffff).unwrap_or(u32::MAX)
     }
 
-    /// The message, or else the reason.
+    /// The message, or the reason if there is none.
     #[must_use]
     pub fn cause(&self) -> &str {
         if self.msg.is_empty() {
@@ -143,7 +143,7 @@ mod tests {
             Outcome::Done,
             "another action"
         );
-        // An error wins over whatever the code says.
+        // An error has precedence over the code.
         assert_eq!(ended(1024, ACT_RESTART, true).outcome(), Outcome::Ejected);
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Settings of the machine that a program changes while it runs. Each is a guard that puts back
-//! what it found on every way out; after `kill -9` the next guard does. A program lists its
-//! settings in its manual page.
+//! Machine settings that a program changes while it runs. Each is a guard that restores the
+//! previous value on every exit; after `kill -9` the next guard does. Programs list theirs in their
+//! manual pages.
 
 mod note;
 
@@ -12,10 +12,10 @@ use anyhow::{Context as _, Result};
 
 use note::Note;
 
-/// Where [`Setting`] notes what it found. It is as short-lived as the settings: gone at reboot.
+/// Where [`Setting`] stores the previous value. Like the settings, it is lost at reboot.
 pub const NOTES_DIR: &str = "/run/scx";
 
-/// A file below `/proc/sys` or `/sys` that holds one value.
+/// A file below `/proc/sys` or `/sys` with a single value.
 #[derive(Debug)]
 pub struct Setting {
     path: PathBuf,
@@ -26,9 +26,9 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Writes `value`, and holds it until the guard is dropped. The kernel may round it: what it
-    /// made of it is what counts as ours. A file in `notes` ([`NOTES_DIR`]) keeps the value that
-    /// was found, so that it is known even if this process is killed.
+    /// Writes `value`, and keeps it until the guard is dropped. The kernel may round it: the value
+    /// read back counts as ours. A file in `notes` ([`NOTES_DIR`]) stores the previous value, so that
+    /// it is known even if this process is killed.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Setting {
 }
 
 impl Drop for Setting {
-    /// Somebody else's later value stays.
+    /// Keeps a later value of another writer.
     fn drop(&mut self) {
         if read(&self.path).is_ok_and(|now| now != self.ours) {
             tracing::debug!(
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_set_meanwhile_stays() {
+    fn later_value_of_another_writer_stays() {
         let (_dir, path) = file("1\n");
         let guard = hold(&path);
         fs::write(&path, "2").unwrap();

@@ -5,25 +5,25 @@ use std::path::{Path, PathBuf};
 
 use crate::topology::sysfs;
 
-/// Where the kernel tells the count, below the root.
+/// The file with the count, relative to the root.
 const HOTPLUG_SEQ: &str = "sys/kernel/sched_ext/hotplug_seq";
 
-/// The hotplug count is there and makes no sense.
+/// The hotplug count exists but is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the hotplug count from {}: {source}", path.display())]
 pub struct HotplugError {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it. Text that is no number has the kind `InvalidData`.
+    /// The error. Text that is not a number has the kind `InvalidData`.
     pub source: io::Error,
 }
 
-/// Proof that the kernel's count of hotplug events was read before the topology.
+/// Proof that the kernel's hotplug count was read before the topology.
 ///
-/// A scheduler hands [`seq`](Self::seq) to the kernel when it attaches. The kernel
-/// refuses the scheduler if the count is another by then, so a CPU that came or
-/// went after the token was read cannot go unnoticed. A count read after the
-/// topology would hide exactly those events; hence a topology is read with a token.
+/// A scheduler passes [`seq`](Self::seq) to the kernel when it attaches. The kernel refuses the
+/// scheduler if the count has changed, so no hotplug event after the token was read goes
+/// unnoticed. A count read after the topology would hide exactly those events; hence reading a
+/// topology requires a token.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct HotplugToken {
     seq: u64,
@@ -35,11 +35,11 @@ impl HotplugToken {
     /// machine and the top of a captured tree in tests.
     ///
     /// Without that file (a kernel without sched_ext, a captured tree) the count is
-    /// 0, with which the kernel checks nothing.
+    /// 0, which disables the kernel's check.
     ///
     /// # Errors
     ///
-    /// The file is there and cannot be read, or is no decimal number below 2^64.
+    /// If the file exists and cannot be read, or is not a decimal number below 2^64.
     pub fn read(root: &Path) -> Result<Self, HotplugError> {
         let path = root.join(HOTPLUG_SEQ);
         let seq = match sysfs::text(&path) {
@@ -57,7 +57,7 @@ impl HotplugToken {
         self.seq
     }
 
-    /// The root below which the count was read, and the topology will be.
+    /// The root of the count, and of the topology.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root

@@ -1,76 +1,76 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Loads of domains, with weights that no machine can honour brought down to what it can.
+//! Loads of domains, with infeasible weights clamped.
 //!
-//! A task cannot use more than one CPU, whatever it weighs. Beside nine tasks of weight 100 on four
-//! CPUs, one of weight 10000 is due 3.7 of them and can use one; the other nine share three. A
-//! balancer that believes the weight sees a domain with nearly all of the machine's load, which no
-//! migration makes lighter. So each weight counts as at most
+//! A task cannot use more than one CPU, whatever its weight. Beside nine tasks of weight 100 on
+//! four CPUs, one of weight 10000 is entitled to 3.7 of them and can use one; the other nine share
+//! three. A balancer that uses the weight sees a domain with nearly all of the machine's load,
+//! which no migration reduces. So each weight counts as at most
 //!
 //! > λ, with Σ dᵢ · min(wᵢ, λ) = λ · P
 //!
-//! where dᵢ is the part of the time that the tasks of weight wᵢ want to run (their *duty cycle*,
-//! 1 for a task that computes all the time), and P the number of CPUs: who weighs λ and computes
-//! all the time gets one CPU and not more. The left side minus the right one is concave in λ, and 0
-//! at 0. So there is one λ above 0 if the tasks want more CPUs than there are (Σ dᵢ > P), and none
-//! otherwise: then all get what they want, and weights are left alone.
+//! where dᵢ is the fraction of time that the tasks of weight wᵢ are runnable (their *duty cycle*, 1
+//! for a task that computes all the time), and P the number of CPUs: a task of weight λ that
+//! computes all the time gets one CPU and no more. The left side minus the right one is concave in
+//! λ, and 0 at 0. So there is one λ above 0 if the tasks need more CPUs than there are (Σ dᵢ > P),
+//! and none otherwise: then all get what they need, and weights are left alone.
 
 use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-/// The highest weight that the kernel gives a task (`p->scx.weight`, cgroups' `cpu.weight`).
+/// The maximum weight in the kernel (`p->scx.weight`, cgroups' `cpu.weight`).
 pub const WEIGHT_MAX: u32 = 10_000;
 
-/// What cannot be recorded.
+/// An invalid record.
 #[derive(Debug, Error, Clone, Copy, PartialEq)]
 pub enum Refused {
     /// A weight outside of 1 to [`WEIGHT_MAX`].
     #[error("a weight is from 1 to {WEIGHT_MAX}, and not {0}")]
     Weight(u32),
-    /// A duty cycle that is negative or no number.
+    /// A duty cycle that is negative or NaN.
     #[error("a duty cycle is 0 or more, and not {0}")]
     DutyCycle(f64),
 }
 
-/// What counts as load.
+/// The kind of load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadKind {
-    /// Duty cycles, times weights that are brought down to what is feasible.
+    /// Duty cycles times feasible weights.
     Weighted,
-    /// Duty cycles alone: right while there are CPUs enough for all.
+    /// Duty cycles only: correct while there are enough CPUs for all tasks.
     DutyCycle,
 }
 
-/// Collects duty cycles by domain and weight. Domains are numbers of any size.
+/// Sums duty cycles by domain and weight. Domain numbers are arbitrary.
 #[derive(Debug, Clone)]
 pub struct LoadAggregator {
     nr_cpus: f64,
     kind: LoadKind,
-    /// The sum of the duty cycles of all tasks of a weight in a domain.
+    /// The sum of the duty cycles of all tasks per weight, per domain.
     duties: BTreeMap<usize, BTreeMap<u32, f64>>,
 }
 
 /// The load of a domain, or of the machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Load {
-    /// CPUs that its tasks would use if each had one for itself.
+    /// CPUs that its tasks would use if each had its own.
     pub duty_cycle: f64,
-    /// By the [`LoadKind`]; with weights, 100 stands for a task of nice 0 that always wants to run.
+    /// By the [`LoadKind`]; with weights, 100 is a task of nice 0 that is always runnable.
     pub load: f64,
 }
 
-/// What [`LoadAggregator::calculate`] has found.
+/// Result of [`LoadAggregator::calculate`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadLedger {
     /// Of all domains.
     pub total: Load,
-    /// What weights above it count as; [`WEIGHT_MAX`] if all are feasible.
+    /// The value to which weights are clamped; [`WEIGHT_MAX`] if all are feasible.
     pub weight_max: f64,
     domains: BTreeMap<usize, Load>,
 }
 
 impl LoadAggregator {
-    /// For a machine with so many CPUs that are online, at least 1.
+    /// For a machine with `nr_cpus` online CPUs, at least 1.
     #[must_use]
     pub fn new(nr_cpus: u32, kind: LoadKind) -> Self {
         Self {
@@ -80,16 +80,16 @@ impl LoadAggregator {
         }
     }
 
-    /// A domain, also if it has no tasks: the ledger has it then.
+    /// Adds a domain to the ledger, even if it has no tasks.
     pub fn add_domain(&mut self, domain: usize) {
         self.duties.entry(domain).or_default();
     }
 
-    /// Adds tasks of one weight in a domain; `duty_cycle` is the sum of theirs.
+    /// Adds tasks of one weight in a domain; `duty_cycle` is their sum.
     ///
     /// # Errors
     ///
-    /// What is [`Refused`]; nothing is added then.
+    /// See [`Refused`]; nothing is added then.
     pub fn record(&mut self, domain: usize, weight: u32, duty_cycle: f64) -> Result<(), Refused> {
         if !(1..=WEIGHT_MAX).contains(&weight) {
             return Err(Refused::Weight(weight));
@@ -102,7 +102,7 @@ impl LoadAggregator {
         Ok(())
     }
 
-    /// The loads of all. Takes n log n for n pairs of a domain and a weight.
+    /// Calculates all loads. Takes n log n for n pairs of a domain and a weight.
     #[must_use]
     pub fn calculate(&self) -> LoadLedger {
         let weight_max = match self.kind {
@@ -137,15 +137,15 @@ impl LoadAggregator {
         }
     }
 
-    /// λ, or [`WEIGHT_MAX`] if no weight is above it. From the heaviest down: with the weights
-    /// above some place clamped to λ, λ · (P - their duty) = the load of the others; it is the one
-    /// sought if the next weight is not above it.
+    /// λ, or [`WEIGHT_MAX`] if all weights are feasible. Clamps weights in descending order: with
+    /// some of them clamped to λ, λ · (P - their duty) = the load of the others; λ is the solution
+    /// if the next weight is not above it.
     fn feasible_weight(&self) -> f64 {
         let mut by_weight = BTreeMap::<u32, f64>::new();
         for (weight, duty) in self.duties.values().flatten() {
             *by_weight.entry(*weight).or_default() += duty;
         }
-        // Of each weight and all below it. Taking away from the whole would leave roundings behind.
+        // Prefix sums in ascending order. Subtracting from the total would leave rounding errors.
         let mut load = 0.0;
         let mut steps = Vec::with_capacity(by_weight.len());
         for (weight, duty) in by_weight {
@@ -154,7 +154,7 @@ impl LoadAggregator {
         }
         let mut cpus_left = self.nr_cpus;
         for (weight, duty, load) in steps.into_iter().rev() {
-            // A weight that is clamped leaves more than no CPU: its own load is a part of `load`.
+            // `cpus_left` is above 0 if the weight is clamped: its own load is a part of `load`.
             if weight * cpus_left <= load {
                 return (load / cpus_left).min(f64::from(WEIGHT_MAX));
             }
@@ -171,7 +171,7 @@ impl LoadLedger {
         &self.domains
     }
 
-    /// What a task of this weight and duty cycle counts as.
+    /// The load of a task with this weight and duty cycle.
     #[must_use]
     pub fn effective_load(&self, weight: u32, duty_cycle: f64) -> f64 {
         f64::from(weight).min(self.weight_max) * duty_cycle
@@ -185,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    /// A weight, and the duty cycle of all who have it.
+    /// A weight, and the sum of the duty cycles of its tasks.
     type Group = (u32, f64);
 
     fn ledger(nr_cpus: u32, kind: LoadKind, groups: &[Group]) -> LoadLedger {
@@ -204,8 +204,8 @@ mod tests {
         (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1.0)
     }
 
-    /// CPU time of each group, handed out step by step: shares by weight of what is left; who would
-    /// get more than he can use gets just that, and is out of it.
+    /// CPU time of each group, distributed step by step: the rest is shared by weight; a group that
+    /// would get more than it can use gets just that, and is finished.
     fn shares(nr_cpus: u32, groups: &[Group]) -> Vec<f64> {
         let mut share = vec![None; groups.len()];
         loop {
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_comes_of_nothing() {
+    fn no_tasks_have_no_load() {
         let mut loads = LoadAggregator::new(0, LoadKind::Weighted);
         loads.add_domain(7);
         let found = loads.calculate();
@@ -303,14 +303,14 @@ mod tests {
     }
 
     proptest! {
-        /// Of tasks that are due in proportion to clamped weights, each gets what it would be given
-        /// step by step.
+        /// If tasks are entitled in proportion to clamped weights, each gets what the step-by-step
+        /// distribution yields.
         #[test]
         fn shares_are_those_of_the_slow_model(
             nr_cpus in 1_u32..64,
             groups in vec((1..=WEIGHT_MAX, 0.0..20.0), 1..40),
         ) {
-            // One group for a weight: who shares one is told apart by nothing.
+            // One group per weight: tasks of equal weight are indistinguishable.
             let groups: BTreeMap<u32, f64> = groups.into_iter().collect();
             let groups: Vec<Group> = groups.into_iter().collect();
             let found = weighted(nr_cpus, &groups);
@@ -326,7 +326,7 @@ mod tests {
             }
         }
 
-        /// Where there is a clamp, whoever has it and computes all the time gets one CPU.
+        /// If there is a clamp, a clamped task that computes all the time gets one CPU.
         #[test]
         fn clamp_is_one_cpu(
             nr_cpus in 1_u32..512,
@@ -341,7 +341,7 @@ mod tests {
             prop_assert!(found.weight_max > 0.0);
         }
 
-        /// How tasks are spread over domains does not matter to the whole.
+        /// The distribution of tasks over domains does not affect the total.
         #[test]
         fn domains_add_up(
             nr_cpus in 1_u32..64,

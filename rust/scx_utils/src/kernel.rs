@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the running kernel says about `sched_ext`.
+//! What the running kernel reports about `sched_ext`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,20 +10,20 @@ use thiserror::Error;
 
 use crate::compat::KernelBtf;
 
-/// How long a scheduler that is being unloaded may take to be gone.
+/// How long to wait for a scheduler that is being unloaded.
 const DISABLING_WAIT: Duration = Duration::from_secs(10);
 const DISABLING_POLL: Duration = Duration::from_millis(20);
 
-/// Why no scheduler can be loaded: what is missing, and the cure.
+/// Why no scheduler can be loaded, and how to fix it.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[allow(missing_docs)] // The messages say it.
+#[allow(missing_docs)] // See the messages.
 pub enum Missing {
     #[error(
         "this kernel has no sched_ext: boot one built with CONFIG_SCHED_CLASS_EXT, \
          Linux 6.12 or newer"
     )]
     SchedExt,
-    #[error("loading a scheduler takes root's rights: run it as root, or with sudo")]
+    #[error("loading a scheduler needs root privileges: run it as root or with sudo")]
     Root,
     #[error("the scheduler '{0}' is running: stop it first")]
     Busy(String),
@@ -48,13 +48,13 @@ pub struct SchedExt {
 }
 
 impl SchedExt {
-    /// Of the machine whose root directory this is: "/", but in tests.
+    /// For the machine with this root directory: "/", except in tests.
     #[must_use]
     pub fn new(root: &Path) -> Self {
         Self { root: root.into() }
     }
 
-    /// The root directory it was made with.
+    /// The root directory.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
@@ -73,33 +73,32 @@ impl SchedExt {
         self.line("state")
     }
 
-    /// Whether a scheduler is just coming or going.
+    /// Whether a scheduler is being enabled or disabled.
     #[must_use]
-    pub fn is_moving_tasks(&self) -> bool {
+    pub fn is_switching_classes(&self) -> bool {
         matches!(self.state().as_str(), "enabling" | "disabling")
     }
 
-    /// Name of the loaded scheduler, as it calls itself in `ops.name`; empty if none is.
+    /// Name of the loaded scheduler (`ops.name`); empty if none is loaded.
     #[must_use]
     pub fn ops(&self) -> String {
         self.line("root/ops")
     }
 
-    /// How many schedulers have been enabled since the machine was booted.
+    /// How many schedulers have been enabled since boot.
     #[must_use]
     pub fn enable_seq(&self) -> u64 {
         self.line("enable_seq").parse().unwrap_or(0)
     }
 
-    /// How often CPUs have come or gone since the machine was booted; `None` if the kernel does not
-    /// say so.
+    /// The number of hotplug events since boot; `None` if the kernel does not provide it.
     #[must_use]
     pub fn hotplug_seq(&self) -> Option<u64> {
         self.line("hotplug_seq").parse().ok()
     }
 
-    /// Domain isolation is the one setting of a machine that makes the kernel refuse every
-    /// scheduler (EINVAL): the CPUs that are isolated, empty if none are.
+    /// Domain isolation is the only machine setting that makes the kernel refuse every scheduler
+    /// (EINVAL): the isolated CPUs, empty if there are none.
     #[must_use]
     pub fn isolated_cpus(&self) -> String {
         let path = self.root.join("sys/devices/system/cpu/isolated");
@@ -110,11 +109,11 @@ impl SchedExt {
     }
 
     /// Checks that a scheduler could be loaded now. After an ejection or `kill -9` of another one
-    /// the kernel takes a moment to clean up, which is waited for.
+    /// the kernel needs a moment to clean up; waits for that.
     ///
     /// # Errors
     ///
-    /// What is [`Missing`]: the first thing that is.
+    /// The first of [`Missing`] that applies.
     pub fn check(&self) -> Result<KernelBtf, Missing> {
         if self.state().is_empty() {
             return Err(Missing::SchedExt);
@@ -123,7 +122,7 @@ impl SchedExt {
             return Err(Missing::Root);
         }
         self.wait_while_disabling();
-        self.in_the_way().map_or(Ok(()), Err)?;
+        self.conflict().map_or(Ok(()), Err)?;
         let btf = KernelBtf::read(&self.root).map_err(|_| Missing::Btf)?;
         if btf.is_defective() {
             return Err(Missing::DefectiveBtf);
@@ -131,8 +130,8 @@ impl SchedExt {
         Ok(btf)
     }
 
-    /// Another scheduler, since there can only be one.
-    fn in_the_way(&self) -> Option<Missing> {
+    /// Only one scheduler can be loaded: why that is not possible now.
+    fn conflict(&self) -> Option<Missing> {
         match self.state().as_str() {
             "disabled" => None,
             "disabling" => Some(Missing::Unloading(self.ops())),
@@ -153,23 +152,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_in_the_way_runs_or_is_about_to_be_gone() {
+    fn other_scheduler_is_running_or_being_unloaded() {
         let root = tempfile::tempdir().unwrap();
         let sysfs = root.path().join("sys/kernel/sched_ext");
         fs::create_dir_all(sysfs.join("root")).unwrap();
         fs::write(sysfs.join("root/ops"), "other\n").unwrap();
-        let in_the_way = |state: &str| {
+        let conflict = |state: &str| {
             fs::write(sysfs.join("state"), state).unwrap();
-            SchedExt::new(root.path()).in_the_way()
+            SchedExt::new(root.path()).conflict()
         };
-        assert_eq!(in_the_way("disabled\n"), None);
-        assert_eq!(in_the_way("enabled\n"), Some(Missing::Busy("other".into())));
+        assert_eq!(conflict("disabled\n"), None);
+        assert_eq!(conflict("enabled\n"), Some(Missing::Busy("other".into())));
+        assert_eq!(conflict("enabling\n"), Some(Missing::Busy("other".into())));
         assert_eq!(
-            in_the_way("enabling\n"),
-            Some(Missing::Busy("other".into()))
-        );
-        assert_eq!(
-            in_the_way("disabling\n"),
+            conflict("disabling\n"),
             Some(Missing::Unloading("other".into()))
         );
     }

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What schedulers of the Linux class sched_ext share.
+//! Shared by the schedulers of the Linux class sched_ext.
 //!
-//! Two features, for the two times in a scheduler's life: `runtime` (the default) is what it is
-//! made of while it runs, `builder` compiles its BPF half in the build script.
+//! Two features: `runtime` (the default) for the scheduler itself, `builder` compiles its BPF side
+//! in the build script.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
 //! | [`runner`] | the run loop of every scheduler: options, restarts, statistics, exit status |
-//! | [`bpf`] | the BPF half, opened, loaded and attached |
+//! | [`bpf`] | the BPF side, opened, loaded and attached |
 //! | [`exit_info`] | how a scheduler ended |
-//! | [`kernel`], [`compat`] | what the running kernel says, and what it has |
+//! | [`kernel`], [`compat`] | state and features of the running kernel |
 //! | [`hotplug`], [`topology`], [`cpumask`] | nodes, caches, cores and CPUs |
-//! | [`infeasible`] | loads, with weights that no machine can honour brought down |
+//! | [`infeasible`] | loads, with infeasible weights clamped |
 //! | [`percpu`], [`ravg`] | counters and running averages of BPF programs |
 //! | [`time`] | the clock of BPF programs |
-//! | [`host`] | settings of the machine that are put back |
-//! | [`cgroups`] | what cgroups ask for and do not get |
-//! | [`manifest`] | what a scheduler tells of itself to those who start it |
-//! | [`cli`], [`log`](mod@log), [`build_id`] | how programs of this project talk |
-//! | `builder` | compiling BPF programs |
+//! | [`host`] | machine settings that are restored |
+//! | [`cgroups`] | cgroup controls that have no effect |
+//! | [`manifest`] | a scheduler's description for programs that start it |
+//! | [`cli`], [`log`](mod@log), [`build_id`] | common to all programs of this project |
+//! | `builder` | compiles BPF programs |
 
 #[cfg(feature = "builder")]
 pub mod builder;
@@ -66,7 +66,7 @@ pub mod time;
 #[cfg(feature = "runtime")]
 pub mod topology;
 
-/// For what [`include_bpf!`] brings in.
+/// For the code that [`include_bpf!`] includes.
 #[cfg(feature = "runtime")]
 #[doc(hidden)]
 pub use zerocopy;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What programs say on standard error: `program: message`, libbpf's words included.
+//! Messages on standard error: `program: message`, including libbpf's.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Lines as every program of this project writes them.
+/// The line format of all programs of this project.
 struct Lines {
     program: &'static str,
 }
@@ -32,9 +32,8 @@ where
     }
 }
 
-/// Sends what is logged to standard error: warnings and what a user wants to know; if `verbose` is
-/// above 0 also what is done, step by step, libbpf's words included. Only the first call in a
-/// process has an effect.
+/// Sends log messages to standard error: warnings and information for users; with `verbose` above 0
+/// also each step, including libbpf's messages. Only the first call in a process has an effect.
 pub fn init(program: &'static str, verbose: u8) {
     let level = if verbose > 0 {
         Level::DEBUG
@@ -42,7 +41,7 @@ pub fn init(program: &'static str, verbose: u8) {
         Level::INFO
     };
     let subscriber = tracing_subscriber::fmt()
-        // Who reads standard error may be gone: then nobody is told, and nothing else happens.
+        // The reader of standard error may be gone; ignore that.
         .log_internal_errors(false)
         .with_max_level(level)
         .with_writer(io::stderr)

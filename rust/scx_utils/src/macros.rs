@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Macros for the crates of schedulers.
+//! Macros for schedulers.
 
-/// Brings in what [`BpfBuilder`](crate::builder) has generated, as the modules `bpf_skel`,
-/// `bpf_kfuncs` (what the kernel has to have) and, for who has a shared header, `bpf_intf`;
-/// `include_bpf!(skel)` is for who has none. What the generators write is theirs: none of the
-/// workspace's lints apply to it.
+/// Includes what [`BpfBuilder`](crate::builder) has generated, as the modules `bpf_skel`,
+/// `bpf_kfuncs` (required kfuncs) and, if there is a shared header, `bpf_intf`; use
+/// `include_bpf!(skel)` if there is none. The workspace's lints are disabled for generated code.
 #[macro_export]
 macro_rules! include_bpf {
     () => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What a scheduler tells of itself to those who start it: what it is, its options, what each mode
-//! means for it, and what it needs of the kernel. One file for each scheduler, made from the
-//! scheduler itself when it is built.
+//! A scheduler's description for programs that start it: its name, its options, its arguments in
+//! each mode, and its kernel requirements. One file per scheduler, generated from the scheduler
+//! itself at build time.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// What somebody wants of a scheduler, in words that hold for all of them.
+/// A goal for a scheduler, common to all of them.
 #[derive(
     Debug,
     Clone,
@@ -32,18 +32,18 @@ pub enum Mode {
     /// The scheduler's defaults.
     #[default]
     Auto,
-    /// Even frames while other programs compute.
+    /// Even frame rates while other programs compute.
     Gaming,
-    /// Less power, at the cost of waiting.
+    /// Less power, at the cost of latency.
     PowerSave,
-    /// Nobody waits long, at the cost of throughput.
+    /// Low latency, at the cost of throughput.
     LowLatency,
-    /// Throughput, at the cost of waiting.
+    /// Throughput, at the cost of latency.
     Server,
 }
 
 impl Mode {
-    /// All, by their numbers on the bus.
+    /// All modes, by their numbers on D-Bus.
     pub const ALL: [Self; 5] = [
         Self::Auto,
         Self::Gaming,
@@ -52,13 +52,13 @@ impl Mode {
         Self::Server,
     ];
 
-    /// Its number on the bus.
+    /// Its number on D-Bus.
     #[must_use]
     pub fn number(self) -> u32 {
         self as u32
     }
 
-    /// By its number on the bus.
+    /// The mode with this number on D-Bus.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.number() == number)
@@ -77,7 +77,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// A text that names no mode.
+/// A text that is not a mode.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("there is no mode '{0}': auto, gaming, powersave, lowlatency or server")]
 pub struct UnknownMode(String);
@@ -85,7 +85,7 @@ pub struct UnknownMode(String);
 impl FromStr for Mode {
     type Err = UnknownMode;
 
-    /// In small letters or large ones, as in configuration files of earlier loaders.
+    /// Case-insensitive, as in configuration files of earlier loaders.
     fn from_str(text: &str) -> Result<Self, UnknownMode> {
         let named = |mode: &Self| mode.to_string().eq_ignore_ascii_case(text);
         let unknown = || UnknownMode(text.chars().take(40).collect());
@@ -93,9 +93,9 @@ impl FromStr for Mode {
     }
 }
 
-/// What a scheduler is started with in each mode; nothing in [`Mode::Auto`].
+/// A scheduler's arguments in each mode; none in [`Mode::Auto`].
 #[derive(Debug, Clone, Copy, Default)]
-#[allow(missing_docs)] // Mode says it.
+#[allow(missing_docs)] // See Mode.
 pub struct Modes {
     pub gaming: &'static [&'static str],
     pub power_save: &'static [&'static str],
@@ -104,7 +104,7 @@ pub struct Modes {
 }
 
 impl Modes {
-    /// For a scheduler that has nothing to offer by mode.
+    /// For a scheduler without modes.
     pub const NONE: Self = Self {
         gaming: &[],
         power_save: &[],
@@ -134,7 +134,7 @@ impl From<Modes> for BTreeMap<Mode, Vec<String>> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Values {
-    /// It is a switch.
+    /// None: it is a flag.
     None,
     /// `--option value` or `--option=value`.
     One,
@@ -145,9 +145,9 @@ pub enum Values {
 /// An option that may be passed to a scheduler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OptionInfo {
-    /// Without the hyphens.
+    /// The name without hyphens.
     pub long: String,
-    /// Its letter, if it has one.
+    /// Its short form, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub short: Option<char>,
     /// How many values it takes.
@@ -169,28 +169,28 @@ impl From<&clap::Arg> for OptionInfo {
     }
 }
 
-/// One scheduler.
+/// The description of a scheduler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The program: `scx_rusty`. The kernel knows it by the part behind `scx_`.
+    /// The program: `scx_rusty`. The kernel's name of it lacks `scx_`.
     pub name: String,
-    /// What may be passed to it. What opens files, or only prints something, is not among them.
+    /// The options that may be passed. Those that open files, or only print something, are omitted.
     pub options: Vec<OptionInfo>,
-    /// What it is started with in each mode.
+    /// Its arguments in each mode.
     pub modes: BTreeMap<Mode, Vec<String>>,
-    /// The functions of the kernel that it cannot do without.
+    /// The kfuncs that it requires.
     pub kfuncs: Vec<String>,
 }
 
 impl Manifest {
-    /// What it calls itself in the kernel's file `root/ops`.
+    /// Its name in the kernel's file `root/ops`.
     #[must_use]
     pub fn ops(&self) -> &str {
         ops(&self.name)
     }
 }
 
-/// What the program `name` calls itself in the kernel: `rusty`, of `scx_rusty`.
+/// The name of the program `name` in the kernel: `rusty` for `scx_rusty`.
 #[must_use]
 pub fn ops(name: &str) -> &str {
     name.strip_prefix("scx_").unwrap_or(name)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Reading per-CPU arrays, such as counters, from outside of the kernel.
+//! Reads per-CPU arrays, such as counters, from user space.
 
 use anyhow::{ensure, Context as _, Result};
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType};
 use zerocopy::FromBytes;
 
-/// A per-CPU array (`BPF_MAP_TYPE_PERCPU_ARRAY`) whose values are of the type `T`. It owns a file
-/// descriptor, so it can be read on any thread, for as long as it lives.
+/// A per-CPU array (`BPF_MAP_TYPE_PERCPU_ARRAY`) with values of type `T`. It owns a file
+/// descriptor, so it can be read on any thread.
 #[derive(Debug)]
 pub struct PerCpu<T> {
     map: MapHandle,
@@ -14,16 +14,16 @@ pub struct PerCpu<T> {
 }
 
 impl<T: FromBytes> PerCpu<T> {
-    /// Takes such a map.
+    /// Wraps a map.
     ///
     /// # Errors
     ///
-    /// If it is of another kind, or its values are of another size.
+    /// If it has another type, or values of another size.
     pub fn new(map: MapHandle) -> Result<Self> {
         let size = usize::try_from(map.value_size())?;
         ensure!(
             map.map_type() == MapType::PercpuArray && size == size_of::<T>(),
-            "the map {:?} is no per-CPU array of values of {} bytes",
+            "the map {:?} is not a per-CPU array of values of {} bytes",
             map.name(),
             size_of::<T>()
         );
@@ -33,7 +33,7 @@ impl<T: FromBytes> PerCpu<T> {
         })
     }
 
-    /// The values of all possible CPUs, in their order, at the index `idx`. One system call.
+    /// The values of all possible CPUs at the index `idx`, in CPU order. One system call.
     ///
     /// # Errors
     ///

@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Running averages that BPF programs keep (`<scx/ravg.h>`), read in user space: what a value was
-//! recently, where what was one half-life earlier counts half.
+//! Running averages of BPF programs (`<scx/ravg.h>`), read in user space: averages with exponential
+//! decay, in which the past counts half after each half-life.
 
-/// Averages are fixed-point numbers with so many bits after the point, as in the header.
+/// Fractional bits of the fixed-point averages, as in the header.
 const FRAC_BITS: i32 = 32;
 
-/// `struct scx_ravg`, as it is read from BPF.
+/// `struct scx_ravg` as read from BPF.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RunningAverage {
-    /// When the value was set, fixed point.
+    /// The average when the value was set, fixed point.
     pub avg: u64,
     /// The value since then.
     pub val: u64,
-    /// When that was, ns.
+    /// When the value was set, ns.
     pub val_at_ns: u64,
 }
 
 impl RunningAverage {
-    /// The average at `now_ns`, by the clock of the BPF half. An earlier time than that of the last
-    /// change counts as that, for that is what a reader sees who was overtaken by a change. With a
-    /// half-life of 0 it is the value.
+    /// The average at `now_ns`, by the clock of the BPF side. Times before the last change count as
+    /// that, because a change may overtake the reader. With a half-life of 0 it is the value.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)] // At most 2^-52 of it.
+    #[allow(clippy::cast_precision_loss)] // A relative error of at most 2^-52.
     pub fn read(&self, now_ns: u64, half_life_ns: u64) -> f64 {
         let elapsed_ns = now_ns.saturating_sub(self.val_at_ns);
         let (avg, val) = (self.avg as f64 * 2_f64.powi(-FRAC_BITS), self.val as f64);
@@ -68,7 +67,7 @@ mod tests {
     }
 
     proptest! {
-        /// As a sum over so many short moments, of which each counts a little less than the next.
+        /// Equal to a sum over many short steps, of which each counts slightly less than the next.
         #[test]
         fn it_is_the_sum_of_its_moments(
             avg in 0_u32..100,

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Threads that are real-time threads for a while.
+//! Threads that are temporarily real-time threads.
 
-/// A policy and its parameters. Those of `SCHED_DEADLINE` do not fit in.
+/// A policy and its parameters, except those of `SCHED_DEADLINE`.
 type Scheduling = (libc::c_int, libc::sched_param);
 
-/// The calling thread, to the kernel.
+/// The calling thread, in system calls.
 const SELF: libc::pid_t = 0;
 
-/// Holds a thread in the lowest priority of `SCHED_FIFO` until it is dropped.
+/// Keeps a thread at the lowest priority of `SCHED_FIFO` until it is dropped.
 #[derive(Debug)]
 pub(crate) struct RealTime {
     thread: libc::pid_t,
-    /// Policy and parameters to go back to; `None` if nothing was changed.
+    /// Policy and parameters to restore; `None` if nothing was changed.
     before: Option<Scheduling>,
 }
 
 impl RealTime {
-    /// Raises the calling thread, which has to drop it too. Where it may not, nothing changes.
+    /// Raises the calling thread, which has to drop it too. Without permission nothing changes.
     pub(crate) fn raise_self() -> Self {
         let restorable = |before: &Scheduling| before.0 != libc::SCHED_DEADLINE;
         Self::raise(SELF, restorable)
     }
 
-    /// Raises another thread, if it is an ordinary one. Where it may not, nothing changes.
+    /// Raises another thread if its policy is `SCHED_OTHER`. Without permission nothing changes.
     pub(crate) fn raise_ordinary(thread: libc::pid_t) -> Self {
         Self::raise(thread, |before| before.0 == libc::SCHED_OTHER)
     }
@@ -58,7 +58,7 @@ fn current(thread: libc::pid_t) -> Option<Scheduling> {
     (policy >= 0 && err == 0).then_some((policy, param))
 }
 
-/// Threads that are made meanwhile do not inherit it.
+/// Threads created meanwhile do not inherit it.
 fn lowest_fifo() -> Scheduling {
     // SAFETY: takes and returns a number.
     let sched_priority = unsafe { libc::sched_get_priority_min(libc::SCHED_FIFO) };

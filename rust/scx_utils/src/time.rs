@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The clock that BPF programs read, too.
+//! The clock of BPF programs.
 
 use anyhow::{Context as _, Result};
 use nix::time::{clock_gettime, ClockId};
 
-/// CLOCK_MONOTONIC, ns: what `scx_monotonic_now()` is in a BPF half.
+/// CLOCK_MONOTONIC, ns: `scx_monotonic_now()` of BPF.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What cgroups ask for and do not get: with sched_ext, shares of CPU time and limits to it
- * are the scheduler's business, and none of ours minds them.
+ * Warns of cgroup controls that have no effect: with sched_ext, CPU shares and limits are
+ * left to the scheduler, and none of ours implements them.
  */
 #include <ftw.h>
 #include <limits.h>
@@ -10,10 +10,10 @@
 
 #include "internal.h"
 
-/* Directories that are open at once at most. */
+/* Maximum of directories open at once. */
 #define NR_OPEN_MAX 16
 
-/* The controls and what they are if nobody has set them, at least how that begins
+/* The controls and their defaults, or the beginning of them
  * (Documentation/admin-guide/cgroup-v2.rst). */
 static const struct control {
 	const char *name;
@@ -24,7 +24,7 @@ static const struct control {
 	{ "cpu.max", "max " },
 };
 
-/* nftw() hands nothing through. */
+/* nftw() takes no argument for its callback. */
 static struct scx_cgroups *found;
 
 static bool is_set(const char *cgroup, const struct control *control)
@@ -43,7 +43,7 @@ static bool is_set(const char *cgroup, const struct control *control)
 	return text[0] && strncmp(text, control->unset, strlen(control->unset));
 }
 
-static int look(const char *path, const struct stat *st, int type, struct FTW *at)
+static int visit(const char *path, const struct stat *st, int type, struct FTW *at)
 {
 	size_t i;
 
@@ -60,10 +60,10 @@ static int look(const char *path, const struct stat *st, int type, struct FTW *a
 	return 0;
 }
 
-void scx_cgroups_unminded(const char *root, struct scx_cgroups *cgroups)
+void scx_cgroups_ineffective(const char *root, struct scx_cgroups *cgroups)
 {
 	memset(cgroups, 0, sizeof(*cgroups));
 	found = cgroups;
-	nftw(root, look, NR_OPEN_MAX, FTW_PHYS | FTW_MOUNT);
+	nftw(root, visit, NR_OPEN_MAX, FTW_PHYS | FTW_MOUNT);
 	found = NULL;
 }

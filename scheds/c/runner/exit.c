@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* How a scheduler ended: reading and judging the record of exit_info.h. */
+/* How a scheduler ended: reads and evaluates the record of exit_info.h. */
 #include <bpf/bpf.h>
 #include <ctype.h>
 #include <errno.h>
@@ -10,14 +10,14 @@
 
 #define RULE "================================================================================"
 
-/* Size the dump buffer, on the BPF side and the kernel's, between open and load. */
+/* Set the size of the dump buffer for BPF and the kernel, between open and load. */
 int scx_exit_prepare(struct bpf_object *obj, uint32_t dump_len)
 {
 	struct bpf_map *dump = bpf_object__find_map_by_name(obj, "scx_exit_dump");
 	struct bpf_map *rodata = bpf_object__find_map_by_name(obj, ".rodata.scx_exit");
 	uint32_t *dump_size;
 
-	/* Both are in exit_info.bpf.h, which the scheduler has to include. */
+	/* Both are defined by exit_info.bpf.h, which every scheduler includes. */
 	if (!dump || !rodata)
 		return -ENOENT;
 	if (!dump_len)
@@ -35,7 +35,7 @@ const struct scx_exit_record *scx_exit_record(const struct bpf_object *obj)
 	return map ? bpf_map__initial_value(map, &(size_t){ 0 }) : NULL;
 }
 
-/* The kernel writes the record while we look at it. */
+/* The kernel may be writing the record concurrently. */
 static int read_kind(const struct scx_exit_record *rec)
 {
 	return __atomic_load_n(&rec->kind, __ATOMIC_ACQUIRE);
@@ -70,8 +70,9 @@ int scx_outcome_status(enum scx_outcome outcome)
 }
 
 /*
- * The kernel's texts name tasks, whose owners choose any bytes for a name: none is to begin a line
- * of its own or to command a terminal. Of the control characters only those of `kept` remain.
+ * The kernel's texts contain task names, which may be any bytes that the tasks' owners chose: keep
+ * them from starting a line or sending control sequences to a terminal. Only the control characters
+ * in `kept` remain.
  */
 static void clean(char *text, const char *kept)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Between the files of the runner. */
+/* Internal interfaces of the runner. */
 #ifndef __SCX_RUNNER_INTERNAL_H
 #define __SCX_RUNNER_INTERNAL_H
 
@@ -10,7 +10,7 @@
 
 #include "runner.h"
 
-/* The options that every scheduler has. */
+/* The options common to all schedulers. */
 struct scx_common_opts {
 	double interval_s; /* between two lines of statistics, 0: none */
 	uint32_t exit_dump_len; /* bytes, 0: the kernel's default */
@@ -26,57 +26,56 @@ enum scx_outcome {
 	SCX_OUTCOME_EJECTED,
 };
 
-/* opts.c: parses argv or exits. */
+/* opts.c: parse argv, or print a message and exit. */
 void scx_parse_opts(const struct scx_sched *sched, int argc, char **argv,
 		    struct scx_common_opts *opts);
 
-/* kernel.c: everything is asked of the running kernel. */
-/* NULL if a scheduler can run here, else one line that says what is missing. */
+/* kernel.c: properties of the running kernel. */
+/* NULL if a scheduler can be loaded, else one line that says what is missing. */
 const char *scx_kernel_check(void);
 /* Name of the loaded scheduler, "" if there is none. Valid until the next call. */
 const char *scx_kernel_current_ops(void);
 uint64_t scx_kernel_hotplug_seq(void);
 /* How many schedulers have been enabled since boot. */
 uint64_t scx_kernel_enable_seq(void);
-/* Whether a scheduler is just coming or going. */
-bool scx_kernel_is_moving_tasks(void);
-/* Whether tasks of the ext class get some time beside those of the fair class. */
-bool scx_kernel_sets_time_aside(void);
-/* The kernel's type information, NULL if there is none; until it is dropped. */
+/* Whether a scheduler is being enabled or disabled. */
+bool scx_kernel_is_switching_classes(void);
+/* Whether the kernel reserves CPU time for the ext class against the fair class. */
+bool scx_kernel_has_ext_server(void);
+/* The kernel's BTF, NULL if there is none; valid until scx_kernel_drop_btf(). */
 const struct btf *scx_kernel_btf(void);
 void scx_kernel_drop_btf(void);
 /* Why the kernel may have refused a scheduler with EINVAL. */
 const char *scx_kernel_explain_einval(void);
 
-/* priority.c: a thread that is a real-time thread for a while, and what it was before. */
+/* priority.c: a thread's priority before it was raised. */
 struct scx_priority {
 	pid_t thread; /* 0: the calling one */
 	int policy;
 	struct sched_param param;
 	bool raised;
 };
-/* This thread, for the time in which tasks are moved between classes. */
+/* The calling thread, while tasks are switched between classes. */
 struct scx_priority scx_priority_raise_self(void);
-/* Another thread, if it is an ordinary one. */
+/* Another thread, if its policy is SCHED_OTHER. */
 struct scx_priority scx_priority_raise_ordinary(pid_t thread);
 void scx_priority_restore(const struct scx_priority *before);
 
-/* rcu.c: let RCU's grace periods end, for as long as a scheduler is there. After
- * kill -9 it stays so. */
-struct scx_priority scx_rcu_favour(void);
+/* rcu.c: raise RCU's grace-period kthread while a scheduler is loaded. Stays raised after
+ * kill -9. */
+struct scx_priority scx_rcu_boost(void);
 
-/* usher.c: from now on, so that no scheduler comes or goes for ever. */
-void scx_usher_start(void);
+/* class_switch.c: start the class-switch helper, so that enabling and disabling always finish. */
+void scx_class_switch_start(void);
 
-/* cgroups.c: those that have set controls of CPU time, which do not count under a scheduler
- * of ours. */
+/* cgroups.c: cgroups that set CPU controls which have no effect under our schedulers. */
 struct scx_cgroups {
 	int nr;
-	char first[PATH_MAX + 32]; /* a control and whose it is */
+	char first[PATH_MAX + 32]; /* a control and its cgroup's path */
 };
-void scx_cgroups_unminded(const char *root, struct scx_cgroups *cgroups);
+void scx_cgroups_ineffective(const char *root, struct scx_cgroups *cgroups);
 
-/* priority.c: for the time in which a scheduler is loaded. */
+/* priority.c: the nice value while a scheduler is being loaded. */
 struct scx_nice {
 	int nice;
 	bool raised;
@@ -90,9 +89,9 @@ struct bpf_map *scx_ops_map(const struct bpf_object *obj);
 /* False if the object's struct sched_ext_ops has no member of that name. */
 bool scx_ops_set(const struct bpf_object *obj, const char *member, uint64_t value);
 bool scx_ops_or_flag(const struct bpf_object *obj, const char *flag);
-/* Between open and load: take out of the table of callbacks what the running kernel lacks. */
+/* Between open and load: clear the members that the running kernel lacks. */
 void scx_ops_fit_kernel(const struct bpf_object *obj);
-/* A member of a struct, NULL if there is no such struct or member. */
+/* A member of a struct, NULL if the struct or the member does not exist. */
 const struct btf_member *scx_btf_member(const struct btf *btf, const char *type, const char *name);
 
 /* attach.c: 0, or a positive errno that scx_attach_error() explains in one line. @enable_seq: the
@@ -105,18 +104,18 @@ int scx_exit_prepare(struct bpf_object *obj, uint32_t dump_len);
 /* The live record of a loaded object; its kind is 0 while the scheduler runs. */
 const struct scx_exit_record *scx_exit_record(const struct bpf_object *obj);
 bool scx_exit_pending(const struct scx_exit_record *rec);
-/* What an ended generation means. @ran: whether it got to run at all. */
+/* What the end of a generation means. @ran: whether the scheduler was enabled. */
 enum scx_outcome scx_exit_outcome(const struct scx_exit_record *rec, bool ran);
 /* The program's exit status: SCX_STATUS_*. */
 int scx_outcome_status(enum scx_outcome outcome);
-/* The kernel's message, or else its reason, in one line. */
+/* The kernel's message, or its reason if there is no message, as one line. */
 void scx_exit_cause(const struct scx_exit_record *rec, char cause[SCX_EXIT_MSG_LEN]);
 /* Report it; @dump is the text of the debug dump, or NULL. */
 void scx_exit_print(const struct scx_exit_record *rec, const char *dump, FILE *out);
 /* The same with the dump of an object that includes exit_info.bpf.h. */
 void scx_exit_report(const struct bpf_object *obj, const struct scx_exit_record *rec, FILE *out);
 
-/* Every generated skeleton struct begins like this. */
+/* The common beginning of all generated skeleton structs. */
 struct scx_skel_head {
 	struct bpf_object_skeleton *skeleton;
 	struct bpf_object *obj;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the running kernel says about sched_ext. */
+/* What the running kernel reports about sched_ext. */
 #include <bpf/btf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #define SYSFS "/sys/kernel/sched_ext/"
 
-/* How long a scheduler that is being unloaded may take to be gone. */
+/* How long to wait for a scheduler that is being unloaded. */
 #define DISABLING_WAIT_MS 10000
 #define DISABLING_POLL_MS 20
 
@@ -52,7 +52,7 @@ uint64_t scx_kernel_enable_seq(void)
 	return read_number(SYSFS "enable_seq");
 }
 
-/* Domain isolation is the one machine setting that the kernel refuses. */
+/* Domain isolation is the only machine setting that the kernel refuses. */
 const char *scx_kernel_explain_einval(void)
 {
 	char cpus[128];
@@ -69,7 +69,7 @@ static bool state_is(const char *state)
 	return !strcmp(read_line(SYSFS "state", buf, sizeof(buf)), state);
 }
 
-bool scx_kernel_is_moving_tasks(void)
+bool scx_kernel_is_switching_classes(void)
 {
 	char buf[32];
 	const char *state = read_line(SYSFS "state", buf, sizeof(buf));
@@ -77,13 +77,13 @@ bool scx_kernel_is_moving_tasks(void)
 	return !strcmp(state, "enabling") || !strcmp(state, "disabling");
 }
 
-/* Some megabytes, which take a while to be read: once for all questions of a start. */
+/* Several MB that are slow to parse: once per start. */
 static struct btf *kernel_btf;
 
 const struct btf *scx_kernel_btf(void)
 {
-	/* Not btf__load_vmlinux_btf(): it would search other places too, and a
-	 * kernel without this file cannot load a scheduler. */
+	/* Not btf__load_vmlinux_btf(), which searches other paths too: a kernel without this
+	 * file cannot load a scheduler. */
 	if (!kernel_btf)
 		kernel_btf = btf__parse("/sys/kernel/btf/vmlinux", NULL);
 	return kernel_btf;
@@ -95,14 +95,14 @@ void scx_kernel_drop_btf(void)
 	kernel_btf = NULL;
 }
 
-bool scx_kernel_sets_time_aside(void)
+bool scx_kernel_has_ext_server(void)
 {
 	const struct btf *btf = scx_kernel_btf();
 
 	return btf && scx_btf_member(btf, "rq", "ext_server");
 }
 
-/* After an ejection or kill -9 the kernel takes a moment to clean up. */
+/* After an ejection or kill -9 the kernel needs a moment to clean up. */
 static void wait_while_disabling(void)
 {
 	const struct timespec poll = { .tv_nsec = DISABLING_POLL_MS * 1000000L };
@@ -128,10 +128,9 @@ static bool last_param_is(const struct btf *btf, const struct btf_type *func, co
 }
 
 /*
- * Since 7.1 many kfuncs have a hidden last argument, which the kernel's build takes out of their
- * public prototype in BTF. Where an old pahole wrote the BTF this does not happen for all of them,
- * and no program can call those; which ones differs from build to build. Debian's backports of 7.1
- * and 7.2 are such kernels.
+ * Since 7.1 many kfuncs have a hidden last argument, which the kernel's build strips from their
+ * public prototype in BTF. An old pahole does not strip all of them, and no program can call the
+ * rest; which ones depends on the build. Debian's backports of 7.1 and 7.2 are affected.
  */
 static bool btf_has_hidden_args(const struct btf *btf)
 {
@@ -164,7 +163,7 @@ static const char *check_btf(void)
 	return NULL;
 }
 
-/* Another scheduler, since there can only be one; NULL if there is none. */
+/* Only one scheduler can be loaded: why that is not possible now, or NULL. */
 static const char *check_alone(void)
 {
 	static char busy[256];
@@ -187,7 +186,7 @@ const char *scx_kernel_check(void)
 		return "this kernel has no sched_ext: boot one built with CONFIG_SCHED_CLASS_EXT, "
 		       "Linux 6.12 or newer";
 	if (geteuid())
-		return "loading a scheduler takes root's rights: run it as root, or with sudo";
+		return "loading a scheduler needs root privileges: run it as root or with sudo";
 
 	wait_while_disabling();
 	missing = check_alone();

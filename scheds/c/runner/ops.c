@@ -32,7 +32,7 @@ const struct btf_member *scx_btf_member(const struct btf *btf, const char *type,
 	return NULL;
 }
 
-/* Where an integer member is kept until the load, and its size in bytes. */
+/* The initial value of an integer member, and its size in bytes. */
 static void *member_slot(const struct bpf_object *obj, const char *name, size_t *size)
 {
 	const struct btf *btf = bpf_object__btf(obj);

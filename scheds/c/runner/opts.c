@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The options that every C scheduler has, around the scheduler's own. */
+/* The options common to all C schedulers, combined with the scheduler's own. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
 
-/* Bounds of --interval: below, printing itself would be the load; above, it is
- * of no use. */
+/* Bounds of --interval: below, printing would dominate the load; above, it is useless. */
 #define INTERVAL_MIN_S 0.1
 #define INTERVAL_MAX_S 86400
 
-/* What the kernel accepts is only bounded by memory; this is 512 times its
- * default. */
+/* The kernel's only bound is memory; this is 512 times its default. */
 #define EXIT_DUMP_LEN_MAX (16U << 20)
 
-/* Beyond the characters that are short options. */
+/* Outside the range of short options. */
 #define KEY_USAGE 0x100
 
 static const struct argp_option common_options[] = {

@@ -55,9 +55,9 @@ static void begin_first(void)
 		return;
 	begun = true;
 	atexit(at_exit);
-	if (!scx_kernel_sets_time_aside())
-		own.rcu = scx_rcu_favour();
-	scx_usher_start();
+	if (!scx_kernel_has_ext_server())
+		own.rcu = scx_rcu_boost();
+	scx_class_switch_start();
 }
 
 uint64_t scx_main_begin(const char *name)

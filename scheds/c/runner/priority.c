@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The thread that attaches a scheduler runs as a real-time thread meanwhile.
+ * The thread that attaches a scheduler runs as SCHED_FIFO meanwhile.
  *
- * Attaching moves all tasks, this thread among them, from the kernel's fair class to
- * the ext class, one after the other. The fair class goes first: on a machine with
- * enough busy tasks that are yet to be moved, whoever has been moved does not run
- * again, and if that is the thread that does the moving, it all stops there, with
- * preempted RCU readers and held locks. Seen on 6.17; 7.2 hands the work to a thread of
- * its own.
+ * Attaching switches all tasks, this thread included, from the fair class to the ext class
+ * one by one. The fair class has precedence: with enough busy tasks not switched yet, those
+ * already switched starve. If the attaching thread is one of them, the switch stalls with
+ * preempted RCU readers and locks held. Seen on 6.17; 7.2 does the work in a kthread.
  *
- * And the thread that loads one has the lowest nice value: the kernel's verifier takes a
- * second of CPU time on a slow machine, which among many busy tasks is half a minute, and
- * after a restart no policy of ours is in force meanwhile.
+ * The thread that loads a scheduler runs at the lowest nice value: the kernel's verifier
+ * takes a second of CPU time on a slow machine, which is half a minute among many busy
+ * tasks, and between two generations none of our policies is in force.
  */
 #include <errno.h>
 #include <sys/resource.h>
@@ -29,7 +27,7 @@ static struct scx_priority priority_of(pid_t thread)
 	return now;
 }
 
-/* Threads that are made meanwhile do not inherit it. */
+/* SCHED_RESET_ON_FORK: threads created meanwhile do not inherit it. */
 static bool make_lowest_fifo(pid_t thread)
 {
 	struct sched_param lowest = { .sched_priority = sched_get_priority_min(SCHED_FIFO) };
@@ -41,7 +39,7 @@ struct scx_priority scx_priority_raise_self(void)
 {
 	struct scx_priority before = priority_of(0);
 
-	/* Where it may not, the scheduler still loads on a machine that is not saturated. */
+	/* Without permission the scheduler still loads on a machine that is not saturated. */
 	before.raised = before.policy >= 0 && make_lowest_fifo(0);
 	return before;
 }

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The kernel's thread that ends RCU's grace periods goes first, where it could starve.
+ * Raises RCU's grace-period kthread where it could starve.
  *
- * While a scheduler is attached or goes away, one part of the tasks is in the ext class
- * and the other in the fair class, tasks that are forked meanwhile among them; and the
- * kernel waits for a grace period, to keep forks out. The fair class goes first. Where
- * enough of its tasks compute to fill all CPUs, the thread that ends grace periods does
- * not run any more if it is in the ext class, and the machine hangs for as long as they
- * compute: on 6.12 and 6.17, four that were forked within some milliseconds on four
- * CPUs. 7.2 sets time aside for the ext class.
+ * While a scheduler is enabled or disabled, some tasks are in the ext class and others in
+ * the fair class, newly forked ones among them, and the kernel waits for a grace period to
+ * block forks. The fair class has precedence: if enough of its tasks compute to fill all
+ * CPUs, the grace-period kthread starves in the ext class and the machine hangs for as long
+ * as they compute. On 6.12 and 6.17 four of them, forked within a few ms on four CPUs,
+ * suffice. 7.2 reserves CPU time for the ext class.
  *
- * The boot option rcutree.kthread_prio=1 does the same.
+ * The boot option rcutree.kthread_prio=1 has the same effect.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -19,13 +18,13 @@
 
 #include "internal.h"
 
-/* The parent of all of the kernel's threads, and of nobody else. */
+/* The parent of all kernel threads, and of no other task. */
 #define KTHREADD 2
 
-/* Room for "/proc/PID/stat". */
+/* Fits "/proc/PID/stat". */
 #define STAT_PATH_MAX 64
 
-/* Any process may bear its name. */
+/* Checks the parent too, because any process may have that name. */
 static bool is_rcu_thread(const char *pid)
 {
 	char path[STAT_PATH_MAX], comm[16];
@@ -57,7 +56,7 @@ static pid_t find_rcu_thread(void)
 	return found;
 }
 
-struct scx_priority scx_rcu_favour(void)
+struct scx_priority scx_rcu_boost(void)
 {
 	struct scx_priority nothing = { .raised = false };
 	pid_t thread = find_rcu_thread();

@@ -10,11 +10,11 @@
 
 #include "internal.h"
 
-/* How often to look whether the kernel has ended the scheduler. */
+/* How often to check whether the kernel has ended the scheduler. */
 #define EXIT_POLL_S 0.25
 
-/* CPUs that come and go quickly: of generations shorter than this, so many are
- * followed at once by the next, which then each wait. */
+/* Repeated CPU hotplug: after FAST_RESTARTS consecutive generations shorter than
+ * SHORT_GENERATION_S, each restart is delayed by SLOW_RESTART_S. */
 #define SHORT_GENERATION_S 10.0
 #define FAST_RESTARTS 10
 #define SLOW_RESTART_S 1.0
@@ -77,7 +77,7 @@ static void print_stats(const struct run *run)
 	fflush(stdout);
 }
 
-/* Until a signal (true) or the end of the scheduler (false). */
+/* Returns on a signal (true) or at the end of the scheduler (false). */
 static bool watch(const struct run *run, const struct scx_exit_record *rec)
 {
 	double interval_s = run->opts.interval_s;
@@ -100,7 +100,7 @@ static bool watch(const struct run *run, const struct scx_exit_record *rec)
 	return false;
 }
 
-/* Open the object and write into it all that is known before the load. */
+/* Open the object and set everything that is known before the load. */
 static int open_and_configure(struct run *run, uint64_t hotplug_seq)
 {
 	struct bpf_object *obj;
@@ -117,7 +117,7 @@ static int open_and_configure(struct run *run, uint64_t hotplug_seq)
 		return -1;
 	}
 	if (run->opts.partial && !scx_ops_or_flag(obj, "SCX_OPS_SWITCH_PARTIAL")) {
-		complain(run, "this kernel cannot switch only a part of the tasks (--partial)");
+		complain(run, "this kernel does not support --partial");
 		return -1;
 	}
 	if (run->sched->configure)
@@ -155,9 +155,9 @@ static void close_skel(struct run *run)
 }
 
 /*
- * One generation. Registration reports success even when the scheduler fails
- * right after it (ops.init() returns an error, say): the exit record tells, and
- * the kernel has not counted it as enabled.
+ * Registration reports success even if the scheduler fails right after it, as when
+ * ops.init() returns an error: then the exit record has the cause, and the kernel has not
+ * incremented enable_seq.
  */
 static enum scx_outcome run_attached(struct run *run)
 {
@@ -177,14 +177,14 @@ static enum scx_outcome run_attached(struct run *run)
 	}
 	if (outcome != SCX_OUTCOME_FAILED || verbose)
 		scx_exit_report(obj, rec, stderr);
-	/* Who asked to stop does not want a restart. */
+	/* A stop request takes precedence over a restart. */
 	return stopped && outcome == SCX_OUTCOME_RESTART ? SCX_OUTCOME_DONE : outcome;
 }
 
 static enum scx_outcome run_generation(struct run *run)
 {
-	/* Before anything that depends on the CPUs at hand, so that a change in
-	 * between is noticed by the kernel. */
+	/* Read before anything that depends on the CPUs, so that the kernel notices a
+	 * hotplug event in between. */
 	uint64_t hotplug_seq = scx_kernel_hotplug_seq();
 	enum scx_outcome outcome = SCX_OUTCOME_FAILED;
 	struct scx_nice before = scx_nice_raise();
@@ -215,14 +215,14 @@ static enum scx_outcome run_generations(struct run *run)
 	}
 }
 
-static void say_what_does_not_count(const struct run *run)
+static void warn_of_ineffective_cgroups(const struct run *run)
 {
 	struct scx_cgroups cgroups;
 
-	scx_cgroups_unminded("/sys/fs/cgroup", &cgroups);
+	scx_cgroups_ineffective("/sys/fs/cgroup", &cgroups);
 	if (cgroups.nr)
 		complain(run,
-			 "cpu.weight, cpu.idle and cpu.max of cgroups do not count under this "
+			 "cpu.weight, cpu.idle and cpu.max of cgroups have no effect under this "
 			 "scheduler: %d set them, such as %s",
 			 cgroups.nr, cgroups.first);
 }
@@ -238,7 +238,7 @@ int scx_run(const struct scx_sched *sched, int argc, char **argv)
 	verbose = run.opts.verbose;
 	libbpf_set_print(print_libbpf);
 
-	/* Taken by wait_for_stop() only: nothing is interrupted half-way. */
+	/* Signals are received by wait_for_stop() only, at points where stopping is safe. */
 	sigemptyset(&run.stop_signals);
 	sigaddset(&run.stop_signals, SIGINT);
 	sigaddset(&run.stop_signals, SIGTERM);
@@ -250,10 +250,10 @@ int scx_run(const struct scx_sched *sched, int argc, char **argv)
 		return SCX_STATUS_FAILED;
 	}
 
-	say_what_does_not_count(&run);
-	if (!scx_kernel_sets_time_aside())
-		rcu = scx_rcu_favour();
-	scx_usher_start();
+	warn_of_ineffective_cgroups(&run);
+	if (!scx_kernel_has_ext_server())
+		rcu = scx_rcu_boost();
+	scx_class_switch_start();
 	outcome = run_generations(&run);
 	scx_priority_restore(&rcu);
 	return scx_outcome_status(outcome);

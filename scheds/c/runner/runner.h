@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The runner: what all C schedulers share. A scheduler describes itself in a
- * struct scx_sched and its main() is a call of scx_run(), which parses the
- * options (once, so that a restart keeps them), checks the machine, loads and
- * attaches the BPF half, prints statistics, restarts on CPU hotplug, and reports
- * how it ended.
+ * The runner: the shared user-space side of the C schedulers. A scheduler fills in a
+ * struct scx_sched and its main() calls scx_run(), which parses the options (once, so that
+ * a restart keeps them), checks the machine, loads and attaches the BPF side, prints
+ * statistics, restarts on CPU hotplug, and reports how the scheduler ended.
  */
 #ifndef __SCX_RUNNER_H
 #define __SCX_RUNNER_H
@@ -14,7 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Generated skeletons name the types of the exit record. */
+/* The generated skeletons use the types of the exit record. */
 #include <scx/exit_info.h>
 
 /* Exit statuses, the same for every scheduler. */
@@ -24,7 +23,7 @@ enum {
 	SCX_STATUS_EJECTED = 2, /* ended by an error while it ran */
 };
 
-/* A generated skeleton's functions, without its type. Use SCX_SKEL(). */
+/* The functions of a generated skeleton, without its type. Use SCX_SKEL(). */
 struct scx_skel {
 	void *(*open)(void);
 	int (*load)(void *skel);
@@ -32,7 +31,7 @@ struct scx_skel {
 };
 
 struct scx_sched {
-	/* As the program is called: "scx_simple". */
+	/* The program's name: "scx_simple". */
 	const char *name;
 	/* One sentence for --help, and optionally \v and a closing text. */
 	const char *doc;
@@ -74,16 +73,16 @@ struct scx_sched {
 int scx_run(const struct scx_sched *sched, int argc, char **argv);
 
 /*
- * For parse(): an option's value as a number within [@min, @max]. Anything else
- * (also NaN, and text behind the number) ends the program with a one-line
- * message that names @option.
+ * For parse(): the value of @option as a number within [@min, @max]. Anything else
+ * (NaN and trailing text included) ends the program with a one-line message that names
+ * @option.
  */
 double scx_parse_number(const struct argp_state *state, const char *option, const char *arg,
 			double min, double max);
 
 /*
- * For configure(): set the flag @name (SCX_OPS_*) in ops.flags, with the bit
- * that the running kernel gives it. False if the kernel does not know it.
+ * For configure(): set the flag @name (SCX_OPS_*) in ops.flags to the running kernel's
+ * bit. False if the kernel does not know it.
  */
 bool scx_ops_set_flag(void *skel, const char *name);
 

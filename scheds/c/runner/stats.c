@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Reading counters that BPF keeps per CPU. */
+/* Reads per-CPU counters of BPF programs. */
 #include <bpf/libbpf.h>
 #include <stdlib.h>
 

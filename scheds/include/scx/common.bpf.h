@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What every BPF scheduler includes, plus the macros to write one with. Sources
- * written for the kernel's own sched_ext headers find all their names here
+ * Included by every BPF scheduler: types, kfuncs, and the macros to define callbacks.
+ * Sources written for the kernel's own sched_ext headers find all their names here
  * (docs/upstream.md).
  */
 #ifndef __SCX_COMMON_BPF_H
@@ -23,9 +23,9 @@
 #include "counters.bpf.h"
 #include "vtime.h"
 
-/* A callback of struct sched_ext_ops; the _SLEEPABLE form is accepted for
- * init, exit, init_task, cgroup_{init,exit,prep_move} and cpu_{on,off}line. No
- * argument may be called ctx. */
+/* Define a callback of struct sched_ext_ops. The _SLEEPABLE form is accepted for init,
+ * exit, init_task, cgroup_{init,exit,prep_move} and cpu_{on,off}line. No argument may be
+ * called ctx. */
 #define BPF_STRUCT_OPS(name, args...) SEC("struct_ops/" #name) BPF_PROG(name, ##args)
 #define BPF_STRUCT_OPS_SLEEPABLE(name, args...) SEC("struct_ops.s/" #name) BPF_PROG(name, ##args)
 
@@ -33,7 +33,7 @@
  * exit_dump_len) are set by user space before the load. */
 #define SCX_OPS(name) SEC(".struct_ops.link") struct sched_ext_ops name
 
-/* Never called: lets the compiler check the format strings below. */
+/* Never called: has the compiler check the format strings below. */
 static inline __attribute__((format(printf, 1, 2))) void scx_fmt_check(const char *fmt, ...)
 {
 }
@@ -42,7 +42,7 @@ static inline __attribute__((format(printf, 1, 2))) void scx_fmt_check(const cha
 /* clang-format off */
 #define __SCX_BSTR(call, fmt, args...)                                             \
 	({                                                                         \
-		/* Not const: the verifier takes a char * as one to write to. */   \
+		/* Not const: the verifier treats a char * argument as writable. */\
 		static char __fmt[] = fmt;                                         \
 		unsigned long long __data[___bpf_narg(args) ?: 1] = {};            \
 		_Pragma("GCC diagnostic push")                                     \
@@ -68,8 +68,8 @@ static inline __attribute__((format(printf, 1, 2))) void scx_fmt_check(const cha
 /* Print into the debug dump; in ops.dump*() only. */
 #define scx_bpf_dump(fmt, args...) __SCX_BSTR(scx_bpf_dump_bstr, fmt, ##args)
 
-/* A kernel thread bound to one CPU. Such a thread must never wait for another
- * CPU or for user space: others wait for it. */
+/* A kernel thread bound to one CPU. It must never wait for another CPU or for user space:
+ * other tasks depend on it. */
 static inline bool scx_task_is_percpu_kthread(const struct task_struct *p)
 {
 	return (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1;

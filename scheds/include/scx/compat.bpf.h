@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One name and one form for what differs between kernels 6.12 and 7.2.
+ * One name and one prototype for what differs between kernels 6.12 and 7.2.
  *
- * A wrapper carries the newest kernel's name and form, tries the newest kfunc
- * first and says what an older kernel does instead (scx_ without bpf_: there is
- * more to it than calling a kfunc). The choice is made at
- * load time: bpf_ksym_exists() and bpf_core_*_exists() become constants and the
- * verifier drops the branches not taken, so a wrapper costs nothing and may
- * name kfuncs that the kernel lacks. Nothing outside of this file (and
- * scx_bpf_now() in time.bpf.h) tests for a kernel's features, and nothing at
- * all for its version: distributions backport.
+ * A wrapper has the newest kernel's name and prototype, tries the newest kfunc first and
+ * documents what an older kernel does instead (prefix scx_ without bpf_: it does more than
+ * call a kfunc). The choice is made at load time: bpf_ksym_exists() and
+ * bpf_core_*_exists() become constants and the verifier drops the branches not taken, so a
+ * wrapper costs nothing and may name kfuncs that the kernel lacks. Kernel features are
+ * tested in this file and by scx_bpf_now() in time.bpf.h only, and the kernel's version
+ * nowhere: distributions backport.
  *
- * Not wrapped, because there is nothing to fall back on: sub-schedulers and the
- * cid form (7.1), scx_bpf_tid_to_task() (7.2), scx_bpf_locked_rq() (6.18).
+ * Not wrapped, because there is no fallback: sub-schedulers and the cid form (7.1),
+ * scx_bpf_tid_to_task() (7.2), scx_bpf_locked_rq() (6.18).
  *
  * Rules that no wrapper can hide:
  *  - scx_bpf_select_cpu_dfl() from ops.enqueue() aborts the scheduler on 6.12.
- *  - scx_bpf_cpuperf_set() on another CPU than the one whose run queue is
- *    locked aborts the scheduler on 7.2.
- *  - ops.dequeue() runs on 7.2 at every dispatch from a user DSQ, on 6.12 only
- *    when a task is taken away from BPF.
+ *  - scx_bpf_cpuperf_set() for a CPU other than the one whose run queue is locked aborts
+ *    the scheduler on 7.2.
+ *  - ops.dequeue() runs on 7.2 at every dispatch from a user DSQ, on 6.12 only when a
+ *    task is removed from BPF's custody.
  */
 #ifndef __SCX_COMPAT_BPF_H
 #define __SCX_COMPAT_BPF_H
@@ -30,8 +29,8 @@
 /* ---- inserting into a DSQ ------------------------------------------------ */
 
 /*
- * Insert @p into a FIFO DSQ. Returns whether it was inserted; before 6.19 the
- * kernel does not tell, and true is returned.
+ * Insert @p into a FIFO DSQ. Returns whether it was inserted; always true before 6.19,
+ * where the kernel does not report it.
  */
 static inline bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags)
 {
@@ -67,8 +66,8 @@ static inline bool scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u
 /* ---- taking from a DSQ --------------------------------------------------- */
 
 /*
- * Move the first task that may run here from @dsq_id to the local DSQ. False if
- * there is none. Before 7.1 @enq_flags are lost.
+ * Move the first task that may run on this CPU from @dsq_id to the local DSQ. False if
+ * there is none. @enq_flags are ignored before 7.1.
  */
 static inline bool scx_bpf_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
 {
@@ -83,8 +82,8 @@ static inline bool scx_bpf_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
 #define BPF_FOR_EACH_ITER (&___it)
 
 /*
- * Within bpf_for_each(scx_dsq, p, …): move @p to another DSQ. @it is
- * BPF_FOR_EACH_ITER. False if the task is gone. 6.12 calls them dispatch_from_*.
+ * Within bpf_for_each(scx_dsq, p, …): move @p to another DSQ. @it is BPF_FOR_EACH_ITER.
+ * False if the task is gone. Named dispatch_from_* on 6.12.
  */
 static inline bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id,
 				    u64 enq_flags)
@@ -102,7 +101,7 @@ static inline bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct ta
 	return scx_bpf_dispatch_vtime_from_dsq___old(it, p, dsq_id, enq_flags);
 }
 
-/* Slice and vtime of the next scx_bpf_dsq_move*() of this iteration. */
+/* Slice and vtime for the next scx_bpf_dsq_move*() of this iteration. */
 static inline void scx_bpf_dsq_move_set_slice(struct bpf_iter_scx_dsq *it, u64 slice)
 {
 	if (bpf_ksym_exists(scx_bpf_dsq_move_set_slice___new))
@@ -120,9 +119,8 @@ static inline void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *it, u64 v
 }
 
 /*
- * The first task of a user DSQ, or NULL. Only to be looked at: another CPU may
- * take it at any moment. Before 6.19 the iterator is used, which takes the
- * DSQ's lock.
+ * The first task of a user DSQ, or NULL. Lockless: another CPU may take it at any moment.
+ * Before 6.19 the iterator is used, which takes the DSQ's lock.
  */
 static inline struct task_struct *scx_bpf_dsq_peek(u64 dsq_id)
 {
@@ -140,8 +138,8 @@ static inline struct task_struct *scx_bpf_dsq_peek(u64 dsq_id)
 
 /* ---- re-enqueueing ------------------------------------------------------- */
 
-/* Whether scx_bpf_reenqueue_local() may be called from anywhere (6.19) and not
- * just from ops.cpu_release(). */
+/* Whether scx_bpf_reenqueue_local() may be called from any context (6.19) and not just
+ * from ops.cpu_release(). */
 static inline bool scx_can_reenqueue_anywhere(void)
 {
 	return bpf_ksym_exists(scx_bpf_reenqueue_local___v2___new);
@@ -157,9 +155,9 @@ static inline void scx_bpf_reenqueue_local(void)
 }
 
 /*
- * The same for any DSQ (7.1). Before, SCX_DSQ_LOCAL is served as by
- * scx_bpf_reenqueue_local(), with its limits; false for any other DSQ, whose
- * tasks stay where they are.
+ * Re-enqueue the tasks of any DSQ (7.1). Before 7.1 SCX_DSQ_LOCAL is handled by
+ * scx_bpf_reenqueue_local(), with its limits; returns false for any other DSQ, whose tasks
+ * stay.
  */
 static inline bool scx_dsq_reenq(u64 dsq_id, u64 reenq_flags)
 {
@@ -175,8 +173,8 @@ static inline bool scx_dsq_reenq(u64 dsq_id, u64 reenq_flags)
 
 /* ---- tasks --------------------------------------------------------------- */
 
-/* Set the rest of @p's slice, ns. Before 6.19 by a plain write, which newer
- * kernels still allow but warn about. */
+/* Set the remaining slice of @p, ns. A plain write before 6.19, which newer kernels
+ * accept with a warning. */
 static inline void scx_bpf_task_set_slice(struct task_struct *p, u64 slice)
 {
 	if (bpf_ksym_exists(scx_bpf_task_set_slice___new))
@@ -193,8 +191,8 @@ static inline void scx_bpf_task_set_dsq_vtime(struct task_struct *p, u64 vtime)
 		p->scx.dsq_vtime = vtime;
 }
 
-/* The cgroup of @p, to be released with bpf_cgroup_release(). The root without
- * CONFIG_EXT_GROUP_SCHED. For the task that the running callback is about. */
+/* The cgroup of @p, the subject of the current callback; the root cgroup without
+ * CONFIG_EXT_GROUP_SCHED. Release it with bpf_cgroup_release(). */
 static inline struct cgroup *scx_bpf_task_cgroup(struct task_struct *p)
 {
 	if (bpf_ksym_exists(scx_bpf_task_cgroup___group))
@@ -204,8 +202,8 @@ static inline struct cgroup *scx_bpf_task_cgroup(struct task_struct *p)
 
 /* ---- CPUs ---------------------------------------------------------------- */
 
-/* What @cpu runs now, or NULL; to be looked at under RCU. Before 6.18 by way
- * of its run queue, which newer kernels deprecate. */
+/* The task that runs on @cpu, or NULL; valid under RCU. Read from the run queue before
+ * 6.18, which newer kernels deprecate. */
 static inline struct task_struct *scx_bpf_cpu_curr(s32 cpu)
 {
 	struct rq *rq;
@@ -216,8 +214,8 @@ static inline struct task_struct *scx_bpf_cpu_curr(s32 cpu)
 	return rq ? rq->curr : NULL;
 }
 
-/* Pick an idle CPU out of @mask as 6.12's built-in selection would: whole idle
- * cores first, @prev_cpu first among equals. @mask is within p->cpus_ptr. */
+/* Pick an idle CPU within @mask as 6.12's built-in selection does: fully idle cores
+ * first, @prev_cpu first among equals. @mask is a subset of p->cpus_ptr. */
 static inline s32 __scx_pick_idle_in(const struct cpumask *mask, s32 prev_cpu, u64 flags)
 {
 	bool prev_allowed = bpf_cpumask_test_cpu(prev_cpu, mask);
@@ -240,10 +238,9 @@ static inline s32 __scx_pick_idle_in(const struct cpumask *mask, s32 prev_cpu, u
 }
 
 /*
- * Pick and claim an idle CPU for @p out of @cpus_allowed, negative if none is
- * idle. @flags: SCX_PICK_IDLE_*. From ops.select_cpu(), and from ops.enqueue()
- * too: before 6.16, where the kernel has no such function, the masks are
- * intersected here.
+ * Pick and claim an idle CPU for @p within @cpus_allowed, negative if none is idle.
+ * @flags: SCX_PICK_IDLE_*. Allowed from ops.select_cpu() and ops.enqueue(). Before 6.16
+ * the masks are intersected here.
  */
 static inline s32 scx_bpf_select_cpu_and(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
 					 const struct cpumask *cpus_allowed, u64 flags)
@@ -272,7 +269,7 @@ static inline s32 scx_bpf_select_cpu_and(struct task_struct *p, s32 prev_cpu, u6
 
 /* ---- NUMA nodes (6.15) --------------------------------------------------- */
 
-/* Number of possible node ids; 1 where the kernel does not tell. */
+/* Number of possible node ids; 1 where the kernel does not report it. */
 static inline u32 scx_bpf_nr_node_ids(void)
 {
 	return bpf_ksym_exists(scx_bpf_nr_node_ids___new) ? scx_bpf_nr_node_ids___new() : 1;
@@ -284,9 +281,9 @@ static inline s32 scx_bpf_cpu_node(s32 cpu)
 }
 
 /*
- * Idle tracking per node, for schedulers that set SCX_OPS_BUILTIN_IDLE_PER_NODE
- * on kernels that have it (the flag and the functions came together). Without,
- * @node is ignored and the one mask of the whole machine is used.
+ * Idle tracking per node, for schedulers that set SCX_OPS_BUILTIN_IDLE_PER_NODE on kernels
+ * that have it (the flag and the functions came together). On others @node is ignored and
+ * the machine-wide mask is used.
  */
 static inline const struct cpumask *scx_bpf_get_idle_cpumask_node(s32 node)
 {
@@ -319,14 +316,14 @@ static inline s32 scx_bpf_pick_any_cpu_node(const struct cpumask *cpus_allowed, 
 
 /* ---- event counters (6.15) ----------------------------------------------- */
 
-/* Bound of the kernel's struct scx_event_stats, in counters (7.2 has 13). */
+/* Upper bound of the counters in the kernel's struct scx_event_stats (7.2 has 13). */
 #define SCX_EVENTS_MAX 64
 
 struct scx_event_buf {
 	s64 counters[SCX_EVENTS_MAX];
 };
 
-/* Fill @buf, which is zeroed first. False where the kernel counts no events. */
+/* Fill @buf. False where the kernel has no event counters. */
 static inline bool scx_events_read(struct scx_event_buf *buf)
 {
 	if (!bpf_ksym_exists(scx_bpf_events___new))

@@ -2,15 +2,14 @@
 /*
  * The kernel's sched_ext constants, with the values of the running kernel.
  *
- * Several of them changed their value between kernels (SCX_ENQ_HEAD is 0x10 in
- * 6.12 and 0x10000 in 7.2), so none of them may be a literal. The declarations
- * below therefore carry the suffix ___k (which libbpf ignores when it looks an
- * enumerator up in the kernel's BTF) and the plain name is a macro that asks
- * the running kernel. A name that the running kernel lacks reads as 0: a flag
- * that it does not know is then simply not set.
+ * Several of them differ between kernels (SCX_ENQ_HEAD is 0x10 in 6.12 and 0x10000 in
+ * 7.2), so none of them may be a literal. The declarations below carry the suffix ___k,
+ * which libbpf ignores when it looks an enumerator up in the kernel's BTF, and the plain
+ * name is a macro that reads the running kernel's value. A name that the running kernel
+ * lacks reads as 0: an unknown flag is simply not set.
  *
- * DSQ ids are the exception: they are a stable ABI, and kernels whose BTF was
- * written by pahole < 1.24 have the upper half of 64-bit enumerators cut off.
+ * DSQ ids are literals: they are a stable ABI, and kernels whose BTF was written by
+ * pahole < 1.24 have the upper half of 64-bit enumerators cut off.
  */
 #ifndef __SCX_ENUMS_BPF_H
 #define __SCX_ENUMS_BPF_H
@@ -31,8 +30,8 @@
 #define SCX_DSQ_FLAG_LOCAL_ON (1ULL << 62)
 #define SCX_DSQ_LOCAL_CPU_MASK 0xffffffffULL
 
-/* The local value of an enumerator is never used; it only has to be of the
- * width that the kernel's can have. */
+/* The local value of an enumerator is never used; only its width has to match what the
+ * kernel may use. */
 #define SCX_ENUM64(n) (1ULL << 62 | (n))
 
 enum scx_public_consts {

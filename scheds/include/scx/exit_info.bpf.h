@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * BPF half of exit_info.h: call scx_record_exit() from ops.exit(). Included by
- * exactly one .bpf.c of a scheduler.
+ * BPF side of exit_info.h: call scx_record_exit() from ops.exit(). Include it in exactly
+ * one .bpf.c of a scheduler.
  */
 #ifndef __SCX_EXIT_INFO_BPF_H
 #define __SCX_EXIT_INFO_BPF_H
@@ -11,7 +11,7 @@
 /* User space maps this section and watches .kind. */
 struct scx_exit_record scx_exit_record SEC(".data.scx_exit");
 
-/* The debug dump. User space sets value_size, and the same number here. */
+/* The debug dump. User space sets value_size and scx_exit_dump_size to the same number. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

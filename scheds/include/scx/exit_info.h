@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Why a scheduler ended: the record that its BPF half leaves to user space. */
+/* Why a scheduler ended: the record that its BPF side leaves to user space. */
 #ifndef __SCX_EXIT_INFO_H
 #define __SCX_EXIT_INFO_H
 
 #include "types.h"
 
-/* Lengths of the kernel's texts, include/linux/sched/ext.h (SCX_EXIT_MSG_LEN);
- * the longest reason of a kernel is some 30 characters. */
+/* Text lengths as in the kernel's SCX_EXIT_MSG_LEN; the longest reason of any kernel is
+ * about 30 characters. */
 #define SCX_EXIT_REASON_LEN 128
 #define SCX_EXIT_MSG_LEN 1024
 
@@ -39,8 +39,8 @@ enum {
 
 #ifndef __bpf__
 
-/* exit_code: bits 0..31 the scheduler's own, 32..47 the reason and 48..63 the
- * action that the kernel asks for. */
+/* exit_code: bits 0..31 are the scheduler's own, 32..47 the kernel's reason and 48..63
+ * the action that it asks for. */
 #define SCX_ECODE_ACT_MASK (0xffffULL << 48)
 #define SCX_ECODE_ACT_RESTART (1ULL << 48)
 #define SCX_ECODE_RSN_HOTPLUG (1ULL << 32)

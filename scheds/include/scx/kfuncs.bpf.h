@@ -2,15 +2,14 @@
 /*
  * Declarations of the kernel functions (kfuncs) that schedulers call.
  *
- * A kfunc whose form is the same on every kernel from 6.12 on is declared under
- * its own name. One that came later, went away or changed its form is declared
- * weak with the suffix of its generation (libbpf cuts the last ___suffix off
- * before it looks the symbol up) and is called through its wrapper in
- * compat.bpf.h, never directly.
+ * A kfunc whose prototype is the same on every kernel from 6.12 on is declared under its
+ * own name. One that was added, removed or changed later is declared weak with a suffix
+ * for its variant (libbpf strips the last ___suffix before it looks the symbol up), and is
+ * called through its wrapper in compat.bpf.h, never directly.
  *
- * A weak declaration that does not match the kernel's prototype vanishes
- * without a word: bpf_ksym_exists() is just false. A guest test therefore checks
- * that every declaration whose kfunc the kernel has is resolved (test_compat.py).
+ * A weak declaration that does not match the kernel's prototype stays unresolved without
+ * an error: bpf_ksym_exists() is just false. A guest test therefore checks that every
+ * declaration whose kfunc the kernel has is resolved (test_compat.py).
  */
 #ifndef __SCX_KFUNCS_BPF_H
 #define __SCX_KFUNCS_BPF_H
@@ -18,7 +17,7 @@
 #include "types.bpf.h"
 #include <bpf/bpf_helpers.h>
 
-/* ---- sched_ext: one form on all kernels ---------------------------------- */
+/* ---- sched_ext: one prototype on all kernels ----------------------------- */
 extern s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
 				  bool *is_idle) __ksym;
 extern u32 scx_bpf_dispatch_nr_slots(void) __ksym;
@@ -52,7 +51,7 @@ extern int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 fla
 extern struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it) __ksym;
 extern void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __ksym;
 
-/* ---- sched_ext: several generations, called through compat.bpf.h --------- */
+/* ---- sched_ext: several variants, called through compat.bpf.h ------------ */
 
 /* Insert. 6.12: scx_bpf_dispatch; 6.13: scx_bpf_dsq_insert; 6.19: bool. */
 extern bool scx_bpf_dsq_insert___v2___new(struct task_struct *p, u64 dsq_id, u64 slice,
@@ -76,7 +75,7 @@ extern bool scx_bpf_dsq_move_to_local___v2___new(u64 dsq_id, u64 enq_flags) __ks
 extern bool scx_bpf_dsq_move_to_local___v1(u64 dsq_id) __ksym __weak;
 extern bool scx_bpf_consume___old(u64 dsq_id) __ksym __weak;
 
-/* Move between DSQs from within an iteration, renamed in 6.13. */
+/* Move between DSQs within an iteration, renamed in 6.13. */
 extern bool scx_bpf_dsq_move___new(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id,
 				   u64 enq_flags) __ksym __weak;
 extern bool scx_bpf_dispatch_from_dsq___old(struct bpf_iter_scx_dsq *it, struct task_struct *p,
@@ -93,7 +92,7 @@ extern void scx_bpf_dsq_move_set_vtime___new(struct bpf_iter_scx_dsq *it, u64 vt
 extern void scx_bpf_dispatch_from_dsq_set_vtime___old(struct bpf_iter_scx_dsq *it, u64 vtime) __ksym
 __weak;
 
-/* Idle pick within a mask. 6.16, since 6.19 with the arguments in a struct. */
+/* Idle pick within a mask. 6.16; arguments in a struct since 6.19. */
 extern s32 __scx_bpf_select_cpu_and___new(struct task_struct *p, const struct cpumask *cpus_allowed,
 					  struct scx_bpf_select_cpu_and_args *args) __ksym __weak;
 extern s32 scx_bpf_select_cpu_and___args5(struct task_struct *p, s32 prev_cpu, u64 wake_flags,

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tasks that must stay where they are for now. They reach ops.enqueue() on 6.12, and later if the
- * scheduler has SCX_OPS_ENQ_MIGRATION_DISABLED; else the kernel puts them into their CPU's local
- * queue by itself.
+ * Tasks whose migration is disabled. They reach ops.enqueue() on 6.12, and later if the
+ * scheduler sets SCX_OPS_ENQ_MIGRATION_DISABLED; otherwise the kernel inserts them into
+ * their CPU's local DSQ.
  *
- * Before 6.19 a scheduler with ops.cpu_release() needs that flag. What the trampolines that call
- * callbacks do to the running task, the kernel takes for the task's own doing: it would leave the
- * task that a real-time task has just interrupted behind that one.
+ * Before 6.19 a scheduler with ops.cpu_release() needs that flag: the trampoline of a
+ * callback disables migration of the running task, the kernel mistakes it for
+ * migration-disabled, and would leave a task that a real-time task has just preempted
+ * queued behind that one.
  */
 #ifndef __SCX_MIGRATION_BPF_H
 #define __SCX_MIGRATION_BPF_H
@@ -14,12 +15,12 @@
 #include <scx/common.bpf.h>
 
 /*
- * How often the trampoline that calls a callback disables migration of the running task: once, or,
- * since 6.18 without CONFIG_PREEMPT_RCU, never.
+ * By how much a callback's trampoline increments migration_disabled of the running task:
+ * 1, or 0 since 6.18 without CONFIG_PREEMPT_RCU.
  */
 static u32 scx_nr_disabled_by_trampoline = 1;
 
-/* To be called in ops.dispatch(): an idle task never disables its migration itself. */
+/* Call it from ops.dispatch(): the idle task never disables migration itself. */
 static inline void scx_learn_trampoline(void)
 {
 	struct task_struct *curr = bpf_get_current_task_btf();
@@ -29,8 +30,8 @@ static inline void scx_learn_trampoline(void)
 }
 
 /*
- * In ops.enqueue(), with its @enq_flags. Where scx_bpf_reenqueue_local() has called it out of
- * ops.cpu_release(), two trampolines have been passed.
+ * For ops.enqueue(), with its @enq_flags. Two trampolines are active where
+ * scx_bpf_reenqueue_local() calls it from within ops.cpu_release().
  */
 static inline bool scx_task_is_migration_disabled(const struct task_struct *p, u64 enq_flags)
 {

@@ -5,11 +5,11 @@
 
 #include <scx/common.bpf.h>
 
-/* The process, by its id in the first PID namespace; 0 until scx_note_own() was called. */
+/* TGID of the process in the initial PID namespace; 0 until scx_note_own() is called. */
 static u32 scx_own_tgid;
 
-/* To be called in a program of the kind `syscall` that the process runs before it attaches: in
- * callbacks, the current task may be one of the kernel's. */
+/* Call it from a `syscall` program that the process runs before it attaches: the current
+ * task of a callback may be a kernel thread. */
 static inline void scx_note_own(void)
 {
 	scx_own_tgid = bpf_get_current_pid_tgid() >> 32;

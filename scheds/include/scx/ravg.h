@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Running averages of values that change now and then: what a value was recently, where what was
- * one half-life earlier counts half.
+ * Running averages of piecewise constant values, with exponential decay: the past counts
+ * half after each half-life.
  *
- * Between two changes the average a goes to the value v as v + (a - v) * 2^(-t / half-life), which
- * is exact however often it is looked at. Pure functions, tested on the host by tests/unit_c;
- * scx_utils::ravg reads the same in user space.
+ * While the value is v, the average a moves as v + (a - v) * 2^(-t / half-life), which does
+ * not depend on how often it is read. Pure functions, tested on the host by tests/unit_c;
+ * scx_utils::ravg is the same in user space.
  */
 #ifndef __SCX_RAVG_H
 #define __SCX_RAVG_H
 
 #include "time.h"
 
-/* Averages are fixed-point numbers with so many bits after the point. */
+/* Fractional bits of the fixed-point averages. */
 #define SCX_RAVG_FRAC_BITS 32
 #define SCX_RAVG_ONE (1ULL << SCX_RAVG_FRAC_BITS)
 
-/* Larger values are cut. */
+/* Larger values are clamped. */
 #define SCX_RAVG_VAL_MAX ((1ULL << 20) - 1)
 
 /* The longest half-life, ns: 274 s. */
@@ -28,7 +28,7 @@ struct scx_ravg {
 	u64 val_at_ns;
 };
 
-/* @value x @frac, a fixed-point number of at most one. */
+/* @value x @frac, a fixed-point number <= 1. */
 static inline u64 __scx_ravg_mul(u64 value, u64 frac)
 {
 	return (value >> 32) * frac + ((value & 0xffffffff) * frac >> 32);
@@ -42,7 +42,7 @@ static inline u64 scx_ravg_decay(u64 elapsed_ns, u64 half_life_ns)
 
 	if (nr_halves >= SCX_RAVG_FRAC_BITS)
 		return 0;
-	/* The rest of the exponent, below one, with 26 bits. */
+	/* The fractional part of the exponent, 26 bits. */
 	rest = (elapsed_ns % half_life_ns << 26) / half_life_ns;
 	decay = SCX_RAVG_ONE;
 	if (rest >= 1 << 25) {
@@ -59,7 +59,7 @@ static inline u64 scx_ravg_decay(u64 elapsed_ns, u64 half_life_ns)
 	return __scx_ravg_mul(decay, rest) >> nr_halves;
 }
 
-/* The average at @now_ns, fixed point. A time before the last change counts as that. */
+/* The average at @now_ns, fixed point. Times before the last change count as that. */
 static inline u64 scx_ravg_read(const struct scx_ravg *r, u64 now_ns, u64 half_life_ns)
 {
 	u64 decay = scx_ravg_decay(time_delta(now_ns, r->val_at_ns), half_life_ns);

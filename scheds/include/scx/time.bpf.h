@@ -6,7 +6,7 @@
 #include "kfuncs.bpf.h"
 #include "time.h"
 
-/* The last time handed out on each CPU, for kernels without scx_bpf_now(). */
+/* The last time returned on each CPU, for kernels without scx_bpf_now(). */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -15,11 +15,10 @@ struct {
 } scx_now_last SEC(".maps");
 
 /*
- * Time in ns that never goes backward on a CPU; times of two CPUs differ by
- * little. Not to be mixed with bpf_ktime_get_ns(): since 6.14 it is the run
- * queue's clock, which is cheaper to read. Earlier kernels: the monotonic
- * clock, whose lock-free reading may step back by some ns when the kernel
- * adjusts it; such a step is held back here.
+ * Current time in ns, monotonic per CPU and nearly synchronous between CPUs. Not
+ * comparable with bpf_ktime_get_ns(): since 6.14 it is the run queue's clock, which is
+ * cheaper to read. On earlier kernels it is the monotonic clock, whose lockless read may
+ * step back by a few ns when the kernel adjusts it; such steps are suppressed.
  */
 static inline u64 scx_bpf_now(void)
 {
@@ -37,7 +36,7 @@ static inline u64 scx_bpf_now(void)
 	return *last;
 }
 
-/* Time in ns that user space can compare with its own: CLOCK_MONOTONIC. Dearer than
+/* CLOCK_MONOTONIC in ns, comparable with user space. More expensive than
  * scx_bpf_now(). */
 static inline u64 scx_monotonic_now(void)
 {

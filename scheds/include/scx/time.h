@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Comparison of points in time, real or virtual, that may wrap around.
+ * Comparison of times, real or virtual, that may wrap around.
  *
- * Two u64 times are compared by the sign of their difference, as the kernel's
- * jiffies are: right as long as they are less than 2^63 apart. Pure functions,
- * tested on the host by tests/unit_c.
+ * Two u64 times are compared by the sign of their difference, like jiffies: correct as
+ * long as they are less than 2^63 apart. Pure functions, tested on the host by
+ * tests/unit_c.
  */
 #ifndef __SCX_TIME_H
 #define __SCX_TIME_H
@@ -48,7 +48,7 @@ static inline bool time_in_range_open(u64 t, u64 first, u64 last)
 	return time_after_eq(t, first) && time_before(t, last);
 }
 
-/* What passed from @before to @after, 0 if @after is the earlier one. */
+/* Time from @before to @after, 0 if @after is the earlier one. */
 static inline u64 time_delta(u64 after, u64 before)
 {
 	return time_after(after, before) ? after - before : 0;

@@ -2,19 +2,18 @@
 /*
  * The kernel types that schedulers read, for BPF programs.
  *
- * Written by hand instead of dumped from one kernel: every kernel struct below
- * carries preserve_access_index, so the offsets come from the running kernel
- * (CO-RE) and a struct lists only the members that somebody reads. To read one
- * more member, add its line.
+ * Written by hand instead of dumped from one kernel: every kernel struct below carries
+ * preserve_access_index, so the offsets come from the running kernel (CO-RE) and a struct
+ * lists only the members that are used. To read another member, add its line.
  *
- * Rules, each of which fails at load time or, worse, silently when broken:
- *  - A struct named in a kfunc prototype needs a definition, `struct foo {};`
- *    is enough. A mere forward declaration has another BTF kind; a weak kfunc
- *    that names it stays unresolved without a word.
+ * Rules, which are otherwise violated at load time or, worse, silently:
+ *  - A struct named in a kfunc prototype needs a definition, `struct foo {};` suffices. A
+ *    forward declaration has another BTF kind; a weak kfunc that names it stays unresolved
+ *    without an error.
  *  - An enum member stays an enum: CO-RE refuses an int in its place.
- *  - Structs that are passed by pointer to kfuncs, and iterators, keep the
- *    kernel's exact layout and stand outside of preserve_access_index.
- *  - Enumerators are in enums.bpf.h, never as literals here.
+ *  - Structs that are passed by pointer to kfuncs, and iterators, keep the kernel's exact
+ *    layout and are declared outside of preserve_access_index.
+ *  - Enumerators are in enums.bpf.h, never literals here.
  */
 #ifndef __SCX_TYPES_BPF_H
 #define __SCX_TYPES_BPF_H
@@ -56,11 +55,11 @@ typedef _Bool bool;
 #endif
 #define NULL ((void *)0)
 
-/* What a pointer into the program's arena points to: `struct foo __arena *p`. */
+/* The address space of pointers into the arena: `struct foo __arena *p`. */
 #define __arena __attribute__((address_space(1)))
 
-/* linux/errno.h: values of the generic ABI, the same on every architecture
- * that sched_ext runs on. */
+/* linux/errno.h: the generic ABI, identical on every architecture that supports
+ * sched_ext. */
 #define EPERM 1
 #define ENOENT 2
 #define ESRCH 3
@@ -217,8 +216,7 @@ struct css_set {
 };
 
 struct sched_entity {
-	/* CPU time consumed so far, ns. Brought up to date before
-	 * ops.running() and ops.stopping(). */
+	/* CPU time consumed, ns. Updated before ops.running() and ops.stopping(). */
 	u64 sum_exec_runtime;
 };
 
@@ -297,7 +295,7 @@ struct scx_dump_ctx {
 	u64 at_jiffies;
 };
 
-/* 6.15. The kernel's order changes, so a member is found by relocation
+/* 6.15. The order differs between kernels, so members are found by relocation
  * (scx_event_count() in compat.bpf.h). */
 struct scx_event_stats {
 	s64 SCX_EV_SELECT_CPU_FALLBACK;
@@ -313,7 +311,7 @@ struct scx_event_stats {
 	s64 SCX_EV_REENQ_LOCAL_REPEAT; /* 7.2 */
 	s64 SCX_EV_INSERT_NOT_OWNED; /* 7.2 */
 	s64 SCX_EV_SUB_BYPASS_DISPATCH; /* 7.2 */
-	/* A variable of this type has to have room for those of the running kernel (7.2: 13). */
+	/* Room for the counters of newer kernels (7.2: 13). */
 	s64 __room[11];
 };
 
@@ -338,9 +336,9 @@ _Static_assert(sizeof(struct scx_bpf_select_cpu_and_args) == 24, "ABI");
 _Static_assert(sizeof(struct scx_bpf_dsq_insert_vtime_args) == 32, "ABI");
 
 /*
- * struct sched_ext_ops. libbpf matches members by name, so order and offsets
- * are free. A member that the running kernel lacks must be zero in the object
- * or cleared by user space before the load; libbpf refuses it otherwise.
+ * struct sched_ext_ops. libbpf matches members by name, so order and offsets do not
+ * matter. A member that the running kernel lacks must be zero in the object or cleared by
+ * user space before the load; otherwise libbpf refuses it.
  */
 struct sched_ext_ops {
 	s32 (*select_cpu)(struct task_struct *p, s32 prev_cpu, u64 wake_flags);

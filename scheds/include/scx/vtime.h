@@ -2,10 +2,9 @@
 /*
  * Arithmetic of weighted virtual time.
  *
- * A task of weight 100 (nice 0) consumes virtual time as fast as real time, one
- * of weight 200 half as fast: serving the smallest virtual time first then
- * shares the CPU in proportion to the weights. Pure functions, tested on the
- * host by tests/unit_c.
+ * The virtual time of a task of weight 100 (nice 0) advances as fast as its CPU time, that
+ * of a task of weight 200 half as fast: picking the smallest virtual time shares the CPU
+ * in proportion to the weights. Pure functions, tested on the host by tests/unit_c.
  */
 #ifndef __SCX_VTIME_H
 #define __SCX_VTIME_H
@@ -17,7 +16,7 @@
 #define SCX_WEIGHT_MAX 10000
 
 /*
- * @value x @mul / @div without overflow on the way, saturating at U64_MAX.
+ * @value x @mul / @div without intermediate overflow, saturating at U64_MAX.
  * @mul <= SCX_WEIGHT_MAX and 0 < @div <= SCX_WEIGHT_MAX.
  */
 static inline u64 scx_mul_div(u64 value, u32 mul, u32 div)
@@ -38,21 +37,21 @@ static inline u32 scx_weight_clamp(u32 weight)
 	return weight > SCX_WEIGHT_MAX ? SCX_WEIGHT_MAX : weight;
 }
 
-/* Virtual time, ns, that @ran_ns of CPU time cost a task of @weight. */
+/* The virtual time, ns, that @ran_ns of CPU time cost a task of @weight. */
 static inline u64 scx_vtime_cost(u64 ran_ns, u32 weight)
 {
 	return scx_mul_div(ran_ns, SCX_WEIGHT_DFL, scx_weight_clamp(weight));
 }
 
-/* The other way round: the share of @ns that @weight entitles to, ns. */
+/* The inverse: the share of @ns that @weight is entitled to, ns. */
 static inline u64 scx_weight_scale(u64 ns, u32 weight)
 {
 	return scx_mul_div(ns, scx_weight_clamp(weight), SCX_WEIGHT_DFL);
 }
 
 /*
- * Limit the credit that a task collects while it sleeps: its @vtime, but not
- * more than @credit_ns behind @vtime_now.
+ * Bound the credit that a task accumulates while it sleeps: @vtime, but at most
+ * @credit_ns behind @vtime_now.
  */
 static inline u64 scx_vtime_limit_credit(u64 vtime, u64 vtime_now, u64 credit_ns)
 {
@@ -60,27 +59,28 @@ static inline u64 scx_vtime_limit_credit(u64 vtime, u64 vtime_now, u64 credit_ns
 }
 
 /*
- * How far ahead of the machine's virtual time a task may be put, ns, so that it waits
- * for at most about @wait_ns: while virtual time moves on by V, tasks of altogether
- * @total_weight get V * @total_weight / 100 of CPU time, on one CPU in the worst case.
- * Without a limit a task of weight 1 beside one of weight 8668 (nice 19 and -20) waits
- * three minutes for the 20 ms it has had, and the kernel's watchdog ejects the scheduler
- * after 30 s. @wait_ns <= 10^17.
+ * How far ahead of the machine's virtual time a task may be queued, ns, so that it waits
+ * for about @wait_ns at most: while virtual time advances by V, runnable tasks of
+ * @total_weight consume V * @total_weight / 100 of CPU time, in the worst case on one
+ * CPU. Without a bound a task of weight 1 beside one of weight 8668 (nice 19 and -20)
+ * waits three minutes after a slice of 20 ms, and the kernel's watchdog ejects the
+ * scheduler after 30 s. @wait_ns <= 10^17.
  */
 static inline u64 scx_vtime_max_ahead(u64 wait_ns, u64 total_weight)
 {
 	return wait_ns * SCX_WEIGHT_DFL / (total_weight ? total_weight : 1);
 }
 
-/* The other side of scx_vtime_limit_credit(): at most @ahead_ns after @vtime_now. */
+/* The opposite of scx_vtime_limit_credit(): @vtime, but at most @ahead_ns after
+ * @vtime_now. */
 static inline u64 scx_vtime_limit_debt(u64 vtime, u64 vtime_now, u64 ahead_ns)
 {
 	return time_before(vtime, vtime_now + ahead_ns) ? vtime : vtime_now + ahead_ns;
 }
 
 /*
- * A slice of @slice_ns, or a shorter one if @nr_waiting tasks would otherwise take longer
- * than @wait_ns until each has had its turn; but not below @min_ns for that.
+ * @slice_ns, or less if @nr_waiting tasks would otherwise take more than @wait_ns to run
+ * once each; but at least @min_ns.
  */
 static inline u64 scx_slice_shared(u64 slice_ns, u64 wait_ns, u64 nr_waiting, u64 min_ns)
 {

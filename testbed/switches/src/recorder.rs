@@ -177,7 +177,7 @@ fn check() -> Result<()> {
     let is_root = rustix::process::geteuid().is_root();
     ensure!(
         is_root,
-        "recording takes root's rights: run it as root, or with sudo"
+        "recording needs root privileges: run it as root or with sudo"
     );
     KernelBtf::read(Path::new("/")).map_err(|_| Missing::Btf)?;
     Ok(())

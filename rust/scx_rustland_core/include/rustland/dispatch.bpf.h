@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Who is next on a CPU that looks for work: of the decided, of those whom nobody decides about, or
- * whoever ran there just now. */
+/* ops.dispatch(): a decided task, a task of the fallback queue, or prev again. */
 #ifndef __RL_DISPATCH_BPF_H
 #define __RL_DISPATCH_BPF_H
 
-/* Whether the first of CPU @cpu's own queue goes before the first of the queue of all. */
+/* Whether the first task of @cpu's queue precedes the first one of SHARED_DSQ. */
 static bool own_is_first(s32 cpu)
 {
 	struct task_struct *own, *any;
@@ -19,29 +18,29 @@ static bool own_is_first(s32 cpu)
 	return is_first;
 }
 
-/* A function of its own, so that a test can look at the order of its accesses. */
-static __noinline bool take_shared(void)
+/* Not inlined: a test checks the order of its memory accesses. */
+static __noinline bool dispatch_shared(void)
 {
 	if (!scx_bpf_dsq_move_to_local(SHARED_DSQ, 0))
 		return false;
 	note_spare();
 	if (shared.nr_spare)
 		return true;
-	/* So that the next CPU that looks for work need not wait. The policy's thread writes
-	 * nr_waiting and then looks at nr_spare. */
+	/* Have the policy decide ahead, so that the next CPU does not wait. The policy thread writes
+	 * nr_waiting, then reads nr_spare. */
 	scx_full_barrier();
 	if (*(volatile u64 *)&shared.nr_waiting)
-		nudge();
+		wake_user();
 	return true;
 }
 
-/* The next of the decided tasks. */
-static bool take_decided(s32 cpu, bool *is_shared)
+/* Dispatch the next decided task. */
+static bool dispatch_decided(s32 cpu, bool *is_shared)
 {
 	s32 nr_own = scx_bpf_dsq_nr_queued(cpu), nr_shared = scx_bpf_dsq_nr_queued(SHARED_DSQ);
 
 	*is_shared = true;
-	if (nr_shared > 0 && (nr_own <= 0 || !own_is_first(cpu)) && take_shared())
+	if (nr_shared > 0 && (nr_own <= 0 || !own_is_first(cpu)) && dispatch_shared())
 		return true;
 	*is_shared = false;
 	if (nr_own > 0 && scx_bpf_dsq_move_to_local(cpu, 0)) {
@@ -49,31 +48,32 @@ static bool take_decided(s32 cpu, bool *is_shared)
 		return true;
 	}
 	*is_shared = true;
-	return nr_shared > 0 && take_shared();
+	return nr_shared > 0 && dispatch_shared();
 }
 
 /*
- * The next of those whom nobody decides about, or whom nobody was asked about. While user space
- * does not answer, HELD gets no more: who is there came before those who are not asked about.
+ * Dispatch the next task that bypasses the policy, or that the policy was not told of. While user
+ * space is stalled no task is added to PENDING_DSQ, and those there arrived before the fallback
+ * tasks.
  */
-static bool take_unasked(void)
+static bool dispatch_fallback(void)
 {
-	if (is_stalled() && scx_bpf_dsq_move_to_local(HELD_DSQ, 0))
+	if (is_stalled() && scx_bpf_dsq_move_to_local(PENDING_DSQ, 0))
 		return true;
 	return scx_bpf_dsq_nr_queued(FALLBACK_DSQ) > 0 &&
 	       scx_bpf_dsq_move_to_local(FALLBACK_DSQ, 0);
 }
 
-/* So many of those who wait are looked at in take_back(). */
-#define TAKE_BACK_MAX 16
+/* Pending tasks that reclaim() looks at. */
+#define RECLAIM_MAX 16
 
 /*
- * A task whose slice was over lost CPU @cpu to somebody who needed it for a moment only. If the
- * policy has not even been told of it, it just goes on, so that the CPU is not idle meanwhile.
+ * Resume a task that was enqueued on slice expiry because @cpu was needed briefly by another one.
+ * If the policy has not read its record yet, the task just continues and the CPU does not idle.
  */
-__noinline int take_back(s32 cpu)
+__noinline int reclaim(s32 cpu)
 {
-	u64 seen = *(volatile u64 *)&shared.seen, generation;
+	u64 seen = *(volatile u64 *)&shared.seen, enq_seq;
 	struct rl_cpu *state = cpu_state(cpu);
 	struct task_struct *p;
 	struct rl_task *t;
@@ -81,14 +81,14 @@ __noinline int take_back(s32 cpu)
 	if (!state)
 		return false;
 	state->nr_looked_at = 0;
-	bpf_for_each(scx_dsq, p, HELD_DSQ, 0) {
-		if (state->nr_looked_at++ >= TAKE_BACK_MAX)
+	bpf_for_each(scx_dsq, p, PENDING_DSQ, 0) {
+		if (state->nr_looked_at++ >= RECLAIM_MAX)
 			break;
 		if (scx_bpf_task_cpu(p) != cpu || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
 		t = bpf_task_storage_get(&rl_tasks, p, NULL, 0);
-		generation = t ? *(volatile u64 *)&t->generation : 0;
-		if (!t || !t->has_run_out || generation <= seen || !claim(t, generation))
+		enq_seq = t ? *(volatile u64 *)&t->enq_seq : 0;
+		if (!t || !t->slice_expired || enq_seq <= seen || !claim(t, enq_seq))
 			continue;
 		count(nr_cancelled);
 		count(nr_kept);
@@ -100,38 +100,38 @@ __noinline int take_back(s32 cpu)
 	return false;
 }
 
-/* Gives CPU @cpu something to do. The two kinds of tasks take turns, so that none starves. */
-__noinline int take(s32 cpu)
+/* Dispatch a task on @cpu. Decided and fallback tasks alternate, so that neither starve. */
+__noinline int dispatch_next(s32 cpu)
 {
 	struct rl_cpu *state = cpu_state(cpu);
 	bool left_one = drain(cpu), is_shared = false;
-	bool is_unasked_first = state && state->turn++ % 2, done;
+	bool is_fallback_first = state && state->turn++ % 2, done;
 
-	done = is_unasked_first && take_unasked();
+	done = is_fallback_first && dispatch_fallback();
 	if (!done)
-		done = take_decided(cpu, &is_shared);
+		done = dispatch_decided(cpu, &is_shared);
 	if (!done)
-		done = !is_unasked_first && take_unasked();
+		done = !is_fallback_first && dispatch_fallback();
 	if (left_one && !is_shared)
 		kick_any_idle();
 	return done;
 }
 
-/* How long a task goes on while the policy decides who is next. */
+/* How long prev continues while the policy decides who is next. */
 #define MOMENT_NS (1 * NSEC_PER_MSEC)
 
-/* Whether somebody may be decided to run instead of a task that goes on. */
-static bool anybody_waits(void)
+/* Whether the policy may have a task to run instead of prev. */
+static bool any_task_waits(void)
 {
-	return *(volatile u64 *)&shared.nr_waiting || scx_bpf_dsq_nr_queued(HELD_DSQ) > 0 ||
+	return *(volatile u64 *)&shared.nr_waiting || scx_bpf_dsq_nr_queued(PENDING_DSQ) > 0 ||
 	       is_undrained();
 }
 
 /*
- * Lets the task that has used up its slice go on, since nobody else was decided to run here: for
- * another slice, or, if the policy is about to decide, for a moment. The CPU is not idle meanwhile.
+ * Extend the slice of prev, because no other task was decided for this CPU: by a full slice, or by
+ * MOMENT_NS if the policy is about to decide. The CPU does not idle meanwhile.
  */
-static bool goes_on(struct task_struct *prev)
+static bool extend_prev(struct task_struct *prev)
 {
 	struct rl_task *t;
 	u64 slice = config.slice_ns;
@@ -141,7 +141,7 @@ static bool goes_on(struct task_struct *prev)
 	t = bpf_task_storage_get(&rl_tasks, prev, NULL, 0);
 	if (t && t->slice_ns)
 		slice = t->slice_ns;
-	if (anybody_waits() && slice > MOMENT_NS)
+	if (any_task_waits() && slice > MOMENT_NS)
 		slice = MOMENT_NS;
 	scx_bpf_task_set_slice(prev, slice);
 	if (t)
@@ -150,15 +150,15 @@ static bool goes_on(struct task_struct *prev)
 	return true;
 }
 
-/* So long a task goes on at a stretch because it is still before the others, divided by their
- * number: a twentieth of what makes the kernel end the scheduler. */
-#define STILL_FIRST_MAX_NS (TIMEOUT_MS * NSEC_PER_MSEC / 20)
+/* How long prev may keep its CPU for being first, divided by the number of waiting tasks: a
+ * twentieth of the watchdog timeout. */
+#define PREV_FIRST_MAX_NS (TIMEOUT_MS * NSEC_PER_MSEC / 20)
 
-/* Later than any. */
+/* Larger than any vtime. */
 #define NO_VTIME (~0ULL)
 
-/* The vtime of the first of a queue: of one who goes on with a slice, what was decided. Within an
- * RCU section. */
+/* The vtime of the first task of a queue; of a preempted task that resumes, the decided one.
+ * Call it under RCU. */
 static u64 first_vtime(u64 dsq_id)
 {
 	struct task_struct *first = scx_bpf_dsq_peek(dsq_id);
@@ -174,8 +174,7 @@ static u64 first_vtime(u64 dsq_id)
 	return t ? advanced_vtime(first, t) + VTIME_FIRST : vtime;
 }
 
-/* Whether a task with this vtime is before all who were decided to run on CPU @cpu; not if there
- * are none. */
+/* Whether @vtime precedes all tasks decided for @cpu; false if there are none. */
 static bool is_before_decided(s32 cpu, u64 vtime)
 {
 	u64 of_own, of_any;
@@ -187,20 +186,20 @@ static bool is_before_decided(s32 cpu, u64 vtime)
 	return vtime < of_own && vtime < of_any && (of_own & of_any) != NO_VTIME;
 }
 
-/* Whether somebody came straight to CPU @cpu, who may not wait: while decisions are taken in, the
- * lock of its run queue is not held. */
+/* Whether a task was inserted into the local DSQ of @cpu meanwhile: its run queue lock is not held
+ * while decisions are drained. */
 static bool has_local(s32 cpu)
 {
 	return scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) > 0;
 }
 
 /*
- * Whether the task whose slice is over is still before all others, by a policy that says how its
- * vtime advances. Else two tasks of one CPU would take turns, whatever they weigh.
+ * Whether prev, whose slice has expired, still precedes all other tasks; for policies that set how
+ * vtime advances. Otherwise two tasks on one CPU would alternate, whatever their weights.
  */
-static bool is_still_first(s32 cpu, struct task_struct *prev)
+static bool prev_is_first(s32 cpu, struct task_struct *prev)
 {
-	u64 max_ns = STILL_FIRST_MAX_NS;
+	u64 max_ns = PREV_FIRST_MAX_NS;
 	struct rl_task *t;
 
 	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED) || is_stalled() ||
@@ -225,13 +224,13 @@ static bool is_still_first(s32 cpu, struct task_struct *prev)
 	return true;
 }
 
-/* Reminds the policy of the tasks that it holds. Those that are decided, if there are any, are not
- * for the CPU that has looked. */
+/* Wake the policy for the tasks that it holds. The tasks decided already, if any, may not run on
+ * this CPU. */
 static void remind(void)
 {
 	if (*(volatile u64 *)&shared.nr_waiting) {
 		shared.nr_spare = 0;
-		nudge();
+		wake_user();
 	}
 }
 

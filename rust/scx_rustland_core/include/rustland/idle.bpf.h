@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which CPUs are idle: a bitmap that user space reads, so that it can choose one without a system
- * call. The kernel's own masks, which its idle selection goes by, are kept beside it.
+ * Which CPUs are idle: a bitmap that user space reads to choose a CPU without a system call, beside
+ * the kernel's own masks, which its idle selection uses.
  *
- * No wake-up is lost: a CPU that finds nothing to do sets its bit and then looks once more; who
- * inserts a task does so first and then looks for a bit. One of the two sees the other.
+ * No lost wakeups: a CPU without work sets its bit and then checks the queues again; a task is
+ * inserted before the bits are checked. At least one side sees the other.
  */
 #ifndef __RL_IDLE_BPF_H
 #define __RL_IDLE_BPF_H
 
-/* A remainder needs no comparison, which the compiler might move out of the verifier's sight. Each
- * CPU id is below RL_CPUS_MAX. */
+/* The modulo replaces a bounds check, which the compiler might hide from the verifier. CPU ids are
+ * below RL_CPUS_MAX. */
 static u64 *word_of(u64 *words, u32 cpu)
 {
 	return &words[cpu / 64 % RL_CPU_WORDS];
@@ -27,7 +27,7 @@ static void set_cpu(u64 *words, u32 cpu)
 	scx_ordered(__sync_fetch_and_or(word_of(words, cpu), 1ULL << (cpu % 64)));
 }
 
-/* Whether it was set. */
+/* Returns whether the bit was set. */
 static bool clear_cpu(u64 *words, u32 cpu)
 {
 	u64 bit = 1ULL << (cpu % 64);
@@ -36,11 +36,11 @@ static bool clear_cpu(u64 *words, u32 cpu)
 }
 
 /*
- * Whether this CPU is in the last steps of its way out, in which it still wakes tasks up, such as
- * RCU's. What is to be done by an interrupt to itself it does no more: to wake the policy's thread,
- * and to kick CPUs. Worse, it would stand first in line when the CPU is back, and keep all that
- * comes after it from being done until it goes again; and the policy's thread could not be woken by
- * any CPU. The timer does it instead.
+ * Whether this CPU is in the last steps of going offline, where it still wakes tasks, such as
+ * RCU's. Work that needs an interrupt to itself is no longer done there: waking the policy thread
+ * and kicking CPUs. It would even stay pending until the CPU is back and goes offline again, and
+ * block all later work of its kind, so that no CPU could wake the policy thread. The watchdog's
+ * timer does it instead.
  */
 static bool is_dying_cpu(void)
 {
@@ -56,14 +56,14 @@ static bool is_dying_cpu(void)
 	return !is_online;
 }
 
-/* Takes an idle CPU for oneself: it is to be kicked, or to be given a task. */
+/* Claim an idle CPU, which is then kicked or given a task. */
 static bool claim_idle(s32 cpu)
 {
 	scx_bpf_test_and_clear_cpu_idle(cpu);
 	return clear_cpu(shared.idle, cpu);
 }
 
-/* Takes an idle CPU of the 64 that a word stands for; negative: there is none. */
+/* Claim one of the 64 CPUs of a bitmap word if it is idle; negative if none is. */
 static s32 claim_idle_of_word(u32 word, const struct cpumask *allowed)
 {
 	u32 bit, cpu;
@@ -77,7 +77,7 @@ static s32 claim_idle_of_word(u32 word, const struct cpumask *allowed)
 	return -EBUSY;
 }
 
-/* Takes an idle CPU that may run tasks with the mask @allowed, or any one without a mask. */
+/* Claim an idle CPU within @allowed, or any one if @allowed is NULL. */
 static s32 claim_idle_in(const struct cpumask *allowed)
 {
 	u32 word;
@@ -95,8 +95,8 @@ static s32 claim_idle_in(const struct cpumask *allowed)
 	return -EBUSY;
 }
 
-/* Whether a CPU has something to do. */
-static bool anybody_runs(void)
+/* Whether any CPU is busy. */
+static bool any_cpu_busy(void)
 {
 	u32 word;
 
@@ -108,14 +108,14 @@ static bool anybody_runs(void)
 	return false;
 }
 
-/* To save power, tasks wait for a CPU that runs already. The watch looks after those who wait in
- * vain (wake_for()). */
+/* For low power, tasks wait for a busy CPU. The watchdog handles tasks that wait in vain
+ * (wake_for()). */
 static bool may_wake_idle(void)
 {
-	return !config.low_power || !anybody_runs();
+	return !config.low_power || !any_cpu_busy();
 }
 
-/* The same for a task that not every CPU may run. */
+/* The same, considering only the CPUs that @p may use. */
 static bool may_wake_idle_for(const struct task_struct *p)
 {
 	s32 cpu;
@@ -137,11 +137,11 @@ static void kick_idle(s32 cpu)
 }
 
 /*
- * The functions with __noinline are the verifier's units: it reads each once, and not again at
- * each place that it is called from, often within a loop.
+ * The __noinline functions are verified once, and not again for each call site, which is often
+ * within a loop.
  */
 
-/* Wakes an idle CPU, if there is one. */
+/* Kick an idle CPU, if there is one. */
 __noinline int kick_any_idle(void)
 {
 	s32 cpu = -EBUSY;
@@ -154,7 +154,7 @@ __noinline int kick_any_idle(void)
 	return cpu;
 }
 
-/* Wakes an idle CPU that may run @p, if there is one. */
+/* Kick an idle CPU that may run @p, if there is one. */
 __noinline int kick_idle_for(struct task_struct *p __arg_trusted)
 {
 	s32 cpu;
@@ -162,9 +162,9 @@ __noinline int kick_idle_for(struct task_struct *p __arg_trusted)
 	scx_full_barrier();
 	if (!may_wake_idle_for(p) || is_dying_cpu())
 		return -EBUSY;
-	/* The kernel's choice minds cores with two threads. */
+	/* The kernel's selection considers SMT. */
 	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-	/* A CPU that is about to be idle has set its bit, and not yet the kernel's. */
+	/* A CPU that is about to idle has set its bit, but not yet the kernel's. */
 	if (cpu < 0 || !clear_cpu(shared.idle, cpu))
 		cpu = claim_idle_in(p->cpus_ptr);
 	if (cpu >= 0)

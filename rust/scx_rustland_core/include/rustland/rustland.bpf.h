@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The BPF half of schedulers whose policy is a program in user space. One that has a BPF half of
- * its own includes this, has its own callbacks for some, and hands the table over by RL_OPS().
+ * The BPF side of schedulers whose policy is in user space. A scheduler with a BPF side of its own
+ * includes this, overrides some callbacks, and defines the table with RL_OPS().
  *
- * A task's way: ops.enqueue() puts it into the queue HELD and a record of it into a ring
- * (ask.bpf.h); the policy reads the record and writes a decision into another ring; the next CPU
- * that looks for work takes the decisions in and moves each task into the queue of a CPU, or of all
- * (decide.bpf.h); and ops.dispatch() takes it from there. No step is a system call.
+ * The path of a task: ops.enqueue() puts it into PENDING_DSQ and a record of it into a ring
+ * (enqueue.bpf.h); the policy reads the record and writes a decision into another ring; the next
+ * CPU that looks for work drains the decisions and moves each task to the queue of a CPU, or to the
+ * shared one (drain.bpf.h); and ops.dispatch() takes it from there. No step is a system call.
  *
- * These never ask, since whoever decides may wait for them: kernel threads that are bound to a CPU,
- * tasks that may not migrate now, and the threads of the scheduler's own process (own.bpf.h); nor,
- * if the policy leaves them to the kernel, tasks that find an idle CPU, and those that get the rest
- * of the slice of whoever woke them (handover.bpf.h). A task that just goes on, because nobody else
- * wants its CPU or because it is still before the others, is not queued at all, or taken back
- * before the policy has heard of it (take_back()). And when user space does not answer, tasks are
- * served in order of arrival (watch.bpf.h).
+ * Tasks that the policy thread may depend on bypass the policy: per-CPU kernel threads,
+ * migration-disabled tasks, and the threads of the scheduler's own process (bypass.bpf.h). So do,
+ * if the policy leaves them to the kernel, wakees that find an idle CPU, and wakees that inherit
+ * the waker's slice (inherit.bpf.h). A task that continues on slice expiry, because no other task
+ * needs its CPU or because it still precedes them, is not enqueued at all, or reclaimed before the
+ * policy has read its record (reclaim()). When user space stalls, tasks are dispatched in FIFO
+ * order (watchdog.bpf.h).
  */
 #ifndef __RUSTLAND_BPF_H
 #define __RUSTLAND_BPF_H
@@ -31,14 +31,14 @@ char _license[] SEC("license") = "GPL";
 
 #include "state.bpf.h"
 #include "idle.bpf.h"
-#include "ask.bpf.h"
-#include "own.bpf.h"
-#include "handover.bpf.h"
-#include "decide.bpf.h"
-#include "watch.bpf.h"
+#include "enqueue.bpf.h"
+#include "bypass.bpf.h"
+#include "inherit.bpf.h"
+#include "drain.bpf.h"
+#include "watchdog.bpf.h"
 #include "dispatch.bpf.h"
 
-/* An idle CPU for @p, which is taken then; negative if there is none. */
+/* Claim an idle CPU for @p; negative if there is none. */
 static s32 find_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	bool is_idle = false;
@@ -60,8 +60,8 @@ s32 BPF_STRUCT_OPS(rl_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_
 		return select_cpu_for_own(p, prev_cpu, wake_flags);
 	if (config.idle_selection == RL_IDLE_FULL_USER)
 		return prev_cpu;
-	/* Who waits already goes first. */
-	if (scx_bpf_dsq_nr_queued(SHARED_DSQ) <= 0 && scx_bpf_dsq_nr_queued(HELD_DSQ) <= 0)
+	/* Tasks that wait already have precedence. */
+	if (scx_bpf_dsq_nr_queued(SHARED_DSQ) <= 0 && scx_bpf_dsq_nr_queued(PENDING_DSQ) <= 0)
 		cpu = find_idle(p, prev_cpu, wake_flags);
 	if (cpu >= 0) {
 		clear_cpu(shared.idle, cpu);
@@ -69,29 +69,29 @@ s32 BPF_STRUCT_OPS(rl_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_
 		count(nr_kernel);
 		return cpu;
 	}
-	if (wake_flags & SCX_WAKE_SYNC && hand_over(p))
+	if (wake_flags & SCX_WAKE_SYNC && inherit_slice(p))
 		return bpf_get_smp_processor_id();
 	return prev_cpu;
 }
 
-/* A task comes to ops.enqueue(): what was asked about it before is void. NULL if nothing can be
- * kept with it. */
+/* Start of ops.enqueue(): cancels a previous enqueue that is still pending. NULL if the task has no
+ * storage. */
 static struct rl_task *begin_enqueue(struct task_struct *p, u64 enq_flags)
 {
 	struct rl_task *t = task_state(p);
 
 	if (!t)
 		return NULL;
-	t->gift_end_ns = 0;
+	t->inherited_end_ns = 0;
 	if (claim_any(t))
 		count(nr_cancelled);
-	/* A higher class has its CPU, and it cannot go elsewhere. */
+	/* A higher class has its CPU, and the task may not run elsewhere. */
 	if (enq_flags & SCX_ENQ_REENQ && p->nr_cpus_allowed == 1)
 		t->resumes = true;
 	return t;
 }
 
-/* A task that is of no concern to the policy; false if it has to be asked about. */
+/* Enqueue tasks that bypass the policy; false if @p needs a decision. */
 static bool enqueue_special(struct task_struct *p, u64 enq_flags)
 {
 	if (is_urgent(p)) {
@@ -106,15 +106,15 @@ static bool enqueue_special(struct task_struct *p, u64 enq_flags)
 }
 
 /*
- * For a scheduler's own ops.enqueue(): the task is served in order of arrival, in turn with those
- * that are decided, and the policy does not hear of it.
+ * For a scheduler's own ops.enqueue(): enqueue @p in FIFO order, alternating with decided tasks.
+ * The policy is not told.
  */
-static inline void rl_serve_unasked(struct task_struct *p, u64 enq_flags)
+static inline void rl_enqueue_fallback(struct task_struct *p, u64 enq_flags)
 {
 	begin_enqueue(p, enq_flags);
 	if (enqueue_special(p, enq_flags))
 		return;
-	serve_unasked(p, enq_flags);
+	enqueue_fallback(p, enq_flags);
 	count(nr_kernel);
 }
 
@@ -125,10 +125,10 @@ void BPF_STRUCT_OPS(rl_enqueue, struct task_struct *p, u64 enq_flags)
 	if (enqueue_special(p, enq_flags))
 		return;
 	if (!t) {
-		serve_unasked(p, enq_flags);
+		enqueue_fallback(p, enq_flags);
 		count(nr_kernel);
 	} else if (!resume(p, t, enq_flags)) {
-		ask(p, t, enq_flags);
+		enqueue_pending(p, t, enq_flags);
 	}
 }
 
@@ -137,17 +137,17 @@ void BPF_STRUCT_OPS(rl_dispatch, s32 cpu, struct task_struct *prev)
 	scx_learn_trampoline();
 	if (!test_cpu(shared.online, cpu))
 		note_hotplug(cpu, true);
-	if (is_still_first(cpu, prev) || has_local(cpu) || take(cpu) || has_local(cpu))
+	if (prev_is_first(cpu, prev) || has_local(cpu) || dispatch_next(cpu) || has_local(cpu))
 		return;
-	if (goes_on(prev)) {
+	if (extend_prev(prev)) {
 		remind();
 		return;
 	}
-	if (scx_bpf_dsq_nr_queued(HELD_DSQ) > 0 && take_back(cpu))
+	if (scx_bpf_dsq_nr_queued(PENDING_DSQ) > 0 && reclaim(cpu))
 		return;
-	/* See idle.bpf.h: say it first, then look again. */
+	/* No lost wakeups (idle.bpf.h): set the bit, then check again. */
 	set_cpu(shared.idle, cpu);
-	if (take(cpu)) {
+	if (dispatch_next(cpu)) {
 		clear_cpu(shared.idle, cpu);
 		return;
 	}
@@ -170,7 +170,7 @@ void BPF_STRUCT_OPS(rl_running, struct task_struct *p)
 
 	if (c)
 		c->nr_running = 1;
-	/* It was about to be idle, and then was not. */
+	/* The CPU was about to idle. */
 	if (test_cpu(shared.idle, cpu))
 		clear_cpu(shared.idle, cpu);
 	if (!scx_task_is_own(p))
@@ -179,11 +179,11 @@ void BPF_STRUCT_OPS(rl_running, struct task_struct *p)
 		shared.own_cpu = cpu;
 	if (!t)
 		return;
-	/* Nobody has decided this. */
+	/* Still pending, so it was dispatched without a decision. */
 	if (claim_any(t))
 		count(nr_fallback);
 	t->start_ns = scx_monotonic_now();
-	begin_handover(p, t, t->start_ns);
+	begin_inheritance(p, t, t->start_ns);
 	t->sum_exec_ns = p->se.sum_exec_runtime;
 }
 
@@ -198,10 +198,10 @@ void BPF_STRUCT_OPS(rl_stopping, struct task_struct *p, bool runnable)
 		return;
 	t->stop_ns = scx_monotonic_now();
 	t->exec_ns += p->se.sum_exec_runtime - t->sum_exec_ns;
-	note_interrupted(p, t, runnable);
+	note_preempted(p, t, runnable);
 }
 
-/* It sleeps, or it is taken away to be changed. */
+/* The task sleeps, or is dequeued for a change of its attributes. */
 void BPF_STRUCT_OPS(rl_quiescent, struct task_struct *p, u64 deq_flags)
 {
 	struct rl_task *t = task_state(p);
@@ -222,29 +222,29 @@ void BPF_STRUCT_OPS(rl_quiescent, struct task_struct *p, u64 deq_flags)
 
 s32 BPF_STRUCT_OPS(rl_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
-	/* Without, it is served like one whom nobody decides about. */
-	struct rl_task *t = task_state(p), *maker;
+	/* Without storage it is dispatched as a fallback task. */
+	struct rl_task *t = task_state(p), *parent;
 
 	if (!t || !args->fork)
 		return 0;
-	maker = bpf_task_storage_get(&rl_tasks, bpf_get_current_task_btf(), NULL, 0);
-	if (maker)
-		__builtin_memcpy(t->words, maker->words, sizeof(t->words));
+	parent = bpf_task_storage_get(&rl_tasks, bpf_get_current_task_btf(), NULL, 0);
+	if (parent)
+		__builtin_memcpy(t->ctx, parent->ctx, sizeof(t->ctx));
 	return 0;
 }
 
-/* Only where the timer cannot do it: see watch_cpus(). */
+/* Used only where the watchdog cannot re-enqueue: see check_cpus(). */
 void BPF_STRUCT_OPS(rl_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	scx_bpf_reenqueue_local();
 	if (*(volatile u64 *)&shared.nr_waiting)
-		nudge();
+		wake_user();
 }
 
 /*
- * The kernel calls this some steps before it lets the CPU dispatch, and these steps may wait for
- * tasks, such as the one of RCU, which would wait for the CPU. So it counts as online when it
- * dispatches first. That there is this callback makes the kernel not end the scheduler.
+ * The kernel calls this some steps before the CPU may dispatch, and those steps may wait for tasks,
+ * such as RCU's, which would wait for the CPU. So the CPU counts as online when it first
+ * dispatches. The callback must exist, because without it the kernel ends the scheduler on hotplug.
  */
 void BPF_STRUCT_OPS(rl_cpu_online, s32 cpu)
 {
@@ -273,28 +273,28 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rl_init)
 			set_cpu(shared.online, cpu);
 	}
 	scx_bpf_put_cpumask(online);
-	/* For all that are possible: a CPU that comes later needs no new queue. */
+	/* For all possible CPUs, so that hotplug needs no new queue. */
 	bpf_for(cpu, 0, nr_cpu_ids) {
 		err = scx_bpf_create_dsq(cpu, -1);
 		if (err)
 			return err;
 	}
 	err = scx_bpf_create_dsq(SHARED_DSQ, -1);
-	err = err ?: scx_bpf_create_dsq(HELD_DSQ, -1);
+	err = err ?: scx_bpf_create_dsq(PENDING_DSQ, -1);
 	err = err ?: scx_bpf_create_dsq(FALLBACK_DSQ, -1);
-	return err ?: start_watch();
+	return err ?: start_watchdog();
 }
 
 void BPF_STRUCT_OPS(rl_exit, struct scx_exit_info *info)
 {
 	scx_record_exit(info);
-	nudge();
+	wake_user();
 }
 
 void BPF_STRUCT_OPS(rl_dump, struct scx_dump_ctx *dctx)
 {
-	scx_bpf_dump("waiting: %llu at the policy, %d held, %d decided, %d unasked\n",
-		     shared.nr_waiting, scx_bpf_dsq_nr_queued(HELD_DSQ),
+	scx_bpf_dump("waiting: %llu at the policy, %d pending, %d decided, %d fallback\n",
+		     shared.nr_waiting, scx_bpf_dsq_nr_queued(PENDING_DSQ),
 		     scx_bpf_dsq_nr_queued(SHARED_DSQ), scx_bpf_dsq_nr_queued(FALLBACK_DSQ));
 	scx_bpf_dump("decisions: %llu sent, %llu taken in; user space: %llu cycles, sleeping %llu, "
 		     "stalled %llu",
@@ -302,16 +302,16 @@ void BPF_STRUCT_OPS(rl_dump, struct scx_dump_ctx *dctx)
 		     shared.is_stalled);
 }
 
-/* Called by the policy's thread before all else: the name of its process for the kernel. */
+/* Called by the policy thread before anything else: identifies it and its process. */
 SEC("syscall")
-int rl_hello(void *ctx)
+int rl_register_policy(void *ctx)
 {
 	policy_pid = bpf_get_current_pid_tgid();
 	scx_note_own();
 	return 0;
 }
 
-/* The system call to find an idle CPU for a task, and to take it: negative if there is none. */
+/* Find and claim an idle CPU for a task: negative if there is none. */
 SEC("syscall")
 int rl_find_idle(struct rl_find_idle_args *args)
 {
@@ -329,22 +329,22 @@ int rl_find_idle(struct rl_find_idle_args *args)
 	return cpu;
 }
 
-/* How many tasks wait for a decision, for who checks the books. */
+/* Number of pending tasks, for statistics and consistency checks. */
 SEC("syscall")
-int rl_nr_held(void *ctx)
+int rl_nr_pending(void *ctx)
 {
-	return scx_bpf_dsq_nr_queued(HELD_DSQ);
+	return scx_bpf_dsq_nr_queued(PENDING_DSQ);
 }
 
 /*
- * What a callback of this file does, to be called by one of the same kind that a scheduler has
- * instead: RL_DEFAULT(enqueue, p, enq_flags).
+ * Call the implementation of a callback in this file, from a scheduler's own one of the same kind:
+ * RL_DEFAULT(enqueue, p, enq_flags).
  */
 #define RL_DEFAULT(callback, ...) ____rl_##callback(ctx, ##__VA_ARGS__)
 
 /*
- * The table of callbacks; what is given besides, `.enqueue = (void *)own_enqueue` say, goes before
- * what is here. User space sets the name.
+ * Define the table of callbacks. Additional members, such as `.enqueue = (void *)own_enqueue`,
+ * override these. User space sets the name.
  */
 /* clang-format off */
 #define RL_OPS(table, ...) \

@@ -1,60 +1,60 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the BPF half remembers: of the machine, of each CPU, of each task; and its counters. */
+/* State of the machine, of each CPU and of each task; and the counters. */
 #ifndef __RL_STATE_BPF_H
 #define __RL_STATE_BPF_H
 
 /*
- * Queues (DSQs). Each possible CPU has one, whose id is the CPU's: tasks that were decided to run
- * there. ops.dispatch() serves all but HELD; and HELD too while user space does not answer.
+ * DSQs. Each possible CPU has one, whose id is the CPU's, for tasks decided to run there.
+ * ops.dispatch() serves all but PENDING_DSQ, and PENDING_DSQ too while user space is stalled.
  */
 enum {
-	/* Decided tasks that any CPU may take. Ordered by vtime, as those of CPUs are. */
+	/* Decided tasks for any CPU. Ordered by vtime, like the CPUs' queues. */
 	SHARED_DSQ = 1ULL << 32,
-	/* Tasks that wait for a decision, in order of arrival. */
-	HELD_DSQ,
-	/* Tasks that nobody is asked about, in order of arrival. */
+	/* Tasks that wait for a decision, FIFO. */
+	PENDING_DSQ,
+	/* Tasks dispatched without a decision, FIFO. */
 	FALLBACK_DSQ,
 };
 
-/* Places in the order of a CPU's queue that no decision has (rl_decision.vtime). */
+/* vtime values in a CPU's queue that no decision has (rl_decision.vtime). */
 enum {
-	VTIME_PREEMPTING, /* whoever is to run there at once */
-	/* Between: whoever was interrupted, the last of them first: own.bpf.h. */
+	VTIME_PREEMPTING, /* tasks that preempt the CPU's current one */
+	/* In between: preempted tasks, LIFO: bypass.bpf.h. */
 	VTIME_RESUMED_LAST = 1ULL << 40,
 	VTIME_FIRST, /* the first decision */
 };
 
-/* include/linux/sched/prio.h: below are deadline and real-time tasks. */
+/* include/linux/sched/prio.h: deadline and real-time tasks are below. */
 #define MAX_RT_PRIO 100
 
 /*
- * The kernel ends the scheduler when a task has waited for so long, or when the worker that looks
- * for such tasks has: it is one of those that wait, too, and is called at half of this time. Ten
- * thousand tasks that all want to run for a millisecond make four CPUs busy for 2.5 s.
+ * ops.timeout_ms: the kernel ejects the scheduler when a task has not run for so long, or its
+ * watchdog work item, which depends on our scheduling too and runs at half of this period. Ten
+ * thousand tasks that each need 1 ms keep four CPUs busy for 2.5 s.
  */
 #define TIMEOUT_MS 10000
 
 const volatile struct rl_config config SEC(".rodata.rl_config");
 
-/* The thread that the policy runs on, by its id in the first PID namespace. */
+/* Thread id of the policy thread in the initial PID namespace. */
 u32 policy_pid;
-u64 last_generation;
+u64 last_enq_seq;
 s32 nr_cpu_ids;
 
 struct rl_shared shared SEC(".data.rl_shared");
 
-/* What is known of a CPU. */
+/* State of a CPU. */
 struct rl_cpu {
-	u64 nr_resumed; /* tasks that were interrupted and came back */
-	u32 turn; /* who goes first in ops.dispatch() */
-	u32 gives_way; /* what it runs is being interrupted: own.bpf.h */
-	/* What loops count and note is here and not in registers, where the verifier would follow
-	 * each value. */
+	u64 nr_resumed; /* preempted tasks that resumed */
+	u32 turn; /* alternates precedence in ops.dispatch() */
+	u32 is_preempted; /* its current task is being preempted: bypass.bpf.h */
+	/* State of loops, kept here and not in registers, where the verifier would track each
+	 * value. */
 	u32 nr_looked_at; /* tasks of a queue */
-	u32 nr_taken_in; /* decisions, in drain() */
-	/* A task that any CPU may take, and that none was woken for: this one looks for work. */
+	u32 nr_drained; /* decisions, in drain() */
+	/* A task in SHARED_DSQ was left to this CPU, which looks for work, without a kick. */
 	u32 left_one;
-	u32 nr_beats_idle; /* so often it was idle with tasks in its queue, since it last looked */
+	u32 nr_idle_periods; /* watchdog periods in which it idled with tasks in its queue */
 };
 
 struct {
@@ -64,22 +64,22 @@ struct {
 	__type(value, struct rl_cpu);
 } rl_cpus SEC(".maps");
 
-/* What is known of a task. */
+/* State of a task. */
 struct rl_task {
-	u64 generation; /* that waits for its decision; 0: none */
+	u64 enq_seq; /* of the pending enqueue; 0: none */
 	u64 slice_ns; /* as decided */
-	u64 vtime; /* as decided; the kernel's is a place in a queue */
-	u64 granted_at_ns; /* CPU time that it had had by then */
+	u64 vtime; /* as decided; p->scx.dsq_vtime is the place in a queue */
+	u64 granted_at_ns; /* its CPU time at the decision */
 	u64 start_ns;
-	u64 gift_end_ns; /* if it was handed the rest of a slice: its end (handover.bpf.h) */
-	u64 hands_over_until_ns; /* its own slice, or what it was handed; 0: never */
+	u64 inherited_end_ns; /* end of the slice that it inherited, 0: none (inherit.bpf.h) */
+	u64 inheritable_until_ns; /* end of the slice that wakees may inherit; 0: never */
 	u64 stop_ns;
-	u64 exec_ns; /* since it last slept */
-	u64 sum_exec_ns; /* when it began to run */
-	u64 words[RL_WORDS]; /* of the policy */
-	u32 weight; /* as decided; 0: vtime stands still */
-	u32 resumes; /* it was interrupted, and goes on: own.bpf.h */
-	u32 has_run_out; /* it waits because its slice is over, and not because it woke up */
+	u64 exec_ns; /* CPU time since it last slept */
+	u64 sum_exec_ns; /* CPU time when it started to run */
+	u64 ctx[RL_CTX_WORDS]; /* task context of the policy */
+	u32 weight; /* as decided; 0: vtime does not advance */
+	u32 resumes; /* it was preempted and resumes: bypass.bpf.h */
+	u32 slice_expired; /* it was enqueued on slice expiry, not on wakeup */
 };
 
 struct {
@@ -97,13 +97,13 @@ static struct rl_cpu *cpu_state(s32 cpu)
 	return bpf_map_lookup_elem(&rl_cpus, &cpu);
 }
 
-/* Made when the task is; if that failed, it is tried again wherever it is wanted. */
+/* Created with the task; if that failed, the next call tries again. */
 static struct rl_task *task_state(struct task_struct *p)
 {
 	return bpf_task_storage_get(&rl_tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* The vtime of a task, advanced by what it has run of its slice. */
+/* The decided vtime of a task, advanced by its CPU time since. */
 static u64 advanced_vtime(const struct task_struct *p, const struct rl_task *t)
 {
 	u64 ran_ns = p->se.sum_exec_runtime - t->granted_at_ns;
@@ -111,31 +111,31 @@ static u64 advanced_vtime(const struct task_struct *p, const struct rl_task *t)
 	return t->weight ? t->vtime + ran_ns * 100 / t->weight : t->vtime;
 }
 
-/* The task begins another slice: what it ran in the one before counts. */
+/* Start another slice and charge the CPU time of the previous one. */
 static void begin_slice(struct task_struct *p, struct rl_task *t)
 {
 	t->vtime = advanced_vtime(p, t);
 	t->granted_at_ns = p->se.sum_exec_runtime;
 }
 
-/* What the policy sees of whom a CPU runs. */
+/* Publish the vtime of the CPU's current task to the policy. */
 static void note_running_vtime(s32 cpu, u64 vtime)
 {
 	shared.running[(u32)cpu % RL_CPUS_MAX] = vtime;
 }
 
-/* Ends the generation that waits, if there is one; whether there was. Only one caller is told. */
+/* End the pending enqueue; returns whether there was one. Only one caller wins. */
 static bool claim_any(struct rl_task *t)
 {
-	return __sync_lock_test_and_set(&t->generation, 0) != 0;
+	return __sync_lock_test_and_set(&t->enq_seq, 0) != 0;
 }
 
-static bool claim(struct rl_task *t, u64 generation)
+static bool claim(struct rl_task *t, u64 enq_seq)
 {
-	return __sync_val_compare_and_swap(&t->generation, generation, 0) == generation;
+	return __sync_val_compare_and_swap(&t->enq_seq, enq_seq, 0) == enq_seq;
 }
 
-/* Whether decisions were sent that were not taken in yet. */
+/* Whether there are decisions to drain. */
 static bool is_undrained(void)
 {
 	return *(volatile u64 *)&shared.nr_sent != *(volatile u64 *)&shared.nr_drained;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The buddy system, as numbers: it knows neither addresses nor what a leaf is made of.
+//! The buddy allocator on leaf numbers, independent of addresses and of the size of a leaf.
 //!
-//! A block of order `n` is `1 << n` leaves that start at a multiple of that. Its buddy is the
-//! other half of the block of the next order. Blocks are split in two until one is as small as
-//! it can be for what was asked for; when two buddies are free, they become one again.
+//! A block of order `n` is `1 << n` leaves, aligned to that. Its buddy is the other half of the
+//! enclosing block of the next order. Blocks are split until one is as small as possible for the
+//! request; when two buddies are free, they are merged.
 
-/// What a leaf that is the first of a block says, with the block's order in the bits below.
+/// State of the first leaf of a block, with the block's order in the low bits.
 const FREE: u8 = 0x40;
 const USED: u8 = 0x80;
 
@@ -16,18 +16,18 @@ pub(super) const fn order_of(leaves: usize) -> u8 {
     (order & 0x3f) as u8
 }
 
-/// The neighbours in a list of free blocks.
+/// Neighbours in a list of free blocks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Links {
     next: u32,
     prev: u32,
 }
 
-/// The buddy system over tables that somebody else keeps. They are zeroes before their first use,
-/// which is [`begin`](Self::begin).
+/// The buddy allocator over tables owned by the caller, which are zeroes before
+/// [`begin`](Self::begin) is called.
 ///
-/// For each order, there is a list of its free blocks, which is a ring. A block is known by its
-/// first leaf, the ring's head by the first number that is no leaf, plus the order.
+/// The free blocks of each order are in a circular list. A block is identified by its first leaf, a
+/// list head by the number of leaves plus the order.
 #[derive(Debug)]
 pub(super) struct Buddy<'a> {
     links: &'a mut [Links],
@@ -36,12 +36,12 @@ pub(super) struct Buddy<'a> {
 }
 
 impl<'a> Buddy<'a> {
-    /// How many links there are to be, for a number of leaves that is a power of two.
+    /// The number of links needed for `leaves`, a power of two.
     pub(super) const fn links_for(leaves: usize) -> usize {
         leaves + order_of(leaves) as usize + 1
     }
 
-    /// With one state for each leaf.
+    /// `states` has one element per leaf.
     pub(super) fn new(links: &'a mut [Links], states: &'a mut [u8]) -> Self {
         debug_assert!(states.len().is_power_of_two());
         debug_assert_eq!(links.len(), Self::links_for(states.len()));
@@ -49,7 +49,7 @@ impl<'a> Buddy<'a> {
         Self { links, states }
     }
 
-    /// Makes all leaves free but the first `reserved`, which never are.
+    /// Frees all leaves except the first `reserved`, which are never allocated.
     pub(super) fn begin(&mut self, reserved: usize) {
         for order in 0..=self.top() {
             let head = self.head(order);
@@ -58,7 +58,7 @@ impl<'a> Buddy<'a> {
         }
         let mut leaf = u32::try_from(reserved).unwrap_or(u32::MAX);
         while leaf < self.leaves() {
-            // The largest block that may start here. Any leaf may start one of order 0.
+            // The largest aligned block. Any leaf may start one of order 0.
             let starts = |order: &u8| leaf % (1 << order) == 0;
             let order = (0..=self.top()).rev().find(starts).unwrap_or(0);
             self.push(leaf, order);
@@ -66,7 +66,7 @@ impl<'a> Buddy<'a> {
         }
     }
 
-    /// Allocates a block of `order`: its first leaf, or `None` if there is no room.
+    /// Allocates a block of `order` and returns its first leaf, or `None` if none is free.
     pub(super) fn alloc(&mut self, order: u8) -> Option<u32> {
         let first = |from| Some((self.first(from)?, from));
         let (leaf, from) = (order..=self.top()).find_map(first)?;
@@ -75,7 +75,7 @@ impl<'a> Buddy<'a> {
         Some(leaf)
     }
 
-    /// Frees the block that starts at `leaf`. Its order, or `None` if no block in use starts there.
+    /// Frees the block at `leaf` and returns its order, or `None` if no used block starts there.
     pub(super) fn free(&mut self, leaf: u32) -> Option<u8> {
         let before = self.order_at(leaf)?;
         self.set_state(leaf, 0);
@@ -93,15 +93,15 @@ impl<'a> Buddy<'a> {
         Some(before)
     }
 
-    /// Cuts the block that starts at `leaf` down to `order`, and frees the rest. The order that it
-    /// had, or `None`, with nothing changed, if it is smaller than that.
+    /// Shrinks the block at `leaf` to `order`, and frees the rest. Returns its previous order, or
+    /// `None`, with nothing changed, if it is smaller than `order`.
     pub(super) fn shrink(&mut self, leaf: u32, order: u8) -> Option<u8> {
         let before = self.order_at(leaf).filter(|&before| before >= order)?;
         self.use_part(leaf, before, order);
         Some(before)
     }
 
-    /// Uses the first part of a block of order `from`, and frees the rest.
+    /// Splits a block of order `from`: keeps its first part and frees the rest.
     fn use_part(&mut self, leaf: u32, from: u8, order: u8) {
         for half in order..from {
             self.push(leaf + (1 << half), half);
@@ -109,7 +109,7 @@ impl<'a> Buddy<'a> {
         self.set_state(leaf, USED | order);
     }
 
-    /// The order of the block in use that starts at `leaf`.
+    /// The order of the used block at `leaf`.
     fn order_at(&self, leaf: u32) -> Option<u8> {
         let state = self.state(leaf);
         (state & USED != 0).then_some(state & !USED)
@@ -158,7 +158,7 @@ impl<'a> Buddy<'a> {
         }
     }
 
-    // None of these is by index: an allocator must not panic, whatever it is given to free.
+    // No indexing below: an allocator must not panic, whatever it is asked to free.
 
     fn links(&self, node: u32) -> Links {
         self.links.get(node as usize).copied().unwrap_or_default()

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The memory of the thread that schedules.
+//! The memory allocator of the policy thread.
 //!
 //! That thread must not wait for a task that it has yet to schedule. The C library's allocator
 //! takes locks that other threads hold, and makes system calls that take the kernel's. So the one
-//! thread that has claimed a [`LockedHeap`] gets its memory from an arena that nobody else
-//! allocates from, without a lock or a system call, in time that is logarithmic in the arena's
-//! size. All other threads get theirs from the system, and so does the owner when the arena has no
-//! room: that is counted, and means that the arena is too small.
+//! thread that claims a [`LockedHeap`] allocates from an arena of its own, without locks or system
+//! calls, in time logarithmic in the arena's size. All other threads use the system's allocator,
+//! and so does the owner when the arena is full: that is counted, and means that the arena is too
+//! small.
 //!
-//! Memory may be freed by any thread. What other threads free of the arena, they hand over to the
-//! owner, which takes it back with its next allocation. What the owner frees of the system's goes
-//! back there, locks included: what others have allocated, and what it has itself before the
-//! claim. That moves to the arena when the owner reallocates it.
+//! Memory may be freed by any thread. Arena blocks that other threads free are passed to the owner,
+//! which reclaims them at its next allocation. System memory that the owner frees goes back to the
+//! system, locks included: memory allocated by other threads, and by itself before the claim. The
+//! latter moves to the arena when the owner reallocates it.
 //!
-//! Pages of the arena that nobody has touched take no memory. Their first touch is a page fault;
-//! a program that can have none locks its memory (`mlockall()`).
+//! Untouched pages of the arena take no memory. Their first touch is a page fault; a program that
+//! must avoid faults locks its memory (`mlockall()`).
 
 mod buddy;
 mod owned;
@@ -37,33 +37,33 @@ use remote::RemoteFrees;
 use stats::Counters;
 pub use stats::HeapStats;
 
-/// The size of the smallest block: a cache line, so that two allocations share none.
+/// The size of the smallest block: a cache line, so that two allocations never share one.
 const LEAF_BYTES: usize = 64;
 
-/// The alignment of the arena: a page, of the size that all architectures but few have.
+/// The alignment of the arena: the page size of most architectures.
 const ALIGN_MAX_BYTES: usize = 4096;
 
-/// The arena of a heap whose size is not chosen. All of it is locked, so it is not generous: what
-/// does not fit comes from the system's allocator.
+/// The default arena. All of it is locked, so it is not generous: the rest comes from the system's
+/// allocator.
 const DEFAULT_SIZE: usize = 16 << 20;
 
-/// Leaves are counted in 32 bits, and a list for each order comes after them.
+/// Leaves are counted in 32 bits, followed by a list head for each order.
 const SIZE_MAX: usize = LEAF_BYTES << 30;
 
-/// What [`LockedHeap`] has for an owner when there is none.
-const NOBODY: usize = 0;
+/// The owner of a [`LockedHeap`] that has none.
+const NO_OWNER: usize = 0;
 
 thread_local! {
-    /// Its address tells threads apart. It needs neither an allocation nor a destructor.
+    /// Its address identifies the thread. It needs neither an allocation nor a destructor.
     static MARK: Cell<u8> = const { Cell::new(0) };
 }
 
-/// An allocator for programs in which one thread must never wait: see the [module](self).
+/// An allocator for programs in which one thread must never block: see the [module](self).
 ///
-/// `SIZE` is that of the arena in bytes, a power of two. A seventh of it is taken by the tables of
-/// blocks, and no block is larger than half of it. Blocks have sizes of powers of two, 64 bytes at
-/// least. What does not fit, and what is aligned to more than 4096 bytes, is given by the system's
-/// allocator, and counted.
+/// `SIZE` is that of the arena in bytes, a power of two. The block tables take a seventh of it, and
+/// no block is larger than half of it. Block sizes are powers of two, at least 64 bytes. Larger
+/// allocations, and those aligned to more than 4096 bytes, use the system's allocator and are
+/// counted.
 ///
 /// ```
 /// use scx_rustland_core::alloc::LockedHeap;
@@ -81,24 +81,24 @@ thread_local! {
 /// ```
 #[repr(C, align(4096))]
 pub struct LockedHeap<const SIZE: usize = DEFAULT_SIZE> {
-    /// First of all, so that it is aligned as the whole.
+    /// First, so that it has the alignment of the struct.
     arena: UnsafeCell<[u8; SIZE]>,
-    /// The mark of the owner, or `NOBODY`.
+    /// The mark of the owner, or `NO_OWNER`.
     owner: CacheLine<AtomicUsize>,
-    /// Whether the tables of the arena are in use. For the owner.
+    /// Whether the tables of the arena are initialized. Used by the owner only.
     begun: AtomicBool,
     remote_frees: CacheLine<RemoteFrees>,
     counters: CacheLine<Counters>,
 }
 
-// SAFETY: the arena's tables are for the owner alone, of which there is one (`Owned`), and the rest
-// of the arena for those that its blocks were given to. All else is atomic.
+// SAFETY: the arena's tables are accessed by the owner only, of which there is one (`Owned`), and
+// the rest of the arena by the users of its blocks. All else is atomic.
 unsafe impl<const SIZE: usize> Sync for LockedHeap<SIZE> {}
 
-// There is no `Default`: a heap on the stack is of no use, and may be larger than that.
+// No `Default`: a heap on the stack is useless, and may be larger than the stack.
 #[allow(clippy::new_without_default)]
 impl<const SIZE: usize> LockedHeap<SIZE> {
-    /// A heap without an owner. All of it is zero: as a static, it takes no room in the program,
+    /// A heap without an owner. It is all zeroes: as a static it takes no space in the executable,
     /// and no memory until it is claimed.
     #[must_use]
     pub const fn new() -> Self {
@@ -110,23 +110,23 @@ impl<const SIZE: usize> LockedHeap<SIZE> {
         }
         Self {
             arena: UnsafeCell::new([0; SIZE]),
-            owner: CacheLine(AtomicUsize::new(NOBODY)),
+            owner: CacheLine(AtomicUsize::new(NO_OWNER)),
             begun: AtomicBool::new(false),
             remote_frees: CacheLine(RemoteFrees::new()),
             counters: CacheLine(Counters::new()),
         }
     }
 
-    /// Makes the calling thread the owner, until the guard is dropped. It may own several heaps.
-    /// What it has allocated by then stays valid.
+    /// Makes the calling thread the owner until the guard is dropped. A thread may own several
+    /// heaps. Its earlier allocations stay valid.
     ///
     /// # Errors
     ///
-    /// The heap has an owner, be it the calling thread.
+    /// If the heap has an owner, even if that is the calling thread.
     pub fn claim(&'static self) -> Result<Claim, AlreadyClaimed> {
         let owner: &'static AtomicUsize = &self.owner;
         owner
-            .compare_exchange(NOBODY, mark(), Ordering::Acquire, Ordering::Relaxed)
+            .compare_exchange(NO_OWNER, mark(), Ordering::Acquire, Ordering::Relaxed)
             .map_err(|_| AlreadyClaimed)?;
         if let Some(mut owned) = Owned::of(self) {
             owned.begin();
@@ -137,20 +137,19 @@ impl<const SIZE: usize> LockedHeap<SIZE> {
         })
     }
 
-    /// How much of the arena is in use. For any thread; the numbers may be of different moments.
+    /// Usage of the arena. For any thread; the values may be of slightly different times.
     #[must_use]
     pub fn stats(&self) -> HeapStats {
         self.counters.read()
     }
 
-    /// How often the arena had no room for the owner: [`HeapStats::overflows`].
+    /// How often the arena was full when the owner allocated: [`HeapStats::overflows`].
     #[must_use]
     pub fn overflows(&self) -> u64 {
         self.stats().overflows
     }
 
-    /// Exact, though relaxed: it is only the calling thread that makes itself the owner, or ceases
-    /// to be it.
+    /// Exact although relaxed: only the calling thread itself can become the owner or cease to be.
     fn is_owner(&self) -> bool {
         self.owner.load(Ordering::Relaxed) == mark()
     }
@@ -159,7 +158,7 @@ impl<const SIZE: usize> LockedHeap<SIZE> {
         self.arena.get().cast()
     }
 
-    /// The leaf of an address. `None` if it is not the arena's.
+    /// The leaf of an address, `None` if it is outside of the arena.
     fn leaf_of(&self, block: *mut u8) -> Option<u32> {
         let offset = block.addr().wrapping_sub(self.base().addr());
         u32::try_from(offset / LEAF_BYTES)
@@ -167,7 +166,7 @@ impl<const SIZE: usize> LockedHeap<SIZE> {
             .filter(|_| offset < SIZE)
     }
 
-    /// Memory of the arena. `None` if that is not for the calling thread, or has none.
+    /// Allocates from the arena. `None` if the calling thread is not the owner, or it is full.
     fn alloc_owned(&self, layout: Layout) -> Option<NonNull<u8>> {
         let block = Owned::of(self)?.alloc(layout);
         if block.is_none() {
@@ -176,23 +175,23 @@ impl<const SIZE: usize> LockedHeap<SIZE> {
         block
     }
 
-    /// Whether the block at `leaf`, which was allocated for `before`, will do for `after`.
+    /// Whether the block at `leaf`, allocated for `before`, is large enough for `after`.
     fn fit(&self, leaf: u32, before: Layout, after: Layout) -> bool {
         match Owned::of(self) {
             Some(mut owned) => owned.fit(leaf, after),
-            // The tables are not for us. It may be larger than this, but never smaller.
+            // Not the owner of the tables: the block may be larger than `before`, never smaller.
             None => block_order(after) <= block_order(before),
         }
     }
 
-    /// Reallocates by copying. As `GlobalAlloc::realloc`, null included.
+    /// Reallocates by copying. Returns null on failure, like `GlobalAlloc::realloc`.
     ///
     /// # Safety
     ///
     /// `block` was allocated by this heap for `before`.
     unsafe fn relocate(&self, block: *mut u8, before: Layout, after: Layout) -> *mut u8 {
-        // SAFETY: the caller's sizes are not 0. Both blocks are as large as the smaller one, they
-        // are different, and the old one is as the caller says.
+        // SAFETY: the sizes are not 0, by contract. Both blocks are at least as large as the
+        // smaller size, they are distinct, and the old one is valid by contract.
         unsafe {
             let new = self.alloc(after);
             if !new.is_null() {
@@ -204,9 +203,9 @@ impl<const SIZE: usize> LockedHeap<SIZE> {
     }
 }
 
-// SAFETY: blocks of the arena are in use once at a time (`Buddy`), large enough and aligned
-// (`block_order`), and stay where they are: who claims the heap cannot move it. It never unwinds,
-// but where debug assertions find memory that was freed twice.
+// SAFETY: blocks of the arena are disjoint (`Buddy`), large enough and aligned (`block_order`), and
+// do not move: a claimed heap is a static. It unwinds only where debug assertions detect a double
+// free.
 unsafe impl<const SIZE: usize> GlobalAlloc for LockedHeap<SIZE> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match self.alloc_owned(layout) {
@@ -221,29 +220,29 @@ unsafe impl<const SIZE: usize> GlobalAlloc for LockedHeap<SIZE> {
             // SAFETY: the contract is the same.
             return unsafe { System.alloc_zeroed(layout) };
         };
-        // SAFETY: the block is ours, and large enough.
+        // SAFETY: the block was just allocated and is large enough.
         unsafe { block.write_bytes(0, layout.size()) };
         block.as_ptr()
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         match (self.leaf_of(block), Owned::of(self)) {
-            // SAFETY: it is not of the arena, so the system gave it.
+            // SAFETY: it is outside of the arena, so it was allocated by the system.
             (None, _) => unsafe { System.dealloc(block, layout) },
             (Some(leaf), Some(mut owned)) => owned.free(leaf),
-            // SAFETY: a leaf at least, and the caller is done with it.
+            // SAFETY: it is at least a leaf, and the caller no longer uses it.
             (Some(_), None) => unsafe { self.remote_frees.push(block) },
         }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // SAFETY: the caller has checked that such a layout exists.
+        // SAFETY: the layout is valid by contract.
         let after = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
         match self.leaf_of(block) {
             Some(leaf) if self.fit(leaf, layout, after) => block,
-            // SAFETY: it is not of the arena, so the system gave it.
+            // SAFETY: it is outside of the arena, so it was allocated by the system.
             None if !self.is_owner() => unsafe { System.realloc(block, layout, new_size) },
-            // SAFETY: the caller's block, and this is what it is to become.
+            // SAFETY: the block is valid for `layout` by contract.
             _ => unsafe { self.relocate(block, layout, after) },
         }
     }
@@ -258,18 +257,18 @@ impl<const SIZE: usize> fmt::Debug for LockedHeap<SIZE> {
     }
 }
 
-/// Holds a heap for the thread that has claimed it, until it is dropped.
+/// Ownership of a heap, until it is dropped.
 #[derive(Debug)]
 #[must_use = "the heap is given back when the claim is dropped"]
 pub struct Claim {
     owner: &'static AtomicUsize,
-    /// Another thread cannot give back what is not its own.
+    /// Ownership cannot be given up by another thread.
     not_send: PhantomData<*const ()>,
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.owner.store(NOBODY, Ordering::Release);
+        self.owner.store(NO_OWNER, Ordering::Release);
     }
 }
 
@@ -285,7 +284,7 @@ impl fmt::Display for AlreadyClaimed {
 
 impl Error for AlreadyClaimed {}
 
-/// On a cache line of its own: what one thread writes does not slow down what others read.
+/// On a cache line of its own, to avoid false sharing.
 #[repr(align(64))]
 struct CacheLine<T>(T);
 
@@ -297,13 +296,13 @@ impl<T> Deref for CacheLine<T> {
     }
 }
 
-/// The calling thread's: not that of another thread that lives, and not `NOBODY`. A heap whose
-/// owner has ended and forgotten its claim has the next thread of the same mark for an owner.
+/// Identifies the calling thread among all live threads, and is not `NO_OWNER`. If an owner exits
+/// without dropping its claim, the next thread with the same mark becomes the owner.
 fn mark() -> usize {
     MARK.with(|mark| ptr::from_ref(mark).addr())
 }
 
-/// The order of the block for `layout`. Blocks are aligned to their own size, up to the arena's
+/// The order of the block for `layout`. Blocks are aligned to their size, up to the arena's
 /// alignment.
 fn block_order(layout: Layout) -> u8 {
     let bytes = layout.size().max(layout.align());

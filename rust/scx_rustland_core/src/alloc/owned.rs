@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What only the owner of a heap does.
+//! Operations reserved to the owner of a heap.
 
 use std::alloc::Layout;
 use std::marker::PhantomData;
@@ -10,11 +10,11 @@ use std::sync::atomic::Ordering;
 use super::buddy::{Buddy, Links};
 use super::{block_order, LockedHeap, ALIGN_MAX_BYTES, LEAF_BYTES};
 
-/// A heap in the hands of the thread that owns it. There is one at a time: it lives for no longer
-/// than one call of the allocator, and allocates nothing by itself.
+/// Access to a heap by its owner. There is one at a time: it lives during one call of the
+/// allocator, and does not allocate itself.
 pub(super) struct Owned<'a, const SIZE: usize> {
     heap: &'a LockedHeap<SIZE>,
-    /// What is true of this thread is not true of another.
+    /// Ownership is a property of the thread.
     not_send: PhantomData<*const ()>,
 }
 
@@ -33,7 +33,7 @@ impl<'a, const SIZE: usize> Owned<'a, SIZE> {
         })
     }
 
-    /// What a new owner does first.
+    /// Called by each new owner.
     pub(super) fn begin(&mut self) {
         if !self.heap.begun.swap(true, Ordering::Relaxed) {
             self.buddy().begin(Self::TABLES_LEAVES);
@@ -41,7 +41,7 @@ impl<'a, const SIZE: usize> Owned<'a, SIZE> {
         self.merge();
     }
 
-    /// `None` if the arena has no such block.
+    /// `None` if no free block of the arena is large enough.
     pub(super) fn alloc(&mut self, layout: Layout) -> Option<NonNull<u8>> {
         self.merge();
         if layout.align() > ALIGN_MAX_BYTES {
@@ -61,8 +61,7 @@ impl<'a, const SIZE: usize> Owned<'a, SIZE> {
         self.heap.counters.sub_used(order.map_or(0, block_bytes));
     }
 
-    /// Makes the block that starts at `leaf` as small as it can be for `layout`; whether it is
-    /// large enough.
+    /// Shrinks the block at `leaf` as far as `layout` allows; returns whether it is large enough.
     pub(super) fn fit(&mut self, leaf: u32, layout: Layout) -> bool {
         let order = block_order(layout);
         let before = self.buddy().shrink(leaf, order);
@@ -71,7 +70,7 @@ impl<'a, const SIZE: usize> Owned<'a, SIZE> {
         before.is_some()
     }
 
-    /// Frees what other threads have freed.
+    /// Frees the blocks that other threads have passed back.
     fn merge(&mut self) {
         for block in self.heap.remote_frees.take() {
             match self.heap.leaf_of(block) {
@@ -83,9 +82,9 @@ impl<'a, const SIZE: usize> Owned<'a, SIZE> {
 
     fn buddy(&mut self) -> Buddy<'_> {
         let base = self.heap.base();
-        // SAFETY: both are aligned, zero or as they were left, and in leaves that are never given
-        // away. Only the owner gets here, and it borrows them once at a time: `self` is the one
-        // handle, and it is borrowed as long.
+        // SAFETY: both slices are aligned, initialized (to zero at first), and in reserved leaves.
+        // Only the owner gets here, and the tables are borrowed once at a time, because `self` is
+        // the only handle and is borrowed as long.
         unsafe {
             let states = base.add(Self::LINKS_BYTES);
             Buddy::new(
@@ -96,7 +95,7 @@ impl<'a, const SIZE: usize> Owned<'a, SIZE> {
     }
 }
 
-/// The size of a block of an order that the arena has.
+/// The size of a block of the given order.
 fn block_bytes(order: u8) -> usize {
     LEAF_BYTES << order
 }

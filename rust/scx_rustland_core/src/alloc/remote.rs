@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Blocks that were freed by a thread that does not own them, on their way back to the owner.
+//! Blocks freed by other threads, on their way back to the owner.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// What a block's first bytes are from when it is freed until it is taken.
+/// Stored at the start of a block between its free and its removal from the stack.
 struct Freed {
     next: *mut Freed,
 }
 
-/// A stack that any thread pushes to, and that its one reader empties at once. Nobody waits for
-/// anybody. That a block is pushed again while somebody else is about to push does no harm: only
-/// single pops suffer from that.
+/// A lock-free stack that any thread pushes to, and that its single reader empties at once. Since
+/// there is no pop of single blocks, there is no ABA problem.
 pub(super) struct RemoteFrees {
     head: AtomicPtr<Freed>,
 }
@@ -23,16 +22,16 @@ impl RemoteFrees {
         }
     }
 
-    /// Hands over a block.
+    /// Passes a block to the owner.
     ///
     /// # Safety
     ///
-    /// A pointer to at least 16 bytes at a multiple of 16, which nobody uses until they are taken.
+    /// `block` points to at least 16 bytes, aligned to 16, and is unused until it is taken.
     pub(super) unsafe fn push(&self, block: *mut u8) {
         let block = block.cast::<Freed>();
         let mut next = self.head.load(Ordering::Relaxed);
         loop {
-            // SAFETY: large enough, aligned and ours, says the caller; and not yet in the stack.
+            // SAFETY: large enough, aligned and unused, by contract; and not in the stack yet.
             unsafe { block.write(Freed { next }) };
             let pushed =
                 self.head
@@ -44,9 +43,9 @@ impl RemoteFrees {
         }
     }
 
-    /// All blocks that were handed over so far. Those that are not asked for are lost.
+    /// Takes all blocks pushed so far. Dropping the iterator early leaks the rest.
     pub(super) fn take(&self) -> Taken {
-        // A load alone leaves the cache line to those that push.
+        // The plain load does not take the cache line from pushers.
         let next = match self.head.load(Ordering::Relaxed).is_null() {
             true => ptr::null_mut(),
             false => self.head.swap(ptr::null_mut(), Ordering::Acquire),
@@ -55,7 +54,7 @@ impl RemoteFrees {
     }
 }
 
-/// Blocks that were taken from the stack.
+/// Blocks taken from the stack.
 pub(super) struct Taken {
     next: *mut Freed,
 }
@@ -65,7 +64,7 @@ impl Iterator for Taken {
 
     fn next(&mut self) -> Option<*mut u8> {
         let block = self.next;
-        // SAFETY: null, or pushed: written before that, and untouched since.
+        // SAFETY: null or pushed: initialized before that, and not modified since.
         self.next = unsafe { block.as_ref() }?.next;
         Some(block.cast())
     }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What a heap counts, for other threads to read.
+//! Counters of a heap, readable by other threads.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// How much of a heap's arena is in use.
+/// Usage of a heap's arena.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct HeapStats {
-    /// Blocks in use. What other threads have freed is, until the owner has taken it back.
+    /// Blocks in use, including those freed by other threads until the owner has reclaimed them.
     pub used_bytes: usize,
-    /// The most that was ever in use.
+    /// Maximum of `used_bytes` so far.
     pub peak_bytes: usize,
-    /// How often the owner was given memory of the system, because the arena had none for it.
+    /// How often the owner got memory from the system because the arena was full.
     pub overflows: u64,
 }
 
-/// What [`HeapStats`] is made of. Only the owner writes: no update is lost.
+/// The counters behind [`HeapStats`]. Only the owner writes, so no update is lost.
 #[derive(Debug)]
 pub(super) struct Counters {
     used_bytes: AtomicUsize,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The buddy system against a naive model, and heaps in the hands of one thread and of several.
+//! The buddy allocator against a naive model, and heaps used by one thread and by several.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -12,21 +12,21 @@ use proptest::prelude::*;
 use super::buddy::{order_of, Buddy, Links};
 use super::*;
 
-/// What the tests themselves run on. Only the test that claims it uses its arena.
+/// The allocator of the tests themselves. Only the test that claims it uses its arena.
 #[global_allocator]
 static GLOBAL: LockedHeap = LockedHeap::new();
 
 /// The arena of most tests.
 const SIZE: usize = 64 << 10;
-/// What its tables leave: 9 bytes for each leaf, and 8 for each order.
+/// Without the tables: 9 bytes per leaf, and 8 per order.
 const CAPACITY_BYTES: usize = SIZE - (9 * 1024 + 8 * 11_usize).next_multiple_of(LEAF_BYTES);
 
 /// The arena of the model, in leaves.
 const TOP: u8 = 6;
 const LEAVES: usize = 1 << TOP;
 
-/// Something to do with an arena. Sizes are orders for the model, and bytes for a heap. Blocks are
-/// chosen by a number, modulo how many there are.
+/// An operation on an arena. Sizes are orders for the model, and bytes for a heap. Blocks are
+/// chosen by a number, modulo the number of blocks.
 #[derive(Clone, Debug)]
 enum Op {
     Alloc(usize),
@@ -51,7 +51,7 @@ fn pick<T>(blocks: &mut Vec<T>, choice: usize) -> Option<T> {
     Some(blocks.swap_remove(index))
 }
 
-/// A buddy system with tables of its own.
+/// The tables of a buddy allocator.
 struct Tables {
     links: Vec<Links>,
     states: Vec<u8>,
@@ -76,7 +76,7 @@ impl Tables {
     }
 }
 
-/// Which leaves are in use, and the blocks that use them, by first leaf and order.
+/// Which leaves are in use, and the blocks in use, by first leaf and order.
 struct Model {
     used: [bool; LEAVES],
     blocks: Vec<(u32, u8)>,
@@ -95,7 +95,7 @@ impl Model {
         order <= TOP && places.any(|leaves| !leaves.contains(&true))
     }
 
-    /// `None` is what the buddy system says when there is no room.
+    /// `leaf` is the buddy allocator's result, `None` if it found no free block.
     fn alloc(&mut self, leaf: Option<u32>, order: u8) {
         assert_eq!(leaf.is_some(), self.has_room(order));
         let Some(leaf) = leaf else { return };
@@ -147,8 +147,8 @@ fn step(buddy: &mut Buddy<'_>, model: &mut Model, op: &Op) {
 }
 
 proptest! {
-    /// Blocks neither overlap nor lie askew, sizes are found again, there is room whenever there
-    /// can be, and all merges in the end.
+    /// Blocks do not overlap and are aligned, their sizes are found again, an allocation fails only
+    /// if no block is free, and all blocks merge in the end.
     #[test]
     fn buddy_agrees_with_model(
         ops in ops(2, usize::from(TOP) + 1),
@@ -164,7 +164,7 @@ proptest! {
         while !model.blocks.is_empty() {
             step(&mut buddy, &mut model, &Op::Free(0));
         }
-        // As few blocks as can be, and no other leaf says that it starts one.
+        // As few blocks as possible, and no other leaf is marked as the start of one.
         let blocks = (LEAVES - reserved).count_ones() as usize;
         prop_assert_eq!(tables.states.iter().filter(|&&state| state != 0).count(), blocks);
         let mut buddy = tables.buddy();
@@ -216,7 +216,7 @@ fn orders() {
     }
 }
 
-/// Memory of a heap, filled with bytes that are its own.
+/// Memory of a heap, filled with a byte of its own.
 struct Block<'a> {
     heap: &'a LockedHeap<SIZE>,
     start: *mut u8,
@@ -230,7 +230,7 @@ unsafe impl Send for Block<'_> {}
 impl<'a> Block<'a> {
     fn new(heap: &'a LockedHeap<SIZE>, size: usize, align: usize, fill: u8) -> Self {
         let layout = Layout::from_size_align(size, align).unwrap();
-        // SAFETY: the allocator is lenient about sizes of 0.
+        // SAFETY: the allocator accepts sizes of 0.
         let start = unsafe { heap.alloc(layout) };
         assert!(!start.is_null());
         assert_eq!(start.addr() % align, 0);
@@ -249,7 +249,7 @@ impl<'a> Block<'a> {
     }
 
     fn assert_filled(&self, size: usize) {
-        // SAFETY: initialised from the start on.
+        // SAFETY: initialized from the start on.
         let bytes = unsafe { std::slice::from_raw_parts(self.start, size) };
         assert!(bytes.iter().all(|&byte| byte == self.fill));
     }
@@ -261,7 +261,7 @@ impl<'a> Block<'a> {
         self.layout = Layout::from_size_align(size, self.layout.align()).unwrap();
         assert_eq!(self.start.addr() % self.layout.align(), 0);
         self.assert_filled(kept);
-        // SAFETY: as large as that now.
+        // SAFETY: it has at least this size now.
         unsafe { self.start.write_bytes(self.fill, size) };
     }
 }
@@ -281,7 +281,7 @@ fn new_heap() -> &'static LockedHeap<SIZE> {
     Box::leak(Box::new(LockedHeap::new()))
 }
 
-/// That the arena is as if new: blocks as large as they can be fill it.
+/// Asserts that the arena is as if new: it can be filled with blocks of maximal size.
 fn assert_all_free(heap: &'static LockedHeap<SIZE>) {
     let sizes = (0..16).rev().map(|bit| CAPACITY_BYTES & 1 << bit);
     let blocks = sizes
@@ -423,7 +423,7 @@ fn zeroed_is_zero() {
     let layout = Layout::from_size_align(500, 8).unwrap();
     let check = |in_arena| {
         drop(Block::new(heap, 500, 8, 0xff));
-        // SAFETY: allocated, read as far as that, and freed as allocated.
+        // SAFETY: within the allocation, which is freed with its own layout.
         unsafe {
             let block = heap.alloc_zeroed(layout);
             assert_eq!(heap.leaf_of(block).is_some(), in_arena);
@@ -489,7 +489,7 @@ fn realloc_of_another_thread() {
     });
     assert!(shrunk.in_arena());
     assert_eq!(heap.stats().used_bytes, 2048);
-    // The layout says a leaf, the tables know better.
+    // The layout is of a leaf, but the block is larger.
     shrunk.resize(1024);
     assert!(shrunk.in_arena());
     assert_eq!(heap.stats().used_bytes, 2048);
@@ -514,7 +514,8 @@ fn remote_frees_are_merged_by_the_next_allocation() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Memory keeps its bytes whatever happens around it, the counter agrees, and all merges.
+    /// Blocks keep their contents whatever happens to others, the counter is exact, and all blocks
+    /// merge.
     #[test]
     fn heap_keeps_what_is_written(ops in ops(SIZE / 64, SIZE / 4)) {
         let heap = new_heap();
@@ -534,7 +535,7 @@ proptest! {
             prop_assert_eq!(heap.stats().used_bytes, used_bytes);
             prop_assert!(heap.stats().peak_bytes >= used_bytes);
         }
-        // Half of them by hand-over.
+        // Half of them are freed by another thread.
         blocks.truncate(blocks.len() / 2);
         drop(claim);
         drop(blocks);
@@ -544,7 +545,7 @@ proptest! {
     }
 }
 
-/// Some of what arrives is kept for a while, some grows, and all is freed here.
+/// Keeps some of the blocks for a while, grows some, and frees all of them here.
 fn free_remotely(blocks: &Receiver<Block<'static>>) {
     let mut kept = VecDeque::new();
     for (count, mut block) in blocks.iter().enumerate() {
@@ -558,7 +559,7 @@ fn free_remotely(blocks: &Receiver<Block<'static>>) {
     }
 }
 
-/// Allocates for the others, and frees some of it itself.
+/// Allocates for the other threads, and frees some blocks itself.
 fn churn(heap: &'static LockedHeap<SIZE>, others: &[SyncSender<Block<'static>>]) -> usize {
     let mut own = VecDeque::new();
     let mut in_arena = 0;
@@ -585,7 +586,7 @@ fn churn(heap: &'static LockedHeap<SIZE>, others: &[SyncSender<Block<'static>>])
 fn several_threads_free_what_the_owner_allocates() {
     let heap = new_heap();
     thread::scope(|scope| {
-        // Whatever becomes of this test, its threads end when these are gone.
+        // The threads end when this is dropped, even if the test panics.
         let (_going_on, ended) = mpsc::channel::<()>();
         let threads = (0..3).map(|_| {
             let (sender, receiver) = mpsc::sync_channel(16);
@@ -599,7 +600,7 @@ fn several_threads_free_what_the_owner_allocates() {
                 thread::yield_now();
             }
         });
-        // Claims end, while others go on to free.
+        // Claims end while other threads still free.
         for _ in 0..3 {
             let _claim = heap.claim().unwrap();
             assert!(churn(heap, &senders) > 0);
@@ -625,7 +626,7 @@ fn threads_that_never_own_share_a_heap() {
     assert_eq!(heap.stats(), HeapStats::default());
 }
 
-/// What a policy does: a map and a queue of tasks, names, and sorting. By numbers.
+/// The operations of a policy: a map and a queue of tasks, names, and sorting. Keys are numbers.
 fn policy() -> BTreeMap<u64, String> {
     let mut tasks = BTreeMap::new();
     for count in 0..10_000_u64 {
@@ -652,7 +653,7 @@ fn collections() {
     assert!(GLOBAL.stats().used_bytes > tasks.len() * LEAF_BYTES);
     let name = tasks.values().next().unwrap();
     assert!(GLOBAL.leaf_of(name.as_ptr().cast_mut()).is_some());
-    // Another thread takes it over, and frees it.
+    // Another thread takes ownership and frees it.
     thread::spawn(move || assert!(tasks.into_values().all(|name| name.starts_with("task"))))
         .join()
         .unwrap();

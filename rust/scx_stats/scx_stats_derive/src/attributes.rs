@@ -1,4 +1,4 @@
-//! What stands in `#[stat(...)]` and `#[serde(...)]`.
+//! The attributes `#[stat(...)]` and `#[serde(...)]`.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use syn::{Attribute, LitStr, Result, Token};
 /// The user attribute that a counter is sent with.
 const COUNTER: &str = "_counter";
 
-/// Serde's attributes that change no name and no shape of what is written.
+/// Serde's attributes that change neither names nor the shape of the output.
 const HARMLESS: [&str; 5] = ["alias", "bound", "crate", "default", "deny_unknown_fields"];
 
-/// Where an attribute stands.
+/// What an attribute is on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Struct,
@@ -104,7 +104,7 @@ fn set_flag(flag: &mut bool, meta: &ParseNestedMeta<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what would make the JSON differ from the description.
+/// Refuses attributes that would make the JSON differ from the description.
 fn check_serde(meta: &ParseNestedMeta<'_>) -> Result<()> {
     let is_harmless = HARMLESS.iter().any(|name| meta.path.is_ident(name));
     if !is_harmless {
@@ -116,7 +116,7 @@ fn check_serde(meta: &ParseNestedMeta<'_>) -> Result<()> {
     skip_argument(meta)
 }
 
-/// Passes over `= "value"` or `(...)`, if one is there.
+/// Skips `= "value"` or `(...)`, if there is one.
 fn skip_argument(meta: &ParseNestedMeta<'_>) -> Result<()> {
     while !meta.input.is_empty() && !meta.input.peek(Token![,]) {
         meta.input.parse::<proc_macro2::TokenTree>()?;

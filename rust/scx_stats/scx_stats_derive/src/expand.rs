@@ -1,4 +1,4 @@
-//! From a struct to its implementation of `Stats`.
+//! Generates the implementation of `Stats` for a struct.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -67,7 +67,7 @@ impl<'a> Stat<'a> {
 /// The implementation of `Stats` for the struct `input`.
 ///
 /// # Errors
-/// It is no struct with named fields, is generic, or has a wrong attribute.
+/// If it is not a struct with named fields, is generic, or has a wrong attribute.
 pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let stats = read_fields(input)?;
     let attributes = Attributes::read(&input.attrs, Place::Struct)?;

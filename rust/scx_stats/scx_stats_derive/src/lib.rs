@@ -1,7 +1,7 @@
 //! Derive macro of `scx_stats`, which re-exports and documents it.
 //!
-//! `attributes` reads what the author wrote, `expand` writes the implementation. Which
-//! types a field may have is left to the traits of `scx_stats`, so that type aliases work.
+//! `attributes` parses the attributes, `expand` generates the implementation. Field types are
+//! checked by the traits of `scx_stats`, so that type aliases work.
 
 #![forbid(unsafe_code)]
 
@@ -11,7 +11,7 @@ mod expand;
 use proc_macro::TokenStream;
 use syn::{parse_macro_input, DeriveInput};
 
-/// Makes a struct with named fields a set of statistics: see `scx_stats::Stats`.
+/// Derives `scx_stats::Stats`, which see, for a struct with named fields.
 #[proc_macro_derive(Stats, attributes(stat))]
 pub fn derive_stats(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

@@ -1,4 +1,4 @@
-//! One client: its half-read request, its half-written answer, and its deadlines.
+//! A connection: its partial request, its partial answer, and its deadlines.
 
 use std::io::{self, Read};
 use std::time::Instant;
@@ -12,13 +12,13 @@ use super::targets::{Baselines, Targets};
 use super::Limits;
 use crate::protocol::{answer_line, Failure};
 
-/// Bytes that are read at once.
+/// Size of a read in bytes.
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// Steps (a read, or a request answered) until it is another connection's turn.
+/// Steps (a read, or a request answered) before other connections are served.
 const STEPS_PER_TURN: usize = 8;
 
-/// What a connection's turn ended with.
+/// The result of a connection's turn.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// It waits for its client.
@@ -29,8 +29,8 @@ pub(super) enum Turn {
     Ended,
 }
 
-/// A connection with a client. Reads nothing while an answer is on its way, so that no
-/// client makes it hold more than a request and an answer.
+/// A connection with a client. Reads nothing while an answer is pending, so that a client
+/// can make it hold at most a request and an answer.
 pub(super) struct Connection {
     pub(super) stream: UnixStream,
     baselines: Baselines,
@@ -40,11 +40,11 @@ pub(super) struct Connection {
     sent: usize,
     /// Ends when the output is sent.
     closing: bool,
-    /// When something came from the client.
+    /// Time of the last data from the client.
     last_heard: Instant,
-    /// When the line began that is in `input` in part.
+    /// Time of the first byte of the partial line in `input`.
     line_began: Instant,
-    /// When `output` was begun or got on.
+    /// When `output` was started or last made progress.
     output_moved: Instant,
 }
 
@@ -64,12 +64,12 @@ impl Connection {
         }
     }
 
-    /// When something came from the client, or it connected.
+    /// Time of the last data from the client, or of its connection.
     pub(super) fn last_heard(&self) -> Instant {
         self.last_heard
     }
 
-    /// When the connection is to be closed unless its client moves on.
+    /// When to close the connection unless its client makes progress.
     pub(super) fn deadline(&self, limits: &Limits) -> Option<Instant> {
         if self.sent < self.output.len() {
             self.output_moved.checked_add(limits.write_timeout)
@@ -80,7 +80,7 @@ impl Connection {
         }
     }
 
-    /// Reads requests and answers them, a bounded number of each.
+    /// Reads and answers a bounded number of requests.
     pub(super) fn turn(&mut self, targets: &mut Targets, limits: &Limits) -> Turn {
         for _ in 0..STEPS_PER_TURN {
             let step = self.step(targets, limits);
@@ -115,19 +115,19 @@ impl Connection {
         Ok(Turn::Again)
     }
 
-    /// Sends what is left of the output.
+    /// Sends the rest of the output.
     fn flush(&mut self) -> io::Result<()> {
         if self.output.is_empty() {
             return Ok(());
         }
         while self.sent < self.output.len() {
-            // A client that has gone must not end the scheduler with SIGPIPE.
+            // No SIGPIPE, which would end the scheduler, if the client has gone.
             self.sent += send(&self.stream, &self.output[self.sent..], SendFlags::NOSIGNAL)?;
             self.output_moved = Instant::now();
         }
         self.output = Vec::new();
         self.sent = 0;
-        // What was received of the next line has waited for this.
+        // The next line could not be processed before.
         self.line_began = Instant::now();
         Ok(())
     }
@@ -158,7 +158,7 @@ mod tests {
     const REQUEST: &[u8] = b"{\"req\":\"stats_meta\"}\n";
     const ANSWER: &[u8] = b"{\"errno\":0,\"args\":{\"resp\":{}}}\n";
 
-    /// A client that does not wait, and the server's end of its connection.
+    /// A non-blocking client, and the server's end of its connection.
     fn pair() -> (Peer, Connection) {
         let (peer, stream) = Peer::pair().unwrap();
         peer.set_nonblocking(true).unwrap();
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(turn(&mut connection), Turn::Waits);
         let deadline = connection.deadline(&limits);
         assert!(deadline.is_some_and(|at| at > Instant::now()));
-        // More of the line does not give it more time.
+        // More data of the line does not extend its deadline.
         peer.write_all(&end[..1]).unwrap();
         assert_eq!(turn(&mut connection), Turn::Waits);
         assert_eq!(connection.deadline(&limits), deadline);

@@ -1,4 +1,4 @@
-//! The server's thread: waits for all connections at once and gives each its turn.
+//! The server's thread: an event loop that serves all connections in turn.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
@@ -15,16 +15,16 @@ const LISTENER: Token = Token(0);
 const WAKER: Token = Token(1);
 const FIRST_CONNECTION: usize = 2;
 
-/// Connections that are accepted until those that exist get their turn.
+/// Connections to accept before existing ones are served.
 const ACCEPTS_PER_TURN: usize = 64;
 
-/// The pause where accept() fails, even with a connection less.
+/// The pause if accept() fails even after a connection was closed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The time in which failures of accept() are told once.
+/// Minimum time between warnings about accept().
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Events that are taken at once; the others follow at the next time.
+/// Events fetched at once; the others follow with the next call.
 const EVENTS: usize = 256;
 
 /// Waits for connections and serves them.
@@ -33,18 +33,18 @@ pub(super) struct EventLoop {
     listener: UnixListener,
     limits: Limits,
     connections: BTreeMap<Token, Connection>,
-    /// Connections that may have something to do.
+    /// Connections that may have work.
     ready: BTreeSet<Token>,
-    /// Tokens are not used twice, so that a late event meets no one else.
+    /// Tokens are not reused, so that a late event cannot reach another connection.
     next_token: usize,
-    /// When to accept connections; None if there are none.
+    /// When to accept connections; None if none are pending.
     accept_at: Option<Instant>,
-    /// When a failure of accept() was told.
+    /// Time of the last warning about accept().
     warned_at: Option<Instant>,
 }
 
 impl EventLoop {
-    /// A loop that has not begun, and what ends it from another thread.
+    /// An event loop that has not started, and a waker that ends it from another thread.
     pub(super) fn new(listener: UnixListener, limits: Limits) -> io::Result<(Self, Waker)> {
         let poll = Poll::new()?;
         let waker = Waker::new(poll.registry(), WAKER)?;
@@ -64,10 +64,10 @@ impl EventLoop {
         Ok((event_loop, waker))
     }
 
-    /// Serves until the waker wakes.
+    /// Serves until the waker is used.
     ///
     /// # Errors
-    /// The kernel refuses to tell of events.
+    /// If the kernel reports no events.
     pub(super) fn run(mut self, targets: &mut Targets) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS);
         loop {
@@ -93,7 +93,7 @@ impl EventLoop {
         }
     }
 
-    /// How long there is nothing to do without an event.
+    /// The maximum time to wait for an event.
     fn timeout(&self) -> Option<Duration> {
         if !self.ready.is_empty() {
             return Some(Duration::ZERO);
@@ -104,7 +104,7 @@ impl EventLoop {
         Some(next.saturating_duration_since(Instant::now()))
     }
 
-    /// Gives every connection that may have something to do its turn.
+    /// Gives a turn to every connection that may have work.
     fn take_turns(&mut self, targets: &mut Targets) {
         for token in std::mem::take(&mut self.ready) {
             let Some(connection) = self.connections.get_mut(&token) else {
@@ -120,8 +120,8 @@ impl EventLoop {
         }
     }
 
-    /// Closes connections whose clients had not moved on in time at `now`, when the last
-    /// events were known. Those that have something to do are not waited for.
+    /// Closes connections whose clients had not made progress in time at `now`, when the last
+    /// events were fetched. Those with work are spared.
     fn close_overdue(&mut self, now: Instant) {
         let limits = &self.limits;
         let overdue = self.connections.iter().filter(|(token, connection)| {
@@ -137,7 +137,7 @@ impl EventLoop {
 
     /// Accepts a bounded number of connections.
     fn accept(&mut self, targets: &mut Targets) {
-        // One reading serves all that come together.
+        // All connections accepted in one go share a snapshot.
         let mut baselines = None;
         let mut has_made_room = false;
         for _ in 0..ACCEPTS_PER_TURN {
@@ -153,8 +153,8 @@ impl EventLoop {
                         return;
                     }
                     ErrorKind::Interrupted | ErrorKind::ConnectionAborted => {}
-                    // Out of file descriptors or memory: a client that is silent gives
-                    // its own, or else someone else may soon.
+                    // Out of file descriptors or memory: close the connection of a silent client,
+                    // or wait until some are available.
                     _ if !has_made_room => {
                         self.warn(&error);
                         has_made_room = true;
@@ -169,7 +169,7 @@ impl EventLoop {
         }
     }
 
-    /// Tells why accept() failed, now and then.
+    /// Logs why accept() failed, rate-limited.
     fn warn(&mut self, error: &io::Error) {
         let is_told = |at: Instant| at.elapsed() < WARNING_INTERVAL;
         if !self.warned_at.is_some_and(is_told) {
@@ -196,7 +196,7 @@ impl EventLoop {
         }
     }
 
-    /// Closes the connection whose client has been silent longest, of several the oldest.
+    /// Closes the connection whose client has been silent longest, the oldest of several.
     fn close_most_silent(&mut self) {
         let connections = self.connections.iter();
         let most_silent = connections.min_by_key(|(_, connection)| connection.last_heard());
@@ -207,7 +207,7 @@ impl EventLoop {
 
     fn close(&mut self, token: Token) {
         self.ready.remove(&token);
-        // Closing its file descriptor takes the connection out of the poll.
+        // Closing its file descriptor removes the connection from the poll.
         self.connections.remove(&token);
     }
 }

@@ -1,19 +1,19 @@
-//! Lines out of a stream of bytes.
+//! Splits a stream of bytes into lines.
 
-/// Bytes that a buffer keeps when it is empty.
+/// Capacity in bytes that an empty buffer keeps.
 const KEPT_BYTES: usize = 4096;
 
 /// A line has more bytes than allowed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooLong;
 
-/// Bytes that were received and not yet taken as lines.
+/// Received bytes that were not taken as lines yet.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     bytes: Vec<u8>,
-    /// Where the next line begins.
+    /// Start of the next line.
     start: usize,
-    /// There is no end of a line from `start` to here: no byte is searched twice.
+    /// There is no newline between `start` and here, so that no byte is searched twice.
     searched: usize,
 }
 
@@ -26,10 +26,10 @@ impl Lines {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Takes the next line, without its end; None until all of it is there.
+    /// Takes the next line without its newline; None if it is incomplete.
     ///
     /// # Errors
-    /// It has more than `max_bytes`, whether or not its end is there yet.
+    /// If it has more than `max_bytes`, even if it is incomplete.
     pub(super) fn next(&mut self, max_bytes: usize) -> Option<Result<&[u8], TooLong>> {
         let rest = &self.bytes[self.searched..];
         let Some(offset) = rest.iter().position(|&byte| byte == b'\n') else {
@@ -45,7 +45,7 @@ impl Lines {
         Some(Ok(&self.bytes[start..end]))
     }
 
-    /// Whether no byte is left.
+    /// Whether all bytes were taken.
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -54,7 +54,7 @@ impl Lines {
         self.bytes.len() - self.start
     }
 
-    /// Gives memory back that a long line has taken.
+    /// Frees memory after a long line.
     fn shrink(&mut self) {
         if self.is_empty() && self.bytes.capacity() > KEPT_BYTES {
             *self = Self::default();

@@ -1,8 +1,8 @@
 //! Serves statistics on a socket.
 //!
-//! `socket` creates the socket file, `event_loop` is the thread that waits for all
-//! clients, `connection` is one of them, `lines` cuts requests out of what it sends, and
-//! `targets` answers them.
+//! `socket` creates the socket file, `event_loop` is the thread that serves all clients,
+//! `connection` is one of them, `lines` splits its data into requests, and `targets` answers
+//! them.
 
 mod connection;
 mod event_loop;
@@ -24,16 +24,16 @@ use self::socket::SocketFile;
 use self::targets::Targets;
 use crate::{MetaError, Source};
 
-/// Bytes of the longest request line, without its end.
+/// Maximum length of a request line in bytes, without its newline.
 pub const MAX_LINE_BYTES: usize = 64 * 1024;
 
-/// Connections at a time.
+/// Maximum number of connections.
 pub const MAX_CONNECTIONS: usize = 512;
 
-/// How long a line that has begun may take to end.
+/// Timeout of an incomplete request line.
 pub const LINE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a client may take none of an answer.
+/// Timeout of a client that does not read its answer.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Name of the server's thread.
@@ -45,17 +45,17 @@ pub enum ServerError {
     /// Statistics that cannot be described.
     #[error(transparent)]
     Meta(#[from] MetaError),
-    /// Two sources have one name.
+    /// Two sources have the same name.
     #[error("two sources of statistics are named {0}")]
     SameTarget(String),
-    /// Something else is in the place of the socket. It was left alone.
+    /// Something else exists in place of the socket. It was not touched.
     #[error("{}: exists and is not a socket", path.display())]
     NotASocket {
         /// The socket's path.
         path: PathBuf,
     },
-    /// The kernel has room for 107 bytes, for the path itself and for another, short name
-    /// in its directory.
+    /// The kernel's limit is 107 bytes, for the path itself and for a second, short name in
+    /// its directory.
     #[error("{}: the path is too long for a socket", path.display())]
     PathTooLong {
         /// The socket's path.
@@ -78,27 +78,27 @@ impl ServerError {
     }
 }
 
-/// Who may connect, whatever the umask. The default is root only (or whoever runs the
-/// server).
+/// Who may connect, regardless of the umask. The default is root only (or the user that runs
+/// the server).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// The id of a group whose members may connect, too.
+    /// The id of a group whose members may connect too.
     pub group: Option<u32>,
 }
 
-/// What a server bears from its clients. Clients that keep silent between requests are not
-/// timed out: monitors may have long intervals.
+/// Limits of a server's clients. There is no timeout between requests: monitors may have long
+/// intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a request line. A longer one is answered with EMSGSIZE and ends the
-    /// connection. Default: [`MAX_LINE_BYTES`].
+    /// Maximum length of a request line in bytes. A longer one is answered with EMSGSIZE and
+    /// ends the connection. Default: [`MAX_LINE_BYTES`].
     pub line_bytes: usize,
-    /// Connections at a time. At the limit, the one whose client has been silent longest
-    /// makes room for a new one. Default: [`MAX_CONNECTIONS`].
+    /// Maximum number of connections. At the limit, a new one replaces the one whose client
+    /// has been silent longest. Default: [`MAX_CONNECTIONS`].
     pub connections: usize,
-    /// How long a line that has begun may take to end. Default: [`LINE_TIMEOUT`].
+    /// Timeout of an incomplete request line. Default: [`LINE_TIMEOUT`].
     pub line_timeout: Duration,
-    /// How long a client may take none of an answer. No requests are read from it
+    /// Timeout of a client that does not read its answer. No requests are read from it
     /// meanwhile. Default: [`WRITE_TIMEOUT`].
     pub write_timeout: Duration,
 }
@@ -114,7 +114,7 @@ impl Default for Limits {
     }
 }
 
-/// What a server is made from.
+/// Builds a server.
 pub struct ServerBuilder {
     path: PathBuf,
     access: Access,
@@ -131,15 +131,14 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets what clients may do.
+    /// Sets the limits of clients.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Adds a source, which clients ask for by `target`; without one they ask for
-    /// [`crate::DEFAULT_TARGET`].
+    /// Adds a source as `target`; requests without one use [`crate::DEFAULT_TARGET`].
     #[must_use]
     pub fn stats<S: Source>(mut self, target: &str, source: S) -> Self {
         let error = match self.targets.add(target, source) {
@@ -153,11 +152,11 @@ impl ServerBuilder {
 
     /// Creates the socket and starts the thread that serves it.
     ///
-    /// Directories of the path that are missing are created with mode 0755. A socket in
-    /// its place, which a killed scheduler has left, is replaced.
+    /// Missing directories of the path are created with mode 0755. A stale socket of a killed
+    /// scheduler is replaced.
     ///
     /// # Errors
-    /// See [`ServerError`]. Nothing of the server remains, save directories.
+    /// See [`ServerError`]. Nothing but directories is left behind.
     pub fn launch(self) -> Result<Server, ServerError> {
         if let Some(error) = self.error {
             return Err(error);
@@ -182,15 +181,14 @@ impl ServerBuilder {
     }
 }
 
-/// A thread that serves statistics on a socket, until it is dropped. That removes the
-/// socket file, unless another server has replaced it, and waits for the thread; a source
-/// that is being read is waited for.
+/// A thread that serves statistics on a socket. Dropping it removes the socket file, unless
+/// another server has replaced it, and waits for the thread, including a source that is being
+/// read.
 ///
 /// One thread serves all clients and runs the sources: see [`Source`].
 ///
-/// The server remembers for every connection what it has seen, so that each client gets
-/// what happened since its own last request; the first one gets what happened since it
-/// connected.
+/// The server keeps a snapshot per connection, so that each client gets the changes since its
+/// own last request; the first answer has the changes since it connected.
 #[derive(Debug)]
 pub struct Server {
     file: Option<SocketFile>,
@@ -199,7 +197,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Begins to build a server whose socket is at `path`, usually
+    /// Returns a builder for a server whose socket is at `path`, usually
     /// [`crate::DEFAULT_PATH`].
     pub fn builder(path: impl Into<PathBuf>) -> ServerBuilder {
         ServerBuilder {
@@ -214,15 +212,15 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // First, so that no one connects to a server that is about to end.
+        // First, so that no client connects to a server that is about to end.
         self.file = None;
         if let Err(error) = self.waker.wake() {
-            // Not expected. Waiting for the thread could take forever.
+            // Not expected. Joining the thread could block forever.
             tracing::error!("stopping the statistics: {error}");
             return;
         }
         if let Some(thread) = self.thread.take() {
-            // A panic of a source has been reported on standard error.
+            // A panic of a source was reported on standard error.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! The socket file: its place, its permissions, its end.
+//! The socket file: its creation, permissions and removal.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, Permissions};
@@ -18,16 +18,16 @@ use rustix::net::{
 
 use super::{Access, ServerError};
 
-/// Connections that the kernel queues until they are accepted.
+/// Backlog of connections to be accepted.
 const BACKLOG: i32 = 128;
 
-/// Mode of directories that are created.
+/// Mode of created directories.
 const DIR_MODE: u32 = 0o755;
 
 /// Mode of a socket for root only.
 const ROOT_MODE: u32 = 0o600;
 
-/// Mode of a socket for a group also.
+/// Mode of a socket for a group too.
 const GROUP_MODE: u32 = 0o660;
 
 /// The socket file of a server, which removes it when it is dropped.
@@ -39,10 +39,9 @@ pub(super) struct SocketFile {
 }
 
 impl SocketFile {
-    /// Creates the file, and a socket that listens on it. There is no moment at which
-    /// someone else could connect, and no moment without a file if there was one: the
-    /// socket is bound to another name, gets its owner and mode, listens, and only then
-    /// gets its name. So a file that a killed scheduler left is replaced.
+    /// Creates the file and its listening socket. At no moment could anyone else connect, nor is
+    /// an existing file missing: the socket is bound to another name, gets its owner and mode,
+    /// listens, and is then renamed. This replaces a file that a killed scheduler left.
     pub(super) fn create(path: &Path, access: Access) -> Result<(Self, UnixListener), ServerError> {
         // Clients connect to the path itself; the other name may be shorter.
         address(path, path)?;
@@ -72,8 +71,8 @@ impl Drop for SocketFile {
     }
 }
 
-/// Removes the file at `path` if it is the one with this `id`. Another scheduler may put its own
-/// there at any moment, which is then put back: who connects in between tries again.
+/// Removes the file at `path` if it has this `id`. Another scheduler may put its own there at any
+/// moment; that is then restored, and clients that connect in between retry.
 fn remove_own(path: &Path, id: (u64, u64)) -> io::Result<()> {
     let temporary = TemporaryFile(path.with_file_name(temporary_name()));
     fs::rename(path, &temporary.0)?;
@@ -81,17 +80,17 @@ fn remove_own(path: &Path, id: (u64, u64)) -> io::Result<()> {
         return Ok(());
     }
     match renameat_with(CWD, &temporary.0, CWD, path, RenameFlags::NOREPLACE) {
-        // Yet another one came, and has taken this one's place.
+        // A third file took its place meanwhile.
         Err(Errno::EXIST) => Ok(()),
         result => Ok(result?),
     }
 }
 
-/// A socket file under a name of its own, removed when it is dropped (and still there).
+/// A socket file with a temporary name, removed when it is dropped if it still exists.
 struct TemporaryFile(PathBuf);
 
 impl TemporaryFile {
-    /// Binds a socket that listens, for `path`.
+    /// Binds a listening socket for `path`.
     fn bind(&self, path: &Path, access: Access) -> Result<UnixListener, ServerError> {
         let address = address(&self.0, path)?;
         self.bind_to(&address, access)
@@ -102,7 +101,7 @@ impl TemporaryFile {
         self.remove()?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        // The file inherits the mode of the unbound socket, less the umask.
+        // The file inherits the mode of the unbound socket, minus the umask.
         fchmod(&socket, Mode::from_raw_mode(ROOT_MODE))?;
         bind(&socket, address)?;
         let mode = match access.group {
@@ -117,7 +116,7 @@ impl TemporaryFile {
         Ok(socket.into())
     }
 
-    /// Removes what a killed process of the same number may have left.
+    /// Removes the file of a killed process with the same pid.
     fn remove(&self) -> io::Result<()> {
         match fs::remove_file(&self.0) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -139,15 +138,15 @@ fn address(name: &Path, path: &Path) -> Result<SocketAddrUnix, ServerError> {
     })
 }
 
-/// A short name that no other server uses now. It may have more bytes than the name of
-/// the socket, which shortens the longest path that can be used by as much.
+/// A short name that no other live server uses. It may be longer than the name of the socket,
+/// which shortens the longest usable path accordingly.
 fn temporary_name() -> OsString {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     format!(".{:x}.{number:x}", process::id()).into()
 }
 
-/// Checks that nothing but a socket is at `path`.
+/// Checks that only a socket, if anything, exists at `path`.
 fn check_free(path: &Path) -> Result<(), ServerError> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.file_type().is_socket() => Ok(()),
@@ -159,7 +158,7 @@ fn check_free(path: &Path) -> Result<(), ServerError> {
     }
 }
 
-/// Creates the directories that are missing, with [`DIR_MODE`] whatever the umask.
+/// Creates missing directories with [`DIR_MODE`], regardless of the umask.
 fn create_dirs(dir: &Path) -> Result<(), ServerError> {
     let missing: Vec<_> = dir.ancestors().take_while(|dir| !dir.exists()).collect();
     for dir in missing.into_iter().rev() {
@@ -168,7 +167,7 @@ fn create_dirs(dir: &Path) -> Result<(), ServerError> {
         }
         let created = match DirBuilder::new().mode(DIR_MODE).create(dir) {
             Ok(()) => set_dir_mode(dir),
-            // Someone else was faster.
+            // Another process was faster.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(error),
         };
@@ -177,15 +176,15 @@ fn create_dirs(dir: &Path) -> Result<(), ServerError> {
     Ok(())
 }
 
-/// Not by the path, which somebody else may have made a link of meanwhile.
+/// Not by path, which another process may have replaced by a link meanwhile.
 fn set_dir_mode(dir: &Path) -> io::Result<()> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let dir = open(dir, flags, Mode::empty())?;
     Ok(fchmod(&dir, Mode::from_raw_mode(DIR_MODE))?)
 }
 
-/// As above. A socket's file cannot be opened for more than its path, and such a descriptor only
-/// takes a mode by its name in /proc.
+/// Likewise. A socket's file can only be opened with `O_PATH`, and the mode of such a descriptor
+/// can only be changed by its name in /proc.
 fn set_socket_mode(path: &Path, mode: u32) -> io::Result<()> {
     let file = open(
         path,
@@ -242,7 +241,7 @@ mod tests {
         let path = dir.path().join("stats");
         let (own, _listener) = SocketFile::create(&path, Access::default()).unwrap();
         let (_other, _listener) = SocketFile::create(&path, Access::default()).unwrap();
-        // As if the other one had come after the look at what is there.
+        // As if the other server had come after the check.
         remove_own(&path, own.id).unwrap();
         std::os::unix::net::UnixStream::connect(&path).unwrap();
         drop(own);

@@ -1,4 +1,4 @@
-//! Answers requests, knowing nothing of sockets.
+//! Answers requests, independent of sockets.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -15,26 +15,26 @@ use crate::protocol::{
 };
 use crate::{FieldMeta, MetaError, Registry, Source, Stats};
 
-/// The last snapshot of each target that a connection has seen. One that is missing counts
-/// as zero.
+/// The last snapshot of each target that a connection has seen. A missing one counts as
+/// zero.
 pub(super) type Baselines = BTreeMap<Arc<str>, Snapshot>;
 
-/// Statistics without their type.
+/// Type-erased statistics.
 type Snapshot = Arc<dyn Any + Send + Sync>;
 
-/// A source without its type.
+/// A type-erased source.
 trait Target: Send {
-    /// A snapshot as clients begin with, if one is of use and can be had.
+    /// The initial snapshot of clients, if it is useful and available.
     fn baseline(&mut self) -> Option<Snapshot>;
 
-    /// What happened since the snapshot `prev`, in JSON, and the new snapshot.
+    /// The changes since the snapshot `prev`, as JSON, and the new snapshot.
     fn since(
         &mut self,
         args: &Args,
         prev: Option<&(dyn Any + Send + Sync)>,
     ) -> Result<(Vec<u8>, Snapshot), Failure>;
 
-    /// Totals, in JSON.
+    /// Totals, as JSON.
     fn total(&mut self, args: &Args) -> Result<Vec<u8>, Failure>;
 }
 
@@ -81,14 +81,14 @@ fn json<T: Serialize>(stats: &T) -> Result<Vec<u8>, Failure> {
     to_json(stats).map_err(|error| Failure::invalid(error.to_string()))
 }
 
-/// Messages of an error and its causes, and its errno if it carries one.
+/// Converts an error and its causes, with the errno if there is one.
 fn failure(error: &(dyn Error + 'static)) -> Failure {
     let mut failure = Failure::invalid(error.to_string());
     let mut errno = None;
     let mut cause = Some(error);
     while let Some(error) = cause {
         let found = error.downcast_ref().and_then(io::Error::raw_os_error);
-        // Some libraries leave the kernel's minus sign.
+        // Some libraries keep the kernel's minus sign.
         errno = errno.or(found.map(i32::saturating_abs).filter(|&errno| errno != 0));
         cause = error.source();
         if let Some(cause) = cause {
@@ -100,7 +100,7 @@ fn failure(error: &(dyn Error + 'static)) -> Failure {
     failure
 }
 
-/// All that can be asked for.
+/// All targets.
 #[derive(Default)]
 pub(super) struct Targets {
     targets: BTreeMap<Arc<str>, Box<dyn Target>>,
@@ -111,7 +111,7 @@ impl Targets {
     /// Adds a target. Returns whether its name was free.
     ///
     /// # Errors
-    /// Its description does not go with that of the others.
+    /// If its description conflicts with another one.
     pub(super) fn add<S: Source>(&mut self, name: &str, source: S) -> Result<bool, MetaError> {
         self.registry.add::<S::Stats>()?;
         let has_counters = has_counters::<S::Stats>();
@@ -123,8 +123,8 @@ impl Targets {
         Ok(old.is_none())
     }
 
-    /// The connections' first snapshots. A source that fails here fails nothing: what its
-    /// first answer tells is then counted from zero.
+    /// The initial snapshots of a connection. A source that fails here is ignored: its first
+    /// answer then counts from zero.
     pub(super) fn baselines(&mut self) -> Baselines {
         let targets = self.targets.iter_mut();
         targets
@@ -132,7 +132,7 @@ impl Targets {
             .collect()
     }
 
-    /// Answers a request with a line.
+    /// Answers a request line.
     pub(super) fn answer(&mut self, line: &[u8], baselines: &mut Baselines) -> Vec<u8> {
         answer_line(self.payload(line, baselines))
     }
@@ -172,7 +172,7 @@ fn is_total(args: &Args) -> Result<bool, Failure> {
     }
 }
 
-/// Whether `T` or a struct that it holds has counters.
+/// Whether `T` or a struct that it contains has counters.
 fn has_counters<T: Stats>() -> bool {
     let mut registry = Registry::default();
     let _ = registry.add::<T>();

@@ -1,4 +1,4 @@
-//! The client, also with servers that are none.
+//! The client, also with servers that violate the protocol.
 
 use std::fs::{self, Permissions};
 use std::io::Write;
@@ -16,7 +16,7 @@ use crate::common::{child_path, command, set_child_path, Counter, Metrics, Place
 
 const SHORT: Duration = Duration::from_millis(100);
 
-/// An id that no one has: nobody.
+/// The id of the user nobody.
 const NOBODY: u32 = 65534;
 
 #[test]
@@ -65,7 +65,7 @@ fn refusals_are_typed_and_end_nothing() {
 }
 
 #[test]
-fn a_refusal_reaches_who_still_sends() {
+fn a_refusal_reaches_a_client_that_still_sends() {
     let place = Place::new();
     let _server = place.launch();
     let mut client = Client::connect(&place.path, LONG).unwrap();
@@ -119,7 +119,7 @@ fn a_server_that_ends_is_retryable() {
     }
 }
 
-/// What a client says to a server that does `serve` with its connection.
+/// The error of a client whose server runs `serve` with its connection.
 fn error_of(timeout: Duration, serve: impl FnOnce(UnixStream) + Send) -> ClientError {
     let place = Place::new();
     let listener = UnixListener::bind(&place.path).unwrap();
@@ -140,7 +140,7 @@ fn error_of(timeout: Duration, serve: impl FnOnce(UnixStream) + Send) -> ClientE
 fn no_answer_in_time() {
     let (hold, held) = std::sync::mpsc::channel::<()>();
     let error = error_of(SHORT, move |mut stream| {
-        // Half an answer is none.
+        // Half an answer does not count.
         stream.write_all(b"{\"errno\"").unwrap();
         drop(hold);
         std::mem::forget(stream);
@@ -169,7 +169,7 @@ fn a_server_whose_queue_is_full() {
 }
 
 #[test]
-fn answers_that_are_none() {
+fn invalid_answers() {
     let answers: [&[u8]; 6] = [
         b"\n",
         b"hello\n",
@@ -197,13 +197,13 @@ fn an_answer_without_end() {
     );
 }
 
-/// What someone else is told who may not connect. Needs root, who may; others take the
-/// permission from themselves.
-fn told_to_others(place: &Place) -> String {
+/// The message for a user who may not connect. Needs root, who may; other users remove their own
+/// permission.
+fn error_for_others(place: &Place) -> String {
     let is_root = fs::metadata(place.dir.path()).unwrap().uid() == 0;
     let program = place.dir.path().join("program");
-    // By another process: a file that this one writes could not be run while a process that
-    // another test starts has not yet closed it.
+    // By another process: a file written by this one could not be executed while another test's
+    // child still has it open for writing.
     let mut copy = Command::new("cp");
     copy.arg(std::env::current_exe().unwrap()).arg(&program);
     assert!(copy.status().unwrap().success());
@@ -227,7 +227,7 @@ fn child_connects() {
     let Some(path) = child_path() else { return };
     let error = Client::connect(&path, LONG).unwrap_err();
     assert!(matches!(error, ClientError::PermissionDenied { .. }) && !error.is_retryable());
-    // A monitor does not wait for it to become better.
+    // A monitor does not retry on this error.
     let result: Result<(), ClientError> =
         monitor(&path, LONG, |_| panic!("waited"), |_: Metrics| Ok(()));
     assert_eq!(result.unwrap_err().to_string(), error.to_string());
@@ -235,11 +235,11 @@ fn child_connects() {
 }
 
 #[test]
-fn who_may_not_connect_is_told_who_may() {
+fn error_without_permission_names_the_readers() {
     let place = Place::new();
     let uid = fs::metadata(place.dir.path()).unwrap().uid();
     let _server = place.launch();
-    let told = told_to_others(&place);
+    let told = error_for_others(&place);
     assert!(
         told.contains("permission denied: statistics are for root"),
         "{told}"
@@ -248,7 +248,7 @@ fn who_may_not_connect_is_told_who_may() {
 }
 
 #[test]
-fn who_may_not_connect_is_told_the_group() {
+fn error_without_permission_names_the_group() {
     let place = Place::new();
     let group = fs::metadata(place.dir.path()).unwrap().gid();
     let builder = place.builder(&Counter::default());
@@ -256,7 +256,7 @@ fn who_may_not_connect_is_told_the_group() {
         .access(Access { group: Some(group) })
         .launch()
         .unwrap();
-    let told = told_to_others(&place);
+    let told = error_for_others(&place);
     assert!(
         told.contains(&format!("root and members of group {group}")),
         "{told}"

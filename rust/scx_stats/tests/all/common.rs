@@ -1,5 +1,5 @@
-//! What the tests share: a struct, servers in this process and in another, and a client
-//! that knows nothing but lines.
+//! Shared by the tests: a struct, servers in this process and in another, and a client on the
+//! level of lines.
 
 use std::env;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Longer than anything takes on the slowest machine.
+/// A timeout that is never reached, even on slow machines.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// Tells the child process where to serve.
@@ -31,7 +31,7 @@ pub(crate) struct Metrics {
     pub(crate) nr_cpus: u32,
 }
 
-/// A counter that a test counts up and a server reads.
+/// A counter that a test increments and a server reads.
 #[derive(Clone, Default)]
 pub(crate) struct Counter(Arc<AtomicU64>);
 
@@ -91,7 +91,7 @@ pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// A connection that lines are sent over as they are.
+/// A connection for raw lines.
 pub(crate) struct Raw(pub(crate) BufReader<UnixStream>);
 
 impl Raw {
@@ -106,18 +106,18 @@ impl Raw {
         self.0.get_mut().write_all(bytes.as_ref()).unwrap();
     }
 
-    /// The next line, with its end; empty when the connection is closed.
+    /// The next line with its newline; empty when the connection is closed.
     pub(crate) fn receive(&mut self) -> String {
         let mut line = String::new();
         match self.0.read_line(&mut line) {
             Ok(_) => line,
-            // The server closed without having read everything.
+            // The server closed the connection with unread data.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => line,
             Err(error) => panic!("{error}"),
         }
     }
 
-    /// Sends a line, in one piece: half a line may have a short time to end.
+    /// Sends a line in one write, because a partial line may time out.
     fn send_line(&mut self, line: &[u8]) {
         self.send([line, b"\n"].concat());
     }
@@ -152,7 +152,7 @@ impl Raw {
     }
 }
 
-/// A server in another process, whose umask and limits are its own.
+/// A server in another process, with its own umask and limits.
 pub(crate) struct Child(process::Child);
 
 impl Child {
@@ -167,7 +167,7 @@ impl Child {
         child
     }
 
-    /// Ends it as a scheduler is killed.
+    /// Kills it, like a killed scheduler.
     pub(crate) fn kill(mut self) {
         self.0.kill().unwrap();
     }
@@ -186,17 +186,17 @@ pub(crate) fn command(program: &Path, setup: &str, test: &str) -> Command {
     command.args(["-c", &format!("{setup}\nexec \"$0\" \"$@\"")]);
     command.arg(program);
     command.args(["--exact", test, "--ignored", "--nocapture"]);
-    // Out of reach of a Ctrl-C, which ends the test, and with it the child's input.
+    // Not reached by Ctrl-C, which ends the test, and with it the child's input.
     command.process_group(0);
     command
 }
 
-/// The path that a child is to use; None if no child was asked for.
+/// The path for a child; None if this is not one.
 pub(crate) fn child_path() -> Option<PathBuf> {
     env::var_os(CHILD_PATH).map(PathBuf::from)
 }
 
-/// Sets the path that a child is to use.
+/// Sets the path for a child.
 pub(crate) fn set_child_path(command: &mut Command, path: &Path) {
     command.env(CHILD_PATH, path);
 }

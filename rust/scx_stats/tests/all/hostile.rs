@@ -1,4 +1,4 @@
-//! Bytes that make no sense.
+//! Invalid input.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -44,7 +44,7 @@ fn garbage_is_answered_and_the_connection_stays() {
 }
 
 #[test]
-fn leaving_without_a_word() {
+fn disconnect_without_a_request() {
     let place = Place::new();
     let _server = place.launch();
     for bytes in ["", "{", "{\"req\":\"stats\"}\n", "x\nx\nx\n"] {
@@ -62,7 +62,7 @@ static SERVED: LazyLock<(Place, Server)> = LazyLock::new(|| {
     (place, server)
 });
 
-/// Sends bytes and returns what is answered until the end.
+/// Sends bytes and returns all answers.
 fn exchange(bytes: &[u8]) -> Vec<u8> {
     let mut raw = Raw::connect(&SERVED.0.path);
     let stream = raw.0.get_mut();
@@ -75,7 +75,7 @@ fn exchange(bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Pieces of requests, and bytes of any kind.
+/// Parts of requests, and arbitrary bytes.
 fn pieces() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         vec(any::<u8>(), 0..40),

@@ -1,4 +1,4 @@
-//! Clients that want too much, or too slowly.
+//! Clients that exceed limits, or are too slow.
 
 use std::io::{ErrorKind, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::common::{assert_serves, wait_for, Child, Counter, Metrics, Place, Raw, LONG};
 
-/// Soon over.
+/// A timeout that is reached soon.
 const SHORT: Duration = Duration::from_millis(100);
 
 const REQUEST: &str = "{\"req\":\"stats\"}\n";
@@ -35,7 +35,7 @@ fn launch(place: &Place, limits: Limits) -> Server {
     builder.limits(limits).launch().unwrap()
 }
 
-/// Limits that are not met in a test.
+/// Limits that no test reaches.
 fn patient() -> Limits {
     Limits {
         line_timeout: LONG,
@@ -44,7 +44,7 @@ fn patient() -> Limits {
     }
 }
 
-/// A request of so many bytes, without its end.
+/// A request of `len` bytes, without its newline.
 fn request_of(len: usize) -> String {
     let start = r#"{"req":"stats","args":{"pad":""#;
     let end = r#""}}"#;
@@ -78,7 +78,7 @@ fn a_line_without_end() {
     let place = Place::new();
     let _server = place.launch();
     let mut raw = Raw::connect(&place.path);
-    // The server may hang up before all of it is sent.
+    // The server may close the connection before all of it is sent.
     let _ = raw.0.get_mut().write_all(&vec![b'x'; 1 << 20]);
     assert_eq!(raw.receive_errno(), 90);
     assert_eq!(raw.receive(), "");
@@ -106,12 +106,12 @@ fn half_a_line_is_not_waited_for() {
     assert_eq!(half.ask_errno(REQUEST.trim_end()), 0);
     half.send("{");
     assert_eq!(half.receive(), "");
-    // Silence between requests is.
+    // Silence between requests is allowed.
     assert_eq!(silent.ask_errno(REQUEST.trim_end()), 0);
 }
 
 #[test]
-fn who_never_reads_is_closed() {
+fn client_that_never_reads_is_closed() {
     let place = Place::new();
     let _server = launch(
         &place,
@@ -127,13 +127,13 @@ fn who_never_reads_is_closed() {
 }
 
 #[test]
-fn who_never_reads_is_not_read_from() {
+fn client_that_never_reads_is_not_read_from() {
     let place = Place::new();
     let _server = launch(&place, patient());
     let mut raw = Raw::connect(&place.path);
     raw.0.get_ref().set_nonblocking(true).unwrap();
     raw.0.get_mut().write_all(BIG_REQUEST.as_bytes()).unwrap();
-    // Fills what the kernel buffers; the server takes none of it.
+    // Fills the kernel's buffers; the server reads none of it.
     let mut sent = 0;
     let requests = REQUEST.repeat(1000);
     loop {
@@ -148,7 +148,7 @@ fn who_never_reads_is_not_read_from() {
         assert!(sent < BIG_BYTES, "the server reads without being read from");
     }
     assert_serves(&place.path);
-    // It loses nothing: as it is read from, it goes on.
+    // Nothing is lost: the server continues when its answer is read.
     raw.0.get_ref().set_nonblocking(false).unwrap();
     assert!(raw.receive().len() > BIG_BYTES);
     for _ in 0..sent / REQUEST.len() {
@@ -229,13 +229,13 @@ fn the_most_silent_makes_room() {
 #[test]
 fn idle_connections_never_lock_anyone_out() {
     let place = Place::new();
-    // In another process, for there are only so many file descriptors in one.
+    // In another process, because a process has a limited number of file descriptors.
     let _child = Child::launch(&place.path, "");
     let mut idle: Vec<_> = (0..200).map(|_| Raw::connect(&place.path)).collect();
     assert_serves(&place.path);
     idle.extend((0..400).map(|_| Raw::connect(&place.path)));
     assert_serves(&place.path);
-    // At the limit those make room that came first.
+    // At the limit the oldest connections are closed.
     let spare = idle.len() - MAX_CONNECTIONS;
     for raw in &mut idle[..spare] {
         assert_eq!(raw.receive(), "");

@@ -1,7 +1,7 @@
-//! Tests of the public interface, one module per concern. They are one program, which
-//! also is the other process where one is needed: see `common::Child`.
+//! Tests of the public interface, one module per concern, in one binary, which also serves as
+//! the other process: see `common::Child`.
 
-// clippy.toml allows this in test functions, but not in what they share.
+// clippy.toml allows this in test functions, but not in their helpers.
 #![allow(clippy::unwrap_used)]
 
 mod client;

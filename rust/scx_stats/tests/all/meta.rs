@@ -164,7 +164,7 @@ fn names_of_the_standard_library_may_be_taken() {
     assert!(meta_of::<taken::Odd>()["Odd"].is_object());
 }
 
-/// A struct without an end, but of finite size.
+/// A recursive struct of finite size.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
 struct Tree {
     branches: Vec<Branch>,
@@ -183,9 +183,9 @@ fn a_loop_is_refused() {
     assert_eq!(error, way(["Tree", "Branch", "Tree"]));
     assert_eq!(
         error.to_string(),
-        "statistics hold themselves: Tree -> Branch -> Tree"
+        "recursive statistics: Tree -> Branch -> Tree"
     );
-    // The registry is of use nevertheless.
+    // The registry remains usable.
     registry.add::<Cpu>().unwrap();
 }
 

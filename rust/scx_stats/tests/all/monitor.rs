@@ -1,4 +1,4 @@
-//! Following a scheduler. Instead of sleeping, the tests do something.
+//! Following a scheduler. Instead of sleeping, the tests act.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,7 +28,7 @@ impl From<ClientError> for Error {
     }
 }
 
-/// Whether a wait was for an interval: what is left of it, but more than a retry waits.
+/// Whether a wait was for the rest of an interval, rather than for a retry.
 fn is_interval(time: Duration) -> bool {
     time > RETRY && time <= INTERVAL
 }
@@ -43,7 +43,7 @@ fn the_first_statistics_cover_an_interval() {
     let wait = |time| {
         assert!(is_interval(time), "{time:?}");
         nr_waits += 1;
-        // The connection is sure to be accepted when another one is served.
+        // The connection has certainly been accepted when another one is served.
         crate::common::assert_serves(&place.path);
         counter.add(nr_waits);
         nr_waits == 4
@@ -97,7 +97,7 @@ impl Subscriber for Messages {
 }
 
 #[test]
-fn outages_are_waited_for_and_told_once() {
+fn outages_are_waited_for_and_logged_once() {
     let place = Place::new();
     let server = RefCell::new(None);
     let mut nr_waits = 0;
@@ -109,12 +109,12 @@ fn outages_are_waited_for_and_told_once() {
             1 | 2 => assert_eq!(time, RETRY),
             3 => *server.borrow_mut() = Some(place.launch()),
             4 | 5 => assert!(is_interval(time), "{time:?}"),
-            // It ends, and is noticed after the wait.
+            // It ends, which is noticed after the wait.
             6 => *server.borrow_mut() = None,
             7..=9 => assert_eq!(time, RETRY),
             10 => *server.borrow_mut() = Some(place.launch()),
             11 => assert_eq!((is_interval(time), *nr_stats.borrow()), (true, 2)),
-            // It is restarted between two looks.
+            // It is restarted between two requests.
             12 => *server.borrow_mut() = Some(place.launch()),
             13 => assert_eq!(time, RETRY),
             _ => {

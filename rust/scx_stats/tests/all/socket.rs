@@ -1,4 +1,4 @@
-//! The socket file: place, permissions, end.
+//! The socket file: creation, permissions, removal.
 
 use std::fs::{self, Permissions};
 use std::os::unix::ffi::OsStrExt;
@@ -37,7 +37,7 @@ fn modes_do_not_depend_on_the_umask() {
 #[test]
 fn a_group_may_connect() {
     let place = Place::new();
-    // Whoever is not root can give a file to a group of its own only.
+    // Without root, a file can be given to the user's own groups only.
     let metadata = fs::metadata(place.dir.path()).unwrap();
     let group = if metadata.uid() == 0 {
         12345
@@ -134,7 +134,7 @@ fn paths_that_cannot_be() {
 #[test]
 fn a_failure_leaves_nothing() {
     let place = Place::new();
-    // Not even root can make a socket here.
+    // Not even root can create a socket here.
     let error = Server::builder("/proc/scx_stats_test")
         .launch()
         .err()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The third phase: the scheduler runs, until it is detached or the kernel ends it.
+//! The third phase: the scheduler runs until it is detached or the kernel ends it.
 
 use std::ops::{Deref, DerefMut};
 
@@ -9,15 +9,15 @@ use super::record::Record;
 use crate::exit_info::ExitInfo;
 use crate::kernel::SchedExt;
 
-/// A BPF half that schedules the machine. Dropping it gives the machine back.
+/// An attached BPF side. Dropping it detaches the scheduler.
 #[derive(Debug)]
 pub struct Attached<S> {
-    // Before the object: the kernel lets go of the programs first.
+    // Before the object: the programs are unregistered first.
     link: Link,
     record: Record,
     skel: S,
     kernel: SchedExt,
-    /// Of the kernel, before.
+    /// The kernel's value before the attach.
     enable_seq: u64,
 }
 
@@ -44,8 +44,8 @@ impl<S> Attached<S> {
         self.record.kind() != 0
     }
 
-    /// Gives the machine back, and reads how it ended. Unregistering waits until the kernel is
-    /// done, so the record is complete then.
+    /// Detaches the scheduler, and returns how it ended. Unregistering is synchronous, so the
+    /// record is complete afterwards.
     #[must_use]
     pub fn detach(self) -> ExitInfo {
         let ran = self.kernel.enable_seq() != self.enable_seq;

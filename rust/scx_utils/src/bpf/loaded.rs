@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The second phase: the kernel has the programs and maps, and calls nothing yet.
+//! The second phase: the programs and maps are loaded, but no callback runs yet.
 
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -14,7 +14,7 @@ use super::Attached;
 use crate::kernel::{Missing, SchedExt};
 use crate::realtime::RealTime;
 
-/// A BPF half that is loaded: its maps can be filled, and programs be run by hand.
+/// A loaded BPF side: its maps can be filled, and `syscall` programs run.
 #[derive(Debug)]
 pub struct Loaded<S> {
     record: Record,
@@ -30,11 +30,11 @@ impl<S> Loaded<S> {
         Ok(Self { record, skel })
     }
 
-    /// Hands the machine's tasks to the scheduler.
+    /// Attaches the scheduler.
     ///
     /// # Errors
     ///
-    /// If the kernel refuses it; another scheduler is named.
+    /// If the kernel refuses it; names another scheduler that runs.
     pub fn attach<'obj>(mut self, kernel: &SchedExt) -> Result<Attached<S>>
     where
         S: Skel<'obj>,
@@ -52,13 +52,13 @@ impl<S> Loaded<S> {
         ))
     }
 
-    /// By hand and not through the skeleton, which hides the cause.
+    /// Not through the skeleton, which hides the cause of an error.
     ///
-    /// By a real-time thread: attaching moves all tasks, this thread among them, from the kernel's
-    /// fair class to the ext class, one after the other. The fair class goes first: on a machine
-    /// with enough busy tasks that are yet to be moved, whoever has been moved does not run again,
-    /// and if that is the thread that does the moving, it all stops there, with preempted RCU
-    /// readers and held locks. Seen on 6.17; 7.2 hands the work to a thread of its own.
+    /// By a real-time thread: attaching switches all tasks, this thread included, from the fair
+    /// class to the ext class one by one. The fair class has precedence: with enough busy tasks not
+    /// switched yet, those already switched starve. If the attaching thread is one of them, the
+    /// switch stalls with preempted RCU readers and locks held. Seen on 6.17; 7.2 does the work in
+    /// a kthread.
     fn attach_struct_ops<'obj>(&mut self) -> io::Result<Link>
     where
         S: Skel<'obj>,
@@ -70,10 +70,10 @@ impl<S> Loaded<S> {
             .find(|map| map.map_type() == MapType::StructOps);
         let table = table.ok_or(io::ErrorKind::NotFound)?.as_libbpf_object();
         let _real_time = RealTime::raise_self();
-        // SAFETY: the map belongs to the object, which lives.
+        // SAFETY: the map belongs to the object, which is alive.
         let link = unsafe { libbpf_sys::bpf_map__attach_struct_ops(table.as_ptr()) };
         let link = NonNull::new(link).ok_or_else(io::Error::last_os_error)?;
-        // SAFETY: libbpf has just made it, and nobody else knows it.
+        // SAFETY: libbpf has just created it, and there is no other reference.
         Ok(unsafe { Link::from_ptr(link) })
     }
 }

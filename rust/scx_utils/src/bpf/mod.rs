@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A scheduler's BPF half: opened, loaded, attached. One type for each, so that nothing is done
-//! out of order; the skeleton, whose type only the scheduler knows, can be reached through all
-//! three.
+//! A scheduler's BPF side: opened, loaded, attached. One type per phase, to enforce the order; all
+//! three dereference to the skeleton, whose type only the scheduler knows.
 
 mod attached;
 mod loaded;
@@ -19,6 +18,6 @@ use std::mem::MaybeUninit;
 
 use libbpf_rs::OpenObject;
 
-/// Where an opened object lives. The caller of [`Opened::open`] owns it, because a skeleton
-/// borrows from it.
+/// Storage of an open object. The caller of [`Opened::open`] owns it, because a skeleton borrows
+/// from it.
 pub type Slot = MaybeUninit<OpenObject>;

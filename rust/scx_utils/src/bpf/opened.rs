@@ -14,22 +14,22 @@ use super::{ops, record, Loaded, Slot};
 use crate::compat::KernelBtf;
 use crate::hotplug::HotplugToken;
 
-/// What libbpf is told when it opens an object.
+/// libbpf's options for opening an object.
 #[derive(Debug, Clone, Default)]
 pub struct OpenOptions {
-    /// Take maps of older definitions as they are.
+    /// Accept old forms of map definitions.
     pub relaxed_maps: bool,
-    /// Where pinned maps are found and made.
+    /// The directory of pinned maps.
     pub pin_root_path: Option<PathBuf>,
     /// Type information of the kernel, instead of `/sys/kernel/btf/vmlinux`.
     pub btf_custom_path: Option<PathBuf>,
     /// A BPF token to load with.
     pub bpf_token_path: Option<PathBuf>,
-    /// The text of a kernel configuration, for `extern` variables of the kind `CONFIG_*`.
+    /// The text of a kernel configuration, for `extern` variables named `CONFIG_*`.
     pub kconfig: Option<String>,
 }
 
-/// A BPF half that is open: its skeleton's `rodata` can be written.
+/// An open BPF side: its skeleton's `rodata` can be written.
 #[derive(Debug)]
 pub struct Opened<S> {
     skel: S,
@@ -37,12 +37,12 @@ pub struct Opened<S> {
 }
 
 impl<S> Opened<S> {
-    /// Opens a scheduler's object. The token stands for the moment from which on the kernel
-    /// watches for CPU hotplug: what is known of the CPUs has to be newer.
+    /// Opens a scheduler's object. The kernel detects CPU hotplug from the token's time on:
+    /// everything known of the CPUs has to be newer.
     ///
     /// # Errors
     ///
-    /// Of libbpf, or if the object has no table of callbacks or no exit record.
+    /// Those of libbpf, or if the object has no table of callbacks or no exit record.
     pub fn open<'obj, B>(
         mut builder: B,
         token: &HotplugToken,
@@ -66,8 +66,8 @@ impl<S> Opened<S> {
         Ok(Self { skel, layout })
     }
 
-    /// Makes the kernel keep so many bytes of debug dump if it ejects the scheduler; 0 leaves
-    /// it at what the BPF half says.
+    /// Sets how many bytes of debug dump the kernel keeps if it ejects the scheduler; 0 keeps the
+    /// BPF side's value.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ impl<S> Opened<S> {
         record::set_dump_len(self.skel.open_object_mut(), dump_len)
     }
 
-    /// Names the scheduler, as `/sys/kernel/sched_ext/root/ops` tells it.
+    /// Sets the scheduler's name, shown in `/sys/kernel/sched_ext/root/ops`.
     ///
     /// # Errors
     ///
@@ -99,7 +99,7 @@ impl<S> Opened<S> {
         ops::set_text(self.skel.open_object_mut(), "name", name)
     }
 
-    /// Sets a flag (`SCX_OPS_*`) in `ops.flags`, with the bit that the running kernel gives it.
+    /// Sets a flag (`SCX_OPS_*`) in `ops.flags`, with the running kernel's bit.
     ///
     /// # Errors
     ///
@@ -135,8 +135,8 @@ impl<S> Opened<S> {
         }
     }
 
-    /// Writes a section that is one struct of the shared header, such as a configuration in
-    /// `.rodata.NAME`.
+    /// Writes a section that consists of one struct of the shared header, such as a configuration
+    /// in `.rodata.NAME`.
     ///
     /// # Errors
     ///
@@ -150,16 +150,16 @@ impl<S> Opened<S> {
         let mut section = object.maps_mut().find(|map| map.name() == name);
         let bytes = section.as_mut().and_then(|map| map.initial_value_mut());
         let bytes = bytes.and_then(|bytes| bytes.get_mut(..size_of::<T>()));
-        let bytes = bytes.with_context(|| format!("the BPF half has no section {name}"))?;
+        let bytes = bytes.with_context(|| format!("the BPF side has no section {name}"))?;
         bytes.copy_from_slice(value.as_bytes());
         Ok(())
     }
 
-    /// Loads the programs into the kernel, whose verifier reads them.
+    /// Loads the programs into the kernel.
     ///
     /// # Errors
     ///
-    /// If the kernel refuses them; what the verifier says was logged by libbpf.
+    /// If the kernel refuses them; libbpf has logged the verifier's messages.
     pub fn load<'obj>(mut self) -> Result<Loaded<S::Output>>
     where
         S: OpenSkel<'obj>,
@@ -187,7 +187,7 @@ impl<S> DerefMut for Opened<S> {
     }
 }
 
-/// The options as libbpf takes them. It copies what it needs while it opens the object.
+/// The options for libbpf, which copies what it needs while it opens the object.
 struct Strings {
     pin_root_path: Option<CString>,
     btf_custom_path: Option<CString>,
@@ -206,8 +206,7 @@ impl Strings {
         })
     }
 
-    /// What the builder has set already, with these strings. They have to live until the object
-    /// is open.
+    /// The builder's options with these strings, which have to live until the object is open.
     fn open_opts<'obj, B: SkelBuilder<'obj>>(
         &self,
         builder: &B,

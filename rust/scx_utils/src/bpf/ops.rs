@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Members of the table of callbacks (`struct sched_ext_ops`), by name, before the load. Which
-//! object it is in, and how far its compiler's struct goes, does not matter.
+//! Access to members of the table of callbacks (`struct sched_ext_ops`) by name, before the load.
+//! Independent of the object and of its version of the struct.
 
 use anyhow::{bail, Context as _, Result};
 use libbpf_rs::{AsRawLibbpf as _, MapType, OpenMapMut, OpenObject, ProgramType};
 
 use crate::btf;
 
-/// The name that the table's type has.
+/// The type of the table.
 const TABLE: &str = "sched_ext_ops";
 
-/// The table. An object has one.
+/// The table. An object has exactly one.
 fn table(object: &mut OpenObject) -> Result<OpenMapMut<'_>> {
     object
         .maps_mut()
@@ -18,7 +18,7 @@ fn table(object: &mut OpenObject) -> Result<OpenMapMut<'_>> {
         .context("the BPF object has no struct sched_ext_ops")
 }
 
-/// The bytes of a member; an error if there is no such member.
+/// Applies `change` to the bytes of a member; an error if there is no such member.
 fn with_member<T>(
     object: &mut OpenObject,
     member: &str,
@@ -40,13 +40,13 @@ pub(super) fn set(object: &mut OpenObject, member: &str, value: u64) -> Result<(
         match bytes.len() {
             4 => bytes.copy_from_slice(&u32::try_from(value)?.to_ne_bytes()),
             8 => bytes.copy_from_slice(&value.to_ne_bytes()),
-            size => bail!("{TABLE}.{member} is no integer, but {size} bytes"),
+            size => bail!("{TABLE}.{member} is not an integer, but {size} bytes"),
         }
         Ok(())
     })
 }
 
-/// Sets a name, which ends with a zero byte as the member does.
+/// Sets a name, with a terminating zero byte.
 pub(super) fn set_text(object: &mut OpenObject, member: &str, text: &str) -> Result<()> {
     with_member(object, member, |bytes| {
         if text.len() >= bytes.len() || text.contains('\0') {
@@ -58,7 +58,7 @@ pub(super) fn set_text(object: &mut OpenObject, member: &str, text: &str) -> Res
     })
 }
 
-/// Takes a callback out: libbpf then does not load its program.
+/// Removes a callback: libbpf then does not load its program.
 pub(super) fn clear(object: &mut OpenObject, callback: &str) -> Result<()> {
     with_member(object, callback, |bytes| {
         bytes.fill(0);
@@ -66,12 +66,12 @@ pub(super) fn clear(object: &mut OpenObject, callback: &str) -> Result<()> {
     })
 }
 
-/// Callbacks that are not in the table are not loaded: those of a library, say, instead of which a
-/// scheduler has its own. The kernel would refuse them.
+/// Disables the programs of callbacks that are not in the table, such as a library's that a
+/// scheduler overrides. The kernel would refuse them.
 pub(super) fn leave_out_unused(object: &mut OpenObject) -> Result<()> {
     let table = table(object)?;
     let value = table.initial_value().context("cannot read the table")?;
-    // libbpf keeps the address of what stands for a program where the kernel wants the program.
+    // In place of a program, libbpf's table contains the address of its `bpf_program`.
     let (words, _) = value.as_chunks();
     let used: Vec<usize> = words
         .iter()

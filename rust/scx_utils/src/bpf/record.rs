@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The record that a scheduler's BPF half leaves when it ends: `<scx/exit_info.bpf.h>`.
+//! The exit record of a scheduler's BPF side: `<scx/exit_info.bpf.h>`.
 
 use std::ops::Range;
 use std::os::fd::{AsFd as _, AsRawFd as _};
@@ -12,14 +12,14 @@ use memmap2::{MmapOptions, MmapRaw};
 use crate::btf;
 use crate::exit_info::ExitInfo;
 
-/// The record's type, the section that it is alone in, and its size's.
+/// The type of the record, its section, the section of the dump's size, and the dump's map.
 const RECORD: &str = "scx_exit_record";
 const SECTION: &str = ".data.scx_exit";
 const RODATA: &str = ".rodata.scx_exit";
 const DUMP: &str = "scx_exit_dump";
-const INCLUDE: &str = "the BPF half must include <scx/exit_info.bpf.h>";
+const INCLUDE: &str = "the BPF side must include <scx/exit_info.bpf.h>";
 
-/// Where the record's members are.
+/// The offsets of the record's members.
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
     kind: Range<usize>,
@@ -30,7 +30,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// As the object's compiler laid it out.
+    /// From the object's type information.
     pub(super) fn of(object: &OpenObject) -> Result<Self> {
         let btf = btf::of_object(object).context("the BPF object has no type information")?;
         let member = |name| btf::member(&btf, RECORD, name).context(INCLUDE);
@@ -44,7 +44,7 @@ impl Layout {
     }
 }
 
-/// Sizes the buffer of the debug dump, on the BPF side.
+/// Sets the size of the dump buffer on the BPF side.
 pub(super) fn set_dump_len(object: &mut OpenObject, dump_len: u32) -> Result<()> {
     let mut map = object
         .maps_mut()
@@ -63,12 +63,12 @@ pub(super) fn set_dump_len(object: &mut OpenObject, dump_len: u32) -> Result<()>
     Ok(())
 }
 
-/// The record of a loaded object. It does not need the object: what it reads, it has mapped and
-/// opened for itself.
+/// The record of a loaded object. It does not need the object: it has its own mapping and file
+/// descriptor.
 #[derive(Debug)]
 pub(super) struct Record {
     layout: Layout,
-    /// The section's memory, which the BPF half writes.
+    /// The section's memory, written by BPF.
     section: MmapRaw,
     dump: MapHandle,
 }
@@ -98,8 +98,8 @@ impl Record {
 
     /// `enum scx_exit_kind`; 0 while the scheduler runs. No system call.
     pub(super) fn kind(&self) -> i32 {
-        // SAFETY: within the mapping (checked in `find`), aligned as the compiler did it, and
-        // written atomically by the other side. A load needs no right to write.
+        // SAFETY: within the mapping (checked in `find`), aligned by the compiler, and written
+        // atomically by BPF. A load needs no write permission.
         let kind = unsafe {
             let kind = self.section.as_ptr().add(self.layout.kind.start);
             AtomicI32::from_ptr(kind.cast::<i32>().cast_mut())
@@ -107,14 +107,14 @@ impl Record {
         kind.load(Ordering::Acquire)
     }
 
-    /// All of it. Empty as long as the scheduler runs.
+    /// The whole record; empty while the scheduler runs.
     pub(super) fn read(&self) -> ExitInfo {
         let kind = self.kind();
         if kind == 0 {
             return ExitInfo::default();
         }
         let mut bytes = vec![0; self.section.len()];
-        // SAFETY: the mapping is as long as that, and `kind` is written last: nothing changes any
+        // SAFETY: the mapping is large enough, and `kind` is written last, so nothing changes any
         // more.
         unsafe {
             bytes
@@ -146,9 +146,9 @@ fn number<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
     bytes.try_into().ok()
 }
 
-/// A C string, or what there is of one. It names tasks, whose owners choose any bytes for a name:
-/// none is to begin a line of its own or to command a terminal. Of the control characters only
-/// those of `kept` remain.
+/// A C string, possibly truncated. It may contain task names, which may be any bytes that the
+/// tasks' owners chose: keep them from starting a line or sending control sequences to a terminal.
+/// Only the control characters in `kept` remain.
 fn text(bytes: &[u8], kept: &str) -> String {
     let end = bytes
         .iter()

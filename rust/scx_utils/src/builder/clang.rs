@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Which clang compiles BPF programs.
+//! Selects the clang for BPF programs.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use std::process::Command;
 
 use anyhow::{bail, Context as _, Result};
 
-/// Before 16, clang cuts off the upper half of 64-bit enumerators.
+/// Before 16, clang truncates 64-bit enumerators.
 pub(super) const CLANG_MIN: u32 = 16;
 
-/// The newest version that is looked for by name.
+/// The newest version that is searched for by name.
 const CLANG_MAX: u32 = 22;
 
 /// A clang that is new enough.
@@ -48,13 +48,13 @@ impl Clang {
             })
     }
 
-    /// As it is called.
+    /// Its path or name.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// bindgen loads libclang at run time, of any version that it finds: an old one would read
-    /// headers otherwise than this clang does.
+    /// Points bindgen to this clang's libclang. By default it loads any version at run time, and an
+    /// old one may interpret headers differently.
     pub(super) fn use_for_bindgen(&self) {
         if env::var_os("LIBCLANG_PATH").is_some() {
             return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Which flags BPF programs are compiled with.
+//! Compiler flags of BPF programs.
 
 use std::env;
 use std::ffi::OsString;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{bail, Context as _, Result};
 
-/// Variables that change what is built.
+/// Variables that affect the build.
 const VARIABLES: [&str; 6] = [
     "BPF_CLANG",
     "BPF_CFLAGS",
@@ -17,7 +17,7 @@ const VARIABLES: [&str; 6] = [
     "LIBCLANG_PATH",
 ];
 
-/// As in scheds/c/meson.build: BPF programs take nothing from the build machine.
+/// As in scheds/c/meson.build: BPF programs use no headers of the build machine.
 const BASE: [&str; 9] = [
     "-target",
     "bpf",
@@ -30,7 +30,7 @@ const BASE: [&str; 9] = [
     "-Wno-unused-parameter",
 ];
 
-/// cargo's name of an architecture and libbpf's (bpf_tracing.h), which knows no others.
+/// cargo's names of architectures and libbpf's (bpf_tracing.h); all that it supports.
 const ARCHITECTURES: [(&str, &str); 14] = [
     ("aarch64", "arm64"),
     ("arm", "arm"),
@@ -55,7 +55,7 @@ pub(super) fn print_rerun_if_env_changed() {
     }
 }
 
-/// All flags but those that name files. `libbpf_headers` has `bpf/bpf_helpers.h`.
+/// All flags except file names. `libbpf_headers` contains `bpf/bpf_helpers.h`.
 pub(super) fn cflags(libbpf_headers: &Path) -> Result<Vec<OsString>> {
     if let Some(all) = variable("BPF_CFLAGS") {
         return Ok(all);
@@ -65,7 +65,7 @@ pub(super) fn cflags(libbpf_headers: &Path) -> Result<Vec<OsString>> {
         None => base()?,
     };
     flags.extend(variable("BPF_EXTRA_CFLAGS_PRE_INCL").unwrap_or_default());
-    // These headers are part of this package, wherever cargo has unpacked it.
+    // The headers are part of this package, wherever cargo has unpacked it.
     flags.push(concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include").into());
     flags.push(join("-I", libbpf_headers));
     flags.extend(variable("BPF_EXTRA_CFLAGS_POST_INCL").unwrap_or_default());
@@ -76,7 +76,7 @@ fn base() -> Result<Vec<OsString>> {
     let mut flags: Vec<OsString> = BASE.map(Into::into).into();
     let arch = cargo("CARGO_CFG_TARGET_ARCH")?;
     let Some((_, name)) = ARCHITECTURES.iter().find(|(known, _)| *known == arch) else {
-        bail!("there is no BPF for the architecture {arch} in libbpf");
+        bail!("libbpf has no BPF support for the architecture {arch}");
     };
     flags.push(format!("-D__TARGET_ARCH_{name}").into());
     let endian = cargo("CARGO_CFG_TARGET_ENDIAN")?;
@@ -104,7 +104,7 @@ fn cargo(name: &str) -> Result<String> {
     env::var(name).with_context(|| format!("{name} is not set: call this in build.rs"))
 }
 
-/// A variable's words; `None` if it is not set.
+/// The words of a variable; `None` if it is not set.
 fn variable(name: &str) -> Option<Vec<OsString>> {
     let value = env::var(name).ok()?;
     Some(value.split_whitespace().map(Into::into).collect())

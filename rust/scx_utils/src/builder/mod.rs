@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Compiling a scheduler's BPF half, for build scripts (feature `builder`).
+//! Compiling a scheduler's BPF side, for build scripts (feature `builder`).
 //!
 //! ```no_run
 //! // build.rs
@@ -11,16 +11,16 @@
 //! }
 //! ```
 //!
-//! The generated modules are brought in by [`include_bpf!`](crate::include_bpf). The headers
-//! `<scx/...>` travel in this crate, and `<bpf/...>` in libbpf-sys, so nothing of a checkout
-//! or of the build machine is needed but clang.
+//! [`include_bpf!`](crate::include_bpf) includes the generated modules. The headers `<scx/...>`
+//! are part of this crate, and `<bpf/...>` of libbpf-sys, so a build needs no checkout, and of the
+//! build machine only clang.
 //!
 //! Environment variables, for packagers and experiments:
 //!
 //! | variable | effect |
 //! |---|---|
-//! | `BPF_CLANG` | the compiler; else the first of `clang`, `clang-22`, … that is new enough |
-//! | `BPF_CFLAGS` | instead of base flags and include paths, but for [`BpfBuilder::include`]'s |
+//! | `BPF_CLANG` | the compiler; default: the first of `clang`, `clang-22`, … that is new enough |
+//! | `BPF_CFLAGS` | replaces base flags and include paths, except [`BpfBuilder::include`]'s |
 //! | `BPF_BASE_CFLAGS` | replaces the base flags (target, optimisation, warnings) |
 //! | `BPF_EXTRA_CFLAGS_PRE_INCL` | flags before the include paths |
 //! | `BPF_EXTRA_CFLAGS_POST_INCL` | flags after them |
@@ -41,7 +41,7 @@ use object::{Object as _, ObjectSymbol as _};
 
 use clang::Clang;
 
-/// Builds the BPF half of one scheduler. See the [module](self).
+/// Builds the BPF side of one scheduler. See the [module](self).
 #[derive(Debug)]
 pub struct BpfBuilder {
     clang: Clang,
@@ -70,14 +70,14 @@ impl BpfBuilder {
         })
     }
 
-    /// A directory with headers of a library.
+    /// Adds a directory with headers of a library.
     #[must_use]
     pub fn include(mut self, directory: impl Into<PathBuf>) -> Self {
         self.includes.push(directory.into());
         self
     }
 
-    /// The header that both halves share. Its types and constants become `bpf_intf.rs`.
+    /// The header shared by both sides. Its types and constants become `bpf_intf.rs`.
     #[must_use]
     pub fn intf(mut self, header: impl Into<PathBuf>) -> Self {
         self.intf = Some(header.into());
@@ -91,11 +91,11 @@ impl BpfBuilder {
         self
     }
 
-    /// Compiles and generates what was asked for, and tells cargo what that depends on.
+    /// Compiles and generates everything, and declares the dependencies to cargo.
     ///
     /// # Errors
     ///
-    /// Of clang, with its messages, and of the file system.
+    /// Those of clang, with its messages, and of the file system.
     pub fn build(self) -> Result<()> {
         flags::print_rerun_if_env_changed();
         let mut flags = flags::cflags(&self.libbpf_headers()?)?;
@@ -112,7 +112,7 @@ impl BpfBuilder {
         Ok(())
     }
 
-    /// Unpacks libbpf's headers, which libbpf-sys carries as text; the directory for `-I`.
+    /// Unpacks libbpf's headers, which libbpf-sys contains as text, and returns their directory.
     fn libbpf_headers(&self) -> Result<PathBuf> {
         let include = self.out_dir.join("include");
         fs::create_dir_all(include.join("bpf"))?;
@@ -122,7 +122,7 @@ impl BpfBuilder {
         Ok(include)
     }
 
-    /// The layout of each struct is asserted at compile time by what bindgen generates.
+    /// bindgen generates compile-time assertions of the layout of each struct.
     fn generate_intf(&self, header: &Path, flags: &[OsString]) -> Result<()> {
         let file = header.file_name().and_then(|n| n.to_str());
         let file = file.with_context(|| format!("{} is not a file's name", header.display()))?;
@@ -140,7 +140,7 @@ impl BpfBuilder {
             .parse_callbacks(Box::new(bindgen::CargoCallbacks::new()))
             .parse_callbacks(Box::new(Plain))
             .generate()
-            .with_context(|| format!("cannot make Rust of {}", header.display()))?;
+            .with_context(|| format!("cannot generate Rust from {}", header.display()))?;
         bindings
             .write_to_file(self.out_dir.join("bpf_intf.rs"))
             .context("cannot write bpf_intf.rs")
@@ -166,12 +166,11 @@ impl BpfBuilder {
     }
 }
 
-/// The functions of the kernel without which a BPF object does not load. Weak ones have a
-/// substitute.
+/// The kfuncs without which a BPF object does not load; weak ones are optional.
 fn required_kfuncs(object: &[u8]) -> Result<Vec<String>> {
     let file = object::File::parse(object).context("the BPF object")?;
     let needed = file.symbols().filter(|symbol| {
-        // The first symbol of every table is none.
+        // The first symbol of every table is null.
         symbol.is_undefined() && !symbol.is_weak() && symbol.name().is_ok_and(|n| !n.is_empty())
     });
     let mut names = needed
@@ -181,9 +180,9 @@ fn required_kfuncs(object: &[u8]) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Lets the shared records be made of bytes and bytes of them (`percpu`, ring buffers). It is
-/// checked that each bit pattern is a value, so they consist of integers, no bool and no pointer;
-/// and that there are no gaps between them, whose bytes would be anybody's.
+/// Makes shared records convertible from and to bytes (`percpu`, ring buffers). The derives check
+/// that every bit pattern is valid, so that records consist of integers only, and that there is no
+/// padding, whose bytes would be undefined.
 #[derive(Debug)]
 struct Plain;
 
@@ -205,7 +204,7 @@ impl ParseCallbacks for Plain {
     }
 }
 
-/// cargo compares modification times, so what is the same stays untouched.
+/// Unchanged files are not touched, because cargo compares modification times.
 fn write_if_changed(path: &Path, text: &str) -> Result<()> {
     if fs::read_to_string(path).is_ok_and(|old| old == text) {
         return Ok(());
@@ -213,13 +212,13 @@ fn write_if_changed(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Hands clang's list of what it read to cargo.
+/// Passes clang's list of dependencies to cargo.
 fn print_rerun_if_changed(depfile: &Path) -> Result<()> {
     let text = fs::read_to_string(depfile)?;
     let (_, files) = text
         .split_once(':')
         .ok_or_else(|| anyhow!("clang wrote no dependencies"))?;
-    // As make wants it: lines go on behind a backslash, and so do names with a blank.
+    // The format is make's: a backslash continues lines and escapes blanks in names.
     let files = files.replace("\\\n", " ").replace("\\ ", "\0");
     if files.trim().is_empty() {
         bail!("clang wrote no dependencies");

@@ -1,22 +1,21 @@
-//! The kernel's two ways to write a set of CPUs.
+//! Parses the kernel's two text forms of CPU sets.
 
 use super::{Cpumask, CpumaskError, GROUP_BITS};
 
-/// Characters of an offending text that an error shows.
+/// Maximum of characters of an invalid text in an error.
 const SHOWN: usize = 60;
 
-/// Digits of a group of the hex form when there are several.
+/// Digits per group of the hex form, except the first.
 const GROUP_DIGITS: usize = GROUP_BITS / 4;
 
 impl Cpumask {
-    /// Parses the hex form: `ff,00000000`, where each group between commas has 32
-    /// bits, or any number of digits without commas. `0x` may stand before it;
-    /// underscores and white space around it are ignored. The words `none` and `all`
-    /// are sets too.
+    /// Parses the hex form: groups of 32 bits separated by commas, such as `ff,00000000`,
+    /// or any number of digits without commas. A prefix `0x` is allowed; underscores and
+    /// surrounding white space are ignored. The words `none` and `all` are accepted too.
     ///
     /// # Errors
     ///
-    /// The text is not of that form, or a CPU in it is `nr_cpu_ids` or more.
+    /// If the text is malformed, or a CPU in it is `nr_cpu_ids` or more.
     pub fn from_hex(text: &str, nr_cpu_ids: usize) -> Result<Self, CpumaskError> {
         if let Some(mask) = from_word(text, nr_cpu_ids) {
             return Ok(mask);
@@ -46,15 +45,14 @@ impl Cpumask {
         Ok(mask)
     }
 
-    /// Parses the list form: numbers and ranges with commas or white space between
-    /// them, such as `0-3,8`. As in the kernel, `0-31:2/4` are the first two of every
-    /// four, `N` is the last CPU id, `all` is `0-N`, and no text at all is the empty
-    /// set; `none` is the empty set too.
+    /// Parses the list form: numbers and ranges separated by commas or white space, such
+    /// as `0-3,8`. As in the kernel, `0-31:2/4` are the first two of every four, `N` is
+    /// the last CPU id, `all` is `0-N`, and an empty text is the empty set; so is `none`.
     ///
     /// # Errors
     ///
-    /// The text is not of that form, a range is reversed, or a CPU in it is
-    /// `nr_cpu_ids` or more.
+    /// If the text is malformed, a range is reversed, or a CPU in it is `nr_cpu_ids` or
+    /// more.
     pub fn from_list(text: &str, nr_cpu_ids: usize) -> Result<Self, CpumaskError> {
         if let Some(mask) = from_word(text, nr_cpu_ids) {
             return Ok(mask);
@@ -68,7 +66,7 @@ impl Cpumask {
     }
 }
 
-/// The CPUs from `first` to `last`: of each `group` the first `used`.
+/// The CPUs from `first` to `last`; of each `group` only the first `used`.
 struct Region {
     first: usize,
     last: usize,
@@ -133,7 +131,7 @@ impl Region {
     }
 }
 
-/// The sets that have a name in either form.
+/// The named sets, allowed in both forms.
 fn from_word(text: &str, nr_cpu_ids: usize) -> Option<Cpumask> {
     let word = text.trim();
     if word.eq_ignore_ascii_case("none") {
@@ -143,7 +141,7 @@ fn from_word(text: &str, nr_cpu_ids: usize) -> Option<Cpumask> {
     all.then(|| Cpumask::full(nr_cpu_ids))
 }
 
-/// A decimal number within `text`. One too long for any CPU is out of range.
+/// A decimal number within `text`. One that overflows is out of range.
 fn number(digits: &str, text: &str, mask: &Cpumask) -> Result<usize, CpumaskError> {
     let decimal = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     if !decimal {
@@ -163,7 +161,7 @@ fn out_of_range(text: &str, mask: &Cpumask) -> CpumaskError {
     }
 }
 
-/// The start of `text`, for a message of one line.
+/// The start of `text`, for a one-line message.
 fn clip(text: &str) -> String {
     let text = text.trim();
     match text.char_indices().nth(SHOWN) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! One generation after the other, until there is a reason to end.
+//! Runs one generation after the other, until there is a reason to end.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{anyhow, Context as _, Result};
 use scx_stats::Access;
 
-use super::nice::Favoured;
+use super::nice::LowestNice;
 use super::shutdown::Waiter;
 use super::statistics::{self, Service};
 use super::{CommonOpts, Instance, Scheduler, Shutdown, Start, Status, Tick, Trigger};
@@ -18,13 +18,13 @@ use crate::compat::KernelBtf;
 use crate::exit_info::{ExitInfo, Outcome};
 use crate::kernel::SchedExt;
 
-/// How often to look whether the kernel has ended the scheduler, if nothing else is to be done.
+/// How often to check whether the kernel has ended the scheduler, if there is nothing else to do.
 const EXIT_POLL: Duration = Duration::from_millis(250);
-/// The same for one that says so itself ([`Instance::wake_fd`]).
+/// The same for a scheduler that reports it itself ([`Instance::wake_fd`]).
 const RARE_EXIT_POLL: Duration = Duration::from_secs(1);
 
-/// CPUs that come and go quickly: of generations shorter than this, so many are followed at once
-/// by the next, which then each wait.
+/// Repeated CPU hotplug: after FAST_RESTARTS consecutive generations shorter than SHORT_GENERATION,
+/// each restart is delayed by SLOW_RESTART.
 const SHORT_GENERATION: Duration = Duration::from_secs(10);
 const FAST_RESTARTS: u32 = 10;
 const SLOW_RESTART: Duration = Duration::from_secs(1);
@@ -32,32 +32,32 @@ const SLOW_RESTART: Duration = Duration::from_secs(1);
 /// Why a generation is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// The user wants the program to end.
+    /// The user requested the end.
     Shutdown,
     /// The kernel has ended the scheduler.
     Exited,
-    /// The scheduler asks for a restart.
+    /// The scheduler requests a restart.
     Restart(&'static str),
 }
 
-/// What they all begin from.
+/// What all generations start from.
 #[derive(Debug)]
 pub(super) struct Generations<'a, S: Scheduler> {
     opts: &'a CommonOpts,
     config: &'a S::Config,
     kernel: &'a SchedExt,
     shutdown: &'a Shutdown,
-    /// What ends the program from within.
+    /// Ends the program from within.
     trigger: &'a Trigger,
     access: Access,
-    /// Read once, like all options: what they name may be gone later.
+    /// Read once, like all options: the files may be gone later.
     open: OpenOptions,
 }
 
 impl<'a, S: Scheduler> Generations<'a, S> {
     /// # Errors
     ///
-    /// If an option names what there is not.
+    /// If a file named by an option cannot be read.
     pub(super) fn new(
         opts: &'a CommonOpts,
         config: &'a S::Config,
@@ -76,8 +76,8 @@ impl<'a, S: Scheduler> Generations<'a, S> {
         })
     }
 
-    /// Until there is a reason to end. If the kernel's type information was read already, it is for
-    /// the first generation.
+    /// Runs until there is a reason to end. `btf` is the kernel's type information, if it was read
+    /// already, for the first generation.
     ///
     /// # Errors
     ///
@@ -111,30 +111,30 @@ impl<'a, S: Scheduler> Generations<'a, S> {
 
     fn run_one(&self, generation: u64, btf: Option<KernelBtf>) -> Result<Outcome> {
         let mut slot = MaybeUninit::uninit();
-        let favoured = Favoured::raise();
+        let favoured = LowestNice::raise();
         let start = Start::new(self.opts, &self.open, self.kernel, generation, btf)?;
         let mut instance = S::attach(&start, self.config, &mut slot)?;
-        // With the kernel's type information, which takes megabytes.
+        // Frees the kernel's type information, several MB.
         drop(start);
         drop(favoured);
         let end = self.trigger.clone();
         let statistics = Service::start::<S>(self.opts, self.access, &instance, end);
         let end = self.watch_guarded(&mut instance);
-        // First of all: no thread is waited for that the scheduler may not let run.
+        // First: until then the scheduler may not run other threads, so wait for none.
         let info = instance.detach();
         drop(statistics);
         Ok(judge(end, &info, self.opts.verbose > 0))
     }
 
-    /// As `watch()`; an error, too, if the user-space half panics. Nothing of it is used then but
-    /// what gives the machine back.
+    /// Like `watch()`, but turns a panic of the user-space side into an error. After that the
+    /// instance is only detached.
     fn watch_guarded<I: Instance>(&self, instance: &mut I) -> Result<End> {
         let watched = panic::catch_unwind(AssertUnwindSafe(|| self.watch(instance)));
-        // Where and why has been told when it happened.
+        // The panic message has been printed.
         watched.unwrap_or_else(|_| Err(anyhow!("the scheduler has a defect: it panicked")))
     }
 
-    /// Until there is a reason to end the generation; an error if its user-space half has one.
+    /// Runs until there is a reason to end the generation; or an error of the user-space side.
     fn watch<I: Instance>(&self, instance: &mut I) -> Result<End> {
         let wake_fd = instance.wake_fd();
         let poll = wake_fd.map_or(EXIT_POLL, |_| RARE_EXIT_POLL);
@@ -149,8 +149,7 @@ impl<'a, S: Scheduler> Generations<'a, S> {
             if instance.exited() {
                 return Ok(End::Exited);
             }
-            // No clock is read while it has something to do: on some machines that is a system
-            // call.
+            // No clock is read while there is work: on some machines that is a system call.
             if tick == Tick::Now {
                 tick = instance.tick()?;
                 if let Tick::After(_) = tick {
@@ -171,7 +170,7 @@ impl<'a, S: Scheduler> Generations<'a, S> {
     }
 }
 
-/// What follows from the end of a generation. Says how it ended.
+/// The consequence of the end of a generation, which is reported.
 pub(super) fn judge(end: Result<End>, info: &ExitInfo, verbose: bool) -> Outcome {
     let outcome = info.outcome();
     let failed = outcome == Outcome::Failed;
@@ -179,17 +178,17 @@ pub(super) fn judge(end: Result<End>, info: &ExitInfo, verbose: bool) -> Outcome
         tracing::error!("the scheduler failed to start: {}", info.cause());
     }
     if !failed || verbose {
-        // Nobody is there to be told if this fails.
+        // The report itself cannot be reported on failure.
         let _ = info.report(&mut io::stderr().lock());
     }
     match end {
-        // The kernel's word goes first.
+        // The kernel's record has precedence.
         _ if failed || outcome == Outcome::Ejected => outcome,
         Err(error) => {
             tracing::error!("{error:#}");
             Outcome::Ejected
         }
-        // Who asked to end does not want a restart.
+        // A request to end has precedence over a restart.
         Ok(End::Shutdown) => Outcome::Done,
         Ok(End::Exited) => outcome,
         Ok(End::Restart(reason)) => {

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The run loop that all Rust schedulers share.
+//! The run loop of all Rust schedulers.
 //!
-//! A scheduler's `main.rs` is its list of modules and
-//! `fn main() -> ExitCode { runner::main::<sched::Fifo>() }`. What it is comes from two traits:
-//! [`Scheduler`] turns options into a [`Config`](Scheduler::Config) and that into an attached
-//! scheduler, which is an [`Instance`]. The runner has the rest: common options, signals, the
-//! order of things, restarts, statistics, the report of the end and the exit status.
+//! A scheduler's `main.rs` consists of its modules and `fn main() -> ExitCode {
+//! runner::main::<sched::Fifo>() }`. It implements two traits: [`Scheduler`] turns options into a
+//! [`Config`](Scheduler::Config) and that into an attached scheduler, which is an [`Instance`]. The
+//! runner does the rest: common options, signals, restarts, statistics, the report at the end and
+//! the exit status.
 //!
-//! One life of an instance is a *generation*. CPU hotplug ends it with a restart code, and the
-//! next one begins from the same configuration, with all that depends on the machine read anew:
-//! nothing of it may live in a static.
+//! The lifetime of an instance is a *generation*. CPU hotplug ends it with a restart code, and the
+//! next one begins from the same configuration, with all properties of the machine read again: none
+//! may be kept in a static.
 
+mod class_switch;
 mod generations;
 mod nice;
 mod opts;
@@ -20,7 +21,6 @@ mod start;
 mod statistics;
 #[cfg(test)]
 mod tests;
-mod usher;
 
 pub use opts::{CommonOpts, LibbpfOpts};
 pub use shutdown::{Shutdown, Trigger};
@@ -54,7 +54,7 @@ pub enum Status {
     Clean,
     /// 1: wrong usage, or it could not be loaded.
     Failed,
-    /// 2: ended for an error while it ran.
+    /// 2: ended with an error while it ran.
     Ejected,
 }
 
@@ -68,33 +68,33 @@ impl From<Status> for ExitCode {
     }
 }
 
-/// What a program says of itself. Made by [`program!`](crate::program) of its `Cargo.toml`.
+/// A program's name and description. Created by [`program!`](crate::program) from `Cargo.toml`.
 #[derive(Debug, Clone, Copy)]
 pub struct Program {
-    /// As it is called: `scx_fifo`.
+    /// The name: `scx_fifo`.
     pub name: &'static str,
-    /// Of the package.
+    /// The package's version.
     pub version: &'static str,
     /// One sentence.
     pub about: &'static str,
 }
 
-/// Reads statistics, on a thread of its own: what it needs of the scheduler it owns, such as maps
-/// by their file descriptors. So no request for statistics can delay a decision.
+/// Reads statistics on a thread of its own: it owns its sources, such as maps by their file
+/// descriptors. So no request for statistics can delay a decision.
 pub type StatsReader<T> = Box<dyn FnMut() -> Result<T> + Send>;
 
-/// A kind of scheduler.
+/// A scheduler.
 pub trait Scheduler: 'static {
     /// Name and version.
     const PROGRAM: Program;
     /// Paragraphs for `--help` and the manual page.
     const DESCRIPTION: &'static str;
-    /// Settings of the machine that it changes while it runs, for the manual page; those of the run
-    /// loop come by themselves.
+    /// Machine settings that it changes while it runs, for the manual page; those of the run loop
+    /// are added automatically.
     const MACHINE_SETTINGS: &'static [&'static str] = &[];
-    /// What it is started with in each mode of scx_loader.
+    /// Its arguments in each mode of scx_loader.
     const MODES: Modes = Modes::NONE;
-    /// The functions of the kernel that it cannot do without, as `bpf_kfuncs` has them: see
+    /// The kfuncs that it requires, from `bpf_kfuncs`: see
     /// [`include_bpf!`](crate::include_bpf).
     const KFUNCS: &'static [&'static str];
 
@@ -104,21 +104,21 @@ pub trait Scheduler: 'static {
     type Config;
     /// Its statistics; printed as one line.
     type Stats: Stats + DeserializeOwned + Display;
-    /// The scheduler while it runs.
+    /// A running scheduler.
     type Instance<'obj>: Instance<Stats = Self::Stats>;
 
-    /// Checks the options. Called once, before anything else is done.
+    /// Checks the options. Called once, before anything else.
     ///
     /// # Errors
     ///
-    /// What is wrong with them, in one line.
+    /// If they are invalid; one line.
     fn config(opts: Self::Opts) -> Result<Self::Config>;
 
-    /// Opens, loads and attaches the BPF half: one generation.
+    /// Opens, loads and attaches the BPF side: one generation.
     ///
     /// # Errors
     ///
-    /// Why it cannot.
+    /// If that fails.
     fn attach<'obj>(
         start: &Start<'_>,
         config: &Self::Config,
@@ -126,55 +126,56 @@ pub trait Scheduler: 'static {
     ) -> Result<Self::Instance<'obj>>;
 }
 
-/// A scheduler that runs.
+/// A running scheduler.
 pub trait Instance {
     /// See [`Scheduler::Stats`].
     type Stats;
 
-    /// What the half in user space does from time to time, if anything. Called at once after
-    /// attaching, and then when it asks to be.
+    /// Periodic work of the user-space side, if any. Called right after attaching, and then as it
+    /// requests.
     ///
     /// # Errors
     ///
-    /// What ends the scheduler.
+    /// Any error ends the scheduler.
     fn tick(&mut self) -> Result<Tick> {
         Ok(Tick::Never)
     }
 
-    /// Something that can be read from as soon as [`tick`](Instance::tick) has something to do,
-    /// or the kernel has ended the scheduler: a wait ends early then. Asked for once.
+    /// Becomes readable when [`tick`](Instance::tick) has work, or the kernel has ended the
+    /// scheduler: then the runner's wait ends early. Called once.
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// A reader of its statistics, which only grow. Called once or twice, at the start.
+    /// A reader of its statistics, whose counters are monotonic. Called once or twice, at the
+    /// start.
     ///
     /// # Errors
     ///
-    /// Why there are none. The scheduler runs without them.
+    /// If there are none. The scheduler runs without them.
     fn stats_reader(&self) -> Result<StatsReader<Self::Stats>>;
 
-    /// Whether the kernel has ended it. Has to be cheap.
+    /// Whether the kernel has ended it. Must be cheap.
     fn exited(&self) -> bool;
 
-    /// Gives the machine back.
+    /// Detaches the scheduler.
     fn detach(self) -> ExitInfo;
 }
 
-/// When the half in user space has something to do again.
+/// When the user-space side has work again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tick {
     /// At once: the runner does not wait, and makes no system call.
     Now,
-    /// After so long.
+    /// After this time.
     After(Duration),
-    /// Not at all.
+    /// Never.
     Never,
-    /// It wants to be attached anew, for the reason given.
+    /// It requests a restart, for the given reason.
     Restart(&'static str),
 }
 
-/// The [`Program`] that the calling package is.
+/// The [`Program`] of the calling package.
 #[macro_export]
 macro_rules! program {
     () => {
@@ -192,12 +193,12 @@ pub fn main<S: Scheduler>() -> ExitCode {
     let name = S::PROGRAM.name;
     let cli = match opts::parse::<S>(std::env::args_os()) {
         Ok(cli) => cli,
-        // Not an error, but the text of --help or --version.
+        // Not an error, but the output of --help or --version.
         Err(text) if !text.use_stderr() => return conclude(name, opts::print(&text)),
         Err(error) => return fail(name, &cli::one_line(&error)),
     };
     log::init(name, cli.common.verbose);
-    conclude(name, answer::<S>(cli))
+    conclude(name, execute::<S>(cli))
 }
 
 fn conclude(name: &str, result: Result<Status>) -> ExitCode {
@@ -205,13 +206,13 @@ fn conclude(name: &str, result: Result<Status>) -> ExitCode {
 }
 
 fn fail(name: &str, message: &str) -> ExitCode {
-    // Nobody may be there to be told.
+    // A failure to write cannot be reported.
     let _ = writeln!(io::stderr(), "{name}: {message}");
     Status::Failed.into()
 }
 
-/// Does what the command line asks for.
-fn answer<S: Scheduler>(cli: Cli<S::Opts>) -> Result<Status> {
+/// Executes the command line.
+fn execute<S: Scheduler>(cli: Cli<S::Opts>) -> Result<Status> {
     let Cli { common, own } = cli;
     if let Some(what) = common.generate {
         return opts::generate::<S>(what);
@@ -235,24 +236,24 @@ fn answer<S: Scheduler>(cli: Cli<S::Opts>) -> Result<Status> {
     let generations = Generations::<S>::new(&common, &config, &kernel, &shutdown)?;
     let btf = kernel.check()?;
     let starves_rcu = !btf.has_ext_server();
-    let _grace_periods = starves_rcu.then(|| rcu::favour_grace_periods(&kernel));
+    let _boosted = starves_rcu.then(|| rcu::boost(&kernel));
     keep_small_pages();
-    usher::start(kernel.clone())?;
+    class_switch::start(kernel.clone())?;
     if let Some(ignored) = Ignored::find(kernel.root()) {
         tracing::warn!(
-            "cpu.weight, cpu.idle and cpu.max of cgroups do not count under this scheduler: \
+            "cpu.weight, cpu.idle and cpu.max of cgroups have no effect under this scheduler: \
              {ignored}"
         );
     }
     generations.run(Some(btf))
 }
 
-/// Who gathers pages into huge ones takes them away meanwhile, locked or not: khugepaged, an
-/// ordinary task. Neither a policy in user space nor who is to help the kernel (`usher`) may wait
-/// for it. A kernel without it refuses, and that is fine.
+/// `khugepaged` unmaps pages while it collapses them, locked or not, and is an ordinary task:
+/// neither a policy in user space nor the class-switch helper may wait for it. A kernel without
+/// huge pages refuses, which is fine.
 fn keep_small_pages() {
     const NONE: libc::c_ulong = 0;
     let is_disabled: libc::c_ulong = 1;
-    // SAFETY: changes how the kernel maps memory, not what is in it.
+    // SAFETY: affects how the kernel maps memory, not its contents.
     unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, is_disabled, NONE, NONE, NONE) };
 }

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The thread that loads a scheduler has the lowest nice value meanwhile.
+//! The thread that loads a scheduler runs at the lowest nice value.
 //!
-//! The kernel's verifier takes a second of CPU time on a slow machine, which among many busy tasks
-//! is half a minute, and after a restart no policy of ours is in force meanwhile.
+//! The kernel's verifier takes a second of CPU time on a slow machine, which is half a minute among
+//! many busy tasks, and between two generations none of our policies is in force.
 
 use rustix::process::{getpriority_process, setpriority_process};
 
 const NICE_MIN: i32 = -20;
 
-/// Holds the calling thread at nice -20 until it is dropped, on the same thread.
+/// Keeps the calling thread at nice -20 until it is dropped, on the same thread.
 #[derive(Debug)]
-pub(super) struct Favoured {
-    /// The nice value to go back to; `None` if nothing was changed.
+pub(super) struct LowestNice {
+    /// The nice value to restore; `None` if nothing was changed.
     before: Option<i32>,
 }
 
-impl Favoured {
-    /// Where it may not, nothing changes: the scheduler loads all the same.
+impl LowestNice {
+    /// Without permission nothing changes: the scheduler still loads.
     pub(super) fn raise() -> Self {
-        // To Linux, the process 0 is the calling thread.
+        // On Linux, process 0 is the calling thread.
         let before = getpriority_process(None).ok();
         Self {
             before: before.filter(|_| setpriority_process(None, NICE_MIN).is_ok()),
@@ -26,7 +26,7 @@ impl Favoured {
     }
 }
 
-impl Drop for Favoured {
+impl Drop for LowestNice {
     fn drop(&mut self) {
         if let Some(before) = self.before {
             if let Err(error) = setpriority_process(None, before) {

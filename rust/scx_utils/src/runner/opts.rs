@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The options that every Rust scheduler has, around its own.
+//! The options common to all Rust schedulers, combined with the scheduler's own.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::hotplug::HotplugToken;
 use crate::manifest::Manifest;
 use crate::topology::Topology;
 
-/// 512 times the kernel's default. What it can allocate may be less.
+/// 512 times the kernel's default. The kernel may be able to allocate less.
 const EXIT_DUMP_LEN_MAX: i64 = 16 << 20;
 
 /// A command line.
@@ -38,29 +38,29 @@ pub struct CommonOpts {
     #[arg(long, value_name = "SEC", value_parser = cli::interval, allow_negative_numbers = true)]
     pub stats: Option<Duration>,
 
-    /// Load no scheduler, but print the statistics of the one that runs, every SEC seconds
+    /// Load no scheduler, but print the statistics of the running one every SEC seconds
     #[arg(long, value_name = "SEC", value_parser = cli::interval, allow_negative_numbers = true)]
     #[arg(conflicts_with = "stats")]
     pub monitor: Option<Duration>,
 
-    /// Describe the statistics, and end
+    /// Describe the statistics and exit
     #[arg(long)]
     pub help_stats: bool,
 
-    /// Where statistics are served
+    /// The socket of the statistics
     #[arg(long, value_name = "PATH", default_value = scx_stats::DEFAULT_PATH)]
     pub stats_socket: PathBuf,
 
-    /// A group that may read the statistics, besides root
+    /// A group that may read the statistics, in addition to root
     #[arg(long, value_name = "GROUP")]
     pub stats_group: Option<String>,
 
-    /// Print what was detected of CPUs, caches and nodes, and end
+    /// Print the detected CPUs, caches and nodes, and exit
     #[arg(long, value_name = "FORMAT", value_enum, num_args = 0..=1)]
     #[arg(require_equals = true, default_missing_value = "text")]
     pub print_topology: Option<TopologyFormat>,
 
-    /// Schedule only the tasks that ask for it by the policy SCHED_EXT
+    /// Schedule only tasks of the policy SCHED_EXT
     #[arg(short, long)]
     pub partial: bool,
 
@@ -70,7 +70,7 @@ pub struct CommonOpts {
     #[arg(allow_negative_numbers = true)]
     pub exit_dump_len: u32,
 
-    /// Print what is done, libbpf's words included
+    /// Print each step, including libbpf's messages
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
 
@@ -87,15 +87,15 @@ pub struct CommonOpts {
     pub manifest: bool,
 }
 
-/// What libbpf is told when it opens the BPF object.
+/// Options for opening the BPF object.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Options of libbpf")]
 pub struct LibbpfOpts {
-    /// Take map definitions of older forms as they are
+    /// Accept old forms of map definitions
     #[arg(long)]
     pub relaxed_maps: bool,
 
-    /// Find pinned maps below PATH, and pin there
+    /// Find pinned maps below PATH, and pin maps there
     #[arg(long, value_name = "PATH")]
     pub pin_root_path: Option<PathBuf>,
 
@@ -103,7 +103,7 @@ pub struct LibbpfOpts {
     #[arg(long, value_name = "PATH")]
     pub kconfig: Option<PathBuf>,
 
-    /// Relocate the BPF programs by the type information in PATH
+    /// Relocate the BPF programs with the type information in PATH
     #[arg(long, value_name = "PATH")]
     pub btf_custom_path: Option<PathBuf>,
 
@@ -112,7 +112,7 @@ pub struct LibbpfOpts {
     pub bpf_token_path: Option<PathBuf>,
 }
 
-/// How a topology is printed.
+/// The output format of a topology.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TopologyFormat {
     /// For people.
@@ -122,7 +122,7 @@ pub enum TopologyFormat {
 }
 
 impl LibbpfOpts {
-    /// Reads the files that they name.
+    /// Reads the files named by the options.
     ///
     /// # Errors
     ///
@@ -159,20 +159,20 @@ pub(super) fn parse<S: Scheduler>(
     Cli::from_arg_matches(&matches)
 }
 
-/// Writes to standard output, for the requests that only print.
+/// Writes to standard output, for options that only print.
 pub(super) fn write(text: &str) -> Result<Status> {
     let mut stdout = io::stdout().lock();
     match stdout
         .write_all(text.as_bytes())
         .and_then(|()| stdout.flush())
     {
-        // `| head`: who reads has seen enough.
+        // `| head`: the reader has closed the pipe.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Status::Clean),
         result => result.map(|()| Status::Clean).context("standard output"),
     }
 }
 
-/// Prints a help text, in colours where clap thinks fit.
+/// Prints a help text, coloured if clap decides so.
 pub(super) fn print(text: &clap::Error) -> Result<Status> {
     match text.print() {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Status::Clean),
@@ -180,14 +180,14 @@ pub(super) fn print(text: &clap::Error) -> Result<Status> {
     }
 }
 
-/// What the run loop itself changes: see `rcu.rs` and `usher.rs`.
+/// The settings that the run loop itself changes: see `rcu.rs` and `class_switch.rs`.
 const RCU_SETTING: &str =
-    "Where the kernel sets no time aside for tasks of sched_ext (6.12 does not, 7.2 does), its \
-     thread rcu_preempt or rcu_sched is a SCHED_FIFO thread of priority 1 meanwhile, as the boot \
-     option rcutree.kthread_prio=1 makes it. Without, tasks that are forked while the scheduler \
-     comes or goes could make the machine hang. After kill -9 it stays. For the same reason a \
-     thread of the scheduler moves the tasks itself, on every kernel, if that takes longer than a \
-     second.";
+    "Where the kernel reserves no CPU time for sched_ext tasks (6.12 does not, 7.2 does), its \
+     thread rcu_preempt or rcu_sched runs as SCHED_FIFO with priority 1 while the scheduler is \
+     loaded, like with the boot option rcutree.kthread_prio=1. Otherwise tasks that are forked \
+     while the scheduler is enabled or disabled could hang the machine. After kill -9 it stays \
+     so. For the same reason, on every kernel, a thread of the scheduler switches the tasks to \
+     their new class itself if that takes longer than a second.";
 
 pub(super) fn generate<S: Scheduler>(what: Generate) -> Result<Status> {
     let settings = [S::MACHINE_SETTINGS, &[RCU_SETTING]].concat();
@@ -226,11 +226,11 @@ pub(super) fn generate<S: Scheduler>(what: Generate) -> Result<Status> {
     write(&String::from_utf8_lossy(&text))
 }
 
-/// Options of every scheduler that may be passed to one that runs as a service. The others open
-/// files or sockets, or end the scheduler early.
+/// Common options that may be passed to a scheduler that runs as a service. The others open files
+/// or sockets, or end the scheduler early.
 const PASSED: [&str; 2] = ["partial", "verbose"];
 
-/// What scx_loader and scxctl know of the scheduler. Its modes are tried out.
+/// The description for scx_loader and scxctl. The arguments of all modes are parsed as a check.
 pub(super) fn manifest<S: Scheduler>() -> Result<Status> {
     let own = S::Opts::augment_args(Command::new(""));
     let common = CommonOpts::augment_args(Command::new(""));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The wish of a user that the program ends. Once per process, whatever restarts.
+//! Requests of the user to end the program; across restarts.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,42 +14,42 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::time::TimeSpec;
 
-/// The longest time that is waited in one go; longer than anybody means.
+/// The longest wait; longer ones are cut to it.
 const LONGEST_WAIT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 #[derive(Debug)]
-struct Wish {
+struct Request {
     requested: AtomicBool,
-    /// Readable from then on: it is never read.
+    /// Readable after the request: it is never read.
     event: EventFd,
 }
 
-/// Whether the program should end. Clones are of the same wish.
+/// Whether the program should end. Clones refer to the same request.
 #[derive(Debug, Clone)]
-pub struct Shutdown(Arc<Wish>);
+pub struct Shutdown(Arc<Request>);
 
-/// Makes the program end.
+/// Requests the end of the program.
 #[derive(Debug, Clone)]
-pub struct Trigger(Arc<Wish>);
+pub struct Trigger(Arc<Request>);
 
 impl Shutdown {
-    /// Not connected to signals.
+    /// Creates a request that is not connected to signals.
     ///
     /// # Errors
     ///
-    /// If the process has no file descriptor left.
+    /// If the process has no file descriptors left.
     pub fn new() -> Result<(Self, Trigger)> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-        let wish = Arc::new(Wish {
+        let request = Arc::new(Request {
             requested: AtomicBool::new(false),
-            event: EventFd::from_value_and_flags(0, flags).context("cannot make an eventfd")?,
+            event: EventFd::from_value_and_flags(0, flags).context("cannot create an eventfd")?,
         });
-        Ok((Self(Arc::clone(&wish)), Trigger(wish)))
+        Ok((Self(Arc::clone(&request)), Trigger(request)))
     }
 
-    /// Requested by SIGINT and SIGTERM, which are blocked from here on, in all threads made later,
-    /// and waited for by one: there is no handler, and nothing is interrupted half-way. Call it
-    /// before other threads are made.
+    /// Requested by SIGINT and SIGTERM, which are blocked from here on, in all threads created
+    /// later, and received by one of them: there is no handler, so no system call is interrupted.
+    /// Call it before other threads are created.
     ///
     /// # Errors
     ///
@@ -75,13 +75,13 @@ impl Shutdown {
         self.0.requested.load(Ordering::Relaxed)
     }
 
-    /// Waits, at most so long; whether the program should end.
+    /// Waits for at most `at_most`; returns whether the program should end.
     #[must_use]
     pub fn wait(&self, at_most: Duration) -> bool {
         if !self.requested() {
             let mut fds = [PollFd::new(self.0.event.as_fd(), PollFlags::POLLIN)];
             let timeout = TimeSpec::from_duration(at_most.min(LONGEST_WAIT));
-            // What interrupts it is looked at like what it waits for.
+            // An interruption is handled like a timeout.
             let _ = ppoll(&mut fds, Some(timeout), None);
         }
         self.requested()
@@ -93,29 +93,28 @@ impl Shutdown {
     }
 }
 
-/// Waits for the wish to end, and for what a scheduler waits for besides. By epoll, since a
-/// scheduler in user space waits thousands of times a second, and ppoll() makes its table of what
-/// it waits for each time anew.
+/// Waits for the request to end, and for a scheduler's file descriptor. It uses epoll, because a
+/// user-space scheduler waits thousands of times a second, and ppoll() sets up its waits each time.
 #[derive(Debug)]
 pub(super) struct Waiter {
     epoll: Epoll,
     shutdown: Shutdown,
 }
 
-/// What tells an event of the scheduler's from the wish to end.
-const OF_WISH: u64 = 0;
+/// Tells an event of the scheduler from the request to end.
+const OF_REQUEST: u64 = 0;
 const OF_OTHER: u64 = 1;
 
 impl Waiter {
-    /// Of `other` too, which is to stay the same.
+    /// Waits for `other` too, which has to remain open.
     ///
     /// # Errors
     ///
-    /// If the process has no file descriptor left, or `other` cannot be waited for.
+    /// If the process has no file descriptors left, or `other` cannot be polled.
     pub(super) fn new(shutdown: &Shutdown, other: Option<BorrowedFd<'_>>) -> Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let event = |of| EpollEvent::new(EpollFlags::EPOLLIN, of);
-        epoll.add(&shutdown.0.event, event(OF_WISH))?;
+        epoll.add(&shutdown.0.event, event(OF_REQUEST))?;
         if let Some(other) = other {
             epoll.add(other, event(OF_OTHER))?;
         }
@@ -125,8 +124,8 @@ impl Waiter {
         })
     }
 
-    /// Waits until the program should end or the other can be read from, at most so long, in whole
-    /// milliseconds; whether the other can be read from. One system call.
+    /// Waits until the program should end or `other` is readable, for at most `at_most` in whole
+    /// milliseconds; returns whether `other` is readable. One system call.
     pub(super) fn wait(&self, at_most: Duration) -> bool {
         if self.shutdown.requested() {
             return false;
@@ -134,17 +133,17 @@ impl Waiter {
         let mut events = [EpollEvent::empty(); 2];
         let at_most = at_most.min(LONGEST_WAIT) + Duration::from_nanos(999_999);
         let timeout = EpollTimeout::try_from(at_most).unwrap_or(EpollTimeout::MAX);
-        // What interrupts it is looked at like what it waits for.
+        // An interruption is handled like a timeout.
         let nr = self.epoll.wait(&mut events, timeout).unwrap_or(0);
         events[..nr].iter().any(|event| event.data() == OF_OTHER)
     }
 }
 
 impl Trigger {
-    /// The program should end.
+    /// Requests the end of the program.
     pub fn request(&self) {
         self.0.requested.store(true, Ordering::Relaxed);
-        // It can only be full, which is as good.
+        // Fails only if the counter is full, and then it is readable already.
         let _ = self.0.event.write(1);
     }
 }
@@ -177,7 +176,7 @@ mod tests {
         assert!(!waiter.wait(Duration::from_micros(1)));
         other.0.event.write(1).unwrap();
         assert!(waiter.wait(Duration::MAX));
-        // Until it was read.
+        // Until it is read.
         assert!(waiter.wait(Duration::MAX));
         other.0.event.read().unwrap();
         assert!(!waiter.wait(Duration::ZERO));

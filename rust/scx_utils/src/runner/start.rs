@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What a scheduler is given to begin a generation with.
+//! What a scheduler starts a generation with.
 
 use std::cell::OnceCell;
 
@@ -13,8 +13,8 @@ use crate::hotplug::HotplugToken;
 use crate::kernel::SchedExt;
 use crate::topology::Topology;
 
-/// The beginning of a generation. It is made after the kernel's count of hotplug events was
-/// read, and the topology can only be had from it: so the kernel notices every change since.
+/// The start of a generation. It is created after the kernel's hotplug count was read, and only it
+/// provides the topology: so the kernel detects every change since.
 #[derive(Debug)]
 pub struct Start<'a> {
     opts: &'a CommonOpts,
@@ -22,7 +22,7 @@ pub struct Start<'a> {
     kernel: &'a SchedExt,
     token: HotplugToken,
     generation: u64,
-    /// Read when it is first asked for.
+    /// Read on first use.
     btf: OnceCell<KernelBtf>,
 }
 
@@ -45,13 +45,13 @@ impl<'a> Start<'a> {
         })
     }
 
-    /// What stands for the moment at which it was made.
+    /// The hotplug count at the start.
     #[must_use]
     pub fn token(&self) -> &HotplugToken {
         &self.token
     }
 
-    /// 0, and one more after each restart.
+    /// 0, incremented by each restart.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
@@ -63,16 +63,16 @@ impl<'a> Start<'a> {
         self.opts.verbose
     }
 
-    /// The CPUs, caches and nodes as they are now.
+    /// The current CPUs, caches and nodes.
     ///
     /// # Errors
     ///
-    /// If the kernel's files do not even tell which CPUs there are.
+    /// If the kernel's files do not list the CPUs.
     pub fn topology(&self) -> Result<Topology> {
         Topology::read(&self.token).context("cannot detect the CPUs")
     }
 
-    /// The kernel's type information, for what depends on the kernel.
+    /// The kernel's type information, to test for features.
     ///
     /// # Errors
     ///
@@ -86,11 +86,11 @@ impl<'a> Start<'a> {
         Ok(self.btf.get_or_init(|| read))
     }
 
-    /// Opens the BPF half, and writes into it what the common options say.
+    /// Opens the BPF side, and applies the common options to it.
     ///
     /// # Errors
     ///
-    /// Of libbpf, or if an option is beyond this kernel.
+    /// Those of libbpf, or if this kernel does not support an option.
     pub fn open<'obj, B>(&self, builder: B, slot: &'obj mut Slot) -> Result<Opened<B::Output>>
     where
         B: SkelBuilder<'obj>,
@@ -100,21 +100,21 @@ impl<'a> Start<'a> {
         if self.opts.partial {
             opened
                 .set_ops_flag(self.kernel_btf()?, "SCX_OPS_SWITCH_PARTIAL")
-                .context("only a part of the tasks cannot be switched (--partial)")?;
+                .context("this kernel does not support --partial")?;
         }
         Ok(opened)
     }
 
-    /// Attaches the BPF half.
+    /// Attaches the BPF side.
     ///
     /// # Errors
     ///
-    /// If the kernel refuses it; another scheduler is named.
+    /// If the kernel refuses it; names another scheduler that runs.
     pub fn attach<'obj, S: Skel<'obj>>(&self, loaded: Loaded<S>) -> Result<Attached<S>> {
         loaded.attach(self.kernel)
     }
 
-    /// Loads and attaches: for a scheduler that has nothing to do in between.
+    /// Loads and attaches: for a scheduler with nothing to do in between.
     ///
     /// # Errors
     ///

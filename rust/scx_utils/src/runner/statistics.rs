@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Statistics of the scheduler: served to whoever may read them, and printed.
+//! The scheduler's statistics: served on the socket, and printed.
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
@@ -14,7 +14,7 @@ use scx_stats::{Access, Args, ClientError, Server, Stats as _, DEFAULT_TARGET};
 
 use super::{CommonOpts, Instance, Scheduler, Shutdown, StatsReader, Trigger};
 
-/// The number that means "as it is" where a group is set.
+/// The group id that leaves the group unchanged.
 const NO_GROUP: u32 = u32::MAX;
 
 /// Who may read: `--stats-group` by name or number.
@@ -36,11 +36,11 @@ pub(super) fn access(opts: &CommonOpts) -> Result<Access> {
     Ok(Access { group })
 }
 
-/// Prints the statistics of whatever runs, until the user wants the program to end.
+/// Prints the statistics of the running scheduler, until the user requests the end.
 ///
 /// # Errors
 ///
-/// If they may not be read, or not be printed.
+/// If they cannot be read or printed.
 pub(super) fn monitor<S: Scheduler>(
     opts: &CommonOpts,
     interval: Duration,
@@ -54,7 +54,7 @@ pub(super) fn monitor<S: Scheduler>(
     );
     match end {
         Ok(()) => Ok(()),
-        // `| head`: who reads has seen enough.
+        // `| head`: the reader has closed the pipe.
         Err(End::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(End::Output(error)) => Err(error).context("standard output"),
         Err(End::Client(error)) => Err(error.into()),
@@ -79,32 +79,31 @@ fn print_line(stats: &impl Display) -> io::Result<()> {
     stdout.flush()
 }
 
-/// How long the end of a generation waits for its statistics: a write to a terminal that was
-/// stopped would otherwise hold it up.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long the end of a generation waits for its statistics: a write to a stopped terminal would
+/// block it.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The statistics of one generation: served, and printed if that was asked for, until this is
-/// dropped. All of it is done by threads of its own, for the one that schedules must not wait for
-/// a file system, a socket or a terminal. A scheduler that cannot be asked still schedules: what
-/// is wrong is told, and nothing more.
+/// The statistics of one generation: served, and printed if requested, until this is dropped. All
+/// of it is done by other threads, because the scheduling thread must not wait for a file system, a
+/// socket or a terminal. Errors are logged, and the scheduler continues.
 #[derive(Debug)]
 pub(super) struct Service {
     trigger: Trigger,
     thread: Option<JoinHandle<()>>,
-    /// Disconnected when the thread is at its end.
+    /// Disconnected when the thread ends.
     ended: Receiver<()>,
 }
 
 impl Service {
-    /// Starts it; `None` if that is impossible. `end` ends the program, when nobody reads any more
-    /// what it is to print.
+    /// Starts it; `None` on failure. `end` ends the program when the reader of its output has
+    /// closed the pipe.
     pub(super) fn start<S: Scheduler>(
         opts: &CommonOpts,
         access: Access,
         instance: &S::Instance<'_>,
         end: Trigger,
     ) -> Option<Self> {
-        let (until, trigger) = tell("there are no statistics", Shutdown::new())?;
+        let (until, trigger) = warn_on_error("there are no statistics", Shutdown::new())?;
         let (at_end, ended) = bounded::<()>(0);
         let server = instance.stats_reader().map(|reader| {
             let socket = opts.stats_socket.clone();
@@ -116,12 +115,12 @@ impl Service {
         });
         let thread = thread::spawn(move || {
             let _at_end = at_end;
-            let server = tell(
+            let server = warn_on_error(
                 "statistics are not served",
                 server.and_then(|launch| launch()),
             );
             if let Some(print) = printer {
-                tell("statistics are not printed", print(&until));
+                warn_on_error("statistics are not printed", print(&until));
             }
             until.wait_for_ever();
             drop(server);
@@ -138,14 +137,14 @@ impl Drop for Service {
     fn drop(&mut self) {
         self.trigger.request();
         let thread = self.thread.take();
-        if self.ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Disconnected) {
-            // A panic has been told by the thread.
+        if self.ended.recv_timeout(TIMEOUT) == Err(RecvTimeoutError::Disconnected) {
+            // A panic has been reported by the thread.
             let _ = thread.map(JoinHandle::join);
         }
     }
 }
 
-fn tell<T>(what: &str, result: Result<T>) -> Option<T> {
+fn warn_on_error<T>(what: &str, result: Result<T>) -> Option<T> {
     result
         .map_err(|error| tracing::warn!("{what}: {error:#}"))
         .ok()
@@ -161,7 +160,7 @@ fn launch<S: Scheduler>(
     Ok(builder.stats(DEFAULT_TARGET, source).launch()?)
 }
 
-/// Prints what happened in each interval, until the generation is over.
+/// Prints the changes in each interval, until the generation ends.
 fn print<S: Scheduler>(
     mut reader: StatsReader<S::Stats>,
     interval: Duration,
@@ -171,7 +170,7 @@ fn print<S: Scheduler>(
     let mut before = reader().ok();
     let mut due = Instant::now();
     loop {
-        // Intervals that were missed, as in suspend, are not made up for.
+        // Missed intervals, as in suspend, are not made up for.
         due = (due + interval).max(Instant::now());
         if until.wait(due.saturating_duration_since(Instant::now())) {
             return Ok(());
@@ -187,7 +186,7 @@ fn print<S: Scheduler>(
             .as_ref()
             .map_or_else(|| now.clone(), |before| now.since(before));
         match print_line(&line) {
-            // `| head`: who reads has seen enough. Nobody wants a scheduler that he cannot see.
+            // `| head`: the reader has closed the pipe; end the scheduler too.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 end.request();
                 return Ok(());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The runner with a scheduler that only pretends: no kernel is needed.
+//! The runner with a fake scheduler, without a kernel.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,26 +17,26 @@ use crate::bpf::OpenOptions;
 const RESTART: i64 = 1 << 48;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What one generation does: at each tick the next step, and then it waits.
+/// The steps of one generation: one per tick, after which it waits.
 type Life = VecDeque<Step>;
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// The user wants the program to end.
+    /// The user requests the end.
     Shutdown,
     /// The kernel ends the scheduler: kind, exit code, whether it ran.
     Exit(i32, i64, bool),
-    /// The tick says so.
+    /// The tick returns this.
     Tick(Tick),
     /// The tick fails.
     Fail,
-    /// It has a defect.
+    /// The tick panics.
     Panic,
-    /// Waits for a client of the statistics to have been answered.
+    /// Waits until a client of the statistics has been answered.
     AwaitClient,
 }
 
-/// What the lives share, and what they leave behind.
+/// Shared by all generations, with their records.
 #[derive(Debug)]
 struct Script {
     lives: Mutex<VecDeque<Life>>,
@@ -124,7 +124,7 @@ impl Instance for Pretender {
         match self.life.pop_front() {
             None => Ok(Tick::After(Duration::from_millis(1))),
             Some(Step::Tick(tick)) => Ok(tick),
-            Some(Step::Fail) => anyhow::bail!("the policy is at a loss"),
+            Some(Step::Fail) => anyhow::bail!("the policy failed"),
             Some(Step::Panic) => panic!("as the test says"),
             Some(Step::Shutdown) => {
                 self.script.trigger.request();
@@ -164,7 +164,7 @@ impl Instance for Pretender {
     }
 }
 
-/// What came of a run.
+/// The result of a run.
 struct Played {
     result: Result<Status>,
     log: Vec<String>,
@@ -279,7 +279,7 @@ fn panic_gives_the_machine_back_and_is_an_error() {
 fn refused_scheduler_is_an_error() {
     let error = play(&[]).result.unwrap_err();
     assert_eq!(error.to_string(), "the kernel refused the scheduler");
-    // Also one that ran before.
+    // So is one that ran before.
     let played = play(&[&[hotplug()]]);
     assert!(played.result.is_err());
     assert_eq!(played.log, ["attach 0", "detach", "attach 1"]);
@@ -328,7 +328,7 @@ fn hotplug_count_of_the_machine_is_read_anew_each_time() {
     for seq in [4, 5] {
         fs::write(&file, format!("{seq}\n")).unwrap();
         let start = Start::new(&cli.common, &open, &kernel, 0, None).unwrap();
-        // CPU hotplug after that must not be taken for known.
+        // CPU hotplug after that must be noticed.
         fs::write(&file, "99\n").unwrap();
         assert_eq!(start.token().seq(), seq);
     }
@@ -378,7 +378,7 @@ fn definition_of_the_options_is_sound() {
     opts::command::<Fake>().debug_assert();
 }
 
-/// With `--kconfig <(zcat /proc/config.gz)` there is nothing left to read the second time.
+/// With `--kconfig <(zcat /proc/config.gz)` nothing is left for a second read.
 #[test]
 fn files_that_options_name_are_read_once() {
     let root = tempfile::tempdir().unwrap();
@@ -399,7 +399,7 @@ fn files_that_options_name_are_read_once() {
 
 #[test]
 fn each_status_is_as_documented() {
-    // ExitCode cannot be compared but by what it prints.
+    // ExitCode can only be compared by its debug output.
     let printed = |status: Status| format!("{:?}", ExitCode::from(status));
     for (status, number) in [
         (Status::Clean, 0),

@@ -1,4 +1,4 @@
-//! Which CPUs share a cache.
+//! Groups CPUs by shared caches.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,22 @@ use super::raw::{RawCache, RawCpu};
 use super::Llc;
 use crate::cpumask::Cpumask;
 
-/// What tells one cache of a level from another.
+/// Identifies a cache of a level.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum CacheKey {
     /// The lowest online CPU that shares it.
     Leader(usize),
-    /// Of CPUs that do not say with whom they share it: the kernel's id, with the package, for
-    /// only some machines count ids through.
+    /// For CPUs without a list of sharers: the kernel's id, with the package, because ids are
+    /// unique across packages on some machines only.
     Id(Option<u32>, u32),
 }
 
-/// Where the CPUs of an LLC were found to share it; the first that is known holds.
+/// The level at which the CPUs of an LLC share it; the first known one counts.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum LlcKey {
     L3(CacheKey),
     L2(CacheKey),
-    /// Nothing is known: the rest of the node.
+    /// Caches are unknown: the rest of the node.
     Node,
 }
 
@@ -34,8 +34,8 @@ impl LlcKey {
         }
     }
 
-    /// The kernel's id of the cache, if the CPUs that share it agree on one. In some VMs each
-    /// CPU has an id of its own for a cache that it shares.
+    /// The kernel's id of the cache, if the CPUs that share it agree. In some VMs each CPU has
+    /// its own id for a shared cache.
     fn kernel_id<'a>(self, mut members: impl Iterator<Item = &'a RawCpu>) -> Option<u32> {
         let id = |cpu: &RawCpu| match self {
             Self::L3(_) => cpu.l3.id,
@@ -48,9 +48,9 @@ impl LlcKey {
     }
 }
 
-/// Groups CPUs into LLCs without cores yet. `nodes` gives the node index of each of
-/// `cpus`, `packages` its package. CPUs of different nodes never share an LLC: where
-/// sysfs says that they do, as in some VMs, each node has its part of it.
+/// Groups CPUs into LLCs, without cores yet. `nodes` is the node index of each of `cpus`,
+/// `packages` its package. CPUs of different nodes never share an LLC: if sysfs reports that,
+/// as in some VMs, each node gets its part.
 pub(super) fn llcs(
     cpus: &[RawCpu],
     nodes: &[usize],
@@ -90,7 +90,7 @@ pub(super) fn llcs(
     llcs
 }
 
-/// For each of `cpus` the lowest online CPU that shares its level 2 cache.
+/// The lowest online CPU that shares the level 2 cache of each of `cpus`.
 pub(super) fn l2_leaders(cpus: &[RawCpu], packages: &[Option<u32>]) -> Vec<Option<usize>> {
     let keys = cache_keys(cpus, packages, |cpu| &cpu.l2);
     let mut leaders = BTreeMap::new();
@@ -101,11 +101,11 @@ pub(super) fn l2_leaders(cpus: &[RawCpu], packages: &[Option<u32>]) -> Vec<Optio
     keys.iter().map(leader).collect()
 }
 
-/// The cache of one level that each of `cpus` has.
+/// The cache of one level of each of `cpus`.
 ///
-/// The list of CPUs that share it goes before the id: it is what the kernel has made of all that
-/// the processor says, while ids are handed on as they are. A CPU without a list has the cache of
-/// a CPU whose list it is in, else of one with the same id, else one by its id.
+/// The list of sharers has precedence over the id: it is the kernel's own conclusion, while ids are
+/// passed through from the processor. A CPU without a list has the cache of a CPU whose list
+/// contains it, else of one with the same id, else one of its own by its id.
 fn cache_keys(
     cpus: &[RawCpu],
     packages: &[Option<u32>],

@@ -1,4 +1,4 @@
-//! Which CPUs are threads of one core.
+//! Groups CPUs into cores.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,16 @@ use super::raw::RawCpu;
 use super::{Core, CoreType, Llc};
 use crate::cpumask::Cpumask;
 
-/// The core id with what it may be relative to. On Xeons it repeats in every package,
-/// on Arm with a device tree in every cluster.
+/// The core id with its possible scopes: on Xeons it repeats in every package, on Arm with a
+/// device tree in every cluster.
 type CoreKey = (Option<u32>, Option<u32>, u32);
 
-/// Groups CPUs into cores, and tells `llcs` of theirs. `llc_of` gives the LLC index of
-/// each of `cpus`, `packages` its package.
+/// Groups CPUs into cores, and adds the cores to `llcs`. `llc_of` is the LLC index of each
+/// of `cpus`, `packages` its package.
 ///
-/// Threads of a core share an LLC and a package, and name each other in their lists
-/// of siblings: that is what the kernel's scheduler goes by. A CPU that has no such
-/// list is the sibling of those that name it. CPUs of which nobody has a list are
-/// siblings if their core ids are the same.
+/// Threads of a core share an LLC and a package, and list each other as siblings, like in
+/// the kernel's scheduler. A CPU without a list is a sibling of those that list it. CPUs of
+/// which none has a list are siblings if their core ids are equal.
 pub(super) fn cores(
     cpus: &[RawCpu],
     llc_of: &[usize],
@@ -60,21 +59,21 @@ pub(super) fn cores(
 /// Die and cluster of a core.
 type Part = (Option<u32>, Option<u32>);
 
-/// Sorts cores by node, package and kernel id; by die and cluster before the kernel id
-/// if kernel ids repeat within a package.
+/// Sorts cores by node, package and kernel id; by die and cluster before the kernel id if
+/// kernel ids repeat within a package.
 fn in_order(mut cores: Vec<(Core, Option<Part>)>) -> Vec<Core> {
     let key = |core: &Core| (core.node, core.package_id, core.kernel_id);
     cores.sort_by_key(|(core, _)| (key(core), core.span.first()));
     let mut pairs = cores.iter().zip(cores.iter().skip(1));
     let repeats = pairs.any(|((a, _), (b, _))| a.kernel_id.is_some() && key(a) == key(b));
     if repeats {
-        // Stable: kernel ids stay in order within a part.
+        // Stable: kernel ids stay sorted within a part.
         cores.sort_by_key(|(core, part)| (core.node, core.package_id, *part));
     }
     cores.into_iter().map(|(core, _)| core).collect()
 }
 
-/// The cores among `members`, which share an LLC and a package and ascend by id.
+/// The cores of `members`, which share an LLC and a package and are sorted by id.
 fn groups<'a>(members: &[&'a RawCpu]) -> Vec<Vec<&'a RawCpu>> {
     let mut groups: Vec<Vec<&RawCpu>> = Vec::new();
     let mut group_of: BTreeMap<usize, usize> = BTreeMap::new();
@@ -113,7 +112,7 @@ fn groups<'a>(members: &[&'a RawCpu]) -> Vec<Vec<&'a RawCpu>> {
     groups
 }
 
-/// Whether `cpu` does not deny that it is a sibling of the CPU called `id`.
+/// Whether the CPU `id` may be a sibling of `cpu`, by the list of `cpu`.
 fn agrees(cpu: &RawCpu, id: usize) -> bool {
     cpu.siblings.as_ref().is_none_or(|list| list.test(id))
 }

@@ -1,4 +1,4 @@
-//! How strong each CPU is.
+//! Capacities and core types.
 
 use std::path::Path;
 
@@ -11,20 +11,19 @@ use crate::cpumask::Cpumask;
 /// The capacity of the strongest CPU: `SCHED_CAPACITY_SCALE`.
 pub const MAX_CAPACITY: u32 = 1024;
 
-/// Little cores are told from slow ones where the strongest CPU has at least 13/10
-/// of the weakest one's strength: capacities and frequencies of favoured and other
-/// cores of one kind differ by less.
+/// Cores count as little if the largest value is at least 13/10 of the smallest one:
+/// capacities and frequencies of favoured and other cores of one kind differ by less.
 const LITTLE_RATIO: (u64, u64) = (13, 10);
 
-/// What a core is good for.
+/// The kind of a core.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum CoreType {
     /// A full core.
     Big {
-        /// Of the strongest kind in a machine whose CPUs differ.
+        /// The most powerful kind, on a machine with different CPUs.
         turbo: bool,
     },
-    /// A core built to save power or space: an E core, or LITTLE.
+    /// A core built for low power or small area: an E core, or LITTLE.
     Little,
 }
 
@@ -40,7 +39,7 @@ impl CoreType {
     }
 }
 
-/// What a core is of which nothing is known.
+/// For a core of which nothing is known.
 impl Default for CoreType {
     fn default() -> Self {
         Self::Big { turbo: false }
@@ -54,7 +53,7 @@ impl Serialize for CoreType {
     }
 }
 
-/// How strong a CPU is.
+/// Capacity and core type of a CPU.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Strength {
     /// 1 to [`MAX_CAPACITY`].
@@ -70,9 +69,9 @@ pub(super) struct Hybrid {
 }
 
 impl Hybrid {
-    /// Reads the CPUs of the PMUs that hybrid Intel machines have below `devices`:
-    /// `cpu_core`, `cpu_atom` and, for the E cores away from the others,
-    /// `cpu_lowpower`. None on other machines, and if a CPU is said to be both.
+    /// Reads the CPUs of the PMUs of hybrid Intel machines below `devices`: `cpu_core`,
+    /// `cpu_atom` and, for E cores on another die, `cpu_lowpower`. None on other machines, and
+    /// if a CPU is in several.
     pub(super) fn read(devices: &Path, online: &Cpumask) -> Option<Self> {
         let list = |pmu: &str| sysfs::list_within(&devices.join(pmu).join("cpus"), online);
         let none = || Cpumask::new(online.nr_cpu_ids());
@@ -90,12 +89,12 @@ impl Hybrid {
     }
 }
 
-/// How strong each of `cpus` is. Lists of P and E cores hold before all numbers.
+/// Capacity and core type of each of `cpus`. The lists of P and E cores have precedence over
+/// numbers.
 ///
-/// Numbers are from the first source in which CPUs differ: the scheduler's own
-/// capacity, the rankings of AMD and CPPC, the highest frequency. A source that puts
-/// an E core above every P core is no measure of strength, and skipped. Where no
-/// source is left, CPUs are alike.
+/// Numbers are from the first source in which CPUs differ: the kernel's capacities, the
+/// rankings of AMD and CPPC, the highest frequency. A source that ranks an E core above every
+/// P core is skipped. If no source is left, all CPUs are equal.
 pub(super) fn strengths(cpus: &[RawCpu], hybrid: Option<&Hybrid>) -> Vec<Strength> {
     let scale = Scale::find(cpus, hybrid);
     let of_cpu = |(at, cpu): (usize, &RawCpu)| {
@@ -117,22 +116,22 @@ pub(super) fn strengths(cpus: &[RawCpu], hybrid: Option<&Hybrid>) -> Vec<Strengt
     cpus.iter().enumerate().map(of_cpu).collect()
 }
 
-/// Numbers of one source, and what can be concluded from them.
+/// The numbers of one source, and conclusions from them.
 struct Scale {
     /// In the order of the CPUs; none is 0.
     values: Vec<Option<u32>>,
     max: u32,
     sum: u64,
     count: u64,
-    /// Whether weak CPUs are little cores.
+    /// Whether CPUs with small values are little cores.
     has_little: bool,
 }
 
 impl Scale {
     fn find(cpus: &[RawCpu], hybrid: Option<&Hybrid>) -> Option<Self> {
         let frequencies = Self::of(cpus, |cpu| cpu.max_freq_khz);
-        // Rankings order the cores of one kind, too, and with large differences. They
-        // tell kinds only if no frequencies say that there is but one.
+        // Rankings differ between cores of one kind too, by large amounts. They indicate
+        // kinds only unless frequencies show that there is just one.
         let one_kind = Self::complete(cpus) && !frequencies.as_ref().is_some_and(|f| f.has_little);
         let ranking = |of: fn(&RawCpu) -> Option<u32>| {
             let mut scale = Self::of(cpus, of)?;
@@ -155,7 +154,7 @@ impl Scale {
         cpus.iter().all(|cpu| cpu.max_freq_khz.is_some())
     }
 
-    /// The scale of a source; None if it does not tell CPUs apart.
+    /// The scale of a source; None if all CPUs are equal in it.
     fn of(cpus: &[RawCpu], of: impl Fn(&RawCpu) -> Option<u32>) -> Option<Self> {
         let values: Vec<_> = cpus.iter().map(of).collect();
         let known: Vec<u32> = values.iter().flatten().copied().collect();
@@ -170,7 +169,7 @@ impl Scale {
         })
     }
 
-    /// Whether an E core would be above every P core.
+    /// Whether it ranks an E core above every P core.
     fn reverses(&self, cpus: &[RawCpu], hybrid: &Hybrid) -> bool {
         let max_of = |list: &Cpumask| {
             let values = self.values.iter().zip(cpus);

@@ -1,8 +1,8 @@
 //! The CPUs of a machine: node → last-level cache (LLC) → core → CPU.
 //!
-//! A topology is read from sysfs once and never changes. The hotplug count is read
-//! before it, and handed to the kernel when a scheduler attaches, so that a topology
-//! that was outdated by then is noticed:
+//! A topology is read from sysfs once and never changes. The hotplug count is read before
+//! it, and passed to the kernel when a scheduler attaches, which detects a topology that is
+//! outdated by then:
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -18,13 +18,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! CPUs are known by the kernel's ids. Nodes, LLCs and cores are known by an index
-//! into [`Topology::nodes`], [`Topology::llcs`] and [`Topology::cores`] that runs from
-//! 0 without holes; the kernel's id stands beside it, which may have holes, repeat in
-//! every package, or not exist.
+//! CPUs are identified by the kernel's ids. Nodes, LLCs and cores are identified by indexes
+//! into [`Topology::nodes`], [`Topology::llcs`] and [`Topology::cores`], from 0 without
+//! gaps; their kernel ids may have gaps, repeat in every package, or not exist.
 //!
-//! Whatever sysfs lacks has something to fall back on, down to a machine of equal CPUs
-//! in one node with one LLC; only a machine that lists no CPUs is an error.
+//! There are fallbacks for everything that sysfs lacks, down to equal CPUs in one node with
+//! one LLC; only a machine that lists no CPUs is an error.
 
 use std::path::PathBuf;
 
@@ -52,7 +51,7 @@ use self::raw::RawCpu;
 /// Why there is no topology.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum TopologyError {
-    /// Neither list of CPUs can be used.
+    /// Neither list of CPUs is usable.
     #[error(
         "neither {} nor {} lists CPUs: {reason}",
         online.display(),
@@ -63,11 +62,11 @@ pub enum TopologyError {
         online: PathBuf,
         /// The list of possible CPUs.
         possible: PathBuf,
-        /// What is wrong with the list of online CPUs.
+        /// The error of the list of online CPUs.
         reason: String,
     },
-    /// The list of online CPUs cannot be used, and no possible CPU says it is online.
-    #[error("{} lists no CPU, and no CPU says that it is online", path.display())]
+    /// The list of online CPUs is unusable, and no possible CPU reports to be online.
+    #[error("{} lists no CPU, and no CPU reports to be online", path.display())]
     NoneOnline {
         /// The list of online CPUs.
         path: PathBuf,
@@ -76,9 +75,9 @@ pub enum TopologyError {
 
 /// The CPUs of a machine and how they are grouped.
 ///
-/// Its text form is for people; its JSON form has the fields of this type and of
-/// [`Node`], [`Llc`], [`Core`] and [`Cpu`] under their names, with masks as strings
-/// in list form and what is unknown as null.
+/// Its text form is for people; its JSON form has the fields of this type and of [`Node`],
+/// [`Llc`], [`Core`] and [`Cpu`] under their names, with masks as strings in list form and
+/// null for unknown values.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Topology {
     hotplug_seq: u64,
@@ -93,15 +92,15 @@ pub struct Topology {
     cpus: Vec<Cpu>,
 }
 
-/// A NUMA node. One that has memory only has an empty span.
+/// A NUMA node. A node without CPUs has an empty span.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Node {
-    /// Index into [`Topology::nodes`], which ascend by kernel id.
+    /// Index into [`Topology::nodes`], which are sorted by kernel id.
     pub index: usize,
     /// N of `/sys/devices/system/node/nodeN`; 0 without NUMA.
     pub kernel_id: usize,
-    /// Distance to each node, by index: [`LOCAL_DISTANCE`] to itself usually, 255 at
-    /// most. Where the kernel says nothing, [`REMOTE_DISTANCE`] to others.
+    /// Distance to each node, by index: usually [`LOCAL_DISTANCE`] to itself, at most 255.
+    /// Defaults to [`REMOTE_DISTANCE`] for others.
     pub distances: Vec<u32>,
     /// Indexes of the node's LLCs, ascending.
     pub llcs: Vec<usize>,
@@ -112,12 +111,11 @@ pub struct Node {
 
 /// CPUs that share a last-level cache, within one node.
 ///
-/// The level 3 cache counts as the last; without it the level 2 cache; without that
-/// what is left of the node is taken for one LLC. A cache that spans nodes, as some
-/// VMs have, is one LLC in each.
+/// The last level is 3; without it, 2; without that, the rest of the node is one LLC. A
+/// cache that spans nodes, as in some VMs, is one LLC in each.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Llc {
-    /// Index into [`Topology::llcs`], which ascend by node, package and kernel id.
+    /// Index into [`Topology::llcs`], which are sorted by node, package and kernel id.
     pub index: usize,
     /// The cache's `id`, unique at its level within a package only.
     pub kernel_id: Option<u32>,
@@ -135,8 +133,8 @@ pub struct Llc {
 /// CPUs that are threads of one core.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Core {
-    /// Index into [`Topology::cores`], which ascend by node, package and kernel id;
-    /// by die and cluster before the kernel id where those repeat in a package.
+    /// Index into [`Topology::cores`], which are sorted by node, package and kernel id; by
+    /// die and cluster before the kernel id if that repeats in a package.
     pub index: usize,
     /// `topology/core_id`, which may repeat in every package or cluster.
     pub kernel_id: Option<u32>,
@@ -146,7 +144,7 @@ pub struct Core {
     pub llc: usize,
     /// The package of its CPUs.
     pub package_id: Option<u32>,
-    /// What it is good for.
+    /// Its kind.
     pub core_type: CoreType,
     pub(crate) span: Cpumask,
 }
@@ -171,34 +169,33 @@ pub struct Cpu {
     pub l2_id: Option<u32>,
     /// `id` of the level 3 cache.
     pub l3_id: Option<u32>,
-    /// The lowest online CPU that shares this one's level 2 cache: CPUs share the
-    /// cache if their leaders are the same. None if the cache is unknown.
+    /// The lowest online CPU that shares this one's level 2 cache: CPUs share it if their
+    /// leaders are equal. None if the cache is unknown.
     pub l2_leader: Option<usize>,
-    /// Where this CPU is among the threads of its core, from 0; see
-    /// [`Topology::siblings`].
+    /// Index among the threads of its core; see [`Topology::siblings`].
     pub sibling_index: usize,
-    /// Lowest frequency, kHz: the hardware's, or else what the governor is allowed.
+    /// Lowest frequency, kHz: the hardware's, or else the governor's limit.
     pub min_freq_khz: Option<u32>,
     /// Highest frequency, kHz, likewise.
     pub max_freq_khz: Option<u32>,
-    /// Guaranteed frequency, kHz, where the driver tells it (intel_pstate).
+    /// Guaranteed frequency, kHz, if the driver reports it (intel_pstate).
     pub base_freq_khz: Option<u32>,
-    /// Work done per time, in proportion to the strongest online CPU, which has
+    /// Computing power relative to the most powerful online CPU, which has
     /// [`MAX_CAPACITY`]. At least 1.
     pub capacity: u32,
-    /// What its core is good for.
+    /// The kind of its core.
     pub core_type: CoreType,
 }
 
 impl Topology {
     /// Reads `sys/devices` below the token's root.
     ///
-    /// CPUs may come and go meanwhile: what cannot be read any more is unknown, and
-    /// the kernel will see that the hotplug count is another.
+    /// CPUs may be hotplugged meanwhile: what can no longer be read is unknown, and the
+    /// kernel detects that the hotplug count has changed.
     ///
     /// # Errors
     ///
-    /// No list of CPUs can be used; see [`TopologyError`].
+    /// If no list of CPUs is usable; see [`TopologyError`].
     pub fn read(token: &HotplugToken) -> Result<Self, TopologyError> {
         let devices = token.root().join("sys/devices");
         let cpu_dir = devices.join("system/cpu");
@@ -214,8 +211,7 @@ impl Topology {
         Ok(Self::build(token.seq(), presence, &raw, nodes, &strengths))
     }
 
-    /// Puts together what was read. `raw` and `strengths` are of the online CPUs in
-    /// ascending order.
+    /// Builds the topology. `raw` and `strengths` are of the online CPUs in ascending order.
     fn build(
         hotplug_seq: u64,
         presence: Presence,
@@ -270,39 +266,39 @@ impl Topology {
         self.hotplug_seq
     }
 
-    /// One more than the highest possible CPU id: the width of all masks here, and
-    /// the length of a table that is indexed by CPU id.
+    /// The highest possible CPU id plus one: the width of all masks here, and the length of
+    /// a table indexed by CPU id.
     #[must_use]
     pub fn nr_cpu_ids(&self) -> usize {
         self.nr_cpu_ids
     }
 
-    /// The number of CPUs that there can ever be. Less than
-    /// [`nr_cpu_ids`](Self::nr_cpu_ids) if the ids have holes.
+    /// Number of possible CPUs. Less than [`nr_cpu_ids`](Self::nr_cpu_ids) if the ids have
+    /// gaps.
     #[must_use]
     pub fn nr_cpus_possible(&self) -> usize {
         self.possible.weight()
     }
 
-    /// The number of CPUs that run.
+    /// Number of online CPUs.
     #[must_use]
     pub fn nr_cpus_online(&self) -> usize {
         self.cpus.len()
     }
 
-    /// The CPUs that there can ever be.
+    /// The possible CPUs.
     #[must_use]
     pub fn possible(&self) -> &Cpumask {
         &self.possible
     }
 
-    /// The CPUs that firmware says are plugged in; some never come online.
+    /// The CPUs that firmware reports as plugged in; some may never come online.
     #[must_use]
     pub fn present(&self) -> &Cpumask {
         &self.present
     }
 
-    /// The CPUs that run: those in nodes, LLCs and cores.
+    /// The online CPUs: those in nodes, LLCs and cores.
     #[must_use]
     pub fn online(&self) -> &Cpumask {
         &self.online
@@ -314,7 +310,7 @@ impl Topology {
         &self.online
     }
 
-    /// The nodes, ascending by kernel id. There is at least one.
+    /// The nodes, sorted by kernel id. There is at least one.
     #[must_use]
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
@@ -332,40 +328,39 @@ impl Topology {
         &self.cores
     }
 
-    /// The online CPUs, ascending by id. A CPU's place here is not its id.
+    /// The online CPUs, sorted by id. A CPU's index here is not its id.
     #[must_use]
     pub fn cpus(&self) -> &[Cpu] {
         &self.cpus
     }
 
-    /// The CPU with an id, if it is online.
+    /// The CPU with this id, if it is online.
     #[must_use]
     pub fn cpu(&self, id: usize) -> Option<&Cpu> {
         let at = self.cpus.binary_search_by_key(&id, |cpu| cpu.id);
         at.ok().map(|at| &self.cpus[at])
     }
 
-    /// The online threads of the core of `cpu`, itself among them. None if it
-    /// is not online.
+    /// The online threads of the core of `cpu`, including itself. None if it is offline.
     #[must_use]
     pub fn siblings(&self, cpu: usize) -> Option<&Cpumask> {
         let core = self.cores.get(self.cpu(cpu)?.core)?;
         Some(&core.span)
     }
 
-    /// The largest number of threads that a core has online.
+    /// The maximum number of online threads of a core.
     #[must_use]
     pub fn smt_width(&self) -> usize {
         self.smt_width
     }
 
-    /// Whether a core has several threads online.
+    /// Whether any core has several online threads.
     #[must_use]
     pub fn smt_enabled(&self) -> bool {
         self.smt_width > 1
     }
 
-    /// Whether some cores are little ones.
+    /// Whether any core is little.
     #[must_use]
     pub fn has_little_cores(&self) -> bool {
         let mut cores = self.cores.iter();
@@ -398,8 +393,7 @@ impl Core {
 }
 
 impl Cpu {
-    /// What is known of the CPU itself and of its core. The rest is as of a machine of
-    /// equal CPUs.
+    /// Known values of the CPU and its core, with defaults for the rest.
     fn new(raw: &RawCpu, core: &Core) -> Self {
         Self {
             id: raw.id,
@@ -421,7 +415,7 @@ impl Cpu {
     }
 }
 
-/// For each CPU id its place among the threads of its core.
+/// For each CPU id its index among the threads of its core.
 fn places_in_core(cores: &[Core], nr_cpu_ids: usize) -> Vec<usize> {
     let mut places = vec![0; nr_cpu_ids];
     for core in cores {
@@ -432,7 +426,7 @@ fn places_in_core(cores: &[Core], nr_cpu_ids: usize) -> Vec<usize> {
     places
 }
 
-/// For each of `cpus` the index of the span that it is in. Each is in one.
+/// For each of `cpus` the index of its span. Each is in exactly one.
 fn by_cpu<'a>(
     cpus: &[RawCpu],
     nr_cpu_ids: usize,
@@ -447,8 +441,8 @@ fn by_cpu<'a>(
     cpus.iter().map(|cpu| index_of[cpu.id]).collect()
 }
 
-/// The package of each of `cpus`. A CPU that does not know its own is in the lowest
-/// of its node, if there is one.
+/// The package of each of `cpus`. A CPU without a known one gets the lowest of its node, if
+/// there is one.
 fn packages(cpus: &[RawCpu], node_of: &[usize]) -> Vec<Option<u32>> {
     let nr_nodes = node_of.iter().max().map_or(0, |last| last + 1);
     let mut lowest = vec![None; nr_nodes];
@@ -460,8 +454,8 @@ fn packages(cpus: &[RawCpu], node_of: &[usize]) -> Vec<Option<u32>> {
     cpus.iter().zip(node_of).map(package).collect()
 }
 
-/// Gives each core the type of its strongest thread: threads of a core are alike, and
-/// where sysfs knows less of one than of the other, they stay so.
+/// Gives each core the type of its most powerful thread: threads of a core have the same
+/// type, even if sysfs has less information on some.
 fn set_core_types(cores: &mut [Core], core_of: &[usize], strengths: &[Strength]) {
     let mut strongest = vec![0; cores.len()];
     for (&core, strength) in core_of.iter().zip(strengths) {

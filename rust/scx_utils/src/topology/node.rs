@@ -5,24 +5,22 @@ use std::path::Path;
 use super::{sysfs, Node};
 use crate::cpumask::Cpumask;
 
-/// The kernel has at most so many nodes: `MAX_NUMNODES` with the largest
-/// `NODES_SHIFT`, 10.
+/// Maximum of nodes in the kernel: `MAX_NUMNODES` with the largest `NODES_SHIFT`, 10.
 const MAX_NODES: usize = 1024;
 
-/// Distance of a node to itself where the kernel does not say: `LOCAL_DISTANCE`.
+/// Default distance of a node to itself: `LOCAL_DISTANCE`.
 pub const LOCAL_DISTANCE: u32 = 10;
 
-/// Distance to another node where the kernel does not say: `REMOTE_DISTANCE`.
+/// Default distance to another node: `REMOTE_DISTANCE`.
 pub const REMOTE_DISTANCE: u32 = 20;
 
-/// The largest distance: a byte in ACPI's table.
+/// The maximum distance: a byte in ACPI's table.
 const MAX_DISTANCE: u32 = 255;
 
-/// Reads the nodes below `dir`, the directory `node` of sysfs, without what is in them
-/// but their CPUs.
+/// Reads the nodes below `dir`, the directory `node` of sysfs, with their CPUs only.
 ///
-/// Each CPU of `online` is in exactly one: the first that lists it, or the first of
-/// all if none does. Without the directory there is one node with every CPU.
+/// Each CPU of `online` is in exactly one: the first that lists it, or the first of all if
+/// none does. Without the directory there is one node with every CPU.
 pub(super) fn nodes(dir: &Path, online: &Cpumask) -> Vec<Node> {
     let mut ids = sysfs::numbered(dir, "node", MAX_NODES);
     if ids.is_empty() {
@@ -62,9 +60,8 @@ fn node_cpus(dir: &Path, online: &Cpumask) -> Cpumask {
     })
 }
 
-/// The distances from node `index` to each of `count` nodes, in the order of their
-/// ids, which is the order in which the kernel tells them. A row that is missing or
-/// makes no sense is replaced as a whole.
+/// The distances from node `index` to each of `count` nodes, sorted by id as in the kernel. A
+/// missing or invalid row is replaced as a whole.
 fn distances(dir: &Path, index: usize, count: usize) -> Vec<u32> {
     let text = sysfs::text(&dir.join("distance")).unwrap_or_default();
     let parsed = text.split_whitespace().map(|word| {

@@ -1,12 +1,12 @@
-//! Which CPUs there can be, which are there, and which run.
+//! Possible, present and online CPUs.
 
 use std::path::{Path, PathBuf};
 
 use super::{sysfs, TopologyError};
 use crate::cpumask::{Cpumask, MAX_NR_CPU_IDS};
 
-/// The three masks, all as wide as the number of CPU ids. `online` is not empty, and
-/// is within `present`, which is within `possible`.
+/// The three masks, all as wide as the number of CPU ids. `online` is not empty and a
+/// subset of `present`, which is a subset of `possible`.
 #[derive(Clone, Debug)]
 pub(super) struct Presence {
     pub(super) possible: Cpumask,
@@ -17,9 +17,9 @@ pub(super) struct Presence {
 impl Presence {
     /// Reads the lists below `dir`, the directory `cpu` of sysfs.
     ///
-    /// A missing `possible` is what there is a directory for, and what is online. A
-    /// missing `online` is what is possible and says of itself that it is online. An
-    /// empty list is as good as none: a CPU is reading it.
+    /// Without `possible`, the CPUs with a directory and the online ones are possible.
+    /// Without `online`, the possible CPUs that report to be online are. An empty list
+    /// counts as missing, because a CPU is reading it.
     pub(super) fn read(dir: &Path) -> Result<Self, TopologyError> {
         let online_path = dir.join("online");
         let possible_path = dir.join("possible");
@@ -54,7 +54,7 @@ impl Presence {
     }
 }
 
-/// The CPUs of a list, or why there are none.
+/// The CPUs of a list, or why it is unusable.
 fn listed(path: &Path) -> Result<Cpumask, String> {
     let list = sysfs::list(path).map_err(|error| error.to_string())?;
     let usable = (!list.is_empty()).then_some(list);
@@ -70,8 +70,8 @@ fn with_directory(dir: &Path) -> Cpumask {
     mask
 }
 
-/// The CPUs of `possible` that say they are online. A CPU that cannot be taken offline
-/// does not say so; it has a topology, which an offline CPU has not.
+/// The CPUs of `possible` that report to be online. A CPU that cannot go offline does not
+/// report it, but has a topology, which an offline CPU lacks.
 fn awake(dir: &Path, possible: &Cpumask) -> Cpumask {
     let mut mask = Cpumask::new(MAX_NR_CPU_IDS);
     let is_awake = |cpu: &PathBuf| match sysfs::number::<u32>(&cpu.join("online")) {

@@ -1,8 +1,8 @@
-//! The topology for people: what `--print-topology` shows.
+//! The topology as text, for `--print-topology`.
 //!
-//! One line counts, one per kind of CPU gives masks, and then there is a tree: nodes,
-//! their LLCs, and in each LLC one line for all cores that are alike. So the size
-//! depends on the number of LLCs and of kinds of cores, not of CPUs.
+//! One line with numbers, one with masks per kind of CPU, and a tree: nodes, their LLCs,
+//! and in each LLC one line for all equal cores. So the size depends on the number of LLCs
+//! and of kinds of cores, not of CPUs.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::cpumask::{ranges, Cpumask};
 /// Columns of a line of cores.
 const COLUMNS: usize = 6;
 
-/// What cores that share a line have in common.
+/// The common properties of the cores of a line.
 #[derive(Eq, PartialEq)]
 struct Kind {
     threads: usize,
@@ -22,7 +22,7 @@ struct Kind {
     max_freq_khz: Option<u32>,
 }
 
-/// Cores of an LLC that are alike.
+/// Equal cores of an LLC.
 struct Alike<'a> {
     kind: Kind,
     cores: Vec<&'a Core>,
@@ -138,7 +138,7 @@ impl Alike<'_> {
         ]
     }
 
-    /// How threads are numbered, by the example of the first core.
+    /// The numbering of threads, by the example of the first core.
     fn threads(&self) -> String {
         let first = self.cores.first();
         let siblings = first.map_or_else(String::new, |core| core.span.to_list());
@@ -197,7 +197,7 @@ fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{plural}")
 }
 
-/// A range of frequencies, or what is known of it; nothing if nothing is.
+/// A range of frequencies, as far as it is known.
 fn frequencies(min_khz: Option<u32>, max_khz: Option<u32>) -> String {
     match (min_khz.map(mhz), max_khz.map(mhz)) {
         (Some(min), Some(max)) => format!("{min}-{max} MHz"),

@@ -1,19 +1,18 @@
-//! What sysfs says of each CPU, not yet judged.
+//! The raw contents of sysfs for each CPU.
 
 use std::path::Path;
 
 use super::sysfs;
 use crate::cpumask::Cpumask;
 
-/// A 16-bit -1: how x86 says that a CPU has no such id (`BAD_APICID`).
+/// A 16-bit -1: x86's marker of a missing id (`BAD_APICID`).
 const NO_ID: u32 = 0xffff;
 
-/// The most cache directories of a CPU that are looked at. There are at most two per
-/// level.
+/// Maximum of cache directories of a CPU that are read. There are at most two per level.
 const MAX_CACHES: usize = 16;
 
-/// An online CPU. Masks hold online CPUs only, the CPU itself among them; a mask that
-/// leaves its own CPU out is not believed, and missing.
+/// An online CPU. Masks contain online CPUs only, including the CPU itself; a mask without
+/// its own CPU is invalid and treated as missing.
 #[derive(Clone, Debug)]
 pub(super) struct RawCpu {
     pub(super) id: usize,
@@ -39,10 +38,10 @@ pub(super) struct RawCache {
     pub(super) shared: Option<Cpumask>,
 }
 
-/// Numbers that are larger the stronger a CPU is, each on a scale of its own.
+/// Measures of computing power, each on its own scale: the larger, the more powerful.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RawStrength {
-    /// The scheduler's own measure, 1024 for the strongest CPU.
+    /// The kernel's capacity, 1024 for the most powerful CPU.
     pub(super) cpu_capacity: Option<u32>,
     pub(super) amd_prefcore_ranking: Option<u32>,
     pub(super) amd_highest_perf: Option<u32>,
@@ -51,7 +50,7 @@ pub(super) struct RawStrength {
 
 impl RawCpu {
     /// Reads the directory of CPU `id` below `cpus`, the directory `cpu` of sysfs.
-    /// Nothing is required: the CPU may be on its way out.
+    /// All files are optional: the CPU may be going offline.
     pub(super) fn read(cpus: &Path, id: usize, online: &Cpumask) -> Self {
         let dir = cpus.join(format!("cpu{id}"));
         let topology = |name: &str| sysfs::number::<u32>(&dir.join("topology").join(name));
@@ -96,9 +95,9 @@ fn read_siblings(topology: &Path, id: usize, online: &Cpumask) -> Option<Cpumask
     lists.find_map(|list| list)
 }
 
-/// The caches for data of levels 2 and 3. A directory's number says nothing of its
-/// level, except where the level is missing: then 2 and 3 are what they are on every
-/// machine that has separate level 1 caches.
+/// The data caches of levels 2 and 3. A directory's number does not determine its level,
+/// unless the level is missing: then directories 2 and 3 have levels 2 and 3, as on every
+/// machine with separate level 1 caches.
 fn read_caches(dir: &Path, id: usize, online: &Cpumask) -> [RawCache; 2] {
     let mut caches = [RawCache::default(), RawCache::default()];
     for index in sysfs::numbered(dir, "index", MAX_CACHES) {
@@ -121,7 +120,7 @@ fn read_caches(dir: &Path, id: usize, online: &Cpumask) -> [RawCache; 2] {
     caches
 }
 
-/// A list of online CPUs that CPU `id` is in.
+/// A list of online CPUs that contains CPU `id`.
 fn shared(path: &Path, id: usize, online: &Cpumask) -> Option<Cpumask> {
     sysfs::list_within(path, online).filter(|list| list.test(id))
 }

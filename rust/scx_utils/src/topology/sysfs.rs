@@ -1,8 +1,8 @@
 //! Small files of sysfs, or of a captured copy of it.
 //!
-//! What is missing, unreadable, too long or nonsense is `None` here: the callers have
-//! something to fall back on. Only regular files are opened, so that a pipe in a
-//! strange tree blocks nobody.
+//! Missing, unreadable, too long or invalid contents are `None` here: callers have
+//! fallbacks. Only regular files are opened, so that a pipe in a malformed tree does not
+//! block.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -11,14 +11,14 @@ use std::str::FromStr;
 
 use crate::cpumask::{Cpumask, MAX_NR_CPU_IDS};
 
-/// The longest file that is read, bytes. A list of every other one of
-/// [`MAX_NR_CPU_IDS`] CPUs has 47 KiB.
+/// Maximum length of a file, bytes. A list of every second one of [`MAX_NR_CPU_IDS`] CPUs
+/// takes 47 KiB.
 const MAX_BYTES: usize = 64 << 10;
 
 /// Reads a whole text file.
 ///
-/// Fails with the kind `InvalidData` if it is no regular file, has more than
-/// [`MAX_BYTES`] or is no UTF-8.
+/// Fails with the kind `InvalidData` if it is not a regular file, is longer than
+/// [`MAX_BYTES`] or not UTF-8.
 pub(crate) fn text(path: &Path) -> io::Result<String> {
     let invalid = |what| io::Error::new(io::ErrorKind::InvalidData, what);
     if !fs::metadata(path)?.is_file() {
@@ -33,7 +33,7 @@ pub(crate) fn text(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| invalid("not text"))
 }
 
-/// A list of CPUs with the widest mask there is, whatever CPUs exist.
+/// A list of CPUs as a mask of the maximum width.
 pub(crate) fn list(path: &Path) -> io::Result<Cpumask> {
     let parsed = Cpumask::from_list(&text(path)?, MAX_NR_CPU_IDS);
     parsed.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
@@ -51,18 +51,18 @@ pub(crate) fn hex_within(path: &Path, of: &Cpumask) -> Option<Cpumask> {
     Some(of.and(&mask.resized(of.nr_cpu_ids())))
 }
 
-/// A decimal number that fits.
+/// A decimal number in the range of `T`.
 pub(crate) fn number<T: FromStr>(path: &Path) -> Option<T> {
     text(path).ok()?.trim().parse().ok()
 }
 
-/// A decimal number that fits and is not 0.
+/// A decimal number in range that is not 0.
 pub(crate) fn positive(path: &Path) -> Option<u32> {
     number(path).filter(|&number: &u32| number > 0)
 }
 
-/// The numbers below `end` of the entries of `dir` that are called `prefix` and a
-/// number, ascending. There are none if the directory cannot be read.
+/// The numbers below `end` of the entries of `dir` that are named `prefix` and a number, in
+/// ascending order. Empty if the directory cannot be read.
 pub(crate) fn numbered(dir: &Path, prefix: &str, end: usize) -> Vec<usize> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| {

@@ -1,4 +1,4 @@
-//! Trees that no kernel would make.
+//! Trees that no kernel would create.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -7,16 +7,16 @@ use proptest::sample::Index;
 use crate::machines::{big_little, desktop, hybrid, plain, xeon, Grid};
 use crate::sysfs_tree::Tree;
 
-/// What may happen to a file.
+/// Possible damage to a file.
 #[derive(Clone, Debug)]
 enum Damage {
     Delete(Index),
-    /// Everything below the directory that the file is in.
+    /// Deletes everything below the directory of the file.
     DeleteDirectory(Index),
     Truncate(Index, Index),
     Replace(Index, Vec<u8>),
     Swap(Index, Index),
-    /// The file becomes a directory.
+    /// Replaces the file with a directory.
     Directory(Index),
 }
 
@@ -138,7 +138,7 @@ fn machine() -> impl Strategy<Value = Tree> {
     prop_oneof![4 => grid, 3 => proptest::sample::select(known.to_vec())]
 }
 
-/// A hotplug count that makes no sense is an error of its own.
+/// An invalid hotplug count is an error of its own.
 fn keep_count(tree: &mut Tree) {
     tree.put("sys/kernel/sched_ext/hotplug_seq", "7");
 }
@@ -158,7 +158,7 @@ proptest! {
         let _ = tree.try_read();
     }
 
-    /// While the lists of CPUs are whole, nothing else is needed.
+    /// If the lists of CPUs are intact, nothing else is required.
     #[test]
     fn damage_elsewhere_is_never_refused(
         mut tree in machine(), damages in vec(damage(), 0..60),
@@ -180,7 +180,7 @@ proptest! {
         prop_assert!(read.is_ok(), "{read:?}");
     }
 
-    /// Every file the same.
+    /// All files have the same content.
     #[test]
     fn one_content_everywhere(mut tree in machine(), content in garbage()) {
         for bytes in tree.files.values_mut() {

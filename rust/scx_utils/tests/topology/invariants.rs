@@ -1,9 +1,9 @@
-//! What holds of every topology.
+//! Invariants of every topology.
 
 use scx_utils::cpumask::Cpumask;
 use scx_utils::topology::{Topology, MAX_CAPACITY};
 
-/// Panics if something does not hold.
+/// Panics if an invariant is violated.
 pub(crate) fn check(topology: &Topology) {
     check_masks(topology);
     check_nodes(topology);

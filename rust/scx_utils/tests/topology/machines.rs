@@ -6,13 +6,13 @@ use crate::sysfs_tree::{Place, Tree};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grid {
     pub(crate) packages: usize,
-    /// Of each package.
+    /// Per package.
     pub(crate) llcs: usize,
-    /// Of each LLC.
+    /// Per LLC.
     pub(crate) cores: usize,
-    /// Of each core.
+    /// Per core.
     pub(crate) threads: usize,
-    /// Whether threads of a core are neighbours; else all first threads come first.
+    /// Whether threads of a core have consecutive ids; otherwise all first threads come first.
     pub(crate) neighbours: bool,
 }
 
@@ -38,7 +38,7 @@ impl Grid {
         (0..self.threads).map(run).collect::<Vec<_>>().join(",")
     }
 
-    /// The tree. Core ids count within a package, ids of level 3 caches over the
+    /// The tree. Core ids are unique within a package, ids of level 3 caches within the
     /// machine.
     pub(crate) fn tree(self) -> Tree {
         let all = format!("0-{}", self.cpus() - 1);
@@ -137,7 +137,7 @@ pub(crate) fn server() -> Tree {
     tree
 }
 
-/// CPUs without SMT of which nothing is known but core ids.
+/// CPUs without SMT of which only core ids are known.
 pub(crate) fn plain(cpus: usize) -> Tree {
     let all = format!("0-{}", cpus - 1);
     let mut tree = Tree::new(&all, &all);
@@ -186,8 +186,8 @@ pub(crate) fn hybrid(p_khz: u32, e_khz: u32) -> Tree {
     tree
 }
 
-/// An Arm board with a device tree: clusters of 4 little, 3 big and 1 prime core, core
-/// ids that count within a cluster, caches without ids and no NUMA.
+/// An Arm board with a device tree: clusters of 4 little, 3 big and 1 prime core, core ids
+/// unique within a cluster, caches without ids and no NUMA.
 pub(crate) fn big_little() -> Tree {
     let mut tree = Tree::new("0-7", "0-7");
     for cpu in 0..8 {

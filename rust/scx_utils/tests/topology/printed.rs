@@ -1,11 +1,11 @@
-//! The topology for people and for programs.
+//! The topology as text and as JSON.
 
 use insta::assert_snapshot;
 use serde::Serialize;
 
 use crate::machines::{big_little, desktop, hybrid, plain, server, xeon};
 
-/// The fields of an object, in their order, one per line.
+/// The fields of an object in order, one per line.
 fn lines(object: &impl Serialize) -> String {
     let json = serde_json::to_string(object).expect("it has a JSON form");
     json.replace(",\"", ",\n\"")

@@ -1,4 +1,4 @@
-//! Which CPUs there are, and how they are grouped.
+//! Presence and grouping of CPUs.
 
 use std::time::{Duration, Instant};
 
@@ -214,8 +214,8 @@ fn caches_without_ids() {
     assert_eq!(tree.read().llcs().len(), 8);
 }
 
-/// As QEMU's emulated processor has it: the lists are right, and each CPU's cache has an id of
-/// its own. Threads stay threads of one core.
+/// Like QEMU's emulated processor: the lists are correct, and each CPU has its own id of a shared
+/// cache. Threads remain threads of one core.
 #[test]
 fn ids_of_one_cache_that_disagree() {
     let mut tree = desktop();
@@ -226,12 +226,12 @@ fn ids_of_one_cache_that_disagree() {
     assert_eq!(llcs(&topology), ["0-15"]);
     assert_eq!(topology.llcs()[0].kernel_id, None);
     assert_eq!(topology.smt_width(), 2);
-    // Who does not say with whom he shares it is found by the others' lists.
+    // A CPU without a list is found by the lists of the others.
     tree.remove("cpu5/cache/index3/shared_cpu_list");
     assert_eq!(llcs(&tree.read()), ["0-15"]);
 }
 
-/// Without any list there are the ids.
+/// Without any list the ids decide.
 #[test]
 fn caches_without_lists() {
     let mut tree = xeon();
@@ -406,13 +406,13 @@ fn a_large_server_is_quick() {
 fn threads_go_by_what_they_agree_on() {
     let mut tree = plain(8);
     let lists = [
-        // The two agree, whatever their core ids are.
+        // Both agree, whatever their core ids.
         (0, "0-1"),
         (1, "0-1"),
-        // The one denies it.
+        // One denies it.
         (2, "2-3"),
         (3, "3"),
-        // One says so, the other has nothing to say.
+        // One agrees, the other has no list.
         (4, "4-5"),
         (5, "garbage"),
         // Neither is online, or possible, or itself.
@@ -441,7 +441,7 @@ fn a_cpu_vanishes_meanwhile() {
     assert_eq!(llcs(&topology), ["0-15"]);
     let cpu = topology.cpu(3).unwrap();
     assert_eq!((cpu.package_id, cpu.max_freq_khz), (None, None));
-    // Its sibling still names it.
+    // Its sibling still lists it.
     assert_eq!(siblings(&topology, 3), "3,11");
 }
 

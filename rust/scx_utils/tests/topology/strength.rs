@@ -17,7 +17,7 @@ fn capacities(topology: &Topology) -> Vec<u32> {
     topology.cpus().iter().map(|cpu| cpu.capacity).collect()
 }
 
-/// A machine of which each CPU has a number in `file`.
+/// A machine with a number for each CPU in `file`.
 fn numbers(file: &str, of_cpus: &[u32]) -> Tree {
     let mut tree = plain(of_cpus.len());
     for (cpu, number) in of_cpus.iter().enumerate() {
@@ -48,7 +48,7 @@ fn arm_goes_by_capacity() {
         [290, 290, 290, 290, 830, 830, 830, 1024]
     );
     assert!(topology.has_little_cores());
-    // The core ids 0 to 2 are there twice or more, in three clusters.
+    // The core ids 0 to 2 repeat in three clusters.
     assert_eq!(topology.cores().len(), 8);
 }
 
@@ -92,7 +92,7 @@ fn lists_hold_before_numbers() {
     let topology = hybrid(3_000_000, 4_000_000).read();
     assert_eq!(types(&topology), [vec![BIG; 16], vec![LITTLE; 8]].concat());
     assert_eq!(capacities(&topology), [MAX_CAPACITY; 24]);
-    // The next source that agrees with the lists is taken.
+    // The next source that agrees with the lists is used.
     let mut tree = hybrid(5_000_000, 2_500_000);
     for cpu in 0..24 {
         tree.put_cpu(

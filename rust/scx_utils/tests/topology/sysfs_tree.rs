@@ -1,5 +1,5 @@
-//! Trees of sysfs as data: a map from paths to contents, which is written to a
-//! temporary directory to be read.
+//! Trees of sysfs as data: a map from paths to contents, which is written to a temporary
+//! directory.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,7 +29,7 @@ pub(crate) struct Place<'a> {
 }
 
 impl Tree {
-    /// A machine that lists CPUs, and says nothing else of them.
+    /// A machine that lists CPUs, without any other information.
     pub(crate) fn new(possible: &str, online: &str) -> Self {
         let mut tree = Self::default();
         tree.put("sys/kernel/sched_ext/hotplug_seq", "0");
@@ -39,7 +39,7 @@ impl Tree {
         tree
     }
 
-    /// Writes a file, with a newline at its end as the kernel has it.
+    /// Writes a file, with the kernel's trailing newline.
     pub(crate) fn put(&mut self, path: &str, content: &str) {
         let content = format!("{content}\n").into_bytes();
         self.files.insert(path.to_owned(), content);
@@ -50,7 +50,7 @@ impl Tree {
         self.put(&format!("{CPU}/cpu{cpu}/{file}"), &content.to_string());
     }
 
-    /// Removes every file whose path has `part` in it. There must be one.
+    /// Removes every file whose path contains `part`. There must be one.
     pub(crate) fn remove(&mut self, part: &str) {
         let before = self.files.len();
         self.files.retain(|path, _| !path.contains(part));
@@ -64,7 +64,7 @@ impl Tree {
         self.put_cpu(cpu, "topology/thread_siblings_list", place.siblings);
     }
 
-    /// A cache for data, in the directory that x86 has it in.
+    /// A data cache, in the same directory as on x86.
     pub(crate) fn cache(&mut self, cpu: usize, level: u32, id: Option<u32>, shared: &str) {
         self.cache_at(cpu, level, level, "Unified", id, shared);
     }
@@ -97,8 +97,8 @@ impl Tree {
         self.put(&format!("{NODE}/node{node}/distance"), distances);
     }
 
-    /// Writes the tree below `root`. What cannot be written, because a file is where
-    /// a directory should be, is left out.
+    /// Writes the tree below `root`. What cannot be written, because a file is in place of a
+    /// directory, is skipped.
     pub(crate) fn write(&self, root: &Path) {
         for (path, content) in &self.files {
             let path = root.join(path);
@@ -109,7 +109,7 @@ impl Tree {
         }
     }
 
-    /// Reads the topology of the tree, and checks what holds of all topologies.
+    /// Reads the topology of the tree, and checks all invariants.
     pub(crate) fn try_read(&self) -> Result<Topology, TopologyError> {
         let root = temporary_dir();
         self.write(root.path());
@@ -124,7 +124,7 @@ impl Tree {
     }
 }
 
-/// A directory in memory where there is one: trees have hundreds of small files.
+/// A directory in memory if possible: trees have hundreds of small files.
 pub(crate) fn temporary_dir() -> TempDir {
     let in_memory = TempDir::new_in("/dev/shm");
     in_memory

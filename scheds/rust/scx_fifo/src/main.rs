@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! First come, first served. The scheduler itself is `bpf/main.bpf.c`.
+//! First in, first out. The policy is `bpf/main.bpf.c`.
 
 mod opts;
 mod sched;

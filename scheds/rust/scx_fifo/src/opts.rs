@@ -4,11 +4,11 @@
 use clap::Args;
 use scx_utils::cli::slice_us;
 
-/// As they are typed.
+/// The options as typed.
 #[derive(Debug, Args)]
 pub(crate) struct Opts {
     /// How long a task may run before it goes back to the end of the queue, 100 to 1000000;
-    /// less where many wait
+    /// less if many tasks wait
     #[arg(
         short,
         long,
@@ -20,10 +20,10 @@ pub(crate) struct Opts {
     pub(crate) slice_us: u32,
 }
 
-/// As they are used.
+/// The options as used.
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// Of `--slice-us`, in nanoseconds.
+    /// `--slice-us` in nanoseconds.
     pub(crate) slice_ns: u64,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The scheduler as the runner sees it.
+//! The scheduler's implementation of the runner's traits.
 
 use anyhow::{Context as _, Result};
 use libbpf_rs::MapHandle;
@@ -19,7 +19,7 @@ scx_utils::include_bpf!();
 /// The scheduler.
 pub(crate) struct Fifo;
 
-/// While it runs.
+/// A running generation.
 pub(crate) struct Running<'obj> {
     bpf: Attached<BpfSkel<'obj>>,
 }
@@ -27,10 +27,10 @@ pub(crate) struct Running<'obj> {
 impl Scheduler for Fifo {
     const PROGRAM: Program = scx_utils::program!();
     const DESCRIPTION: &'static str =
-        "A task that wakes up goes straight to an idle CPU if there is one. All others wait in one \
-         queue for the whole machine and are served in order of arrival, each for one slice. \
-         Nice values have no effect, nobody is preempted before his slice ends, and caches and \
-         nodes are not looked at: fine for equal tasks on a machine with one last-level cache.";
+        "On wakeup a task goes directly to an idle CPU if there is one. All other tasks wait in \
+         one queue for the whole machine and run in FIFO order, each for one slice. Nice values \
+         have no effect, tasks are not preempted before their slices end, and caches and nodes \
+         are ignored: suitable for equal tasks on a machine with one last-level cache.";
     const MODES: Modes = Modes {
         gaming: &["--slice-us", "5000"],
         low_latency: &["--slice-us", "2000"],
@@ -70,7 +70,7 @@ impl Instance for Running<'_> {
 
     fn stats_reader(&self) -> Result<StatsReader<Metrics>> {
         let counts = PerCpu::<fifo_counts>::new(MapHandle::try_from(&self.bpf.maps.counts)?)?;
-        // What the kernel goes by, not what it was told.
+        // The value that the kernel uses, not the one that was requested.
         let slice_us = self.bpf.maps.rodata_data.context("no rodata")?.slice_ns / 1000;
         Ok(Box::new(move || {
             let mut sum = Metrics {

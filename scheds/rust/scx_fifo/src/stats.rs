@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the scheduler counts.
+//! The scheduler's statistics.
 
 use std::fmt;
 
@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 
 /// Sums over all CPUs.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Stats)]
-#[stat(top, desc = "How tasks came to their CPU", _om_prefix = "fifo_")]
+#[stat(top, desc = "How tasks were dispatched", _om_prefix = "fifo_")]
 pub(crate) struct Metrics {
-    #[stat(counter, desc = "Tasks that went straight to an idle CPU")]
+    #[stat(counter, desc = "Tasks that went directly to an idle CPU")]
     pub(crate) nr_local: u64,
     #[stat(counter, desc = "Tasks that waited in the queue")]
     pub(crate) nr_queued: u64,
-    #[stat(counter, desc = "Per-CPU kernel threads, which wait for nobody")]
+    #[stat(counter, desc = "Per-CPU kernel threads, which bypass the queue")]
     pub(crate) nr_kthreads: u64,
-    #[stat(desc = "The longest time that a task may run (us)")]
+    #[stat(desc = "Maximum slice (us)")]
     pub(crate) slice_us: u64,
 }
 

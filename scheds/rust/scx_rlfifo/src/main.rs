@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! First come, first served, decided in user space. Copy this folder to begin a scheduler of your
-//! own; `docs/writing-a-scheduler.md` goes through it step by step.
+//! First in, first out, decided in user space. Copy this folder to begin your own scheduler;
+//! `docs/writing-a-scheduler.md` explains it step by step.
 //!
-//! `policy.rs` is the scheduler. `opts.rs` has its options, and `sched.rs` tells the runner how to
+//! `policy.rs` is the policy, `opts.rs` has its options, and `sched.rs` tells the runner how to
 //! start it.
 
 mod opts;
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use scx_rustland_core::LockedHeap;
 
-/// The program's memory: a policy that waited for some would keep everybody waiting.
+/// The program's allocator: if the policy thread waited for memory, all tasks would wait for it.
 #[global_allocator]
 static HEAP: LockedHeap = LockedHeap::new();
 

@@ -5,10 +5,10 @@ use clap::Args;
 use scx_rustland_core::{IdleSelection, Options};
 use scx_utils::cli::slice_us;
 
-/// As they are typed.
+/// The options as typed.
 #[derive(Debug, Args)]
 pub(crate) struct Opts {
-    /// How long a task may run while others wait, 100 to 1000000
+    /// How long a task may run while other tasks wait, 100 to 1000000
     #[arg(
         short,
         long,
@@ -19,24 +19,24 @@ pub(crate) struct Opts {
     #[arg(value_parser = slice_us())]
     pub(crate) slice_us: u32,
 
-    /// Tasks of nice -1 and below (weight above 100) run until they sleep; they still wait their
-    /// turn
+    /// Tasks of nice -1 and below (weight above 100) run until they sleep; they are queued like
+    /// others
     #[arg(short, long)]
     pub(crate) weighted: bool,
 
-    /// Tasks stay on the CPU they are on: no migration
+    /// Tasks stay on their CPU: no migration
     #[arg(short = 'l', long)]
     pub(crate) percpu_local: bool,
 
-    /// Let the kernel place tasks that wake up on idle CPUs; else all is decided in user space
+    /// Let the kernel select idle CPUs on wakeup; otherwise user space decides on everything
     #[arg(short = 'i', long)]
     pub(crate) builtin_idle: bool,
 }
 
-/// As they are used.
+/// The options as used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Config {
-    /// For the BPF half.
+    /// For the BPF side.
     pub(crate) core: Options,
     pub(crate) policy: crate::policy::Config,
 }

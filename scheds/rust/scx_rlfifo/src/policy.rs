@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The policy. It is plain data: nothing here knows that there is a kernel.
+//! The policy: plain data, independent of the kernel.
 
 use std::collections::VecDeque;
 
 use scx_rustland_core::{Cpus, DispatchedTask, Policy, QueuedTask, Target};
 use scx_rustland_core::{SLICE_INF_NS, WEIGHT_DFL};
 
-/// What can be chosen.
+/// The options.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Config {
     /// How long a task may run while others wait, ns.
     pub(crate) slice_ns: u64,
-    /// Tasks above the usual weight run until they sleep.
+    /// Tasks of more than the default weight run until they sleep.
     pub(crate) weighted: bool,
     /// Tasks stay on their CPU.
     pub(crate) percpu_local: bool,
 }
 
-/// A queue.
+/// A FIFO queue.
 #[derive(Debug)]
 pub(crate) struct Fifo {
     config: Config,
@@ -34,12 +34,12 @@ impl Fifo {
 }
 
 impl Policy for Fifo {
-    /// A task wants to run: it woke up, or has used up its slice. It goes to the end.
+    /// A task is runnable: it woke up, or its slice expired.
     fn enqueue(&mut self, task: QueuedTask, _now_ns: u64) {
         self.queue.push_back(task);
     }
 
-    /// A CPU is free, or will be soon: the first of the queue goes there.
+    /// A CPU is idle, or will be soon: dispatch the first task of the queue.
     fn dispatch(&mut self, cpus: &mut Cpus, _now_ns: u64) -> Option<DispatchedTask> {
         let task = self.queue.pop_front()?;
         let target = if self.config.percpu_local {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_nobody_runs() {
+    fn empty_queue_dispatches_nothing() {
         assert!(next(&mut fifo(true, true)).is_none());
     }
 
@@ -121,7 +121,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes and goes in between: in order of arrival, each once, none forgotten.
+        /// Whatever the sequence of calls: FIFO order, each task once, none forgotten.
         #[test]
         fn first_come_first_served(
             steps in vec(option::of((1..=10_000_u32, 0..64_u32)), 0..400),

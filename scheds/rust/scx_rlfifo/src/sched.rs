@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The scheduler as the runner sees it.
+//! The scheduler's implementation of the runner's traits.
 
 use anyhow::Result;
 use scx_rustland_core::{Driver, Metrics, COMPACTION_SETTING};
@@ -16,9 +16,9 @@ pub(crate) struct RlFifo;
 impl Scheduler for RlFifo {
     const PROGRAM: Program = scx_utils::program!();
     const DESCRIPTION: &'static str =
-        "All tasks wait in one queue of a program in user space and are served in order of \
-         arrival, each for one slice. It is made to be read, copied and changed. Without \
-         --weighted nice values have no effect, and caches and nodes are not looked at.";
+        "All tasks wait in one queue of a program in user space and run in FIFO order, each for \
+         one slice. It is made to be read, copied and changed. Without --weighted, nice values \
+         have no effect; caches and nodes are ignored.";
     const MACHINE_SETTINGS: &'static [&'static str] = &[COMPACTION_SETTING];
     const MODES: Modes = Modes {
         gaming: &["--slice-us", "5000"],

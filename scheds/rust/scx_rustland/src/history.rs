@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What is remembered of a task between two decisions. It is kept with the task itself
-//! ([`Words`]), so nothing is left of one that ends.
+//! Per-task history between two decisions. It is kept in the task context ([`TaskCtx`]), which is
+//! freed with the task.
 
-use scx_rustland_core::{QueuedTask, Words, WEIGHT_DFL};
+use scx_rustland_core::{QueuedTask, TaskCtx, WEIGHT_DFL};
 
-/// No weight counts for more: else a task of nice -20 would keep interactive ones of nice 0 from
-/// their CPU time, however little they need.
+/// Upper bound of weights: otherwise a task of nice -20 would keep interactive tasks of nice 0 from
+/// the little CPU time that they need.
 pub(crate) const WEIGHT_MAX: u32 = 1000;
 
-/// How often it is counted how often a task went to sleep by itself.
+/// Length of a sample of the sleep rate.
 const SAMPLE_NS: u64 = 250_000_000;
 
-/// So often per second an interactive task goes to sleep by itself, at least. Frames and sound come
-/// 60 times and more; a compiler that waits for its disk now and then stays below.
+/// Minimum sleeps per second of an interactive task. Video frames and audio wake up 60 times and
+/// more; a compiler that sometimes waits for its disk stays below.
 const INTERACTIVE_PER_S: u32 = 10;
 
-/// The units of [`History::sleeps`] per sleep and second, so that averages of small numbers do not
-/// get lost.
+/// Units of [`History::sleeps`] per sleep and second, so that small numbers survive averaging.
 const RATE_UNIT: u32 = 256;
 
 /// [`INTERACTIVE_PER_S`] in that unit.
@@ -24,41 +23,41 @@ const INTERACTIVE: u32 = INTERACTIVE_PER_S * RATE_UNIT;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// The machine's virtual time, and how far a task's own may be from it.
+/// The machine's virtual time, and how far a task's own may deviate from it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
-    /// Virtual time, ns: what a task of weight 100 has had that never missed its share.
+    /// Virtual time, ns: the CPU time of a task of weight 100 that always got its share.
     pub(crate) now_ns: u64,
-    /// Who has slept comes back so far behind at most, ns: sleep is not saved up.
+    /// How far behind a task may be after a sleep, ns: sleep does not accumulate credit.
     pub(crate) behind_ns: u64,
     /// The largest lead, ns, so that a task that was alone on a CPU does not pay for it forever;
     /// and the largest lag of a task that has not slept.
     pub(crate) ahead_ns: u64,
 }
 
-/// A task's past.
+/// The history of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct History {
-    /// CPU time so far, each part of it multiplied by 100 and divided by the weight, ns.
+    /// CPU time so far, each part scaled by 100 / weight, ns.
     pub(crate) vruntime_ns: u64,
-    /// CPU time that `vruntime_ns` contains, ns.
+    /// The CPU time contained in `vruntime_ns`, ns.
     charged_ns: u64,
-    /// When the running sample began, ns.
+    /// Start of the current sample, ns.
     sampled_ns: u64,
-    /// How often it had gone to sleep by itself by then. It may overflow.
+    /// The low half of `nvcsw` at that time; it may wrap around.
     nvcsw: u32,
-    /// Sleeps per second, averaged, in 1/[`RATE_UNIT`].
+    /// Average of sleeps per second, in 1/[`RATE_UNIT`].
     sleeps: u32,
-    /// Whether it sleeps often, by the average or by what the running sample has already.
+    /// Whether it sleeps often, by the average or already in the current sample.
     pub(crate) is_interactive: bool,
 }
 
 impl History {
-    /// Of a task that is enqueued at `now_ns`: what it used since the last time is charged.
+    /// The history of a task that is enqueued at `now_ns`, with the CPU time used since charged.
     pub(crate) fn of(task: &QueuedTask, clock: &Clock, now_ns: u64) -> Self {
-        let mut history = Self::from_words(task.words);
-        // One that was made just now has the words of who made it, and of these only the habit
-        // is its own; one that nobody has decided about yet has none.
+        let mut history = Self::from_ctx(task.ctx);
+        // A new task has its parent's context, of which only the sleep rate is kept; a task
+        // without any decision has an empty one.
         if task.start_ns == 0 || history.sampled_ns == 0 {
             history.vruntime_ns = clock.now_ns;
             history.charged_ns = task.sum_exec_ns;
@@ -72,7 +71,7 @@ impl History {
     fn charge(&mut self, task: &QueuedTask, clock: &Clock) {
         let used_ns = task.sum_exec_ns.saturating_sub(self.charged_ns);
         self.charged_ns = task.sum_exec_ns;
-        // Lag of a task that had to wait is kept; sleep is not saved up.
+        // The lag of a task that waited is kept; sleep accumulates no credit.
         let has_slept = task.exec_ns == 0;
         let lag_max_ns = if has_slept {
             clock.behind_ns
@@ -92,8 +91,8 @@ impl History {
         self.nvcsw = low_half(task.nvcsw);
     }
 
-    /// Averages with a weight of one half. Enough sleeps count before the sample is over, so that
-    /// a task, and what it starts, need not wait for that.
+    /// Averages with a weight of 1/2. Enough sleeps count before the sample is over, so that an
+    /// interactive task and its children are recognized early.
     fn sample(&mut self, task: &QueuedTask, now_ns: u64) {
         let passed_ns = now_ns.saturating_sub(self.sampled_ns);
         let slept = u64::from(low_half(task.nvcsw).wrapping_sub(self.nvcsw));
@@ -108,15 +107,15 @@ impl History {
         self.is_interactive = self.sleeps >= INTERACTIVE;
     }
 
-    /// When the task is to be served, as virtual time: the later, the longer it has run since it
-    /// slept, but by `max_ns` at most.
+    /// The deadline, in virtual time: it grows with the CPU time since the last sleep, by `max_ns`
+    /// at most.
     pub(crate) fn deadline_ns(&self, task: &QueuedTask, max_ns: u64) -> u64 {
         let burst_ns = scale(task.exec_ns, task.weight).min(max_ns);
         self.vruntime_ns.saturating_add(burst_ns)
     }
 
-    fn from_words(words: Words) -> Self {
-        let [vruntime_ns, charged_ns, sampled_ns, habit] = words;
+    fn from_ctx(ctx: TaskCtx) -> Self {
+        let [vruntime_ns, charged_ns, sampled_ns, habit] = ctx;
         Self {
             vruntime_ns,
             charged_ns,
@@ -127,13 +126,13 @@ impl History {
         }
     }
 
-    pub(crate) fn to_words(self) -> Words {
+    pub(crate) fn to_ctx(self) -> TaskCtx {
         let habit = u64::from(self.sleeps) << 32 | u64::from(self.nvcsw);
         [self.vruntime_ns, self.charged_ns, self.sampled_ns, habit]
     }
 }
 
-/// CPU time as virtual time.
+/// Converts CPU time to virtual time.
 fn scale(ns: u64, weight: u32) -> u64 {
     let weight = u64::from(weight.clamp(1, WEIGHT_MAX));
     ns.saturating_mul(u64::from(WEIGHT_DFL)) / weight
@@ -155,17 +154,17 @@ mod tests {
         ahead_ns: 500 * MS,
     };
 
-    /// Enqueued once, so that what follows is not its beginning.
+    /// A task that was enqueued before, so that it is not treated as new.
     fn known(weight: u32) -> QueuedTask {
         let mut task = QueuedTask::new(1);
         task.weight = weight;
-        task.words = History::of(&task, &CLOCK, NS_PER_S).to_words();
+        task.ctx = History::of(&task, &CLOCK, NS_PER_S).to_ctx();
         task.start_ns = NS_PER_S;
         task
     }
 
     #[test]
-    fn words_are_the_history() {
+    fn ctx_is_the_history() {
         let history = History {
             vruntime_ns: 1,
             charged_ns: 2,
@@ -174,7 +173,7 @@ mod tests {
             sleeps: 5,
             is_interactive: false,
         };
-        assert_eq!(History::from_words(history.to_words()), history);
+        assert_eq!(History::from_ctx(history.to_ctx()), history);
     }
 
     #[test]
@@ -184,7 +183,7 @@ mod tests {
             task.sum_exec_ns = 10 * MS;
             let history = History::of(&task, &CLOCK, NS_PER_S);
             assert_eq!(history.vruntime_ns - CLOCK.now_ns, ms * MS, "{weight}");
-            task.words = history.to_words();
+            task.ctx = history.to_ctx();
             assert_eq!(History::of(&task, &CLOCK, NS_PER_S), history);
         }
     }
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_task_lacks_because_it_waited_is_kept() {
+    fn lag_of_a_task_that_waited_is_kept() {
         let mut task = known(100);
         task.exec_ns = 2 * MS;
         let later = Clock {
@@ -210,7 +209,7 @@ mod tests {
         };
         let history = History::of(&task, &later, 9 * NS_PER_S);
         assert_eq!(history.vruntime_ns, CLOCK.now_ns);
-        // Not without end.
+        // But bounded.
         let much_later = Clock {
             now_ns: 5000 * MS,
             ..CLOCK
@@ -220,30 +219,30 @@ mod tests {
     }
 
     #[test]
-    fn new_thread_has_the_habit_of_its_maker_and_nothing_else() {
-        let mut maker = known(100);
-        maker.sum_exec_ns = 300 * MS;
-        maker.nvcsw = 100;
-        let words = History::of(&maker, &CLOCK, 2 * NS_PER_S).to_words();
-        let mut made = QueuedTask::new(2);
-        made.words = words;
-        let history = History::of(&made, &CLOCK, 3 * NS_PER_S);
+    fn new_thread_has_the_habit_of_its_parent_and_nothing_else() {
+        let mut parent = known(100);
+        parent.sum_exec_ns = 300 * MS;
+        parent.nvcsw = 100;
+        let ctx = History::of(&parent, &CLOCK, 2 * NS_PER_S).to_ctx();
+        let mut child = QueuedTask::new(2);
+        child.ctx = ctx;
+        let history = History::of(&child, &CLOCK, 3 * NS_PER_S);
         assert_eq!(history.vruntime_ns, CLOCK.now_ns);
         assert_eq!((history.charged_ns, history.nvcsw), (0, 0));
         assert!(history.is_interactive);
     }
 
     #[test]
-    fn habit_of_a_young_maker_is_handed_on_too() {
-        let mut maker = known(100);
-        maker.nvcsw = 3;
-        let mut made = QueuedTask::new(2);
-        made.words = History::of(&maker, &CLOCK, NS_PER_S + 1).to_words();
-        assert!(History::of(&made, &CLOCK, NS_PER_S + 2).is_interactive);
+    fn habit_of_a_young_parent_is_inherited_too() {
+        let mut parent = known(100);
+        parent.nvcsw = 3;
+        let mut child = QueuedTask::new(2);
+        child.ctx = History::of(&parent, &CLOCK, NS_PER_S + 1).to_ctx();
+        assert!(History::of(&child, &CLOCK, NS_PER_S + 2).is_interactive);
     }
 
     #[test]
-    fn few_sleeps_in_a_long_time_are_no_habit() {
+    fn few_sleeps_in_a_long_time_are_not_interactive() {
         let mut task = known(100);
         task.nvcsw = 3;
         assert!(!History::of(&task, &CLOCK, 2 * NS_PER_S).is_interactive);
@@ -259,13 +258,13 @@ mod tests {
         let mut now_ns = NS_PER_S + SAMPLE_NS;
         for expected in [10, 10, 10, 10] {
             let history = History::of(&task, &CLOCK, now_ns);
-            task.words = history.to_words();
+            task.ctx = history.to_ctx();
             task.nvcsw += expected;
             now_ns += SAMPLE_NS;
         }
         let mut samples = 0;
         while History::of(&task, &CLOCK, now_ns).is_interactive {
-            task.words = History::of(&task, &CLOCK, now_ns).to_words();
+            task.ctx = History::of(&task, &CLOCK, now_ns).to_ctx();
             now_ns += SAMPLE_NS;
             samples += 1;
         }
@@ -273,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn who_computes_is_served_later_up_to_a_bound() {
+    fn computing_delays_the_deadline_up_to_a_bound() {
         let mut task = known(100);
         let history = History::of(&task, &CLOCK, NS_PER_S);
         let mut late = |exec_ms| {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A scheduler for machines that people sit at: whoever sleeps often goes before whoever computes.
+//! A scheduler for interactive machines: tasks that sleep often precede those that compute.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | `history` | what is remembered of a task, and its place in the order |
-//! | `queue` | the tasks that wait, found by deadline, by virtual time and by arrival |
-//! | `policy` | who goes next, where, for how long, and whom they interrupt |
+//! | `history` | per-task history, and the deadline that follows from it |
+//! | `queue` | the waiting tasks, ordered by deadline, virtual time and arrival |
+//! | `policy` | which task runs next, where, for how long, and which one it preempts |
 //! | `opts`, `sched` | the options, and how the runner starts it |
 
 mod history;
@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use scx_rustland_core::LockedHeap;
 
-/// The program's memory: a policy that waited for some would keep everybody waiting.
+/// The program's allocator: if the policy thread waited for memory, all tasks would wait for it.
 #[global_allocator]
 static HEAP: LockedHeap = LockedHeap::new();
 

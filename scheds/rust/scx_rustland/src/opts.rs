@@ -6,11 +6,11 @@ use clap::Args;
 use scx_rustland_core::{IdleSelection, Options};
 use scx_utils::cli::slice_us;
 
-/// As they are typed.
+/// The options as typed.
 #[derive(Debug, Args)]
 pub(crate) struct Opts {
-    /// How long a task may run while nobody waits, 100 to 1000000. Divided by the number of those
-    /// who wait: longer slices cost fewer switches, shorter ones less waiting
+    /// How long a task may run while no other waits, 100 to 1000000. Divided by the number of
+    /// waiting tasks: longer slices cost fewer context switches, shorter ones reduce latency
     #[arg(
         short,
         long,
@@ -21,8 +21,7 @@ pub(crate) struct Opts {
     #[arg(value_parser = slice_us())]
     pub(crate) slice_us: u32,
 
-    /// The least that a slice is shortened to, 50 to 1000000; the kernel looks at slices at each
-    /// of its ticks only
+    /// The minimum of shortened slices, 50 to 1000000; the kernel checks slices at its ticks only
     #[arg(
         short = 'S',
         long,
@@ -33,9 +32,9 @@ pub(crate) struct Opts {
     #[arg(value_parser = clap::value_parser!(u32).range(50..=1_000_000))]
     pub(crate) slice_us_min: u32,
 
-    /// By how many slices of computing a task is put back, at most: more makes the machine more
-    /// responsive, less makes it fairer over short times. 0: by weights alone, and nobody is
-    /// interrupted
+    /// How many slices of CPU time since its last sleep delay a task, at most: more makes the
+    /// machine more responsive, less makes it fairer over short times. 0: order by weight alone,
+    /// and no preemption
     #[arg(
         short = 'b',
         long,
@@ -46,41 +45,40 @@ pub(crate) struct Opts {
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub(crate) slice_boost: u32,
 
-    /// Let the kernel place tasks that wake up on idle CPUs, if nobody waits: less work for the
-    /// scheduler, and cores and caches are minded; who wakes up is then not ordered among others
+    /// Let the kernel select idle CPUs on wakeup, if no task waits: less work for the scheduler,
+    /// and cores and caches are considered; but such wakeups are not ordered among waiting tasks
     #[arg(short = 'i', long, conflicts_with = "full_user")]
     pub(crate) builtin_idle: bool,
 
-    /// Decide on each wake-up in user space. By default a task whose CPU is idle runs there at
-    /// once, if nobody waits, and one that is woken by somebody who is about to sleep gets the rest
-    /// of his slice: quicker, and less work for the scheduler
+    /// Decide on each wakeup in user space. By default a wakee runs at once if its CPU is idle and
+    /// no task waits, and on a sync wakeup it inherits the waker's remaining slice: faster, and
+    /// less work for the scheduler
     #[arg(short = 'u', long)]
     pub(crate) full_user: bool,
 
-    /// While there are CPUs enough, serve tasks in order of arrival and interrupt nobody: fewer
-    /// switches, less fair. In the statistics, mode=1 is order of arrival and mode=0 is not
+    /// While there are idle CPUs, run tasks in FIFO order without preemption: fewer context
+    /// switches, less fair. The statistics show it as mode=1, otherwise mode=0
     #[arg(short, long)]
     pub(crate) fifo: bool,
 
-    /// Leave idle CPUs asleep as long as another one runs: saves power, and tasks wait longer
+    /// Leave idle CPUs asleep as long as another one runs: saves power, increases latency
     #[arg(long)]
     pub(crate) low_power: bool,
 
-    /// Interrupt nobody when an interactive task wakes up: fewer switches, and it waits for the
-    /// end of a slice
+    /// Do not preempt tasks when an interactive one wakes up: fewer context switches, but it waits
+    /// for the end of a slice
     #[arg(short, long)]
     pub(crate) disable_preemption: bool,
 
-    /// Tasks stay on the CPU they are on: no migration, so some CPUs may be idle while others
-    /// have much to do
+    /// Tasks stay on their CPU: no migration, so some CPUs may be idle while others are overloaded
     #[arg(short = 'l', long)]
     pub(crate) percpu_local: bool,
 }
 
-/// As they are used.
+/// The options as used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Config {
-    /// For the BPF half.
+    /// For the BPF side.
     pub(crate) core: Options,
     pub(crate) policy: crate::policy::Config,
 }

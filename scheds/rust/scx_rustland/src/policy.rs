@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The policy: who goes next, where, for how long, and whom they interrupt.
+//! The policy: which task runs next, where, for how long, and which one it preempts.
 //!
-//! Tasks are ordered by deadline: the CPU time that they have had, by weight, plus what they have
-//! used since they last slept. So whoever sleeps often and computes little goes first, as long as
-//! he takes no more than his share.
+//! Tasks are ordered by deadline: the weighted CPU time that they have had, plus what they have
+//! used since they last slept. So tasks that sleep often and compute little run first, as long as
+//! they use no more than their share.
 
 use scx_rustland_core::{Cpus, DispatchedTask, Policy, QueuedTask, Target};
 
 use crate::history::{Clock, History, WEIGHT_MAX};
 use crate::queue::{Queue, Waiting};
 
-/// A task that has waited so long goes next in every other decision, whatever its deadline: a
-/// fifth of what makes the kernel end the scheduler.
+/// A task that has waited so long runs next in every second decision, whatever its deadline: a
+/// fifth of the kernel's watchdog timeout.
 const STARVED_NS: u64 = 1_000_000_000;
 
-/// Virtual times begin here, so that those of tasks that are behind are not below 0, nor their
-/// deadlines 0, which would mean none.
+/// Initial virtual time. Not 0, so that tasks may be behind it, and because a deadline of 0 would
+/// mean none.
 const VRUNTIME_FIRST_NS: u64 = 1 << 40;
 
-/// What can be chosen.
+/// The options.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Config {
-    /// How long a task may run while nobody waits, ns.
+    /// Slice of a task while no other waits, ns.
     pub(crate) slice_ns: u64,
-    /// How long it may run at least, however many wait, ns; by so much more virtual time a task is
-    /// behind whoever interrupts it.
+    /// Minimum slice however many tasks wait, ns; also by how much a task's deadline must precede
+    /// that of the one it preempts.
     pub(crate) slice_min_ns: u64,
-    /// How many slices of computing put a task back, at most. 0: none, and nobody is interactive.
+    /// How many slices of CPU time delay a task, at most. 0: none, and no task is interactive.
     pub(crate) slice_boost: u32,
-    /// Whether interactive tasks interrupt others.
+    /// Whether interactive tasks preempt others.
     pub(crate) preempts: bool,
-    /// Whether tasks are served in order of arrival while there are CPUs enough.
+    /// Whether to use FIFO order while there are idle CPUs.
     pub(crate) fifo: bool,
     /// Whether tasks stay on their CPU.
     pub(crate) percpu_local: bool,
@@ -42,21 +42,21 @@ pub(crate) struct Rustland {
     config: Config,
     queue: Queue,
     clock: Clock,
-    /// Whether the next decision may be for who waits longest.
-    is_turn_of_oldest: bool,
+    /// Whether the next decision may be for the task that has waited longest.
+    is_oldest_next: bool,
     fifo: Fifo,
 }
 
-/// Order of arrival, while there are CPUs enough.
+/// FIFO mode, while there are idle CPUs.
 #[derive(Debug)]
 struct Fifo {
     is_on: bool,
-    /// How many wait when another one has been served, averaged, in 1/256.
+    /// Average number of waiting tasks after a dispatch, in 1/256.
     waiting: usize,
 }
 
 impl Config {
-    /// So much computing since it last slept puts a task back, at most, ns.
+    /// Maximum delay for CPU time since the last sleep, ns.
     fn max_burst_ns(&self) -> u64 {
         self.slice_ns.saturating_mul(u64::from(self.slice_boost))
     }
@@ -71,10 +71,10 @@ impl Rustland {
             clock: Clock {
                 now_ns: VRUNTIME_FIRST_NS,
                 behind_ns: config.slice_ns,
-                // Enough for what weights and slices make of a turn.
+                // Enough for the effect of weights and slices on a round.
                 ahead_ns: config.max_burst_ns().max(turn_ns),
             },
-            is_turn_of_oldest: false,
+            is_oldest_next: false,
             fifo: Fifo {
                 is_on: config.fifo,
                 waiting: 0,
@@ -82,8 +82,8 @@ impl Rustland {
         }
     }
 
-    fn may_interrupt(&self, task: &QueuedTask, history: &History) -> bool {
-        // Who has run since he slept has had his chance.
+    fn may_preempt(&self, task: &QueuedTask, history: &History) -> bool {
+        // A task that has run since its last sleep has had its chance.
         self.config.preempts
             && self.config.slice_boost > 0
             && !self.fifo.is_on
@@ -92,7 +92,7 @@ impl Rustland {
             && history.is_interactive
     }
 
-    /// The same for all: the shorter, the more wait, so that none waits long for his turn.
+    /// The same for all tasks: the more wait, the shorter, so that none waits long.
     fn slice_ns(&self) -> u64 {
         let nr_waiting = u64::try_from(self.queue.len()).unwrap_or(u64::MAX);
         let slice_ns = self.config.slice_ns / nr_waiting.saturating_add(1);
@@ -105,23 +105,23 @@ impl Rustland {
         }
         let since_ns = self.queue.oldest_since_ns()?;
         let is_starved = now_ns.saturating_sub(since_ns) > STARVED_NS;
-        self.is_turn_of_oldest = is_starved && !self.is_turn_of_oldest;
-        if self.is_turn_of_oldest {
+        self.is_oldest_next = is_starved && !self.is_oldest_next;
+        if self.is_oldest_next {
             self.queue.pop_oldest()
         } else {
             self.queue.pop_earliest()
         }
     }
 
-    /// Virtual time is that of who is furthest behind, and never goes backward.
+    /// Virtual time is the minimum of all tasks, and never decreases.
     fn advance(&mut self, served: &History) {
         let least = self.queue.min_vruntime_ns().unwrap_or(u64::MAX);
         let vruntime_ns = served.vruntime_ns.min(least);
         self.clock.now_ns = self.clock.now_ns.max(vruntime_ns);
     }
 
-    /// Whoever is urgent interrupts a task with a later deadline; without one he waits his turn.
-    fn interrupt(&mut self, cpus: &mut Cpus) -> Option<DispatchedTask> {
+    /// Lets an urgent task preempt one with a later deadline; if there is none, it waits normally.
+    fn preempt(&mut self, cpus: &mut Cpus) -> Option<DispatchedTask> {
         while let Some(mut waiting) = self.queue.pop_urgent() {
             let target = cpus.pick_idle(&waiting.task);
             if target != Target::Any {
@@ -144,14 +144,14 @@ impl Rustland {
             .vtime(waiting.deadline_ns)
             .advance(if self.fifo.is_on { 0 } else { weight })
             .slice_ns(self.slice_ns())
-            .words(waiting.history.to_words())
+            .ctx(waiting.history.to_ctx())
     }
 }
 
 impl Fifo {
-    /// Sees how busy the machine is: it ends with the last but one CPU, and is back when, on
-    /// average, nobody waits.
-    fn look(&mut self, cpus: &Cpus, nr_waiting: usize) {
+    /// Updates the mode: it ends when at most one CPU is idle, and starts again when, on average,
+    /// no task waits.
+    fn update(&mut self, cpus: &Cpus, nr_waiting: usize) {
         self.waiting = self.waiting.midpoint(nr_waiting * 256);
         let nr_running = cpus.nr_online().saturating_sub(cpus.nr_idle());
         if nr_running + 1 >= cpus.nr_online() {
@@ -166,7 +166,7 @@ impl Policy for Rustland {
     fn enqueue(&mut self, task: QueuedTask, now_ns: u64) {
         let history = History::of(&task, &self.clock, now_ns);
         let deadline_ns = history.deadline_ns(&task, self.config.max_burst_ns());
-        let is_urgent = self.may_interrupt(&task, &history);
+        let is_urgent = self.may_preempt(&task, &history);
         self.queue.insert(Waiting {
             task,
             history,
@@ -177,12 +177,12 @@ impl Policy for Rustland {
     }
 
     fn dispatch(&mut self, cpus: &mut Cpus, now_ns: u64) -> Option<DispatchedTask> {
-        if let Some(decision) = self.interrupt(cpus) {
+        if let Some(decision) = self.preempt(cpus) {
             return Some(decision);
         }
         let waiting = self.pop(now_ns);
         if self.config.fifo {
-            self.fifo.look(cpus, self.queue.len());
+            self.fifo.update(cpus, self.queue.len());
         }
         let waiting = waiting?;
         let target = if self.config.percpu_local {
@@ -201,7 +201,7 @@ impl Policy for Rustland {
         self.queue.len()
     }
 
-    /// 1 while tasks are served in order of arrival.
+    /// 1 in FIFO mode.
     fn mode(&self) -> u64 {
         self.fifo.is_on.into()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The tasks that wait. Each pid is there once.
+//! The queue of waiting tasks, with at most one entry per pid.
 
 use std::collections::BTreeSet;
 
@@ -8,20 +8,20 @@ use scx_rustland_core::QueuedTask;
 
 use crate::history::History;
 
-/// A task that waits for a decision.
+/// A task that needs a decision.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) task: QueuedTask,
     pub(crate) history: History,
-    /// Its place in the order, as virtual time.
+    /// Its key in the order, as virtual time.
     pub(crate) deadline_ns: u64,
-    /// When it came.
+    /// Time of its enqueue, ns.
     pub(crate) since_ns: u64,
-    /// Whether it may interrupt others.
+    /// Whether it may preempt other tasks.
     pub(crate) is_urgent: bool,
 }
 
-/// A task by one of its numbers; the pid makes it unique.
+/// A task by one of its keys; the pid makes it unique.
 type Entry = (u64, i32);
 
 /// Finds the next task in each of several orders, in O(log n).
@@ -35,7 +35,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Replaces the one with the same pid: its decision would be cancelled.
+    /// Replaces a task with the same pid, the decision on which would be cancelled.
     pub(crate) fn insert(&mut self, waiting: Waiting) {
         let pid = waiting.task.pid;
         self.remove(pid);
@@ -59,30 +59,30 @@ impl Queue {
         Some(waiting)
     }
 
-    /// The one with the earliest deadline.
+    /// The task with the earliest deadline.
     pub(crate) fn pop_earliest(&mut self) -> Option<Waiting> {
         let (_, pid) = *self.by_deadline.first()?;
         self.remove(pid)
     }
 
-    /// The one that has waited longest.
+    /// The task that has waited longest.
     pub(crate) fn pop_oldest(&mut self) -> Option<Waiting> {
         let (_, pid) = *self.by_arrival.first()?;
         self.remove(pid)
     }
 
-    /// Of those that may interrupt others, the one with the earliest deadline.
+    /// The task with the earliest deadline of those that may preempt others.
     pub(crate) fn pop_urgent(&mut self) -> Option<Waiting> {
         let (_, pid) = *self.urgent.first()?;
         self.remove(pid)
     }
 
-    /// Since when the one waits that has waited longest.
+    /// When the task that has waited longest was enqueued.
     pub(crate) fn oldest_since_ns(&self) -> Option<u64> {
         self.by_arrival.first().map(|(since_ns, _)| *since_ns)
     }
 
-    /// The smallest virtual time of all.
+    /// The minimum virtual time.
     pub(crate) fn min_vruntime_ns(&self) -> Option<u64> {
         self.by_vruntime
             .first()

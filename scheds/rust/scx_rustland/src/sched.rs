@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The scheduler as the runner sees it.
+//! The scheduler's implementation of the runner's traits.
 
 use anyhow::Result;
 use scx_rustland_core::{Driver, Metrics, COMPACTION_SETTING};
@@ -16,10 +16,10 @@ pub(crate) struct Rustland;
 impl Scheduler for Rustland {
     const PROGRAM: Program = scx_utils::program!();
     const DESCRIPTION: &'static str =
-        "Tasks that sleep often and compute little go before those that compute, and interrupt \
-         them when they wake up, so that a machine stays responsive while it is overloaded. \
-         Weights (nice) count all the same; one above 1000 (nice -11 and below) counts as 1000. \
-         Decided in user space. Caches and nodes are not looked at.";
+        "Tasks that sleep often and compute little precede those that compute, and preempt them \
+         on wakeup, so that an overloaded machine stays responsive. CPU time is shared by weight \
+         (nice values); weights above 1000 (nice -11 and below) count as 1000. Decided in user \
+         space; caches and nodes are ignored.";
     const MACHINE_SETTINGS: &'static [&'static str] = &[COMPACTION_SETTING];
     const MODES: Modes = Modes {
         gaming: &["--slice-us", "3000", "--slice-boost", "40"],

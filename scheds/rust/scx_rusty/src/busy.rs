@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! How busy the CPUs of each domain are, by what BPF notes of idle ones (`bpf/busy.h`): no system
-//! call, and what other classes and interrupts use counts.
+//! Utilization of each domain's CPUs, from the idle times that BPF records (`bpf/busy.h`): no system
+//! calls, and other scheduling classes and interrupts are included.
 
 use crate::domains::Domains;
 
-/// The word that BPF has of a CPU; `None`: nothing is known of it.
+/// The word that BPF keeps for a CPU; `None` if there is none.
 pub(crate) type IdleWord<'a> = &'a dyn Fn(usize) -> Option<u64>;
 
-/// Of one interval after the other.
+/// Measures consecutive intervals.
 #[derive(Debug)]
 pub(crate) struct Busy {
     /// The CPUs of each domain.
     cpus: Vec<Vec<usize>>,
-    /// The idle time of each domain's CPUs until `at_ns`, ns.
+    /// Idle time of each domain's CPUs up to `at_ns`, ns.
     idle_ns: Vec<u64>,
     at_ns: u64,
 }
@@ -38,9 +38,9 @@ impl Busy {
         self.cpus.iter().map(of_domain).collect()
     }
 
-    /// Of each domain since the last call: the part of its CPUs' time that was used, 0 to 1, and
-    /// how many it has. Nothing counts as used in no time.
-    #[allow(clippy::cast_precision_loss)] // Of times below 100 days, less than 1 ns.
+    /// For each domain since the last call: the utilization of its CPUs, 0 to 1, and their number.
+    /// 0 if no time has passed.
+    #[allow(clippy::cast_precision_loss)] // For times below 100 days, less than 1 ns.
     pub(crate) fn sample(&mut self, idle: IdleWord<'_>, now_ns: u64) -> Vec<(f64, u32)> {
         let read = self.read(idle, now_ns);
         let elapsed_ns = now_ns.saturating_sub(self.at_ns);
@@ -102,10 +102,10 @@ mod tests {
     fn idle_time_is_what_was_noted_and_what_goes_on() {
         let before = [cpu(0, 10), cpu(0, 0), cpu(5, 0), cpu(100, 7)];
         let mut busy = Busy::new(&two_domains(), &of(&before), 100);
-        // CPU 0 was idle for half of it, CPU 1 for none; CPU 3 is idle since the beginning.
+        // CPU 0 was idle for half of the interval, CPU 1 never, CPU 3 all the time.
         let after = [cpu(0, 60), cpu(0, 0), cpu(5, 0), cpu(100, 7)];
         assert_eq!(busy.sample(&of(&after), 200), [(0.75, 2), (0.0, 1)]);
-        // And CPU 0 since a quarter of the next.
+        // CPU 0 is idle since a quarter of the next interval.
         let later = [cpu(275, 60), cpu(0, 0), cpu(5, 0), cpu(0, 107)];
         assert_eq!(busy.sample(&of(&later), 300), [(0.875, 2), (1.0, 1)]);
     }

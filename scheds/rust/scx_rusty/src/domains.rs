@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Which CPUs are a domain. Domains are numbered from 0 without gaps, node by node, whatever ids
-//! caches and nodes have; each has at least one CPU that is online.
+//! The CPUs of each domain. Domains are numbered from 0 without gaps, node by node, whatever the
+//! ids of caches and nodes; each has at least one online CPU.
 
 use anyhow::{ensure, Context as _, Result};
 use scx_utils::cpumask::{Cpumask, CpumaskError};
@@ -18,16 +18,16 @@ pub(crate) struct Domain {
     pub(crate) cpus: Cpumask,
 }
 
-/// Of a machine.
+/// The domains of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Domains {
-    /// By their ids.
+    /// Indexed by domain id.
     pub(crate) domains: Vec<Domain>,
     /// The kernel's ids of the nodes that have domains.
     pub(crate) nodes: Vec<usize>,
 }
 
-/// CPUs of a node, which is an index.
+/// A node, by index, and CPUs of it.
 type Span = (usize, Cpumask);
 
 impl Domains {
@@ -45,7 +45,7 @@ impl Domains {
         Self::number(spans, &kernel_ids)
     }
 
-    /// In the order of nodes; domains without CPUs, and nodes without domains, are none.
+    /// Numbers domains in the order of nodes; skips domains without CPUs and nodes without domains.
     fn number(mut spans: Vec<Span>, kernel_ids: &[usize]) -> Result<Self> {
         spans.retain(|(_, cpus)| !cpus.is_empty());
         spans.sort_by_key(|(node, _)| *node);
@@ -77,7 +77,7 @@ impl Domains {
         Ok(self)
     }
 
-    /// The domains of a node, whose ids are in a row.
+    /// The first domain of a node; the ids of its domains are consecutive.
     pub(crate) fn first_of_node(&self, node: usize) -> usize {
         self.domains.partition_point(|domain| domain.node < node)
     }
@@ -99,7 +99,7 @@ impl Domains {
     }
 }
 
-/// A list if there is a range in it; else hexadecimal, where commas stand between groups.
+/// Parses a list if `text` contains a range, else hexadecimal groups separated by commas.
 fn parse(text: &str, nr_cpu_ids: usize) -> Result<Cpumask, CpumaskError> {
     if text.contains('-') {
         Cpumask::from_list(text, nr_cpu_ids)
@@ -108,7 +108,7 @@ fn parse(text: &str, nr_cpu_ids: usize) -> Result<Cpumask, CpumaskError> {
     }
 }
 
-/// Each mask within each node is a domain, and so are the CPUs of a node that no mask names.
+/// A domain for each mask within each node, and for the CPUs of each node in none of the masks.
 fn by_hand(online: &Cpumask, nodes: &[Cpumask], cpumasks: &[String]) -> Result<Vec<Span>> {
     let mut left = online.clone();
     let mut spans = Vec::new();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_masks_are_refused() {
         for (masks, words) in [
             (&["1", "3"][..], "--cpumasks 3: a CPU is in two masks"),
             (&["x"], "--cpumasks x"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What tasks want to run, read from the BPF half's iterator: one pass over the tasks for each
-//! round of the balancer, and nothing in between.
+//! The loads of tasks, read from the BPF side's iterator: one pass over the tasks per balancing
+//! round, and nothing in between.
 
 use std::io::Read as _;
 
@@ -12,15 +12,15 @@ use crate::balancer::{Domain, DomainMask, Snapshot, Task};
 use crate::bpf_intf::rusty_load;
 use crate::domains::Domains;
 
-/// Of `struct scx_ravg`, `SCX_RAVG_FRAC_BITS`.
+/// `SCX_RAVG_ONE` of `struct scx_ravg`.
 const DUTY_CYCLE_ONE: f64 = 4_294_967_296.0;
 
-/// Where loads come from.
+/// Reads the loads.
 #[derive(Debug)]
 pub(crate) struct Loads {
     link: Link,
     domains: Vec<Domain>,
-    /// The domains of each node by the kernel's id.
+    /// The domains of each node, by the kernel's id.
     of_node: Vec<(usize, DomainMask)>,
     leaves_kworkers: bool,
     uses_mempolicy: bool,
@@ -59,7 +59,7 @@ impl Loads {
         }
     }
 
-    /// All tasks that wanted to run lately.
+    /// All tasks that were runnable recently.
     pub(crate) fn read(&self) -> Result<Snapshot> {
         let mut bytes = Vec::new();
         let mut iter = Iter::new(&self.link).context("cannot begin to read loads")?;
@@ -72,7 +72,7 @@ impl Loads {
         })
     }
 
-    #[allow(clippy::cast_precision_loss)] // 2^-53 of it.
+    #[allow(clippy::cast_precision_loss)] // A relative error of 2^-53.
     fn task(&self, load: &rusty_load) -> Option<Task> {
         let domain = usize::try_from(load.dom).ok()?;
         (domain < self.domains.len()).then(|| Task {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! One queue for each domain of CPUs that share a cache. What is decided for each task is in
-//! `bpf/`; here the tuner says how far domains help each other out, and the balancer moves tasks.
+//! One queue for each domain of CPUs that share a cache. Scheduling decisions are in `bpf/`; here
+//! the tuner sets how far domains use each other's idle CPUs, and the balancer migrates tasks.
 
 mod balancer;
 mod busy;
 mod domains;
+mod interval;
 mod loads;
 mod opts;
-mod pace;
 mod sched;
 mod stats;
 mod tuner;

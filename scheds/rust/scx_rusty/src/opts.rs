@@ -7,40 +7,41 @@ use anyhow::{ensure, Context as _, Result};
 use clap::Args;
 use scx_utils::cli::slice_us;
 
-/// As they are typed.
+/// The options as typed.
 #[derive(Debug, Args)]
 pub(crate) struct Opts {
-    /// How long a task may run while the machine has CPU time to spare, 100 to 1000000; less where
-    /// many wait
+    /// How long a task may run while the machine is not saturated, 100 to 1000000; less if many
+    /// tasks wait
     #[arg(short = 'u', long, value_name = "US", default_value = "20000")]
     #[arg(allow_negative_numbers = true)]
     #[arg(value_parser = slice_us())]
     pub(crate) slice_us_underutil: u32,
 
-    /// The same while all CPUs are busy: shorter, so that nobody waits long for his turn
+    /// The same while all CPUs are busy: shorter, to bound the time that tasks wait
     #[arg(short = 'o', long, value_name = "US", default_value = "1000")]
     #[arg(allow_negative_numbers = true)]
     #[arg(value_parser = slice_us())]
     pub(crate) slice_us_overutil: u32,
 
-    /// How often loads are balanced, in seconds, 0.1 to 3600; up to eight times as often while far
-    /// more tasks wait in one domain than in another
+    /// Interval of load balancing in seconds, 0.1 to 3600; down to an eighth of it while far more
+    /// tasks wait in one domain than in another
     #[arg(short, long, value_name = "S", default_value = "2.0")]
     #[arg(allow_negative_numbers = true)]
     pub(crate) interval: f64,
 
-    /// How often slices and greediness follow the load, in seconds, 0.01 to 3600
+    /// Interval of the tuner, which adapts slices and greediness to the load, in seconds, 0.01 to
+    /// 3600
     #[arg(short = 'I', long, value_name = "S", default_value = "0.1")]
     #[arg(allow_negative_numbers = true)]
     pub(crate) tune_interval: f64,
 
-    /// What a task did so long ago counts half, in seconds, 0.01 to 270
+    /// Half-life of load averages, in seconds, 0.01 to 270
     #[arg(short = 'l', long, value_name = "S", default_value = "1.0")]
     #[arg(allow_negative_numbers = true)]
     pub(crate) load_half_life: f64,
 
-    /// The cache whose sharers are a domain; 3 is the last-level cache, and the only one that can
-    /// be chosen
+    /// The cache level whose sharers form a domain; 3, the last-level cache, is the only one
+    /// supported
     #[arg(
         short,
         long,
@@ -51,69 +52,70 @@ pub(crate) struct Opts {
     #[arg(allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(3..=3))]
     pub(crate) cache_level: u32,
 
-    /// Domains by hand instead: the CPUs of each, in hexadecimal, or as a list with a range, such
-    /// as 0-3,8; those in none are a domain, too
+    /// Set the domains explicitly: the CPUs of each, in hexadecimal or as a list with a range, such
+    /// as 0-3,8; the CPUs in none of them form another domain
     #[arg(short = 'C', long, value_name = "MASK", num_args = 1.., value_delimiter = ' ')]
     pub(crate) cpumasks: Vec<String>,
 
-    /// An idle CPU takes tasks of another domain of its node if so many wait there; 0: never
+    /// An idle CPU steals tasks of another domain of its node if at least this many wait there; 0:
+    /// never
     #[arg(short, long, value_name = "N", default_value = "1")]
     #[arg(allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub(crate) greedy_threshold: u32,
 
-    /// The same with domains of other nodes, whose memory is further away; 0: never
+    /// The same for domains of other nodes, whose memory is further away; 0: never
     #[arg(long, value_name = "N", default_value = "0")]
     #[arg(allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub(crate) greedy_threshold_x_numa: u32,
 
-    /// Do not move tasks between domains: they stay where they began, but for what idle CPUs take
+    /// Do not migrate tasks between domains: they stay where they started, except for steals
     #[arg(long)]
     pub(crate) no_load_balance: bool,
 
-    /// Run all kernel threads at once where they wake up, and not only those that are bound to a
-    /// CPU: shorter input and output, at the cost of whoever computes there
+    /// Run all kernel threads at once on wakeup, not only those that are bound to a CPU: faster
+    /// I/O, at the cost of tasks that compute there
     #[arg(short, long)]
     pub(crate) kthreads_local: bool,
 
-    /// Leave kworkers, which the kernel places itself, out of balancing
+    /// Exclude kworkers, which the kernel places itself, from balancing
     #[arg(short, long)]
     pub(crate) balanced_kworkers: bool,
 
-    /// Serve tasks in order of arrival: weights and interactivity do not count
+    /// Run tasks in FIFO order: weights and interactivity have no effect
     #[arg(short, long)]
     pub(crate) fifo_sched: bool,
 
-    /// A task that wakes up may take an idle CPU of another domain of its node that is busy for
-    /// less than this, percent; 0: never, 100: always
+    /// On wakeup a task may use an idle CPU of another domain of its node if that is less busy than
+    /// this, percent; 0: never, 100: always
     #[arg(short = 'D', long, value_name = "PERCENT", default_value = "90.0")]
     #[arg(allow_negative_numbers = true)]
     pub(crate) direct_greedy_under: f64,
 
-    /// Idle CPUs of domains that are busy for less than this are woken up to take waiting tasks,
-    /// percent; 0: never, 100: always
+    /// Idle CPUs of domains that are less busy than this are woken to steal waiting tasks, percent;
+    /// 0: never, 100: always
     #[arg(short = 'K', long, value_name = "PERCENT", default_value = "100.0")]
     #[arg(allow_negative_numbers = true)]
     pub(crate) kick_greedy_under: f64,
 
-    /// The former on other nodes, too: less waiting, more access to far memory
+    /// Apply --direct-greedy-under to other nodes too: less waiting, more remote memory accesses
     #[arg(short = 'r', long)]
     pub(crate) direct_greedy_numa: bool,
 
-    /// Prefer to move tasks to the nodes that their memory policy names (set_mempolicy(2))
+    /// Prefer to migrate tasks to the nodes of their memory policy (set_mempolicy(2))
     #[arg(long)]
     pub(crate) mempolicy_affinity: bool,
 
-    /// Ask the CPUs for this much of their highest performance, 1 to 1024; 0: leave it as it is,
-    /// which is 1024 for sched_ext
+    /// Request this performance level of the CPUs, 1 to 1024; 0: leave the default, which is 1024
+    /// for sched_ext
     #[arg(long, value_name = "LEVEL", default_value = "0")]
     #[arg(allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1024))]
     pub(crate) perf: u32,
 }
 
-/// As they are used.
+/// The options as used.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     pub(crate) tuner: crate::tuner::Config,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The scheduler as the runner sees it.
+//! The scheduler's implementation of the runner's traits.
 
 use std::mem::offset_of;
 use std::sync::{Arc, Mutex};
@@ -23,16 +23,16 @@ use crate::bpf_intf::{RUSTY_CPUS_MAX, RUSTY_NO_DOM};
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder, OpenBpfSkel};
 use crate::busy::Busy;
 use crate::domains::Domains;
+use crate::interval::{BalanceInterval, Timing};
 use crate::loads::Loads;
 use crate::opts::{Config, Opts};
-use crate::pace::{Pace, Since};
 use crate::stats::{ClusterStats, DomainStats, NodeStats};
 use crate::tuner::{tune, Tuned};
 
 /// The scheduler.
 pub(crate) struct Rusty;
 
-/// While it runs.
+/// A running generation.
 pub(crate) struct Running<'obj> {
     bpf: Attached<BpfSkel<'obj>>,
     shared: Shared,
@@ -41,12 +41,11 @@ pub(crate) struct Running<'obj> {
     busy: Busy,
     loads: Loads,
     tuned: Option<Tuned>,
-    /// What statistics tell of loads. Whoever reads it copies it; while he does, it is left as it
-    /// is until the next time.
+    /// Statistics for readers, who copy it. Not updated while a reader holds the lock.
     report: Arc<Mutex<ClusterStats>>,
     pending: ClusterStats,
     balanced_at: Instant,
-    pace: Pace,
+    balance_interval: BalanceInterval,
 }
 
 /// What both halves read and write while the scheduler runs.
@@ -88,12 +87,12 @@ impl Shared {
 impl Scheduler for Rusty {
     const PROGRAM: Program = scx_utils::program!();
     const DESCRIPTION: &'static str =
-        "CPUs that share a last-level cache are a domain with one queue. A task that wakes up \
-         takes an idle CPU of its domain, or waits in the queue in the order of deadlines: \
-         weights count, and whoever sleeps often and computes little goes first. Idle CPUs take \
-         tasks of other domains of their node. Every other second, tasks are moved from the \
-         domains that have most to do to those that have least, first between nodes, then within \
-         them, as far as it is worth the loss of a warm cache.";
+        "CPUs that share a last-level cache are a domain with one queue. On wakeup a task takes an \
+         idle CPU of its domain, or waits in the queue in deadline order: CPU time is shared by \
+         weight, and tasks that sleep often and compute little have earlier deadlines. Idle CPUs \
+         steal tasks of other domains of their node. Every other second tasks are migrated from \
+         the most loaded domains to the least loaded ones, first between nodes, then within them, \
+         as far as it is worth the loss of a warm cache.";
     const MODES: Modes = Modes {
         gaming: &["--slice-us-underutil", "5000"],
         low_latency: &[
@@ -128,7 +127,7 @@ impl Scheduler for Rusty {
         let mut opened = start.open(BpfSkelBuilder::default(), slot)?;
         prepare(start, &mut opened, config, &domains)?;
         let loaded = opened.load()?;
-        run(&loaded.progs.rusty_hello, &mut [])?;
+        run(&loaded.progs.rusty_register, &mut [])?;
         let shared = Shared::map(&loaded)?;
         let bpf = start.attach(loaded)?;
         let link = bpf.progs.rusty_loads.attach();
@@ -157,12 +156,12 @@ impl Scheduler for Rusty {
             report: Arc::new(Mutex::new(pending.clone())),
             pending,
             balanced_at: Instant::now(),
-            pace: Pace::default(),
+            balance_interval: BalanceInterval::default(),
         })
     }
 }
 
-/// Writes what the BPF half goes by.
+/// Configures the BPF side before the load.
 fn prepare(
     start: &Start<'_>,
     opened: &mut Opened<OpenBpfSkel<'_>>,
@@ -175,7 +174,7 @@ fn prepare(
     opened.reenqueue_on_cpu_release(btf)?;
     opened.set_section(".rodata.rusty_config", &for_bpf(config, domains)?)?;
     let tune = opened.maps.data_rusty_tune_data.as_deref_mut();
-    tune.context("no place for the slice")?.tune.slice_ns = config.tuner.slice_underutil_ns;
+    tune.context("no section for the slice")?.tune.slice_ns = config.tuner.slice_underutil_ns;
     Ok(())
 }
 
@@ -216,7 +215,7 @@ fn now_ns() -> Result<u64> {
 }
 
 impl Running<'_> {
-    /// Follows the load: slices, and how far domains help each other out.
+    /// Adapts slices, and how far domains use each other's idle CPUs, to the load.
     fn tune(&mut self) -> Result<Tuned> {
         let busy = self.busy.sample(&self.shared.idle_word(), now_ns()?);
         let tuned = tune(&self.config.tuner, &busy);
@@ -234,7 +233,7 @@ impl Running<'_> {
     }
 
     fn is_balancing_due(&mut self) -> bool {
-        let since = Since {
+        let timing = Timing {
             interval: self.config.interval,
             elapsed: self.balanced_at.elapsed(),
             took: Duration::from_secs_f64(self.pending.time_used),
@@ -243,10 +242,10 @@ impl Running<'_> {
         #[allow(clippy::cast_precision_loss)] // Both are far below 2^53.
         let by_cpu =
             domains.map(|(id, of)| self.shared.weight(id) as f64 / of.cpus.weight() as f64);
-        self.pace.is_due(since, by_cpu)
+        self.balance_interval.is_due(timing, by_cpu)
     }
 
-    /// Moves tasks, or only sees what the loads are.
+    /// Migrates tasks, or only updates the statistics of loads.
     fn balance(&mut self, is_saturated: bool) -> Result<()> {
         let begun = Instant::now();
         let kind = if is_saturated {
@@ -256,7 +255,7 @@ impl Running<'_> {
         };
         let plan = balance(&self.loads.read()?, kind);
         if self.config.balances {
-            // By then, it is decided anew.
+            // Expires at the next balancing.
             let until_ns = now_ns()? + u64::try_from(self.config.interval.as_nanos())?;
             for migration in &plan.migrations {
                 let mut args = rusty_migration {
@@ -264,16 +263,16 @@ impl Running<'_> {
                     dom: migration.to.try_into()?,
                     until_ns,
                 };
-                // A task that has ended meanwhile needs no domain.
+                // The result is ignored: the task may have exited.
                 run(&self.bpf.progs.rusty_migrate, args.as_mut_bytes())?;
             }
         }
-        self.tell(&plan)?;
+        self.update_stats(&plan)?;
         self.pending.time_used = begun.elapsed().as_secs_f64();
         Ok(())
     }
 
-    fn tell(&mut self, plan: &Plan) -> Result<()> {
+    fn update_stats(&mut self, plan: &Plan) -> Result<()> {
         self.pending.lb_at_us = now_ns()? / 1000;
         self.pending.load = plan.total_load / 100.0;
         self.pending.nodes.clear();
@@ -309,8 +308,8 @@ impl Running<'_> {
     }
 }
 
-/// Runs a program of the kind `syscall`. What it returns is for who asks again: a task may have
-/// ended, or may no more use a domain.
+/// Runs a program of type `syscall`. Its return value is ignored: a task may have exited, or a
+/// domain may no longer be allowed; the next round corrects that.
 fn run(program: &libbpf_rs::ProgramMut<'_>, args: &mut [u8]) -> Result<()> {
     let input = ProgramInput {
         context_in: (!args.is_empty()).then_some(args),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the scheduler counts, of the machine, of each node, and of each domain.
+//! Statistics of the machine, of each node, and of each domain.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,46 +9,43 @@ use serde::{Deserialize, Serialize};
 
 use crate::bpf_intf::rusty_counts;
 
-/// Of the machine. Loads are in tasks of nice 0 that always want to run.
+/// Of the machine. The unit of loads is a task of nice 0 that is always runnable.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Stats)]
 #[stat(
     top,
-    desc = "Domains, their loads, and how tasks came to their CPUs",
+    desc = "Domains, their loads, and how tasks were dispatched",
     _om_prefix = "rusty_"
 )]
 pub(crate) struct ClusterStats {
-    #[stat(desc = "When this was read (us, monotonic clock)")]
+    #[stat(desc = "Time of these statistics (us, monotonic clock)")]
     pub(crate) at_us: u64,
-    #[stat(desc = "When loads were balanced last (us, monotonic clock)")]
+    #[stat(desc = "Time of the last balancing (us, monotonic clock)")]
     pub(crate) lb_at_us: u64,
-    #[stat(counter, desc = "Times that a task got a CPU")]
+    #[stat(counter, desc = "Dispatches")]
     pub(crate) total: u64,
-    #[stat(desc = "How long a task may run (us)")]
+    #[stat(desc = "Slice (us)")]
     pub(crate) slice_us: u64,
-    #[stat(desc = "CPU time that was used, of what there is (%)")]
+    #[stat(desc = "CPU utilization (%)")]
     pub(crate) cpu_busy: f64,
     #[stat(desc = "Load of all tasks")]
     pub(crate) load: f64,
-    #[stat(
-        counter,
-        desc = "Tasks that were moved to another domain to balance loads"
-    )]
+    #[stat(counter, desc = "Tasks migrated to another domain by the balancer")]
     pub(crate) nr_migrations: u64,
-    #[stat(counter, desc = "Tasks that nothing was known of")]
+    #[stat(counter, desc = "Tasks without a task context")]
     pub(crate) task_get_err: u64,
-    #[stat(desc = "Time that the last balancing took (s)")]
+    #[stat(desc = "Duration of the last balancing (s)")]
     pub(crate) time_used: f64,
-    #[stat(desc = "Woken by one about to sleep: last CPU, idle, near the waker (% of total)")]
+    #[stat(desc = "Sync wakeup: previous CPU, idle, in the waker's domain (% of total)")]
     pub(crate) sync_prev_idle: Percent,
-    #[stat(desc = "Woken by one about to sleep: on his CPU (% of total)")]
+    #[stat(desc = "Sync wakeup: the waker's CPU (% of total)")]
     pub(crate) wake_sync: Percent,
-    #[stat(desc = "Last CPU, idle (% of total)")]
+    #[stat(desc = "Previous CPU, idle (% of total)")]
     pub(crate) prev_idle: Percent,
-    #[stat(desc = "Last CPU, idle, in another domain (% of total)")]
+    #[stat(desc = "Previous CPU, idle, in another domain (% of total)")]
     pub(crate) greedy_idle: Percent,
-    #[stat(desc = "The only CPU allowed, idle (% of total)")]
+    #[stat(desc = "Pinned, its CPU idle (% of total)")]
     pub(crate) pinned: Percent,
-    #[stat(desc = "Another idle CPU of its domain, or at once where it woke up (% of total)")]
+    #[stat(desc = "Another idle CPU of its domain, or a task that bypasses queues (% of total)")]
     pub(crate) direct: Percent,
     #[stat(desc = "Idle CPU of another domain of the node (% of total)")]
     pub(crate) greedy: Percent,
@@ -56,29 +53,27 @@ pub(crate) struct ClusterStats {
     pub(crate) greedy_far: Percent,
     #[stat(desc = "Waited in the queue of its domain (% of total)")]
     pub(crate) dsq_dispatch: Percent,
-    #[stat(desc = "Taken by an idle CPU of another domain of the node (% of total)")]
+    #[stat(desc = "Stolen by an idle CPU of another domain of the node (% of total)")]
     pub(crate) greedy_local: Percent,
-    #[stat(desc = "Taken by an idle CPU of another node (% of total)")]
+    #[stat(desc = "Stolen by an idle CPU of another node (% of total)")]
     pub(crate) greedy_xnuma: Percent,
-    #[stat(desc = "Idle CPUs of other domains woken for a waiting task (% of total)")]
+    #[stat(desc = "Idle CPUs of other domains kicked for a waiting task (% of total)")]
     pub(crate) kick_greedy: Percent,
-    #[stat(desc = "Idle CPUs woken for a task that came back from another domain (% of total)")]
+    #[stat(desc = "Idle CPUs kicked for a task that returned to its domain (% of total)")]
     pub(crate) repatriate: Percent,
-    #[stat(desc = "Interrupted somebody who could wait, when it woke up (% of total)")]
+    #[stat(desc = "Preempted a task of a later deadline on wakeup (% of total)")]
     pub(crate) preempt: Percent,
-    #[stat(
-        desc = "Queued with more due to it than is kept: its vtime brought forward (% of total)"
-    )]
+    #[stat(desc = "Queued with its vtime brought forward to the bound (% of total)")]
     pub(crate) dl_clamp: Percent,
-    #[stat(desc = "Queued by its own virtual time (% of total)")]
+    #[stat(desc = "Queued by its own vtime (% of total)")]
     pub(crate) dl_preset: Percent,
     #[stat(
-        desc = "CPUs that tasks of other domains may take if idle, 64 in a word",
+        desc = "CPUs that tasks of other domains may use if idle, 64 in a word",
         _om_skip
     )]
     pub(crate) direct_greedy_cpus: Vec<u64>,
     #[stat(
-        desc = "CPUs that are woken to take tasks of other domains, 64 in a word",
+        desc = "CPUs that are kicked to steal tasks of other domains, 64 in a word",
         _om_skip
     )]
     pub(crate) kick_greedy_cpus: Vec<u64>,
@@ -92,9 +87,9 @@ pub(crate) struct ClusterStats {
 pub(crate) struct NodeStats {
     #[stat(desc = "Load of its tasks")]
     pub(crate) load: f64,
-    #[stat(desc = "By how much that is more than its share")]
+    #[stat(desc = "Excess over its share")]
     pub(crate) imbal: f64,
-    #[stat(desc = "Load that was moved here, or away if negative")]
+    #[stat(desc = "Load migrated to it, negative: away from it")]
     pub(crate) delta: f64,
     #[stat(desc = "Its domains, by their ids")]
     pub(crate) doms: BTreeMap<usize, DomainStats>,
@@ -106,14 +101,14 @@ pub(crate) struct NodeStats {
 pub(crate) struct DomainStats {
     #[stat(desc = "Load of its tasks")]
     pub(crate) load: f64,
-    #[stat(desc = "By how much that is more than its share")]
+    #[stat(desc = "Excess over its share")]
     pub(crate) imbal: f64,
-    #[stat(desc = "Load that was moved here, or away if negative")]
+    #[stat(desc = "Load migrated to it, negative: away from it")]
     pub(crate) delta: f64,
 }
 
 impl ClusterStats {
-    /// Puts the counts of all CPUs in.
+    /// Sums up the counters of all CPUs.
     pub(crate) fn count(&mut self, counts: &[rusty_counts]) {
         let sum = |of: fn(&rusty_counts) -> u64| counts.iter().map(of).sum::<u64>();
         self.total = sum(|c| c.wake_sync_prev_idle + c.wake_sync + c.prev_idle + c.greedy_idle)

@@ -1,38 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! How far domains help each other out, and how long slices are, by how busy the CPUs are. Pure:
-//! numbers in, decisions out.
+//! How far domains use each other's idle CPUs, and how long slices are, depending on the
+//! utilization. Pure: numbers in, decisions out.
 
 use crate::balancer::DomainMask;
 
-/// All CPUs count as busy from here on: less is left over than measuring loses.
+/// Utilization from which on all CPUs count as busy; the rest is measuring error.
 const SATURATED: f64 = 0.99999;
 
-/// What can be chosen.
+/// The options.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Config {
-    /// While there is CPU time to spare.
+    /// Slice while CPU time is left.
     pub(crate) slice_underutil_ns: u64,
-    /// While there is none.
+    /// Slice while all CPUs are busy.
     pub(crate) slice_overutil_ns: u64,
-    /// Domains that are busy for less let tasks of others onto idle CPUs: 0 none, 1 all.
+    /// Utilization below which idle CPUs of a domain accept wakeups of other domains: 0 none, 1
+    /// all.
     pub(crate) direct_under: f64,
-    /// Idle CPUs of domains that are busy for less are woken to take tasks of others.
+    /// Utilization below which idle CPUs of a domain are kicked to steal tasks of others.
     pub(crate) kick_under: f64,
 }
 
-/// What follows.
+/// The tuner's decisions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Tuned {
     pub(crate) slice_ns: u64,
     pub(crate) direct: DomainMask,
     pub(crate) kick: DomainMask,
-    /// Whether all CPUs are busy: then weights decide who gets how much.
+    /// Whether all CPUs are busy, so that CPU time is shared by weight.
     pub(crate) is_saturated: bool,
-    /// The part of all CPU time that was used, 0 to 1.
+    /// Utilization of the machine, 0 to 1.
     pub(crate) busy: f64,
 }
 
-/// Of each domain: how much of its CPUs' time was used, 0 to 1, and how many it has.
+/// `domains`: for each one the utilization of its CPUs, 0 to 1, and their number.
 pub(crate) fn tune(config: &Config, domains: &[(f64, u32)]) -> Tuned {
     let nr_cpus: f64 = domains.iter().map(|(_, nr_cpus)| f64::from(*nr_cpus)).sum();
     let used: f64 = domains
@@ -86,7 +87,7 @@ mod tests {
     fn busy_domains_do_not_help() {
         let tuned = tune(&CONFIG, &[(0.95, 4), (0.5, 4), (1.0, 4)]);
         assert_eq!(tuned.direct, mask(&[1]));
-        // 100 is always, 0 is never.
+        // 100 means always, 0 never.
         assert_eq!(tuned.kick, mask(&[0, 1, 2]));
         let never = Config {
             direct_under: 0.0,

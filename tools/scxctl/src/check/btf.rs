@@ -57,7 +57,7 @@ fn functions(kernel: &KernelBtf, of: &Manifest) -> Finding {
 }
 
 /// Without it the kernel waits, while a scheduler comes or goes, for what may not run meanwhile.
-/// The scheduler helps (`runner/usher.rs` of scx_utils), if it was not killed.
+/// The scheduler helps (`runner/class_switch.rs` of scx_utils), if it was not killed.
 fn ext_server(kernel: &KernelBtf) -> Finding {
     if kernel.has_ext_server() {
         return Finding::ok("ext_server", "the kernel sets time aside for sched_ext");

@@ -26,7 +26,7 @@ fn process(root: &Path) -> Option<Finding> {
     let capabilities = u64::from_str_radix(field("CapEff:")?.trim(), 16).ok()?;
     let has = |all: u64| capabilities & all == all;
     Some(if euid != "0" {
-        let text = "loading a scheduler takes root's rights, which this user does not have";
+        let text = "loading a scheduler needs root privileges, which this user lacks";
         let cure = "let scx_loader do it (scxctl start), or use sudo";
         Finding::warning("rights", text, cure)
     } else if is_user_namespace(root) || !(has(CAP_SYS_ADMIN) || has(CAP_BPF | CAP_PERFMON)) {

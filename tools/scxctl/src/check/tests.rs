@@ -227,7 +227,7 @@ fn bad_machine() {
     ok       scx_old     the kernel has the functions that it needs
     warning  ext_server  no time is set aside for sched_ext: kill -9 can hang the machine
                          cure: end schedulers by SIGTERM, or boot a newer kernel, such as 7.2
-    warning  rights      loading a scheduler takes root's rights, which this user does not have
+    warning  rights      loading a scheduler needs root privileges, which this user lacks
                          cure: let scx_loader do it (scxctl start), or use sudo
     problem  lockdown    BPF programs may not read the kernel's memory (lockdown=confidentiality)
                          cure: boot with lockdown=integrity, or without lockdown=
@@ -354,7 +354,7 @@ fn whoever_has_no_rights_is_told_who_has() {
     process(0, bpf).has("rights", Verdict::Warning, "container");
     process(0, 0).has("rights", Verdict::Warning, "container");
     // The programs want root.
-    process(1000, admin).has("rights", Verdict::Warning, "root's rights");
+    process(1000, admin).has("rights", Verdict::Warning, "root privileges");
     let rootless = Machine::good().put("proc/self/uid_map", "0 1000 1\n1 100000 65536");
     rootless.has("rights", Verdict::Warning, "container");
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the two halves of scx_fifo agree on. */
+/* Shared by the BPF and user-space sides of scx_fifo. */
 #ifndef __SCX_FIFO_INTF_H
 #define __SCX_FIFO_INTF_H
 
 #include <scx/types.h>
 
-/* Counts of one CPU. They only grow. */
+/* Monotonic counters of one CPU. */
 struct fifo_counts {
-	u64 nr_local; /* tasks that went straight to a CPU */
+	u64 nr_local; /* tasks that went directly to an idle CPU */
 	u64 nr_queued; /* tasks that waited in the queue */
-	u64 nr_kthreads; /* tasks of these that no other may hold up: per-CPU kernel threads */
+	u64 nr_kthreads; /* per-CPU kernel threads, which bypass the queue */
 };
 
 #endif /* __SCX_FIFO_INTF_H */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * scx_fifo: first come, first served.
+ * scx_fifo: first in, first out.
  *
- * A waking task goes straight to an idle CPU if there is one; otherwise to the end of the
- * one queue of the machine, from which each CPU that runs dry takes the first task it may
- * run. Weights do not count, nobody is preempted before his slice ends, and a slice is the
- * only thing that can be chosen. The smallest BPF scheduler of this tree whose other half is
- * in Rust: copy it to begin your own.
+ * On wakeup a task goes directly to an idle CPU if there is one, otherwise to the end of the
+ * machine's only queue. A CPU whose local DSQ is empty takes the first task of the queue that
+ * may run on it. Weights are ignored, tasks are not preempted before their slices end, and the
+ * slice is the only option. The smallest BPF scheduler of this tree with a user-space side in
+ * Rust: copy it to begin your own.
  */
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>
@@ -17,15 +17,15 @@ char _license[] SEC("license") = "GPL";
 #define SHARED_DSQ 0
 
 /*
- * How long a task may wait, however many others wait. Well below the kernel's watchdog
- * (30 s) and the 21 s after which it complains of a preempted RCU reader.
+ * How long a task waits at most, whatever the number of runnable tasks. Well below the kernel's
+ * watchdog (30 s) and RCU stall warnings (21 s).
  */
 #define MAX_WAIT_NS (8 * NSEC_PER_SEC)
 
-/* A shorter slice than this is all overhead, and below the tick of most kernels. */
+/* Shorter slices are all overhead, and below the tick of most kernels. */
 #define MIN_SLICE_NS (1 * NSEC_PER_MSEC)
 
-/* Of --slice-us. */
+/* --slice-us */
 const volatile u64 slice_ns = 20 * NSEC_PER_MSEC;
 
 SCX_PERCPU_COUNTERS(counts, struct fifo_counts);
@@ -42,7 +42,7 @@ s32 BPF_STRUCT_OPS(fifo_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	return cpu;
 }
 
-/* Many waiting tasks get shorter slices, so that the last one's turn comes in time. */
+/* Slices shrink as the queue grows, so that the last task runs in time. */
 static u64 shared_slice_ns(void)
 {
 	s32 nr_queued = scx_bpf_dsq_nr_queued(SHARED_DSQ);
@@ -52,7 +52,7 @@ static u64 shared_slice_ns(void)
 
 void BPF_STRUCT_OPS(fifo_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	/* Others wait for these, so they never wait in the shared queue. */
+	/* Other tasks depend on these, so they never wait in the shared queue. */
 	if (scx_task_is_percpu_kthread(p)) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns, enq_flags);
 		scx_count(counts, nr_kthreads);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The policy on a machine that is modelled: one CPU, tasks that compute and sleep, and a clock.
+//! The policy on a simulated machine: one CPU, tasks that compute and sleep, and a clock.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ fn with_boost(slice_boost: u32) -> Config {
     }
 }
 
-/// A machine whose CPUs are busy with tasks that interactive ones may interrupt.
+/// A machine whose CPUs are busy with tasks that interactive ones may preempt.
 fn busy(nr_cpus: u32) -> Cpus {
     let mut cpus = Cpus::of_single_threads(usize::try_from(nr_cpus).unwrap());
     (0..nr_cpus).for_each(|cpu| cpus.set_online(cpu, true));
@@ -32,7 +32,7 @@ fn busy(nr_cpus: u32) -> Cpus {
     cpus
 }
 
-/// Of a task: for how long it computes before it sleeps, and for how long it sleeps then.
+/// The behaviour of a task: how long it computes before it sleeps, and how long it sleeps.
 #[derive(Debug, Clone, Copy)]
 struct Habit {
     weight: u32,
@@ -52,11 +52,11 @@ const fn hog(weight: u32) -> Habit {
 struct Modelled {
     habit: Habit,
     task: QueuedTask,
-    /// Asleep until then; `None` while it waits.
+    /// End of its sleep; `None` while it is runnable.
     wakes_ns: Option<u64>,
     since_ns: u64,
     longest_wait_ns: u64,
-    /// When it woke up, and the longest time from there to its next sleep.
+    /// Time of its last wakeup, and the longest time from a wakeup to the next sleep.
     woke_ns: u64,
     longest_response_ns: u64,
 }
@@ -105,7 +105,8 @@ impl Machine {
         }
     }
 
-    /// Until then, the next task runs for its slice or its burst, whichever is shorter.
+    /// Simulates `for_ns`: each dispatched task runs for its slice or its burst, if that is
+    /// shorter.
     fn run(&mut self, for_ns: u64) {
         let until_ns = self.now_ns + for_ns;
         while self.now_ns < until_ns {
@@ -130,7 +131,7 @@ impl Machine {
         assert!(modelled.wakes_ns.is_none(), "it does not wait");
         let waited_ns = self.now_ns - modelled.since_ns;
         modelled.longest_wait_ns = modelled.longest_wait_ns.max(waited_ns);
-        task.words = decision.get_words();
+        task.ctx = decision.get_ctx();
         task.start_ns = self.now_ns;
         let left_ns = modelled.habit.burst_ns - task.exec_ns;
         let ran_ns = decision.get_slice_ns().min(left_ns);
@@ -161,7 +162,7 @@ fn queued(pid: i32, now_ns: u64) -> QueuedTask {
 }
 
 #[test]
-fn nobody_waits_nobody_runs() {
+fn empty_queue_dispatches_nothing() {
     let mut policy = Rustland::new(CONFIG);
     assert!(policy.dispatch(&mut busy(1), 0).is_none());
     assert!(!policy.is_urgent());
@@ -194,7 +195,7 @@ fn nothing_is_left_of_a_million_short_tasks() {
 }
 
 #[test]
-fn slices_shrink_with_those_who_wait() {
+fn slices_shrink_with_the_queue() {
     let mut policy = Rustland::new(CONFIG);
     (1..=40).for_each(|pid| policy.enqueue(QueuedTask::new(pid), MS));
     let mut slice_us = || policy.dispatch(&mut busy(1), MS).unwrap().get_slice_ns() / US;
@@ -203,15 +204,15 @@ fn slices_shrink_with_those_who_wait() {
     assert_eq!(slices[39], 5000);
 }
 
-/// Who has slept often, and wakes up.
+/// A task that has slept often, and wakes up.
 fn interactive(pid: i32) -> QueuedTask {
     let mut task = queued(pid, MS);
-    task.words = [VRUNTIME_FIRST_NS, 0, MS, 100_000 << 32];
+    task.ctx = [VRUNTIME_FIRST_NS, 0, MS, 100_000 << 32];
     task
 }
 
 #[test]
-fn interactive_task_interrupts_the_latest_deadline() {
+fn interactive_task_preempts_the_latest_deadline() {
     let mut policy = Rustland::new(CONFIG);
     let mut cpus = busy(3);
     cpus.note_running(9, |cpu| [1 << 50, 1 << 60, 1 << 55][cpu]);
@@ -225,7 +226,7 @@ fn interactive_task_interrupts_the_latest_deadline() {
 }
 
 #[test]
-fn nobody_interrupts_his_like_nor_who_may_not_be() {
+fn no_preemption_of_similar_deadlines_or_unpreemptible_tasks() {
     for running in [
         0,
         VRUNTIME_FIRST_NS,
@@ -245,7 +246,7 @@ fn nobody_interrupts_his_like_nor_who_may_not_be() {
 }
 
 #[test]
-fn idle_cpu_is_better_than_interrupting() {
+fn idle_cpu_has_precedence_over_preemption() {
     let mut policy = Rustland::new(CONFIG);
     let mut cpus = busy(2);
     cpus.set_idle(1, true);
@@ -256,7 +257,7 @@ fn idle_cpu_is_better_than_interrupting() {
 }
 
 #[test]
-fn options_keep_interactive_tasks_from_interrupting() {
+fn options_disable_preemption() {
     let without_preemption = Config {
         preempts: false,
         ..CONFIG
@@ -270,7 +271,7 @@ fn options_keep_interactive_tasks_from_interrupting() {
 }
 
 #[test]
-fn who_has_run_since_he_slept_interrupts_nobody() {
+fn task_that_has_run_since_its_sleep_preempts_none() {
     let mut policy = Rustland::new(CONFIG);
     let mut task = interactive(1);
     task.exec_ns = 1;
@@ -298,7 +299,7 @@ fn without_boost_order_is_that_of_virtual_time() {
 }
 
 #[test]
-fn sleeper_beside_hogs_is_served_at_once_with_boost_and_not_without() {
+fn sleeper_beside_hogs_runs_at_once_with_boost_only() {
     let frames = Habit {
         weight: 100,
         burst_ns: 6 * MS,
@@ -307,7 +308,7 @@ fn sleeper_beside_hogs_is_served_at_once_with_boost_and_not_without() {
     let response_ms = |boost| {
         let habits = [frames, hog(100), hog(100), hog(100)];
         let mut machine = Machine::new(with_boost(boost), &habits);
-        // Until it is known who computes.
+        // Until the policy has recognized the hogs.
         machine.run(2000 * MS);
         machine.tasks[0].longest_response_ns = 0;
         machine.run(2000 * MS);
@@ -329,7 +330,7 @@ fn fifo_ends_with_the_last_cpus_and_comes_back() {
     (1..4).for_each(|cpu| cpus.set_idle(cpu, true));
     let mut late = queued(1, MS);
     late.exec_ns = 400 * MS;
-    // By deadline the second would go first.
+    // In deadline order the second task would be first.
     policy.enqueue(late, MS);
     policy.enqueue(queued(2, MS), 2 * MS);
     assert_eq!(policy.mode(), 1);
@@ -358,11 +359,11 @@ fn habits() -> impl Strategy<Value = Vec<Habit>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Whatever weights and habits: each is served within the time that makes it starved and two
-    /// turns of everybody, virtual time never goes backward, and the CPU is not idle while
-    /// somebody waits (see [`Machine::run`]).
+    /// Whatever the weights and habits: each task runs within `STARVED_NS` plus two slices of all
+    /// tasks, virtual time never decreases, and the CPU is not idle while a task waits (see
+    /// [`Machine::run`]).
     #[test]
-    fn nobody_starves(habits in habits(), boost in 0..=1000_u32) {
+    fn no_task_starves(habits in habits(), boost in 0..=1000_u32) {
         let mut machine = Machine::new(with_boost(boost), &habits);
         machine.run(10_000 * MS);
         let turns_ns = 2 * u64::try_from(habits.len()).unwrap() * CONFIG.slice_ns;
@@ -373,7 +374,7 @@ proptest! {
         prop_assert!(waits.max().unwrap() <= STARVED_NS + turns_ns);
     }
 
-    /// Shares of hogs are as their weights are.
+    /// The CPU time of hogs is proportional to their weights.
     #[test]
     fn shares_converge_to_the_weights(weights in vec(20..=2000_u32, 2..8), boost in 0..=100_u32) {
         let habits: Vec<_> = weights.iter().map(|weight| hog(*weight)).collect();

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The loads while migrations are chosen.
+//! The loads of a cluster of domains while migrations are chosen.
 
-use super::shelf::{Found, Goal, Shelf, Walk};
+use super::sorted_tasks::{Found, Goal, SortedTasks, Walk};
 use super::{Costs, DomainLoad, DomainMask, Migration, NodeLoad, Plan, Snapshot, Task};
 
-/// By so much of the mean load a migration has to bring two parties closer together; below it are
-/// roundings.
+/// Minimum gain of a migration, relative to the mean load; below are rounding errors.
 const GAIN_MIN: f64 = 1e-9;
 
-/// Of the threshold: so much is given at least if anything is. Between a party that cannot be
-/// helped and one that is about where it should be, ever smaller tasks would go for hundreds of
-/// rounds.
+/// Minimum of a transfer, relative to the threshold. Without it, between a group that cannot be
+/// balanced and one that nearly is, ever smaller tasks would migrate for hundreds of rounds.
 const TRANSFER_MIN: f64 = 0.1;
 
-/// A load and who shares it.
+/// A load and the number of CPUs that share it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Share {
     load: f64,
@@ -25,7 +23,7 @@ impl Share {
         self.load / self.nr_cpus
     }
 
-    /// What the load is above what is due, or below (negative), with so much load for a CPU.
+    /// The load above (positive) or below (negative) its share, with a mean of `mean` per CPU.
     fn excess(self, mean: f64) -> f64 {
         self.load - self.nr_cpus * mean
     }
@@ -34,7 +32,7 @@ impl Share {
         self.excess(mean).abs() > threshold * mean * self.nr_cpus
     }
 
-    /// The least that is worth while for it to give or to take.
+    /// The minimum load that is worth giving or taking.
     fn transfer_min(self, mean: f64, costs: &Costs) -> f64 {
         TRANSFER_MIN * costs.threshold * mean * self.nr_cpus
     }
@@ -46,49 +44,49 @@ impl Share {
         }
     }
 
-    /// What goes to `to` has to be below it: then neither gets as full, by CPU, as `self` was, nor
-    /// as empty as `to` was.
+    /// Upper bound of a load that goes to `to`: below it, neither gets as high a load per CPU as
+    /// `self` had, nor as low a load as `to` had.
     fn bound(self, to: Self, mean: f64) -> f64 {
         (self.by_cpu() - to.by_cpu() - GAIN_MIN * mean) * self.nr_cpus.min(to.nr_cpus)
     }
 }
 
-/// Who gives and takes: a domain, or a node as a whole.
+/// A giver or taker of load: a domain, or all domains of a node.
 #[derive(Debug, Default)]
-struct Party {
+struct Group {
     share: Share,
     /// Its domains that have CPUs.
     domains: Vec<usize>,
     mask: DomainMask,
-    /// Its tasks that can go.
-    shelf: Shelf,
-    /// Where one of these may be.
+    /// Its tasks that may migrate.
+    sorted_tasks: SortedTasks,
+    /// Union of the domains where these are allowed.
     allowed: DomainMask,
-    /// Where one of these is better off.
+    /// Union of the domains that these prefer.
     preferred: DomainMask,
-    /// What it may still give in this round.
+    /// The load that it may still give in this round.
     allowance: f64,
     has_given: bool,
 }
 
-/// The loads, with the migrations so far.
+/// The loads, including the migrations so far.
 #[derive(Debug)]
 pub(crate) struct Cluster<'a> {
     snapshot: &'a Snapshot,
     loads: Vec<f64>,
-    /// Task indexes by load, the lightest first: those that can go.
+    /// Indexes of the tasks that may migrate, in ascending order of load.
     order: Vec<usize>,
     has_moved: Vec<bool>,
-    /// By domain, before all migrations.
+    /// Load per domain before all migrations.
     before: Vec<f64>,
-    /// By domain, what the migrations bring or take.
+    /// Change per domain by the migrations.
     delta: Vec<f64>,
     /// Domain indexes by node.
     nodes: Vec<Vec<usize>>,
-    /// The load for a CPU.
+    /// The mean load per CPU.
     mean: f64,
     migrations: Vec<Migration>,
-    /// How many tasks were looked at by [`Self::transfer`].
+    /// How many tasks [`Self::transfer`] looked at.
     #[cfg(test)]
     pub(crate) nr_looks: usize,
 }
@@ -158,7 +156,7 @@ impl<'a> Cluster<'a> {
         });
     }
 
-    /// Empties the domains that have no CPUs, the heaviest tasks first.
+    /// Empties the domains without CPUs, the heaviest tasks first.
     pub(crate) fn evacuate(&mut self) {
         let (mut places, gone): (Vec<_>, Vec<_>) =
             (0..self.snapshot.domains.len()).partition(|domain| self.has_cpus(*domain));
@@ -181,8 +179,8 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// The first of `places` where the task may be: where it is better off, or else in its node, or
-    /// else anywhere.
+    /// The first of `places` where the task is allowed: one that it prefers, else one of its node,
+    /// else any.
     fn refuge(&self, task: &Task, places: &[usize]) -> Option<usize> {
         let node = |domain: usize| self.snapshot.domains[domain].node;
         let first = |fits: &dyn Fn(usize) -> bool| {
@@ -194,18 +192,18 @@ impl<'a> Cluster<'a> {
             .or_else(|| first(&|_| true))
     }
 
-    /// The pass from node to node.
+    /// The pass between nodes.
     pub(crate) fn balance_nodes(&mut self, costs: &Costs) {
-        let mut parties = self.parties(&self.nodes);
-        self.level(&mut parties, costs);
+        let mut groups = self.groups(&self.nodes);
+        self.level(&mut groups, costs);
     }
 
-    /// The pass from domain to domain of each node.
+    /// The pass between the domains of each node.
     pub(crate) fn balance_domains(&mut self, costs: &Costs) {
         let alone = |domain: &usize| vec![*domain];
-        let groups: Vec<_> = self.nodes.iter().flatten().map(alone).collect();
-        let mut parties = self.parties(&groups);
-        let mut rest = &mut parties[..];
+        let members: Vec<_> = self.nodes.iter().flatten().map(alone).collect();
+        let mut groups = self.groups(&members);
+        let mut rest = &mut groups[..];
         for len in self.nodes.iter().map(Vec::len).collect::<Vec<_>>() {
             let (of_node, others) = rest.split_at_mut(len);
             self.level(of_node, costs);
@@ -213,65 +211,65 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// The parties of a pass, each with these domains.
-    fn parties(&self, groups: &[Vec<usize>]) -> Vec<Party> {
-        let mut party_of = vec![0; self.snapshot.domains.len()];
-        let mut parties = Vec::with_capacity(groups.len());
-        for (party, domains) in groups.iter().enumerate() {
+    /// The groups of a pass, with their domains.
+    fn groups(&self, members: &[Vec<usize>]) -> Vec<Group> {
+        let mut group_of = vec![0; self.snapshot.domains.len()];
+        let mut groups = Vec::with_capacity(members.len());
+        for (group, domains) in members.iter().enumerate() {
             for domain in domains {
-                party_of[*domain] = party;
+                group_of[*domain] = group;
             }
             let with_cpus = domains.iter().copied().filter(|idx| self.has_cpus(*idx));
             let domains: Vec<_> = with_cpus.collect();
             let shares = domains.iter().map(|domain| self.share(*domain));
-            parties.push(Party {
+            groups.push(Group {
                 share: shares.fold(Share::default(), Share::plus),
                 mask: domains.iter().copied().collect(),
                 domains,
-                ..Party::default()
+                ..Group::default()
             });
         }
         for idx in &self.order {
             let task = &self.snapshot.tasks[*idx];
             let load = self.loads[*idx];
             if load > 0.0 && !self.has_moved[*idx] && self.has_cpus(task.domain) {
-                let party = &mut parties[party_of[task.domain]];
-                party.shelf.push(load, *idx);
-                party.allowed = party.allowed.or(task.allowed);
-                party.preferred = party.preferred.or(task.preferred);
+                let group = &mut groups[group_of[task.domain]];
+                group.sorted_tasks.push(load, *idx);
+                group.allowed = group.allowed.or(task.allowed);
+                group.preferred = group.preferred.or(task.preferred);
             }
         }
-        parties
+        groups
     }
 
-    /// A pass: who has more than is due gives to who has less, the most loaded to the least loaded.
-    fn level(&mut self, parties: &mut [Party], costs: &Costs) {
-        let shares = parties.iter().map(|party| party.share);
+    /// A pass: groups above their share give to groups below, the most to the least loaded one.
+    fn level(&mut self, groups: &mut [Group], costs: &Costs) {
+        let shares = groups.iter().map(|group| group.share);
         let all = shares.fold(Share::default(), Share::plus);
         if all.nr_cpus <= 0.0 {
             return;
         }
         let mean = all.by_cpu();
         let (mut givers, mut takers) = (Vec::new(), Vec::new());
-        for (idx, party) in parties.iter_mut().enumerate() {
-            let excess = party.share.excess(mean);
-            let least = party.share.transfer_min(mean, costs);
-            party.allowance = (costs.push_max * excess).max(least);
-            if excess > 0.0 && !party.domains.is_empty() {
+        for (idx, group) in groups.iter_mut().enumerate() {
+            let excess = group.share.excess(mean);
+            let least = group.share.transfer_min(mean, costs);
+            group.allowance = (costs.push_max * excess).max(least);
+            if excess > 0.0 && !group.domains.is_empty() {
                 givers.push(idx);
             } else if excess < 0.0 {
                 takers.push(idx);
             }
         }
-        let by_cpu = |parties: &[Party], idx: usize| parties[idx].share.by_cpu();
-        givers.sort_by(|a, b| by_cpu(parties, *b).total_cmp(&by_cpu(parties, *a)));
+        let by_cpu = |groups: &[Group], idx: usize| groups[idx].share.by_cpu();
+        givers.sort_by(|a, b| by_cpu(groups, *b).total_cmp(&by_cpu(groups, *a)));
         for giver in givers {
-            takers.sort_by(|a, b| by_cpu(parties, *a).total_cmp(&by_cpu(parties, *b)));
+            takers.sort_by(|a, b| by_cpu(groups, *a).total_cmp(&by_cpu(groups, *b)));
             for taker in &takers {
-                let Ok([giver, taker]) = parties.get_disjoint_mut([giver, *taker]) else {
+                let Ok([giver, taker]) = groups.get_disjoint_mut([giver, *taker]) else {
                     continue;
                 };
-                let is_off = |party: &Party| party.share.is_off(mean, costs.threshold);
+                let is_off = |group: &Group| group.share.is_off(mean, costs.threshold);
                 if !is_off(giver) && !is_off(taker) {
                     break;
                 }
@@ -280,14 +278,14 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// From one party to another. The first task that a party gives in a round may be heavier than
-    /// what is wanted, as tasks cannot be split; others have to fit in what is left of it.
-    fn transfer(&mut self, giver: &mut Party, taker: &mut Party, mean: f64, costs: &Costs) {
+    /// Transfers load from one group to another. The first task that a group gives in a round may
+    /// be heavier than wanted, since tasks cannot be split; later ones have to fit.
+    fn transfer(&mut self, giver: &mut Group, taker: &mut Group, mean: f64, costs: &Costs) {
         let imbal = giver.share.excess(mean).min(-taker.share.excess(mean));
         if imbal <= 0.0 {
             return;
         }
-        let least = [&*giver, &*taker].map(|party| party.share.transfer_min(mean, costs));
+        let least = [&*giver, &*taker].map(|group| group.share.transfer_min(mean, costs));
         let wanted = (costs.transfer * imbal).max(least[0].min(least[1]));
         let mut wanted = wanted.min(giver.allowance);
         let bound = giver.share.bound(taker.share, mean);
@@ -297,7 +295,7 @@ impl<'a> Cluster<'a> {
             if wanted <= 0.0 || places.is_empty() {
                 continue;
             }
-            let mut walk = Walk::of_lighter(&giver.shelf, wanted);
+            let mut walk = Walk::of_lighter(&giver.sorted_tasks, wanted);
             if !giver.has_given {
                 walk = walk.and_heavier();
             }
@@ -306,25 +304,25 @@ impl<'a> Cluster<'a> {
                 imbal,
                 bound,
             };
-            while let Some(found) = walk.next(&mut giver.shelf, goal(wanted)) {
+            while let Some(found) = walk.next(&mut giver.sorted_tasks, goal(wanted)) {
                 let Some(to) = self.target(found, giver, taker, is_choosy) else {
                     continue;
                 };
                 self.migrate(found.task, to);
                 giver.give(found, taker);
                 wanted -= found.load;
-                walk.shrink(&giver.shelf, wanted);
+                walk.shrink(&giver.sorted_tasks, wanted);
             }
         }
     }
 
-    /// Where a task would go: of the taker's domains, to the least loaded one where it is allowed
-    /// (`is_choosy`: and better off), and where it makes things better.
+    /// The destination of a task: the least loaded of the taker's domains where it is allowed
+    /// (`is_choosy`: and which it prefers), and where the migration is a gain.
     fn target(
         &mut self,
         found: Found,
-        giver: &Party,
-        taker: &Party,
+        giver: &Group,
+        taker: &Group,
         is_choosy: bool,
     ) -> Option<usize> {
         #[cfg(test)]
@@ -380,9 +378,9 @@ impl<'a> Cluster<'a> {
     }
 }
 
-impl Party {
+impl Group {
     fn give(&mut self, found: Found, taker: &mut Self) {
-        self.shelf.take(found.place);
+        self.sorted_tasks.take(found.place);
         self.share.load -= found.load;
         self.allowance -= found.load;
         self.has_given = true;

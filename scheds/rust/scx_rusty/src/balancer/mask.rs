@@ -21,12 +21,12 @@ impl DomainMask {
         Self(words)
     }
 
-    /// As [`from_words`](Self::from_words) takes them.
+    /// The inverse of [`from_words`](Self::from_words).
     pub(crate) const fn words(&self) -> [u64; DOMAINS_MAX / WORD_BITS] {
         self.0
     }
 
-    /// Adds a domain. One of [`DOMAINS_MAX`] and above is left out.
+    /// Adds a domain. Indexes from [`DOMAINS_MAX`] on are ignored.
     pub(crate) fn insert(&mut self, domain: usize) {
         if let Some(word) = self.0.get_mut(domain / WORD_BITS) {
             *word |= 1 << (domain % WORD_BITS);
@@ -42,12 +42,12 @@ impl DomainMask {
         self.0.iter().all(|word| *word == 0)
     }
 
-    /// The domains that are in both.
+    /// The intersection.
     pub(crate) fn and(self, other: Self) -> Self {
         Self(std::array::from_fn(|idx| self.0[idx] & other.0[idx]))
     }
 
-    /// The domains that are in one of them at least.
+    /// The union.
     pub(crate) fn or(self, other: Self) -> Self {
         Self(std::array::from_fn(|idx| self.0[idx] | other.0[idx]))
     }

@@ -1,84 +1,85 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Balances loads between domains: a snapshot of loads in, a list of migrations out.
 //!
-//! Each domain is due a part of the load by its CPUs. A round moves load in two passes, first from
-//! node to node, and then from domain to domain of each node; what is due in a pass is a part of
-//! what the parties of the pass have together. A domain that has lost its CPUs is emptied before.
+//! The share of a domain is proportional to its CPUs. A round moves load in two passes, first
+//! between nodes, and then between the domains of each node; shares are relative to the total load
+//! of the groups of a pass. A domain that has lost its CPUs is emptied before.
 //!
-//! A migration brings two domains closer together: neither is then as full, by CPU, as the fuller
-//! one was, nor as empty as the emptier one. So the worst never gets worse, and rounds come to an
-//! end: of all loads by CPU, sorted from the highest down, the first that changes gets smaller.
+//! A migration brings two domains closer together: neither then has as high a load per CPU as the
+//! fuller one had, nor as low a load as the other one had. So the maximum never increases, and
+//! rounds terminate: of all loads per CPU in descending order, the first one that changes
+//! decreases.
 //!
-//! Loads are in hundredths of a CPU for tasks of nice 0: 100 for one that always wants to run.
+//! Loads are in percent of a CPU for tasks of nice 0: 100 for one that is always runnable.
 
 use scx_utils::infeasible::{LoadAggregator, LoadKind, WEIGHT_MAX};
 
 mod cluster;
 mod mask;
-mod shelf;
+mod sorted_tasks;
 
 use cluster::Cluster;
 pub(crate) use mask::DomainMask;
 
-/// There are no more domains than that.
+/// Upper bound of the number of domains.
 pub(crate) const DOMAINS_MAX: usize = 256;
 
-/// The load of a task that always wants to run, of nice 0 or while weights do not count.
+/// The load of an always runnable task, of nice 0 or if weights are ignored.
 const LOAD_BUSY: f64 = 100.0;
 
-/// What a pass costs, and so how much is moved at once. Each is a part of 1.
+/// The costs of a pass, which limit what it moves. All are relative.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Costs {
-    /// Of what a party is due: so far off it may be.
+    /// Tolerated deviation from a group's share.
     pub(crate) threshold: f64,
-    /// Of the smaller of two imbalances: so much one party gives to the other.
+    /// The part of the smaller of two imbalances that one group transfers to the other.
     pub(crate) transfer: f64,
-    /// Of its imbalance: so much a party gives in a round, or one task that is heavier.
+    /// The part of its imbalance that a group gives in a round; or one task that is heavier.
     pub(crate) push_max: f64,
 }
 
-/// Memory stays behind. From facts: earlier `scx_rusty`.
+/// A task's memory stays behind. Values of earlier versions of `scx_rusty`.
 pub(crate) const BETWEEN_NODES: Costs = Costs {
     threshold: 0.17,
     transfer: 0.5,
     push_max: 0.5,
 };
 
-/// Only what is cached stays behind. From facts: earlier `scx_rusty`.
+/// Only the contents of caches stay behind. Values of earlier versions of `scx_rusty`.
 pub(crate) const WITHIN_NODE: Costs = Costs {
     threshold: 0.05,
     transfer: 0.5,
     push_max: 0.5,
 };
 
-/// A domain as it is.
+/// The state of a domain.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Domain {
     /// Dense index of its node.
     pub(crate) node: usize,
-    /// CPUs that are online. A domain without any gives everything away.
+    /// Number of online CPUs. A domain without any gives everything away.
     pub(crate) nr_cpus: u32,
 }
 
-/// A task as it is.
+/// The state of a task.
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
     pub(crate) pid: i32,
     /// 1 to 10000; 100 is nice 0.
     pub(crate) weight: u32,
-    /// The part of the time that it wants to run, 0 to 1.
+    /// Average of being runnable, 0 to 1.
     pub(crate) duty_cycle: f64,
-    /// Index of the domain where it is. With an index that is none it is left out.
+    /// Index of its domain. If out of range, the task is ignored.
     pub(crate) domain: usize,
-    /// The domains where it may be.
+    /// The domains where it is allowed.
     pub(crate) allowed: DomainMask,
-    /// The domains where it is better off, as its memory is there. None: no preference.
+    /// The domains near its memory; empty: no preference.
     pub(crate) preferred: DomainMask,
-    /// Whether it may be moved at all. Its load counts either way.
+    /// Whether it may migrate. Its load counts either way.
     pub(crate) may_migrate: bool,
 }
 
-/// What is to be balanced.
+/// The input of the balancer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Snapshot {
     /// Up to [`DOMAINS_MAX`].
@@ -86,7 +87,7 @@ pub(crate) struct Snapshot {
     pub(crate) tasks: Vec<Task>,
 }
 
-/// A task that goes from one domain to another.
+/// A migration of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Migration {
     pub(crate) pid: i32,
@@ -99,9 +100,9 @@ pub(crate) struct Migration {
 pub(crate) struct DomainLoad {
     /// Before the migrations.
     pub(crate) load: f64,
-    /// What `load` is above its part of the machine's whole load, by CPUs, or below (negative).
+    /// `load` minus its share of the machine's total load.
     pub(crate) imbal: f64,
-    /// What the migrations bring, or take away (negative).
+    /// Change by the migrations.
     pub(crate) delta: f64,
 }
 
@@ -112,30 +113,30 @@ pub(crate) struct NodeLoad {
     pub(crate) load: f64,
     /// See [`DomainLoad`].
     pub(crate) imbal: f64,
-    /// See [`DomainLoad`]; what goes from domain to domain of the node does not count.
+    /// See [`DomainLoad`]; migrations within the node do not count.
     pub(crate) delta: f64,
     /// Indexes of its domains.
     pub(crate) domains: Vec<usize>,
 }
 
-/// What was found, and what is to be done about it.
+/// The loads, and the migrations.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Plan {
     /// The load of the machine.
     pub(crate) total_load: f64,
-    /// By index of the node.
+    /// Indexed by node.
     pub(crate) nodes: Vec<NodeLoad>,
-    /// By index of the domain.
+    /// Indexed by domain.
     pub(crate) domains: Vec<DomainLoad>,
-    /// Each task is there once at most.
+    /// At most one per task.
     pub(crate) migrations: Vec<Migration>,
 }
 
-/// One round. Use [`LoadKind::Weighted`] while all CPUs are busy, as weights decide about CPU time
-/// then, and else [`LoadKind::DutyCycle`].
+/// One round. Use [`LoadKind::Weighted`] while all CPUs are busy, when weights determine CPU time,
+/// and otherwise [`LoadKind::DutyCycle`].
 ///
-/// Takes n log n for n tasks that are free to go anywhere. Those that are not are passed by once
-/// for each pair of a domain (or node) that gives and one that takes.
+/// Takes n log n for n tasks that may go anywhere. Restricted tasks are skipped once for each pair
+/// of a domain (or node) that gives and one that takes.
 pub(crate) fn balance(snapshot: &Snapshot, kind: LoadKind) -> Plan {
     let loads = task_loads(snapshot, kind);
     let mut cluster = Cluster::new(snapshot, loads);
@@ -156,8 +157,8 @@ fn task_loads(snapshot: &Snapshot, kind: LoadKind) -> Vec<f64> {
     let mut aggregator = LoadAggregator::new(nr_cpus, kind);
     let known = |task: &&Task| task.domain < snapshot.domains.len();
     for task in snapshot.tasks.iter().filter(known) {
-        // Nothing that it refuses is left. It is asked for the weight that is feasible only, so
-        // that it need not know the domains.
+        // Tasks that it refuses have no load. It is only used for feasible weights, so that it need
+        // not know the domains.
         let _ = aggregator.record(0, weight_of(task), duty_cycle(task));
     }
     let ledger = aggregator.calculate();

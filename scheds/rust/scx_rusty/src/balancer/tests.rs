@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What a round does, one property after the other.
+//! The properties of a round, one by one.
 
 use super::*;
 
 mod simulation;
 
-/// Nodes with domains with so many CPUs.
+/// For each node, its domains with their numbers of CPUs.
 fn domains(nodes: &[&[u32]]) -> Vec<Domain> {
     let of_node = |(node, domains): (usize, &&[u32])| {
         let domain = |nr_cpus: &u32| Domain {
@@ -17,7 +17,7 @@ fn domains(nodes: &[&[u32]]) -> Vec<Domain> {
     nodes.iter().enumerate().flat_map(of_node).collect()
 }
 
-/// Tasks of nice 0 that may be anywhere: domain and load of each. The first one has the pid 1.
+/// Tasks of nice 0 that are allowed everywhere: domain and load of each. Pids start at 1.
 fn snapshot(nodes: &[&[u32]], loads: &[(usize, f64)]) -> Snapshot {
     let task = |(pid, (domain, load)): (i32, &(usize, f64))| Task {
         pid,
@@ -119,7 +119,7 @@ fn deltas_are_the_migrations() {
 
 #[test]
 fn balanced_machine_is_left_alone() {
-    // 4 % off between domains, and 16 % between nodes.
+    // Deviations of 4 % between domains, and 16 % between nodes.
     let within = [many(104, 0, 1.0), many(96, 1, 1.0)].concat();
     assert_eq!(moves(&snapshot(&[&[1, 1]], &within)), []);
     let between = [many(116, 0, 1.0), many(84, 1, 1.0)].concat();
@@ -136,7 +136,7 @@ fn thresholds_are_5_percent_between_domains_and_17_between_nodes() {
 
 #[test]
 fn half_of_the_smaller_imbalance_is_moved() {
-    // Domain 0 has 180 too much; 1 lacks 60, and 2 lacks 120.
+    // Domain 0 has an excess of 180; 1 lacks 60, and 2 lacks 120.
     let loads = [many(300, 0, 1.0), many(60, 1, 1.0)].concat();
     let snapshot = snapshot(&[&[1, 1, 1]], &loads);
     let plan = balance(&snapshot, LoadKind::DutyCycle);
@@ -147,7 +147,7 @@ fn half_of_the_smaller_imbalance_is_moved() {
 
 #[test]
 fn giver_keeps_half_of_its_imbalance() {
-    // It has 600 too much, and each of the others lacks 200 and so gets 100.
+    // It has an excess of 600, and each of the others lacks 200 and so gets 100.
     let snapshot = snapshot(&[&[1, 1, 1, 1]], &many(800, 0, 1.0));
     let plan = balance(&snapshot, LoadKind::DutyCycle);
     assert!(is_close(plan.domains[0].delta, -300.0), "{plan:?}");
@@ -179,7 +179,7 @@ fn first_task_may_be_all_of_the_imbalance() {
     assert_eq!(moves(&snapshot(&[&[1, 1]], &loads)), []);
 }
 
-/// Else three that compute would stay beside one, for as long as anything light is with them.
+/// Otherwise three CPU-bound tasks would share a domain as long as it has a light task.
 #[test]
 fn light_task_does_not_keep_a_heavy_one_from_going() {
     let loads = [(0, 3.0), (0, 100.0), (0, 100.0), (0, 100.0), (1, 100.0)];
@@ -218,7 +218,7 @@ fn all_filters_count_not_one_of_them() {
 }
 
 #[test]
-fn who_is_better_off_there_goes_first() {
+fn tasks_that_prefer_the_taker_migrate_first() {
     let loads = [(0, 20.0), (0, 47.0), (0, 60.0), (0, 73.0)];
     let mut snapshot = snapshot(&[&[1, 1]], &loads);
     snapshot.tasks[0].preferred = only(&[1]);
@@ -238,7 +238,7 @@ fn preference_is_no_permission() {
 
 #[test]
 fn task_is_moved_once_in_a_round() {
-    // Node 1 takes, and has two domains to even out.
+    // Node 1 takes, and has two domains to balance.
     let loads = [many(90, 0, 10.0), many(30, 1, 10.0), many(3, 2, 10.0)].concat();
     let snapshot = snapshot(&[&[1, 1], &[1, 1]], &loads);
     let mut pids: Vec<_> = moves(&snapshot).iter().map(|(pid, _)| *pid).collect();
@@ -266,7 +266,7 @@ fn node_takes_into_its_least_loaded_domain_that_is_allowed() {
 
 #[test]
 fn domains_of_a_node_that_is_off_are_evened_out() {
-    // Node 0 has 15 % too much, which is let be, and domain 1 is where it should be.
+    // Node 0 has an excess of 15 %, which is tolerated, and domain 1 has its share.
     let loads = [many(130, 0, 1.0), many(100, 1, 1.0), many(170, 2, 1.0)].concat();
     let snapshot = snapshot(&[&[1, 1], &[2]], &loads);
     assert!(!moves(&snapshot).is_empty());
@@ -275,7 +275,7 @@ fn domains_of_a_node_that_is_off_are_evened_out() {
 
 #[test]
 fn small_domain_is_not_overrun() {
-    // Of 6 CPUs, the one that idles would be the most loaded of all with this task.
+    // With this task the idle one of the 6 CPUs would become the most loaded one.
     let loads = [(0, 100.0), (0, 100.0), (0, 100.0)];
     assert_eq!(moves(&snapshot(&[&[5, 1]], &loads)), []);
 }
@@ -285,7 +285,7 @@ fn domain_without_cpus_gives_everything_away() {
     let loads = [many(3, 0, 0.5), many(100, 1, 1.0), many(100, 2, 1.0)].concat();
     let mut snapshot = snapshot(&[&[0, 1], &[1]], &loads);
     snapshot.tasks[0].duty_cycle = 0.0;
-    // In the node while it can be.
+    // Within the node as long as possible.
     assert_eq!(moves(&snapshot), [(3, 1), (2, 1), (1, 1)]);
     snapshot.tasks[0].preferred = only(&[2]);
     snapshot.tasks[1].allowed = only(&[0, 2]);
@@ -294,7 +294,7 @@ fn domain_without_cpus_gives_everything_away() {
 }
 
 #[test]
-fn who_is_driven_out_goes_where_there_is_room() {
+fn evacuated_tasks_go_to_the_least_loaded_domain() {
     let snapshot = snapshot(&[&[0], &[1, 1, 2]], &many(8, 0, 100.0));
     let plan = balance(&snapshot, LoadKind::DutyCycle);
     let delta: Vec<_> = plan.domains.iter().map(|of| of.delta).collect();
@@ -351,7 +351,7 @@ fn idle_tasks_stay() {
     assert_eq!(moves(&snapshot(&[&[1, 1]], &loads)).len(), 1);
 }
 
-/// Work is counted instead of time, which depends on what else the machine does.
+/// Counts work instead of time, which depends on the load of the machine.
 #[test]
 fn few_tasks_are_looked_at() {
     for nr_tasks in [1_000, 10_000, 100_000] {

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How urgent a task is: whoever wakes others often and blocks often, and computes little in
- * between, is a link of a chain that many wait for, and goes before its turn. Pure functions.
+ * The priority of a task: one that wakes others often and blocks often, and computes little in
+ * between, is part of a work chain that many tasks depend on, and gets an earlier deadline. Pure
+ * functions.
  */
 #ifndef __RUSTY_DEADLINE_H
 #define __RUSTY_DEADLINE_H
 
 #include <scx/vtime.h>
 
-/* Frequencies are per 100 ms; higher ones say no more. */
+/* Frequencies are per 100 ms, clamped to RUSTY_FREQ_MAX. */
 #define RUSTY_FREQ_UNIT_NS (100 * 1000 * 1000ULL)
 #define RUSTY_FREQ_MAX 100000
 
-/* A task that computes for longer at a stretch is not put back further for it. */
+/* Maximum average runtime that lowers the priority. */
 #define RUSTY_RUNTIME_MAX_NS (50 * 1000 * 1000ULL)
 
-/* The highest priority: the index of the last weight below. */
+/* The highest priority: the last index of the weights below. */
 #define RUSTY_PRIO_MAX 38
 
-/* An average in which what is new counts a quarter. */
+/* Moving average in which the new value counts a quarter. */
 static inline u64 rusty_average(u64 old, u64 new)
 {
 	return old - old / 4 + new / 4;
 }
 
-/* The average frequency of something that happened now and @interval_ns ago. */
+/* The average frequency of an event that happened now and @interval_ns ago. */
 static inline u64 rusty_freq(u64 freq, u64 interval_ns)
 {
 	u64 now = RUSTY_FREQ_UNIT_NS / (interval_ns ? interval_ns : 1);
@@ -33,9 +34,8 @@ static inline u64 rusty_freq(u64 freq, u64 interval_ns)
 }
 
 /*
- * log2(@value), rounded down; 0 for 0. A function of its own for the verifier, too, which would
- * else follow each of its ways through each caller: half a million instructions, and seconds of
- * loading.
+ * log2(@value), rounded down; 0 for 0. Not inlined, because the verifier would otherwise follow
+ * each of its paths through each caller: half a million instructions, and seconds of loading.
  */
 __attribute__((noinline)) u32 rusty_log2(u64 value)
 {
@@ -50,8 +50,8 @@ __attribute__((noinline)) u32 rusty_log2(u64 value)
 	return log;
 }
 
-/* By how much a task divides its average running time, percent: kernel/sched/core.c,
- * sched_prio_to_weight[], of nice 19 for priority 0 to nice -19 for RUSTY_PRIO_MAX. */
+/* The divisor of the average runtime, percent, by priority: kernel/sched/core.c,
+ * sched_prio_to_weight[], from nice 19 for priority 0 to nice -19 for RUSTY_PRIO_MAX. */
 static inline u32 rusty_latency_scale(u32 prio)
 {
 	static const u32 weights[RUSTY_PRIO_MAX + 1] = {
@@ -69,14 +69,14 @@ static inline u64 rusty_freq_clamp(u64 freq)
 	return freq < RUSTY_FREQ_MAX ? freq : RUSTY_FREQ_MAX;
 }
 
-/* From 0 to RUSTY_PRIO_MAX. The waker's frequency counts twice: others depend on it. */
+/* From 0 to RUSTY_PRIO_MAX. The waker frequency is squared: other tasks depend on wakers. */
 static inline u32 rusty_prio(u64 blocked_freq, u64 waker_freq, u64 avg_runtime_ns, u32 weight)
 {
 	u64 waker = rusty_freq_clamp(waker_freq), freq;
 	u32 prio, run;
 
 	weight = scx_weight_clamp(weight);
-	/* Below 10^15, and below 10^17 with the weight. */
+	/* Below 10^15, and below 10^17 with the weight. No overflow. */
 	freq = scx_weight_scale(rusty_freq_clamp(blocked_freq) * waker * waker, weight);
 	prio = rusty_log2(freq + 1);
 	if (prio > RUSTY_PRIO_MAX)
@@ -87,7 +87,7 @@ static inline u32 rusty_prio(u64 blocked_freq, u64 waker_freq, u64 avg_runtime_n
 	return prio > run ? prio - run : 0;
 }
 
-/* How far behind its virtual time a task's deadline is, ns. At most @max_ns of running counts. */
+/* How long after its virtual time a task's deadline is, ns. At most @max_ns of runtime count. */
 static inline u64 rusty_request_ns(u64 avg_runtime_ns, u32 prio, u64 max_ns)
 {
 	u64 runtime_ns = avg_runtime_ns < max_ns ? avg_runtime_ns : max_ns;

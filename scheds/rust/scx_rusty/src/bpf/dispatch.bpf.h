@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Who is next on a CPU: whoever runs there, if his turn goes on; the first who waits in its domain;
- * and, if nobody does, somebody of another domain. */
+/* ops.dispatch(): prev again, if it is still first; else the first task of the domain; else a task
+ * of another domain. */
 #ifndef __RUSTY_DISPATCH_BPF_H
 #define __RUSTY_DISPATCH_BPF_H
 
-/* Whether @a goes before @b, or waits alone. Within an RCU section. */
+/* Whether @a precedes @b; either may be NULL. Call it under RCU. */
 static bool is_before(struct task_struct *a, struct task_struct *b)
 {
 	return a && (!b || time_before_eq(a->scx.dsq_vtime, b->scx.dsq_vtime));
 }
 
 /*
- * Whether @prev, whose slice is over, still goes before all who wait here. It has to be asked,
- * because the kernel looks for the next task before it puts the last one back: of two tasks on a
- * CPU, the other one would be next every time, whatever the weights.
+ * Whether @prev, whose slice has expired, still precedes all tasks queued here. The check is needed
+ * because the kernel calls ops.dispatch() before it enqueues @prev again: of two tasks on a CPU,
+ * the other one would be next each time, whatever the weights.
  */
-static bool goes_on(s32 cpu, u32 dom, struct task_struct *prev, struct rusty_task *t)
+static bool prev_is_first(s32 cpu, u32 dom, struct task_struct *prev, struct rusty_task *t)
 {
 	struct task_struct *own, *any, *first;
-	bool goes_on;
+	bool is_first;
 	u64 deadline;
 
 	if (config.fifo_sched || t->target_dom != t->dom || t->dom != dom)
@@ -28,12 +28,13 @@ static bool goes_on(s32 cpu, u32 dom, struct task_struct *prev, struct rusty_tas
 	own = scx_bpf_dsq_peek(cpu);
 	any = scx_bpf_dsq_peek(DOM_DSQ | dom);
 	first = is_before(own, any) ? own : any;
-	goes_on = first && time_before(deadline, first->scx.dsq_vtime);
+	is_first = first && time_before(deadline, first->scx.dsq_vtime);
 	bpf_rcu_read_unlock();
-	return goes_on;
+	return is_first;
 }
 
-/* Whoever goes on because nobody waits owes nothing to those who come, and is owed nothing. */
+/* A task that continues because no other waits gains no debt towards tasks that come later, and no
+ * credit. */
 static void note_alone(u32 dom, struct rusty_task *t)
 {
 	struct rusty_dom *d = dom_state(dom);
@@ -44,8 +45,8 @@ static void note_alone(u32 dom, struct rusty_task *t)
 	d->vtime_now = t->vtime;
 }
 
-/* The first of those who wait for this CPU or for any of its domain. */
-static bool take_own(s32 cpu, u32 dom)
+/* Dispatch the first task queued for this CPU or for its domain. */
+static bool dispatch_own(s32 cpu, u32 dom)
 {
 	s32 nr_own = scx_bpf_dsq_nr_queued(cpu);
 	bool own_first = false;
@@ -62,8 +63,8 @@ static bool take_own(s32 cpu, u32 dom)
 	return nr_own > 0 && scx_bpf_dsq_move_to_local(cpu, 0);
 }
 
-/* Takes a task of a domain in which so many wait, out of @nr from @first on; begins with the one
- * after @own, so that all are asked alike. */
+/* Steal a task of a domain in which at least @threshold wait, out of @nr domains from @first on.
+ * Starts with the one after @own, so that all domains are treated alike. */
 static bool steal(u32 first, u32 nr, u32 own, u32 threshold)
 {
 	u32 i, dom;
@@ -78,7 +79,7 @@ static bool steal(u32 first, u32 nr, u32 own, u32 threshold)
 	return false;
 }
 
-/* Of another node: its domains only. */
+/* Steal from domains of other nodes. */
 static bool steal_far(u32 node, u32 dom)
 {
 	u32 i, other, first;
@@ -119,16 +120,16 @@ static void dispatch(s32 cpu, struct task_struct *prev)
 		return;
 	if (t)
 		charge(prev, t);
-	if (t && goes_on(cpu, dom, prev, t)) {
+	if (t && prev_is_first(cpu, dom, prev, t)) {
 		scx_bpf_task_set_slice(prev, slice_ns(dom));
 		return;
 	}
-	if (take_own(cpu, dom)) {
+	if (dispatch_own(cpu, dom)) {
 		count(dsq_dispatch);
 		return;
 	}
-	/* A task that may go on is not put aside for one of another domain. But one that is to
-	 * migrate is enqueued, without a slice (SCX_OPS_ENQ_LAST). */
+	/* @prev may continue rather than be preempted for a task of another domain. But one that is
+	 * to migrate is enqueued, without a slice (SCX_OPS_ENQ_LAST). */
 	if (has_prev) {
 		if (t && t->target_dom != t->dom)
 			return;

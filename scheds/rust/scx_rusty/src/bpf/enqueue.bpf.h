@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A task's place in the queue of its domain, or of its CPU if it may use no other. */
+/* ops.enqueue(): the queue of the task's domain, or of its CPU if it is pinned. */
 #ifndef __RUSTY_ENQUEUE_BPF_H
 #define __RUSTY_ENQUEUE_BPF_H
 
-/* By how much a task's deadline is later than its virtual time. */
+/* How long after its virtual time a task's deadline is, ns. */
 static u64 request_ns(const struct task_struct *p, const struct rusty_task *t)
 {
 	u32 prio = rusty_prio(t->blocked_freq, t->waker_freq, t->avg_runtime_ns, p->scx.weight);
@@ -14,8 +14,8 @@ static u64 request_ns(const struct task_struct *p, const struct rusty_task *t)
 }
 
 /*
- * Sleep is not saved up, but for a long slice. Who has waited is owed what he did not get: this is
- * kept. Both have bounds, for nobody may wait for ever.
+ * After a sleep the task has a credit of config.credit_ns at most. The lag of a task that waited is
+ * kept. Lag and debt are bounded, so that no task waits forever.
  */
 static u64 deadline(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 {
@@ -37,8 +37,8 @@ static u64 deadline(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 	return t->vtime + request_ns(p, t);
 }
 
-/* Puts the task into its queue. Its deadline there; NO_DEADLINE if deadlines do not count: then
- * the time of arrival does, also between the queues of a CPU and of its domain. */
+/* Insert the task into its queue. Returns its deadline there; NO_DEADLINE for FIFO order, which
+ * uses the time of arrival, also between the queues of a CPU and of its domain. */
 static u64 insert(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 {
 	u64 dsq_id = DOM_DSQ | t->dom, until;
@@ -51,7 +51,7 @@ static u64 insert(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 	return config.fifo_sched ? NO_DEADLINE : until;
 }
 
-/* The CPU that a task of the domain, which has just been queued, may interrupt. */
+/* The CPU that a task, which has just been queued, may preempt. */
 static s32 cpu_to_preempt(struct task_struct *p, struct rusty_task *t)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
@@ -66,7 +66,7 @@ static s32 cpu_to_preempt(struct task_struct *p, struct rusty_task *t)
 		      cpu;
 }
 
-/* Whoever is due earlier than the one who runs does not wait until the next tick. */
+/* Preempt the running task at once if @p has an earlier deadline. */
 static void preempt(struct task_struct *p, struct rusty_task *t, u64 until)
 {
 	s32 cpu = cpu_to_preempt(p, t);
@@ -81,8 +81,9 @@ static void preempt(struct task_struct *p, struct rusty_task *t, u64 until)
 	count(preempt);
 }
 
-/* Who does not wait with the others: others wait for it, or it cannot go elsewhere. */
-static bool is_urgent(const struct task_struct *p, u64 enq_flags)
+/* Tasks that bypass the queue: per-CPU kernel threads, which others depend on, and
+ * migration-disabled tasks. */
+static bool bypasses_queue(const struct task_struct *p, u64 enq_flags)
 {
 	return scx_task_is_percpu_kthread(p) || (config.kthreads_local && p->flags & PF_KTHREAD) ||
 	       scx_task_is_migration_disabled(p, enq_flags);
@@ -109,12 +110,12 @@ static void enqueue(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 
 	follow_kernel(p, t);
 	apply_migration(t);
-	settle_young(p, t);
+	place_young(p, t);
 	if (!is_allowed(t, t->dom)) {
 		set_dom(t, first_allowed(t, t->dom));
 		t->target_dom = t->dom;
 	}
-	/* It was the last one of its CPU, which has looked for others already. */
+	/* SCX_ENQ_LAST: the CPU has looked for other tasks already. */
 	if (enq_flags & SCX_ENQ_LAST && dom_of_cpu(scx_bpf_task_cpu(p)) == t->dom) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom), enq_flags);
 		return;

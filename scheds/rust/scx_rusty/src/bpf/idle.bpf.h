@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Finding an idle CPU for a task: in its own domain, and beyond where the tuner allows it. */
+/* Idle CPU selection: in the task's own domain, and beyond it where the tuner allows. */
 #ifndef __RUSTY_IDLE_BPF_H
 #define __RUSTY_IDLE_BPF_H
 
@@ -8,9 +8,9 @@ static struct rusty_reach *reach_of(u32 node)
 	return bpf_map_lookup_elem(&rusty_reaches, &node);
 }
 
-/* An idle CPU of @mask that the task may use; negative if there is none. Whole cores first. The
- * kernel is not told that the waker is about to sleep: while any CPU is idle, and be it one that
- * the task may not use, it would place the task on the waker's, before all who wait for that. */
+/* Claim an idle CPU of @mask that the task may use; negative if there is none. Fully idle cores
+ * first. SCX_WAKE_SYNC is not passed on: if any CPU is idle, even one that the task may not use,
+ * the kernel would put the task on the waker's CPU, before all tasks that wait for it. */
 static s32 pick_idle(struct task_struct *p, s32 prev_cpu, struct bpf_cpumask *mask)
 {
 	if (!mask)
@@ -18,7 +18,7 @@ static s32 pick_idle(struct task_struct *p, s32 prev_cpu, struct bpf_cpumask *ma
 	return scx_bpf_select_cpu_and(p, prev_cpu, 0, (const struct cpumask *)mask, 0);
 }
 
-/* In the task's own domain. */
+/* Claim an idle CPU in the task's own domain. */
 static s32 pick_idle_own(struct task_struct *p, struct rusty_task *t, s32 prev_cpu)
 {
 	struct rusty_dom *dom = dom_state(t->dom);
@@ -26,7 +26,7 @@ static s32 pick_idle_own(struct task_struct *p, struct rusty_task *t, s32 prev_c
 	return dom ? pick_idle(p, prev_cpu, dom->cpus) : -EBUSY;
 }
 
-/* In other domains, as far as the mask of @node reaches. */
+/* Claim an idle CPU in other domains, those in the mask of @node. */
 static s32 pick_idle_beyond(struct task_struct *p, s32 prev_cpu, u32 node)
 {
 	struct rusty_reach *reach = reach_of(node);
@@ -36,7 +36,7 @@ static s32 pick_idle_beyond(struct task_struct *p, s32 prev_cpu, u32 node)
 	return pick_idle(p, prev_cpu, reach->direct);
 }
 
-/* Whether somebody is to run next on the CPU, or would like to. */
+/* Whether a task waits for the CPU. */
 static bool has_waiting(s32 cpu)
 {
 	return scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) > 0 ||
@@ -45,9 +45,9 @@ static bool has_waiting(s32 cpu)
 }
 
 /*
- * Whoever wakes another one up and is about to sleep leaves a warm cache behind. The woken one
- * takes its last CPU if that is idle and near; else the waker's, unless all of its domain is busy
- * or somebody waits for it.
+ * Sync wakeup: the waker is about to sleep and leaves a warm cache. The wakee gets its previous CPU
+ * if that is idle and in the waker's domain; else the waker's CPU, unless its whole domain is busy
+ * or a task waits for that CPU.
  */
 static s32 pick_sync(struct task_struct *p, s32 prev_cpu)
 {
@@ -80,7 +80,7 @@ static s32 pick_sync(struct task_struct *p, s32 prev_cpu)
 	return cpu;
 }
 
-/* A CPU to run on at once; negative if there is none. */
+/* The CPU to run on at once; negative if there is none. */
 static s32 pick_cpu(struct task_struct *p, struct rusty_task *t, s32 prev_cpu, u64 wake_flags)
 {
 	u32 node = node_of_dom(t->dom);
@@ -113,7 +113,7 @@ static s32 pick_cpu(struct task_struct *p, struct rusty_task *t, s32 prev_cpu, u
 	return cpu;
 }
 
-/* Wakes an idle CPU that may steal the task, if there is one. Whether it did. */
+/* Kick an idle CPU that may steal the task. Returns whether there was one. */
 static bool kick_greedy(struct task_struct *p, u32 node)
 {
 	struct rusty_reach *reach = reach_of(node);
@@ -129,7 +129,7 @@ static bool kick_greedy(struct task_struct *p, u32 node)
 	return true;
 }
 
-/* Wakes an idle CPU for a task that waits in the queue of its domain. Whether there is one. */
+/* Kick an idle CPU for a task in the queue of its domain. Returns whether there was one. */
 static bool kick_for(struct task_struct *p, struct rusty_task *t)
 {
 	u32 node = node_of_dom(t->dom);
@@ -146,7 +146,7 @@ static bool kick_for(struct task_struct *p, struct rusty_task *t)
 	return config.greedy_threshold_x_numa && kick_greedy(p, MACHINE);
 }
 
-/* One mask of the tuner's: the CPUs of those domains that are in @doms. */
+/* Set one mask of the tuner: the CPUs of the domains in @doms. */
 static void set_reach(struct bpf_cpumask *mask, u32 *has_any, u32 first, u32 last, const u64 *doms)
 {
 	struct bpf_cpumask *cpus;
@@ -169,11 +169,11 @@ static void set_reach(struct bpf_cpumask *mask, u32 *has_any, u32 first, u32 las
 	}
 }
 
-/* What the tuner has found. A task that comes meanwhile sees less than there is, and waits. */
+/* Called by the tuner. Tasks that wake up meanwhile may miss idle CPUs and wait. */
 SEC("syscall")
 int rusty_set_greedy(struct rusty_greedy *args)
 {
-	/* On older kernels arguments can be read at constant places only. */
+	/* Older kernels allow accesses at constant offsets of the argument only. */
 	struct rusty_greedy greedy = *args;
 	struct rusty_reach *reach;
 	u32 i, node, first, last;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the two halves of scx_rusty agree on. */
+/* Shared by the BPF and user-space sides of scx_rusty. */
 #ifndef __SCX_RUSTY_INTF_H
 #define __SCX_RUSTY_INTF_H
 
@@ -10,20 +10,20 @@ enum {
 	RUSTY_DOMS_MAX = 256,
 	RUSTY_DOM_WORDS = RUSTY_DOMS_MAX / 64,
 	RUSTY_NODES_MAX = 64,
-	RUSTY_NO_DOM = 0xffff, /* of a CPU that is offline */
+	RUSTY_NO_DOM = 0xffff, /* the domain of an offline CPU */
 };
 
-/* Written before the load. Domains of a node have ids in a row. */
+/* Set before the load. The ids of a node's domains are consecutive. */
 struct rusty_config {
 	u32 nr_doms;
 	u32 nr_nodes;
-	u32 greedy_threshold; /* so many wait at least in a domain that is stolen from; 0: never */
-	u32 greedy_threshold_x_numa; /* the same of other nodes' domains */
+	u32 greedy_threshold; /* tasks that must wait in a domain to be stolen from; 0: never */
+	u32 greedy_threshold_x_numa; /* the same for domains of other nodes */
 	u32 kthreads_local;
 	u32 fifo_sched;
 	u32 direct_greedy_numa;
-	u32 perf; /* SCX_CPUPERF_ONE is all there is; 0: not ours to say */
-	u64 credit_ns; /* of who has slept: so far behind the others he may be */
+	u32 perf; /* up to SCX_CPUPERF_ONE; 0: not set by us */
+	u64 credit_ns; /* how far behind a task may be after a sleep */
 	u64 half_life_ns; /* of duty cycles */
 	u32 first_dom[RUSTY_NODES_MAX + 2]; /* of each node; then nr_doms */
 	s32 node_id[RUSTY_NODES_MAX]; /* the kernel's; -1: none */
@@ -31,19 +31,19 @@ struct rusty_config {
 	u16 dom_of_cpu[RUSTY_CPUS_MAX];
 };
 
-/* What the tuner changes, at any time. */
+/* Changed by the tuner at any time. */
 struct rusty_tune {
 	u64 slice_ns;
 };
 
-/* Runnable tasks of a domain, without those of the scheduler's own process, which would always find
- * itself when it reads this; written by BPF. */
+/* Runnable tasks of a domain, without those of the scheduler's own process, which would always see
+ * itself; written by BPF. */
 struct rusty_demand {
 	u64 weight;
 	u64 nr;
 };
 
-/* Domains that may be used by others: the argument of rusty_set_greedy(). */
+/* Domains whose CPUs other domains may use: the argument of rusty_set_greedy(). */
 struct rusty_greedy {
 	u64 direct[RUSTY_DOM_WORDS];
 	u64 kick[RUSTY_DOM_WORDS];
@@ -53,10 +53,10 @@ struct rusty_greedy {
 struct rusty_migration {
 	s32 pid;
 	u32 dom;
-	u64 until_ns; /* not any more then, by the monotonic clock */
+	u64 until_ns; /* expiry, CLOCK_MONOTONIC */
 };
 
-/* A task that ran lately, as the iterator rusty_loads() writes it. */
+/* A task that ran recently, as written by the iterator rusty_loads(). */
 struct rusty_load {
 	s32 pid;
 	u32 dom;
@@ -67,7 +67,7 @@ struct rusty_load {
 	u64 allowed[RUSTY_DOM_WORDS];
 };
 
-/* Events on one CPU. They only grow. */
+/* Event counters of one CPU. */
 struct rusty_counts {
 	u64 wake_sync_prev_idle;
 	u64 wake_sync;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How much tasks want to run, and how user space learns of it: by reading an iterator. */
+/* Duty cycles of tasks, and the iterator by which user space reads them. */
 #ifndef __RUSTY_LOAD_BPF_H
 #define __RUSTY_LOAD_BPF_H
 
@@ -9,7 +9,7 @@ struct nodemask___rusty {
 	unsigned long bits[1];
 };
 
-/* The kernel's name of the type is an alias. */
+/* The kernel's type name is an alias. */
 typedef struct nodemask___rusty nodemask_t___rusty;
 
 struct mempolicy {
@@ -37,16 +37,16 @@ struct bpf_iter__task {
 #define MPOL_BIND 2
 #define MPOL_PREFERRED_MANY 5
 
-/* Who wants to run for less of the time does not count. */
+/* Tasks with a lower duty cycle are skipped. */
 #define DUTY_CYCLE_MIN (SCX_RAVG_ONE / 1000)
 
-/* The task wants to run from now on, or does not. */
-static void note_wish(struct rusty_task *t, bool wants)
+/* Track whether the task is runnable. */
+static void note_runnable(struct rusty_task *t, bool wants)
 {
 	scx_ravg_set(&t->duty_cycle, wants, scx_monotonic_now(), config.half_life_ns);
 }
 
-/* The nodes that its memory policy names, if it has one that does. */
+/* The nodes of its memory policy, 0 if there is none. */
 static u64 preferred_nodes(struct task_struct *p)
 {
 	struct task_struct___mempolicy *with = (void *)p;
@@ -64,7 +64,7 @@ static u64 preferred_nodes(struct task_struct *p)
 	return BPF_CORE_READ(policy, nodes.bits[0]);
 }
 
-/* Writes a record of each task that ran lately. */
+/* Write a record of each task that ran recently. */
 SEC("iter/task")
 int rusty_loads(struct bpf_iter__task *ctx)
 {

@@ -2,10 +2,10 @@
 /*
  * scx_rusty: one queue for each domain of CPUs that share a cache.
  *
- * A waking task gets an idle CPU of its domain (idle.bpf.h), or waits in the domain's queue, in the
- * order of deadlines (enqueue.bpf.h, deadline.h), from which the domain's CPUs serve themselves
- * and, when they run dry, those of other domains (dispatch.bpf.h). User space reads how much each
- * task wants to run (load.bpf.h), and moves tasks from one domain to another (migrate.bpf.h).
+ * On wakeup a task gets an idle CPU of its domain (idle.bpf.h), or waits in the domain's queue in
+ * deadline order (enqueue.bpf.h, deadline.h). CPUs dispatch from their domain's queue and, if it is
+ * empty, steal from other domains (dispatch.bpf.h). User space reads the load of each task
+ * (load.bpf.h), and migrates tasks between domains (migrate.bpf.h).
  */
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>
@@ -48,7 +48,7 @@ void BPF_STRUCT_OPS(rusty_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct rusty_task *t = task_state(p);
 
-	if (!t || is_urgent(p, enq_flags)) {
+	if (!t || bypasses_queue(p, enq_flags)) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tune.slice_ns, enq_flags);
 		count(direct);
 		return;
@@ -62,7 +62,7 @@ void BPF_STRUCT_OPS(rusty_dispatch, s32 cpu, struct task_struct *prev)
 	dispatch(cpu, prev);
 }
 
-/* It wants to run. Whoever makes it so is often the one who runs now. */
+/* The current task is often the waker. */
 void BPF_STRUCT_OPS(rusty_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct rusty_task *t = task_state(p), *waker;
@@ -70,7 +70,7 @@ void BPF_STRUCT_OPS(rusty_runnable, struct task_struct *p, u64 enq_flags)
 
 	if (!t)
 		return;
-	note_wish(t, true);
+	note_runnable(t, true);
 	if (!scx_task_is_own(p))
 		note_weight(t, p->scx.weight);
 	t->runtime_ns = 0;
@@ -92,7 +92,7 @@ void BPF_STRUCT_OPS(rusty_quiescent, struct task_struct *p, u64 deq_flags)
 
 	if (!t)
 		return;
-	note_wish(t, false);
+	note_runnable(t, false);
 	forget_weight(t);
 	if (!(deq_flags & SCX_DEQ_SLEEP))
 		return;
@@ -108,7 +108,7 @@ void BPF_STRUCT_OPS(rusty_running, struct task_struct *p)
 
 	if (config.perf)
 		scx_bpf_cpuperf_set(cpu, config.perf);
-	/* When the scheduler was loaded, it counted as idle. */
+	/* When the scheduler was loaded, all CPUs counted as idle. */
 	if (idle_cpus[cpu] < 0)
 		idle_cpus[cpu] = 0;
 	if (!t)
@@ -121,8 +121,8 @@ void BPF_STRUCT_OPS(rusty_running, struct task_struct *p)
 		running[cpu].stretch_ns = t->avg_runtime_ns;
 		running[cpu].deadline = t->vtime + request_ns(p, t);
 	}
-	/* What runs without having waited says nothing about the others' due. Not atomic: a lost
-	 * update is made good by the next one. */
+	/* Only tasks that waited advance virtual time (see scx_simple). Not atomic: the next update
+	 * makes up for a lost one. */
 	if (dom && t->has_waited)
 		dom->vtime_now = time_max(dom->vtime_now, t->vtime);
 }
@@ -154,7 +154,7 @@ void BPF_STRUCT_OPS(rusty_set_cpumask, struct task_struct *p, const struct cpuma
 		note_allowed(p, t);
 }
 
-/* Only where the kernel does not move tasks away from CPUs that real-time tasks take. */
+/* Used only where the kernel does not re-enqueue tasks of CPUs taken by real-time tasks. */
 void BPF_STRUCT_OPS(rusty_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	scx_bpf_reenqueue_local();
@@ -180,8 +180,8 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rusty_init_task, struct task_struct *p,
 	return 0;
 }
 
-/* Makes an empty mask. */
-static s32 make_mask(struct bpf_cpumask **place)
+/* Create an empty mask. */
+static s32 create_mask(struct bpf_cpumask **place)
 {
 	struct bpf_cpumask *mask = bpf_cpumask_create();
 
@@ -200,7 +200,7 @@ static s32 init_dom(u32 dom)
 	struct bpf_cpumask *cpus;
 	u32 cpu;
 
-	if (!d || make_mask(&d->cpus))
+	if (!d || create_mask(&d->cpus))
 		return -ENOMEM;
 	bpf_rcu_read_lock();
 	bpf_for(cpu, 0, nr_cpu_ids) {
@@ -218,7 +218,7 @@ static s32 init_reach(u32 node)
 {
 	struct rusty_reach *reach = reach_of(node);
 
-	if (!reach || make_mask(&reach->direct) || make_mask(&reach->kick))
+	if (!reach || create_mask(&reach->direct) || create_mask(&reach->kick))
 		return -ENOMEM;
 	return 0;
 }
@@ -245,9 +245,9 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rusty_init)
 	return err ?: init_reach(MACHINE);
 }
 
-/* User space runs it before it attaches. */
+/* Called by user space before it attaches. */
 SEC("syscall")
-int rusty_hello(void *ctx)
+int rusty_register(void *ctx)
 {
 	scx_note_own();
 	return 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which domain a task belongs to. It changes where the task wakes up or is enqueued. */
+/* The domain of a task. It changes when the task wakes up or is enqueued. */
 #ifndef __RUSTY_MIGRATE_BPF_H
 #define __RUSTY_MIGRATE_BPF_H
 
-/* CPU time after which a task is not young any more. The balancer sees it by then: its averages
- * have a half-life of a second. */
+/* CPU time up to which a task is young. By then the balancer sees its load: the averages have a
+ * half-life of a second. */
 #define YOUNG_NS (NSEC_PER_SEC / 4)
 
 static void forget_weight(struct rusty_task *t)
@@ -29,7 +29,7 @@ static void note_weight(struct rusty_task *t, u32 weight)
 	__sync_fetch_and_add(&demand->nr, 1);
 }
 
-/* The task is as far from the virtual time of its new domain as it was from the old one's. */
+/* Change the domain. The task keeps its distance to the virtual time of the domain. */
 static void set_dom(struct rusty_task *t, u32 to)
 {
 	struct rusty_dom *old = dom_state(t->dom), *new = dom_state(to);
@@ -44,8 +44,8 @@ static void set_dom(struct rusty_task *t, u32 to)
 		note_weight(t, weight);
 }
 
-/* When it wakes up or is enqueued: does what the balancer has decided, if the task still may go
- * there, and if nothing else may have been decided meanwhile. */
+/* On wakeup or enqueue: apply the balancer's decision, if the task may still use that domain and
+ * the decision has not expired. */
 static void apply_migration(struct rusty_task *t)
 {
 	u32 to = t->target_dom;
@@ -60,9 +60,9 @@ static void apply_migration(struct rusty_task *t)
 }
 
 /*
- * A task that the kernel has taken to another CPU than we did belongs to that domain. When a CPU
- * goes offline, the kernel pushes away whoever it picks, and the domain may have no other CPU: its
- * queue would be served in that way only, the first of it again and again.
+ * A task that the kernel has moved to another CPU than we did joins that CPU's domain. When a CPU
+ * goes offline, the kernel pushes tasks away one by one, and the domain may have no other CPU: its
+ * queue would be served in that way only, with the first task over and over.
  */
 static void follow_kernel(const struct task_struct *p, struct rusty_task *t)
 {
@@ -75,7 +75,7 @@ static void follow_kernel(const struct task_struct *p, struct rusty_task *t)
 	t->target_dom = dom;
 }
 
-/* Which domains have a CPU that the task may use. */
+/* Update the domains that have a CPU within the task's affinity. */
 static void note_allowed(struct task_struct *p, struct rusty_task *t)
 {
 	bool everywhere = (u32)p->nr_cpus_allowed >= nr_cpu_ids;
@@ -97,7 +97,8 @@ static void note_allowed(struct task_struct *p, struct rusty_task *t)
 	bpf_rcu_read_unlock();
 }
 
-/* The first domain that a task may use from @dom on, round and round; @dom itself if none. */
+/* The first domain from @dom on, cyclically, that the task may use; @dom itself if there is none.
+ */
 static u32 first_allowed(const struct rusty_task *t, u32 dom)
 {
 	u32 i, at;
@@ -110,53 +111,54 @@ static u32 first_allowed(const struct rusty_task *t, u32 dom)
 	return dom;
 }
 
-/* Whether a CPU of the domain has nothing to do, as it seems. */
-static bool has_room(u32 dom)
+/* Whether the domain has fewer runnable tasks than CPUs. */
+static bool has_idle_cpu(u32 dom)
 {
 	struct rusty_dom *d = dom_state(dom);
 
 	return d && demand_of(dom)->nr < d->nr_cpus;
 }
 
-/* The first domain with room for a task out of @nr from @first on; @own if there is none. */
-static u32 roomy_dom(const struct rusty_task *t, u32 first, u32 nr, u32 own)
+/* The first domain with an idle CPU for the task out of @nr from @first on; @own if there is none.
+ */
+static u32 dom_with_idle_cpu(const struct rusty_task *t, u32 first, u32 nr, u32 own)
 {
 	u32 i, dom;
 
 	bpf_for(i, 0, nr) {
 		dom = first + (own + i) % (nr ?: 1);
-		if (is_allowed(t, dom) && has_room(dom))
+		if (is_allowed(t, dom) && has_idle_cpu(dom))
 			return dom;
 	}
 	return own;
 }
 
-/* A domain with room for a task that is to leave @own, of the same node if possible; else @own. */
-static u32 roomy_dom_near(const struct rusty_task *t, u32 own)
+/* A domain with an idle CPU for a task of @own, on the same node if possible; else @own. */
+static u32 dom_with_idle_cpu_near(const struct rusty_task *t, u32 own)
 {
 	u32 node = node_of_dom(own) % RUSTY_NODES_MAX, first = config.first_dom[node];
-	u32 dom = roomy_dom(t, first, config.first_dom[node + 1] - first, own);
+	u32 dom = dom_with_idle_cpu(t, first, config.first_dom[node + 1] - first, own);
 
-	return dom == own ? roomy_dom(t, 0, config.nr_doms, own) : dom;
+	return dom == own ? dom_with_idle_cpu(t, 0, config.nr_doms, own) : dom;
 }
 
-/* Where a new task begins: with its parent, unless all CPUs there are busy and others are not. The
- * balancer would see to it only some seconds later. */
+/* The initial domain of a task: its parent's, unless all CPUs there are busy and others are not.
+ * The balancer would correct it only seconds later. */
 static u32 first_dom(const struct rusty_task *t, u32 parent_dom)
 {
 	u32 dom;
 
-	if (is_allowed(t, parent_dom) && has_room(parent_dom))
+	if (is_allowed(t, parent_dom) && has_idle_cpu(parent_dom))
 		return parent_dom;
-	dom = roomy_dom_near(t, parent_dom);
+	dom = dom_with_idle_cpu_near(t, parent_dom);
 	return is_allowed(t, dom) ? dom : first_allowed(t, dom);
 }
 
 /*
- * All CPUs may have been busy only for the moment in which a task began. While it is young it has
- * little in the caches, and moves to a domain with room when it is enqueued.
+ * All CPUs of a domain may have been busy only momentarily when a task was forked. While it is
+ * young it has little in the caches, and moves to a domain with an idle CPU when it is enqueued.
  */
-static void settle_young(const struct task_struct *p, struct rusty_task *t)
+static void place_young(const struct task_struct *p, struct rusty_task *t)
 {
 	struct rusty_dom *d;
 
@@ -165,11 +167,11 @@ static void settle_young(const struct task_struct *p, struct rusty_task *t)
 	d = dom_state(t->dom);
 	if (!d || demand_of(t->dom)->nr <= d->nr_cpus)
 		return;
-	set_dom(t, roomy_dom_near(t, t->dom));
+	set_dom(t, dom_with_idle_cpu_near(t, t->dom));
 	t->target_dom = t->dom;
 }
 
-/* The balancer's decision: the task migrates when it wakes up or is enqueued next. */
+/* Called by the balancer: the task migrates when it is next woken or enqueued. */
 SEC("syscall")
 int rusty_migrate(struct rusty_migration *migration)
 {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What is remembered of the machine, of each domain, of each task; and the counters. */
+/* State of the machine, of each domain and of each task; and the counters. */
 #ifndef __RUSTY_STATE_BPF_H
 #define __RUSTY_STATE_BPF_H
 
-/* The kernel ends the scheduler when a task has waited for so long. */
+/* ops.timeout_ms: the kernel ejects the scheduler when a task has not run for so long. */
 #define TIMEOUT_MS 10000
 
-/* How long a task may wait, however many others do and whatever they weigh: below that. Half of it
- * is for what it has had too much of (debt), a quarter each for what others have had too little of
- * (lag) and for what it does at a stretch (request). Slices may take half as long again. */
+/* Upper bound of the time that a task waits, whatever the number and weights of runnable tasks.
+ * Half of it is for its own excess of CPU time (debt), a quarter each for what others are owed
+ * (lag) and for its average runtime (request). Slices may add half of it. */
 #define MAX_WAIT_NS (4 * NSEC_PER_SEC)
 #define DEBT_WAIT_NS (MAX_WAIT_NS / 2)
 #define LAG_WAIT_NS (MAX_WAIT_NS / 4)
 #define REQUEST_WAIT_NS (MAX_WAIT_NS / 4)
 
-/* A shorter slice than this is all overhead. */
+/* Shorter slices are all overhead. */
 #define MIN_SLICE_NS (1 * NSEC_PER_MSEC)
 
 const volatile struct rusty_config config SEC(".rodata.rusty_config");
@@ -23,27 +23,27 @@ s64 idle_cpus[RUSTY_CPUS_MAX] SEC(".data.rusty_idle");
 struct rusty_demand demands[RUSTY_DOMS_MAX] SEC(".data.rusty_demands");
 u32 nr_cpu_ids;
 
-/* What runs on a CPU, if it may be interrupted by somebody whose deadline is earlier. */
+/* The task that runs on a CPU, if a task with an earlier deadline may preempt it. */
 struct rusty_running {
-	u64 deadline; /* when it began; 0: nothing that may be interrupted */
-	u64 since_ns;
-	u64 stretch_ns; /* that it runs for, on average */
+	u64 deadline; /* at its start; 0: not preemptible */
+	u64 since_ns; /* when it started */
+	u64 stretch_ns; /* its average runtime */
 };
 
 struct rusty_running running[RUSTY_CPUS_MAX];
 
-/* Who runs no longer than this at a stretch is done sooner than interrupted. */
+/* Tasks with a shorter average runtime end before a preemption would pay off. */
 #define STRETCH_MIN_NS (NSEC_PER_MSEC / 2)
 
-/* The same for who is woken by one that is about to sleep: those that send each other messages get
- * on better one after the other, and only who computes is interrupted. */
+/* The same for sync wakeups: tasks that exchange messages run better one after the other, so only
+ * tasks that compute are preempted. */
 #define SYNC_STRETCH_MIN_NS (4 * NSEC_PER_MSEC)
 
-/* Of those that are served in order of arrival. */
+/* The deadline of tasks in FIFO order. */
 #define NO_DEADLINE (~0ULL)
 
-/* Queues (DSQs): of each CPU, with its id, for tasks that may run nowhere else; and of each
- * domain. All are ordered by deadline, within the domain's virtual time. */
+/* DSQs: one of each CPU, with its id, for pinned tasks; and one of each domain. All are ordered by
+ * deadline, within the domain's virtual time. */
 #define DOM_DSQ (1ULL << 32)
 
 struct rusty_dom {
@@ -59,12 +59,12 @@ struct {
 	__type(value, struct rusty_dom);
 } rusty_doms SEC(".maps");
 
-/* CPUs that tasks of other domains may use: of a node, or, as the last, of the machine. */
+/* CPUs that tasks of other domains may use: of a node, or, in the last element, of the machine. */
 struct rusty_reach {
 	u32 has_direct;
 	u32 has_kick;
-	struct bpf_cpumask __kptr *direct; /* if they are idle when such a task wakes up */
-	struct bpf_cpumask __kptr *kick; /* these are woken to steal it */
+	struct bpf_cpumask __kptr *direct; /* for wakeups, if they are idle */
+	struct bpf_cpumask __kptr *kick; /* kicked to steal tasks */
 };
 
 #define MACHINE RUSTY_NODES_MAX
@@ -76,25 +76,25 @@ struct {
 	__type(value, struct rusty_reach);
 } rusty_reaches SEC(".maps");
 
-/* What is known of a task. */
+/* State of a task. */
 struct rusty_task {
 	u32 dom;
-	u32 target_dom; /* other than that: where it is to migrate */
-	u64 target_until_ns; /* if it has not done so by then, it stays */
+	u32 target_dom; /* where it migrates to; dom: no migration */
+	u64 target_until_ns; /* expiry of the migration */
 	u64 vtime;
-	u64 sum_exec_ns; /* when it began to run */
-	u64 runtime_ns; /* since it last woke up */
-	u64 avg_runtime_ns; /* the same, averaged */
+	u64 sum_exec_ns; /* CPU time at the last charge() */
+	u64 runtime_ns; /* CPU time since it last woke up */
+	u64 avg_runtime_ns; /* average of runtime_ns */
 	u64 blocked_at_ns;
-	u64 woke_at_ns; /* when it last woke another one */
+	u64 woke_at_ns; /* when it last woke another task */
 	u64 blocked_freq; /* per 100 ms, averaged */
 	u64 waker_freq;
-	u64 allowed[RUSTY_DOM_WORDS]; /* domains that have a CPU that it may use */
-	struct scx_ravg duty_cycle; /* 1 while it wants to run */
-	u32 runnable_weight; /* as added to the domain's; 0: not */
+	u64 allowed[RUSTY_DOM_WORDS]; /* domains with a CPU that it may use */
+	struct scx_ravg duty_cycle; /* average of being runnable, 0 or 1 */
+	u32 runnable_weight; /* its part of the domain's; 0: not runnable */
 	u32 has_waited; /* in a queue of its domain */
-	u32 woken_sync; /* by one that is about to sleep */
-	s32 our_cpu; /* where it is by our doing; others are the kernel's */
+	u32 woken_sync; /* its last wakeup was a sync wakeup */
+	s32 our_cpu; /* the CPU that we put it on; on another one the kernel did */
 };
 
 struct {
@@ -141,7 +141,7 @@ static bool is_allowed(const struct rusty_task *t, u32 dom)
 	return t->allowed[dom / 64 % RUSTY_DOM_WORDS] >> (dom % 64) & 1;
 }
 
-/* What a running task has used since this was asked last. */
+/* Charge the CPU time of a running task since the last call. */
 static void charge(const struct task_struct *p, struct rusty_task *t)
 {
 	u64 ran_ns = p->se.sum_exec_runtime - t->sum_exec_ns;
@@ -151,7 +151,7 @@ static void charge(const struct task_struct *p, struct rusty_task *t)
 	t->vtime += scx_vtime_cost(ran_ns, p->scx.weight);
 }
 
-/* Shorter where many wait, so that the last one's turn comes in time. */
+/* Slices shrink as the queue grows, so that the last task runs in time. */
 static u64 slice_ns(u32 dom)
 {
 	s32 nr_queued = scx_bpf_dsq_nr_queued(DOM_DSQ | dom);

@@ -15,7 +15,7 @@ void BPF_STRUCT_OPS(own_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	__sync_fetch_and_add(&nr_background, 1);
-	rl_serve_unasked(p, enq_flags);
+	rl_enqueue_fallback(p, enq_flags);
 }
 
 RL_OPS(own_ops, .enqueue = (void *)own_enqueue);

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Rounds on generated machines, until there is nothing to do.
+//! Rounds on generated machines, until a fixed point.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// So many rounds are enough. Of 6000 machines, half took 7 at most, 99 of 100 took 25, and the
-/// last one took 120.
+/// Maximum of rounds. Of 6000 machines, half took 7 at most, 99 % took 25, and the worst one took
+/// 120.
 const ROUNDS_MAX: usize = 400;
 
-/// So often a task is moved at most before all is settled; on the 6000 it was 5 times.
+/// Maximum of migrations per task; on the 6000 machines it was 5.
 const MOVES_MAX: usize = 10;
 
-/// Roundings.
+/// For rounding errors.
 const EPSILON: f64 = 1e-6;
 
-/// How a machine is made.
+/// Parameters of a generated machine.
 #[derive(Debug, Clone)]
 struct Recipe {
     seed: u64,
     nr_nodes: usize,
-    /// Up to so many in each node.
+    /// Maximum per node.
     nr_domains: usize,
-    /// Up to so many in each domain.
+    /// Maximum per domain.
     nr_cpus: u32,
     nr_tasks: usize,
-    /// The higher, the more tasks are in few domains.
+    /// The higher, the more tasks are concentrated in few domains.
     skew: i32,
-    /// Of 100 tasks, so many are bound to a few domains, prefer a node, or may not migrate.
+    /// Percentage of tasks that are bound to a few domains, prefer a node, or may not migrate.
     special: u64,
-    /// Duty cycles are up to that.
+    /// Maximum of duty cycles.
     duty_max: f64,
     has_weights: bool,
     kind: LoadKind,
@@ -141,7 +141,7 @@ impl Sum {
         })
     }
 
-    /// How far it is from what is due, relative to that.
+    /// Relative deviation from its share.
     fn off(self, mean: f64) -> f64 {
         if mean > 0.0 {
             (self.by_cpu() / mean - 1.0).abs()
@@ -150,14 +150,14 @@ impl Sum {
         }
     }
 
-    /// Whether a load that goes from here to there brings the two closer together, for sure.
+    /// Whether moving `load` from here to `to` certainly brings the two closer together.
     fn is_improved(self, to: Self, load: f64) -> bool {
         let gap = (self.by_cpu() - to.by_cpu()) * (1.0 - EPSILON);
         load < gap * self.nr_cpus.min(to.nr_cpus)
     }
 }
 
-/// A machine on which rounds are played.
+/// A machine that is simulated.
 struct Model {
     snapshot: Snapshot,
     kind: LoadKind,
@@ -166,7 +166,7 @@ struct Model {
     nr_rounds: usize,
 }
 
-/// Loads where there are CPUs, and 0 elsewhere.
+/// Loads of domains with CPUs, and 0 elsewhere.
 struct Sums {
     domains: Vec<Sum>,
     nodes: Vec<Sum>,
@@ -213,7 +213,7 @@ impl Model {
         }
     }
 
-    /// One round. False: there was nothing to do.
+    /// One round. Returns false if there was nothing to do.
     fn step(&mut self) -> bool {
         let plan = balance(&self.snapshot, self.kind);
         for of in &plan.migrations {
@@ -249,14 +249,14 @@ impl Model {
         assert!(nr_moves <= MOVES_MAX, "moved {nr_moves} times");
     }
 
-    /// Whether a pair is off, and the first has what the second lacks.
+    /// Whether a pair deviates, and the first has an excess of what the second lacks.
     fn is_pair_off(from: Sum, to: Sum, mean: f64, threshold: f64) -> bool {
         let has_slack = from.by_cpu() > mean && to.by_cpu() < mean;
         has_slack && (from.off(mean) > threshold + EPSILON || to.off(mean) > threshold + EPSILON)
     }
 
-    /// A migration that is missing: between two of which one is off, and the first of which has too
-    /// much and the second too little, there is a task that may go, and that makes it better.
+    /// A missed migration: of a pair that deviates, the first has an excess, the second lacks load,
+    /// and there is a task that may migrate with a gain.
     fn missing(&self) -> Option<Migration> {
         let sums = self.sums();
         let machine = Sum::of(&sums.nodes).by_cpu();
@@ -286,7 +286,7 @@ impl Model {
         None
     }
 
-    /// Whether a group is within the threshold, or its tasks too heavy for that.
+    /// Whether a group is within the threshold, or its tasks are too heavy for that.
     fn is_even(&self, of: &[Sum], threshold: f64, nr_cpus_min: f64) -> Option<bool> {
         let heaviest = self.loads.iter().copied().fold(0.0, f64::max);
         let mean = Sum::of(of).by_cpu();
@@ -316,7 +316,7 @@ fn machines() -> impl Strategy<Value = Recipe> {
     })
 }
 
-/// Few domains with many small tasks that are free to go.
+/// Few domains with many small tasks that may go anywhere.
 fn fine_machines() -> impl Strategy<Value = Recipe> {
     (any::<u64>(), 1_usize..=3, 1_usize..=4, 1..6).prop_map(|(seed, nodes, domains, skew)| Recipe {
         seed,
@@ -345,7 +345,7 @@ fn smallest(domains: &[Domain]) -> f64 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// It comes to an end, nothing gets worse on the way, and what is left cannot be helped.
+    /// Rounds terminate, nothing gets worse on the way, and no migration is missed.
     #[test]
     fn machine_settles(recipe in machines()) {
         let mut model = Model::new(recipe.snapshot(), recipe.kind);
@@ -353,7 +353,7 @@ proptest! {
         prop_assert_eq!(model.missing(), None);
     }
 
-    /// Where no task is heavier than what a party may be off, all end within the thresholds.
+    /// If no task is heavier than the tolerance, all domains end within the thresholds.
     #[test]
     fn small_tasks_are_spread_evenly(recipe in fine_machines()) {
         let mut model = Model::new(recipe.snapshot(), recipe.kind);

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Tasks in the order of their loads, of which one after the other is taken.
+//! Tasks sorted by load, from which one after the other is taken.
 
-/// Tasks that may be taken, the lightest first. Who is taken leaves a hole, and holes are jumped
-/// over.
+/// Tasks in ascending order of load. Taking a task leaves a hole, which later searches skip.
 #[derive(Debug, Default)]
-pub(crate) struct Shelf {
+pub(crate) struct SortedTasks {
     /// Load and index of each task.
     tasks: Vec<(f64, usize)>,
-    /// At `end`: what is left before `end` is before this, and the place right before this is left
-    /// (or this is on its way there).
+    /// A union-find forest over ends: the last place left before `end` is before `ends[end]`, and
+    /// directly before it if `ends[end] == end`.
     ends: Vec<usize>,
 }
 
-impl Shelf {
-    /// The next task; none before it is heavier.
+impl SortedTasks {
+    /// Appends a task, which must not be lighter than those before.
     pub(crate) fn push(&mut self, load: f64, task: usize) {
         if self.ends.is_empty() {
             self.ends.push(0);
@@ -26,7 +25,7 @@ impl Shelf {
         self.ends[place + 1] = place;
     }
 
-    /// The last place before `end` that is left.
+    /// The last place before `end` that is not a hole.
     fn last_before(&mut self, mut end: usize) -> Option<usize> {
         if self.ends.is_empty() {
             return None;
@@ -39,31 +38,31 @@ impl Shelf {
     }
 }
 
-/// A walk over a shelf from the load that is wanted to both sides, the closest first. No place is
-/// visited twice. A light task that makes no great difference does not go before a heavy one that
-/// does: see [`Goal::prefers`].
+/// An iteration from the wanted load to both sides, the closest first. No place is visited twice. A
+/// light task that hardly changes anything does not precede a heavy one that does: see
+/// [`Goal::prefers`].
 #[derive(Debug)]
 pub(crate) struct Walk {
-    /// Places before it were not visited.
+    /// Places before it are not visited yet.
     left: usize,
-    /// Nor were this one and those after it.
+    /// This place and those after it are not visited yet.
     right: usize,
 }
 
-/// What a transfer is to achieve.
+/// The goal of a transfer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Goal {
-    /// So much is to go.
+    /// The load to transfer.
     pub(crate) wanted: f64,
-    /// With so much both sides would be where they should be.
+    /// The load after which both sides would have their shares.
     pub(crate) imbal: f64,
-    /// A task has to be lighter than this.
+    /// Tasks have to be lighter than this.
     pub(crate) bound: f64,
 }
 
 impl Goal {
-    /// Whether a task that is heavier than what is wanted goes before one that is lighter: it is
-    /// closer to that, or to the whole imbalance while the lighter one would hardly change it.
+    /// Whether a task heavier than `wanted` precedes a lighter one: it is closer to `wanted`, or it
+    /// is closer to the whole imbalance, which the lighter one would hardly change.
     fn prefers(self, heavier: f64, lighter: f64) -> bool {
         heavier - self.wanted < self.wanted - lighter
             || lighter < self.wanted / 2.0
@@ -71,7 +70,7 @@ impl Goal {
     }
 }
 
-/// A place on a shelf and the task that is there.
+/// A task and its place.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Found {
     pub(crate) place: usize,
@@ -80,15 +79,17 @@ pub(crate) struct Found {
 }
 
 impl Walk {
-    /// Of tasks that weigh up to `wanted`; see [`Self::and_heavier`].
-    pub(crate) fn of_lighter(shelf: &Shelf, wanted: f64) -> Self {
+    /// Visits tasks up to `wanted`; see [`Self::and_heavier`].
+    pub(crate) fn of_lighter(sorted_tasks: &SortedTasks, wanted: f64) -> Self {
         Self {
-            left: shelf.tasks.partition_point(|(load, _)| *load <= wanted),
-            right: shelf.tasks.len(),
+            left: sorted_tasks
+                .tasks
+                .partition_point(|(load, _)| *load <= wanted),
+            right: sorted_tasks.tasks.len(),
         }
     }
 
-    /// Also of those that weigh more. None of the shelf was taken yet.
+    /// Visits heavier tasks too. No task may have been taken yet.
     pub(crate) fn and_heavier(self) -> Self {
         Self {
             right: self.left,
@@ -96,17 +97,17 @@ impl Walk {
         }
     }
 
-    /// From now on, this is wanted: less than before. Those that weigh more are out of it.
-    pub(crate) fn shrink(&mut self, shelf: &Shelf, wanted: f64) {
-        let lighter = Self::of_lighter(shelf, wanted);
+    /// Lowers `wanted`, and skips the tasks that are heavier than that.
+    pub(crate) fn shrink(&mut self, sorted_tasks: &SortedTasks, wanted: f64) {
+        let lighter = Self::of_lighter(sorted_tasks, wanted);
         self.left = self.left.min(lighter.left);
         self.right = lighter.right;
     }
 
-    /// The next one.
-    pub(crate) fn next(&mut self, shelf: &mut Shelf, goal: Goal) -> Option<Found> {
-        let left = shelf.last_before(self.left);
-        let load_at = |place: usize| shelf.tasks.get(place).map(|(load, _)| *load);
+    /// The next task.
+    pub(crate) fn next(&mut self, sorted_tasks: &mut SortedTasks, goal: Goal) -> Option<Found> {
+        let left = sorted_tasks.last_before(self.left);
+        let load_at = |place: usize| sorted_tasks.tasks.get(place).map(|(load, _)| *load);
         let lighter = left.and_then(load_at);
         let heavier = load_at(self.right).filter(|load| *load < goal.bound);
         let place = match (lighter, heavier) {
@@ -119,7 +120,7 @@ impl Walk {
         } else {
             self.left = place;
         }
-        let (load, task) = shelf.tasks[place];
+        let (load, task) = sorted_tasks.tasks[place];
         Some(Found { place, load, task })
     }
 }

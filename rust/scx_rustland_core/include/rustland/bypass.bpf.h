@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who never waits for a decision, because whoever makes it may wait for him: the threads of the
- * scheduler's own process, and kernel threads that are bound to a CPU. They interrupt somebody, who
- * then goes on with the rest of his slice, or until the next tick if there is none.
+ * Tasks that bypass the policy, because the policy thread may depend on them: threads of the
+ * scheduler's own process, and per-CPU kernel threads. They preempt the running task, which then
+ * resumes with the rest of its slice, or until the next tick if there is none.
  */
-#ifndef __RL_OWN_BPF_H
-#define __RL_OWN_BPF_H
+#ifndef __RL_BYPASS_BPF_H
+#define __RL_BYPASS_BPF_H
 
 static bool is_urgent(const struct task_struct *p)
 {
 	return scx_task_is_own(p) || scx_task_is_percpu_kthread(p);
 }
 
-/* Whoever goes on gets so much at least, and runs until a tick sees that it is used up. */
+/* Minimum slice of a task that resumes; it runs until the tick after that. */
 #define MIN_REST_NS (100 * 1000ULL)
 
-/* Who is not interrupted runs on until the tick after the end of his slice, up to 4 ms where HZ is
- * 250. Who was, and has overrun it by more, does not go on. */
+/* A task that is not preempted runs until the tick after its slice, up to 4 ms with HZ=250. One
+ * that was preempted and has overrun its slice by more does not resume. */
 #define OVERRUN_MAX_NS (4 * NSEC_PER_MSEC)
 
-static bool is_interruptible(s32 cpu)
+static bool is_preemptible(s32 cpu)
 {
 	return test_cpu(shared.online, cpu) && !is_taken_by_higher_class(cpu);
 }
 
-/* Another CPU to interrupt for @p than @cpu, if there is one. */
-static s32 other_interruptible_cpu(struct task_struct *p, s32 cpu)
+/* A CPU other than @cpu that @p may preempt; @cpu if there is none. */
+static s32 other_preemptible_cpu(struct task_struct *p, s32 cpu)
 {
 	s32 other;
 
 	bpf_for(other, 0, nr_cpu_ids) {
 		if (other != cpu && bpf_cpumask_test_cpu(other, p->cpus_ptr) &&
-		    is_interruptible(other))
+		    is_preemptible(other))
 			return other;
 	}
 	return cpu;
@@ -42,15 +42,15 @@ static s32 select_cpu_for_own(struct task_struct *p, s32 prev_cpu, u64 wake_flag
 	bool is_idle = false;
 	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
 
-	/* It is free for another as soon as the policy has decided. */
+	/* The idle CPU is free for another task as soon as the policy has decided. */
 	if ((u32)p->pid == policy_pid)
 		shared.free_cpu = is_idle ? cpu + 1 : 0;
 	if (!is_idle) {
-		/* Where there is something to decide: no other CPU has to be told. */
+		/* Prefer the waker's CPU, where there is work: no other CPU needs a kick. */
 		cpu = bpf_get_smp_processor_id();
 		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			cpu = prev_cpu;
-		return is_interruptible(cpu) ? cpu : other_interruptible_cpu(p, cpu);
+		return is_preemptible(cpu) ? cpu : other_preemptible_cpu(p, cpu);
 	}
 	clear_cpu(shared.idle, cpu);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, 0);
@@ -58,13 +58,13 @@ static s32 select_cpu_for_own(struct task_struct *p, s32 prev_cpu, u64 wake_flag
 	return cpu;
 }
 
-/* Has @p run on @cpu at once. */
-static void interrupt(struct task_struct *p, s32 cpu, u64 enq_flags)
+/* Run @p on @cpu at once. */
+static void preempt_with(struct task_struct *p, s32 cpu, u64 enq_flags)
 {
 	struct rl_cpu *state = cpu_state(cpu);
 
 	if (state)
-		state->gives_way = true;
+		state->is_preempted = true;
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, SCX_SLICE_DFL, enq_flags | SCX_ENQ_PREEMPT);
 }
 
@@ -74,30 +74,30 @@ static void enqueue_urgent(struct task_struct *p, u64 enq_flags)
 
 	count(nr_kernel);
 	if (enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_REENQ)) {
-		/* A higher class takes its CPU just now, or has it. Who must not migrate waits. */
+		/* A higher class is taking the CPU, or has it. Migration-disabled tasks wait. */
 		if (scx_task_is_own(p) && !scx_task_is_migration_disabled(p, enq_flags) &&
-		    (enq_flags & SCX_ENQ_REENQ || !is_interruptible(cpu)))
-			cpu = other_interruptible_cpu(p, cpu);
-		interrupt(p, cpu, enq_flags);
+		    (enq_flags & SCX_ENQ_REENQ || !is_preemptible(cpu)))
+			cpu = other_preemptible_cpu(p, cpu);
+		preempt_with(p, cpu, enq_flags);
 		return;
 	}
-	/* It has used up a slice, and takes turns with those who wait. */
-	serve_unasked(p, enq_flags);
+	/* Slice expiry: queue it like other tasks. */
+	enqueue_fallback(p, enq_flags);
 }
 
-/* In ops.stopping(): notes that @p was interrupted. */
-static void note_interrupted(struct task_struct *p, struct rl_task *t, bool runnable)
+/* In ops.stopping(): note that @p was preempted. */
+static void note_preempted(struct task_struct *p, struct rl_task *t, bool runnable)
 {
 	struct rl_cpu *state = cpu_state(scx_bpf_task_cpu(p));
 
-	if (!state || !state->gives_way)
+	if (!state || !state->is_preempted)
 		return;
-	state->gives_way = false;
+	state->is_preempted = false;
 	if (runnable && !is_urgent(p))
 		t->resumes = true;
 }
 
-/* In ops.enqueue(): whether @p was interrupted, and goes on when its CPU is free again. */
+/* In ops.enqueue(): requeue @p on its CPU if it was preempted. Returns whether it was. */
 static bool resume(struct task_struct *p, struct rl_task *t, u64 enq_flags)
 {
 	u64 ran_ns, rest_ns = t->slice_ns;
@@ -115,12 +115,12 @@ static bool resume(struct task_struct *p, struct rl_task *t, u64 enq_flags)
 	state = cpu_state(scx_bpf_task_cpu(p));
 	if (!state)
 		return false;
-	/* Who was interrupted by somebody who was interrupted himself goes on after him. The lock
-	 * of the CPU's run queue is held. */
+	/* Nested preemptions resume in LIFO order. nr_resumed is protected by the run queue
+	 * lock. */
 	scx_bpf_dsq_insert_vtime(p, scx_bpf_task_cpu(p), rest_ns,
 				 VTIME_RESUMED_LAST - state->nr_resumed++ % VTIME_RESUMED_LAST,
 				 enq_flags);
 	return true;
 }
 
-#endif /* __RL_OWN_BPF_H */
+#endif /* __RL_BYPASS_BPF_H */

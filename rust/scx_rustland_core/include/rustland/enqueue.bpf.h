@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Asking user space: the ring of tasks that wait for a decision, and who wakes its reader. */
-#ifndef __RL_ASK_BPF_H
-#define __RL_ASK_BPF_H
+/* Enqueueing: tasks wait in PENDING_DSQ while records of them go to the policy through a ring. */
+#ifndef __RL_ENQUEUE_BPF_H
+#define __RL_ENQUEUE_BPF_H
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 21);
 } rl_queued SEC(".maps");
 
-/* Each record has a header of 8 bytes. */
+/* The ring adds a header of 8 bytes to each record. */
 _Static_assert(RL_IN_FLIGHT_MAX * (sizeof(struct rl_queued) + 8) <= 1 << 21, "room");
 
 /*
- * Hands a record over. The reader is woken if it sleeps, and only then: it says so in
- * shared.is_sleeping before it looks at the ring a last time.
+ * Publish a record. The reader is woken only if it sleeps: it sets shared.is_sleeping before it
+ * checks the ring a last time.
  */
 static void submit(struct rl_queued *rec)
 {
@@ -27,9 +27,11 @@ static void submit(struct rl_queued *rec)
 	bpf_ringbuf_submit(rec, flags);
 }
 
-/* Wakes user space for another reason than a task, such as a word of shared memory that was written
- * before. The thread looks at these words after it has said that it sleeps. */
-__noinline int nudge(void)
+/*
+ * Wake the policy thread for a reason other than a task, by a record with pid 0: a word of shared
+ * memory that was written before. The thread checks these words again after it has set is_sleeping.
+ */
+__noinline int wake_user(void)
 {
 	struct rl_queued *rec;
 
@@ -45,9 +47,10 @@ __noinline int nudge(void)
 	return 0;
 }
 
-static void fill(struct rl_queued *rec, struct task_struct *p, struct rl_task *t, u64 enq_flags)
+static void fill_record(struct rl_queued *rec, struct task_struct *p, struct rl_task *t,
+			u64 enq_flags)
 {
-	rec->generation = t->generation;
+	rec->enq_seq = t->enq_seq;
 	rec->now_ns = scx_monotonic_now();
 	rec->start_ns = t->start_ns;
 	rec->stop_ns = t->stop_ns;
@@ -56,7 +59,7 @@ static void fill(struct rl_queued *rec, struct task_struct *p, struct rl_task *t
 	rec->vtime = t->vtime;
 	rec->nvcsw = p->nvcsw;
 	rec->enq_flags = enq_flags;
-	__builtin_memcpy(rec->words, t->words, sizeof(rec->words));
+	__builtin_memcpy(rec->ctx, t->ctx, sizeof(rec->ctx));
 	rec->pid = p->pid;
 	rec->tgid = p->tgid;
 	rec->cpu = scx_bpf_task_cpu(p);
@@ -67,10 +70,10 @@ static void fill(struct rl_queued *rec, struct task_struct *p, struct rl_task *t
 }
 
 /*
- * A task that BPF serves by itself, in order of arrival. One that may run on one CPU only waits in
- * that CPU's queue: it has to be found there when the CPU goes (evacuate()).
+ * Enqueue a task that the policy does not decide on, in FIFO order. A pinned task goes to the queue
+ * of its CPU, where evacuate() finds it when the CPU goes offline.
  */
-static void serve_unasked(struct task_struct *p, u64 enq_flags)
+static void enqueue_fallback(struct task_struct *p, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 
@@ -85,34 +88,34 @@ static void serve_unasked(struct task_struct *p, u64 enq_flags)
 	kick_idle_for(p);
 }
 
-/* Puts the task aside until user space has decided. */
-static void ask(struct task_struct *p, struct rl_task *t, u64 enq_flags)
+/* Queue the task until the policy has decided, and tell the policy. */
+static void enqueue_pending(struct task_struct *p, struct rl_task *t, u64 enq_flags)
 {
 	struct rl_queued *rec;
 
 	count(nr_queued);
 	if (is_stalled()) {
 		count(nr_fallback);
-		serve_unasked(p, enq_flags);
+		enqueue_fallback(p, enq_flags);
 		return;
 	}
 	rec = bpf_ringbuf_reserve(&rl_queued, sizeof(*rec), 0);
 	if (!rec) {
 		count(nr_fallback);
 		count(nr_congested);
-		serve_unasked(p, enq_flags);
+		enqueue_fallback(p, enq_flags);
 		return;
 	}
-	t->has_run_out = !(enq_flags & SCX_ENQ_WAKEUP);
+	t->slice_expired = !(enq_flags & SCX_ENQ_WAKEUP);
 	/* It fetches, so it is also the barrier between the reservation and submit(). */
-	t->generation = __sync_add_and_fetch(&last_generation, 1);
-	fill(rec, p, t, enq_flags);
-	/* It takes effect when this callback is over: see move_held(). */
-	scx_bpf_dsq_insert(p, HELD_DSQ, config.slice_ns, enq_flags);
+	t->enq_seq = __sync_add_and_fetch(&last_enq_seq, 1);
+	fill_record(rec, p, t, enq_flags);
+	/* Takes effect after this callback returns: see move_pending(). */
+	scx_bpf_dsq_insert(p, PENDING_DSQ, config.slice_ns, enq_flags);
 	submit(rec);
-	/* Decisions that nobody has looked at yet, since all who were idle had looked before. */
+	/* Decisions may still be undrained because all idle CPUs checked before they were sent. */
 	if (is_undrained())
 		kick_any_idle();
 }
 
-#endif /* __RL_ASK_BPF_H */
+#endif /* __RL_ENQUEUE_BPF_H */

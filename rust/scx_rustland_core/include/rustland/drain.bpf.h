@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Taking decisions in, and putting each task into the queue that was decided. */
-#ifndef __RL_DECIDE_BPF_H
-#define __RL_DECIDE_BPF_H
+/* Draining the ring of decisions: each task moves to the queue that the policy chose. */
+#ifndef __RL_DRAIN_BPF_H
+#define __RL_DRAIN_BPF_H
 
 struct {
 	__uint(type, BPF_MAP_TYPE_USER_RINGBUF);
@@ -10,19 +10,19 @@ struct {
 
 _Static_assert(RL_IN_FLIGHT_MAX * (sizeof(struct rl_decision) + 8) <= 1 << 20, "room");
 
-/* So many decisions are taken in at a time: interrupts are off meanwhile. */
+/* Decisions drained in one go, with interrupts disabled. */
 #define DRAIN_MAX 256
 
-/* So that user space sees when the CPUs are about to run dry. */
+/* Lets user space see when the CPUs are about to run out of decided tasks. */
 static void note_spare(void)
 {
 	shared.nr_spare = scx_bpf_dsq_nr_queued(SHARED_DSQ);
 }
 
-/* Where a decision sends a task, all things considered. */
+/* Where a decision sends a task, after corrections. */
 struct target {
 	u64 dsq_id;
-	s32 cpu; /* RL_CPU_ANY: no certain one */
+	s32 cpu; /* RL_CPU_ANY: any */
 	bool is_bounced;
 };
 
@@ -32,7 +32,7 @@ static bool may_run_on(const struct task_struct *p, s32 cpu)
 	       bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
 }
 
-/* A task that may run on one CPU only waits in its queue, where no other has to pass it by. */
+/* A pinned task goes to the queue of its CPU, so that no other CPU has to skip it. */
 static void target_of(struct target *to, const struct task_struct *p, const struct rl_decision *d)
 {
 	to->is_bounced = false;
@@ -43,7 +43,7 @@ static void target_of(struct target *to, const struct task_struct *p, const stru
 		to->is_bounced = d->cpu != RL_CPU_ANY && d->cpu != to->cpu;
 		to->dsq_id = to->cpu;
 		if (!test_cpu(shared.online, to->cpu)) {
-			/* On its way out: the kernel takes it from there. */
+			/* Being hotplugged: the kernel picks the task up from there. */
 			to->dsq_id = SCX_DSQ_LOCAL_ON | scx_bpf_task_cpu(p);
 			to->is_bounced = true;
 		}
@@ -59,16 +59,16 @@ static void target_of(struct target *to, const struct task_struct *p, const stru
 	to->dsq_id = SHARED_DSQ;
 }
 
-/* One try of move_held(), which see. */
-__noinline int try_move_held(struct task_struct *p __arg_trusted, struct rl_task *t __arg_nonnull,
-			     u64 dsq_id, u64 slice, u64 vtime)
+/* One attempt of move_pending(). */
+__noinline int try_move_pending(struct task_struct *p __arg_trusted,
+				struct rl_task *t __arg_nonnull, u64 dsq_id, u64 slice, u64 vtime)
 {
 	struct bpf_iter_scx_dsq it;
 	bool moved = false;
 
-	/* The iterator goes no further than to tasks that are there now, so a task that is enqueued
-	 * anew after the look at its generation is not moved by this decision. */
-	if (!bpf_iter_scx_dsq_new(&it, HELD_DSQ, 0) && !*(volatile u64 *)&t->generation) {
+	/* The iterator stops at the tasks present now, so a task that is enqueued again after
+	 * its enq_seq was checked is not moved by this decision. */
+	if (!bpf_iter_scx_dsq_new(&it, PENDING_DSQ, 0) && !*(volatile u64 *)&t->enq_seq) {
 		scx_bpf_dsq_move_set_slice(&it, slice);
 		if ((dsq_id & SCX_DSQ_LOCAL_ON) == SCX_DSQ_LOCAL_ON) {
 			moved = scx_bpf_dsq_move(&it, p, dsq_id, 0);
@@ -82,33 +82,33 @@ __noinline int try_move_held(struct task_struct *p __arg_trusted, struct rl_task
 }
 
 /*
- * Moves a task whose generation the caller has claimed. The decision may be quicker than
- * ops.enqueue() that has asked for it: the task is inserted when that callback is over. Moving
- * takes the lock that is held until then, so the second try finds the task. The third is for one
- * that was moved to another CPU's run queue meanwhile.
+ * Move a task whose enqueue the caller has claimed. The decision may arrive before ops.enqueue()
+ * has returned, and the task is inserted only then. Moving takes the run queue lock, which is held
+ * until then, so the second attempt finds the task. The third is for a task that migrated to
+ * another run queue in between.
  */
-static bool move_held(struct task_struct *p, struct rl_task *t, u64 dsq_id, u64 slice, u64 vtime)
+static bool move_pending(struct task_struct *p, struct rl_task *t, u64 dsq_id, u64 slice, u64 vtime)
 {
-	return try_move_held(p, t, dsq_id, slice, vtime) ||
-	       try_move_held(p, t, dsq_id, slice, vtime) ||
-	       try_move_held(p, t, dsq_id, slice, vtime);
+	return try_move_pending(p, t, dsq_id, slice, vtime) ||
+	       try_move_pending(p, t, dsq_id, slice, vtime) ||
+	       try_move_pending(p, t, dsq_id, slice, vtime);
 }
 
-/* Has CPU @cpu look for work before what it runs has used up its slice; that goes on later. */
+/* Preempt @cpu before the slice of its task has expired; that task resumes later. */
 static void preempt(s32 cpu)
 {
 	struct task_struct *curr = scx_bpf_cpu_curr(cpu);
 	struct rl_cpu *state = cpu_state(cpu);
 
-	/* When our thread is done, the CPU looks anyway. */
+	/* The CPU dispatches anyway when the policy thread sleeps. */
 	if (curr && scx_task_is_own(curr))
 		return;
 	if (state)
-		state->gives_way = true;
+		state->is_preempted = true;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
-/* Wakes the CPU that is to run a task which was just moved. */
+/* Wake the CPU for a task that was just moved. */
 static void kick_for(struct task_struct *p, const struct target *to, s32 this_cpu, u32 flags)
 {
 	struct rl_cpu *state = cpu_state(this_cpu);
@@ -128,7 +128,7 @@ static void kick_for(struct task_struct *p, const struct target *to, s32 this_cp
 	}
 }
 
-/* Does as the decision says, if the task still waits for it. In ops.dispatch() of @this_cpu. */
+/* Apply a decision, if the task is still pending. Called from ops.dispatch() of @this_cpu. */
 __noinline int apply(struct task_struct *p __arg_trusted, const struct rl_decision *d __arg_nonnull,
 		     s32 this_cpu)
 {
@@ -137,7 +137,7 @@ __noinline int apply(struct task_struct *p __arg_trusted, const struct rl_decisi
 	struct target to;
 	bool preempts;
 
-	if (!t || !d->generation || !claim(t, d->generation)) {
+	if (!t || !d->enq_seq || !claim(t, d->enq_seq)) {
 		count(nr_late);
 		return 0;
 	}
@@ -149,9 +149,9 @@ __noinline int apply(struct task_struct *p __arg_trusted, const struct rl_decisi
 	t->slice_ns = slice;
 	t->vtime = d->vtime;
 	t->weight = d->vtime ? d->weight : 0;
-	__builtin_memcpy(t->words, d->words, sizeof(t->words));
+	__builtin_memcpy(t->ctx, d->ctx, sizeof(t->ctx));
 	t->granted_at_ns = p->se.sum_exec_runtime;
-	if (!move_held(p, t, to.dsq_id, slice, vtime)) {
+	if (!move_pending(p, t, to.dsq_id, slice, vtime)) {
 		count(nr_cancelled);
 		count(nr_late);
 		return 0;
@@ -165,14 +165,14 @@ __noinline int apply(struct task_struct *p __arg_trusted, const struct rl_decisi
 	return 0;
 }
 
-static long take_in(struct bpf_dynptr *record, void *ctx)
+static long drain_one(struct bpf_dynptr *record, void *ctx)
 {
 	s32 this_cpu = *(s32 *)ctx;
 	struct rl_cpu *state = cpu_state(this_cpu);
 	struct rl_decision d;
 	struct task_struct *p;
 
-	/* Else it is not one of ours: its writer has counted it as sent. */
+	/* A malformed record was not sent by us: the writer counts its own as sent. */
 	if (!bpf_dynptr_read(&d, sizeof(d), record, 0, 0)) {
 		p = bpf_task_from_pid(d.pid);
 		if (p) {
@@ -182,15 +182,15 @@ static long take_in(struct bpf_dynptr *record, void *ctx)
 			count(nr_late);
 		}
 	}
-	/* One CPU at a time is here: the ring sees to it. */
+	/* Not atomic: the ring lets one CPU at a time drain it. */
 	shared.nr_drained++;
-	return !state || ++state->nr_taken_in >= DRAIN_MAX;
+	return !state || ++state->nr_drained >= DRAIN_MAX;
 }
 
 /*
- * Takes in what was decided, for CPU @cpu, which looks for work. If another CPU is at it, that one
- * looks again when it is done; so whoever sends a decision, and whoever looks for one, can rely on
- * its being seen. True if a task is in the queue of all CPUs that no CPU was woken for.
+ * Drain the decisions on behalf of @cpu, which looks for work. If another CPU is draining, that one
+ * checks again when it is done, so no decision is missed. Returns whether a task was left in
+ * SHARED_DSQ that no CPU was woken for.
  */
 __noinline int drain(s32 cpu)
 {
@@ -199,13 +199,13 @@ __noinline int drain(s32 cpu)
 
 	if (!state || !is_undrained())
 		return false;
-	state->nr_taken_in = state->left_one = 0;
+	state->nr_drained = state->left_one = 0;
 	bpf_for(i, 0, 4) {
-		if (bpf_user_ringbuf_drain(&rl_decisions, take_in, &cpu, BPF_RB_NO_WAKEUP) < 0 ||
+		if (bpf_user_ringbuf_drain(&rl_decisions, drain_one, &cpu, BPF_RB_NO_WAKEUP) < 0 ||
 		    !is_undrained())
 			break;
-		if (state->nr_taken_in >= DRAIN_MAX) {
-			/* Others shall go on with the rest. */
+		if (state->nr_drained >= DRAIN_MAX) {
+			/* Let another CPU drain the rest. */
 			kick_any_idle();
 			break;
 		}
@@ -214,4 +214,4 @@ __noinline int drain(s32 cpu)
 	return state->left_one;
 }
 
-#endif /* __RL_DECIDE_BPF_H */
+#endif /* __RL_DRAIN_BPF_H */

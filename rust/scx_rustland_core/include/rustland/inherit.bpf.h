@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* On a sync wakeup the wakee inherits the waker's remaining slice, without a decision. */
+#ifndef __RL_INHERIT_BPF_H
+#define __RL_INHERIT_BPF_H
+
+/* Minimum slice that is worth a context switch. */
+#define INHERIT_MIN_NS (50 * 1000ULL)
+
+/* Minimum time from the start of a slice within which wakees may inherit, however short the slice:
+ * slices are short when many tasks wait, and most wakees of a broadcast would need decisions. */
+#define INHERIT_SPAN_NS (2 * NSEC_PER_MSEC)
+
+/* Maximum of tasks in the local DSQ that wait for an inherited slice, as after a broadcast. */
+#define INHERIT_QUEUE_MAX 20
+
+/*
+ * Called from ops.select_cpu() on the waker's CPU for a sync wakeup: @p inherits the waker's
+ * remaining slice, and runs as soon as the waker sleeps. Neither costs a decision, nor do their own
+ * sync wakeups. Together they use no more than the waker's slice, or INHERIT_SPAN_NS: the end of
+ * the slice is passed on with it. A wakee that is queued here past the end, because the waker did
+ * not sleep, still gets INHERIT_MIN_NS.
+ */
+static bool inherit_slice(struct task_struct *p)
+{
+	struct task_struct *waker = bpf_get_current_task_btf();
+	s32 cpu = bpf_get_smp_processor_id(), nr_inheriting;
+	struct rl_task *t, *of_waker;
+	u64 now, end_ns;
+
+	if (!(waker->scx.flags & SCX_TASK_QUEUED) || waker->flags & PF_EXITING ||
+	    is_urgent(waker) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+		return false;
+	of_waker = bpf_task_storage_get(&rl_tasks, waker, NULL, 0);
+	if (!of_waker)
+		return false;
+	/* Not p->scx.slice, which the kernel updates at ticks only. */
+	now = scx_monotonic_now();
+	end_ns = of_waker->inheritable_until_ns;
+	if (time_before(end_ns, now + INHERIT_MIN_NS))
+		return false;
+	nr_inheriting = scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu);
+	t = task_state(p);
+	if (nr_inheriting < 0 || nr_inheriting >= INHERIT_QUEUE_MAX || !t)
+		return false;
+	t->inherited_end_ns = end_ns;
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, end_ns - now, 0);
+	count(nr_kernel);
+	return true;
+}
+
+/* In ops.running(): set until when wakees of @p may inherit its slice. The waker may have consumed
+ * the slice that @p inherited. */
+static void begin_inheritance(struct task_struct *p, struct rl_task *t, u64 now)
+{
+	u64 rest_ns = INHERIT_MIN_NS, slice_ns = p->scx.slice;
+
+	if (!t->inherited_end_ns) {
+		t->inheritable_until_ns =
+			now + (slice_ns > INHERIT_SPAN_NS ? slice_ns : INHERIT_SPAN_NS);
+		if (slice_ns == SCX_SLICE_INF)
+			t->inheritable_until_ns = 0;
+		return;
+	}
+	if (time_after(t->inherited_end_ns, now + INHERIT_MIN_NS))
+		rest_ns = t->inherited_end_ns - now;
+	if (rest_ns < slice_ns)
+		scx_bpf_task_set_slice(p, rest_ns);
+	t->inheritable_until_ns = t->inherited_end_ns;
+	t->inherited_end_ns = 0;
+}
+
+#endif /* __RL_INHERIT_BPF_H */

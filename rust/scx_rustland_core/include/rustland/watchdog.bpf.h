@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The watchdog, a timer: detects that user space stalls, tasks that wait for a CPU that is offline
+ * or used by a real-time task, and CPUs that are going offline.
+ */
+#ifndef __RL_WATCHDOG_BPF_H
+#define __RL_WATCHDOG_BPF_H
+
+#define CLOCK_MONOTONIC 1
+
+/* Period of the timer while tasks wait, and otherwise. */
+#define BUSY_PERIOD_NS (20 * NSEC_PER_MSEC)
+#define CALM_PERIOD_NS (200 * NSEC_PER_MSEC)
+
+/*
+ * How long the policy thread may have work without a sign of life: a twentieth of the watchdog
+ * timeout of the kernel. A quarter if it proved to be slow: an emulator with one thread for all
+ * CPUs runs each of them for 100 ms, so with four busy CPUs a response takes 400 ms, or twice that.
+ */
+#define STALL_NS (TIMEOUT_MS * NSEC_PER_MSEC / 20)
+#define SLOW_STALL_NS (TIMEOUT_MS * NSEC_PER_MSEC / 4)
+
+/* How long user space counts as slow after a stall. */
+#define SLOW_NS (60 * NSEC_PER_SEC)
+
+/* Tasks of a queue moved per period. */
+#define RESCUE_MAX 128
+
+struct watchdog {
+	struct bpf_timer timer;
+	u64 nr_cycles; /* of user space, at its last sign of life */
+	u64 alive_ns; /* time of its last sign of life */
+	u64 slow_until_ns; /* end of the time in which user space counts as slow */
+	u64 nr_looked_at; /* in wake_for() */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct watchdog);
+} rl_watchdog SEC(".maps");
+
+/* Whether the policy thread has work. */
+static bool user_has_work(void)
+{
+	return bpf_ringbuf_query(&rl_queued, BPF_RB_AVAIL_DATA) ||
+	       scx_bpf_dsq_nr_queued(PENDING_DSQ) > 0;
+}
+
+/*
+ * Kick an idle CPU for each of the first tasks of a queue, regardless of low_power: no other event
+ * will. Call it under RCU.
+ */
+static void wake_for(struct watchdog *w, u64 dsq_id)
+{
+	struct task_struct *p;
+	s32 cpu;
+
+	w->nr_looked_at = 0;
+	bpf_for_each(scx_dsq, p, dsq_id, 0) {
+		if (w->nr_looked_at++ >= RESCUE_MAX)
+			break;
+		cpu = claim_idle_in(p->cpus_ptr);
+		if (cpu >= 0)
+			kick_idle(cpu);
+	}
+}
+
+static void check_user(struct watchdog *w, u64 now)
+{
+	u64 nr_cycles = *(volatile u64 *)&shared.nr_cycles, timeout_ns;
+
+	/* A longer timeout would have avoided the stall. */
+	if (nr_cycles != w->nr_cycles && shared.is_stalled && now - w->alive_ns < SLOW_STALL_NS)
+		w->slow_until_ns = now + SLOW_NS;
+	shared.is_slow = now < w->slow_until_ns;
+	if (nr_cycles != w->nr_cycles || !user_has_work()) {
+		w->nr_cycles = nr_cycles;
+		w->alive_ns = now;
+		shared.is_stalled = false;
+		return;
+	}
+	/* Recover lost wakeups, and poll policies that hold tasks without an event. */
+	wake_user();
+	timeout_ns = shared.is_slow ? SLOW_STALL_NS : STALL_NS;
+	if (now - w->alive_ns < timeout_ns)
+		return;
+	if (!shared.is_stalled)
+		shared.nr_stalls++;
+	shared.is_stalled = true;
+	wake_for(w, PENDING_DSQ);
+}
+
+static void note_hotplug(s32 cpu, bool is_online)
+{
+	if (is_online)
+		set_cpu(shared.online, cpu);
+	else
+		clear_cpu(shared.online, cpu);
+	scx_ordered(__sync_fetch_and_add(&shared.hotplug_seq, 1));
+	wake_user();
+}
+
+/* Move the tasks in a CPU's queue to where other CPUs find them. Call it under RCU. */
+static void evacuate(s32 cpu)
+{
+	bool is_online = test_cpu(shared.online, cpu);
+	struct rl_cpu *state = cpu_state(cpu);
+	struct task_struct *p;
+
+	if (!state)
+		return;
+	state->nr_looked_at = 0;
+	bpf_for_each(scx_dsq, p, cpu, 0) {
+		if (state->nr_looked_at++ >= RESCUE_MAX)
+			break;
+		if (p->nr_cpus_allowed > 1) {
+			if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, SHARED_DSQ, 0)) {
+				count(nr_rescued);
+				kick_any_idle();
+			}
+		} else if (!is_online) {
+			/* Pinned: the kernel changes its affinity once it is in the local DSQ. */
+			scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0);
+		}
+	}
+}
+
+/*
+ * While user space is stalled, pending tasks that may only run on an outgoing CPU get no decision,
+ * and the CPU does not go offline before they run.
+ */
+static void evacuate_pending(s32 cpu)
+{
+	struct rl_cpu *state = cpu_state(cpu);
+	struct task_struct *p;
+
+	if (!state)
+		return;
+	state->nr_looked_at = 0;
+	bpf_for_each(scx_dsq, p, PENDING_DSQ, 0) {
+		if (state->nr_looked_at++ >= RESCUE_MAX)
+			break;
+		if (scx_bpf_task_cpu(p) == cpu && p->nr_cpus_allowed == 1)
+			scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0);
+	}
+}
+
+/* How many consecutive periods a CPU may idle without serving its queue. */
+#define IDLE_PERIODS_MAX 3
+
+/* The CPU serves its queue, or the queue is empty. */
+static void note_service(s32 cpu)
+{
+	struct rl_cpu *state = cpu_state(cpu);
+
+	if (state)
+		state->nr_idle_periods = 0;
+}
+
+/*
+ * Whether an online CPU does not serve its queue although it is kicked. When going offline, it
+ * stops dispatching some steps before ops.cpu_offline(), and those steps may wait for tasks, such
+ * as RCU's, which would wait for the CPU.
+ */
+static bool is_out_of_service(s32 cpu)
+{
+	struct task_struct *curr = scx_bpf_cpu_curr(cpu);
+	struct rl_cpu *state = cpu_state(cpu);
+
+	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	if (!state || !curr || !(curr->flags & PF_IDLE) ||
+	    ++state->nr_idle_periods <= IDLE_PERIODS_MAX)
+		return false;
+	state->nr_idle_periods = 0;
+	return true;
+}
+
+/*
+ * A CPU that is going offline waits until all tasks that last ran on it have left. It checks when
+ * it schedules, and is not notified when other CPUs take them: kick it. Returns whether
+ * there is such a CPU.
+ */
+static bool wake_outgoing(void)
+{
+	const struct cpumask *online = scx_bpf_get_online_cpumask();
+	bool is_any = false;
+	s32 cpu;
+
+	bpf_for(cpu, 0, nr_cpu_ids) {
+		if (test_cpu(shared.online, cpu) || !bpf_cpumask_test_cpu(cpu, online))
+			continue;
+		is_any = true;
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	}
+	scx_bpf_put_cpumask(online);
+	return is_any;
+}
+
+/* Returns whether tasks wait for a particular CPU. */
+static bool check_cpus(void)
+{
+	bool is_busy = wake_outgoing();
+	s32 cpu;
+
+	bpf_for(cpu, 0, nr_cpu_ids) {
+		bool is_online = test_cpu(shared.online, cpu), is_awaited;
+
+		is_awaited = scx_bpf_dsq_nr_queued(cpu) > 0;
+		is_busy |= is_awaited;
+		if (is_online && !is_taken_by_higher_class(cpu)) {
+			if (!is_awaited)
+				note_service(cpu);
+			if (!is_awaited || !is_out_of_service(cpu))
+				continue;
+			note_hotplug(cpu, false);
+			is_online = false;
+		}
+		if (is_awaited)
+			evacuate(cpu);
+		if (!is_online && is_stalled())
+			evacuate_pending(cpu);
+		/* Before 7.1, ops.cpu_release() does this. */
+		if (is_online && scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) > 0)
+			scx_dsq_reenq(SCX_DSQ_LOCAL_ON | cpu, 0);
+	}
+	return is_busy;
+}
+
+static int on_period(void *map, int *key, struct watchdog *w)
+{
+	bool is_busy;
+
+	bpf_rcu_read_lock();
+	check_user(w, scx_monotonic_now());
+	is_busy = check_cpus();
+	/* When they were enqueued, only a CPU that was idle then was kicked. */
+	wake_for(w, SHARED_DSQ);
+	wake_for(w, FALLBACK_DSQ);
+	is_busy |= is_stalled() || user_has_work() || scx_bpf_dsq_nr_queued(SHARED_DSQ) > 0 ||
+		   scx_bpf_dsq_nr_queued(FALLBACK_DSQ) > 0;
+	bpf_rcu_read_unlock();
+	bpf_timer_start(&w->timer, is_busy ? BUSY_PERIOD_NS : CALM_PERIOD_NS, 0);
+	return 0;
+}
+
+static s32 start_watchdog(void)
+{
+	u32 zero = 0;
+	struct watchdog *w = bpf_map_lookup_elem(&rl_watchdog, &zero);
+
+	if (!w)
+		return -ENOENT;
+	w->alive_ns = scx_monotonic_now();
+	bpf_timer_init(&w->timer, &rl_watchdog, CLOCK_MONOTONIC);
+	bpf_timer_set_callback(&w->timer, on_period);
+	return bpf_timer_start(&w->timer, BUSY_PERIOD_NS, 0);
+}
+
+#endif /* __RL_WATCHDOG_BPF_H */

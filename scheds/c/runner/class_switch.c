@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The class-switch helper: a thread that finishes switching tasks between scheduling classes
+ * when the kernel is stuck in it.
+ *
+ * While a scheduler is enabled or disabled, the kernel waits for an RCU grace period and then
+ * for forks in progress. Meanwhile some tasks are in the ext class and others in the fair
+ * class, which has precedence. If enough of the fair tasks compute, the ext tasks starve; and
+ * if one of those was preempted within an RCU reader or during a fork, the machine hangs for
+ * as long as the fair tasks compute. 7.2 reserves 5 % of CPU time for the ext class: it does
+ * not hang, but the tasks that it waits for run that slowly.
+ *
+ * Setting a task's scheduling parameters, even to their present values, switches the task to
+ * its new class at once. So if the kernel's switch takes long, this thread does that for all
+ * tasks. After kill -9 there is no helper.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/* Period of the check; a switch that two consecutive checks see is stuck. */
+#define POLL_MS 500
+
+/* Fits "/proc/PID/task". */
+#define TASKS_PATH_MAX 64
+
+static void switch_threads(const char *process)
+{
+	/* Priority 0 keeps non-real-time policies as they are and is an error for others. */
+	const struct sched_param as_it_is = { .sched_priority = 0 };
+	char path[TASKS_PATH_MAX];
+	struct dirent *entry;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/task", process);
+	tasks = opendir(path);
+	while (tasks && (entry = readdir(tasks)))
+		if (isdigit((unsigned char)entry->d_name[0]))
+			/* Not the C library's function, which does nothing on musl. */
+			syscall(SYS_sched_setparam, atoi(entry->d_name), &as_it_is);
+	if (tasks)
+		closedir(tasks);
+}
+
+static void switch_all(void)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+
+	while (proc && (entry = readdir(proc)))
+		if (isdigit((unsigned char)entry->d_name[0]))
+			switch_threads(entry->d_name);
+	if (proc)
+		closedir(proc);
+}
+
+static void *class_switch_thread(void *unused)
+{
+	const struct timespec poll = { .tv_nsec = POLL_MS * 1000000L };
+	bool moving = false;
+
+	(void)unused;
+	scx_priority_raise_self();
+	for (;;) {
+		bool moved_before = moving;
+
+		nanosleep(&poll, NULL);
+		moving = scx_kernel_is_switching_classes();
+		if (moving && moved_before)
+			switch_all();
+	}
+	return NULL;
+}
+
+void scx_class_switch_start(void)
+{
+	pthread_t thread;
+
+	/*
+	 * khugepaged unmaps pages while it collapses them, and it is an ordinary task that
+	 * this thread may have to help. A kernel without huge pages refuses.
+	 */
+	prctl(PR_SET_THP_DISABLE, 1L, 0L, 0L, 0L);
+	/* If the thread cannot be created, the scheduler still runs. */
+	if (!pthread_create(&thread, NULL, class_switch_thread, NULL))
+		pthread_detach(thread);
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! When to balance loads: at each interval, and earlier while far more tasks wait in one domain
+//! than in another. Pure: times and numbers in, a decision out.
+
+use std::time::Duration;
+
+/// Difference between the demands per CPU of two domains, relative to the mean, that shortens the
+/// interval: three times the threshold between nodes, because it is a momentary value.
+const UNEVEN: f64 = 0.5;
+
+/// How many consecutive samples have to exceed it.
+const NR_SAMPLES: u32 = 2;
+
+/// How often loads are balanced in an interval at most.
+const NR_PER_INTERVAL_MAX: u32 = 8;
+
+/// Balancing early uses at most this fraction of a CPU: one of `COST`.
+const COST: u32 = 50;
+
+/// State between samples.
+#[derive(Debug, Default)]
+pub(crate) struct BalanceInterval {
+    nr_uneven: u32,
+}
+
+/// The interval, and the timing of the last balancing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Timing {
+    pub(crate) interval: Duration,
+    /// Time since the last balancing.
+    pub(crate) elapsed: Duration,
+    /// Duration of the last balancing.
+    pub(crate) took: Duration,
+}
+
+impl BalanceInterval {
+    /// `demands`: for each domain, the weight of its runnable tasks per CPU.
+    pub(crate) fn is_due(&mut self, timing: Timing, demands: impl Iterator<Item = f64>) -> bool {
+        self.nr_uneven = if are_uneven(demands) {
+            self.nr_uneven.saturating_add(1)
+        } else {
+            0
+        };
+        let minimum = (timing.interval / NR_PER_INTERVAL_MAX).max(timing.took.saturating_mul(COST));
+        let is_early = self.nr_uneven >= NR_SAMPLES && timing.elapsed >= minimum;
+        is_early || timing.elapsed >= timing.interval
+    }
+}
+
+fn are_uneven(demands: impl Iterator<Item = f64>) -> bool {
+    let (mut least, mut most, mut sum, mut nr) = (f64::INFINITY, 0.0_f64, 0.0, 0.0);
+    for demand in demands {
+        least = least.min(demand);
+        most = most.max(demand);
+        sum += demand;
+        nr += 1.0;
+    }
+    nr > 1.0 && most - least > UNEVEN * sum / nr
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERVAL: Duration = Duration::from_secs(2);
+
+    fn timing(elapsed_ms: u64, took_ms: u64) -> Timing {
+        Timing {
+            interval: INTERVAL,
+            elapsed: Duration::from_millis(elapsed_ms),
+            took: Duration::from_millis(took_ms),
+        }
+    }
+
+    #[test]
+    fn even_demands_are_balanced_at_each_interval() {
+        let mut interval = BalanceInterval::default();
+        for elapsed_ms in 0..2000 {
+            let demands = [100.0, 130.0].into_iter();
+            assert!(
+                !interval.is_due(timing(elapsed_ms, 0), demands),
+                "{elapsed_ms}"
+            );
+        }
+        assert!(interval.is_due(timing(2000, 0), [100.0, 130.0].into_iter()));
+    }
+
+    #[test]
+    fn uneven_demands_shorten_the_interval_but_not_for_a_moment() {
+        let mut interval = BalanceInterval::default();
+        let uneven = || [300.0, 100.0].into_iter();
+        assert!(!interval.is_due(timing(300, 0), uneven()));
+        assert!(!interval.is_due(timing(400, 0), [100.0, 100.0].into_iter()));
+        assert!(!interval.is_due(timing(500, 0), uneven()));
+        assert!(interval.is_due(timing(600, 0), uneven()));
+        // Not again right away.
+        assert!(!interval.is_due(timing(100, 0), uneven()));
+        assert!(interval.is_due(timing(250, 0), uneven()));
+    }
+
+    #[test]
+    fn early_balancing_costs_little_and_the_interval_holds() {
+        let mut interval = BalanceInterval::default();
+        let uneven = || [300.0, 0.0].into_iter();
+        for elapsed_ms in [300, 600, 1400] {
+            assert!(!interval.is_due(timing(elapsed_ms, 30), uneven()));
+        }
+        assert!(interval.is_due(timing(1500, 30), uneven()));
+        assert!(interval.is_due(timing(2000, 90), uneven()));
+    }
+
+    #[test]
+    fn one_domain_and_an_idle_machine_are_even() {
+        let mut interval = BalanceInterval::default();
+        for demands in [vec![], vec![500.0], vec![0.0, 0.0]] {
+            for _ in 0..5 {
+                assert!(!interval.is_due(timing(1999, 0), demands.iter().copied()));
+            }
+        }
+    }
+}
