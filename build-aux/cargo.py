@@ -60,11 +60,26 @@ def _own_libbpf(cargo: str, archive: Path) -> list[str]:
     ]
 
 
+def _without_paths(args: argparse.Namespace) -> list[str]:
+    """Arguments that keep this machine's paths out of the programs, so that every build of a
+    commit gives the same bytes. RUSTFLAGS in the environment replace them, as the Cargo Book says
+    of `build.rustflags`."""
+    cargo_home = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
+    # The last one that matches counts.
+    names = {
+        cargo_home / "registry/src": "registry",
+        args.manifest.resolve().parent: ".",
+        args.target_dir.resolve(): "target",
+    }
+    flags = [f"--remap-path-prefix={path}={name}" for path, name in names.items()]
+    return ["--config", f"build.rustflags={json.dumps(flags)}"]
+
+
 def command(args: argparse.Namespace, verb: str, selection: list[str]) -> list[str]:
     """The command line of `cargo VERB` for `selection`."""
     line = [args.cargo, verb, *selection, "--locked"]
     line += ["--manifest-path", str(args.manifest), "--target-dir", str(args.target_dir)]
-    line += ["--profile", args.profile]
+    line += ["--profile", args.profile, *_without_paths(args)]
     if args.offline:
         line.append("--offline")
     if args.libbpf:

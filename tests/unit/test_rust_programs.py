@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from schedulers import COMMANDS, RUST_SCHEDULERS, SERVICES, project_version
+from schedulers import COMMANDS, ROOT, RUST_SCHEDULERS, SERVICES, project_version
 
 GOLDEN = Path(__file__).parent / "golden"
 CPUS = Path("/sys/devices/system/cpu")
@@ -79,6 +79,12 @@ def assert_refused(program: Path, *args: str) -> str:
     assert one_line(done.stderr), done.stderr
     assert done.stderr.startswith(f"{program.name}: ")
     return done.stderr
+
+
+@installed
+def test_it_has_no_path_of_this_tree(program: Path) -> None:
+    """Two builds of a commit in different folders are the same to the byte."""
+    assert str(ROOT).encode() not in program.read_bytes()
 
 
 @installed
