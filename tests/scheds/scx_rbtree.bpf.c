@@ -213,5 +213,6 @@ SCX_OPS_DEFINE(rbtree_ops, .select_cpu = (void *)rbtree_select_cpu,
 	       .dispatch = (void *)rbtree_dispatch, .running = (void *)rbtree_running,
 	       .stopping = (void *)rbtree_stopping, .init_task = (void *)rbtree_init_task,
 	       .init = (void *)rbtree_init, .exit = (void *)rbtree_exit,
-	       .dump = (void *)rbtree_dump, .flags = SCX_OPS_ENQ_LAST | SCX_OPS_HAS_CGROUP_WEIGHT,
+	       .dump = (void *)rbtree_dump, /* Kernels before 7.2 refuse the second: it has to be taken out. */
+	       .flags = SCX_OPS_ENQ_LAST | SCX_OPS_TID_TO_TASK,
 	       .timeout_ms = 20000U, .name = "rbtree");
