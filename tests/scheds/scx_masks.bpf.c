@@ -134,7 +134,14 @@ void BPF_STRUCT_OPS(masks_dump, struct scx_dump_ctx *dctx)
 		     nr_enqueued, scx_read_event(&events, SCX_EV_BYPASS_ACTIVATE));
 }
 
-SCX_OPS_DEFINE(masks_ops, .select_cpu = (void *)masks_select_cpu, .enqueue = (void *)masks_enqueue,
-	       .dispatch = (void *)masks_dispatch, .init = (void *)masks_init,
-	       .exit = (void *)masks_exit, .dump = (void *)masks_dump, .timeout_ms = 20000U,
+/* clang-format off */
+SCX_OPS_DEFINE(masks_ops,
+	       .select_cpu = (void *)masks_select_cpu,
+	       .enqueue = (void *)masks_enqueue,
+	       .dispatch = (void *)masks_dispatch,
+	       .init = (void *)masks_init,
+	       .exit = (void *)masks_exit,
+	       .dump = (void *)masks_dump,
+	       .timeout_ms = 20000U,
 	       .name = "masks");
+/* clang-format on */

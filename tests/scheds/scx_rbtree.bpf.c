@@ -208,11 +208,20 @@ void BPF_STRUCT_OPS(rbtree_dump, struct scx_dump_ctx *dctx)
 	scx_bpf_dump("rbtree: %llu enqueued, %llu popped", nr_enqueued, nr_popped);
 }
 
-SCX_OPS_DEFINE(rbtree_ops, .select_cpu = (void *)rbtree_select_cpu,
-	       .enqueue = (void *)rbtree_enqueue, .dequeue = (void *)rbtree_dequeue,
-	       .dispatch = (void *)rbtree_dispatch, .running = (void *)rbtree_running,
-	       .stopping = (void *)rbtree_stopping, .init_task = (void *)rbtree_init_task,
-	       .init = (void *)rbtree_init, .exit = (void *)rbtree_exit,
-	       .dump = (void *)rbtree_dump, /* Kernels before 7.2 refuse the second: it has to be taken out. */
+/* clang-format off */
+SCX_OPS_DEFINE(rbtree_ops,
+	       .select_cpu = (void *)rbtree_select_cpu,
+	       .enqueue = (void *)rbtree_enqueue,
+	       .dequeue = (void *)rbtree_dequeue,
+	       .dispatch = (void *)rbtree_dispatch,
+	       .running = (void *)rbtree_running,
+	       .stopping = (void *)rbtree_stopping,
+	       .init_task = (void *)rbtree_init_task,
+	       .init = (void *)rbtree_init,
+	       .exit = (void *)rbtree_exit,
+	       .dump = (void *)rbtree_dump,
+	       /* Kernels before 7.2 refuse the second: it has to be taken out. */
 	       .flags = SCX_OPS_ENQ_LAST | SCX_OPS_TID_TO_TASK,
-	       .timeout_ms = 20000U, .name = "rbtree");
+	       .timeout_ms = 20000U,
+	       .name = "rbtree");
+/* clang-format on */

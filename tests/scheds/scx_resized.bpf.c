@@ -130,8 +130,15 @@ void BPF_STRUCT_OPS(resized_dump_cpu, struct scx_dump_ctx *dctx, s32 cpu, bool i
 		scx_bpf_dump("resized: %llu tasks were given to CPU %d", stat->nr_given, cpu);
 }
 
-SCX_OPS_DEFINE(resized_ops, .enqueue = (void *)resized_enqueue,
-	       .dispatch = (void *)resized_dispatch, .running = (void *)resized_running,
-	       .stopping = (void *)resized_stopping, .init = (void *)resized_init,
-	       .exit = (void *)resized_exit, .dump_cpu = (void *)resized_dump_cpu,
-	       .timeout_ms = 20000U, .name = "resized");
+/* clang-format off */
+SCX_OPS_DEFINE(resized_ops,
+	       .enqueue = (void *)resized_enqueue,
+	       .dispatch = (void *)resized_dispatch,
+	       .running = (void *)resized_running,
+	       .stopping = (void *)resized_stopping,
+	       .init = (void *)resized_init,
+	       .exit = (void *)resized_exit,
+	       .dump_cpu = (void *)resized_dump_cpu,
+	       .timeout_ms = 20000U,
+	       .name = "resized");
+/* clang-format on */

@@ -151,8 +151,16 @@ void BPF_STRUCT_OPS(uqueue_dump, struct scx_dump_ctx *dctx)
 	scx_bpf_dump("uqueue: %llu enqueued, %llu decided", nr_enqueued, nr_decided);
 }
 
-SCX_OPS_DEFINE(uqueue_ops, .enqueue = (void *)uqueue_enqueue, .dequeue = (void *)uqueue_dequeue,
-	       .dispatch = (void *)uqueue_dispatch, .init_task = (void *)uqueue_init_task,
-	       .init = (void *)uqueue_init, .exit = (void *)uqueue_exit,
-	       .dump = (void *)uqueue_dump, .flags = SCX_OPS_KEEP_BUILTIN_IDLE,
-	       .timeout_ms = 20000U, .name = "uqueue");
+/* clang-format off */
+SCX_OPS_DEFINE(uqueue_ops,
+	       .enqueue = (void *)uqueue_enqueue,
+	       .dequeue = (void *)uqueue_dequeue,
+	       .dispatch = (void *)uqueue_dispatch,
+	       .init_task = (void *)uqueue_init_task,
+	       .init = (void *)uqueue_init,
+	       .exit = (void *)uqueue_exit,
+	       .dump = (void *)uqueue_dump,
+	       .flags = SCX_OPS_KEEP_BUILTIN_IDLE,
+	       .timeout_ms = 20000U,
+	       .name = "uqueue");
+/* clang-format on */
