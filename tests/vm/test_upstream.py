@@ -33,7 +33,6 @@ def values(line: str) -> dict[str, int]:
     return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", line)}
 
 
-@pytest.mark.every_topology
 def test_schedules_under_load(guest: Guest, start: Start, load: Load, program: str) -> None:
     scheduler = start(program).wait_enabled()
     assert ops(guest) == program.removeprefix("scx_")
