@@ -16,8 +16,8 @@ impl SyscallProgram {
         Ok(Self(fd.context("cannot keep a BPF program open")?))
     }
 
-    /// Runs it on the calling thread with `args` as its context, which the kernel overwrites with the
-    /// program's result, and returns its return value.
+    /// Runs it on the calling thread with `args` as its context, which the kernel overwrites with
+    /// the program's result, and returns its return value.
     pub(crate) fn run(&self, args: &mut [u8]) -> Result<i32> {
         let mut opts = libbpf_sys::bpf_test_run_opts {
             sz: size_of::<libbpf_sys::bpf_test_run_opts>().try_into()?,

@@ -27,8 +27,8 @@ pub struct Setting {
 
 impl Setting {
     /// Writes `value`, and keeps it until the guard is dropped. The kernel may round it: the value
-    /// read back counts as ours. A file in `notes` ([`NOTES_DIR`]) stores the previous value, so that
-    /// it is known even if this process is killed.
+    /// read back counts as ours. A file in `notes` ([`NOTES_DIR`]) stores the previous value, so
+    /// that it is known even if this process is killed.
     ///
     /// # Errors
     ///

@@ -26,8 +26,8 @@ static __noinline bool dispatch_shared(void)
 	note_spare();
 	if (shared.nr_spare)
 		return true;
-	/* Have the policy decide ahead, so that the next CPU does not wait. The policy thread writes
-	 * nr_waiting, then reads nr_spare. */
+	/* Have the policy decide ahead, so that the next CPU does not wait. The policy thread
+	 * writes nr_waiting, then reads nr_spare. */
 	scx_full_barrier();
 	if (*(volatile u64 *)&shared.nr_waiting)
 		wake_user();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Utilization of each domain's CPUs, from the idle times that BPF records (`bpf/busy.h`): no system
-//! calls, and other scheduling classes and interrupts are included.
+//! Utilization of each domain's CPUs, from the idle times that BPF records (`bpf/busy.h`): no
+//! system calls, and other scheduling classes and interrupts are included.
 
 use crate::domains::Domains;
 

@@ -381,7 +381,10 @@ fn ejected_scheduler_that_hangs_is_killed_and_restarted() {
     world.comes_up_again_after(Time::MAX / 2);
     world.seconds(1);
     assert_eq!(world.state(), State::Stopping, "the kernel has none");
-    assert!(world.supervisor.reason().contains("the kernel does not"));
+    assert!(world
+        .supervisor
+        .reason()
+        .contains("the kernel has unloaded it"));
     world.seconds(8);
     assert_eq!(world.spawned_at.len(), 1);
     world.seconds(4);

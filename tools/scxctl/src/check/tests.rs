@@ -235,7 +235,7 @@ fn bad_machine() {
                          cure: stop it first
     problem  isolation   the CPUs 2-3 are isolated: the kernel rejects schedulers
                          cure: boot without isolcpus=
-    warning  cgroups     cgroup CPU controls are ignored: 1 set them, such as cpu.max of /sys/fs/cgroup/a
+    warning  cgroups     cgroup controls are ignored: 1 set them, such as cpu.max of /sys/fs/cgroup/a
                          cure: use the kernel's own scheduler where they are needed
     warning  boot        scx=off is on the kernel command line: no scheduler starts at boot
                          cure: boot without scx=off
@@ -308,7 +308,7 @@ fn versions_are_ignored_if_there_is_sched_ext() {
 fn disabled_jit_is_a_problem() {
     let file = "proc/sys/net/core/bpf_jit_enable";
     let off = Machine::good().put(file, "0");
-    off.has("jit", Verdict::Problem, "switched off");
+    off.has("jit", Verdict::Problem, "disabled");
     let unreadable = Machine::good().without(file);
     assert!(!unreadable.names().contains(&"jit".into()));
 }
