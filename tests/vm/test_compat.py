@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The BPF library on a real kernel: every wrapper of compat.bpf.h, used and checked
-(tests/scheds/scx_compat), and running averages against those of user space (scx_ravg_rust)."""
+"""The BPF library on a real kernel: every declaration of kfuncs.bpf.h, every wrapper of
+compat.bpf.h, used and checked (tests/scheds/scx_compat), and running averages against those of
+user space (scx_ravg_rust)."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ ONCE = {"nodes", "enums"}
 ABOUT_NODES = {"nodes", "idle_node"}
 #: They are called from ops.select_cpu().
 SELECTS = {"select_cpu_and", "idle_node"}
-#: The first series that has all constants.
-ALL_CONSTANTS = (7, 2)
+#: The first series that has all constants, and all kfuncs but those that end in ___old.
+KNOWS_ALL = (7, 2)
 
 
 def last_line(scheduler: Scheduler) -> Values:
@@ -61,7 +62,7 @@ def check_nodes(guest: Guest, values: Values) -> None:
 
 def check_enums(guest: Guest, values: Values) -> None:
     assert not values["wrong"], "values that differ from the kernel's"
-    if guest.kernel.version >= ALL_CONSTANTS:
+    if guest.kernel.version >= KNOWS_ALL:
         assert not values["absent"], "not even the newest kernel has these"
 
 
@@ -96,6 +97,37 @@ def test_wrapper_works(guest: Guest, start: Start, load: Load, wrapper: str) -> 
         guest.run(f"kill -9 -{preempter.pid}")
         preempter.wait(60)
     assert scheduler.end(signal.SIGINT) == 0
+
+
+#: What a declaration ending in ___old stands for, since only Linux 6.12 can show that it exists.
+NAMES_OF_6_12 = {
+    "scx_bpf_dispatch",
+    "scx_bpf_dispatch_vtime",
+    "scx_bpf_consume",
+    "scx_bpf_dispatch_from_dsq",
+    "scx_bpf_dispatch_from_dsq_set_slice",
+    "scx_bpf_dispatch_from_dsq_set_vtime",
+    "scx_bpf_dispatch_vtime_from_dsq",
+    "scx_bpf_cpu_rq",
+}
+
+
+def test_declarations_match_the_kernel(guest: Guest) -> None:
+    """libbpf leaves a weak kfunc unresolved without a word if its prototype is not the kernel's."""
+    done = guest.run(["scx_kfuncs"])
+    assert done.ok, f"a declaration that is not weak does not match: {done.stderr}"
+    resolved = {line.split()[0]: line.endswith("1") for line in done.stdout.splitlines()}
+    symbols = guest.run("grep -oE '\\b(__)?(scx_)?bpf_[a-z0-9_]+$' /proc/kallsyms").check()
+    known = set(symbols.stdout.split())
+    in_kernel = {name: (name.rpartition("___")[0] or name) in known for name in resolved}
+    assert resolved == in_kernel
+
+    old = {name for name in resolved if name.endswith("___old")}
+    assert {name.removesuffix("___old") for name in old} == NAMES_OF_6_12
+    if guest.kernel.version >= KNOWS_ALL:
+        assert not [name for name in resolved.keys() - old if not resolved[name]]
+    if guest.kernel.version < (6, 13):
+        assert all(resolved[name] for name in old)
 
 
 def test_running_averages_are_those_of_user_space(guest: Guest) -> None:

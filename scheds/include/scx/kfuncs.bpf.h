@@ -9,9 +9,8 @@
  * compat.bpf.h, never directly.
  *
  * A weak declaration that does not match the kernel's prototype vanishes
- * without a word: bpf_ksym_exists() is just false. testbed/btfcheck therefore
- * compares every declaration of this file with the BTF of each kernel at hand
- * (the unit test "kfuncs").
+ * without a word: bpf_ksym_exists() is just false. A guest test therefore checks
+ * that every declaration whose kfunc the kernel has is resolved (test_compat.py).
  */
 #ifndef __SCX_KFUNCS_BPF_H
 #define __SCX_KFUNCS_BPF_H
