@@ -50,7 +50,7 @@ fn cgroups(sched_ext: &SchedExt) -> Finding {
     let Some(ignored) = Ignored::find(sched_ext.root()) else {
         return Finding::ok("cgroups", "no cgroup sets cpu.weight, cpu.idle or cpu.max");
     };
-    let text = format!("cgroup controls are ignored: {ignored}");
+    let text = format!("cgroup controls ignored: {ignored}");
     let cure = "use the kernel's own scheduler where they are needed";
     Finding::warning("cgroups", text, cure)
 }
