@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Find out whether a bpftool makes the skeletons that C schedulers need.
+"""Check whether a bpftool generates the skeletons that C schedulers need.
 
-An old bpftool makes a skeleton of a struct_ops object without an error and
-silently leaves out the struct_ops map and its shadow struct, so that the build
-fails later, or the scheduler does. Hence a real object is compiled and the
-skeleton looked at. Exit status 0, or 1 with a one-line reason.
+An old bpftool silently omits the struct_ops map and its shadow struct, so that the build
+fails later, or the scheduler does. Hence a real object is compiled and its skeleton
+inspected. Exit status 0, or 1 with a one-line reason.
 """
 
 import argparse
@@ -20,7 +19,7 @@ struct sched_ext_ops probe_ops = { .name = "probe" };
 char _license[] __attribute__((section("license"), used)) = "GPL";
 """
 
-# What schedulers use of a skeleton: the struct_ops map and its shadow struct.
+# The parts of a skeleton that schedulers use: the struct_ops map and its shadow struct.
 NEEDED = ["struct bpf_map *probe_ops;", "} *probe_ops;"]
 
 
@@ -43,7 +42,7 @@ def main() -> None:
         _run([*clang, "-o", str(obj)], f"{args.clang} cannot compile a BPF program")
         skeleton = _run(
             [args.bpftool, "gen", "skeleton", str(obj), "name", "probe"],
-            f"{args.bpftool} cannot make a skeleton",
+            f"{args.bpftool} cannot generate a skeleton",
         ).decode()
     if not all(part in skeleton for part in NEEDED):
         sys.exit(f"{args.bpftool} is too old: its skeletons lack struct_ops maps (7.4 has them)")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the build helpers have in common: how cargo is called.
+"""How the build helpers call cargo.
 
-libbpf.py and cargo_build.py must call it alike, or cargo builds libbpf twice; and from
-the workspace's folder, since cargo looks for .cargo/config.toml from where it is called.
+libbpf.py and cargo_build.py must call it in the same way, or cargo builds libbpf twice; and
+from the workspace's directory, where cargo looks for .cargo/config.toml.
 """
 
 import argparse
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def parser(description: str) -> argparse.ArgumentParser:
-    """An argument parser with the options that say how to call cargo."""
+    """An argument parser with the options for calling cargo."""
     p = argparse.ArgumentParser(description=description)
     p.add_argument("--cargo", default="cargo", help="cargo program")
     p.add_argument(
@@ -32,7 +32,7 @@ def parser(description: str) -> argparse.ArgumentParser:
     )
     p.add_argument("--profile", choices=["dev", "release"], default="dev")
     p.add_argument("--offline", action="store_true", help="fetch nothing")
-    p.add_argument("--bpf-clang", help="clang for BPF programs, instead of one that is looked for")
+    p.add_argument("--bpf-clang", help="clang for BPF programs; by default it is searched for")
     p.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="in the environment"
     )
@@ -61,7 +61,7 @@ def _own_libbpf(cargo: str, archive: Path) -> list[str]:
 
 
 def command(args: argparse.Namespace, verb: str, selection: list[str]) -> list[str]:
-    """The command line `cargo VERB` on `selection`."""
+    """The command line of `cargo VERB` for `selection`."""
     line = [args.cargo, verb, *selection, "--locked"]
     line += ["--manifest-path", str(args.manifest), "--target-dir", str(args.target_dir)]
     line += ["--profile", args.profile]
@@ -73,9 +73,9 @@ def command(args: argparse.Namespace, verb: str, selection: list[str]) -> list[s
 
 
 def _commit(root: Path) -> str:
-    """What is built, for --version: the commit, with -dirty if there are changes; "" without git.
+    """The build id for --version: the commit, with -dirty if there are changes; "" without git.
 
-    Not that of a repository which merely contains this tree."""
+    Not that of a surrounding repository."""
     if not (root / ".git").exists():
         return ""
     describe = ["git", "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"]

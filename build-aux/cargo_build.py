@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Build Rust programs with one cargo call, for ninja.
 
-Copies the programs to where Meson expects them. With --depfile, which names all that cargo read,
-ninja runs this exactly when a source changed; without, each time, and a program that is up to date
-is left alone.
+Copies the programs to where Meson expects them. With --depfile, which lists all files that cargo
+read, ninja runs this only if a source changed; without it, always, and up-to-date programs are
+not copied.
 """
 
 import shutil
@@ -13,7 +13,7 @@ import cargo
 
 
 def _programs(messages: list[dict]) -> dict[str, Path]:
-    """Name → file of every program that cargo reports."""
+    """Name → file of each program in cargo's messages."""
     found = [m["executable"] for m in messages if m["reason"] == "compiler-artifact"]
     return {Path(f).name: Path(f) for f in found if f}
 
@@ -35,7 +35,7 @@ def _write_depfile(depfile: Path, outputs: list[Path], programs: list[Path], roo
 
 
 def _is_current(copy: Path, program: Path) -> bool:
-    """Whether the copy was made after cargo had linked the program."""
+    """Whether the copy is newer than cargo's program."""
     return copy.exists() and copy.stat().st_mtime_ns >= program.stat().st_mtime_ns
 
 
@@ -51,7 +51,7 @@ def main() -> None:
     for name in names:
         if name not in found:
             raise cargo.CargoError(f"the workspace has no program {name}")
-        # All outputs of an edge have to be newer than what they are made from.
+        # ninja requires all outputs of an edge to be newer than its inputs.
         if args.depfile or not _is_current(args.out / name, found[name]):
             shutil.copy2(found[name], args.out / name)
             (args.out / name).touch()

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Put the crates that Cargo.lock names into the tree that `meson dist` is about to pack.
+"""Add the crates of Cargo.lock to the tree that `meson dist` packs.
 
-With them and a configuration that makes cargo take them and nothing else, the tarball
-builds without a network.
+A configuration makes cargo use only these, so that the tarball builds without a network.
 """
 
 import os
@@ -25,7 +24,7 @@ def _vendor(args, root: Path) -> None:
     if not args.cargo:
         raise cargo.CargoError("cargo, which collects the crates, is not installed")
     line = [args.cargo, "vendor", "--quiet", "--locked", "--versioned-dirs"]
-    # From the user's mirror, if there is one.
+    # Honours the user's mirror, if configured.
     line += ["--respect-source-config", *(["--offline"] if args.offline else []), "vendor"]
     done = subprocess.run(line, cwd=root, stdout=subprocess.DEVNULL, env=cargo.environment(args))
     if done.returncode:
@@ -35,8 +34,8 @@ def _vendor(args, root: Path) -> None:
 
 
 def _same_time_for_all(root: Path) -> None:
-    """Give all files the commit's time, which those that come from git have, so that
-    a commit's tarball is always the same."""
+    """Give all files the time of the commit, like those from git, so that the tarball of a
+    commit is reproducible."""
     time = (root / "Cargo.lock").stat().st_mtime
     for path in [*root.rglob("*"), root]:
         os.utime(path, (time, time), follow_symlinks=False)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Build the static libbpf that Cargo.lock pins and put it where Meson expects it.
+"""Build the static libbpf pinned in Cargo.lock and install it where Meson expects it.
 
-Prints one line that names what was built. Called at `meson setup`; nothing
-happens when it is built already.
+Prints one line that names the crate. Called at `meson setup`; does nothing if it is up to
+date.
 """
 
 import filecmp
@@ -13,7 +13,7 @@ import cargo
 
 
 def _out_dir(messages: list[dict]) -> Path:
-    """Where libbpf-sys' build script put its archive and headers."""
+    """The output directory of libbpf-sys' build script, with archive and headers."""
     for m in messages:
         if m["reason"] == "build-script-executed" and "static=bpf" in m["linked_libs"]:
             return Path(m["out_dir"])
@@ -21,7 +21,7 @@ def _out_dir(messages: list[dict]) -> Path:
 
 
 def _install(source: Path, out: Path) -> None:
-    """Copy archive and headers, leaving unchanged files' times alone."""
+    """Copy archive and headers, preserving the times of unchanged files."""
     for path in [source / "libbpf.a", *(source / "include").rglob("*.h")]:
         to = out / path.relative_to(source)
         if to.exists() and filecmp.cmp(path, to, shallow=False):

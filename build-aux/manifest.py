@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Print what scx_loader is told of a C scheduler: NAME.json, and what its BPF object NAME.bpf.o
-needs of the kernel. Rust schedulers print theirs themselves."""
+"""Print the manifest of a C scheduler for scx_loader: NAME.json, and the kfuncs that its BPF
+object NAME.bpf.o requires. Rust schedulers print their own."""
 
 import json
 import re
@@ -8,12 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-#: A symbol of the kernel without which the object does not load; weak ones have a substitute.
+#: A kernel symbol without which the object does not load; weak ones are optional.
 _NEEDED = re.compile(r" GLOBAL +DEFAULT +UND +(\w+)$", re.MULTILINE)
 
 
 def kfuncs(obj: Path) -> list[str]:
-    """The functions of the kernel that a BPF object cannot do without."""
+    """The kfuncs that a BPF object requires."""
     command = ["readelf", "--symbols", "--wide", obj]
     table = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return sorted(_NEEDED.findall(table))

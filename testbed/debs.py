@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Debian packages of other suites, fetched into a cache without touching the system.
 
-Each suite gets an apt configuration of its own in the cache: its own lists, its own sources line
-made from the machine's mirror, and an empty dpkg status. Packages are verified with the machine's
-archive keyring, unpacked, and never installed. Root is not needed.
+Each suite has its own apt configuration in the cache: package lists, a sources line derived from
+the machine's mirror, and an empty dpkg status. Packages are verified with the machine's archive
+keyring, unpacked, and never installed. Root is not needed.
 
-    python3 -m debs fetch trixie-backports bpftool      prints the directory it is unpacked in
+    python3 -m debs fetch trixie-backports bpftool      prints the directory of the unpacked package
 
 The cache is $SCX_CACHE, or scx in $XDG_CACHE_HOME or ~/.cache. SCX_OFFLINE=1 forbids the network.
 """
@@ -27,15 +27,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-#: Package lists older than this are refreshed before something is fetched.
+#: Package lists older than this are refreshed before a package is fetched.
 LISTS_MAX_AGE_S = 24 * 3600.0
-#: Names of suites that the archive of every Debian release also serves.
+#: Suffixes of suites that exist for every Debian release.
 _ALIASES = {"stable", "oldstable", "testing", "unstable", "sid"}
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _OS_RELEASE = Path("/etc/os-release")
 
 _APT_CONF = """\
-// Nothing of the system's lists, sources, pins, status and hooks takes part.
+// The system's lists, sources, pins, status and hooks are not used.
 #clear APT::Update;
 #clear APT::Default-Release;
 Dir::State "{directory}/state";
@@ -48,17 +48,17 @@ Dir::Etc::preferences "/dev/null";
 Dir::Etc::preferencesparts "/dev/null";
 Acquire::Languages "none";
 APT::Update::Error-Mode "any";
-// A mirror that is behind serves as well: what it has is signed, and never installed.
+// An outdated mirror is acceptable: packages are signed, and never installed.
 Acquire::Check-Valid-Until "false";
 APT::Sandbox::User "{user}";
 """
 
-#: Called with a line about a long step, returns the context the step runs in.
+#: Called with a description of a long step, returns a context manager for it.
 Step = Callable[[str], AbstractContextManager[None]]
 
 
 class DebsError(Exception):
-    """A package cannot be had; the text is one line for the user."""
+    """A package is not available; the text is one line for the user."""
 
 
 def cache_dir() -> Path:
@@ -76,7 +76,7 @@ def offline() -> bool:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock file `path`, made if needed, against other processes. Raises DebsError."""
+    """Hold the lock file `path` against other processes; created if necessary. Raises DebsError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("w")
@@ -91,20 +91,20 @@ def locked(path: Path) -> Iterator[None]:
 def archive_uri(codename: str, apt_options: Sequence[str] = ()) -> str:
     """The mirror from which this machine takes Debian `codename`, from apt's own sources.
 
-    Raises DebsError when there is none.
+    Raises DebsError if there is none.
     """
     uris = [
         uri for suite, uri in _apt_sources(apt_options) if suite == codename or suite in _ALIASES
     ]
     if not uris:
         raise DebsError(f"apt has no source for Debian {codename}")
-    # Other vendors' repositories also use Debian's code names as suites.
+    # Repositories of other vendors use Debian's code names, too.
     return next((uri for uri in uris if uri.endswith("/debian")), uris[0])
 
 
 def sources(codename: str, apt_options: Sequence[str] = ()) -> list[str]:
-    """Lines of sources.list for Debian `codename`, its updates, and its security updates where this
-    machine has a source of those. Raises DebsError.
+    """Lines of sources.list for Debian `codename`, its updates, and its security updates if this
+    machine uses them. Raises DebsError.
     """
     uri = archive_uri(debian_codename(), apt_options)
     security = [u for suite, u in _apt_sources(apt_options) if suite.endswith("-security")]
@@ -113,7 +113,7 @@ def sources(codename: str, apt_options: Sequence[str] = ()) -> list[str]:
 
 
 def _apt_sources(apt_options: Sequence[str]) -> list[tuple[str, str]]:
-    """The suites that apt takes packages of the component main from, each with its address."""
+    """The suites from which apt uses the component main, with their addresses."""
     fields = "$(CREATED_BY) $(COMPONENT) $(RELEASE) $(REPO_URI)"
     command = ["apt-get", *apt_options, "indextargets", "--no-release-info", "--format", fields]
     listing = subprocess.run(command, capture_output=True, text=True, check=False).stdout
@@ -122,7 +122,7 @@ def _apt_sources(apt_options: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def debian_codename(os_release: Path = _OS_RELEASE) -> str:
-    """The code name of the Debian that runs here. Raises DebsError on anything else."""
+    """The code name of this machine's Debian release. Raises DebsError on other systems."""
     try:
         fields = dict(re.findall(r'^(\w+)="?([^"\n]*)', os_release.read_text(), re.MULTILINE))
     except OSError:
@@ -147,8 +147,8 @@ class Suite:
     def packages(self, prefix: str, *, fresh: bool = False) -> list[str]:
         """Names of the suite's packages that begin with `prefix`.
 
-        The lists may be of any age unless `fresh`. Raises DebsError when there are none and they
-        cannot be fetched.
+        The lists may be outdated unless `fresh`. Raises DebsError if there are none and they cannot
+        be fetched.
         """
         with locked(self._lock):
             if not (self._fresh() if fresh else self._stamp.exists()):
@@ -156,9 +156,9 @@ class Suite:
             return self._apt("apt-cache", "pkgnames", prefix).split()
 
     def fetch(self, package: str, version: str | None = None) -> Path:
-        """The directory that `package` is unpacked in; from the cache where it is there.
+        """The directory of the unpacked `package`, from the cache if it is there.
 
-        Without `version` any cached one serves, else the suite's newest. Raises DebsError.
+        Without `version`, any cached one, else the suite's newest. Raises DebsError.
         """
         if cached := self._cached(package, version):
             return cached
@@ -173,7 +173,7 @@ class Suite:
 
     @contextmanager
     def unpacked(self, package: str, version: str | None = None) -> Iterator[Path]:
-        """A directory with `package` that is gone after the block. Raises DebsError."""
+        """A directory with `package`, removed after the block. Raises DebsError."""
         with locked(self._lock), self._unpacked(package, version) as (tree, _):
             yield tree
 
@@ -196,7 +196,7 @@ class Suite:
             yield tree, _run(["dpkg-deb", "-f", str(deb), "Version"]).strip()
 
     def _download(self, wanted: str, scratch: Path) -> Path:
-        """Download into `scratch`; lists that are old, or do not serve, are refreshed."""
+        """Download into `scratch`; lists that are outdated or do not contain it are refreshed."""
         fresh = self._fresh()
         if not fresh:
             self._refresh()
@@ -210,7 +210,7 @@ class Suite:
         return next(scratch.glob("*.deb"))
 
     def _fresh(self) -> bool:
-        """Whether the suite's lists are young enough to fetch by."""
+        """Whether the suite's lists are recent enough."""
         if not self._stamp.exists():
             return False
         return time.time() - self._stamp.stat().st_mtime < LISTS_MAX_AGE_S
@@ -223,7 +223,7 @@ class Suite:
         self._stamp.touch()
 
     def _prepared(self) -> Path:
-        """The suite's directory with an up-to-date apt configuration in it. Raises DebsError."""
+        """The suite's directory with a current apt configuration. Raises DebsError."""
         if offline():
             raise DebsError(f"SCX_OFFLINE=1 forbids fetching from Debian {self.name}")
         uri = archive_uri(debian_codename())
@@ -246,19 +246,19 @@ class Suite:
 
 
 def _stem(package: str, version: str) -> str:
-    """The name of a package's directory; without the colon that PATH could not hold."""
+    """The name of a package's directory; without colons, which PATH cannot contain."""
     return f"{package}_{version.replace(':', '%3a')}"
 
 
 def _compare_versions(left: Path, right: Path) -> int:
-    """Which of two unpacked packages is newer, as functools.cmp_to_key wants it."""
+    """Compares the versions of two unpacked packages, for functools.cmp_to_key."""
     versions = [path.name.partition("_")[2].replace("%3a", ":") for path in (left, right)]
     older = subprocess.run(["dpkg", "--compare-versions", versions[0], "lt", versions[1]])
     return -1 if older.returncode == 0 else 1
 
 
 def _run(command: Sequence[str], cwd: Path | None = None) -> str:
-    """The command's output. Raises DebsError with its most telling message."""
+    """The command's output. Raises DebsError with its most specific message."""
     environment = {**os.environ, "LC_ALL": "C.UTF-8"}
     done = subprocess.run(
         command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
@@ -271,7 +271,7 @@ def _run(command: Sequence[str], cwd: Path | None = None) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; its exit status: 0, 1 for a package that cannot be had, 2 for usage."""
+    """The command line; its exit status: 0, 1 for a package that is not available, 2 for usage."""
     parser = argparse.ArgumentParser(
         prog="debs", description="Debian packages of other suites, without installing them."
     )

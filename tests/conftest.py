@@ -58,7 +58,7 @@ class TapReport:
         if skipped and not failed:
             note = f" # SKIP {_reason(skipped[0])}"
         print(f"{'not ok' if failed else 'ok'} {self.number} - {name}{note}", flush=True)
-        # build-aux/tally.py lists the slowest ones.
+        # build-aux/summary.py lists the slowest ones.
         print(f"# took {sum(phase.duration for phase in phases):.2f} s", flush=True)
         for phase in failed:
             for line in phase.longreprtext.splitlines():

@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return complain("bench", UsageError(f"--jobs {options.jobs}: give 1 or more"), STATUS_USAGE)
     if options.quiet:
         progress.silence()
-    # What is over is told on this way out, too.
+    # So that finished rounds are reported on SIGTERM, too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return _baseline(options) if options.check or options.renew else _bench(options)
@@ -67,15 +67,15 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="bench",
         description="Compares schedulers with each other and with the kernel's own, EEVDF, in "
-        "deterministic guests or on this machine. docs/bench.md says what the figures mean.",
+        "deterministic guests or on this machine. docs/bench.md explains the figures.",
         epilog="Exit status: 0 all rounds gave figures, 1 one did not, or one is worse than the "
-        "baseline, 2 wrong usage, 130 interrupted; what was over by then is told all the same.",
+        "baseline, 2 wrong usage, 130 interrupted; finished rounds are reported in any case.",
     )
     parser.add_argument(
         "schedulers",
         nargs="*",
         metavar="SCHEDULER",
-        help="one of ours by name, any other by its path; with options in one word: "
+        help="one of this tree by name, any other by its path; with options as one word: "
         "'scx_rustland --slice-boost 0'",
     )
     parser.add_argument(
@@ -83,18 +83,18 @@ def _parser() -> argparse.ArgumentParser:
         metavar="W",
         action="append",
         choices=list(WORKLOADS),
-        help="run only this; may be repeated (default: all)",
+        help="run only this workload; may be repeated (default: all)",
     )
     parser.add_argument("--list", action="store_true", help="list the workloads")
-    parser.add_argument("--alone", action="store_true", help="without EEVDF beside them")
+    parser.add_argument("--alone", action="store_true", help="without EEVDF")
     parser.add_argument(
-        "--seeds", type=int, metavar="N", help="rounds of each kind, seeds 1 to N (default: 3)"
+        "--seeds", type=int, metavar="N", help="number of rounds, with seeds 1 to N (default: 3)"
     )
-    parser.add_argument("--seed", type=int, metavar="N", help="this seed only: a round again")
+    parser.add_argument("--seed", type=int, metavar="N", help="only this seed, to repeat a round")
     parser.add_argument(
         "--host", action="store_true", help="on this machine, whose kernel needs sched_ext; as root"
     )
-    parser.add_argument("--kernel", metavar="K", help="of the guests: a version or a path")
+    parser.add_argument("--kernel", metavar="K", help="kernel of the guests: a version or a path")
     parser.add_argument(
         "--topology",
         metavar="T",
@@ -105,19 +105,19 @@ def _parser() -> argparse.ArgumentParser:
     of_baseline.add_argument(
         "--check",
         action="store_true",
-        help=f"whether {baseline.SCHEDULER} is as good as the baseline says",
+        help=f"compare {baseline.SCHEDULER} with the baseline",
     )
     of_baseline.add_argument(
         "--renew",
         action="store_true",
-        help=f"measure {baseline.SCHEDULER} with {len(baseline.SEEDS)} seeds, and make the "
-        "baseline of them",
+        help=f"measure {baseline.SCHEDULER} with {len(baseline.SEEDS)} seeds, and write the "
+        "baseline",
     )
     parser.add_argument(
-        "--jobs", type=int, metavar="N", help="guests side by side (default: one for each CPU)"
+        "--jobs", type=int, metavar="N", help="guests in parallel (default: one per CPU)"
     )
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write all rounds here")
-    parser.add_argument("--html", metavar="FILE", type=Path, help="write a page with plots here")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write all rounds to this file")
+    parser.add_argument("--html", metavar="FILE", type=Path, help="write a page with plots")
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
     return parser
 
@@ -143,7 +143,7 @@ def _emulator(place: Place) -> str:
 
 
 def _baseline(options: argparse.Namespace) -> int:
-    """What --check and --renew do."""
+    """Implements --check and --renew."""
     _refuse_beside_baseline(options)
     build = Path(os.environ.get("SCX_BUILD", "build")).absolute()
     program = programs.scheduler(build, baseline.SCHEDULER)
@@ -152,7 +152,7 @@ def _baseline(options: argparse.Namespace) -> int:
     place = _place(options, build)
     assert place.kernel
     key = baseline.key(place.kernel.release, _emulator(place))
-    # Before minutes of measuring.
+    # Before minutes of measurements.
     known = baseline.load(key) if options.check else {}
     seeds = baseline.seeds_of_check() if options.check else baseline.SEEDS
     results = rounds.run(baseline.plan(place, program, seeds), options.jobs)
@@ -168,7 +168,7 @@ def _baseline(options: argparse.Namespace) -> int:
 
 
 def _refuse_beside_baseline(options: argparse.Namespace) -> None:
-    """A baseline is always of the same."""
+    """A baseline has fixed parameters."""
     given = {
         "a scheduler": options.schedulers,
         "--workload": options.workload,
@@ -205,7 +205,7 @@ def _place(options: argparse.Namespace, build: Path) -> Place:
     if options.kernel or options.seed is not None:
         raise UsageError("--kernel and --seed are for guests, not for --host")
     if _STATE.read_text().strip() != "disabled":
-        raise UsageError("--host: a scheduler is loaded already: end it first")
+        raise UsageError("--host: a scheduler is loaded already: stop it first")
     return Place(None, None, tools)
 
 
@@ -239,7 +239,7 @@ def _workloads(options: argparse.Namespace) -> tuple[Workload, ...]:
         elif options.workload:
             raise UsageError(f"--workload {workload.name}: {workload.program} is not installed")
         else:
-            progress.note(f"bench: {workload.name} is left out: {workload.program} is missing")
+            progress.note(f"bench: {workload.name} is skipped: {workload.program} is missing")
     return tuple(found)
 
 

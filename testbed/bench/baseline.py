@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The figures that a scheduler of ours is known to reach, and whether it still does.
+"""The committed performance of a scheduler, and checks against it.
 
-Another build is as another seed, and one seed says little of a figure that rests on a few events.
-So a check takes the median of several, and a band is made from several checks of one build. It is
-wider than what these have shown, and only what is worse than it counts.
+A rebuild has the effect of another seed, and figures that depend on a few events vary between
+seeds. So a check uses the median of several seeds, and a band is derived from several checks of
+one build. It is wider than their range, and only worse figures fail.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from .workloads import IN_US, OF_SCHEDULER, WORKLOADS, Figure, Workload
 
 FILE = Path(__file__).with_name("baseline.json")
 
-#: Whose figures they are, and of which loads: few enough to be checked with each change.
+#: The scheduler, and the workloads: few enough to be checked with each change.
 SCHEDULER = "scx_rustland"
 CHOSEN = tuple(WORKLOADS[name] for name in ("wakeup", "spawn", "messaging", "frames"))
-#: Single events, which another build has or has not.
+#: Figures of single events, which vary with the build.
 LEFT_OUT = {"lateness_max_us", "gap_max_ms"}
 
-#: How many seeds a check takes the median of.
+#: Number of seeds in the median of a check.
 NR_SEEDS_OF_CHECK = 3
-#: What a band is made from: so many seeds as five checks have.
+#: Seeds from which a band is derived: those of five checks.
 SEEDS = tuple(range(1, 5 * NR_SEEDS_OF_CHECK + 1))
 
-#: How much of the median a band leaves on both sides, beside what the seeds have shown.
+#: Minimum margin of a band on both sides, as a fraction of the median.
 SLACK = 0.25
 
 
 class BaselineError(Exception):
-    """There is nothing to compare with; the text is for the user."""
+    """There is no baseline to compare with; the text is for the user."""
 
 
 def seeds_of_check(number: int = 1) -> tuple[int, ...]:
-    """The seeds of one of the checks that there can be, counted from 1."""
+    """The seeds of one of the possible checks, counted from 1."""
     return tuple(range((number - 1) * NR_SEEDS_OF_CHECK + 1, number * NR_SEEDS_OF_CHECK + 1))
 
 
 @dataclass(frozen=True)
 class Band:
-    """What is to be expected of a figure, both ends included."""
+    """The expected range of a figure, inclusive."""
 
     least: float
     most: float
@@ -57,17 +57,17 @@ class Band:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A figure beside its band."""
+    """A figure with its band."""
 
     workload: str
     figure: Figure
     band: Band
-    #: None if the check gave none.
+    #: None if the check did not measure it.
     value: float | None
 
     @property
     def is_worse(self) -> bool:
-        """Beyond the bad end of the band."""
+        """Beyond the worse end of the band."""
         if self.value is None:
             return True
         if self.figure.better == "lower":
@@ -75,7 +75,7 @@ class Verdict:
         return self.value < self.band.least
 
     def text(self) -> str:
-        """A line for people."""
+        """A line of text."""
         name = f"{self.workload}: {self.figure.title}, {self.figure.unit}"
         value = "none" if self.value is None else number(self.value)
         band = f"{number(self.band.least)} … {number(self.band.most)}"
@@ -88,7 +88,7 @@ def plan(place: Place, program: Path, seeds: tuple[int, ...]) -> Plan:
 
 
 def key(kernel: str, emulator: str) -> str:
-    """What figures depend on, beside the scheduler."""
+    """What figures depend on, in addition to the scheduler."""
     return f"Linux {kernel}, {emulator}"
 
 
@@ -100,11 +100,11 @@ def _figures() -> Iterator[tuple[Workload, Figure]]:
 
 
 def band(values: list[float], figure: Figure) -> Band:
-    """Of the values of all checks: as far on both sides as these are apart, and the slack."""
+    """From the values of all checks: their range, extended by its width and the minimum margin."""
     slack = max(SLACK * statistics.median(values), max(values) - min(values))
     if figure.is_latency:
         slack = max(slack, ROUND_US / IN_US[figure.unit])
-    # A share of nothing is nothing: one missed frame of a hundred is still as good.
+    # A relative margin of 0 would be 0: one missed frame of a hundred is acceptable.
     if figure.unit == "%":
         slack = max(slack, 1.0)
     return Band(max(0.0, min(values) - slack), max(values) + slack)
@@ -122,13 +122,13 @@ def bands(results: Results) -> dict[str, dict[str, Band]]:
 
 
 def _checks(values: list[float]) -> list[float]:
-    """What checks would have given of the seeds, in their order."""
+    """The results of checks with these seeds, in their order."""
     nr = NR_SEEDS_OF_CHECK
     return [statistics.median(values[i : i + nr]) for i in range(0, len(values), nr)]
 
 
 def judge(results: Results, known: dict[str, dict[str, Band]]) -> list[Verdict]:
-    """Each figure of the file beside what a check gave."""
+    """Each figure of the file with the result of a check."""
     found = []
     for workload, figure in _figures():
         if expected := known.get(workload.name, {}).get(figure.name):
@@ -151,8 +151,8 @@ def load(wanted: str, file: Path = FILE) -> dict[str, dict[str, Band]]:
 
 
 def save(made: str, found: dict[str, dict[str, Band]], file: Path = FILE) -> None:
-    """Put the bands of one kernel and emulator beside those of others, in the place of older ones
-    of this kernel's series."""
+    """Add the bands of one kernel and emulator, replacing older ones of the same kernel
+    series."""
     series = made.split(".")[:2]
     known = {name: value for name, value in _read(file).items() if name.split(".")[:2] != series}
     known[made] = {

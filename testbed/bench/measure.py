@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """One round: a workload under one scheduler, in a deterministic guest or on this machine.
 
-Both run the same shell script, which prints what is to be read in sections, `== NAME` each.
+Both run the same shell script, which prints its results in sections, `== NAME` each.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from vm.topology import Topology
 
 from .workloads import Values, Workload
 
-#: How long a round may take, in the guest's time and in the host's.
+#: Time limit of a round, in guest time and in host time.
 _LIMIT_S = 120.0
 _LIFETIME_S = 900.0
 
@@ -50,13 +50,13 @@ trap restore EXIT
 trap 'exit 1' INT TERM
 """
 
-#: The kernel counts what BPF programs cost; afterwards as before.
+#: Enables accounting of BPF programs; restored afterwards.
 _COUNT_BPF = """\
 stats=$(cat /proc/sys/kernel/bpf_stats_enabled)
 echo 1 >/proc/sys/kernel/bpf_stats_enabled
 """
 
-#: Which scheduler runs: as its own file, and ready as soon as the kernel says so.
+#: Starts the scheduler from its own file; ready when the kernel reports it.
 _START = """\
 {command} >{scratch}/scheduler 2>&1 & pid=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do
@@ -86,39 +86,39 @@ switches=
 
 
 class RoundError(Exception):
-    """A round that gave no figures; the text is for the user."""
+    """A round without figures; the text is for the user."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What is measured: a scheduler's file and its arguments; without a file the kernel's own."""
+    """What is measured: a scheduler's file and its arguments; no file for the kernel's own."""
 
     name: str
     program: Path | None = None
     arguments: tuple[str, ...] = ()
-    #: It is known by its name.
+    #: Its display name.
     is_ours: bool = True
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where it is measured: a guest, or, without a kernel, this machine."""
+    """Where it is measured: in a guest, or, without a kernel, on this machine."""
 
     kernel: Kernel | None
     topology: Topology | None
-    #: Where scx_load and scx_switches are.
+    #: Directory of scx_load and scx_switches.
     tools: Path
 
     @property
     def cpus(self) -> int:
-        """How many CPUs there are."""
+        """The number of CPUs."""
         if self.topology:
             return len(self.topology.online)
         return os.cpu_count() or 1
 
 
 def script(subject: Subject, workload: Workload, cpus: int, scratch: str) -> str:
-    """What a round runs. Files that it needs are in `scratch`."""
+    """The script of a round. Files that it needs are in `scratch`."""
     command = workload.command(cpus)
     lines = [_PRELUDE]
     if workload.counts_cost:
@@ -127,7 +127,7 @@ def script(subject: Subject, workload: Workload, cpus: int, scratch: str) -> str
         words = [subject.program.name, *subject.arguments]
         lines.append(_START.format(command=shlex.join(words), scratch=scratch))
     recorder = list(workload.switches)
-    # What is recorded in the middle of the load ends by itself.
+    # The recording ends by itself, in the middle of the load.
     ends_itself = bool(recorder)
     if workload.counts_cost and subject.program:
         recorder = ["--pid", "$pid", "--syscalls"]
@@ -151,7 +151,7 @@ def script(subject: Subject, workload: Workload, cpus: int, scratch: str) -> str
 
 
 def _record(arguments: list[str], scratch: str) -> str:
-    """Starts the recorder, and waits until it misses nothing any more."""
+    """Starts the recorder, and waits until it records."""
     words = " ".join(word if word == "$pid" else shlex.quote(word) for word in arguments)
     return _RECORD.format(arguments=words, scratch=scratch)
 
@@ -159,7 +159,7 @@ def _record(arguments: list[str], scratch: str) -> str:
 def measure(
     place: Place, subject: Subject, workload: Workload, seed: int, cancelled: Callable[[], bool]
 ) -> Values:
-    """The figures of a round. Raises RoundError, and what booting a guest raises."""
+    """The figures of a round. Raises RoundError, and errors of booting a guest."""
     if place.kernel and place.topology:
         output = _in_guest(place, subject, workload, seed, cancelled)
     else:
@@ -188,7 +188,7 @@ def _in_guest(
         is_announced=False,
     )
     if outcome.timed_out:
-        raise RoundError(f"it ran for longer than {_LIMIT_S:g} s of the guest's time")
+        raise RoundError(f"it exceeded {_LIMIT_S:g} s of guest time")
     return outcome.output.decode(errors="replace")
 
 
@@ -209,13 +209,13 @@ def _on_host(place: Place, subject: Subject, workload: Workload) -> str:
 
 
 def sections(output: str) -> dict[str, str]:
-    """What a round has printed, by section."""
+    """The output of a round, by section."""
     parts = re.split(r"^== (\w+)\n", output.replace("\r\n", "\n"), flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 def figures(output: str, workload: Workload, cpus: int) -> Values:
-    """The figures in what a round has printed. Raises RoundError."""
+    """The figures in the output of a round. Raises RoundError."""
     found = sections(output)
     if "done" not in found:
         last = found.get("failed", output).strip().splitlines()[-3:]
@@ -235,7 +235,7 @@ def figures(output: str, workload: Workload, cpus: int) -> Values:
 
 
 def _sums(text: str) -> Values:
-    """Each name of a snapshot, and the sum of its values."""
+    """Each name of a snapshot, with the sum of its values."""
     sums: Values = {}
     for line in text.splitlines():
         name, value = line.split()[:2]
@@ -262,7 +262,7 @@ def _idle(switches: str, cpus: int) -> Values:
 
 
 def _cost(switches: str, spent: Values) -> Values:
-    # Nobody, if it slept all the time.
+    # Empty, if it slept all the time.
     threads = _summary(switches)["threads"]
     syscalls = sum(thread["syscalls"] for thread in threads)  # type: ignore[attr-defined]
     return {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The figures as one HTML page that needs nothing else: a plot and a table for each figure."""
+"""The figures as a self-contained HTML page: a plot and a table for each figure."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ svg { display: block; max-width: 100%; height: auto; }
 """
 
 _VIRTUAL = f"""\
-<p>Each round ran in a virtual machine whose clock counts instructions: the same round gives the
-same figures to the last digit, on a busy machine and on an idle one. Such a clock can show which
-scheduler <em>decides</em> better: who waits how long, who gets which share, what a decision costs.
-It cannot show how a machine scales, nor what caches and memory cost, since each instruction takes
-as long as any other and busy CPUs slow each other down. And a CPU sees an interrupt of another
-only when its turn comes: differences of less than {ROUND_US:g} µs, marked ~, mean nothing.</p>
+<p>Each round ran in a virtual machine whose clock counts instructions: a repeated round gives the
+same figures to the last digit, independent of the load of the host. This shows which
+scheduler <em>decides</em> better: wakeup latency, fairness, cost of a decision.
+It does not show scalability, nor effects of caches and memory, since each instruction takes
+the same time and busy CPUs slow each other down. And a CPU sees an interrupt from another CPU
+only when its turn comes: differences below {ROUND_US:g} µs, marked ~, are not significant.</p>
 """
 _REAL = """\
-<p>The rounds ran on a real machine, by turns. What else it did meanwhile is in the figures: look
-at the spread before you trust a median.</p>
+<p>The rounds ran on a real machine, alternately. Other load on it affects the figures: consider
+the spread before you trust a median.</p>
 """
 _HOW = """\
-<p>In the plots a ring is one round, the bar is the median of all; less is better where nothing else
-is said. "As good" compares the median with the kernel's own scheduler, EEVDF: 2.00 is twice as
+<p>In the plots a ring is one round, the bar is the median; lower is better unless noted
+otherwise. "As good" compares the median with the kernel's own scheduler, EEVDF: 2.00 is twice as
 good, 0.50 half as good.</p>
 """
 
@@ -83,7 +83,7 @@ def _where(plan: Plan, emulator: str) -> str:
 
 
 def _overview(rows: list[Row]) -> str:
-    """The first figure of each workload that EEVDF has, too."""
+    """The main figure of each workload, if EEVDF has it, too."""
     lines = []
     for name, group in groupby(rows, key=lambda row: row.workload.name):
         row = next(group)
@@ -121,11 +121,11 @@ def _workload(plan: Plan, rows: list[Row]) -> Iterable[str]:
         for seed in plan.seeds
     ]
     lines = markup.escape("\n".join(dict.fromkeys(commands)))
-    yield f"<details><summary>Each round again</summary><pre>{lines}</pre></details>"
+    yield f"<details><summary>Commands of the rounds</summary><pre>{lines}</pre></details>"
 
 
 def _used(rows: list[Row]) -> str:
-    """What the schedulers' processes used: the medians, a line for each scheduler."""
+    """Resource usage of the schedulers' processes: medians, a line for each scheduler."""
     medians: dict[str, list[str]] = {}
     for row in rows:
         for cell in row.cells:
@@ -137,7 +137,7 @@ def _used(rows: list[Row]) -> str:
         f"<tr><td>{markup.escape(name)}</td>{''.join(cells)}</tr>"
         for name, cells in medians.items()
     )
-    return f"<h3>What the scheduler used</h3><table><tr><th></th>{heads}</tr>{lines}</table>"
+    return f"<h3>Resource usage of schedulers</h3><table><tr><th></th>{heads}</tr>{lines}</table>"
 
 
 def _title(row: Row) -> str:

@@ -8,15 +8,15 @@ from xml.etree import ElementTree
 
 from .summary import Row
 
-#: Of the picture, in its own units.
+#: Dimensions of the picture, in SVG units.
 _WIDTH, _LEFT, _RIGHT, _LINE, _TOP = 760, 150, 20, 30, 8
 _COLOURS = ("#555", "#0b62a4", "#b4510f", "#2b7d3a", "#7a3a9a", "#9a6a00")
-#: With values further apart than this the axis is logarithmic.
+#: Above this ratio of the values the axis is logarithmic.
 _LOG_FROM = 20
 
 
 class _Axis:
-    """Where a value is on the picture."""
+    """Maps values to positions."""
 
     def __init__(self, values: list[float]) -> None:
         least, most = min(values), max(values)
@@ -24,11 +24,11 @@ class _Axis:
         if self.is_log:
             self.low, self.high = 10 ** math.floor(math.log10(least)), most * 1.15
         else:
-            # From 0, so that lengths can be compared.
+            # From 0, so that bar lengths are proportional.
             self.low, self.high = 0.0, most * 1.08 or 1.0
 
     def x(self, value: float) -> float:
-        """Of a value."""
+        """Position of a value."""
         if self.is_log:
             part = math.log(value / self.low) / math.log(self.high / self.low)
         else:
@@ -36,7 +36,7 @@ class _Axis:
         return _LEFT + part * (_WIDTH - _LEFT - _RIGHT)
 
     def ticks(self) -> list[float]:
-        """Round numbers along it."""
+        """Round numbers for ticks."""
         if self.is_log:
             decades = range(round(math.log10(self.low)), math.floor(math.log10(self.high)) + 1)
             steps = (1, 3) if len(decades) < 4 else (1,)
@@ -48,7 +48,7 @@ class _Axis:
 
 
 def dots(row: Row, names: list[str]) -> str:
-    """The plot; a scheduler's colour is that of its place among `names`."""
+    """The plot; a scheduler's colour is that of its index in `names`."""
     axis = _Axis([value for cell in row.cells for value in cell.values])
     bottom = _TOP + _LINE * len(row.cells)
     picture = ElementTree.Element(

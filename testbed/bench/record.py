@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The figures as JSON, and the command that gives each of them again."""
+"""The figures as JSON, with the command that reproduces each of them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from .measure import Subject
 from .rounds import EEVDF, Plan, Results
 
-#: Rises when a field changes its meaning or goes.
+#: Increased when a field changes its meaning or is removed.
 VERSION = 1
 
 
 def command(plan: Plan, subject: Subject, workload: str, seed: int) -> str:
-    """What runs a round again."""
+    """The command that repeats a round."""
     words = ["./dev", "bench"]
     if plan.place.kernel and plan.place.topology:
         words += ["--kernel", plan.place.kernel.release]
@@ -63,7 +63,7 @@ def to_json(plan: Plan, results: Results, emulator: str) -> str:
 
 
 def write(path: Path, content: str) -> None:
-    """Write a file whole, or not at all. Raises OSError."""
+    """Write a file atomically. Raises OSError."""
     part = path.with_name(path.name + ".part")
     part.write_text(content)
     part.replace(path)

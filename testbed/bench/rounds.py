@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""All rounds of a comparison: interleaved, side by side in guests, and kept when it is interrupted.
+"""Runs all rounds of a comparison: interleaved, in parallel guests, and interruptible.
 
-What slows this machine down for a while slows all schedulers down, since their rounds take turns.
+Rounds of the schedulers alternate, so that temporary load of the machine affects all of them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from vm.guest import GuestError
 from .measure import Place, RoundError, Subject, measure
 from .workloads import Values, Workload
 
-#: The kernel's own scheduler, with which all others are compared.
+#: The kernel's own scheduler, the reference.
 EEVDF = Subject("EEVDF")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is compared."""
+    """A comparison."""
 
     place: Place
     subjects: tuple[Subject, ...]
@@ -33,7 +33,7 @@ class Plan:
     seeds: tuple[int, ...]
 
     def rounds(self) -> Iterator[tuple[int, Workload, Subject]]:
-        """All rounds in the order in which they begin."""
+        """All rounds in starting order."""
         for seed in self.seeds:
             for workload in self.workloads:
                 for subject in self.subjects:
@@ -42,42 +42,42 @@ class Plan:
 
 @dataclass(frozen=True)
 class Round:
-    """One that is over."""
+    """A finished round."""
 
     subject: str
     workload: str
     seed: int
     values: Values
-    #: Why there are no values; empty if there are.
+    #: Why there are no values, or empty.
     error: str = ""
 
 
 @dataclass
 class Results:
-    """All that are over."""
+    """All finished rounds."""
 
     rounds: list[Round] = field(default_factory=list)
-    #: Whether there should have been more.
+    #: Whether rounds are missing.
     is_interrupted: bool = False
 
     def values(self, subject: str, workload: str, figure: str) -> list[float]:
-        """A figure of all seeds, in the order of the seeds."""
+        """A figure of all seeds, in their order."""
         found = [r for r in self.rounds if (r.subject, r.workload) == (subject, workload)]
         found.sort(key=lambda r: r.seed)
         return [r.values[figure] for r in found if figure in r.values]
 
     def errors(self) -> list[Round]:
-        """Rounds that gave no figures."""
+        """Rounds without figures."""
         return [r for r in self.rounds if r.error]
 
 
 def run(plan: Plan, jobs: int | None = None) -> Results:
-    """Run all rounds, so many guests side by side (default: one for each CPU). Ctrl-C ends those
-    that run, and what is over is returned."""
+    """Run all rounds, with this many guests in parallel (default: one per CPU). Ctrl-C ends running
+    rounds, and finished ones are returned."""
     rounds = list(plan.rounds())
     results = Results()
     stop = threading.Event()
-    # A guest takes one CPU of the host; on the host itself rounds would disturb each other.
+    # A guest uses one CPU of the host; on the host itself parallel rounds would disturb each other.
     if not plan.place.kernel:
         jobs = 1
     jobs = jobs or len(os.sched_getaffinity(0))
@@ -115,7 +115,7 @@ def _round(
 
 
 class _Meter:
-    """Says how far it is."""
+    """Progress display."""
 
     def __init__(self, nr_rounds: int, jobs: int) -> None:
         self._all = nr_rounds
@@ -124,7 +124,7 @@ class _Meter:
         self._start_s = time.monotonic()
 
     def tell(self, over: Round) -> None:
-        """Another one is over."""
+        """A round has finished."""
         self._over += 1
         what = f"{over.workload}, {over.subject}, seed {over.seed}"
         if over.error:

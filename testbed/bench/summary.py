@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the rounds come to: for each figure and scheduler the median, the spread, and how it
-compares with EEVDF."""
+"""Aggregates the rounds: median, spread and comparison with EEVDF of each figure and
+scheduler."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from .rounds import EEVDF, Plan, Results
 from .workloads import IN_US, OF_SCHEDULER, Figure, Workload
 
-#: A round of a deterministic guest's CPUs, µs: docs/deterministic.md. Differences of latency below
-#: it are the emulator's.
+#: A round of a deterministic guest's CPUs, µs: docs/deterministic.md. Smaller differences of
+#: latency are not significant.
 ROUND_US = 122.0
 
 
@@ -20,15 +20,15 @@ class Cell:
     """One scheduler's figure."""
 
     subject: str
-    #: Of each seed, in their order.
+    #: Of all seeds, in their order.
     values: tuple[float, ...]
     median: float
     least: float
     most: float
-    #: How much better than EEVDF, in the median: 2.0 is twice as good. None without EEVDF's, or if
-    #: one of the two is 0.
+    #: Ratio of the median to EEVDF's: 2.0 is twice as good. None without EEVDF's, or if one of the
+    #: two is 0.
     times_better: float | None
-    #: The difference from EEVDF is less than what the emulator's round makes of it.
+    #: The difference from EEVDF is less than the emulator's round.
     is_within_round: bool
 
 
@@ -42,7 +42,7 @@ class Row:
 
 
 def rows(plan: Plan, results: Results) -> list[Row]:
-    """All figures that there are, in the order of the workloads."""
+    """All figures, in the order of the workloads."""
     found = []
     for workload in plan.workloads:
         for figure in (*workload.figures, *OF_SCHEDULER):

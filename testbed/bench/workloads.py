@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is run, and which of its figures count.
+"""The workloads, and their figures.
 
-A workload is a command line for scx_load (or for a program that people know), and the figures that
-are read from what it prints. docs/bench.md says what each one shows.
+A workload is a command line of scx_load (or another benchmark), and the figures that are read from
+its output. docs/bench.md describes each one.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-#: The nice values of the hogs of `fairness`, which they have by turns.
+#: The nice values of the hogs of `fairness`, which alternate.
 NICES = (0, 5)
-#: The weight of each: kernel/sched/core.c, sched_prio_to_weight[].
+#: Their weights: kernel/sched/core.c, sched_prio_to_weight[].
 _WEIGHTS = {0: 1024, 5: 335}
 
 Values = dict[str, float]
@@ -26,13 +26,13 @@ IN_US = {"µs": 1.0, "ms": 1000.0, "s": 1e6}
 
 @dataclass(frozen=True)
 class Figure:
-    """A number that a workload gives."""
+    """A number in the results of a workload."""
 
     name: str
     title: str
     unit: str
     better: Literal["lower", "higher"] = "lower"
-    #: It is a time on the guest's clock, so differences below the emulator's round mean nothing.
+    #: A time on the guest's clock: differences below the emulator's round are not significant.
     is_latency: bool = False
 
 
@@ -41,23 +41,23 @@ class Workload:
     """A load, and how its output is read."""
 
     name: str
-    #: One line for people.
+    #: A line of description.
     title: str
-    #: The command line, for so many CPUs.
+    #: The command line, for this number of CPUs.
     command: Callable[[int], list[str]]
     figures: tuple[Figure, ...]
-    #: The figures in its output, for so many CPUs.
+    #: The figures in its output, for this number of CPUs.
     read: Callable[[str, int], Values]
-    #: Arguments of scx_switches that records in the middle of it.
+    #: Arguments of scx_switches, which records during the load.
     switches: tuple[str, ...] = ()
-    #: Whether BPF programs and system calls of the scheduler are counted, which costs time.
+    #: Whether the scheduler's BPF programs and system calls are counted, which has an overhead.
     counts_cost: bool = False
-    #: The program, if it is not scx_load; the workload is left out where it is not installed.
+    #: The program, if not scx_load; the workload is skipped if it is not installed.
     program: str = "scx_load"
 
 
 def _load(seconds: float, **counts: int | str) -> list[str]:
-    """A command line of scx_load that runs nothing but this."""
+    """A command line of scx_load with only this load."""
     given: dict[str, int | str] = {
         "hogs": 0,
         "sleepers": 0,
@@ -75,7 +75,7 @@ def _fields(kind: str, *names: str) -> Callable[[str, int], Values]:
 
     def read(output: str, _: int) -> Values:
         figures = json.loads(output)[kind]
-        # A figure is null where nothing happened that could be measured.
+        # A figure is null if there were no events to measure.
         return {name: figures[name] for name in names if figures[name] is not None}
 
     return read
@@ -87,7 +87,7 @@ def _throughput(output: str, cpus: int) -> Values:
 
 
 def ideal_shares(weights: list[float], cpus: int) -> list[float]:
-    """CPUs that tasks of these weights get if all is fair; none can use more than one."""
+    """Fair shares, in CPUs, of tasks with these weights; none exceeds one CPU."""
     shares = [0.0] * len(weights)
     left, open_ = float(cpus), set(range(len(weights)))
     while open_:
@@ -154,28 +154,28 @@ WORKLOADS = {
     for workload in (
         Workload(
             "wakeup",
-            "a task that sleeps 5 ms at a time, beside two hogs for each CPU",
+            "a task that sleeps 5 ms at a time, with two hogs per CPU",
             lambda cpus: _load(3, hogs=2 * cpus, sleepers=1, sleep_us=5000, work_us=0),
             _LATE,
             _fields("sleepers", *(figure.name for figure in _LATE)),
         ),
         Workload(
             "spawn",
-            "starting a short command, beside two hogs for each CPU",
+            "starting a short command, with two hogs per CPU",
             lambda cpus: _load(4, hogs=2 * cpus, forks_per_s=25),
             _SPAWN,
             _read_spawn,
         ),
         Workload(
             "spawn-forks",
-            "starting a short command, beside a build: two threads for each CPU that fork",
+            "starting a short command, with two forking threads per CPU, as in a build",
             lambda cpus: _load(4, fork_storms=2 * cpus, forks_per_s=25),
             _SPAWN,
             _read_spawn,
         ),
         Workload(
             "requests",
-            "a server: two workers for each CPU, 1 ms of work for a request",
+            "a server: two workers per CPU, 1 ms of work per request",
             lambda cpus: _load(3, workers=2 * cpus, request_us=1000),
             (
                 Figure("latency_p50_ms", "answered after, p50", "ms", is_latency=True),
@@ -193,46 +193,46 @@ WORKLOADS = {
         ),
         Workload(
             "frames",
-            "60 frames per second, 6 ms of work each, beside two hogs for each CPU",
+            "60 frames per second, 6 ms of work each, with two hogs per CPU",
             lambda cpus: _load(4, hogs=2 * cpus, periodic=1, period_us=16_667, period_work_us=6000),
             _PERIODIC,
             _read_periodic,
         ),
         Workload(
             "audio",
-            "1 ms of work each 10 ms, beside two hogs for each CPU",
+            "1 ms of work every 10 ms, with two hogs per CPU",
             lambda cpus: _load(4, hogs=2 * cpus, periodic=1, period_us=10_000, period_work_us=1000),
             _PERIODIC,
             _read_periodic,
         ),
         Workload(
             "throughput",
-            "two hogs for each CPU and nothing else",
+            "two hogs per CPU",
             lambda cpus: _load(3, hogs=2 * cpus),
             (Figure("cpu_percent", "CPU time of the hogs", "%", "higher"),),
             _throughput,
         ),
         Workload(
             "fairness",
-            "two hogs for each CPU, half of them at nice 5",
+            "two hogs per CPU, half of them at nice 5",
             lambda cpus: _load(4, hogs=2 * cpus, hog_nices=",".join(str(nice) for nice in NICES)),
-            (Figure("off_max_percent", "furthest from its share", "%"),),
+            (Figure("off_max_percent", "largest deviation from its share", "%"),),
             _fairness,
         ),
         Workload(
             "idle",
-            "CPUs that are idle though tasks wait: hogs, sleepers, pipes and short commands",
+            "idle CPUs while tasks wait: hogs, sleepers, pipes and short commands",
             lambda cpus: _load(6, hogs=2 * cpus, sleepers=4, pipes=1, forks_per_s=25),
             (
                 Figure("idle_percent", "idle", "%"),
-                Figure("idle_max_us", "idle at a stretch, worst", "µs", is_latency=True),
+                Figure("idle_max_us", "longest idle period", "µs", is_latency=True),
             ),
             lambda *_: {},
             switches=("--idle", "--comm", "swapper*", "--seconds", "2"),
         ),
         Workload(
             "cost",
-            "what the scheduler costs: hogs, sleepers, pipes and short commands",
+            "overhead of the scheduler: hogs, sleepers, pipes and short commands",
             lambda cpus: _load(2, hogs=cpus, sleepers=4, pipes=1, forks_per_s=25),
             (
                 Figure("bpf_runs_per_switch", "runs of BPF programs per switch", ""),
@@ -252,7 +252,7 @@ WORKLOADS = {
         ),
         Workload(
             "stress-ng",
-            "stress-ng: two CPU stressors for each CPU",
+            "stress-ng: two CPU stressors per CPU",
             lambda cpus: [
                 *("stress-ng", "--cpu", str(2 * cpus), "--cpu-method", "int64"),
                 *("--timeout", "3", "--metrics-brief"),
@@ -276,9 +276,9 @@ WORKLOADS = {
     )
 }
 
-#: Of every workload, beside its own.
+#: Of every workload, in addition to its own.
 OF_SCHEDULER = (
     Figure("scheduler_cpu_percent", "CPU of the scheduler's process", "% of one"),
-    Figure("scheduler_memory_mib", "its resident memory, at most", "MiB"),
+    Figure("scheduler_memory_mib", "its peak resident memory", "MiB"),
     Figure("switch_cost_ns", "its CPU time per switch", "ns"),
 )

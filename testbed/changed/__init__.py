@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a change can affect, by the build's own dependencies."""
+"""Determines which tests a change affects, by the dependencies of the build."""

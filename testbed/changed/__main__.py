@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`./dev test --changed`: print what a change can affect, for ./dev to run.
+"""`./dev test --changed`: print the tests that a change affects, for ./dev.
 
-The change is what differs from a commit, files that git does not know yet among it. Output: a line
-for each suite of `meson test`, then one for each argument of the guests' tests, if any can be
+The change is the difference from a commit, including untracked files. Output: a line for each
+suite of `meson test`, then one for each pytest argument of the guest tests, if any are
 affected.
 """
 
@@ -18,16 +18,16 @@ from pathlib import Path
 from . import built, tests
 
 _ROOT = Path(__file__).parents[2]
-#: What everything is made with.
+#: Files that affect everything.
 _OF_ALL = ("meson.build", "meson_options.txt", "Cargo.lock", "Cargo.toml", "build-aux/")
-#: What no program and no test is made from.
+#: Files that affect no program and no test.
 _TEXT = (".md", ".gitignore")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; its exit status: 0, 1 if git or ninja fails."""
     parser = argparse.ArgumentParser(prog="changed", description=__doc__)
-    parser.add_argument("commit", help="the change is what differs from it")
+    parser.add_argument("commit", help="compare with this commit")
     parser.add_argument("--build", type=Path, default=Path(os.environ.get("SCX_BUILD", "build")))
     options = parser.parse_args(arguments)
     try:
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _differing(commit: str) -> list[str]:
-    """Names, from the root of the tree. Raises CalledProcessError."""
+    """Changed files, relative to the root of the tree. Raises CalledProcessError."""
     queries = (
         ["diff", "--name-only", "-z", commit, "--"],
         ["ls-files", "--others", "--exclude-standard", "-z"],
@@ -63,7 +63,7 @@ def _plan(names: Sequence[str], programs: dict[str, set[Path]]) -> list[str]:
     files = tests.affected(_ROOT, changed, hit)
     print(f"changed: {len(names)} files; programs: {', '.join(hit) or 'none'}", file=sys.stderr)
     arguments = [str(file.relative_to(_ROOT)) for file in files]
-    # A change of a test, or of what it stands on, is for all programs.
+    # A change of the tests or the harness affects all programs.
     if arguments and hit and not tests.affected(_ROOT, changed, ()):
         arguments.append("--programs=" + ",".join(hit))
     return suites + arguments

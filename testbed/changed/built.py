@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which programs of a build are made from which files of the tree."""
+"""Which source files each program of a build depends on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def programs(build: Path) -> dict[str, set[Path]]:
-    """Program → the files it is made from: by cargo's dependency files and ninja's records."""
+    """Program → its source files: from cargo's dependency files and ninja's log."""
     found = {path.stem: _of_cargo(path) for path in build.glob("cargo/release/scx*.d")}
     found |= {path.stem: _of_cargo(path) for path in build.glob("cargo/debug/scx*.d")}
     deps = _recorded(_ninja(build, "deps"), build)
@@ -22,7 +22,7 @@ def programs(build: Path) -> dict[str, set[Path]]:
 
 
 def _of_cargo(path: Path) -> set[Path]:
-    """What `NAME: FILE…` lists; spaces in names are escaped."""
+    """The files of `NAME: FILE…`, with escaped spaces."""
     listed = path.read_text().partition(": ")[2].partition("\n")[0].replace("\\ ", "\0")
     return {Path(name.replace("\0", " ")).resolve() for name in listed.split(" ") if name}
 

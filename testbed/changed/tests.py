@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which test files of guests have to do with which programs and modules."""
+"""Which guest tests depend on which programs and modules."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-#: `import a, b` is not in use here.
+#: `import a, b` is not used in this tree.
 _IMPORT = re.compile(r"^\s*(?:from|import) (\w+)", re.MULTILINE)
-#: Given to every test file without an import.
+#: Used by every test file without an import.
 _CONFTEST = "conftest"
 
 
 def modules(root: Path) -> dict[str, list[Path]]:
-    """Module or package → its files: those of testbed/, and what the tests share."""
+    """Module or package → its files: those of testbed/, and shared test code."""
     found = {path.stem: [path] for path in (root / "testbed").glob("*.py")}
     for package in (root / "testbed").glob("*/__init__.py"):
         found[package.parent.name] = list(package.parent.rglob("*"))
@@ -25,7 +25,7 @@ def modules(root: Path) -> dict[str, list[Path]]:
 
 
 def affected_modules(root: Path, changed: set[Path]) -> set[str]:
-    """Modules in which something changed, and those that import one of them."""
+    """Changed modules, and those that import one of them."""
     known = modules(root)
     imports = {name: _imported(files) for name, files in known.items()}
     found = {name for name, files in known.items() if changed & set(files)}
@@ -35,8 +35,8 @@ def affected_modules(root: Path, changed: set[Path]) -> set[str]:
 
 
 def affected(root: Path, changed: set[Path], programs: Iterable[str]) -> list[Path]:
-    """The test files that changed, that import what is affected, or that name one of the
-    programs."""
+    """Test files that changed, import an affected module, or name an affected
+    program."""
     through = affected_modules(root, changed)
     files = sorted((root / "tests/vm").glob("test_*.py"))
     if _CONFTEST in through:
@@ -48,7 +48,7 @@ def affected(root: Path, changed: set[Path], programs: Iterable[str]) -> list[Pa
 
 
 def _concerned(file: Path, word: re.Pattern[str], any_program: bool) -> bool:
-    """A file that takes the list of all schedulers concerns each program."""
+    """Whether a test is parametrized by the list of all schedulers."""
     text = file.read_text()
     return bool(word.search(text)) or (any_program and "schedulers" in _imported([file]))
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`./dev test --fresh`: the README's two commands, each in a minimal root made for it.
+"""`./dev test --fresh`: the README's two commands, each in a new minimal root file system.
 
-A root is made by mmdebstrap, as root or in a user namespace, from the mirror of this machine's apt.
-The last commit is cloned into it, and `./dev run` and `./dev test` run there as for a newcomer.
-Nothing of it is left afterwards but the log.
+A root is created by mmdebstrap, as root or in a user namespace, from the mirror of this machine's
+apt. The last commit is cloned into it, and `./dev run` and `./dev test` run there as on a fresh
+machine. Only the log is kept.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ import debs
 
 from . import suites
 
-#: What a newcomer is told to run, see README.md. The first of them ends by itself here.
+#: The commands of README.md; the first with a time limit.
 COMMANDS = ("./dev run --yes --for 20", "./dev test --yes")
-#: How long a command may take.
+#: Time limit of a command.
 LIMIT_S = 3 * 3600
-#: How the script below reports how a command ended.
+#: Prefix of the script's report of a command's exit.
 MARK = "fresh-root:"
 
 _TREE = Path(__file__).parents[2]
-#: Certificates that the machine's administrator has added; without them nothing can be fetched
-#: through a proxy that looks into connections.
+#: Locally added certificates, which are needed to fetch anything through a proxy that
+#: intercepts TLS.
 _LOCAL_CERTIFICATES = Path("/usr/local/share/ca-certificates")
-#: What else a machine may need to reach package registries.
+#: Further configuration that may be needed to reach package registries.
 _PASSED_ON = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
 
 _SCRIPT = """\
@@ -56,12 +56,12 @@ try() {{
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended in a root."""
+    """The result of a command in a root."""
 
     status: int
     elapsed_s: int
     command: str
-    #: The last line that it printed.
+    #: The last line of its output.
     last_line: str
 
     def __str__(self) -> str:
@@ -105,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def why_impossible() -> str | None:
-    """Why no root can be made here; None if one can."""
+    """Why no root can be created here; None if it can."""
     if shutil.which("mmdebstrap") is None:
         return "mmdebstrap is not installed"
     namespaces = ["--mount"] if os.geteuid() == 0 else ["--user", "--map-root-user", "--mount"]
@@ -116,7 +116,7 @@ def why_impossible() -> str | None:
 
 
 def _check(name: str, options: argparse.Namespace) -> bool:
-    """Whether all commands pass in a root of that suite; says how each ended."""
+    """Whether all commands pass in a root of that suite; prints each result."""
     try:
         suite = suites.find(name)
     except suites.SuiteError as error:
@@ -132,12 +132,12 @@ def _check(name: str, options: argparse.Namespace) -> bool:
         print(f"{name}: {outcome}", flush=True)
         outcomes.append(outcome)
     if len(outcomes) < len(commands):
-        print(f"{name}: the root could not be made, or the clone failed", flush=True)
+        print(f"{name}: creating the root or cloning failed", flush=True)
     return len(outcomes) == len(commands) and not any(outcome.status for outcome in outcomes)
 
 
 def _run(suite: suites.Suite, commands: Sequence[str], log: Path) -> Iterator[Outcome]:
-    """Make the root, run the commands in it, and tell how each ended."""
+    """Create the root, run the commands in it, and yield the results."""
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scx-fresh-")))
         command = _mmdebstrap(suite, commands, scratch)
@@ -164,7 +164,7 @@ def _run(suite: suites.Suite, commands: Sequence[str], log: Path) -> Iterator[Ou
 
 
 def _mmdebstrap(suite: suites.Suite, commands: Sequence[str], scratch: Path) -> list[str]:
-    """The command that makes the root and has the script run in it; its files are in `scratch`."""
+    """The command that creates the root and runs the script in it; its files are in `scratch`."""
     bundle = scratch / "scx.bundle"
     git = ["git", "-C", str(_TREE), "bundle", "create", "--quiet", str(bundle), "HEAD"]
     subprocess.run(git, check=True)
@@ -173,7 +173,7 @@ def _mmdebstrap(suite: suites.Suite, commands: Sequence[str], scratch: Path) -> 
     script.write_text(_SCRIPT.format(limit_s=LIMIT_S, mark=MARK, commands=tries))
     script.chmod(0o755)
     env = [f"{name}={value}" for name, value in os.environ.items() if name.lower() in _PASSED_ON]
-    # As it is on any machine; mmdebstrap mounts it read-only.
+    # As on a real machine; mmdebstrap mounts it read-only.
     hooks = ['mount -o remount,rw "$1/proc"']
     hooks += [f"copy-in {shlex.quote(str(file))} /root" for file in (bundle, script)]
     hooks += [
@@ -183,7 +183,7 @@ def _mmdebstrap(suite: suites.Suite, commands: Sequence[str], scratch: Path) -> 
     inside = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", *env, "/root/fresh"]
     hooks.append('chroot "$1" ' + shlex.join(inside))
     return [
-        # It removes the root when it is told to end.
+        # It removes the root on SIGTERM.
         *("setpriv", "--pdeathsig", "TERM"),
         *("mmdebstrap", "--quiet", "--variant=minbase", "--include=git,ca-certificates"),
         *suite.options,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The distributions' suites that a root can be made of, and where their packages come from."""
+"""The suites from which a root can be created, and their package sources."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from pathlib import Path
 
 import debs
 
-#: Always checked: Debian 12, which the README names, and 13.
+#: Always checked: Debian 12, named in the README, and 13.
 _DEBIAN = ("bookworm", "trixie")
 _RELEASES = Path("/usr/share/distro-info")
-#: Where Debian packages the keys of Ubuntu's archive.
+#: Debian's package of the keys of Ubuntu's archive.
 _UBUNTU_KEYS = ("trixie", "ubuntu-keyring", "usr/share/keyrings/ubuntu-archive-keyring.gpg")
 
 
 class SuiteError(Exception):
-    """A root of a suite cannot be made here; the text is one line for the user."""
+    """A root of a suite cannot be created here; the text is one line for the user."""
 
 
 @dataclass(frozen=True)
 class Suite:
-    """What mmdebstrap is told of a suite."""
+    """Arguments of mmdebstrap for a suite."""
 
     name: str
-    #: Lines of sources.list; where there are none, mmdebstrap knows them.
+    #: Lines of sources.list; empty for mmdebstrap's defaults.
     sources: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
 
 
 def default() -> list[str]:
-    """The suites that are checked unless others are named."""
+    """The suites that are checked by default."""
     ubuntu = [row["series"] for row in _releases("ubuntu") if "LTS" in row["version"]]
     return [*_DEBIAN, *ubuntu[-1:]]
 
@@ -50,12 +50,12 @@ def _ubuntu(name: str) -> Suite:
         keyring = debs.Suite(packaged_in).fetch(package) / path
     except debs.DebsError as error:
         raise SuiteError(f"no keys of Ubuntu's archive: {error}") from error
-    # Without sources: where Ubuntu's archive is, mmdebstrap knows.
+    # Without sources: mmdebstrap knows Ubuntu's archive.
     return Suite(name, options=(f"--keyring={keyring}",))
 
 
 def _releases(vendor: str) -> list[dict[str, str]]:
-    """What the package distro-info-data knows of the releases until today, oldest first."""
+    """Releases in the data of the package distro-info-data until today, oldest first."""
     file = _RELEASES / f"{vendor}.csv"
     if not file.exists():
         return []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The command line of the soak; see `--help`."""
+"""The command line of the stress test; see `--help`."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def _tell(setup: soak.Setup, verdict: soak.Verdict, again: str) -> int:
     where = f"Linux {setup.kernel.release} ({setup.topology.name})"
     what = f"{setup.scheduler.name}, {where}, {verdict.nr_actions} actions"
     if verdict.faults:
-        print(f"FAILED: {what}; what it said: {verdict.log or 'nothing'}")
-        print(f"the same sequence again: {again}")
+        print(f"FAILED: {what}; output: {verdict.log or 'none'}")
+        print(f"repeat the sequence: {again}")
         return STATUS_FAILED
     memory = "{} KiB, before {} KiB".format(*reversed(verdict.memory_kib))
     print(f"WELL: {what}; page faults {verdict.page_faults}; memory {memory}; seed {setup.seed}")
@@ -73,13 +73,13 @@ def _again(options: argparse.Namespace, setup: soak.Setup) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="soak",
-        description="Runs a scheduler in a guest while a random sequence of loads, fork storms, "
+        description="Runs a scheduler in a guest under a random sequence of loads, fork storms, "
         "affinity storms, changes of nice value, policy and cgroup, real-time hogs, CPU hotplug, "
-        "statistics clients and stops of the scheduler goes on, and says whether it is well: still "
-        "loaded, without complaint of the kernel, without page faults of a policy in user space, "
-        "and no larger than before.",
-        epilog="Exit status: 0 well, 1 not, 2 wrong usage, 130 interrupted. The same seed gives "
-        "the same sequence, though not at the same moments.",
+        "statistics clients and SIGSTOPs of the scheduler. Checks that it stays loaded, without "
+        "kernel error messages, page faults of a user-space policy, or growth of its "
+        "memory.",
+        epilog="Exit status: 0 passed, 1 failed, 2 wrong usage, 130 interrupted. The same seed "
+        "gives the same sequence, but not the same timing.",
     )
     parser.add_argument(
         "minutes", nargs="?", type=float, default=20.0, metavar="MINUTES", help="default: 20"
@@ -89,10 +89,10 @@ def _parser() -> argparse.ArgumentParser:
         nargs="?",
         default="scx_rustland",
         metavar="SCHEDULER",
-        help="one of ours; with options in one word: 'scx_rustland --slice-boost 0'",
+        help="one of this tree; with options as one word: 'scx_rustland --slice-boost 0'",
     )
-    parser.add_argument("--seed", type=int, metavar="N", help="of the sequence (default: random)")
-    parser.add_argument("--kernel", metavar="K", help="of the guest: a version or a path")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of the sequence (random)")
+    parser.add_argument("--kernel", metavar="K", help="kernel of the guest: a version or a path")
     parser.add_argument(
         "--topology",
         metavar="T",
@@ -131,7 +131,7 @@ def setup_of(
     seed: int,
     seconds: float,
 ) -> soak.Setup:
-    """The setup for one of our schedulers. Raises UsageError."""
+    """The setup for a scheduler of this tree. Raises UsageError."""
     program = programs.scheduler(build, scheduler)
     if program is None:
         raise UsageError(f"there is no scheduler '{scheduler}': see scheds/")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What happens to a scheduler. Each action is a shell script, made from dice alone: the same seed
-gives the same sequence.
+"""The actions of the stress test. Each is a shell script, generated from random numbers only: the
+same seed gives the same sequence.
 
-A script runs in the guest and ends by itself. Processes that it leaves behind end by themselves,
-too, after seconds.
+A script runs in the guest to completion. Processes that it leaves behind end by themselves after
+seconds.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from vm.topology import Topology
 class Action:
     """A step of the sequence."""
 
-    #: What it is, for people.
+    #: A description.
     what: str
     script: str
 
 
 @dataclass(frozen=True)
 class Scene:
-    """Where it happens."""
+    """The environment of the actions."""
 
     topology: Topology
     #: The scheduler's process and program.
@@ -36,7 +36,7 @@ class Scene:
     has_monitor: bool
 
 
-#: Picks a thread of the loads that run, by a number that the dice gave; nothing to do without one.
+#: Picks a thread of the running loads by a random number; exits if there is none.
 _PICK = """\
 set -- $(for task in /proc/[0-9]*/task/[0-9]*; do
 	read -r name 2>/dev/null <$task/comm && case $name in
@@ -46,7 +46,7 @@ done)
 [ $# -gt 0 ] || exit 0
 shift $((NUMBER % $#)); thread=$1
 """
-#: A task may have ended meanwhile.
+#: Errors are ignored: a task may have ended.
 _QUIETLY = " 2>/dev/null"
 
 
@@ -93,17 +93,17 @@ def _nice(dice: Random, _: Scene) -> Action:
 
 
 def _policy(dice: Random, _: Scene) -> Action:
-    """Another class for a moment, or a policy of the same class."""
+    """A temporary change of the class, or of the policy within the class."""
     policy = dice.choice(["-b 0", "-o 0", "-i 0", "-f 1", "-r 1"])
     script = _pick(dice) + f"chrt {policy.split()[0]} -p {policy.split()[1]} $thread" + _QUIETLY
-    # A hog of a real-time class would not give its CPU back.
+    # A real-time hog would not release its CPU.
     script += f"\nsleep 0.3; chrt -o -p 0 $thread{_QUIETLY}"
     return Action(f"chrt {policy}", script)
 
 
 def _real_time(dice: Random, scene: Scene) -> Action:
     cpu, seconds = dice.choice(scene.topology.online), dice.randint(1, 2)
-    # It ends by itself: whoever would end it may not run beside it.
+    # With a time limit: a task that would kill it might not get to run.
     now = "IFS=. read -r now rest </proc/uptime"
     spin = f"{now}; end=$((now + {seconds})); while [ $now -lt $end ]; do {now}; done"
     script = f"chrt -f 50 taskset {1 << cpu:x} sh -c '{spin}' &"
@@ -126,7 +126,7 @@ def _hotplug(dice: Random, scene: Scene) -> Action:
     cpu = dice.choice(scene.topology.possible[1:])
     file = f"/sys/devices/system/cpu/cpu{cpu}/online"
     script = f"echo 0 >{file}; sleep 0.5; echo 1 >{file}"
-    return Action(f"CPU {cpu} goes and comes", script)
+    return Action(f"CPU {cpu} offline and online", script)
 
 
 def _client(dice: Random, scene: Scene) -> Action:
@@ -142,7 +142,7 @@ def _stop(dice: Random, scene: Scene) -> Action:
 
 
 def sequence(scene: Scene, seed: int) -> Iterator[Action]:
-    """All that happens, without end."""
+    """An endless sequence of actions."""
     dice = Random(seed)
     kinds: list[tuple[Callable[[Random, Scene], Action], int]] = [
         (_load, 6),
@@ -159,7 +159,7 @@ def sequence(scene: Scene, seed: int) -> Iterator[Action]:
     if scene.has_monitor:
         kinds.append((_client, 2))
     makers, weights = zip(*kinds, strict=True)
-    # Something has to run before anything can happen to it.
+    # Some load has to run first.
     yield _load(dice, scene)
     while True:
         yield dice.choices(makers, weights)[0](dice, scene)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs the sequence in a guest, and says what became of the scheduler."""
+"""Runs the sequence in a guest, and evaluates the scheduler."""
 
 from __future__ import annotations
 
@@ -16,50 +16,50 @@ from vm.topology import Topology
 
 from .actions import Action, Scene, sequence
 
-#: So much of its start does not count: it still gets hold of its memory.
+#: Initial time in which memory may still grow.
 _SETTLE_S = 5.0
-#: What a scheduler's memory may grow by, KiB.
+#: Allowed growth of the scheduler's memory, KiB.
 _GROWTH_MAX_KIB = 1024
-#: What the kernel logged before is not the scheduler's doing.
+#: Kernel messages before this line are not caused by the scheduler.
 _MARK = "scx soak begins"
-#: How long anything may take that a healthy guest does at once.
-_PATIENCE_S = 120.0
+#: Timeout of operations that are immediate in a healthy guest.
+_TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What is soaked, and where."""
+    """The scheduler and its environment."""
 
     kernel: Kernel
     topology: Topology
     scheduler: Path
     arguments: tuple[str, ...]
-    #: scx_load, and what busybox lacks.
+    #: scx_load, and programs that busybox lacks.
     programs: tuple[Path, ...]
     seed: int
     seconds: float
-    #: Its policy runs in user space and must not fault.
+    #: Its policy runs in user space and must not cause page faults.
     is_in_user_space: bool
     has_monitor: bool
 
 
 @dataclass
 class Verdict:
-    """What became of it."""
+    """The result."""
 
     nr_actions: int = 0
     page_faults: int = 0
     memory_kib: tuple[int, int] = (0, 0)
-    #: What the scheduler and the kernel said, if it is not well.
+    #: Output of the scheduler and the kernel, if it failed.
     log: Path | None = None
-    #: All that is wrong; none if it is well.
+    #: All failures; empty if it passed.
     faults: list[str] = field(default_factory=list)
 
 
 def run(setup: Setup, tell: Callable[[str], None]) -> Verdict:
-    """Boot a guest and soak the scheduler. `tell` gets a line for each action.
+    """Boot a guest and run the stress test. `tell` is called with a line for each action.
 
-    Raises what booting and losing a guest raises.
+    Raises errors of booting and of losing a guest.
     """
     lifetime_s = setup.seconds * 3 + 1800
     programs = [setup.scheduler, *setup.programs]
@@ -102,15 +102,15 @@ class _Soak:
                 return
             self._act(action)
             if self._state() != "enabled" or not self.process.running():
-                self.verdict.faults.append(f"after '{action.what}' it is gone: {self._said()}")
+                self.verdict.faults.append(f"it ended during '{action.what}': {self._said()}")
                 return
 
     def _act(self, action: Action) -> None:
         self.verdict.nr_actions += 1
         self.tell(f"{self.verdict.nr_actions}: {action.what}")
-        done = self.guest.run(action.script, timeout_s=_PATIENCE_S)
+        done = self.guest.run(action.script, timeout_s=_TIMEOUT_S)
         if done.timed_out:
-            self.verdict.faults.append(f"'{action.what}' took more than {_PATIENCE_S:g} s")
+            self.verdict.faults.append(f"'{action.what}' took more than {_TIMEOUT_S:g} s")
         self.guest.run(["sleep", "0.5"]).check()
 
     def _judge(self, before: dict[str, int], after: dict[str, int]) -> None:
@@ -118,7 +118,7 @@ class _Soak:
         verdict.page_faults = after["faults"] - before["faults"]
         verdict.memory_kib = (before["memory_kib"], after["memory_kib"])
         if self.setup.is_in_user_space and verdict.page_faults:
-            verdict.faults.append(f"{verdict.page_faults} page faults of the policy's thread")
+            verdict.faults.append(f"{verdict.page_faults} page faults of the policy thread")
         if after["memory_kib"] > before["memory_kib"] + _GROWTH_MAX_KIB:
             verdict.faults.append(
                 "its memory has grown from {} to {} KiB".format(*verdict.memory_kib)
@@ -129,24 +129,24 @@ class _Soak:
         if self.process.running():
             self.process.signal(signal.SIGINT)
             try:
-                status = self.process.wait(_PATIENCE_S)
+                status = self.process.wait(_TIMEOUT_S)
                 if status != 0:
                     verdict.faults.append(f"it ended with status {status}: {self._said()}")
             except TimeoutError:
                 verdict.faults.append("SIGINT does not end it")
         if not self._wait(lambda: self._state() == "disabled"):
-            verdict.faults.append("the kernel does not let go of it")
+            verdict.faults.append("the kernel does not unload it")
         is_lenient = kernels.matches(self.setup.kernel.release, health.FAIR_SERVER_SERIES)
         allowed = [health.FAIR_SERVER_WARNING] if is_lenient else []
         log = self.guest.kernel_log().rpartition(_MARK)[2]
         complaints = health.complaints(log, allowed)
-        verdict.faults += [f"the kernel complains: {line}" for line in complaints[:10]]
+        verdict.faults += [f"kernel error: {line}" for line in complaints[:10]]
         if verdict.faults:
             verdict.log = temporary_log()
             verdict.log.write_text(f"{self.process.stderr()}\n{log}")
 
     def _figures(self) -> dict[str, int]:
-        """Memory of the process, and page faults of the thread that began it."""
+        """Memory of the process, and page faults of its main thread."""
         pid = self.process.pid
         status = self.guest.run(["cat", f"/proc/{pid}/status"]).check().stdout
         memory = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
@@ -162,7 +162,7 @@ class _Soak:
         return " ".join(self.process.stderr().strip().splitlines()[-3:])
 
     def _wait(self, condition: Callable[[], bool]) -> bool:
-        deadline_s = time.monotonic() + _PATIENCE_S
+        deadline_s = time.monotonic() + _TIMEOUT_S
         while not condition():
             if time.monotonic() > deadline_s or not self.process.running():
                 return condition()

@@ -22,15 +22,15 @@ from .qemu import QemuError
 STATUS_USAGE = 2
 #: The harness failed, not the command in the guest.
 STATUS_HARNESS = 125
-#: The command was killed because of --timeout, as timeout(1) has it.
+#: The command was killed because of --timeout; the status of timeout(1).
 STATUS_TIMEOUT = 124
 STATUS_INTERRUPTED = 128 + signal.SIGINT
 
 STATUS_BROKEN_PIPE = 128 + signal.SIGPIPE
 
-#: The longest that --for and --timeout take.
+#: Maximum of --for and --timeout.
 _LONGEST_S = 7 * 24 * 3600.0
-#: How old a guest gets: old enough that a command's own limit comes first.
+#: Maximum life time of a guest, above the limits of commands.
 _LIFETIME_S = _LONGEST_S + 3600
 
 _ERRORS = (
@@ -42,17 +42,17 @@ _ERRORS = (
 _KERNEL_HELP = """\
 ACTION is one of
 
-  VERSION          have this kernel at hand and print its path: it is fetched if the archive
+  VERSION          print the path of this kernel; it is fetched if the archive
                    has it with sched_ext, else built
-  list             kernels at hand, in the archive, and those that can be built (default)
+  list             local kernels, those in the archive, and those that can be built (default)
   fetch [VERSION]  fetch a kernel, never build one, and print its path
-  btf [VERSION]    extract a kernel's type information, print its path"""
+  btf [VERSION]    extract a kernel's BTF, print its path"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status."""
     options = _parser().parse_args(arguments)
-    # Guests are cleaned up after on this way out too.
+    # So that guests are cleaned up on SIGTERM, too.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     if options.quiet:
         progress.silence()
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return STATUS_INTERRUPTED
     except BrokenPipeError:
-        # Whoever read the output has gone; what is still buffered must not fail again at exit.
+        # The reader has closed the pipe; flushing the rest must not fail again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return STATUS_BROKEN_PIPE
     except (UsageError, topology.TopologyError) as error:
@@ -114,10 +114,10 @@ def _machine_options() -> argparse.ArgumentParser:
         type=Path,
         action="append",
         default=[],
-        help="put this program, with its libraries, in the guest's PATH; may be repeated",
+        help="add this program, with its libraries, to the guest's PATH; may be repeated",
     )
     options.add_argument(
-        "--console", metavar="FILE", type=Path, help="keep the guest's console log here"
+        "--console", metavar="FILE", type=Path, help="write the guest's console log to this file"
     )
     return options
 
@@ -134,7 +134,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--seed",
         type=int,
         metavar="N",
-        help="which of the possible deterministic runs; 1 if not given",
+        help="seed of a deterministic run; default 1",
     )
     limits = parser.add_mutually_exclusive_group()
     limits.add_argument(
@@ -170,7 +170,7 @@ def _add_kernel(parser: argparse.ArgumentParser) -> None:
 
 
 def _check_limit(option: str, limit_s: float | None) -> None:
-    # Not a number is not within the limits either.
+    # Also excludes NaN.
     if limit_s is not None and not 0 < limit_s <= _LONGEST_S:
         limits = f"more than 0 and at most {_LONGEST_S:.0f} seconds (7 days)"
         raise UsageError(f"{option} {limit_s:g}: give {limits}")

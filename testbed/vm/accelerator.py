@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Hardware virtualisation or emulation: what a kernel really boots under on this machine.
+"""Selects hardware virtualisation or emulation, depending on what works on this machine.
 
-A /dev/kvm that opens proves little: on nested and restricted hosts a stock kernel may hang under
-it. So the kernel itself is booted once with KVM and an initramfs that says hello and powers off,
-and the answer is remembered for this kernel, this QEMU and this host kernel.
-SCX_VM_ACCEL=tcg|kvm decides without asking.
+A /dev/kvm that opens is not sufficient: on nested and restricted hosts a stock kernel may hang
+under it. So the kernel is booted once with KVM and an initramfs that prints a message and powers
+off, and the result is cached for this kernel, this QEMU and this host kernel.
+SCX_VM_ACCEL=tcg|kvm overrides the probe.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from . import initramfs, qemu, topology
 from .kernels import Kernel
 from .progress import step
 
-#: A guest that works under KVM says hello well within this time.
+#: A guest that works under KVM prints its message well within this time.
 PROBE_TIMEOUT_S = 20.0
 _DEVICE = Path("/dev/kvm")
 _HELLO = "scx-probe: hello"
@@ -41,7 +41,7 @@ def choose(kernel: Kernel) -> str:
 
 
 def _remembered(kernel: Kernel) -> str:
-    """The outcome of the probe, now or earlier."""
+    """The result of the probe, possibly cached."""
     key = f"{kernel.release}_qemu-{qemu.Emulator().version()}_host-{platform.release()}"
     answer = cache_dir() / "accelerator" / key.replace("/", "-")
     with locked(answer.parent / "lock"):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Just enough of the BTF format (the kernel's Documentation/bpf/btf.rst) to tell whether a
-kernel's type information is sound.
+"""A minimal BTF parser (the kernel's Documentation/bpf/btf.rst) that detects damaged BTF of a
+kernel.
 
-Since Linux 7.1 many kfuncs have a hidden last argument, which the kernel's build takes out of
+Since Linux 7.1 many kfuncs have a hidden last argument, which the kernel's build removes from
 their public prototype. It finds these kfuncs by tags that an old pahole does not write for all of
-them; in such a kernel the untreated ones cannot be called by any program, and no scheduler loads.
+them; the others cannot be called by any program, and no scheduler loads.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ MAGIC = 0xEB9F
 _HEADER = struct.Struct("<HBBIIIII")
 _TYPE = struct.Struct("<III")
 _FUNC, _FUNC_PROTO = 12, 13
-#: Bytes that follow a type's common part: (fixed, for each of its `vlen` members).
+#: Size of the data after a type's common part: (fixed, for each of its `vlen` members).
 _TRAILERS = {
     **{1: (4, 0), 3: (12, 0), 14: (4, 0), 17: (4, 0)},  # INT, ARRAY, VAR, DECL_TAG
     **{4: (0, 12), 5: (0, 12), 15: (0, 12), 19: (0, 12)},  # STRUCT, UNION, DATASEC, ENUM64
     **{6: (0, 8), _FUNC_PROTO: (0, 8)},  # ENUM
 }
-#: The kfuncs of sched_ext, the ending of those that are not public, and the hidden argument's name.
+#: The kfuncs of sched_ext, the suffix of internal ones, and the name of the hidden argument.
 _KFUNCS, _HIDDEN, _ARGUMENT = b"scx_bpf_", b"_impl", b"aux"
 
 
@@ -37,16 +37,16 @@ class _Strings:
         return self._strings[offset : self._strings.index(b"\0", offset)]
 
     def begins(self, offset: int, prefix: bytes) -> bool:
-        """Whether a name begins with that, without a copy of it."""
+        """Whether a name has this prefix, without a copy."""
         return self._strings.startswith(prefix, offset)
 
     def ends(self, offset: int, suffix: bytes) -> bool:
-        """Whether a name ends with that."""
+        """Whether a name has this suffix."""
         return self[offset].endswith(suffix)
 
 
 def _types(btf: bytes) -> Iterator[tuple[int, int, int, int, int]]:
-    """(kind, vlen, name offset, type or size, where its members end) of each type, from id 1 on."""
+    """(kind, vlen, name offset, type or size, end of its members) of each type, from id 1 on."""
     _, _, _, header_size, type_offset, type_size, _, _ = _HEADER.unpack_from(btf)
     position = header_size + type_offset
     end = position + type_size
@@ -59,7 +59,7 @@ def _types(btf: bytes) -> Iterator[tuple[int, int, int, int, int]]:
 
 
 def is_sound(btf: bytes) -> bool:
-    """Whether no public kfunc of sched_ext shows the hidden argument.
+    """Whether no public kfunc of sched_ext has the hidden argument.
 
     Raises ValueError for bytes that are not little-endian BTF.
     """

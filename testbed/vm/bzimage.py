@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reading x86 kernel images (bzImage): their release, and the kernel inside.
+"""Reads x86 kernel images (bzImage): their release, and the ELF kernel.
 
 The layout is the kernel's boot protocol, Documentation/arch/x86/boot.rst.
 """
@@ -22,7 +22,7 @@ _PAYLOAD = 0x248
 _SECTOR_BYTES = 512
 #: The real-mode code never exceeds this, so one read covers header and release.
 _SETUP_BYTES_MAX = 65 * _SECTOR_BYTES
-#: Payloads other than gzip end with their uncompressed size, which is no part of the stream.
+#: Payloads other than gzip end with their uncompressed size, which is not part of the stream.
 _SIZE_TRAILER_BYTES = 4
 
 
@@ -45,9 +45,9 @@ def vmlinux(path: Path) -> bytes:
     """The decompressed ELF kernel inside the image at `path`. Raises ImageError."""
     setup = _setup(path)
     if len(setup) < _PAYLOAD + 8:
-        raise ImageError(f"{path}: the kernel image is cut short")
+        raise ImageError(f"{path}: the kernel image is truncated")
     payload_offset, payload_bytes = struct.unpack_from("<II", setup, _PAYLOAD)
-    # A sector count of 0 means 4, for images older than any we meet but as the protocol says.
+    # 0 means 4 sectors, for very old images, according to the protocol.
     protected_mode = ((setup[_SETUP_SECTORS] or 4) + 1) * _SECTOR_BYTES
     with path.open("rb") as image:
         image.seek(protected_mode + payload_offset)
@@ -56,7 +56,7 @@ def vmlinux(path: Path) -> bytes:
 
 
 def _setup(path: Path) -> bytes:
-    """The setup header and what follows it, checked to be a bzImage's."""
+    """The setup header and the rest of the image, after checking that it is a bzImage."""
     try:
         with path.open("rb") as image:
             setup = image.read(_SETUP_BYTES_MAX)
@@ -76,7 +76,7 @@ def _decompress(path: Path, payload: bytes) -> bytes:
                 raise ImageError(f"{path}: cannot decompress the kernel: {error}") from error
     if payload.startswith(b"\x7fELF"):
         return payload
-    raise ImageError(f"{path}: the kernel is compressed in a way unknown here")
+    raise ImageError(f"{path}: unknown compression of the kernel")
 
 
 def _gunzip(payload: bytes) -> bytes:

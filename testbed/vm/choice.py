@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which of the tested kernels a test run boots.
+"""Selects the kernels of a test run.
 
     python3 -m vm.choice FILE WANTED [ARGUMENT…]
 
-FILE lists the tested series, newest first; WANTED is `all`, `default` or some of them with commas
-between; the arguments are those of `meson test`. Prints the chosen ones, a line each.
+FILE lists the tested series, newest first; WANTED is `all`, `default` or a comma-separated list;
+the arguments are those of `meson test`. Prints the selected series, one per line.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def choose(
     to_build: Callable[[str], bool],
     arguments: Iterable[str] = (),
 ) -> list[str]:
-    """The chosen ones of the `tested` series.
+    """Selects from the `tested` series.
 
-    Tests and suites that are named among `arguments` decide. Otherwise the default are two: the
-    newest, and the oldest that need not be built first. Raises ChoiceError.
+    Tests and suites that are named in `arguments` decide. The default are two: the newest, and the
+    oldest that needs no build. Raises ChoiceError.
     """
     named = {argument.rpartition(":")[2].removeprefix("kernel-") for argument in arguments}
     asked_for = [s for s in tested if any(n == s or n.startswith(f"{s}-") for n in named)]
@@ -50,7 +50,7 @@ def choose(
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the chosen ones; the exit status."""
+    """Print the selected series; the exit status."""
     file, wanted, *rest = arguments
     tested = Path(file).read_text().split()
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the command lines of the testbed have in common."""
+"""Common code of the testbed's command lines."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import sys
 
 
 class UsageError(Exception):
-    """An option has a value that makes no sense; one line for the user."""
+    """An option has an invalid value; one line for the user."""
 
 
 def complain(program: str, error: Exception, status: int) -> int:
-    """Say on standard error why `program` ends with `status`, which is returned."""
+    """Print on standard error why `program` fails; returns `status`."""
     print(f"{program}: {error}", file=sys.stderr)
     return status

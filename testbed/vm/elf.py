@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""As much of ELF as the harness needs: the contents of one section of a 64-bit object."""
+"""A minimal ELF parser: the contents of one section of a 64-bit object."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 
 
 def section(image: bytes, name: str) -> bytes | None:
-    """The contents of the section `name`, or None where there is none.
+    """The contents of the section `name`, or None if there is none.
 
     Raises ValueError for an image that is not a little-endian 64-bit ELF object.
     """

@@ -7,8 +7,8 @@
         scheduler.signal(signal.SIGINT)
         assert scheduler.wait(timeout_s=10) == 0
 
-A command is a shell script (a string), or a program with its arguments (a list), which then is
-the process that gets signals. Every wait has a deadline. A guest that dies, panics or hangs raises
+A command is a shell script (a string), or a program with its arguments (a list), which then
+receives signals directly. Every wait has a deadline. A guest that dies, panics or hangs raises
 GuestError, and its console log is kept.
 """
 
@@ -36,37 +36,37 @@ from .topology import DEFAULT, TOPOLOGIES, Topology
 
 __all__ = ["CommandError", "Guest", "GuestError", "Process", "Result"]
 
-#: How long a killed command may take to be gone before the guest counts as hung: longer than a
-#: stalled scheduler may stay loaded.
+#: Timeout for a killed command to exit, before the guest counts as hung. Longer than a stalled
+#: scheduler may stay loaded.
 _KILL_GRACE_S = 60.0
-#: How long a command that is told to stop may take before it is killed.
+#: Timeout for a command to end on a signal, before it is killed.
 _STOP_GRACE_S = 20.0
-#: How long a guest may take to power off before it is killed.
+#: Timeout for a guest to power off, before it is killed.
 _POWEROFF_TIMEOUT_S = 15.0
-#: The same for a user who is in haste: who has interrupted the host.
+#: The same if the user has interrupted the host.
 _HASTY_POWEROFF_S = 5.0
-#: How long a guest may give no sign of life. Its agent is run by the scheduler under test, so this
-#: is longer than the kernel's watchdog (30 s) takes to throw out one that stalls.
+#: Maximum time without a heartbeat. The agent is scheduled by the scheduler under test, so this is
+#: longer than the kernel's watchdog timeout (30 s).
 _MAX_SILENCE_S = 120.0
-#: How long a new job's process may take to exist.
+#: Timeout for the start of a job's process.
 _START_TIMEOUT_S = 60.0
 
 Command = str | Sequence[str]
 
 
 class CommandError(Exception):
-    """A command in the guest failed though its caller said it must not; one line for the user."""
+    """A command in the guest failed unexpectedly; one line for the user."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a command left behind. The status is the shell's: 128 + N for death by signal N."""
+    """The result of a command. The status is the shell's: 128 + N for death by signal N."""
 
     command: str
     status: int
     stdout_raw: bytes = b""
     stderr_raw: bytes = b""
-    #: The command was killed because it took too long.
+    #: The command was killed on timeout.
     timed_out: bool = False
 
     @property
@@ -81,11 +81,11 @@ class Result:
 
     @property
     def ok(self) -> bool:
-        """Whether the command ended by itself with status 0."""
+        """Whether the command exited with status 0."""
         return self.status == 0 and not self.timed_out
 
     def check(self) -> Result:
-        """This result. Raises CommandError unless the command ended by itself with status 0."""
+        """This result. Raises CommandError unless the command exited with status 0."""
         if self.ok:
             return self
         outcome = "took too long" if self.timed_out else f"ended with status {self.status}"
@@ -93,7 +93,7 @@ class Result:
 
 
 class Process:
-    """A command that runs in the background of a guest; made by Guest.spawn."""
+    """A background command in a guest; created by Guest.spawn."""
 
     def __init__(self, guest: Guest, link: Link, name: str) -> None:
         self.name = name
@@ -103,7 +103,7 @@ class Process:
         self._link = link
 
     def signal(self, number: int) -> None:
-        """Send a signal to the process; nothing happens when it has ended."""
+        """Send a signal to the process; no effect if it has ended."""
         if self.running():
             self._link.send(protocol.signal(self.pid, number))
 
@@ -113,7 +113,7 @@ class Process:
         return self.name not in self._link.ended
 
     def wait(self, timeout_s: float) -> int:
-        """The status the process ends with. Raises TimeoutError when it runs on, GuestError."""
+        """The exit status. Raises TimeoutError if it is still running, GuestError."""
         if not self._link.wait_until(lambda: self.name in self._link.ended, timeout_s):
             raise TimeoutError(f"'{self.name}' still runs after {timeout_s:g} s")
         return self._link.ended[self.name].status
@@ -131,13 +131,13 @@ class Process:
 
 
 class Guest:
-    """A guest with a kernel of your choice; it is there when entered as a context.
+    """A guest with a given kernel; it is booted when entered as a context.
 
-    `programs` are executables of the host that are put into the guest's PATH with the libraries
-    they load; `files` are further files, by their path in the guest. A wait that finds the guest
-    older than `lifetime_s`, or has had no sign of life from it for `max_silence_s`, kills it. Its
-    console goes to `console_log`, or else to a temporary file that is removed once the guest has
-    powered off. `with_terminal` makes `shell` possible.
+    `programs` are executables of the host that are added to the guest's PATH with their libraries;
+    `files` are further files, by their path in the guest. A guest older than `lifetime_s`, or
+    without a heartbeat for `max_silence_s`, is killed during the next wait. The console log is
+    written to `console_log`, or to a temporary file that is removed after a clean power-off.
+    `with_terminal` makes `shell` possible.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class Guest:
         self.topology = topology
         self._programs = tuple(programs)
         self._files = dict(files or {})
-        # What is missing on the host is found before anything is started.
+        # Missing files of the host are reported before anything is started.
         self._parcel = initramfs.parcel(self._programs, self._files)
         self._kernel_args = tuple(kernel_args)
         self._boot_timeout_s = boot_timeout_s
@@ -168,7 +168,7 @@ class Guest:
         self._with_terminal = with_terminal
         self._job_numbers = itertools.count(1)
         self._running: Link | None = None
-        #: Where the guest's console goes, once it boots.
+        #: The console log, after the boot.
         self.console_log = console_log
 
     def __enter__(self) -> Guest:
@@ -184,7 +184,7 @@ class Guest:
         self.close(_poweroff_timeout_s(error))
 
     def boot(self) -> None:
-        """Boot, or go on where a guest of this kind was saved, and wait for the agent.
+        """Boot, or resume from a saved guest of this kind, and wait for the agent.
 
         Raises GuestError, QemuError.
         """
@@ -192,7 +192,7 @@ class Guest:
         if self.console_log is None:
             self.console_log = temporary_log()
         resumes = self._can_resume(accel)
-        # QEMU reads the image before the guest runs, so it need not outlive the boot.
+        # QEMU reads the image before the guest runs, so it can be removed after the boot.
         with tempfile.TemporaryDirectory(prefix="scx-vm-") as scratch:
             image = Path(scratch) / "initramfs.cpio"
             image.write_bytes(self._image(resumes))
@@ -215,7 +215,7 @@ class Guest:
                 raise
 
     def _can_resume(self, accel: str) -> bool:
-        """Whether it is worth it: a guest with hardware virtualisation boots in no time."""
+        """Whether saving pays off: with hardware virtualisation the boot is fast."""
         return accel == "tcg" and not self._kernel_args and is_built(RESUME)
 
     def _image(self, resumes: bool) -> bytes:
@@ -234,9 +234,9 @@ class Guest:
             raise link.lost(f"the guest did not boot within {self._boot_timeout_s:g} s")
 
     def close(self, timeout_s: float = _POWEROFF_TIMEOUT_S) -> None:
-        """Power the guest off, or kill it when that takes longer than `timeout_s`.
+        """Power the guest off, or kill it after `timeout_s`.
 
-        Its console log goes too, unless it was asked for, or the guest was lost or killed.
+        The console log is removed, unless it was requested, or the guest was lost or killed.
         """
         link, self._running = self._running, None
         if link is not None and not self._power_off(link, timeout_s):
@@ -246,22 +246,22 @@ class Guest:
             self.console_log = None
 
     def _power_off(self, link: Link, timeout_s: float) -> bool:
-        """Whether the guest powered off; if not, the user knows of its console log."""
+        """Whether the guest powered off; otherwise prints the path of the console log."""
         well = False
         with contextlib.suppress(GuestError):
             link.send(protocol.poweroff())
         try:
             well = link.close(timeout_s) and not link.is_lost
         finally:
-            # Who lost the guest has said so in an error of its own.
+            # An error has been raised already.
             if not well and not link.is_lost:
                 warn(f"the guest did not power off; console log: {self.console_log}")
         return well
 
     def run(self, command: Command, timeout_s: float = 120.0, *, user: str = "root") -> Result:
-        """Run a command to its end, or kill it with its children after `timeout_s`.
+        """Run a command to completion, or kill it with its children after `timeout_s`.
 
-        Raises GuestError when the guest is lost, or the command does not even die.
+        Raises GuestError when the guest is lost, or the command cannot be killed.
         """
         link = self._link
         name = self._new_name()
@@ -274,7 +274,7 @@ class Guest:
         return Result(_text(command), ended.status, stdout, stderr, timed_out=not in_time)
 
     def spawn(self, name: str, command: Command, *, user: str = "root") -> Process:
-        """Start a command in the background, under a name that no running one has.
+        """Start a command in the background, with a name that is unique among running ones.
 
         Raises ValueError for a bad name, CommandError when it cannot be started, GuestError.
         """
@@ -296,13 +296,13 @@ class Guest:
         timeout_signal: int = signal.SIGINT,
         sink: Callable[[bytes], object] | None = None,
     ) -> Result:
-        """Run a command with both its output streams copied live to `sink`.
+        """Run a command and copy both output streams to `sink` as they arrive.
 
-        The default sink is the host's standard output; the result holds no output. SIGINT and
-        SIGTERM of the host go to the command and its children; a second one acts on the host.
-        After `timeout_s` the command gets `timeout_signal` as if from the host, and the result
-        says that it timed out. A command that does not heed a signal is killed a little later.
-        Raises GuestError. Call it in the main thread.
+        The default sink is the host's standard output; the result contains no output. The host's
+        SIGINT and SIGTERM are forwarded to the command and its children; a second one acts on the
+        host. After `timeout_s` the command gets `timeout_signal` in the same way, and the result is
+        marked as timed out. A command that ignores the signal is killed after a while. Raises
+        GuestError. For the main thread only.
         """
         link = self._link
         link.stream_sink = sink or to_stdout
@@ -333,13 +333,13 @@ class Guest:
         return Result(_text(command), ended.status, timed_out=not in_time)
 
     def shell(self) -> int:
-        """An interactive shell on the user's terminal, for a guest made with one; its status.
+        """An interactive shell on the user's terminal, for a guest with a terminal; its status.
 
         The status is 0 when the user left the shell running. Raises GuestError.
         """
         link = self._link
         if link.terminal is None:
-            raise GuestError("the guest was made without a terminal")
+            raise GuestError("the guest has no terminal")
         name = self._new_name()
         self._start(name, terminal.shell_script())
         terminal.interact(link, link.terminal, lambda: name in link.ended)
@@ -347,11 +347,11 @@ class Guest:
 
     @property
     def console(self) -> str:
-        """The console log so far; "" where there is none (any more)."""
+        """The console log so far; "" if there is none."""
         return self.console_log.read_text(errors="replace") if self.console_log else ""
 
     def kernel_log(self) -> str:
-        """The kernel's log, all of it. Raises GuestError."""
+        """The complete kernel log. Raises GuestError."""
         return self.run(["dmesg"]).check().stdout
 
     @property
@@ -361,7 +361,7 @@ class Guest:
         return self._running
 
     def _new_name(self) -> str:
-        """A name for a job that its caller does not name."""
+        """A generated name for a job."""
         return f"_{next(self._job_numbers)}"
 
     def _start(
@@ -388,7 +388,7 @@ class Guest:
             raise link.hangs(f"a command survives SIGKILL for {_KILL_GRACE_S:g} s")
 
     def _collect(self, ended: protocol.Ended) -> tuple[bytes, bytes]:
-        """Both outputs of a job that has ended, and forget it."""
+        """Both outputs of a job that has ended; the job is forgotten."""
         link = self._link
         size = ended.stdout_bytes + ended.stderr_bytes
         link.send(protocol.fetch(ended) if size else protocol.forget(ended.name))
@@ -406,13 +406,13 @@ def _text(command: Command) -> str:
 
 
 def _poweroff_timeout_s(error: BaseException | None) -> float:
-    """How long a guest may take to power off after `error`: the user's haste is no Exception."""
+    """Timeout for power-off after `error`: short if the user has interrupted."""
     in_haste = error is not None and not isinstance(error, Exception)
     return _HASTY_POWEROFF_S if in_haste else _POWEROFF_TIMEOUT_S
 
 
 def temporary_log() -> Path:
-    """A new empty file for a console log, in the directory for temporary files."""
+    """A new empty temporary file for a console log."""
     number, path = tempfile.mkstemp(prefix="scx-vm-", suffix=".log")
     os.close(number)
     return Path(path)
@@ -426,7 +426,7 @@ def to_stdout(chunk: bytes) -> None:
 
 @contextlib.contextmanager
 def _forwarded_signals(forward: Callable[[int], None]) -> Iterator[None]:
-    """Give the first SIGINT or SIGTERM to `forward`; the next one acts as before the block."""
+    """Pass the first SIGINT or SIGTERM to `forward`; the next one acts as before the block."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def restore() -> None:

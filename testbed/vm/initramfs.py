@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The guest's root file system: a small initramfs, the same bytes for the same inputs.
+"""The guest's root file system: a small, reproducible initramfs.
 
-It holds busybox, the guest scripts of `guest/`, and the programs under test with the shared
-libraries they need. It is a plain `newc` cpio archive: unpacking is quicker than decompressing
-under emulation, and device nodes need no root to be written into an archive.
+It contains busybox, the guest scripts of `guest/`, and the programs under test with their shared
+libraries. It is a plain `newc` cpio archive: unpacking is faster than decompressing under
+emulation, and device nodes in an archive need no root.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LDD_LINE = re.compile(r"\s*(?:\S+ => )?(/\S+) \(0x[0-9a-f]+\)")
 
 
 class InitramfsError(Exception):
-    """The initramfs cannot be made; the text is one line for the user."""
+    """The initramfs cannot be created; the text is one line for the user."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class File:
-    """What a guest gets besides programs: a text, or a copy of a file of the host; its mode."""
+    """A further file of a guest: a text, or a copy of a file of the host; its mode."""
 
     contents: str | Path
     mode: int = 0o644
@@ -79,7 +79,7 @@ class Tree:
         self._add(path, Entry(stat.S_IFCHR | 0o600, device=(major, minor)))
 
     def copy(self, source: Path, path: str) -> None:
-        """Add a copy of the host's file `source`, executable if it is so there."""
+        """Add a copy of the host's file `source`, executable if the source is."""
         data = _read(source)
         self.file(path, data, 0o755 if source.stat().st_mode & 0o111 else 0o644)
 
@@ -109,10 +109,10 @@ class Tree:
 def build(
     programs: Iterable[Path] = (), main: str = "agent", files: Mapping[str, File] | None = None
 ) -> bytes:
-    """The archive with busybox, `programs`, and the guest script `main` to run.
+    """The archive with busybox, `programs`, and `main`, the guest script to run.
 
-    Each program is found in the guest's PATH by its file name. `files` are more files, by their
-    path in the guest; one that every guest has, such as /etc/passwd, is replaced. Raises
+    Programs are added to the guest's PATH by their file names. `files` are further files, by their
+    path in the guest, and may replace standard ones, such as /etc/passwd. Raises
     InitramfsError when something is missing on the host.
     """
     tree = base()
@@ -120,13 +120,13 @@ def build(
         tree.copy(_SCRIPTS / script, f"guest/{script}")
     _add(tree, programs, files)
     tree.link("init", "guest/init")
-    # What init runs once the system is up.
+    # Run by init.
     tree.link("guest/main", main)
     return tree.archive()
 
 
 def parcel(programs: Iterable[Path] = (), files: Mapping[str, File] | None = None) -> bytes:
-    """An archive with `programs` and `files` alone, for a guest that has the rest.
+    """An archive with only `programs` and `files`, for a resumed guest.
 
     Raises InitramfsError when something is missing on the host.
     """
@@ -143,11 +143,11 @@ def _add(tree: Tree, programs: Iterable[Path], files: Mapping[str, File] | None)
 
 
 def base() -> Tree:
-    """A tree with busybox, its applets, the usual directories, and no /init yet."""
+    """A tree with busybox, its applets, the usual directories, without /init."""
     tree = Tree()
     for path in _DIRECTORIES:
         tree.directory(path)
-    # By either name, as on any machine.
+    # Under both names, as usual.
     tree.link("var/run", "/run")
     tree.device("dev/console", 5, 1)
     tree.device("dev/null", 1, 3)
@@ -162,7 +162,7 @@ def base() -> Tree:
 
 
 def shared_libraries(program: Path) -> list[Path]:
-    """The libraries that `program` loads at start; none for scripts and static programs.
+    """The libraries that `program` loads at start; empty for scripts and static programs.
 
     Raises InitramfsError when a library is missing on the host.
     """

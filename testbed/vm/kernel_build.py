@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Builds the kernels that no archive has with sched_ext: Debian's source, a configuration of ours.
+"""Builds kernels that no archive ships with sched_ext: Debian's source, with our configuration.
 
-`configs/SERIES.config` says what a guest needs; all else is left out, which makes a build of
-minutes. Source and objects live in a scratch directory below the cache and are gone afterwards;
-the image stays, and the log of a build that failed.
+`configs/SERIES.config` lists what a guest needs; all else is disabled, so that a build takes
+minutes. Source and objects are in a temporary directory below the cache; the image is kept,
+and the log of a failed build.
 
     python3 -m vm.kernel_build VERSION      status 0 if `vm kernel VERSION` would build it
 """
@@ -25,25 +25,25 @@ import debs
 from . import kernels, progress
 from .kernels import Kernel, KernelError
 
-#: The release of Debian whose kernel is of the series.
+#: The Debian release whose kernel is of the series.
 SUITES = {"6.12": "trixie"}
 
 _OPTION = re.compile(r"(?:# )?(CONFIG_\w+)(?:=(.*)| is not set)")
-#: What Kconfig's "not set" reads as.
+#: The value of options that Kconfig reports as "not set".
 _UNSET = "n"
-#: The image says who built it; nobody's name belongs there.
+#: The image contains the name of the builder; it should not be a user's.
 _ENVIRONMENT = {"LC_ALL": "C", "KBUILD_BUILD_USER": "scx", "KBUILD_BUILD_HOST": "scx"}
 
 
 def obtain(wanted: str) -> Kernel:
-    """The kernel of a path, version or release: at hand, else fetched, else built.
+    """The kernel of a path, version or release: local, else fetched, else built.
 
     Raises KernelError, debs.DebsError.
     """
     if wanted not in kernels.buildable():
         return kernels.resolve(wanted)
     with debs.locked(_workshop() / "lock"):
-        # Another process may have built it while this one waited.
+        # Another process may have built it meanwhile.
         return kernels.find(wanted) or _build(wanted)
 
 
@@ -53,15 +53,15 @@ def needed(wanted: str) -> bool:
 
 
 def options(config: str) -> dict[str, str]:
-    """The options of a kernel configuration, or of a part of one, and their values."""
+    """The options of a kernel configuration or fragment, and their values."""
     lines = map(_OPTION.fullmatch, config.splitlines())
     return {match[1]: match[2] or _UNSET for match in lines if match}
 
 
 def not_taken(wanted: str, config: str) -> list[str]:
-    """The options of `wanted` that `config` has with another value.
+    """The options of `wanted` that have another value in `config`.
 
-    Kconfig drops what it does not know, and what depends on something that is off, without a word.
+    Kconfig silently drops unknown options, and those whose dependencies are disabled.
     """
     taken = options(config)
     return [
@@ -76,7 +76,7 @@ def _workshop() -> Path:
 
 
 def _build(series: str) -> Kernel:
-    """Build the newest kernel of a series; the workshop's lock is held."""
+    """Build the newest kernel of a series; the caller holds the lock."""
     make = _Make(_workshop() / f"{series}.log")
     with _scratch(_workshop() / series) as scratch:
         source = _unpack(series, scratch)
@@ -90,7 +90,7 @@ def _build(series: str) -> Kernel:
 
 @contextmanager
 def _scratch(directory: Path) -> Iterator[Path]:
-    """An empty directory that is gone after the block; one that was killed may have left its."""
+    """An empty directory, removed after the block; also removes leftovers of killed builds."""
     if directory.exists():
         shutil.rmtree(directory)
     directory.mkdir()
@@ -107,7 +107,7 @@ def _unpack(series: str, scratch: Path) -> Path:
     with suite.unpacked(package) as tree:
         tarballs = list(tree.glob("usr/src/*.tar.xz"))
         if not tarballs:
-            raise KernelError(f"the package {package} holds no source")
+            raise KernelError(f"the package {package} contains no source")
         with progress.step(f"unpacking {package}"):
             command = ["tar", "-C", str(scratch), "-xJf", str(tarballs[0])]
             done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
@@ -118,22 +118,22 @@ def _unpack(series: str, scratch: Path) -> Path:
 
 
 def _configure(make: _Make, source: Path, config: Path) -> None:
-    """Make the source's .config. Raises KernelError when it is not what `config` wants."""
+    """Create the source's .config. Raises KernelError if it differs from `config`."""
     make.run(source, "allnoconfig", f"KCONFIG_ALLCONFIG={config}")
     lost = not_taken(config.read_text(), (source / ".config").read_text())
     if lost:
-        raise KernelError(f"{config}: this kernel does not take {', '.join(lost)}")
+        raise KernelError(f"{config}: this kernel does not accept {', '.join(lost)}")
 
 
 class _Make:
-    """Runs make, and writes what it says to a log."""
+    """Runs make, and writes its output to a log."""
 
     def __init__(self, log: Path) -> None:
         self.log = log
         log.unlink(missing_ok=True)
 
     def run(self, source: Path, *arguments: str) -> None:
-        """Run make in `source`, without the user's settings. Raises KernelError."""
+        """Run make in `source`, without the user's make settings. Raises KernelError."""
         kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         alive, held = os.pipe()
         with self.log.open("a") as log, os.fdopen(alive) as alive_end, _interrupts_held() as let_go:
@@ -154,7 +154,7 @@ class _Make:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-                # Until the last compiler is gone: they write into what is removed next.
+                # Wait for all compilers: they write into the directory that is removed next.
                 alive_end.read()
                 raise
         if status != 0:
@@ -163,8 +163,8 @@ class _Make:
 
 @contextmanager
 def _interrupts_held() -> Iterator[Callable[[], None]]:
-    """Within the block Ctrl-C has to wait until what is handed out is called: a child that was
-    just started is then known to whoever has to end it."""
+    """Defers Ctrl-C within the block until the returned function is called, so that a child that
+    was just started is known to the code that has to kill it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
 
     def let_go() -> None:
@@ -181,7 +181,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return 0 if any(map(needed, arguments)) else 1
     except KernelError:
-        # Who then asks for the kernel is told.
+        # A later request for the kernel reports the error.
         return 1
 
 

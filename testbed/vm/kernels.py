@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which kernel a guest boots: an image the user names, a cached one, or a distribution's.
+"""Selects a guest's kernel: an image given by path, a cached one, or a distribution's.
 
-Kernels are wanted by path (`./bzImage`), by the beginning of a version (`7.2`, `6.17.13`), or by
-their full release. Images in the directories of SCX_VM_KERNELS come first, then the cache, then
-the Debian archive, whose cloud kernels have everything built in that a guest needs. A series that
-the archive has without sched_ext only can be built here (see the module kernel_build); that takes
-minutes, so it is never done unasked.
+Kernels are given by path (`./bzImage`), by a version prefix (`7.2`, `6.17.13`), or by
+full release. Images in the directories of SCX_VM_KERNELS come first, then the cache, then
+the Debian archive, whose cloud kernels have all drivers for a guest built in. A series that
+the archive ships only without sched_ext can be built here (see the module kernel_build); this
+takes minutes and is done on request only.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from . import bzimage, elf, progress
 
 #: Series the project is tested with; the default kernel is never newer.
 NEWEST_KNOWN = (7, 2)
-#: Debian switched sched_ext on with this version; its older kernels are of no use here.
+#: Debian enabled sched_ext in this version; older kernels cannot be used.
 OLDEST_IN_ARCHIVE = (6, 16)
-#: Suites with kernels. Backports carry many versions, but those from 7.1 on were built with a
-#: pahole too old for them (see the module btf); hence sid comes first.
+#: Suites with kernels. Backports have many versions, but those from 7.1 on were built with a
+#: pahole that is too old (see the module btf); hence sid comes first.
 SUITES = ("sid", "trixie-backports")
 
 _CURE = "give an image with --kernel PATH or SCX_VM_KERNELS=DIR"
-#: The configurations of the kernels that are built here, SERIES.config.
+#: Configurations of kernels that can be built here, SERIES.config.
 CONFIGS = Path(__file__).parent / "configs"
 _IMAGE_NAMES = ("bzImage*", "vmlinuz*")
 _VERSION = re.compile(r"\d+(?:\.\d+)*")
-#: From 6.19 on the image is in linux-binary-RELEASE, and linux-image-RELEASE only depends on it.
+#: From 6.19 on the image is in linux-binary-RELEASE, on which linux-image-RELEASE depends.
 _PACKAGE = re.compile(r"linux-(binary|image)-(\d+\.\d+\S*-cloud-amd64)")
 
 
@@ -50,14 +50,14 @@ class Kernel:
     """A kernel image on this machine."""
 
     path: Path
-    #: What `uname -r` says in the guest.
+    #: `uname -r` in the guest.
     release: str
-    #: Where it is from, for people: a directory, "cache", or a suite.
+    #: Its origin, for display: a directory, "cache", or a suite.
     origin: str
 
     @property
     def version(self) -> tuple[int, ...]:
-        """The numbers that the release begins with."""
+        """The numbers at the start of the release."""
         return version_of(self.release)
 
 
@@ -71,7 +71,7 @@ class Packaged:
 
     @property
     def version(self) -> tuple[int, ...]:
-        """The numbers that the release begins with."""
+        """The numbers at the start of the release."""
         return version_of(self.release)
 
 
@@ -79,13 +79,13 @@ _AnyKernel = TypeVar("_AnyKernel", Kernel, Packaged)
 
 
 def version_of(text: str) -> tuple[int, ...]:
-    """The dotted numbers at the start of a version or release; () where there are none."""
+    """The dotted numbers at the start of a version or release; () if there are none."""
     match = _VERSION.match(text)
     return tuple(int(part) for part in match[0].split(".")) if match else ()
 
 
 def matches(release: str, wanted: str) -> bool:
-    """Whether `release` is `wanted`, or of the version that `wanted` is the beginning of."""
+    """Whether `release` is `wanted`, or matches it as a version prefix."""
     if release == wanted:
         return True
     prefix = version_of(wanted)
@@ -101,9 +101,9 @@ def from_path(path: Path) -> Kernel:
 
 
 def resolve(wanted: str | None = None) -> Kernel:
-    """The kernel for a path, version or release; without one, the newest that is known to serve.
+    """The kernel of a path, version or release; without one, the newest tested one.
 
-    Fetches it if need be. Raises KernelError.
+    Fetches it if necessary. Raises KernelError.
     """
     if wanted is None:
         return _newest()
@@ -112,12 +112,12 @@ def resolve(wanted: str | None = None) -> Kernel:
     if kernel := find(wanted):
         return kernel
     if wanted in buildable():
-        raise KernelError(f"no kernel {wanted} at hand: build it with ./dev vm kernel {wanted}")
+        raise KernelError(f"kernel {wanted} is not built: build it with ./dev vm kernel {wanted}")
     return _fetch_matching(wanted)
 
 
 def find(wanted: str) -> Kernel | None:
-    """The kernel at hand of this version or release, if schedulers can load on it."""
+    """The local kernel of this version or release, if schedulers can be loaded on it."""
     serving = (kernel for kernel in local() if matches(kernel.release, wanted) and _sound(kernel))
     return next(serving, None)
 
@@ -128,15 +128,15 @@ def buildable() -> list[str]:
 
 
 def local() -> list[Kernel]:
-    """The kernels at hand: those of SCX_VM_KERNELS, then the cache; each newest first."""
+    """Local kernels: those of SCX_VM_KERNELS, then the cache; each newest first."""
     return [*_given(), *_cached()]
 
 
 def archived(*, fresh: bool = False) -> Iterator[Packaged]:
     """The kernels with sched_ext in the Debian archive, suite by suite, newest first.
 
-    By the lists in the cache, unless they must be `fresh`. A suite that cannot be read is left
-    out with a note. Raises debs.DebsError when none can.
+    From cached lists, unless `fresh`. A suite that cannot be read is omitted with a note. Raises
+    debs.DebsError if none can be read.
     """
     failures: list[debs.DebsError] = []
     for name in SUITES:
@@ -160,7 +160,7 @@ def packaged(suite: str, packages: Iterable[str]) -> list[Packaged]:
         match = _PACKAGE.fullmatch(package)
         if match and version_of(match[2]) >= OLDEST_IN_ARCHIVE:
             found[match[2]] = Packaged(match[2], suite, package)
-    # linux-binary sorts before linux-image, so it is the one that was written last.
+    # linux-binary sorts before linux-image, so it overrides it.
     return list(found.values())
 
 
@@ -175,15 +175,15 @@ def fetch(kernel: Packaged) -> Kernel:
                 *tree.glob(f"usr/lib/modules/{kernel.release}/vmlinuz"),
             ]
             if not found:
-                raise KernelError(f"the package {kernel.package} holds no kernel image")
+                raise KernelError(f"the package {kernel.package} contains no kernel image")
             _write_atomically(image, found[0].read_bytes())
     return Kernel(image, bzimage.release(image), kernel.suite)
 
 
 def keep(image: Path) -> Kernel:
-    """The kernel of an image made here, put into the cache.
+    """Adds a kernel image built here to the cache.
 
-    Raises KernelError if it is no image, or one that schedulers cannot load on.
+    Raises KernelError if it is no image, or schedulers cannot be loaded on it.
     """
     made = from_path(image)
     if flaw := _flaw(made):
@@ -194,9 +194,9 @@ def keep(image: Path) -> Kernel:
 
 
 def btf(kernel: Kernel) -> Path:
-    """A file with the kernel's type information (BTF), made from its image once and cached.
+    """The kernel's BTF, as a file extracted from its image and cached.
 
-    Raises KernelError when the kernel has none or cannot be unpacked.
+    Raises KernelError if the kernel has none or cannot be unpacked.
     """
     digest = hashlib.sha256(kernel.path.read_bytes()).hexdigest()[:16]
     target = debs.cache_dir() / "btf" / f"{kernel.release}-{digest}.btf"
@@ -213,7 +213,7 @@ def btf(kernel: Kernel) -> Path:
 
 
 def _newest() -> Kernel:
-    """The newest kernel that is known to serve: at hand, or in the archive."""
+    """The newest usable kernel: local, or in the archive."""
     at_hand = _newest_first([*_given(), *filter(_known, _cached())])
     at_hand = [kernel for kernel in at_hand if _sound(kernel)]
     try:
@@ -244,9 +244,9 @@ def _fetch_matching(wanted: str) -> Kernel:
 def _from_archive(
     serves: Callable[[Packaged], bool], at_hand: Sequence[Kernel] = ()
 ) -> Kernel | None:
-    """The archive's newest kernel that serves, or one at hand that is as new.
+    """The archive's newest usable kernel, or a local one that is as new.
 
-    Lists that know none, or one that is gone, are refreshed. Raises debs.DebsError.
+    Lists that are empty or outdated are refreshed. Raises debs.DebsError.
     """
     for fresh in (False, True):
         try:
@@ -263,7 +263,7 @@ def _from_archive(
 
 
 def _sound(kernel: Kernel) -> bool:
-    """Whether schedulers can load on a kernel; notes why not."""
+    """Whether schedulers can be loaded on a kernel; prints a note if not."""
     flaw = _flaw(kernel)
     if flaw:
         progress.note(f"not using Linux {kernel.release}: {flaw}")
@@ -271,7 +271,7 @@ def _sound(kernel: Kernel) -> bool:
 
 
 def _flaw(kernel: Kernel) -> str:
-    """Why no scheduler can load on a kernel; "" if they can."""
+    """Why no scheduler can be loaded on a kernel; "" if it can."""
     try:
         sound = btf_format.is_sound(btf(kernel).read_bytes())
     except (KernelError, ValueError) as error:
@@ -293,7 +293,7 @@ def _given() -> list[Kernel]:
 
 
 def _cached() -> list[Kernel]:
-    """The images that were fetched earlier, newest first."""
+    """Cached images, newest first."""
     images = _images(_cached_images())
     return _newest_first(replace(from_path(path), origin="cache") for path in images)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The line between the host and a guest's agent: one loop over the guest's ports, with deadlines.
+"""The connection between the host and a guest's agent: an event loop over the guest's ports.
 
-Whoever waits for something calls `wait_until`, which keeps every port flowing meanwhile: a guest
-that writes to a port nobody reads from would spin. There are no threads.
+All waits go through `wait_until`, which serves every port meanwhile: a guest would spin on a
+port that the host does not read. There are no threads.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from . import protocol
 from .protocol import Ended, Pong, Ready, Started
 from .qemu import Launched
 
-#: QEMU's process and the guest's life time are looked at least this often.
+#: Poll interval of QEMU's process and the guest's life time.
 _POLL_S = 0.5
-#: A guest that has said nothing for this long is asked for a sign of life.
+#: A guest that was silent for this long is sent a ping.
 _PING_AFTER_S = 10.0
 _CHUNK_BYTES = 65536
-#: How long QEMU may take to be gone once it has closed its ports.
+#: Timeout for QEMU to exit after it has closed its ports.
 _EXIT_TIMEOUT_S = 5.0
-#: What a line of the console log holds that tells why a guest died, most telling first.
+#: Console messages that explain a guest's death, the most significant first.
 _FATAL = ("BUG: ", "Oops: ", "Kernel panic")
-#: And one that tells why a guest may hang: of the kernel's watchdogs.
+#: Messages of the kernel's watchdogs, which explain a hang.
 _STUCK = ("watchdog: BUG: ", "rcu: INFO: ", "INFO: task ")
 
 
 class GuestError(Exception):
-    """The guest is lost: it did not boot, died, panicked, hung, or outlived its life time.
+    """The guest is lost: it did not boot, died, panicked, hung, or exceeded its life time.
 
     The text is one line that ends with the path of the console log, which is kept.
     """
 
 
 class Link:
-    """A running QEMU with its ports, and what the agent has told so far."""
+    """A running QEMU with its ports, and the messages of the agent so far."""
 
     def __init__(
         self,
@@ -55,11 +55,11 @@ class Link:
         self.ready = False
         self.started: dict[str, int] = {}
         self.ended: dict[str, Ended] = {}
-        #: Bytes of the data port that nobody has taken yet.
+        #: Unread bytes of the data port.
         self.data = bytearray()
-        #: Gets the bytes of the stream port as they come.
+        #: Receives the bytes of the stream port.
         self.stream_sink: Callable[[bytes], Any] = _discard
-        #: The host's end of the guest's terminal, where it has one.
+        #: The host's end of the guest's terminal, if it has one.
         self.terminal = ports.terminal
         self._loss: GuestError | None = None
         self._launched = launched
@@ -70,7 +70,7 @@ class Link:
         self._dies_at_s = time.monotonic() + lifetime_s
         self._max_silence_s = max_silence_s
         self._ping_after_s = min(_PING_AFTER_S, max_silence_s / 2)
-        #: For how long the guest was waited for since its last byte.
+        #: Time spent waiting for the guest since its last byte.
         self._silent_s = 0.0
         self._pinged = False
         self._decoder = protocol.Decoder()
@@ -89,15 +89,15 @@ class Link:
         self._selector.unregister(source)
 
     def send(self, request: bytes) -> None:
-        """Queue a request for the agent; safe in a signal handler, never waits."""
+        """Queue a request for the agent; signal-safe, does not block."""
         self._outgoing += request
         self._flush()
 
     def wait_until(self, condition: Callable[[], bool], timeout_s: float | None = None) -> bool:
-        """Keep the ports flowing until `condition` holds; whether it does within `timeout_s`.
+        """Serve the ports until `condition` is true; whether this happens within `timeout_s`.
 
-        Without `timeout_s` only the guest's life time is a limit. Raises GuestError when the guest
-        is lost meanwhile, also by giving no sign of life.
+        Without `timeout_s`, only the guest's life time limits the wait. Raises GuestError when the
+        guest is lost meanwhile, also for lack of a heartbeat.
         """
         deadline_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
         while not condition():
@@ -108,33 +108,33 @@ class Link:
         return True
 
     def poll(self) -> None:
-        """Take in what has arrived, without waiting. Raises GuestError when the guest is lost."""
+        """Process pending input, without blocking. Raises GuestError when the guest is lost."""
         self._turn(0)
 
     def drain_stream(self) -> None:
-        """Pass on every byte that the guest has written to the stream port."""
+        """Process all data that the guest has written to the stream port."""
         while chunk := _receive(self._ports.stream):
             self.stream_sink(chunk)
 
     def lost(self, reason: str) -> GuestError:
-        """Give the guest up: kill it. The error that says why, the same one from now on."""
+        """Kill the guest. Returns the error with the reason, which stays the same."""
         self._process.kill()
         if self._loss is None:
             self._loss = GuestError(f"{reason}; console log: {self._console_log}")
         return self._loss
 
     def hangs(self, how: str) -> GuestError:
-        """Give the guest up because of this. The error, with what its kernel says of it."""
+        """Kill the guest for this reason. Returns the error, with the kernel's messages."""
         seen = _line_with(_STUCK, self._console_log)
         return self.lost(f"the guest hangs: {how}" + (f" ({seen})" if seen else ""))
 
     @property
     def is_lost(self) -> bool:
-        """Whether the guest was given up."""
+        """Whether the guest was killed."""
         return self._loss is not None
 
     def close(self, timeout_s: float) -> bool:
-        """Wait for QEMU to end, then kill it, and let go of the ports; whether it ended well."""
+        """Wait for QEMU to exit, or kill it, and close the ports; whether it exited cleanly."""
         status = None
         try:
             status = self._process.wait(timeout_s)
@@ -159,31 +159,31 @@ class Link:
         self.watch(port, on_readable)
 
     def _turn(self, timeout_s: float) -> None:
-        """One turn of the loop, at most `timeout_s` long."""
+        """One iteration of the loop, at most `timeout_s` long."""
         if self._loss is not None:
             raise self._loss
         self._flush()
         before_s = time.monotonic()
         readable = self._selector.select(timeout_s)
-        # No more than what was to be waited: a host that was suspended says nothing of the guest.
+        # At most the intended wait: a suspended host says nothing about the guest.
         self._silent_s += min(time.monotonic() - before_s, timeout_s)
         for key, _ in readable:
             key.data()
         if self._process.poll() is not None:
             raise self._died()
         if time.monotonic() > self._dies_at_s:
-            raise self.lost(f"the guest outlived its {self._lifetime_s:g} s")
+            raise self.lost(f"the guest exceeded its life time of {self._lifetime_s:g} s")
         if self.ready:
             self._heed_silence()
 
     def _heed_silence(self) -> None:
-        """Ask a guest that says nothing for a sign of life; give it up when there is none."""
+        """Ping a silent guest; kill it if it does not respond."""
         if not self._pinged:
             if self._silent_s >= self._ping_after_s:
                 self._pinged = True
                 self.send(protocol.ping())
         elif self._silent_s > self._max_silence_s:
-            silence = f"no sign of life for {self._max_silence_s:g} s"
+            silence = f"no heartbeat for {self._max_silence_s:g} s"
             raise self.hangs(silence)
 
     def _flush(self) -> None:
@@ -212,7 +212,7 @@ class Link:
             case Ended():
                 self.ended[event.name] = event
             case Pong():
-                pass  # That a byte came is the sign of life.
+                pass  # Any byte counts as a heartbeat.
 
     def _on_stream(self, chunk: bytes) -> None:
         self.stream_sink(chunk)
@@ -226,20 +226,20 @@ class Link:
         return self.lost(cause or f"QEMU ended with status {status}{self._stderr_tail()}")
 
     def _stderr_tail(self) -> str:
-        """The last line of what QEMU, which has ended, wrote to its standard error."""
+        """The last line of standard error of QEMU, which has exited."""
         stderr = self._process.stderr
         lines = stderr.read().decode(errors="replace").splitlines() if stderr else []
         return f": {lines[-1]}" if lines else ""
 
 
 def cause_of_death(console_log: Path) -> str | None:
-    """What a console log says about why the guest died, as one line."""
+    """The reason for the guest's death from a console log, as one line."""
     line = _line_with(_FATAL, console_log)
     return f"the guest died: {line}" if line else None
 
 
 def _line_with(marks: Sequence[str], console_log: Path) -> str | None:
-    """The first line with the first of the marks that there is, from there on."""
+    """The first line with the most significant of the messages, from there on."""
     try:
         lines = console_log.read_text(errors="replace").splitlines()
     except OSError:
@@ -249,7 +249,7 @@ def _line_with(marks: Sequence[str], console_log: Path) -> str | None:
 
 
 def _receive(port: socket.socket) -> bytes | None:
-    """What `port` has, b"" at its end, None when there is nothing now."""
+    """The data of `port`, b"" at its end, None if there is none at present."""
     try:
         return port.recv(_CHUNK_BYTES)
     except BlockingIOError:

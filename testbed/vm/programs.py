@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is put into guests, and what the harness itself has built."""
+"""Programs for guests, and programs that Meson builds for the harness."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from pathlib import Path
 
 from .qemu import QemuError
 
-#: Where a guest is saved and goes on; built by Meson from guest/scx_resume.c.
+#: Saves and resumes a guest; built by Meson from guest/scx_resume.c.
 RESUME = "scx_resume"
 
 
 def scheduler(build: Path, name: str) -> Path | None:
-    """One of ours by its name; None if there is none."""
+    """A built program by its name; None if there is none."""
     files = [build / folder / name for folder in ("rust", "scheds/c")]
-    # A path is no name, even if it leads to a program.
+    # A path is not a name, even if it leads to a program.
     return next((file for file in files if file.name == name and is_program(file)), None)
 
 
 def is_program(file: Path) -> bool:
-    """Whether `file` can be run."""
+    """Whether `file` is executable."""
     return file.is_file() and os.access(file, os.X_OK)
 
 
 def lacking() -> list[Path]:
-    """Of the machine's own programs, those that tests need and busybox lacks."""
+    """Programs of this machine that tests need and busybox lacks."""
     return [Path(shutil.which(name) or name) for name in ("chrt", "nice")]
 
 
 def built(name: str) -> Path:
-    """What Meson has built for the harness. Raises QemuError."""
+    """A program built by Meson for the harness. Raises QemuError."""
     file = _of_harness(name)
     if not file.is_file():
         raise QemuError(f"{file} is missing: run ./dev build")

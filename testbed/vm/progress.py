@@ -13,7 +13,7 @@ _quiet = os.environ.get("CI") == "true"
 
 
 def silence() -> None:
-    """Say nothing from now on."""
+    """Disable output."""
     global _quiet
     _quiet = True
 
@@ -25,13 +25,13 @@ def note(text: str) -> None:
 
 
 def warn(text: str) -> None:
-    """One line that the user needs, silenced or not."""
+    """One line for the user, even if silenced."""
     print(text, file=sys.stderr, flush=True)
 
 
 @contextmanager
 def step(text: str) -> Iterator[None]:
-    """Announce `text`, and say how long the block took, or that it failed."""
+    """Print `text`, and the duration of the block, or that it failed."""
     if _quiet:
         yield
         return

@@ -11,10 +11,10 @@ Both directions use one line per message on the control port:
     ping
     poweroff
 
-A job is a shell script with a name. OUTPUT says where its two output streams go: `files` keeps
-them in the guest until `fetch` sends them, raw, over the data port; `stream` sends both live over
-the stream port. A negative PID means the job's whole process group. Requests are served in order,
-jobs run side by side.
+A job is a shell script with a name. OUTPUT is where its two output streams go: `files` keeps
+them in the guest until `fetch` sends them, raw, over the data port; `stream` sends both over the
+stream port as they arrive. A negative PID means the job's process group. Requests are served in
+order, jobs run in parallel.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-#: Names of the virtio-serial ports, as guest/agent looks for them.
+#: Names of the virtio-serial ports, as in guest/agent.
 CONTROL_PORT = "scx.control"
 DATA_PORT = "scx.data"
 STREAM_PORT = "scx.stream"
@@ -33,12 +33,12 @@ _ESCAPED = re.compile(rb"[^\x20-\x7e]|\\")
 
 
 class ProtocolError(Exception):
-    """The guest sent something that is no message."""
+    """The guest sent an invalid message."""
 
 
 @dataclass(frozen=True)
 class Ready:
-    """The guest has booted and its agent listens."""
+    """The guest has booted and its agent is ready."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Ended:
-    """A job is over. The status is the shell's: 128 + N for death by signal N."""
+    """A job has ended. The status is the shell's: 128 + N for death by signal N."""
 
     name: str
     status: int
@@ -68,7 +68,7 @@ Event = Ready | Started | Ended | Pong
 
 
 def start(name: str, script: str, *, output: str = "files", user: str = "root") -> bytes:
-    """The request to start the job `name`. Raises ValueError for an unusable name or script."""
+    """Request to start the job `name`. Raises ValueError for an invalid name or script."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"job name '{name}': use letters, digits, '.', '_' and '-'")
     if not _NAME.fullmatch(user):
@@ -79,41 +79,41 @@ def start(name: str, script: str, *, output: str = "files", user: str = "root") 
 
 
 def signal(pid: int, number: int) -> bytes:
-    """The request to send a signal to a process, or to the group -`pid`."""
+    """Request to send a signal to a process, or to the group -`pid`."""
     return f"signal {pid} {number}\n".encode()
 
 
 def fetch(ended: Ended) -> bytes:
-    """The request for the output of a job that has ended; the guest then forgets the job."""
+    """Request for the output of a job that has ended; the guest then forgets the job."""
     return f"fetch {ended.name} {ended.stdout_bytes} {ended.stderr_bytes}\n".encode()
 
 
 def forget(name: str) -> bytes:
-    """The request to drop what is left of a job that has ended."""
+    """Request to drop the output of a job that has ended."""
     return f"forget {name}\n".encode()
 
 
 def ping() -> bytes:
-    """The request for a sign of life."""
+    """Request for a pong, as a heartbeat."""
     return b"ping\n"
 
 
 def poweroff() -> bytes:
-    """The request to power the guest off."""
+    """Request to power the guest off."""
     return b"poweroff\n"
 
 
 def escape(script: str) -> str:
-    r"""A script as one line of printable ASCII that the guest's `printf %b` turns back.
+    r"""Encodes a script as one line of printable ASCII that the guest's `printf %b` decodes.
 
-    A newline is added, so that no trailing blank is lost when the guest reads the line.
+    A newline is appended, so that trailing blanks survive the guest's `read`.
     """
     raw = script.encode("utf-8", "surrogateescape") + b"\n"
     return _ESCAPED.sub(lambda match: b"\\0%03o" % match[0][0], raw).decode("ascii")
 
 
 class Decoder:
-    """Turns bytes of the control port into events, in whatever pieces they arrive."""
+    """Decodes the byte stream of the control port into events."""
 
     def __init__(self) -> None:
         self._pending = b""

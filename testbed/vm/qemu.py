@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""QEMU: what a guest's machine is made of, its command line, and its process."""
+"""QEMU: the machine of a guest, its command line, and its process."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from .qmp import Monitor
 from .topology import Topology
 
 PROGRAM = "qemu-system-x86_64"
-#: Room for all programs and their libraries; the memory of a PCI device is a power of two.
+#: Fits all programs with their libraries; a PCI device's memory is a power of two.
 INBOX_BYTES = 128 << 20
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
-#: The emulated CPU, without what is quick on a real one and slow here: string instructions, whose
-#: every byte is an instruction, and the registers of AVX, which a context switch saves.
+#: The emulated CPU, without features that are slow under emulation: string instructions, where
+#: each byte is an instruction, and AVX, whose registers a context switch saves.
 _EMULATED_CPU = "max,-erms,-fsrm,-avx,-avx2,-fma,-f16c,-vaes,-vpclmulqdq"
-#: How each accelerator is asked for. Emulation is single-threaded: with one thread per virtual
+#: Options of each accelerator. Emulation is single-threaded: with one thread per virtual
 #: CPU the kernel's patching of static keys races and guests die of "Oops: int3".
 ACCELERATORS = {
     "tcg": ("-accel", "tcg,thread=single", "-cpu", _EMULATED_CPU),
     "kvm": ("-accel", "kvm", "-cpu", "host"),
-    # Time is the number of instructions (1 ns each), and nothing of the host's time gets in.
+    # Time is the number of instructions (1 ns each), independent of the host.
     "replay": (
         *("-accel", "tcg,thread=single", "-cpu", _EMULATED_CPU),
         *("-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm"),
@@ -43,7 +43,7 @@ ACCELERATORS = {
 #: Kernel parameters of every guest.
 KERNEL_ARGS = (
     "console=ttyS0",
-    # Warnings and worse while booting; init turns on the rest.
+    # Only warnings and worse while booting; init enables the rest.
     "loglevel=5",
     # A panic or an oops ends QEMU (with -no-reboot), so that the host notices at once.
     "panic=-1",
@@ -51,9 +51,9 @@ KERNEL_ARGS = (
     # The emulated TSC is exact: no calibration against it, no fall back to the slow HPET.
     "tsc=reliable",
     "random.trust_cpu=on",
-    # Room for the debug dumps of a whole test run.
+    # For the debug dumps of a whole test run.
     "log_buf_len=1M",
-    # Self-tests of the crypto code are half a second of emulation.
+    # Self-tests of the crypto code take half a second under emulation.
     "cryptomgr.notests",
 )
 
@@ -64,23 +64,21 @@ class QemuError(Exception):
 
 @dataclass(frozen=True)
 class Emulator:
-    """A QEMU on this machine: the command that starts it, with arguments that come first."""
+    """A QEMU of this machine: its command, with initial arguments."""
 
     command: tuple[str, ...] = (PROGRAM,)
-    #: Libraries of ours that the command has it load.
+    #: Libraries to preload.
     preloaded: tuple[Path, ...] = ()
 
     def about(self) -> str:
-        """What it says of itself, with the version of its package. Raises QemuError where it is not
-        installed.
-        """
+        """Its version, including that of its package. Raises QemuError if it is not installed."""
         if shutil.which(self.command[0]) is None:
             raise QemuError(f"{PROGRAM} is missing: install the package qemu-system-x86")
         said = subprocess.run([*self.command, "--version"], capture_output=True, text=True)
         return said.stdout.partition("\n")[0]
 
     def version(self) -> str:
-        """Such as 7.2.22. Raises QemuError where it is not installed."""
+        """Such as 7.2.22. Raises QemuError if it is not installed."""
         match = re.search(r"version (\S+)", self.about())
         return match[1] if match else "unknown"
 
@@ -94,26 +92,26 @@ class Machine:
     topology: Topology
     accelerator: str
     console_log: Path
-    #: Give the guest a terminal, /dev/hvc0, and the host its other end.
+    #: Connect a terminal of the guest, /dev/hvc0, to the host.
     terminal: bool = False
     kernel_args: tuple[str, ...] = ()
     emulator: Emulator = field(default_factory=Emulator)
-    #: What is written to the serial ports after the first, which is the console.
+    #: Outputs of the serial ports after the first, which is the console.
     serial_files: tuple[Path, ...] = ()
-    #: Where the emulator's random numbers begin; None leaves it to chance.
+    #: Seed of the emulator's random numbers; None: random.
     seed: int | None = None
     #: The guest has an inbox, so that it can be saved and resumed: see the module saved.
     has_inbox: bool = False
 
     @property
     def is_replayed(self) -> bool:
-        """Whether it is deterministic, and so has no ports to the host but serial ones."""
+        """Whether it is deterministic: it has no ports to the host but serial ones."""
         return self.accelerator == "replay"
 
 
 @dataclass
 class Ports:
-    """The host's ends of the guest's ports; all are stream sockets."""
+    """The host's ends of the guest's ports, all stream sockets."""
 
     control: socket.socket
     data: socket.socket
@@ -132,15 +130,15 @@ class Launched:
     """A QEMU process with the host's ends of its ports."""
 
     process: subprocess.Popen[bytes]
-    #: None for a machine that is replayed.
+    #: None for a deterministic machine.
     ports: Ports | None
-    #: QEMU's own, and the memory of the guest's inbox; None for a machine without one.
+    #: QEMU's monitor, and the memory of the guest's inbox; None for a machine without one.
     monitor: Monitor | None
     inbox: int | None
     is_closed: bool = False
 
     def close(self) -> str:
-        """End QEMU, and let go of everything; the last line of what it complained of."""
+        """Kill QEMU and release all resources; returns the last line of its standard error."""
         if self.is_closed:
             return ""
         self.is_closed = True
@@ -161,9 +159,9 @@ def available() -> bool:
 
 
 def _hpet(machine: Machine) -> str:
-    """While a kernel boots on a busy host, it measures the TSC well by the HPET and the ACPI timer,
-    and badly by the PIT; 6.12 has no driver for the ACPI timer. Time that is instructions passes
-    evenly by any clock."""
+    """Clock options for boots on a busy host: the TSC calibration is reliable with the HPET and the
+    ACPI timer, but not with the PIT; 6.12 has no driver for the ACPI timer. If time is counted in
+    instructions, any clock is reliable."""
     return "off" if machine.is_replayed else "on"
 
 
@@ -188,7 +186,8 @@ def machine_args(machine: Machine) -> list[str]:
 
 
 def launch(machine: Machine, *more_args: str) -> Launched:
-    """Start QEMU, with these arguments besides. It dies with this process. Raises QemuError."""
+    """Start QEMU, with these additional arguments. It is killed when this process exits. Raises
+    QemuError."""
     if not available():
         raise QemuError(f"{PROGRAM} is missing: install the package qemu-system-x86")
     args = [*machine_args(machine), *more_args]
@@ -226,7 +225,7 @@ def launch(machine: Machine, *more_args: str) -> Launched:
 
 
 def _inbox_args(memory: int) -> list[str]:
-    """Memory of the host that the guest reads, and a way for it to stop the machine."""
+    """Shared memory that the guest reads, and a device to stop the machine."""
     path = f"/proc/self/fd/{memory}"
     backend = f"memory-backend-file,id=inbox,size={INBOX_BYTES},mem-path={path},share=on"
     return [
@@ -237,7 +236,7 @@ def _inbox_args(memory: int) -> list[str]:
 
 
 def spawn(args: list[str], pass_fds: list[int] | None = None) -> subprocess.Popen[bytes]:
-    """Start QEMU in a session of its own (a terminal's Ctrl-C does not reach it)."""
+    """Start QEMU in its own session (a terminal's Ctrl-C does not reach it)."""
     parent = os.getpid()
 
     def die_with_parent() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""QEMU's control port: commands and events as lines of JSON (QMP, docs/interop/qmp-spec.rst)."""
+"""QEMU's monitor: commands and events as lines of JSON (QMP, docs/interop/qmp-spec.rst)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 
 
 class MonitorError(Exception):
-    """QEMU refuses a command, or has gone; the text is one line for the user."""
+    """QEMU rejects a command, or has exited; the text is one line for the user."""
 
 
 class Monitor:
-    """The host's end of the port. Every wait has a limit."""
+    """A connection to the monitor. Every wait has a timeout."""
 
     def __init__(self, port: socket.socket) -> None:
         self._port = port
@@ -23,7 +23,7 @@ class Monitor:
         self._is_greeted = False
 
     def execute(self, command: str, timeout_s: float = 60.0, **arguments: Any) -> Any:
-        """What QEMU returns; `_` in a name stands for `-`. Raises MonitorError."""
+        """Result of a command; `_` in argument names stands for `-`. Raises MonitorError."""
         deadline_s = time.monotonic() + timeout_s
         if not self._is_greeted:
             self._is_greeted = True
@@ -34,15 +34,15 @@ class Monitor:
         try:
             self._port.sendall(json.dumps(request).encode() + b"\n")
         except OSError as error:
-            raise MonitorError(f"QEMU has gone: {error.strerror}") from error
+            raise MonitorError(f"QEMU has exited: {error.strerror}") from error
         return self._await_reply(deadline_s, "return")
 
     def close(self) -> None:
-        """Close the port; QEMU goes on."""
+        """Close the connection; QEMU keeps running."""
         self._port.close()
 
     def await_event(self, name: str, timeout_s: float) -> bool:
-        """Whether QEMU reports this event within that time, or has done so. Raises MonitorError."""
+        """Whether QEMU has reported this event, or does within the timeout. Raises MonitorError."""
         deadline_s = time.monotonic() + timeout_s
         if not self._is_greeted:
             self.execute("query-status", timeout_s)
@@ -78,9 +78,9 @@ class Monitor:
             except TimeoutError:
                 raise
             except OSError as error:
-                raise MonitorError(f"QEMU has gone: {error.strerror}") from error
+                raise MonitorError(f"QEMU has exited: {error.strerror}") from error
             if not chunk:
-                raise MonitorError("QEMU has gone")
+                raise MonitorError("QEMU has exited")
             self._received += chunk
         line, _, self._received = self._received.partition(b"\n")
         return json.loads(line)

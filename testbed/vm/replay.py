@@ -3,9 +3,9 @@
 
     outcome = replay.run(kernel, topology, "scx_load --json", programs=[path], seed=1)
 
-Time in such a guest is the number of instructions that its CPUs have executed, in turns, and
-nothing comes in from outside while it runs: the command is part of its image, and its output goes
-to files. docs/deterministic.md says what that can show and what it cannot.
+Time in such a guest is the number of instructions that its CPUs have executed, in round-robin
+order, and a running guest gets no input: the command is part of its image, and its output goes to
+files. docs/deterministic.md explains uses and limits.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from .programs import RESUME, built
 from .qmp import MonitorError
 from .topology import Topology
 
-#: Older ones share out time between CPUs too coarsely, and runs fall into a few variants.
+#: Older versions divide time between CPUs too coarsely, and runs differ.
 OLDEST_QEMU = (10,)
-#: The largest seed that QEMU takes.
+#: QEMU's maximum.
 MAX_SEED = 2**32 - 1
-#: Only with these does nothing of the host's get into the guest: addresses and random numbers.
+#: Excludes the host's sources of randomness: addresses and random numbers.
 KERNEL_ARGS = ("nokaslr", "norandmaps")
-#: Makes QEMU independent of the host's time, and turns short, see still.c.
-STILL_LIBRARY = "libscx_still.so"
+#: Makes QEMU independent of the host's time, and turns short, see qemu_deterministic.c.
+PRELOADED_LIBRARY = "libscx_qemu_deterministic.so"
 
 _POLL_S = 0.1
-#: Where QEMU's firmware is in the packages that bring it.
+#: Firmware directories in QEMU's packages.
 _FIRMWARE = (("qemu-system-data", "usr/share/qemu"), ("seabios", "usr/share/seabios"))
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a deterministic guest left behind; all of it is the same in the next run."""
+    """The result of a deterministic guest, the same in each run."""
 
-    #: The command's, as the shell has it: 128 + N for death by signal N.
+    #: The exit status, as in a shell: 128 + N for death by signal N.
     status: int
-    #: The command was told to end because its time was up.
+    #: The command was signalled at its time limit.
     timed_out: bool
     #: Both output streams of the command.
     output: bytes
@@ -57,16 +57,16 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Limit:
-    """When the command is told to end, in the guest's time."""
+    """The command's time limit, in guest time."""
 
-    #: After the command's start.
+    #: From the command's start.
     seconds: float
     #: Sent to the command's process group; 20 s later it is killed.
     signal: int
 
 
 def emulator() -> qemu.Emulator:
-    """A QEMU that is fit for it: the machine's own, or the distribution's backport in the cache.
+    """A suitable QEMU: the machine's own, or the distribution's backport in the cache.
 
     Raises qemu.QemuError, debs.DebsError.
     """
@@ -86,10 +86,10 @@ def emulator() -> qemu.Emulator:
 
 
 def _isolated(command: Sequence[str]) -> qemu.Emulator:
-    """QEMU without what differs between its runs: addresses, and when its threads act."""
-    preload = f"LD_PRELOAD={built(STILL_LIBRARY)}"
+    """QEMU without differences between runs: in addresses, and in the timing of its threads."""
+    preload = f"LD_PRELOAD={built(PRELOADED_LIBRARY)}"
     isolated = ("env", preload, "setarch", "--addr-no-randomize", *command)
-    return qemu.Emulator(isolated, preloaded=(built(STILL_LIBRARY),))
+    return qemu.Emulator(isolated, preloaded=(built(PRELOADED_LIBRARY),))
 
 
 def run(
@@ -107,8 +107,8 @@ def run(
 ) -> Outcome:
     """Boot a guest that runs `script`, and wait for its end.
 
-    `sink` gets the output as it comes. A guest older than `lifetime_s`, in the host's time, is
-    killed, as is one that was `cancelled`. Raises GuestError, qemu.QemuError, debs.DebsError,
+    `sink` receives the output as it arrives. A guest older than `lifetime_s`, in host time, or
+    `cancelled`, is killed. Raises GuestError, qemu.QemuError, debs.DebsError,
     initramfs.InitramfsError.
     """
     fit = emulator()
@@ -131,7 +131,7 @@ def run(
         parcel = _parcel(script, programs, limit)
         if is_announced:
             progress.note(f"resuming Linux {kernel.release} ({topology.name}, seed {seed})")
-        # The paths are QEMU's alone; the guest sees nothing of them.
+        # The paths are used by QEMU only; the guest does not see them.
         error = _execute(machine, parcel, lifetime_s, sink, cancelled)
         return _outcome(directory, error)
 
@@ -141,8 +141,8 @@ def _base_image() -> bytes:
 
 
 def base_digest() -> str:
-    """What stands for all of a guest that is built here: its base image, and what QEMU preloads."""
-    parts = _base_image(), built(STILL_LIBRARY).read_bytes()
+    """Identifies what is built here for a guest: its base image, and the preloaded library."""
+    parts = _base_image(), built(PRELOADED_LIBRARY).read_bytes()
     return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
 
 
@@ -159,16 +159,16 @@ def _execute(
     sink: Callable[[bytes], object],
     cancelled: Callable[[], bool],
 ) -> str | None:
-    """Run QEMU to its end; why it did not end by itself, if so."""
+    """Run QEMU until it exits; the reason if it has to be killed."""
     deadline_s = time.monotonic() + lifetime_s
     launched = saved.resume(machine, parcel, machine.seed or 0)
     assert launched.monitor
     seen = 0
     try:
-        # The guest stops its machine when it is done. One that dies ends QEMU.
+        # A guest that is done stops its machine. One that dies makes QEMU exit.
         while not launched.monitor.await_event("STOP", _POLL_S):
             if time.monotonic() > deadline_s:
-                return f"the guest ran for longer than {lifetime_s:g} s"
+                return f"the guest exceeded its life time of {lifetime_s:g} s"
             if cancelled():
                 return "cancelled"
             seen += _forward(machine.serial_files[0], seen, sink)
@@ -182,7 +182,7 @@ def _execute(
 
 
 def _forward(file: Path, seen: int, sink: Callable[[bytes], object]) -> int:
-    """Give what is new in `file` to `sink`; how much that was, in bytes."""
+    """Copy new data of `file` to `sink`; returns its size in bytes."""
     if not file.exists():
         return 0
     with file.open("rb") as source:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Guests that go on where a booted one was saved.
+"""Guests that are resumed from a saved state.
 
-A guest boots once for its kernel, topology and base image, stops itself (guest/scx_resume.c), and
-its state is saved below the cache. Every other guest of that kind loads the state, and finds what
-it is to run in its inbox. This takes a second; a boot takes 5 to 20. Deterministic guests, which
-begin with the same state, are as alike as if they had booted.
+A guest of each kernel, topology and base image boots once and stops (guest/scx_resume.c); its
+state is saved below the cache. Every other guest of that kind loads the state, and finds its
+programs and command in its inbox. This takes a second; a boot takes 5 to 20. Deterministic guests
+start from the same state, so they are as reproducible as if they had booted.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from . import progress, qemu
 from .link import GuestError
 from .qmp import Monitor, MonitorError
 
-#: How long a guest may take to boot, and QEMU to write or read its state.
+#: Timeout for booting, and for saving or loading the state.
 _BOOT_TIMEOUT_S = 300.0
 _STATE_TIMEOUT_S = 120.0
-#: States that were not used for so long are deleted when another is made.
+#: States that were not used for this long are deleted when another is saved.
 _KEPT_S = 7 * 24 * 3600.0
-#: Of the emulator, while a guest boots that is replayed.
+#: Seed of the emulator while a deterministic guest boots.
 _SEED = 1
-#: Before the archive in the inbox.
+#: Precedes the archive in the inbox.
 _SEED_BYTES = 8
 _POLL_S = 0.01
 
 
 def resume(machine: qemu.Machine, archive: bytes, seed: int) -> qemu.Launched:
-    """Start a guest that unpacks `archive` and goes on; what is alike with another `seed` is not.
+    """Resume a guest that unpacks `archive`; its behaviour depends on the `seed`.
 
-    Boots one and saves it first if none of its kind is saved. Raises GuestError, QemuError,
+    First boots and saves one, if none of its kind is saved. Raises GuestError, QemuError,
     debs.DebsError.
     """
     if _SEED_BYTES + len(archive) > qemu.INBOX_BYTES:
-        raise qemu.QemuError(f"the guest's inbox holds no more than {qemu.INBOX_BYTES} bytes")
+        raise qemu.QemuError(f"the guest's inbox is limited to {qemu.INBOX_BYTES} bytes")
     state = _state_of(machine)
     launched = qemu.launch(machine, "-incoming", "defer")
     try:
@@ -51,7 +51,7 @@ def resume(machine: qemu.Machine, archive: bytes, seed: int) -> qemu.Launched:
         # The saved inbox is empty.
         _load(launched.monitor, state)
         os.pwrite(launched.inbox, seed.to_bytes(_SEED_BYTES, "little") + archive, 0)
-        # The last command: one would disturb QEMU's main thread while the guest runs.
+        # The last command: a later one would disturb QEMU's main thread while the guest runs.
         launched.monitor.execute("cont")
     except MonitorError as error:
         raise GuestError(f"cannot resume a guest: {error}: {launched.close()}") from error
@@ -62,7 +62,7 @@ def resume(machine: qemu.Machine, archive: bytes, seed: int) -> qemu.Launched:
 
 
 def _state_of(machine: qemu.Machine) -> Path:
-    """The state to begin with."""
+    """The saved state, created if necessary."""
     folder = debs.cache_dir() / "guests"
     state = folder / f"{machine.kernel.release}-{machine.topology.name}-{_key(machine)}"
     with debs.locked(folder / "lock" / state.name):
@@ -74,11 +74,11 @@ def _state_of(machine: qemu.Machine) -> Path:
 
 
 def _key(machine: qemu.Machine) -> str:
-    """What a saved state depends on, as a digest."""
+    """A digest of everything that a saved state depends on."""
     digest = hashlib.sha256()
     inputs = {str(path): path for path in (machine.kernel.path, machine.initramfs)}
     outputs = {f"file:{path}" for path in (machine.console_log, *machine.serial_files)}
-    # Where the emulator is does not matter, nor what its resumed guests are seeded with.
+    # Neither the emulator's path matters, nor the seed of resumed guests.
     unseeded = replace(machine, seed=machine.seed and _SEED)
     args = qemu.machine_args(unseeded)[len(machine.emulator.command) :]
     for word in [machine.emulator.about(), str(machine.terminal), *args]:
@@ -92,16 +92,16 @@ def _key(machine: qemu.Machine) -> str:
 
 
 def _save(machine: qemu.Machine, state: Path) -> None:
-    """Boot a guest until it stops itself, and save it."""
+    """Boot a guest until it stops, and save it."""
     what = f"booting Linux {machine.kernel.release} ({machine.topology.name}) to save it"
     with progress.step(what), tempfile.TemporaryDirectory(dir=state.parent) as scratch:
         launched = qemu.launch(replace(machine, seed=machine.seed and _SEED), "-S")
         try:
             assert launched.monitor
-            # QEMU reports events only after the greeting, and busy CPUs keep it from greeting.
+            # QEMU reports events only after the greeting, which busy CPUs delay.
             launched.monitor.execute("cont")
             if not launched.monitor.await_event("STOP", _BOOT_TIMEOUT_S):
-                raise MonitorError(f"it did not stop itself within {_BOOT_TIMEOUT_S:g} s")
+                raise MonitorError(f"it did not stop within {_BOOT_TIMEOUT_S:g} s")
             written = Path(scratch) / "state"
             _write(launched.monitor, written)
         except MonitorError as error:
@@ -120,8 +120,8 @@ def _write(monitor: Monitor, state: Path) -> None:
 
 
 def _load(monitor: Monitor, state: Path) -> None:
-    # It would tell networks that the guest has moved: by timers of the host's time, which in a
-    # deterministic guest cut turns short.
+    # Disables gratuitous ARP after migration: its timers in host time would cut turns short in a
+    # deterministic guest.
     monitor.execute("migrate-set-parameters", announce_rounds=0)
     monitor.execute("migrate-incoming", uri=f"exec:cat <{shlex.quote(str(state))}")
     _await(monitor, "query-status", {"guest-panicked"}, {"internal-error", "shutdown"})
@@ -136,7 +136,7 @@ def _await(monitor: Monitor, query: str, wanted: set[str], bad: set[str]) -> Non
 
 
 def _prune(folder: Path) -> None:
-    """Delete states that were not used for long, and what killed processes left behind."""
+    """Delete unused states, and leftovers of killed processes."""
     for path in folder.glob("*"):
         if time.time() - path.stat().st_mtime < _KEPT_S or path.name == "lock":
             continue

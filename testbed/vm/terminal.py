@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The user's terminal, joined to a guest's."""
+"""Connects the user's terminal to a guest's."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from contextlib import contextmanager, suppress
 
 from .link import Link
 
-#: Ctrl-A, then x, leaves; Ctrl-A twice sends one.
+#: Ctrl-A, then x, exits; Ctrl-A twice sends one.
 ESCAPE = b"\x01"
 LEAVE = b"x"
 _CHUNK_BYTES = 65536
 
-#: Run by a session leader: opening the device makes it the session's controlling terminal. Once
-#: nobody has it open it forgets its size.
+#: Run by a session leader: opening the device makes it the session's controlling terminal. It loses
+#: its size when it is closed by all processes.
 _SHELL = "cd; exec <>/dev/hvc0 >&0 2>&1; stty rows {rows} cols {columns}; exec sh -l"
 
 
 def shell_script() -> str:
-    """What the guest runs for an interactive shell of the size of the user's terminal."""
+    """The guest's command for an interactive shell, with the size of the user's terminal."""
     size = shutil.get_terminal_size()
     return _SHELL.format(rows=size.lines, columns=size.columns)
 
 
 class Keyboard:
-    """Splits what the user types into bytes for the guest and the wish to leave."""
+    """Separates the user's input for the guest from the escape sequence."""
 
     def __init__(self) -> None:
         self.leaving = False
         self._escaped = False
 
     def typed(self, keys: bytes) -> bytes:
-        """The bytes of `keys` that are for the guest."""
+        """The bytes of `keys` for the guest."""
         passed = b""
         for key in (keys[i : i + 1] for i in range(len(keys))):
             if self._escaped:
@@ -53,7 +53,7 @@ class Keyboard:
 
 
 def interact(link: Link, port: socket.socket, ended: Callable[[], bool]) -> None:
-    """Join stdin and stdout to the guest's terminal until `ended`, or the user leaves.
+    """Connect stdin and stdout to the guest's terminal until `ended`, or the user exits.
 
     Stdin must be a terminal. Raises GuestError when the guest is lost.
     """
@@ -63,7 +63,7 @@ def interact(link: Link, port: socket.socket, ended: Callable[[], bool]) -> None
     def on_key() -> None:
         keys = os.read(stdin, _CHUNK_BYTES)
         keyboard.leaving = keyboard.leaving or not keys
-        # What a guest that hangs does not take is lost, as on any terminal; leaving must work.
+        # Input that a hung guest does not read is lost, as on any terminal; exiting must work.
         with suppress(OSError):
             port.send(keyboard.typed(keys), socket.MSG_DONTWAIT)
 
@@ -83,7 +83,7 @@ def interact(link: Link, port: socket.socket, ended: Callable[[], bool]) -> None
 
 @contextmanager
 def _raw(terminal: int) -> Iterator[None]:
-    """Every key goes to the guest, Ctrl-C too; as before after the block."""
+    """Raw mode: every key goes to the guest, including Ctrl-C. Restored after the block."""
     before = termios.tcgetattr(terminal)
     try:
         tty.setraw(terminal)

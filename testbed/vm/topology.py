@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """CPU topologies of guests, as data.
 
-A topology is a value: tests compare what a scheduler (or sysfs) says in the guest with the same
-object that made the guest. CPUs are numbered as Linux numbers them in the guest: threads of a core
-are neighbours, then cores, then sockets.
+A topology is a value: tests compare what a scheduler (or sysfs) reports in the guest with the
+object that defined the guest. CPUs are numbered as by Linux in the guest: threads of a core are
+adjacent, then cores, then sockets.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _COUNTS = re.compile(r"(\d+)x(\d+)x(\d+)")
 
 
 class TopologyError(Exception):
-    """A topology that does not exist or makes no sense; the text is one line for the user."""
+    """An unknown or invalid topology; the text is one line for the user."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Topology:
     cores: int = 1
     #: Threads of each core.
     threads: int = 1
-    #: CPUs that the kernel brings up at boot; None means all.
+    #: CPUs that are online at boot; None means all.
     boot_cpus: int | None = None
     nodes: tuple[tuple[int, ...], ...] = ()
     distances: tuple[tuple[int, ...], ...] = ()
@@ -45,20 +45,20 @@ class Topology:
 
     @property
     def possible(self) -> tuple[int, ...]:
-        """Every CPU the guest can ever have."""
+        """All possible CPUs of the guest."""
         return tuple(range(self.sockets * self.cores * self.threads))
 
     @property
     def online(self) -> tuple[int, ...]:
-        """The CPUs that are online when the guest has booted."""
+        """The CPUs that are online after boot."""
         return self.possible[: self.boot_cpus]
 
     def siblings(self, cpu: int) -> tuple[int, ...]:
-        """The hardware threads of `cpu`'s core, itself included."""
+        """The hardware threads of `cpu`'s core, including `cpu`."""
         return self._group(cpu, self.threads)
 
     def llc(self, cpu: int) -> tuple[int, ...]:
-        """The CPUs that share `cpu`'s last-level cache, itself included."""
+        """The CPUs that share `cpu`'s last-level cache, including `cpu`."""
         return self._group(cpu, self.cores * self.threads)
 
     def node(self, cpu: int) -> int:
@@ -96,7 +96,7 @@ class Topology:
         return [] if self.boot_cpus is None else [f"maxcpus={self.boot_cpus}"]
 
 
-#: The topologies that have a name, in the order in which they are listed.
+#: Named topologies, in the order of their listing.
 TOPOLOGIES: dict[str, Topology] = {
     topology.name: topology
     for topology in (
@@ -115,14 +115,14 @@ TOPOLOGIES: dict[str, Topology] = {
     )
 }
 
-#: The topology of a guest that asks for none.
+#: The default topology.
 DEFAULT = "smp4"
 
 
 def find(name: str) -> Topology:
-    """The topology called `name`, or one given by numbers as SOCKETSxCORESxTHREADS.
+    """The topology called `name`, or one given as SOCKETSxCORESxTHREADS.
 
-    Raises TopologyError when it is neither.
+    Raises TopologyError if it is neither.
     """
     if name in TOPOLOGIES:
         return TOPOLOGIES[name]

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * scx_crowd N: N threads that sleep for ten seconds, do next to nothing, and sleep again.
+ * scx_crowd N: N threads that sleep for ten seconds at a time and do almost nothing in between.
  *
- * As small as threads can be, so that ten thousand fit into a guest. Prints "ready" when all are
- * there, and how often one of them woke up when it is told to end by SIGINT.
+ * With minimal memory, so that ten thousand fit into a guest. Prints "ready" when all have
+ * started, and the number of wakeups on SIGINT.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -50,7 +50,7 @@ int main(int argc, char **argv)
 	while (nr--) {
 		err = pthread_create(&thread, &attr, sleep_and_wake, NULL);
 		if (err) {
-			fprintf(stderr, "scx_crowd: a thread cannot be made: %s\n", strerror(err));
+			fprintf(stderr, "scx_crowd: cannot create a thread: %s\n", strerror(err));
 			return 1;
 		}
 	}
@@ -59,7 +59,7 @@ int main(int argc, char **argv)
 	sigwait(&set, &number);
 	printf("%lu\n", atomic_load(&nr_wakeups));
 	fflush(stdout);
-	/* Each when it wakes up next, and this one then. */
+	/* The other threads exit at their next wakeup, and the process with the last. */
 	atomic_store(&is_over, true);
 	pthread_exit(NULL);
 }

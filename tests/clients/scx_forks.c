@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * scx_forks PID SIGNAL SECONDS: forks children that compute, one every 2 ms, sends the signal to a
- * scheduler after the first few, and forks more while the scheduler goes away.
+ * scx_forks PID SIGNAL SECONDS: forks CPU hogs, one every 2 ms, sends the signal to a scheduler
+ * after the first few, and forks more while the scheduler unloads.
  *
- * A real-time process that is not in any scheduler's way. Status 0, and after how many seconds, if
- * the machine has no scheduler within the time given; the children end then.
+ * It runs as a real-time process. Status 0, and the time in seconds, if the scheduler is
+ * unloaded within the given time; then kills the hogs.
  */
 #include <sched.h>
 #include <signal.h>
@@ -43,7 +43,7 @@ static double now_s(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
-/* Returns when the signal was sent. */
+/* Returns the time when the signal was sent. */
 static double fork_while_it_goes(pid_t scheduler, int number)
 {
 	double sent_s = 0;
@@ -94,7 +94,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: scx_forks PID SIGNAL SECONDS\n");
 		return 1;
 	}
-	/* The children are ordinary ones. */
+	/* The children are in the fair class. */
 	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param)) {
 		perror("scx_forks");
 		return 1;

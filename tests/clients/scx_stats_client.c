@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A client of a scheduler's statistics that knows nothing but the wire: lines of JSON over a
- * Unix socket. Asks politely, or misbehaves in the ways that a server has to survive.
+ * An independent client of the statistics server: lines of JSON over a
+ * Unix socket. Also misbehaves in several ways.
  *
- *   scx_stats_client PATH ask LINE...    send each line, print the line that answers it
- *   scx_stats_client PATH pass           the same with the lines of standard input, as they come
- *   scx_stats_client PATH garbage COUNT  send lines of random bytes, print how many were answered
- *   scx_stats_client PATH long BYTES     send one line so long, print what comes back
- *   scx_stats_client PATH half           begin a line and fall silent until the server hangs up
- *   scx_stats_client PATH idle COUNT     hold so many connections until killed
- *   scx_stats_client PATH deaf           send requests and read nothing until the server hangs up
+ *   scx_stats_client PATH ask LINE...    send each line, print the answer
+ *   scx_stats_client PATH pass           the same with lines of standard input, as they arrive
+ *   scx_stats_client PATH garbage COUNT  send lines of random bytes, print the number of answers
+ *   scx_stats_client PATH long BYTES     send one line of this length, print the answer
+ *   scx_stats_client PATH half           send half a line and wait for the server to close
+ *   scx_stats_client PATH idle COUNT     hold this many connections until killed
+ *   scx_stats_client PATH deaf           send requests without reading until the server closes
  *
- * Exit status 0: it went as described.
+ * Exit status 0: as described.
  */
 #include <err.h>
 #include <poll.h>
@@ -54,7 +54,7 @@ static void send_all(int fd, const char *data, size_t len)
 	}
 }
 
-/* The next line, with its end; an empty string when the server has hung up. */
+/* The next line, with its newline; an empty string when the server has closed. */
 static const char *receive_line(int fd)
 {
 	static char *line;
@@ -71,7 +71,7 @@ static const char *receive_line(int fd)
 			err(1, "memory");
 		if (poll(&ready, 1, TIMEOUT_MS) <= 0)
 			errx(1, "no answer");
-		/* One by one: what comes after the line is the next one's. */
+		/* Byte by byte: further data belongs to the next line. */
 		got = recv(fd, line + len, 1, 0);
 		if (got <= 0)
 			break;
@@ -114,7 +114,7 @@ static void garbage(int count)
 
 		for (size_t k = 0; k < len; k++)
 			line[k] = rand();
-		/* A line within the line would be answered, too. */
+		/* No newline within the line, which would be answered, too. */
 		for (size_t k = 0; k < len; k++)
 			line[k] = line[k] == '\n' ? ' ' : line[k];
 		line[len - 1] = '\n';
@@ -133,7 +133,7 @@ static void send_long(size_t bytes)
 		err(1, "memory");
 	memset(line, 'x', bytes);
 	line[bytes - 1] = '\n';
-	/* The server need not read it all. */
+	/* The server may stop reading. */
 	for (size_t sent = 0; sent < bytes;) {
 		ssize_t now = send(fd, line + sent, bytes - sent, MSG_NOSIGNAL);
 

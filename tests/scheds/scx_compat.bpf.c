@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A scheduler that uses one wrapper of compat.bpf.h at a time and checks what it
- * did: counted as good when its effect is seen, as bad when another one is.
+ * Uses one wrapper of compat.bpf.h at a time and checks its effect: counted as
+ * good if as expected, as bad otherwise.
  *
- * `use` is a constant when the programs are loaded, so the verifier sees only the
- * wrapper under test, and a kernel that refuses one of them fails one test.
+ * `use` is a constant at load time, so the verifier sees only the wrapper under
+ * test, and a kernel that rejects one of them fails one test.
  */
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>
@@ -16,7 +16,7 @@ char _license[] SEC("license") = "GPL";
 #define FIFO_DSQ 0
 #define VTIME_DSQ 1
 
-/* Slices that no kernel uses by itself, ns. */
+/* Slices that the kernel does not use, ns. */
 #define SLICE_NS 7000000
 #define OTHER_SLICE_NS 3000000
 #define OTHER_VTIME 4711000000
@@ -31,7 +31,7 @@ s32 node_of_cpu[COMPAT_MAX_CPUS];
 
 static struct scx_event_buf events;
 
-/* What scx_bpf_now() has told on a CPU, and another clock at the first time. */
+/* Last time of scx_bpf_now() on a CPU, and both clocks at the first call. */
 struct clock {
 	u64 last_ns;
 	u64 first_ns;
@@ -53,11 +53,11 @@ static void judge(bool good)
 		__sync_fetch_and_add(&nr_bad, 1);
 }
 
-/* What a task was last inserted or moved with, to be checked when it runs. */
+/* Expected slice and vtime when the task runs. */
 struct task_ctx {
 	u64 slice_ns;
 	u64 vtime;
-	/* What to insert or move it with. */
+	/* For the next insert or move. */
 	u64 own_vtime;
 };
 
@@ -70,7 +70,7 @@ struct {
 
 static u64 vtime_now = OTHER_VTIME;
 
-/* A vtime that nobody else has, higher than all before: nobody starves. */
+/* A unique vtime above all previous ones, so that no task starves. */
 static void give_vtime(struct task_struct *p)
 {
 	struct task_ctx *tctx;
@@ -80,7 +80,7 @@ static void give_vtime(struct task_struct *p)
 		tctx->own_vtime = __sync_add_and_fetch(&vtime_now, 1);
 }
 
-/* The same until the next enqueue, for CPUs that move @p at the same time. */
+/* Unchanged until the next enqueue, for CPUs that move @p concurrently. */
 static u64 own_vtime(struct task_struct *p)
 {
 	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, NULL, 0);
@@ -123,7 +123,7 @@ static void check_expected(struct task_struct *p)
 
 /* ---- select_cpu ---------------------------------------------------------- */
 
-/* Allow CPU 0 alone: any other answer ignored the mask. */
+/* Allow CPU 0 only: any other result ignored the mask. */
 static s32 use_select_cpu_and(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	struct bpf_cpumask *only_cpu0 = bpf_cpumask_create();
@@ -136,15 +136,15 @@ static s32 use_select_cpu_and(struct task_struct *p, s32 prev_cpu, u64 wake_flag
 	bpf_cpumask_release(only_cpu0);
 	if (cpu < 0)
 		return prev_cpu;
-	/* Whether it was claimed cannot be seen: an interrupt that finds nothing to
-	 * do marks the CPU as idle again. */
+	/* Whether it was claimed is not visible: an interrupt without work marks the
+	 * CPU as idle again. */
 	judge(cpu == 0);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, 0);
 	return cpu;
 }
 
-/* A node's idle CPUs are its own. Which of them are idle changes all the time,
- * so the masks cannot be compared with each other. */
+/* A node's idle mask contains only its own CPUs. The masks change all the time,
+ * so they cannot be compared with each other. */
 static bool all_of_node(const struct cpumask *cpus, s32 node)
 {
 	s32 nr = scx_bpf_nr_cpu_ids();
@@ -178,7 +178,7 @@ static void check_idle_masks(s32 node)
 	scx_bpf_put_idle_cpumask(idle);
 }
 
-/* Any node, not just the task's: a wrapper that ignores it is found out. */
+/* Any node, not only the task's, to detect a wrapper that ignores it. */
 static s32 use_idle_node(struct task_struct *p, s32 prev_cpu)
 {
 	s32 node = bpf_get_prandom_u32() % scx_bpf_nr_node_ids();
@@ -252,8 +252,8 @@ void BPF_STRUCT_OPS(compat_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_bpf_dsq_insert(p, FIFO_DSQ, SCX_SLICE_DFL, enq_flags);
 }
 
-/* Take the first task by way of the iterator, with a slice of its own. Nothing
- * else takes tasks from the queue, so they all run with it. */
+/* Move the first task by the iterator, with its own slice. Tasks leave the DSQ in
+ * no other way, so they all run with this slice. */
 static void use_dsq_move(s32 cpu)
 {
 	struct task_struct *p;
@@ -263,7 +263,7 @@ static void use_dsq_move(s32 cpu)
 			continue;
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, SLICE_NS);
 		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0)) {
-			/* It cannot run here before this callback is over. */
+			/* It cannot run here before this callback returns. */
 			expect(p, SLICE_NS, 0);
 			judge(true);
 			break;
@@ -271,13 +271,13 @@ static void use_dsq_move(s32 cpu)
 	}
 }
 
-/* Sort the FIFO into the vtime queue, from which all tasks are taken. */
+/* Move all tasks of the FIFO to the vtime DSQ, from which they are consumed. */
 static void use_dsq_move_vtime(void)
 {
 	struct task_struct *p;
 
 	bpf_for_each(scx_dsq, p, FIFO_DSQ, 0) {
-		/* Before the move: after it, another CPU may run the task at once. */
+		/* Before the move, after which another CPU may run the task. */
 		expect(p, 0, own_vtime(p));
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, own_vtime(p));
 		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, VTIME_DSQ, 0))
@@ -316,8 +316,8 @@ void BPF_STRUCT_OPS(compat_dispatch, s32 cpu, struct task_struct *prev)
 /* ---- running ------------------------------------------------------------- */
 
 /*
- * It never goes backward, and keeps pace with the clock since boot: within a tenth, and 2 s for
- * emulated CPUs, which may stand still between two instructions.
+ * The clock is monotonic, and keeps pace with the boot clock: within 10 %, plus 2 s for
+ * emulated CPUs, which may stall between two instructions.
  */
 static void use_now(void)
 {
@@ -334,7 +334,7 @@ static void use_now(void)
 	}
 	passed_ns = boot_ns - clock->first_boot_ns;
 	slack_ns = passed_ns / 10 + 2 * NSEC_PER_SEC;
-	/* Until then a clock that stands still would keep pace. */
+	/* Before that, a stopped clock would be within the limits. */
 	if (passed_ns > 4 * NSEC_PER_SEC)
 		judge(time_in_range(now_ns - clock->first_ns + slack_ns, passed_ns,
 				    passed_ns + 2 * slack_ns));
@@ -366,7 +366,7 @@ void BPF_STRUCT_OPS(compat_running, struct task_struct *p)
 	}
 }
 
-/* Taken out of its queue before it ran, to come back in another way. */
+/* Dequeued before it ran; it may be enqueued differently. */
 void BPF_STRUCT_OPS(compat_quiescent, struct task_struct *p, u64 deq_flags)
 {
 	expect_nothing(p);
@@ -402,8 +402,8 @@ void BPF_STRUCT_OPS(compat_tick, struct task_struct *p)
 	}
 }
 
-/* Only in the table where the kernel re-enqueues from here alone: newer ones log
- * that the callback is deprecated. */
+/* Only for kernels that re-enqueue from this callback only: newer ones log that it
+ * is deprecated. */
 SEC("?struct_ops/compat_cpu_release")
 void BPF_PROG(compat_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
@@ -413,7 +413,7 @@ void BPF_PROG(compat_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 		scx_bpf_reenqueue_local();
 }
 
-/* ---- once ---------------------------------------------------------------- */
+/* ---- init and exit ------------------------------------------------------- */
 
 static void use_nodes(void)
 {

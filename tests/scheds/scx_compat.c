@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Which wrapper scx_compat.bpf.c uses, and what came of it. */
+/* Selects the wrapper that scx_compat.bpf.c uses, and prints the results. */
 #include <bpf/btf.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -55,17 +55,17 @@ static void configure(void *skel)
 	bool wants_reenqueue = use == USE_reenqueue_local || use == USE_dsq_reenq;
 
 	compat->rodata->use = use;
-	/* scx_can_reenqueue_anywhere() as user space sees it. */
+	/* scx_can_reenqueue_anywhere() for user space. */
 	if (wants_reenqueue && !kernel_has_kfunc("scx_bpf_reenqueue_local___v2")) {
 		bpf_program__set_autoload(compat->progs.compat_cpu_release, true);
 		compat->struct_ops.compat_ops->cpu_release = compat->progs.compat_cpu_release;
 	}
-	/* Where the kernel has it, the flat idle masks are forbidden. */
+	/* With per-node masks, the kernel rejects the flat ones. */
 	if (use == USE_idle_node)
 		scx_ops_set_flag(skel, "SCX_OPS_BUILTIN_IDLE_PER_NODE");
 }
 
-/* wrong=NAME:OURS!=KERNEL'S, absent=NAME, for as many as there are. */
+/* wrong=NAME:OURS!=KERNEL'S, absent=NAME, for each. */
 static void print_odd_constants(const struct scx_compat *compat, FILE *out)
 {
 	struct btf *btf = btf__load_vmlinux_btf();

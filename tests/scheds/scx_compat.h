@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What scx_compat can use, one at a time: the wrappers of compat.bpf.h. */
+/* The wrappers of compat.bpf.h that scx_compat can use, one at a time. */
 #ifndef __SCX_COMPAT_H
 #define __SCX_COMPAT_H
 
@@ -59,7 +59,7 @@ enum compat_use {
 	X(scx_dsq_id_flags, SCX_DSQ_LOCAL)                \
 	X(scx_dsq_id_flags, SCX_DSQ_LOCAL_ON)
 
-/* Bound of the CPUs whose node is reported. */
+/* Maximum number of CPUs whose node is reported. */
 #define COMPAT_MAX_CPUS 64
 
 #define COMPAT_COUNT(type, name) +1

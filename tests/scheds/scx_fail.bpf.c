@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A FIFO scheduler that ends in the way the tests of the runner ask for. */
+/* A FIFO scheduler that fails on request, for tests of the runner. */
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>
 
@@ -7,7 +7,7 @@ char _license[] SEC("license") = "GPL";
 
 /* ops.init() returns this; 0 or a negative errno. */
 const volatile s32 init_error;
-/* Number of enqueues after which it happens; 0: never. */
+/* Number of enqueues before the event; 0: never. */
 const volatile u64 error_after;
 const volatile u64 stall_after;
 const volatile u64 exit_after;
@@ -15,7 +15,7 @@ const volatile u64 exit_code;
 
 u64 nr_enqueued;
 
-/* Without this the kernel would send tasks straight to idle CPUs. */
+/* Without this the kernel would dispatch directly to idle CPUs. */
 s32 BPF_STRUCT_OPS(fail_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	return prev_cpu;
@@ -29,7 +29,7 @@ void BPF_STRUCT_OPS(fail_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_error("failing after %llu enqueues as asked", nr);
 	if (nr == exit_after)
 		scx_bpf_exit(exit_code, "leaving after %llu enqueues as asked", nr);
-	/* The scheduler's own process has to stay alive to tell of it. */
+	/* The scheduler's own process has to run, to report the exit. */
 	if (stall_after && nr >= stall_after && !(p->flags & PF_KTHREAD) &&
 	    p->scx.weight != SCX_WEIGHT_DFL)
 		return;
@@ -57,7 +57,7 @@ SCX_OPS(fail_ops) = {
 	.init = (void *)fail_init,
 	.exit = (void *)fail_exit,
 	.dump = (void *)fail_dump,
-	/* The shortest that a slow guest does not fall over by itself. */
+	/* The shortest timeout that a slow guest does not exceed. */
 	.timeout_ms = 5000,
 	.name = "fail",
 };

@@ -18,9 +18,9 @@ static const struct argp_option options[] = {
 	{ "init-error", KEY_INIT_ERROR, "ERRNO", 0, "ops.init() returns -ERRNO" },
 	{ "error-after", KEY_ERROR_AFTER, "N", 0, "scx_bpf_error() at the Nth enqueue" },
 	{ "stall-after", KEY_STALL_AFTER, "N", 0,
-	  "From the Nth enqueue on, lose the tasks of another nice value than 0" },
+	  "From the Nth enqueue on, lose tasks whose nice value is not 0" },
 	{ "exit-after", KEY_EXIT_AFTER, "N", 0, "scx_bpf_exit() at the Nth enqueue" },
-	{ "exit-code", KEY_EXIT_CODE, "CODE", 0, "The code for it, 64 bits, 0x is understood" },
+	{ "exit-code", KEY_EXIT_CODE, "CODE", 0, "Exit code of --exit-after, decimal or 0x" },
 	{ 0 },
 };
 
@@ -66,7 +66,7 @@ static void configure(void *skel)
 	fail->rodata->exit_code = opts.exit_code;
 }
 
-/* Shows what reached the BPF half, so that a test sees a lost option. */
+/* Values that reached the BPF side, so that a lost option is detected. */
 static void print_stats(void *skel, FILE *out)
 {
 	const struct scx_fail *fail = skel;

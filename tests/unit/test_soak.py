@@ -118,7 +118,7 @@ def test_what_a_scheduler_said_that_was_not_enabled_is_kept(
     [
         ([30_000, 32_000], [5, 5], "", "its memory has grown from 30000 to 32000 KiB"),
         ([30_000, 30_000], [5, 8], "", "3 page faults of the policy's thread"),
-        ([1, 1], [0, 0], "BUG: x\n", "the kernel complains: BUG: x"),
+        ([1, 1], [0, 0], "BUG: x\n", "kernel error: BUG: x"),
     ],
 )
 def test_what_is_wrong_is_told(

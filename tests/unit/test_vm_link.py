@@ -71,7 +71,7 @@ def test_output_is_a_sign_of_life(guest: FakeGuest) -> None:
 def test_a_silent_guest_is_killed_and_its_log_named(guest: FakeGuest, tmp_path: Path) -> None:
     with pytest.raises(GuestError) as lost:
         guest.link.wait_until(lambda: False, timeout_s=20)
-    reason = "the guest hangs: no sign of life for 0.4 s"
+    reason = "the guest hangs: no heartbeat for 0.4 s"
     assert str(lost.value) == f"{reason}; console log: {tmp_path / 'log'}"
     assert guest.asked() == protocol.ping()
     assert guest.process.wait(5) < 0

@@ -140,7 +140,7 @@ def test_a_refusal_is_an_error(ends: tuple[socket.socket, socket.socket]) -> Non
 def test_a_qemu_that_ends_or_is_silent(ends: tuple[socket.socket, socket.socket]) -> None:
     FakeQemu(ends[1], [{"return": {}}])
     monitor = Monitor(ends[0])
-    with pytest.raises(MonitorError, match="QEMU has gone"):
+    with pytest.raises(MonitorError, match="QEMU has exited"):
         monitor.await_event("STOP", timeout_s=10)
     silent, _kept = socket.socketpair()
     with pytest.raises(MonitorError, match="QEMU does not answer"):

@@ -279,7 +279,7 @@ def test_a_guest_that_hangs_is_killed(kernel: Kernel, tmp_path: Path) -> None:
 
 def test_a_guest_has_a_life_time(kernel: Kernel, tmp_path: Path) -> None:
     with (
-        pytest.raises(GuestError, match="the guest outlived its 15 s; console log: "),
+        pytest.raises(GuestError, match="the guest exceeded its life time of 15 s; console log: "),
         Guest(kernel, lifetime_s=15, console_log=tmp_path / "console.log") as guest,
     ):
         guest.run("sleep 60")
@@ -292,7 +292,7 @@ HANG = "kill -STOP $(grep -lx main /proc/[0-9]*/comm | cut -d/ -f3); sleep 60"
 def test_a_guest_that_hangs_while_a_command_runs_is_lost(kernel: Kernel) -> None:
     started_s = time.monotonic()
     with (
-        pytest.raises(GuestError, match="the guest hangs: no sign of life for 6 s") as lost,
+        pytest.raises(GuestError, match="the guest hangs: no heartbeat for 6 s") as lost,
         Guest(kernel, max_silence_s=6) as guest,
     ):
         guest.stream(HANG)

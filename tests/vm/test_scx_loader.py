@@ -237,7 +237,7 @@ def test_one_that_exits_at_once(loader: Loader) -> None:
 def test_switch_that_fails_brings_the_old_one_back(loader: Loader, guest: Guest) -> None:
     loader.call("StartScheduler", "su", "scx_simple", "0")
     refusal = loader.refusal("SwitchScheduler", "su", "scx_exits", "0")
-    assert "scx_simple is brought back" in refusal
+    assert "scx_simple is started again" in refusal
     loader.wait_state("running")
     assert ops(guest) == "simple"
 
@@ -384,7 +384,7 @@ def test_last_of_a_thousand_requests_counts(loader: Loader, guest: Guest) -> Non
     print(nr_done, nr_refused, loader.log().count("starting scx_"))
     assert nr_done + nr_refused == 1000
     assert nr_done > 0
-    assert "overtaken by a later request" in told
+    assert "superseded by a later request" in told
     loader.call("SwitchScheduler", "su", "scx_fifo", "1")
     assert (loader.get("State"), loader.get("SchedulerMode")) == ("running", 1)
     assert ops(guest) == "fifo"

@@ -1,4 +1,4 @@
-//! Clocks, and work that takes time on them.
+//! Clocks, and work of a given CPU time.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -9,33 +9,33 @@ use nix::sys::prctl::set_timerslack;
 use nix::sys::time::TimeSpec;
 use nix::time::{clock_gettime, clock_nanosleep, ClockId, ClockNanosleepFlags};
 
-/// Rounds between two looks at the CPU time used: a microsecond or less.
+/// Iterations between two reads of the CPU time: a microsecond or less.
 const ROUNDS: u32 = 512;
 
 /// The least timer slack, ns.
 const TIMER_SLACK_NS: u64 = 1;
 
-/// Has the calling thread woken up in time: the default slack of 50 us would be added to every
-/// measured lateness.
+/// Minimizes the calling thread's timer slack: the default of 50 us would be added to every
+/// measured wakeup latency.
 ///
 /// # Errors
-/// The kernel refuses.
+/// The system call fails.
 pub(crate) fn be_punctual() -> Result<()> {
     set_timerslack(TIMER_SLACK_NS).context("setting the timer slack")
 }
 
-/// The CPU time that the calling thread has used so far.
+/// The CPU time of the calling thread.
 ///
 /// # Errors
-/// The kernel refuses to tell.
+/// The system call fails.
 pub(crate) fn thread_cpu_time() -> Result<Duration> {
     read(ClockId::CLOCK_THREAD_CPUTIME_ID).context("reading a thread's CPU time")
 }
 
-/// The time since some fixed moment.
+/// The monotonic clock.
 ///
 /// # Errors
-/// The kernel refuses to tell.
+/// The system call fails.
 pub(crate) fn monotonic_time() -> Result<Duration> {
     read(ClockId::CLOCK_MONOTONIC).context("reading the clock")
 }
@@ -44,10 +44,10 @@ fn read(clock: ClockId) -> nix::Result<Duration> {
     Ok(clock_gettime(clock)?.into())
 }
 
-/// Sleeps until the monotonic clock shows `moment`, through any signal.
+/// Sleeps until the monotonic clock reaches `moment`, regardless of signals.
 ///
 /// # Errors
-/// The kernel refuses to tell or to wait.
+/// A system call fails.
 pub(crate) fn sleep_until(moment: Duration) -> Result<()> {
     let moment = TimeSpec::from(moment);
     let flags = ClockNanosleepFlags::TIMER_ABSTIME;
@@ -63,7 +63,7 @@ pub(crate) fn sleep_until(moment: Duration) -> Result<()> {
 /// Computes until the calling thread has used `amount` of CPU time.
 ///
 /// # Errors
-/// The kernel refuses to tell.
+/// A system call fails.
 pub(crate) fn use_cpu(amount: Duration) -> Result<()> {
     let end = thread_cpu_time()? + amount;
     while thread_cpu_time()? < end {
@@ -72,8 +72,7 @@ pub(crate) fn use_cpu(amount: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Computes for `rounds` short rounds (a nanosecond or so each), without a system
-/// call.
+/// Computes for `rounds` short iterations (about a nanosecond each), without a system call.
 pub(crate) fn spin(rounds: u32) {
     let mut value = 1u64;
     for _ in 0..rounds {
@@ -104,14 +103,14 @@ mod tests {
     }
 
     #[test]
-    fn sleep_ends_at_the_moment_or_later() {
+    fn sleep_does_not_end_early() {
         let moment = monotonic_time().unwrap() + Duration::from_millis(5);
         sleep_until(moment).unwrap();
         assert!(monotonic_time().unwrap() >= moment);
     }
 
     #[test]
-    fn work_takes_the_cpu_time_asked_for() {
+    fn work_takes_the_requested_cpu_time() {
         let amount = Duration::from_millis(2);
         let start = thread_cpu_time().unwrap();
         use_cpu(amount).unwrap();

@@ -1,4 +1,4 @@
-//! Starts and stops all threads together.
+//! Starts and stops all threads at the same time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, Context, Result};
 
-/// The signals between the threads of a run.
+/// Start and stop of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     start: OnceLock<()>,
     stop: AtomicBool,
-    /// Held while `stop` changes, so that no sleeper on `stopped` misses it.
+    /// Held while `stop` changes, so that no waiter on `stopped` misses it.
     lock: Mutex<()>,
     stopped: Condvar,
 }
@@ -23,7 +23,7 @@ impl Control {
         self.start.get_or_init(|| ());
     }
 
-    /// Asks every thread to end; those that have not begun begin and end.
+    /// Stops all threads; those that have not started end at once.
     pub(crate) fn stop(&self) {
         let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         self.stop.store(true, Ordering::Relaxed);
@@ -32,13 +32,12 @@ impl Control {
         self.start();
     }
 
-    /// Whether threads are asked to end. A plain load: cheap enough for any loop.
+    /// Whether threads should stop. A plain load: cheap enough for any loop.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Sleeps until threads are asked to end, for `timeout` at most. Returns
-    /// whether they are.
+    /// Sleeps until the stop, at most for `timeout`. Returns whether threads should stop.
     pub(crate) fn wait_for_stop(&self, timeout: Duration) -> bool {
         let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         let result = self
@@ -48,8 +47,7 @@ impl Control {
         self.is_stopped()
     }
 
-    /// Sleeps until `moment`, or until threads are asked to end. Returns whether
-    /// they are.
+    /// Sleeps until `moment`, or until the stop. Returns whether threads should stop.
     pub(crate) fn sleep_until(&self, moment: Instant) -> bool {
         self.wait_for_stop(moment.saturating_duration_since(Instant::now()))
     }
@@ -72,8 +70,8 @@ impl<T: Send + 'static> Crew<T> {
         }
     }
 
-    /// Adds a thread that runs `work` from the start on. Where `work` fails, every
-    /// thread of every crew is asked to end.
+    /// Adds a thread that runs `work` from the start on. If `work` fails, all threads of all crews
+    /// are stopped.
     ///
     /// # Errors
     /// The thread cannot be created.
@@ -96,7 +94,7 @@ impl<T: Send + 'static> Crew<T> {
         Ok(())
     }
 
-    /// Waits for every thread; returns what they returned, in the order of hiring.
+    /// Waits for all threads; returns their results, in the order of creation.
     ///
     /// # Errors
     /// The first thread that failed.
@@ -106,7 +104,7 @@ impl<T: Send + 'static> Crew<T> {
             let result = thread.join().unwrap_or_else(|_| Err(anyhow!("panicked")));
             result.with_context(|| kind.to_string())
         });
-        // Waits for all before it looks at any.
+        // Join all before checking results.
         results.collect::<Vec<_>>().into_iter().collect()
     }
 }
@@ -118,7 +116,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]
-    fn a_crew_returns_in_order() {
+    fn results_are_in_order() {
         let control = Arc::new(Control::default());
         let mut crew = Crew::new("counter", &control);
         for number in 0..4 {
@@ -144,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn stop_releases_those_who_never_began() {
+    fn stop_releases_threads_that_did_not_start() {
         let control = Arc::new(Control::default());
         let mut crew = Crew::new("worker", &control);
         crew.hire(|control| Ok(control.is_stopped())).unwrap();
@@ -153,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_ends_in_time() {
+    fn sleeps_end_in_time() {
         let control = Control::default();
         let start = Instant::now();
         let nap = Duration::from_millis(20);

@@ -1,4 +1,4 @@
-//! Starts processes one after the other, to show how soon a new task runs.
+//! Starts processes one after the other, to measure the latency of new tasks.
 
 use std::env;
 use std::os::unix::process::CommandExt;
@@ -12,7 +12,7 @@ use anyhow::{ensure, Context, Result};
 use crate::control::{Control, Crew};
 use crate::stats::Latencies;
 
-/// The only argument of a process that is started here. It ends at once.
+/// The only argument of the processes started here, which exit at once.
 const CHILD: &str = "--child";
 
 /// Whether this process is one of those.
@@ -20,7 +20,7 @@ pub(crate) fn is_child() -> bool {
     env::args_os().nth(1).is_some_and(|arg| arg == CHILD)
 }
 
-/// What the processes run.
+/// The program of the processes.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     path: PathBuf,
@@ -28,10 +28,10 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// This program, which ends at once.
+    /// This program, which exits at once.
     ///
     /// # Errors
-    /// It does not find itself (without /proc).
+    /// It cannot find its own file (without /proc).
     pub(crate) fn this() -> Result<Self> {
         Ok(Self {
             path: env::current_exe().context("finding this program's file")?,
@@ -39,7 +39,7 @@ impl Program {
         })
     }
 
-    /// Another one, which is looked for as a shell does.
+    /// Another program, searched for in PATH.
     pub(crate) fn named(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -48,8 +48,8 @@ impl Program {
     }
 }
 
-/// Adds a thread that starts up to `per_s` processes per second. It returns the
-/// times from the start of a process to its end.
+/// Adds a thread that starts up to `per_s` processes per second. It returns the times from the
+/// start of a process to its exit.
 ///
 /// # Errors
 /// The thread cannot be created.
@@ -67,8 +67,8 @@ pub(crate) fn hire(
     Ok(crew)
 }
 
-/// Adds `count` threads that each start processes one after the other, as fast as they can. They
-/// return how many.
+/// Adds `count` threads that each start processes one after the other, as fast as possible. They
+/// return the number of processes.
 ///
 /// # Errors
 /// A thread cannot be created.
@@ -101,20 +101,20 @@ fn work(program: &Program, period: Duration, control: &Control) -> Result<Latenc
         let start = Instant::now();
         run_child(program)?;
         latencies.record(start.elapsed());
-        // Starts that are missed are not made up for: that would be a burst.
+        // No catching up on missed starts, which would be a burst.
         next = (next + period).max(start);
     }
     Ok(latencies)
 }
 
-/// Starts a process and waits for its end.
+/// Starts a process and waits for its exit.
 fn run_child(program: &Program) -> Result<()> {
     let mut command = Command::new(&program.path);
     command
         .args(program.argument)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        // Out of reach of a Ctrl-C, which is for the load.
+        // Not in the foreground process group, so that Ctrl-C does not reach it.
         .process_group(0);
     let status = command.status().context("starting a process")?;
     ensure!(status.success(), "a started process ended with {status}");
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processes_are_not_started_faster_than_asked_for() {
+    fn rate_is_not_exceeded() {
         let control = Control::default();
         let period = Duration::from_millis(20);
         let start = Instant::now();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_fails_or_is_missing_is_an_error() {
+    fn failing_or_missing_program_is_an_error() {
         let error = run_child(&Program::named(Path::new("/nonexistent"))).unwrap_err();
         assert!(format!("{error:#}").contains("No such file"), "{error:#}");
         let error = run_child(&Program::named(Path::new("false"))).unwrap_err();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn no_forks_no_thread() {
+    fn rate_zero_needs_no_thread() {
         let control = Arc::new(Control::default());
         assert!(hire(0, &Program::this().unwrap(), &control)
             .unwrap()

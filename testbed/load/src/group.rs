@@ -1,5 +1,5 @@
-//! Groups of threads that send each other messages through pipes, each sender to each receiver of
-//! its group, to show what many wake-ups at once cost.
+//! Groups of threads that send messages through pipes, each sender to each receiver of its group,
+//! to measure the cost of many wakeups.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use anyhow::{Context, Result};
 
 use crate::control::{Control, Crew};
 
-/// Senders of a group, and receivers.
+/// Senders, and receivers, of a group.
 const HALF: usize = 4;
 
-/// The length of a message, bytes: shorter than what a pipe keeps in one piece.
+/// The length of a message, bytes: below the size that a pipe writes atomically.
 const MESSAGE_BYTES: usize = 100;
 
-/// What a receiver got.
+/// The result of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mail {
-    /// How many messages.
+    /// Number of messages.
     pub messages: u64,
-    /// Until the last.
+    /// Time of the last message.
     pub elapsed: Duration,
 }
 
@@ -75,7 +75,7 @@ fn send(mut boxes: Vec<PipeWriter>, control: &Control) -> Result<()> {
     Ok(())
 }
 
-/// Reads messages until nobody sends any more.
+/// Reads messages until all senders have closed.
 fn receive(mut from: PipeReader) -> Result<Mail> {
     let start = Instant::now();
     let mut message = [0; MESSAGE_BYTES];
@@ -117,7 +117,7 @@ mod tests {
         drop(to);
         let control = Control::default();
         control.stop();
-        // It is stopped already, so this sends nothing but the end.
+        // Already stopped, so only the end of file is sent.
         send(vec![copy], &control).unwrap();
         assert_eq!(receive(from).unwrap().messages, 3);
     }

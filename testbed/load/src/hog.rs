@@ -1,4 +1,4 @@
-//! Threads that burn CPU all the time, to show how CPU time is shared out.
+//! Threads that burn CPU all the time, to measure fairness.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use rustix::process::setpriority_process;
 use crate::clock::{spin, thread_cpu_time};
 use crate::control::{Control, Crew};
 
-/// Rounds between two looks at the stop flag: a few microseconds.
+/// Iterations between two checks of the stop flag: a few microseconds.
 const ROUNDS: u32 = 4096;
 
-/// Adds `count` hogs, each of which returns the CPU time that it got. They take their nice values
-/// from `nices` by turns; where there are none, they keep that of this process.
+/// Adds `count` hogs, each of which returns its CPU time. Their nice values cycle through `nices`;
+/// if empty, they keep that of this process.
 ///
 /// # Errors
 /// A thread cannot be created.
@@ -27,10 +27,10 @@ pub(crate) fn hire(count: u32, nices: &[i32], control: &Arc<Control>) -> Result<
     Ok(crew)
 }
 
-/// Burns CPU until the stop, without a system call. Returns the CPU time used.
+/// Burns CPU until the stop, without a system call. Returns its CPU time.
 fn work(nice: Option<i32>, control: &Control) -> Result<Duration> {
     if let Some(nice) = nice {
-        // To Linux, the process 0 is the calling thread.
+        // For the kernel, pid 0 is the calling thread.
         setpriority_process(None, nice).with_context(|| format!("setting nice {nice}"))?;
     }
     let start = thread_cpu_time()?;
@@ -58,7 +58,7 @@ mod tests {
         assert!(times.iter().any(|time| !time.is_zero()));
     }
 
-    /// That of a thread which was a hog until it was stopped.
+    /// The nice value of a thread that was a hog until it was stopped.
     fn nice_of_hog(nice: Option<i32>) -> i32 {
         let hog = std::thread::spawn(move || {
             let control = Control::default();
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn hogs_have_the_nice_value_that_was_asked_for() {
+    fn hogs_have_the_requested_nice_values() {
         assert_eq!(nice_of_hog(None), getpriority_process(None).unwrap());
         assert_eq!(nice_of_hog(Some(19)), 19);
     }

@@ -1,20 +1,19 @@
 //! A small mixed load that measures how it is scheduled.
 //!
-//! The kinds of load run side by side, each in a module of its own: `hog` burns
-//! CPU, `sleeper` wakes up often and works little, `pipe` hands a byte to and fro,
-//! `fork` starts processes, `periodic` has work to do in time, `request` serves, `group`
-//! sends messages, `mover` changes affinities. Each measures itself, and one line per
-//! kind tells the figures at the end:
+//! The kinds of load run in parallel, each in its own module: `hog` burns CPU, `sleeper` wakes up
+//! often and works little, `pipe` passes a byte back and forth, `fork` starts processes, `periodic`
+//! has work with deadlines, `request` serves, `group` sends messages, `mover` changes affinities.
+//! Each measures itself, and the result is one line for each kind:
 //!
 //! ```text
 //! scx_load --hogs 8 --seconds 30
 //! ```
 //!
-//! Every load is made of threads of the default policy, which a loaded scheduler
-//! takes over; to run it with another weight, start it with `nice`.
+//! All threads have the default policy, so that a loaded scheduler schedules them; to change the
+//! weight, start the program with `nice`.
 //!
-//! `run` starts and stops the threads by means of `control`; `stats` holds samples;
-//! `report` is what is printed.
+//! `run` starts and stops the threads through `control`; `stats` stores samples; `report` is the
+//! output.
 
 #![forbid(unsafe_code)]
 
@@ -40,7 +39,7 @@ use scx_utils::cli;
 
 use opts::Opts;
 
-/// Exit status when a load could not start or broke.
+/// Exit status when a load failed.
 const FAILURE: u8 = 1;
 /// Exit status after wrong usage.
 const USAGE: u8 = 2;

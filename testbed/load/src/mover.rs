@@ -1,5 +1,5 @@
-//! Threads that keep moving each other to other CPUs: an affinity storm. A scheduler must
-//! follow each change at whatever moment it comes, as the task runs, waits, or wakes up.
+//! Threads that keep moving each other to other CPUs: an affinity storm. A scheduler must handle
+//! each change at any time, whether the task runs, waits, or wakes up.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use nix::unistd::{gettid, Pid};
 use crate::clock::spin;
 use crate::control::{Control, Crew};
 
-/// Rounds of computing between two changes: some tens of microseconds.
+/// Iterations between two changes: some tens of microseconds.
 const ROUNDS: u32 = 8192;
 
-/// Of so many turns a mover sleeps in one, so that it is also moved while it sleeps.
+/// One in this many turns is a sleep, so that a mover is also moved while it sleeps.
 const SLEEP_EVERY: u32 = 8;
 const SLEEP: Duration = Duration::from_micros(200);
 
-/// Adds `count` movers, each of which returns how often it has changed an affinity.
+/// Adds `count` movers, each of which returns its number of affinity changes.
 ///
 /// # Errors
-/// The CPUs cannot be asked for, or a thread cannot be created.
+/// The CPUs cannot be determined, or a thread cannot be created.
 pub(crate) fn hire(count: u32, control: &Arc<Control>) -> Result<Crew<u64>> {
     let mut crew = Crew::new("mover", control);
     let cpus = Arc::new(usable_cpus()?);
@@ -35,10 +35,10 @@ pub(crate) fn hire(count: u32, control: &Arc<Control>) -> Result<Crew<u64>> {
     Ok(crew)
 }
 
-/// The CPUs that this process may use and that are online.
+/// The online CPUs that this process may use.
 ///
 /// # Errors
-/// The kernel does not tell.
+/// The system call fails.
 pub(crate) fn usable_cpus() -> Result<Vec<usize>> {
     let set = sched_getaffinity(Pid::from_raw(0)).context("counting CPUs")?;
     let is_usable = |&cpu: &usize| set.is_set(cpu).unwrap_or(false);
@@ -51,7 +51,7 @@ fn work(index: u32, movers: &[AtomicI32], cpus: &[usize], control: &Control) -> 
     let mut changes = 0;
     while !control.is_stopped() {
         let other = movers[dice.below(movers.len())].load(Ordering::Relaxed);
-        // 0 has not begun yet, and would be this thread to the kernel.
+        // 0 has not started yet, and would mean this thread.
         if other != 0 && change(Pid::from_raw(other), &dice.pick(cpus)?)? {
             changes += 1;
         }
@@ -63,17 +63,17 @@ fn work(index: u32, movers: &[AtomicI32], cpus: &[usize], control: &Control) -> 
     Ok(changes)
 }
 
-/// Gives a thread other CPUs. Returns whether it has got them.
+/// Changes the CPUs of a thread. Returns whether it succeeded.
 fn change(thread: Pid, cpus: &CpuSet) -> Result<bool> {
     match sched_setaffinity(thread, cpus) {
         Ok(()) => Ok(true),
-        // It has ended; all those CPUs have gone offline.
+        // It has exited; all those CPUs are offline.
         Err(Errno::ESRCH | Errno::EINVAL) => Ok(false),
         Err(errno) => bail!("changing an affinity: {errno}"),
     }
 }
 
-/// Random numbers good enough to shuffle CPUs with (xorshift64, Marsaglia 2003).
+/// Pseudo-random numbers (xorshift64, Marsaglia 2003).
 struct Dice(u64);
 
 impl Dice {
@@ -89,7 +89,7 @@ impl Dice {
         usize::try_from(self.0 >> 32).unwrap_or(0) % limit
     }
 
-    /// One of `cpus`, or, as often, all from one of them on.
+    /// Randomly one of `cpus`, or all from one of them on.
     fn pick(&mut self, cpus: &[usize]) -> Result<CpuSet> {
         let first = self.below(cpus.len());
         let last = if self.below(2) == 0 {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn dice_show_every_number() {
+    fn all_numbers_occur() {
         let mut dice = Dice::new(0);
         let mut seen = [false; 6];
         for _ in 0..200 {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_gone_is_no_error() {
+    fn exited_thread_is_not_an_error() {
         let thread = std::thread::spawn(gettid).join().unwrap();
         let set = sched_getaffinity(Pid::from_raw(0)).unwrap();
         assert!(!change(thread, &set).unwrap());

@@ -8,13 +8,13 @@ use clap::Parser;
 
 /// A mixed load that measures how it is scheduled.
 ///
-/// Runs CPU hogs, sleepers, pairs that hand a byte through pipes, a process that
-/// starts others, and, if asked for, fork storms, periodic work, servers, groups that
-/// send messages and threads that change affinities, side by side, and tells the
-/// figures of each. A kind with count 0 is left out. Stops early on SIGINT or
-/// SIGTERM, and still tells.
+/// Runs CPU hogs, sleepers, pairs that pass a byte through pipes, a thread that starts
+/// processes, and optionally fork storms, periodic work, servers, groups that
+/// send messages and threads that change affinities, in parallel, and prints the
+/// figures of each. A kind with count 0 is omitted. SIGINT and SIGTERM stop it early; figures
+/// are printed nevertheless.
 ///
-/// Exit status: 0 done, 1 a load could not start or broke, 2 wrong usage.
+/// Exit status: 0 done, 1 a load failed, 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
 #[command(version)]
 pub(crate) struct Opts {
@@ -24,8 +24,8 @@ pub(crate) struct Opts {
     #[arg(value_parser = clap::value_parser!(u32).range(..=4096))]
     pub hogs: Option<u32>,
 
-    /// Nice values of the hogs, separated by commas, which they take by turns [default: that of
-    /// this process]
+    /// Nice values of the hogs, separated by commas, used cyclically [default: that of this
+    /// process]
     #[arg(
         long,
         value_name = "LIST",
@@ -35,7 +35,7 @@ pub(crate) struct Opts {
     #[arg(value_parser = clap::value_parser!(i32).range(-20..=19))]
     pub hog_nices: Vec<i32>,
 
-    /// Threads that sleep and work by turns
+    /// Threads that alternate between sleep and work
     #[arg(
         long,
         value_name = "N",
@@ -65,7 +65,7 @@ pub(crate) struct Opts {
     #[arg(value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     pub work_us: u32,
 
-    /// Pairs of threads that hand one byte to and fro through pipes
+    /// Pairs of threads that pass one byte back and forth through pipes
     #[arg(
         long,
         value_name = "N",
@@ -75,8 +75,7 @@ pub(crate) struct Opts {
     #[arg(value_parser = clap::value_parser!(u32).range(..=1024))]
     pub pipes: u32,
 
-    /// Processes to start per second, one after the other; fewer where starting
-    /// one takes longer
+    /// Processes to start per second, one after the other; fewer if starting one takes longer
     #[arg(
         long,
         value_name = "N",
@@ -86,12 +85,12 @@ pub(crate) struct Opts {
     #[arg(value_parser = clap::value_parser!(u32).range(..=10_000))]
     pub forks_per_s: u32,
 
-    /// The program that these processes run, without arguments [default: this one, which then
-    /// ends at once]
+    /// The program of these processes, without arguments [default: this one, which exits at
+    /// once]
     #[arg(long, value_name = "PROGRAM")]
     pub fork_program: Option<PathBuf>,
 
-    /// Threads that start processes one after the other, as fast as they can
+    /// Threads that start processes one after the other, as fast as possible
     #[arg(
         long,
         value_name = "N",
@@ -101,7 +100,7 @@ pub(crate) struct Opts {
     #[arg(value_parser = clap::value_parser!(u32).range(..=1024))]
     pub fork_storms: u32,
 
-    /// Threads that have a fixed amount of work in each period, as for the frames of a game
+    /// Threads with a fixed amount of work in each period, such as the frames of a game
     #[arg(
         long,
         value_name = "N",
@@ -121,7 +120,7 @@ pub(crate) struct Opts {
     #[arg(value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
     pub period_us: u32,
 
-    /// The CPU time that their work takes
+    /// The CPU time of their work
     #[arg(
         long,
         value_name = "US",
@@ -131,7 +130,7 @@ pub(crate) struct Opts {
     #[arg(value_parser = clap::value_parser!(u32).range(..=10_000_000))]
     pub period_work_us: u32,
 
-    /// Threads that serve requests which one thread hands out
+    /// Threads that serve requests of one client thread
     #[arg(
         long,
         value_name = "N",
@@ -141,7 +140,7 @@ pub(crate) struct Opts {
     #[arg(value_parser = clap::value_parser!(u32).range(..=1024))]
     pub workers: u32,
 
-    /// The CPU time that a request takes
+    /// The CPU time of a request
     #[arg(
         long,
         value_name = "US",
@@ -190,8 +189,7 @@ impl Opts {
     /// Parses the command line.
     ///
     /// # Errors
-    /// What is wrong with it, as clap tells it; also a request for the help text or
-    /// the version.
+    /// Errors of clap; also a request for the help text or the version.
     pub(crate) fn from_command_line() -> Result<Self, clap::Error> {
         Self::try_parse().and_then(Self::validate)
     }
@@ -228,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_definition_is_sound() {
+    fn options_are_consistent() {
         use clap::CommandFactory;
         Opts::command().debug_assert();
     }
@@ -240,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn values_out_of_range_are_refused_in_a_line() {
+    fn values_out_of_range_are_errors_of_one_line() {
         for option in [
             "--hogs",
             "--sleepers",
@@ -270,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_of_nothing_is_refused() {
+    fn empty_load_is_an_error() {
         let mut args = vec!["--hogs=0", "--sleepers=0", "--pipes=0", "--forks-per-s=0"];
         let error = parse(&args).unwrap_err();
         assert_eq!(error, "nothing to run: every count is 0");

@@ -1,5 +1,5 @@
-//! Threads that have a fixed amount of work in each period, as a game draws frames or a player
-//! fills an audio buffer, to show how often they are not done in time.
+//! Threads with a fixed amount of work in each period, like a game that draws frames or a player
+//! that fills an audio buffer, to measure deadline misses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,28 +10,28 @@ use crate::clock::{be_punctual, monotonic_time, sleep_until, use_cpu};
 use crate::control::{Control, Crew};
 use crate::stats::Latencies;
 
-/// What a thread has to do.
+/// The work of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Task {
-    /// How often.
+    /// Interval.
     pub period: Duration,
-    /// How much CPU time it takes.
+    /// CPU time per period.
     pub work: Duration,
 }
 
-/// What became of it.
+/// The result of a thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
-    /// How long after the start of its period the work was done, of each period.
+    /// Time from the start of a period to the end of its work, for each period.
     pub done_after: Latencies,
-    /// Periods whose work was not done when the next one began.
+    /// Periods whose work was not completed before the next one.
     pub missed: u64,
-    /// The longest time from the end of one period's work to that of the next.
+    /// The longest time between the ends of work of successive periods.
     pub gap_max: Duration,
 }
 
-/// Adds `count` threads. Their periods do not begin together: evenly spread, so that the threads
-/// disturb each other as little as can be.
+/// Adds `count` threads. Their periods are evenly offset, to minimize interference between
+/// them.
 ///
 /// # Errors
 /// A thread cannot be created.
@@ -74,7 +74,7 @@ impl Outcome {
     ) {
         let took = done.saturating_sub(begin);
         self.done_after.record(took);
-        // Who is late by a whole period has missed that one, too.
+        // Late by a whole period: that one is missed, too.
         self.missed += whole(took, period);
         if let Some(before) = done_before {
             self.gap_max = self.gap_max.max(done.saturating_sub(before));
@@ -82,13 +82,13 @@ impl Outcome {
     }
 }
 
-/// The first period that has not begun: those that passed meanwhile are not made up for.
+/// The next period to start: no catching up on missed ones.
 fn next_begin(begin: Duration, done: Duration, period: Duration) -> Duration {
     let passed = u32::try_from(whole(done.saturating_sub(begin), period)).unwrap_or(u32::MAX);
     begin + period * passed.saturating_add(1)
 }
 
-/// How many whole `period`s `time` has.
+/// The number of whole `period`s in `time`.
 fn whole(time: Duration, period: Duration) -> u64 {
     let count = time.as_nanos() / period.as_nanos().max(1);
     u64::try_from(count).unwrap_or(u64::MAX)
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn work_that_is_done_within_its_period_is_not_missed() {
+    fn work_within_its_period_is_not_missed() {
         let outcome = outcome_of(&[(0, 1), (10, 19), (20, 21)]);
         assert_eq!(outcome.missed, 0);
         assert_eq!(outcome.done_after.count(), 3);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn next_period_is_the_first_that_has_not_begun() {
+    fn next_period_is_in_the_future() {
         let next = |done| next_begin(PERIOD, Duration::from_millis(done), PERIOD);
         assert_eq!(next(11), PERIOD * 2);
         assert_eq!(next(20), PERIOD * 3);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_do_their_work_in_each_period() {
+    fn threads_work_in_each_period() {
         let control = Arc::new(Control::default());
         let task = Task {
             period: Duration::from_millis(5),

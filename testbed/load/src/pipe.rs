@@ -1,5 +1,5 @@
-//! Pairs of threads that hand one byte to and fro through pipes, to show what a
-//! switch between two tasks costs.
+//! Pairs of threads that pass one byte back and forth through pipes, to measure the cost of a
+//! context switch.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use anyhow::{Context, Result};
 
 use crate::control::{Control, Crew};
 
-/// What a pair did.
+/// The result of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rally {
-    /// How often the byte went to and came back.
+    /// Round trips of the byte.
     pub round_trips: u64,
-    /// In what time.
+    /// Elapsed time.
     pub elapsed: Duration,
 }
 
@@ -51,8 +51,8 @@ pub(crate) fn hire(count: u32, control: &Arc<Control>) -> Result<Pairs> {
     Ok(Pairs { pingers, pongers })
 }
 
-/// Sends the byte and waits for it until the stop. The other thread ends when this
-/// one has dropped its pipes.
+/// Sends the byte and waits for it until the stop. The other thread ends when this one closes its
+/// pipes.
 fn ping(mut to: PipeWriter, mut from: PipeReader, control: &Control) -> Result<Rally> {
     let start = Instant::now();
     let mut byte = [1];
@@ -68,7 +68,7 @@ fn ping(mut to: PipeWriter, mut from: PipeReader, control: &Control) -> Result<R
     })
 }
 
-/// Returns every byte until there are no more.
+/// Echoes bytes until the end of file.
 fn pong(mut from: PipeReader, mut to: PipeWriter) -> Result<()> {
     let mut byte = [0];
     while read(&mut from, &mut byte).context("reading from a pipe")? > 0 {
@@ -77,7 +77,7 @@ fn pong(mut from: PipeReader, mut to: PipeWriter) -> Result<()> {
     Ok(())
 }
 
-/// Reads what there is, through any signal; 0 at the end.
+/// Reads what is available, regardless of signals; 0 at end of file.
 fn read(from: &mut PipeReader, buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         match from.read(buffer) {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_echo_ends_with_its_pipe() {
+    fn echo_ends_with_its_pipe() {
         let (from, mut to) = io::pipe().unwrap();
         let (mut back_from, back_to) = io::pipe().unwrap();
         to.write_all(b"abc").unwrap();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_partner_is_an_error() {
+    fn lost_peer_is_an_error() {
         let (from, to) = io::pipe().unwrap();
         let (other_from, other_to) = io::pipe().unwrap();
         drop((other_to, from));

@@ -11,7 +11,7 @@ use crate::pipe::Rally;
 use crate::request::Service;
 use crate::stats::{to_f64, Latencies, Spread};
 
-/// All figures. A kind of load that did not run has none.
+/// All figures. Kinds of load that did not run have none.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Report {
     /// How long the load ran.
@@ -36,7 +36,7 @@ pub(crate) struct Report {
     pub movers: Option<Movers>,
 }
 
-/// How CPU time was shared out.
+/// CPU time of hogs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Hogs {
     pub count: usize,
@@ -48,7 +48,7 @@ pub(crate) struct Hogs {
 }
 
 impl Hogs {
-    /// The figures of hogs that got `times`.
+    /// From the hogs' CPU times.
     pub(crate) fn new(times: &[Duration]) -> Option<Self> {
         let cpu_s: Vec<_> = times.iter().map(Duration::as_secs_f64).collect();
         let spread = Spread::of(&cpu_s)?;
@@ -74,7 +74,7 @@ impl fmt::Display for Hogs {
     }
 }
 
-/// How late sleepers ran again. Without a wake-up there is no lateness.
+/// Wakeup latency of sleepers; none without a wakeup.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Sleepers {
     pub count: usize,
@@ -87,7 +87,7 @@ pub(crate) struct Sleepers {
 }
 
 impl Sleepers {
-    /// The figures of sleepers that were late by `lateness`, all together.
+    /// From the latencies of all sleepers.
     pub(crate) fn new(lateness: &[Latencies], sleep_us: u32, work_us: u32) -> Option<Self> {
         let all = Latencies::merged(lateness);
         (!lateness.is_empty()).then(|| Self {
@@ -116,7 +116,7 @@ impl fmt::Display for Sleepers {
     }
 }
 
-/// How fast bytes went through pipes.
+/// Throughput of pipes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Pipes {
     pub pairs: usize,
@@ -131,7 +131,7 @@ pub(crate) struct Pipes {
 }
 
 impl Pipes {
-    /// The figures of pairs that played `rallies`.
+    /// From the results of the pairs.
     pub(crate) fn new(rallies: &[Rally]) -> Option<Self> {
         let rates: Vec<_> = rallies
             .iter()
@@ -158,10 +158,10 @@ impl fmt::Display for Pipes {
     }
 }
 
-/// How long processes took from start to end.
+/// Latency of processes, from start to exit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Forks {
-    /// The rate that was asked for.
+    /// The requested rate.
     pub target_per_s: u32,
     pub done: u64,
     pub spawn_p50_ms: Option<f64>,
@@ -170,7 +170,7 @@ pub(crate) struct Forks {
 }
 
 impl Forks {
-    /// The figures of processes that took `latencies`.
+    /// From the latencies of processes.
     pub(crate) fn new(latencies: &[Latencies], target_per_s: u32) -> Option<Self> {
         let all = Latencies::merged(latencies);
         (!latencies.is_empty()).then(|| Self {
@@ -196,7 +196,7 @@ impl fmt::Display for Forks {
     }
 }
 
-/// How many processes were started in storms.
+/// Processes started by storms.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Storms {
     pub count: usize,
@@ -205,7 +205,7 @@ pub(crate) struct Storms {
 }
 
 impl Storms {
-    /// The figures of threads that started so many processes each within `elapsed`.
+    /// From the counts of the threads, within `elapsed`.
     pub(crate) fn new(started: &[u64], elapsed: Duration) -> Option<Self> {
         let done = started.iter().sum();
         (!started.is_empty()).then(|| Self {
@@ -223,25 +223,25 @@ impl fmt::Display for Storms {
     }
 }
 
-/// Whether work was done in its period.
+/// Completion of periodic work.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Periodic {
     pub count: usize,
-    /// Periods whose work was done, in time or not.
+    /// Periods with completed work, in time or not.
     pub done: u64,
-    /// Periods whose work was not done when the next one began.
+    /// Periods whose work was not completed before the next one.
     pub missed: u64,
-    /// Of the periods that there were.
+    /// Of all periods.
     pub missed_percent: f64,
-    /// From the start of a period until its work is done.
+    /// From the start of a period to the completion of its work.
     pub done_after_p50_ms: Option<f64>,
     pub done_after_p99_ms: Option<f64>,
-    /// The longest time from the end of one period's work to that of the next.
+    /// The longest time between the completions of successive periods.
     pub gap_max_ms: f64,
 }
 
 impl Periodic {
-    /// The figures of threads with these outcomes.
+    /// From the results of the threads.
     pub(crate) fn new(outcomes: &[Outcome]) -> Option<Self> {
         let all = Latencies::merged(outcomes.iter().map(|outcome| &outcome.done_after));
         let late: u64 = outcomes.iter().map(|outcome| outcome.missed).sum();
@@ -275,19 +275,19 @@ impl fmt::Display for Periodic {
     }
 }
 
-/// How requests were served.
+/// Latency and throughput of requests.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Requests {
     pub done: u64,
     pub done_per_s: f64,
-    /// From when it was handed out until its answer was read.
+    /// From sending a request until reading its answer.
     pub latency_p50_ms: Option<f64>,
     pub latency_p99_ms: Option<f64>,
     pub latency_max_ms: Option<f64>,
 }
 
 impl Requests {
-    /// The figures of a service.
+    /// From the results of a service.
     pub(crate) fn new(service: &Service) -> Self {
         let latencies = &service.latencies;
         Self {
@@ -313,17 +313,17 @@ impl fmt::Display for Requests {
     }
 }
 
-/// How fast messages went.
+/// Throughput of messages.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Groups {
-    /// Threads that receive.
+    /// Receiving threads.
     pub receivers: usize,
     pub messages: u64,
     pub messages_per_s: f64,
 }
 
 impl Groups {
-    /// The figures of the receivers of all groups.
+    /// From the results of all receivers.
     pub(crate) fn new(mail: &[Mail]) -> Option<Self> {
         let elapsed = mail.iter().map(|mail| mail.elapsed).max()?;
         let messages = mail.iter().map(|mail| mail.messages).sum();
@@ -346,7 +346,7 @@ impl fmt::Display for Groups {
     }
 }
 
-/// How often threads moved each other to other CPUs.
+/// Affinity changes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Movers {
     pub count: usize,
@@ -355,7 +355,7 @@ pub(crate) struct Movers {
 }
 
 impl Movers {
-    /// The figures of movers that made so many `changes` each within `elapsed`.
+    /// From the counts of the movers, within `elapsed`.
     pub(crate) fn new(changes: &[u64], elapsed: Duration) -> Option<Self> {
         let all = changes.iter().sum();
         (!changes.is_empty()).then(|| Self {
@@ -395,7 +395,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// A figure that may be missing, its decimals and its unit.
+/// A figure that may be absent, with its decimals and unit.
 struct Figure(Option<f64>, usize, &'static str);
 
 impl fmt::Display for Figure {
@@ -419,7 +419,7 @@ fn nanos(latency: Duration) -> f64 {
     to_f64(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// How many there were per second; 0 where there was no time at all.
+/// Rate per second; 0 if no time has elapsed.
 fn per_s(count: u64, elapsed: Duration) -> f64 {
     if elapsed.is_zero() {
         return 0.0;

@@ -1,5 +1,5 @@
-//! Threads that serve requests which one thread hands out, as a server's workers do, to show how
-//! long a request takes and how many are served.
+//! Threads that serve requests of one client thread, like the workers of a server, to measure
+//! latency and throughput of requests.
 
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use crate::clock::use_cpu;
 use crate::control::{Control, Crew};
 use crate::stats::Latencies;
 
-/// What came of it.
+/// The result of a service.
 #[derive(Clone, Debug)]
 pub(crate) struct Service {
-    /// From when a request was handed out until its answer was read.
+    /// Time from sending a request until reading its answer.
     pub latencies: Latencies,
-    /// How long they were handed out.
+    /// Duration of the service.
     pub elapsed: Duration,
 }
 
-/// The threads of both kinds.
+/// The client and the workers.
 pub(crate) struct Servers {
     workers: Crew<()>,
     clients: Crew<Service>,
 }
 
 impl Servers {
-    /// Waits for all; nothing is served without workers.
+    /// Waits for all; the result is empty without workers.
     ///
     /// # Errors
     /// A thread failed.
@@ -37,11 +37,11 @@ impl Servers {
     }
 }
 
-/// The number of the worker that is free.
+/// The number of the idle worker.
 type Answer = usize;
 
-/// Adds so many workers, each of which uses `work` of CPU time for a request, and the thread that
-/// hands requests out: to each worker one at a time, the next when it has read the answer.
+/// Adds this many workers, each of which uses `work` of CPU time per request, and the client,
+/// which sends each worker one request at a time, the next after reading the answer.
 ///
 /// # Errors
 /// A thread cannot be created.
@@ -62,7 +62,7 @@ pub(crate) fn hire(count: u32, work: Duration, control: &Arc<Control>) -> Result
     Ok(Servers { workers, clients })
 }
 
-/// Serves until nobody asks any more.
+/// Serves until the client closes.
 fn serve(
     number: usize,
     work: Duration,
@@ -83,7 +83,7 @@ fn ask(desks: &[Sender<()>], answers: &Receiver<Answer>, control: &Control) -> S
     let start = Instant::now();
     let mut asked_at = vec![start; desks.len()];
     let mut latencies = Latencies::new();
-    // A worker that has failed has stopped all.
+    // A worker that failed has stopped all threads.
     let request = |worker: usize, asked_at: &mut [Instant]| {
         asked_at[worker] = Instant::now();
         desks[worker].send(()).is_ok()
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_served_by_all_and_take_their_time() {
+    fn all_workers_serve_and_requests_take_their_time() {
         let work = Duration::from_micros(200);
         let service = served(3, work).unwrap();
         assert!(service.latencies.count() >= 3, "{service:?}");

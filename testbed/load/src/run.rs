@@ -1,4 +1,4 @@
-//! One run of the whole load.
+//! One run of all loads.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,10 +17,10 @@ use crate::sleeper::Rhythm;
 use crate::stats::Latencies;
 use crate::{fork, group, hog, mover, periodic, pipe, request, sleeper};
 
-/// Runs the load that `opts` ask for, until its time is over or a signal comes.
+/// Runs the loads of `opts` until the time limit or a signal.
 ///
 /// # Errors
-/// A load cannot start, or breaks.
+/// A load fails.
 pub(crate) fn run(opts: &Opts) -> Result<Report> {
     let control = Arc::new(Control::default());
     let on_signal = Arc::clone(&control);
@@ -30,8 +30,8 @@ pub(crate) fn run(opts: &Opts) -> Result<Report> {
     control.start();
     control.wait_for_stop(opts.seconds);
     control.stop();
-    // Taken before the threads are joined: a thread that waits for a CPU is late to
-    // see the stop, and does nothing in between.
+    // Before joining the threads: one that waits for a CPU sees the stop late, and does nothing
+    // in between.
     let elapsed = start.elapsed();
     crews.join(opts, elapsed)
 }

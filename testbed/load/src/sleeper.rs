@@ -1,4 +1,4 @@
-//! Threads that sleep and work by turns, to show how late they are woken up.
+//! Threads that alternate between sleep and work, to measure wakeup latency.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,17 +9,16 @@ use crate::clock::{be_punctual, monotonic_time, sleep_until, use_cpu};
 use crate::control::{Control, Crew};
 use crate::stats::Latencies;
 
-/// What a sleeper does.
+/// The work of a sleeper.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rhythm {
-    /// How long it sleeps.
+    /// Duration of each sleep.
     pub sleep: Duration,
-    /// How much CPU time it uses before the next sleep.
+    /// CPU time between two sleeps.
     pub work: Duration,
 }
 
-/// Adds `count` sleepers, each of which returns how late it was running after each
-/// sleep.
+/// Adds `count` sleepers, each of which returns its latencies after each sleep.
 ///
 /// # Errors
 /// A thread cannot be created.

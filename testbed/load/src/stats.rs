@@ -1,16 +1,16 @@
-//! Samples and what is told of them.
+//! Samples and their statistics.
 
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-/// Longest latency that is told apart from longer ones, ns: an hour.
+/// Maximum latency that is distinguished, ns: an hour.
 const MAX_NS: u64 = 3_600_000_000_000;
 
-/// Decimal digits of a latency that are kept.
+/// Significant decimal digits of a latency.
 const DIGITS: u8 = 3;
 
-/// A distribution of latencies, of a size that does not grow with their number.
+/// A distribution of latencies, with memory independent of their number.
 #[derive(Clone, Debug)]
 pub(crate) struct Latencies {
     histogram: Histogram<u64>,
@@ -18,11 +18,11 @@ pub(crate) struct Latencies {
 }
 
 impl Latencies {
-    /// A distribution without samples.
+    /// An empty distribution.
     pub(crate) fn new() -> Self {
         let histogram = Histogram::new_with_bounds(1, MAX_NS, DIGITS);
         Self {
-            histogram: histogram.expect("the bounds are constants that fit"),
+            histogram: histogram.expect("the bounds are valid constants"),
             max: Duration::ZERO,
         }
     }
@@ -49,19 +49,18 @@ impl Latencies {
         self.histogram.len()
     }
 
-    /// The longest latency, exactly. `None` without samples.
+    /// The longest latency, exact. `None` without samples.
     pub(crate) fn max(&self) -> Option<Duration> {
         (self.count() > 0).then_some(self.max)
     }
 
-    /// The latency that `percent` of the samples (1 to 100) do not exceed: nearest
-    /// rank, rounded up by a thousandth at most, and never above the longest.
-    /// `None` without samples.
+    /// The percentile, for `percent` from 1 to 100: nearest rank, rounded up by a thousandth at
+    /// most, at most the longest. `None` without samples.
     pub(crate) fn percentile(&self, percent: u64) -> Option<Duration> {
         let max = self.max()?;
         let rank = percent.saturating_mul(self.count()).div_ceil(100);
-        // The histogram rounds a quantile up to a rank. Between two ranks there is
-        // room for the errors of floating point numbers.
+        // The histogram rounds a quantile up to a rank. Between two ranks there is a margin for
+        // floating-point errors.
         let quantile = (to_f64(rank) - 0.5) / to_f64(self.count());
         let ns = self.histogram.value_at_quantile(quantile);
         Some(Duration::from_nanos(ns).min(max))
@@ -74,7 +73,7 @@ pub(crate) fn to_f64(count: u64) -> f64 {
     count as f64
 }
 
-/// Smallest, mean and largest of some figures.
+/// Minimum, mean and maximum of some figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
     /// The smallest.
@@ -112,7 +111,7 @@ mod tests {
         latencies
     }
 
-    /// The nearest-rank percentile, computed the plain way.
+    /// The nearest-rank percentile, computed naively.
     fn exact_percentile_ns(samples_ns: &[u64], percent: u64) -> u64 {
         let mut sorted = samples_ns.to_vec();
         sorted.sort_unstable();
@@ -121,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn no_samples_no_figures() {
+    fn empty_distribution_has_no_figures() {
         let none = latencies(&[]);
         assert_eq!(none.count(), 0);
         assert_eq!(none.max(), None);
@@ -130,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn one_sample_is_every_percentile() {
+    fn single_sample_is_every_percentile() {
         let one = latencies(&[123_456_789]);
         let same = Some(Duration::from_nanos(123_456_789));
         for percent in [1, 50, 99, 100] {

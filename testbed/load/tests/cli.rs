@@ -1,6 +1,6 @@
-//! Runs the command as a user does.
+//! Runs the command.
 
-// clippy.toml allows this in test functions, not in what they call.
+// clippy.toml allows this in test functions, but not in their helpers.
 #![allow(clippy::unwrap_used)]
 
 use std::fs::{self, File};
@@ -12,8 +12,8 @@ use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-/// Longer than anything takes that works.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Timeout of operations that normally finish earlier.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_scx_load"));
@@ -32,7 +32,7 @@ fn stdout(output: Output) -> String {
 }
 
 #[test]
-fn every_kind_of_load_has_its_line() {
+fn every_default_load_has_a_line() {
     let text = stdout(run(&["--seconds", "0.3"]));
     let names: Vec<_> = text
         .lines()
@@ -64,7 +64,7 @@ fn json_has_figures_of_each_kind() {
 }
 
 #[test]
-fn kinds_that_are_not_there_by_default_have_figures_too() {
+fn optional_loads_have_figures() {
     let args = [
         "--json",
         "--seconds=0.3",
@@ -90,7 +90,7 @@ fn kinds_that_are_not_there_by_default_have_figures_too() {
 }
 
 #[test]
-fn kinds_of_count_0_are_left_out() {
+fn loads_of_count_0_are_omitted() {
     let args = [
         "--seconds=0.1",
         "--hogs=0",
@@ -105,7 +105,7 @@ fn kinds_of_count_0_are_left_out() {
 }
 
 #[test]
-fn signals_end_the_run_with_its_figures() {
+fn signals_stop_the_run_with_figures() {
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
         let mut child = command(&["--hogs=1", "--seconds=600"]);
         let child = child
@@ -125,7 +125,7 @@ fn signals_end_the_run_with_its_figures() {
 fn wait_until_caught(child: &Child, signal: Signal) {
     let start = Instant::now();
     while !is_caught(child.id(), signal) {
-        assert!(start.elapsed() < PATIENCE, "no handler for {signal}");
+        assert!(start.elapsed() < TIMEOUT, "no handler for {signal}");
         sleep(Duration::from_millis(5));
     }
 }
@@ -138,7 +138,7 @@ fn is_caught(pid: u32, signal: Signal) -> bool {
 }
 
 #[test]
-fn wrong_usage_is_one_line_and_status_2() {
+fn wrong_usage_is_a_line_and_status_2() {
     for args in [
         &["--seconds", "NaN"][..],
         &["--seconds", "-1"],
@@ -158,7 +158,7 @@ fn wrong_usage_is_one_line_and_status_2() {
 }
 
 #[test]
-fn a_full_disk_is_status_1() {
+fn full_disk_is_status_1() {
     let full = File::options().write(true).open("/dev/full").unwrap();
     let args = ["--seconds=0.1", "--hogs=1"];
     let child = command(&args).stdout(full).stderr(Stdio::piped()).spawn();
@@ -169,7 +169,7 @@ fn a_full_disk_is_status_1() {
 }
 
 #[test]
-fn a_load_that_cannot_start_is_status_1() {
+fn failing_load_is_status_1() {
     let mut shell = Command::new("sh");
     shell.args(["-c", "ulimit -n 8 && exec \"$0\" --pipes 100"]);
     let output = shell.arg(env!("CARGO_BIN_EXE_scx_load")).output().unwrap();
@@ -180,7 +180,7 @@ fn a_load_that_cannot_start_is_status_1() {
 }
 
 #[test]
-fn help_and_version_are_no_errors() {
+fn help_and_version_succeed() {
     assert!(stdout(run(&["--help"])).contains("--seconds"));
     assert!(stdout(run(&["--version"])).starts_with("scx_load "));
 }

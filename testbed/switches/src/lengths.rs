@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! How long the runs of a thread were.
+//! Distributions of run lengths.
 
 use std::collections::BTreeMap;
 
-/// Bits of a length that are kept: it is rounded up by less than a hundredth.
+/// Significant bits of a length: the rounding error is below one percent.
 const KEPT_BITS: u32 = 8;
 
-/// A distribution of lengths. Small for a thread that ran a few times, as most do, and bounded
-/// for one that ran often.
+/// A distribution of lengths. Small for a thread with few runs, as most have, and bounded for any
+/// number of runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lengths {
-    /// How many there were of each rounded length, ns.
+    /// The count of each rounded length, ns.
     counts: BTreeMap<u64, u64>,
     count: u64,
     max_ns: u64,
@@ -24,13 +24,13 @@ impl Lengths {
         self.max_ns = self.max_ns.max(ns);
     }
 
-    /// The longest, ns, exactly. `None` if there were none.
+    /// The longest, ns, exact. `None` if empty.
     pub(crate) fn max_ns(&self) -> Option<u64> {
         (self.count > 0).then_some(self.max_ns)
     }
 
-    /// The length, ns, that `percent` of them (1 to 100) do not exceed: nearest rank, rounded up
-    /// by less than a hundredth, and never above the longest. `None` if there were none.
+    /// The percentile, ns, for `percent` from 1 to 100: nearest rank, rounded up by less than one
+    /// percent, at most the longest. `None` if empty.
     pub(crate) fn percentile_ns(&self, percent: u64) -> Option<u64> {
         let rank = percent.saturating_mul(self.count).div_ceil(100);
         let mut seen = 0;
@@ -64,7 +64,7 @@ mod tests {
         lengths
     }
 
-    /// The nearest-rank percentile, computed the plain way.
+    /// The nearest-rank percentile, computed naively.
     fn exact_ns(samples_ns: &[u64], percent: u64) -> u64 {
         let mut sorted = samples_ns.to_vec();
         sorted.sort_unstable();
@@ -73,13 +73,13 @@ mod tests {
     }
 
     #[test]
-    fn none_have_no_figures() {
+    fn empty_distribution_has_no_figures() {
         assert_eq!(lengths(&[]).max_ns(), None);
         assert_eq!(lengths(&[]).percentile_ns(50), None);
     }
 
     #[test]
-    fn one_is_every_figure() {
+    fn single_length_is_every_figure() {
         for ns in [0, 1, 123_456_789, u64::MAX] {
             let one = lengths(&[ns]);
             assert_eq!(one.max_ns(), Some(ns));
@@ -98,7 +98,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn percentiles_are_exact_to_a_hundredth(
+        fn percentiles_are_exact_to_one_percent(
             samples_ns in vec(0..1u64 << 50, 1..200),
             percent in 1..=100u64,
         ) {
@@ -118,7 +118,7 @@ mod tests {
         }
 
         #[test]
-        fn a_distribution_stays_small(samples_ns in vec(1000..10_000_000u64, 5000)) {
+        fn distribution_stays_small(samples_ns in vec(1000..10_000_000u64, 5000)) {
             // 13 or 14 powers of two, 128 steps in each.
             prop_assert!(lengths(&samples_ns).counts.len() <= 14 * 128);
         }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Records who ran where and for how long, from the kernel's context switches.
+//! Traces which task ran where and for how long, from the kernel's context switches.
 //!
-//! What a scheduler says of itself is one thing; this asks the kernel. Each time that a thread
-//! leaves a CPU, the BPF half (`bpf/main.bpf.c`) records its run: CPU, thread, name, when it
-//! began and ended, and whether the thread slept, exited, or could have gone on. Beside that it
-//! counts for each thread wake-ups, switches and, if asked for, system calls.
+//! This is independent of a scheduler's own statistics. Each time a thread is switched out, the BPF
+//! side (`bpf/main.bpf.c`) records its run: CPU, thread, name, start and end, and whether the
+//! thread slept, exited, or was still runnable. In addition it counts wakeups, switches and, on
+//! request, system calls of each thread.
 //!
 //! ```text
 //! scx_switches --comm hog --json --seconds 5
 //! ```
 //!
-//! "recording" on standard error says that from now on nothing is missed. What began before is
-//! left out rather than guessed; what the ring had no place for is counted and told. Runs are read
-//! every 20 ms, and nobody is woken up for them.
+//! "recording" on standard error means that all events are recorded from now on. Runs that began
+//! before are omitted; records that did not fit into the ring are counted and reported. Records are
+//! read every 20 ms, without wakeups in between.
 //!
-//! Text is for people: seconds of the monotonic clock, and us. JSON is for programs: integers, ns,
-//! an object on each line, of which the last one is the summary:
+//! Text output has seconds of the monotonic clock, and us. JSON output has integers, ns, and an
+//! object on each line, the last of which is the summary:
 //!
 //! | `type` | fields |
 //! |---|---|
@@ -23,13 +23,13 @@
 //! | `summary` | `elapsed_s` `runs` `lost` `uncounted` `threads` |
 //!
 //! `end` is `preempted`, `slept`, `exited` or, in the last lines, `running`. A thread of the
-//! summary has `pid` `tgid` `comm`, of its complete runs `runs` (their number) `cpu_ns`
-//! `run_p50_ns` `run_p90_ns` `run_max_ns`, of one that was not over `running_ns`, and `wakeups`
-//! `switches_in` `voluntary` `involuntary` `syscalls`. Threads are told apart by their ids: the
-//! figures of one that got the id of one that ended are added to that one's.
+//! summary has `pid` `tgid` `comm`, for its complete runs `runs` (their number) `cpu_ns`
+//! `run_p50_ns` `run_p90_ns` `run_max_ns`, for an incomplete one `running_ns`, and `wakeups`
+//! `switches_in` `voluntary` `involuntary` `syscalls`. Threads are identified by their ids: the
+//! figures of threads with a reused id are added.
 //!
-//! `recorder` is the recording, and prints nothing; `session` runs one; `lengths` and `summary` are
-//! its figures; `output` is what is printed.
+//! `recorder` records, without output; `session` runs a recording; `lengths` and `summary`
+//! aggregate; `output` prints.
 
 mod lengths;
 mod opts;
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints the text of --help or --version. A reader that goes away is no error.
+/// Prints the text of --help or --version. A closed pipe is not an error.
 fn print(text: &clap::Error) -> ExitCode {
     match text.print() {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -72,7 +72,7 @@ fn print(text: &clap::Error) -> ExitCode {
 }
 
 fn fail(status: u8, message: &str) -> ExitCode {
-    // Nobody may be there to be told.
+    // Standard error may be closed.
     let _ = writeln!(io::stderr(), "scx_switches: {message}");
     ExitCode::from(status)
 }

@@ -9,16 +9,16 @@ use scx_utils::cpumask::Cpumask;
 
 use crate::recorder::{CommFilter, Settings, PIDS_MAX};
 
-/// Records who ran where and for how long, from the kernel's context switches.
+/// Traces which task ran where and for how long, from the kernel's context switches.
 ///
-/// Prints a line for each run of a thread, from getting a CPU to leaving it: when it began
-/// (seconds of the monotonic clock), CPU, thread, name, length (us), and how it ended:
-/// "preempted" (it could have gone on: preempted, its slice over, or it yielded), "slept",
-/// "exited", or at the end of the recording "running". A run that began before the recording is
-/// left out. With several of --pid, --comm and --cpu, all have to apply.
+/// Prints a line for each run of a thread on a CPU: its start (seconds of the monotonic clock),
+/// CPU, thread, name, length (us), and how it ended: "preempted" (still runnable: preempted, slice
+/// expired, or yielded), "slept", "exited", or "running" at the end of the recording. Runs that
+/// began before the recording are omitted. Several of --pid, --comm and --cpu must all
+/// match.
 ///
-/// Says "recording" on standard error once it does, and at the end how many runs were lost
-/// because they came faster than they were read. Stops on SIGINT or SIGTERM, and still tells.
+/// Prints "recording" on standard error when it starts, and at the end the number of runs that
+/// were lost because the ring was full. SIGINT and SIGTERM stop it; the results are printed.
 ///
 /// Exit status: 0 done, 1 recording is not possible, 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
@@ -29,12 +29,12 @@ pub(crate) struct Opts {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
     pub pid: Vec<u32>,
 
-    /// Only threads of this name; of names that begin so with a `*` at the end
+    /// Only threads of this name, or with this prefix if it ends with `*`
     #[arg(long, value_name = "NAME", value_parser = CommFilter::parse)]
     pub comm: Option<CommFilter>,
 
-    /// Only these CPUs, such as 0-3,8. Wake-ups of a thread are counted, wherever they happen,
-    /// from its first run there on
+    /// Only these CPUs, such as 0-3,8. Wakeups of a thread are counted, on any CPU, from its
+    /// first run on one of them
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     pub cpu: Option<Cpumask>,
 
@@ -42,17 +42,17 @@ pub(crate) struct Opts {
     #[arg(long)]
     pub idle: bool,
 
-    /// Count system calls too, for the summary
+    /// Also count system calls, for the summary
     #[arg(long)]
     pub syscalls: bool,
 
-    /// Instead of lines, print a table of threads at the end: complete runs, CPU time and lengths
-    /// of these, wake-ups, switches from the CPU
+    /// Print only a table of threads at the end: complete runs, their CPU time and lengths,
+    /// wakeups, switches
     #[arg(long)]
     pub summary: bool,
 
-    /// Write JSON: an object on a line for each run ("type":"run") and at last the summary
-    /// ("type":"summary"), with --summary just that; times in ns
+    /// Write JSON: an object on a line for each run ("type":"run") and finally the summary
+    /// ("type":"summary"), with --summary only that; times in ns
     #[arg(long)]
     pub json: bool,
 
@@ -61,7 +61,7 @@ pub(crate) struct Opts {
     #[arg(value_parser = scx_utils::cli::duration)]
     pub seconds: Option<Duration>,
 
-    /// Place for runs that were not read yet, a power of two from 4 to 1048576; 64 bytes each
+    /// Size of the ring, a power of two from 4 to 1048576; a run takes 64 bytes
     #[arg(
         long,
         value_name = "KIB",
@@ -76,8 +76,7 @@ impl Opts {
     /// Parses the command line.
     ///
     /// # Errors
-    /// What is wrong with it, as clap tells it; also a request for the help text or
-    /// the version.
+    /// Errors of clap; also a request for the help text or the version.
     pub(crate) fn from_command_line() -> Result<Self, clap::Error> {
         Self::try_parse().and_then(Self::validate)
     }
@@ -88,7 +87,7 @@ impl Opts {
             return conflict(format!("--pid can be given {PIDS_MAX} times at most\n"));
         }
         if self.syscalls && !self.summary && !self.json {
-            let text = "--syscalls counts for the summary: give --summary or --json too\n";
+            let text = "--syscalls counts for the summary: add --summary or --json\n";
             return conflict(text.into());
         }
         Ok(self)
@@ -107,7 +106,7 @@ impl Opts {
     }
 }
 
-/// Smallest and largest ring, KiB: a page, and a quarter of what its size is told in.
+/// Minimum and maximum of the ring, KiB: a page, and a quarter of the range of its size field.
 const RING_KIB: std::ops::RangeInclusive<u32> = 4..=1_048_576;
 
 fn ring_kib(text: &str) -> Result<u32, String> {
@@ -125,7 +124,7 @@ fn cpus(text: &str) -> Result<Cpumask, String> {
     let nr_cpu_ids = libbpf_rs::num_possible_cpus().map_err(|error| error.to_string())?;
     let cpus = Cpumask::from_list(text, nr_cpu_ids).map_err(|error| error.to_string())?;
     if cpus.is_empty() {
-        return Err("there is no CPU in it".into());
+        return Err("contains no CPU of this machine".into());
     }
     Ok(cpus)
 }
@@ -141,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn by_default_everything_is_recorded_until_a_signal() {
+    fn default_records_everything_until_a_signal() {
         let opts = parse(&[]).unwrap();
         let settings = opts.settings();
         assert_eq!(opts.seconds, None);
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_have_a_range() {
+    fn seconds_are_limited() {
         for (text, seconds) in [("0.1", 0.1), ("5", 5.0), ("604800", 604_800.0)] {
             let opts = parse(&["--seconds", text]).unwrap();
             assert_eq!(opts.seconds, Some(Duration::from_secs_f64(seconds)));
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn pids_repeat_up_to_a_limit() {
+    fn number_of_pids_is_limited() {
         assert_eq!(parse(&["--pid", "1", "--pid=2"]).unwrap().pid, [1, 2]);
         let some = vec!["--pid=1"; PIDS_MAX];
         assert!(parse(&some).is_ok());
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn cpus_are_those_of_the_machine() {
+    fn cpus_must_exist() {
         let cpus = parse(&["--cpu", "0"]).unwrap().cpu.unwrap();
         assert_eq!(cpus.to_list(), "0");
         for text in ["none", "", "0-", "1000000"] {

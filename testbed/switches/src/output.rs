@@ -8,12 +8,12 @@ use serde::Serialize;
 use crate::recorder::Run;
 use crate::summary::{fixed, Summary};
 
-/// What to write.
+/// The output format.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Format {
-    /// Lines of JSON instead of text.
+    /// JSON lines instead of text.
     pub json: bool,
-    /// Nothing for each run.
+    /// Only the summary.
     pub only_summary: bool,
 }
 
@@ -33,11 +33,11 @@ enum Line<'a> {
 }
 
 impl<W: Write> Output<W> {
-    /// Writes the headings, if the format has some.
+    /// Writes the header, if the format has one.
     ///
     /// # Errors
     ///
-    /// Of `out`, as all that follow.
+    /// Errors of `out`, as for all methods.
     pub(crate) fn new(format: Format, mut out: W) -> io::Result<Self> {
         if !format.json && !format.only_summary {
             let (cpu, pid, comm, ran, end) = ("CPU", "PID", "COMM", "RAN_US", "END");
@@ -50,7 +50,7 @@ impl<W: Write> Output<W> {
         Ok(Self { format, out })
     }
 
-    /// Writes a run, if the format has them.
+    /// Writes a run, unless only the summary is wanted.
     pub(crate) fn run(&mut self, run: &Run) -> io::Result<()> {
         match self.format {
             Format {
@@ -93,7 +93,7 @@ impl<W: Write> Output<W> {
         self.out.write_all(b"\n")
     }
 
-    /// Hands what was written to its reader.
+    /// Flushes the output.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn json_has_the_summary_in_its_last_line() {
+    fn last_line_of_json_is_the_summary() {
         let want = concat!(
             r#"{"type":"run","start_ns":3000004005,"stop_ns":3010006350,"ran_ns":10002345,"#,
             r#""cpu":1,"pid":12,"tgid":10,"comm":"hog","end":"slept","prio":120,"policy":0}"#,
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_comes_alone() {
+    fn summary_only() {
         assert!(written(false, true).starts_with("1.0 s, 1 runs, 0 lost\n"));
         assert_eq!(written(false, true).lines().count(), 2);
         assert_eq!(written(true, true).lines().count(), 1);

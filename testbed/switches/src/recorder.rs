@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The recorder: loads the BPF half, and hands out what it records. It prints nothing.
+//! The recorder: loads the BPF side, and returns its records. It prints nothing.
 //!
 //! ```ignore
 //! let mut slot = Slot::uninit();
@@ -38,19 +38,19 @@ pub(crate) use records::{Run, Thread};
 
 scx_utils::include_bpf!();
 
-/// How many ids [`Settings::pids`] may have.
+/// Maximum number of [`Settings::pids`].
 pub(crate) const PIDS_MAX: usize = bpf_intf::SWITCHES_PIDS_MAX as usize;
 
-/// How many threads are counted one by one.
+/// Maximum number of threads with individual counters.
 pub(crate) const THREADS_MAX: usize = bpf_intf::SWITCHES_THREADS_MAX as usize;
 
-/// Most runs that [`Recorder::runs`] hands out at once.
+/// Maximum number of runs that [`Recorder::runs`] returns.
 pub(crate) const BATCH: usize = 16_384;
 
-/// What to record. A thread is recorded if everything given here applies.
+/// What to record. A thread is recorded if all settings match.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// Ids of threads and processes, [`PIDS_MAX`] at most; empty: all.
+    /// Ids of threads and processes, at most [`PIDS_MAX`]; empty: all.
     pub pids: Vec<u32>,
     /// Names of threads.
     pub comm: CommFilter,
@@ -60,7 +60,7 @@ pub(crate) struct Settings {
     pub idle: bool,
     /// Whether system calls are counted.
     pub syscalls: bool,
-    /// Place for runs that were not handed out yet, bytes: a power of two, a page at least.
+    /// Size of the ring, bytes: a power of two, at least a page.
     pub ring_bytes: u32,
 }
 
@@ -68,37 +68,37 @@ pub(crate) struct Settings {
 pub(crate) struct Recorder<'obj> {
     links: Vec<Link>,
     ring: RingBuffer<'static>,
-    /// What the ring's callback leaves behind.
+    /// Filled by the ring's callback.
     taken: Rc<RefCell<Vec<Run>>>,
-    /// How many runs were handed out.
+    /// Number of runs returned so far.
     nr_taken: u64,
     settings: Settings,
     skel: BpfSkel<'obj>,
 }
 
-/// What is known when a recording has ended.
+/// The results at the end of a recording.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// Runs that were not handed out yet.
+    /// Runs that were not returned yet.
     pub runs: Vec<Run>,
-    /// Those that have not ended, up to now, one for each CPU at most.
+    /// Incomplete runs, up to now, at most one per CPU.
     pub running: Vec<Run>,
-    /// All threads that were recorded, in no order.
+    /// All recorded threads, unordered.
     pub threads: Vec<Thread>,
-    /// Complete runs, also those that were lost.
+    /// Number of complete runs, including lost ones.
     pub nr_runs: u64,
-    /// Runs of these that were not handed out: the ring was full.
+    /// Number of runs that were lost because the ring was full.
     pub nr_lost: u64,
-    /// Events of threads that are not in `threads`, because [`THREADS_MAX`] others are.
+    /// Events of threads beyond the first [`THREADS_MAX`].
     pub nr_uncounted: u64,
 }
 
 impl<'obj> Recorder<'obj> {
-    /// Begins to record.
+    /// Starts a recording.
     ///
     /// # Errors
     ///
-    /// If this is not root, or the kernel lacks what it takes.
+    /// If this is not root, or the kernel lacks a feature.
     pub(crate) fn start(settings: &Settings, slot: &'obj mut Slot) -> Result<Self> {
         check()?;
         let builder = BpfSkelBuilder::default();
@@ -124,11 +124,11 @@ impl<'obj> Recorder<'obj> {
         })
     }
 
-    /// The runs that ended since the last call, [`BATCH`] at most. Does not wait.
+    /// The runs that ended since the last call, at most [`BATCH`]. Does not block.
     ///
     /// # Errors
     ///
-    /// Of libbpf.
+    /// Errors of libbpf.
     pub(crate) fn runs(&mut self) -> Result<Vec<Run>> {
         let status = self.ring.consume_raw_n(BATCH);
         ensure!(status >= 0, "cannot read the ring: error {status}");
@@ -141,7 +141,7 @@ impl<'obj> Recorder<'obj> {
     ///
     /// # Errors
     ///
-    /// Of libbpf.
+    /// Errors of libbpf.
     pub(crate) fn stop(mut self) -> Result<Ended> {
         let now_ns = monotonic_ns()?;
         self.links.clear();
@@ -173,18 +173,18 @@ impl<'obj> Recorder<'obj> {
     }
 }
 
-/// What is missing, in words that help, before libbpf tells it in its own.
+/// Reports missing requirements, before libbpf prints its own messages.
 fn check() -> Result<()> {
     let is_root = nix::unistd::geteuid().is_root();
     ensure!(
         is_root,
-        "recording takes root's rights: run it as root, or with sudo"
+        "recording requires root privileges: run it as root, or with sudo"
     );
     KernelBtf::read(Path::new("/")).map_err(|_| Missing::Btf)?;
     Ok(())
 }
 
-/// Writes the settings into the BPF half.
+/// Writes the settings to the BPF side.
 fn prepare(opened: &mut OpenBpfSkel<'_>, settings: &Settings) -> Result<()> {
     let rodata = opened
         .maps
@@ -209,7 +209,7 @@ fn prepare(opened: &mut OpenBpfSkel<'_>, settings: &Settings) -> Result<()> {
 fn ring(skel: &BpfSkel<'_>, taken: Rc<RefCell<Vec<Run>>>) -> Result<RingBuffer<'static>> {
     let mut builder = RingBufferBuilder::new();
     builder.add(&skel.maps.runs, move |bytes| {
-        // What is not understood counts as lost.
+        // Invalid records count as lost.
         if let Some(run) = read(bytes).and_then(|run| Run::complete(&run)) {
             taken.borrow_mut().push(run);
         }
@@ -220,13 +220,13 @@ fn ring(skel: &BpfSkel<'_>, taken: Rc<RefCell<Vec<Run>>>) -> Result<RingBuffer<'
 
 fn attach(skel: &mut BpfSkel<'_>, syscalls: bool) -> Result<Vec<Link>> {
     let progs = &mut skel.progs;
-    // Last the one that begins runs: what is counted before it has its place already.
+    // Last the program that starts runs, so that all others are counted.
     let mut links = vec![
         attach_one(&mut progs.on_wakeup)?,
         attach_one(&mut progs.on_wakeup_new)?,
     ];
     if syscalls {
-        // libbpf would say the same in more lines.
+        // libbpf would print several lines.
         let print = libbpf_rs::set_print(None);
         let link = progs.on_sys_enter.attach();
         libbpf_rs::set_print(print);
@@ -261,7 +261,7 @@ fn read<T: FromBytes>(bytes: &[u8]) -> Option<T> {
     T::read_from_bytes(bytes).ok()
 }
 
-/// The clock that runs are timed by.
+/// The clock of the records.
 fn monotonic_ns() -> Result<u64> {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).context("reading the clock")?;
     Ok(u64::try_from(Duration::from(now).as_nanos())?)
@@ -269,7 +269,7 @@ fn monotonic_ns() -> Result<u64> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    //! Records for the tests of others.
+    //! Records for the tests of other modules.
 
     pub(crate) use super::records::tests::{run, thread};
 }

@@ -14,16 +14,16 @@ use crate::output::{Format, Output};
 use crate::recorder::{Recorder, Run, BATCH};
 use crate::summary::{Gathering, Summary};
 
-/// How often runs are read. Each time is a run of this program; in between, the smallest ring has
-/// place for 60 and the default one for 65000.
+/// Interval of reading records, each of which is a run of this program. In between, the smallest
+/// ring holds 60 records and the default one 65000.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Records what `opts` ask for, until its time is over or a signal comes. A reader that goes away
-/// is no error.
+/// Records according to `opts`, until the time limit or a signal. A closed pipe is not an
+/// error.
 ///
 /// # Errors
 ///
-/// Recording is not possible, or what is recorded cannot be written.
+/// If recording fails, or the output cannot be written.
 pub(crate) fn run(opts: &Opts) -> Result<()> {
     let (shutdown, _trigger) = Shutdown::on_signals()?;
     let mut slot = Slot::uninit();
@@ -55,7 +55,7 @@ fn record(opts: &Opts, mut recorder: Recorder<'_>, shutdown: &Shutdown) -> Resul
         let left = opts
             .seconds
             .map_or(POLL, |all| all.saturating_sub(start.elapsed()));
-        // Much to read is no reason to wait, nor to go on for ever.
+        // Pending records delay neither the time limit nor a signal.
         let pause = if runs.len() < BATCH {
             POLL.min(left)
         } else {
@@ -73,13 +73,13 @@ fn record(opts: &Opts, mut recorder: Recorder<'_>, shutdown: &Shutdown) -> Resul
     })
 }
 
-/// Where runs go.
+/// The output of runs.
 struct Writer<W> {
     output: Output<W>,
     gathering: Gathering,
 }
 
-/// What cannot be written to.
+/// An output that fails on each write.
 const STDOUT: &str = "standard output";
 
 impl<W: Write> Writer<W> {
@@ -106,11 +106,11 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// What the output does not tell, or not everybody looks for.
+/// Reports lost records, which the output may not show.
 fn tell_end(opts: &Opts, summary: &Summary) {
     let Summary { runs, lost, .. } = summary;
     if *lost > 0 {
-        let hint = "a larger --ring-kib has place for more";
+        let hint = "use a larger --ring-kib";
         tell(&format!("{lost} of {runs} runs lost: {hint}"));
     } else if !opts.json && !opts.summary {
         tell(&format!("{runs} runs, 0 lost"));
@@ -118,12 +118,12 @@ fn tell_end(opts: &Opts, summary: &Summary) {
     if summary.uncounted > 0 {
         let (n, threads) = (summary.uncounted, summary.threads.len());
         tell(&format!(
-            "{n} events not counted: of more than {threads} threads"
+            "{n} events not counted: more than {threads} threads"
         ));
     }
 }
 
-/// Writes a line on standard error. Nobody may be there to be told.
+/// Writes a line on standard error, which may be closed.
 fn tell(line: &str) {
     let _ = writeln!(io::stderr(), "scx_switches: {line}");
 }

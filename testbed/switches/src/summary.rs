@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The figures of a whole recording, as a table and as JSON.
+//! The summary of a recording, as a table and as JSON.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::lengths::Lengths;
 use crate::recorder::{Ended, Run, Thread, THREADS_MAX};
 
-/// Gathers the lengths of runs while they come.
+/// Aggregates runs during the recording.
 #[derive(Debug, Default)]
 pub(crate) struct Gathering {
     /// By thread.
@@ -18,7 +18,7 @@ pub(crate) struct Gathering {
 }
 
 impl Gathering {
-    /// Adds a complete run. Of more threads than are counted, those that come late are left out.
+    /// Adds a complete run. Threads beyond the maximum are omitted.
     pub(crate) fn add(&mut self, run: &Run) {
         if let Some(lengths) = self.lengths.get_mut(&run.pid) {
             lengths.record(run.ran_ns);
@@ -27,7 +27,7 @@ impl Gathering {
         }
     }
 
-    /// The figures, when the recording has ended.
+    /// The summary at the end of the recording.
     pub(crate) fn finish(self, ended: &Ended, elapsed: Duration) -> Summary {
         let none = Lengths::default();
         let mut threads: Vec<_> = ended
@@ -52,15 +52,15 @@ impl Gathering {
 /// All figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Summary {
-    /// How long was recorded.
+    /// Duration of the recording.
     pub elapsed_s: f64,
-    /// Complete runs, also those that were lost.
+    /// Number of complete runs, including lost ones.
     pub runs: u64,
-    /// Runs of these that were lost: nothing is known of each of them.
+    /// Number of lost runs.
     pub lost: u64,
-    /// Events of threads that are missing from `threads`, because too many others are there.
+    /// Events of threads beyond the maximum.
     pub uncounted: u64,
-    /// Those with the most CPU time first.
+    /// Sorted by CPU time, descending.
     pub threads: Vec<Row>,
 }
 
@@ -69,11 +69,11 @@ pub(crate) struct Summary {
 pub(crate) struct Row {
     #[serde(flatten)]
     pub thread: Thread,
-    /// Of the runs that were not lost, ns; `None` without any.
+    /// Of recorded runs, ns; `None` without any.
     pub run_p50_ns: Option<u64>,
     pub run_p90_ns: Option<u64>,
     pub run_max_ns: Option<u64>,
-    /// How long the run lasted, ns, that was not over at the end; `None` without one.
+    /// Length of the incomplete run at the end, ns; `None` without one.
     pub running_ns: Option<u64>,
 }
 
@@ -90,7 +90,7 @@ impl Row {
     }
 }
 
-/// Headings of the table.
+/// The header of the table.
 const HEADINGS: [&str; 11] = [
     "PID",
     "COMM",
@@ -154,7 +154,7 @@ fn figure(ns: Option<u64>) -> String {
     ns.map_or("-".into(), |ns| fixed(ns, 1000))
 }
 
-/// `ns` in a unit of so many, with one decimal, rounded down.
+/// `ns` in another unit, with one decimal, rounded down.
 pub(crate) fn fixed(ns: u64, unit: u64) -> String {
     format!("{}.{}", ns / unit, ns % unit / (unit / 10))
 }
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_busiest_thread_comes_first() {
+    fn busiest_thread_is_first() {
         let text = summary().to_string();
         let mut lines = text.lines();
         assert_eq!(lines.next(), Some("2.5 s, 5 runs, 1 lost"));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_beyond_the_table_are_left_out() {
+    fn threads_beyond_the_maximum_are_omitted() {
         let mut gathering = Gathering::default();
         for pid in 0..u32::try_from(THREADS_MAX).unwrap() + 1 {
             gathering.add(&run(pid, "many", 1));

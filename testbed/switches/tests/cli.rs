@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Runs the command as a user does, as far as nothing is recorded.
+//! Tests of the command line, without recording.
 
-// clippy.toml allows this in test functions, not in what they call.
+// clippy.toml allows this in test functions, but not in their helpers.
 #![allow(clippy::unwrap_used)]
 
 use std::fs::File;
@@ -18,7 +18,7 @@ fn run(args: &[&str]) -> Output {
 }
 
 #[test]
-fn wrong_usage_is_one_line_and_status_2() {
+fn wrong_usage_is_a_line_and_status_2() {
     for args in [
         &["--seconds", "NaN"][..],
         &["--seconds", "-1"],
@@ -41,7 +41,7 @@ fn wrong_usage_is_one_line_and_status_2() {
 }
 
 #[test]
-fn help_and_version_are_no_errors() {
+fn help_and_version_succeed() {
     for (option, part) in [("--help", "--ring-kib"), ("--version", "scx_switches ")] {
         let output = run(&[option]);
         assert_eq!(output.status.code(), Some(0), "{option}");
@@ -51,7 +51,7 @@ fn help_and_version_are_no_errors() {
 }
 
 #[test]
-fn a_full_disk_is_status_1() {
+fn full_disk_is_status_1() {
     let full = File::options().write(true).open("/dev/full").unwrap();
     let child = command(&["--help"])
         .stdout(full)

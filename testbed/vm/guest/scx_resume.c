@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * scx_resume: where a guest is saved, and where each of those that are resumed from it goes on.
+ * scx_resume: the point where a guest is saved, and from which saved guests are resumed.
  *
- * It asks the host to stop the machine. The host saves it then, once for all; in a machine that was
- * resumed, the call returns, and the host has put into the guest's inbox what this one is to run: a
- * cpio archive, which is unpacked into the root directory. The inbox is memory of a PCI device, so
- * reading it takes as long as its instructions do, whatever the host is doing.
+ * It asks the host to stop the machine, which is then saved. In a resumed machine the call returns,
+ * and the host has filled the guest's inbox with a cpio archive, which is unpacked to the root
+ * directory. The inbox is memory of a PCI device, so that reading it takes only its instructions,
+ * independent of the host.
  *
- * A machine without an inbox was not made to be saved: nothing happens. With --stop the machine is
- * stopped for good.
+ * A machine without an inbox cannot be saved: nothing happens. With --stop the machine is stopped
+ * permanently.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -29,14 +29,14 @@
 /* ivshmem-plain of QEMU: docs/specs/ivshmem-spec.rst. Its second BAR is the memory. */
 #define INBOX_ID "1af4:1110"
 #define INBOX_BAR "resource2"
-/* pvpanic of QEMU, which was told to stop the machine: docs/specs/pvpanic.rst. */
+/* QEMU's pvpanic, configured to stop the machine: docs/specs/pvpanic.rst. */
 #define PANIC_PORT 0x505
 #define PANICKED 1
 
-/* The seed, as eight bytes, is before the archive. */
+/* Before the archive, eight bytes. */
 #define SEED_BYTES 8
 
-/* Fields of a newc header are eight hexadecimal digits, see cpio(5): these of them count. */
+/* Fields of a newc header are eight hexadecimal digits, see cpio(5); the indices of those used. */
 #define HEADER_BYTES 110
 #define FIELD(n) (6 + 8 * (n))
 #define MODE FIELD(1)
@@ -44,7 +44,7 @@
 #define NAME_SIZE FIELD(11)
 #define LAST "TRAILER!!!"
 
-/* How far apart resumed guests may begin, in the time of two ticks of a kernel with HZ=250. */
+/* The largest difference between the start of resumed guests: two ticks with HZ=250. */
 #define DELAY_MAX_NS 8000000
 
 static void die(const char *what)
@@ -82,7 +82,7 @@ static const char *map_device(const char *name, size_t *size)
 	snprintf(id, sizeof(id), "%04lx:%04lx", vendor, device);
 	if (strcmp(id, INBOX_ID))
 		return NULL;
-	/* Memory of the device is not to be reached before this. */
+	/* Before this, the device's memory is not accessible. */
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/enable", name);
 	fd = open(path, O_WRONLY);
 	if (fd < 0 || write(fd, "1", 1) != 1)
@@ -140,7 +140,7 @@ static void write_file(const char *name, mode_t mode, const char *data, size_t s
 	ssize_t written;
 	int fd;
 
-	/* What has the old file open, such as a library, keeps it. */
+	/* Processes that have the old file open, such as a library, keep it. */
 	unlink(name);
 	fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 	if (fd < 0)
@@ -194,7 +194,7 @@ static void unpack(const char *archive, size_t size)
 	exit(1);
 }
 
-/* splitmix64: one number for each step from a seed, however alike seeds are. */
+/* splitmix64, which gives unrelated numbers for similar seeds. */
 static uint64_t next_random(uint64_t *state)
 {
 	uint64_t z = *state += 0x9e3779b97f4a7c15;
@@ -217,7 +217,7 @@ static void seed_kernel(uint64_t *state)
 	close(fd);
 }
 
-/* Guests of different seeds go on at different times between ticks, and on different CPUs. */
+/* Guests with different seeds resume at different times between ticks, and on different CPUs. */
 static void differ(uint64_t *state)
 {
 	struct timespec delay = { .tv_nsec = next_random(state) % DELAY_MAX_NS };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the kernel was told when the machine was booted.
+//! The kernel command line.
 
 use std::fs;
 use std::path::Path;
 
-/// On the kernel's command line: no scheduler begins with the machine.
+/// On the kernel command line: start no scheduler at boot.
 pub const OFF: &str = "scx=off";
 
-/// Whether the machine with this root directory was booted with [`OFF`].
+/// Whether [`OFF`] is on the command line, below this root directory.
 #[must_use]
 pub fn is_off(root: &Path) -> bool {
     let line = fs::read_to_string(root.join("proc/cmdline")).unwrap_or_default();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The names on the bus, and the client's side of the interface.
+//! D-Bus names, and the client side of the interface.
 
-/// Of the service and of its interface.
+/// Name of the service and of its interface.
 pub const NAME: &str = "org.scx.Loader";
-/// Of its only object.
+/// Path of its only object.
 pub const PATH: &str = "/org/scx/Loader";
 
-/// What `CurrentScheduler` and `DefaultScheduler` say when there is none.
+/// Value of `CurrentScheduler` and `DefaultScheduler` when there is none.
 pub const NONE: &str = "unknown";
 
 mod client {
@@ -14,8 +14,8 @@ mod client {
 
     use zbus::proxy;
 
-    /// The loader, as its clients see it. Methods that change something return when it is done, or
-    /// has failed.
+    /// The loader as its clients see it. Methods that change something return when the
+    /// operation has completed or failed.
     #[proxy(
         interface = "org.scx.Loader",
         default_service = "org.scx.Loader",

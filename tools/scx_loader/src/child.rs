@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A scheduler's process: started without a shell, with nothing of our environment, and watched to
-//! its end.
+//! A scheduler's process: started without a shell and with an empty environment, and watched
+//! until it exits.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
@@ -20,26 +20,26 @@ use rustix::process::{
 use crate::job::Job;
 use crate::supervisor::{Exit, Signal};
 
-/// Where programs that a scheduler starts would be found; ours start none.
+/// PATH of the process; our schedulers start no programs.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// How many of its last lines are kept, and how much of each.
-const WORDS_MAX: usize = 20;
+/// Limits of the kept tail of standard error: lines, and bytes per line.
+const LINES_MAX: usize = 20;
 const LINE_BYTES_MAX: u64 = 4096;
 
-/// How long its last words may take to come after its end.
-const WORDS_WAIT: Duration = Duration::from_secs(1);
+/// How long to wait for the rest of standard error after the exit.
+const TAIL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Child {
     pub(crate) pid: u32,
-    /// A number may be another process's by now, this never is.
+    /// Not the pid, which may have been reused.
     pidfd: OwnedFd,
 }
 
 impl Child {
-    /// Starts the program, from this folder. `ended` is called on its end, from another thread.
+    /// Starts the program of this directory. `ended` is called on its exit, from another thread.
     pub(crate) fn spawn(
         folder: &Path,
         job: &Job,
@@ -57,14 +57,14 @@ impl Child {
             .with_context(|| format!("cannot start {}", program.display()))?;
         let pid = process.id();
         let pidfd = pidfd(&process).inspect_err(|_| {
-            // Nobody could end it later.
+            // Without a pidfd it could not be stopped later.
             let _ = process.kill().and_then(|()| process.wait());
         })?;
-        let words = process.stderr.take().map(listen).transpose();
+        let tail = process.stderr.take().map(listen).transpose();
         let child = Self { pid, pidfd };
-        let watched = words.and_then(|words| {
+        let watched = tail.and_then(|tail| {
             let thread = thread::Builder::new().name("child".into());
-            thread.spawn(move || ended(wait(process, words)))
+            thread.spawn(move || ended(wait(process, tail)))
         });
         if let Err(error) = watched {
             child.signal(Signal::Kill);
@@ -74,7 +74,7 @@ impl Child {
         Ok(child)
     }
 
-    /// Nothing happens if it has ended.
+    /// Does nothing if it has exited.
     pub(crate) fn signal(&self, signal: Signal) {
         let number = match signal {
             Signal::Interrupt => rustix::process::Signal::INT,
@@ -85,14 +85,14 @@ impl Child {
     }
 }
 
-/// Of one that is not waited for yet, so that the number is still its own.
+/// Of a process that is not reaped yet, so that the pid is not reused.
 fn pidfd(process: &Process) -> Result<OwnedFd> {
     let number = i32::try_from(process.id()).ok().and_then(Pid::from_raw);
     let number = number.context("no process")?;
     pidfd_open(number, PidfdFlags::empty()).context("pidfd_open()")
 }
 
-/// Repeats what it says, for the journal, and hands over the end of it.
+/// Copies its standard error to ours, for the journal, and returns the tail.
 fn listen(stderr: impl Read + Send + 'static) -> io::Result<Receiver<Vec<String>>> {
     let (sender, receiver) = mpsc::channel();
     let repeat = move || {
@@ -107,36 +107,36 @@ fn listen(stderr: impl Read + Send + 'static) -> io::Result<Receiver<Vec<String>
             if !matches!(read, Ok(1..)) {
                 break;
             }
-            // The kernel's words have names of tasks in them, which anybody may choose.
+            // The kernel's messages contain task names, which are untrusted.
             let line = String::from_utf8_lossy(&line);
             let line = line
                 .trim_end()
                 .replace(|c: char| c.is_control() && c != '\t', "\u{fffd}");
-            // Nobody may be there to read it.
+            // Standard error may be closed.
             let _ = writeln!(io::stderr(), "{line}");
-            if last.len() == WORDS_MAX {
+            if last.len() == LINES_MAX {
                 last.pop_front();
             }
             last.push_back(line);
         }
         let _ = sender.send(last.into());
     };
-    thread::Builder::new().name("words".into()).spawn(repeat)?;
+    thread::Builder::new().name("tail".into()).spawn(repeat)?;
     Ok(receiver)
 }
 
-fn wait(mut process: Process, words: Option<Receiver<Vec<String>>>) -> Exit {
+fn wait(mut process: Process, tail: Option<Receiver<Vec<String>>>) -> Exit {
     let status = process.wait();
-    // Somebody else could hold the other end open.
-    let words = words.and_then(|words| words.recv_timeout(WORDS_WAIT).ok());
+    // Another process may hold the other end open.
+    let tail = tail.and_then(|tail| tail.recv_timeout(TAIL_TIMEOUT).ok());
     Exit {
         well: status.as_ref().is_ok_and(ExitStatus::success),
-        how: status.map_or_else(|error| error.to_string(), in_words),
-        stderr_tail: words.unwrap_or_default(),
+        how: status.map_or_else(|error| error.to_string(), describe),
+        stderr_tail: tail.unwrap_or_default(),
     }
 }
 
-fn in_words(status: ExitStatus) -> String {
+fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("with status {code}"),
         (None, Some(signal)) => format!("by signal {signal}"),
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn its_end_is_told_in_words() {
+    fn exit_is_described() {
         let exit = run("echo one >&2; echo two >&2; exit 3", &[], None);
         assert_eq!((exit.well, exit.how.as_str()), (false, "with status 3"));
         assert_eq!(exit.stderr_tail, ["one", "two"]);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_reach_it() {
+    fn signals_are_delivered() {
         let script = "trap 'exit 7' INT; : >${0%/*}/ready; while :; do sleep 0.01; done";
         assert_eq!(
             run(script, &[], Some(Signal::Interrupt)).how,
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn it_gets_its_arguments_and_nothing_of_ours() {
+    fn arguments_are_passed_and_the_environment_is_not() {
         let exit = run("echo \"$#:$1:$2\" >&2; env >&2", &["a b; $(id)", "*"], None);
         assert_eq!(exit.stderr_tail[0], "2:a b; $(id):*");
         let known = ["PATH=", "PWD=", "SHLVL=", "_="];
@@ -207,14 +207,14 @@ mod tests {
     }
 
     #[test]
-    fn of_much_that_it_says_the_last_is_kept() {
+    fn only_the_tail_is_kept() {
         let exit = run("for n in $(seq 100); do echo $n >&2; done", &[], None);
-        assert_eq!(exit.stderr_tail.len(), WORDS_MAX);
-        assert_eq!(exit.stderr_tail[WORDS_MAX - 1], "100");
+        assert_eq!(exit.stderr_tail.len(), LINES_MAX);
+        assert_eq!(exit.stderr_tail[LINES_MAX - 1], "100");
     }
 
     #[test]
-    fn what_a_terminal_would_obey_is_not_repeated() {
+    fn control_characters_are_replaced() {
         let exit = run(r"printf 'a\033]0;b\007c\td\r\n' >&2", &[], None);
         assert_eq!(exit.stderr_tail, ["a\u{fffd}]0;b\u{fffd}c\td"]);
     }

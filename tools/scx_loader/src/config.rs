@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The configuration file: which scheduler to begin with, what each mode means, and how patient the
-//! loader is. The first file there is counts, alone.
+//! The configuration file: default scheduler, arguments of modes, supervision. Only the first
+//! existing file is read.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,40 +14,40 @@ use serde::{Deserialize, Deserializer};
 use crate::job::Job;
 use crate::registry::Registry;
 
-/// Where the administrator's is, and then the vendor's.
-const PLACES: [&str; 2] = ["scx_loader/config.toml", "scx_loader.toml"];
+/// Paths below the administrator's, then the vendor's directory.
+const FILES: [&str; 2] = ["scx_loader/config.toml", "scx_loader.toml"];
 
-/// Pauses do not become longer than this.
+/// Upper limit of the restart delay.
 const BACKOFF_MAX: Duration = Duration::from_secs(60);
 
-/// Nobody needs a larger one, and it is read whole.
+/// A sanity limit: the file is read whole.
 const SIZE_MAX: u64 = 1 << 20;
 
-/// As it is used.
+/// The checked configuration.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Config {
-    /// What is started at first, and by `RestoreDefault`.
+    /// Started at boot, and by `RestoreDefault`.
     pub(crate) default: Option<Job>,
     pub(crate) default_mode: Mode,
-    /// Takes the place of one that fails again and again.
+    /// Replaces a scheduler that fails repeatedly.
     pub(crate) fallback: Option<Job>,
     pub(crate) supervision: Supervision,
-    /// Instead of the arguments of the schedulers' own.
+    /// Override the arguments of the schedulers' manifests.
     modes: BTreeMap<String, BTreeMap<Mode, Vec<String>>>,
-    /// What was found strange.
+    /// Problems that are not errors.
     pub(crate) warnings: Vec<String>,
 }
 
-/// How patient the loader is.
+/// Restarts and timeouts.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Supervision {
-    /// After so many failures one after the other a scheduler is not started again.
+    /// After this many failures in a row a scheduler is given up.
     pub(crate) max_failures: u32,
-    /// The pause after the first; each is twice as long as the one before.
+    /// The delay after the first failure; it doubles with each.
     pub(crate) backoff: Duration,
-    /// How long a scheduler may take to be enabled.
+    /// Until a scheduler has to be enabled.
     pub(crate) start_timeout: Duration,
-    /// How long it may take to end, before it is told so less gently.
+    /// Until a scheduler has to end, before the next signal.
     pub(crate) stop_timeout: Duration,
 }
 
@@ -63,14 +63,14 @@ impl Default for Supervision {
 }
 
 impl Supervision {
-    /// The pause after so many failures.
+    /// The delay after this many failures.
     pub(crate) fn backoff(&self, failures: u32) -> Duration {
         let times = 2_u32.saturating_pow(failures.saturating_sub(1));
         self.backoff.saturating_mul(times).min(BACKOFF_MAX)
     }
 }
 
-/// As it is written.
+/// The file's contents.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct File {
@@ -78,7 +78,7 @@ struct File {
     #[serde(deserialize_with = "mode")]
     default_mode: Mode,
     scheds: BTreeMap<String, Scheduler>,
-    supervision: Patience,
+    supervision: SupervisionSection,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -93,7 +93,7 @@ struct Scheduler {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Patience {
+struct SupervisionSection {
     max_failures: Option<u32>,
     backoff_s: Option<f64>,
     start_timeout_s: Option<f64>,
@@ -108,20 +108,20 @@ fn mode<'de, D: Deserializer<'de>>(from: D) -> Result<Mode, D::Error> {
     text.parse().map_err(serde::de::Error::custom)
 }
 
-/// The file that counts; none if there is none.
+/// The file to read, if any exists.
 pub(crate) fn find(sysconfdir: &Path, datadir: &Path) -> Option<PathBuf> {
     let folders = [sysconfdir, datadir];
-    let places = folders
+    let candidates = folders
         .iter()
-        .flat_map(|folder| PLACES.map(|place| folder.join(place)));
-    places.into_iter().find(|path| path.exists())
+        .flat_map(|folder| FILES.map(|file| folder.join(file)));
+    candidates.into_iter().find(|path| path.exists())
 }
 
-/// Reads one; what is in force without, if there is none.
+/// Reads a file; without one, the defaults.
 ///
 /// # Errors
 ///
-/// What is wrong with it, with its name and the line.
+/// What is wrong with it, with file name and line.
 pub(crate) fn read(path: Option<&Path>, registry: &Registry) -> Result<Config> {
     let Some(path) = path else {
         return Ok(Config::default());
@@ -133,7 +133,7 @@ pub(crate) fn read(path: Option<&Path>, registry: &Registry) -> Result<Config> {
     parse(&text, registry).map_err(|error| anyhow!("{shown}:{error:#}"))
 }
 
-/// The error begins with the line, if it is of one.
+/// Errors begin with the line number, if known.
 fn parse(text: &str, registry: &Registry) -> Result<Config> {
     let file: File = toml::from_str(text).map_err(|error| {
         let before = error.span().map_or(0, |span| span.start.min(text.len()));
@@ -151,9 +151,7 @@ fn parse(text: &str, registry: &Registry) -> Result<Config> {
     };
     for (name, modes) in file.scheds {
         if registry.find(&name).is_err() {
-            config
-                .warnings
-                .push(format!("no scheduler is called {name}"));
+            config.warnings.push(format!("unknown scheduler {name}"));
         }
         config.modes.insert(name, modes.into());
     }
@@ -162,19 +160,19 @@ fn parse(text: &str, registry: &Registry) -> Result<Config> {
             .transpose()
             .map_err(|error| anyhow!("{}: {key}: {error}", at(key)))
     };
-    let patience = file.supervision;
+    let section = file.supervision;
     let default = job("default_sched", file.default_sched, file.default_mode)?;
     let fallback = job(
         "fallback_sched",
-        patience.fallback_sched,
-        patience.fallback_mode,
+        section.fallback_sched,
+        section.fallback_mode,
     )?;
     config.default = default;
     config.fallback = fallback;
     Ok(config)
 }
 
-/// Where a key is set; the beginning if it is not.
+/// The line where a key is set; the first line if it is not.
 fn line_of(text: &str, key: &str) -> usize {
     let sets = |line: &str| {
         line.split('=')
@@ -184,7 +182,7 @@ fn line_of(text: &str, key: &str) -> usize {
     text.lines().position(sets).map_or(1, |index| index + 1)
 }
 
-fn supervision(typed: &Patience) -> Result<Supervision, (&'static str, anyhow::Error)> {
+fn supervision(typed: &SupervisionSection) -> Result<Supervision, (&'static str, anyhow::Error)> {
     let default = Supervision::default();
     let max_failures = typed.max_failures.unwrap_or(default.max_failures);
     if !(1..=1000).contains(&max_failures) {
@@ -231,12 +229,12 @@ impl From<Scheduler> for BTreeMap<Mode, Vec<String>> {
 }
 
 impl Config {
-    /// A scheduler in a mode: with the arguments of this configuration if it has some, and be they
-    /// none, and else with its own.
+    /// A scheduler in a mode: with the arguments of this configuration if set, even if empty, or
+    /// else those of its manifest.
     ///
     /// # Errors
     ///
-    /// If there is none of that name.
+    /// If there is no such scheduler.
     pub(crate) fn job(&self, registry: &Registry, name: &str, mode: Mode) -> Result<Job> {
         let manifest = registry.find(name)?;
         let configured = self
@@ -270,13 +268,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_a_configuration() {
+    fn empty_file_is_valid() {
         assert_eq!(parsed(""), Config::default());
         assert_eq!(parsed("# default_sched = \"x\"\n"), Config::default());
     }
 
     #[test]
-    fn arguments_of_modes_take_the_place_of_the_schedulers_own() {
+    fn configured_arguments_replace_those_of_the_manifest() {
         let config = parsed(
             "default_sched = 'scx_rusty'\ndefault_mode = 'Gaming'\n\
              [scheds.scx_rusty]\ngaming_mode = ['-u', '100']\nserver_mode = []\n",
@@ -290,13 +288,13 @@ mod tests {
     }
 
     #[test]
-    fn names_may_lack_their_prefix() {
+    fn prefix_of_names_is_optional() {
         let job = Config::default().job(&registry(), "rusty", Mode::Auto);
         assert_eq!(job.unwrap().scheduler, "scx_rusty");
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn errors_name_the_line() {
         assert!(refused("\n\nnonsense\n").starts_with("3: "));
         assert!(refused("\ndefault_mod = 'Auto'\n").starts_with("2: unknown field"));
         assert!(refused("default_mode = 'Turbo'").starts_with("1: there is no mode 'Turbo'"));
@@ -308,14 +306,14 @@ mod tests {
     }
 
     #[test]
-    fn other_schedulers_are_only_strange() {
+    fn unknown_schedulers_are_warnings() {
         let config = parsed("[scheds.scx_bpfland]\nauto_mode = []\n");
-        assert_eq!(config.warnings, ["no scheduler is called scx_bpfland"]);
+        assert_eq!(config.warnings, ["unknown scheduler scx_bpfland"]);
     }
 
-    /// The one that is installed, with all that is commented out in it.
+    /// The installed sample, with all settings uncommented.
     #[test]
-    fn sample_is_right() {
+    fn sample_is_valid() {
         let sample = include_str!("../../../services/config.toml");
         assert_eq!(parsed(sample), Config::default());
         let is_setting = |line: &str| line.starts_with('#') && !line.starts_with("# ");
@@ -331,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn first_file_that_there_is_counts() {
+    fn first_existing_file_is_read() {
         let root = tempfile::tempdir().unwrap();
         let (etc, share) = (root.path().join("etc"), root.path().join("share"));
         fs::create_dir_all(etc.join("scx_loader")).unwrap();
@@ -348,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_double_up_to_a_bound() {
+    fn delays_double_up_to_a_limit() {
         let config = Supervision::default();
         let seconds = |failures| config.backoff(failures).as_secs();
         assert_eq!([1, 2, 3, 4].map(seconds), [1, 2, 4, 8]);

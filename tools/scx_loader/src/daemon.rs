@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The service itself: one thread that waits for what happens, tells the supervisor, and does what
-//! it says.
+//! The service: one thread that waits for events, passes them to the supervisor, and executes
+//! the actions that this returns.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -29,25 +29,25 @@ use crate::bus::{NAME, PATH};
 use crate::child::Child;
 use crate::config::{self, Config};
 use crate::opts::Opts;
-use crate::places::{DATADIR, SYSCONFDIR};
+use crate::paths::{DATADIR, SYSCONFDIR};
 use crate::registry::Registry;
 use crate::service::{Answer, Call, Loader, Shared};
 use crate::supervisor::{Action, Caller, Event, Exit, Kernel, Request, Supervisor};
 use crate::view::View;
 
-/// How often the kernel is asked whether a scheduler has come up.
+/// Poll interval of the kernel's state while a scheduler starts.
 const POLL_STARTING: Duration = Duration::from_millis(100);
-/// And otherwise, for those that others start. Its files cannot be waited for.
+/// Poll interval otherwise, to detect external schedulers. These files do not support poll().
 const POLL: Duration = Duration::from_secs(1);
 
-/// How long the bus and polkit may take to answer: somebody may have to type a password.
+/// Timeout of D-Bus calls, including polkit's: a user may have to type a password.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// What the thread waits for.
+/// The events of the thread.
 #[derive(Debug)]
 enum Happened {
     Called(Call),
-    /// Our process: there is one at most.
+    /// The process; there is at most one.
     Ended(Exit),
     Reload,
     Shutdown,
@@ -68,7 +68,7 @@ pub fn main() -> ExitCode {
 
 fn status(result: Result<()>) -> ExitCode {
     if let Err(error) = result {
-        // Nobody may be there to be told.
+        // Standard error may be closed.
         let _ = writeln!(io::stderr(), "scx_loader: {error:#}");
         return ExitCode::FAILURE;
     }
@@ -82,15 +82,15 @@ fn run(opts: &Opts) -> Result<()> {
     scx_utils::log::init("scx_loader", opts.verbose);
     let registry = Registry::read(&opts.schedulers)?;
     let config = read_config(opts, &registry).unwrap_or_else(|error| {
-        // A service that is not there could not say what is wrong.
-        error!("{error:#}: going on without a configuration");
+        // Without the service running, clients could not see the error.
+        error!("{error:#}: continuing without a configuration");
         Config::default()
     });
     let (happened, wait) = mpsc::channel();
     watch_signals(happened.clone())?;
     let kernel = SchedExt::new(Path::new("/"));
     let mut supervisor = Supervisor::new(config.supervision.clone(), config.fallback.clone());
-    // The first question may be asked at once.
+    // Requests may arrive at once.
     supervisor.handle(Duration::ZERO, Event::Kernel(ask(&kernel)));
     let shared = Arc::new(Shared {
         view: Mutex::new(View::new(&supervisor, &config, &registry)),
@@ -153,7 +153,7 @@ fn watch_signals(happened: Sender<Happened>) -> Result<()> {
     Ok(())
 }
 
-/// Puts the object onto the bus.
+/// Exports the object on the bus.
 fn serve(shared: &Arc<Shared>, happened: &Sender<Happened>) -> Result<Connection> {
     let calls = happened.clone();
     let loader = Loader {
@@ -166,7 +166,7 @@ fn serve(shared: &Arc<Shared>, happened: &Sender<Happened>) -> Result<Connection
             .method_timeout(ANSWER_TIMEOUT)
             .build()
             .await?;
-        // Once the object is there: it may be asked at once.
+        // After the object is exported, since requests may arrive at once.
         bus.request_name_with_flags(NAME, RequestNameFlags::DO_NOT_QUEUE)
             .await?;
         Ok(bus)
@@ -185,7 +185,7 @@ fn serve(shared: &Arc<Shared>, happened: &Sender<Happened>) -> Result<Connection
     Ok(bus)
 }
 
-/// What the kernel says now.
+/// The kernel's current state.
 fn ask(kernel: &SchedExt) -> Kernel {
     let enabled = kernel.state() == "enabled";
     Kernel {
@@ -203,19 +203,19 @@ struct Daemon<'a> {
     kernel: SchedExt,
     began: Instant,
     child: Option<Child>,
-    /// Who waits for an answer.
+    /// Pending replies.
     callers: HashMap<Caller, Answer>,
     nr_callers: Caller,
-    /// To be sent once the properties say so, too.
+    /// To be sent after the properties are updated.
     answers: Vec<(Answer, Result<(), String>)>,
-    /// Whether its scheduler is gone, after it was told to end.
+    /// Whether the scheduler has ended, during shutdown.
     is_over: bool,
-    /// How it will have ended.
+    /// The result of the daemon.
     outcome: Result<()>,
 }
 
 impl Daemon<'_> {
-    /// Starts the default scheduler, if there is to be one.
+    /// Starts the default scheduler, if configured and possible.
     fn begin(&mut self) {
         let Some(job) = self.shared.config().default.clone() else {
             return;
@@ -241,7 +241,7 @@ impl Daemon<'_> {
             self.tell(Event::Tick);
             self.show();
             for (answer, result) in self.answers.drain(..) {
-                // Whoever asked may be gone.
+                // The caller may be gone.
                 let _ = answer.send(result);
             }
             if self.is_over {
@@ -288,7 +288,7 @@ impl Daemon<'_> {
     fn request(&mut self, request: Request, answer: Answer) {
         self.nr_callers += 1;
         self.callers.insert(self.nr_callers, answer);
-        // What somebody else has started since the last look is not to be disturbed.
+        // Do not disturb an external scheduler started since the last poll.
         self.ask_kernel();
         self.tell(Event::Request(self.nr_callers, request));
     }
@@ -296,8 +296,8 @@ impl Daemon<'_> {
     fn reload(&mut self) -> Result<(), String> {
         let config = read_config(self.opts, &self.shared.registry);
         let config = config.map_err(|error| format!("{error:#}"))?;
-        let (patience, fallback) = (config.supervision.clone(), config.fallback.clone());
-        self.supervisor.configure(patience, fallback);
+        let (supervision, fallback) = (config.supervision.clone(), config.fallback.clone());
+        self.supervisor.configure(supervision, fallback);
         *self.shared.config() = config;
         info!("the configuration was read");
         Ok(())
@@ -320,7 +320,7 @@ impl Daemon<'_> {
         }
     }
 
-    /// Does it; what came of it, if the supervisor wants to know.
+    /// Executes an action; the resulting event, if any.
     fn act(&mut self, action: Action) -> Option<Event> {
         match action {
             Action::Spawn(job) => {
@@ -354,7 +354,7 @@ impl Daemon<'_> {
         None
     }
 
-    /// Brings the properties up to date, and says which have changed.
+    /// Updates the properties and emits change signals.
     fn show(&mut self) {
         let shared = Arc::clone(&self.shared);
         let before = shared.view().clone();
@@ -374,7 +374,7 @@ impl Daemon<'_> {
             Properties::properties_changed(&emitter, name, changed, Cow::Borrowed(&[])).await
         };
         if let Err(error) = block_on(signal) {
-            warn!("nobody was told: {error}");
+            warn!("cannot emit change signals: {error}");
         }
     }
 }

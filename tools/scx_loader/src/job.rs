@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A scheduler as it is to be started.
+//! A scheduler with its arguments.
 
 use scx_utils::manifest::{self, Mode};
 
@@ -8,16 +8,16 @@ use scx_utils::manifest::{self, Mode};
 pub(crate) struct Job {
     /// The program.
     pub(crate) scheduler: String,
-    /// The one asked for; [`Mode::Auto`] if arguments were.
+    /// The requested mode; [`Mode::Auto`] with custom arguments.
     pub(crate) mode: Mode,
-    /// Whether somebody chose the arguments, and not a mode.
+    /// Whether the arguments are custom, not those of a mode.
     pub(crate) is_custom: bool,
-    /// What it is started with.
+    /// Command line arguments.
     pub(crate) args: Vec<String>,
 }
 
 impl Job {
-    /// What it calls itself in the kernel.
+    /// Its ops name in the kernel.
     pub(crate) fn ops(&self) -> &str {
         manifest::ops(&self.scheduler)
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The service that starts, switches and supervises schedulers.
 //!
-//! `supervisor` decides: it is told what happened and what the time is, and says what is to be
-//! done. `daemon` tells it and does it. `service` is the object on the bus, and asks polkit; `view`
-//! is what its properties say; `child` is a scheduler's process; `config` and [`registry`] are what
-//! may be started, and how. Clients use [`boot`], [`bus`], [`places`] and [`registry`].
+//! `supervisor` is the state machine: events and the time go in, actions come out. `daemon` feeds
+//! and executes them. `service` is the D-Bus object, authorized by polkit; `view` its properties;
+//! `child` a scheduler's process; `config` and [`registry`] determine what may be started, and
+//! how. Clients use [`boot`], [`bus`], [`paths`] and [`registry`].
 
 #![forbid(unsafe_code)]
 
@@ -16,7 +16,7 @@ mod daemon;
 mod job;
 mod man;
 mod opts;
-pub mod places;
+pub mod paths;
 pub mod registry;
 mod service;
 mod supervisor;

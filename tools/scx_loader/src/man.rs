@@ -12,51 +12,54 @@ const SECTIONS: [Section<'_>; 7] = [
     (
         "SUPERVISION",
         &[
-            "A scheduler that ends for an error is started again after a second, and then after \
-             two, four and so on, a minute at most. After five failures with no minute of \
+            "A scheduler that fails is restarted after a second, then after \
+             two, four and so on, at most a minute. After five failures with no minute of \
              running between them, the fallback scheduler is started, once; if none is \
-             configured, the kernel's own scheduler stays.",
-            "One that ends by itself without an error, as after SysRq-S, is not started again.",
-            "A switch to a scheduler that does not come up brings the one before back.",
-            "Who has to end gets SIGINT, after five seconds SIGTERM, and after five more SIGKILL.",
-            "A scheduler that somebody else has started is reported, and left alone: nothing is \
-             started beside it.",
+             configured, the kernel's own scheduler takes over.",
+            "A scheduler that ends without an error, as after SysRq-S, is not restarted.",
+            "If a switch to another scheduler fails, the previous one is started again.",
+            "To stop a scheduler, SIGINT is sent, after five seconds SIGTERM, and after five more \
+             SIGKILL.",
+            "A scheduler that the loader did not start is reported, and left alone: no other is \
+             started.",
         ],
     ),
     (
         "AUTHORIZATION",
         &[
-            "Everybody may read. Root may do everything. All others are asked for by polkit(8): \
-             org.scx.loader.manage-schedulers to start, switch, stop, restart and restore; \
-             org.scx.loader.pass-arguments to start or switch with arguments of one's own; \
+            "All users may read the properties. Root may call all methods. Other users are \
+             authorized by polkit(8): org.scx.loader.manage-schedulers to start, switch, stop, \
+             restart and restore; \
+             org.scx.loader.pass-arguments to start or switch with custom arguments; \
              org.scx.loader.reload-configuration.",
-            "Of arguments, only those are taken that are the scheduler's own options, --partial \
-             and --verbose: none that opens a file.",
+            "Only a scheduler's own options, --partial and --verbose are accepted as arguments: \
+             none that opens a file.",
         ],
     ),
     (
         "CONFIGURATION",
         &[
-            "A file in TOML. default_sched and default_mode (Auto, Gaming, PowerSave, LowLatency, \
-             Server): what is started with the service. [scheds.NAME]: auto_mode, gaming_mode, \
+            "A TOML file. default_sched and default_mode (Auto, Gaming, PowerSave, LowLatency, \
+             Server): started with the service. [scheds.NAME]: auto_mode, gaming_mode, \
              powersave_mode, lowlatency_mode, server_mode, lists of arguments instead of the \
              scheduler's own. [supervision]: max_failures, backoff_s, start_timeout_s, \
              stop_timeout_s, fallback_sched, fallback_mode.",
-            "It is read at start, at SIGHUP, and by the method ReloadConfiguration. One with an \
-             error is refused, and the one before stays; at start, the service goes on without.",
-            "With scx=off on the kernel's command line no scheduler is started with the service.",
+            "It is read at start, on SIGHUP, and by the method ReloadConfiguration. An invalid \
+             file is rejected, and the previous configuration stays; at start, the defaults are \
+             used.",
+            "With scx=off on the kernel command line no scheduler is started at boot.",
         ],
     ),
     (
         "FILES",
         &["/etc/scx_loader/config.toml, /etc/scx_loader.toml, \
-             /usr/share/scx_loader/config.toml, /usr/share/scx_loader.toml: the first that there \
-             is counts, alone. A build for other folders looks below those."],
+             /usr/share/scx_loader/config.toml, /usr/share/scx_loader.toml: only the first \
+             existing file is read. Other installation prefixes have corresponding directories."],
     ),
     (
         "SIGNALS",
         &[
-            "SIGINT: End, with the scheduler.",
+            "SIGINT: End, and stop the scheduler.",
             "SIGTERM: The same.",
             "SIGHUP: Read the configuration again.",
         ],

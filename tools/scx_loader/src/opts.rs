@@ -7,37 +7,37 @@ use clap::Parser;
 use scx_utils::build_id::full_version;
 use scx_utils::cli::Generate;
 
-/// Starts, switches and supervises schedulers, by request over D-Bus.
+/// Starts, switches and supervises schedulers on request over D-Bus.
 ///
-/// It is the service org.scx.Loader of the system bus: scxctl(1) asks it, and desktop tools do. A
-/// scheduler that fails is started again, later each time; one that fails again and again is
-/// replaced by another, or by the kernel's own. When the service ends, so does its scheduler.
+/// It is the service org.scx.Loader of the system bus, used by scxctl(1) and desktop tools. A
+/// scheduler that fails is restarted with increasing delays; after repeated failures it is
+/// replaced by a fallback, or the kernel's own. When the service ends, it stops its scheduler.
 #[derive(Debug, Parser)]
 #[command(name = "scx_loader", version = full_version(env!("CARGO_PKG_VERSION")))]
 pub(crate) struct Opts {
-    /// Read the configuration from this file, and no other
+    /// Read only this configuration file
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Where the schedulers' programs are
-    #[arg(long, value_name = "DIR", default_value = crate::places::BINDIR)]
+    /// Directory of the schedulers' programs
+    #[arg(long, value_name = "DIR", default_value = crate::paths::BINDIR)]
     #[arg(hide_default_value = true)]
     pub(crate) programs: PathBuf,
 
-    /// Where the schedulers' descriptions are
+    /// Directory of the schedulers' descriptions
     #[arg(long, value_name = "DIR", default_value_os_t = schedulers())]
     #[arg(hide_default_value = true)]
     pub(crate) schedulers: PathBuf,
 
-    /// Print what happens, step by step
+    /// Log each step
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 
-    /// Write the manual page, or completions of a shell
+    /// Write the manual page, or shell completions
     #[arg(long, hide = true, value_name = "WHAT", value_enum)]
     pub(crate) generate: Option<Generate>,
 }
 
 fn schedulers() -> PathBuf {
-    Path::new(crate::places::DATADIR).join("scx/schedulers")
+    Path::new(crate::paths::DATADIR).join("scx/schedulers")
 }

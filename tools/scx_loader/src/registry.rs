@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The schedulers that are installed, by the files that they have written of themselves when they
-//! were built, and what may be passed to them.
+//! The installed schedulers, from the manifests written at build time, and the arguments that
+//! may be passed to them.
 
 use std::fs;
 use std::path::Path;
@@ -8,11 +8,11 @@ use std::path::Path;
 use anyhow::{bail, ensure, Context as _, Result};
 use scx_utils::manifest::{Manifest, OptionInfo, Values};
 
-/// More arguments than any of our schedulers has options.
+/// Above the number of options of any of our schedulers.
 const ARGS_MAX: usize = 64;
-/// Of one argument. A mask of 4096 CPUs takes a quarter of it.
+/// Bytes of one argument. A mask of 4096 CPUs takes a quarter of it.
 const ARG_BYTES_MAX: usize = 4096;
-/// How much of an argument is repeated to who passed it.
+/// How much of an argument is quoted in an error.
 const SHOWN_CHARS: usize = 60;
 
 /// See the [module](self).
@@ -22,15 +22,15 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Reads the manifests in a folder, `*.json`.
+    /// Reads the manifests of a directory, `*.json`.
     ///
     /// # Errors
     ///
-    /// If the folder or one of them cannot be read: an installation that is only half there.
+    /// If the directory or one of the manifests cannot be read, as in a partial installation.
     pub fn read(folder: &Path) -> Result<Self> {
         let shown = folder.display();
         let files =
-            fs::read_dir(folder).with_context(|| format!("{shown}: no schedulers there"))?;
+            fs::read_dir(folder).with_context(|| format!("{shown}: no schedulers found"))?;
         let mut manifests = Vec::new();
         for file in files {
             let path = file.with_context(|| shown.to_string())?.path();
@@ -41,32 +41,32 @@ impl Registry {
                 let text = fs::read_to_string(&path);
                 let text = text.with_context(|| path.display().to_string())?;
                 let manifest: Manifest = serde_json::from_str(&text)
-                    .with_context(|| format!("{} is no scheduler's", path.display()))?;
+                    .with_context(|| format!("{} is not a scheduler's manifest", path.display()))?;
                 manifests.push(manifest);
             }
         }
-        ensure!(!manifests.is_empty(), "{shown}: no schedulers there");
+        ensure!(!manifests.is_empty(), "{shown}: no schedulers found");
         Ok(Self::of(manifests))
     }
 
-    /// Of these.
+    /// From manifests.
     pub fn of(manifests: impl IntoIterator<Item = Manifest>) -> Self {
         let mut manifests: Vec<_> = manifests.into_iter().collect();
         manifests.sort_by(|a, b| a.name.cmp(&b.name));
         Self { manifests }
     }
 
-    /// All, by their names.
+    /// All, sorted by name.
     #[must_use]
     pub fn all(&self) -> &[Manifest] {
         &self.manifests
     }
 
-    /// By its name, with `scx_` before it or without.
+    /// By name, with or without `scx_`.
     ///
     /// # Errors
     ///
-    /// If there is none: which there are.
+    /// If there is none; the error lists the schedulers.
     pub fn find(&self, name: &str) -> Result<&Manifest> {
         let of_name = |one: &&Manifest| one.name == name || one.ops() == name;
         if let Some(manifest) = self.manifests.iter().find(of_name) {
@@ -77,19 +77,19 @@ impl Registry {
         bail!("there is no scheduler {shown}: there are {names}")
     }
 
-    /// By what it calls itself in the kernel.
+    /// By its ops name in the kernel.
     #[must_use]
     pub fn of_ops(&self, ops: &str) -> Option<&Manifest> {
         self.manifests.iter().find(|one| one.ops() == ops)
     }
 }
 
-/// Whether these arguments may be passed to a scheduler by who may choose one. What its options
-/// mean, and which values they take, it checks itself.
+/// Whether these arguments may be passed to a scheduler by a user who may select one. Values are
+/// checked by the scheduler itself.
 ///
 /// # Errors
 ///
-/// Which one may not, and why.
+/// The first argument that is not permitted, and why.
 pub fn check_args(manifest: &Manifest, args: &[String]) -> Result<()> {
     let nr_args = args.len();
     ensure!(
@@ -104,7 +104,7 @@ pub fn check_args(manifest: &Manifest, args: &[String]) -> Result<()> {
         );
         ensure!(
             !arg.chars().any(char::is_control),
-            "the argument {shown} has control characters in it"
+            "the argument {shown} contains control characters"
         );
     }
     let mut rest = args.iter().map(String::as_str).peekable();
@@ -126,7 +126,7 @@ pub fn check_args(manifest: &Manifest, args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// How many values the last option in this argument takes, and whether one is in it, too.
+/// The number of values of the last option in this argument, and whether it contains one.
 fn option(manifest: &Manifest, arg: &str) -> Result<(Values, bool)> {
     let name = &manifest.name;
     let refused = || format!("{name} may not be passed {}", shown(arg));
@@ -146,7 +146,7 @@ fn option(manifest: &Manifest, arg: &str) -> Result<(Values, bool)> {
     }
     let letters = arg.strip_prefix('-').filter(|letters| !letters.is_empty());
     let letters = letters.with_context(refused)?;
-    // Switches, and at last perhaps an option with its value.
+    // Flags, possibly followed by an option with its value.
     for (index, letter) in letters.char_indices() {
         let values = find(&|option| option.short == Some(letter))?;
         if values != Values::None {
@@ -156,7 +156,7 @@ fn option(manifest: &Manifest, arg: &str) -> Result<(Values, bool)> {
     Ok((Values::None, false))
 }
 
-/// A text of somebody else's, for a message: short, and nothing that a terminal would obey.
+/// Untrusted text for a message: shortened, without control characters.
 fn shown(text: &str) -> String {
     let mut shown: String = text
         .chars()
@@ -203,7 +203,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn options_of_the_list_may_be_passed() {
+    fn listed_options_may_be_passed() {
         for args in [
             &[][..],
             &["--slice-us", "100"],
@@ -221,11 +221,11 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn nothing_else_may() {
+    fn other_arguments_are_rejected() {
         for (args, word) in [
             (&["--stats-socket", "/x"][..], "'--stats-socket'"),
             (&["--stats-socket=/x"], "'--stats-socket=/x'"),
-            // No abbreviations, which C programs would take.
+            // No abbreviations, which C programs accept.
             (&["--slice", "100"], "'--slice'"),
             (&["--"], "'--'"),
             (&["-"], "'-'"),
@@ -250,7 +250,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn sizes_have_bounds() {
+    fn sizes_are_limited() {
         let long = "x".repeat(1 << 20);
         let error = check(&["--slice-us", &long]).unwrap_err();
         assert!(
@@ -263,7 +263,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn folders_without_schedulers_are_none() {
+    fn directories_without_manifests_are_errors() {
         let folder = tempfile::tempdir().unwrap();
         assert!(Registry::read(folder.path()).is_err());
         assert!(Registry::read(&folder.path().join("none")).is_err());
@@ -280,10 +280,9 @@ pub(crate) mod tests {
     }
 
     proptest! {
-        /// Whatever is let through begins with an option of the list, and none of another list is
-        /// in it.
+        /// Accepted arguments begin with an option of the list, and contain no other option.
         #[test]
-        fn what_is_let_through_is_of_the_list(
+        fn accepted_options_are_on_the_list(
             args in prop::collection::vec(
                 "-{0,2}(slice-us|masks|fifo|stats|[a-zC]{1,3})?=?[0-9a-z]{0,3}",
                 0..6,
@@ -300,9 +299,9 @@ pub(crate) mod tests {
             }
         }
 
-        /// And whatever anybody passes, there is an answer.
+        /// No input causes a panic.
         #[test]
-        fn no_argument_is_too_strange(args in prop::collection::vec(".*", 0..4)) {
+        fn any_arguments_are_handled(args in prop::collection::vec(".*", 0..4)) {
             let _ = check_args(&manifest("scx_x"), &args);
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The object on the bus: who may do what, and what that means to the supervisor.
+//! The D-Bus object: authorization, and conversion of calls to requests for the supervisor.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,34 +18,34 @@ use crate::registry::{check_args, Registry};
 use crate::supervisor::Request;
 use crate::view::View;
 
-/// What polkit is asked for: `services/polkit/org.scx.Loader.policy` has the defaults.
+/// Polkit actions; `services/polkit/org.scx.Loader.policy` has the defaults.
 const MANAGE: &str = "org.scx.loader.manage-schedulers";
 const PASS_ARGUMENTS: &str = "org.scx.loader.pass-arguments";
 const RELOAD: &str = "org.scx.loader.reload-configuration";
 
-/// How many questions of one user polkit may have to answer at once. The bus lets the loader ask
-/// some more than a hundred, and nobody may use up all of them.
+/// Limit of pending polkit requests per user. The bus allows the loader a little more than a
+/// hundred in total, which no user may exhaust.
 const ASKING_MAX: usize = 8;
 
-/// What is told to whoever asked.
+/// The result of a call.
 pub(crate) type Answer = oneshot::Sender<std::result::Result<(), String>>;
 
-/// What somebody on the bus wants.
+/// A call.
 #[derive(Debug)]
 pub(crate) enum Call {
-    /// Of the supervisor.
+    /// For the supervisor.
     Request(Request, Answer),
     /// Reads the configuration again.
     Reload(Answer),
 }
 
-/// What the object knows.
+/// State of the object.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) config: Mutex<Config>,
     pub(crate) view: Mutex<View>,
-    /// How many questions each user has before polkit.
+    /// Pending polkit requests of each user.
     pub(crate) asking: Mutex<HashMap<u32, usize>>,
 }
 
@@ -84,15 +84,15 @@ impl Shared {
 /// See the [module](self).
 pub(crate) struct Loader {
     pub(crate) shared: Arc<Shared>,
-    /// Hands a call over; whether there is anybody to take it.
+    /// Passes a call to the daemon; whether it is still running.
     pub(crate) pass_on: Box<dyn Fn(Call) -> bool + Send + Sync>,
 }
 
 impl Loader {
-    /// Hands it over, and waits until it is done.
+    /// Passes a call to the daemon, and waits until it has completed.
     async fn call(&self, make: impl FnOnce(Answer) -> Call) -> Result<()> {
         let (answer, answered) = oneshot::channel();
-        let gone = || Error::Failed("the loader is about to end".into());
+        let gone = || Error::Failed("the loader is shutting down".into());
         if !(self.pass_on)(make(answer)) {
             return Err(gone());
         }
@@ -104,7 +104,7 @@ impl Loader {
     }
 }
 
-/// One question of a user before polkit.
+/// A pending polkit request.
 struct Asking<'a> {
     shared: &'a Shared,
     user: u32,
@@ -115,7 +115,7 @@ impl<'a> Asking<'a> {
         let mut asking = shared.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let count = asking.entry(user).or_default();
         if *count >= ASKING_MAX {
-            let text = format!("{count} requests of user {user} wait for authorization already");
+            let text = format!("too many requests of user {user} await authorization: {count}");
             return Err(Error::LimitsExceeded(text));
         }
         *count += 1;
@@ -134,7 +134,7 @@ impl Drop for Asking<'_> {
     }
 }
 
-/// Whether the caller may. Root may, and be there no polkit.
+/// Authorizes the caller. Root is always authorized, even without polkit.
 async fn authorize(
     shared: &Shared,
     bus: &Connection,
@@ -149,8 +149,8 @@ async fn authorize(
         .await?
         .get_connection_unix_user(sender.to_owned().into())
         .await
-        // A request that nobody waits for is not one that anybody may make.
-        .inspect_err(|_| warn!("{sender} has left the bus before it could be asked who it is"))?;
+        // Without a connection, the caller's user cannot be determined.
+        .inspect_err(|_| warn!("{sender} left the bus before it could be authorized"))?;
     if user == 0 {
         return Ok(());
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the properties say at a moment.
+//! A snapshot of the properties.
 
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::registry::Registry;
 use crate::supervisor::{State, Supervisor};
 
-/// See the [module](self). By the properties' names.
+/// The fields are named like the properties.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct View {
     pub(crate) current_scheduler: String,
@@ -25,7 +25,7 @@ pub(crate) struct View {
     pub(crate) state_reason: String,
     pub(crate) stderr_tail: Vec<String>,
     pub(crate) scheduler_pid: u32,
-    /// On the clock that goes on while the machine sleeps, and is not set.
+    /// CLOCK_BOOTTIME, which includes suspend and is never set.
     pub(crate) since: Duration,
 }
 
@@ -39,7 +39,7 @@ impl View {
             known.map_or_else(|| ops.to_owned(), |manifest| manifest.name.clone())
         });
         let reason = match supervisor.state() {
-            State::External => "started by somebody else".into(),
+            State::External => "not started by the loader".into(),
             State::Starting | State::Running => String::new(),
             _ => supervisor.reason().to_owned(),
         };
@@ -61,7 +61,7 @@ impl View {
         }
     }
 
-    /// Keeps the beginning of the state before, if it is the same one.
+    /// Keeps the time of the previous snapshot if the state is unchanged.
     pub(crate) fn follow(mut self, before: &Self) -> Self {
         let same = (self.state, &self.current_scheduler, self.scheduler_pid)
             == (
@@ -75,7 +75,7 @@ impl View {
         self
     }
 
-    /// When that was, since 1970, by the clock as it is set now.
+    /// That time since the epoch, by the current wall clock.
     pub(crate) fn since_usec(&self) -> u64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let ago = boottime().saturating_sub(self.since);
@@ -83,7 +83,7 @@ impl View {
         u64::try_from(then.as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// The properties that are not as they were, by their names on the bus.
+    /// The D-Bus names of the properties that have changed.
     pub(crate) fn changes(&self, before: &Self) -> HashMap<&'static str, Variant<'_>> {
         let mut changed = HashMap::new();
         macro_rules! compare {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The command line of scx_loader.
 //!
-//! `ask` changes and reads, `status` and `watch` show, `check` looks at the machine without asking
-//! anybody. `words` is how schedulers and modes are called.
+//! `client` sends requests, `status` and `watch` show the state, `check` diagnoses the machine
+//! without the loader. `format` converts names of schedulers and modes.
 
 #![forbid(unsafe_code)]
 
-mod ask;
 mod check;
+mod client;
+mod format;
 mod man;
 mod opts;
 mod status;
 mod watch;
-mod words;
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -26,7 +26,7 @@ use zbus::block_on;
 
 use opts::{Command, Opts};
 
-/// Exit status when it could not be done; that of check(), when a scheduler could not run.
+/// Exit status of a failed command; of check, when no scheduler can run.
 const FAILURE: u8 = 1;
 /// Exit status after wrong usage.
 const USAGE: u8 = 2;
@@ -43,14 +43,14 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(status) => status.into(),
-        // Whoever reads has read enough.
+        // The reader has closed the pipe.
         Err(error) if cli::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => fail(FAILURE, &format!("{error:#}")),
     }
 }
 
 fn fail(status: u8, message: &str) -> ExitCode {
-    // Nobody may be there to be told.
+    // Standard error may be closed.
     let _ = writeln!(io::stderr(), "scxctl: {message}");
     status.into()
 }
@@ -63,13 +63,13 @@ fn run(opts: &Opts) -> Result<u8> {
     let text = match command.context("no command: see --help")? {
         Command::Check { schedulers } => return check(schedulers, opts.json),
         Command::Watch => return block_on(watch::watch(opts.json)).map(|()| 0),
-        command => block_on(ask::ask(command, opts.json))?,
+        command => block_on(client::run(command, opts.json))?,
     };
     write(text.as_bytes()).map(|()| 0)
 }
 
 fn check(schedulers: &Path, json: bool) -> Result<u8> {
-    // libbpf has words of its own for a damaged file.
+    // libbpf prints its own messages about a damaged file.
     scx_utils::log::init("scxctl", 0);
     let registry = Registry::read(schedulers)?;
     let findings = check::check(Path::new("/"), &registry);

@@ -4,15 +4,15 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
-use scx_loader::places::DATADIR;
+use scx_loader::paths::DATADIR;
 use scx_utils::build_id::full_version;
 use scx_utils::cli::Generate;
 use scx_utils::manifest::Mode;
 
-/// Chooses the CPU scheduler, shows which one runs and why, and what keeps one from running.
+/// Selects the CPU scheduler, shows its state, and diagnoses why schedulers cannot run.
 ///
-/// It asks the service scx_loader(8), which starts with the first question. Everybody may look;
-/// who changes something has to be root, or to be let by polkit(8).
+/// It uses the service scx_loader(8), which is activated on demand. All users may read the state;
+/// changes require root, or authorization by polkit(8).
 #[derive(Debug, Parser)]
 #[command(name = "scxctl", version = full_version(env!("CARGO_PKG_VERSION")))]
 pub(crate) struct Opts {
@@ -23,74 +23,74 @@ pub(crate) struct Opts {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 
-    /// Write the manual page, or completions of a shell
+    /// Write the manual page, or shell completions
     #[arg(long, hide = true, value_name = "WHAT", value_enum, exclusive = true)]
     pub(crate) generate: Option<Generate>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show which scheduler runs, and in which mode
+    /// Show the running scheduler and its mode
     Get,
     /// List the schedulers that can be started
     List,
     /// Start a scheduler, if none runs
     Start {
-        /// The scheduler; scx_ may be left out
+        /// The scheduler, with or without scx_
         #[arg(short, long, value_name = "NAME")]
         sched: String,
         #[command(flatten)]
         how: How,
     },
-    /// Start another scheduler instead of the one that runs, or another mode of it
+    /// Replace the running scheduler, or change its mode
     Switch {
-        /// The scheduler; by default the one that runs
+        /// The scheduler; by default the running one
         #[arg(short, long, value_name = "NAME")]
         sched: Option<String>,
         #[command(flatten)]
         how: How,
     },
-    /// Stop the scheduler: the kernel's own takes over
+    /// Stop the scheduler; the kernel's own takes over
     Stop,
-    /// Start the scheduler that runs anew
+    /// Restart the running scheduler
     Restart,
-    /// Start the default scheduler of the configuration
+    /// Switch to the configured default scheduler
     Restore,
     /// Show what runs, since when, why the last one ended, and statistics
     Status,
-    /// Print a line whenever something changes, until interrupted
+    /// Print a line for each change, until interrupted
     Watch,
-    /// Say what keeps schedulers from running on this machine, and what they would not honour
+    /// Diagnose why schedulers cannot run here, and which settings they would ignore
     Check {
-        /// Where the schedulers' descriptions are
+        /// Directory of the schedulers' descriptions
         #[arg(long, value_name = "DIR", default_value_os_t = schedulers())]
         #[arg(hide_default_value = true)]
         schedulers: PathBuf,
     },
-    /// Let the loader read its configuration again
+    /// Make the loader read its configuration again
     Reload,
 }
 
-/// In a mode, or with arguments.
+/// A mode, or arguments.
 #[derive(Debug, Args)]
 pub(crate) struct How {
-    /// What for
+    /// The mode
     #[arg(short, long, value_name = "MODE", value_enum, ignore_case = true)]
     #[arg(conflicts_with = "args")]
     pub(crate) mode: Option<Mode>,
 
-    /// Arguments instead, with commas between them
+    /// Arguments instead of a mode, separated by commas
     #[arg(short, long, value_name = "ARGS", value_delimiter = ',')]
     #[arg(allow_hyphen_values = true)]
     pub(crate) args: Option<Vec<String>>,
 
-    /// Arguments instead, as they are
+    /// Arguments instead of a mode
     #[arg(last = true, value_name = "ARG", conflicts_with_all = ["mode", "args"])]
     pub(crate) rest: Vec<String>,
 }
 
 impl How {
-    /// Arguments, if some were given.
+    /// The arguments, if given.
     pub(crate) fn arguments(&self) -> Option<Vec<&str>> {
         let given = self
             .args
@@ -122,12 +122,12 @@ mod tests {
     }
 
     #[test]
-    fn definition_of_the_options_is_sound() {
+    fn options_are_consistent() {
         Opts::command().debug_assert();
     }
 
     #[test]
-    fn arguments_can_be_given_in_two_ways() {
+    fn both_forms_of_arguments_are_accepted() {
         let commas = how(&["start", "-s", "rusty", "-a", "-u,100,--kthreads-local"]);
         assert_eq!(
             commas.arguments().unwrap(),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_and_arguments_exclude_each_other() {
+    fn mode_and_arguments_are_exclusive() {
         assert!(parse(&["start", "-s", "x", "-m", "auto", "-a", "-f"]).is_err());
         assert!(parse(&["start", "-s", "x", "-m", "auto", "--", "-f"]).is_err());
         assert!(parse(&["start", "-s", "x", "-a", "-f", "--", "-f"]).is_err());

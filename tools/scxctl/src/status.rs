@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What runs, since when, and why the last one ended.
+//! The state of the loader: what runs, since when, and why the last one ended.
 
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,12 +11,12 @@ use serde::Serialize;
 use serde_json::Value;
 use zbus::wire::Variant;
 
-use crate::words::{how, known};
+use crate::format::{how, known};
 
-/// How long a scheduler may take to tell its statistics.
+/// How long a scheduler may take to answer.
 const STATS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// All that the loader says.
+/// All properties of the loader.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Status {
     state: String,
@@ -24,7 +24,7 @@ pub(crate) struct Status {
     mode: Mode,
     args: Vec<String>,
     pid: Option<u32>,
-    /// Of the state.
+    /// Time of the last state change.
     since_usec: u64,
     reason: String,
     stderr_tail: Vec<String>,
@@ -34,7 +34,7 @@ pub(crate) struct Status {
 }
 
 impl Status {
-    /// While there is no loader.
+    /// Without a loader.
     pub(crate) fn absent() -> Self {
         Self {
             state: "absent".into(),
@@ -42,7 +42,7 @@ impl Status {
         }
     }
 
-    /// A property has another value. Those that a later loader may have are not known.
+    /// Updates a property. Unknown properties of a newer loader are ignored.
     pub(crate) fn change(&mut self, name: &str, value: &Variant<'_>) {
         let text = || String::try_from(value).unwrap_or_default();
         let number = || u32::try_from(value).unwrap_or_default();
@@ -66,7 +66,7 @@ impl Status {
         }
     }
 
-    pub(crate) async fn ask(loader: &LoaderProxy<'_>) -> zbus::Result<Self> {
+    pub(crate) async fn read(loader: &LoaderProxy<'_>) -> zbus::Result<Self> {
         let pid = loader.scheduler_pid().await?;
         Ok(Self {
             state: loader.state().await?,
@@ -82,7 +82,7 @@ impl Status {
         })
     }
 
-    /// In one line.
+    /// As one line.
     pub(crate) fn line(&self) -> String {
         let mut line = self.state.clone();
         if let Some(scheduler) = &self.scheduler {
@@ -106,7 +106,7 @@ impl Status {
             let _ = writeln!(text, "  default:    {default}");
         }
         if self.pid.is_none() && self.scheduler.is_none() && !self.stderr_tail.is_empty() {
-            let _ = writeln!(text, "  last words:");
+            let _ = writeln!(text, "  standard error:");
             for line in &self.stderr_tail {
                 let _ = writeln!(text, "    {line}");
             }
@@ -141,7 +141,7 @@ fn lasting(time: Duration) -> String {
 }
 
 pub(crate) async fn status(loader: &LoaderProxy<'_>, json: bool) -> zbus::Result<String> {
-    let mut status = Status::ask(loader).await?;
+    let mut status = Status::read(loader).await?;
     if status.state == "running" {
         status.stats = statistics();
     }
@@ -152,7 +152,7 @@ pub(crate) async fn status(loader: &LoaderProxy<'_>, json: bool) -> zbus::Result
     })
 }
 
-/// Those of the scheduler, if it has some and we may read them.
+/// The scheduler's statistics, if available and accessible.
 fn statistics() -> Option<Value> {
     let mut client = Client::connect(scx_stats::DEFAULT_PATH, STATS_TIMEOUT).ok()?;
     client.stats_total().ok()
@@ -180,18 +180,18 @@ mod tests {
     }
 
     #[test]
-    fn why_the_last_one_ended_is_shown() {
+    fn reason_of_the_last_end_is_shown() {
         let now = UNIX_EPOCH + Duration::from_secs(3600 + 61);
         let text = status().text(now);
         assert_eq!(
             text,
             "failed: ended with status 2\n  since:      1 h 1 min ago\n  \
-             default:    scx_rusty\n  last words:\n    EXIT: stalled\n"
+             default:    scx_rusty\n  standard error:\n    EXIT: stalled\n"
         );
     }
 
     #[test]
-    fn statistics_are_shown_of_one_that_runs() {
+    fn statistics_of_the_running_scheduler_are_shown() {
         let running = Status {
             state: "running".into(),
             scheduler: Some("scx_rusty".into()),
@@ -208,11 +208,11 @@ mod tests {
         );
         assert!(text.contains("  process:    7\n"));
         assert!(text.contains("load                     1.5\n"));
-        assert!(!text.contains("nodes") && !text.contains("last words"));
+        assert!(!text.contains("nodes") && !text.contains("standard error"));
     }
 
     #[test]
-    fn changes_are_by_the_names_of_properties() {
+    fn changes_are_applied_by_property_name() {
         let mut status = status();
         status.change("State", &"running".into());
         status.change("CurrentScheduler", &"scx_rusty".into());
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_in_the_two_largest_units() {
+    fn durations_have_two_units() {
         let text = |seconds| lasting(Duration::from_secs(seconds));
         assert_eq!(text(0), "0 s");
         assert_eq!(text(59), "59 s");

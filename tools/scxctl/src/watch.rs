@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A line for each change. After the first look the loader is not asked any more: what has changed
-//! is in its signals, and a question would start one that is about to end.
+//! A line for each change. After the initial state, only change signals are used: a call would
+//! activate a loader that is shutting down.
 
 use anyhow::Result;
 use futures_lite::stream::{or, StreamExt as _};
 use scx_loader::bus::{NAME, PATH};
 use zbus::fdo::{PropertiesChanged, PropertiesProxy};
 
-use crate::ask::{connect, explain};
+use crate::client::{connect, explain};
 use crate::status::Status;
 
-/// What is waited for.
+/// An event.
 enum Event {
     Changed(PropertiesChanged),
-    /// Whether there is one now.
+    /// Whether the loader is on the bus.
     Owner(bool),
 }
 
-/// Until it is interrupted, or the bus is gone.
+/// Runs until interrupted, or the bus is lost.
 pub(crate) async fn watch(json: bool) -> Result<()> {
     let loader = connect().await?;
     let bus = loader.inner().connection();
@@ -26,14 +26,14 @@ pub(crate) async fn watch(json: bool) -> Result<()> {
         .path(PATH)
         .build()
         .await?;
-    // Before the first look, so that no change is missed between.
+    // Before the initial state, so that no change is missed.
     let changes = properties.receive_properties_changed().await?;
     let owners = loader.inner().receive_owner_changed().await?;
     let mut events = or(
         changes.map(Event::Changed),
         owners.map(|owner| Event::Owner(owner.is_some())),
     );
-    let mut status = Status::ask(&loader).await.map_err(explain)?;
+    let mut status = Status::read(&loader).await.map_err(explain)?;
     loop {
         let line = if json {
             serde_json::to_string(&status)?
@@ -47,7 +47,7 @@ pub(crate) async fn watch(json: bool) -> Result<()> {
                     status.change(name, value);
                 }
             }
-            Some(Event::Owner(true)) => status = Status::ask(&loader).await.map_err(explain)?,
+            Some(Event::Owner(true)) => status = Status::read(&loader).await.map_err(explain)?,
             Some(Event::Owner(false)) => status = Status::absent(),
             None => anyhow::bail!("lost the system bus"),
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Nested statistics as a list of numbers, each with a name and labels that come from the structs'
-//! own attributes: `_om_prefix` stands before the names of a struct's fields, `_om_label` is the
-//! label whose value is the key in a map, `_om_skip` leaves a field out.
+//! Converts nested statistics to a list of numbers, with names and labels from the structs'
+//! attributes: `_om_prefix` is prepended to the names of a struct's fields, `_om_label` is the
+//! label for the keys of a map, `_om_skip` omits a field.
 
 use scx_stats::{FieldMeta, Kind, Shape, StructMeta};
 use serde_json::Value;
@@ -9,18 +9,18 @@ use serde_json::Value;
 /// A label and its value.
 pub(crate) type Label = (String, String);
 
-/// A number that is told, of each thing that it is told of.
+/// A metric with its values.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Metric {
     pub(crate) name: String,
     pub(crate) help: String,
-    /// It only grows.
+    /// Monotonic.
     pub(crate) is_counter: bool,
     pub(crate) samples: Vec<(Vec<Label>, f64)>,
 }
 
-/// All numbers of `stats`, in the order of the description; texts and lists are left out. `None` if
-/// it has no struct to begin with.
+/// All numbers of `stats`, in the order of the metadata, without texts and lists. `None` if the
+/// metadata has no top struct.
 pub(crate) fn flatten(meta: &[StructMeta], stats: &Value) -> Option<Vec<Metric>> {
     let top = meta.iter().find(|of| of.top)?;
     let mut walk = Walk {
@@ -31,10 +31,10 @@ pub(crate) fn flatten(meta: &[StructMeta], stats: &Value) -> Option<Vec<Metric>>
     Some(walk.metrics)
 }
 
-/// What leads to a struct.
+/// The path to a struct.
 #[derive(Debug, Clone, Default)]
 struct Place {
-    /// The fields that it is in, of structs that have each of their fields once.
+    /// The enclosing fields of nested structs that are not in a map.
     path: String,
     labels: Vec<Label>,
 }
@@ -86,8 +86,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The label of the struct that is in the map, or else of the field, or else its name; unlike
-    /// those that there are.
+    /// The label of the struct in the map, or else of the field, or else its name; made unique.
     fn label(&self, field: &FieldMeta, datum: &Kind, place: &Place) -> String {
         let of_struct = match datum {
             Kind::Struct(name) => self.find(name),
@@ -116,14 +115,14 @@ impl<'a> Walk<'a> {
             });
             return;
         };
-        // Prometheus refuses all if two are of the same.
+        // Prometheus rejects the whole answer if two metrics are equal.
         if metric.samples.iter().all(|(of, _)| *of != place.labels) {
             metric.samples.push(sample);
         }
     }
 }
 
-/// What Prometheus takes for a name: letters, digits but not to begin with, and `others`.
+/// A valid name for Prometheus: letters, digits except at the start, and `others`.
 fn legal(name: &str, others: &str) -> String {
     let legal = |c: char| c.is_ascii_alphanumeric() || others.contains(c);
     let name: String = name
@@ -162,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn structs_that_are_there_twice_are_told_apart() {
+    fn repeated_structs_get_distinct_names() {
         let meta = meta(json!({
             "Top": {"name": "Top", "top": "true", "fields": {
                 "near": {"datum": {"struct": "Moves"}},
@@ -177,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_labels_are_what_prometheus_takes() {
+    fn names_and_labels_are_valid() {
         let meta = meta(json!({
             "Top": {"name": "Top", "top": "true", "user": {"_om_prefix": "9-a:"}, "fields": {
                 "per": {
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_twice() {
+    fn no_metric_is_repeated() {
         let inner = json!({"dict": {"key": "u64", "datum": {"struct": "Node"}}});
         let meta = meta(json!({
             "Top": {"name": "Top", "top": "true", "fields": {"a": inner, "b": inner}},
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_as_described_is_left_out() {
+    fn fields_that_contradict_the_metadata_are_omitted() {
         let meta = meta(json!({
             "Top": {"name": "Top", "top": "true", "fields": {
                 "a": {"datum": "u64"},

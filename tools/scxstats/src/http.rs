@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Answers Prometheus: `GET /metrics`.
+//! An HTTP server for Prometheus: `GET /metrics`.
 //!
-//! A fixed number of threads take one client each, for a bounded time: who says nothing, or never
-//! comes to an end, costs neither memory nor, for long, a thread.
+//! A fixed number of threads serve one client each, for a bounded time: a client that is silent or
+//! never finishes costs neither memory nor, for long, a thread.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown as Half, SocketAddr, TcpListener, TcpStream};
@@ -16,30 +16,29 @@ use httparse::{Error, Request, Status};
 use scx_utils::runner::Shutdown;
 
 use crate::openmetrics;
-use crate::source::{in_words, Reading};
+use crate::source::{describe, Reading};
 
-/// Clients at a time; others wait. There are a few scrapers at most, and room for some that hang.
+/// Concurrent clients; others wait. Enough for a few scrapers, even if some hang.
 const THREADS: usize = 16;
 
-/// How long a request may take to arrive, an answer to be read, and the client to hang up.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Time limit for receiving a request, sending the answer, and the client's close.
+const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Bytes of the longest request, as of other servers.
+/// Maximum size of a request, as in other servers.
 const MAX_HEAD_BYTES: usize = 8 * 1024;
-/// Header lines of a request; Prometheus sends six.
+/// Maximum number of header lines; Prometheus sends six.
 const MAX_HEADERS: usize = 64;
 
-/// The pause when no connection can be taken, as without file descriptors.
+/// The delay after a failed accept(), as without free file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Until it is interrupted. A scheduler that is not there, or was replaced, is looked for anew with
-/// each request.
+/// Runs until interrupted. Each request connects to the scheduler that runs at the time.
 pub(crate) fn serve(address: SocketAddr, path: &Path) -> Result<()> {
-    // Before threads are made, which would take signals otherwise.
+    // Before other threads exist, which would receive signals.
     let (shutdown, _trigger) = Shutdown::on_signals()?;
     let listener = TcpListener::bind(address);
     let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
-    // With the port that the kernel has chosen, if it was to.
+    // The port may have been chosen by the kernel.
     let address = listener.local_addr()?;
     let listener = Arc::new(listener);
     for _ in 0..THREADS {
@@ -56,7 +55,7 @@ pub(crate) fn serve(address: SocketAddr, path: &Path) -> Result<()> {
 fn take_clients(listener: &TcpListener, path: &Path) {
     loop {
         match listener.accept() {
-            // Who has gone away needs no answer.
+            // The client has disconnected.
             Ok((stream, _)) => drop(answer(stream, path)),
             Err(_) => thread::sleep(PAUSE),
         }
@@ -75,21 +74,21 @@ fn answer(stream: TcpStream, path: &Path) -> io::Result<()> {
     client.start_anew();
     client.write_all(&response.to_bytes())?;
     client.stream.shutdown(Half::Write)?;
-    // To close a connection with something unread in it would take the answer back.
+    // Closing a connection with unread data would reset it, and discard the answer.
     client.start_anew();
     io::copy(&mut client, &mut io::sink())?;
     Ok(())
 }
 
-/// What a client wants.
+/// A client's request.
 #[derive(Debug, PartialEq)]
 enum Asked {
     Metrics,
-    /// Nothing that there is: status and text of the answer.
+    /// An invalid one: status and text of the answer.
     Wrong(&'static str, &'static str),
 }
 
-/// `None` if the client has gone away.
+/// `None` if the client has disconnected.
 fn read_request(client: &mut Bounded) -> io::Result<Option<Asked>> {
     let mut head = [0; MAX_HEAD_BYTES];
     let mut len = 0;
@@ -104,7 +103,7 @@ fn read_request(client: &mut Bounded) -> io::Result<Option<Asked>> {
     }
 }
 
-/// `None` if there has to be more of the request.
+/// `None` if the request is incomplete.
 fn understand(head: &[u8]) -> Option<Asked> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = Request::new(&mut headers);
@@ -131,7 +130,7 @@ fn scrape(path: &Path) -> Response {
             kind: openmetrics::CONTENT_TYPE,
             body,
         },
-        Err(error) => Response::of_text("503 Service Unavailable", in_words(&error)),
+        Err(error) => Response::of_text("503 Service Unavailable", describe(&error)),
     }
 }
 
@@ -165,7 +164,7 @@ impl Response {
     }
 }
 
-/// A connection on which everything together takes no longer than [`PATIENCE`].
+/// A connection with a total time limit of [`TIMEOUT`].
 struct Bounded {
     stream: TcpStream,
     until: Instant,
@@ -173,12 +172,12 @@ struct Bounded {
 
 impl Bounded {
     fn new(stream: TcpStream) -> Self {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         Self { stream, until }
     }
 
     fn start_anew(&mut self) {
-        self.until = Instant::now() + PATIENCE;
+        self.until = Instant::now() + TIMEOUT;
     }
 
     fn left(&self) -> io::Result<Option<Duration>> {
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_understood_when_they_are_complete() {
+    fn complete_requests_are_parsed() {
         let whole = "GET /metrics?a=b HTTP/1.1\r\nHost: x\r\n\r\n";
         for len in 0..whole.len() {
             assert_eq!(status(&whole[..len]), None, "{len}");
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_told_what_is_wrong() {
+    fn invalid_requests_get_the_right_status() {
         let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(100));
         let long = format!("GET /{}", "x".repeat(MAX_HEAD_BYTES));
         for (head, expected) in [

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Shows the statistics of whatever scheduler runs, by what it says of them itself.
+//! Shows the statistics of the running scheduler, based on its metadata.
 //!
-//! `source` asks the scheduler; `flatten` makes a list of numbers of nested structs; `openmetrics`
-//! writes them for Prometheus, and `http` answers it. `man` is what the manual page has besides
-//! the options.
+//! `source` queries the scheduler; `flatten` converts nested structs to a list of numbers;
+//! `openmetrics` formats them for Prometheus, `http` serves them. `man` has additional sections
+//! of the manual page.
 
 #![forbid(unsafe_code)]
 
@@ -41,14 +41,14 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads has read enough.
+        // The reader has closed the pipe.
         Err(error) if cli::is_closed_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => fail(FAILURE, &source::in_words(&error)),
+        Err(error) => fail(FAILURE, &source::describe(&error)),
     }
 }
 
 fn fail(status: u8, message: &str) -> ExitCode {
-    // Nobody may be there to be told.
+    // Standard error may be closed.
     let _ = writeln!(io::stderr(), "scxstats: {message}");
     status.into()
 }
@@ -72,7 +72,7 @@ fn run(opts: &Opts) -> Result<()> {
     }
 }
 
-/// Until it is interrupted. A scheduler that goes away, or is not there yet, is waited for.
+/// Runs until interrupted. Waits for a scheduler if none runs.
 fn watch(interval: Duration, path: &Path, json: bool) -> Result<()> {
     scx_utils::log::init("scxstats", 0);
     let (shutdown, _trigger) = Shutdown::on_signals()?;

@@ -12,20 +12,20 @@ const SECTIONS: [Section<'_>; 3] = [
     (
         "PROMETHEUS",
         &[
-            "With --openmetrics --listen it answers GET /metrics, as a target of Prometheus, from \
-             any scheduler that runs at that time. While none does, the answer is status 503. \
-             Numbers that only grow are counters, and their names end in _total; all others are \
+            "With --openmetrics --listen it answers GET /metrics, as a target of Prometheus, for \
+             any scheduler that runs at that time. While none runs, the answer is status 503. \
+             Monotonic numbers are counters, and their names end in _total; all others are \
              gauges.",
-            "Whoever can connect to the address can read the statistics: there is no \
+            "Anyone who can connect to the address can read the statistics: there is no \
              authentication and no encryption.",
         ],
     ),
     (
         "EXIT STATUS",
         &[
-            "0: Done, or ended by SIGINT or SIGTERM.",
+            "0: Success, or ended by SIGINT or SIGTERM.",
             "1: There are no statistics, or they cannot be shown. One line on standard error \
-             says why.",
+             gives the reason.",
             "2: Wrong usage.",
         ],
     ),

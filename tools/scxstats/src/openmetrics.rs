@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Numbers in the text form that Prometheus reads (OpenMetrics).
+//! The OpenMetrics text format.
 
 use std::fmt;
 
@@ -13,21 +13,21 @@ use prometheus_client::registry::Registry;
 
 use crate::flatten::{Label, Metric};
 
-/// Of the answer that carries it.
+/// The content type.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The suffix of a counter, which the encoder appends to what the counter is called.
+/// The suffix of counters, which the encoder appends to names.
 const TOTAL: &str = "_total";
 
 impl Metric {
-    /// What the encoder is to call it.
+    /// The name for the encoder.
     fn family(&self) -> &str {
         let base = self.name.strip_suffix(TOTAL).filter(|_| self.is_counter);
         base.unwrap_or(&self.name)
     }
 }
 
-/// A text between quotation marks, or of one line. The encoder takes texts as they are.
+/// Escapes a label value or a description, which the encoder does not.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('"', "\\\"")
@@ -64,7 +64,7 @@ impl Collector for Snapshot {
     }
 }
 
-/// All of them.
+/// All metrics.
 pub(crate) fn encode(metrics: Vec<Metric>) -> Result<String> {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Snapshot(metrics)));
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_cannot_break_out() {
+    fn texts_are_escaped() {
         let label = ("of".to_owned(), "\"} 1\n\\".to_owned());
         let text = encode(vec![metric("a", false, vec![(vec![label], 1.5)])]).unwrap();
         assert_eq!(
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_end_in_total_once() {
+    fn counters_have_one_total_suffix() {
         let samples = || vec![(Vec::new(), 7.0)];
         let text = encode(vec![
             metric("runs", true, samples()),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_ends_like_anything() {
+    fn empty_output_is_valid() {
         assert_eq!(encode(Vec::new()).unwrap(), "# EOF\n");
     }
 }

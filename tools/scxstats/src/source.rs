@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the scheduler tells.
+//! Queries the scheduler.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use crate::flatten::{flatten, Metric};
 /// How long a scheduler may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Statistics, and what they mean. The latter is asked for each time: the scheduler may be another
-/// one by then.
+/// Statistics and their metadata. The metadata is queried each time, since the scheduler may have
+/// been replaced.
 #[derive(Debug)]
 pub(crate) struct Reading {
     meta: Vec<StructMeta>,
@@ -24,10 +24,10 @@ pub(crate) struct Reading {
 impl Reading {
     /// As a list of numbers.
     pub(crate) fn metrics(&self) -> Result<Vec<Metric>> {
-        flatten(&self.meta, &self.stats).context("the scheduler does not describe its statistics")
+        flatten(&self.meta, &self.stats).context("the scheduler provides no metadata")
     }
 
-    /// Of the time since the scheduler's start.
+    /// Totals since the scheduler's start.
     pub(crate) fn total(path: &Path) -> Result<Self, ClientError> {
         let mut client = Client::connect(path, TIMEOUT)?;
         let meta = client.meta()?;
@@ -35,7 +35,7 @@ impl Reading {
         Ok(Self { meta, stats })
     }
 
-    /// Of the time since the last call for this client, or since it was connected.
+    /// The change since the last call for this client, or since it connected.
     pub(crate) fn since(client: &mut Client) -> Result<Self, ClientError> {
         let meta = client.meta()?;
         let stats = client.stats()?;
@@ -44,9 +44,9 @@ impl Reading {
 }
 
 /// An error in one line, with its causes.
-pub(crate) fn in_words(error: &anyhow::Error) -> String {
+pub(crate) fn describe(error: &anyhow::Error) -> String {
     if error.is::<ClientError>() {
-        // Names its cause itself.
+        // Includes its cause.
         error.to_string()
     } else {
         format!("{error:#}")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Runs the command against a server as schedulers have it.
+//! Tests the command with a real statistics server.
 
-// clippy.toml allows this in test functions, not in what they call.
+// clippy.toml allows this in test functions, but not in their helpers.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ struct Node {
     load: f64,
 }
 
-/// Each time that it is asked, there are ten tasks more.
+/// The number of tasks increases by ten with each read.
 fn launch(path: &Path) -> Server {
     let nr_tasks = AtomicU64::new(100);
     let source = move |_: &Args| -> Result<Top, Infallible> {
@@ -52,7 +52,7 @@ fn command(path: &Path, args: &[&str]) -> Command {
 }
 
 #[test]
-fn totals_are_for_prometheus() {
+fn totals_for_prometheus() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("stats");
     let _server = launch(&path);
@@ -75,7 +75,7 @@ fn totals_are_for_prometheus() {
 }
 
 #[test]
-fn changes_are_watched() {
+fn changes_with_watch() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("stats");
     let _server = launch(&path);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * scx_switches: one record for each run of a thread, at the switch that ends it, and counts
- * of what each thread did.
+ * scx_switches: a record for each run of a thread, at the switch that ends it, and counters
+ * for each thread.
  *
- * Records go through a ring buffer that wakes nobody up: user space looks into it now and
- * then, so that recording causes no switches of its own. A run that did not fit is counted.
- * What is recorded is chosen here, so that others cost little.
+ * The ring buffer causes no wakeups: user space polls it, so that recording causes no context
+ * switches. Runs that do not fit are counted. Filters are applied here, so that other threads
+ * have little overhead.
  */
 #include <scx/types.bpf.h>
 #include <scx/time.bpf.h>
@@ -16,19 +16,19 @@
 
 char _license[] SEC("license") = "GPL";
 
-/* linux/sched.h: task_struct.__state of a task that is no more, since 4.14. */
+/* linux/sched.h: task_struct.__state of an exited task, since 4.14. */
 #define TASK_DEAD 0x00000080
 
 #define COMM_WORDS (SWITCHES_COMM_LEN / sizeof(u64))
 
-/* Of --idle: whether the idle tasks, pid 0, are recorded. */
+/* --idle: whether idle tasks, pid 0, are recorded. */
 const volatile u32 with_idle;
-/* Of --pid: how many ids there are in the map pids; 0: all threads. */
+/* --pid: the number of ids in the map pids; 0: all threads. */
 const volatile u32 nr_pids;
-/* Of --comm: the bytes of a name that count, and what they have to be. */
+/* --comm: mask and value of the name's bytes. */
 const volatile u64 comm_mask[COMM_WORDS];
 const volatile u64 comm_bytes[COMM_WORDS];
-/* Of --cpu: whether only the CPUs of this mask are recorded. */
+/* --cpu: whether only the CPUs of this mask are recorded. */
 const volatile u32 some_cpus;
 const volatile u64 cpus[SWITCHES_CPUS_MAX / 64];
 
@@ -39,7 +39,7 @@ struct {
 	__type(value, u32);
 } pids SEC(".maps");
 
-/* The run that each CPU is in. */
+/* The current run of each CPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -47,7 +47,7 @@ struct {
 	__type(value, struct switches_run);
 } running SEC(".maps");
 
-/* Runs that ended. User space sets the size. */
+/* Complete runs. User space sets the size. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
@@ -100,14 +100,14 @@ static bool task_wanted(const struct switches_task *task)
 	return !nr_pids || bpf_map_lookup_elem(&pids, &pid) || bpf_map_lookup_elem(&pids, &tgid);
 }
 
-/* Idle tasks share one pid, so counts are added to by several CPUs at a time; and a system call
- * can be interrupted by a wake-up. */
+/* Atomic, since idle tasks share one pid on several CPUs, and a system call can be
+ * interrupted by a wakeup. */
 static void add(u64 *count, u64 n)
 {
 	__sync_fetch_and_add(count, n);
 }
 
-/* The counts of a thread, made if need be. NULL if there is no place for more: counted. */
+/* The counters of a thread, created if necessary. NULL if the table is full, which is counted. */
 static struct switches_counts *counts_of(const struct switches_task *task)
 {
 	struct switches_counts *found, fresh = { .task = *task };
@@ -128,22 +128,22 @@ static struct switches_counts *counts_of(const struct switches_task *task)
 static u32 end_of(bool preempt, struct task_struct *prev, u32 prev_state)
 {
 	/*
-	 * A task that wanted to sleep and had a signal pending is runnable again, which
-	 * 6.12 tells by the task's state only.
+	 * A task that was about to sleep with a signal pending is runnable again, which 6.12
+	 * shows in the task's state only.
 	 */
 	if (preempt || !prev_state || !prev->__state)
 		return SWITCHES_PREEMPTED;
 	return prev_state & TASK_DEAD ? SWITCHES_EXITED : SWITCHES_SLEPT;
 }
 
-/* @prev leaves its CPU: the end of @run, unless that began before the recording. */
+/* @prev is switched out: the end of @run, unless it began before the recording. */
 static void switch_out(struct switches_run *run, struct task_struct *prev, u32 end, u64 now)
 {
 	bool is_known = run->task.pid == (u32)prev->pid;
 	struct switches_totals *t = this_cpu_totals();
 	struct switches_counts *c;
 
-	/* Again: what a task is called may change while it runs. */
+	/* Again: the name may have changed. */
 	identify(&run->task, prev);
 	if (!task_wanted(&run->task))
 		return;
@@ -154,10 +154,10 @@ static void switch_out(struct switches_run *run, struct task_struct *prev, u32 e
 	}
 	if (!run->start_ns)
 		return;
-	/* User space compares this with what it received, so nothing is lost in silence. */
+	/* User space compares this with the number of received records. */
 	if (t)
 		t->nr_runs++;
-	/* A switch passed unseen. */
+	/* A switch was missed. */
 	if (!is_known)
 		return;
 	run->stop_ns = now;
@@ -216,7 +216,7 @@ static void count_wakeup(struct task_struct *p)
 	identify(&task, p);
 	if (!task_wanted(&task))
 		return;
-	/* Where it will run is not known yet: a thread is of a CPU once it has run there. */
+	/* The target CPU is not known yet: filters apply to the CPU of the last run. */
 	c = some_cpus ? bpf_map_lookup_elem(&threads, &task.pid) : counts_of(&task);
 	if (c)
 		add(&c->nr_wakeups, 1);
@@ -236,7 +236,7 @@ int BPF_PROG(on_wakeup_new, struct task_struct *p)
 	return 0;
 }
 
-/* Not by type information: loading succeeds then on a kernel without it, and attaching fails. */
+/* Not by BTF: on a kernel without it, loading then succeeds and attaching fails. */
 SEC("raw_tp/sys_enter")
 int on_sys_enter(void *ctx)
 {

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Which names of threads are recorded.
+//! A filter for thread names.
 
 use super::bpf_intf::SWITCHES_COMM_LEN;
 
-/// Bytes of a name with the 0 at its end.
+/// Size of a name with its terminating 0.
 const LEN: usize = SWITCHES_COMM_LEN as usize;
 
-/// Names of threads: one, all that begin alike, or by default all.
+/// A thread name, a prefix of names, or by default all names.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct CommFilter {
-    /// What the bytes below the mask have to be.
+    /// The value of the bytes in the mask.
     bytes: [u8; LEN],
-    /// 255 for each byte that counts.
+    /// 255 for each byte that is compared.
     mask: [u8; LEN],
 }
 
 impl CommFilter {
-    /// A name, or the beginning of names with `*` behind it.
+    /// A name, or a prefix with a trailing `*`.
     ///
     /// # Errors
     ///
-    /// If no thread can be called so.
+    /// If no thread can have this name.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (name, is_prefix) = match text.strip_suffix('*') {
             Some(prefix) => (prefix, true),
@@ -35,13 +35,13 @@ impl CommFilter {
         }
         let mut filter = Self::default();
         filter.bytes[..name.len()].copy_from_slice(name.as_bytes());
-        // The 0 behind the name is what nothing else may follow.
+        // The terminating 0, which excludes longer names.
         let counted = name.len() + usize::from(!is_prefix);
         filter.mask[..counted].fill(u8::MAX);
         Ok(filter)
     }
 
-    /// The bytes, as the BPF half compares them.
+    /// The bytes, as the BPF side compares them.
     pub(super) fn words<const N: usize>(&self) -> [u64; N] {
         words(&self.bytes)
     }
@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    /// As the BPF half does it.
+    /// The comparison of the BPF side.
     fn matches(filter: &CommFilter, name: &str) -> bool {
         let mut comm = [0; LEN];
         comm[..name.len()].copy_from_slice(name.as_bytes());
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_that_name() {
+    fn name_matches_itself_only() {
         let hog = CommFilter::parse("hog").unwrap();
         assert!(matches(&hog, "hog"));
         for other in ["ho", "hogs", "Hog", "", " hog"] {
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_any_length_that_the_kernel_has() {
+    fn all_lengths_of_names_match() {
         let longest = "abcdefghijklmno";
         for end in 1..=longest.len() {
             let filter = CommFilter::parse(&longest[..end]).unwrap();
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_no_thread_has() {
+    fn impossible_names_are_errors() {
         for text in ["", "abcdefghijklmnop", "abcdefghijklmnop*"] {
             assert!(CommFilter::parse(text).is_err(), "{text}");
         }
@@ -104,13 +104,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_star_stands_for_any_end(name in "[a-c]{0,15}", prefix in "[a-c]{0,3}") {
+        fn star_matches_any_suffix(name in "[a-c]{0,15}", prefix in "[a-c]{0,3}") {
             let filter = CommFilter::parse(&format!("{prefix}*")).unwrap();
             prop_assert_eq!(matches(&filter, &name), name.starts_with(&prefix));
         }
 
         #[test]
-        fn by_default_all_names(name in "[ -~]{0,15}") {
+        fn default_matches_all_names(name in "[ -~]{0,15}") {
             prop_assert!(matches(&CommFilter::default(), &name));
         }
     }

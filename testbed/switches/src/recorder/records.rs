@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What was recorded, as the rest of the program sees it.
+//! Records as Rust types.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use serde::{Serialize, Serializer};
 
 use super::bpf_intf::{self, switches_counts, switches_run, SWITCHES_COMM_LEN};
 
-/// The name of a thread: any bytes up to the first 0.
+/// The name of a thread: arbitrary bytes up to the first 0.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Comm(pub(crate) [u8; SWITCHES_COMM_LEN as usize]);
 
 impl fmt::Display for Comm {
-    /// What is no text, and what would move the cursor, is U+FFFD.
+    /// Displays invalid UTF-8 and control characters as U+FFFD.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.0.split(|&byte| byte == 0).next().unwrap_or_default();
         let name = String::from_utf8_lossy(name).replace(char::is_control, "\u{fffd}");
@@ -30,18 +30,18 @@ impl Serialize for Comm {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum End {
-    /// The thread could have gone on: it was preempted, its slice was over, or it yielded.
+    /// The thread was still runnable: it was preempted, its slice expired, or it yielded.
     Preempted,
-    /// It waits for something.
+    /// It sleeps.
     Slept,
-    /// The thread is no more.
+    /// It exited.
     Exited,
-    /// Not at all: the recording ended.
+    /// It was running at the end of the recording.
     Running,
 }
 
 impl End {
-    /// As it is printed.
+    /// Its name in the output.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Preempted => "preempted",
@@ -52,14 +52,14 @@ impl End {
     }
 }
 
-/// A run: from getting a CPU to leaving it.
+/// A run: from switching in to switching out.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub(crate) struct Run {
-    /// When it began, ns of the monotonic clock.
+    /// Start, ns of the monotonic clock.
     pub start_ns: u64,
-    /// When it ended, ns of the same.
+    /// End, ns of the monotonic clock.
     pub stop_ns: u64,
-    /// How long it was, ns.
+    /// Length, ns.
     pub ran_ns: u64,
     /// The CPU.
     pub cpu: u32,
@@ -71,14 +71,14 @@ pub(crate) struct Run {
     pub comm: Comm,
     /// How it ended.
     pub end: End,
-    /// The kernel's priority: 0 to 99 real-time, 120 is nice 0.
+    /// The kernel's priority: 0 to 99 real-time, 120 for nice 0.
     pub prio: i32,
-    /// `SCHED_*`: 0 is that of most threads, 7 is `sched_ext`.
+    /// `SCHED_*`: 0 for most threads, 7 for `sched_ext`.
     pub policy: u32,
 }
 
 impl Run {
-    /// One that has ended; `None` if the record says otherwise.
+    /// A complete run; `None` if the record is invalid.
     pub(super) fn complete(record: &switches_run) -> Option<Self> {
         let end = match record.end {
             bpf_intf::SWITCHES_PREEMPTED => End::Preempted,
@@ -89,8 +89,8 @@ impl Run {
         Self::new(record, end, record.stop_ns)
     }
 
-    /// One that goes on; `None` if there is none that anybody wants. It may have begun a moment
-    /// after `now_ns`, when the recording was about to end.
+    /// An incomplete run; `None` if there is no recorded one. It may have started just after
+    /// `now_ns`, at the end of the recording.
     pub(super) fn open(record: &switches_run, now_ns: u64) -> Option<Self> {
         let goes_on = record.end == bpf_intf::SWITCHES_RUNNING && record.start_ns > 0;
         goes_on.then(|| Self::new(record, End::Running, now_ns.max(record.start_ns)))?
@@ -112,28 +112,28 @@ impl Run {
     }
 }
 
-/// What a thread did while it was recorded.
+/// The counters of a thread.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub(crate) struct Thread {
     /// The thread.
     pub pid: u32,
     /// Its process.
     pub tgid: u32,
-    /// The last name it had.
+    /// Its last name.
     pub comm: Comm,
-    /// Complete runs, also those that were lost.
+    /// Number of complete runs, including lost ones.
     pub runs: u64,
     /// Sum of their lengths, ns.
     pub cpu_ns: u64,
-    /// How often it was woken up, its start included.
+    /// Number of wakeups, including its start.
     pub wakeups: u64,
-    /// How often it got a CPU.
+    /// Number of times it was switched in.
     pub switches_in: u64,
-    /// How often it gave its CPU away.
+    /// Number of voluntary switches.
     pub voluntary: u64,
-    /// How often it left its CPU though it could have gone on.
+    /// Number of switches while it was runnable.
     pub involuntary: u64,
-    /// System calls that it began; `None` if they were not counted.
+    /// Number of system calls; `None` if not counted.
     pub syscalls: Option<u64>,
 }
 
@@ -182,7 +182,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A thread of two runs.
+    /// A thread with two runs.
     pub(crate) fn thread(pid: u32, name: &str, cpu_ns: u64) -> Thread {
         Thread {
             pid,
@@ -209,7 +209,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn names_are_shown_whatever_their_bytes_are() {
+    fn any_bytes_of_names_are_displayed() {
         assert_eq!(comm("hog").to_string(), "hog");
         assert_eq!(comm("").to_string(), "");
         assert_eq!(comm("0123456789abcdef").to_string(), "0123456789abcdef");
@@ -222,7 +222,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_run_has_a_length_and_an_end() {
+    fn complete_run_has_a_length_and_an_end() {
         let run = Run::complete(&record(bpf_intf::SWITCHES_SLEPT)).unwrap();
         assert_eq!((run.ran_ns, run.cpu, run.end), (2500, 3, End::Slept));
         for nonsense in [bpf_intf::SWITCHES_UNWANTED, bpf_intf::SWITCHES_RUNNING, 99] {
@@ -231,7 +231,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_run_that_goes_on_is_as_long_as_it_is_now() {
+    fn incomplete_run_ends_now() {
         let record = record(bpf_intf::SWITCHES_RUNNING);
         let run = Run::open(&record, 5000).unwrap();
         assert_eq!(
@@ -243,7 +243,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn ends_have_the_same_names_everywhere() {
+    fn names_of_ends_are_consistent() {
         for end in [End::Preempted, End::Slept, End::Exited, End::Running] {
             let json = serde_json::to_string(&end).unwrap();
             assert_eq!(json, format!("{:?}", end.name()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `scx_fail` on the Rust runner: what ends it, and how it is told, has to be the same.
+//! `scx_fail` on the Rust runner, which must behave like the C runner.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -27,7 +27,7 @@ struct Opts {
     #[arg(long, value_name = "N", default_value = "0")]
     error_after: u64,
 
-    /// From the Nth enqueue on, lose the tasks of another nice value than 0
+    /// From the Nth enqueue on, lose tasks whose nice value is not 0
     #[arg(long, value_name = "N", default_value = "0")]
     stall_after: u64,
 
@@ -35,7 +35,7 @@ struct Opts {
     #[arg(long, value_name = "N", default_value = "0")]
     exit_after: u64,
 
-    /// The code for it, 64 bits, 0x is understood
+    /// Exit code of --exit-after, decimal or 0x
     #[arg(long, value_name = "CODE", default_value = "0", value_parser = number)]
     exit_code: u64,
 }
@@ -45,7 +45,7 @@ fn number(text: &str) -> Result<u64, std::num::ParseIntError> {
         .map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16))
 }
 
-/// Shows what reached the BPF half, so that a test sees a lost option.
+/// Values that reached the BPF side, so that a lost option is detected.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Stats)]
 #[stat(top)]
 struct Metrics {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! First come, first served, decided in user space, by a BPF half of its own: see
-//! `scx_rustland_core::RustLandBuilder`.
+//! A FIFO in user space with an extended BPF side: see `scx_rustland_core::RustLandBuilder`.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -25,7 +24,7 @@ static HEAP: LockedHeap = LockedHeap::new();
 
 #[derive(Debug, clap::Args)]
 struct Opts {
-    /// The least weight that the policy is asked about
+    /// The lowest weight that is subject to the policy
     #[arg(long, value_name = "WEIGHT", default_value = "100")]
     weight_min: u32,
 }
@@ -33,9 +32,9 @@ struct Opts {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Stats)]
 #[stat(top)]
 struct Metrics {
-    #[stat(counter, desc = "Tasks that the policy was asked about")]
+    #[stat(counter, desc = "Tasks enqueued to the policy")]
     asked: u64,
-    #[stat(counter, desc = "Tasks of too little weight for that")]
+    #[stat(counter, desc = "Tasks that bypassed the policy")]
     background: u64,
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Running averages as BPF programs keep them (`<scx/ravg.h>`), on the kernel that runs here,
-//! against what `scx_utils::ravg` reads of them, and against an exact average of the same values.
+//! Compares running averages of BPF programs (`<scx/ravg.h>`) on the running kernel with
+//! `scx_utils::ravg`, and with an exact average of the same values.
 //!
-//! Prints how far apart they were at most, as a part of the largest value; status 1 if it is too
-//! far.
+//! Prints the largest differences relative to the largest value; status 1 if they exceed the
+//! limits.
 
 use std::mem::MaybeUninit;
 
@@ -18,17 +18,17 @@ use bpf_skel::BpfSkelBuilder;
 
 scx_utils::include_bpf!();
 
-/// Sequences, each of a half-life and values of its own.
+/// Sequences, each with its own half-life and values.
 const NR_SEQUENCES: u64 = 40;
 const NR_STEPS: u64 = 250;
 
-/// The header's: exact to 3e-6, and what adds up of it.
+/// Limits of the header: 3e-6 per step, and the accumulated error.
 const READ_ERROR_MAX: f64 = 4e-6;
 const SUM_ERROR_MAX: f64 = 2e-5;
 
 const FRAC_BITS: i32 = 32;
 
-/// Numbers that look like chance: Knuth's MMIX.
+/// Pseudo-random numbers: Knuth's MMIX.
 struct Dice(u64);
 
 impl Dice {
@@ -61,8 +61,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// How far apart they are at most: from what user space reads, and from the exact average.
-#[allow(clippy::cast_precision_loss)] // Far below what is measured.
+/// The largest differences: from user space, and from the exact average.
+#[allow(clippy::cast_precision_loss)] // Far below the measured differences.
 fn follow(program: &ProgramMut<'_>, dice: &mut Dice) -> Result<(f64, f64)> {
     let half_life_ns = 1_000_000 << dice.below(18);
     let val_end = 1 << dice.below(20);
@@ -74,7 +74,7 @@ fn follow(program: &ProgramMut<'_>, dice: &mut Dice) -> Result<(f64, f64)> {
     let mut average = 0.0;
     let (mut read_error, mut sum_error) = (0.0_f64, 0.0_f64);
     for _ in 0..NR_STEPS {
-        // Up to some half-lives later; now and then, at once.
+        // Up to a few half-lives later; sometimes at once.
         step.now_ns += dice.below(4) * dice.below(half_life_ns.min(1 << 30));
         step.next_val = dice.below(val_end);
         let kept = RunningAverage {

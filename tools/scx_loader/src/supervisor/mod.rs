@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What is done about the scheduler, as a state machine: what happened and the time go in, what is
-//! to be done comes out. Nothing here waits, reads a clock or starts a process.
+//! Supervision of the scheduler, as a state machine: events and the time go in, actions come out.
+//! It does not block, read clocks or start processes.
 //!
-//! The one rule of requests: the last one counts. One that a later one overtakes is answered with
-//! an error that says so; none is dropped.
+//! The latest request wins. A request that is superseded fails with an error that says so;
+//! none is dropped.
 
 #[cfg(test)]
 mod tests;
@@ -13,58 +13,58 @@ use std::time::Duration;
 use crate::config::Supervision;
 use crate::job::Job;
 
-/// Moments, since any beginning.
+/// Time since an arbitrary epoch.
 pub(crate) type Time = Duration;
 
-/// How long a scheduler has to run for the failures before it to be forgotten.
+/// After this time of running, earlier failures are forgotten.
 const HEALTHY: Duration = Duration::from_secs(60);
 
-/// How long a scheduler may take to end by itself when the kernel has thrown it out.
+/// How long an ejected scheduler's process may take to exit.
 const LOST: Duration = Duration::from_secs(10);
 
-/// Whom to answer. The loader makes the numbers.
+/// Identifies the caller to answer. Assigned by the daemon.
 pub(crate) type Caller = u64;
 
-/// What somebody wants.
+/// A request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Request {
     /// Only if none runs.
     Start(Job),
-    /// Instead of whatever runs.
+    /// Replaces the running one.
     Switch(Job),
-    /// End whatever runs.
+    /// Stops the running one.
     Stop,
-    /// The one that runs, anew.
+    /// Restarts the running one.
     Restart,
 }
 
-/// What the kernel says.
+/// State of sched_ext in the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Kernel {
-    /// Name of the scheduler that is enabled; empty if none is.
+    /// Name of the enabled scheduler; empty if none is.
     pub(crate) ops: String,
-    /// How many have been enabled so far.
+    /// Number of schedulers enabled since boot.
     pub(crate) enable_seq: u64,
 }
 
-/// What happened.
+/// An event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// The service begins, with this one. Nobody waits for it.
+    /// The service starts this default scheduler. There is no caller.
     Begin(Job),
-    /// Somebody wants something.
+    /// A request of a caller.
     Request(Caller, Request),
     /// The process was started.
     Spawned { pid: u32 },
-    /// It could not be.
+    /// The process could not be started.
     NotSpawned(String),
     /// The process has ended.
     Exited(Exit),
-    /// The kernel was asked.
+    /// The kernel's state was read.
     Kernel(Kernel),
     /// Time has passed.
     Tick,
-    /// The loader is to end.
+    /// The loader shuts down.
     Shutdown,
 }
 
@@ -73,13 +73,13 @@ pub(crate) enum Event {
 pub(crate) struct Exit {
     /// With status 0.
     pub(crate) well: bool,
-    /// In words: "with status 2".
+    /// As text: "with status 2".
     pub(crate) how: String,
-    /// The last lines that it wrote.
+    /// The tail of its standard error.
     pub(crate) stderr_tail: Vec<String>,
 }
 
-/// How a process is told to end, one after the other.
+/// Signals to stop a process, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signal {
     Interrupt,
@@ -88,7 +88,7 @@ pub(crate) enum Signal {
 }
 
 impl Signal {
-    /// The next one, for who does not listen.
+    /// The next one, if it does not respond.
     fn stronger(self) -> Self {
         match self {
             Self::Interrupt => Self::Terminate,
@@ -97,42 +97,42 @@ impl Signal {
     }
 }
 
-/// What is to be done.
+/// An action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Start it; the answer is [`Event::Spawned`] or [`Event::NotSpawned`].
+    /// Start it; the result is [`Event::Spawned`] or [`Event::NotSpawned`].
     Spawn(Job),
-    /// Tell the process.
+    /// Signal the process.
     Signal(Signal),
-    /// Tell whoever asked.
+    /// Answer the caller.
     Reply(Caller, Result<(), String>),
-    /// Say it in the log.
+    /// Write it to the log.
     Log(String),
-    /// The loader may end: no scheduler of it is left.
+    /// The loader may exit: it runs no scheduler any more.
     Quit,
 }
 
-/// What is so.
+/// The current phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Phase {
     /// No process.
     Stopped,
-    /// No process, and there should be one.
+    /// No process, waiting to restart.
     Failed,
-    /// A process that the kernel does not have yet. It began at `since`, when the kernel had
-    /// enabled so many.
+    /// A process that is not enabled in the kernel yet. It was started at `since`, when the
+    /// kernel had enabled this many schedulers.
     Starting {
         since: Time,
         enable_seq: u64,
         callers: Vec<Caller>,
         back_to: Option<Job>,
     },
-    /// A process that the kernel has. `lost_at` is when it had not any more.
+    /// An enabled scheduler. `lost_at` is when the kernel no longer reported it.
     Running {
         since: Time,
         lost_at: Option<Time>,
     },
-    /// A process that was told to end, which it should until then.
+    /// A process that was signalled, and has to exit by the deadline.
     Stopping {
         signal: Signal,
         until: Time,
@@ -143,11 +143,11 @@ enum Phase {
     },
 }
 
-/// What comes after a process has ended.
+/// What to do after a process has exited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Then {
     Stop(Vec<Caller>),
-    /// If it does not come up, the one before.
+    /// If it fails to start, return to the previous one.
     Start {
         job: Job,
         callers: Vec<Caller>,
@@ -158,12 +158,12 @@ enum Then {
         callers: Vec<Caller>,
         back_to: Option<Job>,
     },
-    /// The kernel did not have it any more.
+    /// The kernel ejected it.
     Fail,
     Quit,
 }
 
-/// What the world sees.
+/// The state as seen by clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Stopped,
@@ -176,7 +176,7 @@ pub(crate) enum State {
 }
 
 impl State {
-    /// As on the bus.
+    /// Name on the bus.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Stopped => "stopped",
@@ -194,13 +194,13 @@ impl State {
 #[derive(Debug, Clone)]
 pub(crate) struct Supervisor {
     config: Supervision,
-    /// Is started when `job` has failed too often.
+    /// Replaces `job` after repeated failures.
     fallback: Option<Job>,
     phase: Phase,
-    /// The one that the phase is about.
+    /// The one that the phase refers to.
     job: Option<Job>,
     pid: Option<u32>,
-    /// How often it has ended by itself, one time soon after the other.
+    /// Failures in a row, without a long run in between.
     failures: u32,
     reason: String,
     stderr_tail: Vec<String>,
@@ -222,7 +222,7 @@ impl Supervisor {
         }
     }
 
-    /// From now on. What runs is left alone.
+    /// Applies to future events. The running scheduler is not affected.
     pub(crate) fn configure(&mut self, config: Supervision, fallback: Option<Job>) {
         self.config = config;
         self.fallback = fallback;
@@ -240,7 +240,7 @@ impl Supervisor {
         }
     }
 
-    /// The one that is meant to run, or about to end.
+    /// The one that should run, or is about to exit.
     pub(crate) fn job(&self) -> Option<&Job> {
         match self.phase {
             Phase::Stopped | Phase::Failed => None,
@@ -248,7 +248,7 @@ impl Supervisor {
         }
     }
 
-    /// What the kernel runs, if it is nobody of ours.
+    /// Ops name of the enabled scheduler, if the loader did not start it.
     pub(crate) fn external(&self) -> Option<&str> {
         let ours = self.pid.is_some();
         (!ours && !self.kernel.ops.is_empty()).then_some(self.kernel.ops.as_str())
@@ -263,7 +263,7 @@ impl Supervisor {
         &self.reason
     }
 
-    /// The last lines that the last one wrote.
+    /// The tail of standard error of the last one.
     pub(crate) fn stderr_tail(&self) -> &[String] {
         &self.stderr_tail
     }
@@ -273,7 +273,7 @@ impl Supervisor {
         match self.phase {
             Phase::Starting { since, .. } => Some(since + self.config.start_timeout),
             Phase::Stopping { until, .. } | Phase::BackingOff { until } => Some(until),
-            // It may load itself anew, as after CPU hotplug.
+            // It may reload itself, as after CPU hotplug.
             Phase::Running { lost_at, .. } => {
                 lost_at.map(|at| at + LOST.max(self.config.start_timeout))
             }
@@ -281,12 +281,12 @@ impl Supervisor {
         }
     }
 
-    /// Whether the kernel is to be asked soon.
+    /// Whether to poll the kernel's state frequently.
     pub(crate) fn is_starting(&self) -> bool {
         matches!(self.phase, Phase::Starting { .. })
     }
 
-    /// The only way that anything changes.
+    /// Handles an event; the only entry point that changes state.
     pub(crate) fn handle(&mut self, now: Time, event: Event) -> Vec<Action> {
         let mut out = Vec::new();
         match event {
@@ -294,7 +294,7 @@ impl Supervisor {
                 self.start(now, job, Vec::new(), None, &mut out);
             }
             Event::Begin(job) => out.push(Action::Log(format!(
-                "{} is not started beside another scheduler",
+                "{} is not started: another scheduler runs",
                 job.scheduler
             ))),
             Event::Request(caller, request) => self.request(now, caller, request, &mut out),
@@ -330,7 +330,7 @@ impl Supervisor {
                 self.then(now, then, out);
             }
             Request::Restart => {
-                // admit() has seen to it that there is one.
+                // admit() has checked that there is one.
                 let Some(job) = self.meant() else { return };
                 let then = Then::Start {
                     job,
@@ -344,7 +344,7 @@ impl Supervisor {
 
     fn admit(&self, request: &Request) -> Result<(), String> {
         if matches!(&self.phase, Phase::Stopping { then, .. } if *then == Then::Quit) {
-            return Err("the loader is about to end".into());
+            return Err("the loader is shutting down".into());
         }
         let gives_up = *request == Request::Stop && matches!(self.phase, Phase::BackingOff { .. });
         if let Some(ops) = self.external().filter(|_| !gives_up) {
@@ -368,7 +368,7 @@ impl Supervisor {
         matches!(self.phase, Phase::Running { .. } | Phase::Starting { .. })
     }
 
-    /// The one that is to run when all is done that was asked for.
+    /// The one that will run when all pending requests are done.
     fn meant(&self) -> Option<Job> {
         match &self.phase {
             Phase::Stopped | Phase::Failed => None,
@@ -382,7 +382,7 @@ impl Supervisor {
         }
     }
 
-    /// The one to come back to if a switch fails: the last one that ran.
+    /// The one to return to if a switch fails: the last one that ran.
     fn known_good(&self) -> Option<Job> {
         match &self.phase {
             Phase::Running { .. } => self.job.clone(),
@@ -395,14 +395,14 @@ impl Supervisor {
         }
     }
 
-    /// Ends the process, if there is one, and then does this instead of whatever was to come.
+    /// Stops the process, if there is one, and then continues with this.
     fn then(&mut self, now: Time, then: Then, out: &mut Vec<Action>) {
         self.overtake(out);
         let (signal, until) = match self.phase {
             Phase::Stopped | Phase::Failed | Phase::BackingOff { .. } => {
                 return self.go_on(now, then, out);
             }
-            // It has been told: it is not told more gently, and has no more time.
+            // Already signalled: neither repeat weaker signals nor extend the deadline.
             Phase::Stopping { signal, until, .. } => (signal, until),
             Phase::Starting { .. } | Phase::Running { .. } => {
                 out.push(Action::Signal(Signal::Interrupt));
@@ -416,7 +416,7 @@ impl Supervisor {
         };
     }
 
-    /// Answers whoever waits for what will not be.
+    /// Fails pending requests that are superseded.
     fn overtake(&mut self, out: &mut Vec<Action>) {
         let callers = match &mut self.phase {
             Phase::Starting { callers, .. } => std::mem::take(callers),
@@ -428,7 +428,7 @@ impl Supervisor {
             },
             _ => Vec::new(),
         };
-        reply(callers, &Err("overtaken by a later request".into()), out);
+        reply(callers, &Err("superseded by a later request".into()), out);
     }
 
     /// No process is left.
@@ -449,7 +449,7 @@ impl Supervisor {
                 let why = format!("did not come up within {seconds} s");
                 self.not_up(now, &why, callers, back_to, out);
             }
-            Then::Fail => self.fail(now, "was thrown out by the kernel, and did not end", out),
+            Then::Fail => self.fail(now, "was ejected by the kernel, and did not exit", out),
             Then::Quit => {
                 self.phase = Phase::Stopped;
                 out.push(Action::Quit);
@@ -483,7 +483,7 @@ impl Supervisor {
             None => format!("ended {}", exit.how),
         };
         if exit.well && matches!(self.phase, Phase::Running { .. }) {
-            // Somebody has unregistered it, or pressed SysRq-S: it is his will.
+            // Unregistered by a user, or SysRq-S: do not restart.
             self.pid = None;
             self.kernel.ops.clear();
             self.phase = Phase::Stopped;
@@ -494,10 +494,10 @@ impl Supervisor {
         self.ended(now, &why, out);
     }
 
-    /// The process has ended, or there never was one.
+    /// The process has exited, or was not started.
     fn ended(&mut self, now: Time, why: &str, out: &mut Vec<Action>) {
         self.pid = None;
-        // What the kernel said of it is over, or will be in a moment.
+        // The last known kernel state is outdated, or will be soon.
         self.kernel.ops.clear();
         match std::mem::replace(&mut self.phase, Phase::Stopped) {
             Phase::Stopping { then, .. } => self.go_on(now, then, out),
@@ -514,7 +514,7 @@ impl Supervisor {
         }
     }
 
-    /// It did not come up.
+    /// It failed to start.
     fn not_up(
         &mut self,
         now: Time,
@@ -529,10 +529,10 @@ impl Supervisor {
         self.reason = why.into();
         let about = self.about_job();
         out.push(Action::Log(about.clone()));
-        // The one before, unless it is the very one that failed.
+        // The previous one, unless it is the one that failed.
         match back_to.filter(|job| self.job.as_ref() != Some(job)) {
             Some(job) => {
-                let told = format!("{about}; {} is brought back", job.scheduler);
+                let told = format!("{about}; {} is started again", job.scheduler);
                 reply(callers, &Err(told), out);
                 self.start(now, job, Vec::new(), None, out);
             }
@@ -543,7 +543,7 @@ impl Supervisor {
         }
     }
 
-    /// It failed, and nobody waits for it: later again, or the fallback, or nothing.
+    /// It failed, and there is no caller to answer: restart with a delay, or fall back, or give up.
     fn fail(&mut self, now: Time, why: &str, out: &mut Vec<Action>) {
         self.failures += 1;
         self.reason = why.into();
@@ -556,8 +556,8 @@ impl Supervisor {
         let fallback = self.fallback.clone();
         match fallback.filter(|job| self.job.as_ref() != Some(job)) {
             Some(job) => {
-                out.push(Action::Log(format!("{} takes its place", job.scheduler)));
-                // It has one chance.
+                out.push(Action::Log(format!("{} replaces it", job.scheduler)));
+                // A single attempt.
                 self.failures = self.config.max_failures - 1;
                 self.start(now, job, Vec::new(), None, out);
             }
@@ -570,7 +570,7 @@ impl Supervisor {
         let job = self.job.as_ref();
         let is_ours = self.pid.is_some() && job.is_some_and(|job| job.ops() == self.kernel.ops);
         match &mut self.phase {
-            // One of the same name may not be gone yet.
+            // A predecessor of the same name may still be enabled.
             Phase::Starting {
                 enable_seq,
                 callers,
@@ -582,7 +582,7 @@ impl Supervisor {
                     lost_at: None,
                 };
             }
-            // It may be between two generations: CPU hotplug restarts some.
+            // It may be between two generations, since CPU hotplug restarts some schedulers.
             Phase::Running { lost_at, .. } => {
                 *lost_at = (!is_ours).then(|| lost_at.unwrap_or(now));
             }
@@ -611,7 +611,7 @@ impl Supervisor {
             }
             Phase::BackingOff { .. } => {
                 if let Some(ops) = self.external() {
-                    self.reason = format!("has made way for '{ops}', which somebody else started");
+                    self.reason = format!("replaced by '{ops}', which the loader did not start");
                     out.push(Action::Log(self.about_job()));
                     self.phase = Phase::Failed;
                 } else if let Some(job) = self.job.clone() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The supervisor in a world of processes that come up, crash, hang and do not listen.
+//! Simulates processes that start, crash, hang and ignore signals.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,20 +10,20 @@ use super::*;
 
 const MS: Time = Time::from_millis(1);
 
-/// How a scheduler behaves.
+/// Behaviour of a scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Nature {
-    /// Comes up, and runs until it is told to end.
+    /// Starts, and runs until it is stopped.
     Good,
-    /// Comes up, and listens to SIGKILL only.
+    /// Starts, and ignores all signals but SIGKILL.
     Deaf,
-    /// Comes up and soon ends with an error.
+    /// Starts, and soon ends with an error.
     Crashing,
-    /// Ends at once.
+    /// Exits at once.
     Broken,
-    /// Never comes up, and listens to SIGTERM only.
+    /// Never starts up, and ignores SIGINT.
     Hanging,
-    /// There is no such program.
+    /// The program does not exist.
     Missing,
 }
 
@@ -46,7 +46,7 @@ fn job(nature: Nature) -> Job {
     }
 }
 
-/// What runs.
+/// The running process.
 #[derive(Debug)]
 struct Process {
     nature: Nature,
@@ -56,7 +56,7 @@ struct Process {
     how: &'static str,
 }
 
-/// The supervisor, and all that it deals with.
+/// The supervisor and its simulated environment.
 struct World {
     supervisor: Supervisor,
     now: Time,
@@ -110,12 +110,12 @@ impl World {
     }
 
     fn spawn(&mut self, job: &Job) -> Event {
-        assert!(self.process.is_none(), "two at once");
+        assert!(self.process.is_none(), "two processes at once");
         let found = NATURES.iter().find(|(_, name)| *name == job.scheduler);
         let nature = found.unwrap().0;
         self.spawned_at.push((self.now, nature));
         if nature == Nature::Missing {
-            return Event::NotSpawned("there is none".into());
+            return Event::NotSpawned("no such program".into());
         }
         self.process = Some(Process {
             nature,
@@ -146,7 +146,7 @@ impl World {
         }
     }
 
-    /// Lets time pass, in steps of 10 ms, and the kernel be asked every 100.
+    /// Advances time in steps of 10 ms, polling the kernel every 100.
     fn pass(&mut self, time: Time) {
         let until = self.now + time;
         while self.now < until {
@@ -226,11 +226,11 @@ impl World {
 }
 
 #[test]
-fn what_is_asked_for_is_started_and_stopped() {
+fn start_and_stop() {
     let mut world = World::new(None);
     let start = world.start(Nature::Good);
     assert_eq!(world.state(), State::Starting);
-    assert!(world.answers.is_empty(), "not before it is up");
+    assert!(world.answers.is_empty(), "answered before it is up");
     world.seconds(1);
     assert_eq!(world.answers[&start], Ok(()));
     assert_eq!(world.state(), State::Running);
@@ -240,11 +240,11 @@ fn what_is_asked_for_is_started_and_stopped() {
     assert_eq!(world.answers[&stop], Ok(()));
     assert_eq!((world.state(), world.runs()), (State::Stopped, None));
     assert_eq!(world.ask(Request::Stop), 2);
-    assert_eq!(world.answers[&2], Ok(()), "nothing to stop");
+    assert_eq!(world.answers[&2], Ok(()), "stop without a scheduler");
 }
 
 #[test]
-fn second_start_is_refused_and_restart_needs_one() {
+fn second_start_fails_and_restart_needs_a_scheduler() {
     let mut world = World::new(None);
     let restart = world.ask(Request::Restart);
     assert!(world.refusal(restart).contains("no scheduler"));
@@ -259,33 +259,33 @@ fn second_start_is_refused_and_restart_needs_one() {
 }
 
 #[test]
-fn switch_to_one_that_does_not_come_up_brings_the_old_one_back() {
+fn failed_switch_returns_to_the_previous_one() {
     for bad in [Nature::Broken, Nature::Missing, Nature::Hanging] {
         let mut world = World::new(None);
         world.start(Nature::Good);
         world.seconds(1);
         let switch = world.switch(bad);
         world.seconds(80);
-        assert!(world.refusal(switch).contains("scx_good is brought back"));
+        assert!(world.refusal(switch).contains("scx_good is started again"));
         assert_eq!(world.runs(), Some(Nature::Good), "{bad:?}");
         assert_eq!(world.state(), State::Running);
     }
 }
 
 #[test]
-fn who_asked_for_what_fails_is_told_why() {
+fn failed_start_reports_the_reason() {
     let mut world = World::new(None);
     let start = world.start(Nature::Broken);
     world.seconds(1);
     let refusal = world.refusal(start);
     assert_eq!(refusal, "scx_broken ended with status 1: words");
     assert_eq!(world.state(), State::Failed);
-    assert_eq!(world.spawned_at.len(), 1, "nobody asked for another try");
+    assert_eq!(world.spawned_at.len(), 1, "retried without a request");
     assert_eq!(world.supervisor.reason(), "ended with status 1: words");
 }
 
 #[test]
-fn crashes_are_answered_ever_later_and_then_not_at_all() {
+fn crashes_are_retried_with_increasing_delays_then_given_up() {
     let mut world = World::new(None);
     world.start(Nature::Crashing);
     world.seconds(600);
@@ -298,7 +298,7 @@ fn crashes_are_answered_ever_later_and_then_not_at_all() {
 }
 
 #[test]
-fn fallback_takes_the_place_of_who_fails_too_often() {
+fn fallback_replaces_a_scheduler_that_fails_repeatedly() {
     let mut world = World::new(Some(Nature::Good));
     world.start(Nature::Crashing);
     world.seconds(600);
@@ -306,7 +306,7 @@ fn fallback_takes_the_place_of_who_fails_too_often() {
         (world.state(), world.runs()),
         (State::Running, Some(Nature::Good))
     );
-    // One that fails itself has no other.
+    // A fallback has no fallback.
     let mut world = World::new(Some(Nature::Broken));
     world.start(Nature::Crashing);
     world.seconds(600);
@@ -319,7 +319,7 @@ fn fallback_takes_the_place_of_who_fails_too_often() {
 }
 
 #[test]
-fn default_that_fails_is_tried_again() {
+fn failing_default_is_retried() {
     let mut world = World::new(None);
     world.tell(Event::Begin(job(Nature::Broken)));
     world.seconds(600);
@@ -328,7 +328,7 @@ fn default_that_fails_is_tried_again() {
 }
 
 #[test]
-fn failures_long_ago_are_forgotten() {
+fn old_failures_are_forgotten() {
     let mut world = World::new(None);
     world.start(Nature::Good);
     for _ in 0..20 {
@@ -342,7 +342,7 @@ fn failures_long_ago_are_forgotten() {
 }
 
 #[test]
-fn who_ends_well_by_himself_is_left_alone() {
+fn clean_exit_is_not_retried() {
     let mut world = World::new(Some(Nature::Good));
     world.start(Nature::Good);
     world.seconds(1);
@@ -353,7 +353,7 @@ fn who_ends_well_by_himself_is_left_alone() {
 }
 
 #[test]
-fn who_does_not_listen_is_killed() {
+fn unresponsive_scheduler_is_killed() {
     let mut world = World::new(None);
     world.start(Nature::Deaf);
     world.seconds(1);
@@ -365,7 +365,7 @@ fn who_does_not_listen_is_killed() {
 }
 
 #[test]
-fn who_is_thrown_out_and_hangs_is_ended_and_started_again() {
+fn ejected_scheduler_that_hangs_is_killed_and_restarted() {
     let mut world = World::new(None);
     world.start(Nature::Good);
     world.seconds(1);
@@ -381,7 +381,7 @@ fn who_is_thrown_out_and_hangs_is_ended_and_started_again() {
 }
 
 #[test]
-fn nothing_is_started_beside_somebody_elses() {
+fn nothing_is_started_while_an_external_scheduler_runs() {
     let mut world = World::new(None);
     let foreign = Kernel {
         ops: "foreign".into(),
@@ -405,7 +405,7 @@ fn nothing_is_started_beside_somebody_elses() {
 }
 
 #[test]
-fn who_waits_for_another_try_makes_way_for_somebody_elses() {
+fn pending_restart_is_dropped_for_an_external_scheduler() {
     for stops in [false, true] {
         let mut world = World::new(Some(Nature::Good));
         world.start(Nature::Crashing);
@@ -429,7 +429,7 @@ fn who_waits_for_another_try_makes_way_for_somebody_elses() {
 }
 
 #[test]
-fn one_of_the_same_name_that_is_not_gone_yet_is_not_taken_for_the_new_one() {
+fn predecessor_of_the_same_name_is_not_mistaken_for_the_new_one() {
     let mut world = World::new(None);
     let start = world.start(Nature::Good);
     world.tell(Event::Kernel(Kernel {
@@ -441,14 +441,14 @@ fn one_of_the_same_name_that_is_not_gone_yet_is_not_taken_for_the_new_one() {
 }
 
 #[test]
-fn loader_takes_its_scheduler_with_it() {
+fn shutdown_stops_the_scheduler() {
     for nature in [Nature::Good, Nature::Deaf, Nature::Hanging] {
         let mut world = World::new(None);
         world.start(nature);
         world.seconds(1);
         world.tell(Event::Shutdown);
         let late = world.switch(Nature::Good);
-        assert!(world.refusal(late).contains("about to end"));
+        assert!(world.refusal(late).contains("shutting down"));
         world.seconds(16);
         assert!(world.has_quit, "{nature:?}");
     }
@@ -473,10 +473,10 @@ fn request() -> impl Strategy<Value = Request> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever is asked for, and when: each is answered once, there is never more than one
-    /// process (World looks to that), and nothing is started in a tight loop.
+    /// Any sequence of requests: each is answered once, there is at most one process (checked
+    /// by World), and nothing is started in a tight loop.
     #[test]
-    fn all_are_answered(
+    fn all_requests_are_answered(
         requests in prop::collection::vec((request(), 0..3000_u32), 1..30),
         fallback in prop::option::of(nature()),
     ) {
@@ -486,19 +486,19 @@ proptest! {
             world.ask(request);
             world.pass(MS * pause_ms);
         }
-        // A minute to come up, three times five seconds to end, and that for the one before.
+        // A minute to start, three times five seconds to stop, and that for the previous one.
         world.seconds(200);
         prop_assert_eq!(world.answers.len(), nr_requests);
-        // Of each request: what it asks for, or five failures and the fallback, and the one before.
+        // Per request: its start, or five failures and the fallback, and the previous one.
         prop_assert!(world.spawned_at.len() <= nr_requests * 8);
         let quiet = world.spawned_at.len();
         world.seconds(600);
         prop_assert!(world.spawned_at.len() - quiet <= 6);
     }
 
-    /// The last request counts, and be it after a thousand others.
+    /// The last request wins, after any number of others.
     #[test]
-    fn last_request_counts(
+    fn last_request_wins(
         requests in prop::collection::vec((request(), 0..200_u32), 0..30),
         stops in any::<bool>(),
     ) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The kernel itself: whether it has sched_ext. Where it has not, its version and configuration
-//! tell why. They are asked for nothing else: distributions take features back.
+//! Whether the kernel has sched_ext. Its version and configuration are only used to explain why it
+//! has not: distributions backport and disable features.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -14,7 +14,7 @@ use super::Finding;
 /// The first version with sched_ext.
 const FIRST: (u32, u32) = (6, 12);
 
-/// What Kconfig wants for sched_ext, and itself.
+/// Kconfig dependencies of sched_ext, and sched_ext.
 const OPTIONS: [&str; 4] = [
     "CONFIG_SCHED_CLASS_EXT",
     "CONFIG_BPF_SYSCALL",
@@ -32,11 +32,11 @@ pub(super) fn check(sched_ext: &SchedExt) -> Vec<Finding> {
         return without_sched_ext(release.as_deref(), missing.as_deref());
     }
     let kernel = release.map(|release| Finding::ok("kernel", format!("Linux {release}")));
-    // The configuration of another kernel, if it lacks what is there.
+    // If they contradict, the configuration file is of another kernel.
     let configured = missing.is_some_and(|missing| missing.is_empty());
     let config =
-        configured.then(|| Finding::ok("config", "has all that sched_ext takes, itself included"));
-    let has = Finding::ok("sched_ext", "this kernel has it");
+        configured.then(|| Finding::ok("config", "sched_ext and its dependencies are enabled"));
+    let has = Finding::ok("sched_ext", "this kernel has sched_ext");
     kernel
         .into_iter()
         .chain(config)
@@ -45,12 +45,12 @@ pub(super) fn check(sched_ext: &SchedExt) -> Vec<Finding> {
         .collect()
 }
 
-/// The cause, once: the first that is known.
+/// The cause, reported once: the first that is known.
 fn without_sched_ext(release: Option<&str>, missing: Option<&[&str]>) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(release) = release {
         if version(release).is_some_and(|version| version < FIRST) {
-            let text = format!("Linux {release} is too old: sched_ext came with 6.12");
+            let text = format!("Linux {release} is too old: sched_ext requires 6.12");
             return vec![Finding::problem("kernel", text, "boot Linux 6.12 or newer")];
         }
         findings.push(Finding::ok("kernel", format!("Linux {release}")));
@@ -59,7 +59,7 @@ fn without_sched_ext(release: Option<&str>, missing: Option<&[&str]>) -> Vec<Fin
     findings.push(match missing {
         Some(missing @ [_, ..]) => {
             let text = format!("this kernel was built without {}", missing.join(", "));
-            let cure = "boot one that was built with it, Linux 6.12 or newer";
+            let cure = "boot a kernel built with it, Linux 6.12 or newer";
             Finding::problem("config", text, cure)
         }
         _ => Finding::problem("sched_ext", "this kernel has no sched_ext", cure),
@@ -67,20 +67,20 @@ fn without_sched_ext(release: Option<&str>, missing: Option<&[&str]>) -> Vec<Fin
     findings
 }
 
-/// Of its two leading numbers.
+/// The first two numbers of the version.
 fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// Which of the options the kernel was built without; `None` if its configuration cannot be read.
+/// The options that the kernel was built without; `None` if its configuration cannot be read.
 fn missing_options(root: &Path, release: &str) -> Option<Vec<&'static str>> {
     let config = configuration(root, release)?;
     let is_set = |option: &str| config.lines().any(|line| line == format!("{option}=y"));
     Some(OPTIONS.into_iter().filter(|of| !is_set(of)).collect())
 }
 
-/// What the kernel says of itself, or else what its package has beside it.
+/// The running kernel's configuration, or else the file of its package.
 fn configuration(root: &Path, release: &str) -> Option<String> {
     let places = [
         format!("boot/config-{release}"),
@@ -96,14 +96,14 @@ fn unpack(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Calls of the kernel's functions are compiled, or not made at all. Only root may read it.
+/// kfuncs require the JIT. Only root may read the setting.
 fn jit(root: &Path) -> Option<Finding> {
     let enabled = read(root, "proc/sys/net/core/bpf_jit_enable")?;
     Some(if enabled == "0" {
-        let text = "the compiler for BPF programs is switched off: no scheduler can be loaded";
+        let text = "the BPF JIT is disabled: no scheduler can be loaded";
         Finding::problem("jit", text, "sysctl net.core.bpf_jit_enable=1")
     } else {
-        Finding::ok("jit", "BPF programs are compiled")
+        Finding::ok("jit", "the BPF JIT is enabled")
     })
 }
 

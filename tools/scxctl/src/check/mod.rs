@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What keeps schedulers from running on this machine, and what they will not honour, in words.
+//! Diagnoses why schedulers cannot run on this machine, and which settings they ignore.
 //!
-//! `kernel` is whether there is sched_ext, and if not, why; `btf` is what the schedulers find in
-//! the kernel; `rights` is what this process may do; `machine` is what else is set or runs. What
-//! cannot be known is left out.
+//! `kernel` checks for sched_ext, `btf` the schedulers' requirements, `rights` the privileges of
+//! this process, `machine` settings and the running scheduler. Unknown facts are omitted.
 
 mod btf;
 mod kernel;
@@ -18,18 +17,18 @@ use scx_loader::registry::Registry;
 use scx_utils::kernel::SchedExt;
 use serde::Serialize;
 
-/// Columns of a verdict.
+/// Width of the verdict column.
 const VERDICT_WIDTH: usize = 8;
 
-/// How it is about one thing.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Verdict {
-    /// As it should be.
+    /// As required.
     Ok,
-    /// Schedulers run, but something is not as one may think.
+    /// Schedulers run, with a limitation.
     Warning,
-    /// It keeps a scheduler from running.
+    /// No scheduler can run.
     Problem,
 }
 
@@ -43,14 +42,14 @@ impl Verdict {
     }
 }
 
-/// One line: a thing, how it is about it, and what to do.
+/// One line of output: subject, verdict, text and remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
-    /// One word.
+    /// The subject, one word.
     pub(crate) name: String,
     pub(crate) verdict: Verdict,
     pub(crate) text: String,
-    /// For all that is not well.
+    /// Unless the verdict is [`Verdict::Ok`].
     pub(crate) cure: Option<String>,
 }
 
@@ -80,12 +79,11 @@ impl Finding {
     }
 }
 
-/// What keeps schedulers from running on the machine with this root directory, and what they will
-/// not honour.
+/// Checks the machine with this root directory.
 pub(crate) fn check(root: &Path, registry: &Registry) -> Vec<Finding> {
     let sched_ext = SchedExt::new(root);
     let mut findings = kernel::check(&sched_ext);
-    // All else depends on the kernel that will be booted instead.
+    // All other checks would be those of the wrong kernel.
     if !sched_ext.state().is_empty() {
         findings.extend(btf::check(root, registry));
         findings.extend(rights::check(root));
@@ -94,7 +92,7 @@ pub(crate) fn check(root: &Path, registry: &Registry) -> Vec<Finding> {
     findings
 }
 
-/// For people: a line for each, and a second one with the cure.
+/// As text: a line each, and a second one with the remedy.
 pub(crate) fn print(findings: &[Finding]) -> String {
     let widths = findings.iter().map(|one| one.name.len());
     let name_width = widths.max().unwrap_or(0);
@@ -113,7 +111,7 @@ pub(crate) fn print(findings: &[Finding]) -> String {
     text
 }
 
-/// The exit status: 1 if something keeps a scheduler from running, otherwise 0.
+/// The exit status: 1 if no scheduler can run, otherwise 0.
 pub(crate) fn status(findings: &[Finding]) -> u8 {
     let is_problem = |one: &Finding| one.verdict == Verdict::Problem;
     u8::from(findings.iter().any(is_problem))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Who may load a scheduler.
+//! Privileges to load a scheduler.
 
 use std::fs;
 use std::path::Path;
@@ -11,14 +11,14 @@ const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON: u64 = 1 << 38;
 const CAP_BPF: u64 = 1 << 39;
 
-/// The first line of a `uid_map`: all users are those of the machine.
+/// The first line of a `uid_map` without a user namespace.
 const EVERYBODY: [&str; 3] = ["0", "0", "4294967295"];
 
 pub(super) fn check(root: &Path) -> Vec<Finding> {
     process(root).into_iter().chain(lockdown(root)).collect()
 }
 
-/// What this process may do. Whoever may not can still ask scx_loader.
+/// The privileges of this process. Without them, scx_loader can be used.
 fn process(root: &Path) -> Option<Finding> {
     let status = fs::read_to_string(root.join("proc/self/status")).ok()?;
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
@@ -26,8 +26,8 @@ fn process(root: &Path) -> Option<Finding> {
     let capabilities = u64::from_str_radix(field("CapEff:")?.trim(), 16).ok()?;
     let has = |all: u64| capabilities & all == all;
     Some(if euid != "0" {
-        let text = "loading a scheduler takes root's rights, which this user does not have";
-        let cure = "let scx_loader do it (scxctl start), or use sudo";
+        let text = "loading a scheduler requires root privileges, which this user lacks";
+        let cure = "use scx_loader (scxctl start), or sudo";
         Finding::warning("rights", text, cure)
     } else if is_user_namespace(root) || !(has(CAP_SYS_ADMIN) || has(CAP_BPF | CAP_PERFMON)) {
         let text = "this process is root, but may not load BPF programs, as in a container";
@@ -38,13 +38,13 @@ fn process(root: &Path) -> Option<Finding> {
     })
 }
 
-/// Whether root is so of a part of the machine's users only.
+/// Whether this is a user namespace.
 fn is_user_namespace(root: &Path) -> bool {
     let map = fs::read_to_string(root.join("proc/self/uid_map"));
     map.is_ok_and(|map| !map.split_whitespace().eq(EVERYBODY))
 }
 
-/// Whether anybody may. The file has all modes, that which holds in brackets.
+/// The lockdown mode. The file lists all modes, the current one in brackets.
 fn lockdown(root: &Path) -> Option<Finding> {
     let modes = fs::read_to_string(root.join("sys/kernel/security/lockdown")).ok()?;
     Some(if modes.contains("[confidentiality]") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Machines that are folders.
+//! Simulated machines in directories.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ const ROOT: &str = "Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff";
 const CONFIG: &str = "CONFIG_SCHED_CLASS_EXT=y\nCONFIG_BPF_SYSCALL=y\nCONFIG_BPF_JIT=y\n\
                       CONFIG_DEBUG_INFO_BTF=y";
 
-/// A kernel's type information.
+/// A kernel's BTF.
 #[derive(Debug, Default)]
 struct Btf {
     strings: Vec<u8>,
@@ -32,8 +32,8 @@ struct Btf {
 }
 
 impl Btf {
-    /// With these functions and how many parameters each has; and the run queue, with its reserve
-    /// for sched_ext or without.
+    /// With these functions and their numbers of parameters, and the run queue, with or without
+    /// the deadline server of sched_ext.
     fn of(functions: &[(&str, u32)], has_ext_server: bool) -> Vec<u8> {
         const INT: u32 = 1;
         let mut btf = Self {
@@ -44,7 +44,7 @@ impl Btf {
         let member = btf.string(["fair_server", "ext_server"][usize::from(has_ext_server)]);
         btf.add("rq", 4, 1, &[4, member, INT, 0]);
         for (name, nr_params) in functions {
-            // More than two are with the hidden one.
+            // More than two means with the hidden one.
             let aux = if *nr_params > 2 { btf.string("aux") } else { 0 };
             let params = [vec![0; 2 * (*nr_params as usize - 1)], vec![aux, 0]].concat();
             let prototype = btf.add("", 13, *nr_params, &[&[INT][..], &params].concat());
@@ -66,7 +66,7 @@ impl Btf {
         u32::try_from(at).unwrap()
     }
 
-    /// A type; its number. The last words are those that its kind has.
+    /// Adds a type; returns its id. The last words are specific to the kind.
     fn add(&mut self, name: &str, kind: u32, len: u32, words: &[u32]) -> u32 {
         let info = kind << 24 | len;
         let name = if name.is_empty() {
@@ -89,7 +89,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// Without anything.
+    /// Without this file.
     fn empty() -> Self {
         let manifest = |name: &str, kfuncs: &[&str]| Manifest {
             name: name.into(),
@@ -106,7 +106,7 @@ impl Machine {
         }
     }
 
-    /// With all that schedulers need.
+    /// With all that schedulers require.
     fn good() -> Self {
         let functions = [("scx_bpf_create_dsq", 2), ("scx_bpf_dsq_peek", 1)];
         Self::empty()
@@ -159,7 +159,7 @@ impl Machine {
         self.check().into_iter().map(|one| one.name).collect()
     }
 
-    /// Asserts how it is about one thing, and that the rest is as on a good machine.
+    /// Asserts one finding, and that all others are as on a good machine.
     #[track_caller]
     fn has(&self, name: &str, verdict: Verdict, words: &str) {
         let found = self.check();
@@ -179,19 +179,19 @@ fn good_machine() {
     let machine = Machine::good();
     assert_snapshot!(machine.print(), @r"
     ok       kernel      Linux 7.2.13
-    ok       config      has all that sched_ext takes, itself included
-    ok       sched_ext   this kernel has it
-    ok       jit         BPF programs are compiled
-    ok       btf         the kernel's type information is there
-    ok       scx_new     the kernel has the functions that it needs
-    ok       scx_old     the kernel has the functions that it needs
-    ok       ext_server  the kernel sets time aside for sched_ext
+    ok       config      sched_ext and its dependencies are enabled
+    ok       sched_ext   this kernel has sched_ext
+    ok       jit         the BPF JIT is enabled
+    ok       btf         the kernel has BTF
+    ok       scx_new     the kernel has all required kfuncs
+    ok       scx_old     the kernel has all required kfuncs
+    ok       ext_server  the kernel reserves CPU time for sched_ext
     ok       rights      this process may load schedulers
     ok       lockdown    BPF programs may read the kernel's memory
-    ok       scheduler   none runs but the kernel's own
+    ok       scheduler   no sched_ext scheduler runs
     ok       isolation   no CPUs are isolated
-    ok       cgroups     none sets cpu.weight, cpu.idle or cpu.max
-    ok       boot        nothing keeps a scheduler from starting at boot
+    ok       cgroups     no cgroup sets cpu.weight, cpu.idle or cpu.max
+    ok       boot        schedulers may start at boot
     ");
     assert_eq!(status(&machine.check()), 0);
 }
@@ -218,33 +218,33 @@ fn bad_machine() {
         .put("sys/fs/cgroup/a/cpu.max", "1000 10000");
     assert_snapshot!(machine.print(), @r"
     ok       kernel      Linux 6.12.107
-    ok       sched_ext   this kernel has it
-    problem  jit         the compiler for BPF programs is switched off: no scheduler can be loaded
+    ok       sched_ext   this kernel has sched_ext
+    problem  jit         the BPF JIT is disabled: no scheduler can be loaded
                          cure: sysctl net.core.bpf_jit_enable=1
-    ok       btf         the kernel's type information is there
-    problem  scx_new     the kernel lacks what it needs: scx_bpf_dsq_peek
-                         cure: boot a newer kernel, or run another scheduler
-    ok       scx_old     the kernel has the functions that it needs
-    warning  ext_server  no time is set aside for sched_ext: kill -9 can hang the machine
-                         cure: end schedulers by SIGTERM, or boot a newer kernel, such as 7.2
-    warning  rights      loading a scheduler takes root's rights, which this user does not have
-                         cure: let scx_loader do it (scxctl start), or use sudo
+    ok       btf         the kernel has BTF
+    problem  scx_new     the kernel lacks required kfuncs: scx_bpf_dsq_peek
+                         cure: boot a newer kernel, or use another scheduler
+    ok       scx_old     the kernel has all required kfuncs
+    warning  ext_server  no CPU time is reserved for sched_ext: kill -9 can hang the machine
+                         cure: stop schedulers by SIGTERM, or boot a newer kernel, such as 7.2
+    warning  rights      loading a scheduler requires root privileges, which this user lacks
+                         cure: use scx_loader (scxctl start), or sudo
     problem  lockdown    BPF programs may not read the kernel's memory (lockdown=confidentiality)
                          cure: boot with lockdown=integrity, or without lockdown=
-    problem  scheduler   the scheduler 'stranger' runs, which is none of these
-                         cure: stop it where it was started
-    problem  isolation   the CPUs 2-3 are isolated: the kernel takes no scheduler then
+    problem  scheduler   the scheduler 'stranger' runs, which is not installed here
+                         cure: stop it first
+    problem  isolation   the CPUs 2-3 are isolated: the kernel rejects schedulers
                          cure: boot without isolcpus=
-    warning  cgroups     CPU controls do not count: 1 set them, such as cpu.max of /sys/fs/cgroup/a
+    warning  cgroups     cgroup CPU controls are ignored: 1 set them, such as cpu.max of /sys/fs/cgroup/a
                          cure: use the kernel's own scheduler where they are needed
-    warning  boot        scx=off is on the kernel's command line: no scheduler starts at boot
+    warning  boot        scx=off is on the kernel command line: no scheduler starts at boot
                          cure: boot without scx=off
     ");
     assert_eq!(status(&machine.check()), 1);
 }
 
 #[test]
-fn cause_of_no_sched_ext_is_told_once() {
+fn lack_of_sched_ext_is_reported_once() {
     let machine = || Machine::good().without("sys/kernel/sched_ext");
     let config = |text| machine().put("boot/config-7.2.13", text);
     let lacking =
@@ -265,7 +265,7 @@ fn cause_of_no_sched_ext_is_told_once() {
 }
 
 #[test]
-fn kernel_says_itself_what_it_was_built_with() {
+fn configuration_in_proc_is_preferred() {
     let packed = |text: &str| {
         let mut packed = GzEncoder::new(Vec::new(), Compression::default());
         packed.write_all(text.as_bytes()).unwrap();
@@ -274,9 +274,9 @@ fn kernel_says_itself_what_it_was_built_with() {
     let machine = || Machine::good().without("boot");
     assert!(!machine().names().contains(&"config".into()));
     let arch = machine().put_bytes("proc/config.gz", &packed(CONFIG));
-    arch.has("config", Verdict::Ok, "has all that sched_ext takes");
+    arch.has("config", Verdict::Ok, "are enabled");
 
-    // A file that was left behind has less to say.
+    // It has precedence over an outdated file.
     let without = "CONFIG_BPF_SYSCALL=y\nCONFIG_BPF_JIT=y\nCONFIG_DEBUG_INFO_BTF=y\n";
     let stale = Machine::good()
         .without("sys/kernel/sched_ext")
@@ -287,25 +287,25 @@ fn kernel_says_itself_what_it_was_built_with() {
         "built without CONFIG_SCHED_CLASS_EXT",
     );
 
-    // One that cannot be read, more.
+    // An unreadable one does not.
     let cut = &packed(CONFIG)[..40];
     let broken = Machine::good().put_bytes("proc/config.gz", cut);
-    broken.has("config", Verdict::Ok, "has all that sched_ext takes");
+    broken.has("config", Verdict::Ok, "are enabled");
 }
 
 #[test]
-fn versions_do_not_count_where_there_is_sched_ext() {
+fn versions_are_ignored_if_there_is_sched_ext() {
     let backport = Machine::good().put(RELEASE, "6.1.0");
     backport.has("kernel", Verdict::Ok, "Linux 6.1.0");
     assert_eq!(status(&backport.check()), 0);
-    // Nor does the configuration of another kernel.
+    // So is the configuration of another kernel.
     let stale = Machine::good().put("boot/config-7.2.13", "");
     assert!(!stale.names().contains(&"config".into()));
     assert_eq!(status(&stale.check()), 0);
 }
 
 #[test]
-fn compiler_that_is_off_is_a_problem() {
+fn disabled_jit_is_a_problem() {
     let file = "proc/sys/net/core/bpf_jit_enable";
     let off = Machine::good().put(file, "0");
     off.has("jit", Verdict::Problem, "switched off");
@@ -314,7 +314,7 @@ fn compiler_that_is_off_is_a_problem() {
 }
 
 #[test]
-fn type_information_that_is_of_no_use_is_the_only_problem_of_its_kind() {
+fn unusable_btf_is_reported_once() {
     let defective = Btf::of(&[("scx_bpf_create_dsq", 3)], true);
     for (machine, words) in [
         (Machine::good().without(BTF), "vmlinux is missing"),
@@ -329,21 +329,21 @@ fn type_information_that_is_of_no_use_is_the_only_problem_of_its_kind() {
 }
 
 #[test]
-fn functions_that_the_kernel_lacks_are_named() {
+fn missing_kfuncs_are_named() {
     let older = Btf::of(&[("scx_bpf_create_dsq", 2)], true);
     let machine = Machine::good().put_bytes(BTF, &older);
-    machine.has("scx_new", Verdict::Problem, "needs: scx_bpf_dsq_peek");
+    machine.has("scx_new", Verdict::Problem, "kfuncs: scx_bpf_dsq_peek");
 }
 
 #[test]
-fn kernel_without_time_for_sched_ext_is_worth_a_warning() {
+fn missing_deadline_server_is_a_warning() {
     let functions = [("scx_bpf_create_dsq", 2), ("scx_bpf_dsq_peek", 1)];
     let machine = Machine::good().put_bytes(BTF, &Btf::of(&functions, false));
-    machine.has("ext_server", Verdict::Warning, "no time is set aside");
+    machine.has("ext_server", Verdict::Warning, "no CPU time is reserved");
 }
 
 #[test]
-fn whoever_has_no_rights_is_told_who_has() {
+fn missing_privileges_are_reported() {
     let process = |uid, capabilities| {
         let text = format!("Uid:\t1000\t{uid}\t0\t0\nCapEff:\t{capabilities:016x}");
         Machine::good().put(STATUS, &text)
@@ -353,14 +353,14 @@ fn whoever_has_no_rights_is_told_who_has() {
     process(0, bpf | perfmon).has("rights", Verdict::Ok, "may load");
     process(0, bpf).has("rights", Verdict::Warning, "container");
     process(0, 0).has("rights", Verdict::Warning, "container");
-    // The programs want root.
-    process(1000, admin).has("rights", Verdict::Warning, "root's rights");
+    // The commands of the remedies need root.
+    process(1000, admin).has("rights", Verdict::Warning, "root privileges");
     let rootless = Machine::good().put("proc/self/uid_map", "0 1000 1\n1 100000 65536");
     rootless.has("rights", Verdict::Warning, "container");
 }
 
 #[test]
-fn lockdown_is_a_problem_if_nothing_may_be_read() {
+fn lockdown_is_a_problem_if_memory_cannot_be_read() {
     let file = "sys/kernel/security/lockdown";
     let mode = |text| Machine::good().put(file, text);
     mode("[none] integrity confidentiality").has("lockdown", Verdict::Ok, "may read");
@@ -371,7 +371,7 @@ fn lockdown_is_a_problem_if_nothing_may_be_read() {
 }
 
 #[test]
-fn scheduler_that_runs_is_ours_or_a_stranger() {
+fn running_scheduler_is_known_or_foreign() {
     let running = |state, ops| Machine::good().put(STATE, state).put(OPS, ops);
     running("enabled", "old").has("scheduler", Verdict::Ok, "scx_old runs");
     let stranger = running("enabled", "stranger");
@@ -381,7 +381,7 @@ fn scheduler_that_runs_is_ours_or_a_stranger() {
 }
 
 #[test]
-fn settings_of_the_machine_that_count() {
+fn relevant_settings_are_reported() {
     let isolated = Machine::good().put("sys/devices/system/cpu/isolated", "2-3");
     isolated.has("isolation", Verdict::Problem, "CPUs 2-3 are isolated");
     let weighted = Machine::good().put("sys/fs/cgroup/a/cpu.weight", "50");
@@ -397,14 +397,14 @@ fn settings_of_the_machine_that_count() {
 }
 
 #[test]
-fn programs_read_small_letters() {
+fn json_is_in_lower_case() {
     let finding = Finding::warning("name", "text", "cure");
     let json = serde_json::to_string(&finding).unwrap();
     let text = r#"{"name":"name","verdict":"warning","text":"text","cure":"cure"}"#;
     assert_eq!(json, text);
     assert!(print(&[]).is_empty());
     assert_eq!(status(&[]), 0);
-    // And nothing of this machine is asked.
+    // The machine that runs the test is not read.
     assert_eq!(
         check(Path::new("/no/such/place"), &Registry::default()).len(),
         1

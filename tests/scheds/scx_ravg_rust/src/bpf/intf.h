@@ -12,7 +12,7 @@ struct ravg_step {
 	u64 now_ns;
 	u64 half_life_ns;
 	u64 next_val;
-	u64 read; /* the average then, before the value is another one */
+	u64 read; /* the average at now_ns, before val changes to next_val */
 };
 
 #endif /* __SCX_RAVG_RUST_INTF_H */

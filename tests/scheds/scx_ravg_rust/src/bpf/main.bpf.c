@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A running average as BPF programs keep it, one step at a time. */
+/* Executes one update of a running average. */
 #include <scx/common.bpf.h>
 #include <scx/ravg.h>
 #include "intf.h"

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Preloaded into the QEMU of a deterministic guest: two of its threads act at moments of the host's
- * time, and are kept from it; and the guest's CPUs take short turns.
+ * Preloaded into the QEMU of a deterministic guest: keeps two of QEMU's threads from acting at
+ * times that depend on the host, and limits the length of the CPUs' turns.
  *
- * The thread of the guest's CPUs, in which these take turns, leaves the guest at once when another
- * thread kicks it; a turn that was cut short makes a run that is like no other.
+ * One thread emulates all CPUs in round-robin order. It leaves the guest at once when another
+ * thread kicks it; a turn that is cut short makes the run differ from all others.
  *
- * - The RCU thread kicks it before each grace period, after a sleep of 10 ms by g_usleep(). Its
- *   first sleep has no end. What QEMU would have freed then (old hash tables and memory maps, some
- *   megabytes) it keeps. Nothing else in QEMU sleeps in this way while a guest runs that has
- *   neither migration, display nor sound.
- * - The main thread moves the guest's time on to the next timer when all CPUs are idle, and kicks.
- *   If it looks again before the CPUs' thread has found that timer due, it does so once more. So,
- *   having waited for something to do, it begins with it when the CPUs' thread waits, and that is
- *   while its own ppoll() has let go of QEMU's great lock.
+ * - The RCU thread kicks it before each grace period, after a sleep of 10 ms in g_usleep(). Here
+ *   its first sleep never ends. The memory that it would have freed (old hash tables and memory
+ *   maps, a few megabytes) is leaked. No other thread of QEMU calls g_usleep() while a guest
+ *   without migration, display and sound runs.
+ * - The main thread advances the guest's time to the next timer when all CPUs are idle, and kicks.
+ *   If it runs again before the CPU thread has found that timer expired, it advances once more. So
+ *   after its ppoll(), which releases the BQL, it continues only when the CPU thread waits.
  *
- * A CPU sees an interrupt that another has sent it only when its turn comes, and a turn lasts until
- * the next timer of the whole machine is due, divided by the number of CPUs. A timer of QEMU's that
- * does nothing keeps that short while the CPUs have something to do; the guest knows nothing of it.
+ * A CPU sees an interrupt from another CPU only when its turn comes, and a turn lasts until the
+ * next timer of the machine expires, divided by the number of CPUs. A no-op timer of QEMU,
+ * invisible to the guest, keeps turns short while CPUs are busy.
  */
 #include <dlfcn.h>
 #include <linux/futex.h>
@@ -32,15 +31,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* In which all CPUs have had a turn, in the guest's time: the period of a timer of 8192 Hz. */
+/* Time in which all CPUs have a turn, in guest time: the period of a timer of 8192 Hz. */
 #define ROUND_NS 122070
 
-/* QEMU's include/qemu/timer.h; builds with loadable modules, as distributions have them, export
- * these. */
+/* QEMU's include/qemu/timer.h. Builds with loadable modules, as in distributions, export these. */
 #define CLOCK_OF_GUEST 1 /* QEMU_CLOCK_VIRTUAL */
 #define SCALE_NS 1
 
-/* Room for a struct QEMUTimer of any version. */
+/* Fits the struct QEMUTimer of any version. */
 struct timer {
 	long reserved[32];
 };
@@ -51,20 +49,20 @@ void timer_mod_ns(struct timer *timer, int64_t expires_ns) __attribute__((weak))
 void timer_del(struct timer *timer) __attribute__((weak));
 int64_t qemu_clock_get_ns(int clock) __attribute__((weak));
 
-/* QEMU's include/system/runstate.h: not 0 if it is to end, or to restart the guest. */
+/* QEMU's include/system/runstate.h: not 0 if it has to exit, or to reset the guest. */
 int qemu_shutdown_requested_get(void) __attribute__((weak));
 int qemu_reset_requested_get(void) __attribute__((weak));
 bool bql_locked(void) __attribute__((weak));
 
-/* How often the main thread checks whether QEMU is ending although the CPUs are never idle, in the
- * host's time. */
+/* How often the main thread checks, in host time, whether QEMU is exiting although the CPUs are
+ * never idle. */
 #define LOOK_NS 100000000
 
-/* The thread of the CPUs: the first one, besides the main thread, that waits for a condition. */
+/* The CPU thread: the first one, besides the main thread, that waits for a condition. */
 static _Atomic pid_t cpus_thread;
-/* What it waits for. */
+/* The condition. */
 static pthread_cond_t *_Atomic awaited;
-/* Whether it does; a futex on which the main thread sleeps. */
+/* Whether it waits; a futex on which the main thread sleeps. */
 static atomic_uint is_waiting;
 static atomic_bool main_sleeps;
 
@@ -83,7 +81,7 @@ static bool is_cpus_thread(void)
 	return atomic_load(&cpus_thread) == gettid();
 }
 
-/* libc's own; the older functions of the same name have no version that is asked for here. */
+/* libc's own; the default symbol versions, not the old ones of the same name. */
 static void *next_function(const char *name, const char *version)
 {
 	void *function = dlvsym(RTLD_NEXT, name, version);
@@ -100,7 +98,7 @@ void g_usleep(unsigned long microseconds)
 		pause();
 }
 
-/* Within QEMU's great lock, in the thread of the CPUs. */
+/* Called with the BQL, in the CPU thread. */
 static void start_round(void *timer)
 {
 	timer_mod_ns(timer, qemu_clock_get_ns(CLOCK_OF_GUEST) + ROUND_NS);
@@ -129,8 +127,8 @@ static void set_waiting(bool waits)
 		syscall(SYS_futex, &is_waiting, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* Whether QEMU was asked to end, or is about to: then it waits for events within its great lock,
- * which the CPUs' thread needs in order to become idle. */
+/* Whether QEMU was asked to exit, or is about to: then it waits for events with the BQL held,
+ * which the CPU thread needs in order to become idle. */
 static bool is_ending(void)
 {
 	return bql_locked() || qemu_shutdown_requested_get() || qemu_reset_requested_get();
@@ -155,7 +153,7 @@ int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 		next = next_function("pthread_cond_wait", "GLIBC_2.3.2");
 	if (!is_cpus_thread())
 		return next(cond, mutex);
-	/* Idle CPUs take no turns, and time passes by leaps. */
+	/* Idle CPUs take no turns; time is advanced to the next timer. */
 	timer_del(round_timer());
 	atomic_store(&awaited, cond);
 	set_waiting(true);
@@ -171,7 +169,7 @@ int pthread_cond_broadcast(pthread_cond_t *cond)
 
 	if (!next)
 		next = next_function("pthread_cond_broadcast", "GLIBC_2.3.2");
-	/* From here on it does not wait any more, even if it has not got to run yet. */
+	/* It no longer waits, even if it has not run yet. */
 	if (cond == atomic_load(&awaited))
 		set_waiting(false);
 	return next(cond);

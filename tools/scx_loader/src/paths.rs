@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Where things are installed, as the build was told.
+//! Installation directories, set by the build.
 
 /// Programs.
 pub const BINDIR: &str = match option_env!("SCX_BINDIR") {
@@ -7,13 +7,13 @@ pub const BINDIR: &str = match option_env!("SCX_BINDIR") {
     None => "/usr/bin",
 };
 
-/// What does not depend on the machine.
+/// Architecture-independent data.
 pub const DATADIR: &str = match option_env!("SCX_DATADIR") {
     Some(folder) => folder,
     None => "/usr/share",
 };
 
-/// What the administrator sets.
+/// Configuration.
 pub const SYSCONFDIR: &str = match option_env!("SCX_SYSCONFDIR") {
     Some(folder) => folder,
     None => "/etc",

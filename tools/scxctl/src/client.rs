@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Asks the loader to do something, or what is so.
+//! Requests to the loader.
 
 use anyhow::{anyhow, bail, Result};
 use scx_loader::bus::{LoaderProxy, NONE};
@@ -8,11 +8,11 @@ use serde_json::json;
 use zbus::proxy::CacheProperties;
 use zbus::Connection;
 
+use crate::format::{how, known, title};
 use crate::opts::{Command, How};
 use crate::status;
-use crate::words::{how, known, title};
 
-/// What runs.
+/// The running scheduler.
 struct Current {
     scheduler: Option<String>,
     mode: u32,
@@ -20,7 +20,7 @@ struct Current {
 }
 
 impl Current {
-    async fn ask(loader: &LoaderProxy<'_>) -> zbus::Result<Self> {
+    async fn read(loader: &LoaderProxy<'_>) -> zbus::Result<Self> {
         Ok(Self {
             scheduler: known(loader.current_scheduler().await?),
             mode: loader.scheduler_mode().await?,
@@ -40,27 +40,27 @@ impl Current {
     }
 }
 
-/// The loader, which starts if it does not run.
+/// The loader, which is activated if it does not run.
 pub(crate) async fn connect() -> Result<LoaderProxy<'static>> {
     let bus = Connection::system().await;
-    // Their text has their causes.
+    // The causes are included in the text.
     let bus = bus.map_err(|error| anyhow!("the system bus: {error}"))?;
-    // What is asked after a change is to be as it is then.
+    // After a change, properties must not come from the cache.
     let loader = LoaderProxy::builder(&bus).cache_properties(CacheProperties::No);
     loader.build().await.map_err(explain)
 }
 
-/// An error of the bus, as a user understands it.
+/// A D-Bus error, as text for the user.
 pub(crate) fn explain(error: zbus::Error) -> anyhow::Error {
     if let zbus::Error::MethodError(name, text, _) = &error {
         let text = text.clone().unwrap_or_default();
         return match name.as_str() {
             "org.freedesktop.DBus.Error.ServiceUnknown"
             | "org.freedesktop.DBus.Error.NameHasNoOwner" => anyhow!(
-                "the loader is not on the system bus: start the service scx_loader, or install it"
+                "the loader is not on the system bus: start or install the service scx_loader"
             ),
             "org.freedesktop.DBus.Error.AccessDenied" => {
-                anyhow!("not allowed ({text}): ask as root, or with sudo")
+                anyhow!("not allowed ({text}): run as root, or with sudo")
             }
             _ => anyhow!("{text}"),
         };
@@ -68,8 +68,8 @@ pub(crate) fn explain(error: zbus::Error) -> anyhow::Error {
     anyhow!("{error}")
 }
 
-/// Does what the command says; what is to be printed.
-pub(crate) async fn ask(command: &Command, json: bool) -> Result<String> {
+/// Executes the command; returns the output.
+pub(crate) async fn run(command: &Command, json: bool) -> Result<String> {
     let loader = connect().await?;
     match command {
         Command::Get => get(&loader, json).await,
@@ -81,7 +81,7 @@ pub(crate) async fn ask(command: &Command, json: bool) -> Result<String> {
 }
 
 async fn get(loader: &LoaderProxy<'_>, json: bool) -> zbus::Result<String> {
-    let current = Current::ask(loader).await?;
+    let current = Current::read(loader).await?;
     Ok(if json {
         format!("{}\n", current.json())
     } else if current.scheduler.is_none() {
@@ -102,7 +102,7 @@ async fn list(loader: &LoaderProxy<'_>, json: bool) -> zbus::Result<String> {
 }
 
 async fn change(loader: &LoaderProxy<'_>, command: &Command, json: bool) -> Result<String> {
-    let before = Current::ask(loader).await.map_err(explain)?;
+    let before = Current::read(loader).await.map_err(explain)?;
     let done = match command {
         Command::Start { sched, how } => {
             if let Some(running) = &before.scheduler {
@@ -132,7 +132,7 @@ async fn change(loader: &LoaderProxy<'_>, command: &Command, json: bool) -> Resu
             "stopped"
         }
     };
-    let now = Current::ask(loader).await.map_err(explain)?;
+    let now = Current::read(loader).await.map_err(explain)?;
     Ok(match command {
         _ if json => format!("{}\n", now.json()),
         Command::Stop | Command::Restart => format!("{done}\n"),
@@ -151,7 +151,7 @@ async fn start(loader: &LoaderProxy<'_>, sched: &str, how: &How) -> Result<()> {
     .map_err(explain)
 }
 
-/// What is not said stays as it is.
+/// Omitted values stay as they are.
 async fn switch(
     loader: &LoaderProxy<'_>,
     before: &Current,
@@ -162,7 +162,7 @@ async fn switch(
         bail!("no scheduler runs: use start");
     };
     if sched.is_none() && how.mode.is_none() && how.arguments().is_none() {
-        bail!("switch to what? Name a scheduler, a mode or arguments");
+        bail!("nothing to switch to: name a scheduler, a mode or arguments");
     }
     let sched = sched.unwrap_or(running);
     match how.arguments() {

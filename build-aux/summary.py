@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Sum up a meson test run: the slowest tests, what failed, what was skipped and why, and one last
-line `N passed, N failed, N skipped`. Exit status 1 if anything failed or nothing ran."""
+"""Summarize a meson test run: the slowest tests, failures, skipped tests with reasons, and a
+last line `N passed, N failed, N skipped`. Exit status 1 if a test failed or none ran."""
 
 import json
 import re
@@ -9,12 +9,12 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 NR_SLOWEST = 10
-#: A test point of TAP, and how long it took, as tests/conftest.py prints it.
+#: A test point of TAP, and its duration, as printed by tests/conftest.py.
 _TOOK = re.compile(r"^(?:not )?ok \d+ - ([^#\n]*).*\n# took ([\d.]+) s$", re.MULTILINE)
 
 
 def _reason(case: ET.Element) -> str:
-    """Why a test was skipped, as far as its output tells."""
+    """Why a test was skipped, from its output."""
     note = case.find("skipped")
     text = (note.get("message") or note.text or "") if note is not None else ""
     if not text:
@@ -24,7 +24,7 @@ def _reason(case: ET.Element) -> str:
 
 
 def slowest(log: Path) -> list[str]:
-    """A line for each of the slowest tests in Meson's log, and one for each suite."""
+    """A line for each of the slowest tests in Meson's log, and for each suite."""
     tests, suites = [], []
     for line in log.read_text().splitlines():
         run = json.loads(line)
@@ -42,8 +42,8 @@ def slowest(log: Path) -> list[str]:
 def main() -> None:
     log = Path(sys.argv[1])
     if not log.exists():
-        sys.exit("tally: no test was run")
-    print("How long suites took, and the slowest tests:")
+        sys.exit("no test was run")
+    print("Time of each suite, and the slowest tests:")
     for line in slowest(log.with_name("testlog.json")):
         print(line)
     passed, failed, skipped = 0, [], []

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! How schedulers and modes are called.
+//! Display names of schedulers and modes.
 
 use scx_loader::bus::NONE;
 use scx_utils::manifest::{ops, Mode};
 
-/// `Rusty`, of `scx_rusty`.
+/// `scx_rusty` as `Rusty`.
 pub(crate) fn title(scheduler: &str) -> String {
     let mut letters = ops(scheduler).chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());
     first.into_iter().chain(letters).collect()
 }
 
-/// The name of a scheduler, if it is one.
+/// The name of a scheduler, unless it is "unknown".
 pub(crate) fn known(name: String) -> Option<String> {
     (name != NONE).then_some(name)
 }
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schedulers_and_modes_are_called_as_clients_know_them() {
+    fn names_match_existing_clients() {
         assert_eq!(title("scx_rusty"), "Rusty");
         assert_eq!(title("somebodys"), "Somebodys");
         assert_eq!(title(""), "");
