@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Kernel images for tests, with as much in them as their readers look at."""
+"""Minimal kernel images for tests."""
 
 import struct
 
 
 def bzimage_of(release: str, payload: bytes = b"") -> bytes:
-    """As much of a bzImage as the boot protocol lets a reader rely on: one setup sector."""
+    """A minimal bzImage according to the boot protocol: one setup sector."""
     setup = bytearray(2 * 512)
     setup[0x1F1] = 1
     setup[0x202:0x206] = b"HdrS"

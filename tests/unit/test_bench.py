@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The bench without a guest: what is run, how it is read, and what becomes of the figures."""
+"""The bench without a guest: scripts, parsing and aggregation of figures."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def results(**lateness: list[float]) -> Results:
     )
 
 
-def test_workloads_have_what_they_need() -> None:
+def test_workloads_are_complete() -> None:
     for name, workload in WORKLOADS.items():
         assert workload.name == name
         assert workload.command(4)[0] == workload.program
@@ -60,7 +60,7 @@ def test_workloads_have_what_they_need() -> None:
     [
         ([1, 1, 1, 1], 2, [0.5] * 4),
         ([3, 1], 1, [0.75, 0.25]),
-        # One cannot use more than a CPU: what it leaves is for the others.
+        # A task cannot use more than one CPU; the others share the rest.
         ([98, 1, 1], 2, [1, 0.5, 0.5]),
         ([98, 98, 1, 1], 3, [1, 1, 0.5, 0.5]),
         ([1, 1], 4, [1, 1]),
@@ -79,7 +79,7 @@ def test_fairness_is_the_distance_from_the_ideal() -> None:
     assert NICES == (0, 5)
     fair = [1024.0, 335.0, 1024.0, 335.0]
     assert off(fair) == pytest.approx(0)
-    # The third has a tenth less than the first.
+    # The third has 10 % less than the first.
     assert off([1024.0, 335.0, 921.6, 335.0]) == pytest.approx(6.5, abs=0.1)
 
 
@@ -108,7 +108,7 @@ def test_figures_of_a_round(newline: str) -> None:
     assert measure.figures(OUTPUT.replace("\n", newline), WAKEUP, 4) == {
         "lateness_p50_us": 70.0,
         "lateness_p99_us": 900.0,
-        # Two seconds in which its threads ran for 40 ms; 2000 switches.
+        # In two seconds its threads ran for 40 ms; 2000 switches.
         "scheduler_cpu_percent": pytest.approx(2.0),
         "scheduler_memory_mib": 4.0,
         "switch_cost_ns": pytest.approx(20_000),
@@ -146,13 +146,13 @@ def test_idle_time_and_cost_are_read() -> None:
         ("", "it printed nothing"),
     ],
 )
-def test_a_round_that_fails_says_why(output: str, reason: str) -> None:
+def test_failed_round_reports_the_reason(output: str, reason: str) -> None:
     with pytest.raises(RoundError, match=f"^{reason}$"):
         measure.figures(output, WAKEUP, 4)
 
 
 def run_script(tmp_path: Path, subject: Subject, scheduler: str, load: str) -> str:
-    """What a round prints with these two scripts for the scheduler and the load."""
+    """The output of a round with these two scripts as scheduler and load."""
     for name, text in (("scx_rustland", scheduler), ("scx_load", load)):
         file = tmp_path / name
         file.write_text(f"#!/bin/sh\n{text}\n")
@@ -172,7 +172,7 @@ SERVES = (
 
 
 def test_script_runs_the_load_under_the_scheduler(tmp_path: Path) -> None:
-    # Longer than a unit of the clock that shares are taken of (/proc/uptime, 10 ms).
+    # Longer than the resolution of /proc/uptime, 10 ms.
     load = f"cat $STATE >{tmp_path}/seen; sleep 0.05; echo '{json.dumps(LOAD)}'"
     output = run_script(tmp_path, OURS, SERVES, load)
     values = measure.figures(output, WAKEUP, 4)
@@ -191,7 +191,7 @@ def test_script_runs_the_load_under_the_scheduler(tmp_path: Path) -> None:
         (SERVES.replace("exit 0", "echo bye; exit 2"), "echo {}", "it ended with status 2: bye"),
     ],
 )
-def test_script_tells_what_went_wrong(
+def test_script_reports_failures(
     tmp_path: Path, scheduler: str, load: str, reason: str
 ) -> None:
     with pytest.raises(RoundError, match=f"^{reason}$"):
@@ -210,7 +210,7 @@ def measuring(monkeypatch: pytest.MonkeyPatch, measured: Measure) -> None:
     monkeypatch.setattr(rounds, "measure", measured)
 
 
-def test_what_is_over_is_kept(
+def test_finished_rounds_are_kept(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def measured(_place: Place, subject: Subject, *_: object) -> Values:
@@ -225,7 +225,7 @@ def test_what_is_over_is_kept(
     assert "bench: wakeup, scx_rustland, seed 1: it ended\n" in capsys.readouterr().err
 
 
-def test_an_interrupt_ends_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt_ends_running_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     def measured(
         _place: Place,
         _subject: Subject,
@@ -249,7 +249,7 @@ def test_an_interrupt_ends_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 1 <= len(found.rounds) < 50
 
 
-def test_medians_and_how_they_compare() -> None:
+def test_medians_and_ratios() -> None:
     found = results(EEVDF=[400.0, 100.0, 200.0], scx_rustland=[50.0, 800.0, 40.0])
     (row,) = summary.rows(plan(), found)
     eevdf, ours = row.cells
@@ -263,20 +263,20 @@ def test_medians_and_how_they_compare() -> None:
     assert "~" not in text
 
 
-def test_a_difference_below_the_round_is_marked() -> None:
+def test_insignificant_differences_are_marked() -> None:
     (row,) = summary.rows(plan(), results(EEVDF=[110.0], scx_rustland=[121.0]))
     assert row.cells[1].is_within_round
     assert "0.91 × as good ~" in table.text([row])
 
 
-def test_more_can_be_better() -> None:
+def test_higher_can_be_better() -> None:
     rates = [("EEVDF", 100.0), ("scx_rustland", 200.0)]
     found = Results([Round(name, "messaging", 1, {"messages_per_s": x}) for name, x in rates])
     (row,) = summary.rows(plan(workloads=("messaging",)), found)
     assert row.cells[1].times_better == 2.0
 
 
-def test_nothing_is_no_table() -> None:
+def test_table_without_figures_is_empty() -> None:
     assert table.text(summary.rows(plan(), Results())) == ""
 
 
@@ -289,7 +289,7 @@ def test_numbers(value: float, text: str) -> None:
 
 
 class Page(HTMLParser):
-    """What there is on a page."""
+    """The contents of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -307,7 +307,7 @@ class Page(HTMLParser):
                 self.links.append(given[name] or "")
 
 
-def test_page_has_a_plot_for_each_figure_and_needs_nothing_else() -> None:
+def test_page_is_self_contained_with_a_plot_for_each_figure() -> None:
     found = results(EEVDF=[400.0, 100.0], scx_rustland=[50.0, 8000.0])
     found.rounds.append(Round("scx_rustland", "wakeup", 3, {}, "it <ended>"))
     rows = summary.rows(plan(), found)
@@ -324,7 +324,7 @@ def test_page_has_a_plot_for_each_figure_and_needs_nothing_else() -> None:
 @pytest.mark.parametrize(
     "values", [[0.0], [0.0, 0.0], [1.0, 3.0], [0.001, 4567.0], [5.0, 5.0], [99.9]]
 )
-def test_plots_stay_within_their_picture(values: list[float]) -> None:
+def test_plots_stay_within_bounds(values: list[float]) -> None:
     found = results(EEVDF=values, scx_rustland=values)
     (row,) = summary.rows(plan(), found)
     picture = ElementTree.fromstring(plot.dots(row, ["EEVDF", "scx_rustland"]))
@@ -342,7 +342,7 @@ def test_plots_stay_within_their_picture(values: list[float]) -> None:
     assert len(set(labels)) == len(labels), labels
 
 
-def test_record_has_the_command_that_gives_each_round_again() -> None:
+def test_record_has_the_command_of_each_round() -> None:
     compared = plan(EEVDF, OURS, OTHER)
     found = results(EEVDF=[1.0], scx_rustland=[2.0])
     found.rounds.append(Round(OTHER.name, "wakeup", 2, {}, "it ended"))
@@ -398,7 +398,7 @@ def test_wrong_usage_is_one_line_and_status_2(
     assert reason in said.err
 
 
-def test_where_a_scheduler_runs_already_the_host_is_left_alone(
+def test_host_with_a_running_scheduler_is_rejected(
     build: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (build / "state").write_text("enabled\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The baseline of the bench without a guest: how a band is made, what is worse, what is kept."""
+"""The baseline of the bench without a guest: bands, checks, and updates of the file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEY = baseline.key("7.2.13+deb14", "QEMU 10.0.8")
 
 
 def all_rounds(scale: float = 1.0, seeds: tuple[int, ...] = baseline.SEEDS) -> Results:
-    """Each figure is 1000 and a little more with each seed."""
+    """Each figure is 1000 plus a little per seed."""
     return Results(
         [
             Round(
@@ -43,9 +43,9 @@ def all_rounds(scale: float = 1.0, seeds: tuple[int, ...] = baseline.SEEDS) -> R
     ("values", "figure", "expected"),
     [
         ([1000.0, 1040.0, 1020.0], RATE, Band(745, 1295)),
-        # As far apart again as the seeds are.
+        # Extended by the range of the seeds on both sides.
         ([1000.0, 1600.0, 1200.0], RATE, Band(400, 2200)),
-        # Not less than the emulator's round.
+        # At least by the emulator's round.
         ([100.0, 110.0, 105.0], LATENCY, Band(0, 232)),
         ([0.0, 0.0, 0.0], SHARE, Band(0, 1)),
     ],
@@ -67,13 +67,13 @@ def test_band(values: list[float], figure: Figure, expected: Band) -> None:
         (RATE, None, True),
     ],
 )
-def test_only_what_is_worse_counts(figure: Figure, value: float | None, is_worse: bool) -> None:
+def test_only_worse_figures_fail(figure: Figure, value: float | None, is_worse: bool) -> None:
     verdict = Verdict("wakeup", figure, Band(10, 20), value)
     assert verdict.is_worse == is_worse
     assert verdict.text().endswith("worse") == is_worse
 
 
-def test_what_was_measured_is_within_its_own_bands() -> None:
+def test_measured_values_are_within_their_bands() -> None:
     known = baseline.bands(all_rounds())
     verdicts = baseline.judge(all_rounds(seeds=baseline.seeds_of_check()), known)
     assert len(verdicts) > 10
@@ -88,8 +88,8 @@ def test_twice_as_much_is_worse_where_less_is_better() -> None:
         assert {verdict.figure.better for verdict in verdicts if verdict.is_worse} == {worse}
 
 
-def test_a_single_seed_is_no_verdict() -> None:
-    """Neither of a check, nor of what a band is made from."""
+def test_single_seeds_do_not_decide() -> None:
+    """Neither in a check, nor in a band."""
     results = all_rounds()
     known = baseline.bands(results)
     for far in (1.0, 1e6):
@@ -102,7 +102,7 @@ def test_a_single_seed_is_no_verdict() -> None:
         assert made["wakeup"]["lateness_p99_us"].most < 1300
 
 
-def test_a_round_without_figures_is_no_baseline() -> None:
+def test_round_without_figures_is_an_error() -> None:
     results = all_rounds()
     results.rounds.pop()
     with pytest.raises(
@@ -120,7 +120,7 @@ def test_bands_are_kept_for_each_kernel(tmp_path: Path) -> None:
     older = baseline.key("7.2.9", "QEMU 10.0.7")
     for name in (older, other, KEY):
         baseline.save(name, found, file)
-    # The older one of the series is gone.
+    # The older one of the same series is replaced.
     assert sorted(json.loads(file.read_text())) == [other, KEY]
     known = baseline.load(KEY, file)
     assert known.keys() == found.keys()
@@ -153,7 +153,7 @@ def test_committed_baseline_has_each_figure() -> None:
         ["--check", "--jobs", "0"],
     ],
 )
-def test_a_baseline_is_always_of_the_same(arguments: list[str]) -> None:
+def test_baseline_has_fixed_parameters(arguments: list[str]) -> None:
     try:
         assert command_line.main(arguments) == 2
     except SystemExit as end:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The command line of every C scheduler, as far as it needs no sched_ext."""
+"""The command line of every C scheduler, without sched_ext."""
 
 from __future__ import annotations
 
@@ -92,10 +92,10 @@ def test_links_no_libbpf_at_run_time(program: Path) -> None:
     assert "libbpf" not in libraries
 
 
-def test_no_sysfs_at_all_is_one_line_too(program: Path) -> None:
+def test_missing_sysfs_is_reported_in_one_line(program: Path) -> None:
     own_mounts = ["unshare", "--mount"]
     if subprocess.run([*own_mounts, "true"], capture_output=True).returncode != 0:
-        pytest.skip("needs mounts of its own, which takes root's rights")
+        pytest.skip("needs its own mount namespace, which requires root")
     script = 'mount -t tmpfs none /sys && exec "$0"'
     done = subprocess.run(
         [*own_mounts, "sh", "-c", script, program],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What `./dev test --changed` makes of a change, with this build."""
+"""The plan of `./dev test --changed`, with this build."""
 
 from __future__ import annotations
 
@@ -44,22 +44,22 @@ def test_header_of_all_is_in_each_scheduler(programs: dict[str, set[Path]]) -> N
     assert header not in programs["scxctl"]
 
 
-def test_module_of_testbed_takes_the_tests_that_import_it(programs: dict[str, set[Path]]) -> None:
+def test_module_of_testbed_affects_importing_tests(programs: dict[str, set[Path]]) -> None:
     plan = changed._plan(["testbed/bench/rounds.py"], programs)
     assert plan == ["lint", "unit", f"{GUESTS}baseline.py", f"{GUESTS}bench.py"]
-    # The fixtures of all tests are made with it.
+    # The fixtures of all tests import it.
     all_of_them = {str(file.relative_to(ROOT)) for file in (ROOT / "tests/vm").glob("test_*.py")}
     assert all_of_them <= set(changed._plan(["testbed/vm/guest.py"], programs))
 
 
-def test_text_and_tests_of_guests_themselves(programs: dict[str, set[Path]]) -> None:
+def test_text_and_guest_tests(programs: dict[str, set[Path]]) -> None:
     assert changed._plan(["README.md"], programs) == ["lint"]
     assert changed._plan([], programs) == []
     plan = changed._plan([f"{GUESTS}soak.py"], programs)
     assert plan == ["lint", "unit", f"{GUESTS}soak.py"]
 
 
-def test_lock_file_is_for_all_programs(programs: dict[str, set[Path]]) -> None:
+def test_lock_file_affects_all_programs(programs: dict[str, set[Path]]) -> None:
     plan = changed._plan(["Cargo.lock"], programs)
     assert {f"{GUESTS}scx_rusty.py", f"{GUESTS}scx_simple.py", f"{GUESTS}scx_loader.py"} <= set(
         plan

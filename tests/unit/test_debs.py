@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Fetching Debian packages: where the mirror comes from, what is cached, errors that help."""
+"""Fetching Debian packages: mirror, cache, error messages."""
 
 import os
 import shutil
@@ -33,7 +33,7 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def machine(root: Path, name: str, sources: str) -> list[str]:
-    """apt's options for a machine whose only sources are these."""
+    """apt's options for a machine with only these sources."""
     path = root / "etc/apt" / name
     path.parent.mkdir(parents=True)
     path.write_text(sources)
@@ -142,7 +142,7 @@ def test_offline_fetches_nothing(
 
 
 def local_archive(root: Path) -> None:
-    """A signed-by-nobody archive of one package, made with the tools of every Debian."""
+    """An archive of one package without a trusted signature, made with Debian's standard tools."""
     package = root / "build"
     (package / "DEBIAN").mkdir(parents=True)
     (package / "usr/bin").mkdir(parents=True)
@@ -162,7 +162,7 @@ def local_archive(root: Path) -> None:
 
 @needs_apt
 def test_an_unverified_archive_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The lists are never trusted without the archive's signature; and steps are announced."""
+    """Lists without the archive's signature are rejected; and steps are announced."""
     if not Path("/usr/share/keyrings/debian-archive-keyring.gpg").exists():
         pytest.skip("needs the package debian-archive-keyring")
     local_archive(tmp_path / "archive")

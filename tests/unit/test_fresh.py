@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`./dev test --fresh`: where roots come from, and what is reported of them."""
+"""`./dev test --fresh`: package sources, and reports."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suites, "_RELEASES", tmp_path)
 
 
-def test_the_default_are_two_of_debian_and_the_last_lts_of_ubuntu() -> None:
+def test_default_is_two_of_debian_and_the_last_lts_of_ubuntu() -> None:
     assert suites.default() == ["bookworm", "trixie", "noble"]
 
 
-def test_debian_comes_from_where_this_machine_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_debian_uses_the_mirror_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(debs, "sources", lambda name: [f"deb http://mirror.test {name} main"])
     assert suites.find("trixie").sources == ("deb http://mirror.test trixie main",)
 
@@ -48,7 +48,7 @@ def test_ubuntu_needs_its_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         suites.find("noble")
 
 
-#: In place of mmdebstrap: runs the last hook's script where it is.
+#: Replaces mmdebstrap: runs the last hook's script in place.
 FAKE = """\
 #!{python}
 import shlex, subprocess, sys
@@ -61,10 +61,10 @@ sys.exit(subprocess.run(["sh", "-c", text]).returncode)
 """
 
 
-def test_each_command_is_told_with_its_last_line(
+def test_each_command_is_reported_with_its_last_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of the last commit, in a clone of it."""
+    """Of the last commit, in a clone."""
     if not (Path(__file__).parents[2] / ".git").exists():
         pytest.skip("needs a clone")
     root = tmp_path / "root"
@@ -87,7 +87,7 @@ def test_each_command_is_told_with_its_last_line(
     assert "# scx\n" in log.read_text()
 
 
-def test_where_no_root_can_be_made_it_is_skipped(
+def test_skipped_where_no_root_can_be_created(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(fresh, "why_impossible", lambda: "neither root nor user namespaces: no")
@@ -95,7 +95,7 @@ def test_where_no_root_can_be_made_it_is_skipped(
     assert capsys.readouterr().out == "skipped: neither root nor user namespaces: no\n"
 
 
-def test_help_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_succeeds(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         fresh.main(["--help"])
     assert end.value.code == 0

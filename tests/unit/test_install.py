@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What `meson install` lays out, and that it works from there."""
+"""The layout of `meson install`, and that installed programs work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from schedulers import C_SCHEDULERS, COMMANDS, ROOT, RUST_SCHEDULERS, SERVICES
 RUST_PROGRAMS = RUST_SCHEDULERS + SERVICES + COMMANDS
 PROGRAMS = C_SCHEDULERS + RUST_PROGRAMS
 
-#: Where what belongs to a program is installed.
+#: Where the files of a program are installed.
 C_FILES = [
     "bin/{}",
     "share/man/man8/{}.8",
@@ -31,10 +31,10 @@ RUST_FILES = [
     "share/fish/vendor_completions.d/{}.fish",
 ]
 
-#: What the loader is told of a scheduler.
+#: A scheduler's manifest for the loader.
 MANIFEST = "share/scx/schedulers/{}.json"
 
-#: What services/ installs, by Meson's options: of whoever starts a scheduler at boot, and of the
+#: Files of services/, by Meson's options: those of the boot services, and of the
 #: loader.
 PLAIN_FILES = {"libexecdir": ["scx-launch"], "sysconfdir": ["default/scx"]}
 OPENRC_FILES = {"sysconfdir": ["init.d/scx", "conf.d/scx"]}
@@ -57,7 +57,7 @@ def installed(build_options: dict[str, str]) -> list[str]:
 
 @pytest.fixture(params=PROGRAMS)
 def name(request: pytest.FixtureRequest, installed: list[str]) -> str:
-    """Each program's."""
+    """Manifests of all programs."""
     if request.param not in installed:
         pytest.skip("built without the Rust programs")
     return request.param
@@ -70,7 +70,7 @@ def meson_options(build: Path) -> dict[str, str]:
 
 
 def service_files(options: dict[str, str]) -> set[str]:
-    """All that services/ installs, seen from the root."""
+    """All files of services/, relative to the root."""
     prefix = Path(options["prefix"])
     units = options["systemd_unit_dir"] or prefix / "lib/systemd/system"
     dbus = options["dbus_dir"] or prefix / options["datadir"] / "dbus-1"
@@ -116,7 +116,7 @@ def stage(root: Path, build_options: dict[str, str]) -> Path:
 
 
 def files_of(name: str) -> list[str]:
-    """All that is installed of a program."""
+    """All installed files of a program."""
     files = C_FILES if name in C_SCHEDULERS else RUST_FILES
     if name in C_SCHEDULERS + RUST_SCHEDULERS:
         files = [*files, MANIFEST]
@@ -138,7 +138,7 @@ def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
-def test_everything_is_where_it_belongs_and_nothing_else(
+def test_installed_files_are_exactly_those_expected(
     root: Path, stage: Path, installed: list[str], build_options: dict[str, str]
 ) -> None:
     found = {str(p.relative_to(root)) for p in root.rglob("*") if p.is_file()}
@@ -148,8 +148,8 @@ def test_everything_is_where_it_belongs_and_nothing_else(
     assert found == expected
 
 
-def test_services_name_what_is_installed(root: Path, build_options: dict[str, str]) -> None:
-    """No placeholder is left, and each program that they start is there."""
+def test_services_refer_to_installed_files(root: Path, build_options: dict[str, str]) -> None:
+    """No placeholder is left, and all programs that they start are installed."""
     starts = re.compile(r"^(?:Exec|ExecStart|command)=(/\S+)$", re.MULTILINE)
     files = service_files(build_options)
     assert files
@@ -171,8 +171,8 @@ def test_services_name_what_is_installed(root: Path, build_options: dict[str, st
         {"dbus_dir": "/share/bus", "polkit_action_dir": "/share/actions"},
     ],
 )
-def test_services_are_where_the_options_say(options: dict[str, str], tmp_path: Path) -> None:
-    """services/ alone, since the rest would have to be built anew."""
+def test_service_directories_follow_the_options(options: dict[str, str], tmp_path: Path) -> None:
+    """services/ only, since the rest would have to be rebuilt."""
     source, build, destination = (tmp_path / name for name in ("source", "build", "root"))
     shutil.copytree(ROOT / "services", source / "services")
     shutil.copy(ROOT / "meson_options.txt", source)
@@ -207,7 +207,7 @@ def test_man_page_is_found_by_its_summary(stage: Path, name: str) -> None:
 
 
 def option_of(name: str) -> str:
-    """An option that the program has."""
+    """An option of the program."""
     others = {"scxstats": "--openmetrics", "scxctl": "--json", "scx_loader": "--programs"}
     return others.get(name, "--exit-dump-len")
 
@@ -226,7 +226,7 @@ def test_bash_completes_options(stage: Path, name: str) -> None:
         echo "${{COMPREPLY[@]}}"
         complete -p {name} >/dev/null
     """
-    # C schedulers' completions ask the program.
+    # C schedulers' completions call the program.
     script = f'PATH="{stage}/bin:$PATH"\n{script}'
     done = run("bash", "-c", script)
     assert (done.returncode, done.stderr) == (0, "")
@@ -240,7 +240,7 @@ def test_bash_completes_options(stage: Path, name: str) -> None:
 def test_completions_can_be_parsed(stage: Path, installed: list[str], shell: str) -> None:
     if not shutil.which(shell):
         pytest.skip(f"needs {shell}")
-    # fish makes its own of a C scheduler's manual page.
+    # fish generates completions of a C scheduler from its manual page.
     names = RUST_PROGRAMS if shell == "fish" else PROGRAMS
     for name in set(names).intersection(installed):
         done = run(shell, "-n", completions(stage, name, shell))
@@ -251,7 +251,7 @@ def test_completions_can_be_parsed(stage: Path, installed: list[str], shell: str
 def test_generated_completions_name_the_options(
     stage: Path, installed: list[str], shell: str
 ) -> None:
-    """All but the hidden one that they were generated with."""
+    """All options but the hidden one that generates them."""
     for name in set(RUST_PROGRAMS).intersection(installed):
         text = completions(stage, name, shell).read_text()
         assert option_of(name).removeprefix("--") in text
@@ -259,10 +259,10 @@ def test_generated_completions_name_the_options(
 
 
 def bpf_object(build_dir: Path, name: str) -> Path:
-    """What is loaded into the kernel. cargo keeps those of earlier builds, too."""
+    """The BPF objects. cargo also keeps those of earlier builds."""
     if name in C_SCHEDULERS:
         return build_dir / "scheds/c" / f"{name}.bpf.o"
-    # A policy in user space has the BPF half of the crate that it stands on.
+    # A user-space policy uses the BPF side of its crate.
     own = list(build_dir.glob(f"cargo/*/build/{name}-*/out/bpf.bpf.o"))
     found = own or build_dir.glob("cargo/*/build/scx_rustland_core-*/out/bpf.bpf.o")
     return max(found, key=lambda file: file.stat().st_mtime)
@@ -270,8 +270,8 @@ def bpf_object(build_dir: Path, name: str) -> Path:
 
 @pytest.mark.parametrize("name", C_SCHEDULERS + RUST_SCHEDULERS, indirect=True)
 def test_bpf_object_names_no_path_of_the_build_machine(build_dir: Path, name: str) -> None:
-    """What is loaded into the kernel does not depend on where it was built."""
+    """BPF objects do not depend on where they were built."""
     contents = bpf_object(build_dir, name).read_bytes()
     for folder in (ROOT, build_dir.resolve(), Path.home() / ".cargo"):
-        # Where a path begins: a tree in /scx is no part of include/scx/common.bpf.h.
+        # The start of a path: a tree in /scx does not match include/scx/common.bpf.h.
         assert not re.search(rb"(?<![\w.-])" + re.escape(str(folder)).encode() + b"/", contents)

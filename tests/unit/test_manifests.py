@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What schedulers tell scx_loader of themselves."""
+"""The schedulers' manifests for scx_loader."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schedulers import C_SCHEDULERS, RUST_SCHEDULERS
 
 MODES = {"auto", "gaming", "lowlatency", "powersave", "server"}
 
-#: Options that open files, or that print something instead of running.
+#: Options that open files, or that print a text and exit.
 NEVER_PASSED = {
     "bpf-token-path",
     "btf-custom-path",
@@ -47,7 +47,7 @@ def manifest(program: Path) -> dict[str, Any]:
 
 
 def options(program: Path) -> dict[str, tuple[str | None, bool]]:
-    """By its help: each option's letter, and whether it takes a value."""
+    """From its help: each option's letter, and whether it takes a value."""
     text = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=60).stdout
     found = re.findall(r"^ +(?:-(\w), +)?--([\w-]+)(?:[= \[]+(\S+))?", text, re.MULTILINE)
     return {
@@ -56,7 +56,7 @@ def options(program: Path) -> dict[str, tuple[str | None, bool]]:
     }
 
 
-def test_options_are_the_programs(program: Path, manifest: dict[str, Any]) -> None:
+def test_options_match_the_help(program: Path, manifest: dict[str, Any]) -> None:
     known = options(program)
     assert manifest["name"] == program.name
     assert manifest["options"]
@@ -66,11 +66,11 @@ def test_options_are_the_programs(program: Path, manifest: dict[str, Any]) -> No
         assert (option["values"] != "none") == takes_value, option
 
 
-def test_nothing_may_be_passed_that_opens_files(manifest: dict[str, Any]) -> None:
+def test_options_that_open_files_are_excluded(manifest: dict[str, Any]) -> None:
     assert not NEVER_PASSED.intersection(option["long"] for option in manifest["options"])
 
 
-def test_every_mode_is_there_and_means_something_to_some(manifest: dict[str, Any]) -> None:
+def test_modes_are_complete_and_some_have_arguments(manifest: dict[str, Any]) -> None:
     assert set(manifest["modes"]) == MODES
     assert manifest["modes"]["auto"] == []
     if manifest["name"] in ("scx_rustland", "scx_rusty"):
@@ -79,7 +79,7 @@ def test_every_mode_is_there_and_means_something_to_some(manifest: dict[str, Any
         assert len(set(others)) == len(others)
 
 
-def test_functions_of_the_kernel_are_named(manifest: dict[str, Any]) -> None:
+def test_required_kfuncs_are_listed(manifest: dict[str, Any]) -> None:
     assert "scx_bpf_create_dsq" in manifest["kfuncs"]
-    # Those of which there are several generations have a substitute.
+    # kfuncs with several versions have a fallback.
     assert not [name for name in manifest["kfuncs"] if "___" in name]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The command line of every Rust scheduler, as far as it needs no sched_ext, and of other commands,
-as far as it is alike.
+"""The command line of every Rust scheduler, without sched_ext, and common properties of other
+commands.
 
-What `--help` prints is compared with golden/NAME.help. When it is meant to change, renew it:
+The output of `--help` is compared with golden/NAME.help. After an intended change, renew it:
 
     SCX_RENEW_GOLDEN=1 PYTHONPATH=testbed /usr/bin/python3 -m pytest \\
         tests/unit/test_rust_programs.py
@@ -26,10 +26,10 @@ from schedulers import COMMANDS, RUST_SCHEDULERS, SERVICES, project_version
 
 GOLDEN = Path(__file__).parent / "golden"
 CPUS = Path("/sys/devices/system/cpu")
-#: A user who is nobody in particular.
+#: An unprivileged user.
 NOBODY = 65534
 
-#: All that only prints something.
+#: Options that only print something.
 PRINTING = [
     ["-h"],
     ["--help"],
@@ -42,7 +42,7 @@ PRINTING = [
 ]
 
 
-#: For tests that hold for all programs that are installed.
+#: For tests of all installed programs.
 installed = pytest.mark.parametrize("program", RUST_SCHEDULERS + SERVICES + COMMANDS, indirect=True)
 
 
@@ -52,7 +52,7 @@ def program(request: pytest.FixtureRequest, rust_programs: Path) -> Path:
 
 
 def run(program: Path, *args: str, **options) -> subprocess.CompletedProcess[str]:
-    # The width of help texts does not depend on who calls.
+    # Makes the width of help texts independent of the environment.
     env = os.environ | {"COLUMNS": "100"}
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
     return subprocess.run(
@@ -61,7 +61,7 @@ def run(program: Path, *args: str, **options) -> subprocess.CompletedProcess[str
 
 
 def printed(program: Path, *args: str, **options) -> str:
-    """What a call prints that has nothing to complain of."""
+    """The output of a successful call."""
     done = run(program, *args, **options)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
@@ -72,7 +72,7 @@ def one_line(text: str) -> bool:
 
 
 def assert_refused(program: Path, *args: str) -> str:
-    """Asserts that it ends with status 1 and one line, which is returned."""
+    """Asserts that it fails with status 1 and one line, which is returned."""
     done = run(program, *args)
     assert done.returncode == 1
     assert done.stdout == ""
@@ -89,7 +89,7 @@ def test_help(program: Path, option: str) -> None:
 
 
 @installed
-def test_help_is_as_it_was(program: Path) -> None:
+def test_help_matches_golden_file(program: Path) -> None:
     golden = GOLDEN / f"{program.name}.help"
     text = printed(program, "--help").replace(project_version(), "VERSION")
     # clap indents empty lines.
@@ -102,8 +102,8 @@ def test_help_is_as_it_was(program: Path) -> None:
 
 
 @installed
-def test_every_letter_is_of_one_option(program: Path) -> None:
-    """clap itself looks only in a debug build, and ends there."""
+def test_letters_of_options_are_unique(program: Path) -> None:
+    """clap checks this in debug builds only."""
     letters = re.findall(r"^ +(-\w)\b", printed(program, "--help"), re.MULTILINE)
     assert "-h" in letters
     assert len(letters) == len(set(letters)), letters
@@ -152,7 +152,7 @@ def test_stats_and_monitor_exclude_each_other(program: Path) -> None:
 @pytest.mark.parametrize(
     "args", [["--stats", "0.1"], ["--stats", "86400"], ["--exit-dump-len", "16777216"]]
 )
-def test_extreme_value_is_taken(program: Path, args: list[str]) -> None:
+def test_extreme_value_is_accepted(program: Path, args: list[str]) -> None:
     assert printed(program, *args, "--help-stats")
 
 
@@ -164,10 +164,10 @@ def test_kernel_without_sched_ext_is_named_in_one_line(program: Path) -> None:
     assert "no sched_ext" in assert_refused(program)
 
 
-def test_no_sysfs_at_all_is_one_line_too(program: Path) -> None:
+def test_missing_sysfs_is_reported_in_one_line(program: Path) -> None:
     own_mounts = ["unshare", "--mount"]
     if subprocess.run([*own_mounts, "true"], capture_output=True).returncode != 0:
-        pytest.skip("needs mounts of its own, which takes root's rights")
+        pytest.skip("needs its own mount namespace, which requires root")
     script = 'mount -t tmpfs none /sys && exec "$0"'
     command = [*own_mounts, "sh", "-c", script, program]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
@@ -188,7 +188,7 @@ def test_man_page_and_help_name_the_same_options(program: Path) -> None:
     assert "--version" in in_page
 
 
-def test_statistics_are_all_described(program: Path) -> None:
+def test_all_statistics_are_described(program: Path) -> None:
     """A block for each struct: its name, and a line for each field."""
     for block in printed(program, "--help-stats").split("\n\n"):
         first, *fields = block.splitlines()
@@ -199,7 +199,7 @@ def test_statistics_are_all_described(program: Path) -> None:
 
 
 def online_cpus() -> int:
-    """As the kernel lists them, whatever this process may run on."""
+    """As listed by the kernel, independent of this process' affinity."""
     ranges = (CPUS / "online").read_text().strip().split(",")
     ends = [[int(end) for end in part.split("-")] for part in ranges]
     return sum(end[-1] - end[0] + 1 for end in ends)
@@ -229,21 +229,21 @@ def test_links_no_libbpf_at_run_time(program: Path) -> None:
 
 @pytest.fixture
 def for_nobody(program: Path) -> Iterator[Path]:
-    """The program where anybody can reach it, as a build below /root is not."""
+    """A copy of the program that every user can access, unlike a build below /root."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         yield Path(shutil.copy(program, folder))
 
 
 @pytest.mark.parametrize("args", PRINTING, ids=" ".join)
-def test_printing_takes_no_rights(for_nobody: Path, args: list[str]) -> None:
+def test_printing_needs_no_privileges(for_nobody: Path, args: list[str]) -> None:
     user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
     assert printed(for_nobody, *args, **user)
 
 
 @pytest.mark.parametrize("args", PRINTING, ids=" ".join)
-def test_closed_pipe_is_no_error(program: Path, args: list[str]) -> None:
-    """As of `| head -1`."""
+def test_closed_pipe_is_not_an_error(program: Path, args: list[str]) -> None:
+    """As with `| head -1`."""
     reading_end, writing_end = os.pipe()
     os.close(reading_end)
     try:
@@ -254,8 +254,8 @@ def test_closed_pipe_is_no_error(program: Path, args: list[str]) -> None:
 
 
 @pytest.mark.parametrize("args", [["--no-such-option"], ["--stats-group", "no such group"]])
-def test_nobody_to_be_told_of_an_error(program: Path, args: list[str]) -> None:
-    """The status still tells."""
+def test_status_without_standard_error(program: Path, args: list[str]) -> None:
+    """The status is the same if the message cannot be written."""
     reading_end, writing_end = os.pipe()
     os.close(reading_end)
     try:
@@ -266,7 +266,7 @@ def test_nobody_to_be_told_of_an_error(program: Path, args: list[str]) -> None:
 
 
 @pytest.mark.parametrize("args", PRINTING, ids=" ".join)
-def test_full_disk_is_one_line(program: Path, args: list[str]) -> None:
+def test_full_disk_is_reported_in_one_line(program: Path, args: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
         done = run(program, *args, stdout=full)
     assert done.returncode == 1
@@ -274,7 +274,7 @@ def test_full_disk_is_one_line(program: Path, args: list[str]) -> None:
 
 
 def catches(pid: int, number: signal.Signals) -> bool:
-    """Whether the process has a handler for the signal, or has blocked it to wait for it."""
+    """Whether the process has a handler for the signal, or has blocked it for sigwait()."""
     status = Path(f"/proc/{pid}/status").read_text()
     masks = re.findall(r"^Sig(?:Cgt|Blk):\s+([0-9a-f]+)$", status, re.MULTILINE)
     return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
@@ -282,7 +282,7 @@ def catches(pid: int, number: signal.Signals) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_monitor_waits_for_a_scheduler(for_nobody: Path, number: signal.Signals) -> None:
-    """Without rights, and as long as nobody is there to be asked."""
+    """Unprivileged, and without a scheduler."""
     user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
     command = [for_nobody, "--monitor", "0.1", "--stats-socket", for_nobody.parent / "none"]
     pipe = subprocess.PIPE
@@ -292,7 +292,7 @@ def test_monitor_waits_for_a_scheduler(for_nobody: Path, number: signal.Signals)
             while not catches(monitor.pid, number) and monitor.poll() is None:
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
-            # Several intervals long.
+            # Several intervals.
             time.sleep(0.5)
             assert monitor.poll() is None
             monitor.send_signal(number)

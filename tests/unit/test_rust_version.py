@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which Rust the workspace promises to be built with."""
+"""The minimum supported Rust version."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def version(text: str) -> tuple[int, ...]:
 
 @pytest.fixture(scope="module")
 def packages(build_options: dict[str, str], rust_host: str) -> list[dict]:
-    """All packages that are built on this machine, from the files that the build has fetched."""
+    """Metadata of all packages for this machine, from cargo's cache."""
     metadata = [build_options["cargo"], "metadata", "--format-version=1", "--locked", "--offline"]
     command = [*metadata, "--filter-platform", rust_host]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
@@ -28,7 +28,7 @@ def packages(build_options: dict[str, str], rust_host: str) -> list[dict]:
     return json.loads(done.stdout)["packages"]
 
 
-def test_no_crate_needs_a_newer_rust_than_is_promised(packages: list[dict]) -> None:
+def test_no_crate_needs_a_newer_rust(packages: list[dict]) -> None:
     promised = re.search(r'^rust-version = "(.+)"', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)
     assert promised
     needed = {
@@ -41,8 +41,8 @@ def test_no_crate_needs_a_newer_rust_than_is_promised(packages: list[dict]) -> N
     assert {name: least for name, least in needed.items() if version(least) > limit} == {}
 
 
-def test_promised_rust_is_what_setup_asks_for(packages: list[dict]) -> None:
-    """And what each crate of ours says."""
+def test_setup_checks_for_the_same_version(packages: list[dict]) -> None:
+    """As do all crates of this tree."""
     setup = re.search(r"^RUST_MIN=(.+)$", (ROOT / "build-aux/setup.sh").read_text(), re.MULTILINE)
     assert setup
     ours = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Options of scx_rustland that do not go together."""
+"""Conflicting options of scx_rustland."""
 
 from __future__ import annotations
 

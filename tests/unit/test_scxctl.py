@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""scxctl, as far as it needs no bus."""
+"""scxctl without a bus."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schedulers import RUST_SCHEDULERS
 
 SCHED_EXT = Path("/sys/kernel/sched_ext")
 
-#: One that no kernel has what it takes for.
+#: A scheduler that requires a kfunc which no kernel has.
 FUTURE = {"name": "scx_future", "options": [], "modes": {}, "kfuncs": ["scx_bpf_no_such_thing"]}
 
 
@@ -29,10 +29,10 @@ def run(scxctl: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str
     )
 
 
-def test_this_machine_is_told_what_keeps_schedulers_from_running(
+def test_check_reports_why_schedulers_cannot_run(
     scxctl: Path, rust_programs: Path, tmp_path: Path
 ) -> None:
-    """Whatever it has, and whoever runs the test."""
+    """For any machine, and any user."""
     for name in RUST_SCHEDULERS:
         (tmp_path / f"{name}.json").symlink_to(rust_programs / f"{name}.json")
     (tmp_path / "scx_future.json").write_text(json.dumps(FUTURE))
@@ -49,7 +49,7 @@ def test_this_machine_is_told_what_keeps_schedulers_from_running(
         assert set(RUST_SCHEDULERS) <= set(verdicts)
         assert verdicts["scx_future"] == "problem"
     else:
-        # What would be missing besides cannot be known.
+        # Further requirements cannot be checked.
         assert not set(RUST_SCHEDULERS).intersection(found)
         assert "sched_ext" not in found or "6.12" in found["sched_ext"]["cure"]
         *well, last = verdicts.items()
@@ -60,14 +60,14 @@ def test_this_machine_is_told_what_keeps_schedulers_from_running(
     assert all(verdict in text for verdict in verdicts.values())
 
 
-def test_without_descriptions_there_is_nothing_to_check(scxctl: Path, tmp_path: Path) -> None:
+def test_check_without_manifests_fails(scxctl: Path, tmp_path: Path) -> None:
     done = run(scxctl, "check", "--schedulers", str(tmp_path))
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"scxctl: {tmp_path}: no schedulers there\n"
+    assert done.stderr == f"scxctl: {tmp_path}: no schedulers found\n"
 
 
 @pytest.mark.parametrize("command", ["get", "list", "status", "stop", "watch"])
-def test_without_a_bus_it_says_so_in_one_line(scxctl: Path, tmp_path: Path, command: str) -> None:
+def test_missing_bus_is_reported_in_one_line(scxctl: Path, tmp_path: Path, command: str) -> None:
     nowhere = f"unix:path={tmp_path}/bus"
     done = run(scxctl, command, DBUS_SYSTEM_BUS_ADDRESS=nowhere)
     assert (done.returncode, done.stdout) == (1, "")
@@ -86,7 +86,7 @@ def test_without_a_bus_it_says_so_in_one_line(scxctl: Path, tmp_path: Path, comm
         ["get", "stray"],
     ],
 )
-def test_wrong_usage_has_a_status_of_its_own(scxctl: Path, args: list[str]) -> None:
+def test_wrong_usage_has_its_own_status(scxctl: Path, args: list[str]) -> None:
     done = run(scxctl, *args)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""scxstats, with a scheduler that is a socket and nothing else."""
+"""scxstats with a mock scheduler."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ META = {
         "fields": {"load": {"datum": "float", "desc": "Load"}},
     },
 }
-#: A key may be any text.
+#: Keys may be arbitrary texts.
 ODD = 'a "b"\\\n} 1'
 STATS = {
     "runs": 7,
@@ -74,17 +74,17 @@ EXPECTED = {
     ("d_load", (("domain", ODD), ("node", "0"))): 1,
 }
 
-#: Longer than anything takes that works.
+#: Timeout of operations that normally finish earlier.
 PATIENCE_S = 60
 
 
 def answer(request: dict) -> object:
-    """What a good scheduler says."""
+    """The answers of a good scheduler."""
     return {"errno": 0, "args": {"resp": META if request["req"] == "stats_meta" else STATS}}
 
 
 class Scheduler:
-    """Serves statistics at `path`: a line that `answer` makes of each line."""
+    """Serves statistics at `path`; `answer` maps each request line to an answer line."""
 
     def __init__(self, path: Path, answer: Callable[[dict], object] = answer) -> None:
         self.answer = answer
@@ -111,7 +111,7 @@ class Scheduler:
                 print(json.dumps(self.answer(json.loads(line))), file=lines, flush=True)
 
     def close(self) -> None:
-        """Ends as if it was killed: the file stays."""
+        """Exits like a killed process: the socket file remains."""
         for connection in [self.socket, *self.connections]:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
@@ -142,7 +142,7 @@ def run(program: Path, *args: str | Path, **options) -> subprocess.CompletedProc
 
 
 def assert_fails(status: int, program: Path, *args: str | Path, **options) -> str:
-    """Asserts that it ends with the status and one line, which is returned."""
+    """Asserts that it fails with the status and one line, which is returned."""
     done = run(program, *args, **options)
     assert (done.returncode, done.stdout or "") == (status, "")
     assert re.fullmatch(r"scxstats: .+\n", done.stderr), done.stderr
@@ -150,7 +150,7 @@ def assert_fails(status: int, program: Path, *args: str | Path, **options) -> st
 
 
 def families(text: str) -> list:
-    """As Prometheus understands it."""
+    """As parsed by Prometheus."""
     reason = "needs the Python package prometheus_client"
     parser = pytest.importorskip("prometheus_client.openmetrics.parser", reason=reason)
     return list(parser.text_string_to_metric_families(text))
@@ -164,7 +164,7 @@ def samples(text: str) -> dict[tuple[str, tuple], float]:
     }
 
 
-def test_prometheus_reads_what_it_prints(program: Path, path: Path, scheduler: Scheduler) -> None:
+def test_output_is_valid_for_prometheus(program: Path, path: Path, scheduler: Scheduler) -> None:
     done = run(program, "--openmetrics", "--path", path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("\n# EOF\n")
@@ -179,7 +179,7 @@ def test_prometheus_reads_what_it_prints(program: Path, path: Path, scheduler: S
     }
 
 
-def test_people_read_it_too(program: Path, path: Path, scheduler: Scheduler) -> None:
+def test_text_output(program: Path, path: Path, scheduler: Scheduler) -> None:
     done = run(program, "--path", path)
     assert (done.returncode, done.stderr) == (0, "")
     lines = [line.split() for line in done.stdout.splitlines()]
@@ -187,11 +187,11 @@ def test_people_read_it_too(program: Path, path: Path, scheduler: Scheduler) -> 
     assert ["d_load", "node=0", "domain=0", "0.5"] in lines
 
 
-def test_json_is_as_it_was_told(program: Path, path: Path, scheduler: Scheduler) -> None:
+def test_json_is_passed_through(program: Path, path: Path, scheduler: Scheduler) -> None:
     assert json.loads(run(program, "--json", "--path", path).stdout) == STATS
 
 
-def test_it_asks_for_totals_once_and_for_changes_when_it_watches(program: Path, path: Path) -> None:
+def test_totals_once_and_differences_with_watch(program: Path, path: Path) -> None:
     asked = []
 
     def noting(request: dict) -> object:
@@ -209,7 +209,7 @@ def test_it_asks_for_totals_once_and_for_changes_when_it_watches(program: Path, 
 
 @contextmanager
 def running(program: Path, *args: str | Path) -> Iterator[subprocess.Popen[str]]:
-    """Runs until the end of the block, and then until it is interrupted: no error."""
+    """Runs until the end of the block, then is interrupted, which must succeed."""
     pipe = subprocess.PIPE
     with subprocess.Popen([program, *args], stdout=pipe, stderr=pipe, text=True) as process:
         try:
@@ -224,8 +224,8 @@ def watching(program: Path, path: Path):
     return running(program, "--watch", "0.1", "--json", "--path", path)
 
 
-def test_watching_goes_on_across_restarts(program: Path, path: Path) -> None:
-    """What is told of it is one line when there is no scheduler, and one when there is."""
+def test_watch_continues_across_restarts(program: Path, path: Path) -> None:
+    """One line of notice when the scheduler is gone, and one when it is back."""
     with watching(program, path) as watch:
         assert "waiting for statistics" in watch.stderr.readline()
         for _ in range(2):
@@ -236,7 +236,7 @@ def test_watching_goes_on_across_restarts(program: Path, path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_is_no_error_to_be_interrupted(
+def test_interrupt_succeeds(
     program: Path, path: Path, scheduler: Scheduler, number: signal.Signals
 ) -> None:
     with watching(program, path) as watch:
@@ -247,7 +247,7 @@ def test_it_is_no_error_to_be_interrupted(
 
 @contextmanager
 def listening(program: Path, path: Path) -> Iterator[tuple[str, int, int]]:
-    """Host and port where it listens, and its pid."""
+    """Host and port of the server, and its pid."""
     with running(program, "--openmetrics", "--listen", "127.0.0.1:0", "--path", path) as server:
         said = server.stderr.readline()
         host, port = re.fullmatch(r"scxstats: http://(.+):(\d+)/metrics\n", said).groups()
@@ -266,7 +266,7 @@ def get(server: tuple[str, int, int], url: str = "/metrics") -> tuple[str, str]:
         return got.headers["Content-Type"], got.read().decode()
 
 
-def test_prometheus_reads_what_it_serves(scheduler: Scheduler, server: tuple) -> None:
+def test_served_metrics_are_valid_for_prometheus(scheduler: Scheduler, server: tuple) -> None:
     kind, text = get(server)
     assert kind == "application/openmetrics-text; version=1.0.0; charset=utf-8"
     assert samples(text) == EXPECTED
@@ -275,7 +275,7 @@ def test_prometheus_reads_what_it_serves(scheduler: Scheduler, server: tuple) ->
         get(server, "/else")
 
 
-def test_each_scrape_finds_the_scheduler_that_runs(path: Path, server: tuple) -> None:
+def test_each_scrape_connects_to_the_running_scheduler(path: Path, server: tuple) -> None:
     for _ in range(2):
         with pytest.raises(urllib.error.HTTPError, match="503") as error:
             get(server)
@@ -285,7 +285,7 @@ def test_each_scrape_finds_the_scheduler_that_runs(path: Path, server: tuple) ->
 
 
 def exchange(server: tuple, request: bytes) -> bytes:
-    """What is answered until the end."""
+    """The answer up to the end of the connection."""
     with socket.create_connection(server[:2], timeout=PATIENCE_S) as client:
         client.sendall(request)
         return b"".join(iter(lambda: client.recv(65536), b""))
@@ -304,7 +304,7 @@ def exchange(server: tuple, request: bytes) -> bytes:
     ],
     ids=["tls", "http-0.9", "bytes", "post", "long-line", "headers", "long-header"],
 )
-def test_a_wrong_request_is_told_so(
+def test_wrong_requests_get_an_error(
     scheduler: Scheduler, server: tuple, request_: bytes, status: int
 ) -> None:
     assert exchange(server, request_).startswith(b"HTTP/1.1 %d " % status)
@@ -316,16 +316,16 @@ def number_of(what: str, pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/{what}").iterdir()))
 
 
-def test_silent_clients_block_nobody(scheduler: Scheduler, server: tuple) -> None:
+def test_silent_clients_do_not_block_others(scheduler: Scheduler, server: tuple) -> None:
     get(server)
     before = number_of("task", server[2])
     silent = [socket.create_connection(server[:2], timeout=PATIENCE_S) for _ in range(40)]
     try:
         silent[0].send(b"GET /met")
-        # More than there are threads: it is the next one's turn when they are given up.
+        # More than threads: the next one is served when these time out.
         assert "t_busy{} 12.5\n" in get(server)[1]
         assert number_of("task", server[2]) == before
-        # Nor does one that goes on for ever.
+        # The same for an endless request.
         began = time.monotonic()
         with pytest.raises(OSError):
             while time.monotonic() < began + PATIENCE_S:
@@ -336,7 +336,7 @@ def test_silent_clients_block_nobody(scheduler: Scheduler, server: tuple) -> Non
             client.close()
 
 
-def test_without_file_descriptors_it_waits_for_some(
+def test_it_waits_for_free_file_descriptors(
     program: Path, path: Path, scheduler: Scheduler
 ) -> None:
     with listening(program, path) as server:
@@ -344,7 +344,7 @@ def test_without_file_descriptors_it_waits_for_some(
         limit = ["prlimit", "--pid", str(server[2]), f"--nofile={in_use}:"]
         if subprocess.run(limit, capture_output=True).returncode != 0:
             pytest.skip("needs prlimit")
-        # A thread that waits for a client has the descriptor for the first one already.
+        # A waiting thread already has the descriptor for the first client.
         with ExitStack() as clients:
             for _ in range(40):
                 client = socket.create_connection(server[:2], timeout=PATIENCE_S)
@@ -354,8 +354,8 @@ def test_without_file_descriptors_it_waits_for_some(
         assert "t_busy{} 12.5\n" in get(server)[1]
 
 
-def test_it_serves_this_machine_alone_unless_told_otherwise(program: Path, path: Path) -> None:
-    """Whether or not somebody else has the port."""
+def test_default_address_is_local(program: Path, path: Path) -> None:
+    """Whether or not the port is in use."""
     command = [program, "--openmetrics", "--listen", "--path", path]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:
@@ -364,14 +364,14 @@ def test_it_serves_this_machine_alone_unless_told_otherwise(program: Path, path:
             server.kill()
 
 
-def test_an_address_that_is_taken_is_one_line(program: Path, server: tuple) -> None:
+def test_address_in_use_is_reported_in_one_line(program: Path, server: tuple) -> None:
     address = f"{server[0]}:{server[1]}"
     line = assert_fails(1, program, "--openmetrics", "--listen", address)
     assert address in line
     assert "in use" in line
 
 
-def test_no_scheduler_is_one_line(program: Path, path: Path) -> None:
+def test_missing_scheduler_is_reported_in_one_line(program: Path, path: Path) -> None:
     for args in ([], ["--json"], ["--openmetrics"]):
         line = assert_fails(1, program, *args, "--path", path)
         assert line.count("No such file") == 1
@@ -387,7 +387,7 @@ def test_no_scheduler_is_one_line(program: Path, path: Path) -> None:
     ],
     ids=["refused", "nothing", "number", "text"],
 )
-def test_a_strange_scheduler_is_one_line(
+def test_invalid_answers_are_reported_in_one_line(
     program: Path, path: Path, answer: Callable[[dict], object]
 ) -> None:
     with closing(Scheduler(path, answer)), listening(program, path) as server:
@@ -420,7 +420,7 @@ PRINTING = [["--help"], ["--version"], ["--generate", "man"], ["--generate", "zs
 
 
 @pytest.mark.parametrize("args", PRINTING, ids=" ".join)
-def test_closed_pipe_is_no_error(
+def test_closed_pipe_is_not_an_error(
     program: Path, path: Path, scheduler: Scheduler, args: list[str]
 ) -> None:
     reading_end, writing_end = os.pipe()
@@ -433,7 +433,7 @@ def test_closed_pipe_is_no_error(
 
 
 @pytest.mark.parametrize("args", PRINTING, ids=" ".join)
-def test_full_disk_is_one_line(
+def test_full_disk_is_reported_in_one_line(
     program: Path, path: Path, scheduler: Scheduler, args: list[str]
 ) -> None:
     with Path("/dev/full").open("w") as full:

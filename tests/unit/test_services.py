@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""services/: the launcher, the service of OpenRC, and what bus and polkit permit."""
+"""services/: the launcher, the OpenRC service, bus policy and polkit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run(*command: str | Path, **options) -> subprocess.CompletedProcess[str]:
 
 
 def configured(build_dir: Path, build_options: dict[str, str], name: str, root: Path) -> str:
-    """The text of a file of services/ as built, with its paths below `root`."""
+    """The contents of a configured file of services/, with its paths below `root`."""
     text = (build_dir / "services" / name).read_text()
     for option in ("bindir", "libexecdir", "sysconfdir"):
         folder = Path(build_options["prefix"]) / build_options[option]
@@ -37,7 +37,7 @@ def configured(build_dir: Path, build_options: dict[str, str], name: str, root: 
 
 @pytest.fixture
 def launcher(build_dir: Path, build_options: dict[str, str], tmp_path: Path) -> Path:
-    """The launcher, where scx_echo in bindir prints its arguments, one a line."""
+    """The launcher; scx_echo in bindir prints its arguments, one per line."""
     (tmp_path / "bindir").mkdir()
     script = configured(build_dir, build_options, "scx-launch", tmp_path)
     echo = "#!/bin/sh\nprintf '%s\\n' \"$@\"\n"
@@ -48,7 +48,7 @@ def launcher(build_dir: Path, build_options: dict[str, str], tmp_path: Path) -> 
 
 
 def launch(launcher: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    # In a folder with files, which a pattern would find.
+    # In a directory with files, which a glob would match.
     env = {"PATH": os.environ["PATH"], **environment}
     return run(launcher, env=env, cwd=launcher.parent)
 
@@ -58,7 +58,7 @@ def launch(launcher: Path, **environment: str) -> subprocess.CompletedProcess[st
     [
         ({}, [""]),
         ({"SCX_FLAGS": "-s  5000\t--low-power "}, ["-s", "5000", "--low-power"]),
-        # Nothing in them means anything to a shell.
+        # Characters that are special for a shell.
         ({"SCX_FLAGS": "$(id) * 'a b' `id` ; |"}, ["$(id)", "*", "'a", "b'", "`id`", ";", "|"]),
         ({"SCX_FLAGS": "a-b", "IFS": "-"}, ["a-b"]),
         ({"SCX_FLAGS": "-a", "SCX_FLAGS_OVERRIDE": "-b -c"}, ["-b", "-c"]),
@@ -67,7 +67,7 @@ def launch(launcher: Path, **environment: str) -> subprocess.CompletedProcess[st
         ({"SCX_SCHEDULER_OVERRIDE": ""}, [""]),
     ],
 )
-def test_launcher_becomes_the_scheduler(
+def test_launcher_execs_the_scheduler(
     launcher: Path, environment: dict[str, str], arguments: list[str]
 ) -> None:
     done = launch(launcher, **{"SCX_SCHEDULER": "scx_echo", **environment})
@@ -90,7 +90,7 @@ def test_launcher_becomes_the_scheduler(
         ("-h", "'-h'"),
     ],
 )
-def test_launcher_refuses_what_is_no_scheduler(launcher: Path, name: str, named: str) -> None:
+def test_launcher_rejects_other_programs(launcher: Path, name: str, named: str) -> None:
     done = launch(launcher, SCX_SCHEDULER=name)
     assert (done.returncode, done.stdout) == (1, "")
     assert re.fullmatch(r"scx: .+\n", done.stderr)
@@ -104,7 +104,7 @@ def test_launcher_without_a_configuration_names_the_file(launcher: Path) -> None
 
 
 def variables(text: str) -> dict[str, str]:
-    """What a file of assignments holds, commented ones included, as shells and systemd read it."""
+    """The assignments of a file, including commented ones, as read by shells and systemd."""
     return dict(re.findall(r'^#?(SCX_\w+)="?([^"\n]*?)"?$', text, re.MULTILINE))
 
 
@@ -130,15 +130,15 @@ def settings(build_dir: Path, unit: str) -> list[tuple[str, str]]:
     return assignments(build_dir / "services" / unit)
 
 
-def test_plain_unit_does_not_start_where_it_cannot_or_must_not(build_dir: Path) -> None:
+def test_plain_unit_has_start_conditions(build_dir: Path) -> None:
     unit = settings(build_dir, "scx.service")
     assert ("ConditionKernelCommandLine", "!scx=off") in unit
     assert ("ConditionPathIsDirectory", "/sys/kernel/sched_ext") in unit
 
 
-def test_question_over_the_bus_is_answered_and_ends_no_scheduler(build_dir: Path) -> None:
-    """It activates the loader: a condition would leave it without an answer, and a conflict would
-    stop the other unit."""
+def test_dbus_request_activates_the_loader_and_stops_no_scheduler(build_dir: Path) -> None:
+    """Without a condition, which would leave the request unanswered, and without a conflict, which
+    would stop the other unit."""
     both = settings(build_dir, "scx.service") + settings(build_dir, "scx_loader.service")
     assert "Conflicts" not in dict(both)
     assert not [key for key, _ in settings(build_dir, "scx_loader.service") if "Condition" in key]
@@ -162,7 +162,7 @@ def test_both_units_have_the_same_sandbox(build_dir: Path) -> None:
 
 @pytest.fixture
 def openrc(build_dir: Path, build_options: dict[str, str], tmp_path: Path) -> Path:
-    """The service, whose kernel is a folder. What openrc-run provides is imitated."""
+    """The service, with a simulated kernel in a directory, and a mock of openrc-run."""
     text = configured(build_dir, build_options, "scx.initd", tmp_path)
     for path in ("/proc/cmdline", "/sys/kernel/sched_ext"):
         assert path in text
@@ -174,7 +174,7 @@ def openrc(build_dir: Path, build_options: dict[str, str], tmp_path: Path) -> Pa
     return tmp_path
 
 
-def test_openrc_starts_the_launcher_with_what_is_configured(openrc: Path) -> None:
+def test_openrc_starts_the_launcher_with_the_configuration(openrc: Path) -> None:
     (openrc / "conf").write_text('SCX_SCHEDULER=scx_echo\nSCX_FLAGS="-a b"\n')
     script = f'. "{openrc}/conf"; . "{openrc}/service" start_pre; echo "$command"; exec env'
     done = run("sh", "-c", script)
@@ -185,14 +185,14 @@ def test_openrc_starts_the_launcher_with_what_is_configured(openrc: Path) -> Non
 
 
 @pytest.mark.parametrize("line", ["scx=off", "quiet scx=off ro", "quiet scx=off\n"])
-def test_openrc_starts_nothing_if_the_kernels_command_line_says_so(openrc: Path, line: str) -> None:
+def test_openrc_honours_the_kernel_command_line(openrc: Path, line: str) -> None:
     (openrc / "proc/cmdline").write_text(line)
     done = run("sh", openrc / "service", "start_pre")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "scx=off" in done.stderr
 
 
-def test_openrc_says_that_the_kernel_has_no_sched_ext(openrc: Path) -> None:
+def test_openrc_reports_a_kernel_without_sched_ext(openrc: Path) -> None:
     (openrc / "sys/kernel/sched_ext").rmdir()
     done = run("sh", openrc / "service", "start_pre")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
@@ -214,7 +214,7 @@ METHODS = {
 }
 
 
-def test_interface_has_what_clients_know() -> None:
+def test_interface_is_compatible_with_clients() -> None:
     assert METHODS == {
         "StartScheduler": "su",
         "StartSchedulerWithArgs": "sas",
@@ -243,7 +243,7 @@ def test_interface_has_what_clients_know() -> None:
 
 
 def rules(context: str) -> list[dict[str, str]]:
-    """What the bus policy permits there."""
+    """The members that the bus policy permits."""
     (policy,) = (
         policy
         for policy in ET.parse(SERVICES / f"dbus/{NAME}.conf").iter("policy")
@@ -253,7 +253,7 @@ def rules(context: str) -> list[dict[str, str]]:
     return [rule.attrib for rule in policy]
 
 
-def test_bus_policy_names_every_method_and_no_other() -> None:
+def test_bus_policy_lists_exactly_the_methods() -> None:
     named = [r["send_member"] for r in rules("default") if r.get("send_interface") == NAME]
     assert sorted(named) == sorted(METHODS)
 
@@ -265,13 +265,13 @@ def test_only_root_may_own_the_name() -> None:
 
 @pytest.fixture(scope="module")
 def bus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of a bus whose policy begins as the system bus's does. Nobody owns the name, so that
-    a call which is permitted fails for want of an owner, and not of a right."""
+    """Address of a bus with a policy that starts like the system bus's. The name has no owner, so
+    permitted calls fail for lack of an owner, not of permission."""
     for program in ("dbus-daemon", "gdbus", "setpriv"):
         if not shutil.which(program):
             pytest.skip(f"needs {program}")
     if os.geteuid():
-        pytest.skip("needs root, to be somebody else")
+        pytest.skip("needs root, to change the user")
     folder = tmp_path_factory.mktemp("bus")
     (folder / f"{NAME}.service").write_text(f"[D-BUS Service]\nName={NAME}\nExec=/bin/false\n")
     (folder / "bus.conf").write_text(f"""
@@ -299,7 +299,7 @@ def bus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def is_permitted(bus: str, member: str, uid: int = NOBODY, destination: str = NAME) -> bool:
-    """Whether the bus lets this user call a method."""
+    """Whether the bus permits this user to call a method."""
     user = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
     path = "/" + destination.replace(".", "/")
     call = ["gdbus", "call", "--address", bus, "--dest", destination, "--object-path", path]
@@ -312,21 +312,21 @@ def is_permitted(bus: str, member: str, uid: int = NOBODY, destination: str = NA
 
 
 @pytest.mark.parametrize("member", METHODS)
-def test_anybody_may_call_what_polkit_guards(bus: str, member: str) -> None:
+def test_all_users_may_call_guarded_methods(bus: str, member: str) -> None:
     assert is_permitted(bus, f"{NAME}.{member}")
 
 
 @pytest.mark.parametrize(
     "member", ["Introspectable.Introspect", "Peer.Ping", "Properties.Get", "Properties.GetAll"]
 )
-def test_anybody_may_read(bus: str, member: str) -> None:
+def test_all_users_may_read(bus: str, member: str) -> None:
     assert is_permitted(bus, f"org.freedesktop.DBus.{member}")
 
 
 @pytest.mark.parametrize(
     "member", [f"{NAME}.Another", "org.freedesktop.DBus.Properties.Set", "org.other.StopScheduler"]
 )
-def test_nobody_may_call_anything_else(bus: str, member: str) -> None:
+def test_other_calls_are_denied(bus: str, member: str) -> None:
     assert not is_permitted(bus, member)
 
 
@@ -336,20 +336,20 @@ def test_bus_gives_the_name_to_root_only(bus: str, uid: int) -> None:
     assert is_permitted(bus, f"{bus_itself}.RequestName", uid, bus_itself) == (uid == 0)
 
 
-def test_polkit_asks_an_administrator_who_is_there() -> None:
+def test_polkit_requires_an_administrator_in_an_active_session() -> None:
     actions = ET.parse(SERVICES / f"polkit/{NAME}.policy").getroot().findall("action")
     defaults = {a.attrib["id"]: {d.tag: d.text for d in a.iterfind("defaults/*")} for a in actions}
     refused = {"allow_any": "no", "allow_inactive": "no"}
     assert defaults == {
         "org.scx.loader.manage-schedulers": refused | {"allow_active": "auth_admin_keep"},
-        # Not kept: each list of arguments is another one.
+        # Not kept: the next call may pass other arguments.
         "org.scx.loader.pass-arguments": refused | {"allow_active": "auth_admin"},
         "org.scx.loader.reload-configuration": refused | {"allow_active": "auth_admin_keep"},
     }
     assert all(action.findtext("description") and action.findtext("message") for action in actions)
 
 
-def test_rule_for_a_group_is_about_modes_only() -> None:
+def test_rule_for_a_group_covers_modes_only() -> None:
     text = (SERVICES / "polkit/50-scx.rules").read_text()
     code = re.sub(r"//.*", "", text)
     assert re.findall(r'"(org\.scx[^"]*)"', code) == ["org.scx.loader.manage-schedulers"]
@@ -358,7 +358,7 @@ def test_rule_for_a_group_is_about_modes_only() -> None:
 # The configuration of the loader.
 
 
-def test_sample_configuration_changes_nothing_and_shows_what_is_valid() -> None:
+def test_sample_configuration_is_valid_and_without_effect() -> None:
     tomllib = pytest.importorskip("tomllib", reason="needs Python 3.11")
     text = (SERVICES / "config.toml").read_text()
     assert tomllib.loads(text) == {}

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """build-aux/setup.sh names a package for each program that CI runs.
 
-programs.txt lists the programs: all that `./dev run` and `./dev test` executed in a fresh Debian
-12, as the kernel's trace event sched_process_exec showed, without those that ran while packages
-were installed.
+programs.txt lists all programs executed by `./dev run` and `./dev test` in a fresh Debian 12, as
+traced by sched_process_exec, except during the installation of packages.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from pathlib import Path
 
 from schedulers import ROOT
 
-#: What a minimal root has: mmdebstrap's variant minbase with git and ca-certificates.
+#: Programs of a minimal root: mmdebstrap's variant minbase with git and ca-certificates.
 MINBASE = "minbase"
 
 
 def named() -> set[str]:
-    """The packages that build-aux/setup.sh installs where they are missing."""
+    """The packages that build-aux/setup.sh installs if missing."""
     text = (ROOT / "build-aux/setup.sh").read_text()
     found = set(re.findall(r"\bneed(?:_file|_if_available)? \S+ ([\w.+-]+)", text))
     for words in re.findall(r"MISSING\+=\(([^)]*)\)", text):
@@ -35,14 +34,14 @@ def listed() -> list[list[str]]:
     return [line.split() for line in lines if line and not line.startswith("#")]
 
 
-def test_each_program_is_in_a_package_that_setup_names() -> None:
+def test_setup_names_a_package_for_each_program() -> None:
     programs = listed()
     assert len(programs) > 50
     lacking = [line for line in programs if line[2] not in {MINBASE, *named()}]
-    assert not lacking, "build-aux/setup.sh names no package that brings these"
+    assert not lacking, "build-aux/setup.sh names no package with these programs"
 
 
-def test_a_package_that_is_not_named_is_found() -> None:
+def test_missing_package_is_detected() -> None:
     assert {"zstd", "clang-19", "clang-format-19", "gcc", "libelf-dev", "rustfmt-web"} <= named()
-    # What the loader's unit once needed.
+    # An earlier dependency of the loader's unit.
     assert "procps" not in named()

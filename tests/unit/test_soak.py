@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The soak without a guest: its sequence, its verdict, its command line."""
+"""The stress test without a guest: its sequence, its evaluation, its command line."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ def some(scene: Scene, seed: int, count: int = 400) -> list[Any]:
     return list(islice(sequence(scene, seed), count))
 
 
-def test_a_seed_gives_one_sequence() -> None:
+def test_same_seed_gives_the_same_sequence() -> None:
     assert some(SCENE, 1) == some(SCENE, 1)
     assert some(SCENE, 1) != some(SCENE, 2)
 
 
-def test_everything_happens() -> None:
+def test_all_actions_occur() -> None:
     happened = "\n".join(action.what for action in some(SCENE, 1))
-    for word in ("load", "fork", "movers", "nice", "chrt", "real-time", "cgroup", "goes and comes"):
+    for word in ("load", "fork", "movers", "nice", "chrt", "real-time", "cgroup", "offline"):
         assert word in happened
     assert "client" in happened
     assert "stopped" in happened
 
 
-def test_nothing_happens_that_cannot() -> None:
+def test_impossible_actions_do_not_occur() -> None:
     scene = Scene(ONE, 123, "scx_simple", has_monitor=False)
     assert not [
         action.what
         for action in some(scene, 1)
-        if "goes and comes" in action.what or "client" in action.what
+        if "offline and online" in action.what or "client" in action.what
     ]
 
 
 @pytest.mark.parametrize("shape", [SMP4, topology.find("numa"), topology.find("offline")])
-def test_scripts_are_sound_and_leave_cpu_0_alone(shape: topology.Topology) -> None:
+def test_scripts_are_valid_and_spare_cpu_0(shape: topology.Topology) -> None:
     scripts = [action.script for action in some(Scene(shape, 1, "scx_x", True), 3)]
     assert not [script for script in scripts if "/cpu0/" in script]
     done = subprocess.run(["sh", "-n"], input="\n".join(scripts), text=True, stderr=subprocess.PIPE)
@@ -56,7 +56,7 @@ def test_scripts_are_sound_and_leave_cpu_0_alone(shape: topology.Topology) -> No
 
 
 class FakeGuest:
-    """A guest whose scheduler has these states, one after the other, and these figures."""
+    """A guest with a scheduler in these successive states, and these figures."""
 
     def __init__(self, states: list[str], rss_kib: list[int], faults: list[int], log: str) -> None:
         self.states, self.rss_kib, self.fault_counts, self.log = states, rss_kib, faults, log
@@ -96,16 +96,16 @@ def judged(
     return soak._Soak(setup, guest, lambda _: None).run()
 
 
-def test_all_is_well(tmp_path: Path) -> None:
+def test_healthy_scheduler_passes(tmp_path: Path) -> None:
     verdict = judged(tmp_path, ["enabled", "disabled"], [30_000, 30_100], [5, 5])
     assert verdict.faults == []
     assert (verdict.page_faults, verdict.memory_kib) == (0, (30_000, 30_100))
 
 
-def test_what_a_scheduler_said_that_was_not_enabled_is_kept(
+def test_output_of_a_scheduler_that_failed_to_load_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(soak, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(soak, "_TIMEOUT_S", 0.0)
     verdict = judged(tmp_path, ["disabled"], [], [])
     assert verdict.faults == ["it was not enabled: it said this"]
     assert verdict.log
@@ -117,11 +117,11 @@ def test_what_a_scheduler_said_that_was_not_enabled_is_kept(
     ("rss", "faults", "log", "fault"),
     [
         ([30_000, 32_000], [5, 5], "", "its memory has grown from 30000 to 32000 KiB"),
-        ([30_000, 30_000], [5, 8], "", "3 page faults of the policy's thread"),
+        ([30_000, 30_000], [5, 8], "", "3 page faults of the policy thread"),
         ([1, 1], [0, 0], "BUG: x\n", "kernel error: BUG: x"),
     ],
 )
-def test_what_is_wrong_is_told(
+def test_failures_are_reported(
     tmp_path: Path, rss: list[int], faults: list[int], log: str, fault: str
 ) -> None:
     verdict = judged(tmp_path, ["enabled", "disabled"], rss, faults, log)
@@ -164,7 +164,7 @@ def test_wrong_usage_is_one_line_and_status_2(
 
 
 @pytest.mark.parametrize(("faults", "status"), [([], 0), (["it is gone"], 1)])
-def test_verdict_is_told_with_its_seed(
+def test_result_is_printed_with_the_seed(
     build: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

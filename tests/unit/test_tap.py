@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The report for `meson test`: one line for each test, and the cause if it failed."""
+"""The TAP report: one line for each test, with the cause of a failure."""
 
 from __future__ import annotations
 

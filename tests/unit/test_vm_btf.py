@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Telling sound type information of a kernel from damaged."""
+"""Detecting damaged BTF of a kernel."""
 
 import struct
 
@@ -8,7 +8,7 @@ from vm import btf
 
 
 def btf_with(function: str, *arguments: str) -> bytes:
-    """Type information with an int, a struct, a prototype, and a function of that prototype."""
+    """BTF with an int, a struct, a prototype, and a function of that prototype."""
     strings = b"\0" + b"".join(name.encode() + b"\0" for name in (function, *arguments))
     offsets = [strings.index(b"\0" + name.encode() + b"\0") + 1 for name in arguments]
     types = struct.pack("<IIII", 0, 1 << 24, 4, 32)
@@ -21,22 +21,22 @@ def btf_with(function: str, *arguments: str) -> bytes:
 
 
 @pytest.mark.parametrize("arguments", [[], ["dsq_id"], ["aux", "node"]])
-def test_the_public_prototype_is_sound(arguments: list[str]) -> None:
+def test_public_prototype_is_accepted(arguments: list[str]) -> None:
     assert btf.is_sound(btf_with("scx_bpf_create_dsq", *arguments))
 
 
 @pytest.mark.parametrize("function", ["scx_bpf_create_dsq", "scx_bpf_dump_bstr"])
-def test_a_hidden_argument_is_not(function: str) -> None:
-    """Which of them an old pahole leaves alone differs from build to build."""
+def test_hidden_argument_is_rejected(function: str) -> None:
+    """Which kfuncs an old pahole omits varies from build to build."""
     assert not btf.is_sound(btf_with(function, "node", "aux"))
 
 
 @pytest.mark.parametrize("function", ["scx_bpf_create_dsq_impl", "bpf_other"])
-def test_other_functions_may_have_it(function: str) -> None:
+def test_other_functions_may_have_the_argument(function: str) -> None:
     assert btf.is_sound(btf_with(function, "node", "aux"))
 
 
 @pytest.mark.parametrize("data", [b"", bytes(100)])
-def test_other_bytes_are_refused(data: bytes) -> None:
+def test_invalid_data_is_an_error(data: bytes) -> None:
     with pytest.raises(ValueError, match="not BTF"):
         btf.is_sound(data)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which kernels `./dev test` boots."""
+"""The kernels of a test run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LISTED = Path(__file__).parents[1] / "vm/kernels.txt"
 
 
 def none(_: str) -> bool:
-    """Every kernel is at hand or in the archive."""
+    """Every kernel is cached or in the archive."""
     return False
 
 
@@ -45,7 +45,7 @@ def test_kernels_by_name(wanted: str, chosen: list[str]) -> None:
 
 
 @pytest.mark.parametrize("wanted", ["6.1", "7.2,6.1", "", ",", "7.2,", "All", "7.2 6.12"])
-def test_others_are_not_tested(wanted: str) -> None:
+def test_other_kernels_are_an_error(wanted: str) -> None:
     with pytest.raises(ChoiceError, match="is not tested: give all, default, or some of 7.2, 6.17"):
         choose(wanted, TESTED, none)
 
@@ -77,7 +77,7 @@ def test_command_line(
     assert said.err.startswith("dev: --kernels 5.4: '5.4' is not tested")
 
 
-def test_wrong_surroundings_are_one_line(
+def test_errors_are_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SCX_VM_KERNELS", "/nonexistent")
@@ -85,7 +85,7 @@ def test_wrong_surroundings_are_one_line(
     assert capsys.readouterr().err.endswith("SCX_VM_KERNELS: /nonexistent is not a directory\n")
 
 
-def test_each_tested_kernel_can_be_had() -> None:
-    """6.12 is the last of the older names of kfuncs, and no archive has it with sched_ext."""
+def test_each_tested_kernel_is_available() -> None:
+    """6.12 is the last kernel with the old kfunc names, and no archive ships it with sched_ext."""
     assert LISTED.read_text().split() == TESTED
     assert list(kernel_build.SUITES) == ["6.12"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Lines of a kernel's log that tell of trouble, and others that only look like it."""
+"""Kernel messages that indicate errors, and similar ones that do not."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ Call Trace:
         "Call Trace:",
     ],
 )
-def test_trouble_is_told(line: str) -> None:
+def test_errors_are_detected(line: str) -> None:
     assert health.complaints(f"fine\n[   12.345678] {line}\nfine") == [f"[   12.345678] {line}"]
 
 
-def test_functions_of_a_backtrace_are_no_trouble() -> None:
+def test_functions_of_a_backtrace_are_not_errors() -> None:
     warning, trace = FAIR_SERVER.splitlines()[0], "Call Trace:"
     assert health.complaints(FAIR_SERVER) == [warning, trace]
     assert health.complaints(FAIR_SERVER, [health.FAIR_SERVER_WARNING]) == []

@@ -31,20 +31,20 @@ def test_emulation_is_single_threaded() -> None:
     assert following(qemu.machine_args(machine()), "-accel") == "tcg,thread=single"
 
 
-def test_the_kernel_command_line_comes_from_every_part() -> None:
+def test_kernel_command_line_is_complete() -> None:
     words = following(qemu.machine_args(machine(kernel_args=("a=b",))), "-append").split()
     assert words[0] == "console=ttyS0"
     assert {"panic=-1", "oops=panic", "maxcpus=4", "a=b"} <= set(words)
 
 
-def test_the_machine_ends_where_it_would_reboot() -> None:
+def test_machine_exits_instead_of_rebooting() -> None:
     args = qemu.machine_args(machine())
     assert {"-no-reboot", "-nodefaults"} <= set(args)
-    # The rest of this option is taken as it is, commas too.
+    # The rest of this option is literal, including commas.
     assert following(args, "-serial") == "file:/tmp/a,b/console.log"
 
 
-def test_a_deterministic_machine_takes_nothing_from_the_host() -> None:
+def test_deterministic_machine_is_independent_of_the_host() -> None:
     args = qemu.machine_args(
         machine(accelerator="replay", seed=7, serial_files=(Path("/tmp/output"),))
     )
@@ -106,7 +106,7 @@ def test_kvm_is_probed_once_per_kernel_qemu_and_host(
     assert probes == ["7.2.12", "6.17.13"]
 
 
-def test_without_the_device_nothing_is_probed(
+def test_without_the_device_there_is_no_probe(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("SCX_VM_ACCEL", raising=False)
@@ -126,17 +126,17 @@ def test_without_the_device_nothing_is_probed(
         ("[ 1.0] reboot: Power down\n", None),
     ],
 )
-def test_the_console_tells_why_a_guest_died(tmp_path: Path, log: str, cause: str | None) -> None:
+def test_console_explains_a_guests_death(tmp_path: Path, log: str, cause: str | None) -> None:
     console = tmp_path / "console.log"
     console.write_text(log)
     assert link.cause_of_death(console) == cause
 
 
-def test_no_console_no_cause(tmp_path: Path) -> None:
+def test_without_a_console_there_is_no_cause(tmp_path: Path) -> None:
     assert link.cause_of_death(tmp_path / "nothing") is None
 
 
-def test_results_check_themselves() -> None:
+def test_results_are_checked() -> None:
     good = Result("true", 0, b"o\xff", b"e")
     assert good.check() is good
     assert (good.stdout, good.stderr) == ("o�", "e")
@@ -163,7 +163,7 @@ def test_keys(keys: list[bytes], passed: bytes, leaving: bool) -> None:
     assert keyboard.leaving is leaving
 
 
-def test_progress_is_one_line_and_can_be_silent(
+def test_progress_is_one_line_and_can_be_silenced(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(progress, "_quiet", False)
@@ -188,7 +188,7 @@ def test_usage_errors(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize("option", ["--for", "--timeout"])
 @pytest.mark.parametrize("limit", ["0", "-1", "nan", "inf", "604801"])
-def test_limits_that_make_no_sense_are_refused(
+def test_invalid_limits_are_rejected(
     option: str, limit: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["run", f"{option}={limit}", "true"]) == cli.STATUS_USAGE
@@ -232,10 +232,10 @@ def test_kernels_are_listed(
     assert cli.main(["kernel", "7.2", "6.12"]) == cli.STATUS_USAGE
 
 
-def test_a_kernel_by_version(
+def test_kernel_by_version(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Alone it may be built, with fetch it is not."""
+    """It may be built, unless with `fetch`."""
     monkeypatch.setattr(cli.kernel_build, "obtain", lambda _: KERNEL)
     monkeypatch.setattr(cli.kernels, "resolve", lambda _: Kernel(Path("/other"), "7.2.1", "test"))
     assert cli.main(["kernel", "6.12"]) == 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The initramfs: a readable archive, the same bytes for the same inputs, errors that help."""
+"""The initramfs: a valid and reproducible archive, and error messages."""
 
 import shutil
 import stat
@@ -16,7 +16,7 @@ needs_busybox = pytest.mark.skipif(
 
 
 def members(archive: bytes) -> dict[str, dict[str, int | bytes]]:
-    """A newc archive read back, by path."""
+    """The files of a newc archive, by path."""
     found: dict[str, dict[str, int | bytes]] = {}
     position = 0
     while True:
@@ -36,7 +36,7 @@ def members(archive: bytes) -> dict[str, dict[str, int | bytes]]:
         }
 
 
-def test_an_archive_reads_back() -> None:
+def test_archive_can_be_read() -> None:
     tree = Tree()
     tree.file("usr/bin/x", b"12345", 0o755)
     tree.link("bin", "usr/bin")
@@ -50,7 +50,7 @@ def test_an_archive_reads_back() -> None:
     assert found["usr"]["links"] == 2
 
 
-def test_no_time_no_owner_fixed_numbers() -> None:
+def test_times_owners_and_numbers_are_fixed() -> None:
     tree = Tree()
     for name in "cab":
         tree.file(name, b"")
@@ -95,12 +95,12 @@ def test_files_have_a_path_contents_and_a_mode(tmp_path: Path) -> None:
     assert (conf["mode"], conf["data"]) == (stat.S_IFREG | 0o644, b"<busconfig/>\n")
     assert (helper["mode"], helper["data"]) == (stat.S_IFREG | 0o4755, b"\0\xff")
     assert found["etc/dbus-1/system.d"]["mode"] == stat.S_IFDIR | 0o755
-    # Once, though both have directories that are there anyway.
+    # Once, though both have the standard directories.
     assert [entry["number"] for entry in found.values()] == list(range(1, len(found) + 1))
 
 
 @needs_busybox
-def test_a_file_replaces_that_of_every_guest() -> None:
+def test_file_replaces_a_standard_one() -> None:
     assert b"nobody" in members(initramfs.build())["etc/passwd"]["data"]
     users = "root:x:0:0::/:/bin/sh\n"
     found = members(initramfs.build(files={"/etc/passwd": File(users)}))
@@ -115,14 +115,14 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 @needs_busybox
 @pytest.mark.skipif(shutil.which("cpio") is None, reason="needs the package cpio")
-def test_cpio_reads_it() -> None:
+def test_cpio_can_read_it() -> None:
     listing = subprocess.run(
         ["cpio", "-it", "--quiet"], input=initramfs.build(), capture_output=True, check=True
     )
     assert b"guest/agent" in listing.stdout.split()
 
 
-def test_a_program_brings_its_libraries() -> None:
+def test_libraries_of_a_program_are_included() -> None:
     shell = Path("/bin/sh").resolve()
     libraries = initramfs.shared_libraries(shell)
     assert any(path.name.startswith("ld-") for path in libraries)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Building a kernel: what Kconfig took of a configuration, and a build with a makefile of ours in
-the kernel's place."""
+"""Building a kernel: configurations as accepted by Kconfig, and a build with a fake
+makefile."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ needs_tools = pytest.mark.skipif(
     any(shutil.which(tool) is None for tool in ("make", "tar", "xz")), reason="needs make, tar, xz"
 )
 RELEASE = "6.12.99-scx"
-#: What the kernel's makefile does, as far as a build notices.
+#: The steps of the kernel's makefile that a build uses.
 ALLNOCONFIG = "allnoconfig:\n\tcp $(KCONFIG_ALLCONFIG) .config\n"
 BZIMAGE = "bzImage:\n\tmkdir -p arch/x86/boot && cp image arch/x86/boot/bzImage\n"
 
 
 @pytest.fixture(autouse=True)
 def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """An empty cache; every image serves."""
+    """An empty cache; every image is accepted."""
     monkeypatch.setenv("SCX_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("SCX_VM_KERNELS", raising=False)
     monkeypatch.delenv("SCX_OFFLINE", raising=False)
@@ -43,7 +43,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], None]:
-    """Makes a Debian archive whose kernel source is this makefile."""
+    """Creates a Debian archive whose kernel source is this makefile."""
 
     def make(makefile: str) -> None:
         tarball = tmp_path / "package/usr/src/linux-source-6.12.tar.xz"
@@ -73,7 +73,7 @@ def test_options_of_a_configuration() -> None:
     assert kernel_build.options(text) == expected
 
 
-def test_options_that_were_not_taken() -> None:
+def test_options_that_were_dropped() -> None:
     wanted = 'CONFIG_A=y\nCONFIG_B=64\nCONFIG_C=y\nCONFIG_D="x"\n# CONFIG_E is not set\n'
     config = 'CONFIG_B=32\n# CONFIG_C is not set\nCONFIG_D="x"\nCONFIG_F=y\n'
     lost = ["CONFIG_A=y", "CONFIG_B=64", "CONFIG_C=y"]
@@ -83,8 +83,8 @@ def test_options_that_were_not_taken() -> None:
 
 
 @pytest.mark.parametrize("series", kernels.buildable())
-def test_our_configurations(series: str) -> None:
-    """Each line is understood, none is there twice, and there is a source for it."""
+def test_configurations_of_this_tree(series: str) -> None:
+    """All lines are valid and unique, and there is a source for the series."""
     lines = (kernels.CONFIGS / f"{series}.config").read_text().splitlines()
     options = [line for line in lines if line and not line.startswith("# ")]
     assert len(kernel_build.options("\n".join(options))) == len(options)
@@ -93,7 +93,7 @@ def test_our_configurations(series: str) -> None:
 
 
 def has_ended(pid: int) -> bool:
-    """Whether no such process runs; nobody may have reaped it."""
+    """Whether the process has exited; it may be a zombie."""
     try:
         return "Z (zombie)" in Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -101,9 +101,9 @@ def has_ended(pid: int) -> bool:
 
 
 @needs_tools
-def test_it_is_built_once(cache: Path, source: Callable[[str], None]) -> None:
+def test_built_only_once(cache: Path, source: Callable[[str], None]) -> None:
     source(ALLNOCONFIG + BZIMAGE)
-    # What a process that was killed has left.
+    # Left by a killed process.
     (cache / "kernel-build/6.12/linux").mkdir(parents=True)
     assert kernel_build.needed("6.12")
     kernel = kernel_build.obtain("6.12")
@@ -118,7 +118,7 @@ def test_it_is_built_once(cache: Path, source: Callable[[str], None]) -> None:
 
 
 @needs_tools
-def test_an_option_that_is_dropped_is_named(cache: Path, source: Callable[[str], None]) -> None:
+def test_dropped_option_is_named(cache: Path, source: Callable[[str], None]) -> None:
     source("allnoconfig:\n\tgrep -v _SMP= $(KCONFIG_ALLCONFIG) >.config\n" + BZIMAGE)
     with pytest.raises(KernelError, match=r"this kernel does not accept CONFIG_SMP=y"):
         kernel_build.obtain("6.12")
@@ -126,7 +126,7 @@ def test_an_option_that_is_dropped_is_named(cache: Path, source: Callable[[str],
 
 
 @needs_tools
-def test_a_failed_build_leaves_its_log(cache: Path, source: Callable[[str], None]) -> None:
+def test_failed_build_keeps_its_log(cache: Path, source: Callable[[str], None]) -> None:
     source(ALLNOCONFIG + "bzImage:\n\t@echo no such file; false\n")
     log = cache / "kernel-build/6.12.log"
     with pytest.raises(KernelError, match=f"make bzImage failed with status 2: see {log}$"):
@@ -136,7 +136,7 @@ def test_a_failed_build_leaves_its_log(cache: Path, source: Callable[[str], None
 
 
 @needs_tools
-def test_an_interrupted_build_leaves_nothing_running(
+def test_interrupted_build_leaves_no_processes(
     cache: Path, tmp_path: Path, source: Callable[[str], None]
 ) -> None:
     pid = tmp_path / "pid"
@@ -145,14 +145,14 @@ def test_an_interrupted_build_leaves_nothing_running(
     with pytest.raises(KeyboardInterrupt):
         kernel_build.obtain("6.12")
     assert leftovers(cache) == ["6.12.log"]
-    # It has closed its files; the rest of its end may take a moment.
+    # Its files are closed; its exit may take a moment.
     deadline_s = time.monotonic() + 20
     while not has_ended(int(pid.read_text())):
         assert time.monotonic() < deadline_s
 
 
 @needs_tools
-def test_an_interrupt_while_make_starts_ends_it(
+def test_interrupt_during_the_start_of_make(
     monkeypatch: pytest.MonkeyPatch, cache: Path, source: Callable[[str], None]
 ) -> None:
     source("allnoconfig:\n\tsleep 60\n")
@@ -174,7 +174,7 @@ def test_an_interrupt_while_make_starts_ends_it(
 
 
 @needs_tools
-def test_a_kernel_that_does_not_serve_is_not_kept(
+def test_unusable_kernel_is_not_kept(
     monkeypatch: pytest.MonkeyPatch, cache: Path, source: Callable[[str], None]
 ) -> None:
     monkeypatch.setattr(kernels, "_flaw", lambda _: "its BTF is damaged")
@@ -191,7 +191,7 @@ def test_offline_nothing_is_built(monkeypatch: pytest.MonkeyPatch, cache: Path) 
     assert leftovers(cache) == []
 
 
-def test_nothing_is_built_unasked() -> None:
+def test_kernels_are_built_on_request_only() -> None:
     with pytest.raises(KernelError, match=r"is not built: build it with \./dev vm kernel 6\.12$"):
         kernels.resolve("6.12")
 
@@ -203,7 +203,7 @@ def test_other_kernels_are_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
         kernel_build.obtain("7.2")
 
 
-def test_status_tells_whether_to_build(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_says_whether_to_build(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kernel_build.main(["7.2", "6.12"]) == 0
     assert kernel_build.main(["7.2"]) == 1
     assert kernel_build.main([]) == 1

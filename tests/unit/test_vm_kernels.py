@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Choosing kernels: versions, images made by hand, and the order in which places are tried."""
+"""Selecting kernels: versions, handmade images, and search order."""
 
 import gzip
 import lzma
@@ -21,13 +21,13 @@ def no_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SCX_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("SCX_OFFLINE", "1")
     monkeypatch.delenv("SCX_VM_KERNELS", raising=False)
-    # The images made here hold no type information to be judged by.
+    # The handmade images contain no BTF.
     monkeypatch.setattr(kernels, "_sound", lambda kernel: "unsound" not in kernel.release)
 
 
 @pytest.fixture
 def images(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
-    """Makes images of these releases, in SCX_VM_KERNELS or in the cache."""
+    """Creates images of these releases, in SCX_VM_KERNELS or in the cache."""
 
     def make(*releases: str, cached: bool = False) -> None:
         directory = tmp_path / ("cache/kernels" if cached else "given")
@@ -67,11 +67,11 @@ def test_versions_are_numbers(text: str, version: tuple[int, ...]) -> None:
         ("latest", "7.2.12", False),
     ],
 )
-def test_a_version_is_the_beginning_of_a_release(wanted: str, release: str, serves: bool) -> None:
+def test_version_prefixes(wanted: str, release: str, serves: bool) -> None:
     assert kernels.matches(release, wanted) is serves
 
 
-def test_the_image_says_its_release(tmp_path: Path) -> None:
+def test_release_of_an_image(tmp_path: Path) -> None:
     image = tmp_path / "anything"
     image.write_bytes(bzimage_of("6.99.1-mine"))
     kernel = kernels.resolve(str(image))
@@ -79,7 +79,7 @@ def test_the_image_says_its_release(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("contents", [b"", b"\x7fELF", bytes(1024)])
-def test_other_files_are_no_kernels(tmp_path: Path, contents: bytes) -> None:
+def test_other_files_are_not_kernels(tmp_path: Path, contents: bytes) -> None:
     image = tmp_path / "image"
     image.write_bytes(contents)
     with pytest.raises(KernelError, match=r"image: not an x86 kernel image"):
@@ -98,23 +98,23 @@ def test_given_images_come_before_the_cache(images: Callable[..., None]) -> None
     assert kernels.resolve("6.17.13").release == "6.17.13+deb13"
 
 
-def test_the_newest_of_a_series_is_taken(images: Callable[..., None]) -> None:
+def test_newest_of_a_series_is_selected(images: Callable[..., None]) -> None:
     images("7.2.9", "7.2.12", "7.2.2")
     assert kernels.resolve("7.2").release == "7.2.12"
 
 
-def test_a_kernel_that_no_scheduler_loads_on_is_passed_over(images: Callable[..., None]) -> None:
+def test_unusable_kernel_is_skipped(images: Callable[..., None]) -> None:
     images("7.2.12-unsound", "7.2.9", "7.1.3-unsound")
     assert kernels.resolve("7.2").release == "7.2.9"
     assert kernels.resolve().release == "7.2.9"
 
 
-def test_the_default_is_the_newest_known(images: Callable[..., None]) -> None:
+def test_default_is_the_newest_tested_kernel(images: Callable[..., None]) -> None:
     images("6.17.13", "7.2.12", "7.9.1", cached=True)
     assert kernels.resolve().release == "7.2.12"
 
 
-def test_nothing_at_hand_offline(images: Callable[..., None]) -> None:
+def test_without_a_local_kernel_offline(images: Callable[..., None]) -> None:
     with pytest.raises(KernelError, match="no kernel at hand: give an image with --kernel PATH"):
         kernels.resolve()
     with pytest.raises(
@@ -131,7 +131,7 @@ def test_a_wrong_directory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         kernels.resolve("7.2")
 
 
-def test_packages_that_hold_an_image() -> None:
+def test_packages_that_contain_an_image() -> None:
     names = [
         "linux-base-7.2.12+deb13-cloud-amd64",
         "linux-binary-7.2.12+deb13-cloud-amd64",
@@ -150,7 +150,7 @@ def test_packages_that_hold_an_image() -> None:
 
 
 def archive(monkeypatch: pytest.MonkeyPatch, *releases: str) -> None:
-    """A Debian archive whose packages hold images of these releases."""
+    """A Debian archive with kernel packages of these releases."""
     monkeypatch.delenv("SCX_OFFLINE")
     offered = [Packaged(release, "suite", f"linux-image-{release}") for release in releases]
     monkeypatch.setattr(kernels, "archived", lambda fresh=False: iter(offered))
@@ -159,7 +159,7 @@ def archive(monkeypatch: pytest.MonkeyPatch, *releases: str) -> None:
     )
 
 
-def test_the_default_comes_from_the_archive(
+def test_default_comes_from_the_archive(
     monkeypatch: pytest.MonkeyPatch, images: Callable[..., None]
 ) -> None:
     archive(monkeypatch, "7.9.1", "7.2.12", "6.17.13")
@@ -168,14 +168,14 @@ def test_the_default_comes_from_the_archive(
     assert kernels.resolve().release == "7.2.12"
 
 
-def test_the_archive_is_searched_for_a_sound_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_archive_is_searched_for_a_usable_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     archive(monkeypatch, "7.2.12-unsound", "7.2.9-unsound", "6.17.13")
     assert kernels.resolve().release == "6.17.13"
     with pytest.raises(KernelError, match="no kernel 7.2 with sched_ext in Debian"):
         kernels.resolve("7.2")
 
 
-def test_a_given_image_as_new_as_the_archives_is_taken(
+def test_local_image_is_preferred_if_as_new(
     monkeypatch: pytest.MonkeyPatch, images: Callable[..., None]
 ) -> None:
     archive(monkeypatch, "7.2.12")
@@ -183,7 +183,7 @@ def test_a_given_image_as_new_as_the_archives_is_taken(
     assert kernels.resolve().release == "7.2.12-mine"
 
 
-def test_without_an_archive_the_newest_at_hand_serves(
+def test_without_an_archive_the_newest_local_kernel_is_used(
     monkeypatch: pytest.MonkeyPatch, images: Callable[..., None]
 ) -> None:
     def no_archive(fresh: bool = False) -> None:
@@ -198,7 +198,7 @@ def test_without_an_archive_the_newest_at_hand_serves(
 
 
 def with_size(stream: bytes) -> bytes:
-    """A payload as the kernel's build makes it: the stream, then its unpacked size."""
+    """A payload as in the kernel's build: the stream, then its unpacked size."""
     return stream + struct.pack("<I", 12345)
 
 
@@ -229,7 +229,7 @@ def test_btf_is_extracted_once(tmp_path: Path, pack: Callable[[bytes], bytes]) -
     assert first.stat().st_mtime_ns == written_ns
 
 
-def test_a_kernel_without_btf_says_so(tmp_path: Path) -> None:
+def test_kernel_without_btf_is_an_error(tmp_path: Path) -> None:
     image = tmp_path / "image"
     image.write_bytes(bzimage_of("6.99.0", gzip.compress(vmlinux_with(".text", b"x"))))
     with pytest.raises(KernelError, match="built without CONFIG_DEBUG_INFO_BTF"):
@@ -247,7 +247,7 @@ def test_a_kernel_without_btf_says_so(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_payloads_that_do_not_unpack(
+def test_invalid_payloads_are_errors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, payload: bytes, message: str
 ) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")

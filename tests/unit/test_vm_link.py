@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The line to a guest, with this test as the guest: signs of life, and how QEMU ends."""
+"""The connection to a guest, with a fake guest: heartbeats, and QEMU's exit."""
 
 import socket
 import subprocess
@@ -14,7 +14,7 @@ from vm.qemu import Launched, Ports
 
 
 class FakeGuest:
-    """The guest's ends of the ports, and a program that stands for QEMU."""
+    """The guest's ends of the ports, and a program in place of QEMU."""
 
     def __init__(self, log: Path, qemu: str, max_silence_s: float) -> None:
         pairs = [socket.socketpair() for _ in range(3)]
@@ -45,7 +45,7 @@ def guest(tmp_path: Path) -> Iterator[FakeGuest]:
     fake.close()
 
 
-def test_a_guest_that_answers_pings_is_waited_for(guest: FakeGuest) -> None:
+def test_guest_that_answers_pings_is_not_killed(guest: FakeGuest) -> None:
     pings: list[bytes] = []
 
     def answer() -> bool:
@@ -57,7 +57,7 @@ def test_a_guest_that_answers_pings_is_waited_for(guest: FakeGuest) -> None:
     assert guest.link.wait_until(answer, timeout_s=20)
 
 
-def test_output_is_a_sign_of_life(guest: FakeGuest) -> None:
+def test_output_is_a_heartbeat(guest: FakeGuest) -> None:
     ends_s = time.monotonic() + 1.2
 
     def write() -> bool:
@@ -68,7 +68,7 @@ def test_output_is_a_sign_of_life(guest: FakeGuest) -> None:
     assert guest.asked() == b""
 
 
-def test_a_silent_guest_is_killed_and_its_log_named(guest: FakeGuest, tmp_path: Path) -> None:
+def test_silent_guest_is_killed_and_its_log_named(guest: FakeGuest, tmp_path: Path) -> None:
     with pytest.raises(GuestError) as lost:
         guest.link.wait_until(lambda: False, timeout_s=20)
     reason = "the guest hangs: no heartbeat for 0.4 s"
@@ -77,7 +77,7 @@ def test_a_silent_guest_is_killed_and_its_log_named(guest: FakeGuest, tmp_path: 
     assert guest.process.wait(5) < 0
 
 
-def test_what_the_kernel_of_a_silent_guest_says_is_told(guest: FakeGuest, tmp_path: Path) -> None:
+def test_kernel_message_of_a_silent_guest_is_reported(guest: FakeGuest, tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("[ 1.0] booted\n[ 9.0] rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:\n")
     with pytest.raises(GuestError, match=r" s \(rcu: INFO: .* stalls .*\); console log: "):
@@ -93,7 +93,7 @@ def test_only_waiting_counts_as_silence(guest: FakeGuest) -> None:
 @pytest.mark.parametrize(
     ("qemu", "well"), [("exit 0", True), ("exit 1", False), ("sleep 9", False)]
 )
-def test_whether_qemu_ended_well(tmp_path: Path, qemu: str, well: bool) -> None:
+def test_exit_of_qemu(tmp_path: Path, qemu: str, well: bool) -> None:
     fake = FakeGuest(tmp_path / "log", f"exec {qemu}" if "sleep" in qemu else qemu, 60)
     assert fake.link.close(0.5) is well
     assert fake.process.returncode is not None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The messages between host and guest: framing, escaping, and what is refused."""
+"""The messages between host and guest: framing, escaping, and validation."""
 
 import subprocess
 
@@ -21,7 +21,7 @@ SCRIPTS = [
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_a_script_survives_the_line(script: str) -> None:
+def test_scripts_survive_encoding(script: str) -> None:
     line = protocol.escape(script)
     assert line.isascii()
     assert line.isprintable()
@@ -46,12 +46,12 @@ def test_requests_are_lines() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "..", "-n", "a\nb"])
-def test_names_that_would_break_out_are_refused(name: str) -> None:
+def test_unsafe_names_are_rejected(name: str) -> None:
     with pytest.raises(ValueError, match="job name"):
         protocol.start(name, "true")
 
 
-def test_nul_and_bad_users_are_refused() -> None:
+def test_nul_and_invalid_users_are_rejected() -> None:
     with pytest.raises(ValueError, match="NUL"):
         protocol.start("n", "a\0b")
     with pytest.raises(ValueError, match="no user"):
@@ -59,7 +59,7 @@ def test_nul_and_bad_users_are_refused() -> None:
 
 
 @pytest.mark.parametrize("piece", [1, 2, 7, 1000])
-def test_events_arrive_in_any_pieces(piece: int) -> None:
+def test_events_arrive_in_arbitrary_pieces(piece: int) -> None:
     stream = b"ready\nstarted job 42\npong\nended job 137 10 0\n"
     decoder = protocol.Decoder()
     events = [
@@ -71,6 +71,6 @@ def test_events_arrive_in_any_pieces(piece: int) -> None:
 
 
 @pytest.mark.parametrize("line", [b"", b"hello", b"started x", b"started x y", b"ended x 1 2"])
-def test_noise_is_an_error_that_shows_it(line: bytes) -> None:
+def test_noise_is_quoted_in_the_error(line: bytes) -> None:
     with pytest.raises(protocol.ProtocolError, match="the guest's agent sent"):
         protocol.Decoder().feed(line + b"\n")

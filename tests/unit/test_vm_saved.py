@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a saved guest depends on, and QEMU's control port, with this test as QEMU."""
+"""Dependencies of a saved guest, and QEMU's monitor, with a fake QEMU."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> qemu.Machine:
     )
 
 
-def test_what_a_guest_begins_with_depends_on_no_seed_and_no_place(
+def test_saved_state_is_independent_of_seed_and_paths(
     machine: qemu.Machine, tmp_path: Path
 ) -> None:
     key = saved._key(machine)
@@ -53,7 +53,7 @@ def test_what_a_guest_begins_with_depends_on_no_seed_and_no_place(
 
 
 @pytest.mark.parametrize("what", ["kernel", "image", "topology", "arguments", "terminal"])
-def test_what_a_guest_begins_with_depends_on_the_rest(machine: qemu.Machine, what: str) -> None:
+def test_saved_state_depends_on_everything_else(machine: qemu.Machine, what: str) -> None:
     key = saved._key(machine)
     if what == "kernel":
         machine.kernel.path.write_text("another")
@@ -67,7 +67,7 @@ def test_what_a_guest_begins_with_depends_on_the_rest(machine: qemu.Machine, wha
     assert saved._key(replace(machine, **changes.get(what, {}))) != key
 
 
-def test_states_that_nobody_uses_are_deleted(tmp_path: Path) -> None:
+def test_unused_states_are_deleted(tmp_path: Path) -> None:
     (tmp_path / "lock").mkdir()
     for name, age_days in (("old", 8), ("new", 6)):
         (tmp_path / name).write_text("state")
@@ -78,13 +78,13 @@ def test_states_that_nobody_uses_are_deleted(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.glob("**/*")) == ["lock", "new", "new"]
 
 
-def test_what_does_not_fit_is_refused(machine: qemu.Machine) -> None:
-    with pytest.raises(qemu.QemuError, match="holds no more than"):
+def test_inbox_is_limited(machine: qemu.Machine) -> None:
+    with pytest.raises(qemu.QemuError, match="is limited to"):
         saved.resume(machine, bytes(qemu.INBOX_BYTES), 1)
 
 
 class FakeQemu(threading.Thread):
-    """Greets, and answers each command in the order given here, with lines of JSON."""
+    """Sends a greeting, and answers commands with these lines of JSON."""
 
     def __init__(self, port: socket.socket, *answers: list[dict[str, object]]) -> None:
         super().__init__(daemon=True)
@@ -104,7 +104,7 @@ class FakeQemu(threading.Thread):
         self._port.close()
 
     def _tell(self, message: dict[str, object]) -> None:
-        # In two pieces, as a stream may be.
+        # Split in two, as a stream may be.
         line = json.dumps(message).encode() + b"\n"
         self._port.sendall(line[:5])
         self._port.sendall(line[5:])
@@ -131,13 +131,13 @@ def test_commands_and_events(ends: tuple[socket.socket, socket.socket]) -> None:
     }
 
 
-def test_a_refusal_is_an_error(ends: tuple[socket.socket, socket.socket]) -> None:
+def test_error_of_a_command(ends: tuple[socket.socket, socket.socket]) -> None:
     FakeQemu(ends[1], [{"error": {"class": "GenericError", "desc": "no such state"}}])
     with pytest.raises(MonitorError, match="^QEMU: no such state$"):
         Monitor(ends[0]).execute("migrate-incoming", uri="file:x")
 
 
-def test_a_qemu_that_ends_or_is_silent(ends: tuple[socket.socket, socket.socket]) -> None:
+def test_qemu_that_exits_or_is_silent(ends: tuple[socket.socket, socket.socket]) -> None:
     FakeQemu(ends[1], [{"return": {}}])
     monitor = Monitor(ends[0])
     with pytest.raises(MonitorError, match="QEMU has exited"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Topologies: what QEMU and the kernel are told, and what tests compare a guest with."""
+"""Topologies: arguments of QEMU and the kernel, and properties for tests."""
 
 import dataclasses
 
@@ -37,7 +37,7 @@ def test_nodes_hold_every_cpu_once(shape: topology.Topology) -> None:
         assert len(shape.distances) == len(shape.nodes)
 
 
-def test_smt_siblings_are_neighbours() -> None:
+def test_smt_siblings_are_adjacent() -> None:
     smt = topology.find("smt")
     assert smt.siblings(5) == (4, 5)
     assert smt.llc(5) == (4, 5, 6, 7)
@@ -65,7 +65,7 @@ def test_all_cpus_boot_by_default() -> None:
     assert smp4.kernel_args() == []
 
 
-def test_by_numbers() -> None:
+def test_topology_by_numbers() -> None:
     shape = topology.find("2x3x4")
     assert (shape.sockets, shape.cores, shape.threads) == (2, 3, 4)
 
