@@ -191,9 +191,7 @@ def test_script_runs_the_load_under_the_scheduler(tmp_path: Path) -> None:
         (SERVES.replace("exit 0", "echo bye; exit 2"), "echo {}", "it ended with status 2: bye"),
     ],
 )
-def test_script_reports_failures(
-    tmp_path: Path, scheduler: str, load: str, reason: str
-) -> None:
+def test_script_reports_failures(tmp_path: Path, scheduler: str, load: str, reason: str) -> None:
     with pytest.raises(RoundError, match=f"^{reason}$"):
         measure.figures(run_script(tmp_path, OURS, scheduler, load), WAKEUP, 4)
 
