@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Guests for the tests of this folder: one boot for each file, with all schedulers in it.
+"""Guests for the tests of this directory: one boot per file, with all schedulers in it.
 
 pytest tests/vm --kernel 6.17 --topology numa
 """
@@ -25,38 +25,38 @@ from vm import health, initramfs, kernels, qemu, replay, topology
 from vm.guest import Guest, Process
 from vm.programs import lacking
 
-#: Of each test in a deterministic guest, whatever else it runs with.
+#: The default seed of each test in a deterministic guest.
 FIXED_SEED = 1
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("guest")
-    group.addoption("--kernel", help="path or version (default: the newest known with sched_ext)")
+    group.addoption("--kernel", help="path or version (default: the newest tested one)")
     group.addoption("--topology", default=topology.DEFAULT, help="default: %(default)s")
     group.addoption(
         "--seeds",
         type=seeds_of,
         metavar="N|A-B",
-        help="the tests in deterministic guests alone, each with the seeds 1 to N, or A to B",
+        help="only the tests in deterministic guests, each with the seeds 1 to N, or A to B",
     )
     group.addoption(
         "--own-seed",
         type=int,
         metavar="N",
-        help="one in N tests in deterministic guests, chosen by the commit and its name, with a "
+        help="one in N tests in deterministic guests, selected by commit and name, with a "
         "second seed, chosen likewise",
     )
     group.addoption(
         "--programs",
         type=lambda text: text.split(","),
         metavar="NAME,…",
-        help="of the tests with one scheduler of all, those with one of these alone",
+        help="of the tests with a scheduler as parameter, only those with one of these",
     )
-    group.addoption("--another-kernel", action="store_true", help="leave out tests marked as once")
+    group.addoption("--another-kernel", action="store_true", help="skip tests marked as once")
 
 
 def seeds_of(text: str) -> list[int]:
-    """The seeds that --seeds names."""
+    """The seeds of --seeds."""
     first, _, last = text.rpartition("-")
     found = list(range(int(first or 1), int(last) + 1))
     if not found or found[0] < 1:
@@ -65,8 +65,8 @@ def seeds_of(text: str) -> list[int]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Seeds for each test in a deterministic guest: those asked for; with --own-seed the fixed one,
-    and for some tests one that each commit changes, so that no test is fitted to one run."""
+    """Seeds for each test in a deterministic guest: those requested; with --own-seed the fixed one,
+    and for some tests one derived from the commit, so that no test is tuned to one run."""
     if "seed" not in metafunc.fixturenames:
         return
     wanted = metafunc.config.getoption("--seeds")
@@ -77,7 +77,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def own_seed(test: str, one_in: int) -> list[int]:
-    """A seed that is another one for each commit and each test; none for the other tests, nor
+    """A seed that depends on commit and test; none for most tests, nor
     without git."""
     try:
         git = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
@@ -92,17 +92,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "every_topology: depends on the CPUs, runs on each topology")
     if config.getoption("--seeds"):
         config.pluginmanager.register(seeds.Report(config))
-    config.addinivalue_line("markers", "once: one kernel shows it as well as another")
+    config.addinivalue_line("markers", "once: does not depend on the kernel")
     config.addinivalue_line(
         "markers",
-        "kernel_complains(pattern, series=None): lines of the kernel log that this test provokes, "
+        "kernel_complains(pattern, series=None): kernel messages that this test causes, "
         "on every kernel or on those of a series",
     )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what one topology, or one kernel, shows as well as another. Without an emulator
-    every test is skipped, and says so."""
+    """Deselect tests that do not depend on topology or kernel. Without an emulator all tests are
+    skipped, with the reason."""
     if config.getoption("--topology") != topology.DEFAULT:
         items[:] = [item for item in items if item.get_closest_marker("every_topology")]
     if config.getoption("--another-kernel"):
@@ -119,7 +119,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def is_about(item: pytest.Item, wanted: list[str]) -> bool:
-    """Whether it takes none of the schedulers as its parameter, or one of those."""
+    """Whether it is not parametrized by schedulers, or by one of those."""
     callspec = getattr(item, "callspec", None)
     schedulers = C_SCHEDULERS + RUST_SCHEDULERS
     given = [value for value in callspec.params.values() if value in schedulers] if callspec else []
@@ -127,13 +127,13 @@ def is_about(item: pytest.Item, wanted: list[str]) -> bool:
 
 
 def runs_once(item: pytest.Item) -> bool:
-    """Whether it is not about the kernel: so it is where a policy's decisions are replayed."""
+    """Whether it does not depend on the kernel, such as tests in deterministic guests."""
     return bool(item.get_closest_marker("once")) or "seed" in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(scope="session")
 def kernel(pytestconfig: pytest.Config) -> kernels.Kernel:
-    """The kernel under test. Without network there may be none: that fails no test."""
+    """The kernel under test. Without a network there may be none, which is not a failure."""
     try:
         return kernels.resolve(pytestconfig.getoption("--kernel"))
     except kernels.KernelError as error:
@@ -151,7 +151,7 @@ def shape(pytestconfig: pytest.Config) -> topology.Topology:
 
 @pytest.fixture(scope="session")
 def programs(build_dir: Path) -> list[Path]:
-    """What is put into the guest: every program of ours, and what busybox lacks."""
+    """Programs of the guest: all of this tree, and those that busybox lacks."""
     folders = [build_dir / folder for folder in ("scheds/c", "rust", "tests/clients")]
     ours = [p for d in folders for p in d.glob("scx*") if p.is_file() and not p.suffix]
     return [*ours, *lacking()]
@@ -159,7 +159,7 @@ def programs(build_dir: Path) -> list[Path]:
 
 @pytest.fixture(scope="session")
 def files() -> dict[str, initramfs.File]:
-    """What is put into the guest besides programs: nothing, unless a test file says otherwise."""
+    """Further files of the guest; overridden by test files."""
     return {}
 
 
@@ -170,7 +170,7 @@ def guest(
     programs: list[Path],
     files: dict[str, initramfs.File],
 ) -> Iterator[Guest]:
-    """A booted guest, shared by all tests of a file: one that dies takes no more with it."""
+    """A booted guest, shared by all tests of a file, so that its death affects only these."""
     try:
         machine = Guest(kernel, shape, programs=programs, files=files)
     except initramfs.InitramfsError as error:
@@ -181,7 +181,7 @@ def guest(
 
 @pytest.fixture(scope="module")
 def bus(guest: Guest) -> Iterator[SystemBus]:
-    """A system bus with polkit, for test files whose guest has what `system_bus` lists."""
+    """A system bus with polkit, for test files whose guest has the files of `system_bus`."""
     system = SystemBus(guest)
     system.start()
     yield system
@@ -190,7 +190,7 @@ def bus(guest: Guest) -> Iterator[SystemBus]:
 
 @pytest.fixture(scope="session")
 def fit_emulator() -> None:
-    """Skips where there is no QEMU that serves for deterministic guests, and none can be had."""
+    """Skips if no QEMU for deterministic guests is available."""
     try:
         replay.emulator()
     except (qemu.QemuError, debs.DebsError) as error:
@@ -199,7 +199,7 @@ def fit_emulator() -> None:
 
 @pytest.fixture
 def seed() -> int:
-    """The seed of deterministic guests, unless another was asked for."""
+    """The seed of deterministic guests, the default one or a requested one."""
     return FIXED_SEED
 
 
@@ -208,8 +208,8 @@ Replay = Callable[..., replay.Outcome]
 
 @pytest.fixture
 def replays(fit_emulator: None, kernel: kernels.Kernel, programs: list[Path], seed: int) -> Replay:
-    """Runs a script in a deterministic guest, with those of our programs that it names: what
-    replay.run() gives. Further arguments are for that; without a `seed`, the test's."""
+    """Runs a script in a deterministic guest, with the programs that it names: the result of
+    replay.run(), which gets further arguments. The default seed is that of the test."""
 
     def run(shape: topology.Topology, script: str, **options: Any) -> replay.Outcome:
         named = set(re.findall(r"[\w-]+", script))
@@ -221,8 +221,8 @@ def replays(fit_emulator: None, kernel: kernels.Kernel, programs: list[Path], se
 
 @pytest.fixture
 def replayed_on(replays: Replay) -> Callable[[topology.Topology, str], str]:
-    """Runs a script, which has to succeed, in a deterministic guest with these CPUs; what it
-    prints."""
+    """Runs a script in a deterministic guest with these CPUs; it must succeed. Returns its
+    output."""
 
     def run(shape: topology.Topology, script: str) -> str:
         outcome = replays(shape, script)
@@ -236,12 +236,12 @@ def replayed_on(replays: Replay) -> Callable[[topology.Topology, str], str]:
 def replayed(
     replayed_on: Callable[[topology.Topology, str], str], shape: topology.Topology
 ) -> Callable[[str], str]:
-    """Runs a script in a deterministic guest; what it prints."""
+    """Runs a script in a deterministic guest; returns its output."""
     return lambda script: replayed_on(shape, script)
 
 
 def announced(item: pytest.Item, kernel: kernels.Kernel) -> list[str]:
-    """Patterns of the lines that a test provokes on this kernel."""
+    """Patterns of kernel messages that a test causes on this kernel."""
     return [
         marker.args[0]
         for marker in item.iter_markers("kernel_complains")
@@ -251,7 +251,7 @@ def announced(item: pytest.Item, kernel: kernels.Kernel) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def content_kernel(request: pytest.FixtureRequest) -> Iterator[None]:
-    """The kernel complains about nothing that a test with the guest did not announce."""
+    """The kernel log contains no unexpected error after a test."""
     if "guest" not in request.fixturenames:
         yield
         return
@@ -259,14 +259,14 @@ def content_kernel(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     log = watch.log()
     found = health.complaints(log, announced(request.node, watch.guest.kernel))
-    # The whole of it: a complaint alone does not tell its cause.
-    assert not found, "the kernel complains:\n" + "\n".join(found) + "\n\nits log:\n" + log
+    # The whole log: an error message alone does not show its cause.
+    assert not found, "kernel errors:\n" + "\n".join(found) + "\n\nlog:\n" + log
 
 
 @pytest.fixture
 def load(guest: Guest) -> Iterator[Load]:
     """Starts scx_load with the given arguments; it is stopped after the test. `through` is a
-    program that starts it, such as "nice -n 5"."""
+    prefix of the command, such as "nice -n 5"."""
     started: list[Process] = []
 
     def launch(*args: str, through: str = "") -> Process:
@@ -284,7 +284,7 @@ def load(guest: Guest) -> Iterator[Load]:
 @pytest.fixture
 def start(guest: Guest) -> Iterator[Start]:
     """Starts schedulers: `start("scx_simple", "-f")`. Afterwards none is left, and the kernel has
-    counted no event that should not happen."""
+    counted no unexpected event."""
     wait_disabled(guest)
     started: list[Scheduler] = []
 
@@ -302,7 +302,7 @@ def start(guest: Guest) -> Iterator[Start]:
 
 @pytest.fixture
 def set_cpu(guest: Guest) -> Iterator[SetCpu]:
-    """Takes CPUs offline and online. Afterwards those of the topology are online."""
+    """Takes CPUs offline and online. Afterwards the topology's initial CPUs are online."""
 
     def switch(cpu: int, online: bool) -> None:
         path = f"/sys/devices/system/cpu/cpu{cpu}/online"

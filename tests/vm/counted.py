@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a scheduler counts under a load, in a guest whose time is its own: how often a CPU is idle,
-or a decision late, is the scheduler's doing there, and not that of the machine below."""
+"""Counters of a scheduler under load, in a deterministic guest: there, idle CPUs and late decisions
+are caused by the scheduler, not by the host."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ wait $scheduler || exit 1
 
 
 def answers(printed: str) -> list[Record]:
-    """The statistics that a scheduler has told scx_stats_client."""
+    """The statistics received by scx_stats_client."""
     return [payload(json.loads(line)) for line in re.findall(r"^\{.*\}$", printed, re.MULTILINE)]
 
 
 def counted(
     replayed: Callable[[str], str], commands: Sequence[str], load: Sequence[str]
 ) -> list[Record]:
-    """All that each of these command lines has counted in the same second of load."""
+    """The counters of each of these command lines after the same second of load."""
     common = ROUND.replace("LOAD", " ".join(load)).replace("SOCKET", SOCKET)
     common = common.replace("TOTAL", TOTAL)
     rounds = [common.replace("COMMAND", command) for command in commands]

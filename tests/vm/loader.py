@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""scx_loader in a guest: started, asked by clients that are not ours, and ended."""
+"""scx_loader in a guest, with independent clients."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from vm.initramfs import File
 LOADER = Peer("org.scx.Loader", "/org/scx/Loader", "org.scx.Loader")
 SERVICES = ROOT / "services"
 
-#: Where the guest has the schedulers' descriptions, and programs that are not what they should be.
+#: Directories of the guest with the schedulers' manifests, and with fake programs.
 SCHEDULERS = "/usr/share/scx/schedulers"
 PROGRAMS = "/srv/programs"
 CONFIG = "/srv/config.toml"
 
-#: Programs in place of schedulers, and what becomes of them.
+#: Fake schedulers, and their behaviour.
 FAULTY = {
     "scx_exits": "echo 'nothing works' >&2; exit 1",
     "scx_hangs": "trap '' INT TERM; echo hanging >&2; while :; do sleep 1; done",
@@ -42,14 +42,14 @@ def _manifest(name: str) -> str:
 
 
 def descriptions(build: Path, folder: str) -> dict[str, File]:
-    """What all schedulers say of themselves, for that folder of the guest."""
+    """The manifests of all schedulers, for that directory of the guest."""
     paths = [build / "scheds/c" / f"{name}.json" for name in C_SCHEDULERS]
     paths += [build / "rust" / f"{name}.json" for name in RUST_SCHEDULERS]
     return {f"{folder}/{path.name}": File(path) for path in paths}
 
 
 def files(build: Path, folder: str = SCHEDULERS) -> dict[str, File]:
-    """What the loader and the bus need besides the programs; descriptions are in that folder."""
+    """Files that loader and bus need; manifests are in that directory."""
     found = descriptions(build, folder)
     for name in [*FAULTY, "scx_missing"]:
         found[f"{folder}/{name}.json"] = File(_manifest(name))
@@ -63,7 +63,7 @@ def files(build: Path, folder: str = SCHEDULERS) -> dict[str, File]:
 
 
 class Loader:
-    """The service while a test has it."""
+    """A running loader."""
 
     def __init__(self, bus: SystemBus) -> None:
         self.bus = bus
@@ -73,7 +73,7 @@ class Loader:
         self.process: Process | None = None
 
     def start(self, *args: str) -> Loader:
-        """Until it answers."""
+        """Waits until it answers."""
         places = ["--schedulers", SCHEDULERS, "--programs", PROGRAMS]
         config = [] if "--config" in args else ["--config", CONFIG]
         self.process = self.guest.spawn("scx_loader", ["scx_loader", *places, *config, *args])
@@ -83,7 +83,7 @@ class Loader:
         return self
 
     def answers(self) -> bool:
-        """Whether it is on the bus. Not asked by a call, which would start it."""
+        """Whether it is on the bus. Not tested by a call, which would activate it."""
         return self.bus.busctl("status", LOADER.service).ok
 
     def end(self, number: int = signal.SIGTERM) -> int:
@@ -93,24 +93,24 @@ class Loader:
         return self.process.wait(TIMEOUT_S)
 
     def log(self) -> str:
-        """What it and its schedulers have written."""
+        """The output of the loader and its schedulers."""
         assert self.process
         return self.process.stderr()
 
     def call(self, method: str, signature: str = "", *args: str, user: str = "root") -> None:
-        """Until it is done. Raises CommandError."""
+        """Returns on completion. Raises CommandError."""
         words = [*LOADER, method, *([signature, *args] if signature else [])]
         self.bus.busctl("call", "--", *words, user=user).check()
 
     def error(self, method: str, *words: str, user: str = "root") -> str:
-        """The error of a call by dbus-send, with its name. The arguments are as it takes them."""
+        """The error of a call by dbus-send, with its name; arguments in the format of dbus-send."""
         call = ["dbus-send", "--system", "--print-reply", f"--dest={LOADER.service}", LOADER.path]
         told = self.guest.run([*call, f"{LOADER.interface}.{method}", *words], user=user)
         assert told.status != 0, told
         return told.stderr
 
     def refusal(self, method: str, signature: str = "", *args: str, user: str = "root") -> str:
-        """What it says when it does not do it."""
+        """The error message of a call that must fail."""
         try:
             self.call(method, signature, *args, user=user)
         except CommandError as error:
@@ -122,14 +122,14 @@ class Loader:
         return self.bus.get(LOADER, name, user=user)
 
     def wait_state(self, state: str) -> None:
-        """Until it says so."""
+        """Waits for this state."""
         wait_for(f"the state is {state}", lambda: self.get("State") == state)
 
     def ctl(self, *args: str, user: str = "root") -> Result:
-        """What scxctl makes of it."""
+        """Output of scxctl."""
         return self.guest.run(["scxctl", *args], 2 * TIMEOUT_S, user=user)
 
 
 def strings(values: Sequence[str]) -> list[str]:
-    """An array of strings, as busctl takes it."""
+    """An array of strings, in the format of busctl."""
     return [str(len(values)), *values]

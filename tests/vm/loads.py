@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What several schedulers are tested beside, and what it tells: see testbed/load."""
+"""Loads for tests of schedulers, and their figures: see testbed/load."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from recorder import Record
 from sched_ext import TIMEOUT_S
 from vm.guest import Process
 
-#: Options of scx_load: a bit of everything besides hogs, and none of it.
+#: Options of scx_load: a mixture without hogs, and nothing but the given kinds.
 MIXED = ("--sleepers", "16", "--pipes", "4", "--forks-per-s", "20")
 QUIET = ("--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
 
-#: A shell script that computes for 4 s, to be started as a real-time task. It ends by itself, for
-#: whoever started it may not run beside it; and before the kernel takes what it does to the CPU's
-#: own threads for the scheduler's fault.
+#: A shell script that computes for 4 s, to be started as a real-time task. It ends by itself,
+#: because its parent may not get to run, and before the kernel attributes the starvation of the
+#: CPU's kernel threads to the scheduler.
 _NOW = "IFS=. read -r now rest </proc/uptime"
 SPIN = f"{_NOW}; end=$((now + 4)); while [ $now -lt $end ]; do {_NOW}; done"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""scx_switches in a guest: who ran where and for how long, as the kernel saw it."""
+"""scx_switches in a guest: which task ran where and for how long, as seen by the kernel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _numbers = itertools.count()
 
 
 def preempted_ns(printed: str) -> list[list[int]]:
-    """The lengths of runs that ended with their slice, for each recording by --json in this."""
+    """The lengths of runs that ended with their slice, for each recording by --json."""
     recordings: list[list[int]] = [[]]
     for line in re.findall(r"^\{.*\}$", printed, re.MULTILINE):
         record = json.loads(line)
@@ -30,7 +30,7 @@ def preempted_ns(printed: str) -> list[list[int]]:
 
 
 class Recorder:
-    """scx_switches in the guest, from when it records."""
+    """Starts scx_switches in the guest; returns when it records."""
 
     def __init__(self, guest: Guest, *args: str) -> None:
         self.process = guest.spawn(f"switches{next(_numbers)}", ["scx_switches", *args])
@@ -41,13 +41,13 @@ class Recorder:
         return "recording\n" in self.process.stderr() or not self.process.running()
 
     def stop(self, number: int = signal.SIGINT) -> str:
-        """What it has written when it has ended."""
+        """Its output, when it has ended."""
         self.process.signal(number)
         assert self.process.wait(TIMEOUT_S) == 0, self.process.stderr()
         return self.process.stdout()
 
     def records(self) -> tuple[list[Record], Record]:
-        """Its runs and its summary, of --json."""
+        """The runs and the summary of --json."""
         *runs, summary = [json.loads(line) for line in self.stop().splitlines()]
         assert summary["type"] == "summary"
         assert all(run["type"] == "run" for run in runs)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the guest tests of all schedulers share: starting one, asking the kernel about it, and
-judging whether the kernel is content."""
+"""Shared by the guest tests of all schedulers: starting one, reading the kernel's state, and
+checking for errors."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ COMPACTION = "/proc/sys/vm/compact_unevictable_allowed"
 TIMEOUT_S = 120.0
 POLL_S = 0.2
 
-#: Event counters that rise in normal operation, and why.
+#: Event counters that may increase in normal operation, with the reason.
 EXPECTED_EVENTS = {
-    "SCX_EV_SELECT_CPU_FALLBACK": "a CPU outside of the mask was chosen while the mask changed",
-    "SCX_EV_DISPATCH_LOCAL_DSQ_OFFLINE": "a CPU went; its own tasks pass by its queue",
-    "SCX_EV_DISPATCH_KEEP_LAST": "nothing else to run: the task goes on",
+    "SCX_EV_SELECT_CPU_FALLBACK": "the mask changed while a CPU was being selected",
+    "SCX_EV_DISPATCH_LOCAL_DSQ_OFFLINE": "a CPU went offline with tasks in its local DSQ",
+    "SCX_EV_DISPATCH_KEEP_LAST": "no other task: prev keeps running",
     "SCX_EV_ENQ_SKIP_EXITING": "exiting tasks bypass the scheduler",
-    "SCX_EV_ENQ_SKIP_MIGRATION_DISABLED": "so do tasks that may not migrate",
-    "SCX_EV_REFILL_SLICE_DFL": "a task goes on that has no slice left",
+    "SCX_EV_ENQ_SKIP_MIGRATION_DISABLED": "so do tasks with migration disabled",
+    "SCX_EV_REFILL_SLICE_DFL": "a task without a slice keeps running",
     "SCX_EV_BYPASS_DURATION": "loading and unloading bypass the scheduler",
     "SCX_EV_BYPASS_DISPATCH": "as above",
     "SCX_EV_BYPASS_ACTIVATE": "as above",
@@ -48,7 +48,7 @@ ENABLES_OFTEN = pytest.mark.kernel_complains(
 
 
 def read(guest: Guest, path: str) -> str:
-    """A file of the guest, without the newline at its end; "" if it is not there."""
+    """The contents of a file in the guest, without the final newline; "" if it does not exist."""
     return guest.run(f"cat {path} 2>/dev/null").stdout.rstrip("\n")
 
 
@@ -63,8 +63,8 @@ def ops(guest: Guest) -> str:
 
 
 def unexpected_events(guest: Guest) -> list[str]:
-    """Event counters of the loaded scheduler that should be zero. Kernels before 6.15 have
-    none."""
+    """Event counters of the loaded scheduler that should be zero. Empty before Linux
+    6.15."""
     counters = (line.split() for line in read(guest, f"{SYSFS}/root/events").splitlines())
     return [
         f"{name} {count}"
@@ -74,7 +74,7 @@ def unexpected_events(guest: Guest) -> list[str]:
 
 
 def wait_for(what: str, condition: Callable[[], bool], timeout_s: float = TIMEOUT_S) -> None:
-    """Poll until the condition holds. Fails the test when it does not."""
+    """Poll until the condition is true. Fails the test on timeout."""
     deadline_s = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline_s:
@@ -94,16 +94,16 @@ class Scheduler:
 
     def __init__(self, guest: Guest, program: str, *args: str) -> None:
         self.guest = guest
-        # A name of its own: one that was killed must not be taken for the next.
+        # A unique name, so that a killed instance is not mistaken for the next one.
         name = f"scheduler{next(_numbers)}"
         self.process: Process = guest.spawn(name, [program, *args])
-        #: Counters that should have been zero when it was told to end.
+        #: Event counters that were not zero when it was stopped.
         self.unexpected_events: list[str] = []
         #: Whether it had to be killed.
         self.hung = False
 
     def wait_enabled(self) -> Scheduler:
-        """Until the kernel says so. Fails the test if the process ends instead."""
+        """Waits until the kernel reports it. Fails the test if the process ends instead."""
         wait_for("the scheduler is enabled", self._enabled_or_gone)
         assert self.process.running(), self.process.stderr()
         return self
@@ -116,24 +116,24 @@ class Scheduler:
         return self.process.stdout().split("\n")[:-1]
 
     def wait_lines(self, count: int) -> list[str]:
-        """Wait for `count` more lines of statistics, and return just those."""
+        """Wait for `count` more lines of statistics, and return only those."""
         before = len(self.lines())
         wait_for("statistics", lambda: len(self.lines()) >= before + count)
         return self.lines()[before:]
 
     def end(self, number: int | None = None) -> int:
-        """Send a signal, or none if it ends by itself; the exit status."""
+        """Send a signal, or none if it ends by itself; returns the exit status."""
         if number is not None:
             self._signal(number)
         return self.process.wait(TIMEOUT_S)
 
     def _signal(self, number: int) -> None:
-        # The counters go with the scheduler: this is the last chance to read them.
+        # The counters are removed with the scheduler.
         self.unexpected_events += unexpected_events(self.guest)
         self.process.signal(number)
 
     def clean_up(self) -> None:
-        """Whatever the test did: afterwards the process is gone."""
+        """Clean up after any test: the process is gone."""
         if self.process.running():
             self._signal(signal.SIGINT)
             try:
@@ -144,7 +144,7 @@ class Scheduler:
 
 
 class KernelWatch:
-    """What the kernel logs from when this was made."""
+    """The kernel log from the creation of this object on."""
 
     def __init__(self, guest: Guest) -> None:
         self.guest = guest
@@ -152,9 +152,9 @@ class KernelWatch:
         guest.run(f"echo '{self._mark}' >/dev/kmsg").check()
 
     def log(self) -> str:
-        """What the kernel has logged since."""
+        """The new kernel messages."""
         log = self.guest.kernel_log()
-        # No mark: so much was logged since that it was pushed out, and what is left came later.
+        # Without the mark, it has been overwritten, and all remaining messages are newer.
         return log.partition(self._mark)[2] or log
 
 

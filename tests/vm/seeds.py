@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The table of `./dev test --seeds`: how many seeds of each test passed, and how to replay each
-failure."""
+"""The table of `./dev test --seeds`: how many seeds of each test passed, and the command that
+replays each failure."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def without_seed(test: str) -> tuple[str, int]:
 
 
 def table(passed: Iterable[str], failed: Iterable[str], more: str = "") -> list[str]:
-    """A line for each test: how many of its seeds passed; then, for each that failed, how to run it
-    again. `more` is what else is to be given then."""
+    """A line for each test: how many of its seeds passed; then a command for each that failed.
+    `more` are further arguments of the command."""
     seeds: dict[str, dict[int, bool]] = defaultdict(dict)
     for tests, well in ((passed, True), (failed, False)):
         for test in tests:
@@ -41,7 +41,7 @@ def table(passed: Iterable[str], failed: Iterable[str], more: str = "") -> list[
 
 
 class Report:
-    """Prints the table when all tests are over."""
+    """Prints the table at the end of the session."""
 
     def __init__(self, config: pytest.Config) -> None:
         defaults = {"--kernel": None, "--topology": topology.DEFAULT}

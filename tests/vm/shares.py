@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Who gets how much of a CPU that is shared: hogs with nice values, as the kernel accounts them, in
-a guest whose time is its own. Where an emulated CPU may halt for half a second, it is chance whose
-half second that was."""
+"""How a CPU is shared: CPU time of hogs with nice values, as accounted by the kernel, in a
+deterministic guest. In other guests, a CPU may be halted by the host for half a second, which
+distorts the shares."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 
-#: Weights of nice 0 and nice 5 (p->scx.weight), one divided by the other.
+#: The weight of nice 0 divided by that of nice 5 (p->scx.weight).
 NICE_0_TO_5 = 100 / 33
 
 HOG = "scx_load --hogs 1 --sleepers 0 --pipes 0 --forks-per-s 0 >/dev/null"
@@ -44,7 +44,7 @@ def shares(
     nices: Sequence[int],
     elsewhere: str = "",
 ) -> list[float]:
-    """CPU time in s of hogs with these nice values that share CPU 0, in the same few seconds.
+    """CPU time in s of hogs with these nice values that share CPU 0, over the same few seconds.
     `elsewhere` is started before them."""
     script = SCRIPT.replace("HOG", HOG).replace("SCHEDULER", scheduler)
     script = script.replace("ELSEWHERE", elsewhere).replace("NICES", " ".join(map(str, nices)))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How long tasks run at a time, as the kernel saw them switch, in a guest whose time is its own: by
-an emulator's time a tick is as late as the host makes it."""
+"""Lengths of runs, from the kernel's context switches, in a deterministic guest: elsewhere, ticks
+are delayed by the host."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from recorder import preempted_ns
 
-#: Three hogs on a CPU.
+#: Three hogs on one CPU.
 HOGS = "scx_load --hogs 3 --sleepers 0 --pipes 0 --forks-per-s 0"
 
 ROUND = """
@@ -29,7 +29,7 @@ wait $scheduler
 def check_slices(
     replayed: Callable[[str], str], command: str, slices_us: Sequence[int], nr_runs_min: int
 ) -> None:
-    """Tasks run for as long as this command says when it is given these slices."""
+    """Checks that runs have the expected length with these values of the slice option."""
     rounds = [
         ROUND.replace("COMMAND", f"{command} --slice-us {slice_us}").replace("HOGS", HOGS)
         for slice_us in slices_us
@@ -42,5 +42,5 @@ def check_slices(
         assert len(runs) >= nr_runs_min
         median_ns = statistics.median(runs)
         print(f"slice {slice_us} us: median of {len(runs)} runs {median_ns / 1000:.0f} us")
-        # A slice ends with the first tick after it.
+        # A slice ends with the next tick.
         assert 0.98 * slice_ns <= median_ns <= slice_ns + 1.05 * tick_ns

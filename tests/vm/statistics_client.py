@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Statistics of a running scheduler, as a client gets them that knows nothing but the wire
+"""Statistics of a running scheduler, read by an independent client
 (tests/clients/scx_stats_client.c)."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ META = '{"req":"stats_meta"}'
 
 
 def ask(guest: Guest, *requests: str, user: str = "root") -> list[dict]:
-    """What the scheduler answers, over one connection."""
+    """The scheduler's answers over one connection."""
     command = ["scx_stats_client", SOCKET, "ask", *requests]
     done = guest.run(command, user=user).check()
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -27,5 +27,5 @@ def payload(answer: dict) -> dict:
 
 
 def total(guest: Guest) -> dict:
-    """All that was counted since the scheduler began."""
+    """The totals since the scheduler's start."""
     return payload(ask(guest, TOTAL)[0])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A guest with a system bus and polkit: the machine's own daemons with their own configuration, for
-tests of services by clients that are not ours.
+tests of services with independent clients.
 
     @pytest.fixture(scope="session")
     def programs(programs: list[Path]) -> list[Path]:
@@ -13,8 +13,8 @@ tests of services by clients that are not ours.
     def test_it(bus: SystemBus) -> None:
         assert bus.get(POLKIT, "BackendName", user="nobody") == "js"
 
-There is no systemd: nothing is started by a message, and no user has a session, so that of an
-action's defaults polkit takes `allow_any`.
+There is no systemd: messages do not activate services, and users have no sessions, so that polkit
+uses `allow_any` of an action's defaults.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from sched_ext import TIMEOUT_S, wait_for
 from vm.guest import Guest, Process, Result
 from vm.initramfs import File
 
-#: Where a service's rights on the bus, and the actions that polkit knows, are looked for.
+#: Directories of bus policies, and of polkit actions.
 POLICIES = "/usr/share/dbus-1/system.d"
 ACTIONS = "/usr/share/polkit-1/actions"
-#: A user without any rights, besides nobody.
+#: An unprivileged user, in addition to nobody.
 USER = "user"
 
 _SYSTEM_CONF = Path("/usr/share/dbus-1/system.conf")
-#: Each distribution has it elsewhere.
+#: The path depends on the distribution.
 _POLKITD = [Path("/usr/lib/polkit-1/polkitd"), Path("/usr/libexec/polkitd")]
 _POLKIT_CONF = [
     Path(folder) / "org.freedesktop.PolicyKit1.conf"
     for folder in (POLICIES, "/etc/dbus-1/system.d")
 ]
-#: A client has 5 s to say who it is, unless told otherwise: a guest may be very slow.
+#: The default authentication timeout is 5 s, too short for a slow guest.
 _LOCAL_CONF = '<busconfig><limit name="auth_timeout">60000</limit></busconfig>\n'
 _MACHINE_ID = "0123456789abcdef0123456789abcdef\n"
 
@@ -67,7 +67,7 @@ POLKIT = Peer(
 
 
 def programs() -> list[Path]:
-    """The daemons and the clients. Skips where one is missing that no test can do without."""
+    """The daemons and the clients. Skips if a required one is missing."""
     return [
         _found("dbus-daemon", _in_path("dbus-daemon"), "dbus-daemon"),
         _found("polkitd", _POLKITD, "polkitd"),
@@ -104,7 +104,7 @@ def _found(what: str, candidates: list[Path], package: str) -> Path:
 
 
 def _users(conf: Path) -> tuple[str, str]:
-    """Users and groups of a guest, the one included whom the bus is to run as."""
+    """Users and groups of a guest, including the bus's."""
     bus_user = re.search(r"<user>(\w+)</user>", conf.read_text())
     ids = {"root": 0, bus_user[1] if bus_user else "messagebus": 100, "polkitd": 101}
     ids |= {USER: 1000, "nobody": 65534}
@@ -114,7 +114,7 @@ def _users(conf: Path) -> tuple[str, str]:
 
 
 class Daemon:
-    """A program that answers on the bus; it can be stopped and started again."""
+    """A daemon on the bus; it can be stopped and started again."""
 
     def __init__(self, guest: Guest, command: list[str], answers: Callable[[], bool]) -> None:
         self._guest = guest
@@ -123,13 +123,13 @@ class Daemon:
         self.process: Process | None = None
 
     def start(self) -> None:
-        """Until it answers. Fails the test if it ends instead."""
+        """Waits until it answers. Fails the test if it ends instead."""
         process = self.process = self._guest.spawn(self._command[0], self._command)
         wait_for(f"{process.name} answers", lambda: not process.running() or self._answers())
         assert process.running(), process.stderr()
 
     def stop(self) -> None:
-        """Until it is gone. Nothing happens if it does not run."""
+        """Stops it; no effect if it is not running."""
         if self.process is not None:
             self.process.signal(signal.SIGTERM)
             self.process.wait(TIMEOUT_S)
@@ -145,25 +145,25 @@ class SystemBus:
         self.polkit = Daemon(guest, ["polkitd"], lambda: self._has(POLKIT, "BackendVersion"))
 
     def start(self) -> None:
-        """Until both answer."""
+        """Waits until both answer."""
         self.guest.run(["mkdir", "-p", "/run/dbus"]).check()
         self.daemon.start()
         self.polkit.start()
 
     def stop(self) -> None:
-        """Until both are gone."""
+        """Stops both."""
         self.polkit.stop()
         self.daemon.stop()
 
     def busctl(self, *words: str, user: str = "root") -> Result:
-        """What busctl makes of `words`; it names no error but says what it means."""
+        """Output of busctl, which prints error messages, but not names."""
         command = ["busctl", "--system", f"--timeout={TIMEOUT_S:g}", *words]
         return self.guest.run(command, 2 * TIMEOUT_S, user=user)
 
     def call(
         self, peer: Peer, method: str, signature: str = "", *args: str, user: str = "root"
     ) -> list[Any]:
-        """The values that a method returns; arguments are as busctl takes them. Raises
+        """The return values of a method; arguments in the format of busctl. Raises
         CommandError."""
         words = [*peer, method, *([signature, *args] if signature else [])]
         return self._value("call", *words, user=user)

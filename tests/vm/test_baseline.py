@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""scx_rustland is as good as it was: the committed baseline (testbed/bench/baseline.json), which
-`./dev bench --renew` makes anew."""
+"""Compares scx_rustland with the committed baseline (testbed/bench/baseline.json), which
+`./dev bench --renew` measures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_figures_are_not_worse_than_the_baseline(
     program = programs.scheduler(build_dir, baseline.SCHEDULER)
     assert program
     place = Place(kernel, shape, build_dir / "rust")
-    # Beside other guests, which a second one would slow down.
+    # Sequential: parallel guests of other tests would be slowed down.
     results = rounds.run(baseline.plan(place, program, baseline.seeds_of_check(seed)), jobs=1)
     assert not results.errors()
     verdicts = baseline.judge(results, known)

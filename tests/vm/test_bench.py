@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A round of the bench as it runs on a machine: in real time, with nothing put in its way."""
+"""A round of the bench as on a real machine: in real time, without a deterministic guest."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`scxctl check` says the truth: each line is compared with what is known without it."""
+"""`scxctl check`: each line is compared with independent information."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from vm.initramfs import File
 from vm.kernels import Kernel
 from vm.topology import Topology
 
-#: Where the guest has the manifests of all schedulers, and the one of a scheduler that wants a
-#: function of newer kernels only, and one of no kernel.
+#: The guest's directory with the manifests of all schedulers, that of a scheduler which requires
+#: a kfunc of newer kernels, and that of one which requires an unknown one.
 INSTALLED = "/usr/share/scx/schedulers"
 FUTURE = "/usr/share/scx/future"
 ALWAYS, NEWER, NEVER = "scx_bpf_create_dsq", "scx_bpf_dsq_peek", "scx_bpf_no_such_thing"
-#: The second one by a name of the program's own, as libbpf allows.
+#: The second one under the program's own name, as libbpf allows.
 MANIFEST = {
     "name": "scx_future",
     "options": [],
@@ -34,14 +34,14 @@ OK, WARNING, PROBLEM = "ok", "warning", "problem"
 
 
 class Told(NamedTuple):
-    """What it said: findings by their names."""
+    """Its findings, by name."""
 
     verdicts: dict[str, str]
     texts: dict[str, str]
 
 
 def told(output: str, status: int) -> Told:
-    """What it said, once the form is right: each line once, a cure for what is not well, and the
+    """Its findings, after checks of the format: unique names, a remedy for each problem, and the
     exit status."""
     findings = json.loads(output)
     verdicts = {one["name"]: one["verdict"] for one in findings}
@@ -53,7 +53,7 @@ def told(output: str, status: int) -> Told:
 
 
 def check(guest: Guest, folder: str = INSTALLED, user: str = "root", before: str = "") -> Told:
-    """Runs it in the guest, after a command that it alone sees the consequences of."""
+    """Runs it in the guest, after a command whose effects are visible only to it."""
     command = f"scxctl check --json --schedulers {folder}"
     if before:
         command = f"unshare -m sh -c '{before} && exec {command}'"
@@ -63,13 +63,13 @@ def check(guest: Guest, folder: str = INSTALLED, user: str = "root", before: str
 
 
 def all_well(guest: Guest, user: str = "root") -> dict[str, str]:
-    """The verdicts of a guest in which nothing was changed."""
+    """The verdicts of an unmodified guest."""
     names = ["kernel", "sched_ext", "btf", "rights", "scheduler", "isolation", "cgroups", "boot"]
     names += C_SCHEDULERS + RUST_SCHEDULERS
-    # Some kernels show it to root only.
+    # Some kernels restrict it to root.
     if guest.run("cat /proc/sys/net/core/bpf_jit_enable", user=user).ok:
         names.append("jit")
-    # Few kernels have it in themselves, and nothing else says it in a guest.
+    # Few kernels contain it, and in a guest there is no file of it.
     if guest.run("zcat /proc/config.gz | grep -q CONFIG_SCHED_CLASS_EXT=y", user=user).ok:
         names.append("config")
     aside = guest.run("[ -d /sys/kernel/debug/sched/ext_server ]").ok

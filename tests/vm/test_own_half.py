@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A scheduler whose policy is in user space and whose BPF half is its own (RustLandBuilder): the
-policy is not asked about tasks of little weight."""
+"""A user-space scheduler with an extended BPF side (RustLandBuilder): tasks of low weight bypass
+the policy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROGRAM = "scx_own_rust"
 
 
 def end(scheduler: Scheduler) -> dict[str, int]:
-    """The sums of its statistics, when it has ended by itself and all adds up."""
+    """The totals of its statistics after its exit, if they are consistent."""
     assert scheduler.end(signal.SIGINT) == 0
     assert re.search(f"^{PROGRAM}: healthy: ", scheduler.process.stderr(), re.MULTILINE)
     sums = {"asked": 0, "background": 0}
@@ -33,21 +33,21 @@ def run_with_background(start: Start, load: Load, *args: str) -> dict[str, int]:
     return end(scheduler)
 
 
-def test_own_callback_goes_before_the_library(guest: Guest, start: Start, load: Load) -> None:
+def test_overridden_callback_is_called(guest: Guest, start: Start, load: Load) -> None:
     counts = run_with_background(start, load)
-    # A slice is 20 ms, and there are six that want one after the other, on four CPUs.
+    # A slice is 20 ms, and six tasks share four CPUs.
     assert counts["background"] > 100, counts
     assert counts["asked"] > 100, counts
 
 
-def test_own_rodata_reaches_it(guest: Guest, start: Start, load: Load) -> None:
-    """All else is the library's: it asks about everybody."""
+def test_rodata_is_set(guest: Guest, start: Start, load: Load) -> None:
+    """Otherwise as in the library: no task bypasses the policy."""
     counts = run_with_background(start, load, "--weight-min", "0")
     assert counts["background"] == 0, counts
     assert counts["asked"] > 200, counts
 
 
-def test_it_has_the_name_that_user_space_gives(guest: Guest, start: Start) -> None:
+def test_ops_name_is_set_by_user_space(guest: Guest, start: Start) -> None:
     scheduler = start(PROGRAM).wait_enabled()
     assert ops(guest).startswith("own_half")
     end(scheduler)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Both runners' ways out, by a scheduler that fails on purpose: one BPF half (tests/scheds), with a
-C program and with a Rust program around it."""
+"""The exits of both runners, with a scheduler that fails on purpose: one BPF side (tests/scheds),
+with a C program and with a Rust program."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vm.guest import Guest
 
 ACT_RESTART = 1 << 48
 
-#: What the kernel says of it, and where it happened.
+#: The message of the kernel, and its location.
 EJECTED = pytest.mark.kernel_complains(r"sched_ext: .*\bfail\b|Call Trace:")
 
 #: The option that sets the interval of statistics.
@@ -27,7 +27,7 @@ def program(request: pytest.FixtureRequest) -> str:
 
 @pytest.mark.kernel_complains("runtime error")
 def test_failing_init_is_a_load_error(guest: Guest, start: Start, program: str) -> None:
-    """The kernel reports such a load as a success; the exit record tells the truth."""
+    """The kernel reports such a load as successful; the exit record does not."""
     scheduler = start(program, "--init-error", "17")
     assert scheduler.end() == 1
     message = f"{program}: the scheduler failed to start: ops.init() failed (-17)\n"
@@ -47,7 +47,7 @@ def test_error_ejects_with_status_2_and_a_dump(guest: Guest, start: Start, progr
 
 
 @EJECTED
-def test_dump_is_cut_to_the_length_asked_for(guest: Guest, start: Start, program: str) -> None:
+def test_dump_is_limited(guest: Guest, start: Start, program: str) -> None:
     scheduler = start(program, "--error-after", "60", "--exit-dump-len", "300")
     assert scheduler.end() == 2
     rule = "=" * 80
@@ -55,7 +55,7 @@ def test_dump_is_cut_to_the_length_asked_for(guest: Guest, start: Start, program
     assert 100 < len(text.strip()) < 300
 
 
-#: Lighter than others, which scx_fail goes by; its name begins a line and commands terminals.
+#: With low weight, which scx_fail tests for; its name contains a newline and escape sequences.
 NAME = "\nEXIT: a\33c"
 VICTIM = f"nice -n 5 sh -c 'printf \"{NAME}\" >/proc/$$/comm; while :; do :; done'"
 
@@ -71,7 +71,7 @@ def test_stall_ejects_with_status_2(guest: Guest, start: Start, program: str) ->
     assert re.match(r"EXIT: runnable task stall \(.EXIT: a.c\[\d+\] failed to run", last), last
     assert re.search("EXIT: a[?\N{REPLACEMENT CHARACTER}]c", "\n".join(dump))
     assert not re.search(r"[\0-\x08\x0b-\x1f\x7f]", stderr)
-    # What was lost runs again, under the kernel's scheduler.
+    # Lost tasks run again, under the kernel's scheduler.
     assert state(guest) == "disabled"
     assert victim.running()
     victim.signal(signal.SIGKILL)
@@ -86,7 +86,7 @@ def test_own_exit_code_is_a_clean_exit(guest: Guest, start: Start, program: str)
 
 
 def test_restart_keeps_the_options(start: Start, load: Load, program: str) -> None:
-    """A 64-bit exit code asks for it; a code cut to 32 bits would end the program."""
+    """Requested by a 64-bit exit code; truncated to 32 bits, it would end the program."""
     code = hex(ACT_RESTART | 7)
     scheduler = start(
         program, "--exit-after", "3000", "--exit-code", code, INTERVAL[program], "0.2"
@@ -100,7 +100,7 @@ def test_restart_keeps_the_options(start: Start, load: Load, program: str) -> No
 
 @ENABLES_OFTEN
 def test_signal_during_restarts_ends_it(guest: Guest, start: Start, program: str) -> None:
-    """Restarts that never stop, and a user who wants out."""
+    """A user interrupts endless restarts."""
     scheduler = start(program, "--exit-after", "1", "--exit-code", hex(ACT_RESTART))
     wait_for("restarts", lambda: scheduler.process.stderr().count("restarting") >= 12)
     assert scheduler.end(signal.SIGTERM) == 0

@@ -43,7 +43,7 @@ def test_schedules_under_load(guest: Guest, start: Start, load: Load) -> None:
     assert state(guest) == "disabled"
 
 
-def test_idle_cpus_are_used_at_once(start: Start, load: Load) -> None:
+def test_idle_cpus_are_used_directly(start: Start, load: Load) -> None:
     scheduler = start("scx_fifo", "--stats", "0.5").wait_enabled()
     load("--hogs", "0", "--sleepers", "2", "--pipes", "0", "--forks-per-s", "0")
     lines = [figures(line) for line in scheduler.wait_lines(4)]
@@ -54,8 +54,8 @@ def test_idle_cpus_are_used_at_once(start: Start, load: Load) -> None:
 def test_hotplug_under_load_loses_no_task(
     guest: Guest, start: Start, load: Load, set_cpu: SetCpu
 ) -> None:
-    """Four changes while tasks run. The hogs are younger than the scheduler, so that it is moved
-    to its class before them (6.17, bpf/priority.rs)."""
+    """Four changes under load. The hogs are younger than the scheduler, so that its class is
+    switched before theirs (6.17, bpf/priority.rs)."""
     scheduler = start("scx_fifo", "--slice-us", "3000", "--stats", "0.5").wait_enabled()
     load("--hogs", "12", "--sleepers", "60", "--pipes", "8", "--forks-per-s", "20")
     for change in range(4):
@@ -67,14 +67,14 @@ def test_hotplug_under_load_loses_no_task(
             lambda n=restarted: scheduler.process.stderr().count("restarting") >= n,
         )
         scheduler.wait_enabled()
-    # The load itself fails, and its fixture with it, if one of its threads is stuck.
+    # The load fails, and its fixture with it, if one of its threads is stuck.
     assert figures(scheduler.wait_lines(2)[-1])["slice_us"] == 3000
     assert scheduler.end(signal.SIGINT) == 0
 
 
 @STOPS_FAIR_SERVER_TWICE
-def test_restart_with_nobody_to_tell(guest: Guest, set_cpu: SetCpu) -> None:
-    """Whoever read its standard error is gone: that is no reason to end."""
+def test_restart_without_standard_error(guest: Guest, set_cpu: SetCpu) -> None:
+    """The reader of its standard error is gone, which must not end it."""
     wait_disabled(guest)
     guest.spawn("silent", "scx_fifo -v 2>&1 | true")
     wait_for("it is enabled", lambda: state(guest) == "enabled")
@@ -86,12 +86,12 @@ def test_restart_with_nobody_to_tell(guest: Guest, set_cpu: SetCpu) -> None:
     wait_disabled(guest)
 
 
-def test_slice_is_what_was_asked_for(replayed: Callable[[str], str]) -> None:
+def test_slice_is_as_configured(replayed: Callable[[str], str]) -> None:
     """A short slice ends with the kernel's tick."""
     check_slices(replayed, "scx_fifo", (2_000, 50_000), nr_runs_min=10)
 
 
-def test_verbose_tells_what_libbpf_does(start: Start) -> None:
+def test_verbose_shows_messages_of_libbpf(start: Start) -> None:
     scheduler = start("scx_fifo", "-v").wait_enabled()
     assert scheduler.end(signal.SIGINT) == 0
     stderr = scheduler.process.stderr()

@@ -29,7 +29,7 @@ from system_bus import USER, SystemBus
 from vm.guest import Guest
 from vm.initramfs import File
 
-#: Each method that changes something, with arguments that are fine, as dbus-send takes them.
+#: Each method that changes something, with valid arguments in the format of dbus-send.
 SIMPLE = "string:scx_simple"
 CHANGING = [
     ("StartScheduler", SIMPLE, "uint32:0"),
@@ -55,7 +55,7 @@ def files(build_dir: Path) -> dict[str, File]:
 
 @pytest.fixture
 def stopped(bus: SystemBus) -> Iterator[Loader]:
-    """The loader, not started. Afterwards it is gone, and its scheduler with it."""
+    """The loader, not started. Afterwards it is gone, as is its scheduler."""
     loader = Loader(bus)
     yield loader
     if loader.process and loader.process.running():
@@ -71,7 +71,7 @@ def loader(stopped: Loader) -> Loader:
 
 
 def signatures(xml: str) -> dict[str, str]:
-    """Members of our interface, by name: their types."""
+    """Members of the interface, by name, with their types."""
     (interface,) = ET.fromstring(xml).findall("interface[@name='org.scx.Loader']")
     members = {}
     for method in interface.findall("method"):
@@ -82,7 +82,7 @@ def signatures(xml: str) -> dict[str, str]:
     return members
 
 
-def test_interface_is_the_one_that_is_installed(loader: Loader) -> None:
+def test_interface_matches_the_installed_file(loader: Loader) -> None:
     found = loader.bus.busctl("introspect", "--xml-interface", *LOADER[:2]).check().stdout
     installed = (SERVICES / "dbus/org.scx.Loader.xml").read_text()
     assert signatures(found) == signatures(installed)
@@ -174,7 +174,7 @@ def test_a_word_for_the_kernel_keeps_the_default_from_starting(
         loader = stopped.start("--config", "/srv/default.toml")
         wait_for("it is said", lambda: "scx=off" in loader.log())
         assert loader.get("State") == "stopped"
-        # Who asks for it gets it.
+        # It can be started on request.
         loader.call("RestoreDefault")
     finally:
         guest.run(["umount", "/proc/cmdline"]).check()
@@ -207,10 +207,8 @@ def test_unprivileged_callers_read_and_change_nothing(loader: Loader, guest: Gue
     assert ops(guest) == "simple"
 
 
-def test_polkit_asks_for_a_password_only_if_the_caller_allows_it(
-    loader: Loader, guest: Guest
-) -> None:
-    """Whoever does not say so would be kept waiting by a dialog."""
+def test_polkit_dialog_requires_the_callers_flag(loader: Loader, guest: Guest) -> None:
+    """Without the flag of the message, scripts would block on a password dialog."""
     watch = ["busctl", "--system", "--json=short", "monitor", system_bus.POLKIT.service]
     monitor = guest.spawn("monitor", watch)
 
@@ -231,7 +229,7 @@ def test_polkit_asks_for_a_password_only_if_the_caller_allows_it(
     monitor.wait(TIMEOUT_S)
 
 
-def test_without_polkit_root_may_and_nobody_else(loader: Loader, bus: SystemBus) -> None:
+def test_without_polkit_only_root_is_authorized(loader: Loader, bus: SystemBus) -> None:
     bus.polkit.stop()
     try:
         loader.call("StartScheduler", "su", "scx_simple", "0")
@@ -253,21 +251,21 @@ def test_without_polkit_root_may_and_nobody_else(loader: Loader, bus: SystemBus)
     ],
     ids=["path", "path=", "newline", "escape", "lacking", "shell", "many"],
 )
-def test_arguments_not_of_the_list_are_refused(loader: Loader, args: list[str], words: str) -> None:
+def test_other_arguments_are_rejected(loader: Loader, args: list[str], words: str) -> None:
     for method in ("StartSchedulerWithArgs", "SwitchSchedulerWithArgs"):
         refusal = loader.refusal(method, "sas", "scx_fifo", *strings(args))
-        # It begins with the command.
+        # The message begins with the command.
         *_, message = refusal.partition("Call failed: ")
         assert words in message
         assert "\x1b" not in message
     assert loader.get("State") == "stopped"
 
 
-def test_strange_requests_are_refused(loader: Loader, guest: Guest) -> None:
+def test_invalid_requests_are_rejected(loader: Loader, guest: Guest) -> None:
     assert "no mode 5" in loader.refusal("StartScheduler", "su", "scx_fifo", "5")
     assert "no scheduler" in loader.refusal("StartScheduler", "su", "../bin/sh", "0")
     assert "no scheduler" in loader.refusal("StartScheduler", "su", "", "0")
-    # Longer than a command line may be: the call is made in the guest, by a file.
+    # Above the limit of a command line: the guest reads the call from a file.
     call = (
         "dbus-send --system --print-reply --dest=org.scx.Loader /org/scx/Loader"
         " org.scx.Loader.StartSchedulerWithArgs string:scx_fifo"
@@ -279,7 +277,7 @@ def test_strange_requests_are_refused(loader: Loader, guest: Guest) -> None:
     assert "100000 bytes" in told.stderr
 
 
-def test_one_that_exits_at_once(loader: Loader) -> None:
+def test_scheduler_that_exits_at_once(loader: Loader) -> None:
     refusal = loader.refusal("StartScheduler", "su", "scx_exits", "0")
     assert "scx_exits ended with status 1: nothing works" in refusal
     assert loader.get("State") == "failed"
@@ -287,7 +285,7 @@ def test_one_that_exits_at_once(loader: Loader) -> None:
     assert "cannot start" in loader.refusal("StartScheduler", "su", "scx_missing", "0")
 
 
-def test_switch_that_fails_brings_the_old_one_back(loader: Loader, guest: Guest) -> None:
+def test_failed_switch_returns_to_the_previous_one(loader: Loader, guest: Guest) -> None:
     loader.call("StartScheduler", "su", "scx_simple", "0")
     refusal = loader.refusal("SwitchScheduler", "su", "scx_exits", "0")
     assert "scx_simple is started again" in refusal
@@ -295,7 +293,7 @@ def test_switch_that_fails_brings_the_old_one_back(loader: Loader, guest: Guest)
     assert ops(guest) == "simple"
 
 
-def test_one_that_hangs_and_does_not_listen(stopped: Loader, guest: Guest) -> None:
+def test_scheduler_that_hangs_and_ignores_signals(stopped: Loader, guest: Guest) -> None:
     config = f"{loaders.PATIENCE}start_timeout_s = 2\n"
     guest.run(f'echo "{config}" >/srv/hasty.toml').check()
     loader = stopped.start("--config", "/srv/hasty.toml")
@@ -306,7 +304,7 @@ def test_one_that_hangs_and_does_not_listen(stopped: Loader, guest: Guest) -> No
     assert guest.run(["pidof", "scx_hangs"]).stdout == ""
 
 
-def test_one_that_is_killed_comes_back_but_not_for_ever(loader: Loader, guest: Guest) -> None:
+def test_killed_scheduler_is_restarted_with_a_limit(loader: Loader, guest: Guest) -> None:
     loader.call("StartScheduler", "su", "scx_simple", "0")
     pids = []
     for _ in range(2):
@@ -317,11 +315,11 @@ def test_one_that_is_killed_comes_back_but_not_for_ever(loader: Loader, guest: G
     guest.run(["kill", "-9", str(loader.get("SchedulerPid"))]).check()
     loader.wait_state("failed")
     assert "by signal 9" in loader.get("StateReason")
-    # A request is a new beginning.
+    # A request resets the count of failures.
     loader.call("StartScheduler", "su", "scx_simple", "0")
 
 
-def test_one_that_is_killed_while_it_starts(loader: Loader, guest: Guest) -> None:
+def test_scheduler_killed_during_its_start(loader: Loader, guest: Guest) -> None:
     call = "busctl --system call org.scx.Loader /org/scx/Loader org.scx.Loader StartScheduler"
     caller = guest.spawn("caller", f"{call} su scx_rusty 0")
     script = "until pid=$(pidof scx_rusty); do sleep 0.01; done; kill -9 $pid"
@@ -331,14 +329,14 @@ def test_one_that_is_killed_while_it_starts(loader: Loader, guest: Guest) -> Non
     assert loader.get("State") == "failed"
 
 
-def test_sysrq_is_the_users_will(loader: Loader, guest: Guest) -> None:
+def test_sysrq_does_not_cause_a_restart(loader: Loader, guest: Guest) -> None:
     loader.call("StartScheduler", "su", "scx_simple", "0")
     guest.run("echo S >/proc/sysrq-trigger").check()
     loader.wait_state("stopped")
     assert "with status 0" in loader.get("StateReason")
 
 
-def test_one_that_is_thrown_out_and_hangs(loader: Loader, guest: Guest) -> None:
+def test_ejected_scheduler_that_hangs(loader: Loader, guest: Guest) -> None:
     loader.call("StartScheduler", "su", "scx_simple", "0")
     pid = loader.get("SchedulerPid")
     guest.run(f"kill -STOP {pid}; echo S >/proc/sysrq-trigger").check()
@@ -351,7 +349,7 @@ def test_one_that_is_thrown_out_and_hangs(loader: Loader, guest: Guest) -> None:
     assert ops(guest) == "simple"
 
 
-def test_somebody_elses_is_reported_and_left_alone(
+def test_external_scheduler_is_reported_and_left_alone(
     loader: Loader, start: Start, guest: Guest
 ) -> None:
     other = start("scx_simple").wait_enabled()
@@ -365,7 +363,7 @@ def test_somebody_elses_is_reported_and_left_alone(
     loader.wait_state("stopped")
 
 
-def test_loader_that_is_killed_and_started_again(stopped: Loader, guest: Guest) -> None:
+def test_restart_after_a_killed_loader(stopped: Loader, guest: Guest) -> None:
     loader = stopped.start()
     loader.call("StartScheduler", "su", "scx_simple", "0")
     pid = loader.get("SchedulerPid")
@@ -392,7 +390,7 @@ def test_without_a_bus_it_ends_with_its_scheduler(
         bus.start()
 
 
-def test_broken_configuration_is_told_and_the_old_one_stays(stopped: Loader, guest: Guest) -> None:
+def test_invalid_configuration_is_rejected(stopped: Loader, guest: Guest) -> None:
     guest.run(f"cp {CONFIG} /srv/changing.toml").check()
     guest.run("sed -i '1i default_sched = \"scx_fifo\"' /srv/changing.toml").check()
     loader = stopped.start("--config", "/srv/changing.toml")
@@ -407,24 +405,24 @@ def test_broken_configuration_is_told_and_the_old_one_stays(stopped: Loader, gue
     assert loader.process
     loader.process.signal(signal.SIGHUP)
     wait_for("it is read", lambda: loader.get("DefaultScheduler") == "scx_simple")
-    # What runs is left alone.
+    # The running scheduler is not affected.
     assert loader.get("CurrentScheduler") == "scx_fifo"
 
 
-def test_with_a_broken_configuration_the_service_is_there(stopped: Loader, guest: Guest) -> None:
+def test_service_starts_with_an_invalid_configuration(stopped: Loader, guest: Guest) -> None:
     guest.run("echo 'default_sched = 1' >/srv/broken.toml").check()
     loader = stopped.start("--config", "/srv/broken.toml")
     assert "/srv/broken.toml:1: " in loader.log()
     loader.call("StartScheduler", "su", "scx_simple", "0")
 
 
-def test_second_loader_says_that_there_is_one(loader: Loader, guest: Guest) -> None:
+def test_second_loader_fails_with_a_message(loader: Loader, guest: Guest) -> None:
     second = guest.run(["scx_loader", "--schedulers", loaders.SCHEDULERS])
     assert second.status == 1
     assert "another scx_loader" in second.stderr
 
 
-#: A hundred requests by each of ten clients, each of which waits for an answer.
+#: A hundred requests by each of ten clients, each of which waits for the answers.
 CROWD = """
 ask() {
     dbus-send --system --print-reply --dest=org.scx.Loader /org/scx/Loader "org.scx.Loader.$@"
@@ -443,7 +441,7 @@ cat /run/crowd.*
 
 
 @ENABLES_OFTEN
-def test_last_of_a_thousand_requests_counts(loader: Loader, guest: Guest) -> None:
+def test_last_of_a_thousand_requests_wins(loader: Loader, guest: Guest) -> None:
     told = guest.run(CROWD, 1200).check().stdout
     nr_done = told.count("method return")
     nr_refused = told.count("Error org.freedesktop.DBus.Error.Failed")
@@ -493,7 +491,7 @@ def test_scxctl_watches(loader: Loader, guest: Guest) -> None:
     wait_for("the first line", lambda: watch.stdout() == "stopped\n")
     loader.call("StartScheduler", "su", "scx_simple", "0")
     wait_for("a line", lambda: watch.stdout().endswith("running scx_simple in Auto mode\n"))
-    # It is not started by who only looks on.
+    # watch does not activate the loader.
     assert loader.end() == 0
     wait_for("it is gone", lambda: watch.stdout().endswith("absent\n"))
     loader.start()
@@ -502,7 +500,7 @@ def test_scxctl_watches(loader: Loader, guest: Guest) -> None:
     watch.wait(TIMEOUT_S)
 
 
-#: Three schedulers in turn, while others work. Root needs no polkit.
+#: Switches between three schedulers under load. Root needs no polkit.
 SWITCHING = """
 mkdir -p /run/dbus /run/schedulers
 cat >/run/bus.conf <<END
@@ -547,12 +545,12 @@ kill $bus
 """
 
 
-def test_switching_under_load_makes_nobody_wait_long(replayed: Callable[[str], str]) -> None:
+def test_switching_under_load_causes_no_long_latency(replayed: Callable[[str], str]) -> None:
     printed = replayed(SWITCHING)
     (told,) = re.findall(r"^\{.*?^\}", printed, re.MULTILINE | re.DOTALL)
     load = json.loads(told)
     print(load)
-    # Each of them ended because it was told to.
+    # Each was stopped by request.
     assert printed.count("EXIT: unregistered") == 4
     assert load["hogs"]["cpu_min_s"] > 1
     assert load["periodic"]["gap_max_ms"] < 1000

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""scx_rlfifo on a real kernel, and with it scx_rustland_core: a policy in user space."""
+"""scx_rlfifo on a real kernel, and scx_rustland_core with it."""
 
 from __future__ import annotations
 
@@ -37,30 +37,30 @@ from vm.topology import Topology
 
 
 def serve(guest: Guest, start: Start, *args: str) -> Scheduler:
-    """The scheduler, enabled, and its statistics served."""
+    """The enabled scheduler, when it serves statistics."""
     scheduler = start("scx_rlfifo", *args).wait_enabled()
     wait_for("statistics are served", lambda: guest.run(["test", "-S", SOCKET]).ok)
     return scheduler
 
 
 def in_flight(counts: Record) -> int:
-    """Tasks that asked for a decision and of whose end nothing is known."""
+    """Tasks that were enqueued to the policy and are not accounted for."""
     ends = ("user_dispatches", "fallback_dispatches", "cancel_dispatches", "dequeued")
     return counts["nr_asked"] - sum(counts[f"nr_{end}"] for end in ends)
 
 
 def assert_books_balance(guest: Guest) -> None:
-    """What asked has ended, but for those that the kernel counts in the queue. While tasks run,
-    the counters of several CPUs are never of one moment, so it is asked until they are."""
+    """All enqueued tasks are accounted for, except those that the kernel reports in the queue.
+    While tasks run, per-CPU counters are not read at the same time, so this is polled."""
     wait_for(
-        "each task that asked has one end",
+        "all tasks are accounted for",
         lambda: in_flight(counts := total(guest)) == counts["nr_queued"],
     )
 
 
 def end_well(scheduler: Scheduler) -> None:
-    """It ends when told to, has met no page fault, and accounts for each task. An emulated machine
-    may halt for longer than the policy may be silent, so some tasks may have gone without a
+    """It ends on SIGINT, without page faults, and with all tasks accounted for. An emulated machine
+    may be halted for longer than the policy's timeout, so that some tasks were served without a
     decision."""
     assert scheduler.end(signal.SIGINT) == 0
     report, *_ = scheduler.process.stderr().splitlines()
@@ -70,7 +70,7 @@ def end_well(scheduler: Scheduler) -> None:
 
 @pytest.mark.every_topology
 def test_mixed_load(guest: Guest, start: Start, load: Load) -> None:
-    """Hogs, sleepers, pipes and forks; the load itself fails if one of them is stuck."""
+    """Hogs, sleepers, pipes and forks; the load fails if one of them is stuck."""
     scheduler = serve(guest, start)
     assert ops(guest) == "rlfifo"
     hogs = str(len(guest.topology.online) * 2)
@@ -98,8 +98,8 @@ def test_kill_9_under_load(guest: Guest, start: Start, load: Load) -> None:
 
 
 @pytest.mark.every_topology
-def test_stopped_scheduler_stalls_nobody(guest: Guest, start: Start, load: Load) -> None:
-    """SIGSTOP for 6 s: BPF serves tasks in order of arrival, and hands back afterwards."""
+def test_stopped_scheduler_causes_no_stall(guest: Guest, start: Start, load: Load) -> None:
+    """SIGSTOP for 6 s: BPF serves tasks in FIFO order, until the policy responds again."""
     scheduler = serve(guest, start)
     load("--hogs", "2", *MIXED)
     wait_for("it is at work", lambda: total(guest)["nr_user_dispatches"] > 100)
@@ -108,7 +108,7 @@ def test_stopped_scheduler_stalls_nobody(guest: Guest, start: Start, load: Load)
         until = time.monotonic() + 6
         rounds = 0
         while time.monotonic() < until:
-            # Each starts processes, which nobody would let run.
+            # Each starts processes, which would not run without the fallback.
             guest.run("ls /proc | wc -l", 20).check()
             rounds += 1
         assert rounds > 1
@@ -129,8 +129,8 @@ def test_stopped_scheduler_stalls_nobody(guest: Guest, start: Start, load: Load)
     assert "tasks without a decision" in scheduler.process.stderr()
 
 
-#: A scheduler that stands still three times, and what was counted before and after each. Whoever
-#: lets it go on must not wait for it.
+#: A scheduler that is stopped three times, and its counters before and after. The shell that
+#: resumes it is a real-time task, since it must not depend on the scheduler.
 STOPS = """
 scx_rlfifo & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
@@ -153,17 +153,17 @@ wait $scheduler
 """
 
 
-def test_slow_policy_is_given_more_time(replayed: Callable[[str], str]) -> None:
-    """It is done without after 500 ms; but not so soon the next time if it has answered then, for
-    on a slow machine nothing would ever be decided in time; and it keeps nobody waiting who could
-    be decided about. In a guest whose time is its own."""
+def test_slow_policy_gets_a_longer_timeout(replayed: Callable[[str], str]) -> None:
+    """The timeout is 500 ms at first, and longer after a late answer, since on a slow machine no
+    decision would ever be in time; and tasks with a decision are not delayed. In a deterministic
+    guest."""
     counts = answers(replayed(STOPS.replace("SOCKET", SOCKET).replace("TOTAL", TOTAL)))
     served = [count["nr_fallback_dispatches"] for count in counts]
     in_stops = [after - before for before, after in zip(served[::2], served[1::2], strict=True)]
     assert in_stops[0] > 0
     assert in_stops[1] == 0
     assert in_stops[2] > 0
-    # Eight hogs on four CPUs: somebody always waits, and at first as long as CPUs are busy.
+    # Eight hogs on four CPUs: tasks always wait, at first for as long as CPUs are busy.
     held = [count["nr_scheduled"] for count in counts]
     assert held[0] > 0
     assert not any(held[1:])
@@ -172,29 +172,29 @@ def test_slow_policy_is_given_more_time(replayed: Callable[[str], str]) -> None:
 @pytest.mark.every_topology
 @STOPS_FAIR_SERVER_TWICE
 def test_hotplug_in_place(guest: Guest, start: Start, load: Load, set_cpu: SetCpu) -> None:
-    """Ten times a CPU goes and comes again under load; nothing restarts."""
+    """A CPU goes offline and online ten times under load, without a restart."""
     if len(guest.topology.online) == 1:
-        pytest.skip("the only CPU cannot go")
+        pytest.skip("the only CPU cannot go offline")
     scheduler = serve(guest, start)
     load("--hogs", str(len(guest.topology.online) + 2), *MIXED)
     nr_cpus = len(guest.topology.online)
-    # A CPU that was silent for longer than it may counts as gone until it has something to do.
-    wait_for("all CPUs are there", lambda: total(guest)["nr_cpus"] == nr_cpus)
+    # A CPU that did not respond within the timeout counts as gone until it has work.
+    wait_for("all CPUs are online", lambda: total(guest)["nr_cpus"] == nr_cpus)
     offline_s = []
     for cycle in range(10):
         since_s = time.monotonic()
         set_cpu(1, False)
         offline_s.append(time.monotonic() - since_s)
         if cycle == 0:
-            wait_for("one is gone", lambda: total(guest)["nr_cpus"] == nr_cpus - 1)
+            wait_for("one is offline", lambda: total(guest)["nr_cpus"] == nr_cpus - 1)
         set_cpu(1, True)
-    # It waits until all that was on it is elsewhere, and looks only when it schedules. Where nobody
-    # made it do that this took 8 s, or for ever.
+    # It goes offline when all of its tasks have left, which it checks only when it schedules.
+    # Without a kick this took 8 s, or forever.
     assert statistics.median(offline_s) < 4, offline_s
-    # A wake-up of the policy that was left with the CPU that went: 15 s, every few times on 7.2.
+    # A wakeup of the policy thread on the offline CPU was lost: 15 s, every few times on 7.2.
     assert max(offline_s) < 10, offline_s
     print(f"offline after {[round(s, 2) for s in offline_s]} s")
-    wait_for("all are there again", lambda: total(guest)["nr_cpus"] == nr_cpus)
+    wait_for("all are online again", lambda: total(guest)["nr_cpus"] == nr_cpus)
     before = total(guest)["nr_user_dispatches"]
     wait_for("it is at work", lambda: total(guest)["nr_user_dispatches"] > before + 100)
     assert_books_balance(guest)
@@ -215,8 +215,8 @@ def test_cpu_that_was_offline_at_the_start_is_used(
 
 @pytest.mark.every_topology
 def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
-    """Threads move each other to other CPUs as they run, wait and wake up: decisions come too
-    late, or name a CPU that is forbidden by then, and none of it is an error."""
+    """Threads that run, wait and wake up move each other to other CPUs: decisions come too late, or
+    for CPUs that are no longer allowed, which must not be an error."""
     scheduler = serve(guest, start, "--percpu-local")
     storm = load("--movers", "24", "--hogs", "4", *QUIET, "--seconds", "8", "--json")
     assert finished(storm)["movers"]["changes"] > 500
@@ -227,8 +227,8 @@ def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
     end_well(scheduler)
 
 
-#: As many hogs as CPUs; and the scheduler's CPU time in ns, of all its threads, before and after.
-#: Without the kernel's own samples of who uses which memory, which are tasks too.
+#: As many hogs as CPUs; and the CPU time of all threads of the scheduler in ns, before and after.
+#: Without the kernel's DAMON statistics, whose sampling uses CPU time, too.
 HOGS = """
 echo N 2>/dev/null >/sys/module/damon_stat/parameters/enabled
 scx_rlfifo & scheduler=$!
@@ -245,9 +245,9 @@ wait $scheduler
 
 @pytest.mark.every_topology
 @pytest.mark.once
-def test_hogs_get_all_there_is(replays: Callable[..., Outcome], shape: Topology) -> None:
-    """As many as CPUs: nobody waits, so nobody is interrupted, and the policy sleeps. In a guest
-    whose time is instructions: by an emulator's time each handover would take milliseconds."""
+def test_hogs_get_the_whole_cpu_time(replays: Callable[..., Outcome], shape: Topology) -> None:
+    """As many as CPUs: no task waits, so there are no preemptions, and the policy sleeps. In a
+    deterministic guest: elsewhere each switch would take milliseconds."""
     nr_cpus = len(shape.online)
     script = HOGS.replace("NR_CPUS", str(nr_cpus))
     outcome = replays(shape, script)
@@ -262,39 +262,39 @@ def test_hogs_get_all_there_is(replays: Callable[..., Outcome], shape: Topology)
     assert used <= 0.01
 
 
-def test_nobody_waits_behind_a_real_time_task(guest: Guest, start: Start, load: Load) -> None:
-    """It takes a CPU that somebody is on: whoever that was goes on elsewhere."""
+def test_tasks_leave_a_cpu_with_a_real_time_task(guest: Guest, start: Start, load: Load) -> None:
+    """The task that it preempts continues on another CPU."""
     nr_cpus = len(guest.topology.online)
     scheduler = serve(guest, start)
     hogs = load("--hogs", str(nr_cpus - 1), *QUIET, "--seconds", "5", "--json")
     real_time = guest.spawn("real_time", ["chrt", "-f", "50", "taskset", "2", "sh", "-c", SPIN])
     told = finished(hogs)
-    # One CPU less is enough for all. Behind the real-time task one would get less than half.
+    # One CPU less is enough for all. Behind the real-time task, one would get less than half.
     assert told["hogs"]["cpu_min_s"] > 0.6 * told["elapsed_s"]
     assert real_time.wait(TIMEOUT_S) == 0
     assert scheduler.end(signal.SIGINT) == 0
 
 
-def test_slices_are_as_long_as_they_should_be(replayed: Callable[[str], str]) -> None:
+def test_slices_have_the_configured_length(replayed: Callable[[str], str]) -> None:
     check_slices(replayed, "scx_rlfifo --weighted", (10_000, 20_000, 30_000), nr_runs_min=21)
 
 
-def test_favoured_tasks_run_to_completion_in_order_of_arrival(guest: Guest, start: Start) -> None:
-    """nice -5 with --weighted: no slice ends, so each of them ends before the next begins."""
+def test_favoured_tasks_run_to_completion_in_fifo_order(guest: Guest, start: Start) -> None:
+    """nice -5 with --weighted: slices are infinite, so each ends before the next one starts."""
     scheduler = serve(guest, start, "--weighted", "--slice-us", "5000")
     work = "i=0; while [ $i -lt 12000 ]; do i=$((i + 1)); done"
     guest.run(f"echo '{work}' >/tmp/busy").check()
     recorder = Recorder(guest, "--comm", "busy", "--json")
-    # A decision of the time when its weight was another holds until it sleeps or is asked about.
+    # A decision for the previous weight applies until it sleeps or is enqueued again.
     begin = "nice -n -5 taskset 2 sh -c 'sleep 0.1; printf busy >/proc/self/comm; . /tmp/busy'"
-    # One after the other, but each before the one before has ended.
+    # One after the other, each before the previous one has ended.
     guest.run(f"for n in 1 2 3; do {begin} & sleep 0.2; done; wait", TIMEOUT_S).check()
     runs, _ = recorder.records()
     order = [run["pid"] for run in runs]
     firsts = sorted(set(order), key=order.index)
     assert len(firsts) == 3
-    assert order == sorted(order, key=firsts.index), "they took turns"
-    assert firsts == sorted(firsts), "not in order of arrival"
+    assert order == sorted(order, key=firsts.index), "they alternated"
+    assert firsts == sorted(firsts), "not in FIFO order"
     # Each for longer than any slice.
     for pid in firsts:
         assert sum(run["ran_ns"] for run in runs if run["pid"] == pid) > 4 * 5_000_000
@@ -302,7 +302,7 @@ def test_favoured_tasks_run_to_completion_in_order_of_arrival(guest: Guest, star
 
 
 def test_no_system_call_per_task(guest: Guest, start: Start, load: Load) -> None:
-    """The policy's thread makes one for each time that it sleeps. Counted by the kernel."""
+    """The policy thread makes one each time it sleeps. Counted by the kernel."""
     scheduler = serve(guest, start)
     pid = str(scheduler.process.pid)
     load("--hogs", "6", *MIXED)
@@ -321,8 +321,8 @@ def test_no_system_call_per_task(guest: Guest, start: Start, load: Load) -> None
         f"{dispatched} tasks: {thread['syscalls']} system calls, {thread['wakeups']} wake-ups, "
         f"{thread['cpu_ns'] / dispatched / 1000:.1f} us of CPU time each"
     )
-    # It looks once a second whether it still runs. Who wakes it knows how often he did; the kernel
-    # does not count a wake-up of a thread that has not fallen asleep yet.
+    # It wakes once a second to check whether it was unloaded. Wakers count their wakeups; the
+    # kernel does not count wakeups of a thread that has not gone to sleep yet.
     wakeups = after["nr_wakeups"] - before["nr_wakeups"]
     assert thread["syscalls"] <= wakeups + 10 + 2 * summary["elapsed_s"]
     assert scheduler.end(signal.SIGINT) == 0
@@ -338,8 +338,8 @@ def test_percpu_local_tasks_stay(guest: Guest, start: Start, load: Load) -> None
         cpus_of.setdefault(run["pid"], []).append(run["cpu"])
     assert len(cpus_of) == 6
     moves = sum(a != b for cpus in cpus_of.values() for a, b in itertools.pairwise(cpus))
-    # Nothing moves a task but what is counted: an emulated CPU, for one, can be silent for longer
-    # than it may, and its tasks are moved off it then.
+    # Only counted events move a task: for example, an emulated CPU may exceed the timeout, and its
+    # tasks are then moved to others.
     counts = total(guest)
     reasons = ("nr_rescued", "nr_bounce_dispatches", "nr_fallback_dispatches")
     assert moves <= sum(counts[reason] for reason in reasons), counts
@@ -348,7 +348,7 @@ def test_percpu_local_tasks_stay(guest: Guest, start: Start, load: Load) -> None
 
 
 def test_builtin_idle_leaves_wakeups_to_the_kernel(replayed: Callable[[str], str]) -> None:
-    """Tasks that find an idle CPU are not asked about; by default all are."""
+    """Tasks with an idle CPU bypass the policy; by default none do."""
     commands = ["scx_rlfifo", "scx_rlfifo --builtin-idle"]
     load = ("--hogs", "0", "--sleepers", "8", *QUIET[2:])
     asked, asked_builtin = (
@@ -362,7 +362,7 @@ def test_builtin_idle_leaves_wakeups_to_the_kernel(replayed: Callable[[str], str
 def test_a_slice_that_is_handed_over_grows_no_longer(
     guest: Guest, start: Start, load: Load
 ) -> None:
-    """Two who hand a CPU over to each other take turns with those who compute on it."""
+    """Two tasks that wake each other alternate with CPU-bound tasks."""
     scheduler = serve(guest, start, "--builtin-idle")
     quiet = ("--sleepers", "0", "--forks-per-s", "0", "--seconds", "4", "--json")
     told = finished(load("--hogs", "2", "--pipes", "1", *quiet, through="taskset 3"))
@@ -373,9 +373,7 @@ def test_a_slice_that_is_handed_over_grows_no_longer(
     assert scheduler.end(signal.SIGINT) == 0
 
 
-def test_after_a_kill_the_next_run_knows_the_machines_own_setting(
-    guest: Guest, start: Start
-) -> None:
+def test_next_run_after_kill_9_restores_the_original_setting(guest: Guest, start: Start) -> None:
     if not guest.run(f"echo 1 >{COMPACTION}").ok:
         pytest.skip("the kernel does not compact memory")
     scheduler = start("scx_rlfifo").wait_enabled()
@@ -389,10 +387,10 @@ def test_after_a_kill_the_next_run_knows_the_machines_own_setting(
     assert read(guest, COMPACTION) == "1"
 
 
-# The last one of its guest: while a scheduler is enabled, 6.12 lets go of each task under the lock
-# that it takes again where it was the last to hold the task (scx_ops_enable_workfn(),
-# sched_ext_free()). So it hangs if an ended task is given up in that moment, of which there are
-# thousands after this.
+# The last test of its guest: while a scheduler is enabled, 6.12 drops the reference to each task
+# under the lock that it takes again if the reference was the last one (scx_ops_enable_workfn(),
+# sched_ext_free()). So it deadlocks if an exited task is released at that time, of which there are
+# thousands after this test.
 def test_ten_thousand_tasks(guest: Guest, start: Start) -> None:
     guest.run("echo 40000 >/proc/sys/kernel/threads-max").check()
     scheduler = serve(guest, start)
@@ -400,13 +398,11 @@ def test_ten_thousand_tasks(guest: Guest, start: Start) -> None:
     try:
         wait_for("all are there", lambda: "ready" in crowd.stdout(), timeout_s=300)
         before = total(guest)["nr_asked"]
-        wait_for(
-            "they take turns", lambda: total(guest)["nr_asked"] > before + 12_000, timeout_s=300
-        )
+        wait_for("they wake up", lambda: total(guest)["nr_asked"] > before + 12_000, timeout_s=300)
         assert total(guest)["nr_page_faults"] == 0
         assert state(guest) == "enabled"
-        # Before they end: a thousand ends in a second are more than an emulated machine can do, and
-        # the kernel's own watchdog would wait behind them.
+        # Before they exit: a thousand exits per second are too many for an emulated machine, and
+        # would delay the kernel's watchdog.
         assert scheduler.end(signal.SIGINT) == 0
         assert "unaccounted" not in scheduler.process.stderr()
     finally:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""scx_rustland on a real kernel: each option changes what it says, and an overloaded machine stays
-responsive."""
+"""scx_rustland on a real kernel: the effect of each option, and responsiveness under
+overload."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ HOGS_AND_SLEEPERS = ("--hogs", "8", "--sleepers", "4", "--pipes", "0", "--forks-
 
 
 def serve(guest: Guest, start: Start, *args: str) -> Scheduler:
-    """The scheduler, enabled, and its statistics served."""
+    """The enabled scheduler, when it serves statistics."""
     scheduler = start("scx_rustland", *args).wait_enabled()
     wait_for("statistics are served", lambda: guest.run(["test", "-S", SOCKET]).ok)
     return scheduler
 
 
 def asked_share(counts: Record) -> float:
-    """Of all that ran but the policy's thread, who was decided about."""
+    """The share of enqueues, except those of the policy thread, with a decision of the policy."""
     not_asked = counts["nr_kernel_dispatches"] - counts["nr_wakeups"]
     return counts["nr_asked"] / (counts["nr_asked"] + not_asked)
 
@@ -49,8 +49,8 @@ def test_interactive_tasks_interrupt_others_unless_told_not_to(
     assert others == [0, 0]
 
 
-def test_who_places_a_task_that_wakes_up(replayed: Callable[[str], str]) -> None:
-    """Without load a task runs on its idle CPU, or the kernel finds one; or the policy is asked."""
+def test_placement_on_wakeup(replayed: Callable[[str], str]) -> None:
+    """Without load a task runs on its idle CPU, or the kernel finds one; or the policy does."""
     options = ("", "--builtin-idle", "--full-user")
     commands = [f"scx_rustland {option}" for option in options]
     default, builtin, full = map(asked_share, counted(replayed, commands, SLEEPERS))
@@ -60,8 +60,8 @@ def test_who_places_a_task_that_wakes_up(replayed: Callable[[str], str]) -> None
     assert default < full / 2
 
 
-def test_who_wakes_another_hands_his_slice_over(replayed: Callable[[str], str]) -> None:
-    """Messages beside hogs, so that no CPU is idle. With --full-user all are asked about."""
+def test_wakee_inherits_the_slice(replayed: Callable[[str], str]) -> None:
+    """Messages beside hogs, so that no CPU is idle. With --full-user the policy decides."""
     load = ("--hogs", "4", *NOBODY[2:], "--groups", "1")
     commands = ["scx_rustland", "scx_rustland --full-user"]
     default, full = map(asked_share, counted(replayed, commands, load))
@@ -69,18 +69,18 @@ def test_who_wakes_another_hands_his_slice_over(replayed: Callable[[str], str]) 
     assert default < 0.7 * full
 
 
-def test_low_power_leaves_idle_cpus_asleep(replayed: Callable[[str], str]) -> None:
-    """Beside a hog. Counted for each task that was decided about, since loads are not alike."""
+def test_low_power_keeps_idle_cpus_asleep(replayed: Callable[[str], str]) -> None:
+    """Beside a hog. Per decision, since the loads differ."""
     load = ("--hogs", "1", *SLEEPERS[2:])
     commands = ["scx_rustland --full-user", "scx_rustland --full-user --low-power"]
     usual, low = (
         counts["nr_idle_kicks"] / counts["nr_asked"] for counts in counted(replayed, commands, load)
     )
-    print(f"CPUs woken for each task: {usual:.3f}, with --low-power {low:.3f}")
+    print(f"CPUs woken per task: {usual:.3f}, with --low-power {low:.3f}")
     assert low < usual / 4
 
 
-#: A CPU is busy, and somebody sleeps who may not use it.
+#: A busy CPU, and a sleeper that may not run on it.
 ELSEWHERE = """
 scx_rustland --full-user --low-power & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
@@ -103,7 +103,7 @@ def test_low_power_makes_nobody_wait_for_a_cpu_that_he_may_not_use(
     assert late_ms < 20
 
 
-def test_fifo_goes_and_comes_back(guest: Guest, start: Start, load: Load) -> None:
+def test_fifo_mode_is_left_and_entered_again(guest: Guest, start: Start, load: Load) -> None:
     scheduler = serve(guest, start, "--fifo")
     wait_for("it begins as FIFO", lambda: total(guest)["mode"] == 1)
     hogs = load("--hogs", "8", *NOBODY[2:], "--seconds", "600")
@@ -117,14 +117,14 @@ def test_fifo_goes_and_comes_back(guest: Guest, start: Start, load: Load) -> Non
 
 
 def test_a_cpu_is_shared_by_weight(replayed: Callable[[str], str]) -> None:
-    """Not quite: who gives way to a third task for a moment may lose his turn to the other, if the
-    policy's answer comes later than that."""
+    """Approximately: a task that is preempted briefly by a third one may lose its turn to the other
+    one, if the policy's decision comes late."""
     heavy_s, light_s = shares(replayed, "scx_rustland", [0, 5])
     print(f"{heavy_s / light_s:.2f} : 1")
     assert heavy_s / light_s == pytest.approx(NICE_0_TO_5, rel=0.1)
 
 
-#: Few hogs and many, as the kernel saw them switch, with slices that are longer than its tick.
+#: Few and many hogs, traced by the kernel, with slices that are longer than a tick.
 FEW_AND_MANY = """
 scx_rustland --slice-us 60000 --slice-us-min 1000 & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
@@ -140,14 +140,14 @@ wait $scheduler
 """
 
 
-def test_slices_shrink_with_those_who_wait(replayed: Callable[[str], str]) -> None:
-    """In instructions: how long an emulated CPU runs in real time is the host's decision."""
+def test_slices_shrink_with_the_number_of_waiting_tasks(replayed: Callable[[str], str]) -> None:
+    """In a deterministic guest: in real time, run lengths depend on the host."""
     few, many = (statistics.median(runs) / 1e6 for runs in preempted_ns(replayed(FEW_AND_MANY)))
     print(f"median run of 5 hogs {few:.1f} ms, of 32 hogs {many:.1f} ms")
     assert few > 2 * many
 
 
-#: The same load under the kernel's own scheduler and under ours.
+#: The same load under the kernel's own scheduler and under scx_rustland.
 BESIDE_HOGS = """
 load() { scx_load --hogs 8 --pipes 0 --forks-per-s 10 --seconds 4 --json; }
 load
@@ -161,8 +161,8 @@ wait $scheduler
 
 
 def test_overloaded_machine_is_responsive(replayed: Callable[[str], str]) -> None:
-    """A short command beside eight hogs on four CPUs, by instructions instead of time. The bounds
-    are well within what was measured (docs/deterministic.md says what such figures mean)."""
+    """Short commands beside eight hogs on four CPUs, in a deterministic guest. The bounds have a
+    large margin (see docs/deterministic.md on such figures)."""
     text = replayed(BESIDE_HOGS)
     eevdf, ours = (json.loads(part) for part in re.findall(r"^\{$.*?^\}$", text, re.M | re.S))
     for name, told in [("EEVDF", eevdf), ("scx_rustland", ours)]:
