@@ -148,15 +148,22 @@ fn describe(status: ExitStatus) -> String {
 mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
+    use std::sync::Mutex;
 
     use scx_utils::manifest::Mode;
 
     use super::*;
 
+    /// Held from before a script is opened for writing until it is executed. A process that another
+    /// test starts meanwhile has the file open for a moment, and a file that is open for writing
+    /// cannot be executed (ETXTBSY).
+    static STARTING: Mutex<()> = Mutex::new(());
+
     /// Starts a script, and signals it once it has written a line.
     fn run(script: &str, args: &[&str], signal: Option<Signal>) -> Exit {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("scx_script");
+        let starting = STARTING.lock().unwrap();
         fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         let job = Job {
@@ -167,6 +174,7 @@ mod tests {
         };
         let (sender, receiver) = mpsc::channel();
         let child = Child::spawn(folder.path(), &job, move |exit| sender.send(exit).unwrap());
+        drop(starting);
         let child = child.unwrap();
         if let Some(signal) = signal {
             let ready = folder.path().join("ready");
@@ -227,6 +235,7 @@ mod tests {
             is_custom: false,
             args: Vec::new(),
         };
+        let _starting = STARTING.lock().unwrap();
         let error = Child::spawn(Path::new("/nonexistent"), &job, |_| ()).unwrap_err();
         assert!(format!("{error:#}").contains("/nonexistent/scx_none"));
     }

@@ -390,7 +390,7 @@ fn ejected_scheduler_that_hangs_is_killed_and_restarted() {
     world.seconds(4);
     assert_eq!(world.state(), State::Running);
     assert_eq!(world.spawned_at.len(), 2);
-    assert!(world.supervisor.reason().contains("thrown out"));
+    assert!(world.supervisor.reason().contains("ejected"));
 }
 
 #[test]
