@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Compiles the BPF half.
+//! Compiles the BPF side.
 
 fn main() -> anyhow::Result<()> {
     scx_utils::builder::BpfBuilder::new()?

@@ -247,7 +247,7 @@ def test_nobody_waits_behind_a_real_time_task(guest: Guest, start: Start, load: 
 def test_options_under_load(
     guest: Guest, start: Start, load: Load, options: tuple[str, ...]
 ) -> None:
-    """With two domains: each way through the BPF half serves everybody."""
+    """With two domains: all dispatch paths of the BPF side serve every task."""
     scheduler = serve(guest, start, "--cpumasks", "3", "c", *options)
     told = finished(load("--hogs", "6", *MIXED, "--seconds", "4", "--json"))
     assert told["hogs"]["cpu_min_s"] > 0
