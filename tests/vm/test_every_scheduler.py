@@ -75,7 +75,7 @@ def sets_time_aside(guest: Guest) -> bool:
     return guest.run("[ -d /sys/kernel/debug/sched/ext_server ]").ok
 
 
-#: Those that were forked compute for so long: who is kept from going by them is gone no sooner.
+#: How long forked hogs run: a scheduler that they starve unloads only afterwards.
 FORKS_END_S = 60
 
 
@@ -137,7 +137,7 @@ def test_the_thread_of_rcu_gets_its_policy_back(guest: Guest, start: Start, prog
 def test_its_memory_is_not_gathered_into_huge_pages(
     guest: Guest, start: Start, program: str
 ) -> None:
-    """The kernel's thread that does so is an ordinary task, and holds up whoever touches them."""
+    """khugepaged is a fair task, and blocks tasks that access the pages meanwhile."""
     scheduler = start(program).wait_enabled()
     told = read(guest, f"/proc/{scheduler.process.pid}/status")
     assert re.search(r"^THP_enabled:\s+0$", told, re.MULTILINE), told

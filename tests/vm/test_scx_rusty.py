@@ -219,8 +219,8 @@ def test_fork_storm(guest: Guest, start: Start, load: Load) -> None:
     assert scheduler.end(signal.SIGINT) == 0
 
 
-def test_nobody_waits_behind_a_real_time_task(guest: Guest, start: Start, load: Load) -> None:
-    """It takes a CPU that somebody is on: whoever that was goes on elsewhere."""
+def test_tasks_leave_a_cpu_with_a_real_time_task(guest: Guest, start: Start, load: Load) -> None:
+    """The task that it preempts continues on another CPU."""
     nr_cpus = len(guest.topology.online)
     scheduler = serve(guest, start)
     hogs = load("--hogs", str(nr_cpus - 1), *QUIET, "--seconds", "5", "--json")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""scx_rusty on a real kernel: who runs where and how much, and what the statistics say of it. In
-guests whose time is their own."""
+"""scx_rusty on a real kernel: placement and CPU time of tasks, and its load statistics, in
+deterministic guests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do
 done
 """
 
-#: The CPU time of each hog. Who is never interrupted is not in the record of switches.
+#: The CPU time of each hog. Tasks that are never switched out have no records in scx_switches.
 USED = """
 used() {
     for hog in $(grep -l hog /proc/$load/task/*/comm); do
@@ -119,7 +119,7 @@ def test_hogs_are_spread_over_nodes_and_domains(on_nodes: Callable[[str], str]) 
     domains = [dom for node in stats["nodes"].values() for dom in node["doms"].values()]
     assert len(stats["nodes"]) == 2
     assert len(domains) == 4
-    # One hog each, and in one of them whoever asks.
+    # One hog each, and in one of them the client.
     assert all(0.8 < domain["load"] < 1.6 for domain in domains), domains
     assert all(abs(domain["imbal"]) < 0.5 for domain in domains), domains
 
@@ -226,11 +226,11 @@ wait $scheduler
 """
 
 
-def test_order_of_arrival_counts_for_those_of_a_cpu_too(on_nodes: Callable[[str], str]) -> None:
-    """Those who wait for a CPU alone went before those who wait for any of its domain, always."""
+def test_fifo_order_includes_tasks_bound_to_a_cpu(on_nodes: Callable[[str], str]) -> None:
+    """Tasks bound to one CPU used to run before all tasks that may use the whole domain."""
     got_s = used_s(on_nodes(FIFO.replace("OPTIONS", ALONE)))
     print(got_s)
-    # Whoever reads it may have to wait himself, so that it is more than a second.
+    # The reader may have to wait for a CPU, too, so that it is more than a second.
     assert sum(got_s) > 0.9
     assert [one_s / sum(got_s) for one_s in got_s] == pytest.approx([1 / 3] * 3, abs=0.1)
 
@@ -245,14 +245,14 @@ wait $scheduler
 """
 
 
-def test_who_wakes_each_other_up_leaves_cpus_to_others(on_nodes: Callable[[str], str]) -> None:
-    """Though CPUs are idle that none of them may use, by which the kernel's own choice of a CPU
-    went: hogs got 0.11 of 2 s each."""
+def test_pairs_that_wake_each_other_do_not_starve_hogs(on_nodes: Callable[[str], str]) -> None:
+    """While CPUs are idle that none of them may use, which the kernel's own CPU selection was
+    misled by: hogs got 0.11 of 2 s each."""
     load = figures(on_nodes(BESIDE_PIPES))
     print(load["hogs"], load["sleepers"], load["pipes"])
-    # Two hogs and four ends of pipes that are as good as always runnable, on two CPUs: a third.
+    # Two hogs and four ends of pipes that are almost always runnable, on two CPUs: a third.
     assert load["hogs"]["cpu_min_s"] / load["elapsed_s"] > 0.25
-    # It interrupts a hog, and does not wait for the end of a slice of 20 ms.
+    # A sleeper preempts a hog, and does not wait for the end of a slice of 20 ms.
     assert load["sleepers"]["lateness_p50_us"] < 1000
     assert load["sleepers"]["lateness_p99_us"] < 4000
 

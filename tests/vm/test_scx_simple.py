@@ -96,9 +96,9 @@ def test_hotplug_under_load_loses_no_task(
 ) -> None:
     """Ten changes while tasks run; each restarts it, and at the end all of them still run.
 
-    All hogs are younger than the scheduler, so that it is moved to its scheduling class before
-    them: whoever moves them must not be kept from it by them (6.17, runner/priority.c). It takes
-    this much load to show that.
+    All hogs are younger than the scheduler, so that its class is switched before theirs: they must
+    not starve the thread that switches them (6.17, runner/priority.c). It takes this much load to
+    show that.
     """
     scheduler = start("scx_simple").wait_enabled()
     load("--hogs", "12", "--sleepers", "60", "--pipes", "8", "--forks-per-s", "20")
@@ -161,12 +161,12 @@ def test_a_light_task_is_not_starved(guest: Guest, start: Start, load: Load) -> 
 
 
 def test_many_waiting_tasks_get_shorter_slices(guest: Guest, start: Start, load: Load) -> None:
-    """With slices of 20 ms the turn of the last of some thousand would come after the watchdog."""
+    """With slices of 20 ms, the last of some thousand tasks would exceed the watchdog timeout."""
     start("scx_simple").wait_enabled()
     load("--hogs", "500", *ONE_HOG[2:], through="taskset 1")
     wait_for("all wait", lambda: int(re.search(r"(\d+) queued", dump(guest))[1]) > 450)
     slices_ns = [int(ns) for ns in re.findall(r"simple: .* slice_ns=(\d+)", dump(guest))]
-    # 4 s for all, so at most 8.8 ms for who comes last. Few others run, with what is left of 20 ms.
+    # 4 s for all, so at most 8.8 ms for the last. A few others run with the rest of their 20 ms.
     assert sum(0 < ns < 10e6 for ns in slices_ns) > 50, slices_ns
 
 

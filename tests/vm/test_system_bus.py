@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The system bus and polkit that tests of services rely on: both judge by who asks."""
+"""The system bus and polkit that tests of services use: both authorize by the caller's user."""
 
 from __future__ import annotations
 
