@@ -32,15 +32,15 @@ impl Setting {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read or written, or the note not be made; then nothing is changed.
+    /// If the file cannot be read or written, or the note cannot be made. Nothing is changed then.
     pub fn hold(path: &Path, value: &str, notes: &Path) -> Result<Self> {
         let mut note = Note::take(path, notes)?;
         let now = read(path)?;
         let left = note.as_ref().and_then(Note::left_behind);
         let before = match left {
-            // What a process that was killed had set is still there.
+            // The value that a killed process set is still in place.
             Some(left) if left.ours == now => left.before,
-            // Nothing was left behind, or somebody has changed it since.
+            // There is no note, or the setting was changed since.
             _ => now,
         };
         if let Some(note) = &mut note {

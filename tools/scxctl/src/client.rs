@@ -166,8 +166,8 @@ async fn change(loader: &LoaderProxy<'_>, command: &Command, json: bool) -> Resu
     })
 }
 
-/// Calls a method that changes something. A password may be asked for if there is somebody to type
-/// it: a script is to fail and not to wait.
+/// Calls a method that changes something. A password dialog is allowed on a terminal only, so that
+/// scripts fail instead of blocking.
 async fn call<A>(loader: &LoaderProxy<'_>, method: &str, args: &A) -> Result<()>
 where
     A: serde::Serialize + zbus::DynamicType,

@@ -117,7 +117,7 @@ __noinline int dispatch_next(s32 cpu)
 	return done;
 }
 
-/* How long prev continues while the policy decides who is next. */
+/* How long prev continues while the policy selects the next task. */
 #define MOMENT_NS (1 * NSEC_PER_MSEC)
 
 /* Whether the policy may have a task to run instead of prev. */

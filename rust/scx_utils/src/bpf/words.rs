@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Memory that both halves of a scheduler use at the same time.
+//! Memory that both sides of a scheduler access concurrently.
 
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,11 +10,11 @@ use memmap2::{MmapOptions, MmapRaw};
 
 const WORD_BYTES: usize = size_of::<u64>();
 
-/// A section of 64-bit words of a BPF object, such as `.data.NAME`, for a scheduler that reads what
-/// its BPF half writes meanwhile, or the other way round. A reference into the skeleton would
-/// promise the compiler that nothing else writes there.
+/// A section of 64-bit words of a BPF object, such as `.data.NAME`, that BPF programs write while
+/// user space reads it, or the other way round. A reference into the skeleton would promise the
+/// compiler that nothing else writes there.
 ///
-/// Each word is read and written in one piece; several are not of one moment.
+/// Each word is accessed atomically; several words are not read at the same time.
 #[derive(Debug)]
 pub struct Words {
     memory: MmapRaw,
@@ -25,7 +25,7 @@ impl Words {
     ///
     /// # Errors
     ///
-    /// If it is not made of whole words, or cannot be mapped.
+    /// If its size is not a multiple of a word, or it cannot be mapped.
     pub fn map(section: &impl MapCore) -> Result<Self> {
         let bytes = usize::try_from(section.value_size())?;
         Self::map_bytes(section.as_fd(), bytes)
@@ -50,13 +50,13 @@ impl Words {
         })
     }
 
-    /// The word with this index; `None` behind the last one.
+    /// The word with this index; `None` beyond the last one.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<u64> {
         Some(self.word(index)?.load(Ordering::Relaxed))
     }
 
-    /// Writes the word with this index. Nothing happens behind the last one.
+    /// Writes the word with this index. Ignored beyond the last one.
     pub fn set(&self, index: usize, value: u64) {
         if let Some(word) = self.word(index) {
             word.store(value, Ordering::Relaxed);
@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    /// A section of so many bytes, as it is mapped twice.
+    /// A section of `bytes` bytes, mapped twice.
     fn section(bytes: usize) -> Result<(Words, Words)> {
         let file = tempfile::tempfile()?;
         file.set_len(4096)?;
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_nothing_behind_the_last_word() {
+    fn index_beyond_the_last_word_is_ignored() {
         let (ours, theirs) = section(16).unwrap();
         ours.set(2, 1);
         assert_eq!((theirs.get(1), theirs.get(2)), (Some(0), None));
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_are_not_whole_are_refused() {
+    fn partial_words_are_refused() {
         assert!(section(0).is_err());
         assert!(section(12).is_err());
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What a setting was before a process changed it, in a file that outlives `kill -9`.
+//! The value of a setting before a process changed it, in a file that survives `kill -9`.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -8,16 +8,16 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-/// The note on one setting. The file is locked by the process that holds the setting; the kernel
-/// unlocks it when that process is gone. It stays, and is empty while nobody holds the setting: if
-/// it were removed, a process that has just opened it would lock a file that nobody else finds.
+/// The note on one setting. The process that holds the setting locks the file, and the kernel
+/// unlocks it when that process exits. The file is never removed, only emptied: otherwise a process
+/// that has just opened it would lock a file that no other process can find.
 #[derive(Debug)]
 pub(super) struct Note {
     file: File,
     left: Option<LeftBehind>,
 }
 
-/// What a process that was killed left.
+/// The note of a process that was killed.
 #[derive(Debug, Clone)]
 pub(super) struct LeftBehind {
     pub(super) before: String,

@@ -48,9 +48,9 @@ pub(crate) struct Running<'obj> {
     balance_interval: BalanceInterval,
 }
 
-/// What both halves read and write while the scheduler runs.
+/// Memory that both sides access while the scheduler runs.
 struct Shared {
-    /// Of each CPU: how long it has been idle, see `busy.rs`.
+    /// Idle time of each CPU, see `busy.rs`.
     idle_cpus: Words,
     /// `struct rusty_demand` of each domain.
     demands: Words,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How long a CPU has been idle, in one word, so that user space never sees half of a change. Not
- * negative: the CPU is busy, and has been idle for so long, in ns. Negative: it is idle; with the
- * time of the monotonic clock added, for so long. Pure functions; busy.rs reads the word.
+ * Total idle time of a CPU in one word, so that user space never reads an inconsistent pair. Not
+ * negative: the CPU is busy, and the word is its idle time in ns. Negative: the CPU is idle, and
+ * the word plus the monotonic clock is its idle time. Pure functions; busy.rs reads the word.
  */
 #ifndef __RUSTY_BUSY_H
 #define __RUSTY_BUSY_H
