@@ -6,8 +6,6 @@
 #ifndef __RL_WATCHDOG_BPF_H
 #define __RL_WATCHDOG_BPF_H
 
-#define CLOCK_MONOTONIC 1
-
 /* Period of the timer while tasks wait, and otherwise. */
 #define BUSY_PERIOD_NS (20 * NSEC_PER_MSEC)
 #define CALM_PERIOD_NS (200 * NSEC_PER_MSEC)
