@@ -294,7 +294,7 @@ def test_failed_switch_returns_to_the_previous_one(loader: Loader, guest: Guest)
 
 
 def test_scheduler_that_hangs_and_ignores_signals(stopped: Loader, guest: Guest) -> None:
-    config = f"{loaders.PATIENCE}start_timeout_s = 2\n"
+    config = f"{loaders.SUPERVISION}start_timeout_s = 2\n"
     guest.run(f'echo "{config}" >/srv/hasty.toml').check()
     loader = stopped.start("--config", "/srv/hasty.toml")
     refusal = loader.refusal("StartScheduler", "su", "scx_hangs", "0")
