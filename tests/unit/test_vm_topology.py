@@ -76,6 +76,6 @@ def test_unknown_names_list_the_known(name: str) -> None:
         topology.find(name)
 
 
-def test_a_topology_is_a_value() -> None:
+def test_topology_can_be_copied_with_changes() -> None:
     bigger = dataclasses.replace(topology.find("smp4"), memory_mib=2048)
     assert ("-m", "2048M") in pairs(bigger.qemu_args())

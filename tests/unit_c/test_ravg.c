@@ -46,7 +46,7 @@ static void test_decay_is_the_power_of_two(void **state)
 	}
 }
 
-/* So frequent updates do not slow the decay. */
+/* Frequent updates do not slow the decay. */
 static void test_short_steps_add_up(void **state)
 {
 	struct scx_ravg r = { .avg = SCX_RAVG_ONE };

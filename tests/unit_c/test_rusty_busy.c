@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* How long CPUs have been idle, as scx_rusty notes it: scheds/rust/scx_rusty/src/bpf/busy.h. */
+/* The idle time of CPUs in scx_rusty: scheds/rust/scx_rusty/src/bpf/busy.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* As user space reads a word. */
+/* Read a word in the same way as user space. */
 static s64 idle_ns(s64 word, u64 now)
 {
 	return word < 0 ? word + (s64)now : word;

@@ -18,8 +18,8 @@ from vm.topology import Topology
 
 Replay = Callable[..., replay.Outcome]
 
-#: Many short sleeps of an idle guest, a load that goes through every path of a scheduler, and what
-#: the kernel counted meanwhile.
+#: Many short sleeps of an idle guest, a load that goes through every path of a scheduler, and the
+#: counters of the kernel.
 SCRIPT = """
 n=0; while [ $n -lt 100 ]; do sleep 0.005; n=$((n + 1)); done
 scx_simple >/tmp/stats 2>&1 & scheduler=$!

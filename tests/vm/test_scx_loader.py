@@ -147,8 +147,8 @@ def test_modes_of_schedulers_can_be_queried(loader: Loader) -> None:
     shown = loader.ctl("modes", "-s", "rusty", user=USER).check().stdout
     assert shown.startswith("auto\n")
     assert f"lowlatency {' '.join(args)}\n" in shown
-    told = json.loads(loader.ctl("--json", "modes", "-s", "rusty").check().stdout)
-    assert (told["auto"], told["lowlatency"]) == ([], args)
+    modes = json.loads(loader.ctl("--json", "modes", "-s", "rusty").check().stdout)
+    assert (modes["auto"], modes["lowlatency"]) == ([], args)
 
 
 def test_default_is_started_and_restored(stopped: Loader, guest: Guest) -> None:
@@ -269,10 +269,10 @@ def test_invalid_requests_are_rejected(loader: Loader, guest: Guest) -> None:
         " org.scx.Loader.StartSchedulerWithArgs string:scx_fifo"
         " array:string:--slice-us,$(head -c 100000 /dev/zero | tr '\\0' 1)"
     )
-    told = guest.run(call, 2 * TIMEOUT_S)
-    assert told.status != 0
-    assert "InvalidArgs" in told.stderr
-    assert "100000 bytes" in told.stderr
+    done = guest.run(call, 2 * TIMEOUT_S)
+    assert done.status != 0
+    assert "InvalidArgs" in done.stderr
+    assert "100000 bytes" in done.stderr
 
 
 def test_scheduler_that_exits_at_once(loader: Loader) -> None:
@@ -440,13 +440,13 @@ cat /run/crowd.*
 
 @ENABLES_OFTEN
 def test_last_of_a_thousand_requests_wins(loader: Loader, guest: Guest) -> None:
-    told = guest.run(CROWD, 1200).check().stdout
-    nr_done = told.count("method return")
-    nr_refused = told.count("Error org.freedesktop.DBus.Error.Failed")
+    printed = guest.run(CROWD, 1200).check().stdout
+    nr_done = printed.count("method return")
+    nr_refused = printed.count("Error org.freedesktop.DBus.Error.Failed")
     print(nr_done, nr_refused, loader.log().count("starting scx_"))
     assert nr_done + nr_refused == 1000
     assert nr_done > 0
-    assert "superseded by a later request" in told
+    assert "superseded by a later request" in printed
     loader.call("SwitchScheduler", "su", "scx_fifo", "1")
     assert (loader.get("State"), loader.get("SchedulerMode")) == ("running", 1)
     assert ops(guest) == "fifo"
@@ -491,9 +491,9 @@ def test_scxctl_watches(loader: Loader, guest: Guest) -> None:
     wait_for("a line", lambda: watch.stdout().endswith("running scx_simple in Auto mode\n"))
     # watch does not activate the loader.
     assert loader.end() == 0
-    wait_for("it is gone", lambda: watch.stdout().endswith("absent\n"))
+    wait_for("the loader is off the bus", lambda: watch.stdout().endswith("absent\n"))
     loader.start()
-    wait_for("the new one", lambda: watch.stdout().endswith("absent\nstopped\n"))
+    wait_for("the new loader", lambda: watch.stdout().endswith("absent\nstopped\n"))
     watch.signal(signal.SIGINT)
     watch.wait(TIMEOUT_S)
 
