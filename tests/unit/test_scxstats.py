@@ -225,7 +225,7 @@ def watching(program: Path, path: Path):
 
 
 def test_watch_continues_across_restarts(program: Path, path: Path) -> None:
-    """One line of notice when the scheduler is gone, and one when it is back."""
+    """It prints one line when the scheduler has ended, and one when it is available again."""
     with watching(program, path) as watch:
         assert "waiting for statistics" in watch.stderr.readline()
         for _ in range(2):
