@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A round of the bench in real time, as on a real machine."""
+"""A round of the bench in real time, not in a deterministic guest."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_kill_9_leaves_a_working_system(
     """The kernel's scheduler takes over, and the next load works."""
     scheduler = start(program).wait_enabled()
     process = load("--hogs", "6", "--seconds", "4")
-    # Started before the unload. Forks during it are tested by unloads_within().
+    # All hogs start before the unload. unloads_within() tests forks during it.
     wait_for("all hogs run", lambda: nr_hogs(guest, process) == 6)
     assert scheduler.end(signal.SIGKILL) == 128 + signal.SIGKILL
     wait_disabled(guest)
@@ -112,8 +112,8 @@ def test_unloads_beside_forks(guest: Guest, start: Start, rcu_readers: None, pro
 def test_kill_9_beside_forks_unloads_at_the_latest_when_they_end(
     guest: Guest, start: Start, program: str
 ) -> None:
-    """The RCU thread keeps its SCHED_FIFO policy after a kill. Without the ext server (6.12, 6.17),
-    the unload still waits for the forks to end if they preempted an RCU reader."""
+    """Without the ext server (6.12, 6.17), the RCU thread keeps SCHED_FIFO after a kill. If a fork
+    has preempted an RCU reader, the unload nevertheless waits until the forks end."""
     limit_s = FORKS_END_S if has_ext_server(guest) else 10
     is_unloaded = unloads_within(guest, start(program).wait_enabled(), signal.SIGKILL, limit_s)
     print(f"unloaded within {limit_s} s: {is_unloaded}")

@@ -68,7 +68,7 @@ def test_wire_statistics(guest: Guest, fifo: Scheduler, load: Load) -> None:
     first, second, total = (payload(answer) for answer in measured(guest))
     assert set(first) == {"nr_local", "nr_queued", "nr_kthreads", "slice_us"}
     assert first["slice_us"] == 5000
-    # Since the last request of this client, and since the start of the scheduler.
+    # Answers count since the last request of the client; totals, since the scheduler started.
     assert first["nr_queued"] + first["nr_local"] > 0
     assert total["nr_queued"] >= first["nr_queued"] + second["nr_queued"]
     assert payload(ask(guest, TOTAL)[0])["nr_queued"] > total["nr_queued"]

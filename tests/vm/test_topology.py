@@ -31,7 +31,7 @@ def online(guest: Guest, group: Group) -> Group:
 
 
 @pytest.mark.every_topology
-def test_detected_topology_is_the_guests(guest: Guest) -> None:
+def test_detected_topology_matches_the_guest(guest: Guest) -> None:
     shape, found = guest.topology, detected(guest)
     assert cpus(found["possible"]) == shape.possible
     assert cpus(found["online"]) == shape.online
