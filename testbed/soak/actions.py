@@ -32,7 +32,7 @@ class Scene:
     #: The scheduler's process and program.
     pid: int
     program: str
-    #: It serves statistics, so that clients can come and go.
+    #: Whether it serves statistics, so that clients can connect.
     has_monitor: bool
 
 

@@ -34,7 +34,7 @@ class Setup:
     topology: Topology
     scheduler: Path
     arguments: tuple[str, ...]
-    #: scx_load, and programs that busybox lacks.
+    #: scx_load, and programs that are missing in busybox.
     programs: tuple[Path, ...]
     seed: int
     seconds: float

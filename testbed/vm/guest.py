@@ -308,12 +308,12 @@ class Guest:
         link.stream_sink = sink or to_stdout
         name = self._new_name()
         early: list[int] = []
-        told: list[int] = []
+        sent: list[int] = []
 
         def forward(number: int) -> None:
             if name in link.started:
                 link.send(protocol.signal(-link.started[name], number))
-                told.append(number)
+                sent.append(number)
             else:
                 early.append(number)
 
@@ -322,7 +322,7 @@ class Guest:
             self._await_pid(name)
             for number in early:
                 forward(number)
-            in_time = link.wait_until(lambda: name in link.ended or bool(told), timeout_s)
+            in_time = link.wait_until(lambda: name in link.ended or bool(sent), timeout_s)
             if not in_time:
                 forward(timeout_signal)
             if not link.wait_until(lambda: name in link.ended, _STOP_GRACE_S):

@@ -43,7 +43,7 @@ def obtain(wanted: str) -> Kernel:
     if wanted not in kernels.buildable():
         return kernels.resolve(wanted)
     with debs.locked(_workshop() / "lock"):
-        # Another process may have built it meanwhile.
+        # Another process may have built it before the lock was taken.
         return kernels.find(wanted) or _build(wanted)
 
 

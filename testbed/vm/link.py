@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The connection between the host and a guest's agent: an event loop over the guest's ports.
 
-All waits go through `wait_until`, which serves every port meanwhile: a guest would spin on a
-port that the host does not read. There are no threads.
+All waits go through `wait_until`, which serves every port: a guest would spin on a port that the
+host does not read. There are no threads.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Link:
         """Serve the ports until `condition` is true; whether this happens within `timeout_s`.
 
         Without `timeout_s`, only the guest's life time limits the wait. Raises GuestError when the
-        guest is lost meanwhile, also for lack of a heartbeat.
+        guest is lost during the wait, also for lack of a heartbeat.
         """
         deadline_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
         while not condition():

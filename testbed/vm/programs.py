@@ -26,7 +26,7 @@ def is_program(file: Path) -> bool:
 
 
 def lacking() -> list[Path]:
-    """Programs of this machine that tests need and busybox lacks."""
+    """Programs of this machine that tests need and that are missing in busybox."""
     return [Path(shutil.which(name) or name) for name in ("chrt", "nice")]
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Check the memory order of a BPF object: compile a source and look at its instructions.
+"""Check the memory order of a BPF object: compile a source and inspect its instructions.
 
 `atomics.py SOURCE --first FUNCTION… --between FUNCTION… -- COMPILER FLAG…`: every atomic operation
-must be one that fetches the old value (BPF_FETCH), which is a full barrier, while one that does not
-has no order. The functions after --first must have such a barrier before they read anything, those
-after --between between a write and the reads that follow.
+must fetch the old value (BPF_FETCH): then it is a full barrier, otherwise it is relaxed. Functions
+after --first must have such a barrier before their first read; functions after --between must have
+one between each write and the reads that follow it.
 """
 
 import argparse
@@ -50,7 +50,7 @@ class Insn:
 
 
 def functions(elf: bytes) -> Iterator[tuple[str, list[Insn]]]:
-    """Each function by its name, of a 64-bit object of either byte order."""
+    """Name and instructions of each function in a 64-bit object of either byte order."""
     order = "<" if elf[5] == 1 else ">"
     (shoff,) = struct.unpack_from(f"{order}Q", elf, 40)
     size, count = struct.unpack_from(f"{order}HH", elf, 58)
@@ -77,7 +77,7 @@ def begins_with_barrier(code: list[Insn]) -> bool:
 
 
 def reads_after_barrier(code: list[Insn]) -> bool:
-    """Whether it writes and reads, and no read follows a write without a barrier in between."""
+    """Whether it writes and reads, with a barrier between each write and the reads after it."""
     has_written = is_pending = False
     for insn in code:
         if insn.is_load and is_pending:
@@ -88,7 +88,7 @@ def reads_after_barrier(code: list[Insn]) -> bool:
 
 
 def check(elf: bytes, first: list[str], between: list[str]) -> Iterator[tuple[bool, str]]:
-    """Whether each of the things that must hold does."""
+    """The results of all checks, with their descriptions."""
     found = dict(functions(elf))
     assert found, "the object has no functions"
     for name, code in found.items():
@@ -96,11 +96,11 @@ def check(elf: bytes, first: list[str], between: list[str]) -> Iterator[tuple[bo
             fetches = all(insn.is_barrier for insn in code if insn.is_atomic)
             yield fetches, f"{name}: each atomic operation fetches"
     for name in first:
-        is_there = name in found and begins_with_barrier(found[name])
-        yield is_there, f"{name}: a barrier comes before all reads"
+        is_ordered = name in found and begins_with_barrier(found[name])
+        yield is_ordered, f"{name}: a barrier comes before all reads"
     for name in between:
-        is_there = name in found and reads_after_barrier(found[name])
-        yield is_there, f"{name}: a barrier stands between a write and reads"
+        is_ordered = name in found and reads_after_barrier(found[name])
+        yield is_ordered, f"{name}: a barrier stands between a write and reads"
 
 
 def main() -> None:

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Compiled only: the names of docs/upstream.md that no scheduler of tests/scheds uses, as sources
- * written for the kernel's own headers use them. */
+/* Only compiled: names of docs/upstream.md that no scheduler of tests/scheds uses. */
 #include <scx/common.bpf.h>
 
 char _license[] SEC("license") = "GPL";

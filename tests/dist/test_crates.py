@@ -42,7 +42,7 @@ def command(cargo: str, *args: str | Path) -> list[str | Path]:
 
 
 def environment(build_options: dict[str, str]) -> dict[str, str]:
-    """Without variables of the outer build, which could replace what a package lacks."""
+    """Without variables of the outer build, which could hide missing files of a package."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("CARGO_", "BPF_", "SCX_"))}
     env |= QUICK_BUILD
     if "CARGO_HOME" in os.environ:
@@ -133,7 +133,7 @@ def test_tools_and_testbed_are_not_publishable() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_all_is_plain_files_in_one_folder(archives: dict[str, Path], name: str) -> None:
+def test_archive_has_regular_files_in_one_directory(archives: dict[str, Path], name: str) -> None:
     for path, member in members(archives[name]).items():
         assert member.isreg(), path
         assert member.name.startswith(f"{name}-{project_version()}/")
@@ -141,7 +141,7 @@ def test_all_is_plain_files_in_one_folder(archives: dict[str, Path], name: str) 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_manifest_says_what_it_is(packages: dict[str, Path], name: str) -> None:
+def test_manifest_has_description_and_licence(packages: dict[str, Path], name: str) -> None:
     manifest = (packages[name] / "Cargo.toml").read_text()
     assert re.search(r'^description = ".{20,}"$', manifest, re.MULTILINE)
     assert '\nlicense = "GPL-2.0-only"\n' in manifest
@@ -150,7 +150,7 @@ def test_manifest_says_what_it_is(packages: dict[str, Path], name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_licence_is_in_it(packages: dict[str, Path], name: str) -> None:
+def test_licence_is_packaged(packages: dict[str, Path], name: str) -> None:
     assert (packages[name] / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
     for path, text in texts(packages[name]):
         if path.suffix in {".c", ".h"}:
@@ -158,12 +158,12 @@ def test_licence_is_in_it(packages: dict[str, Path], name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_refers_to_the_outside(packages: dict[str, Path], name: str) -> None:
+def test_references_stay_within_the_package(packages: dict[str, Path], name: str) -> None:
     for path, text in texts(packages[name]):
         assert str(ROOT) not in text, path
         if path.suffix not in CODE:
             continue
-        # Included, or a module's path.
+        # Includes, and paths of modules.
         for reference in re.findall(r'(?:include|path).*["<](\.\.?/[^">]+)[">]', text):
             there = (path.parent / reference).resolve()
             assert there.is_relative_to(packages[name]), f"{path}: {reference}"

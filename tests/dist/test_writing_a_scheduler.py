@@ -36,7 +36,7 @@ NEEDED = [
 
 STEP = re.compile(r"## Step (\d+): ")
 PLACE = re.compile(r"`([^`]+)`(?:, (?:below `([^`]+)`|(at the end)))?:")
-#: Not in the tutorial, but required of each step as of the rest of the tree.
+#: Run after each step, although the tutorial does not mention them.
 LINTS = [
     "cargo fmt --check -p scx_mine",
     "cargo clippy --quiet --release --all-targets -p scx_mine -- -D warnings",
@@ -50,7 +50,7 @@ class Block:
     step: int
     language: str
     text: str
-    #: Where it goes: a file, and the line that it follows, or the end of the file.
+    #: Its place: a file, and the line above it, or the end of the file.
     file: str = ""
     below: str = ""
     at_end: bool = False
@@ -71,7 +71,7 @@ class Block:
 
 
 def parse(page: str) -> Iterator[Block]:
-    """Its blocks, in order."""
+    """The blocks of the page, in order."""
     step, place, block = 0, None, None
     for line in page.splitlines():
         if block is not None:
@@ -128,7 +128,7 @@ COMMANDS = list(commands())
 
 @dataclass
 class Reader:
-    """Follows the page."""
+    """Executes the steps of the page."""
 
     tree: Path
     env: dict[str, str]
@@ -220,8 +220,8 @@ def need_linter(command: Command) -> None:
         pytest.skip(f"needs cargo {subcommand}")
 
 
-def test_every_file_is_named() -> None:
-    """A misspelt place would drop the block, or put it elsewhere."""
+def test_every_block_has_a_place() -> None:
+    """A misspelt place would drop or misplace the block."""
     for block in BLOCKS:
         assert bool(block.file) == (block.language in {"rust", "toml", "c"}), block
         assert block.language in {"rust", "toml", "c", "sh", "text"}, block
@@ -229,7 +229,7 @@ def test_every_file_is_named() -> None:
 
 
 def test_quoted_files_are_current() -> None:
-    """C blocks are quotes of files of this tree, which have their own tests."""
+    """C blocks quote files of this tree."""
     quoted = [block for block in BLOCKS if block.language == "c"]
     assert quoted
     for block in quoted:
@@ -270,13 +270,13 @@ def test_tasks_run_as_the_policy_decides(reader: Reader) -> None:
     # The fields of the example on the page.
     example = next(b.text for b in BLOCKS if b.text.startswith("running="))
     assert list(lines[0]) == list(figures(example))
-    # The figures of a line are those of its second.
+    # Each line has the figures of one second, not totals.
     assert all(line["user"] > 0 for line in lines), printed
     assert "ejected" not in printed
 
 
-def test_weights_count(reader: Reader) -> None:
-    """100 and 33. The margin of one half covers chance and ticks."""
+def test_weights_take_effect(reader: Reader) -> None:
+    """Weights 100 and 33. The limit of 1.5 leaves a margin for chance and ticks."""
     need_guest()
     printed = reader.run(WEIGHTS)
     ran_ns = [int(ns) for ns in re.findall(r"^(\d+) \d+ \d+$", printed, re.MULTILINE)]

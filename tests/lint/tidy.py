@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The project's own rules, as far as a program can check them."""
+"""Rules of this project that a program can check."""
 
 import re
 from collections.abc import Iterator

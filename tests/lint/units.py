@@ -19,8 +19,8 @@ EXPOSURE_MAX = 25
 
 
 def _analyze(program: str, folder: Path, *args: str | Path) -> str:
-    """Its findings."""
-    # It need not know other units of this machine.
+    """The findings of systemd-analyze."""
+    # Independent of the other units of this machine.
     env = {**os.environ, "SYSTEMD_UNIT_PATH": str(folder), "SYSTEMD_LOG_COLOR": "0"}
     command = [program, "--no-pager", *map(str, args)]
     done = subprocess.run(command, env=env, capture_output=True, text=True)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A scheduler in the shape that sources for the kernel's own headers have, with CPU masks that
- * the kernel keeps for it: one of the preferred CPUs, and one per CPU to compute in.
+ * A scheduler written for the kernel's own headers, with CPU masks as kptrs: one of the preferred
+ * CPUs, and a scratch mask per CPU.
  */
 #include <scx/common.bpf.h>
 
@@ -11,7 +11,7 @@ char _license[] SEC("license") = "GPL";
 
 const volatile u64 slice_ns = 5 * NSEC_PER_MSEC;
 const volatile u64 error_after;
-/* CPUs 0 to this one less are preferred. */
+/* The CPUs below this number are preferred. */
 const volatile u32 nr_preferred = 2;
 
 u64 nr_enqueued, nr_preferred_idle, nr_other_idle;
@@ -31,7 +31,7 @@ struct {
 	__type(value, struct cpu_ctx);
 } cpu_ctxs SEC(".maps");
 
-/* An idle CPU that is preferred and that @p may use, negative if there is none. */
+/* An idle preferred CPU that @p may use; negative if there is none. */
 static s32 pick_preferred(struct task_struct *p)
 {
 	struct bpf_cpumask *mask, *wanted;
@@ -83,7 +83,7 @@ void BPF_STRUCT_OPS(masks_dispatch, s32 cpu, struct task_struct *prev)
 	scx_bpf_consume(SHARED_DSQ);
 }
 
-/* A mask with the first @nr_cpus CPUs into @slot, which is empty. */
+/* Store a mask with the first @nr_cpus CPUs in the empty @slot. */
 static s32 fill_slot(struct bpf_cpumask **slot, u32 nr_cpus)
 {
 	struct bpf_cpumask *mask = bpf_cpumask_create();

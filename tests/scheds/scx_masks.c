@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* User-space side of scx_masks.bpf.c, with a main() of its own. */
+/* User-space side of scx_masks.bpf.c, with its own main(). */
 #include <assert.h>
 #include <bpf/bpf.h>
 #include <libgen.h>

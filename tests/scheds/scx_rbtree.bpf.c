@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A scheduler in the shape that sources for the kernel's own headers have, with a queue of its
- * own: a red-black tree of nodes, ordered by weighted virtual time.
+ * A scheduler written for the kernel's own headers, with its own queue: a red-black tree of nodes,
+ * ordered by vtime.
  */
 #include <scx/common.bpf.h>
 
@@ -9,7 +9,7 @@ char _license[] SEC("license") = "GPL";
 
 #define READY_DSQ 0
 
-/* How many nodes dispatch() takes out of the tree to find one for its CPU. */
+/* Maximum number of nodes that one dispatch() removes from the tree. */
 #define NR_POPS_MAX 8
 
 const volatile u64 slice_ns = 5 * NSEC_PER_MSEC;
@@ -34,7 +34,7 @@ private(TREE) struct bpf_rb_root tree __contains(waiter, node);
 struct task_ctx {
 	u64 vtime;
 	u64 started_at;
-	/* Of the last enqueue; 0 when it is not in the tree. */
+	/* Sequence number of the enqueue; 0 when the task is not in the tree. */
 	u64 queued_seq;
 };
 
@@ -88,7 +88,7 @@ void BPF_STRUCT_OPS(rbtree_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 
-	/* Sleeping earns at most one slice. */
+	/* A sleeper gets at most one slice of credit. */
 	if (time_before(tctx->vtime, READ_ONCE(vtime_now) - slice_ns))
 		tctx->vtime = vtime_now - slice_ns;
 	tctx->queued_seq = nr;
@@ -144,7 +144,7 @@ static bool pop_one(void)
 	if (tctx && tctx->queued_seq == seq) {
 		__sync_fetch_and_add(&nr_popped, 1);
 		scx_bpf_dsq_insert(p, READY_DSQ, slice_ns, 0);
-		/* It may be for another CPU than this one. */
+		/* The task may not be allowed on this CPU. */
 		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_IDLE);
 	} else {
 		__sync_fetch_and_add(&nr_stale, 1);
@@ -220,7 +220,7 @@ SCX_OPS_DEFINE(rbtree_ops,
 	       .init = (void *)rbtree_init,
 	       .exit = (void *)rbtree_exit,
 	       .dump = (void *)rbtree_dump,
-	       /* Kernels before 7.2 refuse the second: it has to be taken out. */
+	       /* Kernels before 7.2 reject the second flag, so the library has to clear it. */
 	       .flags = SCX_OPS_ENQ_LAST | SCX_OPS_TID_TO_TASK,
 	       .timeout_ms = 20000U,
 	       .name = "rbtree");

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A scheduler in the shape that sources for the kernel's own headers have, with arrays that user
- * space sizes by the number of CPUs: a queue and a time slice for each CPU.
+ * A scheduler written for the kernel's own headers, with arrays that user space resizes to the
+ * number of CPUs: a DSQ and a time slice for each CPU.
  */
 #include <scx/common.bpf.h>
 #include "scx_resized.h"
 
 char _license[] SEC("license") = "GPL";
 
-/* Of the tasks that cannot be given to just any CPU. */
+/* The DSQ of tasks with a restricted affinity. */
 #define SHARED_DSQ (1 << 20)
 
 const volatile u32 nr_cpu_ids = 1;
@@ -35,7 +35,7 @@ static u64 slice_of(s32 cpu)
 	return slice ? *slice : SCX_SLICE_DFL;
 }
 
-/* The next CPU in turn, if @p may run there and it is online; negative otherwise. */
+/* The next CPU in round-robin order, if it is online and @p may use it; negative otherwise. */
 static s32 next_cpu_for(struct task_struct *p)
 {
 	s32 cpu = __sync_fetch_and_add(&next_cpu, 1) % nr_cpu_ids;
@@ -67,7 +67,7 @@ void BPF_STRUCT_OPS(resized_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
-/* Its own queue first; then those of others, which may be busy with something longer. */
+/* The CPU's own DSQ first, then those of other CPUs, which may be busy for longer. */
 void BPF_STRUCT_OPS(resized_dispatch, s32 cpu, struct task_struct *prev)
 {
 	u32 i;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* User-space side of scx_resized.bpf.c, with a main() of its own. */
+/* User-space side of scx_resized.bpf.c, with its own main(). */
 #include <assert.h>
 #include <bpf/bpf.h>
 #include <libgen.h>
@@ -38,7 +38,7 @@ static void sigint_handler(int sig)
 	exit_req = 1;
 }
 
-/* Runs of all lengths, and what was given to all CPUs. */
+/* Print the sums over all CPUs. */
 static void print_stats(const struct scx_resized *skel, __u32 nr_cpus)
 {
 	__u64 nr_given = 0, nr_runs = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What scx_resized.bpf.c counts for each CPU. */
+/* The per-CPU counters of scx_resized.bpf.c. */
 #ifndef __SCX_RESIZED_H
 #define __SCX_RESIZED_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A scheduler in the shape that sources for the kernel's own headers have, whose order is made in
- * user space: BPF queues (BPF_MAP_TYPE_QUEUE) lead there and back.
+ * A scheduler written for the kernel's own headers, whose policy is in user space: both directions
+ * are BPF queues (BPF_MAP_TYPE_QUEUE).
  */
 #include <scx/common.bpf.h>
 #include "scx_uqueue.h"
@@ -10,12 +10,12 @@ char _license[] SEC("license") = "GPL";
 
 #define READY_DSQ 0
 
-/* Decisions taken in by one dispatch(). */
+/* Maximum number of decisions that one dispatch() processes. */
 #define NR_TAKEN_MAX 16
 
 const volatile u64 slice_ns = 5 * NSEC_PER_MSEC;
 const volatile u64 error_after;
-/* The process that decides. It must not wait for itself. */
+/* The process of the policy. It must not wait for itself. */
 const volatile s32 user_tgid;
 
 u64 nr_enqueued, nr_decided, nr_stale, nr_bypassed;
@@ -35,7 +35,7 @@ struct {
 } from_user SEC(".maps");
 
 struct task_ctx {
-	u64 queued_seq; /* of the enqueue that waits for a decision, or 0 */
+	u64 queued_seq; /* of the pending enqueue, or 0 */
 	u64 sum_exec_runtime; /* at the last enqueue */
 };
 
@@ -46,7 +46,7 @@ struct {
 	__type(value, struct task_ctx);
 } task_ctxs SEC(".maps");
 
-/* False if it cannot wait for user space. */
+/* False if @p must bypass user space, or the queue is full. */
 static bool ask_user(struct task_struct *p, u64 seq)
 {
 	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, NULL, 0);
@@ -90,7 +90,7 @@ void BPF_STRUCT_OPS(uqueue_dequeue, struct task_struct *p, u64 deq_flags)
 		tctx->queued_seq = 0;
 }
 
-/* Make the task that user space has chosen ready, if it still waits. */
+/* Make the chosen task ready, if its enqueue is still pending. */
 static void apply(const struct uqueue_decision *decision)
 {
 	struct task_struct *p = bpf_task_from_pid(decision->pid);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* User-space side of scx_uqueue.bpf.c, with a main() of its own. */
+/* User-space side of scx_uqueue.bpf.c, with its own main(). */
 #include <assert.h>
 #include <bpf/bpf.h>
 #include <libgen.h>
@@ -13,10 +13,10 @@
 #include "scx_uqueue.h"
 #include "scx_uqueue.bpf.skel.h"
 
-/* How long to sleep when there was nothing to decide. */
+/* The interval of polling while no task waits. */
 #define POLL_NS 2000000L
 
-/* Of all tasks that have a pid. */
+/* The kernel's upper limit of pids. */
 #define PID_MAX (1 << 22)
 
 /* A waiting task. The list is sorted by vruntime. */
@@ -75,7 +75,7 @@ static void insert_sorted(struct waiter *new)
 		LIST_INSERT_HEAD(&waiters, new, entries);
 }
 
-/* Take in the tasks that wait. */
+/* Drain the queue of waiting tasks. */
 static int drain(int to_user_fd)
 {
 	struct uqueue_task task;
@@ -96,7 +96,7 @@ static int drain(int to_user_fd)
 	return nr;
 }
 
-/* Send all of them back in their order, until the queue is full. */
+/* Dispatch the tasks in order, until the queue is full. */
 static void decide(int from_user_fd)
 {
 	struct waiter *w;
@@ -147,7 +147,7 @@ int main(int argc, char **argv)
 restart:
 	optind = 1;
 	skel = SCX_OPS_OPEN(uqueue_ops, scx_uqueue);
-	/* On fault: most of the table is never used. */
+	/* Pages are allocated on fault: most of the table is never used. */
 	SCX_BUG_ON(mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT), "mlockall failed");
 
 	while ((opt = getopt(argc, argv, "s:e:d:pvh")) != -1) {

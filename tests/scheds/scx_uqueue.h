@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What scx_uqueue.bpf.c and scx_uqueue.c tell each other. */
+/* The messages between scx_uqueue.bpf.c and scx_uqueue.c. */
 #ifndef __SCX_UQUEUE_H
 #define __SCX_UQUEUE_H
 
 #define UQUEUE_LEN 4096
 
-/* To user space: a task waits. */
+/* To user space: an enqueued task. */
 struct uqueue_task {
 	s32 pid;
 	u32 weight;
 	u64 seq; /* of this enqueue */
-	u64 ran_ns; /* since it was enqueued last */
+	u64 ran_ns; /* since its previous enqueue */
 };
 
-/* From user space: it is next. */
+/* From user space: the next task to run. */
 struct uqueue_decision {
 	s32 pid;
 	u32 pad;

@@ -404,7 +404,7 @@ def test_host_with_a_running_scheduler_is_rejected(
     assert "loaded already" in capsys.readouterr().err
 
 
-def test_a_run_writes_table_page_and_record(
+def test_run_writes_table_page_and_record(
     build: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

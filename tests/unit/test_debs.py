@@ -51,7 +51,7 @@ def machine(root: Path, name: str, sources: str) -> list[str]:
     ],
     ids=["one-line", "deb822", "alias"],
 )
-def test_the_mirror_is_the_machines_own(tmp_path: Path, name: str, sources: str, uri: str) -> None:
+def test_mirror_of_this_machine_is_used(tmp_path: Path, name: str, sources: str, uri: str) -> None:
     assert debs.archive_uri("bookworm", machine(tmp_path, name, sources)) == uri
 
 
@@ -79,14 +79,14 @@ def os_release(path: Path, text: str) -> Path:
 
 
 @needs_apt
-def test_the_running_debian(tmp_path: Path) -> None:
+def test_codename_of_this_debian(tmp_path: Path) -> None:
     file = os_release(tmp_path / "os", 'NAME="x"\nID=debian\nVERSION_CODENAME=trixie\n')
     assert debs.debian_codename(file) == "trixie"
     file = os_release(tmp_path / "os", "ID=debian\n")
     assert debs.debian_codename(file) == "sid"
 
 
-def test_other_distributions_are_named(tmp_path: Path) -> None:
+def test_other_distributions_are_reported(tmp_path: Path) -> None:
     file = os_release(tmp_path / "os", 'ID=fedora\nPRETTY_NAME="Fedora 44"\n')
     with pytest.raises(debs.DebsError, match="packages on Fedora 44$"):
         debs.debian_codename(file)
@@ -94,7 +94,7 @@ def test_other_distributions_are_named(tmp_path: Path) -> None:
         debs.debian_codename(tmp_path / "nothing")
 
 
-def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_cache_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert debs.cache_dir() == tmp_path / "cache"
     monkeypatch.delenv("SCX_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
@@ -110,7 +110,7 @@ def unpacked(cache: Path, suite: str, name: str) -> Path:
     return directory
 
 
-def test_a_cached_package_needs_no_apt(
+def test_cached_package_needs_no_apt(
     monkeypatch: pytest.MonkeyPatch, own_cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tool = unpacked(own_cache, "sid", "tool_1.0")
@@ -121,7 +121,7 @@ def test_a_cached_package_needs_no_apt(
 
 
 @pytest.mark.skipif(shutil.which("dpkg") is None, reason="needs dpkg")
-def test_the_newest_cached_version_serves(own_cache: Path) -> None:
+def test_newest_cached_version_is_used(own_cache: Path) -> None:
     for version in ("9.0", "1%3a1.9", "1%3a1.10", "1%3a1.10~bpo12+1"):
         unpacked(own_cache, "sid", f"tool_{version}")
     unpacked(own_cache, "sid", "tool-extra_2.0")
@@ -161,8 +161,8 @@ def local_archive(root: Path) -> None:
 
 
 @needs_apt
-def test_an_unverified_archive_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Lists without the archive's signature are rejected; and steps are announced."""
+def test_unverified_archive_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Unsigned package lists are rejected. Steps print progress messages."""
     if not Path("/usr/share/keyrings/debian-archive-keyring.gpg").exists():
         pytest.skip("needs the package debian-archive-keyring")
     local_archive(tmp_path / "archive")

@@ -214,12 +214,12 @@ def option_of(name: str) -> str:
 
 def test_bash_completes_options(stage: Path, name: str) -> None:
     option = option_of(name)
-    begun = option[:6]
+    partial = option[:6]
     script = f"""
         source "{completions(stage, name, "bash")}"
         compopt() {{ :; }}
-        COMP_WORDS=({name} {begun}) COMP_CWORD=1
-        _{name} {name} {begun} {name}
+        COMP_WORDS=({name} {partial}) COMP_CWORD=1
+        _{name} {name} {partial} {name}
         echo "${{COMPREPLY[@]}}"
         COMP_WORDS=({name} -) COMP_CWORD=1
         _{name} {name} - {name}
@@ -251,7 +251,7 @@ def test_completions_can_be_parsed(stage: Path, installed: list[str], shell: str
 def test_generated_completions_name_the_options(
     stage: Path, installed: list[str], shell: str
 ) -> None:
-    """All options but the hidden one that generates them."""
+    """All options except the hidden one that generates them."""
     for name in set(RUST_PROGRAMS).intersection(installed):
         text = completions(stage, name, shell).read_text()
         assert option_of(name).removeprefix("--") in text

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The handshakes of scx_rustland_core in a model of memory: no wake-up is lost, whatever the order.
+"""The handshakes of scx_rustland_core in a memory model: no order of events loses a wakeup.
 
-Each CPU's stores wait in a buffer before others see them, as on x86; a barrier empties it. Both
-sides of a handshake store a word and then read the other one's. All interleavings are run. That the
-compiled programs have the barriers is tested by tests/cross/atomics.py.
+Each CPU has a store buffer, as on x86; a barrier flushes it. Each side of a handshake stores a word
+and then reads the word of the other side. All interleavings are run. tests/cross/atomics.py tests
+that the compiled programs contain the barriers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Fence:
 
 @dataclass(frozen=True)
 class ReadUnless:
-    """Reads a word. The program ends here if it has this value."""
+    """Reads a word. If it has this value, the program ends."""
 
     word: str
     value: int
@@ -44,8 +44,8 @@ Program = tuple[Store | Fence | ReadUnless | Act, ...]
 
 FENCE = Fence()
 
-#: dispatch_shared() and wake_user(), and the policy thread in Driver::tick(), which decides if it
-#: sees that no decided task is left.
+#: dispatch_shared() and wake_user(), and the policy thread in Driver::tick(), which does not sleep
+#: if no decided task is left.
 SPARE = {"nr_spare": 1, "nr_waiting": 0, "is_sleeping": 0}
 TAKE_SHARED: Program = (
     Store("nr_spare", 0),
@@ -63,7 +63,7 @@ POLICY: Program = (
     Act("sleep"),
 )
 
-#: rl_dispatch() of a CPU that finds nothing to do, and a CPU that has put a task into a queue and
+#: rl_dispatch() of a CPU that finds no task, and a CPU that has inserted a task into a queue and
 #: calls kick_any_idle().
 IDLE = {"queued": 0, "idle": 0}
 GOES_IDLE: Program = (Store("idle", 1), FENCE, ReadUnless("queued", 1), Act("sleep"))
@@ -110,7 +110,7 @@ def successors(state: State) -> Iterator[State]:
 
 
 def outcomes(memory: dict[str, int], *programs: Program) -> set[frozenset[str]]:
-    """What was done in the end, for each order in which it may happen."""
+    """The sets of actions of all possible interleavings."""
     states: list[State] = [(memory, tuple(Cpu(program) for program in programs), frozenset())]
     ended, seen = set(), set()
     while states:
@@ -142,7 +142,7 @@ def test_no_wakeup_is_lost(memory: dict[str, int], one: Program, other: Program)
 
 @pytest.mark.parametrize(("memory", "one", "other"), HANDSHAKES)
 def test_each_barrier_is_needed(memory: dict[str, int], one: Program, other: Program) -> None:
-    """The model shows what happens without: it is no proof of what cannot fail."""
+    """The model detects each missing barrier, so it is able to fail."""
     for program in (one, other):
         bare = tuple(step for step in program if step != FENCE)
         pair = (bare, other) if program is one else (one, bare)

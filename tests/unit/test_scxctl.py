@@ -52,9 +52,9 @@ def test_check_reports_why_schedulers_cannot_run(
         # Further requirements cannot be checked.
         assert not set(RUST_SCHEDULERS).intersection(found)
         assert "sched_ext" not in found or "6.12" in found["sched_ext"]["cure"]
-        *well, last = verdicts.items()
+        *others, last = verdicts.items()
         assert last in {(name, "problem") for name in ("kernel", "config", "sched_ext")}
-        assert all(verdict == "ok" for _, verdict in well)
+        assert all(verdict == "ok" for _, verdict in others)
     text = run(scxctl, "check", "--schedulers", str(tmp_path)).stdout
     assert text.count("\n") >= len(verdicts)
     assert all(verdict in text for verdict in verdicts.values())

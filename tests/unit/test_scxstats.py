@@ -75,7 +75,7 @@ EXPECTED = {
 }
 
 #: Timeout of operations that normally finish earlier.
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 def answer(request: dict) -> object:
@@ -137,7 +137,7 @@ def scheduler(path: Path) -> Iterator[Scheduler]:
 def run(program: Path, *args: str | Path, **options) -> subprocess.CompletedProcess[str]:
     options = {"stdout": subprocess.PIPE} | options
     return subprocess.run(
-        [program, *args], stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S, **options
+        [program, *args], stderr=subprocess.PIPE, text=True, timeout=TIMEOUT_S, **options
     )
 
 
@@ -215,7 +215,7 @@ def running(program: Path, *args: str | Path) -> Iterator[subprocess.Popen[str]]
         try:
             yield process
             process.send_signal(signal.SIGINT)
-            assert process.wait(PATIENCE_S) == 0
+            assert process.wait(TIMEOUT_S) == 0
         finally:
             process.kill()
 
@@ -225,7 +225,7 @@ def watching(program: Path, path: Path):
 
 
 def test_watch_continues_across_restarts(program: Path, path: Path) -> None:
-    """One line of notice when the scheduler is gone, and one when it is back."""
+    """It prints one line when the scheduler has ended, and one when it is available again."""
     with watching(program, path) as watch:
         assert "waiting for statistics" in watch.stderr.readline()
         for _ in range(2):
@@ -242,7 +242,7 @@ def test_interrupt_succeeds(
     with watching(program, path) as watch:
         watch.stdout.readline()
         watch.send_signal(number)
-        assert watch.wait(PATIENCE_S) == 0
+        assert watch.wait(TIMEOUT_S) == 0
 
 
 @contextmanager
@@ -262,7 +262,7 @@ def server(program: Path, path: Path) -> Iterator[tuple[str, int, int]]:
 
 def get(server: tuple[str, int, int], url: str = "/metrics") -> tuple[str, str]:
     """Type and text of the answer."""
-    with urllib.request.urlopen(f"http://{server[0]}:{server[1]}{url}", timeout=PATIENCE_S) as got:
+    with urllib.request.urlopen(f"http://{server[0]}:{server[1]}{url}", timeout=TIMEOUT_S) as got:
         return got.headers["Content-Type"], got.read().decode()
 
 
@@ -286,7 +286,7 @@ def test_each_scrape_connects_to_the_running_scheduler(path: Path, server: tuple
 
 def exchange(server: tuple, request: bytes) -> bytes:
     """The answer up to the end of the connection."""
-    with socket.create_connection(server[:2], timeout=PATIENCE_S) as client:
+    with socket.create_connection(server[:2], timeout=TIMEOUT_S) as client:
         client.sendall(request)
         return b"".join(iter(lambda: client.recv(65536), b""))
 
@@ -319,7 +319,7 @@ def number_of(what: str, pid: int) -> int:
 def test_silent_clients_do_not_block_others(scheduler: Scheduler, server: tuple) -> None:
     get(server)
     before = number_of("task", server[2])
-    silent = [socket.create_connection(server[:2], timeout=PATIENCE_S) for _ in range(40)]
+    silent = [socket.create_connection(server[:2], timeout=TIMEOUT_S) for _ in range(40)]
     try:
         silent[0].send(b"GET /met")
         # More than threads: the next one is served when these time out.
@@ -328,7 +328,7 @@ def test_silent_clients_do_not_block_others(scheduler: Scheduler, server: tuple)
         # The same for an endless request.
         began = time.monotonic()
         with pytest.raises(OSError):
-            while time.monotonic() < began + PATIENCE_S:
+            while time.monotonic() < began + TIMEOUT_S:
                 silent[-1].send(b"x")
                 time.sleep(0.1)
     finally:
@@ -347,7 +347,7 @@ def test_it_waits_for_free_file_descriptors(
         # A waiting thread already has the descriptor for the first client.
         with ExitStack() as clients:
             for _ in range(40):
-                client = socket.create_connection(server[:2], timeout=PATIENCE_S)
+                client = socket.create_connection(server[:2], timeout=TIMEOUT_S)
                 clients.enter_context(client).sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
             time.sleep(0.3)
         subprocess.run([*limit[:-1], "--nofile=100:"], check=True)

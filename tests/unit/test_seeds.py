@@ -19,7 +19,7 @@ def test_each_test_has_a_line_and_each_failure_its_command() -> None:
     ]
 
 
-def test_a_name_without_its_seed() -> None:
+def test_seed_is_removed_from_the_name() -> None:
     assert seeds.without_seed("a.py::b[seed12]") == ("a.py::b", 12)
     assert seeds.without_seed("a.py::b[one heavy-seed3]") == ("a.py::b[one heavy]", 3)
     assert seeds.without_seed("a.py::b[seed17-0-alone]") == ("a.py::b[0-alone]", 17)

@@ -37,8 +37,8 @@ def listed() -> list[list[str]]:
 def test_setup_names_a_package_for_each_program() -> None:
     programs = listed()
     assert len(programs) > 50
-    lacking = [line for line in programs if line[2] not in {MINBASE, *named()}]
-    assert not lacking, "build-aux/setup.sh names no package with these programs"
+    unnamed = [line for line in programs if line[2] not in {MINBASE, *named()}]
+    assert not unnamed, "build-aux/setup.sh names no package with these programs"
 
 
 def test_missing_package_is_detected() -> None:

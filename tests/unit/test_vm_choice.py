@@ -27,7 +27,7 @@ def none(_: str) -> bool:
         (TESTED, ["7.2"]),
     ],
 )
-def test_the_default_builds_nothing(to_build: list[str], chosen: list[str]) -> None:
+def test_default_builds_nothing(to_build: list[str], chosen: list[str]) -> None:
     assert choose("default", TESTED, to_build.__contains__) == chosen
 
 

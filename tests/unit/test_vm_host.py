@@ -77,7 +77,7 @@ def test_missing_qemu_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None
             ask()
 
 
-def test_the_accelerator_can_be_forced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accelerator_can_be_forced(monkeypatch: pytest.MonkeyPatch) -> None:
     for forced in ("tcg", "kvm"):
         monkeypatch.setenv("SCX_VM_ACCEL", forced)
         assert accelerator.choose(KERNEL) == forced
@@ -126,7 +126,9 @@ def test_without_the_device_there_is_no_probe(
         ("[ 1.0] reboot: Power down\n", None),
     ],
 )
-def test_console_explains_a_guests_death(tmp_path: Path, log: str, cause: str | None) -> None:
+def test_cause_of_a_guests_death_is_read_from_the_console(
+    tmp_path: Path, log: str, cause: str | None
+) -> None:
     console = tmp_path / "console.log"
     console.write_text(log)
     assert link.cause_of_death(console) == cause

@@ -108,7 +108,7 @@ def test_file_replaces_a_standard_one() -> None:
 
 
 @needs_busybox
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InitramfsError, match=r"nothing: cannot read it: No such file"):
         initramfs.build(files={"/etc/passwd": File(tmp_path / "nothing")})
 
@@ -132,13 +132,13 @@ def test_libraries_of_a_program_are_included() -> None:
         assert tree.entries[str(library).strip("/")].data == library.read_bytes()
 
 
-def test_a_script_has_no_libraries(tmp_path: Path) -> None:
+def test_script_has_no_libraries(tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text("#!/bin/sh\n")
     assert initramfs.shared_libraries(script) == []
 
 
-def test_a_missing_program_is_named(tmp_path: Path) -> None:
+def test_missing_program_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InitramfsError, match=r"nothing: cannot read it: No such file"):
         Tree().program(tmp_path / "nothing", "usr/bin/nothing")
     with pytest.raises(InitramfsError, match=r"nothing: cannot read it: No such file"):

@@ -55,7 +55,7 @@ def test_versions_are_numbers(text: str, version: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "release", "serves"),
+    ("wanted", "release", "matches"),
     [
         ("7.2", "7.2.12+deb13-cloud-amd64", True),
         ("7.2", "7.2", True),
@@ -67,8 +67,8 @@ def test_versions_are_numbers(text: str, version: tuple[int, ...]) -> None:
         ("latest", "7.2.12", False),
     ],
 )
-def test_version_prefixes(wanted: str, release: str, serves: bool) -> None:
-    assert kernels.matches(release, wanted) is serves
+def test_version_prefixes(wanted: str, release: str, matches: bool) -> None:
+    assert kernels.matches(release, wanted) is matches
 
 
 def test_release_of_an_image(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_other_files_are_not_kernels(tmp_path: Path, contents: bytes) -> None:
         kernels.resolve(str(image))
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(KernelError, match=r"nothing: cannot read the kernel image: No such file"):
         kernels.resolve(str(tmp_path / "nothing"))
 
@@ -125,7 +125,7 @@ def test_without_a_local_kernel_offline(images: Callable[..., None]) -> None:
         kernels.resolve("newest")
 
 
-def test_a_wrong_directory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_directory_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCX_VM_KERNELS", "/nonexistent")
     with pytest.raises(KernelError, match="SCX_VM_KERNELS: /nonexistent is not a directory"):
         kernels.resolve("7.2")

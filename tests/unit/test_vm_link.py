@@ -91,9 +91,9 @@ def test_only_waiting_counts_as_silence(guest: FakeGuest) -> None:
 
 
 @pytest.mark.parametrize(
-    ("qemu", "well"), [("exit 0", True), ("exit 1", False), ("sleep 9", False)]
+    ("qemu", "is_clean"), [("exit 0", True), ("exit 1", False), ("sleep 9", False)]
 )
-def test_exit_of_qemu(tmp_path: Path, qemu: str, well: bool) -> None:
+def test_exit_of_qemu(tmp_path: Path, qemu: str, is_clean: bool) -> None:
     fake = FakeGuest(tmp_path / "log", f"exec {qemu}" if "sleep" in qemu else qemu, 60)
-    assert fake.link.close(0.5) is well
+    assert fake.link.close(0.5) is is_clean
     assert fake.process.returncode is not None

@@ -71,11 +71,11 @@ def test_topology_by_numbers() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "smp5", "0x1x1", "2x2", "2x2x2x2"])
-def test_unknown_names_list_the_known(name: str) -> None:
+def test_error_of_an_unknown_name_lists_the_known_ones(name: str) -> None:
     with pytest.raises(topology.TopologyError, match="use one of 1cpu, smp4, smt, numa, offline"):
         topology.find(name)
 
 
-def test_a_topology_is_a_value() -> None:
+def test_topology_can_be_copied_with_changes() -> None:
     bigger = dataclasses.replace(topology.find("smp4"), memory_mib=2048)
     assert ("-m", "2048M") in pairs(bigger.qemu_args())

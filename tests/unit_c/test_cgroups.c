@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* How the C runner finds cgroups with CPU controls that schedulers ignore. */
+/* Detection of cgroups with CPU controls that schedulers ignore, in the C runner. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* How the C runner classifies exit records. */
+/* Classification of exit records by the C runner. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -46,7 +46,7 @@ static void test_decay_is_the_power_of_two(void **state)
 	}
 }
 
-/* So frequent updates do not slow the decay. */
+/* Frequent updates do not slow the decay. */
 static void test_short_steps_add_up(void **state)
 {
 	struct scx_ravg r = { .avg = SCX_RAVG_ONE };
@@ -88,7 +88,7 @@ static void test_random_changes(void **state)
 	}
 }
 
-static void test_too_large_is_cut(void **state)
+static void test_values_are_limited(void **state)
 {
 	struct scx_ravg r = { .avg = 0 };
 
@@ -115,7 +115,7 @@ int main(void)
 		cmocka_unit_test(test_short_steps_add_up),
 		cmocka_unit_test(test_it_never_leaves_the_range),
 		cmocka_unit_test(test_random_changes),
-		cmocka_unit_test(test_too_large_is_cut),
+		cmocka_unit_test(test_values_are_limited),
 		cmocka_unit_test(test_clock_that_steps_back),
 	};
 

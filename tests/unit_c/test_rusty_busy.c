@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* How long CPUs have been idle, as scx_rusty notes it: scheds/rust/scx_rusty/src/bpf/busy.h. */
+/* The idle time of CPUs in scx_rusty: scheds/rust/scx_rusty/src/bpf/busy.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,13 +11,13 @@
 
 #include <cmocka.h>
 
-/* As user space reads a word. */
+/* Read a word in the same way as user space. */
 static s64 idle_ns(s64 word, u64 now)
 {
 	return word < 0 ? word + (s64)now : word;
 }
 
-static void test_word_tells_the_idle_time_at_any_moment(void **state)
+static void test_idle_time_at_any_moment(void **state)
 {
 	s64 word = 0, idle = 0;
 	u64 now = 1000;
@@ -36,7 +36,7 @@ static void test_word_tells_the_idle_time_at_any_moment(void **state)
 	}
 }
 
-static void test_what_is_told_twice_counts_once(void **state)
+static void test_repeated_updates_count_once(void **state)
 {
 	s64 word = rusty_idle_begin(5, 100);
 
@@ -46,7 +46,7 @@ static void test_what_is_told_twice_counts_once(void **state)
 	assert_int_equal(rusty_idle_end(word, 300), word);
 }
 
-static void test_clocks_that_disagree_do_no_harm(void **state)
+static void test_clock_differences_are_ignored(void **state)
 {
 	assert_int_equal(rusty_idle_end(rusty_idle_begin(0, 100), 99), 0);
 }
@@ -54,9 +54,9 @@ static void test_clocks_that_disagree_do_no_harm(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_word_tells_the_idle_time_at_any_moment),
-		cmocka_unit_test(test_what_is_told_twice_counts_once),
-		cmocka_unit_test(test_clocks_that_disagree_do_no_harm),
+		cmocka_unit_test(test_idle_time_at_any_moment),
+		cmocka_unit_test(test_repeated_updates_count_once),
+		cmocka_unit_test(test_clock_differences_are_ignored),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,15 +77,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def own_seed(test: str, one_in: int) -> list[int]:
-    """A seed that depends on commit and test; none for most tests, nor
-    without git."""
+    """A seed that depends on commit and test; none for most tests, and none without git."""
     try:
         git = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
         commit = subprocess.run(git, capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return []
-    dice = zlib.crc32(f"{commit}{test}".encode())
-    return [2 + dice // one_in % 1_000_000] if dice % one_in == 0 else []
+    digest = zlib.crc32(f"{commit}{test}".encode())
+    return [2 + digest // one_in % 1_000_000] if digest % one_in == 0 else []
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -119,7 +118,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def is_about(item: pytest.Item, wanted: list[str]) -> bool:
-    """Whether it is not parametrized by schedulers, or by one of those."""
+    """Whether a test is parametrized by one of these schedulers, or by no scheduler."""
     callspec = getattr(item, "callspec", None)
     schedulers = C_SCHEDULERS + RUST_SCHEDULERS
     given = [value for value in callspec.params.values() if value in schedulers] if callspec else []
@@ -127,7 +126,7 @@ def is_about(item: pytest.Item, wanted: list[str]) -> bool:
 
 
 def runs_once(item: pytest.Item) -> bool:
-    """Whether it does not depend on the kernel, such as tests in deterministic guests."""
+    """Whether a test is independent of the kernel, such as tests in deterministic guests."""
     return bool(item.get_closest_marker("once")) or "seed" in getattr(item, "fixturenames", ())
 
 
@@ -151,7 +150,7 @@ def shape(pytestconfig: pytest.Config) -> topology.Topology:
 
 @pytest.fixture(scope="session")
 def programs(build_dir: Path) -> list[Path]:
-    """Programs of the guest: all of this tree, and those that busybox lacks."""
+    """Programs of the guest: all of this tree, and those missing in busybox."""
     folders = [build_dir / folder for folder in ("scheds/c", "rust", "tests/clients")]
     ours = [p for d in folders for p in d.glob("scx*") if p.is_file() and not p.suffix]
     return [*ours, *lacking()]
@@ -240,7 +239,7 @@ def replayed(
     return lambda script: replayed_on(shape, script)
 
 
-def announced(item: pytest.Item, kernel: kernels.Kernel) -> list[str]:
+def expected_complaints(item: pytest.Item, kernel: kernels.Kernel) -> list[str]:
     """Patterns of kernel messages that a test causes on this kernel."""
     return [
         marker.args[0]
@@ -258,8 +257,8 @@ def content_kernel(request: pytest.FixtureRequest) -> Iterator[None]:
     watch = KernelWatch(request.getfixturevalue("guest"))
     yield
     log = watch.log()
-    found = health.complaints(log, announced(request.node, watch.guest.kernel))
-    # The whole log: an error message alone does not show its cause.
+    found = health.complaints(log, expected_complaints(request.node, watch.guest.kernel))
+    # With the whole log, because an error message alone does not show its cause.
     assert not found, "kernel errors:\n" + "\n".join(found) + "\n\nlog:\n" + log
 
 
@@ -306,7 +305,7 @@ def set_cpu(guest: Guest) -> Iterator[SetCpu]:
 
     def switch(cpu: int, online: bool) -> None:
         path = f"/sys/devices/system/cpu/cpu{cpu}/online"
-        # With eight emulated CPUs under load it can take many seconds.
+        # Under load, a machine with eight emulated CPUs may need many seconds.
         guest.run(f"echo {int(online)} >{path}", timeout_s=600).check()
 
     yield switch

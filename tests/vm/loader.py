@@ -28,7 +28,7 @@ FAULTY = {
     "scx_hangs": "trap '' INT TERM; echo hanging >&2; while :; do sleep 1; done",
 }
 
-PATIENCE = """
+SUPERVISION = """
 [supervision]
 max_failures = 3
 backoff_s = 0.5
@@ -56,7 +56,7 @@ def files(build: Path, folder: str = SCHEDULERS) -> dict[str, File]:
     for name, text in FAULTY.items():
         found[f"{PROGRAMS}/{name}"] = File(f"#!/bin/sh\n{text}\n", 0o755)
     return found | {
-        CONFIG: File(PATIENCE),
+        CONFIG: File(SUPERVISION),
         f"{POLICIES}/org.scx.Loader.conf": File(SERVICES / "dbus/org.scx.Loader.conf"),
         f"{ACTIONS}/org.scx.Loader.policy": File(SERVICES / "polkit/org.scx.Loader.policy"),
     }
@@ -105,9 +105,9 @@ class Loader:
     def error(self, method: str, *words: str, user: str = "root") -> str:
         """The error of a call by dbus-send, with its name; arguments in the format of dbus-send."""
         call = ["dbus-send", "--system", "--print-reply", f"--dest={LOADER.service}", LOADER.path]
-        told = self.guest.run([*call, f"{LOADER.interface}.{method}", *words], user=user)
-        assert told.status != 0, told
-        return told.stderr
+        done = self.guest.run([*call, f"{LOADER.interface}.{method}", *words], user=user)
+        assert done.status != 0, done
+        return done.stderr
 
     def refusal(self, method: str, signature: str = "", *args: str, user: str = "root") -> str:
         """The error message of a call that must fail."""

@@ -9,7 +9,7 @@ from recorder import Record
 from sched_ext import TIMEOUT_S
 from vm.guest import Process
 
-#: Options of scx_load: a mixture without hogs, and nothing but the given kinds.
+#: Options of scx_load: a mixture to combine with hogs, and no load except hogs.
 MIXED = ("--sleepers", "16", "--pipes", "4", "--forks-per-s", "20")
 QUIET = ("--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
 

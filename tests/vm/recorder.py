@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""scx_switches in a guest: which task ran where and for how long, as seen by the kernel."""
+"""scx_switches in a guest: records of where and for how long tasks ran."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def preempted_ns(printed: str) -> list[list[int]]:
 
 
 class Recorder:
-    """Starts scx_switches in the guest; returns when it records."""
+    """Runs scx_switches in the guest; ready when it records."""
 
     def __init__(self, guest: Guest, *args: str) -> None:
         self.process = guest.spawn(f"switches{next(_numbers)}", ["scx_switches", *args])
@@ -41,7 +41,7 @@ class Recorder:
         return "recording\n" in self.process.stderr() or not self.process.running()
 
     def stop(self, number: int = signal.SIGINT) -> str:
-        """Its output, when it has ended."""
+        """Stops it and returns its output."""
         self.process.signal(number)
         assert self.process.wait(TIMEOUT_S) == 0, self.process.stderr()
         return self.process.stdout()

@@ -16,7 +16,7 @@ from vm.guest import Guest, Process
 
 SYSFS = "/sys/kernel/sched_ext"
 
-#: The setting that schedulers in user space hold at 0.
+#: The sysctl that user-space schedulers set to 0 while they run.
 COMPACTION = "/proc/sys/vm/compact_unevictable_allowed"
 
 #: Generous, because a guest may run a hundred times slower than a real machine.
@@ -133,7 +133,7 @@ class Scheduler:
         self.process.signal(number)
 
     def clean_up(self) -> None:
-        """Clean up after any test: the process is gone."""
+        """Ends the process, if it still runs after the test."""
         if self.process.running():
             self._signal(signal.SIGINT)
             try:
@@ -158,7 +158,7 @@ class KernelWatch:
         return log.partition(self._mark)[2] or log
 
 
-#: What the fixtures `start`, `load` and `set_cpu` are.
+#: The types of the fixtures `start`, `load` and `set_cpu`.
 Start = Callable[..., Scheduler]
 Load = Callable[..., Process]
 SetCpu = Callable[[int, bool], None]

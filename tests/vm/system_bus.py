@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A guest with a system bus and polkit: the machine's own daemons with their own configuration, for
-tests of services with independent clients.
+"""A guest with a system bus and polkit: the host's daemons with their configuration, for tests of
+services with independent clients.
 
     @pytest.fixture(scope="session")
     def programs(programs: list[Path]) -> list[Path]:

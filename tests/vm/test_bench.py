@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A round of the bench as on a real machine: in real time, without a deterministic guest."""
+"""A round of the bench in real time, not in a deterministic guest."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ BPF_STATS = "/proc/sys/kernel/bpf_stats_enabled"
 
 
 @pytest.mark.parametrize(
-    ("name", "asks_for_tasks"), [("scx_rustland", True), ("scx_simple", False)]
+    ("name", "has_policy_thread"), [("scx_rustland", True), ("scx_simple", False)]
 )
-def test_cost_is_measured_and_nothing_stays_switched_on(
-    guest: Guest, shape: Topology, build_dir: Path, name: str, asks_for_tasks: bool
+def test_cost_is_measured_and_settings_are_restored(
+    guest: Guest, shape: Topology, build_dir: Path, name: str, has_policy_thread: bool
 ) -> None:
     subject = measure.Subject(name, programs.scheduler(build_dir, name))
     cost = WORKLOADS["cost"]
@@ -32,7 +32,7 @@ def test_cost_is_measured_and_nothing_stays_switched_on(
     assert values["bpf_runs_per_switch"] > 1
     assert values["bpf_ns_per_switch"] > 0
     assert 0 < values["scheduler_cpu_percent"] < 100
-    if asks_for_tasks:
+    if has_policy_thread:
         assert values["syscalls_per_switch"] > 0
     assert guest.run(["cat", BPF_STATS]).stdout == "0\n"
     assert guest.run(["cat", "/sys/kernel/sched_ext/state"]).stdout == "disabled\n"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The BPF library on a real kernel: every declaration of kfuncs.bpf.h, every wrapper of
-compat.bpf.h, used and checked (tests/scheds/scx_compat), and running averages against those of
-user space (scx_ravg_rust)."""
+"""The BPF library on a real kernel: every declaration of kfuncs.bpf.h, the effect of every wrapper
+of compat.bpf.h (tests/scheds/scx_compat), and running averages compared with those of user space
+(scx_ravg_rust)."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ import pytest
 from sched_ext import Load, Scheduler, Start, read, wait_for
 from vm.guest import Guest
 
-#: What the program prints in a line: the values of each NAME=VALUE.
+#: A line of the program: the values of each NAME=VALUE.
 Values = dict[str, list[str]]
 
 HEADER = Path(__file__).parents[1] / "scheds/scx_compat.h"
 USES = re.findall(r"\bX\((\w+)\)", HEADER.read_text().partition("COMPAT_ENUMERATOR")[0])
-#: How often a wrapper must have worked; those used once while loading: 1.
+#: How often a wrapper must have worked; some are used only once, while loading.
 WANTED = 5
 ONCE = {"nodes", "enums"}
-#: They tell something else on each topology.
-ABOUT_NODES = {"nodes", "idle_node"}
-#: They are called from ops.select_cpu().
+#: Wrappers whose result depends on the topology.
+TOPOLOGY_DEPENDENT = {"nodes", "idle_node"}
+#: Wrappers that are called from ops.select_cpu().
 SELECTS = {"select_cpu_and", "idle_node"}
-#: The first series that has all constants, and all kfuncs but those that end in ___old.
-KNOWS_ALL = (7, 2)
+#: The first series that has all constants, and all kfuncs except those that end in ___old.
+COMPLETE = (7, 2)
 
 
 def last_line(scheduler: Scheduler) -> Values:
@@ -39,7 +39,7 @@ def last_line(scheduler: Scheduler) -> Values:
     return values
 
 
-def times_good(values: Values) -> int:
+def nr_good(values: Values) -> int:
     return int("".join(values["good"]) or 0)
 
 
@@ -50,16 +50,16 @@ def check_events(guest: Guest, values: Values) -> None:
 
 
 def check_nodes(guest: Guest, values: Values) -> None:
-    """Against the topology, or what a kernel that does not tell is taken for: one node."""
-    tells = guest.run("grep -q ' scx_bpf_cpu_node$' /proc/kallsyms").ok
+    """Compares with the topology; kernels that do not report nodes count as one node."""
+    has_nodes = guest.run("grep -q ' scx_bpf_cpu_node$' /proc/kallsyms").ok
     shape = guest.topology
-    assert values["nr_nodes"] == [str(max(1, len(shape.nodes)) if tells else 1)]
-    assert values["node"] == [str(shape.node(cpu) if tells else 0) for cpu in shape.possible]
+    assert values["nr_nodes"] == [str(max(1, len(shape.nodes)) if has_nodes else 1)]
+    assert values["node"] == [str(shape.node(cpu) if has_nodes else 0) for cpu in shape.possible]
 
 
 def check_enums(guest: Guest, values: Values) -> None:
     assert not values["wrong"], "values that differ from the kernel's"
-    if guest.kernel.version >= KNOWS_ALL:
+    if guest.kernel.version >= COMPLETE:
         assert not values["absent"], "not even the newest kernel has these"
 
 
@@ -69,24 +69,24 @@ CHECKS = {"events": check_events, "nodes": check_nodes, "enums": check_enums}
 @pytest.mark.parametrize(
     "wrapper",
     [
-        pytest.param(use, marks=[pytest.mark.every_topology] if use in ABOUT_NODES else [])
+        pytest.param(use, marks=[pytest.mark.every_topology] if use in TOPOLOGY_DEPENDENT else [])
         for use in USES
     ],
 )
 def test_wrapper_works(guest: Guest, start: Start, load: Load, wrapper: str) -> None:
     if wrapper in SELECTS and len(guest.topology.possible) == 1:
-        pytest.skip("with one CPU there is nothing to select, and the kernel does not ask")
+        pytest.skip("with one CPU, ops.select_cpu() is not called")
     scheduler = start("scx_compat", "--use", wrapper, "-i", "0.2").wait_enabled()
-    # Those that select an idle CPU need one now and then, the others need tasks that wait.
+    # Wrappers that select an idle CPU need idle CPUs, the others need waiting tasks.
     load("--hogs", "1" if wrapper in SELECTS else "6", "--forks-per-s", "20")
-    # Takes CPUs away from ordinary tasks, for what only happens then.
+    # Re-enqueues happen only when a higher class takes a CPU.
     rt_hog = "while :; do chrt -f 10 sh -c 'i=0; while [ $i -lt 300 ]; do i=$((i+1)); done'; done"
     preempter = guest.spawn("preempter", rt_hog) if "reenq" in wrapper else None
 
     wanted = 1 if wrapper in ONCE else WANTED
-    wait_for(f"{wrapper} has worked", lambda: times_good(last_line(scheduler)) >= wanted)
+    wait_for(f"{wrapper} has worked", lambda: nr_good(last_line(scheduler)) >= wanted)
     values = last_line(scheduler)
-    assert values["bad"] == ["0"], f"so many uses had the wrong effect: {values}"
+    assert values["bad"] == ["0"], f"uses with the wrong effect: {values}"
     if wrapper in CHECKS:
         CHECKS[wrapper](guest, values)
 
@@ -96,7 +96,7 @@ def test_wrapper_works(guest: Guest, start: Start, load: Load, wrapper: str) -> 
     assert scheduler.end(signal.SIGINT) == 0
 
 
-#: What a declaration ending in ___old stands for, since only Linux 6.12 can show that it exists.
+#: The kfuncs of declarations ending in ___old. Only Linux 6.12 has them.
 NAMES_OF_6_12 = {
     "scx_bpf_dispatch",
     "scx_bpf_dispatch_vtime",
@@ -110,7 +110,7 @@ NAMES_OF_6_12 = {
 
 
 def test_declarations_match_the_kernel(guest: Guest) -> None:
-    """libbpf leaves a weak kfunc unresolved without a word if its prototype is not the kernel's."""
+    """If the prototype of a weak kfunc does not match, libbpf silently leaves it unresolved."""
     done = guest.run(["scx_kfuncs"])
     assert done.ok, f"a declaration that is not weak does not match: {done.stderr}"
     resolved = {line.split()[0]: line.endswith("1") for line in done.stdout.splitlines()}
@@ -121,13 +121,13 @@ def test_declarations_match_the_kernel(guest: Guest) -> None:
 
     old = {name for name in resolved if name.endswith("___old")}
     assert {name.removesuffix("___old") for name in old} == NAMES_OF_6_12
-    if guest.kernel.version >= KNOWS_ALL:
+    if guest.kernel.version >= COMPLETE:
         assert not [name for name in resolved.keys() - old if not resolved[name]]
     if guest.kernel.version < (6, 13):
         assert all(resolved[name] for name in old)
 
 
-def test_running_averages_are_those_of_user_space(guest: Guest) -> None:
+def test_running_averages_match_those_of_user_space(guest: Guest) -> None:
     done = guest.run(["scx_ravg_rust"])
     print(done.stdout)
     assert done.ok, done.stdout + done.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Deterministic guests: the same inputs give the same bytes, another seed gives others."""
+"""Deterministic guests: the output depends only on the inputs and the seed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from vm.topology import Topology
 
 Replay = Callable[..., replay.Outcome]
 
-#: Many short sleeps of an idle guest, a load that goes through every path of a scheduler, and what
-#: the kernel counted meanwhile.
+#: Many short sleeps of an idle guest, a load that goes through every path of a scheduler, and the
+#: counters of the kernel.
 SCRIPT = """
 n=0; while [ $n -lt 100 ]; do sleep 0.005; n=$((n + 1)); done
 scx_simple >/tmp/stats 2>&1 & scheduler=$!
@@ -47,7 +47,7 @@ wait $scheduler
 """
 
 
-#: Sleeps, forks and pipes of busybox alone, whose bytes depend on no compiler of ours.
+#: Sleeps, forks and pipes of busybox alone, independent of the compilers of this tree.
 REFERENCE = """
 n=0; while [ $n -lt 50 ]; do sleep 0.005; n=$((n + 1)); done
 for job in 1 2 3 4 5 6; do
@@ -58,14 +58,14 @@ seq 2000 | sort -r | md5sum
 cat /proc/interrupts /proc/stat /proc/uptime
 dmesg | md5sum
 """
-#: What it printed elsewhere, by all that it depends on.
+#: Digests of its output, by kernel, QEMU and base image.
 REFERENCES = Path(__file__).with_name("reference.json")
 
 
-def test_a_run_is_the_same_on_another_machine(
+def test_output_is_the_same_on_another_machine(
     replays: Replay, kernel: Kernel, shape: Topology
 ) -> None:
-    """With the same kernel, QEMU and base image. SCX_RENEW_REFERENCE=1 adds this machine's."""
+    """With the same kernel, QEMU and base image. SCX_RENEW_REFERENCE=1 adds the digest."""
     key = f"{kernel.release}, {replay.emulator().about()}, base image {replay.base_digest()}"
     digest = hashlib.sha256(replays(shape, REFERENCE, seed=1).output).hexdigest()
     known = json.loads(REFERENCES.read_text())
@@ -91,7 +91,7 @@ def test_two_runs_are_the_same(replays: Replay, name: str, seed: int) -> None:
 
 
 def test_a_thousand_forks_per_second(replays: Replay, shape: Topology) -> None:
-    """Of the guest's time, in which emulation is not slow."""
+    """Measured in guest time, which does not depend on the speed of emulation."""
     outcome = replays(shape, FORKS)
     assert outcome.status == 0, outcome.output
     start_s, before, end_s, after = map(float, outcome.output.split()[:4])
@@ -99,14 +99,14 @@ def test_a_thousand_forks_per_second(replays: Replay, shape: Topology) -> None:
 
 
 def test_limit_is_in_guest_time(replays: Replay, shape: Topology) -> None:
-    """An idle guest spends ten minutes in a moment."""
+    """Ten minutes of an idle guest take seconds."""
     script = "trap 'cut -d . -f 1 /proc/uptime; exit 3' INT; sleep 100000"
     outcome = replays(shape, script, limit=replay.Limit(600, signal.SIGINT))
     assert (outcome.status, outcome.timed_out) == (3, True)
     assert 600 <= int(outcome.output) < 610
 
 
-def test_a_panic_is_told(replays: Replay, shape: Topology) -> None:
+def test_panic_is_reported(replays: Replay, shape: Topology) -> None:
     with pytest.raises(GuestError, match="the guest died; console log: ") as error:
         replays(shape, "echo c >/proc/sysrq-trigger")
     log = Path(str(error.value).rpartition(" ")[2])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What holds for every scheduler on a real kernel: it comes, it goes, and it says why not."""
+"""Every scheduler on a real kernel: loading, unloading, and error messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def one_line(text: str) -> bool:
 
 
 def last_line(scheduler: Scheduler) -> str:
-    """Why it ended, as it says; before that it may say that all was well."""
+    """The reason of its exit; before it there may be a summary that it was healthy."""
     *before, last = scheduler.process.stderr().splitlines()
     assert all(re.match(r"scx_\w+: healthy: ", line) for line in before), before
     return last
@@ -48,8 +48,8 @@ def test_kill_9_leaves_a_working_system(
     """The kernel's scheduler takes over, and the next load works."""
     scheduler = start(program).wait_enabled()
     process = load("--hogs", "6", "--seconds", "4")
-    # Those that are forked while it goes are another matter: see below.
-    wait_for("all run", lambda: nr_hogs(guest, process) == 6)
+    # All hogs start before the unload. unloads_within() tests forks during it.
+    wait_for("all hogs run", lambda: nr_hogs(guest, process) == 6)
     assert scheduler.end(signal.SIGKILL) == 128 + signal.SIGKILL
     wait_disabled(guest)
     assert process.wait(TIMEOUT_S) == 0, process.stderr()
@@ -58,11 +58,11 @@ def test_kill_9_leaves_a_working_system(
     assert again.end(signal.SIGINT) == 0
 
 
-#: The kernel's thread that ends RCU's grace periods: its id and policy.
+#: Prints the id and policy of the kernel thread that ends RCU grace periods.
 RCU_THREAD = r"sed -nE '/[(]rcu_(preempt|sched)[)]/p' /proc/[0-9]*/stat | cut -d' ' -f1,41"
 SCHED_OTHER, SCHED_FIFO = "0", "1"
 
-#: What the kernel says if a grace period does not end for 21 s, and where the reader is.
+#: Messages of the kernel if a grace period does not end for 21 s, with a trace of the reader.
 RCU_WAITS = r"rcu: INFO: rcu_\w+ detected|Call Trace:"
 
 
@@ -70,17 +70,17 @@ def thread_policy(guest: Guest) -> list[str]:
     return guest.run(RCU_THREAD).check().stdout.split()
 
 
-def sets_time_aside(guest: Guest) -> bool:
-    """Whether the kernel runs a scheduler's tasks beside others that go first."""
+def has_ext_server(guest: Guest) -> bool:
+    """Whether the kernel has the ext server, which reserves CPU time for sched_ext tasks."""
     return guest.run("[ -d /sys/kernel/debug/sched/ext_server ]").ok
 
 
-#: How long forked hogs run: a scheduler that they starve unloads only afterwards.
+#: How long forked hogs run. A scheduler that they starve is unloaded only after they end.
 FORKS_END_S = 60
 
 
-def goes_beside_forks(guest: Guest, scheduler: Scheduler, number: int, limit_s: int) -> bool:
-    """Whether it is gone in that time, though tasks that were forked meanwhile compute."""
+def unloads_within(guest: Guest, scheduler: Scheduler, number: int, limit_s: int) -> bool:
+    """Whether it is unloaded within the limit, beside hogs that are forked during the unload."""
     forks = ["scx_forks", str(scheduler.process.pid), str(int(number)), str(limit_s)]
     done = guest.run(forks, timeout_s=2 * TIMEOUT_S)
     print(f"after {done.stdout or 'more than ' + str(limit_s)} s")
@@ -90,76 +90,72 @@ def goes_beside_forks(guest: Guest, scheduler: Scheduler, number: int, limit_s: 
 
 @pytest.fixture
 def rcu_readers(guest: Guest) -> Iterator[None]:
-    """Threads that are within an RCU reader most of the time: paths are walked so."""
+    """Tasks that are in an RCU read-side section most of the time, by walking paths."""
     walk = "while :; do find /sys/devices /sys/class /sys/bus >/dev/null 2>&1; done"
     readers = [guest.spawn(f"reader{i}", walk) for i in range(12)]
     yield
     for reader in readers:
-        # What it has started ends by itself.
+        # Its child ends by itself.
         reader.signal(signal.SIGKILL)
         reader.wait(TIMEOUT_S)
 
 
-def test_forks_do_not_keep_it_from_going(
-    guest: Guest, start: Start, rcu_readers: None, program: str
-) -> None:
-    """Tasks that are forked meanwhile go first, and keep the kernel from ending the grace period
-    that it waits for; and each time they interrupt an RCU reader. 7.2 only becomes slow."""
+def test_unloads_beside_forks(guest: Guest, start: Start, rcu_readers: None, program: str) -> None:
+    """Tasks forked during the unload are in the fair class. They delay the end of the grace period
+    that the unload waits for, and preempt RCU readers. 7.2 is only slow."""
     scheduler = start(program).wait_enabled()
-    assert goes_beside_forks(guest, scheduler, signal.SIGTERM, FORKS_END_S)
+    assert unloads_within(guest, scheduler, signal.SIGTERM, FORKS_END_S)
 
 
 @pytest.mark.kernel_complains(RCU_WAITS, series="6.12")
 @pytest.mark.kernel_complains(RCU_WAITS, series="6.17")
-def test_killed_beside_forks_it_goes_or_waits_for_their_end(
+def test_kill_9_beside_forks_unloads_at_the_latest_when_they_end(
     guest: Guest, start: Start, program: str
 ) -> None:
-    """On 6.12 and 6.17 nobody can help any more. The thread that ends grace periods has kept its
-    policy, which is enough unless an RCU reader was interrupted; then it is gone when they end."""
-    limit_s = FORKS_END_S if sets_time_aside(guest) else 10
-    is_gone = goes_beside_forks(guest, start(program).wait_enabled(), signal.SIGKILL, limit_s)
-    print(f"gone within {limit_s} s: {is_gone}")
-    assert is_gone or not sets_time_aside(guest)
+    """Without the ext server (6.12, 6.17), the RCU thread keeps SCHED_FIFO after a kill. If a fork
+    has preempted an RCU reader, the unload nevertheless waits until the forks end."""
+    limit_s = FORKS_END_S if has_ext_server(guest) else 10
+    is_unloaded = unloads_within(guest, start(program).wait_enabled(), signal.SIGKILL, limit_s)
+    print(f"unloaded within {limit_s} s: {is_unloaded}")
+    assert is_unloaded or not has_ext_server(guest)
     _, policy = thread_policy(guest)
-    assert policy == (SCHED_OTHER if sets_time_aside(guest) else SCHED_FIFO)
+    assert policy == (SCHED_OTHER if has_ext_server(guest) else SCHED_FIFO)
 
 
-def test_the_thread_of_rcu_gets_its_policy_back(guest: Guest, start: Start, program: str) -> None:
+def test_policy_of_the_rcu_thread_is_restored(guest: Guest, start: Start, program: str) -> None:
     thread, _ = thread_policy(guest)
-    # A scheduler that was killed may have left it.
+    # A killed scheduler may not have restored it.
     guest.run(["chrt", "-o", "-p", "0", thread]).check()
     scheduler = start(program).wait_enabled()
-    assert thread_policy(guest) == [thread, SCHED_OTHER if sets_time_aside(guest) else SCHED_FIFO]
+    assert thread_policy(guest) == [thread, SCHED_OTHER if has_ext_server(guest) else SCHED_FIFO]
     assert scheduler.end(signal.SIGTERM) == 0
     assert thread_policy(guest) == [thread, SCHED_OTHER]
 
 
-def test_its_memory_is_not_gathered_into_huge_pages(
-    guest: Guest, start: Start, program: str
-) -> None:
-    """khugepaged is a fair task, and blocks tasks that access the pages meanwhile."""
+def test_its_memory_has_no_huge_pages(guest: Guest, start: Start, program: str) -> None:
+    """khugepaged, a fair task, unmaps pages while it collapses them."""
     scheduler = start(program).wait_enabled()
-    told = read(guest, f"/proc/{scheduler.process.pid}/status")
-    assert re.search(r"^THP_enabled:\s+0$", told, re.MULTILINE), told
+    status = read(guest, f"/proc/{scheduler.process.pid}/status")
+    assert re.search(r"^THP_enabled:\s+0$", status, re.MULTILINE), status
     assert scheduler.end(signal.SIGINT) == 0
 
 
-def test_loads_while_another_is_still_being_unloaded(start: Start, program: str) -> None:
+def test_loads_while_another_scheduler_is_being_unloaded(start: Start, program: str) -> None:
     scheduler = start(program).wait_enabled()
     scheduler.end(signal.SIGKILL)
     again = start(program).wait_enabled()
     assert again.end(signal.SIGINT) == 0
 
 
-#: What the verifier may look at. 600,000 instructions are seven seconds of an emulated CPU, at each
-#: restart, in which nobody is scheduled by what he has chosen.
+#: The limit of instructions that the verifier processes. 600,000 take seven seconds on an emulated
+#: CPU, and at each restart tasks run under the kernel's scheduler for that time.
 VERIFIED_INSNS_MAX = 60_000
 
 
-def test_verifier_is_soon_done(guest: Guest, start: Start, program: str) -> None:
+def test_verification_is_fast(guest: Guest, start: Start, program: str) -> None:
     scheduler = start(program).wait_enabled()
-    told = guest.run(f"cat /proc/{scheduler.process.pid}/fdinfo/*").stdout
-    verified = [int(n) for n in re.findall(r"^verified_insns:\s+(\d+)$", told, re.MULTILINE)]
+    fdinfo = guest.run(f"cat /proc/{scheduler.process.pid}/fdinfo/*").stdout
+    verified = [int(n) for n in re.findall(r"^verified_insns:\s+(\d+)$", fdinfo, re.MULTILINE)]
     print(f"{len(verified)} programs, {sum(verified)} instructions")
     assert len(verified) > 5
     assert sum(verified) < VERIFIED_INSNS_MAX
@@ -172,7 +168,7 @@ def test_second_scheduler_is_refused(guest: Guest, start: Start, program: str) -
     assert second.status == 1
     name = program.removeprefix("scx_")
     assert second.stderr == f"{program}: the scheduler '{name}' is running: stop it first\n"
-    # The first one does not notice.
+    # The first one is not affected.
     assert scheduler.process.running()
     assert state(guest) == "enabled"
 
@@ -193,7 +189,7 @@ def test_without_btf_it_is_refused(guest: Guest, program: str) -> None:
     assert "CONFIG_DEBUG_INFO_BTF" in done.stderr
 
 
-#: A cgroup that has less than others, where the kernel has such a control.
+#: A cgroup with a lower weight than others, if the kernel has this control.
 CGROUP = "/sys/fs/cgroup/scx_test"
 MAKE_CGROUP = f"""
 echo +cpu >/sys/fs/cgroup/cgroup.subtree_control &&
@@ -202,9 +198,7 @@ echo 50 >{CGROUP}/cpu.weight
 """
 
 
-def test_cgroup_control_that_does_not_count_is_named(
-    guest: Guest, start: Start, program: str
-) -> None:
+def test_ignored_cgroup_control_is_reported(guest: Guest, start: Start, program: str) -> None:
     try:
         if not guest.run(MAKE_CGROUP).ok:
             pytest.skip("the kernel has no weights for cgroups")
@@ -219,7 +213,7 @@ def test_cgroup_control_that_does_not_count_is_named(
     )
 
 
-def test_sysrq_s_is_the_emergency_exit(guest: Guest, start: Start, program: str) -> None:
+def test_sysrq_s_disables_it(guest: Guest, start: Start, program: str) -> None:
     scheduler = start(program).wait_enabled()
     guest.run("echo S >/proc/sysrq-trigger").check()
     assert scheduler.end() == 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tasks of equal weight get equal shares of the CPUs, in guests whose time is their own."""
+"""Tasks of equal weight get equal shares of the CPUs, in deterministic guests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-#: Six on four CPUs: the number of waiting tasks is neither zero nor a multiple of that of CPUs.
+#: Six hogs on four CPUs: tasks wait, and their number is no multiple of the number of CPUs.
 SCRIPT = """
 SCHEDULER >/dev/null & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
@@ -21,7 +21,7 @@ wait $scheduler
 
 @pytest.mark.parametrize("scheduler", ["scx_rustland", "scx_simple"])
 def test_equal_hogs_get_equal_shares(replayed: Callable[[str], str], scheduler: str) -> None:
-    """The slowest gets 0.97 of what the fastest gets in 5 s."""
+    """In 5 s, each gets at least 0.97 of the CPU time of any other."""
     printed = replayed(SCRIPT.replace("SCHEDULER", scheduler))
     (figures,) = re.findall(r"^\{.*?^\}", printed, re.MULTILINE | re.DOTALL)
     cpu_s = json.loads(figures)["hogs"]["cpu_s"]

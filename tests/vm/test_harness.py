@@ -21,7 +21,7 @@ SYS_CPU = "/sys/devices/system/cpu"
 
 
 def cpus(listing: str) -> tuple[int, ...]:
-    """A kernel's CPU list such as 0-3,6 as numbers."""
+    """Parses a CPU list of the kernel, such as 0-3,6."""
     found: list[int] = []
     for part in listing.strip().split(","):
         first, _, last = part.partition("-")
@@ -39,43 +39,43 @@ def test_exit_status(guest: Guest, status: int) -> None:
     assert (result.status, result.timed_out, result.ok) == (status, False, status == 0)
 
 
-def test_both_streams_are_exact(guest: Guest) -> None:
+def test_output_bytes_are_unchanged(guest: Guest) -> None:
     result = guest.run(r"printf 'a\000\377\r\n\033b'; printf 'e\200' >&2")
     assert result.stdout_raw == b"a\x00\xff\r\n\x1bb"
     assert result.stderr_raw == b"e\x80"
 
 
-def test_a_list_is_a_program_and_its_arguments(guest: Guest) -> None:
+def test_list_is_a_program_and_its_arguments(guest: Guest) -> None:
     words = ["a  b", "$HOME", "'", "*", "\\n", "ü", "two\nlines"]
     assert guest.run(["printf", "%s|", *words]).stdout == "".join(f"{word}|" for word in words)
 
 
-def test_a_failed_command_is_explained(guest: Guest) -> None:
+def test_error_of_a_failed_command(guest: Guest) -> None:
     with pytest.raises(CommandError, match="ended with status 3: sorry"):
         guest.run("echo sorry >&2; exit 3").check()
     assert guest.run(["nosuch"]).status == 127
 
 
-def test_big_outputs(guest: Guest) -> None:
+def test_large_output(guest: Guest) -> None:
     size = 1 << 20
     result = guest.run(f"head -c {size} /dev/zero | tr '\\0' x; seq 20000 >&2")
     assert result.stdout_raw == b"x" * size
     assert result.stderr == "".join(f"{i}\n" for i in range(1, 20001))
 
 
-def test_a_big_script(guest: Guest) -> None:
+def test_large_script(guest: Guest) -> None:
     lines = "".join(f"echo {'x' * 60} {i}\n" for i in range(1000))
     assert len(guest.run(lines).stdout.splitlines()) == 1000
 
 
-def test_a_command_that_takes_too_long_is_killed_with_its_children(guest: Guest) -> None:
+def test_timeout_kills_a_command_with_its_children(guest: Guest) -> None:
     result = guest.run("echo begun; sleep 1234 & sleep 1234", timeout_s=2)
     assert (result.timed_out, result.ok, result.stdout) == (True, False, "begun\n")
     assert result.status == 128 + signal.SIGKILL
     assert "sleep 1234" not in guest.run("ps -o args").stdout
 
 
-def test_nothing_is_left_of_finished_commands(guest: Guest) -> None:
+def test_finished_commands_leave_no_files(guest: Guest) -> None:
     before = guest.run("ls /run/spawn").stdout.split()
     for _ in range(5):
         guest.run("echo output")
@@ -112,7 +112,7 @@ def test_signals_reach_the_program_itself(guest: Guest, number: int) -> None:
     process.signal(number)
 
 
-def test_waiting_has_an_end(guest: Guest) -> None:
+def test_wait_has_a_timeout(guest: Guest) -> None:
     process = guest.spawn("waited", ["sleep", "1234"])
     with pytest.raises(TimeoutError, match="'waited' still runs after 0.5 s"):
         process.wait(timeout_s=0.5)
@@ -129,7 +129,7 @@ def test_orphans_are_reaped(guest: Guest) -> None:
     assert " Z " not in guest.run("ps -o stat,args | sed 's/^/ /'").stdout
 
 
-def test_not_root(guest: Guest) -> None:
+def test_unprivileged_user(guest: Guest) -> None:
     result = guest.run("id -un; id -u; touch /root/x", user="nobody")
     assert result.stdout == "nobody\n65534\n"
     assert "Permission denied" in result.stderr
@@ -139,7 +139,7 @@ def test_not_root(guest: Guest) -> None:
     assert process.wait(timeout_s=20) == 128 + signal.SIGTERM
 
 
-def test_an_unknown_user_is_an_error(guest: Guest) -> None:
+def test_unknown_user_is_an_error(guest: Guest) -> None:
     with pytest.raises(CommandError, match="cannot start 'x'.*unknown user"):
         guest.spawn("x", "true", user="somebody")
 
@@ -152,13 +152,13 @@ def test_streaming(guest: Guest) -> None:
     assert len(chunks) > 1
 
 
-def test_a_big_stream_is_complete(guest: Guest) -> None:
+def test_large_stream_is_complete(guest: Guest) -> None:
     received = bytearray()
     guest.stream("seq 50000", sink=received.extend)
     assert received == b"".join(b"%d\n" % i for i in range(1, 50001))
 
 
-def test_a_stream_is_interrupted_when_its_time_is_over(guest: Guest) -> None:
+def test_stream_is_interrupted_after_its_timeout(guest: Guest) -> None:
     received = bytearray()
     result = guest.stream(
         "trap 'echo bye; exit 3' INT; while :; do sleep 0.1; done",
@@ -168,7 +168,7 @@ def test_a_stream_is_interrupted_when_its_time_is_over(guest: Guest) -> None:
     assert (result.status, result.timed_out, bytes(received)) == (3, True, b"bye\n")
 
 
-def test_a_signal_of_the_host_reaches_the_stream(guest: Guest) -> None:
+def test_signal_to_the_host_is_forwarded_to_the_stream(guest: Guest) -> None:
     def interrupt(chunk: bytes) -> None:
         if b"ready" in chunk:
             os.kill(os.getpid(), signal.SIGTERM)
@@ -181,7 +181,7 @@ def test_a_signal_of_the_host_reaches_the_stream(guest: Guest) -> None:
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_a_stream_that_does_not_heed_a_signal_is_killed(
+def test_stream_that_ignores_a_signal_is_killed(
     guest: Guest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(chunk: bytes) -> None:
@@ -194,7 +194,7 @@ def test_a_stream_that_does_not_heed_a_signal_is_killed(
 
 
 def test_commands_while_a_process_runs(guest: Guest) -> None:
-    """What the streams of one job carry never mixes with another's."""
+    """Outputs of concurrent commands are not mixed."""
     noise = guest.spawn("noise", "while :; do echo noise; echo noise >&2; done")
     try:
         for i in range(10):
@@ -204,12 +204,12 @@ def test_commands_while_a_process_runs(guest: Guest) -> None:
         noise.wait(timeout_s=20)
 
 
-def test_the_kernel_is_the_one_asked_for(guest: Guest, kernel: Kernel) -> None:
+def test_kernel_is_the_requested_one(guest: Guest, kernel: Kernel) -> None:
     assert guest.run(["uname", "-r"]).stdout.strip() == kernel.release
     assert "Linux version " + kernel.release in guest.kernel_log()
 
 
-def test_the_system_has_what_programs_expect(guest: Guest) -> None:
+def test_file_systems_and_btf(guest: Guest) -> None:
     types = guest.run("cut -d' ' -f2,3 /proc/mounts").stdout
     for mount in (
         *("/proc proc", "/sys sysfs", "/dev devtmpfs", "/run tmpfs", "/tmp tmpfs"),
@@ -220,13 +220,13 @@ def test_the_system_has_what_programs_expect(guest: Guest) -> None:
 
 
 @pytest.mark.every_topology
-def test_cpus_are_the_topologys(guest: Guest, shape: Topology) -> None:
+def test_cpus_match_the_topology(guest: Guest, shape: Topology) -> None:
     assert cpus(read(guest, f"{SYS_CPU}/possible")) == shape.possible
     assert cpus(read(guest, f"{SYS_CPU}/online")) == shape.online
 
 
 @pytest.mark.every_topology
-def test_smt_and_caches_are_the_topologys(guest: Guest, shape: Topology) -> None:
+def test_smt_and_caches_match_the_topology(guest: Guest, shape: Topology) -> None:
     for cpu in shape.online:
         directory = f"{SYS_CPU}/cpu{cpu}"
         siblings = read(guest, f"{directory}/topology/thread_siblings_list")
@@ -236,7 +236,7 @@ def test_smt_and_caches_are_the_topologys(guest: Guest, shape: Topology) -> None
 
 
 @pytest.mark.every_topology
-def test_nodes_are_the_topologys(guest: Guest, shape: Topology) -> None:
+def test_nodes_match_the_topology(guest: Guest, shape: Topology) -> None:
     nodes = shape.nodes or (shape.online,)
     for node, members in enumerate(nodes):
         directory = f"/sys/devices/system/node/node{node}"
@@ -246,13 +246,13 @@ def test_nodes_are_the_topologys(guest: Guest, shape: Topology) -> None:
             assert distances == shape.distances[node]
 
 
-def test_the_clock_is_the_quick_one(guest: Guest) -> None:
+def test_clock_source_is_fast(guest: Guest) -> None:
     source = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
-    # "tsc-early" is the TSC in the kernel's first seconds.
+    # In its first seconds the kernel calls the TSC "tsc-early".
     assert read(guest, source).strip() in {"tsc", "tsc-early", "kvm-clock"}
 
 
-def test_a_panic_is_reported_with_the_console_log(kernel: Kernel) -> None:
+def test_panic_is_reported_with_the_console_log(kernel: Kernel) -> None:
     with (
         pytest.raises(GuestError, match="the guest died: Kernel panic") as lost,
         Guest(kernel) as guest,
@@ -265,7 +265,7 @@ def test_a_panic_is_reported_with_the_console_log(kernel: Kernel) -> None:
     log.unlink()
 
 
-def test_a_guest_that_hangs_is_killed(kernel: Kernel, tmp_path: Path) -> None:
+def test_guest_that_hangs_during_boot_is_killed(kernel: Kernel, tmp_path: Path) -> None:
     log = tmp_path / "console.log"
     started_s = time.monotonic()
     with (
@@ -277,7 +277,7 @@ def test_a_guest_that_hangs_is_killed(kernel: Kernel, tmp_path: Path) -> None:
     assert log.exists()
 
 
-def test_a_guest_has_a_life_time(kernel: Kernel, tmp_path: Path) -> None:
+def test_guest_has_a_maximum_lifetime(kernel: Kernel, tmp_path: Path) -> None:
     with (
         pytest.raises(GuestError, match="the guest exceeded its life time of 15 s; console log: "),
         Guest(kernel, lifetime_s=15, console_log=tmp_path / "console.log") as guest,
@@ -285,11 +285,11 @@ def test_a_guest_has_a_life_time(kernel: Kernel, tmp_path: Path) -> None:
         guest.run("sleep 60")
 
 
-#: Stops the agent, with what it has started: a guest that runs, but answers nothing.
+#: Stops the agent and its commands: the guest runs, but does not respond.
 HANG = "kill -STOP $(grep -lx main /proc/[0-9]*/comm | cut -d/ -f3); sleep 60"
 
 
-def test_a_guest_that_hangs_while_a_command_runs_is_lost(kernel: Kernel) -> None:
+def test_guest_that_hangs_during_a_command_is_reported(kernel: Kernel) -> None:
     started_s = time.monotonic()
     with (
         pytest.raises(GuestError, match="the guest hangs: no heartbeat for 6 s") as lost,
@@ -302,12 +302,12 @@ def test_a_guest_that_hangs_while_a_command_runs_is_lost(kernel: Kernel) -> None
     log.unlink()
 
 
-def test_silence_of_a_command_is_none_of_the_guest(kernel: Kernel) -> None:
+def test_silent_command_is_not_a_hang(kernel: Kernel) -> None:
     with Guest(kernel, max_silence_s=4) as guest:
         assert guest.stream("sleep 10; exit 3").status == 3
 
 
-def test_an_interrupted_host_keeps_only_the_log_of_a_guest_that_hangs(
+def test_after_an_interrupt_only_the_log_of_a_hung_guest_is_kept(
     kernel: Kernel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(guest_module, "_HASTY_POWEROFF_S", 10.0)
@@ -315,7 +315,7 @@ def test_an_interrupted_host_keeps_only_the_log_of_a_guest_that_hangs(
     for hang in ("true", HANG):
         with pytest.raises(KeyboardInterrupt), Guest(kernel) as guest:
             guest.spawn("command", hang)
-            # By then the agent is stopped.
+            # Until the agent is stopped.
             time.sleep(2)
             logs.append(guest.console_log)
             raise KeyboardInterrupt

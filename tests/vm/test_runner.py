@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The exits of both runners, with a scheduler that fails on purpose: one BPF side (tests/scheds),
-with a C program and with a Rust program."""
+"""Exits of the C and the Rust runner, with a scheduler that fails on purpose. Both programs share a
+BPF side (tests/scheds)."""
 
 from __future__ import annotations
 

@@ -54,8 +54,8 @@ def test_idle_cpus_are_used_directly(start: Start, load: Load) -> None:
 def test_hotplug_under_load_loses_no_task(
     guest: Guest, start: Start, load: Load, set_cpu: SetCpu
 ) -> None:
-    """Four changes under load. The hogs are younger than the scheduler, so that its class is
-    switched before theirs (6.17, bpf/priority.rs)."""
+    """Four changes under load. The hogs start after the scheduler, so that its class is switched
+    before theirs (6.17, bpf/priority.rs)."""
     scheduler = start("scx_fifo", "--slice-us", "3000", "--stats", "0.5").wait_enabled()
     load("--hogs", "12", "--sleepers", "60", "--pipes", "8", "--forks-per-s", "20")
     for change in range(4):
@@ -74,7 +74,7 @@ def test_hotplug_under_load_loses_no_task(
 
 @STOPS_FAIR_SERVER_TWICE
 def test_restart_without_standard_error(guest: Guest, set_cpu: SetCpu) -> None:
-    """The reader of its standard error is gone, which must not end it."""
+    """It continues after its standard error was closed."""
     wait_disabled(guest)
     guest.spawn("silent", "scx_fifo -v 2>&1 | true")
     wait_for("it is enabled", lambda: state(guest) == "enabled")
@@ -87,7 +87,7 @@ def test_restart_without_standard_error(guest: Guest, set_cpu: SetCpu) -> None:
 
 
 def test_slice_is_as_configured(replayed: Callable[[str], str]) -> None:
-    """A short slice ends with the kernel's tick."""
+    """Slices shorter than a tick end with the next tick."""
     check_slices(replayed, "scx_fifo", (2_000, 50_000), nr_runs_min=10)
 
 

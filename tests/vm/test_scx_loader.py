@@ -55,7 +55,7 @@ def files(build_dir: Path) -> dict[str, File]:
 
 @pytest.fixture
 def stopped(bus: SystemBus) -> Iterator[Loader]:
-    """The loader, not started. Afterwards it is gone, as is its scheduler."""
+    """The loader, not started. After the test, it and its scheduler are stopped."""
     loader = Loader(bus)
     yield loader
     if loader.process and loader.process.running():
@@ -129,8 +129,8 @@ def test_every_method_and_property(loader: Loader, guest: Guest) -> None:
     assert loader.get("CurrentScheduler") == "scx_simple"
 
 
-def test_modes_of_schedulers_can_be_asked_for(loader: Loader) -> None:
-    """By anybody: it changes nothing."""
+def test_modes_of_schedulers_can_be_queried(loader: Loader) -> None:
+    """Without authorization, since it is read-only."""
 
     def ask(method: str, *args: str) -> list:
         (answer,) = loader.bus.call(LOADER, method, *args, user=USER)
@@ -147,8 +147,8 @@ def test_modes_of_schedulers_can_be_asked_for(loader: Loader) -> None:
     shown = loader.ctl("modes", "-s", "rusty", user=USER).check().stdout
     assert shown.startswith("auto\n")
     assert f"lowlatency {' '.join(args)}\n" in shown
-    told = json.loads(loader.ctl("--json", "modes", "-s", "rusty").check().stdout)
-    assert (told["auto"], told["lowlatency"]) == ([], args)
+    modes = json.loads(loader.ctl("--json", "modes", "-s", "rusty").check().stdout)
+    assert (modes["auto"], modes["lowlatency"]) == ([], args)
 
 
 def test_default_is_started_and_restored(stopped: Loader, guest: Guest) -> None:
@@ -165,14 +165,12 @@ def test_default_is_started_and_restored(stopped: Loader, guest: Guest) -> None:
     assert state(guest) == "disabled"
 
 
-def test_a_word_for_the_kernel_keeps_the_default_from_starting(
-    stopped: Loader, guest: Guest
-) -> None:
+def test_kernel_command_line_prevents_start_of_the_default(stopped: Loader, guest: Guest) -> None:
     guest.run("echo 'default_sched = \"scx_fifo\"' >/srv/default.toml").check()
     guest.run("echo quiet scx=off >/srv/cmdline; mount --bind /srv/cmdline /proc/cmdline").check()
     try:
         loader = stopped.start("--config", "/srv/default.toml")
-        wait_for("it is said", lambda: "scx=off" in loader.log())
+        wait_for("the message", lambda: "scx=off" in loader.log())
         assert loader.get("State") == "stopped"
         # It can be started on request.
         loader.call("RestoreDefault")
@@ -190,7 +188,7 @@ def test_changes_are_signalled(loader: Loader, guest: Guest) -> None:
         return re.findall(r"'State': <'([\w-]+)'>", monitor.stdout())
 
     expected = ["starting", "running", "stopping", "stopped"]
-    wait_for("all are told", lambda: states() == expected)
+    wait_for("all signals", lambda: states() == expected)
     monitor.signal(signal.SIGINT)
     monitor.wait(TIMEOUT_S)
 
@@ -220,10 +218,10 @@ def test_polkit_dialog_requires_the_callers_flag(loader: Loader, guest: Guest) -
     wait_for("it listens", lambda: "Monitoring" in monitor.stderr() + monitor.stdout())
     for allowed in ("no", "yes"):
         option = f"--allow-interactive-authorization={allowed}"
-        told = loader.bus.busctl(option, "call", *LOADER, "StopScheduler", user=USER)
-        assert not told.ok
+        done = loader.bus.busctl(option, "call", *LOADER, "StopScheduler", user=USER)
+        assert not done.ok
     assert not loader.ctl("stop", user=USER).ok
-    wait_for("all are seen", lambda: len(asked()) == 3)
+    wait_for("all calls", lambda: len(asked()) == 3)
     assert asked() == [0, 1, 0]
     monitor.signal(signal.SIGINT)
     monitor.wait(TIMEOUT_S)
@@ -249,7 +247,7 @@ def test_without_polkit_only_root_is_authorized(loader: Loader, bus: SystemBus) 
         (["; reboot"], "; reboot"),
         (["-f"] * 65, "65 arguments"),
     ],
-    ids=["path", "path=", "newline", "escape", "lacking", "shell", "many"],
+    ids=["path", "path=", "newline", "escape", "missing", "shell", "many"],
 )
 def test_other_arguments_are_rejected(loader: Loader, args: list[str], words: str) -> None:
     for method in ("StartSchedulerWithArgs", "SwitchSchedulerWithArgs"):
@@ -271,10 +269,10 @@ def test_invalid_requests_are_rejected(loader: Loader, guest: Guest) -> None:
         " org.scx.Loader.StartSchedulerWithArgs string:scx_fifo"
         " array:string:--slice-us,$(head -c 100000 /dev/zero | tr '\\0' 1)"
     )
-    told = guest.run(call, 2 * TIMEOUT_S)
-    assert told.status != 0
-    assert "InvalidArgs" in told.stderr
-    assert "100000 bytes" in told.stderr
+    done = guest.run(call, 2 * TIMEOUT_S)
+    assert done.status != 0
+    assert "InvalidArgs" in done.stderr
+    assert "100000 bytes" in done.stderr
 
 
 def test_scheduler_that_exits_at_once(loader: Loader) -> None:
@@ -294,7 +292,7 @@ def test_failed_switch_returns_to_the_previous_one(loader: Loader, guest: Guest)
 
 
 def test_scheduler_that_hangs_and_ignores_signals(stopped: Loader, guest: Guest) -> None:
-    config = f"{loaders.PATIENCE}start_timeout_s = 2\n"
+    config = f"{loaders.SUPERVISION}start_timeout_s = 2\n"
     guest.run(f'echo "{config}" >/srv/hasty.toml').check()
     loader = stopped.start("--config", "/srv/hasty.toml")
     refusal = loader.refusal("StartScheduler", "su", "scx_hangs", "0")
@@ -341,7 +339,7 @@ def test_ejected_scheduler_that_hangs(loader: Loader, guest: Guest) -> None:
     pid = loader.get("SchedulerPid")
     guest.run(f"kill -STOP {pid}; echo S >/proc/sysrq-trigger").check()
     wait_disabled(guest)
-    wait_for("it is told", lambda: loader.get("State") != "running", timeout_s=30)
+    wait_for("the exit is noticed", lambda: loader.get("State") != "running", timeout_s=30)
     assert loader.get("State") == "stopping"
     assert "kernel" in loader.get("StateReason")
     wait_for("another one runs", lambda: loader.get("SchedulerPid") not in (0, pid), timeout_s=50)
@@ -442,13 +440,13 @@ cat /run/crowd.*
 
 @ENABLES_OFTEN
 def test_last_of_a_thousand_requests_wins(loader: Loader, guest: Guest) -> None:
-    told = guest.run(CROWD, 1200).check().stdout
-    nr_done = told.count("method return")
-    nr_refused = told.count("Error org.freedesktop.DBus.Error.Failed")
+    printed = guest.run(CROWD, 1200).check().stdout
+    nr_done = printed.count("method return")
+    nr_refused = printed.count("Error org.freedesktop.DBus.Error.Failed")
     print(nr_done, nr_refused, loader.log().count("starting scx_"))
     assert nr_done + nr_refused == 1000
     assert nr_done > 0
-    assert "superseded by a later request" in told
+    assert "superseded by a later request" in printed
     loader.call("SwitchScheduler", "su", "scx_fifo", "1")
     assert (loader.get("State"), loader.get("SchedulerMode")) == ("running", 1)
     assert ops(guest) == "fifo"
@@ -493,9 +491,9 @@ def test_scxctl_watches(loader: Loader, guest: Guest) -> None:
     wait_for("a line", lambda: watch.stdout().endswith("running scx_simple in Auto mode\n"))
     # watch does not activate the loader.
     assert loader.end() == 0
-    wait_for("it is gone", lambda: watch.stdout().endswith("absent\n"))
+    wait_for("the loader is off the bus", lambda: watch.stdout().endswith("absent\n"))
     loader.start()
-    wait_for("the new one", lambda: watch.stdout().endswith("absent\nstopped\n"))
+    wait_for("the new loader", lambda: watch.stdout().endswith("absent\nstopped\n"))
     watch.signal(signal.SIGINT)
     watch.wait(TIMEOUT_S)
 
@@ -547,8 +545,8 @@ kill $bus
 
 def test_switching_under_load_causes_no_long_latency(replayed: Callable[[str], str]) -> None:
     printed = replayed(SWITCHING)
-    (told,) = re.findall(r"^\{.*?^\}", printed, re.MULTILINE | re.DOTALL)
-    load = json.loads(told)
+    (figures,) = re.findall(r"^\{.*?^\}", printed, re.MULTILINE | re.DOTALL)
+    load = json.loads(figures)
     print(load)
     # Each was stopped by request.
     assert printed.count("EXIT: unregistered") == 4

@@ -75,10 +75,10 @@ def test_mixed_load(guest: Guest, start: Start, load: Load) -> None:
     assert ops(guest) == "rlfifo"
     hogs = str(len(guest.topology.online) * 2)
     mixed = load("--hogs", hogs, *MIXED, "--seconds", "8", "--json")
-    told = finished(mixed, 300)
-    assert told["hogs"]["cpu_min_s"] > 0
-    assert told["sleepers"]["wakeups"] > 0
-    assert told["pipes"]["pair_min_per_s"] > 0
+    result = finished(mixed, 300)
+    assert result["hogs"]["cpu_min_s"] > 0
+    assert result["sleepers"]["wakeups"] > 0
+    assert result["pipes"]["pair_min_per_s"] > 0
     counts = total(guest)
     assert counts["nr_page_faults"] == 0
     assert counts["nr_user_dispatches"] > 1000
@@ -186,7 +186,7 @@ def test_hotplug_in_place(guest: Guest, start: Start, load: Load, set_cpu: SetCp
         set_cpu(1, False)
         offline_s.append(time.monotonic() - since_s)
         if cycle == 0:
-            wait_for("one is offline", lambda: total(guest)["nr_cpus"] == nr_cpus - 1)
+            wait_for("one CPU is offline", lambda: total(guest)["nr_cpus"] == nr_cpus - 1)
         set_cpu(1, True)
     # It goes offline when all of its tasks have left, which it checks only when it schedules.
     # Without a kick this took 8 s, or forever.
@@ -194,7 +194,7 @@ def test_hotplug_in_place(guest: Guest, start: Start, load: Load, set_cpu: SetCp
     # A wakeup of the policy thread on the offline CPU was lost: 15 s, every few times on 7.2.
     assert max(offline_s) < 10, offline_s
     print(f"offline after {[round(s, 2) for s in offline_s]} s")
-    wait_for("all are online again", lambda: total(guest)["nr_cpus"] == nr_cpus)
+    wait_for("all CPUs are online again", lambda: total(guest)["nr_cpus"] == nr_cpus)
     before = total(guest)["nr_user_dispatches"]
     wait_for("it is at work", lambda: total(guest)["nr_user_dispatches"] > before + 100)
     assert_books_balance(guest)
@@ -227,8 +227,8 @@ def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
     end_well(scheduler)
 
 
-#: As many hogs as CPUs; and the CPU time of all threads of the scheduler in ns, before and after.
-#: Without the kernel's DAMON statistics, whose sampling uses CPU time, too.
+#: As many hogs as CPUs. Prints the CPU time of the scheduler's threads in ns before and after.
+#: Without the kernel's DAMON statistics, because sampling uses CPU time.
 HOGS = """
 echo N 2>/dev/null >/sys/module/damon_stat/parameters/enabled
 scx_rlfifo & scheduler=$!
@@ -246,8 +246,8 @@ wait $scheduler
 @pytest.mark.every_topology
 @pytest.mark.once
 def test_hogs_get_the_whole_cpu_time(replays: Callable[..., Outcome], shape: Topology) -> None:
-    """As many as CPUs: no task waits, so there are no preemptions, and the policy sleeps. In a
-    deterministic guest: elsewhere each switch would take milliseconds."""
+    """As many hogs as CPUs: no task waits, so there are no preemptions, and the policy thread
+    sleeps. In a deterministic guest, because elsewhere each switch would take milliseconds."""
     nr_cpus = len(shape.online)
     script = HOGS.replace("NR_CPUS", str(nr_cpus))
     outcome = replays(shape, script)
@@ -268,9 +268,9 @@ def test_tasks_leave_a_cpu_with_a_real_time_task(guest: Guest, start: Start, loa
     scheduler = serve(guest, start)
     hogs = load("--hogs", str(nr_cpus - 1), *QUIET, "--seconds", "5", "--json")
     real_time = guest.spawn("real_time", ["chrt", "-f", "50", "taskset", "2", "sh", "-c", SPIN])
-    told = finished(hogs)
+    result = finished(hogs)
     # One CPU less is enough for all. Behind the real-time task, one would get less than half.
-    assert told["hogs"]["cpu_min_s"] > 0.6 * told["elapsed_s"]
+    assert result["hogs"]["cpu_min_s"] > 0.6 * result["elapsed_s"]
     assert real_time.wait(TIMEOUT_S) == 0
     assert scheduler.end(signal.SIGINT) == 0
 
@@ -310,7 +310,7 @@ def test_no_system_call_per_task(guest: Guest, start: Start, load: Load) -> None
     before = total(guest)
     recorder = Recorder(guest, "--pid", pid, "--syscalls", "--json", "--summary")
     wait_for(
-        "enough was decided",
+        "enough decisions were made",
         lambda: total(guest)["nr_user_dispatches"] > before["nr_user_dispatches"] + 5000,
     )
     summary = json.loads(recorder.stop().splitlines()[-1])
@@ -359,16 +359,14 @@ def test_builtin_idle_leaves_wakeups_to_the_kernel(replayed: Callable[[str], str
     assert asked_builtin < asked / 2
 
 
-def test_a_slice_that_is_handed_over_grows_no_longer(
-    guest: Guest, start: Start, load: Load
-) -> None:
+def test_inherited_slice_is_not_extended(guest: Guest, start: Start, load: Load) -> None:
     """Two tasks that wake each other alternate with CPU-bound tasks."""
     scheduler = serve(guest, start, "--builtin-idle")
     quiet = ("--sleepers", "0", "--forks-per-s", "0", "--seconds", "4", "--json")
-    told = finished(load("--hogs", "2", "--pipes", "1", *quiet, through="taskset 3"))
-    assert told["pipes"]["round_trips"] > 100
-    share = told["hogs"]["cpu_min_s"] / told["elapsed_s"]
-    print(f"{told['pipes']['round_trips']} round trips; a hog got {share:.2f} of a CPU")
+    result = finished(load("--hogs", "2", "--pipes", "1", *quiet, through="taskset 3"))
+    assert result["pipes"]["round_trips"] > 100
+    share = result["hogs"]["cpu_min_s"] / result["elapsed_s"]
+    print(f"{result['pipes']['round_trips']} round trips; a hog got {share:.2f} of a CPU")
     assert share > 0.25
     assert scheduler.end(signal.SIGINT) == 0
 
@@ -396,9 +394,11 @@ def test_ten_thousand_tasks(guest: Guest, start: Start) -> None:
     scheduler = serve(guest, start)
     crowd = guest.spawn("crowd", ["scx_crowd", "10000"])
     try:
-        wait_for("all are there", lambda: "ready" in crowd.stdout(), timeout_s=300)
+        wait_for("all tasks exist", lambda: "ready" in crowd.stdout(), timeout_s=300)
         before = total(guest)["nr_asked"]
-        wait_for("they wake up", lambda: total(guest)["nr_asked"] > before + 12_000, timeout_s=300)
+        wait_for(
+            "the tasks wake up", lambda: total(guest)["nr_asked"] > before + 12_000, timeout_s=300
+        )
         assert total(guest)["nr_page_faults"] == 0
         assert state(guest) == "enabled"
         # Before they exit: a thousand exits per second are too many for an emulated machine, and

@@ -18,7 +18,7 @@ from shares import NICE_0_TO_5, shares
 from statistics_client import SOCKET, total
 from vm.guest import Guest
 
-NOBODY = ("--hogs", "0", "--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
+IDLE = ("--hogs", "0", "--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
 SLEEPERS = ("--hogs", "0", "--sleepers", "8", "--pipes", "0", "--forks-per-s", "0")
 HOGS_AND_SLEEPERS = ("--hogs", "8", "--sleepers", "4", "--pipes", "0", "--forks-per-s", "0")
 
@@ -30,13 +30,13 @@ def serve(guest: Guest, start: Start, *args: str) -> Scheduler:
     return scheduler
 
 
-def asked_share(counts: Record) -> float:
+def decided_share(counts: Record) -> float:
     """The share of enqueues, except those of the policy thread, with a decision of the policy."""
     not_asked = counts["nr_kernel_dispatches"] - counts["nr_wakeups"]
     return counts["nr_asked"] / (counts["nr_asked"] + not_asked)
 
 
-def test_interactive_tasks_interrupt_others_unless_told_not_to(
+def test_interactive_tasks_preempt_others_unless_disabled(
     replayed: Callable[[str], str],
 ) -> None:
     options = ("", "--disable-preemption", "--slice-boost 0")
@@ -50,10 +50,10 @@ def test_interactive_tasks_interrupt_others_unless_told_not_to(
 
 
 def test_placement_on_wakeup(replayed: Callable[[str], str]) -> None:
-    """Without load a task runs on its idle CPU, or the kernel finds one; or the policy does."""
+    """Without load, most wakees bypass the policy, unless --full-user is set."""
     options = ("", "--builtin-idle", "--full-user")
     commands = [f"scx_rustland {option}" for option in options]
-    default, builtin, full = map(asked_share, counted(replayed, commands, SLEEPERS))
+    default, builtin, full = map(decided_share, counted(replayed, commands, SLEEPERS))
     print(f"decided about: {default:.2f}, {builtin:.2f} with --builtin-idle, {full:.2f} of all")
     assert full > 0.8
     assert builtin < full / 2
@@ -61,10 +61,10 @@ def test_placement_on_wakeup(replayed: Callable[[str], str]) -> None:
 
 
 def test_wakee_inherits_the_slice(replayed: Callable[[str], str]) -> None:
-    """Messages beside hogs, so that no CPU is idle. With --full-user the policy decides."""
-    load = ("--hogs", "4", *NOBODY[2:], "--groups", "1")
+    """Message passing beside hogs, so that no CPU is idle. With --full-user the policy decides."""
+    load = ("--hogs", "4", *IDLE[2:], "--groups", "1")
     commands = ["scx_rustland", "scx_rustland --full-user"]
-    default, full = map(asked_share, counted(replayed, commands, load))
+    default, full = map(decided_share, counted(replayed, commands, load))
     print(f"decided about: {default:.2f}, with --full-user {full:.2f} of all")
     assert default < 0.7 * full
 
@@ -80,7 +80,7 @@ def test_low_power_keeps_idle_cpus_asleep(replayed: Callable[[str], str]) -> Non
     assert low < usual / 4
 
 
-#: A busy CPU, and a sleeper that may not run on it.
+#: A busy CPU, and a sleeper that may not use it.
 ELSEWHERE = """
 scx_rustland --full-user --low-power & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
@@ -93,38 +93,38 @@ wait $scheduler
 """
 
 
-def test_low_power_makes_nobody_wait_for_a_cpu_that_he_may_not_use(
+def test_low_power_respects_the_affinity_of_the_wakee(
     replayed: Callable[[str], str],
 ) -> None:
     printed = replayed(ELSEWHERE.replace("QUIET", "--pipes 0 --forks-per-s 0"))
-    told = json.loads(re.findall(r"^\{$.*?^\}$", printed, re.MULTILINE | re.DOTALL)[0])
-    late_ms = told["sleepers"]["lateness_p99_us"] / 1000
-    print(f"{told['sleepers']['wakeups']} wake-ups, late by {late_ms:.2f} ms")
+    load = json.loads(re.findall(r"^\{$.*?^\}$", printed, re.MULTILINE | re.DOTALL)[0])
+    late_ms = load["sleepers"]["lateness_p99_us"] / 1000
+    print(f"{load['sleepers']['wakeups']} wakeups, late by {late_ms:.2f} ms")
     assert late_ms < 20
 
 
-def test_fifo_mode_is_left_and_entered_again(guest: Guest, start: Start, load: Load) -> None:
+def test_fifo_mode_depends_on_the_load(guest: Guest, start: Start, load: Load) -> None:
     scheduler = serve(guest, start, "--fifo")
-    wait_for("it begins as FIFO", lambda: total(guest)["mode"] == 1)
-    hogs = load("--hogs", "8", *NOBODY[2:], "--seconds", "600")
+    wait_for("it starts in FIFO mode", lambda: total(guest)["mode"] == 1)
+    hogs = load("--hogs", "8", *IDLE[2:], "--seconds", "600")
     names = f"cat /proc/{hogs.pid}/task/*/comm"
-    wait_for("all hogs are there", lambda: guest.run(names).stdout.count("hog\n") == 8)
-    wait_for("it is ordered by deadline", lambda: total(guest)["mode"] == 0)
+    wait_for("all hogs exist", lambda: guest.run(names).stdout.count("hog\n") == 8)
+    wait_for("tasks are ordered by deadline", lambda: total(guest)["mode"] == 0)
     hogs.signal(signal.SIGINT)
     assert hogs.wait(TIMEOUT_S) == 0
-    wait_for("it is FIFO again", lambda: total(guest)["mode"] == 1)
+    wait_for("it returns to FIFO mode", lambda: total(guest)["mode"] == 1)
     assert scheduler.end(signal.SIGINT) == 0
 
 
-def test_a_cpu_is_shared_by_weight(replayed: Callable[[str], str]) -> None:
-    """Approximately: a task that is preempted briefly by a third one may lose its turn to the other
-    one, if the policy's decision comes late."""
+def test_cpu_is_shared_by_weight(replayed: Callable[[str], str]) -> None:
+    """Approximately: a hog that a third task preempts may lose its turn to the other hog, if the
+    decision of the policy comes late."""
     heavy_s, light_s = shares(replayed, "scx_rustland", [0, 5])
     print(f"{heavy_s / light_s:.2f} : 1")
     assert heavy_s / light_s == pytest.approx(NICE_0_TO_5, rel=0.1)
 
 
-#: Few and many hogs, traced by the kernel, with slices that are longer than a tick.
+#: Few and many hogs with slices longer than a tick, recorded by scx_switches.
 FEW_AND_MANY = """
 scx_rustland --slice-us 60000 --slice-us-min 1000 & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
@@ -165,8 +165,8 @@ def test_overloaded_machine_is_responsive(replayed: Callable[[str], str]) -> Non
     large margin (see docs/deterministic.md on such figures)."""
     text = replayed(BESIDE_HOGS)
     eevdf, ours = (json.loads(part) for part in re.findall(r"^\{$.*?^\}$", text, re.M | re.S))
-    for name, told in [("EEVDF", eevdf), ("scx_rustland", ours)]:
-        spawn, late = told["forks"]["spawn_p50_ms"], told["sleepers"]["lateness_p50_us"]
+    for name, result in [("EEVDF", eevdf), ("scx_rustland", ours)]:
+        spawn, late = result["forks"]["spawn_p50_ms"], result["sleepers"]["lateness_p50_us"]
         print(f"{name}: spawn p50 {spawn:.2f} ms, wake-up lateness p50 {late:.0f} us")
     assert ours["forks"]["spawn_p50_ms"] < eevdf["forks"]["spawn_p50_ms"] / 1.3
     assert ours["sleepers"]["lateness_p50_us"] < 1000

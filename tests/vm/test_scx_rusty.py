@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""scx_rusty on a real kernel, and all that may happen to it: whatever comes, everybody gets on and
-the scheduler goes on. Who gets how much, and where, is in test_scx_rusty_balance.py."""
+"""scx_rusty on a real kernel, under loads, hotplug, signals and storms: no task stalls, and the
+scheduler continues. Placement and CPU time are tested by test_scx_rusty_balance.py."""
 
 from __future__ import annotations
 
@@ -25,24 +25,25 @@ from sched_ext import (
 from statistics_client import SOCKET, total
 from vm.guest import Guest
 
-#: So that loads are balanced in each test.
+#: A short interval, so that loads are balanced in each test.
 BUSY = ("--interval", "0.5")
 
 
 def serve(guest: Guest, start: Start, *args: str) -> Scheduler:
-    """The scheduler, enabled, and its statistics served."""
+    """The enabled scheduler, when it serves statistics."""
     scheduler = start("scx_rusty", *BUSY, *args).wait_enabled()
     wait_for("statistics are served", lambda: guest.run(["test", "-S", SOCKET]).ok)
     return scheduler
 
 
 def domains(guest: Guest) -> list[str]:
-    """Their ids, of all nodes."""
+    """The ids of the domains of all nodes."""
     nodes = total(guest)["nodes"]
     return [domain for node in nodes.values() for domain in node["doms"]]
 
 
 def cpus(words: list[int]) -> set[int]:
+    """The CPUs of a mask of 64-bit words."""
     return {
         64 * index + bit for index, word in enumerate(words) for bit in range(64) if word >> bit & 1
     }
@@ -50,25 +51,25 @@ def cpus(words: list[int]) -> set[int]:
 
 @pytest.mark.every_topology
 def test_mixed_load(guest: Guest, start: Start, load: Load) -> None:
-    """Hogs, sleepers, pipes and forks; the load itself fails if one of them is stuck."""
+    """Hogs, sleepers, pipes and forks; the load fails if one of them is stuck."""
     scheduler = serve(guest, start)
     assert ops(guest) == "rusty"
     hogs = str(len(guest.topology.online) * 2)
-    told = finished(load("--hogs", hogs, *MIXED, "--seconds", "8", "--json"), 300)
-    assert told["hogs"]["cpu_min_s"] > 0
-    assert told["sleepers"]["wakeups"] > 0
-    assert told["pipes"]["pair_min_per_s"] > 0
+    result = finished(load("--hogs", hogs, *MIXED, "--seconds", "8", "--json"), 300)
+    assert result["hogs"]["cpu_min_s"] > 0
+    assert result["sleepers"]["wakeups"] > 0
+    assert result["pipes"]["pair_min_per_s"] > 0
     counts = total(guest)
     assert counts["total"] > 1000
     assert counts["task_get_err"] == 0
     assert [int(node) for node in counts["nodes"]] == list(range(max(1, len(guest.topology.nodes))))
     assert sorted(map(int, domains(guest))) == list(range(len(domains(guest))))
-    # All domains let others in while they have time to spare, and nobody is left out.
+    # Every domain with spare time accepts tasks of others, so the mask contains all CPUs.
     assert cpus(counts["kick_greedy_cpus"]) == set(guest.topology.online)
     assert scheduler.end(signal.SIGINT) == 0
 
 
-#: What dashboards ask for: the names of earlier schedulers of the kind.
+#: The names that dashboards use, from earlier versions of scx_rusty.
 NAMES = """
 at_us lb_at_us total slice_us cpu_busy load nr_migrations task_get_err time_used sync_prev_idle
 wake_sync prev_idle greedy_idle pinned direct greedy greedy_far dsq_dispatch greedy_local
@@ -85,15 +86,15 @@ def test_statistics_have_the_names_that_clients_know(guest: Guest, start: Start)
     assert set(node) == {"load", "imbal", "delta", "doms"}
     (domain,) = node["doms"].values()
     assert set(domain) == {"load", "imbal", "delta"}
-    # Also before anything was counted: no "not a number", which is null in JSON.
+    # Also before the first event. NaN would be null in JSON.
     words = ("direct_greedy_cpus", "kick_greedy_cpus", "nodes")
     assert all(isinstance(counts[name], int | float) for name in counts if name not in words)
     assert all(isinstance(word, int) for word in counts["direct_greedy_cpus"])
     assert scheduler.end(signal.SIGINT) == 0
 
 
-def test_masks_of_cpus_have_a_word_for_every_64_possible_ones(guest: Guest, start: Start) -> None:
-    """Also if no CPU is in them: clients make masks of them that have to be of one size."""
+def test_masks_have_a_word_for_every_64_possible_cpus(guest: Guest, start: Start) -> None:
+    """Also if they are empty: clients need masks of one size."""
     off = ("--direct-greedy-under", "0", "--kick-greedy-under", "0")
     scheduler = serve(guest, start, *off)
     possible = read(guest, "/sys/devices/system/cpu/possible")
@@ -104,14 +105,12 @@ def test_masks_of_cpus_have_a_word_for_every_64_possible_ones(guest: Guest, star
     assert scheduler.end(signal.SIGINT) == 0
 
 
-def test_task_that_may_use_one_cpu_runs_there_at_once(
-    guest: Guest, start: Start, load: Load
-) -> None:
+def test_pinned_task_is_dispatched_directly(guest: Guest, start: Start, load: Load) -> None:
     scheduler = serve(guest, start)
     sleepers = ("--hogs", "0", "--sleepers", "2", "--pipes", "0", "--forks-per-s", "0")
     finished(load(*sleepers, "--seconds", "4", "--json", through="taskset 2"))
     pinned = total(guest)["pinned"]
-    print(f"{pinned:.1f} % ran at once on the only CPU that they may use")
+    print(f"{pinned:.1f} % of wakeups were dispatched to the only allowed CPU")
     assert pinned > 1
     assert scheduler.end(signal.SIGINT) == 0
 
@@ -126,8 +125,8 @@ def test_kill_9_under_load(guest: Guest, start: Start, load: Load) -> None:
     assert finished(mixed)["sleepers"]["wakeups"] > 0
 
 
-def test_stopped_user_space_stalls_nobody(guest: Guest, start: Start, load: Load) -> None:
-    """SIGSTOP: nothing is balanced, and all else goes on."""
+def test_stopped_user_space_causes_no_stall(guest: Guest, start: Start, load: Load) -> None:
+    """After SIGSTOP loads are not balanced, but tasks are scheduled."""
     scheduler = serve(guest, start)
     load("--hogs", "6", *MIXED)
     scheduler.process.signal(signal.SIGSTOP)
@@ -149,7 +148,7 @@ def restarts(scheduler: Scheduler) -> int:
 
 
 def switch(scheduler: Scheduler, set_cpu: SetCpu, cpu: int, online: bool) -> None:
-    """Until the scheduler knows the machine as it is then."""
+    """Changes a CPU's state; returns when the scheduler has restarted."""
     before = restarts(scheduler)
     began_s = time.monotonic()
     set_cpu(cpu, online)
@@ -165,44 +164,43 @@ def switch(scheduler: Scheduler, set_cpu: SetCpu, cpu: int, online: bool) -> Non
 @pytest.mark.every_topology
 @STOPS_FAIR_SERVER_TWICE
 def test_hotplug_under_load(guest: Guest, start: Start, load: Load, set_cpu: SetCpu) -> None:
-    """CPUs go and come; the scheduler begins again each time, and its process stays."""
+    """At each change the scheduler restarts, within the same process."""
     if len(guest.topology.online) == 1:
-        pytest.skip("the only CPU cannot go")
+        pytest.skip("the only CPU cannot go offline")
     scheduler = serve(guest, start)
     load("--hogs", str(len(guest.topology.online) + 2), *MIXED)
-    everybody = set(guest.topology.online)
+    all_cpus = set(guest.topology.online)
     for _ in range(2):
         switch(scheduler, set_cpu, 1, False)
-        assert cpus(total(guest)["kick_greedy_cpus"]) <= everybody - {1}
+        assert cpus(total(guest)["kick_greedy_cpus"]) <= all_cpus - {1}
         switch(scheduler, set_cpu, 1, True)
-    wait_for("all are there again", lambda: cpus(total(guest)["kick_greedy_cpus"]) == everybody)
+    wait_for("all CPUs are used again", lambda: cpus(total(guest)["kick_greedy_cpus"]) == all_cpus)
     assert scheduler.end(signal.SIGINT) == 0
 
 
 @STOPS_FAIR_SERVER_TWICE
-def test_domain_that_loses_all_its_cpus(
+def test_all_cpus_of_a_domain_go_offline(
     guest: Guest, start: Start, load: Load, set_cpu: SetCpu
 ) -> None:
-    """With tasks in it, some of them bound to it."""
+    """With tasks in the domain, some of which may run only there."""
     scheduler = serve(guest, start, "--cpumasks", "3", "c")
     assert domains(guest) == ["0", "1"]
     load("--hogs", "8", *MIXED)
     load("--hogs", "2", *QUIET, through="taskset c")
-    wait_for("both have work", lambda: total(guest)["load"] > 8)
+    wait_for("both domains have load", lambda: total(guest)["load"] > 8)
     switch(scheduler, set_cpu, 2, False)
     switch(scheduler, set_cpu, 3, False)
     wait_for("the domain is gone", lambda: domains(guest) == ["0"])
-    wait_for("all are elsewhere", lambda: total(guest)["load"] > 8)
+    wait_for("the load moves to the other domain", lambda: total(guest)["load"] > 8)
     switch(scheduler, set_cpu, 3, True)
-    wait_for("it is back", lambda: domains(guest) == ["0", "1"])
+    wait_for("the domain exists again", lambda: domains(guest) == ["0", "1"])
     switch(scheduler, set_cpu, 2, True)
     assert scheduler.end(signal.SIGINT) == 0
 
 
 @pytest.mark.every_topology
 def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
-    """Threads move each other to other CPUs as they run, wait and wake up, and domains with
-    them."""
+    """Threads that run, wait and wake up move each other to other CPUs and domains."""
     masks = [f"{1 << cpu:x}" for cpu in guest.topology.online]
     scheduler = serve(guest, start, "--cpumasks", *masks)
     storm = load("--movers", "24", "--hogs", "4", *QUIET, "--seconds", "8", "--json")
@@ -225,9 +223,9 @@ def test_tasks_leave_a_cpu_with_a_real_time_task(guest: Guest, start: Start, loa
     scheduler = serve(guest, start)
     hogs = load("--hogs", str(nr_cpus - 1), *QUIET, "--seconds", "5", "--json")
     real_time = guest.spawn("real_time", ["chrt", "-f", "50", "taskset", "2", "sh", "-c", SPIN])
-    told = finished(hogs)
-    # One CPU less is enough for all. Behind the real-time task one would get less than half.
-    assert told["hogs"]["cpu_min_s"] > 0.6 * told["elapsed_s"]
+    result = finished(hogs)
+    # One CPU less is enough for all. Behind the real-time task, one would get less than half.
+    assert result["hogs"]["cpu_min_s"] > 0.6 * result["elapsed_s"]
     assert real_time.wait(TIMEOUT_S) == 0
     assert scheduler.end(signal.SIGINT) == 0
 
@@ -249,9 +247,9 @@ def test_options_under_load(
 ) -> None:
     """With two domains: all dispatch paths of the BPF side serve every task."""
     scheduler = serve(guest, start, "--cpumasks", "3", "c", *options)
-    told = finished(load("--hogs", "6", *MIXED, "--seconds", "4", "--json"))
-    assert told["hogs"]["cpu_min_s"] > 0
-    assert told["sleepers"]["wakeups"] > 0
+    result = finished(load("--hogs", "6", *MIXED, "--seconds", "4", "--json"))
+    assert result["hogs"]["cpu_min_s"] > 0
+    assert result["sleepers"]["wakeups"] > 0
     assert read(guest, "/sys/kernel/sched_ext/root/ops") == "rusty"
     assert scheduler.end(signal.SIGINT) == 0
 
@@ -274,24 +272,24 @@ def test_wrong_options_are_refused(guest: Guest, options: tuple[str, ...], words
     assert state(guest) == "disabled"
 
 
-# The last one of its guest, as test_ten_thousand_tasks() of test_scx_rlfifo.py, which says why.
+# The last test of its guest: see test_ten_thousand_tasks() in test_scx_rlfifo.py.
 def test_ten_thousand_tasks(guest: Guest, start: Start) -> None:
     guest.run("echo 40000 >/proc/sys/kernel/threads-max").check()
     scheduler = serve(guest, start, "--cpumasks", "3", "c")
     crowd = guest.spawn("crowd", ["scx_crowd", "10000"])
     try:
-        wait_for("all are there", lambda: "ready" in crowd.stdout(), timeout_s=300)
+        wait_for("all tasks exist", lambda: "ready" in crowd.stdout(), timeout_s=300)
         before = total(guest)
         wait_for(
-            "they take turns",
+            "the tasks are scheduled",
             lambda: total(guest)["total"] > before["total"] + 12_000,
             timeout_s=300,
         )
         wait_for("loads are balanced", lambda: total(guest)["lb_at_us"] > before["lb_at_us"])
         print(f"a round takes {total(guest)['time_used']:.3f} s")
         assert state(guest) == "enabled"
-        # Before they end: a thousand ends in a second are more than an emulated machine can do, and
-        # the kernel's own watchdog would wait behind them.
+        # Before they exit: a thousand exits per second are too many for an emulated machine, and
+        # would delay the kernel's watchdog.
         assert scheduler.end(signal.SIGINT) == 0
     finally:
         crowd.signal(signal.SIGINT)

@@ -15,14 +15,14 @@ from shares import NICE_0_TO_5, shares
 from statistics_client import SOCKET, TOTAL, payload
 from vm import topology
 
-#: Two nodes; with these, two domains of a CPU in each.
+#: Two nodes; with CPUMASKS, two domains of one CPU in each.
 NUMA = topology.find("numa")
-DOMAINS = "--cpumasks 1 2 4 8"
+CPUMASKS = "--cpumasks 1 2 4 8"
 
-#: Nobody takes tasks of another domain: only the balancer moves them.
-ALONE = "--greedy-threshold 0 --direct-greedy-under 0 --kick-greedy-under 0"
+#: No work stealing across domains: only the balancer moves tasks.
+NO_STEALING = "--greedy-threshold 0 --direct-greedy-under 0 --kick-greedy-under 0"
 
-#: Waits for it, unless it has ended.
+#: Waits until the scheduler is enabled, or fails if it has ended.
 ENABLED = """
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do
     kill -0 $scheduler || exit 1
@@ -39,7 +39,7 @@ used() {
 }
 """
 
-#: Hogs that begin on CPU 0 and then may run anywhere, and where they are after some intervals.
+#: Hogs start on CPU 0 and then may run anywhere; after some intervals, their CPUs are recorded.
 SPREAD = """
 USED
 scx_rusty OPTIONS --interval 0.5 >/dev/null & scheduler=$!
@@ -77,13 +77,13 @@ def records(printed: str) -> list[Record]:
 
 
 def figures(printed: str) -> Record:
-    """Those of the load, which are on several lines."""
-    (told,) = re.findall(r"^\{.*?^\}", printed, re.MULTILINE | re.DOTALL)
-    return json.loads(told)
+    """The figures of the load, which are on several lines."""
+    (load,) = re.findall(r"^\{.*?^\}", printed, re.MULTILINE | re.DOTALL)
+    return json.loads(load)
 
 
 def time_by_cpu(printed: str) -> dict[int, float]:
-    """How long hogs ran on each CPU while they were recorded, s."""
+    """CPU time of the hogs on each CPU during the recording, in s."""
     ran_s: dict[int, float] = defaultdict(float)
     for record in records(printed):
         if record.get("type") == "run":
@@ -92,7 +92,7 @@ def time_by_cpu(printed: str) -> dict[int, float]:
 
 
 def used_s(printed: str) -> list[float]:
-    """The CPU time of each hog in the second after the recording."""
+    """CPU time of each hog during the second between the two readings, in s."""
     times_ns = [int(line) for line in re.findall(r"^\d{4,}$", printed, re.MULTILINE)]
     before, after = times_ns[: len(times_ns) // 2], times_ns[len(times_ns) // 2 :]
     return [(then - now) / 1e9 for now, then in zip(before, after, strict=True)]
@@ -103,45 +103,45 @@ def nodes_of(cpus: Iterable[int]) -> set[int]:
     return {node for node, of_node in enumerate(NUMA.nodes) if used.intersection(of_node)}
 
 
-def told(printed: str) -> Record:
-    """What the scheduler said of itself last."""
+def last_stats(printed: str) -> Record:
+    """The last statistics of the scheduler."""
     *_, last = [record for record in records(printed) if "type" not in record]
     return payload(last)
 
 
 def test_hogs_are_spread_over_nodes_and_domains(on_nodes: Callable[[str], str]) -> None:
-    """Four that began on one CPU: one on each after five intervals."""
-    printed = on_nodes(SPREAD.replace("OPTIONS", f"{DOMAINS} {ALONE}"))
+    """Four hogs that start on one CPU: after five intervals, each CPU runs one."""
+    printed = on_nodes(SPREAD.replace("OPTIONS", f"{CPUMASKS} {NO_STEALING}"))
     assert sorted(time_by_cpu(printed)) == [0, 1, 2, 3]
     assert min(used_s(printed)) > 0.8
-    stats = told(printed)
+    stats = last_stats(printed)
     assert stats["nr_migrations"] >= 3
     domains = [dom for node in stats["nodes"].values() for dom in node["doms"].values()]
     assert len(stats["nodes"]) == 2
     assert len(domains) == 4
-    # One hog each, and in one of them the client.
+    # One hog in each domain; the client runs in one of them.
     assert all(0.8 < domain["load"] < 1.6 for domain in domains), domains
     assert all(abs(domain["imbal"]) < 0.5 for domain in domains), domains
 
 
-def test_hogs_that_have_a_cpu_each_are_spread_too(on_nodes: Callable[[str], str]) -> None:
-    """Two of a node, whose two CPUs they fill: nobody waits there, and yet one goes."""
+def test_hogs_are_spread_over_nodes_without_contention(on_nodes: Callable[[str], str]) -> None:
+    """Two hogs on the two CPUs of a node: one moves to the other node, although no task waits."""
     script = SPREAD.replace("taskset 1", "taskset 3").replace("--hogs 4", "--hogs 2")
     where = "grep -h '(hog)' /proc/$load/task/*/stat | cut -d ' ' -f 39"
     script = script.replace("scx_switches --comm hog --seconds 1 --json", where)
-    printed = on_nodes(script.replace("OPTIONS", ALONE))
+    printed = on_nodes(script.replace("OPTIONS", NO_STEALING))
     assert nodes_of(map(int, re.findall(r"^\d$", printed, re.MULTILINE))) == {0, 1}
-    stats = told(printed)
+    stats = last_stats(printed)
     assert 1 <= stats["nr_migrations"] < 5
     assert all(abs(node["imbal"]) < 0.5 for node in stats["nodes"].values()), stats["nodes"]
 
 
 def test_without_balancing_they_stay(on_nodes: Callable[[str], str]) -> None:
-    printed = on_nodes(SPREAD.replace("OPTIONS", f"{DOMAINS} {ALONE} --no-load-balance"))
+    printed = on_nodes(SPREAD.replace("OPTIONS", f"{CPUMASKS} {NO_STEALING} --no-load-balance"))
     assert set(time_by_cpu(printed)) == {0}
-    stats = told(printed)
+    stats = last_stats(printed)
     assert stats["nr_migrations"] == 0
-    # It is seen all the same.
+    # The imbalance is still reported.
     assert stats["nodes"]["0"]["doms"]["0"]["imbal"] > 1
 
 
@@ -169,8 +169,8 @@ WEIGHTS = {-10: 9548 / 10.24, 0: 100.0, 10: 110 / 10.24}
 
 
 def feasible(nices: list[int], nr_cpus: int) -> list[float]:
-    """The part of a CPU that each is due: nobody can use more than one, and what he leaves is for
-    the others, by their weights. By trying out how many of the heaviest have one."""
+    """The fraction of a CPU that each task is entitled to. A task uses at most one CPU; the rest is
+    shared by weight. Found by trying how many of the heaviest tasks use a whole CPU."""
     weights = [WEIGHTS[nice] for nice in nices]
     by_weight = sorted(weights, reverse=True)
     for nr_full in range(nr_cpus + 1):
@@ -186,10 +186,10 @@ def feasible(nices: list[int], nr_cpus: int) -> list[float]:
     [[-10, 0, 0, 0, 0, 0], [-10, -10, 0, 0, 0, 0, 10], [0, 0, 0, 0, 0, 10, 10]],
     ids=["one heavy", "two heavy", "light"],
 )
-def test_cpu_time_is_as_feasible_weights_have_it(
+def test_cpu_time_matches_feasible_weights(
     replayed: Callable[[str], str], shape: topology.Topology, nices: list[int]
 ) -> None:
-    """Within 5 % of a CPU for each: -10 is due more than a CPU, and gets one."""
+    """Within 5 % of a CPU for each. The weight of -10 exceeds a CPU, and is limited to one."""
     script = WEIGHTED.replace("NICES", ",".join(map(str, nices))).replace("NR", str(len(nices)))
     load = figures(replayed(script.replace("ENABLED", ENABLED)))
     got = [cpu_s / load["elapsed_s"] for cpu_s in load["hogs"]["cpu_s"]]
@@ -205,7 +205,7 @@ def test_two_hogs_share_a_cpu_by_weight(replayed: Callable[[str], str]) -> None:
     assert heavy_s / light_s == pytest.approx(NICE_0_TO_5, rel=0.15)
 
 
-#: Three hogs on the only CPU of a domain, of which two may use no other and wait for it alone.
+#: Three hogs on the only CPU of a domain; two of them may not use any other CPU.
 FIFO = """
 USED
 scx_rusty --fifo-sched --no-load-balance --cpumasks 1 OPTIONS >/dev/null & scheduler=$!
@@ -228,9 +228,9 @@ wait $scheduler
 
 def test_fifo_order_includes_tasks_bound_to_a_cpu(on_nodes: Callable[[str], str]) -> None:
     """Tasks bound to one CPU used to run before all tasks that may use the whole domain."""
-    got_s = used_s(on_nodes(FIFO.replace("OPTIONS", ALONE)))
+    got_s = used_s(on_nodes(FIFO.replace("OPTIONS", NO_STEALING)))
     print(got_s)
-    # The reader may have to wait for a CPU, too, so that it is more than a second.
+    # More than a second may pass between the readings, because the reader waits for a CPU, too.
     assert sum(got_s) > 0.9
     assert [one_s / sum(got_s) for one_s in got_s] == pytest.approx([1 / 3] * 3, abs=0.1)
 
@@ -246,19 +246,19 @@ wait $scheduler
 
 
 def test_pairs_that_wake_each_other_do_not_starve_hogs(on_nodes: Callable[[str], str]) -> None:
-    """While CPUs are idle that none of them may use, which the kernel's own CPU selection was
-    misled by: hogs got 0.11 of 2 s each."""
+    """Beside idle CPUs that none of them may use. With the kernel's default CPU selection, hogs got
+    0.11 of 2 s each."""
     load = figures(on_nodes(BESIDE_PIPES))
     print(load["hogs"], load["sleepers"], load["pipes"])
-    # Two hogs and four ends of pipes that are almost always runnable, on two CPUs: a third.
+    # Two hogs and four almost always runnable pipe tasks on two CPUs: a third of a CPU each.
     assert load["hogs"]["cpu_min_s"] / load["elapsed_s"] > 0.25
     # A sleeper preempts a hog, and does not wait for the end of a slice of 20 ms.
     assert load["sleepers"]["lateness_p50_us"] < 1000
     assert load["sleepers"]["lateness_p99_us"] < 4000
 
 
-#: Four hogs begin one after the other, of a shell that goes to no other node, beside short-lived
-#: tasks that fill the machine for a moment. A while after those have ended, their CPU time in ns.
+#: A shell starts four hogs one after the other, beside short-lived tasks that fill the machine
+#: briefly. Prints the CPU time of the hogs in ns, from 0.5 s after the end of the others.
 FORKS = """
 scx_rusty OPTIONS >/dev/null & scheduler=$!
 ENABLED
@@ -282,15 +282,15 @@ wait $scheduler
 
 @pytest.mark.parametrize(
     ("options", "lasts"),
-    [(f"--no-load-balance {ALONE}", 1000), ("", 4000)],
+    [(f"--no-load-balance {NO_STEALING}", 1000), ("", 4000)],
     ids=["alone", "default"],
 )
 @pytest.mark.parametrize("crowd", [0, 4, 8])
-def test_new_tasks_begin_where_there_is_room(
+def test_new_tasks_start_on_idle_cpus(
     on_nodes: Callable[[str], str], crowd: int, options: str, lasts: int
 ) -> None:
-    """Each gets a CPU, whatever ran beside it when it began. Without the balancer, if it is still
-    young when the others have ended; with it, also after a second beside them."""
+    """Each hog gets a CPU, whatever ran when it started: without the balancer, if it is still new
+    when the others end; with the balancer, also after a second beside them."""
     names = " ".join(map(str, range(crowd)))
     script = FORKS.replace("OPTIONS", options).replace("LASTS", str(lasts))
     got_s = used_s(on_nodes(script.replace("CROWD", names)))

@@ -34,17 +34,17 @@ def counters(line: str) -> tuple[int, int]:
 
 @pytest.mark.every_topology
 def test_schedules_under_load(guest: Guest, start: Start, load: Load) -> None:
-    """It is loaded, runs ordinary tasks, counts them, and leaves cleanly."""
+    """It schedules ordinary tasks, counts them, and is unloaded cleanly."""
     scheduler = start("scx_simple", "-i", "0.5").wait_enabled()
     assert ops(guest) == "simple"
     assert read(guest, "/sys/kernel/sched_ext/switch_all") == "1"
 
-    # More hogs than CPUs: some tasks have to wait in the queue.
+    # More hogs than CPUs: some tasks wait in the shared queue.
     process = load("--hogs", str(len(guest.topology.online) * 2))
     first = counters(scheduler.wait_lines(1)[0])
     last = counters(scheduler.wait_lines(4)[-1])
-    assert last[0] > first[0], "no task went straight to a CPU"
-    assert last[1] > first[1], "no task went through the queue"
+    assert last[0] > first[0], "no task was dispatched directly"
+    assert last[1] > first[1], "no task went through the shared queue"
     enabled = read(guest, f"/proc/{process.pid}/sched")
     assert re.search(r"ext\.enabled\s+:\s+1", enabled), enabled
 
@@ -64,7 +64,7 @@ def dump(guest: Guest) -> str:
 
 
 @pytest.mark.parametrize(("option", "order"), [(None, "vtime"), ("-f", "fifo")])
-def test_debug_dump_tells_the_schedulers_state(
+def test_debug_dump_contains_the_schedulers_state(
     guest: Guest, start: Start, load: Load, option: str | None, order: str
 ) -> None:
     start("scx_simple", *([option] if option else [])).wait_enabled()
@@ -94,11 +94,11 @@ def test_cpu_hotplug_restarts_it_with_its_options(
 def test_hotplug_under_load_loses_no_task(
     guest: Guest, start: Start, load: Load, set_cpu: SetCpu
 ) -> None:
-    """Ten changes while tasks run; each restarts it, and at the end all of them still run.
+    """Ten changes under load, each of which restarts it.
 
-    All hogs are younger than the scheduler, so that its class is switched before theirs: they must
-    not starve the thread that switches them (6.17, runner/priority.c). It takes this much load to
-    show that.
+    All hogs start after the scheduler, so that its class is switched before theirs: they must not
+    starve the thread that switches them (6.17, runner/priority.c). A smaller load does not show
+    this.
     """
     scheduler = start("scx_simple").wait_enabled()
     load("--hogs", "12", "--sleepers", "60", "--pipes", "8", "--forks-per-s", "20")
@@ -111,7 +111,7 @@ def test_hotplug_under_load_loses_no_task(
             lambda n=restarted: scheduler.process.stderr().count("restarting") >= n,
         )
         scheduler.wait_enabled()
-    # The load itself fails, and its fixture with it, if one of its threads is stuck.
+    # The load fails, and its fixture with it, if one of its threads is stuck.
     scheduler.wait_lines(3)
     assert scheduler.end(signal.SIGINT) == 0
 
@@ -121,8 +121,8 @@ def test_cpu_is_shared_by_weight(replayed: Callable[[str], str]) -> None:
     assert heavy_s / light_s == pytest.approx(NICE_0_TO_5, rel=0.1)
 
 
-def test_a_light_task_elsewhere_does_not_change_the_shares(replayed: Callable[[str], str]) -> None:
-    """Alone on its CPU, its virtual time runs a hundred times as fast as others'."""
+def test_light_task_elsewhere_does_not_change_the_shares(replayed: Callable[[str], str]) -> None:
+    """Alone on its CPU, it advances its vtime a hundred times as fast as other tasks."""
     elsewhere = f"nice -n 19 taskset 4 {HOG} &"
     heavy_s, light_s = shares(replayed, "scx_simple", [0, 5], elsewhere)
     assert heavy_s / light_s == pytest.approx(NICE_0_TO_5, rel=0.1)
@@ -137,19 +137,19 @@ ONE_HOG = ("--hogs", "1", "--sleepers", "0", "--pipes", "0", "--forks-per-s", "0
 
 
 def run_time_s(guest: Guest, process: Process) -> float:
-    """CPU time of all threads so far, as the kernel accounts it."""
+    """CPU time of all threads so far, as accounted by the kernel."""
     lines = guest.run(f"cat /proc/{process.pid}/task/*/schedstat").check().stdout.splitlines()
     return sum(int(line.split()[0]) for line in lines) / 1e9
 
 
 def wait_ran(guest: Guest, process: Process, seconds: float) -> None:
-    """Until the process has had so much CPU time."""
+    """Waits until the process has used this much CPU time."""
     wait_for("the hog runs", lambda: run_time_s(guest, process) > seconds)
 
 
-def test_a_light_task_is_not_starved(guest: Guest, start: Start, load: Load) -> None:
-    """By their weights alone, nice 19 would wait three minutes for each slice beside nice -20,
-    and the kernel's watchdog would end the scheduler."""
+def test_light_task_is_not_starved(guest: Guest, start: Start, load: Load) -> None:
+    """By weight alone, nice 19 would wait three minutes for each slice beside nice -20, and the
+    kernel's watchdog would eject the scheduler."""
     start("scx_simple").wait_enabled()
     light = load(*ONE_HOG, through="nice -n 19 taskset 1")
     wait_ran(guest, light, 0.1)
@@ -164,14 +164,14 @@ def test_many_waiting_tasks_get_shorter_slices(guest: Guest, start: Start, load:
     """With slices of 20 ms, the last of some thousand tasks would exceed the watchdog timeout."""
     start("scx_simple").wait_enabled()
     load("--hogs", "500", *ONE_HOG[2:], through="taskset 1")
-    wait_for("all wait", lambda: int(re.search(r"(\d+) queued", dump(guest))[1]) > 450)
+    wait_for("all hogs wait", lambda: int(re.search(r"(\d+) queued", dump(guest))[1]) > 450)
     slices_ns = [int(ns) for ns in re.findall(r"simple: .* slice_ns=(\d+)", dump(guest))]
-    # 4 s for all, so at most 8.8 ms for the last. A few others run with the rest of their 20 ms.
+    # 4 s for all, so at most 8.8 ms for the last. A few tasks still run with slices of 20 ms.
     assert sum(0 < ns < 10e6 for ns in slices_ns) > 50, slices_ns
 
 
 def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
-    """Threads move each other to other CPUs as they run, wait and wake up."""
+    """Threads that run, wait and wake up move each other to other CPUs."""
     scheduler = start("scx_simple").wait_enabled()
     storm = load("--movers", "24", *ONE_HOG, "--seconds", "8", "--json")
     assert storm.wait(TIMEOUT_S) == 0, storm.stderr()
@@ -180,7 +180,7 @@ def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
 
 
 def test_fork_storm(guest: Guest, start: Start) -> None:
-    """Processes come and go as fast as four shells can start them."""
+    """Four shells fork and reap processes as fast as they can."""
     scheduler = start("scx_simple").wait_enabled()
     shell = "n=0; while [ $n -lt 1000 ]; do (:); n=$((n + 1)); done"
     shells = [guest.spawn(f"shell{number}", shell) for number in range(4)]
@@ -195,10 +195,12 @@ def test_interval_zero_prints_nothing(guest: Guest, start: Start) -> None:
     assert scheduler.process.stdout() == ""
 
 
-# The last one of its guest, as test_ten_thousand_tasks() of test_scx_rlfifo.py, which says why.
+# The last test of its guest: see test_ten_thousand_tasks() in test_scx_rlfifo.py.
 def test_two_thousand_tasks(guest: Guest, start: Start, load: Load) -> None:
     scheduler = start("scx_simple").wait_enabled()
     load("--hogs", "4", "--sleepers", "2000", "--sleep-us", "1000000", "--forks-per-s", "0")
-    wait_for("all are there", lambda: int(guest.run("ls -d /proc/*/task/* | wc -l").stdout) > 2000)
+    wait_for(
+        "all tasks exist", lambda: int(guest.run("ls -d /proc/*/task/* | wc -l").stdout) > 2000
+    )
     scheduler.wait_lines(3)
     assert scheduler.end(signal.SIGINT) == 0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The units as they are installed, under a real systemd: each scheduler and the loader in the
-sandbox, and what becomes of scx.service when things go wrong."""
+"""The installed units under a real systemd: each scheduler and the loader in the sandbox, and
+failures of scx.service."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from vm.guest import Guest, Result
 from vm.initramfs import File
 
 SYSTEMD = Path("/lib/systemd/systemd")
-#: A program of its own since systemd 255, which has to be where systemd looks for it.
+#: A separate program since systemd 255, which expects it at this path.
 EXECUTOR = Path("/usr/lib/systemd/systemd-executor")
 UNIT = "scx.service"
 LOADER_UNIT = "scx_loader.service"
@@ -32,7 +32,7 @@ CAPABILITIES = 1 << 0 | 1 << 23 | 1 << 38 | 1 << 39
 
 @pytest.fixture(scope="session")
 def programs(programs: list[Path]) -> list[Path]:
-    """Those of all guests, and systemd's."""
+    """The programs of all guests, and those of systemd."""
     systemctl = shutil.which("systemctl")
     if not SYSTEMD.exists() or not systemctl:
         pytest.skip("needs systemd")
@@ -47,7 +47,7 @@ def files(build_dir: Path, build_options: dict[str, str]) -> dict[str, File]:
 
 
 class Systemd:
-    """A system manager in a guest: PID 1 of a namespace of its own."""
+    """A systemd system manager in a guest, PID 1 of its own namespace."""
 
     def __init__(self, guest: Guest, configuration: Path) -> None:
         self.guest = guest
@@ -56,17 +56,17 @@ class Systemd:
         self.process = guest.spawn(
             "systemd", f"container=lxc {unshare} systemd --unit=multi-user.target"
         )
-        # Later it forks, and for a moment there are two.
-        wait_for("systemd begins", lambda: guest.run(["pidof", "systemd"]).ok)
+        # Later it forks, and then pidof briefly finds two.
+        wait_for("systemd starts", lambda: guest.run(["pidof", "systemd"]).ok)
         self._pid = guest.run(["pidof", "systemd"]).stdout.strip()
         wait_for("systemd runs", lambda: self.ctl("is-active", "multi-user.target").ok)
 
     def run(self, command: str) -> Result:
-        """Seen from within."""
+        """Runs a command in the namespaces of systemd."""
         return self.guest.run(f"nsenter -t {self._pid} --pid --mount -- {command}")
 
     def kill(self) -> None:
-        """The namespace goes with its PID 1."""
+        """Ends the namespace, by killing its PID 1."""
         self.guest.run(["kill", "-9", self._pid]).check()
         self.process.wait(TIMEOUT_S)
 
@@ -80,13 +80,13 @@ class Systemd:
         return self.show("ActiveState") == "failed"
 
     def start(self, scheduler: str, flags: str = "") -> None:
-        """The unit, with this configuration and an empty log."""
+        """Starts the unit with this configuration and an empty log."""
         text = f"SCX_SCHEDULER={scheduler}\nSCX_FLAGS={flags}\n"
         self.guest.run(f": >{LOG}; printf '{text}' >{self._configuration}").check()
         self.ctl("start", UNIT).check()
 
     def stop(self) -> None:
-        """The unit, with nothing left of it."""
+        """Stops the unit and resets its state."""
         self.ctl("stop", UNIT).check()
         self.ctl("reset-failed", UNIT)
         wait_disabled(self.guest)
@@ -106,11 +106,11 @@ def lay_out(guest: Guest, build_dir: Path, options: dict[str, str]) -> Path:
         f"{units}/{UNIT}": (build_dir / "services" / UNIT).read_text(),
         f"{units}/{UNIT}.d/log.conf": log,
         f"{units}/{LOADER_UNIT}": (build_dir / "services" / LOADER_UNIT).read_text(),
-        # The bus is not one of systemd's units, so it does not look for names there.
+        # The bus is not a unit of this systemd, so it cannot wait for names on it.
         f"{units}/{LOADER_UNIT}.d/log.conf": f"{log}Type=simple\n",
         f"{libexecdir}/scx-launch": (build_dir / "services/scx-launch").read_text(),
         f"{sysconfdir}/default/scx": "",
-        # Without one this is a first boot, at which all units are enabled.
+        # Without this file it is a first boot, on which all units are enabled.
         "/etc/machine-id": "0123456789abcdef0123456789abcdef",
     }
     for target in ("sysinit", "basic", "multi-user", "shutdown"):
@@ -144,12 +144,12 @@ def wait_running(systemd: Systemd, scheduler: str) -> None:
 
 
 def process(systemd: Systemd, scheduler: str) -> str:
-    """The scheduler's pid, as the guest sees it."""
+    """The scheduler's pid in the guest's namespace."""
     return systemd.guest.run(["pidof", scheduler]).check().stdout.strip()
 
 
 @pytest.mark.parametrize("scheduler", C_SCHEDULERS + RUST_SCHEDULERS)
-def test_scheduler_misses_nothing_in_the_sandbox(systemd: Systemd, scheduler: str) -> None:
+def test_scheduler_works_in_the_sandbox(systemd: Systemd, scheduler: str) -> None:
     before = read(systemd.guest, COMPACTION)
     systemd.start(scheduler, "-v")
     wait_running(systemd, scheduler)
@@ -164,8 +164,8 @@ def test_scheduler_misses_nothing_in_the_sandbox(systemd: Systemd, scheduler: st
     assert read(systemd.guest, COMPACTION) == before
 
 
-def test_sandbox_is_closed(systemd: Systemd) -> None:
-    """All of the system is read-only, but the one setting and /run/scx."""
+def test_sandbox_is_read_only(systemd: Systemd) -> None:
+    """Except one sysctl and /run/scx."""
     systemd.start("scx_rustland")
     wait_running(systemd, "scx_rustland")
     enter = f"nsenter -t {process(systemd, 'scx_rustland')} --mount --"
@@ -185,7 +185,7 @@ def test_group_may_read_statistics(systemd: Systemd) -> None:
     assert systemd.guest.run(["stat", "-c", "%a %U %G", socket]).stdout == "660 root nobody\n"
 
 
-def test_override_takes_the_place_of_both(systemd: Systemd) -> None:
+def test_override_replaces_scheduler_and_flags(systemd: Systemd) -> None:
     names = {"SCX_SCHEDULER_OVERRIDE": "scx_simple", "SCX_FLAGS_OVERRIDE": ""}
     systemd.ctl("set-environment", *(f"{name}={value}" for name, value in names.items())).check()
     systemd.start("scx_rustland", "--low-power")
@@ -193,10 +193,8 @@ def test_override_takes_the_place_of_both(systemd: Systemd) -> None:
     wait_running(systemd, "scx_simple")
 
 
-def test_second_scheduler_says_that_it_is_one(
-    systemd: Systemd, start: Callable[..., Scheduler]
-) -> None:
-    """It is not tried again, and the first is left alone."""
+def test_second_scheduler_fails(systemd: Systemd, start: Callable[..., Scheduler]) -> None:
+    """It is not restarted, and the first one continues."""
     first = start("scx_fifo").wait_enabled()
     systemd.start("scx_simple")
     wait_for("the unit fails", systemd.has_failed)
@@ -206,16 +204,16 @@ def test_second_scheduler_says_that_it_is_one(
     assert ops(systemd.guest).startswith("fifo")
 
 
-def test_scheduler_that_was_killed_is_started_again(systemd: Systemd) -> None:
+def test_killed_scheduler_is_restarted(systemd: Systemd) -> None:
     systemd.start("scx_simple")
     wait_running(systemd, "scx_simple")
     systemd.guest.run(["kill", "-9", process(systemd, "scx_simple")]).check()
-    wait_for("another start", lambda: systemd.show("NRestarts") == "1")
+    wait_for("a restart", lambda: systemd.show("NRestarts") == "1")
     wait_running(systemd, "scx_simple")
 
 
-def test_word_on_the_command_line_keeps_it_from_starting(systemd: Systemd) -> None:
-    # In a container systemd takes its own command line for the kernel's.
+def test_kernel_command_line_prevents_start(systemd: Systemd) -> None:
+    # In a container, systemd uses its own command line as the kernel's.
     systemd.run("sh -c 'printf \"systemd\\0scx=off\\0\" >/run/cmdline'").check()
     systemd.run("mount --bind /run/cmdline /proc/1/cmdline").check()
     systemd.start("scx_simple")
@@ -226,7 +224,7 @@ def test_word_on_the_command_line_keeps_it_from_starting(systemd: Systemd) -> No
     wait_running(systemd, "scx_simple")
 
 
-def test_loader_does_its_work_in_the_sandbox(
+def test_loader_works_in_the_sandbox(
     manager: Systemd, bus: SystemBus, guest: Guest, build_options: dict[str, str]
 ) -> None:
     guest.run(f": >{LOG}").check()
@@ -236,14 +234,14 @@ def test_loader_does_its_work_in_the_sandbox(
     for name in C_SCHEDULERS + RUST_SCHEDULERS:
         loader.call("SwitchScheduler", "su", name, "0")
         assert ops(guest).startswith(name.removeprefix("scx_"))
-    # Reading the configuration anew fails if it cannot be read.
+    # A reload fails if the configuration is invalid.
     config = Path(build_options["prefix"]) / build_options["sysconfdir"] / "scx_loader/config.toml"
     guest.run(f"mkdir -p {config.parent}; echo 'default_sched = 1' >{config}").check()
     assert not manager.ctl("reload", LOADER_UNIT).ok
     guest.run(f"echo 'default_sched = \"scx_fifo\"' >{config}").check()
     manager.ctl("reload", LOADER_UNIT).check()
     assert loader.get("DefaultScheduler") == "scx_fifo"
-    # One that does not end is killed. The guest has other numbers than the loader.
+    # A scheduler that does not end is killed. The guest and the loader use different pids.
     guest.run(["kill", "-STOP", process(manager, name)]).check()
     loader.call("StopScheduler")
     loader.call("StartScheduler", "su", "scx_simple", "0")

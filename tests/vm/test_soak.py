@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A short soak: everything that can happen to a scheduler, in a guest of its own."""
+"""A short soak test in its own guest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECONDS = 60.0
 
 
 @pytest.mark.parametrize("scheduler", ["scx_rustland"])
-def test_scheduler_is_well_after_a_minute_of_trouble(
+def test_scheduler_survives_a_minute_of_soak(
     kernel: Kernel, shape: Topology, build_dir: Path, scheduler: str
 ) -> None:
     setup = setup_of(build_dir, scheduler, (), kernel, shape, 1, SECONDS)

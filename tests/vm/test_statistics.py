@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Statistics of a running scheduler, by a client that knows nothing but the wire
-(tests/clients/scx_stats_client.c), and by monitors."""
+"""Statistics of a running scheduler, read by an independent client of the protocol
+(tests/clients/scx_stats_client.c) and by monitors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EMSGSIZE = 90
 
 
 def measured(guest: Guest) -> list[dict]:
-    """Two readings of one connection and the total, with some time before the first."""
+    """Two readings on one connection and the total, after a second without requests."""
     command = f"(sleep 1; echo '{STATS}'; sleep 1; echo '{STATS}'; echo '{TOTAL}') | "
     done = guest.run(command + f"scx_stats_client {SOCKET} pass").check()
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -68,7 +68,7 @@ def test_wire_statistics(guest: Guest, fifo: Scheduler, load: Load) -> None:
     first, second, total = (payload(answer) for answer in measured(guest))
     assert set(first) == {"nr_local", "nr_queued", "nr_kthreads", "slice_us"}
     assert first["slice_us"] == 5000
-    # Counted since this client asked last, and since the scheduler began.
+    # Answers count since the last request of the client; totals, since the scheduler started.
     assert first["nr_queued"] + first["nr_local"] > 0
     assert total["nr_queued"] >= first["nr_queued"] + second["nr_queued"]
     assert payload(ask(guest, TOTAL)[0])["nr_queued"] > total["nr_queued"]
@@ -87,22 +87,20 @@ def test_wire_description(guest: Guest, fifo: Scheduler) -> None:
     assert queued["desc"] == "Tasks that waited in the queue"
 
 
-def test_scxstats_knows_nothing_of_it_either(guest: Guest, fifo: Scheduler) -> None:
-    def told(*args: str) -> str:
+def test_scxstats_reads_any_scheduler(guest: Guest, fifo: Scheduler) -> None:
+    def printed(*args: str) -> str:
         return guest.run(["scxstats", *args], TIMEOUT_S).check().stdout
 
-    assert json.loads(told("--json"))["slice_us"] == 5000
-    assert ["fifo_slice_us", "5000"] in [line.split() for line in told().splitlines()]
-    metrics = told("--openmetrics").splitlines()
+    assert json.loads(printed("--json"))["slice_us"] == 5000
+    assert ["fifo_slice_us", "5000"] in [line.split() for line in printed().splitlines()]
+    metrics = printed("--openmetrics").splitlines()
     assert "# TYPE fifo_nr_queued counter" in metrics
     assert "fifo_slice_us{} 5000.0" in metrics
     assert fifo.end(signal.SIGINT) == 0
     assert guest.run(["scxstats"], TIMEOUT_S).status == 1
 
 
-def test_bad_requests_are_answered_and_the_connection_goes_on(
-    guest: Guest, fifo: Scheduler
-) -> None:
+def test_bad_requests_do_not_close_the_connection(guest: Guest, fifo: Scheduler) -> None:
     bad = ["", "{", "[]", "no json", '{"req":1}', '{"req":"no such"}']
     bad.append('{"req":"stats","args":{"target":"no such"}}')
     *refused, good = ask(guest, *bad, STATS)
@@ -111,8 +109,8 @@ def test_bad_requests_are_answered_and_the_connection_goes_on(
     assert payload(good)["slice_us"] == 5000
 
 
-def test_hostile_clients_disturb_nobody(guest: Guest, fifo: Scheduler, load: Load) -> None:
-    """While they are at it, another client is answered and the scheduler schedules."""
+def test_hostile_clients_do_not_disturb_others(guest: Guest, fifo: Scheduler, load: Load) -> None:
+    """Meanwhile another client is served, and the scheduler schedules."""
     load("--hogs", "4")
     idle = guest.spawn("idle", ["scx_stats_client", SOCKET, "idle", "200"])
     deaf = guest.spawn("deaf", ["scx_stats_client", SOCKET, "deaf"])
@@ -127,12 +125,12 @@ def test_hostile_clients_disturb_nobody(guest: Guest, fifo: Scheduler, load: Loa
     after = payload(ask(guest, TOTAL)[0])
     assert after["nr_queued"] > before["nr_queued"]
 
-    # Those who hold up their own connection lose it, in the end.
+    # Connections that block are closed after a timeout.
     assert half.wait(TIMEOUT_S) == 0, half.stderr()
     assert half.stdout() == "hung up\n"
     assert deaf.wait(TIMEOUT_S) == 0, deaf.stderr()
     assert deaf.stdout().startswith("hung up after")
-    # Those who do nothing keep it.
+    # Idle connections are kept.
     assert idle.running()
     assert payload(ask(guest, STATS)[0])["slice_us"] == 5000
     idle.signal(signal.SIGKILL)
@@ -148,37 +146,37 @@ def test_only_root_may_read(guest: Guest, fifo: Scheduler, monitor: Callable[...
     assert "denied" in stranger.stderr().lower()
 
 
-def test_a_group_may_read_if_it_is_told(
+def test_configured_group_may_read(
     guest: Guest, start: Start, monitor: Callable[..., Process]
 ) -> None:
     start("scx_fifo", "--stats-group", "nogroup").wait_enabled()
     wait_for("statistics are served", lambda: guest.run(["test", "-S", SOCKET]).ok)
     assert guest.run(f"stat -c '%a %U %G' {SOCKET}").stdout == "660 root nogroup\n"
     process = monitor(user="nobody")
-    wait_for("it may read", lambda: "local=" in process.stdout())
+    wait_for("the monitor reads", lambda: "local=" in process.stdout())
 
 
-def test_monitor_goes_on_across_a_kill(
+def test_monitor_continues_after_kill_9(
     guest: Guest, fifo: Scheduler, start: Start, monitor: Callable[..., Process]
 ) -> None:
-    """The scheduler dies and leaves its socket behind; the next one takes it over."""
+    """A killed scheduler leaves its socket; the next scheduler replaces it."""
     process = monitor()
     wait_for("lines", lambda: process.stdout().count("\n") >= 2)
     fifo.end(signal.SIGKILL)
     wait_disabled(guest)
-    assert guest.run(["test", "-S", SOCKET]).ok, "kill -9 leaves it"
+    assert guest.run(["test", "-S", SOCKET]).ok, "the socket is gone after kill -9"
     start("scx_fifo", "--slice-us", "7000").wait_enabled()
-    wait_for("lines of the next one", lambda: "slice_us=7000" in process.stdout())
+    wait_for("lines of the next scheduler", lambda: "slice_us=7000" in process.stdout())
     process.signal(signal.SIGINT)
     assert process.wait(TIMEOUT_S) == 0
     assert "waiting for statistics" in process.stderr()
 
 
 @STOPS_FAIR_SERVER_TWICE
-def test_monitor_goes_on_across_a_restart(
+def test_monitor_continues_after_a_restart(
     guest: Guest, fifo: Scheduler, monitor: Callable[..., Process], set_cpu: SetCpu
 ) -> None:
-    """CPU hotplug restarts the scheduler: with its options, and for its monitors to see."""
+    """CPU hotplug restarts the scheduler; the monitor sees the same options afterwards."""
     process = monitor()
     wait_for("lines", lambda: process.stdout().count("\n") >= 2)
     for online in (0, 1):
@@ -201,24 +199,24 @@ def test_monitor_waits_for_a_scheduler(
     guest: Guest, start: Start, monitor: Callable[..., Process]
 ) -> None:
     process = monitor()
-    wait_for("it says so", lambda: "waiting for statistics" in process.stderr())
+    wait_for("a message", lambda: "waiting for statistics" in process.stderr())
     start("scx_fifo").wait_enabled()
     wait_for("lines", lambda: "local=" in process.stdout())
 
 
-def test_socket_goes_with_the_scheduler(guest: Guest, fifo: Scheduler) -> None:
+def test_socket_is_removed_on_exit(guest: Guest, fifo: Scheduler) -> None:
     assert fifo.end(signal.SIGINT) == 0
     assert not guest.run(["test", "-e", SOCKET]).ok
 
 
-def test_scheduler_runs_where_statistics_cannot_be_served(guest: Guest, start: Start) -> None:
+def test_scheduler_runs_without_its_socket(guest: Guest, start: Start) -> None:
     scheduler = start("scx_fifo", "--stats-socket", "/proc/no/such/place").wait_enabled()
     wait_for("a warning", lambda: "statistics are not served" in scheduler.process.stderr())
     assert scheduler.end(signal.SIGINT) == 0
 
 
-def test_closed_output_ends_the_scheduler_that_prints_to_it(guest: Guest) -> None:
-    """`scx_fifo --stats 1 | head -1`: not a scheduler that nobody sees any more."""
+def test_closed_output_ends_the_scheduler(guest: Guest) -> None:
+    """`scx_fifo --stats 1 | head -1` must not leave a scheduler in the background."""
     done = guest.run("scx_fifo --stats 0.3 | head -n 1", TIMEOUT_S)
     assert not done.timed_out
     assert done.stdout.startswith("local=")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""scx_switches on a real kernel: what it records is compared with what others know."""
+"""scx_switches on a real kernel: its records are compared with the
+figures of the kernel and of the load."""
 
 from __future__ import annotations
 
@@ -19,12 +20,12 @@ from vm.guest import Guest, Process
 pytestmark = pytest.mark.once
 
 
-#: No load but what is added to it.
+#: scx_load without any load.
 QUIET = ("--hogs", "0", "--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
 
 
 def quiet_load(load: Load, *args: str, through: str = "") -> Process:
-    """A load of nothing but this kind, e.g. --hogs 2: later options count."""
+    """A load of only this kind, e.g. --hogs 2."""
     given = {QUIET[i]: QUIET[i + 1] for i in range(0, len(QUIET), 2)}
     given |= {args[i]: args[i + 1] for i in range(0, len(args), 2)}
     flat = [word for pair in given.items() for word in pair]
@@ -32,13 +33,13 @@ def quiet_load(load: Load, *args: str, through: str = "") -> Process:
 
 
 def figures(process: Process) -> Record:
-    """The figures of a load that ends by itself."""
+    """The figures of a load, after it has ended by itself."""
     assert process.wait(TIMEOUT_S) == 0, process.stderr()
     return json.loads(process.stdout())
 
 
 def by_thread(runs: list[Record]) -> dict[int, list[Record]]:
-    """Runs of each thread."""
+    """Groups runs by thread."""
     threads: dict[int, list[Record]] = {}
     for run in runs:
         threads.setdefault(run["pid"], []).append(run)
@@ -46,9 +47,9 @@ def by_thread(runs: list[Record]) -> dict[int, list[Record]]:
 
 
 def two_hogs_on_cpu_1(load: Load, recorder: Recorder) -> list[list[Record]]:
-    """Runs of two hogs that share a CPU, of each one's whole life. They never overlap, and add up
-    to the CPU time that the kernel tells the hogs."""
-    told = figures(quiet_load(load, "--hogs", "2", "--seconds", "4", through="taskset 2"))
+    """All runs of two hogs that share a CPU. They do not overlap, and their sum is the CPU time
+    that the kernel accounts to the hogs."""
+    counted = figures(quiet_load(load, "--hogs", "2", "--seconds", "4", through="taskset 2"))
     runs, summary = recorder.records()
     assert summary["lost"] == 0
     assert {run["cpu"] for run in runs} == {1}
@@ -58,7 +59,7 @@ def two_hogs_on_cpu_1(load: Load, recorder: Recorder) -> list[list[Record]]:
     hogs = by_thread(runs)
     assert len(hogs) == 2
     recorded_s = sorted(sum(run["ran_ns"] for run in own) / 1e9 for own in hogs.values())
-    assert recorded_s == pytest.approx(sorted(told["hogs"]["cpu_s"]), rel=0.05)
+    assert recorded_s == pytest.approx(sorted(counted["hogs"]["cpu_s"]), rel=0.05)
     for thread in summary["threads"]:
         own = hogs[thread["pid"]]
         assert thread["runs"] == len(own)
@@ -90,8 +91,8 @@ def test_runs_are_slices_under_scx_fifo(guest: Guest, start: Start, load: Load) 
 
 @contextmanager
 def stopped(guest: Guest, process: Process) -> Iterator[dict[int, tuple[int, int]]]:
-    """A process stands still within the block. How often each of its threads has given its CPU
-    away, and how often it has left it and could have gone on, as the kernel counts it."""
+    """The process is stopped within the block. Yields the kernel's counts of voluntary and
+    involuntary context switches of each thread."""
 
     def fields(name: str) -> list[str]:
         text = guest.run(f"cat /proc/{process.pid}/task/*/status").check().stdout
@@ -99,7 +100,7 @@ def stopped(guest: Guest, process: Process) -> Iterator[dict[int, tuple[int, int
 
     process.signal(signal.SIGSTOP)
     try:
-        wait_for("all its threads stand still", lambda: set(fields("State")) == {"T"})
+        wait_for("all its threads are stopped", lambda: set(fields("State")) == {"T"})
         names = ("Pid", "voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")
         columns = [map(int, fields(name)) for name in names]
         yield {pid: counts for pid, *counts in zip(*columns, strict=True)}
@@ -111,24 +112,24 @@ def test_sleepers_sleep_and_are_woken_up(guest: Guest, load: Load) -> None:
     recorder = Recorder(guest, "--comm", "sleeper", "--json")
     process = quiet_load(load, "--sleepers", "2")
     wait_for("some sleeps", lambda: recorder.process.stdout().count('"slept"') > 100)
-    with stopped(guest, process) as told:
+    with stopped(guest, process) as counted:
         runs, summary = recorder.records()
     assert len(summary["threads"]) == 2
     for thread in summary["threads"]:
-        voluntary, involuntary = told[thread["pid"]]
-        # It may have left its first CPU under its father's name.
+        voluntary, involuntary = counted[thread["pid"]]
+        # The first switch may have happened under its parent's name.
         assert voluntary - 2 <= thread["voluntary"] <= voluntary
         assert involuntary - 2 <= thread["involuntary"] <= involuntary
         slept = [run for run in by_thread(runs)[thread["pid"]] if run["end"] == "slept"]
         assert len(slept) == thread["voluntary"]
-        # After each sleep but the last, in which it stands still; before its first run, under its
-        # father's name; and now and then just before it would have slept.
+        # One for each sleep except the last, in which it is stopped. The wakeup before the first
+        # run has its parent's name. Some wakeups come just before the thread sleeps.
         assert voluntary - 2 <= thread["wakeups"] <= 1.5 * voluntary
         assert thread["voluntary"] + thread["involuntary"] == thread["runs"]
         assert thread["runs"] - 1 <= thread["switches_in"] <= thread["runs"]
 
 
-def test_only_the_process_that_was_asked_for(guest: Guest, load: Load) -> None:
+def test_pid_selects_a_process_or_a_thread(guest: Guest, load: Load) -> None:
     wanted, other = (quiet_load(load, "--sleepers", "2") for _ in range(2))
     recorder = Recorder(guest, "--pid", str(wanted.pid), "--json")
     everything = Recorder(guest, "--json")
@@ -145,7 +146,7 @@ def test_only_the_process_that_was_asked_for(guest: Guest, load: Load) -> None:
     assert {run["pid"] for run in one.records()[0]} == {thread}
 
 
-def test_only_the_cpus_that_were_asked_for(guest: Guest, load: Load) -> None:
+def test_cpu_selects_cpus(guest: Guest, load: Load) -> None:
     quiet_load(load, "--sleepers", "2", through="taskset 1")
     quiet_load(load, "--sleepers", "2", through="taskset 2")
     recorder = Recorder(guest, "--cpu", "1", "--idle", "--json")
@@ -153,7 +154,7 @@ def test_only_the_cpus_that_were_asked_for(guest: Guest, load: Load) -> None:
     runs, summary = recorder.records()
     assert {run["cpu"] for run in runs} == {1}
     assert 0 in {run["pid"] for run in runs}
-    # Everything that ran there follows on what ran before.
+    # Runs on a CPU have no gaps between them.
     complete = [run for run in runs if run["end"] != "running"]
     assert all(a["stop_ns"] == b["start_ns"] for a, b in itertools.pairwise(complete))
     assert [run["start_ns"] for run in runs if run["end"] == "running"] == [complete[-1]["stop_ns"]]
@@ -166,14 +167,14 @@ def test_system_calls_are_counted(guest: Guest) -> None:
     for blocks in (1000, 3000):
         guest.run(f"dd if=/dev/zero of=/dev/null bs=1 count={blocks}").check()
     runs, summary = recorder.records()
-    # A read and a write for each block, and what it takes to start.
+    # A read and a write for each block, and those of the program start.
     few, many = sorted(thread["syscalls"] for thread in summary["threads"])
     assert 2000 <= few < 2200
     assert many == few + 4000
     assert [run["end"] for run in runs].count("exited") == 2
 
 
-def test_system_calls_are_not_counted_unasked(guest: Guest) -> None:
+def test_system_calls_are_not_counted_by_default(guest: Guest) -> None:
     recorder = Recorder(guest, "--comm", "dd*", "--json", "--summary")
     guest.run("dd if=/dev/zero of=/dev/null bs=1 count=10").check()
     runs, summary = recorder.records()
@@ -181,10 +182,10 @@ def test_system_calls_are_not_counted_unasked(guest: Guest) -> None:
     assert [thread["syscalls"] for thread in summary["threads"]] == [None]
 
 
-def test_what_is_lost_is_told(guest: Guest, load: Load) -> None:
+def test_lost_runs_are_reported(guest: Guest, load: Load) -> None:
     quiet_load(load, "--pipes", "4")
     recorder = Recorder(guest, "--comm", "pinger", "--ring-kib", "4", "--json")
-    # So nobody reads the ring.
+    # Meanwhile nothing reads the ring.
     recorder.process.signal(signal.SIGSTOP)
     guest.run("sleep 1").check()
     recorder.process.signal(signal.SIGCONT)
@@ -193,12 +194,12 @@ def test_what_is_lost_is_told(guest: Guest, load: Load) -> None:
     assert summary["lost"] > 0
     assert summary["runs"] == len(complete) + summary["lost"]
     assert sum(thread["runs"] for thread in summary["threads"]) == summary["runs"]
-    told = f"scx_switches: {summary['lost']} of {summary['runs']} runs lost: "
-    assert told in recorder.process.stderr()
+    message = f"scx_switches: {summary['lost']} of {summary['runs']} runs lost: "
+    assert message in recorder.process.stderr()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
-def test_signals_end_it_with_its_table(guest: Guest, load: Load, number: int) -> None:
+def test_signals_end_it_with_the_summary(guest: Guest, load: Load, number: int) -> None:
     quiet_load(load, "--sleepers", "1")
     recorder = Recorder(guest, "--summary")
     guest.run("sleep 1").check()
@@ -209,7 +210,7 @@ def test_signals_end_it_with_its_table(guest: Guest, load: Load, number: int) ->
     assert recorder.process.stderr() == "scx_switches: recording\n"
 
 
-def test_lines_for_people(guest: Guest) -> None:
+def test_text_output(guest: Guest) -> None:
     done = guest.run(["scx_switches", "--seconds", "1"]).check()
     headings, *lines = done.stdout.splitlines()
     assert headings.split() == ["TIME_S", "CPU", "PID", "COMM", "RAN_US", "END"]
@@ -219,7 +220,7 @@ def test_lines_for_people(guest: Guest) -> None:
     assert re.fullmatch(r"scx_switches: recording\nscx_switches: \d+ runs, 0 lost\n", done.stderr)
 
 
-def test_a_reader_that_goes_away_is_no_error(guest: Guest, load: Load) -> None:
+def test_closed_output_is_no_error(guest: Guest, load: Load) -> None:
     quiet_load(load, "--sleepers", "1")
     script = "(scx_switches --seconds 60; echo $? >/tmp/status) | head -n 1; cat /tmp/status"
     done = guest.run(script).check()
@@ -228,7 +229,7 @@ def test_a_reader_that_goes_away_is_no_error(guest: Guest, load: Load) -> None:
 
 
 def refused(guest: Guest, command: str, user: str = "root") -> str:
-    """Asserts that it ends with status 1 and one line, which is returned."""
+    """Asserts that it ends with status 1 and a message of one line; returns the message."""
     done = guest.run(command, user=user)
     assert done.status == 1
     assert done.stdout == ""

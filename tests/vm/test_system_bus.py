@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The system bus and polkit that tests of services use: both authorize by the caller's user."""
+"""The system bus and polkit that tests of services use: both authorize callers by user."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def files() -> dict[str, File]:
 
 @pytest.fixture
 def authorised(bus: SystemBus, guest: Guest) -> Iterator[Ask]:
-    """Whether polkit lets a process of a user do something; a service, or `asker`, asks it."""
+    """Whether polkit authorizes a process of the user for an action, as requested by `asker`."""
     sleepers = {name: guest.spawn(name, ["sleep", "3600"], user=name) for name in ("root", USER)}
 
     def ask(user: str, action: str, asker: str = "root") -> bool:
         pid, uid = sleepers[user].pid, guest.run(["id", "-u", user]).stdout.strip()
-        # No start time: polkit looks it up. No details, no flags, no name to cancel it by.
+        # polkit looks up the start time itself. No details, no flags, no cancellation id.
         details = ["pid", "u", str(pid), "start-time", "t", "0", "uid", "i", uid]
         words = ["unix-process", "3", *details, f"org.scx.test.{action}", "0", "0", ""]
         signature = "(sa{sv})sa{ss}us"
@@ -79,45 +79,45 @@ def request_name(bus: SystemBus, name: str, user: str) -> list[int]:
 
 
 def owner(guest: Guest, daemon: Daemon, form: str) -> str:
-    """Whose process it is, as stat writes it."""
+    """The owner of a daemon's process, in this format of stat."""
     return guest.run(["stat", "-c", form, f"/proc/{daemon.process.pid}"]).check().stdout.strip()
 
 
 @pytest.mark.parametrize("user", ["root", USER, "nobody"])
-def test_everybody_is_answered(bus: SystemBus, user: str) -> None:
+def test_all_users_are_answered(bus: SystemBus, user: str) -> None:
     (names,) = bus.call(BUS, "ListNames", user=user)
     assert {BUS.service, POLKIT.service} <= set(names)
     assert bus.get(POLKIT, "BackendVersion", user=user)
 
 
-def test_the_bus_knows_who_calls(bus: SystemBus, guest: Guest) -> None:
+def test_bus_knows_the_user_of_a_connection(bus: SystemBus, guest: Guest) -> None:
     (uid,) = bus.call(BUS, "GetConnectionUnixUser", "s", POLKIT.service)
     assert str(uid) == owner(guest, bus.polkit, "%u")
 
 
-def test_the_bus_is_not_root(bus: SystemBus, guest: Guest) -> None:
+def test_bus_does_not_run_as_root(bus: SystemBus, guest: Guest) -> None:
     assert owner(guest, bus.daemon, "%U") not in {"root", "UNKNOWN"}
 
 
-def test_a_name_is_owned_by_whom_the_policy_names(bus: SystemBus) -> None:
+def test_policy_restricts_the_owners_of_names(bus: SystemBus) -> None:
     assert request_name(bus, "org.scx.test.Roots", "root") == [PRIMARY_OWNER]
     for user in (USER, "nobody"):
         assert request_name(bus, "org.scx.test.Everybodys", user) == [PRIMARY_OWNER]
         with pytest.raises(CommandError, match=DENIED):
             request_name(bus, "org.scx.test.Roots", user)
-    # What no policy names.
+    # A name that no policy allows.
     with pytest.raises(CommandError, match=DENIED):
         request_name(bus, "org.scx.test.Nobodys", "root")
 
 
-def test_polkit_judges_by_the_user(authorised: Ask) -> None:
+def test_polkit_authorizes_by_user(authorised: Ask) -> None:
     assert authorised("root", "permitted")
     assert authorised("root", "forbidden")
     assert authorised(USER, "permitted")
     assert not authorised(USER, "forbidden")
 
 
-def test_polkit_knows_no_other_action(authorised: Ask) -> None:
+def test_unknown_action_is_an_error(authorised: Ask) -> None:
     with pytest.raises(CommandError, match="not registered"):
         authorised("root", "unknown")
 
@@ -130,7 +130,7 @@ def test_only_root_may_ask_about_others(authorised: Ask) -> None:
 
 @pytest.mark.parametrize("client", ["gdbus", "dbus-send"])
 def test_other_clients(bus: SystemBus, guest: Guest, client: str) -> None:
-    """They name errors."""
+    """Their error messages contain the error name."""
     if not guest.run(["which", client]).ok:
         pytest.skip(f"{client} is not installed")
     command = {

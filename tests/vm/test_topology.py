@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What `--print-topology` detects in a guest is what the guest was started with."""
+"""`--print-topology` in a guest prints the topology of the guest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Group = tuple[int, ...]
 
 
 def cpus(text: str) -> Group:
-    """The CPUs of the kernel's list form, such as 0-3,8."""
+    """Parses a CPU list of the kernel, such as 0-3,8."""
     ranges = (part.split("-") for part in text.split(",") if part)
     return tuple(cpu for ends in ranges for cpu in range(int(ends[0]), int(ends[-1]) + 1))
 
@@ -31,7 +31,7 @@ def online(guest: Guest, group: Group) -> Group:
 
 
 @pytest.mark.every_topology
-def test_detected_topology_is_the_guests(guest: Guest) -> None:
+def test_detected_topology_matches_the_guest(guest: Guest) -> None:
     shape, found = guest.topology, detected(guest)
     assert cpus(found["possible"]) == shape.possible
     assert cpus(found["online"]) == shape.online
@@ -50,8 +50,7 @@ def test_detected_topology_is_the_guests(guest: Guest) -> None:
 
 
 @pytest.mark.every_topology
-def test_each_cpu_is_in_its_groups(guest: Guest) -> None:
-    """And each group says so: the indexes fit together."""
+def test_indexes_of_cpus_and_groups_are_consistent(guest: Guest) -> None:
     found = detected(guest)
     for cpu in found["cpus"]:
         assert cpu["node"] == guest.topology.node(cpu["id"])
@@ -73,6 +72,6 @@ def test_offline_cpu_is_possible_and_in_no_group(guest: Guest, set_cpu: SetCpu) 
     assert detected(guest)["hotplug_seq"] > found["hotplug_seq"]
 
 
-def test_print_for_people_takes_no_rights(guest: Guest) -> None:
+def test_text_output_needs_no_privileges(guest: Guest) -> None:
     done = guest.run(["scx_fifo", "--print-topology"], user="nobody").check()
     assert "4 possible CPUs, 4 online" in done.stdout

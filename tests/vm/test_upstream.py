@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Sources in the shape of those that are written for the kernel's own sched_ext headers
-(docs/upstream.md): they load, schedule, and end like any other scheduler, with a main() of their
-own that always returns 0."""
+"""Schedulers written for the kernel's own sched_ext headers (docs/upstream.md): they load,
+schedule, and end like any other scheduler, although their own main() always returns 0."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ Load = Callable[..., Process]
 
 PROGRAMS = ["scx_rbtree", "scx_masks", "scx_resized", "scx_uqueue"]
 
-#: What the kernel says of an ejected scheduler, and where it happened.
+#: The message of the kernel about an ejected scheduler, and its location.
 EJECTED = pytest.mark.kernel_complains(r"sched_ext: .*(failing at|BPF sched)|Call Trace:")
 
 
@@ -45,7 +44,7 @@ def test_schedules_under_load(guest: Guest, start: Start, load: Load, program: s
     last = values(scheduler.wait_lines(3)[-1])
     print(first, last)
     assert last["enqueued"] > first["enqueued"]
-    assert last["decided"] > first["decided"], "it made no decision of its own"
+    assert last["decided"] > first["decided"], "its own code made no decision"
     enabled = read(guest, f"/proc/{process.pid}/sched")
     assert re.search(r"ext\.enabled\s+:\s+1", enabled), enabled
 
@@ -63,7 +62,7 @@ def test_sysrq_s_ends_it_with_status_0(guest: Guest, start: Start, program: str)
 
 @EJECTED
 def test_error_ejects_with_status_2_and_a_dump(guest: Guest, start: Start, program: str) -> None:
-    """Though main() returns 0."""
+    """Although main() returns 0."""
     scheduler = start(program, "-e", "60")
     assert scheduler.end() == 2
     stderr = scheduler.process.stderr()
@@ -73,7 +72,7 @@ def test_error_ejects_with_status_2_and_a_dump(guest: Guest, start: Start, progr
 
 
 @EJECTED
-def test_dump_is_cut_to_the_length_asked_for(start: Start, program: str) -> None:
+def test_dump_is_limited(start: Start, program: str) -> None:
     scheduler = start(program, "-e", "60", "-d", "300")
     assert scheduler.end() == 2
     text = scheduler.process.stderr().split("=" * 80)[2]
@@ -84,7 +83,7 @@ def test_dump_is_cut_to_the_length_asked_for(start: Start, program: str) -> None
 def test_cpu_hotplug_restarts_it(
     guest: Guest, start: Start, load: Load, set_cpu: SetCpu, program: str
 ) -> None:
-    """The exit code asks for it, and main() begins anew."""
+    """Its exit code requests the restart; main() then loads it again."""
     scheduler = start(program, "-s", "3000").wait_enabled()
     load("--hogs", "6")
     set_cpu(1, False)
@@ -99,7 +98,7 @@ def test_cpu_hotplug_restarts_it(
 
 
 def test_partial_leaves_other_tasks_alone(guest: Guest, start: Start, program: str) -> None:
-    """Its main() sets a flag that has to be the running kernel's."""
+    """main() sets a flag whose value is defined by the running kernel."""
     start(program, "-p").wait_enabled()
     assert read(guest, "/sys/kernel/sched_ext/switch_all") == "0"
 

@@ -515,7 +515,7 @@ movers    2 threads, 4 changes/s
     }
 
     #[test]
-    fn what_had_no_time_has_no_rate() {
+    fn rate_without_elapsed_time_is_zero() {
         assert!(per_s(3, Duration::ZERO).abs() < f64::EPSILON);
     }
 }
