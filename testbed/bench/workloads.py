@@ -126,7 +126,8 @@ def _stress_ng(output: str, _: int) -> Values:
 
 
 def _schbench(output: str, _: int) -> Values:
-    """Of "Wakeup Latencies" and "Request Latencies", whichever come first and second."""
+    """p50 and p99 of the first two sections of schbench's output, which have to be the wakeup and
+    the request latencies."""
     percentiles = re.findall(r"^\W*(50|99)\.0th: +(\d+)", output, re.MULTILINE)
     names = ("wakeup_p50_us", "wakeup_p99_us", "request_p50_us", "request_p99_us")
     return {name: float(value) for name, (_, value) in zip(names, percentiles, strict=False)}

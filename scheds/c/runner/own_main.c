@@ -112,7 +112,7 @@ u64 scx_main_report(const struct scx_exit_record *rec, const char *dump)
 		scx_exit_print(rec, dump, stderr);
 	}
 	own.status = scx_outcome_status(outcome);
-	/* An error never restarts. */
+	/* An error never leads to a restart. */
 	return outcome == SCX_OUTCOME_RESTART ? code : code & ~SCX_ECODE_ACT_MASK;
 }
 

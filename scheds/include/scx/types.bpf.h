@@ -6,7 +6,7 @@
  * preserve_access_index, so the offsets come from the running kernel (CO-RE) and a struct
  * lists only the members that are used. To read another member, add its line.
  *
- * Rules, which are otherwise violated at load time or, worse, silently:
+ * Rules. A violation fails the load or, worse, goes unnoticed:
  *  - A struct named in a kfunc prototype needs a definition, `struct foo {};` suffices. A
  *    forward declaration has another BTF kind; a weak kfunc that names it stays unresolved
  *    without an error.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Filling in the exit record, and a record under a name of the scheduler's choice. */
+/* Fills the exit record; UEI_DEFINE() defines one under a name of the scheduler's choice. */
 #ifndef __SCX_UEI_BPF_H
 #define __SCX_UEI_BPF_H
 

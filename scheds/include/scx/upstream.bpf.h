@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Names that BPF sources written for the kernel's own sched_ext headers use, in terms of this
- * library's (docs/upstream.md). Nothing here does more than pass on.
+ * library's (docs/upstream.md). Each is a thin wrapper.
  */
 #ifndef __SCX_UPSTREAM_BPF_H
 #define __SCX_UPSTREAM_BPF_H
@@ -31,7 +31,7 @@
 
 #define scx_bpf_cpu_rq(cpu) scx_bpf_cpu_rq___old(cpu)
 
-/* One argument before 7.1. An empty @enq_flags makes the sum a sign. */
+/* One argument before 7.1. Without the second one, (enq_flags + 0) becomes (+ 0). */
 #define scx_bpf_dsq_move_to_local(dsq_id, enq_flags...) \
 	scx_bpf_dsq_move_to_local(dsq_id, (enq_flags + 0))
 

@@ -68,8 +68,9 @@ static bool dispatch_fallback(void)
 #define RECLAIM_MAX 16
 
 /*
- * Resume a task that was enqueued on slice expiry because @cpu was needed briefly by another one.
- * If the policy has not read its record yet, the task just continues and the CPU does not idle.
+ * Resume a task that was enqueued otherwise than by a wakeup, mostly on slice expiry, because
+ * @cpu was needed briefly by another one. If the policy has not read its record yet, the task
+ * just continues and the CPU does not idle.
  */
 __noinline int reclaim(s32 cpu)
 {
@@ -150,8 +151,8 @@ static bool extend_prev(struct task_struct *prev)
 	return true;
 }
 
-/* How long prev may keep its CPU for being first, divided by the number of waiting tasks: a
- * twentieth of the watchdog timeout. */
+/* How long prev may keep its CPU for being first, divided by one plus the number of tasks in the
+ * CPU's queue: a twentieth of the watchdog timeout. */
 #define PREV_FIRST_MAX_NS (TIMEOUT_MS * NSEC_PER_MSEC / 20)
 
 /* Larger than any vtime. */

@@ -28,8 +28,8 @@ static void submit(struct rl_queued *rec)
 }
 
 /*
- * Wake the policy thread for a reason other than a task, by a record with pid 0: a word of shared
- * memory that was written before. The thread checks these words again after it has set is_sleeping.
+ * Wake the policy thread by a record with pid 0, because a word of shared memory has changed. The
+ * caller writes the word first; the thread checks these words again after it has set is_sleeping.
  */
 __noinline int wake_user(void)
 {

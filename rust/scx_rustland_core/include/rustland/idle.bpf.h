@@ -37,10 +37,9 @@ static bool clear_cpu(u64 *words, u32 cpu)
 
 /*
  * Whether this CPU is in the last steps of going offline, where it still wakes tasks, such as
- * RCU's. Work that needs an interrupt to itself is no longer done there: waking the policy thread
- * and kicking CPUs. It would even stay pending until the CPU is back and goes offline again, and
- * block all later work of its kind, so that no CPU could wake the policy thread. The watchdog's
- * timer does it instead.
+ * RCU's. An irq_work queued there no longer runs: it would stay pending until the CPU is online
+ * again, and meanwhile no other CPU could queue it. So the policy thread is not woken and no CPU
+ * is kicked from there; the watchdog's timer does both.
  */
 static bool is_dying_cpu(void)
 {

@@ -33,7 +33,7 @@ static bool inherit_slice(struct task_struct *p)
 	of_waker = bpf_task_storage_get(&rl_tasks, waker, NULL, 0);
 	if (!of_waker)
 		return false;
-	/* Not p->scx.slice, which the kernel updates at ticks only. */
+	/* Not waker->scx.slice, which the kernel updates at ticks only. */
 	now = scx_monotonic_now();
 	end_ns = of_waker->inheritable_until_ns;
 	if (time_before(end_ns, now + INHERIT_MIN_NS))
@@ -48,8 +48,8 @@ static bool inherit_slice(struct task_struct *p)
 	return true;
 }
 
-/* In ops.running(): set until when wakees of @p may inherit its slice. The waker may have consumed
- * the slice that @p inherited. */
+/* In ops.running(): set the time until which wakees of @p may inherit its slice. If @p inherited
+ * one itself, the waker may have used part of it since: shorten it. */
 static void begin_inheritance(struct task_struct *p, struct rl_task *t, u64 now)
 {
 	u64 rest_ns = INHERIT_MIN_NS, slice_ns = p->scx.slice;

@@ -19,7 +19,7 @@ enum rl_consts {
 /* In rl_decision.cpu: the first CPU that is free. CPU ids are smaller. */
 #define RL_CPU_ANY (1 << 20)
 
-/* Who selects the CPU on wakeup. Unless it is the policy, a wakee that finds no idle CPU may
+/* What selects the CPU on wakeup. Unless it is the policy, a wakee that finds no idle CPU may
  * inherit the waker's slice: inherit.bpf.h. */
 enum rl_idle_selection {
 	RL_IDLE_FULL_USER, /* the policy */
@@ -109,7 +109,7 @@ struct rl_shared {
 	u64 is_slow; /* user space stalled recently; dispatch in batches */
 	u64 idle[RL_CPU_WORDS]; /* a bit for each CPU */
 	u64 online[RL_CPU_WORDS];
-	/* The decided vtime of each CPU's current task; 0: not decided, so not to be preempted.
+	/* The vtime of the last decision on each CPU's current task; 0: none, do not preempt.
 	 * While a thread of the scheduler's own process runs: of the task that it preempted. */
 	u64 running[RL_CPUS_MAX];
 };

@@ -60,7 +60,7 @@ s32 BPF_STRUCT_OPS(rl_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_
 		return select_cpu_for_own(p, prev_cpu, wake_flags);
 	if (config.idle_selection == RL_IDLE_FULL_USER)
 		return prev_cpu;
-	/* Tasks that wait already have precedence. */
+	/* Tasks that are already waiting go first. */
 	if (scx_bpf_dsq_nr_queued(SHARED_DSQ) <= 0 && scx_bpf_dsq_nr_queued(PENDING_DSQ) <= 0)
 		cpu = find_idle(p, prev_cpu, wake_flags);
 	if (cpu >= 0) {

@@ -79,7 +79,7 @@ struct rl_task {
 	u64 ctx[RL_CTX_WORDS]; /* task context of the policy */
 	u32 weight; /* as decided; 0: vtime does not advance */
 	u32 resumes; /* it was preempted and resumes: bypass.bpf.h */
-	u32 slice_expired; /* it was enqueued on slice expiry, not on wakeup */
+	u32 slice_expired; /* it was enqueued otherwise than by a wakeup, mostly on slice expiry */
 };
 
 struct {

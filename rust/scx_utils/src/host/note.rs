@@ -74,9 +74,11 @@ impl Note {
     }
 
     fn rewrite(&mut self, text: &str) -> io::Result<()> {
-        self.file.set_len(0)?;
         self.file.rewind()?;
-        self.file.write_all(text.as_bytes())
+        self.file.write_all(text.as_bytes())?;
+        // Last, so that a kill in between loses nothing of a text of the same length.
+        self.file
+            .set_len(u64::try_from(text.len()).unwrap_or(u64::MAX))
     }
 }
 

@@ -16,7 +16,7 @@ enum CacheKey {
     Id(Option<u32>, u32),
 }
 
-/// The level at which the CPUs of an LLC share it; the first known one counts.
+/// What identifies an LLC: the L3 if it is known, else the L2, else the node.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum LlcKey {
     L3(CacheKey),

@@ -158,7 +158,8 @@ fn rankings_within_one_kind() {
     let topology = numbers(file, &[231, 226, 211, 196]).read();
     assert_eq!(types(&topology), [TURBO, BIG, BIG, BIG]);
     assert_eq!(capacities(&topology), [1024, 1001, 935, 868]);
-    // The range of a desktop with two chiplets, whose cores are of one kind.
+    // Rankings of a desktop with two chiplets. The cores are of one kind, which only their
+    // frequencies show.
     let mut tree = numbers(file, &[236, 231, 171, 166]);
     assert_eq!(types(&tree.read()), [TURBO, BIG, LITTLE, LITTLE]);
     for cpu in 0..4 {

@@ -35,7 +35,8 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Replaces a task with the same pid, the decision on which would be cancelled.
+    /// Inserts a task. An entry with the same pid is removed first: that task has been enqueued
+    /// again, and a decision on the old enqueue would be dropped.
     pub(crate) fn insert(&mut self, waiting: Waiting) {
         let pid = waiting.task.pid;
         self.remove(pid);

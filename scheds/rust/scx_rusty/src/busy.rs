@@ -105,7 +105,7 @@ mod tests {
         // CPU 0 was idle for half of the interval, CPU 1 never, CPU 3 all the time.
         let after = [cpu(0, 60), cpu(0, 0), cpu(5, 0), cpu(100, 7)];
         assert_eq!(busy.sample(&of(&after), 200), [(0.75, 2), (0.0, 1)]);
-        // CPU 0 is idle since a quarter of the next interval.
+        // CPU 0 is idle for the last quarter of the next interval, CPU 3 not at all.
         let later = [cpu(275, 60), cpu(0, 0), cpu(5, 0), cpu(0, 107)];
         assert_eq!(busy.sample(&of(&later), 300), [(0.875, 2), (1.0, 1)]);
     }

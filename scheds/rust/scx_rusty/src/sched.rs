@@ -41,7 +41,7 @@ pub(crate) struct Running<'obj> {
     busy: Busy,
     loads: Loads,
     tuned: Option<Tuned>,
-    /// Statistics for readers, who copy it. Not updated while a reader holds the lock.
+    /// The statistics that readers copy. Not updated while a reader holds the lock.
     report: Arc<Mutex<ClusterStats>>,
     pending: ClusterStats,
     balanced_at: Instant,
@@ -255,7 +255,7 @@ impl Running<'_> {
         };
         let plan = balance(&self.loads.read()?, kind);
         if self.config.balances {
-            // Expires at the next balancing.
+            // Expires at the next regular balancing, which decides anew.
             let until_ns = now_ns()? + u64::try_from(self.config.interval.as_nanos())?;
             for migration in &plan.migrations {
                 let mut args = rusty_migration {

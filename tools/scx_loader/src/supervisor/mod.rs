@@ -478,7 +478,7 @@ impl Supervisor {
                 let why = format!("did not come up within {seconds} s");
                 self.not_up(now, &why, callers, back_to, out);
             }
-            Then::Fail => self.fail(now, "was ejected by the kernel, and did not exit", out),
+            Then::Fail => self.fail(now, "was unloaded by the kernel, and did not exit", out),
             Then::Quit => {
                 self.phase = Phase::Stopped;
                 out.push(Action::Quit);
@@ -534,12 +534,17 @@ impl Supervisor {
                 callers, back_to, ..
             } => self.not_up(now, why, callers, back_to, out),
             Phase::Running { since, .. } => {
-                if now.saturating_sub(since) >= HEALTHY {
-                    self.failures = 0;
-                }
+                self.forget_failures(now, since);
                 self.fail(now, why, out);
             }
             phase => self.phase = phase,
+        }
+    }
+
+    /// Failures before a long time without any do not count.
+    fn forget_failures(&mut self, now: Time, running_since: Time) {
+        if now.saturating_sub(running_since) >= HEALTHY {
+            self.failures = 0;
         }
     }
 
@@ -653,7 +658,11 @@ impl Supervisor {
                     self.start(now, job, Vec::new(), None, out);
                 }
             }
-            Phase::Running { .. } => self.then(now, Then::Fail, out),
+            Phase::Running { since, .. } => {
+                let since = *since;
+                self.forget_failures(now, since);
+                self.then(now, Then::Fail, out);
+            }
             Phase::Stopped | Phase::Failed => {}
         }
     }

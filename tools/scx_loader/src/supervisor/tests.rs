@@ -350,6 +350,19 @@ fn old_failures_are_forgotten() {
     }
 }
 
+/// Also if each of them is an ejection after which the process hangs.
+#[test]
+fn old_failures_are_forgotten_by_hanging_processes_too() {
+    let mut world = World::new(None);
+    world.start(Nature::Good);
+    for _ in 0..20 {
+        world.seconds(70);
+        world.comes_up_again_after(Time::MAX / 2);
+        world.seconds(20);
+        assert_eq!(world.state(), State::Running);
+    }
+}
+
 #[test]
 fn clean_exit_is_not_retried() {
     let mut world = World::new(Some(Nature::Good));
@@ -390,7 +403,7 @@ fn ejected_scheduler_that_hangs_is_killed_and_restarted() {
     world.seconds(4);
     assert_eq!(world.state(), State::Running);
     assert_eq!(world.spawned_at.len(), 2);
-    assert!(world.supervisor.reason().contains("ejected"));
+    assert!(world.supervisor.reason().contains("unloaded by the kernel"));
 }
 
 #[test]

@@ -13,7 +13,7 @@
 #define RUSTY_FREQ_UNIT_NS (100 * 1000 * 1000ULL)
 #define RUSTY_FREQ_MAX 100000
 
-/* Maximum average runtime that lowers the priority. */
+/* Half of the average runtime, up to this, lowers the priority. */
 #define RUSTY_RUNTIME_MAX_NS (50 * 1000 * 1000ULL)
 
 /* The highest priority: the last index of the weights below. */

@@ -64,7 +64,7 @@ static bool dispatch_own(s32 cpu, u32 dom)
 }
 
 /* Steal a task of a domain in which at least @threshold wait, out of @nr domains from @first on.
- * Starts with the one after @own, so that all domains are treated alike. */
+ * The start differs for each @own, so that all domains are treated alike. */
 static bool steal(u32 first, u32 nr, u32 own, u32 threshold)
 {
 	u32 i, dom;

@@ -75,7 +75,7 @@ static void preempt(struct task_struct *p, struct rusty_task *t, u64 until)
 
 	if (!other->deadline || until == NO_DEADLINE ||
 	    (t->woken_sync && other->stretch_ns < SYNC_STRETCH_MIN_NS) ||
-	    !time_before(until, other->deadline + ran_ns))
+	    !time_before(until, other->deadline + scx_vtime_cost(ran_ns, other->weight)))
 		return;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	count(preempt);
@@ -117,6 +117,7 @@ static void enqueue(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 	}
 	/* SCX_ENQ_LAST: the CPU has looked for other tasks already. */
 	if (enq_flags & SCX_ENQ_LAST && dom_of_cpu(scx_bpf_task_cpu(p)) == t->dom) {
+		t->has_waited = false;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom), enq_flags);
 		return;
 	}

@@ -129,6 +129,13 @@ static bool kick_greedy(struct task_struct *p, u32 node)
 	return true;
 }
 
+/* Whether CPUs of other domains may take the task that is just being inserted, which does not count
+ * as queued yet: see steal(). */
+static bool may_steal(u32 dom, u32 threshold)
+{
+	return threshold && scx_bpf_dsq_nr_queued(DOM_DSQ | dom) + 1 >= (s32)threshold;
+}
+
 /* Kick an idle CPU for a task in the queue of its domain. Returns whether there was one. */
 static bool kick_for(struct task_struct *p, struct rusty_task *t)
 {
@@ -141,9 +148,9 @@ static bool kick_for(struct task_struct *p, struct rusty_task *t)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 		return true;
 	}
-	if (config.greedy_threshold && kick_greedy(p, node))
+	if (may_steal(t->dom, config.greedy_threshold) && kick_greedy(p, node))
 		return true;
-	return config.greedy_threshold_x_numa && kick_greedy(p, MACHINE);
+	return may_steal(t->dom, config.greedy_threshold_x_numa) && kick_greedy(p, MACHINE);
 }
 
 /* Set one mask of the tuner: the CPUs of the domains in @doms. */

@@ -9,7 +9,7 @@ struct nodemask___rusty {
 	unsigned long bits[1];
 };
 
-/* The kernel's type name is an alias. */
+/* A typedef, as nodemask_t is in the kernel. */
 typedef struct nodemask___rusty nodemask_t___rusty;
 
 struct mempolicy {

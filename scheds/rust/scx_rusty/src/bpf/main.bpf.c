@@ -39,6 +39,7 @@ s32 BPF_STRUCT_OPS(rusty_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wa
 	cpu = pick_cpu(p, t, prev_cpu, wake_flags);
 	if (cpu < 0)
 		return prev_cpu;
+	t->our_cpu = cpu;
 	t->has_waited = false;
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom), 0);
 	return cpu;
@@ -49,6 +50,8 @@ void BPF_STRUCT_OPS(rusty_enqueue, struct task_struct *p, u64 enq_flags)
 	struct rusty_task *t = task_state(p);
 
 	if (!t || bypasses_queue(p, enq_flags)) {
+		if (t)
+			t->has_waited = false;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tune.slice_ns, enq_flags);
 		count(direct);
 		return;
@@ -116,9 +119,11 @@ void BPF_STRUCT_OPS(rusty_running, struct task_struct *p)
 	t->our_cpu = cpu;
 	t->sum_exec_ns = p->se.sum_exec_runtime;
 	dom = dom_state(t->dom);
-	if (t->avg_runtime_ns >= STRETCH_MIN_NS) {
+	/* Virtual times of two domains cannot be compared. */
+	if (t->avg_runtime_ns >= STRETCH_MIN_NS && dom_of_cpu(cpu) == t->dom) {
 		running[cpu].since_ns = scx_monotonic_now();
 		running[cpu].stretch_ns = t->avg_runtime_ns;
+		running[cpu].weight = p->scx.weight;
 		running[cpu].deadline = t->vtime + request_ns(p, t);
 	}
 	/* Only tasks that waited advance virtual time (see scx_simple). Not atomic: the next update

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The domain of a task. It changes when the task wakes up or is enqueued. */
+/* The domain of a task. It changes only when the task wakes up or is enqueued. */
 #ifndef __RUSTY_MIGRATE_BPF_H
 #define __RUSTY_MIGRATE_BPF_H
 

@@ -6,9 +6,9 @@
 /* ops.timeout_ms: the kernel ejects the scheduler when a task has not run for so long. */
 #define TIMEOUT_MS 10000
 
-/* Upper bound of the time that a task waits, whatever the number and weights of runnable tasks.
- * Half of it is for its own excess of CPU time (debt), a quarter each for what others are owed
- * (lag) and for its average runtime (request). Slices may add half of it. */
+/* A task waits at most this long, plus half of it for slices, whatever the number and weights of
+ * runnable tasks: half for its own excess of CPU time (debt), a quarter each for what others are
+ * owed (lag) and for its average runtime (request). */
 #define MAX_WAIT_NS (4 * NSEC_PER_SEC)
 #define DEBT_WAIT_NS (MAX_WAIT_NS / 2)
 #define LAG_WAIT_NS (MAX_WAIT_NS / 4)
@@ -28,6 +28,7 @@ struct rusty_running {
 	u64 deadline; /* at its start; 0: not preemptible */
 	u64 since_ns; /* when it started */
 	u64 stretch_ns; /* its average runtime */
+	u32 weight;
 };
 
 struct rusty_running running[RUSTY_CPUS_MAX];
