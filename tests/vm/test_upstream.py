@@ -60,9 +60,16 @@ def test_sysrq_s_ends_it_with_status_0(guest: Guest, start: Start, program: str)
     assert scheduler.process.stderr() == "EXIT: disabled by sysrq-S\n"
 
 
+#: An idle guest takes half a minute for as many enqueues as the tests below need.
+BUSY = ("--hogs", "8", "--sleepers", "8")
+
+
 @EJECTED
-def test_error_ejects_with_status_2_and_a_dump(guest: Guest, start: Start, program: str) -> None:
+def test_error_ejects_with_status_2_and_a_dump(
+    guest: Guest, start: Start, load: Load, program: str
+) -> None:
     """Although main() returns 0."""
+    load(*BUSY)
     scheduler = start(program, "-e", "60")
     assert scheduler.end() == 2
     stderr = scheduler.process.stderr()
@@ -72,7 +79,8 @@ def test_error_ejects_with_status_2_and_a_dump(guest: Guest, start: Start, progr
 
 
 @EJECTED
-def test_dump_is_limited(start: Start, program: str) -> None:
+def test_dump_is_limited(start: Start, load: Load, program: str) -> None:
+    load(*BUSY)
     scheduler = start(program, "-e", "60", "-d", "300")
     assert scheduler.end() == 2
     text = scheduler.process.stderr().split("=" * 80)[2]
