@@ -45,8 +45,7 @@ _STOP_GRACE_S = 20.0
 _POWEROFF_TIMEOUT_S = 15.0
 #: The same if the user has interrupted the host.
 _HASTY_POWEROFF_S = 5.0
-#: Maximum time without a heartbeat. The agent is scheduled by the scheduler under test, so this is
-#: longer than the kernel's watchdog timeout (30 s).
+#: Maximum time without a heartbeat, longer than the kernel's watchdog timeout (30 s).
 _MAX_SILENCE_S = 120.0
 #: Timeout for the start of a job's process.
 _START_TIMEOUT_S = 60.0
@@ -127,7 +126,8 @@ class Process:
         return self._output("stderr")
 
     def _output(self, stream: str) -> str:
-        return self._guest.run(["cat", f"/run/spawn/{self.name}/{stream}"]).check().stdout
+        command = ["cat", f"/run/spawn/{self.name}/{stream}"]
+        return self._guest.run(command, is_urgent=True).check().stdout
 
 
 class Guest:
@@ -258,14 +258,23 @@ class Guest:
                 warn(f"the guest did not power off; console log: {self.console_log}")
         return well
 
-    def run(self, command: Command, timeout_s: float = 120.0, *, user: str = "root") -> Result:
+    def run(
+        self,
+        command: Command,
+        timeout_s: float = 120.0,
+        *,
+        user: str = "root",
+        is_urgent: bool = False,
+    ) -> Result:
         """Run a command to completion, or kill it with its children after `timeout_s`.
 
-        Raises GuestError when the guest is lost, or the command cannot be killed.
+        If it `is_urgent` it is a real-time task, which the scheduler under test does not delay: for
+        reading the state of the guest. Raises GuestError when the guest is lost, or the command
+        cannot be killed.
         """
         link = self._link
         name = self._new_name()
-        self._start(name, command, user=user)
+        self._start(name, command, output="urgent" if is_urgent else "files", user=user)
         in_time = link.wait_until(lambda: name in link.ended, timeout_s)
         if not in_time:
             self._kill(name)
@@ -352,7 +361,7 @@ class Guest:
 
     def kernel_log(self) -> str:
         """The complete kernel log. Raises GuestError."""
-        return self.run(["dmesg"]).check().stdout
+        return self.run(["dmesg"], is_urgent=True).check().stdout
 
     @property
     def _link(self) -> Link:

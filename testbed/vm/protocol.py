@@ -13,7 +13,8 @@ Both directions use one line per message on the control port:
 
 A job is a shell script with a name. OUTPUT is where its two output streams go: `files` keeps
 them in the guest until `fetch` sends them, raw, over the data port; `stream` sends both over the
-stream port as they arrive. A negative PID means the job's process group. Requests are served in
+stream port as they arrive. `urgent` is `files` for a job that is a real-time task; other jobs are
+ordinary tasks. A negative PID means the job's process group. Requests are served in
 order, jobs run in parallel.
 """
 

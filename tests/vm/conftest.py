@@ -275,8 +275,11 @@ def load(guest: Guest) -> Iterator[Load]:
         return started[-1]
 
     yield launch
-    for process in filter(Process.running, started):
+    ended = [process for process in started if process.running()]
+    # All at once: a light task would wait for a heavy one.
+    for process in ended:
         process.signal(signal.SIGINT)
+    for process in ended:
         assert process.wait(TIMEOUT_S) == 0, process.stderr()
 
 

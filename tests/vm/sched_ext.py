@@ -49,7 +49,7 @@ ENABLES_OFTEN = pytest.mark.kernel_complains(
 
 def read(guest: Guest, path: str) -> str:
     """The contents of a file in the guest, without the final newline; "" if it does not exist."""
-    return guest.run(f"cat {path} 2>/dev/null").stdout.rstrip("\n")
+    return guest.run(f"cat {path} 2>/dev/null", is_urgent=True).stdout.rstrip("\n")
 
 
 def state(guest: Guest) -> str:
@@ -149,7 +149,7 @@ class KernelWatch:
     def __init__(self, guest: Guest) -> None:
         self.guest = guest
         self._mark = f"scx test {uuid.uuid4()}"
-        guest.run(f"echo '{self._mark}' >/dev/kmsg").check()
+        guest.run(f"echo '{self._mark}' >/dev/kmsg", is_urgent=True).check()
 
     def log(self) -> str:
         """The new kernel messages."""

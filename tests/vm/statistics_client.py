@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 
+from sched_ext import wait_for
 from vm.guest import Guest
 
 SOCKET = "/var/run/scx/root/stats"
@@ -17,8 +18,14 @@ META = '{"req":"stats_meta"}'
 def ask(guest: Guest, *requests: str, user: str = "root") -> list[dict]:
     """The scheduler's answers over one connection."""
     command = ["scx_stats_client", SOCKET, "ask", *requests]
-    done = guest.run(command, user=user).check()
+    done = guest.run(command, user=user, is_urgent=True).check()
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def wait_served(guest: Guest) -> None:
+    """Waits until the scheduler serves statistics."""
+    is_socket = ["test", "-S", SOCKET]
+    wait_for("statistics are served", lambda: guest.run(is_socket, is_urgent=True).ok)
 
 
 def payload(answer: dict) -> dict:

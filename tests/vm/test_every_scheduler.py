@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from sched_ext import TIMEOUT_S, Load, Scheduler, Start, read, state, wait_disabled, wait_for
@@ -47,7 +47,7 @@ def test_kill_9_leaves_a_working_system(
 ) -> None:
     """The kernel's scheduler takes over, and the next load works."""
     scheduler = start(program).wait_enabled()
-    process = load("--hogs", "6", "--seconds", "4")
+    process = load("--hogs", "6", "--seconds", "2")
     # All hogs start before the unload. unloads_within() tests forks during it.
     wait_for("all hogs run", lambda: nr_hogs(guest, process) == 6)
     assert scheduler.end(signal.SIGKILL) == 128 + signal.SIGKILL
@@ -89,21 +89,25 @@ def unloads_within(guest: Guest, scheduler: Scheduler, number: int, limit_s: int
 
 
 @pytest.fixture
-def rcu_readers(guest: Guest) -> Iterator[None]:
-    """Tasks that are in an RCU read-side section most of the time, by walking paths."""
+def walk_paths(guest: Guest) -> Iterator[Callable[[], None]]:
+    """Starts tasks that are in an RCU read-side section most of the time."""
     walk = "while :; do find /sys/devices /sys/class /sys/bus >/dev/null 2>&1; done"
-    readers = [guest.spawn(f"reader{i}", walk) for i in range(12)]
-    yield
+    readers: list[Process] = []
+    yield lambda: readers.extend(guest.spawn(f"reader{i}", walk) for i in range(12))
     for reader in readers:
         # Its child ends by itself.
         reader.signal(signal.SIGKILL)
+    for reader in readers:
         reader.wait(TIMEOUT_S)
 
 
-def test_unloads_beside_forks(guest: Guest, start: Start, rcu_readers: None, program: str) -> None:
+def test_unloads_beside_forks(
+    guest: Guest, start: Start, walk_paths: Callable[[], None], program: str
+) -> None:
     """Tasks forked during the unload are in the fair class. They delay the end of the grace period
     that the unload waits for, and preempt RCU readers. 7.2 is only slow."""
     scheduler = start(program).wait_enabled()
+    walk_paths()
     assert unloads_within(guest, scheduler, signal.SIGTERM, FORKS_END_S)
 
 

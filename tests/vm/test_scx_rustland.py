@@ -15,7 +15,7 @@ from counted import counted
 from recorder import Record, preempted_ns
 from sched_ext import TIMEOUT_S, Load, Scheduler, Start, wait_for
 from shares import NICE_0_TO_5, shares
-from statistics_client import SOCKET, total
+from statistics_client import total, wait_served
 from vm.guest import Guest
 
 IDLE = ("--hogs", "0", "--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
@@ -26,7 +26,7 @@ HOGS_AND_SLEEPERS = ("--hogs", "8", "--sleepers", "4", "--pipes", "0", "--forks-
 def serve(guest: Guest, start: Start, *args: str) -> Scheduler:
     """The enabled scheduler, when it serves statistics."""
     scheduler = start("scx_rustland", *args).wait_enabled()
-    wait_for("statistics are served", lambda: guest.run(["test", "-S", SOCKET]).ok)
+    wait_served(guest)
     return scheduler
 
 

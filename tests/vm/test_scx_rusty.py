@@ -22,7 +22,7 @@ from sched_ext import (
     wait_disabled,
     wait_for,
 )
-from statistics_client import SOCKET, total
+from statistics_client import total, wait_served
 from vm.guest import Guest
 
 #: A short interval, so that loads are balanced in each test.
@@ -32,7 +32,7 @@ BUSY = ("--interval", "0.5")
 def serve(guest: Guest, start: Start, *args: str) -> Scheduler:
     """The enabled scheduler, when it serves statistics."""
     scheduler = start("scx_rusty", *BUSY, *args).wait_enabled()
-    wait_for("statistics are served", lambda: guest.run(["test", "-S", SOCKET]).ok)
+    wait_served(guest)
     return scheduler
 
 
@@ -158,7 +158,7 @@ def switch(scheduler: Scheduler, set_cpu: SetCpu, cpu: int, online: bool) -> Non
         lambda: restarts(scheduler) > before or not scheduler.process.running(),
     )
     scheduler.wait_enabled()
-    wait_for("statistics are served", lambda: scheduler.guest.run(["test", "-S", SOCKET]).ok)
+    wait_served(scheduler.guest)
 
 
 @pytest.mark.every_topology
@@ -170,10 +170,9 @@ def test_hotplug_under_load(guest: Guest, start: Start, load: Load, set_cpu: Set
     scheduler = serve(guest, start)
     load("--hogs", str(len(guest.topology.online) + 2), *MIXED)
     all_cpus = set(guest.topology.online)
-    for _ in range(2):
-        switch(scheduler, set_cpu, 1, False)
-        assert cpus(total(guest)["kick_greedy_cpus"]) <= all_cpus - {1}
-        switch(scheduler, set_cpu, 1, True)
+    switch(scheduler, set_cpu, 1, False)
+    assert cpus(total(guest)["kick_greedy_cpus"]) <= all_cpus - {1}
+    switch(scheduler, set_cpu, 1, True)
     wait_for("all CPUs are used again", lambda: cpus(total(guest)["kick_greedy_cpus"]) == all_cpus)
     assert scheduler.end(signal.SIGINT) == 0
 

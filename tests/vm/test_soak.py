@@ -13,11 +13,11 @@ from vm.topology import Topology
 
 pytestmark = pytest.mark.once
 
-SECONDS = 60.0
+SECONDS = 30.0
 
 
 @pytest.mark.parametrize("scheduler", ["scx_rustland"])
-def test_scheduler_survives_a_minute_of_soak(
+def test_scheduler_survives_half_a_minute_of_soak(
     kernel: Kernel, shape: Topology, build_dir: Path, scheduler: str
 ) -> None:
     setup = setup_of(build_dir, scheduler, (), kernel, shape, 1, SECONDS)

@@ -21,7 +21,7 @@ from sched_ext import (
     wait_disabled,
     wait_for,
 )
-from statistics_client import META, SOCKET, STATS, TOTAL, ask, payload
+from statistics_client import META, SOCKET, STATS, TOTAL, ask, payload, wait_served
 from vm.guest import Guest, Process
 
 EINVAL = 22
@@ -43,7 +43,7 @@ def client(guest: Guest, *args: str) -> str:
 def fifo(guest: Guest, start: Start) -> Scheduler:
     """A scheduler that serves statistics."""
     scheduler = start("scx_fifo", "--slice-us", "5000").wait_enabled()
-    wait_for("statistics are served", lambda: guest.run(["test", "-S", SOCKET]).ok)
+    wait_served(guest)
     return scheduler
 
 
@@ -150,7 +150,7 @@ def test_configured_group_may_read(
     guest: Guest, start: Start, monitor: Callable[..., Process]
 ) -> None:
     start("scx_fifo", "--stats-group", "nogroup").wait_enabled()
-    wait_for("statistics are served", lambda: guest.run(["test", "-S", SOCKET]).ok)
+    wait_served(guest)
     assert guest.run(f"stat -c '%a %U %G' {SOCKET}").stdout == "660 root nogroup\n"
     process = monitor(user="nobody")
     wait_for("the monitor reads", lambda: "local=" in process.stdout())
