@@ -343,10 +343,11 @@ impl Supervisor {
         }
         let callers = vec![caller];
         let back_to = self.known_good();
+        // A request is another chance.
+        self.failures = 0;
         match request {
             Request::Stop => self.then(now, Then::Stop(callers), out),
             Request::Start(job) | Request::Switch(job) => {
-                self.failures = 0;
                 let then = Then::Start {
                     job,
                     callers,

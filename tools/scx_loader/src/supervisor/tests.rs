@@ -307,6 +307,19 @@ fn crashes_are_retried_with_increasing_delays_then_given_up() {
 }
 
 #[test]
+fn failures_before_a_requested_restart_do_not_count() {
+    let mut world = World::new(None);
+    world.start(Nature::Crashing);
+    while world.spawned_at.len() < 4 || world.runs().is_some() {
+        world.seconds(1);
+    }
+    world.ask(Request::Restart);
+    world.seconds(600);
+    assert_eq!(world.state(), State::Failed);
+    assert_eq!(world.spawned_at.len(), 4 + 5);
+}
+
+#[test]
 fn fallback_replaces_a_scheduler_that_fails_repeatedly() {
     let mut world = World::new(Some(Nature::Good));
     world.start(Nature::Crashing);
