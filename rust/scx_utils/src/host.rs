@@ -21,8 +21,7 @@ pub struct Setting {
     path: PathBuf,
     before: String,
     ours: String,
-    /// `None` while another process holds the setting: the original value is in its note.
-    note: Option<Note>,
+    note: Note,
 }
 
 impl Setting {
@@ -32,23 +31,22 @@ impl Setting {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read or written, or the note cannot be made. Nothing is changed then.
+    /// If the file cannot be read or written, the note cannot be made, or the setting is held
+    /// already, by this process or another one: of two holders, the one that ends last would
+    /// restore the value of the other. Nothing is changed then.
     pub fn hold(path: &Path, value: &str, notes: &Path) -> Result<Self> {
         let mut note = Note::take(path, notes)?;
         let now = read(path)?;
-        let left = note.as_ref().and_then(Note::left_behind);
-        let before = match left {
+        let before = match note.left_behind() {
             // The value that a killed process set is still in place.
             Some(left) if left.ours == now => left.before,
             // There is no note, or the setting was changed since.
             _ => now,
         };
-        if let Some(note) = &mut note {
-            note.write(&before, value)?;
-        }
+        note.write(&before, value)?;
         fs::write(path, value).with_context(|| format!("cannot set {}", path.display()))?;
         let ours = read(path).unwrap_or_else(|_| value.to_owned());
-        if let Some(note) = note.as_mut().filter(|_| ours != value) {
+        if ours != value {
             note.write(&before, &ours)?;
         }
         Ok(Self {
@@ -73,9 +71,7 @@ impl Drop for Setting {
             tracing::warn!("cannot set {path} back to '{before}': {error}");
             return;
         }
-        if let Some(note) = &mut self.note {
-            note.clear();
-        }
+        self.note.clear();
     }
 }
 
@@ -101,8 +97,8 @@ mod tests {
     }
 
     /// As if its process had been killed: no destructor runs, and the kernel closes its files.
-    fn kill(mut guard: Setting) {
-        drop(guard.note.take());
+    fn kill(guard: Setting) {
+        guard.note.unlock();
         std::mem::forget(guard);
     }
 
@@ -160,13 +156,15 @@ mod tests {
     }
 
     #[test]
-    fn a_second_holder_changes_nothing_for_the_first() {
+    fn a_second_holder_is_refused() {
         let (_dir, path) = file("1\n");
         let first = hold(&path);
-        drop(hold(&path));
+        let error = Setting::hold(&path, "2", &path.with_file_name("notes")).unwrap_err();
+        assert!(format!("{error:#}").contains("in use"), "{error:#}");
         assert_eq!(read(&path).unwrap(), "0");
         drop(first);
         assert_eq!(read(&path).unwrap(), "1");
+        drop(hold(&path));
     }
 
     #[test]

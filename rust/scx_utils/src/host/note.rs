@@ -25,14 +25,14 @@ pub(super) struct LeftBehind {
 }
 
 impl Note {
-    /// The note on the setting at `path`, below `dir`; `None` if another process holds it.
-    pub(super) fn take(path: &Path, dir: &Path) -> Result<Option<Self>> {
+    /// The note on the setting at `path`, below `dir`. An error if somebody holds it.
+    pub(super) fn take(path: &Path, dir: &Path) -> Result<Self> {
         let name = path.to_string_lossy().trim_matches('/').replace('/', ".");
         let note = dir.join(name);
         Self::open(&note).with_context(|| format!("cannot make a note in {}", note.display()))
     }
 
-    fn open(path: &Path) -> io::Result<Option<Self>> {
+    fn open(path: &Path) -> io::Result<Self> {
         if let Some(dir) = path.parent() {
             create_dir(dir)?;
         }
@@ -43,15 +43,16 @@ impl Note {
             .create(true)
             .truncate(false)
             .open(path)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Ok(None),
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => {
+                io::Error::new(io::ErrorKind::ResourceBusy, "the setting is in use")
+            }
+            TryLockError::Error(error) => error,
+        })?;
         let mut text = String::new();
         file.read_to_string(&mut text)?;
         let left = parse(&text);
-        Ok(Some(Self { file, left }))
+        Ok(Self { file, left })
     }
 
     pub(super) fn left_behind(&self) -> Option<LeftBehind> {
@@ -71,6 +72,12 @@ impl Note {
         if let Err(error) = self.rewrite("") {
             tracing::debug!("a note on a setting stays: {error}");
         }
+    }
+
+    /// As the kernel does when the process is killed.
+    #[cfg(test)]
+    pub(super) fn unlock(&self) {
+        self.file.unlock().unwrap();
     }
 
     fn rewrite(&mut self, text: &str) -> io::Result<()> {
