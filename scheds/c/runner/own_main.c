@@ -36,8 +36,12 @@ void scx_main_fail(const char *fmt, ...)
 	exit(SCX_STATUS_FAILED);
 }
 
-/* These programs return 0 from main() also when the scheduler was ejected. */
-static void at_exit(void)
+/*
+ * These programs return 0 from main() also when the scheduler was ejected. Of all that exit() calls
+ * this is the last: _exit() skips what follows. It comes after the functions of atexit(), and 101
+ * is the first priority that programs may use.
+ */
+static void __attribute__((destructor(101))) at_exit(void)
 {
 	scx_priority_restore(&own.rcu);
 	if (!own.status)
@@ -54,7 +58,6 @@ static void begin_first(void)
 	if (begun)
 		return;
 	begun = true;
-	atexit(at_exit);
 	if (!scx_kernel_has_ext_server())
 		own.rcu = scx_rcu_boost();
 	scx_class_switch_start();
