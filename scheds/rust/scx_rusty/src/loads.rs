@@ -87,16 +87,10 @@ impl Loads {
     }
 
     fn preferred(&self, nodes: u64) -> DomainMask {
-        let mut words = [0; 4];
-        if self.uses_mempolicy {
-            for (kernel_id, mask) in &self.of_node {
-                if *kernel_id < 64 && nodes >> kernel_id & 1 == 1 {
-                    for (word, of_node) in words.iter_mut().zip(mask.words()) {
-                        *word |= of_node;
-                    }
-                }
-            }
-        }
-        DomainMask::from_words(words)
+        let is_preferred = |kernel_id: usize| kernel_id < 64 && nodes >> kernel_id & 1 == 1;
+        self.of_node
+            .iter()
+            .filter(|(kernel_id, _)| self.uses_mempolicy && is_preferred(*kernel_id))
+            .fold(DomainMask::default(), |union, (_, mask)| union.or(*mask))
     }
 }

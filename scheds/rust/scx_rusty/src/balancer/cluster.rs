@@ -2,7 +2,7 @@
 //! The loads of a cluster of domains while migrations are chosen.
 
 use super::sorted_tasks::{Found, Goal, SortedTasks, Walk};
-use super::{Costs, DomainLoad, DomainMask, Migration, NodeLoad, Plan, Snapshot, Task};
+use super::{Costs, DomainLoad, DomainMask, Migration, NodeLoad, Plan, Snapshot};
 
 /// Minimum gain of a migration, relative to the mean load; below are rounding errors.
 const GAIN_MIN: f64 = 1e-9;
@@ -55,7 +55,6 @@ impl Share {
 #[derive(Debug, Default)]
 struct Group {
     share: Share,
-    /// Its domains that have CPUs.
     domains: Vec<usize>,
     mask: DomainMask,
     /// Its tasks that may migrate.
@@ -140,10 +139,6 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    fn has_cpus(&self, domain: usize) -> bool {
-        self.snapshot.domains[domain].nr_cpus > 0
-    }
-
     fn migrate(&mut self, idx: usize, to: usize) {
         let task = &self.snapshot.tasks[idx];
         self.has_moved[idx] = true;
@@ -154,42 +149,6 @@ impl<'a> Cluster<'a> {
             from: task.domain,
             to,
         });
-    }
-
-    /// Empties the domains without CPUs, the heaviest tasks first.
-    pub(crate) fn evacuate(&mut self) {
-        let (mut places, gone): (Vec<_>, Vec<_>) =
-            (0..self.snapshot.domains.len()).partition(|domain| self.has_cpus(*domain));
-        if gone.is_empty() {
-            return;
-        }
-        let by_cpu = |of: &Self, domain: usize| of.share(domain).by_cpu();
-        places.sort_by(|a, b| by_cpu(self, *a).total_cmp(&by_cpu(self, *b)));
-        let leaving = |idx: &usize| !self.has_cpus(self.snapshot.tasks[*idx].domain);
-        let leaving: Vec<_> = self.order.iter().rev().copied().filter(leaving).collect();
-        for idx in leaving {
-            let Some(at) = self.refuge(&self.snapshot.tasks[idx], &places) else {
-                continue;
-            };
-            let domain = places.remove(at);
-            self.migrate(idx, domain);
-            let load = by_cpu(self, domain);
-            let at = places.partition_point(|other| by_cpu(self, *other) < load);
-            places.insert(at, domain);
-        }
-    }
-
-    /// The first of `places` where the task is allowed: one that it prefers, else one of its node,
-    /// else any.
-    fn refuge(&self, task: &Task, places: &[usize]) -> Option<usize> {
-        let node = |domain: usize| self.snapshot.domains[domain].node;
-        let first = |fits: &dyn Fn(usize) -> bool| {
-            let fits = |domain: &usize| task.allowed.contains(*domain) && fits(*domain);
-            places.iter().position(fits)
-        };
-        first(&|domain| task.preferred.contains(domain))
-            .or_else(|| first(&|domain| node(domain) == node(task.domain)))
-            .or_else(|| first(&|_| true))
     }
 
     /// The pass between nodes.
@@ -219,20 +178,18 @@ impl<'a> Cluster<'a> {
             for domain in domains {
                 group_of[*domain] = group;
             }
-            let with_cpus = domains.iter().copied().filter(|idx| self.has_cpus(*idx));
-            let domains: Vec<_> = with_cpus.collect();
             let shares = domains.iter().map(|domain| self.share(*domain));
             groups.push(Group {
                 share: shares.fold(Share::default(), Share::plus),
                 mask: domains.iter().copied().collect(),
-                domains,
+                domains: domains.clone(),
                 ..Group::default()
             });
         }
         for idx in &self.order {
             let task = &self.snapshot.tasks[*idx];
             let load = self.loads[*idx];
-            if load > 0.0 && !self.has_moved[*idx] && self.has_cpus(task.domain) {
+            if load > 0.0 && !self.has_moved[*idx] {
                 let group = &mut groups[group_of[task.domain]];
                 group.sorted_tasks.push(load, *idx);
                 group.allowed = group.allowed.or(task.allowed);
@@ -255,7 +212,7 @@ impl<'a> Cluster<'a> {
             let excess = group.share.excess(mean);
             let least = group.share.transfer_min(mean, costs);
             group.allowance = (costs.push_max * excess).max(least);
-            if excess > 0.0 && !group.domains.is_empty() {
+            if excess > 0.0 {
                 givers.push(idx);
             } else if excess < 0.0 {
                 takers.push(idx);
@@ -349,14 +306,7 @@ impl<'a> Cluster<'a> {
         let nr_cpus: f64 = (0..self.before.len())
             .map(|domain| self.share(domain).nr_cpus)
             .sum();
-        let ideal = |domain: usize| {
-            let of_domain = self.share(domain).nr_cpus;
-            if of_domain > 0.0 {
-                total_load * of_domain / nr_cpus
-            } else {
-                0.0
-            }
-        };
+        let ideal = |domain: usize| total_load * self.share(domain).nr_cpus / nr_cpus;
         let of_domain = |domain: usize| DomainLoad {
             load: self.before[domain],
             imbal: self.before[domain] - ideal(domain),

@@ -3,7 +3,7 @@
 //!
 //! The share of a domain is proportional to its CPUs. A round moves load in two passes, first
 //! between nodes, and then between the domains of each node; shares are relative to the total load
-//! of the groups of a pass. A domain that has lost its CPUs is emptied before.
+//! of the groups of a pass.
 //!
 //! A migration brings two domains closer together: neither then has as high a load per CPU as the
 //! fuller one had, nor as low a load as the other one had. So the maximum never increases, and
@@ -57,7 +57,7 @@ pub(crate) const WITHIN_NODE: Costs = Costs {
 pub(crate) struct Domain {
     /// Dense index of its node.
     pub(crate) node: usize,
-    /// Number of online CPUs. A domain without any gives everything away.
+    /// Number of online CPUs, at least one: CPU hotplug restarts the scheduler, with new domains.
     pub(crate) nr_cpus: u32,
 }
 
@@ -140,7 +140,6 @@ pub(crate) struct Plan {
 pub(crate) fn balance(snapshot: &Snapshot, kind: LoadKind) -> Plan {
     let loads = task_loads(snapshot, kind);
     let mut cluster = Cluster::new(snapshot, loads);
-    cluster.evacuate();
     cluster.balance_nodes(&BETWEEN_NODES);
     cluster.balance_domains(&WITHIN_NODE);
     cluster.into_plan()

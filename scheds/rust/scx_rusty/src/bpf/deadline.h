@@ -64,6 +64,8 @@ static inline u32 rusty_latency_scale(u32 prio)
 	return weights[prio < RUSTY_PRIO_MAX ? prio : RUSTY_PRIO_MAX];
 }
 
+/* For the compiler, since rusty_freq() never exceeds it: without the bound, it would turn the
+ * overflow check of scx_weight_scale() into a multiplication of 128 bits, which BPF lacks. */
 static inline u64 rusty_freq_clamp(u64 freq)
 {
 	return freq < RUSTY_FREQ_MAX ? freq : RUSTY_FREQ_MAX;

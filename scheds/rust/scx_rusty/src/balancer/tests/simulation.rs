@@ -63,8 +63,6 @@ impl Noise {
         for node in 0..recipe.nr_nodes {
             for _ in 0..=self.below(recipe.nr_domains) {
                 let nr_cpus = 1 + self.below(usize::try_from(recipe.nr_cpus).unwrap());
-                let is_gone = self.is_one_of_100(recipe.special / 10);
-                let nr_cpus = if is_gone { 0 } else { nr_cpus };
                 let nr_cpus = u32::try_from(nr_cpus).unwrap();
                 domains.push(Domain { node, nr_cpus });
             }
@@ -166,7 +164,7 @@ struct Model {
     nr_rounds: usize,
 }
 
-/// Loads of domains with CPUs, and 0 elsewhere.
+/// The loads of domains and nodes.
 struct Sums {
     domains: Vec<Sum>,
     nodes: Vec<Sum>,
@@ -175,8 +173,7 @@ struct Sums {
 impl Sums {
     fn worst(of: &[Sum]) -> f64 {
         let mean = Sum::of(of).by_cpu();
-        let real = of.iter().filter(|sum| sum.nr_cpus > 0.0);
-        real.map(|sum| sum.off(mean)).fold(0.0, f64::max)
+        of.iter().map(|sum| sum.off(mean)).fold(0.0, f64::max)
     }
 }
 
@@ -198,9 +195,7 @@ impl Model {
             sum.nr_cpus = f64::from(domain.nr_cpus);
         }
         for (task, load) in self.snapshot.tasks.iter().zip(&self.loads) {
-            if domains[task.domain].nr_cpus > 0 {
-                sums[task.domain].load += load;
-            }
+            sums[task.domain].load += load;
         }
         let nr_nodes = domains.iter().map(|domain| domain.node + 1).max();
         let mut nodes = vec![Sum::default(); nr_nodes.unwrap_or(0)];
@@ -224,7 +219,6 @@ impl Model {
                 "{of:?} {task:?}"
             );
             assert!(of.from == task.domain && of.to != of.from, "twice? {of:?}");
-            assert!(self.snapshot.domains[of.to].nr_cpus > 0);
             task.domain = of.to;
             self.nr_moves[idx] += 1;
         }
@@ -263,11 +257,11 @@ impl Model {
         let domains = &self.snapshot.domains;
         for (task, load) in self.snapshot.tasks.iter().zip(&self.loads) {
             let from = sums.domains[task.domain];
-            if !task.may_migrate || *load <= 0.0 || from.nr_cpus == 0.0 {
+            if !task.may_migrate || *load <= 0.0 {
                 continue;
             }
             for (to, domain) in domains.iter().enumerate() {
-                if !task.allowed.contains(to) || domain.nr_cpus == 0 {
+                if !task.allowed.contains(to) {
                     continue;
                 }
                 let nodes = [domains[task.domain].node, domain.node].map(|node| sums.nodes[node]);
