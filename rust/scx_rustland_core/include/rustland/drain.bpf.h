@@ -108,13 +108,14 @@ static void preempt(s32 cpu)
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
-/* Wake the CPU for a task that was just moved. */
+/* Wake a CPU for a task that was just moved. This CPU looks for work and could take one that any
+ * CPU may run: if it takes another one instead, kick_any_idle() finds a CPU for that one. */
 static void kick_for(struct task_struct *p, const struct target *to, s32 this_cpu, u32 flags)
 {
 	struct rl_cpu *state = cpu_state(this_cpu);
 
 	if (to->cpu == RL_CPU_ANY) {
-		if (state && !state->left_one && bpf_cpumask_test_cpu(this_cpu, p->cpus_ptr))
+		if (state && !state->left_one && p->nr_cpus_allowed >= nr_cpu_ids)
 			state->left_one = true;
 		else
 			kick_idle_for(p);

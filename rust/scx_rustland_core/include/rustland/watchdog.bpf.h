@@ -29,7 +29,7 @@ struct watchdog {
 	u64 nr_cycles; /* of user space, at its last sign of life */
 	u64 alive_ns; /* time of its last sign of life */
 	u64 slow_until_ns; /* end of the time in which user space counts as slow */
-	u64 nr_looked_at; /* in wake_for() */
+	u64 nr_looked_at; /* in wake_for_queue() */
 };
 
 struct {
@@ -46,22 +46,28 @@ static bool user_has_work(void)
 	       scx_bpf_dsq_nr_queued(PENDING_DSQ) > 0;
 }
 
-/*
- * Kick an idle CPU for each of the first tasks of a queue, regardless of low_power: no other event
- * will. Call it under RCU.
- */
-static void wake_for(struct watchdog *w, u64 dsq_id)
+/* Kick an idle CPU that may run @p, regardless of low_power: no other event will. Call it under
+ * RCU. */
+static void wake_for(const struct task_struct *p)
+{
+	s32 cpu;
+
+	scx_full_barrier();
+	cpu = claim_idle_in(p->cpus_ptr);
+	if (cpu >= 0)
+		kick_idle(cpu);
+}
+
+/* The same for each of the first tasks of a queue. */
+static void wake_for_queue(struct watchdog *w, u64 dsq_id)
 {
 	struct task_struct *p;
-	s32 cpu;
 
 	w->nr_looked_at = 0;
 	bpf_for_each(scx_dsq, p, dsq_id, 0) {
 		if (w->nr_looked_at++ >= RESCUE_MAX)
 			break;
-		cpu = claim_idle_in(p->cpus_ptr);
-		if (cpu >= 0)
-			kick_idle(cpu);
+		wake_for(p);
 	}
 }
 
@@ -87,7 +93,7 @@ static void check_user(struct watchdog *w, u64 now)
 	if (!shared.is_stalled)
 		shared.nr_stalls++;
 	shared.is_stalled = true;
-	wake_for(w, PENDING_DSQ);
+	wake_for_queue(w, PENDING_DSQ);
 }
 
 static void note_hotplug(s32 cpu, bool is_online)
@@ -116,7 +122,7 @@ static void evacuate(s32 cpu)
 		if (p->nr_cpus_allowed > 1) {
 			if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, SHARED_DSQ, 0)) {
 				count(nr_rescued);
-				kick_any_idle();
+				wake_for(p);
 			}
 		} else if (!is_online) {
 			/* Pinned: the kernel changes its affinity once it is in the local DSQ. */
@@ -234,8 +240,8 @@ static int on_period(void *map, int *key, struct watchdog *w)
 	check_user(w, scx_monotonic_now());
 	is_busy = check_cpus();
 	/* When they were enqueued, only a CPU that was idle then was kicked. */
-	wake_for(w, SHARED_DSQ);
-	wake_for(w, FALLBACK_DSQ);
+	wake_for_queue(w, SHARED_DSQ);
+	wake_for_queue(w, FALLBACK_DSQ);
 	is_busy |= is_stalled() || user_has_work() || scx_bpf_dsq_nr_queued(SHARED_DSQ) > 0 ||
 		   scx_bpf_dsq_nr_queued(FALLBACK_DSQ) > 0;
 	bpf_rcu_read_unlock();
