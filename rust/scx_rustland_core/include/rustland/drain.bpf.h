@@ -13,6 +13,9 @@ _Static_assert(RL_IN_FLIGHT_MAX * (sizeof(struct rl_decision) + 8) <= 1 << 20, "
 /* Decisions drained in one go, with interrupts disabled. */
 #define DRAIN_MAX 256
 
+/* Times to check for decisions that were sent meanwhile. */
+#define DRAIN_PASSES 4
+
 /* Lets user space see when the CPUs are about to run out of decided tasks. */
 static void note_spare(void)
 {
@@ -196,21 +199,22 @@ static long drain_one(struct bpf_dynptr *record, void *ctx)
 __noinline int drain(s32 cpu)
 {
 	struct rl_cpu *state = cpu_state(cpu);
+	bool has_rest = false;
 	int i;
 
 	if (!state || !is_undrained())
 		return false;
 	state->nr_drained = state->left_one = 0;
-	bpf_for(i, 0, 4) {
-		if (bpf_user_ringbuf_drain(&rl_decisions, drain_one, &cpu, BPF_RB_NO_WAKEUP) < 0 ||
-		    !is_undrained())
+	bpf_for(i, 0, DRAIN_PASSES) {
+		has_rest = bpf_user_ringbuf_drain(&rl_decisions, drain_one, &cpu,
+						  BPF_RB_NO_WAKEUP) >= 0 &&
+			   is_undrained();
+		if (!has_rest || state->nr_drained >= DRAIN_MAX)
 			break;
-		if (state->nr_drained >= DRAIN_MAX) {
-			/* Let another CPU drain the rest. */
-			kick_any_idle();
-			break;
-		}
 	}
+	/* Let another CPU drain it. */
+	if (has_rest)
+		kick_any_idle();
 	note_spare();
 	return state->left_one;
 }
