@@ -59,7 +59,7 @@ struct rusty_migration {
 /* A task that ran recently, as written by the iterator rusty_loads(). */
 struct rusty_load {
 	s32 pid;
-	u32 dom;
+	u32 dom; /* when its migration, if any, is complete */
 	u32 weight;
 	u32 is_kworker;
 	u64 duty_cycle; /* fixed point, SCX_RAVG_FRAC_BITS */

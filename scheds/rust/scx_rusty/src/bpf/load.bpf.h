@@ -81,7 +81,8 @@ int rusty_loads(struct bpf_iter__task *ctx)
 	if (load.duty_cycle < DUTY_CYCLE_MIN)
 		return 0;
 	load.pid = p->pid;
-	load.dom = t->dom;
+	/* So that the balancer does not decide again what it has decided already. */
+	load.dom = next_dom(t);
 	load.weight = p->scx.weight;
 	load.is_kworker = !!(p->flags & PF_WQ_WORKER);
 	load.preferred_nodes = preferred_nodes(p);

@@ -20,8 +20,8 @@
 char _license[] SEC("license") = "GPL";
 
 #include "state.bpf.h"
-#include "load.bpf.h"
 #include "migrate.bpf.h"
+#include "load.bpf.h"
 #include "idle.bpf.h"
 #include "enqueue.bpf.h"
 #include "dispatch.bpf.h"

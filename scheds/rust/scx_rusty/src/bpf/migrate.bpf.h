@@ -44,15 +44,23 @@ static void set_dom(struct rusty_task *t, u32 to)
 		note_weight(t, weight);
 }
 
-/* On wakeup or enqueue: apply the balancer's decision, if the task may still use that domain and
- * the decision has not expired. */
+/* The domain of the task from its next wakeup or enqueue on: the balancer's decision, if the task
+ * may still use that domain and the decision has not expired; else the present one. */
+static u32 next_dom(const struct rusty_task *t)
+{
+	u32 dom = t->dom, to = t->target_dom;
+
+	if (to == dom || !is_allowed(t, to))
+		return dom;
+	return time_before(scx_monotonic_now(), t->target_until_ns) ? to : dom;
+}
+
+/* On wakeup or enqueue. */
 static void apply_migration(struct rusty_task *t)
 {
-	u32 to = t->target_dom;
+	u32 to = next_dom(t);
 
-	if (to == t->dom)
-		return;
-	if (is_allowed(t, to) && time_before(scx_monotonic_now(), t->target_until_ns)) {
+	if (to != t->dom) {
 		set_dom(t, to);
 		count(migrations);
 	}
