@@ -78,7 +78,10 @@ void BPF_STRUCT_OPS(rusty_runnable, struct task_struct *p, u64 enq_flags)
 		note_weight(t, p->scx.weight);
 	t->runtime_ns = 0;
 	if (!(enq_flags & SCX_ENQ_WAKEUP)) {
-		t->our_cpu = -1;
+		/* A new task is where rusty_select_cpu() has put it: on its parent's CPU, if none
+		 * of its own domain was idle. */
+		if (p->se.sum_exec_runtime)
+			t->our_cpu = -1;
 		return;
 	}
 	waker = bpf_task_storage_get(&rusty_tasks, bpf_get_current_task_btf(), NULL, 0);
