@@ -46,7 +46,7 @@ static u64 insert(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 	if (p->nr_cpus_allowed == 1)
 		dsq_id = bpf_cpumask_first(p->cpus_ptr);
 	t->has_waited = true;
-	until = config.fifo_sched ? scx_monotonic_now() : deadline(p, t, enq_flags);
+	until = config.fifo_sched ? scx_bpf_now() : deadline(p, t, enq_flags);
 	scx_bpf_dsq_insert_vtime(p, dsq_id, slice_ns(t->dom), until, enq_flags);
 	return config.fifo_sched ? NO_DEADLINE : until;
 }
@@ -71,11 +71,13 @@ static void preempt(struct task_struct *p, struct rusty_task *t, u64 until)
 {
 	s32 cpu = cpu_to_preempt(p, t);
 	struct rusty_running *other = &running[(u32)cpu % RUSTY_CPUS_MAX];
-	u64 ran_ns = time_delta(scx_monotonic_now(), other->since_ns);
+	u64 ran_ns;
 
 	if (!other->deadline || until == NO_DEADLINE ||
-	    (t->woken_sync && other->stretch_ns < SYNC_STRETCH_MIN_NS) ||
-	    !time_before(until, other->deadline + scx_vtime_cost(ran_ns, other->weight)))
+	    (t->woken_sync && other->stretch_ns < SYNC_STRETCH_MIN_NS))
+		return;
+	ran_ns = time_delta(scx_bpf_now(), other->since_ns);
+	if (!time_before(until, other->deadline + scx_vtime_cost(ran_ns, other->weight)))
 		return;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	count(preempt);

@@ -41,9 +41,9 @@ struct bpf_iter__task {
 #define DUTY_CYCLE_MIN (SCX_RAVG_ONE / 1000)
 
 /* Track whether the task is runnable. */
-static void note_runnable(struct rusty_task *t, bool wants)
+static void note_runnable(struct rusty_task *t, bool wants, u64 now)
 {
-	scx_ravg_set(&t->duty_cycle, wants, scx_monotonic_now(), config.half_life_ns);
+	scx_ravg_set(&t->duty_cycle, wants, now, config.half_life_ns);
 }
 
 /* The nodes of its memory policy, 0 if there is none. */
@@ -77,7 +77,7 @@ int rusty_loads(struct bpf_iter__task *ctx)
 	t = bpf_task_storage_get(&rusty_tasks, p, NULL, 0);
 	if (!t)
 		return 0;
-	load.duty_cycle = scx_ravg_read(&t->duty_cycle, scx_monotonic_now(), config.half_life_ns);
+	load.duty_cycle = scx_ravg_read(&t->duty_cycle, scx_bpf_now(), config.half_life_ns);
 	if (load.duty_cycle < DUTY_CYCLE_MIN)
 		return 0;
 	load.pid = p->pid;

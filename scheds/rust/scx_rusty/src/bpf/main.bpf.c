@@ -69,11 +69,11 @@ void BPF_STRUCT_OPS(rusty_dispatch, s32 cpu, struct task_struct *prev)
 void BPF_STRUCT_OPS(rusty_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct rusty_task *t = task_state(p), *waker;
-	u64 now = scx_monotonic_now();
+	u64 now = scx_bpf_now();
 
 	if (!t)
 		return;
-	note_runnable(t, true);
+	note_runnable(t, true, now);
 	if (!scx_task_is_own(p))
 		note_weight(t, p->scx.weight);
 	t->runtime_ns = 0;
@@ -87,22 +87,22 @@ void BPF_STRUCT_OPS(rusty_runnable, struct task_struct *p, u64 enq_flags)
 	waker = bpf_task_storage_get(&rusty_tasks, bpf_get_current_task_btf(), NULL, 0);
 	if (!waker)
 		return;
-	waker->waker_freq = rusty_freq(waker->waker_freq, now - waker->woke_at_ns);
+	waker->waker_freq = rusty_freq(waker->waker_freq, time_delta(now, waker->woke_at_ns));
 	waker->woke_at_ns = now;
 }
 
 void BPF_STRUCT_OPS(rusty_quiescent, struct task_struct *p, u64 deq_flags)
 {
 	struct rusty_task *t = task_state(p);
-	u64 now = scx_monotonic_now();
+	u64 now = scx_bpf_now();
 
 	if (!t)
 		return;
-	note_runnable(t, false);
+	note_runnable(t, false, now);
 	forget_weight(t);
 	if (!(deq_flags & SCX_DEQ_SLEEP))
 		return;
-	t->blocked_freq = rusty_freq(t->blocked_freq, now - t->blocked_at_ns);
+	t->blocked_freq = rusty_freq(t->blocked_freq, time_delta(now, t->blocked_at_ns));
 	t->blocked_at_ns = now;
 }
 
@@ -124,7 +124,7 @@ void BPF_STRUCT_OPS(rusty_running, struct task_struct *p)
 	dom = dom_state(t->dom);
 	/* Virtual times of two domains cannot be compared. */
 	if (t->avg_runtime_ns >= STRETCH_MIN_NS && dom_of_cpu(cpu) == t->dom) {
-		running[cpu].since_ns = scx_monotonic_now();
+		running[cpu].since_ns = scx_bpf_now();
 		running[cpu].stretch_ns = t->avg_runtime_ns;
 		running[cpu].weight = p->scx.weight;
 		running[cpu].deadline = t->vtime + request_ns(p, t);
