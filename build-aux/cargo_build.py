@@ -47,7 +47,10 @@ def main() -> None:
     args = p.parse_args()
 
     names = [o.name for o in args.outputs]
-    found = _programs(cargo.build(args, [a for n in names for a in ("--bin", n)]))
+    # There are no examples, but with them cargo selects the features of crates as for tests and
+    # clippy, which then use the crates of this build.
+    selection = ["--examples", *(a for n in names for a in ("--bin", n))]
+    found = _programs(cargo.build(args, selection))
     for name in names:
         if name not in found:
             raise cargo.CargoError(f"the workspace has no program {name}")

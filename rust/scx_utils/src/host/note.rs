@@ -25,7 +25,7 @@ pub(super) struct LeftBehind {
 }
 
 impl Note {
-    /// The note on the setting at `path`, below `dir`. An error if somebody holds it.
+    /// The note on the setting at `path`, below `dir`. An error if it is held already.
     pub(super) fn take(path: &Path, dir: &Path) -> Result<Self> {
         let name = path.to_string_lossy().trim_matches('/').replace('/', ".");
         let note = dir.join(name);
