@@ -193,6 +193,16 @@ def test_stream_that_ignores_a_signal_is_killed(
     assert (result.status, result.timed_out) == (128 + signal.SIGKILL, False)
 
 
+def test_only_urgent_commands_are_real_time_tasks(guest: Guest) -> None:
+    """With chrt in the guest; without it none is, as in guests of other tests here."""
+    policy = "chrt -p $$ | head -n 1"
+    assert guest.run(policy).stdout.endswith(": SCHED_OTHER\n")
+    assert guest.run(policy, user="nobody").stdout.endswith(": SCHED_OTHER\n")
+    assert guest.run(policy, is_urgent=True).stdout.endswith(": SCHED_FIFO\n")
+    assert guest.spawn("ordinary", "chrt -p $$ | head -n 1 >/tmp/policy").wait(60) == 0
+    assert guest.run(["cat", "/tmp/policy"]).stdout.endswith(": SCHED_OTHER\n")
+
+
 def test_commands_while_a_process_runs(guest: Guest) -> None:
     """Outputs of concurrent commands are not mixed."""
     noise = guest.spawn("noise", "while :; do echo noise; echo noise >&2; done")
