@@ -127,8 +127,8 @@ static void set_waiting(bool waits)
 		syscall(SYS_futex, &is_waiting, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* Whether QEMU was asked to exit, or is about to: then it waits for events with the BQL held,
- * which the CPU thread needs in order to become idle. */
+/* Whether QEMU exits, or was asked to exit or reset: it then polls with the BQL held, which the CPU
+ * thread needs to become idle. */
 static bool is_ending(void)
 {
 	return bql_locked() || qemu_shutdown_requested_get() || qemu_reset_requested_get();

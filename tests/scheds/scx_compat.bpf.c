@@ -402,8 +402,8 @@ void BPF_STRUCT_OPS(compat_tick, struct task_struct *p)
 	}
 }
 
-/* Only for kernels that re-enqueue from this callback only: newer ones log that it
- * is deprecated. */
+/* Only for kernels that cannot re-enqueue elsewhere: newer ones log that this callback is
+ * deprecated. */
 SEC("?struct_ops/compat_cpu_release")
 void BPF_PROG(compat_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {

@@ -44,8 +44,8 @@ Program = tuple[Store | Fence | ReadUnless | Act, ...]
 
 FENCE = Fence()
 
-#: dispatch_shared() and wake_user(), and the policy thread in Driver::tick(), which does not sleep
-#: if no decided task is left.
+#: TAKE_SHARED: dispatch_shared() and wake_user(). POLICY: Driver::tick(), which sleeps only if a
+#: decided task is left.
 SPARE = {"nr_spare": 1, "nr_waiting": 0, "is_sleeping": 0}
 TAKE_SHARED: Program = (
     Store("nr_spare", 0),

@@ -289,8 +289,8 @@ wait $scheduler
 def test_new_tasks_start_on_idle_cpus(
     on_nodes: Callable[[str], str], crowd: int, options: str, lasts: int
 ) -> None:
-    """Each hog gets a CPU, whatever ran when it started: without the balancer, if it is still new
-    when the others end; with the balancer, also after a second beside them."""
+    """Each hog gets a CPU, whatever ran when it started: without the balancer, if it is still young
+    when the others end; with the balancer, even if they ran for a second."""
     names = " ".join(map(str, range(crowd)))
     script = FORKS.replace("OPTIONS", options).replace("LASTS", str(lasts))
     got_s = used_s(on_nodes(script.replace("CROWD", names)))

@@ -106,7 +106,7 @@ def lay_out(guest: Guest, build_dir: Path, options: dict[str, str]) -> Path:
         f"{units}/{UNIT}": (build_dir / "services" / UNIT).read_text(),
         f"{units}/{UNIT}.d/log.conf": log,
         f"{units}/{LOADER_UNIT}": (build_dir / "services" / LOADER_UNIT).read_text(),
-        # The bus is not a unit of this systemd, so it cannot wait for names on it.
+        # Not Type=dbus, because the bus is not a unit of this systemd.
         f"{units}/{LOADER_UNIT}.d/log.conf": f"{log}Type=simple\n",
         f"{libexecdir}/scx-launch": (build_dir / "services/scx-launch").read_text(),
         f"{sysconfdir}/default/scx": "",

@@ -37,9 +37,9 @@ void scx_main_fail(const char *fmt, ...)
 }
 
 /*
- * These programs return 0 from main() also when the scheduler was ejected. Of all that exit() calls
- * this is the last: _exit() skips what follows. It comes after the functions of atexit(), and 101
- * is the first priority that programs may use.
+ * These programs return 0 from main() even if the scheduler was ejected. exit() calls this last,
+ * after the functions of atexit(): 101 is the first priority that programs may use. _exit() skips
+ * what follows.
  */
 static void __attribute__((destructor(101))) at_exit(void)
 {

@@ -68,9 +68,9 @@ static bool dispatch_fallback(void)
 #define RECLAIM_MAX 16
 
 /*
- * Resume a task that was enqueued otherwise than by a wakeup, mostly on slice expiry, because
- * @cpu was needed briefly by another one. If the policy has not read its record yet, the task
- * just continues and the CPU does not idle.
+ * Continue a pending task that was enqueued on slice expiry, or otherwise without a wakeup, because
+ * another task needed @cpu briefly. Only if the policy has not read its record yet. The CPU does
+ * not idle then.
  */
 __noinline int reclaim(s32 cpu)
 {
@@ -151,14 +151,14 @@ static bool extend_prev(struct task_struct *prev)
 	return true;
 }
 
-/* How long prev may keep its CPU for being first, divided by one plus the number of tasks in the
- * CPU's queue: a twentieth of the watchdog timeout. */
+/* How long prev may keep its CPU for being first: a twentieth of the watchdog timeout, divided by
+ * one plus the number of tasks in the CPU's queue. */
 #define PREV_FIRST_MAX_NS (TIMEOUT_MS * NSEC_PER_MSEC / 20)
 
 /* Larger than any vtime. */
 #define NO_VTIME (~0ULL)
 
-/* The vtime of the first task of a queue; of a preempted task that resumes, the decided one.
+/* The vtime of a queue's first task; if that is a preempted one that resumes, its decided vtime.
  * Call it under RCU. */
 static u64 first_vtime(u64 dsq_id)
 {
@@ -225,8 +225,7 @@ static bool prev_is_first(s32 cpu, struct task_struct *prev)
 	return true;
 }
 
-/* Wake the policy for the tasks that it holds. The tasks decided already, if any, may not run on
- * this CPU. */
+/* Wake the policy if it holds tasks. No decided task is allowed on this CPU. */
 static void remind(void)
 {
 	if (*(volatile u64 *)&shared.nr_waiting) {

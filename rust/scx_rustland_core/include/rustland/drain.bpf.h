@@ -111,8 +111,8 @@ static void preempt(s32 cpu)
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
-/* Wake a CPU for a task that was just moved. This CPU looks for work and could take one that any
- * CPU may run: if it takes another one instead, kick_any_idle() finds a CPU for that one. */
+/* Wake a CPU for a task that was just moved. This CPU looks for work, so the first task that may
+ * run anywhere is left to it. If it takes another one, kick_any_idle() finds a CPU. */
 static void kick_for(struct task_struct *p, const struct target *to, s32 this_cpu, u32 flags)
 {
 	struct rl_cpu *state = cpu_state(this_cpu);

@@ -12,7 +12,7 @@
  * migration-disabled tasks, and the threads of the scheduler's own process (bypass.bpf.h). So do,
  * if the policy leaves them to the kernel, wakees that find an idle CPU, and wakees that inherit
  * the waker's slice (inherit.bpf.h). A task that continues on slice expiry, because no other task
- * needs its CPU or because it still precedes them, is not enqueued at all, or reclaimed before the
+ * needs its CPU or because it precedes the others, is not enqueued at all, or reclaimed before the
  * policy has read its record (reclaim()). When user space stalls, tasks are dispatched in FIFO
  * order (watchdog.bpf.h).
  */

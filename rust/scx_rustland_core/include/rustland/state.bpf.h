@@ -28,8 +28,8 @@ enum {
 #define MAX_RT_PRIO 100
 
 /*
- * ops.timeout_ms: the kernel ejects the scheduler when a task has not run for so long, or its
- * watchdog work item, which depends on our scheduling too and runs at half of this period. Ten
+ * ops.timeout_ms: the kernel ejects the scheduler if a runnable task, or the kernel's watchdog
+ * worker, has not run for so long. We schedule that worker too; it runs at half of this period. Ten
  * thousand tasks that each need 1 ms keep four CPUs busy for 2.5 s.
  */
 #define TIMEOUT_MS 10000

@@ -239,7 +239,7 @@ static int on_period(void *map, int *key, struct watchdog *w)
 	bpf_rcu_read_lock();
 	check_user(w, scx_monotonic_now());
 	is_busy = check_cpus();
-	/* When they were enqueued, only a CPU that was idle then was kicked. */
+	/* The enqueue of these tasks kicked only a CPU that was idle then. */
 	wake_for_queue(w, SHARED_DSQ);
 	wake_for_queue(w, FALLBACK_DSQ);
 	is_busy |= is_stalled() || user_has_work() || scx_bpf_dsq_nr_queued(SHARED_DSQ) > 0 ||

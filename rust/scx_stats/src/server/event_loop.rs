@@ -196,7 +196,7 @@ impl EventLoop {
         }
     }
 
-    /// Closes the connection whose client has been silent longest, the oldest of several.
+    /// Closes the connection whose client has been silent longest; of equals, the oldest.
     fn close_most_silent(&mut self) {
         let connections = self.connections.iter();
         let most_silent = connections.min_by_key(|(_, connection)| connection.last_heard());

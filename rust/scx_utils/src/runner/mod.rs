@@ -79,8 +79,8 @@ pub struct Program {
     pub about: &'static str,
 }
 
-/// Reads statistics on a thread of its own: it owns its sources, such as maps by their file
-/// descriptors. So no request for statistics can delay a decision.
+/// Reads statistics. It runs on another thread and owns its sources, such as file descriptors of
+/// maps, so no request for statistics can delay a decision.
 pub type StatsReader<T> = Box<dyn FnMut() -> Result<T> + Send>;
 
 /// A scheduler.

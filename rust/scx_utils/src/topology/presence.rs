@@ -19,7 +19,7 @@ impl Presence {
     ///
     /// Without `possible`, the CPUs with a directory and the online ones are possible.
     /// Without `online`, the possible CPUs that report to be online are. An empty list
-    /// counts as missing, because a CPU is reading it.
+    /// counts as missing: the CPU that reads it is online.
     pub(super) fn read(dir: &Path) -> Result<Self, TopologyError> {
         let online_path = dir.join("online");
         let possible_path = dir.join("possible");

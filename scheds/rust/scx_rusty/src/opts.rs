@@ -74,8 +74,8 @@ pub(crate) struct Opts {
     #[arg(long)]
     pub(crate) no_load_balance: bool,
 
-    /// Run all kernel threads at once on wakeup, not only those that are bound to a CPU: faster
-    /// I/O, at the cost of tasks that compute there
+    /// Run each kernel thread immediately on wakeup, not only those that are bound to one CPU:
+    /// faster I/O, at the cost of tasks that compute on that CPU
     #[arg(short, long)]
     pub(crate) kthreads_local: bool,
 

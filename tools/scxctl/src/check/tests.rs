@@ -66,7 +66,7 @@ impl Btf {
         u32::try_from(at).unwrap()
     }
 
-    /// Adds a type; returns its id. The last words are specific to the kind.
+    /// Adds a type; returns its id. `words` are specific to its kind.
     fn add(&mut self, name: &str, kind: u32, len: u32, words: &[u32]) -> u32 {
         let info = kind << 24 | len;
         let name = if name.is_empty() {

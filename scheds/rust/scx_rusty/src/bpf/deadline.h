@@ -89,7 +89,7 @@ static inline u32 rusty_prio(u64 blocked_freq, u64 waker_freq, u64 avg_runtime_n
 	return prio > run ? prio - run : 0;
 }
 
-/* How long after its virtual time a task's deadline is, ns. At most @max_ns of runtime count. */
+/* Distance from a task's virtual time to its deadline, ns. At most @max_ns of runtime count. */
 static inline u64 rusty_request_ns(u64 avg_runtime_ns, u32 prio, u64 max_ns)
 {
 	u64 runtime_ns = avg_runtime_ns < max_ns ? avg_runtime_ns : max_ns;

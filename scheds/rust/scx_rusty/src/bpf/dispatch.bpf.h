@@ -128,8 +128,8 @@ static void dispatch(s32 cpu, struct task_struct *prev)
 		count(dsq_dispatch);
 		return;
 	}
-	/* @prev may continue rather than be preempted for a task of another domain. But one that is
-	 * to migrate is enqueued, without a slice (SCX_OPS_ENQ_LAST). */
+	/* @prev continues, and the CPU does not steal. But if @prev is to migrate, it gets no
+	 * slice and is enqueued (SCX_OPS_ENQ_LAST). */
 	if (has_prev) {
 		if (t && t->target_dom != t->dom)
 			return;

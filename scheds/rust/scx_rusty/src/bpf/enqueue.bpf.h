@@ -3,7 +3,7 @@
 #ifndef __RUSTY_ENQUEUE_BPF_H
 #define __RUSTY_ENQUEUE_BPF_H
 
-/* How long after its virtual time a task's deadline is, ns. */
+/* Distance from a task's virtual time to its deadline, ns. */
 static u64 request_ns(const struct task_struct *p, const struct rusty_task *t)
 {
 	u32 prio = rusty_prio(t->blocked_freq, t->waker_freq, t->avg_runtime_ns, p->scx.weight);
@@ -91,13 +91,13 @@ static bool bypasses_queue(const struct task_struct *p, u64 enq_flags)
 	       scx_task_is_migration_disabled(p, enq_flags);
 }
 
-/* select_cpu() is not called for a task that may use one CPU only. Whether that one is idle: then
- * the task runs at once. */
+/* Run a pinned task at once if its CPU is idle; returns whether it was. select_cpu() is not called
+ * for such tasks. */
 static bool run_pinned(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 
-	/* While its mask is changed, it may still be elsewhere. */
+	/* While its affinity changes, it may be on another CPU. */
 	if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || !scx_bpf_test_and_clear_cpu_idle(cpu))
 		return false;
 	t->has_waited = false;
