@@ -102,6 +102,6 @@ def test_restart_keeps_the_options(start: Start, load: Load, program: str) -> No
 def test_signal_during_restarts_ends_it(guest: Guest, start: Start, program: str) -> None:
     """A user interrupts endless restarts."""
     scheduler = start(program, "--exit-after", "1", "--exit-code", hex(ACT_RESTART))
-    wait_for("restarts", lambda: scheduler.process.stderr().count("restarting") >= 6)
+    wait_for("restarts", lambda: scheduler.process.stderr().count("restarting") >= 12)
     assert scheduler.end(signal.SIGTERM) == 0
     assert state(guest) == "disabled"

@@ -137,9 +137,12 @@ ONE_HOG = ("--hogs", "1", "--sleepers", "0", "--pipes", "0", "--forks-per-s", "0
 
 
 def run_time_s(guest: Guest, process: Process) -> float:
-    """CPU time of all threads so far, as accounted by the kernel."""
-    lines = read(guest, f"/proc/{process.pid}/task/*/schedstat").splitlines()
-    return sum(int(line.split()[0]) for line in lines) / 1e9
+    """CPU time of a load's hogs so far, as accounted by the kernel; 0 before they exist."""
+    script = (
+        f"for t in /proc/{process.pid}/task/*; do grep -q hog $t/comm && cat $t/schedstat; done"
+    )
+    done = guest.run(f"{script}; true", is_urgent=True).check()
+    return sum(int(line.split()[0]) for line in done.stdout.splitlines()) / 1e9
 
 
 def wait_ran(guest: Guest, process: Process, seconds: float) -> None:

@@ -13,9 +13,6 @@ _Static_assert(RL_IN_FLIGHT_MAX * (sizeof(struct rl_decision) + 8) <= 1 << 20, "
 /* Decisions drained in one go, with interrupts disabled. */
 #define DRAIN_MAX 256
 
-/* Times to check for decisions that were sent meanwhile. */
-#define DRAIN_PASSES 4
-
 /* Lets user space see when the CPUs are about to run out of decided tasks. */
 static void note_spare(void)
 {
@@ -111,14 +108,13 @@ static void preempt(s32 cpu)
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
-/* Wake a CPU for a task that was just moved. This CPU looks for work, so the first task that may
- * run anywhere is left to it. If it takes another one, kick_any_idle() finds a CPU. */
+/* Wake the CPU for a task that was just moved. */
 static void kick_for(struct task_struct *p, const struct target *to, s32 this_cpu, u32 flags)
 {
 	struct rl_cpu *state = cpu_state(this_cpu);
 
 	if (to->cpu == RL_CPU_ANY) {
-		if (state && !state->left_one && p->nr_cpus_allowed >= nr_cpu_ids)
+		if (state && !state->left_one && bpf_cpumask_test_cpu(this_cpu, p->cpus_ptr))
 			state->left_one = true;
 		else
 			kick_idle_for(p);
@@ -199,22 +195,21 @@ static long drain_one(struct bpf_dynptr *record, void *ctx)
 __noinline int drain(s32 cpu)
 {
 	struct rl_cpu *state = cpu_state(cpu);
-	bool has_rest = false;
 	int i;
 
 	if (!state || !is_undrained())
 		return false;
 	state->nr_drained = state->left_one = 0;
-	bpf_for(i, 0, DRAIN_PASSES) {
-		has_rest = bpf_user_ringbuf_drain(&rl_decisions, drain_one, &cpu,
-						  BPF_RB_NO_WAKEUP) >= 0 &&
-			   is_undrained();
-		if (!has_rest || state->nr_drained >= DRAIN_MAX)
+	bpf_for(i, 0, 4) {
+		if (bpf_user_ringbuf_drain(&rl_decisions, drain_one, &cpu, BPF_RB_NO_WAKEUP) < 0 ||
+		    !is_undrained())
 			break;
+		if (state->nr_drained >= DRAIN_MAX) {
+			/* Let another CPU drain the rest. */
+			kick_any_idle();
+			break;
+		}
 	}
-	/* Let another CPU drain it. */
-	if (has_rest)
-		kick_any_idle();
 	note_spare();
 	return state->left_one;
 }

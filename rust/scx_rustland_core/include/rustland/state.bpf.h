@@ -52,8 +52,7 @@ struct rl_cpu {
 	 * value. */
 	u32 nr_looked_at; /* tasks of a queue */
 	u32 nr_drained; /* decisions, in drain() */
-	/* A task in SHARED_DSQ that may run anywhere was left to this CPU, which looks for work,
-	 * without a kick. */
+	/* A task in SHARED_DSQ was left to this CPU, which looks for work, without a kick. */
 	u32 left_one;
 	u32 nr_idle_periods; /* watchdog periods in which it idled with tasks in its queue */
 };

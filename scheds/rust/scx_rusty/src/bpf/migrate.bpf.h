@@ -58,8 +58,11 @@ static u32 next_dom(const struct rusty_task *t)
 /* On wakeup or enqueue. */
 static void apply_migration(struct rusty_task *t)
 {
-	u32 to = next_dom(t);
+	u32 to;
 
+	if (t->target_dom == t->dom)
+		return;
+	to = next_dom(t);
 	if (to != t->dom) {
 		set_dom(t, to);
 		count(migrations);
