@@ -220,7 +220,12 @@ struct sched_entity {
 	u64 sum_exec_runtime;
 };
 
+struct scx_dispatch_q {
+	u64 id;
+};
+
 struct sched_ext_entity {
+	struct scx_dispatch_q *dsq; /* the queue that it is in */
 	u32 flags;
 	u32 weight; /* 1..10000, 100 is nice 0 */
 	u64 slice; /* left of the time slice, ns */

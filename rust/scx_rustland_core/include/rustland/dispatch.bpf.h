@@ -35,19 +35,16 @@ static __noinline bool dispatch_shared(void)
 }
 
 /* Dispatch the next decided task. */
-static bool dispatch_decided(s32 cpu, bool *is_shared)
+static bool dispatch_decided(s32 cpu)
 {
 	s32 nr_own = scx_bpf_dsq_nr_queued(cpu), nr_shared = scx_bpf_dsq_nr_queued(SHARED_DSQ);
 
-	*is_shared = true;
 	if (nr_shared > 0 && (nr_own <= 0 || !own_is_first(cpu)) && dispatch_shared())
 		return true;
-	*is_shared = false;
 	if (nr_own > 0 && scx_bpf_dsq_move_to_local(cpu, 0)) {
 		note_service(cpu);
 		return true;
 	}
-	*is_shared = true;
 	return nr_shared > 0 && dispatch_shared();
 }
 
@@ -105,17 +102,11 @@ __noinline int reclaim(s32 cpu)
 __noinline int dispatch_next(s32 cpu)
 {
 	struct rl_cpu *state = cpu_state(cpu);
-	bool left_one = drain(cpu), is_shared = false;
-	bool is_fallback_first = state && state->turn++ % 2, done;
+	bool is_fallback_first = state && state->turn++ % 2;
 
-	done = is_fallback_first && dispatch_fallback();
-	if (!done)
-		done = dispatch_decided(cpu, &is_shared);
-	if (!done)
-		done = !is_fallback_first && dispatch_fallback();
-	if (left_one && !is_shared)
-		kick_any_idle();
-	return done;
+	drain(cpu);
+	return (is_fallback_first && dispatch_fallback()) || dispatch_decided(cpu) ||
+	       (!is_fallback_first && dispatch_fallback());
 }
 
 /* How long prev continues while the policy selects the next task. */
@@ -209,8 +200,7 @@ static bool prev_is_first(s32 cpu, struct task_struct *prev)
 	t = bpf_task_storage_get(&rl_tasks, prev, NULL, 0);
 	if (!t || !t->weight)
 		return false;
-	if (drain(cpu))
-		kick_any_idle();
+	drain(cpu);
 	if (has_local(cpu))
 		return false;
 	max_ns /= 1 + scx_bpf_dsq_nr_queued(cpu);

@@ -114,8 +114,8 @@ static void kick_for(struct task_struct *p, const struct target *to, s32 this_cp
 	struct rl_cpu *state = cpu_state(this_cpu);
 
 	if (to->cpu == RL_CPU_ANY) {
-		if (state && !state->left_one && bpf_cpumask_test_cpu(this_cpu, p->cpus_ptr))
-			state->left_one = true;
+		if (state && !state->left_pid && bpf_cpumask_test_cpu(this_cpu, p->cpus_ptr))
+			state->left_pid = p->pid;
 		else
 			kick_idle_for(p);
 	} else if (to->cpu != this_cpu) {
@@ -188,30 +188,61 @@ static long drain_one(struct bpf_dynptr *record, void *ctx)
 }
 
 /*
+ * The same, for a CPU that has just released the ring: it writes that and then reads nr_sent. The
+ * policy thread writes nr_sent, and then a CPU finds the ring taken. Not inlined: a test checks the
+ * order of its memory accesses.
+ */
+static __noinline bool is_undrained_after_release(void)
+{
+	scx_full_barrier();
+	return is_undrained();
+}
+
+/*
  * Drain the decisions on behalf of @cpu, which looks for work. If another CPU is draining, that one
- * checks again when it is done, so no decision is missed. Returns whether a task was left in
- * SHARED_DSQ that no CPU was woken for.
+ * checks again when it is done, so no decision is missed. The caller calls kick_for_left() after it
+ * has dispatched.
  */
 __noinline int drain(s32 cpu)
 {
 	struct rl_cpu *state = cpu_state(cpu);
+	bool is_rest = is_undrained();
 	int i;
 
-	if (!state || !is_undrained())
-		return false;
-	state->nr_drained = state->left_one = 0;
+	if (!state || !is_rest)
+		return 0;
+	state->nr_drained = 0;
 	bpf_for(i, 0, 4) {
-		if (bpf_user_ringbuf_drain(&rl_decisions, drain_one, &cpu, BPF_RB_NO_WAKEUP) < 0 ||
-		    !is_undrained())
+		is_rest = false;
+		if (bpf_user_ringbuf_drain(&rl_decisions, drain_one, &cpu, BPF_RB_NO_WAKEUP) < 0)
 			break;
-		if (state->nr_drained >= DRAIN_MAX) {
-			/* Let another CPU drain the rest. */
-			kick_any_idle();
+		is_rest = is_undrained_after_release();
+		if (!is_rest || state->nr_drained >= DRAIN_MAX)
 			break;
-		}
 	}
+	/* Let another CPU drain the rest. */
+	if (is_rest)
+		kick_any_idle();
 	note_spare();
-	return state->left_one;
+	return 0;
+}
+
+/* Kick an idle CPU for the task that was left to this one, if it dispatched another task. */
+__noinline int kick_for_left(s32 cpu)
+{
+	struct rl_cpu *state = cpu_state(cpu);
+	struct task_struct *p;
+
+	if (!state || !state->left_pid)
+		return 0;
+	p = scx_bpf_dsq_nr_queued(SHARED_DSQ) > 0 ? bpf_task_from_pid(state->left_pid) : NULL;
+	state->left_pid = 0;
+	if (!p)
+		return 0;
+	if (p->scx.dsq && p->scx.dsq->id == SHARED_DSQ)
+		kick_idle_for(p);
+	bpf_task_release(p);
+	return 0;
 }
 
 #endif /* __RL_DRAIN_BPF_H */

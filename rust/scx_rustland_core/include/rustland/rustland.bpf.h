@@ -132,11 +132,9 @@ void BPF_STRUCT_OPS(rl_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 }
 
-void BPF_STRUCT_OPS(rl_dispatch, s32 cpu, struct task_struct *prev)
+/* Dispatch a task on @cpu, let prev continue, or have the CPU idle. */
+static void dispatch_or_idle(s32 cpu, struct task_struct *prev)
 {
-	scx_learn_trampoline();
-	if (!test_cpu(shared.online, cpu))
-		note_hotplug(cpu, true);
 	if (prev_is_first(cpu, prev) || has_local(cpu) || dispatch_next(cpu) || has_local(cpu))
 		return;
 	if (extend_prev(prev)) {
@@ -147,11 +145,22 @@ void BPF_STRUCT_OPS(rl_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	/* No lost wakeups (idle.bpf.h): set the bit, then check again. */
 	set_cpu(shared.idle, cpu);
-	if (dispatch_next(cpu)) {
-		clear_cpu(shared.idle, cpu);
+	if (!dispatch_next(cpu)) {
+		remind();
 		return;
 	}
-	remind();
+	/* Another CPU has inserted a task meanwhile and kicked this one for it. */
+	if (!clear_cpu(shared.idle, cpu))
+		kick_any_idle();
+}
+
+void BPF_STRUCT_OPS(rl_dispatch, s32 cpu, struct task_struct *prev)
+{
+	scx_learn_trampoline();
+	if (!test_cpu(shared.online, cpu))
+		note_hotplug(cpu, true);
+	dispatch_or_idle(cpu, prev);
+	kick_for_left(cpu);
 }
 
 void BPF_STRUCT_OPS(rl_update_idle, s32 cpu, bool is_idle)

@@ -52,8 +52,9 @@ struct rl_cpu {
 	 * value. */
 	u32 nr_looked_at; /* tasks of a queue */
 	u32 nr_drained; /* decisions, in drain() */
-	/* A task in SHARED_DSQ was left to this CPU, which looks for work, without a kick. */
-	u32 left_one;
+	/* A task in SHARED_DSQ that was left to this CPU, which looks for work, without a kick: its
+	 * id, or 0. */
+	s32 left_pid;
 	u32 nr_idle_periods; /* watchdog periods in which it idled with tasks in its queue */
 };
 
@@ -135,10 +136,11 @@ static bool claim(struct rl_task *t, u64 enq_seq)
 	return __sync_val_compare_and_swap(&t->enq_seq, enq_seq, 0) == enq_seq;
 }
 
-/* Whether there are decisions to drain. */
+/* Whether there are decisions to drain. The policy thread counts a decision after it has written
+ * it, so one may be drained before it is counted. */
 static bool is_undrained(void)
 {
-	return *(volatile u64 *)&shared.nr_sent != *(volatile u64 *)&shared.nr_drained;
+	return (s64)(*(volatile u64 *)&shared.nr_sent - *(volatile u64 *)&shared.nr_drained) > 0;
 }
 
 static bool is_stalled(void)

@@ -25,11 +25,17 @@ static inline u64 rusty_average(u64 old, u64 new)
 	return old - old / 4 + new / 4;
 }
 
-/* The average frequency of an event that happened now and @interval_ns ago. */
+/*
+ * The average frequency of an event that happened now and @interval_ns ago. An interval of 0 leaves
+ * it as it is: the event before was on a CPU whose clock is ahead.
+ */
 static inline u64 rusty_freq(u64 freq, u64 interval_ns)
 {
-	u64 now = RUSTY_FREQ_UNIT_NS / (interval_ns ? interval_ns : 1);
+	u64 now;
 
+	if (!interval_ns)
+		return freq;
+	now = RUSTY_FREQ_UNIT_NS / interval_ns;
 	return rusty_average(freq, now < RUSTY_FREQ_MAX ? now : RUSTY_FREQ_MAX);
 }
 
