@@ -29,9 +29,10 @@ void BPF_STRUCT_OPS(fail_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_error("failing after %llu enqueues as asked", nr);
 	if (nr == exit_after)
 		scx_bpf_exit(exit_code, "leaving after %llu enqueues as asked", nr);
-	/* The scheduler's own process has to run, to report the exit. */
+	/* Tasks of low weight only: the scheduler's own process has to run, to report the exit, and
+	 * the runner raises its priority at times. */
 	if (stall_after && nr >= stall_after && !(p->flags & PF_KTHREAD) &&
-	    p->scx.weight != SCX_WEIGHT_DFL)
+	    p->scx.weight < SCX_WEIGHT_DFL)
 		return;
 	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, enq_flags);
 }

@@ -18,7 +18,7 @@ static const struct argp_option options[] = {
 	{ "init-error", KEY_INIT_ERROR, "ERRNO", 0, "ops.init() returns -ERRNO" },
 	{ "error-after", KEY_ERROR_AFTER, "N", 0, "scx_bpf_error() at the Nth enqueue" },
 	{ "stall-after", KEY_STALL_AFTER, "N", 0,
-	  "From the Nth enqueue on, lose tasks whose nice value is not 0" },
+	  "From the Nth enqueue on, lose tasks with a positive nice value" },
 	{ "exit-after", KEY_EXIT_AFTER, "N", 0, "scx_bpf_exit() at the Nth enqueue" },
 	{ "exit-code", KEY_EXIT_CODE, "CODE", 0, "Exit code of --exit-after, decimal or 0x" },
 	{ 0 },

@@ -70,9 +70,9 @@ GOES_IDLE: Program = (Store("idle", 1), FENCE, ReadUnless("queued", 1), Act("sle
 KICKS: Program = (Store("queued", 1), FENCE, ReadUnless("idle", 0), Act("wake"))
 
 
-#: drain() of the CPU that has released the ring, and the policy thread and a CPU that finds the ring
-#: taken (as one program, since the thread's wakeup orders them). "sleep": the CPU leaves it to the
-#: first one; "wake": that one drains again.
+#: drain() of the CPU that has released the ring; and, as one program, the policy thread and a CPU
+#: that finds the ring taken. "sleep": that CPU leaves the decision to the first one; "wake": the
+#: first one drains again.
 RING = {"nr_sent": 0, "taken": 1}
 DRAINS: Program = (Store("taken", 0), FENCE, ReadUnless("nr_sent", 0), Act("wake"))
 FINDS_TAKEN: Program = (Store("nr_sent", 1), FENCE, ReadUnless("taken", 0), Act("sleep"))

@@ -27,7 +27,7 @@ struct Opts {
     #[arg(long, value_name = "N", default_value = "0")]
     error_after: u64,
 
-    /// From the Nth enqueue on, lose tasks whose nice value is not 0
+    /// From the Nth enqueue on, lose tasks with a positive nice value
     #[arg(long, value_name = "N", default_value = "0")]
     stall_after: u64,
 
