@@ -104,9 +104,17 @@ impl Loader {
         answered.await.map_err(|_| gone())?.map_err(Error::Failed)
     }
 
-    async fn request(&self, request: Request) -> Result<()> {
+    /// The same, for a request that needs authorization for `action`.
+    async fn request(&self, caller: Caller<'_>, action: &str, request: Request) -> Result<()> {
+        authorize(&self.shared, &caller, action).await?;
         self.call(|answer| Call::Request(request, answer)).await
     }
+}
+
+/// Sender of a call, and the bus to look it up.
+struct Caller<'a> {
+    bus: &'a Connection,
+    header: Header<'a>,
 }
 
 /// A pending polkit request.
@@ -140,12 +148,8 @@ impl Drop for Asking<'_> {
 }
 
 /// Authorizes the caller. Root is always authorized, even without polkit.
-async fn authorize(
-    shared: &Shared,
-    bus: &Connection,
-    header: &Header<'_>,
-    action: &str,
-) -> Result<()> {
+async fn authorize(shared: &Shared, caller: &Caller<'_>, action: &str) -> Result<()> {
+    let Caller { bus, header } = caller;
     let denied = |why: String| Error::AccessDenied(format!("{action}: {why}"));
     let sender = header
         .sender()
@@ -196,9 +200,8 @@ impl Loader {
         #[zbus(connection)] bus: &Connection,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<()> {
-        let job = self.shared.job(scheduler, mode)?;
-        authorize(&self.shared, bus, &header, MANAGE).await?;
-        self.request(Request::Start(job)).await
+        let request = Request::Start(self.shared.job(scheduler, mode)?);
+        self.request(Caller { bus, header }, MANAGE, request).await
     }
 
     async fn start_scheduler_with_args(
@@ -208,9 +211,9 @@ impl Loader {
         #[zbus(connection)] bus: &Connection,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<()> {
-        let job = self.shared.job_with(scheduler, args)?;
-        authorize(&self.shared, bus, &header, PASS_ARGUMENTS).await?;
-        self.request(Request::Start(job)).await
+        let request = Request::Start(self.shared.job_with(scheduler, args)?);
+        self.request(Caller { bus, header }, PASS_ARGUMENTS, request)
+            .await
     }
 
     async fn switch_scheduler(
@@ -220,9 +223,8 @@ impl Loader {
         #[zbus(connection)] bus: &Connection,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<()> {
-        let job = self.shared.job(scheduler, mode)?;
-        authorize(&self.shared, bus, &header, MANAGE).await?;
-        self.request(Request::Switch(job)).await
+        let request = Request::Switch(self.shared.job(scheduler, mode)?);
+        self.request(Caller { bus, header }, MANAGE, request).await
     }
 
     async fn switch_scheduler_with_args(
@@ -232,9 +234,9 @@ impl Loader {
         #[zbus(connection)] bus: &Connection,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<()> {
-        let job = self.shared.job_with(scheduler, args)?;
-        authorize(&self.shared, bus, &header, PASS_ARGUMENTS).await?;
-        self.request(Request::Switch(job)).await
+        let request = Request::Switch(self.shared.job_with(scheduler, args)?);
+        self.request(Caller { bus, header }, PASS_ARGUMENTS, request)
+            .await
     }
 
     async fn stop_scheduler(
@@ -242,8 +244,8 @@ impl Loader {
         #[zbus(connection)] bus: &Connection,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<()> {
-        authorize(&self.shared, bus, &header, MANAGE).await?;
-        self.request(Request::Stop).await
+        self.request(Caller { bus, header }, MANAGE, Request::Stop)
+            .await
     }
 
     async fn restart_scheduler(
@@ -251,8 +253,8 @@ impl Loader {
         #[zbus(connection)] bus: &Connection,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<()> {
-        authorize(&self.shared, bus, &header, MANAGE).await?;
-        self.request(Request::Restart).await
+        self.request(Caller { bus, header }, MANAGE, Request::Restart)
+            .await
     }
 
     async fn restore_default(
@@ -260,11 +262,10 @@ impl Loader {
         #[zbus(connection)] bus: &Connection,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<()> {
-        authorize(&self.shared, bus, &header, MANAGE).await?;
         let default = self.shared.config().default.clone();
         let none = || Error::Failed("no default scheduler is configured".into());
-        self.request(Request::Switch(default.ok_or_else(none)?))
-            .await
+        let request = Request::Switch(default.ok_or_else(none)?);
+        self.request(Caller { bus, header }, MANAGE, request).await
     }
 
     async fn reload_configuration(
@@ -272,7 +273,7 @@ impl Loader {
         #[zbus(connection)] bus: &Connection,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<()> {
-        authorize(&self.shared, bus, &header, RELOAD).await?;
+        authorize(&self.shared, &Caller { bus, header }, RELOAD).await?;
         self.call(Call::Reload).await
     }
 

@@ -4,7 +4,7 @@
 //! That thread must not wait for a task that it has yet to schedule. The C library's allocator
 //! takes locks that other threads hold, and makes system calls that take the kernel's. So the one
 //! thread that claims a [`LockedHeap`] allocates from an arena of its own, without locks or system
-//! calls, in time logarithmic in the arena's size. All other threads use the system's allocator,
+//! calls, in constant time (TLSF, of the crate rlsf). All other threads use the system's allocator,
 //! and so does the owner when the arena is full: that is counted, and means that the arena is too
 //! small.
 //!
@@ -16,7 +16,6 @@
 //! Untouched pages of the arena take no memory. Their first touch is a page fault; a program that
 //! must avoid faults locks its memory (`mlockall()`).
 
-mod buddy;
 mod owned;
 mod remote;
 mod stats;
@@ -32,23 +31,18 @@ use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use owned::Owned;
+use owned::{Arena, Owned};
 use remote::RemoteFrees;
 use stats::Counters;
 pub use stats::HeapStats;
-
-/// The size of the smallest block: a cache line, so that two allocations never share one.
-const LEAF_BYTES: usize = 64;
-
-/// The alignment of the arena: the page size of most architectures.
-const ALIGN_MAX_BYTES: usize = 4096;
 
 /// The default arena. All of it is locked, so it is not generous: the rest comes from the system's
 /// allocator.
 const DEFAULT_SIZE: usize = 16 << 20;
 
-/// Leaves are counted in 32 bits, followed by a list head for each order.
-const SIZE_MAX: usize = LEAF_BYTES << 30;
+/// The limits of an arena: the size of a page, and what [`RemoteFrees`] can count.
+const SIZE_MIN: usize = 4096;
+const SIZE_MAX: usize = u32::MAX as usize;
 
 /// The owner of a [`LockedHeap`] that has none.
 const NO_OWNER: usize = 0;
@@ -60,9 +54,8 @@ thread_local! {
 
 /// An allocator for programs in which one thread must never block: see the [module](self).
 ///
-/// `SIZE` is that of the arena in bytes, a power of two. The block tables take a seventh of it, and
-/// no block is larger than half of it. Block sizes are powers of two, at least 64 bytes. Larger
-/// allocations, and those aligned to more than 4096 bytes, use the system's allocator and are
+/// `SIZE` is that of the arena in bytes. Each block takes 16 bytes more than its size, rounded up
+/// to a multiple of 32. Allocations for which no block is free use the system's allocator and are
 /// counted.
 ///
 /// ```
@@ -73,7 +66,7 @@ thread_local! {
 ///
 /// let claim = HEAP.claim()?;
 /// let numbers = vec![0_u8; 100];
-/// assert_eq!(HEAP.stats().used_bytes, 128);
+/// assert_eq!(HEAP.stats().used_bytes, 100);
 /// drop(numbers);
 /// assert_eq!(HEAP.stats().used_bytes, 0);
 /// # drop(claim);
@@ -82,17 +75,19 @@ thread_local! {
 #[repr(C, align(4096))]
 pub struct LockedHeap<const SIZE: usize = DEFAULT_SIZE> {
     /// First, so that it has the alignment of the struct.
-    arena: UnsafeCell<[u8; SIZE]>,
+    memory: UnsafeCell<[u8; SIZE]>,
+    /// The free blocks of the memory.
+    arena: UnsafeCell<Arena>,
     /// The mark of the owner, or `NO_OWNER`.
     owner: CacheLine<AtomicUsize>,
-    /// Whether the tables of the arena are initialized. Used by the owner only.
+    /// Whether the arena has its memory. Used by the owner only.
     begun: AtomicBool,
     remote_frees: CacheLine<RemoteFrees>,
     counters: CacheLine<Counters>,
 }
 
-// SAFETY: the arena's tables are accessed by the owner only, of which there is one (`Owned`), and
-// the rest of the arena by the users of its blocks. All else is atomic.
+// SAFETY: the arena and the headers of its blocks are accessed by the owner only, of which there is
+// one (`Owned`), and the rest of the memory by the users of the blocks. All else is atomic.
 unsafe impl<const SIZE: usize> Sync for LockedHeap<SIZE> {}
 
 // No `Default`: a heap on the stack is useless, and may be larger than the stack.
@@ -104,12 +99,13 @@ impl<const SIZE: usize> LockedHeap<SIZE> {
     pub const fn new() -> Self {
         const {
             assert!(
-                SIZE.is_power_of_two() && SIZE >= ALIGN_MAX_BYTES && SIZE <= SIZE_MAX,
-                "the size of a heap is a power of two between 4 KiB and 64 GiB"
+                SIZE >= SIZE_MIN && SIZE <= SIZE_MAX,
+                "the size of a heap is between 4 KiB and 4 GiB"
             );
         }
         Self {
-            arena: UnsafeCell::new([0; SIZE]),
+            memory: UnsafeCell::new([0; SIZE]),
+            arena: UnsafeCell::new(Arena::new()),
             owner: CacheLine(AtomicUsize::new(NO_OWNER)),
             begun: AtomicBool::new(false),
             remote_frees: CacheLine(RemoteFrees::new()),
@@ -155,15 +151,12 @@ impl<const SIZE: usize> LockedHeap<SIZE> {
     }
 
     fn base(&self) -> *mut u8 {
-        self.arena.get().cast()
+        self.memory.get().cast()
     }
 
-    /// The leaf of an address, `None` if it is outside of the arena.
-    fn leaf_of(&self, block: *mut u8) -> Option<u32> {
-        let offset = block.addr().wrapping_sub(self.base().addr());
-        u32::try_from(offset / LEAF_BYTES)
-            .ok()
-            .filter(|_| offset < SIZE)
+    /// Whether a block is one of the arena's.
+    fn contains(&self, block: *mut u8) -> bool {
+        block.addr().wrapping_sub(self.base().addr()) < SIZE
     }
 
     /// Allocates from the arena. `None` if the calling thread is not the owner, or it is full.
@@ -173,15 +166,6 @@ impl<const SIZE: usize> LockedHeap<SIZE> {
             self.counters.add_overflow();
         }
         block
-    }
-
-    /// Whether the block at `leaf`, allocated for `before`, is large enough for `after`.
-    fn fit(&self, leaf: u32, before: Layout, after: Layout) -> bool {
-        match Owned::of(self) {
-            Some(mut owned) => owned.fit(leaf, after),
-            // Not the owner of the tables: the block may be larger than `before`, never smaller.
-            None => block_order(after) <= block_order(before),
-        }
     }
 
     /// Reallocates by copying. Returns null on failure, like `GlobalAlloc::realloc`.
@@ -203,9 +187,8 @@ impl<const SIZE: usize> LockedHeap<SIZE> {
     }
 }
 
-// SAFETY: blocks of the arena are disjoint (`Buddy`), large enough and aligned (`block_order`), and
-// do not move: a claimed heap is a static. It unwinds only where debug assertions detect a double
-// free.
+// SAFETY: blocks of the arena are disjoint, large enough and aligned (`Tlsf`), and do not move: a
+// claimed heap is a static. It never unwinds.
 unsafe impl<const SIZE: usize> GlobalAlloc for LockedHeap<SIZE> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match self.alloc_owned(layout) {
@@ -226,24 +209,30 @@ unsafe impl<const SIZE: usize> GlobalAlloc for LockedHeap<SIZE> {
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        match (self.leaf_of(block), Owned::of(self)) {
+        match (self.contains(block), Owned::of(self)) {
             // SAFETY: it is outside of the arena, so it was allocated by the system.
-            (None, _) => unsafe { System.dealloc(block, layout) },
-            (Some(leaf), Some(mut owned)) => owned.free(leaf),
-            // SAFETY: it is at least a leaf, and the caller no longer uses it.
-            (Some(_), None) => unsafe { self.remote_frees.push(block) },
+            (false, _) => unsafe { System.dealloc(block, layout) },
+            // SAFETY: it was allocated in the arena, for this layout.
+            (true, Some(mut owned)) => unsafe { owned.free(block, layout) },
+            // SAFETY: the caller no longer uses it, and blocks are large enough (`block_layout`).
+            (true, None) => unsafe { self.remote_frees.push(block, layout) },
         }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         // SAFETY: the layout is valid by contract.
         let after = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
-        match self.leaf_of(block) {
-            Some(leaf) if self.fit(leaf, layout, after) => block,
+        let resized = match (self.contains(block), Owned::of(self)) {
+            // SAFETY: it was allocated in the arena, for this layout.
+            (true, Some(mut owned)) => unsafe { owned.resize(block, layout, after) },
             // SAFETY: it is outside of the arena, so it was allocated by the system.
-            None if !self.is_owner() => unsafe { System.realloc(block, layout, new_size) },
+            (false, None) => return unsafe { System.realloc(block, layout, new_size) },
+            _ => None,
+        };
+        match resized {
+            Some(block) => block.as_ptr(),
             // SAFETY: the block is valid for `layout` by contract.
-            _ => unsafe { self.relocate(block, layout, after) },
+            None => unsafe { self.relocate(block, layout, after) },
         }
     }
 }
@@ -300,11 +289,4 @@ impl<T> Deref for CacheLine<T> {
 /// without dropping its claim, the next thread with the same mark becomes the owner.
 fn mark() -> usize {
     MARK.with(|mark| ptr::from_ref(mark).addr())
-}
-
-/// The order of the block for `layout`. Blocks are aligned to their size, up to the arena's
-/// alignment.
-fn block_order(layout: Layout) -> u8 {
-    let bytes = layout.size().max(layout.align());
-    buddy::order_of(bytes.div_ceil(LEAF_BYTES))
 }

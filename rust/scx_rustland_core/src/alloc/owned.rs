@@ -4,11 +4,15 @@
 use std::alloc::Layout;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::slice;
 use std::sync::atomic::Ordering;
 
-use super::buddy::{Buddy, Links};
-use super::{block_order, LockedHeap, ALIGN_MAX_BYTES, LEAF_BYTES};
+use rlsf::Tlsf;
+
+use super::{remote, LockedHeap};
+
+/// The free blocks of a heap, by 28 powers of two, each divided by 16. The largest block that it
+/// manages has 32 << 28 bytes, more than an arena.
+pub(super) type Arena = Tlsf<'static, u32, u16, 28, 16>;
 
 /// Access to a heap by its owner. There is one at a time: it lives during one call of the
 /// allocator, and does not allocate itself.
@@ -19,12 +23,6 @@ pub(super) struct Owned<'a, const SIZE: usize> {
 }
 
 impl<'a, const SIZE: usize> Owned<'a, SIZE> {
-    const LEAVES: usize = SIZE / LEAF_BYTES;
-    /// The tables are at the start of the arena: links, then states, which need no alignment.
-    const NR_LINKS: usize = Buddy::links_for(Self::LEAVES);
-    const LINKS_BYTES: usize = Self::NR_LINKS * size_of::<Links>();
-    const TABLES_LEAVES: usize = (Self::LINKS_BYTES + Self::LEAVES).div_ceil(LEAF_BYTES);
-
     /// `None` if the calling thread does not own the heap.
     pub(super) fn of(heap: &'a LockedHeap<SIZE>) -> Option<Self> {
         heap.is_owner().then_some(Self {
@@ -33,10 +31,13 @@ impl<'a, const SIZE: usize> Owned<'a, SIZE> {
         })
     }
 
-    /// Called by each new owner.
+    /// Called by each new owner, of a heap that is a static.
     pub(super) fn begin(&mut self) {
         if !self.heap.begun.swap(true, Ordering::Relaxed) {
-            self.buddy().begin(Self::TABLES_LEAVES);
+            let memory = NonNull::new(self.heap.base())
+                .map(|base| NonNull::slice_from_raw_parts(base, SIZE));
+            // SAFETY: the memory is a static's, and used through the arena only.
+            memory.map(|memory| unsafe { self.arena().insert_free_block_ptr(memory) });
         }
         self.merge();
     }
@@ -44,58 +45,68 @@ impl<'a, const SIZE: usize> Owned<'a, SIZE> {
     /// `None` if no free block of the arena is large enough.
     pub(super) fn alloc(&mut self, layout: Layout) -> Option<NonNull<u8>> {
         self.merge();
-        if layout.align() > ALIGN_MAX_BYTES {
-            return None;
+        let block = self.arena().allocate(block_layout(layout))?;
+        self.heap.counters.add_used(layout.size());
+        Some(block)
+    }
+
+    /// Frees a block.
+    ///
+    /// # Safety
+    ///
+    /// It is in use, and was allocated for `layout`.
+    pub(super) unsafe fn free(&mut self, block: *mut u8, layout: Layout) {
+        if let Some(block) = NonNull::new(block) {
+            // SAFETY: by contract.
+            unsafe { self.arena().deallocate(block, block_layout(layout).align()) };
+            self.heap.counters.sub_used(layout.size());
         }
-        let order = block_order(layout);
-        let leaf = self.buddy().alloc(order)?;
-        self.heap.counters.add_used(block_bytes(order));
-        // SAFETY: the leaf is one of the arena's.
-        NonNull::new(unsafe { self.heap.base().add(leaf as usize * LEAF_BYTES) })
     }
 
-    /// Frees the block that starts at `leaf`.
-    pub(super) fn free(&mut self, leaf: u32) {
-        let order = self.buddy().free(leaf);
-        debug_assert!(order.is_some(), "freed twice, or never allocated");
-        self.heap.counters.sub_used(order.map_or(0, block_bytes));
-    }
-
-    /// Shrinks the block at `leaf` as far as `layout` allows; returns whether it is large enough.
-    pub(super) fn fit(&mut self, leaf: u32, layout: Layout) -> bool {
-        let order = block_order(layout);
-        let before = self.buddy().shrink(leaf, order);
-        let rest = before.map_or(0, |before| block_bytes(before) - block_bytes(order));
-        self.heap.counters.sub_used(rest);
-        before.is_some()
+    /// Resizes a block, and moves it if necessary. `None`, with the block unchanged, if no block of
+    /// the arena is large enough.
+    ///
+    /// # Safety
+    ///
+    /// It is in use, and was allocated for `before`, which has the alignment of `after`.
+    pub(super) unsafe fn resize(
+        &mut self,
+        block: *mut u8,
+        before: Layout,
+        after: Layout,
+    ) -> Option<NonNull<u8>> {
+        // SAFETY: by contract.
+        let block = unsafe {
+            self.arena()
+                .reallocate(NonNull::new(block)?, block_layout(after))
+        };
+        self.heap
+            .counters
+            .sub_used(block.map_or(0, |_| before.size()));
+        self.heap
+            .counters
+            .add_used(block.map_or(0, |_| after.size()));
+        block
     }
 
     /// Frees the blocks that other threads have passed back.
     fn merge(&mut self) {
-        for block in self.heap.remote_frees.take() {
-            match self.heap.leaf_of(block) {
-                Some(leaf) => self.free(leaf),
-                None => debug_assert!(false, "only blocks of the arena are handed over"),
-            }
+        for (block, layout) in self.heap.remote_frees.take() {
+            // SAFETY: only blocks of the arena are passed back, with their layouts.
+            unsafe { self.free(block, layout) };
         }
     }
 
-    fn buddy(&mut self) -> Buddy<'_> {
-        let base = self.heap.base();
-        // SAFETY: both slices are aligned, initialized (to zero at first), and in reserved leaves.
-        // Only the owner gets here, and the tables are borrowed once at a time, because `self` is
-        // the only handle and is borrowed as long.
-        unsafe {
-            let states = base.add(Self::LINKS_BYTES);
-            Buddy::new(
-                slice::from_raw_parts_mut(base.cast(), Self::NR_LINKS),
-                slice::from_raw_parts_mut(states, Self::LEAVES),
-            )
-        }
+    fn arena(&mut self) -> &mut Arena {
+        // SAFETY: only the owner gets here, and the arena is borrowed once at a time, because
+        // `self` is the only handle and is borrowed as long.
+        unsafe { &mut *self.heap.arena.get() }
     }
 }
 
-/// The size of a block of the given order.
-fn block_bytes(order: u8) -> usize {
-    LEAF_BYTES << order
+/// The layout of a block that can be passed back by another thread.
+fn block_layout(layout: Layout) -> Layout {
+    let size = layout.size().max(remote::MIN.size());
+    let align = layout.align().max(remote::MIN.align());
+    Layout::from_size_align(size, align).unwrap_or(layout)
 }

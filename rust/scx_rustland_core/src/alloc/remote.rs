@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Blocks freed by other threads, on their way back to the owner.
 
+use std::alloc::Layout;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Stored at the start of a block between its free and its removal from the stack.
 struct Freed {
     next: *mut Freed,
+    size: u32,
+    align_log2: u32,
 }
+
+/// The layout that every block has room for, so that it can be passed back.
+pub(super) const MIN: Layout = Layout::new::<Freed>();
 
 /// A lock-free stack that any thread pushes to, and that its single reader empties at once. Since
 /// there is no pop of single blocks, there is no ABA problem.
@@ -26,13 +32,22 @@ impl RemoteFrees {
     ///
     /// # Safety
     ///
-    /// `block` points to at least 16 bytes, aligned to 16, and is unused until it is taken.
-    pub(super) unsafe fn push(&self, block: *mut u8) {
+    /// `block` has room for [`MIN`], and is unused until it is taken.
+    pub(super) unsafe fn push(&self, block: *mut u8, layout: Layout) {
+        // No block is larger than an arena.
+        let size = u32::try_from(layout.size()).unwrap_or(u32::MAX);
+        let align_log2 = layout.align().trailing_zeros();
         let block = block.cast::<Freed>();
         let mut next = self.head.load(Ordering::Relaxed);
         loop {
             // SAFETY: large enough, aligned and unused, by contract; and not in the stack yet.
-            unsafe { block.write(Freed { next }) };
+            unsafe {
+                block.write(Freed {
+                    next,
+                    size,
+                    align_log2,
+                });
+            }
             let pushed =
                 self.head
                     .compare_exchange_weak(next, block, Ordering::Release, Ordering::Relaxed);
@@ -54,18 +69,20 @@ impl RemoteFrees {
     }
 }
 
-/// Blocks taken from the stack.
+/// Blocks taken from the stack, with the layouts they were allocated for.
 pub(super) struct Taken {
     next: *mut Freed,
 }
 
 impl Iterator for Taken {
-    type Item = *mut u8;
+    type Item = (*mut u8, Layout);
 
-    fn next(&mut self) -> Option<*mut u8> {
+    fn next(&mut self) -> Option<(*mut u8, Layout)> {
         let block = self.next;
         // SAFETY: null or pushed: initialized before that, and not modified since.
-        self.next = unsafe { block.as_ref() }?.next;
-        Some(block.cast())
+        let freed = unsafe { block.as_ref() }?;
+        self.next = freed.next;
+        let layout = Layout::from_size_align(freed.size as usize, 1 << freed.align_log2).ok()?;
+        Some((block.cast(), layout))
     }
 }

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// Usage of a heap's arena.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct HeapStats {
-    /// Blocks in use, including those freed by other threads until the owner has reclaimed them.
+    /// The sizes of the blocks in use, as requested, including those freed by other threads until
+    /// the owner has reclaimed them.
     pub used_bytes: usize,
     /// Maximum of `used_bytes` so far.
     pub peak_bytes: usize,

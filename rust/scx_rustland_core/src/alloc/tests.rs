@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The buddy allocator against a naive model, and heaps used by one thread and by several.
+//! Heaps used by one thread and by several.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Range;
 use std::sync::mpsc::{self, Receiver, SyncSender, TryRecvError};
 use std::thread;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::buddy::{order_of, Buddy, Links};
 use super::*;
 
 /// The allocator of the tests themselves. Only the test that claims it uses its arena.
@@ -18,15 +16,11 @@ static GLOBAL: LockedHeap = LockedHeap::new();
 
 /// The arena of most tests.
 const SIZE: usize = 64 << 10;
-/// Without the tables: 9 bytes per leaf, and 8 per order.
-const CAPACITY_BYTES: usize = SIZE - (9 * 1024 + 8 * 11_usize).next_multiple_of(LEAF_BYTES);
+/// The largest block that is found in an arena without any other. The class of the free block is a
+/// sixteenth of a power of two, and its first byte is at the lower end of it.
+const LARGEST: usize = SIZE / 16 * 15 - 32;
 
-/// The arena of the model, in leaves.
-const TOP: u8 = 6;
-const LEAVES: usize = 1 << TOP;
-
-/// An operation on an arena. Sizes are orders for the model, and bytes for a heap. Blocks are
-/// chosen by a number, modulo the number of blocks.
+/// An operation on a heap. Blocks are chosen by a number, modulo the number of blocks.
 #[derive(Clone, Debug)]
 enum Op {
     Alloc(usize),
@@ -49,171 +43,6 @@ fn ops(small: usize, max: usize) -> impl Strategy<Value = Vec<Op>> {
 fn pick<T>(blocks: &mut Vec<T>, choice: usize) -> Option<T> {
     let index = choice.checked_rem(blocks.len())?;
     Some(blocks.swap_remove(index))
-}
-
-/// The tables of a buddy allocator.
-struct Tables {
-    links: Vec<Links>,
-    states: Vec<u8>,
-}
-
-impl Tables {
-    fn new(leaves: usize) -> Self {
-        Self {
-            links: vec![Links::default(); Buddy::links_for(leaves)],
-            states: vec![0; leaves],
-        }
-    }
-
-    fn buddy(&mut self) -> Buddy<'_> {
-        Buddy::new(&mut self.links, &mut self.states)
-    }
-
-    fn begin(&mut self, reserved: usize) -> Buddy<'_> {
-        let mut buddy = self.buddy();
-        buddy.begin(reserved);
-        buddy
-    }
-}
-
-/// Which leaves are in use, and the blocks in use, by first leaf and order.
-struct Model {
-    used: [bool; LEAVES],
-    blocks: Vec<(u32, u8)>,
-}
-
-impl Model {
-    fn new(reserved: usize) -> Self {
-        Self {
-            used: std::array::from_fn(|leaf| leaf < reserved),
-            blocks: Vec::new(),
-        }
-    }
-
-    fn has_room(&self, order: u8) -> bool {
-        let mut places = self.used.chunks(1 << order);
-        order <= TOP && places.any(|leaves| !leaves.contains(&true))
-    }
-
-    /// `leaf` is the buddy allocator's result, `None` if it found no free block.
-    fn alloc(&mut self, leaf: Option<u32>, order: u8) {
-        assert_eq!(leaf.is_some(), self.has_room(order));
-        let Some(leaf) = leaf else { return };
-        assert_eq!(leaf % (1 << order), 0);
-        self.mark(leaf..leaf + (1 << order), true);
-        self.blocks.push((leaf, order));
-    }
-
-    fn mark(&mut self, leaves: Range<u32>, used: bool) {
-        for leaf in &mut self.used[leaves.start as usize..leaves.end as usize] {
-            assert_ne!(*leaf, used);
-            *leaf = used;
-        }
-    }
-
-    /// A leaf where no block in use starts.
-    fn no_start(&self) -> Option<u32> {
-        let is_start = |leaf| self.blocks.iter().any(|block| block.0 == leaf);
-        (0..u32::try_from(LEAVES).unwrap()).find(|&leaf| !is_start(leaf))
-    }
-}
-
-fn step(buddy: &mut Buddy<'_>, model: &mut Model, op: &Op) {
-    match *op {
-        Op::Alloc(order) => {
-            let order = u8::try_from(order).unwrap();
-            model.alloc(buddy.alloc(order), order);
-        }
-        Op::Free(choice) => {
-            let Some((leaf, order)) = pick(&mut model.blocks, choice) else {
-                return;
-            };
-            assert_eq!(buddy.free(leaf), Some(order));
-            assert_eq!(buddy.free(leaf), None);
-            model.mark(leaf..leaf + (1 << order), false);
-        }
-        Op::Resize(choice, wanted) => {
-            let Some((leaf, order)) = pick(&mut model.blocks, choice) else {
-                return;
-            };
-            let wanted = u8::try_from(wanted).unwrap();
-            let before = (wanted <= order).then_some(order);
-            assert_eq!(buddy.shrink(leaf, wanted), before);
-            let after = wanted.min(order);
-            model.mark(leaf + (1 << after)..leaf + (1 << order), false);
-            model.blocks.push((leaf, after));
-        }
-    }
-}
-
-proptest! {
-    /// Blocks do not overlap and are aligned, their sizes are found again, an allocation fails only
-    /// if no block is free, and all blocks merge in the end.
-    #[test]
-    fn buddy_agrees_with_model(
-        ops in ops(2, usize::from(TOP) + 1),
-        reserved in prop_oneof![Just(0), 0..=LEAVES],
-    ) {
-        let mut tables = Tables::new(LEAVES);
-        let mut buddy = tables.begin(reserved);
-        let mut model = Model::new(reserved);
-        for op in &ops {
-            step(&mut buddy, &mut model, op);
-            prop_assert_eq!(model.no_start().and_then(|leaf| buddy.free(leaf)), None);
-        }
-        while !model.blocks.is_empty() {
-            step(&mut buddy, &mut model, &Op::Free(0));
-        }
-        // As few blocks as possible, and no other leaf is marked as the start of one.
-        let blocks = (LEAVES - reserved).count_ones() as usize;
-        prop_assert_eq!(tables.states.iter().filter(|&&state| state != 0).count(), blocks);
-        let mut buddy = tables.buddy();
-        for order in (0..=TOP).rev() {
-            step(&mut buddy, &mut model, &Op::Alloc(order.into()));
-        }
-        prop_assert_eq!(model.blocks.len(), blocks);
-    }
-}
-
-#[test]
-fn buddy_keeps_large_blocks_whole() {
-    let mut tables = Tables::new(LEAVES);
-    let mut buddy = tables.begin(0);
-    let (half, quarter) = (buddy.alloc(TOP - 1), buddy.alloc(TOP - 2));
-    assert_eq!(buddy.free(half.unwrap()), Some(TOP - 1));
-    let leaf = buddy.alloc(0).unwrap();
-    assert_eq!(leaf ^ quarter.unwrap(), 1 << (TOP - 2));
-    assert_eq!(buddy.alloc(TOP - 1), half);
-}
-
-#[test]
-fn buddy_of_one_leaf() {
-    let mut tables = Tables::new(1);
-    let mut buddy = tables.begin(0);
-    assert_eq!(buddy.alloc(1), None);
-    assert_eq!(buddy.alloc(0), Some(0));
-    assert_eq!(buddy.alloc(0), None);
-    assert_eq!(buddy.free(0), Some(0));
-    for leaf in [0, 1, 2, u32::MAX] {
-        assert_eq!(buddy.free(leaf), None);
-        assert_eq!(buddy.shrink(leaf, 0), None);
-    }
-}
-
-#[test]
-fn orders() {
-    let orders = [
-        (0, 0),
-        (1, 0),
-        (2, 1),
-        (3, 2),
-        (4, 2),
-        (5, 3),
-        (1 << 40, 40),
-    ];
-    for (leaves, order) in orders {
-        assert_eq!(order_of(leaves), order);
-    }
 }
 
 /// Memory of a heap, filled with a byte of its own.
@@ -245,7 +74,7 @@ impl<'a> Block<'a> {
     }
 
     fn in_arena(&self) -> bool {
-        self.heap.leaf_of(self.start).is_some()
+        self.heap.contains(self.start)
     }
 
     fn assert_filled(&self, size: usize) {
@@ -281,16 +110,10 @@ fn new_heap() -> &'static LockedHeap<SIZE> {
     Box::leak(Box::new(LockedHeap::new()))
 }
 
-/// Asserts that the arena is as if new: it can be filled with blocks of maximal size.
+/// Asserts that the arena is as if new: its free blocks have merged to one.
 fn assert_all_free(heap: &'static LockedHeap<SIZE>) {
-    let sizes = (0..16).rev().map(|bit| CAPACITY_BYTES & 1 << bit);
-    let blocks = sizes
-        .filter(|&size| size != 0)
-        .map(|size| Block::new(heap, size, 1, 0))
-        .collect::<Vec<_>>();
-    assert!(blocks.iter().all(Block::in_arena));
-    assert_eq!(blocks[0].layout.size(), SIZE / 2);
-    assert_eq!(heap.stats().used_bytes, CAPACITY_BYTES);
+    assert_eq!(heap.stats().used_bytes, 0);
+    assert!(Block::new(heap, LARGEST, 1, 0).in_arena());
 }
 
 #[test]
@@ -305,7 +128,7 @@ fn only_the_owner_gets_memory_of_the_arena() {
     drop(claim);
     assert!(!Block::new(heap, 8, 8, 1).in_arena());
     assert_eq!(heap.overflows(), 0);
-    assert_eq!(heap.stats().peak_bytes, 64);
+    assert_eq!(heap.stats().peak_bytes, 8);
 }
 
 #[test]
@@ -347,9 +170,9 @@ fn what_outlives_a_claim_is_freed_by_the_next() {
     let (kept, freed) = (Block::new(heap, 1000, 8, 1), Block::new(heap, 1000, 8, 2));
     drop(claim);
     drop(freed);
-    assert_eq!(heap.stats().used_bytes, 2048);
+    assert_eq!(heap.stats().used_bytes, 2000);
     let _claim = heap.claim().unwrap();
-    assert_eq!(heap.stats().used_bytes, 1024);
+    assert_eq!(heap.stats().used_bytes, 1000);
     drop(kept);
     assert_all_free(heap);
 }
@@ -358,30 +181,27 @@ fn what_outlives_a_claim_is_freed_by_the_next() {
 fn exhaustion_falls_back_and_is_counted() {
     let heap = new_heap();
     let _claim = heap.claim().unwrap();
-    let leaves = CAPACITY_BYTES / LEAF_BYTES;
     let mut blocks = Vec::new();
-    for _ in 0..leaves {
-        blocks.push(Block::new(heap, LEAF_BYTES, 1, 3));
+    while heap.overflows() == 0 {
+        blocks.push(Block::new(heap, 64, 1, 3));
     }
-    assert!(blocks.iter().all(Block::in_arena));
-    assert_eq!(heap.overflows(), 0);
-    let beyond = Block::new(heap, 1, 1, 4);
-    assert!(!beyond.in_arena());
+    let (beyond, inside) = blocks.split_last().unwrap();
+    assert!(!beyond.in_arena() && inside.iter().all(Block::in_arena));
+    // A header for each.
+    assert!(inside.len() * (64 + 32) > SIZE - 200, "{}", inside.len());
     let full = HeapStats {
-        used_bytes: CAPACITY_BYTES,
-        peak_bytes: CAPACITY_BYTES,
+        used_bytes: inside.len() * 64,
+        peak_bytes: inside.len() * 64,
         overflows: 1,
     };
     assert_eq!(heap.stats(), full);
-    blocks.pop();
-    blocks.push(Block::new(heap, 1, 1, 5));
-    assert!(blocks.pop().is_some_and(|block| block.in_arena()));
-    drop(beyond);
+    blocks.swap_remove(0);
+    assert!(Block::new(heap, 64, 1, 5).in_arena());
     drop(blocks);
     assert!(!Block::new(heap, SIZE, 1, 6).in_arena());
     assert_eq!(heap.overflows(), 2);
     drop(Block::new(heap, 1, 1, 7));
-    assert_eq!(heap.stats().peak_bytes, CAPACITY_BYTES);
+    assert_eq!(heap.stats().peak_bytes, full.peak_bytes);
     assert_all_free(heap);
 }
 
@@ -389,30 +209,27 @@ fn exhaustion_falls_back_and_is_counted() {
 fn alignment() {
     let heap = new_heap();
     let _claim = heap.claim().unwrap();
-    assert_eq!(heap.base().addr() % ALIGN_MAX_BYTES, 0);
     let odd = Block::new(heap, 1, 1, 1);
-    for align in (0..=12).map(|shift| 1 << shift) {
+    for align in (0..=14).map(|shift| 1 << shift) {
         for size in [1, align, align + 1] {
             assert!(Block::new(heap, size, align, 2).in_arena());
         }
     }
     let page = Block::new(heap, 100, 4096, 2);
-    assert_eq!(heap.stats().used_bytes, 4096 + 64);
+    assert_eq!(heap.stats().used_bytes, 101);
     assert_eq!(heap.overflows(), 0);
-    assert!(!Block::new(heap, 1, 8192, 3).in_arena());
-    assert_eq!(heap.overflows(), 1);
     drop((odd, page));
     assert_all_free(heap);
 }
 
 #[test]
-fn tiny_sizes_take_a_leaf() {
+fn tiny_sizes() {
     let heap = new_heap();
     let _claim = heap.claim().unwrap();
     for size in [0, 1, 7, 63, 64] {
         let block = Block::new(heap, size, 1, 1);
         assert!(block.in_arena());
-        assert_eq!(heap.stats().used_bytes, LEAF_BYTES);
+        assert_eq!(heap.stats().used_bytes, size);
     }
     assert_all_free(heap);
 }
@@ -426,7 +243,7 @@ fn zeroed_is_zero() {
         // SAFETY: within the allocation, which is freed with its own layout.
         unsafe {
             let block = heap.alloc_zeroed(layout);
-            assert_eq!(heap.leaf_of(block).is_some(), in_arena);
+            assert_eq!(heap.contains(block), in_arena);
             let bytes = std::slice::from_raw_parts(block, 500);
             assert!(bytes.iter().all(|&byte| byte == 0));
             heap.dealloc(block, layout);
@@ -441,23 +258,23 @@ fn zeroed_is_zero() {
 fn realloc_of_the_owner() {
     let heap = new_heap();
     let _claim = heap.claim().unwrap();
-    let mut block = Block::new(heap, 65, 8, 7);
+    let mut block = Block::new(heap, 1000, 8, 7);
     let start = block.start;
-    block.resize(128);
-    assert_eq!(block.start, start);
-    block.resize(129);
-    assert_ne!(block.start, start);
-    assert_eq!(heap.stats().used_bytes, 256);
-    let start = block.start;
+    for size in [1001, 8000, 60] {
+        block.resize(size);
+        assert_eq!(block.start, start, "there is room");
+        assert_eq!(heap.stats().used_bytes, size);
+    }
+    let next = Block::new(heap, 1, 1, 8);
     block.resize(8000);
-    block.resize(60);
-    assert_eq!(heap.stats().used_bytes, LEAF_BYTES);
+    assert!(block.in_arena() && block.start != start);
+    assert_eq!(heap.stats().used_bytes, 8001);
     block.resize(SIZE);
     assert!(!block.in_arena());
-    assert_eq!((heap.stats().used_bytes, heap.overflows()), (0, 1));
+    assert_eq!((heap.stats().used_bytes, heap.overflows()), (1, 1));
     block.resize(SIZE / 2);
-    assert!(block.in_arena() && block.start != start);
-    drop(block);
+    assert!(block.in_arena());
+    drop((block, next));
     assert_all_free(heap);
 }
 
@@ -470,33 +287,23 @@ fn realloc_moves_what_was_allocated_before_the_claim() {
     let _claim = heap.claim().unwrap();
     block.resize(300);
     assert!(block.in_arena());
-    assert_eq!(heap.stats().used_bytes, 512);
+    assert_eq!(heap.stats().used_bytes, 300);
 }
 
 #[test]
-fn realloc_of_another_thread() {
+fn realloc_of_another_thread_leaves_the_arena() {
     let heap = new_heap();
     let _claim = heap.claim().unwrap();
     let (mut shrunk, mut grown) = (Block::new(heap, 1000, 8, 1), Block::new(heap, 1000, 8, 2));
     thread::scope(|scope| {
         scope.spawn(|| {
             shrunk.resize(10);
-            grown.resize(1024);
-            assert!(grown.in_arena());
             grown.resize(1025);
-            assert!(!grown.in_arena());
         });
     });
-    assert!(shrunk.in_arena());
-    assert_eq!(heap.stats().used_bytes, 2048);
-    // The layout is of a leaf, but the block is larger.
-    shrunk.resize(1024);
-    assert!(shrunk.in_arena());
-    assert_eq!(heap.stats().used_bytes, 2048);
+    assert!(!shrunk.in_arena() && !grown.in_arena());
+    assert_eq!(heap.stats().used_bytes, 2000);
     drop(Block::new(heap, 1, 1, 3));
-    assert_eq!(heap.stats().used_bytes, 1024);
-    drop(shrunk);
-    drop(grown);
     assert_all_free(heap);
 }
 
@@ -531,7 +338,7 @@ proptest! {
                 },
             }
             let inside = blocks.iter().filter(|block| block.in_arena());
-            let used_bytes = inside.map(|block| LEAF_BYTES << block_order(block.layout)).sum();
+            let used_bytes = inside.map(|block| block.layout.size()).sum();
             prop_assert_eq!(heap.stats().used_bytes, used_bytes);
             prop_assert!(heap.stats().peak_bytes >= used_bytes);
         }
@@ -596,7 +403,7 @@ fn several_threads_free_what_the_owner_allocates() {
         let senders = threads.collect::<Vec<_>>();
         scope.spawn(move || {
             while ended.try_recv() == Err(TryRecvError::Empty) {
-                assert!(heap.stats().used_bytes <= CAPACITY_BYTES);
+                assert!(heap.stats().used_bytes <= SIZE);
                 thread::yield_now();
             }
         });
@@ -650,15 +457,15 @@ fn collections() {
     let claim = GLOBAL.claim().unwrap();
     let tasks = policy();
     assert_eq!(tasks, expected);
-    assert!(GLOBAL.stats().used_bytes > tasks.len() * LEAF_BYTES);
+    assert!(GLOBAL.stats().used_bytes > tasks.len() * 8);
     let name = tasks.values().next().unwrap();
-    assert!(GLOBAL.leaf_of(name.as_ptr().cast_mut()).is_some());
+    assert!(GLOBAL.contains(name.as_ptr().cast_mut()));
     // Another thread takes ownership and frees it.
     thread::spawn(move || assert!(tasks.into_values().all(|name| name.starts_with("task"))))
         .join()
         .unwrap();
     let numbers = (0..100_000).collect::<Vec<u32>>();
-    assert!(GLOBAL.leaf_of(numbers.as_ptr().cast_mut().cast()).is_some());
+    assert!(GLOBAL.contains(numbers.as_ptr().cast_mut().cast()));
     drop(numbers);
     let used_bytes = GLOBAL.stats().used_bytes;
     assert!(used_bytes < 1 << 16, "{used_bytes} bytes are left");
