@@ -34,12 +34,7 @@ static u64 vtime_now;
 /* Sum of the weights of all runnable tasks. Not maintained for FIFO order, nor is vtime. */
 static u64 runnable_weight;
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, NR_SIMPLE_STATS);
-	__type(key, u32);
-	__type(value, u64);
-} stats SEC(".maps");
+SCX_PERCPU_COUNTERS(stats, struct simple_stats);
 
 struct task_ctx {
 	u64 sum_exec_runtime; /* of the task when it began to run, ns */
@@ -53,17 +48,9 @@ struct {
 	__type(value, struct task_ctx);
 } task_ctxs SEC(".maps");
 
-static void stat_inc(u32 idx)
-{
-	u64 *count = bpf_map_lookup_elem(&stats, &idx);
-
-	if (count)
-		(*count)++;
-}
-
 static void insert_local(struct task_struct *p, u64 enq_flags)
 {
-	stat_inc(SIMPLE_STAT_LOCAL);
+	scx_count(stats, local);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, enq_flags);
 }
 
@@ -102,7 +89,7 @@ void BPF_STRUCT_OPS(simple_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 
-	stat_inc(SIMPLE_STAT_GLOBAL);
+	scx_count(stats, global);
 	if (fifo_sched)
 		scx_bpf_dsq_insert(p, SHARED_DSQ, slice_ns(), enq_flags);
 	else

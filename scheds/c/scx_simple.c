@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The user-space side of scx_simple; the policy is scx_simple.bpf.c. */
-#include <inttypes.h>
-
 #include "runner/runner.h"
 #include "scx_simple.bpf.skel.h"
 #include "scx_simple.h"
@@ -26,13 +24,16 @@ static void configure(void *skel)
 	((struct scx_simple *)skel)->rodata->fifo_sched = fifo_sched;
 }
 
-static void print_stats(void *skel, FILE *out)
+static void read_stats(void *skel, void *stats)
 {
-	const struct bpf_map *stats = ((struct scx_simple *)skel)->maps.stats;
-
-	fprintf(out, "local=%" PRIu64 " global=%" PRIu64, scx_percpu_sum(stats, SIMPLE_STAT_LOCAL),
-		scx_percpu_sum(stats, SIMPLE_STAT_GLOBAL));
+	scx_percpu_sum(((struct scx_simple *)skel)->maps.stats, stats, sizeof(struct simple_stats));
 }
+
+static const struct scx_stat stats[] = {
+	SCX_STAT(struct simple_stats, local, COUNTER, "Tasks inserted directly on an idle CPU"),
+	SCX_STAT(struct simple_stats, global, COUNTER, "Tasks that waited in the shared queue"),
+	{ 0 },
+};
 
 SCX_SKEL(scx_simple);
 
@@ -45,7 +46,9 @@ static const struct scx_sched simple = {
 	.parse = parse,
 	.skel = &scx_simple_skel,
 	.configure = configure,
-	.print_stats = print_stats,
+	.stats = stats,
+	.stats_size = sizeof(struct simple_stats),
+	.read_stats = read_stats,
 };
 
 int main(int argc, char **argv)

@@ -3,11 +3,12 @@
 #ifndef __SCX_SIMPLE_H
 #define __SCX_SIMPLE_H
 
-/* Counters of the map "stats": how tasks were dispatched. */
-enum simple_stat {
-	SIMPLE_STAT_LOCAL, /* directly to an idle CPU */
-	SIMPLE_STAT_GLOBAL, /* through the shared queue */
-	NR_SIMPLE_STATS,
+#include <scx/types.h>
+
+/* How tasks were dispatched, by CPU. */
+struct simple_stats {
+	u64 local; /* directly to an idle CPU */
+	u64 global; /* through the shared queue */
 };
 
 #endif /* __SCX_SIMPLE_H */

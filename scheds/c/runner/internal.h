@@ -99,6 +99,11 @@ const struct btf_member *scx_btf_member(const struct btf *btf, const char *type,
 int scx_attach(const struct bpf_map *ops, struct bpf_link **link, uint64_t *enable_seq);
 const char *scx_attach_error(int err);
 
+/* stats.c */
+uint64_t scx_stat_value(const struct scx_stat *stat, const void *stats);
+/* Print a line, if the scheduler has statistics. */
+void scx_stats_print(const struct scx_sched *sched, void *skel, FILE *out);
+
 /* exit.c */
 int scx_exit_prepare(struct bpf_object *obj, uint32_t dump_len);
 /* The live record of a loaded object; its kind is 0 while the scheduler runs. */

@@ -68,15 +68,6 @@ static double now_s(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
-static void print_stats(const struct run *run)
-{
-	if (!run->sched->print_stats)
-		return;
-	run->sched->print_stats(run->skel, stdout);
-	fputc('\n', stdout);
-	fflush(stdout);
-}
-
 /* Returns on a signal (true) or at the end of the scheduler (false). */
 static bool watch(const struct run *run, const struct scx_exit_record *rec)
 {
@@ -87,7 +78,7 @@ static bool watch(const struct run *run, const struct scx_exit_record *rec)
 		double left_s = interval_s ? next_s - now_s() : EXIT_POLL_S;
 
 		if (left_s <= 0) {
-			print_stats(run);
+			scx_stats_print(run->sched, run->skel, stdout);
 			next_s += interval_s;
 			/* After a stall or a suspend, do not catch up. */
 			if (next_s < now_s())

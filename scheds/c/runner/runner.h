@@ -10,11 +10,15 @@
 
 #include <argp.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
 /* The generated skeletons use the types of the exit record. */
 #include <scx/exit_info.h>
+
+/* Limit of a struct of statistics. */
+#define SCX_STATS_MAX_BYTES 1024
 
 /* Exit statuses, the same for every scheduler. */
 enum {
@@ -29,6 +33,24 @@ struct scx_skel {
 	int (*load)(void *skel);
 	void (*destroy)(void *skel);
 };
+
+/* Kinds of statistics. Clients of the socket get the increase of a counter, but a gauge as is. */
+enum scx_stat_kind {
+	SCX_STAT_COUNTER,
+	SCX_STAT_GAUGE,
+};
+
+/* A member of the scheduler's struct of statistics, which consists of u64. Use SCX_STAT(). */
+struct scx_stat {
+	const char *name;
+	/* A phrase: "Tasks that waited in the queue". */
+	const char *desc;
+	enum scx_stat_kind kind;
+	size_t offset;
+};
+
+#define SCX_STAT(type, member, kind, desc) \
+	{ #member, desc, SCX_STAT_##kind, offsetof(type, member) }
 
 struct scx_sched {
 	/* The program's name: "scx_simple". */
@@ -45,7 +67,14 @@ struct scx_sched {
 	 * into the skeleton's rodata. Set flags with scx_ops_set_flag().
 	 */
 	void (*configure)(void *skel);
-	/* Print one line of statistics, without a newline. May be NULL. */
+
+	/* The statistics, up to one without a name; NULL for none. They are printed as a line of
+	 * NAME=VALUE, counters since the start. */
+	const struct scx_stat *stats;
+	/* Size of the struct, at most SCX_STATS_MAX_BYTES; and a function that fills it in. */
+	size_t stats_size;
+	void (*read_stats)(void *skel, void *stats);
+	/* Instead of all this: print a line, without a newline. */
 	void (*print_stats)(void *skel, FILE *out);
 };
 
@@ -91,7 +120,10 @@ struct btf;
 bool scx_btf_enum(const struct btf *btf, const char *type, const char *name, uint64_t *value);
 
 struct bpf_map;
-/* Sum over all possible CPUs of the u64 at @idx of a per-CPU array. */
-uint64_t scx_percpu_sum(const struct bpf_map *map, uint32_t idx);
+/*
+ * For read_stats(): sum over all possible CPUs of the structs of u64 in @map, which is defined with
+ * SCX_PERCPU_COUNTERS(), into @sums of @size bytes, the size of one struct.
+ */
+void scx_percpu_sum(const struct bpf_map *map, void *sums, size_t size);
 
 #endif /* __SCX_RUNNER_H */
