@@ -148,6 +148,7 @@ needs_of_build() {
 	need_file stdio.h libc6-dev
 	need_file libelf.h libelf-dev
 	need_file zlib.h zlib1g-dev
+	need_file json-c/json.h libjson-c-dev
 	need_clang
 	need_rust
 	need_bpftool

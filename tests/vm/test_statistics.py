@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import pytest
 from sched_ext import (
@@ -45,6 +46,23 @@ def fifo(guest: Guest, start: Start) -> Scheduler:
     scheduler = start("scx_fifo", "--slice-us", "5000").wait_enabled()
     wait_served(guest)
     return scheduler
+
+
+@dataclass(frozen=True)
+class Served:
+    """A scheduler that serves statistics, and its counter of tasks that waited in a queue."""
+
+    scheduler: Scheduler
+    queued: str
+
+
+@pytest.fixture(params=[("scx_fifo", "nr_queued"), ("scx_simple", "global")], ids=["rust", "c"])
+def served(request: pytest.FixtureRequest, guest: Guest, start: Start) -> Served:
+    """The server of the Rust schedulers, and that of the C schedulers."""
+    program, queued = request.param
+    scheduler = start(program).wait_enabled()
+    wait_served(guest)
+    return Served(scheduler, queued)
 
 
 @pytest.fixture
@@ -100,16 +118,44 @@ def test_scxstats_reads_any_scheduler(guest: Guest, fifo: Scheduler) -> None:
     assert guest.run(["scxstats"], TIMEOUT_S).status == 1
 
 
-def test_bad_requests_do_not_close_the_connection(guest: Guest, fifo: Scheduler) -> None:
+def test_c_schedulers_serve_the_same_protocol(guest: Guest, start: Start, load: Load) -> None:
+    start("scx_simple", "-i", "0").wait_enabled()
+    wait_served(guest)
+    load("--hogs", "6")
+    first, second, total = (payload(answer) for answer in measured(guest))
+    assert set(first) == {"local", "global"}
+    assert first["global"] + first["local"] > 0
+    assert total["global"] >= first["global"] + second["global"]
+    (meta,) = (payload(answer) for answer in ask(guest, META))
+    assert meta["Metrics"]["user"] == {"_om_prefix": "simple_"}
+    assert meta["Metrics"]["fields"]["global"]["desc"] == "Tasks that waited in the shared queue"
+    metrics = guest.run(["scxstats", "--openmetrics"], TIMEOUT_S).check().stdout.splitlines()
+    assert "# TYPE simple_global counter" in metrics
+
+
+@STOPS_FAIR_SERVER_TWICE
+def test_c_scheduler_serves_after_a_restart(guest: Guest, start: Start, set_cpu: SetCpu) -> None:
+    scheduler = start("scx_simple").wait_enabled()
+    for count, online in enumerate((False, True), 1):
+        set_cpu(1, online)
+        wait_for(
+            "it restarts",
+            lambda n=count: scheduler.process.stderr().count("restarting") >= n,
+        )
+        scheduler.wait_enabled()
+        assert payload(ask(guest, TOTAL)[0])["local"] > 0
+
+
+def test_bad_requests_do_not_close_the_connection(guest: Guest, served: Served) -> None:
     bad = ["", "{", "[]", "no json", '{"req":1}', '{"req":"no such"}']
     bad.append('{"req":"stats","args":{"target":"no such"}}')
     *refused, good = ask(guest, *bad, STATS)
     assert [answer["errno"] for answer in refused] == [EINVAL] * len(bad)
     assert all(isinstance(answer["args"]["resp"], str) for answer in refused)
-    assert payload(good)["slice_us"] == 5000
+    assert served.queued in payload(good)
 
 
-def test_hostile_clients_do_not_disturb_others(guest: Guest, fifo: Scheduler, load: Load) -> None:
+def test_hostile_clients_do_not_disturb_others(guest: Guest, served: Served, load: Load) -> None:
     """Meanwhile another client is served, and the scheduler schedules."""
     load("--hogs", "4")
     idle = guest.spawn("idle", ["scx_stats_client", SOCKET, "idle", "200"])
@@ -123,7 +169,7 @@ def test_hostile_clients_do_not_disturb_others(guest: Guest, fifo: Scheduler, lo
     assert json.loads(answer)["errno"] == EMSGSIZE
     assert end == "hung up"
     after = payload(ask(guest, TOTAL)[0])
-    assert after["nr_queued"] > before["nr_queued"]
+    assert after[served.queued] > before[served.queued]
 
     # Connections that block are closed after a timeout.
     assert half.wait(TIMEOUT_S) == 0, half.stderr()
@@ -132,10 +178,10 @@ def test_hostile_clients_do_not_disturb_others(guest: Guest, fifo: Scheduler, lo
     assert deaf.stdout().startswith("hung up after")
     # Idle connections are kept.
     assert idle.running()
-    assert payload(ask(guest, STATS)[0])["slice_us"] == 5000
+    assert served.queued in payload(ask(guest, STATS)[0])
     idle.signal(signal.SIGKILL)
     idle.wait(TIMEOUT_S)
-    assert fifo.process.running()
+    assert served.scheduler.process.running()
     assert state(guest) == "enabled"
 
 
@@ -204,9 +250,27 @@ def test_monitor_waits_for_a_scheduler(
     wait_for("lines", lambda: "local=" in process.stdout())
 
 
-def test_socket_is_removed_on_exit(guest: Guest, fifo: Scheduler) -> None:
-    assert fifo.end(signal.SIGINT) == 0
+def test_socket_is_removed_on_exit(guest: Guest, served: Served) -> None:
+    assert served.scheduler.end(signal.SIGINT) == 0
     assert not guest.run(["test", "-e", SOCKET]).ok
+
+
+def test_c_scheduler_replaces_the_socket_of_a_killed_one(guest: Guest, start: Start) -> None:
+    start("scx_simple").wait_enabled().end(signal.SIGKILL)
+    wait_disabled(guest)
+    start("scx_simple").wait_enabled()
+    wait_served(guest)
+    assert payload(ask(guest, TOTAL)[0])["local"] > 0
+    assert guest.run(f"stat -c '%a %U %G' {SOCKET}").stdout == "600 root root\n"
+
+
+def test_c_scheduler_runs_without_its_socket(guest: Guest, start: Start) -> None:
+    """Something else has its name."""
+    guest.run(f"mkdir -p {SOCKET}").check()
+    scheduler = start("scx_simple").wait_enabled()
+    guest.run(f"rmdir {SOCKET}").check()
+    assert scheduler.end(signal.SIGINT) == 0
+    assert "no statistics for other programs" in scheduler.process.stderr()
 
 
 def test_scheduler_runs_without_its_socket(guest: Guest, start: Start) -> None:

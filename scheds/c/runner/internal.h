@@ -104,6 +104,26 @@ uint64_t scx_stat_value(const struct scx_stat *stat, const void *stats);
 /* Print a line, if the scheduler has statistics. */
 void scx_stats_print(const struct scx_sched *sched, void *skel, FILE *out);
 
+/* answers.c: the answer to a request for statistics, a line; NULL without memory. @now: the current
+ * values, NULL between generations; @before: those of the client's last answer, which is updated.
+ */
+char *scx_answer(const struct scx_sched *sched, const char *line, size_t len, const void *now,
+		 void *before);
+char *scx_answer_too_long(void);
+
+/* server.c: waits for signals, and meanwhile serves statistics, if the scheduler has any and the
+ * socket can be created. NULL without memory. */
+struct scx_server;
+struct scx_server *scx_server_start(const struct scx_sched *sched, int signal_fd);
+/* The skeleton of the current generation, or NULL. */
+void scx_server_set_skel(struct scx_server *server, void *skel);
+/* Wait at most @wait_s; true if a signal is pending. */
+bool scx_server_wait(struct scx_server *server, double wait_s);
+void scx_server_stop(struct scx_server *server);
+
+/* run.c */
+double scx_now_s(void);
+
 /* exit.c */
 int scx_exit_prepare(struct bpf_object *obj, uint32_t dump_len);
 /* The live record of a loaded object; its kind is 0 while the scheduler runs. */

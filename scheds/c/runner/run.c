@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,7 +23,7 @@
 struct run {
 	const struct scx_sched *sched;
 	struct scx_common_opts opts;
-	sigset_t stop_signals;
+	struct scx_server *server;
 	void *skel;
 	struct bpf_link *link;
 	uint64_t enable_seq; /* before this generation */
@@ -49,18 +50,13 @@ static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list 
 	return 0;
 }
 
-/* Wait at most @wait_s for SIGINT or SIGTERM; true if one came. */
+/* Wait at most @wait_s for SIGINT or SIGTERM, from now on; true if one came. */
 static bool wait_for_stop(const struct run *run, double wait_s)
 {
-	struct timespec ts = {
-		.tv_sec = wait_s,
-		.tv_nsec = (wait_s - (time_t)wait_s) * 1e9,
-	};
-
-	return sigtimedwait(&run->stop_signals, NULL, &ts) > 0;
+	return scx_server_wait(run->server, wait_s);
 }
 
-static double now_s(void)
+double scx_now_s(void)
 {
 	struct timespec ts;
 
@@ -72,17 +68,17 @@ static double now_s(void)
 static bool watch(const struct run *run, const struct scx_exit_record *rec)
 {
 	double interval_s = run->opts.interval_s;
-	double next_s = now_s() + interval_s;
+	double next_s = scx_now_s() + interval_s;
 
 	while (!scx_exit_pending(rec)) {
-		double left_s = interval_s ? next_s - now_s() : EXIT_POLL_S;
+		double left_s = interval_s ? next_s - scx_now_s() : EXIT_POLL_S;
 
 		if (left_s <= 0) {
 			scx_stats_print(run->sched, run->skel, stdout);
 			next_s += interval_s;
 			/* After a stall or a suspend, do not catch up. */
-			if (next_s < now_s())
-				next_s = now_s() + interval_s;
+			if (next_s < scx_now_s())
+				next_s = scx_now_s() + interval_s;
 			continue;
 		}
 		if (wait_for_stop(run, left_s < EXIT_POLL_S ? left_s : EXIT_POLL_S))
@@ -154,11 +150,14 @@ static enum scx_outcome run_attached(struct run *run)
 {
 	const struct bpf_object *obj = scx_skel_obj(run->skel);
 	const struct scx_exit_record *rec = scx_exit_record(obj);
-	bool stopped = watch(run, rec);
+	bool stopped;
 	bool ran = scx_kernel_enable_seq() != run->enable_seq;
 	char cause[SCX_EXIT_MSG_LEN];
 	enum scx_outcome outcome;
 
+	scx_server_set_skel(run->server, run->skel);
+	stopped = watch(run, rec);
+	scx_server_set_skel(run->server, NULL);
 	/* Synchronous: the record is complete when this returns. */
 	detach(run);
 	outcome = scx_exit_outcome(rec, ran);
@@ -194,13 +193,13 @@ static enum scx_outcome run_generations(struct run *run)
 	int restarts = 0;
 
 	for (;;) {
-		double start_s = now_s();
+		double start_s = scx_now_s();
 		enum scx_outcome outcome = run_generation(run);
 
 		if (outcome != SCX_OUTCOME_RESTART)
 			return outcome;
 		complain(run, "restarting");
-		restarts = now_s() - start_s < SHORT_GENERATION_S ? restarts + 1 : 0;
+		restarts = scx_now_s() - start_s < SHORT_GENERATION_S ? restarts + 1 : 0;
 		if (wait_for_stop(run, restarts < FAST_RESTARTS ? 0 : SLOW_RESTART_S))
 			return SCX_OUTCOME_DONE;
 	}
@@ -218,34 +217,49 @@ static void warn_of_ineffective_cgroups(const struct run *run)
 			 cgroups.nr, cgroups.first);
 }
 
+/* A descriptor that is readable when one is pending: they are noticed by wait_for_stop() only, at
+ * points where stopping is safe. */
+static int block_stop_signals(void)
+{
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	return signalfd(-1, &signals, SFD_CLOEXEC);
+}
+
 int scx_run(const struct scx_sched *sched, int argc, char **argv)
 {
 	struct run run = { .sched = sched };
 	struct scx_priority rcu = { .raised = false };
 	enum scx_outcome outcome;
 	const char *missing;
+	int signal_fd;
 
 	scx_parse_opts(sched, argc, argv, &run.opts);
 	verbose = run.opts.verbose;
 	libbpf_set_print(print_libbpf);
 
-	/* Signals are received by wait_for_stop() only, at points where stopping is safe. */
-	sigemptyset(&run.stop_signals);
-	sigaddset(&run.stop_signals, SIGINT);
-	sigaddset(&run.stop_signals, SIGTERM);
-	sigprocmask(SIG_BLOCK, &run.stop_signals, NULL);
-
-	missing = scx_kernel_check();
+	signal_fd = block_stop_signals();
+	missing = signal_fd < 0 ? "no signalfd" : scx_kernel_check();
 	if (missing) {
 		complain(&run, "%s", missing);
 		return SCX_STATUS_FAILED;
 	}
 
 	warn_of_ineffective_cgroups(&run);
+	run.server = scx_server_start(sched, signal_fd);
+	if (!run.server) {
+		complain(&run, "out of memory");
+		return SCX_STATUS_FAILED;
+	}
 	if (!scx_kernel_has_ext_server())
 		rcu = scx_rcu_boost();
 	scx_class_switch_start();
 	outcome = run_generations(&run);
 	scx_priority_restore(&rcu);
+	scx_server_stop(run.server);
 	return scx_outcome_status(outcome);
 }
