@@ -111,13 +111,13 @@ char *scx_answer(const struct scx_sched *sched, const char *line, size_t len, co
 		 void *before);
 char *scx_answer_too_long(void);
 
-/* server.c: waits for signals, and meanwhile serves statistics, if the scheduler has any and the
+/* server.c: waits for signals and for the policy, and meanwhile serves statistics, if the scheduler has any and the
  * socket can be created. NULL without memory. */
 struct scx_server;
 struct scx_server *scx_server_start(const struct scx_sched *sched, int signal_fd);
 /* The skeleton of the current generation, or NULL. */
 void scx_server_set_skel(struct scx_server *server, void *skel);
-/* Wait at most @wait_s; true if a signal is pending. */
+/* Wait at most @wait_s, or until the policy has something to do; true if a signal is pending. */
 bool scx_server_wait(struct scx_server *server, double wait_s);
 void scx_server_stop(struct scx_server *server);
 

@@ -89,6 +89,13 @@ const struct btf *scx_kernel_btf(void)
 	return kernel_btf;
 }
 
+bool scx_kernel_has_kfunc(const char *name)
+{
+	const struct btf *btf = scx_kernel_btf();
+
+	return btf && btf__find_by_name_kind(btf, name, BTF_KIND_FUNC) > 0;
+}
+
 void scx_kernel_drop_btf(void)
 {
 	btf__free(kernel_btf);

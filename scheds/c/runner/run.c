@@ -26,6 +26,7 @@ struct run {
 	struct scx_server *server;
 	void *skel;
 	struct bpf_link *link;
+	bool is_prepared; /* prepare() was called */
 	uint64_t enable_seq; /* before this generation */
 };
 
@@ -71,6 +72,7 @@ static bool watch(const struct run *run, const struct scx_exit_record *rec)
 	double next_s = scx_now_s() + interval_s;
 
 	while (!scx_exit_pending(rec)) {
+		bool is_busy = run->sched->tick && run->sched->tick(run->skel);
 		double left_s = interval_s ? next_s - scx_now_s() : EXIT_POLL_S;
 
 		if (left_s <= 0) {
@@ -81,6 +83,8 @@ static bool watch(const struct run *run, const struct scx_exit_record *rec)
 				next_s = scx_now_s() + interval_s;
 			continue;
 		}
+		if (is_busy)
+			left_s = 0;
 		if (wait_for_stop(run, left_s < EXIT_POLL_S ? left_s : EXIT_POLL_S))
 			return true;
 	}
@@ -120,6 +124,12 @@ static int load_and_attach(struct run *run)
 		complain(run, "the kernel refused the BPF programs: %s", strerror(-err));
 		return -1;
 	}
+	err = run->sched->prepare ? run->sched->prepare(run->skel) : 0;
+	run->is_prepared = true;
+	if (err) {
+		complain(run, "cannot prepare the policy: %s", strerror(-err));
+		return -1;
+	}
 	err = scx_attach(scx_ops_map(scx_skel_obj(run->skel)), &run->link, &run->enable_seq);
 	if (!err)
 		return 0;
@@ -136,6 +146,9 @@ static void detach(struct run *run)
 static void close_skel(struct run *run)
 {
 	detach(run);
+	if (run->is_prepared && run->sched->finish)
+		run->sched->finish(run->skel);
+	run->is_prepared = false;
 	if (run->skel)
 		run->sched->skel->destroy(run->skel);
 	run->skel = NULL;

@@ -67,6 +67,17 @@ struct scx_sched {
 	 * into the skeleton's rodata. Set flags with scx_ops_set_flag().
 	 */
 	void (*configure)(void *skel);
+	/* Called after the load, before the scheduler is attached: 0, or a negative errno. And its
+	 * counterpart, called when the scheduler has ended, if prepare() was called. May be NULL. */
+	int (*prepare)(void *skel);
+	void (*finish)(void *skel);
+	/*
+	 * For a policy in user space: called in a loop while the scheduler runs. It returns whether
+	 * to call it again at once; otherwise that happens when wake_fd() is readable, or after
+	 * 250 ms. May be NULL.
+	 */
+	bool (*tick)(void *skel);
+	int (*wake_fd)(void *skel);
 
 	/* The statistics, up to one without a name; NULL for none. They are printed as a line of
 	 * NAME=VALUE, counters since the start. */
@@ -114,6 +125,9 @@ double scx_parse_number(const struct argp_state *state, const char *option, cons
  * bit. False if the kernel does not know it.
  */
 bool scx_ops_set_flag(void *skel, const char *name);
+
+/* Whether the running kernel has the kfunc @name. */
+bool scx_kernel_has_kfunc(const char *name);
 
 struct btf;
 /* Whether @type has an enumerator @name in @btf, and its @value. */

@@ -41,14 +41,15 @@ struct scx_server {
 	void *skel; /* NULL between generations */
 	struct stat file; /* the socket's */
 	size_t nr; /* clients */
-	/* The signals, the socket, and a client at each index from FIRST_CLIENT on. */
-	struct pollfd fds[CLIENTS_MAX + 2];
-	struct client *clients[CLIENTS_MAX + 2];
+	/* Those of the enum below, and a client at each index from FIRST_CLIENT on. */
+	struct pollfd fds[CLIENTS_MAX + 3];
+	struct client *clients[CLIENTS_MAX + 3];
 };
 
 enum {
 	SIGNALS,
-	LISTENER,
+	WAKE, /* the scheduler's wake_fd() */
+	LISTENER, /* the socket */
 	FIRST_CLIENT,
 };
 
@@ -222,6 +223,8 @@ bool scx_server_wait(struct scx_server *server, double wait_s)
 		}
 		if (server->fds[LISTENER].revents)
 			accept_client(server);
+		if (server->fds[WAKE].revents)
+			return false;
 		left_s = end_s - scx_now_s();
 	} while (left_s > 0);
 	return false;
@@ -277,6 +280,7 @@ struct scx_server *scx_server_start(const struct scx_sched *sched, int signal_fd
 		return NULL;
 	server->sched = sched;
 	server->fds[SIGNALS] = (struct pollfd){ .fd = signal_fd, .events = POLLIN };
+	server->fds[WAKE] = (struct pollfd){ .fd = -1, .events = POLLIN };
 	server->fds[LISTENER] = (struct pollfd){ .fd = -1, .events = POLLIN };
 	if (!sched->stats)
 		return server;
@@ -289,7 +293,10 @@ struct scx_server *scx_server_start(const struct scx_sched *sched, int signal_fd
 
 void scx_server_set_skel(struct scx_server *server, void *skel)
 {
+	const struct scx_sched *sched = server->sched;
+
 	server->skel = skel;
+	server->fds[WAKE].fd = skel && sched->wake_fd ? sched->wake_fd(skel) : -1;
 }
 
 void scx_server_stop(struct scx_server *server)

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The policy of scx_userland: tasks in a heap by virtual runtime, which advances by CPU time
+ * divided by weight. The main thread is the policy thread. While it runs it must not wait for a
+ * task that it has yet to schedule, so its memory is allocated and locked at the start.
+ */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <rustland/intf.h>
+#include <scx/vtime.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "runner/runner.h"
+#include "scx_userland.bpf.skel.h"
+
+/* Tasks that the policy holds at most; further ones are dispatched at once. */
+#define WAITING_MAX (64 * 1024)
+
+/* How long a task waits at most, roughly, whatever its weight: well below the kernel's watchdog, at
+ * 10 s under this BPF side. */
+#define WAIT_MAX_NS 4000000000ULL
+
+#define SLICE_US_DFL 20000
+
+static struct {
+	uint64_t slice_us;
+	uint32_t batch;
+} opts = { .slice_us = SLICE_US_DFL, .batch = 8 };
+
+static const struct argp_option options[] = {
+	{ "batch", 'b', "N", 0, "Dispatch up to N tasks in advance of the CPUs that are idle (8)" },
+	{ "slice-us", 's', "US", 0, "Let a task run for US microseconds while others wait (20000)" },
+	{ 0 },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	switch (key) {
+	case 'b':
+		opts.batch = scx_parse_number(state, "batch", arg, 1, 1024);
+		return 0;
+	case 's':
+		opts.slice_us = scx_parse_number(state, "slice-us", arg, 100, 1e6);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* A task that waits for a decision. */
+struct waiting {
+	u64 vtime; /* its virtual runtime, ns */
+	u64 enq_seq;
+	u64 sum_exec_ns;
+	s32 pid;
+	u32 weight;
+	bool is_pinned;
+};
+
+/* The policy. Its tasks are a binary heap: waiting[0] is the smallest, and waiting[i] is not larger
+ * than waiting[2 * i + 1] and waiting[2 * i + 2]. */
+static struct {
+	struct rl_shared *shared;
+	struct ring_buffer *queued;
+	struct user_ring_buffer *decisions;
+	struct waiting *waiting;
+	size_t nr_waiting;
+	u64 weight; /* sum of the tasks that wait */
+	/* Virtual time: the largest vtime of a dispatched task. Pinned tasks do not count: one of
+	 * low weight that has a CPU to itself is soon far ahead of all others. */
+	u64 vtime_now;
+	u64 nr_stalls; /* those that the policy has recovered from */
+} policy;
+
+/* Words of the shared memory, which the BPF side reads and writes at any time. */
+#define READ(word) __atomic_load_n(&policy.shared->word, __ATOMIC_ACQUIRE)
+#define WRITE(word, value) __atomic_store_n(&policy.shared->word, (value), __ATOMIC_RELEASE)
+
+static bool precedes(size_t a, size_t b)
+{
+	const struct waiting *first = &policy.waiting[a], *second = &policy.waiting[b];
+
+	if (first->vtime != second->vtime)
+		return time_before(first->vtime, second->vtime);
+	return first->enq_seq < second->enq_seq;
+}
+
+static void swap(size_t a, size_t b)
+{
+	struct waiting task = policy.waiting[a];
+
+	policy.waiting[a] = policy.waiting[b];
+	policy.waiting[b] = task;
+}
+
+static void push(const struct waiting *task)
+{
+	size_t at = policy.nr_waiting++;
+
+	policy.weight += task->weight;
+	policy.waiting[at] = *task;
+	while (at && precedes(at, (at - 1) / 2)) {
+		swap(at, (at - 1) / 2);
+		at = (at - 1) / 2;
+	}
+}
+
+static void pop(void)
+{
+	size_t at = 0, child = 1;
+
+	policy.weight -= policy.waiting[0].weight;
+	policy.waiting[0] = policy.waiting[--policy.nr_waiting];
+	while (child < policy.nr_waiting) {
+		if (child + 1 < policy.nr_waiting && precedes(child + 1, child))
+			child++;
+		if (!precedes(child, at))
+			return;
+		swap(child, at);
+		at = child;
+		child = 2 * at + 1;
+	}
+}
+
+/* Send a decision: any CPU may run the task. False if the ring has no room. */
+static bool dispatch(const struct waiting *task)
+{
+	struct rl_decision *decision =
+		user_ring_buffer__reserve(policy.decisions, sizeof(*decision));
+
+	if (!decision) {
+		WRITE(nr_failed, READ(nr_failed) + 1);
+		return false;
+	}
+	*decision = (struct rl_decision){
+		.enq_seq = task->enq_seq,
+		/* 0 is no virtual time. */
+		.vtime = task->vtime ?: 1,
+		/* Comes back with the next record of the task. */
+		.ctx = { task->vtime, task->sum_exec_ns },
+		.pid = task->pid,
+		.cpu = RL_CPU_ANY,
+		/* On slice expiry it continues while it precedes the others. */
+		.weight = task->weight,
+	};
+	user_ring_buffer__submit(policy.decisions, decision);
+	WRITE(nr_sent, READ(nr_sent) + 1);
+	if (!task->is_pinned)
+		policy.vtime_now = time_max(policy.vtime_now, task->vtime);
+	return true;
+}
+
+/* The virtual runtime of a task that is runnable again. */
+static u64 vtime_of(const struct rl_queued *rec)
+{
+	/* A new thread has inherited the context of its parent, which has used more CPU time. */
+	u64 ran_ns = rec->sum_exec_ns > rec->ctx[1] ? rec->sum_exec_ns - rec->ctx[1] : 0;
+	u64 vtime = rec->ctx[0] + scx_vtime_cost(ran_ns, rec->weight);
+	u64 ahead_ns = scx_vtime_max_ahead(WAIT_MAX_NS, policy.weight);
+
+	/* After a long sleep it may catch up on one slice, and no task starves. */
+	vtime = scx_vtime_limit_credit(vtime, policy.vtime_now, opts.slice_us * 1000);
+	return scx_vtime_limit_debt(vtime, policy.vtime_now, ahead_ns);
+}
+
+/* A record of the ring: a task is runnable, or, with pid 0, something else has changed. */
+static int enqueue(void *ctx, void *data, size_t size)
+{
+	const struct rl_queued *rec = data;
+	struct waiting task;
+
+	if (size != sizeof(*rec) || !rec->pid)
+		return 0;
+	WRITE(seen, rec->enq_seq);
+	task = (struct waiting){
+		.vtime = vtime_of(rec),
+		.enq_seq = rec->enq_seq,
+		.sum_exec_ns = rec->sum_exec_ns,
+		.pid = rec->pid,
+		.weight = rec->weight,
+		.is_pinned = rec->nr_cpus_allowed == 1,
+	};
+	if (policy.nr_waiting < WAITING_MAX)
+		push(&task);
+	else
+		/* If there is no room either, the BPF side serves the task as it does in a
+		 * stall. */
+		dispatch(&task);
+	return 0;
+}
+
+static u64 nr_idle_cpus(void)
+{
+	u64 nr = 0;
+
+	for (size_t i = 0; i < RL_CPU_WORDS; i++)
+		nr += __builtin_popcountll(READ(idle[i]));
+	/* The CPU that this thread woke up on is idle otherwise. */
+	if (READ(free_cpu)) {
+		WRITE(free_cpu, 0);
+		nr++;
+	}
+	return nr;
+}
+
+/* How many decisions the machine can use now. After a stall, all: the BPF side has run most of the
+ * tasks meanwhile, so most decisions are void. */
+static u64 nr_wanted(void)
+{
+	u64 nr_in_flight = READ(nr_sent) - READ(nr_drained), nr_decided, nr_free;
+
+	if (READ(nr_stalls) != policy.nr_stalls || READ(is_slow))
+		return policy.nr_waiting;
+	nr_decided = nr_in_flight + READ(nr_spare);
+	nr_free = nr_idle_cpus() + opts.batch;
+	return nr_free > nr_decided ? nr_free - nr_decided : 0;
+}
+
+/* Dispatch the tasks of the smallest virtual runtime. */
+static void decide(void)
+{
+	u64 nr_stalls = READ(nr_stalls), nr = nr_wanted();
+
+	while (nr-- && policy.nr_waiting && dispatch(&policy.waiting[0]))
+		pop();
+	policy.nr_stalls = nr_stalls;
+}
+
+/* Whether there is a record, or one that is being written. */
+static bool has_records(void)
+{
+	return ring__avail_data_size(ring_buffer__ring(policy.queued, 0)) > 0;
+}
+
+static bool tick(void *skel)
+{
+	WRITE(is_sleeping, 0);
+	ring_buffer__consume(policy.queued);
+	decide();
+	WRITE(nr_waiting, policy.nr_waiting);
+	/* The sign of life. */
+	WRITE(nr_cycles, READ(nr_cycles) + 1);
+	/* No lost wakeups: set the flag, then check again. */
+	__atomic_store_n(&policy.shared->is_sleeping, 1, __ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return has_records() || (policy.nr_waiting && nr_wanted()) || !READ(is_sleeping);
+}
+
+static int wake_fd(void *skel)
+{
+	return bpf_map__fd(((struct scx_userland *)skel)->maps.rl_queued);
+}
+
+static void configure(void *skel)
+{
+	struct scx_userland *userland = skel;
+
+	userland->rodata_rl_config->config.slice_ns = opts.slice_us * 1000;
+	userland->rodata_rl_config->config.idle_selection = RL_IDLE_BUILTIN;
+	scx_ops_set_flag(skel, "SCX_OPS_KEEP_BUILTIN_IDLE");
+	/* See scx/migration.bpf.h. Since 7.1 the watchdog does what ops.cpu_release() did. */
+	if (scx_kernel_has_kfunc("scx_bpf_dsq_reenq"))
+		userland->struct_ops.userland_ops->cpu_release = NULL;
+	else
+		scx_ops_set_flag(skel, "SCX_OPS_ENQ_MIGRATION_DISABLED");
+}
+
+static int prepare(void *skel)
+{
+	struct scx_userland *userland = skel;
+	LIBBPF_OPTS(bpf_test_run_opts, run);
+	int err;
+
+	policy.shared = &userland->data_rl_shared->shared;
+	policy.queued = ring_buffer__new(wake_fd(skel), enqueue, NULL, NULL);
+	policy.decisions =
+		user_ring_buffer__new(bpf_map__fd(userland->maps.rl_decisions), NULL);
+	policy.waiting = calloc(WAITING_MAX, sizeof(*policy.waiting));
+	if (!policy.queued || !policy.decisions || !policy.waiting)
+		return -ENOMEM;
+	if (mlockall(MCL_CURRENT | MCL_FUTURE))
+		return -errno;
+	err = bpf_prog_test_run_opts(bpf_program__fd(userland->progs.rl_register_policy), &run);
+	return err ?: (int)run.retval;
+}
+
+static void finish(void *skel)
+{
+	munlockall();
+	ring_buffer__free(policy.queued);
+	user_ring_buffer__free(policy.decisions);
+	free(policy.waiting);
+	memset(&policy, 0, sizeof(policy));
+}
+
+static void read_stats(void *skel, void *stats)
+{
+	scx_percpu_sum(((struct scx_userland *)skel)->maps.rl_counters, stats,
+		       sizeof(struct rl_counters));
+}
+
+#define STAT(member, kind, desc) SCX_STAT(struct rl_counters, member, kind, desc)
+static const struct scx_stat stats[] = {
+	STAT(nr_queued, COUNTER, "Enqueues that need a decision"),
+	STAT(nr_dispatched, COUNTER, "Tasks dispatched as decided"),
+	STAT(nr_fallback, COUNTER, "Tasks dispatched without a decision"),
+	STAT(nr_congested, COUNTER, "Of these, because the ring of records was full"),
+	STAT(nr_cancelled, COUNTER, "Enqueues that ended because the task was enqueued again"),
+	STAT(nr_dequeued, COUNTER, "Tasks that slept or exited before the decision"),
+	STAT(nr_late, COUNTER, "Decisions on enqueues that had ended"),
+	STAT(nr_kernel, COUNTER, "Dispatches that bypass the policy"),
+	STAT(nr_kept, COUNTER, "Times that a task continued on slice expiry"),
+	STAT(nr_wakeups, COUNTER, "Wakeups of the policy thread"),
+	STAT(nr_running, GAUGE, "Tasks that run"),
+	{ 0 },
+};
+
+SCX_SKEL(scx_userland);
+
+static const struct scx_sched userland = {
+	.name = "scx_userland",
+	.doc = "A scheduler whose policy is a C program: weighted virtual runtime, smallest first."
+	       "\vWhile the process does not respond, tasks are served in FIFO order.",
+	.options = options,
+	.parse = parse,
+	.skel = &scx_userland_skel,
+	.configure = configure,
+	.prepare = prepare,
+	.finish = finish,
+	.tick = tick,
+	.wake_fd = wake_fd,
+	.stats = stats,
+	.stats_size = sizeof(struct rl_counters),
+	.read_stats = read_stats,
+};
+
+int main(int argc, char **argv)
+{
+	return scx_run(&userland, argc, argv);
+}

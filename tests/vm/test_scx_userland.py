@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""scx_userland on a real kernel: a policy in C."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable
+
+import pytest
+from loads import MIXED, QUIET, finished
+from sched_ext import TIMEOUT_S, Load, Scheduler, SetCpu, Start, ops, read, state, wait_for
+from shares import NICE_0_TO_5, shares
+from statistics_client import total, wait_served
+from vm.guest import Guest
+
+
+def counters(line: str) -> dict[str, int]:
+    return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", line)}
+
+
+def run_times_s(guest: Guest, pid: int) -> list[float]:
+    """CPU times of a load's hogs so far."""
+    script = f"for t in /proc/{pid}/task/*; do grep -q hog $t/comm && cat $t/schedstat; done; true"
+    done = guest.run(script, is_urgent=True).check()
+    return [int(line.split()[0]) / 1e9 for line in done.stdout.splitlines()]
+
+
+@pytest.mark.every_topology
+def test_schedules_under_load(guest: Guest, start: Start, load: Load) -> None:
+    """The policy decides, and every enqueue ends in exactly one way."""
+    scheduler = start("scx_userland", "-i", "0.5").wait_enabled()
+    assert ops(guest) == "userland"
+    hogs = str(len(guest.topology.online) * 2)
+    load("--hogs", hogs, *MIXED)
+    first = counters(scheduler.wait_lines(1)[0])
+    last = counters(scheduler.wait_lines(4)[-1])
+    assert last["nr_dispatched"] > first["nr_dispatched"]
+    assert last["nr_wakeups"] > first["nr_wakeups"]
+    ended = sum(last[f"nr_{how}"] for how in ("dispatched", "fallback", "cancelled", "dequeued"))
+    # Those that wait now.
+    assert 0 <= last["nr_queued"] - ended < 100
+    assert scheduler.end(signal.SIGINT) == 0
+    assert state(guest) == "disabled"
+
+
+def test_its_memory_is_locked(guest: Guest, start: Start) -> None:
+    scheduler = start("scx_userland").wait_enabled()
+    status = read(guest, f"/proc/{scheduler.process.pid}/status")
+    locked_kib, size_kib = (
+        int(re.search(rf"^{name}:\s+(\d+) kB", status, re.MULTILINE)[1])
+        for name in ("VmLck", "VmRSS")
+    )
+    assert locked_kib > 0.9 * size_kib > 0
+
+
+def test_stopped_policy_stops_no_task(guest: Guest, start: Start, load: Load) -> None:
+    """The kernel's watchdog would eject the scheduler after 10 s."""
+    scheduler = start("scx_userland", "-i", "0").wait_enabled()
+    wait_served(guest)
+    hogs = load("--hogs", "8", *QUIET)
+    wait_for("all hogs run", lambda: len(run_times_s(guest, hogs.pid)) == 8)
+    scheduler.process.signal(signal.SIGSTOP)
+    before_s = run_times_s(guest, hogs.pid)
+    wait_for(
+        "each hog runs",
+        lambda: all(
+            now > before + 0.2
+            for now, before in zip(run_times_s(guest, hogs.pid), before_s, strict=True)
+        ),
+    )
+    scheduler.process.signal(signal.SIGCONT)
+    after = total(guest)
+    assert after["nr_fallback"] > 0
+    wait_for(
+        "the policy decides again",
+        lambda: total(guest)["nr_dispatched"] > after["nr_dispatched"] + 20,
+    )
+    assert state(guest) == "enabled"
+
+
+def test_cpu_is_shared_by_weight(replayed: Callable[[str], str]) -> None:
+    heavy_s, light_s = shares(replayed, "scx_userland", [0, 5])
+    assert heavy_s / light_s == pytest.approx(NICE_0_TO_5, rel=0.15)
+
+
+def slice_ms(guest: Guest, start: Start, load: Load, *args: str) -> float:
+    """CPU time of hogs on one CPU, divided by how often they were dispatched."""
+    scheduler: Scheduler = start("scx_userland", "-i", "0", *args).wait_enabled()
+    wait_served(guest)
+    hogs = load("--hogs", "4", *QUIET, through="taskset 1")
+    wait_for("all hogs run", lambda: len(run_times_s(guest, hogs.pid)) == 4)
+    before, before_s = total(guest), sum(run_times_s(guest, hogs.pid))
+    wait_for("they run for 2 s", lambda: sum(run_times_s(guest, hogs.pid)) > before_s + 2)
+    after, after_s = total(guest), sum(run_times_s(guest, hogs.pid))
+    hogs.signal(signal.SIGINT)
+    hogs.wait(TIMEOUT_S)
+    assert scheduler.end(signal.SIGINT) == 0
+    return 1000 * (after_s - before_s) / (after["nr_dispatched"] - before["nr_dispatched"])
+
+
+def test_longer_slices_need_fewer_decisions(guest: Guest, start: Start, load: Load) -> None:
+    short_ms = slice_ms(guest, start, load, "--slice-us", "5000")
+    long_ms = slice_ms(guest, start, load, "--slice-us", "50000")
+    print(f"{short_ms:.1f} ms, {long_ms:.1f} ms")
+    assert long_ms > 2 * short_ms
+
+
+def test_light_task_is_not_starved(guest: Guest, start: Start, load: Load) -> None:
+    """By weight alone, nice 19 would wait three minutes for each slice beside nice -20."""
+    start("scx_userland", "-i", "0").wait_enabled()
+    one_hog = ("--hogs", "1", *QUIET)
+    light = load(*one_hog, through="nice -n 19 taskset 1")
+    wait_for("it runs", lambda: sum(run_times_s(guest, light.pid)) > 0.1)
+    heavy = load(*one_hog, through="nice -n -20 taskset 1")
+    wait_for("the other runs", lambda: sum(run_times_s(guest, heavy.pid)) > 1)
+    for _ in range(2):
+        before_s = sum(run_times_s(guest, light.pid))
+        wait_for(
+            "it runs again",
+            lambda before_s=before_s: sum(run_times_s(guest, light.pid)) > before_s + 0.003,
+        )
+    assert state(guest) == "enabled"
+
+
+def test_hotplug_under_load_loses_no_task(
+    guest: Guest, start: Start, load: Load, set_cpu: SetCpu
+) -> None:
+    """It goes on without a restart. A load whose thread is stuck fails."""
+    scheduler = start("scx_userland", "-i", "0.5").wait_enabled()
+    load("--hogs", "6", *MIXED)
+    for online in (False, True, False, True):
+        set_cpu(1, online)
+        seen = len(scheduler.wait_lines(1))
+        scheduler.wait_lines(seen + 1)
+    assert "restarting" not in scheduler.process.stderr()
+    assert scheduler.end(signal.SIGINT) == 0
+
+
+def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
+    scheduler = start("scx_userland").wait_enabled()
+    storm = load("--movers", "24", "--hogs", "2", *QUIET, "--seconds", "6", "--json")
+    assert finished(storm)["movers"]["changes"] > 500
+    assert scheduler.end(signal.SIGINT) == 0
+
+
+# The last test of its guest: see test_ten_thousand_tasks() in test_scx_rlfifo.py.
+def test_two_thousand_tasks(guest: Guest, start: Start, load: Load) -> None:
+    scheduler = start("scx_userland").wait_enabled()
+    load("--hogs", "4", "--sleepers", "2000", "--sleep-us", "1000000", "--forks-per-s", "0")
+    count = "ls -d /proc/*/task/* | wc -l"
+    wait_for("all tasks exist", lambda: int(guest.run(count, is_urgent=True).stdout) > 2000)
+    lines = len(scheduler.wait_lines(1))
+    scheduler.wait_lines(lines + 2)
+    assert scheduler.end(signal.SIGINT) == 0
