@@ -28,17 +28,17 @@ char _license[] SEC("license") = "GPL";
 
 const volatile bool fifo_sched;
 
-/* Virtual time of the machine: the maximum over time of the queue's minimum. */
+/* Virtual time of the machine: the smallest vtime in the queue, but it never goes back. */
 static u64 vtime_now;
 
-/* Sum of the weights of all runnable tasks. Not maintained for FIFO order, nor is vtime. */
+/* Sum of the weights of all runnable tasks. Like vtime, not maintained for FIFO order. */
 static u64 runnable_weight;
 
 SCX_PERCPU_COUNTERS(stats, struct simple_stats);
 
 struct task_ctx {
 	u64 sum_exec_runtime; /* of the task when it began to run, ns */
-	u32 runnable_weight; /* its part of the machine's */
+	u32 runnable_weight; /* what it has added to the machine's runnable_weight */
 };
 
 struct {
@@ -83,7 +83,7 @@ static u64 queue_vtime(const struct task_struct *p)
 
 void BPF_STRUCT_OPS(simple_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	/* Other tasks depend on these, so they never wait in the shared queue. */
+	/* Other tasks depend on per-CPU kernel threads, so those skip the shared queue. */
 	if (scx_task_is_percpu_kthread(p)) {
 		insert_local(p, enq_flags);
 		return;
@@ -108,7 +108,7 @@ static u64 vtime_of_running(struct task_struct *p)
 /*
  * Whether @prev, whose slice has expired, still precedes all tasks queued for @cpu. The
  * check is needed because the kernel calls ops.dispatch() before it enqueues @prev again:
- * of two tasks on a CPU, the other one would be next each time, whatever the weights.
+ * without it, two tasks on a CPU would take turns, whatever their weights.
  */
 static bool prev_is_first(s32 cpu, struct task_struct *prev)
 {

@@ -30,7 +30,7 @@ static void read_stats(void *skel, void *stats)
 }
 
 static const struct scx_stat stats[] = {
-	SCX_STAT(struct simple_stats, local, COUNTER, "Tasks inserted directly on an idle CPU"),
+	SCX_STAT(struct simple_stats, local, COUNTER, "Tasks inserted directly on a CPU"),
 	SCX_STAT(struct simple_stats, global, COUNTER, "Tasks that waited in the shared queue"),
 	{ 0 },
 };

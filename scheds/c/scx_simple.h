@@ -7,7 +7,7 @@
 
 /* How tasks were dispatched, by CPU. */
 struct simple_stats {
-	u64 local; /* directly to an idle CPU */
+	u64 local; /* directly to a CPU: an idle one, or that of a per-CPU kernel thread */
 	u64 global; /* through the shared queue */
 };
 

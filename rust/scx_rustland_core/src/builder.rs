@@ -35,7 +35,7 @@ impl RustLandBuilder {
         Ok(Self(BpfBuilder::new()?.include(include)))
     }
 
-    /// A header of its own that both sides share; see [`BpfBuilder::intf`].
+    /// The scheduler's own header, which both sides share; see [`BpfBuilder::intf`].
     #[must_use]
     pub fn intf(self, header: impl Into<PathBuf>) -> Self {
         Self(self.0.intf(header))

@@ -53,7 +53,7 @@ impl Cpus {
         }
     }
 
-    /// Number of CPU ids: all ids are below.
+    /// Number of CPU ids: all ids are smaller.
     #[must_use]
     pub fn nr_cpu_ids(&self) -> usize {
         self.core.len()
@@ -84,8 +84,8 @@ impl Cpus {
     }
 
     /// Claims an idle CPU for the task; [`Target::Any`] if there is none, or if the task may not
-    /// run everywhere and its previous CPU is not idle: only the kernel knows its affinity, and
-    /// then selects the CPU.
+    /// run everywhere and its previous CPU is not idle: only the kernel knows its affinity, so the
+    /// CPU is left to the kernel.
     ///
     /// The order is that of the kernel's selection: the previous CPU if its whole core is idle; a
     /// fully idle core; the previous CPU; any.
@@ -110,7 +110,7 @@ impl Cpus {
             .or_else(|| self.first_idle(|_| true))
     }
 
-    /// CPUs that were present at the start, or are online now.
+    /// Number of CPUs that were online at the start, or are online now, whichever is greater.
     fn nr_cpus_possible(&self) -> usize {
         let known = self.core.iter().filter(|core| core.is_some()).count();
         let online = usize::try_from(self.nr_online()).unwrap_or(usize::MAX);
@@ -146,8 +146,8 @@ impl Cpus {
 
     /// Selects a CPU whose task `task` should preempt, if `task` was decided to have `vtime`: of
     /// the running tasks whose vtime is greater by more than `margin`, the one with the greatest.
-    /// `None` if there is none. Then the CPU counts as running `task`. `vtime` and `margin` are in
-    /// the unit of [`DispatchedTask::vtime`](crate::DispatchedTask::vtime).
+    /// `None` if there is none. The selected CPU then counts as running `task`. `vtime` and
+    /// `margin` are in the unit of [`DispatchedTask::vtime`](crate::DispatchedTask::vtime).
     ///
     /// The CPU of the policy thread is preferred, because its task is preempted already, unless
     /// another CPU's task is behind by more than twice as much. A task that may not run everywhere
@@ -168,7 +168,8 @@ impl Cpus {
         Some(cpu)
     }
 
-    /// The CPU whose task is furthest behind `limit`, or the policy thread's. `None` if no task is.
+    /// The CPU whose task is furthest behind `limit`, or the policy thread's CPU if its task is at
+    /// least half as far behind. `None` if no task is behind.
     fn furthest_behind(&self, limit: u64) -> Option<u32> {
         let cpus = (0..u32::try_from(self.running.len()).unwrap_or(u32::MAX)).rev();
         let furthest = cpus.max_by_key(|cpu| self.behind(*cpu, limit))?;

@@ -21,12 +21,12 @@ pub struct Driver<'obj, P, S = BpfSkel<'obj>> {
     cpus: Cpus,
     /// CPUs with a decided task that BPF has not drained yet.
     taken: Vec<u64>,
-    /// The number of the last decision for any CPU.
+    /// The number of decisions sent, up to and including the last one for any CPU.
     last_any: u64,
     /// A decision that did not fit into the ring.
     stuck: Option<DispatchedTask>,
     hotplug_seq: u64,
-    /// The stalls ([`BpfScheduler::nr_stalls`]) that the policy has recovered from.
+    /// [`BpfScheduler::nr_stalls`] when the policy had last decided on all tasks.
     nr_stalls: u64,
 }
 
@@ -54,7 +54,7 @@ impl<'obj, P: Policy, S: Skel<'obj>> Driver<'obj, P, S> {
     /// # Errors
     ///
     /// If the kernel refuses it, memory cannot be locked, or the object lacks what
-    /// `<rustland/rustland.bpf.h>` brings.
+    /// `<rustland/rustland.bpf.h>` defines.
     pub fn attach_opened<O>(
         start: &Start<'_>,
         options: &Options,
@@ -135,8 +135,8 @@ impl<'obj, P: Policy, S: Skel<'obj>> Driver<'obj, P, S> {
 
     /// Sends decisions as long as the machine wants them; returns whether the policy ran out of
     /// tasks. After a stall, decides on all tasks at once: BPF has run most of them meanwhile, so
-    /// most decisions are void, and later ones would be late too if they were sent one by one. The
-    /// same while the policy is slow: CPUs will need many decisions before the next call.
+    /// most decisions are void, and the others would come too late if they were sent one by one.
+    /// Likewise while the policy is slow: CPUs will need many decisions before the next call.
     fn decide(&mut self) -> bool {
         if self.policy.is_urgent() {
             self.bpf.read_running(&mut self.cpus);
@@ -170,7 +170,7 @@ impl<'obj, P: Policy, S: Skel<'obj>> Driver<'obj, P, S> {
                     *word |= 1 << (cpu % 64);
                 }
             }
-            // It runs on its own CPU and takes no other one.
+            // A pinned task runs on its only CPU and takes no other one.
             Target::Any if decision.is_pinned() => {}
             Target::Any => {
                 self.last_any = self.bpf.progress().0;

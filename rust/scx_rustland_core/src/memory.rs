@@ -18,7 +18,7 @@ pub const COMPACTION_SETTING: &str = "vm.compact_unevictable_allowed";
 /// How much of the stack is populated at the start, in bytes.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Keeps the memory of this process locked until it is dropped. Created on the policy thread.
+/// Keeps the memory of this process locked until this is dropped. Created on the policy thread.
 #[derive(Debug)]
 pub(crate) struct Locked {
     _heap: Option<Claim>,
@@ -67,7 +67,7 @@ fn bind_to_all_nodes() {
         return;
     };
     let (mode, bits) = (libc::MPOL_BIND, nodes.len() * 64 + 1);
-    // SAFETY: the kernel reads one bit less than it is told, and all of those exist.
+    // SAFETY: the kernel reads `bits - 1` bits, which are those of `nodes`.
     let err = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, nodes.as_ptr(), bits) };
     if err != 0 {
         let error = io::Error::last_os_error();

@@ -15,9 +15,9 @@ use crate::{Cpus, DispatchedTask, QueuedTask};
 /// Rules:
 /// - Each task that comes in by [`enqueue`](Self::enqueue) goes out by
 ///   [`dispatch`](Self::dispatch) once. A task that is forgotten ends the scheduler after 10 s.
-/// - A task is enqueued again after it has run or slept, or when its attributes were changed, in
-///   the latter case possibly before it went out. The newest enqueue counts: decisions on older
-///   ones are cancelled, so a policy may leave them queued.
+/// - A task is enqueued again after it has run or slept, or when its attributes were changed, which
+///   may happen before it goes out. Only its newest enqueue counts: decisions on older ones are
+///   cancelled, so a policy may leave those queued.
 /// - No call may block. Allocating memory is fine ([`LockedHeap`](crate::LockedHeap)).
 pub trait Policy {
     /// `task` is runnable and needs a decision.
@@ -33,7 +33,7 @@ pub trait Policy {
         false
     }
 
-    /// Number of tasks that it holds.
+    /// Number of tasks that the policy holds.
     fn nr_waiting(&self) -> usize;
 
     /// A number that statistics show as `mode`, of the policy's choice.

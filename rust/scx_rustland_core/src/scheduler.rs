@@ -90,7 +90,7 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
     /// # Errors
     ///
     /// If the kernel refuses it, memory cannot be locked, or the object lacks what
-    /// `<rustland/rustland.bpf.h>` brings.
+    /// `<rustland/rustland.bpf.h>` defines.
     pub fn attach_opened<O>(
         start: &Start<'_>,
         options: &Options,
@@ -200,7 +200,7 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
     }
 
     /// Call it before waiting for [`wake_fd`](Self::wake_fd): from then on events wake the thread.
-    /// Returns whether no event came before.
+    /// Returns false if an event has come already; then the thread must not wait.
     pub fn fall_asleep(&mut self) -> bool {
         self.shared.fall_asleep();
         let is_calm = self.records.borrow().is_empty() && self.nr_unread_bytes() == 0;
@@ -210,8 +210,8 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         is_calm
     }
 
-    /// Includes a record that is being written: it cannot be read yet, but a wait for the ring
-    /// would return at once, again and again.
+    /// Includes a record that is still being written: it cannot be read yet, but because of it a
+    /// wait for the ring would return at once.
     fn nr_unread_bytes(&self) -> u64 {
         // SAFETY: the ring was created with one map, so it has a ring 0, which it owns.
         unsafe {
@@ -330,7 +330,7 @@ fn report(metrics: &Metrics) {
     }
 }
 
-/// Maximum of records read at once.
+/// Maximum number of records read at once.
 fn capacity() -> usize {
     RL_IN_FLIGHT_MAX as usize
 }
@@ -353,7 +353,7 @@ fn prepare<'obj, O: OpenSkel<'obj>>(
 ) -> Result<()> {
     let btf = start.kernel_btf()?;
     opened.set_ops_name(options.name)?;
-    // Besides our own bitmap: the kernel's idle selection is used for our own threads.
+    // Otherwise ops.update_idle() disables the kernel's idle selection, which our threads need.
     opened.set_ops_flag(btf, "SCX_OPS_KEEP_BUILTIN_IDLE")?;
     opened.reenqueue_on_cpu_release(btf)?;
     let config = rl_config {

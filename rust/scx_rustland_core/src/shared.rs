@@ -13,7 +13,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use crate::intf::{rl_shared, RL_CPUS_MAX, RL_CPU_WORDS};
 use crate::Cpus;
 
-/// The section that holds it only.
+/// The section that holds nothing but `struct rl_shared`.
 pub(crate) const SECTION: &str = ".data.rl_shared";
 
 #[derive(Debug)]
@@ -163,7 +163,7 @@ impl Shared {
             let idle = self.word_at(begin, idx).load(Ordering::Relaxed);
             *word = idle & !taken.get(idx).unwrap_or(&0);
         }
-        // The CPU that this thread woke up on is otherwise idle. Consume it.
+        // If the policy thread woke up on an idle CPU, that CPU is free for one task.
         if self.free_cpu().load(Ordering::Relaxed) != 0 {
             let cpu = self.free_cpu().swap(0, Ordering::Relaxed).wrapping_sub(1);
             cpus.set_idle(u32::try_from(cpu).unwrap_or(u32::MAX), true);

@@ -27,7 +27,7 @@ pub struct QueuedTask {
     pub tgid: i32,
     /// The CPU where it ran last.
     pub prev_cpu: u32,
-    /// How many CPUs it may run on. 1: it is pinned and runs there whatever the decision.
+    /// How many CPUs it may run on. 1: it is pinned and runs on its CPU whatever the decision.
     pub nr_cpus_allowed: u32,
     /// Its share of a CPU relative to others: 1 to 10000, [`WEIGHT_DFL`] for nice 0.
     pub weight: u32,
@@ -41,7 +41,8 @@ pub struct QueuedTask {
     pub exec_ns: u64,
     /// CPU time since fork.
     pub sum_exec_ns: u64,
-    /// The vtime of the last decision, advanced since if [`DispatchedTask::advance`] said so.
+    /// The vtime of the last decision. If that used [`DispatchedTask::advance`], it has advanced by
+    /// the CPU time up to the start of the task's last slice.
     pub vtime: u64,
     /// Voluntary context switches: interactive tasks have many.
     pub nvcsw: u64,
@@ -164,8 +165,8 @@ impl DispatchedTask {
         self
     }
 
-    /// Its slice, at least 1; 0 is the default, and [`SLICE_INF_NS`] is infinite. The kernel checks
-    /// it at each tick, if other tasks wait for the CPU.
+    /// Its slice. 0 stands for the default of [`Options`](crate::Options), and [`SLICE_INF_NS`] is
+    /// infinite. The kernel checks slices at ticks only.
     pub fn slice_ns(mut self, slice_ns: u64) -> Self {
         self.slice_ns = slice_ns;
         self
@@ -179,10 +180,10 @@ impl DispatchedTask {
         self
     }
 
-    /// Lets its vtime advance while it runs, by CPU time (ns) * 100 / `weight` (1 to 10000, as
-    /// [`QueuedTask::weight`]; 0: no advance), at least 1. On slice expiry it then continues as
-    /// long as it precedes all other tasks decided for that CPU. Without this, or without a vtime,
-    /// it yields the CPU.
+    /// Lets its vtime advance while it runs, by CPU time (ns) * 100 / `weight` (1 to 10000, like
+    /// [`QueuedTask::weight`]; 0: no advance). On slice expiry it then continues as long as it
+    /// precedes all other tasks decided for that CPU. Without this, or without a vtime, it yields
+    /// the CPU.
     pub fn advance(mut self, weight: u32) -> Self {
         self.weight = weight;
         self

@@ -64,7 +64,7 @@
 //! struct S { #[serde(rename = "b")] a: u64 }
 //! ```
 //!
-//! Serde is derived, too.
+//! `Serialize` has to be derived, too.
 //!
 //! ```compile_fail,E0277
 //! #[derive(Clone, scx_stats::Stats)]

@@ -1,5 +1,4 @@
-//! Percentages of counters.
-//! A part of a whole that both grow.
+//! Percentages, computed from two counters: a part and the whole.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

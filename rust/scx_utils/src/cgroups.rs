@@ -6,7 +6,7 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The controls and their defaults, or the beginning of them
+/// The controls, and their default values or what these begin with
 /// (Documentation/admin-guide/cgroup-v2.rst).
 const CONTROLS: [(&str, &str); 3] = [
     ("cpu.weight", "100"),
@@ -18,7 +18,7 @@ const CONTROLS: [(&str, &str); 3] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ignored {
     nr: usize,
-    /// Of the first cgroup.
+    /// A control that the first of these cgroups has set.
     control: &'static str,
     path: PathBuf,
 }

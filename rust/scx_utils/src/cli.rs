@@ -77,7 +77,7 @@ fn man_commands(command: &Command, out: &mut dyn Write) -> io::Result<()> {
     if !command.has_subcommands() {
         return Ok(());
     }
-    // Only after this are the numbers of values of options known.
+    // build() determines how many values each option takes.
     let mut command = command.clone().disable_help_subcommand(true);
     command.build();
     let mut roff = Roff::new();
@@ -138,7 +138,7 @@ fn man(
     Ok(())
 }
 
-/// Writes all of it to standard output at once.
+/// Writes `text` to standard output, and flushes it.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Machine settings that a program changes while it runs. Each is a guard that restores the
-//! previous value on every exit; after `kill -9` the next guard does. Programs list theirs in their
-//! manual pages.
+//! previous value on every exit; after `kill -9`, the next guard of that setting does. Programs
+//! list their settings in their manual pages.
 
 mod note;
 
@@ -140,7 +140,7 @@ mod tests {
         kill(hold(&path));
         drop(hold(&path));
         assert_eq!(read(&path).unwrap(), "1");
-        // And nothing is left of that.
+        // And no note is left.
         fs::write(&path, "0").unwrap();
         drop(hold(&path));
         assert_eq!(read(&path).unwrap(), "0");

@@ -97,8 +97,8 @@ impl SchedExt {
         self.line("hotplug_seq").parse().ok()
     }
 
-    /// Domain isolation is the only machine setting that makes the kernel refuse every scheduler
-    /// (EINVAL): the isolated CPUs, empty if there are none.
+    /// The CPUs isolated by isolcpus=; empty if there are none. This is the only setting of the
+    /// machine that makes the kernel refuse any scheduler (EINVAL).
     #[must_use]
     pub fn isolated_cpus(&self) -> String {
         let path = self.root.join("sys/devices/system/cpu/isolated");

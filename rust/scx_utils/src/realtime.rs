@@ -7,7 +7,7 @@ type Scheduling = (libc::c_int, libc::sched_param);
 /// The calling thread, in system calls.
 const SELF: libc::pid_t = 0;
 
-/// Keeps a thread at the lowest priority of `SCHED_FIFO` until it is dropped.
+/// A guard that keeps a thread at the lowest priority of `SCHED_FIFO`.
 #[derive(Debug)]
 pub(crate) struct RealTime {
     thread: libc::pid_t,
@@ -16,7 +16,8 @@ pub(crate) struct RealTime {
 }
 
 impl RealTime {
-    /// Raises the calling thread, which has to drop it too. Without permission nothing changes.
+    /// Raises the calling thread, which also has to drop the guard. Without permission nothing
+    /// changes.
     pub(crate) fn raise_self() -> Self {
         let restorable = |before: &Scheduling| before.0 != libc::SCHED_DEADLINE;
         Self::raise(SELF, restorable)
@@ -58,7 +59,7 @@ fn current(thread: libc::pid_t) -> Option<Scheduling> {
     (policy >= 0 && err == 0).then_some((policy, param))
 }
 
-/// Threads created meanwhile do not inherit it.
+/// `SCHED_RESET_ON_FORK`: threads created meanwhile do not inherit the policy.
 fn lowest_fifo() -> Scheduling {
     // SAFETY: takes and returns a number.
     let sched_priority = unsafe { libc::sched_get_priority_min(libc::SCHED_FIFO) };

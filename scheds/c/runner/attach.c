@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Attaching the table of callbacks, and why the kernel did not take it. */
+/* Attaches the table of callbacks, and explains a refusal by the kernel. */
 #include <errno.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ int scx_attach(const struct bpf_map *ops, struct bpf_link **link, uint64_t *enab
 
 	*enable_seq = scx_kernel_enable_seq();
 	before = scx_priority_raise_self();
-	/* By hand and not through the skeleton, which hides the cause. */
+	/* Not through the skeleton, which does not tell why it failed. */
 	*link = bpf_map__attach_struct_ops(ops);
 	err = errno;
 	scx_priority_restore(&before);

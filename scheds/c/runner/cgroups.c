@@ -10,10 +10,10 @@
 
 #include "internal.h"
 
-/* Maximum of directories open at once. */
+/* Maximum number of directories open at once. */
 #define NR_OPEN_MAX 16
 
-/* The controls and their defaults, or the beginning of them
+/* The controls, and what their default values begin with
  * (Documentation/admin-guide/cgroup-v2.rst). */
 static const struct control {
 	const char *name;
@@ -24,7 +24,7 @@ static const struct control {
 	{ "cpu.max", "max " },
 };
 
-/* nftw() takes no argument for its callback. */
+/* A global, since nftw() passes no argument of its caller to visit(). */
 static struct scx_cgroups *found;
 
 static bool is_set(const char *cgroup, const struct control *control)

@@ -86,7 +86,7 @@ void scx_class_switch_start(void)
 
 	/*
 	 * khugepaged unmaps pages while it collapses them, and it is an ordinary task that
-	 * this thread may have to help. A kernel without huge pages refuses.
+	 * this thread may have to help. A kernel without huge pages refuses the call.
 	 */
 	prctl(PR_SET_THP_DISABLE, 1L, 0L, 0L, 0L);
 	/* If the thread cannot be created, the scheduler still runs. */

@@ -55,9 +55,9 @@ struct scx_priority {
 	struct sched_param param;
 	bool raised;
 };
-/* The calling thread, while tasks are switched between classes. */
+/* Raise the calling thread, while tasks are switched between classes. */
 struct scx_priority scx_priority_raise_self(void);
-/* Another thread, if its policy is SCHED_OTHER. */
+/* Raise another thread, if its policy is SCHED_OTHER. */
 struct scx_priority scx_priority_raise_ordinary(pid_t thread);
 void scx_priority_restore(const struct scx_priority *before);
 
@@ -94,8 +94,8 @@ void scx_ops_fit_kernel(const struct bpf_object *obj);
 /* A member of a struct, NULL if the struct or the member does not exist. */
 const struct btf_member *scx_btf_member(const struct btf *btf, const char *type, const char *name);
 
-/* attach.c: 0, or a positive errno that scx_attach_error() explains in one line. @enable_seq: the
- * count of enabled schedulers before. */
+/* attach.c: 0, or a positive errno that scx_attach_error() explains in one line. @enable_seq is set
+ * to scx_kernel_enable_seq() before the attach. */
 int scx_attach(const struct bpf_map *ops, struct bpf_link **link, uint64_t *enable_seq);
 const char *scx_attach_error(int err);
 
@@ -135,7 +135,7 @@ enum scx_outcome scx_exit_outcome(const struct scx_exit_record *rec, bool ran);
 int scx_outcome_status(enum scx_outcome outcome);
 /* The kernel's message, or its reason if there is no message, as one line. */
 void scx_exit_cause(const struct scx_exit_record *rec, char cause[SCX_EXIT_MSG_LEN]);
-/* Report it; @dump is the text of the debug dump, or NULL. */
+/* Print how the scheduler ended; @dump is the text of the debug dump, or NULL. */
 void scx_exit_print(const struct scx_exit_record *rec, const char *dump, FILE *out);
 /* The same with the dump of an object that includes exit_info.bpf.h. */
 void scx_exit_report(const struct bpf_object *obj, const struct scx_exit_record *rec, FILE *out);

@@ -52,7 +52,7 @@ uint64_t scx_kernel_enable_seq(void)
 	return read_number(SYSFS "enable_seq");
 }
 
-/* Domain isolation is the only machine setting that the kernel refuses. */
+/* isolcpus= is the only setting of the machine that makes the kernel refuse any scheduler. */
 const char *scx_kernel_explain_einval(void)
 {
 	char cpus[128];
@@ -77,7 +77,7 @@ bool scx_kernel_is_switching_classes(void)
 	return !strcmp(state, "enabling") || !strcmp(state, "disabling");
 }
 
-/* Several MB that are slow to parse: once per start. */
+/* Several MB that are slow to parse: kept until scx_kernel_drop_btf(). */
 static struct btf *kernel_btf;
 
 const struct btf *scx_kernel_btf(void)
@@ -136,8 +136,9 @@ static bool last_param_is(const struct btf *btf, const struct btf_type *func, co
 
 /*
  * Since 7.1 many kfuncs have a hidden last argument, which the kernel's build strips from their
- * public prototype in BTF. An old pahole does not strip all of them, and no program can call the
- * rest; which ones depends on the build. Debian's backports of 7.1 and 7.2 are affected.
+ * public prototype in BTF. An old pahole does not strip it from all kfuncs, and programs cannot
+ * call those where it is left; which ones depends on the build. Debian's backports of 7.1 and 7.2
+ * are affected.
  */
 static bool btf_has_hidden_args(const struct btf *btf)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What <scx/common.h> calls, for schedulers that have a main() of their own instead of scx_run().
- * The steps are those of run.c, in the hands of a program that decides when to take each.
+ * The steps are those of run.c, but the program decides when to take each of them.
  */
 #include <bpf/btf.h>
 #include <errno.h>
@@ -16,7 +16,7 @@ static struct {
 	uint64_t enable_seq; /* before it was attached */
 	struct scx_nice nice; /* before it was loaded */
 	struct scx_priority rcu;
-	int status; /* of the program, if the scheduler's end asks for another than main() */
+	int status; /* the program's exit status; 0: the one that main() returns */
 } own;
 
 static void complain(const char *fmt, va_list args)
@@ -37,9 +37,9 @@ void scx_main_fail(const char *fmt, ...)
 }
 
 /*
- * These programs return 0 from main() even if the scheduler was ejected. exit() calls this last,
- * after the functions of atexit(): 101 is the first priority that programs may use. _exit() skips
- * what follows.
+ * These programs return 0 from main() even if the scheduler was ejected; _exit() replaces that
+ * status. exit() calls this function last, after those of atexit(): 101 is the first priority that
+ * programs may use.
  */
 static void __attribute__((destructor(101))) at_exit(void)
 {

@@ -9,7 +9,7 @@
  *
  * The thread that loads a scheduler runs at the lowest nice value: the kernel's verifier
  * takes a second of CPU time on a slow machine, which is half a minute among many busy
- * tasks, and between two generations none of our policies is in force.
+ * tasks. During a restart, the machine is without our scheduler for that long.
  */
 #include <errno.h>
 #include <sys/resource.h>
@@ -27,7 +27,7 @@ static struct scx_priority priority_of(pid_t thread)
 	return now;
 }
 
-/* SCHED_RESET_ON_FORK: threads created meanwhile do not inherit it. */
+/* SCHED_RESET_ON_FORK: threads created meanwhile do not inherit the policy. */
 static bool make_lowest_fifo(pid_t thread)
 {
 	struct sched_param lowest = { .sched_priority = sched_get_priority_min(SCHED_FIFO) };

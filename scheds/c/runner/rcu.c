@@ -6,8 +6,8 @@
  * the fair class, newly forked ones among them, and the kernel waits for a grace period to
  * block forks. The fair class has precedence: if enough of its tasks compute to fill all
  * CPUs, the grace-period kthread starves in the ext class and the machine hangs for as long
- * as they compute. On 6.12 and 6.17 four of them, forked within a few ms on four CPUs,
- * suffice. 7.2 reserves CPU time for the ext class.
+ * as they compute. On 6.12 and 6.17, with four CPUs, four such tasks that are forked within
+ * a few ms suffice. 7.2 reserves CPU time for the ext class.
  *
  * The boot option rcutree.kthread_prio=1 has the same effect.
  */

@@ -34,8 +34,8 @@
 	})
 /* clang-format on */
 
-/* Address of element @i of an array of @n elements, NULL if there is none. @n is a constant, or
- * one in rodata that user space has set. */
+/* Address of element @i of an array of @n elements, NULL if there is none. @n is a constant, or a
+ * variable in rodata that user space has set. */
 #define ARRAY_ELEM_PTR(arr, i, n)                                             \
 	((typeof(&(arr)[0]))__scx_bounded((arr), (u64)(i) * sizeof((arr)[0]), \
 					  ((u64)(n) - 1) * sizeof((arr)[0])))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Memory order between CPUs, and with user space. Two sides store a word each and then read the
- * other one's. For at least one of them to see the other's store, both need a full barrier
- * between the two accesses, on x86 too.
+ * Memory order between CPUs, and with user space. Two sides each store a word and then read the
+ * word of the other side. For at least one of them to see the other's store, both need a full
+ * barrier between the two accesses, on x86 too.
  *
  * BPF has no barrier instruction. An atomic operation that fetches the old value (BPF_FETCH) is
  * a full barrier on every architecture; one that does not fetch has no order at all. Before
- * clang 20 the compiler turns the former into the latter when the value is not used.
+ * version 20, clang drops the fetch when the value is not used.
  */
 #ifndef __SCX_BARRIER_H
 #define __SCX_BARRIER_H

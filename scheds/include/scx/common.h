@@ -6,8 +6,8 @@
  *
  * The functions are in scheds/c/runner/own_main.c, which the program links. They do what the
  * runner does around a load: check the kernel, fit the object to it, attach as a real-time
- * thread, report how the scheduler ended, and end the program with the same exit statuses, also
- * if main() returns 0 whatever has happened.
+ * thread, report how the scheduler ended, and end the program with the same exit statuses, even
+ * if main() always returns 0.
  */
 #ifndef __SCX_COMMON_H
 #define __SCX_COMMON_H
@@ -34,7 +34,7 @@
 
 /*
  * Open the skeleton @skel_name, whose table of callbacks is @ops_name. The count of hotplug events
- * is read first, so that the kernel notices if the CPUs have changed by the time it is loaded.
+ * is read first, so that the kernel notices if CPUs come or go before the scheduler is loaded.
  */
 #define SCX_OPS_OPEN(ops_name, skel_name)                                 \
 	({                                                                \
@@ -47,8 +47,8 @@
 	})
 
 /*
- * Load it. The dump of the exit record @uei_name gets the size that ops.exit_dump_len asks for.
- * Flags and callbacks that the running kernel lacks are taken out of the table first.
+ * Load the object. The dump of the exit record @uei_name gets the size that ops.exit_dump_len asks
+ * for. Flags and callbacks that the running kernel lacks are taken out of the table first.
  */
 #define SCX_OPS_LOAD(skel, ops_name, skel_name, uei_name)                                    \
 	({                                                                                   \
@@ -61,8 +61,8 @@
 		scx_main_loaded(skel_name##__load(skel));                                    \
 	})
 
-/* Attach all programs, the table of callbacks last. The link is the caller's: to destroy it
- * unloads the scheduler. */
+/* Attach all programs, the table of callbacks last. The caller owns the returned link; destroying
+ * it unloads the scheduler. */
 #define SCX_OPS_ATTACH(skel, ops_name, skel_name)                                   \
 	({                                                                          \
 		bpf_map__set_autoattach((skel)->maps.ops_name, false);              \
@@ -87,13 +87,14 @@
 #define UEI_EXITED(skel, uei_name) \
 	(__atomic_load_n(&(skel)->data->uei_name.kind, __ATOMIC_ACQUIRE) != SCX_EXIT_NONE)
 
-/* After the link was destroyed: print why it ended, on stderr. Returns the 64-bit exit code. */
+/* After the link was destroyed: print on stderr why the scheduler ended. Returns the 64-bit exit
+ * code. */
 #define UEI_REPORT(skel, uei_name) \
 	scx_main_report(&(skel)->data->uei_name, (skel)->data_##uei_name##_dump->uei_name##_dump)
 
-/* Whether the exit code asks to be loaded again, as after CPU hotplug. */
+/* Whether the exit code asks for the scheduler to be loaded again, as after CPU hotplug. */
 #define UEI_ECODE_RESTART(ecode) (((ecode) & SCX_ECODE_ACT_MASK) == SCX_ECODE_ACT_RESTART)
-/* Its parts: the scheduler's own code, the kernel's reason and action. */
+/* Parts of the exit code: the scheduler's own code, the kernel's reason and action. */
 #define UEI_ECODE_USER(ecode) ((u32)(ecode))
 #define UEI_ECODE_SYS_RSN(ecode) ((ecode) & (0xffffULL << 32))
 #define UEI_ECODE_SYS_ACT(ecode) ((ecode) & SCX_ECODE_ACT_MASK)

@@ -3,8 +3,8 @@
  * One name and one prototype for what differs between kernels 6.12 and 7.2.
  *
  * A wrapper has the newest kernel's name and prototype, tries the newest kfunc first and
- * documents what an older kernel does instead (prefix scx_ without bpf_: it does more than
- * call a kfunc). The choice is made at load time: bpf_ksym_exists() and
+ * documents what an older kernel does instead. A wrapper that does more than call a kfunc
+ * is named scx_*, not scx_bpf_*. The choice is made at load time: bpf_ksym_exists() and
  * bpf_core_*_exists() become constants and the verifier drops the branches not taken, so a
  * wrapper costs nothing and may name kfuncs that the kernel lacks. Kernel features are
  * tested in this file and by scx_bpf_now() in time.bpf.h only, and the kernel's version

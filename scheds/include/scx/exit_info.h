@@ -25,8 +25,8 @@ struct scx_exit_record {
 #define user_exit_info scx_exit_record
 
 /*
- * enum scx_exit_kind without its type. The numbers are the kernel's ABI: "error
- * exits start at 1024" and "64.. are clean" hold on all kernels from 6.12 on.
+ * enum scx_exit_kind without its type. The numbers are the kernel's ABI: on all kernels from
+ * 6.12 on, clean exits start at 64 and errors at 1024.
  */
 enum {
 	SCX_EXIT_NONE = 0,

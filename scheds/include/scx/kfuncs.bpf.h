@@ -152,7 +152,7 @@ extern int bpf_iter_css_new(struct bpf_iter_css *it, struct cgroup_subsys_state 
 extern struct cgroup_subsys_state *bpf_iter_css_next(struct bpf_iter_css *it) __ksym __weak;
 extern void bpf_iter_css_destroy(struct bpf_iter_css *it) __ksym __weak;
 
-/* Allocated objects, called through objects.bpf.h. The last pointers are for the verifier. */
+/* Allocated objects, called through objects.bpf.h. The verifier fills in @meta and @off. */
 extern void *bpf_obj_new_impl(u64 local_type_id, void *meta) __ksym;
 extern void bpf_obj_drop_impl(void *obj, void *meta) __ksym;
 extern void *bpf_refcount_acquire_impl(void *obj, void *meta) __ksym;

@@ -4,10 +4,10 @@
  * scheduler sets SCX_OPS_ENQ_MIGRATION_DISABLED; otherwise the kernel inserts them into
  * their CPU's local DSQ.
  *
- * Before 6.19 a scheduler with ops.cpu_release() needs that flag: the trampoline of a
- * callback disables migration of the running task, the kernel mistakes it for
- * migration-disabled, and would leave a task that a real-time task has just preempted
- * queued behind that one.
+ * Before 6.19 a scheduler with ops.cpu_release() needs that flag. The trampoline of a
+ * callback disables migration of the running task, here the one that a real-time task has
+ * just preempted. Without the flag, the kernel would mistake this task for
+ * migration-disabled and leave it queued behind the real-time task.
  */
 #ifndef __SCX_MIGRATION_BPF_H
 #define __SCX_MIGRATION_BPF_H
@@ -20,7 +20,8 @@
  */
 static u32 scx_nr_disabled_by_trampoline = 1;
 
-/* Call it from ops.dispatch(): the idle task never disables migration itself. */
+/* Call it from ops.dispatch(), where the idle task may be running, which never disables
+ * migration itself. */
 static inline void scx_learn_trampoline(void)
 {
 	struct task_struct *curr = bpf_get_current_task_btf();
@@ -30,8 +31,8 @@ static inline void scx_learn_trampoline(void)
 }
 
 /*
- * For ops.enqueue(), with its @enq_flags. Two trampolines are active where
- * scx_bpf_reenqueue_local() calls it from within ops.cpu_release().
+ * For ops.enqueue(), with its @enq_flags. Two trampolines are active when
+ * scx_bpf_reenqueue_local() calls ops.enqueue() from within ops.cpu_release().
  */
 static inline bool scx_task_is_migration_disabled(const struct task_struct *p, u64 enq_flags)
 {

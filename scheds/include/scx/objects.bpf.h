@@ -10,7 +10,8 @@
 #include "kfuncs.bpf.h"
 #include <bpf/bpf_core_read.h>
 
-/* Of a bpf_rb_root or bpf_list_head: what it holds, and which member of that is the node. */
+/* Attribute of a bpf_rb_root or bpf_list_head: the type of the objects in it, and which member of
+ * that type is the node. */
 #define __contains(type, node) __attribute__((btf_decl_tag("contains:" #type ":" #node)))
 
 /* A new object of a struct type of this program, zeroed; NULL if there is no memory. */
@@ -19,8 +20,8 @@
 /* One more reference to an object with a struct bpf_refcount. */
 #define bpf_refcount_acquire(obj) ((typeof(obj))bpf_refcount_acquire_impl(obj, NULL))
 
-/* Insert in front of the first node that is not less(@node, it). The tree owns the object then.
- * Nonzero if the object is in a tree or list already. With the lock of the tree held. */
+/* Insert in front of the first node that @node is less() than. The tree then owns the object.
+ * Nonzero if the object is in a tree or list already. Call it with the lock of the tree held. */
 #define bpf_rbtree_add(root, node, less) bpf_rbtree_add_impl(root, node, less, NULL, 0)
 
 #define bpf_list_push_front(head, node) bpf_list_push_front_impl(head, node, NULL, 0)
@@ -31,7 +32,7 @@
 #define container_of(ptr, type, member) ((type *)((void *)(ptr) - offsetof(type, member)))
 #endif
 
-/* What kfuncs take a mask as. */
+/* The type of masks that kfuncs read. */
 static inline const struct cpumask *cast_mask(struct bpf_cpumask *mask)
 {
 	return (const struct cpumask *)mask;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The flags of struct sched_ext_ops and their bits, which are the same on all kernels. Not every
- * kernel has every flag, and it refuses those it does not have: user space takes them out before
- * the load.
+ * The flags of struct sched_ext_ops and their bits, which are the same on all kernels. A kernel
+ * refuses a scheduler with a flag that it does not know: user space takes such flags out before the
+ * load.
  */
 #ifndef __SCX_OPS_FLAGS_H
 #define __SCX_OPS_FLAGS_H

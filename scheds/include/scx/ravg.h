@@ -23,8 +23,8 @@
 #define SCX_RAVG_HALF_LIFE_MAX_NS ((1ULL << 38) - 1)
 
 struct scx_ravg {
-	u64 avg; /* when the value was set, fixed point */
-	u64 val; /* since then */
+	u64 avg; /* at val_at_ns, fixed point */
+	u64 val; /* since val_at_ns */
 	u64 val_at_ns;
 };
 
@@ -59,7 +59,7 @@ static inline u64 scx_ravg_decay(u64 elapsed_ns, u64 half_life_ns)
 	return __scx_ravg_mul(decay, rest) >> nr_halves;
 }
 
-/* The average at @now_ns, fixed point. Times before the last change count as that. */
+/* The average at @now_ns, fixed point. A @now_ns before the last change counts as its time. */
 static inline u64 scx_ravg_read(const struct scx_ravg *r, u64 now_ns, u64 half_life_ns)
 {
 	u64 decay = scx_ravg_decay(time_delta(now_ns, r->val_at_ns), half_life_ns);

@@ -46,8 +46,8 @@
 #define __COMPAT_scx_bpf_task_cgroup(p) scx_bpf_task_cgroup(p)
 
 /*
- * Whether ops.select_cpu() has been called before this enqueue. A kernel without the flag calls
- * it for each task that wakes up, and this is true.
+ * Whether ops.select_cpu() has been called before this enqueue. Always true on a kernel without
+ * the flag, which calls it for each task that wakes up.
  */
 static inline bool __COMPAT_is_enq_cpu_selected(u64 enq_flags)
 {

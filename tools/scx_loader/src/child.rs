@@ -34,7 +34,7 @@ const TAIL_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Child {
     pub(crate) pid: u32,
-    /// Not the pid, which may have been reused.
+    /// For signals: the pid may have been reused.
     pidfd: OwnedFd,
 }
 
@@ -74,7 +74,7 @@ impl Child {
         Ok(child)
     }
 
-    /// Does nothing if it has exited.
+    /// Sends a signal, unless the process has exited.
     pub(crate) fn signal(&self, signal: Signal) {
         let number = match signal {
             Signal::Interrupt => rustix::process::Signal::INT,
@@ -85,14 +85,14 @@ impl Child {
     }
 }
 
-/// Of a process that is not reaped yet, so that the pid is not reused.
+/// The pidfd of a process that has not been reaped yet, so that its pid cannot have been reused.
 fn pidfd(process: &Process) -> Result<OwnedFd> {
     let number = i32::try_from(process.id()).ok().and_then(Pid::from_raw);
     let number = number.context("no process")?;
     pidfd_open(number, PidfdFlags::empty()).context("pidfd_open()")
 }
 
-/// Copies its standard error to ours, for the journal, and returns the tail.
+/// Copies the process's standard error to ours, for the journal, and returns the tail at its end.
 fn listen(stderr: impl Read + Send + 'static) -> io::Result<Receiver<Vec<String>>> {
     let (sender, receiver) = mpsc::channel();
     let repeat = move || {

@@ -45,9 +45,9 @@ pub(crate) struct Supervision {
     pub(crate) max_failures: u32,
     /// The delay after the first failure; it doubles with each.
     pub(crate) backoff: Duration,
-    /// Until a scheduler has to be enabled.
+    /// How long a scheduler may take until it is enabled.
     pub(crate) start_timeout: Duration,
-    /// Until a scheduler has to end, before the next signal.
+    /// How long a scheduler may take to end after a signal, before it gets the next one.
     pub(crate) stop_timeout: Duration,
 }
 

@@ -47,7 +47,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
 #[derive(Debug)]
 enum Happened {
     Called(Call),
-    /// The process; there is at most one.
+    /// The scheduler's process has ended; there is at most one.
     Ended(Exit),
     Reload,
     Shutdown,
@@ -90,7 +90,7 @@ fn run(opts: &Opts) -> Result<()> {
     watch_signals(happened.clone())?;
     let kernel = SchedExt::new(Path::new("/"));
     let mut supervisor = Supervisor::new(config.supervision.clone(), config.fallback.clone());
-    // Requests may arrive at once.
+    // Requests may arrive as soon as the object is on the bus.
     supervisor.handle(Duration::ZERO, Event::Kernel(ask(&kernel)));
     let shared = Arc::new(Shared {
         view: Mutex::new(View::new(&supervisor, &config, &registry)),
@@ -321,7 +321,7 @@ impl Daemon<'_> {
         }
     }
 
-    /// Executes an action; the resulting event, if any.
+    /// Executes an action. Returns the resulting event, if any.
     fn act(&mut self, action: Action) -> Option<Event> {
         match action {
             Action::Spawn(job) => {

@@ -89,7 +89,7 @@ impl Shared {
 /// See the [module](self).
 pub(crate) struct Loader {
     pub(crate) shared: Arc<Shared>,
-    /// Passes a call to the daemon; whether it is still running.
+    /// Passes a call to the daemon. Returns whether the daemon is still running.
     pub(crate) pass_on: Box<dyn Fn(Call) -> bool + Send + Sync>,
 }
 
@@ -181,7 +181,7 @@ async fn authorize(shared: &Shared, caller: &Caller<'_>, action: &str) -> Result
     }
 }
 
-/// Polkit may ask for a password, and the caller be kept waiting, if the call says so.
+/// Lets polkit ask for a password, which keeps the caller waiting, only if the call allows that.
 fn interaction(header: &Header<'_>) -> CheckAuthorizationFlags {
     let flags = header.primary().flags();
     if flags.contains(Flags::ALLOW_INTERACTIVE_AUTH) {

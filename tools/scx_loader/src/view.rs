@@ -25,7 +25,7 @@ pub(crate) struct View {
     pub(crate) state_reason: String,
     pub(crate) stderr_tail: Vec<String>,
     pub(crate) scheduler_pid: u32,
-    /// CLOCK_BOOTTIME, which includes suspend and is never set.
+    /// When the state changed last, by CLOCK_BOOTTIME, which includes suspend and is never set.
     pub(crate) since: Duration,
 }
 
@@ -75,7 +75,7 @@ impl View {
         self
     }
 
-    /// That time since the epoch, by the current wall clock.
+    /// `since` as time since the epoch, by the current wall clock.
     pub(crate) fn since_usec(&self) -> u64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let ago = boottime().saturating_sub(self.since);

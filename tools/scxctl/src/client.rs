@@ -108,7 +108,7 @@ async fn list(loader: &LoaderProxy<'_>, json: bool) -> zbus::Result<String> {
 async fn modes(loader: &LoaderProxy<'_>, sched: &str, json: bool) -> zbus::Result<String> {
     let mut all = Vec::new();
     for number in loader.scheduler_modes(sched).await? {
-        // A later loader may have more.
+        // A newer loader may have more modes.
         let name = Mode::from_number(number).map_or(number.to_string(), |mode| mode.to_string());
         all.push((name, loader.scheduler_mode_args(sched, number).await?));
     }
@@ -192,7 +192,7 @@ async fn start(loader: &LoaderProxy<'_>, sched: &str, how: &How) -> Result<()> {
     }
 }
 
-/// Omitted values stay as they are.
+/// The scheduler or the mode stays as it is if it is omitted.
 async fn switch(
     loader: &LoaderProxy<'_>,
     before: &Current,

@@ -69,7 +69,7 @@ fn run(opts: &Opts) -> Result<u8> {
 }
 
 fn check(schedulers: &Path, json: bool) -> Result<u8> {
-    // libbpf prints its own messages about a damaged file.
+    // Formats libbpf's messages about a damaged file like our own.
     scx_utils::log::init("scxctl", 0);
     let registry = Registry::read(schedulers)?;
     let findings = check::check(Path::new("/"), &registry);

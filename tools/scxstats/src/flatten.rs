@@ -115,7 +115,7 @@ impl<'a> Walk<'a> {
             });
             return;
         };
-        // Prometheus rejects the whole answer if two metrics are equal.
+        // Prometheus rejects the whole answer if two samples have the same name and labels.
         if metric.samples.iter().all(|(of, _)| *of != place.labels) {
             metric.samples.push(sample);
         }

@@ -55,7 +55,7 @@ pub(crate) fn serve(address: SocketAddr, path: &Path) -> Result<()> {
 fn take_clients(listener: &TcpListener, path: &Path) {
     loop {
         match listener.accept() {
-            // The client has disconnected.
+            // On an error the client has disconnected.
             Ok((stream, _)) => drop(answer(stream, path)),
             Err(_) => thread::sleep(PAUSE),
         }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Tasks that bypass the policy, because the policy thread may depend on them: threads of the
- * scheduler's own process, and per-CPU kernel threads. They preempt the running task, which then
- * resumes with the rest of its slice, or until the next tick if there is none.
+ * scheduler's own process, and per-CPU kernel threads. They preempt the running task, which resumes
+ * afterwards with the rest of its slice; if nothing is left of that, it runs until the next tick.
  */
 #ifndef __RL_BYPASS_BPF_H
 #define __RL_BYPASS_BPF_H
@@ -12,11 +12,11 @@ static bool is_urgent(const struct task_struct *p)
 	return scx_task_is_own(p) || scx_task_is_percpu_kthread(p);
 }
 
-/* Minimum slice of a task that resumes; it runs until the tick after that. */
+/* Minimum slice of a task that resumes. Like any slice, it really ends at the next tick. */
 #define MIN_REST_NS (100 * 1000ULL)
 
-/* A task that is not preempted runs until the tick after its slice, up to 4 ms with HZ=250. One
- * that was preempted and has overrun its slice by more does not resume. */
+/* Without preemption a task overruns its slice until the next tick, by up to 4 ms with HZ=250. A
+ * preempted task that has overrun its slice by more than that does not resume. */
 #define OVERRUN_MAX_NS (4 * NSEC_PER_MSEC)
 
 static bool is_preemptible(s32 cpu)
@@ -42,11 +42,12 @@ static s32 select_cpu_for_own(struct task_struct *p, s32 prev_cpu, u64 wake_flag
 	bool is_idle = false;
 	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
 
-	/* The idle CPU is free for another task as soon as the policy has decided. */
+	/* If the policy thread wakes up on an idle CPU, tell it: that CPU is free for a task as
+	 * soon as the policy has decided. */
 	if ((u32)p->pid == policy_pid)
 		shared.free_cpu = is_idle ? cpu + 1 : 0;
 	if (!is_idle) {
-		/* Prefer the waker's CPU, where there is work: no other CPU needs a kick. */
+		/* No CPU is idle: prefer the waker's CPU, which needs no kick. */
 		cpu = bpf_get_smp_processor_id();
 		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			cpu = prev_cpu;
@@ -74,7 +75,8 @@ static void enqueue_urgent(struct task_struct *p, u64 enq_flags)
 
 	count(nr_kernel);
 	if (enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_REENQ)) {
-		/* A higher class is taking the CPU, or has it. Migration-disabled tasks wait. */
+		/* A higher class has the CPU, or it is offline: take another one. Per-CPU kernel
+		 * threads and migration-disabled tasks have to wait. */
 		if (scx_task_is_own(p) && !scx_task_is_migration_disabled(p, enq_flags) &&
 		    (enq_flags & SCX_ENQ_REENQ || !is_preemptible(cpu)))
 			cpu = other_preemptible_cpu(p, cpu);

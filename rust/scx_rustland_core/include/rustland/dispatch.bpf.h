@@ -26,8 +26,8 @@ static __noinline bool dispatch_shared(void)
 	note_spare();
 	if (shared.nr_spare)
 		return true;
-	/* Have the policy decide ahead, so that the next CPU does not wait. The policy thread
-	 * writes nr_waiting, then reads nr_spare. */
+	/* Have the policy decide ahead, so that the next CPU does not wait. The barrier pairs with
+	 * the policy thread's, which writes nr_waiting and then reads nr_spare. */
 	scx_full_barrier();
 	if (*(volatile u64 *)&shared.nr_waiting)
 		wake_user();
@@ -50,8 +50,8 @@ static bool dispatch_decided(s32 cpu)
 
 /*
  * Dispatch the next task that bypasses the policy, or that the policy was not told of. While user
- * space is stalled no task is added to PENDING_DSQ, and those there arrived before the fallback
- * tasks.
+ * space is stalled, pending tasks go first: none is added to PENDING_DSQ any more, and those in it
+ * arrived before the fallback tasks.
  */
 static bool dispatch_fallback(void)
 {
@@ -61,13 +61,13 @@ static bool dispatch_fallback(void)
 	       scx_bpf_dsq_move_to_local(FALLBACK_DSQ, 0);
 }
 
-/* Pending tasks that reclaim() looks at. */
+/* Maximum number of pending tasks that reclaim() looks at. */
 #define RECLAIM_MAX 16
 
 /*
- * Continue a pending task that was enqueued on slice expiry, or otherwise without a wakeup, because
- * another task needed @cpu briefly. Only if the policy has not read its record yet. The CPU does
- * not idle then.
+ * Rather than idle, continue a pending task that gave up @cpu without sleeping, mostly on slice
+ * expiry, because another task needed the CPU briefly. Only if the policy has not yet read the
+ * record of this task.
  */
 __noinline int reclaim(s32 cpu)
 {
@@ -142,15 +142,15 @@ static bool extend_prev(struct task_struct *prev)
 	return true;
 }
 
-/* How long prev may keep its CPU for being first: a twentieth of the watchdog timeout, divided by
- * one plus the number of tasks in the CPU's queue. */
+/* How long prev may keep its CPU because it precedes all other tasks: a twentieth of the watchdog
+ * timeout, divided by one plus the number of tasks in the CPU's queue. */
 #define PREV_FIRST_MAX_NS (TIMEOUT_MS * NSEC_PER_MSEC / 20)
 
 /* Larger than any vtime. */
 #define NO_VTIME (~0ULL)
 
-/* The vtime of a queue's first task; if that is a preempted one that resumes, its decided vtime.
- * Call it under RCU. */
+/* The vtime of a queue's first task; if that is a preempted one that resumes, its decided vtime,
+ * advanced by its CPU time since. Call it under RCU. */
 static u64 first_vtime(u64 dsq_id)
 {
 	struct task_struct *first = scx_bpf_dsq_peek(dsq_id);
@@ -178,16 +178,17 @@ static bool is_before_decided(s32 cpu, u64 vtime)
 	return vtime < of_own && vtime < of_any && (of_own & of_any) != NO_VTIME;
 }
 
-/* Whether a task was inserted into the local DSQ of @cpu meanwhile: its run queue lock is not held
- * while decisions are drained. */
+/* Whether a task is in the local DSQ of @cpu. Draining decisions releases the run queue lock, so
+ * another CPU may have inserted one meanwhile. */
 static bool has_local(s32 cpu)
 {
 	return scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) > 0;
 }
 
 /*
- * Whether prev, whose slice has expired, still precedes all other tasks; for policies that set how
- * vtime advances. Otherwise two tasks on one CPU would alternate, whatever their weights.
+ * Whether prev, whose slice has expired, still precedes all other tasks. Then it gets another
+ * slice: if two tasks on one CPU simply alternated, their weights would have no effect. Only for
+ * decisions with a weight (rl_decision.weight): without one, vtime does not advance.
  */
 static bool prev_is_first(s32 cpu, struct task_struct *prev)
 {
@@ -215,7 +216,7 @@ static bool prev_is_first(s32 cpu, struct task_struct *prev)
 	return true;
 }
 
-/* Wake the policy if it holds tasks. No decided task is allowed on this CPU. */
+/* No decided task may run on this CPU: have the policy decide on others, if it holds any. */
 static void remind(void)
 {
 	if (*(volatile u64 *)&shared.nr_waiting) {

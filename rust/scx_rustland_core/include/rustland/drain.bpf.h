@@ -10,7 +10,7 @@ struct {
 
 _Static_assert(RL_IN_FLIGHT_MAX * (sizeof(struct rl_decision) + 8) <= 1 << 20, "room");
 
-/* Decisions drained in one go, with interrupts disabled. */
+/* Maximum number of decisions drained in one go, with interrupts disabled. */
 #define DRAIN_MAX 256
 
 /* Lets user space see when the CPUs are about to run out of decided tasks. */
@@ -43,7 +43,7 @@ static void target_of(struct target *to, const struct task_struct *p, const stru
 		to->is_bounced = d->cpu != RL_CPU_ANY && d->cpu != to->cpu;
 		to->dsq_id = to->cpu;
 		if (!test_cpu(shared.online, to->cpu)) {
-			/* Being hotplugged: the kernel picks the task up from there. */
+			/* The CPU is going offline: the kernel moves the task on from there. */
 			to->dsq_id = SCX_DSQ_LOCAL_ON | scx_bpf_task_cpu(p);
 			to->is_bounced = true;
 		}
@@ -66,8 +66,8 @@ __noinline int try_move_pending(struct task_struct *p __arg_trusted,
 	struct bpf_iter_scx_dsq it;
 	bool moved = false;
 
-	/* The iterator stops at the tasks present now, so a task that is enqueued again after
-	 * its enq_seq was checked is not moved by this decision. */
+	/* The iterator covers only the tasks that are in the DSQ when it is created, so a task that
+	 * is enqueued again after the check of its enq_seq is not moved by this decision. */
 	if (!bpf_iter_scx_dsq_new(&it, PENDING_DSQ, 0) && !*(volatile u64 *)&t->enq_seq) {
 		scx_bpf_dsq_move_set_slice(&it, slice);
 		if ((dsq_id & SCX_DSQ_LOCAL_ON) == SCX_DSQ_LOCAL_ON) {
@@ -83,9 +83,9 @@ __noinline int try_move_pending(struct task_struct *p __arg_trusted,
 
 /*
  * Move a task whose enqueue the caller has claimed. The decision may arrive before ops.enqueue()
- * has returned, and the task is inserted only then. Moving takes the run queue lock, which is held
- * until then, so the second attempt finds the task. The third is for a task that migrated to
- * another run queue in between.
+ * has returned, after which the kernel inserts the task into the DSQ. The first attempt then waits
+ * for the run queue lock, which is held until the insertion, so the second one finds the task. The
+ * third is for a task that migrated to another run queue in between.
  */
 static bool move_pending(struct task_struct *p, struct rl_task *t, u64 dsq_id, u64 slice, u64 vtime)
 {
@@ -100,7 +100,7 @@ static void preempt(s32 cpu)
 	struct task_struct *curr = scx_bpf_cpu_curr(cpu);
 	struct rl_cpu *state = cpu_state(cpu);
 
-	/* The CPU dispatches anyway when the policy thread sleeps. */
+	/* A thread of our own: the CPU dispatches anyway when that sleeps. */
 	if (curr && scx_task_is_own(curr))
 		return;
 	if (state)
@@ -108,7 +108,8 @@ static void preempt(s32 cpu)
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
-/* Wake the CPU for a task that was just moved. */
+/* Kick a CPU for a task that was just moved, or leave the task to @this_cpu, which looks for work:
+ * see kick_for_left(). */
 static void kick_for(struct task_struct *p, const struct target *to, s32 this_cpu, u32 flags)
 {
 	struct rl_cpu *state = cpu_state(this_cpu);
@@ -172,7 +173,7 @@ static long drain_one(struct bpf_dynptr *record, void *ctx)
 	struct rl_decision d;
 	struct task_struct *p;
 
-	/* A malformed record was not sent by us: the writer counts its own as sent. */
+	/* A record that is too short is ignored; our user space writes none. */
 	if (!bpf_dynptr_read(&d, sizeof(d), record, 0, 0)) {
 		p = bpf_task_from_pid(d.pid);
 		if (p) {
@@ -188,9 +189,10 @@ static long drain_one(struct bpf_dynptr *record, void *ctx)
 }
 
 /*
- * The same, for a CPU that has just released the ring: it writes that and then reads nr_sent. The
- * policy thread writes nr_sent, and then a CPU finds the ring taken. Not inlined: a test checks the
- * order of its memory accesses.
+ * is_undrained(), for a CPU that has just released the ring. The policy thread may have written
+ * nr_sent while another CPU found the ring taken: the barrier between the release and the read of
+ * nr_sent ensures that this CPU sees it. Not inlined: a test checks the order of its memory
+ * accesses.
  */
 static __noinline bool is_undrained_after_release(void)
 {

@@ -107,7 +107,8 @@ static void enqueue_pending(struct task_struct *p, struct rl_task *t, u64 enq_fl
 		return;
 	}
 	t->slice_expired = !(enq_flags & SCX_ENQ_WAKEUP);
-	/* Fetching makes it the barrier needed between the reservation and submit(). */
+	/* The barrier needed between the reservation and submit(): an atomic operation is a full
+	 * barrier if it fetches the value. */
 	t->enq_seq = __sync_add_and_fetch(&last_enq_seq, 1);
 	fill_record(rec, p, t, enq_flags);
 	/* Takes effect after this callback returns: see move_pending(). */

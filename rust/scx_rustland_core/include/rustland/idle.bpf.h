@@ -21,7 +21,7 @@ static bool test_cpu(u64 *words, u32 cpu)
 	return *(volatile u64 *)word_of(words, cpu) >> (cpu % 64) & 1;
 }
 
-/* A full barrier, as clear_cpu() is: see above. */
+/* A full barrier, like clear_cpu(): see the top of this file. */
 static void set_cpu(u64 *words, u32 cpu)
 {
 	scx_ordered(__sync_fetch_and_or(word_of(words, cpu), 1ULL << (cpu % 64)));
@@ -107,8 +107,8 @@ static bool any_cpu_busy(void)
 	return false;
 }
 
-/* For low power, tasks wait for a busy CPU. The watchdog handles tasks that wait in vain
- * (wake_for()). */
+/* With low_power, tasks wait for a busy CPU rather than wake an idle one. The watchdog handles
+ * tasks that wait in vain (wake_for()). */
 static bool may_wake_idle(void)
 {
 	return !config.low_power || !any_cpu_busy();

@@ -6,19 +6,20 @@
 /* Minimum slice that is worth a context switch. */
 #define INHERIT_MIN_NS (50 * 1000ULL)
 
-/* Minimum time from the start of a slice within which wakees may inherit, however short the slice:
- * slices are short when many tasks wait, and most wakees of a broadcast would need decisions. */
+/* Wakees may inherit for at least this long after the start of a slice, however short it is: slices
+ * are short when many tasks wait, and most wakees of a broadcast would then need decisions. */
 #define INHERIT_SPAN_NS (2 * NSEC_PER_MSEC)
 
-/* Maximum of tasks in the local DSQ that wait for an inherited slice, as after a broadcast. */
+/* Maximum number of tasks in the local DSQ that wait to use an inherited slice, as after a
+ * broadcast. */
 #define INHERIT_QUEUE_MAX 20
 
 /*
  * Called from ops.select_cpu() on the waker's CPU for a sync wakeup: @p inherits the waker's
- * remaining slice, and runs as soon as the waker sleeps. Neither costs a decision, nor do their own
- * sync wakeups. Together they use no more than the waker's slice, or INHERIT_SPAN_NS: the end of
- * the slice is passed on with it. A wakee that is queued here past the end, because the waker did
- * not sleep, still gets INHERIT_MIN_NS.
+ * remaining slice, and runs as soon as the waker sleeps. This needs no decision, nor do the sync
+ * wakeups by @p itself. All these wakees together run no longer than the waker's slice, or
+ * INHERIT_SPAN_NS if that is longer, because they inherit its end too. A wakee that is still queued
+ * here at the end, because the waker did not sleep, gets INHERIT_MIN_NS nevertheless.
  */
 static bool inherit_slice(struct task_struct *p)
 {
@@ -48,8 +49,8 @@ static bool inherit_slice(struct task_struct *p)
 	return true;
 }
 
-/* In ops.running(): set the time until which wakees of @p may inherit its slice. If @p inherited
- * one itself, the waker may have used part of it since: shorten it. */
+/* In ops.running(): set the time until which wakees of @p may inherit its slice. If @p itself
+ * inherited a slice, the waker may have used part of it meanwhile: shorten it. */
 static void begin_inheritance(struct task_struct *p, struct rl_task *t, u64 now)
 {
 	u64 rest_ns = INHERIT_MIN_NS, slice_ns = p->scx.slice;

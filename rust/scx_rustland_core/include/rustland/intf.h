@@ -50,7 +50,7 @@ struct rl_queued {
 	u64 stop_ns; /* when it last stopped running */
 	u64 exec_ns; /* CPU time since it last slept */
 	u64 sum_exec_ns; /* CPU time since fork */
-	u64 vtime; /* of the last decision, advanced since (rl_decision.weight) */
+	u64 vtime; /* of the last decision, advanced up to its last slice (rl_decision.weight) */
 	u64 nvcsw; /* voluntary context switches */
 	u64 enq_flags; /* SCX_ENQ_* as the running kernel has them */
 	/* Task context: of the last decision, or inherited from the parent on fork. */
@@ -80,8 +80,8 @@ struct rl_decision {
 
 /*
  * Memory mapped by both sides, so that each sees the other's state without a system call. Each side
- * writes its own cache lines, except that the consumer resets is_sleeping and free_cpu. All words
- * are accessed whole.
+ * writes its own cache lines, except that the reader of is_sleeping or free_cpu resets it. Each
+ * word is read and written in a single access.
  */
 struct rl_shared {
 	/* Written by user space. */

@@ -9,11 +9,11 @@
  * shared one (drain.bpf.h); and ops.dispatch() takes it from there. No step is a system call.
  *
  * Tasks that the policy thread may depend on bypass the policy: per-CPU kernel threads,
- * migration-disabled tasks, and the threads of the scheduler's own process (bypass.bpf.h). So do,
- * if the policy leaves them to the kernel, wakees that find an idle CPU, and wakees that inherit
+ * migration-disabled tasks, and the threads of the scheduler's own process (bypass.bpf.h). If the
+ * policy leaves wakeups to the kernel, so do wakees that find an idle CPU, and wakees that inherit
  * the waker's slice (inherit.bpf.h). A task that continues on slice expiry, because no other task
- * needs its CPU or because it precedes the others, is not enqueued at all, or reclaimed before the
- * policy has read its record (reclaim()). When user space stalls, tasks are dispatched in FIFO
+ * needs its CPU or because it precedes the others, is not enqueued at all, or is reclaimed before
+ * the policy has read its record (reclaim()). When user space stalls, tasks are dispatched in FIFO
  * order (watchdog.bpf.h).
  */
 #ifndef __RUSTLAND_BPF_H
@@ -85,7 +85,7 @@ static struct rl_task *begin_enqueue(struct task_struct *p, u64 enq_flags)
 	t->inherited_end_ns = 0;
 	if (claim_any(t))
 		count(nr_cancelled);
-	/* A higher class has its CPU, and the task may not run elsewhere. */
+	/* A higher class has taken the task's only CPU: the task resumes there later. */
 	if (enq_flags & SCX_ENQ_REENQ && p->nr_cpus_allowed == 1)
 		t->resumes = true;
 	return t;
@@ -149,7 +149,8 @@ static void dispatch_or_idle(s32 cpu, struct task_struct *prev)
 		remind();
 		return;
 	}
-	/* Another CPU has inserted a task meanwhile and kicked this one for it. */
+	/* Meanwhile another CPU has inserted a task and kicked this CPU for it, which is now busy:
+	 * kick another one. */
 	if (!clear_cpu(shared.idle, cpu))
 		kick_any_idle();
 }

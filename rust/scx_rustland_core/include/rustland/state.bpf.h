@@ -29,8 +29,9 @@ enum {
 
 /*
  * ops.timeout_ms: the kernel ejects the scheduler if a runnable task, or the kernel's watchdog
- * worker, has not run for so long. We schedule that worker too; it runs at half of this period. Ten
- * thousand tasks that each need 1 ms keep four CPUs busy for 2.5 s.
+ * worker, has not run for this long. We schedule that worker too; its period is half of this. The
+ * timeout has to cover bursts: ten thousand tasks that each need 1 ms keep four CPUs busy for
+ * 2.5 s.
  */
 #define TIMEOUT_MS 10000
 
@@ -52,8 +53,8 @@ struct rl_cpu {
 	 * value. */
 	u32 nr_looked_at; /* tasks of a queue */
 	u32 nr_drained; /* decisions, in drain() */
-	/* A task in SHARED_DSQ that was left to this CPU, which looks for work, without a kick: its
-	 * id, or 0. */
+	/* Id of a task in SHARED_DSQ for which no CPU was kicked, because this CPU was looking for
+	 * work; or 0. */
 	s32 left_pid;
 	u32 nr_idle_periods; /* watchdog periods in which it idled with tasks in its queue */
 };
@@ -69,8 +70,8 @@ struct {
 struct rl_task {
 	u64 enq_seq; /* of the pending enqueue; 0: none */
 	u64 slice_ns; /* as decided */
-	u64 vtime; /* as decided; p->scx.dsq_vtime is the place in a queue */
-	u64 granted_at_ns; /* its CPU time at the decision */
+	u64 vtime; /* as decided, then advanced; p->scx.dsq_vtime is the place in a queue */
+	u64 granted_at_ns; /* its CPU time when vtime was set */
 	u64 start_ns;
 	u64 inherited_end_ns; /* end of the slice that it inherited, 0: none (inherit.bpf.h) */
 	u64 inheritable_until_ns; /* end of the slice that wakees may inherit; 0: never */
@@ -137,7 +138,7 @@ static bool claim(struct rl_task *t, u64 enq_seq)
 }
 
 /* Whether there are decisions to drain. The policy thread counts a decision after it has written
- * it, so one may be drained before it is counted. */
+ * it, so nr_drained may be ahead of nr_sent. */
 static bool is_undrained(void)
 {
 	return (s64)(*(volatile u64 *)&shared.nr_sent - *(volatile u64 *)&shared.nr_drained) > 0;

@@ -21,7 +21,7 @@
 /* How long user space counts as slow after a stall. */
 #define SLOW_NS (60 * NSEC_PER_SEC)
 
-/* Tasks of a queue moved per period. */
+/* Maximum number of tasks of a queue that are handled per period. */
 #define RESCUE_MAX 128
 
 struct watchdog {
@@ -75,7 +75,7 @@ static void check_user(struct watchdog *w, u64 now)
 {
 	u64 nr_cycles = *(volatile u64 *)&shared.nr_cycles, timeout_ns;
 
-	/* A longer timeout would have avoided the stall. */
+	/* The answer came late, but within the longer timeout: user space is slow. */
 	if (nr_cycles != w->nr_cycles && shared.is_stalled && now - w->alive_ns < SLOW_STALL_NS)
 		w->slow_until_ns = now + SLOW_NS;
 	shared.is_slow = now < w->slow_until_ns;
@@ -85,7 +85,8 @@ static void check_user(struct watchdog *w, u64 now)
 		shared.is_stalled = false;
 		return;
 	}
-	/* Recover lost wakeups, and poll policies that hold tasks without an event. */
+	/* Recover from a lost wakeup, and poll policies that hold tasks back without any event that
+	 * would wake them. */
 	wake_user();
 	timeout_ns = shared.is_slow ? SLOW_STALL_NS : STALL_NS;
 	if (now - w->alive_ns < timeout_ns)
@@ -132,8 +133,8 @@ static void evacuate(s32 cpu)
 }
 
 /*
- * While user space is stalled, pending tasks that may only run on an outgoing CPU get no decision,
- * and the CPU does not go offline before they run.
+ * Release the pending tasks that may run only on @cpu, which is going offline. While user space is
+ * stalled they get no decision, and the CPU does not go offline before they have run.
  */
 static void evacuate_pending(s32 cpu)
 {
@@ -165,8 +166,8 @@ static void note_service(s32 cpu)
 
 /*
  * Whether an online CPU does not serve its queue although it is kicked. When going offline, it
- * stops dispatching some steps before ops.cpu_offline(), and those steps may wait for tasks, such
- * as RCU's, which would wait for the CPU.
+ * stops dispatching some steps before ops.cpu_offline(). Those steps may wait for tasks in its
+ * queue, such as RCU's, which in turn would wait for the CPU.
  */
 static bool is_out_of_service(s32 cpu)
 {
@@ -239,7 +240,7 @@ static int on_period(void *map, int *key, struct watchdog *w)
 	bpf_rcu_read_lock();
 	check_user(w, scx_monotonic_now());
 	is_busy = check_cpus();
-	/* The enqueue of these tasks kicked only a CPU that was idle then. */
+	/* When these tasks were enqueued, a CPU was kicked only if it was idle at that moment. */
 	wake_for_queue(w, SHARED_DSQ);
 	wake_for_queue(w, FALLBACK_DSQ);
 	is_busy |= is_stalled() || user_has_work() || scx_bpf_dsq_nr_queued(SHARED_DSQ) > 0 ||

@@ -9,9 +9,9 @@
 //! small.
 //!
 //! Memory may be freed by any thread. Arena blocks that other threads free are passed to the owner,
-//! which reclaims them at its next allocation. System memory that the owner frees goes back to the
-//! system, locks included: memory allocated by other threads, and by itself before the claim. The
-//! latter moves to the arena when the owner reallocates it.
+//! which reclaims them at its next allocation. Memory of the system (allocated by other threads,
+//! before the claim, or while the arena was full) goes back to the system's allocator, with its
+//! locks, when the owner frees it. When the owner reallocates it, it moves to the arena.
 //!
 //! Untouched pages of the arena take no memory. Their first touch is a page fault; a program that
 //! must avoid faults locks its memory (`mlockall()`).
@@ -40,11 +40,11 @@ pub use stats::HeapStats;
 /// allocator.
 const DEFAULT_SIZE: usize = 16 << 20;
 
-/// The limits of an arena: the size of a page, and what [`RemoteFrees`] can count.
+/// The limits of an arena: the size of a page, and the largest block that [`RemoteFrees`] can note.
 const SIZE_MIN: usize = 4096;
 const SIZE_MAX: usize = u32::MAX as usize;
 
-/// The owner of a [`LockedHeap`] that has none.
+/// The value of `LockedHeap::owner` while there is no owner.
 const NO_OWNER: usize = 0;
 
 thread_local! {
@@ -80,7 +80,7 @@ pub struct LockedHeap<const SIZE: usize = DEFAULT_SIZE> {
     arena: UnsafeCell<Arena>,
     /// The mark of the owner, or `NO_OWNER`.
     owner: CacheLine<AtomicUsize>,
-    /// Whether the arena has its memory. Used by the owner only.
+    /// Whether the memory has been handed to the arena. Used by the owner only.
     begun: AtomicBool,
     remote_frees: CacheLine<RemoteFrees>,
     counters: CacheLine<Counters>,
@@ -159,7 +159,7 @@ impl<const SIZE: usize> LockedHeap<SIZE> {
         block.addr().wrapping_sub(self.base().addr()) < SIZE
     }
 
-    /// Allocates from the arena. `None` if the calling thread is not the owner, or it is full.
+    /// Allocates from the arena. `None` if the arena is full, or not owned by the calling thread.
     fn alloc_owned(&self, layout: Layout) -> Option<NonNull<u8>> {
         let block = Owned::of(self)?.alloc(layout);
         if block.is_none() {
@@ -188,7 +188,7 @@ impl<const SIZE: usize> LockedHeap<SIZE> {
 }
 
 // SAFETY: blocks of the arena are disjoint, large enough and aligned (`Tlsf`), and do not move: a
-// claimed heap is a static. It never unwinds.
+// claimed heap is a static. No method unwinds.
 unsafe impl<const SIZE: usize> GlobalAlloc for LockedHeap<SIZE> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match self.alloc_owned(layout) {
@@ -246,7 +246,7 @@ impl<const SIZE: usize> fmt::Debug for LockedHeap<SIZE> {
     }
 }
 
-/// Ownership of a heap, until it is dropped.
+/// Ownership of a heap, which ends when this is dropped.
 #[derive(Debug)]
 #[must_use = "the heap is given back when the claim is dropped"]
 pub struct Claim {

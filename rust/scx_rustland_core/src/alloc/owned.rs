@@ -14,7 +14,7 @@ use super::{remote, LockedHeap};
 /// manages has 32 << 28 bytes, more than an arena.
 pub(super) type Arena = Tlsf<'static, u32, u16, 28, 16>;
 
-/// Access to a heap by its owner. There is one at a time: it lives during one call of the
+/// Access to a heap by its owner. Only one exists at a time: it lives during one call of the
 /// allocator, and does not allocate itself.
 pub(super) struct Owned<'a, const SIZE: usize> {
     heap: &'a LockedHeap<SIZE>,
@@ -31,7 +31,7 @@ impl<'a, const SIZE: usize> Owned<'a, SIZE> {
         })
     }
 
-    /// Called by each new owner, of a heap that is a static.
+    /// Called by each new owner. The heap must be a static.
     pub(super) fn begin(&mut self) {
         if !self.heap.begun.swap(true, Ordering::Relaxed) {
             let memory = NonNull::new(self.heap.base())

@@ -5,7 +5,7 @@ use std::alloc::Layout;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Stored at the start of a block between its free and its removal from the stack.
+/// Stored at the start of a block from when it is freed until it is removed from the stack.
 struct Freed {
     next: *mut Freed,
     size: u32,
@@ -60,7 +60,7 @@ impl RemoteFrees {
 
     /// Takes all blocks pushed so far. Dropping the iterator early leaks the rest.
     pub(super) fn take(&self) -> Taken {
-        // The plain load does not take the cache line from pushers.
+        // A plain load first: a swap would take the cache line from the threads that push.
         let next = match self.head.load(Ordering::Relaxed).is_null() {
             true => ptr::null_mut(),
             false => self.head.swap(ptr::null_mut(), Ordering::Acquire),

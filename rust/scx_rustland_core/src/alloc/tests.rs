@@ -16,8 +16,8 @@ static GLOBAL: LockedHeap = LockedHeap::new();
 
 /// The arena of most tests.
 const SIZE: usize = 64 << 10;
-/// The largest block that is found in an arena without any other. The class of the free block is a
-/// sixteenth of a power of two, and its first byte is at the lower end of it.
+/// About the largest block that an empty arena provides. The size classes of free blocks are
+/// sixteenths of a power of two, and only those are searched whose smallest block is large enough.
 const LARGEST: usize = SIZE / 16 * 15 - 32;
 
 /// An operation on a heap. Blocks are chosen by a number, modulo the number of blocks.
@@ -187,7 +187,7 @@ fn exhaustion_falls_back_and_is_counted() {
     }
     let (beyond, inside) = blocks.split_last().unwrap();
     assert!(!beyond.in_arena() && inside.iter().all(Block::in_arena));
-    // A header for each.
+    // Each block has a header.
     assert!(inside.len() * (64 + 32) > SIZE - 200, "{}", inside.len());
     let full = HeapStats {
         used_bytes: inside.len() * 64,
@@ -342,7 +342,7 @@ proptest! {
             prop_assert_eq!(heap.stats().used_bytes, used_bytes);
             prop_assert!(heap.stats().peak_bytes >= used_bytes);
         }
-        // Half of them are freed by another thread.
+        // Half of them are freed by the owner, the others while there is none.
         blocks.truncate(blocks.len() / 2);
         drop(claim);
         drop(blocks);
@@ -407,7 +407,7 @@ fn several_threads_free_what_the_owner_allocates() {
                 thread::yield_now();
             }
         });
-        // Claims end while other threads still free.
+        // Claims end while other threads are still freeing blocks.
         for _ in 0..3 {
             let _claim = heap.claim().unwrap();
             assert!(churn(heap, &senders) > 0);
@@ -460,7 +460,7 @@ fn collections() {
     assert!(GLOBAL.stats().used_bytes > tasks.len() * 8);
     let name = tasks.values().next().unwrap();
     assert!(GLOBAL.contains(name.as_ptr().cast_mut()));
-    // Another thread takes ownership and frees it.
+    // The map moves to another thread, which frees it.
     thread::spawn(move || assert!(tasks.into_values().all(|name| name.starts_with("task"))))
         .join()
         .unwrap();

@@ -34,7 +34,7 @@ impl Attributes {
     /// among them leave names and shapes alone.
     ///
     /// # Errors
-    /// The first attribute that is unknown, in the wrong place, or there twice.
+    /// The first attribute that is unknown, in the wrong place, or given twice.
     pub(crate) fn read(attributes: &[Attribute], place: Place) -> Result<Self> {
         let mut read = Self::default();
         for attribute in attributes {

@@ -71,8 +71,8 @@ impl Drop for SocketFile {
     }
 }
 
-/// Removes the file at `path` if it has this `id`. Another scheduler may put its own there at any
-/// moment; that is then restored, and clients that connect in between retry.
+/// Removes the file at `path` if it has this `id`. Another scheduler may put its own file there at
+/// any moment; that one is then restored, and clients that connect in between retry.
 fn remove_own(path: &Path, id: (u64, u64)) -> io::Result<()> {
     let temporary = TemporaryFile(path.with_file_name(temporary_name()));
     fs::rename(path, &temporary.0)?;
@@ -131,7 +131,7 @@ impl Drop for TemporaryFile {
     }
 }
 
-/// The address of a socket at `name`, for `path`.
+/// The address of a socket at `name`. Errors name `path`.
 fn address(name: &Path, path: &Path) -> Result<SocketAddrUnix, ServerError> {
     SocketAddrUnix::new(name).map_err(|_| ServerError::PathTooLong {
         path: path.to_path_buf(),
@@ -176,15 +176,16 @@ fn create_dirs(dir: &Path) -> Result<(), ServerError> {
     Ok(())
 }
 
-/// Not by path, which another process may have replaced by a link meanwhile.
+/// Sets the mode by a file descriptor: another process may have replaced the path by a link
+/// meanwhile.
 fn set_dir_mode(dir: &Path) -> io::Result<()> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let dir = open(dir, flags, Mode::empty())?;
     Ok(fchmod(&dir, Mode::from_raw_mode(DIR_MODE))?)
 }
 
-/// Likewise. A socket's file can only be opened with `O_PATH`, and the mode of such a descriptor
-/// can only be changed by its name in /proc.
+/// Sets the mode of a socket's file, likewise by a descriptor. The file can only be opened with
+/// `O_PATH`, and the mode of such a descriptor can only be changed by its name in /proc.
 fn set_socket_mode(path: &Path, mode: u32) -> io::Result<()> {
     let file = open(
         path,

@@ -197,8 +197,8 @@ fn an_answer_without_end() {
     );
 }
 
-/// The message for a user who may not connect. Needs root, who may; other users remove their own
-/// permission.
+/// The message for a user who may not connect. Root always may, so its client runs as nobody; other
+/// users remove their own permission.
 fn error_for_others(place: &Place) -> String {
     let is_root = fs::metadata(place.dir.path()).unwrap().uid() == 0;
     let program = place.dir.path().join("program");

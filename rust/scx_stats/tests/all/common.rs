@@ -74,7 +74,7 @@ impl Place {
     }
 }
 
-/// Whether a new client of the server at `path` gets its answer.
+/// Asserts that a new client of the server at `path` gets its answer.
 #[track_caller]
 pub(crate) fn assert_serves(path: &Path) {
     let mut client = Client::connect(path, LONG).unwrap();
@@ -186,7 +186,7 @@ pub(crate) fn command(program: &Path, setup: &str, test: &str) -> Command {
     command.args(["-c", &format!("{setup}\nexec \"$0\" \"$@\"")]);
     command.arg(program);
     command.args(["--exact", test, "--ignored", "--nocapture"]);
-    // Not reached by Ctrl-C, which ends the test, and with it the child's input.
+    // Ctrl-C shall end the test only: the child then ends with its input.
     command.process_group(0);
     command
 }

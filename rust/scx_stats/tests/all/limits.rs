@@ -99,9 +99,9 @@ fn half_a_line_is_not_waited_for() {
     let mut half = Raw::connect(&place.path);
     half.send("{\"req\"");
     assert_eq!(half.receive(), "");
-    // Nor is one that comes byte by byte.
+    // Nor is a line that comes byte by byte.
     Raw::connect(&place.path).wait_for_end();
-    // One that follows a request is no different.
+    // Half a line after a request is no different.
     let mut half = Raw::connect(&place.path);
     assert_eq!(half.ask_errno(REQUEST.trim_end()), 0);
     half.send("{");

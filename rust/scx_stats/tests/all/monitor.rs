@@ -1,4 +1,4 @@
-//! Following a scheduler. Instead of sleeping, the tests act.
+//! Following a scheduler. Where a monitor would sleep, the tests change something instead.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -34,7 +34,7 @@ impl<S> Loaded<S> {
     ///
     /// # Errors
     ///
-    /// If the kernel refuses it; names another scheduler that runs.
+    /// If the kernel refuses it. The error names the scheduler that is running already, if any.
     pub fn attach<'obj>(mut self, kernel: &SchedExt) -> Result<Attached<S>>
     where
         S: Skel<'obj>,

@@ -37,8 +37,8 @@ pub struct Opened<S> {
 }
 
 impl<S> Opened<S> {
-    /// Opens a scheduler's object. The kernel detects CPU hotplug from the token's time on:
-    /// everything known of the CPUs has to be newer.
+    /// Opens a scheduler's object. The kernel detects CPU hotplug since the token was read, so
+    /// everything else about the CPUs has to be read after it.
     ///
     /// # Errors
     ///

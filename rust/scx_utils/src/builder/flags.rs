@@ -30,7 +30,7 @@ const BASE: [&str; 9] = [
     "-Wno-unused-parameter",
 ];
 
-/// cargo's names of architectures and libbpf's (bpf_tracing.h); all that it supports.
+/// All architectures that libbpf supports: cargo's names and libbpf's (bpf_tracing.h).
 const ARCHITECTURES: [(&str, &str); 14] = [
     ("aarch64", "arm64"),
     ("arm", "arm"),

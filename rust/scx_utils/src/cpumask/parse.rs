@@ -2,7 +2,7 @@
 
 use super::{Cpumask, CpumaskError, GROUP_BITS};
 
-/// Maximum of characters of an invalid text in an error.
+/// Maximum number of characters of an invalid text in an error.
 const SHOWN: usize = 60;
 
 /// Digits per group of the hex form, except the first.

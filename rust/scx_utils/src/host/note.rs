@@ -83,14 +83,14 @@ impl Note {
     fn rewrite(&mut self, text: &str) -> io::Result<()> {
         self.file.rewind()?;
         self.file.write_all(text.as_bytes())?;
-        // Last, so that a kill in between loses nothing of a text of the same length.
+        // Truncated last: a kill in between then leaves a complete text, if the length is the same.
         self.file
             .set_len(u64::try_from(text.len()).unwrap_or(u64::MAX))
     }
 }
 
-/// Creates the directory if it is missing, for others to read whatever the umask: the socket of the
-/// statistics is in it, too.
+/// Creates the directory if it is missing, accessible to all users regardless of the umask: the
+/// socket of the statistics is in it, too.
 fn create_dir(dir: &Path) -> io::Result<()> {
     match fs::create_dir(dir) {
         Ok(()) => fs::set_permissions(dir, Permissions::from_mode(0o755)),
@@ -99,7 +99,7 @@ fn create_dir(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// `None` of an empty file, and of one whose last line is not complete.
+/// `None` for an empty file, and for one whose last line is incomplete.
 fn parse(text: &str) -> Option<LeftBehind> {
     let (before, rest) = text.split_once('\n')?;
     let ours = rest.strip_suffix('\n')?;

@@ -20,7 +20,7 @@ use crate::kernel::SchedExt;
 
 /// How often to check whether the kernel has ended the scheduler, if there is nothing else to do.
 const EXIT_POLL: Duration = Duration::from_millis(250);
-/// The same for a scheduler that reports it itself ([`Instance::wake_fd`]).
+/// The same for a scheduler that is also woken at its end ([`Instance::wake_fd`]).
 const RARE_EXIT_POLL: Duration = Duration::from_secs(1);
 
 /// Repeated CPU hotplug: after FAST_RESTARTS consecutive generations shorter than SHORT_GENERATION,
@@ -178,7 +178,7 @@ pub(super) fn judge(end: Result<End>, info: &ExitInfo, verbose: bool) -> Outcome
         tracing::error!("the scheduler failed to start: {}", info.cause());
     }
     if !failed || verbose {
-        // The report itself cannot be reported on failure.
+        // A failure to write cannot be reported.
         let _ = info.report(&mut io::stderr().lock());
     }
     match end {

@@ -2,13 +2,13 @@
 //! The thread that loads a scheduler runs at the lowest nice value.
 //!
 //! The kernel's verifier takes a second of CPU time on a slow machine, which is half a minute among
-//! many busy tasks, and between two generations none of our policies is in force.
+//! many busy tasks. During a restart, the machine is without our scheduler for that long.
 
 use rustix::process::{getpriority_process, setpriority_process};
 
 const NICE_MIN: i32 = -20;
 
-/// Keeps the calling thread at nice -20 until it is dropped, on the same thread.
+/// A guard that keeps the calling thread, which also has to drop it, at nice -20.
 #[derive(Debug)]
 pub(super) struct LowestNice {
     /// The nice value to restore; `None` if nothing was changed.

@@ -5,8 +5,8 @@
 //! class, newly forked ones among them, and the kernel waits for a grace period to block forks. The
 //! fair class has precedence: if enough of its tasks compute to fill all CPUs, the grace-period
 //! kthread starves in the ext class and the machine hangs for as long as they compute. On 6.12 and
-//! 6.17 four of them, forked within a few ms on four CPUs, suffice. 7.2 reserves CPU time for the
-//! ext class.
+//! 6.17, with four CPUs, four such tasks that are forked within a few ms suffice. 7.2 reserves CPU
+//! time for the ext class.
 //!
 //! The boot option `rcutree.kthread_prio=1` has the same effect.
 
@@ -21,7 +21,7 @@ const NAMES: [&str; 2] = ["rcu_preempt", "rcu_sched"];
 /// The parent of all kernel threads, and of no other task.
 const KTHREADD: i32 = 2;
 
-/// Keeps that kthread in `SCHED_FIFO` until the guard is dropped; for ever after `kill -9`.
+/// Keeps RCU's kthread in `SCHED_FIFO` until the guard is dropped; for ever after `kill -9`.
 pub(super) fn boost(kernel: &SchedExt) -> Option<RealTime> {
     let processes = all_processes_with_root(kernel.root().join("proc")).ok()?;
     let thread = processes

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Requests of the user to end the program; across restarts.
+//! The user's request to end the program, which restarts of the scheduler do not reset.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,9 +47,9 @@ impl Shutdown {
         Ok((Self(Arc::clone(&request)), Trigger(request)))
     }
 
-    /// Requested by SIGINT and SIGTERM, which are blocked from here on, in all threads created
-    /// later, and received by one of them: there is no handler, so no system call is interrupted.
-    /// Call it before other threads are created.
+    /// Creates a request that SIGINT and SIGTERM make. They are blocked from here on, in this
+    /// thread and in all that it creates later, and a thread of their own waits for them: there is
+    /// no handler, so no system call is interrupted. Call it before other threads are created.
     ///
     /// # Errors
     ///
@@ -162,7 +162,7 @@ mod tests {
         trigger.request();
         assert!(waiter.join().unwrap());
         assert!(shutdown.requested());
-        // And all later ones, however often it is requested.
+        // And all later waits, however often the end is requested.
         trigger.request();
         assert!(shutdown.wait(Duration::MAX));
         shutdown.wait_for_ever();

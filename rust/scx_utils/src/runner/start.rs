@@ -109,7 +109,7 @@ impl<'a> Start<'a> {
     ///
     /// # Errors
     ///
-    /// If the kernel refuses it; names another scheduler that runs.
+    /// If the kernel refuses it. The error names the scheduler that is running already, if any.
     pub fn attach<'obj, S: Skel<'obj>>(&self, loaded: Loaded<S>) -> Result<Attached<S>> {
         loaded.attach(self.kernel)
     }

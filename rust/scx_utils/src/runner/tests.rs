@@ -36,7 +36,7 @@ enum Step {
     AwaitClient,
 }
 
-/// Shared by all generations, with their records.
+/// Shared by all generations: their steps, and a log of what they did.
 #[derive(Debug)]
 struct Script {
     lives: Mutex<VecDeque<Life>>,

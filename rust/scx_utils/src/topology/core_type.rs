@@ -11,7 +11,7 @@ use crate::cpumask::Cpumask;
 /// The capacity of the strongest CPU: `SCHED_CAPACITY_SCALE`.
 pub const MAX_CAPACITY: u32 = 1024;
 
-/// Cores count as little if the largest value is at least 13/10 of the smallest one:
+/// A machine has little cores if the largest value is at least 13/10 of the smallest one:
 /// capacities and frequencies of favoured and other cores of one kind differ by less.
 const LITTLE_RATIO: (u64, u64) = (13, 10);
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{sysfs, Node};
 use crate::cpumask::Cpumask;
 
-/// Maximum of nodes in the kernel: `MAX_NUMNODES` with the largest `NODES_SHIFT`, 10.
+/// Maximum number of nodes in the kernel: `MAX_NUMNODES` with the largest `NODES_SHIFT`, 10.
 const MAX_NODES: usize = 1024;
 
 /// Default distance of a node to itself: `LOCAL_DISTANCE`.

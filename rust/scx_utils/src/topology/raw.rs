@@ -8,7 +8,7 @@ use crate::cpumask::Cpumask;
 /// A 16-bit -1: x86's marker of a missing id (`BAD_APICID`).
 const NO_ID: u32 = 0xffff;
 
-/// Maximum of cache directories of a CPU that are read. There are at most two per level.
+/// Maximum number of cache directories that are read of a CPU. There are at most two per level.
 const MAX_CACHES: usize = 16;
 
 /// An online CPU. Masks contain online CPUs only, including the CPU itself; a mask without

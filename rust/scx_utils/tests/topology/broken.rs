@@ -138,7 +138,7 @@ fn machine() -> impl Strategy<Value = Tree> {
     prop_oneof![4 => grid, 3 => proptest::sample::select(known.to_vec())]
 }
 
-/// An invalid hotplug count is an error of its own.
+/// Makes the hotplug count valid: an invalid one would be an error of its own.
 fn keep_count(tree: &mut Tree) {
     tree.put("sys/kernel/sched_ext/hotplug_seq", "7");
 }

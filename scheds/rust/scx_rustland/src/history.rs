@@ -53,11 +53,12 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// The history of a task that is enqueued at `now_ns`, with the CPU time used since charged.
+    /// The history of a task that is enqueued at `now_ns`. Charges the CPU time that it has used
+    /// since it was last enqueued.
     pub(crate) fn of(task: &QueuedTask, clock: &Clock, now_ns: u64) -> Self {
         let mut history = Self::from_ctx(task.ctx);
-        // A new task has its parent's context, of which only the sleep rate is kept; a task
-        // without any decision has an empty one.
+        // A new task has its parent's context, of which only the sleep rate is kept; a task that
+        // never got a decision has an empty context.
         if task.start_ns == 0 || history.sampled_ns == 0 {
             history.vruntime_ns = clock.now_ns;
             history.charged_ns = task.sum_exec_ns;
@@ -91,8 +92,8 @@ impl History {
         self.nvcsw = low_half(task.nvcsw);
     }
 
-    /// Averages with a weight of 1/2. Enough sleeps count before the sample is over, so that an
-    /// interactive task and its children are recognized early.
+    /// At its end, a sample counts as much as all earlier ones together. Enough sleeps count even
+    /// before the end, so that an interactive task and its children are recognized early.
     fn sample(&mut self, task: &QueuedTask, now_ns: u64) {
         let passed_ns = now_ns.saturating_sub(self.sampled_ns);
         let slept = u64::from(low_half(task.nvcsw).wrapping_sub(self.nvcsw));

@@ -10,12 +10,12 @@ use scx_rustland_core::{Cpus, DispatchedTask, Policy, QueuedTask, Target};
 use crate::history::{Clock, History, WEIGHT_MAX};
 use crate::queue::{Queue, Waiting};
 
-/// A task that has waited so long runs next in every second decision, whatever its deadline: a
-/// fifth of the kernel's watchdog timeout.
+/// Once a task has waited for this long, every second decision is for the task that has waited
+/// longest, whatever its deadline. A tenth of the timeout of the kernel's watchdog.
 const STARVED_NS: u64 = 1_000_000_000;
 
-/// Initial virtual time. Not 0, so that tasks may be behind it, and because a deadline of 0 would
-/// mean none.
+/// Initial virtual time. Not 0, so that tasks may be behind it, and because a
+/// [`DispatchedTask::vtime`] of 0 means none.
 const VRUNTIME_FIRST_NS: u64 = 1 << 40;
 
 /// The options.
@@ -26,7 +26,7 @@ pub(crate) struct Config {
     /// Minimum slice however many tasks wait, ns; also by how much a task's deadline must precede
     /// that of the one it preempts.
     pub(crate) slice_min_ns: u64,
-    /// How many slices of CPU time delay a task, at most. 0: none, and no task is interactive.
+    /// How many slices of CPU time delay a task, at most. 0: none, and no task preempts another.
     pub(crate) slice_boost: u32,
     /// Whether interactive tasks preempt others.
     pub(crate) preempts: bool,
@@ -71,7 +71,7 @@ impl Rustland {
             clock: Clock {
                 now_ns: VRUNTIME_FIRST_NS,
                 behind_ns: config.slice_ns,
-                // Enough for the effect of weights and slices on a round.
+                // Large enough not to cut off the normal effect of weights and slices.
                 ahead_ns: config.max_burst_ns().max(turn_ns),
             },
             is_oldest_next: false,
@@ -92,7 +92,8 @@ impl Rustland {
             && history.is_interactive
     }
 
-    /// The same for all tasks: the more wait, the shorter, so that none waits long.
+    /// The slice, the same for all tasks: the more tasks wait, the shorter it is, so that none
+    /// waits long.
     fn slice_ns(&self) -> u64 {
         let nr_waiting = u64::try_from(self.queue.len()).unwrap_or(u64::MAX);
         let slice_ns = self.config.slice_ns / nr_waiting.saturating_add(1);
@@ -113,14 +114,15 @@ impl Rustland {
         }
     }
 
-    /// Virtual time is the minimum of all tasks, and never decreases.
+    /// Virtual time is the minimum of the `served` task and all waiting ones, and never decreases.
     fn advance(&mut self, served: &History) {
         let least = self.queue.min_vruntime_ns().unwrap_or(u64::MAX);
         let vruntime_ns = served.vruntime_ns.min(least);
         self.clock.now_ns = self.clock.now_ns.max(vruntime_ns);
     }
 
-    /// Lets an urgent task preempt one with a later deadline; if there is none, it waits normally.
+    /// Sends an urgent task to an idle CPU, or lets it preempt a task with a later deadline. If
+    /// there is neither, it waits like all others.
     fn preempt(&mut self, cpus: &mut Cpus) -> Option<DispatchedTask> {
         while let Some(mut waiting) = self.queue.pop_urgent() {
             let target = cpus.pick_idle(&waiting.task);

@@ -21,7 +21,7 @@ pub(crate) struct Waiting {
     pub(crate) is_urgent: bool,
 }
 
-/// A task by one of its keys; the pid makes it unique.
+/// One of a task's keys, and its pid, which makes the pair unique.
 type Entry = (u64, i32);
 
 /// Finds the next task in each of several orders, in O(log n).

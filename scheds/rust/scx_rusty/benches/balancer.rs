@@ -25,7 +25,7 @@ fn noise(seed: u64) -> u64 {
 }
 
 /// Half of the tasks are anywhere, the others in the first quarter of the domains. With `is_bound`,
-/// half of them are allowed in every other domain only.
+/// half of all tasks are allowed in every other domain only.
 fn snapshot(nr_tasks: u64, is_bound: bool) -> Snapshot {
     let odd = DomainMask::from_words([0xaaaa_aaaa_aaaa_aaaa; 4]);
     let pick = |seed: u64, n: usize| usize::try_from(noise(seed)).unwrap_or(0) % n;

@@ -38,8 +38,8 @@ impl Busy {
         self.cpus.iter().map(of_domain).collect()
     }
 
-    /// For each domain since the last call: the utilization of its CPUs, 0 to 1, and their number.
-    /// 0 if no time has passed.
+    /// For each domain: the utilization of its CPUs since the last call, 0 to 1, and their number.
+    /// The utilization is 0 if no time has passed.
     #[allow(clippy::cast_precision_loss)] // For times below 100 days, less than 1 ns.
     pub(crate) fn sample(&mut self, idle: IdleWord<'_>, now_ns: u64) -> Vec<(f64, u32)> {
         let read = self.read(idle, now_ns);
@@ -89,7 +89,8 @@ mod tests {
         }
     }
 
-    /// Idle since then, if not 0, and for so long before.
+    /// The word of a CPU that has been idle for `idle_ns`, and is idle since `since_ns`, unless
+    /// that is 0.
     fn cpu(since_ns: i64, idle_ns: i64) -> i64 {
         idle_ns - since_ns
     }

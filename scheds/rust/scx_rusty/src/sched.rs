@@ -209,7 +209,7 @@ fn for_bpf(config: &Config, domains: &Domains) -> Result<rusty_config> {
     Ok(to)
 }
 
-/// The clock of BPF programs, ns.
+/// The clock of the idle times and expiries that BPF and user space exchange, ns.
 fn now_ns() -> Result<u64> {
     scx_utils::time::monotonic_ns()
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bpf_intf::rusty_counts;
 
-/// Of the machine. The unit of loads is a task of nice 0 that is always runnable.
+/// Statistics of the machine. The unit of loads is a task of nice 0 that is always runnable.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Stats)]
 #[stat(
     top,
@@ -81,7 +81,7 @@ pub(crate) struct ClusterStats {
     pub(crate) nodes: BTreeMap<usize, NodeStats>,
 }
 
-/// Of a node.
+/// Statistics of a node.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Stats)]
 #[stat(desc = "A node", _om_prefix = "n_", _om_label = "node")]
 pub(crate) struct NodeStats {
@@ -95,7 +95,7 @@ pub(crate) struct NodeStats {
     pub(crate) doms: BTreeMap<usize, DomainStats>,
 }
 
-/// Of a domain.
+/// Statistics of a domain.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Stats)]
 #[stat(desc = "A domain", _om_prefix = "d_", _om_label = "domain")]
 pub(crate) struct DomainStats {

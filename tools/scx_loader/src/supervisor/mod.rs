@@ -28,13 +28,13 @@ pub(crate) type Caller = u64;
 /// A request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// Only if none runs.
+    /// Starts a scheduler, only if none runs.
     Start(Job),
-    /// Replaces the running one.
+    /// Replaces the running scheduler.
     Switch(Job),
-    /// Stops the running one.
+    /// Stops the running scheduler.
     Stop,
-    /// Restarts the running one.
+    /// Restarts the running scheduler.
     Restart,
 }
 
@@ -102,13 +102,13 @@ impl Signal {
 /// An action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Start it; the result is [`Event::Spawned`] or [`Event::NotSpawned`].
+    /// Start a scheduler; the result is [`Event::Spawned`] or [`Event::NotSpawned`].
     Spawn(Job),
     /// Signal the process.
     Signal(Signal),
     /// Answer the caller.
     Reply(Caller, Result<(), String>),
-    /// Write it to the log.
+    /// Write a message to the log.
     Log(String),
     /// The loader may exit: it runs no scheduler any more.
     Quit,
@@ -149,18 +149,18 @@ enum Phase {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Then {
     Stop(Vec<Caller>),
-    /// If it fails to start, return to the previous one.
+    /// Start `job`; if that fails, return to `back_to`, which ran before.
     Start {
         job: Job,
         callers: Vec<Caller>,
         back_to: Option<Job>,
     },
-    /// It took too long to start.
+    /// The scheduler took too long to start.
     GiveUp {
         callers: Vec<Caller>,
         back_to: Option<Job>,
     },
-    /// The kernel ejected it.
+    /// The kernel ejected the scheduler.
     Fail,
     Quit,
 }
@@ -199,7 +199,7 @@ pub(crate) struct Supervisor {
     /// Replaces `job` after repeated failures.
     fallback: Option<Job>,
     phase: Phase,
-    /// The one that the phase refers to.
+    /// The scheduler that the phase refers to.
     job: Option<Job>,
     pid: Option<u32>,
     /// Failures in a row, without a long run in between.
@@ -249,7 +249,7 @@ impl Supervisor {
         }
     }
 
-    /// The one that should run, or is about to exit.
+    /// The scheduler that should run, or is about to exit.
     pub(crate) fn job(&self) -> Option<&Job> {
         match self.phase {
             Phase::Stopped | Phase::Failed => None,
@@ -267,12 +267,12 @@ impl Supervisor {
         self.pid
     }
 
-    /// Why the last one ended.
+    /// Why the last scheduler ended.
     pub(crate) fn reason(&self) -> &str {
         &self.reason
     }
 
-    /// The tail of standard error of the last one.
+    /// The tail of the last scheduler's standard error.
     pub(crate) fn stderr_tail(&self) -> &[String] {
         &self.stderr_tail
     }
@@ -398,7 +398,7 @@ impl Supervisor {
         }
     }
 
-    /// The one that will run when all pending requests are done.
+    /// The scheduler that will run when all pending requests are done.
     fn meant(&self) -> Option<Job> {
         match &self.phase {
             Phase::Stopped | Phase::Failed => None,
@@ -412,7 +412,7 @@ impl Supervisor {
         }
     }
 
-    /// The one to return to if a switch fails: the last one that ran.
+    /// The scheduler to return to if a switch fails: the last one that ran.
     fn known_good(&self) -> Option<Job> {
         match &self.phase {
             Phase::Running { .. } => self.job.clone(),
@@ -425,7 +425,7 @@ impl Supervisor {
         }
     }
 
-    /// Stops the process, if there is one, and then continues with this.
+    /// Stops the process, if there is one, and continues with `then` once it has exited.
     fn then(&mut self, now: Time, then: Then, out: &mut Vec<Action>) {
         self.overtake(out);
         let (signal, until) = match self.phase {
@@ -461,7 +461,7 @@ impl Supervisor {
         reply(callers, &Err("superseded by a later request".into()), out);
     }
 
-    /// No process is left.
+    /// Continues with `then`. There is no process any more.
     fn go_on(&mut self, now: Time, then: Then, out: &mut Vec<Action>) {
         match then {
             Then::Stop(callers) => {
@@ -542,14 +542,14 @@ impl Supervisor {
         }
     }
 
-    /// Failures before a long time without any do not count.
+    /// Failures before a long run do not count.
     fn forget_failures(&mut self, now: Time, running_since: Time) {
         if now.saturating_sub(running_since) >= HEALTHY {
             self.failures = 0;
         }
     }
 
-    /// It failed to start.
+    /// The scheduler failed to start.
     fn not_up(
         &mut self,
         now: Time,
@@ -578,7 +578,8 @@ impl Supervisor {
         }
     }
 
-    /// It failed, and there is no caller to answer: restart with a delay, or fall back, or give up.
+    /// The scheduler failed, and there is no caller to answer: restart it with a delay, or fall
+    /// back, or give up.
     fn fail(&mut self, now: Time, why: &str, out: &mut Vec<Action>) {
         self.failures += 1;
         self.reason = why.into();
@@ -621,7 +622,7 @@ impl Supervisor {
                     lost_at: None,
                 };
             }
-            // It may be between two generations, since CPU hotplug restarts some schedulers.
+            // CPU hotplug restarts some schedulers: none is loaded between two generations.
             Phase::Running { lost_at, .. } if is_ours => *lost_at = None,
             Phase::Running { lost_at, .. } if lost_at.is_none() => {
                 *lost_at = Some(now);

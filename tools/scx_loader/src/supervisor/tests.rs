@@ -196,7 +196,7 @@ impl World {
         }));
     }
 
-    /// The kernel has thrown it out; the process stays.
+    /// The kernel unloads the scheduler. Its process stays, and loads it again after `time`.
     fn comes_up_again_after(&mut self, time: Time) {
         let process = self.process.as_mut().unwrap();
         (process.is_up, process.since) = (false, self.now + time);
@@ -566,7 +566,7 @@ proptest! {
             world.ask(request);
             world.pass(MS * pause_ms);
         }
-        // A minute to start, three times five seconds to stop, and that for the previous one.
+        // A minute to start, three times five seconds to stop; the same for the previous one.
         world.seconds(200);
         prop_assert_eq!(world.answers.len(), nr_requests);
         // Per request: its start, or five failures and the fallback, and the previous one.

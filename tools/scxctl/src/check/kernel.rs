@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Whether the kernel has sched_ext. Its version and configuration are only used to explain why it
-//! has not: distributions backport and disable features.
+//! Whether the kernel has sched_ext. Its version and configuration are only used to explain why
+//! not: distributions backport and disable features.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -32,7 +32,7 @@ pub(super) fn check(sched_ext: &SchedExt) -> Vec<Finding> {
         return without_sched_ext(release.as_deref(), missing.as_deref());
     }
     let kernel = release.map(|release| Finding::ok("kernel", format!("Linux {release}")));
-    // If they contradict, the configuration file is of another kernel.
+    // The kernel has sched_ext: if the configuration says otherwise, it is of another kernel.
     let configured = missing.is_some_and(|missing| missing.is_empty());
     let config =
         configured.then(|| Finding::ok("config", "sched_ext and its dependencies are enabled"));

@@ -49,7 +49,7 @@ pub(crate) struct Finding {
     pub(crate) name: String,
     pub(crate) verdict: Verdict,
     pub(crate) text: String,
-    /// Unless the verdict is [`Verdict::Ok`].
+    /// The remedy, unless the verdict is [`Verdict::Ok`].
     pub(crate) cure: Option<String>,
 }
 
@@ -83,7 +83,7 @@ impl Finding {
 pub(crate) fn check(root: &Path, registry: &Registry) -> Vec<Finding> {
     let sched_ext = SchedExt::new(root);
     let mut findings = kernel::check(&sched_ext);
-    // All other checks would be those of the wrong kernel.
+    // Without sched_ext another kernel has to be booted, of which the other checks say nothing.
     if !sched_ext.state().is_empty() {
         findings.extend(btf::check(root, registry));
         findings.extend(rights::check(root));

@@ -44,7 +44,7 @@ impl Btf {
         let member = btf.string(["fair_server", "ext_server"][usize::from(has_ext_server)]);
         btf.add("rq", 4, 1, &[4, member, INT, 0]);
         for (name, nr_params) in functions {
-            // More than two means with the hidden one.
+            // The third parameter is the hidden one.
             let aux = if *nr_params > 2 { btf.string("aux") } else { 0 };
             let params = [vec![0; 2 * (*nr_params as usize - 1)], vec![aux, 0]].concat();
             let prototype = btf.add("", 13, *nr_params, &[&[INT][..], &params].concat());
@@ -89,7 +89,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// Without this file.
+    /// Without any of the kernel's files.
     fn empty() -> Self {
         let manifest = |name: &str, kfuncs: &[&str]| Manifest {
             name: name.into(),

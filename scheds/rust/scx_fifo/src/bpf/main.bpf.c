@@ -52,7 +52,7 @@ static u64 shared_slice_ns(void)
 
 void BPF_STRUCT_OPS(fifo_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	/* Other tasks depend on these, so they never wait in the shared queue. */
+	/* Other tasks depend on per-CPU kernel threads, so those skip the shared queue. */
 	if (scx_task_is_percpu_kthread(p)) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns, enq_flags);
 		scx_count(counts, nr_kthreads);

@@ -4,7 +4,7 @@
 use super::sorted_tasks::{Found, Goal, SortedTasks, Walk};
 use super::{Costs, DomainLoad, DomainMask, Migration, NodeLoad, Plan, Snapshot};
 
-/// Minimum gain of a migration, relative to the mean load; below are rounding errors.
+/// Minimum gain of a migration, relative to the mean load; smaller ones are rounding errors.
 const GAIN_MIN: f64 = 1e-9;
 
 /// Minimum of a transfer, relative to the threshold. Without it, between a group that cannot be

@@ -27,25 +27,26 @@ pub(crate) const DOMAINS_MAX: usize = 256;
 /// The load of an always runnable task, of nice 0 or if weights are ignored.
 const LOAD_BUSY: f64 = 100.0;
 
-/// The costs of a pass, which limit what it moves. All are relative.
+/// What a pass may move, given what its migrations cost. All numbers are relative.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Costs {
     /// Tolerated deviation from a group's share.
     pub(crate) threshold: f64,
     /// The part of the smaller of two imbalances that one group transfers to the other.
     pub(crate) transfer: f64,
-    /// The part of its imbalance that a group gives in a round; or one task that is heavier.
+    /// The part of its imbalance that a group may give in a round. It may be exceeded by one task.
     pub(crate) push_max: f64,
 }
 
-/// A task's memory stays behind. Values of earlier versions of `scx_rusty`.
+/// The expensive pass: a task's memory stays behind. Values of earlier versions of `scx_rusty`.
 pub(crate) const BETWEEN_NODES: Costs = Costs {
     threshold: 0.17,
     transfer: 0.5,
     push_max: 0.5,
 };
 
-/// Only the contents of caches stay behind. Values of earlier versions of `scx_rusty`.
+/// The cheap pass: only the contents of caches stay behind. Values of earlier versions of
+/// `scx_rusty`.
 pub(crate) const WITHIN_NODE: Costs = Costs {
     threshold: 0.05,
     transfer: 0.5,
@@ -67,7 +68,7 @@ pub(crate) struct Task {
     pub(crate) pid: i32,
     /// 1 to 10000; 100 is nice 0.
     pub(crate) weight: u32,
-    /// Average of being runnable, 0 to 1.
+    /// The average part of the time in which it is runnable, 0 to 1.
     pub(crate) duty_cycle: f64,
     /// Index of its domain. If out of range, the task is ignored.
     pub(crate) domain: usize,
@@ -156,8 +157,8 @@ fn task_loads(snapshot: &Snapshot, kind: LoadKind) -> Vec<f64> {
     let mut aggregator = LoadAggregator::new(nr_cpus, kind);
     let known = |task: &&Task| task.domain < snapshot.domains.len();
     for task in snapshot.tasks.iter().filter(known) {
-        // Tasks that it refuses have no load. It is only used for feasible weights, so that it need
-        // not know the domains.
+        // The aggregator is only used to find the feasible weights, which do not depend on domains:
+        // all tasks count as those of domain 0. Tasks that it refuses have no load.
         let _ = aggregator.record(0, weight_of(task), duty_cycle(task));
     }
     let ledger = aggregator.calculate();

@@ -6,8 +6,8 @@
 pub(crate) struct SortedTasks {
     /// Load and index of each task.
     tasks: Vec<(f64, usize)>,
-    /// A union-find forest over ends: the last place left before `end` is before `ends[end]`, and
-    /// directly before it if `ends[end] == end`.
+    /// A union-find forest over ends of ranges: the last place before `end` that is not a hole is
+    /// also the last one before `ends[end]`. It is `end - 1` if `ends[end] == end`.
     ends: Vec<usize>,
 }
 

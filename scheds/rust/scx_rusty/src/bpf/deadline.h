@@ -26,8 +26,8 @@ static inline u64 rusty_average(u64 old, u64 new)
 }
 
 /*
- * The average frequency of an event that happened now and @interval_ns ago. An interval of 0 leaves
- * it as it is: the event before was on a CPU whose clock is ahead.
+ * The average frequency of an event that happened now and @interval_ns ago. It does not change if
+ * the interval is 0: the previous event was on a CPU whose clock is ahead.
  */
 static inline u64 rusty_freq(u64 freq, u64 interval_ns)
 {
@@ -57,7 +57,8 @@ __attribute__((noinline)) u32 rusty_log2(u64 value)
 }
 
 /* The divisor of the average runtime, percent, by priority: kernel/sched/core.c,
- * sched_prio_to_weight[], from nice 19 for priority 0 to nice -19 for RUSTY_PRIO_MAX. */
+ * sched_prio_to_weight[], from nice 19 for priority 0 to nice -19 for RUSTY_PRIO_MAX, but at most
+ * 10000. */
 static inline u32 rusty_latency_scale(u32 prio)
 {
 	static const u32 weights[RUSTY_PRIO_MAX + 1] = {
@@ -70,8 +71,8 @@ static inline u32 rusty_latency_scale(u32 prio)
 	return weights[prio < RUSTY_PRIO_MAX ? prio : RUSTY_PRIO_MAX];
 }
 
-/* For the compiler, since rusty_freq() never exceeds it: without the bound, it would turn the
- * overflow check of scx_weight_scale() into a multiplication of 128 bits, which BPF lacks. */
+/* rusty_freq() never exceeds the bound, but the compiler does not know: it would turn the overflow
+ * check of scx_weight_scale() into a multiplication of 128 bits, which BPF lacks. */
 static inline u64 rusty_freq_clamp(u64 freq)
 {
 	return freq < RUSTY_FREQ_MAX ? freq : RUSTY_FREQ_MAX;
@@ -84,7 +85,7 @@ static inline u32 rusty_prio(u64 blocked_freq, u64 waker_freq, u64 avg_runtime_n
 	u32 prio, run;
 
 	weight = scx_weight_clamp(weight);
-	/* Below 10^15, and below 10^17 with the weight. No overflow. */
+	/* The product is at most 10^15, with the weight 10^17: no overflow. */
 	freq = scx_weight_scale(rusty_freq_clamp(blocked_freq) * waker * waker, weight);
 	prio = rusty_log2(freq + 1);
 	if (prio > RUSTY_PRIO_MAX)

@@ -12,8 +12,8 @@ static bool is_before(struct task_struct *a, struct task_struct *b)
 
 /*
  * Whether @prev, whose slice has expired, still precedes all tasks queued here. The check is needed
- * because the kernel calls ops.dispatch() before it enqueues @prev again: of two tasks on a CPU,
- * the other one would be next each time, whatever the weights.
+ * because the kernel calls ops.dispatch() before it enqueues @prev again: without it, two tasks on
+ * a CPU would take turns, whatever their weights.
  */
 static bool prev_is_first(s32 cpu, u32 dom, struct task_struct *prev, struct rusty_task *t)
 {
@@ -33,8 +33,8 @@ static bool prev_is_first(s32 cpu, u32 dom, struct task_struct *prev, struct rus
 	return is_first;
 }
 
-/* A task that continues because no other waits gains no debt towards tasks that come later, and no
- * credit. */
+/* A task that continues because no other one waits incurs no debt towards tasks that come later,
+ * and keeps no credit. */
 static void note_alone(u32 dom, struct rusty_task *t)
 {
 	struct rusty_dom *d = dom_state(dom);
@@ -63,8 +63,8 @@ static bool dispatch_own(s32 cpu, u32 dom)
 	return nr_own > 0 && scx_bpf_dsq_move_to_local(cpu, 0);
 }
 
-/* Steal a task of a domain in which at least @threshold wait, out of @nr domains from @first on.
- * The start differs for each @own, so that all domains are treated alike. */
+/* Steal a task of a domain in which at least @threshold tasks wait, out of @nr domains from @first
+ * on. The search starts at a different one for each @own, so that all domains are treated alike. */
 static bool steal(u32 first, u32 nr, u32 own, u32 threshold)
 {
 	u32 i, dom;

@@ -37,8 +37,8 @@ static u64 deadline(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 	return t->vtime + request_ns(p, t);
 }
 
-/* Insert the task into its queue. Returns its deadline there; NO_DEADLINE for FIFO order, which
- * uses the time of arrival, also between the queues of a CPU and of its domain. */
+/* Insert the task into its queue. Returns its deadline there; NO_DEADLINE in FIFO order, where the
+ * time of arrival takes its place, also to compare the queues of a CPU and of its domain. */
 static u64 insert(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 {
 	u64 dsq_id = DOM_DSQ | t->dom, until;

@@ -153,7 +153,8 @@ static bool kick_for(struct task_struct *p, struct rusty_task *t)
 	return may_steal(t->dom, config.greedy_threshold_x_numa) && kick_greedy(p, MACHINE);
 }
 
-/* Set one mask of the tuner: the CPUs of the domains in @doms. */
+/* Set one of the tuner's masks: the CPUs of those domains from @first to @last - 1 that are in
+ * @doms. */
 static void set_reach(struct bpf_cpumask *mask, u32 *has_any, u32 first, u32 last, const u64 *doms)
 {
 	struct bpf_cpumask *cpus;

@@ -25,7 +25,7 @@ struct rusty_config {
 	u32 perf; /* up to SCX_CPUPERF_ONE; 0: not set by us */
 	u64 credit_ns; /* how far behind a task may be after a sleep */
 	u64 half_life_ns; /* of duty cycles */
-	u32 first_dom[RUSTY_NODES_MAX + 2]; /* of each node; then nr_doms; one avoids padding */
+	u32 first_dom[RUSTY_NODES_MAX + 2]; /* of each node, then nr_doms; the last is padding */
 	s32 node_id[RUSTY_NODES_MAX]; /* the kernel's; -1: none */
 	u16 node_of_dom[RUSTY_DOMS_MAX];
 	u16 dom_of_cpu[RUSTY_CPUS_MAX];
@@ -36,8 +36,8 @@ struct rusty_tune {
 	u64 slice_ns;
 };
 
-/* Runnable tasks of a domain; written by BPF. The scheduler's own tasks are not counted: they
- * always run when it reads this. */
+/* Runnable tasks of a domain; written by BPF. The scheduler's own tasks are not counted: one of
+ * them always runs when this is read. */
 struct rusty_demand {
 	u64 weight;
 	u64 nr;
@@ -59,7 +59,7 @@ struct rusty_migration {
 /* A task that ran recently, as written by the iterator rusty_loads(). */
 struct rusty_load {
 	s32 pid;
-	u32 dom; /* when its migration, if any, is complete */
+	u32 dom; /* its domain; if a migration is pending, the new one */
 	u32 weight;
 	u32 is_kworker;
 	u64 duty_cycle; /* fixed point, SCX_RAVG_FRAC_BITS */

@@ -65,7 +65,7 @@ void BPF_STRUCT_OPS(rusty_dispatch, s32 cpu, struct task_struct *prev)
 	dispatch(cpu, prev);
 }
 
-/* The current task is often the waker. */
+/* On a wakeup, the current task is taken for the waker, which it is in most cases. */
 void BPF_STRUCT_OPS(rusty_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct rusty_task *t = task_state(p), *waker;
@@ -78,7 +78,7 @@ void BPF_STRUCT_OPS(rusty_runnable, struct task_struct *p, u64 enq_flags)
 		note_weight(t, p->scx.weight);
 	t->runtime_ns = 0;
 	if (!(enq_flags & SCX_ENQ_WAKEUP)) {
-		/* A new task is where rusty_select_cpu() has put it: on its parent's CPU, if none
+		/* A new task is where rusty_select_cpu() has put it: on its parent's CPU, if no CPU
 		 * of its own domain was idle. */
 		if (p->se.sum_exec_runtime)
 			t->our_cpu = -1;
@@ -114,7 +114,7 @@ void BPF_STRUCT_OPS(rusty_running, struct task_struct *p)
 
 	if (config.perf)
 		scx_bpf_cpuperf_set(cpu, config.perf);
-	/* When the scheduler was loaded, all CPUs counted as idle. */
+	/* When the scheduler was loaded, all CPUs counted as idle, but this one was busy. */
 	if (idle_cpus[cpu] < 0)
 		idle_cpus[cpu] = 0;
 	if (!t)
@@ -129,8 +129,8 @@ void BPF_STRUCT_OPS(rusty_running, struct task_struct *p)
 		running[cpu].weight = p->scx.weight;
 		running[cpu].deadline = t->vtime + request_ns(p, t);
 	}
-	/* Only tasks that waited advance virtual time (see scx_simple). Not atomic: the next update
-	 * makes up for a lost one. */
+	/* Only tasks that waited advance virtual time (see advance_vtime() of scx_simple). Not
+	 * atomic: the next update makes up for a lost one. */
 	if (dom && t->has_waited)
 		dom->vtime_now = time_max(dom->vtime_now, t->vtime);
 }

@@ -3,8 +3,8 @@
 #ifndef __RUSTY_MIGRATE_BPF_H
 #define __RUSTY_MIGRATE_BPF_H
 
-/* CPU time up to which a task is young. By then the balancer sees its load: the averages have a
- * half-life of a second. */
+/* CPU time up to which a task is young. After that the balancer sees its load: the averages have a
+ * half-life of a second by default. */
 #define YOUNG_NS (NSEC_PER_SEC / 4)
 
 static void forget_weight(struct rusty_task *t)
@@ -72,8 +72,9 @@ static void apply_migration(struct rusty_task *t)
 
 /*
  * A task that the kernel has moved to another CPU than we did joins that CPU's domain. When a CPU
- * goes offline, the kernel pushes tasks away one by one, and the domain may have no other CPU: its
- * queue would be served in that way only, with the first task over and over.
+ * goes offline, the kernel pushes tasks away from it one by one. If it is the only CPU of the
+ * domain, a task that returned to the domain's queue would be pushed away over and over, and those
+ * behind it would never run.
  */
 static void follow_kernel(const struct task_struct *p, struct rusty_task *t)
 {
@@ -154,7 +155,7 @@ static u32 dom_with_idle_cpu_near(const struct rusty_task *t, u32 own)
 }
 
 /* The initial domain of a task: its parent's, unless all CPUs there are busy and others are not.
- * The balancer would correct it only seconds later. */
+ * The balancer would correct a bad choice only seconds later. */
 static u32 first_dom(const struct rusty_task *t, u32 parent_dom)
 {
 	u32 dom;
@@ -166,8 +167,9 @@ static u32 first_dom(const struct rusty_task *t, u32 parent_dom)
 }
 
 /*
- * All CPUs of a domain may have been busy only momentarily when a task was forked. While it is
- * young it has little in the caches, and moves to a domain with an idle CPU when it is enqueued.
+ * Which CPUs are busy when a task is forked may be a matter of chance, so its initial domain may
+ * turn out to be crowded. While the task is young it has little in the caches: it moves to a domain
+ * with an idle CPU when it is enqueued.
  */
 static void place_young(const struct task_struct *p, struct rusty_task *t)
 {

@@ -3,7 +3,7 @@
 #ifndef __RUSTY_STATE_BPF_H
 #define __RUSTY_STATE_BPF_H
 
-/* ops.timeout_ms: the kernel ejects the scheduler when a task has not run for so long. */
+/* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long. */
 #define TIMEOUT_MS 10000
 
 /* A task waits at most this long, plus half of it for slices, whatever the number and weights of
@@ -92,10 +92,10 @@ struct rusty_task {
 	u64 waker_freq;
 	u64 allowed[RUSTY_DOM_WORDS]; /* domains with a CPU that it may use */
 	struct scx_ravg duty_cycle; /* average of being runnable, 0 or 1 */
-	u32 runnable_weight; /* its part of the domain's; 0: not runnable */
+	u32 runnable_weight; /* what it has added to the domain's weight; 0: not runnable */
 	u32 has_waited; /* in a queue of its domain */
 	u32 woken_sync; /* its last wakeup was a sync wakeup */
-	s32 our_cpu; /* the CPU that we put it on; on another one the kernel did */
+	s32 our_cpu; /* where we put it; if it is on another CPU, the kernel has moved it */
 };
 
 struct {

@@ -5,11 +5,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Maximum of rounds. Of 6000 machines, half took 7 at most, 99 % took 25, and the worst one took
-/// 120.
+/// Maximum number of rounds. Of 6000 machines, half took at most 7, 99 % at most 25, and the worst
+/// one took 120.
 const ROUNDS_MAX: usize = 400;
 
-/// Maximum of migrations per task; on the 6000 machines it was 5.
+/// Maximum number of migrations per task; on the 6000 machines it was 5.
 const MOVES_MAX: usize = 10;
 
 /// For rounding errors.
@@ -243,14 +243,15 @@ impl Model {
         assert!(nr_moves <= MOVES_MAX, "moved {nr_moves} times");
     }
 
-    /// Whether a pair deviates, and the first has an excess of what the second lacks.
+    /// Whether `from` has more than its share, `to` has less, and one of them deviates by more than
+    /// `threshold`.
     fn is_pair_off(from: Sum, to: Sum, mean: f64, threshold: f64) -> bool {
         let has_slack = from.by_cpu() > mean && to.by_cpu() < mean;
         has_slack && (from.off(mean) > threshold + EPSILON || to.off(mean) > threshold + EPSILON)
     }
 
-    /// A missed migration: of a pair that deviates, the first has an excess, the second lacks load,
-    /// and there is a task that may migrate with a gain.
+    /// A missed migration: a task that may migrate with a gain, between domains or nodes that are
+    /// off.
     fn missing(&self) -> Option<Migration> {
         let sums = self.sums();
         let machine = Sum::of(&sums.nodes).by_cpu();
@@ -280,7 +281,7 @@ impl Model {
         None
     }
 
-    /// Whether a group is within the threshold, or its tasks are too heavy for that.
+    /// Whether all groups are within the threshold; `None` if tasks are too heavy for that.
     fn is_even(&self, of: &[Sum], threshold: f64, nr_cpus_min: f64) -> Option<bool> {
         let heaviest = self.loads.iter().copied().fold(0.0, f64::max);
         let mean = Sum::of(of).by_cpu();
