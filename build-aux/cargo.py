@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How the build helpers call cargo.
 
-libbpf.py and cargo_build.py must call it in the same way, or cargo builds libbpf twice; and
-from the workspace's directory, where cargo looks for .cargo/config.toml.
+libbpf.py and cargo_build.py must call cargo in the same way, or it builds libbpf twice; and from
+the workspace's directory, where it looks for .cargo/config.toml.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def parser(description: str) -> argparse.ArgumentParser:
     p.add_argument("--offline", action="store_true", help="fetch nothing")
     p.add_argument("--bpf-clang", help="clang for BPF programs; by default it is searched for")
     p.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="in the environment"
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="environment variable"
     )
     p.add_argument("--libbpf", type=Path, help="a static libbpf to link instead of the pinned one")
     return p
@@ -65,7 +65,7 @@ def _without_paths(args: argparse.Namespace) -> list[str]:
     commit gives the same bytes. RUSTFLAGS in the environment replace them, as the Cargo Book says
     of `build.rustflags`."""
     cargo_home = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
-    # The last one that matches counts.
+    # rustc applies the last prefix that matches.
     names = {
         cargo_home / "registry/src": "registry",
         args.manifest.resolve().parent: ".",
@@ -90,7 +90,7 @@ def command(args: argparse.Namespace, verb: str, selection: list[str]) -> list[s
 def _commit(root: Path) -> str:
     """The build id for --version: the commit, with -dirty if there are changes; "" without git.
 
-    Not that of a surrounding repository."""
+    The commit of a surrounding repository is not used."""
     if not (root / ".git").exists():
         return ""
     describe = ["git", "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"]

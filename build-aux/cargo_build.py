@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Build Rust programs with one cargo call, for ninja.
 
-Copies the programs to where Meson expects them. With --depfile, which lists all files that cargo
-read, ninja runs this only if a source changed; without it, always, and up-to-date programs are
-not copied.
+Copies the programs to where Meson expects them. With --depfile, it lists all files that cargo read,
+and ninja runs this only if one of them changed. Without, it is run each time, and programs that are
+up to date are not copied.
 """
 
 import shutil
@@ -41,14 +41,14 @@ def _is_current(copy: Path, program: Path) -> bool:
 
 def main() -> None:
     p = cargo.parser(__doc__)
-    p.add_argument("--depfile", type=Path, help="the outputs are one edge of ninja's graph")
+    p.add_argument("--depfile", type=Path, help="write the files that cargo read, for ninja")
     p.add_argument("--out", type=Path, required=True, help="folder for the programs")
     p.add_argument("outputs", type=Path, nargs="+", help="programs to build, by their output files")
     args = p.parse_args()
 
     names = [o.name for o in args.outputs]
-    # There are no examples, but with them cargo selects the features of crates as for tests and
-    # clippy, which then use the crates of this build.
+    # There are no examples. But with --examples, cargo selects the features of crates as for tests
+    # and clippy, which then reuse the crates of this build.
     selection = ["--examples", *(a for n in names for a in ("--bin", n))]
     found = _programs(cargo.build(args, selection))
     for name in names:

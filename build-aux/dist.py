@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Add the crates of Cargo.lock to the tree that `meson dist` packs.
 
-A configuration makes cargo use only these, so that the tarball builds without a network.
+A configuration file makes cargo use only these crates, so that the tarball builds without a
+network.
 """
 
 import os

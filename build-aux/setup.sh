@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Sourced by ./dev: determine which packages are missing, list them, install them.
 #
-# The machine is checked on each call, so there is no state to go stale, and nothing is done
-# when nothing is missing.
+# The machine is checked on each call, so there is no state to go stale. Nothing is done if
+# nothing is missing.
 
 # Required by the crates of Cargo.lock, and by BPF programs.
 RUST_MIN=1.89
@@ -34,7 +34,7 @@ need() {
 	has "$1" || MISSING+=("$2")
 }
 
-# need_file FILE-BELOW-AN-INCLUDE-DIRECTORY PACKAGE
+# need_file FILE-BELOW-/usr/include PACKAGE
 need_file() {
 	[[ -e /usr/include/$1 ]] || MISSING+=("$2")
 }
@@ -108,7 +108,7 @@ need_clang_format() {
 	MISSING+=("clang-format-${CLANG_FORMAT_VERSIONS[0]}")
 }
 
-# A package that is too old is not installed: see bpftool_path.
+# A package that is too old is not installed: bpftool_path fetches a newer one.
 need_bpftool() {
 	local version
 	PATH=$PATH:/usr/sbin has bpftool && return
@@ -116,7 +116,7 @@ need_bpftool() {
 	[[ -z $version ]] || ! at_least "$BPFTOOL_MIN" "$version" || MISSING+=(bpftool)
 }
 
-# For the cross-compilation test of C programs, which is skipped without it.
+# For the cross-compilation test of C programs, which is skipped without this compiler.
 need_aarch64_compiler() {
 	has aarch64-linux-gnu-gcc || ! available gcc-aarch64-linux-gnu ||
 		MISSING+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
@@ -276,7 +276,7 @@ ruff_path() {
 	command -v ruff || PATH=$SCX_CACHE/venv/bin command -v ruff
 }
 
-# Without ruff its checks are skipped, visibly.
+# Without ruff, its checks are reported as skipped.
 install_ruff() {
 	if [[ $SCX_OFFLINE != 1 ]]; then
 		echo "Installing $RUFF_REQUIREMENT below $SCX_CACHE" >&2
@@ -319,14 +319,14 @@ setup_for_kernels() {
 	[[ $SCX_OFFLINE == 1 ]] || ! python3 -m vm.kernel_build "$@" || setup_for kernel
 }
 
-# obtain_kernels VERSION…: fetch or build the kernels of the VM tests. Without a network
-# those tests are skipped later, visibly.
+# obtain_kernels VERSION…: fetch or build the kernels of the VM tests. Tests of a kernel that
+# cannot be obtained are later reported as skipped.
 obtain_kernels() {
 	local version
 	setup_for_kernels "$@"
 	for version in "$@"; do
 		python3 -m vm kernel "$version" >/dev/null || {
-			# The user interrupted: no further waiting, no tests.
+			# The user has interrupted: stop here, without tests.
 			[[ $? != 130 ]] || exit 130
 			echo "dev: no kernel $version: its tests will be skipped" >&2
 		}

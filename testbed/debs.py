@@ -29,7 +29,7 @@ from pathlib import Path
 
 #: Package lists older than this are refreshed before a package is fetched.
 LISTS_MAX_AGE_S = 24 * 3600.0
-#: Suffixes of suites that exist for every Debian release.
+#: Suites that apt's sources may name instead of a release's code name.
 _ALIASES = {"stable", "oldstable", "testing", "unstable", "sid"}
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _OS_RELEASE = Path("/etc/os-release")
@@ -196,7 +196,7 @@ class Suite:
             yield tree, _run(["dpkg-deb", "-f", str(deb), "Version"]).strip()
 
     def _download(self, wanted: str, scratch: Path) -> Path:
-        """Download into `scratch`; lists that are outdated or do not contain it are refreshed."""
+        """Download into `scratch`; lists that are outdated or lack the package are refreshed."""
         fresh = self._fresh()
         if not fresh:
             self._refresh()
@@ -258,7 +258,7 @@ def _compare_versions(left: Path, right: Path) -> int:
 
 
 def _run(command: Sequence[str], cwd: Path | None = None) -> str:
-    """The command's output. Raises DebsError with its most specific message."""
+    """The command's output. Raises DebsError with the command's most specific message."""
     environment = {**os.environ, "LC_ALL": "C.UTF-8"}
     done = subprocess.run(
         command, cwd=cwd, env=environment, capture_output=True, text=True, check=False

@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return complain("bench", UsageError(f"--jobs {options.jobs}: give 1 or more"), STATUS_USAGE)
     if options.quiet:
         progress.silence()
-    # So that finished rounds are reported on SIGTERM, too.
+    # Finished rounds are reported on SIGTERM, too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return _baseline(options) if options.check or options.renew else _bench(options)
@@ -68,8 +68,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="bench",
         description="Compares schedulers with each other and with the kernel's own, EEVDF, in "
         "deterministic guests or on this machine. docs/bench.md explains the figures.",
-        epilog="Exit status: 0 all rounds gave figures, 1 one did not, or one is worse than the "
-        "baseline, 2 wrong usage, 130 interrupted; finished rounds are reported in any case.",
+        epilog="Exit status: 0 all rounds gave figures, 1 a round gave none, or a figure is worse "
+        "than the baseline, 2 wrong usage, 130 interrupted; finished rounds are reported in any "
+        "case.",
     )
     parser.add_argument(
         "schedulers",
@@ -152,7 +153,7 @@ def _baseline(options: argparse.Namespace) -> int:
     place = _place(options, build)
     assert place.kernel
     key = baseline.key(place.kernel.release, _emulator(place))
-    # Before minutes of measurements.
+    # A missing baseline is reported before the measurements, which take minutes.
     known = baseline.load(key) if options.check else {}
     seeds = baseline.seeds_of_check() if options.check else baseline.SEEDS
     results = rounds.run(baseline.plan(place, program, seeds), options.jobs)
@@ -168,7 +169,7 @@ def _baseline(options: argparse.Namespace) -> int:
 
 
 def _refuse_beside_baseline(options: argparse.Namespace) -> None:
-    """A baseline has fixed parameters."""
+    """A baseline has fixed parameters: other options are errors. Raises UsageError."""
     given = {
         "a scheduler": options.schedulers,
         "--workload": options.workload,
@@ -182,7 +183,7 @@ def _refuse_beside_baseline(options: argparse.Namespace) -> None:
     }
     if wrong := [name for name, is_given in given.items() if is_given]:
         verb = "--renew" if options.renew else "--check"
-        raise UsageError(f"{verb} goes without {wrong[0]}")
+        raise UsageError(f"{verb} cannot be combined with {wrong[0]}")
 
 
 def _tell(options: argparse.Namespace, plan: Plan, results: Results) -> None:
@@ -201,7 +202,7 @@ def _place(options: argparse.Namespace, build: Path) -> Place:
         kernel = kernels.resolve(options.kernel)
         return Place(kernel, topology.find(options.topology), tools)
     if not _STATE.exists():
-        raise UsageError("--host: this kernel has no sched_ext; leave it out for a guest")
+        raise UsageError("--host: this kernel has no sched_ext; omit --host to use guests")
     if options.kernel or options.seed is not None:
         raise UsageError("--kernel and --seed are for guests, not for --host")
     if _STATE.read_text().strip() != "disabled":

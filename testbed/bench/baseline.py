@@ -3,7 +3,7 @@
 
 A rebuild has the effect of another seed, and figures that depend on a few events vary between
 seeds. So a check uses the median of several seeds, and a band is derived from several checks of
-one build. It is wider than their range, and only worse figures fail.
+one build. The band is wider than the range of these checks, and only worse figures fail.
 """
 
 from __future__ import annotations
@@ -100,18 +100,19 @@ def _figures() -> Iterator[tuple[Workload, Figure]]:
 
 
 def band(values: list[float], figure: Figure) -> Band:
-    """From the values of all checks: their range, extended by its width and the minimum margin."""
+    """The range of the values of all checks, extended on both sides by its width, and at least by
+    the minimum margin."""
     slack = max(SLACK * statistics.median(values), max(values) - min(values))
     if figure.is_latency:
         slack = max(slack, ROUND_US / IN_US[figure.unit])
-    # A relative margin of 0 would be 0: one missed frame of a hundred is acceptable.
+    # A margin relative to 0 would be 0: accept one missed frame of a hundred.
     if figure.unit == "%":
         slack = max(slack, 1.0)
     return Band(max(0.0, min(values) - slack), max(values) + slack)
 
 
 def bands(results: Results) -> dict[str, dict[str, Band]]:
-    """By workload and figure. Raises BaselineError."""
+    """The bands by workload and figure. Raises BaselineError."""
     found: dict[str, dict[str, Band]] = {}
     for workload, figure in _figures():
         values = results.values(SCHEDULER, workload.name, figure.name)
@@ -122,13 +123,13 @@ def bands(results: Results) -> dict[str, dict[str, Band]]:
 
 
 def _checks(values: list[float]) -> list[float]:
-    """The results of checks with these seeds, in their order."""
+    """The results of the checks, from the values of all seeds in order."""
     nr = NR_SEEDS_OF_CHECK
     return [statistics.median(values[i : i + nr]) for i in range(0, len(values), nr)]
 
 
 def judge(results: Results, known: dict[str, dict[str, Band]]) -> list[Verdict]:
-    """Each figure of the file with the result of a check."""
+    """Each figure that has a known band, with the result of a check."""
     found = []
     for workload, figure in _figures():
         if expected := known.get(workload.name, {}).get(figure.name):

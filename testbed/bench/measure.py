@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """One round: a workload under one scheduler, in a deterministic guest or on this machine.
 
-Both run the same shell script, which prints its results in sections, `== NAME` each.
+Both places run the same shell script, which prints its results in sections, `== NAME` each.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ trap restore EXIT
 trap 'exit 1' INT TERM
 """
 
-#: Enables accounting of BPF programs; restored afterwards.
+#: Enables accounting of BPF programs; `restore` resets it.
 _COUNT_BPF = """\
 stats=$(cat /proc/sys/kernel/bpf_stats_enabled)
 echo 1 >/proc/sys/kernel/bpf_stats_enabled
 """
 
-#: Starts the scheduler from its own file; ready when the kernel reports it.
+#: Starts the scheduler, and waits until the kernel reports it as enabled.
 _START = """\
 {command} >{scratch}/scheduler 2>&1 & pid=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do
@@ -93,16 +93,17 @@ class RoundError(Exception):
 class Subject:
     """What is measured: a scheduler's file and its arguments; no file for the kernel's own."""
 
+    #: For display: the scheduler as given by the user.
     name: str
     program: Path | None = None
     arguments: tuple[str, ...] = ()
-    #: Its display name.
+    #: Whether it is a scheduler of this tree, which the user names without a path.
     is_ours: bool = True
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where it is measured: in a guest, or, without a kernel, on this machine."""
+    """Where it is measured: in a guest; on this machine if `kernel` is None."""
 
     kernel: Kernel | None
     topology: Topology | None
@@ -262,7 +263,7 @@ def _idle(switches: str, cpus: int) -> Values:
 
 
 def _cost(switches: str, spent: Values) -> Values:
-    # Empty, if it slept all the time.
+    # The scheduler's threads; none if it slept all the time.
     threads = _summary(switches)["threads"]
     syscalls = sum(thread["syscalls"] for thread in threads)  # type: ignore[attr-defined]
     return {

@@ -40,7 +40,7 @@ _REAL = """\
 the spread before you trust a median.</p>
 """
 _HOW = """\
-<p>In the plots a ring is one round, the bar is the median; lower is better unless noted
+<p>In the plots, a ring is one round and the bar is the median; lower is better unless noted
 otherwise. "As good" compares the median with the kernel's own scheduler, EEVDF: 2.00 is twice as
 good, 0.50 half as good.</p>
 """
@@ -53,7 +53,7 @@ def html(plan: Plan, results: Results, rows: list[Row], emulator: str) -> str:
     body = [f"<h1>{title}</h1>", _where(plan, emulator), _VIRTUAL if plan.place.kernel else _REAL]
     body.append(_HOW)
     if results.is_interrupted:
-        body.append("<p><strong>It was interrupted: some rounds are missing.</strong></p>")
+        body.append("<p><strong>Interrupted: some rounds are missing.</strong></p>")
     body += [
         f"<p class=worse>{_of(error)} gave no figures: {markup.escape(error.error)}</p>"
         for error in results.errors()
@@ -83,7 +83,7 @@ def _where(plan: Plan, emulator: str) -> str:
 
 
 def _overview(rows: list[Row]) -> str:
-    """The main figure of each workload, if EEVDF has it, too."""
+    """The first figure of each workload, if EEVDF has it, too."""
     lines = []
     for name, group in groupby(rows, key=lambda row: row.workload.name):
         row = next(group)

@@ -24,7 +24,7 @@ class _Axis:
         if self.is_log:
             self.low, self.high = 10 ** math.floor(math.log10(least)), most * 1.15
         else:
-            # From 0, so that bar lengths are proportional.
+            # From 0, so that distances are proportional to the values.
             self.low, self.high = 0.0, most * 1.08 or 1.0
 
     def x(self, value: float) -> float:

@@ -72,8 +72,8 @@ class Results:
 
 
 def run(plan: Plan, jobs: int | None = None) -> Results:
-    """Run all rounds, with this many guests in parallel (default: one per CPU). Ctrl-C ends running
-    rounds, and finished ones are returned."""
+    """Run all rounds, with `jobs` guests in parallel (default: one per CPU). On Ctrl-C, running
+    rounds are ended, and the finished ones are returned."""
     rounds = list(plan.rounds())
     results = Results()
     stop = threading.Event()

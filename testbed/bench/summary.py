@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from .rounds import EEVDF, Plan, Results
 from .workloads import IN_US, OF_SCHEDULER, Figure, Workload
 
-#: A round of a deterministic guest's CPUs, µs: docs/deterministic.md. Smaller differences of
-#: latency are not significant.
+#: The time in which each CPU of a deterministic guest has a turn, µs: docs/deterministic.md.
+#: Smaller differences of latency are not significant.
 ROUND_US = 122.0
 
 

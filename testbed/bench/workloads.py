@@ -71,7 +71,7 @@ def _load(seconds: float, **counts: int | str) -> list[str]:
 
 
 def _fields(kind: str, *names: str) -> Callable[[str, int], Values]:
-    """Reads these figures of a kind of load."""
+    """A function that reads these figures of a kind of load."""
 
     def read(output: str, _: int) -> Values:
         figures = json.loads(output)[kind]
@@ -277,7 +277,7 @@ WORKLOADS = {
     )
 }
 
-#: Of every workload, in addition to its own.
+#: Figures of every workload, in addition to its own.
 OF_SCHEDULER = (
     Figure("scheduler_cpu_percent", "CPU of the scheduler's process", "% of one"),
     Figure("scheduler_memory_mib", "its peak resident memory", "MiB"),

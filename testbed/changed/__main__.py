@@ -2,7 +2,7 @@
 """`./dev test --changed`: print the tests that a change affects, for ./dev.
 
 The change is the difference from a commit, including untracked files. Output: a line for each
-suite of `meson test`, then one for each pytest argument of the guest tests, if any are
+suite of `meson test`, then a line for each pytest argument of the guest tests, if any are
 affected.
 """
 
@@ -63,7 +63,7 @@ def _plan(names: Sequence[str], programs: dict[str, set[Path]]) -> list[str]:
     files = tests.affected(_ROOT, changed, hit)
     print(f"changed: {len(names)} files; programs: {', '.join(hit) or 'none'}", file=sys.stderr)
     arguments = [str(file.relative_to(_ROOT)) for file in files]
-    # A change of the tests or the harness affects all programs.
+    # Only tests of these programs, unless the tests or the harness have changed, too.
     if arguments and hit and not tests.affected(_ROOT, changed, ()):
         arguments.append("--programs=" + ",".join(hit))
     return suites + arguments

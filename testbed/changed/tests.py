@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-#: `import a, b` is not used in this tree.
+#: Imports of one module; `import a, b` is not used in this tree.
 _IMPORT = re.compile(r"^\s*(?:from|import) (\w+)", re.MULTILINE)
 #: Used by every test file without an import.
 _CONFTEST = "conftest"
@@ -48,7 +48,8 @@ def affected(root: Path, changed: set[Path], programs: Iterable[str]) -> list[Pa
 
 
 def _concerned(file: Path, word: re.Pattern[str], any_program: bool) -> bool:
-    """Whether a test is parametrized by the list of all schedulers."""
+    """Whether a test file names an affected program, or uses the list of all schedulers, and any
+    program is affected."""
     text = file.read_text()
     return bool(word.search(text)) or (any_program and "schedulers" in _imported([file]))
 

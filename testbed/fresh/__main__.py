@@ -173,7 +173,7 @@ def _mmdebstrap(suite: suites.Suite, commands: Sequence[str], scratch: Path) -> 
     script.write_text(_SCRIPT.format(limit_s=LIMIT_S, mark=MARK, commands=tries))
     script.chmod(0o755)
     env = [f"{name}={value}" for name, value in os.environ.items() if name.lower() in _PASSED_ON]
-    # As on a real machine; mmdebstrap mounts it read-only.
+    # mmdebstrap mounts /proc read-only; on a real machine it is writable.
     hooks = ['mount -o remount,rw "$1/proc"']
     hooks += [f"copy-in {shlex.quote(str(file))} /root" for file in (bundle, script)]
     hooks += [
@@ -183,7 +183,7 @@ def _mmdebstrap(suite: suites.Suite, commands: Sequence[str], scratch: Path) -> 
     inside = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", *env, "/root/fresh"]
     hooks.append('chroot "$1" ' + shlex.join(inside))
     return [
-        # It removes the root on SIGTERM.
+        # On SIGTERM, mmdebstrap removes the root.
         *("setpriv", "--pdeathsig", "TERM"),
         *("mmdebstrap", "--quiet", "--variant=minbase", "--include=git,ca-certificates"),
         *suite.options,

@@ -60,7 +60,7 @@ def _tell(setup: soak.Setup, verdict: soak.Verdict, again: str) -> int:
         print(f"repeat the sequence: {again}")
         return STATUS_FAILED
     memory = "{} KiB, before {} KiB".format(*reversed(verdict.memory_kib))
-    print(f"WELL: {what}; page faults {verdict.page_faults}; memory {memory}; seed {setup.seed}")
+    print(f"PASSED: {what}; page faults {verdict.page_faults}; memory {memory}; seed {setup.seed}")
     return 0
 
 

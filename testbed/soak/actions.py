@@ -32,7 +32,7 @@ class Scene:
     #: The scheduler's process and program.
     pid: int
     program: str
-    #: Whether it serves statistics, so that clients can connect.
+    #: Whether the scheduler serves statistics, so that clients can connect.
     has_monitor: bool
 
 
@@ -46,7 +46,7 @@ done)
 [ $# -gt 0 ] || exit 0
 shift $((NUMBER % $#)); thread=$1
 """
-#: Errors are ignored: a task may have ended.
+#: Error messages are discarded: a task may have ended.
 _QUIETLY = " 2>/dev/null"
 
 
@@ -96,14 +96,14 @@ def _policy(dice: Random, _: Scene) -> Action:
     """A temporary change of the class, or of the policy within the class."""
     policy = dice.choice(["-b 0", "-o 0", "-i 0", "-f 1", "-r 1"])
     script = _pick(dice) + f"chrt {policy.split()[0]} -p {policy.split()[1]} $thread" + _QUIETLY
-    # A real-time hog would not release its CPU.
+    # Only briefly: a hog that is a real-time task would not release its CPU.
     script += f"\nsleep 0.3; chrt -o -p 0 $thread{_QUIETLY}"
     return Action(f"chrt {policy}", script)
 
 
 def _real_time(dice: Random, scene: Scene) -> Action:
     cpu, seconds = dice.choice(scene.topology.online), dice.randint(1, 2)
-    # With a time limit: a task that would kill it might not get to run.
+    # It ends by itself: a task that kills it might not get to run.
     now = "IFS=. read -r now rest </proc/uptime"
     spin = f"{now}; end=$((now + {seconds})); while [ $now -lt $end ]; do {now}; done"
     script = f"chrt -f 50 taskset {1 << cpu:x} sh -c '{spin}' &"

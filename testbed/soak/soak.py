@@ -20,7 +20,7 @@ from .actions import Action, Scene, sequence
 _SETTLE_S = 5.0
 #: Allowed growth of the scheduler's memory, KiB.
 _GROWTH_MAX_KIB = 1024
-#: Kernel messages before this line are not caused by the scheduler.
+#: A line in the kernel log: the messages before it are not caused by the scheduler.
 _MARK = "scx soak begins"
 #: Timeout of operations that are immediate in a healthy guest.
 _TIMEOUT_S = 120.0
@@ -38,7 +38,7 @@ class Setup:
     programs: tuple[Path, ...]
     seed: int
     seconds: float
-    #: Its policy runs in user space and must not cause page faults.
+    #: The scheduler's policy runs in user space and must not cause page faults.
     is_in_user_space: bool
     has_monitor: bool
 
@@ -151,7 +151,8 @@ class _Soak:
         status = self.guest.run(["cat", f"/proc/{pid}/status"]).check().stdout
         memory = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
         stat = self.guest.run(["cat", f"/proc/{pid}/task/{pid}/stat"]).check().stdout
-        # After the name: state is the third field; minflt is the tenth, majflt the twelfth.
+        # After the name, which is the second field: state is the third, minflt the tenth, majflt
+        # the twelfth.
         fields = stat.rpartition(")")[2].split()
         return {"memory_kib": int(memory.split()[1]), "faults": int(fields[7]) + int(fields[9])}
 

@@ -52,7 +52,7 @@ ACTION is one of
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status."""
     options = _parser().parse_args(arguments)
-    # So that guests are cleaned up on SIGTERM, too.
+    # Guests are cleaned up on SIGTERM, too.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     if options.quiet:
         progress.silence()
@@ -170,7 +170,7 @@ def _add_kernel(parser: argparse.ArgumentParser) -> None:
 
 
 def _check_limit(option: str, limit_s: float | None) -> None:
-    # Also excludes NaN.
+    # This form also excludes NaN.
     if limit_s is not None and not 0 < limit_s <= _LONGEST_S:
         limits = f"more than 0 and at most {_LONGEST_S:.0f} seconds (7 days)"
         raise UsageError(f"{option} {limit_s:g}: give {limits}")

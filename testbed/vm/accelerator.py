@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Selects hardware virtualisation or emulation, depending on what works on this machine.
 
-A /dev/kvm that opens is not sufficient: on nested and restricted hosts a stock kernel may hang
-under it. So the kernel is booted once with KVM and an initramfs that prints a message and powers
-off, and the result is cached for this kernel, this QEMU and this host kernel.
+That /dev/kvm can be opened is not sufficient: on nested and restricted hosts a stock kernel may
+hang under KVM. So the kernel is booted once with KVM and an initramfs that prints a message and
+powers off, and the result is cached for this kernel, this QEMU and this host kernel.
 SCX_VM_ACCEL=tcg|kvm overrides the probe.
 """
 
@@ -29,7 +29,7 @@ _INIT = f"#!/bin/sh\necho '{_HELLO}' >/dev/console\npoweroff -f\n"
 
 
 def choose(kernel: Kernel) -> str:
-    """`kvm` where `kernel` boots under it, else `tcg`. Raises QemuError."""
+    """`kvm` if `kernel` boots under KVM, else `tcg`. Raises QemuError."""
     forced = os.environ.get("SCX_VM_ACCEL")
     if forced:
         if forced not in ("tcg", "kvm"):

@@ -3,8 +3,8 @@
 kernel.
 
 Since Linux 7.1 many kfuncs have a hidden last argument, which the kernel's build removes from
-their public prototype. It finds these kfuncs by tags that an old pahole does not write for all of
-them; the others cannot be called by any program, and no scheduler loads.
+their public prototype. The build finds these kfuncs by BTF tags, which an old pahole does not write
+for all of them. Kfuncs without the tag cannot be called by any program, and no scheduler loads.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KFUNCS, _HIDDEN, _ARGUMENT = b"scx_bpf_", b"_impl", b"aux"
 
 
 class _Strings:
-    """Names by their offset."""
+    """The string section: names by their offset."""
 
     def __init__(self, btf: bytes) -> None:
         _, _, _, header_size, _, _, offset, size = _HEADER.unpack_from(btf)

@@ -29,8 +29,8 @@ def choose(
 ) -> list[str]:
     """Selects from the `tested` series.
 
-    Tests and suites that are named in `arguments` decide. The default are two: the newest, and the
-    oldest that needs no build. Raises ChoiceError.
+    If `arguments` name tests or suites of certain series, these are selected. The default is two:
+    the newest, and the oldest that needs no build. Raises ChoiceError.
     """
     named = {argument.rpartition(":")[2].removeprefix("kernel-") for argument in arguments}
     asked_for = [s for s in tested if any(n == s or n.startswith(f"{s}-") for n in named)]

@@ -36,14 +36,14 @@ from .topology import DEFAULT, TOPOLOGIES, Topology
 
 __all__ = ["CommandError", "Guest", "GuestError", "Process", "Result"]
 
-#: Timeout for a killed command to exit, before the guest counts as hung. Longer than a stalled
-#: scheduler may stay loaded.
+#: Timeout for a killed command to exit, before the guest counts as hung. Longer than the kernel
+#: takes to eject a scheduler that has stalled.
 _KILL_GRACE_S = 60.0
 #: Timeout for a command to end on a signal, before it is killed.
 _STOP_GRACE_S = 20.0
 #: Timeout for a guest to power off, before it is killed.
 _POWEROFF_TIMEOUT_S = 15.0
-#: The same if the user has interrupted the host.
+#: The same after Ctrl-C.
 _HASTY_POWEROFF_S = 5.0
 #: Maximum time without a heartbeat, longer than the kernel's watchdog timeout (30 s).
 _MAX_SILENCE_S = 120.0
@@ -215,7 +215,7 @@ class Guest:
                 raise
 
     def _can_resume(self, accel: str) -> bool:
-        """Whether saving pays off: with hardware virtualisation the boot is fast."""
+        """Whether to use saved states: with hardware virtualisation they would save little time."""
         return accel == "tcg" and not self._kernel_args and is_built(RESUME)
 
     def _image(self, resumes: bool) -> bytes:
@@ -253,7 +253,7 @@ class Guest:
         try:
             well = link.close(timeout_s) and not link.is_lost
         finally:
-            # An error has been raised already.
+            # If the guest is lost, an error with the path has been raised already.
             if not well and not link.is_lost:
                 warn(f"the guest did not power off; console log: {self.console_log}")
         return well
@@ -268,9 +268,9 @@ class Guest:
     ) -> Result:
         """Run a command to completion, or kill it with its children after `timeout_s`.
 
-        If it `is_urgent` it is a real-time task, which the scheduler under test does not delay: for
-        reading the state of the guest. Raises GuestError when the guest is lost, or the command
-        cannot be killed.
+        If `is_urgent`, the command is a real-time task, which the scheduler under test does not
+        delay: for reading the state of the guest. Raises GuestError when the guest is lost, or the
+        command cannot be killed.
         """
         link = self._link
         name = self._new_name()

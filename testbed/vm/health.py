@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-#: At the start of a word, since backtraces contain names like _install_special_mapping().
+#: Matched at the start of a word, since backtraces contain names like _install_special_mapping().
 COMPLAINTS = re.compile(
     r"\b(BUG\b|WARNING|Oops|stall|deprecat|lockup|hung task|blocked for more than|"
     r"runtime error|call trace)",
@@ -15,8 +15,8 @@ COMPLAINTS = re.compile(
 
 #: When a CPU goes offline, 6.12 stops its fair server, the reservation for fair tasks
 #: (dl_server_stop() in sched_cpu_dying()), even if it is not running, and subtracts its bandwidth
-#: twice: task_non_contending() warns, or inactive_task_timer() within a second. The sum is
-#: corrected immediately, without further effects. Without a scheduler, the CPU's fair kernel
+#: twice: task_non_contending() warns, or inactive_task_timer() within a second. The kernel corrects
+#: the sum immediately, so there are no further effects. Without a scheduler, the CPU's fair kernel
 #: threads keep the server running; with one that takes all tasks, nothing does. A scheduler cannot
 #: avoid it. Later kernels only stop a running server.
 FAIR_SERVER_SERIES = "6.12"
@@ -24,8 +24,8 @@ FAIR_SERVER_WARNING = r"WARNING: .* (task_non_contending|inactive_task_timer)\+|
 
 #: A kernel thread that is created while a scheduler is being enabled sets its own policy
 #: (kthread()), switches to the class without a slice, and may be preempted at once. 7.2 then warns
-#: that the scheduler lacks SCX_OPS_ENQ_LAST, which most do. Seen once, with "enabling+all" in the
-#: trace; a scheduler cannot avoid it.
+#: that the scheduler lacks SCX_OPS_ENQ_LAST, as most schedulers do. Seen once, with "enabling+all"
+#: in the trace; a scheduler cannot avoid it.
 NEW_THREAD_SERIES = "7.2"
 NEW_THREAD_WARNING = r"WARNING: .* put_prev_task_scx\+|Call Trace:"
 

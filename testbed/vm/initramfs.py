@@ -43,7 +43,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class File:
-    """A further file of a guest: a text, or a copy of a file of the host; its mode."""
+    """A further file of a guest: its contents, a text or a file of the host, and its mode."""
 
     contents: str | Path
     mode: int = 0o644
@@ -98,7 +98,7 @@ class Tree:
         self.entries[path.strip("/")] = entry
 
     def archive(self) -> bytes:
-        """The cpio archive of the tree: sorted, without times, numbered from 1."""
+        """The cpio archive of the tree, reproducible: sorted, without times, inodes from 1."""
         records = [
             _record(path, number, entry)
             for number, (path, entry) in enumerate(sorted(self.entries.items()), start=1)
@@ -120,7 +120,7 @@ def build(
         tree.copy(_SCRIPTS / script, f"guest/{script}")
     _add(tree, programs, files)
     tree.link("init", "guest/init")
-    # Run by init.
+    # init runs /guest/main.
     tree.link("guest/main", main)
     return tree.archive()
 
@@ -147,7 +147,7 @@ def base() -> Tree:
     tree = Tree()
     for path in _DIRECTORIES:
         tree.directory(path)
-    # Under both names, as usual.
+    # As usual, /run is also reachable as /var/run.
     tree.link("var/run", "/run")
     tree.device("dev/console", 5, 1)
     tree.device("dev/null", 1, 3)

@@ -2,8 +2,8 @@
 """Builds kernels that no archive ships with sched_ext: Debian's source, with our configuration.
 
 `configs/SERIES.config` lists what a guest needs; all else is disabled, so that a build takes
-minutes. Source and objects are in a temporary directory below the cache; the image is kept,
-and the log of a failed build.
+minutes. Source and objects are in a temporary directory below the cache; only the image is kept, or
+the log of a build that failed.
 
     python3 -m vm.kernel_build VERSION      status 0 if `vm kernel VERSION` would build it
 """
@@ -31,7 +31,7 @@ SUITES = {"6.12": "trixie"}
 _OPTION = re.compile(r"(?:# )?(CONFIG_\w+)(?:=(.*)| is not set)")
 #: The value of options that Kconfig reports as "not set".
 _UNSET = "n"
-#: The image contains the name of the builder; it should not be a user's.
+#: The image contains the builder's name, which should not be the name of this user and machine.
 _ENVIRONMENT = {"LC_ALL": "C", "KBUILD_BUILD_USER": "scx", "KBUILD_BUILD_HOST": "scx"}
 
 

@@ -160,7 +160,7 @@ def packaged(suite: str, packages: Iterable[str]) -> list[Packaged]:
         match = _PACKAGE.fullmatch(package)
         if match and version_of(match[2]) >= OLDEST_IN_ARCHIVE:
             found[match[2]] = Packaged(match[2], suite, package)
-    # linux-binary sorts before linux-image, so it overrides it.
+    # In reverse order, linux-binary comes after linux-image and replaces it.
     return list(found.values())
 
 
@@ -196,7 +196,7 @@ def keep(image: Path) -> Kernel:
 def btf(kernel: Kernel) -> Path:
     """The kernel's BTF, as a file extracted from its image and cached.
 
-    Raises KernelError if the kernel has none or cannot be unpacked.
+    Raises KernelError if the kernel has no BTF, or its image cannot be unpacked.
     """
     digest = hashlib.sha256(kernel.path.read_bytes()).hexdigest()[:16]
     target = debs.cache_dir() / "btf" / f"{kernel.release}-{digest}.btf"
@@ -271,7 +271,7 @@ def _sound(kernel: Kernel) -> bool:
 
 
 def _flaw(kernel: Kernel) -> str:
-    """Why no scheduler can be loaded on a kernel; "" if it can."""
+    """Why no scheduler can be loaded on a kernel; "" if schedulers can be loaded."""
     try:
         sound = btf_format.is_sound(btf(kernel).read_bytes())
     except (KernelError, ValueError) as error:

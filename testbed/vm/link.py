@@ -94,7 +94,7 @@ class Link:
         self._flush()
 
     def wait_until(self, condition: Callable[[], bool], timeout_s: float | None = None) -> bool:
-        """Serve the ports until `condition` is true; whether this happens within `timeout_s`.
+        """Serve the ports until `condition` is true. Returns whether it was within `timeout_s`.
 
         Without `timeout_s`, only the guest's life time limits the wait. Raises GuestError when the
         guest is lost during the wait, also for lack of a heartbeat.
@@ -117,7 +117,7 @@ class Link:
             self.stream_sink(chunk)
 
     def lost(self, reason: str) -> GuestError:
-        """Kill the guest. Returns the error with the reason, which stays the same."""
+        """Kill the guest. Returns the error; if called again, with the first reason."""
         self._process.kill()
         if self._loss is None:
             self._loss = GuestError(f"{reason}; console log: {self._console_log}")
@@ -165,7 +165,7 @@ class Link:
         self._flush()
         before_s = time.monotonic()
         readable = self._selector.select(timeout_s)
-        # At most the intended wait: a suspended host says nothing about the guest.
+        # Count at most the intended wait: while the host is suspended, the guest cannot respond.
         self._silent_s += min(time.monotonic() - before_s, timeout_s)
         for key, _ in readable:
             key.data()
@@ -239,7 +239,7 @@ def cause_of_death(console_log: Path) -> str | None:
 
 
 def _line_with(marks: Sequence[str], console_log: Path) -> str | None:
-    """The first line with the most significant of the messages, from there on."""
+    """The first line with the most significant of the messages, from the message on."""
     try:
         lines = console_log.read_text(errors="replace").splitlines()
     except OSError:

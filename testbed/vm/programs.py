@@ -16,7 +16,7 @@ RESUME = "scx_resume"
 def scheduler(build: Path, name: str) -> Path | None:
     """A built program by its name; None if there is none."""
     files = [build / folder / name for folder in ("rust", "scheds/c")]
-    # A path is not a name, even if it leads to a program.
+    # Do not accept a path instead of a name.
     return next((file for file in files if file.name == name and is_program(file)), None)
 
 
@@ -39,7 +39,7 @@ def built(name: str) -> Path:
 
 
 def is_built(name: str) -> bool:
-    """Whether Meson has built it."""
+    """Whether Meson has built this program."""
     return _of_harness(name).is_file()
 
 

@@ -25,8 +25,8 @@ INBOX_BYTES = 128 << 20
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
-#: The emulated CPU, without features that are slow under emulation: string instructions, where
-#: each byte is an instruction, and AVX, whose registers a context switch saves.
+#: The emulated CPU, without features that are slow under emulation: fast string instructions, of
+#: which each byte costs an instruction, and AVX, whose registers each context switch saves.
 _EMULATED_CPU = "max,-erms,-fsrm,-avx,-avx2,-fma,-f16c,-vaes,-vpclmulqdq"
 #: Options of each accelerator. Emulation is single-threaded: with one thread per virtual
 #: CPU the kernel's patching of static keys races and guests die of "Oops: int3".
@@ -48,7 +48,7 @@ KERNEL_ARGS = (
     # A panic or an oops ends QEMU (with -no-reboot), so that the host notices at once.
     "panic=-1",
     "oops=panic",
-    # The emulated TSC is exact: no calibration against it, no fall back to the slow HPET.
+    # The emulated TSC is exact: the kernel must not fall back from it to the slow HPET.
     "tsc=reliable",
     "random.trust_cpu=on",
     # For the debug dumps of a whole test run.
@@ -78,7 +78,7 @@ class Emulator:
         return said.stdout.partition("\n")[0]
 
     def version(self) -> str:
-        """Such as 7.2.22. Raises QemuError if it is not installed."""
+        """Its version, such as 7.2.22. Raises QemuError if it is not installed."""
         match = re.search(r"version (\S+)", self.about())
         return match[1] if match else "unknown"
 
@@ -105,7 +105,7 @@ class Machine:
 
     @property
     def is_replayed(self) -> bool:
-        """Whether it is deterministic: it has no ports to the host but serial ones."""
+        """Whether the guest is deterministic: its only ports to the host are serial ones."""
         return self.accelerator == "replay"
 
 

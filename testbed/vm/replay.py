@@ -4,7 +4,7 @@
     outcome = replay.run(kernel, topology, "scx_load --json", programs=[path], seed=1)
 
 Time in such a guest is the number of instructions that its CPUs have executed, in round-robin
-order, and a running guest gets no input: the command is part of its image, and its output goes to
+order, and a running guest gets no input: the command is in its inbox, and its output goes to
 files. docs/deterministic.md explains uses and limits.
 """
 
@@ -33,7 +33,7 @@ OLDEST_QEMU = (10,)
 MAX_SEED = 2**32 - 1
 #: Excludes the host's sources of randomness: addresses and random numbers.
 KERNEL_ARGS = ("nokaslr", "norandmaps")
-#: Makes QEMU independent of the host's time, and turns short, see qemu_deterministic.c.
+#: Makes QEMU independent of the host's time, and the CPUs' turns short: see qemu_deterministic.c.
 PRELOADED_LIBRARY = "libscx_qemu_deterministic.so"
 
 _POLL_S = 0.1
@@ -105,7 +105,7 @@ def run(
     cancelled: Callable[[], bool] = lambda: False,
     is_announced: bool = True,
 ) -> Outcome:
-    """Boot a guest that runs `script`, and wait for its end.
+    """Resume a guest that runs `script`, and wait for its end.
 
     `sink` receives the output as it arrives. A guest older than `lifetime_s`, in host time, or
     `cancelled`, is killed. Raises GuestError, qemu.QemuError, debs.DebsError,
@@ -141,7 +141,7 @@ def _base_image() -> bytes:
 
 
 def base_digest() -> str:
-    """Identifies what is built here for a guest: its base image, and the preloaded library."""
+    """A digest of what is built here for a guest: its base image, and the preloaded library."""
     parts = _base_image(), built(PRELOADED_LIBRARY).read_bytes()
     return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
 
@@ -165,7 +165,7 @@ def _execute(
     assert launched.monitor
     seen = 0
     try:
-        # A guest that is done stops its machine. One that dies makes QEMU exit.
+        # A guest that is done stops its machine. If the guest dies, QEMU exits.
         while not launched.monitor.await_event("STOP", _POLL_S):
             if time.monotonic() > deadline_s:
                 return f"the guest exceeded its life time of {lifetime_s:g} s"
@@ -182,7 +182,7 @@ def _execute(
 
 
 def _forward(file: Path, seen: int, sink: Callable[[bytes], object]) -> int:
-    """Copy new data of `file` to `sink`; returns its size in bytes."""
+    """Copy the data of `file` after `seen` bytes to `sink`; returns their number."""
     if not file.exists():
         return 0
     with file.open("rb") as source:

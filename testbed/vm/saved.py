@@ -31,7 +31,7 @@ _STATE_TIMEOUT_S = 120.0
 _KEPT_S = 7 * 24 * 3600.0
 #: Seed of the emulator while a deterministic guest boots.
 _SEED = 1
-#: Precedes the archive in the inbox.
+#: Size of the seed, which precedes the archive in the inbox.
 _SEED_BYTES = 8
 _POLL_S = 0.01
 
@@ -39,7 +39,7 @@ _POLL_S = 0.01
 def resume(machine: qemu.Machine, archive: bytes, seed: int) -> qemu.Launched:
     """Resume a guest that unpacks `archive`; its behaviour depends on the `seed`.
 
-    First boots and saves one, if none of its kind is saved. Raises GuestError, QemuError,
+    If no guest of this kind is saved, first boots and saves one. Raises GuestError, QemuError,
     debs.DebsError.
     """
     if _SEED_BYTES + len(archive) > qemu.INBOX_BYTES:
@@ -78,7 +78,7 @@ def _key(machine: qemu.Machine) -> str:
     digest = hashlib.sha256()
     inputs = {str(path): path for path in (machine.kernel.path, machine.initramfs)}
     outputs = {f"file:{path}" for path in (machine.console_log, *machine.serial_files)}
-    # Neither the emulator's path matters, nor the seed of resumed guests.
+    # Independent of the emulator's path, and of the seed of resumed guests.
     unseeded = replace(machine, seed=machine.seed and _SEED)
     args = qemu.machine_args(unseeded)[len(machine.emulator.command) :]
     for word in [machine.emulator.about(), str(machine.terminal), *args]:

@@ -14,13 +14,13 @@ from contextlib import contextmanager, suppress
 
 from .link import Link
 
-#: Ctrl-A, then x, exits; Ctrl-A twice sends one.
+#: Ctrl-A, then x, exits; Ctrl-A twice sends one Ctrl-A to the guest.
 ESCAPE = b"\x01"
 LEAVE = b"x"
 _CHUNK_BYTES = 65536
 
-#: Run by a session leader: opening the device makes it the session's controlling terminal. It loses
-#: its size when it is closed by all processes.
+#: Run by a session leader: opening the device makes it the session's controlling terminal. The
+#: device loses its window size when all processes have closed it.
 _SHELL = "cd; exec <>/dev/hvc0 >&0 2>&1; stty rows {rows} cols {columns}; exec sh -l"
 
 

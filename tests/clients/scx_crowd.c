@@ -2,7 +2,7 @@
 /*
  * scx_crowd N: N threads that sleep for ten seconds at a time and do almost nothing in between.
  *
- * With minimal memory, so that ten thousand fit into a guest. Prints "ready" when all have
+ * They use minimal memory, so that ten thousand fit into a guest. Prints "ready" when all have been
  * started, and the number of wakeups on SIGINT.
  */
 #include <pthread.h>

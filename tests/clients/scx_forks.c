@@ -3,8 +3,8 @@
  * scx_forks PID SIGNAL SECONDS: forks CPU hogs, one every 2 ms, sends the signal to a scheduler
  * after the first few, and forks more while the scheduler unloads.
  *
- * It runs as a real-time process. Status 0, and the time in seconds, if the scheduler is
- * unloaded within the given time; then kills the hogs.
+ * It runs as a real-time process. If the scheduler is unloaded within the given time, it prints the
+ * time in seconds that this took, and its status is 0. It kills the hogs in any case.
  */
 #include <sched.h>
 #include <signal.h>
@@ -94,7 +94,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: scx_forks PID SIGNAL SECONDS\n");
 		return 1;
 	}
-	/* The children are in the fair class. */
+	/* The hogs are in the fair class. */
 	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param)) {
 		perror("scx_forks");
 		return 1;

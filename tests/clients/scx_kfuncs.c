@@ -2,8 +2,8 @@
 /*
  * scx_kfuncs: which weak kfunc declarations of scx/kfuncs.bpf.h match this kernel.
  *
- * Prints "NAME 1" or "NAME 0" for each. Status 1 if one that is not weak does not match; libbpf
- * prints which.
+ * Prints "NAME 1" or "NAME 0" for each. Status 1 if a declaration that is not weak does not match,
+ * which libbpf reports.
  */
 #include <stdbool.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
  *   scx_stats_client PATH idle COUNT     hold this many connections until killed
  *   scx_stats_client PATH deaf           send requests without reading until the server closes
  *
- * Exit status 0: as described.
+ * Exit status 0 if all went as described.
  */
 #include <err.h>
 #include <poll.h>
@@ -114,7 +114,7 @@ static void garbage(int count)
 
 		for (size_t k = 0; k < len; k++)
 			line[k] = rand();
-		/* No newline within the line, which would be answered, too. */
+		/* A newline within the line would make it two lines, each of which is answered. */
 		for (size_t k = 0; k < len; k++)
 			line[k] = line[k] == '\n' ? ' ' : line[k];
 		line[len - 1] = '\n';

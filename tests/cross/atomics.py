@@ -2,9 +2,9 @@
 """Check the memory order of a BPF object: compile a source and inspect its instructions.
 
 `atomics.py SOURCE --first FUNCTION… --between FUNCTION… -- COMPILER FLAG…`: every atomic operation
-must fetch the old value (BPF_FETCH): then it is a full barrier, otherwise it is relaxed. Functions
-after --first must have such a barrier before their first read; functions after --between must have
-one between each write and the reads that follow it.
+must fetch the old value (BPF_FETCH): such an operation is a full barrier, others are relaxed.
+Functions after --first must have such a barrier before their first read; functions after --between
+must have one between each write and the reads that follow it.
 """
 
 import argparse

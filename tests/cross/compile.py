@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Compile sources for another architecture, and report each as a line of TAP.
+"""Compile sources for another architecture, and report each in a line of TAP.
 
 `compile.py [--like DATABASE] SOURCE… -- COMPILER FLAG…`: --like adds the flags that the build
 uses for a source, from its compile_commands.json.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Only compiled: names of docs/upstream.md that no scheduler of tests/scheds uses. */
+/* Compiled, but not run: the names of docs/upstream.md that no scheduler of tests/scheds uses. */
 #include <scx/common.bpf.h>
 
 char _license[] SEC("license") = "GPL";

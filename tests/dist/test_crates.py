@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`cargo package`: each publishable crate builds without this tree.
 
-None is in a registry yet, so each gets the others as unpacked packages, by a
-`[patch.crates-io]` that names nothing of the checkout. Uncommitted changes are packaged too.
+None of them is in a registry yet, so a `[patch.crates-io]` replaces the others by their unpacked
+packages; it names nothing of the checkout. Uncommitted changes are packaged too.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ def environment(build_options: dict[str, str]) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    """Temporary, since the build output is large."""
+    """A directory that is removed afterwards, since the build output is large."""
     with tempfile.TemporaryDirectory() as path:
         yield Path(path).resolve()
 
 
 @pytest.fixture(scope="module")
 def archives(folder: Path, build_options: dict[str, str], rust_host: str) -> dict[str, Path]:
-    """The .crate files. Without a lock file, so that cargo does not query a registry for them."""
+    """The .crate files. Without a lock file, for which cargo would query a registry."""
     need_git()
     cargo = build_options["cargo"]
     fetch_crates(cargo, "--target", rust_host)
@@ -93,7 +93,7 @@ def packages(archives: dict[str, Path], folder: Path) -> dict[str, Path]:
     config.parent.mkdir()
     config.write_text("\n".join(["[patch.crates-io]", *patches]))
     for path in found.values():
-        # The versions that were fetched and tested.
+        # So that the versions are those that were fetched and tested.
         shutil.copy(ROOT / "Cargo.lock", path)
     return found
 
@@ -187,7 +187,7 @@ def test_builds_by_itself(build, name: str) -> None:
 @pytest.mark.parametrize("name", RUST_SCHEDULERS)
 def test_program_runs(build, name: str) -> None:
     version = output(build(name) / name, "--version")
-    # Not the commit of a surrounding tree.
+    # Without the commit of a surrounding tree.
     assert version.startswith(f"{name} {project_version()} ")
 
 

@@ -28,7 +28,7 @@ def tarball(build_dir: Path, build_options: dict[str, str]) -> Path:
 
 @pytest.fixture(scope="module")
 def unpacked(tarball: Path) -> Iterator[Path]:
-    """The only directory in the tarball. Temporary, since the build output is large."""
+    """The only directory in the tarball; removed afterwards, since the build output is large."""
     with tempfile.TemporaryDirectory() as folder:
         output("tar", "-C", folder, "-xzf", tarball)
         (tree,) = Path(folder).iterdir()

@@ -50,13 +50,13 @@ class Block:
     step: int
     language: str
     text: str
-    #: Its place: a file, and the line above it, or the end of the file.
+    #: Where the block belongs: a file, and the line above it, or the end of the file.
     file: str = ""
     below: str = ""
     at_end: bool = False
 
     def write(self, tree: Path) -> None:
-        """Apply it to the copy."""
+        """Apply the block to the copy of the tree."""
         path = tree / self.file
         assert path.resolve().is_relative_to(tree), self.file
         if self.at_end:
@@ -189,7 +189,7 @@ def environment(build_options: dict[str, str]) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def reader(build_options: dict[str, str], rust_host: str) -> Iterator[Reader]:
-    """Temporary, since the build output is large."""
+    """A reader with a copy of the tree, removed afterwards since the build output is large."""
     fetch_crates(build_options["cargo"], "--target", rust_host)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()

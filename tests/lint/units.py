@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-#: Programs that a unit may start: installed with it. Others may be missing.
+#: Programs that a unit may start, because they are installed with it. Others may be missing.
 OWN_PROGRAMS = {"scx_loader", "scxctl", "scx-launch"}
 _EXEC = re.compile(r"(?m)^(Exec\w+)=(\S+)")
 

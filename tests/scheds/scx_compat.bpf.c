@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Uses one wrapper of compat.bpf.h at a time and checks its effect: counted as
- * good if as expected, as bad otherwise.
+ * Uses one wrapper of compat.bpf.h at a time and checks its effect. An effect as
+ * expected is counted as good, any other as bad.
  *
  * `use` is a constant at load time, so the verifier sees only the wrapper under
  * test, and a kernel that rejects one of them fails one test.
@@ -57,7 +57,7 @@ static void judge(bool good)
 struct task_ctx {
 	u64 slice_ns;
 	u64 vtime;
-	/* For the next insert or move. */
+	/* The vtime for the next insert or move. */
 	u64 own_vtime;
 };
 
@@ -80,7 +80,7 @@ static void give_vtime(struct task_struct *p)
 		tctx->own_vtime = __sync_add_and_fetch(&vtime_now, 1);
 }
 
-/* Unchanged until the next enqueue, for CPUs that move @p concurrently. */
+/* The vtime of @p. It does not change until the next enqueue, since several CPUs may move @p. */
 static u64 own_vtime(struct task_struct *p)
 {
 	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, NULL, 0);
@@ -123,7 +123,7 @@ static void check_expected(struct task_struct *p)
 
 /* ---- select_cpu ---------------------------------------------------------- */
 
-/* Allow CPU 0 only: any other result ignored the mask. */
+/* Allow CPU 0 only: with any other result, the wrapper has ignored the mask. */
 static s32 use_select_cpu_and(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	struct bpf_cpumask *only_cpu0 = bpf_cpumask_create();
@@ -136,8 +136,8 @@ static s32 use_select_cpu_and(struct task_struct *p, s32 prev_cpu, u64 wake_flag
 	bpf_cpumask_release(only_cpu0);
 	if (cpu < 0)
 		return prev_cpu;
-	/* Whether it was claimed is not visible: an interrupt without work marks the
-	 * CPU as idle again. */
+	/* Whether the CPU was claimed is not visible: an interrupt without work marks it
+	 * as idle again. */
 	judge(cpu == 0);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, 0);
 	return cpu;
@@ -263,7 +263,7 @@ static void use_dsq_move(s32 cpu)
 			continue;
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, SLICE_NS);
 		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0)) {
-			/* It cannot run here before this callback returns. */
+			/* The task cannot run on this CPU before this callback returns. */
 			expect(p, SLICE_NS, 0);
 			judge(true);
 			break;
@@ -277,7 +277,7 @@ static void use_dsq_move_vtime(void)
 	struct task_struct *p;
 
 	bpf_for_each(scx_dsq, p, FIFO_DSQ, 0) {
-		/* Before the move, after which another CPU may run the task. */
+		/* Call this before the move, after which another CPU may run the task. */
 		expect(p, 0, own_vtime(p));
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, own_vtime(p));
 		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, VTIME_DSQ, 0))
@@ -334,7 +334,7 @@ static void use_now(void)
 	}
 	passed_ns = boot_ns - clock->first_boot_ns;
 	slack_ns = passed_ns / 10 + 2 * NSEC_PER_SEC;
-	/* Before that, a stopped clock would be within the limits. */
+	/* In the first seconds, even a stopped clock would be within the limits. */
 	if (passed_ns > 4 * NSEC_PER_SEC)
 		judge(time_in_range(now_ns - clock->first_ns + slack_ns, passed_ns,
 				    passed_ns + 2 * slack_ns));
@@ -366,7 +366,7 @@ void BPF_STRUCT_OPS(compat_running, struct task_struct *p)
 	}
 }
 
-/* Dequeued before it ran; it may be enqueued differently. */
+/* @p may have been dequeued before it ran, and may next be enqueued with other values. */
 void BPF_STRUCT_OPS(compat_quiescent, struct task_struct *p, u64 deq_flags)
 {
 	expect_nothing(p);

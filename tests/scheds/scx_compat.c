@@ -55,17 +55,17 @@ static void configure(void *skel)
 	bool wants_reenqueue = use == USE_reenqueue_local || use == USE_dsq_reenq;
 
 	compat->rodata->use = use;
-	/* scx_can_reenqueue_anywhere() for user space. */
+	/* The equivalent of scx_can_reenqueue_anywhere(). */
 	if (wants_reenqueue && !kernel_has_kfunc("scx_bpf_reenqueue_local___v2")) {
 		bpf_program__set_autoload(compat->progs.compat_cpu_release, true);
 		compat->struct_ops.compat_ops->cpu_release = compat->progs.compat_cpu_release;
 	}
-	/* With per-node masks, the kernel rejects the flat ones. */
+	/* With this flag, the kernel rejects idle-mask kfuncs that take no node. */
 	if (use == USE_idle_node)
 		scx_ops_set_flag(skel, "SCX_OPS_BUILTIN_IDLE_PER_NODE");
 }
 
-/* wrong=NAME:OURS!=KERNEL'S, absent=NAME, for each. */
+/* Print wrong=NAME:OURS!=KERNEL'S or absent=NAME for each such constant. */
 static void print_odd_constants(const struct scx_compat *compat, FILE *out)
 {
 	struct btf *btf = btf__load_vmlinux_btf();

@@ -5,9 +5,9 @@
 
 char _license[] SEC("license") = "GPL";
 
-/* ops.init() returns this; 0 or a negative errno. */
+/* What ops.init() returns: 0 or a negative errno. */
 const volatile s32 init_error;
-/* Number of enqueues before the event; 0: never. */
+/* The number of the enqueue at which the event happens; 0: never. */
 const volatile u64 error_after;
 const volatile u64 stall_after;
 const volatile u64 exit_after;
@@ -15,7 +15,7 @@ const volatile u64 exit_code;
 
 u64 nr_enqueued;
 
-/* Without this the kernel would dispatch directly to idle CPUs. */
+/* Without this callback the kernel would dispatch directly to idle CPUs. */
 s32 BPF_STRUCT_OPS(fail_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	return prev_cpu;
@@ -29,8 +29,9 @@ void BPF_STRUCT_OPS(fail_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_error("failing after %llu enqueues as asked", nr);
 	if (nr == exit_after)
 		scx_bpf_exit(exit_code, "leaving after %llu enqueues as asked", nr);
-	/* Tasks of low weight only: the scheduler's own process has to run, to report the exit, and
-	 * the runner raises its priority at times. */
+	/* Lose tasks of low weight only: the scheduler's own process has to run, to report the
+	 * exit, and the runner raises its priority at times, so that its weight is not always
+	 * 100. */
 	if (stall_after && nr >= stall_after && !(p->flags & PF_KTHREAD) &&
 	    p->scx.weight < SCX_WEIGHT_DFL)
 		return;

@@ -67,7 +67,7 @@ void BPF_STRUCT_OPS(resized_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
-/* The CPU's own DSQ first, then those of other CPUs, which may be busy for longer. */
+/* The shared DSQ first, then the CPU's own, then those of other CPUs, which may be busy longer. */
 void BPF_STRUCT_OPS(resized_dispatch, s32 cpu, struct task_struct *prev)
 {
 	u32 i;

@@ -15,7 +15,7 @@ char _license[] SEC("license") = "GPL";
 
 const volatile u64 slice_ns = 5 * NSEC_PER_MSEC;
 const volatile u64 error_after;
-/* The process of the policy. It must not wait for itself. */
+/* The process of the policy, which must not wait for its own decision. */
 const volatile s32 user_tgid;
 
 u64 nr_enqueued, nr_decided, nr_stale, nr_bypassed;

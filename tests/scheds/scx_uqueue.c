@@ -27,7 +27,7 @@ struct waiter {
 };
 
 static LIST_HEAD(, waiter) waiters = LIST_HEAD_INITIALIZER(waiters);
-/* By pid: CPU time divided by weight. */
+/* CPU time divided by weight, by pid. */
 static float *vruntimes;
 static double min_vruntime;
 

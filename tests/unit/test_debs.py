@@ -162,7 +162,7 @@ def local_archive(root: Path) -> None:
 
 @needs_apt
 def test_unverified_archive_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Unsigned package lists are rejected. Steps print progress messages."""
+    """Unsigned package lists are rejected."""
     if not Path("/usr/share/keyrings/debian-archive-keyring.gpg").exists():
         pytest.skip("needs the package debian-archive-keyring")
     local_archive(tmp_path / "archive")

@@ -64,7 +64,7 @@ sys.exit(subprocess.run(["sh", "-c", text]).returncode)
 def test_each_command_is_reported_with_its_last_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of the last commit, in a clone."""
+    """The commands run in a clone of the last commit."""
     if not (Path(__file__).parents[2] / ".git").exists():
         pytest.skip("needs a clone")
     root = tmp_path / "root"

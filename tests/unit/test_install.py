@@ -57,7 +57,7 @@ def installed(build_options: dict[str, str]) -> list[str]:
 
 @pytest.fixture(params=PROGRAMS)
 def name(request: pytest.FixtureRequest, installed: list[str]) -> str:
-    """Manifests of all programs."""
+    """Each program; skipped if it was not built."""
     if request.param not in installed:
         pytest.skip("built without the Rust programs")
     return request.param
@@ -111,7 +111,7 @@ def root(build_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def stage(root: Path, build_options: dict[str, str]) -> Path:
-    """The prefix in there."""
+    """The installation prefix below the DESTDIR."""
     return root / Path(build_options["prefix"]).relative_to("/")
 
 
@@ -149,7 +149,7 @@ def test_installed_files_are_exactly_those_expected(
 
 
 def test_services_refer_to_installed_files(root: Path, build_options: dict[str, str]) -> None:
-    """No placeholder is left, and all programs that they start are installed."""
+    """No placeholder is left, and all programs that services start are installed."""
     starts = re.compile(r"^(?:Exec|ExecStart|command)=(/\S+)$", re.MULTILINE)
     files = service_files(build_options)
     assert files
@@ -172,7 +172,7 @@ def test_services_refer_to_installed_files(root: Path, build_options: dict[str, 
     ],
 )
 def test_service_directories_follow_the_options(options: dict[str, str], tmp_path: Path) -> None:
-    """services/ only, since the rest would have to be rebuilt."""
+    """Of services/ only, since the rest would have to be built again."""
     source, build, destination = (tmp_path / name for name in ("source", "build", "root"))
     shutil.copytree(ROOT / "services", source / "services")
     shutil.copy(ROOT / "meson_options.txt", source)
@@ -259,7 +259,7 @@ def test_generated_completions_name_the_options(
 
 
 def bpf_object(build_dir: Path, name: str) -> Path:
-    """The BPF objects. cargo also keeps those of earlier builds."""
+    """The BPF object of a scheduler: the newest, since cargo keeps those of earlier builds."""
     if name in C_SCHEDULERS:
         return build_dir / "scheds/c" / f"{name}.bpf.o"
     # A user-space policy uses the BPF side of its crate.

@@ -12,7 +12,7 @@ from schedulers import ROOT
 
 
 def version(text: str) -> tuple[int, ...]:
-    """1.88 and 1.88.0 are the same."""
+    """The numbers of a version; 1.88 and 1.88.0 are the same."""
     numbers = [int(number) for number in text.split(".")]
     return tuple(numbers + [0] * (3 - len(numbers)))
 
@@ -42,7 +42,7 @@ def test_no_crate_needs_a_newer_rust(packages: list[dict]) -> None:
 
 
 def test_setup_checks_for_the_same_version(packages: list[dict]) -> None:
-    """As do all crates of this tree."""
+    """The version that all crates of this tree declare."""
     setup = re.search(r"^RUST_MIN=(.+)$", (ROOT / "build-aux/setup.sh").read_text(), re.MULTILINE)
     assert setup
     ours = {

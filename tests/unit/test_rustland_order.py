@@ -2,7 +2,7 @@
 """The handshakes of scx_rustland_core in a memory model: no order of events loses a wakeup.
 
 Each CPU has a store buffer, as on x86; a barrier flushes it. Each side of a handshake stores a word
-and then reads the word of the other side. All interleavings are run. tests/cross/atomics.py tests
+and then reads the word of the other side. All interleavings are tried. tests/cross/atomics.py tests
 that the compiled programs contain the barriers.
 """
 
@@ -27,7 +27,7 @@ class Fence:
 
 @dataclass(frozen=True)
 class ReadUnless:
-    """Reads a word. If it has this value, the program ends."""
+    """Reads a word. If the word has this value, the program ends."""
 
     word: str
     value: int
@@ -44,8 +44,8 @@ Program = tuple[Store | Fence | ReadUnless | Act, ...]
 
 FENCE = Fence()
 
-#: TAKE_SHARED: dispatch_shared() and wake_user(). POLICY: Driver::tick(), which sleeps only if a
-#: decided task is left.
+#: TAKE_SHARED: dispatch_shared() and wake_user(), of a CPU that takes the spare decision. POLICY:
+#: Driver::tick(), which sleeps only while there is a spare decision.
 SPARE = {"nr_spare": 1, "nr_waiting": 0, "is_sleeping": 0}
 TAKE_SHARED: Program = (
     Store("nr_spare", 0),
@@ -151,7 +151,7 @@ def test_no_wakeup_is_lost(memory: dict[str, int], one: Program, other: Program)
 
 @pytest.mark.parametrize(("memory", "one", "other"), HANDSHAKES)
 def test_each_barrier_is_needed(memory: dict[str, int], one: Program, other: Program) -> None:
-    """The model detects each missing barrier, so it is able to fail."""
+    """Without the barriers of either side, the model finds a lost wakeup: so it is able to fail."""
     for program in (one, other):
         bare = tuple(step for step in program if step != FENCE)
         pair = (bare, other) if program is one else (one, bare)

@@ -32,7 +32,7 @@ def run(scxctl: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str
 def test_check_reports_why_schedulers_cannot_run(
     scxctl: Path, rust_programs: Path, tmp_path: Path
 ) -> None:
-    """For any machine, and any user."""
+    """On any machine, by any user."""
     for name in RUST_SCHEDULERS:
         (tmp_path / f"{name}.json").symlink_to(rust_programs / f"{name}.json")
     (tmp_path / "scx_future.json").write_text(json.dumps(FUTURE))

@@ -322,7 +322,7 @@ def test_silent_clients_do_not_block_others(scheduler: Scheduler, server: tuple)
     silent = [socket.create_connection(server[:2], timeout=TIMEOUT_S) for _ in range(40)]
     try:
         silent[0].send(b"GET /met")
-        # More than threads: the next one is served when these time out.
+        # There are more silent clients than threads: the next client is served when they time out.
         assert "t_busy{} 12.5\n" in get(server)[1]
         assert number_of("task", server[2]) == before
         # The same for an endless request.
@@ -355,7 +355,7 @@ def test_it_waits_for_free_file_descriptors(
 
 
 def test_default_address_is_local(program: Path, path: Path) -> None:
-    """Whether or not the port is in use."""
+    """The first line on stderr names it, whether or not the port is in use."""
     command = [program, "--openmetrics", "--listen", "--path", path]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:

@@ -37,7 +37,7 @@ def configured(build_dir: Path, build_options: dict[str, str], name: str, root: 
 
 @pytest.fixture
 def launcher(build_dir: Path, build_options: dict[str, str], tmp_path: Path) -> Path:
-    """The launcher; scx_echo in bindir prints its arguments, one per line."""
+    """The launcher, and a scheduler scx_echo in bindir, which prints its arguments one per line."""
     (tmp_path / "bindir").mkdir()
     script = configured(build_dir, build_options, "scx-launch", tmp_path)
     echo = "#!/bin/sh\nprintf '%s\\n' \"$@\"\n"

@@ -237,7 +237,7 @@ def test_kernels_are_listed(
 def test_kernel_by_version(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may be built, unless with `fetch`."""
+    """`kernel VERSION` may build the kernel, `kernel fetch` does not."""
     monkeypatch.setattr(cli.kernel_build, "obtain", lambda _: KERNEL)
     monkeypatch.setattr(cli.kernels, "resolve", lambda _: Kernel(Path("/other"), "7.2.1", "test"))
     assert cli.main(["kernel", "6.12"]) == 0

@@ -103,7 +103,7 @@ def has_ended(pid: int) -> bool:
 @needs_tools
 def test_built_only_once(cache: Path, source: Callable[[str], None]) -> None:
     source(ALLNOCONFIG + BZIMAGE)
-    # Left by a killed process.
+    # Left over by a build that was killed.
     (cache / "kernel-build/6.12/linux").mkdir(parents=True)
     assert kernel_build.needed("6.12")
     kernel = kernel_build.obtain("6.12")
@@ -145,7 +145,7 @@ def test_interrupted_build_leaves_no_processes(
     with pytest.raises(KeyboardInterrupt):
         kernel_build.obtain("6.12")
     assert leftovers(cache) == ["6.12.log"]
-    # Its files are closed; its exit may take a moment.
+    # The process has closed its files, but may take a moment to exit.
     deadline_s = time.monotonic() + 20
     while not has_ended(int(pid.read_text())):
         assert time.monotonic() < deadline_s

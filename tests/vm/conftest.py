@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Guests for the tests of this directory: one boot per file, with all schedulers in it.
+"""Guests for the tests of this directory: one guest per file, with all schedulers in it.
 
 pytest tests/vm --kernel 6.17 --topology numa
 """
@@ -43,14 +43,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--own-seed",
         type=int,
         metavar="N",
-        help="one in N tests in deterministic guests, selected by commit and name, with a "
-        "second seed, chosen likewise",
+        help="run one in N tests in deterministic guests with a second seed, too; commit and name "
+        "of the test determine which tests, and the seed",
     )
     group.addoption(
         "--programs",
         type=lambda text: text.split(","),
         metavar="NAME,…",
-        help="of the tests with a scheduler as parameter, only those with one of these",
+        help="of the tests that are parametrized by schedulers, only those of these schedulers",
     )
     group.addoption("--another-kernel", action="store_true", help="skip tests marked as once")
 
@@ -207,8 +207,9 @@ Replay = Callable[..., replay.Outcome]
 
 @pytest.fixture
 def replays(fit_emulator: None, kernel: kernels.Kernel, programs: list[Path], seed: int) -> Replay:
-    """Runs a script in a deterministic guest, with the programs that it names: the result of
-    replay.run(), which gets further arguments. The default seed is that of the test."""
+    """Runs a script in a deterministic guest, with the programs that the script names. Further
+    arguments are passed to replay.run(), whose result is returned; the default seed is the
+    test's."""
 
     def run(shape: topology.Topology, script: str, **options: Any) -> replay.Outcome:
         named = set(re.findall(r"[\w-]+", script))
@@ -250,7 +251,7 @@ def expected_complaints(item: pytest.Item, kernel: kernels.Kernel) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def content_kernel(request: pytest.FixtureRequest) -> Iterator[None]:
-    """The kernel log contains no unexpected error after a test."""
+    """Checks after each test that the kernel log contains no unexpected error."""
     if "guest" not in request.fixturenames:
         yield
         return
@@ -276,18 +277,18 @@ def load(guest: Guest) -> Iterator[Load]:
 
     yield launch
     ended = [process for process in started if process.running()]
-    # All at once: a light task would wait for a heavy one.
+    # Signal all before waiting: a load of low weight would end late beside a heavy one.
     for process in ended:
         process.signal(signal.SIGINT)
     for process in ended:
-        # A load that is still being started dies of the signal.
+        # A load that has no handler yet dies of the signal.
         assert process.wait(TIMEOUT_S) in {0, 128 + signal.SIGINT}, process.stderr()
 
 
 @pytest.fixture
 def start(guest: Guest) -> Iterator[Start]:
-    """Starts schedulers: `start("scx_simple", "-f")`. Afterwards none is left, and the kernel has
-    counted no unexpected event."""
+    """Starts schedulers: `start("scx_simple", "-f")`. After the test, no scheduler is left, and the
+    kernel must have counted no unexpected event."""
     wait_disabled(guest)
     started: list[Scheduler] = []
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Counters of a scheduler under load, in a deterministic guest: there, idle CPUs and late decisions
+"""Counters of a scheduler under load, in a deterministic guest, where idle CPUs and late decisions
 are caused by the scheduler, not by the host."""
 
 from __future__ import annotations

@@ -42,14 +42,14 @@ def _manifest(name: str) -> str:
 
 
 def descriptions(build: Path, folder: str) -> dict[str, File]:
-    """The manifests of all schedulers, for that directory of the guest."""
+    """The manifests of all schedulers, in this directory of the guest."""
     paths = [build / "scheds/c" / f"{name}.json" for name in C_SCHEDULERS]
     paths += [build / "rust" / f"{name}.json" for name in RUST_SCHEDULERS]
     return {f"{folder}/{path.name}": File(path) for path in paths}
 
 
 def files(build: Path, folder: str = SCHEDULERS) -> dict[str, File]:
-    """Files that loader and bus need; manifests are in that directory."""
+    """Files that loader and bus need; manifests are in the directory `folder`."""
     found = descriptions(build, folder)
     for name in [*FAULTY, "scx_missing"]:
         found[f"{folder}/{name}.json"] = File(_manifest(name))
@@ -73,7 +73,7 @@ class Loader:
         self.process: Process | None = None
 
     def start(self, *args: str) -> Loader:
-        """Waits until it answers."""
+        """Starts the loader, and waits until it answers."""
         places = ["--schedulers", SCHEDULERS, "--programs", PROGRAMS]
         config = [] if "--config" in args else ["--config", CONFIG]
         self.process = self.guest.spawn("scx_loader", ["scx_loader", *places, *config, *args])
@@ -83,11 +83,11 @@ class Loader:
         return self
 
     def answers(self) -> bool:
-        """Whether it is on the bus. Not tested by a call, which would activate it."""
+        """Whether the loader is on the bus. Not tested by a call, which would activate it."""
         return self.bus.busctl("status", LOADER.service).ok
 
     def end(self, number: int = signal.SIGTERM) -> int:
-        """Its exit status."""
+        """Ends the loader by a signal. Returns its exit status."""
         assert self.process
         self.process.signal(number)
         return self.process.wait(TIMEOUT_S)
@@ -98,7 +98,7 @@ class Loader:
         return self.process.stderr()
 
     def call(self, method: str, signature: str = "", *args: str, user: str = "root") -> None:
-        """Returns on completion. Raises CommandError."""
+        """Calls a method; returns on completion. Raises CommandError."""
         words = [*LOADER, method, *([signature, *args] if signature else [])]
         self.bus.busctl("call", "--", *words, user=user).check()
 
@@ -126,7 +126,7 @@ class Loader:
         wait_for(f"the state is {state}", lambda: self.get("State") == state)
 
     def ctl(self, *args: str, user: str = "root") -> Result:
-        """Output of scxctl."""
+        """The result of a call of scxctl."""
         return self.guest.run(["scxctl", *args], 2 * TIMEOUT_S, user=user)
 
 

@@ -13,9 +13,9 @@ from vm.guest import Process
 MIXED = ("--sleepers", "16", "--pipes", "4", "--forks-per-s", "20")
 QUIET = ("--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
 
-#: A shell script that computes for 4 s, to be started as a real-time task. It ends by itself,
-#: because its parent may not get to run, and before the kernel attributes the starvation of the
-#: CPU's kernel threads to the scheduler.
+#: A shell script that computes for 4 s, to be started as a real-time task. It ends by itself, since
+#: a task that should kill it may not get to run; and early enough that the kernel does not eject
+#: the scheduler because kernel threads of the CPU starve.
 _NOW = "IFS=. read -r now rest </proc/uptime"
 SPIN = f"{_NOW}; end=$((now + 4)); while [ $now -lt $end ]; do {_NOW}; done"
 

@@ -53,7 +53,7 @@ def read(guest: Guest, path: str) -> str:
 
 
 def state(guest: Guest) -> str:
-    """enabling, enabled, disabling or disabled."""
+    """The state of sched_ext: enabling, enabled, disabling or disabled."""
     return read(guest, f"{SYSFS}/state")
 
 
@@ -103,7 +103,8 @@ class Scheduler:
         self.hung = False
 
     def wait_enabled(self) -> Scheduler:
-        """Waits until the kernel reports it. Fails the test if the process ends instead."""
+        """Waits until the kernel reports a scheduler as enabled. Fails the test if the process ends
+        instead."""
         wait_for("the scheduler is enabled", self._enabled_or_gone)
         assert self.process.running(), self.process.stderr()
         return self
@@ -122,13 +123,13 @@ class Scheduler:
         return self.lines()[before:]
 
     def end(self, number: int | None = None) -> int:
-        """Send a signal, or none if it ends by itself; returns the exit status."""
+        """Send a signal, or None to only wait for the process; returns the exit status."""
         if number is not None:
             self._signal(number)
         return self.process.wait(TIMEOUT_S)
 
     def _signal(self, number: int) -> None:
-        # The counters are removed with the scheduler.
+        # Read them first: the kernel removes the counters with the scheduler.
         self.unexpected_events += unexpected_events(self.guest)
         self.process.signal(number)
 
@@ -154,7 +155,7 @@ class KernelWatch:
     def log(self) -> str:
         """The new kernel messages."""
         log = self.guest.kernel_log()
-        # Without the mark, it has been overwritten, and all remaining messages are newer.
+        # If the mark is missing, it was overwritten, and all messages in the log are newer.
         return log.partition(self._mark)[2] or log
 
 

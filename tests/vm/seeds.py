@@ -23,7 +23,7 @@ def without_seed(test: str) -> tuple[str, int]:
 
 
 def table(passed: Iterable[str], failed: Iterable[str], more: str = "") -> list[str]:
-    """A line for each test: how many of its seeds passed; then a command for each that failed.
+    """A line for each test: how many of its seeds passed; then a command for each seed that failed.
     `more` is inserted into the command."""
     seeds: dict[str, dict[int, bool]] = defaultdict(dict)
     for tests, well in ((passed, True), (failed, False)):

@@ -44,8 +44,8 @@ def shares(
     nices: Sequence[int],
     elsewhere: str = "",
 ) -> list[float]:
-    """CPU time in s of hogs with these nice values that share CPU 0, over the same few seconds.
-    `elsewhere` is started before them."""
+    """CPU time in s of hogs with these nice values that share CPU 0, over the same two seconds.
+    `elsewhere` is a command that is started before the hogs."""
     script = SCRIPT.replace("HOG", HOG).replace("SCHEDULER", scheduler)
     script = script.replace("ELSEWHERE", elsewhere).replace("NICES", " ".join(map(str, nices)))
     printed = replayed(script)

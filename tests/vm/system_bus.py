@@ -123,13 +123,13 @@ class Daemon:
         self.process: Process | None = None
 
     def start(self) -> None:
-        """Waits until it answers. Fails the test if it ends instead."""
+        """Starts the daemon, and waits until it answers. Fails the test if it ends instead."""
         process = self.process = self._guest.spawn(self._command[0], self._command)
         wait_for(f"{process.name} answers", lambda: not process.running() or self._answers())
         assert process.running(), process.stderr()
 
     def stop(self) -> None:
-        """Stops it; no effect if it is not running."""
+        """Stops the daemon, if it was started."""
         if self.process is not None:
             self.process.signal(signal.SIGTERM)
             self.process.wait(TIMEOUT_S)
@@ -145,18 +145,18 @@ class SystemBus:
         self.polkit = Daemon(guest, ["polkitd"], lambda: self._has(POLKIT, "BackendVersion"))
 
     def start(self) -> None:
-        """Waits until both answer."""
+        """Starts both daemons, and waits until they answer."""
         self.guest.run(["mkdir", "-p", "/run/dbus"]).check()
         self.daemon.start()
         self.polkit.start()
 
     def stop(self) -> None:
-        """Stops both."""
+        """Stops both daemons."""
         self.polkit.stop()
         self.daemon.stop()
 
     def busctl(self, *words: str, user: str = "root") -> Result:
-        """Output of busctl, which prints error messages, but not names."""
+        """The result of busctl, which prints the messages of errors, but not their names."""
         command = ["busctl", "--system", f"--timeout={TIMEOUT_S:g}", *words]
         return self.guest.run(command, 2 * TIMEOUT_S, user=user)
 

@@ -26,7 +26,7 @@ def test_figures_are_not_worse_than_the_baseline(
     program = programs.scheduler(build_dir, baseline.SCHEDULER)
     assert program
     place = Place(kernel, shape, build_dir / "rust")
-    # Sequential: parallel guests of other tests would be slowed down.
+    # One at a time: more would slow down the guests of other tests, which run in parallel.
     results = rounds.run(baseline.plan(place, program, baseline.seeds_of_check(seed)), jobs=1)
     assert not results.errors()
     verdicts = baseline.judge(results, known)

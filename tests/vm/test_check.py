@@ -17,12 +17,12 @@ from vm.initramfs import File
 from vm.kernels import Kernel
 from vm.topology import Topology
 
-#: Directories of the guest: manifests of all schedulers, and the manifest of a scheduler that
-#: requires a kfunc of newer kernels and an unknown one.
+#: Directories of the guest: one with the manifests of all schedulers, one with the manifest of a
+#: scheduler that requires a kfunc of newer kernels and a kfunc that does not exist.
 INSTALLED = "/usr/share/scx/schedulers"
 FUTURE = "/usr/share/scx/future"
 ALWAYS, NEWER, NEVER = "scx_bpf_create_dsq", "scx_bpf_dsq_peek", "scx_bpf_no_such_thing"
-#: The second one has a local suffix, as libbpf allows.
+#: The second kfunc has a local suffix, as libbpf allows.
 MANIFEST = {
     "name": "scx_future",
     "options": [],
@@ -66,10 +66,10 @@ def unmodified(guest: Guest, user: str = "root") -> dict[str, str]:
     """The verdicts of an unmodified guest."""
     names = ["kernel", "sched_ext", "btf", "rights", "scheduler", "isolation", "cgroups", "boot"]
     names += C_SCHEDULERS + RUST_SCHEDULERS
-    # Some kernels allow only root to read it.
+    # Some kernels allow only root to read this setting.
     if guest.run("cat /proc/sys/net/core/bpf_jit_enable", user=user).ok:
         names.append("jit")
-    # Few kernels contain their configuration, and a guest has no file of it.
+    # Few kernels contain their configuration, and a guest has no file with it.
     if guest.run("zcat /proc/config.gz | grep -q CONFIG_SCHED_CLASS_EXT=y", user=user).ok:
         names.append("config")
     ext_server_found = guest.run("[ -d /sys/kernel/debug/sched/ext_server ]").ok
@@ -83,7 +83,7 @@ def files(build_dir: Path) -> dict[str, File]:
     }
 
 
-# The first of its file, when no other guest runs yet.
+# The first test of this file, so that its guest does not run beside the one of the other tests.
 def test_kernel_command_line(
     kernel: Kernel, shape: Topology, programs: list[Path], files: dict[str, File]
 ) -> None:

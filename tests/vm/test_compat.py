@@ -14,12 +14,12 @@ import pytest
 from sched_ext import Load, Scheduler, Start, read, wait_for
 from vm.guest import Guest
 
-#: A line of the program: the values of each NAME=VALUE.
+#: The values of each NAME in a line of NAME=VALUE fields that the program prints.
 Values = dict[str, list[str]]
 
 HEADER = Path(__file__).parents[1] / "scheds/scx_compat.h"
 USES = re.findall(r"\bX\((\w+)\)", HEADER.read_text().partition("COMPAT_ENUMERATOR")[0])
-#: How often a wrapper must have worked; some are used only once, while loading.
+#: How often a wrapper must have worked; those in ONCE are used only once, while loading.
 WANTED = 5
 ONCE = {"nodes", "enums"}
 #: Wrappers whose result depends on the topology.

@@ -31,7 +31,8 @@ echo status $?
 cat /tmp/stats /proc/interrupts /proc/stat
 """
 
-#: Four shells start 500 processes each; seconds and number of processes before and after.
+#: Four shells start 500 processes each. Prints the time in s and the number of processes before and
+#: after.
 FORKS = """
 count() { cut -d " " -f 1 /proc/uptime; sed -n "s/^processes //p" /proc/stat; }
 scx_simple -i 0 & scheduler=$!
@@ -58,7 +59,7 @@ seq 2000 | sort -r | md5sum
 cat /proc/interrupts /proc/stat /proc/uptime
 dmesg | md5sum
 """
-#: Digests of its output, by kernel, QEMU and base image.
+#: Digests of the output of REFERENCE, by kernel, QEMU and base image.
 REFERENCES = Path(__file__).with_name("reference.json")
 
 
@@ -79,7 +80,7 @@ def test_output_is_the_same_on_another_machine(
 
 @pytest.mark.parametrize("name", ["smp4", "numa"])
 def test_two_runs_are_the_same(replays: Replay, name: str, seed: int) -> None:
-    """The whole of both runs: output, status and kernel log, under a scheduler and a load."""
+    """Compares output, status and kernel log of two runs with a scheduler and a load."""
     shape = topology.find(name)
     first = replays(shape, SCRIPT)
     assert first.status == 0, first.output

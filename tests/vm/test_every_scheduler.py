@@ -23,7 +23,7 @@ def one_line(text: str) -> bool:
 
 
 def last_line(scheduler: Scheduler) -> str:
-    """The reason of its exit; before it there may be a summary that it was healthy."""
+    """The reason for the exit; only a line that reports it as healthy may precede it."""
     *before, last = scheduler.process.stderr().splitlines()
     assert all(re.match(r"scx_\w+: healthy: ", line) for line in before), before
     return last
@@ -48,7 +48,7 @@ def test_kill_9_leaves_a_working_system(
     """The kernel's scheduler takes over, and the next load works."""
     scheduler = start(program).wait_enabled()
     process = load("--hogs", "6", "--seconds", "4")
-    # All hogs start before the unload. unloads_within() tests forks during it.
+    # All hogs start before the unload; unloads_within() is for forks during the unload.
     wait_for("all hogs run", lambda: nr_hogs(guest, process) == 6)
     assert scheduler.end(signal.SIGKILL) == 128 + signal.SIGKILL
     wait_disabled(guest)
@@ -62,7 +62,8 @@ def test_kill_9_leaves_a_working_system(
 RCU_THREAD = r"sed -nE '/[(]rcu_(preempt|sched)[)]/p' /proc/[0-9]*/stat | cut -d' ' -f1,41"
 SCHED_OTHER, SCHED_FIFO = "0", "1"
 
-#: Messages of the kernel if a grace period does not end for 21 s, with a trace of the reader.
+#: Messages of the kernel about a grace period that does not end for 21 s, with a trace of the RCU
+#: reader.
 RCU_WAITS = r"rcu: INFO: rcu_\w+ detected|Call Trace:"
 
 
@@ -75,12 +76,12 @@ def has_ext_server(guest: Guest) -> bool:
     return guest.run("[ -d /sys/kernel/debug/sched/ext_server ]").ok
 
 
-#: How long forked hogs run. A scheduler that they starve is unloaded only after they end.
+#: How long forked hogs run. If they starve the scheduler, it is unloaded only after they end.
 FORKS_END_S = 60
 
 
 def unloads_within(guest: Guest, scheduler: Scheduler, number: int, limit_s: int) -> bool:
-    """Whether it is unloaded within the limit, beside hogs that are forked during the unload."""
+    """Whether the scheduler is unloaded within the limit while hogs are forked."""
     forks = ["scx_forks", str(scheduler.process.pid), str(int(number)), str(limit_s)]
     done = guest.run(forks, timeout_s=2 * TIMEOUT_S)
     print(f"after {done.stdout or 'more than ' + str(limit_s)} s")
@@ -95,7 +96,7 @@ def walk_paths(guest: Guest) -> Iterator[Callable[[], None]]:
     readers: list[Process] = []
     yield lambda: readers.extend(guest.spawn(f"reader{i}", walk) for i in range(12))
     for reader in readers:
-        # Its child ends by itself.
+        # The shell's child ends by itself.
         reader.signal(signal.SIGKILL)
     for reader in readers:
         reader.wait(TIMEOUT_S)
@@ -105,7 +106,7 @@ def test_unloads_beside_forks(
     guest: Guest, start: Start, walk_paths: Callable[[], None], program: str
 ) -> None:
     """Tasks forked during the unload are in the fair class. They delay the end of the grace period
-    that the unload waits for, and preempt RCU readers. 7.2 is only slow."""
+    that the unload waits for, and preempt RCU readers. On 7.2 they only slow down the unload."""
     scheduler = start(program).wait_enabled()
     walk_paths()
     assert unloads_within(guest, scheduler, signal.SIGTERM, FORKS_END_S)
@@ -151,8 +152,8 @@ def test_loads_while_another_scheduler_is_being_unloaded(start: Start, program: 
     assert again.end(signal.SIGINT) == 0
 
 
-#: The limit of instructions that the verifier processes. 600,000 take seven seconds on an emulated
-#: CPU, and at each restart tasks run under the kernel's scheduler for that time.
+#: Limit of the instructions that the verifier processes. 600,000 take seven seconds on an emulated
+#: CPU; during that time of each restart, tasks run under the kernel's own scheduler.
 VERIFIED_INSNS_MAX = 60_000
 
 

@@ -194,7 +194,8 @@ def test_stream_that_ignores_a_signal_is_killed(
 
 
 def test_only_urgent_commands_are_real_time_tasks(guest: Guest) -> None:
-    """With chrt in the guest; without it none is, as in guests of other tests here."""
+    """In a guest that has chrt; without it, as in some guests of other tests here, no command is a
+    real-time task."""
     policy = "chrt -p $$ | head -n 1"
     assert guest.run(policy).stdout.endswith(": SCHED_OTHER\n")
     assert guest.run(policy, user="nobody").stdout.endswith(": SCHED_OTHER\n")

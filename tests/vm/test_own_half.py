@@ -14,7 +14,7 @@ PROGRAM = "scx_own_rust"
 
 
 def end(scheduler: Scheduler) -> dict[str, int]:
-    """The totals of its statistics after its exit, if they are consistent."""
+    """Ends the scheduler, which must report itself as healthy; returns its total statistics."""
     assert scheduler.end(signal.SIGINT) == 0
     assert re.search(f"^{PROGRAM}: healthy: ", scheduler.process.stderr(), re.MULTILINE)
     sums = {"asked": 0, "background": 0}
@@ -41,7 +41,7 @@ def test_overridden_callback_is_called(guest: Guest, start: Start, load: Load) -
 
 
 def test_rodata_is_set(guest: Guest, start: Start, load: Load) -> None:
-    """Otherwise as in the library: no task bypasses the policy."""
+    """With --weight-min 0 no task bypasses the policy, so the value has reached the BPF side."""
     counts = run_with_background(start, load, "--weight-min", "0")
     assert counts["background"] == 0, counts
     assert counts["asked"] > 200, counts

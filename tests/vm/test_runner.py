@@ -55,7 +55,8 @@ def test_dump_is_limited(guest: Guest, start: Start, program: str) -> None:
     assert 100 < len(text.strip()) < 300
 
 
-#: With low weight, which scx_fail tests for; its name contains a newline and escape sequences.
+#: A task with a low weight, so that scx_fail loses it; its name contains a newline and an escape
+#: character.
 NAME = "\nEXIT: a\33c"
 VICTIM = f"nice -n 5 sh -c 'printf \"{NAME}\" >/proc/$$/comm; while :; do :; done'"
 
@@ -86,7 +87,7 @@ def test_own_exit_code_is_a_clean_exit(guest: Guest, start: Start, program: str)
 
 
 def test_restart_keeps_the_options(start: Start, load: Load, program: str) -> None:
-    """Requested by a 64-bit exit code; truncated to 32 bits, it would end the program."""
+    """A restart is requested by a 64-bit exit code: truncated to 32 bits, it would be an exit."""
     code = hex(ACT_RESTART | 7)
     scheduler = start(
         program, "--exit-after", "1000", "--exit-code", code, INTERVAL[program], "0.2"

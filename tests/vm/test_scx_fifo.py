@@ -54,8 +54,8 @@ def test_idle_cpus_are_used_directly(start: Start, load: Load) -> None:
 def test_hotplug_under_load_loses_no_task(
     guest: Guest, start: Start, load: Load, set_cpu: SetCpu
 ) -> None:
-    """Four changes under load. The hogs start after the scheduler, so that its class is switched
-    before theirs (6.17, bpf/priority.rs)."""
+    """Four changes under load. The hogs start after the scheduler, so that its threads are switched
+    to the ext class before theirs: see scheds/c/runner/priority.c (6.17)."""
     scheduler = start("scx_fifo", "--slice-us", "3000", "--stats", "0.5").wait_enabled()
     load("--hogs", "12", "--sleepers", "60", "--pipes", "8", "--forks-per-s", "20")
     for change in range(4):

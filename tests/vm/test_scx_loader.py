@@ -55,7 +55,7 @@ def files(build_dir: Path) -> dict[str, File]:
 
 @pytest.fixture
 def stopped(bus: SystemBus) -> Iterator[Loader]:
-    """The loader, not started. After the test, it and its scheduler are stopped."""
+    """The loader, not started yet. After the test, it and its scheduler are stopped."""
     loader = Loader(bus)
     yield loader
     if loader.process and loader.process.running():
@@ -160,7 +160,7 @@ def test_default_is_started_and_restored(stopped: Loader, guest: Guest) -> None:
     loader.call("SwitchScheduler", "su", "scx_simple", "0")
     loader.call("RestoreDefault")
     assert (loader.get("CurrentScheduler"), loader.get("SchedulerMode")) == ("scx_fifo", 3)
-    # It ends with the loader.
+    # The scheduler ends with the loader.
     assert loader.end() == 0
     assert state(guest) == "disabled"
 
@@ -172,7 +172,7 @@ def test_kernel_command_line_prevents_start_of_the_default(stopped: Loader, gues
         loader = stopped.start("--config", "/srv/default.toml")
         wait_for("the message", lambda: "scx=off" in loader.log())
         assert loader.get("State") == "stopped"
-        # It can be started on request.
+        # The default can be started on request.
         loader.call("RestoreDefault")
     finally:
         guest.run(["umount", "/proc/cmdline"]).check()
@@ -420,7 +420,7 @@ def test_second_loader_fails_with_a_message(loader: Loader, guest: Guest) -> Non
     assert "another scx_loader" in second.stderr
 
 
-#: A hundred requests by each of ten clients, each of which waits for the answers.
+#: A hundred requests by each of ten clients. A client waits for each answer.
 CROWD = """
 ask() {
     dbus-send --system --print-reply --dest=org.scx.Loader /org/scx/Loader "org.scx.Loader.$@"
@@ -548,7 +548,7 @@ def test_switching_under_load_causes_no_long_latency(replayed: Callable[[str], s
     (figures,) = re.findall(r"^\{.*?^\}", printed, re.MULTILINE | re.DOTALL)
     load = json.loads(figures)
     print(load)
-    # Each was stopped by request.
+    # Each of the schedulers was stopped by request.
     assert printed.count("EXIT: unregistered") == 4
     assert load["hogs"]["cpu_min_s"] > 1
     assert load["periodic"]["gap_max_ms"] < 1000

@@ -51,7 +51,7 @@ def in_flight(counts: Record) -> int:
 
 def assert_books_balance(guest: Guest) -> None:
     """All enqueued tasks are accounted for, except those that the kernel reports in the queue.
-    While tasks run, per-CPU counters are not read at the same time, so this is polled."""
+    Polled, because the per-CPU counters are not read at the same time."""
     wait_for(
         "all tasks are accounted for",
         lambda: in_flight(counts := total(guest)) == counts["nr_queued"],
@@ -59,9 +59,9 @@ def assert_books_balance(guest: Guest) -> None:
 
 
 def end_well(scheduler: Scheduler) -> None:
-    """It ends on SIGINT, without page faults, and with all tasks accounted for. Tasks served
-    without a decision are allowed: an emulated machine may be halted for longer than the policy's
-    timeout."""
+    """The scheduler ends on SIGINT, without page faults, and with all tasks accounted for. Tasks
+    served without a decision are allowed: an emulated machine may be halted for longer than the
+    policy's timeout."""
     assert scheduler.end(signal.SIGINT) == 0
     report, *_ = scheduler.process.stderr().splitlines()
     assert re.search(r" faults=0$", report), report
@@ -188,10 +188,11 @@ def test_hotplug_in_place(guest: Guest, start: Start, load: Load, set_cpu: SetCp
         if cycle == 0:
             wait_for("one CPU is offline", lambda: total(guest)["nr_cpus"] == nr_cpus - 1)
         set_cpu(1, True)
-    # It goes offline when all of its tasks have left, which it checks only when it schedules.
+    # A CPU goes offline when all of its tasks have left, which it checks only when it schedules.
     # Without a kick this took 8 s, or forever.
     assert statistics.median(offline_s) < 4, offline_s
-    # A wakeup of the policy thread on the offline CPU was lost: 15 s, every few times on 7.2.
+    # When a wakeup of the policy thread was lost on the offline CPU, this took 15 s, which happened
+    # every few times on 7.2.
     assert max(offline_s) < 10, offline_s
     print(f"offline after {[round(s, 2) for s in offline_s]} s")
     wait_for("all CPUs are online again", lambda: total(guest)["nr_cpus"] == nr_cpus)
@@ -263,13 +264,13 @@ def test_hogs_get_the_whole_cpu_time(replays: Callable[..., Outcome], shape: Top
 
 
 def test_tasks_leave_a_cpu_with_a_real_time_task(guest: Guest, start: Start, load: Load) -> None:
-    """The task that it preempts continues on another CPU."""
+    """A task that the real-time task preempts continues on another CPU."""
     nr_cpus = len(guest.topology.online)
     scheduler = serve(guest, start)
     hogs = load("--hogs", str(nr_cpus - 1), *QUIET, "--seconds", "5", "--json")
     real_time = guest.spawn("real_time", ["chrt", "-f", "50", "taskset", "2", "sh", "-c", SPIN])
     result = finished(hogs)
-    # One CPU less is enough for all. Behind the real-time task, one would get less than half.
+    # One CPU less is enough for all. Behind the real-time task, a hog would get less than half.
     assert result["hogs"]["cpu_min_s"] > 0.6 * result["elapsed_s"]
     assert real_time.wait(TIMEOUT_S) == 0
     assert scheduler.end(signal.SIGINT) == 0
@@ -280,12 +281,13 @@ def test_slices_have_the_configured_length(replayed: Callable[[str], str]) -> No
 
 
 def test_favoured_tasks_run_to_completion_in_fifo_order(guest: Guest, start: Start) -> None:
-    """nice -5 with --weighted: slices are infinite, so each ends before the next one starts."""
+    """nice -5 with --weighted: slices are infinite, so each task ends before the next starts."""
     scheduler = serve(guest, start, "--weighted", "--slice-us", "5000")
     work = "i=0; while [ $i -lt 12000 ]; do i=$((i + 1)); done"
     guest.run(f"echo '{work}' >/tmp/busy").check()
     recorder = Recorder(guest, "--comm", "busy", "--json")
-    # A decision for the previous weight applies until it sleeps or is enqueued again.
+    # The sleep: a decision for the previous weight applies until the task sleeps or is enqueued
+    # again.
     begin = "nice -n -5 taskset 2 sh -c 'sleep 0.1; printf busy >/proc/self/comm; . /tmp/busy'"
     # One after the other, each before the previous one has ended.
     guest.run(f"for n in 1 2 3; do {begin} & sleep 0.2; done; wait", TIMEOUT_S).check()
@@ -295,14 +297,15 @@ def test_favoured_tasks_run_to_completion_in_fifo_order(guest: Guest, start: Sta
     assert len(firsts) == 3
     assert order == sorted(order, key=firsts.index), "they alternated"
     assert firsts == sorted(firsts), "not in FIFO order"
-    # Each for longer than any slice.
+    # Each task ran for longer than any slice.
     for pid in firsts:
         assert sum(run["ran_ns"] for run in runs if run["pid"] == pid) > 4 * 5_000_000
     assert scheduler.end(signal.SIGINT) == 0
 
 
 def test_no_system_call_per_task(guest: Guest, start: Start, load: Load) -> None:
-    """The policy thread makes one each time it sleeps. Counted by the kernel."""
+    """The policy thread makes a system call only when it goes to sleep. Counted from the kernel's
+    tracepoints, not by the scheduler."""
     scheduler = serve(guest, start)
     pid = str(scheduler.process.pid)
     load("--hogs", "6", *MIXED)
@@ -318,11 +321,12 @@ def test_no_system_call_per_task(guest: Guest, start: Start, load: Load) -> None
     (thread,) = [thread for thread in summary["threads"] if thread["pid"] == int(pid)]
     dispatched = after["nr_user_dispatches"] - before["nr_user_dispatches"]
     print(
-        f"{dispatched} tasks: {thread['syscalls']} system calls, {thread['wakeups']} wake-ups, "
+        f"{dispatched} tasks: {thread['syscalls']} system calls, {thread['wakeups']} wakeups, "
         f"{thread['cpu_ns'] / dispatched / 1000:.1f} us of CPU time each"
     )
-    # It wakes once a second to check whether it was unloaded. Wakers count their wakeups; the
-    # kernel does not count wakeups of a thread that has not gone to sleep yet.
+    # The thread also wakes up once a second to check whether the scheduler was unloaded. nr_wakeups
+    # is counted by the wakers: unlike the kernel's count, it includes wakeups of a thread that has
+    # not gone to sleep yet.
     wakeups = after["nr_wakeups"] - before["nr_wakeups"]
     assert thread["syscalls"] <= wakeups + 10 + 2 * summary["elapsed_s"]
     assert scheduler.end(signal.SIGINT) == 0
@@ -360,7 +364,7 @@ def test_builtin_idle_leaves_wakeups_to_the_kernel(replayed: Callable[[str], str
 
 
 def test_inherited_slice_is_not_extended(guest: Guest, start: Start, load: Load) -> None:
-    """Two tasks that wake each other alternate with CPU-bound tasks."""
+    """Two tasks that wake each other up share their CPUs with hogs, and do not starve them."""
     scheduler = serve(guest, start, "--builtin-idle")
     quiet = ("--sleepers", "0", "--forks-per-s", "0", "--seconds", "4", "--json")
     result = finished(load("--hogs", "2", "--pipes", "1", *quiet, through="taskset 3"))
@@ -385,10 +389,10 @@ def test_next_run_after_kill_9_restores_the_original_setting(guest: Guest, start
     assert read(guest, COMPACTION) == "1"
 
 
-# The last test of its guest: while a scheduler is enabled, 6.12 drops the reference to each task
-# under the lock that it takes again if the reference was the last one (scx_ops_enable_workfn(),
-# sched_ext_free()). So it deadlocks if an exited task is released at that time, of which there are
-# thousands after this test.
+# The last test of its guest. While 6.12 enables a scheduler, it drops its reference to each task
+# with a lock held, and takes that lock again if the reference was the last one
+# (scx_ops_enable_workfn(), sched_ext_free()). So it deadlocks if a task that has exited is freed at
+# that time, and after this test there are thousands of such tasks.
 def test_ten_thousand_tasks(guest: Guest, start: Start) -> None:
     guest.run("echo 40000 >/proc/sys/kernel/threads-max").check()
     scheduler = serve(guest, start)

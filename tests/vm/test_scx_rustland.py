@@ -31,7 +31,7 @@ def serve(guest: Guest, start: Start, *args: str) -> Scheduler:
 
 
 def decided_share(counts: Record) -> float:
-    """The share of enqueues, except those of the policy thread, with a decision of the policy."""
+    """The share of enqueues on which the policy decided, without those of the policy thread."""
     not_asked = counts["nr_kernel_dispatches"] - counts["nr_wakeups"]
     return counts["nr_asked"] / (counts["nr_asked"] + not_asked)
 
@@ -70,7 +70,7 @@ def test_wakee_inherits_the_slice(replayed: Callable[[str], str]) -> None:
 
 
 def test_low_power_keeps_idle_cpus_asleep(replayed: Callable[[str], str]) -> None:
-    """Beside a hog. Per decision, since the loads differ."""
+    """Beside a hog. Compared per decision, since the number of decisions differs."""
     load = ("--hogs", "1", *SLEEPERS[2:])
     commands = ["scx_rustland --full-user", "scx_rustland --full-user --low-power"]
     usual, low = (
@@ -167,7 +167,7 @@ def test_overloaded_machine_is_responsive(replayed: Callable[[str], str]) -> Non
     eevdf, ours = (json.loads(part) for part in re.findall(r"^\{$.*?^\}$", text, re.M | re.S))
     for name, result in [("EEVDF", eevdf), ("scx_rustland", ours)]:
         spawn, late = result["forks"]["spawn_p50_ms"], result["sleepers"]["lateness_p50_us"]
-        print(f"{name}: spawn p50 {spawn:.2f} ms, wake-up lateness p50 {late:.0f} us")
+        print(f"{name}: spawn p50 {spawn:.2f} ms, wakeup lateness p50 {late:.0f} us")
     assert ours["forks"]["spawn_p50_ms"] < eevdf["forks"]["spawn_p50_ms"]
     assert ours["sleepers"]["lateness_p50_us"] < 1000
     assert sum(ours["hogs"]["cpu_s"]) > 0.85 * sum(eevdf["hogs"]["cpu_s"])

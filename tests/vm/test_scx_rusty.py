@@ -64,7 +64,7 @@ def test_mixed_load(guest: Guest, start: Start, load: Load) -> None:
     assert counts["task_get_err"] == 0
     assert [int(node) for node in counts["nodes"]] == list(range(max(1, len(guest.topology.nodes))))
     assert sorted(map(int, domains(guest))) == list(range(len(domains(guest))))
-    # Every domain with spare time accepts tasks of others, so the mask contains all CPUs.
+    # With the default of --kick-greedy-under, 100, idle CPUs of every domain may steal tasks.
     assert cpus(counts["kick_greedy_cpus"]) == set(guest.topology.online)
     assert scheduler.end(signal.SIGINT) == 0
 
@@ -94,7 +94,7 @@ def test_statistics_have_the_names_that_clients_know(guest: Guest, start: Start)
 
 
 def test_masks_have_a_word_for_every_64_possible_cpus(guest: Guest, start: Start) -> None:
-    """Also if they are empty: clients need masks of one size."""
+    """Even if no CPU is in them: clients need masks of a constant size."""
     off = ("--direct-greedy-under", "0", "--kick-greedy-under", "0")
     scheduler = serve(guest, start, *off)
     possible = read(guest, "/sys/devices/system/cpu/possible")
@@ -217,13 +217,13 @@ def test_fork_storm(guest: Guest, start: Start, load: Load) -> None:
 
 
 def test_tasks_leave_a_cpu_with_a_real_time_task(guest: Guest, start: Start, load: Load) -> None:
-    """The task that it preempts continues on another CPU."""
+    """A task that the real-time task preempts continues on another CPU."""
     nr_cpus = len(guest.topology.online)
     scheduler = serve(guest, start)
     hogs = load("--hogs", str(nr_cpus - 1), *QUIET, "--seconds", "5", "--json")
     real_time = guest.spawn("real_time", ["chrt", "-f", "50", "taskset", "2", "sh", "-c", SPIN])
     result = finished(hogs)
-    # One CPU less is enough for all. Behind the real-time task, one would get less than half.
+    # One CPU less is enough for all. Behind the real-time task, a hog would get less than half.
     assert result["hogs"]["cpu_min_s"] > 0.6 * result["elapsed_s"]
     assert real_time.wait(TIMEOUT_S) == 0
     assert scheduler.end(signal.SIGINT) == 0

@@ -30,7 +30,8 @@ until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do
 done
 """
 
-#: The CPU time of each hog. Tasks that are never switched out have no records in scx_switches.
+#: A shell function that prints the CPU time of each hog. scx_switches would not show hogs that are
+#: never switched out.
 USED = """
 used() {
     for hog in $(grep -l hog /proc/$load/task/*/comm); do
@@ -62,7 +63,7 @@ wait $scheduler
 
 @pytest.fixture
 def on_nodes(replayed_on: Callable[[topology.Topology, str], str]) -> Callable[[str], str]:
-    """Runs a script in a deterministic guest with two nodes; what it prints."""
+    """Runs a script in a deterministic guest with two nodes; returns its output."""
 
     def run(script: str) -> str:
         script = script.replace("SOCKET", SOCKET).replace("TOTAL", TOTAL)
@@ -149,7 +150,7 @@ def test_without_balancing_they_stay(on_nodes: Callable[[str], str]) -> None:
 def test_idle_cpus_of_the_other_node_take_work_only_when_allowed(
     on_nodes: Callable[[str], str], threshold: int, nodes: set[int]
 ) -> None:
-    """By stealing, without the balancer."""
+    """They steal tasks; the balancer is off."""
     options = f"--no-load-balance --direct-greedy-under 0 --greedy-threshold-x-numa {threshold}"
     printed = on_nodes(SPREAD.replace("OPTIONS", options))
     assert nodes_of(time_by_cpu(printed)) == nodes
@@ -189,7 +190,7 @@ def feasible(nices: list[int], nr_cpus: int) -> list[float]:
 def test_cpu_time_matches_feasible_weights(
     replayed: Callable[[str], str], shape: topology.Topology, nices: list[int]
 ) -> None:
-    """Within 5 % of a CPU for each. The weight of -10 exceeds a CPU, and is limited to one."""
+    """Within 5 % of a CPU for each task. By weight, nice -10 would get more than one CPU."""
     script = WEIGHTED.replace("NICES", ",".join(map(str, nices))).replace("NR", str(len(nices)))
     load = figures(replayed(script.replace("ENABLED", ENABLED)))
     got = [cpu_s / load["elapsed_s"] for cpu_s in load["hogs"]["cpu_s"]]
@@ -230,7 +231,7 @@ def test_fifo_order_includes_tasks_bound_to_a_cpu(on_nodes: Callable[[str], str]
     """Tasks bound to one CPU used to run before all tasks that may use the whole domain."""
     got_s = used_s(on_nodes(FIFO.replace("OPTIONS", NO_STEALING)))
     print(got_s)
-    # More than a second may pass between the readings, because the reader waits for a CPU, too.
+    # More than a second may pass between the readings, because the shell waits for a CPU, too.
     assert sum(got_s) > 0.9
     assert [one_s / sum(got_s) for one_s in got_s] == pytest.approx([1 / 3] * 3, abs=0.1)
 
@@ -246,8 +247,8 @@ wait $scheduler
 
 
 def test_pairs_that_wake_each_other_do_not_starve_hogs(on_nodes: Callable[[str], str]) -> None:
-    """Beside idle CPUs that none of them may use. With the kernel's default CPU selection, hogs got
-    0.11 of 2 s each."""
+    """All of them are bound to two CPUs, while the others are idle. With the kernel's default CPU
+    selection, hogs got 0.11 of 2 s each."""
     load = figures(on_nodes(BESIDE_PIPES))
     print(load["hogs"], load["sleepers"], load["pipes"])
     # Two hogs and four almost always runnable pipe tasks on two CPUs: a third of a CPU each.
@@ -289,8 +290,8 @@ wait $scheduler
 def test_new_tasks_start_on_idle_cpus(
     on_nodes: Callable[[str], str], crowd: int, options: str, lasts: int
 ) -> None:
-    """Each hog gets a CPU, whatever ran when it started: without the balancer, if it is still young
-    when the others end; with the balancer, even if they ran for a second."""
+    """Each hog gets a CPU, whatever ran when it started: without the balancer, if the short-lived
+    tasks end while the hog is still new; with the balancer, even if they run for a second."""
     names = " ".join(map(str, range(crowd)))
     script = FORKS.replace("OPTIONS", options).replace("LASTS", str(lasts))
     got_s = used_s(on_nodes(script.replace("CROWD", names)))

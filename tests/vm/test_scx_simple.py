@@ -34,7 +34,7 @@ def counters(line: str) -> tuple[int, int]:
 
 @pytest.mark.every_topology
 def test_schedules_under_load(guest: Guest, start: Start, load: Load) -> None:
-    """It schedules ordinary tasks, counts them, and is unloaded cleanly."""
+    """The scheduler schedules ordinary tasks, counts them, and is unloaded cleanly."""
     scheduler = start("scx_simple", "-i", "0.5").wait_enabled()
     assert ops(guest) == "simple"
     assert read(guest, "/sys/kernel/sched_ext/switch_all") == "1"
@@ -94,11 +94,11 @@ def test_cpu_hotplug_restarts_it_with_its_options(
 def test_hotplug_under_load_loses_no_task(
     guest: Guest, start: Start, load: Load, set_cpu: SetCpu
 ) -> None:
-    """Four changes under load, each of which restarts it.
+    """Four changes under load, each of which restarts the scheduler.
 
-    All hogs start after the scheduler, so that its class is switched before theirs: they must not
-    starve the thread that switches them (6.17, runner/priority.c). A smaller load does not show
-    this.
+    All hogs start after the scheduler, so that its threads are switched to the ext class before
+    theirs: the hogs must not starve the thread that switches them (6.17, runner/priority.c). A
+    smaller load does not show this.
     """
     scheduler = start("scx_simple").wait_enabled()
     load("--hogs", "12", "--sleepers", "60", "--pipes", "8", "--forks-per-s", "20")
@@ -122,7 +122,7 @@ def test_cpu_is_shared_by_weight(replayed: Callable[[str], str]) -> None:
 
 
 def test_light_task_elsewhere_does_not_change_the_shares(replayed: Callable[[str], str]) -> None:
-    """Alone on its CPU, it advances its vtime a hundred times as fast as other tasks."""
+    """Alone on its CPU, a task of nice 19 advances its vtime a hundred times as fast as others."""
     elsewhere = f"nice -n 19 taskset 4 {HOG} &"
     heavy_s, light_s = shares(replayed, "scx_simple", [0, 5], elsewhere)
     assert heavy_s / light_s == pytest.approx(NICE_0_TO_5, rel=0.1)
@@ -169,7 +169,8 @@ def test_many_waiting_tasks_get_shorter_slices(guest: Guest, start: Start, load:
     load("--hogs", "500", *ONE_HOG[2:], through="taskset 1")
     wait_for("all hogs wait", lambda: int(re.search(r"(\d+) queued", dump(guest))[1]) > 450)
     slices_ns = [int(ns) for ns in re.findall(r"simple: .* slice_ns=(\d+)", dump(guest))]
-    # 4 s for all, so at most 8.8 ms for the last. A few tasks still run with slices of 20 ms.
+    # 4 s for all: a task that is queued behind 450 others gets at most 8.8 ms. A few tasks still
+    # run with slices of 20 ms.
     assert sum(0 < ns < 10e6 for ns in slices_ns) > 50, slices_ns
 
 

@@ -56,7 +56,7 @@ class Systemd:
         self.process = guest.spawn(
             "systemd", f"container=lxc {unshare} systemd --unit=multi-user.target"
         )
-        # Later it forks, and then pidof briefly finds two.
+        # Read the pid now: later systemd forks, and pidof briefly finds two.
         wait_for("systemd starts", lambda: guest.run(["pidof", "systemd"]).ok)
         self._pid = guest.run(["pidof", "systemd"]).stdout.strip()
         wait_for("systemd runs", lambda: self.ctl("is-active", "multi-user.target").ok)
@@ -96,7 +96,8 @@ class Systemd:
 
 
 def lay_out(guest: Guest, build_dir: Path, options: dict[str, str]) -> Path:
-    """Puts the unit and its launcher where they are installed; where their configuration is."""
+    """Puts the units and the launcher where they are installed. Returns the path of the launcher's
+    configuration."""
     names = ("bindir", "libexecdir", "sysconfdir")
     bindir, libexecdir, sysconfdir = (Path(options["prefix"]) / options[name] for name in names)
     units = "/etc/systemd/system"
@@ -110,7 +111,7 @@ def lay_out(guest: Guest, build_dir: Path, options: dict[str, str]) -> Path:
         f"{units}/{LOADER_UNIT}.d/log.conf": f"{log}Type=simple\n",
         f"{libexecdir}/scx-launch": (build_dir / "services/scx-launch").read_text(),
         f"{sysconfdir}/default/scx": "",
-        # Without this file it is a first boot, on which all units are enabled.
+        # Without this file, systemd assumes a first boot and enables all units.
         "/etc/machine-id": "0123456789abcdef0123456789abcdef",
     }
     for target in ("sysinit", "basic", "multi-user", "shutdown"):
@@ -194,7 +195,7 @@ def test_override_replaces_scheduler_and_flags(systemd: Systemd) -> None:
 
 
 def test_second_scheduler_fails(systemd: Systemd, start: Callable[..., Scheduler]) -> None:
-    """It is not restarted, and the first one continues."""
+    """The second scheduler is not restarted, and the first one continues."""
     first = start("scx_fifo").wait_enabled()
     systemd.start("scx_simple")
     wait_for("the unit fails", systemd.has_failed)

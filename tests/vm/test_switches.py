@@ -91,8 +91,8 @@ def test_runs_are_slices_under_scx_fifo(guest: Guest, start: Start, load: Load) 
 
 @contextmanager
 def stopped(guest: Guest, process: Process) -> Iterator[dict[int, tuple[int, int]]]:
-    """The process is stopped within the block. Yields the kernel's counts of voluntary and
-    involuntary context switches of each thread."""
+    """Stops the process within the block. Yields the kernel's counts of voluntary and involuntary
+    context switches of each thread."""
 
     def fields(name: str) -> list[str]:
         text = guest.run(f"cat /proc/{process.pid}/task/*/status").check().stdout
@@ -122,8 +122,9 @@ def test_sleepers_sleep_and_are_woken_up(guest: Guest, load: Load) -> None:
         assert involuntary - 2 <= thread["involuntary"] <= involuntary
         slept = [run for run in by_thread(runs)[thread["pid"]] if run["end"] == "slept"]
         assert len(slept) == thread["voluntary"]
-        # One for each sleep except the last, in which it is stopped. The wakeup before the first
-        # run has its parent's name. Some wakeups come just before the thread sleeps.
+        # One wakeup for each sleep except the last, during which the thread was stopped. The wakeup
+        # before its first run is counted under its parent's name. Some wakeups come just before the
+        # thread goes to sleep, in addition to those that end a sleep.
         assert voluntary - 2 <= thread["wakeups"] <= 1.5 * voluntary
         assert thread["voluntary"] + thread["involuntary"] == thread["runs"]
         assert thread["runs"] - 1 <= thread["switches_in"] <= thread["runs"]
@@ -185,7 +186,7 @@ def test_system_calls_are_not_counted_by_default(guest: Guest) -> None:
 def test_lost_runs_are_reported(guest: Guest, load: Load) -> None:
     quiet_load(load, "--pipes", "4")
     recorder = Recorder(guest, "--comm", "pinger", "--ring-kib", "4", "--json")
-    # Meanwhile nothing reads the ring.
+    # While the recorder is stopped, nothing reads the ring.
     recorder.process.signal(signal.SIGSTOP)
     guest.run("sleep 1").check()
     recorder.process.signal(signal.SIGCONT)

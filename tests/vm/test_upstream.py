@@ -91,7 +91,7 @@ def test_dump_is_limited(start: Start, load: Load, program: str) -> None:
 def test_cpu_hotplug_restarts_it(
     guest: Guest, start: Start, load: Load, set_cpu: SetCpu, program: str
 ) -> None:
-    """Its exit code requests the restart; main() then loads it again."""
+    """The exit code requests a restart; main() then loads the scheduler again."""
     scheduler = start(program, "-s", "3000").wait_enabled()
     load("--hogs", "6")
     set_cpu(1, False)

@@ -37,7 +37,7 @@ impl Control {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Sleeps until the stop, at most for `timeout`. Returns whether threads should stop.
+    /// Sleeps until the stop, but no longer than `timeout`. Returns whether threads should stop.
     pub(crate) fn wait_for_stop(&self, timeout: Duration) -> bool {
         let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         let result = self

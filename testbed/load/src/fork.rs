@@ -15,7 +15,7 @@ use crate::stats::Latencies;
 /// The only argument of the processes started here, which exit at once.
 const CHILD: &str = "--child";
 
-/// Whether this process is one of those.
+/// Whether this process was started with that argument.
 pub(crate) fn is_child() -> bool {
     env::args_os().nth(1).is_some_and(|arg| arg == CHILD)
 }
@@ -48,8 +48,8 @@ impl Program {
     }
 }
 
-/// Adds a thread that starts up to `per_s` processes per second. It returns the times from the
-/// start of a process to its exit.
+/// Adds a thread that starts up to `per_s` processes per second. The thread returns the times from
+/// the start of each process to its exit.
 ///
 /// # Errors
 /// The thread cannot be created.
@@ -101,7 +101,7 @@ fn work(program: &Program, period: Duration, control: &Control) -> Result<Latenc
         let start = Instant::now();
         run_child(program)?;
         latencies.record(start.elapsed());
-        // No catching up on missed starts, which would be a burst.
+        // Missed starts are not made up for, which would be a burst.
         next = (next + period).max(start);
     }
     Ok(latencies)

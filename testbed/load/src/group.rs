@@ -31,7 +31,7 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// Waits for all.
+    /// Waits for all threads.
     ///
     /// # Errors
     /// A thread failed.

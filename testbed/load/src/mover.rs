@@ -51,7 +51,7 @@ fn work(index: u32, movers: &[AtomicI32], cpus: &[usize], control: &Control) -> 
     let mut changes = 0;
     while !control.is_stopped() {
         let other = movers[dice.below(movers.len())].load(Ordering::Relaxed);
-        // 0 has not started yet.
+        // 0: that mover has not started yet.
         if let Some(other) = Pid::from_raw(other) {
             changes += u64::from(change(other, &dice.pick(cpus))?);
         }
@@ -67,7 +67,7 @@ fn work(index: u32, movers: &[AtomicI32], cpus: &[usize], control: &Control) -> 
 fn change(thread: Pid, cpus: &CpuSet) -> Result<bool> {
     match sched_setaffinity(Some(thread), cpus) {
         Ok(()) => Ok(true),
-        // It has exited; all those CPUs are offline.
+        // The thread has exited, or all of these CPUs are offline.
         Err(Errno::SRCH | Errno::INVAL) => Ok(false),
         Err(errno) => bail!("changing an affinity: {errno}"),
     }
@@ -89,7 +89,7 @@ impl Dice {
         usize::try_from(self.0 >> 32).unwrap_or(0) % limit
     }
 
-    /// Randomly one of `cpus`, or all from one of them on.
+    /// Randomly one of `cpus`, or all of them from a random one on.
     fn pick(&mut self, cpus: &[usize]) -> CpuSet {
         let first = self.below(cpus.len());
         let last = if self.below(2) == 0 {

@@ -85,8 +85,8 @@ pub(crate) struct Opts {
     #[arg(value_parser = clap::value_parser!(u32).range(..=10_000))]
     pub forks_per_s: u32,
 
-    /// The program of these processes, without arguments [default: this one, which exits at
-    /// once]
+    /// The program that --forks-per-s and --fork-storms start, without arguments [default: this
+    /// one, which exits at once]
     #[arg(long, value_name = "PROGRAM")]
     pub fork_program: Option<PathBuf>,
 
@@ -110,7 +110,7 @@ pub(crate) struct Opts {
     #[arg(value_parser = clap::value_parser!(u32).range(..=1024))]
     pub periodic: u32,
 
-    /// Their period; 60 frames per second are 16667
+    /// Period of the --periodic threads; 60 frames per second are 16667
     #[arg(
         long,
         value_name = "US",
@@ -120,7 +120,7 @@ pub(crate) struct Opts {
     #[arg(value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
     pub period_us: u32,
 
-    /// The CPU time of their work
+    /// CPU time that a --periodic thread uses in each period
     #[arg(
         long,
         value_name = "US",

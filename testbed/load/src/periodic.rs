@@ -24,7 +24,7 @@ pub(crate) struct Task {
 pub(crate) struct Outcome {
     /// Time from the start of a period to the end of its work, for each period.
     pub done_after: Latencies,
-    /// Periods whose work was not completed before the next one.
+    /// Periods in which no work was completed.
     pub missed: u64,
     /// The longest time between the ends of work of successive periods.
     pub gap_max: Duration,
@@ -74,7 +74,7 @@ impl Outcome {
     ) {
         let took = done.saturating_sub(begin);
         self.done_after.record(took);
-        // Late by a whole period: that one is missed, too.
+        // Each whole period that has passed was missed.
         self.missed += whole(took, period);
         if let Some(before) = done_before {
             self.gap_max = self.gap_max.max(done.saturating_sub(before));
@@ -82,7 +82,7 @@ impl Outcome {
     }
 }
 
-/// The next period to start: no catching up on missed ones.
+/// The start of the next period; missed ones are skipped.
 fn next_begin(begin: Duration, done: Duration, period: Duration) -> Duration {
     let passed = u32::try_from(whole(done.saturating_sub(begin), period)).unwrap_or(u32::MAX);
     begin + period * passed.saturating_add(1)

@@ -74,7 +74,7 @@ impl fmt::Display for Hogs {
     }
 }
 
-/// Wakeup latency of sleepers; none without a wakeup.
+/// Wakeup latency of sleepers; the figures are `None` without a wakeup.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Sleepers {
     pub count: usize,
@@ -229,7 +229,7 @@ pub(crate) struct Periodic {
     pub count: usize,
     /// Periods with completed work, in time or not.
     pub done: u64,
-    /// Periods whose work was not completed before the next one.
+    /// Periods in which no work was completed.
     pub missed: u64,
     /// Of all periods.
     pub missed_percent: f64,

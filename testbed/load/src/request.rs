@@ -27,7 +27,7 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Waits for all; the result is empty without workers.
+    /// Waits for all threads; `None` without workers.
     ///
     /// # Errors
     /// A thread failed.
@@ -37,11 +37,11 @@ impl Servers {
     }
 }
 
-/// The number of the idle worker.
+/// The number of the worker that answers.
 type Answer = usize;
 
-/// Adds this many workers, each of which uses `work` of CPU time per request, and the client,
-/// which sends each worker one request at a time, the next after reading the answer.
+/// Adds `count` workers, each of which uses `work` of CPU time per request, and a client. The
+/// client sends each worker one request at a time, and the next one after reading the answer.
 ///
 /// # Errors
 /// A thread cannot be created.
@@ -83,7 +83,7 @@ fn ask(desks: &[Sender<()>], answers: &Receiver<Answer>, control: &Control) -> S
     let start = Instant::now();
     let mut asked_at = vec![start; desks.len()];
     let mut latencies = Latencies::new();
-    // A worker that failed has stopped all threads.
+    // Sending fails only if the worker has failed, which stops all threads.
     let request = |worker: usize, asked_at: &mut [Instant]| {
         asked_at[worker] = Instant::now();
         desks[worker].send(()).is_ok()

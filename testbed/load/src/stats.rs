@@ -54,8 +54,8 @@ impl Latencies {
         (self.count() > 0).then_some(self.max)
     }
 
-    /// The percentile, for `percent` from 1 to 100: nearest rank, rounded up by a thousandth at
-    /// most, at most the longest. `None` without samples.
+    /// The percentile, for `percent` from 1 to 100: nearest rank, rounded up by at most a
+    /// thousandth, and never above the longest. `None` without samples.
     pub(crate) fn percentile(&self, percent: u64) -> Option<Duration> {
         let max = self.max()?;
         let rank = percent.saturating_mul(self.count()).div_ceil(100);

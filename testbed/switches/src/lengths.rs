@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 /// Significant bits of a length: the rounding error is below one percent.
 const KEPT_BITS: u32 = 8;
 
-/// A distribution of lengths. Small for a thread with few runs, as most have, and bounded for any
-/// number of runs.
+/// A distribution of lengths. Its memory is small for a thread with few runs, as most have, and
+/// bounded for any number of runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lengths {
     /// The count of each rounded length, ns.
@@ -30,7 +30,7 @@ impl Lengths {
     }
 
     /// The percentile, ns, for `percent` from 1 to 100: nearest rank, rounded up by less than one
-    /// percent, at most the longest. `None` if empty.
+    /// percent, and never above the longest. `None` if empty.
     pub(crate) fn percentile_ns(&self, percent: u64) -> Option<u64> {
         let rank = percent.saturating_mul(self.count).div_ceil(100);
         let mut seen = 0;

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! "recording" on standard error means that all events are recorded from now on. Runs that began
-//! before are omitted; records that did not fit into the ring are counted and reported. Records are
-//! read every 20 ms, without wakeups in between.
+//! earlier are omitted; records that did not fit into the ring are counted and reported. Records
+//! are read every 20 ms, without wakeups in between.
 //!
 //! Text output has seconds of the monotonic clock, and us. JSON output has integers, ns, and an
 //! object on each line, the last of which is the summary:

@@ -38,7 +38,7 @@ pub(crate) struct Opts {
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     pub cpu: Option<Cpumask>,
 
-    /// Idle CPUs too, as threads with id 0
+    /// Record idle CPUs too, as threads with id 0
     #[arg(long)]
     pub idle: bool,
 
@@ -52,7 +52,7 @@ pub(crate) struct Opts {
     pub summary: bool,
 
     /// Write JSON: an object on a line for each run ("type":"run") and finally the summary
-    /// ("type":"summary"), with --summary only that; times in ns
+    /// ("type":"summary"), with --summary only the latter; times in ns
     #[arg(long)]
     pub json: bool,
 

@@ -219,7 +219,7 @@ fn ring(skel: &BpfSkel<'_>, taken: Rc<RefCell<Vec<Run>>>) -> Result<RingBuffer<'
 
 fn attach(skel: &mut BpfSkel<'_>, syscalls: bool) -> Result<Vec<Link>> {
     let progs = &mut skel.progs;
-    // Last the program that starts runs, so that all others are counted.
+    // The program that records runs is attached last, so that no event of a recorded run is missed.
     let mut links = vec![
         attach_one(&mut progs.on_wakeup)?,
         attach_one(&mut progs.on_wakeup_new)?,

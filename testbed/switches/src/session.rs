@@ -14,8 +14,8 @@ use crate::output::{Format, Output};
 use crate::recorder::{Recorder, Run, BATCH};
 use crate::summary::{Gathering, Summary};
 
-/// Interval of reading records, each of which is a run of this program. In between, the smallest
-/// ring holds 60 records and the default one 65000.
+/// Interval of reading records. Each read is a run of this program, so it should not be short. For
+/// one interval, the smallest ring holds 60 records, and the default one 65000.
 const POLL: Duration = Duration::from_millis(20);
 
 /// Records according to `opts`, until the time limit or a signal. A closed pipe is not an
@@ -55,7 +55,7 @@ fn record(opts: &Opts, mut recorder: Recorder<'_>, shutdown: &Shutdown) -> Resul
         let left = opts
             .seconds
             .map_or(POLL, |all| all.saturating_sub(start.elapsed()));
-        // Pending records delay neither the time limit nor a signal.
+        // After a full batch, read on at once; the time limit and signals are still checked.
         let pause = if runs.len() < BATCH {
             POLL.min(left)
         } else {
@@ -79,7 +79,7 @@ struct Writer<W> {
     gathering: Gathering,
 }
 
-/// An output that fails on each write.
+/// Names the output in error messages.
 const STDOUT: &str = "standard output";
 
 impl<W: Write> Writer<W> {
@@ -106,7 +106,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Reports lost records, which the output may not show.
+/// Reports lost runs, since the output may not show them.
 fn tell_end(opts: &Opts, summary: &Summary) {
     let Summary { runs, lost, .. } = summary;
     if *lost > 0 {

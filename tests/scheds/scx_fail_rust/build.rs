@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Compiles the BPF side, which it shares with the C program of this folder.
+//! Compiles the BPF side, which the C program scx_fail uses, too.
 
 fn main() -> anyhow::Result<()> {
     scx_utils::builder::BpfBuilder::new()?

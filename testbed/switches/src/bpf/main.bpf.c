@@ -136,7 +136,7 @@ static u32 end_of(bool preempt, struct task_struct *prev, u32 prev_state)
 	return prev_state & TASK_DEAD ? SWITCHES_EXITED : SWITCHES_SLEPT;
 }
 
-/* @prev is switched out: the end of @run, unless it began before the recording. */
+/* @prev is switched out, which ends @run, unless the run began before the recording. */
 static void switch_out(struct switches_run *run, struct task_struct *prev, u32 end, u64 now)
 {
 	bool is_known = run->task.pid == (u32)prev->pid;
@@ -216,7 +216,7 @@ static void count_wakeup(struct task_struct *p)
 	identify(&task, p);
 	if (!task_wanted(&task))
 		return;
-	/* The target CPU is not known yet: filters apply to the CPU of the last run. */
+	/* The target CPU is not known yet. With --cpu, count threads that ran on such a CPU. */
 	c = some_cpus ? bpf_map_lookup_elem(&threads, &task.pid) : counts_of(&task);
 	if (c)
 		add(&c->nr_wakeups, 1);
@@ -236,7 +236,8 @@ int BPF_PROG(on_wakeup_new, struct task_struct *p)
 	return 0;
 }
 
-/* Not by BTF: on a kernel without it, loading then succeeds and attaching fails. */
+/* Not tp_btf: on a kernel without this tracepoint, the program can then be loaded, and only
+ * attaching it fails. */
 SEC("raw_tp/sys_enter")
 int on_sys_enter(void *ctx)
 {
