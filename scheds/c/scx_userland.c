@@ -32,7 +32,8 @@ static struct {
 
 static const struct argp_option options[] = {
 	{ "batch", 'b', "N", 0, "Dispatch up to N tasks in advance of the CPUs that are idle (8)" },
-	{ "slice-us", 's', "US", 0, "Let a task run for US microseconds while others wait (20000)" },
+	{ "slice-us", 's', "US", 0,
+	  "Let a task run for US microseconds while others wait (20000)" },
 	{ 0 },
 };
 
@@ -54,7 +55,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 struct waiting {
 	u64 vtime; /* its virtual runtime, ns */
 	u64 enq_seq;
-	u64 sum_exec_ns;
 	s32 pid;
 	u32 weight;
 	bool is_pinned;
@@ -139,11 +139,10 @@ static bool dispatch(const struct waiting *task)
 		.enq_seq = task->enq_seq,
 		/* 0 is no virtual time. */
 		.vtime = task->vtime ?: 1,
-		/* Comes back with the next record of the task. */
-		.ctx = { task->vtime, task->sum_exec_ns },
 		.pid = task->pid,
 		.cpu = RL_CPU_ANY,
-		/* On slice expiry it continues while it precedes the others. */
+		/* Its vtime advances by CPU time, and on slice expiry it continues while it
+		 * precedes the others. */
 		.weight = task->weight,
 	};
 	user_ring_buffer__submit(policy.decisions, decision);
@@ -156,13 +155,10 @@ static bool dispatch(const struct waiting *task)
 /* The virtual runtime of a task that is runnable again. */
 static u64 vtime_of(const struct rl_queued *rec)
 {
-	/* A new thread has inherited the context of its parent, which has used more CPU time. */
-	u64 ran_ns = rec->sum_exec_ns > rec->ctx[1] ? rec->sum_exec_ns - rec->ctx[1] : 0;
-	u64 vtime = rec->ctx[0] + scx_vtime_cost(ran_ns, rec->weight);
-	u64 ahead_ns = scx_vtime_max_ahead(WAIT_MAX_NS, policy.weight);
+	u64 ahead_ns = scx_vtime_max_ahead(WAIT_MAX_NS, policy.weight), vtime;
 
 	/* After a long sleep it may catch up on one slice, and no task starves. */
-	vtime = scx_vtime_limit_credit(vtime, policy.vtime_now, opts.slice_us * 1000);
+	vtime = scx_vtime_limit_credit(rec->vtime, policy.vtime_now, opts.slice_us * 1000);
 	return scx_vtime_limit_debt(vtime, policy.vtime_now, ahead_ns);
 }
 
@@ -178,7 +174,6 @@ static int enqueue(void *ctx, void *data, size_t size)
 	task = (struct waiting){
 		.vtime = vtime_of(rec),
 		.enq_seq = rec->enq_seq,
-		.sum_exec_ns = rec->sum_exec_ns,
 		.pid = rec->pid,
 		.weight = rec->weight,
 		.is_pinned = rec->nr_cpus_allowed == 1,
@@ -276,8 +271,7 @@ static int prepare(void *skel)
 
 	policy.shared = &userland->data_rl_shared->shared;
 	policy.queued = ring_buffer__new(wake_fd(skel), enqueue, NULL, NULL);
-	policy.decisions =
-		user_ring_buffer__new(bpf_map__fd(userland->maps.rl_decisions), NULL);
+	policy.decisions = user_ring_buffer__new(bpf_map__fd(userland->maps.rl_decisions), NULL);
 	policy.waiting = calloc(WAITING_MAX, sizeof(*policy.waiting));
 	if (!policy.queued || !policy.decisions || !policy.waiting)
 		return -ENOMEM;

@@ -198,8 +198,8 @@ def _run(options: argparse.Namespace) -> int:
 
 def _run_deterministic(options: argparse.Namespace) -> int:
     seed = 1 if options.seed is None else options.seed
-    if not 0 <= seed <= replay.MAX_SEED:
-        raise UsageError(f"--seed {seed}: give a number from 0 to {replay.MAX_SEED}")
+    if not 1 <= seed <= replay.MAX_SEED:
+        raise UsageError(f"--seed {seed}: give a number from 1 to {replay.MAX_SEED}")
     if options.user != "root":
         raise UsageError("--user is not for --deterministic: use su in the command")
     limit = None

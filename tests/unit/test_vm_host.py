@@ -59,7 +59,8 @@ def test_deterministic_machine_is_independent_of_the_host() -> None:
     ("args", "complaint"),
     [
         (["--seed", "1"], "--seed is for --deterministic"),
-        (["--deterministic", "--seed", "-1"], "--seed -1: give a number from 0 to 4294967295"),
+        (["--deterministic", "--seed", "0"], "--seed 0: give a number from 1 to 4294967295"),
+        (["--deterministic", "--seed", "-1"], "--seed -1: give a number from 1 to 4294967295"),
         (["--deterministic", "--user", "nobody"], "--user is not for --deterministic"),
     ],
 )

@@ -123,9 +123,10 @@ impl Cpus {
             .and_then(|cpu| *self.core.get(cpu)?);
         let threads = core.and_then(|core| self.threads.get(core));
         threads.is_none_or(|threads| {
-            threads
-                .iter()
-                .all(|(word, bits)| self.idle[*word] & bits == *bits)
+            // A sibling that is offline is never idle.
+            let is_busy =
+                |(word, bits): &(usize, u64)| bits & self.online[*word] & !self.idle[*word] != 0;
+            !threads.iter().any(is_busy)
         })
     }
 
@@ -294,6 +295,15 @@ mod tests {
     #[test]
     fn idle_core_precedes_the_last_cpu() {
         assert_eq!(two_cores(0b1110).pick_idle(&task(2)), Target::IdleCpu(1));
+    }
+
+    #[test]
+    fn core_with_an_offline_thread_is_idle_if_the_other_one_is() {
+        let mut cpus = two_cores(0b1001);
+        cpus.set_online(1, false);
+        assert_eq!(cpus.pick_idle(&task(3)), Target::IdleCpu(0));
+        cpus.set_online(2, false);
+        assert_eq!(cpus.pick_idle(&task(3)), Target::IdleCpu(3));
     }
 
     #[test]

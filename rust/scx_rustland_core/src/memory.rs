@@ -35,6 +35,10 @@ impl Locked {
         if unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } != 0 {
             return Err(io::Error::last_os_error()).context("cannot lock memory");
         }
+        let mut locked = Self {
+            _heap: None,
+            _compaction: None,
+        };
         touch_stack();
         let path = Path::new("/proc/sys").join(COMPACTION_SETTING.replace('.', "/"));
         let compaction = path
@@ -44,11 +48,10 @@ impl Locked {
             tracing::warn!("{error:#}");
             None
         });
+        locked._compaction = compaction;
         let heap = heap.map(|heap| heap.claim()).transpose();
-        Ok(Self {
-            _heap: heap.context("the policy's memory")?,
-            _compaction: compaction,
-        })
+        locked._heap = heap.context("the policy's memory")?;
+        Ok(locked)
     }
 }
 

@@ -42,7 +42,7 @@ pub struct QueuedTask {
     /// CPU time since fork.
     pub sum_exec_ns: u64,
     /// The vtime of the last decision. If that used [`DispatchedTask::advance`], it has advanced by
-    /// the CPU time up to the start of the task's last slice.
+    /// the CPU time since.
     pub vtime: u64,
     /// Voluntary context switches: interactive tasks have many.
     pub nvcsw: u64,

@@ -41,6 +41,16 @@ pub enum LoadKind {
     DutyCycle,
 }
 
+impl LoadKind {
+    /// What a duty cycle of a task is multiplied by.
+    fn factor(self, weight: u32, weight_max: f64) -> f64 {
+        match self {
+            Self::Weighted => f64::from(weight).min(weight_max),
+            Self::DutyCycle => 1.0,
+        }
+    }
+}
+
 /// Sums duty cycles by domain and weight. Domain numbers are arbitrary.
 #[derive(Debug, Clone)]
 pub struct LoadAggregator {
@@ -66,6 +76,7 @@ pub struct LoadLedger {
     pub total: Load,
     /// The value to which weights are clamped; [`WEIGHT_MAX`] if all are feasible.
     pub weight_max: f64,
+    kind: LoadKind,
     domains: BTreeMap<usize, Load>,
 }
 
@@ -111,10 +122,7 @@ impl LoadAggregator {
         };
         let load_of = |duties: &BTreeMap<u32, f64>| {
             duties.iter().fold(Load::default(), |sum, (weight, duty)| {
-                let factor = match self.kind {
-                    LoadKind::Weighted => f64::from(*weight).min(weight_max),
-                    LoadKind::DutyCycle => 1.0,
-                };
+                let factor = self.kind.factor(*weight, weight_max);
                 Load {
                     duty_cycle: sum.duty_cycle + duty,
                     load: sum.load + duty * factor,
@@ -133,6 +141,7 @@ impl LoadAggregator {
         LoadLedger {
             total,
             weight_max,
+            kind: self.kind,
             domains,
         }
     }
@@ -174,7 +183,7 @@ impl LoadLedger {
     /// The load of a task with this weight and duty cycle.
     #[must_use]
     pub fn effective_load(&self, weight: u32, duty_cycle: f64) -> f64 {
-        f64::from(weight).min(self.weight_max) * duty_cycle
+        self.kind.factor(weight, self.weight_max) * duty_cycle
     }
 }
 

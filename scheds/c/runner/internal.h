@@ -111,8 +111,8 @@ char *scx_answer(const struct scx_sched *sched, const char *line, size_t len, co
 		 void *before);
 char *scx_answer_too_long(void);
 
-/* server.c: waits for signals and for the policy, and meanwhile serves statistics, if the scheduler has any and the
- * socket can be created. NULL without memory. */
+/* server.c: waits for signals and for the policy, and meanwhile serves statistics, if the scheduler
+ * has any and the socket can be created. NULL without memory. */
 struct scx_server;
 struct scx_server *scx_server_start(const struct scx_sched *sched, int signal_fd);
 /* The skeleton of the current generation, or NULL. */

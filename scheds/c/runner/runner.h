@@ -68,7 +68,8 @@ struct scx_sched {
 	 */
 	void (*configure)(void *skel);
 	/* Called after the load, before the scheduler is attached: 0, or a negative errno. And its
-	 * counterpart, called when the scheduler has ended, if prepare() was called. May be NULL. */
+	 * counterpart, called when the scheduler has ended, if prepare() was called. May be NULL.
+	 */
 	int (*prepare)(void *skel);
 	void (*finish)(void *skel);
 	/*

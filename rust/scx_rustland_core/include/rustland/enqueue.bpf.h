@@ -56,7 +56,7 @@ static void fill_record(struct rl_queued *rec, struct task_struct *p, struct rl_
 	rec->stop_ns = t->stop_ns;
 	rec->exec_ns = t->exec_ns;
 	rec->sum_exec_ns = p->se.sum_exec_runtime;
-	rec->vtime = t->vtime;
+	rec->vtime = advanced_vtime(p, t);
 	rec->nvcsw = p->nvcsw;
 	rec->enq_flags = enq_flags;
 	__builtin_memcpy(rec->ctx, t->ctx, sizeof(rec->ctx));

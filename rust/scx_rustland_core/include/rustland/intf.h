@@ -50,7 +50,7 @@ struct rl_queued {
 	u64 stop_ns; /* when it last stopped running */
 	u64 exec_ns; /* CPU time since it last slept */
 	u64 sum_exec_ns; /* CPU time since fork */
-	u64 vtime; /* of the last decision, advanced up to its last slice (rl_decision.weight) */
+	u64 vtime; /* of the last decision, advanced since (rl_decision.weight) */
 	u64 nvcsw; /* voluntary context switches */
 	u64 enq_flags; /* SCX_ENQ_* as the running kernel has them */
 	/* Task context: of the last decision, or inherited from the parent on fork. */
