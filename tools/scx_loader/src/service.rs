@@ -262,10 +262,11 @@ impl Loader {
         #[zbus(connection)] bus: &Connection,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<()> {
+        authorize(&self.shared, &Caller { bus, header }, MANAGE).await?;
         let default = self.shared.config().default.clone();
         let none = || Error::Failed("no default scheduler is configured".into());
         let request = Request::Switch(default.ok_or_else(none)?);
-        self.request(Caller { bus, header }, MANAGE, request).await
+        self.call(|answer| Call::Request(request, answer)).await
     }
 
     async fn reload_configuration(
