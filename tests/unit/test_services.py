@@ -104,7 +104,8 @@ def test_launcher_without_a_configuration_names_the_file(launcher: Path) -> None
 
 
 def variables(text: str) -> dict[str, str]:
-    """The assignments of a file, including commented ones, as read by shells and systemd."""
+    """The SCX_* variables that a file sets, or would set if they were not commented out; values
+    without quotes."""
     return dict(re.findall(r'^#?(SCX_\w+)="?([^"\n]*?)"?$', text, re.MULTILINE))
 
 

@@ -17,7 +17,8 @@ from vm.initramfs import File
 LOADER = Peer("org.scx.Loader", "/org/scx/Loader", "org.scx.Loader")
 SERVICES = ROOT / "services"
 
-#: Directories of the guest with the schedulers' manifests, and with fake programs.
+#: In the guest: the manifests, the programs (links to the schedulers, and the fake ones below), and
+#: the loader's configuration file.
 SCHEDULERS = "/usr/share/scx/schedulers"
 PROGRAMS = "/srv/programs"
 CONFIG = "/srv/config.toml"
