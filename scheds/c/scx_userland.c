@@ -16,7 +16,8 @@
 #include "runner/runner.h"
 #include "scx_userland.bpf.skel.h"
 
-/* Tasks that the policy holds at most; further ones are dispatched at once. */
+/* Tasks that the policy holds at most. The records of further ones stay in the ring; when that is
+ * full too, the BPF side serves tasks without a decision. */
 #define WAITING_MAX (64 * 1024)
 
 /* How long a task waits at most, roughly, whatever its weight: well below the kernel's watchdog, at
@@ -178,12 +179,7 @@ static int enqueue(void *ctx, void *data, size_t size)
 		.weight = rec->weight,
 		.is_pinned = rec->nr_cpus_allowed == 1,
 	};
-	if (policy.nr_waiting < WAITING_MAX)
-		push(&task);
-	else
-		/* If there is no room either, the BPF side serves the task as it does in a
-		 * stall. */
-		dispatch(&task);
+	push(&task);
 	return 0;
 }
 
@@ -214,14 +210,19 @@ static u64 nr_wanted(void)
 	return nr_free > nr_decided ? nr_free - nr_decided : 0;
 }
 
-/* Dispatch the tasks of the smallest virtual runtime. */
-static void decide(void)
+/* Dispatch the tasks of the smallest virtual runtime. False if the ring of decisions is full: CPUs
+ * drain it, this one too when the program sleeps. */
+static bool decide(void)
 {
 	u64 nr_stalls = READ(nr_stalls), nr = nr_wanted();
 
-	while (nr-- && policy.nr_waiting && dispatch(&policy.waiting[0]))
-		pop();
 	policy.nr_stalls = nr_stalls;
+	while (nr-- && policy.nr_waiting) {
+		if (!dispatch(&policy.waiting[0]))
+			return false;
+		pop();
+	}
+	return true;
 }
 
 /* Whether there is a record, or one that is being written. */
@@ -232,15 +233,21 @@ static bool has_records(void)
 
 static bool tick(void *skel)
 {
+	size_t room = WAITING_MAX - policy.nr_waiting;
+	bool has_sent;
+
 	WRITE(is_sleeping, 0);
-	ring_buffer__consume(policy.queued);
-	decide();
+	if (room)
+		ring_buffer__consume_n(policy.queued, room);
+	has_sent = decide();
 	WRITE(nr_waiting, policy.nr_waiting);
 	/* The sign of life. */
 	WRITE(nr_cycles, READ(nr_cycles) + 1);
 	/* No lost wakeups: set the flag, then check again. */
 	__atomic_store_n(&policy.shared->is_sleeping, 1, __ATOMIC_SEQ_CST);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (!has_sent)
+		return false;
 	return has_records() || (policy.nr_waiting && nr_wanted()) || !READ(is_sleeping);
 }
 

@@ -9,6 +9,7 @@ import signal
 from collections.abc import Callable
 
 import pytest
+from loads import hog_times_s
 from sched_ext import (
     STOPS_FAIR_SERVER_TWICE,
     TIMEOUT_S,
@@ -136,18 +137,9 @@ def test_fifo_ignores_the_weight(replayed: Callable[[str], str]) -> None:
 ONE_HOG = ("--hogs", "1", "--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
 
 
-def run_time_s(guest: Guest, process: Process) -> float:
-    """CPU time of a load's hogs so far, as accounted by the kernel; 0 before they exist."""
-    script = (
-        f"for t in /proc/{process.pid}/task/*; do grep -q hog $t/comm && cat $t/schedstat; done"
-    )
-    done = guest.run(f"{script}; true", is_urgent=True).check()
-    return sum(int(line.split()[0]) for line in done.stdout.splitlines()) / 1e9
-
-
 def wait_ran(guest: Guest, process: Process, seconds: float) -> None:
     """Waits until the process has used this much CPU time."""
-    wait_for("the hog runs", lambda: run_time_s(guest, process) > seconds)
+    wait_for("the hog runs", lambda: sum(hog_times_s(guest, process)) > seconds)
 
 
 def test_light_task_is_not_starved(guest: Guest, start: Start, load: Load) -> None:
@@ -159,7 +151,7 @@ def test_light_task_is_not_starved(guest: Guest, start: Start, load: Load) -> No
     heavy = load(*ONE_HOG, through="nice -n -20 taskset 1")
     wait_ran(guest, heavy, 1)
     for _ in range(2):
-        wait_ran(guest, light, run_time_s(guest, light) + 0.003)
+        wait_ran(guest, light, sum(hog_times_s(guest, light)) + 0.003)
     assert state(guest) == "enabled"
 
 

@@ -143,7 +143,8 @@ def test_c_scheduler_serves_after_a_restart(guest: Guest, start: Start, set_cpu:
             lambda n=count: scheduler.process.stderr().count("restarting") >= n,
         )
         scheduler.wait_enabled()
-        assert payload(ask(guest, TOTAL)[0])["local"] > 0
+        # It counts from zero again.
+        wait_for("tasks are counted", lambda: payload(ask(guest, TOTAL)[0])["local"] > 0)
 
 
 def test_bad_requests_do_not_close_the_connection(guest: Guest, served: Served) -> None:
@@ -260,7 +261,7 @@ def test_c_scheduler_replaces_the_socket_of_a_killed_one(guest: Guest, start: St
     wait_disabled(guest)
     start("scx_simple").wait_enabled()
     wait_served(guest)
-    assert payload(ask(guest, TOTAL)[0])["local"] > 0
+    wait_for("tasks are counted", lambda: payload(ask(guest, TOTAL)[0])["local"] > 0)
     assert guest.run(f"stat -c '%a %U %G' {SOCKET}").stdout == "600 root root\n"
 
 

@@ -51,7 +51,8 @@ static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list 
 	return 0;
 }
 
-/* Wait at most @wait_s for SIGINT or SIGTERM, from now on; true if one came. */
+/* Wait at most @wait_s for SIGINT or SIGTERM, or for the policy; true if a signal came. It stays
+ * pending, so later calls are true as well. */
 static bool wait_for_stop(const struct run *run, double wait_s)
 {
 	return scx_server_wait(run->server, wait_s);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Serves statistics on a socket, for scxstats, scxctl and monitors. The main thread serves all
- * clients while it waits: reads nothing from a client that has an answer pending, so that each
- * holds at most one request and one answer, and never blocks.
+ * clients while it waits, and never blocks on one: it reads nothing from a client that has an
+ * answer pending, so that each holds a bounded amount of requests and one answer.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>

@@ -34,10 +34,11 @@ impl<'a, const SIZE: usize> Owned<'a, SIZE> {
     /// Called by each new owner. The heap must be a static.
     pub(super) fn begin(&mut self) {
         if !self.heap.begun.swap(true, Ordering::Relaxed) {
-            let memory = NonNull::new(self.heap.base())
-                .map(|base| NonNull::slice_from_raw_parts(base, SIZE));
-            // SAFETY: the memory is a static's, and used through the arena only.
-            memory.map(|memory| unsafe { self.arena().insert_free_block_ptr(memory) });
+            if let Some(base) = NonNull::new(self.heap.base()) {
+                let memory = NonNull::slice_from_raw_parts(base, SIZE);
+                // SAFETY: the memory is a static's, and used through the arena only.
+                unsafe { self.arena().insert_free_block_ptr(memory) };
+            }
         }
         self.merge();
     }
