@@ -15,6 +15,9 @@ pub(crate) struct Control {
     /// Held while `stop` changes, so that no waiter on `stopped` misses it.
     lock: Mutex<()>,
     stopped: Condvar,
+    /// In tests: the number of checks after which a thread sees the stop.
+    #[cfg(test)]
+    checks_max: Option<u32>,
 }
 
 impl Control {
@@ -34,6 +37,10 @@ impl Control {
 
     /// Whether threads should stop. A plain load: cheap enough for any loop.
     pub(crate) fn is_stopped(&self) -> bool {
+        #[cfg(test)]
+        if self.has_no_check_left() {
+            return true;
+        }
         self.stop.load(Ordering::Relaxed)
     }
 
@@ -106,6 +113,37 @@ impl<T: Send + 'static> Crew<T> {
         });
         // Join all before checking results.
         results.collect::<Vec<_>>().into_iter().collect()
+    }
+}
+
+/// Stops by count: a test that stops threads after some time depends on when they begin.
+#[cfg(test)]
+mod by_count {
+    use std::cell::Cell;
+
+    use super::Control;
+
+    thread_local! {
+        static NR_CHECKS: Cell<u32> = const { Cell::new(0) };
+    }
+
+    impl Control {
+        /// A started control that stops each thread after it has checked `checks` times.
+        pub(crate) fn stopping_after(checks: u32) -> Self {
+            let control = Self {
+                checks_max: Some(checks),
+                ..Self::default()
+            };
+            control.start();
+            control
+        }
+
+        pub(super) fn has_no_check_left(&self) -> bool {
+            let Some(max) = self.checks_max else {
+                return false;
+            };
+            NR_CHECKS.replace(NR_CHECKS.get() + 1) >= max
+        }
     }
 }
 

@@ -99,14 +99,11 @@ mod tests {
 
     #[test]
     fn each_receiver_gets_messages_and_all_end() {
-        let control = Arc::new(Control::default());
-        let groups = hire(2, &control).unwrap();
-        control.start();
-        control.wait_for_stop(Duration::from_millis(50));
-        control.stop();
-        let mail = groups.join().unwrap();
+        let control = Arc::new(Control::stopping_after(2));
+        let mail = hire(2, &control).unwrap().join().unwrap();
         assert_eq!(mail.len(), 2 * HALF);
-        assert!(mail.iter().all(|mail| mail.messages > 0), "{mail:?}");
+        let messages = mail.iter().map(|mail| mail.messages);
+        assert!(messages.eq([2 * HALF as u64; 2 * HALF]), "{mail:?}");
     }
 
     #[test]

@@ -145,11 +145,8 @@ mod tests {
 
     #[test]
     fn movers_move_each_other() {
-        let control = Arc::new(Control::default());
-        let crew = hire(3, &control).unwrap();
-        control.start();
-        control.wait_for_stop(Duration::from_millis(200));
-        control.stop();
-        assert!(crew.join().unwrap().iter().sum::<u64>() > 0);
+        let control = Arc::new(Control::stopping_after(100));
+        let changes = hire(3, &control).unwrap().join().unwrap();
+        assert!(changes.iter().sum::<u64>() > 0);
     }
 }

@@ -115,12 +115,10 @@ mod tests {
 
     #[test]
     fn pairs_end_at_the_stop() {
-        let control = Arc::new(Control::default());
-        let pairs = hire(2, &control).unwrap();
-        control.start();
-        control.wait_for_stop(Duration::from_millis(20));
-        control.stop();
-        assert_eq!(pairs.join().unwrap().len(), 2);
+        let control = Arc::new(Control::stopping_after(10));
+        let rallies = hire(2, &control).unwrap().join().unwrap();
+        let round_trips = rallies.iter().map(|rally| rally.round_trips);
+        assert_eq!(round_trips.collect::<Vec<_>>(), [10, 10]);
     }
 
     #[test]

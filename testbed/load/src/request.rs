@@ -105,21 +105,31 @@ mod tests {
     use super::*;
 
     fn served(count: u32, work: Duration) -> Option<Service> {
-        let control = Arc::new(Control::default());
-        let servers = hire(count, work, &control).unwrap();
-        control.start();
-        control.wait_for_stop(Duration::from_millis(100));
-        control.stop();
-        servers.join().unwrap()
+        let control = Arc::new(Control::stopping_after(10));
+        hire(count, work, &control).unwrap().join().unwrap()
     }
 
     #[test]
-    fn all_workers_serve_and_requests_take_their_time() {
+    fn requests_are_counted_and_take_their_time() {
         let work = Duration::from_micros(200);
         let service = served(3, work).unwrap();
-        assert!(service.latencies.count() >= 3, "{service:?}");
+        assert_eq!(service.latencies.count(), 10, "{service:?}");
         assert!(service.latencies.max() >= Some(work));
-        assert!(service.elapsed >= Duration::from_millis(100));
+        assert!(service.elapsed >= work);
+    }
+
+    #[test]
+    fn each_worker_gets_a_request_and_one_after_each_answer() {
+        let (desks, requests): (Vec<_>, Vec<_>) = (0..3).map(|_| channel()).unzip();
+        let (answer, answers) = channel();
+        for worker in [2, 0, 2] {
+            answer.send(worker).unwrap();
+        }
+        drop(answer);
+        let service = ask(&desks, &answers, &Control::default());
+        assert_eq!(service.latencies.count(), 3);
+        let nr_requests = requests.iter().map(|requests| requests.try_iter().count());
+        assert_eq!(nr_requests.collect::<Vec<_>>(), [2, 1, 3]);
     }
 
     #[test]

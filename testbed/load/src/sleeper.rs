@@ -48,24 +48,16 @@ mod tests {
 
     #[test]
     fn every_wakeup_is_counted() {
-        let control = Arc::new(Control::default());
+        let control = Arc::new(Control::stopping_after(10));
         let rhythm = Rhythm {
             sleep: Duration::from_millis(1),
             work: Duration::ZERO,
         };
-        let crew = hire(2, rhythm, &control).unwrap();
         let start = monotonic_time().unwrap();
-        control.start();
-        control.wait_for_stop(Duration::from_millis(100));
-        control.stop();
-        let lateness = crew.join().unwrap();
+        let lateness = hire(2, rhythm, &control).unwrap().join().unwrap();
         let elapsed = monotonic_time().unwrap() - start;
         let wakeups: Vec<_> = lateness.iter().map(Latencies::count).collect();
-        let most = elapsed.as_millis() + 1;
-        assert!(
-            wakeups.iter().all(|&n| u128::from(n) <= most),
-            "{wakeups:?}"
-        );
-        assert!(wakeups.iter().any(|&n| n > 0), "{wakeups:?}");
+        assert_eq!(wakeups, [10, 10]);
+        assert!(elapsed >= rhythm.sleep * 10, "{elapsed:?}");
     }
 }
