@@ -148,7 +148,10 @@ mod tests {
     #[test]
     fn storm_lasts_until_the_stop() {
         let control = Control::stopping_after(3);
-        assert_eq!(storm(&Program::named(Path::new("true")), &control).unwrap(), 3);
+        assert_eq!(
+            storm(&Program::named(Path::new("true")), &control).unwrap(),
+            3
+        );
     }
 
     #[test]
