@@ -56,7 +56,7 @@ class Workload:
     program: str = "scx_load"
 
 
-def _load(seconds: float, **counts: int | str) -> list[str]:
+def _load(seconds: float, *flags: str, **counts: int | str) -> list[str]:
     """A command line of scx_load with only this load."""
     given: dict[str, int | str] = {
         "hogs": 0,
@@ -67,7 +67,7 @@ def _load(seconds: float, **counts: int | str) -> list[str]:
         "seconds": f"{seconds:g}",
     }
     options = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
-    return ["scx_load", *options, "--fork-program=true", "--json"]
+    return ["scx_load", *options, *flags, "--fork-program=true", "--json"]
 
 
 def _fields(kind: str, *names: str) -> Callable[[str, int], Values]:
@@ -79,6 +79,10 @@ def _fields(kind: str, *names: str) -> Callable[[str, int], Values]:
         return {name: figures[name] for name in names if figures[name] is not None}
 
     return read
+
+
+def _round_trip(output: str, _: int) -> Values:
+    return {"round_trip_us": 1e6 / json.loads(output)["pipes"]["round_trips_per_s"]}
 
 
 def _throughput(output: str, cpus: int) -> Values:
@@ -147,6 +151,14 @@ _PERIODIC = (
     Figure("done_after_p99_ms", "done after, p99", "ms", is_latency=True),
     Figure("gap_max_ms", "longest gap", "ms", is_latency=True),
 )
+_REQUESTS = (
+    Figure("latency_p50_ms", "answered after, p50", "ms", is_latency=True),
+    Figure("latency_p99_ms", "answered after, p99", "ms", is_latency=True),
+    Figure("done_per_s", "requests", "/s", "higher"),
+)
+#: Of the whole machine: in a deterministic guest, time is a number of instructions.
+_ROUND_TRIP = (Figure("round_trip_us", "time per round trip of all pairs", "µs"),)
+_read_requests = _fields("requests", *(figure.name for figure in _REQUESTS))
 _read_spawn = _fields("forks", *(figure.name for figure in _SPAWN))
 _read_periodic = _fields("periodic", *(figure.name for figure in _PERIODIC))
 
@@ -178,12 +190,36 @@ WORKLOADS = {
             "requests",
             "a server: two workers per CPU, 1 ms of work per request",
             lambda cpus: _load(3, workers=2 * cpus, request_us=1000),
-            (
-                Figure("latency_p50_ms", "answered after, p50", "ms", is_latency=True),
-                Figure("latency_p99_ms", "answered after, p99", "ms", is_latency=True),
-                Figure("done_per_s", "requests", "/s", "higher"),
-            ),
-            _fields("requests", "latency_p50_ms", "latency_p99_ms", "done_per_s"),
+            _REQUESTS,
+            _read_requests,
+        ),
+        Workload(
+            "locks",
+            "a server: three workers for two CPUs, which hold a lock of their CPU while they work",
+            lambda cpus: _load(3, workers=3 * cpus // 2, request_us=700, locks="cpu"),
+            _REQUESTS,
+            _read_requests,
+        ),
+        Workload(
+            "pingpong",
+            "a pair that passes a byte back and forth",
+            lambda _: _load(1, pipes=1),
+            _ROUND_TRIP,
+            _round_trip,
+        ),
+        Workload(
+            "pingpong-pinned",
+            "the same, pinned to one CPU",
+            lambda _: _load(1, "--pin-pipes", pipes=1),
+            _ROUND_TRIP,
+            _round_trip,
+        ),
+        Workload(
+            "pingpong-many",
+            "the same, three pairs per CPU",
+            lambda cpus: _load(1, pipes=3 * cpus),
+            _ROUND_TRIP,
+            _round_trip,
         ),
         Workload(
             "messaging",

@@ -22,6 +22,7 @@ mod control;
 mod fork;
 mod group;
 mod hog;
+mod locks;
 mod mover;
 mod opts;
 mod periodic;

@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::Parser;
 
+use crate::locks::Sharing;
+
 /// A mixed load that measures how it is scheduled.
 ///
 /// Runs CPU hogs, sleepers, pairs that pass a byte through pipes, a thread that starts
@@ -74,6 +76,10 @@ pub(crate) struct Opts {
     )]
     #[arg(value_parser = clap::value_parser!(u32).range(..=1024))]
     pub pipes: u32,
+
+    /// Pin both threads of each of these pairs to one CPU
+    #[arg(long)]
+    pub pin_pipes: bool,
 
     /// Processes to start per second, one after the other; fewer if starting one takes longer
     #[arg(
@@ -149,6 +155,10 @@ pub(crate) struct Opts {
     )]
     #[arg(value_parser = clap::value_parser!(u32).range(..=10_000_000))]
     pub request_us: u32,
+
+    /// Which workers share a lock, held during each fifth of a request
+    #[arg(long, value_name = "SHARING", default_value = "none", value_enum)]
+    pub locks: Sharing,
 
     /// Groups of 4 senders and 4 receivers; each sender writes to each receiver of its group
     #[arg(

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use rustix::thread::{sched_setaffinity, CpuSet};
 
 use crate::control::{Control, Crew};
+use crate::mover::usable_cpus;
 
 /// The result of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,20 +37,41 @@ impl Pairs {
     }
 }
 
-/// Adds `count` pairs.
+/// Adds `count` pairs. With `is_pinned`, each pair runs on one CPU, and pairs take CPUs in turn.
 ///
 /// # Errors
-/// A pipe or a thread cannot be created.
-pub(crate) fn hire(count: u32, control: &Arc<Control>) -> Result<Pairs> {
+/// The CPUs cannot be determined, or a pipe or a thread cannot be created.
+pub(crate) fn hire(count: u32, is_pinned: bool, control: &Arc<Control>) -> Result<Pairs> {
+    let cpus = if is_pinned {
+        usable_cpus()?
+    } else {
+        Vec::new()
+    };
+    let mut cpus = cpus.iter().cycle();
     let mut pingers = Crew::new("pinger", control);
     let mut pongers = Crew::new("ponger", control);
     for _ in 0..count {
         let (their_reader, our_writer) = io::pipe().context("creating a pipe")?;
         let (our_reader, their_writer) = io::pipe().context("creating a pipe")?;
-        pingers.hire(move |control| ping(our_writer, our_reader, control))?;
-        pongers.hire(move |_| pong(their_reader, their_writer))?;
+        let cpu = cpus.next().copied();
+        pingers.hire(move |control| {
+            pin(cpu)?;
+            ping(our_writer, our_reader, control)
+        })?;
+        pongers.hire(move |_| {
+            pin(cpu)?;
+            pong(their_reader, their_writer)
+        })?;
     }
     Ok(Pairs { pingers, pongers })
+}
+
+/// Pins the calling thread to a CPU, if there is one.
+fn pin(cpu: Option<usize>) -> Result<()> {
+    let Some(cpu) = cpu else { return Ok(()) };
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    sched_setaffinity(None, &set).context("pinning a thread")
 }
 
 /// Sends the byte and waits for it until the stop. The other thread ends when this one closes its
@@ -116,9 +139,11 @@ mod tests {
     #[test]
     fn pairs_end_at_the_stop() {
         let control = Arc::new(Control::stopping_after(10));
-        let rallies = hire(2, &control).unwrap().join().unwrap();
-        let round_trips = rallies.iter().map(|rally| rally.round_trips);
-        assert_eq!(round_trips.collect::<Vec<_>>(), [10, 10]);
+        for is_pinned in [false, true] {
+            let rallies = hire(2, is_pinned, &control).unwrap().join().unwrap();
+            let round_trips = rallies.iter().map(|rally| rally.round_trips);
+            assert_eq!(round_trips.collect::<Vec<_>>(), [10, 10]);
+        }
     }
 
     #[test]

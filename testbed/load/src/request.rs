@@ -9,7 +9,23 @@ use anyhow::Result;
 
 use crate::clock::use_cpu;
 use crate::control::{Control, Crew};
+use crate::locks::{Locks, Sharing};
+use crate::mover::usable_cpus;
 use crate::stats::Latencies;
+
+/// Parts of a request, each of which is computed under a lock of its own, if there are locks.
+const PARTS: u32 = 5;
+
+/// The workers, and what they do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Staff {
+    /// Number of workers.
+    pub count: u32,
+    /// CPU time per request.
+    pub work: Duration,
+    /// Which of them share a lock, held while they compute.
+    pub sharing: Sharing,
+}
 
 /// The result of a service.
 #[derive(Clone, Debug)]
@@ -40,20 +56,26 @@ impl Servers {
 /// The number of the worker that answers.
 type Answer = usize;
 
-/// Adds `count` workers, each of which uses `work` of CPU time per request, and a client. The
-/// client sends each worker one request at a time, and the next one after reading the answer.
+/// Adds the workers and a client. The client sends each worker one request at a time, and the next
+/// one after reading the answer.
 ///
 /// # Errors
-/// A thread cannot be created.
-pub(crate) fn hire(count: u32, work: Duration, control: &Arc<Control>) -> Result<Servers> {
+/// The CPUs cannot be determined, or a thread cannot be created.
+pub(crate) fn hire(staff: Staff, control: &Arc<Control>) -> Result<Servers> {
     let mut workers = Crew::new("worker", control);
     let mut clients = Crew::new("client", control);
     let (answer, answers) = channel();
     let mut desks = Vec::new();
-    for number in 0..count as usize {
+    let count = staff.count as usize;
+    let nr_cpu_ids = usable_cpus()?.last().map_or(0, |last| last + 1);
+    let locks = Arc::new(Locks::new(staff.sharing, count, nr_cpu_ids));
+    for number in 0..count {
         let (request, requests) = channel();
-        let answer = answer.clone();
-        workers.hire(move |_| serve(number, work, &requests, &answer))?;
+        let (answer, locks) = (answer.clone(), Arc::clone(&locks));
+        workers.hire(move |_| {
+            let work = || compute(number, staff.work, &locks);
+            serve(number, work, &requests, &answer)
+        })?;
         desks.push(request);
     }
     if count > 0 {
@@ -62,15 +84,24 @@ pub(crate) fn hire(count: u32, work: Duration, control: &Arc<Control>) -> Result
     Ok(Servers { workers, clients })
 }
 
+/// The work of a request.
+fn compute(number: usize, work: Duration, locks: &Locks) -> Result<()> {
+    for _ in 0..PARTS {
+        let _held = locks.hold(number);
+        use_cpu(work / PARTS)?;
+    }
+    Ok(())
+}
+
 /// Serves until the client closes.
 fn serve(
     number: usize,
-    work: Duration,
+    work: impl Fn() -> Result<()>,
     requests: &Receiver<()>,
     answer: &Sender<Answer>,
 ) -> Result<()> {
     while requests.recv().is_ok() {
-        use_cpu(work)?;
+        work()?;
         if answer.send(number).is_err() {
             break;
         }
@@ -104,18 +135,25 @@ fn ask(desks: &[Sender<()>], answers: &Receiver<Answer>, control: &Control) -> S
 mod tests {
     use super::*;
 
-    fn served(count: u32, work: Duration) -> Option<Service> {
+    fn served(count: u32, work: Duration, sharing: Sharing) -> Option<Service> {
         let control = Arc::new(Control::stopping_after(10));
-        hire(count, work, &control).unwrap().join().unwrap()
+        let staff = Staff {
+            count,
+            work,
+            sharing,
+        };
+        hire(staff, &control).unwrap().join().unwrap()
     }
 
     #[test]
     fn requests_are_counted_and_take_their_time() {
         let work = Duration::from_micros(200);
-        let service = served(3, work).unwrap();
-        assert_eq!(service.latencies.count(), 10, "{service:?}");
-        assert!(service.latencies.max() >= Some(work));
-        assert!(service.elapsed >= work);
+        for sharing in [Sharing::None, Sharing::Cpu, Sharing::Group] {
+            let service = served(3, work, sharing).unwrap();
+            assert_eq!(service.latencies.count(), 10, "{service:?}");
+            assert!(service.latencies.max() >= Some(work));
+            assert!(service.elapsed >= work);
+        }
     }
 
     #[test]
@@ -134,6 +172,6 @@ mod tests {
 
     #[test]
     fn without_workers_nothing_is_served() {
-        assert!(served(0, Duration::ZERO).is_none());
+        assert!(served(0, Duration::ZERO, Sharing::Cpu).is_none());
     }
 }

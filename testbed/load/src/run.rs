@@ -15,7 +15,7 @@ use crate::opts::Opts;
 use crate::periodic::{Outcome, Task};
 use crate::pipe::Pairs;
 use crate::report::{self, Forks, Hogs, Movers, Pipes, Report, Sleepers};
-use crate::request::Servers;
+use crate::request::{Servers, Staff};
 use crate::sleeper::Rhythm;
 use crate::stats::Latencies;
 use crate::{fork, group, hog, mover, periodic, pipe, request, sleeper};
@@ -75,15 +75,19 @@ impl Crews {
             Some(path) => Program::named(path),
             None => Program::this()?,
         };
-        let request = Duration::from_micros(opts.request_us.into());
+        let staff = Staff {
+            count: opts.workers,
+            work: Duration::from_micros(opts.request_us.into()),
+            sharing: opts.locks,
+        };
         Ok(Self {
             hogs: hog::hire(hogs, &opts.hog_nices, control)?,
             sleepers: sleeper::hire(opts.sleepers, rhythm, control)?,
-            pipes: pipe::hire(opts.pipes, control)?,
+            pipes: pipe::hire(opts.pipes, opts.pin_pipes, control)?,
             forks: fork::hire(opts.forks_per_s, &program, control)?,
             storms: fork::hire_storm(opts.fork_storms, &program, control)?,
             periodic: periodic::hire(opts.periodic, task, control)?,
-            servers: request::hire(opts.workers, request, control)?,
+            servers: request::hire(staff, control)?,
             groups: group::hire(opts.groups, control)?,
             movers: mover::hire(opts.movers, control)?,
         })
