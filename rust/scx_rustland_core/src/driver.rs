@@ -193,6 +193,7 @@ impl<'obj, P: Policy, S: Skel<'obj>> Instance for Driver<'obj, P, S> {
         self.read_idle();
         let ran_out = self.decide();
         self.bpf.set_mode(self.policy.mode());
+        self.bpf.set_vtime_floor(self.policy.vtime_floor());
         self.bpf.notify_complete(self.nr_waiting());
         if !self.bpf.fall_asleep() || self.hotplug_seq != self.bpf.hotplug_seq() {
             return Ok(Tick::Now);

@@ -27,10 +27,16 @@ pub trait Policy {
     /// advance, so that the next CPU that becomes idle need not wait.
     fn dispatch(&mut self, cpus: &mut Cpus, now_ns: u64) -> Option<DispatchedTask>;
 
-    /// Whether a waiting task should preempt another one: then a decision is requested even if all
-    /// CPUs are busy. [`Cpus::pick_victim`] selects the CPU.
+    /// Whether a decision cannot wait until a CPU is idle: then one is requested even if all are
+    /// busy. For a task that should preempt another one, [`Cpus::pick_victim`] selects the CPU.
     fn is_urgent(&self) -> bool {
         false
+    }
+
+    /// The least vtime of a task that wakes up with a standing decision
+    /// ([`DispatchedTask::standing`]): sleep accumulates no more credit than this. 0: no limit.
+    fn vtime_floor(&self) -> u64 {
+        0
     }
 
     /// Number of tasks that the policy holds.

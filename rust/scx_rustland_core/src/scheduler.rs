@@ -276,6 +276,11 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         self.shared.set_mode(mode);
     }
 
+    /// Publishes the least vtime of a task that wakes up with a standing decision.
+    pub(crate) fn set_vtime_floor(&self, vtime: u64) {
+        self.shared.set_vtime_floor(vtime);
+    }
+
     /// Reads the vtime of each CPU's current task.
     pub(crate) fn read_running(&self, cpus: &mut Cpus) {
         self.shared.read_running(cpus);

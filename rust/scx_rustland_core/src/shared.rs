@@ -57,6 +57,7 @@ impl Shared {
         nr_failed,
         seen,
         mode,
+        vtime_floor,
         is_sleeping,
         nr_drained,
         nr_spare,
@@ -105,6 +106,11 @@ impl Shared {
     /// A number of the policy's choice.
     pub(crate) fn set_mode(&self, mode: u64) {
         self.mode().store(mode, Ordering::Relaxed);
+    }
+
+    /// The least vtime of a task that wakes up with a standing decision.
+    pub(crate) fn set_vtime_floor(&self, vtime: u64) {
+        self.vtime_floor().store(vtime, Ordering::Relaxed);
     }
 
     pub(crate) fn policy_mode(&self) -> u64 {

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::intf::{rl_decision, rl_queued, RL_IF_IDLE, RL_PREEMPT_CPU};
+use crate::intf::{rl_decision, rl_queued, RL_IF_IDLE, RL_PREEMPT_CPU, RL_STANDING};
 use crate::intf::{RL_COMM_LEN, RL_CPU_ANY, RL_CTX_WORDS};
 
 /// An infinite slice: the task runs until it sleeps or is preempted (the kernel's
@@ -141,6 +141,7 @@ pub struct DispatchedTask {
     ctx: TaskCtx,
     weight: u32,
     preempts: bool,
+    stands: bool,
 }
 
 impl DispatchedTask {
@@ -156,6 +157,7 @@ impl DispatchedTask {
             ctx: task.ctx,
             weight: 0,
             preempts: false,
+            stands: false,
         }
     }
 
@@ -201,6 +203,16 @@ impl DispatchedTask {
         self
     }
 
+    /// Stands for later wakeups of the task too, for 100 ms, until it uses up a slice: its vtime
+    /// then is the advanced one, or [`Policy::vtime_floor`](crate::Policy::vtime_floor) if that is
+    /// later. The policy does not see these wakeups. Decisions stand only while the policy holds no
+    /// task and every CPU runs a task whose decision stands: so give this to each task that no
+    /// other should preempt, and to no other. No effect without [`advance`](Self::advance).
+    pub fn standing(mut self) -> Self {
+        self.stands = true;
+        self
+    }
+
     /// The thread's id.
     #[must_use]
     pub fn pid(&self) -> i32 {
@@ -237,6 +249,12 @@ impl DispatchedTask {
         self.preempts
     }
 
+    /// See [`standing`](Self::standing).
+    #[must_use]
+    pub fn stands(&self) -> bool {
+        self.stands
+    }
+
     /// Whether the task may run on one CPU only.
     #[must_use]
     pub fn is_pinned(&self) -> bool {
@@ -253,6 +271,9 @@ impl DispatchedTask {
         };
         if self.preempts {
             flags |= RL_PREEMPT_CPU;
+        }
+        if self.stands {
+            flags |= RL_STANDING;
         }
         rl_decision {
             enq_seq: self.enq_seq,
@@ -292,13 +313,14 @@ mod tests {
             .vtime(6)
             .advance(7)
             .preempt()
+            .standing()
             .to_record();
         assert_eq!((decision.pid, decision.enq_seq), (42, 7));
         assert_eq!((decision.slice_ns, decision.vtime), (5, 6));
         assert_eq!(decision.weight, 7);
         assert_eq!(decision.cpu, 3);
         assert_eq!(decision.ctx, [1, 2, 3, u64::MAX]);
-        assert_eq!(decision.flags, RL_IF_IDLE | RL_PREEMPT_CPU);
+        assert_eq!(decision.flags, RL_IF_IDLE | RL_PREEMPT_CPU | RL_STANDING);
     }
 
     #[test]

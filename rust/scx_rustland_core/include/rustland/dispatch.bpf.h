@@ -119,6 +119,15 @@ static bool any_task_waits(void)
 	       is_undrained();
 }
 
+/* prev gets another slice. The kernel does not call ops.running() for it. */
+static void continue_prev(struct task_struct *prev, struct rl_task *t)
+{
+	begin_slice(prev, t);
+	end_standing(t);
+	if (!is_urgent(prev))
+		note_current(scx_bpf_task_cpu(prev), t);
+}
+
 /*
  * Extend the slice of prev, because no other task was decided for this CPU: by a full slice, or by
  * MOMENT_NS if the policy is about to decide. The CPU does not idle meanwhile.
@@ -137,7 +146,7 @@ static bool extend_prev(struct task_struct *prev)
 		slice = MOMENT_NS;
 	scx_bpf_task_set_slice(prev, slice);
 	if (t)
-		begin_slice(prev, t);
+		continue_prev(prev, t);
 	count(nr_kept);
 	return true;
 }
@@ -209,8 +218,7 @@ static bool prev_is_first(s32 cpu, struct task_struct *prev)
 		return false;
 	if (!is_before_decided(cpu, advanced_vtime(prev, t) + VTIME_FIRST))
 		return false;
-	begin_slice(prev, t);
-	note_running_vtime(cpu, t->vtime);
+	continue_prev(prev, t);
 	scx_bpf_task_set_slice(prev, t->slice_ns ?: config.slice_ns);
 	count(nr_kept);
 	return true;

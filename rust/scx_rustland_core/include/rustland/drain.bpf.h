@@ -150,6 +150,7 @@ __noinline int apply(struct task_struct *p __arg_trusted, const struct rl_decisi
 	t->slice_ns = slice;
 	t->vtime = d->vtime;
 	t->weight = d->vtime ? d->weight : 0;
+	t->standing_until_ns = d->flags & RL_STANDING ? scx_bpf_now() + STANDING_NS : 0;
 	__builtin_memcpy(t->ctx, d->ctx, sizeof(t->ctx));
 	t->granted_at_ns = p->se.sum_exec_runtime;
 	if (!move_pending(p, t, to.dsq_id, slice, vtime)) {

@@ -40,6 +40,8 @@ enum rl_flags {
 	RL_PREEMPT_CPU = 1 << 0,
 	/* The CPU was chosen because it was idle: if it no longer is, any CPU will do. */
 	RL_IF_IDLE = 1 << 1,
+	/* Stands for later wakeups: standing.bpf.h. Needs a weight. */
+	RL_STANDING = 1 << 2,
 };
 
 /* A pending task, or, with pid 0, a wakeup of the policy thread for another reason. */
@@ -91,7 +93,8 @@ struct rl_shared {
 	u64 nr_failed; /* decisions delayed because their ring was full */
 	u64 seen; /* enq_seq of the newest record that the policy has read */
 	u64 mode; /* of the policy, for statistics */
-	u64 user_unused[2];
+	u64 vtime_floor; /* the least vtime of a task that wakes up with a standing decision */
+	u64 user_unused[1];
 
 	/* 1: the policy thread sleeps, or is about to. Its waker sets it to 0. */
 	u64 is_sleeping;

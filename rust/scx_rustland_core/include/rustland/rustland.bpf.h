@@ -11,10 +11,10 @@
  * Tasks that the policy thread may depend on bypass the policy: per-CPU kernel threads,
  * migration-disabled tasks, and the threads of the scheduler's own process (bypass.bpf.h). If the
  * policy leaves wakeups to the kernel, so do wakees that find an idle CPU, and wakees that inherit
- * the waker's slice (inherit.bpf.h). A task that continues on slice expiry, because no other task
- * needs its CPU or because it precedes the others, is not enqueued at all, or is reclaimed before
- * the policy has read its record (reclaim()). When user space stalls, tasks are dispatched in FIFO
- * order (watchdog.bpf.h).
+ * the waker's slice (inherit.bpf.h). A decision may stand for later wakeups (standing.bpf.h). A
+ * task that continues on slice expiry, because no other task needs its CPU or because it precedes
+ * the others, is not enqueued at all, or is reclaimed before the policy has read its record
+ * (reclaim()). When user space stalls, tasks are dispatched in FIFO order (watchdog.bpf.h).
  */
 #ifndef __RUSTLAND_BPF_H
 #define __RUSTLAND_BPF_H
@@ -32,6 +32,7 @@ char _license[] SEC("license") = "GPL";
 #include "state.bpf.h"
 #include "idle.bpf.h"
 #include "enqueue.bpf.h"
+#include "standing.bpf.h"
 #include "bypass.bpf.h"
 #include "inherit.bpf.h"
 #include "drain.bpf.h"
@@ -127,7 +128,7 @@ void BPF_STRUCT_OPS(rl_enqueue, struct task_struct *p, u64 enq_flags)
 	if (!t) {
 		enqueue_fallback(p, enq_flags);
 		count(nr_kernel);
-	} else if (!resume(p, t, enq_flags)) {
+	} else if (!resume(p, t, enq_flags) && !enqueue_standing(p, t, enq_flags)) {
 		enqueue_pending(p, t, enq_flags);
 	}
 }
@@ -170,6 +171,8 @@ void BPF_STRUCT_OPS(rl_update_idle, s32 cpu, bool is_idle)
 		clear_cpu(shared.idle, cpu);
 	else if (test_cpu(shared.online, cpu))
 		set_cpu(shared.idle, cpu);
+	if (is_idle)
+		note_preemptible(cpu, false);
 }
 
 void BPF_STRUCT_OPS(rl_running, struct task_struct *p)
@@ -183,8 +186,10 @@ void BPF_STRUCT_OPS(rl_running, struct task_struct *p)
 	/* The CPU was about to idle. */
 	if (test_cpu(shared.idle, cpu))
 		clear_cpu(shared.idle, cpu);
-	if (!scx_task_is_own(p))
-		note_running_vtime(cpu, t && !is_urgent(p) ? t->vtime : 0);
+	if (!is_urgent(p))
+		note_current(cpu, t);
+	else if (!scx_task_is_own(p))
+		note_running_vtime(cpu, 0);
 	else if ((u32)p->pid == policy_pid)
 		shared.own_cpu = cpu;
 	if (!t)

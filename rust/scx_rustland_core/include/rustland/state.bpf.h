@@ -78,6 +78,7 @@ struct rl_task {
 	u64 stop_ns;
 	u64 exec_ns; /* CPU time since it last slept */
 	u64 sum_exec_ns; /* CPU time when it started to run */
+	u64 standing_until_ns; /* scx_bpf_now() until which its decision stands; 0: it does not */
 	u64 ctx[RL_CTX_WORDS]; /* task context of the policy */
 	u32 weight; /* as decided; 0: vtime does not advance */
 	u32 resumes; /* it was preempted and resumes: bypass.bpf.h */

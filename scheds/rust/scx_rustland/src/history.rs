@@ -81,9 +81,11 @@ impl History {
         };
         let least = clock.now_ns.saturating_sub(lag_max_ns);
         let most = clock.now_ns.saturating_add(clock.ahead_ns);
-        let vruntime_ns = self.vruntime_ns.max(least);
-        self.vruntime_ns = vruntime_ns
+        // The charge is for the time before the sleep, so it comes first.
+        self.vruntime_ns = self
+            .vruntime_ns
             .saturating_add(scale(used_ns, task.weight))
+            .max(least)
             .min(most);
     }
 
@@ -162,6 +164,24 @@ mod tests {
         task.ctx = History::of(&task, &CLOCK, NS_PER_S).to_ctx();
         task.start_ns = NS_PER_S;
         task
+    }
+
+    #[test]
+    fn time_before_a_sleep_is_charged_before_the_lag_is_cut() {
+        let mut task = known(100);
+        let vruntime_ns = History::from_ctx(task.ctx).vruntime_ns;
+        task.sum_exec_ns = 40 * MS;
+        let later = Clock {
+            now_ns: CLOCK.now_ns + 40 * MS,
+            ..CLOCK
+        };
+        // It used its share in many short runs: neither behind nor ahead.
+        let history = History::of(&task, &later, 2 * NS_PER_S);
+        assert_eq!(history.vruntime_ns, vruntime_ns + 40 * MS);
+        // It used nothing: behind by the limit.
+        task.sum_exec_ns = 0;
+        let history = History::of(&task, &later, 2 * NS_PER_S);
+        assert_eq!(history.vruntime_ns, later.now_ns - later.behind_ns);
     }
 
     #[test]

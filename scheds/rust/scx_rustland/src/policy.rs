@@ -14,6 +14,9 @@ use crate::queue::{Queue, Waiting};
 /// longest, whatever its deadline. A tenth of the timeout of the kernel's watchdog.
 const STARVED_NS: u64 = 1_000_000_000;
 
+/// Number of sleeps after which a decision on a task may stand.
+const SLEEPS_MIN: u64 = 3;
+
 /// Initial virtual time. Not 0, so that tasks may be behind it, and because a
 /// [`DispatchedTask::vtime`] of 0 means none.
 const VRUNTIME_FIRST_NS: u64 = 1 << 40;
@@ -92,6 +95,16 @@ impl Rustland {
             && history.is_interactive
     }
 
+    /// Whether the decision on a task stands for its later wakeups: if it is interactive, and has
+    /// not computed since it last slept. A new task's parent may be interactive, but not the task.
+    fn stands(&self, task: &QueuedTask, history: &History) -> bool {
+        task.exec_ns == 0
+            && task.nvcsw >= SLEEPS_MIN
+            && history.is_interactive
+            && !self.fifo.is_on
+            && !self.config.percpu_local
+    }
+
     /// The slice, the same for all tasks: the more tasks wait, the shorter it is, so that none
     /// waits long.
     fn slice_ns(&self) -> u64 {
@@ -142,11 +155,16 @@ impl Rustland {
     fn decision(&mut self, waiting: &Waiting) -> DispatchedTask {
         self.advance(&waiting.history);
         let weight = waiting.task.weight.min(WEIGHT_MAX);
-        DispatchedTask::new(&waiting.task)
+        let decision = DispatchedTask::new(&waiting.task)
             .vtime(waiting.deadline_ns)
             .advance(if self.fifo.is_on { 0 } else { weight })
             .slice_ns(self.slice_ns())
-            .ctx(waiting.history.to_ctx())
+            .ctx(waiting.history.to_ctx());
+        if waiting.stands {
+            decision.standing()
+        } else {
+            decision
+        }
     }
 }
 
@@ -169,12 +187,14 @@ impl Policy for Rustland {
         let history = History::of(&task, &self.clock, now_ns);
         let deadline_ns = history.deadline_ns(&task, self.config.max_burst_ns());
         let is_urgent = self.may_preempt(&task, &history);
+        let stands = self.stands(&task, &history);
         self.queue.insert(Waiting {
             task,
             history,
             deadline_ns,
             since_ns: now_ns,
             is_urgent,
+            stands,
         });
     }
 
@@ -195,8 +215,14 @@ impl Policy for Rustland {
         Some(self.decision(&waiting).to(target))
     }
 
+    /// If no other task waits, those whose decisions stand are decided at once, in the order of
+    /// their deadlines: as long as one waits here, no decision stands.
     fn is_urgent(&self) -> bool {
-        self.queue.has_urgent()
+        self.queue.has_urgent() || self.queue.all_stand()
+    }
+
+    fn vtime_floor(&self) -> u64 {
+        self.clock.now_ns.saturating_sub(self.clock.behind_ns)
     }
 
     fn nr_waiting(&self) -> usize {

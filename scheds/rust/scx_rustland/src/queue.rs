@@ -19,6 +19,8 @@ pub(crate) struct Waiting {
     pub(crate) since_ns: u64,
     /// Whether it may preempt other tasks.
     pub(crate) is_urgent: bool,
+    /// Whether the decision on it stands for later wakeups.
+    pub(crate) stands: bool,
 }
 
 /// One of a task's keys, and its pid, which makes the pair unique.
@@ -32,6 +34,8 @@ pub(crate) struct Queue {
     by_vruntime: BTreeSet<Entry>,
     by_arrival: BTreeSet<Entry>,
     urgent: BTreeSet<Entry>,
+    /// Number of tasks whose decisions stand.
+    nr_standing: usize,
 }
 
 impl Queue {
@@ -46,6 +50,7 @@ impl Queue {
         if waiting.is_urgent {
             self.urgent.insert((waiting.deadline_ns, pid));
         }
+        self.nr_standing += usize::from(waiting.stands);
         self.tasks.insert(pid, waiting);
     }
 
@@ -57,6 +62,7 @@ impl Queue {
         if waiting.is_urgent {
             self.urgent.remove(&(waiting.deadline_ns, pid));
         }
+        self.nr_standing -= usize::from(waiting.stands);
         Some(waiting)
     }
 
@@ -92,6 +98,11 @@ impl Queue {
 
     pub(crate) fn has_urgent(&self) -> bool {
         !self.urgent.is_empty()
+    }
+
+    /// Whether the decisions on all tasks stand; false if there is none.
+    pub(crate) fn all_stand(&self) -> bool {
+        self.nr_standing > 0 && self.nr_standing == self.len()
     }
 
     pub(crate) fn len(&self) -> usize {

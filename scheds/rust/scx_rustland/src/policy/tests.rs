@@ -279,6 +279,67 @@ fn task_that_has_run_since_its_sleep_preempts_none() {
     assert!(!policy.is_urgent());
 }
 
+/// An interactive task that has slept by itself.
+fn experienced(pid: i32) -> QueuedTask {
+    let mut task = interactive(pid);
+    task.nvcsw = SLEEPS_MIN;
+    task
+}
+
+fn stands(config: Config, task: QueuedTask) -> bool {
+    let mut policy = Rustland::new(config);
+    policy.enqueue(task, 2 * MS);
+    policy.dispatch(&mut busy(1), 2 * MS).unwrap().stands()
+}
+
+#[test]
+fn decisions_on_interactive_tasks_stand() {
+    assert!(stands(CONFIG, experienced(1)));
+    // It may be a hog with an interactive parent.
+    assert!(!stands(CONFIG, interactive(1)));
+    assert!(!stands(CONFIG, queued(1, MS)));
+    let mut computing = experienced(1);
+    computing.exec_ns = 1;
+    assert!(!stands(CONFIG, computing));
+    let fifo = Config {
+        fifo: true,
+        ..CONFIG
+    };
+    let percpu_local = Config {
+        percpu_local: true,
+        ..CONFIG
+    };
+    for config in [fifo, percpu_local] {
+        assert!(!stands(config, experienced(1)));
+    }
+}
+
+#[test]
+fn decisions_that_stand_are_made_at_once_unless_another_task_waits() {
+    let config = Config {
+        preempts: false,
+        ..CONFIG
+    };
+    let mut policy = Rustland::new(config);
+    policy.enqueue(experienced(1), 2 * MS);
+    assert!(policy.is_urgent());
+    policy.enqueue(queued(2, MS), 2 * MS);
+    assert!(!policy.is_urgent());
+    policy.enqueue(experienced(2), 3 * MS);
+    assert!(policy.is_urgent());
+    while policy.dispatch(&mut busy(1), 3 * MS).is_some() {}
+    assert!(!policy.is_urgent());
+}
+
+#[test]
+fn sleepers_are_at_most_a_slice_behind() {
+    let mut policy = Rustland::new(CONFIG);
+    policy.enqueue(experienced(1), 2 * MS);
+    let _ = policy.dispatch(&mut busy(1), 2 * MS).unwrap();
+    let clock = policy.clock;
+    assert_eq!(policy.vtime_floor(), clock.now_ns - CONFIG.slice_ns);
+}
+
 #[test]
 fn without_boost_order_is_that_of_virtual_time() {
     let mut machine = Machine::new(with_boost(0), &[hog(100); 5]);

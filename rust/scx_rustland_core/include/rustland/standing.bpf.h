@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Standing decisions: a decision with RL_STANDING holds for later wakeups of the task, so that a
+ * task that sleeps often costs no round trip to user space each time. Only while there is nothing
+ * to decide: the policy holds no task, and no CPU runs one that the policy might preempt.
+ */
+#ifndef __RL_STANDING_BPF_H
+#define __RL_STANDING_BPF_H
+
+/* How long a decision stands. The policy then sees the task again, and advances its clock: until
+ * then a task that slept may be behind the others by this much. */
+#define STANDING_NS (100 * NSEC_PER_MSEC)
+
+/* CPUs that run a task without a standing decision, which the policy might preempt. */
+static u64 preemptible[RL_CPU_WORDS];
+
+static bool has_standing(const struct rl_task *t)
+{
+	return t->standing_until_ns && t->weight;
+}
+
+static void note_preemptible(s32 cpu, bool is_preemptible)
+{
+	if (test_cpu(preemptible, cpu) == is_preemptible)
+		return;
+	if (is_preemptible)
+		set_cpu(preemptible, cpu);
+	else
+		clear_cpu(preemptible, cpu);
+}
+
+static bool any_preemptible(void)
+{
+	u32 word;
+
+	bpf_for(word, 0, ((u32)nr_cpu_ids + 63) / 64) {
+		if (*(volatile u64 *)word_of(preemptible, word * 64))
+			return true;
+	}
+	return false;
+}
+
+/* Publish the CPU's current task to the policy. A task with a standing decision is not preempted
+ * before its slice expires: it sleeps soon, and may hold a lock that others want. */
+static void note_current(s32 cpu, const struct rl_task *t)
+{
+	bool stands = t && has_standing(t);
+
+	note_running_vtime(cpu, t && !stands ? t->vtime : 0);
+	note_preemptible(cpu, !stands);
+}
+
+/* Its slice has expired: the next decision is the policy's. */
+static void end_standing(struct rl_task *t)
+{
+	t->standing_until_ns = 0;
+}
+
+/* In ops.enqueue() on a wakeup: queue @p by its standing decision. Returns false if it needs
+ * another one. */
+static bool enqueue_standing(struct task_struct *p, struct rl_task *t, u64 enq_flags)
+{
+	u64 dsq_id = SHARED_DSQ, floor = *(volatile u64 *)&shared.vtime_floor;
+
+	if (!(enq_flags & SCX_ENQ_WAKEUP) || !has_standing(t) ||
+	    config.idle_selection == RL_IDLE_FULL_USER ||
+	    time_after(scx_bpf_now(), t->standing_until_ns))
+		return false;
+	if (*(volatile u64 *)&shared.nr_waiting || scx_bpf_dsq_nr_queued(PENDING_DSQ) > 0 ||
+	    any_preemptible())
+		return false;
+	begin_slice(p, t);
+	if (t->vtime < floor)
+		t->vtime = floor;
+	if (p->nr_cpus_allowed == 1)
+		dsq_id = scx_bpf_task_cpu(p);
+	scx_bpf_dsq_insert_vtime(p, dsq_id, t->slice_ns ?: config.slice_ns, t->vtime + VTIME_FIRST,
+				 enq_flags);
+	if (dsq_id == SHARED_DSQ)
+		kick_idle_for(p);
+	else if (!is_dying_cpu())
+		scx_bpf_kick_cpu(dsq_id, SCX_KICK_IDLE);
+	count(nr_kernel);
+	return true;
+}
+
+#endif /* __RL_STANDING_BPF_H */
