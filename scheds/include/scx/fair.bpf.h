@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A queue that shares CPUs by weight: a DSQ ordered by virtual time (vtime.h), the virtual time of
+ * the queue, and the accounting of each task's own.
+ *
+ * A scheduler calls scx_fair_NAME() from its callback NAME: runnable, quiescent, running, stopping,
+ * enable, init_task, and for each queue init. In ops.enqueue() it inserts a task by
+ * scx_fair_insert(), in ops.dispatch() it calls scx_fair_dispatch().
+ */
+#ifndef __SCX_FAIR_BPF_H
+#define __SCX_FAIR_BPF_H
+
+#include <scx/common.bpf.h>
+
+/*
+ * How long a task waits at most, roughly, whatever the weights and the number of runnable
+ * tasks: half of it for the slices of others, half for their weights. Well below the
+ * kernel's watchdog (30 s) and RCU stall warnings (21 s).
+ */
+#define SCX_FAIR_MAX_WAIT_NS (8 * NSEC_PER_SEC)
+
+/* Shorter slices are all overhead, and below the tick of most kernels. */
+#define SCX_FAIR_MIN_SLICE_NS (1 * NSEC_PER_MSEC)
+
+struct scx_fair_queue {
+	u64 dsq_id;
+	u64 slice_ns; /* of a task, unless many others wait */
+	/* Virtual time of the queue: the smallest vtime in it, but it never goes back. */
+	u64 vtime_now;
+	/* Sum of the weights of all runnable tasks. */
+	u64 runnable_weight;
+};
+
+struct scx_fair_task {
+	u64 sum_exec_runtime; /* of the task when it began to run, ns */
+	u32 runnable_weight; /* what it has added to the queue's runnable_weight */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct scx_fair_task);
+} scx_fair_tasks SEC(".maps");
+
+static inline struct scx_fair_task *scx_fair_task(struct task_struct *p)
+{
+	return bpf_task_storage_get(&scx_fair_tasks, p, NULL, 0);
+}
+
+/* Slices shrink as the queue grows, so that the last task runs in time. */
+static inline u64 scx_fair_slice_ns(const struct scx_fair_queue *queue)
+{
+	s32 nr_queued = scx_bpf_dsq_nr_queued(queue->dsq_id);
+
+	return scx_slice_shared(queue->slice_ns, SCX_FAIR_MAX_WAIT_NS / 2,
+				nr_queued > 0 ? nr_queued : 0, SCX_FAIR_MIN_SLICE_NS);
+}
+
+/* A task that has had more than its share is queued further back, but within a bound. */
+static inline void scx_fair_insert(const struct scx_fair_queue *queue, struct task_struct *p,
+				   u64 enq_flags)
+{
+	u64 max_ahead_ns = scx_vtime_max_ahead(SCX_FAIR_MAX_WAIT_NS / 2, queue->runnable_weight);
+	u64 vtime = scx_vtime_limit_debt(p->scx.dsq_vtime, queue->vtime_now, max_ahead_ns);
+
+	scx_bpf_dsq_insert_vtime(p, queue->dsq_id, scx_fair_slice_ns(queue), vtime, enq_flags);
+}
+
+/* Virtual time of a running task, including its CPU time since ops.running(). */
+static inline u64 scx_fair_vtime_of_running(struct task_struct *p)
+{
+	const struct scx_fair_task *task = scx_fair_task(p);
+	u64 ran_ns = task ? p->se.sum_exec_runtime - task->sum_exec_runtime : 0;
+
+	return p->scx.dsq_vtime + scx_vtime_cost(ran_ns, p->scx.weight);
+}
+
+/*
+ * Whether @prev, whose slice has expired, still precedes all tasks queued for @cpu. The
+ * check is needed because the kernel calls ops.dispatch() before it enqueues @prev again:
+ * without it, two tasks on a CPU would take turns, whatever their weights.
+ */
+static inline bool scx_fair_prev_is_first(const struct scx_fair_queue *queue, s32 cpu,
+					  struct task_struct *prev)
+{
+	struct task_struct *p;
+	bool ahead = false;
+
+	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED))
+		return false;
+	bpf_for_each(scx_dsq, p, queue->dsq_id, 0) {
+		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			continue;
+		ahead = time_before(scx_fair_vtime_of_running(prev), p->scx.dsq_vtime);
+		break;
+	}
+	return ahead;
+}
+
+/*
+ * Only the queue advances virtual time, not the running tasks: a task of small weight that
+ * is alone on a CPU is soon far ahead of all tasks that share another one.
+ */
+static inline void scx_fair_advance(struct scx_fair_queue *queue)
+{
+	const struct task_struct *first = scx_bpf_dsq_peek(queue->dsq_id);
+
+	/* Not atomic: the next update makes up for a lost one. */
+	if (first)
+		queue->vtime_now = time_max(queue->vtime_now, first->scx.dsq_vtime);
+}
+
+/* Move the first task that may run on @cpu there, or let @prev continue if that precedes it. False
+ * if there is no other task. */
+static inline bool scx_fair_dispatch(struct scx_fair_queue *queue, s32 cpu,
+				     struct task_struct *prev)
+{
+	scx_fair_advance(queue);
+	if (!scx_fair_prev_is_first(queue, cpu, prev))
+		return scx_bpf_dsq_move_to_local(queue->dsq_id, 0);
+	scx_bpf_task_set_slice(prev, scx_fair_slice_ns(queue));
+	return true;
+}
+
+/* A weight change takes effect when the task becomes runnable again. */
+static inline void scx_fair_runnable(struct scx_fair_queue *queue, struct task_struct *p)
+{
+	struct scx_fair_task *task = scx_fair_task(p);
+	u64 vtime = scx_vtime_limit_credit(p->scx.dsq_vtime, queue->vtime_now, queue->slice_ns);
+
+	/* After a long sleep the task may catch up on one slice at most. */
+	scx_bpf_task_set_dsq_vtime(p, vtime);
+	if (task) {
+		task->runnable_weight = p->scx.weight;
+		__sync_fetch_and_add(&queue->runnable_weight, task->runnable_weight);
+	}
+}
+
+static inline void scx_fair_quiescent(struct scx_fair_queue *queue, struct task_struct *p)
+{
+	const struct scx_fair_task *task = scx_fair_task(p);
+
+	if (task)
+		__sync_fetch_and_sub(&queue->runnable_weight, task->runnable_weight);
+}
+
+static inline void scx_fair_running(struct task_struct *p)
+{
+	struct scx_fair_task *task = scx_fair_task(p);
+
+	if (task)
+		task->sum_exec_runtime = p->se.sum_exec_runtime;
+}
+
+/* Charge the CPU time consumed, not the slice, which a task that yields gives up unused. */
+static inline void scx_fair_stopping(struct task_struct *p)
+{
+	scx_bpf_task_set_dsq_vtime(p, scx_fair_vtime_of_running(p));
+}
+
+static inline void scx_fair_enable(const struct scx_fair_queue *queue, struct task_struct *p)
+{
+	scx_bpf_task_set_dsq_vtime(p, queue->vtime_now);
+}
+
+static inline s32 scx_fair_init_task(struct task_struct *p)
+{
+	if (!bpf_task_storage_get(&scx_fair_tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE))
+		return -ENOMEM;
+	return 0;
+}
+
+/* Create the queue. */
+static inline s32 scx_fair_init(struct scx_fair_queue *queue, u64 dsq_id, u64 slice_ns)
+{
+	queue->dsq_id = dsq_id;
+	queue->slice_ns = slice_ns;
+	return scx_bpf_create_dsq(dsq_id, -1);
+}
+
+#endif /* __SCX_FAIR_BPF_H */
