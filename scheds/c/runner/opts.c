@@ -63,9 +63,6 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 	struct scx_common_opts *opts = ctx->opts;
 
 	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = NULL;
-		return 0;
 	case 'i':
 		opts->interval_s = parse_interval(state, arg);
 		return 0;
@@ -97,14 +94,24 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 	}
 }
 
+/* Passes the context on to parse_common(). */
+static error_t parse_none(int key, char *arg, struct argp_state *state)
+{
+	if (key != ARGP_KEY_INIT)
+		return ARGP_ERR_UNKNOWN;
+	state->child_inputs[1] = state->input;
+	return 0;
+}
+
 void scx_parse_opts(const struct scx_sched *sched, int argc, char **argv,
 		    struct scx_common_opts *opts)
 {
 	const struct argp own = { .options = sched->options, .parser = sched->parse };
-	const struct argp_child children[] = { { .argp = &own }, { 0 } };
+	const struct argp common = { .options = common_options, .parser = parse_common };
+	/* Where both have an option of the same letter, the scheduler's own one counts. */
+	const struct argp_child children[] = { { .argp = &own }, { .argp = &common }, { 0 } };
 	const struct argp argp = {
-		.options = common_options,
-		.parser = parse_common,
+		.parser = parse_none,
 		.doc = sched->doc,
 		.children = children,
 	};
