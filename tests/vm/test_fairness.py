@@ -19,7 +19,7 @@ wait $scheduler
 """
 
 
-@pytest.mark.parametrize("scheduler", ["scx_rustland", "scx_simple"])
+@pytest.mark.parametrize("scheduler", ["scx_rustland", "scx_simple", "scx_nest"])
 def test_equal_hogs_get_equal_shares(replayed: Callable[[str], str], scheduler: str) -> None:
     """In 5 s, each gets at least 0.97 of the CPU time of any other."""
     printed = replayed(SCRIPT.replace("SCHEDULER", scheduler))

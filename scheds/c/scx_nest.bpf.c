@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * scx_nest: keeps the work on few CPUs, so that these stay warm and the others can sleep deeply.
+ *
+ * A CPU that is used all the time has a high frequency and a warm cache; the next one of a round
+ * has neither. So CPUs belong to one of two nests, or to none:
+ *
+ *  - The primary nest is the CPUs in use. A task that wakes up is placed on an idle one of
+ *    them if possible: the one that it is attached to (where it has run twice in a row), its
+ *    previous one, or else the one of the lowest number.
+ *  - The reserve nest is a few CPUs (r_max) that were in use recently. They are taken next, and
+ *    promoted to the primary nest.
+ *
+ * Any other idle CPU comes last, so no task waits beside an idle CPU that it may use. It joins the
+ * reserve nest, or the primary one if it is taken for an impatient task, which did not find an idle
+ * primary CPU for several times in a row. A CPU that takes a task from the queue, or whose task
+ * continues when its slice ends, joins the primary nest too. Thus that nest grows with the load. It
+ * shrinks by compaction: a CPU that was idle for a while (p_remove), or whose last task has exited,
+ * is demoted to the reserve nest, or to no nest if that is full.
+ *
+ * Tasks that find no idle CPU wait in one queue by weighted virtual time, as in scx_simple.
+ */
+#include <scx/common.bpf.h>
+#include <scx/barrier.h>
+#include <scx/exit_info.bpf.h>
+#include <scx/fair.bpf.h>
+#include "scx_nest.h"
+
+char _license[] SEC("license") = "GPL";
+
+#define SHARED_DSQ 0
+
+const volatile u64 p_remove_ns = 2 * NSEC_PER_MSEC;
+const volatile u32 r_max = 5;
+/* Misses that make a task impatient; 0 for never. */
+const volatile u32 r_impatient = 2;
+const volatile u64 slice_ns; /* 0: the kernel's default */
+const volatile bool find_fully_idle;
+
+private(NESTS) struct bpf_cpumask __kptr *primary;
+private(NESTS) struct bpf_cpumask __kptr *reserve;
+/* The number of CPUs in each. */
+u32 nr_primary, nr_reserve;
+
+static struct scx_fair_queue queue;
+
+SCX_PERCPU_COUNTERS(stats, struct nest_stats);
+
+struct task_ctx {
+	s32 attached_cpu; /* -1: none */
+	u32 nr_misses; /* wakeups in a row without an idle primary CPU */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_ctx);
+} task_ctxs SEC(".maps");
+
+struct cpu_ctx {
+	struct bpf_timer compaction;
+	u32 is_armed; /* the timer runs, or is about to be started */
+	u64 idle_since_ns; /* 0: a task runs, or is about to */
+};
+
+/* User space sets the number of CPUs. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct cpu_ctx);
+} cpu_ctxs SEC(".maps");
+
+static struct cpu_ctx *cpu_ctx(s32 cpu)
+{
+	return bpf_map_lookup_elem(&cpu_ctxs, &cpu);
+}
+
+/* ---- membership ---------------------------------------------------------- */
+
+static bool is_primary(s32 cpu)
+{
+	struct bpf_cpumask *mask = primary;
+
+	return mask && bpf_cpumask_test_cpu(cpu, cast_mask(mask));
+}
+
+/* False if the nest is full, or has @cpu already. */
+static bool add_reserve(s32 cpu)
+{
+	struct bpf_cpumask *mask = reserve;
+
+	if (!mask || bpf_cpumask_test_cpu(cpu, cast_mask(mask)))
+		return false;
+	if (nr_reserve >= r_max) {
+		scx_count(stats, reserved_at_capacity);
+		return false;
+	}
+	if (bpf_cpumask_test_and_set_cpu(cpu, mask))
+		return false;
+	__sync_fetch_and_add(&nr_reserve, 1);
+	return true;
+}
+
+static void promote(s32 cpu)
+{
+	struct bpf_cpumask *to = primary, *from = reserve;
+
+	if (!to || !from || bpf_cpumask_test_cpu(cpu, cast_mask(to)))
+		return;
+	if (bpf_cpumask_test_and_clear_cpu(cpu, from))
+		__sync_fetch_and_sub(&nr_reserve, 1);
+	if (!bpf_cpumask_test_and_set_cpu(cpu, to)) {
+		__sync_fetch_and_add(&nr_primary, 1);
+		scx_count(stats, promoted_to_primary);
+	}
+}
+
+/* False if another CPU has demoted @cpu already. */
+static bool demote(s32 cpu)
+{
+	struct bpf_cpumask *mask = primary;
+
+	if (!mask || !bpf_cpumask_test_and_clear_cpu(cpu, mask))
+		return false;
+	__sync_fetch_and_sub(&nr_primary, 1);
+	if (add_reserve(cpu))
+		scx_count(stats, demoted_to_reserved);
+	return true;
+}
+
+/* ---- compaction ---------------------------------------------------------- */
+
+/* Start @ctx's timer, unless it runs. */
+static void arm_compaction(struct cpu_ctx *ctx, u64 after_ns)
+{
+	if (!scx_ordered(__sync_lock_test_and_set(&ctx->is_armed, 1)))
+		bpf_timer_start(&ctx->compaction, after_ns, 0);
+}
+
+/*
+ * The timer of @cpu. It is not cancelled when the CPU gets a task, since that is costly and often
+ * in vain: it expires at most once per p_remove, and checks here how long the CPU has been idle.
+ */
+static int compact(void *map, s32 *cpu, struct cpu_ctx *ctx)
+{
+	u64 idle_since_ns, idle_ns;
+
+	/* Before the test: a CPU that becomes idle after it arms the timer itself. */
+	scx_ordered(__sync_lock_test_and_set(&ctx->is_armed, 0));
+	idle_since_ns = READ_ONCE(ctx->idle_since_ns);
+	if (!idle_since_ns) {
+		scx_count(stats, cancelled_compaction);
+		return 0;
+	}
+	idle_ns = time_delta(scx_monotonic_now(), idle_since_ns);
+	if (idle_ns < p_remove_ns) {
+		arm_compaction(ctx, p_remove_ns - idle_ns);
+		return 0;
+	}
+	/* The verifier takes this for sleepable, because the program that sets it is. */
+	bpf_rcu_read_lock();
+	if (demote(*cpu))
+		scx_count(stats, callback_compacted);
+	bpf_rcu_read_unlock();
+	return 0;
+}
+
+/* @cpu has no task any more; @prev was the last one. */
+static void note_idle(s32 cpu, const struct task_struct *prev)
+{
+	struct cpu_ctx *ctx = cpu_ctx(cpu);
+
+	if (!ctx || !is_primary(cpu))
+		return;
+	/* A task that exits does not come back: its CPU need not be kept, unless it is the last. */
+	if (prev && prev->flags & PF_EXITING && nr_primary > 1) {
+		if (demote(cpu))
+			scx_count(stats, eagerly_compacted);
+		return;
+	}
+	if (ctx->idle_since_ns)
+		return;
+	WRITE_ONCE(ctx->idle_since_ns, scx_monotonic_now());
+	scx_count(stats, scheduled_compaction);
+	arm_compaction(ctx, p_remove_ns);
+}
+
+static void note_busy(s32 cpu)
+{
+	struct cpu_ctx *ctx = cpu_ctx(cpu);
+
+	if (ctx && ctx->idle_since_ns)
+		ctx->idle_since_ns = 0;
+}
+
+/* ---- placement ----------------------------------------------------------- */
+
+static bool claim_primary(const struct task_struct *p, s32 cpu)
+{
+	return cpu >= 0 && is_primary(cpu) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
+	       scx_bpf_test_and_clear_cpu_idle(cpu);
+}
+
+/* Claim an idle CPU of @mask, the one of the lowest number, so that tasks stay together. */
+static s32 claim_first(const struct cpumask *mask)
+{
+	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
+	u32 cpu = bpf_cpumask_first_and(mask, idle);
+
+	scx_bpf_put_idle_cpumask(idle);
+	if (cpu >= scx_bpf_nr_cpu_ids())
+		return -EBUSY;
+	if (scx_bpf_test_and_clear_cpu_idle(cpu))
+		return cpu;
+	/* Another CPU has just claimed it. */
+	return scx_bpf_pick_idle_cpu(mask, 0);
+}
+
+/* Claim an idle CPU that @p may use in a nest, and count it in one of the two counters. */
+static s32 claim_in(const struct task_struct *p, struct bpf_cpumask *nest, u64 *nr_fully_idle,
+		    u64 *nr_any_idle)
+{
+	struct bpf_cpumask *mask = nest ? bpf_cpumask_create() : NULL;
+	s32 cpu = -EBUSY;
+
+	if (!mask)
+		return cpu;
+	bpf_cpumask_and(mask, cast_mask(nest), p->cpus_ptr);
+	if (find_fully_idle)
+		cpu = scx_bpf_pick_idle_cpu(cast_mask(mask), SCX_PICK_IDLE_CORE);
+	if (cpu >= 0) {
+		(*nr_fully_idle)++;
+	} else {
+		cpu = claim_first(cast_mask(mask));
+		if (cpu >= 0)
+			(*nr_any_idle)++;
+	}
+	bpf_cpumask_release(mask);
+	return cpu;
+}
+
+/* Claim an idle primary CPU for @p; negative if there is none. */
+static s32 claim_in_primary(struct task_struct *p, s32 prev_cpu, struct task_ctx *tctx,
+			    struct nest_stats *c)
+{
+	if (claim_primary(p, tctx->attached_cpu)) {
+		c->wakeup_attached++;
+		return tctx->attached_cpu;
+	}
+	if (claim_primary(p, prev_cpu)) {
+		c->wakeup_prev_primary++;
+		return prev_cpu;
+	}
+	return claim_in(p, primary, &c->wakeup_fully_idle_primary, &c->wakeup_any_idle_primary);
+}
+
+/* The same among the other CPUs, which changes the nests. */
+static s32 claim_in_others(struct task_struct *p, struct task_ctx *tctx, struct nest_stats *c)
+{
+	bool is_impatient = r_impatient && ++tctx->nr_misses >= r_impatient;
+	s32 cpu;
+
+	if (is_impatient) {
+		c->task_impatient++;
+		tctx->nr_misses = 0;
+	}
+	cpu = claim_in(p, reserve, &c->wakeup_fully_idle_reserve, &c->wakeup_any_idle_reserve);
+	if (cpu >= 0) {
+		promote(cpu);
+		return cpu;
+	}
+	cpu = claim_first(p->cpus_ptr);
+	if (cpu < 0)
+		return cpu;
+	/* A CPU of a nest has become idle in the meantime. */
+	if (is_primary(cpu)) {
+		c->wakeup_any_idle_primary++;
+		return cpu;
+	}
+	c->wakeup_idle_other++;
+	if (is_impatient)
+		promote(cpu);
+	else if (add_reserve(cpu))
+		c->promoted_to_reserved++;
+	return cpu;
+}
+
+s32 BPF_STRUCT_OPS(nest_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, NULL, 0);
+	struct nest_stats *c = scx_counters(stats);
+	s32 cpu;
+
+	if (!tctx || !c)
+		return prev_cpu;
+	cpu = claim_in_primary(p, prev_cpu, tctx, c);
+	if (cpu >= 0)
+		tctx->nr_misses = 0;
+	else
+		cpu = claim_in_others(p, tctx, c);
+	if (cpu < 0)
+		return prev_cpu;
+	if (cpu == prev_cpu)
+		tctx->attached_cpu = cpu;
+	note_busy(cpu);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, queue.slice_ns, 0);
+	return cpu;
+}
+
+void BPF_STRUCT_OPS(nest_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	/* Other tasks depend on per-CPU kernel threads, so those skip the shared queue. */
+	if (scx_task_is_percpu_kthread(p))
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, queue.slice_ns, enq_flags);
+	else
+		scx_fair_insert(&queue, p, enq_flags);
+}
+
+void BPF_STRUCT_OPS(nest_dispatch, s32 cpu, struct task_struct *prev)
+{
+	if (scx_fair_dispatch(&queue, cpu, prev)) {
+		scx_count(stats, consumed);
+		promote(cpu);
+		return;
+	}
+	scx_count(stats, not_consumed);
+	if (prev && prev->scx.flags & SCX_TASK_QUEUED) {
+		scx_bpf_task_set_slice(prev, queue.slice_ns);
+		promote(cpu);
+	} else {
+		note_idle(cpu, prev);
+	}
+}
+
+/* ---- accounting and life cycle ------------------------------------------- */
+
+void BPF_STRUCT_OPS(nest_runnable, struct task_struct *p, u64 enq_flags)
+{
+	scx_fair_runnable(&queue, p);
+}
+
+void BPF_STRUCT_OPS(nest_quiescent, struct task_struct *p, u64 deq_flags)
+{
+	scx_fair_quiescent(&queue, p);
+}
+
+void BPF_STRUCT_OPS(nest_running, struct task_struct *p)
+{
+	note_busy(scx_bpf_task_cpu(p));
+	scx_fair_running(p);
+}
+
+void BPF_STRUCT_OPS(nest_stopping, struct task_struct *p, bool runnable)
+{
+	scx_fair_stopping(p);
+}
+
+void BPF_STRUCT_OPS(nest_enable, struct task_struct *p)
+{
+	scx_fair_enable(&queue, p);
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(nest_init_task, struct task_struct *p, struct scx_init_task_args *args)
+{
+	struct task_ctx *tctx;
+
+	tctx = bpf_task_storage_get(&task_ctxs, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!tctx)
+		return -ENOMEM;
+	tctx->attached_cpu = -1;
+	return scx_fair_init_task(p);
+}
+
+static s32 init_timers(void)
+{
+	s32 nr_cpus = scx_bpf_nr_cpu_ids(), cpu;
+
+	bpf_for(cpu, 0, nr_cpus) {
+		struct cpu_ctx *ctx = cpu_ctx(cpu);
+
+		if (!ctx || bpf_timer_init(&ctx->compaction, &cpu_ctxs, CLOCK_MONOTONIC) ||
+		    bpf_timer_set_callback(&ctx->compaction, compact))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Store an empty mask in @slot. */
+static s32 init_nest(struct bpf_cpumask **slot)
+{
+	struct bpf_cpumask *mask = bpf_cpumask_create();
+
+	if (!mask)
+		return -ENOMEM;
+	mask = bpf_kptr_xchg(slot, mask);
+	if (mask)
+		bpf_cpumask_release(mask);
+	return 0;
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(nest_init)
+{
+	s32 err = init_nest(&primary) ?: init_nest(&reserve) ?: init_timers();
+
+	return err ?: scx_fair_init(&queue, SHARED_DSQ, slice_ns ?: SCX_SLICE_DFL);
+}
+
+void BPF_STRUCT_OPS(nest_exit, struct scx_exit_info *info)
+{
+	scx_record_exit(info);
+}
+
+void BPF_STRUCT_OPS(nest_dump, struct scx_dump_ctx *dctx)
+{
+	scx_bpf_dump("nest: %u primary, %u reserve, %d queued", nr_primary, nr_reserve,
+		     scx_bpf_dsq_nr_queued(SHARED_DSQ));
+}
+
+void BPF_STRUCT_OPS(nest_dump_cpu, struct scx_dump_ctx *dctx, s32 cpu, bool idle)
+{
+	struct bpf_cpumask *mask = reserve;
+
+	if (is_primary(cpu))
+		scx_bpf_dump("nest: primary");
+	else if (mask && bpf_cpumask_test_cpu(cpu, cast_mask(mask)))
+		scx_bpf_dump("nest: reserve");
+}
+
+SCX_OPS(nest_ops) = {
+	.select_cpu = (void *)nest_select_cpu,
+	.enqueue = (void *)nest_enqueue,
+	.dispatch = (void *)nest_dispatch,
+	.runnable = (void *)nest_runnable,
+	.quiescent = (void *)nest_quiescent,
+	.running = (void *)nest_running,
+	.stopping = (void *)nest_stopping,
+	.enable = (void *)nest_enable,
+	.init_task = (void *)nest_init_task,
+	.init = (void *)nest_init,
+	.exit = (void *)nest_exit,
+	.dump = (void *)nest_dump,
+	.dump_cpu = (void *)nest_dump_cpu,
+	.name = "nest",
+};
