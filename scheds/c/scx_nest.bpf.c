@@ -47,7 +47,7 @@ static struct scx_fair_queue queue;
 SCX_PERCPU_COUNTERS(stats, struct nest_stats);
 
 struct task_ctx {
-	s32 attached_cpu; /* -1: none */
+	u32 attached_to; /* CPU + 1; 0: none */
 	u32 nr_misses; /* wakeups in a row without an idle primary CPU */
 };
 
@@ -57,6 +57,12 @@ struct {
 	__type(key, int);
 	__type(value, struct task_ctx);
 } task_ctxs SEC(".maps");
+
+/* Created with the task. If that failed, the next call tries again. */
+static struct task_ctx *task_ctx(struct task_struct *p)
+{
+	return bpf_task_storage_get(&task_ctxs, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
 
 struct cpu_ctx {
 	struct bpf_timer compaction;
@@ -245,9 +251,11 @@ static s32 claim_in(const struct task_struct *p, struct bpf_cpumask *nest, u64 *
 static s32 claim_in_primary(struct task_struct *p, s32 prev_cpu, struct task_ctx *tctx,
 			    struct nest_stats *c)
 {
-	if (claim_primary(p, tctx->attached_cpu)) {
+	s32 attached_cpu = (s32)tctx->attached_to - 1;
+
+	if (claim_primary(p, attached_cpu)) {
 		c->wakeup_attached++;
-		return tctx->attached_cpu;
+		return attached_cpu;
 	}
 	if (claim_primary(p, prev_cpu)) {
 		c->wakeup_prev_primary++;
@@ -289,7 +297,7 @@ static s32 claim_in_others(struct task_struct *p, struct task_ctx *tctx, struct 
 
 s32 BPF_STRUCT_OPS(nest_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
-	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, NULL, 0);
+	struct task_ctx *tctx = task_ctx(p);
 	struct nest_stats *c = scx_counters(stats);
 	s32 cpu;
 
@@ -303,7 +311,7 @@ s32 BPF_STRUCT_OPS(nest_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	if (cpu < 0)
 		return prev_cpu;
 	if (cpu == prev_cpu)
-		tctx->attached_cpu = cpu;
+		tctx->attached_to = cpu + 1;
 	note_busy(cpu);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, queue.slice_ns, 0);
 	return cpu;
@@ -364,13 +372,9 @@ void BPF_STRUCT_OPS(nest_enable, struct task_struct *p)
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(nest_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
-	struct task_ctx *tctx;
-
-	tctx = bpf_task_storage_get(&task_ctxs, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!tctx)
-		return -ENOMEM;
-	tctx->attached_cpu = -1;
-	return scx_fair_init_task(p);
+	task_ctx(p);
+	scx_fair_init_task(p);
+	return 0;
 }
 
 static s32 init_timers(void)

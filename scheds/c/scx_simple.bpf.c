@@ -95,7 +95,8 @@ void BPF_STRUCT_OPS(simple_enable, struct task_struct *p)
 s32 BPF_STRUCT_OPS_SLEEPABLE(simple_init_task, struct task_struct *p,
 			     struct scx_init_task_args *args)
 {
-	return scx_fair_init_task(p);
+	scx_fair_init_task(p);
+	return 0;
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(simple_init)

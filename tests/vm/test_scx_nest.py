@@ -100,7 +100,10 @@ def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
 #: NR shells start processes one after the other, and wait for each.
 SEQUENCES = """
 SCHEDULER >/dev/null & scheduler=$!
-until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
+until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do
+    sleep 0.1
+    kill -0 $scheduler || exit 1
+done
 shells=
 for shell in $(seq NR); do
     (while :; do (n=0; while [ $n -lt 300 ]; do n=$((n + 1)); done); done) & shells="$shells $!"

@@ -33,6 +33,7 @@ struct scx_fair_queue {
 
 struct scx_fair_task {
 	u64 sum_exec_runtime; /* of the task when it began to run, ns */
+	bool has_begun; /* sum_exec_runtime is valid */
 	u32 runnable_weight; /* what it has added to the queue's runnable_weight */
 };
 
@@ -43,9 +44,11 @@ struct {
 	__type(value, struct scx_fair_task);
 } scx_fair_tasks SEC(".maps");
 
+/* Created with the task. If that failed, as 7.2 does where it would have to wait for a lock, the
+ * next call tries again; until then, the task's CPU time is not charged. */
 static inline struct scx_fair_task *scx_fair_task(struct task_struct *p)
 {
-	return bpf_task_storage_get(&scx_fair_tasks, p, NULL, 0);
+	return bpf_task_storage_get(&scx_fair_tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
 /* Slices shrink as the queue grows, so that the last task runs in time. */
@@ -71,8 +74,10 @@ static inline void scx_fair_insert(const struct scx_fair_queue *queue, struct ta
 static inline u64 scx_fair_vtime_of_running(struct task_struct *p)
 {
 	const struct scx_fair_task *task = scx_fair_task(p);
-	u64 ran_ns = task ? p->se.sum_exec_runtime - task->sum_exec_runtime : 0;
+	u64 ran_ns = 0;
 
+	if (task && task->has_begun)
+		ran_ns = p->se.sum_exec_runtime - task->sum_exec_runtime;
 	return p->scx.dsq_vtime + scx_vtime_cost(ran_ns, p->scx.weight);
 }
 
@@ -149,8 +154,10 @@ static inline void scx_fair_running(struct task_struct *p)
 {
 	struct scx_fair_task *task = scx_fair_task(p);
 
-	if (task)
-		task->sum_exec_runtime = p->se.sum_exec_runtime;
+	if (!task)
+		return;
+	task->sum_exec_runtime = p->se.sum_exec_runtime;
+	task->has_begun = true;
 }
 
 /* Charge the CPU time consumed, not the slice, which a task that yields gives up unused. */
@@ -164,11 +171,9 @@ static inline void scx_fair_enable(const struct scx_fair_queue *queue, struct ta
 	scx_bpf_task_set_dsq_vtime(p, queue->vtime_now);
 }
 
-static inline s32 scx_fair_init_task(struct task_struct *p)
+static inline void scx_fair_init_task(struct task_struct *p)
 {
-	if (!bpf_task_storage_get(&scx_fair_tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE))
-		return -ENOMEM;
-	return 0;
+	scx_fair_task(p);
 }
 
 /* Create the queue. */
