@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * scx_central: one CPU makes all scheduling decisions, so that the others need no tick.
+ *
+ * On a machine that runs virtual machines or computations, each tick interrupts work. Here only
+ * the central CPU has a timer. All tasks wait in one FIFO. A CPU without a task asks for one: it
+ * sets its bit in `waiting` and preempts whatever the central CPU runs. That CPU then goes through
+ * the queue and gives each task to a CPU which waits, with an infinite slice, for which the kernel
+ * can stop the tick (nohz_full). Once per millisecond the timer looks for tasks that have run for a
+ * slice while others wait, and preempts them.
+ *
+ * Tasks that wake up are queued on the central CPU, so that no other CPU is interrupted. The
+ * central CPU itself runs what is left when no other CPU waits; with slices and a tick, and its
+ * task continues after a decision.
+ *
+ * Two kinds of tasks stay on their CPU without a decision: per-CPU kernel threads, which preempt,
+ * as other tasks depend on them; and tasks with migration disabled.
+ */
+#include <scx/common.bpf.h>
+#include <scx/barrier.h>
+#include <scx/exit_info.bpf.h>
+#include <scx/migration.bpf.h>
+#include "scx_central.h"
+
+char _license[] SEC("license") = "GPL";
+
+#define CENTRAL_DSQ 0
+
+#define TIMER_NS (1 * NSEC_PER_MSEC)
+
+/* The timer stops after so many expiries without a task. More than one, because a task that is
+ * being enqueued is not in the queue yet. */
+#define IDLE_EXPIRIES 10
+
+const volatile s32 central_cpu;
+const volatile u64 slice_ns = 20 * NSEC_PER_MSEC;
+
+/* The CPUs that have asked for a task. */
+private(WAITING) struct bpf_cpumask __kptr *waiting;
+
+SCX_PERCPU_COUNTERS(stats, struct central_stats);
+
+struct timer {
+	struct bpf_timer timer;
+	u32 is_armed; /* it runs, or is about to be started */
+	u32 nr_idle; /* expiries in a row without a task */
+};
+
+struct cpu_ctx {
+	u64 started_ns; /* when its task began to run; 0: none runs */
+};
+
+/* User space sets the number of CPUs. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct cpu_ctx);
+} cpu_ctxs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct timer);
+} timers SEC(".maps");
+
+/* How long the task of @cpu has been running; 0 if there is none. */
+static u64 ran_ns(s32 cpu)
+{
+	const struct cpu_ctx *cctx = bpf_map_lookup_elem(&cpu_ctxs, &cpu);
+	u64 started_ns = cctx ? READ_ONCE(cctx->started_ns) : 0;
+
+	return started_ns ? time_delta(scx_bpf_now(), started_ns) + 1 : 0;
+}
+
+/* ---- enqueueing ---------------------------------------------------------- */
+
+/* Whether a CPU could run a task at once. */
+static bool cpus_wait(void)
+{
+	struct bpf_cpumask *mask = waiting;
+
+	return (mask && !bpf_cpumask_empty(cast_mask(mask))) || !ran_ns(central_cpu);
+}
+
+s32 BPF_STRUCT_OPS(central_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	return bpf_cpumask_test_cpu(central_cpu, p->cpus_ptr) ? central_cpu : prev_cpu;
+}
+
+void BPF_STRUCT_OPS(central_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	scx_count(stats, total);
+	if (scx_task_is_percpu_kthread(p)) {
+		scx_count(stats, local);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_INF, enq_flags | SCX_ENQ_PREEMPT);
+		return;
+	}
+	if (scx_task_is_migration_disabled(p, enq_flags)) {
+		scx_count(stats, local);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_INF, enq_flags);
+		return;
+	}
+	scx_count(stats, queued);
+	scx_bpf_dsq_insert(p, CENTRAL_DSQ, SCX_SLICE_INF, enq_flags);
+	/* If a CPU asks after this test, but before the task is in the queue, the timer notices. */
+	if (cpus_wait())
+		scx_bpf_kick_cpu(central_cpu, SCX_KICK_PREEMPT);
+}
+
+/* ---- decisions ----------------------------------------------------------- */
+
+/* A CPU of @mask that @p may use, preferably its own; nr_cpu_ids or more if there is none. */
+static u32 choose(const struct task_struct *p, const struct cpumask *mask)
+{
+	u32 cpu = scx_bpf_task_cpu(p);
+
+	if (bpf_cpumask_test_cpu(cpu, mask) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+		return cpu;
+	return bpf_cpumask_first_and(mask, p->cpus_ptr);
+}
+
+/* Give tasks to the CPUs that wait. */
+static void serve(struct bpf_cpumask *mask)
+{
+	u32 nr_cpus = scx_bpf_nr_cpu_ids(), cpu;
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, CENTRAL_DSQ, 0) {
+		if (bpf_cpumask_empty(cast_mask(mask)))
+			break;
+		cpu = choose(p, cast_mask(mask));
+		if (cpu >= nr_cpus) {
+			scx_count(stats, mismatch);
+			continue;
+		}
+		bpf_cpumask_clear_cpu(cpu, mask);
+		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0)) {
+			scx_count(stats, dispatch);
+			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+		} else {
+			/* The task has left the queue. */
+			bpf_cpumask_set_cpu(cpu, mask);
+		}
+	}
+}
+
+/* The central CPU's own task: @prev for the rest of its slice, then the first of the queue. */
+static void dispatch_own(struct task_struct *prev)
+{
+	bool can_continue = prev && prev->scx.flags & SCX_TASK_QUEUED;
+	u64 used_ns = can_continue ? ran_ns(central_cpu) : 0;
+
+	if (can_continue && used_ns < slice_ns) {
+		scx_bpf_task_set_slice(prev, slice_ns - used_ns);
+		return;
+	}
+	if (scx_bpf_dsq_move_to_local(CENTRAL_DSQ, 0))
+		scx_count(stats, own);
+	else if (can_continue)
+		scx_bpf_task_set_slice(prev, slice_ns);
+}
+
+/* Pinned, since it is for the other CPUs that it exists. Call it on the central CPU. */
+static void arm(struct timer *t)
+{
+	if (!scx_ordered(__sync_lock_test_and_set(&t->is_armed, 1)))
+		bpf_timer_start(&t->timer, TIMER_NS, BPF_F_TIMER_CPU_PIN);
+}
+
+static void decide(struct task_struct *prev)
+{
+	struct bpf_cpumask *mask = waiting;
+	u32 zero = 0;
+	struct timer *t = bpf_map_lookup_elem(&timers, &zero);
+
+	if (t)
+		arm(t);
+	if (mask)
+		serve(mask);
+	dispatch_own(prev);
+}
+
+/* @prev, if it is still runnable, goes to the queue too (SCX_OPS_ENQ_LAST). */
+static void request(s32 cpu)
+{
+	struct bpf_cpumask *mask = waiting;
+
+	if (!mask)
+		return;
+	scx_count(stats, request);
+	bpf_cpumask_set_cpu(cpu, mask);
+	scx_bpf_kick_cpu(central_cpu, SCX_KICK_PREEMPT);
+}
+
+void BPF_STRUCT_OPS(central_dispatch, s32 cpu, struct task_struct *prev)
+{
+	scx_learn_trampoline();
+	if (cpu == central_cpu)
+		decide(prev);
+	else
+		request(cpu);
+}
+
+/* ---- preemption ---------------------------------------------------------- */
+
+void BPF_STRUCT_OPS(central_running, struct task_struct *p)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = bpf_map_lookup_elem(&cpu_ctxs, &cpu);
+	struct bpf_cpumask *mask = waiting;
+
+	if (cctx)
+		WRITE_ONCE(cctx->started_ns, scx_bpf_now());
+	/* It has asked, and then got a task which needs no decision. */
+	if (mask && bpf_cpumask_test_cpu(cpu, cast_mask(mask)))
+		bpf_cpumask_clear_cpu(cpu, mask);
+	if (cpu == central_cpu)
+		scx_bpf_task_set_slice(p, slice_ns);
+}
+
+void BPF_STRUCT_OPS(central_stopping, struct task_struct *p, bool runnable)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = bpf_map_lookup_elem(&cpu_ctxs, &cpu);
+
+	if (cctx)
+		WRITE_ONCE(cctx->started_ns, 0);
+}
+
+/* Preempt tasks that have used up a slice, up to one for each of @nr_queued tasks that wait.
+ * Returns whether any task runs. */
+static bool preempt_others(s32 nr_queued)
+{
+	s32 nr_cpus = scx_bpf_nr_cpu_ids(), cpu;
+	bool is_busy = false;
+
+	bpf_for(cpu, 0, nr_cpus) {
+		u64 used_ns = ran_ns(cpu);
+
+		is_busy |= used_ns > 0;
+		if (cpu == central_cpu || used_ns <= slice_ns)
+			continue;
+		if (scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) <= 0 && nr_queued-- <= 0)
+			continue;
+		scx_count(stats, preempt);
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	}
+	return is_busy;
+}
+
+static int on_timer(void *map, int *key, struct timer *t)
+{
+	s32 nr_queued = scx_bpf_dsq_nr_queued(CENTRAL_DSQ);
+	bool is_busy;
+
+	scx_count(stats, timer);
+	/* If it is not armed again below, the next decision does it. */
+	scx_ordered(__sync_lock_test_and_set(&t->is_armed, 0));
+	is_busy = preempt_others(nr_queued);
+	/* The verifier takes this for sleepable, because the program that sets it is. */
+	bpf_rcu_read_lock();
+	if (nr_queued > 0 && cpus_wait())
+		scx_bpf_kick_cpu(central_cpu, SCX_KICK_PREEMPT);
+	bpf_rcu_read_unlock();
+	t->nr_idle = is_busy || nr_queued > 0 ? 0 : t->nr_idle + 1;
+	if (t->nr_idle < IDLE_EXPIRIES)
+		arm(t);
+	return 0;
+}
+
+/* ---- life cycle ---------------------------------------------------------- */
+
+static s32 init_waiting(void)
+{
+	struct bpf_cpumask *mask = bpf_cpumask_create();
+
+	if (!mask)
+		return -ENOMEM;
+	mask = bpf_kptr_xchg(&waiting, mask);
+	if (mask)
+		bpf_cpumask_release(mask);
+	return 0;
+}
+
+static s32 init_timer(void)
+{
+	u32 zero = 0;
+	struct timer *t = bpf_map_lookup_elem(&timers, &zero);
+
+	if (!t)
+		return -ENOENT;
+	return bpf_timer_init(&t->timer, &timers, CLOCK_MONOTONIC) ?:
+		       bpf_timer_set_callback(&t->timer, on_timer);
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(central_init)
+{
+	return init_waiting() ?: init_timer() ?: scx_bpf_create_dsq(CENTRAL_DSQ, -1);
+}
+
+void BPF_STRUCT_OPS(central_exit, struct scx_exit_info *info)
+{
+	scx_record_exit(info);
+}
+
+void BPF_STRUCT_OPS(central_dump, struct scx_dump_ctx *dctx)
+{
+	scx_bpf_dump("central: CPU %d decides, %d queued", central_cpu,
+		     scx_bpf_dsq_nr_queued(CENTRAL_DSQ));
+}
+
+void BPF_STRUCT_OPS(central_dump_cpu, struct scx_dump_ctx *dctx, s32 cpu, bool idle)
+{
+	struct bpf_cpumask *mask = waiting;
+
+	scx_bpf_dump("central: ran_ns=%llu%s", ran_ns(cpu),
+		     mask && bpf_cpumask_test_cpu(cpu, cast_mask(mask)) ? ", waits" : "");
+}
+
+SCX_OPS(central_ops) = {
+	.select_cpu = (void *)central_select_cpu,
+	.enqueue = (void *)central_enqueue,
+	.dispatch = (void *)central_dispatch,
+	.running = (void *)central_running,
+	.stopping = (void *)central_stopping,
+	.init = (void *)central_init,
+	.exit = (void *)central_exit,
+	.dump = (void *)central_dump,
+	.dump_cpu = (void *)central_dump_cpu,
+	.name = "central",
+};
