@@ -137,13 +137,24 @@ wait $load
 """
 
 
+#: What interrupts CPU 0. A kernel that boots slowly may find its local timer unreliable, and then
+#: stops no CPU's tick.
+CLOCK = "/sys/devices/system/clockevents/clockevent0/current_device"
+
+
 @pytest.fixture
 def tickless(kernel: Kernel, shape: Topology, programs: list[Path]) -> Iterator[Guest]:
     """A guest whose kernel can stop the tick of all CPUs but the first one."""
     named = ("scx_central", "scx_simple", "scx_load")
     wanted = [program for program in programs if program.name in named]
-    with Guest(kernel, shape, programs=wanted, kernel_args=["nohz_full=1-3"]) as machine:
-        yield machine
+    for _ in range(3):
+        with Guest(kernel, shape, programs=wanted, kernel_args=["nohz_full=1-3"]) as machine:
+            if read(machine, "/sys/devices/system/cpu/nohz_full") != "1-3":
+                pytest.skip("this kernel cannot stop the tick (CONFIG_NO_HZ_FULL)")
+            if read(machine, CLOCK).startswith("lapic"):
+                yield machine
+                return
+    pytest.skip("the emulator is too slow for the kernel to use the local timers")
 
 
 def ticks_per_s(guest: Guest, *command: str) -> float:
@@ -161,8 +172,6 @@ def ticks_per_s(guest: Guest, *command: str) -> float:
 
 
 def test_other_cpus_have_no_tick(tickless: Guest) -> None:
-    if read(tickless, "/sys/devices/system/cpu/nohz_full") != "1-3":
-        pytest.skip("this kernel cannot stop the tick (CONFIG_NO_HZ_FULL)")
     simple = ticks_per_s(tickless, "scx_simple", "-i", "0")
     central = ticks_per_s(tickless, "scx_central", "-i", "0")
     print(f"{central:.1f} ticks/s on each other CPU, {simple:.1f} under scx_simple")
