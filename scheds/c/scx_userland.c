@@ -263,11 +263,8 @@ static void configure(void *skel)
 	userland->rodata_rl_config->config.slice_ns = opts.slice_us * 1000;
 	userland->rodata_rl_config->config.idle_selection = RL_IDLE_BUILTIN;
 	scx_ops_set_flag(skel, "SCX_OPS_KEEP_BUILTIN_IDLE");
-	/* See scx/migration.bpf.h. Since 7.1 the watchdog does what ops.cpu_release() did. */
-	if (scx_kernel_has_kfunc("scx_bpf_dsq_reenq"))
-		userland->struct_ops.userland_ops->cpu_release = NULL;
-	else
-		scx_ops_set_flag(skel, "SCX_OPS_ENQ_MIGRATION_DISABLED");
+	/* Since 7.1 the watchdog does what ops.cpu_release() did. */
+	scx_ops_replace_cpu_release(skel, "scx_bpf_dsq_reenq");
 }
 
 static int prepare(void *skel)

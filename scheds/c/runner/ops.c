@@ -106,6 +106,20 @@ bool scx_ops_set_flag(void *skel, const char *name)
 	return scx_ops_or_flag(scx_skel_obj(skel), name);
 }
 
+bool scx_ops_replace_cpu_release(void *skel, const char *kfunc)
+{
+	size_t size = 0;
+	void **callback = member_slot(scx_skel_obj(skel), "cpu_release", &size);
+
+	if (!scx_kernel_has_kfunc(kfunc)) {
+		scx_ops_set_flag(skel, "SCX_OPS_ENQ_MIGRATION_DISABLED");
+		return false;
+	}
+	if (callback)
+		*callback = NULL;
+	return true;
+}
+
 #define FLAG(name, bit) { #name, 1ULL << (bit) },
 static const struct {
 	const char *name;

@@ -127,6 +127,14 @@ double scx_parse_number(const struct argp_state *state, const char *option, cons
  */
 bool scx_ops_set_flag(void *skel, const char *name);
 
+/*
+ * For configure(), of a scheduler whose ops.cpu_release() re-enqueues the tasks of a CPU that a
+ * real-time task takes: remove the callback where the kernel has @kfunc, with which the scheduler
+ * does that elsewhere, and else set the flag that it requires (scx/migration.bpf.h). Returns
+ * whether it was removed. Kernels with such kfuncs call the callback deprecated.
+ */
+bool scx_ops_replace_cpu_release(void *skel, const char *kfunc);
+
 /* Whether the running kernel has the kfunc @name. */
 bool scx_kernel_has_kfunc(const char *name);
 

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Shared by the BPF and user-space sides of scx_qmap. */
+#ifndef __SCX_QMAP_H
+#define __SCX_QMAP_H
+
+#include <scx/types.h>
+
+#define QMAP_NR_QUEUES 5
+
+/* Entries of a queue, by default; further tasks go to a DSQ. */
+#define QMAP_QUEUE_LEN 4096
+
+/* Of a CPU. An enqueue ends as dispatched or dequeued; until then the task waits. */
+struct qmap_stats {
+	u64 enqueued; /* pushed to a queue */
+	u64 dispatched; /* popped from a queue */
+	u64 dequeued; /* left the queue otherwise: its class, affinity or nice value changed */
+	u64 queue0; /* dispatched, by queue */
+	u64 queue1;
+	u64 queue2;
+	u64 queue3;
+	u64 queue4;
+	u64 direct; /* inserted into the local DSQ of a CPU */
+	u64 kept; /* continued on slice expiry, since its queue was empty on its turn */
+	u64 boosted; /* inserted into the DSQ of the highest weight */
+	u64 overflow; /* its queue was full */
+	u64 stale; /* entries popped after their task had left the queue */
+	u64 reenqueued; /* a higher class has taken the CPU */
+	u64 core_picked; /* dequeued by core scheduling */
+	u64 dropped; /* lost on request */
+};
+
+/* A CPU: u64 only, so that user space can sum them up. */
+struct qmap_cpu {
+	u64 queue; /* whose turn it is */
+	u64 left; /* tasks that it may still serve in this turn */
+	u64 is_overflow_turn; /* otherwise it is that of the queues */
+	u64 is_boost_turn;
+	u64 is_offline;
+	u64 avg_weight; /* of the tasks that ran */
+	u64 perf; /* requested performance, SCX_CPUPERF_ONE at most */
+	/* During ops.dispatch(): queues found empty one after the other, tasks moved. In memory,
+	 * because the verifier would follow all their values in local variables. */
+	u64 nr_empty;
+	u64 nr_moved;
+};
+
+/* Tasks in the shared DSQ. */
+#define QMAP_LISTED_MAX 32
+
+/* The most tasks that ops.dispatch() may insert at once, by default. */
+#define QMAP_BATCH_MAX 32
+
+struct qmap_listed {
+	s32 pid;
+	char comm[16];
+};
+
+#endif /* __SCX_QMAP_H */
