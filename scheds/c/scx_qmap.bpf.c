@@ -100,9 +100,10 @@ struct {
 	__type(value, struct task_ctx);
 } task_ctxs SEC(".maps");
 
+/* Created with the task. If that failed, the next call tries again. */
 static struct task_ctx *task_ctx(struct task_struct *p)
 {
-	return bpf_task_storage_get(&task_ctxs, p, NULL, 0);
+	return bpf_task_storage_get(&task_ctxs, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
 static struct qmap_cpu *cpu_ctx(s32 cpu)
@@ -548,8 +549,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(qmap_init_task, struct task_struct *p, struct scx_i
 	/* The kernel accepts this for tasks that exist when the scheduler is loaded. */
 	if (disallowed_tgid && p->tgid == disallowed_tgid && !args->fork)
 		p->scx.disallow = true;
-	if (!bpf_task_storage_get(&task_ctxs, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE))
-		return -ENOMEM;
+	task_ctx(p);
 	return 0;
 }
 

@@ -7,8 +7,11 @@
  * CPU whose local DSQ is empty takes the first task of the queue that may run on it. No
  * preemption, no topology: suitable for machines with one last-level cache, and the place
  * to start reading.
+ *
+ * With --cgroups, a task's share of the machine takes the place of its weight: the product of the
+ * relative weights on all levels of the cgroup hierarchy (scx/cgroup_vtime.bpf.h).
  */
-#include <scx/common.bpf.h>
+#include <scx/cgroup_vtime.bpf.h>
 #include <scx/exit_info.bpf.h>
 #include <scx/fair.bpf.h>
 #include "scx_simple.h"
@@ -18,11 +21,28 @@ char _license[] SEC("license") = "GPL";
 #define SHARED_DSQ 0
 
 const volatile bool fifo_sched;
+const volatile bool use_cgroups;
 
-/* In FIFO order, only its DSQ and slices are used. */
+/* In FIFO order and with --cgroups, only its DSQ and slices are used. */
 static struct scx_fair_queue queue;
 
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct scx_cgroup_task);
+} cgroup_tasks SEC(".maps");
+
 SCX_PERCPU_COUNTERS(stats, struct simple_stats);
+
+/* The cgroup of a task and what it has been charged; NULL without --cgroups. Created with the task.
+ * If that failed, the next call tries again, and the task counts as one of the root cgroup. */
+static struct scx_cgroup_task *cgroup_task(struct task_struct *p)
+{
+	if (!use_cgroups)
+		return NULL;
+	return bpf_task_storage_get(&cgroup_tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
 
 static void insert_local(struct task_struct *p, u64 enq_flags)
 {
@@ -51,56 +71,118 @@ void BPF_STRUCT_OPS(simple_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_count(stats, global);
 	if (fifo_sched)
 		scx_bpf_dsq_insert(p, SHARED_DSQ, scx_fair_slice_ns(&queue), enq_flags);
+	else if (use_cgroups)
+		scx_bpf_dsq_insert_vtime(p, SHARED_DSQ, scx_fair_slice_ns(&queue),
+					 scx_cgroup_task_key(p, SHARED_DSQ), enq_flags);
 	else
 		scx_fair_insert(&queue, p, enq_flags);
+}
+
+/* scx_fair_dispatch(), by shares. */
+static void dispatch_by_share(s32 cpu, struct task_struct *prev)
+{
+	struct scx_cgroup_task *t = prev ? cgroup_task(prev) : NULL;
+
+	scx_vclock_advance(SHARED_DSQ);
+	if (t && prev->scx.flags & SCX_TASK_QUEUED) {
+		scx_cgroup_task_charge(prev, t, SHARED_DSQ);
+		if (scx_fair_precedes(&queue, cpu, prev->scx.dsq_vtime)) {
+			scx_bpf_task_set_slice(prev, scx_fair_slice_ns(&queue));
+			return;
+		}
+	}
+	scx_bpf_dsq_move_to_local(SHARED_DSQ, 0);
 }
 
 void BPF_STRUCT_OPS(simple_dispatch, s32 cpu, struct task_struct *prev)
 {
 	if (fifo_sched)
 		scx_bpf_dsq_move_to_local(SHARED_DSQ, 0);
+	else if (use_cgroups)
+		dispatch_by_share(cpu, prev);
 	else
 		scx_fair_dispatch(&queue, cpu, prev);
 }
 
 void BPF_STRUCT_OPS(simple_runnable, struct task_struct *p, u64 enq_flags)
 {
-	if (!fifo_sched)
+	struct scx_cgroup_task *t = cgroup_task(p);
+
+	if (t) {
+		scx_cgroup_task_runnable(t, p->scx.weight);
+		scx_cgroup_task_place(p, t, SHARED_DSQ, false);
+	} else if (!fifo_sched) {
 		scx_fair_runnable(&queue, p);
+	}
 }
 
 void BPF_STRUCT_OPS(simple_quiescent, struct task_struct *p, u64 deq_flags)
 {
-	if (!fifo_sched)
+	struct scx_cgroup_task *t = cgroup_task(p);
+
+	if (t)
+		scx_cgroup_task_quiescent(t);
+	else if (!fifo_sched)
 		scx_fair_quiescent(&queue, p);
 }
 
 void BPF_STRUCT_OPS(simple_running, struct task_struct *p)
 {
-	if (!fifo_sched)
+	struct scx_cgroup_task *t = cgroup_task(p);
+
+	if (t)
+		scx_cgroup_task_running(p, t);
+	else if (!fifo_sched)
 		scx_fair_running(p);
 }
 
 void BPF_STRUCT_OPS(simple_stopping, struct task_struct *p, bool runnable)
 {
-	if (!fifo_sched)
+	struct scx_cgroup_task *t = cgroup_task(p);
+
+	if (t)
+		scx_cgroup_task_charge(p, t, SHARED_DSQ);
+	else if (!fifo_sched)
 		scx_fair_stopping(p);
 }
 
 void BPF_STRUCT_OPS(simple_enable, struct task_struct *p)
 {
-	scx_fair_enable(&queue, p);
+	struct scx_cgroup_task *t = cgroup_task(p);
+
+	if (t)
+		scx_cgroup_task_place(p, t, SHARED_DSQ, true);
+	else
+		scx_fair_enable(&queue, p);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(simple_init_task, struct task_struct *p,
 			     struct scx_init_task_args *args)
 {
+	struct scx_cgroup_task *t = cgroup_task(p);
+
+	if (t)
+		scx_cgroup_task_set(t, scx_init_task_cgroup(args));
 	scx_fair_init_task(p);
 	return 0;
 }
 
+SCX_CGROUP_OPS(simple)
+
+void BPF_STRUCT_OPS(simple_cgroup_move, struct task_struct *p, struct cgroup *from,
+		    struct cgroup *to)
+{
+	struct scx_cgroup_task *t = cgroup_task(p);
+
+	if (!t)
+		return;
+	scx_cgroup_task_set(t, to);
+	scx_cgroup_task_place(p, t, SHARED_DSQ, true);
+}
+
 s32 BPF_STRUCT_OPS_SLEEPABLE(simple_init)
 {
+	scx_vclock_init(SCX_SLICE_DFL);
 	return scx_fair_init(&queue, SHARED_DSQ, SCX_SLICE_DFL);
 }
 
@@ -132,6 +214,9 @@ SCX_OPS(simple_ops) = {
 	.stopping = (void *)simple_stopping,
 	.enable = (void *)simple_enable,
 	.init_task = (void *)simple_init_task,
+	/* Without --cgroups, user space clears these. */
+	SCX_CGROUP_CALLBACKS(simple),
+	.cgroup_move = (void *)simple_cgroup_move,
 	.init = (void *)simple_init,
 	.exit = (void *)simple_exit,
 	.dump = (void *)simple_dump,

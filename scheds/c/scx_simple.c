@@ -4,24 +4,46 @@
 #include "scx_simple.bpf.skel.h"
 #include "scx_simple.h"
 
-static bool fifo_sched;
+static bool fifo_sched, use_cgroups;
 
 static const struct argp_option options[] = {
 	{ "fifo", 'f', NULL, 0, "Serve tasks in order of arrival instead of by weight" },
+	{ "cgroups", 'c', NULL, 0, "Honour cpu.weight and cpu.idle of cgroups" },
 	{ 0 },
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	if (key != 'f')
+	switch (key) {
+	case 'f':
+		fifo_sched = true;
+		return 0;
+	case 'c':
+		use_cgroups = true;
+		return 0;
+	case ARGP_KEY_END:
+		if (fifo_sched && use_cgroups)
+			argp_error(state, "--fifo and --cgroups exclude each other");
+		return 0;
+	default:
 		return ARGP_ERR_UNKNOWN;
-	fifo_sched = true;
-	return 0;
+	}
+}
+
+static unsigned int cgroups(void)
+{
+	return use_cgroups ? SCX_CGROUP_WEIGHT | SCX_CGROUP_IDLE : 0;
 }
 
 static void configure(void *skel)
 {
-	((struct scx_simple *)skel)->rodata->fifo_sched = fifo_sched;
+	struct scx_simple *simple = skel;
+
+	simple->rodata->fifo_sched = fifo_sched;
+	simple->rodata->use_cgroups = use_cgroups;
+	/* 4 MB. */
+	if (!use_cgroups)
+		bpf_map__set_max_entries(simple->maps.scx_cgroups, 1);
 }
 
 static void read_stats(void *skel, void *stats)
@@ -45,6 +67,7 @@ static const struct scx_sched simple = {
 	.options = options,
 	.parse = parse,
 	.skel = &scx_simple_skel,
+	.cgroups = cgroups,
 	.configure = configure,
 	.stats = stats,
 	.stats_size = sizeof(struct simple_stats),

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#define ALL (SCX_CGROUP_WEIGHT | SCX_CGROUP_IDLE | SCX_CGROUP_MAX)
+
 static char root[] = "/tmp/scx_cgroups.XXXXXX";
 
 static int make_root(void **state)
@@ -41,7 +43,7 @@ static void write_control(const char *cgroup, const char *control, const char *t
 
 static int nr_found(struct scx_cgroups *cgroups)
 {
-	scx_cgroups_ineffective(root, cgroups);
+	scx_cgroups_find(root, ALL, cgroups);
 	return cgroups->nr;
 }
 
@@ -67,11 +69,35 @@ static void test_each_cgroup_counts_once(void **state)
 	assert_int_equal(nr_found(&cgroups), 2);
 }
 
+/* Controls that the scheduler implements are not reported. */
+static void test_only_wanted_controls_count(void **state)
+{
+	struct scx_cgroups cgroups;
+
+	scx_cgroups_find(root, SCX_CGROUP_IDLE, &cgroups);
+	assert_int_equal(cgroups.nr, 1);
+	assert_non_null(strstr(cgroups.first, "cpu.idle of /tmp/"));
+	scx_cgroups_find(root, 0, &cgroups);
+	assert_int_equal(cgroups.nr, 0);
+}
+
+static void test_names(void **state)
+{
+	char names[SCX_CGROUP_NAMES_LEN];
+
+	scx_cgroups_name(ALL, names);
+	assert_string_equal(names, "cpu.weight, cpu.idle and cpu.max");
+	scx_cgroups_name(SCX_CGROUP_WEIGHT | SCX_CGROUP_MAX, names);
+	assert_string_equal(names, "cpu.weight and cpu.max");
+	scx_cgroups_name(SCX_CGROUP_IDLE, names);
+	assert_string_equal(names, "cpu.idle");
+}
+
 static void test_machine_without_cgroups_has_none(void **state)
 {
 	struct scx_cgroups cgroups;
 
-	scx_cgroups_ineffective("/proc/no/such/place", &cgroups);
+	scx_cgroups_find("/proc/no/such/place", ALL, &cgroups);
 	assert_int_equal(cgroups.nr, 0);
 }
 
@@ -79,6 +105,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_cgroup_counts_once),
+		cmocka_unit_test(test_only_wanted_controls_count),
+		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_machine_without_cgroups_has_none),
 	};
 

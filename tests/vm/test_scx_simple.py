@@ -9,6 +9,7 @@ import signal
 from collections.abc import Callable
 
 import pytest
+from cgroups import FUNCTIONS, create, results
 from loads import hog_times_s
 from sched_ext import (
     STOPS_FAIR_SERVER_TWICE,
@@ -132,6 +133,32 @@ def test_light_task_elsewhere_does_not_change_the_shares(replayed: Callable[[str
 def test_fifo_ignores_the_weight(replayed: Callable[[str], str]) -> None:
     heavy_s, light_s = shares(replayed, "scx_simple --fifo", [0, 5])
     assert heavy_s / light_s == pytest.approx(1, rel=0.1)
+
+
+def cgroup_shares(replayed: Callable[[str], str], scheduler: str) -> dict[str, float]:
+    """How two cgroups share the machine, with three hogs each."""
+    tree = {"light": 100, "heavy": 300}
+    hogs = [f"hogs {path} 3" for path in tree]
+    stage = ["sleep 1", f"share 4 both {' '.join(tree)}", "stop"]
+    script = [FUNCTIONS, create(tree), f"start {scheduler} -i 0", *hogs, *stage]
+    return results(replayed("\n".join(script)))["both"]
+
+
+def test_weights_of_cgroups_are_an_option(replayed: Callable[[str], str]) -> None:
+    both = cgroup_shares(replayed, "scx_simple --cgroups")
+    assert both["heavy"] / both["light"] == pytest.approx(3, rel=0.05)
+
+
+def test_option_for_cgroups_is_not_said_to_ignore_weights(guest: Guest, start: Start) -> None:
+    group = "/sys/fs/cgroup/test"
+    make = f"cd /sys/fs/cgroup && echo +cpu >cgroup.subtree_control && mkdir {group}"
+    try:
+        guest.run(f"{make} && echo 50 >{group}/cpu.weight").check()
+        scheduler = start("scx_simple", "--cgroups", "--interval", "0").wait_enabled()
+        assert scheduler.end(signal.SIGINT) == 0
+        assert "cpu.weight" not in scheduler.process.stderr()
+    finally:
+        guest.run(f"rmdir {group}")
 
 
 ONE_HOG = ("--hogs", "1", "--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")

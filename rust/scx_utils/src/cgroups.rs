@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Warns of cgroup controls that have no effect: with sched_ext, CPU shares and limits are left to
-//! the scheduler, and none of ours implements them.
+//! the scheduler, and none of those in Rust implements them.
 
 use std::fmt;
 use std::fs;

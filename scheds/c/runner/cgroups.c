@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Warns of cgroup controls that have no effect: with sched_ext, CPU shares and limits are
- * left to the scheduler, and none of ours implements them.
+ * Finds cgroup controls that have no effect: with sched_ext, CPU shares and limits are left to the
+ * scheduler, which may not implement them, or not get to know them from the kernel.
  */
 #include <ftw.h>
 #include <limits.h>
@@ -13,19 +13,24 @@
 /* Maximum number of directories open at once. */
 #define NR_OPEN_MAX 16
 
-/* The controls, and what their default values begin with
- * (Documentation/admin-guide/cgroup-v2.rst). */
+/* The controls; what their default values begin with (Documentation/admin-guide/cgroup-v2.rst); and
+ * the callback by which the kernel reports them. */
 static const struct control {
+	unsigned int bit;
 	const char *name;
 	const char *unset;
+	const char *callback;
 } controls[] = {
-	{ "cpu.weight", "100\n" },
-	{ "cpu.idle", "0\n" },
-	{ "cpu.max", "max " },
+	{ SCX_CGROUP_WEIGHT, "cpu.weight", "100\n", "cgroup_set_weight" },
+	{ SCX_CGROUP_IDLE, "cpu.idle", "0\n", "cgroup_set_idle" },
+	{ SCX_CGROUP_MAX, "cpu.max", "max ", "cgroup_set_bandwidth" },
 };
 
-/* A global, since nftw() passes no argument of its caller to visit(). */
+#define NR_CONTROLS (sizeof(controls) / sizeof(*controls))
+
+/* Globals, since nftw() passes no argument of its caller to visit(). */
 static struct scx_cgroups *found;
+static unsigned int searched;
 
 static bool is_set(const char *cgroup, const struct control *control)
 {
@@ -49,8 +54,8 @@ static int visit(const char *path, const struct stat *st, int type, struct FTW *
 
 	if (type != FTW_D)
 		return 0;
-	for (i = 0; i < sizeof(controls) / sizeof(*controls); i++) {
-		if (!is_set(path, &controls[i]))
+	for (i = 0; i < NR_CONTROLS; i++) {
+		if (!(searched & controls[i].bit) || !is_set(path, &controls[i]))
 			continue;
 		if (!found->nr++)
 			snprintf(found->first, sizeof(found->first), "%s of %s", controls[i].name,
@@ -60,10 +65,39 @@ static int visit(const char *path, const struct stat *st, int type, struct FTW *
 	return 0;
 }
 
-void scx_cgroups_ineffective(const char *root, struct scx_cgroups *cgroups)
+void scx_cgroups_find(const char *root, unsigned int controls, struct scx_cgroups *cgroups)
 {
 	memset(cgroups, 0, sizeof(*cgroups));
 	found = cgroups;
+	searched = controls;
 	nftw(root, visit, NR_OPEN_MAX, FTW_PHYS | FTW_MOUNT);
 	found = NULL;
+}
+
+unsigned int scx_cgroups_unreported(void)
+{
+	unsigned int unreported = 0;
+	size_t i;
+
+	for (i = 0; i < NR_CONTROLS; i++)
+		if (!scx_btf_member(scx_kernel_btf(), "sched_ext_ops", controls[i].callback))
+			unreported |= controls[i].bit;
+	return unreported;
+}
+
+void scx_cgroups_name(unsigned int wanted, char names[SCX_CGROUP_NAMES_LEN])
+{
+	size_t i, len = 0;
+
+	for (i = 0; i < NR_CONTROLS; i++) {
+		unsigned int rest = wanted & ~(controls[i].bit - 1);
+		const char *before = "";
+
+		if (!(wanted & controls[i].bit))
+			continue;
+		if (len)
+			before = rest == controls[i].bit ? " and " : ", ";
+		len += snprintf(names + len, SCX_CGROUP_NAMES_LEN - len, "%s%s", before,
+				controls[i].name);
+	}
 }

@@ -68,12 +68,18 @@ struct scx_priority scx_rcu_boost(void);
 /* class_switch.c: start the class-switch helper, so that enabling and disabling always finish. */
 void scx_class_switch_start(void);
 
-/* cgroups.c: cgroups that set CPU controls which have no effect under our schedulers. */
+/* cgroups.c: cgroups that set CPU controls which have no effect under this scheduler. */
 struct scx_cgroups {
 	int nr;
 	char first[PATH_MAX + 32]; /* a control and its cgroup's path */
 };
-void scx_cgroups_ineffective(const char *root, struct scx_cgroups *cgroups);
+/* Those of @controls, SCX_CGROUP_*. */
+void scx_cgroups_find(const char *root, unsigned int controls, struct scx_cgroups *cgroups);
+/* The controls that the kernel does not report to schedulers. */
+unsigned int scx_cgroups_unreported(void);
+/* "cpu.weight, cpu.idle and cpu.max", for one of @controls at least. */
+#define SCX_CGROUP_NAMES_LEN 64
+void scx_cgroups_name(unsigned int controls, char names[SCX_CGROUP_NAMES_LEN]);
 
 /* priority.c: the nice value while a scheduler is being loaded. */
 struct scx_nice {
@@ -91,6 +97,9 @@ bool scx_ops_set(const struct bpf_object *obj, const char *member, uint64_t valu
 bool scx_ops_or_flag(const struct bpf_object *obj, const char *flag);
 /* Between open and load: clear the members that the running kernel lacks. */
 void scx_ops_fit_kernel(const struct bpf_object *obj);
+/* Between open and load: clear the callbacks for cgroups that the running kernel lacks; all of them
+ * without @needed. */
+void scx_ops_fit_cgroups(const struct bpf_object *obj, bool needed);
 /* A member of a struct, NULL if the struct or the member does not exist. */
 const struct btf_member *scx_btf_member(const struct btf *btf, const char *type, const char *name);
 

@@ -157,3 +157,24 @@ void scx_ops_fit_kernel(const struct bpf_object *obj)
 		*callback = NULL;
 	}
 }
+
+void scx_ops_fit_cgroups(const struct bpf_object *obj, bool needed)
+{
+	static const char *const members[] = {
+		"cgroup_init",	   "cgroup_exit",	   "cgroup_prep_move",
+		"cgroup_move",	   "cgroup_cancel_move",   "cgroup_set_weight",
+		"cgroup_set_idle", "cgroup_set_bandwidth",
+	};
+	size_t size;
+
+	for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++) {
+		void **callback = member_slot(obj, members[i], &size);
+
+		if (callback &&
+		    !(needed && scx_btf_member(scx_kernel_btf(), "sched_ext_ops", members[i])))
+			*callback = NULL;
+	}
+	/* Only silences a warning, until 6.15, which has the other flag and warns of this one. */
+	if (needed && !kernel_ops_flag("SCX_OPS_ALLOW_QUEUED_WAKEUP"))
+		scx_ops_or_flag(obj, "SCX_OPS_HAS_CGROUP_WEIGHT");
+}

@@ -112,6 +112,8 @@ static int open_and_configure(struct run *run, uint64_t hotplug_seq)
 		complain(run, "this kernel does not support --partial");
 		return -1;
 	}
+	if (run->sched->cgroups)
+		scx_ops_fit_cgroups(obj, run->sched->cgroups());
 	if (run->sched->configure)
 		run->sched->configure(run->skel);
 	return 0;
@@ -221,14 +223,24 @@ static enum scx_outcome run_generations(struct run *run)
 
 static void warn_of_ineffective_cgroups(const struct run *run)
 {
+	unsigned int all = SCX_CGROUP_WEIGHT | SCX_CGROUP_IDLE | SCX_CGROUP_MAX;
+	unsigned int implemented = run->sched->cgroups ? run->sched->cgroups() : 0;
+	unsigned int unreported = implemented ? implemented & scx_cgroups_unreported() : 0;
+	char names[SCX_CGROUP_NAMES_LEN];
 	struct scx_cgroups cgroups;
 
-	scx_cgroups_ineffective("/sys/fs/cgroup", &cgroups);
-	if (cgroups.nr)
-		complain(run,
-			 "cpu.weight, cpu.idle and cpu.max of cgroups have no effect under this "
-			 "scheduler: %d set them, such as %s",
-			 cgroups.nr, cgroups.first);
+	if (unreported) {
+		scx_cgroups_name(unreported, names);
+		complain(run, "this kernel does not report %s of cgroups: no effect", names);
+	}
+	if (implemented == all)
+		return;
+	scx_cgroups_find("/sys/fs/cgroup", all & ~implemented, &cgroups);
+	if (!cgroups.nr)
+		return;
+	scx_cgroups_name(all & ~implemented, names);
+	complain(run, "%s of cgroups have no effect under this scheduler: %d set them, such as %s",
+		 names, cgroups.nr, cgroups.first);
 }
 
 /* A descriptor that is readable when one is pending: they are noticed by wait_for_stop() only, at

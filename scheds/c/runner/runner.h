@@ -27,6 +27,13 @@ enum {
 	SCX_STATUS_EJECTED = 2, /* ended by an error while it ran */
 };
 
+/* The CPU controls of cgroups. */
+enum {
+	SCX_CGROUP_WEIGHT = 1 << 0, /* cpu.weight */
+	SCX_CGROUP_IDLE = 1 << 1, /* cpu.idle */
+	SCX_CGROUP_MAX = 1 << 2, /* cpu.max */
+};
+
 /* The functions of a generated skeleton, without its type. Use SCX_SKEL(). */
 struct scx_skel {
 	void *(*open)(void);
@@ -62,6 +69,12 @@ struct scx_sched {
 	argp_parser_t parse;
 
 	const struct scx_skel *skel;
+	/*
+	 * The cgroup controls that the scheduler implements with the options given, a set of
+	 * SCX_CGROUP_*. Callbacks for cgroups that are not needed, or that the kernel lacks, are
+	 * taken out of the object. NULL: none, and the object has none.
+	 */
+	unsigned int (*cgroups)(void);
 	/*
 	 * Called between open and load, in each generation: write the options
 	 * into the skeleton's rodata. Set flags with scx_ops_set_flag().

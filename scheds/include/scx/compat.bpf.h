@@ -200,6 +200,39 @@ static inline struct cgroup *scx_bpf_task_cgroup(struct task_struct *p)
 	return bpf_cgroup_from_id(1);
 }
 
+/* ---- cgroups ------------------------------------------------------------- */
+
+/* Whether the kernel calls ops.cgroup_set_idle() (6.19). */
+static inline bool scx_reports_cgroup_idle(void)
+{
+	return bpf_core_field_exists(struct sched_ext_ops, cgroup_set_idle);
+}
+
+/* Whether cpu.idle of @cgrp is set, where the kernel reports its changes too. */
+static inline bool scx_cgroup_is_idle(struct cgroup *cgrp)
+{
+	void *subsys = (void *)cgrp + bpf_core_field_offset(cgrp->subsys);
+	struct task_group *tg = NULL;
+
+	if (!scx_reports_cgroup_idle())
+		return false;
+	bpf_probe_read_kernel(&tg, sizeof(tg), subsys + CPU_CGRP_ID * sizeof(tg));
+	return BPF_CORE_READ(tg, idle) != 0;
+}
+
+/* Whether ops.cgroup_init() is told of cpu.max, and ops.cgroup_set_bandwidth() of changes (6.17).
+ */
+static inline bool scx_reports_cgroup_max(void)
+{
+	return bpf_core_field_exists(struct scx_cgroup_init_args, bw_quota_us);
+}
+
+/* The cgroup of the task of ops.init_task(), NULL without CONFIG_EXT_GROUP_SCHED. */
+static inline struct cgroup *scx_init_task_cgroup(struct scx_init_task_args *args)
+{
+	return bpf_core_field_exists(args->cgroup) ? args->cgroup : NULL;
+}
+
 /* ---- CPUs ---------------------------------------------------------------- */
 
 /* The task that runs on @cpu, or NULL; valid under RCU. Read from the run queue before

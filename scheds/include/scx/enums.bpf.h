@@ -140,4 +140,10 @@ enum scx_cpu_preempt_reason {
 #define SCX_CPU_PREEMPT_STOP SCX_ENUM(enum scx_cpu_preempt_reason, SCX_CPU_PREEMPT_STOP___k)
 #define SCX_CPU_PREEMPT_UNKNOWN SCX_ENUM(enum scx_cpu_preempt_reason, SCX_CPU_PREEMPT_UNKNOWN___k)
 
+/* linux/cgroup_subsys.h */
+enum cgroup_subsys_id {
+	cpu_cgrp_id___k,
+};
+#define CPU_CGRP_ID SCX_ENUM(enum cgroup_subsys_id, cpu_cgrp_id___k)
+
 #endif /* __SCX_ENUMS_BPF_H */

@@ -81,6 +81,21 @@ static inline u64 scx_fair_vtime_of_running(struct task_struct *p)
 	return p->scx.dsq_vtime + scx_vtime_cost(ran_ns, p->scx.weight);
 }
 
+/* Whether @vtime precedes all tasks queued for @cpu; false if there are none. */
+static inline bool scx_fair_precedes(const struct scx_fair_queue *queue, s32 cpu, u64 vtime)
+{
+	struct task_struct *p;
+	bool ahead = false;
+
+	bpf_for_each(scx_dsq, p, queue->dsq_id, 0) {
+		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			continue;
+		ahead = time_before(vtime, p->scx.dsq_vtime);
+		break;
+	}
+	return ahead;
+}
+
 /*
  * Whether @prev, whose slice has expired, still precedes all tasks queued for @cpu. The
  * check is needed because the kernel calls ops.dispatch() before it enqueues @prev again:
@@ -89,18 +104,8 @@ static inline u64 scx_fair_vtime_of_running(struct task_struct *p)
 static inline bool scx_fair_prev_is_first(const struct scx_fair_queue *queue, s32 cpu,
 					  struct task_struct *prev)
 {
-	struct task_struct *p;
-	bool ahead = false;
-
-	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED))
-		return false;
-	bpf_for_each(scx_dsq, p, queue->dsq_id, 0) {
-		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
-			continue;
-		ahead = time_before(scx_fair_vtime_of_running(prev), p->scx.dsq_vtime);
-		break;
-	}
-	return ahead;
+	return prev && prev->scx.flags & SCX_TASK_QUEUED &&
+	       scx_fair_precedes(queue, cpu, scx_fair_vtime_of_running(prev));
 }
 
 /*

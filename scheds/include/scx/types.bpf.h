@@ -209,6 +209,13 @@ struct cgroup {
 	struct cgroup_subsys_state self;
 	struct kernfs_node *kn;
 	int level;
+	struct cgroup_subsys_state *subsys[1];
+};
+
+/* A cgroup as the CPU controller knows it; css is its first member. */
+struct task_group {
+	struct cgroup_subsys_state css;
+	int idle; /* cpu.idle */
 };
 
 struct css_set {

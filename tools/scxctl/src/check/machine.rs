@@ -51,7 +51,7 @@ fn cgroups(sched_ext: &SchedExt) -> Finding {
         return Finding::ok("cgroups", "no cgroup sets cpu.weight, cpu.idle or cpu.max");
     };
     let text = format!("cgroup controls ignored: {ignored}");
-    let cure = "use the kernel's own scheduler where they are needed";
+    let cure = "use scx_flatcg, or the kernel's own scheduler, where they are needed";
     Finding::warning("cgroups", text, cure)
 }
 

@@ -236,7 +236,7 @@ fn bad_machine() {
     problem  isolation   the CPUs 2-3 are isolated: the kernel rejects schedulers
                          cure: boot without isolcpus=
     warning  cgroups     cgroup controls ignored: 1 set them, such as cpu.max of /sys/fs/cgroup/a
-                         cure: use the kernel's own scheduler where they are needed
+                         cure: use scx_flatcg, or the kernel's own scheduler, where they are needed
     warning  boot        scx=off is on the kernel command line: no scheduler starts at boot
                          cure: boot without scx=off
     ");

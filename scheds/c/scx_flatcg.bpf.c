@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * scx_flatcg: cgroup weights, honoured at every level by one queue.
+ *
+ * The hierarchy is flattened: the weights of a task and of all cgroups above it, each relative to
+ * what competes with it on its level and is runnable now, multiply to the task's share of the
+ * machine (scx/cgroup.bpf.h). Its virtual time advances by its CPU time divided by that share, and
+ * one queue for the whole machine serves the task of the smallest virtual time. So a decision costs
+ * the same however many cgroups there are, and tasks that may run on few CPUs only compete by the
+ * same rule as all others.
+ */
+#include <scx/cgroup_max.bpf.h>
+#include <scx/cgroup_vtime.bpf.h>
+#include <scx/exit_info.bpf.h>
+#include "scx_flatcg.h"
+
+char _license[] SEC("license") = "GPL";
+
+#define SHARED_DSQ 0
+/* Tasks of cgroups that have used up their quota, by the time at which they may have one again. */
+#define PARKED_DSQ 1
+
+/* How often the parked tasks are looked at, while there is any quota. */
+#define UNPARK_NS (5 * NSEC_PER_MSEC)
+
+/* And each of them at least that often, since quotas change. */
+#define RECHECK_NS (100 * NSEC_PER_MSEC)
+
+/* No quota holds a task back for longer: the kernel's watchdog would eject the scheduler. */
+#define PARKED_MAX_NS (8 * NSEC_PER_SEC)
+
+/* Shorter slices are all overhead, and below the tick of most kernels. */
+#define MIN_SLICE_NS (1 * NSEC_PER_MSEC)
+
+/* A slice costs its task no more virtual time than this, so that small shares are exact in a short
+ * time: a task with a hundredth of the machine runs for 10 ms at most. */
+#define SLICE_COST_NS (1 * NSEC_PER_SEC)
+
+const volatile u64 slice_max_ns = 20 * NSEC_PER_MSEC;
+
+SCX_PERCPU_COUNTERS(stats, struct flatcg_stats);
+
+struct task_ctx {
+	bool is_parked; /* until it runs or sleeps */
+	u64 parked_ns; /* since when */
+	u64 vtime; /* its virtual time: meanwhile p->scx.dsq_vtime is a real time */
+	struct scx_cgroup_task cg;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_ctx);
+} task_ctxs SEC(".maps");
+
+/* Created with the task. If that failed, the next call tries again, and the task counts as one of
+ * the root cgroup. */
+static struct task_ctx *task_ctx(struct task_struct *p)
+{
+	return bpf_task_storage_get(&task_ctxs, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+static void charge(struct task_struct *p, struct task_ctx *tctx)
+{
+	scx_cgroup_max_charge(&tctx->cg, p->se.sum_exec_runtime - tctx->cg.charged_ns);
+	if (!scx_cgroup_task_charge(p, &tctx->cg, SHARED_DSQ))
+		scx_count(stats, limited);
+}
+
+static void insert_local(struct task_struct *p, u64 enq_flags)
+{
+	scx_count(stats, local);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_max_ns, enq_flags);
+}
+
+/* When to look again whether the quotas of its cgroups let the task run; 0: they do, for
+ * *@slice_ns, which is reduced to what is left of them. */
+static u64 parked_until(const struct task_struct *p, const struct task_ctx *tctx, u64 *slice_ns)
+{
+	u64 now, until;
+
+	if (p->flags & (PF_KTHREAD | PF_EXITING))
+		return 0;
+	now = scx_bpf_now();
+	until = scx_cgroup_max_until(&tctx->cg, now, slice_ns);
+	*slice_ns = *slice_ns > MIN_SLICE_NS ? *slice_ns : MIN_SLICE_NS;
+	return time_after(until, now + RECHECK_NS) ? now + RECHECK_NS : until;
+}
+
+s32 BPF_STRUCT_OPS(flatcg_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	struct task_ctx *tctx = task_ctx(p);
+	u64 slice = slice_max_ns;
+	bool is_idle = false;
+	s32 cpu;
+
+	if (!tctx || parked_until(p, tctx, &slice))
+		return prev_cpu;
+	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
+	if (is_idle) {
+		scx_count(stats, local);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, 0);
+	}
+	return cpu;
+}
+
+static u64 share_slice_ns(const struct task_struct *p, const struct task_ctx *tctx)
+{
+	u64 share = scx_cgroup_task_share(&tctx->cg, p->scx.weight);
+
+	return scx_share_slice(slice_max_ns, share, SLICE_COST_NS, MIN_SLICE_NS);
+}
+
+/* While it is parked, a task does not count as runnable: the others share what it leaves. */
+static void park(struct task_struct *p, struct task_ctx *tctx, u64 until, u64 enq_flags)
+{
+	scx_count(stats, parked);
+	tctx->is_parked = true;
+	tctx->parked_ns = scx_bpf_now();
+	tctx->vtime = p->scx.dsq_vtime;
+	scx_cgroup_task_quiescent(&tctx->cg);
+	scx_bpf_dsq_insert_vtime(p, PARKED_DSQ, slice_max_ns, until, enq_flags);
+}
+
+/* It runs, or no longer waits. From its own callbacks only, which exclude each other. */
+static void end_park(struct task_struct *p, struct task_ctx *tctx)
+{
+	if (!tctx->is_parked)
+		return;
+	tctx->is_parked = false;
+	scx_bpf_task_set_dsq_vtime(p, tctx->vtime);
+}
+
+void BPF_STRUCT_OPS(flatcg_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	struct task_ctx *tctx = task_ctx(p);
+	u64 until, slice;
+
+	/* Other tasks depend on per-CPU kernel threads, so those skip the shared queue. */
+	if (!tctx || scx_task_is_percpu_kthread(p)) {
+		insert_local(p, enq_flags);
+		return;
+	}
+	end_park(p, tctx);
+	slice = share_slice_ns(p, tctx);
+	until = parked_until(p, tctx, &slice);
+	if (until) {
+		park(p, tctx, until, enq_flags);
+		return;
+	}
+	scx_count(stats, queued);
+	scx_bpf_dsq_insert_vtime(p, SHARED_DSQ, slice, scx_cgroup_task_key(p, SHARED_DSQ),
+				 enq_flags);
+	/* The CPU goes idle, unless it looks again. Only if a task that preceded this one is gone.
+	 */
+	if (enq_flags & SCX_ENQ_LAST)
+		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), 0);
+}
+
+/*
+ * Whether no task that waits and may run on @cpu precedes @prev, whose slice has expired. The
+ * kernel calls ops.dispatch() before it enqueues @prev again: without this check, two tasks on a
+ * CPU would take turns, whatever their shares.
+ */
+static bool is_first(s32 cpu, struct task_struct *prev)
+{
+	struct task_struct *p;
+	bool first = true;
+
+	bpf_for_each(scx_dsq, p, SHARED_DSQ, 0) {
+		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			continue;
+		first = time_before(prev->scx.dsq_vtime, p->scx.dsq_vtime);
+		break;
+	}
+	return first;
+}
+
+/* Whether @prev goes on. */
+static bool keep(s32 cpu, struct task_struct *prev)
+{
+	struct task_ctx *tctx = task_ctx(prev);
+	u64 slice;
+
+	if (!tctx)
+		return false;
+	charge(prev, tctx);
+	slice = share_slice_ns(prev, tctx);
+	if (parked_until(prev, tctx, &slice) || !is_first(cpu, prev))
+		return false;
+	scx_count(stats, kept);
+	scx_bpf_task_set_slice(prev, slice);
+	return true;
+}
+
+void BPF_STRUCT_OPS(flatcg_dispatch, s32 cpu, struct task_struct *prev)
+{
+	scx_vclock_advance(SHARED_DSQ);
+	if (prev && (prev->scx.flags & SCX_TASK_QUEUED) && keep(cpu, prev))
+		return;
+	scx_bpf_dsq_move_to_local(SHARED_DSQ, 0);
+}
+
+void BPF_STRUCT_OPS(flatcg_runnable, struct task_struct *p, u64 enq_flags)
+{
+	struct task_ctx *tctx = task_ctx(p);
+
+	if (!tctx)
+		return;
+	scx_vclock_advance(SHARED_DSQ);
+	scx_cgroup_task_runnable(&tctx->cg, p->scx.weight);
+	if (enq_flags & SCX_ENQ_WAKEUP)
+		scx_cgroup_task_place(p, &tctx->cg, SHARED_DSQ, false);
+}
+
+void BPF_STRUCT_OPS(flatcg_quiescent, struct task_struct *p, u64 deq_flags)
+{
+	struct task_ctx *tctx = task_ctx(p);
+
+	if (!tctx)
+		return;
+	end_park(p, tctx);
+	scx_cgroup_task_quiescent(&tctx->cg);
+}
+
+void BPF_STRUCT_OPS(flatcg_running, struct task_struct *p)
+{
+	struct task_ctx *tctx = task_ctx(p);
+
+	if (!tctx)
+		return;
+	end_park(p, tctx);
+	/* No change, unless it was parked. */
+	scx_cgroup_task_runnable(&tctx->cg, p->scx.weight);
+	scx_cgroup_task_running(p, &tctx->cg);
+}
+
+void BPF_STRUCT_OPS(flatcg_stopping, struct task_struct *p, bool runnable)
+{
+	struct task_ctx *tctx = task_ctx(p);
+
+	if (tctx)
+		charge(p, tctx);
+}
+
+void BPF_STRUCT_OPS(flatcg_enable, struct task_struct *p)
+{
+	struct task_ctx *tctx = task_ctx(p);
+
+	if (tctx)
+		scx_cgroup_task_place(p, &tctx->cg, SHARED_DSQ, true);
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(flatcg_init_task, struct task_struct *p,
+			     struct scx_init_task_args *args)
+{
+	struct task_ctx *tctx = task_ctx(p);
+
+	if (tctx)
+		scx_cgroup_task_set(&tctx->cg, scx_init_task_cgroup(args));
+	return 0;
+}
+
+/* ---- cgroups ------------------------------------------------------------- */
+
+SCX_CGROUP_WEIGHT_OPS(flatcg)
+
+struct unpark {
+	struct bpf_timer timer;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct unpark);
+} unparks SEC(".maps");
+
+/* A parked task whose time has come: to the queue, or back, if others have used the quota. */
+static void unpark(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 now)
+{
+	struct task_ctx *tctx = task_ctx(p);
+	u64 until, slice = slice_max_ns;
+	s32 cpu;
+
+	if (!tctx)
+		return;
+	until = parked_until(p, tctx, &slice);
+	if (until && time_before(now, tctx->parked_ns + PARKED_MAX_NS)) {
+		scx_bpf_dsq_move_set_vtime(it, until);
+		scx_bpf_dsq_move_vtime(it, p, PARKED_DSQ, 0);
+		return;
+	}
+	tctx->vtime = scx_vclock_limit_credit(tctx->vtime, SHARED_DSQ);
+	scx_bpf_dsq_move_set_slice(it, slice);
+	scx_bpf_dsq_move_set_vtime(it, tctx->vtime);
+	if (!scx_bpf_dsq_move_vtime(it, p, SHARED_DSQ, 0))
+		return;
+	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	if (cpu >= 0)
+		scx_bpf_kick_cpu(cpu, 0);
+}
+
+/* Runs while there is any quota, and once more. */
+static int unpark_all(void *map, u32 *key, struct unpark *timer)
+{
+	u32 nr_quotas = READ_ONCE(scx_nr_quotas);
+	u64 now = scx_bpf_now();
+	struct task_struct *p;
+
+	bpf_rcu_read_lock();
+	bpf_for_each(scx_dsq, p, PARKED_DSQ, 0) {
+		if (nr_quotas && time_after(p->scx.dsq_vtime, now))
+			break;
+		unpark(BPF_FOR_EACH_ITER, p, now);
+	}
+	bpf_rcu_read_unlock();
+	if (nr_quotas)
+		bpf_timer_start(&timer->timer, UNPARK_NS, 0);
+	return 0;
+}
+
+static s32 init_unpark(void)
+{
+	u32 zero = 0;
+	struct unpark *timer = bpf_map_lookup_elem(&unparks, &zero);
+	s32 err;
+
+	if (!timer)
+		return -ENOENT;
+	err = bpf_timer_init(&timer->timer, &unparks, CLOCK_MONOTONIC);
+	return err ?: bpf_timer_set_callback(&timer->timer, unpark_all);
+}
+
+static void start_unpark(void)
+{
+	u32 zero = 0;
+	struct unpark *timer = bpf_map_lookup_elem(&unparks, &zero);
+
+	if (timer && READ_ONCE(scx_nr_quotas))
+		bpf_timer_start(&timer->timer, UNPARK_NS, 0);
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(flatcg_cgroup_init, struct cgroup *cgrp,
+			     struct scx_cgroup_init_args *args)
+{
+	s32 err = scx_cgroup_do_init(cgrp, args);
+
+	if (err)
+		return err;
+	scx_cgroup_max_init(cgrp, args);
+	start_unpark();
+	return 0;
+}
+
+void BPF_STRUCT_OPS(flatcg_cgroup_exit, struct cgroup *cgrp)
+{
+	scx_cgroup_max_exit(cgrp);
+	scx_cgroup_do_exit(cgrp);
+}
+
+void BPF_STRUCT_OPS(flatcg_cgroup_set_bandwidth, struct cgroup *cgrp, u64 period_us, u64 quota_us,
+		    u64 burst_us)
+{
+	scx_cgroup_max_set(cgrp, period_us, quota_us, burst_us);
+	start_unpark();
+}
+
+/* What a task owes or may catch up on stays with its old cgroup. */
+void BPF_STRUCT_OPS(flatcg_cgroup_move, struct task_struct *p, struct cgroup *from,
+		    struct cgroup *to)
+{
+	struct task_ctx *tctx = task_ctx(p);
+
+	if (!tctx)
+		return;
+	scx_count(stats, moved);
+	scx_cgroup_task_set(&tctx->cg, to);
+	scx_cgroup_task_place(p, &tctx->cg, SHARED_DSQ, true);
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(flatcg_init)
+{
+	s32 err;
+
+	scx_vclock_init(slice_max_ns);
+	err = scx_bpf_create_dsq(SHARED_DSQ, -1);
+	err = err ?: scx_bpf_create_dsq(PARKED_DSQ, -1);
+	return err ?: init_unpark();
+}
+
+void BPF_STRUCT_OPS(flatcg_exit, struct scx_exit_info *info)
+{
+	scx_record_exit(info);
+}
+
+void BPF_STRUCT_OPS(flatcg_dump, struct scx_dump_ctx *dctx)
+{
+	scx_bpf_dump("flatcg: vclock=%llu, %d queued, %d parked, %u cgroups", scx_vclock,
+		     scx_bpf_dsq_nr_queued(SHARED_DSQ), scx_bpf_dsq_nr_queued(PARKED_DSQ),
+		     scx_nr_cgroups);
+}
+
+void BPF_STRUCT_OPS(flatcg_dump_task, struct scx_dump_ctx *dctx, struct task_struct *p)
+{
+	struct task_ctx *tctx = task_ctx(p);
+
+	if (tctx)
+		scx_bpf_dump("flatcg: cgroup=%llu weight=%u share=%llu/2^32 vtime=vclock%+lld",
+			     tctx->cg.id, p->scx.weight,
+			     scx_cgroup_task_share(&tctx->cg, p->scx.weight),
+			     (s64)(p->scx.dsq_vtime - scx_vclock));
+}
+
+SCX_OPS(flatcg_ops) = {
+	.select_cpu = (void *)flatcg_select_cpu,
+	.enqueue = (void *)flatcg_enqueue,
+	.dispatch = (void *)flatcg_dispatch,
+	.runnable = (void *)flatcg_runnable,
+	.quiescent = (void *)flatcg_quiescent,
+	.running = (void *)flatcg_running,
+	.stopping = (void *)flatcg_stopping,
+	.enable = (void *)flatcg_enable,
+	.init_task = (void *)flatcg_init_task,
+	SCX_CGROUP_CALLBACKS(flatcg),
+	.cgroup_move = (void *)flatcg_cgroup_move,
+	.cgroup_set_bandwidth = (void *)flatcg_cgroup_set_bandwidth,
+	.init = (void *)flatcg_init,
+	.exit = (void *)flatcg_exit,
+	.dump = (void *)flatcg_dump,
+	.dump_task = (void *)flatcg_dump_task,
+	/* The kernel would keep the last task running, whatever its quota. */
+	.flags = SCX_OPS_ENQ_LAST,
+	.name = "flatcg",
+};

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Shared by the BPF and user-space sides of scx_flatcg. */
+#ifndef __SCX_FLATCG_H
+#define __SCX_FLATCG_H
+
+#include <scx/types.h>
+
+/* Counted on each CPU, except nr_cgroups. */
+struct flatcg_stats {
+	u64 local; /* directly to a CPU: an idle one, or that of a per-CPU kernel thread */
+	u64 queued; /* through the queue */
+	u64 kept; /* went on after its slice: no task that waits precedes it */
+	u64 limited; /* charged for less than it ran: its share is too small for its maximum wait */
+	u64 parked; /* held back by cpu.max */
+	u64 moved; /* to another cgroup */
+	u64 nr_cgroups; /* below the root */
+};
+
+#endif /* __SCX_FLATCG_H */

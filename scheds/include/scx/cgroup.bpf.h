@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The tree of cgroups with their weights, and the shares that follow (cgroup.h).
+ *
+ * A scheduler that includes this file
+ *  - defines the callbacks with SCX_CGROUP_OPS() and names them with SCX_CGROUP_CALLBACKS(); its
+ *    struct scx_sched says which controls it implements;
+ *  - keeps a struct scx_cgroup_task for each task, and calls scx_cgroup_task_*() as they say;
+ *  - charges CPU time by scx_cgroup_charge() and scx_share_cost() instead of scx_vtime_cost().
+ *
+ * Only what is runnable counts: a cgroup is part of its parent's load while it contains a runnable
+ * task, directly or in a descendant. So a wakeup changes as many levels as become active by it,
+ * mostly none. All sums are atomic, and no lock is taken.
+ */
+#ifndef __SCX_CGROUP_BPF_H
+#define __SCX_CGROUP_BPF_H
+
+#include "common.bpf.h"
+#include "cgroup.h"
+
+/* Further cgroups, and those below more levels, count as part of their parents. */
+#define SCX_CGROUPS_MAX 65536
+#define SCX_CGROUP_DEPTH_MAX 32
+
+/* The slot of the root cgroup, which also has all tasks on a kernel without cgroup callbacks. */
+#define SCX_CGROUP_ROOT 0
+
+struct scx_cgroup {
+	u64 id; /* the kernel's id of the cgroup; 0: the slot is free */
+	u32 parent; /* slot */
+	u32 is_gone; /* removed, to be freed when its last task sleeps */
+	u32 weight; /* cpu.weight */
+	u32 is_idle; /* cpu.idle */
+	s64 load; /* sum of the weights of runnable tasks and active children */
+	s64 tasks; /* of it, the tasks */
+	s64 in_parent; /* what the parent's load contains of it */
+	u64 vtime; /* virtual time of its tasks together */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SCX_CGROUPS_MAX);
+	__type(key, u32);
+	__type(value, struct scx_cgroup);
+} scx_cgroups SEC(".maps");
+
+/* A cgroup's id → slot. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 2 * SCX_CGROUPS_MAX);
+	__type(key, u64);
+	__type(value, u32);
+} scx_cgroup_slots SEC(".maps");
+
+/* Number of slots in use, besides the root's; and where to search for a free one. */
+u32 scx_nr_cgroups;
+static u32 scx_cgroup_next;
+
+/* A task's place in the tree. */
+struct scx_cgroup_task {
+	u32 slot;
+	u64 id; /* of the cgroup in that slot */
+	u32 counted; /* its weight in the load of counted_slot, 0: none */
+	u32 counted_slot;
+	u64 charged_ns; /* CPU time of the task when it was last charged (cgroup_vtime.bpf.h) */
+};
+
+static inline struct scx_cgroup *scx_cgroup_get(u32 slot)
+{
+	return bpf_map_lookup_elem(&scx_cgroups, &slot);
+}
+
+static inline u64 scx_cgroup_id(struct cgroup *cgrp)
+{
+	return BPF_CORE_READ(cgrp, kn, id);
+}
+
+/* The root's if the cgroup is unknown. */
+static inline u32 scx_cgroup_slot(u64 id)
+{
+	u32 *slot = bpf_map_lookup_elem(&scx_cgroup_slots, &id);
+
+	return slot ? *slot : SCX_CGROUP_ROOT;
+}
+
+/* ---- loads --------------------------------------------------------------- */
+
+/* The kernel gives an idle cgroup about a third of the smallest weight. */
+static inline u32 scx_cgroup_weight(const struct scx_cgroup *cg)
+{
+	return READ_ONCE(cg->is_idle) ? 1 : READ_ONCE(cg->weight);
+}
+
+static inline s64 scx_cgroup_due_in_parent(const struct scx_cgroup *cg)
+{
+	return READ_ONCE(cg->load) > 0 ? scx_cgroup_weight(cg) : 0;
+}
+
+/*
+ * Brings in_parent up to date after a change of load or weight, and returns what to add to the
+ * parent's load. Others may do the same at once: each returns what it has exchanged, and the last
+ * one sees the final state.
+ */
+static inline s64 scx_cgroup_settle(struct scx_cgroup *cg)
+{
+	s64 change = 0, due;
+	int i;
+
+	bpf_for(i, 0, 64) {
+		due = scx_cgroup_due_in_parent(cg);
+		change += due - __sync_lock_test_and_set(&cg->in_parent, due);
+		if (scx_cgroup_due_in_parent(cg) == due)
+			break;
+	}
+	return change;
+}
+
+/* Free the slot of a removed cgroup, unless a dying task is still runnable. */
+static inline void scx_cgroup_try_free(struct scx_cgroup *cg)
+{
+	if (READ_ONCE(cg->load) > 0 || !__sync_bool_compare_and_swap(&cg->is_gone, 1, 0))
+		return;
+	WRITE_ONCE(cg->id, 0);
+	__sync_fetch_and_sub(&scx_nr_cgroups, 1);
+}
+
+/* Add @change to the load of a cgroup, and to that of each ancestor whose state changes by it. A
+ * global function, which the verifier checks once. */
+__weak int scx_cgroup_add_load(u32 slot, s64 change)
+{
+	int level;
+
+	bpf_for(level, 0, SCX_CGROUP_DEPTH_MAX + 1) {
+		struct scx_cgroup *cg = scx_cgroup_get(slot);
+		u32 parent;
+		s64 before;
+
+		if (!cg || !change)
+			break;
+		parent = cg->parent;
+		before = __sync_fetch_and_add(&cg->load, change);
+		if (slot == SCX_CGROUP_ROOT || (before > 0) == (before + change > 0))
+			break;
+		change = scx_cgroup_settle(cg);
+		if (READ_ONCE(cg->is_gone))
+			scx_cgroup_try_free(cg);
+		slot = parent;
+	}
+	return 0;
+}
+
+/* ---- shares -------------------------------------------------------------- */
+
+/* The share of the machine of all runnable tasks directly in a cgroup. */
+__weak u64 scx_cgroup_share(u32 slot)
+{
+	struct scx_cgroup *cg = scx_cgroup_get(slot);
+	u64 share = SCX_SHARE_ALL, weight;
+	int level;
+
+	if (!cg)
+		return share;
+	weight = cg->tasks;
+	bpf_for(level, 0, SCX_CGROUP_DEPTH_MAX + 1) {
+		share = scx_share_part(share, weight, cg->load);
+		if (slot == SCX_CGROUP_ROOT)
+			break;
+		weight = scx_cgroup_weight(cg);
+		slot = cg->parent;
+		cg = scx_cgroup_get(slot);
+		if (!cg)
+			break;
+	}
+	return share;
+}
+
+/* ---- tasks --------------------------------------------------------------- */
+
+/* From ops.init_task(), with args->cgroup; and from ops.cgroup_move(). */
+static inline void scx_cgroup_task_set(struct scx_cgroup_task *t, struct cgroup *cgrp)
+{
+	struct scx_cgroup *cg;
+
+	t->slot = cgrp ? scx_cgroup_slot(scx_cgroup_id(cgrp)) : SCX_CGROUP_ROOT;
+	cg = scx_cgroup_get(t->slot);
+	t->id = cg ? cg->id : 0;
+}
+
+/* The slot of a task's cgroup. A dying task may outlive its cgroup on kernels before 7.0. */
+static inline u32 scx_cgroup_task_slot(const struct scx_cgroup_task *t)
+{
+	struct scx_cgroup *cg;
+
+	if (t->counted)
+		return t->counted_slot;
+	cg = scx_cgroup_get(t->slot);
+	return cg && cg->id == t->id ? t->slot : SCX_CGROUP_ROOT;
+}
+
+/* From ops.quiescent(). */
+static inline void scx_cgroup_task_quiescent(struct scx_cgroup_task *t)
+{
+	struct scx_cgroup *cg = scx_cgroup_get(t->counted_slot);
+	s64 weight = t->counted;
+
+	if (!weight || !cg)
+		return;
+	t->counted = 0;
+	__sync_fetch_and_add(&cg->tasks, -weight);
+	scx_cgroup_add_load(t->counted_slot, -weight);
+}
+
+/* From ops.runnable(), with p->scx.weight. */
+static inline void scx_cgroup_task_runnable(struct scx_cgroup_task *t, u32 weight)
+{
+	u32 slot = scx_cgroup_task_slot(t);
+	struct scx_cgroup *cg = scx_cgroup_get(slot);
+
+	if (t->counted || !cg)
+		return;
+	t->counted_slot = slot;
+	t->counted = weight;
+	__sync_fetch_and_add(&cg->tasks, weight);
+	scx_cgroup_add_load(slot, weight);
+}
+
+/* The share of a task of this weight. */
+static inline u64 scx_cgroup_task_share(const struct scx_cgroup_task *t, u32 weight)
+{
+	u32 slot = scx_cgroup_task_slot(t);
+	struct scx_cgroup *cg = scx_cgroup_get(slot);
+
+	return cg ? scx_share_part(scx_cgroup_share(slot), weight, cg->tasks) : SCX_SHARE_ALL;
+}
+
+/* The virtual time of a task's cgroup. Tasks start at it, so that a cgroup gains nothing by
+ * replacing its tasks by new ones. */
+static inline u64 scx_cgroup_task_vtime(const struct scx_cgroup_task *t)
+{
+	struct scx_cgroup *cg = scx_cgroup_get(scx_cgroup_task_slot(t));
+
+	return cg ? READ_ONCE(cg->vtime) : 0;
+}
+
+/*
+ * Charge a task of this weight for @ran_ns of CPU time: returns its share, by which the scheduler
+ * advances the task's virtual time. That of its cgroup is advanced here, within [@min, @max].
+ */
+static inline u64 scx_cgroup_charge(const struct scx_cgroup_task *t, u32 weight, u64 ran_ns,
+				    u64 min, u64 max)
+{
+	u32 slot = scx_cgroup_task_slot(t);
+	struct scx_cgroup *cg = scx_cgroup_get(slot);
+	u64 share, vtime;
+
+	if (!cg)
+		return SCX_SHARE_ALL;
+	share = scx_cgroup_share(slot);
+	vtime = time_max(cg->vtime, min) + scx_share_cost(ran_ns, share);
+	/* Not atomic: a lost update of a slice is less than what @min and @max allow. */
+	WRITE_ONCE(cg->vtime, time_before(vtime, max) ? vtime : max);
+	return scx_share_part(share, weight, cg->tasks);
+}
+
+/* ---- callbacks ----------------------------------------------------------- */
+
+struct scx_cgroup_search {
+	u64 id;
+	u32 slot;
+};
+
+static long scx_cgroup_try_claim(u32 i, void *ctx)
+{
+	struct scx_cgroup_search *search = ctx;
+	u32 slot = (scx_cgroup_next + i) % SCX_CGROUPS_MAX;
+	struct scx_cgroup *cg = scx_cgroup_get(slot);
+
+	if (!cg || slot == SCX_CGROUP_ROOT || !__sync_bool_compare_and_swap(&cg->id, 0, search->id))
+		return 0;
+	search->slot = slot;
+	return 1;
+}
+
+/* Claims a free slot, preferably one that was not in use lately; the root's if there is none. */
+static inline u32 scx_cgroup_claim(u64 id)
+{
+	struct scx_cgroup_search search = { .id = id, .slot = SCX_CGROUP_ROOT };
+
+	bpf_loop(SCX_CGROUPS_MAX, scx_cgroup_try_claim, &search, 0);
+	if (search.slot != SCX_CGROUP_ROOT) {
+		scx_cgroup_next = search.slot + 1;
+		__sync_fetch_and_add(&scx_nr_cgroups, 1);
+	}
+	return search.slot;
+}
+
+static inline s32 scx_cgroup_do_init(struct cgroup *cgrp, struct scx_cgroup_init_args *args)
+{
+	u64 id = scx_cgroup_id(cgrp);
+	u32 parent, slot = SCX_CGROUP_ROOT;
+	struct scx_cgroup *cg;
+
+	if (!cgrp->level) {
+		cg = scx_cgroup_get(SCX_CGROUP_ROOT);
+		if (cg)
+			cg->id = id;
+		return 0;
+	}
+	parent = scx_cgroup_slot(BPF_CORE_READ(cgrp, self.parent, cgroup, kn, id));
+	if (cgrp->level <= SCX_CGROUP_DEPTH_MAX)
+		slot = scx_cgroup_claim(id);
+	if (slot == SCX_CGROUP_ROOT)
+		slot = parent;
+	cg = scx_cgroup_get(slot);
+	if (cg && cg->id == id) {
+		struct scx_cgroup *above = scx_cgroup_get(parent);
+
+		cg->parent = parent;
+		cg->weight = args->weight;
+		cg->is_idle = scx_cgroup_is_idle(cgrp);
+		cg->vtime = above ? above->vtime : 0;
+	}
+	return bpf_map_update_elem(&scx_cgroup_slots, &id, &slot, BPF_ANY);
+}
+
+static inline void scx_cgroup_do_exit(struct cgroup *cgrp)
+{
+	u64 id = scx_cgroup_id(cgrp);
+	struct scx_cgroup *cg = scx_cgroup_get(scx_cgroup_slot(id));
+
+	bpf_map_delete_elem(&scx_cgroup_slots, &id);
+	if (!cgrp->level || !cg || cg->id != id)
+		return;
+	__sync_lock_test_and_set(&cg->is_gone, 1);
+	scx_cgroup_try_free(cg);
+}
+
+/* Settles a cgroup whose weight has changed. */
+static inline void scx_cgroup_reweigh(struct scx_cgroup *cg)
+{
+	scx_cgroup_add_load(cg->parent, scx_cgroup_settle(cg));
+}
+
+/* The cgroup itself, NULL if it is the root or counts as part of its parent. */
+static inline struct scx_cgroup *scx_cgroup_own(struct cgroup *cgrp)
+{
+	u64 id = scx_cgroup_id(cgrp);
+	struct scx_cgroup *cg = scx_cgroup_get(scx_cgroup_slot(id));
+
+	return cgrp->level && cg && cg->id == id ? cg : NULL;
+}
+
+static inline void scx_cgroup_do_set_weight(struct cgroup *cgrp, u32 weight)
+{
+	struct scx_cgroup *cg = scx_cgroup_own(cgrp);
+
+	if (!cg)
+		return;
+	WRITE_ONCE(cg->weight, scx_weight_clamp(weight));
+	scx_cgroup_reweigh(cg);
+}
+
+static inline void scx_cgroup_do_set_idle(struct cgroup *cgrp, bool idle)
+{
+	struct scx_cgroup *cg = scx_cgroup_own(cgrp);
+
+	if (!cg)
+		return;
+	WRITE_ONCE(cg->is_idle, idle);
+	scx_cgroup_reweigh(cg);
+}
+
+/*
+ * The callbacks that maintain the tree. ops.cgroup_move() is the scheduler's, because it knows
+ * where the task's struct scx_cgroup_task is. Nothing is needed in prep_move and cancel_move: a
+ * move changes the task only, and a runnable task is quiescent while it is moved.
+ */
+#define SCX_CGROUP_OPS(name)                                                  \
+	s32 BPF_STRUCT_OPS_SLEEPABLE(name##_cgroup_init, struct cgroup *cgrp, \
+				     struct scx_cgroup_init_args *args)       \
+	{                                                                     \
+		return scx_cgroup_do_init(cgrp, args);                        \
+	}                                                                     \
+	void BPF_STRUCT_OPS(name##_cgroup_exit, struct cgroup *cgrp)          \
+	{                                                                     \
+		scx_cgroup_do_exit(cgrp);                                     \
+	}                                                                     \
+	SCX_CGROUP_WEIGHT_OPS(name)
+
+#define SCX_CGROUP_WEIGHT_OPS(name)                                                    \
+	void BPF_STRUCT_OPS(name##_cgroup_set_weight, struct cgroup *cgrp, u32 weight) \
+	{                                                                              \
+		scx_cgroup_do_set_weight(cgrp, weight);                                \
+	}                                                                              \
+	void BPF_STRUCT_OPS(name##_cgroup_set_idle, struct cgroup *cgrp, bool idle)    \
+	{                                                                              \
+		scx_cgroup_do_set_idle(cgrp, idle);                                    \
+	}
+
+#define SCX_CGROUP_CALLBACKS(name)                                                            \
+	.cgroup_init = (void *)name##_cgroup_init, .cgroup_exit = (void *)name##_cgroup_exit, \
+	.cgroup_set_weight = (void *)name##_cgroup_set_weight,                                \
+	.cgroup_set_idle = (void *)name##_cgroup_set_idle
+
+#endif /* __SCX_CGROUP_BPF_H */

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The pure arithmetic of scheds/include/scx/cgroup.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <scx/cgroup.h>
+
+#include <cmocka.h>
+
+#define ALL SCX_SHARE_ALL
+#define MAX UINT64_MAX
+
+static void test_part_by_weight(void **state)
+{
+	assert_int_equal(scx_share_part(ALL, 100, 400), ALL / 4);
+	assert_int_equal(scx_share_part(ALL / 4, 300, 400), ALL / 16 * 3);
+	assert_int_equal(scx_share_part(ALL, 1, 10101), ALL / 10101);
+}
+
+/* Alone, and while other CPUs change the load. */
+static void test_part_is_at_most_the_whole(void **state)
+{
+	assert_int_equal(scx_share_part(ALL, 100, 100), ALL);
+	assert_int_equal(scx_share_part(ALL, 100, 50), ALL);
+	assert_int_equal(scx_share_part(ALL, 100, 0), ALL);
+	assert_int_equal(scx_share_part(ALL, 0, 0), ALL);
+}
+
+/* Three levels of the largest ratio: too small to express. */
+static void test_part_is_never_zero(void **state)
+{
+	u64 share = ALL;
+
+	for (int level = 0; level < 3; level++)
+		share = scx_share_part(share, 1, 10001);
+	assert_int_equal(share, 1);
+	assert_int_equal(scx_share_part(ALL, 0, 100), 1);
+}
+
+/* Millions of heavy tasks in one cgroup. */
+static void test_part_of_a_large_load(void **state)
+{
+	u64 load = 1ULL << 40;
+
+	assert_int_equal(scx_share_part(ALL, load / 2, load), ALL / 2);
+	assert_int_equal(scx_share_part(ALL, load - 1, load) >> 20, (ALL >> 20) - 1);
+}
+
+static void test_cost(void **state)
+{
+	assert_int_equal(scx_share_cost(20000000, ALL), 20000000);
+	assert_int_equal(scx_share_cost(20000000, ALL / 4), 80000000);
+	assert_int_equal(scx_share_cost(0, 1), 0);
+	/* More than a second, in one go. */
+	assert_int_equal(scx_share_cost(1ULL << 40, ALL / 2), 1ULL << 41);
+	assert_int_equal(scx_share_cost(MAX, 1), SCX_SHARE_COST_MAX);
+	assert_int_equal(scx_share_cost(20000000, 1) <= SCX_SHARE_COST_MAX, true);
+}
+
+static void test_cost_against_wide_arithmetic(void **state)
+{
+	srand(1);
+	for (int i = 0; i < 1000000; i++) {
+		u64 ran = ((u64)rand() << 32 ^ (u64)rand() << 8) >> (20 + rand() % 44);
+		u64 share = 1 + ((u64)rand() << 1 ^ rand()) % ALL;
+		unsigned __int128 wide = ((unsigned __int128)ran << 32) / share;
+		u64 cost = scx_share_cost(ran, share);
+
+		assert_true(cost == (u64)wide || cost >= SCX_SHARE_COST_MAX);
+		assert_true(cost <= SCX_SHARE_COST_MAX + ALL);
+	}
+}
+
+/* What is paid for a cost is the CPU time that it stands for, to within 256 ns of virtual time. */
+static void test_paid_is_the_inverse_of_cost(void **state)
+{
+	srand(1);
+	for (int i = 0; i < 1000; i++) {
+		u64 ran = rand() % 20000000, share = ALL >> rand() % 12;
+		u64 paid = scx_share_paid(scx_share_cost(ran, share), share);
+
+		assert_true(paid <= ran && ran - paid <= 257);
+	}
+}
+
+static void test_slice_by_share(void **state)
+{
+	u64 ms = NSEC_PER_MSEC, second = NSEC_PER_SEC;
+
+	assert_int_equal(scx_share_slice(20 * ms, ALL, second, ms), 20 * ms);
+	assert_int_equal(scx_share_slice(20 * ms, ALL / 100, second, ms) / ms, 9);
+	assert_int_equal(scx_share_slice(20 * ms, 1, second, ms), ms);
+	/* The minimum is not longer than the configured slice. */
+	assert_int_equal(scx_share_slice(ms, ALL, second, 5 * ms), ms);
+}
+
+static void test_quota_of_reported_values(void **state)
+{
+	struct scx_quota q = scx_quota_of(100000, 20000, 5000);
+
+	assert_int_equal(q.quota_ns, 20 * NSEC_PER_MSEC);
+	assert_int_equal(q.period_ns, 100 * NSEC_PER_MSEC);
+	assert_int_equal(q.burst_ns, 5 * NSEC_PER_MSEC);
+	/* "max", in whatever units. */
+	assert_int_equal(scx_quota_of(100000, MAX, 0).quota_ns, 0);
+	assert_int_equal(scx_quota_of(100000, MAX / 1000, 0).quota_ns, 0);
+	/* Neither is ever zero, since both are divisors. */
+	q = scx_quota_of(0, 0, MAX);
+	assert_true(q.quota_ns && q.period_ns);
+	assert_int_equal(q.burst_ns, 0);
+}
+
+static void test_quota_refills(void **state)
+{
+	struct scx_quota q = { .quota_ns = 20, .period_ns = 100 };
+
+	assert_int_equal(scx_quota_refilled(&q, -50, 1), -30);
+	assert_int_equal(scx_quota_refilled(&q, -50, 3), 10);
+	/* What is left over is lost. */
+	assert_int_equal(scx_quota_refilled(&q, 15, 1), 20);
+	assert_int_equal(scx_quota_refilled(&q, -50, 1ULL << 60), 20);
+	/* After the quota was reduced. */
+	assert_int_equal(scx_quota_refilled(&q, 500, 1), 20);
+	q.burst_ns = 10;
+	assert_int_equal(scx_quota_refilled(&q, 15, 1), 30);
+	assert_int_equal(scx_quota_refilled(&q, 5, 1), 25);
+}
+
+static void test_quota_is_available_again(void **state)
+{
+	struct scx_quota q = { .quota_ns = 20, .period_ns = 100 };
+
+	for (s64 left = -100; left <= 20; left++) {
+		u64 nr = scx_quota_nr_periods(&q, left);
+
+		assert_true(scx_quota_refilled(&q, left, nr) > 0);
+		assert_true(!nr || scx_quota_refilled(&q, left, nr - 1) <= 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_part_by_weight),
+		cmocka_unit_test(test_part_is_at_most_the_whole),
+		cmocka_unit_test(test_part_is_never_zero),
+		cmocka_unit_test(test_part_of_a_large_load),
+		cmocka_unit_test(test_cost),
+		cmocka_unit_test(test_cost_against_wide_arithmetic),
+		cmocka_unit_test(test_paid_is_the_inverse_of_cost),
+		cmocka_unit_test(test_slice_by_share),
+		cmocka_unit_test(test_quota_of_reported_values),
+		cmocka_unit_test(test_quota_refills),
+		cmocka_unit_test(test_quota_is_available_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

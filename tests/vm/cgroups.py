@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How CPU time is shared between cgroups, in a deterministic guest: scripts, and their results."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from math import prod
+
+#: Shell functions for a tree of cgroups. Its paths are relative to the root cgroup.
+FUNCTIONS = """
+cd /sys/fs/cgroup
+echo +cpu >cgroup.subtree_control
+start() {
+    "$@" >/dev/null & scheduler=$!
+    until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
+}
+stop() {
+    cat /sys/kernel/sched_ext/state
+    kill -INT $scheduler
+    wait $scheduler
+}
+# group PATH WEIGHT
+group() {
+    case $1 in */*) echo +cpu >${1%/*}/cgroup.subtree_control ;; esac
+    mkdir $1
+    echo $2 >$1/cpu.weight
+}
+# hogs PATH NUMBER
+hogs() {
+    for number in $(seq $2); do
+        sh -c "echo 0 >$1/cgroup.procs; while :; do :; done" &
+    done
+}
+# end PATH...: kills the hogs. They count as runnable until they have run and died.
+end() {
+    for path in $*; do echo 1 >$path/cgroup.kill; done
+    for path in $*; do
+        while grep -q "populated 1" $path/cgroup.events; do sleep 0.1; done
+    done
+}
+# share SECONDS NAME PATH...: what each of these cgroups uses within this time
+used() {
+    for path in $*; do
+        echo "used $path $(sed -n 's/usage_usec //p' $path/cpu.stat)"
+    done
+}
+share() {
+    seconds=$1; name=$2; shift 2
+    echo "stage $name"
+    used $*; sleep $seconds; used $*
+}
+"""
+
+#: A cgroup's path, relative to the root → its weight. A parent precedes its children.
+Tree = Mapping[str, int]
+
+
+def leaves(tree: Tree) -> list[str]:
+    return [path for path in tree if not any(other.startswith(path + "/") for other in tree)]
+
+
+def ideal(tree: Tree, active: Iterable[str]) -> dict[str, float]:
+    """The shares of leaves that all have more runnable tasks than there are CPUs."""
+
+    def above(path: str) -> list[str]:
+        names = path.split("/")
+        return ["/".join(names[:depth]) for depth in range(1, len(names) + 1)]
+
+    alive = {path for leaf in active for path in above(leaf)}
+
+    def part(path: str) -> float:
+        parent = path.rpartition("/")[0]
+        siblings = [other for other in alive if other.rpartition("/")[0] == parent]
+        return tree[path] / sum(tree[other] for other in siblings)
+
+    return {leaf: prod(part(path) for path in above(leaf)) for leaf in active}
+
+
+def create(tree: Tree) -> str:
+    """Commands that create the tree."""
+    return "\n".join(f"group {path} {weight}" for path, weight in tree.items())
+
+
+def results(printed: str) -> dict[str, dict[str, float]]:
+    """The shares by stage and cgroup, of all that the cgroups of the stage have used."""
+    found: dict[str, dict[str, float]] = {}
+    for stage, _, lines in (text.partition("\n") for text in printed.split("stage ")[1:]):
+        used = re.findall(r"^used (\S+) (\d+)$", lines, re.MULTILINE)
+        before, after = dict(used[: len(used) // 2]), dict(used[len(used) // 2 :])
+        spent = {path: int(after[path]) - int(before[path]) for path in before}
+        found[stage] = {path: us / sum(spent.values()) for path, us in spent.items()}
+    return found
