@@ -209,7 +209,7 @@ void BPF_STRUCT_OPS(flatcg_runnable, struct task_struct *p, u64 enq_flags)
 	if (!tctx)
 		return;
 	scx_vclock_advance(SHARED_DSQ);
-	scx_cgroup_task_runnable(&tctx->cg, p->scx.weight);
+	scx_cgroup_task_runnable(p, &tctx->cg);
 	if (enq_flags & SCX_ENQ_WAKEUP)
 		scx_cgroup_task_place(p, &tctx->cg, SHARED_DSQ, false);
 }
@@ -232,7 +232,7 @@ void BPF_STRUCT_OPS(flatcg_running, struct task_struct *p)
 		return;
 	end_park(p, tctx);
 	/* No change, unless it was parked. */
-	scx_cgroup_task_runnable(&tctx->cg, p->scx.weight);
+	scx_cgroup_task_runnable(p, &tctx->cg);
 	scx_cgroup_task_running(p, &tctx->cg);
 }
 

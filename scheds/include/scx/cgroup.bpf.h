@@ -63,7 +63,9 @@ struct scx_cgroup_task {
 	u64 id; /* of the cgroup in that slot */
 	u32 counted; /* its weight in the load of counted_slot, 0: none */
 	u32 counted_slot;
-	u64 charged_ns; /* CPU time of the task when it was last charged (cgroup_vtime.bpf.h) */
+	/* When it was last charged, or began to run (cgroup_vtime.bpf.h): CPU time and share. */
+	u64 charged_ns;
+	u64 share;
 };
 
 static inline struct scx_cgroup *scx_cgroup_get(u32 slot)
@@ -211,13 +213,15 @@ static inline void scx_cgroup_task_quiescent(struct scx_cgroup_task *t)
 	scx_cgroup_add_load(t->counted_slot, -weight);
 }
 
-/* From ops.runnable(), with p->scx.weight. */
-static inline void scx_cgroup_task_runnable(struct scx_cgroup_task *t, u32 weight)
+/* From ops.runnable(). Per-CPU kernel threads do not count: others depend on them, so they are not
+ * to wait for their share. */
+static inline void scx_cgroup_task_runnable(const struct task_struct *p, struct scx_cgroup_task *t)
 {
+	u32 weight = scx_task_is_percpu_kthread(p) ? 0 : p->scx.weight;
 	u32 slot = scx_cgroup_task_slot(t);
 	struct scx_cgroup *cg = scx_cgroup_get(slot);
 
-	if (t->counted || !cg)
+	if (t->counted || !weight || !cg)
 		return;
 	t->counted_slot = slot;
 	t->counted = weight;
@@ -231,7 +235,9 @@ static inline u64 scx_cgroup_task_share(const struct scx_cgroup_task *t, u32 wei
 	u32 slot = scx_cgroup_task_slot(t);
 	struct scx_cgroup *cg = scx_cgroup_get(slot);
 
-	return cg ? scx_share_part(scx_cgroup_share(slot), weight, cg->tasks) : SCX_SHARE_ALL;
+	if (!cg || !t->counted)
+		return SCX_SHARE_ALL;
+	return scx_share_part(scx_cgroup_share(slot), weight, cg->tasks);
 }
 
 /* The virtual time of a task's cgroup. Tasks start at it, so that a cgroup gains nothing by
@@ -254,7 +260,7 @@ static inline u64 scx_cgroup_charge(const struct scx_cgroup_task *t, u32 weight,
 	struct scx_cgroup *cg = scx_cgroup_get(slot);
 	u64 share, vtime;
 
-	if (!cg)
+	if (!cg || !t->counted)
 		return SCX_SHARE_ALL;
 	share = scx_cgroup_share(slot);
 	vtime = time_max(cg->vtime, min) + scx_share_cost(ran_ns, share);

@@ -104,11 +104,14 @@ static inline void scx_vclock_advance(u64 dsq_id)
 static inline void scx_cgroup_task_running(struct task_struct *p, struct scx_cgroup_task *t)
 {
 	t->charged_ns = p->se.sum_exec_runtime;
+	t->share = scx_cgroup_task_share(t, p->scx.weight);
 }
 
 /*
  * From ops.stopping(), and for prev in ops.dispatch(): charge the CPU time since the last call.
- * Returns false if it was not charged in full, for the sake of the maximum wait.
+ * Returns false if it was not charged in full, for the sake of the maximum wait. The share changes
+ * as others sleep and wake up: the mean of both ends is used, since with that of the end alone, a
+ * task whose slices end when a timer wakes up others would pay more than one that runs on.
  */
 static inline bool scx_cgroup_task_charge(struct task_struct *p, struct scx_cgroup_task *t,
 					  u64 dsq_id)
@@ -118,10 +121,11 @@ static inline bool scx_cgroup_task_charge(struct task_struct *p, struct scx_cgro
 	u64 max = now + scx_vclock_scale(SCX_VCLOCK_AHEAD_NS);
 	u64 share = scx_cgroup_charge(t, p->scx.weight, ran_ns, min, max);
 	u64 before = time_max(p->scx.dsq_vtime, min);
-	u64 after = before + scx_share_cost(ran_ns, share);
+	u64 after = before + (scx_share_cost(ran_ns, share) + scx_share_cost(ran_ns, t->share)) / 2;
 	bool in_full = !time_after(after, max);
 
 	t->charged_ns = p->se.sum_exec_runtime;
+	t->share = share;
 	if (!in_full) {
 		after = time_max(before, max);
 		ran_ns = scx_share_paid(after - before, share);
