@@ -15,6 +15,7 @@
  */
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>
+#include <scx/kick.bpf.h>
 #include <scx/migration.bpf.h>
 #include <scx/own.bpf.h>
 #include "scx_qmap.h"
@@ -111,24 +112,6 @@ static struct qmap_cpu *cpu_ctx(s32 cpu)
 	u32 zero = 0;
 
 	return bpf_map_lookup_percpu_elem(&cpus, &zero, cpu);
-}
-
-/*
- * Whether this CPU is going offline. Then it must not defer work to an interrupt, as kicks and
- * re-enqueues do: once its interrupts are off for good the work stays pending, after it is online
- * again, too, and so does all such work that follows.
- */
-static bool is_outgoing(void)
-{
-	const struct qmap_cpu *c = cpu_ctx(bpf_get_smp_processor_id());
-
-	return !c || c->is_offline;
-}
-
-static void kick(s32 cpu, u64 flags)
-{
-	if (!is_outgoing())
-		scx_bpf_kick_cpu(cpu, flags);
 }
 
 static u32 queue_of_weight(u32 weight)
@@ -253,13 +236,13 @@ static bool insert_on_idle_cpu(struct task_struct *p, u64 enq_flags)
 		return true;
 	}
 	/* Slice expiry and re-enqueues skip ops.select_cpu(), and so do tasks bound to one CPU. */
-	if (enq_flags & SCX_ENQ_CPU_SELECTED || is_outgoing())
+	if (enq_flags & SCX_ENQ_CPU_SELECTED || !scx_this_cpu_is_online())
 		return false;
 	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 	if (cpu < 0)
 		return false;
 	insert_local(p, cpu, enq_flags);
-	kick(cpu, SCX_KICK_IDLE);
+	scx_kick_cpu(cpu, SCX_KICK_IDLE);
 	return true;
 }
 
@@ -270,7 +253,7 @@ static void enqueue_boosted(struct task_struct *p, u64 enq_flags)
 	take_place(p, nr_popped);
 	scx_bpf_dsq_insert(p, BOOST_DSQ, 2 * next_slice_ns(), enq_flags);
 	if (enq_flags & SCX_ENQ_WAKEUP)
-		kick(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
+		scx_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
 }
 
 static void enqueue_waiting(struct task_struct *p, u64 enq_flags)
@@ -293,7 +276,7 @@ static void enqueue_waiting(struct task_struct *p, u64 enq_flags)
 static void enqueue_last(struct task_struct *p, u64 enq_flags)
 {
 	insert_local(p, -1, enq_flags);
-	kick(scx_bpf_task_cpu(p), 0);
+	scx_kick_cpu(scx_bpf_task_cpu(p), 0);
 }
 
 void BPF_STRUCT_OPS(qmap_enqueue, struct task_struct *p, u64 enq_flags)
@@ -351,7 +334,7 @@ static void wake_other_cpu(const struct task_struct *p)
 
 	if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 		cpu = bpf_cpumask_any_distribute(p->cpus_ptr);
-	kick(cpu, 0);
+	scx_kick_cpu(cpu, 0);
 }
 
 /* Move the task of an entry to the shared DSQ. False if it has left the queue since. */
@@ -474,7 +457,7 @@ void BPF_STRUCT_OPS(qmap_dispatch, s32 cpu, struct task_struct *prev)
 void BPF_STRUCT_OPS(qmap_update_idle, s32 cpu, bool is_idle)
 {
 	if (is_idle && any_waiting())
-		kick(cpu, 0);
+		scx_kick_cpu(cpu, 0);
 }
 
 /* CPUs that run heavy tasks should run fast. */
@@ -520,28 +503,22 @@ void BPF_STRUCT_OPS(qmap_cpu_release, s32 cpu, struct scx_cpu_release_args *args
 SEC("?tp_btf/sched_switch")
 int BPF_PROG(qmap_sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-	if (next->prio < MAX_RT_PRIO && scx_can_reenqueue_anywhere() && !is_outgoing())
+	if (next->prio < MAX_RT_PRIO && scx_can_reenqueue_anywhere() && scx_this_cpu_is_online())
 		scx_bpf_reenqueue_local();
 	return 0;
 }
 
-/* Without these two, the kernel would end the scheduler on hotplug. */
+/* Without these two, the kernel would end the scheduler on hotplug. No queue belongs to a CPU. */
 void BPF_STRUCT_OPS(qmap_cpu_online, s32 cpu)
 {
-	struct qmap_cpu *c = cpu_ctx(cpu);
-
-	if (c)
-		c->is_offline = false;
 }
 
 void BPF_STRUCT_OPS(qmap_cpu_offline, s32 cpu)
 {
 	struct qmap_cpu *c = cpu_ctx(cpu);
 
-	if (!c)
-		return;
-	c->is_offline = true;
-	c->perf = 0;
+	if (c)
+		c->perf = 0;
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(qmap_init_task, struct task_struct *p, struct scx_init_task_args *args)

@@ -36,7 +36,6 @@ struct qmap_cpu {
 	u64 left; /* tasks that it may still serve in this turn */
 	u64 is_overflow_turn; /* otherwise it is that of the queues */
 	u64 is_boost_turn;
-	u64 is_offline;
 	u64 avg_weight; /* of the tasks that ran */
 	u64 perf; /* requested performance, SCX_CPUPERF_ONE at most */
 	/* During ops.dispatch(): queues found empty one after the other, tasks moved. In memory,

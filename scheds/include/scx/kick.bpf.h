@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Kicks that survive CPU hotplug.
+ *
+ * scx_bpf_kick_cpu() raises an interrupt on the CPU that calls it, and so do deferred re-enqueues.
+ * A CPU that is going offline still calls callbacks after it has handled its last interrupt, such
+ * as ops.update_idle(). A request made then stays pending, even after the CPU is online again, and
+ * blocks all later ones of that CPU: kicks get lost, and the scheduler cannot be unloaded.
+ */
+#ifndef __SCX_KICK_BPF_H
+#define __SCX_KICK_BPF_H
+
+#include <scx/common.bpf.h>
+
+/* Whether this CPU may request interrupts of itself. */
+static inline bool scx_this_cpu_is_online(void)
+{
+	const struct cpumask *online = scx_bpf_get_online_cpumask();
+	bool is_online = bpf_cpumask_test_cpu(bpf_get_smp_processor_id(), online);
+
+	scx_bpf_put_cpumask(online);
+	return is_online;
+}
+
+/* scx_bpf_kick_cpu(), except on a CPU that is going offline. */
+static inline void scx_kick_cpu(s32 cpu, u64 flags)
+{
+	if (scx_this_cpu_is_online())
+		scx_bpf_kick_cpu(cpu, flags);
+}
+
+#endif /* __SCX_KICK_BPF_H */
