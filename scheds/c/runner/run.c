@@ -270,6 +270,8 @@ int scx_run(const struct scx_sched *sched, int argc, char **argv)
 
 	signal_fd = block_stop_signals();
 	missing = signal_fd < 0 ? "no signalfd" : scx_kernel_check();
+	if (!missing && sched->check)
+		missing = sched->check();
 	if (missing) {
 		complain(&run, "%s", missing);
 		return SCX_STATUS_FAILED;

@@ -68,6 +68,10 @@ struct scx_sched {
 	const struct argp_option *options;
 	argp_parser_t parse;
 
+	/* Called once, when the kernel has been checked: why the scheduler cannot run here, in one
+	 * line, or NULL. May be NULL. */
+	const char *(*check)(void);
+
 	const struct scx_skel *skel;
 	/*
 	 * The cgroup controls that the scheduler implements with the options given, a set of

@@ -1,0 +1,676 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * scx_pair: two CPUs never run tasks of two cgroups at once.
+ *
+ * CPUs form pairs, the hardware threads of a core by default. The tasks of a cgroup wait in a DSQ
+ * of their own. Pairs serve the cgroups that have waiting tasks in turn: for the length of a turn
+ * both CPUs run tasks of one cgroup only, or idle. Core scheduling does the same for groups of
+ * tasks that request it, within the kernel's own scheduler; here it is a policy.
+ *
+ * A CPU claims a cgroup before it takes a task from its DSQ, which it may only do while the other
+ * CPU of the pair neither claims nor runs another one. It gives the claim up when it has switched
+ * to something else: the idle task, a kernel thread, a real-time task. What runs is learnt from the
+ * tracepoint of context switches, because a task still runs for some time after ops.dispatch() has
+ * found another one.
+ *
+ * Kernel threads run at any time: other tasks depend on them, and they belong to no user.
+ */
+#include <scx/common.bpf.h>
+#include <scx/exit_info.bpf.h>
+#include <scx/kick.bpf.h>
+#include "scx_pair.h"
+
+char _license[] SEC("license") = "GPL";
+
+/* Kernel threads. The other DSQs have the id of their cgroup, which is never 0. */
+#define KERNEL_DSQ 0
+
+/* Cgroups that ops.dispatch() tries at most. */
+#define TRIES_MAX 64
+
+/* Below are the priorities of real-time and deadline tasks. */
+#define MAX_RT_PRIO 100
+
+const volatile u64 turn_ns = 20 * NSEC_PER_MSEC;
+const volatile u32 nr_cpu_ids = 1;
+
+/* The other CPU of each CPU's pair; itself if it has none. */
+const volatile u32 others[PAIR_CPUS_MAX];
+
+SCX_PERCPU_COUNTERS(stats, struct pair_stats);
+
+/* Cgroups are identified by their ids; 0 is none. */
+struct side {
+	u64 claim; /* what the CPU has claimed */
+	u64 running; /* what the CPU runs */
+	u64 is_waiting; /* the CPU idles until the other one gives up its claim */
+};
+
+/* A pair, by its lower CPU. */
+struct pair {
+	struct bpf_spin_lock lock;
+	u64 cgid; /* whose turn it is */
+	u64 until_ns;
+	struct side sides[2]; /* the lower CPU, the higher one */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PAIR_CPUS_MAX);
+	__type(key, u32);
+	__type(value, struct pair);
+} pairs SEC(".maps");
+
+struct cgroup_ctx {
+	u64 nr_waiting; /* tasks that wait in its DSQ, or are about to */
+	u64 is_queued; /* in the queue of turns */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, PAIR_CGROUPS_MAX);
+	__type(key, u64);
+	__type(value, struct cgroup_ctx);
+} cgroups SEC(".maps");
+
+/* Cgroups with waiting tasks, each once. */
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, PAIR_CGROUPS_MAX);
+	__type(value, u64);
+} turns SEC(".maps");
+
+static u64 nr_turns;
+
+/* Number of enqueues, and what it was when each CPU last looked for a task. */
+static u64 nr_enqueued;
+static u64 nr_seen[PAIR_CPUS_MAX];
+
+static u8 is_kernel_turn[PAIR_CPUS_MAX];
+
+struct task_ctx {
+	u64 cgid;
+	u64 waits_in; /* the cgroup that counts it as waiting, 0 if none does */
+	bool is_ext; /* in this scheduler's class */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_ctx);
+} task_ctxs SEC(".maps");
+
+static struct task_ctx *task_ctx(struct task_struct *p)
+{
+	return bpf_task_storage_get(&task_ctxs, p, NULL, 0);
+}
+
+/* The cgroup of a task, 0 for kernel threads and tasks of other classes. */
+static u64 cgid_of(struct task_struct *p)
+{
+	struct task_ctx *tctx;
+
+	if (p->flags & PF_KTHREAD)
+		return 0;
+	tctx = task_ctx(p);
+	return tctx && tctx->is_ext ? tctx->cgid : 0;
+}
+
+static u32 other_of(u32 cpu)
+{
+	return cpu < PAIR_CPUS_MAX ? others[cpu] : 0;
+}
+
+static struct pair *pair_of(u32 cpu)
+{
+	u32 other = other_of(cpu), key = cpu < other ? cpu : other;
+
+	return bpf_map_lookup_elem(&pairs, &key);
+}
+
+static struct side *side_at(struct pair *pair, u32 i)
+{
+	/* Otherwise the compiler knows the bounds, but not the verifiers of older kernels. */
+	barrier_var(i);
+	return &pair->sides[i & 1];
+}
+
+static struct side *side_of(struct pair *pair, u32 cpu)
+{
+	return side_at(pair, cpu > other_of(cpu));
+}
+
+/* Of a CPU without another one, this is never in use. */
+static struct side *other_side_of(struct pair *pair, u32 cpu)
+{
+	return side_at(pair, cpu <= other_of(cpu));
+}
+
+/* Whether a CPU may run a cgroup, given the other CPU. */
+static bool is_compatible(const struct side *other, u64 cgid)
+{
+	return (!other->claim || other->claim == cgid) &&
+	       (!other->running || other->running == cgid);
+}
+
+/* Whether it is the turn of @cgid on the pair, and @cpu could take part. */
+static bool may_run(u32 cpu, u64 cgid)
+{
+	struct pair *pair = pair_of(cpu);
+
+	return pair && is_compatible(other_side_of(pair, cpu), cgid);
+}
+
+/* ---- the queue of turns -------------------------------------------------- */
+
+/* Let @cgid have a turn, if it has waiting tasks. */
+static void queue_turn(u64 cgid)
+{
+	struct cgroup_ctx *cgrp = bpf_map_lookup_elem(&cgroups, &cgid);
+
+	if (!cgrp || !cgrp->nr_waiting || __sync_val_compare_and_swap(&cgrp->is_queued, 0, 1))
+		return;
+	__sync_fetch_and_add(&nr_turns, 1);
+	if (!bpf_map_push_elem(&turns, &cgid, 0))
+		return;
+	/* Busy: the next enqueue or dispatch tries again. */
+	__sync_fetch_and_sub(&nr_turns, 1);
+	cgrp->is_queued = 0;
+}
+
+/* The cgroup whose turn is next, 0 if none waits. */
+static u64 pop_turn(void)
+{
+	struct cgroup_ctx *cgrp;
+	u64 cgid = 0;
+
+	if (bpf_map_pop_elem(&turns, &cgid))
+		return 0;
+	__sync_fetch_and_sub(&nr_turns, 1);
+	cgrp = bpf_map_lookup_elem(&cgroups, &cgid);
+	if (cgrp)
+		cgrp->is_queued = 0;
+	return cgid;
+}
+
+/* Whether a cgroup other than @cgid waits for a turn. */
+static bool others_wait(u64 cgid)
+{
+	struct cgroup_ctx *cgrp = bpf_map_lookup_elem(&cgroups, &cgid);
+
+	return nr_turns > (cgrp && cgrp->is_queued);
+}
+
+/* The kernel inserts a task into its DSQ after ops.enqueue() only, so the length of the DSQ does
+ * not tell whether tasks wait. */
+static void begin_wait(struct task_ctx *tctx)
+{
+	struct cgroup_ctx *cgrp = bpf_map_lookup_elem(&cgroups, &tctx->cgid);
+
+	if (!cgrp || tctx->waits_in)
+		return;
+	tctx->waits_in = tctx->cgid;
+	__sync_fetch_and_add(&cgrp->nr_waiting, 1);
+}
+
+static void end_wait(struct task_struct *p)
+{
+	struct task_ctx *tctx = task_ctx(p);
+	struct cgroup_ctx *cgrp;
+
+	if (!tctx || !tctx->waits_in)
+		return;
+	cgrp = bpf_map_lookup_elem(&cgroups, &tctx->waits_in);
+	tctx->waits_in = 0;
+	if (cgrp)
+		__sync_fetch_and_sub(&cgrp->nr_waiting, 1);
+}
+
+/* ---- enqueue ------------------------------------------------------------- */
+
+/* Kick an idle CPU that may run @p now. */
+static void wake_cpu_for(const struct task_struct *p, u64 cgid, s32 start)
+{
+	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
+	u32 i;
+
+	bpf_for(i, 0, nr_cpu_ids) {
+		u32 cpu = start + i;
+
+		if (cpu >= nr_cpu_ids)
+			cpu -= nr_cpu_ids;
+		if (!bpf_cpumask_test_cpu(cpu, idle) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
+		    !may_run(cpu, cgid))
+			continue;
+		scx_kick_cpu(cpu, SCX_KICK_IDLE);
+		break;
+	}
+	scx_bpf_put_idle_cpumask(idle);
+}
+
+/* Give up the claim of a CPU that runs no task of a cgroup, and has none in its local DSQ. */
+static void release(u32 cpu)
+{
+	struct pair *pair = pair_of(cpu);
+	struct side *side, *other;
+	bool wakes = false;
+
+	if (!pair || scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) > 0)
+		return;
+	side = side_of(pair, cpu);
+	other = other_side_of(pair, cpu);
+	bpf_spin_lock(&pair->lock);
+	if (!side->running) {
+		side->claim = 0;
+		wakes = other->is_waiting;
+		other->is_waiting = false;
+	}
+	bpf_spin_unlock(&pair->lock);
+	if (wakes)
+		scx_kick_cpu(other_of(cpu), 0);
+}
+
+/* Tasks wait in the DSQ of their cgroup: there is nothing to choose here. */
+s32 BPF_STRUCT_OPS(pair_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	return prev_cpu;
+}
+
+static void enqueue_kernel(struct task_struct *p, u64 enq_flags)
+{
+	s32 cpu;
+
+	if (scx_task_is_percpu_kthread(p)) {
+		scx_count(stats, kernel);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, enq_flags);
+		return;
+	}
+	scx_bpf_dsq_insert(p, KERNEL_DSQ, SCX_SLICE_DFL, enq_flags);
+	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	scx_kick_cpu(cpu < 0 ? scx_bpf_task_cpu(p) : cpu, 0);
+}
+
+void BPF_STRUCT_OPS(pair_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct task_ctx *tctx = task_ctx(p);
+
+	/* Before anything else, so that a CPU that finds no task looks again. */
+	__sync_fetch_and_add(&nr_enqueued, 1);
+	if (p->flags & PF_KTHREAD || !tctx) {
+		enqueue_kernel(p, enq_flags);
+		return;
+	}
+	scx_count(stats, enqueued);
+	begin_wait(tctx);
+	scx_bpf_dsq_insert(p, tctx->cgid, turn_ns, enq_flags);
+	queue_turn(tctx->cgid);
+	if (enq_flags & SCX_ENQ_REENQ) {
+		scx_count(stats, reenqueued);
+		release(cpu);
+	}
+	wake_cpu_for(p, tctx->cgid, cpu);
+}
+
+/* ---- dispatch ------------------------------------------------------------ */
+
+/* Claim @cgid for @cpu. False if the other CPU is not compatible: then it wakes this one later. */
+static bool claim(u32 cpu, struct pair *pair, u64 cgid)
+{
+	struct side *side = side_of(pair, cpu), *other = other_side_of(pair, cpu);
+	bool is_free;
+
+	bpf_spin_lock(&pair->lock);
+	is_free = is_compatible(other, cgid);
+	if (is_free)
+		side->claim = cgid;
+	side->is_waiting = !is_free;
+	bpf_spin_unlock(&pair->lock);
+	return is_free;
+}
+
+/* Take a task of @cgid, with a claim. */
+static bool take(u32 cpu, struct pair *pair, u64 cgid)
+{
+	struct side *side = side_of(pair, cpu);
+
+	if (!claim(cpu, pair, cgid))
+		return false;
+	if (scx_bpf_dsq_move_to_local(cgid, 0)) {
+		scx_count(stats, dispatched);
+		return true;
+	}
+	/* The previous task still runs, until the next context switch. */
+	bpf_spin_lock(&pair->lock);
+	side->claim = side->running;
+	bpf_spin_unlock(&pair->lock);
+	release(cpu);
+	return false;
+}
+
+static void begin_turn(struct pair *pair, u64 cgid)
+{
+	scx_count(stats, turns);
+	if (pair->cgid != cgid)
+		scx_count(stats, switches);
+	pair->cgid = cgid;
+	pair->until_ns = scx_monotonic_now() + turn_ns;
+}
+
+/* Let @prev continue. Its cgroup is noted here, as there is no context switch: it may have moved.
+ */
+static bool keep(u32 cpu, struct pair *pair, struct task_struct *prev, u64 cgid)
+{
+	if (!prev || !cgid || !claim(cpu, pair, cgid))
+		return false;
+	side_of(pair, cpu)->running = cgid;
+	scx_count(stats, kept);
+	scx_bpf_task_set_slice(prev, turn_ns);
+	return true;
+}
+
+/* Begin a turn of the next cgroup that has a task for @cpu, while the other CPU idles. */
+static bool take_next(u32 cpu, struct pair *pair)
+{
+	u64 first = 0;
+	u32 i;
+
+	bpf_for(i, 0, TRIES_MAX) {
+		u64 cgid = pop_turn();
+		bool has_task;
+
+		if (!cgid)
+			return false;
+		if (!bpf_map_lookup_elem(&cgroups, &cgid))
+			continue;
+		has_task = take(cpu, pair, cgid);
+		/* Other pairs may serve it, too. */
+		queue_turn(cgid);
+		if (has_task) {
+			begin_turn(pair, cgid);
+			scx_kick_cpu(other_of(cpu), SCX_KICK_IDLE);
+			return true;
+		}
+		if (cgid == first)
+			return false;
+		first = first ?: cgid;
+	}
+	return false;
+}
+
+/* Whether the other CPU runs tasks of a cgroup. If so, it wakes this one later. */
+static bool wait_for_other(u32 cpu, struct pair *pair)
+{
+	struct side *side = side_of(pair, cpu), *other = other_side_of(pair, cpu);
+	bool is_busy;
+
+	bpf_spin_lock(&pair->lock);
+	is_busy = other->claim || other->running;
+	side->is_waiting = is_busy;
+	bpf_spin_unlock(&pair->lock);
+	return is_busy;
+}
+
+static void dispatch(u32 cpu, struct pair *pair, struct task_struct *prev)
+{
+	u64 prev_cgid = prev && prev->scx.flags & SCX_TASK_QUEUED ? cgid_of(prev) : 0;
+	bool ends = time_after(scx_monotonic_now(), pair->until_ns);
+	u64 cgid = pair->cgid;
+
+	if (ends && !others_wait(cgid)) {
+		begin_turn(pair, cgid);
+		ends = false;
+	}
+	if (cgid && !ends && bpf_map_lookup_elem(&cgroups, &cgid)) {
+		if (take(cpu, pair, cgid) || (prev_cgid == cgid && keep(cpu, pair, prev, cgid)))
+			return;
+	}
+	if (wait_for_other(cpu, pair)) {
+		scx_count(stats, waits);
+		if (ends) {
+			scx_count(stats, ended);
+			scx_kick_cpu(other_of(cpu), SCX_KICK_PREEMPT);
+		}
+		return;
+	}
+	if (!take_next(cpu, pair) && keep(cpu, pair, prev, prev_cgid))
+		begin_turn(pair, prev_cgid);
+}
+
+/* Kernel threads first, but not twice in succession, so that they starve no task. */
+static bool dispatch_kernel(u32 cpu)
+{
+	if (cpu >= PAIR_CPUS_MAX)
+		return false;
+	is_kernel_turn[cpu] = !is_kernel_turn[cpu];
+	if (!is_kernel_turn[cpu] || !scx_bpf_dsq_move_to_local(KERNEL_DSQ, 0))
+		return false;
+	scx_count(stats, kernel);
+	return true;
+}
+
+void BPF_STRUCT_OPS(pair_dispatch, s32 cpu, struct task_struct *prev)
+{
+	struct pair *pair = pair_of(cpu);
+
+	if (!pair || (u32)cpu >= PAIR_CPUS_MAX)
+		return;
+	nr_seen[cpu] = nr_enqueued;
+	if (dispatch_kernel(cpu))
+		return;
+	dispatch(cpu, pair, prev);
+	if (scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) <= 0)
+		dispatch_kernel(cpu);
+}
+
+/* A task that was enqueued since this CPU looked, by a CPU that did not see it as idle. */
+void BPF_STRUCT_OPS(pair_update_idle, s32 cpu, bool is_idle)
+{
+	if (is_idle && (u32)cpu < PAIR_CPUS_MAX && nr_seen[cpu] != nr_enqueued)
+		scx_kick_cpu(cpu, 0);
+}
+
+/* ---- what runs ----------------------------------------------------------- */
+
+/* Note what @cpu runs from now on, and wake the other CPU if it waits for a change. */
+static void note_running(u32 cpu, struct pair *pair, u64 cgid)
+{
+	struct side *side = side_of(pair, cpu), *other = other_side_of(pair, cpu);
+	bool wakes;
+
+	bpf_spin_lock(&pair->lock);
+	side->running = cgid;
+	if (cgid)
+		side->claim = cgid;
+	wakes = other->is_waiting && cgid;
+	if (wakes)
+		other->is_waiting = false;
+	bpf_spin_unlock(&pair->lock);
+	if (wakes)
+		scx_kick_cpu(other_of(cpu), 0);
+	if (!cgid)
+		release(cpu);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(pair_sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct pair *pair = pair_of(cpu);
+	u64 cgid = cgid_of(next);
+	struct side *side;
+
+	if (!pair)
+		return 0;
+	side = side_of(pair, cpu);
+	if (cgid || side->running || side->claim)
+		note_running(cpu, pair, cgid);
+	/* A real-time task takes the CPU: the tasks in its local DSQ look for another one. */
+	if (next->prio < MAX_RT_PRIO && scx_can_reenqueue_anywhere() && scx_this_cpu_is_online())
+		scx_bpf_reenqueue_local();
+	return 0;
+}
+
+/* Used only where pair_sched_switch() cannot re-enqueue. */
+void BPF_STRUCT_OPS(pair_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
+{
+	scx_bpf_reenqueue_local();
+}
+
+/* At load, a task may run already when it gets into this class. */
+void BPF_STRUCT_OPS(pair_running, struct task_struct *p)
+{
+	u32 cpu = scx_bpf_task_cpu(p);
+	struct pair *pair = pair_of(cpu);
+
+	end_wait(p);
+	if (pair && !side_of(pair, cpu)->running && cgid_of(p))
+		note_running(cpu, pair, cgid_of(p));
+}
+
+void BPF_STRUCT_OPS(pair_quiescent, struct task_struct *p, u64 deq_flags)
+{
+	end_wait(p);
+}
+
+void BPF_STRUCT_OPS(pair_enable, struct task_struct *p)
+{
+	struct task_ctx *tctx = task_ctx(p);
+
+	if (tctx)
+		tctx->is_ext = true;
+}
+
+void BPF_STRUCT_OPS(pair_disable, struct task_struct *p)
+{
+	struct task_ctx *tctx = task_ctx(p);
+
+	if (tctx)
+		tctx->is_ext = false;
+}
+
+/* ---- cgroups ------------------------------------------------------------- */
+
+/* A DSQ may be in use for a moment after its cgroup is gone, by a CPU that has just found it. */
+#define DSQ_GRACE_NS NSEC_PER_SEC
+
+struct gone {
+	u64 cgid;
+	u64 since_ns;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, PAIR_CGROUPS_MAX);
+	__type(value, struct gone);
+} gone_cgroups SEC(".maps");
+
+static void destroy_dsqs(void)
+{
+	struct gone gone;
+	u32 i;
+
+	bpf_for(i, 0, TRIES_MAX) {
+		if (bpf_map_peek_elem(&gone_cgroups, &gone) ||
+		    scx_monotonic_now() - gone.since_ns < DSQ_GRACE_NS ||
+		    bpf_map_pop_elem(&gone_cgroups, &gone))
+			break;
+		scx_bpf_destroy_dsq(gone.cgid);
+	}
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(pair_cgroup_init, struct cgroup *cgrp,
+			     struct scx_cgroup_init_args *args)
+{
+	struct cgroup_ctx init = {};
+	u64 cgid = cgrp->kn->id;
+	s32 err;
+
+	destroy_dsqs();
+	err = scx_bpf_create_dsq(cgid, -1);
+	return err ?: bpf_map_update_elem(&cgroups, &cgid, &init, BPF_NOEXIST);
+}
+
+void BPF_STRUCT_OPS(pair_cgroup_exit, struct cgroup *cgrp)
+{
+	struct gone gone = { .cgid = cgrp->kn->id, .since_ns = scx_monotonic_now() };
+
+	bpf_map_delete_elem(&cgroups, &gone.cgid);
+	if (bpf_map_push_elem(&gone_cgroups, &gone, 0))
+		scx_bpf_destroy_dsq(gone.cgid);
+}
+
+void BPF_STRUCT_OPS(pair_cgroup_move, struct task_struct *p, struct cgroup *from, struct cgroup *to)
+{
+	struct task_ctx *tctx = task_ctx(p);
+
+	if (tctx)
+		tctx->cgid = to->kn->id;
+	/* It may not continue beside a task of its old cgroup. */
+	if (scx_bpf_task_running(p))
+		scx_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(pair_init_task, struct task_struct *p, struct scx_init_task_args *args)
+{
+	struct task_ctx *tctx =
+		bpf_task_storage_get(&task_ctxs, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!tctx)
+		return -ENOMEM;
+	tctx->cgid = args->cgroup->kn->id;
+	return 0;
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(pair_init)
+{
+	return scx_bpf_create_dsq(KERNEL_DSQ, -1);
+}
+
+void BPF_STRUCT_OPS(pair_exit, struct scx_exit_info *info)
+{
+	scx_record_exit(info);
+}
+
+void BPF_STRUCT_OPS(pair_dump_cpu, struct scx_dump_ctx *dctx, s32 cpu, bool idle)
+{
+	struct pair *pair = pair_of(cpu);
+	struct side *side;
+
+	if (!pair)
+		return;
+	side = side_of(pair, cpu);
+	scx_bpf_dump("pair: with CPU %u, turn of cgroup %llu, claims %llu, runs %llu, waits %llu",
+		     other_of(cpu), pair->cgid, side->claim, side->running, side->is_waiting);
+}
+
+void BPF_STRUCT_OPS(pair_dump_task, struct scx_dump_ctx *dctx, struct task_struct *p)
+{
+	struct task_ctx *tctx = task_ctx(p);
+
+	if (tctx)
+		scx_bpf_dump("pair: cgroup %llu, waits in %llu", tctx->cgid, tctx->waits_in);
+}
+
+SCX_OPS(pair_ops) = {
+	.select_cpu = (void *)pair_select_cpu,
+	.enqueue = (void *)pair_enqueue,
+	.dispatch = (void *)pair_dispatch,
+	.running = (void *)pair_running,
+	.quiescent = (void *)pair_quiescent,
+	.update_idle = (void *)pair_update_idle,
+	.cpu_release = (void *)pair_cpu_release,
+	.enable = (void *)pair_enable,
+	.disable = (void *)pair_disable,
+	.init_task = (void *)pair_init_task,
+	.cgroup_init = (void *)pair_cgroup_init,
+	.cgroup_exit = (void *)pair_cgroup_exit,
+	.cgroup_move = (void *)pair_cgroup_move,
+	.init = (void *)pair_init,
+	.exit = (void *)pair_exit,
+	.dump_cpu = (void *)pair_dump_cpu,
+	.dump_task = (void *)pair_dump_task,
+	.name = "pair",
+};

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""scx_pair on a real kernel: what runs beside what, by the record of context switches."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator, Sequence
+
+import pytest
+from loads import MIXED, QUIET, SPIN, finished
+from recorder import Record, Recorder
+from sched_ext import (
+    STOPS_FAIR_SERVER_TWICE,
+    TIMEOUT_S,
+    Scheduler,
+    SetCpu,
+    Start,
+    ops,
+    state,
+    wait_for,
+)
+from vm.guest import Guest, Process
+from vm.topology import Topology
+
+CGROUPS = "/sys/fs/cgroup"
+GROUPS = ("pair_a", "pair_b", "pair_c")
+
+
+def counters(line: str) -> dict[str, int]:
+    return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", line)}
+
+
+@pytest.fixture
+def groups(guest: Guest) -> Iterator[Sequence[str]]:
+    """Cgroups with the cpu controller."""
+    guest.run(f"echo +cpu >{CGROUPS}/cgroup.subtree_control").check()
+    paths = [f"{CGROUPS}/{name}" for name in GROUPS]
+    guest.run(["mkdir", *paths]).check()
+    yield paths
+    guest.run(["rmdir", *paths]).check()
+    guest.run(f"echo -cpu >{CGROUPS}/cgroup.subtree_control").check()
+
+
+def load_in(guest: Guest, group: str, *args: str) -> Process:
+    """Starts a load in a cgroup. Its runs after the sleep, other than those of the shell, are those
+    of a task that is in this cgroup."""
+    command = " ".join(["scx_load", "--seconds", "4", "--json", *args])
+    name = f"load_{group.rpartition('/')[2]}"
+    return guest.spawn(name, f"echo $$ >{group}/cgroup.procs; sleep 0.1; exec {command}")
+
+
+def overlaps(runs: list[Record], owners: dict[int, str], pairs: list[tuple[int, int]]) -> list[str]:
+    """Runs of two cgroups that overlapped on a pair of CPUs. `owners`: the cgroup of a process."""
+    found = []
+    for one, other in pairs:
+        own = [
+            sorted(
+                (run["start_ns"], run["stop_ns"], owners[run["tgid"]], run["comm"])
+                for run in runs
+                if run["cpu"] == cpu and run["tgid"] in owners and run["comm"] != "sh"
+            )
+            for cpu in (one, other)
+        ]
+        at = 0
+        for start_ns, stop_ns, group, comm in own[0]:
+            while at < len(own[1]) and own[1][at][1] <= start_ns:
+                at += 1
+            for theirs in own[1][at:]:
+                if theirs[0] >= stop_ns:
+                    break
+                if theirs[2] != group:
+                    both_ns = min(stop_ns, theirs[1]) - max(start_ns, theirs[0])
+                    found.append(f"{comm} of {group}, {theirs[3]} of {theirs[2]}: {both_ns} ns")
+    return found
+
+
+def siblings(shape: Topology) -> list[tuple[int, int]]:
+    """The CPUs that scx_pair pairs by default."""
+    if shape.threads == 2:
+        return [(cpu, cpu + 1) for cpu in shape.online[::2]]
+    half = (len(shape.possible) + 1) // 2
+    return [(cpu, cpu + half) for cpu in shape.online if cpu + half in shape.online]
+
+
+def check_pairs(
+    guest: Guest,
+    start: Start,
+    groups: Sequence[str],
+    pairs: list[tuple[int, int]],
+    *args: str,
+) -> None:
+    """Records loads in several cgroups: on no pair, two cgroups run at once."""
+    # First, so that it sees a task stop before the scheduler does, which may let another CPU run.
+    recorder = Recorder(guest, "--json", "--ring-kib", "16384")
+    scheduler = start("scx_pair", "-i", "0.5", *args).wait_enabled()
+    assert ops(guest) == "pair"
+    many = str(len(guest.topology.online))
+    kinds = (("--hogs", many, *QUIET), ("--hogs", "1", *MIXED), ("--hogs", "2", *QUIET))
+    loads = [load_in(guest, group, *kind) for group, kind in zip(groups, kinds, strict=True)]
+    assert all(finished(process)["hogs"]["cpu_min_s"] > 0 for process in loads)
+    last = counters(scheduler.wait_lines(1)[-1])
+    runs, summary = recorder.records()
+    assert summary["lost"] == 0
+    owners = {process.pid: group for process, group in zip(loads, groups, strict=True)}
+    assert len({run["cpu"] for run in runs if run["tgid"] in owners}) == int(many)
+    assert not overlaps(runs, owners, pairs)
+    assert last["dispatched"] > 0
+    assert last["switches"] > 0
+    assert last["waits"] > 0 or not pairs
+    assert last["ended"] > 0 or not pairs
+    assert scheduler.end(signal.SIGINT) == 0
+    assert state(guest) == "disabled"
+
+
+@pytest.mark.every_topology
+def test_pairs_run_one_cgroup_at_a_time(guest: Guest, start: Start, groups: Sequence[str]) -> None:
+    check_pairs(guest, start, groups, siblings(guest.topology))
+
+
+def test_stride_selects_the_pairs(guest: Guest, start: Start, groups: Sequence[str]) -> None:
+    pairs = [(cpu, cpu + 1) for cpu in guest.topology.online[::2]]
+    check_pairs(guest, start, groups, pairs, "--stride", "1", "--turn-us", "5000")
+
+
+def test_stride_that_leaves_cpus_over_is_refused(guest: Guest) -> None:
+    done = guest.run(["scx_pair", "--stride", "3"])
+    assert done.status == 1
+    assert done.stderr == (
+        "scx_pair: --stride=3 leaves CPUs without another one: 4 CPUs are no multiple of 6\n"
+    )
+
+
+#: Makes and removes cgroups, and moves a process between two others. Prints how often, at its end.
+CHURN = """
+hog=$1 one=$2 other=$3 rounds=0
+while [ -d /proc/$hog ]; do
+    mkdir CGROUPS/churn$rounds
+    sh -c "echo \\$\\$ >CGROUPS/churn$rounds/cgroup.procs; true"
+    echo $hog >$one/cgroup.procs
+    rmdir CGROUPS/churn$rounds
+    echo $hog >$other/cgroup.procs
+    rounds=$((rounds + 1))
+done
+echo $rounds
+""".replace("CGROUPS", CGROUPS)
+
+
+def test_cgroups_come_and_go(guest: Guest, start: Start, groups: Sequence[str]) -> None:
+    """Also while tasks move. A load whose thread is stuck fails."""
+    scheduler = start("scx_pair", "-i", "0.5").wait_enabled()
+    one, other = (load_in(guest, group, "--hogs", "3", *QUIET) for group in groups[:2])
+    churn = guest.spawn("churn", ["sh", "-c", CHURN, "sh", str(one.pid), groups[2], groups[0]])
+    assert all(finished(process)["hogs"]["cpu_min_s"] > 0 for process in (one, other))
+    churn.wait(TIMEOUT_S)
+    assert int(churn.stdout()) > 2, churn.stderr()
+    guest.run(f"rmdir {CGROUPS}/churn*")
+    assert scheduler.end(signal.SIGINT) == 0
+
+
+def test_tasks_leave_a_cpu_with_a_real_time_task(
+    guest: Guest, start: Start, groups: Sequence[str]
+) -> None:
+    """A task that the real-time task preempts continues on another CPU, and the CPU is no obstacle
+    for the other one of its pair."""
+    scheduler = start("scx_pair", "-i", "0.5").wait_enabled()
+    hogs = load_in(guest, groups[0], "--hogs", "2", *QUIET)
+    beside = load_in(guest, groups[1], "--hogs", "1", *QUIET)
+    real_time = guest.spawn("real_time", ["chrt", "-f", "50", "taskset", "2", "sh", "-c", SPIN])
+    results = [finished(process) for process in (hogs, beside)]
+    # The cgroups may take turns on the other pair, or on CPU 3. A hog behind the real-time task
+    # would get next to nothing.
+    assert all(one["hogs"]["cpu_min_s"] > 0.25 * one["elapsed_s"] for one in results)
+    assert real_time.wait(TIMEOUT_S) == 0
+    assert counters(scheduler.wait_lines(1)[-1])["reenqueued"] > 0
+    assert scheduler.end(signal.SIGINT) == 0
+
+
+@STOPS_FAIR_SERVER_TWICE
+def test_hotplug_restarts_it(guest: Guest, start: Start, set_cpu: SetCpu) -> None:
+    """With a CPU offline, the other one of its pair is alone."""
+    scheduler: Scheduler = start("scx_pair", "-i", "0.5").wait_enabled()
+    load = guest.spawn("load", ["scx_load", "--seconds", "5", "--json", *MIXED])
+    for count, online in enumerate((False, True), 1):
+        set_cpu(1, online)
+        wait_for(
+            f"restart {count}",
+            lambda count=count: scheduler.process.stderr().count("restarting") == count,
+        )
+        scheduler.wait_enabled()
+        scheduler.wait_lines(1)
+    finished(load)
+    assert scheduler.end(signal.SIGINT) == 0
