@@ -19,6 +19,7 @@
 #include <scx/common.bpf.h>
 #include <scx/barrier.h>
 #include <scx/exit_info.bpf.h>
+#include <scx/kick.bpf.h>
 #include <scx/migration.bpf.h>
 #include "scx_central.h"
 
@@ -106,7 +107,7 @@ void BPF_STRUCT_OPS(central_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_bpf_dsq_insert(p, CENTRAL_DSQ, SCX_SLICE_INF, enq_flags);
 	/* If a CPU asks after this test, but before the task is in the queue, the timer notices. */
 	if (cpus_wait())
-		scx_bpf_kick_cpu(central_cpu, SCX_KICK_PREEMPT);
+		scx_kick_cpu(central_cpu, SCX_KICK_PREEMPT);
 }
 
 /* ---- decisions ----------------------------------------------------------- */
@@ -138,7 +139,7 @@ static void serve(struct bpf_cpumask *mask)
 		bpf_cpumask_clear_cpu(cpu, mask);
 		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0)) {
 			scx_count(stats, dispatch);
-			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+			scx_kick_cpu(cpu, SCX_KICK_IDLE);
 		} else {
 			/* The task has left the queue. */
 			bpf_cpumask_set_cpu(cpu, mask);
@@ -191,7 +192,7 @@ static void request(s32 cpu)
 		return;
 	scx_count(stats, request);
 	bpf_cpumask_set_cpu(cpu, mask);
-	scx_bpf_kick_cpu(central_cpu, SCX_KICK_PREEMPT);
+	scx_kick_cpu(central_cpu, SCX_KICK_PREEMPT);
 }
 
 void BPF_STRUCT_OPS(central_dispatch, s32 cpu, struct task_struct *prev)
@@ -245,7 +246,7 @@ static bool preempt_others(s32 nr_queued)
 		if (scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) <= 0 && nr_queued-- <= 0)
 			continue;
 		scx_count(stats, preempt);
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		scx_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	}
 	return is_busy;
 }
@@ -262,7 +263,7 @@ static int on_timer(void *map, int *key, struct timer *t)
 	/* The verifier takes this for sleepable, because the program that sets it is. */
 	bpf_rcu_read_lock();
 	if (nr_queued > 0 && cpus_wait())
-		scx_bpf_kick_cpu(central_cpu, SCX_KICK_PREEMPT);
+		scx_kick_cpu(central_cpu, SCX_KICK_PREEMPT);
 	bpf_rcu_read_unlock();
 	t->nr_idle = is_busy || nr_queued > 0 ? 0 : t->nr_idle + 1;
 	if (t->nr_idle < IDLE_EXPIRIES)

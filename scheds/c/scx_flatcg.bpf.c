@@ -12,6 +12,7 @@
 #include <scx/cgroup_max.bpf.h>
 #include <scx/cgroup_vtime.bpf.h>
 #include <scx/exit_info.bpf.h>
+#include <scx/kick.bpf.h>
 #include "scx_flatcg.h"
 
 char _license[] SEC("license") = "GPL";
@@ -155,7 +156,7 @@ void BPF_STRUCT_OPS(flatcg_enqueue, struct task_struct *p, u64 enq_flags)
 	/* The CPU goes idle, unless it looks again. Only if a task that preceded this one is gone.
 	 */
 	if (enq_flags & SCX_ENQ_LAST)
-		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), 0);
+		scx_kick_cpu(scx_bpf_task_cpu(p), 0);
 }
 
 /*
@@ -299,7 +300,7 @@ static void unpark(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 now)
 		return;
 	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 	if (cpu >= 0)
-		scx_bpf_kick_cpu(cpu, 0);
+		scx_kick_cpu(cpu, 0);
 }
 
 /* Runs while there is any quota, and once more. */
