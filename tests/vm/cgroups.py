@@ -11,10 +11,8 @@ from math import prod
 FUNCTIONS = """
 cd /sys/fs/cgroup
 echo +cpu >cgroup.subtree_control
-# This shell is not to compete with whole trees of cgroups.
-mkdir rest; echo 1 >rest/cpu.weight; echo $$ >rest/cgroup.procs
 start() {
-    (echo 0 >cgroup.procs; exec "$@" >/dev/null) & scheduler=$!
+    "$@" >/dev/null & scheduler=$!
     until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
 }
 stop() {
