@@ -175,9 +175,13 @@ def test_two_thousand_cgroups(guest: Guest, start: Start, load: Load) -> None:
         scheduler = start("scx_flatcg", "-i", "0.5").wait_enabled()
         wait_cgroups(scheduler, MANY + 1)
         hogs = load("--hogs", "4", *QUIET)
+        wait_for("all threads exist", lambda: len(hog_times_s(guest, hogs)) == 4)
         move = f"for i in $(seq 1 100 {MANY}); do echo {hogs.pid} >many/$i/cgroup.procs; done"
         guest.run(f"cd /sys/fs/cgroup && {move}", timeout_s=TIMEOUT_S).check()
-        assert counters(scheduler.wait_lines(1)[-1])["moved"] > 4 * MANY / 100
+        wait_for(
+            "the moves are counted",
+            lambda: counters(scheduler.wait_lines(1)[-1])["moved"] > 4 * MANY / 100,
+        )
         # Removed and created again, while tasks run in one of them.
         again = "rmdir many/[2-9]*; mkdir many/2 many/3; rmdir many/2; mkdir many/2"
         guest.run(f"cd /sys/fs/cgroup && {again}; true").check()
