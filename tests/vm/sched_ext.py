@@ -5,6 +5,7 @@ checking for errors."""
 from __future__ import annotations
 
 import itertools
+import re
 import signal
 import time
 import uuid
@@ -87,6 +88,11 @@ def wait_disabled(guest: Guest) -> None:
 
 
 _numbers = itertools.count()
+
+
+def counters(line: str) -> dict[str, int]:
+    """The numbers of a line of statistics, by name."""
+    return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", line)}
 
 
 class Scheduler:

@@ -17,6 +17,7 @@ from sched_ext import (
     Scheduler,
     SetCpu,
     Start,
+    counters,
     ops,
     read,
     state,
@@ -26,10 +27,6 @@ from sched_ext import (
 from vm.guest import Guest
 from vm.kernels import Kernel
 from vm.topology import Topology
-
-
-def counters(line: str) -> dict[str, int]:
-    return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", line)}
 
 
 @pytest.mark.every_topology

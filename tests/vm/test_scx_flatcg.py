@@ -3,19 +3,14 @@
 
 from __future__ import annotations
 
-import re
 import signal
 from collections.abc import Callable
 
 import pytest
 from cgroups import FUNCTIONS, create, ideal, leaves, results
 from loads import MIXED, QUIET, hog_times_s
-from sched_ext import TIMEOUT_S, Load, Scheduler, Start, ops, state, wait_for
+from sched_ext import TIMEOUT_S, Load, Scheduler, Start, counters, ops, state, wait_for
 from vm.guest import Guest
-
-
-def counters(line: str) -> dict[str, int]:
-    return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", line)}
 
 
 @pytest.mark.every_topology

@@ -18,16 +18,13 @@ from sched_ext import (
     Scheduler,
     SetCpu,
     Start,
+    counters,
     ops,
     state,
     wait_for,
 )
 from slices import check_slices
 from vm.guest import Guest
-
-
-def counters(line: str) -> dict[str, int]:
-    return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", line)}
 
 
 def wait_until(scheduler: Scheduler, what: str, condition: Callable[[dict], bool]) -> None:

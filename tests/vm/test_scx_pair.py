@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 from collections.abc import Iterator, Sequence
 
@@ -16,6 +15,7 @@ from sched_ext import (
     Scheduler,
     SetCpu,
     Start,
+    counters,
     ops,
     state,
     wait_for,
@@ -25,10 +25,6 @@ from vm.topology import Topology
 
 CGROUPS = "/sys/fs/cgroup"
 GROUPS = ("pair_a", "pair_b", "pair_c")
-
-
-def counters(line: str) -> dict[str, int]:
-    return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", line)}
 
 
 @pytest.fixture

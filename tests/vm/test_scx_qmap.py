@@ -19,6 +19,7 @@ from sched_ext import (
     Scheduler,
     SetCpu,
     Start,
+    counters,
     ops,
     state,
     wait_for,
@@ -29,10 +30,6 @@ from vm.guest import Guest
 #: A nice value of each weight class, and the tasks that its queue serves in a turn.
 NICES = "10,5,0,-5,-10"
 RATIO = [1, 2, 4, 8, 16]
-
-
-def counters(line: str) -> dict[str, int]:
-    return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", line)}
 
 
 def last(scheduler: Scheduler) -> dict[str, int]:

@@ -9,14 +9,21 @@ from collections.abc import Callable
 
 import pytest
 from loads import MIXED, QUIET, finished, hog_times_s
-from sched_ext import TIMEOUT_S, Load, Scheduler, SetCpu, Start, ops, read, state, wait_for
+from sched_ext import (
+    TIMEOUT_S,
+    Load,
+    Scheduler,
+    SetCpu,
+    Start,
+    counters,
+    ops,
+    read,
+    state,
+    wait_for,
+)
 from shares import NICE_0_TO_5, shares
 from statistics_client import total, wait_served
 from vm.guest import Guest
-
-
-def counters(line: str) -> dict[str, int]:
-    return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", line)}
 
 
 def nr_pending(scheduler: Scheduler) -> int:
