@@ -2,19 +2,19 @@
 /*
  * scx_central: one CPU makes all scheduling decisions, so that the others need no tick.
  *
- * On a machine that runs virtual machines or computations, each tick interrupts work. Here only
- * the central CPU has a timer. All tasks wait in one FIFO. A CPU without a task asks for one: it
- * sets its bit in `waiting` and preempts whatever the central CPU runs. That CPU then goes through
- * the queue and gives each task to a CPU which waits, with an infinite slice, for which the kernel
- * can stop the tick (nohz_full). Once per millisecond the timer looks for tasks that have run for a
+ * Each tick interrupts the virtual machine or computation that a CPU runs. Here only the central
+ * CPU has a timer. All tasks wait in one FIFO. A CPU without a task requests one: it sets its bit
+ * in `waiting` and preempts the central CPU's task. The central CPU then goes through the queue and
+ * gives each task to a waiting CPU. The task gets an infinite slice, so that the kernel can stop
+ * the tick there (nohz_full). Once per millisecond the timer looks for tasks that have run for a
  * slice while others wait, and preempts them.
  *
  * Tasks that wake up are queued on the central CPU, so that no other CPU is interrupted. The
- * central CPU itself runs what is left when no other CPU waits; with slices and a tick, and its
- * task continues after a decision.
+ * central CPU itself runs what is left when no other CPU waits. Its tasks have finite slices, so it
+ * keeps its tick; after a decision it continues its current task for the rest of the slice.
  *
- * Two kinds of tasks stay on their CPU without a decision: per-CPU kernel threads, which preempt,
- * as other tasks depend on them; and tasks with migration disabled.
+ * Two kinds of tasks stay on their CPU without a decision: per-CPU kernel threads, which preempt
+ * the current task because other tasks depend on them; and tasks with migration disabled.
  */
 #include <scx/common.bpf.h>
 #include <scx/barrier.h>
@@ -29,8 +29,8 @@ char _license[] SEC("license") = "GPL";
 
 #define TIMER_NS (1 * NSEC_PER_MSEC)
 
-/* The timer stops after so many expiries without a task. More than one, because a task that is
- * being enqueued is not in the queue yet. */
+/* The timer stops after this many consecutive expiries without a task. More than one, because a
+ * task that is being enqueued is not in the queue yet. */
 #define IDLE_EXPIRIES 10
 
 const volatile s32 central_cpu;
@@ -44,7 +44,7 @@ SCX_PERCPU_COUNTERS(stats, struct central_stats);
 struct timer {
 	struct bpf_timer timer;
 	u32 is_armed; /* it runs, or is about to be started */
-	u32 nr_idle; /* expiries in a row without a task */
+	u32 nr_idle; /* consecutive expiries without a task */
 };
 
 struct cpu_ctx {
@@ -66,7 +66,7 @@ struct {
 	__type(value, struct timer);
 } timers SEC(".maps");
 
-/* How long the task of @cpu has been running; 0 if there is none. */
+/* Return how long the task of @cpu has been running, ns, at least 1; 0 if there is none. */
 static u64 ran_ns(s32 cpu)
 {
 	const struct cpu_ctx *cctx = bpf_map_lookup_elem(&cpu_ctxs, &cpu);
@@ -105,14 +105,16 @@ void BPF_STRUCT_OPS(central_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	scx_count(stats, queued);
 	scx_bpf_dsq_insert(p, CENTRAL_DSQ, SCX_SLICE_INF, enq_flags);
-	/* If a CPU asks after this test, but before the task is in the queue, the timer notices. */
+	/* If a CPU requests a task after this check, but before the task is in the queue, the timer
+	 * handles it. */
 	if (cpus_wait())
 		scx_kick_cpu(central_cpu, SCX_KICK_PREEMPT);
 }
 
 /* ---- decisions ----------------------------------------------------------- */
 
-/* A CPU of @mask that @p may use, preferably its own; nr_cpu_ids or more if there is none. */
+/* Return a CPU of @mask that @p may use, preferably its own; nr_cpu_ids or more if there is
+ * none. */
 static u32 choose(const struct task_struct *p, const struct cpumask *mask)
 {
 	u32 cpu = scx_bpf_task_cpu(p);
@@ -147,7 +149,8 @@ static void serve(struct bpf_cpumask *mask)
 	}
 }
 
-/* The central CPU's own task: @prev for the rest of its slice, then the first of the queue. */
+/* Select the task of the central CPU: @prev for the rest of its slice, then the first task of the
+ * queue, else @prev again. */
 static void dispatch_own(struct task_struct *prev)
 {
 	bool can_continue = prev && prev->scx.flags & SCX_TASK_QUEUED;
@@ -163,7 +166,8 @@ static void dispatch_own(struct task_struct *prev)
 		scx_bpf_task_set_slice(prev, slice_ns);
 }
 
-/* Pinned, since it is for the other CPUs that it exists. Call it on the central CPU. */
+/* Start the timer, unless it runs. Call this on the central CPU: the timer is pinned, so that it
+ * does not interrupt another one. */
 static void arm(struct timer *t)
 {
 	if (!scx_ordered(__sync_lock_test_and_set(&t->is_armed, 1)))
@@ -183,7 +187,7 @@ static void decide(struct task_struct *prev)
 	dispatch_own(prev);
 }
 
-/* @prev, if it is still runnable, goes to the queue too (SCX_OPS_ENQ_LAST). */
+/* Request a task for @cpu. If prev is still runnable, the kernel enqueues it (SCX_OPS_ENQ_LAST). */
 static void request(s32 cpu)
 {
 	struct bpf_cpumask *mask = waiting;
@@ -214,7 +218,7 @@ void BPF_STRUCT_OPS(central_running, struct task_struct *p)
 
 	if (cctx)
 		WRITE_ONCE(cctx->started_ns, scx_bpf_now());
-	/* It has asked, and then got a task which needs no decision. */
+	/* The CPU requested a task, and then got one that needs no decision. */
 	if (mask && bpf_cpumask_test_cpu(cpu, cast_mask(mask)))
 		bpf_cpumask_clear_cpu(cpu, mask);
 	if (cpu == central_cpu)
@@ -230,8 +234,8 @@ void BPF_STRUCT_OPS(central_stopping, struct task_struct *p, bool runnable)
 		WRITE_ONCE(cctx->started_ns, 0);
 }
 
-/* Preempt tasks that have used up a slice, up to one for each of @nr_queued tasks that wait.
- * Returns whether any task runs. */
+/* Preempt tasks that have used up a slice: all that have a task waiting in the local DSQ of their
+ * CPU, and up to @nr_queued others. Returns whether any CPU runs a task. */
 static bool preempt_others(s32 nr_queued)
 {
 	s32 nr_cpus = scx_bpf_nr_cpu_ids(), cpu;
@@ -257,10 +261,10 @@ static int on_timer(void *map, int *key, struct timer *t)
 	bool is_busy;
 
 	scx_count(stats, timer);
-	/* If it is not armed again below, the next decision does it. */
+	/* If the timer is not armed below, the next decision arms it. */
 	scx_ordered(__sync_lock_test_and_set(&t->is_armed, 0));
 	is_busy = preempt_others(nr_queued);
-	/* The verifier takes this for sleepable, because the program that sets it is. */
+	/* The verifier treats this callback as sleepable, because the program that sets it is. */
 	bpf_rcu_read_lock();
 	if (nr_queued > 0 && cpus_wait())
 		scx_kick_cpu(central_cpu, SCX_KICK_PREEMPT);

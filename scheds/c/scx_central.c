@@ -70,7 +70,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-/* In each generation, since the CPU may have gone offline, or may be back. */
+/* Choose the central CPU. Called in each generation, since the CPU may have gone offline or come
+ * back. */
 static int choose_cpu(void)
 {
 	int cpu = central_cpu;

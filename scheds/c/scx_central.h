@@ -14,7 +14,7 @@ struct central_stats {
 	u64 mismatch; /* tasks passed over, since no CPU that waits may run them */
 	u64 request; /* times that a CPU asked for a task */
 	u64 timer; /* expiries of the timer */
-	u64 preempt; /* tasks preempted by it */
+	u64 preempt; /* tasks preempted by the timer */
 	/* User space fills it in. */
 	u64 central_cpu;
 };

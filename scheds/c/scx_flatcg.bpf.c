@@ -5,9 +5,9 @@
  * The hierarchy is flattened: the weights of a task and of all cgroups above it, each relative to
  * what competes with it on its level and is runnable now, multiply to the task's share of the
  * machine (scx/cgroup.bpf.h). Its virtual time advances by its CPU time divided by that share, and
- * one queue for the whole machine serves the task of the smallest virtual time. So a decision costs
- * the same however many cgroups there are, and tasks that may run on few CPUs only compete by the
- * same rule as all others.
+ * one queue for the whole machine serves the task with the smallest virtual time. So the cost of a
+ * decision does not depend on the number of cgroups, and tasks that may run only on some CPUs
+ * compete by the same rule as all others.
  */
 #include <scx/cgroup_max.bpf.h>
 #include <scx/cgroup_vtime.bpf.h>
@@ -18,23 +18,24 @@
 char _license[] SEC("license") = "GPL";
 
 #define SHARED_DSQ 0
-/* Tasks of cgroups that have used up their quota, by the time at which they may have one again. */
+/* Tasks of cgroups that have used up their quota, ordered by the time of their next check. */
 #define PARKED_DSQ 1
 
-/* How often the parked tasks are looked at, while there is any quota. */
+/* Period of the timer that checks parked tasks, while any cgroup has a quota. */
 #define UNPARK_NS (5 * NSEC_PER_MSEC)
 
-/* And each of them at least that often, since quotas change. */
+/* Maximum time between two checks of a parked task, since quotas may change. */
 #define RECHECK_NS (100 * NSEC_PER_MSEC)
 
-/* No quota holds a task back for longer: the kernel's watchdog would eject the scheduler. */
+/* Maximum time for which a quota holds a task back: after a longer wait, the kernel's watchdog
+ * would eject the scheduler. */
 #define PARKED_MAX_NS (8 * NSEC_PER_SEC)
 
 /* Shorter slices are all overhead, and below the tick of most kernels. */
 #define MIN_SLICE_NS (1 * NSEC_PER_MSEC)
 
-/* A slice costs its task no more virtual time than this, so that small shares are exact in a short
- * time: a task with a hundredth of the machine runs for 10 ms at most. */
+/* Maximum cost of a slice, ns of virtual time, so that small shares become exact in a short time: a
+ * task with a hundredth of the machine runs for 10 ms at most. */
 #define SLICE_COST_NS (1 * NSEC_PER_SEC)
 
 const volatile u64 slice_max_ns = 20 * NSEC_PER_MSEC;
@@ -44,7 +45,7 @@ SCX_PERCPU_COUNTERS(stats, struct flatcg_stats);
 struct task_ctx {
 	bool is_parked; /* until it runs or sleeps */
 	u64 parked_ns; /* since when */
-	u64 vtime; /* its virtual time: meanwhile p->scx.dsq_vtime is a real time */
+	u64 vtime; /* virtual time while parked, when p->scx.dsq_vtime is a real time */
 	struct scx_cgroup_task cg;
 };
 
@@ -55,8 +56,8 @@ struct {
 	__type(value, struct task_ctx);
 } task_ctxs SEC(".maps");
 
-/* Created with the task. If that failed, the next call tries again, and the task counts as one of
- * the root cgroup. */
+/* Return the context of a task, which is created with the task. If the creation failed, the next
+ * call tries again, and the task counts as one of the root cgroup. */
 static struct task_ctx *task_ctx(struct task_struct *p)
 {
 	return bpf_task_storage_get(&task_ctxs, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -75,8 +76,8 @@ static void insert_local(struct task_struct *p, u64 enq_flags)
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_max_ns, enq_flags);
 }
 
-/* When to look again whether the quotas of its cgroups let the task run; 0: they do, for
- * *@slice_ns, which is reduced to what is left of them. */
+/* Return 0 if the quotas of the task's cgroups allow it to run, with *@slice_ns reduced to what is
+ * left of them; else the time of the next check. */
 static u64 parked_until(const struct task_struct *p, const struct task_ctx *tctx, u64 *slice_ns)
 {
 	u64 now, until;
@@ -113,7 +114,8 @@ static u64 share_slice_ns(const struct task_struct *p, const struct task_ctx *tc
 	return scx_share_slice(slice_max_ns, share, SLICE_COST_NS, MIN_SLICE_NS);
 }
 
-/* While it is parked, a task does not count as runnable: the others share what it leaves. */
+/* Park a task until its next check, at @until. Meanwhile it does not count as runnable: other tasks
+ * share what it leaves. */
 static void park(struct task_struct *p, struct task_ctx *tctx, u64 until, u64 enq_flags)
 {
 	scx_count(stats, parked);
@@ -124,7 +126,8 @@ static void park(struct task_struct *p, struct task_ctx *tctx, u64 until, u64 en
 	scx_bpf_dsq_insert_vtime(p, PARKED_DSQ, slice_max_ns, until, enq_flags);
 }
 
-/* It runs, or no longer waits. From its own callbacks only, which exclude each other. */
+/* Unpark a task that runs or no longer waits. Called only from callbacks for this task, which
+ * exclude each other. */
 static void end_park(struct task_struct *p, struct task_ctx *tctx)
 {
 	if (!tctx->is_parked)
@@ -153,8 +156,8 @@ void BPF_STRUCT_OPS(flatcg_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_count(stats, queued);
 	scx_bpf_dsq_insert_vtime(p, SHARED_DSQ, slice, scx_cgroup_task_key(p, SHARED_DSQ),
 				 enq_flags);
-	/* The CPU goes idle, unless it looks again. Only if a task that preceded this one is gone.
-	 */
+	/* The CPU goes idle unless it is kicked to look again. This happens only if a task that
+	 * preceded this one has gone. */
 	if (enq_flags & SCX_ENQ_LAST)
 		scx_kick_cpu(scx_bpf_task_cpu(p), 0);
 }
@@ -178,7 +181,8 @@ static bool is_first(s32 cpu, struct task_struct *prev)
 	return first;
 }
 
-/* Whether @prev goes on. */
+/* Let @prev continue, if its quotas allow it and no waiting task precedes it. Returns whether it
+ * continues. */
 static bool keep(s32 cpu, struct task_struct *prev)
 {
 	struct task_ctx *tctx = task_ctx(prev);
@@ -232,7 +236,7 @@ void BPF_STRUCT_OPS(flatcg_running, struct task_struct *p)
 	if (!tctx)
 		return;
 	end_park(p, tctx);
-	/* No change, unless it was parked. */
+	/* No effect, unless the task was parked. */
 	scx_cgroup_task_runnable(p, &tctx->cg);
 	scx_cgroup_task_running(p, &tctx->cg);
 }
@@ -278,7 +282,8 @@ struct {
 	__type(value, struct unpark);
 } unparks SEC(".maps");
 
-/* A parked task whose time has come: to the queue, or back, if others have used the quota. */
+/* Check a parked task: move it to the shared queue; or let it wait longer, if other tasks have used
+ * the quota. */
 static void unpark(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 now)
 {
 	struct task_ctx *tctx = task_ctx(p);
@@ -303,7 +308,8 @@ static void unpark(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 now)
 		scx_kick_cpu(cpu, 0);
 }
 
-/* Runs while there is any quota, and once more. */
+/* Check the parked tasks that are due. The timer runs while any cgroup has a quota, and once
+ * more. */
 static int unpark_all(void *map, u32 *key, struct unpark *timer)
 {
 	u32 nr_quotas = READ_ONCE(scx_nr_quotas);
@@ -368,7 +374,7 @@ void BPF_STRUCT_OPS(flatcg_cgroup_set_bandwidth, struct cgroup *cgrp, u64 period
 	start_unpark();
 }
 
-/* What a task owes or may catch up on stays with its old cgroup. */
+/* The debt and credit of a task stay with its old cgroup. */
 void BPF_STRUCT_OPS(flatcg_cgroup_move, struct task_struct *p, struct cgroup *from,
 		    struct cgroup *to)
 {
@@ -433,7 +439,7 @@ SCX_OPS(flatcg_ops) = {
 	.exit = (void *)flatcg_exit,
 	.dump = (void *)flatcg_dump,
 	.dump_task = (void *)flatcg_dump_task,
-	/* The kernel would keep the last task running, whatever its quota. */
+	/* Without this flag, the kernel would keep the last task running, whatever its quota. */
 	.flags = SCX_OPS_ENQ_LAST,
 	.name = "flatcg",
 };

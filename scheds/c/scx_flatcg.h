@@ -9,8 +9,8 @@
 struct flatcg_stats {
 	u64 local; /* directly to a CPU: an idle one, or that of a per-CPU kernel thread */
 	u64 queued; /* through the queue */
-	u64 kept; /* went on after its slice: no task that waits precedes it */
-	u64 limited; /* charged for less than it ran: its share is too small for its maximum wait */
+	u64 kept; /* continued on slice expiry: no waiting task precedes it */
+	u64 limited; /* charged for less than it ran, to bound its wait: its share is too small */
 	u64 parked; /* held back by cpu.max */
 	u64 moved; /* to another cgroup */
 	u64 nr_cgroups; /* below the root */

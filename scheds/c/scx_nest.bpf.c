@@ -2,18 +2,18 @@
 /*
  * scx_nest: keeps the work on few CPUs, so that these stay warm and the others can sleep deeply.
  *
- * A CPU that is used all the time has a high frequency and a warm cache; the next one of a round
- * has neither. So CPUs belong to one of two nests, or to none:
+ * A CPU in constant use has a high frequency and a warm cache; a CPU that is used in rotation with
+ * others has neither. So CPUs belong to one of two nests, or to none:
  *
- *  - The primary nest is the CPUs in use. A task that wakes up is placed on an idle one of
- *    them if possible: the one that it is attached to (where it has run twice in a row), its
- *    previous one, or else the one of the lowest number.
+ *  - The primary nest is the CPUs in use. A task that wakes up is placed on an idle one of them if
+ *    possible: the one that it is attached to (where it has run twice in a row), its previous one,
+ *    or else the one with the lowest number.
  *  - The reserve nest is a few CPUs (r_max) that were in use recently. They are taken next, and
  *    promoted to the primary nest.
  *
- * Any other idle CPU comes last, so no task waits beside an idle CPU that it may use. It joins the
+ * Any other idle CPU comes last, so no task waits while a CPU that it may use is idle. It joins the
  * reserve nest, or the primary one if it is taken for an impatient task, which did not find an idle
- * primary CPU for several times in a row. A CPU that takes a task from the queue, or whose task
+ * primary CPU several times in a row. A CPU that takes a task from the queue, or whose task
  * continues when its slice ends, joins the primary nest too. Thus that nest grows with the load. It
  * shrinks by compaction: a CPU that was idle for a while (p_remove), or whose last task has exited,
  * is demoted to the reserve nest, or to no nest if that is full.
@@ -32,14 +32,14 @@ char _license[] SEC("license") = "GPL";
 
 const volatile u64 p_remove_ns = 2 * NSEC_PER_MSEC;
 const volatile u32 r_max = 5;
-/* Misses that make a task impatient; 0 for never. */
+/* Number of consecutive misses that make a task impatient; 0: never. */
 const volatile u32 r_impatient = 2;
 const volatile u64 slice_ns; /* 0: the kernel's default */
 const volatile bool find_fully_idle;
 
 private(NESTS) struct bpf_cpumask __kptr *primary;
 private(NESTS) struct bpf_cpumask __kptr *reserve;
-/* The number of CPUs in each. */
+/* Number of CPUs in each nest. */
 u32 nr_primary, nr_reserve;
 
 static struct scx_fair_queue queue;
@@ -48,7 +48,7 @@ SCX_PERCPU_COUNTERS(stats, struct nest_stats);
 
 struct task_ctx {
 	u32 attached_to; /* CPU + 1; 0: none */
-	u32 nr_misses; /* wakeups in a row without an idle primary CPU */
+	u32 nr_misses; /* consecutive wakeups without an idle primary CPU */
 };
 
 struct {
@@ -58,7 +58,8 @@ struct {
 	__type(value, struct task_ctx);
 } task_ctxs SEC(".maps");
 
-/* Created with the task. If that failed, the next call tries again. */
+/* Return the context of a task, which is created with the task. If the creation failed, the next
+ * call tries again. */
 static struct task_ctx *task_ctx(struct task_struct *p)
 {
 	return bpf_task_storage_get(&task_ctxs, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -92,7 +93,7 @@ static bool is_primary(s32 cpu)
 	return mask && bpf_cpumask_test_cpu(cpu, cast_mask(mask));
 }
 
-/* False if the nest is full, or has @cpu already. */
+/* Add @cpu to the reserve nest. False if the nest is full, or already has @cpu. */
 static bool add_reserve(s32 cpu)
 {
 	struct bpf_cpumask *mask = reserve;
@@ -123,7 +124,8 @@ static void promote(s32 cpu)
 	}
 }
 
-/* False if another CPU has demoted @cpu already. */
+/* Move @cpu from the primary nest to the reserve nest, or to no nest if that is full. False if @cpu
+ * is not in the primary nest, as when another CPU has just demoted it. */
 static bool demote(s32 cpu)
 {
 	struct bpf_cpumask *mask = primary;
@@ -138,7 +140,7 @@ static bool demote(s32 cpu)
 
 /* ---- compaction ---------------------------------------------------------- */
 
-/* Start @ctx's timer, unless it runs. */
+/* Start the timer of @ctx, unless it runs. */
 static void arm_compaction(struct cpu_ctx *ctx, u64 after_ns)
 {
 	if (!scx_ordered(__sync_lock_test_and_set(&ctx->is_armed, 1)))
@@ -146,14 +148,15 @@ static void arm_compaction(struct cpu_ctx *ctx, u64 after_ns)
 }
 
 /*
- * The timer of @cpu. It is not cancelled when the CPU gets a task, since that is costly and often
- * in vain: it expires at most once per p_remove, and checks here how long the CPU has been idle.
+ * Timer callback of @cpu: demote the CPU if it has been idle for p_remove. The timer is not
+ * cancelled when the CPU gets a task, since that is costly and often useless: it expires at most
+ * once per p_remove anyway.
  */
 static int compact(void *map, s32 *cpu, struct cpu_ctx *ctx)
 {
 	u64 idle_since_ns, idle_ns;
 
-	/* Before the test: a CPU that becomes idle after it arms the timer itself. */
+	/* Before the check: a CPU that becomes idle after it arms the timer itself. */
 	scx_ordered(__sync_lock_test_and_set(&ctx->is_armed, 0));
 	idle_since_ns = READ_ONCE(ctx->idle_since_ns);
 	if (!idle_since_ns) {
@@ -165,7 +168,7 @@ static int compact(void *map, s32 *cpu, struct cpu_ctx *ctx)
 		arm_compaction(ctx, p_remove_ns - idle_ns);
 		return 0;
 	}
-	/* The verifier takes this for sleepable, because the program that sets it is. */
+	/* The verifier treats this callback as sleepable, because the program that sets it is. */
 	bpf_rcu_read_lock();
 	if (demote(*cpu))
 		scx_count(stats, callback_compacted);
@@ -173,14 +176,15 @@ static int compact(void *map, s32 *cpu, struct cpu_ctx *ctx)
 	return 0;
 }
 
-/* @cpu has no task any more; @prev was the last one. */
+/* Note that @cpu becomes idle; @prev was its last task. */
 static void note_idle(s32 cpu, const struct task_struct *prev)
 {
 	struct cpu_ctx *ctx = cpu_ctx(cpu);
 
 	if (!ctx || !is_primary(cpu))
 		return;
-	/* A task that exits does not come back: its CPU need not be kept, unless it is the last. */
+	/* A task that exits does not come back: demote its CPU at once, unless it is the last
+	 * primary one. */
 	if (prev && prev->flags & PF_EXITING && nr_primary > 1) {
 		if (demote(cpu))
 			scx_count(stats, eagerly_compacted);
@@ -209,7 +213,7 @@ static bool claim_primary(const struct task_struct *p, s32 cpu)
 	       scx_bpf_test_and_clear_cpu_idle(cpu);
 }
 
-/* Claim an idle CPU of @mask, the one of the lowest number, so that tasks stay together. */
+/* Claim the idle CPU of @mask with the lowest number, so that tasks stay together. */
 static s32 claim_first(const struct cpumask *mask)
 {
 	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
@@ -224,7 +228,7 @@ static s32 claim_first(const struct cpumask *mask)
 	return scx_bpf_pick_idle_cpu(mask, 0);
 }
 
-/* Claim an idle CPU that @p may use in a nest, and count it in one of the two counters. */
+/* Claim an idle CPU of @nest that @p may use, and count it in one of the two counters. */
 static s32 claim_in(const struct task_struct *p, struct bpf_cpumask *nest, u64 *nr_fully_idle,
 		    u64 *nr_any_idle)
 {
@@ -264,7 +268,8 @@ static s32 claim_in_primary(struct task_struct *p, s32 prev_cpu, struct task_ctx
 	return claim_in(p, primary, &c->wakeup_fully_idle_primary, &c->wakeup_any_idle_primary);
 }
 
-/* The same among the other CPUs, which changes the nests. */
+/* Claim an idle CPU outside of the primary nest for @p, and update the nests; negative if there is
+ * none. */
 static s32 claim_in_others(struct task_struct *p, struct task_ctx *tctx, struct nest_stats *c)
 {
 	bool is_impatient = r_impatient && ++tctx->nr_misses >= r_impatient;

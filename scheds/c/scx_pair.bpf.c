@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * scx_pair: two CPUs never run tasks of two cgroups at once.
+ * scx_pair: the two CPUs of a pair never run tasks of different cgroups at the same time.
  *
  * CPUs form pairs, the hardware threads of a core by default. The tasks of a cgroup wait in a DSQ
  * of their own. Pairs serve the cgroups that have waiting tasks in turn: for the length of a turn
  * both CPUs run tasks of one cgroup only, or idle. Core scheduling does the same for groups of
  * tasks that request it, within the kernel's own scheduler; here it is a policy.
  *
- * A CPU claims a cgroup before it takes a task from its DSQ, which it may only do while the other
- * CPU of the pair neither claims nor runs another one. It gives the claim up when it has switched
- * to something else: the idle task, a kernel thread, a real-time task. What runs is learnt from the
- * tracepoint of context switches, because a task still runs for some time after ops.dispatch() has
- * found another one.
+ * Before a CPU takes a task from the DSQ of a cgroup it claims the cgroup, which is possible only
+ * while the other CPU of the pair neither claims nor runs another cgroup. The CPU releases the
+ * claim when it has switched to something else: the idle task, a kernel thread or a real-time task.
+ * What a CPU runs is known from the tracepoint of context switches, because a task still runs for
+ * some time after ops.dispatch() has found another one.
  *
- * Kernel threads run at any time: other tasks depend on them, and they belong to no user.
+ * Kernel threads run at any time: other tasks depend on them, and they do not belong to any user.
  */
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>
@@ -25,10 +25,10 @@ char _license[] SEC("license") = "GPL";
 /* Kernel threads. The other DSQs have the id of their cgroup, which is never 0. */
 #define KERNEL_DSQ 0
 
-/* Cgroups that ops.dispatch() tries at most. */
+/* Maximum number of cgroups that ops.dispatch() tries. */
 #define TRIES_MAX 64
 
-/* Below are the priorities of real-time and deadline tasks. */
+/* Real-time and deadline tasks have a smaller task_struct.prio. */
 #define MAX_RT_PRIO 100
 
 const volatile u64 turn_ns = 20 * NSEC_PER_MSEC;
@@ -83,7 +83,7 @@ struct {
 
 static u64 nr_turns;
 
-/* Number of enqueues, and what it was when each CPU last looked for a task. */
+/* Number of enqueues, now and when each CPU last looked for a task. */
 static u64 nr_enqueued;
 static u64 nr_seen[PAIR_CPUS_MAX];
 
@@ -107,7 +107,7 @@ static struct task_ctx *task_ctx(struct task_struct *p)
 	return bpf_task_storage_get(&task_ctxs, p, NULL, 0);
 }
 
-/* The cgroup of a task, 0 for kernel threads and tasks of other classes. */
+/* Return the cgroup of a task, 0 for kernel threads and tasks of other classes. */
 static u64 cgid_of(struct task_struct *p)
 {
 	struct task_ctx *tctx;
@@ -132,7 +132,8 @@ static struct pair *pair_of(u32 cpu)
 
 static struct side *side_at(struct pair *pair, u32 i)
 {
-	/* Otherwise the compiler knows the bounds, but not the verifiers of older kernels. */
+	/* Hide the value from the compiler. It would otherwise omit the mask below, which the
+	 * verifiers of older kernels need. */
 	barrier_var(i);
 	return &pair->sides[i & 1];
 }
@@ -142,20 +143,21 @@ static struct side *side_of(struct pair *pair, u32 cpu)
 	return side_at(pair, cpu > other_of(cpu));
 }
 
-/* Of a CPU without another one, this is never in use. */
+/* Return the side of the other CPU; if @cpu has no other one, a side that is never in use. */
 static struct side *other_side_of(struct pair *pair, u32 cpu)
 {
 	return side_at(pair, cpu <= other_of(cpu));
 }
 
-/* Whether a CPU may run a cgroup, given the other CPU. */
+/* Whether a CPU may run @cgid beside @other, the other CPU of its pair. */
 static bool is_compatible(const struct side *other, u64 cgid)
 {
 	return (!other->claim || other->claim == cgid) &&
 	       (!other->running || other->running == cgid);
 }
 
-/* Whether it is the turn of @cgid on the pair, and @cpu could take part. */
+/* Whether @cpu may run @cgid now, because the other CPU of its pair neither claims nor runs another
+ * cgroup. */
 static bool may_run(u32 cpu, u64 cgid)
 {
 	struct pair *pair = pair_of(cpu);
@@ -165,7 +167,7 @@ static bool may_run(u32 cpu, u64 cgid)
 
 /* ---- the queue of turns -------------------------------------------------- */
 
-/* Let @cgid have a turn, if it has waiting tasks. */
+/* Queue a turn of @cgid, if it has waiting tasks and is not queued already. */
 static void queue_turn(u64 cgid)
 {
 	struct cgroup_ctx *cgrp = bpf_map_lookup_elem(&cgroups, &cgid);
@@ -175,12 +177,12 @@ static void queue_turn(u64 cgid)
 	__sync_fetch_and_add(&nr_turns, 1);
 	if (!bpf_map_push_elem(&turns, &cgid, 0))
 		return;
-	/* Busy: the next enqueue or dispatch tries again. */
+	/* The map is busy: the next enqueue or dispatch tries again. */
 	__sync_fetch_and_sub(&nr_turns, 1);
 	cgrp->is_queued = 0;
 }
 
-/* The cgroup whose turn is next, 0 if none waits. */
+/* Remove the cgroup whose turn is next from the queue and return it; 0 if none waits. */
 static u64 pop_turn(void)
 {
 	struct cgroup_ctx *cgrp;
@@ -203,8 +205,8 @@ static bool others_wait(u64 cgid)
 	return nr_turns > (cgrp && cgrp->is_queued);
 }
 
-/* The kernel inserts a task into its DSQ after ops.enqueue() only, so the length of the DSQ does
- * not tell whether tasks wait. */
+/* Count a task as waiting. The length of the DSQ does not tell whether tasks wait, because the
+ * kernel inserts a task only after ops.enqueue() has returned. */
 static void begin_wait(struct task_ctx *tctx)
 {
 	struct cgroup_ctx *cgrp = bpf_map_lookup_elem(&cgroups, &tctx->cgid);
@@ -250,7 +252,7 @@ static void wake_cpu_for(const struct task_struct *p, u64 cgid, s32 start)
 	scx_bpf_put_idle_cpumask(idle);
 }
 
-/* Give up the claim of a CPU that runs no task of a cgroup, and has none in its local DSQ. */
+/* Release the claim of a CPU that runs no task of a cgroup and whose local DSQ is empty. */
 static void release(u32 cpu)
 {
 	struct pair *pair = pair_of(cpu);
@@ -272,7 +274,7 @@ static void release(u32 cpu)
 		scx_kick_cpu(other_of(cpu), 0);
 }
 
-/* Tasks wait in the DSQ of their cgroup: there is nothing to choose here. */
+/* There is nothing to choose here, because tasks wait in the DSQ of their cgroup. */
 s32 BPF_STRUCT_OPS(pair_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	return prev_cpu;
@@ -297,7 +299,7 @@ void BPF_STRUCT_OPS(pair_enqueue, struct task_struct *p, u64 enq_flags)
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct task_ctx *tctx = task_ctx(p);
 
-	/* Before anything else, so that a CPU that finds no task looks again. */
+	/* Count before anything else, so that a CPU that finds no task looks again. */
 	__sync_fetch_and_add(&nr_enqueued, 1);
 	if (p->flags & PF_KTHREAD || !tctx) {
 		enqueue_kernel(p, enq_flags);
@@ -316,7 +318,8 @@ void BPF_STRUCT_OPS(pair_enqueue, struct task_struct *p, u64 enq_flags)
 
 /* ---- dispatch ------------------------------------------------------------ */
 
-/* Claim @cgid for @cpu. False if the other CPU is not compatible: then it wakes this one later. */
+/* Claim @cgid for @cpu. False if the other CPU claims or runs another cgroup: it then kicks @cpu
+ * when that changes. */
 static bool claim(u32 cpu, struct pair *pair, u64 cgid)
 {
 	struct side *side = side_of(pair, cpu), *other = other_side_of(pair, cpu);
@@ -331,7 +334,7 @@ static bool claim(u32 cpu, struct pair *pair, u64 cgid)
 	return is_free;
 }
 
-/* Take a task of @cgid, with a claim. */
+/* Claim @cgid and move one of its tasks to the local DSQ. Returns whether it was moved. */
 static bool take(u32 cpu, struct pair *pair, u64 cgid)
 {
 	struct side *side = side_of(pair, cpu);
@@ -342,7 +345,7 @@ static bool take(u32 cpu, struct pair *pair, u64 cgid)
 		scx_count(stats, dispatched);
 		return true;
 	}
-	/* The previous task still runs, until the next context switch. */
+	/* Claim the cgroup that the CPU still runs, until the next context switch. */
 	bpf_spin_lock(&pair->lock);
 	side->claim = side->running;
 	bpf_spin_unlock(&pair->lock);
@@ -359,8 +362,8 @@ static void begin_turn(struct pair *pair, u64 cgid)
 	pair->until_ns = scx_monotonic_now() + turn_ns;
 }
 
-/* Let @prev continue. Its cgroup is noted here, as there is no context switch: it may have moved.
- */
+/* Let @prev continue. Note its cgroup here, because there is no context switch and the task may
+ * have been moved to another cgroup. */
 static bool keep(u32 cpu, struct pair *pair, struct task_struct *prev, u64 cgid)
 {
 	if (!prev || !cgid || !claim(cpu, pair, cgid))
@@ -400,7 +403,7 @@ static bool take_next(u32 cpu, struct pair *pair)
 	return false;
 }
 
-/* Whether the other CPU runs tasks of a cgroup. If so, it wakes this one later. */
+/* Whether the other CPU claims or runs a cgroup. If so, it kicks this CPU when that changes. */
 static bool wait_for_other(u32 cpu, struct pair *pair)
 {
 	struct side *side = side_of(pair, cpu), *other = other_side_of(pair, cpu);
@@ -439,7 +442,8 @@ static void dispatch(u32 cpu, struct pair *pair, struct task_struct *prev)
 		begin_turn(pair, prev_cgid);
 }
 
-/* Kernel threads first, but not twice in succession, so that they starve no task. */
+/* Dispatch a kernel thread, but not twice in succession, so that they do not starve other tasks.
+ * Returns whether it did. */
 static bool dispatch_kernel(u32 cpu)
 {
 	if (cpu >= PAIR_CPUS_MAX)
@@ -465,7 +469,8 @@ void BPF_STRUCT_OPS(pair_dispatch, s32 cpu, struct task_struct *prev)
 		dispatch_kernel(cpu);
 }
 
-/* A task that was enqueued since this CPU looked, by a CPU that did not see it as idle. */
+/* Let the CPU look again, if a task was enqueued since it last looked, by a CPU that did not see it
+ * as idle. */
 void BPF_STRUCT_OPS(pair_update_idle, s32 cpu, bool is_idle)
 {
 	if (is_idle && (u32)cpu < PAIR_CPUS_MAX && nr_seen[cpu] != nr_enqueued)
@@ -507,19 +512,20 @@ int BPF_PROG(pair_sched_switch, bool preempt, struct task_struct *prev, struct t
 	side = side_of(pair, cpu);
 	if (cgid || side->running || side->claim)
 		note_running(cpu, pair, cgid);
-	/* A real-time task takes the CPU: the tasks in its local DSQ look for another one. */
+	/* A real-time task takes the CPU: enqueue the tasks of its local DSQ again, so that other
+	 * CPUs can run them. */
 	if (next->prio < MAX_RT_PRIO && scx_can_reenqueue_anywhere() && scx_this_cpu_is_online())
 		scx_bpf_reenqueue_local();
 	return 0;
 }
 
-/* Used only where pair_sched_switch() cannot re-enqueue. */
+/* Used only on kernels where pair_sched_switch() cannot re-enqueue. */
 void BPF_STRUCT_OPS(pair_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	scx_bpf_reenqueue_local();
 }
 
-/* At load, a task may run already when it gets into this class. */
+/* When the scheduler is loaded, a task may already be running as it is switched to this class. */
 void BPF_STRUCT_OPS(pair_running, struct task_struct *p)
 {
 	u32 cpu = scx_bpf_task_cpu(p);
@@ -553,7 +559,8 @@ void BPF_STRUCT_OPS(pair_disable, struct task_struct *p)
 
 /* ---- cgroups ------------------------------------------------------------- */
 
-/* A DSQ may be in use for a moment after its cgroup is gone, by a CPU that has just found it. */
+/* Time for which the DSQ of a removed cgroup is kept, because a CPU that has just found it may
+ * still use it. */
 #define DSQ_GRACE_NS NSEC_PER_SEC
 
 struct gone {
@@ -608,16 +615,16 @@ void BPF_STRUCT_OPS(pair_cgroup_move, struct task_struct *p, struct cgroup *from
 
 	if (tctx)
 		tctx->cgid = to->kn->id;
-	/* It may not continue beside a task of its old cgroup. */
+	/* The task must not continue beside a task of its old cgroup. */
 	if (scx_bpf_task_running(p))
 		scx_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(pair_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
-	struct task_ctx *tctx =
-		bpf_task_storage_get(&task_ctxs, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct task_ctx *tctx = scx_create_task_storage(task_ctxs, p);
 
+	/* Without its context, the task could run beside tasks of other cgroups. */
 	if (!tctx)
 		return -ENOMEM;
 	tctx->cgid = args->cgroup->kn->id;

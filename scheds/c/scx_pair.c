@@ -58,8 +58,8 @@ static const char *check(void)
 	return NULL;
 }
 
-/* The other thread of a core: in pairs, if there are more than two. The CPU itself if there is
- * none, or the CPU is offline. */
+/* Return the other thread of the CPU's core. If there are more than two threads, they form pairs.
+ * Return the CPU itself if there is no other thread, or the CPU is offline. */
 static uint32_t sibling_of(uint32_t cpu)
 {
 	char path[PATH_MAX], list[256] = "", *at = list;
@@ -121,7 +121,8 @@ static void configure(void *skel)
 		pair_by_stride(others, nr_cpus, opts.stride);
 	else if (!pair_by_core(others, nr_cpus))
 		pair_by_stride(others, nr_cpus, (nr_cpus + 1) / 2);
-	/* The kernel must not insert or keep tasks by itself: it knows of no claims. */
+	/* The kernel must not insert or keep tasks by itself, because it does not know the
+	 * claims. */
 	scx_ops_set_flag(skel, "SCX_OPS_ENQ_LAST");
 	scx_ops_set_flag(skel, "SCX_OPS_ENQ_EXITING");
 	scx_ops_set_flag(skel, "SCX_OPS_ENQ_MIGRATION_DISABLED");

@@ -8,14 +8,14 @@
 #define PAIR_CPUS_MAX 1024
 #define PAIR_CGROUPS_MAX 65536
 
-/* Of a CPU. */
+/* Counters of a CPU. */
 struct pair_stats {
 	u64 enqueued; /* tasks inserted into the DSQ of their cgroup */
 	u64 dispatched; /* tasks taken from there */
 	u64 kept; /* continued on slice expiry */
 	u64 kernel; /* dispatched kernel threads, which belong to no cgroup here */
 	u64 turns; /* a pair began to run a cgroup, or began another turn of it */
-	u64 switches; /* of these, another cgroup than before */
+	u64 switches; /* of these, turns of another cgroup than before */
 	u64 waits; /* found no task, because the other CPU runs another cgroup */
 	u64 ended; /* the other CPU's task was preempted at the end of a turn */
 	u64 reenqueued; /* a higher class has taken the CPU */

@@ -6,8 +6,8 @@
  * A task that finds no idle CPU is pushed to the queue of its weight class. CPUs serve the queues
  * in turn, and in each turn queue i serves up to 2^i tasks: while tasks wait in all of them, CPU
  * time is shared in the ratio 1:2:4:8:16 between the classes. Most schedulers keep their tasks in
- * DSQs instead, which the kernel maintains: an entry of a queue map may outlive the wait that it
- * stands for, so each wait has a ticket, and an entry counts only if its task still holds the
+ * DSQs instead, which the kernel maintains. An entry of a queue map, however, may outlive the wait
+ * of its task. So each wait has a ticket, and an entry is valid only if its task still holds the
  * ticket.
  *
  * A popped task goes through a shared DSQ, where the CPUs that it may run on find it. With --boost,
@@ -26,20 +26,20 @@ char _license[] SEC("license") = "GPL";
 #define BOOST_DSQ 1
 #define OVERFLOW_DSQ 2
 
-/* Nice -20 without a cgroup's weight. */
+/* p->scx.weight of nice -20. It does not include the weights of cgroups. */
 #define BOOST_WEIGHT 8668
 
-/* Roughly how long the last task of a queue waits at most. Slices shrink to keep it. */
+/* Maximum wait of the last task of a queue, roughly. Slices shrink to stay within it. */
 #define MAX_WAIT_NS (8 * NSEC_PER_SEC)
 #define MIN_SLICE_NS (1 * NSEC_PER_MSEC)
 
 /* All queues together serve this many tasks in a round. */
 #define ROUND ((1 << QMAP_NR_QUEUES) - 1)
 
-/* Bounds ops.dispatch(). Entries that remain are served by the next one. */
+/* Maximum number of steps of ops.dispatch(). Entries that remain are served by the next call. */
 #define POPS_MAX (2 * ROUND)
 
-/* Below are the priorities of real-time and deadline tasks. */
+/* Real-time and deadline tasks have a smaller task_struct.prio. */
 #define MAX_RT_PRIO 100
 
 const volatile u64 slice_ns = 20 * NSEC_PER_MSEC;
@@ -48,7 +48,8 @@ const volatile bool boost;
 const volatile s32 disallowed_tgid;
 const volatile bool no_dump;
 
-/* Failures on request, 0: never. The event happens at, or at every, this number. */
+/* Failures on request; 0: never. error_after: at this enqueue. loop_after: from this dispatch on.
+ * stall_*_nth: at every nth enqueue of a user task, or of a kernel thread. */
 const volatile u64 error_after;
 const volatile u64 loop_after;
 const volatile u64 stall_user_nth;
@@ -80,7 +81,7 @@ struct {
 	.values = { &queue0, &queue1, &queue2, &queue3, &queue4 },
 };
 
-/* How many entries were ever pushed to, and popped from, each queue. */
+/* Total number of entries pushed to and popped from each queue. */
 u64 nr_pushed[QMAP_NR_QUEUES], nr_popped[QMAP_NR_QUEUES];
 
 /* A ticket: the number of an entry in its queue, which starts at 1, and the queue. */
@@ -142,7 +143,8 @@ static bool any_waiting(void)
 	return false;
 }
 
-/* A queue of n tasks is served once in n rounds per 2^i. Shorter slices if that takes too long. */
+/* Return the slice of the next task. To serve each of n tasks in queue i once takes n / 2^i rounds;
+ * slices shrink if that would take too long. */
 static u64 next_slice_ns(void)
 {
 	u64 nr = 0, i;
@@ -158,7 +160,7 @@ static bool is_nth(u64 *counter, u64 nth)
 }
 
 /* Fail on request. Returns whether to lose the task, in which case the kernel's watchdog ejects the
- * scheduler. Its own process is spared, so that it can report that. */
+ * scheduler. No task of the scheduler's own process is lost, so that it can report the ejection. */
 static bool inject_failure(const struct task_struct *p)
 {
 	bool is_kernel = p->flags & PF_KTHREAD;
@@ -172,8 +174,8 @@ static bool inject_failure(const struct task_struct *p)
 	return true;
 }
 
-/* Note the place in its queue of a task that skips the queue: @nrs is nr_popped for the first, or
- * nr_pushed for the last place. */
+/* Note the place of a task that skips its queue: the first place there if @nrs is nr_popped, the
+ * last one if it is nr_pushed. */
 static void take_place(struct task_struct *p, const u64 *nrs)
 {
 	struct task_ctx *tctx = task_ctx(p);
@@ -197,13 +199,13 @@ s32 BPF_STRUCT_OPS(qmap_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	bool is_idle = false;
 	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
 
-	/* Not inserted here, so that failures can be injected in one place. */
+	/* The task is not inserted here, so that failures can be injected in one place. */
 	if (tctx)
 		tctx->has_idle_cpu = is_idle;
 	return cpu;
 }
 
-/* Push a task to the queue of its class. False if that is full, or busy. */
+/* Push a task to the queue of its class. False if the queue is full or busy. */
 static bool push(struct task_struct *p)
 {
 	struct task_ctx *tctx = task_ctx(p);
@@ -213,7 +215,7 @@ static bool push(struct task_struct *p)
 
 	if (!tctx || !map)
 		return false;
-	/* Before the push, so that a CPU that becomes idle meanwhile looks for it. */
+	/* Count before the push, so that a CPU that becomes idle meanwhile looks for the task. */
 	entry.ticket = TICKET(__sync_add_and_fetch(&nr_pushed[queue], 1), queue);
 	tctx->ticket = entry.ticket;
 	tctx->place = entry.ticket;
@@ -235,7 +237,8 @@ static bool insert_on_idle_cpu(struct task_struct *p, u64 enq_flags)
 		insert_local(p, -1, enq_flags);
 		return true;
 	}
-	/* Slice expiry and re-enqueues skip ops.select_cpu(), and so do tasks bound to one CPU. */
+	/* ops.select_cpu() is called neither on slice expiry and re-enqueues, nor for tasks bound
+	 * to one CPU. */
 	if (enq_flags & SCX_ENQ_CPU_SELECTED || !scx_this_cpu_is_online())
 		return false;
 	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
@@ -246,7 +249,8 @@ static bool insert_on_idle_cpu(struct task_struct *p, u64 enq_flags)
 	return true;
 }
 
-/* Tasks of nice -20 run before others, for longer, and at once. */
+/* Enqueue a task of nice -20: it runs before other tasks, has twice the slice, and preempts on
+ * wakeup. */
 static void enqueue_boosted(struct task_struct *p, u64 enq_flags)
 {
 	scx_count(stats, boosted);
@@ -258,7 +262,8 @@ static void enqueue_boosted(struct task_struct *p, u64 enq_flags)
 
 static void enqueue_waiting(struct task_struct *p, u64 enq_flags)
 {
-	/* It had its turn already: it continues with the rest of its slice, which 0 stands for. */
+	/* The task had its turn already: a slice of 0 makes it continue with the rest of its
+	 * slice. */
 	if (enq_flags & SCX_ENQ_REENQ) {
 		scx_bpf_dsq_insert(p, SHARED_DSQ, 0, enq_flags);
 		return;
@@ -271,8 +276,8 @@ static void enqueue_waiting(struct task_struct *p, u64 enq_flags)
 	scx_bpf_dsq_insert(p, OVERFLOW_DSQ, next_slice_ns(), enq_flags);
 }
 
-/* No other task for this CPU, or core scheduling leaves it idle for a moment. The kernel is about
- * to switch to the idle task. */
+/* Enqueue the last task of this CPU. Either there is no other task, or core scheduling leaves the
+ * CPU idle for a moment. The kernel is about to switch to the idle task, so kick the CPU. */
 static void enqueue_last(struct task_struct *p, u64 enq_flags)
 {
 	insert_local(p, -1, enq_flags);
@@ -298,7 +303,7 @@ void BPF_STRUCT_OPS(qmap_enqueue, struct task_struct *p, u64 enq_flags)
 		enqueue_waiting(p, enq_flags);
 }
 
-/* Since 7.1 this is also called after a dispatch, when the task has no ticket any more. */
+/* Since 7.1 this is also called after a dispatch, when the task no longer has a ticket. */
 void BPF_STRUCT_OPS(qmap_dequeue, struct task_struct *p, u64 deq_flags)
 {
 	struct task_ctx *tctx = task_ctx(p);
@@ -327,7 +332,8 @@ static void count_dispatched(u32 queue)
 		(&s->queue0)[queue]++;
 }
 
-/* A CPU other than this one has to run @p. Not only if it is idle now: it may be about to be. */
+/* Kick another CPU for @p, which may not run on this one. Kick it even if it is not idle, because
+ * it may be about to idle. */
 static void wake_other_cpu(const struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
@@ -357,7 +363,7 @@ static bool dispatch_entry(const struct entry *entry, s32 cpu)
 	return is_valid;
 }
 
-/* Pop an entry of the queue whose turn it is. False if that is empty. */
+/* Pop an entry of the queue whose turn it is. False if the queue is empty. */
 static bool pop(struct qmap_cpu *c, struct entry *entry)
 {
 	u32 queue = c->queue, key = queue;
@@ -369,7 +375,7 @@ static bool pop(struct qmap_cpu *c, struct entry *entry)
 	return true;
 }
 
-/* Serve the queues until this CPU has a task. Returns whether it has. */
+/* Serve the queues until this CPU has a task. Returns whether it has one. */
 static bool serve_queues(s32 cpu, struct qmap_cpu *c)
 {
 	struct entry entry;
@@ -395,8 +401,9 @@ static bool serve_queues(s32 cpu, struct qmap_cpu *c)
 	return scx_bpf_dsq_move_to_local(SHARED_DSQ, 0);
 }
 
-/* Whether it is the turn of the queue of @prev, and nothing else waits in it: then @prev continues.
- * The kernel enqueues it only after ops.dispatch(), which would be too late for its turn. */
+/* Let @prev continue, if it is the turn of its queue and no other task waits there. The kernel
+ * enqueues @prev only after ops.dispatch(), which would be too late for this turn. Returns whether
+ * it continues. */
 static bool keep_prev(struct qmap_cpu *c, struct task_struct *prev)
 {
 	u32 queue;
@@ -413,7 +420,7 @@ static bool keep_prev(struct qmap_cpu *c, struct task_struct *prev)
 	return true;
 }
 
-/* Insert a task that sleeps, which the kernel ignores, on every dispatch: no CPU gets anywhere. */
+/* Insert a sleeping task on every dispatch, which the kernel ignores: no CPU makes progress. */
 static bool loop_forever(void)
 {
 	struct task_struct *kthreadd;
@@ -428,7 +435,8 @@ static bool loop_forever(void)
 	return true;
 }
 
-/* Before all others, but not twice in succession while others wait, so that those do not starve. */
+/* Dispatch a boosted task before all others, but not twice in succession while others wait, so that
+ * those do not starve. Returns whether it did. */
 static bool dispatch_boosted(struct qmap_cpu *c)
 {
 	if (!boost)
@@ -444,7 +452,7 @@ void BPF_STRUCT_OPS(qmap_dispatch, s32 cpu, struct task_struct *prev)
 	scx_learn_trampoline();
 	if (!c || loop_forever() || dispatch_boosted(c) || scx_bpf_dsq_move_to_local(SHARED_DSQ, 0))
 		return;
-	/* Of the other tasks, every second one is one that did not fit into its queue. */
+	/* Every second one of the other tasks is taken from OVERFLOW_DSQ. */
 	c->is_overflow_turn = !c->is_overflow_turn;
 	if (c->is_overflow_turn && scx_bpf_dsq_move_to_local(OVERFLOW_DSQ, 0))
 		return;
@@ -453,14 +461,15 @@ void BPF_STRUCT_OPS(qmap_dispatch, s32 cpu, struct task_struct *prev)
 		dispatch_boosted(c);
 }
 
-/* A task that was pushed just before, by a CPU that did not see this one as idle. */
+/* Let the CPU look again if a task waits. It may have just been pushed by a CPU that did not see
+ * this one as idle. */
 void BPF_STRUCT_OPS(qmap_update_idle, s32 cpu, bool is_idle)
 {
 	if (is_idle && any_waiting())
 		scx_kick_cpu(cpu, 0);
 }
 
-/* CPUs that run heavy tasks should run fast. */
+/* Request a performance level for the CPU by the average weight of its tasks. */
 void BPF_STRUCT_OPS(qmap_tick, struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
@@ -473,7 +482,8 @@ void BPF_STRUCT_OPS(qmap_tick, struct task_struct *p)
 	scx_bpf_cpuperf_set(cpu, c->perf);
 }
 
-/* How soon a task is, or was, due: its place in the queue, by the service that the queue gets. */
+/* Return how soon a task is due, negative if it was due already: the distance of its place from the
+ * head of the queue, scaled by how often the queue is served. */
 static s64 due(struct task_struct *p)
 {
 	struct task_ctx *tctx = task_ctx(p);
@@ -487,19 +497,20 @@ static s64 due(struct task_struct *p)
 	return distance >= 0 ? distance << (QMAP_NR_QUEUES - 1 - queue) : distance << queue;
 }
 
-/* Which of two tasks a core runs first, if they may not run beside each other. */
+/* Whether a core runs @a before @b, if they may not run beside each other. */
 bool BPF_STRUCT_OPS(qmap_core_sched_before, struct task_struct *a, struct task_struct *b)
 {
 	return due(a) < due(b);
 }
 
-/* Used only where qmap_sched_switch() cannot re-enqueue. */
+/* Used only on kernels where qmap_sched_switch() cannot re-enqueue. */
 void BPF_STRUCT_OPS(qmap_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	scx_bpf_reenqueue_local();
 }
 
-/* A real-time task takes the CPU: the tasks in its local DSQ look for another one. */
+/* A real-time task takes the CPU: enqueue the tasks of its local DSQ again, so that other CPUs can
+ * run them. */
 SEC("?tp_btf/sched_switch")
 int BPF_PROG(qmap_sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
@@ -508,7 +519,8 @@ int BPF_PROG(qmap_sched_switch, bool preempt, struct task_struct *prev, struct t
 	return 0;
 }
 
-/* Without these two, the kernel would end the scheduler on hotplug. No queue belongs to a CPU. */
+/* Without this callback and the next, the kernel would end the scheduler on hotplug. No queue
+ * belongs to a CPU. */
 void BPF_STRUCT_OPS(qmap_cpu_online, s32 cpu)
 {
 }
@@ -523,7 +535,7 @@ void BPF_STRUCT_OPS(qmap_cpu_offline, s32 cpu)
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(qmap_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
-	/* The kernel accepts this for tasks that exist when the scheduler is loaded. */
+	/* The kernel accepts this only for tasks that exist when the scheduler is loaded. */
 	if (disallowed_tgid && p->tgid == disallowed_tgid && !args->fork)
 		p->scx.disallow = true;
 	task_ctx(p);
@@ -574,7 +586,7 @@ void BPF_STRUCT_OPS(qmap_dump_task, struct scx_dump_ctx *dctx, struct task_struc
 			     queue_of_weight(p->scx.weight), TICKET_NR(tctx->ticket));
 }
 
-/* What waits in the shared DSQ; user space calls this before it reads it. */
+/* Tasks in the shared DSQ. User space runs qmap_list() before it reads them. */
 struct qmap_listed listed[QMAP_LISTED_MAX];
 u32 nr_listed;
 

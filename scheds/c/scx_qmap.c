@@ -7,15 +7,15 @@
 #include <unistd.h>
 
 #include "runner/runner.h"
-/* The skeleton uses its types. */
+/* The skeleton uses the types of this header. */
 #include "scx_qmap.h"
 
 #include "scx_qmap.bpf.skel.h"
 
-/* After a failure on request, the watchdog need not wait for long. */
+/* ops.timeout_ms if stalls are requested, so that the watchdog acts soon. */
 #define STALL_TIMEOUT_MS 2000
 
-/* What an argument that counts enqueues or tasks may be. */
+/* Maximum value of arguments that count enqueues or tasks. */
 #define COUNT_MAX 1e15
 
 static struct {
@@ -153,7 +153,7 @@ static bool tick(void *skel)
 	return false;
 }
 
-/* What the socket and the printed lines show. */
+/* Statistics that the socket and the printed lines show. */
 struct shown {
 	struct qmap_stats counters;
 	u64 waiting;

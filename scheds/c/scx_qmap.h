@@ -7,10 +7,11 @@
 
 #define QMAP_NR_QUEUES 5
 
-/* Entries of a queue, by default; further tasks go to a DSQ. */
+/* Default length of a queue; further tasks go to a DSQ. */
 #define QMAP_QUEUE_LEN 4096
 
-/* Of a CPU. An enqueue ends as dispatched or dequeued; until then the task waits. */
+/* Counters of a CPU. Each enqueue that is counted ends as dispatched or dequeued; until then the
+ * task waits. */
 struct qmap_stats {
 	u64 enqueued; /* pushed to a queue */
 	u64 dispatched; /* popped from a queue */
@@ -30,24 +31,24 @@ struct qmap_stats {
 	u64 dropped; /* lost on request */
 };
 
-/* A CPU: u64 only, so that user space can sum them up. */
+/* State of a CPU: u64 only, so that user space can sum it over all CPUs. */
 struct qmap_cpu {
 	u64 queue; /* whose turn it is */
-	u64 left; /* tasks that it may still serve in this turn */
-	u64 is_overflow_turn; /* otherwise it is that of the queues */
+	u64 left; /* tasks that this queue may still serve in this turn */
+	u64 is_overflow_turn; /* 0: it is the turn of the queues */
 	u64 is_boost_turn;
 	u64 avg_weight; /* of the tasks that ran */
 	u64 perf; /* requested performance, SCX_CPUPERF_ONE at most */
-	/* During ops.dispatch(): queues found empty one after the other, tasks moved. In memory,
-	 * because the verifier would follow all their values in local variables. */
+	/* Used during ops.dispatch(): number of consecutive queues found empty, and of tasks moved.
+	 * In memory, because the verifier would track all values of local variables. */
 	u64 nr_empty;
 	u64 nr_moved;
 };
 
-/* Tasks in the shared DSQ. */
+/* Maximum number of tasks of the shared DSQ that are listed. */
 #define QMAP_LISTED_MAX 32
 
-/* The most tasks that ops.dispatch() may insert at once, by default. */
+/* Maximum number of tasks that ops.dispatch() may insert in one call: the kernel's default. */
 #define QMAP_BATCH_MAX 32
 
 struct qmap_listed {

@@ -23,7 +23,7 @@ char _license[] SEC("license") = "GPL";
 const volatile bool fifo_sched;
 const volatile bool use_cgroups;
 
-/* In FIFO order and with --cgroups, only its DSQ and slices are used. */
+/* In FIFO order and with --cgroups, only the DSQ and the slices of this queue are used. */
 static struct scx_fair_queue queue;
 
 struct {
@@ -35,8 +35,9 @@ struct {
 
 SCX_PERCPU_COUNTERS(stats, struct simple_stats);
 
-/* The cgroup of a task and what it has been charged; NULL without --cgroups. Created with the task.
- * If that failed, the next call tries again, and the task counts as one of the root cgroup. */
+/* Return the cgroup of a task and what it has been charged; NULL without --cgroups. It is created
+ * with the task. If the creation failed, the next call tries again, and the task counts as one of
+ * the root cgroup. */
 static struct scx_cgroup_task *cgroup_task(struct task_struct *p)
 {
 	if (!use_cgroups)
@@ -78,7 +79,7 @@ void BPF_STRUCT_OPS(simple_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_fair_insert(&queue, p, enq_flags);
 }
 
-/* scx_fair_dispatch(), by shares. */
+/* Like scx_fair_dispatch(), but by shares. */
 static void dispatch_by_share(s32 cpu, struct task_struct *prev)
 {
 	struct scx_cgroup_task *t = prev ? cgroup_task(prev) : NULL;

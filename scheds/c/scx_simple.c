@@ -41,7 +41,7 @@ static void configure(void *skel)
 
 	simple->rodata->fifo_sched = fifo_sched;
 	simple->rodata->use_cgroups = use_cgroups;
-	/* 4 MB. */
+	/* This saves 4 MB. */
 	if (!use_cgroups)
 		bpf_map__set_max_entries(simple->maps.scx_cgroups, 1);
 }

@@ -5,7 +5,7 @@
 
 #include <scx/types.h>
 
-/* How tasks were dispatched, by CPU. */
+/* Counters of a CPU: how tasks were dispatched. */
 struct simple_stats {
 	u64 local; /* directly to a CPU: an idle one, or that of a per-CPU kernel thread */
 	u64 global; /* through the shared queue */

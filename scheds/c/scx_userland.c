@@ -16,12 +16,12 @@
 #include "runner/runner.h"
 #include "scx_userland.bpf.skel.h"
 
-/* Tasks that the policy holds at most. The records of further ones stay in the ring; when that is
- * full too, the BPF side serves tasks without a decision. */
+/* Maximum number of tasks that the policy holds. The records of further tasks stay in the ring;
+ * when that is full too, the BPF side serves tasks without a decision. */
 #define WAITING_MAX (64 * 1024)
 
-/* How long a task waits at most, roughly, whatever its weight: well below the kernel's watchdog, at
- * 10 s under this BPF side. */
+/* Maximum wait of a task, roughly, whatever its weight, ns. Well below the timeout of the kernel's
+ * watchdog, which this BPF side sets to 10 s. */
 #define WAIT_MAX_NS 4000000000ULL
 
 #define SLICE_US_DFL 20000
@@ -126,7 +126,7 @@ static void pop(void)
 	}
 }
 
-/* Send a decision: any CPU may run the task. False if the ring has no room. */
+/* Send a decision that lets any CPU run the task. False if the ring has no room. */
 static bool dispatch(const struct waiting *task)
 {
 	struct rl_decision *decision =
@@ -138,7 +138,7 @@ static bool dispatch(const struct waiting *task)
 	}
 	*decision = (struct rl_decision){
 		.enq_seq = task->enq_seq,
-		/* 0 is no virtual time. */
+		/* 0 would mean no virtual time. */
 		.vtime = task->vtime ?: 1,
 		.pid = task->pid,
 		.cpu = RL_CPU_ANY,
@@ -153,7 +153,7 @@ static bool dispatch(const struct waiting *task)
 	return true;
 }
 
-/* The virtual runtime of a task that is runnable again. */
+/* Return the virtual runtime of a task that is runnable again. */
 static u64 vtime_of(const struct rl_queued *rec)
 {
 	u64 ahead_ns = scx_vtime_max_ahead(WAIT_MAX_NS, policy.weight), vtime;
@@ -163,7 +163,7 @@ static u64 vtime_of(const struct rl_queued *rec)
 	return scx_vtime_limit_debt(vtime, policy.vtime_now, ahead_ns);
 }
 
-/* A record of the ring: a task is runnable, or, with pid 0, something else has changed. */
+/* Handle a record of the ring: a task is runnable or, with pid 0, something else has changed. */
 static int enqueue(void *ctx, void *data, size_t size)
 {
 	const struct rl_queued *rec = data;
@@ -189,7 +189,7 @@ static u64 nr_idle_cpus(void)
 
 	for (size_t i = 0; i < RL_CPU_WORDS; i++)
 		nr += __builtin_popcountll(READ(idle[i]));
-	/* The CPU that this thread woke up on is idle otherwise. */
+	/* The CPU on which this thread woke up becomes idle when the thread sleeps. */
 	if (READ(free_cpu)) {
 		WRITE(free_cpu, 0);
 		nr++;
@@ -197,8 +197,8 @@ static u64 nr_idle_cpus(void)
 	return nr;
 }
 
-/* How many decisions the machine can use now. After a stall, all: the BPF side has run most of the
- * tasks meanwhile, so most decisions are void. */
+/* Return how many decisions the machine can use now. After a stall, all tasks are decided: the BPF
+ * side has run most of them meanwhile, so most decisions are void. */
 static u64 nr_wanted(void)
 {
 	u64 nr_in_flight = READ(nr_sent) - READ(nr_drained), nr_decided, nr_free;
@@ -210,8 +210,8 @@ static u64 nr_wanted(void)
 	return nr_free > nr_decided ? nr_free - nr_decided : 0;
 }
 
-/* Dispatch the tasks of the smallest virtual runtime. False if the ring of decisions is full: CPUs
- * drain it, this one too when the program sleeps. */
+/* Dispatch the tasks with the smallest virtual runtimes. False if the ring of decisions is full.
+ * CPUs drain it, including this one when the program sleeps. */
 static bool decide(void)
 {
 	u64 nr_stalls = READ(nr_stalls), nr = nr_wanted();

@@ -101,6 +101,8 @@ class _Soak:
             if time.monotonic() > deadline_s:
                 return
             self._act(action)
+            # After hotplug, it may still be restarting.
+            self._wait(lambda: self._state() == "enabled" or not self.process.running())
             if self._state() != "enabled" or not self.process.running():
                 self.verdict.faults.append(f"it ended during '{action.what}': {self._said()}")
                 return

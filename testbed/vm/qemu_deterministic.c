@@ -54,15 +54,15 @@ int qemu_shutdown_requested_get(void) __attribute__((weak));
 int qemu_reset_requested_get(void) __attribute__((weak));
 bool bql_locked(void) __attribute__((weak));
 
-/* How often the main thread checks, in host time, whether QEMU is exiting although the CPUs are
+/* Interval of the main thread's check, in host time, whether QEMU is exiting although the CPUs are
  * never idle. */
 #define LOOK_NS 100000000
 
 /* The CPU thread: the first one, besides the main thread, that waits for a condition. */
 static _Atomic pid_t cpus_thread;
-/* The condition. */
+/* The condition for which the CPU thread waits. */
 static pthread_cond_t *_Atomic awaited;
-/* Whether it waits; a futex on which the main thread sleeps. */
+/* Whether the CPU thread waits; a futex on which the main thread sleeps. */
 static atomic_uint is_waiting;
 static atomic_bool main_sleeps;
 
@@ -81,7 +81,7 @@ static bool is_cpus_thread(void)
 	return atomic_load(&cpus_thread) == gettid();
 }
 
-/* libc's own; the default symbol versions, not the old ones of the same name. */
+/* Return libc's own function: its default symbol version, not an old one of the same name. */
 static void *next_function(const char *name, const char *version)
 {
 	void *function = dlvsym(RTLD_NEXT, name, version);
@@ -98,13 +98,13 @@ void g_usleep(unsigned long microseconds)
 		pause();
 }
 
-/* Called with the BQL, in the CPU thread. */
+/* Start a round. Called with the BQL, in the CPU thread. */
 static void start_round(void *timer)
 {
 	timer_mod_ns(timer, qemu_clock_get_ns(CLOCK_OF_GUEST) + ROUND_NS);
 }
 
-/* The same. */
+/* Return the timer of rounds. Called with the BQL, in the CPU thread. */
 static struct timer *round_timer(void)
 {
 	static struct timer timer;
@@ -169,7 +169,7 @@ int pthread_cond_broadcast(pthread_cond_t *cond)
 
 	if (!next)
 		next = next_function("pthread_cond_broadcast", "GLIBC_2.3.2");
-	/* It no longer waits, even if it has not run yet. */
+	/* The CPU thread no longer waits, even if it has not run yet. */
 	if (cond == atomic_load(&awaited))
 		set_waiting(false);
 	return next(cond);

@@ -43,7 +43,7 @@ static double now_s(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
-/* Returns the time when the signal was sent. */
+/* Fork the hogs, and send the signal meanwhile. Returns the time when it was sent. */
 static double fork_while_it_goes(pid_t scheduler, int number)
 {
 	double sent_s = 0;

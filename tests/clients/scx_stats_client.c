@@ -54,7 +54,7 @@ static void send_all(int fd, const char *data, size_t len)
 	}
 }
 
-/* The next line, with its newline; an empty string when the server has closed. */
+/* Return the next line, with its newline; an empty string when the server has closed. */
 static const char *receive_line(int fd)
 {
 	static char *line;

@@ -14,7 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-#: For each source: its working directory, and its flags up to -c and its name.
+#: For each source: the working directory, and the compiler's arguments without its output files,
+#: including `-c SOURCE`.
 Flags = dict[Path, tuple[Path, list[str]]]
 
 #: Flags that name output files, and the number of words of each.

@@ -70,7 +70,7 @@ struct {
 
 static u64 vtime_now = OTHER_VTIME;
 
-/* A unique vtime above all previous ones, so that no task starves. */
+/* Give @p a unique vtime above all previous ones, so that no task starves. */
 static void give_vtime(struct task_struct *p)
 {
 	struct task_ctx *tctx;
@@ -80,7 +80,8 @@ static void give_vtime(struct task_struct *p)
 		tctx->own_vtime = __sync_add_and_fetch(&vtime_now, 1);
 }
 
-/* The vtime of @p. It does not change until the next enqueue, since several CPUs may move @p. */
+/* Return the vtime of @p. It does not change until the next enqueue, since several CPUs may move
+ * @p. */
 static u64 own_vtime(struct task_struct *p)
 {
 	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, NULL, 0);
@@ -143,8 +144,8 @@ static s32 use_select_cpu_and(struct task_struct *p, s32 prev_cpu, u64 wake_flag
 	return cpu;
 }
 
-/* A node's idle mask contains only its own CPUs. The masks change all the time,
- * so they cannot be compared with each other. */
+/* Whether all of @cpus belong to @node, as in a correct idle mask of a node. The idle masks change
+ * all the time, so they cannot be compared with each other. */
 static bool all_of_node(const struct cpumask *cpus, s32 node)
 {
 	s32 nr = scx_bpf_nr_cpu_ids();
@@ -178,7 +179,7 @@ static void check_idle_masks(s32 node)
 	scx_bpf_put_idle_cpumask(idle);
 }
 
-/* Any node, not only the task's, to detect a wrapper that ignores it. */
+/* Use any node, not only the task's, to detect a wrapper that ignores it. */
 static s32 use_idle_node(struct task_struct *p, s32 prev_cpu)
 {
 	s32 node = bpf_get_prandom_u32() % scx_bpf_nr_node_ids();
@@ -316,7 +317,7 @@ void BPF_STRUCT_OPS(compat_dispatch, s32 cpu, struct task_struct *prev)
 /* ---- running ------------------------------------------------------------- */
 
 /*
- * The clock is monotonic, and keeps pace with the boot clock: within 10 %, plus 2 s for
+ * Check that the clock is monotonic and keeps pace with the boot clock: within 10 %, plus 2 s for
  * emulated CPUs, which may stall between two instructions.
  */
 static void use_now(void)

@@ -55,7 +55,7 @@ static void configure(void *skel)
 	bool wants_reenqueue = use == USE_reenqueue_local || use == USE_dsq_reenq;
 
 	compat->rodata->use = use;
-	/* The equivalent of scx_can_reenqueue_anywhere(). */
+	/* The same as scx_can_reenqueue_anywhere(). */
 	if (wants_reenqueue && !kernel_has_kfunc("scx_bpf_reenqueue_local___v2")) {
 		bpf_program__set_autoload(compat->progs.compat_cpu_release, true);
 		compat->struct_ops.compat_ops->cpu_release = compat->progs.compat_cpu_release;

@@ -5,7 +5,7 @@
 
 char _license[] SEC("license") = "GPL";
 
-/* What ops.init() returns: 0 or a negative errno. */
+/* Return value of ops.init(): 0 or a negative errno. */
 const volatile s32 init_error;
 /* The number of the enqueue at which the event happens; 0: never. */
 const volatile u64 error_after;

@@ -35,7 +35,8 @@ static u64 slice_of(s32 cpu)
 	return slice ? *slice : SCX_SLICE_DFL;
 }
 
-/* The next CPU in round-robin order, if it is online and @p may use it; negative otherwise. */
+/* Return the next CPU in round-robin order, if it is online and @p may use it; negative
+ * otherwise. */
 static s32 next_cpu_for(struct task_struct *p)
 {
 	s32 cpu = __sync_fetch_and_add(&next_cpu, 1) % nr_cpu_ids;
@@ -67,7 +68,8 @@ void BPF_STRUCT_OPS(resized_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
-/* The shared DSQ first, then the CPU's own, then those of other CPUs, which may be busy longer. */
+/* Serve the shared DSQ first, then the CPU's own, then those of other CPUs, which may be busy for
+ * longer. */
 void BPF_STRUCT_OPS(resized_dispatch, s32 cpu, struct task_struct *prev)
 {
 	u32 i;

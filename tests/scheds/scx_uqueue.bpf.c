@@ -15,7 +15,7 @@ char _license[] SEC("license") = "GPL";
 
 const volatile u64 slice_ns = 5 * NSEC_PER_MSEC;
 const volatile u64 error_after;
-/* The process of the policy, which must not wait for its own decision. */
+/* TGID of the policy, which must not wait for its own decision. */
 const volatile s32 user_tgid;
 
 u64 nr_enqueued, nr_decided, nr_stale, nr_bypassed;
@@ -46,7 +46,7 @@ struct {
 	__type(value, struct task_ctx);
 } task_ctxs SEC(".maps");
 
-/* False if @p must bypass user space, or the queue is full. */
+/* Send @p to user space. False if @p must bypass it, or the queue is full. */
 static bool ask_user(struct task_struct *p, u64 seq)
 {
 	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, NULL, 0);

@@ -35,7 +35,7 @@ def plan(*subjects: Subject, workloads: tuple[str, ...] = ("wakeup",), seeds: in
 
 
 def results(**lateness: list[float]) -> Results:
-    """Of the workload wakeup: the p50 of each scheduler by seed."""
+    """Results of the workload wakeup, from the p50 of each scheduler by seed."""
     return Results(
         [
             Round(name, "wakeup", seed, {"lateness_p50_us": value})

@@ -49,7 +49,7 @@ def manifest(program: Path) -> dict[str, Any]:
 def options(program: Path) -> dict[str, tuple[str | None, bool]]:
     """From its help: each option's letter, and whether it takes a value."""
     text = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=60).stdout
-    found = re.findall(r"^ +(?:-(\w), +)?--([\w-]+)(?:[= \[]+(\S+))?", text, re.MULTILINE)
+    found = re.findall(r"^ {2,6}(?:-(\w), +)?--([\w-]+)(?:[= \[]+(\S+))?", text, re.MULTILINE)
     return {
         long: (letter or None, bool(re.match(r"<|[A-Z]+\b(?![a-z])", value)))
         for letter, long, value in found

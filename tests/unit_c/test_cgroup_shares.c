@@ -18,7 +18,7 @@ static void test_part_by_weight(void **state)
 	assert_int_equal(scx_share_part(ALL, 1, 10101), ALL / 10101);
 }
 
-/* Alone, and while other CPUs change the load. */
+/* One weight alone, and loads that are too small because other CPUs change them. */
 static void test_part_is_at_most_the_whole(void **state)
 {
 	assert_int_equal(scx_share_part(ALL, 100, 100), ALL);
@@ -27,7 +27,7 @@ static void test_part_is_at_most_the_whole(void **state)
 	assert_int_equal(scx_share_part(ALL, 0, 0), ALL);
 }
 
-/* Three levels of the largest ratio: too small to express. */
+/* The largest ratio on three levels: the product is too small to express. */
 static void test_part_is_never_zero(void **state)
 {
 	u64 share = ALL;
@@ -52,7 +52,7 @@ static void test_cost(void **state)
 	assert_int_equal(scx_share_cost(20000000, ALL), 20000000);
 	assert_int_equal(scx_share_cost(20000000, ALL / 4), 80000000);
 	assert_int_equal(scx_share_cost(0, 1), 0);
-	/* More than a second, in one go. */
+	/* More than a second in a single charge. */
 	assert_int_equal(scx_share_cost(1ULL << 40, ALL / 2), 1ULL << 41);
 	assert_int_equal(scx_share_cost(MAX, 1), SCX_SHARE_COST_MAX);
 	assert_int_equal(scx_share_cost(20000000, 1) <= SCX_SHARE_COST_MAX, true);
@@ -72,7 +72,7 @@ static void test_cost_against_wide_arithmetic(void **state)
 	}
 }
 
-/* What is paid for a cost is the CPU time that it stands for, to within 256 ns of virtual time. */
+/* scx_share_paid() returns the CPU time of a cost, to within 256 ns of virtual time. */
 static void test_paid_is_the_inverse_of_cost(void **state)
 {
 	srand(1);
@@ -102,7 +102,7 @@ static void test_quota_of_reported_values(void **state)
 	assert_int_equal(q.quota_ns, 20 * NSEC_PER_MSEC);
 	assert_int_equal(q.period_ns, 100 * NSEC_PER_MSEC);
 	assert_int_equal(q.burst_ns, 5 * NSEC_PER_MSEC);
-	/* "max", in whatever units. */
+	/* "max", in any unit. */
 	assert_int_equal(scx_quota_of(100000, MAX, 0).quota_ns, 0);
 	assert_int_equal(scx_quota_of(100000, MAX / 1000, 0).quota_ns, 0);
 	/* Neither is ever zero, since both are divisors. */

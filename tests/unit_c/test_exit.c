@@ -28,7 +28,7 @@ static void test_errors(void **state)
 {
 	assert_int_equal(outcome(SCX_EXIT_ERROR, 0, true), SCX_OUTCOME_EJECTED);
 	assert_int_equal(outcome(SCX_EXIT_ERROR + 2, 0, true), SCX_OUTCOME_EJECTED);
-	/* Before it ran: a failed load, though registration succeeded. */
+	/* An error before the scheduler ran is a failed load, though registration succeeded. */
 	assert_int_equal(outcome(SCX_EXIT_ERROR, 0, false), SCX_OUTCOME_FAILED);
 	/* An error never restarts. */
 	assert_int_equal(outcome(SCX_EXIT_ERROR, SCX_ECODE_ACT_RESTART, true), SCX_OUTCOME_EJECTED);

@@ -18,12 +18,12 @@ static void test_log2_is_rounded_down(void **state)
 {
 	u32 bit;
 
-	assert_int_equal(rusty_log2(0), 0);
+	assert_int_equal(scx_log2(0), 0);
 	for (bit = 1; bit < 64; bit++) {
-		assert_int_equal(rusty_log2(1ULL << bit), bit);
-		assert_int_equal(rusty_log2((1ULL << bit) - 1), bit - 1);
+		assert_int_equal(scx_log2(1ULL << bit), bit);
+		assert_int_equal(scx_log2((1ULL << bit) - 1), bit - 1);
 	}
-	assert_int_equal(rusty_log2(~0ULL), 63);
+	assert_int_equal(scx_log2(~0ULL), 63);
 }
 
 static void test_frequency_converges(void **state)
@@ -35,7 +35,7 @@ static void test_frequency_converges(void **state)
 		freq = rusty_freq(freq, 5 * MSEC);
 	/* 20 times in 100 ms, less rounding errors of a quarter each. */
 	assert_in_range(freq, 17, 20);
-	/* Continuously, then never again. */
+	/* Continuous events, then none for a long time. */
 	for (i = 0; i < 1000; i++)
 		freq = rusty_freq(freq, 1);
 	assert_in_range(freq, RUSTY_FREQ_MAX - 4, RUSTY_FREQ_MAX);

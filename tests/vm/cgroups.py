@@ -83,7 +83,8 @@ def create(tree: Tree) -> str:
 
 
 def results(printed: str) -> dict[str, dict[str, float]]:
-    """The shares by stage and cgroup, of all that the cgroups of the stage have used."""
+    """By stage, the share of each cgroup in the CPU time that all cgroups of the stage have
+    used."""
     found: dict[str, dict[str, float]] = {}
     for stage, _, lines in (text.partition("\n") for text in printed.split("stage ")[1:]):
         used = re.findall(r"^used (\S+) (\d+)$", lines, re.MULTILINE)

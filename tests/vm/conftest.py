@@ -65,8 +65,9 @@ def seeds_of(text: str) -> list[int]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Seeds for each test in a deterministic guest: those requested; with --own-seed the fixed one,
-    and for some tests one derived from the commit, so that no test is tuned to one run."""
+    """Seeds for each test in a deterministic guest: those requested; with --own-seed, the default
+    one, and for some tests another one derived from the commit, so that no test is tuned to one
+    run."""
     if "seed" not in metafunc.fixturenames:
         return
     wanted = metafunc.config.getoption("--seeds")

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import json
+import signal
+from collections.abc import Sequence
 
 from recorder import Record
-from sched_ext import TIMEOUT_S
+from sched_ext import TIMEOUT_S, wait_for
 from vm.guest import Guest, Process
 
 #: Options of scx_load: a mixture to combine with hogs, and no load except hogs.
@@ -32,3 +34,35 @@ def hog_times_s(guest: Guest, load: Process) -> list[float]:
     script = f"for t in {tasks}/*; do grep -q hog $t/comm && cat $t/schedstat; done; true"
     done = guest.run(script, is_urgent=True).check()
     return [int(line.split()[0]) / 1e9 for line in done.stdout.splitlines()]
+
+
+def shares_beside_real_time(guest: Guest, loads: Sequence[tuple[Process, int]]) -> list[float]:
+    """Runs a real-time task on CPU 1 beside loads, given with their numbers of hogs. Returns the
+    share of a CPU that the hog with the least CPU time of each load got meanwhile. Ends the loads.
+
+    The hogs run before the real-time task starts, and never sleep: before 6.19, a task that wakes
+    up on an idle CPU in the moment in which a real-time task starts there waits behind it, because
+    the kernel calls ops.cpu_release() only if it preempts a task of the scheduler.
+    """
+    for load, count in loads:
+        wait_for(
+            "all hogs run",
+            lambda load=load, count=count: (
+                sum(used_s > 0.05 for used_s in hog_times_s(guest, load)) == count
+            ),
+        )
+    begin_s, before = uptime_s(guest), [hog_times_s(guest, load) for load, _ in loads]
+    real_time = guest.spawn("real_time", ["chrt", "-f", "50", "taskset", "2", "sh", "-c", SPIN])
+    assert real_time.wait(TIMEOUT_S) == 0
+    after, end_s = [hog_times_s(guest, load) for load, _ in loads], uptime_s(guest)
+    for load, _ in loads:
+        load.signal(signal.SIGINT)
+        finished(load)
+    return [
+        min(end - begin for begin, end in zip(*times, strict=True)) / (end_s - begin_s)
+        for times in zip(before, after, strict=True)
+    ]
+
+
+def uptime_s(guest: Guest) -> float:
+    return float(guest.run("cat /proc/uptime", is_urgent=True).check().stdout.split()[0])

@@ -17,7 +17,7 @@ from vm.guest import Guest, Process
 
 SYSFS = "/sys/kernel/sched_ext"
 
-#: The sysctl that user-space schedulers set to 0 while they run.
+#: The sysctl that Rust schedulers with a policy in user space set to 0 while they run.
 COMPACTION = "/proc/sys/vm/compact_unevictable_allowed"
 
 #: Generous, because a guest may run a hundred times slower than a real machine.

@@ -66,7 +66,8 @@ REFERENCES = Path(__file__).with_name("reference.json")
 def test_output_is_the_same_on_another_machine(
     replays: Replay, kernel: Kernel, shape: Topology
 ) -> None:
-    """With the same kernel, QEMU and base image. SCX_RENEW_REFERENCE=1 adds the digest."""
+    """The output depends only on kernel, QEMU and base image. SCX_RENEW_REFERENCE=1 adds its
+    digest."""
     key = f"{kernel.release}, {replay.emulator().about()}, base image {replay.base_digest()}"
     digest = hashlib.sha256(replays(shape, REFERENCE, seed=1).output).hexdigest()
     known = json.loads(REFERENCES.read_text())

@@ -55,7 +55,7 @@ def wait_central(scheduler: Scheduler, cpu: int) -> None:
 def test_its_cpu_goes_offline_and_comes_back(
     guest: Guest, start: Start, load: Load, set_cpu: SetCpu
 ) -> None:
-    """-i does not print what libbpf does."""
+    """It restarts with its options, and -i does not print libbpf's messages."""
     scheduler = start("scx_central", "-c", "2", "-i", "0.2").wait_enabled()
     load("--hogs", "6", *MIXED)
     wait_central(scheduler, 2)

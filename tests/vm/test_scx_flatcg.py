@@ -55,7 +55,7 @@ def test_weights_are_honoured_at_every_level(replayed: Callable[[str], str]) -> 
     commands += [f"hogs {leaf} {4 if leaf in heaviest else 1}" for leaf in every]
     commands += ["sleep 1", f"share 6 all {' '.join(every)}"]
     commands += [f"end {' '.join(leaf for leaf in every if leaf not in light)}"]
-    # Those that were ahead have to wait for two seconds.
+    # Cgroups that were ahead have to wait for two seconds.
     commands += ["sleep 3", f"share 8 light {' '.join(light)}", "stop"]
     found = results(replayed("\n".join(commands)))
     for stage, seconds, active in (("all", 6, every), ("light", 8, light)):
@@ -70,7 +70,7 @@ def test_weights_are_honoured_at_every_level(replayed: Callable[[str], str]) -> 
 
 
 def test_changes_take_effect_at_once(replayed: Callable[[str], str]) -> None:
-    """Of weights, of cpu.idle, and of the cgroup of a task."""
+    """Changes of weights, of cpu.idle, and of the cgroup of a task."""
     commands = [
         FUNCTIONS,
         create({"one": 100, "two": 300}),

@@ -130,7 +130,7 @@ def test_every_method_and_property(loader: Loader, guest: Guest) -> None:
 
 
 def test_modes_of_schedulers_can_be_queried(loader: Loader) -> None:
-    """Without authorization, since it is read-only."""
+    """No authorization is needed, since the call is read-only."""
 
     def ask(method: str, *args: str) -> list:
         (answer,) = loader.bus.call(LOADER, method, *args, user=USER)

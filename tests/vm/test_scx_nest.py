@@ -64,7 +64,7 @@ def test_nest_grows_and_shrinks(guest: Guest, start: Start, load: Load) -> None:
 
 @STOPS_FAIR_SERVER_TWICE
 def test_restart_keeps_the_options(guest: Guest, start: Start, load: Load, set_cpu: SetCpu) -> None:
-    """-i is an option of its own, and does not print what libbpf does."""
+    """Here -i is the impatience; it does not print libbpf's messages."""
     options = ("-i", "1", "-m", "0", "-I")
     scheduler = start("scx_nest", *options, "--interval", "0.2").wait_enabled()
     set_cpu(1, False)

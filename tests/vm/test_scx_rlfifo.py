@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import pytest
 from counted import answers, counted
-from loads import MIXED, QUIET, SPIN, finished
+from loads import MIXED, QUIET, finished, shares_beside_real_time
 from recorder import Record, Recorder
 from sched_ext import (
     COMPACTION,
@@ -108,7 +108,7 @@ def test_stopped_scheduler_causes_no_stall(guest: Guest, start: Start, load: Loa
         until = time.monotonic() + 6
         rounds = 0
         while time.monotonic() < until:
-            # Each starts processes, which would not run without the fallback.
+            # Each command starts processes, which would not run without the fallback.
             guest.run("ls /proc | wc -l", 20).check()
             rounds += 1
         assert rounds > 1
@@ -121,9 +121,14 @@ def test_stopped_scheduler_causes_no_stall(guest: Guest, start: Start, load: Loa
         "it decides again",
         lambda: total(guest)["nr_user_dispatches"] > before["nr_user_dispatches"] + 500,
     )
-    settled = total(guest)["nr_fallback_dispatches"]
-    guest.run(["sleep", "2"]).check()
-    assert total(guest)["nr_fallback_dispatches"] == settled
+
+    def is_settled() -> bool:
+        before = total(guest)["nr_fallback_dispatches"]
+        guest.run(["sleep", "2"]).check()
+        return total(guest)["nr_fallback_dispatches"] == before
+
+    # Not at once if the host stops the guest, and so the policy, for a moment.
+    wait_for("BPF serves no more tasks", is_settled)
     assert_books_balance(guest)
     assert scheduler.end(signal.SIGINT) == 0
     assert "tasks without a decision" in scheduler.process.stderr()
@@ -191,8 +196,8 @@ def test_hotplug_in_place(guest: Guest, start: Start, load: Load, set_cpu: SetCp
     # A CPU goes offline when all of its tasks have left, which it checks only when it schedules.
     # Without a kick this took 8 s, or forever.
     assert statistics.median(offline_s) < 4, offline_s
-    # When a wakeup of the policy thread was lost on the offline CPU, this took 15 s, which happened
-    # every few times on 7.2.
+    # With a wakeup of the policy thread lost on the offline CPU, as in every few runs on 7.2, it
+    # took 15 s.
     assert max(offline_s) < 10, offline_s
     print(f"offline after {[round(s, 2) for s in offline_s]} s")
     wait_for("all CPUs are online again", lambda: total(guest)["nr_cpus"] == nr_cpus)
@@ -267,12 +272,10 @@ def test_tasks_leave_a_cpu_with_a_real_time_task(guest: Guest, start: Start, loa
     """A task that the real-time task preempts continues on another CPU."""
     nr_cpus = len(guest.topology.online)
     scheduler = serve(guest, start)
-    hogs = load("--hogs", str(nr_cpus - 1), *QUIET, "--seconds", "5", "--json")
-    real_time = guest.spawn("real_time", ["chrt", "-f", "50", "taskset", "2", "sh", "-c", SPIN])
-    result = finished(hogs)
-    # One CPU less is enough for all. Behind the real-time task, a hog would get less than half.
-    assert result["hogs"]["cpu_min_s"] > 0.6 * result["elapsed_s"]
-    assert real_time.wait(TIMEOUT_S) == 0
+    hogs = load("--hogs", str(nr_cpus - 1), *QUIET, "--seconds", "60", "--json")
+    # The other CPUs suffice for all hogs. A hog that waited for the real-time task would get almost
+    # no CPU time.
+    assert shares_beside_real_time(guest, [(hogs, nr_cpus - 1)])[0] > 0.6
     assert scheduler.end(signal.SIGINT) == 0
 
 

@@ -70,8 +70,9 @@ def test_wakee_inherits_the_slice(replayed: Callable[[str], str]) -> None:
 
 
 def test_decisions_stand_for_later_wakeups(replayed: Callable[[str], str]) -> None:
-    """A server without hogs: its workers are decided on every 100 ms only, and do not preempt each
-    other. Beside a hog each wakeup is decided on, because it might preempt the hog."""
+    """A server without hogs: the policy decides on its workers only every 100 ms, and they do not
+    preempt each other. Beside a hog it decides on each wakeup, because the wakee might preempt the
+    hog."""
     server = ("--hogs", "0", *IDLE[2:], "--workers", "8", "--locks", "cpu")
     commands = ["scx_rustland", "scx_rustland --full-user"]
     alone, full = counted(replayed, commands, server)
@@ -86,7 +87,8 @@ def test_decisions_stand_for_later_wakeups(replayed: Callable[[str], str]) -> No
 
 
 def test_low_power_keeps_idle_cpus_asleep(replayed: Callable[[str], str]) -> None:
-    """Beside a hog. Compared per decision, since the number of decisions differs."""
+    """Kicks of idle CPUs beside a hog. They are compared per decision, since the number of
+    decisions differs."""
     load = ("--hogs", "1", *SLEEPERS[2:])
     commands = ["scx_rustland --full-user", "scx_rustland --full-user --low-power"]
     usual, low = (

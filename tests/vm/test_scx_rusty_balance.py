@@ -150,7 +150,7 @@ def test_without_balancing_they_stay(on_nodes: Callable[[str], str]) -> None:
 def test_idle_cpus_of_the_other_node_take_work_only_when_allowed(
     on_nodes: Callable[[str], str], threshold: int, nodes: set[int]
 ) -> None:
-    """They steal tasks; the balancer is off."""
+    """Only stealing moves tasks here; the balancer is off."""
     options = f"--no-load-balance --direct-greedy-under 0 --greedy-threshold-x-numa {threshold}"
     printed = on_nodes(SPREAD.replace("OPTIONS", options))
     assert nodes_of(time_by_cpu(printed)) == nodes

@@ -136,7 +136,7 @@ def test_light_task_is_not_starved(guest: Guest, start: Start, load: Load) -> No
 def test_hotplug_under_load_loses_no_task(
     guest: Guest, start: Start, load: Load, set_cpu: SetCpu
 ) -> None:
-    """It goes on without a restart. A load whose thread is stuck fails."""
+    """It continues without a restart. A load whose thread is stuck fails."""
     scheduler = start("scx_userland", "-i", "0.5").wait_enabled()
     load("--hogs", "6", *MIXED)
     for online in (False, True, False, True):

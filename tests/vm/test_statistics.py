@@ -266,7 +266,7 @@ def test_c_scheduler_replaces_the_socket_of_a_killed_one(guest: Guest, start: St
 
 
 def test_c_scheduler_runs_without_its_socket(guest: Guest, start: Start) -> None:
-    """Something else has its name."""
+    """A directory exists in place of the socket."""
     guest.run(f"mkdir -p {SOCKET}").check()
     scheduler = start("scx_simple").wait_enabled()
     guest.run(f"rmdir {SOCKET}").check()

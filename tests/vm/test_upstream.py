@@ -68,7 +68,7 @@ BUSY = ("--hogs", "8", "--sleepers", "8")
 def test_error_ejects_with_status_2_and_a_dump(
     guest: Guest, start: Start, load: Load, program: str
 ) -> None:
-    """Although main() returns 0."""
+    """The exit status is 2 although main() returns 0."""
     load(*BUSY)
     scheduler = start(program, "-e", "60")
     assert scheduler.end() == 2

@@ -145,10 +145,11 @@ impl Cpus {
         })
     }
 
-    /// Selects a CPU whose task `task` should preempt, if `task` was decided to have `vtime`: of
-    /// the running tasks whose vtime is greater by more than `margin`, the one with the greatest.
-    /// `None` if there is none. The selected CPU then counts as running `task`. `vtime` and
-    /// `margin` are in the unit of [`DispatchedTask::vtime`](crate::DispatchedTask::vtime).
+    /// Selects the CPU whose current task should be preempted by `task`, which is to run with
+    /// `vtime`: among the running tasks whose vtime is greater by more than `margin`, the one with
+    /// the greatest. `None` if there is no such task. The selected CPU then counts as running
+    /// `task`. `vtime` and `margin` are in the unit of
+    /// [`DispatchedTask::vtime`](crate::DispatchedTask::vtime).
     ///
     /// The CPU of the policy thread is preferred, because its task is preempted already, unless
     /// another CPU's task is behind by more than twice as much. A task that may not run everywhere

@@ -62,8 +62,8 @@ impl Drop for Locked {
     }
 }
 
-/// NUMA balancing unmaps pages to find out who uses them, which causes page faults, except for
-/// threads with a memory policy of their own. Threads created later inherit it.
+/// NUMA balancing unmaps pages to find out which tasks use them, which causes page faults, except
+/// for threads with a memory policy of their own. Threads created later inherit it.
 fn bind_to_all_nodes() {
     let Some(nodes) = nodes_with_memory() else {
         // A kernel without NUMA.

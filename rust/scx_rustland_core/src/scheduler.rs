@@ -210,10 +210,11 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         is_calm
     }
 
-    /// Includes a record that is still being written: it cannot be read yet, but because of it a
-    /// wait for the ring would return at once.
+    /// Includes a record that is still being written: it cannot be read yet, but a wait for the
+    /// ring would return at once.
     fn nr_unread_bytes(&self) -> u64 {
-        // SAFETY: the ring was created with one map, so it has a ring 0, which it owns.
+        // SAFETY: the `ring_buffer` was created with one map, so it has a `ring` 0, which is valid
+        // as long as the `ring_buffer` is.
         unsafe {
             let ring = libbpf_sys::ring_buffer__ring(self.ring.as_libbpf_object().as_ptr(), 0);
             libbpf_sys::ring__avail_data_size(ring)

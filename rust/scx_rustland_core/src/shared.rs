@@ -103,7 +103,7 @@ impl Shared {
         self.nr_waiting().store(nr, Ordering::Relaxed);
     }
 
-    /// A number of the policy's choice.
+    /// Publishes the policy's mode, a number of its choice.
     pub(crate) fn set_mode(&self, mode: u64) {
         self.mode().store(mode, Ordering::Relaxed);
     }

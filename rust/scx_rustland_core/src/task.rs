@@ -41,8 +41,8 @@ pub struct QueuedTask {
     pub exec_ns: u64,
     /// CPU time since fork.
     pub sum_exec_ns: u64,
-    /// The vtime of the last decision. If that used [`DispatchedTask::advance`], it has advanced by
-    /// the CPU time since.
+    /// The vtime of the last decision; with [`DispatchedTask::advance`], advanced by the CPU time
+    /// used since then.
     pub vtime: u64,
     /// Voluntary context switches: interactive tasks have many.
     pub nvcsw: u64,
@@ -145,7 +145,8 @@ pub struct DispatchedTask {
 }
 
 impl DispatchedTask {
-    /// Any CPU, the default slice, after all earlier decisions; the task context unchanged.
+    /// A decision for any CPU with the default slice, ordered after all earlier decisions. The task
+    /// context is unchanged.
     pub fn new(task: &QueuedTask) -> Self {
         Self {
             pid: task.pid,
@@ -161,22 +162,23 @@ impl DispatchedTask {
         }
     }
 
-    /// Where it runs. A CPU that it may not use, or that is offline, is replaced by any.
+    /// Sets where the task runs. A CPU that it may not use, or that is offline, is replaced by any
+    /// CPU.
     pub fn to(mut self, target: Target) -> Self {
         self.target = target;
         self
     }
 
-    /// Its slice. 0 stands for the default of [`Options`](crate::Options), and [`SLICE_INF_NS`] is
-    /// infinite. The kernel checks slices at ticks only.
+    /// Sets its slice. 0 stands for the default of [`Options`](crate::Options), and
+    /// [`SLICE_INF_NS`] is infinite. The kernel checks slices at ticks only.
     pub fn slice_ns(mut self, slice_ns: u64) -> Self {
         self.slice_ns = slice_ns;
         self
     }
 
-    /// Its place in the order of decided tasks: the smallest runs first. Below 2^62. 0, the
-    /// default, is after all earlier decisions; a policy that uses other values uses them for all
-    /// tasks.
+    /// Sets its place in the order of decided tasks: the smallest vtime runs first. Below 2^62. 0,
+    /// the default, is after all earlier decisions; a policy that uses other values uses them for
+    /// all tasks.
     pub fn vtime(mut self, vtime: u64) -> Self {
         self.vtime = vtime;
         self
@@ -191,7 +193,7 @@ impl DispatchedTask {
         self
     }
 
-    /// The task context that it has when it is enqueued again.
+    /// Sets the task context that it has when it is enqueued again.
     pub fn ctx(mut self, ctx: TaskCtx) -> Self {
         self.ctx = ctx;
         self
@@ -203,11 +205,12 @@ impl DispatchedTask {
         self
     }
 
-    /// Stands for later wakeups of the task too, for 100 ms, until it uses up a slice: its vtime
-    /// then is the advanced one, or [`Policy::vtime_floor`](crate::Policy::vtime_floor) if that is
-    /// later. The policy does not see these wakeups. Decisions stand only while the policy holds no
-    /// task and every CPU runs a task whose decision stands: so give this to each task that no
-    /// other should preempt, and to no other. No effect without [`advance`](Self::advance).
+    /// Lets the decision stand for later wakeups of the task, for 100 ms or until the task uses up
+    /// a slice. The policy does not see these wakeups; the vtime of the task is then the advanced
+    /// one, or [`Policy::vtime_floor`](crate::Policy::vtime_floor) if that is later. Decisions
+    /// stand only while the policy holds no task and every CPU runs a task whose decision stands.
+    /// So use this for each task that no other should preempt, and for no other task. No effect
+    /// without [`advance`](Self::advance).
     pub fn standing(mut self) -> Self {
         self.stands = true;
         self

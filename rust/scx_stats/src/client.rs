@@ -42,7 +42,7 @@ pub enum ClientError {
     NoServer {
         /// The socket's path.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The caller may not connect.
@@ -74,7 +74,7 @@ pub enum ClientError {
         path: PathBuf,
         /// Number of a Linux error.
         errno: i32,
-        /// The server's words.
+        /// The server's message.
         message: String,
     },
     /// The answer has more than [`MAX_ANSWER_BYTES`].
@@ -89,7 +89,7 @@ pub enum ClientError {
     Unexpected {
         /// The socket's path.
         path: PathBuf,
-        /// What was wrong.
+        /// The error of parsing it.
         source: serde_json::Error,
     },
     /// Something else went wrong with the socket.
@@ -97,7 +97,7 @@ pub enum ClientError {
     Io {
         /// The socket's path.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
@@ -180,7 +180,15 @@ impl Client {
     /// # Errors
     /// See [`Client::request`].
     pub fn stats<T: DeserializeOwned>(&mut self) -> Result<T, ClientError> {
-        self.typed_request(STATS, &Args::new())
+        self.stats_with(&Args::new())
+    }
+
+    /// The same with arguments, such as another target than the default one.
+    ///
+    /// # Errors
+    /// See [`Client::request`].
+    pub fn stats_with<T: DeserializeOwned>(&mut self, args: &Args) -> Result<T, ClientError> {
+        self.typed_request(STATS, args)
     }
 
     /// Totals since the scheduler's start, in the same forms. Does not affect the next
@@ -190,7 +198,7 @@ impl Client {
     /// See [`Client::request`].
     pub fn stats_total<T: DeserializeOwned>(&mut self) -> Result<T, ClientError> {
         let args = Args::from([(TOTAL_ARG.to_string(), "true".to_string())]);
-        self.typed_request(STATS, &args)
+        self.stats_with(&args)
     }
 
     /// The descriptions of all structs that the server may send.

@@ -74,7 +74,7 @@ pub use describe::describe;
 pub use meta::{FieldMeta, Kind, Shape, StructMeta};
 pub use monitor::{monitor, monitor_with};
 pub use percent::Percent;
-pub use protocol::{Args, DEFAULT_PATH, DEFAULT_TARGET};
+pub use protocol::{Args, DEFAULT_PATH, DEFAULT_TARGET, TARGET_ARG};
 pub use registry::{MetaError, Registry};
 pub use scx_stats_derive::Stats;
 pub use server::{

@@ -13,14 +13,14 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Passes the statistics of the server at `path` to `on_stats` at each `interval`, which is
-/// the time that they cover; so the first ones come one interval after connecting.
+/// Passes the statistics of the server at `path` to `on_stats` once per `interval`. Each call
+/// covers one interval, so the first one comes one interval after connecting.
 ///
 /// Waits for a server that is absent, or restarts with its scheduler. Logs that once, and
 /// once more when it is back.
 ///
-/// `wait` sleeps for at most the given time and returns whether to stop, at once if that is known
-/// earlier. For example with a channel:
+/// `wait` sleeps for at most the given time and returns whether to stop; it should return early
+/// when a stop is requested. For example with a channel:
 /// `|time| stop.recv_timeout(time) != Err(RecvTimeoutError::Timeout)`.
 ///
 /// # Errors

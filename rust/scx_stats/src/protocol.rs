@@ -23,7 +23,7 @@ pub const DEFAULT_PATH: &str = "/var/run/scx/root/stats";
 pub const DEFAULT_TARGET: &str = "top";
 
 /// The argument that names the target.
-pub(crate) const TARGET_ARG: &str = "target";
+pub const TARGET_ARG: &str = "target";
 
 /// The argument that requests totals instead of the changes since the last answer.
 pub(crate) const TOTAL_ARG: &str = "total";

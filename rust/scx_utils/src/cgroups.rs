@@ -1,34 +1,102 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Warns of cgroup controls that have no effect: with sched_ext, CPU shares and limits are left to
-//! the scheduler, and none of those in Rust implements them.
+//! the scheduler, which may not implement them; nor do all kernels report them to the scheduler.
 
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The controls, and their default values or what these begin with
-/// (Documentation/admin-guide/cgroup-v2.rst).
-const CONTROLS: [(&str, &str); 3] = [
-    ("cpu.weight", "100"),
-    ("cpu.idle", "0"),
-    ("cpu.max", "max "),
-];
+use crate::compat::KernelBtf;
+
+/// A control of the CPU time of cgroups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    /// `cpu.weight`.
+    Weight,
+    /// `cpu.idle`.
+    Idle,
+    /// `cpu.max`.
+    Max,
+}
+
+impl Control {
+    /// All controls.
+    pub const ALL: &'static [Self] = &[Self::Weight, Self::Idle, Self::Max];
+
+    /// The controls that have no effect on this kernel under a scheduler that implements
+    /// `implemented`.
+    #[must_use]
+    pub fn without_effect(implemented: &[Self], btf: &KernelBtf) -> Vec<Self> {
+        let has_effect =
+            |of: &Self| implemented.contains(of) && btf.has_member("sched_ext_ops", of.callback());
+        let all = Self::ALL.iter().copied();
+        all.filter(|control| !has_effect(control)).collect()
+    }
+
+    /// The callback by which the kernel reports changes.
+    fn callback(self) -> &'static str {
+        match self {
+            Self::Weight => "cgroup_set_weight",
+            Self::Idle => "cgroup_set_idle",
+            Self::Max => "cgroup_set_bandwidth",
+        }
+    }
+
+    /// The default value, or what it begins with (Documentation/admin-guide/cgroup-v2.rst).
+    fn default(self) -> &'static str {
+        match self {
+            Self::Weight => "100",
+            Self::Idle => "0",
+            Self::Max => "max ",
+        }
+    }
+
+    fn is_set(self, cgroup: &Path) -> bool {
+        let default = self.default();
+        fs::read_to_string(cgroup.join(self.to_string())).is_ok_and(|text| {
+            let text = text.trim_end();
+            text != default && !(default.ends_with(' ') && text.starts_with(default))
+        })
+    }
+}
+
+/// The name of the file.
+impl fmt::Display for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Weight => "cpu.weight",
+            Self::Idle => "cpu.idle",
+            Self::Max => "cpu.max",
+        })
+    }
+}
+
+/// "cpu.weight, cpu.idle and cpu.max".
+#[must_use]
+pub fn list(controls: &[Control]) -> String {
+    let names: Vec<_> = controls.iter().map(Control::to_string).collect();
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => names.concat(),
+    }
+}
 
 /// Cgroups that have set a control. Displayed as their number and an example.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ignored {
     nr: usize,
     /// A control that the first of these cgroups has set.
-    control: &'static str,
+    control: Control,
     path: PathBuf,
 }
 
 impl Ignored {
-    /// Searches the machine with this root directory; `None` if there are none.
+    /// Searches the machine with this root directory; `None` if no cgroup has set one of these
+    /// controls.
     #[must_use]
-    pub fn find(root: &Path) -> Option<Self> {
+    pub fn find(root: &Path, controls: &[Control]) -> Option<Self> {
         let mut found = None;
-        visit(&root.join("sys/fs/cgroup"), &mut found);
+        visit(&root.join("sys/fs/cgroup"), controls, &mut found);
         found
     }
 }
@@ -41,8 +109,8 @@ impl fmt::Display for Ignored {
 }
 
 /// Visits this cgroup and all below. One that vanishes meanwhile is skipped.
-fn visit(cgroup: &Path, found: &mut Option<Ignored>) {
-    if let Some(control) = control_that_is_set(cgroup) {
+fn visit(cgroup: &Path, controls: &[Control], found: &mut Option<Ignored>) {
+    if let Some(control) = controls.iter().copied().find(|of| of.is_set(cgroup)) {
         let first = || Ignored {
             nr: 0,
             control,
@@ -55,22 +123,9 @@ fn visit(cgroup: &Path, found: &mut Option<Ignored>) {
     };
     for entry in entries.flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            visit(&entry.path(), found);
+            visit(&entry.path(), controls, found);
         }
     }
-}
-
-fn control_that_is_set(cgroup: &Path) -> Option<&'static str> {
-    let is_set = |(control, default): &(&str, &str)| {
-        fs::read_to_string(cgroup.join(control)).is_ok_and(|text| {
-            let text = text.trim_end();
-            text != *default && !(default.ends_with(' ') && text.starts_with(default))
-        })
-    };
-    CONTROLS
-        .iter()
-        .find(|of| is_set(of))
-        .map(|(control, _)| *control)
 }
 
 #[cfg(test)]
@@ -86,7 +141,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, format!("{text}\n")).unwrap();
         }
-        let mut found = Ignored::find(root.path())?;
+        let mut found = Ignored::find(root.path(), Control::ALL)?;
         found.path = found.path.strip_prefix(top).unwrap().into();
         Some(found)
     }
@@ -123,7 +178,27 @@ mod tests {
     }
 
     #[test]
+    fn controls_that_are_not_asked_for_are_not_reported() {
+        let root = tempfile::tempdir().unwrap();
+        let cgroup = root.path().join("sys/fs/cgroup/a");
+        fs::create_dir_all(&cgroup).unwrap();
+        fs::write(cgroup.join("cpu.weight"), "50\n").unwrap();
+        assert_eq!(Ignored::find(root.path(), &[Control::Max]), None);
+        assert!(Ignored::find(root.path(), &[Control::Weight]).is_some());
+    }
+
+    #[test]
+    fn names_are_listed() {
+        assert_eq!(list(&[]), "");
+        assert_eq!(list(&[Control::Max]), "cpu.max");
+        assert_eq!(list(Control::ALL), "cpu.weight, cpu.idle and cpu.max");
+    }
+
+    #[test]
     fn machine_without_cgroups_has_none() {
-        assert_eq!(Ignored::find(Path::new("/proc/no/such/place")), None);
+        assert_eq!(
+            Ignored::find(Path::new("/proc/no/such/place"), Control::ALL),
+            None
+        );
     }
 }

@@ -59,8 +59,8 @@ impl KernelBtf {
 
     /// Whether kfuncs have an argument that the kernel's build should have stripped from their
     /// public prototypes. Since 7.1 many kfuncs have such a hidden argument. An old pahole does not
-    /// strip it from all of them, and programs cannot call those where it is left; which ones
-    /// depends on the build. Debian's backports of 7.1 and 7.2 are affected.
+    /// strip it from all kfuncs, and programs cannot call a kfunc that still has it; which kfuncs
+    /// are affected depends on the build. Debian's backports of 7.1 and 7.2 are affected.
     #[must_use]
     pub fn is_defective(&self) -> bool {
         btf::any_ends_with_parameter(&self.btf, b"scx_bpf_", b"_impl", "aux")

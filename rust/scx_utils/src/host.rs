@@ -5,80 +5,145 @@
 
 mod note;
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-use note::Note;
+use note::{Entry, Note};
 
-/// Where [`Setting`] stores the previous value. Like the settings, it is lost at reboot.
+/// Where guards store previous values. Like the settings, they are lost at reboot.
 pub const NOTES_DIR: &str = "/run/scx";
 
 /// A file below `/proc/sys` or `/sys` with a single value.
 #[derive(Debug)]
 pub struct Setting {
-    path: PathBuf,
-    before: String,
-    ours: String,
-    note: Note,
+    _group: Group,
 }
 
 impl Setting {
-    /// Writes `value`, and keeps it until the guard is dropped. The kernel may round it: the value
-    /// read back counts as ours. A file in `notes` ([`NOTES_DIR`]) stores the previous value, so
-    /// that it is known even if this process is killed.
+    /// Writes `value`, and keeps it until the guard is dropped. A later value of another writer
+    /// stays. The kernel may round the value: what is read back counts as ours. A file in `notes`
+    /// ([`NOTES_DIR`]) stores the previous value, so that it is known even if this process is
+    /// killed. `path` is absolute.
     ///
     /// # Errors
     ///
     /// If the file cannot be read or written, the note cannot be made, or the setting is held
     /// already, by this process or another one: of two holders, the one that ends last would
-    /// restore the value of the other. Nothing is changed then.
+    /// restore the value of the other. Nothing is changed then, except that a value set by a killed
+    /// process is restored.
     pub fn hold(path: &Path, value: &str, notes: &Path) -> Result<Self> {
-        let mut note = Note::take(path, notes)?;
-        let now = read(path)?;
-        let before = match note.left_behind() {
-            // The value that a killed process set is still in place.
-            Some(left) if left.ours == now => left.before,
-            // There is no note, or the setting was changed since.
-            _ => now,
+        let _group = Group::hold(&[path.into()], value, path, notes)?;
+        Ok(Self { _group })
+    }
+}
+
+/// Files that are set to the same value, with one note, and so one file descriptor, for all.
+#[derive(Debug)]
+pub(crate) struct Group {
+    note: Note,
+}
+
+impl Group {
+    /// As [`Setting::hold`], for all `paths`. `name` is the setting's: two groups with files in
+    /// common must have the same one.
+    pub(crate) fn hold(paths: &[PathBuf], value: &str, name: &Path, notes: &Path) -> Result<Self> {
+        let mut note = Note::take(name, notes)?;
+        // Restore what a killed process has left. The files have their original values before the
+        // note is overwritten, so a kill at any time loses nothing.
+        restore(note.entries()).1?;
+        let entry = |path: &PathBuf| {
+            let before = read(path).with_context(|| format!("cannot read {}", path.display()))?;
+            let (path, ours) = (path.clone(), value.to_owned());
+            Ok(Entry { path, before, ours })
         };
-        note.write(&before, value)?;
-        fs::write(path, value).with_context(|| format!("cannot set {}", path.display()))?;
-        let ours = read(path).unwrap_or_else(|_| value.to_owned());
-        if ours != value {
-            note.write(&before, &ours)?;
-        }
-        Ok(Self {
-            path: path.into(),
-            before,
-            ours,
-            note,
-        })
+        note.write(paths.iter().map(entry).collect::<Result<_>>()?)?;
+        // From here on, an error drops it, which restores the files that were set.
+        let mut group = Self { note };
+        group.set(value)?;
+        Ok(group)
+    }
+
+    fn set(&mut self, value: &str) -> Result<()> {
+        let mut entries = self.note.entries().to_vec();
+        let set = |entry: &mut Entry| {
+            let path = &entry.path;
+            write(path, value).with_context(|| format!("cannot set {}", path.display()))?;
+            if let Ok(ours) = read(path) {
+                entry.ours = ours;
+            }
+            Ok(())
+        };
+        let result = entries.iter_mut().try_for_each(set);
+        // Also after an error: the values that were read back are needed to restore the files.
+        result.and(self.note.write(entries))
+    }
+
+    /// As if the process had been killed: no destructor runs, and the kernel closes its files.
+    #[cfg(test)]
+    pub(crate) fn kill(self) {
+        self.note.unlock();
+        std::mem::forget(self);
     }
 }
 
-impl Drop for Setting {
-    /// Keeps a later value of another writer.
+impl Drop for Group {
     fn drop(&mut self) {
-        if read(&self.path).is_ok_and(|now| now != self.ours) {
-            tracing::debug!(
-                "{} was changed meanwhile: left as it is",
-                self.path.display()
-            );
-        } else if let Err(error) = fs::write(&self.path, &self.before) {
-            let (path, before) = (self.path.display(), &self.before);
-            tracing::warn!("cannot set {path} back to '{before}': {error}");
-            return;
+        let (failed, result) = restore(self.note.entries());
+        if let Err(error) = result {
+            tracing::warn!("{error:#}");
         }
-        self.note.clear();
+        self.note.reduce(failed);
     }
 }
 
-fn read(path: &Path) -> Result<String> {
-    let text =
-        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(text.trim_end().to_owned())
+/// Restores files. Returns the entries that could not be restored, and only the first error, since
+/// there may be thousands.
+fn restore(entries: &[Entry]) -> (Vec<Entry>, Result<()>) {
+    let (mut failed, mut first) = (Vec::new(), Ok(()));
+    for entry in entries {
+        if let Err(error) = entry.restore() {
+            let (path, before) = (entry.path.display(), &entry.before);
+            let what = || format!("cannot set {path} back to '{before}'");
+            first = first.and_then(|()| Err(error).with_context(what));
+            failed.push(entry.clone());
+        }
+    }
+    (failed, first)
+}
+
+impl Entry {
+    /// Keeps a later value of another writer.
+    fn restore(&self) -> io::Result<()> {
+        let path = &self.path;
+        if read(path).is_ok_and(|now| now != self.ours) {
+            tracing::debug!("{} was changed meanwhile: left as it is", path.display());
+            return Ok(());
+        }
+        match write(path, &self.before) {
+            // For example, the CPU is gone, and its setting with it.
+            Err(error) if is_gone(&error) => Ok(()),
+            result => result,
+        }
+    }
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    Ok(fs::read_to_string(path)?.trim_end().to_owned())
+}
+
+/// Never creates the file.
+fn write(path: &Path, value: &str) -> io::Result<()> {
+    let mut options = File::options();
+    let mut file = options.write(true).truncate(true).open(path)?;
+    file.write_all(value.as_bytes())
+}
+
+/// Whether the file of the kernel does not exist any more; it may have disappeared while open.
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ENODEV)
 }
 
 #[cfg(test)]
@@ -96,10 +161,8 @@ mod tests {
         Setting::hold(path, "0", &path.with_file_name("notes")).unwrap()
     }
 
-    /// As if its process had been killed: no destructor runs, and the kernel closes its files.
     fn kill(guard: Setting) {
-        guard.note.unlock();
-        std::mem::forget(guard);
+        guard._group.kill();
     }
 
     #[test]

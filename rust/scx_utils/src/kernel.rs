@@ -130,7 +130,7 @@ impl SchedExt {
         Ok(btf)
     }
 
-    /// Only one scheduler can be loaded: why that is not possible now.
+    /// Why no scheduler can be loaded now, since the kernel runs one at a time.
     fn conflict(&self) -> Option<Missing> {
         match self.state().as_str() {
             "disabled" => None,

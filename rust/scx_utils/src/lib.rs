@@ -14,7 +14,9 @@
 //! | [`infeasible`] | loads, with infeasible weights clamped |
 //! | [`percpu`], [`ravg`] | counters and running averages of BPF programs |
 //! | [`time`] | the clock of BPF programs |
-//! | [`host`] | machine settings that are restored |
+//! | [`host`], [`resume_latency`] | machine settings that are restored |
+//! | [`power`], [`primary`] | the power profile, and CPUs that are preferred by it |
+//! | [`placement`] | options on where tasks run, for BPF sides that include `<scx/cpus.bpf.h>` |
 //! | [`cgroups`] | cgroup controls that have no effect |
 //! | [`manifest`] | a scheduler's description for programs that start it |
 //! | [`cli`], [`log`](mod@log), [`build_id`] | common to all programs of this project |
@@ -38,6 +40,8 @@ pub mod compat;
 #[cfg(feature = "runtime")]
 pub mod cpumask;
 #[cfg(feature = "runtime")]
+mod cpus;
+#[cfg(feature = "runtime")]
 pub mod exit_info;
 #[cfg(feature = "runtime")]
 pub mod host;
@@ -56,9 +60,17 @@ pub mod manifest;
 #[cfg(feature = "runtime")]
 pub mod percpu;
 #[cfg(feature = "runtime")]
+pub mod placement;
+#[cfg(feature = "runtime")]
+pub mod power;
+#[cfg(feature = "runtime")]
+pub mod primary;
+#[cfg(feature = "runtime")]
 pub mod ravg;
 #[cfg(feature = "runtime")]
 mod realtime;
+#[cfg(feature = "runtime")]
+pub mod resume_latency;
 #[cfg(feature = "runtime")]
 pub mod runner;
 #[cfg(feature = "runtime")]

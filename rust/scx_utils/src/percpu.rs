@@ -48,4 +48,16 @@ impl<T: FromBytes> PerCpu<T> {
             .collect::<Option<_>>()
             .context("a value of another size")
     }
+
+    /// A reader of statistics that `from` computes from the values of all possible CPUs at index
+    /// 0.
+    pub fn into_reader<M>(
+        self,
+        from: impl Fn(&[T]) -> M + Send + 'static,
+    ) -> impl FnMut() -> Result<M> + Send + 'static
+    where
+        T: 'static,
+    {
+        move || Ok(from(&self.read(0)?))
+    }
 }

@@ -18,8 +18,8 @@ pub struct RunningAverage {
 
 impl RunningAverage {
     /// The average at `now_ns`, by the clock of the BPF side. A `now_ns` before the last change
-    /// counts as its time, because a change may overtake the reader. With a half-life of 0, the
-    /// average is the value.
+    /// counts as the time of that change, which may have happened after the reader took `now_ns`.
+    /// With a half-life of 0, the average is the value.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // A relative error of at most 2^-52.
     pub fn read(&self, now_ns: u64, half_life_ns: u64) -> f64 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Answers requests for statistics: a line of JSON each, as rust/scx_stats describes. The kernel's
- * errno in an answer is 0, or positive with a text.
+ * Answers requests for statistics: a line of JSON each, as rust/scx_stats describes. The errno of
+ * an answer is 0, or a positive errno of the kernel together with an error text.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -13,10 +13,11 @@
 
 #define TARGET "top"
 
-/* Deeper than any request. */
+/* Maximum nesting of a request. No valid one is nested more deeply. */
 #define DEPTH_MAX 8
 
-/* The line {"errno":@err,"args":{"resp":@payload}}; takes over the payload. NULL without memory. */
+/* Return the line {"errno":@err,"args":{"resp":@payload}}, which takes ownership of @payload; NULL
+ * if there is no memory. */
 static char *answer_line(int err, struct json_object *payload)
 {
 	struct json_object *answer = json_object_new_object(), *args = json_object_new_object();
@@ -37,7 +38,7 @@ static char *refusal(int err, const char *why)
 	return answer_line(err, json_object_new_string(why));
 }
 
-/* The string member @name of an object; NULL if it is missing or no string. */
+/* Return the string member @name of an object; NULL if it is missing or not a string. */
 static const char *string_of(struct json_object *object, const char *name)
 {
 	struct json_object *value = NULL;
@@ -46,7 +47,7 @@ static const char *string_of(struct json_object *object, const char *name)
 	return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
 }
 
-/* A description of the statistics, by which clients show and convert them. */
+/* Describe the statistics, so that clients can show and convert them. */
 static struct json_object *describe(const struct scx_sched *sched)
 {
 	struct json_object *all = json_object_new_object(), *of = json_object_new_object();
@@ -78,7 +79,8 @@ static struct json_object *describe(const struct scx_sched *sched)
 	return all;
 }
 
-/* The values @now; counters less those of @before, unless they began again in a new generation. */
+/* Return the values @now. Counters are reduced by those of @before, unless they restarted in a new
+ * generation. */
 static struct json_object *values(const struct scx_sched *sched, const void *now,
 				  const void *before)
 {

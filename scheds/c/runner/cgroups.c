@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Finds cgroup controls that have no effect: with sched_ext, CPU shares and limits are left to the
- * scheduler, which may not implement them, or not get to know them from the kernel.
+ * scheduler, which may not implement them, or to which the kernel may not report them.
  */
 #include <ftw.h>
 #include <limits.h>
@@ -13,8 +13,8 @@
 /* Maximum number of directories open at once. */
 #define NR_OPEN_MAX 16
 
-/* The controls; what their default values begin with (Documentation/admin-guide/cgroup-v2.rst); and
- * the callback by which the kernel reports them. */
+/* The controls, what their default values begin with (Documentation/admin-guide/cgroup-v2.rst), and
+ * the callbacks by which the kernel reports them. */
 static const struct control {
 	unsigned int bit;
 	const char *name;

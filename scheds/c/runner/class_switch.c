@@ -1,32 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The class-switch helper: a thread that finishes switching tasks between scheduling classes
- * when the kernel is stuck in it.
+ * The class-switch helper: a thread that finishes switching tasks between scheduling classes when
+ * the kernel is stuck while switching them.
  *
- * While a scheduler is enabled or disabled, the kernel waits for an RCU grace period and then
- * for forks in progress. Meanwhile some tasks are in the ext class and others in the fair
- * class, which has precedence. If enough of the fair tasks compute, the ext tasks starve; and
- * if one of those was preempted within an RCU reader or during a fork, the machine hangs for
- * as long as the fair tasks compute. 7.2 reserves 5 % of CPU time for the ext class: it does
- * not hang, but the tasks that it waits for run that slowly.
+ * While a scheduler is enabled or disabled, the kernel waits for an RCU grace period and then for
+ * forks in progress. Meanwhile some tasks are in the ext class and others in the fair class, which
+ * has precedence. If enough of the fair tasks compute, the ext tasks starve; and if one of those
+ * was preempted within an RCU reader or during a fork, the machine hangs for as long as the fair
+ * tasks compute. 7.2 reserves 5 % of CPU time for the ext class: it does not hang, but the tasks
+ * that it waits for get no more than that.
  *
- * Setting a task's scheduling parameters, even to their present values, switches the task to
- * its new class at once. So if the kernel's switch takes long, this thread does that for all
- * tasks. After kill -9 there is no helper.
+ * Setting a task's scheduling parameters, even to their present values, switches the task to its
+ * new class at once. So if the kernel's switch takes long, this thread does that for all tasks.
+ * After kill -9 there is no helper.
  */
 #include <ctype.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "internal.h"
 
-/* Period of the check; a switch that two consecutive checks see is stuck. */
+/* Period of the check; a switch is stuck if two consecutive checks see it. */
 #define POLL_MS 500
 
 /* Fits "/proc/PID/task". */
@@ -80,10 +82,35 @@ static void *class_switch_thread(void *unused)
 	return NULL;
 }
 
+/* Number of file descriptors for which the kernel has room from the start: the usual limit. */
+#define NR_FDS 1024
+
+/*
+ * Make room for NR_FDS file descriptors. If a process has several threads, the kernel waits for an
+ * RCU grace period before it uses a larger table (expand_fdtable() in fs/file.c), such as when the
+ * helper opens a file: it would wait for what it is to end.
+ */
+static void grow_fd_table(void)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC), last = NR_FDS - 1;
+	struct rlimit limit;
+
+	if (fd < 0)
+		return;
+	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < NR_FDS)
+		last = (int)limit.rlim_cur - 1;
+	/* The table does not shrink when this descriptor is closed. */
+	last = fcntl(fd, F_DUPFD_CLOEXEC, last);
+	if (last >= 0)
+		close(last);
+	close(fd);
+}
+
 void scx_class_switch_start(void)
 {
 	pthread_t thread;
 
+	grow_fd_table();
 	/*
 	 * khugepaged unmaps pages while it collapses them, and it is an ordinary task that
 	 * this thread may have to help. A kernel without huge pages refuses the call.

@@ -113,7 +113,7 @@ void scx_exit_print(const struct scx_exit_record *rec, const char *dump, FILE *o
 	fputc('\n', out);
 }
 
-/* The dump in the map of exit_info.bpf.h, to be freed by the caller; NULL if there is none. */
+/* Read the dump in the map of exit_info.bpf.h; NULL if there is none. The caller frees it. */
 static char *read_dump(const struct bpf_object *obj)
 {
 	const struct bpf_map *map = bpf_object__find_map_by_name(obj, "scx_exit_dump");

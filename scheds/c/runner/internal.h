@@ -18,7 +18,7 @@ struct scx_common_opts {
 	bool verbose;
 };
 
-/* How one generation of a scheduler ended. */
+/* Outcome of one generation of a scheduler. */
 enum scx_outcome {
 	SCX_OUTCOME_DONE,
 	SCX_OUTCOME_RESTART,
@@ -36,7 +36,7 @@ const char *scx_kernel_check(void);
 /* Name of the loaded scheduler, "" if there is none. Valid until the next call. */
 const char *scx_kernel_current_ops(void);
 uint64_t scx_kernel_hotplug_seq(void);
-/* How many schedulers have been enabled since boot. */
+/* Number of schedulers enabled since boot. */
 uint64_t scx_kernel_enable_seq(void);
 /* Whether a scheduler is being enabled or disabled. */
 bool scx_kernel_is_switching_classes(void);
@@ -73,15 +73,15 @@ struct scx_cgroups {
 	int nr;
 	char first[PATH_MAX + 32]; /* a control and its cgroup's path */
 };
-/* Those of @controls, SCX_CGROUP_*. */
+/* Find the cgroups below @root that set any of @controls, SCX_CGROUP_*. */
 void scx_cgroups_find(const char *root, unsigned int controls, struct scx_cgroups *cgroups);
 /* The controls that the kernel does not report to schedulers. */
 unsigned int scx_cgroups_unreported(void);
-/* "cpu.weight, cpu.idle and cpu.max", for one of @controls at least. */
+/* List the names of @controls, at least one: "cpu.weight, cpu.idle and cpu.max". */
 #define SCX_CGROUP_NAMES_LEN 64
 void scx_cgroups_name(unsigned int controls, char names[SCX_CGROUP_NAMES_LEN]);
 
-/* priority.c: the nice value while a scheduler is being loaded. */
+/* priority.c: a thread's nice value before it was raised to load a scheduler. */
 struct scx_nice {
 	int nice;
 	bool raised;
@@ -97,10 +97,10 @@ bool scx_ops_set(const struct bpf_object *obj, const char *member, uint64_t valu
 bool scx_ops_or_flag(const struct bpf_object *obj, const char *flag);
 /* Between open and load: clear the members that the running kernel lacks. */
 void scx_ops_fit_kernel(const struct bpf_object *obj);
-/* Between open and load: clear the callbacks for cgroups that the running kernel lacks; all of them
- * without @needed. */
+/* Between open and load: clear the cgroup callbacks that the running kernel lacks, or all of them
+ * if they are not @needed. */
 void scx_ops_fit_cgroups(const struct bpf_object *obj, bool needed);
-/* A member of a struct, NULL if the struct or the member does not exist. */
+/* Return a member of a struct, NULL if the struct or the member does not exist. */
 const struct btf_member *scx_btf_member(const struct btf *btf, const char *type, const char *name);
 
 /* attach.c: 0, or a positive errno that scx_attach_error() explains in one line. @enable_seq is set
@@ -114,8 +114,7 @@ uint64_t scx_stat_value(const struct scx_stat *stat, const void *stats);
 void scx_stats_print(const struct scx_sched *sched, void *skel, FILE *out);
 
 /* answers.c: the answer to a request for statistics, a line; NULL without memory. @now: the current
- * values, NULL between generations; @before: those of the client's last answer, which is updated.
- */
+ * values, NULL between generations. @before: the values of the client's last answer; updated. */
 char *scx_answer(const struct scx_sched *sched, const char *line, size_t len, const void *now,
 		 void *before);
 char *scx_answer_too_long(void);
@@ -138,7 +137,7 @@ int scx_exit_prepare(struct bpf_object *obj, uint32_t dump_len);
 /* The live record of a loaded object; its kind is 0 while the scheduler runs. */
 const struct scx_exit_record *scx_exit_record(const struct bpf_object *obj);
 bool scx_exit_pending(const struct scx_exit_record *rec);
-/* What the end of a generation means. @ran: whether the scheduler was enabled. */
+/* Classify the end of a generation. @ran: whether the scheduler was enabled. */
 enum scx_outcome scx_exit_outcome(const struct scx_exit_record *rec, bool ran);
 /* The program's exit status: SCX_STATUS_*. */
 int scx_outcome_status(enum scx_outcome outcome);
@@ -146,7 +145,7 @@ int scx_outcome_status(enum scx_outcome outcome);
 void scx_exit_cause(const struct scx_exit_record *rec, char cause[SCX_EXIT_MSG_LEN]);
 /* Print how the scheduler ended; @dump is the text of the debug dump, or NULL. */
 void scx_exit_print(const struct scx_exit_record *rec, const char *dump, FILE *out);
-/* The same with the dump of an object that includes exit_info.bpf.h. */
+/* Print the same, with the dump of an object that includes exit_info.bpf.h. */
 void scx_exit_report(const struct bpf_object *obj, const struct scx_exit_record *rec, FILE *out);
 
 /* The common beginning of all generated skeleton structs. */

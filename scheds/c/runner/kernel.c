@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the running kernel reports about sched_ext. */
+/* Properties of the running kernel. */
 #include <bpf/btf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -11,11 +11,11 @@
 
 #define SYSFS "/sys/kernel/sched_ext/"
 
-/* How long to wait for a scheduler that is being unloaded. */
+/* Maximum wait for a scheduler that is being unloaded, and period of the check. */
 #define DISABLING_WAIT_MS 10000
 #define DISABLING_POLL_MS 20
 
-/* First line of a file, "" if it cannot be read. */
+/* Return the first line of a file, "" if it cannot be read. */
 static const char *read_line(const char *path, char *buf, size_t size)
 {
 	FILE *f = fopen(path, "re");
@@ -77,7 +77,7 @@ bool scx_kernel_is_switching_classes(void)
 	return !strcmp(state, "enabling") || !strcmp(state, "disabling");
 }
 
-/* Several MB that are slow to parse: kept until scx_kernel_drop_btf(). */
+/* The kernel's BTF: several MB that are slow to parse, kept until scx_kernel_drop_btf(). */
 static struct btf *kernel_btf;
 
 const struct btf *scx_kernel_btf(void)
@@ -109,7 +109,7 @@ bool scx_kernel_has_ext_server(void)
 	return btf && scx_btf_member(btf, "rq", "ext_server");
 }
 
-/* After an ejection or kill -9 the kernel needs a moment to clean up. */
+/* Wait until the kernel has unloaded a scheduler that was ejected or killed. */
 static void wait_while_disabling(void)
 {
 	const struct timespec poll = { .tv_nsec = DISABLING_POLL_MS * 1000000L };
@@ -138,8 +138,8 @@ static bool last_param_is(const struct btf *btf, const struct btf_type *func, co
  * Since 7.1 many kfuncs have a hidden last argument, `aux`. The kernel's build removes it from
  * their public prototype in BTF and keeps it in that of their `_impl` twin. It finds these kfuncs
  * by BTF tags, which an old pahole does not write for all of them. A kfunc without the tag keeps
- * the argument, and programs cannot call it; which ones depends on the build. Debian's backports
- * of 7.1 and 7.2 are affected.
+ * the argument, and programs cannot call it. Which kfuncs lack the tag depends on the build.
+ * Debian's backports of 7.1 and 7.2 are affected.
  */
 static bool btf_has_hidden_args(const struct btf *btf)
 {
@@ -172,7 +172,7 @@ static const char *check_btf(void)
 	return NULL;
 }
 
-/* Only one scheduler can be loaded: why that is not possible now, or NULL. */
+/* Return why no scheduler can be loaded now, NULL if one can. Only one can be loaded at a time. */
 static const char *check_alone(void)
 {
 	static char busy[256];

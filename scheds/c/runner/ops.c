@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Setting members of struct sched_ext_ops between open and load, by name. */
+/* Set members of struct sched_ext_ops by name, between open and load. */
 #include <bpf/btf.h>
 #include <scx/ops_flags.h>
 #include <string.h>
@@ -32,7 +32,8 @@ const struct btf_member *scx_btf_member(const struct btf *btf, const char *type,
 	return NULL;
 }
 
-/* The initial value of an integer member, and its size in bytes. */
+/* Return the address of the initial value of an integer member, and set *@size to its size in
+ * bytes. */
 static void *member_slot(const struct bpf_object *obj, const char *name, size_t *size)
 {
 	const struct btf *btf = bpf_object__btf(obj);
@@ -78,7 +79,7 @@ bool scx_btf_enum(const struct btf *btf, const char *type, const char *name, uin
 	return false;
 }
 
-/* The running kernel's bit for a flag, 0 if it does not know the name. */
+/* Return the running kernel's bit of a flag, 0 if it does not know the name. */
 static uint64_t kernel_ops_flag(const char *name)
 {
 	const struct btf *btf = scx_kernel_btf();
@@ -174,7 +175,8 @@ void scx_ops_fit_cgroups(const struct bpf_object *obj, bool needed)
 		    !(needed && scx_btf_member(scx_kernel_btf(), "sched_ext_ops", members[i])))
 			*callback = NULL;
 	}
-	/* Only silences a warning, until 6.15, which has the other flag and warns of this one. */
+	/* This flag only silences a warning of kernels before 6.15. Later ones, which have
+	 * SCX_OPS_ALLOW_QUEUED_WAKEUP, warn if it is set. */
 	if (needed && !kernel_ops_flag("SCX_OPS_ALLOW_QUEUED_WAKEUP"))
 		scx_ops_or_flag(obj, "SCX_OPS_HAS_CGROUP_WEIGHT");
 }

@@ -6,7 +6,8 @@
 
 #include "internal.h"
 
-/* Bounds of --interval: below, printing would dominate the load; above, it is useless. */
+/* Bounds of --interval. With a shorter one, printing would dominate the load; a longer one is
+ * useless. */
 #define INTERVAL_MIN_S 0.1
 #define INTERVAL_MAX_S 86400
 
@@ -94,7 +95,7 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 	}
 }
 
-/* Passes the context on to parse_common(). */
+/* Pass the context to parse_common(). */
 static error_t parse_none(int key, char *arg, struct argp_state *state)
 {
 	if (key != ARGP_KEY_INIT)
@@ -108,7 +109,7 @@ void scx_parse_opts(const struct scx_sched *sched, int argc, char **argv,
 {
 	const struct argp own = { .options = sched->options, .parser = sched->parse };
 	const struct argp common = { .options = common_options, .parser = parse_common };
-	/* Where both have an option of the same letter, the scheduler's own one counts. */
+	/* If both have an option of the same letter, the scheduler's own one takes precedence. */
 	const struct argp_child children[] = { { .argp = &own }, { .argp = &common }, { 0 } };
 	const struct argp argp = {
 		.parser = parse_none,

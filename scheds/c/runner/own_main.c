@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What <scx/common.h> calls, for schedulers that have a main() of their own instead of scx_run().
- * The steps are those of run.c, but the program decides when to take each of them.
+ * Functions behind <scx/common.h>, for schedulers that have a main() of their own instead of
+ * scx_run(). The steps are those of run.c, but the program decides when to take each of them.
  */
 #include <bpf/btf.h>
 #include <errno.h>
@@ -50,7 +50,7 @@ static void __attribute__((destructor(101))) at_exit(void)
 	_exit(own.status);
 }
 
-/* Once, not in each generation. */
+/* Done once, not in each generation. */
 static void begin_first(void)
 {
 	static bool begun;

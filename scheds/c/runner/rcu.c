@@ -24,7 +24,8 @@
 /* Fits "/proc/PID/stat". */
 #define STAT_PATH_MAX 64
 
-/* Checks the parent too, because any process may have that name. */
+/* Whether @pid is RCU's grace-period kthread. Its parent is checked too, because any process may
+ * have that name. */
 static bool is_rcu_thread(const char *pid)
 {
 	char path[STAT_PATH_MAX], comm[16];

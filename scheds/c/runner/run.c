@@ -11,7 +11,7 @@
 
 #include "internal.h"
 
-/* How often to check whether the kernel has ended the scheduler. */
+/* Interval of the check whether the kernel has ended the scheduler. */
 #define EXIT_POLL_S 0.25
 
 /* Repeated CPU hotplug: after FAST_RESTARTS consecutive generations shorter than
@@ -66,7 +66,7 @@ double scx_now_s(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
-/* Returns on a signal (true) or at the end of the scheduler (false). */
+/* Watch the scheduler until a signal arrives (true) or the scheduler ends (false). */
 static bool watch(const struct run *run, const struct scx_exit_record *rec)
 {
 	double interval_s = run->opts.interval_s;
@@ -158,9 +158,9 @@ static void close_skel(struct run *run)
 }
 
 /*
- * Registration reports success even if the scheduler fails right after it, as when
- * ops.init() returns an error: then the exit record has the cause, and the kernel has not
- * incremented enable_seq.
+ * Run an attached scheduler until it ends. Registration reports success even if the scheduler fails
+ * right after it, as when ops.init() returns an error: then the exit record has the cause, and the
+ * kernel has not incremented enable_seq.
  */
 static enum scx_outcome run_attached(struct run *run)
 {
@@ -243,8 +243,8 @@ static void warn_of_ineffective_cgroups(const struct run *run)
 		 names, cgroups.nr, cgroups.first);
 }
 
-/* A descriptor that is readable when one is pending: they are noticed by wait_for_stop() only, at
- * points where stopping is safe. */
+/* Block SIGINT and SIGTERM, and return a descriptor that is readable when one of them is pending.
+ * So only wait_for_stop() notices them, at points where stopping is safe. */
 static int block_stop_signals(void)
 {
 	sigset_t signals;

@@ -17,7 +17,7 @@
 /* The generated skeletons use the types of the exit record. */
 #include <scx/exit_info.h>
 
-/* Limit of a struct of statistics. */
+/* Maximum size of a struct of statistics. */
 #define SCX_STATS_MAX_BYTES 1024
 
 /* Exit statuses, the same for every scheduler. */
@@ -68,15 +68,15 @@ struct scx_sched {
 	const struct argp_option *options;
 	argp_parser_t parse;
 
-	/* Called once, when the kernel has been checked: why the scheduler cannot run here, in one
-	 * line, or NULL. May be NULL. */
+	/* Called once, after the kernel has been checked. Returns why the scheduler cannot run
+	 * here, in one line, or NULL if it can. May be NULL. */
 	const char *(*check)(void);
 
 	const struct scx_skel *skel;
 	/*
 	 * The cgroup controls that the scheduler implements with the options given, a set of
-	 * SCX_CGROUP_*. Callbacks for cgroups that are not needed, or that the kernel lacks, are
-	 * taken out of the object. NULL: none, and the object has none.
+	 * SCX_CGROUP_*. Cgroup callbacks that are not needed, or that the kernel lacks, are removed
+	 * from the object. NULL: it implements no control, and the object has no such callback.
 	 */
 	unsigned int (*cgroups)(void);
 	/*
@@ -84,26 +84,26 @@ struct scx_sched {
 	 * into the skeleton's rodata. Set flags with scx_ops_set_flag().
 	 */
 	void (*configure)(void *skel);
-	/* Called after the load, before the scheduler is attached: 0, or a negative errno. And its
-	 * counterpart, called when the scheduler has ended, if prepare() was called. May be NULL.
-	 */
+	/* Called after the load, before the scheduler is attached; returns 0 or a negative errno.
+	 * finish() is called when the scheduler has ended, if prepare() was called. Both may be
+	 * NULL. */
 	int (*prepare)(void *skel);
 	void (*finish)(void *skel);
 	/*
 	 * For a policy in user space: called in a loop while the scheduler runs. It returns whether
-	 * to call it again at once; otherwise that happens when wake_fd() is readable, or after
-	 * 250 ms. May be NULL.
+	 * to call it again at once; otherwise it is called when wake_fd() is readable, or after 250
+	 * ms. May be NULL.
 	 */
 	bool (*tick)(void *skel);
 	int (*wake_fd)(void *skel);
 
-	/* The statistics, up to one without a name; NULL for none. They are printed as a line of
-	 * NAME=VALUE, counters since the start. */
+	/* The statistics, terminated by one without a name; NULL for none. They are printed as a
+	 * line of NAME=VALUE, counters since the start. */
 	const struct scx_stat *stats;
 	/* Size of the struct, at most SCX_STATS_MAX_BYTES; and a function that fills it in. */
 	size_t stats_size;
 	void (*read_stats)(void *skel, void *stats);
-	/* Instead of all this: print a line, without a newline. */
+	/* Alternative to the statistics above: print a line, without a newline. */
 	void (*print_stats)(void *skel, FILE *out);
 };
 
@@ -145,10 +145,10 @@ double scx_parse_number(const struct argp_state *state, const char *option, cons
 bool scx_ops_set_flag(void *skel, const char *name);
 
 /*
- * For configure(), of a scheduler whose ops.cpu_release() re-enqueues the tasks of a CPU that a
- * real-time task takes: remove the callback where the kernel has @kfunc, with which the scheduler
- * does that elsewhere, and else set the flag that it requires (scx/migration.bpf.h). Returns
- * whether it was removed. Kernels with such kfuncs call the callback deprecated.
+ * For configure(), of a scheduler whose ops.cpu_release() re-enqueues the tasks of a CPU taken by a
+ * real-time task. If the kernel has @kfunc, with which the scheduler re-enqueues them elsewhere,
+ * remove the callback, because such kernels report it as deprecated. Else set the flag that the
+ * callback requires (scx/migration.bpf.h). Returns whether the callback was removed.
  */
 bool scx_ops_replace_cpu_release(void *skel, const char *kfunc);
 
@@ -161,8 +161,8 @@ bool scx_btf_enum(const struct btf *btf, const char *type, const char *name, uin
 
 struct bpf_map;
 /*
- * For read_stats(): sum over all possible CPUs of the structs of u64 in @map, which is defined with
- * SCX_PERCPU_COUNTERS(), into @sums of @size bytes, the size of one struct.
+ * For read_stats(): sum the structs of u64 in @map, which is defined with SCX_PERCPU_COUNTERS(),
+ * over all possible CPUs into @sums. @size is the size of one struct.
  */
 void scx_percpu_sum(const struct bpf_map *map, void *sums, size_t size);
 

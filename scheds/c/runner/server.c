@@ -2,7 +2,7 @@
 /*
  * Serves statistics on a socket, for scxstats, scxctl and monitors. The main thread serves all
  * clients while it waits, and never blocks on one: it reads nothing from a client that has an
- * answer pending, so that each holds a bounded amount of requests and one answer.
+ * answer pending, so that the requests and answers held for each client are bounded.
  */
 #include <errno.h>
 #include <poll.h>
@@ -15,7 +15,7 @@
 
 #include "internal.h"
 
-/* As rust/scx_stats has them. */
+/* The same values as in rust/scx_stats. */
 #define SOCKET_DIR "/var/run/scx/root"
 #define SOCKET_PATH SOCKET_DIR "/stats"
 #define LINE_MAX_BYTES (64 * 1024)
@@ -40,7 +40,8 @@ struct scx_server {
 	void *skel; /* NULL between generations */
 	struct stat file; /* the socket's */
 	size_t nr; /* clients */
-	/* Those of the enum below, and a client at each index from FIRST_CLIENT on. */
+	/* The descriptors of the enum below, and one of a client at each index from FIRST_CLIENT
+	 * on. */
 	struct pollfd fds[CLIENTS_MAX + 3];
 	struct client *clients[CLIENTS_MAX + 3];
 };
@@ -52,7 +53,7 @@ enum {
 	FIRST_CLIENT,
 };
 
-/* The current values into @values; NULL between generations. */
+/* Read the current values into @values, and return it; NULL between generations. */
 static const void *read_now(const struct scx_server *server, uint64_t *values)
 {
 	memset(values, 0, SCX_STATS_MAX_BYTES);
@@ -129,7 +130,7 @@ static bool receive(struct client *client, int fd)
 		return errno == EAGAIN || errno == EINTR;
 	if (len)
 		client->heard_s = scx_now_s();
-	/* More of a request does not extend its time. */
+	/* Further parts of a request do not extend its time limit. */
 	if (!client->in_len)
 		client->moved_s = client->heard_s;
 	client->in_len += len;
@@ -214,7 +215,7 @@ bool scx_server_wait(struct scx_server *server, double wait_s)
 			continue;
 		if (server->fds[SIGNALS].revents)
 			return true;
-		/* From the last one on, because one that is closed is replaced by the last. */
+		/* Backwards, because a client that is closed is replaced by the last one. */
 		for (size_t at = FIRST_CLIENT + server->nr; at-- > FIRST_CLIENT;) {
 			if ((server->fds[at].revents && !serve(server, at)) ||
 			    is_stuck(server->clients[at]))
@@ -229,8 +230,8 @@ bool scx_server_wait(struct scx_server *server, double wait_s)
 	return false;
 }
 
-/* Bind to a temporary name and rename it, so that a client finds either the socket of the
- * scheduler before, or one that has its mode and listens. */
+/* Bind to a temporary name and rename it. So a client finds either the socket of the previous
+ * scheduler, or one that already has its mode and listens. */
 static int bind_and_listen(int fd)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -248,7 +249,7 @@ static int bind_and_listen(int fd)
 	return -1;
 }
 
-/* The listening socket, or -1 with errno. */
+/* Open the listening socket; -1 with errno on failure. */
 static int open_socket(struct stat *file)
 {
 	int fd, err;

@@ -10,15 +10,16 @@
 #include <bpf/bpf_helpers.h>
 
 /*
- * Declare `u64 RESIZABLE_ARRAY(data, counts);`: an array in the section .data.counts. Its length
- * is 1 until user space calls RESIZE_ARRAY(skel, data, counts, n) (common.h). The sections are
- * data, rodata and bss.
+ * `u64 RESIZABLE_ARRAY(data, counts);` declares an array in the section .data.counts. Its length is
+ * 1 until user space calls RESIZE_ARRAY(skel, data, counts, n) (common.h). @elfsec is data, rodata
+ * or bss.
  */
 #define RESIZABLE_ARRAY(elfsec, arr) arr[1] SEC("." #elfsec "." #arr)
 
 /*
- * @base + @off if @off <= @last, else NULL. In assembly, because the compiler would move the
- * check to another register than the one that is added, and the verifier would not see it.
+ * Return @base + @off if @off <= @last, else NULL. Written in assembly, because the compiler might
+ * check a copy of the offset in another register, and the verifier would not know the bounds of the
+ * offset that is added.
  */
 /* clang-format off */
 #define __scx_bounded(base, off, last)                                                   \
@@ -34,15 +35,15 @@
 	})
 /* clang-format on */
 
-/* Address of element @i of an array of @n elements, NULL if there is none. @n is a constant, or a
- * variable in rodata that user space has set. */
+/* Return the address of element @i of an array of @n elements, NULL if @i is out of bounds. @n is a
+ * constant, or a variable in rodata that user space has set. */
 #define ARRAY_ELEM_PTR(arr, i, n)                                             \
 	((typeof(&(arr)[0]))__scx_bounded((arr), (u64)(i) * sizeof((arr)[0]), \
 					  ((u64)(n) - 1) * sizeof((arr)[0])))
 
 /*
- * Address of an element within @base, NULL if it is out of bounds. @member is what follows @base
- * in C: MEMBER_VPTR(counts, [i]), MEMBER_VPTR(*ctx, .lanes[i].count).
+ * Return the address of an element within @base, NULL if it is out of bounds. @member is the
+ * expression that follows @base in C: MEMBER_VPTR(counts, [i]), MEMBER_VPTR(*ctx, .lanes[i].count).
  */
 #define MEMBER_VPTR(base, member)                                                                 \
 	((typeof(&((base)member)))__scx_bounded(&(base), (u64) & ((base)member) - (u64) & (base), \

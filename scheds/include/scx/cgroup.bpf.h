@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The tree of cgroups with their weights, and the shares that follow (cgroup.h).
+ * The tree of cgroups with their weights, and the shares computed from them (cgroup.h).
  *
  * A scheduler that includes this file
  *  - defines the callbacks with SCX_CGROUP_OPS() and names them with SCX_CGROUP_CALLBACKS(); its
  *    struct scx_sched says which controls it implements;
- *  - keeps a struct scx_cgroup_task for each task, and calls scx_cgroup_task_*() as they say;
+ *  - keeps a struct scx_cgroup_task for each task, and calls scx_cgroup_task_*() as their comments
+ *    say;
  *  - charges CPU time by scx_cgroup_charge() and scx_share_cost() instead of scx_vtime_cost().
  *
- * Only what is runnable counts: a cgroup is part of its parent's load while it contains a runnable
- * task, directly or in a descendant. So a wakeup changes as many levels as become active by it,
- * mostly none. All sums are atomic, and no lock is taken.
+ * Only runnable tasks count: a cgroup is part of its parent's load while it or one of its
+ * descendants has a runnable task. So a wakeup changes only the levels that it makes active, in
+ * most cases none. All sums are atomic, and no lock is taken.
  */
 #ifndef __SCX_CGROUP_BPF_H
 #define __SCX_CGROUP_BPF_H
@@ -18,11 +19,12 @@
 #include "common.bpf.h"
 #include "cgroup.h"
 
-/* Further cgroups, and those below more levels, count as part of their parents. */
+/* Maximum number of cgroups and of levels. Cgroups beyond either limit count as part of their
+ * parents. */
 #define SCX_CGROUPS_MAX 65536
 #define SCX_CGROUP_DEPTH_MAX 32
 
-/* The slot of the root cgroup, which also has all tasks on a kernel without cgroup callbacks. */
+/* Slot of the root cgroup. On a kernel without cgroup callbacks, all tasks belong to it. */
 #define SCX_CGROUP_ROOT 0
 
 struct scx_cgroup {
@@ -32,8 +34,8 @@ struct scx_cgroup {
 	u32 weight; /* cpu.weight */
 	u32 is_idle; /* cpu.idle */
 	s64 load; /* sum of the weights of runnable tasks and active children */
-	s64 tasks; /* of it, the tasks */
-	s64 in_parent; /* what the parent's load contains of it */
+	s64 tasks; /* part of load: the weights of runnable tasks */
+	s64 in_parent; /* what it adds to its parent's load */
 	u64 vtime; /* virtual time of its tasks together */
 };
 
@@ -44,7 +46,7 @@ struct {
 	__type(value, struct scx_cgroup);
 } scx_cgroups SEC(".maps");
 
-/* A cgroup's id → slot. */
+/* Map of cgroup ids to slots. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -53,7 +55,8 @@ struct {
 	__type(value, u32);
 } scx_cgroup_slots SEC(".maps");
 
-/* Number of slots in use, besides the root's; and where to search for a free one. */
+/* Number of slots in use, except the root's; and the slot at which the search for a free one
+ * starts. */
 u32 scx_nr_cgroups;
 static u32 scx_cgroup_next;
 
@@ -61,9 +64,9 @@ static u32 scx_cgroup_next;
 struct scx_cgroup_task {
 	u32 slot;
 	u64 id; /* of the cgroup in that slot */
-	u32 counted; /* its weight in the load of counted_slot, 0: none */
+	u32 counted; /* weight that it adds to the load of counted_slot; 0: none */
 	u32 counted_slot;
-	/* When it was last charged, or began to run (cgroup_vtime.bpf.h): CPU time and share. */
+	/* CPU time and share when it was last charged or began to run (cgroup_vtime.bpf.h). */
 	u64 charged_ns;
 	u64 share;
 };
@@ -78,7 +81,7 @@ static inline u64 scx_cgroup_id(struct cgroup *cgrp)
 	return BPF_CORE_READ(cgrp, kn, id);
 }
 
-/* The root's if the cgroup is unknown. */
+/* Return the slot of a cgroup, the root's if the cgroup is unknown. */
 static inline u32 scx_cgroup_slot(u64 id)
 {
 	u32 *slot = bpf_map_lookup_elem(&scx_cgroup_slots, &id);
@@ -88,7 +91,8 @@ static inline u32 scx_cgroup_slot(u64 id)
 
 /* ---- loads --------------------------------------------------------------- */
 
-/* The kernel gives an idle cgroup about a third of the smallest weight. */
+/* Return the weight of a cgroup. With cpu.idle it is 1, the smallest weight; the kernel's fair
+ * class gives such a cgroup about a third of that. */
 static inline u32 scx_cgroup_weight(const struct scx_cgroup *cg)
 {
 	return READ_ONCE(cg->is_idle) ? 1 : READ_ONCE(cg->weight);
@@ -100,9 +104,9 @@ static inline s64 scx_cgroup_due_in_parent(const struct scx_cgroup *cg)
 }
 
 /*
- * Brings in_parent up to date after a change of load or weight, and returns what to add to the
- * parent's load. Others may do the same at once: each returns what it has exchanged, and the last
- * one sees the final state.
+ * Update in_parent after a change of load or weight, and return what to add to the parent's load.
+ * Several CPUs may do this at once: each returns the difference made by its own exchanges, and the
+ * last one sees the final state.
  */
 static inline s64 scx_cgroup_settle(struct scx_cgroup *cg)
 {
@@ -127,8 +131,9 @@ static inline void scx_cgroup_try_free(struct scx_cgroup *cg)
 	__sync_fetch_and_sub(&scx_nr_cgroups, 1);
 }
 
-/* Add @change to the load of a cgroup, and to that of each ancestor whose state changes by it. A
- * global function, which the verifier checks once. */
+/* Add @change to the load of a cgroup. If this makes the cgroup active or inactive, update the load
+ * of its parent too, and so on upwards. A global function, so that the verifier checks it only
+ * once. */
 __weak int scx_cgroup_add_load(u32 slot, s64 change)
 {
 	int level;
@@ -154,7 +159,7 @@ __weak int scx_cgroup_add_load(u32 slot, s64 change)
 
 /* ---- shares -------------------------------------------------------------- */
 
-/* The share of the machine of all runnable tasks directly in a cgroup. */
+/* Return the share of the machine that all runnable tasks directly in a cgroup have together. */
 __weak u64 scx_cgroup_share(u32 slot)
 {
 	struct scx_cgroup *cg = scx_cgroup_get(slot);
@@ -179,7 +184,8 @@ __weak u64 scx_cgroup_share(u32 slot)
 
 /* ---- tasks --------------------------------------------------------------- */
 
-/* From ops.init_task(), with args->cgroup; and from ops.cgroup_move(). */
+/* Set the cgroup of a task. Call it from ops.init_task() with scx_init_task_cgroup(), and from
+ * ops.cgroup_move(). */
 static inline void scx_cgroup_task_set(struct scx_cgroup_task *t, struct cgroup *cgrp)
 {
 	struct scx_cgroup *cg;
@@ -189,7 +195,8 @@ static inline void scx_cgroup_task_set(struct scx_cgroup_task *t, struct cgroup 
 	t->id = cg ? cg->id : 0;
 }
 
-/* The slot of a task's cgroup. A dying task may outlive its cgroup on kernels before 7.0. */
+/* Return the slot of a task's cgroup; the root's if the cgroup is gone. On kernels before 7.0, a
+ * dying task may outlive its cgroup. */
 static inline u32 scx_cgroup_task_slot(const struct scx_cgroup_task *t)
 {
 	struct scx_cgroup *cg;
@@ -200,7 +207,18 @@ static inline u32 scx_cgroup_task_slot(const struct scx_cgroup_task *t)
 	return cg && cg->id == t->id ? t->slot : SCX_CGROUP_ROOT;
 }
 
-/* From ops.quiescent(). */
+/* Return cpu.weight of the task's own cgroup: 1 with cpu.idle, the default in the root cgroup. For
+ * schedulers that do not use shares. */
+static inline u32 scx_cgroup_task_weight(const struct scx_cgroup_task *t)
+{
+	struct scx_cgroup *cg = scx_cgroup_get(t->slot);
+
+	if (!cg || t->slot == SCX_CGROUP_ROOT || cg->id != t->id)
+		return SCX_WEIGHT_DFL;
+	return scx_cgroup_weight(cg);
+}
+
+/* Stop counting the task as runnable. Call it from ops.quiescent(). */
 static inline void scx_cgroup_task_quiescent(struct scx_cgroup_task *t)
 {
 	struct scx_cgroup *cg = scx_cgroup_get(t->counted_slot);
@@ -213,8 +231,8 @@ static inline void scx_cgroup_task_quiescent(struct scx_cgroup_task *t)
 	scx_cgroup_add_load(t->counted_slot, -weight);
 }
 
-/* From ops.runnable(). Per-CPU kernel threads do not count: others depend on them, so they are not
- * to wait for their share. */
+/* Count the task as runnable. Call it from ops.runnable(). Per-CPU kernel threads are not counted:
+ * other tasks depend on them, so they must not wait for their share. */
 static inline void scx_cgroup_task_runnable(const struct task_struct *p, struct scx_cgroup_task *t)
 {
 	u32 weight = scx_task_is_percpu_kthread(p) ? 0 : p->scx.weight;
@@ -229,7 +247,7 @@ static inline void scx_cgroup_task_runnable(const struct task_struct *p, struct 
 	scx_cgroup_add_load(slot, weight);
 }
 
-/* The share of a task of this weight. */
+/* Return the share of a task of this weight. */
 static inline u64 scx_cgroup_task_share(const struct scx_cgroup_task *t, u32 weight)
 {
 	u32 slot = scx_cgroup_task_slot(t);
@@ -240,8 +258,8 @@ static inline u64 scx_cgroup_task_share(const struct scx_cgroup_task *t, u32 wei
 	return scx_share_part(scx_cgroup_share(slot), weight, cg->tasks);
 }
 
-/* The virtual time of a task's cgroup. Tasks start at it, so that a cgroup gains nothing by
- * replacing its tasks by new ones. */
+/* Return the virtual time of a task's cgroup. New tasks start there, so a cgroup gains nothing by
+ * replacing its tasks with new ones. */
 static inline u64 scx_cgroup_task_vtime(const struct scx_cgroup_task *t)
 {
 	struct scx_cgroup *cg = scx_cgroup_get(scx_cgroup_task_slot(t));
@@ -250,8 +268,9 @@ static inline u64 scx_cgroup_task_vtime(const struct scx_cgroup_task *t)
 }
 
 /*
- * Charge a task of this weight for @ran_ns of CPU time: returns its share, by which the scheduler
- * advances the task's virtual time. That of its cgroup is advanced here, within [@min, @max].
+ * Charge @ran_ns of CPU time of a task of this weight: advance the virtual time of its cgroup,
+ * within [@min, @max], and return the share of the task, by which the scheduler advances the task's
+ * own virtual time.
  */
 static inline u64 scx_cgroup_charge(const struct scx_cgroup_task *t, u32 weight, u64 ran_ns,
 				    u64 min, u64 max)
@@ -264,7 +283,8 @@ static inline u64 scx_cgroup_charge(const struct scx_cgroup_task *t, u32 weight,
 		return SCX_SHARE_ALL;
 	share = scx_cgroup_share(slot);
 	vtime = time_max(cg->vtime, min) + scx_share_cost(ran_ns, share);
-	/* Not atomic: a lost update of a slice is less than what @min and @max allow. */
+	/* Not atomic: a lost update is a slice at most, which is little compared with @max -
+	 * @min. */
 	WRITE_ONCE(cg->vtime, time_before(vtime, max) ? vtime : max);
 	return scx_share_part(share, weight, cg->tasks);
 }
@@ -288,7 +308,8 @@ static long scx_cgroup_try_claim(u32 i, void *ctx)
 	return 1;
 }
 
-/* Claims a free slot, preferably one that was not in use lately; the root's if there is none. */
+/* Claim a free slot, preferably one that was not used recently; return the root's if there is
+ * none. */
 static inline u32 scx_cgroup_claim(u64 id)
 {
 	struct scx_cgroup_search search = { .id = id, .slot = SCX_CGROUP_ROOT };
@@ -342,13 +363,13 @@ static inline void scx_cgroup_do_exit(struct cgroup *cgrp)
 	scx_cgroup_try_free(cg);
 }
 
-/* Settles a cgroup whose weight has changed. */
+/* Update the loads above a cgroup whose weight has changed. */
 static inline void scx_cgroup_reweigh(struct scx_cgroup *cg)
 {
 	scx_cgroup_add_load(cg->parent, scx_cgroup_settle(cg));
 }
 
-/* The cgroup itself, NULL if it is the root or counts as part of its parent. */
+/* Return the entry of a cgroup, NULL if the cgroup is the root or counts as part of its parent. */
 static inline struct scx_cgroup *scx_cgroup_own(struct cgroup *cgrp)
 {
 	u64 id = scx_cgroup_id(cgrp);
@@ -378,9 +399,10 @@ static inline void scx_cgroup_do_set_idle(struct cgroup *cgrp, bool idle)
 }
 
 /*
- * The callbacks that maintain the tree. ops.cgroup_move() is the scheduler's, because it knows
- * where the task's struct scx_cgroup_task is. Nothing is needed in prep_move and cancel_move: a
- * move changes the task only, and a runnable task is quiescent while it is moved.
+ * Define the callbacks that maintain the tree. The scheduler defines ops.cgroup_move() itself,
+ * because only it can find the struct scx_cgroup_task of a task. ops.cgroup_prep_move() and
+ * ops.cgroup_cancel_move() are not needed: a move changes only the task, and a runnable task is
+ * quiescent while it is moved.
  */
 #define SCX_CGROUP_OPS(name)                                                  \
 	s32 BPF_STRUCT_OPS_SLEEPABLE(name##_cgroup_init, struct cgroup *cgrp, \

@@ -3,9 +3,9 @@
  * Arithmetic of cgroup weights.
  *
  * A cgroup competes with its siblings and with the tasks of its parent, in proportion to their
- * weights. Multiplied over all levels, that is its share of the machine. A task's virtual time
- * advances by its CPU time divided by its share, so one queue, ordered by virtual time, honours
- * the weights of all levels. Pure functions, tested on the host by tests/unit_c.
+ * weights. The product of these proportions over all levels is its share of the machine. A task's
+ * virtual time advances by its CPU time divided by its share, so one queue, ordered by virtual
+ * time, honours the weights of all levels. Pure functions, tested on the host by tests/unit_c.
  */
 #ifndef __SCX_CGROUP_H
 #define __SCX_CGROUP_H
@@ -15,12 +15,14 @@
 /* Shares are in units of 2^-32 of the machine; the smallest is 1. */
 #define SCX_SHARE_ALL (1ULL << 32)
 
-/* Longer virtual times are cut off, since two of them must compare (time.h). */
+/* Maximum cost, ns of virtual time. Larger costs are clamped, so that virtual times stay comparable
+ * (time.h). */
 #define SCX_SHARE_COST_MAX (1ULL << 62)
 
 /*
- * The part of @share that @weight gets, if @load is the sum of all weights, this one included.
- * @share <= SCX_SHARE_ALL. @load may be too small, since it is read while other CPUs change it.
+ * Return the part of @share that @weight gets, where @load is the sum of all weights, including
+ * @weight. @share <= SCX_SHARE_ALL. @load may be too small, since it is read while other CPUs
+ * change it.
  */
 static inline u64 scx_share_part(u64 share, u64 weight, u64 load)
 {
@@ -34,7 +36,7 @@ static inline u64 scx_share_part(u64 share, u64 weight, u64 load)
 	return share ? share : 1;
 }
 
-/* The virtual time, ns, that @ran_ns of CPU time cost a task with this share. */
+/* Return the virtual time, ns, by which @ran_ns of CPU time advances a task with this share. */
 static inline u64 scx_share_cost(u64 ran_ns, u64 share)
 {
 	u64 whole = ran_ns / share;
@@ -44,16 +46,16 @@ static inline u64 scx_share_cost(u64 ran_ns, u64 share)
 	return (whole << 32) + ((ran_ns % share) << 32) / share;
 }
 
-/* The inverse: the CPU time that a task with this share gets for @cost_ns < 2^40 of virtual time.
- */
+/* Return the CPU time, ns, that a task with this share gets for @cost_ns < 2^40 of virtual time:
+ * the inverse of scx_share_cost(). */
 static inline u64 scx_share_paid(u64 cost_ns, u64 share)
 {
 	return ((cost_ns >> 8) * share) >> 24;
 }
 
 /*
- * @slice_ns, or less if it would cost a task with this share more than @cost_ns of virtual time;
- * but at least @min_ns. @cost_ns <= 2^32.
+ * Return a slice that costs a task with this share at most @cost_ns of virtual time: at least
+ * @min_ns, but never more than @slice_ns. @cost_ns <= 2^32.
  */
 static inline u64 scx_share_slice(u64 slice_ns, u64 share, u64 cost_ns, u64 min_ns)
 {
@@ -66,20 +68,20 @@ static inline u64 scx_share_slice(u64 slice_ns, u64 share, u64 cost_ns, u64 min_
 
 /* ---- cpu.max ------------------------------------------------------------- */
 
-/* CPU time that a cgroup may use in each period. The remainder of up to @burst_ns is kept. */
+/* CPU time that a cgroup may use in each period. Up to @burst_ns of unused time is carried over. */
 struct scx_quota {
 	u64 quota_ns; /* 0: unlimited */
 	u64 period_ns;
 	u64 burst_ns;
 };
 
-/* Less is not worth a period. */
+/* Minimum quota. The kernel accepts no smaller one. */
 #define SCX_QUOTA_MIN_US 1000
 #define SCX_QUOTA_PERIOD_DFL_US 100000
-/* The kernel's maximum; "max" is a larger number. */
+/* Upper bound of the kernel's quotas; it reports "max" as a larger number. */
 #define SCX_QUOTA_MAX_US (1ULL << 44)
 
-/* What the kernel reports. */
+/* Convert a quota as the kernel reports it. */
 static inline struct scx_quota scx_quota_of(u64 period_us, u64 quota_us, u64 burst_us)
 {
 	struct scx_quota quota = { 0 };
@@ -92,7 +94,7 @@ static inline struct scx_quota scx_quota_of(u64 period_us, u64 quota_us, u64 bur
 	return quota;
 }
 
-/* What is left of a quota after @nr_periods more, if it was @left_ns. */
+/* Return what is left of a quota after @nr_periods more periods, if @left_ns is left now. */
 static inline s64 scx_quota_refilled(const struct scx_quota *q, s64 left_ns, u64 nr_periods)
 {
 	s64 full_ns = q->quota_ns + q->burst_ns;
@@ -102,7 +104,8 @@ static inline s64 scx_quota_refilled(const struct scx_quota *q, s64 left_ns, u64
 	return left_ns + nr_periods * q->quota_ns;
 }
 
-/* After how many periods something is left again. */
+/* Return the number of periods after which something is left of a quota; 0 if something is left
+ * now. */
 static inline u64 scx_quota_nr_periods(const struct scx_quota *q, s64 left_ns)
 {
 	return left_ns > 0 ? 0 : (u64)-left_ns / q->quota_ns + 1;

@@ -2,10 +2,10 @@
 /*
  * cpu.max of cgroups: quotas of CPU time per period, at every level.
  *
- * CPU time is charged to all cgroups above a task that have a quota. One that is overdrawn waits
- * for as many periods as it takes, so the average is exact, while a period may be exceeded by
- * slices that several CPUs began at once. The scheduler holds back the tasks of such a cgroup
- * (scx_cgroup_max_until()). A cgroup without a quota costs nothing, if none has one.
+ * CPU time is charged to all cgroups above a task that have a quota. A cgroup that has overdrawn
+ * its quota waits until enough periods have passed, so the average is exact, although slices that
+ * several CPUs begin at once may exceed the quota of one period. The scheduler holds back the tasks
+ * of such a cgroup (scx_cgroup_max_until()). There is no overhead while no cgroup has a quota.
  */
 #ifndef __SCX_CGROUP_MAX_BPF_H
 #define __SCX_CGROUP_MAX_BPF_H
@@ -14,11 +14,11 @@
 
 struct scx_cgroup_max {
 	struct scx_quota quota;
-	s64 left_ns; /* of it; negative if overdrawn */
-	u64 refilled_ns; /* up to when periods have been added */
+	s64 left_ns; /* of the quota; negative if overdrawn */
+	u64 refilled_ns; /* start of the last period that was added to left_ns */
 };
 
-/* By the slots of scx_cgroups. */
+/* Indexed by the slots of scx_cgroups. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SCX_CGROUPS_MAX);
@@ -26,10 +26,10 @@ struct {
 	__type(value, struct scx_cgroup_max);
 } scx_cgroup_maxes SEC(".maps");
 
-/* How many cgroups have a quota. */
+/* Number of cgroups with a quota. */
 static u32 scx_nr_quotas;
 
-/* Add the periods that have passed. */
+/* Refill the quota for the periods that have passed. */
 static inline void scx_cgroup_max_refill(struct scx_cgroup_max *max, u64 now)
 {
 	u64 from = READ_ONCE(max->refilled_ns), nr;
@@ -41,12 +41,12 @@ static inline void scx_cgroup_max_refill(struct scx_cgroup_max *max, u64 now)
 	if (!__sync_bool_compare_and_swap(&max->refilled_ns, from,
 					  from + nr * max->quota.period_ns))
 		return;
-	/* One CPU gets here in each period; others may charge at the same time. */
+	/* Only one CPU per period reaches this, but others may charge at the same time. */
 	left_ns = READ_ONCE(max->left_ns);
 	__sync_fetch_and_add(&max->left_ns, scx_quota_refilled(&max->quota, left_ns, nr) - left_ns);
 }
 
-/* Charge @ran_ns to all cgroups of the task that have a quota. */
+/* Charge @ran_ns to each cgroup above the task that has a quota. */
 static inline void scx_cgroup_max_charge(const struct scx_cgroup_task *t, u64 ran_ns)
 {
 	u32 slot = scx_cgroup_task_slot(t);
@@ -67,8 +67,8 @@ static inline void scx_cgroup_max_charge(const struct scx_cgroup_task *t, u64 ra
 }
 
 /*
- * When all quotas above the task have something left, or 0 if they have. Then *@left_ns is reduced
- * to the smallest remainder.
+ * Return 0 if all quotas above the task have something left, with *@left_ns reduced to the smallest
+ * remainder; else the time at which all of them will have something left.
  */
 static inline u64 scx_cgroup_max_until(const struct scx_cgroup_task *t, u64 now, u64 *left_ns)
 {
@@ -114,7 +114,8 @@ static inline void scx_cgroup_max_set(struct cgroup *cgrp, u64 period_us, u64 qu
 		__sync_fetch_and_add(&scx_nr_quotas, 1);
 	else if (!quota.quota_ns && max->quota.quota_ns)
 		__sync_fetch_and_sub(&scx_nr_quotas, 1);
-	/* Others may use a mixture of old and new values, which matters for one period at most. */
+	/* Other CPUs may see a mixture of old and new values, which matters for one period at
+	 * most. */
 	max->left_ns = quota.quota_ns;
 	max->refilled_ns = scx_bpf_now();
 	max->quota.period_ns = quota.period_ns;
@@ -122,7 +123,7 @@ static inline void scx_cgroup_max_set(struct cgroup *cgrp, u64 period_us, u64 qu
 	WRITE_ONCE(max->quota.quota_ns, quota.quota_ns);
 }
 
-/* From ops.cgroup_init() and ops.cgroup_exit(). */
+/* Call these two from ops.cgroup_init() and ops.cgroup_exit(). */
 static inline void scx_cgroup_max_init(struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 {
 	if (scx_reports_cgroup_max())

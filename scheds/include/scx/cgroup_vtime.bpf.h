@@ -2,16 +2,18 @@
 /*
  * Virtual time by shares (cgroup.bpf.h), for schedulers that keep tasks in a DSQ ordered by it.
  *
- * A task's virtual time advances by its CPU time divided by its share; that of the machine by the
- * CPU time of all tasks, since all shares add up to one. So the two stay together as long as each
- * task gets its share. Three cases are not so simple, and handled here:
- *  - A task has a share that it cannot use, because it would need several CPUs, or its CPUs are
- *    shared by too many such tasks: it falls behind, and the others get ahead.
- *  - CPUs are idle: what their tasks use is nobody's loss, and is not held against them later.
- *  - A share is so small that the kernel's watchdog would not wait for the task's turn.
+ * A task's virtual time advances by its CPU time divided by its share; the machine's virtual time
+ * advances by the CPU time of all tasks, since all shares add up to one. So a task's virtual time
+ * keeps up with the machine's as long as the task gets its share. Three cases are handled here:
+ *  - A task cannot use its share, because it would need several CPUs, or because too many such
+ *    tasks share the CPUs that it may use: it falls behind, and the other tasks get ahead.
+ *  - CPUs are idle: the CPU time of the running tasks takes nothing from others, so it is not held
+ *    against them later.
+ *  - A share is so small that the task would wait longer than the kernel's watchdog allows.
  *
  * A cgroup has a virtual time too, that of its tasks together. A task that is new, wakes up or is
- * moved starts there: a cgroup does not get more by forking, sleeping in turns, or being replaced.
+ * moved starts there, so a cgroup gains nothing by forking, by letting its tasks sleep alternately,
+ * or by replacing them.
  */
 #ifndef __SCX_CGROUP_VTIME_BPF_H
 #define __SCX_CGROUP_VTIME_BPF_H
@@ -19,31 +21,35 @@
 #include "cgroup.bpf.h"
 
 /*
- * How far a task's virtual time may be ahead of the machine's, for each CPU up to SCX_VCLOCK_CPUS.
- * That is how long a task waits on one busy CPU, 8 s at most, well below the kernel's watchdog
- * (30 s); on all of them it waits for 2 s. A share below 1/2000 gets more for this reason.
+ * Maximum lead of a task's virtual time over the machine's, for each CPU up to SCX_VCLOCK_CPUS. If
+ * only one CPU is busy, a task waits for this lead in real time: 8 s at most, well below the
+ * timeout of the kernel's watchdog (30 s). If all CPUs are busy, it waits for 2 s at most. Because
+ * of this limit, a share below 1/2000 gets more CPU time than it is entitled to.
  */
 #define SCX_VCLOCK_AHEAD_NS (2 * NSEC_PER_SEC)
 #define SCX_VCLOCK_CPUS 4
 
 /*
- * How far it may be behind: what a task may catch up on that ran all the time, but not on as many
- * CPUs as its share is. And how far the machine's may be behind a task that waits and precedes all
- * others. Half, so that a task that is not behind all tasks that wait is not behind this limit
- * either.
+ * Maximum lag of a task's virtual time behind the machine's, for each CPU as above: a task that ran
+ * all the time, but on fewer CPUs than its share amounts to, can catch up on this much. It is also
+ * the maximum lag of the machine's virtual time behind the first waiting task. It is half of the
+ * maximum lead, so that a task that does not precede all waiting tasks is within this limit.
  */
 #define SCX_VCLOCK_BEHIND_NS (SCX_VCLOCK_AHEAD_NS / 2)
 
-/* Virtual time of the machine. Atomic increments; lost by chance where it is set. */
+/* Virtual time of the machine. Increments are atomic, but are lost if another CPU sets it at the
+ * same time. */
 static u64 scx_vclock;
 
-/* When the queue became empty, as far as is known, 0 if it is not; and scx_vclock then. */
+/* Time at which the queue was first seen empty, 0 if it is not empty; and scx_vclock at that
+ * time. */
 static u64 scx_vclock_empty_ns, scx_vclock_when_empty;
 
 static u32 scx_vclock_nr_cpus = 1;
-static u64 scx_vclock_credit_ns; /* what a task may catch up on after it has slept */
+static u64 scx_vclock_credit_ns; /* maximum credit of a task after a sleep */
 
-/* From ops.init(): @slice_ns is what a task may catch up on, in time that passes. */
+/* Initialize the virtual time. Call it from ops.init(). @slice_ns is the maximum credit of a task
+ * after a sleep, in real time. */
 static inline void scx_vclock_init(u64 slice_ns)
 {
 	const struct cpumask *online = scx_bpf_get_online_cpumask();
@@ -61,9 +67,9 @@ static inline u64 scx_vclock_scale(u64 ns)
 }
 
 /*
- * What to compare the virtual time of a task with, if it competes with those in @dsq_id. If these
- * are all behind the machine's time, they run on too few CPUs for their shares, but compete with
- * each other there.
+ * Return the virtual time with which to compare that of a task which competes with those in
+ * @dsq_id: the machine's, or that of the first task if it is behind. In the latter case, these
+ * tasks run on too few CPUs for their shares, but compete with each other there.
  */
 static inline u64 scx_vclock_now(u64 dsq_id)
 {
@@ -74,9 +80,10 @@ static inline u64 scx_vclock_now(u64 dsq_id)
 }
 
 /*
- * From ops.dispatch() and ops.runnable(). While no task waits, time passes as fast as on a busy
- * machine. It also follows a queue that is far ahead, since tasks with large shares are too few to
- * use them. Not atomic: the next call makes up for a lost update.
+ * Advance the virtual time of the machine. Call it from ops.dispatch() and ops.runnable(). While no
+ * task waits, virtual time advances as fast as on a busy machine. It also follows a queue that is
+ * far ahead: then the tasks with large shares are too few to use them. Not atomic: the next call
+ * makes up for a lost update.
  */
 static inline void scx_vclock_advance(u64 dsq_id)
 {
@@ -100,7 +107,8 @@ static inline void scx_vclock_advance(u64 dsq_id)
 	}
 }
 
-/* From ops.running(), before anything is charged. */
+/* Note the CPU time and share with which a task starts to run. Call it from ops.running(), before
+ * any charge. */
 static inline void scx_cgroup_task_running(struct task_struct *p, struct scx_cgroup_task *t)
 {
 	t->charged_ns = p->se.sum_exec_runtime;
@@ -108,10 +116,11 @@ static inline void scx_cgroup_task_running(struct task_struct *p, struct scx_cgr
 }
 
 /*
- * From ops.stopping(), and for prev in ops.dispatch(): charge the CPU time since the last call.
- * Returns false if it was not charged in full, for the sake of the maximum wait. The share changes
- * as others sleep and wake up: the mean of both ends is used, since with that of the end alone, a
- * task whose slices end when a timer wakes up others would pay more than one that runs on.
+ * Charge the CPU time since the last call. Call it from ops.stopping(), and for prev from
+ * ops.dispatch(). Returns false if the time was not charged in full, to bound the wait of the task.
+ * The share changes as other tasks sleep and wake up, so the cost is the mean of the costs at the
+ * initial and the final share. With the final share alone, a task whose slices end when a timer
+ * wakes up others would pay more than one that continues.
  */
 static inline bool scx_cgroup_task_charge(struct task_struct *p, struct scx_cgroup_task *t,
 					  u64 dsq_id)
@@ -135,13 +144,15 @@ static inline bool scx_cgroup_task_charge(struct task_struct *p, struct scx_cgro
 	return in_full;
 }
 
-/* @vtime, of a task that did not want to run or was not let: with a limited credit. */
+/* Return @vtime, the virtual time of a task that has slept or was held back, with its credit
+ * limited. */
 static inline u64 scx_vclock_limit_credit(u64 vtime, u64 dsq_id)
 {
 	return scx_vtime_limit_credit(vtime, scx_vclock_now(dsq_id), scx_vclock_credit_ns);
 }
 
-/* Set the virtual time of a task that wakes up (@is_new: is new, or comes from another cgroup). */
+/* Set the virtual time of a task that wakes up or, if @is_new, is new or comes from another
+ * cgroup. */
 static inline void scx_cgroup_task_place(struct task_struct *p, const struct scx_cgroup_task *t,
 					 u64 dsq_id, bool is_new)
 {
@@ -152,7 +163,7 @@ static inline void scx_cgroup_task_place(struct task_struct *p, const struct scx
 	scx_bpf_task_set_dsq_vtime(p, vtime);
 }
 
-/* From ops.enqueue(): where to insert the task. */
+/* Return the virtual time at which to insert the task. Call it from ops.enqueue(). */
 static inline u64 scx_cgroup_task_key(const struct task_struct *p, u64 dsq_id)
 {
 	return scx_vtime_limit_debt(p->scx.dsq_vtime, scx_vclock_now(dsq_id),

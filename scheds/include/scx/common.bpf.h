@@ -33,12 +33,12 @@
  * exit_dump_len) are set by user space before the load. */
 #define SCX_OPS(name) SEC(".struct_ops.link") struct sched_ext_ops name
 
-/* Never called: has the compiler check the format strings below. */
+/* Never called: it makes the compiler check the format strings below. */
 static inline __attribute__((format(printf, 1, 2))) void scx_fmt_check(const char *fmt, ...)
 {
 }
 
-/* @call with the arguments of a printf-like kfunc. At most 12 arguments. */
+/* Call @call, a printf-like kfunc, with at most 12 arguments. */
 /* clang-format off */
 #define __SCX_BSTR(call, fmt, args...)                                             \
 	({                                                                         \
@@ -68,8 +68,8 @@ static inline __attribute__((format(printf, 1, 2))) void scx_fmt_check(const cha
 /* Print into the debug dump; in ops.dump*() only. */
 #define scx_bpf_dump(fmt, args...) __SCX_BSTR(scx_bpf_dump_bstr, fmt, ##args)
 
-/* A kernel thread bound to one CPU. It must never wait for another CPU or for user space:
- * other tasks depend on it. */
+/* Whether @p is a kernel thread bound to one CPU. It must never wait for another CPU or for user
+ * space: other tasks depend on it. */
 static inline bool scx_task_is_percpu_kthread(const struct task_struct *p)
 {
 	return (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1;

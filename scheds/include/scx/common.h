@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The user-space side of a C scheduler that has a main() of its own, under the names that such
- * programs use (docs/upstream.md). Schedulers written here describe themselves to the runner
- * instead (scheds/c/runner/runner.h), and need none of this.
+ * programs use (docs/upstream.md). The schedulers of this tree describe themselves to the runner
+ * instead (scheds/c/runner/runner.h), and do not need this header.
  *
- * The functions are in scheds/c/runner/own_main.c, which the program links. They do what the
- * runner does around a load: check the kernel, fit the object to it, attach as a real-time
- * thread, report how the scheduler ended, and end the program with the same exit statuses, even
- * if main() always returns 0.
+ * The functions are in scheds/c/runner/own_main.c, which the program links. They do what the runner
+ * does around a load: check the kernel, fit the object to it, attach as a real-time thread, report
+ * how the scheduler ended, and end the program with the same exit statuses, even if main() always
+ * returns 0.
  */
 #ifndef __SCX_COMMON_H
 #define __SCX_COMMON_H
@@ -48,7 +48,7 @@
 
 /*
  * Load the object. The dump of the exit record @uei_name gets the size that ops.exit_dump_len asks
- * for. Flags and callbacks that the running kernel lacks are taken out of the table first.
+ * for. Flags and callbacks that the running kernel lacks are removed from the table first.
  */
 #define SCX_OPS_LOAD(skel, ops_name, skel_name, uei_name)                                    \
 	({                                                                                   \
@@ -70,7 +70,7 @@
 		scx_main_attach((skel)->maps.ops_name);                             \
 	})
 
-/* Between open and load: give a RESIZABLE_ARRAY() (arrays.bpf.h) @n elements, zeroed. */
+/* Give a RESIZABLE_ARRAY() (arrays.bpf.h) @n zeroed elements. Use it between open and load. */
 #define RESIZE_ARRAY(skel, elfsec, arr, n)                                               \
 	do {                                                                             \
 		size_t __size = sizeof((skel)->elfsec##_##arr->arr[0]) * (n);            \
@@ -87,8 +87,8 @@
 #define UEI_EXITED(skel, uei_name) \
 	(__atomic_load_n(&(skel)->data->uei_name.kind, __ATOMIC_ACQUIRE) != SCX_EXIT_NONE)
 
-/* After the link was destroyed: print on stderr why the scheduler ended. Returns the 64-bit exit
- * code. */
+/* Print on stderr why the scheduler ended, and return the 64-bit exit code. Use it after the link
+ * was destroyed. */
 #define UEI_REPORT(skel, uei_name) \
 	scx_main_report(&(skel)->data->uei_name, (skel)->data_##uei_name##_dump->uei_name##_dump)
 
@@ -101,9 +101,10 @@
 
 /* ---- what the running kernel has ------------------------------------------- */
 
-/* The value of an enumerator, and whether there is one. */
+/* Store the value of an enumerator in *@value. Returns whether the enumerator exists. */
 bool __COMPAT_read_enum(const char *type, const char *name, u64 *value);
-/* The same, 0 if there is none: a flag that the kernel does not know is then not set. */
+/* Return the value of an enumerator, 0 if it does not exist: a flag that the kernel does not know
+ * is then not set. */
 u64 __COMPAT_ENUM_OR_ZERO(const char *type, const char *name);
 bool __COMPAT_has_ksym(const char *name);
 bool __COMPAT_struct_has_field(const char *type, const char *field);

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One name and one prototype for what differs between kernels 6.12 and 7.2.
+ * One name and one prototype for each kfunc or feature that differs between kernels 6.12 and 7.2.
  *
- * A wrapper has the newest kernel's name and prototype, tries the newest kfunc first and
- * documents what an older kernel does instead. A wrapper that does more than call a kfunc
- * is named scx_*, not scx_bpf_*. The choice is made at load time: bpf_ksym_exists() and
- * bpf_core_*_exists() become constants and the verifier drops the branches not taken, so a
- * wrapper costs nothing and may name kfuncs that the kernel lacks. Kernel features are
- * tested in this file and by scx_bpf_now() in time.bpf.h only, and the kernel's version
- * nowhere: distributions backport.
+ * A wrapper has the newest kernel's name and prototype, tries the newest kfunc first and documents
+ * what an older kernel does instead. A wrapper that does more than call a kfunc is named scx_*, not
+ * scx_bpf_*. The choice is made at load time: bpf_ksym_exists() and bpf_core_*_exists() become
+ * constants and the verifier drops the branches not taken, so a wrapper costs nothing and may name
+ * kfuncs that the kernel lacks. Kernel features are tested in this file and by scx_bpf_now() in
+ * time.bpf.h only, and the kernel's version nowhere: distributions backport.
  *
  * Not wrapped, because there is no fallback: sub-schedulers and the cid form (7.1),
  * scx_bpf_tid_to_task() (7.2), scx_bpf_locked_rq() (6.18).
  *
  * Rules that no wrapper can hide:
  *  - scx_bpf_select_cpu_dfl() from ops.enqueue() aborts the scheduler on 6.12.
- *  - scx_bpf_cpuperf_set() for a CPU other than the one whose run queue is locked aborts
- *    the scheduler on 7.2.
- *  - ops.dequeue() runs on 7.2 at every dispatch from a user DSQ, on 6.12 only when a
- *    task is removed from BPF's custody.
+ *  - scx_bpf_cpuperf_set() for a CPU other than the one whose run queue is locked aborts the
+ *    scheduler on 7.2.
+ *  - ops.dequeue() runs on 7.2 at every dispatch from a user DSQ, on 6.12 only when a task is
+ *    removed from BPF's custody.
  */
 #ifndef __SCX_COMPAT_BPF_H
 #define __SCX_COMPAT_BPF_H
@@ -119,8 +118,8 @@ static inline void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *it, u64 v
 }
 
 /*
- * The first task of a user DSQ, or NULL. Lockless: another CPU may take it at any moment.
- * Before 6.19 the iterator is used, which takes the DSQ's lock.
+ * Return the first task of a user DSQ, or NULL. Lockless: another CPU may take the task at any
+ * moment. Before 6.19 this uses the iterator, which takes the DSQ's lock.
  */
 static inline struct task_struct *scx_bpf_dsq_peek(u64 dsq_id)
 {
@@ -173,8 +172,8 @@ static inline bool scx_dsq_reenq(u64 dsq_id, u64 reenq_flags)
 
 /* ---- tasks --------------------------------------------------------------- */
 
-/* Set the remaining slice of @p, ns. A plain write before 6.19, which newer kernels
- * accept with a warning. */
+/* Set the remaining slice of @p, ns. Before 6.19 this is a plain write, which newer kernels accept
+ * with a warning. */
 static inline void scx_bpf_task_set_slice(struct task_struct *p, u64 slice)
 {
 	if (bpf_ksym_exists(scx_bpf_task_set_slice___new))
@@ -191,14 +190,32 @@ static inline void scx_bpf_task_set_dsq_vtime(struct task_struct *p, u64 vtime)
 		p->scx.dsq_vtime = vtime;
 }
 
-/* The cgroup of @p, the subject of the current callback; the root cgroup without
- * CONFIG_EXT_GROUP_SCHED. Release it with bpf_cgroup_release(). */
+/* Return the cgroup of @p, which must be the subject of the current callback; the root cgroup
+ * without CONFIG_EXT_GROUP_SCHED. Release it with bpf_cgroup_release(). */
 static inline struct cgroup *scx_bpf_task_cgroup(struct task_struct *p)
 {
 	if (bpf_ksym_exists(scx_bpf_task_cgroup___group))
 		return scx_bpf_task_cgroup___group(p);
 	return bpf_cgroup_from_id(1);
 }
+
+/*
+ * Return the element of @p in the task storage @map, created if there is none; NULL on failure. For
+ * ops.init_task(), whose failure would make a fork fail: the allocator of 7.2 does not wait for
+ * locks, and fails if another CPU holds one, so this tries a few times.
+ */
+#define scx_create_task_storage(map, p)                                                   \
+	({                                                                                \
+		__typeof__((map).value) __element = NULL;                                 \
+		int __i;                                                                  \
+		bpf_for(__i, 0, 16) {                                                     \
+			__element = bpf_task_storage_get(&(map), p, NULL,                 \
+							 BPF_LOCAL_STORAGE_GET_F_CREATE); \
+			if (__element)                                                    \
+				break;                                                    \
+		}                                                                         \
+		__element;                                                                \
+	})
 
 /* ---- cgroups ------------------------------------------------------------- */
 
@@ -208,7 +225,7 @@ static inline bool scx_reports_cgroup_idle(void)
 	return bpf_core_field_exists(struct sched_ext_ops, cgroup_set_idle);
 }
 
-/* Whether cpu.idle of @cgrp is set, where the kernel reports its changes too. */
+/* Whether cpu.idle of @cgrp is set; false on kernels that do not report its changes. */
 static inline bool scx_cgroup_is_idle(struct cgroup *cgrp)
 {
 	void *subsys = (void *)cgrp + bpf_core_field_offset(cgrp->subsys);
@@ -220,14 +237,14 @@ static inline bool scx_cgroup_is_idle(struct cgroup *cgrp)
 	return BPF_CORE_READ(tg, idle) != 0;
 }
 
-/* Whether ops.cgroup_init() is told of cpu.max, and ops.cgroup_set_bandwidth() of changes (6.17).
- */
+/* Whether the kernel reports cpu.max to ops.cgroup_init(), and its changes to
+ * ops.cgroup_set_bandwidth() (6.17). */
 static inline bool scx_reports_cgroup_max(void)
 {
 	return bpf_core_field_exists(struct scx_cgroup_init_args, bw_quota_us);
 }
 
-/* The cgroup of the task of ops.init_task(), NULL without CONFIG_EXT_GROUP_SCHED. */
+/* Return the cgroup of the task in ops.init_task(), NULL without CONFIG_EXT_GROUP_SCHED. */
 static inline struct cgroup *scx_init_task_cgroup(struct scx_init_task_args *args)
 {
 	return bpf_core_field_exists(args->cgroup) ? args->cgroup : NULL;
@@ -235,8 +252,8 @@ static inline struct cgroup *scx_init_task_cgroup(struct scx_init_task_args *arg
 
 /* ---- CPUs ---------------------------------------------------------------- */
 
-/* The task that runs on @cpu, or NULL; valid under RCU. Read from the run queue before
- * 6.18, which newer kernels deprecate. */
+/* Return the task that runs on @cpu, or NULL; valid under RCU. Before 6.18 it is read from the run
+ * queue, which newer kernels deprecate. */
 static inline struct task_struct *scx_bpf_cpu_curr(s32 cpu)
 {
 	struct rq *rq;
@@ -302,7 +319,7 @@ static inline s32 scx_bpf_select_cpu_and(struct task_struct *p, s32 prev_cpu, u6
 
 /* ---- NUMA nodes (6.15) --------------------------------------------------- */
 
-/* Number of possible node ids; 1 where the kernel does not report it. */
+/* Return the number of possible node ids; 1 if the kernel does not report it. */
 static inline u32 scx_bpf_nr_node_ids(void)
 {
 	return bpf_ksym_exists(scx_bpf_nr_node_ids___new) ? scx_bpf_nr_node_ids___new() : 1;
@@ -349,7 +366,7 @@ static inline s32 scx_bpf_pick_any_cpu_node(const struct cpumask *cpus_allowed, 
 
 /* ---- event counters (6.15) ----------------------------------------------- */
 
-/* Upper bound of the counters in the kernel's struct scx_event_stats (7.2 has 13). */
+/* Upper bound of the number of counters in the kernel's struct scx_event_stats (7.2 has 13). */
 #define SCX_EVENTS_MAX 64
 
 struct scx_event_buf {
@@ -366,7 +383,7 @@ static inline bool scx_events_read(struct scx_event_buf *buf)
 	return true;
 }
 
-/* Counter @name (SCX_EV_*) of a filled buffer, 0 if the kernel lacks it. */
+/* Return counter @name (SCX_EV_*) of a filled buffer, 0 if the kernel lacks it. */
 #define scx_event_count(buf, name)                                                        \
 	({                                                                                \
 		u32 __off = bpf_core_field_exists(struct scx_event_stats, name) ?         \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the kernel's sources have from linux/compiler.h, and sections of variables. */
+/* Macros that the kernel's sources have from linux/compiler.h, and sections of variables. */
 #ifndef __SCX_COMPILER_BPF_H
 #define __SCX_COMPILER_BPF_H
 
@@ -11,7 +11,7 @@
 #define unlikely(x) (__builtin_expect(!!(x), 0))
 #endif
 
-/* One access of the size of @x, which the compiler neither repeats nor leaves out. */
+/* Access @x once and in its full size: the compiler neither repeats nor omits the access. */
 #define READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
 #define WRITE_ONCE(x, value)                           \
 	do {                                           \
@@ -19,9 +19,9 @@
 	} while (0)
 
 /*
- * A variable in a map of its own, together with all others of the same @name: the kernel wants a
- * bpf_spin_lock in the same map as what it guards, and refuses one that user space can map.
- * Hidden, so that libbpf does not make the map mappable.
+ * Place a variable in a map that contains only the variables of the same @name. The kernel requires
+ * that a bpf_spin_lock is in the same map as the data that it protects, and refuses one in a map
+ * that user space can map. So the variable is hidden: libbpf then does not make the map mappable.
  */
 #define private(name) SEC(".data." #name) __hidden __attribute__((aligned(8)))
 

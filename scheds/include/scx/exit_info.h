@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Why a scheduler ended: the record that its BPF side leaves to user space. */
+/* Why a scheduler ended: the record that its BPF side leaves for user space. */
 #ifndef __SCX_EXIT_INFO_H
 #define __SCX_EXIT_INFO_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A queue that shares CPUs by weight: a DSQ ordered by virtual time (vtime.h), the virtual time of
- * the queue, and the accounting of each task's own.
+ * A queue that shares CPUs by weight: a DSQ ordered by virtual time (vtime.h), and the accounting
+ * of the virtual times of the queue and of each task.
  *
  * A scheduler calls scx_fair_NAME() from its callback NAME: runnable, quiescent, running, stopping,
  * enable, init_task, and for each queue init. In ops.enqueue() it inserts a task by
@@ -13,9 +13,9 @@
 #include <scx/common.bpf.h>
 
 /*
- * How long a task waits at most, roughly, whatever the weights and the number of runnable
- * tasks: half of it for the slices of others, half for their weights. Well below the
- * kernel's watchdog (30 s) and RCU stall warnings (21 s).
+ * Maximum wait of a task, roughly, whatever the number and weights of runnable tasks: half of it
+ * for the slices of others, half for their weights. Well below the timeouts of the kernel's
+ * watchdog (30 s) and of RCU stall warnings (21 s).
  */
 #define SCX_FAIR_MAX_WAIT_NS (8 * NSEC_PER_SEC)
 
@@ -44,14 +44,15 @@ struct {
 	__type(value, struct scx_fair_task);
 } scx_fair_tasks SEC(".maps");
 
-/* Created with the task. If that failed, as 7.2 does where it would have to wait for a lock, the
- * next call tries again; until then, the task's CPU time is not charged. */
+/* Return the context of a task, which is created with the task. If the creation failed, as on 7.2
+ * when it would have to wait for a lock, the next call tries again; until then, the task's CPU time
+ * is not charged. */
 static inline struct scx_fair_task *scx_fair_task(struct task_struct *p)
 {
 	return bpf_task_storage_get(&scx_fair_tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* Slices shrink as the queue grows, so that the last task runs in time. */
+/* Return the slice of a task. It shrinks as the queue grows, so that the last task runs in time. */
 static inline u64 scx_fair_slice_ns(const struct scx_fair_queue *queue)
 {
 	s32 nr_queued = scx_bpf_dsq_nr_queued(queue->dsq_id);
@@ -60,7 +61,8 @@ static inline u64 scx_fair_slice_ns(const struct scx_fair_queue *queue)
 				nr_queued > 0 ? nr_queued : 0, SCX_FAIR_MIN_SLICE_NS);
 }
 
-/* A task that has had more than its share is queued further back, but within a bound. */
+/* Insert a task into the queue. If it has had more than its share it is queued further back, but
+ * within a bound. */
 static inline void scx_fair_insert(const struct scx_fair_queue *queue, struct task_struct *p,
 				   u64 enq_flags)
 {
@@ -70,7 +72,7 @@ static inline void scx_fair_insert(const struct scx_fair_queue *queue, struct ta
 	scx_bpf_dsq_insert_vtime(p, queue->dsq_id, scx_fair_slice_ns(queue), vtime, enq_flags);
 }
 
-/* Virtual time of a running task, including its CPU time since ops.running(). */
+/* Return the virtual time of a running task, including its CPU time since ops.running(). */
 static inline u64 scx_fair_vtime_of_running(struct task_struct *p)
 {
 	const struct scx_fair_task *task = scx_fair_task(p);
@@ -109,8 +111,9 @@ static inline bool scx_fair_prev_is_first(const struct scx_fair_queue *queue, s3
 }
 
 /*
- * Only the queue advances virtual time, not the running tasks: a task of small weight that
- * is alone on a CPU is soon far ahead of all tasks that share another one.
+ * Advance the virtual time of the queue to that of its first task. Running tasks do not advance it:
+ * a task of small weight that is alone on a CPU is soon far ahead of all tasks that share another
+ * one.
  */
 static inline void scx_fair_advance(struct scx_fair_queue *queue)
 {
@@ -121,8 +124,8 @@ static inline void scx_fair_advance(struct scx_fair_queue *queue)
 		queue->vtime_now = time_max(queue->vtime_now, first->scx.dsq_vtime);
 }
 
-/* Move the first task that may run on @cpu there, or let @prev continue if that precedes it. False
- * if there is no other task. */
+/* Move the first task that may run on @cpu to its local DSQ, or let @prev continue if it precedes
+ * that task. False if no queued task may run on @cpu. */
 static inline bool scx_fair_dispatch(struct scx_fair_queue *queue, s32 cpu,
 				     struct task_struct *prev)
 {

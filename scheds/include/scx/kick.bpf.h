@@ -12,7 +12,7 @@
 
 #include <scx/common.bpf.h>
 
-/* Whether this CPU may request interrupts of itself. */
+/* Whether this CPU may still raise interrupts on itself. */
 static inline bool scx_this_cpu_is_online(void)
 {
 	const struct cpumask *online = scx_bpf_get_online_cpumask();
@@ -22,7 +22,7 @@ static inline bool scx_this_cpu_is_online(void)
 	return is_online;
 }
 
-/* scx_bpf_kick_cpu(), except on a CPU that is going offline. */
+/* Call scx_bpf_kick_cpu(), unless this CPU is going offline. */
 static inline void scx_kick_cpu(s32 cpu, u64 flags)
 {
 	if (scx_this_cpu_is_online())

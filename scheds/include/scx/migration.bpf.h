@@ -15,13 +15,13 @@
 #include <scx/common.bpf.h>
 
 /*
- * By how much a callback's trampoline increments migration_disabled of the running task:
- * 1, or 0 since 6.18 without CONFIG_PREEMPT_RCU.
+ * Increment of the running task's migration_disabled by a callback's trampoline: 1, or 0 since 6.18
+ * without CONFIG_PREEMPT_RCU.
  */
 static u32 scx_nr_disabled_by_trampoline = 1;
 
-/* Call it from ops.dispatch(), where the idle task may be running, which never disables
- * migration itself. */
+/* Learn the increment from the idle task, which never disables migration itself. Call it from
+ * ops.dispatch(), where the idle task may be running. */
 static inline void scx_learn_trampoline(void)
 {
 	struct task_struct *curr = bpf_get_current_task_btf();
@@ -31,8 +31,9 @@ static inline void scx_learn_trampoline(void)
 }
 
 /*
- * For ops.enqueue(), with its @enq_flags. Two trampolines are active when
- * scx_bpf_reenqueue_local() calls ops.enqueue() from within ops.cpu_release().
+ * Whether the migration of a task is disabled. Call it from ops.enqueue(), with its @enq_flags. Two
+ * trampolines are active when scx_bpf_reenqueue_local() calls ops.enqueue() from within
+ * ops.cpu_release().
  */
 static inline bool scx_task_is_migration_disabled(const struct task_struct *p, u64 enq_flags)
 {

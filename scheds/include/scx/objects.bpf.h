@@ -14,25 +14,25 @@
  * that type is the node. */
 #define __contains(type, node) __attribute__((btf_decl_tag("contains:" #type ":" #node)))
 
-/* A new object of a struct type of this program, zeroed; NULL if there is no memory. */
+/* Allocate a zeroed object of a struct type of this program; NULL if there is no memory. */
 #define bpf_obj_new(type) ((type *)bpf_obj_new_impl(bpf_core_type_id_local(type), NULL))
 #define bpf_obj_drop(obj) bpf_obj_drop_impl(obj, NULL)
-/* One more reference to an object with a struct bpf_refcount. */
+/* Take another reference to an object with a struct bpf_refcount. */
 #define bpf_refcount_acquire(obj) ((typeof(obj))bpf_refcount_acquire_impl(obj, NULL))
 
-/* Insert in front of the first node that @node is less() than. The tree then owns the object.
- * Nonzero if the object is in a tree or list already. Call it with the lock of the tree held. */
+/* Insert @node before the first node that it is less() than. The tree then owns the object. Returns
+ * nonzero if the object is already in a tree or list. Call it with the lock of the tree held. */
 #define bpf_rbtree_add(root, node, less) bpf_rbtree_add_impl(root, node, less, NULL, 0)
 
 #define bpf_list_push_front(head, node) bpf_list_push_front_impl(head, node, NULL, 0)
 #define bpf_list_push_back(head, node) bpf_list_push_back_impl(head, node, NULL, 0)
 
-/* The struct @type whose member @member is at @ptr. */
+/* Return the struct @type whose member @member is at @ptr. */
 #ifndef container_of
 #define container_of(ptr, type, member) ((type *)((void *)(ptr) - offsetof(type, member)))
 #endif
 
-/* The type of masks that kfuncs read. */
+/* Convert a mask to the type that kfuncs read. */
 static inline const struct cpumask *cast_mask(struct bpf_cpumask *mask)
 {
 	return (const struct cpumask *)mask;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The flags of struct sched_ext_ops and their bits, which are the same on all kernels. A kernel
- * refuses a scheduler with a flag that it does not know: user space takes such flags out before the
+ * refuses a scheduler with a flag that it does not know, so user space clears such flags before the
  * load.
  */
 #ifndef __SCX_OPS_FLAGS_H

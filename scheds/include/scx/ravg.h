@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Running averages of piecewise constant values, with exponential decay: the past counts
- * half after each half-life.
+ * Running averages of piecewise constant values, with exponential decay: the weight of the past
+ * halves in each half-life.
  *
- * While the value is v, the average a moves as v + (a - v) * 2^(-t / half-life), which does
- * not depend on how often it is read. Pure functions, tested on the host by tests/unit_c;
+ * While the value is v, the average a moves as v + (a - v) * 2^(-t / half-life), which does not
+ * depend on how often it is read. Pure functions, tested on the host by tests/unit_c;
  * scx_utils::ravg is the same in user space.
  */
 #ifndef __SCX_RAVG_H
@@ -28,13 +28,14 @@ struct scx_ravg {
 	u64 val_at_ns;
 };
 
-/* @value x @frac, a fixed-point number <= 1. */
+/* Return @value x @frac, where @frac is a fixed-point number <= 1. */
 static inline u64 __scx_ravg_mul(u64 value, u64 frac)
 {
 	return (value >> 32) * frac + ((value & 0xffffffff) * frac >> 32);
 }
 
-/* 2^(-@elapsed_ns / @half_life_ns), fixed point; 0 < @half_life_ns <= SCX_RAVG_HALF_LIFE_MAX_NS. */
+/* Return 2^(-@elapsed_ns / @half_life_ns), fixed point. 0 < @half_life_ns <=
+ * SCX_RAVG_HALF_LIFE_MAX_NS. */
 static inline u64 scx_ravg_decay(u64 elapsed_ns, u64 half_life_ns)
 {
 	const u64 ln_2 = 2977044472, sqrt_half = 3037000500; /* fixed point */
@@ -59,7 +60,8 @@ static inline u64 scx_ravg_decay(u64 elapsed_ns, u64 half_life_ns)
 	return __scx_ravg_mul(decay, rest) >> nr_halves;
 }
 
-/* The average at @now_ns, fixed point. A @now_ns before the last change counts as its time. */
+/* Return the average at @now_ns, fixed point. A time before the last change counts as that of the
+ * change. */
 static inline u64 scx_ravg_read(const struct scx_ravg *r, u64 now_ns, u64 half_life_ns)
 {
 	u64 decay = scx_ravg_decay(time_delta(now_ns, r->val_at_ns), half_life_ns);
@@ -69,7 +71,7 @@ static inline u64 scx_ravg_read(const struct scx_ravg *r, u64 now_ns, u64 half_l
 			      val - __scx_ravg_mul(val - r->avg, decay);
 }
 
-/* The value is @val from @now_ns on. */
+/* Set the value to @val from @now_ns on. */
 static inline void scx_ravg_set(struct scx_ravg *r, u64 val, u64 now_ns, u64 half_life_ns)
 {
 	r->avg = scx_ravg_read(r, now_ns, half_life_ns);

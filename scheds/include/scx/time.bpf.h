@@ -15,10 +15,10 @@ struct {
 } scx_now_last SEC(".maps");
 
 /*
- * Current time in ns, monotonic per CPU and nearly synchronous between CPUs. Not
- * comparable with bpf_ktime_get_ns(): since 6.14 it is the run queue's clock, which is
- * cheaper to read. On earlier kernels it is the monotonic clock, whose lockless read may
- * step back by a few ns when the kernel adjusts it; such steps are suppressed.
+ * Return the current time in ns, monotonic per CPU and nearly synchronous between CPUs. Not
+ * comparable with bpf_ktime_get_ns(): since 6.14 it is the run queue's clock, which is cheaper to
+ * read. On earlier kernels it is the monotonic clock, whose lockless read may step back by a few ns
+ * when the kernel adjusts it; such steps are suppressed.
  */
 static inline u64 scx_bpf_now(void)
 {
@@ -36,7 +36,7 @@ static inline u64 scx_bpf_now(void)
 	return *last;
 }
 
-/* CLOCK_MONOTONIC in ns, comparable with user space. More expensive than
+/* Return CLOCK_MONOTONIC in ns, comparable with times of user space. More expensive than
  * scx_bpf_now(). */
 static inline u64 scx_monotonic_now(void)
 {

@@ -48,13 +48,13 @@ static inline bool time_in_range_open(u64 t, u64 first, u64 last)
 	return time_after_eq(t, first) && time_before(t, last);
 }
 
-/* Time from @before to @after, 0 if @after is the earlier one. */
+/* Return the time from @before to @after, 0 if @after is earlier. */
 static inline u64 time_delta(u64 after, u64 before)
 {
 	return time_after(after, before) ? after - before : 0;
 }
 
-/* The later of two times. */
+/* Return the later of two times. */
 static inline u64 time_max(u64 a, u64 b)
 {
 	return time_after(a, b) ? a : b;

@@ -6,7 +6,8 @@
 #include "arrays.bpf.h"
 #include "exit_info.h"
 
-/* @dump has @dump_size bytes, a constant of rodata. To be called in ops.exit(). */
+/* Fill @rec, and @dump of @dump_size bytes, which is a constant in rodata. Call it from
+ * ops.exit(). */
 static __always_inline void scx_fill_exit_record(struct scx_exit_record *rec, char *dump,
 						 u32 dump_size, const struct scx_exit_info *info)
 {
@@ -27,14 +28,15 @@ static __always_inline void scx_fill_exit_record(struct scx_exit_record *rec, ch
 
 /*
  * The exit record @uei and its dump, for schedulers that include <scx/common.h> in user space,
- * whose SCX_OPS_LOAD() sizes the dump. Those of the runner include exit_info.bpf.h instead.
+ * whose SCX_OPS_LOAD() sizes the dump. Schedulers that use the runner include exit_info.bpf.h
+ * instead.
  */
 #define UEI_DEFINE(uei)                         \
 	char RESIZABLE_ARRAY(data, uei##_dump); \
 	const volatile u32 uei##_dump_len;      \
 	struct scx_exit_record uei SEC(".data")
 
-/* In ops.exit(). */
+/* Fill the exit record @uei. Use it in ops.exit(). */
 #define UEI_RECORD(uei, ei) scx_fill_exit_record(&uei, uei##_dump, uei##_dump_len, ei)
 
 #endif /* __SCX_UEI_BPF_H */

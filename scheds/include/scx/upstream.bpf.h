@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Names that BPF sources written for the kernel's own sched_ext headers use, in terms of this
- * library's (docs/upstream.md). Each is a thin wrapper.
+ * Names that BPF sources written for the kernel's own sched_ext headers use: thin wrappers around
+ * the names of this library (docs/upstream.md).
  */
 #ifndef __SCX_UPSTREAM_BPF_H
 #define __SCX_UPSTREAM_BPF_H
 
 #include "compat.bpf.h"
 
-/* The table of callbacks, with its members as further arguments. */
+/* Define the table of callbacks, with its members as further arguments. */
 #define SCX_OPS_DEFINE(name, members...) \
 	SEC(".struct_ops.link") struct sched_ext_ops name = { members }
 
@@ -54,7 +54,7 @@ static inline bool __COMPAT_is_enq_cpu_selected(u64 enq_flags)
 	return !SCX_ENQ_CPU_SELECTED || (enq_flags & SCX_ENQ_CPU_SELECTED);
 }
 
-/* Fill @events, which is of @size bytes; zero where the kernel counts none. */
+/* Fill @events of @size bytes, with zeros if the kernel has no event counters. */
 static __always_inline void __COMPAT_scx_bpf_events(struct scx_event_stats *events, size_t size)
 {
 	__builtin_memset(events, 0, size);

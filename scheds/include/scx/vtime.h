@@ -16,14 +16,22 @@
 #define SCX_WEIGHT_MAX 10000
 
 /*
- * @value x @mul / @div without intermediate overflow, saturating at U64_MAX.
- * @mul <= SCX_WEIGHT_MAX and 0 < @div <= SCX_WEIGHT_MAX.
+ * Return @value x @mul / @div without intermediate overflow, saturating at U64_MAX. @mul <=
+ * SCX_WEIGHT_MAX and 0 < @div <= SCX_WEIGHT_MAX.
  */
 static inline u64 scx_mul_div(u64 value, u32 mul, u32 div)
 {
-	u64 whole = value / div;
+	u64 whole, limit;
 
-	if (whole > ~0ULL / mul)
+	/* Most tasks have the default weight. */
+	if (mul == div)
+		return value;
+	whole = value / div;
+	limit = ~0ULL / mul;
+	/* Opaque: clang would turn the comparison into a multiplication of 128 bits, which BPF
+	 * lacks. */
+	asm volatile("" : "+r"(limit));
+	if (whole > limit)
 		return ~0ULL;
 	whole *= mul;
 	value = value % div * mul / div;
@@ -37,21 +45,21 @@ static inline u32 scx_weight_clamp(u32 weight)
 	return weight > SCX_WEIGHT_MAX ? SCX_WEIGHT_MAX : weight;
 }
 
-/* The virtual time, ns, that @ran_ns of CPU time cost a task of @weight. */
+/* Return the virtual time, ns, by which @ran_ns of CPU time advances a task of @weight. */
 static inline u64 scx_vtime_cost(u64 ran_ns, u32 weight)
 {
 	return scx_mul_div(ran_ns, SCX_WEIGHT_DFL, scx_weight_clamp(weight));
 }
 
-/* The inverse: the share of @ns that @weight is entitled to, ns. */
+/* Return @ns scaled by @weight / SCX_WEIGHT_DFL: the inverse of scx_vtime_cost(). */
 static inline u64 scx_weight_scale(u64 ns, u32 weight)
 {
 	return scx_mul_div(ns, scx_weight_clamp(weight), SCX_WEIGHT_DFL);
 }
 
 /*
- * Bound the credit that a task accumulates while it sleeps: @vtime, but at most
- * @credit_ns behind @vtime_now.
+ * Bound the credit that a task accumulates while it sleeps: return @vtime, but at most @credit_ns
+ * behind @vtime_now.
  */
 static inline u64 scx_vtime_limit_credit(u64 vtime, u64 vtime_now, u64 credit_ns)
 {
@@ -59,19 +67,18 @@ static inline u64 scx_vtime_limit_credit(u64 vtime, u64 vtime_now, u64 credit_ns
 }
 
 /*
- * How far ahead of the machine's virtual time a task may be queued, ns, so that it waits
- * for about @wait_ns at most: while virtual time advances by V, runnable tasks of
- * @total_weight consume V * @total_weight / 100 of CPU time, in the worst case on one
- * CPU. Without a bound a task of weight 1 beside one of weight 8668 (nice 19 and -20)
- * waits three minutes after a slice of 20 ms, and the kernel's watchdog ejects the
- * scheduler after 30 s. @wait_ns <= 10^17.
+ * Return how far ahead of the machine's virtual time a task may be queued, ns, so that it waits for
+ * about @wait_ns at most: while virtual time advances by V, runnable tasks of @total_weight consume
+ * V * @total_weight / 100 of CPU time, in the worst case on one CPU. Without a bound a task of
+ * weight 1 beside one of weight 8668 (nice 19 and -20) waits three minutes after a slice of 20 ms,
+ * and the kernel's watchdog ejects the scheduler after 30 s. @wait_ns <= 10^17.
  */
 static inline u64 scx_vtime_max_ahead(u64 wait_ns, u64 total_weight)
 {
 	return wait_ns * SCX_WEIGHT_DFL / (total_weight ? total_weight : 1);
 }
 
-/* The opposite of scx_vtime_limit_credit(): @vtime, but at most @ahead_ns after
+/* Bound the debt of a task that has run for long: return @vtime, but at most @ahead_ns after
  * @vtime_now. */
 static inline u64 scx_vtime_limit_debt(u64 vtime, u64 vtime_now, u64 ahead_ns)
 {
@@ -79,7 +86,7 @@ static inline u64 scx_vtime_limit_debt(u64 vtime, u64 vtime_now, u64 ahead_ns)
 }
 
 /*
- * @slice_ns, or less if @nr_waiting tasks would otherwise take more than @wait_ns to run
+ * Return @slice_ns, or less if @nr_waiting tasks would otherwise take more than @wait_ns to run
  * once each; but at least @min_ns.
  */
 static inline u64 scx_slice_shared(u64 slice_ns, u64 wait_ns, u64 nr_waiting, u64 min_ns)

@@ -101,7 +101,7 @@ fn work(program: &Program, period: Duration, control: &Control) -> Result<Latenc
         let start = Instant::now();
         run_child(program)?;
         latencies.record(start.elapsed());
-        // Missed starts are not made up for, which would be a burst.
+        // Missed starts are skipped: making up for them would cause a burst.
         next = (next + period).max(start);
     }
     Ok(latencies)

@@ -14,8 +14,8 @@ use crate::output::{Format, Output};
 use crate::recorder::{Recorder, Run, BATCH};
 use crate::summary::{Gathering, Summary};
 
-/// Interval of reading records. Each read is a run of this program, so it should not be short. For
-/// one interval, the smallest ring holds 60 records, and the default one 65000.
+/// Interval of reading records. Each read makes this program run, so the interval should not be
+/// short. For one interval, the smallest ring holds 60 records, and the default one 65000.
 const POLL: Duration = Duration::from_millis(20);
 
 /// Records according to `opts`, until the time limit or a signal. A closed pipe is not an

@@ -33,7 +33,7 @@
 #define PANIC_PORT 0x505
 #define PANICKED 1
 
-/* Before the archive, eight bytes. */
+/* Size of the seed, which precedes the archive in the inbox. */
 #define SEED_BYTES 8
 
 /* Fields of a newc header are eight hexadecimal digits, see cpio(5); the indices of those used. */
@@ -44,7 +44,7 @@
 #define NAME_SIZE FIELD(11)
 #define LAST "TRAILER!!!"
 
-/* The largest difference between the start of resumed guests: two ticks with HZ=250. */
+/* Maximum delay of a resumed guest: two ticks with HZ=250. */
 #define DELAY_MAX_NS 8000000
 
 static void die(const char *what)
@@ -66,7 +66,7 @@ static unsigned long read_hex(const char *path)
 	return value;
 }
 
-/* Maps the memory of a PCI device, if it is an inbox. */
+/* Map the memory of a PCI device, if it is an inbox. */
 static const char *map_device(const char *name, size_t *size)
 {
 	char path[512], id[32];
@@ -217,7 +217,8 @@ static void seed_kernel(uint64_t *state)
 	close(fd);
 }
 
-/* Guests with different seeds resume at different times between ticks, and on different CPUs. */
+/* Delay the guest, on a CPU that depends on the seed, so that guests with different seeds resume at
+ * different times between ticks, and on different CPUs. */
 static void differ(uint64_t *state)
 {
 	struct timespec delay = { .tv_nsec = next_random(state) % DELAY_MAX_NS };

@@ -12,7 +12,7 @@ static bool is_urgent(const struct task_struct *p)
 	return scx_task_is_own(p) || scx_task_is_percpu_kthread(p);
 }
 
-/* Minimum slice of a task that resumes. Like any slice, it really ends at the next tick. */
+/* Minimum slice of a task that resumes. Like any slice, it actually ends at the next tick. */
 #define MIN_REST_NS (100 * 1000ULL)
 
 /* Without preemption a task overruns its slice until the next tick, by up to 4 ms with HZ=250. A
@@ -24,7 +24,7 @@ static bool is_preemptible(s32 cpu)
 	return test_cpu(shared.online, cpu) && !is_taken_by_higher_class(cpu);
 }
 
-/* A CPU other than @cpu that @p may preempt; @cpu if there is none. */
+/* Return a CPU other than @cpu that @p may preempt; @cpu if there is none. */
 static s32 other_preemptible_cpu(struct task_struct *p, s32 cpu)
 {
 	s32 other;

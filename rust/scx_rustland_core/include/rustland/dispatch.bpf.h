@@ -49,8 +49,8 @@ static bool dispatch_decided(s32 cpu)
 }
 
 /*
- * Dispatch the next task that bypasses the policy, or that the policy was not told of. While user
- * space is stalled, pending tasks go first: none is added to PENDING_DSQ any more, and those in it
+ * Dispatch the next task that bypasses the policy, or of which the policy has no record. While user
+ * space is stalled, pending tasks go first: none is added to PENDING_DSQ anymore, and those in it
  * arrived before the fallback tasks.
  */
 static bool dispatch_fallback(void)
@@ -109,7 +109,7 @@ __noinline int dispatch_next(s32 cpu)
 	       (!is_fallback_first && dispatch_fallback());
 }
 
-/* How long prev continues while the policy selects the next task. */
+/* Time for which prev continues while the policy selects the next task. */
 #define MOMENT_NS (1 * NSEC_PER_MSEC)
 
 /* Whether the policy may have a task to run instead of prev. */
@@ -119,7 +119,7 @@ static bool any_task_waits(void)
 	       is_undrained();
 }
 
-/* prev gets another slice. The kernel does not call ops.running() for it. */
+/* Start another slice of prev, for which the kernel does not call ops.running(). */
 static void continue_prev(struct task_struct *prev, struct rl_task *t)
 {
 	begin_slice(prev, t);
@@ -151,15 +151,15 @@ static bool extend_prev(struct task_struct *prev)
 	return true;
 }
 
-/* How long prev may keep its CPU because it precedes all other tasks: a twentieth of the watchdog
- * timeout, divided by one plus the number of tasks in the CPU's queue. */
+/* Maximum time for which prev keeps its CPU because it precedes all other tasks: a twentieth of the
+ * watchdog timeout, divided by one plus the number of tasks in the CPU's queue. */
 #define PREV_FIRST_MAX_NS (TIMEOUT_MS * NSEC_PER_MSEC / 20)
 
 /* Larger than any vtime. */
 #define NO_VTIME (~0ULL)
 
-/* The vtime of a queue's first task; if that is a preempted one that resumes, its decided vtime,
- * advanced by its CPU time since. Call it under RCU. */
+/* Return the vtime of a queue's first task, NO_VTIME if it is empty. For a preempted task that
+ * resumes, it is the decided vtime, advanced by the CPU time since. Call it under RCU. */
 static u64 first_vtime(u64 dsq_id)
 {
 	struct task_struct *first = scx_bpf_dsq_peek(dsq_id);
@@ -224,7 +224,8 @@ static bool prev_is_first(s32 cpu, struct task_struct *prev)
 	return true;
 }
 
-/* No decided task may run on this CPU: have the policy decide on others, if it holds any. */
+/* Have the policy decide on more tasks, if it holds any, because no decided task may run on this
+ * CPU. */
 static void remind(void)
 {
 	if (*(volatile u64 *)&shared.nr_waiting) {

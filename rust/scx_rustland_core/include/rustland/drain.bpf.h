@@ -13,13 +13,14 @@ _Static_assert(RL_IN_FLIGHT_MAX * (sizeof(struct rl_decision) + 8) <= 1 << 20, "
 /* Maximum number of decisions drained in one go, with interrupts disabled. */
 #define DRAIN_MAX 256
 
-/* Lets user space see when the CPUs are about to run out of decided tasks. */
+/* Publish the number of decided tasks, so that user space sees when the CPUs are about to run out
+ * of them. */
 static void note_spare(void)
 {
 	shared.nr_spare = scx_bpf_dsq_nr_queued(SHARED_DSQ);
 }
 
-/* Where a decision sends a task, after corrections. */
+/* Target of a decision, after corrections. */
 struct target {
 	u64 dsq_id;
 	s32 cpu; /* RL_CPU_ANY: any */
@@ -32,7 +33,8 @@ static bool may_run_on(const struct task_struct *p, s32 cpu)
 	       bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
 }
 
-/* A pinned task goes to the queue of its CPU, so that no other CPU has to skip it. */
+/* Determine the target of a decision. A pinned task goes to the queue of its CPU, so that no other
+ * CPU has to skip it. */
 static void target_of(struct target *to, const struct task_struct *p, const struct rl_decision *d)
 {
 	to->is_bounced = false;
@@ -59,7 +61,7 @@ static void target_of(struct target *to, const struct task_struct *p, const stru
 	to->dsq_id = SHARED_DSQ;
 }
 
-/* One attempt of move_pending(). */
+/* Make one attempt for move_pending(). Returns whether the task was moved. */
 __noinline int try_move_pending(struct task_struct *p __arg_trusted,
 				struct rl_task *t __arg_nonnull, u64 dsq_id, u64 slice, u64 vtime)
 {
@@ -100,7 +102,7 @@ static void preempt(s32 cpu)
 	struct task_struct *curr = scx_bpf_cpu_curr(cpu);
 	struct rl_cpu *state = cpu_state(cpu);
 
-	/* A thread of our own: the CPU dispatches anyway when that sleeps. */
+	/* A thread of the scheduler's own process: the CPU dispatches anyway when it sleeps. */
 	if (curr && scx_task_is_own(curr))
 		return;
 	if (state)
@@ -108,8 +110,8 @@ static void preempt(s32 cpu)
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
-/* Kick a CPU for a task that was just moved, or leave the task to @this_cpu, which looks for work:
- * see kick_for_left(). */
+/* Kick a CPU for a task that was just moved; or leave the task to @this_cpu, which is looking for
+ * work (kick_for_left()). */
 static void kick_for(struct task_struct *p, const struct target *to, s32 this_cpu, u32 flags)
 {
 	struct rl_cpu *state = cpu_state(this_cpu);

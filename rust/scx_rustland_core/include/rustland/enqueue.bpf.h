@@ -107,8 +107,8 @@ static void enqueue_pending(struct task_struct *p, struct rl_task *t, u64 enq_fl
 		return;
 	}
 	t->slice_expired = !(enq_flags & SCX_ENQ_WAKEUP);
-	/* The barrier needed between the reservation and submit(): an atomic operation is a full
-	 * barrier if it fetches the value. */
+	/* This is also the barrier needed between the reservation and submit(): an atomic operation
+	 * that fetches the value is a full barrier. */
 	t->enq_seq = __sync_add_and_fetch(&last_enq_seq, 1);
 	fill_record(rec, p, t, enq_flags);
 	/* Takes effect after this callback returns: see move_pending(). */

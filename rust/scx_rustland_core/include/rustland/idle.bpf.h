@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which CPUs are idle: a bitmap that user space reads to choose a CPU without a system call, beside
- * the kernel's own masks, which its idle selection uses.
+ * The idle CPUs: a bitmap that user space reads to choose a CPU without a system call, beside the
+ * kernel's own masks, which its idle selection uses.
  *
  * No lost wakeups: a CPU without work sets its bit and then checks the queues again; a task is
  * inserted before the bits are checked. At least one side sees the other.
@@ -27,7 +27,7 @@ static void set_cpu(u64 *words, u32 cpu)
 	scx_ordered(__sync_fetch_and_or(word_of(words, cpu), 1ULL << (cpu % 64)));
 }
 
-/* Returns whether the bit was set. */
+/* Clear a bit. Returns whether it was set. */
 static bool clear_cpu(u64 *words, u32 cpu)
 {
 	u64 bit = 1ULL << (cpu % 64);
@@ -55,7 +55,7 @@ static bool is_dying_cpu(void)
 	return !is_online;
 }
 
-/* Claim an idle CPU, which is then kicked or given a task. */
+/* Claim an idle CPU, which is then kicked or given a task. Returns whether it was idle. */
 static bool claim_idle(s32 cpu)
 {
 	scx_bpf_test_and_clear_cpu_idle(cpu);
@@ -107,14 +107,15 @@ static bool any_cpu_busy(void)
 	return false;
 }
 
-/* With low_power, tasks wait for a busy CPU rather than wake an idle one. The watchdog handles
- * tasks that wait in vain (wake_for()). */
+/* Whether a task may wake an idle CPU. With low_power, tasks wait for a busy CPU instead. The
+ * watchdog handles tasks that wait in vain (wake_for()). */
 static bool may_wake_idle(void)
 {
 	return !config.low_power || !any_cpu_busy();
 }
 
-/* The same, considering only the CPUs that @p may use. */
+/* Whether a task may wake an idle CPU for @p: like may_wake_idle(), but considering only the CPUs
+ * that @p may use. */
 static bool may_wake_idle_for(const struct task_struct *p)
 {
 	s32 cpu;

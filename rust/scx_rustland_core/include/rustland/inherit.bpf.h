@@ -15,9 +15,9 @@
 #define INHERIT_QUEUE_MAX 20
 
 /*
- * Called from ops.select_cpu() on the waker's CPU for a sync wakeup: @p inherits the waker's
- * remaining slice, and runs as soon as the waker sleeps. This needs no decision, nor do the sync
- * wakeups by @p itself. All these wakees together run no longer than the waker's slice, or
+ * Let @p inherit the waker's remaining slice, and run as soon as the waker sleeps. Called from
+ * ops.select_cpu() on the waker's CPU for a sync wakeup. This needs no decision, and neither do the
+ * sync wakeups by @p itself. All these wakees together run no longer than the waker's slice, or
  * INHERIT_SPAN_NS if that is longer, because they inherit its end too. A wakee that is still queued
  * here at the end, because the waker did not sleep, gets INHERIT_MIN_NS nevertheless.
  */

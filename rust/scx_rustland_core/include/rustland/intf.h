@@ -19,8 +19,8 @@ enum rl_consts {
 /* In rl_decision.cpu: the first CPU that is free. CPU ids are smaller. */
 #define RL_CPU_ANY (1 << 20)
 
-/* What selects the CPU on wakeup. Unless it is the policy, a wakee that finds no idle CPU may
- * inherit the waker's slice: inherit.bpf.h. */
+/* The side that selects the CPU on wakeup. Unless it is the policy, a wakee that finds no idle CPU
+ * may inherit the waker's slice: inherit.bpf.h. */
 enum rl_idle_selection {
 	RL_IDLE_FULL_USER, /* the policy */
 	RL_IDLE_PREV_CPU, /* the task's previous CPU, if it is idle */

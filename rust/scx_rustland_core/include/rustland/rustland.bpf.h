@@ -75,8 +75,8 @@ s32 BPF_STRUCT_OPS(rl_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_
 	return prev_cpu;
 }
 
-/* Start of ops.enqueue(): cancels a previous enqueue that is still pending. NULL if the task has no
- * storage. */
+/* Begin ops.enqueue(): cancel a previous enqueue that is still pending. Returns NULL if the task
+ * has no storage. */
 static struct rl_task *begin_enqueue(struct task_struct *p, u64 enq_flags)
 {
 	struct rl_task *t = task_state(p);
@@ -107,8 +107,8 @@ static bool enqueue_special(struct task_struct *p, u64 enq_flags)
 }
 
 /*
- * For a scheduler's own ops.enqueue(): enqueue @p in FIFO order, alternating with decided tasks.
- * The policy is not told.
+ * Enqueue @p in FIFO order, alternating with decided tasks, from a scheduler's own ops.enqueue().
+ * The policy gets no record of it.
  */
 static inline void rl_enqueue_fallback(struct task_struct *p, u64 enq_flags)
 {
@@ -150,8 +150,8 @@ static void dispatch_or_idle(s32 cpu, struct task_struct *prev)
 		remind();
 		return;
 	}
-	/* Meanwhile another CPU has inserted a task and kicked this CPU for it, which is now busy:
-	 * kick another one. */
+	/* Meanwhile another CPU has inserted a task and kicked this CPU for it. This CPU is now
+	 * busy, so kick another one. */
 	if (!clear_cpu(shared.idle, cpu))
 		kick_any_idle();
 }
@@ -194,7 +194,7 @@ void BPF_STRUCT_OPS(rl_running, struct task_struct *p)
 		shared.own_cpu = cpu;
 	if (!t)
 		return;
-	/* Still pending, so it was dispatched without a decision. */
+	/* The enqueue is still pending, so the task was dispatched without a decision. */
 	if (claim_any(t))
 		count(nr_fallback);
 	t->start_ns = scx_monotonic_now();
@@ -237,7 +237,7 @@ void BPF_STRUCT_OPS(rl_quiescent, struct task_struct *p, u64 deq_flags)
 
 s32 BPF_STRUCT_OPS(rl_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
-	/* Without storage it is dispatched as a fallback task. */
+	/* Without storage, the task is dispatched as a fallback task. */
 	struct rl_task *t = task_state(p), *parent;
 
 	if (!t || !args->fork)
@@ -248,7 +248,7 @@ s32 BPF_STRUCT_OPS(rl_init_task, struct task_struct *p, struct scx_init_task_arg
 	return 0;
 }
 
-/* Used only where the watchdog cannot re-enqueue: see check_cpus(). */
+/* Used only on kernels where the watchdog cannot re-enqueue: see check_cpus(). */
 void BPF_STRUCT_OPS(rl_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	scx_bpf_reenqueue_local();

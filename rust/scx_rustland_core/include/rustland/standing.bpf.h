@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Standing decisions: a decision with RL_STANDING holds for later wakeups of the task, so that a
- * task that sleeps often costs no round trip to user space each time. Only while there is nothing
- * to decide: the policy holds no task, and no CPU runs one that the policy might preempt.
+ * task that sleeps often costs no round trip to user space each time. It is used only while there
+ * is nothing to decide: the policy holds no task, and no CPU runs one that the policy might
+ * preempt.
  */
 #ifndef __RL_STANDING_BPF_H
 #define __RL_STANDING_BPF_H
 
-/* How long a decision stands. The policy then sees the task again, and advances its clock: until
- * then a task that slept may be behind the others by this much. */
+/* Time for which a decision stands. After that the policy sees the task again, and advances its
+ * clock; until then, a task that slept may be behind the others by this much. */
 #define STANDING_NS (100 * NSEC_PER_MSEC)
 
-/* CPUs that run a task without a standing decision, which the policy might preempt. */
+/* The CPUs that run a task without a standing decision, which the policy might preempt. */
 static u64 preemptible[RL_CPU_WORDS];
 
 static bool has_standing(const struct rl_task *t)
@@ -50,7 +51,7 @@ static void note_current(s32 cpu, const struct rl_task *t)
 	note_preemptible(cpu, !stands);
 }
 
-/* Its slice has expired: the next decision is the policy's. */
+/* End the standing decision of a task whose slice has expired: the policy decides next. */
 static void end_standing(struct rl_task *t)
 {
 	t->standing_until_ns = 0;

@@ -100,13 +100,14 @@ static struct rl_cpu *cpu_state(s32 cpu)
 	return bpf_map_lookup_elem(&rl_cpus, &cpu);
 }
 
-/* Created with the task; if that failed, the next call tries again. */
+/* Return the state of a task, which is created with the task. If the creation failed, the next call
+ * tries again. */
 static struct rl_task *task_state(struct task_struct *p)
 {
 	return bpf_task_storage_get(&rl_tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* The decided vtime of a task, advanced by its CPU time since. */
+/* Return the decided vtime of a task, advanced by its CPU time since. */
 static u64 advanced_vtime(const struct task_struct *p, const struct rl_task *t)
 {
 	u64 ran_ns = p->se.sum_exec_runtime - t->granted_at_ns;

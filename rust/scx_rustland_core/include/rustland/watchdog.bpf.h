@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The watchdog, a timer: detects that user space stalls, tasks that wait for a CPU that is offline
- * or used by a real-time task, and CPUs that are going offline.
+ * The watchdog, a timer that detects stalls of user space, tasks that wait for a CPU that is
+ * offline or used by a real-time task, and CPUs that are going offline.
  */
 #ifndef __RL_WATCHDOG_BPF_H
 #define __RL_WATCHDOG_BPF_H
@@ -11,14 +11,15 @@
 #define CALM_PERIOD_NS (200 * NSEC_PER_MSEC)
 
 /*
- * How long the policy thread may have work without a sign of life: a twentieth of the watchdog
- * timeout of the kernel. A quarter if it proved to be slow: an emulator with one thread for all
- * CPUs runs each of them for 100 ms, so with four busy CPUs a response takes 400 ms, or twice that.
+ * Maximum time for which the policy thread may have work without a sign of life: a twentieth of the
+ * timeout of the kernel's watchdog, or a quarter of it if user space proved to be slow. An emulator
+ * with one thread for all CPUs runs each of them for 100 ms, so with four busy CPUs a response
+ * takes 400 ms, or twice that.
  */
 #define STALL_NS (TIMEOUT_MS * NSEC_PER_MSEC / 20)
 #define SLOW_STALL_NS (TIMEOUT_MS * NSEC_PER_MSEC / 4)
 
-/* How long user space counts as slow after a stall. */
+/* Time for which user space counts as slow after a stall. */
 #define SLOW_NS (60 * NSEC_PER_SEC)
 
 /* Maximum number of tasks of a queue that are handled per period. */
@@ -58,7 +59,7 @@ static void wake_for(const struct task_struct *p)
 		kick_idle(cpu);
 }
 
-/* The same for each of the first tasks of a queue. */
+/* Call wake_for() for each of the first tasks of a queue. */
 static void wake_for_queue(struct watchdog *w, u64 dsq_id)
 {
 	struct task_struct *p;
@@ -152,10 +153,10 @@ static void evacuate_pending(s32 cpu)
 	}
 }
 
-/* How many consecutive periods a CPU may idle without serving its queue. */
+/* Maximum number of consecutive periods in which a CPU idles without serving its queue. */
 #define IDLE_PERIODS_MAX 3
 
-/* The CPU serves its queue, or the queue is empty. */
+/* Note that the CPU serves its queue, or that the queue is empty. */
 static void note_service(s32 cpu)
 {
 	struct rl_cpu *state = cpu_state(cpu);
@@ -203,7 +204,8 @@ static bool wake_outgoing(void)
 	return is_any;
 }
 
-/* Returns whether tasks wait for a particular CPU. */
+/* Handle the tasks that wait for a particular CPU. Returns whether there are any, or a CPU is going
+ * offline. */
 static bool check_cpus(void)
 {
 	bool is_busy = wake_outgoing();

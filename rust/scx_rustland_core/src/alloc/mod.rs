@@ -2,16 +2,17 @@
 //! The memory allocator of the policy thread.
 //!
 //! That thread must not wait for a task that it has yet to schedule. The C library's allocator
-//! takes locks that other threads hold, and makes system calls that take the kernel's. So the one
-//! thread that claims a [`LockedHeap`] allocates from an arena of its own, without locks or system
-//! calls, in constant time (TLSF, of the crate rlsf). All other threads use the system's allocator,
-//! and so does the owner when the arena is full: that is counted, and means that the arena is too
-//! small.
+//! takes locks that other threads may hold, and makes system calls, which take locks of the kernel.
+//! So the one thread that claims a [`LockedHeap`] allocates from an arena of its own, without locks
+//! or system calls, in constant time (TLSF, of the crate rlsf). All other threads use the system's
+//! allocator, and so does the owner when the arena is full: that is counted, and means that the
+//! arena is too small.
 //!
 //! Memory may be freed by any thread. Arena blocks that other threads free are passed to the owner,
-//! which reclaims them at its next allocation. Memory of the system (allocated by other threads,
-//! before the claim, or while the arena was full) goes back to the system's allocator, with its
-//! locks, when the owner frees it. When the owner reallocates it, it moves to the arena.
+//! which reclaims them at its next allocation. A block of the system's allocator (allocated by
+//! another thread, before the claim, or while the arena was full) goes back to that allocator, with
+//! its locks, when the owner frees the block. When the owner reallocates the block, it moves to the
+//! arena.
 //!
 //! Untouched pages of the arena take no memory. Their first touch is a page fault; a program that
 //! must avoid faults locks its memory (`mlockall()`).
@@ -36,8 +37,8 @@ use remote::RemoteFrees;
 use stats::Counters;
 pub use stats::HeapStats;
 
-/// The default arena. All of it is locked, so it is not generous: the rest comes from the system's
-/// allocator.
+/// The default arena. All of it is locked memory, so it is small; when it is full, the system's
+/// allocator serves the owner.
 const DEFAULT_SIZE: usize = 16 << 20;
 
 /// The limits of an arena: the size of a page, and the largest block that [`RemoteFrees`] can note.

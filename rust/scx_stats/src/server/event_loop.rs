@@ -121,7 +121,7 @@ impl EventLoop {
     }
 
     /// Closes connections whose clients had not made progress in time at `now`, when the last
-    /// events were fetched. Those with work are spared.
+    /// events were fetched. Connections with pending work are kept.
     fn close_overdue(&mut self, now: Instant) {
         let limits = &self.limits;
         let overdue = self.connections.iter().filter(|(token, connection)| {

@@ -66,7 +66,7 @@ pub enum ServerError {
     Io {
         /// The path of the socket or directory.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }

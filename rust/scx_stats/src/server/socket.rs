@@ -39,8 +39,8 @@ pub(super) struct SocketFile {
 }
 
 impl SocketFile {
-    /// Creates the file and its listening socket. At no moment could anyone else connect, nor is
-    /// an existing file missing: the socket is bound to another name, gets its owner and mode,
+    /// Creates the file and its listening socket. At no time can anyone else connect, or is an
+    /// existing file missing: the socket is bound to another name, gets its owner and mode,
     /// listens, and is then renamed. This replaces a file that a killed scheduler left.
     pub(super) fn create(path: &Path, access: Access) -> Result<(Self, UnixListener), ServerError> {
         // Clients connect to the path itself; the other name may be shorter.

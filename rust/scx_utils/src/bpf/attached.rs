@@ -12,7 +12,7 @@ use crate::kernel::SchedExt;
 /// An attached BPF side. Dropping it detaches the scheduler.
 #[derive(Debug)]
 pub struct Attached<S> {
-    // Before the object: the programs are unregistered first.
+    // Declared before the object, so that it is dropped first, which unregisters the programs.
     link: Link,
     record: Record,
     skel: S,

@@ -16,8 +16,23 @@ pub use words::Words;
 
 use std::mem::MaybeUninit;
 
-use libbpf_rs::OpenObject;
+use anyhow::{Context as _, Result};
+use libbpf_rs::{OpenObject, ProgramInput, ProgramMut};
 
 /// Storage of an open object. The caller of [`Opened::open`] owns it, because a skeleton borrows
 /// from it.
 pub type Slot = MaybeUninit<OpenObject>;
+
+/// Runs a program of type `syscall` with the argument `args`, and returns what it returns.
+///
+/// # Errors
+///
+/// If the kernel does not run it.
+pub fn run(program: &ProgramMut<'_>, args: &mut [u8]) -> Result<u32> {
+    let input = ProgramInput {
+        context_in: (!args.is_empty()).then_some(args),
+        ..ProgramInput::default()
+    };
+    let done = program.test_run(input);
+    Ok(done.context("cannot run a BPF program")?.return_value)
+}

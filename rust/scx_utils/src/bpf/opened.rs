@@ -36,6 +36,18 @@ pub struct Opened<S> {
     layout: record::Layout,
 }
 
+/// All cgroup callbacks of `sched_ext_ops`, as in `scheds/include/scx/types.bpf.h`.
+const CGROUP_CALLBACKS: [&str; 8] = [
+    "cgroup_init",
+    "cgroup_exit",
+    "cgroup_prep_move",
+    "cgroup_move",
+    "cgroup_cancel_move",
+    "cgroup_set_weight",
+    "cgroup_set_bandwidth",
+    "cgroup_set_idle",
+];
+
 impl<S> Opened<S> {
     /// Opens a scheduler's object. The kernel detects CPU hotplug since the token was read, so
     /// everything else about the CPUs has to be read after it.
@@ -133,6 +145,32 @@ impl<S> Opened<S> {
         } else {
             Ok(())
         }
+    }
+
+    /// For a scheduler with cgroup callbacks: removes those that this kernel does not have, such as
+    /// all of them without `CONFIG_EXT_GROUP_SCHED`.
+    ///
+    /// # Errors
+    ///
+    /// If the BPF side does not know a callback.
+    pub fn fit_cgroups<'obj>(&mut self, btf: &KernelBtf) -> Result<()>
+    where
+        S: OpenSkel<'obj>,
+    {
+        for callback in CGROUP_CALLBACKS {
+            if !btf.has_member("sched_ext_ops", callback) {
+                ops::clear(self.skel.open_object_mut(), callback)?;
+            }
+        }
+        // On kernels without `SCX_OPS_ALLOW_QUEUED_WAKEUP` (before 6.15), this flag silences a
+        // warning; newer ones warn that the flag is set.
+        if btf
+            .enumerator("scx_ops_flags", "SCX_OPS_ALLOW_QUEUED_WAKEUP")
+            .is_none()
+        {
+            self.set_ops_flag(btf, "SCX_OPS_HAS_CGROUP_WEIGHT")?;
+        }
+        Ok(())
     }
 
     /// Writes a section that consists of one struct of the shared header, such as a configuration

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! [`include_bpf!`](crate::include_bpf) includes the generated modules. The headers `<scx/...>`
-//! are part of this crate, and `<bpf/...>` of libbpf-sys, so a build needs no checkout, and of the
-//! build machine only clang.
+//! come with this crate, and `<bpf/...>` with libbpf-sys, so a build needs no checkout; only clang
+//! has to be installed.
 //!
 //! Environment variables, for packagers and experiments:
 //!

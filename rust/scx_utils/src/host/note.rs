@@ -1,33 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The value of a setting before a process changed it, in a file that survives `kill -9`.
+//! The values of files before a process changed them, in a note that survives `kill -9`.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-/// The note on one setting. The process that holds the setting locks the file, and the kernel
-/// unlocks it when that process exits. The file is never removed, only emptied: otherwise a process
-/// that has just opened it would lock a file that no other process can find.
+/// The note on one setting, which may be several files. The process that holds the setting locks
+/// the note, and the kernel unlocks it when that process exits. The note is never removed, only
+/// emptied: otherwise a process that has just opened it would lock a file that no other process can
+/// find.
 #[derive(Debug)]
 pub(super) struct Note {
     file: File,
-    left: Option<LeftBehind>,
+    entries: Vec<Entry>,
 }
 
-/// The note of a process that was killed.
-#[derive(Debug, Clone)]
-pub(super) struct LeftBehind {
+/// What the note says of one file.
+#[derive(Debug, Clone, Eq, PartialEq)]
+pub(super) struct Entry {
+    /// Absolute.
+    pub(super) path: PathBuf,
     pub(super) before: String,
     pub(super) ours: String,
 }
 
 impl Note {
-    /// The note on the setting at `path`, below `dir`. An error if it is held already.
-    pub(super) fn take(path: &Path, dir: &Path) -> Result<Self> {
-        let name = path.to_string_lossy().trim_matches('/').replace('/', ".");
+    /// The note on the setting called `name`, below `dir`. An error if it is held already. Its
+    /// entries are those of a process that was killed.
+    pub(super) fn take(name: &Path, dir: &Path) -> Result<Self> {
+        let name = name.to_string_lossy().trim_matches('/').replace('/', ".");
         let note = dir.join(name);
         Self::open(&note).with_context(|| format!("cannot make a note in {}", note.display()))
     }
@@ -51,27 +55,32 @@ impl Note {
         })?;
         let mut text = String::new();
         file.read_to_string(&mut text)?;
-        let left = parse(&text);
-        Ok(Self { file, left })
+        let entries = parse(&text).unwrap_or_default();
+        Ok(Self { file, entries })
     }
 
-    pub(super) fn left_behind(&self) -> Option<LeftBehind> {
-        self.left.clone()
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
     }
 
     /// # Errors
     ///
     /// If it cannot be written.
-    pub(super) fn write(&mut self, before: &str, ours: &str) -> Result<()> {
-        self.rewrite(&format!("{before}\n{ours}\n"))
-            .context("cannot note what a setting was")
+    pub(super) fn write(&mut self, entries: Vec<Entry>) -> Result<()> {
+        if entries != self.entries {
+            self.rewrite(&text(&entries))
+                .context("cannot note what a setting was")?;
+            self.entries = entries;
+        }
+        Ok(())
     }
 
-    /// The setting is as it was.
-    pub(super) fn clear(&mut self) {
-        if let Err(error) = self.rewrite("") {
+    /// Keeps only `entries`: all other files have been restored.
+    pub(super) fn reduce(&mut self, entries: Vec<Entry>) {
+        if let Err(error) = self.rewrite(&text(&entries)) {
             tracing::debug!("a note on a setting stays: {error}");
         }
+        self.entries = entries;
     }
 
     /// As the kernel does when the process is killed.
@@ -99,12 +108,64 @@ fn create_dir(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// `None` for an empty file, and for one whose last line is incomplete.
-fn parse(text: &str) -> Option<LeftBehind> {
-    let (before, rest) = text.split_once('\n')?;
-    let ours = rest.strip_suffix('\n')?;
-    Some(LeftBehind {
-        before: before.to_owned(),
-        ours: ours.to_owned(),
-    })
+/// Three lines for each entry.
+fn text(entries: &[Entry]) -> String {
+    let entry = |entry: &Entry| {
+        let path = entry.path.display();
+        format!("{path}\n{}\n{}\n", entry.before, entry.ours)
+    };
+    entries.iter().map(entry).collect()
+}
+
+/// `None` for a text that is incomplete anywhere.
+fn parse(mut text: &str) -> Option<Vec<Entry>> {
+    let mut line = || {
+        let (line, rest) = text.split_once('\n')?;
+        text = rest;
+        Some(line)
+    };
+    let mut entries = Vec::new();
+    while let Some(path) = line() {
+        entries.push(Entry {
+            path: Some(PathBuf::from(path)).filter(|path| path.is_absolute())?,
+            before: line()?.to_owned(),
+            ours: line()?.to_owned(),
+        });
+    }
+    text.is_empty().then_some(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(path: &str, before: &str) -> Entry {
+        Entry {
+            path: path.into(),
+            before: before.into(),
+            ours: "0".into(),
+        }
+    }
+
+    #[test]
+    fn text_of_entries_is_read_back() {
+        let entries = [entry("/a", "1"), entry("/b", "n/a"), entry("/c", "")];
+        for end in 0..=entries.len() {
+            assert_eq!(parse(&text(&entries[..end])), Some(entries[..end].to_vec()));
+        }
+    }
+
+    #[test]
+    fn incomplete_texts_are_not_used() {
+        for text in [
+            "/a",
+            "/a\n",
+            "/a\n1\n",
+            "/a\n1\n0",
+            "a\n1\n0\n",
+            "/a\n1\n0\n1",
+        ] {
+            assert_eq!(parse(text), None, "{text:?}");
+        }
+    }
 }

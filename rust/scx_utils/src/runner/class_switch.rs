@@ -7,18 +7,21 @@
 //! has precedence. If enough of the fair tasks compute, the ext tasks starve; and if one of those
 //! was preempted within an RCU reader or during a fork, the machine hangs for as long as the fair
 //! tasks compute. 7.2 reserves 5 % of CPU time for the ext class: it does not hang, but the tasks
-//! that it waits for run that slowly.
+//! that it waits for share only this reserve.
 //!
 //! Setting a task's scheduling parameters, even to their present values, switches the task to its
 //! new class at once (`__sched_setscheduler()` in kernel/sched/syscalls.c of 6.12). So if the
 //! kernel's switch takes long, this thread does that for all tasks. After `kill -9` there is no
 //! helper.
 
+use std::fs::File;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use procfs::process::all_processes_with_root;
+use rustix::io::fcntl_dupfd_cloexec;
+use rustix::process::{getrlimit, Resource};
 
 use crate::kernel::SchedExt;
 use crate::realtime::RealTime;
@@ -26,10 +29,26 @@ use crate::realtime::RealTime;
 /// Period of the check; a switch that two consecutive checks see is stuck.
 const POLL: Duration = Duration::from_millis(500);
 
-/// Starts the helper, which runs until the process ends.
+/// Number of file descriptors for which the kernel has room from the start: the usual limit.
+const NR_FDS: u64 = 1024;
+
+/// Starts the helper, which runs until the process ends. Call it before the scheduler is loaded.
 pub(super) fn start(kernel: SchedExt) -> Result<()> {
+    grow_fd_table().context("cannot reserve file descriptors")?;
     let thread = thread::Builder::new().name("class-switch".into());
     thread.spawn(move || run(&kernel)).context("a thread")?;
+    Ok(())
+}
+
+/// Makes room for [`NR_FDS`] file descriptors. If a process has several threads, the kernel waits
+/// for an RCU grace period before it uses a larger table (`expand_fdtable()` in fs/file.c), such as
+/// when the helper opens a file: it would wait for what it is to end.
+fn grow_fd_table() -> std::io::Result<()> {
+    let limit = getrlimit(Resource::Nofile).current;
+    let nr = limit.map_or(NR_FDS, |limit| limit.min(NR_FDS));
+    let last = i32::try_from(nr.saturating_sub(1)).unwrap_or(i32::MAX);
+    // The table does not shrink when this descriptor is closed.
+    fcntl_dupfd_cloexec(File::open("/dev/null")?, last)?;
     Ok(())
 }
 

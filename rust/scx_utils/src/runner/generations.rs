@@ -120,7 +120,8 @@ impl<'a, S: Scheduler> Generations<'a, S> {
         let end = self.trigger.clone();
         let statistics = Service::start::<S>(self.opts, self.access, &instance, end);
         let end = self.watch_guarded(&mut instance);
-        // First: until then the scheduler may not run other threads, so wait for none.
+        // Detach before anything else: until then, the scheduler may not run other threads, so do
+        // not wait for any.
         let info = instance.detach();
         drop(statistics);
         Ok(judge(end, &info, self.opts.verbose > 0))

@@ -25,6 +25,7 @@ mod tests;
 pub use opts::{CommonOpts, LibbpfOpts};
 pub use shutdown::{Shutdown, Trigger};
 pub use start::Start;
+pub use statistics::follow;
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
@@ -35,11 +36,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use scx_stats::Stats;
+use scx_stats::{ServerBuilder, Stats};
 use serde::de::DeserializeOwned;
 
 use crate::bpf::Slot;
-use crate::cgroups::Ignored;
+use crate::cgroups::{self, Control, Ignored};
 use crate::exit_info::ExitInfo;
 use crate::kernel::SchedExt;
 use crate::manifest::Modes;
@@ -92,6 +93,8 @@ pub trait Scheduler: 'static {
     /// Machine settings that it changes while it runs, for the manual page; those of the run loop
     /// are added automatically.
     const MACHINE_SETTINGS: &'static [&'static str] = &[];
+    /// Controls of cgroups that it implements; for the others that are set, there is a warning.
+    const CGROUP_CONTROLS: &'static [Control] = &[];
     /// Its arguments in each mode of scx_loader.
     const MODES: Modes = Modes::NONE;
     /// The kfuncs that it requires, from `bpf_kfuncs`: see
@@ -113,6 +116,16 @@ pub trait Scheduler: 'static {
     ///
     /// If they are invalid; one line.
     fn config(opts: Self::Opts) -> Result<Self::Config>;
+
+    /// A command that an option requests instead of running the scheduler, such as to print further
+    /// statistics of the running one.
+    fn command(
+        _config: &Self::Config,
+        _common: &CommonOpts,
+        _shutdown: &Shutdown,
+    ) -> Option<Result<()>> {
+        None
+    }
 
     /// Opens, loads and attaches the BPF side: one generation.
     ///
@@ -154,6 +167,15 @@ pub trait Instance {
     ///
     /// If there are none. The scheduler runs without them.
     fn stats_reader(&self) -> Result<StatsReader<Self::Stats>>;
+
+    /// Adds further targets to the server of its statistics.
+    ///
+    /// # Errors
+    ///
+    /// If there are none. The scheduler runs without statistics.
+    fn more_stats(&self, server: ServerBuilder) -> Result<ServerBuilder> {
+        Ok(server)
+    }
 
     /// Whether the kernel has ended it. Must be cheap.
     fn exited(&self) -> bool;
@@ -232,6 +254,9 @@ fn execute<S: Scheduler>(cli: Cli<S::Opts>) -> Result<Status> {
         statistics::monitor::<S>(&common, interval, &shutdown.0)?;
         return Ok(Status::Clean);
     }
+    if let Some(result) = S::command(&config, &common, &shutdown.0) {
+        return result.map(|()| Status::Clean);
+    }
     let kernel = SchedExt::new(Path::new("/"));
     let generations = Generations::<S>::new(&common, &config, &kernel, &shutdown)?;
     let btf = kernel.check()?;
@@ -239,13 +264,20 @@ fn execute<S: Scheduler>(cli: Cli<S::Opts>) -> Result<Status> {
     let _boosted = starves_rcu.then(|| rcu::boost(&kernel));
     keep_small_pages();
     class_switch::start(kernel.clone())?;
-    if let Some(ignored) = Ignored::find(kernel.root()) {
-        tracing::warn!(
-            "cpu.weight, cpu.idle and cpu.max of cgroups have no effect under this scheduler: \
-             {ignored}"
-        );
-    }
+    warn_of_cgroups(&Control::without_effect(S::CGROUP_CONTROLS, &btf), &kernel);
     generations.run(Some(btf))
+}
+
+fn warn_of_cgroups(without_effect: &[Control], kernel: &SchedExt) {
+    if let Some(ignored) = Ignored::find(kernel.root(), without_effect) {
+        let controls = cgroups::list(without_effect);
+        let verb = if without_effect.len() == 1 {
+            "has"
+        } else {
+            "have"
+        };
+        tracing::warn!("{controls} of cgroups {verb} no effect under this scheduler: {ignored}");
+    }
 }
 
 /// `khugepaged` unmaps pages while it collapses them, locked or not, and is an ordinary task:

@@ -162,7 +162,7 @@ mod tests {
         trigger.request();
         assert!(waiter.join().unwrap());
         assert!(shutdown.requested());
-        // And all later waits, however often the end is requested.
+        // It also ends all later waits, however often the end is requested.
         trigger.request();
         assert!(shutdown.wait(Duration::MAX));
         shutdown.wait_for_ever();

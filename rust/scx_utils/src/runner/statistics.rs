@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use crossbeam_channel::{bounded, Receiver, RecvTimeoutError};
 use nix::unistd::{Gid, Group};
-use scx_stats::{Access, Args, ClientError, Server, Stats as _, DEFAULT_TARGET};
+use scx_stats::{Access, Args, Client, ClientError, Server, ServerBuilder, Stats, DEFAULT_TARGET};
+use serde::de::DeserializeOwned;
 
 use super::{CommonOpts, Instance, Scheduler, Shutdown, StatsReader, Trigger};
 
@@ -46,11 +47,29 @@ pub(super) fn monitor<S: Scheduler>(
     interval: Duration,
     shutdown: &Shutdown,
 ) -> Result<()> {
-    let end = scx_stats::monitor(
+    let print = |stats: S::Stats| print_line(&stats);
+    follow(opts, interval, shutdown, Client::stats, print)
+}
+
+/// Prints what `ask` gets from the running scheduler, once per `interval`, until the user requests
+/// the end.
+///
+/// # Errors
+///
+/// If it cannot be read or printed.
+pub fn follow<T: Stats + DeserializeOwned>(
+    opts: &CommonOpts,
+    interval: Duration,
+    shutdown: &Shutdown,
+    ask: impl FnMut(&mut Client) -> Result<T, ClientError>,
+    mut print: impl FnMut(T) -> io::Result<()>,
+) -> Result<()> {
+    let end = scx_stats::monitor_with(
         &opts.stats_socket,
         interval,
+        ask,
         |pause| shutdown.wait(pause),
-        |stats: S::Stats| print_line(&stats).map_err(End::Output),
+        |stats| print(stats).map_err(End::Output),
     );
     match end {
         Ok(()) => Ok(()),
@@ -105,10 +124,7 @@ impl Service {
     ) -> Option<Self> {
         let (until, trigger) = warn_on_error("there are no statistics", Shutdown::new())?;
         let (at_end, ended) = bounded::<()>(0);
-        let server = instance.stats_reader().map(|reader| {
-            let socket = opts.stats_socket.clone();
-            move || launch::<S>(&socket, access, reader)
-        });
+        let server = server::<S>(&opts.stats_socket, access, instance);
         let printer = opts.stats.map(|interval| {
             let reader = instance.stats_reader();
             move |until: &Shutdown| print::<S>(reader?, interval, until, &end)
@@ -117,7 +133,7 @@ impl Service {
             let _at_end = at_end;
             let server = warn_on_error(
                 "statistics are not served",
-                server.and_then(|launch| launch()),
+                server.and_then(|server| Ok(server.launch()?)),
             );
             if let Some(print) = printer {
                 warn_on_error("statistics are not printed", print(&until));
@@ -150,14 +166,15 @@ fn warn_on_error<T>(what: &str, result: Result<T>) -> Option<T> {
         .ok()
 }
 
-fn launch<S: Scheduler>(
+fn server<S: Scheduler>(
     socket: &Path,
     access: Access,
-    mut reader: StatsReader<S::Stats>,
-) -> Result<Server> {
+    instance: &S::Instance<'_>,
+) -> Result<ServerBuilder> {
+    let mut reader = instance.stats_reader()?;
     let source = move |_: &Args| reader();
     let builder = Server::builder(socket).access(access);
-    Ok(builder.stats(DEFAULT_TARGET, source).launch()?)
+    instance.more_stats(builder.stats(DEFAULT_TARGET, source))
 }
 
 /// Prints the changes in each interval, until the generation ends.

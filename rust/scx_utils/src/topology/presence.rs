@@ -17,9 +17,9 @@ pub(super) struct Presence {
 impl Presence {
     /// Reads the lists below `dir`, the directory `cpu` of sysfs.
     ///
-    /// Without `possible`, the CPUs with a directory and the online ones are possible.
-    /// Without `online`, the possible CPUs that report to be online are. An empty list
-    /// counts as missing: the CPU that reads it is online.
+    /// Without `possible`, the CPUs with a directory and the online ones are possible. Without
+    /// `online`, those possible CPUs that report to be online are used. An empty list counts as
+    /// missing: the CPU that reads it is online.
     pub(super) fn read(dir: &Path) -> Result<Self, TopologyError> {
         let online_path = dir.join("online");
         let possible_path = dir.join("possible");

@@ -3,6 +3,7 @@
 mod broken;
 mod invariants;
 mod machines;
+mod primary;
 mod printed;
 mod shapes;
 mod strength;

@@ -86,7 +86,7 @@ impl Rustland {
     }
 
     fn may_preempt(&self, task: &QueuedTask, history: &History) -> bool {
-        // A task that has run since its last sleep has had its chance.
+        // A task that has already run since its last sleep does not preempt again.
         self.config.preempts
             && self.config.slice_boost > 0
             && !self.fifo.is_on
@@ -96,7 +96,8 @@ impl Rustland {
     }
 
     /// Whether the decision on a task stands for its later wakeups: if it is interactive, and has
-    /// not computed since it last slept. A new task's parent may be interactive, but not the task.
+    /// not computed since it last slept. A new task counts as interactive if its parent does, so it
+    /// must have slept a few times itself.
     fn stands(&self, task: &QueuedTask, history: &History) -> bool {
         task.exec_ns == 0
             && task.nvcsw >= SLEEPS_MIN
@@ -216,7 +217,7 @@ impl Policy for Rustland {
     }
 
     /// If no other task waits, those whose decisions stand are decided at once, in the order of
-    /// their deadlines: as long as one waits here, no decision stands.
+    /// their deadlines: as long as a task waits here, no decision stands.
     fn is_urgent(&self) -> bool {
         self.queue.has_urgent() || self.queue.all_stand()
     }

@@ -89,8 +89,8 @@ mod tests {
         }
     }
 
-    /// The word of a CPU that has been idle for `idle_ns`, and is idle since `since_ns`, unless
-    /// that is 0.
+    /// The word of a CPU that has been idle for `idle_ns`, and has been idle again since
+    /// `since_ns`, unless `since_ns` is 0.
     fn cpu(since_ns: i64, idle_ns: i64) -> i64 {
         idle_ns - since_ns
     }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whenever it is looked at, before or after any of BPF's writes, a stretch counts once.
+        /// An idle period counts once, whether it is read before or after any of BPF's writes.
         #[test]
         fn each_idle_stretch_counts_once(
             stretches in prop::collection::vec((1_i64..1000, 1_i64..1000), 1..20),

@@ -11,10 +11,10 @@ const UNEVEN: f64 = 0.5;
 /// How many consecutive samples have to exceed it.
 const NR_SAMPLES: u32 = 2;
 
-/// How often loads are balanced in an interval at most.
+/// Maximum number of balancing rounds per interval.
 const NR_PER_INTERVAL_MAX: u32 = 8;
 
-/// Balancing early uses at most this fraction of a CPU: one of `COST`.
+/// Balancing early uses at most 1/`COST` of a CPU.
 const COST: u32 = 50;
 
 /// State between samples.

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use libbpf_rs::{MapHandle, ProgramInput};
-use scx_utils::bpf::{Attached, Loaded, Opened, Slot, Words};
+use libbpf_rs::MapHandle;
+use scx_utils::bpf::{run, Attached, Loaded, Opened, Slot, Words};
 use scx_utils::exit_info::ExitInfo;
 use scx_utils::infeasible::LoadKind;
 use scx_utils::manifest::Modes;
@@ -306,19 +306,6 @@ impl Running<'_> {
             report.clone_from(&self.pending);
         }
     }
-}
-
-/// Runs a program of type `syscall`. Its return value is ignored: a task may have exited, or a
-/// domain may no longer be allowed; the next round corrects that.
-fn run(program: &libbpf_rs::ProgramMut<'_>, args: &mut [u8]) -> Result<()> {
-    let input = ProgramInput {
-        context_in: (!args.is_empty()).then_some(args),
-        ..ProgramInput::default()
-    };
-    program
-        .test_run(input)
-        .context("cannot run a BPF program")?;
-    Ok(())
 }
 
 impl Instance for Running<'_> {

@@ -17,7 +17,7 @@
 /* Maximum number of threads with individual counters. */
 #define SWITCHES_THREADS_MAX 16384
 
-/* How a run ended. */
+/* End of a run. */
 enum switches_end {
 	SWITCHES_UNWANTED, /* not recorded */
 	SWITCHES_RUNNING, /* not yet */
@@ -33,7 +33,8 @@ struct switches_task {
 	u8 comm[SWITCHES_COMM_LEN];
 } __attribute__((aligned(8)));
 
-/* From switching in to switching out. Times: ns of the monotonic clock. */
+/* A run: the time from switching a thread in to switching it out. Times are ns of the monotonic
+ * clock. */
 struct switches_run {
 	u64 start_ns; /* 0: before the recording began */
 	u64 stop_ns;

@@ -107,7 +107,8 @@ static void add(u64 *count, u64 n)
 	__sync_fetch_and_add(count, n);
 }
 
-/* The counters of a thread, created if necessary. NULL if the table is full, which is counted. */
+/* Return the counters of a thread, created if necessary. NULL if the table is full, which is
+ * counted. */
 static struct switches_counts *counts_of(const struct switches_task *task)
 {
 	struct switches_counts *found, fresh = { .task = *task };
@@ -136,14 +137,14 @@ static u32 end_of(bool preempt, struct task_struct *prev, u32 prev_state)
 	return prev_state & TASK_DEAD ? SWITCHES_EXITED : SWITCHES_SLEPT;
 }
 
-/* @prev is switched out, which ends @run, unless the run began before the recording. */
+/* Note that @prev is switched out, which ends @run, unless the run began before the recording. */
 static void switch_out(struct switches_run *run, struct task_struct *prev, u32 end, u64 now)
 {
 	bool is_known = run->task.pid == (u32)prev->pid;
 	struct switches_totals *t = this_cpu_totals();
 	struct switches_counts *c;
 
-	/* Again: the name may have changed. */
+	/* Identify the thread again: its name may have changed. */
 	identify(&run->task, prev);
 	if (!task_wanted(&run->task))
 		return;

@@ -343,7 +343,7 @@ impl Supervisor {
         }
         let callers = vec![caller];
         let back_to = self.known_good();
-        // A request is another chance.
+        // A request resets the count of failures.
         self.failures = 0;
         match request {
             Request::Stop => self.then(now, Then::Stop(callers), out),
@@ -593,7 +593,7 @@ impl Supervisor {
         match fallback.filter(|job| self.job.as_ref() != Some(job)) {
             Some(job) => {
                 out.push(Action::Log(format!("{} replaces it", job.scheduler)));
-                // A single attempt.
+                // The fallback gets a single attempt.
                 self.failures = self.config.max_failures - 1;
                 self.start(now, job, Vec::new(), None, out);
             }

@@ -3,7 +3,7 @@
 
 use scx_loader::boot;
 use scx_loader::registry::Registry;
-use scx_utils::cgroups::Ignored;
+use scx_utils::cgroups::{Control, Ignored};
 use scx_utils::kernel::SchedExt;
 
 use super::Finding;
@@ -47,7 +47,7 @@ fn isolation(sched_ext: &SchedExt) -> Finding {
 }
 
 fn cgroups(sched_ext: &SchedExt) -> Finding {
-    let Some(ignored) = Ignored::find(sched_ext.root()) else {
+    let Some(ignored) = Ignored::find(sched_ext.root(), Control::ALL) else {
         return Finding::ok("cgroups", "no cgroup sets cpu.weight, cpu.idle or cpu.max");
     };
     let text = format!("cgroup controls ignored: {ignored}");

@@ -276,7 +276,7 @@ fn configuration_in_proc_is_preferred() {
     let arch = machine().put_bytes("proc/config.gz", &packed(CONFIG));
     arch.has("config", Verdict::Ok, "are enabled");
 
-    // It has precedence over an outdated file.
+    // The configuration in /proc has precedence over an outdated file.
     let without = "CONFIG_BPF_SYSCALL=y\nCONFIG_BPF_JIT=y\nCONFIG_DEBUG_INFO_BTF=y\n";
     let stale = Machine::good()
         .without("sys/kernel/sched_ext")
@@ -287,7 +287,7 @@ fn configuration_in_proc_is_preferred() {
         "built without CONFIG_SCHED_CLASS_EXT",
     );
 
-    // An unreadable one does not.
+    // If it is unreadable, the file is used.
     let cut = &packed(CONFIG)[..40];
     let broken = Machine::good().put_bytes("proc/config.gz", cut);
     broken.has("config", Verdict::Ok, "are enabled");
@@ -298,7 +298,7 @@ fn versions_are_ignored_if_there_is_sched_ext() {
     let backport = Machine::good().put(RELEASE, "6.1.0");
     backport.has("kernel", Verdict::Ok, "Linux 6.1.0");
     assert_eq!(status(&backport.check()), 0);
-    // So is the configuration of another kernel.
+    // The configuration of another kernel is ignored, too.
     let stale = Machine::good().put("boot/config-7.2.13", "");
     assert!(!stale.names().contains(&"config".into()));
     assert_eq!(status(&stale.check()), 0);

@@ -17,8 +17,8 @@ char _license[] SEC("license") = "GPL";
 #define SHARED_DSQ 0
 
 /*
- * How long a task waits at most, whatever the number of runnable tasks. Well below the kernel's
- * watchdog (30 s) and RCU stall warnings (21 s).
+ * Maximum wait of a task, whatever the number of runnable tasks. Well below the kernel's watchdog
+ * (30 s) and RCU stall warnings (21 s).
  */
 #define MAX_WAIT_NS (8 * NSEC_PER_SEC)
 
@@ -42,7 +42,7 @@ s32 BPF_STRUCT_OPS(fifo_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	return cpu;
 }
 
-/* Slices shrink as the queue grows, so that the last task runs in time. */
+/* Return the slice of a task. It shrinks as the queue grows, so that the last task runs in time. */
 static u64 shared_slice_ns(void)
 {
 	s32 nr_queued = scx_bpf_dsq_nr_queued(SHARED_DSQ);

@@ -44,8 +44,8 @@ impl Share {
         }
     }
 
-    /// Upper bound of a load that goes to `to`: below it, neither gets as high a load per CPU as
-    /// `self` had, nor as low a load as `to` had.
+    /// Upper bound of a load that may move to `to`: with a smaller one, neither side ends with a
+    /// load per CPU as high as `self` had, or as low as `to` had.
     fn bound(self, to: Self, mean: f64) -> f64 {
         (self.by_cpu() - to.by_cpu() - GAIN_MIN * mean) * self.nr_cpus.min(to.nr_cpus)
     }
@@ -59,9 +59,9 @@ struct Group {
     mask: DomainMask,
     /// Its tasks that may migrate.
     sorted_tasks: SortedTasks,
-    /// Union of the domains where these are allowed.
+    /// Union of the domains where the tasks are allowed.
     allowed: DomainMask,
-    /// Union of the domains that these prefer.
+    /// Union of the domains that the tasks prefer.
     preferred: DomainMask,
     /// The load that it may still give in this round.
     allowance: f64,

@@ -5,8 +5,8 @@
 //! between nodes, and then between the domains of each node; shares are relative to the total load
 //! of the groups of a pass.
 //!
-//! A migration brings two domains closer together: neither then has as high a load per CPU as the
-//! fuller one had, nor as low a load as the other one had. So the maximum never increases, and
+//! A migration brings two domains closer together: afterwards, neither has a load per CPU as high
+//! as the fuller one had, or as low as the other one had. So the maximum never increases, and
 //! rounds terminate: of all loads per CPU in descending order, the first one that changes
 //! decreases.
 //!

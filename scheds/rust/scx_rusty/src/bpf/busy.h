@@ -9,13 +9,14 @@
 
 #include <scx/types.h>
 
-/* The word of a CPU that becomes idle, or is so already. */
+/* Return the new word of a CPU that becomes idle, or already is. */
 static inline s64 rusty_idle_begin(s64 idle, u64 now_ns)
 {
 	return idle < 0 ? idle : idle - (s64)now_ns;
 }
 
-/* The word of a CPU that becomes busy, or is so already. Clocks of CPUs may disagree a little. */
+/* Return the new word of a CPU that becomes busy, or already is. The clocks of CPUs may differ a
+ * little. */
 static inline s64 rusty_idle_end(s64 idle, u64 now_ns)
 {
 	if (idle >= 0)

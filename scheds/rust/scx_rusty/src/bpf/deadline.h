@@ -7,57 +7,28 @@
 #ifndef __RUSTY_DEADLINE_H
 #define __RUSTY_DEADLINE_H
 
+#include <scx/average.h>
+#include <scx/log2.h>
 #include <scx/vtime.h>
 
 /* Frequencies are per 100 ms, clamped to RUSTY_FREQ_MAX. */
 #define RUSTY_FREQ_UNIT_NS (100 * 1000 * 1000ULL)
 #define RUSTY_FREQ_MAX 100000
 
-/* Half of the average runtime, up to this, lowers the priority. */
+/* Half of the average runtime lowers the priority, but at most this much of it counts. */
 #define RUSTY_RUNTIME_MAX_NS (50 * 1000 * 1000ULL)
 
 /* The highest priority: the last index of the weights below. */
 #define RUSTY_PRIO_MAX 38
 
-/* Moving average in which the new value counts a quarter. */
-static inline u64 rusty_average(u64 old, u64 new)
-{
-	return old - old / 4 + new / 4;
-}
-
-/*
- * The average frequency of an event that happened now and @interval_ns ago. It does not change if
- * the interval is 0: the previous event was on a CPU whose clock is ahead.
- */
+/* Update the average frequency of an event that follows the previous one by @interval_ns. */
 static inline u64 rusty_freq(u64 freq, u64 interval_ns)
 {
-	u64 now;
-
-	if (!interval_ns)
-		return freq;
-	now = RUSTY_FREQ_UNIT_NS / interval_ns;
-	return rusty_average(freq, now < RUSTY_FREQ_MAX ? now : RUSTY_FREQ_MAX);
+	return scx_average_freq(freq, interval_ns, RUSTY_FREQ_UNIT_NS, RUSTY_FREQ_MAX);
 }
 
-/*
- * log2(@value), rounded down; 0 for 0. Not inlined, because the verifier would otherwise follow
- * each of its paths through each caller: half a million instructions, and seconds of loading.
- */
-__attribute__((noinline)) u32 rusty_log2(u64 value)
-{
-	u32 log = 0, step;
-
-	for (step = 32; step; step /= 2) {
-		if (value >> step) {
-			value >>= step;
-			log += step;
-		}
-	}
-	return log;
-}
-
-/* The divisor of the average runtime, percent, by priority: kernel/sched/core.c,
- * sched_prio_to_weight[], from nice 19 for priority 0 to nice -19 for RUSTY_PRIO_MAX, but at most
+/* Return the divisor of the average runtime, percent, for a priority: sched_prio_to_weight[] of
+ * kernel/sched/core.c, from nice 19 for priority 0 to nice -19 for RUSTY_PRIO_MAX, but at most
  * 10000. */
 static inline u32 rusty_latency_scale(u32 prio)
 {
@@ -78,7 +49,8 @@ static inline u64 rusty_freq_clamp(u64 freq)
 	return freq < RUSTY_FREQ_MAX ? freq : RUSTY_FREQ_MAX;
 }
 
-/* From 0 to RUSTY_PRIO_MAX. The waker frequency is squared: other tasks depend on wakers. */
+/* Return the priority of a task, from 0 to RUSTY_PRIO_MAX. The waker frequency is squared: other
+ * tasks depend on wakers. */
 static inline u32 rusty_prio(u64 blocked_freq, u64 waker_freq, u64 avg_runtime_ns, u32 weight)
 {
 	u64 waker = rusty_freq_clamp(waker_freq), freq;
@@ -87,16 +59,17 @@ static inline u32 rusty_prio(u64 blocked_freq, u64 waker_freq, u64 avg_runtime_n
 	weight = scx_weight_clamp(weight);
 	/* The product is at most 10^15, with the weight 10^17: no overflow. */
 	freq = scx_weight_scale(rusty_freq_clamp(blocked_freq) * waker * waker, weight);
-	prio = rusty_log2(freq + 1);
+	prio = scx_log2(freq + 1);
 	if (prio > RUSTY_PRIO_MAX)
 		prio = RUSTY_PRIO_MAX;
 	if (avg_runtime_ns > 2 * RUSTY_RUNTIME_MAX_NS)
 		avg_runtime_ns = 2 * RUSTY_RUNTIME_MAX_NS;
-	run = rusty_log2(scx_vtime_cost(avg_runtime_ns / 2, weight) + 1);
+	run = scx_log2(scx_vtime_cost(avg_runtime_ns / 2, weight) + 1);
 	return prio > run ? prio - run : 0;
 }
 
-/* Distance from a task's virtual time to its deadline, ns. At most @max_ns of runtime count. */
+/* Return the distance from a task's virtual time to its deadline, ns. At most @max_ns of runtime
+ * counts. */
 static inline u64 rusty_request_ns(u64 avg_runtime_ns, u32 prio, u64 max_ns)
 {
 	u64 runtime_ns = avg_runtime_ns < max_ns ? avg_runtime_ns : max_ns;

@@ -4,12 +4,6 @@
 #ifndef __RUSTY_DISPATCH_BPF_H
 #define __RUSTY_DISPATCH_BPF_H
 
-/* Whether @a precedes @b; either may be NULL. Call it under RCU. */
-static bool is_before(struct task_struct *a, struct task_struct *b)
-{
-	return a && (!b || time_before_eq(a->scx.dsq_vtime, b->scx.dsq_vtime));
-}
-
 /*
  * Whether @prev, whose slice has expired, still precedes all tasks queued here. The check is needed
  * because the kernel calls ops.dispatch() before it enqueues @prev again: without it, two tasks on
@@ -17,24 +11,13 @@ static bool is_before(struct task_struct *a, struct task_struct *b)
  */
 static bool prev_is_first(s32 cpu, u32 dom, struct task_struct *prev, struct rusty_task *t)
 {
-	struct task_struct *own, *any, *first;
-	bool is_first;
-	u64 deadline;
-
 	if (config.fifo_sched || t->target_dom != t->dom || t->dom != dom)
 		return false;
-	deadline = t->vtime + request_ns(prev, t);
-	bpf_rcu_read_lock();
-	own = scx_bpf_dsq_peek(cpu);
-	any = scx_bpf_dsq_peek(DOM_DSQ | dom);
-	first = is_before(own, any) ? own : any;
-	is_first = first && time_before(deadline, first->scx.dsq_vtime);
-	bpf_rcu_read_unlock();
-	return is_first;
+	return scx_precedes(t->vtime + request_ns(prev, t), cpu, DOM_DSQ | dom);
 }
 
-/* A task that continues because no other one waits incurs no debt towards tasks that come later,
- * and keeps no credit. */
+/* Clear the debt and the credit of a task that continues because no other task waits: it owes
+ * nothing to tasks that come later, and they owe it nothing. */
 static void note_alone(u32 dom, struct rusty_task *t)
 {
 	struct rusty_dom *d = dom_state(dom);
@@ -43,24 +26,6 @@ static void note_alone(u32 dom, struct rusty_task *t)
 		return;
 	t->vtime = time_max(t->vtime, d->vtime_now);
 	d->vtime_now = t->vtime;
-}
-
-/* Dispatch the first task queued for this CPU or for its domain. */
-static bool dispatch_own(s32 cpu, u32 dom)
-{
-	s32 nr_own = scx_bpf_dsq_nr_queued(cpu);
-	bool own_first = false;
-
-	if (nr_own > 0) {
-		bpf_rcu_read_lock();
-		own_first = is_before(scx_bpf_dsq_peek(cpu), scx_bpf_dsq_peek(DOM_DSQ | dom));
-		bpf_rcu_read_unlock();
-	}
-	if (own_first && scx_bpf_dsq_move_to_local(cpu, 0))
-		return true;
-	if (scx_bpf_dsq_move_to_local(DOM_DSQ | dom, 0))
-		return true;
-	return nr_own > 0 && scx_bpf_dsq_move_to_local(cpu, 0);
 }
 
 /* Steal a task of a domain in which at least @threshold tasks wait, out of @nr domains from @first
@@ -124,7 +89,7 @@ static void dispatch(s32 cpu, struct task_struct *prev)
 		scx_bpf_task_set_slice(prev, slice_ns(dom));
 		return;
 	}
-	if (dispatch_own(cpu, dom)) {
+	if (scx_dispatch_first(cpu, DOM_DSQ | dom)) {
 		count(dsq_dispatch);
 		return;
 	}

@@ -3,7 +3,7 @@
 #ifndef __RUSTY_ENQUEUE_BPF_H
 #define __RUSTY_ENQUEUE_BPF_H
 
-/* Distance from a task's virtual time to its deadline, ns. */
+/* Return the distance from a task's virtual time to its deadline, ns. */
 static u64 request_ns(const struct task_struct *p, const struct rusty_task *t)
 {
 	u32 prio = rusty_prio(t->blocked_freq, t->waker_freq, t->avg_runtime_ns, p->scx.weight);
@@ -14,8 +14,8 @@ static u64 request_ns(const struct task_struct *p, const struct rusty_task *t)
 }
 
 /*
- * After a sleep the task has a credit of config.credit_ns at most. The lag of a task that waited is
- * kept. Lag and debt are bounded, so that no task waits forever.
+ * Return the deadline of a task. After a sleep, its credit is at most config.credit_ns; the lag of
+ * a task that waited is kept. Lag and debt are bounded, so that no task waits forever.
  */
 static u64 deadline(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 {
@@ -37,8 +37,9 @@ static u64 deadline(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 	return t->vtime + request_ns(p, t);
 }
 
-/* Insert the task into its queue. Returns its deadline there; NO_DEADLINE in FIFO order, where the
- * time of arrival takes its place, also to compare the queues of a CPU and of its domain. */
+/* Insert the task into its queue and return its deadline. In FIFO order, the time of arrival takes
+ * the place of the deadline, also to compare the queues of a CPU and of its domain; NO_DEADLINE is
+ * returned. */
 static u64 insert(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 {
 	u64 dsq_id = DOM_DSQ | t->dom, until;
@@ -51,7 +52,7 @@ static u64 insert(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 	return config.fifo_sched ? NO_DEADLINE : until;
 }
 
-/* The CPU that a task, which has just been queued, may preempt. */
+/* Return the CPU that a task which has just been queued may preempt. */
 static s32 cpu_to_preempt(struct task_struct *p, struct rusty_task *t)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
@@ -70,21 +71,16 @@ static s32 cpu_to_preempt(struct task_struct *p, struct rusty_task *t)
 static void preempt(struct task_struct *p, struct rusty_task *t, u64 until)
 {
 	s32 cpu = cpu_to_preempt(p, t);
-	struct rusty_running *other = &running[(u32)cpu % RUSTY_CPUS_MAX];
-	u64 ran_ns;
 
-	if (!other->deadline || until == NO_DEADLINE ||
-	    (t->woken_sync && other->stretch_ns < SYNC_STRETCH_MIN_NS))
-		return;
-	ran_ns = time_delta(scx_bpf_now(), other->since_ns);
-	if (!time_before(until, other->deadline + scx_vtime_cost(ran_ns, other->weight)))
+	if (until == NO_DEADLINE ||
+	    !scx_should_preempt(cpu, until, t->woken_sync ? SYNC_STRETCH_MIN_NS : STRETCH_MIN_NS))
 		return;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	count(preempt);
 }
 
-/* Tasks that bypass the queue: per-CPU kernel threads, which others depend on, and
- * migration-disabled tasks. */
+/* Whether the task bypasses the queue: per-CPU kernel threads do, which others depend on, and
+ * migration-disabled tasks; with config.kthreads_local, all kernel threads. */
 static bool bypasses_queue(const struct task_struct *p, u64 enq_flags)
 {
 	return scx_task_is_percpu_kthread(p) || (config.kthreads_local && p->flags & PF_KTHREAD) ||
@@ -97,7 +93,7 @@ static bool run_pinned(struct task_struct *p, struct rusty_task *t, u64 enq_flag
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 
-	/* While its affinity changes, it may be on another CPU. */
+	/* While its affinity changes, the task may be on another CPU. */
 	if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || !scx_bpf_test_and_clear_cpu_idle(cpu))
 		return false;
 	t->has_waited = false;
@@ -117,7 +113,7 @@ static void enqueue(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 		set_dom(t, first_allowed(t, t->dom));
 		t->target_dom = t->dom;
 	}
-	/* SCX_ENQ_LAST: the CPU has looked for other tasks already. */
+	/* SCX_ENQ_LAST: the CPU has already looked for other tasks. */
 	if (enq_flags & SCX_ENQ_LAST && dom_of_cpu(scx_bpf_task_cpu(p)) == t->dom) {
 		t->has_waited = false;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom), enq_flags);

@@ -80,7 +80,7 @@ static s32 pick_sync(struct task_struct *p, s32 prev_cpu)
 	return cpu;
 }
 
-/* The CPU to run on at once; negative if there is none. */
+/* Return the CPU to run on at once; negative if there is none. */
 static s32 pick_cpu(struct task_struct *p, struct rusty_task *t, s32 prev_cpu, u64 wake_flags)
 {
 	u32 node = node_of_dom(t->dom);

@@ -23,7 +23,7 @@ struct rusty_config {
 	u32 fifo_sched;
 	u32 direct_greedy_numa;
 	u32 perf; /* up to SCX_CPUPERF_ONE; 0: not set by us */
-	u64 credit_ns; /* how far behind a task may be after a sleep */
+	u64 credit_ns; /* maximum lag of a task after a sleep */
 	u64 half_life_ns; /* of duty cycles */
 	u32 first_dom[RUSTY_NODES_MAX + 2]; /* of each node, then nr_doms; the last is padding */
 	s32 node_id[RUSTY_NODES_MAX]; /* the kernel's; -1: none */

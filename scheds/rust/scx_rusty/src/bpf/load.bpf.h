@@ -46,7 +46,7 @@ static void note_runnable(struct rusty_task *t, bool wants, u64 now)
 	scx_ravg_set(&t->duty_cycle, wants, now, config.half_life_ns);
 }
 
-/* The nodes of its memory policy, 0 if there is none. */
+/* Return the nodes of the task's memory policy, 0 if there is none. */
 static u64 preferred_nodes(struct task_struct *p)
 {
 	struct task_struct___mempolicy *with = (void *)p;
@@ -81,7 +81,7 @@ int rusty_loads(struct bpf_iter__task *ctx)
 	if (load.duty_cycle < DUTY_CYCLE_MIN)
 		return 0;
 	load.pid = p->pid;
-	/* So that the balancer does not decide again what it has decided already. */
+	/* A pending migration counts, so that the balancer does not decide it again. */
 	load.dom = next_dom(t);
 	load.weight = p->scx.weight;
 	load.is_kworker = !!(p->flags & PF_WQ_WORKER);

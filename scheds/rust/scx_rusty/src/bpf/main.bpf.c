@@ -9,8 +9,10 @@
  */
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>
+#include <scx/first.bpf.h>
 #include <scx/migration.bpf.h>
 #include <scx/own.bpf.h>
+#include <scx/preempt.bpf.h>
 #include <scx/ravg.h>
 #include <scx/time.bpf.h>
 #include "intf.h"
@@ -65,7 +67,7 @@ void BPF_STRUCT_OPS(rusty_dispatch, s32 cpu, struct task_struct *prev)
 	dispatch(cpu, prev);
 }
 
-/* On a wakeup, the current task is taken for the waker, which it is in most cases. */
+/* On a wakeup, the current task is assumed to be the waker, which it is in most cases. */
 void BPF_STRUCT_OPS(rusty_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct rusty_task *t = task_state(p), *waker;
@@ -114,7 +116,7 @@ void BPF_STRUCT_OPS(rusty_running, struct task_struct *p)
 
 	if (config.perf)
 		scx_bpf_cpuperf_set(cpu, config.perf);
-	/* When the scheduler was loaded, all CPUs counted as idle, but this one was busy. */
+	/* When the scheduler was loaded, all CPUs were counted as idle, but this one was busy. */
 	if (idle_cpus[cpu] < 0)
 		idle_cpus[cpu] = 0;
 	if (!t)
@@ -123,14 +125,10 @@ void BPF_STRUCT_OPS(rusty_running, struct task_struct *p)
 	t->sum_exec_ns = p->se.sum_exec_runtime;
 	dom = dom_state(t->dom);
 	/* Virtual times of two domains cannot be compared. */
-	if (t->avg_runtime_ns >= STRETCH_MIN_NS && dom_of_cpu(cpu) == t->dom) {
-		running[cpu].since_ns = scx_bpf_now();
-		running[cpu].stretch_ns = t->avg_runtime_ns;
-		running[cpu].weight = p->scx.weight;
-		running[cpu].deadline = t->vtime + request_ns(p, t);
-	}
-	/* Only tasks that waited advance virtual time (see advance_vtime() of scx_simple). Not
-	 * atomic: the next update makes up for a lost one. */
+	if (t->avg_runtime_ns >= STRETCH_MIN_NS && dom_of_cpu(cpu) == t->dom)
+		scx_running_set(cpu, t->vtime + request_ns(p, t), t->avg_runtime_ns, p->scx.weight);
+	/* Only tasks that waited advance virtual time (see scx_fair_advance()). Not atomic: the
+	 * next update makes up for a lost one. */
 	if (dom && t->has_waited)
 		dom->vtime_now = time_max(dom->vtime_now, t->vtime);
 }
@@ -139,11 +137,11 @@ void BPF_STRUCT_OPS(rusty_stopping, struct task_struct *p, bool runnable)
 {
 	struct rusty_task *t = task_state(p);
 
-	running[(u32)scx_bpf_task_cpu(p) % RUSTY_CPUS_MAX].deadline = 0;
+	scx_running_clear(scx_bpf_task_cpu(p));
 	if (!t)
 		return;
 	charge(p, t);
-	t->avg_runtime_ns = rusty_average(t->avg_runtime_ns, t->runtime_ns);
+	t->avg_runtime_ns = scx_average(t->avg_runtime_ns, t->runtime_ns);
 }
 
 void BPF_STRUCT_OPS(rusty_update_idle, s32 cpu, bool is_idle)
@@ -162,7 +160,7 @@ void BPF_STRUCT_OPS(rusty_set_cpumask, struct task_struct *p, const struct cpuma
 		note_allowed(p, t);
 }
 
-/* Used only where the kernel does not re-enqueue tasks of CPUs taken by real-time tasks. */
+/* Used only on kernels that do not re-enqueue the tasks of a CPU taken by a real-time task. */
 void BPF_STRUCT_OPS(rusty_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	scx_bpf_reenqueue_local();
@@ -171,13 +169,13 @@ void BPF_STRUCT_OPS(rusty_cpu_release, s32 cpu, struct scx_cpu_release_args *arg
 s32 BPF_STRUCT_OPS_SLEEPABLE(rusty_init_task, struct task_struct *p,
 			     struct scx_init_task_args *args)
 {
-	struct rusty_task *t =
-		bpf_task_storage_get(&rusty_tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct rusty_task *t = scx_create_task_storage(rusty_tasks, p);
 	u32 dom = dom_of_cpu(scx_bpf_task_cpu(p));
 	struct rusty_dom *d;
 
+	/* Without a context, the task stays on its CPU: rusty_enqueue(). */
 	if (!t)
-		return -ENOMEM;
+		return 0;
 	note_allowed(p, t);
 	dom = dom < config.nr_doms ? dom : 0;
 	t->dom = args->fork ? first_dom(t, dom) : first_allowed(t, dom);

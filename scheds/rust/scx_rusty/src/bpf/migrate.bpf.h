@@ -44,8 +44,8 @@ static void set_dom(struct rusty_task *t, u32 to)
 		note_weight(t, weight);
 }
 
-/* The domain of the task from its next wakeup or enqueue on: the balancer's decision, if the task
- * may still use that domain and the decision has not expired; else the present one. */
+/* Return the domain of the task from its next wakeup or enqueue on: the balancer's decision, if the
+ * task may still use that domain and the decision has not expired; else the present one. */
 static u32 next_dom(const struct rusty_task *t)
 {
 	u32 dom = t->dom, to = t->target_dom;
@@ -55,7 +55,7 @@ static u32 next_dom(const struct rusty_task *t)
 	return time_before(scx_monotonic_now(), t->target_until_ns) ? to : dom;
 }
 
-/* On wakeup or enqueue. */
+/* Apply a pending migration, on wakeup or enqueue. */
 static void apply_migration(struct rusty_task *t)
 {
 	u32 to;
@@ -71,10 +71,10 @@ static void apply_migration(struct rusty_task *t)
 }
 
 /*
- * A task that the kernel has moved to another CPU than we did joins that CPU's domain. When a CPU
- * goes offline, the kernel pushes tasks away from it one by one. If it is the only CPU of the
- * domain, a task that returned to the domain's queue would be pushed away over and over, and those
- * behind it would never run.
+ * If the task is on another CPU than the one we chose, the kernel has moved it: change to the
+ * domain of that CPU. When a CPU goes offline, the kernel pushes tasks away from it one by one. If
+ * it is the only CPU of the domain, a task that returned to the domain's queue would be pushed away
+ * over and over, and those behind it would never run.
  */
 static void follow_kernel(const struct task_struct *p, struct rusty_task *t)
 {
@@ -109,8 +109,8 @@ static void note_allowed(struct task_struct *p, struct rusty_task *t)
 	bpf_rcu_read_unlock();
 }
 
-/* The first domain from @dom on, cyclically, that the task may use; @dom itself if there is none.
- */
+/* Return the first domain from @dom on, cyclically, that the task may use; @dom itself if there is
+ * none. */
 static u32 first_allowed(const struct rusty_task *t, u32 dom)
 {
 	u32 i, at;
@@ -131,8 +131,8 @@ static bool has_idle_cpu(u32 dom)
 	return d && demand_of(dom)->nr < d->nr_cpus;
 }
 
-/* The first domain with an idle CPU for the task out of @nr from @first on; @own if there is none.
- */
+/* Return the first domain with an idle CPU for the task out of @nr from @first on; @own if there is
+ * none. */
 static u32 dom_with_idle_cpu(const struct rusty_task *t, u32 first, u32 nr, u32 own)
 {
 	u32 i, dom;
@@ -145,7 +145,7 @@ static u32 dom_with_idle_cpu(const struct rusty_task *t, u32 first, u32 nr, u32 
 	return own;
 }
 
-/* A domain with an idle CPU for a task of @own, on the same node if possible; else @own. */
+/* Return a domain with an idle CPU for a task of @own, on the same node if possible; else @own. */
 static u32 dom_with_idle_cpu_near(const struct rusty_task *t, u32 own)
 {
 	u32 node = node_of_dom(own) % RUSTY_NODES_MAX, first = config.first_dom[node];
@@ -154,8 +154,8 @@ static u32 dom_with_idle_cpu_near(const struct rusty_task *t, u32 own)
 	return dom == own ? dom_with_idle_cpu(t, 0, config.nr_doms, own) : dom;
 }
 
-/* The initial domain of a task: its parent's, unless all CPUs there are busy and others are not.
- * The balancer would correct a bad choice only seconds later. */
+/* Return the initial domain of a task: its parent's, unless all CPUs there are busy and others are
+ * not. The balancer would correct a bad choice only seconds later. */
 static u32 first_dom(const struct rusty_task *t, u32 parent_dom)
 {
 	u32 dom;
@@ -167,9 +167,9 @@ static u32 first_dom(const struct rusty_task *t, u32 parent_dom)
 }
 
 /*
- * Which CPUs are busy when a task is forked may be a matter of chance, so its initial domain may
- * turn out to be crowded. While the task is young it has little in the caches: it moves to a domain
- * with an idle CPU when it is enqueued.
+ * Move a young task from a crowded domain to one with an idle CPU, when it is enqueued. Its initial
+ * domain may be crowded by coincidence, because it depends on which CPUs were busy at the fork. A
+ * young task has little in the caches.
  */
 static void place_young(const struct task_struct *p, struct rusty_task *t)
 {

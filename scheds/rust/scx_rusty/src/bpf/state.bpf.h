@@ -3,12 +3,13 @@
 #ifndef __RUSTY_STATE_BPF_H
 #define __RUSTY_STATE_BPF_H
 
-/* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long. */
-#define TIMEOUT_MS 10000
+/* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long. Far
+ * longer than any task waits, since the CPUs of a virtual machine may be halted by the host. */
+#define TIMEOUT_MS 20000
 
-/* A task waits at most this long, plus half of it for slices, whatever the number and weights of
- * runnable tasks: half for its own excess of CPU time (debt), a quarter each for what others are
- * owed (lag) and for its average runtime (request). */
+/* Maximum wait of a task, whatever the number and weights of runnable tasks: half of it for its own
+ * excess of CPU time (debt), a quarter each for what others are owed (lag) and for its average
+ * runtime (request). Slices may add half as much. */
 #define MAX_WAIT_NS (4 * NSEC_PER_SEC)
 #define DEBT_WAIT_NS (MAX_WAIT_NS / 2)
 #define LAG_WAIT_NS (MAX_WAIT_NS / 4)
@@ -23,17 +24,7 @@ s64 idle_cpus[RUSTY_CPUS_MAX] SEC(".data.rusty_idle");
 struct rusty_demand demands[RUSTY_DOMS_MAX] SEC(".data.rusty_demands");
 u32 nr_cpu_ids;
 
-/* The task that runs on a CPU, if a task with an earlier deadline may preempt it. */
-struct rusty_running {
-	u64 deadline; /* at its start; 0: not preemptible */
-	u64 since_ns; /* when it started */
-	u64 stretch_ns; /* its average runtime */
-	u32 weight;
-};
-
-struct rusty_running running[RUSTY_CPUS_MAX];
-
-/* Tasks with a shorter average runtime end before a preemption would pay off. */
+/* Tasks with a shorter average runtime are not preempted on wakeup of others. */
 #define STRETCH_MIN_NS (NSEC_PER_MSEC / 2)
 
 /* The same for sync wakeups: tasks that exchange messages run better one after the other, so only
@@ -43,8 +34,8 @@ struct rusty_running running[RUSTY_CPUS_MAX];
 /* The deadline of tasks in FIFO order. */
 #define NO_DEADLINE (~0ULL)
 
-/* DSQs: one of each CPU, with its id, for pinned tasks; and one of each domain. All are ordered by
- * deadline, within the domain's virtual time. */
+/* DSQs: each CPU has one for pinned tasks, whose id is the CPU; each domain has one, whose id is
+ * DOM_DSQ | domain. All are ordered by deadline, within the domain's virtual time. */
 #define DOM_DSQ (1ULL << 32)
 
 struct rusty_dom {
@@ -152,7 +143,7 @@ static void charge(const struct task_struct *p, struct rusty_task *t)
 	t->vtime += scx_vtime_cost(ran_ns, p->scx.weight);
 }
 
-/* Slices shrink as the queue grows, so that the last task runs in time. */
+/* Return the slice of a task. It shrinks as the queue grows, so that the last task runs in time. */
 static u64 slice_ns(u32 dom)
 {
 	s32 nr_queued = scx_bpf_dsq_nr_queued(DOM_DSQ | dom);

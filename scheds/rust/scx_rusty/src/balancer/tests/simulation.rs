@@ -250,8 +250,8 @@ impl Model {
         has_slack && (from.off(mean) > threshold + EPSILON || to.off(mean) > threshold + EPSILON)
     }
 
-    /// A missed migration: a task that may migrate with a gain, between domains or nodes that are
-    /// off.
+    /// A missed migration: a task may migrate with a gain between domains or nodes that deviate
+    /// from their shares.
     fn missing(&self) -> Option<Migration> {
         let sums = self.sums();
         let machine = Sum::of(&sums.nodes).by_cpu();

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The machine's power profile: whether its user prefers speed or low power.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use crate::cpumask::MAX_NR_CPU_IDS;
+use crate::topology::sysfs;
+
+mod daemon;
+
+use daemon::Daemon;
+
+/// Directory of the frequency policies. There is at most one for each CPU.
+const POLICIES: &str = "sys/devices/system/cpu/cpufreq";
+
+/// A power profile, from the lowest power to the highest.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Profile {
+    /// As little power as possible.
+    PowerSave,
+    /// Rather less power than more speed.
+    BalancedPower,
+    /// Rather more speed than less power.
+    BalancedPerformance,
+    /// As fast as possible.
+    Performance,
+}
+
+/// `powersave`, `balanced_power`, `balanced_performance` or `performance`.
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::PowerSave => "powersave",
+            Self::BalancedPower => "balanced_power",
+            Self::BalancedPerformance => "balanced_performance",
+            Self::Performance => "performance",
+        })
+    }
+}
+
+impl Profile {
+    /// Of `energy_performance_preference`. `default` and numbers are the firmware's scale, which is
+    /// unknown here.
+    fn from_preference(word: &str) -> Option<Self> {
+        match word {
+            "power" => Some(Self::PowerSave),
+            "balance_power" => Some(Self::BalancedPower),
+            "balance_performance" => Some(Self::BalancedPerformance),
+            "performance" => Some(Self::Performance),
+            _ => None,
+        }
+    }
+
+    /// Of `scaling_governor`. Other governors follow the load.
+    fn from_governor(word: &str) -> Option<Self> {
+        match word {
+            "powersave" => Some(Self::PowerSave),
+            "performance" => Some(Self::Performance),
+            _ => None,
+        }
+    }
+
+    /// Of power-profiles-daemon.
+    fn from_daemon(word: &str) -> Option<Self> {
+        match word {
+            "power-saver" => Some(Self::PowerSave),
+            "balanced" => Some(Self::BalancedPerformance),
+            "performance" => Some(Self::Performance),
+            _ => None,
+        }
+    }
+}
+
+/// Where the power profile is read from: the cpufreq driver's energy preference, else the governor
+/// if it has a fixed frequency, else power-profiles-daemon.
+///
+/// The daemon is asked by a thread, which is started when it is first needed, and ends after the
+/// source is dropped. It never starts the daemon.
+#[derive(Debug)]
+pub struct ProfileSource {
+    root: PathBuf,
+    daemon: OnceLock<Daemon>,
+}
+
+impl ProfileSource {
+    /// For the machine with this root directory: "/", except in tests.
+    #[must_use]
+    pub fn new(root: &Path) -> Self {
+        Self {
+            root: root.into(),
+            daemon: OnceLock::new(),
+        }
+    }
+
+    /// The current profile; None if it is unknown. Reads a few small files of sysfs, and waits for
+    /// nothing else: a profile of the daemon is known some time after the first call.
+    pub fn read(&self) -> Option<Profile> {
+        let start = || Daemon::start(&self.root);
+        self.sysfs_profile()
+            .or_else(|| self.daemon.get_or_init(start).profile())
+    }
+
+    fn sysfs_profile(&self) -> Option<Profile> {
+        let dir = self.root.join(POLICIES);
+        let policies = sysfs::numbered(&dir, "policy", MAX_NR_CPU_IDS);
+        let file = |policy: &usize, name: &str| dir.join(format!("policy{policy}")).join(name);
+        let mut governor = policies
+            .iter()
+            .filter_map(|policy| word(&file(policy, "scaling_governor")).ok());
+        let mut preferences = policies
+            .iter()
+            .map(|policy| word(&file(policy, "energy_performance_preference")))
+            // This driver has none, or the policy disappeared.
+            .filter(|word| !matches!(word, Err(error) if error.kind() == io::ErrorKind::NotFound))
+            .peekable();
+        if preferences.peek().is_none() {
+            return Profile::from_governor(&governor.next()?);
+        }
+        let preference = preferences.find_map(Result::ok);
+        preference
+            .and_then(|word| Profile::from_preference(&word))
+            .or_else(|| {
+                // Drivers with preferences normally use the governor powersave, so it says nothing.
+                let profile = Profile::from_governor(&governor.next()?)?;
+                (profile == Profile::Performance).then_some(profile)
+            })
+    }
+}
+
+/// The text of a file without the newline.
+fn word(path: &Path) -> io::Result<String> {
+    Ok(sysfs::text(path)?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::Profile::{BalancedPerformance, BalancedPower, Performance, PowerSave};
+    use super::*;
+
+    const EPP: &str = "energy_performance_preference";
+    const GOVERNOR: &str = "scaling_governor";
+
+    /// A root with policies that have these files.
+    fn machine(files: &[(&str, &str, &str)]) -> (tempfile::TempDir, ProfileSource) {
+        let root = tempfile::tempdir().unwrap();
+        for (policy, file, content) in files {
+            let dir = root.path().join(POLICIES).join(policy);
+            fs::create_dir_all(&dir).unwrap();
+            fs::write(dir.join(file), content).unwrap();
+        }
+        let source = ProfileSource::new(root.path());
+        (root, source)
+    }
+
+    fn profile(files: &[(&str, &str, &str)]) -> Option<Profile> {
+        machine(files).1.sysfs_profile()
+    }
+
+    #[test]
+    fn preferences() {
+        let words = [
+            ("power\n", Some(PowerSave)),
+            ("balance_power\n", Some(BalancedPower)),
+            ("balance_performance\n", Some(BalancedPerformance)),
+            ("performance\n", Some(Performance)),
+            ("performance", Some(Performance)),
+            ("default\n", None),
+            ("128\n", None),
+            ("0\n", None),
+            ("", None),
+            ("Power\n", None),
+            ("power performance\n", None),
+        ];
+        for (word, want) in words {
+            assert_eq!(profile(&[("policy0", EPP, word)]), want, "{word:?}");
+        }
+    }
+
+    #[test]
+    fn governors() {
+        let words = [
+            ("powersave\n", Some(PowerSave)),
+            ("performance\n", Some(Performance)),
+            ("schedutil\n", None),
+            ("ondemand\n", None),
+            ("conservative\n", None),
+            ("userspace\n", None),
+            ("", None),
+        ];
+        for (word, want) in words {
+            assert_eq!(profile(&[("policy0", GOVERNOR, word)]), want, "{word:?}");
+        }
+    }
+
+    #[test]
+    fn preference_holds_before_the_governor() {
+        let pairs = [
+            (
+                "balance_performance",
+                "powersave",
+                Some(BalancedPerformance),
+            ),
+            ("power", "performance", Some(PowerSave)),
+            ("default", "powersave", None),
+            ("200", "powersave", None),
+            ("default", "performance", Some(Performance)),
+            ("default", "schedutil", None),
+        ];
+        for (epp, governor, want) in pairs {
+            let files = [("policy0", EPP, epp), ("policy0", GOVERNOR, governor)];
+            assert_eq!(profile(&files), want, "{epp} {governor}");
+        }
+    }
+
+    #[test]
+    fn first_policy_by_number_that_has_one() {
+        let files = [
+            ("policy0", GOVERNOR, "powersave"),
+            ("policy10", EPP, "performance"),
+            ("policy2", EPP, "balance_power"),
+            ("policyX", EPP, "power"),
+            ("policy", EPP, "power"),
+        ];
+        assert_eq!(profile(&files), Some(BalancedPower));
+        let files = [
+            ("policy0", "related_cpus", "0"),
+            ("policy4", GOVERNOR, "performance"),
+            ("policy8", GOVERNOR, "powersave"),
+        ];
+        assert_eq!(profile(&files), Some(Performance));
+    }
+
+    #[test]
+    fn unreadable_files_are_skipped() {
+        let files = [
+            ("policy0", GOVERNOR, "powersave"),
+            ("policy1", EPP, "power"),
+        ];
+        let (root, source) = machine(&files);
+        let unreadable = root.path().join(POLICIES).join("policy0").join(EPP);
+        fs::create_dir(&unreadable).unwrap();
+        assert_eq!(source.sysfs_profile(), Some(PowerSave));
+        fs::remove_dir_all(root.path().join(POLICIES).join("policy1")).unwrap();
+        // It has preferences, so the governor does not count.
+        assert_eq!(source.sysfs_profile(), None);
+        fs::remove_dir(&unreadable).unwrap();
+        assert_eq!(source.sysfs_profile(), Some(PowerSave));
+        fs::write(
+            root.path().join(POLICIES).join("policy0").join(GOVERNOR),
+            [0xff],
+        )
+        .unwrap();
+        assert_eq!(source.sysfs_profile(), None);
+    }
+
+    #[test]
+    fn machine_without_policies_and_bus() {
+        let (root, source) = machine(&[]);
+        assert_eq!(source.read(), None);
+        assert_eq!(source.read(), None);
+        // Changes are seen.
+        let dir = root.path().join(POLICIES).join("policy0");
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join(EPP), "power\n").unwrap();
+        assert_eq!(source.read(), Some(PowerSave));
+        fs::write(dir.join(EPP), "performance\n").unwrap();
+        assert_eq!(source.read(), Some(Performance));
+    }
+
+    #[test]
+    fn words_of_the_daemon() {
+        let words = [
+            ("power-saver", Some(PowerSave)),
+            ("balanced", Some(BalancedPerformance)),
+            ("performance", Some(Performance)),
+            ("", None),
+            ("powersave", None),
+        ];
+        for (word, want) in words {
+            assert_eq!(Profile::from_daemon(word), want, "{word:?}");
+        }
+    }
+
+    #[test]
+    fn names() {
+        let names = [PowerSave, BalancedPower, BalancedPerformance, Performance];
+        assert_eq!(
+            names.map(|profile| profile.to_string()),
+            [
+                "powersave",
+                "balanced_power",
+                "balanced_performance",
+                "performance"
+            ]
+        );
+    }
+}

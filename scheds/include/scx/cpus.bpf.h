@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * CPU selection by SMT, capacity and node, with a primary domain: CPUs that are used before all
+ * others, such as the efficient ones to save power.
+ *
+ * User space passes the table of CPUs (cpus.h). It changes the primary domain of a running
+ * scheduler by writing the words of struct scx_primary and running the program scx_set_primary.
+ */
+#ifndef __SCX_CPUS_BPF_H
+#define __SCX_CPUS_BPF_H
+
+#include <scx/common.bpf.h>
+#include <scx/cpus.h>
+
+const volatile struct scx_cpus scx_cpus SEC(".rodata.scx_cpus");
+struct scx_primary scx_primary SEC(".data.scx_primary");
+
+/* Whether there is a primary domain. */
+static bool scx_has_primary;
+
+struct scx_mask {
+	struct bpf_cpumask __kptr *mask;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct scx_mask);
+} scx_primary_mask SEC(".maps");
+
+static inline const volatile struct scx_cpu *scx_cpu_info(s32 cpu)
+{
+	return &scx_cpus.cpu[(u32)cpu % SCX_CPUS_MAX];
+}
+
+/* Return the index of the CPU's node, below SCX_NODES_MAX. */
+static inline u32 scx_node_of(s32 cpu)
+{
+	return scx_cpus.nr_nodes > 1 ? scx_cpu_info(cpu)->node % SCX_NODES_MAX : 0;
+}
+
+/* Whether the task may run on one CPU only. */
+static inline bool scx_task_is_pinned(const struct task_struct *p)
+{
+	return p->nr_cpus_allowed == 1;
+}
+
+/* Return the mask of the primary domain, NULL if there is none. */
+static inline const struct cpumask *scx_primary_cpus(void)
+{
+	struct scx_mask *place;
+	u32 zero = 0;
+
+	if (!scx_has_primary)
+		return NULL;
+	place = bpf_map_lookup_elem(&scx_primary_mask, &zero);
+	return place ? (const struct cpumask *)place->mask : NULL;
+}
+
+/* ---- SMT ------------------------------------------------------------------ */
+
+/* Whether the CPU shares its core with a busy CPU although a whole core is idle. */
+static inline bool scx_is_smt_contended(s32 cpu)
+{
+	s32 sibling = scx_cpu_info(cpu)->sibling;
+	const struct cpumask *idle;
+	bool is_contended;
+
+	if (!scx_cpus.has_smt || sibling == cpu)
+		return false;
+	idle = scx_bpf_get_idle_cpumask();
+	is_contended = !bpf_cpumask_test_cpu(sibling, idle);
+	scx_bpf_put_idle_cpumask(idle);
+	if (!is_contended)
+		return false;
+	idle = scx_bpf_get_idle_smtmask();
+	is_contended = !bpf_cpumask_empty(idle);
+	scx_bpf_put_idle_cpumask(idle);
+	return is_contended;
+}
+
+/* Whether @cpu is outside of the primary domain, while a CPU of that domain is idle and the task
+ * may use some of its CPUs. */
+static inline bool scx_is_outside_primary(s32 cpu, const struct task_struct *p)
+{
+	const struct cpumask *primary = scx_primary_cpus(), *idle;
+	bool has_idle;
+
+	if (!primary || bpf_cpumask_test_cpu(cpu, primary) ||
+	    !bpf_cpumask_intersects(primary, p->cpus_ptr))
+		return false;
+	idle = scx_bpf_get_idle_cpumask();
+	has_idle = bpf_cpumask_intersects(primary, idle);
+	scx_bpf_put_idle_cpumask(idle);
+	return has_idle;
+}
+
+/* Whether a task that runs on @cpu should move to a better CPU that is idle. */
+static inline bool scx_should_move(s32 cpu, const struct task_struct *p)
+{
+	if (scx_task_is_pinned(p))
+		return false;
+	return scx_is_smt_contended(cpu) || scx_is_outside_primary(cpu, p);
+}
+
+/* ---- idle CPUs ------------------------------------------------------------ */
+
+/* Whether any CPU is idle. Much cheaper than a search that finds none. */
+static inline bool scx_any_idle(void)
+{
+	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
+	bool any = !bpf_cpumask_empty(idle);
+
+	scx_bpf_put_idle_cpumask(idle);
+	return any;
+}
+
+/* Whether the waker runs on a faster CPU than prev, on which the task may run too. Only on hybrid
+ * machines without a primary domain. */
+static inline bool scx_is_woken_by_faster(const struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	s32 cpu = bpf_get_smp_processor_id();
+
+	return scx_cpus.is_hybrid && !scx_has_primary && wake_flags & SCX_WAKE_TTWU &&
+	       scx_cpu_info(cpu)->capacity > scx_cpu_info(prev_cpu)->capacity &&
+	       bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
+}
+
+/*
+ * Claim an idle CPU for @p, first in the primary domain; negative if there is none. The kernel
+ * prefers idle cores, then prev's cache and node. On a hybrid machine, a task whose waker runs on a
+ * faster CPU is placed near that CPU, unless prev is idle and shares its cache.
+ */
+static inline s32 scx_pick_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	const struct cpumask *primary = scx_primary_cpus();
+	s32 cpu;
+
+	if (!scx_any_idle())
+		return -EBUSY;
+	cpu = bpf_get_smp_processor_id();
+	if (scx_is_woken_by_faster(p, prev_cpu, wake_flags)) {
+		if (scx_cpu_info(cpu)->llc == scx_cpu_info(prev_cpu)->llc &&
+		    !scx_is_smt_contended(prev_cpu) && scx_bpf_test_and_clear_cpu_idle(prev_cpu))
+			return prev_cpu;
+		prev_cpu = cpu;
+	}
+	if (primary) {
+		cpu = scx_bpf_select_cpu_and(p, prev_cpu, wake_flags, primary, 0);
+		if (cpu >= 0)
+			return cpu;
+	}
+	return scx_bpf_select_cpu_and(p, prev_cpu, wake_flags, p->cpus_ptr, 0);
+}
+
+/* Claim @cpu if it is idle and, if @whole_core, its core is fully idle. Returns whether it was
+ * claimed. */
+static inline bool scx_claim_idle(s32 cpu, bool whole_core)
+{
+	const struct cpumask *cores;
+	bool is_idle;
+
+	if (whole_core && scx_cpus.has_smt) {
+		cores = scx_bpf_get_idle_smtmask();
+		is_idle = bpf_cpumask_test_cpu(cpu, cores);
+		scx_bpf_put_idle_cpumask(cores);
+		if (!is_idle)
+			return false;
+	}
+	return scx_bpf_test_and_clear_cpu_idle(cpu);
+}
+
+/* Claim the first idle CPU, in this order: prev, then all CPUs from the fastest on. Negative if
+ * there is none. */
+static inline s32 scx_scan(struct task_struct *p, s32 prev_cpu, const struct cpumask *primary,
+			   bool whole_core)
+{
+	s32 cpu;
+	u32 i;
+
+	bpf_for(i, 0, scx_cpus.nr_online + 1) {
+		cpu = i ? scx_cpu_info(i - 1)->by_capacity : prev_cpu;
+		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
+		    (!primary || bpf_cpumask_test_cpu(cpu, primary)) &&
+		    scx_claim_idle(cpu, whole_core))
+			return cpu;
+	}
+	return -EBUSY;
+}
+
+/* Claim an idle CPU for @p, first in the primary domain: prev if it is idle, else the fastest one,
+ * with a preference for idle cores; negative if there is none. Takes time proportional to the
+ * number of CPUs. */
+static inline s32 scx_pick_fastest_idle(struct task_struct *p, s32 prev_cpu)
+{
+	const struct cpumask *primary = scx_primary_cpus();
+	s32 cpu = -EBUSY;
+
+	if (primary) {
+		cpu = scx_scan(p, prev_cpu, primary, true);
+		if (cpu < 0 && scx_cpus.has_smt)
+			cpu = scx_scan(p, prev_cpu, primary, false);
+	}
+	if (cpu < 0)
+		cpu = scx_scan(p, prev_cpu, NULL, true);
+	if (cpu < 0 && scx_cpus.has_smt)
+		cpu = scx_scan(p, prev_cpu, NULL, false);
+	return cpu;
+}
+
+/* ---- the primary domain --------------------------------------------------- */
+
+/* Apply struct scx_primary. User space runs this before the attach, and whenever it has changed the
+ * struct. Tasks that run outside of the new domain move when their slices expire. */
+SEC("syscall")
+int scx_set_primary(void *ctx)
+{
+	struct bpf_cpumask *mask = bpf_cpumask_create();
+	bool has_primary = false;
+	struct scx_mask *place;
+	u32 cpu, zero = 0;
+
+	if (!mask)
+		return -ENOMEM;
+	bpf_for(cpu, 0, scx_cpus.nr_cpu_ids) {
+		if (scx_primary.words[cpu / 64 % SCX_CPU_WORDS] >> (cpu % 64) & 1) {
+			bpf_cpumask_set_cpu(cpu, mask);
+			has_primary = true;
+		}
+	}
+	place = bpf_map_lookup_elem(&scx_primary_mask, &zero);
+	if (!place) {
+		bpf_cpumask_release(mask);
+		return -ENOENT;
+	}
+	mask = bpf_kptr_xchg(&place->mask, mask);
+	if (mask)
+		bpf_cpumask_release(mask);
+	scx_has_primary = has_primary;
+	return 0;
+}
+
+#endif /* __SCX_CPUS_BPF_H */

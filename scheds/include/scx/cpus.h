@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The table of CPUs that user space passes to schedulers which select CPUs themselves
+ * (cpus.bpf.h). Shared by both sides; scx_utils::placement fills it. */
+#ifndef __SCX_CPUS_H
+#define __SCX_CPUS_H
+
+#include "types.h"
+
+enum {
+	SCX_CPUS_MAX = 8192, /* the kernel's own limit */
+	SCX_CPU_WORDS = SCX_CPUS_MAX / 64,
+	SCX_NODES_MAX = 128,
+};
+
+struct scx_cpu {
+	u16 sibling; /* another CPU of its core, or itself */
+	u16 llc; /* index of its last-level cache */
+	u16 node; /* index of its NUMA node, or of a smaller group of CPUs, below nr_nodes */
+	u16 capacity; /* up to 1024; 0: offline */
+	u16 by_capacity; /* id of the CPU whose rank is this index; the fastest has rank 0 */
+	u16 is_little; /* of a kind built for low power */
+};
+
+/* Set before the load, in section .rodata.scx_cpus. */
+struct scx_cpus {
+	u64 throttle_ns; /* length of an idle phase (throttle.bpf.h); 0: no throttling */
+	u64 throttle_run_ns; /* length of a running phase */
+	s32 perf_level; /* requested of all CPUs, 0 to 1024; negative: by utilization (cpufreq.h) */
+	u32 nr_cpu_ids; /* possible CPU ids are below it */
+	u32 nr_online;
+	u32 nr_nodes;
+	u32 has_smt;
+	u32 is_hybrid; /* capacities differ */
+	s32 node_id[SCX_NODES_MAX]; /* the kernel's id of the NUMA node; -1: any */
+	/* The groups of the same NUMA node: near_nr, from index near_first on. */
+	u16 near_first[SCX_NODES_MAX];
+	u16 near_nr[SCX_NODES_MAX];
+	struct scx_cpu cpu[SCX_CPUS_MAX];
+};
+
+/* A bit for each CPU of the primary domain; all 0: no such domain. In section .data.scx_primary. */
+struct scx_primary {
+	u64 words[SCX_CPU_WORDS];
+};
+
+#endif /* __SCX_CPUS_H */

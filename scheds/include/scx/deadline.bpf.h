@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Tasks that are queued by a deadline: weighted virtual time plus what the policy adds to it.
+ *
+ * A task's virtual time is kept in its context. p->scx.dsq_vtime is the deadline, which the kernel
+ * stores when the task is inserted. If it were used as the virtual time too, a task would be
+ * charged for the distance to its deadlines, and shares would not follow the weights.
+ *
+ * Each NUMA node, or smaller group of CPUs (cpus.h), has a virtual time of its own, because they
+ * may be loaded differently; a task that changes nodes keeps its lag. A task that sleeps may fall
+ * behind by a credit, which is larger the more often it wakes up.
+ *
+ * A scheduler calls scx_dl_NAME() from its callback NAME: select_cpu, enqueue, running, stopping,
+ * enable, disable, init_task. To queue a task it calls scx_dl_place(), then scx_dl_insert(), and in
+ * ops.dispatch() scx_dl_dispatch(). ops.runnable() and ops.quiescent() are not used, because the
+ * call of a callback costs as much as the work that it would do here.
+ */
+#ifndef __SCX_DEADLINE_BPF_H
+#define __SCX_DEADLINE_BPF_H
+
+#include <scx/average.h>
+#include <scx/barrier.h>
+#include <scx/cpus.bpf.h>
+#include <scx/first.bpf.h>
+#include <scx/preempt.bpf.h>
+
+/* DSQs: each CPU has one for pinned tasks, whose id is the CPU; each node has one, whose id is
+ * SCX_NODE_DSQ | node. */
+#define SCX_NODE_DSQ (1ULL << 32)
+
+/*
+ * Maximum wait of a task because of its debt, roughly, whatever the weights of runnable tasks. It
+ * also waits for the slices of the tasks before it. Well below ops.timeout_ms of the schedulers.
+ */
+#define SCX_DL_MAX_WAIT_NS (1 * NSEC_PER_SEC)
+
+/*
+ * Minimum average runtime of a task that may be preempted. Tasks that sleep more often, such as the
+ * workers of a server, would only preempt each other while they hold locks.
+ */
+#define SCX_DL_STRETCH_MIN_NS (4 * NSEC_PER_MSEC)
+
+/* The same minimum for sync wakeups: tasks that exchange messages run better one after the other,
+ * so only tasks that compute are preempted. */
+#define SCX_DL_SYNC_STRETCH_MIN_NS (40 * NSEC_PER_MSEC)
+
+/* Unit of wakeup frequencies: wakeups in this time. */
+#define SCX_WAKEUP_FREQ_NS NSEC_PER_SEC
+
+/* Tasks of a node. */
+struct scx_dl_queue {
+	/* Virtual time: the largest of a task that has left the node's DSQ. It never goes back. */
+	u64 vtime_now;
+	/* Sum of the weights of all runnable tasks. */
+	u64 runnable_weight;
+	u32 nr_waiting; /* in the node's DSQ, when last counted */
+	u32 nr_inserted; /* in total */
+	u64 capacity; /* of its CPUs */
+	u64 balance_at_ns; /* time of the next scx_dl_balance() */
+	u64 padding[3]; /* to a cache line */
+};
+
+static struct scx_dl_queue scx_dl_queues[SCX_NODES_MAX];
+
+/* Whether the DSQ of a CPU may have tasks. It rarely does, and querying the kernel is expensive. */
+static bool scx_dl_has_pinned[SCX_CPUS_MAX];
+
+/* Virtual time of the pinned tasks of each CPU. It is separate, because more tasks may compete for
+ * that CPU than for the other CPUs of the node. */
+static u64 scx_dl_pinned_vtime[SCX_CPUS_MAX];
+
+/* Further members of a task's context, for the scheduler's own use. */
+#ifndef SCX_DL_TASK_MEMBERS
+#define SCX_DL_TASK_MEMBERS
+#endif
+
+struct scx_dl_task {
+	u64 vtime;
+	u64 sum_exec_ns; /* CPU time that has been charged */
+	u64 awake_ns; /* CPU time since it last woke up */
+	u64 avg_runtime_ns; /* average of awake_ns when it stops running */
+	u64 woken_at_ns;
+	u32 wakeup_freq; /* per second, averaged */
+	u32 runnable_weight; /* what it has added to the queue's runnable_weight */
+	u32 node;
+	u32 pinned_to; /* CPU + 1 of a pinned task, else 0 */
+	u32 fork_credit_ns; /* credit that a new task has got from its parent */
+	bool has_begun; /* sum_exec_ns is valid */
+	bool has_waited; /* in a DSQ */
+	bool woken_sync; /* its last wakeup was a sync wakeup */
+	SCX_DL_TASK_MEMBERS
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct scx_dl_task);
+} scx_dl_tasks SEC(".maps");
+
+/* Return the context of a task, which is created with the task. If the creation failed, as on 7.2
+ * when it would have to wait for a lock, the next call tries again. */
+static inline struct scx_dl_task *scx_dl_task(struct task_struct *p)
+{
+	return bpf_task_storage_get(&scx_dl_tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+static inline struct scx_dl_queue *scx_dl_queue(u32 node)
+{
+	return &scx_dl_queues[node % SCX_NODES_MAX];
+}
+
+/* Return the slice of a task of @weight while @nr others wait: @max_ns scaled by weight and divided
+ * by @nr; at least @min_ns, but at most SCX_DL_MAX_WAIT_NS, to bound the wait of the others. */
+static inline u64 scx_dl_slice_ns(u64 max_ns, u64 min_ns, u32 weight, s32 nr)
+{
+	u64 slice_ns = scx_weight_scale(max_ns, weight) / (nr > 1 ? nr : 1);
+
+	if (slice_ns > SCX_DL_MAX_WAIT_NS)
+		return SCX_DL_MAX_WAIT_NS;
+	return slice_ns > min_ns ? slice_ns : min_ns;
+}
+
+/* ---- the DSQs --------------------------------------------------------------- */
+
+/* Number of insertions between two queries of the number of waiting tasks, which are expensive. */
+#define SCX_DL_COUNT_EVERY 8
+
+/* Return roughly how many tasks wait in the node's DSQ. */
+static inline u64 scx_dl_nr_waiting(u32 node)
+{
+	struct scx_dl_queue *queue = scx_dl_queue(node);
+
+	return queue->nr_waiting;
+}
+
+/* Insert the task into the DSQ of its node, or of its CPU if it is pinned. */
+static inline void scx_dl_insert(struct task_struct *p, struct scx_dl_task *t, u64 slice_ns,
+				 u64 deadline, u64 enq_flags)
+{
+	u64 dsq_id = SCX_NODE_DSQ | t->node;
+	struct scx_dl_queue *queue = scx_dl_queue(t->node);
+	u32 cpu;
+	s32 nr;
+
+	t->has_waited = true;
+	if (!t->pinned_to) {
+		scx_bpf_dsq_insert_vtime(p, dsq_id, slice_ns, deadline, enq_flags);
+		/* Not atomic: nr_waiting is an estimate. */
+		if (queue->nr_inserted++ % SCX_DL_COUNT_EVERY == 0) {
+			nr = scx_bpf_dsq_nr_queued(dsq_id);
+			queue->nr_waiting = nr > 0 ? nr : 0;
+		}
+		return;
+	}
+	cpu = t->pinned_to - 1;
+	scx_bpf_dsq_insert_vtime(p, cpu, slice_ns, deadline, enq_flags);
+	scx_dl_has_pinned[cpu % SCX_CPUS_MAX] = true;
+}
+
+/* Whether the DSQ of this CPU has tasks. Call it from ops.dispatch(). */
+static inline bool scx_dl_pinned_wait(u32 cpu)
+{
+	bool *has_pinned = &scx_dl_has_pinned[cpu % SCX_CPUS_MAX];
+
+	if (!*has_pinned)
+		return false;
+	/* Clear it first: a task that is inserted meanwhile sets it again. */
+	*has_pinned = false;
+	scx_full_barrier();
+	*has_pinned = scx_bpf_dsq_nr_queued(cpu) > 0 || *has_pinned;
+	return *has_pinned;
+}
+
+/* The same, for other CPUs: scx_dl_pinned_wait() must not run while a task is being inserted. */
+static inline bool scx_dl_has_pinned_waiting(u32 cpu)
+{
+	return scx_dl_has_pinned[cpu % SCX_CPUS_MAX] && scx_bpf_dsq_nr_queued(cpu) > 0;
+}
+
+/* Move the first task for this CPU to its local DSQ. */
+static inline bool scx_dl_dispatch(s32 cpu)
+{
+	u64 node_dsq = SCX_NODE_DSQ | scx_node_of(cpu);
+
+	if (scx_dl_pinned_wait(cpu))
+		return scx_dispatch_first(cpu, node_dsq);
+	return scx_bpf_dsq_move_to_local(node_dsq, 0);
+}
+
+/* Move the first task of one of @nr groups, from index @first on, to the local DSQ of this CPU,
+ * which belongs to the group @own. Starts after @own, so that different groups steal from different
+ * ones. */
+static inline bool scx_dl_steal_from(u32 first, u32 nr, u32 own)
+{
+	u32 i, node;
+
+	bpf_for(i, 1, nr) {
+		node = first + (own - first + i) % (nr ?: 1);
+		if (scx_bpf_dsq_move_to_local(SCX_NODE_DSQ | node, 0))
+			return true;
+	}
+	return false;
+}
+
+/* Move a task of another group to the local DSQ of @cpu, from the same NUMA node if possible. */
+static inline bool scx_dl_steal(s32 cpu)
+{
+	u32 own = scx_node_of(cpu), first = scx_cpus.near_first[own], nr = scx_cpus.near_nr[own];
+
+	if (scx_cpus.nr_nodes < 2)
+		return false;
+	return scx_dl_steal_from(first, nr, own) ||
+	       (nr < scx_cpus.nr_nodes && scx_dl_steal_from(0, scx_cpus.nr_nodes, own));
+}
+
+/* How often a group compares its load with those of others. */
+#define SCX_DL_BALANCE_NS (10 * NSEC_PER_MSEC)
+
+/* Whether the group @other would still have at least the load of @own, relative to their
+ * capacities, if a task of the default weight moved to @own. */
+static inline bool scx_dl_is_busier(u32 other, u32 own)
+{
+	const struct scx_dl_queue *from = scx_dl_queue(other), *to = scx_dl_queue(own);
+
+	return from->runnable_weight > SCX_WEIGHT_DFL &&
+	       (from->runnable_weight - SCX_WEIGHT_DFL) * to->capacity >=
+		       (to->runnable_weight + SCX_WEIGHT_DFL) * from->capacity;
+}
+
+/*
+ * Move a task of a busier group to the local DSQ of @cpu, at most every SCX_DL_BALANCE_NS in each
+ * group. Without this, the tasks of a group that has one more than CPUs would share them for ever,
+ * while each of another group has its own.
+ */
+static inline bool scx_dl_balance(s32 cpu)
+{
+	u32 own = scx_node_of(cpu), nr = scx_cpus.nr_nodes, other, i;
+	struct scx_dl_queue *queue = scx_dl_queue(own);
+	u64 now;
+
+	if (nr < 2)
+		return false;
+	now = scx_bpf_now();
+	if (time_before(now, queue->balance_at_ns))
+		return false;
+	/* Not atomic: two CPUs may do it at once. */
+	queue->balance_at_ns = now + SCX_DL_BALANCE_NS;
+	bpf_for(i, 1, nr) {
+		other = (own + i) % (nr ?: 1);
+		if (scx_dl_is_busier(other, own) &&
+		    scx_bpf_dsq_move_to_local(SCX_NODE_DSQ | other, 0))
+			return true;
+	}
+	return false;
+}
+
+/* ---- virtual time ---------------------------------------------------------- */
+
+/* Move the task to another node. It keeps its lag. */
+static inline void scx_dl_set_node(struct scx_dl_task *t, u32 node)
+{
+	struct scx_dl_queue *from = scx_dl_queue(t->node), *to = scx_dl_queue(node);
+
+	if (from == to)
+		return;
+	t->vtime += to->vtime_now - from->vtime_now;
+	__sync_fetch_and_sub(&from->runnable_weight, t->runnable_weight);
+	__sync_fetch_and_add(&to->runnable_weight, t->runnable_weight);
+	t->node = node;
+}
+
+/* Return the current wakeup frequency of the task, per second. If this is not a wakeup, it is
+ * bounded by the time since the last one: the average says nothing about a task that has run for
+ * long since. */
+static inline u32 scx_dl_wakeup_freq(const struct scx_dl_task *t, u64 enq_flags)
+{
+	u64 since_ns, freq;
+
+	if (enq_flags & SCX_ENQ_WAKEUP)
+		return t->wakeup_freq;
+	since_ns = time_delta(scx_bpf_now(), t->woken_at_ns);
+	freq = SCX_WAKEUP_FREQ_NS / (since_ns ?: 1);
+	return freq < t->wakeup_freq ? freq : t->wakeup_freq;
+}
+
+/* Return the virtual time with which that of the task is compared: its CPU's if it is pinned, else
+ * its node's. */
+static inline u64 *scx_dl_vtime_now(const struct scx_dl_task *t)
+{
+	if (t->pinned_to)
+		return &scx_dl_pinned_vtime[(t->pinned_to - 1) % SCX_CPUS_MAX];
+	return &scx_dl_queue(t->node)->vtime_now;
+}
+
+/* Return the same; for a pinned task at least the virtual time of its node, since it competes with
+ * the tasks of the node too. */
+static inline u64 scx_dl_now(const struct scx_dl_task *t)
+{
+	return time_max(*scx_dl_vtime_now(t), scx_dl_queue(t->node)->vtime_now);
+}
+
+/* Return @vtime, but not so far ahead of the others that the task would wait for longer than
+ * SCX_DL_MAX_WAIT_NS. */
+static inline u64 scx_dl_limit(const struct scx_dl_task *t, u64 vtime)
+{
+	const struct scx_dl_queue *queue = scx_dl_queue(t->node);
+	u64 ahead_ns = scx_vtime_max_ahead(SCX_DL_MAX_WAIT_NS, queue->runnable_weight);
+
+	return scx_vtime_limit_debt(vtime, scx_dl_now(t), ahead_ns);
+}
+
+/* Bound the virtual time of a task before it is queued: at most @credit_ns behind the others, since
+ * it may have slept, and ahead of them as scx_dl_limit() allows. */
+static inline void scx_dl_place(struct scx_dl_task *t, u64 credit_ns)
+{
+	t->vtime = scx_dl_limit(t, scx_vtime_limit_credit(t->vtime, scx_dl_now(t), credit_ns));
+}
+
+/* Whether the task, just queued with this deadline, should preempt the one that runs on @cpu. */
+static inline bool scx_dl_should_preempt(const struct scx_dl_task *t, s32 cpu, u64 deadline)
+{
+	return scx_should_preempt(
+		cpu, deadline, t->woken_sync ? SCX_DL_SYNC_STRETCH_MIN_NS : SCX_DL_STRETCH_MIN_NS);
+}
+
+/* Charge the CPU time of a running task since the last call. */
+static inline void scx_dl_charge(const struct task_struct *p, struct scx_dl_task *t, u32 weight)
+{
+	u64 ran_ns = t->has_begun ? p->se.sum_exec_runtime - t->sum_exec_ns : 0;
+
+	t->sum_exec_ns = p->se.sum_exec_runtime;
+	t->awake_ns += ran_ns;
+	t->vtime += scx_vtime_cost(ran_ns, weight);
+}
+
+/*
+ * In ops.dispatch(): charge prev, which may continue on @cpu, and bound its virtual time like that
+ * of a queued task. A task that was dispatched directly to an idle CPU may come from another node,
+ * or may have slept for very long: without the bound, it would precede all others until it has
+ * caught up.
+ */
+static inline void scx_dl_charge_prev(const struct task_struct *prev, struct scx_dl_task *t,
+				      s32 cpu, u32 weight, u64 credit_ns)
+{
+	scx_dl_charge(prev, t, weight);
+	scx_dl_set_node(t, scx_node_of(cpu));
+	scx_dl_place(t, credit_ns);
+}
+
+/* Limit the debt of a task that continues because no other task waits: at most one slice towards
+ * tasks that come later. */
+static inline void scx_dl_alone(struct scx_dl_task *t, u64 slice_ns, u32 weight)
+{
+	t->vtime = scx_vtime_limit_debt(t->vtime, scx_dl_now(t), scx_vtime_cost(slice_ns, weight));
+}
+
+/* ---- callbacks -------------------------------------------------------------- */
+
+/* Set what the task adds to the load of its node: its weight while it is runnable, else 0. The load
+ * need not change when a queued task is dequeued: it is enqueued again soon, or leaves the
+ * class. */
+static inline void scx_dl_set_load(struct scx_dl_task *t, u32 weight)
+{
+	if (weight == t->runnable_weight)
+		return;
+	__sync_fetch_and_add(&scx_dl_queue(t->node)->runnable_weight,
+			     (u64)weight - t->runnable_weight);
+	t->runnable_weight = weight;
+}
+
+/* Note a wakeup of the task. @freq_max bounds the wakeup frequency, per second. */
+static inline void scx_dl_note_wakeup(struct scx_dl_task *t, u32 freq_max, bool is_sync)
+{
+	u64 now = scx_bpf_now();
+
+	t->awake_ns = 0;
+	t->woken_sync = is_sync;
+	t->wakeup_freq = scx_average_freq(t->wakeup_freq, time_delta(now, t->woken_at_ns),
+					  SCX_WAKEUP_FREQ_NS, freq_max);
+	t->woken_at_ns = now;
+}
+
+/* Call it from ops.select_cpu(). @weight is the task's, @freq_max as above. */
+static inline void scx_dl_select_cpu(struct scx_dl_task *t, u64 wake_flags, u32 weight,
+				     u32 freq_max)
+{
+	scx_dl_set_load(t, weight);
+	if (wake_flags & SCX_WAKE_TTWU)
+		scx_dl_note_wakeup(t, freq_max, wake_flags & SCX_WAKE_SYNC);
+}
+
+/* Call it from ops.enqueue(). Wakeups of pinned tasks are noted here, because ops.select_cpu() is
+ * not called for them. */
+static inline void scx_dl_enqueue(const struct task_struct *p, struct scx_dl_task *t, u64 enq_flags,
+				  u32 weight, u32 freq_max)
+{
+	bool is_pinned = scx_task_is_pinned(p);
+
+	scx_dl_set_load(t, weight);
+	t->pinned_to = is_pinned ? bpf_cpumask_first(p->cpus_ptr) + 1 : 0;
+	if (enq_flags & SCX_ENQ_WAKEUP && is_pinned)
+		scx_dl_note_wakeup(t, freq_max, false);
+}
+
+/* Note that a task starts to run. Returns whether it may be preempted; if so, the scheduler calls
+ * scx_running_set() with its deadline. */
+static inline bool scx_dl_running(const struct task_struct *p, struct scx_dl_task *t, s32 cpu)
+{
+	u64 *now = scx_dl_vtime_now(t);
+
+	t->sum_exec_ns = p->se.sum_exec_runtime;
+	t->has_begun = true;
+	/* Only tasks that waited advance virtual time: a task of small weight that is alone on a
+	 * CPU is soon far ahead of all others. Not atomic: the next update makes up for a lost
+	 * one. */
+	if (t->has_waited)
+		*now = time_max(*now, t->vtime);
+	t->has_waited = false;
+	scx_dl_set_node(t, scx_node_of(cpu));
+	return t->avg_runtime_ns >= SCX_DL_STRETCH_MIN_NS;
+}
+
+/* Note that a task stops running. @t may be NULL. */
+static inline void scx_dl_stopping(const struct task_struct *p, struct scx_dl_task *t, s32 cpu,
+				   u32 weight, bool runnable)
+{
+	scx_running_clear(cpu);
+	if (!t)
+		return;
+	scx_dl_charge(p, t, weight);
+	t->avg_runtime_ns = scx_average(t->avg_runtime_ns, t->awake_ns);
+	if (!runnable)
+		scx_dl_set_load(t, 0);
+}
+
+static inline void scx_dl_disable(struct task_struct *p)
+{
+	struct scx_dl_task *t = scx_dl_task(p);
+
+	if (t)
+		scx_dl_set_load(t, 0);
+}
+
+static inline void scx_dl_enable(struct task_struct *p)
+{
+	struct scx_dl_task *t = scx_dl_task(p);
+
+	if (!t)
+		return;
+	t->node = scx_node_of(scx_bpf_task_cpu(p));
+	t->vtime = scx_dl_queue(t->node)->vtime_now - t->fork_credit_ns;
+	t->fork_credit_ns = 0;
+}
+
+/*
+ * Give half of the parent's credit to its child, up to @credit_max_ns < 2^32. So the commands of a
+ * shell that has slept start as soon as the shell itself would run. A task that forks without
+ * sleeping soon has no credit to give.
+ */
+static inline void scx_dl_share_credit(struct scx_dl_task *t, u64 credit_max_ns)
+{
+	struct scx_dl_task *parent =
+		bpf_task_storage_get(&scx_dl_tasks, bpf_get_current_task_btf(), NULL, 0);
+	u64 now;
+
+	if (!parent)
+		return;
+	now = scx_dl_now(parent);
+	/* It may have slept for long, and then been sent directly to an idle CPU. */
+	parent->vtime = scx_vtime_limit_credit(parent->vtime, now, 2 * credit_max_ns);
+	t->fork_credit_ns = time_delta(now, parent->vtime) / 2;
+	parent->vtime += t->fork_credit_ns;
+}
+
+/* Create the context of a task. May be NULL. */
+static inline struct scx_dl_task *scx_dl_init_task(struct task_struct *p, bool is_fork,
+						   u64 credit_max_ns)
+{
+	struct scx_dl_task *t = scx_create_task_storage(scx_dl_tasks, p);
+
+	if (t && is_fork)
+		scx_dl_share_credit(t, credit_max_ns);
+	return t;
+}
+
+/* Create the DSQs. */
+static inline s32 scx_dl_init(void)
+{
+	s32 err = 0;
+	u32 i;
+
+	bpf_for(i, 0, scx_cpus.nr_cpu_ids) {
+		err = err ?: scx_bpf_create_dsq(i, -1);
+		scx_dl_queue(scx_node_of(i))->capacity += scx_cpu_info(i)->capacity;
+	}
+	bpf_for(i, 0, scx_cpus.nr_nodes)
+		err = err   ?:
+			      scx_bpf_create_dsq(SCX_NODE_DSQ | i,
+						 scx_cpus.node_id[i % SCX_NODES_MAX]);
+	return err;
+}
+
+/* Print the state of all nodes. Call it from ops.dump(). */
+static inline void scx_dl_dump(void)
+{
+	u32 node;
+
+	bpf_for(node, 0, scx_cpus.nr_nodes)
+		scx_bpf_dump("node %u: %d queued, vtime %llu, weight %llu\n", node,
+			     scx_bpf_dsq_nr_queued(SCX_NODE_DSQ | node),
+			     scx_dl_queue(node)->vtime_now, scx_dl_queue(node)->runnable_weight);
+}
+
+#endif /* __SCX_DEADLINE_BPF_H */

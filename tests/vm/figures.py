@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Figures of loads beside a scheduler, and how long each CPU was idle meanwhile, in deterministic
+guests."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+#: Runs a load, and prints the idle ticks of each CPU before and after it.
+SCRIPT = """
+SCHEDULER >/dev/null & scheduler=$!
+until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
+idle() {
+    echo "idle $(grep "^cpu[0-9]" /proc/stat | cut -d " " -f 5 | tr "\\n" " ")"
+}
+idle
+LOAD
+idle
+cat /sys/kernel/sched_ext/state
+kill -INT $scheduler
+wait $scheduler
+"""
+
+#: Ticks per second of /proc/stat.
+USER_HZ = 100
+
+Replayed = Callable[[str], str]
+
+
+def scx_load(options: str) -> str:
+    """The command of a load. Kinds of threads that the options do not name are left out."""
+    kinds = ("--hogs", "--sleepers", "--pipes", "--forks-per-s")
+    options += "".join(f" {kind} 0" for kind in kinds if kind not in options.split())
+    return f"scx_load {options} --json"
+
+
+def measure_all(
+    replayed: Replayed, scheduler: str, script: str
+) -> tuple[list[dict[str, Any]], list[float]]:
+    """The figures of all loads of a script, in the order in which they end, and how long each CPU
+    was idle meanwhile, in s."""
+    printed = replayed(SCRIPT.replace("SCHEDULER", scheduler).replace("LOAD", script))
+    assert "enabled" in printed.splitlines(), printed
+    figures = re.findall(r"^\{.*?^\}", printed, re.MULTILINE | re.DOTALL)
+    before, after = (
+        [int(ticks) / USER_HZ for ticks in line.split()]
+        for line in re.findall("^idle (.*)", printed, re.MULTILINE)
+    )
+    idle_s = [b - a for a, b in zip(before, after, strict=True)]
+    return [json.loads(text) for text in figures], idle_s
+
+
+def measure(replayed: Replayed, scheduler: str, options: str) -> tuple[dict[str, Any], list[float]]:
+    """The same for a single load with these options."""
+    (figures,), idle_s = measure_all(replayed, scheduler, scx_load(options))
+    return figures, idle_s
+
+
+#: Runs a load, and records the runs of some of its tasks for half a second.
+RECORD = """
+SCHEDULER >/dev/null & scheduler=$!
+until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
+LOAD >/dev/null & load=$!
+sleep 0.3
+scx_switches --comm COMM --seconds 0.5 --json || exit 1
+cat /sys/kernel/sched_ext/state
+kill -INT $load
+wait $load || exit 1
+kill -INT $scheduler
+wait $scheduler
+"""
+
+
+def record_runs(replayed: Replayed, scheduler: str, load: str, comm: str) -> list[dict[str, Any]]:
+    """Half a second of the runs of tasks with this name, in order of their starts. The load is a
+    command that does not end by itself."""
+    script = RECORD.replace("SCHEDULER", scheduler).replace("LOAD", load).replace("COMM", comm)
+    printed = replayed(script)
+    assert "enabled" in printed.splitlines(), printed
+    lines = [json.loads(line) for line in re.findall(r"^\{.*\}$", printed, re.MULTILINE)]
+    (summary,) = (line for line in lines if line["type"] == "summary")
+    assert summary["lost"] == 0
+    runs = [line for line in lines if line["type"] == "run"]
+    return sorted(runs, key=lambda run: run["start_ns"])

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A guest whose CPUs look as if they differed in speed: a changed copy of the kernel's directory of
+CPUs is mounted over the original. Only programs that read it are affected, not the kernel."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from vm.guest import Guest
+
+CPUS = "/sys/devices/system/cpu"
+COPY = "/tmp/cpus"
+
+#: Files that cannot be read are left out.
+MAKE = f"""
+mkdir -p {COPY}
+mount -t tmpfs none {COPY}
+cp -a {CPUS}/. {COPY}/ 2>/dev/null
+for cpu in {COPY}/cpu[0-9]*; do echo 1024 >$cpu/cpu_capacity; done
+for cpu in LITTLE; do echo 512 >{COPY}/cpu$cpu/cpu_capacity; done
+mkdir -p {COPY}/cpufreq/policy0
+echo balance_performance >{COPY}/cpufreq/policy0/energy_performance_preference
+mount --bind {COPY} {CPUS}
+"""
+
+
+@contextmanager
+def make_hybrid(guest: Guest, little: tuple[int, ...]) -> Iterator[None]:
+    """The CPUs `little` have half of the capacity of the others; the power profile is balanced."""
+    guest.run(MAKE.replace("LITTLE", " ".join(map(str, little)))).check()
+    try:
+        yield
+    finally:
+        guest.run(f"umount {CPUS}; umount {COPY}").check()
+
+
+def set_profile(guest: Guest, preference: str) -> None:
+    """Changes the power profile: power, balance_power, balance_performance or performance."""
+    file = f"{CPUS}/cpufreq/policy0/energy_performance_preference"
+    guest.run(f"echo {preference} >{file}").check()
+
+
+def busy_cpus(guest: Guest) -> set[int]:
+    """The CPUs that are idle for less than a quarter of a second."""
+
+    def idle() -> list[int]:
+        text = guest.run("grep '^cpu[0-9]' /proc/stat").check().stdout
+        return [int(line.split()[4]) for line in text.splitlines()]
+
+    before = idle()
+    time.sleep(1)
+    return {cpu for cpu, (a, b) in enumerate(zip(before, idle(), strict=True)) if b - a < 25}
