@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Shared by the BPF and user-space sides of scx_flash. */
+#ifndef __SCX_FLASH_INTF_H
+#define __SCX_FLASH_INTF_H
+
+#include <scx/types.h>
+
+/* Set before the load. */
+struct flash_config {
+	u64 slice_ns; /* slice of a task of weight 100 */
+	u64 lag_ns; /* credit of a task for each wakeup in 100 ms */
+	u32 rr; /* round robin, in place of virtual time */
+	u32 tickless; /* slices are infinite, and end when others wait */
+	u32 wakeup_throttle; /* tasks with very short runs are queued later */
+	u32 local_kthreads; /* per-CPU kernel threads run before all other tasks */
+};
+
+/* Counters of a CPU. */
+struct flash_counts {
+	u64 nr_started; /* tasks that began to run */
+	u64 nr_stopped;
+	u64 nr_kthread_dispatches;
+	u64 nr_direct_dispatches;
+	u64 nr_shared_dispatches;
+	u64 nr_preemptions;
+};
+
+#endif /* __SCX_FLASH_INTF_H */

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * scx_flash: completely fair, by virtual time.
+ *
+ * On wakeup a task goes directly to an idle CPU if there is one (scx/direct.bpf.h). Otherwise it
+ * waits in the DSQ of its NUMA node, or of its CPU if it is pinned, ordered by virtual time
+ * (scx/deadline.bpf.h), which advances by CPU time divided by weight. The weight of a task is that
+ * of its nice value times cpu.weight of its cgroup. The virtual time of a task that sleeps falls
+ * behind, in proportion to how often it wakes up, so it goes first when it wakes up.
+ *
+ * In round robin mode, tasks wait in order of arrival. In tickless mode, slices are infinite
+ * (tickless.bpf.h).
+ */
+#include <scx/common.bpf.h>
+#include <scx/cgroup.bpf.h>
+
+#define SCX_DL_TASK_MEMBERS struct scx_cgroup_task cgroup;
+
+#include <scx/cpufreq.bpf.h>
+#include <scx/cpus.bpf.h>
+#include <scx/deadline.bpf.h>
+#include <scx/direct.bpf.h>
+#include <scx/exit_info.bpf.h>
+#include <scx/migration.bpf.h>
+#include <scx/throttle.bpf.h>
+#include "intf.h"
+
+char _license[] SEC("license") = "GPL";
+
+const volatile struct flash_config config SEC(".rodata.config");
+
+SCX_PERCPU_COUNTERS(flash_counters, struct flash_counts);
+#define count(what) scx_count(flash_counters, what)
+
+#include "tickless.bpf.h"
+
+/* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long. Far
+ * longer than any task waits, since the CPUs of a virtual machine may be halted by the host. */
+#define TIMEOUT_MS 20000
+
+/* Maximum wakeup frequency that counts, per second. */
+#define FREQ_MAX 1000
+
+/* Wakeup frequency, per second, up to which the credit is config.lag_ns. Above it, the credit grows
+ * in proportion. */
+#define FREQ_UNIT 10
+
+/* Shorter slices are all overhead. */
+#define MIN_SLICE_NS (100 * 1000ULL)
+
+/* Tasks with a shorter average runtime are queued later if config.wakeup_throttle is set. */
+#define SHORT_RUN_NS (10 * 1000ULL)
+
+static u32 weight_of(const struct task_struct *p, const struct scx_dl_task *t)
+{
+	u32 weight = scx_cgroup_task_weight(&t->cgroup);
+
+	if (weight == SCX_WEIGHT_DFL)
+		return p->scx.weight;
+	return scx_weight_clamp(p->scx.weight * weight / SCX_WEIGHT_DFL);
+}
+
+static u64 slice_ns(u32 weight)
+{
+	if (config.tickless)
+		return SCX_SLICE_INF;
+	return scx_dl_slice_ns(config.slice_ns, MIN_SLICE_NS, weight, 0);
+}
+
+/* Return the maximum lag of a task, ns of virtual time. It does not depend on the weight, so a
+ * heavier task gets more CPU time out of it. */
+static u64 credit_ns(const struct scx_dl_task *t, u64 enq_flags)
+{
+	u32 freq = scx_dl_wakeup_freq(t, enq_flags);
+
+	return config.lag_ns * (freq > FREQ_UNIT ? freq : FREQ_UNIT) / FREQ_UNIT;
+}
+
+/* Return the deadline of a task: its virtual time, or later with config.wakeup_throttle. The
+ * throttle does not change the virtual time, so it delays a task until others have run, but takes
+ * nothing from its share. */
+static u64 deadline(const struct task_struct *p, const struct scx_dl_task *t)
+{
+	if (!config.wakeup_throttle || !t->avg_runtime_ns || t->avg_runtime_ns >= SHORT_RUN_NS ||
+	    scx_task_is_percpu_kthread(p))
+		return t->vtime;
+	return scx_dl_limit(t, time_max(t->vtime, scx_dl_now(t)) + config.lag_ns);
+}
+
+/* Insert the task into the DSQ of its CPU or node, where it waits. Returns its deadline: its time
+ * of arrival in round robin mode. */
+static u64 insert(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u32 weight, u64 enq_flags)
+{
+	u64 until;
+
+	scx_dl_set_node(t, scx_node_of(cpu));
+	if (config.rr) {
+		until = scx_bpf_now();
+	} else {
+		scx_dl_place(t, credit_ns(t, enq_flags));
+		until = deadline(p, t);
+	}
+	scx_dl_insert(p, t, slice_ns(weight), until, enq_flags);
+	count(nr_shared_dispatches);
+	return until;
+}
+
+s32 BPF_STRUCT_OPS(flash_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	struct scx_dl_task *t = scx_dl_task(p);
+	u32 weight;
+	s32 cpu;
+
+	if (!bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr))
+		prev_cpu = bpf_cpumask_first(p->cpus_ptr);
+	if (!t)
+		return prev_cpu;
+	weight = weight_of(p, t);
+	scx_dl_select_cpu(t, wake_flags, weight, FREQ_MAX);
+	if (scx_is_throttled())
+		return prev_cpu;
+	/* The waker need not sleep after a sync wakeup, so the wakee must not wait for it. */
+	cpu = scx_pick_idle(p, prev_cpu, wake_flags & ~SCX_WAKE_SYNC);
+	if (cpu < 0)
+		return prev_cpu;
+	scx_dl_insert_local(p, t, SCX_DSQ_LOCAL, slice_ns(weight), 0);
+	count(nr_direct_dispatches);
+	return cpu;
+}
+
+/* Whether the task bypasses the queue, because others depend on it. */
+static bool bypasses_queue(const struct task_struct *p, u64 enq_flags)
+{
+	if (config.local_kthreads && scx_task_is_percpu_kthread(p)) {
+		count(nr_kthread_dispatches);
+		return true;
+	}
+	if (!scx_task_is_migration_disabled(p, enq_flags))
+		return false;
+	count(nr_direct_dispatches);
+	return true;
+}
+
+/* Run the task on an idle CPU, if there is one. */
+static bool run_on_idle(struct task_struct *p, struct scx_dl_task *t, s32 prev_cpu, u32 weight,
+			u64 enq_flags)
+{
+	s32 cpu;
+
+	if (scx_is_throttled())
+		return false;
+	cpu = scx_dl_claim_idle(p, prev_cpu, enq_flags, false, false);
+	if (cpu < 0)
+		return false;
+	scx_dl_run_on(p, t, cpu, prev_cpu, slice_ns(weight), enq_flags);
+	count(nr_direct_dispatches);
+	return true;
+}
+
+void BPF_STRUCT_OPS(flash_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	struct scx_dl_task *t = scx_dl_task(p);
+	s32 cpu = scx_bpf_task_cpu(p);
+	u32 weight;
+	u64 until;
+
+	if (!t) {
+		scx_dl_insert_local(p, t, SCX_DSQ_LOCAL, slice_ns(p->scx.weight), enq_flags);
+		return;
+	}
+	weight = weight_of(p, t);
+	scx_dl_enqueue(p, t, enq_flags, weight, FREQ_MAX);
+	if (!bypasses_queue(p, enq_flags)) {
+		if (run_on_idle(p, t, cpu, weight, enq_flags))
+			return;
+		/* SCX_ENQ_LAST: the CPU has already looked for other tasks. */
+		if (!(enq_flags & SCX_ENQ_LAST) || scx_is_throttled()) {
+			until = insert(p, t, cpu, weight, enq_flags);
+			if (scx_dl_kick(p, t, cpu, until, enq_flags))
+				count(nr_preemptions);
+			return;
+		}
+	}
+	scx_dl_insert_local(p, t, SCX_DSQ_LOCAL, slice_ns(weight), enq_flags);
+}
+
+/* Let prev continue. */
+static void keep_running(s32 cpu, struct task_struct *prev, u32 weight)
+{
+	scx_bpf_task_set_slice(prev, slice_ns(weight));
+	scx_cpufreq_note(cpu, true);
+	tickless_turn(cpu, true);
+}
+
+void BPF_STRUCT_OPS(flash_dispatch, s32 cpu, struct task_struct *prev)
+{
+	struct scx_dl_task *t = NULL;
+	u32 weight = 0;
+
+	scx_learn_trampoline();
+	if (scx_is_throttled())
+		return;
+	if (prev && prev->scx.flags & SCX_TASK_QUEUED)
+		t = scx_dl_task(prev);
+	if (scx_dl_balance(cpu))
+		return;
+	if (t) {
+		weight = weight_of(prev, t);
+		scx_dl_charge_prev(prev, t, cpu, weight, credit_ns(t, 0));
+		/* The kernel calls ops.dispatch() before it enqueues prev again: without this, two
+		 * tasks on a CPU would take turns, whatever their weights. */
+		if (!config.rr &&
+		    scx_precedes(deadline(prev, t), cpu, SCX_NODE_DSQ | scx_node_of(cpu))) {
+			keep_running(cpu, prev, weight);
+			return;
+		}
+	}
+	if (scx_dl_dispatch(cpu) || (!t && scx_dl_steal(cpu)))
+		return;
+	/* Without a new slice, prev is enqueued with SCX_ENQ_LAST, and moves. */
+	if (t && !scx_should_move(cpu, prev)) {
+		scx_dl_alone(t, config.slice_ns, weight);
+		keep_running(cpu, prev, weight);
+	}
+}
+
+void BPF_STRUCT_OPS(flash_running, struct task_struct *p)
+{
+	struct scx_dl_task *t = scx_dl_task(p);
+	s32 cpu = scx_bpf_task_cpu(p);
+
+	count(nr_started);
+	scx_cpufreq_note(cpu, false);
+	tickless_turn(cpu, true);
+	if (t && scx_dl_running(p, t, cpu) && !config.rr)
+		scx_running_set(cpu, deadline(p, t), t->avg_runtime_ns, weight_of(p, t));
+}
+
+void BPF_STRUCT_OPS(flash_stopping, struct task_struct *p, bool runnable)
+{
+	struct scx_dl_task *t = scx_dl_task(p);
+	s32 cpu = scx_bpf_task_cpu(p);
+
+	count(nr_stopped);
+	scx_cpufreq_note(cpu, true);
+	tickless_turn(cpu, false);
+	scx_dl_stopping(p, t, cpu, t ? weight_of(p, t) : p->scx.weight, runnable);
+}
+
+/* Used only on kernels that do not re-enqueue the tasks of a CPU taken by a real-time task. */
+void BPF_STRUCT_OPS(flash_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
+{
+	scx_bpf_reenqueue_local();
+}
+
+void BPF_STRUCT_OPS(flash_enable, struct task_struct *p)
+{
+	scx_dl_enable(p);
+}
+
+void BPF_STRUCT_OPS(flash_disable, struct task_struct *p)
+{
+	scx_dl_disable(p);
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(flash_init_task, struct task_struct *p,
+			     struct scx_init_task_args *args)
+{
+	struct scx_dl_task *t = scx_dl_init_task(p, args->fork, config.lag_ns);
+
+	if (t)
+		scx_cgroup_task_set(&t->cgroup, scx_init_task_cgroup(args));
+	return 0;
+}
+
+SCX_CGROUP_OPS(flash)
+
+void BPF_STRUCT_OPS(flash_cgroup_move, struct task_struct *p, struct cgroup *from,
+		    struct cgroup *to)
+{
+	struct scx_dl_task *t = scx_dl_task(p);
+
+	if (t)
+		scx_cgroup_task_set(&t->cgroup, to);
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(flash_init)
+{
+	scx_cpufreq_init();
+	return scx_dl_init() ?: scx_throttle_init() ?: tickless_init();
+}
+
+void BPF_STRUCT_OPS(flash_exit, struct scx_exit_info *info)
+{
+	scx_record_exit(info);
+}
+
+void BPF_STRUCT_OPS(flash_dump, struct scx_dump_ctx *dctx)
+{
+	scx_dl_dump();
+}
+
+SCX_OPS(flash_ops) = {
+	.select_cpu = (void *)flash_select_cpu,
+	.enqueue = (void *)flash_enqueue,
+	.dispatch = (void *)flash_dispatch,
+	.running = (void *)flash_running,
+	.stopping = (void *)flash_stopping,
+	.cpu_release = (void *)flash_cpu_release,
+	.enable = (void *)flash_enable,
+	.disable = (void *)flash_disable,
+	.init_task = (void *)flash_init_task,
+	SCX_CGROUP_CALLBACKS(flash),
+	.cgroup_move = (void *)flash_cgroup_move,
+	.init = (void *)flash_init,
+	.exit = (void *)flash_exit,
+	.dump = (void *)flash_dump,
+	.timeout_ms = TIMEOUT_MS,
+	.name = "flash",
+};

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Tickless mode: slices are infinite, and a timer ends the turns of tasks while others wait. A CPU
+ * with one task and nohz_full is not interrupted at all.
+ */
+#ifndef __FLASH_TICKLESS_BPF_H
+#define __FLASH_TICKLESS_BPF_H
+
+/* Period of the timer that looks for waiting tasks. */
+#define TICKLESS_INTERVAL_NS (10 * NSEC_PER_MSEC)
+
+/* Start of the turn of each CPU's task; 0: the CPU is idle, or its task is not in this class. */
+static u64 turn_since_ns[SCX_CPUS_MAX];
+
+/* The CPU that the timer visits first. It changes each time, so that all CPUs are treated alike. */
+static u32 tickless_first;
+
+struct tickless {
+	struct bpf_timer timer;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct tickless);
+} tickless_timer SEC(".maps");
+
+/* Number of waiting tasks of each node, less those for which a CPU has been kicked. */
+static s32 tickless_waiting[SCX_NODES_MAX];
+
+static void tickless_turn(s32 cpu, bool begins)
+{
+	if (config.tickless)
+		turn_since_ns[(u32)cpu % SCX_CPUS_MAX] = begins ? scx_bpf_now() : 0;
+}
+
+/* Whether the first task of the node's DSQ may run on @cpu. */
+static bool is_for_first(s32 cpu)
+{
+	const struct task_struct *first;
+	bool allowed;
+
+	bpf_rcu_read_lock();
+	first = scx_bpf_dsq_peek(SCX_NODE_DSQ | scx_node_of(cpu));
+	allowed = first && bpf_cpumask_test_cpu(cpu, first->cpus_ptr);
+	bpf_rcu_read_unlock();
+	return allowed;
+}
+
+/* Whether a task waits for @cpu. The last kick of a node is reserved for a CPU that may run the
+ * first task, which may be allowed on few. The kernel itself inserts some tasks into local DSQs,
+ * such as exiting ones. */
+static bool is_awaited(s32 cpu)
+{
+	s32 *waiting = &tickless_waiting[scx_node_of(cpu) % SCX_NODES_MAX];
+
+	if (scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) > 0 || scx_dl_has_pinned_waiting(cpu))
+		return true;
+	if (*waiting <= 0 || (*waiting == 1 && !is_for_first(cpu)))
+		return false;
+	(*waiting)--;
+	return true;
+}
+
+/* End the turn of @cpu if it has lasted for a slice, and a task waits for this CPU. A tick may
+ * never come, so the running task is preempted. */
+static void tickless_visit(s32 cpu)
+{
+	u64 since = turn_since_ns[(u32)cpu % SCX_CPUS_MAX];
+
+	if (since && time_delta(scx_bpf_now(), since) >= config.slice_ns && is_awaited(cpu))
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
+static int tickless_tick(void *map, u32 *key, struct tickless *tickless)
+{
+	u32 i;
+
+	bpf_for(i, 0, scx_cpus.nr_nodes)
+		tickless_waiting[i % SCX_NODES_MAX] = scx_bpf_dsq_nr_queued(SCX_NODE_DSQ | i);
+	tickless_first++;
+	bpf_for(i, 0, scx_cpus.nr_cpu_ids)
+		tickless_visit((tickless_first + i) % (scx_cpus.nr_cpu_ids ?: 1));
+	bpf_timer_start(&tickless->timer, TICKLESS_INTERVAL_NS, 0);
+	return 0;
+}
+
+/* Start the timer in tickless mode. Call it from ops.init(). */
+static s32 tickless_init(void)
+{
+	struct tickless *tickless;
+	u32 zero = 0;
+
+	if (!config.tickless)
+		return 0;
+	tickless = bpf_map_lookup_elem(&tickless_timer, &zero);
+	if (!tickless)
+		return -ENOENT;
+	return bpf_timer_init(&tickless->timer, &tickless_timer, CLOCK_MONOTONIC) ?:
+		       bpf_timer_set_callback(&tickless->timer, tickless_tick)	  ?:
+		       bpf_timer_start(&tickless->timer, TICKLESS_INTERVAL_NS, 0);
+}
+
+#endif /* __FLASH_TICKLESS_BPF_H */
