@@ -23,8 +23,8 @@ def one_line(text: str) -> bool:
 
 
 def last_line(scheduler: Scheduler) -> str:
-    """The reason for the exit. Only a line that reports it as healthy may precede it, and one about
-    what it would do on a newer kernel."""
+    """The reason for the exit. It may be preceded only by a line that reports the scheduler as
+    healthy, and by one about features that this kernel lacks."""
     *before, last = scheduler.process.stderr().splitlines()
     assert all(re.match(r"scx_\w+: (healthy: |this kernel )", line) for line in before), before
     return last
@@ -198,7 +198,7 @@ def test_without_btf_it_is_refused(guest: Guest, program: str) -> None:
 #: A cgroup with a lower weight than others, if the kernel has this control.
 CGROUP = "/sys/fs/cgroup/scx_test"
 #: Schedulers that honour weights of cgroups.
-HONOURING = {"scx_flatcg"}
+HONOURING = {"scx_flash", "scx_flatcg"}
 MAKE_CGROUP = f"""
 echo +cpu >/sys/fs/cgroup/cgroup.subtree_control &&
 mkdir {CGROUP} &&

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Core compaction: while the load is low, few CPUs are active, so that the others sleep deeply.
+ *
+ * The active CPUs are the primary domain (scx/cpus.bpf.h), a prefix of one of two orders of all
+ * CPUs. If all of them are busy, a task waits for one, unless it would probably wait for long: then
+ * it takes any idle CPU, and so does a task that may not use active CPUs.
+ */
+#ifndef __LAVD_COMPACT_BPF_H
+#define __LAVD_COMPACT_BPF_H
+
+/* The longest wait for an active CPU: of any task, and of one whose criticality is nearer to the
+ * largest one than to the average. To wake a CPU from deep sleep takes a part of this, too. */
+#define WAIT_US 2000
+#define CRITICAL_WAIT_US 500
+
+#define ROUND_NS (10 * NSEC_PER_MSEC)
+
+/* Whether CPUs that are not active should rest. */
+static bool lavd_compacts;
+
+/* Number of active CPUs of each compute domain. */
+static u32 lavd_domain_active[SCX_NODES_MAX];
+
+/* When the last round ended. */
+static u64 lavd_round_at_ns;
+
+/* Note that a task begins to run on @cpu, or that it stops. */
+static void note_busy(s32 cpu, u64 now)
+{
+	cpu_state(cpu)->since_ns = now ?: 1;
+}
+
+static void note_idle(s32 cpu, u64 now)
+{
+	struct lavd_cpu *state = cpu_state(cpu);
+
+	if (!state->since_ns)
+		return;
+	state->busy_ns += time_delta(now, time_max(state->since_ns, lavd_round_at_ns));
+	state->since_ns = 0;
+}
+
+/* Return how long the CPU was busy since the last round. Not atomic: a task that stops meanwhile
+ * may be counted twice, or not at all. */
+static u64 take_busy_ns(struct lavd_cpu *state, u64 now)
+{
+	u64 since_ns = state->since_ns, ns = state->busy_ns;
+
+	state->busy_ns = 0;
+	if (since_ns)
+		ns += time_delta(now, time_max(since_ns, lavd_round_at_ns));
+	return lavd_min(ns, time_delta(now, lavd_round_at_ns));
+}
+
+/* ---- placing tasks -------------------------------------------------------- */
+
+/* Whether the task would wait for too long if it kept to the active CPUs of its domain. */
+static bool waits_long(const struct task_struct *p, const struct scx_dl_task *t)
+{
+	u64 critical = lavd_preempt_threshold(lavd_system.max_lat_cri, lavd_system.avg_lat_cri, 1);
+	u64 max_us = t->lat_cri > critical ? CRITICAL_WAIT_US : WAIT_US;
+	s32 cpu = scx_bpf_task_cpu(p);
+
+	return lavd_wait_us(nr_waiting_for(cpu), lavd_system.avg_runtime_us,
+			    lavd_domain_active[scx_node_of(cpu)]) > max_us;
+}
+
+/* Return the CPUs to which a task should keep, NULL: all that it may use. Nothing is known of the
+ * runtime of a new task. */
+static const struct cpumask *confines(const struct task_struct *p, const struct scx_dl_task *t)
+{
+	const struct cpumask *active;
+
+	if (!lavd_compacts || !t->has_begun || waits_long(p, t))
+		return NULL;
+	active = scx_primary_cpus();
+	return active && bpf_cpumask_intersects(active, p->cpus_ptr) ? active : NULL;
+}
+
+/* Return the CPU in whose domain the task should wait: @cpu, or an active one if its domain has
+ * none, where the task would wait until one of another domain has nothing else to do. */
+static s32 where_to_wait(const struct task_struct *p, s32 cpu)
+{
+	const struct cpumask *active;
+	u32 other;
+
+	if (!lavd_compacts || scx_task_is_pinned(p) || lavd_domain_active[scx_node_of(cpu)])
+		return cpu;
+	active = scx_primary_cpus();
+	if (!active)
+		return cpu;
+	other = bpf_cpumask_first_and(active, p->cpus_ptr);
+	return other < scx_cpus.nr_cpu_ids ? other : cpu;
+}
+
+/* ---- choosing the active CPUs --------------------------------------------- */
+
+/* Return the mode of this round. */
+static u32 choose_mode(u64 need)
+{
+	u32 mode = lavd_control.mode;
+
+	if (mode != LAVD_AUTO)
+		return mode;
+	return lavd_auto_mode(need, lavd_sums.min_capacity, lavd_sums.capacity, scx_cpus.has_smt);
+}
+
+static s32 cpu_in_order(u32 mode, u32 index)
+{
+	if (mode == LAVD_POWERSAVE)
+		return lavd_orders.powersave[index % LAVD_CPUS_MAX];
+	return lavd_orders.performance[index % LAVD_CPUS_MAX];
+}
+
+/* Make a CPU active or let it rest. */
+static void set_active(struct bpf_cpumask *mask, s32 cpu, bool is_active)
+{
+	struct lavd_cpu *state = cpu_state(cpu);
+
+	if (is_active == state->is_active)
+		return;
+	state->is_active = is_active;
+	if (is_active) {
+		bpf_cpumask_set_cpu(cpu, mask);
+		lavd_domain_active[scx_node_of(cpu)]++;
+		/* Tasks may wait. */
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	} else {
+		bpf_cpumask_clear_cpu(cpu, mask);
+		lavd_domain_active[scx_node_of(cpu)]--;
+	}
+}
+
+/* The sums of the loop below, in memory for the sake of the verifier. */
+static u64 lavd_active_capacity;
+static u32 lavd_nr_active;
+
+/* Set the active CPUs: all that @mode prefers, or else the first ones in its order that suffice. */
+static void set_active_cpus(struct bpf_cpumask *mask, u32 mode, u64 need)
+{
+	bool prefers_big = mode == LAVD_PERFORMANCE && lavd_is_big_little, is_active;
+	bool compacts = mode == LAVD_BALANCED || mode == LAVD_POWERSAVE;
+	s32 cpu;
+	u32 i;
+
+	lavd_active_capacity = 0;
+	lavd_nr_active = 0;
+	bpf_for(i, 0, scx_cpus.nr_online) {
+		cpu = cpu_in_order(mode, i);
+		is_active = prefers_big ?
+				    is_big(cpu) :
+				    !compacts || !i || !lavd_suffices(lavd_active_capacity, need);
+		if (is_active) {
+			lavd_nr_active++;
+			lavd_active_capacity += scx_cpu_info(cpu)->capacity;
+		}
+		set_active(mask, cpu, is_active);
+	}
+	lavd_compacts = compacts && lavd_nr_active < scx_cpus.nr_online;
+	scx_has_primary = lavd_compacts || prefers_big;
+	lavd_system.nr_active = prefers_big ? scx_cpus.nr_online : lavd_nr_active;
+}
+
+/* Adapt the active CPUs to the load of the last round. */
+static void compact(u64 load, u64 nr_queued)
+{
+	struct lavd_system *system = &lavd_system;
+	struct scx_mask *place;
+	struct bpf_cpumask *mask;
+	u32 zero = 0, mode;
+	u64 need;
+
+	system->load = lavd_load_average(system->load, load);
+	need = lavd_need(system->load) +
+	       lavd_queued_load(nr_queued, system->avg_runtime_us, ROUND_NS / 1000);
+	mode = choose_mode(need);
+	system->mode = mode;
+	if (mode == LAVD_BALANCED)
+		system->nr_balanced++;
+	else if (mode == LAVD_POWERSAVE)
+		system->nr_powersave++;
+	else
+		system->nr_performance++;
+	bpf_rcu_read_lock();
+	place = bpf_map_lookup_elem(&scx_primary_mask, &zero);
+	mask = place ? place->mask : NULL;
+	if (mask)
+		set_active_cpus(mask, mode, need);
+	bpf_rcu_read_unlock();
+}
+
+#endif /* __LAVD_COMPACT_BPF_H */

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* How many CPUs are needed, and in which mode. Loads are in units of capacity: that of the fastest
+ * CPU is 1024. Pure functions, tested on the host by tests/unit_c. */
+#ifndef __LAVD_COMPACT_H
+#define __LAVD_COMPACT_H
+
+#include <scx/types.h>
+
+#include "intf.h"
+
+/* Return the average load after a round with the load @now. It falls slowly, so that CPUs are there
+ * when a load comes in bursts. It need not rise at once: tasks that wait count besides. */
+static inline u64 lavd_load_average(u64 avg, u64 now)
+{
+	return now > avg ? avg + (now - avg + 3) / 4 : avg - (avg - now + 7) / 8;
+}
+
+/* Return the capacity that a load needs: a quarter more. */
+static inline u64 lavd_need(u64 load)
+{
+	return load + load / 4;
+}
+
+/* Return the load, of a round of @round_us, that @nr tasks which wait will be, if they run for
+ * @runtime_us on average. */
+static inline u64 lavd_queued_load(u64 nr, u64 runtime_us, u64 round_us)
+{
+	return nr * 1024 * (runtime_us < round_us ? runtime_us : round_us) / round_us;
+}
+
+/* Return how long a task will wait, us, roughly, behind @nr others on @nr_cpus busy CPUs. */
+static inline u64 lavd_wait_us(u64 nr, u64 runtime_us, u32 nr_cpus)
+{
+	return (nr + 1) * runtime_us / (nr_cpus ? nr_cpus : 1);
+}
+
+/* Whether CPUs of @capacity suffice for @need, at 9/16 of their capacity: half, and a margin, so
+ * that a tenth of eight CPUs needs two, not three. */
+static inline bool lavd_suffices(u64 capacity, u64 need)
+{
+	return capacity / 16 * 9 >= need;
+}
+
+/* Return the mode for @need: below half of the smallest CPU, save power; above a half of the
+ * machine, or a quarter with SMT, where two threads share a core, do not. */
+static inline u32 lavd_auto_mode(u64 need, u64 min_capacity, u64 total, bool has_smt)
+{
+	if (need <= min_capacity / 2)
+		return LAVD_POWERSAVE;
+	return need <= total / (has_smt ? 4 : 2) ? LAVD_BALANCED : LAVD_PERFORMANCE;
+}
+
+#endif /* __LAVD_COMPACT_H */

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How urgent a task is: its latency criticality, and what follows from it. Pure functions, tested
+ * on the host by tests/unit_c.
+ *
+ * A task is the more urgent the more often it waits for others, the more often it wakes others, and
+ * the shorter it runs: such a task is in the middle of a chain of tasks that depend on each other,
+ * and each delay of it delays the chain.
+ */
+#ifndef __LAVD_CRITICALITY_H
+#define __LAVD_CRITICALITY_H
+
+#include <scx/log2.h>
+#include <scx/vtime.h>
+
+/* Frequencies are per second, clamped to this. */
+#define LAVD_FREQ_MAX 100000
+
+/* Runtimes from this on count as long. */
+#define LAVD_RUNTIME_LONG_NS NSEC_PER_SEC
+
+/* The unit in which a runtime is shorter than that. */
+#define LAVD_RUNTIME_UNIT_NS (NSEC_PER_MSEC / 2)
+
+/* Boosts of the weight: the sum of those that apply counts in multiples of the weight. */
+#define LAVD_BOOST_WAKEUP 128
+#define LAVD_BOOST_SYNC 128
+#define LAVD_BOOST_HARDIRQ 1024
+#define LAVD_BOOST_SOFTIRQ 512
+#define LAVD_BOOST_RT_WAKER 512
+#define LAVD_BOOST_KTHREAD 256
+#define LAVD_BOOST_KSOFTIRQD 512
+#define LAVD_BOOST_WORKER 128
+#define LAVD_BOOST_AFFINITIZED 128
+#define LAVD_BOOST_PINNED 256
+#define LAVD_BOOST_LOCK 128
+#define LAVD_BOOST_MAX 4096 /* above their sum */
+
+/* The largest criticality: (lavd_log() of all frequencies + that of all runtimes and weights)^2. */
+#define LAVD_LAT_CRI_MAX 5184
+
+/* At most this much of the CPU time since the last sleep counts for the deadline. */
+#define LAVD_RUNTIME_COUNTED_NS (5 * NSEC_PER_MSEC)
+
+/* The criticality at which a task requests the CPU time that counts, no more and no less. That of a
+ * task that computes is 64 to 700, that of an interactive one 1000 to 3000. */
+#define LAVD_LAT_CRI_UNIT 256
+
+/* The credit of a sleeper, ns of virtual time, for each unit of criticality: a frame of a game at a
+ * criticality of 1000 may use up 80 ms at once. */
+#define LAVD_CREDIT_UNIT_NS (80 * 1000ULL)
+
+static inline u64 lavd_min(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+
+/* Return the number of bits of @value; 1 for 0. */
+static inline u32 lavd_log(u64 value)
+{
+	return scx_log2(value) + 1;
+}
+
+/* Return how much shorter than LAVD_RUNTIME_LONG_NS the task runs on average, from 2001 down to
+ * 1. */
+static inline u32 lavd_runtime_factor(u64 avg_runtime_ns)
+{
+	if (avg_runtime_ns >= LAVD_RUNTIME_LONG_NS)
+		return 1;
+	return (LAVD_RUNTIME_LONG_NS - avg_runtime_ns) / LAVD_RUNTIME_UNIT_NS + 1;
+}
+
+/* Return the logarithm of the two frequencies, 1 to 34. */
+static inline u32 lavd_log_freq(u64 wait_freq, u64 wake_freq)
+{
+	wait_freq = lavd_min(wait_freq, LAVD_FREQ_MAX) + 1;
+	wake_freq = lavd_min(wake_freq, LAVD_FREQ_MAX) + 1;
+	return lavd_log(wait_freq * wake_freq);
+}
+
+/* Return the latency criticality, 4 to LAVD_LAT_CRI_MAX, of a task that blocks @wait_freq times and
+ * wakes others @wake_freq times per second. @boost <= LAVD_BOOST_MAX is the sum of LAVD_BOOST_*. */
+static inline u32 lavd_lat_cri(u64 wait_freq, u64 wake_freq, u64 avg_runtime_ns, u32 weight,
+			       u32 boost)
+{
+	u64 run = lavd_runtime_factor(avg_runtime_ns);
+	u64 scale = (u64)scx_weight_clamp(weight) * (1 + lavd_min(boost, LAVD_BOOST_MAX)) + 1;
+	u32 sum = lavd_log_freq(wait_freq, wake_freq) + lavd_log(run * scale);
+
+	return sum * sum;
+}
+
+/* Return the criticality of a task that inherits from its waker and from the tasks that it has
+ * woken since it was last queued: an eighth of what these have more than twice its own, but at most
+ * a quarter of its own. */
+static inline u32 lavd_inherit(u32 lat_cri, u32 of_waker, u32 of_wakee)
+{
+	u64 given = (u64)of_waker + of_wakee;
+
+	if (given <= 2ULL * lat_cri)
+		return lat_cri;
+	return lavd_min(lat_cri + lavd_min((given - 2ULL * lat_cri) / 8, lat_cri / 4),
+			LAVD_LAT_CRI_MAX);
+}
+
+/* Return the performance criticality: how much a task gains from a fast CPU. It grows with the
+ * frequencies, and with the CPU time per second. */
+static inline u32 lavd_perf_cri(u64 wait_freq, u64 wake_freq, u64 run_freq, u64 runtime_ns,
+				u32 weight)
+{
+	u64 run = lavd_min(run_freq, LAVD_FREQ_MAX), ns = lavd_min(runtime_ns, NSEC_PER_SEC);
+	u64 used = ((run ?: 1) * (ns ?: 1)) >> 10;
+
+	/* At most 10^14 / 2^10 x 10^4. */
+	return lavd_log_freq(wait_freq, wake_freq) + lavd_log(used * scx_weight_clamp(weight));
+}
+
+/* Return the distance from the virtual time of a task to its deadline, ns: what it requests,
+ * inversely proportional to its criticality. @awake_ns is its CPU time since it last slept. */
+static inline u64 lavd_request_ns(u64 awake_ns, u32 lat_cri)
+{
+	u64 counted_ns = LAVD_RUNTIME_COUNTED_NS + lavd_min(awake_ns, LAVD_RUNTIME_COUNTED_NS);
+
+	return counted_ns * LAVD_LAT_CRI_UNIT / (lat_cri ?: 1);
+}
+
+/* Return how far the virtual time of a task may fall behind while it sleeps, ns. */
+static inline u64 lavd_credit_ns(u32 lat_cri)
+{
+	return lat_cri * LAVD_CREDIT_UNIT_NS;
+}
+
+/* Return the criticality from which on a task preempts others: the largest one, less 1 / 2^@shift
+ * of its distance to the average. */
+static inline u64 lavd_preempt_threshold(u64 max, u64 avg, u32 shift)
+{
+	return max > avg ? max - ((max - avg) >> (shift < 32 ? shift : 31)) : max;
+}
+
+/* Return the performance criticality from which on a task should run on a big CPU, if these have
+ * @big of @total capacity: the average if they have half of it, and up to @min or @max if they have
+ * more or less. */
+static inline u64 lavd_perf_threshold(u64 min, u64 avg, u64 max, u64 big, u64 total)
+{
+	u64 little;
+
+	if (!total || big > total)
+		return 0;
+	little = (total - big) * 1024 / total;
+	if (little < 512)
+		return min + (avg > min ? avg - min : 0) * little / 512;
+	return avg + (max > avg ? max - avg : 0) * (little - 512) / 512;
+}
+
+#endif /* __LAVD_CRITICALITY_H */

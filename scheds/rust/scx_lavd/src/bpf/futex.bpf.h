@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Tasks that probably hold a lock: one that has been woken from a futex gets what it has waited
+ * for, until it wakes up another one. User space attaches the programs that the kernel has
+ * functions for. A lock that no other task waits for is not seen.
+ */
+#ifndef __LAVD_FUTEX_BPF_H
+#define __LAVD_FUTEX_BPF_H
+
+/* Note whether the running task holds a lock from now on, if the function has succeeded. */
+static int note_lock(void *ctx, bool holds)
+{
+	struct scx_dl_task *t;
+	u64 ret = 0;
+
+	if (bpf_get_func_ret(ctx, &ret) || (s32)ret < 0)
+		return 0;
+	t = bpf_task_storage_get(&scx_dl_tasks, bpf_get_current_task_btf(), NULL, 0);
+	if (t)
+		t->holds_lock = holds;
+	return 0;
+}
+
+SEC("fexit/__futex_wait")
+int lavd_futex_wait(void *ctx)
+{
+	return note_lock(ctx, true);
+}
+
+SEC("fexit/futex_wait_multiple")
+int lavd_futex_wait_multiple(void *ctx)
+{
+	return note_lock(ctx, true);
+}
+
+SEC("fexit/futex_wait_requeue_pi")
+int lavd_futex_wait_requeue_pi(void *ctx)
+{
+	return note_lock(ctx, true);
+}
+
+SEC("fexit/futex_lock_pi")
+int lavd_futex_lock_pi(void *ctx)
+{
+	return note_lock(ctx, true);
+}
+
+SEC("fexit/futex_wake")
+int lavd_futex_wake(void *ctx)
+{
+	return note_lock(ctx, false);
+}
+
+SEC("fexit/futex_wake_op")
+int lavd_futex_wake_op(void *ctx)
+{
+	return note_lock(ctx, false);
+}
+
+SEC("fexit/futex_unlock_pi")
+int lavd_futex_unlock_pi(void *ctx)
+{
+	return note_lock(ctx, false);
+}
+
+/* Whether prev, whose slice has expired, should get another one to release its lock: once. */
+static bool extends_for_lock(struct scx_dl_task *t)
+{
+	if (!t->holds_lock)
+		return false;
+	t->holds_lock = false;
+	t->needs_lock_boost = true;
+	count(nr_lock_boost);
+	return true;
+}
+
+#endif /* __LAVD_FUTEX_BPF_H */

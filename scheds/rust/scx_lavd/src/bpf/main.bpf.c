@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * scx_lavd: tasks that others wait for go first.
+ *
+ * Each task has a latency criticality (criticality.h): it grows with how often the task waits for
+ * others and wakes others, is larger if the task runs briefly and was woken by an interrupt, and is
+ * partly inherited from its waker and its wakees. A task waits in the DSQ of its compute domain,
+ * the CPUs that share node, last-level cache and kind, or in that of its CPU if it is pinned. The
+ * order is by deadline: virtual time, by which CPU time is shared by weight, plus a request
+ * inversely proportional to the criticality. The virtual time of a task that sleeps falls behind,
+ * the further the more critical the task is (scx/deadline.bpf.h).
+ *
+ * While the load is low, few CPUs are used (compact.bpf.h). The slice shrinks with the number of
+ * tasks that wait; a task that needs more than a slice gets it while no other one waits (slice.h).
+ * A task that probably holds a lock gets one more slice to release it (futex.bpf.h).
+ */
+#include <scx/common.bpf.h>
+
+/* Members of a task's context. */
+#define SCX_DL_TASK_MEMBERS                                                        \
+	u64 woke_at_ns; /* when it last woke another task */                       \
+	u64 ran_at_ns; /* when it last began to run */                             \
+	u64 queued_at_ns;                                                          \
+	u64 slice_used_ns; /* CPU time of its last run */                          \
+	u32 wake_freq; /* how often it wakes others, per second, averaged */       \
+	u32 run_freq; /* how often it begins to run */                             \
+	s32 waker_pid; /* 0: an interrupt */                                       \
+	s32 prev_cpu;                                                              \
+	s32 suggested_cpu; /* by ops.select_cpu() */                               \
+	u16 lat_cri;                                                               \
+	u16 perf_cri;                                                              \
+	u16 of_waker; /* criticality of the waker */                               \
+	u16 of_wakee; /* the largest criticality of the tasks that it has woken */ \
+	u16 boost; /* LAVD_BOOST_* of its wakeup */                                \
+	bool holds_lock; /* probably */                                            \
+	bool needs_lock_boost; /* its slice has expired while it held a lock */
+
+#include <scx/context.bpf.h>
+#include <scx/cpufreq.bpf.h>
+#include <scx/cpus.bpf.h>
+#include <scx/deadline.bpf.h>
+#include <scx/direct.bpf.h>
+#include <scx/exit_info.bpf.h>
+#include <scx/migration.bpf.h>
+#include "intf.h"
+#include "criticality.h"
+#include "compact.h"
+#include "slice.h"
+#include "state.bpf.h"
+#include "track.bpf.h"
+#include "slice.bpf.h"
+#include "futex.bpf.h"
+#include "compact.bpf.h"
+#include "round.bpf.h"
+#include "sample.bpf.h"
+#include "preempt.bpf.h"
+
+char _license[] SEC("license") = "GPL";
+
+/* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long. Far
+ * longer than any task waits, since the CPUs of a virtual machine may be halted by the host. */
+#define TIMEOUT_MS 30000
+
+/* Credit that a new task may get from its parent, ns. */
+#define FORK_CREDIT_NS (40 * NSEC_PER_MSEC)
+
+/* Claim an idle CPU for a task, on a big.LITTLE machine first of the kind that suits it. */
+static s32 pick_idle(struct task_struct *p, const struct scx_dl_task *t, s32 prev_cpu,
+		     u64 wake_flags)
+{
+	u32 kind = is_perf_critical(t) ? LAVD_BIG : LAVD_LITTLE;
+	const struct cpumask *active = confines(p, t);
+	const struct scx_mask *place;
+	s32 cpu;
+
+	if (config.ignores_sync)
+		wake_flags &= ~SCX_WAKE_SYNC;
+	if (active)
+		return scx_bpf_select_cpu_and(p, prev_cpu, wake_flags, active, 0);
+	if (lavd_is_big_little && !scx_has_primary && scx_any_idle()) {
+		place = bpf_map_lookup_elem(&lavd_kinds, &kind);
+		if (place && place->mask) {
+			cpu = scx_bpf_select_cpu_and(p, prev_cpu, wake_flags,
+						     (const struct cpumask *)place->mask, 0);
+			if (cpu >= 0)
+				return cpu;
+		}
+	}
+	return scx_pick_idle(p, prev_cpu, wake_flags);
+}
+
+/* Insert the task into the local DSQ of @cpu, which runs it at once. */
+static void insert_local(struct task_struct *p, struct scx_dl_task *t, u64 dsq_id, s32 cpu,
+			 u64 enq_flags)
+{
+	t->queued_at_ns = scx_bpf_now();
+	scx_dl_insert_local(p, t, dsq_id, first_slice_ns(t, cpu, 0), enq_flags);
+}
+
+/* Insert the task into the DSQ of its CPU or domain, where it waits. Returns its deadline. */
+static u64 insert(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u64 enq_flags)
+{
+	u64 until;
+
+	scx_dl_set_node(t, scx_node_of(where_to_wait(p, cpu)));
+	scx_dl_place(t, lavd_credit_ns(t->lat_cri));
+	until = deadline(t);
+	t->queued_at_ns = scx_bpf_now();
+	scx_dl_insert(p, t, first_slice_ns(t, cpu, scx_dl_nr_waiting(t->node)), until, enq_flags);
+	return until;
+}
+
+s32 BPF_STRUCT_OPS(lavd_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	struct scx_dl_task *t = scx_dl_task(p);
+	s32 cpu;
+
+	if (!bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr))
+		prev_cpu = bpf_cpumask_first(p->cpus_ptr);
+	if (!t)
+		return prev_cpu;
+	scx_dl_select_cpu(t, wake_flags, p->scx.weight, LAVD_FREQ_MAX);
+	if (wake_flags & SCX_WAKE_TTWU)
+		note_wakeup(p, t, wake_flags & SCX_WAKE_SYNC);
+	cpu = pick_idle(p, t, prev_cpu, wake_flags);
+	t->suggested_cpu = cpu < 0 ? prev_cpu : cpu;
+	if (cpu < 0)
+		return prev_cpu;
+	update_criticality(p, t, SCX_ENQ_WAKEUP);
+	insert_local(p, t, SCX_DSQ_LOCAL, cpu, 0);
+	return cpu;
+}
+
+/* Run the task on an idle CPU, if there is one. */
+static bool run_on_idle(struct task_struct *p, struct scx_dl_task *t, s32 prev_cpu, u64 enq_flags)
+{
+	const struct cpumask *active = confines(p, t);
+	s32 cpu;
+
+	if (!active || scx_task_is_pinned(p))
+		cpu = scx_dl_claim_idle(p, prev_cpu, enq_flags, false, false);
+	else if (enq_flags & SCX_ENQ_CPU_SELECTED && !scx_should_move(prev_cpu, p))
+		return false;
+	else
+		cpu = scx_bpf_select_cpu_and(p, prev_cpu, 0, active, 0);
+	if (cpu < 0)
+		return false;
+	t->queued_at_ns = scx_bpf_now();
+	scx_dl_run_on(p, t, cpu, prev_cpu, first_slice_ns(t, cpu, 0), enq_flags);
+	return true;
+}
+
+/* Kick a CPU that has become idle while the task was queued. Returns whether there is one. */
+static bool kick_idle(struct task_struct *p, const struct scx_dl_task *t)
+{
+	const struct cpumask *active = confines(p, t);
+	s32 cpu;
+
+	if (!active)
+		return scx_dl_kick_idle(p);
+	cpu = scx_bpf_select_cpu_and(p, scx_bpf_task_cpu(p), 0, active, 0);
+	if (cpu < 0)
+		return false;
+	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	return true;
+}
+
+void BPF_STRUCT_OPS(lavd_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	struct scx_dl_task *t = scx_dl_task(p);
+	s32 cpu = scx_bpf_task_cpu(p);
+	u64 until;
+
+	if (!t) {
+		scx_dl_insert_local(p, t, SCX_DSQ_LOCAL, config.slice_min_ns, enq_flags);
+		return;
+	}
+	scx_dl_enqueue(p, t, enq_flags, p->scx.weight, LAVD_FREQ_MAX);
+	/* ops.select_cpu() is not called for pinned tasks. */
+	if (enq_flags & SCX_ENQ_WAKEUP && !(enq_flags & SCX_ENQ_CPU_SELECTED)) {
+		note_wakeup(p, t, false);
+		t->suggested_cpu = -1;
+	}
+	update_criticality(p, t, enq_flags);
+	/* Others depend on a task that cannot migrate. SCX_ENQ_LAST: the CPU has already looked for
+	 * other tasks. */
+	if (scx_task_is_migration_disabled(p, enq_flags)) {
+		insert_local(p, t, SCX_DSQ_LOCAL, cpu, enq_flags);
+		return;
+	}
+	if (run_on_idle(p, t, cpu, enq_flags))
+		return;
+	if (enq_flags & SCX_ENQ_LAST) {
+		insert_local(p, t, SCX_DSQ_LOCAL, cpu, enq_flags);
+		return;
+	}
+	until = insert(p, t, cpu, enq_flags);
+	if (!kick_idle(p, t) && may_preempt(t, enq_flags))
+		preempt(p, t, cpu, until);
+}
+
+/* Let prev continue. */
+static void keep_running(s32 cpu, struct task_struct *prev, const struct scx_dl_task *t)
+{
+	scx_bpf_task_set_slice(prev, slice_ns(t, cpu));
+	scx_cpufreq_note(cpu, true);
+}
+
+void BPF_STRUCT_OPS(lavd_dispatch, s32 cpu, struct task_struct *prev)
+{
+	struct scx_dl_task *t = NULL;
+
+	scx_learn_trampoline();
+	if (prev && prev->scx.flags & SCX_TASK_QUEUED)
+		t = scx_dl_task(prev);
+	if (scx_dl_balance(cpu)) {
+		count(nr_stolen);
+		return;
+	}
+	if (t) {
+		/* What was special about its wakeup no longer counts. */
+		update_criticality(prev, t, 0);
+		scx_dl_charge_prev(prev, t, cpu, prev->scx.weight, lavd_credit_ns(t->lat_cri));
+		/* The kernel calls ops.dispatch() before it enqueues prev again: without this, two
+		 * tasks on a CPU would take turns, whatever their weights. */
+		if (extends_for_lock(t) ||
+		    scx_precedes(deadline(t), cpu, SCX_NODE_DSQ | scx_node_of(cpu))) {
+			keep_running(cpu, prev, t);
+			return;
+		}
+	}
+	if (scx_dl_dispatch(cpu))
+		return;
+	/* Without a new slice, prev is enqueued with SCX_ENQ_LAST, and moves. */
+	if (t && !scx_should_move(cpu, prev)) {
+		scx_dl_alone(t, config.slice_max_ns, prev->scx.weight);
+		keep_running(cpu, prev, t);
+	} else if (scx_dl_steal(cpu)) {
+		count(nr_stolen);
+	}
+}
+
+/* Count a task that begins to run on @cpu. */
+static void count_start(const struct scx_dl_task *t, s32 cpu)
+{
+	bool critical = t->lat_cri >= lavd_system.avg_lat_cri;
+
+	count(nr_sched);
+	if (critical)
+		count(nr_lat_cri);
+	if (scx_node_of(cpu) != scx_node_of(t->prev_cpu))
+		count(nr_x_migration);
+	if (!lavd_is_big_little)
+		return;
+	if (is_perf_critical(t))
+		count(nr_perf_cri);
+	if (!is_big(cpu))
+		return;
+	count(nr_big);
+	if (critical)
+		count(nr_lat_cri_on_big);
+	if (is_perf_critical(t))
+		count(nr_perf_cri_on_big);
+}
+
+void BPF_STRUCT_OPS(lavd_running, struct task_struct *p)
+{
+	struct scx_dl_task *t = scx_dl_task(p);
+	s32 cpu = scx_bpf_task_cpu(p);
+	u64 now, dsq_id;
+
+	scx_cpufreq_note(cpu, false);
+	now = scx_bpf_now();
+	note_busy(cpu, now);
+	if (!t)
+		return;
+	dsq_id = t->has_waited ? (t->pinned_to ? cpu : SCX_NODE_DSQ | t->node) : SCX_DSQ_LOCAL;
+	if (scx_dl_running(p, t, cpu) && !t->holds_lock)
+		scx_running_set(cpu, deadline(t), t->avg_runtime_ns, p->scx.weight);
+	cpu_state(cpu)->is_boosted = false;
+	/* Tasks that run briefly need no other slice than the one that they were queued with. */
+	if (t->avg_runtime_ns >= config.slice_min_ns)
+		scx_bpf_task_set_slice(p, slice_ns(t, cpu));
+	note_start(t, cpu);
+	count_start(t, cpu);
+	take_sample(p, t, cpu, now, dsq_id);
+	t->run_freq = scx_average_freq(t->run_freq, time_delta(now, t->ran_at_ns), NSEC_PER_SEC,
+				       LAVD_FREQ_MAX);
+	t->ran_at_ns = now;
+	t->prev_cpu = cpu;
+}
+
+void BPF_STRUCT_OPS(lavd_tick, struct task_struct *p)
+{
+	shorten_slice(p, scx_bpf_task_cpu(p));
+}
+
+void BPF_STRUCT_OPS(lavd_stopping, struct task_struct *p, bool runnable)
+{
+	struct scx_dl_task *t = scx_dl_task(p);
+	s32 cpu = scx_bpf_task_cpu(p);
+	u64 now = scx_bpf_now();
+
+	scx_cpufreq_note(cpu, true);
+	note_idle(cpu, now);
+	scx_dl_stopping(p, t, cpu, p->scx.weight, runnable);
+	if (t)
+		t->slice_used_ns = time_delta(now, t->ran_at_ns);
+}
+
+/* Used only on kernels that do not re-enqueue the tasks of a CPU taken by a real-time task. */
+void BPF_STRUCT_OPS(lavd_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
+{
+	scx_bpf_reenqueue_local();
+}
+
+void BPF_STRUCT_OPS(lavd_enable, struct task_struct *p)
+{
+	scx_dl_enable(p);
+}
+
+void BPF_STRUCT_OPS(lavd_disable, struct task_struct *p)
+{
+	scx_dl_disable(p);
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(lavd_init_task, struct task_struct *p, struct scx_init_task_args *args)
+{
+	struct scx_dl_task *t = scx_dl_init_task(p, args->fork, FORK_CREDIT_NS);
+
+	if (t)
+		t->prev_cpu = scx_bpf_task_cpu(p);
+	return 0;
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(lavd_init)
+{
+	scx_cpufreq_init();
+	lavd_round_at_ns = scx_bpf_now();
+	return scx_dl_init() ?: init_state() ?: start_rounds();
+}
+
+void BPF_STRUCT_OPS(lavd_exit, struct scx_exit_info *info)
+{
+	scx_record_exit(info);
+}
+
+void BPF_STRUCT_OPS(lavd_dump, struct scx_dump_ctx *dctx)
+{
+	scx_dl_dump();
+	scx_bpf_dump("latency criticality: average %llu, maximum %llu\n", lavd_system.avg_lat_cri,
+		     lavd_system.max_lat_cri);
+	scx_bpf_dump("load %llu, active CPUs %llu, mode %llu\n", lavd_system.load,
+		     lavd_system.nr_active, lavd_system.mode);
+}
+
+SCX_OPS(lavd_ops) = {
+	.select_cpu = (void *)lavd_select_cpu,
+	.enqueue = (void *)lavd_enqueue,
+	.dispatch = (void *)lavd_dispatch,
+	.running = (void *)lavd_running,
+	.tick = (void *)lavd_tick,
+	.stopping = (void *)lavd_stopping,
+	.cpu_release = (void *)lavd_cpu_release,
+	.enable = (void *)lavd_enable,
+	.disable = (void *)lavd_disable,
+	.init_task = (void *)lavd_init_task,
+	.init = (void *)lavd_init,
+	.exit = (void *)lavd_exit,
+	.dump = (void *)lavd_dump,
+	.timeout_ms = TIMEOUT_MS,
+	.name = "lavd",
+};

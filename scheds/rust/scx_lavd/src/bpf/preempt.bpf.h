@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Preemption on wakeup. */
+#ifndef __LAVD_PREEMPT_BPF_H
+#define __LAVD_PREEMPT_BPF_H
+
+/* How many CPUs are examined to find two victims. */
+#define NR_CANDIDATES 8
+
+/* Whether a task that has just been queued may preempt others: it is new or has woken up, is among
+ * the most critical ones, and has not used more than its share. */
+static bool may_preempt(const struct scx_dl_task *t, u64 enq_flags)
+{
+	if (config.no_preemption || (t->has_begun && !(enq_flags & SCX_ENQ_WAKEUP)))
+		return false;
+	return t->lat_cri >= lavd_preempt_threshold(lavd_system.max_lat_cri,
+						    lavd_system.avg_lat_cri,
+						    config.preempt_shift) &&
+	       !is_greedy(t);
+}
+
+/* Return the CPU, of two in the task's domain that are examined at random, whose task has the
+ * latest deadline; negative if there is none that may be preempted. */
+static s32 find_victim(struct task_struct *p, const struct scx_dl_task *t, u64 until)
+{
+	u32 i, nr = scx_cpus.nr_online, start = bpf_get_prandom_u32();
+	s32 cpu, victim = -1, nr_found = 0;
+
+	bpf_for(i, 0, NR_CANDIDATES) {
+		cpu = scx_cpu_info((start + i) % (nr ?: 1))->by_capacity;
+		if (i >= nr || scx_node_of(cpu) != t->node ||
+		    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
+		    !scx_dl_should_preempt(t, cpu, until))
+			continue;
+		if (victim < 0 ||
+		    time_after(scx_running_on(cpu)->deadline, scx_running_on(victim)->deadline))
+			victim = cpu;
+		if (++nr_found == 2)
+			break;
+	}
+	return victim;
+}
+
+/* Preempt a task with a later deadline than @until: the one on @cpu, where the task would run next,
+ * or one on another CPU of its domain. */
+static void preempt(struct task_struct *p, const struct scx_dl_task *t, s32 cpu, u64 until)
+{
+	if (!scx_dl_should_preempt(t, cpu, until))
+		cpu = t->pinned_to ? -1 : find_victim(p, t, until);
+	if (cpu < 0)
+		return;
+	/* So that no other task preempts it, too. */
+	scx_running_clear(cpu);
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	count(nr_preempt);
+}
+
+#endif /* __LAVD_PREEMPT_BPF_H */

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* How long a task may run. */
+#ifndef __LAVD_SLICE_BPF_H
+#define __LAVD_SLICE_BPF_H
+
+/* Return the slice of all tasks on @cpu. @nr_waiting is the number of tasks that wait in its
+ * domain. */
+static u64 plain_slice_ns(s32 cpu, u64 nr_waiting)
+{
+	return lavd_slice_ns(lavd_domain_cpus[scx_node_of(cpu)], nr_waiting, config.slice_min_ns,
+			     config.slice_max_ns);
+}
+
+/* Return the number of tasks that wait for @cpu: those of its domain, and those that are pinned to
+ * it, which count for each CPU of the domain, because no other CPU can run them. */
+static u64 nr_waiting_for(s32 cpu)
+{
+	s32 nr = scx_bpf_dsq_nr_queued(SCX_NODE_DSQ | scx_node_of(cpu));
+
+	return (nr > 0 ? nr : 0) + nr_pinned_waiting(cpu) * lavd_domain_cpus[scx_node_of(cpu)];
+}
+
+/* Return the slice of a task that is queued for @cpu. */
+static u64 first_slice_ns(const struct scx_dl_task *t, s32 cpu, u64 nr_waiting)
+{
+	return lavd_fitting_slice_ns(plain_slice_ns(cpu, nr_waiting), t->avg_runtime_ns,
+				     config.slice_min_ns);
+}
+
+/* Return the slice of a task that begins to run on @cpu, or continues there. */
+static u64 slice_ns(const struct scx_dl_task *t, s32 cpu)
+{
+	struct lavd_cpu *state = cpu_state(cpu);
+	u64 nr = nr_waiting_for(cpu), plain_ns = plain_slice_ns(cpu, nr);
+	u64 ns = first_slice_ns(t, cpu, nr);
+
+	if (config.pinned_slice_ns && scx_dl_has_pinned_waiting(cpu))
+		ns = lavd_min(ns, config.pinned_slice_ns);
+	else if (!config.no_slice_boost && t->avg_runtime_ns >= plain_ns)
+		ns = lavd_boosted_slice_ns(plain_ns, t->avg_runtime_ns, nr > 0, t->lat_cri,
+					   lavd_system.avg_lat_cri);
+	state->refilled_at_ns = scx_bpf_now();
+	state->is_boosted = ns > plain_ns;
+	if (state->is_boosted)
+		count(nr_slice_boost);
+	return ns;
+}
+
+/* Shorten the slice of the running task, if another one waits by now that did not when the slice
+ * began: at all, or for this CPU only. */
+static void shorten_slice(struct task_struct *p, s32 cpu)
+{
+	struct lavd_cpu *state = cpu_state(cpu);
+	u64 max_ns, ran_ns, left_ns;
+
+	if (config.pinned_slice_ns && scx_dl_has_pinned_waiting(cpu))
+		max_ns = lavd_min(plain_slice_ns(cpu, nr_waiting_for(cpu)), config.pinned_slice_ns);
+	else if (state->is_boosted && nr_waiting_for(cpu))
+		max_ns = plain_slice_ns(cpu, nr_waiting_for(cpu));
+	else
+		return;
+	ran_ns = time_delta(scx_bpf_now(), state->refilled_at_ns);
+	left_ns = max_ns > ran_ns ? max_ns - ran_ns : 0;
+	if (p->scx.slice > left_ns)
+		scx_bpf_task_set_slice(p, left_ns);
+}
+
+#endif /* __LAVD_SLICE_BPF_H */

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The scheduler's own options.
+
+use anyhow::{ensure, Result};
+use clap::Args;
+
+use crate::bpf_intf::lavd_config;
+use crate::mode::ModeOpts;
+
+/// The options as typed.
+#[derive(Debug, Args)]
+pub(crate) struct Opts {
+    #[command(flatten)]
+    pub(crate) mode: ModeOpts,
+
+    /// The longest slice, unless a task needs longer and no other one waits, 500 to 1000000
+    #[arg(long, value_name = "US", default_value = "5000")]
+    #[arg(allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(500..=1_000_000))]
+    slice_max_us: u32,
+
+    /// The shortest slice, when many tasks wait, 100 to 1000000
+    #[arg(long, value_name = "US", default_value = "500")]
+    #[arg(allow_negative_numbers = true, value_parser = scx_utils::cli::slice_us())]
+    slice_min_us: u32,
+
+    /// The longest slice while a task waits that is pinned to the CPU, within the other two limits;
+    /// 0: as for other tasks
+    #[arg(long, value_name = "US", default_value = "5000")]
+    #[arg(allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    pinned_slice_us: u32,
+
+    /// Which tasks preempt others on wakeup: the topmost 1 / 2^SHIFT between the average and the
+    /// largest criticality, 0 to 10; 0: all above the average
+    #[arg(long, value_name = "SHIFT", default_value = "0")]
+    #[arg(allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=10))]
+    preempt_shift: u32,
+
+    /// Do not preempt a task when another one wakes up
+    #[arg(long)]
+    no_preemption: bool,
+
+    /// Do not prefer the waker's CPU when the waker is about to sleep
+    #[arg(long)]
+    no_wake_sync: bool,
+
+    /// Do not give longer slices to tasks that run for long while no other one waits
+    #[arg(long)]
+    no_slice_boost: bool,
+
+    /// Do not give one more slice to tasks that probably hold a lock (futex)
+    #[arg(long)]
+    pub(crate) no_futex_boost: bool,
+
+    /// Request the highest frequencies, instead of those that the utilization needs
+    #[arg(long)]
+    pub(crate) no_freq_scaling: bool,
+
+    /// Load no scheduler, but print N samples of tasks that begin to run under the running one, in
+    /// each second, 1 to 512
+    #[arg(long, value_name = "N", conflicts_with_all = ["stats", "monitor"])]
+    #[arg(allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=512))]
+    pub(crate) monitor_sched_samples: Option<u32>,
+}
+
+impl Opts {
+    /// Checks what clap cannot.
+    pub(crate) fn check(&self) -> Result<()> {
+        let (min, max) = (self.slice_min_us, self.slice_max_us);
+        ensure!(
+            min <= max,
+            "--slice-min-us {min} is more than --slice-max-us {max}"
+        );
+        let pinned = self.pinned_slice_us;
+        ensure!(
+            pinned == 0 || (min..=max).contains(&pinned),
+            "--pinned-slice-us {pinned} is neither 0 nor between --slice-min-us {min} and \
+             --slice-max-us {max}"
+        );
+        Ok(())
+    }
+}
+
+impl From<&Opts> for lavd_config {
+    fn from(opts: &Opts) -> Self {
+        let ns = |us: u32| u64::from(us) * 1000;
+        Self {
+            slice_min_ns: ns(opts.slice_min_us),
+            slice_max_ns: ns(opts.slice_max_us),
+            pinned_slice_ns: ns(opts.pinned_slice_us),
+            preempt_shift: opts.preempt_shift,
+            no_preemption: opts.no_preemption.into(),
+            no_slice_boost: opts.no_slice_boost.into(),
+            ignores_sync: opts.no_wake_sync.into(),
+        }
+    }
+}

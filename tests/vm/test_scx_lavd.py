@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""scx_lavd on a real kernel; more in test_deadlines.py."""
+
+from __future__ import annotations
+
+import signal
+import statistics
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from figures import Replayed, measure, record_runs, scx_load
+from hybrid import busy_cpus, make_hybrid, set_profile
+from loads import MIXED, QUIET
+from sched_ext import (
+    TIMEOUT_S,
+    Load,
+    Start,
+    counters,
+    state,
+    wait_for,
+)
+from vm import topology
+from vm.guest import Guest
+
+
+@pytest.mark.every_topology
+def test_schedules_under_load(guest: Guest, start: Start, load: Load) -> None:
+    process = start("scx_lavd", "--stats", "0.5").wait_enabled()
+    load("--hogs", str(2 * len(guest.topology.online)), *MIXED)
+    wait_for("a task waits", lambda: counters(process.wait_lines(1)[-1])["queued"] > 0)
+    last = counters(process.wait_lines(1)[-1])
+    assert last["active"] == len(guest.topology.online)
+    assert last["sched"] > 0
+    assert last["max_lat_cri"] > last["avg_lat_cri"] > 0
+    assert process.end(signal.SIGINT) == 0
+    assert state(guest) == "disabled"
+
+
+def samples(guest: Guest, wanted: int) -> list[dict[str, str]]:
+    """Rows of the table that --monitor-sched-samples prints, of one second."""
+    command = f"scx_lavd --monitor-sched-samples {wanted} | head -n {wanted + 1}"
+    header, *rows = guest.run(command, is_urgent=True).check().stdout.splitlines()
+    # A table may be shorter, and the next one begins with the header again.
+    return [dict(zip(header.split(), row.split(), strict=True)) for row in rows if row != header]
+
+
+@pytest.mark.once
+def test_samples_show_criticality(guest: Guest, start: Start, load: Load) -> None:
+    """A pair that passes a byte back and forth is more critical than periodic work, and that more
+    than a task that computes."""
+    process = start("scx_lavd").wait_enabled()
+    load("--hogs", "4", "--sleepers", "0", "--pipes", "1", "--periodic", "1", "--forks-per-s", "0")
+    of_names: dict[str, list[int]] = {"hog": [], "pinger": [], "periodic": []}
+
+    def found_all() -> bool:
+        for sample in samples(guest, 512):
+            if sample["NAME"] in of_names:
+                of_names[sample["NAME"]].append(int(sample["LAT_CRI"]))
+        return min(map(len, of_names.values())) >= 3
+
+    wait_for("samples of all tasks", found_all)
+    hog, pipe, periodic = (statistics.median(of_names[name]) for name in of_names)
+    print(of_names)
+    assert pipe > periodic > hog
+    assert process.end(signal.SIGINT) == 0
+
+
+def test_frames_are_on_time_beside_hogs(replayed: Replayed) -> None:
+    """Frames of 2 ms at 60 Hz, beside two hogs for each CPU."""
+    load = "--hogs 8 --periodic 1 --period-work-us 2000 --seconds 3"
+    figures, _ = measure(replayed, "scx_lavd", load)
+    print(figures["periodic"])
+    # A frame in the moment in which the hogs start may be late.
+    assert figures["periodic"]["missed"] <= 1
+    # It waits for less than 2 ms.
+    assert figures["periodic"]["done_after_p99_ms"] < 4
+
+
+def on_eight_cpus(replayed_on: Callable[[topology.Topology, str], str]) -> Replayed:
+    shape = topology.find("1x8x1")
+    return lambda script: replayed_on(shape, script)
+
+
+def test_a_low_load_stays_on_few_cpus(
+    replayed_on: Callable[[topology.Topology, str], str],
+) -> None:
+    """A tenth of the machine: two of eight CPUs suffice, and the others are hardly used, once the
+    averages have settled."""
+    load = scx_load("--sleepers 8 --sleep-us 9000 --work-us 1000 --seconds 60")
+    others = {}
+    for mode in ("--balanced", "--no-core-compaction"):
+        runs = record_runs(on_eight_cpus(replayed_on), f"scx_lavd {mode}", load, "sleeper")
+        used_ns: Counter[int] = Counter()
+        for run in runs:
+            if run["start_ns"] > runs[0]["start_ns"] + 250_000_000:
+                used_ns[run["cpu"]] += run["ran_ns"]
+        print(used_ns)
+        others[mode] = sum(ns for _, ns in used_ns.most_common()[2:]) / sum(used_ns.values())
+    assert others["--balanced"] < 0.05
+    assert others["--no-core-compaction"] > 0.3
+
+
+def test_all_cpus_are_used_when_the_load_rises(
+    replayed_on: Callable[[topology.Topology, str], str],
+) -> None:
+    """From none to all CPUs within 30 ms, even in the mode that saves most power."""
+    load = "--hogs 8 --seconds 0.5"
+    figures, _ = measure(on_eight_cpus(replayed_on), "scx_lavd --powersave", load)
+    print(figures)
+    # Starting the load takes some of the time, too.
+    assert figures["hogs"]["cpu_min_s"] > 0.44
+
+
+@pytest.mark.once
+def test_modes_prefer_big_or_little_cpus(guest: Guest, start: Start, load: Load) -> None:
+    with make_hybrid(guest, little=(0, 1)):
+        for mode, first in (("--performance", {2, 3}), ("--powersave", {0, 1})):
+            process = start("scx_lavd", mode).wait_enabled()
+            hog = load("--hogs", "1", *QUIET)
+            wait_for(
+                f"{mode}: the hog is on one of {first}",
+                lambda first=first: len(busy_cpus(guest) & first) == 1,
+            )
+            hog.signal(signal.SIGINT)
+            assert hog.wait(TIMEOUT_S) == 0
+            assert process.end(signal.SIGINT) == 0
+
+
+@pytest.mark.once
+def test_mode_follows_the_power_profile(guest: Guest, start: Start) -> None:
+    """In place: the scheduler is not loaded again."""
+    with make_hybrid(guest, little=(2, 3)):
+        process = start("scx_lavd", "--autopower", "--stats", "0.5").wait_enabled()
+        modes = ("balanced", "powersave", "performance")
+        for profile, mode in zip(("balance_power", "power", "performance"), modes, strict=True):
+            set_profile(guest, profile)
+            wait_for(f"mode {mode}", lambda mode=mode: f"mode={mode}" in process.wait_lines(1)[-1])
+        assert "restarting" not in process.process.stderr()
+        assert process.end(signal.SIGINT) == 0
