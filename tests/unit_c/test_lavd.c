@@ -277,6 +277,9 @@ static void test_wait_grows_with_the_queue(void **state)
 	assert_int_equal(lavd_queued_load(5, 1000, 10000), 512);
 	/* A task that computes needs a CPU of its own. */
 	assert_int_equal(lavd_queued_load(2, MAX, 10000), 2048);
+	assert_false(lavd_is_saturated(1791, 2048));
+	assert_true(lavd_is_saturated(1792, 2048));
+	assert_true(lavd_is_saturated(0, 0));
 }
 
 static void test_mode_follows_the_load(void **state)

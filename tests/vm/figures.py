@@ -59,13 +59,13 @@ def measure(replayed: Replayed, scheduler: str, options: str) -> tuple[dict[str,
     return figures, idle_s
 
 
-#: Runs a load, and records the runs of some of its tasks for half a second.
+#: Runs a load, and records the runs of some of its tasks.
 RECORD = """
 SCHEDULER >/dev/null & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
 LOAD >/dev/null & load=$!
 sleep 0.3
-scx_switches --comm COMM --seconds 0.5 --json || exit 1
+scx_switches --comm COMM --seconds SECONDS --json || exit 1
 cat /sys/kernel/sched_ext/state
 kill -INT $load
 wait $load || exit 1
@@ -74,10 +74,15 @@ wait $scheduler
 """
 
 
-def record_runs(replayed: Replayed, scheduler: str, load: str, comm: str) -> list[dict[str, Any]]:
-    """Half a second of the runs of tasks with this name, in order of their starts. The load is a
-    command that does not end by itself."""
-    script = RECORD.replace("SCHEDULER", scheduler).replace("LOAD", load).replace("COMM", comm)
+def record_runs(
+    replayed: Replayed, scheduler: str, load: str, comm: str, seconds: float = 0.5
+) -> list[dict[str, Any]]:
+    """The runs of tasks with this name, in order of their starts. The load is a command that does
+    not end by itself."""
+    values = {"SCHEDULER": scheduler, "LOAD": load, "COMM": comm, "SECONDS": str(seconds)}
+    script = RECORD
+    for name, value in values.items():
+        script = script.replace(name, value)
     printed = replayed(script)
     assert "enabled" in printed.splitlines(), printed
     lines = [json.loads(line) for line in re.findall(r"^\{.*\}$", printed, re.MULTILINE)]

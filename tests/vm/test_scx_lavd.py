@@ -68,12 +68,13 @@ def test_samples_show_criticality(guest: Guest, start: Start, load: Load) -> Non
 
 def test_frames_are_on_time_beside_hogs(replayed: Replayed) -> None:
     """Frames of 2 ms at 60 Hz, beside two hogs for each CPU."""
-    load = "--hogs 8 --periodic 1 --period-work-us 2000 --seconds 3"
+    load = "--hogs 8 --periodic 1 --period-work-us 2000 --seconds 5"
     figures, _ = measure(replayed, "scx_lavd", load)
     print(figures["periodic"])
     # A frame in the moment in which the hogs start may be late.
     assert figures["periodic"]["missed"] <= 1
-    # It waits for less than 2 ms.
+    # It waits for less than 2 ms. The first two frames, of a task of which nothing is known, may be
+    # later: they are less than a hundredth.
     assert figures["periodic"]["done_after_p99_ms"] < 4
 
 
@@ -86,14 +87,15 @@ def test_a_low_load_stays_on_few_cpus(
     replayed_on: Callable[[topology.Topology, str], str],
 ) -> None:
     """A tenth of the machine: two of eight CPUs suffice, and the others are hardly used, once the
-    averages have settled."""
-    load = scx_load("--sleepers 8 --sleep-us 9000 --work-us 1000 --seconds 60")
+    averages have settled. Even if all sleepers wake up at once, none waits for an active CPU for so
+    long that it may use others (WAIT_US)."""
+    load = scx_load("--sleepers 8 --sleep-us 4500 --work-us 500 --seconds 60")
     others = {}
     for mode in ("--balanced", "--no-core-compaction"):
-        runs = record_runs(on_eight_cpus(replayed_on), f"scx_lavd {mode}", load, "sleeper")
+        runs = record_runs(on_eight_cpus(replayed_on), f"scx_lavd {mode}", load, "sleeper", seconds=1)
         used_ns: Counter[int] = Counter()
         for run in runs:
-            if run["start_ns"] > runs[0]["start_ns"] + 250_000_000:
+            if run["start_ns"] > runs[0]["start_ns"] + 500_000_000:
                 used_ns[run["cpu"]] += run["ran_ns"]
         print(used_ns)
         others[mode] = sum(ns for _, ns in used_ns.most_common()[2:]) / sum(used_ns.values())

@@ -132,7 +132,7 @@ static void set_active(struct bpf_cpumask *mask, s32 cpu, bool is_active)
 	}
 }
 
-/* The sums of the loop below, in memory for the sake of the verifier. */
+/* Of the last round. In memory for the sake of the verifier. */
 static u64 lavd_active_capacity;
 static u32 lavd_nr_active;
 
@@ -172,8 +172,9 @@ static void compact(u64 load, u64 nr_queued)
 	u64 need;
 
 	system->load = lavd_load_average(system->load, load);
-	need = lavd_need(system->load) +
-	       lavd_queued_load(nr_queued, system->avg_runtime_us, ROUND_NS / 1000);
+	need = lavd_need(system->load);
+	if (lavd_is_saturated(load, lavd_active_capacity))
+		need += lavd_queued_load(nr_queued, system->avg_runtime_us, ROUND_NS / 1000);
 	mode = choose_mode(need);
 	system->mode = mode;
 	if (mode == LAVD_BALANCED)
