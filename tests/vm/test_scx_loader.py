@@ -420,13 +420,13 @@ def test_second_loader_fails_with_a_message(loader: Loader, guest: Guest) -> Non
     assert "another scx_loader" in second.stderr
 
 
-#: A hundred requests by each of ten clients. A client waits for each answer.
+#: Forty requests by each of ten clients. A client waits for each answer.
 CROWD = """
 ask() {
     dbus-send --system --print-reply --dest=org.scx.Loader /org/scx/Loader "org.scx.Loader.$@"
 }
 for client in 0 1 2 3 4 5 6 7 8 9; do
-    for turn in $(seq 25); do
+    for turn in $(seq 10); do
         ask SwitchScheduler string:scx_simple uint32:0
         ask StartScheduler string:scx_fifo uint32:$((turn % 5))
         ask StopScheduler
@@ -439,12 +439,12 @@ cat /run/crowd.*
 
 
 @ENABLES_OFTEN
-def test_last_of_a_thousand_requests_wins(loader: Loader, guest: Guest) -> None:
+def test_last_of_many_requests_wins(loader: Loader, guest: Guest) -> None:
     printed = guest.run(CROWD, 1200).check().stdout
     nr_done = printed.count("method return")
     nr_refused = printed.count("Error org.freedesktop.DBus.Error.Failed")
     print(nr_done, nr_refused, loader.log().count("starting scx_"))
-    assert nr_done + nr_refused == 1000
+    assert nr_done + nr_refused == 400
     assert nr_done > 0
     assert "superseded by a later request" in printed
     loader.call("SwitchScheduler", "su", "scx_fifo", "1")

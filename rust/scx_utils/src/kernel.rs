@@ -41,6 +41,17 @@ pub enum Missing {
     DefectiveBtf,
 }
 
+/// A stage of enabling or disabling a scheduler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transition {
+    /// The scheduler is bypassed, but tasks of the fair class do not run yet, except in the reserve
+    /// of that class (`next_active_class()` in kernel/sched/sched.h of 6.12). The kernel waits for
+    /// the end of CPU hotplug.
+    Bypassing,
+    /// Tasks are moved between the ext and the fair class, and both classes run.
+    SwitchingClasses,
+}
+
 /// The kernel's files about `sched_ext`.
 #[derive(Debug, Clone)]
 pub struct SchedExt {
@@ -73,10 +84,14 @@ impl SchedExt {
         self.line("state")
     }
 
-    /// Whether a scheduler is being enabled or disabled.
+    /// What the kernel is doing while a scheduler is being enabled or disabled; `None`: it is not.
     #[must_use]
-    pub fn is_switching_classes(&self) -> bool {
-        matches!(self.state().as_str(), "enabling" | "disabling")
+    pub fn transition(&self) -> Option<Transition> {
+        match (self.state().as_str(), self.line("switch_all").as_str()) {
+            ("disabling", "1") => Some(Transition::Bypassing),
+            ("enabling" | "disabling", _) => Some(Transition::SwitchingClasses),
+            _ => None,
+        }
     }
 
     /// Name of the loaded scheduler (`ops.name`); empty if none is loaded.
@@ -168,5 +183,24 @@ mod tests {
             conflict("disabling\n"),
             Some(Missing::Unloading("other".into()))
         );
+    }
+
+    #[test]
+    fn transition_follows_the_state() {
+        use Transition::{Bypassing, SwitchingClasses};
+        let root = tempfile::tempdir().unwrap();
+        let sysfs = root.path().join("sys/kernel/sched_ext");
+        fs::create_dir_all(&sysfs).unwrap();
+        let transition = |state: &str, switch_all: &str| {
+            fs::write(sysfs.join("state"), state).unwrap();
+            fs::write(sysfs.join("switch_all"), switch_all).unwrap();
+            SchedExt::new(root.path()).transition()
+        };
+        assert_eq!(transition("enabling\n", "0\n"), Some(SwitchingClasses));
+        assert_eq!(transition("enabling\n", "1\n"), Some(SwitchingClasses));
+        assert_eq!(transition("enabled\n", "1\n"), None);
+        assert_eq!(transition("disabling\n", "1\n"), Some(Bypassing));
+        assert_eq!(transition("disabling\n", "0\n"), Some(SwitchingClasses));
+        assert_eq!(transition("disabled\n", "0\n"), None);
     }
 }

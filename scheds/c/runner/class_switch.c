@@ -13,6 +13,12 @@
  * Setting a task's scheduling parameters, even to their present values, switches the task to its
  * new class at once. So if the kernel's switch takes long, this thread does that for all tasks.
  * After kill -9 there is no helper.
+ *
+ * Before that, an unload waits for the end of CPU hotplug. Tasks of the fair class then get only
+ * its reserve, 5 % of CPU time, so this thread leaves them where they are. But the CPU that goes
+ * offline may wait forever: it sleeps until its last task is gone, and looks only when it schedules
+ * (balance_push() in kernel/sched/core.c), which it does not if another CPU takes that task out of
+ * a DSQ. So this thread wakes up all idle CPUs.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -64,20 +70,42 @@ static void switch_all(void)
 		closedir(proc);
 }
 
+/*
+ * Make all idle CPUs schedule. The kernel does that when the lowest tolerable latency changes
+ * (cpu_latency_qos_apply() in kernel/power/qos.c), which here lasts until the file is closed.
+ */
+static void wake_up_idle_cpus(void)
+{
+	int fd = open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC);
+	const int32_t latency_us = 0;
+	ssize_t written;
+
+	/* An error means that this kernel or service has no such device. */
+	if (fd < 0)
+		return;
+	written = write(fd, &latency_us, sizeof(latency_us));
+	(void)written;
+	close(fd);
+}
+
 static void *class_switch_thread(void *unused)
 {
 	const struct timespec poll = { .tv_nsec = POLL_MS * 1000000L };
-	bool moving = false;
+	enum scx_transition now = SCX_TRANSITION_NONE;
 
 	(void)unused;
 	scx_priority_raise_self();
 	for (;;) {
-		bool moved_before = moving;
+		enum scx_transition before = now;
 
 		nanosleep(&poll, NULL);
-		moving = scx_kernel_is_switching_classes();
-		if (moving && moved_before)
+		now = scx_kernel_transition();
+		if (now != before)
+			continue;
+		if (now == SCX_TRANSITION_SWITCHING)
 			switch_all();
+		else if (now == SCX_TRANSITION_BYPASSING)
+			wake_up_idle_cpus();
 	}
 	return NULL;
 }

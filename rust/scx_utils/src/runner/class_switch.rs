@@ -13,8 +13,15 @@
 //! new class at once (`__sched_setscheduler()` in kernel/sched/syscalls.c of 6.12). So if the
 //! kernel's switch takes long, this thread does that for all tasks. After `kill -9` there is no
 //! helper.
+//!
+//! Before that, an unload waits for the end of CPU hotplug. Tasks of the fair class then get only
+//! its reserve, 5 % of CPU time, so this thread leaves them where they are. But the CPU that goes
+//! offline may wait forever: it sleeps until its last task is gone, and looks only when it schedules
+//! (`balance_push()` in kernel/sched/core.c), which it does not if another CPU takes that task out
+//! of a DSQ. So this thread wakes up all idle CPUs.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
 use std::thread;
 use std::time::Duration;
 
@@ -23,7 +30,7 @@ use procfs::process::all_processes_with_root;
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{getrlimit, Resource};
 
-use crate::kernel::SchedExt;
+use crate::kernel::{SchedExt, Transition};
 use crate::realtime::RealTime;
 
 /// Period of the check; a switch that two consecutive checks see is stuck.
@@ -54,15 +61,28 @@ fn grow_fd_table() -> std::io::Result<()> {
 
 fn run(kernel: &SchedExt) {
     let _first = RealTime::raise_self();
-    let mut switching = false;
+    let mut transition = None;
     loop {
         thread::sleep(POLL);
-        let was_switching = switching;
-        switching = kernel.is_switching_classes();
-        if switching && was_switching {
-            switch_all(kernel);
+        let before = transition;
+        transition = kernel.transition();
+        match transition {
+            _ if transition != before => {}
+            Some(Transition::SwitchingClasses) => switch_all(kernel),
+            // An error means that this kernel or service has no such device.
+            Some(Transition::Bypassing) => drop(wake_up_idle_cpus()),
+            None => {}
         }
     }
+}
+
+/// Makes all idle CPUs schedule. The kernel does that when the lowest tolerable latency changes
+/// (`cpu_latency_qos_apply()` in kernel/power/qos.c), which here lasts until the file is closed.
+fn wake_up_idle_cpus() -> std::io::Result<()> {
+    let mut latency = OpenOptions::new()
+        .write(true)
+        .open("/dev/cpu_dma_latency")?;
+    latency.write_all(&0_i32.to_ne_bytes())
 }
 
 /// Errors are ignored: the task may have ended.

@@ -28,8 +28,9 @@ static inline u64 lavd_queued_load(u64 nr, u64 runtime_us, u64 round_us)
 	return nr * 1024 * (runtime_us < round_us ? runtime_us : round_us) / round_us;
 }
 
-/* Whether the active CPUs had hardly any idle time in a round: 7/8 of it were busy. Otherwise, tasks
- * that wait when it ends are a part of its load: they have woken up together, and will be done. */
+/* Whether the active CPUs had hardly any idle time in a round: 7/8 of it were busy. Otherwise,
+ * tasks that wait when it ends are a part of its load: they have woken up together, and will be
+ * done. */
 static inline bool lavd_is_saturated(u64 load, u64 capacity)
 {
 	return load >= capacity - capacity / 8;

@@ -83,7 +83,6 @@ enum {
 	LAVD_IS_HOLDER = 1 << 1, /* has been woken from a futex, and probably holds it */
 	LAVD_ON_BIG = 1 << 2,
 	LAVD_IS_GREEDY = 1 << 3, /* has used more than its share */
-	LAVD_IS_BOOSTED = 1 << 4, /* has a longer slice */
 };
 
 /* A task that begins to run. Times are in ns, frequencies per second. */

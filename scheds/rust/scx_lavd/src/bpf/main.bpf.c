@@ -90,11 +90,10 @@ static s32 pick_idle(struct task_struct *p, const struct scx_dl_task *t, s32 pre
 }
 
 /* Insert the task into the local DSQ of @cpu, which runs it at once. */
-static void insert_local(struct task_struct *p, struct scx_dl_task *t, u64 dsq_id, s32 cpu,
-			 u64 enq_flags)
+static void insert_local(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u64 enq_flags)
 {
 	t->queued_at_ns = scx_bpf_now();
-	scx_dl_insert_local(p, t, dsq_id, first_slice_ns(t, cpu, 0), enq_flags);
+	scx_dl_insert_local(p, t, SCX_DSQ_LOCAL, first_slice_ns(t, cpu, 0), enq_flags);
 }
 
 /* Insert the task into the DSQ of its CPU or domain, where it waits. Returns its deadline. */
@@ -127,14 +126,14 @@ s32 BPF_STRUCT_OPS(lavd_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	if (cpu < 0)
 		return prev_cpu;
 	update_criticality(p, t, SCX_ENQ_WAKEUP);
-	insert_local(p, t, SCX_DSQ_LOCAL, cpu, 0);
+	insert_local(p, t, cpu, 0);
 	return cpu;
 }
 
-/* Run the task on an idle CPU, if there is one. */
-static bool run_on_idle(struct task_struct *p, struct scx_dl_task *t, s32 prev_cpu, u64 enq_flags)
+/* Run the task on an idle CPU of @active, NULL: of all, if there is one. */
+static bool run_on_idle(struct task_struct *p, struct scx_dl_task *t, const struct cpumask *active,
+			s32 prev_cpu, u64 enq_flags)
 {
-	const struct cpumask *active = confines(p, t);
 	s32 cpu;
 
 	if (!active || scx_task_is_pinned(p))
@@ -150,10 +149,10 @@ static bool run_on_idle(struct task_struct *p, struct scx_dl_task *t, s32 prev_c
 	return true;
 }
 
-/* Kick a CPU that has become idle while the task was queued. Returns whether there is one. */
-static bool kick_idle(struct task_struct *p, const struct scx_dl_task *t)
+/* Kick a CPU of @active, NULL: of all, that has become idle while the task was queued. Returns
+ * whether there is one. */
+static bool kick_idle(struct task_struct *p, const struct cpumask *active)
 {
-	const struct cpumask *active = confines(p, t);
 	s32 cpu;
 
 	if (!active)
@@ -169,6 +168,7 @@ void BPF_STRUCT_OPS(lavd_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct scx_dl_task *t = scx_dl_task(p);
 	s32 cpu = scx_bpf_task_cpu(p);
+	const struct cpumask *active;
 	u64 until;
 
 	if (!t) {
@@ -182,20 +182,21 @@ void BPF_STRUCT_OPS(lavd_enqueue, struct task_struct *p, u64 enq_flags)
 		t->suggested_cpu = -1;
 	}
 	update_criticality(p, t, enq_flags);
-	/* Others depend on a task that cannot migrate. SCX_ENQ_LAST: the CPU has already looked for
-	 * other tasks. */
+	/* Others depend on a task that cannot migrate. */
 	if (scx_task_is_migration_disabled(p, enq_flags)) {
-		insert_local(p, t, SCX_DSQ_LOCAL, cpu, enq_flags);
+		insert_local(p, t, cpu, enq_flags);
 		return;
 	}
-	if (run_on_idle(p, t, cpu, enq_flags))
+	active = confines(p, t);
+	if (run_on_idle(p, t, active, cpu, enq_flags))
 		return;
+	/* The CPU has already looked for other tasks. */
 	if (enq_flags & SCX_ENQ_LAST) {
-		insert_local(p, t, SCX_DSQ_LOCAL, cpu, enq_flags);
+		insert_local(p, t, cpu, enq_flags);
 		return;
 	}
 	until = insert(p, t, cpu, enq_flags);
-	if (!kick_idle(p, t) && may_preempt(t, enq_flags))
+	if (!kick_idle(p, active) && may_preempt(t, enq_flags))
 		preempt(p, t, cpu, until);
 }
 

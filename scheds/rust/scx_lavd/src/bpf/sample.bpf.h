@@ -34,8 +34,6 @@ static u32 sample_flags(const struct scx_dl_task *t, s32 cpu)
 		flags |= LAVD_ON_BIG;
 	if (is_greedy(t))
 		flags |= LAVD_IS_GREEDY;
-	if (cpu_state(cpu)->is_boosted)
-		flags |= LAVD_IS_BOOSTED;
 	return flags;
 }
 

@@ -51,14 +51,17 @@ static u64 slice_ns(const struct scx_dl_task *t, s32 cpu)
 static void shorten_slice(struct task_struct *p, s32 cpu)
 {
 	struct lavd_cpu *state = cpu_state(cpu);
-	u64 max_ns, ran_ns, left_ns;
+	bool is_limited = config.pinned_slice_ns && scx_dl_has_pinned_waiting(cpu);
+	u64 nr, max_ns, ran_ns, left_ns;
 
-	if (config.pinned_slice_ns && scx_dl_has_pinned_waiting(cpu))
-		max_ns = lavd_min(plain_slice_ns(cpu, nr_waiting_for(cpu)), config.pinned_slice_ns);
-	else if (state->is_boosted && nr_waiting_for(cpu))
-		max_ns = plain_slice_ns(cpu, nr_waiting_for(cpu));
-	else
+	if (!is_limited && !state->is_boosted)
 		return;
+	nr = nr_waiting_for(cpu);
+	if (!nr)
+		return;
+	max_ns = plain_slice_ns(cpu, nr);
+	if (is_limited)
+		max_ns = lavd_min(max_ns, config.pinned_slice_ns);
 	ran_ns = time_delta(scx_bpf_now(), state->refilled_at_ns);
 	left_ns = max_ns > ran_ns ? max_ns - ran_ns : 0;
 	if (p->scx.slice > left_ns)

@@ -24,9 +24,9 @@ struct lavd_cpu {
 	u32 sum_lat_cri;
 	u32 sum_perf_cri;
 	u32 sum_runtime_us; /* of average runtimes */
-	u32 padding[3]; /* to a cache line */
 	u64 since_ns; /* when the task began to run; 0: idle */
 	u64 busy_ns; /* of earlier tasks, since the last round */
+	u64 padding; /* to a cache line */
 };
 
 static struct lavd_cpu lavd_cpus[SCX_CPUS_MAX];
