@@ -166,7 +166,7 @@ def test_scheduler_works_in_the_sandbox(systemd: Systemd, scheduler: str) -> Non
 
 
 def test_sandbox_is_read_only(systemd: Systemd) -> None:
-    """Except one sysctl, /run/scx, and the device that wakes up idle CPUs."""
+    """Except one sysctl and /run/scx."""
     systemd.start("scx_rustland")
     wait_running(systemd, "scx_rustland")
     enter = f"nsenter -t {process(systemd, 'scx_rustland')} --mount --"
@@ -176,10 +176,6 @@ def test_sandbox_is_read_only(systemd: Systemd) -> None:
     for path in (COMPACTION, "/run/scx/probe"):
         systemd.guest.run(f"{enter} sh -c 'echo 0 >{path}'").check()
     assert systemd.guest.run(f"{enter} ls /dev/kmsg /dev/ttyS0").stdout == ""
-    # Also allowed by the cgroup's device policy.
-    cgroup = f"/sys/fs/cgroup/system.slice/{UNIT}/cgroup.procs"
-    write = f"printf '\\0\\0\\0\\0' | {enter} dd of=/dev/cpu_dma_latency bs=4 conv=notrunc"
-    systemd.guest.run(f"echo $$ >{cgroup} && {write}").check()
 
 
 def test_group_may_read_statistics(systemd: Systemd) -> None:

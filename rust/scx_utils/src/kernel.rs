@@ -41,17 +41,6 @@ pub enum Missing {
     DefectiveBtf,
 }
 
-/// A stage of enabling or disabling a scheduler.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transition {
-    /// The scheduler is bypassed, but tasks of the fair class do not run yet, except in the reserve
-    /// of that class (`next_active_class()` in kernel/sched/sched.h of 6.12). The kernel waits for
-    /// the end of CPU hotplug.
-    Bypassing,
-    /// Tasks are moved between the ext and the fair class, and both classes run.
-    SwitchingClasses,
-}
-
 /// The kernel's files about `sched_ext`.
 #[derive(Debug, Clone)]
 pub struct SchedExt {
@@ -84,13 +73,17 @@ impl SchedExt {
         self.line("state")
     }
 
-    /// What the kernel is doing while a scheduler is being enabled or disabled; `None`: it is not.
+    /// Whether the kernel moves tasks between the ext and the fair class, and both of them run.
+    ///
+    /// A scheduler is being enabled, or it is being disabled and no longer takes all tasks. Before
+    /// that (`switch_all` is 1), the kernel does not pick tasks of the fair class
+    /// (`next_active_class()` in kernel/sched/sched.h of 6.12).
     #[must_use]
-    pub fn transition(&self) -> Option<Transition> {
-        match (self.state().as_str(), self.line("switch_all").as_str()) {
-            ("disabling", "1") => Some(Transition::Bypassing),
-            ("enabling" | "disabling", _) => Some(Transition::SwitchingClasses),
-            _ => None,
+    pub fn is_switching_classes(&self) -> bool {
+        match self.state().as_str() {
+            "enabling" => true,
+            "disabling" => self.line("switch_all") == "0",
+            _ => false,
         }
     }
 
@@ -186,21 +179,20 @@ mod tests {
     }
 
     #[test]
-    fn transition_follows_the_state() {
-        use Transition::{Bypassing, SwitchingClasses};
+    fn classes_are_switched_when_both_of_them_run() {
         let root = tempfile::tempdir().unwrap();
         let sysfs = root.path().join("sys/kernel/sched_ext");
         fs::create_dir_all(&sysfs).unwrap();
-        let transition = |state: &str, switch_all: &str| {
+        let is_switching = |state: &str, switch_all: &str| {
             fs::write(sysfs.join("state"), state).unwrap();
             fs::write(sysfs.join("switch_all"), switch_all).unwrap();
-            SchedExt::new(root.path()).transition()
+            SchedExt::new(root.path()).is_switching_classes()
         };
-        assert_eq!(transition("enabling\n", "0\n"), Some(SwitchingClasses));
-        assert_eq!(transition("enabling\n", "1\n"), Some(SwitchingClasses));
-        assert_eq!(transition("enabled\n", "1\n"), None);
-        assert_eq!(transition("disabling\n", "1\n"), Some(Bypassing));
-        assert_eq!(transition("disabling\n", "0\n"), Some(SwitchingClasses));
-        assert_eq!(transition("disabled\n", "0\n"), None);
+        assert!(is_switching("enabling\n", "0\n"));
+        assert!(is_switching("enabling\n", "1\n"));
+        assert!(!is_switching("enabled\n", "1\n"));
+        assert!(!is_switching("disabling\n", "1\n"));
+        assert!(is_switching("disabling\n", "0\n"));
+        assert!(!is_switching("disabled\n", "0\n"));
     }
 }

@@ -14,11 +14,9 @@
  * new class at once. So if the kernel's switch takes long, this thread does that for all tasks.
  * After kill -9 there is no helper.
  *
- * Before that, an unload waits for the end of CPU hotplug. Tasks of the fair class then get only
- * its reserve, 5 % of CPU time, so this thread leaves them where they are. But the CPU that goes
- * offline may wait forever: it sleeps until its last task is gone, and looks only when it schedules
- * (balance_push() in kernel/sched/core.c), which it does not if another CPU takes that task out of
- * a DSQ. So this thread wakes up all idle CPUs.
+ * Before that, an unload waits for the end of CPU hotplug. The kernel does not pick tasks of the
+ * fair class yet, but for a reserve of 5 %; and a fair task on the CPU that goes offline could not
+ * leave it, so hotplug and unload would wait for each other. So no task is switched in this stage.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -50,10 +48,15 @@ static void switch_threads(const char *process)
 
 	snprintf(path, sizeof(path), "/proc/%.20s/task", process);
 	tasks = opendir(path);
-	while (tasks && (entry = readdir(tasks)))
-		if (isdigit((unsigned char)entry->d_name[0]))
-			/* Not the C library's function, which does nothing on musl. */
-			syscall(SYS_sched_setparam, atoi(entry->d_name), &as_it_is);
+	while (tasks && (entry = readdir(tasks))) {
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		/* Checked for each task: the loop may take seconds. */
+		if (!scx_kernel_is_switching_classes())
+			break;
+		/* Not the C library's function, which does nothing on musl. */
+		syscall(SYS_sched_setparam, atoi(entry->d_name), &as_it_is);
+	}
 	if (tasks)
 		closedir(tasks);
 }
@@ -70,42 +73,20 @@ static void switch_all(void)
 		closedir(proc);
 }
 
-/*
- * Make all idle CPUs schedule. The kernel does that when the lowest tolerable latency changes
- * (cpu_latency_qos_apply() in kernel/power/qos.c), which here lasts until the file is closed.
- */
-static void wake_up_idle_cpus(void)
-{
-	int fd = open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC);
-	const int32_t latency_us = 0;
-	ssize_t written;
-
-	/* An error means that this kernel or service has no such device. */
-	if (fd < 0)
-		return;
-	written = write(fd, &latency_us, sizeof(latency_us));
-	(void)written;
-	close(fd);
-}
-
 static void *class_switch_thread(void *unused)
 {
 	const struct timespec poll = { .tv_nsec = POLL_MS * 1000000L };
-	enum scx_transition now = SCX_TRANSITION_NONE;
+	bool switching = false;
 
 	(void)unused;
 	scx_priority_raise_self();
 	for (;;) {
-		enum scx_transition before = now;
+		bool switched_before = switching;
 
 		nanosleep(&poll, NULL);
-		now = scx_kernel_transition();
-		if (now != before)
-			continue;
-		if (now == SCX_TRANSITION_SWITCHING)
+		switching = scx_kernel_is_switching_classes();
+		if (switching && switched_before)
 			switch_all();
-		else if (now == SCX_TRANSITION_BYPASSING)
-			wake_up_idle_cpus();
 	}
 	return NULL;
 }

@@ -38,16 +38,10 @@ const char *scx_kernel_current_ops(void);
 uint64_t scx_kernel_hotplug_seq(void);
 /* Number of schedulers enabled since boot. */
 uint64_t scx_kernel_enable_seq(void);
-/* A stage of enabling or disabling a scheduler. */
-enum scx_transition {
-	SCX_TRANSITION_NONE,
-	/* The scheduler is bypassed, but tasks of the fair class do not run yet, except in the
-	 * reserve of that class. The kernel waits for the end of CPU hotplug. */
-	SCX_TRANSITION_BYPASSING,
-	/* Tasks are moved between the ext and the fair class, and both classes run. */
-	SCX_TRANSITION_SWITCHING,
-};
-enum scx_transition scx_kernel_transition(void);
+/* Whether the kernel moves tasks between the ext and the fair class, and both of them run: a
+ * scheduler is being enabled, or it is being disabled and no longer takes all tasks. Before that
+ * (switch_all is 1), the kernel does not pick tasks of the fair class. */
+bool scx_kernel_is_switching_classes(void);
 /* Whether the kernel reserves CPU time for the ext class against the fair class. */
 bool scx_kernel_has_ext_server(void);
 /* The kernel's BTF, NULL if there is none; valid until scx_kernel_drop_btf(). */

@@ -69,16 +69,13 @@ static bool state_is(const char *state)
 	return !strcmp(read_line(SYSFS "state", buf, sizeof(buf)), state);
 }
 
-enum scx_transition scx_kernel_transition(void)
+bool scx_kernel_is_switching_classes(void)
 {
-	bool disables = state_is("disabling");
 	char buf[32];
 
-	if (!disables && !state_is("enabling"))
-		return SCX_TRANSITION_NONE;
-	if (disables && !strcmp(read_line(SYSFS "switch_all", buf, sizeof(buf)), "1"))
-		return SCX_TRANSITION_BYPASSING;
-	return SCX_TRANSITION_SWITCHING;
+	return state_is("enabling") ||
+	       (state_is("disabling") &&
+		!strcmp(read_line(SYSFS "switch_all", buf, sizeof(buf)), "0"));
 }
 
 /* The kernel's BTF: several MB that are slow to parse, kept until scx_kernel_drop_btf(). */

@@ -14,14 +14,11 @@
 //! kernel's switch takes long, this thread does that for all tasks. After `kill -9` there is no
 //! helper.
 //!
-//! Before that, an unload waits for the end of CPU hotplug. Tasks of the fair class then get only
-//! its reserve, 5 % of CPU time, so this thread leaves them where they are. But the CPU that goes
-//! offline may wait forever: it sleeps until its last task is gone, and looks only when it schedules
-//! (`balance_push()` in kernel/sched/core.c), which it does not if another CPU takes that task out
-//! of a DSQ. So this thread wakes up all idle CPUs.
+//! Before that, an unload waits for the end of CPU hotplug. The kernel does not pick tasks of the
+//! fair class yet, but for a reserve of 5 %; and a fair task on the CPU that goes offline could not
+//! leave it, so hotplug and unload would wait for each other. So no task is switched in this stage.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write as _;
+use std::fs::File;
 use std::thread;
 use std::time::Duration;
 
@@ -30,7 +27,7 @@ use procfs::process::all_processes_with_root;
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{getrlimit, Resource};
 
-use crate::kernel::{SchedExt, Transition};
+use crate::kernel::SchedExt;
 use crate::realtime::RealTime;
 
 /// Period of the check; a switch that two consecutive checks see is stuck.
@@ -61,28 +58,15 @@ fn grow_fd_table() -> std::io::Result<()> {
 
 fn run(kernel: &SchedExt) {
     let _first = RealTime::raise_self();
-    let mut transition = None;
+    let mut switching = false;
     loop {
         thread::sleep(POLL);
-        let before = transition;
-        transition = kernel.transition();
-        match transition {
-            _ if transition != before => {}
-            Some(Transition::SwitchingClasses) => switch_all(kernel),
-            // An error means that this kernel or service has no such device.
-            Some(Transition::Bypassing) => drop(wake_up_idle_cpus()),
-            None => {}
+        let was_switching = switching;
+        switching = kernel.is_switching_classes();
+        if switching && was_switching {
+            switch_all(kernel);
         }
     }
-}
-
-/// Makes all idle CPUs schedule. The kernel does that when the lowest tolerable latency changes
-/// (`cpu_latency_qos_apply()` in kernel/power/qos.c), which here lasts until the file is closed.
-fn wake_up_idle_cpus() -> std::io::Result<()> {
-    let mut latency = OpenOptions::new()
-        .write(true)
-        .open("/dev/cpu_dma_latency")?;
-    latency.write_all(&0_i32.to_ne_bytes())
 }
 
 /// Errors are ignored: the task may have ended.
@@ -91,6 +75,10 @@ fn switch_all(kernel: &SchedExt) {
     let tasks = processes.into_iter().flatten().flatten();
     let threads = tasks.filter_map(|process| process.tasks().ok()).flatten();
     for thread in threads.flatten() {
+        // Checked for each task: the loop may take seconds.
+        if !kernel.is_switching_classes() {
+            break;
+        }
         renew_params(thread.tid);
     }
 }
