@@ -114,8 +114,8 @@ static u64 share_slice_ns(const struct task_struct *p, const struct task_ctx *tc
 	return scx_share_slice(slice_max_ns, share, SLICE_COST_NS, MIN_SLICE_NS);
 }
 
-/* Park a task until its next check, at @until. Meanwhile it does not count as runnable: other tasks
- * share what it leaves. */
+/* Park a task until its next check, at @until. Meanwhile it does not count as runnable, so that its
+ * share goes to other tasks. */
 static void park(struct task_struct *p, struct task_ctx *tctx, u64 until, u64 enq_flags)
 {
 	scx_count(stats, parked);

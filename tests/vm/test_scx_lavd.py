@@ -91,8 +91,9 @@ def test_a_low_load_stays_on_few_cpus(
     long that it may use others (WAIT_US)."""
     load = scx_load("--sleepers 8 --sleep-us 4500 --work-us 500 --seconds 60")
     others = {}
+    replayed = on_eight_cpus(replayed_on)
     for mode in ("--balanced", "--no-core-compaction"):
-        runs = record_runs(on_eight_cpus(replayed_on), f"scx_lavd {mode}", load, "sleeper", seconds=1)
+        runs = record_runs(replayed, f"scx_lavd {mode}", load, "sleeper", seconds=1)
         used_ns: Counter[int] = Counter()
         for run in runs:
             if run["start_ns"] > runs[0]["start_ns"] + 500_000_000:

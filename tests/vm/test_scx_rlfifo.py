@@ -159,9 +159,9 @@ wait $scheduler
 
 
 def test_slow_policy_gets_a_longer_timeout(replayed: Callable[[str], str]) -> None:
-    """The timeout is 500 ms at first, and longer after a late answer, since on a slow machine no
-    decision would ever be in time; and tasks with a decision are not delayed. In a deterministic
-    guest."""
+    """The timeout is 500 ms at first. After a late answer it is longer: otherwise the decisions of
+    a slow policy would never be in time. Tasks that have a decision are not delayed. In a
+    deterministic guest."""
     counts = answers(replayed(STOPS.replace("SOCKET", SOCKET).replace("TOTAL", TOTAL)))
     served = [count["nr_fallback_dispatches"] for count in counts]
     in_stops = [after - before for before, after in zip(served[::2], served[1::2], strict=True)]

@@ -230,8 +230,8 @@ static inline bool scx_dl_is_busier(u32 other, u32 own)
 
 /*
  * Move a task of a busier group to the local DSQ of @cpu, at most every SCX_DL_BALANCE_NS in each
- * group. Without this, the tasks of a group that has one more than CPUs would share them for ever,
- * while each of another group has its own.
+ * group. Without this, if a group has one more task than CPUs, its tasks would share them forever,
+ * while in another group each task has a CPU of its own.
  */
 static inline bool scx_dl_balance(s32 cpu)
 {
@@ -271,8 +271,8 @@ static inline void scx_dl_set_node(struct scx_dl_task *t, u32 node)
 }
 
 /* Return the current wakeup frequency of the task, per second. If this is not a wakeup, it is
- * bounded by the time since the last one: the average says nothing about a task that has run for
- * long since. */
+ * bounded by the time since the last wakeup, so that a task that computes for a long time does not
+ * keep its old average. */
 static inline u32 scx_dl_wakeup_freq(const struct scx_dl_task *t, u64 enq_flags)
 {
 	u64 since_ns, freq;
@@ -455,8 +455,8 @@ static inline void scx_dl_enable(struct task_struct *p)
 
 /*
  * Give half of the parent's credit to its child, up to @credit_max_ns < 2^32. So the commands of a
- * shell that has slept start as soon as the shell itself would run. A task that forks without
- * sleeping soon has no credit to give.
+ * shell that has slept start as soon as the shell itself would run. A task that forks again and
+ * again without sleeping runs out of credit.
  */
 static inline void scx_dl_share_credit(struct scx_dl_task *t, u64 credit_max_ns)
 {

@@ -33,7 +33,7 @@ static inline bool scx_dispatch_first(u64 cpu_dsq_id, u64 dsq_id)
 	s32 nr_own = scx_bpf_dsq_nr_queued(cpu_dsq_id);
 	bool own_first = false;
 
-	/* The DSQ of a CPU is mostly empty. */
+	/* The DSQ of a CPU is usually empty. */
 	if (nr_own > 0) {
 		bpf_rcu_read_lock();
 		own_first = scx_is_before(scx_bpf_dsq_peek(cpu_dsq_id), scx_bpf_dsq_peek(dsq_id));

@@ -86,7 +86,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The label of the struct in the map, or else of the field, or else its name; made unique.
+    /// The name of the label for a map's keys: `_om_label` of the struct in the map, else of the
+    /// field, else the field's name. `_` is appended until it is unique.
     fn label(&self, field: &FieldMeta, datum: &Kind, place: &Place) -> String {
         let of_struct = match datum {
             Kind::Struct(name) => self.find(name),

@@ -21,8 +21,8 @@ pub(crate) struct Opts {
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub(crate) slice_min_us: u32,
 
-    /// By how much a task may fall behind while it sleeps, times the wakeups in 100 ms, 0 to
-    /// 1000000: the more, the sooner it runs when it wakes up; 0: tasks run by CPU time alone
+    /// Maximum credit of a task that sleeps, for each wakeup in 100 ms, 0 to 1000000. With more
+    /// credit it runs sooner when it wakes up; 0: no credit, tasks are ordered by CPU time alone
     #[arg(short = 'l', long, value_name = "US", default_value = "40000")]
     #[arg(allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1_000_000))]

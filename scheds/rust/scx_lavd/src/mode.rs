@@ -38,7 +38,7 @@ pub(crate) struct ModeOpts {
     #[arg(long)]
     powersave: bool,
 
-    /// Use all CPUs alike
+    /// Use all CPUs; a task prefers the kind that suits it
     #[arg(long)]
     no_core_compaction: bool,
 }

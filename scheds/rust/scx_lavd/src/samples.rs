@@ -46,9 +46,9 @@ pub(crate) struct SchedSample {
     pub(crate) cpu_id: i32,
     #[stat(desc = "CPU of its last run")]
     pub(crate) prev_cpu_id: i32,
-    #[stat(desc = "CPU selected at its wakeup, -1: none")]
+    #[stat(desc = "CPU selected at its wakeup; -1: pinned, none selected")]
     pub(crate) suggested_cpu_id: i32,
-    #[stat(desc = "PID of the waker, 0: an interrupt")]
+    #[stat(desc = "PID of the waker; 0: an interrupt, or unknown")]
     pub(crate) waker_pid: i32,
     #[stat(desc = "Name of the waker")]
     pub(crate) waker_comm: String,

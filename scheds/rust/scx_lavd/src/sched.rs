@@ -61,7 +61,7 @@ impl Scheduler for Lavd {
          CPU if there is one. Otherwise it waits in the queue of its compute domain: CPUs of one \
          NUMA node, last-level cache and kind. The more critical a task, the earlier its deadline; \
          CPU time is shared by weight. Tasks of more than average criticality preempt others. \
-         Slices are the shorter the more tasks wait. While the load is low, it is kept on few \
+         The more tasks wait, the shorter the slices. While the load is low, it is kept on few \
          CPUs, so that the others sleep deeply.";
     const MODES: Modes = Modes {
         gaming: &["--performance", "--pinned-slice-us", "500"],

@@ -78,8 +78,9 @@ static const struct cpumask *confines(const struct task_struct *p, const struct 
 	return active && bpf_cpumask_intersects(active, p->cpus_ptr) ? active : NULL;
 }
 
-/* Return the CPU in whose domain the task should wait: @cpu, or an active one if its domain has
- * none, where the task would wait until one of another domain has nothing else to do. */
+/* Return the CPU in whose domain the task should wait: @cpu if its domain has active CPUs, else an
+ * active CPU that the task may use. In a domain without active CPUs, the task would wait until a
+ * CPU of another domain has nothing else to do. */
 static s32 where_to_wait(const struct task_struct *p, s32 cpu)
 {
 	const struct cpumask *active;

@@ -8,8 +8,9 @@
 
 #include "intf.h"
 
-/* Return the average load after a round with the load @now. It falls slowly, so that CPUs are there
- * when a load comes in bursts. It need not rise at once: tasks that wait count besides. */
+/* Return the average load after a round with the load @now. It falls slowly, so that CPUs stay
+ * active between bursts. It need not rise at once: if the active CPUs are saturated, the load of
+ * the waiting tasks is added (lavd_queued_load()). */
 static inline u64 lavd_load_average(u64 avg, u64 now)
 {
 	return now > avg ? avg + (now - avg + 3) / 4 : avg - (avg - now + 7) / 8;
@@ -21,16 +22,15 @@ static inline u64 lavd_need(u64 load)
 	return load + load / 4;
 }
 
-/* Return the load, of a round of @round_us, that @nr tasks which wait will be, if they run for
- * @runtime_us on average. */
+/* Return the load that @nr waiting tasks cause in a round of @round_us, if each of them runs for
+ * @runtime_us. */
 static inline u64 lavd_queued_load(u64 nr, u64 runtime_us, u64 round_us)
 {
 	return nr * 1024 * (runtime_us < round_us ? runtime_us : round_us) / round_us;
 }
 
-/* Whether the active CPUs had hardly any idle time in a round: 7/8 of it were busy. Otherwise,
- * tasks that wait when it ends are a part of its load: they have woken up together, and will be
- * done. */
+/* Whether the active CPUs were busy for at least 7/8 of a round. If not, the tasks that wait at its
+ * end do not need more CPUs: they woke up together, and are part of the load that was measured. */
 static inline bool lavd_is_saturated(u64 load, u64 capacity)
 {
 	return load >= capacity - capacity / 8;

@@ -19,7 +19,7 @@
 /* Runtimes from this on count as long. */
 #define LAVD_RUNTIME_LONG_NS NSEC_PER_SEC
 
-/* The unit in which a runtime is shorter than that. */
+/* Unit of lavd_runtime_factor(). */
 #define LAVD_RUNTIME_UNIT_NS (NSEC_PER_MSEC / 2)
 
 /* Boosts of the weight: the sum of those that apply counts in multiples of the weight. */
@@ -35,14 +35,15 @@
 #define LAVD_BOOST_LOCK 128
 #define LAVD_BOOST_MAX 4096 /* above their sum */
 
-/* The largest criticality: (lavd_log() of all frequencies + that of all runtimes and weights)^2. */
+/* Upper bound of the criticality: lavd_log() of all frequencies + that of all runtimes and weights,
+ * squared. */
 #define LAVD_LAT_CRI_MAX 5184
 
 /* At most this much of the CPU time since the last sleep counts for the deadline. */
 #define LAVD_RUNTIME_COUNTED_NS (5 * NSEC_PER_MSEC)
 
-/* The criticality at which a task requests the CPU time that counts, no more and no less. That of a
- * task that computes is 64 to 700, that of an interactive one 1000 to 3000. */
+/* The criticality at which lavd_request_ns() returns the counted CPU time unscaled. That of a task
+ * that computes is 64 to 700, that of an interactive one 1000 to 3000. */
 #define LAVD_LAT_CRI_UNIT 256
 
 /* The credit of a sleeper, ns of virtual time, for each unit of criticality: a frame of a game at a
@@ -77,8 +78,9 @@ static inline u32 lavd_log_freq(u64 wait_freq, u64 wake_freq)
 	return lavd_log(wait_freq * wake_freq);
 }
 
-/* Return the latency criticality, 4 to LAVD_LAT_CRI_MAX, of a task that blocks @wait_freq times and
- * wakes others @wake_freq times per second. @boost <= LAVD_BOOST_MAX is the sum of LAVD_BOOST_*. */
+/* Return the latency criticality, below LAVD_LAT_CRI_MAX, of a task that blocks @wait_freq times
+ * and wakes others @wake_freq times per second. @boost <= LAVD_BOOST_MAX is the sum of
+ * LAVD_BOOST_*. */
 static inline u32 lavd_lat_cri(u64 wait_freq, u64 wake_freq, u64 avg_runtime_ns, u32 weight,
 			       u32 boost)
 {
@@ -89,9 +91,9 @@ static inline u32 lavd_lat_cri(u64 wait_freq, u64 wake_freq, u64 avg_runtime_ns,
 	return sum * sum;
 }
 
-/* Return the criticality of a task that inherits from its waker and from the tasks that it has
- * woken since it was last queued: an eighth of what these have more than twice its own, but at most
- * a quarter of its own. */
+/* Return the criticality of a task that inherits from its waker and from the most critical task
+ * that it has woken since it was last queued: an eighth of the amount by which the sum of these
+ * exceeds twice its own, but at most a quarter of its own. */
 static inline u32 lavd_inherit(u32 lat_cri, u32 of_waker, u32 of_wakee)
 {
 	u64 given = (u64)of_waker + of_wakee;

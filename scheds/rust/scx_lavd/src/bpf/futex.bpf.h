@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tasks that probably hold a lock: one that has been woken from a futex gets what it has waited
- * for, until it wakes up another one. User space attaches the programs that the kernel has
- * functions for. A lock that no other task waits for is not seen.
+ * Tasks that probably hold a lock: a task that returns from a futex wait counts as a lock holder
+ * until it calls a futex wakeup. User space attaches only the programs whose kernel function
+ * exists. A lock without waiters is not detected.
  */
 #ifndef __LAVD_FUTEX_BPF_H
 #define __LAVD_FUTEX_BPF_H

@@ -16,7 +16,7 @@ enum {
 	LAVD_PERFORMANCE, /* all; of big and little CPUs, the little ones last */
 	LAVD_BALANCED, /* as many as the load needs, one of each core first */
 	LAVD_POWERSAVE, /* as many, whole cores and little ones first */
-	LAVD_NO_COMPACTION, /* all, without preference */
+	LAVD_NO_COMPACTION, /* all; a task prefers the kind that suits it */
 };
 
 /* Set before the load. */
@@ -79,7 +79,7 @@ struct lavd_counts {
 
 /* Flags of a sample. */
 enum {
-	LAVD_IS_CRITICAL = 1 << 0, /* above the average */
+	LAVD_IS_CRITICAL = 1 << 0, /* at least the average */
 	LAVD_IS_HOLDER = 1 << 1, /* has been woken from a futex, and probably holds it */
 	LAVD_ON_BIG = 1 << 2,
 	LAVD_IS_GREEDY = 1 << 3, /* has used more than its share */
@@ -88,12 +88,12 @@ enum {
 /* A task that begins to run. Times are in ns, frequencies per second. */
 struct lavd_sample {
 	s32 pid;
-	s32 waker_pid; /* 0: unknown */
+	s32 waker_pid; /* 0: an interrupt, or unknown */
 	char comm[LAVD_COMM_LEN];
 	char waker_comm[LAVD_COMM_LEN];
 	u64 dsq_id;
 	u64 slice_ns;
-	u64 slice_used_ns; /* of its last slice */
+	u64 slice_used_ns; /* duration of its last run */
 	u64 wait_ns; /* since it was queued */
 	u64 resched_ns; /* since it last began to run */
 	u64 avg_runtime_ns;

@@ -21,10 +21,10 @@
 	u64 woke_at_ns; /* when it last woke another task */                       \
 	u64 ran_at_ns; /* when it last began to run */                             \
 	u64 queued_at_ns;                                                          \
-	u64 slice_used_ns; /* CPU time of its last run */                          \
+	u64 slice_used_ns; /* duration of its last run */                          \
 	u32 wake_freq; /* how often it wakes others, per second, averaged */       \
 	u32 run_freq; /* how often it begins to run */                             \
-	s32 waker_pid; /* 0: an interrupt */                                       \
+	s32 waker_pid; /* 0: an interrupt, or unknown */                           \
 	s32 prev_cpu;                                                              \
 	s32 suggested_cpu; /* by ops.select_cpu() */                               \
 	u16 lat_cri;                                                               \
@@ -64,7 +64,8 @@ char _license[] SEC("license") = "GPL";
 /* Credit that a new task may get from its parent, ns. */
 #define FORK_CREDIT_NS (40 * NSEC_PER_MSEC)
 
-/* Claim an idle CPU for a task, on a big.LITTLE machine first of the kind that suits it. */
+/* Claim an idle CPU for a task: of those that the mode prefers (compact.bpf.h); if it prefers none,
+ * on a big.LITTLE machine first of the kind that suits the task. */
 static s32 pick_idle(struct task_struct *p, const struct scx_dl_task *t, s32 prev_cpu,
 		     u64 wake_flags)
 {

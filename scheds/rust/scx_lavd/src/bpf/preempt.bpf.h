@@ -18,8 +18,8 @@ static bool may_preempt(const struct scx_dl_task *t, u64 enq_flags)
 	       !is_greedy(t);
 }
 
-/* Return the CPU, of two in the task's domain that are examined at random, whose task has the
- * latest deadline; negative if there is none that may be preempted. */
+/* Search CPUs of the task's domain, from a random one on, for up to two that may be preempted.
+ * Return the one whose task has the later deadline; negative if there is none. */
 static s32 find_victim(struct task_struct *p, const struct scx_dl_task *t, u64 until)
 {
 	u32 i, nr = scx_cpus.nr_online, start = bpf_get_prandom_u32();

@@ -3,8 +3,9 @@
 #ifndef __LAVD_ROUND_BPF_H
 #define __LAVD_ROUND_BPF_H
 
-/* While no task runs: the averages do not change, and a timer costs power. But when many tasks wake
- * up at once, they should not wait for long until more CPUs are active. */
+/* Length of a round after one in which no task began to run: the averages have not changed, and a
+ * timer costs power. Not longer, because when many tasks wake up at once, they should not wait for
+ * long until more CPUs are active. */
 #define IDLE_ROUND_NS (20 * NSEC_PER_MSEC)
 
 struct lavd_round {

@@ -3,8 +3,8 @@
 #ifndef __LAVD_SLICE_BPF_H
 #define __LAVD_SLICE_BPF_H
 
-/* Return the slice of all tasks on @cpu. @nr_waiting is the number of tasks that wait in its
- * domain. */
+/* Return the slice on @cpu before it is adapted to the task. @nr_waiting is the number of tasks
+ * that wait in its domain. */
 static u64 plain_slice_ns(s32 cpu, u64 nr_waiting)
 {
 	return lavd_slice_ns(lavd_domain_cpus[scx_node_of(cpu)], nr_waiting, config.slice_min_ns,
@@ -46,8 +46,8 @@ static u64 slice_ns(const struct scx_dl_task *t, s32 cpu)
 	return ns;
 }
 
-/* Shorten the slice of the running task, if another one waits by now that did not when the slice
- * began: at all, or for this CPU only. */
+/* Shorten the slice of the running task if another task has begun to wait since the slice was set.
+ * Only necessary if the slice was boosted, or if a pinned task waits for this CPU. */
 static void shorten_slice(struct task_struct *p, s32 cpu)
 {
 	struct lavd_cpu *state = cpu_state(cpu);

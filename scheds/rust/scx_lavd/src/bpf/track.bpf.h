@@ -13,21 +13,21 @@
 /* Wakeups of other tasks within this time count as one. */
 #define WAKE_INTERVAL_MIN_NS (NSEC_PER_MSEC / 2)
 
-/* Return an average frequency per second, bounded by the time since the last event: the average
- * says nothing about a task that has not done the like for long. */
+/* Return an average frequency per second, bounded by the time since the last event: without the
+ * bound, a task that stops causing such events would keep its old average. */
 static u32 bounded_freq(u32 freq, u64 since_ns)
 {
 	return lavd_min(freq, NSEC_PER_SEC / (since_ns ?: 1));
 }
 
-/* Whether one of the tasks could be part of the work of the other: siblings by birth, both in the
- * kernel or both not. */
+/* Whether two tasks may belong to the same work: they have the same parent, and both or neither
+ * are kernel threads. */
 static bool work_together(const struct task_struct *p, const struct task_struct *waker)
 {
 	return p->real_parent == waker->real_parent && !((p->flags ^ waker->flags) & PF_KTHREAD);
 }
 
-/* Note that the running task wakes up another task of its work. */
+/* Note that the running task wakes a task that works with it (work_together()). */
 static void note_waker(struct scx_dl_task *t, struct task_struct *waker)
 {
 	struct scx_dl_task *w = bpf_task_storage_get(&scx_dl_tasks, waker, NULL, 0);

@@ -238,7 +238,7 @@ fn preference_is_no_permission() {
 
 #[test]
 fn task_is_moved_once_in_a_round() {
-    // Node 1 takes, and has two domains to balance.
+    // Node 1 receives tasks, and has two domains to balance.
     let loads = [many(90, 0, 10.0), many(30, 1, 10.0), many(3, 2, 10.0)].concat();
     let snapshot = snapshot(&[&[1, 1], &[1, 1]], &loads);
     let mut pids: Vec<_> = moves(&snapshot).iter().map(|(pid, _)| *pid).collect();
