@@ -301,13 +301,18 @@ static inline u64 scx_dl_now(const struct scx_dl_task *t)
 }
 
 /* Return @vtime, but not so far ahead of the others that the task would wait for longer than
- * SCX_DL_MAX_WAIT_NS. */
+ * SCX_DL_MAX_WAIT_NS. While tasks of the node wait, a pinned task is compared with them: it may
+ * have run so often that its CPU's virtual time is far ahead of the node's, which advances slowly
+ * if many tasks wait. */
 static inline u64 scx_dl_limit(const struct scx_dl_task *t, u64 vtime)
 {
 	const struct scx_dl_queue *queue = scx_dl_queue(t->node);
 	u64 ahead_ns = scx_vtime_max_ahead(SCX_DL_MAX_WAIT_NS, queue->runnable_weight);
+	u64 now = scx_dl_now(t);
 
-	return scx_vtime_limit_debt(vtime, scx_dl_now(t), ahead_ns);
+	if (t->pinned_to && scx_bpf_dsq_nr_queued(SCX_NODE_DSQ | t->node) > 0)
+		now = queue->vtime_now;
+	return scx_vtime_limit_debt(vtime, now, ahead_ns);
 }
 
 /* Bound the virtual time of a task before it is queued: at most @credit_ns behind the others, since
