@@ -35,6 +35,13 @@
 #define SCX_DL_MAX_WAIT_NS (1 * NSEC_PER_SEC)
 
 /*
+ * How far a task may be ahead at least, ns of virtual time: about what it uses up in one run beside
+ * many others. With less, virtual time would advance more slowly than CPU time is used, and a task
+ * queued before the others came would wait for many turns of all of them.
+ */
+#define SCX_DL_AHEAD_MIN_NS (10 * NSEC_PER_MSEC)
+
+/*
  * Minimum average runtime of a task that may be preempted. Tasks that sleep more often, such as the
  * workers of a server, would only preempt each other while they hold locks.
  */
@@ -301,18 +308,15 @@ static inline u64 scx_dl_now(const struct scx_dl_task *t)
 }
 
 /* Return @vtime, but not so far ahead of the others that the task would wait for longer than
- * SCX_DL_MAX_WAIT_NS. While tasks of the node wait, a pinned task is compared with them: it may
- * have run so often that its CPU's virtual time is far ahead of the node's, which advances slowly
- * if many tasks wait. */
+ * SCX_DL_MAX_WAIT_NS. */
 static inline u64 scx_dl_limit(const struct scx_dl_task *t, u64 vtime)
 {
 	const struct scx_dl_queue *queue = scx_dl_queue(t->node);
 	u64 ahead_ns = scx_vtime_max_ahead(SCX_DL_MAX_WAIT_NS, queue->runnable_weight);
-	u64 now = scx_dl_now(t);
 
-	if (t->pinned_to && scx_bpf_dsq_nr_queued(SCX_NODE_DSQ | t->node) > 0)
-		now = queue->vtime_now;
-	return scx_vtime_limit_debt(vtime, now, ahead_ns);
+	if (ahead_ns < SCX_DL_AHEAD_MIN_NS)
+		ahead_ns = SCX_DL_AHEAD_MIN_NS;
+	return scx_vtime_limit_debt(vtime, scx_dl_now(t), ahead_ns);
 }
 
 /* Bound the virtual time of a task before it is queued: at most @credit_ns behind the others, since
