@@ -308,7 +308,7 @@ static inline u64 scx_dl_now(const struct scx_dl_task *t)
 }
 
 /* Return @vtime, but not so far ahead of the others that the task would wait for longer than
- * SCX_DL_MAX_WAIT_NS. */
+ * SCX_DL_MAX_WAIT_NS, or by at most SCX_DL_AHEAD_MIN_NS if that is more. */
 static inline u64 scx_dl_limit(const struct scx_dl_task *t, u64 vtime)
 {
 	const struct scx_dl_queue *queue = scx_dl_queue(t->node);
