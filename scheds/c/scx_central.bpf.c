@@ -166,8 +166,8 @@ static void dispatch_own(struct task_struct *prev)
 		scx_bpf_task_set_slice(prev, slice_ns);
 }
 
-/* Start the timer, unless it runs. Call this on the central CPU: the timer is pinned, so that it
- * does not interrupt another one. */
+/* Start the timer, unless it runs. Call this on the central CPU: the timer expires on the CPU that
+ * starts it, and must not interrupt any other CPU. */
 static void arm(struct timer *t)
 {
 	if (!scx_ordered(__sync_lock_test_and_set(&t->is_armed, 1)))

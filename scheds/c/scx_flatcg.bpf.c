@@ -2,12 +2,13 @@
 /*
  * scx_flatcg: cgroup weights, honoured at every level by one queue.
  *
- * The hierarchy is flattened: the weights of a task and of all cgroups above it, each relative to
- * what competes with it on its level and is runnable now, multiply to the task's share of the
- * machine (scx/cgroup.bpf.h). Its virtual time advances by its CPU time divided by that share, and
- * one queue for the whole machine serves the task with the smallest virtual time. So the cost of a
- * decision does not depend on the number of cgroups, and tasks that may run only on some CPUs
- * compete by the same rule as all others.
+ * The hierarchy is flattened: a task's share of the machine is the product of the relative weights
+ * of the task and of all cgroups above it (scx/cgroup.bpf.h). A weight is relative to the sum of
+ * the weights of all runnable tasks and cgroups with runnable tasks that have the same parent. A
+ * task's virtual time advances by its CPU time divided by its share, and one queue for the whole
+ * machine serves the task with the smallest virtual time. So the cost of a decision does not depend
+ * on the number of cgroups, and tasks that may run only on some CPUs compete by the same rule as
+ * all others.
  */
 #include <scx/cgroup_max.bpf.h>
 #include <scx/cgroup_vtime.bpf.h>
@@ -27,8 +28,8 @@ char _license[] SEC("license") = "GPL";
 /* Maximum time between two checks of a parked task, since quotas may change. */
 #define RECHECK_NS (100 * NSEC_PER_MSEC)
 
-/* Maximum time for which a quota holds a task back: after a longer wait, the kernel's watchdog
- * would eject the scheduler. */
+/* Maximum time for which a quota holds a task back. Together with the wait in the shared queue
+ * (about 8 s at most), it is well below the timeout of the kernel's watchdog (30 s). */
 #define PARKED_MAX_NS (8 * NSEC_PER_SEC)
 
 /* Shorter slices are all overhead, and below the tick of most kernels. */
@@ -45,7 +46,8 @@ SCX_PERCPU_COUNTERS(stats, struct flatcg_stats);
 struct task_ctx {
 	bool is_parked; /* until it runs or sleeps */
 	u64 parked_ns; /* since when */
-	u64 vtime; /* virtual time while parked, when p->scx.dsq_vtime is a real time */
+	/* Virtual time while parked: p->scx.dsq_vtime is then the time of the next check. */
+	u64 vtime;
 	struct scx_cgroup_task cg;
 };
 
@@ -156,8 +158,9 @@ void BPF_STRUCT_OPS(flatcg_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_count(stats, queued);
 	scx_bpf_dsq_insert_vtime(p, SHARED_DSQ, slice, scx_cgroup_task_key(p, SHARED_DSQ),
 				 enq_flags);
-	/* The CPU goes idle unless it is kicked to look again. This happens only if a task that
-	 * preceded this one has gone. */
+	/* ops.dispatch() found no task, so the CPU goes idle unless it is kicked to look again.
+	 * This is rare: the task that preceded @p has just left the queue, or a quota of @p's
+	 * cgroups has just been refilled. */
 	if (enq_flags & SCX_ENQ_LAST)
 		scx_kick_cpu(scx_bpf_task_cpu(p), 0);
 }
@@ -308,8 +311,18 @@ static void unpark(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 now)
 		scx_kick_cpu(cpu, 0);
 }
 
-/* Check the parked tasks that are due. The timer runs while any cgroup has a quota, and once
- * more. */
+/* Whether the timer runs. */
+static u32 is_unparking;
+
+/* Start the timer if a cgroup has a quota, but never put off the end of a running one. */
+static void start_unpark(struct unpark *timer)
+{
+	if (READ_ONCE(scx_nr_quotas) && !__sync_lock_test_and_set(&is_unparking, 1))
+		bpf_timer_start(&timer->timer, UNPARK_NS, 0);
+}
+
+/* Check the parked tasks that are due. The timer runs while any cgroup has a quota. When no cgroup
+ * has one any more, it expires a last time and checks all parked tasks. */
 static int unpark_all(void *map, u32 *key, struct unpark *timer)
 {
 	u32 nr_quotas = READ_ONCE(scx_nr_quotas);
@@ -323,8 +336,13 @@ static int unpark_all(void *map, u32 *key, struct unpark *timer)
 		unpark(BPF_FOR_EACH_ITER, p, now);
 	}
 	bpf_rcu_read_unlock();
-	if (nr_quotas)
+	if (nr_quotas) {
 		bpf_timer_start(&timer->timer, UNPARK_NS, 0);
+		return 0;
+	}
+	/* A full barrier: a quota that is set now either finds the timer stopped, or is seen. */
+	__sync_lock_test_and_set(&is_unparking, 0);
+	start_unpark(timer);
 	return 0;
 }
 
@@ -340,13 +358,13 @@ static s32 init_unpark(void)
 	return err ?: bpf_timer_set_callback(&timer->timer, unpark_all);
 }
 
-static void start_unpark(void)
+static void check_unpark(void)
 {
 	u32 zero = 0;
 	struct unpark *timer = bpf_map_lookup_elem(&unparks, &zero);
 
-	if (timer && READ_ONCE(scx_nr_quotas))
-		bpf_timer_start(&timer->timer, UNPARK_NS, 0);
+	if (timer)
+		start_unpark(timer);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(flatcg_cgroup_init, struct cgroup *cgrp,
@@ -357,7 +375,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(flatcg_cgroup_init, struct cgroup *cgrp,
 	if (err)
 		return err;
 	scx_cgroup_max_init(cgrp, args);
-	start_unpark();
+	check_unpark();
 	return 0;
 }
 
@@ -371,7 +389,7 @@ void BPF_STRUCT_OPS(flatcg_cgroup_set_bandwidth, struct cgroup *cgrp, u64 period
 		    u64 burst_us)
 {
 	scx_cgroup_max_set(cgrp, period_us, quota_us, burst_us);
-	start_unpark();
+	check_unpark();
 }
 
 /* The debt and credit of a task stay with its old cgroup. */

@@ -149,14 +149,14 @@ static void arm_compaction(struct cpu_ctx *ctx, u64 after_ns)
 
 /*
  * Timer callback of @cpu: demote the CPU if it has been idle for p_remove. The timer is not
- * cancelled when the CPU gets a task, since that is costly and often useless: it expires at most
- * once per p_remove anyway.
+ * cancelled when the CPU gets a task: that would cost a start and a cancellation for each short
+ * idle period, while the timer expires at most twice per p_remove.
  */
 static int compact(void *map, s32 *cpu, struct cpu_ctx *ctx)
 {
 	u64 idle_since_ns, idle_ns;
 
-	/* Before the check: a CPU that becomes idle after it arms the timer itself. */
+	/* Clear the flag before the check, so that a CPU that becomes idle later arms the timer. */
 	scx_ordered(__sync_lock_test_and_set(&ctx->is_armed, 0));
 	idle_since_ns = READ_ONCE(ctx->idle_since_ns);
 	if (!idle_since_ns) {
@@ -287,7 +287,7 @@ static s32 claim_in_others(struct task_struct *p, struct task_ctx *tctx, struct 
 	cpu = claim_first(p->cpus_ptr);
 	if (cpu < 0)
 		return cpu;
-	/* A CPU of a nest has become idle in the meantime. */
+	/* A primary CPU has become idle in the meantime. */
 	if (is_primary(cpu)) {
 		c->wakeup_any_idle_primary++;
 		return cpu;

@@ -57,8 +57,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!opts.r_max && !opts.r_impatient)
 			argp_failure(state, SCX_STATUS_FAILED, 0,
-				     "no CPU would join the primary nest: give --max-reserve or "
-				     "--impatience at least 1");
+				     "no wakeup would add a CPU to the primary nest: give "
+				     "--max-reserve or --impatience at least 1");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -102,7 +102,8 @@ static const struct scx_stat stats[] = {
 	STAT(promoted_to_primary, COUNTER, "CPUs that joined the primary nest"),
 	STAT(promoted_to_reserved, COUNTER, "CPUs of no nest that joined the reserve nest"),
 	STAT(demoted_to_reserved, COUNTER, "Primary CPUs that joined the reserve nest"),
-	STAT(reserved_at_capacity, COUNTER, "CPUs that did not because it was full"),
+	STAT(reserved_at_capacity, COUNTER,
+	     "CPUs that did not join the reserve nest because it was full"),
 	STAT(scheduled_compaction, COUNTER, "Times that a primary CPU became idle"),
 	STAT(cancelled_compaction, COUNTER, "Compactions cancelled because a task came"),
 	STAT(eagerly_compacted, COUNTER, "CPUs demoted because their task exited"),

@@ -46,7 +46,7 @@ struct side {
 	u64 is_waiting; /* the CPU idles until the other one gives up its claim */
 };
 
-/* A pair, by its lower CPU. */
+/* A pair. Its key in the map is its lower CPU. */
 struct pair {
 	struct bpf_spin_lock lock;
 	u64 cgid; /* whose turn it is */
@@ -442,8 +442,8 @@ static void dispatch(u32 cpu, struct pair *pair, struct task_struct *prev)
 		begin_turn(pair, prev_cgid);
 }
 
-/* Dispatch a kernel thread, but not twice in succession, so that they do not starve other tasks.
- * Returns whether it did. */
+/* Dispatch a kernel thread, but only in every second call, so that kernel threads do not starve
+ * other tasks. Returns whether one was dispatched. */
 static bool dispatch_kernel(u32 cpu)
 {
 	if (cpu >= PAIR_CPUS_MAX)
@@ -525,7 +525,8 @@ void BPF_STRUCT_OPS(pair_cpu_release, s32 cpu, struct scx_cpu_release_args *args
 	scx_bpf_reenqueue_local();
 }
 
-/* When the scheduler is loaded, a task may already be running as it is switched to this class. */
+/* Call note_running() here too: when the scheduler is loaded, a running task is switched to this
+ * class without a context switch. */
 void BPF_STRUCT_OPS(pair_running, struct task_struct *p)
 {
 	u32 cpu = scx_bpf_task_cpu(p);
@@ -559,8 +560,8 @@ void BPF_STRUCT_OPS(pair_disable, struct task_struct *p)
 
 /* ---- cgroups ------------------------------------------------------------- */
 
-/* Time for which the DSQ of a removed cgroup is kept, because a CPU that has just found it may
- * still use it. */
+/* Time for which the DSQ of a removed cgroup is kept, because a CPU that looked up the cgroup just
+ * before may still use the DSQ. */
 #define DSQ_GRACE_NS NSEC_PER_SEC
 
 struct gone {

@@ -16,7 +16,8 @@ static struct {
 
 static const struct argp_option options[] = {
 	{ "stride", 'S', "N", 0,
-	  "Pair CPU i with CPU i + N (default: the threads of a core, or half of the CPUs)" },
+	  "Pair CPU i with CPU i + N (default: the threads of a core; if no core has two, N is "
+	  "half of the number of CPUs)" },
 	{ "turn-us", 't', "US", 0, "Let a pair run a cgroup for US microseconds (20000)" },
 	{ 0 },
 };
@@ -41,7 +42,7 @@ static const char *check(void)
 	uint32_t nr_cpus = libbpf_num_possible_cpus();
 
 	if (!scx_kernel_has_kfunc("scx_bpf_task_cgroup"))
-		return "this kernel does not tell schedulers of cgroups: boot one built with "
+		return "this kernel does not report cgroups to schedulers: boot one built with "
 		       "CONFIG_EXT_GROUP_SCHED";
 	if (nr_cpus > PAIR_CPUS_MAX) {
 		snprintf(message, sizeof(message), "%u CPUs are too many: boot with nr_cpus=%u",
@@ -50,7 +51,7 @@ static const char *check(void)
 	}
 	if (opts.stride && nr_cpus % (2 * opts.stride)) {
 		snprintf(message, sizeof(message),
-			 "--stride=%u leaves CPUs without another one: %u CPUs are no multiple "
+			 "--stride=%u leaves CPUs without a partner: %u CPUs are not a multiple "
 			 "of %u",
 			 opts.stride, nr_cpus, 2 * opts.stride);
 		return message;
@@ -151,7 +152,7 @@ static const struct scx_stat stats[] = {
 	STAT(kernel, "Dispatched kernel threads"),
 	STAT(turns, "Turns of cgroups on pairs of CPUs"),
 	STAT(switches, "Of these, those of another cgroup than before"),
-	STAT(waits, "Times that a CPU found no task beside that of the other CPU"),
+	STAT(waits, "Times that a CPU found no task that may run beside that of the other CPU"),
 	STAT(ended, "Tasks preempted by the other CPU at the end of a turn"),
 	STAT(reenqueued, "Tasks enqueued again because a real-time task took their CPU"),
 	{ 0 },

@@ -237,8 +237,8 @@ static bool insert_on_idle_cpu(struct task_struct *p, u64 enq_flags)
 		insert_local(p, -1, enq_flags);
 		return true;
 	}
-	/* ops.select_cpu() is called neither on slice expiry and re-enqueues, nor for tasks bound
-	 * to one CPU. */
+	/* ops.select_cpu() is not called on slice expiry, on a re-enqueue, or for a task bound to
+	 * one CPU. */
 	if (enq_flags & SCX_ENQ_CPU_SELECTED || !scx_this_cpu_is_online())
 		return false;
 	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
@@ -420,7 +420,8 @@ static bool keep_prev(struct qmap_cpu *c, struct task_struct *prev)
 	return true;
 }
 
-/* Insert a sleeping task on every dispatch, which the kernel ignores: no CPU makes progress. */
+/* Insert a sleeping task on every dispatch. The kernel ignores the task and calls ops.dispatch()
+ * again, so no CPU makes progress. */
 static bool loop_forever(void)
 {
 	struct task_struct *kthreadd;

@@ -12,10 +12,10 @@
 
 #include "scx_qmap.bpf.skel.h"
 
-/* ops.timeout_ms if stalls are requested, so that the watchdog acts soon. */
+/* ops.timeout_ms if a stall or an endless loop is requested, so that the watchdog acts soon. */
 #define STALL_TIMEOUT_MS 2000
 
-/* Maximum value of arguments that count enqueues or tasks. */
+/* Maximum value of arguments that count enqueues or dispatches. */
 #define COUNT_MAX 1e15
 
 static struct {
@@ -170,8 +170,12 @@ static void read_stats(void *skel, void *stats)
 	scx_percpu_sum(qmap->maps.cpus, &cpus, sizeof(cpus));
 	shown->perf = cpus.perf / libbpf_num_possible_cpus();
 	shown->waiting = 0;
-	for (int i = 0; i < QMAP_NR_QUEUES; i++)
-		shown->waiting += qmap->bss->nr_pushed[i] - qmap->bss->nr_popped[i];
+	for (int i = 0; i < QMAP_NR_QUEUES; i++) {
+		/* Read first: so it is never above the other one. */
+		uint64_t popped = __atomic_load_n(&qmap->bss->nr_popped[i], __ATOMIC_ACQUIRE);
+
+		shown->waiting += qmap->bss->nr_pushed[i] - popped;
+	}
 }
 
 #define COUNTER(member, desc) \

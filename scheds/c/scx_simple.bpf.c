@@ -35,9 +35,9 @@ struct {
 
 SCX_PERCPU_COUNTERS(stats, struct simple_stats);
 
-/* Return the cgroup of a task and what it has been charged; NULL without --cgroups. It is created
- * with the task. If the creation failed, the next call tries again, and the task counts as one of
- * the root cgroup. */
+/* Return the cgroup of a task and what the task has been charged; NULL without --cgroups. The entry
+ * is created with the task. If the creation failed, the next call tries again, and the task counts
+ * as one of the root cgroup. */
 static struct scx_cgroup_task *cgroup_task(struct task_struct *p)
 {
 	if (!use_cgroups)

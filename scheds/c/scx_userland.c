@@ -32,7 +32,7 @@ static struct {
 } opts = { .slice_us = SLICE_US_DFL, .batch = 8 };
 
 static const struct argp_option options[] = {
-	{ "batch", 'b', "N", 0, "Dispatch up to N tasks in advance of the CPUs that are idle (8)" },
+	{ "batch", 'b', "N", 0, "Dispatch up to N tasks more than there are idle CPUs (8)" },
 	{ "slice-us", 's', "US", 0,
 	  "Let a task run for US microseconds while others wait (20000)" },
 	{ 0 },
@@ -69,7 +69,7 @@ static struct {
 	struct user_ring_buffer *decisions;
 	struct waiting *waiting;
 	size_t nr_waiting;
-	u64 weight; /* sum of the tasks that wait */
+	u64 weight; /* sum of the weights of the tasks that wait */
 	/* Virtual time: the largest vtime of a dispatched task. Pinned tasks do not count: one of
 	 * low weight that has a CPU to itself is soon far ahead of all others. */
 	u64 vtime_now;
@@ -142,8 +142,8 @@ static bool dispatch(const struct waiting *task)
 		.vtime = task->vtime ?: 1,
 		.pid = task->pid,
 		.cpu = RL_CPU_ANY,
-		/* Its vtime advances by CPU time, and on slice expiry it continues while it
-		 * precedes the others. */
+		/* With a weight, the BPF side advances the vtime by CPU time, and lets the task
+		 * continue on slice expiry while it precedes the others. */
 		.weight = task->weight,
 	};
 	user_ring_buffer__submit(policy.decisions, decision);
@@ -158,7 +158,8 @@ static u64 vtime_of(const struct rl_queued *rec)
 {
 	u64 ahead_ns = scx_vtime_max_ahead(WAIT_MAX_NS, policy.weight), vtime;
 
-	/* After a long sleep it may catch up on one slice, and no task starves. */
+	/* After a long sleep, a task may catch up on one slice at most. The limit of the debt keeps
+	 * tasks of low weight from starving. */
 	vtime = scx_vtime_limit_credit(rec->vtime, policy.vtime_now, opts.slice_us * 1000);
 	return scx_vtime_limit_debt(vtime, policy.vtime_now, ahead_ns);
 }
@@ -241,7 +242,7 @@ static bool tick(void *skel)
 		ring_buffer__consume_n(policy.queued, room);
 	has_sent = decide();
 	WRITE(nr_waiting, policy.nr_waiting);
-	/* The sign of life. */
+	/* If this counter stops while there is work, the BPF side detects a stall. */
 	WRITE(nr_cycles, READ(nr_cycles) + 1);
 	/* No lost wakeups: set the flag, then check again. */
 	__atomic_store_n(&policy.shared->is_sleeping, 1, __ATOMIC_SEQ_CST);
@@ -263,7 +264,8 @@ static void configure(void *skel)
 	userland->rodata_rl_config->config.slice_ns = opts.slice_us * 1000;
 	userland->rodata_rl_config->config.idle_selection = RL_IDLE_BUILTIN;
 	scx_ops_set_flag(skel, "SCX_OPS_KEEP_BUILTIN_IDLE");
-	/* Since 7.1 the watchdog does what ops.cpu_release() did. */
+	/* Since 7.1, the timer of rustland/watchdog.bpf.h does what ops.cpu_release() does on older
+	 * kernels. */
 	scx_ops_replace_cpu_release(skel, "scx_bpf_dsq_reenq");
 }
 

@@ -16,7 +16,7 @@ char _license[] SEC("license") = "GPL";
 #define FIFO_DSQ 0
 #define VTIME_DSQ 1
 
-/* Slices that the kernel does not use, ns. */
+/* Slices, ns, and a vtime that the kernel does not use. */
 #define SLICE_NS 7000000
 #define OTHER_SLICE_NS 3000000
 #define OTHER_VTIME 4711000000
@@ -253,8 +253,8 @@ void BPF_STRUCT_OPS(compat_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_bpf_dsq_insert(p, FIFO_DSQ, SCX_SLICE_DFL, enq_flags);
 }
 
-/* Move the first task by the iterator, with its own slice. Tasks leave the DSQ in
- * no other way, so they all run with this slice. */
+/* Move the first task with the iterator, and set its slice. This is the only way out of
+ * the DSQ, so all tasks run with this slice. */
 static void use_dsq_move(s32 cpu)
 {
 	struct task_struct *p;

@@ -20,7 +20,7 @@ static const struct {
 static uint32_t use;
 
 static const struct argp_option options[] = {
-	{ "use", 'u', "WRAPPER", 0, "The wrapper to use, --use=list prints their names" },
+	{ "use", 'u', "WRAPPER", 0, "The wrapper to use; --use=list prints all names" },
 	{ 0 },
 };
 

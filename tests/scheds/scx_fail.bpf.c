@@ -30,8 +30,7 @@ void BPF_STRUCT_OPS(fail_enqueue, struct task_struct *p, u64 enq_flags)
 	if (nr == exit_after)
 		scx_bpf_exit(exit_code, "leaving after %llu enqueues as asked", nr);
 	/* Lose tasks of low weight only: the scheduler's own process has to run, to report the
-	 * exit, and the runner raises its priority at times, so that its weight is not always
-	 * 100. */
+	 * exit. Its weight is 100, or more while the runner has raised its priority. */
 	if (stall_after && nr >= stall_after && !(p->flags & PF_KTHREAD) &&
 	    p->scx.weight < SCX_WEIGHT_DFL)
 		return;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Options of the failing test scheduler, see scx_fail.bpf.c. */
+#include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runner/runner.h"
 #include "scx_fail.bpf.skel.h"
@@ -20,7 +23,8 @@ static const struct argp_option options[] = {
 	{ "stall-after", KEY_STALL_AFTER, "N", 0,
 	  "From the Nth enqueue on, lose tasks with a positive nice value" },
 	{ "exit-after", KEY_EXIT_AFTER, "N", 0, "scx_bpf_exit() at the Nth enqueue" },
-	{ "exit-code", KEY_EXIT_CODE, "CODE", 0, "Exit code of --exit-after, decimal or 0x" },
+	{ "exit-code", KEY_EXIT_CODE, "CODE", 0,
+	  "Exit code of --exit-after, decimal or hexadecimal (0x...)" },
 	{ 0 },
 };
 
@@ -31,6 +35,23 @@ static struct {
 	uint64_t exit_after;
 	uint64_t exit_code;
 } opts;
+
+/* A number of 64 bits; scx_parse_number() has only the 53 of a double. */
+static uint64_t parse_code(const struct argp_state *state, const char *arg)
+{
+	bool is_hex = !strncmp(arg, "0x", 2);
+	const char *digits = is_hex ? arg + 2 : arg;
+	uint64_t code;
+	char *end;
+
+	errno = 0;
+	code = strtoull(arg, &end, is_hex ? 16 : 10);
+	/* strtoull() also accepts a space or a sign before the digits. */
+	if (!isxdigit((unsigned char)*digits) || *end || errno)
+		argp_failure(state, SCX_STATUS_FAILED, 0,
+			     "--exit-code takes a decimal or hexadecimal number, not '%s'", arg);
+	return code;
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -48,7 +69,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		opts.exit_after = scx_parse_number(state, "exit-after", arg, 1, 1e9);
 		return 0;
 	case KEY_EXIT_CODE:
-		opts.exit_code = strtoull(arg, NULL, 0);
+		opts.exit_code = parse_code(state, arg);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

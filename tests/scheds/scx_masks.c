@@ -10,13 +10,13 @@
 #include "scx_masks.bpf.skel.h"
 
 static const char help_fmt[] =
-	"Idle CPUs out of a mask of preferred ones, for tests.\n"
+	"Prefers the idle CPUs of a mask, for tests.\n"
 	"\n"
 	"Usage: %s [-s SLICE_US] [-n CPUS] [-e COUNT] [-d DUMP_LEN] [-p] [-v]\n"
 	"\n"
 	"  -s SLICE_US   Time slice\n"
 	"  -n CPUS       How many CPUs are preferred\n"
-	"  -e COUNT      Trigger scx_bpf_error() at that enqueue\n"
+	"  -e COUNT      Call scx_bpf_error() at enqueue number COUNT\n"
 	"  -d DUMP_LEN   Length of the debug dump in bytes\n"
 	"  -p            Switch only tasks of the policy SCHED_EXT\n"
 	"  -v            Print libbpf's messages\n"

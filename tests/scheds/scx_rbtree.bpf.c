@@ -34,7 +34,7 @@ private(TREE) struct bpf_rb_root tree __contains(waiter, node);
 struct task_ctx {
 	u64 vtime;
 	u64 started_at;
-	/* Sequence number of the enqueue; 0 when the task is not in the tree. */
+	/* Sequence number of the last enqueue into the tree; 0 after ops.dequeue(). */
 	u64 queued_seq;
 };
 

@@ -8,7 +8,7 @@
 
 char _license[] SEC("license") = "GPL";
 
-/* The DSQ of tasks with a restricted affinity. */
+/* The DSQ of kernel threads, and of tasks that may not use the next CPU. */
 #define SHARED_DSQ (1 << 20)
 
 const volatile u32 nr_cpu_ids = 1;

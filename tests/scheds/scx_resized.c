@@ -15,7 +15,7 @@ static const char help_fmt[] = "A queue and a time slice for each CPU, for tests
 			       "Usage: %s [-s SLICE_US] [-e COUNT] [-d DUMP_LEN] [-p] [-v]\n"
 			       "\n"
 			       "  -s SLICE_US   Time slice\n"
-			       "  -e COUNT      Trigger scx_bpf_error() at that enqueue\n"
+			       "  -e COUNT      Call scx_bpf_error() at enqueue number COUNT\n"
 			       "  -d DUMP_LEN   Length of the debug dump in bytes\n"
 			       "  -p            Switch only tasks of the policy SCHED_EXT\n"
 			       "  -v            Print libbpf's messages\n"
@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 {
 	struct scx_resized *skel;
 	struct bpf_link *link;
-	__u32 nr_cpus = libbpf_num_possible_cpus(), cpu;
+	int nr_cpus = libbpf_num_possible_cpus(), cpu;
 	__u64 ecode, slice_us = 5000;
 	int opt;
 

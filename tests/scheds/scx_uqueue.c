@@ -27,16 +27,16 @@ struct waiter {
 };
 
 static LIST_HEAD(, waiter) waiters = LIST_HEAD_INITIALIZER(waiters);
-/* CPU time divided by weight, by pid. */
+/* CPU time x 100 / weight, ms, by pid. */
 static float *vruntimes;
 static double min_vruntime;
 
-static const char help_fmt[] = "Order of tasks made in user space, by BPF queues, for tests.\n"
+static const char help_fmt[] = "A policy in user space, connected by BPF queues, for tests.\n"
 			       "\n"
 			       "Usage: %s [-s SLICE_US] [-e COUNT] [-d DUMP_LEN] [-p] [-v]\n"
 			       "\n"
 			       "  -s SLICE_US   Time slice\n"
-			       "  -e COUNT      Trigger scx_bpf_error() at that enqueue\n"
+			       "  -e COUNT      Call scx_bpf_error() at enqueue number COUNT\n"
 			       "  -d DUMP_LEN   Length of the debug dump in bytes\n"
 			       "  -p            Switch only tasks of the policy SCHED_EXT\n"
 			       "  -v            Print libbpf's messages\n"

@@ -49,6 +49,7 @@ def test_version_is_the_projects(program: Path, option: str) -> None:
         ["--interval", "2s"],
         ["--interval", ""],
         ["--exit-dump-len", "-1"],
+        ["--exit-dump-len", "1.5"],
         ["--exit-dump-len", "99999999999999999999"],
         ["stray"],
     ],
@@ -58,6 +59,23 @@ def test_bad_value_is_refused_in_one_line(program: Path, args: list[str]) -> Non
     assert done.returncode == 1
     assert one_line(done.stderr), done.stderr
     assert args[0] in done.stderr
+
+
+@pytest.mark.parametrize(
+    "code", ["seven", "", "7x", "-1", " 1", "0x", "0x-1", "18446744073709551616"]
+)
+def test_bad_exit_code_of_the_failing_scheduler_is_refused(build_dir: Path, code: str) -> None:
+    program = build_dir / "scheds/c/scx_fail"
+    done = run(program, "--exit-code", code)
+    assert done.returncode == 1
+    assert one_line(done.stderr), done.stderr
+    assert "--exit-code" in done.stderr
+
+
+@pytest.mark.parametrize("code", ["7", "0x1000000000000", "0xffffffffffffffff"])
+def test_exit_code_of_the_failing_scheduler_has_64_bits(build_dir: Path, code: str) -> None:
+    done = run(build_dir / "scheds/c/scx_fail", "--exit-code", code, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_unknown_option_is_a_usage_error(program: Path) -> None:

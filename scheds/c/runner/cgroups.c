@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Finds cgroup controls that have no effect: with sched_ext, CPU shares and limits are left to the
- * scheduler, which may not implement them, or to which the kernel may not report them.
+ * scheduler. Some schedulers do not implement a control, and some kernels do not report it.
  */
 #include <ftw.h>
 #include <limits.h>

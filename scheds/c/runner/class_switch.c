@@ -14,9 +14,10 @@
  * new class at once. So if the kernel's switch takes long, this thread does that for all tasks.
  * After kill -9 there is no helper.
  *
- * Before that, an unload waits for the end of CPU hotplug. The kernel does not pick tasks of the
- * fair class yet, but for a reserve of 5 %; and a fair task on the CPU that goes offline could not
- * leave it, so hotplug and unload would wait for each other. So no task is switched in this stage.
+ * An unload first waits for the end of CPU hotplug. In this stage, the kernel picks tasks of the
+ * fair class only within a reserve of 5 %. A task that this thread switched to the fair class might
+ * be unable to leave a CPU that goes offline, and hotplug and unload would wait for each other. So
+ * no task is switched in this stage.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -96,8 +97,9 @@ static void *class_switch_thread(void *unused)
 
 /*
  * Make room for NR_FDS file descriptors. If a process has several threads, the kernel waits for an
- * RCU grace period before it uses a larger table (expand_fdtable() in fs/file.c), such as when the
- * helper opens a file: it would wait for what it is to end.
+ * RCU grace period before it uses a larger table (expand_fdtable() in fs/file.c). If the helper
+ * opened a file and the table had to grow, the helper would wait for the very grace period that
+ * does not end without its help.
  */
 static void grow_fd_table(void)
 {
@@ -121,8 +123,8 @@ void scx_class_switch_start(void)
 
 	grow_fd_table();
 	/*
-	 * khugepaged unmaps pages while it collapses them, and it is an ordinary task that
-	 * this thread may have to help. A kernel without huge pages refuses the call.
+	 * While khugepaged collapses pages, a page fault of this thread may wait for khugepaged,
+	 * which may be one of the starving tasks. A kernel without huge pages refuses the call.
 	 */
 	prctl(PR_SET_THP_DISABLE, 1L, 0L, 0L, 0L);
 	/* If the thread cannot be created, the scheduler still runs. */

@@ -38,9 +38,9 @@ const char *scx_kernel_current_ops(void);
 uint64_t scx_kernel_hotplug_seq(void);
 /* Number of schedulers enabled since boot. */
 uint64_t scx_kernel_enable_seq(void);
-/* Whether the kernel moves tasks between the ext and the fair class, and both of them run: a
- * scheduler is being enabled, or it is being disabled and no longer takes all tasks. Before that
- * (switch_all is 1), the kernel does not pick tasks of the fair class. */
+/* Whether the kernel is moving tasks between the ext and the fair class, and picks tasks of both: a
+ * scheduler is being enabled, or is being disabled and no longer takes all tasks. While switch_all
+ * is 1 during the disabling, the kernel picks tasks of the fair class only within a reserve. */
 bool scx_kernel_is_switching_classes(void);
 /* Whether the kernel reserves CPU time for the ext class against the fair class. */
 bool scx_kernel_has_ext_server(void);
@@ -63,8 +63,8 @@ struct scx_priority scx_priority_raise_self(void);
 struct scx_priority scx_priority_raise_ordinary(pid_t thread);
 void scx_priority_restore(const struct scx_priority *before);
 
-/* rcu.c: raise RCU's grace-period kthread while a scheduler is loaded. Stays raised after
- * kill -9. */
+/* rcu.c: raise RCU's grace-period kthread while a scheduler is loaded. After kill -9 of this
+ * program, the kthread stays raised. */
 struct scx_priority scx_rcu_boost(void);
 
 /* class_switch.c: start the class-switch helper, so that enabling and disabling always finish. */

@@ -32,8 +32,8 @@ const struct btf_member *scx_btf_member(const struct btf *btf, const char *type,
 	return NULL;
 }
 
-/* Return the address of the initial value of an integer member, and set *@size to its size in
- * bytes. */
+/* Return the address of the initial value of a member, and set *@size to its size in bytes; NULL if
+ * the object's struct sched_ext_ops has no such member. */
 static void *member_slot(const struct bpf_object *obj, const char *name, size_t *size)
 {
 	const struct btf *btf = bpf_object__btf(obj);

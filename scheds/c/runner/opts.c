@@ -35,22 +35,29 @@ struct parse_ctx {
 	struct scx_common_opts *opts;
 };
 
-double scx_parse_number(const struct argp_state *state, const char *option, const char *arg,
-			double min, double max)
+static double parse_number(const struct argp_state *state, const char *option, const char *arg,
+			   double min, double max, bool whole)
 {
 	char *end;
 	double value = strtod(arg, &end);
 
-	if (end == arg || *end || !(value >= min && value <= max))
+	if (end == arg || *end || !(value >= min && value <= max) ||
+	    (whole && value != (double)(int64_t)value))
 		argp_failure(state, SCX_STATUS_FAILED, 0,
-			     "--%s takes a number from %.15g to %.15g, not '%s'", option, min, max,
-			     arg);
+			     "--%s takes a %snumber from %.15g to %.15g, not '%s'", option,
+			     whole ? "whole " : "", min, max, arg);
 	return value;
+}
+
+double scx_parse_number(const struct argp_state *state, const char *option, const char *arg,
+			double min, double max)
+{
+	return parse_number(state, option, arg, min, max, true);
 }
 
 static double parse_interval(const struct argp_state *state, const char *arg)
 {
-	double interval_s = scx_parse_number(state, "interval", arg, 0, INTERVAL_MAX_S);
+	double interval_s = parse_number(state, "interval", arg, 0, INTERVAL_MAX_S, false);
 
 	if (interval_s && interval_s < INTERVAL_MIN_S)
 		argp_failure(state, SCX_STATUS_FAILED, 0,

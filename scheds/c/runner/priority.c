@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The thread that attaches a scheduler runs as SCHED_FIFO meanwhile.
+ * While a thread attaches a scheduler, it runs as SCHED_FIFO.
  *
  * Attaching switches all tasks, this thread included, from the fair class to the ext class
  * one by one. The fair class has precedence: with enough busy tasks not switched yet, those

@@ -239,7 +239,7 @@ static void warn_of_ineffective_cgroups(const struct run *run)
 	if (!cgroups.nr)
 		return;
 	scx_cgroups_name(all & ~implemented, names);
-	complain(run, "%s of cgroups have no effect under this scheduler: %d set them, such as %s",
+	complain(run, "%s of cgroups have no effect under this scheduler: %d set them, e.g. %s",
 		 names, cgroups.nr, cgroups.first);
 }
 

@@ -76,7 +76,7 @@ struct scx_sched {
 	/*
 	 * The cgroup controls that the scheduler implements with the options given, a set of
 	 * SCX_CGROUP_*. Cgroup callbacks that are not needed, or that the kernel lacks, are removed
-	 * from the object. NULL: it implements no control, and the object has no such callback.
+	 * from the object. NULL: it implements no control, and all cgroup callbacks are kept.
 	 */
 	unsigned int (*cgroups)(void);
 	/*
@@ -131,9 +131,9 @@ struct scx_sched {
 int scx_run(const struct scx_sched *sched, int argc, char **argv);
 
 /*
- * For parse(): the value of @option as a number within [@min, @max]. Anything else
- * (NaN and trailing text included) ends the program with a one-line message that names
- * @option.
+ * For parse(): the value of @option as a whole number within [@min, @max], of less than 2^53.
+ * Anything else (NaN and trailing text included) ends the program with a one-line message that
+ * names @option.
  */
 double scx_parse_number(const struct argp_state *state, const char *option, const char *arg,
 			double min, double max);
@@ -146,9 +146,9 @@ bool scx_ops_set_flag(void *skel, const char *name);
 
 /*
  * For configure(), of a scheduler whose ops.cpu_release() re-enqueues the tasks of a CPU taken by a
- * real-time task. If the kernel has @kfunc, with which the scheduler re-enqueues them elsewhere,
- * remove the callback, because such kernels report it as deprecated. Else set the flag that the
- * callback requires (scx/migration.bpf.h). Returns whether the callback was removed.
+ * real-time task. If the kernel has @kfunc, with which another BPF program of the scheduler
+ * re-enqueues them, remove the callback, because such kernels report it as deprecated. Else set the
+ * flag that the callback requires (scx/migration.bpf.h). Returns whether the callback was removed.
  */
 bool scx_ops_replace_cpu_release(void *skel, const char *kfunc);
 

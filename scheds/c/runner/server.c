@@ -96,8 +96,12 @@ static void accept_client(struct scx_server *server)
 		close_most_silent(server);
 	fd = accept4(server->fds[LISTENER].fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0) {
-		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+		/* Without a client that could be closed, try again in the next call only. */
+		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
+			if (!server->nr)
+				server->fds[LISTENER].events = 0;
 			close_most_silent(server);
+		}
 		return;
 	}
 	client = calloc(1, sizeof(*client));
@@ -166,6 +170,8 @@ static bool answer_next(struct scx_server *server, struct client *client)
 					 read_now(server, values), client->before);
 		client->in_len -= end + 1 - client->in;
 		memmove(client->in, end + 1, client->in_len);
+		/* No memory for an answer. */
+		client->closing |= !client->out;
 	} else if (client->in_len > LINE_MAX_BYTES) {
 		client->out = scx_answer_too_long();
 		client->closing = true;
@@ -195,7 +201,7 @@ static bool serve(struct scx_server *server, size_t at)
 			return false;
 	}
 	fd->events = client->out ? POLLOUT : POLLIN;
-	return true;
+	return client->out || !client->closing;
 }
 
 /* Whether a client keeps an incomplete request or does not read its answer for too long. */
@@ -208,7 +214,8 @@ bool scx_server_wait(struct scx_server *server, double wait_s)
 {
 	double end_s = scx_now_s() + wait_s, left_s = wait_s;
 
-	do {
+	server->fds[LISTENER].events = POLLIN;
+	for (; left_s >= 0; left_s = end_s - scx_now_s()) {
 		int timeout_ms = left_s > 0 ? left_s * 1000 + 1 : 0;
 
 		if (poll(server->fds, FIRST_CLIENT + server->nr, timeout_ms) < 0)
@@ -225,8 +232,7 @@ bool scx_server_wait(struct scx_server *server, double wait_s)
 			accept_client(server);
 		if (server->fds[WAKE].revents)
 			return false;
-		left_s = end_s - scx_now_s();
-	} while (left_s > 0);
+	}
 	return false;
 }
 

@@ -35,7 +35,7 @@ struct Opts {
     #[arg(long, value_name = "N", default_value = "0")]
     exit_after: u64,
 
-    /// Exit code of --exit-after, decimal or 0x
+    /// Exit code of --exit-after, decimal or hexadecimal (0x...)
     #[arg(long, value_name = "CODE", default_value = "0", value_parser = number)]
     exit_code: u64,
 }
@@ -51,7 +51,7 @@ fn number(text: &str) -> Result<u64, std::num::ParseIntError> {
 struct Metrics {
     #[stat(counter, desc = "Calls of ops.enqueue()")]
     enqueued: u64,
-    #[stat(desc = "Of --exit-after")]
+    #[stat(desc = "Value of --exit-after")]
     exit_after: u64,
 }
 

@@ -24,7 +24,7 @@ static HEAP: LockedHeap = LockedHeap::new();
 
 #[derive(Debug, clap::Args)]
 struct Opts {
-    /// The lowest weight that is subject to the policy
+    /// Tasks of a lower weight bypass the policy
     #[arg(long, value_name = "WEIGHT", default_value = "100")]
     weight_min: u32,
 }

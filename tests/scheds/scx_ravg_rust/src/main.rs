@@ -22,7 +22,8 @@ scx_utils::include_bpf!();
 const NR_SEQUENCES: u64 = 40;
 const NR_STEPS: u64 = 250;
 
-/// Limits of the header: 3e-6 per step, and the accumulated error.
+/// Maximum errors, relative to the largest value: of one read (`ravg.h` is exact to 3e-6), and
+/// accumulated over a sequence.
 const READ_ERROR_MAX: f64 = 4e-6;
 const SUM_ERROR_MAX: f64 = 2e-5;
 
@@ -51,12 +52,12 @@ fn main() -> Result<()> {
         sum_error = sum_error.max(sum);
     }
     println!(
-        "{} steps: off by {read_error:.1e} at one, {sum_error:.1e} over all",
+        "{} steps: error {read_error:.1e} per read, {sum_error:.1e} accumulated",
         NR_SEQUENCES * NR_STEPS
     );
     ensure!(
         read_error < READ_ERROR_MAX && sum_error < SUM_ERROR_MAX,
-        "too far apart"
+        "the errors exceed the limits"
     );
     Ok(())
 }
