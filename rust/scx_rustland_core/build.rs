@@ -4,7 +4,7 @@
 use std::env;
 
 fn main() -> anyhow::Result<()> {
-    // Not needed by a package that only builds its own BPF side.
+    // Only the feature `runtime` uses the result. A build script needs only `builder`.
     if env::var_os("CARGO_FEATURE_RUNTIME").is_none() {
         return Ok(());
     }

@@ -24,7 +24,7 @@ HOGS_AND_SLEEPERS = ("--hogs", "8", "--sleepers", "4", "--pipes", "0", "--forks-
 
 
 def serve(guest: Guest, start: Start, *args: str) -> Scheduler:
-    """The enabled scheduler, when it serves statistics."""
+    """Starts the scheduler, and waits until it serves statistics."""
     scheduler = start("scx_rustland", *args).wait_enabled()
     wait_served(guest)
     return scheduler
@@ -50,7 +50,8 @@ def test_interactive_tasks_preempt_others_unless_disabled(
 
 
 def test_placement_on_wakeup(replayed: Callable[[str], str]) -> None:
-    """Without load, most wakees bypass the policy, unless --full-user is set."""
+    """With sleepers only, most wakees find an idle CPU and bypass the policy, unless --full-user is
+    set."""
     options = ("", "--builtin-idle", "--full-user")
     commands = [f"scx_rustland {option}" for option in options]
     default, builtin, full = map(decided_share, counted(replayed, commands, SLEEPERS))
@@ -96,6 +97,16 @@ def test_low_power_keeps_idle_cpus_asleep(replayed: Callable[[str], str]) -> Non
     )
     print(f"CPUs woken per task: {usual:.3f}, with --low-power {low:.3f}")
     assert low < usual / 4
+
+
+def test_low_power_includes_the_previous_cpu(replayed: Callable[[str], str]) -> None:
+    """Requests for decisions beside a hog. Without them, tasks wake up on an idle CPU."""
+    load = ("--hogs", "1", *SLEEPERS[2:])
+    for usual in ("scx_rustland", "scx_rustland --builtin-idle"):
+        by_command = counted(replayed, [usual, f"{usual} --low-power"], load)
+        asked, low = (counts["nr_asked"] for counts in by_command)
+        print(f"{usual}: {asked} decisions, with --low-power {low}")
+        assert low > 4 * asked
 
 
 #: A busy CPU, and a sleeper that may not use it.

@@ -123,7 +123,7 @@ impl Cpus {
             .and_then(|cpu| *self.core.get(cpu)?);
         let threads = core.and_then(|core| self.threads.get(core));
         threads.is_none_or(|threads| {
-            // A sibling that is offline is never idle.
+            // An offline sibling is never marked as idle, but is not busy either.
             let is_busy =
                 |(word, bits): &(usize, u64)| bits & self.online[*word] & !self.idle[*word] != 0;
             !threads.iter().any(is_busy)

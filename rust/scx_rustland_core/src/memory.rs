@@ -50,7 +50,7 @@ impl Locked {
         });
         locked._compaction = compaction;
         let heap = heap.map(|heap| heap.claim()).transpose();
-        locked._heap = heap.context("the policy's memory")?;
+        locked._heap = heap.context("cannot claim the policy's heap")?;
         Ok(locked)
     }
 }
@@ -62,8 +62,8 @@ impl Drop for Locked {
     }
 }
 
-/// NUMA balancing unmaps pages to find out which tasks use them, which causes page faults, except
-/// for threads with a memory policy of their own. Threads created later inherit it.
+/// Sets a memory policy for this thread and those that it creates later. NUMA balancing causes page
+/// faults in threads that have none, because it unmaps pages to find out which threads use them.
 fn bind_to_all_nodes() {
     let Some(nodes) = nodes_with_memory() else {
         // A kernel without NUMA.

@@ -32,7 +32,7 @@ pub struct Options {
     pub slice_ns: u64,
     /// Who selects the CPU on wakeup.
     pub idle: IdleSelection,
-    /// Whether idle CPUs are left asleep as long as any CPU that the task may use is busy.
+    /// Whether a waiting task leaves idle CPUs asleep as long as any CPU that it may use is busy.
     pub low_power: bool,
     /// The program's global allocator, if it can reserve an arena for the policy thread.
     pub heap: Option<&'static LockedHeap>,

@@ -27,14 +27,15 @@ pub trait Policy {
     /// advance, so that the next CPU that becomes idle need not wait.
     fn dispatch(&mut self, cpus: &mut Cpus, now_ns: u64) -> Option<DispatchedTask>;
 
-    /// Whether a decision cannot wait until a CPU is idle: then one is requested even if all are
-    /// busy. For a task that should preempt another one, [`Cpus::pick_victim`] selects the CPU.
+    /// Whether the next decision cannot wait for an idle CPU: then [`dispatch`](Self::dispatch) is
+    /// called even if all CPUs are busy. For a task that should preempt another one,
+    /// [`Cpus::pick_victim`] selects the CPU.
     fn is_urgent(&self) -> bool {
         false
     }
 
     /// The least vtime of a task that wakes up with a standing decision
-    /// ([`DispatchedTask::standing`]): sleep accumulates no more credit than this. 0: no limit.
+    /// ([`DispatchedTask::standing`]). It bounds the credit for time asleep. 0: no bound.
     fn vtime_floor(&self) -> u64 {
         0
     }
@@ -42,7 +43,7 @@ pub trait Policy {
     /// Number of tasks that the policy holds.
     fn nr_waiting(&self) -> usize;
 
-    /// A number that statistics show as `mode`, of the policy's choice.
+    /// A number of the policy's choice, which statistics show as `mode`.
     fn mode(&self) -> u64 {
         0
     }

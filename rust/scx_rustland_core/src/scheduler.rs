@@ -272,7 +272,6 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         self.shared.read_idle(cpus, taken);
     }
 
-    /// Publishes the policy's mode.
     pub(crate) fn set_mode(&self, mode: u64) {
         self.shared.set_mode(mode);
     }

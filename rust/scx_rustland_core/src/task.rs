@@ -208,9 +208,10 @@ impl DispatchedTask {
     /// Lets the decision stand for later wakeups of the task, for 100 ms or until the task uses up
     /// a slice. The policy does not see these wakeups; the vtime of the task is then the advanced
     /// one, or [`Policy::vtime_floor`](crate::Policy::vtime_floor) if that is later. Decisions
-    /// stand only while the policy holds no task and every CPU runs a task whose decision stands.
-    /// So use this for each task that no other should preempt, and for no other task. No effect
-    /// without [`advance`](Self::advance).
+    /// stand only while the policy holds no task and no CPU runs a task whose decision does not
+    /// stand. So use this for each task that no other should preempt, and for no other task. No
+    /// effect without [`advance`](Self::advance), or with
+    /// [`IdleSelection::FullUser`](crate::IdleSelection::FullUser).
     pub fn standing(mut self) -> Self {
         self.stands = true;
         self

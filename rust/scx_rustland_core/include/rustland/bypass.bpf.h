@@ -83,7 +83,7 @@ static void enqueue_urgent(struct task_struct *p, u64 enq_flags)
 		preempt_with(p, cpu, enq_flags);
 		return;
 	}
-	/* Slice expiry: queue it like other tasks. */
+	/* Slice expiry, in most cases: queue it like other fallback tasks, without preemption. */
 	enqueue_fallback(p, enq_flags);
 }
 
@@ -99,7 +99,8 @@ static void note_preempted(struct task_struct *p, struct rl_task *t, bool runnab
 		t->resumes = true;
 }
 
-/* In ops.enqueue(): requeue @p on its CPU if it was preempted. Returns whether it was. */
+/* In ops.enqueue(): requeue @p on its CPU if it was preempted, unless it has overrun its slice too
+ * far. Returns whether it was requeued. */
 static bool resume(struct task_struct *p, struct rl_task *t, u64 enq_flags)
 {
 	u64 ran_ns, rest_ns = t->slice_ns;

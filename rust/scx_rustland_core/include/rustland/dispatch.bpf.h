@@ -151,8 +151,8 @@ static bool extend_prev(struct task_struct *prev)
 	return true;
 }
 
-/* Maximum time for which prev keeps its CPU because it precedes all other tasks: a twentieth of the
- * watchdog timeout, divided by one plus the number of tasks in the CPU's queue. */
+/* Maximum time for which prev keeps its CPU because it precedes all other tasks: a twentieth of
+ * ops.timeout_ms. prev_is_first() divides it by one plus the number of tasks in the CPU's queue. */
 #define PREV_FIRST_MAX_NS (TIMEOUT_MS * NSEC_PER_MSEC / 20)
 
 /* Larger than any vtime. */

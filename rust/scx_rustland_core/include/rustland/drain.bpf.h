@@ -8,7 +8,8 @@ struct {
 	__uint(max_entries, 1 << 20);
 } rl_decisions SEC(".maps");
 
-_Static_assert(RL_IN_FLIGHT_MAX * (sizeof(struct rl_decision) + 8) <= 1 << 20, "room");
+_Static_assert(RL_IN_FLIGHT_MAX * (sizeof(struct rl_decision) + 8) <= 1 << 20,
+	       "RL_IN_FLIGHT_MAX records fit into the ring");
 
 /* Maximum number of decisions drained in one go, with interrupts disabled. */
 #define DRAIN_MAX 256
@@ -45,7 +46,7 @@ static void target_of(struct target *to, const struct task_struct *p, const stru
 		to->is_bounced = d->cpu != RL_CPU_ANY && d->cpu != to->cpu;
 		to->dsq_id = to->cpu;
 		if (!test_cpu(shared.online, to->cpu)) {
-			/* The CPU is going offline: the kernel moves the task on from there. */
+			/* The CPU goes offline: the kernel moves tasks out of its local DSQ. */
 			to->dsq_id = SCX_DSQ_LOCAL_ON | scx_bpf_task_cpu(p);
 			to->is_bounced = true;
 		}
@@ -102,7 +103,7 @@ static void preempt(s32 cpu)
 	struct task_struct *curr = scx_bpf_cpu_curr(cpu);
 	struct rl_cpu *state = cpu_state(cpu);
 
-	/* A thread of the scheduler's own process: the CPU dispatches anyway when it sleeps. */
+	/* A thread of the scheduler's own process sleeps soon, and the CPU then dispatches. */
 	if (curr && scx_task_is_own(curr))
 		return;
 	if (state)
@@ -192,10 +193,9 @@ static long drain_one(struct bpf_dynptr *record, void *ctx)
 }
 
 /*
- * is_undrained(), for a CPU that has just released the ring. The policy thread may have written
- * nr_sent while another CPU found the ring taken: the barrier between the release and the read of
- * nr_sent ensures that this CPU sees it. Not inlined: a test checks the order of its memory
- * accesses.
+ * is_undrained(), for a CPU that has just released the ring. Another CPU that found the ring busy
+ * has not drained the newest decisions: the barrier between the release and the read of nr_sent
+ * ensures that this CPU sees them. Not inlined: a test checks the order of its memory accesses.
  */
 static __noinline bool is_undrained_after_release(void)
 {

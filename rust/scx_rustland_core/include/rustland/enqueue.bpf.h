@@ -9,7 +9,8 @@ struct {
 } rl_queued SEC(".maps");
 
 /* The ring adds a header of 8 bytes to each record. */
-_Static_assert(RL_IN_FLIGHT_MAX * (sizeof(struct rl_queued) + 8) <= 1 << 21, "room");
+_Static_assert(RL_IN_FLIGHT_MAX * (sizeof(struct rl_queued) + 8) <= 1 << 21,
+	       "RL_IN_FLIGHT_MAX records fit into the ring");
 
 /*
  * Publish a record. The reader is woken only if it sleeps: it sets shared.is_sleeping before it
@@ -107,8 +108,8 @@ static void enqueue_pending(struct task_struct *p, struct rl_task *t, u64 enq_fl
 		return;
 	}
 	t->slice_expired = !(enq_flags & SCX_ENQ_WAKEUP);
-	/* This is also the barrier needed between the reservation and submit(): an atomic operation
-	 * that fetches the value is a full barrier. */
+	/* This is also the barrier needed between the reservation and the read of is_sleeping in
+	 * submit(): an atomic operation that fetches the value is a full barrier. */
 	t->enq_seq = __sync_add_and_fetch(&last_enq_seq, 1);
 	fill_record(rec, p, t, enq_flags);
 	/* Takes effect after this callback returns: see move_pending(). */

@@ -94,7 +94,6 @@ static s32 claim_idle_in(const struct cpumask *allowed)
 	return -EBUSY;
 }
 
-/* Whether any CPU is busy. */
 static bool any_cpu_busy(void)
 {
 	u32 word;

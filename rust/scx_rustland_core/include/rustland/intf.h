@@ -19,11 +19,11 @@ enum rl_consts {
 /* In rl_decision.cpu: the first CPU that is free. CPU ids are smaller. */
 #define RL_CPU_ANY (1 << 20)
 
-/* The side that selects the CPU on wakeup. Unless it is the policy, a wakee that finds no idle CPU
- * may inherit the waker's slice: inherit.bpf.h. */
+/* Which side selects the CPU on wakeup. Unless it is the policy, a wakee that finds no idle CPU may
+ * inherit the waker's slice: inherit.bpf.h. */
 enum rl_idle_selection {
 	RL_IDLE_FULL_USER, /* the policy */
-	RL_IDLE_PREV_CPU, /* the task's previous CPU, if it is idle */
+	RL_IDLE_PREV_CPU, /* BPF: the task's previous CPU, if it is idle */
 	RL_IDLE_BUILTIN, /* the kernel */
 };
 
@@ -31,7 +31,7 @@ enum rl_idle_selection {
 struct rl_config {
 	u64 slice_ns; /* default of decisions */
 	u32 idle_selection; /* enum rl_idle_selection */
-	u32 low_power; /* 0 or 1: leave idle CPUs asleep as long as another one runs */
+	u32 low_power; /* 0 or 1: waiting tasks leave idle CPUs asleep while another CPU is busy */
 };
 
 /* rl_decision.flags */
@@ -40,7 +40,7 @@ enum rl_flags {
 	RL_PREEMPT_CPU = 1 << 0,
 	/* The CPU was chosen because it was idle: if it no longer is, any CPU will do. */
 	RL_IF_IDLE = 1 << 1,
-	/* Stands for later wakeups: standing.bpf.h. Needs a weight. */
+	/* The decision also holds for later wakeups: standing.bpf.h. It needs a weight. */
 	RL_STANDING = 1 << 2,
 };
 
@@ -70,13 +70,13 @@ struct rl_queued {
 struct rl_decision {
 	u64 enq_seq;
 	u64 slice_ns; /* 0: the default */
-	u64 vtime; /* 0: after all decisions before */
+	u64 vtime; /* 0: after all earlier decisions */
 	u64 ctx[RL_CTX_WORDS]; /* new task context */
 	s32 pid;
 	s32 cpu; /* or RL_CPU_ANY */
 	u32 flags; /* enum rl_flags */
-	/* If not 0: vtime advances by 100 / weight while the task runs, and on slice expiry it
-	 * continues as long as it precedes all tasks decided for that CPU. */
+	/* If neither this nor vtime is 0: vtime advances by CPU time (ns) * 100 / weight. On slice
+	 * expiry, the task continues as long as it precedes all others decided for that CPU. */
 	u32 weight;
 };
 
@@ -109,11 +109,11 @@ struct rl_shared {
 	u64 free_cpu; /* the idle CPU that the policy thread woke up on, + 1; else 0 */
 	u64 own_cpu; /* the CPU where the policy thread runs, or ran last */
 	u64 nr_stalls; /* how often is_stalled became 1 */
-	u64 is_slow; /* user space stalled recently; dispatch in batches */
+	u64 is_slow; /* user space stalled recently, and should decide in batches */
 	u64 idle[RL_CPU_WORDS]; /* a bit for each CPU */
 	u64 online[RL_CPU_WORDS];
-	/* The vtime of the last decision on each CPU's current task; 0: none, do not preempt.
-	 * While a thread of the scheduler's own process runs: of the task that it preempted. */
+	/* The vtime of the task that each CPU runs, at the start of its slice; 0: the CPU is idle,
+	 * or must not be preempted. Threads of the scheduler's own process do not count. */
 	u64 running[RL_CPUS_MAX];
 };
 

@@ -9,11 +9,11 @@
  * shared one (drain.bpf.h); and ops.dispatch() takes it from there. No step is a system call.
  *
  * Tasks that the policy thread may depend on bypass the policy: per-CPU kernel threads,
- * migration-disabled tasks, and the threads of the scheduler's own process (bypass.bpf.h). If the
- * policy leaves wakeups to the kernel, so do wakees that find an idle CPU, and wakees that inherit
- * the waker's slice (inherit.bpf.h). A decision may stand for later wakeups (standing.bpf.h). A
- * task that continues on slice expiry, because no other task needs its CPU or because it precedes
- * the others, is not enqueued at all, or is reclaimed before the policy has read its record
+ * migration-disabled tasks, and the threads of the scheduler's own process (bypass.bpf.h). Unless
+ * the policy decides on each wakeup, wakees that find an idle CPU, or inherit the waker's slice
+ * (inherit.bpf.h), bypass it too. A decision may stand for later wakeups (standing.bpf.h). A task
+ * that continues on slice expiry, because no other task needs its CPU or because it precedes the
+ * others, is not enqueued at all, or is reclaimed before the policy has read its record
  * (reclaim()). When user space stalls, tasks are dispatched in FIFO order (watchdog.bpf.h).
  */
 #ifndef __RUSTLAND_BPF_H
@@ -62,7 +62,8 @@ s32 BPF_STRUCT_OPS(rl_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_
 	if (config.idle_selection == RL_IDLE_FULL_USER)
 		return prev_cpu;
 	/* Tasks that are already waiting go first. */
-	if (scx_bpf_dsq_nr_queued(SHARED_DSQ) <= 0 && scx_bpf_dsq_nr_queued(PENDING_DSQ) <= 0)
+	if (scx_bpf_dsq_nr_queued(SHARED_DSQ) <= 0 && scx_bpf_dsq_nr_queued(PENDING_DSQ) <= 0 &&
+	    may_wake_idle_for(p))
 		cpu = find_idle(p, prev_cpu, wake_flags);
 	if (cpu >= 0) {
 		clear_cpu(shared.idle, cpu);
@@ -107,8 +108,8 @@ static bool enqueue_special(struct task_struct *p, u64 enq_flags)
 }
 
 /*
- * Enqueue @p in FIFO order, alternating with decided tasks, from a scheduler's own ops.enqueue().
- * The policy gets no record of it.
+ * Enqueue @p in FIFO order, without a record for the policy, from a scheduler's own ops.enqueue().
+ * ops.dispatch() alternates between these tasks and decided ones.
  */
 static inline void rl_enqueue_fallback(struct task_struct *p, u64 enq_flags)
 {
@@ -171,8 +172,11 @@ void BPF_STRUCT_OPS(rl_update_idle, s32 cpu, bool is_idle)
 		clear_cpu(shared.idle, cpu);
 	else if (test_cpu(shared.online, cpu))
 		set_cpu(shared.idle, cpu);
-	if (is_idle)
+	if (is_idle) {
 		note_preemptible(cpu, false);
+		/* There is nothing to preempt. */
+		note_running_vtime(cpu, 0);
+	}
 }
 
 void BPF_STRUCT_OPS(rl_running, struct task_struct *p)
@@ -248,7 +252,8 @@ s32 BPF_STRUCT_OPS(rl_init_task, struct task_struct *p, struct scx_init_task_arg
 	return 0;
 }
 
-/* Used only on kernels where the watchdog cannot re-enqueue: see check_cpus(). */
+/* Used only on kernels where the watchdog cannot re-enqueue the tasks of another CPU: see
+ * check_cpus(). */
 void BPF_STRUCT_OPS(rl_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	scx_bpf_reenqueue_local();
@@ -311,7 +316,7 @@ void BPF_STRUCT_OPS(rl_dump, struct scx_dump_ctx *dctx)
 	scx_bpf_dump("waiting: %llu at the policy, %d pending, %d decided, %d fallback\n",
 		     shared.nr_waiting, scx_bpf_dsq_nr_queued(PENDING_DSQ),
 		     scx_bpf_dsq_nr_queued(SHARED_DSQ), scx_bpf_dsq_nr_queued(FALLBACK_DSQ));
-	scx_bpf_dump("decisions: %llu sent, %llu taken in; user space: %llu cycles, sleeping %llu, "
+	scx_bpf_dump("decisions: %llu sent, %llu drained; user space: %llu cycles, sleeping %llu, "
 		     "stalled %llu",
 		     shared.nr_sent, shared.nr_drained, shared.nr_cycles, shared.is_sleeping,
 		     shared.is_stalled);
@@ -352,7 +357,7 @@ int rl_nr_pending(void *ctx)
 }
 
 /*
- * Call the implementation of a callback in this file, from a scheduler's own one of the same kind:
+ * From a scheduler's own callback, call the callback of this file that it overrides:
  * RL_DEFAULT(enqueue, p, enq_flags).
  */
 #define RL_DEFAULT(callback, ...) ____rl_##callback(ctx, ##__VA_ARGS__)

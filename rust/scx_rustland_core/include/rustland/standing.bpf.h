@@ -8,8 +8,8 @@
 #ifndef __RL_STANDING_BPF_H
 #define __RL_STANDING_BPF_H
 
-/* Time for which a decision stands. After that the policy sees the task again, and advances its
- * clock; until then, a task that slept may be behind the others by this much. */
+/* Time for which a decision stands. After that the policy sees the task again, and can raise
+ * vtime_floor; until then, a task that slept may be behind the others by this much. */
 #define STANDING_NS (100 * NSEC_PER_MSEC)
 
 /* The CPUs that run a task without a standing decision, which the policy might preempt. */

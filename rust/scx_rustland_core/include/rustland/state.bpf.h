@@ -16,12 +16,12 @@ enum {
 	FALLBACK_DSQ,
 };
 
-/* vtime values in a CPU's queue that no decision has (rl_decision.vtime). */
+/* Values of dsq_vtime in a CPU's queue. */
 enum {
 	VTIME_PREEMPTING, /* tasks that preempt the CPU's current one */
 	/* In between: preempted tasks, LIFO: bypass.bpf.h. */
 	VTIME_RESUMED_LAST = 1ULL << 40,
-	VTIME_FIRST, /* the first decision */
+	VTIME_FIRST, /* added to rl_decision.vtime, so that decided tasks come after the others */
 };
 
 /* include/linux/sched/prio.h: deadline and real-time tasks are below. */
@@ -47,7 +47,7 @@ struct rl_shared shared SEC(".data.rl_shared");
 /* State of a CPU. */
 struct rl_cpu {
 	u64 nr_resumed; /* preempted tasks that resumed */
-	u32 turn; /* alternates precedence in ops.dispatch() */
+	u32 turn; /* odd: fallback tasks go before decided ones (dispatch_next()) */
 	u32 is_preempted; /* its current task is being preempted: bypass.bpf.h */
 	/* State of loops, kept here and not in registers, where the verifier would track each
 	 * value. */

@@ -37,8 +37,8 @@ use remote::RemoteFrees;
 use stats::Counters;
 pub use stats::HeapStats;
 
-/// The default arena. All of it is locked memory, so it is small; when it is full, the system's
-/// allocator serves the owner.
+/// The default size of an arena, in bytes. All of the arena is locked memory, so it is small; when
+/// it is full, the system's allocator serves the owner.
 const DEFAULT_SIZE: usize = 16 << 20;
 
 /// The limits of an arena: the size of a page, and the largest block that [`RemoteFrees`] can note.

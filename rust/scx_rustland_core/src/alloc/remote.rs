@@ -15,8 +15,8 @@ struct Freed {
 /// The layout that every block has room for, so that it can be passed back.
 pub(super) const MIN: Layout = Layout::new::<Freed>();
 
-/// A lock-free stack that any thread pushes to, and that its single reader empties at once. Since
-/// there is no pop of single blocks, there is no ABA problem.
+/// A lock-free stack that any thread pushes to. Its single reader takes all blocks in one
+/// operation: since there is no pop of single blocks, there is no ABA problem.
 pub(super) struct RemoteFrees {
     head: AtomicPtr<Freed>,
 }

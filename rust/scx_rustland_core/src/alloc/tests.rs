@@ -14,7 +14,7 @@ use super::*;
 #[global_allocator]
 static GLOBAL: LockedHeap = LockedHeap::new();
 
-/// The arena of most tests.
+/// Size of the arena of most tests, in bytes.
 const SIZE: usize = 64 << 10;
 /// About the largest block that an empty arena provides. The size classes of free blocks are
 /// sixteenths of a power of two, and only those are searched whose smallest block is large enough.
@@ -393,7 +393,7 @@ fn churn(heap: &'static LockedHeap<SIZE>, others: &[SyncSender<Block<'static>>])
 fn several_threads_free_what_the_owner_allocates() {
     let heap = new_heap();
     thread::scope(|scope| {
-        // The threads end when this is dropped, even if the test panics.
+        // The polling thread ends when this is dropped, even if the test panics.
         let (_going_on, ended) = mpsc::channel::<()>();
         let threads = (0..3).map(|_| {
             let (sender, receiver) = mpsc::sync_channel(16);
