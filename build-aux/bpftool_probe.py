@@ -2,8 +2,8 @@
 """Check whether a bpftool generates the skeletons that C schedulers need.
 
 An old bpftool silently omits the struct_ops map and its shadow struct, so that the build
-fails later, or the scheduler does. Hence a real object is compiled and its skeleton
-inspected. Exit status 0, or 1 with a one-line reason.
+or the scheduler fails later. So this compiles a real object and inspects its skeleton.
+Exit status 0, or 1 with a one-line reason.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How the build helpers call cargo.
 
-libbpf.py and cargo_build.py must call cargo in the same way, or it builds libbpf twice; and from
-the workspace's directory, where it looks for .cargo/config.toml.
+libbpf.py and cargo_build.py must call cargo in the same way, or cargo builds libbpf twice. They
+call it in the workspace's directory, where it looks for .cargo/config.toml.
 """
 
 import argparse
@@ -62,8 +62,8 @@ def _own_libbpf(cargo: str, archive: Path) -> list[str]:
 
 def _without_paths(args: argparse.Namespace) -> list[str]:
     """Arguments that keep this machine's paths out of the programs, so that every build of a
-    commit gives the same bytes. RUSTFLAGS in the environment replace them, as the Cargo Book says
-    of `build.rustflags`."""
+    commit gives the same bytes. RUSTFLAGS in the environment overrides these arguments: see
+    `build.rustflags` in the Cargo Book."""
     cargo_home = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
     # rustc applies the last prefix that matches.
     names = {

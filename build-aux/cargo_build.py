@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Build Rust programs with one cargo call, for ninja.
 
-Copies the programs to where Meson expects them. With --depfile, it lists all files that cargo read,
-and ninja runs this only if one of them changed. Without, it is run each time, and programs that are
-up to date are not copied.
+Copies the programs to where Meson expects them. With --depfile, all files that cargo read are
+written to the depfile, and ninja runs this script only if one of them changed. Without it, ninja
+runs the script each time, and programs that are up to date are not copied.
 """
 
 import shutil
@@ -47,8 +47,8 @@ def main() -> None:
     args = p.parse_args()
 
     names = [o.name for o in args.outputs]
-    # There are no examples. But with --examples, cargo selects the features of crates as for tests
-    # and clippy, which then reuse the crates of this build.
+    # The workspace has no examples, but --examples makes cargo select the features of crates as for
+    # tests and clippy, which then reuse the crates of this build.
     selection = ["--examples", *(a for n in names for a in ("--bin", n))]
     found = _programs(cargo.build(args, selection))
     for name in names:

@@ -8,7 +8,7 @@
 # Required by the crates of Cargo.lock, and by BPF programs.
 RUST_MIN=1.89
 CLANG_MIN=16
-# By package name, the tested version first.
+# Versions in the names of Debian's packages, the tested one first.
 CLANG_VERSIONS=(19 20 21 22 18 17 16)
 CLANG_FORMAT_VERSIONS=(19 20 21 22)
 BPFTOOL_MIN=7.4
@@ -77,7 +77,7 @@ need_clang() {
 	MISSING+=("clang")
 }
 
-# Debian's rustc is old; its rustc-web packages follow the current one.
+# Debian's rustc is old; its rustc-web packages follow upstream.
 need_rust() {
 	rust_is_new_enough && return
 	if available rustc-web; then
@@ -196,11 +196,11 @@ needs_of_lint() {
 	need shellcheck shellcheck
 	need_clang_format
 	need_rust_linters
-	# No stable distribution packages ruff: from the Python index, below the cache.
+	# No stable distribution packages ruff: install_ruff installs it from PyPI below the cache.
 	ruff_path >/dev/null || dpkg -s python3-venv >/dev/null 2>&1 || MISSING+=(python3-venv)
 }
 
-# To create root file systems; as a user, this needs a range of subordinate user ids, too.
+# To create root file systems. Without root, this also needs a range of subordinate user ids.
 needs_of_fresh() {
 	need python3 python3
 	need mmdebstrap mmdebstrap
@@ -216,7 +216,7 @@ needs_of_seeds() {
 confirm() {
 	local answer
 	[[ $ASSUME_YES != true ]] || return 0
-	[[ -t 0 ]] || die "not installing without being told to: add --yes"
+	[[ -t 0 ]] || die "standard input is not a terminal: add --yes to install them"
 	read -r -p "Install them? [Y/n] " answer
 	[[ -z $answer || $answer == [yY]* ]] || die "nothing was installed"
 }

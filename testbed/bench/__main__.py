@@ -225,7 +225,9 @@ def _subject(words: str, build: Path) -> Subject:
     file = programs.scheduler(build, name) if is_ours else Path(name)
     if file and programs.is_program(file):
         return Subject(words, file.absolute(), tuple(arguments), is_ours)
-    raise UsageError(f"there is no scheduler '{name}': give one of ours by name, others by path")
+    raise UsageError(
+        f"there is no scheduler '{name}': give one of this tree by name, any other by its path"
+    )
 
 
 def _workloads(options: argparse.Namespace) -> tuple[Workload, ...]:
@@ -248,8 +250,9 @@ def _seeds(options: argparse.Namespace) -> tuple[int, ...]:
     if options.seed is not None:
         if options.seeds is not None:
             raise UsageError("--seed and --seeds exclude each other")
-        if not 0 <= options.seed <= replay.MAX_SEED:
-            raise UsageError(f"--seed {options.seed}: give 0 to {replay.MAX_SEED}")
+        # A guest with seed 0 is not reseeded.
+        if not 1 <= options.seed <= replay.MAX_SEED:
+            raise UsageError(f"--seed {options.seed}: give 1 to {replay.MAX_SEED}")
         return (options.seed,)
     count = 3 if options.seeds is None else options.seeds
     if not 1 <= count <= _SEEDS_MAX:

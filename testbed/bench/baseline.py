@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The committed performance of a scheduler, and checks against it.
 
-A rebuild has the effect of another seed, and figures that depend on a few events vary between
-seeds. So a check uses the median of several seeds, and a band is derived from several checks of
-one build. The band is wider than the range of these checks, and only worse figures fail.
+A rebuild changes the figures as another seed does, and figures that depend on a few events vary
+between seeds. So a check uses the median of several seeds, and a band is derived from several
+checks of one build. The band is wider than the range of these checks, and only worse figures fail.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Verdict:
 
     @property
     def is_worse(self) -> bool:
-        """Beyond the worse end of the band."""
+        """Not measured, or beyond the worse end of the band."""
         if self.value is None:
             return True
         if self.figure.better == "lower":

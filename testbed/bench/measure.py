@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """One round: a workload under one scheduler, in a deterministic guest or on this machine.
 
-Both places run the same shell script, which prints its results in sections, `== NAME` each.
+Both places run the same shell script. It prints its results in sections that begin with a line
+`== NAME`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ from .workloads import Values, Workload
 #: Time limit of a round, in guest time and in host time.
 _LIMIT_S = 120.0
 _LIFETIME_S = 900.0
+#: Time until a script on this machine that does not end at its time limit is killed.
+_GRACE_S = 10.0
+#: Exit statuses of timeout(1) at the time limit, and after the grace period.
+_TIMED_OUT = (124, 137)
 
 _PRELUDE = """\
 section() { echo "== $1"; }
@@ -41,13 +46,19 @@ snapshot() {
 }
 pid=
 switches=
+load=
 stats=
 restore() {
-	kill $pid $switches 2>/dev/null
 	[ -z "$stats" ] || echo "$stats" >/proc/sys/kernel/bpf_stats_enabled
+	kill $pid $switches $load 2>/dev/null
+	wait
 }
 trap restore EXIT
-trap 'exit 1' INT TERM
+# A second signal must not interrupt `restore`: Ctrl-C arrives from the terminal and from timeout.
+trap "trap '' INT TERM; exit 1" INT TERM
+# A round that was killed may have left its scheduler.
+loaded=$(cat /sys/kernel/sched_ext/state 2>/dev/null)
+[ "$loaded" != enabled ] || die 'a scheduler is loaded already'
 """
 
 #: Enables accounting of BPF programs; `restore` resets it.
@@ -128,7 +139,7 @@ def script(subject: Subject, workload: Workload, cpus: int, scratch: str) -> str
         words = [subject.program.name, *subject.arguments]
         lines.append(_START.format(command=shlex.join(words), scratch=scratch))
     recorder = list(workload.switches)
-    # The recording ends by itself, in the middle of the load.
+    # A recording that the workload requests has a time limit, and ends before the load.
     ends_itself = bool(recorder)
     if workload.counts_cost and subject.program:
         recorder = ["--pid", "$pid", "--syscalls"]
@@ -139,7 +150,7 @@ def script(subject: Subject, workload: Workload, cpus: int, scratch: str) -> str
     if ends_itself:
         lines.append(f"sleep 0.3\n{_record(recorder, scratch)}{_END_RECORD}")
         lines.append("kill -0 $load || die 'the load ended before it was recorded'\n")
-    lines.append(f'wait $load || die "$(cat {scratch}/error)"\nsnapshot after\n')
+    lines.append(f'wait $load || die "$(cat {scratch}/error)"\nload=\nsnapshot after\n')
     if recorder and not ends_itself:
         lines.append(f"kill $switches; {_END_RECORD}")
     if recorder:
@@ -198,14 +209,17 @@ def _on_host(place: Place, subject: Subject, workload: Workload) -> str:
         path = f"{place.tools}:{subject.program.parent}" if subject.program else str(place.tools)
         text = f"PATH={shlex.quote(path)}:$PATH\n" + script(subject, workload, place.cpus, scratch)
         as_root = [] if os.geteuid() == 0 else ["sudo"]
+        # As root, too: a user cannot signal the script.
+        limit = ["timeout", "--foreground", f"--kill-after={_GRACE_S:g}", f"{_LIFETIME_S:g}"]
         done = subprocess.run(
-            [*as_root, "sh", "-c", text],
+            [*as_root, *limit, "sh", "-c", text],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=_LIFETIME_S,
             check=False,
         )
+    if done.returncode in _TIMED_OUT:
+        raise RoundError(f"it exceeded {_LIFETIME_S:g} s")
     return done.stdout
 
 

@@ -88,7 +88,8 @@ def _is_within_round(median: float, base: float | None, figure: Figure) -> bool:
 
 
 def number(value: float) -> str:
-    """A number of three digits or more, without an exponent."""
+    """The value without an exponent: at least three digits if it is 1 or more, else three
+    decimals without trailing zeros."""
     for limit, decimals in ((100, 0), (10, 1), (1, 2)):
         if abs(value) >= limit:
             return f"{value:.{decimals}f}"

@@ -156,7 +156,8 @@ _REQUESTS = (
     Figure("latency_p99_ms", "answered after, p99", "ms", is_latency=True),
     Figure("done_per_s", "requests", "/s", "higher"),
 )
-#: Of the whole machine: in a deterministic guest, time is a number of instructions.
+#: Elapsed time divided by the round trips of all pairs. In a deterministic guest, this counts the
+#: instructions of a round trip and is no latency.
 _ROUND_TRIP = (Figure("round_trip_us", "time per round trip of all pairs", "µs"),)
 _read_requests = _fields("requests", *(figure.name for figure in _REQUESTS))
 _read_spawn = _fields("forks", *(figure.name for figure in _SPAWN))
@@ -202,7 +203,7 @@ WORKLOADS = {
         ),
         Workload(
             "pingpong",
-            "a pair that passes a byte back and forth",
+            "two threads that pass a byte back and forth",
             lambda _: _load(1, pipes=1),
             _ROUND_TRIP,
             _round_trip,
@@ -316,6 +317,6 @@ WORKLOADS = {
 #: Figures of every workload, in addition to its own.
 OF_SCHEDULER = (
     Figure("scheduler_cpu_percent", "CPU of the scheduler's process", "% of one"),
-    Figure("scheduler_memory_mib", "its peak resident memory", "MiB"),
-    Figure("switch_cost_ns", "its CPU time per switch", "ns"),
+    Figure("scheduler_memory_mib", "peak resident memory of the scheduler", "MiB"),
+    Figure("switch_cost_ns", "CPU time of the scheduler per switch", "ns"),
 )

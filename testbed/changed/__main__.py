@@ -2,7 +2,7 @@
 """`./dev test --changed`: print the tests that a change affects, for ./dev.
 
 The change is the difference from a commit, including untracked files. Output: a line for each
-suite of `meson test`, then a line for each pytest argument of the guest tests, if any are
+suite of `meson test`, then a line for each argument of pytest, if tests outside these suites are
 affected.
 """
 
@@ -20,7 +20,7 @@ from . import built, tests
 _ROOT = Path(__file__).parents[2]
 #: Files that affect everything.
 _OF_ALL = ("meson.build", "meson_options.txt", "Cargo.lock", "Cargo.toml", "build-aux/")
-#: Files that affect no program and no test.
+#: Files that affect no program: after a change, only lint and the tests that read the file run.
 _TEXT = (".md", ".gitignore")
 
 
@@ -62,9 +62,11 @@ def _plan(names: Sequence[str], programs: dict[str, set[Path]]) -> list[str]:
     hit = sorted(name for name, files in programs.items() if of_all or files & changed)
     files = tests.affected(_ROOT, changed, hit)
     print(f"changed: {len(names)} files; programs: {', '.join(hit) or 'none'}", file=sys.stderr)
-    arguments = [str(file.relative_to(_ROOT)) for file in files]
+    # The suite `unit` includes its readers.
+    readers = [f for f in tests.readers(_ROOT, changed) if not code or f.parent.name != "unit"]
+    arguments = [str(file.relative_to(_ROOT)) for file in (*readers, *files)]
     # Only tests of these programs, unless the tests or the harness have changed, too.
-    if arguments and hit and not tests.affected(_ROOT, changed, ()):
+    if files and hit and not tests.affected(_ROOT, changed, ()):
         arguments.append("--programs=" + ",".join(hit))
     return suites + arguments
 

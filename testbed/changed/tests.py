@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which guest tests depend on which programs and modules."""
+"""Which tests depend on which programs, modules and documents."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 
 #: Imports of one module; `import a, b` is not used in this tree.
 _IMPORT = re.compile(r"^\s*(?:from|import) (\w+)", re.MULTILINE)
+#: The path of a document that a file reads: `ROOT / "docs/x.md"`.
+_DOCUMENT = re.compile(r"""/ "([\w./-]+\.md)\"""")
 #: Used by every test file without an import.
 _CONFTEST = "conftest"
 
@@ -25,18 +27,18 @@ def modules(root: Path) -> dict[str, list[Path]]:
 
 
 def affected_modules(root: Path, changed: set[Path]) -> set[str]:
-    """Changed modules, and those that import one of them."""
+    """Modules that changed or read a changed document, and those that import one of them."""
     known = modules(root)
     imports = {name: _imported(files) for name, files in known.items()}
-    found = {name for name, files in known.items() if changed & set(files)}
+    found = {name for name, files in known.items() if changed & {*files, *_documents(root, files)}}
     while more := {name for name, used in imports.items() if used & found} - found:
         found |= more
     return found
 
 
 def affected(root: Path, changed: set[Path], programs: Iterable[str]) -> list[Path]:
-    """Test files that changed, import an affected module, or name an affected
-    program."""
+    """Guest tests that changed, read a changed document, import an affected module, or name an
+    affected program."""
     through = affected_modules(root, changed)
     files = sorted((root / "tests/vm").glob("test_*.py"))
     if _CONFTEST in through:
@@ -47,6 +49,13 @@ def affected(root: Path, changed: set[Path], programs: Iterable[str]) -> list[Pa
     ]
 
 
+def readers(root: Path, changed: set[Path]) -> list[Path]:
+    """Tests without guests that read a changed document."""
+    folders = (root / "tests" / name for name in ("unit", "dist"))
+    files = [file for folder in folders for file in sorted(folder.glob("test_*.py"))]
+    return [file for file in files if changed & _documents(root, [file])]
+
+
 def _concerned(file: Path, word: re.Pattern[str], any_program: bool) -> bool:
     """Whether a test file names an affected program, or uses the list of all schedulers, and any
     program is affected."""
@@ -55,5 +64,14 @@ def _concerned(file: Path, word: re.Pattern[str], any_program: bool) -> bool:
 
 
 def _imported(files: Iterable[Path]) -> set[str]:
+    return _found(_IMPORT, files)
+
+
+def _documents(root: Path, files: Iterable[Path]) -> set[Path]:
+    return {root / name for name in _found(_DOCUMENT, files)}
+
+
+def _found(pattern: re.Pattern[str], files: Iterable[Path]) -> set[str]:
+    """All matches in the Python sources among the files."""
     sources = [file.read_text() for file in files if file.suffix == ".py"]
-    return {name for text in sources for name in _IMPORT.findall(text)}
+    return {match for text in sources for match in pattern.findall(text)}

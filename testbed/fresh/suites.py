@@ -10,7 +10,7 @@ from pathlib import Path
 
 import debs
 
-#: Always checked: Debian 12, named in the README, and 13.
+#: Checked by default: Debian 12, which the README names, and 13.
 _DEBIAN = ("bookworm", "trixie")
 _RELEASES = Path("/usr/share/distro-info")
 #: Debian's package of the keys of Ubuntu's archive.

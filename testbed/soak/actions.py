@@ -2,8 +2,8 @@
 """The actions of the stress test. Each is a shell script, generated from random numbers only: the
 same seed gives the same sequence.
 
-A script runs in the guest to completion. Processes that it leaves behind end by themselves after
-seconds.
+A script runs in the guest to completion. Processes that it leaves behind end by themselves after a
+few seconds.
 """
 
 from __future__ import annotations

@@ -153,8 +153,8 @@ class _Soak:
         status = self.guest.run(["cat", f"/proc/{pid}/status"]).check().stdout
         memory = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
         stat = self.guest.run(["cat", f"/proc/{pid}/task/{pid}/stat"]).check().stdout
-        # After the name, which is the second field: state is the third, minflt the tenth, majflt
-        # the twelfth.
+        # From the third field on, since the second, the name, may contain spaces. minflt is the
+        # tenth, majflt the twelfth.
         fields = stat.rpartition(")")[2].split()
         return {"memory_kib": int(memory.split()[1]), "faults": int(fields[7]) + int(fields[9])}
 

@@ -23,7 +23,7 @@ FAIR_SERVER_SERIES = "6.12"
 FAIR_SERVER_WARNING = r"WARNING: .* (task_non_contending|inactive_task_timer)\+|Call Trace:"
 
 #: A kernel thread that is created while a scheduler is being enabled sets its own policy
-#: (kthread()), switches to the class without a slice, and may be preempted at once. 7.2 then warns
+#: (kthread()), enters the ext class without a slice, and may be preempted at once. 7.2 then warns
 #: that the scheduler lacks SCX_OPS_ENQ_LAST, as most schedulers do. Seen once, with "enabling+all"
 #: in the trace; a scheduler cannot avoid it.
 NEW_THREAD_SERIES = "7.2"

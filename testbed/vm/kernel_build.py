@@ -118,7 +118,7 @@ def _unpack(series: str, scratch: Path) -> Path:
 
 
 def _configure(make: _Make, source: Path, config: Path) -> None:
-    """Create the source's .config. Raises KernelError if it differs from `config`."""
+    """Create the source's .config. Raises KernelError if it lacks an option of `config`."""
     make.run(source, "allnoconfig", f"KCONFIG_ALLCONFIG={config}")
     lost = not_taken(config.read_text(), (source / ".config").read_text())
     if lost:

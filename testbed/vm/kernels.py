@@ -24,7 +24,8 @@ import debs
 from . import btf as btf_format
 from . import bzimage, elf, progress
 
-#: Series the project is tested with; the default kernel is never newer.
+#: The newest series that the project is tested with. The default kernel is newer only if it is in
+#: SCX_VM_KERNELS.
 NEWEST_KNOWN = (7, 2)
 #: Debian enabled sched_ext in this version; older kernels cannot be used.
 OLDEST_IN_ARCHIVE = (6, 16)
@@ -221,11 +222,11 @@ def _newest() -> Kernel:
     except debs.DebsError as error:
         if not at_hand:
             raise KernelError(f"{error}; {_CURE}") from error
-        progress.note(f"{error}; taking the newest kernel at hand")
+        progress.note(f"{error}; using the newest local kernel")
         found = None
     if found or at_hand:
         return found or at_hand[0]
-    raise KernelError(f"no kernel at hand: {_CURE}")
+    raise KernelError(f"no local kernel: {_CURE}")
 
 
 def _fetch_matching(wanted: str) -> Kernel:
@@ -234,7 +235,7 @@ def _fetch_matching(wanted: str) -> Kernel:
     try:
         found = _from_archive(lambda kernel: matches(kernel.release, wanted))
     except debs.DebsError as error:
-        raise KernelError(f"no kernel {wanted} at hand: {error}; {_CURE}") from error
+        raise KernelError(f"no local kernel {wanted}: {error}; {_CURE}") from error
     if found:
         return found
     suites = " or ".join(SUITES)

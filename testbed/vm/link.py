@@ -75,6 +75,7 @@ class Link:
         self._pinged = False
         self._decoder = protocol.Decoder()
         self._outgoing = bytearray()
+        self._is_sending = False
         self._selector = selectors.DefaultSelector()
         self._watch_port(ports.control, self._on_control)
         self._watch_port(ports.data, self.data.extend)
@@ -187,14 +188,18 @@ class Link:
             raise self.hangs(silence)
 
     def _flush(self) -> None:
-        try:
-            while self._outgoing:
+        # Not if a signal handler has interrupted it: the outer call sends what was queued.
+        while self._outgoing and not self._is_sending:
+            self._is_sending = True
+            try:
                 sent = self._ports.control.send(self._outgoing)
                 del self._outgoing[:sent]
-        except BlockingIOError:
-            pass
-        except OSError:
-            raise self._died() from None
+            except BlockingIOError:
+                return
+            except OSError:
+                raise self._died() from None
+            finally:
+                self._is_sending = False
 
     def _on_control(self, chunk: bytes) -> None:
         try:

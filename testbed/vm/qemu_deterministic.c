@@ -54,8 +54,8 @@ int qemu_shutdown_requested_get(void) __attribute__((weak));
 int qemu_reset_requested_get(void) __attribute__((weak));
 bool bql_locked(void) __attribute__((weak));
 
-/* Interval of the main thread's check, in host time, whether QEMU is exiting although the CPUs are
- * never idle. */
+/* Interval, in host time, at which the main thread checks whether QEMU is exiting: the CPUs may
+ * never become idle. */
 #define LOOK_NS 100000000
 
 /* The CPU thread: the first one, besides the main thread, that waits for a condition. */

@@ -31,7 +31,7 @@ from .topology import Topology
 OLDEST_QEMU = (10,)
 #: QEMU's maximum.
 MAX_SEED = 2**32 - 1
-#: Excludes the host's sources of randomness: addresses and random numbers.
+#: Disables the randomization of kernel and user addresses.
 KERNEL_ARGS = ("nokaslr", "norandmaps")
 #: Makes QEMU independent of the host's time, and the CPUs' turns short: see qemu_deterministic.c.
 PRELOADED_LIBRARY = "libscx_qemu_deterministic.so"
@@ -182,7 +182,7 @@ def _execute(
 
 
 def _forward(file: Path, seen: int, sink: Callable[[bytes], object]) -> int:
-    """Copy the data of `file` after `seen` bytes to `sink`; returns their number."""
+    """Copy the data of `file` after `seen` bytes to `sink`; returns the number of bytes copied."""
     if not file.exists():
         return 0
     with file.open("rb") as source:

@@ -48,7 +48,7 @@ def resume(machine: qemu.Machine, archive: bytes, seed: int) -> qemu.Launched:
     launched = qemu.launch(machine, "-incoming", "defer")
     try:
         assert launched.monitor and launched.inbox is not None
-        # The saved inbox is empty.
+        # Loading also restores the inbox, which was saved empty: fill it afterwards.
         _load(launched.monitor, state)
         os.pwrite(launched.inbox, seed.to_bytes(_SEED_BYTES, "little") + archive, 0)
         # The last command: a later one would disturb QEMU's main thread while the guest runs.

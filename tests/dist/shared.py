@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from schedulers import ROOT
 
-#: Environment of cargo: programs built here run at most once.
+#: Environment of cargo for short builds: programs built here run at most once.
 QUICK_BUILD = {
     "CARGO_INCREMENTAL": "0",
     "CARGO_PROFILE_DEV_DEBUG": "0",

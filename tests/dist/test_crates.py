@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`cargo package`: each publishable crate builds without this tree.
 
-None of them is in a registry yet, so a `[patch.crates-io]` replaces the others by their unpacked
-packages; it names nothing of the checkout. Uncommitted changes are packaged too.
+The crates are in no registry yet, so `[patch.crates-io]` replaces dependencies on each other by the
+unpacked packages, not by directories of this tree. Uncommitted changes are packaged too.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def archives(folder: Path, build_options: dict[str, str], rust_host: str) -> dict[str, Path]:
-    """The .crate files. Without a lock file, for which cargo would query a registry."""
+    """The .crate files, without a lock file: to write one, cargo would query a registry."""
     need_git()
     cargo = build_options["cargo"]
     fetch_crates(cargo, "--target", rust_host)

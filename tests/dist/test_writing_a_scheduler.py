@@ -211,7 +211,7 @@ def need_guest() -> None:
     if not qemu.available():
         pytest.skip(f"{qemu.PROGRAM} is missing: install qemu-system-x86")
     if not kernels.local():
-        pytest.skip("no kernel at hand: ./dev vm kernel fetch")
+        pytest.skip("no local kernel: ./dev vm kernel fetch")
 
 
 def need_linter(command: Command) -> None:

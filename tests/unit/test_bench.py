@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import subprocess
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -196,6 +197,37 @@ def test_script_reports_failures(tmp_path: Path, scheduler: str, load: str, reas
         measure.figures(run_script(tmp_path, OURS, scheduler, load), WAKEUP, 4)
 
 
+def test_round_without_its_own_scheduler_is_refused(tmp_path: Path) -> None:
+    script = measure.script(EEVDF, WAKEUP, 4, str(tmp_path))
+    state = tmp_path / "state"
+    state.write_text("enabled\n")
+    script = script.replace("/sys/kernel/sched_ext/state", str(state))
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=60)
+    with pytest.raises(RoundError, match="^a scheduler is loaded already$"):
+        measure.figures(done.stdout, WAKEUP, 4)
+
+
+@pytest.mark.parametrize("ignored", ["INT", "INT TERM"])
+def test_hung_round_on_the_host_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ignored: str
+) -> None:
+    pid = tmp_path / "pid"
+    load = tmp_path / "scx_load"
+    load.write_text(f"#!/bin/sh\ntrap '' {ignored}\necho $$ >{pid}\nexec sleep 60\n")
+    load.chmod(0o755)
+    monkeypatch.setattr(measure, "_LIFETIME_S", 1.0)
+    monkeypatch.setattr(measure, "_GRACE_S", 0.5)
+    # Without sudo.
+    monkeypatch.setattr(measure.os, "geteuid", lambda: 0)
+    place = Place(None, None, tmp_path)
+    with pytest.raises(RoundError, match="^it exceeded 1 s$"):
+        measure.measure(place, EEVDF, WAKEUP, 1, lambda: False)
+    if "TERM" in ignored:
+        os.kill(int(pid.read_text()), signal.SIGKILL)
+    else:
+        assert not Path(f"/proc/{pid.read_text().strip()}").exists()
+
+
 def test_rounds_are_interleaved() -> None:
     order = [(seed, subject.name) for seed, _, subject in plan(seeds=2).rounds()]
     assert order == [(1, "EEVDF"), (1, "scx_rustland"), (2, "EEVDF"), (2, "scx_rustland")]
@@ -378,7 +410,8 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["scx_rustland", "scx_rustland"], "given twice"),
         (["--alone"], "name a scheduler"),
         (["--seeds", "0"], "--seeds 0: give 1 to 100"),
-        (["--seed", "-1"], "--seed -1: give 0 to"),
+        (["--seed", "0"], "--seed 0: give 1 to 4294967295"),
+        (["--seed", "-1"], "--seed -1: give 1 to"),
         (["--seed", "1", "--seeds", "2"], "exclude each other"),
         (["--topology", "x"], "x"),
         (["--host"], "this kernel has no sched_ext"),

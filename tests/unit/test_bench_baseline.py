@@ -21,7 +21,7 @@ KEY = baseline.key("7.2.13+deb14", "QEMU 10.0.8")
 
 
 def all_rounds(scale: float = 1.0, seeds: tuple[int, ...] = baseline.SEEDS) -> Results:
-    """Each figure is 1000 plus a little per seed."""
+    """Each figure is 1000 plus the seed, times `scale`."""
     return Results(
         [
             Round(

@@ -59,6 +59,16 @@ def test_text_and_guest_tests(programs: dict[str, set[Path]]) -> None:
     assert plan == ["lint", "unit", f"{GUESTS}soak.py"]
 
 
+def test_documents_affect_their_readers() -> None:
+    reader, guide = "tests/unit/test_docs.py", "docs/writing-a-scheduler.md"
+    tutorial = "tests/dist/test_writing_a_scheduler.py"
+    assert changed._plan(["CONTRIBUTING.md"], {}) == ["lint", reader]
+    assert changed._plan([guide], {}) == ["lint", reader, tutorial]
+    # Through the module that reads the tables.
+    assert changed._plan(["docs/kernels.md"], {}) == ["lint", f"{GUESTS}kernels.py"]
+    assert changed._plan([guide, "dev"], {}) == ["lint", "unit", tutorial]
+
+
 def test_lock_file_affects_all_programs(programs: dict[str, set[Path]]) -> None:
     plan = changed._plan(["Cargo.lock"], programs)
     assert {f"{GUESTS}scx_rusty.py", f"{GUESTS}scx_simple.py", f"{GUESTS}scx_loader.py"} <= set(

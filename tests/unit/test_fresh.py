@@ -48,7 +48,7 @@ def test_ubuntu_needs_its_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         suites.find("noble")
 
 
-#: Replaces mmdebstrap: runs the last hook's script in place.
+#: Replaces mmdebstrap: runs the script that a hook would copy into the root.
 FAKE = """\
 #!{python}
 import shlex, subprocess, sys

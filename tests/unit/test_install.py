@@ -34,8 +34,8 @@ RUST_FILES = [
 #: A scheduler's manifest for the loader.
 MANIFEST = "share/scx/schedulers/{}.json"
 
-#: Files of services/, by Meson's options: those of the boot services, and of the
-#: loader.
+#: Files of services/, by the Meson option of their directory: of both boot services, of OpenRC's,
+#: and of the loader.
 PLAIN_FILES = {"libexecdir": ["scx-launch"], "sysconfdir": ["default/scx"]}
 OPENRC_FILES = {"sysconfdir": ["init.d/scx", "conf.d/scx"]}
 LOADER_FILES = {
@@ -172,7 +172,7 @@ def test_services_refer_to_installed_files(root: Path, build_options: dict[str, 
     ],
 )
 def test_service_directories_follow_the_options(options: dict[str, str], tmp_path: Path) -> None:
-    """Of services/ only, since the rest would have to be built again."""
+    """Installs services/ only: all else would have to be built again for each set of options."""
     source, build, destination = (tmp_path / name for name in ("source", "build", "root"))
     shutil.copytree(ROOT / "services", source / "services")
     shutil.copy(ROOT / "meson_options.txt", source)

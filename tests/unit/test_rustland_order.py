@@ -70,9 +70,9 @@ GOES_IDLE: Program = (Store("idle", 1), FENCE, ReadUnless("queued", 1), Act("sle
 KICKS: Program = (Store("queued", 1), FENCE, ReadUnless("idle", 0), Act("wake"))
 
 
-#: drain() of the CPU that has released the ring; and, as one program, the policy thread and a CPU
-#: that finds the ring taken. "sleep": that CPU leaves the decision to the first one; "wake": the
-#: first one drains again.
+#: DRAINS: the end of drain(), where a CPU releases the ring. FINDS_TAKEN: the policy thread sends a
+#: decision, then another CPU finds the ring taken. "sleep": the other CPU leaves the decision to
+#: the first one. "wake": the first one drains again.
 RING = {"nr_sent": 0, "taken": 1}
 DRAINS: Program = (Store("taken", 0), FENCE, ReadUnless("nr_sent", 0), Act("wake"))
 FINDS_TAKEN: Program = (Store("nr_sent", 1), FENCE, ReadUnless("taken", 0), Act("sleep"))
@@ -151,7 +151,7 @@ def test_no_wakeup_is_lost(memory: dict[str, int], one: Program, other: Program)
 
 @pytest.mark.parametrize(("memory", "one", "other"), HANDSHAKES)
 def test_each_barrier_is_needed(memory: dict[str, int], one: Program, other: Program) -> None:
-    """Without the barriers of either side, the model finds a lost wakeup: so it is able to fail."""
+    """Without the barriers of one side, the model finds a lost wakeup: the test above can fail."""
     for program in (one, other):
         bare = tuple(step for step in program if step != FENCE)
         pair = (bare, other) if program is one else (one, bare)

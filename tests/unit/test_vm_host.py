@@ -208,7 +208,7 @@ def test_errors_are_one_line(
     assert cli.main(["run", "--kernel", "7.2", "true"]) == cli.STATUS_HARNESS
     assert cli.main(["run", "--topology", "nope", "true"]) == cli.STATUS_USAGE
     kernel_message, topology_message = capsys.readouterr().err.splitlines()
-    assert kernel_message.startswith("vm: no kernel 7.2 at hand")
+    assert kernel_message.startswith("vm: no local kernel 7.2")
     assert topology_message.startswith("vm: no topology 'nope'")
 
 

@@ -199,7 +199,7 @@ def test_kernels_are_built_on_request_only() -> None:
 def test_other_kernels_are_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCX_OFFLINE", "1")
     assert not kernel_build.needed("7.2")
-    with pytest.raises(KernelError, match="no kernel 7.2 at hand: SCX_OFFLINE=1"):
+    with pytest.raises(KernelError, match="no local kernel 7.2: SCX_OFFLINE=1"):
         kernel_build.obtain("7.2")
 
 

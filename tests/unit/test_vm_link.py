@@ -90,6 +90,32 @@ def test_only_waiting_counts_as_silence(guest: FakeGuest) -> None:
     assert not guest.link.wait_until(lambda: False, timeout_s=0.1)
 
 
+class Interrupted:
+    """A control port; a signal handler runs after each part that is sent, and sends more."""
+
+    def __init__(self, port: socket.socket, link: Link, requests: list[bytes]) -> None:
+        self.port, self.link, self.requests = port, link, requests
+
+    def send(self, data: bytes) -> int:
+        # Only a part, as if the port were nearly full.
+        sent = self.port.send(data[:3])
+        if self.requests:
+            self.link.send(self.requests.pop(0))
+        return sent
+
+    def close(self) -> None:
+        self.port.close()
+
+
+def test_requests_of_a_signal_handler_are_sent_once_and_in_order(guest: FakeGuest) -> None:
+    ports = guest.link._ports
+    control = Interrupted(ports.control, guest.link, [b"second\n", b"third\n"])
+    ports.control = control  # type: ignore[assignment]
+    guest.link.send(b"first\n")
+    assert guest.asked() == b"first\nsecond\nthird\n"
+    assert not guest.link._outgoing
+
+
 @pytest.mark.parametrize(
     ("qemu", "is_clean"), [("exit 0", True), ("exit 1", False), ("sleep 9", False)]
 )

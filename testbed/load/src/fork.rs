@@ -15,7 +15,7 @@ use crate::stats::Latencies;
 /// The only argument of the processes started here, which exit at once.
 const CHILD: &str = "--child";
 
-/// Whether this process was started with that argument.
+/// Whether this process was started with [`CHILD`].
 pub(crate) fn is_child() -> bool {
     env::args_os().nth(1).is_some_and(|arg| arg == CHILD)
 }

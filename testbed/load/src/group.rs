@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use crate::control::{Control, Crew};
 
-/// Senders, and receivers, of a group.
+/// Number of senders, and of receivers, in a group.
 const HALF: usize = 4;
 
 /// The length of a message, bytes: below the size that a pipe writes atomically.

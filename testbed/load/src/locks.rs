@@ -42,7 +42,7 @@ impl Locks {
         }
     }
 
-    /// Takes the lock of `worker`, at its present CPU.
+    /// Takes the lock that `worker` shares: that of its CPU, or that of its group.
     pub(crate) fn hold(&self, worker: usize) -> Option<MutexGuard<'_, ()>> {
         let index = match self.sharing {
             Sharing::None => return None,

@@ -77,7 +77,7 @@ pub(crate) struct Opts {
     #[arg(value_parser = clap::value_parser!(u32).range(..=1024))]
     pub pipes: u32,
 
-    /// Pin both threads of each of these pairs to one CPU
+    /// Pin both threads of each --pipes pair to one CPU
     #[arg(long)]
     pub pin_pipes: bool,
 
@@ -156,7 +156,8 @@ pub(crate) struct Opts {
     #[arg(value_parser = clap::value_parser!(u32).range(..=10_000_000))]
     pub request_us: u32,
 
-    /// Which workers share a lock, held during each fifth of a request
+    /// Which workers share a lock; a request takes it five times, each time for a fifth of its CPU
+    /// time
     #[arg(long, value_name = "SHARING", default_value = "none", value_enum)]
     pub locks: Sharing,
 

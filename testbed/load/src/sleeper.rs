@@ -18,7 +18,7 @@ pub(crate) struct Rhythm {
     pub work: Duration,
 }
 
-/// Adds `count` sleepers, each of which returns its latencies after each sleep.
+/// Adds `count` sleepers, each of which returns the latencies of its wakeups.
 ///
 /// # Errors
 /// A thread cannot be created.

@@ -59,7 +59,7 @@ impl Latencies {
     pub(crate) fn percentile(&self, percent: u64) -> Option<Duration> {
         let max = self.max()?;
         let rank = percent.saturating_mul(self.count()).div_ceil(100);
-        // The histogram rounds a quantile up to a rank. Between two ranks there is a margin for
+        // The histogram rounds a quantile up to the next rank. Half a rank less leaves a margin for
         // floating-point errors.
         let quantile = (to_f64(rank) - 0.5) / to_f64(self.count());
         let ns = self.histogram.value_at_quantile(quantile);

@@ -119,7 +119,7 @@ mod tests {
 
         #[test]
         fn distribution_stays_small(samples_ns in vec(1000..10_000_000u64, 5000)) {
-            // 13 or 14 powers of two, 128 steps in each.
+            // 128 steps in each of the 13 octaves from 2^10 to 2^23, and a few below and above.
             prop_assert!(lengths(&samples_ns).counts.len() <= 14 * 128);
         }
     }

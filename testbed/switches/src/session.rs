@@ -14,8 +14,9 @@ use crate::output::{Format, Output};
 use crate::recorder::{Recorder, Run, BATCH};
 use crate::summary::{Gathering, Summary};
 
-/// Interval of reading records. Each read makes this program run, so the interval should not be
-/// short. For one interval, the smallest ring holds 60 records, and the default one 65000.
+/// Interval of reading records. Each read makes this program run, so a shorter interval would
+/// disturb the recording more. A record takes 64 bytes: the smallest ring holds about 60 in an
+/// interval, the default one about 65000.
 const POLL: Duration = Duration::from_millis(20);
 
 /// Records according to `opts`, until the time limit or a signal. A closed pipe is not an

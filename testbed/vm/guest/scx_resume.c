@@ -36,7 +36,7 @@
 /* Size of the seed, which precedes the archive in the inbox. */
 #define SEED_BYTES 8
 
-/* Fields of a newc header are eight hexadecimal digits, see cpio(5); the indices of those used. */
+/* Offsets of the used fields of a newc header, each of eight hexadecimal digits: see cpio(5). */
 #define HEADER_BYTES 110
 #define FIELD(n) (6 + 8 * (n))
 #define MODE FIELD(1)

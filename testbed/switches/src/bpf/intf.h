@@ -11,7 +11,7 @@
 /* Maximum number of ids in the filter. */
 #define SWITCHES_PIDS_MAX 64
 
-/* Maximum number of CPUs in the filter, that of a mask of scx_utils. */
+/* Maximum number of CPUs in the filter: MAX_NR_CPU_IDS of scx_utils. */
 #define SWITCHES_CPUS_MAX 16384
 
 /* Maximum number of threads with individual counters. */

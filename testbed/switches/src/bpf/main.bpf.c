@@ -3,8 +3,8 @@
  * scx_switches: a record for each run of a thread, at the switch that ends it, and counters
  * for each thread.
  *
- * The ring buffer causes no wakeups: user space polls it, so that recording causes no context
- * switches. Runs that do not fit are counted. Filters are applied here, so that other threads
+ * The ring buffer causes no wakeups: user space polls it, so that a record causes no context
+ * switch. Runs that do not fit are counted. Filters are applied here, so that other threads
  * have little overhead.
  */
 #include <scx/types.bpf.h>
@@ -137,7 +137,7 @@ static u32 end_of(bool preempt, struct task_struct *prev, u32 prev_state)
 	return prev_state & TASK_DEAD ? SWITCHES_EXITED : SWITCHES_SLEPT;
 }
 
-/* Note that @prev is switched out, which ends @run, unless the run began before the recording. */
+/* Record that @prev is switched out. This ends @run, unless it began before the recording. */
 static void switch_out(struct switches_run *run, struct task_struct *prev, u32 end, u64 now)
 {
 	bool is_known = run->task.pid == (u32)prev->pid;
@@ -158,7 +158,7 @@ static void switch_out(struct switches_run *run, struct task_struct *prev, u32 e
 	/* User space compares this with the number of received records. */
 	if (t)
 		t->nr_runs++;
-	/* A switch was missed. */
+	/* A switch was missed: the run counts as lost. */
 	if (!is_known)
 		return;
 	run->stop_ns = now;
