@@ -70,15 +70,23 @@ def loader(stopped: Loader) -> Loader:
     return stopped.start()
 
 
+def changes(element: ET.Element, otherwise: str) -> str:
+    """How changes of a property are signalled: see the D-Bus specification."""
+    name = "org.freedesktop.DBus.Property.EmitsChangedSignal"
+    found = element.find(f"annotation[@name='{name}']")
+    return otherwise if found is None else found.attrib["value"]
+
+
 def signatures(xml: str) -> dict[str, str]:
-    """Members of the interface, by name, with their types."""
+    """Members of the interface, by name, with their types, and how properties change."""
     (interface,) = ET.fromstring(xml).findall("interface[@name='org.scx.Loader']")
     members = {}
     for method in interface.findall("method"):
         types = [arg.attrib["type"] for arg in method.findall("arg")]
         members[method.attrib["name"]] = "method " + "".join(types)
     for one in interface.findall("property"):
-        members[one.attrib["name"]] = f"{one.attrib['access']} {one.attrib['type']}"
+        how = changes(one, changes(interface, "true"))
+        members[one.attrib["name"]] = f"{one.attrib['access']} {one.attrib['type']} {how}"
     return members
 
 
@@ -206,7 +214,8 @@ def test_unprivileged_callers_read_and_change_nothing(loader: Loader, guest: Gue
 
 
 def test_polkit_dialog_requires_the_callers_flag(loader: Loader, guest: Guest) -> None:
-    """Without the flag of the message, scripts would block on a password dialog."""
+    """A dialog is allowed only by a flag of the D-Bus message, so that scripts do not block on a
+    password dialog."""
     watch = ["busctl", "--system", "--json=short", "monitor", system_bus.POLKIT.service]
     monitor = guest.spawn("monitor", watch)
 
@@ -263,7 +272,7 @@ def test_invalid_requests_are_rejected(loader: Loader, guest: Guest) -> None:
     assert "no mode 5" in loader.refusal("StartScheduler", "su", "scx_fifo", "5")
     assert "no scheduler" in loader.refusal("StartScheduler", "su", "../bin/sh", "0")
     assert "no scheduler" in loader.refusal("StartScheduler", "su", "", "0")
-    # Above the limit of a command line: the guest reads the call from a file.
+    # An argument above the loader's limit of 4096 bytes, generated in the guest.
     call = (
         "dbus-send --system --print-reply --dest=org.scx.Loader /org/scx/Loader"
         " org.scx.Loader.StartSchedulerWithArgs string:scx_fifo"
@@ -355,7 +364,9 @@ def test_external_scheduler_is_reported_and_left_alone(
     assert loader.get("CurrentScheduler") == "scx_simple"
     for call in CHANGING[:6]:
         assert "'simple' runs" in loader.error(*call)
-    assert "use switch" in loader.ctl("start", "-s", "fifo").stderr
+    refused = "scxctl: Simple runs, which the loader did not start: end its process first\n"
+    assert loader.ctl("start", "-s", "fifo").stderr == refused
+    assert "end its process" in loader.ctl("stop").stderr
     assert other.process.running()
     assert other.end(signal.SIGINT) == 0
     loader.wait_state("stopped")

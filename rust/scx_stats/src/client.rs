@@ -24,7 +24,7 @@ pub const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 /// Size of a read in bytes.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// The kernel's shortest timeout is a microsecond, and zero means none.
+/// The shortest timeout, well above a microsecond: the kernel would take 0 us for no timeout.
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 
 /// The longest timeout: more is practically forever.
@@ -191,7 +191,7 @@ impl Client {
         self.typed_request(STATS, args)
     }
 
-    /// Totals since the scheduler's start, in the same forms. Does not affect the next
+    /// Like [`Client::stats`], but totals since the scheduler's start. Does not affect the next
     /// [`Client::stats`].
     ///
     /// # Errors
@@ -247,7 +247,7 @@ impl Client {
                 }
             };
             answer.extend_from_slice(&chunk[..len]);
-            // Data after the first line violates the protocol, and is not JSON either.
+            // Data after the first line violates the protocol: parsing the answer will fail.
             if answer.last() == Some(&b'\n') {
                 answer.pop();
                 return Ok(answer);

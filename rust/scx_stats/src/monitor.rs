@@ -102,7 +102,7 @@ fn follow<T, E>(
         on_stats(stats).map_err(Ending::Output)?;
         late = (late + start.elapsed()).saturating_sub(interval);
         if late > interval {
-            // Missed intervals, as in suspend, are not made up for.
+            // Missed intervals, such as after a slow answer, are not made up for.
             late = Duration::ZERO;
         }
     }

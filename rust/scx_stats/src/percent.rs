@@ -4,8 +4,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{Datum, Kind, MetaError, Registry};
 
-/// The percentage of all events that were of some kind; between two snapshots, of the events in
-/// between; 0 if there were none. Clients see a float.
+/// The percentage of events that are of some kind; 0 without events. The difference of two
+/// snapshots is the percentage among the events between them. Clients see a float.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Percent {
     /// What a [`Source`](crate::Source) returns: counters.
@@ -26,7 +26,7 @@ impl Percent {
         Self::Of { part, whole }
     }
 
-    /// From 0 to 100, and 0 if `whole` is 0.
+    /// The percentage, 0 to 100; 0 if `whole` is 0.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // A relative error of 2^-53.
     pub fn get(&self) -> f64 {
@@ -61,7 +61,8 @@ impl Datum for Percent {
         Kind::Float
     }
 
-    fn register(_: &mut Registry) -> Result<(), MetaError> {
+    fn register(registry: &mut Registry) -> Result<(), MetaError> {
+        registry.add_percent();
         Ok(())
     }
 
@@ -100,7 +101,7 @@ mod tests {
         let since = Percent::of(60, 100).since(&Percent::of(60, 100));
         assert_eq!(serde_json::to_string(&since).unwrap(), "0.0");
         assert!(Percent::default().get().abs() < 1e-9);
-        // A new generation begins at zero.
+        // The counters of a restarted scheduler begin at zero.
         assert!(Percent::of(1, 2).since(&Percent::of(50, 80)).get().abs() < 1e-9);
     }
 }

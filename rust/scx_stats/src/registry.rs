@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::ser::{Serialize, Serializer};
 use thiserror::Error;
 
-use crate::{Stats, StructMeta};
+use crate::{FieldMeta, Stats, StructMeta};
 
 /// Why structs cannot be described together.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -29,6 +29,8 @@ pub struct Registry {
     metas: Vec<(TypeId, StructMeta)>,
     /// The structs that are being registered, each contained in the one before it.
     open: Vec<(TypeId, String)>,
+    /// Whether a struct has a [`Percent`](crate::Percent), which is described as a float.
+    has_percent: bool,
 }
 
 impl Registry {
@@ -65,6 +67,17 @@ impl Registry {
             Some(top) => Err(MetaError::TwoTops(top.name.clone(), meta.name.clone())),
             None => Ok(()),
         }
+    }
+
+    /// Notes that a struct has a [`Percent`](crate::Percent).
+    pub(crate) fn add_percent(&mut self) {
+        self.has_percent = true;
+    }
+
+    /// Whether any field depends on the previous snapshot: a counter or a percentage.
+    pub(crate) fn has_counters(&self) -> bool {
+        let mut fields = self.iter().flat_map(|meta| &meta.fields);
+        self.has_percent || fields.any(FieldMeta::is_counter)
     }
 
     /// The descriptions, in the order of registration.

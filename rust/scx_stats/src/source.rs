@@ -20,10 +20,10 @@ pub trait Source: Send + 'static {
     /// connects.
     ///
     /// # Errors
-    /// The client gets the error's messages, from the outermost to its root, and its errno if
-    /// one of these is an `std::io::Error` that has one; otherwise EINVAL. (An `anyhow::Error`
-    /// hides the type of its outermost error: add a context.) An error ends neither the
-    /// connection nor the server.
+    /// The client gets the messages of the error and of its causes, and the errno of the first of
+    /// them that is an `std::io::Error` with an errno; otherwise EINVAL. (An `anyhow::Error` hides
+    /// the type of its outermost error: add a context to an `std::io::Error`.) An error ends
+    /// neither the connection nor the server.
     fn read(&mut self, args: &Args) -> Result<Self::Stats, Box<dyn Error + Send + Sync>>;
 }
 

@@ -9,9 +9,9 @@ use crate::{Kind, MetaError, Registry, Shape, StructMeta};
 /// A struct of statistics. Implement it with `#[derive(Stats)]`, on a struct with named
 /// fields that also derives serde's `Serialize` (and `Deserialize`, for clients).
 ///
-/// A field is an integer, a float, a `String` or `&'static str`, another such struct, or a
-/// `Vec` or a `BTreeMap` (whose keys are integers or strings) of these. Attributes are
-/// written as `#[stat(...)]`:
+/// A field is an integer, a float, a [`Percent`](crate::Percent), a `String` or `&'static str`,
+/// another such struct, or a `Vec` or a `BTreeMap` (whose keys are integers or strings) of these.
+/// Attributes are written as `#[stat(...)]`:
 ///
 /// | attribute | on | meaning |
 /// |---|---|---|
@@ -40,8 +40,9 @@ pub trait Stats: Serialize + Clone + Send + Sync + 'static {
     fn register_fields(registry: &mut Registry) -> Result<(), MetaError>;
 
     /// The changes between the snapshots `prev` and `self`: a counter becomes its growth, zero
-    /// if it has shrunk, and every other value is that of `self`. Elements of lists are
-    /// compared by position, those of maps by key; a new one counts from zero.
+    /// if it has shrunk; a [`Percent`](crate::Percent) covers the events between the snapshots;
+    /// every other value is that of `self`. Elements of lists are compared by position, those of
+    /// maps by key; a new one counts from zero.
     #[must_use]
     fn since(&self, prev: &Self) -> Self;
 }
@@ -49,7 +50,8 @@ pub trait Stats: Serialize + Clone + Send + Sync + 'static {
 /// One value of a field.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a statistic",
-    label = "not an integer of up to 64 bits, a float, a string or a struct that derives `Stats`"
+    label = "not an integer of up to 64 bits, a float, a string, a `Percent` or a struct that \
+             derives `Stats`"
 )]
 pub trait Datum: Clone {
     /// The kind of the value.
@@ -61,7 +63,7 @@ pub trait Datum: Clone {
     /// If its description conflicts with a registered one.
     fn register(registry: &mut Registry) -> Result<(), MetaError>;
 
-    /// [`Stats::since`]; the value itself if it is not a struct.
+    /// The changes since `prev`: see [`Stats::since`].
     #[must_use]
     fn since(&self, prev: &Self) -> Self;
 }
@@ -92,7 +94,7 @@ pub trait Key: Datum + Ord {}
     message = "`{Self}` cannot be a statistic",
     label = "cannot be a statistic",
     note = "a field is an integer of up to 64 bits, a float, a `String`, a `&'static str`, a \
-            struct that derives `Stats`, or a `Vec` or `BTreeMap` of one of these",
+            `Percent`, a struct that derives `Stats`, or a `Vec` or `BTreeMap` of one of these",
     note = "keys of maps are integers or `String`s; lists and maps nest through structs only",
     note = "the protocol has neither booleans nor options: use numbers"
 )]

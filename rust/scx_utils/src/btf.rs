@@ -16,11 +16,10 @@ pub(crate) fn of_object(object: &OpenObject) -> Option<Btf<'_>> {
     Btf::from_bpf_object(raw).ok().flatten()
 }
 
-/// The type `name` of the given kind, which is that of `K`. Types of other kinds, such as a struct
-/// and a variable, may have the same name.
+/// The type `name` of the kind `kind`, for which `K` is the type in libbpf-rs.
 ///
-/// The kernel has some hundred thousand types: libbpf compares names of one kind only, libbpf-rs
-/// would have to go through all.
+/// Types of different kinds, such as a struct and a variable, may have the same name. libbpf-rs
+/// finds only the first type with a name, whatever its kind, so this calls libbpf.
 pub(crate) fn find<'a, K>(btf: &'a Btf<'_>, kind: BtfKind, name: &str) -> Option<K>
 where
     K: TryFrom<BtfType<'a>>,
@@ -61,7 +60,7 @@ fn size_of(of: BtfType<'_>) -> Option<usize> {
         BtfKind::Int => Some(Int::try_from(of).ok()?.size()),
         BtfKind::Enum => Some(Enum::try_from(of).ok()?.size()),
         BtfKind::Struct => Some(Struct::try_from(of).ok()?.size()),
-        // In BPF objects, regardless of this machine.
+        // BPF has 64-bit pointers, even on a 32-bit machine.
         BtfKind::Ptr => Some(8),
         _ => None,
     }

@@ -2,7 +2,7 @@
 //! Build ids of programs.
 
 /// The commit of the build: `git describe`'s short commit, with `-dirty` if there were changes. Set
-/// by the build; absent without git.
+/// by build-aux/cargo.py, to an empty string without git; absent if cargo is called directly.
 const COMMIT: Option<&str> = option_env!("SCX_BUILD_ID");
 
 /// A program's version for `--version`: `0.1.0-g1234567 x86_64`, or `0.1.0 x86_64` if the commit is

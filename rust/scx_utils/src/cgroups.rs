@@ -104,7 +104,7 @@ impl Ignored {
 impl fmt::Display for Ignored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (nr, control, path) = (self.nr, self.control, self.path.display());
-        write!(f, "{nr} set them, such as {control} of {path}")
+        write!(f, "{nr} set them, e.g. {control} of {path}")
     }
 }
 
@@ -166,7 +166,7 @@ mod tests {
         ] {
             let path = format!("a/b/{file}");
             let found = found(&[("a/cpu.weight", "100"), (&path, text)]).unwrap();
-            let words = format!("1 set them, such as {file} of a/b");
+            let words = format!("1 set them, e.g. {file} of a/b");
             assert_eq!(found.to_string(), words);
         }
         let both = [

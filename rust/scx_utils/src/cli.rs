@@ -30,8 +30,8 @@ pub fn slice_us() -> RangedI64ValueParser<u32> {
     value_parser!(u32).range(100..=1_000_000)
 }
 
-/// An additional section of the manual page: its heading, and paragraphs. A paragraph `0: text` is
-/// a list item.
+/// An additional section of the manual page: its heading, and paragraphs. A paragraph of the form
+/// `WORD: text` is a list item.
 pub type Section<'a> = (&'a str, &'a [&'a str]);
 
 /// Writes a manual page or completions.

@@ -179,7 +179,7 @@ impl Cpumask {
         Ok(())
     }
 
-    /// Adds every CPU of the width.
+    /// Adds every CPU below the width.
     pub fn set_all(&mut self) {
         self.words.fill(u64::MAX);
         self.trim();
@@ -209,7 +209,7 @@ impl Cpumask {
         self.words.iter().all(|&word| word == 0)
     }
 
-    /// Whether every CPU of the width is in the set; true for a width of 0.
+    /// Whether every CPU below the width is in the set; true for a width of 0.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.weight() == self.nr_cpu_ids
@@ -252,7 +252,7 @@ impl Cpumask {
         self.combined(other, |a, b| a & !b)
     }
 
-    /// The CPUs of the width that are not in the set.
+    /// The CPUs below the width that are not in the set.
     #[must_use]
     pub fn not(&self) -> Self {
         let mut mask = self.clone();

@@ -52,15 +52,16 @@ impl Group {
     pub(crate) fn hold(paths: &[PathBuf], value: &str, name: &Path, notes: &Path) -> Result<Self> {
         let mut note = Note::take(name, notes)?;
         // Restore what a killed process has left. The files have their original values before the
-        // note is overwritten, so a kill at any time loses nothing.
+        // note is emptied, so a kill at any time loses nothing.
         restore(note.entries()).1?;
+        note.reduce(Vec::new());
         let entry = |path: &PathBuf| {
             let before = read(path).with_context(|| format!("cannot read {}", path.display()))?;
             let (path, ours) = (path.clone(), value.to_owned());
             Ok(Entry { path, before, ours })
         };
         note.write(paths.iter().map(entry).collect::<Result<_>>()?)?;
-        // From here on, an error drops it, which restores the files that were set.
+        // From here on, an error drops the group, and so restores the files that were set.
         let mut group = Self { note };
         group.set(value)?;
         Ok(group)

@@ -25,10 +25,10 @@ pub const WEIGHT_MAX: u32 = 10_000;
 #[derive(Debug, Error, Clone, Copy, PartialEq)]
 pub enum Refused {
     /// A weight outside of 1 to [`WEIGHT_MAX`].
-    #[error("a weight is from 1 to {WEIGHT_MAX}, and not {0}")]
+    #[error("a weight must be from 1 to {WEIGHT_MAX}, not {0}")]
     Weight(u32),
     /// A duty cycle that is negative or NaN.
-    #[error("a duty cycle is 0 or more, and not {0}")]
+    #[error("a duty cycle must be 0 or more, not {0}")]
     DutyCycle(f64),
 }
 
@@ -163,7 +163,8 @@ impl LoadAggregator {
         }
         let mut cpus_left = self.nr_cpus;
         for (weight, duty, load) in steps.into_iter().rev() {
-            // `cpus_left` is above 0 if the weight is clamped: its own load is a part of `load`.
+            // `cpus_left` stays above 0: `duty` is subtracted only if weight * cpus_left > load,
+            // and load >= weight * duty.
             if weight * cpus_left <= load {
                 return (load / cpus_left).min(f64::from(WEIGHT_MAX));
             }
@@ -213,8 +214,9 @@ mod tests {
         (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1.0)
     }
 
-    /// CPU time of each group, distributed step by step: the rest is shared by weight; a group that
-    /// would get more than it can use gets just that, and is finished.
+    /// CPU time of each group, distributed in rounds: the groups that are left share the remaining
+    /// CPUs by weight. A group that would get all that it can use, or more, gets what it can use,
+    /// and does not take part in the next round.
     fn shares(nr_cpus: u32, groups: &[Group]) -> Vec<f64> {
         let mut share = vec![None; groups.len()];
         loop {
@@ -259,7 +261,7 @@ mod tests {
 
     #[test]
     fn heavy_task_counts_as_one_cpu() {
-        // Of four CPUs it gets one, and the nine share three: 300 to each.
+        // The heavy task gets one of four CPUs. The nine share three, with a load of 300 on each.
         let found = weighted(4, &[(10_000, 1.0), (100, 9.0)]);
         assert!(is_close(found.weight_max, 300.0), "{found:?}");
         assert!(is_close(found.domains()[&0].load, 300.0));

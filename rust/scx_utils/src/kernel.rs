@@ -73,10 +73,11 @@ impl SchedExt {
         self.line("state")
     }
 
-    /// Whether the kernel moves tasks between the ext and the fair class, and both of them run.
+    /// Whether the kernel is moving tasks between the ext and the fair class, and picks tasks of
+    /// both.
     ///
-    /// A scheduler is being enabled, or it is being disabled and no longer takes all tasks. Before
-    /// that (`switch_all` is 1), the kernel does not pick tasks of the fair class
+    /// This is so while a scheduler is being enabled. While one is being disabled, it is so only
+    /// once `switch_all` is 0: before, the kernel does not pick tasks of the fair class
     /// (`next_active_class()` in kernel/sched/sched.h of 6.12).
     #[must_use]
     pub fn is_switching_classes(&self) -> bool {
@@ -116,8 +117,8 @@ impl SchedExt {
             .to_owned()
     }
 
-    /// Checks that a scheduler could be loaded now. After an ejection or `kill -9` of another one
-    /// the kernel needs a moment to clean up; waits for that.
+    /// Checks that a scheduler could be loaded now. Waits up to 10 s while the kernel is still
+    /// unloading another scheduler, such as after an ejection or `kill -9`.
     ///
     /// # Errors
     ///

@@ -15,7 +15,7 @@
 //! | [`percpu`], [`ravg`] | counters and running averages of BPF programs |
 //! | [`time`] | the clock of BPF programs |
 //! | [`host`], [`resume_latency`] | machine settings that are restored |
-//! | [`power`], [`primary`] | the power profile, and CPUs that are preferred by it |
+//! | [`power`], [`primary`] | the power profile, and the CPUs that a scheduler fills first |
 //! | [`placement`] | options on where tasks run, for BPF sides that include `<scx/cpus.bpf.h>` |
 //! | [`cgroups`] | cgroup controls that have no effect |
 //! | [`manifest`] | a scheduler's description for programs that start it |

@@ -17,7 +17,7 @@ macro_rules! include_bpf {
             clippy::pedantic
         )]
         #[allow(non_camel_case_types, non_upper_case_globals, non_snake_case)]
-        // bindgen's `Default` of a struct with a long array.
+        // bindgen's `Default` of a struct with a long array contains unsafe code.
         #[allow(clippy::undocumented_unsafe_blocks)]
         mod bpf_intf {
             include!(concat!(env!("OUT_DIR"), "/bpf_intf.rs"));

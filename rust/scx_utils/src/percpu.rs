@@ -46,7 +46,7 @@ impl<T: FromBytes> PerCpu<T> {
             .iter()
             .map(read)
             .collect::<Option<_>>()
-            .context("a value of another size")
+            .context("a per-CPU value has an unexpected size")
     }
 
     /// A reader of statistics that `from` computes from the values of all possible CPUs at index

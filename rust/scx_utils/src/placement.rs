@@ -57,8 +57,8 @@ pub struct PlacementOpts {
     #[arg(short = 'f', long)]
     pub cpufreq: bool,
 
-    /// Inject idle time: after each slice all CPUs are idle for this long, except for kernel
-    /// threads of a CPU; to cool down, or to save power. 0 to 1000000, 0: never
+    /// Inject idle time: all CPUs alternately run for --slice-us and are idle for this long, except
+    /// for per-CPU kernel threads; to cool down, or to save power. 0 to 1000000, 0: never
     #[arg(short = 't', long, value_name = "US", default_value = "0")]
     #[arg(allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
@@ -110,8 +110,8 @@ pub fn prepare<'obj, S: OpenSkel<'obj>>(
     opened.set_section(SECTION, &*table)
 }
 
-/// The same for a scheduler without [`PlacementOpts`]. Frequencies are requested by utilization, or
-/// always the highest ones.
+/// Like [`prepare`], for a scheduler without [`PlacementOpts`]. With `scales_frequency`, the BPF
+/// side requests frequencies by utilization, otherwise always the highest ones.
 ///
 /// # Errors
 ///
@@ -131,8 +131,8 @@ pub fn prepare_groups<'obj, S: OpenSkel<'obj>>(
     opened.set_section(SECTION, &*table)
 }
 
-/// The primary domain of a generation, which follows the power profile, and the limit of the resume
-/// latency.
+/// The primary domain of a generation, and its limit of the resume latency. With
+/// `--primary-domain auto`, the domain follows the power profile.
 #[derive(Debug)]
 pub struct Placement {
     primary: Primary,

@@ -21,9 +21,9 @@ const POLICIES: &str = "sys/devices/system/cpu/cpufreq";
 pub enum Profile {
     /// As little power as possible.
     PowerSave,
-    /// Rather less power than more speed.
+    /// A compromise that prefers low power to speed.
     BalancedPower,
-    /// Rather more speed than less power.
+    /// A compromise that prefers speed to low power.
     BalancedPerformance,
     /// As fast as possible.
     Performance,
@@ -77,8 +77,8 @@ impl Profile {
 /// Where the power profile is read from: the cpufreq driver's energy preference, else the governor
 /// if it has a fixed frequency, else power-profiles-daemon.
 ///
-/// The daemon is asked by a thread, which is started when it is first needed, and ends after the
-/// source is dropped. It never starts the daemon.
+/// A thread asks the daemon. The thread is started when it is first needed, and ends after the
+/// source is dropped. A daemon that does not run is not started.
 #[derive(Debug)]
 pub struct ProfileSource {
     root: PathBuf,

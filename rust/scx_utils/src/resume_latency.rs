@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The time that CPUs may take to leave an idle state, which excludes deeper ones.
+//! Limits the time that CPUs may take to leave an idle state: the kernel uses no deeper states.
 
 use std::path::{Path, PathBuf};
 
@@ -106,7 +106,7 @@ mod tests {
             self.hold(cpus, us)._group.kill();
         }
 
-        /// Length of the note; there is one file at most.
+        /// Length of the note, the only file in its directory.
         fn noted(&self) -> u64 {
             let files = fs::read_dir(self.notes()).unwrap();
             let lengths: Vec<_> = files

@@ -7,7 +7,7 @@ use std::path::Path;
 /// On the kernel command line: start no scheduler at boot.
 pub const OFF: &str = "scx=off";
 
-/// Whether [`OFF`] is on the command line, below this root directory.
+/// Whether [`OFF`] is in `proc/cmdline` below the directory `root`.
 #[must_use]
 pub fn is_off(root: &Path) -> bool {
     let line = fs::read_to_string(root.join("proc/cmdline")).unwrap_or_default();

@@ -39,7 +39,8 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts the program of this directory. `ended` is called on its exit, from another thread.
+    /// Starts the program of `job`, a file in `folder`. `ended` is called on its exit, from another
+    /// thread.
     pub(crate) fn spawn(
         folder: &Path,
         job: &Job,
@@ -92,7 +93,8 @@ fn pidfd(process: &Process) -> Result<OwnedFd> {
     pidfd_open(number, PidfdFlags::empty()).context("pidfd_open()")
 }
 
-/// Copies the process's standard error to ours, for the journal, and returns the tail at its end.
+/// Copies the process's standard error to ours, for the journal. At the end of the stream, the
+/// receiver gets its last lines.
 fn listen(stderr: impl Read + Send + 'static) -> io::Result<Receiver<Vec<String>>> {
     let (sender, receiver) = mpsc::channel();
     let repeat = move || {
@@ -159,7 +161,7 @@ mod tests {
     /// cannot be executed (ETXTBSY).
     static STARTING: Mutex<()> = Mutex::new(());
 
-    /// Starts a script, and signals it once it has written a line.
+    /// Runs a script until it exits. Signals it once it has created the file `ready`.
     fn run(script: &str, args: &[&str], signal: Option<Signal>) -> Exit {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("scx_script");

@@ -20,7 +20,7 @@ const FILES: [&str; 2] = ["scx_loader/config.toml", "scx_loader.toml"];
 /// Upper limit of the restart delay.
 const BACKOFF_MAX: Duration = Duration::from_secs(60);
 
-/// A sanity limit: the file is read whole.
+/// Maximum size of the file, bytes: it is read whole.
 const SIZE_MAX: u64 = 1 << 20;
 
 /// The checked configuration.
@@ -250,7 +250,7 @@ impl Config {
         })
     }
 
-    /// The modes that mean something to a scheduler: auto, and those with other arguments.
+    /// Auto, and the modes in which the scheduler has other arguments than in auto.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The service: one thread that waits for events, passes them to the supervisor, and executes
-//! the actions that this returns.
+//! the actions that the supervisor returns.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -37,7 +37,8 @@ use crate::view::View;
 
 /// Poll interval of the kernel's state while a scheduler starts.
 const POLL_STARTING: Duration = Duration::from_millis(100);
-/// Poll interval otherwise, to detect external schedulers. These files do not support poll().
+/// Poll interval otherwise, to detect external schedulers: the files of sched_ext in sysfs do not
+/// support poll().
 const POLL: Duration = Duration::from_secs(1);
 
 /// Timeout of D-Bus calls, including polkit's: a user may have to type a password.
@@ -82,7 +83,7 @@ fn run(opts: &Opts) -> Result<()> {
     scx_utils::log::init("scx_loader", opts.verbose);
     let registry = Registry::read(&opts.schedulers)?;
     let config = read_config(opts, &registry).unwrap_or_else(|error| {
-        // Without the service running, clients could not see the error.
+        // A running service can report the error to clients: `scxctl reload` shows it.
         error!("{error:#}: continuing without a configuration");
         Config::default()
     });

@@ -126,7 +126,7 @@ pub fn check_args(manifest: &Manifest, args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The number of values of the last option in this argument, and whether it contains one.
+/// The number of values of the last option in `arg`, and whether `arg` contains a value.
 fn option(manifest: &Manifest, arg: &str) -> Result<(Values, bool)> {
     let name = &manifest.name;
     let refused = || format!("{name} may not be passed {}", shown(arg));

@@ -23,8 +23,8 @@ const MANAGE: &str = "org.scx.loader.manage-schedulers";
 const PASS_ARGUMENTS: &str = "org.scx.loader.pass-arguments";
 const RELOAD: &str = "org.scx.loader.reload-configuration";
 
-/// Limit of pending polkit requests per user. The bus allows the loader a little more than a
-/// hundred in total, which no user may exhaust.
+/// Limit of pending polkit requests per user, so that one user cannot use up the total that the
+/// bus allows the loader: a little more than a hundred.
 const ASKING_MAX: usize = 8;
 
 /// The result of a call.
@@ -153,7 +153,7 @@ async fn authorize(shared: &Shared, caller: &Caller<'_>, action: &str) -> Result
     let denied = |why: String| Error::AccessDenied(format!("{action}: {why}"));
     let sender = header
         .sender()
-        .ok_or_else(|| denied("nobody asks".into()))?;
+        .ok_or_else(|| denied("the call has no sender".into()))?;
     let user = DBusProxy::new(bus)
         .await?
         .get_connection_unix_user(sender.to_owned().into())

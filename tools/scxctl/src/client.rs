@@ -132,7 +132,8 @@ async fn change(loader: &LoaderProxy<'_>, command: &Command, json: bool) -> Resu
     let done = match command {
         Command::Start { sched, how } => {
             if let Some(running) = &before.scheduler {
-                bail!("{} runs already: use switch", title(running));
+                let state = loader.state().await.map_err(explain)?;
+                bail!(refusal(running, &state));
             }
             start(loader, sched, how).await?;
             "started"
@@ -166,6 +167,17 @@ async fn change(loader: &LoaderProxy<'_>, command: &Command, json: bool) -> Resu
     })
 }
 
+/// Why nothing is started while `running` runs, and what to do. The loader neither stops nor
+/// replaces an external scheduler.
+fn refusal(running: &str, state: &str) -> String {
+    let name = title(running);
+    if state == "external" {
+        format!("{name} runs, which the loader did not start: end its process first")
+    } else {
+        format!("{name} runs already: use switch")
+    }
+}
+
 /// Calls a method that changes something. A password dialog is allowed on a terminal only, so that
 /// scripts fail instead of blocking.
 async fn call<A>(loader: &LoaderProxy<'_>, method: &str, args: &A) -> Result<()>
@@ -192,7 +204,7 @@ async fn start(loader: &LoaderProxy<'_>, sched: &str, how: &How) -> Result<()> {
     }
 }
 
-/// The scheduler or the mode stays as it is if it is omitted.
+/// An omitted scheduler or mode stays as it is.
 async fn switch(
     loader: &LoaderProxy<'_>,
     before: &Current,
@@ -212,5 +224,21 @@ async fn switch(
             let mode = how.mode.map_or(before.mode, Mode::number);
             call(loader, "SwitchScheduler", &(sched, mode)).await
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusal_names_what_helps() {
+        assert_eq!(
+            refusal("scx_rusty", "running"),
+            "Rusty runs already: use switch"
+        );
+        let external = refusal("foreign", "external");
+        assert!(external.starts_with("Foreign runs, "), "{external}");
+        assert!(external.ends_with(": end its process first"), "{external}");
     }
 }

@@ -34,7 +34,7 @@ pub(crate) enum Command {
     Get,
     /// List the schedulers that can be started
     List,
-    /// Show which modes mean something to a scheduler, and what it is started with in each
+    /// Show the modes that a scheduler distinguishes, and its arguments in each
     Modes {
         /// The scheduler; scx_ may be left out
         #[arg(short, long, value_name = "NAME")]

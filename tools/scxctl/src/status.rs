@@ -16,7 +16,7 @@ use crate::format::{how, known};
 /// How long a scheduler may take to answer.
 const STATS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// All properties of the loader.
+/// The loader's properties, and the statistics of its scheduler.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Status {
     state: String,

@@ -2,7 +2,7 @@
 //! An HTTP server for Prometheus: `GET /metrics`.
 //!
 //! A fixed number of threads serve one client each, for a bounded time: a client that is silent or
-//! never finishes costs neither memory nor, for long, a thread.
+//! never finishes takes up a thread only for that time, and no further memory.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown as Half, SocketAddr, TcpListener, TcpStream};
@@ -21,7 +21,8 @@ use crate::source::{describe, Reading};
 /// Concurrent clients; others wait. Enough for a few scrapers, even if some hang.
 const THREADS: usize = 16;
 
-/// Time limit for receiving a request, sending the answer, and the client's close.
+/// Time limit of each step: receiving a request, sending the answer, and waiting for the client to
+/// close.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Maximum size of a request, as in other servers.
@@ -164,7 +165,7 @@ impl Response {
     }
 }
 
-/// A connection with a total time limit of [`TIMEOUT`].
+/// A connection with a time limit of [`TIMEOUT`] for all reads and writes of a step.
 struct Bounded {
     stream: TcpStream,
     until: Instant,

@@ -65,7 +65,7 @@ impl Attributes {
                     return Err(meta.error("a description is one line"));
                 }
                 match self.desc.replace(desc) {
-                    Some(_) => Err(meta.error("`desc` is there twice")),
+                    Some(_) => Err(meta.error("`desc` is given twice")),
                     None => Ok(()),
                 }
             }
@@ -88,7 +88,7 @@ impl Attributes {
         } else {
             "true".to_string()
         };
-        let message = format!("`{key}` is there twice");
+        let message = format!("`{key}` is given twice");
         match self.user.insert(key, value) {
             Some(_) => Err(meta.error(message)),
             None => Ok(()),
@@ -98,7 +98,7 @@ impl Attributes {
 
 fn set_flag(flag: &mut bool, meta: &ParseNestedMeta<'_>) -> Result<()> {
     if *flag {
-        return Err(meta.error("this is there twice"));
+        return Err(meta.error("this is given twice"));
     }
     *flag = true;
     Ok(())

@@ -22,7 +22,7 @@ impl<'a> Stat<'a> {
         let ident = ident.ok_or_else(|| Error::new_spanned(field, "expected a name"))?;
         Ok(Self {
             ident,
-            // As serde writes it.
+            // Without the `r#` of a raw identifier, as serde writes it.
             name: ident.unraw().to_string(),
             ty: &field.ty,
             attributes: Attributes::read(&field.attrs, Place::Field)?,
@@ -184,7 +184,7 @@ mod tests {
         refused("#[stat(om_prefix)] struct S {}", "begins with `_`");
         refused(
             r#"#[stat(desc = "a", desc = "b")] struct S {}"#,
-            "`desc` is there twice",
+            "`desc` is given twice",
         );
         refused(r#"#[stat(desc = "a\nb")] struct S {}"#, "one line");
         refused("#[stat(desc = 3)] struct S {}", "expected string literal");
@@ -200,7 +200,7 @@ mod tests {
             "struct S { #[stat(top)] a: u64 }",
             "`top` belongs on the struct",
         );
-        refused("struct S { #[stat(_a, _a)] a: u64 }", "`_a` is there twice");
+        refused("struct S { #[stat(_a, _a)] a: u64 }", "`_a` is given twice");
         refused("struct S { #[stat(counter, counter)] a: u64 }", "twice");
         refused("struct S { #[stat(_counter)] a: u64 }", "what `counter`");
         refused("struct S { #[stat(gauge)] a: u64 }", "expected `counter`");

@@ -67,7 +67,7 @@ impl EventLoop {
     /// Serves until the waker is used.
     ///
     /// # Errors
-    /// If the kernel reports no events.
+    /// If polling for events fails.
     pub(super) fn run(mut self, targets: &mut Targets) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS);
         loop {
@@ -120,8 +120,8 @@ impl EventLoop {
         }
     }
 
-    /// Closes connections whose clients had not made progress in time at `now`, when the last
-    /// events were fetched. Connections with pending work are kept.
+    /// Closes connections that were overdue at `now`, when the last events were fetched.
+    /// Connections with pending work are kept.
     fn close_overdue(&mut self, now: Instant) {
         let limits = &self.limits;
         let overdue = self.connections.iter().filter(|(token, connection)| {

@@ -39,11 +39,12 @@ pub(super) struct SocketFile {
 }
 
 impl SocketFile {
-    /// Creates the file and its listening socket. At no time can anyone else connect, or is an
-    /// existing file missing: the socket is bound to another name, gets its owner and mode,
-    /// listens, and is then renamed. This replaces a file that a killed scheduler left.
+    /// Creates the file and its listening socket. The socket is bound to a temporary name, gets its
+    /// owner and mode, listens, and is then renamed: nobody without permission can connect at any
+    /// time, and an existing file is never missing. The rename replaces a file that a killed
+    /// scheduler left.
     pub(super) fn create(path: &Path, access: Access) -> Result<(Self, UnixListener), ServerError> {
-        // Clients connect to the path itself; the other name may be shorter.
+        // Clients connect to the path itself, which may be longer than the temporary name.
         address(path, path)?;
         check_free(path)?;
         let dir = match path.parent() {
@@ -185,7 +186,7 @@ fn set_dir_mode(dir: &Path) -> io::Result<()> {
 }
 
 /// Sets the mode of a socket's file, likewise by a descriptor. The file can only be opened with
-/// `O_PATH`, and the mode of such a descriptor can only be changed by its name in /proc.
+/// `O_PATH`. fchmod() rejects such a descriptor; chmod() of its name in /proc works.
 fn set_socket_mode(path: &Path, mode: u32) -> io::Result<()> {
     let file = open(
         path,

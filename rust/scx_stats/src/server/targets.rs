@@ -13,7 +13,7 @@ use crate::protocol::{
     answer_line, to_json, Args, Failure, Request, DEFAULT_TARGET, STATS, STATS_META, TARGET_ARG,
     TOTAL_ARG,
 };
-use crate::{FieldMeta, MetaError, Registry, Source, Stats};
+use crate::{MetaError, Registry, Source, Stats};
 
 /// The last snapshot of each target that a connection has seen. A missing one counts as
 /// zero.
@@ -172,10 +172,9 @@ fn is_total(args: &Args) -> Result<bool, Failure> {
     }
 }
 
-/// Whether `T` or a struct that it contains has counters.
+/// Whether `T` or a struct that it contains has counters or percentages.
 fn has_counters<T: Stats>() -> bool {
     let mut registry = Registry::default();
     let _ = registry.add::<T>();
-    let mut fields = registry.iter().flat_map(|meta| &meta.fields);
-    fields.any(FieldMeta::is_counter)
+    registry.has_counters()
 }

@@ -85,7 +85,7 @@ fn timeouts_of_any_length() {
     let _server = place.launch();
     let mut client = Client::connect(&place.path, Duration::MAX).unwrap();
     client.stats::<Metrics>().unwrap();
-    // It may be in time or not.
+    // A millisecond, the shortest timeout, may suffice or not.
     if let Ok(mut client) = Client::connect(&place.path, Duration::ZERO) {
         let _ = client.stats::<Metrics>();
     }

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 /// A timeout that is never reached, even on slow machines.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// Tells the child process where to serve.
+/// The environment variable that tells a child process the path of the socket.
 const CHILD_PATH: &str = "SCX_STATS_TEST_PATH";
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Stats)]
@@ -167,7 +167,7 @@ impl Child {
         child
     }
 
-    /// Kills it, like a killed scheduler.
+    /// Kills the server, which leaves its socket file behind.
     pub(crate) fn kill(mut self) {
         self.0.kill().unwrap();
     }
@@ -180,18 +180,18 @@ impl Drop for Child {
     }
 }
 
-/// Runs `test` of this program in another process, after the shell commands `setup`.
+/// A command that runs `test` of the test binary `program`, after the shell commands `setup`.
 pub(crate) fn command(program: &Path, setup: &str, test: &str) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("{setup}\nexec \"$0\" \"$@\"")]);
     command.arg(program);
     command.args(["--exact", test, "--ignored", "--nocapture"]);
-    // Ctrl-C shall end the test only: the child then ends with its input.
+    // Ctrl-C shall end the test only: the child then reads the end of its input, and ends.
     command.process_group(0);
     command
 }
 
-/// The path for a child; None if this is not one.
+/// The path of the socket, in a child process; None in any other.
 pub(crate) fn child_path() -> Option<PathBuf> {
     env::var_os(CHILD_PATH).map(PathBuf::from)
 }

@@ -16,7 +16,7 @@ const SHORT: Duration = Duration::from_millis(100);
 const REQUEST: &str = "{\"req\":\"stats\"}\n";
 const BIG_REQUEST: &str = "{\"req\":\"stats\",\"args\":{\"target\":\"big\"}}\n";
 
-/// More than the kernel buffers.
+/// More than fits into the buffers of a socket.
 const BIG_BYTES: usize = 4 << 20;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
@@ -35,7 +35,7 @@ fn launch(place: &Place, limits: Limits) -> Server {
     builder.limits(limits).launch().unwrap()
 }
 
-/// Limits that no test reaches.
+/// Limits with timeouts that no test reaches.
 fn patient() -> Limits {
     Limits {
         line_timeout: LONG,
@@ -99,7 +99,7 @@ fn half_a_line_is_not_waited_for() {
     let mut half = Raw::connect(&place.path);
     half.send("{\"req\"");
     assert_eq!(half.receive(), "");
-    // Nor is a line that comes byte by byte.
+    // A line that arrives byte by byte times out, too.
     Raw::connect(&place.path).wait_for_end();
     // Half a line after a request is no different.
     let mut half = Raw::connect(&place.path);

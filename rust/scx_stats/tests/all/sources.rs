@@ -2,10 +2,10 @@
 
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
-use scx_stats::{Args, Server, ServerError, Stats};
+use scx_stats::{Args, Percent, Server, ServerError, Stats};
 use serde::{Deserialize, Serialize};
 
 use crate::common::{Counter, Metrics, Place, Raw};
@@ -111,6 +111,40 @@ fn without_counters_nothing_is_read_before_a_request() {
     assert_eq!(nr_reads.load(Ordering::SeqCst), 0);
     assert_eq!(raw.ask_errno(r#"{"req":"stats"}"#), 0);
     assert_eq!(nr_reads.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn percentages_cover_the_time_since_the_connection() {
+    #[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
+    struct Share {
+        share: Percent,
+    }
+    // Nested, like those of each node.
+    #[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
+    struct Shares {
+        shares: Vec<Share>,
+    }
+    let place = Place::new();
+    let nr_events = Arc::new(AtomicU64::new(100));
+    let source = {
+        let nr_events = Arc::clone(&nr_events);
+        move |_: &Args| {
+            let share = Percent::of(100, nr_events.load(Ordering::SeqCst));
+            Ok::<_, io::Error>(Shares {
+                shares: vec![Share { share }],
+            })
+        }
+    };
+    let _server = Server::builder(&place.path)
+        .stats("top", source)
+        .launch()
+        .unwrap();
+    let mut raw = Raw::connect(&place.path);
+    // The server has accepted the connection when it answers.
+    assert_eq!(raw.ask_errno(r#"{"req":"stats_meta"}"#), 0);
+    nr_events.store(200, Ordering::SeqCst);
+    let line = raw.ask(r#"{"req":"stats"}"#);
+    assert!(line.contains("\"share\":0.0"), "{line}");
 }
 
 #[test]

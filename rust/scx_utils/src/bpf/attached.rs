@@ -12,7 +12,7 @@ use crate::kernel::SchedExt;
 /// An attached BPF side. Dropping it detaches the scheduler.
 #[derive(Debug)]
 pub struct Attached<S> {
-    // Declared before the object, so that it is dropped first, which unregisters the programs.
+    // Declared before `skel`, so that it is dropped first: this unregisters the scheduler.
     link: Link,
     record: Record,
     skel: S,

@@ -23,7 +23,7 @@ pub struct OpenOptions {
     pub pin_root_path: Option<PathBuf>,
     /// Type information of the kernel, instead of `/sys/kernel/btf/vmlinux`.
     pub btf_custom_path: Option<PathBuf>,
-    /// A BPF token to load with.
+    /// The mount point of the BPF file system from which libbpf creates a BPF token for the load.
     pub bpf_token_path: Option<PathBuf>,
     /// The text of a kernel configuration, for `extern` variables named `CONFIG_*`.
     pub kconfig: Option<String>,
@@ -127,8 +127,9 @@ impl<S> Opened<S> {
     }
 
     /// For a scheduler whose `ops.cpu_release()` re-enqueues the tasks of a CPU that a real-time
-    /// task takes: removes the callback where the kernel can re-enqueue without it, and else sets
-    /// the flag that it requires (see `scx/migration.bpf.h`).
+    /// task takes. Removes this callback where the kernel can re-enqueue without it
+    /// (`scx_bpf_dsq_reenq()`). On other kernels, sets the flag that the callback requires, if the
+    /// kernel has it (see `scx/migration.bpf.h`).
     ///
     /// # Errors
     ///
@@ -162,8 +163,8 @@ impl<S> Opened<S> {
                 ops::clear(self.skel.open_object_mut(), callback)?;
             }
         }
-        // On kernels without `SCX_OPS_ALLOW_QUEUED_WAKEUP` (before 6.15), this flag silences a
-        // warning; newer ones warn that the flag is set.
+        // `SCX_OPS_HAS_CGROUP_WEIGHT` silences a warning before 6.15. Newer kernels, those with
+        // `SCX_OPS_ALLOW_QUEUED_WAKEUP`, warn that it is set.
         if btf
             .enumerator("scx_ops_flags", "SCX_OPS_ALLOW_QUEUED_WAKEUP")
             .is_none()

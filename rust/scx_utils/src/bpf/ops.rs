@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Access to members of the table of callbacks (`struct sched_ext_ops`) by name, before the load.
-//! Independent of the object and of its version of the struct.
+//! Their offsets are from the object's type information, so any version of the struct works.
 
 use anyhow::{bail, Context as _, Result};
 use libbpf_rs::{AsRawLibbpf as _, MapType, OpenMapMut, OpenObject, ProgramType};

@@ -35,7 +35,7 @@ impl Words {
     fn map_bytes(fd: BorrowedFd<'_>, bytes: usize) -> Result<Self> {
         ensure!(
             bytes > 0 && bytes.is_multiple_of(WORD_BYTES),
-            "{bytes} bytes are no whole words"
+            "{bytes} bytes are not a whole number of 64-bit words"
         );
         let memory = MmapOptions::new().len(bytes).map_raw(fd.as_raw_fd())?;
         Ok(Self { memory })
@@ -43,8 +43,8 @@ impl Words {
 
     fn word(&self, index: usize) -> Option<&AtomicU64> {
         let is_within = index < self.memory.len() / WORD_BYTES;
-        // SAFETY: within the mapping, which lives as long as `self`; aligned, since it begins with
-        // a page; and the other side reads and writes whole words.
+        // SAFETY: within the mapping, which lives as long as `self`; aligned, since a mapping
+        // begins at a page boundary; and the other side reads and writes whole words.
         is_within.then(|| unsafe {
             AtomicU64::from_ptr(self.memory.as_mut_ptr().cast::<u64>().add(index))
         })

@@ -30,7 +30,7 @@ const BASE: [&str; 9] = [
     "-Wno-unused-parameter",
 ];
 
-/// All architectures that libbpf supports: cargo's names and libbpf's (bpf_tracing.h).
+/// Architectures that libbpf supports: cargo's names and libbpf's (bpf_tracing.h).
 const ARCHITECTURES: [(&str, &str); 14] = [
     ("aarch64", "arm64"),
     ("arm", "arm"),

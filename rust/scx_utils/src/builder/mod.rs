@@ -122,7 +122,7 @@ impl BpfBuilder {
         Ok(include)
     }
 
-    /// bindgen generates compile-time assertions of the layout of each struct.
+    /// Generates `bpf_intf.rs`. bindgen adds compile-time assertions of the layout of each struct.
     fn generate_intf(&self, header: &Path, flags: &[OsString]) -> Result<()> {
         let file = header.file_name().and_then(|n| n.to_str());
         let file = file.with_context(|| format!("{} is not a file's name", header.display()))?;
@@ -168,7 +168,7 @@ impl BpfBuilder {
 
 /// The kfuncs without which a BPF object does not load; weak ones are optional.
 fn required_kfuncs(object: &[u8]) -> Result<Vec<String>> {
-    let file = object::File::parse(object).context("the BPF object")?;
+    let file = object::File::parse(object).context("cannot parse the BPF object")?;
     let needed = file.symbols().filter(|symbol| {
         // The first symbol of every table is null.
         symbol.is_undefined() && !symbol.is_weak() && symbol.name().is_ok_and(|n| !n.is_empty())
@@ -180,9 +180,9 @@ fn required_kfuncs(object: &[u8]) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Makes shared records convertible from and to bytes (`percpu`, ring buffers). The derives check
-/// that every bit pattern is valid, so that records consist of integers only, and that there is no
-/// padding, whose bytes would be undefined.
+/// Makes the structs of the shared header convertible from and to bytes (`percpu`, ring buffers).
+/// The derives reject padding, whose bytes are undefined, and types for which some bit pattern is
+/// invalid. So all members have to be integers.
 #[derive(Debug)]
 struct Plain;
 

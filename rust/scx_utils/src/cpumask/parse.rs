@@ -5,7 +5,7 @@ use super::{Cpumask, CpumaskError, GROUP_BITS};
 /// Maximum number of characters of an invalid text in an error.
 const SHOWN: usize = 60;
 
-/// Digits per group of the hex form, except the first.
+/// Maximum number of digits per group of the hex form.
 const GROUP_DIGITS: usize = GROUP_BITS / 4;
 
 impl Cpumask {

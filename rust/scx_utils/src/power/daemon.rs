@@ -70,14 +70,15 @@ pub(super) struct Daemon {
     _end: End,
 }
 
-/// Ends the thread when it is dropped: while it waits for the bus, and while it waits to retry.
+/// Dropping it ends the thread: `_bus` while the thread waits for the bus, `_retry` while it waits
+/// to retry.
 #[derive(Debug)]
 struct End {
     _bus: oneshot::Sender<()>,
     _retry: Sender<()>,
 }
 
-/// The thread's side.
+/// The thread's side of [`End`].
 struct Ended {
     bus: oneshot::Receiver<()>,
     retry: Receiver<()>,
@@ -140,7 +141,7 @@ async fn follow(root: &Path, latest: &Latest) -> zbus::Result<()> {
     let mut result = Ok(());
     for (name, path) in NAMES {
         result = follow_name(&bus, name, path, latest).await;
-        // Also if the service has merely gone: the other name may be in use next.
+        // The service is gone or failed: its profile does not count while the next name is tried.
         latest.set(None);
     }
     result
@@ -157,7 +158,6 @@ async fn connect(root: &Path) -> zbus::Result<Connection> {
     bus.method_timeout(ANSWER_TIMEOUT).build().await
 }
 
-/// An event.
 enum Event {
     Changed(PropertiesChanged),
     OwnerChanged,
@@ -175,7 +175,7 @@ async fn follow_name(
         .cache_properties(CacheProperties::No)
         .build()
         .await?;
-    // Before the profile is read, so that no change is missed.
+    // Subscribe before the profile is read, so that no change is missed.
     let changes = service.receive_properties_changed().await?;
     let owners = service.inner().receive_owner_changed().await?;
     let mut events = or(

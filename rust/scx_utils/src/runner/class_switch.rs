@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The class-switch helper: a thread that finishes switching tasks between scheduling classes when
-//! the kernel is stuck in it.
+//! The class-switch helper: a thread that switches tasks between scheduling classes when the kernel
+//! is stuck doing so.
 //!
-//! While a scheduler is enabled or disabled, the kernel waits for an RCU grace period and then for
-//! forks in progress. Meanwhile some tasks are in the ext class and others in the fair class, which
-//! has precedence. If enough of the fair tasks compute, the ext tasks starve; and if one of those
-//! was preempted within an RCU reader or during a fork, the machine hangs for as long as the fair
-//! tasks compute. 7.2 reserves 5 % of CPU time for the ext class: it does not hang, but the tasks
-//! that it waits for share only this reserve.
+//! While a scheduler is being enabled or disabled, the kernel waits for an RCU grace period and
+//! then for forks in progress. Meanwhile some tasks are in the ext class and others in the fair
+//! class, which has precedence. If enough of the fair tasks compute, the ext tasks starve; and if
+//! one of those was preempted within an RCU reader or during a fork, the machine hangs for as long
+//! as the fair tasks compute. 7.2 reserves 5 % of CPU time for the ext class: it does not hang, but
+//! the tasks that it waits for share only this reserve.
 //!
 //! Setting a task's scheduling parameters, even to their present values, switches the task to its
 //! new class at once (`__sched_setscheduler()` in kernel/sched/syscalls.c of 6.12). So if the
 //! kernel's switch takes long, this thread does that for all tasks. After `kill -9` there is no
 //! helper.
 //!
-//! Before that, an unload waits for the end of CPU hotplug. The kernel does not pick tasks of the
-//! fair class yet, but for a reserve of 5 %; and a fair task on the CPU that goes offline could not
-//! leave it, so hotplug and unload would wait for each other. So no task is switched in this stage.
+//! Before an unload switches tasks, it waits for the end of CPU hotplug. At this stage, the kernel
+//! does not pick tasks of the fair class, except for a reserve of 5 % of CPU time. A task that the
+//! helper switched to the fair class could not leave a CPU that goes offline: hotplug and unload
+//! would wait for each other. So the helper switches no task at this stage.
 
 use std::fs::File;
 use std::thread;
@@ -33,20 +34,22 @@ use crate::realtime::RealTime;
 /// Period of the check; a switch that two consecutive checks see is stuck.
 const POLL: Duration = Duration::from_millis(500);
 
-/// Number of file descriptors for which the kernel has room from the start: the usual limit.
+/// Number of file descriptors to reserve at the start: the usual limit of open files.
 const NR_FDS: u64 = 1024;
 
 /// Starts the helper, which runs until the process ends. Call it before the scheduler is loaded.
 pub(super) fn start(kernel: SchedExt) -> Result<()> {
     grow_fd_table().context("cannot reserve file descriptors")?;
     let thread = thread::Builder::new().name("class-switch".into());
-    thread.spawn(move || run(&kernel)).context("a thread")?;
+    thread
+        .spawn(move || run(&kernel))
+        .context("cannot start the class-switch thread")?;
     Ok(())
 }
 
-/// Makes room for [`NR_FDS`] file descriptors. If a process has several threads, the kernel waits
-/// for an RCU grace period before it uses a larger table (`expand_fdtable()` in fs/file.c), such as
-/// when the helper opens a file: it would wait for what it is to end.
+/// Makes room for [`NR_FDS`] file descriptors. To enlarge the table of a process with several
+/// threads, the kernel waits for an RCU grace period (`expand_fdtable()` in fs/file.c). If the
+/// helper did so when it opens a file, it could not end the stall that delays the grace period.
 fn grow_fd_table() -> std::io::Result<()> {
     let limit = getrlimit(Resource::Nofile).current;
     let nr = limit.map_or(NR_FDS, |limit| limit.min(NR_FDS));

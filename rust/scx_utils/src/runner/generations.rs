@@ -135,12 +135,12 @@ impl<'a, S: Scheduler> Generations<'a, S> {
         watched.unwrap_or_else(|_| Err(anyhow!("the scheduler has a defect: it panicked")))
     }
 
-    /// Runs until there is a reason to end the generation; or an error of the user-space side.
+    /// Runs until there is a reason to end the generation, or the user-space side fails.
     fn watch<I: Instance>(&self, instance: &mut I) -> Result<End> {
         let wake_fd = instance.wake_fd();
         let poll = wake_fd.map_or(EXIT_POLL, |_| RARE_EXIT_POLL);
         let waiter = Waiter::new(self.shutdown, wake_fd)
-            .context("cannot wait for what the scheduler waits for")?;
+            .context("cannot set up epoll for the scheduler's file descriptor")?;
         let mut tick = Tick::Now;
         let mut since = Instant::now();
         loop {
@@ -171,7 +171,7 @@ impl<'a, S: Scheduler> Generations<'a, S> {
     }
 }
 
-/// The consequence of the end of a generation, which is reported.
+/// Reports the end of a generation, and returns its consequence.
 pub(super) fn judge(end: Result<End>, info: &ExitInfo, verbose: bool) -> Outcome {
     let outcome = info.outcome();
     let failed = outcome == Outcome::Failed;

@@ -18,7 +18,7 @@ use crate::hotplug::HotplugToken;
 use crate::manifest::Manifest;
 use crate::topology::Topology;
 
-/// 512 times the kernel's default. The kernel may be able to allocate less.
+/// Bytes: 512 times the kernel's default. The kernel may be able to allocate less.
 const EXIT_DUMP_LEN_MAX: i64 = 16 << 20;
 
 /// A command line.
@@ -185,9 +185,9 @@ const RCU_SETTING: &str =
     "Where the kernel reserves no CPU time for sched_ext tasks (6.12 does not, 7.2 does), its \
      thread rcu_preempt or rcu_sched runs as SCHED_FIFO with priority 1 while the scheduler is \
      loaded, like with the boot option rcutree.kthread_prio=1. Otherwise tasks that are forked \
-     while the scheduler is enabled or disabled could hang the machine. After kill -9 it stays \
-     so. For the same reason, on every kernel, a thread of the scheduler switches the tasks to \
-     their new class itself if that takes longer than a second.";
+     while the scheduler is being enabled or disabled could hang the machine. After kill -9 it \
+     stays so. For the same reason, on every kernel, a thread of the scheduler switches the tasks \
+     to their new class itself if that takes longer than a second.";
 
 pub(super) fn generate<S: Scheduler>(what: Generate) -> Result<Status> {
     let settings = [S::MACHINE_SETTINGS, &[RCU_SETTING]].concat();
@@ -226,8 +226,8 @@ pub(super) fn generate<S: Scheduler>(what: Generate) -> Result<Status> {
     write(&String::from_utf8_lossy(&text))
 }
 
-/// Common options that may be passed to a scheduler that runs as a service. The others open files
-/// or sockets, or end the scheduler early.
+/// Common options that may be passed to a scheduler that runs as a service. Most of the others open
+/// files or sockets, print, or do not run the scheduler.
 const PASSED: [&str; 2] = ["partial", "verbose"];
 
 /// The description for scx_loader and scxctl. The arguments of all modes are parsed as a check.

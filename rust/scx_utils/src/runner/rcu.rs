@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Raises RCU's grace-period kthread where it could starve.
 //!
-//! While a scheduler is enabled or disabled, some tasks are in the ext class and others in the fair
-//! class, newly forked ones among them, and the kernel waits for a grace period to block forks. The
-//! fair class has precedence: if enough of its tasks compute to fill all CPUs, the grace-period
-//! kthread starves in the ext class and the machine hangs for as long as they compute. On 6.12 and
-//! 6.17, with four CPUs, four such tasks that are forked within a few ms suffice. 7.2 reserves CPU
-//! time for the ext class.
+//! While a scheduler is being enabled or disabled, some tasks are in the ext class and others in
+//! the fair class, newly forked ones among them, and the kernel waits for a grace period to block
+//! forks. The fair class has precedence: if enough of its tasks compute to fill all CPUs, the
+//! grace-period kthread starves in the ext class and the machine hangs for as long as they compute.
+//! On 6.12 and 6.17, with four CPUs, four such tasks that are forked within a few ms suffice. 7.2
+//! reserves CPU time for the ext class.
 //!
 //! The boot option `rcutree.kthread_prio=1` has the same effect.
 
@@ -18,10 +18,10 @@ use crate::realtime::RealTime;
 /// With and without CONFIG_PREEMPT_RCU.
 const NAMES: [&str; 2] = ["rcu_preempt", "rcu_sched"];
 
-/// The parent of all kernel threads, and of no other task.
+/// PID of kthreadd, the parent of all kernel threads.
 const KTHREADD: i32 = 2;
 
-/// Keeps RCU's kthread in `SCHED_FIFO` until the guard is dropped; for ever after `kill -9`.
+/// Keeps RCU's kthread in `SCHED_FIFO` until the guard is dropped. After `kill -9` it stays there.
 pub(super) fn boost(kernel: &SchedExt) -> Option<RealTime> {
     let processes = all_processes_with_root(kernel.root().join("proc")).ok()?;
     let thread = processes

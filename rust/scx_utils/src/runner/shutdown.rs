@@ -20,7 +20,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(7 * 24 * 3600);
 #[derive(Debug)]
 struct Request {
     requested: AtomicBool,
-    /// Readable after the request: it is never read.
+    /// Stays readable after the request, because nobody reads it.
     event: EventFd,
 }
 
@@ -47,9 +47,9 @@ impl Shutdown {
         Ok((Self(Arc::clone(&request)), Trigger(request)))
     }
 
-    /// Creates a request that SIGINT and SIGTERM make. They are blocked from here on, in this
-    /// thread and in all that it creates later, and a thread of their own waits for them: there is
-    /// no handler, so no system call is interrupted. Call it before other threads are created.
+    /// Creates a request that is made on SIGINT and SIGTERM. From here on, both are blocked in this
+    /// thread and in all that it creates later, and a dedicated thread waits for them: there is no
+    /// handler, so no system call is interrupted. Call it before other threads are created.
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ impl Shutdown {
     }
 }
 
-/// Waits for the request to end, and for a scheduler's file descriptor. It uses epoll, because a
+/// Waits for the shutdown request, and for a scheduler's file descriptor. It uses epoll, because a
 /// user-space scheduler waits thousands of times a second, and ppoll() sets up its waits each time.
 #[derive(Debug)]
 pub(super) struct Waiter {
@@ -101,7 +101,7 @@ pub(super) struct Waiter {
     shutdown: Shutdown,
 }
 
-/// Tells an event of the scheduler from the request to end.
+/// The data of epoll events: of the shutdown request, and of the scheduler's file descriptor.
 const OF_REQUEST: u64 = 0;
 const OF_OTHER: u64 = 1;
 
@@ -124,8 +124,8 @@ impl Waiter {
         })
     }
 
-    /// Waits until the program should end or `other` is readable, for at most `at_most` in whole
-    /// milliseconds; returns whether `other` is readable. One system call.
+    /// Waits until the program should end or `other` is readable, for at most `at_most`, rounded up
+    /// to milliseconds. Returns whether `other` is readable. One system call.
     pub(super) fn wait(&self, at_most: Duration) -> bool {
         if self.shutdown.requested() {
             return false;

@@ -13,8 +13,8 @@ use crate::hotplug::HotplugToken;
 use crate::kernel::SchedExt;
 use crate::topology::Topology;
 
-/// The start of a generation. It is created after the kernel's hotplug count was read, and only it
-/// provides the topology: so the kernel detects every change since.
+/// The start of a generation. `new()` reads the kernel's hotplug count, and `topology()` reads the
+/// CPUs only after that. So the kernel detects all CPU hotplug since then.
 #[derive(Debug)]
 pub struct Start<'a> {
     opts: &'a CommonOpts,

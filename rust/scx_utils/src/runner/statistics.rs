@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 
 use super::{CommonOpts, Instance, Scheduler, Shutdown, StatsReader, Trigger};
 
-/// The group id that leaves the group unchanged.
+/// The group id with which chown() leaves the group unchanged.
 const NO_GROUP: u32 = u32::MAX;
 
 /// Who may read: `--stats-group` by name or number.
@@ -98,8 +98,8 @@ fn print_line(stats: &impl Display) -> io::Result<()> {
     stdout.flush()
 }
 
-/// How long the end of a generation waits for its statistics: a write to a stopped terminal would
-/// block it.
+/// How long the end of a generation waits for the statistics thread, which a write to a stopped
+/// terminal may block.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The statistics of one generation: served, and printed if requested, until this is dropped. All

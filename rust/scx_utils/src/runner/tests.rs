@@ -17,7 +17,7 @@ use crate::bpf::OpenOptions;
 const RESTART: i64 = 1 << 48;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The steps of one generation: one per tick, after which it waits.
+/// The steps of one generation, one per tick. Ticks after the last step do nothing.
 type Life = VecDeque<Step>;
 
 #[derive(Debug, Clone)]
@@ -279,7 +279,7 @@ fn panic_gives_the_machine_back_and_is_an_error() {
 fn refused_scheduler_is_an_error() {
     let error = play(&[]).result.unwrap_err();
     assert_eq!(error.to_string(), "the kernel refused the scheduler");
-    // So is one that ran before.
+    // At a restart, too.
     let played = play(&[&[hotplug()]]);
     assert!(played.result.is_err());
     assert_eq!(played.log, ["attach 0", "detach", "attach 1"]);

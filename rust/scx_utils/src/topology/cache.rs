@@ -105,7 +105,8 @@ pub(super) fn l2_leaders(cpus: &[RawCpu], packages: &[Option<u32>]) -> Vec<Optio
 ///
 /// The list of sharers has precedence over the id: it is the kernel's own conclusion, while ids are
 /// passed through from the processor. A CPU without a list has the cache of a CPU whose list
-/// contains it, else of one with the same id, else one of its own by its id.
+/// contains it, else that of a CPU with a list and the same id. The remaining CPUs share a cache if
+/// their packages and ids are equal.
 fn cache_keys(
     cpus: &[RawCpu],
     packages: &[Option<u32>],

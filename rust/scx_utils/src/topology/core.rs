@@ -6,8 +6,8 @@ use super::raw::RawCpu;
 use super::{Core, CoreType, Llc};
 use crate::cpumask::Cpumask;
 
-/// The core id with its possible scopes: on Xeons it repeats in every package, on Arm with a
-/// device tree in every cluster.
+/// Die, cluster and core id of a CPU: on Arm with a device tree, core ids repeat in every
+/// cluster. The package is not part of the key: CPUs are grouped by package before.
 type CoreKey = (Option<u32>, Option<u32>, u32);
 
 /// Groups CPUs into cores, and adds the cores to `llcs`. `llc_of` is the LLC index of each

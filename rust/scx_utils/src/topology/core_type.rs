@@ -71,7 +71,7 @@ pub(super) struct Hybrid {
 impl Hybrid {
     /// Reads the CPUs of the PMUs of hybrid Intel machines below `devices`: `cpu_core`,
     /// `cpu_atom` and, for E cores on another die, `cpu_lowpower`. None on other machines, and
-    /// if a CPU is in several.
+    /// if a CPU is listed both as a P core and as an E core.
     pub(super) fn read(devices: &Path, online: &Cpumask) -> Option<Self> {
         let list = |pmu: &str| sysfs::list_within(&devices.join(pmu).join("cpus"), online);
         let none = || Cpumask::new(online.nr_cpu_ids());
@@ -130,8 +130,8 @@ struct Scale {
 impl Scale {
     fn find(cpus: &[RawCpu], hybrid: Option<&Hybrid>) -> Option<Self> {
         let frequencies = Self::of(cpus, |cpu| cpu.max_freq_khz);
-        // Rankings differ between cores of one kind too, by large amounts. They indicate
-        // kinds only unless frequencies show that there is just one.
+        // Rankings may differ by large amounts between cores of one kind, too. They say nothing
+        // about kinds if the frequencies of all CPUs are known and show just one kind.
         let one_kind = Self::complete(cpus) && !frequencies.as_ref().is_some_and(|f| f.has_little);
         let ranking = |of: fn(&RawCpu) -> Option<u32>| {
             let mut scale = Self::of(cpus, of)?;

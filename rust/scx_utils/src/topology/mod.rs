@@ -1,8 +1,8 @@
 //! The CPUs of a machine: node → last-level cache (LLC) → core → CPU.
 //!
 //! A topology is read from sysfs once and never changes. The hotplug count is read before
-//! it, and passed to the kernel when a scheduler attaches, which detects a topology that is
-//! outdated by then:
+//! it, and passed to the kernel when a scheduler attaches. The kernel then refuses the
+//! scheduler if CPU hotplug has outdated the topology:
 //!
 //! ```no_run
 //! use std::path::Path;

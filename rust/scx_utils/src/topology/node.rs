@@ -17,7 +17,7 @@ pub const REMOTE_DISTANCE: u32 = 20;
 /// The maximum distance: a byte in ACPI's table.
 const MAX_DISTANCE: u32 = 255;
 
-/// Reads the nodes below `dir`, the directory `node` of sysfs, with their CPUs only.
+/// Reads the nodes below `dir`, the directory `node` of sysfs, without their LLCs and cores.
 ///
 /// Each CPU of `online` is in exactly one: the first that lists it, or the first of all if
 /// none does. Without the directory there is one node with every CPU.

@@ -1,6 +1,6 @@
 //! Small files of sysfs, or of a captured copy of it.
 //!
-//! Missing, unreadable, too long or invalid contents are `None` here: callers have
+//! Missing, unreadable, too long or invalid contents are `None` or an error: callers have
 //! fallbacks. Only regular files are opened, so that a pipe in a malformed tree does not
 //! block.
 
@@ -11,8 +11,8 @@ use std::str::FromStr;
 
 use crate::cpumask::{Cpumask, MAX_NR_CPU_IDS};
 
-/// Maximum length of a file, bytes. A list of every second one of [`MAX_NR_CPU_IDS`] CPUs
-/// takes 47 KiB.
+/// Maximum length of a file, bytes. The longest list of CPUs below [`MAX_NR_CPU_IDS`],
+/// `0-1,3-4` and so on, takes 57 KiB.
 const MAX_BYTES: usize = 64 << 10;
 
 /// Reads a whole text file.

@@ -137,7 +137,7 @@ pub(crate) fn server() -> Tree {
     tree
 }
 
-/// CPUs without SMT of which only core ids are known.
+/// CPUs without SMT, of which only package, core id and siblings are known.
 pub(crate) fn plain(cpus: usize) -> Tree {
     let all = format!("0-{}", cpus - 1);
     let mut tree = Tree::new(&all, &all);

@@ -415,7 +415,7 @@ fn threads_go_by_what_they_agree_on() {
         // One agrees, the other has no list.
         (4, "4-5"),
         (5, "garbage"),
-        // Neither is online, or possible, or itself.
+        // Invalid lists: with a CPU id that is too large, and without the CPU itself.
         (6, "6,100,99999"),
         (7, "0"),
     ];

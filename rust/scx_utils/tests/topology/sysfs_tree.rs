@@ -64,7 +64,7 @@ impl Tree {
         self.put_cpu(cpu, "topology/thread_siblings_list", place.siblings);
     }
 
-    /// A data cache, in the same directory as on x86.
+    /// A unified cache in the directory `indexN` of its level N, as levels 2 and 3 on x86.
     pub(crate) fn cache(&mut self, cpu: usize, level: u32, id: Option<u32>, shared: &str) {
         self.cache_at(cpu, level, level, "Unified", id, shared);
     }

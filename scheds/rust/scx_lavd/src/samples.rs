@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use libbpf_rs::{MapHandle, RingBufferBuilder};
-use scx_stats::{Args, Client, Percent, Stats, TARGET_ARG};
+use scx_stats::{Args, Client, Stats, TARGET_ARG};
 use scx_utils::bpf::Words;
 use scx_utils::runner::{self, CommonOpts, Shutdown};
 use scx_utils::zerocopy::FromBytes as _;
@@ -20,7 +20,7 @@ use crate::bpf_intf::{self, lavd_sample};
 /// The target's name, and the argument that requests more than one sample.
 pub(crate) const TARGET: &str = "sched_samples";
 const NR_SAMPLES: &str = "nr_samples";
-/// The ring buffer has room for more.
+/// Maximum number of samples of a request. The ring buffer has room for more.
 const NR_SAMPLES_MAX: u64 = 512;
 /// How often `--monitor-sched-samples` requests samples.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -79,7 +79,7 @@ pub(crate) struct SchedSample {
     #[stat(desc = "Performance level requested of the CPU, 0 to 1024")]
     pub(crate) cpuperf_cur: u32,
     #[stat(desc = "Utilization of the CPU (%)")]
-    pub(crate) cpu_util_wall: Percent,
+    pub(crate) cpu_util_wall: f64,
     #[stat(desc = "DSQ in which it waited")]
     pub(crate) dsq_id: u64,
     #[stat(desc = "Time from its enqueue until it began to run (ns)")]
@@ -127,7 +127,7 @@ impl SchedSample {
             perf_cri: raw.perf_cri,
             thr_perf_cri: raw.thr_perf_cri,
             cpuperf_cur: raw.perf_level,
-            cpu_util_wall: Percent::of(raw.cpu_util.into(), 1024),
+            cpu_util_wall: 100.0 * f64::from(raw.cpu_util) / 1024.0,
             dsq_id: raw.dsq_id,
             dsq_consume_lat: raw.wait_ns,
         }
@@ -178,7 +178,7 @@ fn collect(ring: &MapHandle, request: &Words, mseq: u64, wanted: u64) -> Result<
         0
     })?;
     let buffer = builder.build()?;
-    // Those of an earlier request that came too late.
+    // Discard samples that came too late for an earlier request.
     buffer.consume()?;
     samples.borrow_mut().clear();
     request.set(0, wanted);
@@ -257,5 +257,20 @@ impl fmt::Display for SchedSample {
                 &self.waker_comm
             },
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn utilization_is_not_the_change_since_the_previous_sample() {
+        let raw = lavd_sample {
+            cpu_util: 512,
+            ..lavd_sample::default()
+        };
+        let sample = SchedSample::new(2, &raw).since(&SchedSample::new(1, &raw));
+        assert!((sample.cpu_util_wall - 50.0).abs() < 1e-9);
     }
 }

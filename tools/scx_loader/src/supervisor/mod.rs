@@ -119,10 +119,10 @@ pub(crate) enum Action {
 enum Phase {
     /// No process.
     Stopped,
-    /// No process, waiting to restart.
+    /// No process: the scheduler was given up.
     Failed,
-    /// A process that is not enabled in the kernel yet. It was started at `since`, when the
-    /// kernel had enabled this many schedulers.
+    /// A process whose scheduler is not enabled in the kernel yet. It was started at `since`, when
+    /// the kernel had enabled `enable_seq` schedulers since boot.
     Starting {
         since: Time,
         enable_seq: u64,
@@ -130,19 +130,15 @@ enum Phase {
         back_to: Option<Job>,
     },
     /// An enabled scheduler. `lost_at` is when the kernel no longer reported it.
-    Running {
-        since: Time,
-        lost_at: Option<Time>,
-    },
+    Running { since: Time, lost_at: Option<Time> },
     /// A process that was signalled, and has to exit by the deadline.
     Stopping {
         signal: Signal,
         until: Time,
         then: Then,
     },
-    BackingOff {
-        until: Time,
-    },
+    /// No process, waiting to restart.
+    BackingOff { until: Time },
 }
 
 /// What to do after a process has exited.
@@ -375,7 +371,7 @@ impl Supervisor {
         let gives_up = *request == Request::Stop && matches!(self.phase, Phase::BackingOff { .. });
         if let Some(ops) = self.external().filter(|_| !gives_up) {
             return Err(format!(
-                "the scheduler '{ops}' runs, which the loader did not start: stop it first"
+                "the scheduler '{ops}' runs, which the loader did not start: end its process first"
             ));
         }
         match request {
@@ -622,7 +618,7 @@ impl Supervisor {
                     lost_at: None,
                 };
             }
-            // CPU hotplug restarts some schedulers: none is loaded between two generations.
+            // Some schedulers unload and load themselves again after CPU hotplug.
             Phase::Running { lost_at, .. } if is_ours => *lost_at = None,
             Phase::Running { lost_at, .. } if lost_at.is_none() => {
                 *lost_at = Some(now);

@@ -445,7 +445,7 @@ fn reload_after_hotplug_has_the_start_timeout() {
     assert!(world.refusal(again).contains("runs already"));
     world.seconds(11);
     assert_eq!((world.state(), world.spawned_at.len()), (State::Running, 1));
-    // Not longer.
+    // A reload that takes longer is given up.
     world.hotplug_seq += 1;
     world.comes_up_again_after(Time::MAX / 2);
     world.seconds(59);

@@ -55,9 +55,9 @@ fn functions(kernel: &KernelBtf, of: &Manifest) -> Finding {
     )
 }
 
-/// Without a deadline server for sched_ext, fair tasks can starve those that loading and unloading
-/// wait for. The scheduler handles this (`runner/class_switch.rs` of scx_utils), unless it was
-/// killed.
+/// Without a deadline server for sched_ext, fair tasks can starve ext tasks that the kernel waits
+/// for while it loads or unloads a scheduler. The scheduler's process handles this
+/// (`runner/class_switch.rs` of scx_utils), unless it was killed.
 fn ext_server(kernel: &KernelBtf) -> Finding {
     if kernel.has_ext_server() {
         return Finding::ok("ext_server", "the kernel reserves CPU time for sched_ext");

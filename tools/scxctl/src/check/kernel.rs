@@ -14,7 +14,7 @@ use super::Finding;
 /// The first version with sched_ext.
 const FIRST: (u32, u32) = (6, 12);
 
-/// Kconfig dependencies of sched_ext, and sched_ext.
+/// The Kconfig option of sched_ext, and those that it depends on.
 const OPTIONS: [&str; 4] = [
     "CONFIG_SCHED_CLASS_EXT",
     "CONFIG_BPF_SYSCALL",
@@ -59,7 +59,7 @@ fn without_sched_ext(release: Option<&str>, missing: Option<&[&str]>) -> Vec<Fin
     findings.push(match missing {
         Some(missing @ [_, ..]) => {
             let text = format!("this kernel was built without {}", missing.join(", "));
-            let cure = "boot a kernel built with it, Linux 6.12 or newer";
+            let cure = "boot a kernel built with these options, Linux 6.12 or newer";
             Finding::problem("config", text, cure)
         }
         _ => Finding::problem("sched_ext", "this kernel has no sched_ext", cure),

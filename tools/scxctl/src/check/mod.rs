@@ -83,7 +83,7 @@ impl Finding {
 pub(crate) fn check(root: &Path, registry: &Registry) -> Vec<Finding> {
     let sched_ext = SchedExt::new(root);
     let mut findings = kernel::check(&sched_ext);
-    // Without sched_ext another kernel has to be booted, of which the other checks say nothing.
+    // Without sched_ext, another kernel has to be booted: findings about this one are useless.
     if !sched_ext.state().is_empty() {
         findings.extend(btf::check(root, registry));
         findings.extend(rights::check(root));

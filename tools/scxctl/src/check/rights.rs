@@ -11,7 +11,7 @@ const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON: u64 = 1 << 38;
 const CAP_BPF: u64 = 1 << 39;
 
-/// The first line of a `uid_map` without a user namespace.
+/// The `uid_map` of the initial user namespace: all ids are mapped to themselves.
 const EVERYBODY: [&str; 3] = ["0", "0", "4294967295"];
 
 pub(super) fn check(root: &Path) -> Vec<Finding> {

@@ -44,7 +44,7 @@ impl Btf {
         let member = btf.string(["fair_server", "ext_server"][usize::from(has_ext_server)]);
         btf.add("rq", 4, 1, &[4, member, INT, 0]);
         for (name, nr_params) in functions {
-            // The third parameter is the hidden one.
+            // The third parameter is the hidden `aux`, which makes the BTF defective.
             let aux = if *nr_params > 2 { btf.string("aux") } else { 0 };
             let params = [vec![0; 2 * (*nr_params as usize - 1)], vec![aux, 0]].concat();
             let prototype = btf.add("", 13, *nr_params, &[&[INT][..], &params].concat());
@@ -235,7 +235,7 @@ fn bad_machine() {
                          cure: stop it first
     problem  isolation   the CPUs 2-3 are isolated: the kernel rejects schedulers
                          cure: boot without isolcpus=
-    warning  cgroups     cgroup controls ignored: 1 set them, such as cpu.max of /sys/fs/cgroup/a
+    warning  cgroups     cgroup controls ignored: 1 set them, e.g. cpu.max of /sys/fs/cgroup/a
                          cure: use scx_flatcg, or the kernel's own scheduler, where they are needed
     warning  boot        scx=off is on the kernel command line: no scheduler starts at boot
                          cure: boot without scx=off
@@ -353,7 +353,7 @@ fn missing_privileges_are_reported() {
     process(0, bpf | perfmon).has("rights", Verdict::Ok, "may load");
     process(0, bpf).has("rights", Verdict::Warning, "container");
     process(0, 0).has("rights", Verdict::Warning, "container");
-    // The commands of the remedies need root.
+    // Schedulers require the effective uid 0, whatever the capabilities.
     process(1000, admin).has("rights", Verdict::Warning, "root privileges");
     let rootless = Machine::good().put("proc/self/uid_map", "0 1000 1\n1 100000 65536");
     rootless.has("rights", Verdict::Warning, "container");
@@ -385,11 +385,7 @@ fn relevant_settings_are_reported() {
     let isolated = Machine::good().put("sys/devices/system/cpu/isolated", "2-3");
     isolated.has("isolation", Verdict::Problem, "CPUs 2-3 are isolated");
     let weighted = Machine::good().put("sys/fs/cgroup/a/cpu.weight", "50");
-    weighted.has(
-        "cgroups",
-        Verdict::Warning,
-        "1 set them, such as cpu.weight",
-    );
+    weighted.has("cgroups", Verdict::Warning, "1 set them, e.g. cpu.weight");
     let off = Machine::good().put("proc/cmdline", "quiet scx=off");
     off.has("boot", Verdict::Warning, "scx=off");
     let other = Machine::good().put("proc/cmdline", "quiet scx=offline");
