@@ -15,7 +15,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* uapi/linux/sched.h and uapi/linux/prctl.h, which may be older. */
+/* Of uapi/linux/sched.h and uapi/linux/prctl.h: the installed headers may lack them. */
 #define SCHED_EXT_POLICY 7
 #define CORE_SCHED 62
 #define CORE_SCHED_CREATE 1

@@ -94,7 +94,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: scx_forks PID SIGNAL SECONDS\n");
 		return 1;
 	}
-	/* The hogs are in the fair class. */
+	/* SCHED_RESET_ON_FORK makes the hogs SCHED_OTHER tasks. */
 	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param)) {
 		perror("scx_forks");
 		return 1;

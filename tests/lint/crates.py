@@ -20,7 +20,7 @@ MAY_USE = [
 
 #: The files of each Rust scheduler.
 SCHEDULER_FILES = ["src/main.rs", "src/opts.rs", "src/sched.rs"]
-#: One of these contains the policy: in BPF, or in user space.
+#: Further files of a scheduler whose policy is in BPF, and of one whose policy is in user space.
 BPF_FILES = ["src/stats.rs", "src/bpf/main.bpf.c"]
 USER_FILES = ["src/policy.rs"]
 

@@ -35,7 +35,7 @@ BANNED = [
     (
         r"^(?!scheds/include/scx/time\.bpf\.h).*\.bpf\.[ch]$",
         r"\bbpf_ktime_get_ns\(",
-        "the clocks are those of time.bpf.h",
+        "use the clocks of time.bpf.h",
     ),
     (r"\.(bpf\.c|bpf\.h)$", r"LINUX_VERSION|KERNEL_VERSION", "kernels are probed by CO-RE"),
     (r"^scheds/include/", r'#include .*(runner/|"scx_)', "the library includes no scheduler"),
@@ -46,9 +46,9 @@ BANNED = [
     (
         r"\.rs$",
         r"maps\.\w+_data\.as_deref\(",
-        "BPF writes there meanwhile: scx_utils::bpf::Words",
+        "BPF programs may write this memory concurrently: use scx_utils::bpf::Words",
     ),
-    (r"\.rs$", r"\bctx_in\b.*\.as_ptr\(", "the kernel writes there: as_mut_ptr()"),
+    (r"\.rs$", r"\bctx_in\b.*\.as_ptr\(", "the kernel writes to ctx_in: use as_mut_ptr()"),
     # Comments may contain the word.
     (
         r"^(?!rust/(scx_utils|scx_rustland_core)/).*\.rs$",

@@ -28,7 +28,7 @@ def _analyze(program: str, folder: Path, *args: str | Path) -> str:
 
 
 def _lay_out(unit: Path, folder: Path) -> Path:
-    """A copy of the unit whose programs exist."""
+    """A copy of the unit in which each program is replaced by one that exists."""
     program = folder / "program"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)

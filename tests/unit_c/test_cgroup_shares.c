@@ -52,7 +52,7 @@ static void test_cost(void **state)
 	assert_int_equal(scx_share_cost(20000000, ALL), 20000000);
 	assert_int_equal(scx_share_cost(20000000, ALL / 4), 80000000);
 	assert_int_equal(scx_share_cost(0, 1), 0);
-	/* More than a second in a single charge. */
+	/* More than 2^32 ns in a single charge. */
 	assert_int_equal(scx_share_cost(1ULL << 40, ALL / 2), 1ULL << 41);
 	assert_int_equal(scx_share_cost(MAX, 1), SCX_SHARE_COST_MAX);
 	assert_int_equal(scx_share_cost(20000000, 1) <= SCX_SHARE_COST_MAX, true);
@@ -91,7 +91,7 @@ static void test_slice_by_share(void **state)
 	assert_int_equal(scx_share_slice(20 * ms, ALL, second, ms), 20 * ms);
 	assert_int_equal(scx_share_slice(20 * ms, ALL / 100, second, ms) / ms, 9);
 	assert_int_equal(scx_share_slice(20 * ms, 1, second, ms), ms);
-	/* The minimum is not longer than the configured slice. */
+	/* Never longer than the configured slice. */
 	assert_int_equal(scx_share_slice(ms, ALL, second, 5 * ms), ms);
 }
 

@@ -118,7 +118,7 @@ static void test_request_and_credit_follow_criticality(void **state)
 
 	assert_int_equal(lavd_request_ns(0, LAVD_LAT_CRI_UNIT), LAVD_RUNTIME_COUNTED_NS);
 	assert_int_equal(lavd_request_ns(MAX, LAVD_LAT_CRI_UNIT), 2 * LAVD_RUNTIME_COUNTED_NS);
-	/* Not reached, but without a division by zero. */
+	/* A criticality of 0 does not occur, but must not divide by zero. */
 	assert_true(lavd_request_ns(MAX, 0) > 0);
 	for (cri = 4; cri < LAVD_LAT_CRI_MAX; cri++) {
 		assert_true(lavd_request_ns(0, cri + 1) <= lavd_request_ns(0, cri));
@@ -209,7 +209,7 @@ static void test_boosted_slice_is_bounded(void **state)
 	u64 slice = 2 * NSEC_PER_MSEC;
 	int i;
 
-	/* It may finish what it does, while no other task waits. */
+	/* While no other task waits, the task may finish what it does. */
 	assert_int_equal(lavd_boosted_slice_ns(slice, 8 * NSEC_PER_MSEC, false, 0, 100),
 			 8500 * 1000);
 	assert_int_equal(lavd_boosted_slice_ns(slice, MAX / 2, false, 0, 100),
@@ -242,7 +242,7 @@ static void test_load_average_rises_faster_than_it_falls(void **state)
 	assert_int_equal(load, 8192);
 	for (i = 0; i < 4; i++)
 		load = lavd_load_average(load, 0);
-	/* After 40 ms without load, half of the CPUs are still there. */
+	/* After 40 ms without load, the average is still above half of the capacity. */
 	assert_in_range(load, 4000, 5000);
 	for (i = 0; i < 100; i++)
 		load = lavd_load_average(load, 0);
@@ -256,7 +256,7 @@ static void test_load_average_rises_faster_than_it_falls(void **state)
 	}
 }
 
-/* A tenth of eight CPUs needs two of them, and everything needs all. */
+/* A load of a tenth of eight CPUs needs two of them, a full load needs all. */
 static void test_few_cpus_suffice_for_a_low_load(void **state)
 {
 	u64 need = lavd_need(8 * 1024 / 10 + 10);
@@ -271,7 +271,7 @@ static void test_wait_grows_with_the_queue(void **state)
 {
 	assert_int_equal(lavd_wait_us(0, 1000, 2), 500);
 	assert_int_equal(lavd_wait_us(3, 1000, 2), 2000);
-	/* No CPU is active there, as if there were one. */
+	/* Without an active CPU, one is assumed. */
 	assert_int_equal(lavd_wait_us(0, 1000, 0), 1000);
 	assert_int_equal(lavd_queued_load(0, 1000, 10000), 0);
 	assert_int_equal(lavd_queued_load(5, 1000, 10000), 512);

@@ -33,7 +33,7 @@ static void test_frequency_converges(void **state)
 
 	for (i = 0; i < 100; i++)
 		freq = rusty_freq(freq, 5 * MSEC);
-	/* 20 times in 100 ms, less rounding errors of a quarter each. */
+	/* 20 times in 100 ms, less rounding errors. */
 	assert_in_range(freq, 17, 20);
 	/* Continuous events, then none for a long time. */
 	for (i = 0; i < 1000; i++)

@@ -129,7 +129,7 @@ static void test_ahead_is_a_wait(void **state)
 	assert_int_equal(scx_vtime_max_ahead(10 * second, 200), 5 * second);
 	assert_int_equal(scx_vtime_max_ahead(10 * second, 1), 1000 * second);
 	assert_int_equal(scx_vtime_max_ahead(10 * second, 2000 * 100), second / 200);
-	/* No tasks counted, and more than the maximum. */
+	/* No runnable tasks, and the largest total weight. */
 	assert_int_equal(scx_vtime_max_ahead(10 * second, 0), 1000 * second);
 	assert_int_equal(scx_vtime_max_ahead(10 * second, MAX), 0);
 }
@@ -153,7 +153,7 @@ static void test_slice_is_shared(void **state)
 	assert_int_equal(scx_slice_shared(20, 1000, 99, 1), 10);
 	assert_int_equal(scx_slice_shared(20, 1000, 1000000, 1), 1);
 	assert_int_equal(scx_slice_shared(20, 0, 0, 5), 5);
-	/* The minimum slice is not longer than the configured one. */
+	/* Never longer than the configured slice. */
 	assert_int_equal(scx_slice_shared(3, 1000, 1000000, 5), 3);
 }
 

@@ -32,19 +32,19 @@ hogs() {
         sh -c "echo 0 >$1/cgroup.procs; while :; do :; done" &
     done
 }
-# end PATH...: kills the hogs. They count as runnable until they have run and died.
+# end PATH...: kills the hogs. A killed hog counts as runnable until it has run and exited.
 end() {
     for path in $*; do echo 1 >$path/cgroup.kill; done
     for path in $*; do
         while grep -q "populated 1" $path/cgroup.events; do sleep 0.1; done
     done
 }
-# share SECONDS NAME PATH...: what each of these cgroups uses within this time
 used() {
     for path in $*; do
         echo "used $path $(sed -n 's/usage_usec //p' $path/cpu.stat)"
     done
 }
+# share SECONDS NAME PATH...: what each of these cgroups uses within this time
 share() {
     seconds=$1; name=$2; shift 2
     echo "stage $name"

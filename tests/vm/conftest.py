@@ -101,8 +101,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect tests that do not depend on topology or kernel. Without an emulator all tests are
-    skipped, with the reason."""
+    """Deselects tests that run on the default topology or on another kernel only, and tests that
+    options exclude. Without an emulator all tests are skipped, with the reason."""
     if config.getoption("--topology") != topology.DEFAULT:
         items[:] = [item for item in items if item.get_closest_marker("every_topology")]
     if config.getoption("--another-kernel"):

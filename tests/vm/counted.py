@@ -29,7 +29,7 @@ def answers(printed: str) -> list[Record]:
 def counted(
     replayed: Callable[[str], str], commands: Sequence[str], load: Sequence[str]
 ) -> list[Record]:
-    """The counters of each of these command lines after the same second of load."""
+    """The counters of the scheduler of each command line, after a second of the same load."""
     common = ROUND.replace("LOAD", " ".join(load)).replace("SOCKET", SOCKET)
     common = common.replace("TOTAL", TOTAL)
     rounds = [common.replace("COMMAND", command) for command in commands]

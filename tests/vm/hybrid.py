@@ -43,7 +43,7 @@ def set_profile(guest: Guest, preference: str) -> None:
 
 
 def busy_cpus(guest: Guest) -> set[int]:
-    """The CPUs that are idle for less than a quarter of a second."""
+    """The CPUs that are idle for less than 25 of the 100 ticks of a second."""
 
     def idle() -> list[int]:
         text = guest.run("grep '^cpu[0-9]' /proc/stat").check().stdout

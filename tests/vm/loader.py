@@ -84,7 +84,7 @@ class Loader:
         return self
 
     def answers(self) -> bool:
-        """Whether the loader is on the bus. Not tested by a call, which would activate it."""
+        """Whether the loader owns its name on the bus."""
         return self.bus.busctl("status", LOADER.service).ok
 
     def end(self, number: int = signal.SIGTERM) -> int:

@@ -15,9 +15,9 @@ from vm.guest import Guest, Process
 MIXED = ("--sleepers", "16", "--pipes", "4", "--forks-per-s", "20")
 QUIET = ("--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
 
-#: A shell script that computes for 4 s, to be started as a real-time task. It ends by itself, since
-#: a task that should kill it may not get to run; and early enough that the kernel does not eject
-#: the scheduler because kernel threads of the CPU starve.
+#: A shell script that computes for 3 to 4 s, to be started as a real-time task. It ends by itself,
+#: since a task that should kill it may not get to run; and before the kernel ejects the scheduler
+#: because kernel threads of that CPU starve.
 _NOW = "IFS=. read -r now rest </proc/uptime"
 SPIN = f"{_NOW}; end=$((now + 4)); while [ $now -lt $end ]; do {_NOW}; done"
 
@@ -37,12 +37,13 @@ def hog_times_s(guest: Guest, load: Process) -> list[float]:
 
 
 def shares_beside_real_time(guest: Guest, loads: Sequence[tuple[Process, int]]) -> list[float]:
-    """Runs a real-time task on CPU 1 beside loads, given with their numbers of hogs. Returns the
-    share of a CPU that the hog with the least CPU time of each load got meanwhile. Ends the loads.
+    """Runs a real-time task on CPU 1 beside loads. `loads` has each load and its number of hogs.
+    Returns, for each load, the smallest share of a CPU that one of its hogs got meanwhile. Ends the
+    loads.
 
     The hogs run before the real-time task starts, and never sleep: before 6.19, a task that wakes
-    up on an idle CPU in the moment in which a real-time task starts there waits behind it, because
-    the kernel calls ops.cpu_release() only if it preempts a task of the scheduler.
+    up on an idle CPU just as a real-time task starts there has to wait for that task, because the
+    kernel calls ops.cpu_release() only if the real-time task preempts a task of the scheduler.
     """
     for load, count in loads:
         wait_for(

@@ -18,7 +18,7 @@ _numbers = itertools.count()
 
 
 def preempted_ns(printed: str) -> list[list[int]]:
-    """The lengths of runs that ended with their slice, for each recording by --json."""
+    """The lengths of runs that ended by preemption, for each recording by --json."""
     recordings: list[list[int]] = [[]]
     for line in re.findall(r"^\{.*\}$", printed, re.MULTILINE):
         record = json.loads(line)
@@ -30,7 +30,7 @@ def preempted_ns(printed: str) -> list[list[int]]:
 
 
 class Recorder:
-    """Runs scx_switches in the guest; when created, it is recording."""
+    """Runs scx_switches in the guest. The constructor returns when scx_switches records."""
 
     def __init__(self, guest: Guest, *args: str) -> None:
         self.process = guest.spawn(f"switches{next(_numbers)}", ["scx_switches", *args])

@@ -64,7 +64,7 @@ def ops(guest: Guest) -> str:
 
 
 def unexpected_events(guest: Guest) -> list[str]:
-    """Event counters of the loaded scheduler that should be zero. Empty before Linux
+    """Event counters of the loaded scheduler that should be zero, but are not. Empty before Linux
     6.15."""
     counters = (line.split() for line in read(guest, f"{SYSFS}/root/events").splitlines())
     return [
@@ -103,7 +103,7 @@ class Scheduler:
         # A unique name, so that a killed instance is not mistaken for the next one.
         name = f"scheduler{next(_numbers)}"
         self.process: Process = guest.spawn(name, [program, *args])
-        #: Event counters that were not zero when it was stopped.
+        #: Unexpected events that were counted before it was stopped.
         self.unexpected_events: list[str] = []
         #: Whether it had to be killed.
         self.hung = False

@@ -158,7 +158,7 @@ def test_ignored_cgroup_control_is_reported(guest: Guest) -> None:
     finally:
         guest.run(f"rmdir {CGROUP}")
     assert found.verdicts == unmodified(guest) | {"cgroups": WARNING}
-    assert found.texts["cgroups"].endswith(f"1 set them, such as cpu.weight of {CGROUP}")
+    assert found.texts["cgroups"].endswith(f"1 set them, e.g. cpu.weight of {CGROUP}")
     assert check(guest).verdicts["cgroups"] == OK
 
 

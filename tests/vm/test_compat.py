@@ -96,7 +96,7 @@ def test_wrapper_works(guest: Guest, start: Start, load: Load, wrapper: str) -> 
     assert scheduler.end(signal.SIGINT) == 0
 
 
-#: The kfuncs of declarations ending in ___old. Only Linux 6.12 has them.
+#: The kfuncs of declarations ending in ___old. Linux 6.12 has all of them.
 NAMES_OF_6_12 = {
     "scx_bpf_dispatch",
     "scx_bpf_dispatch_vtime",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Schedulers on <scx/deadline.bpf.h> and <scx/cpus.bpf.h>, on a real kernel: what they share.
-scx_lavd has no options on where tasks run."""
+"""Common tests of the schedulers that use <scx/deadline.bpf.h> and <scx/cpus.bpf.h>, on a real
+kernel. scx_lavd has no options on where tasks run."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ def test_pinned_tasks_share_by_weight(replayed: Replayed, scheduler: str) -> Non
 
 @all_three
 def test_tasks_share_by_weight(replayed: Replayed, scheduler: str) -> None:
-    """Eight tasks on four CPUs: no task of nice 0 can use its share of a CPU alone."""
+    """Four hogs of nice 0 and four of nice 5 on four CPUs: a hog of nice 0 is entitled to 0.75 of a
+    CPU, so each CPU has to be shared."""
     figures, _ = measure(replayed, scheduler, "--hogs 8 --hog-nices 0,5 --seconds 4")
     cpu_s = figures["hogs"]["cpu_s"]
     print(cpu_s)
@@ -91,8 +92,8 @@ def test_a_sleeper_is_served_before_hogs(replayed: Replayed, scheduler: str) -> 
     assert p99_us["-l 0"] > 2 * p99_us[""]
 
 
-#: Hogs run for 1.5 s, on the CPUs of a mask, while two tasks wait for input. These compute on CPU 2
-#: from 2 s on. Prints the CPU time of both in ns, before and after 0.3 s.
+#: Hogs run for 1.5 s, on the CPUs of a mask, while two tasks wait for input. From 2 s on, the two
+#: tasks compute on CPU 2. Prints the CPU time of both in ns, before and after 0.3 s.
 LONG_SLEEP = """
 SCHEDULER >/dev/null & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
@@ -120,8 +121,9 @@ wait $scheduler
 def test_long_sleeper_does_not_starve_others(
     replayed_on: Callable[[topology.Topology, str], str], scheduler: str, shape: str
 ) -> None:
-    """It wakes up on an idle CPU, far behind the tasks that ran meanwhile; on "numa", it comes from
-    a node where none ran. The other task, which waits for this CPU, gets its share."""
+    """A long sleeper wakes up on an idle CPU, with a virtual time far behind that of the tasks that
+    ran meanwhile; on "numa", it comes from a node where no task ran. The second task, which waits
+    for the same CPU, gets its share nevertheless."""
     one_node, pin = shape == "smp4", "taskset -p 4 \\$\\$ >/dev/null;"
     script = LONG_SLEEP.replace("SCHEDULER", scheduler).replace("MASK", "f" if one_node else "c")
     script = script.replace("BEFORE", pin if one_node else "")
@@ -137,7 +139,7 @@ def test_long_sleeper_does_not_starve_others(
     )
     used = [b - a for a, b in zip(before, after, strict=True)]
     print(used)
-    # It may be ahead by its credit.
+    # One task may be ahead of the other by its credit.
     assert min(used) > 0.4 * max(used)
 
 
@@ -164,7 +166,8 @@ def test_crowded_node_is_relieved(
     cpu_s = [time_s for load in figures for time_s in load["hogs"]["cpu_s"]]
     print(cpu_s)
     assert len(cpu_s) == 8
-    # Half of a CPU each after 0.3 s, in which they had 1 and a third.
+    # Half of a CPU each, after 0.3 s in which the two hogs had a CPU each, and the six hogs a third
+    # of a CPU each.
     assert min(cpu_s) > 0.7 * max(cpu_s)
 
 
@@ -216,13 +219,13 @@ def test_throttling_leaves_the_cpus_idle(
     nr_cpus = len(guest.topology.online)
     share = sum(figures["hogs"]["cpu_s"]) / (figures["elapsed_s"] * nr_cpus)
     print(share)
-    # The emulator may run another CPU for 100 ms before the timer's.
+    # The emulator may run another CPU for 100 ms before the one whose timer has expired.
     assert 0.002 < share < 0.7
 
 
 @both
 def test_primary_domain_is_filled_first(replayed: Replayed, scheduler: str) -> None:
-    """Two tasks stay on CPUs 1 and 2; a third one needs another CPU."""
+    """Two tasks stay on CPUs 1 and 2; four tasks use all CPUs."""
     _, idle_s = measure(replayed, f"{scheduler} -m 6", "--hogs 2 --seconds 2")
     print(idle_s)
     assert min(idle_s[0], idle_s[3]) > 1.8

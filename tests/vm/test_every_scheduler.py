@@ -139,7 +139,8 @@ def test_policy_of_the_rcu_thread_is_restored(guest: Guest, start: Start, progra
 
 
 def test_its_memory_has_no_huge_pages(guest: Guest, start: Start, program: str) -> None:
-    """khugepaged, a fair task, unmaps pages while it collapses them."""
+    """khugepaged unmaps pages while it collapses them. It is a fair task, so a page fault of the
+    scheduler might have to wait for khugepaged."""
     scheduler = start(program).wait_enabled()
     status = read(guest, f"/proc/{scheduler.process.pid}/status")
     assert re.search(r"^THP_enabled:\s+0$", status, re.MULTILINE), status
@@ -153,8 +154,8 @@ def test_loads_while_another_scheduler_is_being_unloaded(start: Start, program: 
     assert again.end(signal.SIGINT) == 0
 
 
-#: Limit of the instructions that the verifier processes. 600,000 take seven seconds on an emulated
-#: CPU; during that time of each restart, tasks run under the kernel's own scheduler.
+#: Limit of the instructions that the verifier processes. They take 0.7 s on an emulated CPU; during
+#: that time of each restart, tasks run under the kernel's own scheduler.
 VERIFIED_INSNS_MAX = 60_000
 
 
@@ -220,7 +221,7 @@ def test_ignored_cgroup_control_is_reported(guest: Guest, start: Start, program:
         return
     assert first == (
         f"{program}: cpu.weight, cpu.idle and cpu.max of cgroups have no effect under this "
-        f"scheduler: 1 set them, such as cpu.weight of {CGROUP}"
+        f"scheduler: 1 set them, e.g. cpu.weight of {CGROUP}"
     )
 
 

@@ -16,9 +16,9 @@ from vm.guest import Guest
 #: If set, the tables are written.
 RENEW = "SCX_RENEW_KERNELS"
 
-#: A cell is written again if the number of instructions has changed by more than this.
+#: A cell is written again if the number of instructions has changed by more than this fraction.
 CHANGE = 0.2
-#: How much more the programs of another compiler may cost.
+#: Maximum cost relative to the table, whose programs another compiler may have built.
 MOST = 2
 
 

@@ -13,7 +13,7 @@ from vm.guest import Guest
 
 ACT_RESTART = 1 << 48
 
-#: The message of the kernel, and its location.
+#: The kernel's message about an ejected scheduler, and a call trace.
 EJECTED = pytest.mark.kernel_complains(r"sched_ext: .*\bfail\b|Call Trace:")
 
 #: The option that sets the interval of statistics.

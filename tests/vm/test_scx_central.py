@@ -55,7 +55,7 @@ def wait_central(scheduler: Scheduler, cpu: int) -> None:
 def test_its_cpu_goes_offline_and_comes_back(
     guest: Guest, start: Start, load: Load, set_cpu: SetCpu
 ) -> None:
-    """It restarts with its options, and -i does not print libbpf's messages."""
+    """The scheduler restarts with its options. Without -v, libbpf prints nothing."""
     scheduler = start("scx_central", "-c", "2", "-i", "0.2").wait_enabled()
     load("--hogs", "6", *MIXED)
     wait_central(scheduler, 2)
@@ -134,8 +134,8 @@ wait $load
 """
 
 
-#: What interrupts CPU 0. A kernel that boots slowly may find its local timer unreliable, and then
-#: stops no CPU's tick.
+#: The clock event device of CPU 0. On a slow host, the kernel may consider the local APIC timer
+#: unreliable during boot; then it cannot stop the tick of any CPU.
 CLOCK = "/sys/devices/system/clockevents/clockevent0/current_device"
 
 

@@ -48,7 +48,7 @@ def test_cgroup_weights_count_for_each_task(replayed: Replayed) -> None:
 def test_task_that_is_alone_is_not_interrupted(replayed: Replayed) -> None:
     """One hog per CPU: at the end of its slice it continues, without a switch."""
     runs = record_hogs(replayed, "scx_flash", scx_load("--hogs 4 --seconds 60"))
-    # Runs of kernel threads interrupt them, too. With a switch at the end of each slice, that is at
+    # Kernel threads interrupt the hogs, too. With a switch at the end of each slice, that is at
     # each tick, there would be 500 runs.
     assert len(runs) < 150
 
@@ -82,7 +82,7 @@ def test_tickless_turns_end_only_if_others_wait(replayed: Replayed) -> None:
     runs = turns(record_hogs(replayed, "scx_flash --tickless", f"taskset 2 {hogs}"))[1:-1]
     print([(run["pid"], run["ran_ns"]) for run in runs])
     assert len(runs) > 10
-    # The timer's interval, and the two hogs share the CPU.
+    # The hogs share the CPU: a turn ends at the next expiry of the timer, whose period is 10 ms.
     assert statistics.median(run["ran_ns"] for run in runs) < 15_000_000
     assert max(run["ran_ns"] for run in runs) < 25_000_000
     # On four CPUs, no task waits.

@@ -38,7 +38,7 @@ def test_schedules_under_load(guest: Guest, start: Start, load: Load) -> None:
 
 
 def samples(guest: Guest, wanted: int) -> list[dict[str, str]]:
-    """Rows of the table that --monitor-sched-samples prints, of one second."""
+    """Rows of the tables that --monitor-sched-samples prints, one table per second."""
     command = f"scx_lavd --monitor-sched-samples {wanted} | head -n {wanted + 1}"
     header, *rows = guest.run(command, is_urgent=True).check().stdout.splitlines()
     # A table may be shorter, and the next one begins with the header again.
@@ -47,8 +47,8 @@ def samples(guest: Guest, wanted: int) -> list[dict[str, str]]:
 
 @pytest.mark.once
 def test_samples_show_criticality(guest: Guest, start: Start, load: Load) -> None:
-    """A pair that passes a byte back and forth is more critical than periodic work, and that more
-    than a task that computes."""
+    """A pair that passes a byte back and forth is more critical than periodic work, which is more
+    critical than a task that computes."""
     process = start("scx_lavd").wait_enabled()
     load("--hogs", "4", "--sleepers", "0", "--pipes", "1", "--periodic", "1", "--forks-per-s", "0")
     of_names: dict[str, list[int]] = {"hog": [], "pinger": [], "periodic": []}
@@ -71,10 +71,10 @@ def test_frames_are_on_time_beside_hogs(replayed: Replayed) -> None:
     load = "--hogs 8 --periodic 1 --period-work-us 2000 --seconds 5"
     figures, _ = measure(replayed, "scx_lavd", load)
     print(figures["periodic"])
-    # A frame in the moment in which the hogs start may be late.
+    # A frame that is due just when the hogs start may be late.
     assert figures["periodic"]["missed"] <= 1
-    # It waits for less than 2 ms. The first two frames, of a task of which nothing is known, may be
-    # later: they are less than a hundredth.
+    # A frame waits for less than 2 ms. The first two may wait longer, since nothing is known about
+    # the task yet: they are less than 1 % of the frames.
     assert figures["periodic"]["done_after_p99_ms"] < 4
 
 

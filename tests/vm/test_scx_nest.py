@@ -64,7 +64,7 @@ def test_nest_grows_and_shrinks(guest: Guest, start: Start, load: Load) -> None:
 
 @STOPS_FAIR_SERVER_TWICE
 def test_restart_keeps_the_options(guest: Guest, start: Start, load: Load, set_cpu: SetCpu) -> None:
-    """Here -i is the impatience; it does not print libbpf's messages."""
+    """Here -i is the impatience, not the interval. Without -v, libbpf prints nothing."""
     options = ("-i", "1", "-m", "0", "-I")
     scheduler = start("scx_nest", *options, "--interval", "0.2").wait_enabled()
     set_cpu(1, False)
@@ -85,7 +85,7 @@ def test_restart_keeps_the_options(guest: Guest, start: Start, load: Load, set_c
 def test_nest_that_could_not_grow_is_refused(guest: Guest) -> None:
     done = guest.run(["scx_nest", "-m", "0", "-i", "0"])
     assert (done.status, done.stderr.count("\n")) == (1, 1)
-    assert "no CPU would join the primary nest" in done.stderr
+    assert "no wakeup would add a CPU to the primary nest" in done.stderr
 
 
 def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
@@ -138,8 +138,8 @@ def share_of_two_cpus(runs: list[Record]) -> float:
 
 @pytest.mark.parametrize("nr_busy", [1, 2])
 def test_work_stays_on_half_of_the_cpus(replayed: Callable[[str], str], nr_busy: int) -> None:
-    """One busy thread for two of the four CPUs, or fewer. As each process is a new task, idle
-    selection alone spreads them over all CPUs."""
+    """One or two shells on four CPUs, each with one busy process at a time. As each process is a
+    new task, idle selection alone spreads them over all CPUs."""
     script = SEQUENCES.replace("NR", str(nr_busy))
     schedulers = ("scx_nest", "scx_simple")
     printed = replayed("".join(script.replace("SCHEDULER", name) for name in schedulers))

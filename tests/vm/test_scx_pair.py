@@ -39,8 +39,9 @@ def groups(guest: Guest) -> Iterator[Sequence[str]]:
 
 
 def load_in(guest: Guest, group: str, *args: str, seconds: int = 4) -> Process:
-    """Starts a load in a cgroup. Its runs after the sleep, other than those of the agent's chrt and
-    of the shell, are those of a task that is in this cgroup."""
+    """Starts a load in a cgroup. The process first runs outside of the cgroup, under the names chrt
+    (of the agent) and sh, which overlaps() ignores. The sleep ends the run in which it moves to the
+    cgroup, so that all later runs are in the cgroup."""
     command = " ".join(["scx_load", "--seconds", str(seconds), "--json", *args])
     name = f"load_{group.rpartition('/')[2]}"
     return guest.spawn(name, f"echo $$ >{group}/cgroup.procs; sleep 0.1; exec {command}")
@@ -87,8 +88,8 @@ def check_pairs(
     *args: str,
 ) -> None:
     """Records loads in several cgroups: no pair of CPUs runs two cgroups at once."""
-    # Started first, so that it sees a task stop before the scheduler does, which may then let the
-    # other CPU run another cgroup.
+    # The recorder is started first, so that its program on sched_switch runs before that of the
+    # scheduler: as soon as the scheduler sees a task stop, the other CPU may run another cgroup.
     recorder = Recorder(guest, "--json", "--ring-kib", "16384")
     scheduler = start("scx_pair", "-i", "0.5", *args).wait_enabled()
     assert ops(guest) == "pair"
@@ -124,7 +125,7 @@ def test_stride_that_leaves_cpus_over_is_refused(guest: Guest) -> None:
     done = guest.run(["scx_pair", "--stride", "3"])
     assert done.status == 1
     assert done.stderr == (
-        "scx_pair: --stride=3 leaves CPUs without another one: 4 CPUs are no multiple of 6\n"
+        "scx_pair: --stride=3 leaves CPUs without a partner: 4 CPUs are not a multiple of 6\n"
     )
 
 

@@ -27,7 +27,7 @@ from sched_ext import (
 from vm import topology
 from vm.guest import Guest
 
-#: A nice value of each weight class, and the tasks that its queue serves in a turn.
+#: A nice value of each weight class, and how many tasks its queue serves in a turn.
 NICES = "10,5,0,-5,-10"
 RATIO = [1, 2, 4, 8, 16]
 
@@ -48,7 +48,8 @@ def hogs_of_all_classes(number: int) -> list[str]:
 
 @pytest.mark.every_topology
 def test_queues_are_served_in_ratio(guest: Guest, start: Start, load: Load) -> None:
-    """Counts, which do not depend on the speed of CPUs. Each task ends its wait in one way."""
+    """Compares counts, which do not depend on the speed of the CPUs. Each enqueued task is either
+    dispatched or dequeued."""
     scheduler = start("scx_qmap", "-i", "0.2", "-s", "2000").wait_enabled()
     assert ops(guest) == "qmap"
     # More hogs than CPUs, so that no queue is ever empty.
@@ -88,8 +89,8 @@ def figures(replayed_on: Callable[[topology.Topology, str], str], *runs: str) ->
 
 
 def test_cpu_is_shared_in_ratio(replayed_on: Callable[[topology.Topology, str], str]) -> None:
-    """With one task in each queue, which is empty while that task runs. The queue of nice 0 also
-    serves kernel threads and the scheduler's process."""
+    """With one task per queue, so that a queue is empty while its task runs. The queue of nice 0
+    also serves kernel threads and the scheduler's process."""
     [load] = figures(replayed_on, f"'' --hogs 5 --hog-nices {NICES} --sleepers 0 --seconds 4")
     times_s = load["hogs"]["cpu_s"]
     shares = [time_s / times_s[0] for time_s in times_s]
@@ -149,8 +150,8 @@ def test_tasks_leave_a_cpu_with_a_real_time_task(guest: Guest, start: Start, loa
     assert scheduler.end(signal.SIGINT) == 0
 
 
-#: When a core picks its tasks, 6.12 may find a CPU marked to keep its previous task though that is
-#: of another class by then. It ignores the mark.
+#: With core scheduling, 6.12 warns if a CPU is marked to keep prev, but prev has changed to another
+#: class by the time the core picks its tasks. The kernel then ignores the mark.
 KEEPS_ANOTHER_CLASS = pytest.mark.kernel_complains(
     r"WARNING: .* pick_task_scx\+|Call Trace:", series="6.12"
 )

@@ -37,7 +37,7 @@ from vm.topology import Topology
 
 
 def serve(guest: Guest, start: Start, *args: str) -> Scheduler:
-    """The enabled scheduler, when it serves statistics."""
+    """Starts the scheduler, and waits until it serves statistics."""
     scheduler = start("scx_rlfifo", *args).wait_enabled()
     wait_served(guest)
     return scheduler
@@ -196,8 +196,8 @@ def test_hotplug_in_place(guest: Guest, start: Start, load: Load, set_cpu: SetCp
     # A CPU goes offline when all of its tasks have left, which it checks only when it schedules.
     # Without a kick this took 8 s, or forever.
     assert statistics.median(offline_s) < 4, offline_s
-    # With a wakeup of the policy thread lost on the offline CPU, as in every few runs on 7.2, it
-    # took 15 s.
+    # In some runs on 7.2, a wakeup of the policy thread was lost on the offline CPU; going
+    # offline then took 15 s.
     assert max(offline_s) < 10, offline_s
     print(f"offline after {[round(s, 2) for s in offline_s]} s")
     wait_for("all CPUs are online again", lambda: total(guest)["nr_cpus"] == nr_cpus)
@@ -355,7 +355,7 @@ def test_percpu_local_tasks_stay(guest: Guest, start: Start, load: Load) -> None
 
 
 def test_builtin_idle_leaves_wakeups_to_the_kernel(replayed: Callable[[str], str]) -> None:
-    """Tasks with an idle CPU bypass the policy; by default none do."""
+    """With --builtin-idle, a task that wakes up on an idle CPU bypasses the policy."""
     commands = ["scx_rlfifo", "scx_rlfifo --builtin-idle"]
     load = ("--hogs", "0", "--sleepers", "8", *QUIET[2:])
     asked, asked_builtin = (

@@ -30,7 +30,7 @@ BUSY = ("--interval", "0.5")
 
 
 def serve(guest: Guest, start: Start, *args: str) -> Scheduler:
-    """The enabled scheduler, when it serves statistics."""
+    """Starts the scheduler, and waits until it serves statistics."""
     scheduler = start("scx_rusty", *BUSY, *args).wait_enabled()
     wait_served(guest)
     return scheduler

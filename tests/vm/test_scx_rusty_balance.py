@@ -248,7 +248,7 @@ wait $scheduler
 
 def test_pairs_that_wake_each_other_do_not_starve_hogs(on_nodes: Callable[[str], str]) -> None:
     """All of them are bound to two CPUs, while the others are idle. With the kernel's default CPU
-    selection, hogs got 0.11 of 2 s each."""
+    selection, a hog got 0.11 s of CPU time in 2 s."""
     load = figures(on_nodes(BESIDE_PIPES))
     print(load["hogs"], load["sleepers"], load["pipes"])
     # Two hogs and four almost always runnable pipe tasks on two CPUs: a third of a CPU each.

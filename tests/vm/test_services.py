@@ -166,7 +166,7 @@ def test_scheduler_works_in_the_sandbox(systemd: Systemd, scheduler: str) -> Non
 
 
 def test_sandbox_is_read_only(systemd: Systemd) -> None:
-    """Except one sysctl and /run/scx."""
+    """Except /run/scx, and the settings that schedulers change, such as one sysctl."""
     systemd.start("scx_rustland")
     wait_running(systemd, "scx_rustland")
     enter = f"nsenter -t {process(systemd, 'scx_rustland')} --mount --"

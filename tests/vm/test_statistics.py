@@ -30,7 +30,7 @@ EMSGSIZE = 90
 
 
 def measured(guest: Guest) -> list[dict]:
-    """Two readings on one connection and the total, after a second without requests."""
+    """Two readings, each after a second without requests, and the total, on one connection."""
     command = f"(sleep 1; echo '{STATS}'; sleep 1; echo '{STATS}'; echo '{TOTAL}') | "
     done = guest.run(command + f"scx_stats_client {SOCKET} pass").check()
     return [json.loads(line) for line in done.stdout.splitlines()]

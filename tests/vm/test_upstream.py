@@ -18,7 +18,7 @@ Load = Callable[..., Process]
 
 PROGRAMS = ["scx_rbtree", "scx_masks", "scx_resized", "scx_uqueue"]
 
-#: The message of the kernel about an ejected scheduler, and its location.
+#: The kernel's message about an ejected scheduler, and a call trace.
 EJECTED = pytest.mark.kernel_complains(r"sched_ext: .*(failing at|BPF sched)|Call Trace:")
 
 

@@ -10,8 +10,9 @@
  *  - charges CPU time by scx_cgroup_charge() and scx_share_cost() instead of scx_vtime_cost().
  *
  * Only runnable tasks count: a cgroup is part of its parent's load while it or one of its
- * descendants has a runnable task. So a wakeup changes only the levels that it makes active, in
- * most cases none. All sums are atomic, and no lock is taken.
+ * descendants has a runnable task. So a wakeup changes the load of the task's own cgroup; the load
+ * of a parent changes only if its child becomes active, which most wakeups do not cause. All sums
+ * are atomic, and no lock is taken.
  */
 #ifndef __SCX_CGROUP_BPF_H
 #define __SCX_CGROUP_BPF_H
@@ -258,8 +259,8 @@ static inline u64 scx_cgroup_task_share(const struct scx_cgroup_task *t, u32 wei
 	return scx_share_part(scx_cgroup_share(slot), weight, cg->tasks);
 }
 
-/* Return the virtual time of a task's cgroup. New tasks start there, so a cgroup gains nothing by
- * replacing its tasks with new ones. */
+/* Return the virtual time of a task's cgroup. New tasks start at most a credit behind it, so a
+ * cgroup gains nothing by replacing its tasks with new ones. */
 static inline u64 scx_cgroup_task_vtime(const struct scx_cgroup_task *t)
 {
 	struct scx_cgroup *cg = scx_cgroup_get(scx_cgroup_task_slot(t));

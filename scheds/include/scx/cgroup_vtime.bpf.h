@@ -12,8 +12,8 @@
  *  - A share is so small that the task would wait longer than the kernel's watchdog allows.
  *
  * A cgroup has a virtual time too, that of its tasks together. A task that is new, wakes up or is
- * moved starts there, so a cgroup gains nothing by forking, by letting its tasks sleep alternately,
- * or by replacing them.
+ * moved starts at most a credit behind it, so a cgroup gains nothing by forking, by letting its
+ * tasks sleep alternately, or by replacing them.
  */
 #ifndef __SCX_CGROUP_VTIME_BPF_H
 #define __SCX_CGROUP_VTIME_BPF_H
@@ -33,7 +33,7 @@
  * Maximum lag of a task's virtual time behind the machine's, for each CPU as above: a task that ran
  * all the time, but on fewer CPUs than its share amounts to, can catch up on this much. It is also
  * the maximum lag of the machine's virtual time behind the first waiting task. It is half of the
- * maximum lead, so that a task that does not precede all waiting tasks is within this limit.
+ * maximum lead, which leaves the other half for the tasks that wait behind the first one.
  */
 #define SCX_VCLOCK_BEHIND_NS (SCX_VCLOCK_AHEAD_NS / 2)
 
@@ -67,9 +67,9 @@ static inline u64 scx_vclock_scale(u64 ns)
 }
 
 /*
- * Return the virtual time with which to compare that of a task which competes with those in
- * @dsq_id: the machine's, or that of the first task if it is behind. In the latter case, these
- * tasks run on too few CPUs for their shares, but compete with each other there.
+ * Return the virtual time with which to compare that of a task of the queue @dsq_id: the machine's,
+ * or that of the first waiting task if this is earlier. In the latter case, the waiting tasks have
+ * too few CPUs for their shares, but compete with each other there.
  */
 static inline u64 scx_vclock_now(u64 dsq_id)
 {

@@ -6,8 +6,7 @@
  * what an older kernel does instead. A wrapper that does more than call a kfunc is named scx_*, not
  * scx_bpf_*. The choice is made at load time: bpf_ksym_exists() and bpf_core_*_exists() become
  * constants and the verifier drops the branches not taken, so a wrapper costs nothing and may name
- * kfuncs that the kernel lacks. Kernel features are tested in this file and by scx_bpf_now() in
- * time.bpf.h only, and the kernel's version nowhere: distributions backport.
+ * kfuncs that the kernel lacks. The kernel's version is never tested: distributions backport.
  *
  * Not wrapped, because there is no fallback: sub-schedulers and the cid form (7.1),
  * scx_bpf_tid_to_task() (7.2), scx_bpf_locked_rq() (6.18).
@@ -290,7 +289,7 @@ static inline s32 __scx_pick_idle_in(const struct cpumask *mask, s32 prev_cpu, u
 /*
  * Pick and claim an idle CPU for @p within @cpus_allowed, negative if none is idle.
  * @flags: SCX_PICK_IDLE_*. Allowed from ops.select_cpu() and ops.enqueue(). Before 6.16
- * the masks are intersected here.
+ * __scx_pick_idle_in() replaces the kfunc.
  */
 static inline s32 scx_bpf_select_cpu_and(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
 					 const struct cpumask *cpus_allowed, u64 flags)

@@ -10,8 +10,8 @@
 #define SCX_PERF_MAX 1024
 
 /* Thresholds of utilization. From SCX_PERF_HIGH on, the highest level is requested, so that a busy
- * CPU reaches full speed at once. Up to SCX_PERF_LOW, half of the highest level is requested, since
- * lower frequencies save little. In between, the level is the utilization. */
+ * CPU reaches full speed at once. Up to SCX_PERF_LOW, half of the highest level is requested. In
+ * between, the level is the utilization, even where this is less than half. */
 #define SCX_PERF_HIGH 768
 #define SCX_PERF_LOW 256
 

@@ -116,8 +116,8 @@ static inline bool scx_any_idle(void)
 	return any;
 }
 
-/* Whether the waker runs on a faster CPU than prev, on which the task may run too. Only on hybrid
- * machines without a primary domain. */
+/* Whether the waker runs on a CPU that is faster than prev and that the task may use. False if the
+ * machine is not hybrid, or has a primary domain. */
 static inline bool scx_is_woken_by_faster(const struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	s32 cpu = bpf_get_smp_processor_id();

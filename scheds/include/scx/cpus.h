@@ -17,7 +17,7 @@ struct scx_cpu {
 	u16 llc; /* index of its last-level cache */
 	u16 node; /* index of its NUMA node, or of a smaller group of CPUs, below nr_nodes */
 	u16 capacity; /* up to 1024; 0: offline */
-	u16 by_capacity; /* id of the CPU whose rank is this index; the fastest has rank 0 */
+	u16 by_capacity; /* cpu[i].by_capacity: id of the CPU with rank i, fastest first */
 	u16 is_little; /* of a kind built for low power */
 };
 
@@ -32,7 +32,7 @@ struct scx_cpus {
 	u32 has_smt;
 	u32 is_hybrid; /* capacities differ */
 	s32 node_id[SCX_NODES_MAX]; /* the kernel's id of the NUMA node; -1: any */
-	/* The groups of the same NUMA node: near_nr, from index near_first on. */
+	/* For each group, the groups of its NUMA node: near_nr, from index near_first on. */
 	u16 near_first[SCX_NODES_MAX];
 	u16 near_nr[SCX_NODES_MAX];
 	struct scx_cpu cpu[SCX_CPUS_MAX];

@@ -11,9 +11,9 @@
  * behind by a credit, which is larger the more often it wakes up.
  *
  * A scheduler calls scx_dl_NAME() from its callback NAME: select_cpu, enqueue, running, stopping,
- * enable, disable, init_task. To queue a task it calls scx_dl_place(), then scx_dl_insert(), and in
- * ops.dispatch() scx_dl_dispatch(). ops.runnable() and ops.quiescent() are not used, because the
- * call of a callback costs as much as the work that it would do here.
+ * enable, disable, init_task, init. To queue a task it calls scx_dl_place(), then scx_dl_insert(),
+ * and in ops.dispatch() scx_dl_dispatch(). ops.runnable() and ops.quiescent() are not used, because
+ * the call of a callback costs as much as the work that it would do here.
  */
 #ifndef __SCX_DEADLINE_BPF_H
 #define __SCX_DEADLINE_BPF_H
@@ -29,15 +29,16 @@
 #define SCX_NODE_DSQ (1ULL << 32)
 
 /*
- * Maximum wait of a task because of its debt, roughly, whatever the weights of runnable tasks. It
- * also waits for the slices of the tasks before it. Well below ops.timeout_ms of the schedulers.
+ * Maximum wait of a task because of its debt, roughly, whatever the weights of runnable tasks,
+ * unless SCX_DL_AHEAD_MIN_NS allows more. The task also waits for the slices of the tasks before
+ * it. Well below ops.timeout_ms of the schedulers.
  */
 #define SCX_DL_MAX_WAIT_NS (1 * NSEC_PER_SEC)
 
 /*
- * How far a task may be ahead at least, ns of virtual time: about what it uses up in one run beside
- * many others. With less, virtual time would advance more slowly than CPU time is used, and a task
- * queued before the others came would wait for many turns of all of them.
+ * Minimum of the lead that scx_dl_limit() allows, ns of virtual time: about what a task uses up in
+ * one run beside many others. With less, virtual time would advance more slowly than CPU time is
+ * used, and a task queued before the others came would wait for many turns of all of them.
  */
 #define SCX_DL_AHEAD_MIN_NS (10 * NSEC_PER_MSEC)
 
@@ -56,7 +57,7 @@
 
 /* Tasks of a node. */
 struct scx_dl_queue {
-	/* Virtual time: the largest of a task that has left the node's DSQ. It never goes back. */
+	/* Virtual time: the largest one with which a task has left the node's DSQ. */
 	u64 vtime_now;
 	/* Sum of the weights of all runnable tasks. */
 	u64 runnable_weight;
@@ -179,7 +180,8 @@ static inline bool scx_dl_pinned_wait(u32 cpu)
 	return *has_pinned;
 }
 
-/* The same, for other CPUs: scx_dl_pinned_wait() must not run while a task is being inserted. */
+/* The same, for any CPU and from any callback. It does not clear the flag: scx_dl_insert() sets it
+ * before the kernel inserts the task, and clearing it in between would hide the task from @cpu. */
 static inline bool scx_dl_has_pinned_waiting(u32 cpu)
 {
 	return scx_dl_has_pinned[cpu % SCX_CPUS_MAX] && scx_bpf_dsq_nr_queued(cpu) > 0;
@@ -196,8 +198,8 @@ static inline bool scx_dl_dispatch(s32 cpu)
 }
 
 /* Move the first task of one of @nr groups, from index @first on, to the local DSQ of this CPU,
- * which belongs to the group @own. Starts after @own, so that different groups steal from different
- * ones. */
+ * which belongs to the group @own. The search starts after @own, so that not all groups steal from
+ * the same one. */
 static inline bool scx_dl_steal_from(u32 first, u32 nr, u32 own)
 {
 	u32 i, node;
@@ -251,7 +253,7 @@ static inline bool scx_dl_balance(s32 cpu)
 	now = scx_bpf_now();
 	if (time_before(now, queue->balance_at_ns))
 		return false;
-	/* Not atomic: two CPUs may do it at once. */
+	/* Not atomic: at worst, two CPUs balance at once. */
 	queue->balance_at_ns = now + SCX_DL_BALANCE_NS;
 	bpf_for(i, 1, nr) {
 		other = (own + i) % (nr ?: 1);
@@ -277,8 +279,8 @@ static inline void scx_dl_set_node(struct scx_dl_task *t, u32 node)
 	t->node = node;
 }
 
-/* Return the current wakeup frequency of the task, per second. If this is not a wakeup, it is
- * bounded by the time since the last wakeup, so that a task that computes for a long time does not
+/* Return the current wakeup frequency of the task, per second. Without SCX_ENQ_WAKEUP, the time
+ * since the last wakeup bounds the frequency, so that a task that computes for a long time does not
  * keep its old average. */
 static inline u32 scx_dl_wakeup_freq(const struct scx_dl_task *t, u64 enq_flags)
 {
@@ -291,8 +293,8 @@ static inline u32 scx_dl_wakeup_freq(const struct scx_dl_task *t, u64 enq_flags)
 	return freq < t->wakeup_freq ? freq : t->wakeup_freq;
 }
 
-/* Return the virtual time with which that of the task is compared: its CPU's if it is pinned, else
- * its node's. */
+/* Return the virtual time that the task advances: that of its CPU if it is pinned, else that of its
+ * node. */
 static inline u64 *scx_dl_vtime_now(const struct scx_dl_task *t)
 {
 	if (t->pinned_to)
@@ -300,15 +302,15 @@ static inline u64 *scx_dl_vtime_now(const struct scx_dl_task *t)
 	return &scx_dl_queue(t->node)->vtime_now;
 }
 
-/* Return the same; for a pinned task at least the virtual time of its node, since it competes with
- * the tasks of the node too. */
+/* Return the virtual time with which that of the task is compared. For a pinned task, it is at
+ * least that of the node, since the task competes with the tasks of the node too. */
 static inline u64 scx_dl_now(const struct scx_dl_task *t)
 {
 	return time_max(*scx_dl_vtime_now(t), scx_dl_queue(t->node)->vtime_now);
 }
 
-/* Return @vtime, but not so far ahead of the others that the task would wait for longer than
- * SCX_DL_MAX_WAIT_NS, or by at most SCX_DL_AHEAD_MIN_NS if that is more. */
+/* Return @vtime, but limit its lead over scx_dl_now() to one at which the task waits for about
+ * SCX_DL_MAX_WAIT_NS, or to SCX_DL_AHEAD_MIN_NS if this is larger. */
 static inline u64 scx_dl_limit(const struct scx_dl_task *t, u64 vtime)
 {
 	const struct scx_dl_queue *queue = scx_dl_queue(t->node);
@@ -319,8 +321,8 @@ static inline u64 scx_dl_limit(const struct scx_dl_task *t, u64 vtime)
 	return scx_vtime_limit_debt(vtime, scx_dl_now(t), ahead_ns);
 }
 
-/* Bound the virtual time of a task before it is queued: at most @credit_ns behind the others, since
- * it may have slept, and ahead of them as scx_dl_limit() allows. */
+/* Bound the virtual time of a task before it is queued: at most @credit_ns behind scx_dl_now(),
+ * since the task may have slept, and at most as far ahead as scx_dl_limit() allows. */
 static inline void scx_dl_place(struct scx_dl_task *t, u64 credit_ns)
 {
 	t->vtime = scx_dl_limit(t, scx_vtime_limit_credit(t->vtime, scx_dl_now(t), credit_ns));
@@ -357,8 +359,8 @@ static inline void scx_dl_charge_prev(const struct task_struct *prev, struct scx
 	scx_dl_place(t, credit_ns);
 }
 
-/* Limit the debt of a task that continues because no other task waits: at most one slice towards
- * tasks that come later. */
+/* Limit the debt of a task to the cost of one slice if it continues because no other task waits: it
+ * took no CPU time from tasks that come later. */
 static inline void scx_dl_alone(struct scx_dl_task *t, u64 slice_ns, u32 weight)
 {
 	t->vtime = scx_vtime_limit_debt(t->vtime, scx_dl_now(t), scx_vtime_cost(slice_ns, weight));
@@ -476,13 +478,13 @@ static inline void scx_dl_share_credit(struct scx_dl_task *t, u64 credit_max_ns)
 	if (!parent)
 		return;
 	now = scx_dl_now(parent);
-	/* It may have slept for long, and then been sent directly to an idle CPU. */
+	/* The credit has no limit yet if the parent slept and was then dispatched directly. */
 	parent->vtime = scx_vtime_limit_credit(parent->vtime, now, 2 * credit_max_ns);
 	t->fork_credit_ns = time_delta(now, parent->vtime) / 2;
 	parent->vtime += t->fork_credit_ns;
 }
 
-/* Create the context of a task. May be NULL. */
+/* Create the context of a task. Returns NULL on failure. */
 static inline struct scx_dl_task *scx_dl_init_task(struct task_struct *p, bool is_fork,
 						   u64 credit_max_ns)
 {
@@ -493,7 +495,7 @@ static inline struct scx_dl_task *scx_dl_init_task(struct task_struct *p, bool i
 	return t;
 }
 
-/* Create the DSQs. */
+/* Create the DSQs, and sum up the capacities of the nodes. */
 static inline s32 scx_dl_init(void)
 {
 	s32 err = 0;

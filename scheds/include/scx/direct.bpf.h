@@ -68,8 +68,9 @@ static inline bool scx_dl_kick_idle(struct task_struct *p)
 	return true;
 }
 
-/* The same; or else preempt the task on @cpu, if @p is new or has just woken up, and @deadline, by
- * which it is queued, is earlier. Returns whether the task was preempted. */
+/* The same. If no CPU is idle, and @p is new or has just woken up, preempt the task on @cpu if
+ * @deadline, with which @p is queued, is earlier than the deadline of that task. Returns whether
+ * the task was preempted. */
 static inline bool scx_dl_kick(struct task_struct *p, const struct scx_dl_task *t, s32 cpu,
 			       u64 deadline, u64 enq_flags)
 {

@@ -3,13 +3,14 @@
  * The kernel's sched_ext constants, with the values of the running kernel.
  *
  * Several of them differ between kernels (SCX_ENQ_HEAD is 0x10 in 6.12 and 0x10000 in
- * 7.2), so none of them may be a literal. The declarations below carry the suffix ___k,
+ * 7.2), so they must not be literals. The declarations below carry the suffix ___k,
  * which libbpf ignores when it looks an enumerator up in the kernel's BTF, and the plain
  * name is a macro that reads the running kernel's value. A name that the running kernel
  * lacks reads as 0: an unknown flag is simply not set.
  *
- * DSQ ids are literals: they are a stable ABI, and kernels whose BTF was written by
- * pahole < 1.24 have the upper half of 64-bit enumerators cut off.
+ * Two kinds are literals, because they are a stable ABI: the flags of struct sched_ext_ops
+ * (ops_flags.h), and DSQ ids, whose upper half is cut off in BTF that was written by
+ * pahole < 1.24.
  */
 #ifndef __SCX_ENUMS_BPF_H
 #define __SCX_ENUMS_BPF_H

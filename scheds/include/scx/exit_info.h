@@ -5,8 +5,8 @@
 
 #include "types.h"
 
-/* Text lengths as in the kernel's SCX_EXIT_MSG_LEN; the longest reason of any kernel is
- * about 30 characters. */
+/* Sizes of the texts in bytes. SCX_EXIT_MSG_LEN is the kernel's; the longest reason of any kernel
+ * has about 30 characters. */
 #define SCX_EXIT_REASON_LEN 128
 #define SCX_EXIT_MSG_LEN 1024
 
@@ -15,7 +15,7 @@
 
 struct scx_exit_record {
 	s32 kind; /* enum scx_exit_kind; written last, 0 while the scheduler runs */
-	u32 dump_len; /* bytes of text in the map scx_exit_dump */
+	u32 dump_len; /* length of the debug dump, bytes */
 	s64 exit_code;
 	char reason[SCX_EXIT_REASON_LEN];
 	char msg[SCX_EXIT_MSG_LEN];

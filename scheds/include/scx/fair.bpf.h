@@ -136,7 +136,7 @@ static inline bool scx_fair_dispatch(struct scx_fair_queue *queue, s32 cpu,
 	return true;
 }
 
-/* A weight change takes effect when the task becomes runnable again. */
+/* queue->runnable_weight follows a weight change when the task becomes runnable again. */
 static inline void scx_fair_runnable(struct scx_fair_queue *queue, struct task_struct *p)
 {
 	struct scx_fair_task *task = scx_fair_task(p);

@@ -3,9 +3,10 @@
  * Kicks that survive CPU hotplug.
  *
  * scx_bpf_kick_cpu() raises an interrupt on the CPU that calls it, and so do deferred re-enqueues.
- * A CPU that is going offline still calls callbacks after it has handled its last interrupt, such
- * as ops.update_idle(). A request made then stays pending, even after the CPU is online again, and
- * blocks all later ones of that CPU: kicks get lost, and the scheduler cannot be unloaded.
+ * A CPU that is going offline still calls callbacks, such as ops.update_idle(), after it has
+ * handled its last interrupt. A request made then stays pending, even after the CPU is online
+ * again, and blocks all later ones of that CPU: kicks get lost, and the scheduler cannot be
+ * unloaded.
  */
 #ifndef __SCX_KICK_BPF_H
 #define __SCX_KICK_BPF_H

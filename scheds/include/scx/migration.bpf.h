@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tasks whose migration is disabled. They reach ops.enqueue() on 6.12, and later if the
- * scheduler sets SCX_OPS_ENQ_MIGRATION_DISABLED; otherwise the kernel inserts them into
- * their CPU's local DSQ.
+ * Tasks whose migration is disabled. Before 6.15 they reach ops.enqueue(), since then only
+ * if the scheduler sets SCX_OPS_ENQ_MIGRATION_DISABLED; otherwise the kernel inserts them
+ * into their CPU's local DSQ.
  *
  * Before 6.19 a scheduler with ops.cpu_release() needs that flag. The trampoline of a
  * callback disables migration of the running task, here the one that a real-time task has

@@ -19,7 +19,7 @@
 /* Larger values are clamped. */
 #define SCX_RAVG_VAL_MAX ((1ULL << 20) - 1)
 
-/* The longest half-life, ns: 274 s. */
+/* The longest half-life, ns: 274 s. Shifted by 26 bits (scx_ravg_decay()), it fits in 64. */
 #define SCX_RAVG_HALF_LIFE_MAX_NS ((1ULL << 38) - 1)
 
 struct scx_ravg {

@@ -13,7 +13,7 @@
  *  - An enum member stays an enum: CO-RE refuses an int in its place.
  *  - Structs that are passed by pointer to kfuncs, and iterators, keep the kernel's exact
  *    layout and are declared outside of preserve_access_index.
- *  - Enumerators are in enums.bpf.h, never literals here.
+ *  - Enumerators are in enums.bpf.h, never literals here, except those of uapi/linux/bpf.h.
  */
 #ifndef __SCX_TYPES_BPF_H
 #define __SCX_TYPES_BPF_H
@@ -235,7 +235,7 @@ struct sched_ext_entity {
 	struct scx_dispatch_q *dsq; /* the queue that it is in */
 	u32 flags;
 	u32 weight; /* 1..10000, 100 is nice 0 */
-	u64 slice; /* left of the time slice, ns */
+	u64 slice; /* remaining time slice, ns */
 	u64 dsq_vtime;
 	u64 ddsp_dsq_id;
 	u64 ddsp_enq_flags;

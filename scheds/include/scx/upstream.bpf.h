@@ -47,7 +47,7 @@
 
 /*
  * Whether ops.select_cpu() has been called before this enqueue. Always true on a kernel without
- * the flag, which calls it for each task that wakes up.
+ * the flag: such a kernel calls ops.select_cpu() for each task that wakes up.
  */
 static inline bool __COMPAT_is_enq_cpu_selected(u64 enq_flags)
 {

@@ -28,8 +28,8 @@ static inline u64 scx_mul_div(u64 value, u32 mul, u32 div)
 		return value;
 	whole = value / div;
 	limit = ~0ULL / mul;
-	/* Opaque: clang would turn the comparison into a multiplication of 128 bits, which BPF
-	 * lacks. */
+	/* Hide the origin of the limit: clang would turn the comparison into a multiplication of
+	 * 128 bits, which BPF lacks. */
 	asm volatile("" : "+r"(limit));
 	if (whole > limit)
 		return ~0ULL;
@@ -87,7 +87,7 @@ static inline u64 scx_vtime_limit_debt(u64 vtime, u64 vtime_now, u64 ahead_ns)
 
 /*
  * Return @slice_ns, or less if @nr_waiting tasks would otherwise take more than @wait_ns to run
- * once each; but at least @min_ns.
+ * once each: at least @min_ns, but never more than @slice_ns.
  */
 static inline u64 scx_slice_shared(u64 slice_ns, u64 wait_ns, u64 nr_waiting, u64 min_ns)
 {

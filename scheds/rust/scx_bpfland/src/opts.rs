@@ -9,8 +9,8 @@ use crate::bpf_intf::bpfland_config;
 /// The options as typed.
 #[derive(Debug, Args)]
 pub(crate) struct Opts {
-    /// How long a task may run while no other one waits, by its weight, 100 to 1000000; divided
-    /// among those that wait
+    /// How long a task of weight 100 may run while no other one waits, 100 to 1000000; others in
+    /// proportion to their weight. Divided by the number of waiting tasks
     #[arg(short, long, value_name = "US", default_value = "1000")]
     #[arg(allow_negative_numbers = true, value_parser = scx_utils::cli::slice_us())]
     pub(crate) slice_us: u32,

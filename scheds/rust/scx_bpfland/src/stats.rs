@@ -26,7 +26,7 @@ pub(crate) struct Metrics {
     pub(crate) nr_queue_dispatches: u64,
     #[stat(
         counter,
-        desc = "Slices of tasks that ran on, since no other task was first"
+        desc = "Slices of tasks that continued, because no waiting task came first"
     )]
     pub(crate) nr_keep_running: u64,
     #[stat(counter, desc = "Searches for an idle CPU that found none")]
@@ -40,8 +40,9 @@ impl Metrics {
     pub(crate) fn new(nr_cpus: u64, counts: &[bpfland_counts]) -> Self {
         let sum = |of: fn(&bpfland_counts) -> u64| counts.iter().map(of).sum::<u64>();
         Self {
-            // A task may start on one CPU and be stopped by another one, which changes its class;
-            // and the counters are not read at the same time.
+            // Only the sums can be subtracted: a CPU that changes the class of a task running
+            // elsewhere counts it as stopped. The difference may be negative, because the counters
+            // are not read at the same time.
             nr_running: sum(|of| of.nr_started).saturating_sub(sum(|of| of.nr_stopped)),
             nr_cpus,
             nr_kthread_dispatches: sum(|of| of.nr_kthread_dispatches),

@@ -34,7 +34,7 @@ pub(crate) struct ModeOpts {
     #[arg(long)]
     balanced: bool,
 
-    /// Use as many CPUs as the load needs, whole cores and little ones first
+    /// Use as many CPUs as the load needs, whole cores first; within a cache, little ones first
     #[arg(long)]
     powersave: bool,
 
@@ -44,7 +44,7 @@ pub(crate) struct ModeOpts {
 }
 
 impl ModeOpts {
-    /// `LAVD_*`, at the start.
+    /// The mode at the start, one of `LAVD_*`.
     fn mode(&self) -> u32 {
         match self {
             Self {
@@ -58,7 +58,7 @@ impl ModeOpts {
                 no_core_compaction: true,
                 ..
             } => bpf_intf::LAVD_NO_COMPACTION,
-            // --autopower, until the profile is known.
+            // --autopilot, which is the default; --autopower until the profile is known.
             _ => bpf_intf::LAVD_AUTO,
         }
     }
@@ -104,7 +104,7 @@ impl ModeSetter {
         }
     }
 
-    /// Follows the power profile. One that cannot be read at the moment stays as it was.
+    /// Follows the power profile. The mode does not change if the profile cannot be read.
     pub(crate) fn tick(&mut self) -> Tick {
         let Some(source) = &mut self.source else {
             return Tick::Never;

@@ -24,15 +24,15 @@ pub(crate) struct Opts {
     #[arg(allow_negative_numbers = true, value_parser = scx_utils::cli::slice_us())]
     slice_min_us: u32,
 
-    /// The longest slice while a task waits that is pinned to the CPU, within the other two limits;
-    /// 0: as for other tasks
+    /// The longest slice while a task that is pinned to the CPU waits, between --slice-min-us and
+    /// --slice-max-us; 0: no such limit
     #[arg(long, value_name = "US", default_value = "5000")]
     #[arg(allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pinned_slice_us: u32,
 
     /// Which tasks preempt others on wakeup: the topmost 1 / 2^SHIFT between the average and the
-    /// largest criticality, 0 to 10; 0: all above the average
+    /// largest criticality, 0 to 10; 0: all of at least average criticality
     #[arg(long, value_name = "SHIFT", default_value = "0")]
     #[arg(allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=10))]
@@ -46,7 +46,8 @@ pub(crate) struct Opts {
     #[arg(long)]
     no_wake_sync: bool,
 
-    /// Do not give longer slices to tasks that run for long while no other one waits
+    /// Do not give longer slices to tasks that usually run for long, if no other one waits or they
+    /// are of more than average criticality
     #[arg(long)]
     no_slice_boost: bool,
 

@@ -60,7 +60,7 @@ impl Scheduler for Lavd {
          how briefly it runs, and what has woken it up. On wakeup a task goes directly to an idle \
          CPU if there is one. Otherwise it waits in the queue of its compute domain: CPUs of one \
          NUMA node, last-level cache and kind. The more critical a task, the earlier its deadline; \
-         CPU time is shared by weight. Tasks of more than average criticality preempt others. \
+         CPU time is shared by weight. Tasks of at least average criticality preempt others. \
          The more tasks wait, the shorter the slices. While the load is low, it is kept on few \
          CPUs, so that the others sleep deeply.";
     const MODES: Modes = Modes {
@@ -137,14 +137,16 @@ fn futex_function(program: Option<&str>) -> Option<&'static str> {
 fn attach_futex<'a>(programs: impl Iterator<Item = ProgramMut<'a>>) -> Vec<Link> {
     let mut links = Vec::new();
     for program in programs {
-        if futex_function(program.name().to_str()).is_none() || !program.autoload() {
+        let function = futex_function(program.name().to_str());
+        let Some(function) = function.filter(|_| program.autoload()) else {
             continue;
-        }
+        };
         match program.attach() {
             Ok(link) => links.push(link),
             Err(error) => {
-                let name = program.name().display();
-                tracing::warn!("holders of locks are not known: {name}: {error}");
+                tracing::warn!(
+                    "cannot trace {function}(), so some lock holders are not detected: {error}"
+                );
             }
         }
     }

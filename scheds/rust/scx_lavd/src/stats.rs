@@ -25,11 +25,11 @@ pub(crate) struct SysStats {
     pub(crate) nr_active: u64,
     #[stat(desc = "Power mode: performance, balanced or powersave")]
     pub(crate) power_mode: String,
-    #[stat(desc = "Time in performance mode (%)")]
+    #[stat(desc = "Rounds in performance mode (%)")]
     pub(crate) pc_performance: Percent,
-    #[stat(desc = "Time in balanced mode (%)")]
+    #[stat(desc = "Rounds in balanced mode (%)")]
     pub(crate) pc_balanced: Percent,
-    #[stat(desc = "Time in powersave mode (%)")]
+    #[stat(desc = "Rounds in powersave mode (%)")]
     pub(crate) pc_powersave: Percent,
     #[stat(desc = "Average latency criticality")]
     pub(crate) avg_lat_cri: u64,
@@ -60,7 +60,7 @@ pub(crate) struct SysStats {
 }
 
 impl SysStats {
-    /// Sets the mode, and the share of time in each: performance, balanced, powersave.
+    /// Sets the mode, and the share of rounds in each: performance, balanced, powersave.
     pub(crate) fn set_mode(&mut self, mode: u64, rounds: [u64; 3]) {
         let sum = rounds.iter().sum();
         self.power_mode = mode::name(mode).to_owned();

@@ -34,7 +34,7 @@ impl Fifo {
 }
 
 impl Policy for Fifo {
-    /// A task is runnable: it woke up, or its slice expired.
+    /// A task is runnable, for instance because it woke up or its slice expired.
     fn enqueue(&mut self, task: QueuedTask, _now_ns: u64) {
         self.queue.push_back(task);
     }

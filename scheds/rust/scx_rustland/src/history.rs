@@ -28,7 +28,7 @@ const NS_PER_S: u64 = 1_000_000_000;
 pub(crate) struct Clock {
     /// Virtual time, ns: the CPU time of a task of weight 100 that always got its share.
     pub(crate) now_ns: u64,
-    /// How far behind a task may be after a sleep, ns: sleep does not accumulate credit.
+    /// How far behind a task may be after a sleep, ns: sleep accumulates no more credit than this.
     pub(crate) behind_ns: u64,
     /// The largest lead, ns, so that a task that was alone on a CPU does not pay for it forever;
     /// and the largest lag of a task that has not slept.

@@ -33,8 +33,8 @@ pub(crate) struct Opts {
     pub(crate) slice_us_min: u32,
 
     /// How many slices of CPU time since its last sleep delay a task, at most: more makes the
-    /// machine more responsive, less makes it fairer over short times. 0: order by weight alone,
-    /// and no preemption
+    /// machine more responsive, less makes it fairer over short times. 0: order by weighted CPU
+    /// time alone, and no preemption
     #[arg(
         short = 'b',
         long,

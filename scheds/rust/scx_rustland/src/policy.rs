@@ -45,7 +45,7 @@ pub(crate) struct Rustland {
     config: Config,
     queue: Queue,
     clock: Clock,
-    /// Whether the next decision may be for the task that has waited longest.
+    /// Whether the last decision was for the task that has waited longest, because it starved.
     is_oldest_next: bool,
     fifo: Fifo,
 }
@@ -216,8 +216,8 @@ impl Policy for Rustland {
         Some(self.decision(&waiting).to(target))
     }
 
-    /// If no other task waits, those whose decisions stand are decided at once, in the order of
-    /// their deadlines: as long as a task waits here, no decision stands.
+    /// Besides urgent tasks, those whose decisions stand are decided at once if no other task
+    /// waits: BPF uses standing decisions only while the policy holds no task.
     fn is_urgent(&self) -> bool {
         self.queue.has_urgent() || self.queue.all_stand()
     }

@@ -59,7 +59,7 @@ impl Busy {
     }
 }
 
-/// How long the CPU has been idle, by its word.
+/// Total idle time of a CPU, ns, from its word.
 fn idle_ns(word: u64, now_ns: u64) -> u64 {
     let word = word.cast_signed();
     let idle = if word < 0 {
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_used_in_no_time_and_clocks_that_disagree_do_no_harm() {
+    fn no_elapsed_time_is_no_utilization_and_clock_skew_is_harmless() {
         let idle = [cpu(50, 10), cpu(0, 0), cpu(0, 0), cpu(400, 0)];
         let mut busy = Busy::new(&two_domains(), &of(&idle), 100);
         assert_eq!(busy.sample(&of(&idle), 100), [(0.0, 2), (0.0, 1)]);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn cpus_that_nothing_is_known_of_count_as_busy() {
+    fn cpus_without_an_idle_word_count_as_busy() {
         let mut busy = Busy::new(&two_domains(), &of(&[]), 0);
         assert_eq!(busy.sample(&of(&[]), 10), [(1.0, 2), (1.0, 1)]);
     }

@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 /// Difference between the demands per CPU of two domains, relative to the mean, that shortens the
-/// interval: three times the threshold between nodes, because it is a momentary value.
+/// interval: about three times the threshold between nodes, because it is a momentary value.
 const UNEVEN: f64 = 0.5;
 
-/// How many consecutive samples have to exceed it.
+/// How many consecutive samples have to exceed `UNEVEN`.
 const NR_SAMPLES: u32 = 2;
 
 /// Maximum number of balancing rounds per interval.

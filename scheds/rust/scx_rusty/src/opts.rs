@@ -29,8 +29,8 @@ pub(crate) struct Opts {
     #[arg(allow_negative_numbers = true)]
     pub(crate) interval: f64,
 
-    /// Interval of the tuner, which adapts slices and greediness to the load, in seconds, 0.01 to
-    /// 3600
+    /// Interval of the tuner, which adapts slices, and the use of other domains' idle CPUs, to the
+    /// load, in seconds, 0.01 to 3600
     #[arg(short = 'I', long, value_name = "S", default_value = "0.1")]
     #[arg(allow_negative_numbers = true)]
     pub(crate) tune_interval: f64,
@@ -40,8 +40,7 @@ pub(crate) struct Opts {
     #[arg(allow_negative_numbers = true)]
     pub(crate) load_half_life: f64,
 
-    /// The cache level whose sharers form a domain; 3, the last-level cache, is the only one
-    /// supported
+    /// The cache level that the CPUs of a domain share; only 3 (last-level cache) is supported
     #[arg(
         short,
         long,

@@ -90,9 +90,9 @@ impl Scheduler for Rusty {
         "CPUs that share a last-level cache are a domain with one queue. On wakeup a task takes an \
          idle CPU of its domain, or waits in the queue in deadline order: CPU time is shared by \
          weight, and tasks that sleep often and compute little have earlier deadlines. Idle CPUs \
-         steal tasks of other domains of their node. Every other second tasks are migrated from \
-         the most loaded domains to the least loaded ones, first between nodes, then within them, \
-         as far as it is worth the loss of a warm cache.";
+         steal tasks of other domains of their node. Every --interval seconds (2 by default), \
+         tasks are migrated from the most loaded domains to the least loaded ones, first between \
+         nodes, then within them, as far as it is worth the loss of a warm cache.";
     const MODES: Modes = Modes {
         gaming: &["--slice-us-underutil", "5000"],
         low_latency: &[
@@ -103,7 +103,7 @@ impl Scheduler for Rusty {
             "--direct-greedy-under",
             "100",
         ],
-        // Idle CPUs are left asleep, and none runs at its highest frequency.
+        // Idle CPUs are not woken to steal tasks, and none runs at its highest frequency.
         power_save: &["--kick-greedy-under", "0", "--perf", "512"],
         server: &["--slice-us-overutil", "5000", "--mempolicy-affinity"],
     };

@@ -63,7 +63,7 @@ pub(crate) struct ClusterStats {
     pub(crate) repatriate: Percent,
     #[stat(desc = "Preempted a task of a later deadline on wakeup (% of total)")]
     pub(crate) preempt: Percent,
-    #[stat(desc = "Queued with its vtime brought forward to the bound (% of total)")]
+    #[stat(desc = "Queued with its credit cut to the bound (% of total)")]
     pub(crate) dl_clamp: Percent,
     #[stat(desc = "Queued by its own vtime (% of total)")]
     pub(crate) dl_preset: Percent,

@@ -14,8 +14,8 @@ pub(crate) struct Config {
     pub(crate) slice_underutil_ns: u64,
     /// Slice while all CPUs are busy.
     pub(crate) slice_overutil_ns: u64,
-    /// Utilization below which idle CPUs of a domain accept wakeups of other domains: 0 none, 1
-    /// all.
+    /// Utilization below which idle CPUs of a domain accept wakeups of other domains; 0: never,
+    /// 1: always.
     pub(crate) direct_under: f64,
     /// Utilization below which idle CPUs of a domain are kicked to steal tasks of others.
     pub(crate) kick_under: f64,
@@ -87,7 +87,7 @@ mod tests {
     fn busy_domains_do_not_help() {
         let tuned = tune(&CONFIG, &[(0.95, 4), (0.5, 4), (1.0, 4)]);
         assert_eq!(tuned.direct, mask(&[1]));
-        // 100 means always, 0 never.
+        // 1 means always, 0 never.
         assert_eq!(tuned.kick, mask(&[0, 1, 2]));
         let never = Config {
             direct_under: 0.0,

@@ -11,7 +11,7 @@ struct bpfland_config {
 	u64 slice_min_ns;
 	u64 lag_ns; /* credit of a task that wakes up rarely */
 	u32 local_pcpu; /* pinned tasks run before all others of their CPU */
-	u32 local_kthreads; /* so do per-CPU kernel threads */
+	u32 local_kthreads; /* per-CPU kernel threads run before all other tasks */
 	u32 ignores_sync; /* treat sync wakeups like others */
 	u32 sticky; /* tasks with short runs stay on their CPU */
 	u32 prefers_fastest; /* take the previous CPU if it is idle, else the fastest idle one */

@@ -5,10 +5,10 @@
  * On wakeup a task goes directly to an idle CPU if there is one (scx/cpus.bpf.h). Otherwise it
  * waits in the DSQ of its NUMA node, or of its CPU if it is pinned, ordered by deadline: its
  * virtual time plus what it has run since it last slept (scx/deadline.bpf.h). The virtual time of a
- * task that sleeps falls behind, in proportion to how often it wakes up, and less the more tasks
- * wait. So a task that wakes up often, runs briefly and sleeps again has the earliest deadline, and
- * preempts a task that computes; but each task is charged for its CPU time, and CPU time is shared
- * by weight.
+ * task that sleeps falls behind, by at most a credit that grows with its wakeup frequency and
+ * shrinks with the number of waiting tasks. So a task that wakes up often, runs briefly and sleeps
+ * again has the earliest deadline, and preempts a task that computes. Each task is charged for all
+ * of its CPU time, so CPU time is shared by weight.
  */
 #include <scx/common.bpf.h>
 #include <scx/cpufreq.bpf.h>
@@ -31,14 +31,14 @@ SCX_PERCPU_COUNTERS(bpfland_counters, struct bpfland_counts);
  * longer than any task waits, since the CPUs of a virtual machine may be halted by the host. */
 #define TIMEOUT_MS 20000
 
-/* Total slices of the waiting tasks of a node, ns, from which on tasks get only the minimum
- * credit. */
+/* If the slices of the tasks that wait on a node add up to this time, ns, tasks get only the
+ * minimum credit. */
 #define PRESSURE_NS (NSEC_PER_SEC / 2)
 
 /* Maximum wakeup frequency that counts, per second. */
 #define FREQ_MAX 640
 
-/* Wakeup frequency, per second, at which the credit is config.lag_ns. */
+/* Wakeup frequency, per second, up to which the credit is config.lag_ns. */
 #define FREQ_UNIT 10
 
 /* Shorter slices are all overhead. */
@@ -56,7 +56,9 @@ static u64 slice_ns(const struct task_struct *p, u64 nr)
 
 /*
  * Return the maximum lag of a task, ns of virtual time: a credit that grows with its wakeup
- * frequency; and, if this enqueue is not a wakeup, also what its runtime may add to its deadline.
+ * frequency. If this is not a wakeup, the task may lag further, by what its runtime may add to its
+ * deadline: with a smaller bound, the virtual time of a light task would be raised before its turn
+ * comes, and shares would not follow the weights.
  */
 static u64 lag_ns(const struct task_struct *p, const struct scx_dl_task *t, u64 nr, u64 enq_flags)
 {
@@ -99,7 +101,7 @@ static u64 insert(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u64 enq
 	return until;
 }
 
-/* Insert the task into a local DSQ, for a CPU that runs it at once. */
+/* Insert the task into the local DSQ of its CPU, where it precedes all tasks in other DSQs. */
 static void insert_local(struct task_struct *p, struct scx_dl_task *t, u64 enq_flags)
 {
 	scx_dl_insert_local(p, t, SCX_DSQ_LOCAL, slice_ns(p, 0), enq_flags);
@@ -137,6 +139,13 @@ s32 BPF_STRUCT_OPS(bpfland_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 	return cpu;
 }
 
+/* Whether the task runs so briefly that another CPU would not serve it sooner. A new task has no
+ * average yet. */
+static bool runs_briefly(const struct scx_dl_task *t)
+{
+	return t->avg_runtime_ns && t->avg_runtime_ns < STICKY_RUN_NS;
+}
+
 /* Whether the task bypasses the queue, because others depend on it or because of an option. */
 static bool bypasses_queue(const struct task_struct *p, const struct scx_dl_task *t, u64 enq_flags)
 {
@@ -146,7 +155,7 @@ static bool bypasses_queue(const struct task_struct *p, const struct scx_dl_task
 	}
 	if (scx_task_is_migration_disabled(p, enq_flags) ||
 	    (!scx_is_throttled() && ((config.local_pcpu && scx_task_is_pinned(p)) ||
-				     (config.sticky && t->avg_runtime_ns < STICKY_RUN_NS)))) {
+				     (config.sticky && runs_briefly(t))))) {
 		count(nr_direct_dispatches);
 		return true;
 	}
@@ -196,7 +205,6 @@ void BPF_STRUCT_OPS(bpfland_enqueue, struct task_struct *p, u64 enq_flags)
 		count(nr_preemptions);
 }
 
-/* Let prev continue. */
 static void keep_running(s32 cpu, struct task_struct *prev)
 {
 	scx_bpf_task_set_slice(prev, slice_ns(prev, scx_dl_nr_waiting(scx_node_of(cpu))));
@@ -220,8 +228,8 @@ void BPF_STRUCT_OPS(bpfland_dispatch, s32 cpu, struct task_struct *prev)
 	if (t) {
 		scx_dl_charge_prev(prev, t, cpu, prev->scx.weight,
 				   lag_ns(prev, t, scx_dl_nr_waiting(scx_node_of(cpu)), 0));
-		/* The kernel calls ops.dispatch() before it enqueues prev again: without this, two
-		 * tasks on a CPU would take turns, whatever their weights. */
+		/* The kernel calls ops.dispatch() before it enqueues prev again: without the check,
+		 * two tasks on a CPU would take turns, whatever their weights. */
 		if ((config.local_pcpu && scx_task_is_pinned(prev)) ||
 		    scx_precedes(deadline(prev, t), cpu, SCX_NODE_DSQ | scx_node_of(cpu))) {
 			keep_running(cpu, prev);
@@ -232,7 +240,8 @@ void BPF_STRUCT_OPS(bpfland_dispatch, s32 cpu, struct task_struct *prev)
 		count(nr_queue_dispatches);
 		return;
 	}
-	/* Without a new slice, prev is enqueued with SCX_ENQ_LAST, and moves. */
+	/* If prev should move, it gets no new slice: the kernel enqueues it again (SCX_ENQ_LAST),
+	 * and ops.enqueue() moves it. */
 	if (t && !scx_should_move(cpu, prev)) {
 		scx_dl_alone(t, config.slice_max_ns, prev->scx.weight);
 		keep_running(cpu, prev);

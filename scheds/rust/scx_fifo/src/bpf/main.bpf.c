@@ -17,8 +17,9 @@ char _license[] SEC("license") = "GPL";
 #define SHARED_DSQ 0
 
 /*
- * Maximum wait of a task, whatever the number of runnable tasks. Well below the kernel's watchdog
- * (30 s) and RCU stall warnings (21 s).
+ * Time in which all waiting tasks should run once, even on a single CPU; longer for more than 8000
+ * tasks, because of MIN_SLICE_NS. Well below the kernel's watchdog (30 s) and RCU stall warnings
+ * (21 s).
  */
 #define MAX_WAIT_NS (8 * NSEC_PER_SEC)
 

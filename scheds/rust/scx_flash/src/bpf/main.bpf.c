@@ -6,7 +6,8 @@
  * waits in the DSQ of its NUMA node, or of its CPU if it is pinned, ordered by virtual time
  * (scx/deadline.bpf.h), which advances by CPU time divided by weight. The weight of a task is that
  * of its nice value times cpu.weight of its cgroup. The virtual time of a task that sleeps falls
- * behind, in proportion to how often it wakes up, so it goes first when it wakes up.
+ * behind, by at most a credit that grows with its wakeup frequency, so the task goes first when it
+ * wakes up.
  *
  * In round robin mode, tasks wait in order of arrival. In tickless mode, slices are infinite
  * (tickless.bpf.h).
@@ -87,8 +88,8 @@ static u64 deadline(const struct task_struct *p, const struct scx_dl_task *t)
 	return scx_dl_limit(t, time_max(t->vtime, scx_dl_now(t)) + config.lag_ns);
 }
 
-/* Insert the task into the DSQ of its CPU or node, where it waits. Returns its deadline: its time
- * of arrival in round robin mode. */
+/* Insert the task into the DSQ of its CPU or node, where it waits. Returns its deadline, or in
+ * round robin mode the time of its arrival. */
 static u64 insert(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u32 weight, u64 enq_flags)
 {
 	u64 until;
@@ -184,7 +185,6 @@ void BPF_STRUCT_OPS(flash_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_dl_insert_local(p, t, SCX_DSQ_LOCAL, slice_ns(weight), enq_flags);
 }
 
-/* Let prev continue. */
 static void keep_running(s32 cpu, struct task_struct *prev, u32 weight)
 {
 	scx_bpf_task_set_slice(prev, slice_ns(weight));
@@ -207,8 +207,8 @@ void BPF_STRUCT_OPS(flash_dispatch, s32 cpu, struct task_struct *prev)
 	if (t) {
 		weight = weight_of(prev, t);
 		scx_dl_charge_prev(prev, t, cpu, weight, credit_ns(t, 0));
-		/* The kernel calls ops.dispatch() before it enqueues prev again: without this, two
-		 * tasks on a CPU would take turns, whatever their weights. */
+		/* The kernel calls ops.dispatch() before it enqueues prev again: without the check,
+		 * two tasks on a CPU would take turns, whatever their weights. */
 		if (!config.rr &&
 		    scx_precedes(deadline(prev, t), cpu, SCX_NODE_DSQ | scx_node_of(cpu))) {
 			keep_running(cpu, prev, weight);
@@ -217,7 +217,8 @@ void BPF_STRUCT_OPS(flash_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	if (scx_dl_dispatch(cpu) || (!t && scx_dl_steal(cpu)))
 		return;
-	/* Without a new slice, prev is enqueued with SCX_ENQ_LAST, and moves. */
+	/* If prev should move, it gets no new slice: the kernel enqueues it again (SCX_ENQ_LAST),
+	 * and ops.enqueue() moves it. */
 	if (t && !scx_should_move(cpu, prev)) {
 		scx_dl_alone(t, config.slice_ns, weight);
 		keep_running(cpu, prev, weight);

@@ -48,9 +48,12 @@ static bool is_for_first(s32 cpu)
 	return allowed;
 }
 
-/* Whether a task waits for @cpu. The last kick of a node is reserved for a CPU that may run the
- * first task, which may be allowed on few. The kernel itself inserts some tasks into local DSQs,
- * such as exiting ones. */
+/*
+ * Whether a task waits for @cpu: in its local DSQ, into which the kernel itself inserts some tasks,
+ * such as exiting ones; in its DSQ of pinned tasks; or in the DSQ of its node. The last kick for a
+ * node is reserved for a CPU that may run the first task of the DSQ, since few CPUs may be allowed
+ * to run it.
+ */
 static bool is_awaited(s32 cpu)
 {
 	s32 *waiting = &tickless_waiting[scx_node_of(cpu) % SCX_NODES_MAX];

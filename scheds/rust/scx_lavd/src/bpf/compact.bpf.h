@@ -9,8 +9,8 @@
 #ifndef __LAVD_COMPACT_BPF_H
 #define __LAVD_COMPACT_BPF_H
 
-/* The longest wait for an active CPU: of any task, and of one whose criticality is nearer to the
- * largest one than to the average. To wake a CPU from deep sleep takes a part of this, too. */
+/* Maximum expected wait for an active CPU: of most tasks, and of one whose criticality is nearer to
+ * the largest one than to the average. To wake another CPU from deep sleep takes time, too. */
 #define WAIT_US 2000
 #define CRITICAL_WAIT_US 500
 
@@ -66,8 +66,8 @@ static bool waits_long(const struct task_struct *p, const struct scx_dl_task *t)
 			    lavd_domain_active[scx_node_of(cpu)]) > max_us;
 }
 
-/* Return the CPUs to which a task should keep, NULL: all that it may use. Nothing is known of the
- * runtime of a new task. */
+/* Return the active CPUs if a task should keep to them, NULL if any CPU will do. A new task may use
+ * any, because nothing is known of its runtime. */
 static const struct cpumask *confines(const struct task_struct *p, const struct scx_dl_task *t)
 {
 	const struct cpumask *active;
@@ -133,7 +133,8 @@ static void set_active(struct bpf_cpumask *mask, s32 cpu, bool is_active)
 	}
 }
 
-/* Of the last round. In memory for the sake of the verifier. */
+/* Capacity and number of the active CPUs, set in each round. The number is static only for the sake
+ * of the verifier. */
 static u64 lavd_active_capacity;
 static u32 lavd_nr_active;
 

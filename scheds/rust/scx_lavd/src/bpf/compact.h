@@ -42,15 +42,15 @@ static inline u64 lavd_wait_us(u64 nr, u64 runtime_us, u32 nr_cpus)
 	return (nr + 1) * runtime_us / (nr_cpus ? nr_cpus : 1);
 }
 
-/* Whether CPUs of @capacity suffice for @need, at 9/16 of their capacity: half, and a margin, so
- * that a tenth of eight CPUs needs two, not three. */
+/* Whether CPUs of @capacity suffice for @need if they use at most 9/16 of it. That is half, plus a
+ * margin, so that a load of 10 % on eight CPUs needs two of them, not three. */
 static inline bool lavd_suffices(u64 capacity, u64 need)
 {
 	return capacity / 16 * 9 >= need;
 }
 
-/* Return the mode for @need: below half of the smallest CPU, save power; above a half of the
- * machine, or a quarter with SMT, where two threads share a core, do not. */
+/* Return the mode for @need: powersave up to half of the smallest CPU; balanced up to half of the
+ * machine, or a quarter with SMT, where two threads share a core; else performance. */
 static inline u32 lavd_auto_mode(u64 need, u64 min_capacity, u64 total, bool has_smt)
 {
 	if (need <= min_capacity / 2)

@@ -22,7 +22,7 @@
 /* Unit of lavd_runtime_factor(). */
 #define LAVD_RUNTIME_UNIT_NS (NSEC_PER_MSEC / 2)
 
-/* Boosts of the weight: the sum of those that apply counts in multiples of the weight. */
+/* Boosts: the weight is multiplied by one plus the sum of those that apply. */
 #define LAVD_BOOST_WAKEUP 128
 #define LAVD_BOOST_SYNC 128
 #define LAVD_BOOST_HARDIRQ 1024
@@ -35,8 +35,8 @@
 #define LAVD_BOOST_LOCK 128
 #define LAVD_BOOST_MAX 4096 /* above their sum */
 
-/* Upper bound of the criticality: lavd_log() of all frequencies + that of all runtimes and weights,
- * squared. */
+/* Upper bound of the criticality: 72^2. The two logarithms that lavd_lat_cri() adds up are at most
+ * 34 and 37. */
 #define LAVD_LAT_CRI_MAX 5184
 
 /* At most this much of the CPU time since the last sleep counts for the deadline. */
@@ -61,8 +61,8 @@ static inline u32 lavd_log(u64 value)
 	return scx_log2(value) + 1;
 }
 
-/* Return how much shorter than LAVD_RUNTIME_LONG_NS the task runs on average, from 2001 down to
- * 1. */
+/* Return how much shorter than LAVD_RUNTIME_LONG_NS the task runs on average, in units of
+ * LAVD_RUNTIME_UNIT_NS plus 1: 1 to 2001. */
 static inline u32 lavd_runtime_factor(u64 avg_runtime_ns)
 {
 	if (avg_runtime_ns >= LAVD_RUNTIME_LONG_NS)
@@ -70,7 +70,7 @@ static inline u32 lavd_runtime_factor(u64 avg_runtime_ns)
 	return (LAVD_RUNTIME_LONG_NS - avg_runtime_ns) / LAVD_RUNTIME_UNIT_NS + 1;
 }
 
-/* Return the logarithm of the two frequencies, 1 to 34. */
+/* Return the logarithm of the product of the two frequencies, 1 to 34. */
 static inline u32 lavd_log_freq(u64 wait_freq, u64 wake_freq)
 {
 	wait_freq = lavd_min(wait_freq, LAVD_FREQ_MAX) + 1;
@@ -112,7 +112,7 @@ static inline u32 lavd_perf_cri(u64 wait_freq, u64 wake_freq, u64 run_freq, u64 
 	u64 run = lavd_min(run_freq, LAVD_FREQ_MAX), ns = lavd_min(runtime_ns, NSEC_PER_SEC);
 	u64 used = ((run ?: 1) * (ns ?: 1)) >> 10;
 
-	/* At most 10^14 / 2^10 x 10^4. */
+	/* No overflow: the product is at most 10^14 / 2^10 x 10^4. */
 	return lavd_log_freq(wait_freq, wake_freq) + lavd_log(used * scx_weight_clamp(weight));
 }
 
@@ -138,9 +138,9 @@ static inline u64 lavd_preempt_threshold(u64 max, u64 avg, u32 shift)
 	return max > avg ? max - ((max - avg) >> (shift < 32 ? shift : 31)) : max;
 }
 
-/* Return the performance criticality from which on a task should run on a big CPU, if these have
- * @big of @total capacity: the average if they have half of it, and up to @min or @max if they have
- * more or less. */
+/* Return the performance criticality above which a task should run on a big CPU, if these have @big
+ * of @total capacity: the average if they have half of it, down to @min if they have more, up to
+ * @max if they have less. */
 static inline u64 lavd_perf_threshold(u64 min, u64 avg, u64 max, u64 big, u64 total)
 {
 	u64 little;

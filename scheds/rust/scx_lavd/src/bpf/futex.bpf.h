@@ -63,7 +63,8 @@ int lavd_futex_unlock_pi(void *ctx)
 	return note_lock(ctx, false);
 }
 
-/* Whether prev, whose slice has expired, should get another one to release its lock: once. */
+/* Whether prev, which was preempted or whose slice has expired, gets one more slice to release its
+ * lock. It gets no further one, because it no longer counts as a lock holder. */
 static bool extends_for_lock(struct scx_dl_task *t)
 {
 	if (!t->holds_lock)

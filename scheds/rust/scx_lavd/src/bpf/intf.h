@@ -15,7 +15,7 @@ enum {
 	LAVD_AUTO, /* one of the next three, by the load */
 	LAVD_PERFORMANCE, /* all; of big and little CPUs, the little ones last */
 	LAVD_BALANCED, /* as many as the load needs, one of each core first */
-	LAVD_POWERSAVE, /* as many, whole cores and little ones first */
+	LAVD_POWERSAVE, /* as many as the load needs, whole cores and little CPUs first */
 	LAVD_NO_COMPACTION, /* all; a task prefers the kind that suits it */
 };
 
@@ -23,8 +23,8 @@ enum {
 struct lavd_config {
 	u64 slice_min_ns;
 	u64 slice_max_ns;
-	u64 pinned_slice_ns; /* while a pinned task waits for the CPU; 0: as others */
-	u32 preempt_shift; /* only the topmost 1 / 2^shift of criticality preempts */
+	u64 pinned_slice_ns; /* limit while a pinned task waits for the CPU; 0: none */
+	u32 preempt_shift; /* only tasks in the topmost 1 / 2^shift of criticality preempt */
 	u32 no_preemption;
 	u32 no_slice_boost;
 	u32 ignores_sync; /* treat sync wakeups like others */
@@ -41,18 +41,18 @@ struct lavd_control {
 	u64 mode; /* LAVD_AUTO or another mode */
 };
 
-/* Averages of the machine, updated every 10 ms. Written by BPF. */
+/* Averages of the machine, updated every 10 or 20 ms (round.bpf.h). Written by BPF. */
 struct lavd_system {
 	u64 avg_lat_cri;
 	u64 max_lat_cri;
 	u64 avg_perf_cri;
 	u64 thr_perf_cri; /* tasks above it are performance critical */
 	u64 nr_queued; /* tasks that wait */
-	u64 avg_runtime_us; /* of tasks that begin to run: until they sleep, at most 10 ms */
+	u64 avg_runtime_us; /* of tasks that begin to run: CPU time until they sleep, up to 10 ms */
 	u64 load; /* of all CPUs, averaged; a CPU of capacity 1024 that is always busy has 1024 */
 	u64 nr_active; /* CPUs in use */
 	u64 mode; /* the present one: not LAVD_AUTO */
-	u64 nr_performance; /* rounds in each mode, or without compaction */
+	u64 nr_performance; /* rounds in this mode, or without compaction */
 	u64 nr_balanced;
 	u64 nr_powersave;
 };

@@ -3,7 +3,7 @@
  * scx_lavd: tasks that others wait for go first.
  *
  * Each task has a latency criticality (criticality.h): it grows with how often the task waits for
- * others and wakes others, is larger if the task runs briefly and was woken by an interrupt, and is
+ * others and wakes others, is larger if the task runs briefly or was woken by an interrupt, and is
  * partly inherited from its waker and its wakees. A task waits in the DSQ of its compute domain,
  * the CPUs that share node, last-level cache and kind, or in that of its CPU if it is pinned. The
  * order is by deadline: virtual time, by which CPU time is shared by weight, plus a request
@@ -64,8 +64,9 @@ char _license[] SEC("license") = "GPL";
 /* Credit that a new task may get from its parent, ns. */
 #define FORK_CREDIT_NS (40 * NSEC_PER_MSEC)
 
-/* Claim an idle CPU for a task: of those that the mode prefers (compact.bpf.h); if it prefers none,
- * on a big.LITTLE machine first of the kind that suits the task. */
+/* Claim an idle CPU for a task: only an active one if the task should keep to these
+ * (compact.bpf.h). Otherwise any one, but first of the primary domain or, on a big.LITTLE machine
+ * without such a domain, of the kind that suits the task. */
 static s32 pick_idle(struct task_struct *p, const struct scx_dl_task *t, s32 prev_cpu,
 		     u64 wake_flags)
 {
@@ -90,7 +91,7 @@ static s32 pick_idle(struct task_struct *p, const struct scx_dl_task *t, s32 pre
 	return scx_pick_idle(p, prev_cpu, wake_flags);
 }
 
-/* Insert the task into the local DSQ of @cpu, which runs it at once. */
+/* Insert the task into the local DSQ of @cpu, where it precedes all tasks in other DSQs. */
 static void insert_local(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u64 enq_flags)
 {
 	t->queued_at_ns = scx_bpf_now();
@@ -131,7 +132,7 @@ s32 BPF_STRUCT_OPS(lavd_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	return cpu;
 }
 
-/* Run the task on an idle CPU of @active, NULL: of all, if there is one. */
+/* Run the task on an idle CPU of @active, or on any idle CPU if @active is NULL. */
 static bool run_on_idle(struct task_struct *p, struct scx_dl_task *t, const struct cpumask *active,
 			s32 prev_cpu, u64 enq_flags)
 {
@@ -150,8 +151,8 @@ static bool run_on_idle(struct task_struct *p, struct scx_dl_task *t, const stru
 	return true;
 }
 
-/* Kick a CPU of @active, NULL: of all, that has become idle while the task was queued. Returns
- * whether there is one. */
+/* Kick a CPU of @active, or any CPU if @active is NULL, that has become idle while the task was
+ * queued. Returns whether there is one. */
 static bool kick_idle(struct task_struct *p, const struct cpumask *active)
 {
 	s32 cpu;
@@ -201,7 +202,6 @@ void BPF_STRUCT_OPS(lavd_enqueue, struct task_struct *p, u64 enq_flags)
 		preempt(p, t, cpu, until);
 }
 
-/* Let prev continue. */
 static void keep_running(s32 cpu, struct task_struct *prev, const struct scx_dl_task *t)
 {
 	scx_bpf_task_set_slice(prev, slice_ns(t, cpu));
@@ -220,11 +220,11 @@ void BPF_STRUCT_OPS(lavd_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	}
 	if (t) {
-		/* What was special about its wakeup no longer counts. */
+		/* The boosts of its wakeup no longer count. */
 		update_criticality(prev, t, 0);
 		scx_dl_charge_prev(prev, t, cpu, prev->scx.weight, lavd_credit_ns(t->lat_cri));
-		/* The kernel calls ops.dispatch() before it enqueues prev again: without this, two
-		 * tasks on a CPU would take turns, whatever their weights. */
+		/* The kernel calls ops.dispatch() before it enqueues prev again: without the check,
+		 * two tasks on a CPU would take turns, whatever their weights. */
 		if (extends_for_lock(t) ||
 		    scx_precedes(deadline(t), cpu, SCX_NODE_DSQ | scx_node_of(cpu))) {
 			keep_running(cpu, prev, t);
@@ -233,7 +233,8 @@ void BPF_STRUCT_OPS(lavd_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	if (scx_dl_dispatch(cpu))
 		return;
-	/* Without a new slice, prev is enqueued with SCX_ENQ_LAST, and moves. */
+	/* If prev should move, it gets no new slice: the kernel enqueues it again (SCX_ENQ_LAST),
+	 * and ops.enqueue() moves it. */
 	if (t && !scx_should_move(cpu, prev)) {
 		scx_dl_alone(t, config.slice_max_ns, prev->scx.weight);
 		keep_running(cpu, prev, t);

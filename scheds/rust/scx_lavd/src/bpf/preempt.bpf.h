@@ -18,8 +18,9 @@ static bool may_preempt(const struct scx_dl_task *t, u64 enq_flags)
 	       !is_greedy(t);
 }
 
-/* Search CPUs of the task's domain, from a random one on, for up to two that may be preempted.
- * Return the one whose task has the later deadline; negative if there is none. */
+/* Examine up to NR_CANDIDATES of all online CPUs, from a random one on, to find two CPUs of the
+ * task's domain that may be preempted. Return the one whose task has the later deadline; negative
+ * if there is none. */
 static s32 find_victim(struct task_struct *p, const struct scx_dl_task *t, u64 until)
 {
 	u32 i, nr = scx_cpus.nr_online, start = bpf_get_prandom_u32();
@@ -40,8 +41,8 @@ static s32 find_victim(struct task_struct *p, const struct scx_dl_task *t, u64 u
 	return victim;
 }
 
-/* Preempt a task with a later deadline than @until: the one on @cpu, where the task would run next,
- * or one on another CPU of its domain. */
+/* Preempt a task with a later deadline than @until: the one on @cpu, which is the CPU of @p, or one
+ * on another CPU of its domain. */
 static void preempt(struct task_struct *p, const struct scx_dl_task *t, s32 cpu, u64 until)
 {
 	if (!scx_dl_should_preempt(t, cpu, until))

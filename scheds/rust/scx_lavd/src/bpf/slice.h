@@ -8,7 +8,8 @@
 /* Tasks that wait should run within this time, roughly. */
 #define LAVD_TARGET_LATENCY_NS (10 * NSEC_PER_MSEC)
 
-/* A boosted slice is the average runtime and this, so that the task can finish. */
+/* While no other task waits, a boosted slice is the average runtime plus this, so that the task can
+ * finish. */
 #define LAVD_SLICE_BONUS_NS (NSEC_PER_MSEC / 2)
 #define LAVD_SLICE_BOOST_MAX_NS (500 * NSEC_PER_MSEC)
 
@@ -28,9 +29,12 @@ static inline u64 lavd_slice_ns(u32 nr_cpus, u64 nr_waiting, u64 min_ns, u64 max
 	return lavd_clamp(LAVD_TARGET_LATENCY_NS * nr_cpus / nr_waiting, min_ns, max_ns);
 }
 
-/* Return the slice of a task that runs for @avg_runtime_ns on average: twice as long suffices. So a
- * new task, of which nothing is known, soon shows whether it computes; others wait for it
- * meanwhile, since only tasks that run for long are preempted. */
+/*
+ * Return the slice of a task that runs for @avg_runtime_ns on average: twice as long, but at least
+ * twice @min_ns and at most @slice_ns. A new task, of which nothing is known, starts with a short
+ * slice, because others wait for it meanwhile: only tasks with a long average runtime are
+ * preempted.
+ */
 static inline u64 lavd_fitting_slice_ns(u64 slice_ns, u64 avg_runtime_ns, u64 min_ns)
 {
 	if (avg_runtime_ns >= slice_ns / 2)
@@ -42,22 +46,17 @@ static inline u64 lavd_fitting_slice_ns(u64 slice_ns, u64 avg_runtime_ns, u64 mi
 /*
  * Return the slice of a task that runs for at least @slice_ns on average. If no task waits, it may
  * finish what it does. Otherwise only a task of more than average criticality gets more than
- * @slice_ns, at most twice as much.
+ * @slice_ns: its average runtime, at most twice @slice_ns.
  */
 static inline u64 lavd_boosted_slice_ns(u64 slice_ns, u64 avg_runtime_ns, bool others_wait,
 					u32 lat_cri, u64 avg_lat_cri)
 {
-	u64 boosted_ns, max_ns = 2 * slice_ns;
-
 	if (!others_wait)
 		return lavd_clamp(avg_runtime_ns + LAVD_SLICE_BONUS_NS, slice_ns,
 				  LAVD_SLICE_BOOST_MAX_NS);
 	if (lat_cri <= avg_lat_cri)
 		return slice_ns;
-	if (avg_runtime_ns < max_ns)
-		max_ns = avg_runtime_ns;
-	boosted_ns = slice_ns + slice_ns * lat_cri / (avg_lat_cri + 1);
-	return lavd_clamp(boosted_ns, slice_ns, max_ns > slice_ns ? max_ns : slice_ns);
+	return lavd_clamp(avg_runtime_ns, slice_ns, 2 * slice_ns);
 }
 
 #endif /* __LAVD_SLICE_H */

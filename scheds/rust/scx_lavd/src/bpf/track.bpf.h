@@ -70,7 +70,7 @@ static void note_wakeup(const struct task_struct *p, struct scx_dl_task *t, bool
 		note_waker(t, waker);
 }
 
-/* Return the boost of a task that does not depend on its wakeup. */
+/* Return the part of a task's boost that does not depend on its wakeup. */
 static u32 static_boost(const struct task_struct *p)
 {
 	u32 boost = 0;
@@ -86,7 +86,8 @@ static u32 static_boost(const struct task_struct *p)
 	return boost;
 }
 
-/* Update the criticality of a task that has woken up or is being queued. */
+/* Update the criticality of a task. What was noted since the last update counts only once: the
+ * boosts of its wakeup and of a lock, and the criticalities of its waker and wakees. */
 static void update_criticality(const struct task_struct *p, struct scx_dl_task *t, u64 enq_flags)
 {
 	u32 wait_freq = scx_dl_wakeup_freq(t, enq_flags);

@@ -199,7 +199,8 @@ impl<'a> Cluster<'a> {
         groups
     }
 
-    /// A pass: groups above their share give to groups below, the most to the least loaded one.
+    /// A pass: groups above their share give to groups below theirs. The most loaded one gives
+    /// first, and the least loaded one takes first.
     fn level(&mut self, groups: &mut [Group], costs: &Costs) {
         let shares = groups.iter().map(|group| group.share);
         let all = shares.fold(Share::default(), Share::plus);

@@ -2,8 +2,8 @@
 //! Balances loads between domains: a snapshot of loads in, a list of migrations out.
 //!
 //! The share of a domain is proportional to its CPUs. A round moves load in two passes, first
-//! between nodes, and then between the domains of each node; shares are relative to the total load
-//! of the groups of a pass.
+//! between nodes, and then between the domains of each node. Shares are relative to the load of the
+//! machine in the first pass, and of the node in the second one.
 //!
 //! A migration brings two domains closer together: afterwards, neither has a load per CPU as high
 //! as the fuller one had, or as low as the other one had. So the maximum never increases, and
@@ -158,7 +158,7 @@ fn task_loads(snapshot: &Snapshot, kind: LoadKind) -> Vec<f64> {
     let known = |task: &&Task| task.domain < snapshot.domains.len();
     for task in snapshot.tasks.iter().filter(known) {
         // The aggregator is only used to find the feasible weights, which do not depend on domains:
-        // all tasks count as those of domain 0. Tasks that it refuses have no load.
+        // all tasks count as those of domain 0. It refuses none, because all values are in range.
         let _ = aggregator.record(0, weight_of(task), duty_cycle(task));
     }
     let ledger = aggregator.calculate();

@@ -54,7 +54,7 @@ pub(crate) struct Walk {
 pub(crate) struct Goal {
     /// The load to transfer.
     pub(crate) wanted: f64,
-    /// The load whose transfer would give both sides their shares.
+    /// The largest load whose transfer takes neither side beyond its share.
     pub(crate) imbal: f64,
     /// Tasks have to be lighter than this.
     pub(crate) bound: f64,

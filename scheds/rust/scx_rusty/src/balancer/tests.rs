@@ -44,7 +44,6 @@ fn moves(snapshot: &Snapshot) -> Vec<(i32, usize)> {
     plan.migrations.iter().map(|of| (of.pid, of.to)).collect()
 }
 
-/// `n` tasks of this load.
 fn many(n: usize, domain: usize, load: f64) -> Vec<(usize, f64)> {
     vec![(domain, load); n]
 }
@@ -275,7 +274,7 @@ fn domains_of_a_node_that_is_off_are_evened_out() {
 
 #[test]
 fn small_domain_is_not_overrun() {
-    // With this task the idle one of the 6 CPUs would become the most loaded one.
+    // With one of the tasks, domain 1 would have a higher load per CPU than domain 0 has now.
     let loads = [(0, 100.0), (0, 100.0), (0, 100.0)];
     assert_eq!(moves(&snapshot(&[&[5, 1]], &loads)), []);
 }

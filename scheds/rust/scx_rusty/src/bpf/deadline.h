@@ -15,7 +15,7 @@
 #define RUSTY_FREQ_UNIT_NS (100 * 1000 * 1000ULL)
 #define RUSTY_FREQ_MAX 100000
 
-/* Half of the average runtime lowers the priority, but at most this much of it counts. */
+/* Half of the average runtime, but at most this much, lowers the priority. */
 #define RUSTY_RUNTIME_MAX_NS (50 * 1000 * 1000ULL)
 
 /* The highest priority: the last index of the weights below. */
@@ -42,8 +42,8 @@ static inline u32 rusty_latency_scale(u32 prio)
 	return weights[prio < RUSTY_PRIO_MAX ? prio : RUSTY_PRIO_MAX];
 }
 
-/* rusty_freq() never exceeds the bound, but the compiler does not know: it would turn the overflow
- * check of scx_weight_scale() into a multiplication of 128 bits, which BPF lacks. */
+/* Bound a frequency, so that rusty_prio() cannot overflow, whatever its arguments. rusty_freq()
+ * never exceeds the bound. */
 static inline u64 rusty_freq_clamp(u64 freq)
 {
 	return freq < RUSTY_FREQ_MAX ? freq : RUSTY_FREQ_MAX;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* ops.dispatch(): prev again, if it is still first; else the first task of the domain; else a task
- * of another domain. */
+/* ops.dispatch(): prev again, if it is still first; else the first task of the CPU and its domain;
+ * else prev, if it is still runnable; else a task of another domain. */
 #ifndef __RUSTY_DISPATCH_BPF_H
 #define __RUSTY_DISPATCH_BPF_H
 

@@ -37,9 +37,8 @@ static u64 deadline(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 	return t->vtime + request_ns(p, t);
 }
 
-/* Insert the task into its queue and return its deadline. In FIFO order, the time of arrival takes
- * the place of the deadline, also to compare the queues of a CPU and of its domain; NO_DEADLINE is
- * returned. */
+/* Insert the task into its queue and return its deadline. With config.fifo_sched, both the queues
+ * of CPUs and those of domains are ordered by the time of arrival, and NO_DEADLINE is returned. */
 static u64 insert(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 {
 	u64 dsq_id = DOM_DSQ | t->dom, until;
@@ -79,8 +78,8 @@ static void preempt(struct task_struct *p, struct rusty_task *t, u64 until)
 	count(preempt);
 }
 
-/* Whether the task bypasses the queue: per-CPU kernel threads do, which others depend on, and
- * migration-disabled tasks; with config.kthreads_local, all kernel threads. */
+/* Whether the task bypasses the queue: migration-disabled tasks, and per-CPU kernel threads, which
+ * other tasks depend on; with config.kthreads_local, all kernel threads. */
 static bool bypasses_queue(const struct task_struct *p, u64 enq_flags)
 {
 	return scx_task_is_percpu_kthread(p) || (config.kthreads_local && p->flags & PF_KTHREAD) ||

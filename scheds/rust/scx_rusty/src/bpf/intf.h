@@ -17,7 +17,7 @@ enum {
 struct rusty_config {
 	u32 nr_doms;
 	u32 nr_nodes;
-	u32 greedy_threshold; /* tasks that must wait in a domain to be stolen from; 0: never */
+	u32 greedy_threshold; /* steal from a domain where this many tasks wait; 0: never */
 	u32 greedy_threshold_x_numa; /* the same for domains of other nodes */
 	u32 kthreads_local;
 	u32 fifo_sched;
@@ -56,7 +56,7 @@ struct rusty_migration {
 	u64 until_ns; /* expiry, CLOCK_MONOTONIC */
 };
 
-/* A task that ran recently, as written by the iterator rusty_loads(). */
+/* A task that was runnable recently, as written by the iterator rusty_loads(). */
 struct rusty_load {
 	s32 pid;
 	u32 dom; /* its domain; if a migration is pending, the new one */

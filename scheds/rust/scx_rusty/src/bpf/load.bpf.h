@@ -64,7 +64,7 @@ static u64 preferred_nodes(struct task_struct *p)
 	return BPF_CORE_READ(policy, nodes.bits[0]);
 }
 
-/* Write a record of each task that ran recently. */
+/* Write a record of each task that was runnable recently. */
 SEC("iter/task")
 int rusty_loads(struct bpf_iter__task *ctx)
 {

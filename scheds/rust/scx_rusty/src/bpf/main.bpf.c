@@ -80,8 +80,8 @@ void BPF_STRUCT_OPS(rusty_runnable, struct task_struct *p, u64 enq_flags)
 		note_weight(t, p->scx.weight);
 	t->runtime_ns = 0;
 	if (!(enq_flags & SCX_ENQ_WAKEUP)) {
-		/* A new task is where rusty_select_cpu() has put it: on its parent's CPU, if no CPU
-		 * of its own domain was idle. */
+		/* The kernel may have moved the task: follow_kernel(). But a new task is where
+		 * rusty_select_cpu() has put it, possibly on a CPU of another domain. */
 		if (p->se.sum_exec_runtime)
 			t->our_cpu = -1;
 		return;

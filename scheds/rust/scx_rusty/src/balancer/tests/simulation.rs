@@ -27,7 +27,8 @@ struct Recipe {
     nr_tasks: usize,
     /// The higher, the more tasks are concentrated in few domains.
     skew: i32,
-    /// Percentage of tasks that are bound to a few domains, prefer a node, or may not migrate.
+    /// Percentage of tasks that are bound to a few domains, and of tasks that prefer a node. A
+    /// quarter of this percentage may not migrate.
     special: u64,
     /// Maximum of duty cycles.
     duty_max: f64,
@@ -218,7 +219,10 @@ impl Model {
                 task.may_migrate && task.allowed.contains(of.to),
                 "{of:?} {task:?}"
             );
-            assert!(of.from == task.domain && of.to != of.from, "twice? {of:?}");
+            assert!(
+                of.from == task.domain && of.to != of.from,
+                "migrated twice in a round: {of:?}"
+            );
             task.domain = of.to;
             self.nr_moves[idx] += 1;
         }
