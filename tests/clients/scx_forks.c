@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "spin.h"
+
 #define NR_BEFORE 4
 #define NR_CHILDREN 40
 #define PAUSE_US 2000
@@ -56,7 +58,7 @@ static double fork_while_it_goes(pid_t scheduler, int number)
 		children[i] = fork();
 		if (!children[i])
 			for (;;)
-				;
+				spin(1000);
 		usleep(PAUSE_US);
 	}
 	return sent_s;

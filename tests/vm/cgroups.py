@@ -29,7 +29,7 @@ group() {
 # hogs PATH NUMBER
 hogs() {
     for number in $(seq $2); do
-        sh -c "echo 0 >$1/cgroup.procs; while :; do :; done" &
+        sh -c "echo 0 >$1/cgroup.procs; exec scx_spin" &
     done
 }
 # end PATH...: kills the hogs. A killed hog counts as runnable until it has run and exited.

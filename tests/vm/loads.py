@@ -15,11 +15,10 @@ from vm.guest import Guest, Process
 MIXED = ("--sleepers", "16", "--pipes", "4", "--forks-per-s", "20")
 QUIET = ("--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
 
-#: A shell script that computes for 3 to 4 s, to be started as a real-time task. It ends by itself,
+#: A command that computes for 4 s, to be started as a real-time task. It ends by itself,
 #: since a task that should kill it may not get to run; and before the kernel ejects the scheduler
 #: because kernel threads of that CPU starve.
-_NOW = "IFS=. read -r now rest </proc/uptime"
-SPIN = f"{_NOW}; end=$((now + 4)); while [ $now -lt $end ]; do {_NOW}; done"
+SPIN = "scx_spin 4"
 
 
 def finished(process: Process, timeout_s: float = TIMEOUT_S) -> Record:

@@ -100,7 +100,7 @@ until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
 mkfifo /tmp/input
 taskset MASK LOAD >/dev/null & load=$!
 for delay in 0 0.05; do
-    sh -c "exec 3<>/tmp/input; BEFORE sleep $delay; read -t 2 x <&3; AFTER while :; do :; done" &
+    sh -c "exec 3<>/tmp/input; BEFORE sleep $delay; read -t 2 x <&3; AFTER exec scx_spin" &
     tasks="$tasks $!"
 done
 wait $load
@@ -178,7 +178,7 @@ def test_tasks_leave_a_cpu_with_a_real_time_task(
     """A task that the real-time task preempts continues on another CPU."""
     nr_cpus = len(guest.topology.online)
     process = start(scheduler).wait_enabled()
-    hogs = load("--hogs", str(nr_cpus - 1), *QUIET, "--seconds", "60", "--json")
+    hogs = load("--hogs", str(nr_cpus - 1), *QUIET, "--seconds", "3600", "--json")
     # The other CPUs suffice for all hogs. A hog that waited for the real-time task would get almost
     # no CPU time.
     assert shares_beside_real_time(guest, [(hogs, nr_cpus - 1)])[0] > 0.6

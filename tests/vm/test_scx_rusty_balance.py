@@ -267,7 +267,7 @@ for n in CROWD; do
     (i=0; while [ $i -lt LASTS ]; do i=$((i + 1)); done) & crowd="$crowd $!"
 done
 for n in 1 2 3 4; do
-    sh -c 'while :; do :; done' & hogs="$hogs $!"
+    scx_spin & hogs="$hogs $!"
 done
 [ -z "$crowd" ] || wait $crowd
 sleep 0.5

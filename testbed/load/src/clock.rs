@@ -1,6 +1,6 @@
 //! Clocks, and work of a given CPU time.
 
-use std::hint::black_box;
+use std::arch::asm;
 use std::num::{NonZeroU64, TryFromIntError};
 use std::time::Duration;
 
@@ -9,8 +9,15 @@ use rustix::io::retry_on_intr;
 use rustix::thread::{clock_nanosleep_absolute, set_current_timer_slack};
 use rustix::time::{clock_gettime, ClockId, Timespec};
 
-/// Iterations between two reads of the CPU time: a microsecond or less.
-const ROUNDS: u32 = 512;
+/// No-ops in a block. With the loop around them they fit into one translated block of an emulator
+/// that counts instructions (at most 512).
+const BLOCK: u32 = 500;
+
+/// Blocks between the first two reads of the CPU time.
+const BLOCKS_MIN: u32 = 2;
+
+/// The maximum number of blocks between two reads of the CPU time.
+const BLOCKS_MAX: u32 = 10_000;
 
 /// The least timer slack, ns.
 const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
@@ -59,21 +66,44 @@ pub(crate) fn sleep_until(moment: Duration) -> Result<()> {
 /// # Errors
 /// A system call fails.
 pub(crate) fn use_cpu(amount: Duration) -> Result<()> {
-    let end = thread_cpu_time()? + amount;
-    while thread_cpu_time()? < end {
-        spin(ROUNDS);
+    let start = thread_cpu_time()?;
+    let (mut done, mut blocks) = (0, BLOCKS_MIN);
+    loop {
+        spin(blocks);
+        done += u64::from(blocks);
+        let used = thread_cpu_time()? - start;
+        if used >= amount {
+            return Ok(());
+        }
+        blocks = blocks_for(amount - used, used, done);
     }
-    Ok(())
 }
 
-/// Computes for `rounds` short iterations (about a nanosecond each), without a system call.
-pub(crate) fn spin(rounds: u32) {
-    let mut value = 1u64;
-    for _ in 0..rounds {
-        value = black_box(
-            value
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1),
+/// The number of blocks for `rest`, if `done` blocks took the time `used`.
+fn blocks_for(rest: Duration, used: Duration, done: u64) -> u32 {
+    let blocks = rest.as_nanos() * u128::from(done) / used.as_nanos().max(1);
+    u32::try_from(blocks).map_or(BLOCKS_MAX, |blocks| blocks.clamp(1, BLOCKS_MAX))
+}
+
+/// Executes this many blocks of no-ops, without a system call: half a microsecond each in a guest
+/// of which the emulator counts the instructions, and much less on a CPU. No-ops cost an emulator
+/// almost nothing, so a guest with hogs is cheap.
+pub(crate) fn spin(blocks: u32) {
+    for _ in 0..blocks {
+        no_ops();
+    }
+}
+
+#[allow(unsafe_code)] // There is no safe wrapper: the compiler removes a loop without effects.
+fn no_ops() {
+    // SAFETY: the instructions have no effect.
+    unsafe {
+        asm!(
+            ".rept {BLOCK}",
+            "nop",
+            ".endr",
+            BLOCK = const BLOCK,
+            options(nomem, nostack, preserves_flags)
         );
     }
 }
@@ -85,14 +115,14 @@ mod tests {
     #[test]
     fn spinning_takes_cpu_time() {
         let start = thread_cpu_time().unwrap();
-        spin(10_000_000);
+        spin(100_000);
         assert!(thread_cpu_time().unwrap() > start);
     }
 
     #[test]
     fn time_passes() {
         let start = monotonic_time().unwrap();
-        spin(1000);
+        spin(100);
         assert!(monotonic_time().unwrap() > start);
     }
 
@@ -109,5 +139,14 @@ mod tests {
         let start = thread_cpu_time().unwrap();
         use_cpu(amount).unwrap();
         assert!(thread_cpu_time().unwrap() - start >= amount);
+    }
+
+    #[test]
+    fn blocks_follow_the_speed_so_far() {
+        let us = Duration::from_micros;
+        assert_eq!(blocks_for(us(30), us(10), 20), 60);
+        assert_eq!(blocks_for(us(1), us(1000), 2), 1);
+        assert_eq!(blocks_for(us(1000), us(0), 2), BLOCKS_MAX);
+        assert_eq!(blocks_for(Duration::MAX, us(0), u64::MAX / 2), BLOCKS_MAX);
     }
 }

@@ -9,8 +9,8 @@ use rustix::process::setpriority_process;
 use crate::clock::{spin, thread_cpu_time};
 use crate::control::{Control, Crew};
 
-/// Iterations between two checks of the stop flag: a few microseconds.
-const ROUNDS: u32 = 4096;
+/// Blocks of no-ops between two checks of the stop flag: some microseconds.
+const BLOCKS: u32 = 50;
 
 /// Adds `count` hogs, each of which returns its CPU time. Their nice values cycle through `nices`;
 /// if empty, they keep that of this process.
@@ -35,7 +35,7 @@ fn work(nice: Option<i32>, control: &Control) -> Result<Duration> {
     }
     let start = thread_cpu_time()?;
     while !control.is_stopped() {
-        spin(ROUNDS);
+        spin(BLOCKS);
     }
     Ok(thread_cpu_time()?.saturating_sub(start))
 }

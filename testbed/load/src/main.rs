@@ -15,7 +15,7 @@
 //! `run` starts and stops the threads through `control`; `stats` stores samples; `report` is the
 //! output.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod clock;
 mod control;

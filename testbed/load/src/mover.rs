@@ -9,11 +9,11 @@ use anyhow::{bail, Context, Result};
 use rustix::io::Errno;
 use rustix::thread::{gettid, sched_getaffinity, sched_setaffinity, CpuSet, Pid};
 
-use crate::clock::spin;
+use crate::clock::use_cpu;
 use crate::control::{Control, Crew};
 
-/// Iterations between two changes: some tens of microseconds.
-const ROUNDS: u32 = 8192;
+/// CPU time between two changes.
+const INTERVAL: Duration = Duration::from_micros(50);
 
 /// One in this many turns is a sleep, so that a mover is also moved while it sleeps.
 const SLEEP_EVERY: u32 = 8;
@@ -55,7 +55,7 @@ fn work(index: u32, movers: &[AtomicI32], cpus: &[usize], control: &Control) -> 
         if let Some(other) = Pid::from_raw(other) {
             changes += u64::from(change(other, &dice.pick(cpus))?);
         }
-        spin(ROUNDS);
+        use_cpu(INTERVAL)?;
         if dice.below(SLEEP_EVERY as usize) == 0 {
             std::thread::sleep(SLEEP);
         }
