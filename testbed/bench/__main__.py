@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import debs
-from vm import kernels, programs, progress, replay, topology
+from vm import emulator, kernels, programs, progress, replay, topology
 from vm.cli import UsageError, complain
 from vm.guest import GuestError
 from vm.initramfs import InitramfsError
@@ -140,7 +140,7 @@ def _bench(options: argparse.Namespace) -> int:
 
 
 def _emulator(place: Place) -> str:
-    return f"QEMU {replay.emulator().version()}" if place.kernel else platform.machine()
+    return f"QEMU {emulator.find().version()}" if place.kernel else platform.machine()
 
 
 def _baseline(options: argparse.Namespace) -> int:

@@ -27,7 +27,9 @@ from pathlib import Path
 from random import SystemRandom
 from types import FrameType, TracebackType
 
-from . import accelerator, initramfs, protocol, qemu, saved, terminal
+from debs import DebsError
+
+from . import accelerator, emulator, initramfs, protocol, qemu, saved, terminal
 from .kernels import Kernel
 from .link import GuestError, Link
 from .programs import RESUME, built, is_built
@@ -138,6 +140,10 @@ class Guest:
     without a heartbeat for `max_silence_s`, is killed during the next wait. The console log is
     written to `console_log`, or to a temporary file that is removed after a clean power-off.
     `with_terminal` makes `shell` possible.
+
+    With `icount`, if there is no hardware virtualisation, the guest's time is the number of
+    instructions that its CPUs have executed. So tasks are not late on a slow host, and idle time
+    passes at once. All timeouts here are in the host's time.
     """
 
     def __init__(
@@ -153,6 +159,7 @@ class Guest:
         max_silence_s: float = _MAX_SILENCE_S,
         console_log: Path | None = None,
         with_terminal: bool = False,
+        icount: bool = False,
     ) -> None:
         self.kernel = kernel
         self.topology = topology
@@ -166,6 +173,7 @@ class Guest:
         self._max_silence_s = max_silence_s
         self._log_is_temporary = console_log is None
         self._with_terminal = with_terminal
+        self._icount = icount
         self._job_numbers = itertools.count(1)
         self._running: Link | None = None
         #: The console log, after the boot.
@@ -188,7 +196,7 @@ class Guest:
 
         Raises GuestError, QemuError.
         """
-        accel = accelerator.choose(self.kernel)
+        accel, program = self._accelerator()
         if self.console_log is None:
             self.console_log = temporary_log()
         resumes = self._can_resume(accel)
@@ -205,6 +213,7 @@ class Guest:
                 terminal=self._with_terminal,
                 kernel_args=self._kernel_args,
                 has_inbox=resumes,
+                emulator=program,
             )
             verb = "resuming" if resumes else "booting"
             try:
@@ -214,9 +223,19 @@ class Guest:
                 self.close(_poweroff_timeout_s(error))
                 raise
 
+    def _accelerator(self) -> tuple[str, qemu.Emulator]:
+        """How to run the guest, and with which QEMU."""
+        accel = accelerator.choose(self.kernel)
+        if accel == "tcg" and self._icount:
+            try:
+                return "icount", emulator.find()
+            except (qemu.QemuError, DebsError) as error:
+                warn(f"no guest that counts instructions: {error}")
+        return accel, qemu.Emulator()
+
     def _can_resume(self, accel: str) -> bool:
         """Whether to use saved states: with hardware virtualisation they would save little time."""
-        return accel == "tcg" and not self._kernel_args and is_built(RESUME)
+        return accel != "kvm" and not self._kernel_args and is_built(RESUME)
 
     def _image(self, resumes: bool) -> bytes:
         if resumes:

@@ -30,14 +30,19 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _EMULATED_CPU = "max,-erms,-fsrm,-avx,-avx2,-fma,-f16c,-vaes,-vpclmulqdq"
 #: Options of each accelerator. Emulation is single-threaded: with one thread per virtual
 #: CPU the kernel's patching of static keys races and guests die of "Oops: int3".
+_TCG = ("-accel", "tcg,thread=single", "-cpu", _EMULATED_CPU)
+#: Time is the number of instructions (1 ns each), independent of the host. While all CPUs are idle,
+#: it passes as on the host, or with sleep=off at once.
+_RTC = ("-rtc", "base=2026-01-01,clock=vm")
+_ICOUNT = ("-icount", "shift=0,sleep=on", *_RTC)
+_DETERMINISTIC = ("-icount", "shift=0,sleep=off", *_RTC)
 ACCELERATORS = {
-    "tcg": ("-accel", "tcg,thread=single", "-cpu", _EMULATED_CPU),
+    "tcg": _TCG,
     "kvm": ("-accel", "kvm", "-cpu", "host"),
-    # Time is the number of instructions (1 ns each), independent of the host.
-    "replay": (
-        *("-accel", "tcg,thread=single", "-cpu", _EMULATED_CPU),
-        *("-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm"),
-    ),
+    # With input from the host.
+    "icount": (*_TCG, *_ICOUNT),
+    # Without input while the guest runs, and therefore deterministic.
+    "replay": (*_TCG, *_DETERMINISTIC),
 }
 
 #: Kernel parameters of every guest.
@@ -162,7 +167,7 @@ def _hpet(machine: Machine) -> str:
     """Whether the guest has an HPET. On a busy host, the kernel may fail to calibrate the TSC by
     the PIT, as 6.12 did in 4 of 8 boots; with an HPET it does not. If time is counted in
     instructions, the PIT is reliable."""
-    return "off" if machine.is_replayed else "on"
+    return "off" if machine.accelerator in ("icount", "replay") else "on"
 
 
 def machine_args(machine: Machine) -> list[str]:

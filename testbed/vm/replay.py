@@ -17,28 +17,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import debs
-
-from . import initramfs, progress, qemu, saved
+from . import emulator, initramfs, progress, qemu, saved
+from .emulator import PRELOADED_LIBRARY
 from .guest import GuestError, temporary_log
 from .initramfs import File
-from .kernels import Kernel, version_of
+from .kernels import Kernel
 from .programs import RESUME, built
 from .qmp import MonitorError
 from .topology import Topology
 
-#: Older versions divide time between CPUs too coarsely, and runs differ.
-OLDEST_QEMU = (10,)
 #: QEMU's maximum.
 MAX_SEED = 2**32 - 1
 #: Disables the randomization of kernel and user addresses.
 KERNEL_ARGS = ("nokaslr", "norandmaps")
-#: Makes QEMU independent of the host's time, and the CPUs' turns short: see qemu_deterministic.c.
-PRELOADED_LIBRARY = "libscx_qemu_deterministic.so"
 
 _POLL_S = 0.1
-#: Firmware directories in QEMU's packages.
-_FIRMWARE = (("qemu-system-data", "usr/share/qemu"), ("seabios", "usr/share/seabios"))
 
 
 @dataclass(frozen=True)
@@ -65,33 +58,6 @@ class Limit:
     signal: int
 
 
-def emulator() -> qemu.Emulator:
-    """A suitable QEMU: the machine's own, or the distribution's backport in the cache.
-
-    Raises qemu.QemuError, debs.DebsError.
-    """
-    own = qemu.Emulator()
-    if version_of(own.version()) >= OLDEST_QEMU:
-        return _isolated(own.command)
-    suite = debs.Suite(f"{debs.debian_codename()}-backports", step=progress.step)
-    program = suite.fetch("qemu-system-x86") / "usr/bin" / qemu.PROGRAM
-    firmware = [
-        word for package, path in _FIRMWARE for word in ("-L", str(suite.fetch(package) / path))
-    ]
-    found = _isolated((str(program), *firmware))
-    if version_of(found.version()) < OLDEST_QEMU:
-        wanted = ".".join(map(str, OLDEST_QEMU))
-        raise qemu.QemuError(f"deterministic guests need QEMU {wanted}: install it")
-    return found
-
-
-def _isolated(command: Sequence[str]) -> qemu.Emulator:
-    """QEMU without differences between runs: in addresses, and in the timing of its threads."""
-    preload = f"LD_PRELOAD={built(PRELOADED_LIBRARY)}"
-    isolated = ("env", preload, "setarch", "--addr-no-randomize", *command)
-    return qemu.Emulator(isolated, preloaded=(built(PRELOADED_LIBRARY),))
-
-
 def run(
     kernel: Kernel,
     topology: Topology,
@@ -111,7 +77,7 @@ def run(
     `cancelled`, is killed. Raises GuestError, qemu.QemuError, debs.DebsError,
     initramfs.InitramfsError.
     """
-    fit = emulator()
+    fit = emulator.find_deterministic()
     with tempfile.TemporaryDirectory(prefix="scx-replay-") as scratch:
         directory = Path(scratch)
         image = directory / "initramfs.cpio"

@@ -21,7 +21,7 @@ import seeds
 from sched_ext import TIMEOUT_S, KernelWatch, Load, Scheduler, SetCpu, Start, wait_disabled
 from schedulers import C_SCHEDULERS, ROOT, RUST_SCHEDULERS
 from system_bus import SystemBus
-from vm import health, initramfs, kernels, qemu, replay, topology
+from vm import emulator, health, initramfs, kernels, qemu, replay, topology
 from vm.guest import Guest, Process
 from vm.programs import lacking
 
@@ -163,16 +163,23 @@ def files() -> dict[str, initramfs.File]:
     return {}
 
 
+@pytest.fixture(scope="session")
+def icount() -> bool:
+    """Whether guests count instructions as time; overridden by tests of the host's timeouts."""
+    return True
+
+
 @pytest.fixture(scope="module")
 def guest(
     kernel: kernels.Kernel,
     shape: topology.Topology,
     programs: list[Path],
     files: dict[str, initramfs.File],
+    icount: bool,
 ) -> Iterator[Guest]:
     """A booted guest, shared by all tests of a file, so that its death affects only these."""
     try:
-        machine = Guest(kernel, shape, programs=programs, files=files)
+        machine = Guest(kernel, shape, programs=programs, files=files, icount=icount)
     except initramfs.InitramfsError as error:
         pytest.skip(str(error))
     with machine:
@@ -192,7 +199,7 @@ def bus(guest: Guest) -> Iterator[SystemBus]:
 def fit_emulator() -> None:
     """Skips if no QEMU for deterministic guests is available."""
     try:
-        replay.emulator()
+        emulator.find()
     except (qemu.QemuError, debs.DebsError) as error:
         pytest.skip(str(error))
 
@@ -272,7 +279,7 @@ def load(guest: Guest) -> Iterator[Load]:
 
     def launch(*args: str, through: str = "") -> Process:
         name = f"load{len(started)}"
-        limit = [] if "--seconds" in args else ["--seconds", "600"]
+        limit = [] if "--seconds" in args else ["--seconds", "86400"]
         started.append(guest.spawn(name, [*through.split(), "scx_load", *limit, *args]))
         return started[-1]
 

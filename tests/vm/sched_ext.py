@@ -22,7 +22,7 @@ COMPACTION = "/proc/sys/vm/compact_unevictable_allowed"
 
 #: Generous, because a guest may run a hundred times slower than a real machine.
 TIMEOUT_S = 120.0
-POLL_S = 0.2
+POLL_S = 0.1
 
 #: Event counters that may increase in normal operation, with the reason.
 EXPECTED_EVENTS = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from bench import baseline, rounds
 from bench.measure import Place
-from vm import programs, replay
+from vm import emulator, programs
 from vm.kernels import Kernel
 from vm.topology import Topology
 
@@ -20,7 +20,7 @@ def test_figures_are_not_worse_than_the_baseline(
     kernel: Kernel, shape: Topology, build_dir: Path, seed: int
 ) -> None:
     try:
-        known = baseline.load(baseline.key(kernel.release, f"QEMU {replay.emulator().version()}"))
+        known = baseline.load(baseline.key(kernel.release, f"QEMU {emulator.find().version()}"))
     except baseline.BaselineError as error:
         pytest.skip(str(error))
     program = programs.scheduler(build_dir, baseline.SCHEDULER)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from vm import replay, topology
+from vm import emulator, replay, topology
 from vm.guest import GuestError
 from vm.kernels import Kernel
 from vm.topology import Topology
@@ -68,7 +68,7 @@ def test_output_is_the_same_on_another_machine(
 ) -> None:
     """The output depends only on kernel, QEMU and base image. SCX_RENEW_REFERENCE=1 adds its
     digest."""
-    key = f"{kernel.release}, {replay.emulator().about()}, base image {replay.base_digest()}"
+    key = f"{kernel.release}, {emulator.find().about()}, base image {replay.base_digest()}"
     digest = hashlib.sha256(replays(shape, REFERENCE, seed=1).output).hexdigest()
     known = json.loads(REFERENCES.read_text())
     if os.environ.get("SCX_RENEW_REFERENCE") == "1":

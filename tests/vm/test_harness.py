@@ -17,6 +17,13 @@ from vm.topology import Topology
 
 pytestmark = pytest.mark.once
 
+
+@pytest.fixture(scope="session")
+def icount() -> bool:
+    """If instructions are counted, an idle guest would reach every timeout at once."""
+    return False
+
+
 SYS_CPU = "/sys/devices/system/cpu"
 
 

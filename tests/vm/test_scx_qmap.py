@@ -142,7 +142,7 @@ def test_tasks_leave_a_cpu_with_a_real_time_task(guest: Guest, start: Start, loa
     """A task that the real-time task preempts continues on another CPU."""
     nr_cpus = len(guest.topology.online)
     scheduler = start("scx_qmap", "-i", "0.5").wait_enabled()
-    hogs = load("--hogs", str(nr_cpus - 1), *QUIET, "--seconds", "60", "--json")
+    hogs = load("--hogs", str(nr_cpus - 1), *QUIET, "--seconds", "3600", "--json")
     # The other CPUs suffice for all hogs. A hog that waited for the real-time task would get almost
     # no CPU time.
     assert shares_beside_real_time(guest, [(hogs, nr_cpus - 1)])[0] > 0.6

@@ -135,7 +135,7 @@ def test_low_power_respects_the_affinity_of_the_wakee(
 def test_fifo_mode_depends_on_the_load(guest: Guest, start: Start, load: Load) -> None:
     scheduler = serve(guest, start, "--fifo")
     wait_for("it starts in FIFO mode", lambda: total(guest)["mode"] == 1)
-    hogs = load("--hogs", "8", *IDLE[2:], "--seconds", "600")
+    hogs = load("--hogs", "8", *IDLE[2:], "--seconds", "3600")
     names = f"cat /proc/{hogs.pid}/task/*/comm"
     wait_for("all hogs exist", lambda: guest.run(names).stdout.count("hog\n") == 8)
     wait_for("tasks are ordered by deadline", lambda: total(guest)["mode"] == 0)
