@@ -15,10 +15,10 @@ from vm.guest import Guest, Process
 MIXED = ("--sleepers", "16", "--pipes", "4", "--forks-per-s", "20")
 QUIET = ("--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
 
-#: A command that computes for 4 s, to be started as a real-time task. It ends by itself,
-#: since a task that should kill it may not get to run; and before the kernel ejects the scheduler
-#: because kernel threads of that CPU starve.
-SPIN = "scx_spin 4"
+#: A real-time task on CPU 1 that computes for 4 s. It ends by itself, since a task that should kill
+#: it may not get to run; and before the kernel ejects the scheduler because kernel threads of that
+#: CPU starve.
+SPIN = ("chrt", "-f", "50", "taskset", "2", "scx_spin", "4")
 
 
 def finished(process: Process, timeout_s: float = TIMEOUT_S) -> Record:
@@ -52,7 +52,7 @@ def shares_beside_real_time(guest: Guest, loads: Sequence[tuple[Process, int]]) 
             ),
         )
     begin_s, before = uptime_s(guest), [hog_times_s(guest, load) for load, _ in loads]
-    real_time = guest.spawn("real_time", ["chrt", "-f", "50", "taskset", "2", "sh", "-c", SPIN])
+    real_time = guest.spawn("real_time", SPIN)
     assert real_time.wait(TIMEOUT_S) == 0
     after, end_s = [hog_times_s(guest, load) for load, _ in loads], uptime_s(guest)
     for load, _ in loads:

@@ -21,7 +21,7 @@ SYSFS = "/sys/kernel/sched_ext"
 COMPACTION = "/proc/sys/vm/compact_unevictable_allowed"
 
 #: Generous, because a guest may run a hundred times slower than a real machine.
-TIMEOUT_S = 120.0
+TIMEOUT_S = 300.0
 POLL_S = 0.1
 
 #: Event counters that may increase in normal operation, with the reason.

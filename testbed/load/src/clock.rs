@@ -13,11 +13,9 @@ use rustix::time::{clock_gettime, ClockId, Timespec};
 /// that counts instructions (at most 512).
 const BLOCK: u32 = 500;
 
-/// Blocks between the first two reads of the CPU time.
-const BLOCKS_MIN: u32 = 2;
-
-/// The maximum number of blocks between two reads of the CPU time.
-const BLOCKS_MAX: u32 = 10_000;
+/// The maximum number of blocks between two reads of the CPU time. An emulator runs its CPUs in
+/// turns, so a thread may be many times slower than it was between the last two reads.
+const BLOCKS_MAX: u32 = 20;
 
 /// The least timer slack, ns.
 const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
@@ -67,7 +65,7 @@ pub(crate) fn sleep_until(moment: Duration) -> Result<()> {
 /// A system call fails.
 pub(crate) fn use_cpu(amount: Duration) -> Result<()> {
     let start = thread_cpu_time()?;
-    let (mut done, mut blocks) = (0, BLOCKS_MIN);
+    let (mut done, mut blocks) = (0, 1);
     loop {
         spin(blocks);
         done += u64::from(blocks);
@@ -79,9 +77,9 @@ pub(crate) fn use_cpu(amount: Duration) -> Result<()> {
     }
 }
 
-/// The number of blocks for `rest`, if `done` blocks took the time `used`.
+/// The number of blocks for a quarter of `rest`, if `done` blocks took the time `used`.
 fn blocks_for(rest: Duration, used: Duration, done: u64) -> u32 {
-    let blocks = rest.as_nanos() * u128::from(done) / used.as_nanos().max(1);
+    let blocks = rest.as_nanos() * u128::from(done) / used.as_nanos().max(1) / 4;
     u32::try_from(blocks).map_or(BLOCKS_MAX, |blocks| blocks.clamp(1, BLOCKS_MAX))
 }
 
@@ -144,7 +142,7 @@ mod tests {
     #[test]
     fn blocks_follow_the_speed_so_far() {
         let us = Duration::from_micros;
-        assert_eq!(blocks_for(us(30), us(10), 20), 60);
+        assert_eq!(blocks_for(us(30), us(10), 20), 15);
         assert_eq!(blocks_for(us(1), us(1000), 2), 1);
         assert_eq!(blocks_for(us(1000), us(0), 2), BLOCKS_MAX);
         assert_eq!(blocks_for(Duration::MAX, us(0), u64::MAX / 2), BLOCKS_MAX);

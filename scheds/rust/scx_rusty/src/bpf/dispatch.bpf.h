@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* ops.dispatch(): prev again, if it is still first; else the first task of the CPU and its domain;
- * else prev, if it is still runnable; else a task of another domain. */
+/* ops.dispatch(): a task of a domain that is not served; else prev again, if it is still first;
+ * else the first task of the CPU and its domain; else prev, if it is still runnable; else a task
+ * of another domain. */
 #ifndef __RUSTY_DISPATCH_BPF_H
 #define __RUSTY_DISPATCH_BPF_H
 
@@ -75,6 +76,47 @@ static bool steal_any(u32 dom)
 	return false;
 }
 
+/* A domain with queued tasks is not served if its CPUs took none for this long: several of the
+ * longest slices. */
+#define UNSERVED_MAX_NS (50 * NSEC_PER_MSEC)
+
+/* Interval at which a CPU looks for such domains. */
+#define RESCUE_INTERVAL_NS (10 * NSEC_PER_MSEC)
+
+static bool unserved(u32 dom, u64 now)
+{
+	struct rusty_dom *d = dom_state(dom);
+
+	return d && scx_bpf_dsq_nr_queued(DOM_DSQ | dom) > 0 &&
+	       time_after(now, d->served_ns + UNSERVED_MAX_NS);
+}
+
+/*
+ * Take a task of a domain that is not served, before those of the own domain. While the last CPU of
+ * a domain goes offline, it may take no task, and the kernel waits for RCU before it unloads the
+ * scheduler: if RCU's thread is in the queue of that domain, for ever.
+ */
+static bool rescue(s32 cpu, u32 own)
+{
+	u64 now = scx_bpf_now(), *look_at_ns = &rescue_at_ns[(u32)cpu % RUSTY_CPUS_MAX];
+	u32 i, dom;
+
+	if (config.nr_doms < 2 || time_before(now, *look_at_ns))
+		return false;
+	*look_at_ns = now + RESCUE_INTERVAL_NS;
+	bpf_for(i, 1, config.nr_doms) {
+		dom = (own + i) % (config.nr_doms ?: 1);
+		if (!unserved(dom, now) || !scx_bpf_dsq_move_to_local(DOM_DSQ | dom, 0))
+			continue;
+		if (node_of_dom(dom) == node_of_dom(own))
+			count(greedy_local);
+		else
+			count(greedy_xnuma);
+		return true;
+	}
+	return false;
+}
+
 static void dispatch(s32 cpu, struct task_struct *prev)
 {
 	bool has_prev = prev && prev->scx.flags & SCX_TASK_QUEUED;
@@ -85,12 +127,16 @@ static void dispatch(s32 cpu, struct task_struct *prev)
 		return;
 	if (t)
 		charge(prev, t);
+	if (rescue(cpu, dom))
+		return;
 	if (t && prev_is_first(cpu, dom, prev, t)) {
+		note_served(dom);
 		scx_bpf_task_set_slice(prev, slice_ns(dom));
 		return;
 	}
 	if (scx_dispatch_first(cpu, DOM_DSQ | dom)) {
 		count(dsq_dispatch);
+		note_served(dom);
 		return;
 	}
 	/* @prev continues, and the CPU does not steal. But if @prev is to migrate, it gets no

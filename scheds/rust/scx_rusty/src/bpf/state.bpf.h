@@ -23,6 +23,8 @@ struct rusty_tune tune SEC(".data.rusty_tune");
 s64 idle_cpus[RUSTY_CPUS_MAX] SEC(".data.rusty_idle");
 struct rusty_demand demands[RUSTY_DOMS_MAX] SEC(".data.rusty_demands");
 u32 nr_cpu_ids;
+/* When each CPU next looks for domains that are not served. */
+static u64 rescue_at_ns[RUSTY_CPUS_MAX];
 
 /* Tasks with a shorter average runtime are not preempted on wakeup of others. */
 #define STRETCH_MIN_NS (NSEC_PER_MSEC / 2)
@@ -40,6 +42,7 @@ u32 nr_cpu_ids;
 
 struct rusty_dom {
 	u64 vtime_now; /* virtual time of the domain */
+	u64 served_ns; /* when its queue was last served: note_served() */
 	u32 nr_cpus;
 	struct bpf_cpumask __kptr *cpus;
 };
@@ -111,6 +114,16 @@ static struct rusty_task *task_state(struct task_struct *p)
 static struct rusty_dom *dom_state(u32 dom)
 {
 	return bpf_map_lookup_elem(&rusty_doms, &dom);
+}
+
+/* Note that the domain's queue was served: a CPU took a task, or continued with one that precedes
+ * all of the queue; or that the queue is no longer empty. */
+static void note_served(u32 dom)
+{
+	struct rusty_dom *d = config.nr_doms > 1 ? dom_state(dom) : NULL;
+
+	if (d)
+		d->served_ns = scx_bpf_now();
 }
 
 static struct rusty_demand *demand_of(u32 dom)
