@@ -84,7 +84,8 @@ struct {
 /* Total number of entries pushed to and popped from each queue. */
 u64 nr_pushed[QMAP_NR_QUEUES], nr_popped[QMAP_NR_QUEUES];
 
-/* A ticket: the number of an entry in its queue, which starts at 1, and the queue. */
+/* A ticket: the sequence number of an entry in its queue, and in the low 3 bits the index of the
+ * queue. Sequence numbers start at 1, so that no ticket is 0. */
 #define TICKET(nr, queue) ((nr) << 3 | (queue))
 #define TICKET_NR(ticket) ((ticket) >> 3)
 #define TICKET_QUEUE(ticket) ((ticket) & 7)

@@ -21,7 +21,7 @@ struct scx_cpu {
 	u16 is_little; /* of a kind built for low power */
 };
 
-/* Set before the load, in section .rodata.scx_cpus. */
+/* Set by user space before it loads the BPF programs, in section .rodata.scx_cpus. */
 struct scx_cpus {
 	u64 throttle_ns; /* length of an idle phase (throttle.bpf.h); 0: no throttling */
 	u64 throttle_run_ns; /* length of a running phase */

@@ -107,7 +107,8 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Reports lost runs, since the output may not show them.
+/// Reports lost runs and uncounted events, which text output without a summary does not show; and
+/// after such output, how many runs there were if none was lost.
 fn tell_end(opts: &Opts, summary: &Summary) {
     let Summary { runs, lost, .. } = summary;
     if *lost > 0 {

@@ -70,7 +70,7 @@ impl Child {
         if let Err(error) = watched {
             child.signal(Signal::Kill);
             let _ = waitid(WaitId::PidFd(child.pidfd.as_fd()), WaitIdOptions::EXITED);
-            return Err(error).context("a thread");
+            return Err(error).context("starting a thread");
         }
         Ok(child)
     }

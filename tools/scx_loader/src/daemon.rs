@@ -150,7 +150,7 @@ fn watch_signals(happened: Sender<Happened>) -> Result<()> {
     thread::Builder::new()
         .name("signals".into())
         .spawn(watch)
-        .context("a thread")?;
+        .context("starting a thread")?;
     Ok(())
 }
 
@@ -182,7 +182,7 @@ fn serve(shared: &Arc<Shared>, happened: &Sender<Happened>) -> Result<Connection
         let _ = lost.send(Happened::BusLost);
     };
     let thread = thread::Builder::new().name("bus".into());
-    thread.spawn(watch).context("a thread")?;
+    thread.spawn(watch).context("starting a thread")?;
     Ok(bus)
 }
 

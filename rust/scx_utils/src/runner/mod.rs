@@ -76,7 +76,7 @@ pub struct Program {
     pub name: &'static str,
     /// The package's version.
     pub version: &'static str,
-    /// One sentence.
+    /// The package's description: one line, without a final full stop.
     pub about: &'static str,
 }
 

@@ -18,7 +18,8 @@ const LITTLE_RATIO: (u64, u64) = (13, 10);
 /// The kind of a core.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum CoreType {
-    /// A full core.
+    /// A core that is not a little one: a P core, a big core, or any core if there is only one
+    /// kind, or nothing is known.
     Big {
         /// The most powerful kind, on a machine with different CPUs.
         turbo: bool,

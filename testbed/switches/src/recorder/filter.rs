@@ -20,7 +20,7 @@ impl CommFilter {
     ///
     /// # Errors
     ///
-    /// If no thread can have this name.
+    /// If the name is longer than the kernel stores, or empty. The prefix may be empty.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (name, is_prefix) = match text.strip_suffix('*') {
             Some(prefix) => (prefix, true),

@@ -5,7 +5,7 @@
 
 #include <scx/types.h>
 
-/* Set before the load. */
+/* Set by user space before it loads the BPF programs; read-only afterwards. */
 struct bpfland_config {
 	u64 slice_max_ns; /* slice of a task of weight 100 while no other one waits */
 	u64 slice_min_ns;

@@ -5,7 +5,7 @@
 
 #include <scx/types.h>
 
-/* Set before the load. */
+/* Set by user space before it loads the BPF programs; read-only afterwards. */
 struct flash_config {
 	u64 slice_ns; /* slice of a task of weight 100 */
 	u64 lag_ns; /* credit of a task for each wakeup in 100 ms */

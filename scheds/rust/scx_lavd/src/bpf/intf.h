@@ -19,7 +19,7 @@ enum {
 	LAVD_NO_COMPACTION, /* all; a task prefers the kind that suits it */
 };
 
-/* Set before the load. */
+/* Set by user space before it loads the BPF programs; read-only afterwards. */
 struct lavd_config {
 	u64 slice_min_ns;
 	u64 slice_max_ns;
@@ -30,7 +30,8 @@ struct lavd_config {
 	u32 ignores_sync; /* treat sync wakeups like others */
 };
 
-/* The orders in which CPUs become active: ids of the online CPUs. Set before the load. */
+/* The orders in which CPUs become active: ids of the online CPUs. Set by user space before it loads
+ * the BPF programs. */
 struct lavd_orders {
 	u16 performance[LAVD_CPUS_MAX];
 	u16 powersave[LAVD_CPUS_MAX];

@@ -13,7 +13,8 @@ enum {
 	RUSTY_NO_DOM = 0xffff, /* the domain of an offline CPU */
 };
 
-/* Set before the load. The ids of a node's domains are consecutive. */
+/* Set by user space before it loads the BPF programs. The ids of the domains of a node are
+ * consecutive. */
 struct rusty_config {
 	u32 nr_doms;
 	u32 nr_nodes;
