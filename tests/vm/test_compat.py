@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 import signal
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sched_ext import Load, Scheduler, Start, read, wait_for
+from sched_ext import TIMEOUT_S, Load, Scheduler, Start, read, wait_for
 from vm.guest import Guest
 
 #: The values of each NAME in a line of NAME=VALUE fields that the program prints.
@@ -66,6 +67,21 @@ def check_enums(guest: Guest, values: Values) -> None:
 CHECKS = {"events": check_events, "nodes": check_nodes, "enums": check_enums}
 
 
+@pytest.fixture
+def preemption(guest: Guest, wrapper: str) -> Iterator[None]:
+    """A real-time task that runs again and again, for tests of re-enqueues: these happen only when
+    a higher class takes a CPU."""
+    if "reenq" not in wrapper:
+        yield
+        return
+    rt_hog = "while :; do chrt -f 10 sh -c 'i=0; while [ $i -lt 300 ]; do i=$((i+1)); done'; done"
+    preempter = guest.spawn("preempter", rt_hog)
+    yield
+    guest.run(f"kill -9 -{preempter.pid}")
+    preempter.wait(TIMEOUT_S)
+
+
+@pytest.mark.usefixtures("preemption")
 @pytest.mark.parametrize(
     "wrapper",
     [
@@ -79,10 +95,6 @@ def test_wrapper_works(guest: Guest, start: Start, load: Load, wrapper: str) -> 
     scheduler = start("scx_compat", "--use", wrapper, "-i", "0.2").wait_enabled()
     # Wrappers that select an idle CPU need idle CPUs, the others need waiting tasks.
     load("--hogs", "1" if wrapper in SELECTS else "6", "--forks-per-s", "20")
-    # Re-enqueues happen only when a higher class takes a CPU.
-    rt_hog = "while :; do chrt -f 10 sh -c 'i=0; while [ $i -lt 300 ]; do i=$((i+1)); done'; done"
-    preempter = guest.spawn("preempter", rt_hog) if "reenq" in wrapper else None
-
     wanted = 1 if wrapper in ONCE else WANTED
     wait_for(f"{wrapper} has worked", lambda: nr_good(last_line(scheduler)) >= wanted)
     values = last_line(scheduler)
@@ -90,9 +102,6 @@ def test_wrapper_works(guest: Guest, start: Start, load: Load, wrapper: str) -> 
     if wrapper in CHECKS:
         CHECKS[wrapper](guest, values)
 
-    if preempter:
-        guest.run(f"kill -9 -{preempter.pid}")
-        preempter.wait(60)
     assert scheduler.end(signal.SIGINT) == 0
 
 

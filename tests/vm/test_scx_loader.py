@@ -348,10 +348,10 @@ def test_ejected_scheduler_that_hangs(loader: Loader, guest: Guest) -> None:
     pid = loader.get("SchedulerPid")
     guest.run(f"kill -STOP {pid}; echo S >/proc/sysrq-trigger").check()
     wait_disabled(guest)
-    wait_for("the exit is noticed", lambda: loader.get("State") != "running", timeout_s=30)
+    wait_for("the exit is noticed", lambda: loader.get("State") != "running")
     assert loader.get("State") == "stopping"
     assert "kernel" in loader.get("StateReason")
-    wait_for("another one runs", lambda: loader.get("SchedulerPid") not in (0, pid), timeout_s=50)
+    wait_for("another one runs", lambda: loader.get("SchedulerPid") not in (0, pid))
     loader.wait_state("running")
     assert ops(guest) == "simple"
 
