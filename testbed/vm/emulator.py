@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import debs
 
 from . import progress, qemu
@@ -17,6 +19,7 @@ PRELOADED_LIBRARY = "libscx_qemu_deterministic.so"
 _FIRMWARE = (("qemu-system-data", "usr/share/qemu"), ("seabios", "usr/share/seabios"))
 
 
+@functools.cache
 def find() -> qemu.Emulator:
     """A suitable QEMU: the machine's own, or the distribution's backport in the cache.
 

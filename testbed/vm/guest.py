@@ -38,17 +38,19 @@ from .topology import DEFAULT, TOPOLOGIES, Topology
 
 __all__ = ["CommandError", "Guest", "GuestError", "Process", "Result"]
 
+# All timeouts are in the host's time. A guest's second may take several of the host's.
+
 #: Timeout for a killed command to exit, before the guest counts as hung. Longer than the kernel
-#: takes to eject a scheduler that has stalled.
-_KILL_GRACE_S = 60.0
+#: takes to eject a scheduler that has stalled (30 s of the guest).
+_KILL_GRACE_S = 300.0
 #: Timeout for a command to end on a signal, before it is killed.
 _STOP_GRACE_S = 20.0
 #: Timeout for a guest to power off, before it is killed.
 _POWEROFF_TIMEOUT_S = 15.0
 #: The same after Ctrl-C.
 _HASTY_POWEROFF_S = 5.0
-#: Maximum time without a heartbeat, longer than the kernel's watchdog timeout (30 s).
-_MAX_SILENCE_S = 120.0
+#: Maximum time without a heartbeat, longer than the kernel's watchdog timeout (30 s of the guest).
+_MAX_SILENCE_S = 300.0
 #: Timeout for the start of a job's process.
 _START_TIMEOUT_S = 60.0
 
@@ -142,8 +144,8 @@ class Guest:
     `with_terminal` makes `shell` possible.
 
     With `icount`, if there is no hardware virtualisation, the guest's time is the number of
-    instructions that its CPUs have executed. So tasks are not late on a slow host, and idle time
-    passes at once. All timeouts here are in the host's time.
+    instructions that its CPUs have executed, so no runnable task waits because the host is slow.
+    While all CPUs are idle, time passes as on the host.
     """
 
     def __init__(
@@ -230,7 +232,7 @@ class Guest:
             try:
                 return "icount", emulator.find()
             except (qemu.QemuError, DebsError) as error:
-                warn(f"no guest that counts instructions: {error}")
+                warn(f"the guest has the host's time: {error}")
         return accel, qemu.Emulator()
 
     def _can_resume(self, accel: str) -> bool:

@@ -28,14 +28,15 @@ _libc = ctypes.CDLL(None, use_errno=True)
 #: The emulated CPU, without features that are slow under emulation: fast string instructions, of
 #: which each byte costs an instruction, and AVX, whose registers each context switch saves.
 _EMULATED_CPU = "max,-erms,-fsrm,-avx,-avx2,-fma,-f16c,-vaes,-vpclmulqdq"
-#: Options of each accelerator. Emulation is single-threaded: with one thread per virtual
-#: CPU the kernel's patching of static keys races and guests die of "Oops: int3".
+#: Emulation is single-threaded: with one thread per virtual CPU the kernel's patching of static
+#: keys races and guests die of "Oops: int3".
 _TCG = ("-accel", "tcg,thread=single", "-cpu", _EMULATED_CPU)
+_RTC = ("-rtc", "base=2026-01-01,clock=vm")
 #: Time is the number of instructions (1 ns each), independent of the host. While all CPUs are idle,
 #: it passes as on the host, or with sleep=off at once.
-_RTC = ("-rtc", "base=2026-01-01,clock=vm")
 _ICOUNT = ("-icount", "shift=0,sleep=on", *_RTC)
 _DETERMINISTIC = ("-icount", "shift=0,sleep=off", *_RTC)
+#: Options of each accelerator.
 ACCELERATORS = {
     "tcg": _TCG,
     "kvm": ("-accel", "kvm", "-cpu", "host"),

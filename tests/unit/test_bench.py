@@ -448,7 +448,7 @@ def test_run_writes_table_page_and_record(
         def version(self) -> str:
             return "10.0.2"
 
-    monkeypatch.setattr(command_line.replay, "emulator", Emulator)
+    monkeypatch.setattr(command_line.emulator, "find", Emulator)
     measuring(monkeypatch, lambda *_: {"lateness_p50_us": 100.0})
     written = [tmp_path / "x.html", tmp_path / "x.json"]
     files = ["--html", str(written[0]), "--json", str(written[1])]

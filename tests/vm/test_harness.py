@@ -20,7 +20,7 @@ pytestmark = pytest.mark.once
 
 @pytest.fixture(scope="session")
 def icount() -> bool:
-    """If instructions are counted, an idle guest would reach every timeout at once."""
+    """The tests of timeouts, in the host's time, also cover the guests of ./dev vm."""
     return False
 
 

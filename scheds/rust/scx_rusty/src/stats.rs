@@ -53,9 +53,9 @@ pub(crate) struct ClusterStats {
     pub(crate) greedy_far: Percent,
     #[stat(desc = "Waited in the queue of its domain (% of total)")]
     pub(crate) dsq_dispatch: Percent,
-    #[stat(desc = "Stolen by an idle CPU of another domain of the node (% of total)")]
+    #[stat(desc = "Taken by a CPU of another domain of the node (% of total)")]
     pub(crate) greedy_local: Percent,
-    #[stat(desc = "Stolen by an idle CPU of another node (% of total)")]
+    #[stat(desc = "Taken by a CPU of another node (% of total)")]
     pub(crate) greedy_xnuma: Percent,
     #[stat(desc = "Idle CPUs of other domains kicked for a waiting task (% of total)")]
     pub(crate) kick_greedy: Percent,

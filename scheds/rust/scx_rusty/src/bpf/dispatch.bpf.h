@@ -76,8 +76,8 @@ static bool steal_any(u32 dom)
 	return false;
 }
 
-/* A domain with queued tasks is not served if its CPUs took none for this long: several of the
- * longest slices. */
+/* A domain with queued tasks is not served if its CPUs took none for this long, and for three
+ * slices. */
 #define UNSERVED_MAX_NS (50 * NSEC_PER_MSEC)
 
 /* Interval at which a CPU looks for such domains. */
@@ -85,10 +85,11 @@ static bool steal_any(u32 dom)
 
 static bool unserved(u32 dom, u64 now)
 {
+	u64 wait_ns = time_max(UNSERVED_MAX_NS, 3 * tune.slice_ns);
 	struct rusty_dom *d = dom_state(dom);
 
 	return d && scx_bpf_dsq_nr_queued(DOM_DSQ | dom) > 0 &&
-	       time_after(now, d->served_ns + UNSERVED_MAX_NS);
+	       time_after(now, d->served_ns + wait_ns);
 }
 
 /*
