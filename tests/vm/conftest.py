@@ -25,6 +25,10 @@ from vm import emulator, health, initramfs, kernels, qemu, replay, topology
 from vm.guest import Guest, Process
 from vm.programs import lacking
 
+#: The oldest kernel whose guests count instructions. 6.17 may stall when a CPU goes offline under
+#: load and the scheduler is unloaded meanwhile: hardly ever with the host's time, but in two tests
+#: of one run that counted instructions.
+COUNTED_SINCE = (7, 0)
 #: The default seed of each test in a deterministic guest.
 FIXED_SEED = 1
 
@@ -164,9 +168,9 @@ def files() -> dict[str, initramfs.File]:
 
 
 @pytest.fixture(scope="session")
-def icount() -> bool:
+def icount(kernel: kernels.Kernel) -> bool:
     """Whether guests count instructions as time; overridden by tests of the host's timeouts."""
-    return True
+    return kernel.version >= COUNTED_SINCE
 
 
 @pytest.fixture(scope="module")
