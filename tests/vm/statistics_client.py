@@ -23,9 +23,9 @@ def ask(guest: Guest, *requests: str, user: str = "root") -> list[dict]:
 
 
 def wait_served(guest: Guest) -> None:
-    """Waits until the scheduler serves statistics."""
-    is_socket = ["test", "-S", SOCKET]
-    wait_for("statistics are served", lambda: guest.run(is_socket, is_urgent=True).ok)
+    """Waits until the scheduler serves statistics. A killed one leaves its socket behind."""
+    question = ["scx_stats_client", SOCKET, "ask", META]
+    wait_for("statistics are served", lambda: guest.run(question, is_urgent=True).ok)
 
 
 def payload(answer: dict) -> dict:
