@@ -66,7 +66,7 @@ fn json_has_figures_of_each_kind() {
 fn optional_loads_have_figures() {
     let args = [
         "--json",
-        "--seconds=0.3",
+        "--seconds=1",
         "--hogs=2",
         "--hog-nices=10,19",
         "--fork-storms=1",
