@@ -99,10 +99,13 @@ static bool unserved(u32 dom, u64 now)
  */
 static bool rescue(s32 cpu, u32 own)
 {
-	u64 now = scx_bpf_now(), *look_at_ns = &rescue_at_ns[(u32)cpu % RUSTY_CPUS_MAX];
+	u64 now, *look_at_ns = &rescue_at_ns[(u32)cpu % RUSTY_CPUS_MAX];
 	u32 i, dom;
 
-	if (config.nr_doms < 2 || time_before(now, *look_at_ns))
+	if (config.nr_doms < 2)
+		return false;
+	now = scx_bpf_now();
+	if (time_before(now, *look_at_ns))
 		return false;
 	*look_at_ns = now + RESCUE_INTERVAL_NS;
 	bpf_for(i, 1, config.nr_doms) {

@@ -45,7 +45,7 @@ static u64 insert(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 
 	if (p->nr_cpus_allowed == 1)
 		dsq_id = bpf_cpumask_first(p->cpus_ptr);
-	else if (!scx_bpf_dsq_nr_queued(dsq_id))
+	else if (config.nr_doms > 1 && !scx_bpf_dsq_nr_queued(dsq_id))
 		note_served(t->dom);
 	t->has_waited = true;
 	until = config.fifo_sched ? scx_bpf_now() : deadline(p, t, enq_flags);
