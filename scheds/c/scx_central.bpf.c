@@ -19,6 +19,7 @@
 #include <scx/common.bpf.h>
 #include <scx/barrier.h>
 #include <scx/exit_info.bpf.h>
+#include <scx/immed.bpf.h>
 #include <scx/kick.bpf.h>
 #include <scx/migration.bpf.h>
 #include "scx_central.h"
@@ -139,7 +140,7 @@ static void serve(struct bpf_cpumask *mask)
 			continue;
 		}
 		bpf_cpumask_clear_cpu(cpu, mask);
-		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0)) {
+		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, SCX_ENQ_IMMED)) {
 			scx_count(stats, dispatch);
 			scx_kick_cpu(cpu, SCX_KICK_IDLE);
 		} else {
@@ -160,7 +161,7 @@ static void dispatch_own(struct task_struct *prev)
 		scx_bpf_task_set_slice(prev, slice_ns - used_ns);
 		return;
 	}
-	if (scx_bpf_dsq_move_to_local(CENTRAL_DSQ, 0))
+	if (scx_dispatch_from(CENTRAL_DSQ))
 		scx_count(stats, own);
 	else if (can_continue)
 		scx_bpf_task_set_slice(prev, slice_ns);

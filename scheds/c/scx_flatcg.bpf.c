@@ -13,6 +13,7 @@
 #include <scx/cgroup_max.bpf.h>
 #include <scx/cgroup_vtime.bpf.h>
 #include <scx/exit_info.bpf.h>
+#include <scx/immed.bpf.h>
 #include <scx/kick.bpf.h>
 #include "scx_flatcg.h"
 
@@ -104,7 +105,7 @@ s32 BPF_STRUCT_OPS(flatcg_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
 	if (is_idle) {
 		scx_count(stats, local);
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, 0);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, scx_immed_unless_sync(cpu, wake_flags));
 	}
 	return cpu;
 }
@@ -163,6 +164,7 @@ void BPF_STRUCT_OPS(flatcg_enqueue, struct task_struct *p, u64 enq_flags)
 	 * cgroups has just been refilled. */
 	if (enq_flags & SCX_ENQ_LAST)
 		scx_kick_cpu(scx_bpf_task_cpu(p), 0);
+	scx_kick_for_reenqueued(p, enq_flags);
 }
 
 /*
@@ -207,7 +209,7 @@ void BPF_STRUCT_OPS(flatcg_dispatch, s32 cpu, struct task_struct *prev)
 	scx_vclock_advance(SHARED_DSQ);
 	if (prev && (prev->scx.flags & SCX_TASK_QUEUED) && keep(cpu, prev))
 		return;
-	scx_bpf_dsq_move_to_local(SHARED_DSQ, 0);
+	scx_dispatch_from(SHARED_DSQ);
 }
 
 void BPF_STRUCT_OPS(flatcg_runnable, struct task_struct *p, u64 enq_flags)

@@ -24,6 +24,7 @@
 #include <scx/barrier.h>
 #include <scx/exit_info.bpf.h>
 #include <scx/fair.bpf.h>
+#include <scx/immed.bpf.h>
 #include "scx_nest.h"
 
 char _license[] SEC("license") = "GPL";
@@ -318,17 +319,19 @@ s32 BPF_STRUCT_OPS(nest_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	if (cpu == prev_cpu)
 		tctx->attached_to = cpu + 1;
 	note_busy(cpu);
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, queue.slice_ns, 0);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, queue.slice_ns, SCX_ENQ_IMMED);
 	return cpu;
 }
 
 void BPF_STRUCT_OPS(nest_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	/* Other tasks depend on per-CPU kernel threads, so those skip the shared queue. */
-	if (scx_task_is_percpu_kthread(p))
+	if (scx_task_is_percpu_kthread(p)) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, queue.slice_ns, enq_flags);
-	else
-		scx_fair_insert(&queue, p, enq_flags);
+		return;
+	}
+	scx_fair_insert(&queue, p, enq_flags);
+	scx_kick_for_reenqueued(p, enq_flags);
 }
 
 void BPF_STRUCT_OPS(nest_dispatch, s32 cpu, struct task_struct *prev)

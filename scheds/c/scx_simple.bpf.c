@@ -14,6 +14,7 @@
 #include <scx/cgroup_vtime.bpf.h>
 #include <scx/exit_info.bpf.h>
 #include <scx/fair.bpf.h>
+#include <scx/immed.bpf.h>
 #include "scx_simple.h"
 
 char _license[] SEC("license") = "GPL";
@@ -57,7 +58,7 @@ s32 BPF_STRUCT_OPS(simple_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
 
 	if (is_idle)
-		insert_local(p, 0);
+		insert_local(p, scx_immed_unless_sync(cpu, wake_flags));
 	return cpu;
 }
 
@@ -77,6 +78,7 @@ void BPF_STRUCT_OPS(simple_enqueue, struct task_struct *p, u64 enq_flags)
 					 scx_cgroup_task_key(p, SHARED_DSQ), enq_flags);
 	else
 		scx_fair_insert(&queue, p, enq_flags);
+	scx_kick_for_reenqueued(p, enq_flags);
 }
 
 /* Like scx_fair_dispatch(), but by shares. */
@@ -92,13 +94,13 @@ static void dispatch_by_share(s32 cpu, struct task_struct *prev)
 			return;
 		}
 	}
-	scx_bpf_dsq_move_to_local(SHARED_DSQ, 0);
+	scx_dispatch_from(SHARED_DSQ);
 }
 
 void BPF_STRUCT_OPS(simple_dispatch, s32 cpu, struct task_struct *prev)
 {
 	if (fifo_sched)
-		scx_bpf_dsq_move_to_local(SHARED_DSQ, 0);
+		scx_dispatch_from(SHARED_DSQ);
 	else if (use_cgroups)
 		dispatch_by_share(cpu, prev);
 	else

@@ -15,11 +15,6 @@ from vm.guest import Guest, Process
 MIXED = ("--sleepers", "16", "--pipes", "4", "--forks-per-s", "20")
 QUIET = ("--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
 
-#: A real-time task on CPU 1 that computes for 4 s. It ends by itself, since a task that should kill
-#: it may not get to run; and before the kernel ejects the scheduler because kernel threads of that
-#: CPU starve.
-SPIN = ("chrt", "-f", "50", "taskset", "2", "scx_spin", "4")
-
 
 def finished(process: Process, timeout_s: float = TIMEOUT_S) -> Record:
     """The figures of a load that has ended by itself."""
@@ -27,16 +22,35 @@ def finished(process: Process, timeout_s: float = TIMEOUT_S) -> Record:
     return json.loads(process.stdout())
 
 
-def hog_times_s(guest: Guest, load: Process) -> list[float]:
-    """CPU times of a load's hogs so far, as accounted by the kernel; empty before they exist."""
+def of_hogs(guest: Guest, load: Process, file: str) -> list[str]:
+    """Lines of a file in /proc, one for each of a load's hogs; empty before they exist."""
     tasks = f"/proc/{load.pid}/task"
-    script = f"for t in {tasks}/*; do grep -q hog $t/comm && cat $t/schedstat; done; true"
-    done = guest.run(script, is_urgent=True).check()
-    return [int(line.split()[0]) / 1e9 for line in done.stdout.splitlines()]
+    script = f"for t in {tasks}/*; do grep -q hog $t/comm && cat $t/{file}; done; true"
+    return guest.run(script, is_urgent=True).check().stdout.splitlines()
+
+
+def hog_times_s(guest: Guest, load: Process) -> list[float]:
+    """CPU times of a load's hogs so far, as accounted by the kernel."""
+    return [int(line.split()[0]) / 1e9 for line in of_hogs(guest, load, "schedstat")]
+
+
+def cpus_of_hogs(guest: Guest, load: Process) -> list[int]:
+    """The CPU that each of a load's hogs runs on, or ran on last."""
+    # Field 39; the second one, the name in parentheses, may contain spaces.
+    return [int(line.rpartition(")")[2].split()[36]) for line in of_hogs(guest, load, "stat")]
+
+
+def spin(cpu: int) -> list[str]:
+    """A real-time task that computes for 4 s on `cpu`, and preempts whatever runs there.
+
+    It ends by itself, since a task that should kill it may not get to run; and before the kernel
+    ejects the scheduler because kernel threads of that CPU starve.
+    """
+    return ["chrt", "-f", "50", "taskset", "-c", str(cpu), "scx_spin", "4"]
 
 
 def shares_beside_real_time(guest: Guest, loads: Sequence[tuple[Process, int]]) -> list[float]:
-    """Runs a real-time task on CPU 1 beside loads. `loads` has each load and its number of hogs.
+    """Runs a real-time task on the CPU of a hog. `loads` has each load and its number of hogs.
     Returns, for each load, the smallest share of a CPU that one of its hogs got meanwhile. Ends the
     loads.
 
@@ -52,7 +66,8 @@ def shares_beside_real_time(guest: Guest, loads: Sequence[tuple[Process, int]]) 
             ),
         )
     begin_s, before = uptime_s(guest), [hog_times_s(guest, load) for load, _ in loads]
-    real_time = guest.spawn("real_time", SPIN)
+    cpu = max(cpus_of_hogs(guest, loads[0][0]))
+    real_time = guest.spawn("real_time", spin(cpu))
     assert real_time.wait(TIMEOUT_S) == 0
     after, end_s = [hog_times_s(guest, load) for load, _ in loads], uptime_s(guest)
     for load, _ in loads:
@@ -62,6 +77,16 @@ def shares_beside_real_time(guest: Guest, loads: Sequence[tuple[Process, int]]) 
         min(end - begin for begin, end in zip(*times, strict=True)) / (end_s - begin_s)
         for times in zip(before, after, strict=True)
     ]
+
+
+def share_min(icount: bool) -> float:
+    """The minimum of shares_beside_real_time() if the other CPUs suffice for all hogs.
+
+    A hog that waits for the end of the real-time task gets hardly any CPU time. If it waits until
+    the kernel's deadline server preempts that task, after a second, it gets three quarters of a
+    CPU. Without `icount` (see vm.guest), a stall of the host may cost as much.
+    """
+    return 0.8 if icount else 0.6
 
 
 def uptime_s(guest: Guest) -> float:

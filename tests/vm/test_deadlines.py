@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 from figures import Replayed, measure, measure_all, scx_load
 from hybrid import busy_cpus, make_hybrid, set_profile
-from loads import MIXED, QUIET, finished, shares_beside_real_time
+from loads import MIXED, QUIET, finished
 from sched_ext import STOPS_FAIR_SERVER_TWICE, Load, SetCpu, Start, counters, state, wait_for
 from shares import NICE_0_TO_5, shares
 from vm import topology
@@ -169,20 +169,6 @@ def test_crowded_node_is_relieved(
     # Half of a CPU each, after 0.3 s in which the two hogs had a CPU each, and the six hogs a third
     # of a CPU each.
     assert min(cpu_s) > 0.7 * max(cpu_s)
-
-
-@all_three
-def test_tasks_leave_a_cpu_with_a_real_time_task(
-    guest: Guest, start: Start, load: Load, scheduler: str
-) -> None:
-    """A task that the real-time task preempts continues on another CPU."""
-    nr_cpus = len(guest.topology.online)
-    process = start(scheduler).wait_enabled()
-    hogs = load("--hogs", str(nr_cpus - 1), *QUIET, "--seconds", "3600", "--json")
-    # The other CPUs suffice for all hogs. A hog that waited for the real-time task would get almost
-    # no CPU time.
-    assert shares_beside_real_time(guest, [(hogs, nr_cpus - 1)])[0] > 0.6
-    assert process.end(signal.SIGINT) == 0
 
 
 @all_three

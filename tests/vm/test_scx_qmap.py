@@ -10,7 +10,7 @@ import signal
 from collections.abc import Callable
 
 import pytest
-from loads import QUIET, finished, shares_beside_real_time
+from loads import QUIET, finished, share_min, shares_beside_real_time
 from recorder import Record
 from sched_ext import (
     STOPS_FAIR_SERVER_TWICE,
@@ -138,14 +138,14 @@ def test_hotplug_under_load_loses_no_task(start: Start, load: Load, set_cpu: Set
     assert scheduler.end(signal.SIGINT) == 0
 
 
-def test_tasks_leave_a_cpu_with_a_real_time_task(guest: Guest, start: Start, load: Load) -> None:
+def test_tasks_leave_a_cpu_with_a_real_time_task(
+    guest: Guest, start: Start, load: Load, icount: bool
+) -> None:
     """A task that the real-time task preempts continues on another CPU."""
     nr_cpus = len(guest.topology.online)
     scheduler = start("scx_qmap", "-i", "0.5").wait_enabled()
     hogs = load("--hogs", str(nr_cpus - 1), *QUIET, "--seconds", "3600", "--json")
-    # The other CPUs suffice for all hogs. A hog that waited for the real-time task would get almost
-    # no CPU time.
-    assert shares_beside_real_time(guest, [(hogs, nr_cpus - 1)])[0] > 0.6
+    assert shares_beside_real_time(guest, [(hogs, nr_cpus - 1)])[0] > share_min(icount)
     assert last(scheduler)["reenqueued"] > 0
     assert scheduler.end(signal.SIGINT) == 0
 

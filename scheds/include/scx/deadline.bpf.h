@@ -194,7 +194,7 @@ static inline bool scx_dl_dispatch(s32 cpu)
 
 	if (scx_dl_pinned_wait(cpu))
 		return scx_dispatch_first(cpu, node_dsq);
-	return scx_bpf_dsq_move_to_local(node_dsq, 0);
+	return scx_dispatch_from(node_dsq);
 }
 
 /* Move the first task of one of @nr groups, from index @first on, to the local DSQ of this CPU,
@@ -206,7 +206,7 @@ static inline bool scx_dl_steal_from(u32 first, u32 nr, u32 own)
 
 	bpf_for(i, 1, nr) {
 		node = first + (own - first + i) % (nr ?: 1);
-		if (scx_bpf_dsq_move_to_local(SCX_NODE_DSQ | node, 0))
+		if (scx_dispatch_from(SCX_NODE_DSQ | node))
 			return true;
 	}
 	return false;
@@ -257,8 +257,7 @@ static inline bool scx_dl_balance(s32 cpu)
 	queue->balance_at_ns = now + SCX_DL_BALANCE_NS;
 	bpf_for(i, 1, nr) {
 		other = (own + i) % (nr ?: 1);
-		if (scx_dl_is_busier(other, own) &&
-		    scx_bpf_dsq_move_to_local(SCX_NODE_DSQ | other, 0))
+		if (scx_dl_is_busier(other, own) && scx_dispatch_from(SCX_NODE_DSQ | other))
 			return true;
 	}
 	return false;

@@ -44,7 +44,7 @@ static inline s32 scx_dl_claim_idle(struct task_struct *p, s32 prev_cpu, u64 enq
 static inline void scx_dl_run_on(struct task_struct *p, struct scx_dl_task *t, s32 cpu,
 				 s32 prev_cpu, u64 slice_ns, u64 enq_flags)
 {
-	scx_dl_insert_local(p, t, SCX_DSQ_LOCAL_ON | cpu, slice_ns, enq_flags);
+	scx_dl_insert_local(p, t, SCX_DSQ_LOCAL_ON | cpu, slice_ns, enq_flags | SCX_ENQ_IMMED);
 	if (cpu != prev_cpu || !scx_bpf_task_running(p))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }

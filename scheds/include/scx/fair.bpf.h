@@ -11,6 +11,7 @@
 #define __SCX_FAIR_BPF_H
 
 #include <scx/common.bpf.h>
+#include <scx/immed.bpf.h>
 
 /*
  * Maximum wait of a task, roughly, whatever the number and weights of runnable tasks: half of it
@@ -131,7 +132,7 @@ static inline bool scx_fair_dispatch(struct scx_fair_queue *queue, s32 cpu,
 {
 	scx_fair_advance(queue);
 	if (!scx_fair_prev_is_first(queue, cpu, prev))
-		return scx_bpf_dsq_move_to_local(queue->dsq_id, 0);
+		return scx_dispatch_from(queue->dsq_id);
 	scx_bpf_task_set_slice(prev, scx_fair_slice_ns(queue));
 	return true;
 }

@@ -5,6 +5,7 @@
 #define __SCX_FIRST_BPF_H
 
 #include <scx/common.bpf.h>
+#include <scx/immed.bpf.h>
 
 /* Whether @a precedes @b; either may be NULL. Call it under RCU. */
 static inline bool scx_is_before(struct task_struct *a, struct task_struct *b)
@@ -39,11 +40,11 @@ static inline bool scx_dispatch_first(u64 cpu_dsq_id, u64 dsq_id)
 		own_first = scx_is_before(scx_bpf_dsq_peek(cpu_dsq_id), scx_bpf_dsq_peek(dsq_id));
 		bpf_rcu_read_unlock();
 	}
-	if (own_first && scx_bpf_dsq_move_to_local(cpu_dsq_id, 0))
+	if (own_first && scx_dispatch_from(cpu_dsq_id))
 		return true;
-	if (scx_bpf_dsq_move_to_local(dsq_id, 0))
+	if (scx_dispatch_from(dsq_id))
 		return true;
-	return nr_own > 0 && scx_bpf_dsq_move_to_local(cpu_dsq_id, 0);
+	return nr_own > 0 && scx_dispatch_from(cpu_dsq_id);
 }
 
 #endif /* __SCX_FIRST_BPF_H */

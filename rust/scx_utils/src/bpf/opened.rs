@@ -127,9 +127,9 @@ impl<S> Opened<S> {
     }
 
     /// For a scheduler whose `ops.cpu_release()` re-enqueues the tasks of a CPU that a real-time
-    /// task takes. Removes this callback where the kernel can re-enqueue without it
-    /// (`scx_bpf_dsq_reenq()`). On other kernels, sets the flag that the callback requires, if the
-    /// kernel has it (see `scx/migration.bpf.h`).
+    /// task takes. Removes this callback where the scheduler has other ways: `SCX_ENQ_IMMED` (see
+    /// `scx/immed.bpf.h`) and `scx_bpf_dsq_reenq()`. On other kernels, sets the flag that the
+    /// callback requires, if the kernel has it (see `scx/migration.bpf.h`).
     ///
     /// # Errors
     ///
@@ -139,7 +139,8 @@ impl<S> Opened<S> {
         S: OpenSkel<'obj>,
     {
         let flag = "SCX_OPS_ENQ_MIGRATION_DISABLED";
-        if btf.has_ksym("scx_bpf_dsq_reenq") {
+        let has_immed = btf.enumerator("scx_enq_flags", "SCX_ENQ_IMMED").is_some();
+        if has_immed && btf.has_ksym("scx_bpf_dsq_reenq") {
             ops::clear(self.skel.open_object_mut(), "cpu_release")
         } else if btf.enumerator("scx_ops_flags", flag).is_some() {
             self.set_ops_flag(btf, flag)

@@ -134,7 +134,7 @@ s32 BPF_STRUCT_OPS(bpfland_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 	cpu = pick_idle(p, prev_cpu, wake_flags);
 	if (cpu < 0)
 		return prev_cpu;
-	insert_local(p, t, 0);
+	insert_local(p, t, scx_immed_unless_sync(cpu, wake_flags));
 	count(nr_direct_dispatches);
 	return cpu;
 }
@@ -197,7 +197,7 @@ void BPF_STRUCT_OPS(bpfland_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	/* The CPU has already looked for other tasks. */
 	if (enq_flags & SCX_ENQ_LAST && !scx_is_throttled()) {
-		insert_local(p, t, enq_flags);
+		insert_local(p, t, enq_flags | SCX_ENQ_IMMED);
 		return;
 	}
 	until = insert(p, t, cpu, enq_flags);

@@ -10,6 +10,7 @@
  */
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>
+#include <scx/immed.bpf.h>
 #include "intf.h"
 
 char _license[] SEC("license") = "GPL";
@@ -37,7 +38,8 @@ s32 BPF_STRUCT_OPS(fifo_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
 
 	if (is_idle) {
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns, 0);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns,
+				   scx_immed_unless_sync(cpu, wake_flags));
 		scx_count(counts, nr_local);
 	}
 	return cpu;
@@ -60,12 +62,13 @@ void BPF_STRUCT_OPS(fifo_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	scx_bpf_dsq_insert(p, SHARED_DSQ, shared_slice_ns(), enq_flags);
+	scx_kick_for_reenqueued(p, enq_flags);
 	scx_count(counts, nr_queued);
 }
 
 void BPF_STRUCT_OPS(fifo_dispatch, s32 cpu, struct task_struct *prev)
 {
-	scx_bpf_dsq_move_to_local(SHARED_DSQ, 0);
+	scx_dispatch_from(SHARED_DSQ);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(fifo_init)

@@ -124,7 +124,7 @@ s32 BPF_STRUCT_OPS(flash_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wa
 	cpu = scx_pick_idle(p, prev_cpu, wake_flags & ~SCX_WAKE_SYNC);
 	if (cpu < 0)
 		return prev_cpu;
-	scx_dl_insert_local(p, t, SCX_DSQ_LOCAL, slice_ns(weight), 0);
+	scx_dl_insert_local(p, t, SCX_DSQ_LOCAL, slice_ns(weight), SCX_ENQ_IMMED);
 	count(nr_direct_dispatches);
 	return cpu;
 }
@@ -181,6 +181,7 @@ void BPF_STRUCT_OPS(flash_enqueue, struct task_struct *p, u64 enq_flags)
 				count(nr_preemptions);
 			return;
 		}
+		enq_flags |= SCX_ENQ_IMMED;
 	}
 	scx_dl_insert_local(p, t, SCX_DSQ_LOCAL, slice_ns(weight), enq_flags);
 }

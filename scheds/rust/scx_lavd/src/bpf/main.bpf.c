@@ -128,7 +128,7 @@ s32 BPF_STRUCT_OPS(lavd_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	if (cpu < 0)
 		return prev_cpu;
 	update_criticality(p, t, SCX_ENQ_WAKEUP);
-	insert_local(p, t, cpu, 0);
+	insert_local(p, t, cpu, scx_immed_unless_sync(cpu, wake_flags));
 	return cpu;
 }
 
@@ -194,7 +194,7 @@ void BPF_STRUCT_OPS(lavd_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	/* The CPU has already looked for other tasks. */
 	if (enq_flags & SCX_ENQ_LAST) {
-		insert_local(p, t, cpu, enq_flags);
+		insert_local(p, t, cpu, enq_flags | SCX_ENQ_IMMED);
 		return;
 	}
 	until = insert(p, t, cpu, enq_flags);

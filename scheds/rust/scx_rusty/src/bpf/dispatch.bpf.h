@@ -39,7 +39,7 @@ static bool steal(u32 first, u32 nr, u32 own, u32 threshold)
 		dom = first + (own + 1 + i) % (nr ?: 1);
 		if (dom == own || scx_bpf_dsq_nr_queued(DOM_DSQ | dom) < (s32)threshold)
 			continue;
-		if (scx_bpf_dsq_move_to_local(DOM_DSQ | dom, 0))
+		if (scx_dispatch_from(DOM_DSQ | dom))
 			return true;
 	}
 	return false;
@@ -110,7 +110,7 @@ static bool rescue(s32 cpu, u32 own)
 	*look_at_ns = now + RESCUE_INTERVAL_NS;
 	bpf_for(i, 1, config.nr_doms) {
 		dom = (own + i) % (config.nr_doms ?: 1);
-		if (!unserved(dom, now) || !scx_bpf_dsq_move_to_local(DOM_DSQ | dom, 0))
+		if (!unserved(dom, now) || !scx_dispatch_from(DOM_DSQ | dom))
 			continue;
 		if (node_of_dom(dom) == node_of_dom(own))
 			count(greedy_local);

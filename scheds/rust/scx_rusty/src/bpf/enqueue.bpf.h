@@ -98,7 +98,7 @@ static bool run_pinned(struct task_struct *p, struct rusty_task *t, u64 enq_flag
 	if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || !scx_bpf_test_and_clear_cpu_idle(cpu))
 		return false;
 	t->has_waited = false;
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom), enq_flags);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom), enq_flags | SCX_ENQ_IMMED);
 	count(pinned);
 	return true;
 }
@@ -117,7 +117,7 @@ static void enqueue(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 	/* SCX_ENQ_LAST: the CPU has already looked for other tasks. */
 	if (enq_flags & SCX_ENQ_LAST && dom_of_cpu(scx_bpf_task_cpu(p)) == t->dom) {
 		t->has_waited = false;
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom), enq_flags);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom), enq_flags | SCX_ENQ_IMMED);
 		return;
 	}
 	if (p->nr_cpus_allowed == 1 && run_pinned(p, t, enq_flags))

@@ -43,7 +43,8 @@ s32 BPF_STRUCT_OPS(rusty_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wa
 		return prev_cpu;
 	t->our_cpu = cpu;
 	t->has_waited = false;
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom), 0);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom),
+			   scx_immed_unless_sync(cpu, wake_flags));
 	return cpu;
 }
 
