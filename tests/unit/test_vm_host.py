@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The host's side without a guest: QEMU's command line, errors, accelerator, terminal, CLI."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from vm import __main__ as cli
-from vm import accelerator, link, progress, qemu, terminal, topology
-from vm.guest import CommandError, Result
+from vm import accelerator, emulator, link, progress, qemu, terminal, topology
+from vm.guest import CommandError, Guest, Result
 from vm.kernels import Kernel
 
 KERNEL = Kernel(Path("/images/bzImage"), "7.2.12", "test")
@@ -53,6 +54,60 @@ def test_deterministic_machine_is_independent_of_the_host() -> None:
     assert following(args, "-rtc") == "base=2026-01-01,clock=vm"
     assert args[-2:] == ["-serial", "file:/tmp/output"]
     assert "virtio-serial-pci" not in args
+
+
+def test_counting_machine_sleeps_with_the_host_while_it_is_idle() -> None:
+    args = qemu.machine_args(machine(accelerator="icount"))
+    assert following(args, "-icount") == "shift=0,sleep=on"
+    assert following(args, "-rtc") == "base=2026-01-01,clock=vm"
+
+
+@pytest.fixture
+def qemu_versions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """Versions of the machine's own QEMU, and of the one in backports, which needs no download."""
+    versions = {"own": "10.1.0", "backport": "10.2.0"}
+
+    def version(found: qemu.Emulator) -> str:
+        return versions["own" if found == qemu.Emulator() else "backport"]
+
+    monkeypatch.setattr(qemu.Emulator, "version", version)
+    monkeypatch.setattr(emulator.debs, "debian_codename", lambda: "bookworm")
+    monkeypatch.setattr(emulator.debs.Suite, "fetch", lambda _, package: tmp_path / package)
+    emulator.find.cache_clear()
+    yield versions
+    emulator.find.cache_clear()
+
+
+def test_own_qemu_is_preferred(qemu_versions: dict[str, str]) -> None:
+    assert emulator.find() == qemu.Emulator()
+
+
+def test_old_qemu_is_replaced_by_the_backport(
+    qemu_versions: dict[str, str], tmp_path: Path
+) -> None:
+    qemu_versions["own"] = "7.2.22"
+    program, *firmware = emulator.find().command
+    assert program == str(tmp_path / "qemu-system-x86/usr/bin/qemu-system-x86_64")
+    assert following(firmware, "-L") == str(tmp_path / "qemu-system-data/usr/share/qemu")
+
+
+def test_without_a_new_qemu_guests_have_the_hosts_time(
+    qemu_versions: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    qemu_versions |= {"own": "7.2.22", "backport": "9.2.0"}
+    with pytest.raises(qemu.QemuError, match="need QEMU 10: install it"):
+        emulator.find()
+    monkeypatch.setenv("SCX_VM_ACCEL", "tcg")
+    assert Guest(KERNEL, icount=True)._accelerator() == ("tcg", qemu.Emulator())
+    assert "the guest has the host's time: " in capsys.readouterr().err
+
+
+def test_only_emulated_guests_count_instructions(
+    qemu_versions: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for accel, found in (("tcg", "icount"), ("kvm", "kvm")):
+        monkeypatch.setenv("SCX_VM_ACCEL", accel)
+        assert Guest(KERNEL, icount=True)._accelerator() == (found, qemu.Emulator())
 
 
 @pytest.mark.parametrize(
