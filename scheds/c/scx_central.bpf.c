@@ -105,7 +105,7 @@ void BPF_STRUCT_OPS(central_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	scx_count(stats, queued);
-	scx_bpf_dsq_insert(p, CENTRAL_DSQ, SCX_SLICE_INF, enq_flags);
+	scx_insert_fifo(p, CENTRAL_DSQ, SCX_SLICE_INF, enq_flags);
 	/* If a CPU requests a task after this check, but before the task is in the queue, the timer
 	 * handles it. */
 	if (cpus_wait())
@@ -256,6 +256,14 @@ static bool preempt_others(s32 nr_queued)
 	return is_busy;
 }
 
+/* Whether a real-time task has taken this CPU. */
+static bool has_real_time_task(void)
+{
+	const struct task_struct *curr = bpf_get_current_task_btf();
+
+	return curr->prio < MAX_RT_PRIO;
+}
+
 static int on_timer(void *map, int *key, struct timer *t)
 {
 	s32 nr_queued = scx_bpf_dsq_nr_queued(CENTRAL_DSQ);
@@ -264,7 +272,8 @@ static int on_timer(void *map, int *key, struct timer *t)
 	scx_count(stats, timer);
 	/* If the timer is not armed below, the next decision arms it. */
 	scx_ordered(__sync_lock_test_and_set(&t->is_armed, 0));
-	is_busy = preempt_others(nr_queued);
+	/* Beside a real-time task, this CPU cannot decide what the CPUs of preempted tasks run. */
+	is_busy = preempt_others(has_real_time_task() ? 0 : nr_queued);
 	/* The verifier treats this callback as sleepable, because the program that sets it is. */
 	bpf_rcu_read_lock();
 	if (nr_queued > 0 && cpus_wait())

@@ -28,9 +28,6 @@ char _license[] SEC("license") = "GPL";
 /* Maximum number of cgroups that ops.dispatch() tries. */
 #define TRIES_MAX 64
 
-/* Real-time and deadline tasks have a smaller task_struct.prio. */
-#define MAX_RT_PRIO 100
-
 const volatile u64 turn_ns = 20 * NSEC_PER_MSEC;
 const volatile u32 nr_cpu_ids = 1;
 

@@ -39,9 +39,6 @@ char _license[] SEC("license") = "GPL";
 /* Maximum number of steps of ops.dispatch(). Entries that remain are served by the next call. */
 #define POPS_MAX (2 * ROUND)
 
-/* Real-time and deadline tasks have a smaller task_struct.prio. */
-#define MAX_RT_PRIO 100
-
 const volatile u64 slice_ns = 20 * NSEC_PER_MSEC;
 const volatile u32 batch = 1;
 const volatile bool boost;

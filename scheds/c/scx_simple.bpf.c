@@ -72,7 +72,7 @@ void BPF_STRUCT_OPS(simple_enqueue, struct task_struct *p, u64 enq_flags)
 
 	scx_count(stats, global);
 	if (fifo_sched)
-		scx_bpf_dsq_insert(p, SHARED_DSQ, scx_fair_slice_ns(&queue), enq_flags);
+		scx_insert_fifo(p, SHARED_DSQ, scx_fair_slice_ns(&queue), enq_flags);
 	else if (use_cgroups)
 		scx_bpf_dsq_insert_vtime(p, SHARED_DSQ, scx_fair_slice_ns(&queue),
 					 scx_cgroup_task_key(p, SHARED_DSQ), enq_flags);

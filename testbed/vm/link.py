@@ -166,7 +166,8 @@ class Link:
         self._flush()
         before_s = time.monotonic()
         readable = self._selector.select(timeout_s)
-        # Count at most the intended wait: while the host is suspended, the guest cannot respond.
+        # Count at most the intended wait: while the host is itself a paused VM, its clock may
+        # advance, but the guest cannot respond.
         self._silent_s += min(time.monotonic() - before_s, timeout_s)
         for key, _ in readable:
             key.data()

@@ -256,7 +256,7 @@ static void test_load_average_rises_faster_than_it_falls(void **state)
 	}
 }
 
-/* A load of a tenth of eight CPUs needs two of them, a full load needs all. */
+/* At a load of 10 %, two of eight CPUs suffice; at full load, not even all eight do. */
 static void test_few_cpus_suffice_for_a_low_load(void **state)
 {
 	u64 need = lavd_need(8 * 1024 / 10 + 10);

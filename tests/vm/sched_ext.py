@@ -31,8 +31,7 @@ EXPECTED_EVENTS = {
     "SCX_EV_DISPATCH_KEEP_LAST": "no other task: prev keeps running",
     "SCX_EV_ENQ_SKIP_EXITING": "exiting tasks bypass the scheduler",
     "SCX_EV_ENQ_SKIP_MIGRATION_DISABLED": "so do tasks with migration disabled",
-    "SCX_EV_REENQ_IMMED": "a CPU that was to run a task at once runs a task of another class",
-    "SCX_EV_REENQ_LOCAL_REPEAT": "so does the next CPU; the kernel ejects a scheduler that goes on",
+    "SCX_EV_REENQ_IMMED": "a CPU that was to run a task at once runs another one",
     "SCX_EV_REFILL_SLICE_DFL": "a task without a slice keeps running",
     "SCX_EV_BYPASS_DURATION": "loading and unloading bypass the scheduler",
     "SCX_EV_BYPASS_DISPATCH": "as above",
@@ -125,7 +124,7 @@ class Scheduler:
         return self.process.stdout().split("\n")[:-1]
 
     def wait_lines(self, count: int) -> list[str]:
-        """Wait for `count` more lines of statistics, and return only those."""
+        """Wait for at least `count` more lines of statistics, and return all new ones."""
         before = len(self.lines())
         wait_for("statistics", lambda: len(self.lines()) >= before + count)
         return self.lines()[before:]

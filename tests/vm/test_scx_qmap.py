@@ -109,20 +109,26 @@ def test_boosted_tasks_preempt(replayed_on: Callable[[topology.Topology, str], s
     assert boosted["hogs"]["cpu_min_s"] > 0.2 * boosted["elapsed_s"]
 
 
+#: A line of the option --print-shared, with a task of the load.
+SHARED_TASK = re.compile(r"^shared DSQ:.* (mover|hog)\[\d+\]")
+
+
 def test_tasks_that_move_leave_stale_entries(start: Start, load: Load) -> None:
     """Threads that move each other to other CPUs while they wait. With short queues, some do not
     find room."""
     options = ("-i", "0.5", "--queue-len", "8", "--batch", "4", "--print-shared")
     scheduler = start("scx_qmap", *options).wait_enabled()
-    storm = load("--movers", "24", "--hogs", "4", *QUIET, "--seconds", "3", "--json")
+    storm = load("--movers", "24", "--hogs", "4", *QUIET, "--seconds", "3600", "--json")
+    # Most of the tasks in the shared DSQ leave it at once.
+    wait_for("it lists a task", lambda: any(map(SHARED_TASK.search, scheduler.lines())))
+    scheduler.wait_lines(4)
+    storm.signal(signal.SIGINT)
     assert finished(storm)["movers"]["changes"] > 300
     counted = counters([line for line in scheduler.lines() if "=" in line][-1])
     print(counted)
     assert counted["dequeued"] > 0
     assert counted["stale"] > 0
     assert counted["overflow"] > 0
-    listed = [line for line in scheduler.lines() if line.startswith("shared DSQ:")]
-    assert any(re.search(r" (mover|hog)\[\d+\]", line) for line in listed), listed
     assert scheduler.end(signal.SIGINT) == 0
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Builds a scheduler's own BPF side instead of this crate's, for build scripts.
+//! For build scripts: builds a scheduler's own BPF side, which includes and extends this crate's.
 
 use std::path::PathBuf;
 

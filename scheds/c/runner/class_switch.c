@@ -123,8 +123,8 @@ void scx_class_switch_start(void)
 
 	grow_fd_table();
 	/*
-	 * While khugepaged collapses pages, a page fault of this thread may wait for khugepaged,
-	 * which may be one of the starving tasks. A kernel without huge pages refuses the call.
+	 * While khugepaged collapses pages, a page fault of this process may wait for khugepaged,
+	 * which may be one of the starving tasks. Without huge pages the call has no effect.
 	 */
 	prctl(PR_SET_THP_DISABLE, 1L, 0L, 0L, 0L);
 	/* If the thread cannot be created, the scheduler still runs. */

@@ -3,11 +3,12 @@
  * Tasks that leave a CPU when a real-time task takes it.
  *
  * A task that is preempted by a task of another class stays in its CPU's local DSQ, and waits there
- * while other CPUs may be idle. A kernel with SCX_ENQ_IMMED (7.2) calls ops.enqueue() instead, with
- * SCX_ENQ_REENQ, for a task that was inserted into the local DSQ with this flag. On other kernels
- * the flag is 0, and ops.cpu_release() does it: see reenqueue_on_cpu_release() in scx_utils.
+ * while other CPUs may be idle. But if it was inserted there with SCX_ENQ_IMMED (7.2), the kernel
+ * calls ops.enqueue() for it, with SCX_ENQ_REENQ. On other kernels SCX_ENQ_IMMED is 0, and a
+ * scheduler needs ops.cpu_release(): see reenqueue_on_cpu_release() in scx_utils.
  *
- * The flag is for tasks that run at once: a task that finds its CPU busy is enqueued again, too.
+ * SCX_ENQ_IMMED is for tasks that run at once: one that finds its CPU busy is enqueued again, too.
+ * A task keeps it until it is inserted again, also while ops.dispatch() lets it continue.
  */
 #ifndef __SCX_IMMED_BPF_H
 #define __SCX_IMMED_BPF_H
@@ -22,16 +23,31 @@ static inline bool scx_dispatch_from(u64 dsq_id)
 	return scx_bpf_dsq_move_to_local(dsq_id, SCX_ENQ_IMMED);
 }
 
-/* In ops.select_cpu(): the flags with which to insert the task into the local DSQ of @cpu, which
- * was idle, or is the waker's in a sync wakeup; then the task waits for the waker to sleep. */
+/* In ops.select_cpu(): return the flags with which to insert the task into the local DSQ of @cpu.
+ * That CPU was idle, or the waker is about to sleep on it. */
 static inline u64 scx_immed_unless_sync(s32 cpu, u64 wake_flags)
 {
-	return wake_flags & SCX_WAKE_SYNC && cpu == (s32)bpf_get_smp_processor_id() ? 0 :
-										      SCX_ENQ_IMMED;
+	const struct task_struct *waker = bpf_get_current_task_btf();
+
+	if (!(wake_flags & SCX_WAKE_SYNC) || cpu != (s32)bpf_get_smp_processor_id())
+		return SCX_ENQ_IMMED;
+	/* Neither an idle CPU nor a real-time task, which an interrupt may have found, is the
+	 * waker. */
+	return waker->flags & PF_IDLE || waker->prio < MAX_RT_PRIO ? SCX_ENQ_IMMED : 0;
 }
 
-/* In ops.enqueue(), after the task is queued: kick an idle CPU for a task that has left its CPU.
- * For schedulers that need no kick otherwise, because ops.select_cpu() finds idle CPUs. */
+/* In ops.enqueue(): insert the task into a FIFO DSQ. If it is enqueued again, it has its turn
+ * already: it gets no new slice, and precedes the others. */
+static inline void scx_insert_fifo(struct task_struct *p, u64 dsq_id, u64 slice_ns, u64 enq_flags)
+{
+	if (enq_flags & SCX_ENQ_REENQ)
+		scx_bpf_dsq_insert(p, dsq_id, 0, enq_flags | SCX_ENQ_HEAD);
+	else
+		scx_bpf_dsq_insert(p, dsq_id, slice_ns, enq_flags);
+}
+
+/* In ops.enqueue(), after the insertion: kick an idle CPU for a task that has left its CPU. For
+ * schedulers that need no kick otherwise, because ops.select_cpu() finds idle CPUs. */
 static inline void scx_kick_for_reenqueued(const struct task_struct *p, u64 enq_flags)
 {
 	s32 cpu;

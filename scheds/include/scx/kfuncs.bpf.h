@@ -2,10 +2,11 @@
 /*
  * Declarations of the kernel functions (kfuncs) that schedulers call.
  *
- * A kfunc whose prototype is the same on every kernel from 6.12 on is declared under its
- * own name. One that was added, removed or changed later is declared weak with a suffix
- * for its variant (libbpf strips the last ___suffix before it looks the symbol up), and is
- * called through its wrapper in compat.bpf.h (scx_bpf_now(): time.bpf.h), never directly.
+ * A kfunc whose prototype is the same on every kernel from 6.12 on is declared under its own name,
+ * weak if the kernel's configuration may exclude it. One that was added, removed or changed later,
+ * or that has a fallback, is declared weak with a suffix for its variant (libbpf strips the last
+ * ___suffix before it looks the symbol up), and is called through its wrapper in compat.bpf.h
+ * (scx_bpf_now(): time.bpf.h), never directly.
  *
  * A weak declaration that does not match the kernel's prototype stays unresolved without
  * an error: bpf_ksym_exists() is just false. A guest test therefore checks that every

@@ -24,9 +24,6 @@ enum {
 	VTIME_FIRST, /* added to rl_decision.vtime, so that decided tasks come after the others */
 };
 
-/* include/linux/sched/prio.h: deadline and real-time tasks are below. */
-#define MAX_RT_PRIO 100
-
 /*
  * ops.timeout_ms: the kernel ejects the scheduler if a runnable task, or the kernel's watchdog
  * worker, has not run for this long. We schedule that worker too; its period is half of this. The

@@ -282,7 +282,7 @@ fn warn_of_cgroups(without_effect: &[Control], kernel: &SchedExt) {
 
 /// Disables transparent huge pages for this process. `khugepaged` unmaps pages while it collapses
 /// them, even locked ones, and is an ordinary task: neither a policy in user space nor the
-/// class-switch helper may wait for it. A kernel without huge pages refuses, which is fine.
+/// class-switch helper may wait for it. Without huge pages the call has no effect.
 fn keep_small_pages() {
     const NONE: libc::c_ulong = 0;
     let is_disabled: libc::c_ulong = 1;

@@ -138,7 +138,7 @@ impl Alike<'_> {
         ]
     }
 
-    /// The numbering of threads, by the example of the first core.
+    /// Threads per core, and with SMT the CPUs of the first core as an example.
     fn threads(&self) -> String {
         let first = self.cores.first();
         let siblings = first.map_or_else(String::new, |core| core.span.to_list());

@@ -566,7 +566,8 @@ proptest! {
             world.ask(request);
             world.pass(MS * pause_ms);
         }
-        // A minute to start, three times five seconds to stop; the same for the previous one.
+        // At most 60 s to start and three signals of 5 s each to stop; then the same again for the
+        // scheduler that it replaced, which is started again if the switch fails.
         world.seconds(200);
         prop_assert_eq!(world.answers.len(), nr_requests);
         // Per request: its start, or five failures and the fallback, and the previous one.

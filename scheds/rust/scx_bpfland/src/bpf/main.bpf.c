@@ -16,6 +16,7 @@
 #include <scx/deadline.bpf.h>
 #include <scx/direct.bpf.h>
 #include <scx/exit_info.bpf.h>
+#include <scx/immed.bpf.h>
 #include <scx/migration.bpf.h>
 #include <scx/throttle.bpf.h>
 #include "intf.h"
@@ -154,8 +155,9 @@ static bool bypasses_queue(const struct task_struct *p, const struct scx_dl_task
 		return true;
 	}
 	if (scx_task_is_migration_disabled(p, enq_flags) ||
-	    (!scx_is_throttled() && ((config.local_pcpu && scx_task_is_pinned(p)) ||
-				     (config.sticky && runs_briefly(t))))) {
+	    (!scx_is_throttled() &&
+	     ((config.local_pcpu && scx_task_is_pinned(p)) ||
+	      (config.sticky && runs_briefly(t) && !(enq_flags & SCX_ENQ_REENQ))))) {
 		count(nr_direct_dispatches);
 		return true;
 	}
@@ -197,7 +199,7 @@ void BPF_STRUCT_OPS(bpfland_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	/* The CPU has already looked for other tasks. */
 	if (enq_flags & SCX_ENQ_LAST && !scx_is_throttled()) {
-		insert_local(p, t, enq_flags | SCX_ENQ_IMMED);
+		insert_local(p, t, enq_flags);
 		return;
 	}
 	until = insert(p, t, cpu, enq_flags);

@@ -22,6 +22,7 @@
 #include <scx/deadline.bpf.h>
 #include <scx/direct.bpf.h>
 #include <scx/exit_info.bpf.h>
+#include <scx/immed.bpf.h>
 #include <scx/migration.bpf.h>
 #include <scx/throttle.bpf.h>
 #include "intf.h"
@@ -92,16 +93,20 @@ static u64 deadline(const struct task_struct *p, const struct scx_dl_task *t)
  * round robin mode the time of its arrival. */
 static u64 insert(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u32 weight, u64 enq_flags)
 {
-	u64 until;
+	u64 until, slice = slice_ns(weight);
 
 	scx_dl_set_node(t, scx_node_of(cpu));
-	if (config.rr) {
+	if (config.rr && enq_flags & SCX_ENQ_REENQ) {
+		/* The task has its turn already, and keeps the rest of its slice. */
+		until = p->scx.dsq_vtime;
+		slice = 0;
+	} else if (config.rr) {
 		until = scx_bpf_now();
 	} else {
 		scx_dl_place(t, credit_ns(t, enq_flags));
 		until = deadline(p, t);
 	}
-	scx_dl_insert(p, t, slice_ns(weight), until, enq_flags);
+	scx_dl_insert(p, t, slice, until, enq_flags);
 	count(nr_shared_dispatches);
 	return until;
 }
@@ -181,7 +186,6 @@ void BPF_STRUCT_OPS(flash_enqueue, struct task_struct *p, u64 enq_flags)
 				count(nr_preemptions);
 			return;
 		}
-		enq_flags |= SCX_ENQ_IMMED;
 	}
 	scx_dl_insert_local(p, t, SCX_DSQ_LOCAL, slice_ns(weight), enq_flags);
 }

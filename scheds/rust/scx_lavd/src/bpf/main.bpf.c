@@ -41,6 +41,7 @@
 #include <scx/deadline.bpf.h>
 #include <scx/direct.bpf.h>
 #include <scx/exit_info.bpf.h>
+#include <scx/immed.bpf.h>
 #include <scx/migration.bpf.h>
 #include "intf.h"
 #include "criticality.h"
@@ -183,18 +184,21 @@ void BPF_STRUCT_OPS(lavd_enqueue, struct task_struct *p, u64 enq_flags)
 		note_wakeup(p, t, false);
 		t->suggested_cpu = -1;
 	}
-	update_criticality(p, t, enq_flags);
+	/* What was noted since the last update would be lost if the task has not run yet. */
+	if (!(enq_flags & SCX_ENQ_REENQ))
+		update_criticality(p, t, enq_flags);
 	/* Others depend on a task that cannot migrate. */
 	if (scx_task_is_migration_disabled(p, enq_flags)) {
 		insert_local(p, t, cpu, enq_flags);
 		return;
 	}
-	active = confines(p, t);
+	/* A real-time task may be on all of the active CPUs. */
+	active = enq_flags & SCX_ENQ_REENQ ? NULL : confines(p, t);
 	if (run_on_idle(p, t, active, cpu, enq_flags))
 		return;
 	/* The CPU has already looked for other tasks. */
 	if (enq_flags & SCX_ENQ_LAST) {
-		insert_local(p, t, cpu, enq_flags | SCX_ENQ_IMMED);
+		insert_local(p, t, cpu, enq_flags);
 		return;
 	}
 	until = insert(p, t, cpu, enq_flags);

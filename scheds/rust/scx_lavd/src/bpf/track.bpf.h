@@ -7,9 +7,6 @@
 /* include/linux/sched.h */
 #define PF_IO_WORKER 0x00000010
 
-/* include/linux/sched/prio.h: real-time and deadline tasks are below it. */
-#define MAX_RT_PRIO 100
-
 /* Wakeups of other tasks within this time count as one. */
 #define WAKE_INTERVAL_MIN_NS (NSEC_PER_MSEC / 2)
 

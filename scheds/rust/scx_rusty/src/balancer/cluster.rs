@@ -7,8 +7,9 @@ use super::{Costs, DomainLoad, DomainMask, Migration, NodeLoad, Plan, Snapshot};
 /// Minimum gain of a migration, relative to the mean load; smaller ones are rounding errors.
 const GAIN_MIN: f64 = 1e-9;
 
-/// Minimum of a transfer, relative to the threshold. Without it, between a group that cannot be
-/// balanced and one that nearly is, ever smaller tasks would migrate for hundreds of rounds.
+/// Lower bound of the load that a transfer aims at, relative to the threshold. Without it, if one
+/// group cannot be balanced and the other one almost is, each round would move half of what the
+/// other one still lacks or has in excess: ever smaller tasks, for hundreds of rounds.
 const TRANSFER_MIN: f64 = 0.1;
 
 /// A load and the number of CPUs that share it.

@@ -94,8 +94,8 @@ static bool unserved(u32 dom, u64 now)
 
 /*
  * Take a task of a domain that is not served, before those of the own domain. While the last CPU of
- * a domain goes offline, it may take no task, and the kernel waits for RCU before it unloads the
- * scheduler: if RCU's thread is in the queue of that domain, for ever.
+ * a domain goes offline, this CPU may take no task, and the kernel waits for RCU before it unloads
+ * the scheduler: it would wait forever if RCU's thread is in the queue of that domain.
  */
 static bool rescue(s32 cpu, u32 own)
 {

@@ -41,15 +41,21 @@ static u64 deadline(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
  * of CPUs and those of domains are ordered by the time of arrival, and NO_DEADLINE is returned. */
 static u64 insert(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 {
-	u64 dsq_id = DOM_DSQ | t->dom, until;
+	u64 dsq_id = DOM_DSQ | t->dom, until, slice = slice_ns(t->dom);
 
 	if (p->nr_cpus_allowed == 1)
 		dsq_id = bpf_cpumask_first(p->cpus_ptr);
 	else if (config.nr_doms > 1 && !scx_bpf_dsq_nr_queued(dsq_id))
 		note_served(t->dom);
 	t->has_waited = true;
-	until = config.fifo_sched ? scx_bpf_now() : deadline(p, t, enq_flags);
-	scx_bpf_dsq_insert_vtime(p, dsq_id, slice_ns(t->dom), until, enq_flags);
+	if (config.fifo_sched && enq_flags & SCX_ENQ_REENQ) {
+		/* The task has its turn already, and keeps the rest of its slice. */
+		until = p->scx.dsq_vtime;
+		slice = 0;
+	} else {
+		until = config.fifo_sched ? scx_bpf_now() : deadline(p, t, enq_flags);
+	}
+	scx_bpf_dsq_insert_vtime(p, dsq_id, slice, until, enq_flags);
 	return config.fifo_sched ? NO_DEADLINE : until;
 }
 
@@ -81,10 +87,12 @@ static void preempt(struct task_struct *p, struct rusty_task *t, u64 until)
 }
 
 /* Whether the task bypasses the queue: migration-disabled tasks, and per-CPU kernel threads, which
- * other tasks depend on; with config.kthreads_local, all kernel threads. */
+ * other tasks depend on; with config.kthreads_local, all kernel threads, unless a real-time task
+ * has just taken their CPU. */
 static bool bypasses_queue(const struct task_struct *p, u64 enq_flags)
 {
-	return scx_task_is_percpu_kthread(p) || (config.kthreads_local && p->flags & PF_KTHREAD) ||
+	return scx_task_is_percpu_kthread(p) ||
+	       (config.kthreads_local && p->flags & PF_KTHREAD && !(enq_flags & SCX_ENQ_REENQ)) ||
 	       scx_task_is_migration_disabled(p, enq_flags);
 }
 
@@ -117,7 +125,7 @@ static void enqueue(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 	/* SCX_ENQ_LAST: the CPU has already looked for other tasks. */
 	if (enq_flags & SCX_ENQ_LAST && dom_of_cpu(scx_bpf_task_cpu(p)) == t->dom) {
 		t->has_waited = false;
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom), enq_flags | SCX_ENQ_IMMED);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom), enq_flags);
 		return;
 	}
 	if (p->nr_cpus_allowed == 1 && run_pinned(p, t, enq_flags))

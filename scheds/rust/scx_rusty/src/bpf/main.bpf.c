@@ -10,6 +10,7 @@
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>
 #include <scx/first.bpf.h>
+#include <scx/immed.bpf.h>
 #include <scx/migration.bpf.h>
 #include <scx/own.bpf.h>
 #include <scx/preempt.bpf.h>
