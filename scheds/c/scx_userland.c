@@ -308,7 +308,7 @@ static const struct scx_stat stats[] = {
 	STAT(nr_dispatched, COUNTER, "Tasks dispatched as decided"),
 	STAT(nr_fallback, COUNTER, "Tasks dispatched without a decision"),
 	STAT(nr_congested, COUNTER, "Of these, because the ring of records was full"),
-	STAT(nr_cancelled, COUNTER, "Enqueues that ended because the task was enqueued again"),
+	STAT(nr_cancelled, COUNTER, "Tasks enqueued again or continued before the decision"),
 	STAT(nr_dequeued, COUNTER, "Tasks that slept or exited before the decision"),
 	STAT(nr_late, COUNTER, "Decisions on enqueues that had ended"),
 	STAT(nr_kernel, COUNTER, "Dispatches that bypass the policy"),

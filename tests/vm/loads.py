@@ -49,10 +49,12 @@ def spin(cpu: int) -> list[str]:
     return ["chrt", "-f", "50", "taskset", "-c", str(cpu), "scx_spin", "4"]
 
 
-def shares_beside_real_time(guest: Guest, loads: Sequence[tuple[Process, int]]) -> list[float]:
-    """Runs a real-time task on the CPU of a hog. `loads` has each load and its number of hogs.
-    Returns, for each load, the smallest share of a CPU that one of its hogs got meanwhile. Ends the
-    loads.
+def shares_beside_real_time(
+    guest: Guest, loads: Sequence[tuple[Process, int]], cpu: int | None = None
+) -> list[list[float]]:
+    """Runs a real-time task on `cpu`, by default that of a hog. `loads` has each load and its
+    number of hogs. Returns, for each load, the share of a CPU that each of its hogs got meanwhile.
+    Ends the loads.
 
     The hogs run before the real-time task starts, and never sleep: before 6.19, a task that wakes
     up on an idle CPU just as a real-time task starts there has to wait for that task, because the
@@ -66,21 +68,21 @@ def shares_beside_real_time(guest: Guest, loads: Sequence[tuple[Process, int]]) 
             ),
         )
     begin_s, before = uptime_s(guest), [hog_times_s(guest, load) for load, _ in loads]
-    cpu = max(cpus_of_hogs(guest, loads[0][0]))
-    real_time = guest.spawn("real_time", spin(cpu))
+    on_hog = max(cpus_of_hogs(guest, loads[0][0]))
+    real_time = guest.spawn("real_time", spin(on_hog if cpu is None else cpu))
     assert real_time.wait(TIMEOUT_S) == 0
     after, end_s = [hog_times_s(guest, load) for load, _ in loads], uptime_s(guest)
     for load, _ in loads:
         load.signal(signal.SIGINT)
         finished(load)
     return [
-        min(end - begin for begin, end in zip(*times, strict=True)) / (end_s - begin_s)
+        [(end - begin) / (end_s - begin_s) for begin, end in zip(*times, strict=True)]
         for times in zip(before, after, strict=True)
     ]
 
 
 def share_min(icount: bool) -> float:
-    """The minimum of shares_beside_real_time() if the other CPUs suffice for all hogs.
+    """The minimum of each of shares_beside_real_time() if the other CPUs suffice for all hogs.
 
     A hog that waits for the end of the real-time task gets hardly any CPU time. If it waits until
     the kernel's deadline server preempts that task, after a second, it gets three quarters of a

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from loads import MIXED, QUIET, finished, hog_times_s
+from loads import MIXED, QUIET, finished, hog_times_s, share_min, shares_beside_real_time
 from sched_ext import (
     STOPS_FAIR_SERVER_TWICE,
     Load,
@@ -49,6 +49,19 @@ def wait_central(scheduler: Scheduler, cpu: int) -> None:
         f"CPU {cpu} decides",
         lambda: counters(scheduler.wait_lines(1)[-1]).get("central_cpu") == cpu,
     )
+
+
+def test_real_time_task_on_its_cpu_stops_no_other_task(
+    guest: Guest, start: Start, load: Load, icount: bool
+) -> None:
+    """Nobody decides meanwhile, so tasks on other CPUs continue, although one more task waits."""
+    scheduler = start("scx_central", "-c", "1").wait_enabled()
+    nr_cpus = len(guest.topology.online)
+    hogs = load("--hogs", str(nr_cpus), *QUIET, "--seconds", "3600", "--json")
+    (shares,) = shares_beside_real_time(guest, [(hogs, nr_cpus)], cpu=1)
+    print(shares)
+    assert sorted(shares)[1] > share_min(icount)
+    assert scheduler.end(signal.SIGINT) == 0
 
 
 @STOPS_FAIR_SERVER_TWICE

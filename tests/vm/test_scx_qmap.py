@@ -151,7 +151,9 @@ def test_tasks_leave_a_cpu_with_a_real_time_task(
     nr_cpus = len(guest.topology.online)
     scheduler = start("scx_qmap", "-i", "0.5").wait_enabled()
     hogs = load("--hogs", str(nr_cpus - 1), *QUIET, "--seconds", "3600", "--json")
-    assert shares_beside_real_time(guest, [(hogs, nr_cpus - 1)])[0] > share_min(icount)
+    (shares,) = shares_beside_real_time(guest, [(hogs, nr_cpus - 1)])
+    print(shares)
+    assert min(shares) > share_min(icount)
     assert last(scheduler)["reenqueued"] > 0
     assert scheduler.end(signal.SIGINT) == 0
 

@@ -60,9 +60,9 @@ pub struct Metrics {
     pub nr_failed_dispatches: u64,
     #[stat(
         counter,
-        desc = "Dispatches that bypassed the policy: kernel threads, own threads, \
+        desc = "Dispatches that bypassed the policy: per-CPU kernel threads, own threads, \
                 migration-disabled tasks, and, unless the policy decides on each wakeup, wakees \
-                that found an idle CPU or inherited the waker's slice"
+                that found an idle CPU, inherited the waker's slice or had a standing decision"
     )]
     pub nr_kernel_dispatches: u64,
     #[stat(counter, desc = "Tasks that got no decision because the ring was full")]

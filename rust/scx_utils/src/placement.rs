@@ -53,7 +53,8 @@ pub struct PlacementOpts {
     #[arg(long)]
     pub disable_numa: bool,
 
-    /// Request frequencies by the utilization of each CPU, instead of the highest ones
+    /// Request frequencies by the utilization of each CPU, instead of the highest ones; no effect
+    /// with --primary-domain powersave, which requests the lowest ones
     #[arg(short = 'f', long)]
     pub cpufreq: bool,
 

@@ -31,8 +31,8 @@ static inline u64 scx_immed_unless_sync(s32 cpu, u64 wake_flags)
 
 	if (!(wake_flags & SCX_WAKE_SYNC) || cpu != (s32)bpf_get_smp_processor_id())
 		return SCX_ENQ_IMMED;
-	/* Neither an idle CPU nor a real-time task, which an interrupt may have found, is the
-	 * waker. */
+	/* In an interrupt, the current task is not the waker: do not wait for the idle task, nor
+	 * for a real-time task. */
 	return waker->flags & PF_IDLE || waker->prio < MAX_RT_PRIO ? SCX_ENQ_IMMED : 0;
 }
 

@@ -40,13 +40,13 @@ pub(crate) struct Opts {
     #[arg(short = 'w', long)]
     pub(crate) no_wake_sync: bool,
 
-    /// Keep tasks that run for less than 10 us on average on their CPU: less migration, but they
-    /// may wait while other CPUs are idle
+    /// Tasks that run for less than 10 us on average stay on their CPU, unless they find an idle
+    /// one when they wake up: less migration, but they may wait while other CPUs are idle
     #[arg(short = 'S', long)]
     pub(crate) sticky_tasks: bool,
 
-    /// Of all idle CPUs, take the fastest one, instead of the nearest one: for machines with CPUs
-    /// of different speeds
+    /// Take the previous CPU if it is idle, else the fastest idle one, instead of the nearest one:
+    /// for machines with CPUs of different speeds
     #[arg(short = 'P', long)]
     pub(crate) preferred_idle_scan: bool,
 

@@ -16,7 +16,10 @@ pub(crate) struct Metrics {
     pub(crate) nr_running: u64,
     #[stat(desc = "Online CPUs")]
     pub(crate) nr_cpus: u64,
-    #[stat(counter, desc = "Per-CPU kernel threads that ran at once")]
+    #[stat(
+        counter,
+        desc = "Per-CPU kernel threads that bypassed the queues by an option"
+    )]
     pub(crate) nr_kthread_dispatches: u64,
     #[stat(counter, desc = "Tasks that went directly to a CPU, or to its queue")]
     pub(crate) nr_direct_dispatches: u64,
@@ -31,7 +34,7 @@ pub(crate) struct Metrics {
     pub(crate) nr_keep_running: u64,
     #[stat(counter, desc = "Searches for an idle CPU that found none")]
     pub(crate) nr_idle_misses: u64,
-    #[stat(counter, desc = "Tasks preempted on wakeup of others")]
+    #[stat(counter, desc = "Tasks preempted by others that were new or woke up")]
     pub(crate) nr_preemptions: u64,
 }
 

@@ -13,7 +13,8 @@ pub(crate) struct Opts {
     #[command(flatten)]
     pub(crate) mode: ModeOpts,
 
-    /// The longest slice, unless a task needs longer and no other one waits, 500 to 1000000
+    /// The longest slice, 500 to 1000000. A task that needs longer gets up to 500 ms while no other
+    /// one waits, and up to twice the slice while others do if its criticality is above average
     #[arg(long, value_name = "US", default_value = "5000")]
     #[arg(allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(500..=1_000_000))]

@@ -74,7 +74,7 @@ pub(crate) struct SchedSample {
     pub(crate) wake_freq: u32,
     #[stat(desc = "Performance criticality, 0 unless there are little CPUs")]
     pub(crate) perf_cri: u32,
-    #[stat(desc = "Performance criticality from which on a task should use a big CPU")]
+    #[stat(desc = "Performance criticality above which a task should use a big CPU")]
     pub(crate) thr_perf_cri: u32,
     #[stat(desc = "Performance level requested of the CPU, 0 to 1024")]
     pub(crate) cpuperf_cur: u32,

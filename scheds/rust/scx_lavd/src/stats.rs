@@ -37,7 +37,7 @@ pub(crate) struct SysStats {
     pub(crate) max_lat_cri: u64,
     #[stat(counter, desc = "Tasks that began to run")]
     pub(crate) nr_sched: u64,
-    #[stat(counter, desc = "Tasks preempted on wakeup of others")]
+    #[stat(counter, desc = "Tasks preempted by others that were new or woke up")]
     pub(crate) nr_preempt: u64,
     #[stat(counter, desc = "Slices that were longer than those of other tasks")]
     pub(crate) nr_slice_boost: u64,

@@ -24,7 +24,7 @@ pub(crate) struct Opts {
     #[arg(short, long)]
     pub(crate) weighted: bool,
 
-    /// Tasks stay on their CPU: no migration
+    /// Tasks stay on their CPU: no migration, except with --builtin-idle on wakeup
     #[arg(short = 'l', long)]
     pub(crate) percpu_local: bool,
 

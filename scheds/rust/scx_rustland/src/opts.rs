@@ -70,7 +70,9 @@ pub(crate) struct Opts {
     #[arg(short, long)]
     pub(crate) disable_preemption: bool,
 
-    /// Tasks stay on their CPU: no migration, so some CPUs may be idle while others are overloaded
+    /// Decide on tasks for the CPU where they last ran: some CPUs may be idle while others are
+    /// overloaded. For no migration at all, add --full-user: otherwise a wakee may still inherit
+    /// the slice of its waker, on the waker's CPU
     #[arg(short = 'l', long)]
     pub(crate) percpu_local: bool,
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! When to balance loads: at each interval, and earlier while far more tasks wait in one domain
-//! than in another. Pure: times and numbers in, a decision out.
+//! When to balance loads: at each interval, and earlier while the weight of runnable tasks per CPU
+//! is far higher in one domain than in another. Pure: times and numbers in, a decision out.
 
 use std::time::Duration;
 

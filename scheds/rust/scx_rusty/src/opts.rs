@@ -23,14 +23,14 @@ pub(crate) struct Opts {
     #[arg(value_parser = slice_us())]
     pub(crate) slice_us_overutil: u32,
 
-    /// Interval of load balancing in seconds, 0.1 to 3600; down to an eighth of it while far more
-    /// tasks wait in one domain than in another
+    /// Interval of load balancing in seconds, 0.1 to 3600; down to an eighth of it while the weight
+    /// of runnable tasks per CPU is far higher in one domain than in another
     #[arg(short, long, value_name = "S", default_value = "2.0")]
     #[arg(allow_negative_numbers = true)]
     pub(crate) interval: f64,
 
-    /// Interval of the tuner, which adapts slices, and the use of other domains' idle CPUs, to the
-    /// load, in seconds, 0.01 to 3600
+    /// Interval in seconds, 0.01 to 3600, at which the tuner adapts the slices, and the use of
+    /// other domains' idle CPUs, to the utilization of the CPUs
     #[arg(short = 'I', long, value_name = "S", default_value = "0.1")]
     #[arg(allow_negative_numbers = true)]
     pub(crate) tune_interval: f64,
@@ -52,29 +52,31 @@ pub(crate) struct Opts {
     pub(crate) cache_level: u32,
 
     /// Set the domains explicitly: the CPUs of each, in hexadecimal or as a list with a range, such
-    /// as 0-3,8; the CPUs in none of them form another domain
+    /// as 0-3,8; on each node, the CPUs in none of them form another domain. Masks that span nodes
+    /// are split
     #[arg(short = 'C', long, value_name = "MASK", num_args = 1.., value_delimiter = ' ')]
     pub(crate) cpumasks: Vec<String>,
 
     /// An idle CPU steals tasks of another domain of its node if at least this many wait there; 0:
-    /// never
+    /// only if the CPUs of that domain have taken none for 50 ms or more
     #[arg(short, long, value_name = "N", default_value = "1")]
     #[arg(allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub(crate) greedy_threshold: u32,
 
-    /// The same for domains of other nodes, whose memory is further away; 0: never
+    /// The same for domains of other nodes, whose memory is further away
     #[arg(long, value_name = "N", default_value = "0")]
     #[arg(allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub(crate) greedy_threshold_x_numa: u32,
 
-    /// Do not migrate tasks between domains: they stay where they started, except for steals
+    /// Do not migrate tasks between domains by load. Young tasks still leave crowded domains, and
+    /// CPUs still steal
     #[arg(long)]
     pub(crate) no_load_balance: bool,
 
-    /// Run each kernel thread immediately on wakeup, not only those that are bound to one CPU:
-    /// faster I/O, at the cost of tasks that compute on that CPU
+    /// Let each kernel thread that finds no idle CPU precede the tasks that wait for its CPU, not
+    /// only those that are bound to one CPU: faster I/O, at the cost of these tasks
     #[arg(short, long)]
     pub(crate) kthreads_local: bool,
 
@@ -82,7 +84,7 @@ pub(crate) struct Opts {
     #[arg(short, long)]
     pub(crate) balanced_kworkers: bool,
 
-    /// Run tasks in FIFO order: weights and interactivity have no effect
+    /// Run tasks in FIFO order: weights and interactivity do not affect it
     #[arg(short, long)]
     pub(crate) fifo_sched: bool,
 

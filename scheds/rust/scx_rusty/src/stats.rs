@@ -31,7 +31,7 @@ pub(crate) struct ClusterStats {
     pub(crate) load: f64,
     #[stat(counter, desc = "Tasks migrated to another domain by the balancer")]
     pub(crate) nr_migrations: u64,
-    #[stat(counter, desc = "Tasks without a task context")]
+    #[stat(counter, desc = "Failed lookups of task contexts")]
     pub(crate) task_get_err: u64,
     #[stat(desc = "Duration of the last balancing (s)")]
     pub(crate) time_used: f64,
@@ -51,7 +51,7 @@ pub(crate) struct ClusterStats {
     pub(crate) greedy: Percent,
     #[stat(desc = "Idle CPU of another node (% of total)")]
     pub(crate) greedy_far: Percent,
-    #[stat(desc = "Waited in the queue of its domain (% of total)")]
+    #[stat(desc = "Waited in the queue of its domain or CPU (% of total)")]
     pub(crate) dsq_dispatch: Percent,
     #[stat(desc = "Taken by a CPU of another domain of the node (% of total)")]
     pub(crate) greedy_local: Percent,
