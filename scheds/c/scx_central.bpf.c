@@ -7,7 +7,8 @@
  * in `waiting` and preempts the central CPU's task. The central CPU then goes through the queue and
  * gives each task to a waiting CPU. The task gets an infinite slice, so that the kernel can stop
  * the tick there (nohz_full). Once per millisecond the timer looks for tasks that have run for a
- * slice while others wait, and preempts them.
+ * slice while others wait, and preempts them. While a real-time task runs on the central CPU, the
+ * timer gives tasks to the waiting CPUs.
  *
  * Tasks that wake up are queued on the central CPU, so that no other CPU is interrupted. The
  * central CPU itself runs what is left when no other CPU waits. Its tasks have finite slices, so it
@@ -267,19 +268,23 @@ static bool has_real_time_task(void)
 static int on_timer(void *map, int *key, struct timer *t)
 {
 	s32 nr_queued = scx_bpf_dsq_nr_queued(CENTRAL_DSQ);
-	bool is_busy;
+	bool is_taken = has_real_time_task(), is_busy;
+	struct bpf_cpumask *mask;
 
 	scx_count(stats, timer);
 	/* If the timer is not armed below, the next decision arms it. */
 	scx_ordered(__sync_lock_test_and_set(&t->is_armed, 0));
-	/* Beside a real-time task, this CPU cannot decide what the CPUs of preempted tasks run. */
-	is_busy = preempt_others(has_real_time_task() ? 0 : nr_queued);
+	is_busy = preempt_others(nr_queued);
 	/* The verifier treats this callback as sleepable, because the program that sets it is. */
 	bpf_rcu_read_lock();
-	if (nr_queued > 0 && cpus_wait())
+	mask = waiting;
+	/* The kernel does not call ops.dispatch() on this CPU beside a real-time task. */
+	if (is_taken && mask)
+		serve(mask);
+	else if (nr_queued > 0 && cpus_wait())
 		scx_kick_cpu(central_cpu, SCX_KICK_PREEMPT);
 	bpf_rcu_read_unlock();
-	t->nr_idle = is_busy || nr_queued > 0 ? 0 : t->nr_idle + 1;
+	t->nr_idle = is_busy || nr_queued > 0 || is_taken ? 0 : t->nr_idle + 1;
 	if (t->nr_idle < IDLE_EXPIRIES)
 		arm(t);
 	return 0;

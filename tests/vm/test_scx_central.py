@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from loads import MIXED, QUIET, finished, hog_times_s, share_min, shares_beside_real_time
+from loads import MIXED, QUIET, finished, hog_times_s, shares_beside_real_time
 from sched_ext import (
     STOPS_FAIR_SERVER_TWICE,
     Load,
@@ -51,16 +51,17 @@ def wait_central(scheduler: Scheduler, cpu: int) -> None:
     )
 
 
-def test_real_time_task_on_its_cpu_stops_no_other_task(
+def test_timer_decides_beside_a_real_time_task(
     guest: Guest, start: Start, load: Load, icount: bool
 ) -> None:
-    """Nobody decides meanwhile, so tasks on other CPUs continue, although one more task waits."""
+    """A real-time task on the central CPU: the hogs share the other CPUs."""
     scheduler = start("scx_central", "-c", "1").wait_enabled()
     nr_cpus = len(guest.topology.online)
     hogs = load("--hogs", str(nr_cpus), *QUIET, "--seconds", "3600", "--json")
     (shares,) = shares_beside_real_time(guest, [(hogs, nr_cpus)], cpu=1)
     print(shares)
-    assert sorted(shares)[1] > share_min(icount)
+    # With the host's time, a timer may expire late.
+    assert sum(shares) > (0.8 if icount else 0.4) * (nr_cpus - 1)
     assert scheduler.end(signal.SIGINT) == 0
 
 
