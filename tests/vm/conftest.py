@@ -18,7 +18,17 @@ from typing import Any
 import debs
 import pytest
 import seeds
-from sched_ext import TIMEOUT_S, KernelWatch, Load, Scheduler, SetCpu, Start, wait_disabled
+from sched_ext import (
+    TIMEOUT_S,
+    KernelWatch,
+    Load,
+    Scheduler,
+    SetCpu,
+    Start,
+    read,
+    wait_disabled,
+    wait_for,
+)
 from schedulers import C_SCHEDULERS, ROOT, RUST_SCHEDULERS
 from system_bus import SystemBus
 from vm import emulator, health, initramfs, kernels, qemu, replay, topology
@@ -29,6 +39,8 @@ from vm.programs import lacking
 #: load and the scheduler is unloaded meanwhile: hardly ever with the host's time, but in two tests
 #: of one run that counted instructions.
 COUNTED_SINCE = (7, 0)
+#: See workers_stay_online().
+MAPS_FREED_ANYWHERE_SINCE = (7, 0)
 #: The default seed of each test in a deterministic guest.
 FIXED_SEED = 1
 
@@ -316,8 +328,32 @@ def start(guest: Guest) -> Iterator[Start]:
     assert not [event for scheduler in started for event in scheduler.unexpected_events]
 
 
+#: The CPUs of unbound kernel workers.
+WORKER_CPUS = "/sys/devices/virtual/workqueue/cpumask"
+
+
 @pytest.fixture
-def set_cpu(guest: Guest) -> Iterator[SetCpu]:
+def workers_stay_online(guest: Guest, kernel: kernels.Kernel) -> Iterator[None]:
+    """Keeps unbound kernel workers on CPU 0, which never goes offline, where the kernel needs it.
+
+    In 6.17, the migration of a worker is disabled while it frees a BPF map. If tasks have storage
+    in the map, the worker waits for RCU, RCU waits until a CPU is offline, and the CPU waits for
+    the worker, if it runs there: a second change of CPUs deadlocks while the maps of the scheduler
+    that the first one has ended are freed.
+    """
+    if kernel.version >= MAPS_FREED_ANYWHERE_SINCE:
+        yield
+        return
+    before = read(guest, WORKER_CPUS)
+    guest.run(f"echo 1 >{WORKER_CPUS}").check()
+    freeing = "cat /proc/[0-9]*/stack 2>/dev/null | grep -q bpf_map_free"
+    wait_for("no map is being freed", lambda: guest.run(freeing).status != 0)
+    yield
+    guest.run(f"echo {before} >{WORKER_CPUS}").check()
+
+
+@pytest.fixture
+def set_cpu(guest: Guest, workers_stay_online: None) -> Iterator[SetCpu]:
     """Takes CPUs offline and online. Afterwards the topology's initial CPUs are online."""
 
     def switch(cpu: int, online: bool) -> None:
