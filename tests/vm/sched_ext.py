@@ -32,6 +32,7 @@ EXPECTED_EVENTS = {
     "SCX_EV_ENQ_SKIP_EXITING": "exiting tasks bypass the scheduler",
     "SCX_EV_ENQ_SKIP_MIGRATION_DISABLED": "so do tasks with migration disabled",
     "SCX_EV_REENQ_IMMED": "a CPU that was to run a task at once runs another one",
+    "SCX_EV_REENQ_LOCAL_REPEAT": "the same again at once; the kernel ejects a scheduler that loops",
     "SCX_EV_REFILL_SLICE_DFL": "a task without a slice keeps running",
     "SCX_EV_BYPASS_DURATION": "loading and unloading bypass the scheduler",
     "SCX_EV_BYPASS_DISPATCH": "as above",
