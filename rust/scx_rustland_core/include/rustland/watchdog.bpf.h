@@ -75,12 +75,15 @@ static void wake_for_queue(struct watchdog *w, u64 dsq_id)
 static void check_user(struct watchdog *w, u64 now)
 {
 	u64 nr_cycles = *(volatile u64 *)&shared.nr_cycles, timeout_ns;
+	bool has_answered = nr_cycles != w->nr_cycles;
 
 	/* The answer came late, but within the longer timeout: user space is slow. */
-	if (nr_cycles != w->nr_cycles && shared.is_stalled && now - w->alive_ns < SLOW_STALL_NS)
+	if (has_answered && shared.is_stalled && now - w->alive_ns < SLOW_STALL_NS)
 		w->slow_until_ns = now + SLOW_NS;
 	shared.is_slow = now < w->slow_until_ns;
-	if (nr_cycles != w->nr_cycles || !user_has_work()) {
+	/* Only an answer ends a stall. That no work is left does not: the policy thread reads all
+	 * events first and answers then, maybe in another period. */
+	if (has_answered || (!shared.is_stalled && !user_has_work())) {
 		w->nr_cycles = nr_cycles;
 		w->alive_ns = now;
 		shared.is_stalled = false;
