@@ -52,7 +52,8 @@ static void test_runtime_factor_falls_from_2001_to_1(void **state)
 	assert_int_equal(lavd_runtime_factor(MAX), 1);
 }
 
-/* More of what makes a task urgent never makes it less urgent. */
+/* Neither more waits or wakeups, nor a shorter runtime, nor a higher weight or boost lowers the
+ * criticality. */
 static void test_criticality_is_monotonic(void **state)
 {
 	int i;
@@ -118,7 +119,7 @@ static void test_request_and_credit_follow_criticality(void **state)
 
 	assert_int_equal(lavd_request_ns(0, LAVD_LAT_CRI_UNIT), LAVD_RUNTIME_COUNTED_NS);
 	assert_int_equal(lavd_request_ns(MAX, LAVD_LAT_CRI_UNIT), 2 * LAVD_RUNTIME_COUNTED_NS);
-	/* A criticality of 0 does not occur, but must not divide by zero. */
+	/* A criticality of 0 does not occur, but must not cause a division by zero. */
 	assert_true(lavd_request_ns(MAX, 0) > 0);
 	for (cri = 4; cri < LAVD_LAT_CRI_MAX; cri++) {
 		assert_true(lavd_request_ns(0, cri + 1) <= lavd_request_ns(0, cri));
@@ -214,6 +215,8 @@ static void test_boosted_slice_is_bounded(void **state)
 			 8500 * 1000);
 	assert_int_equal(lavd_boosted_slice_ns(slice, MAX / 2, false, 0, 100),
 			 LAVD_SLICE_BOOST_MAX_NS);
+	assert_int_equal(lavd_boosted_slice_ns(NSEC_PER_SEC, 2 * NSEC_PER_SEC, false, 0, 100),
+			 NSEC_PER_SEC);
 	/* While others wait, only a task of more than average criticality gets more. */
 	assert_int_equal(lavd_boosted_slice_ns(slice, MAX, true, 100, 100), slice);
 	assert_int_equal(lavd_boosted_slice_ns(slice, MAX, true, 5000, 100), 2 * slice);
@@ -275,7 +278,7 @@ static void test_wait_grows_with_the_queue(void **state)
 	assert_int_equal(lavd_wait_us(0, 1000, 0), 1000);
 	assert_int_equal(lavd_queued_load(0, 1000, 10000), 0);
 	assert_int_equal(lavd_queued_load(5, 1000, 10000), 512);
-	/* A task that computes needs a CPU of its own. */
+	/* A CPU-bound task needs a whole CPU. */
 	assert_int_equal(lavd_queued_load(2, MAX, 10000), 2048);
 	assert_false(lavd_is_saturated(1791, 2048));
 	assert_true(lavd_is_saturated(1792, 2048));

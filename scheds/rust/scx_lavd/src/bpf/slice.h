@@ -31,9 +31,9 @@ static inline u64 lavd_slice_ns(u32 nr_cpus, u64 nr_waiting, u64 min_ns, u64 max
 
 /*
  * Return the slice of a task that runs for @avg_runtime_ns on average: twice as long, but at least
- * twice @min_ns and at most @slice_ns. A new task, of which nothing is known, starts with a short
- * slice, because others wait for it meanwhile: only tasks with a long average runtime are
- * preempted.
+ * twice @min_ns and at most @slice_ns. A new task starts with a short slice, because its runtime is
+ * unknown, and others have to wait for the end of its slice: only tasks with a long average runtime
+ * are preempted.
  */
 static inline u64 lavd_fitting_slice_ns(u64 slice_ns, u64 avg_runtime_ns, u64 min_ns)
 {
@@ -45,15 +45,17 @@ static inline u64 lavd_fitting_slice_ns(u64 slice_ns, u64 avg_runtime_ns, u64 mi
 
 /*
  * Return the slice of a task that runs for at least @slice_ns on average. If no task waits, it may
- * finish what it does. Otherwise only a task of more than average criticality gets more than
+ * finish its work. Otherwise only a task of more than average criticality gets more than
  * @slice_ns: its average runtime, at most twice @slice_ns.
  */
 static inline u64 lavd_boosted_slice_ns(u64 slice_ns, u64 avg_runtime_ns, bool others_wait,
 					u32 lat_cri, u64 avg_lat_cri)
 {
+	/* --slice-max-us may be above the limit. */
 	if (!others_wait)
 		return lavd_clamp(avg_runtime_ns + LAVD_SLICE_BONUS_NS, slice_ns,
-				  LAVD_SLICE_BOOST_MAX_NS);
+				  slice_ns > LAVD_SLICE_BOOST_MAX_NS ? slice_ns :
+								       LAVD_SLICE_BOOST_MAX_NS);
 	if (lat_cri <= avg_lat_cri)
 		return slice_ns;
 	return lavd_clamp(avg_runtime_ns, slice_ns, 2 * slice_ns);
