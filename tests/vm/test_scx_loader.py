@@ -326,6 +326,19 @@ def test_killed_scheduler_is_restarted_with_a_limit(loader: Loader, guest: Guest
     loader.call("StartScheduler", "su", "scx_simple", "0")
 
 
+def test_another_scheduler_can_be_started_instead_of_a_restart(
+    stopped: Loader, guest: Guest
+) -> None:
+    """While the loader waits to restart a scheduler, scxctl start does not count it as running."""
+    guest.run("printf '[supervision]\nbackoff_s = 60\n' >/srv/patient.toml").check()
+    loader = stopped.start("--config", "/srv/patient.toml")
+    loader.call("StartScheduler", "su", "scx_simple", "0")
+    guest.run(["kill", "-9", str(loader.get("SchedulerPid"))]).check()
+    loader.wait_state("backing-off")
+    assert loader.ctl("start", "-s", "fifo").check().stdout == "started Fifo in Auto mode\n"
+    assert ops(guest) == "fifo"
+
+
 def test_scheduler_killed_during_its_start(loader: Loader, guest: Guest) -> None:
     call = "busctl --system call org.scx.Loader /org/scx/Loader org.scx.Loader StartScheduler"
     caller = guest.spawn("caller", f"{call} su scx_rusty 0")
@@ -363,9 +376,11 @@ def test_external_scheduler_is_reported_and_left_alone(
     loader.wait_state("external")
     assert loader.get("CurrentScheduler") == "scx_simple"
     for call in CHANGING[:6]:
-        assert "'simple' runs" in loader.error(*call)
-    refused = "scxctl: Simple runs, which the loader did not start: end its process first\n"
-    assert loader.ctl("start", "-s", "fifo").stderr == refused
+        assert "'simple' is running" in loader.error(*call)
+    assert loader.ctl("start", "-s", "fifo").stderr == (
+        "scxctl: the scheduler 'simple' is running and was not started by the loader: "
+        "end its process first\n"
+    )
     assert "end its process" in loader.ctl("stop").stderr
     assert other.process.running()
     assert other.end(signal.SIGINT) == 0
@@ -476,7 +491,7 @@ def test_scxctl(loader: Loader, guest: Guest) -> None:
     assert said("get") == "running Rlfifo in Gaming mode\n"
     again = loader.ctl("start", "-s", "fifo")
     assert (again.status, again.stdout) == (1, "")
-    assert again.stderr == "scxctl: Rlfifo runs already: use switch\n"
+    assert again.stderr == "scxctl: scx_rlfifo is already running: switch instead\n"
     assert said("switch", "-m", "auto") == "switched to Rlfifo in Auto mode\n"
     arguments = said("switch", "-s", "fifo", "-a", "--slice-us,700")
     assert arguments == 'switched to Fifo with arguments "--slice-us 700"\n'

@@ -42,12 +42,12 @@ impl Current {
     }
 }
 
-/// The loader, which is activated if it does not run.
+/// The loader, which is activated by the first call if it is not running.
 pub(crate) async fn connect() -> Result<LoaderProxy<'static>> {
     let bus = Connection::system().await;
-    // The causes are included in the text.
+    // The error's text includes its causes.
     let bus = bus.map_err(|error| anyhow!("the system bus: {error}"))?;
-    // After a change, properties must not come from the cache.
+    // After a change, properties must not be read from the cache.
     let loader = LoaderProxy::builder(&bus).cache_properties(CacheProperties::No);
     loader.build().await.map_err(explain)
 }
@@ -131,10 +131,6 @@ async fn change(loader: &LoaderProxy<'_>, command: &Command, json: bool) -> Resu
     let before = Current::read(loader).await.map_err(explain)?;
     let done = match command {
         Command::Start { sched, how } => {
-            if let Some(running) = &before.scheduler {
-                let state = loader.state().await.map_err(explain)?;
-                bail!(refusal(running, &state));
-            }
             start(loader, sched, how).await?;
             "started"
         }
@@ -167,17 +163,6 @@ async fn change(loader: &LoaderProxy<'_>, command: &Command, json: bool) -> Resu
     })
 }
 
-/// Why nothing is started while `running` runs, and what to do. The loader neither stops nor
-/// replaces an external scheduler.
-fn refusal(running: &str, state: &str) -> String {
-    let name = title(running);
-    if state == "external" {
-        format!("{name} runs, which the loader did not start: end its process first")
-    } else {
-        format!("{name} runs already: use switch")
-    }
-}
-
 /// Calls a method that changes something. A password dialog is allowed on a terminal only, so that
 /// scripts fail instead of blocking.
 async fn call<A>(loader: &LoaderProxy<'_>, method: &str, args: &A) -> Result<()>
@@ -204,7 +189,7 @@ async fn start(loader: &LoaderProxy<'_>, sched: &str, how: &How) -> Result<()> {
     }
 }
 
-/// An omitted scheduler or mode stays as it is.
+/// If the scheduler or the mode is omitted, the current one is kept.
 async fn switch(
     loader: &LoaderProxy<'_>,
     before: &Current,
@@ -212,7 +197,7 @@ async fn switch(
     how: &How,
 ) -> Result<()> {
     let Some(running) = &before.scheduler else {
-        bail!("no scheduler runs: use start");
+        bail!("no scheduler is running: use start");
     };
     if sched.is_none() && how.mode.is_none() && how.arguments().is_none() {
         bail!("nothing to switch to: name a scheduler, a mode or arguments");
@@ -224,21 +209,5 @@ async fn switch(
             let mode = how.mode.map_or(before.mode, Mode::number);
             call(loader, "SwitchScheduler", &(sched, mode)).await
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn refusal_names_what_helps() {
-        assert_eq!(
-            refusal("scx_rusty", "running"),
-            "Rusty runs already: use switch"
-        );
-        let external = refusal("foreign", "external");
-        assert!(external.starts_with("Foreign runs, "), "{external}");
-        assert!(external.ends_with(": end its process first"), "{external}");
     }
 }
