@@ -2,16 +2,16 @@
 /*
  * scx_pair: the two CPUs of a pair never run tasks of different cgroups at the same time.
  *
- * CPUs form pairs, the hardware threads of a core by default. The tasks of a cgroup wait in a DSQ
- * of their own. Pairs serve the cgroups that have waiting tasks in turn: for the length of a turn
- * both CPUs run tasks of one cgroup only, or idle. Core scheduling does the same for groups of
- * tasks that request it, within the kernel's own scheduler; here it is a policy.
+ * CPUs form pairs, the hardware threads of a core by default. Each cgroup has a DSQ, in which its
+ * tasks wait. Pairs serve the cgroups that have waiting tasks in turn: for the length of a turn
+ * both CPUs run tasks of one cgroup only, or idle. Core scheduling does the same under the kernel's
+ * own scheduler, for groups of tasks that request it.
  *
  * Before a CPU takes a task from the DSQ of a cgroup it claims the cgroup, which is possible only
  * while the other CPU of the pair neither claims nor runs another cgroup. The CPU releases the
  * claim when it has switched to something else: the idle task, a kernel thread or a real-time task.
- * What a CPU runs is known from the tracepoint of context switches, because a task still runs for
- * some time after ops.dispatch() has found another one.
+ * What a CPU runs is recorded in the sched_switch tracepoint, because the previous task still runs
+ * for some time after ops.dispatch() has found another one.
  *
  * Kernel threads run at any time: other tasks depend on them, and they do not belong to any user.
  */
@@ -22,7 +22,8 @@
 
 char _license[] SEC("license") = "GPL";
 
-/* Kernel threads. The other DSQs have the id of their cgroup, which is never 0. */
+/* The DSQ of kernel threads, and of dying tasks whose cgroup is gone. The id of each other DSQ is
+ * that of its cgroup, which is never 0. */
 #define KERNEL_DSQ 0
 
 /* Maximum number of cgroups that ops.dispatch() tries. */
@@ -296,9 +297,11 @@ void BPF_STRUCT_OPS(pair_enqueue, struct task_struct *p, u64 enq_flags)
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct task_ctx *tctx = task_ctx(p);
 
-	/* Count before anything else, so that a CPU that finds no task looks again. */
+	/* Count before anything else, so that a CPU that finds no task looks again: see
+	 * pair_update_idle(). */
 	__sync_fetch_and_add(&nr_enqueued, 1);
-	if (p->flags & PF_KTHREAD || !tctx) {
+	/* Before 7.0, a dying task may outlive its cgroup. */
+	if (p->flags & PF_KTHREAD || !tctx || !bpf_map_lookup_elem(&cgroups, &tctx->cgid)) {
 		enqueue_kernel(p, enq_flags);
 		return;
 	}
@@ -371,7 +374,8 @@ static bool keep(u32 cpu, struct pair *pair, struct task_struct *prev, u64 cgid)
 	return true;
 }
 
-/* Begin a turn of the next cgroup that has a task for @cpu, while the other CPU idles. */
+/* Begin a turn of the next cgroup that has a task for @cpu. The other CPU neither claims nor runs a
+ * cgroup. */
 static bool take_next(u32 cpu, struct pair *pair)
 {
 	u64 first = 0;
@@ -466,8 +470,8 @@ void BPF_STRUCT_OPS(pair_dispatch, s32 cpu, struct task_struct *prev)
 		dispatch_kernel(cpu);
 }
 
-/* Let the CPU look again, if a task was enqueued since it last looked, by a CPU that did not see it
- * as idle. */
+/* Let the CPU look again if a task was enqueued since it last looked: the enqueuing CPU may not
+ * have seen this one as idle. */
 void BPF_STRUCT_OPS(pair_update_idle, s32 cpu, bool is_idle)
 {
 	if (is_idle && (u32)cpu < PAIR_CPUS_MAX && nr_seen[cpu] != nr_enqueued)
@@ -598,11 +602,23 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(pair_cgroup_init, struct cgroup *cgrp,
 	return err ?: bpf_map_update_elem(&cgroups, &cgid, &init, BPF_NOEXIST);
 }
 
+/* Move dying tasks that wait in the DSQ of a removed cgroup to where a CPU takes them. */
+static void rescue(u64 cgid)
+{
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, cgid, 0) {
+		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, KERNEL_DSQ, 0))
+			scx_kick_cpu(scx_bpf_task_cpu(p), 0);
+	}
+}
+
 void BPF_STRUCT_OPS(pair_cgroup_exit, struct cgroup *cgrp)
 {
 	struct gone gone = { .cgid = cgrp->kn->id, .since_ns = scx_monotonic_now() };
 
 	bpf_map_delete_elem(&cgroups, &gone.cgid);
+	rescue(gone.cgid);
 	if (bpf_map_push_elem(&gone_cgroups, &gone, 0))
 		scx_bpf_destroy_dsq(gone.cgid);
 }

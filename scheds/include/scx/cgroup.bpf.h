@@ -7,7 +7,7 @@
  *    struct scx_sched says which controls it implements;
  *  - keeps a struct scx_cgroup_task for each task, and calls scx_cgroup_task_*() as their comments
  *    say;
- *  - charges CPU time by scx_cgroup_charge() and scx_share_cost() instead of scx_vtime_cost().
+ *  - charges CPU time with scx_cgroup_charge() and scx_share_cost() instead of scx_vtime_cost().
  *
  * Only runnable tasks count: a cgroup is part of its parent's load while it or one of its
  * descendants has a runnable task. So a wakeup changes the load of the task's own cgroup; the load
@@ -270,8 +270,8 @@ static inline u64 scx_cgroup_task_vtime(const struct scx_cgroup_task *t)
 
 /*
  * Charge @ran_ns of CPU time of a task of this weight: advance the virtual time of its cgroup,
- * within [@min, @max], and return the share of the task, by which the scheduler advances the task's
- * own virtual time.
+ * within [@min, @max], and return the share of the task, with which the scheduler computes the cost
+ * in the task's own virtual time (scx_share_cost()).
  */
 static inline u64 scx_cgroup_charge(const struct scx_cgroup_task *t, u32 weight, u64 ran_ns,
 				    u64 min, u64 max)
@@ -328,6 +328,7 @@ static inline s32 scx_cgroup_do_init(struct cgroup *cgrp, struct scx_cgroup_init
 	u64 id = scx_cgroup_id(cgrp);
 	u32 parent, slot = SCX_CGROUP_ROOT;
 	struct scx_cgroup *cg;
+	s32 err;
 
 	if (!cgrp->level) {
 		cg = scx_cgroup_get(SCX_CGROUP_ROOT);
@@ -349,7 +350,13 @@ static inline s32 scx_cgroup_do_init(struct cgroup *cgrp, struct scx_cgroup_init
 		cg->is_idle = scx_cgroup_is_idle(cgrp);
 		cg->vtime = above ? above->vtime : 0;
 	}
-	return bpf_map_update_elem(&scx_cgroup_slots, &id, &slot, BPF_ANY);
+	err = bpf_map_update_elem(&scx_cgroup_slots, &id, &slot, BPF_ANY);
+	/* The kernel does not call ops.cgroup_exit() after a failure. */
+	if (err && cg && cg->id == id) {
+		cg->is_gone = 1;
+		scx_cgroup_try_free(cg);
+	}
+	return err;
 }
 
 static inline void scx_cgroup_do_exit(struct cgroup *cgrp)
@@ -402,8 +409,8 @@ static inline void scx_cgroup_do_set_idle(struct cgroup *cgrp, bool idle)
 /*
  * Define the callbacks that maintain the tree. The scheduler defines ops.cgroup_move() itself,
  * because only it can find the struct scx_cgroup_task of a task. ops.cgroup_prep_move() and
- * ops.cgroup_cancel_move() are not needed: a move changes only the task, and a runnable task is
- * quiescent while it is moved.
+ * ops.cgroup_cancel_move() are not needed: a move changes only the task, and the kernel calls
+ * ops.quiescent() before it moves a runnable task, and ops.runnable() afterwards.
  */
 #define SCX_CGROUP_OPS(name)                                                  \
 	s32 BPF_STRUCT_OPS_SLEEPABLE(name##_cgroup_init, struct cgroup *cgrp, \
