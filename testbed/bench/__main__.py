@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return complain("bench", UsageError(f"--jobs {options.jobs}: give 1 or more"), STATUS_USAGE)
     if options.quiet:
         progress.silence()
-    # Finished rounds are reported on SIGTERM, too.
+    # Report the finished rounds on SIGTERM, as on Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return _baseline(options) if options.check or options.renew else _bench(options)
@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
         "schedulers",
         nargs="*",
         metavar="SCHEDULER",
-        help="one of this tree by name, any other by its path; with options as one word: "
+        help="one of this tree by name, any other by its path; quote it together with its options: "
         "'scx_rustland --slice-boost 0'",
     )
     parser.add_argument(
@@ -93,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--seed", type=int, metavar="N", help="only this seed, to repeat a round")
     parser.add_argument(
-        "--host", action="store_true", help="on this machine, whose kernel needs sched_ext; as root"
+        "--host", action="store_true", help="on this machine, as root; its kernel needs sched_ext"
     )
     parser.add_argument("--kernel", metavar="K", help="kernel of the guests: a version or a path")
     parser.add_argument(
@@ -201,10 +201,15 @@ def _place(options: argparse.Namespace, build: Path) -> Place:
     if not options.host:
         kernel = kernels.resolve(options.kernel)
         return Place(kernel, topology.find(options.topology), tools)
+    of_guests = {
+        "--kernel": options.kernel,
+        "--topology": options.topology != topology.DEFAULT,
+        "--seed": options.seed is not None,
+    }
+    if wrong := [name for name, is_given in of_guests.items() if is_given]:
+        raise UsageError(f"{wrong[0]} is for guests, not for --host")
     if not _STATE.exists():
         raise UsageError("--host: this kernel has no sched_ext; omit --host to use guests")
-    if options.kernel or options.seed is not None:
-        raise UsageError("--kernel and --seed are for guests, not for --host")
     if _STATE.read_text().strip() != "disabled":
         raise UsageError("--host: a scheduler is loaded already: stop it first")
     return Place(None, None, tools)

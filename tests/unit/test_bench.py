@@ -416,6 +416,7 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["--seed", "1", "--seeds", "2"], "exclude each other"),
         (["--topology", "x"], "x"),
         (["--host"], "this kernel has no sched_ext"),
+        (["--host", "--topology", "numa"], "--topology is for guests"),
         (["--html", "/nonexistent/page"], "there is no such directory"),
     ],
 )
