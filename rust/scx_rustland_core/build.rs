@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Compiles the BPF side, for schedulers that have none of their own.
+//! Compiles the BPF side, for schedulers that do not have their own.
 
 use std::env;
 
@@ -8,7 +8,7 @@ fn main() -> anyhow::Result<()> {
     if env::var_os("CARGO_FEATURE_RUNTIME").is_none() {
         return Ok(());
     }
-    scx_utils::builder::BpfBuilder::new()?
+    scx_cargo::BpfBuilder::new()?
         .include("include")
         .intf("include/rustland/intf.h")
         .skel("src/bpf/main.bpf.c")

@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 from schedulers import ROOT
 
-#: Environment of cargo for short builds: programs built here run at most once.
+#: Environment of cargo for short builds: programs built here run at most once. Build scripts and
+#: procedural macros are always compiled so; with the same options for the programs, crates that
+#: both need are compiled once.
 QUICK_BUILD = {
     "CARGO_INCREMENTAL": "0",
     "CARGO_PROFILE_DEV_DEBUG": "0",
-    "CARGO_PROFILE_RELEASE_OPT_LEVEL": "1",
+    "CARGO_PROFILE_RELEASE_OPT_LEVEL": "0",
+    "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "256",
 }
 
 

@@ -188,13 +188,16 @@ def environment(build_options: dict[str, str]) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def reader(build_options: dict[str, str], rust_host: str) -> Iterator[Reader]:
+def reader(
+    build_options: dict[str, str], rust_host: str, target_dir: Path
+) -> Iterator[Reader]:
     """A reader with a copy of the tree, removed afterwards since the build output is large."""
     fetch_crates(build_options["cargo"], "--target", rust_host)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         tree, tools = folder / "scx", folder / "bin"
         copy(tree)
+        (tree / "target").symlink_to(target_dir)
         provide(tools, build_options["cargo"])
         # `./dev vm` without the check for missing packages.
         dev = tree / "dev"

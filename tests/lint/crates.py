@@ -9,13 +9,15 @@ from pathlib import Path
 MAY_USE = [
     (r"rust/scx_stats/scx_stats_derive", set()),
     (r"rust/scx_stats", {"scx_stats_derive"}),
+    (r"rust/scx_cargo", set()),
     (r"rust/scx_utils", {"scx_stats"}),
-    (r"rust/scx_rustland_core", {"scx_stats", "scx_utils"}),
+    (r"rust/scx_rustland_core", {"scx_cargo", "scx_stats", "scx_utils"}),
     # Schedulers, tools and testbed depend on no scheduler, and on nothing of the tests.
-    (r"scheds/rust/\w+", {"scx_rustland_core", "scx_stats", "scx_utils"}),
-    (r"tests/scheds/\w+", {"scx_rustland_core", "scx_stats", "scx_utils"}),
+    (r"scheds/rust/\w+", {"scx_cargo", "scx_rustland_core", "scx_stats", "scx_utils"}),
+    (r"tests/scheds/\w+", {"scx_cargo", "scx_rustland_core", "scx_stats", "scx_utils"}),
     (r"tools/scxctl", {"scx_loader", "scx_stats", "scx_utils"}),
-    (r"(tools|testbed)/\w+", {"scx_stats", "scx_utils"}),
+    (r"tools/\w+", {"scx_stats", "scx_utils"}),
+    (r"testbed/\w+", {"scx_cargo", "scx_stats", "scx_utils"}),
 ]
 
 #: The files of each Rust scheduler.

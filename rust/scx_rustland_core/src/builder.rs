@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use scx_utils::builder::BpfBuilder;
+use scx_cargo::BpfBuilder;
 
 /// Builds a scheduler's own BPF side on top of this crate's. Its source includes
 /// `<rustland/rustland.bpf.h>`, which documents how.

@@ -36,8 +36,8 @@ where
     btf.type_by_id(TypeId::from(u32::try_from(id).ok()?))
 }
 
-/// The bytes of a struct's member. `None` if there is no such struct or member, or if it is a bit
-/// field.
+/// The byte range of a struct's member. `None` if there is no such struct or member, or if it is a
+/// bit field.
 pub(crate) fn member(btf: &Btf<'_>, name: &str, member: &str) -> Option<Range<usize>> {
     let of = find::<Struct<'_>>(btf, BtfKind::Struct, name)?;
     let found = of.iter().find(|m| m.name == Some(OsStr::new(member)))?;
@@ -86,8 +86,8 @@ pub(crate) fn enumerator(btf: &Btf<'_>, name: &str, enumerator: &str) -> Option<
     })
 }
 
-/// Whether the last parameter of any function whose name begins with `prefix` and does not end with
-/// `but_suffix` has this name.
+/// Whether there is a function whose name starts with `prefix` and does not end with `but_suffix`,
+/// and whose last parameter is called `parameter`.
 pub(crate) fn any_ends_with_parameter(
     btf: &Btf<'_>,
     prefix: &[u8],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Warns of cgroup controls that have no effect: with sched_ext, CPU shares and limits are left to
-//! the scheduler, which may not implement them; nor do all kernels report them to the scheduler.
+//! Warns of cgroup controls that have no effect: sched_ext leaves CPU shares and limits to the
+//! scheduler, which may not implement them, and some kernels do not report them to the scheduler.
 
 use std::fmt;
 use std::fs;
@@ -33,7 +33,7 @@ impl Control {
         all.filter(|control| !has_effect(control)).collect()
     }
 
-    /// The callback by which the kernel reports changes.
+    /// The callback that reports changes.
     fn callback(self) -> &'static str {
         match self {
             Self::Weight => "cgroup_set_weight",
@@ -42,7 +42,8 @@ impl Control {
         }
     }
 
-    /// The default value, or what it begins with (Documentation/admin-guide/cgroup-v2.rst).
+    /// The default value (Documentation/admin-guide/cgroup-v2.rst). If it ends with a space, it is
+    /// the prefix of all default values.
     fn default(self) -> &'static str {
         match self {
             Self::Weight => "100",
@@ -81,18 +82,18 @@ pub fn list(controls: &[Control]) -> String {
     }
 }
 
-/// Cgroups that have set a control. Displayed as their number and an example.
+/// Cgroups with a control that is set. Displayed as their number and an example.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ignored {
     nr: usize,
-    /// A control that the first of these cgroups has set.
+    /// A control that is set in the first of these cgroups.
     control: Control,
     path: PathBuf,
 }
 
 impl Ignored {
-    /// Searches the machine with this root directory; `None` if no cgroup has set one of these
-    /// controls.
+    /// Searches the machine with this root directory; `None` if none of these controls is set in
+    /// any cgroup.
     #[must_use]
     pub fn find(root: &Path, controls: &[Control]) -> Option<Self> {
         let mut found = None;

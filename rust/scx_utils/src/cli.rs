@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Common to the command lines of all programs: checked values, errors of one line, and manual
-//! pages and completions that are generated from the definitions.
+//! Common code for the command lines of all programs: checked values, one-line errors, and manual
+//! pages and completions generated from the definitions of the options.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -58,7 +58,7 @@ pub fn generate(
     out.write_all(&text)
 }
 
-/// clap's completions would include hidden options.
+/// The command without hidden options, which clap's completions would include.
 fn without_hidden(command: &Command) -> Command {
     let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
     let about = command.get_about().cloned().unwrap_or_default();
@@ -72,7 +72,7 @@ fn without_hidden(command: &Command) -> Command {
     }
 }
 
-/// The subcommands of a program, each with its own options.
+/// Writes the section with the subcommands, each with its own options.
 fn man_commands(command: &Command, out: &mut dyn Write) -> io::Result<()> {
     if !command.has_subcommands() {
         return Ok(());
@@ -149,7 +149,7 @@ pub fn print(text: &[u8]) -> io::Result<()> {
     stdout.flush()
 }
 
-/// Whether the reader of the output has closed it.
+/// Whether the error means that the reader of the output has closed the pipe.
 #[must_use]
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let error = error.downcast_ref::<io::Error>();
@@ -175,8 +175,8 @@ pub fn one_line(error: &clap::Error) -> String {
     line
 }
 
-/// Parses an interval in seconds, 0.1 to a day: below, printing would dominate the load; above, it
-/// is useless.
+/// Parses an interval in seconds, from 0.1 to a day: with a shorter one, printing would dominate
+/// the load; a longer one is useless.
 ///
 /// # Errors
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Features of the running kernel, by its type information. Never by its version: distributions
-//! backport features and omit others.
+//! Features of the running kernel, detected from its type information (BTF) and never from its
+//! version: distributions backport some features and omit others.
 
 use std::path::Path;
 
@@ -30,8 +30,8 @@ impl KernelBtf {
         Ok(Self { btf })
     }
 
-    /// Whether the kernel has a function or variable of this name that BPF programs may use, such
-    /// as `scx_bpf_dsq_peek`.
+    /// Whether the kernel's type information has a function or variable of this name, such as the
+    /// kfunc `scx_bpf_dsq_peek`.
     #[must_use]
     pub fn has_ksym(&self, name: &str) -> bool {
         btf::find::<Func<'_>>(&self.btf, BtfKind::Func, name).is_some()
@@ -51,16 +51,18 @@ impl KernelBtf {
         btf::enumerator(&self.btf, name, enumerator)
     }
 
-    /// Whether the kernel reserves CPU time for the ext class against the fair class.
+    /// Whether the kernel has a deadline server that reserves CPU time for the ext class against
+    /// the fair class.
     #[must_use]
     pub fn has_ext_server(&self) -> bool {
         self.has_member("rq", "ext_server")
     }
 
-    /// Whether kfuncs have an argument that the kernel's build should have stripped from their
-    /// public prototypes. Since 7.1 many kfuncs have such a hidden argument. An old pahole does not
-    /// strip it from all kfuncs, and programs cannot call a kfunc that still has it; which kfuncs
-    /// are affected depends on the build. Debian's backports of 7.1 and 7.2 are affected.
+    /// Whether any kfunc has an argument that the kernel's build should have stripped from its
+    /// public prototype. Since 7.1 many kfuncs have such a hidden argument. A build with an old
+    /// pahole does not strip it from all of them, and BPF programs cannot call a kfunc that still
+    /// has it; which kfuncs are affected depends on the build. Debian's backports of 7.1 and 7.2
+    /// are affected.
     #[must_use]
     pub fn is_defective(&self) -> bool {
         btf::any_ends_with_parameter(&self.btf, b"scx_bpf_", b"_impl", "aux")
@@ -151,7 +153,7 @@ mod tests {
         let (_root, btf) = kernel(KFUNC, &[]);
         assert!(btf.has_ksym("scx_bpf_create_dsq"));
         assert!(!btf.has_ksym("scx_bpf_dsq_peek"));
-        assert!(!btf.has_ksym("int"), "a type is no symbol");
+        assert!(!btf.has_ksym("int"), "a type is not a symbol");
         assert!(btf.has_member("sched_ext_ops", "cpu_online"));
         assert!(!btf.has_member("sched_ext_ops", "cpu_offline"));
         assert!(!btf.has_member("no_such_struct", "flags"));

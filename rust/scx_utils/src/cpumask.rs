@@ -53,7 +53,7 @@ pub enum CpumaskError {
         /// The range.
         text: String,
     },
-    /// A stride `:used/group` with a group of 0, or with more used than the group has.
+    /// A stride `:used/group` with a `group` of 0, or with `used` above `group`.
     #[error("'{text}' has an invalid stride: use a form such as 0-31:2/4")]
     BadStride {
         /// The range with its stride.
@@ -141,7 +141,7 @@ impl Cpumask {
         &self.words
     }
 
-    /// The width: the number of CPU ids that the mask can have, not of those that it has.
+    /// The width: the number of CPU ids that the mask can hold, not of those in the set.
     #[must_use]
     pub fn nr_cpu_ids(&self) -> usize {
         self.nr_cpu_ids
@@ -228,19 +228,19 @@ impl Cpumask {
         Some(word * WORD_BITS + WORD_BITS - 1 - leading_zeros(self.words[word]))
     }
 
-    /// The CPUs of both sets.
+    /// The CPUs that are in both sets.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         self.combined(other, |a, b| a & b)
     }
 
-    /// The CPUs of either set.
+    /// The CPUs that are in either set.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
         self.combined(other, |a, b| a | b)
     }
 
-    /// The CPUs of exactly one of the sets.
+    /// The CPUs that are in exactly one of the sets.
     #[must_use]
     pub fn xor(&self, other: &Self) -> Self {
         self.combined(other, |a, b| a ^ b)
@@ -404,7 +404,7 @@ impl<'a> IntoIterator for &'a Cpumask {
     }
 }
 
-/// Operators on references, implemented by the methods of the same meaning.
+/// Operators on references, which call the method of the same meaning.
 macro_rules! operators {
     ($($operator:ident $function:ident $method:ident),*) => {$(
         impl $operator<&Cpumask> for &Cpumask {

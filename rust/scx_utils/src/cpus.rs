@@ -17,7 +17,7 @@ const NODES_MAX: usize = 128;
 /// The section of the table.
 pub(crate) const SECTION: &str = ".rodata.scx_cpus";
 
-/// Which CPUs share a queue, and form a group of the table.
+/// Which CPUs share a DSQ, and form a group of the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Grouping {
     /// All.
@@ -29,10 +29,10 @@ pub enum Grouping {
     Domains,
 }
 
-/// What to use of the topology.
+/// Which parts of the topology to use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Use {
-    /// Count CPUs that share a core as cores of their own.
+    /// Treat SMT siblings as separate cores.
     pub(crate) ignore_smt: bool,
     pub(crate) grouping: Grouping,
 }
@@ -49,7 +49,7 @@ impl Grouping {
         }
     }
 
-    /// The keys of all groups, sorted, so that those of a node are adjacent.
+    /// The sorted keys of all groups: groups of the same node are adjacent.
     fn groups(self, topology: &Topology) -> Vec<GroupKey> {
         let keys: BTreeSet<_> = topology.cpus().iter().map(|cpu| self.key(cpu)).collect();
         keys.into_iter().collect()

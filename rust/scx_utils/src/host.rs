@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Machine settings that a program changes while it runs. Each is a guard that restores the
-//! previous value on every exit; after `kill -9`, the next guard of that setting does. Programs
-//! list their settings in their manual pages.
+//! previous value on every exit; after `kill -9`, the next guard of the same setting restores it.
+//! Programs list their settings in their manual pages.
 
 mod note;
 
@@ -23,17 +23,17 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Writes `value`, and keeps it until the guard is dropped. A later value of another writer
-    /// stays. The kernel may round the value: what is read back counts as ours. A file in `notes`
-    /// ([`NOTES_DIR`]) stores the previous value, so that it is known even if this process is
-    /// killed. `path` is absolute.
+    /// Writes `value`, and restores the previous value when the guard is dropped, unless another
+    /// writer has changed it meanwhile. The kernel may round `value`: the value read back is
+    /// the one by which other writers are detected. A file in `notes` ([`NOTES_DIR`]) stores the
+    /// previous value, so that it is known even if this process is killed. `path` is absolute.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read or written, the note cannot be made, or the setting is held
-    /// already, by this process or another one: of two holders, the one that ends last would
-    /// restore the value of the other. Nothing is changed then, except that a value set by a killed
-    /// process is restored.
+    /// If the file cannot be read or written, the note cannot be made, or this process or another
+    /// one already holds the setting: of two holders, the one that ends last would restore the
+    /// value of the other. Nothing is changed then, except that a value set by a killed process is
+    /// restored.
     pub fn hold(path: &Path, value: &str, notes: &Path) -> Result<Self> {
         let _group = Group::hold(&[path.into()], value, path, notes)?;
         Ok(Self { _group })
@@ -47,8 +47,8 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// As [`Setting::hold`], for all `paths`. `name` is the setting's: two groups with files in
-    /// common must have the same one.
+    /// Like [`Setting::hold`], for all `paths`. `name` is the name of the setting: two groups with
+    /// files in common must have the same name.
     pub(crate) fn hold(paths: &[PathBuf], value: &str, name: &Path, notes: &Path) -> Result<Self> {
         let mut note = Note::take(name, notes)?;
         // Restore what a killed process has left. The files have their original values before the
@@ -116,7 +116,7 @@ fn restore(entries: &[Entry]) -> (Vec<Entry>, Result<()>) {
 }
 
 impl Entry {
-    /// Keeps a later value of another writer.
+    /// Restores the value, unless another writer has changed it meanwhile.
     fn restore(&self) -> io::Result<()> {
         let path = &self.path;
         if read(path).is_ok_and(|now| now != self.ours) {
@@ -124,7 +124,7 @@ impl Entry {
             return Ok(());
         }
         match write(path, &self.before) {
-            // For example, the CPU is gone, and its setting with it.
+            // For example, the CPU was removed.
             Err(error) if is_gone(&error) => Ok(()),
             result => result,
         }
@@ -142,7 +142,7 @@ fn write(path: &Path, value: &str) -> io::Result<()> {
     file.write_all(value.as_bytes())
 }
 
-/// Whether the file of the kernel does not exist any more; it may have disappeared while open.
+/// Whether the kernel's file no longer exists; it may have disappeared while open.
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ENODEV)
 }

@@ -20,10 +20,10 @@ pub struct HotplugError {
 
 /// Proof that the kernel's hotplug count was read before the topology.
 ///
-/// A scheduler passes [`seq`](Self::seq) to the kernel when it attaches. The kernel refuses the
-/// scheduler if the count has changed, so no hotplug event after the token was read goes
-/// unnoticed. A count read after the topology would hide exactly those events; hence reading a
-/// topology requires a token.
+/// A scheduler passes [`seq`](Self::seq) to the kernel when it attaches. If the count has changed,
+/// the kernel ends the scheduler with a restart code, so no hotplug event after the token was read
+/// goes unnoticed. A count read after the topology would miss events between the two; hence
+/// reading a topology requires a token.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct HotplugToken {
     seq: u64,

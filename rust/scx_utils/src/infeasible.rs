@@ -27,7 +27,7 @@ pub enum Refused {
     /// A weight outside of 1 to [`WEIGHT_MAX`].
     #[error("a weight must be from 1 to {WEIGHT_MAX}, not {0}")]
     Weight(u32),
-    /// A duty cycle that is negative or NaN.
+    /// A duty cycle that is negative, infinite or NaN.
     #[error("a duty cycle must be 0 or more, not {0}")]
     DutyCycle(f64),
 }
@@ -42,7 +42,7 @@ pub enum LoadKind {
 }
 
 impl LoadKind {
-    /// What a duty cycle of a task is multiplied by.
+    /// The load of a task is its duty cycle times this factor.
     fn factor(self, weight: u32, weight_max: f64) -> f64 {
         match self {
             Self::Weighted => f64::from(weight).min(weight_max),
@@ -63,7 +63,7 @@ pub struct LoadAggregator {
 /// The load of a domain, or of the machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Load {
-    /// CPUs that its tasks would use if each had its own.
+    /// The number of CPUs that its tasks would use if each task had one for itself.
     pub duty_cycle: f64,
     /// By the [`LoadKind`]; with weights, 100 is a task of nice 0 that is always runnable.
     pub load: f64,
@@ -96,7 +96,7 @@ impl LoadAggregator {
         self.duties.entry(domain).or_default();
     }
 
-    /// Adds tasks of one weight in a domain; `duty_cycle` is their sum.
+    /// Adds tasks of one weight in a domain; `duty_cycle` is the sum of their duty cycles.
     ///
     /// # Errors
     ///
@@ -113,7 +113,7 @@ impl LoadAggregator {
         Ok(())
     }
 
-    /// Calculates all loads. Takes n log n for n pairs of a domain and a weight.
+    /// Calculates all loads, in O(n log n) for n pairs of a domain and a weight.
     #[must_use]
     pub fn calculate(&self) -> LoadLedger {
         let weight_max = match self.kind {
@@ -147,8 +147,8 @@ impl LoadAggregator {
     }
 
     /// λ, or [`WEIGHT_MAX`] if all weights are feasible. Clamps weights in descending order: with
-    /// some of them clamped to λ, λ · (P - their duty) = the load of the others; λ is the solution
-    /// if the next weight is not above it.
+    /// some of them clamped to λ, λ · (P - their duty cycles) = the load of the others. λ is the
+    /// solution if the next weight is not above it.
     fn feasible_weight(&self) -> f64 {
         let mut by_weight = BTreeMap::<u32, f64>::new();
         for (weight, duty) in self.duties.values().flatten() {

@@ -73,11 +73,11 @@ impl SchedExt {
         self.line("state")
     }
 
-    /// Whether the kernel is moving tasks between the ext and the fair class, and picks tasks of
+    /// Whether the kernel is switching tasks between the ext and the fair class, and picks tasks of
     /// both.
     ///
-    /// This is so while a scheduler is being enabled. While one is being disabled, it is so only
-    /// once `switch_all` is 0: before, the kernel does not pick tasks of the fair class
+    /// True while a scheduler is being enabled. While one is being disabled, true only once
+    /// `switch_all` is 0: before that, the kernel does not pick tasks of the fair class
     /// (`next_active_class()` in kernel/sched/sched.h of 6.12).
     #[must_use]
     pub fn is_switching_classes(&self) -> bool {

@@ -172,7 +172,7 @@ impl From<&clap::Arg> for OptionInfo {
 /// The description of a scheduler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The program's name: `scx_rusty`. Its name in the kernel lacks the prefix `scx_`.
+    /// The program's name: `scx_rusty`. The scheduler's name in the kernel has no prefix `scx_`.
     pub name: String,
     /// The options that may be passed. Those that open files, or only print something, are omitted.
     pub options: Vec<OptionInfo>,

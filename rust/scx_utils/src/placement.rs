@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Where tasks run, and how fast: the options of schedulers whose BPF side includes
-//! `<scx/cpus.bpf.h>`, and what they need of user space.
+//! `<scx/cpus.bpf.h>`, and their implementation in user space.
 
 use std::path::Path;
 use std::time::Duration;
@@ -30,13 +30,13 @@ const MAX_LEVEL: i32 = 1024;
 /// How often the power profile is read.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// What [`Placement`] changes of the machine, for manual pages.
+/// What [`Placement`] changes on the machine, for manual pages.
 pub const SETTING: &str =
     "With --idle-resume-us, the limit is written to the PM QoS resume latency of each online CPU \
      (/sys/devices/system/cpu/cpuN/power/pm_qos_resume_latency_us), and restored at the end. After \
      kill -9, the next scheduler with this option restores it.";
 
-/// Options on where tasks run.
+/// Options for where tasks run.
 #[derive(Debug, Clone, Args)]
 pub struct PlacementOpts {
     /// The CPUs to fill first: auto (the efficient ones while the power profile asks to save power,
@@ -45,7 +45,7 @@ pub struct PlacementOpts {
     #[arg(short = 'm', long, value_name = "CPUS", default_value_t = Primary::Auto)]
     pub primary_domain: Primary,
 
-    /// Treat CPUs that share a core as cores of their own
+    /// Treat SMT siblings as separate cores
     #[arg(long)]
     pub disable_smt: bool,
 
@@ -132,7 +132,7 @@ pub fn prepare_groups<'obj, S: OpenSkel<'obj>>(
     opened.set_section(SECTION, &*table)
 }
 
-/// The primary domain of a generation, and its limit of the resume latency. With
+/// The primary domain of a generation, and its resume latency limit. With
 /// `--primary-domain auto`, the domain follows the power profile.
 #[derive(Debug)]
 pub struct Placement {
@@ -206,7 +206,7 @@ impl Placement {
     /// If the kernel does not run it.
     pub fn update(&mut self, scx_set_primary: &ProgramMut<'_>) -> Result<()> {
         if self.follows_profile() {
-            // A profile that cannot be read at the moment stays as it was.
+            // While the profile cannot be read, the last one remains in effect.
             self.profile = self.source.read().or(self.profile);
         }
         let cpus = self.primary.cpus(&self.topology, self.profile, self.saving);

@@ -42,8 +42,8 @@ impl fmt::Display for Profile {
 }
 
 impl Profile {
-    /// Of `energy_performance_preference`. `default` and numbers are the firmware's scale, which is
-    /// unknown here.
+    /// Converts an `energy_performance_preference`. `default` and numbers are unknown: their
+    /// meaning depends on the firmware.
     fn from_preference(word: &str) -> Option<Self> {
         match word {
             "power" => Some(Self::PowerSave),
@@ -54,7 +54,7 @@ impl Profile {
         }
     }
 
-    /// Of `scaling_governor`. Other governors follow the load.
+    /// Converts a `scaling_governor`. Other governors follow the load.
     fn from_governor(word: &str) -> Option<Self> {
         match word {
             "powersave" => Some(Self::PowerSave),
@@ -63,7 +63,7 @@ impl Profile {
         }
     }
 
-    /// Of power-profiles-daemon.
+    /// Converts a profile of power-profiles-daemon.
     fn from_daemon(word: &str) -> Option<Self> {
         match word {
             "power-saver" => Some(Self::PowerSave),
@@ -113,7 +113,7 @@ impl ProfileSource {
         let mut preferences = policies
             .iter()
             .map(|policy| word(&file(policy, "energy_performance_preference")))
-            // This driver has none, or the policy disappeared.
+            // The driver has no preferences, or the policy disappeared.
             .filter(|word| !matches!(word, Err(error) if error.kind() == io::ErrorKind::NotFound))
             .peekable();
         if preferences.peek().is_none() {
@@ -123,7 +123,7 @@ impl ProfileSource {
         preference
             .and_then(|word| Profile::from_preference(&word))
             .or_else(|| {
-                // Drivers with preferences normally use the governor powersave, so it says nothing.
+                // Drivers with preferences normally use the governor powersave: ignore it.
                 let profile = Profile::from_governor(&governor.next()?)?;
                 (profile == Profile::Performance).then_some(profile)
             })

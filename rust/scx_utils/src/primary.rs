@@ -35,7 +35,7 @@ pub enum Primary {
     Mask(Cpumask),
 }
 
-/// A text that is no primary domain.
+/// A text that is not a primary domain.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum PrimaryError {
     /// Neither a word nor a mask.
@@ -47,14 +47,14 @@ pub enum PrimaryError {
         /// The text, truncated.
         text: String,
     },
-    /// A mask that no machine has.
+    /// A mask with a CPU id of [`MAX_NR_CPU_IDS`] or more.
     #[error(transparent)]
     Mask(CpumaskError),
 }
 
 impl Primary {
-    /// The primary domain, of the width of the topology's masks. `Auto` depends on the power
-    /// profile: `saving` are those that ask to save power.
+    /// The primary domain, as wide as the topology's masks. `Auto` depends on the power profile:
+    /// `saving` are the profiles that ask to save power.
     ///
     /// `None` if the domain would be all online CPUs, or no online CPU.
     #[must_use]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Running averages of BPF programs (`<scx/ravg.h>`), read in user space: averages with exponential
-//! decay, in which the past counts half after each half-life.
+//! decay, in which the weight of the past halves in each half-life.
 
 /// Fractional bits of the fixed-point averages, as in the header.
 const FRAC_BITS: i32 = 32;
@@ -68,7 +68,7 @@ mod tests {
     }
 
     proptest! {
-        /// Equal to a sum over many short steps, of which each counts slightly less than the next.
+        /// Equal to a sum over many short steps, each with a slightly lower weight than the next.
         #[test]
         fn it_is_the_sum_of_its_moments(
             avg in 0_u32..100,

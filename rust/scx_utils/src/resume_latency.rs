@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Limits the time that CPUs may take to leave an idle state: the kernel uses no deeper states.
+//! Limits the time that CPUs may take to leave an idle state: the kernel does not use states that
+//! take longer.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use anyhow::{ensure, Result};
 use crate::cpumask::Cpumask;
 use crate::host::Group;
 
-/// The setting, for manual pages; N is each CPU.
+/// The setting, for manual pages; N is the number of a CPU.
 pub const RESUME_LATENCY_SETTING: &str =
     "/sys/devices/system/cpu/cpuN/power/pm_qos_resume_latency_us";
 
@@ -21,7 +22,7 @@ pub struct ResumeLatency {
 
 impl ResumeLatency {
     /// Limits the resume latency of those of `cpus` that have this setting to `us` microseconds. 0
-    /// is no limit, as in the kernel's files. `root` is "/", except in tests.
+    /// means no limit, as in the kernel's files. `root` is "/", except in tests.
     ///
     /// A file in `notes` ([`NOTES_DIR`]) stores the previous values, so that they are known even if
     /// this process is killed.
@@ -30,8 +31,8 @@ impl ResumeLatency {
     ///
     /// # Errors
     ///
-    /// If no CPU has such a setting, one cannot be read or written, the note cannot be made, or the
-    /// setting is held already, by this process or another one, for any CPUs. Nothing is changed
+    /// If no CPU has such a setting, one cannot be read or written, the note cannot be made, or
+    /// this process or another one already holds the setting, for any CPUs. Nothing is changed
     /// then, except that values set by a killed process are restored.
     pub fn hold(root: &Path, cpus: &Cpumask, us: u32, notes: &Path) -> Result<Self> {
         let name = file(root, "N");
@@ -55,7 +56,7 @@ mod tests {
 
     use super::*;
 
-    /// A machine with CPUs 0 to 3, of different values.
+    /// A machine with CPUs 0 to 3, with different values.
     struct Machine(tempfile::TempDir);
 
     const BEFORE: [&str; 4] = ["0", "n/a", "100", "32"];

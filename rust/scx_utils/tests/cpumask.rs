@@ -1,4 +1,4 @@
-//! CPU masks against the kernel's formats, and against sets of numbers.
+//! CPU masks, checked against the kernel's formats and against sets of numbers.
 
 use std::collections::BTreeSet;
 

@@ -2,7 +2,7 @@
 //! Compiles the BPF side.
 
 fn main() -> anyhow::Result<()> {
-    scx_utils::builder::BpfBuilder::new()?
+    scx_cargo::BpfBuilder::new()?
         .intf("src/bpf/intf.h")
         .skel("src/bpf/main.bpf.c")
         .build()

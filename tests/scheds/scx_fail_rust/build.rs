@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Compiles the BPF side, which the C program scx_fail uses, too.
+//! Compiles the BPF side, which the C program `scx_fail` also uses.
 
 fn main() -> anyhow::Result<()> {
-    scx_utils::builder::BpfBuilder::new()?
+    scx_cargo::BpfBuilder::new()?
         .skel("../scx_fail.bpf.c")
         .build()
 }

@@ -17,7 +17,7 @@ pub struct Attached<S> {
     record: Record,
     skel: S,
     kernel: SchedExt,
-    /// The kernel's value before the attach.
+    /// The kernel's count of enabled schedulers before the attach.
     enable_seq: u64,
 }
 

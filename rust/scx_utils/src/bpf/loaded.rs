@@ -52,13 +52,13 @@ impl<S> Loaded<S> {
         ))
     }
 
-    /// Does not attach through the skeleton, which hides the cause of an error.
+    /// Calls libbpf, because attaching through the skeleton hides the cause of an error.
     ///
-    /// Attaches from a real-time thread: attaching switches all tasks, this thread included, from
-    /// the fair class to the ext class one by one. The fair class has precedence: with enough busy
-    /// tasks not switched yet, those already switched starve. If the attaching thread is one of
-    /// them, the switch stalls with preempted RCU readers and locks held. Seen on 6.17; 7.2 does
-    /// the work in a kthread.
+    /// Raises the calling thread to real-time priority for the attach, which switches all tasks,
+    /// this thread included, from the fair class to the ext class one by one. The fair class has
+    /// precedence: with enough busy tasks not switched yet, those already switched starve. If the
+    /// attaching thread is one of them, the switch stalls, with RCU readers preempted and locks
+    /// held. Seen on 6.17; 7.2 does the work in a kthread.
     fn attach_struct_ops<'obj>(&mut self) -> io::Result<Link>
     where
         S: Skel<'obj>,

@@ -23,7 +23,7 @@ use libbpf_rs::{OpenObject, ProgramInput, ProgramMut};
 /// from it.
 pub type Slot = MaybeUninit<OpenObject>;
 
-/// Runs a program of type `syscall` with the argument `args`, and returns what it returns.
+/// Runs a program of type `syscall` with the argument `args`, and returns its return value.
 ///
 /// # Errors
 ///

@@ -17,11 +17,11 @@ use crate::hotplug::HotplugToken;
 /// libbpf's options for opening an object.
 #[derive(Debug, Clone, Default)]
 pub struct OpenOptions {
-    /// Accept old forms of map definitions.
+    /// Ignore unknown fields of map definitions.
     pub relaxed_maps: bool,
     /// The directory of pinned maps.
     pub pin_root_path: Option<PathBuf>,
-    /// Type information of the kernel, instead of `/sys/kernel/btf/vmlinux`.
+    /// Type information (BTF) for CO-RE relocations, instead of `/sys/kernel/btf/vmlinux`.
     pub btf_custom_path: Option<PathBuf>,
     /// The mount point of the BPF file system from which libbpf creates a BPF token for the load.
     pub bpf_token_path: Option<PathBuf>,
@@ -49,8 +49,8 @@ const CGROUP_CALLBACKS: [&str; 8] = [
 ];
 
 impl<S> Opened<S> {
-    /// Opens a scheduler's object. The kernel detects CPU hotplug since the token was read, so
-    /// everything else about the CPUs has to be read after it.
+    /// Opens a scheduler's object. When the scheduler attaches, the kernel detects CPU hotplug
+    /// since the token was read, so read all other properties of the CPUs after the token.
     ///
     /// # Errors
     ///
@@ -103,7 +103,7 @@ impl<S> Opened<S> {
     ///
     /// # Errors
     ///
-    /// If it is longer than 127 bytes.
+    /// If it is longer than 127 bytes, or contains a zero byte.
     pub fn set_ops_name<'obj>(&mut self, name: &str) -> Result<()>
     where
         S: OpenSkel<'obj>,
@@ -126,10 +126,10 @@ impl<S> Opened<S> {
         ops::or_flags(self.skel.open_object_mut(), bit)
     }
 
-    /// For a scheduler whose `ops.cpu_release()` re-enqueues the tasks of a CPU that a real-time
-    /// task takes. Removes this callback where the scheduler has other ways: `SCX_ENQ_IMMED` (see
-    /// `scx/immed.bpf.h`) and `scx_bpf_dsq_reenq()`. On other kernels, sets the flag that the
-    /// callback requires, if the kernel has it (see `scx/migration.bpf.h`).
+    /// For a scheduler whose `ops.cpu_release()` re-enqueues the tasks in the local DSQ of a CPU
+    /// that a real-time task takes. Removes this callback on kernels that have the replacements:
+    /// `SCX_ENQ_IMMED` (see `scx/immed.bpf.h`) and `scx_bpf_dsq_reenq()`. On other kernels, sets
+    /// the flag that the callback requires, if the kernel has it (see `scx/migration.bpf.h`).
     ///
     /// # Errors
     ///
@@ -164,8 +164,8 @@ impl<S> Opened<S> {
                 ops::clear(self.skel.open_object_mut(), callback)?;
             }
         }
-        // `SCX_OPS_HAS_CGROUP_WEIGHT` silences a warning before 6.15. Newer kernels, those with
-        // `SCX_OPS_ALLOW_QUEUED_WAKEUP`, warn that it is set.
+        // Before 6.15, `SCX_OPS_HAS_CGROUP_WEIGHT` silences a warning. Later kernels, which have
+        // `SCX_OPS_ALLOW_QUEUED_WAKEUP`, warn if it is set.
         if btf
             .enumerator("scx_ops_flags", "SCX_OPS_ALLOW_QUEUED_WAKEUP")
             .is_none()
@@ -199,7 +199,7 @@ impl<S> Opened<S> {
     ///
     /// # Errors
     ///
-    /// If the kernel refuses them; libbpf has logged the verifier's messages.
+    /// If the kernel refuses them; libbpf logs the verifier's messages.
     pub fn load<'obj>(mut self) -> Result<Loaded<S::Output>>
     where
         S: OpenSkel<'obj>,
@@ -227,7 +227,7 @@ impl<S> DerefMut for Opened<S> {
     }
 }
 
-/// The options for libbpf, which copies what it needs while it opens the object.
+/// Strings of the options. libbpf copies those that it keeps when it opens the object.
 struct Strings {
     pin_root_path: Option<CString>,
     btf_custom_path: Option<CString>,
@@ -246,7 +246,8 @@ impl Strings {
         })
     }
 
-    /// The builder's options with these strings, which have to live until the object is open.
+    /// The builder's options with pointers to these strings, which must live until the object is
+    /// open.
     fn open_opts<'obj, B: SkelBuilder<'obj>>(
         &self,
         builder: &B,

@@ -66,12 +66,12 @@ pub(super) fn clear(object: &mut OpenObject, callback: &str) -> Result<()> {
     })
 }
 
-/// Disables the programs of callbacks that are not in the table, such as a library's that a
+/// Disables callback programs that the table does not refer to, such as those of a library that the
 /// scheduler overrides. The kernel would refuse them.
 pub(super) fn leave_out_unused(object: &mut OpenObject) -> Result<()> {
     let table = table(object)?;
     let value = table.initial_value().context("cannot read the table")?;
-    // In place of a program, libbpf's table contains the address of its `bpf_program`.
+    // Before the load, a callback in the table is the address of libbpf's `struct bpf_program`.
     let (words, _) = value.as_chunks();
     let used: Vec<usize> = words
         .iter()

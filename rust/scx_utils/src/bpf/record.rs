@@ -63,8 +63,8 @@ pub(super) fn set_dump_len(object: &mut OpenObject, dump_len: u32) -> Result<()>
     Ok(())
 }
 
-/// The record of a loaded object. It does not need the object: it has its own mapping and file
-/// descriptor.
+/// The record of a loaded object. It has its own mapping and file descriptor, so it may outlive the
+/// object.
 #[derive(Debug)]
 pub(super) struct Record {
     layout: Layout,
@@ -114,8 +114,8 @@ impl Record {
             return ExitInfo::default();
         }
         let mut bytes = vec![0; self.section.len()];
-        // SAFETY: the mapping is large enough, and `kind` is written last, so nothing changes any
-        // more.
+        // SAFETY: `bytes` is as long as the mapping, and BPF writes `kind` last, so the record no
+        // longer changes.
         unsafe {
             bytes
                 .as_mut_ptr()
@@ -146,9 +146,9 @@ fn number<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
     bytes.try_into().ok()
 }
 
-/// A C string, possibly truncated. It may contain task names, which may be any bytes that the
-/// tasks' owners chose: keep them from starting a line or sending control sequences to a terminal.
-/// Only the control characters in `kept` remain.
+/// A C string, possibly truncated. It may contain task names, which are arbitrary bytes that users
+/// choose: they must not start a new line or send control sequences to a terminal. So all control
+/// characters except those in `kept` are replaced.
 fn text(bytes: &[u8], kept: &str) -> String {
     let end = bytes
         .iter()

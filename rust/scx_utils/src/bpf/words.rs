@@ -14,7 +14,7 @@ const WORD_BYTES: usize = size_of::<u64>();
 /// user space reads it, or the other way round. A reference into the skeleton would promise the
 /// compiler that nothing else writes there.
 ///
-/// Each word is accessed atomically; several words are not read at the same time.
+/// Each word is accessed atomically, but several words are not read as a consistent snapshot.
 #[derive(Debug)]
 pub struct Words {
     memory: MmapRaw,

@@ -26,7 +26,7 @@ pub(super) struct Note {
     end: u64,
 }
 
-/// What the note says of one file.
+/// The note's entry for one file.
 #[derive(Debug, Clone, Eq, PartialEq)]
 pub(super) struct Entry {
     /// Absolute.
@@ -36,8 +36,8 @@ pub(super) struct Entry {
 }
 
 impl Note {
-    /// The note on the setting called `name`, below `dir`. An error if it is held already. Its
-    /// entries are those of a process that was killed.
+    /// The note on the setting called `name`, below `dir`. An error if it is already held. Its
+    /// entries, if any, are from a process that was killed.
     pub(super) fn take(name: &Path, dir: &Path) -> Result<Self> {
         let name = name.to_string_lossy().trim_matches('/').replace('/', ".");
         let note = dir.join(name);
@@ -113,8 +113,8 @@ impl Note {
     }
 }
 
-/// Creates the directory if it is missing, accessible to all users regardless of the umask: the
-/// socket of the statistics is in it, too.
+/// Creates the directory if it is missing, accessible to all users regardless of the umask, because
+/// the statistics socket is also in it.
 fn create_dir(dir: &Path) -> io::Result<()> {
     match fs::create_dir(dir) {
         Ok(()) => fs::set_permissions(dir, Permissions::from_mode(0o755)),

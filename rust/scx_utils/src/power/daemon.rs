@@ -17,8 +17,8 @@ use zbus::{block_on, connection, Connection, OwnedVariant, Proxy};
 
 use super::Profile;
 
-/// The names of the service and its interface, each with the path of its object: the present ones
-/// and those before version 0.20.
+/// The name that the service and its interface share, with the path of the object: as of version
+/// 0.20, and before.
 const NAMES: [(&str, &str); 2] = [
     (
         "org.freedesktop.UPower.PowerProfiles",
@@ -33,10 +33,10 @@ const RETRY: Duration = Duration::from_secs(10);
 /// Timeout of a call. Answers take milliseconds.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The bus, below a root directory other than "/".
+/// The socket of the bus, below a root directory other than "/".
 const SOCKET: &str = "run/dbus/system_bus_socket";
 
-/// The thread's result.
+/// The latest profile that the thread has read.
 #[derive(Debug, Default)]
 struct Latest(AtomicU8);
 
@@ -70,8 +70,7 @@ pub(super) struct Daemon {
     _end: End,
 }
 
-/// Dropping it ends the thread: `_bus` while the thread waits for the bus, `_retry` while it waits
-/// to retry.
+/// Dropping it ends the thread: `_bus` ends a wait for the bus, `_retry` the pause before a retry.
 #[derive(Debug)]
 struct End {
     _bus: oneshot::Sender<()>,

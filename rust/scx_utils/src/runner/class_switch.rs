@@ -6,8 +6,8 @@
 //! then for forks in progress. Meanwhile some tasks are in the ext class and others in the fair
 //! class, which has precedence. If enough of the fair tasks compute, the ext tasks starve; and if
 //! one of those was preempted within an RCU reader or during a fork, the machine hangs for as long
-//! as the fair tasks compute. 7.2 reserves 5 % of CPU time for the ext class: it does not hang, but
-//! the tasks that it waits for share only this reserve.
+//! as the fair tasks compute. 7.2 reserves 5 % of CPU time for the ext class, so the machine does
+//! not hang, but the tasks that the kernel waits for share only this reserve.
 //!
 //! Setting a task's scheduling parameters, even to their present values, switches the task to its
 //! new class at once (`__sched_setscheduler()` in kernel/sched/syscalls.c of 6.12). So if the
@@ -15,9 +15,9 @@
 //! helper.
 //!
 //! Before an unload switches tasks, it waits for the end of CPU hotplug. At this stage, the kernel
-//! does not pick tasks of the fair class, except for a reserve of 5 % of CPU time. A task that the
-//! helper switched to the fair class could not leave a CPU that goes offline: hotplug and unload
-//! would wait for each other. So the helper switches no task at this stage.
+//! picks tasks of the fair class only within a reserve of 5 % of CPU time. A task that the helper
+//! switched to the fair class could not leave a CPU that goes offline: hotplug and unload would
+//! wait for each other. So the helper switches no task at this stage.
 
 use std::fs::File;
 use std::thread;
@@ -31,7 +31,7 @@ use rustix::process::{getrlimit, Resource};
 use crate::kernel::SchedExt;
 use crate::realtime::RealTime;
 
-/// Period of the check; a switch that two consecutive checks see is stuck.
+/// Period of the check; a switch seen by two consecutive checks is taken to be stuck.
 const POLL: Duration = Duration::from_millis(500);
 
 /// Number of file descriptors to reserve at the start: the usual limit of open files.

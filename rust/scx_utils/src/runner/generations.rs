@@ -40,7 +40,7 @@ pub(super) enum End {
     Restart(&'static str),
 }
 
-/// What all generations start from.
+/// The inputs that all generations share.
 #[derive(Debug)]
 pub(super) struct Generations<'a, S: Scheduler> {
     opts: &'a CommonOpts,
@@ -76,8 +76,8 @@ impl<'a, S: Scheduler> Generations<'a, S> {
         })
     }
 
-    /// Runs until there is a reason to end. `btf` is the kernel's type information, if it was read
-    /// already, for the first generation.
+    /// Runs until there is a reason to end. `btf` is the kernel's type information for the first
+    /// generation, if it was already read.
     ///
     /// # Errors
     ///
@@ -120,8 +120,8 @@ impl<'a, S: Scheduler> Generations<'a, S> {
         let end = self.trigger.clone();
         let statistics = Service::start::<S>(self.opts, self.access, &instance, end);
         let end = self.watch_guarded(&mut instance);
-        // Detach before anything else: until then, the scheduler may not run other threads, so do
-        // not wait for any.
+        // Detach first: a user-space policy that no longer ticks schedules no other thread, so
+        // waiting for one would hang.
         let info = instance.detach();
         drop(statistics);
         Ok(judge(end, &info, self.opts.verbose > 0))
@@ -150,7 +150,7 @@ impl<'a, S: Scheduler> Generations<'a, S> {
             if instance.exited() {
                 return Ok(End::Exited);
             }
-            // No clock is read while there is work: on some machines that is a system call.
+            // While there is work, read no clock: on some machines that takes a system call.
             if tick == Tick::Now {
                 tick = instance.tick()?;
                 if let Tick::After(_) = tick {

@@ -3,13 +3,13 @@
 //!
 //! A scheduler's `main.rs` consists of its modules and `fn main() -> ExitCode {
 //! runner::main::<sched::Fifo>() }`. It implements two traits: [`Scheduler`] turns options into a
-//! [`Config`](Scheduler::Config) and that into an attached scheduler, which is an [`Instance`]. The
+//! [`Config`](Scheduler::Config), and the `Config` into an attached scheduler, an [`Instance`]. The
 //! runner does the rest: common options, signals, restarts, statistics, the report at the end and
 //! the exit status.
 //!
-//! The lifetime of an instance is a *generation*. CPU hotplug ends it with a restart code, and the
-//! next one begins from the same configuration, with all properties of the machine read again: none
-//! may be kept in a static.
+//! The lifetime of an instance is a *generation*. CPU hotplug ends it with a restart code. The next
+//! generation starts from the same configuration, but reads all properties of the machine again: do
+//! not keep any in a static.
 
 mod class_switch;
 mod generations;
@@ -81,7 +81,7 @@ pub struct Program {
 }
 
 /// Reads statistics. It runs on another thread and owns its sources, such as file descriptors of
-/// maps, so no request for statistics can delay a decision.
+/// maps, so no request for statistics can delay a scheduling decision.
 pub type StatsReader<T> = Box<dyn FnMut() -> Result<T> + Send>;
 
 /// A scheduler.
@@ -93,7 +93,7 @@ pub trait Scheduler: 'static {
     /// Machine settings that it changes while it runs, for the manual page; those of the run loop
     /// are added automatically.
     const MACHINE_SETTINGS: &'static [&'static str] = &[];
-    /// Controls of cgroups that it implements; for the others that are set, there is a warning.
+    /// The cgroup controls that it implements. The runner warns of others that are set.
     const CGROUP_CONTROLS: &'static [Control] = &[];
     /// Its arguments in each mode of scx_loader.
     const MODES: Modes = Modes::NONE;
@@ -110,15 +110,16 @@ pub trait Scheduler: 'static {
     /// A running scheduler.
     type Instance<'obj>: Instance<Stats = Self::Stats>;
 
-    /// Checks the options. Called once, before anything else.
+    /// Checks the options, before anything is loaded. `--manifest` calls it for each mode's
+    /// arguments.
     ///
     /// # Errors
     ///
     /// If they are invalid; one line.
     fn config(opts: Self::Opts) -> Result<Self::Config>;
 
-    /// A command that an option requests instead of running the scheduler, such as to print further
-    /// statistics of the running one.
+    /// Executes a command that an option requests, such as printing further statistics of the
+    /// running scheduler. `None` if there is no such option: then the scheduler is run.
     fn command(
         _config: &Self::Config,
         _common: &CommonOpts,
@@ -144,8 +145,8 @@ pub trait Instance {
     /// See [`Scheduler::Stats`].
     type Stats;
 
-    /// Periodic work of the user-space side, if any. Called right after attaching, and then as it
-    /// requests.
+    /// Periodic work of the user-space side, if any. Called right after attaching, and then as the
+    /// returned [`Tick`] requests.
     ///
     /// # Errors
     ///
@@ -160,15 +161,15 @@ pub trait Instance {
         None
     }
 
-    /// A reader of its statistics, whose counters are monotonic. Called once or twice, at the
-    /// start.
+    /// A reader of its statistics, whose counters are monotonic. Called once or twice, right after
+    /// attaching.
     ///
     /// # Errors
     ///
     /// If there are none. The scheduler runs without them.
     fn stats_reader(&self) -> Result<StatsReader<Self::Stats>>;
 
-    /// Adds further targets to the server of its statistics.
+    /// Adds further targets to its statistics server.
     ///
     /// # Errors
     ///
@@ -281,8 +282,9 @@ fn warn_of_cgroups(without_effect: &[Control], kernel: &SchedExt) {
 }
 
 /// Disables transparent huge pages for this process. `khugepaged` unmaps pages while it collapses
-/// them, even locked ones, and is an ordinary task: neither a policy in user space nor the
-/// class-switch helper may wait for it. Without huge pages the call has no effect.
+/// them, even locked ones, and is itself scheduled by the ext class: neither a policy thread nor
+/// the class-switch helper may fault on such a page and wait for it. Without huge pages the call
+/// has no effect.
 fn keep_small_pages() {
     const NONE: libc::c_ulong = 0;
     let is_disabled: libc::c_ulong = 1;

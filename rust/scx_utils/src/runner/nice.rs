@@ -2,7 +2,7 @@
 //! The thread that loads a scheduler runs at the lowest nice value.
 //!
 //! The kernel's verifier takes a second of CPU time on a slow machine, which is half a minute among
-//! many busy tasks. During a restart, the machine is without our scheduler for that long.
+//! many busy tasks. During a restart, no scheduler is attached for that long.
 
 use rustix::process::{getpriority_process, setpriority_process};
 

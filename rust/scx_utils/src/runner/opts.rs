@@ -18,7 +18,8 @@ use crate::hotplug::HotplugToken;
 use crate::manifest::Manifest;
 use crate::topology::Topology;
 
-/// Bytes: 512 times the kernel's default. The kernel may be able to allocate less.
+/// The maximum of `--exit-dump-len`, in bytes: 512 times the kernel's default. The kernel may fail
+/// to allocate even less than that.
 const EXIT_DUMP_LEN_MAX: i64 = 16 << 20;
 
 /// A command line.
@@ -91,7 +92,7 @@ pub struct CommonOpts {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Options of libbpf")]
 pub struct LibbpfOpts {
-    /// Accept old forms of map definitions
+    /// Ignore unknown fields of map definitions
     #[arg(long)]
     pub relaxed_maps: bool,
 
@@ -184,10 +185,10 @@ pub(super) fn print(text: &clap::Error) -> Result<Status> {
 const RCU_SETTING: &str =
     "Where the kernel reserves no CPU time for sched_ext tasks (6.12 does not, 7.2 does), its \
      thread rcu_preempt or rcu_sched runs as SCHED_FIFO with priority 1 while the scheduler is \
-     loaded, like with the boot option rcutree.kthread_prio=1. Otherwise tasks that are forked \
-     while the scheduler is being enabled or disabled could hang the machine. After kill -9 it \
-     stays so. For the same reason, on every kernel, a thread of the scheduler switches the tasks \
-     to their new class itself if that takes longer than a second.";
+     loaded, as with the boot option rcutree.kthread_prio=1. Otherwise tasks that are forked \
+     while the scheduler is being enabled or disabled could hang the machine. After kill -9 the \
+     thread stays real-time. For the same reason, on every kernel, a thread of the scheduler \
+     switches the tasks to their new class itself if the kernel takes longer than a second.";
 
 pub(super) fn generate<S: Scheduler>(what: Generate) -> Result<Status> {
     let settings = [S::MACHINE_SETTINGS, &[RCU_SETTING]].concat();
@@ -195,19 +196,19 @@ pub(super) fn generate<S: Scheduler>(what: Generate) -> Result<Status> {
         (
             "CPU HOTPLUG",
             &[
-                "When a CPU goes offline or online, a scheduler that does not follow it in place \
-               restarts itself, with the same options. In between, the kernel's scheduler runs \
-               all tasks.",
+                "When a CPU goes offline or online, a scheduler that cannot handle it while \
+               attached restarts itself, with the same options. In between, the kernel's scheduler \
+               runs all tasks.",
             ],
         ),
         (
             "EXIT STATUS",
             &[
-                "0: Ended by SIGINT or SIGTERM, by the kernel's SysRq-S, or unregistered \
-                 otherwise.",
+                "0: Ended by SIGINT or SIGTERM, by the kernel's SysRq-S, or otherwise \
+                 unregistered.",
                 "1: Wrong usage, or the scheduler could not be loaded. One line on standard \
                  error says why.",
-                "2: Ended for an error while it ran. The kernel's debug dump and the reason are \
+                "2: Ended with an error while it ran. The kernel's debug dump and the reason are \
                  on standard error.",
             ],
         ),
@@ -226,8 +227,8 @@ pub(super) fn generate<S: Scheduler>(what: Generate) -> Result<Status> {
     write(&String::from_utf8_lossy(&text))
 }
 
-/// Common options that may be passed to a scheduler that runs as a service. Most of the others open
-/// files or sockets, print, or do not run the scheduler.
+/// The common options that scx_loader may pass to a scheduler. Most of the others open files or
+/// sockets, print, or do not run the scheduler.
 const PASSED: [&str; 2] = ["partial", "verbose"];
 
 /// The description for scx_loader and scxctl. The arguments of all modes are parsed as a check.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Raises RCU's grace-period kthread where it could starve.
+//! Raises RCU's grace-period kthread on kernels where it could starve.
 //!
-//! While a scheduler is being enabled or disabled, some tasks are in the ext class and others in
-//! the fair class, newly forked ones among them, and the kernel waits for a grace period to block
-//! forks. The fair class has precedence: if enough of its tasks compute to fill all CPUs, the
-//! grace-period kthread starves in the ext class and the machine hangs for as long as they compute.
+//! While a scheduler is being enabled or disabled, some tasks are in the ext class and others, such
+//! as newly forked ones, in the fair class, and the kernel waits for a grace period in order to
+//! block forks. The fair class has precedence: if enough of its tasks compute to fill all CPUs, the
+//! grace-period kthread starves in the ext class, and the machine hangs as long as they do so.
 //! On 6.12 and 6.17, with four CPUs, four such tasks that are forked within a few ms suffice. 7.2
 //! reserves CPU time for the ext class.
 //!

@@ -14,7 +14,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::time::TimeSpec;
 
-/// The longest wait; longer ones are cut to it.
+/// The longest wait; a longer timeout is clamped to it.
 const LONGEST_WAIT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 #[derive(Debug)]
@@ -47,9 +47,9 @@ impl Shutdown {
         Ok((Self(Arc::clone(&request)), Trigger(request)))
     }
 
-    /// Creates a request that is made on SIGINT and SIGTERM. From here on, both are blocked in this
-    /// thread and in all that it creates later, and a dedicated thread waits for them: there is no
-    /// handler, so no system call is interrupted. Call it before other threads are created.
+    /// Creates a request that SIGINT and SIGTERM trigger. From here on, both are blocked in this
+    /// thread and in all threads that it creates, and a dedicated thread waits for them: there is
+    /// no handler, so no system call is interrupted. Call it before other threads are created.
     ///
     /// # Errors
     ///
@@ -94,19 +94,20 @@ impl Shutdown {
 }
 
 /// Waits for the shutdown request, and for a scheduler's file descriptor. It uses epoll, because a
-/// user-space scheduler waits thousands of times a second, and ppoll() sets up its waits each time.
+/// user-space scheduler waits thousands of times a second, and ppoll() would add itself to all wait
+/// queues each time.
 #[derive(Debug)]
 pub(super) struct Waiter {
     epoll: Epoll,
     shutdown: Shutdown,
 }
 
-/// The data of epoll events: of the shutdown request, and of the scheduler's file descriptor.
+/// The data of epoll events, for the shutdown request and for the scheduler's file descriptor.
 const OF_REQUEST: u64 = 0;
 const OF_OTHER: u64 = 1;
 
 impl Waiter {
-    /// Waits for `other` too, which has to remain open.
+    /// Also waits for `other`, which has to remain open.
     ///
     /// # Errors
     ///
@@ -176,7 +177,7 @@ mod tests {
         assert!(!waiter.wait(Duration::from_micros(1)));
         other.0.event.write(1).unwrap();
         assert!(waiter.wait(Duration::MAX));
-        // Until it is read.
+        // Level-triggered: it ends every wait until it is read.
         assert!(waiter.wait(Duration::MAX));
         other.0.event.read().unwrap();
         assert!(!waiter.wait(Duration::ZERO));

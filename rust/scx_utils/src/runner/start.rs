@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What a scheduler starts a generation with.
+//! The inputs of a generation.
 
 use std::cell::OnceCell;
 
@@ -14,7 +14,7 @@ use crate::kernel::SchedExt;
 use crate::topology::Topology;
 
 /// The start of a generation. `new()` reads the kernel's hotplug count, and `topology()` reads the
-/// CPUs only after that. So the kernel detects all CPU hotplug since then.
+/// CPUs only after that, so the kernel detects any CPU hotplug after the count was read.
 #[derive(Debug)]
 pub struct Start<'a> {
     opts: &'a CommonOpts,

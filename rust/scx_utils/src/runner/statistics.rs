@@ -18,7 +18,7 @@ use super::{CommonOpts, Instance, Scheduler, Shutdown, StatsReader, Trigger};
 /// The group id with which chown() leaves the group unchanged.
 const NO_GROUP: u32 = u32::MAX;
 
-/// Who may read: `--stats-group` by name or number.
+/// Who may read the statistics, by `--stats-group`: the name or number of a group.
 ///
 /// # Errors
 ///
@@ -102,9 +102,9 @@ fn print_line(stats: &impl Display) -> io::Result<()> {
 /// terminal may block.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The statistics of one generation: served, and printed if requested, until this is dropped. All
-/// of it is done by other threads, because the scheduling thread must not wait for a file system, a
-/// socket or a terminal. Errors are logged, and the scheduler continues.
+/// The statistics of one generation: served, and printed if requested, until this is dropped. Other
+/// threads do all of it, because the policy thread must not wait for a file system, a socket or a
+/// terminal. Errors are logged, and the scheduler continues.
 #[derive(Debug)]
 pub(super) struct Service {
     trigger: Trigger,
@@ -114,8 +114,8 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// Starts it; `None` on failure. `end` ends the program when the reader of its output has
-    /// closed the pipe.
+    /// Starts the service; `None` on failure. `end` ends the program if the reader of its output
+    /// closes the pipe.
     pub(super) fn start<S: Scheduler>(
         opts: &CommonOpts,
         access: Access,
@@ -187,7 +187,7 @@ fn print<S: Scheduler>(
     let mut before = reader().ok();
     let mut due = Instant::now();
     loop {
-        // Missed intervals, as in suspend, are not made up for.
+        // Intervals missed while the output blocked or the process was stopped are skipped.
         due = (due + interval).max(Instant::now());
         if until.wait(due.saturating_duration_since(Instant::now())) {
             return Ok(());

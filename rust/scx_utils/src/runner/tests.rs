@@ -313,7 +313,7 @@ fn restarts_in_a_row_are_slowed_down() {
     lives.push(&[Step::Shutdown]);
     let begin = Instant::now();
     assert_eq!(play(&lives).result.unwrap(), Status::Clean);
-    // The tenth and the eleventh wait for a second each.
+    // The restarts after the tenth and the eleventh generation are delayed by a second each.
     assert!(begin.elapsed() >= Duration::from_secs(2));
 }
 

@@ -12,7 +12,7 @@ enum CacheKey {
     /// The lowest online CPU that shares it.
     Leader(usize),
     /// For CPUs without a list of sharers: the kernel's id, with the package, because ids are
-    /// unique across packages on some machines only.
+    /// unique across packages only on some machines.
     Id(Option<u32>, u32),
 }
 

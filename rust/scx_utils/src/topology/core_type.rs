@@ -40,7 +40,7 @@ impl CoreType {
     }
 }
 
-/// For a core of which nothing is known.
+/// For a core about which nothing is known.
 impl Default for CoreType {
     fn default() -> Self {
         Self::Big { turbo: false }
@@ -131,7 +131,7 @@ struct Scale {
 impl Scale {
     fn find(cpus: &[RawCpu], hybrid: Option<&Hybrid>) -> Option<Self> {
         let frequencies = Self::of(cpus, |cpu| cpu.max_freq_khz);
-        // Rankings may differ by large amounts between cores of one kind, too. They say nothing
+        // Rankings may differ by large amounts even between cores of one kind. They say nothing
         // about kinds if the frequencies of all CPUs are known and show just one kind.
         let one_kind = Self::complete(cpus) && !frequencies.as_ref().is_some_and(|f| f.has_little);
         let ranking = |of: fn(&RawCpu) -> Option<u32>| {

@@ -1,8 +1,8 @@
 //! The CPUs of a machine: node → last-level cache (LLC) → core → CPU.
 //!
 //! A topology is read from sysfs once and never changes. The hotplug count is read before
-//! it, and passed to the kernel when a scheduler attaches. The kernel then refuses the
-//! scheduler if CPU hotplug has outdated the topology:
+//! it, and passed to the kernel when a scheduler attaches. If CPU hotplug has outdated the
+//! topology by then, the kernel ends the scheduler with a restart code:
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -65,8 +65,8 @@ pub enum TopologyError {
         /// The error of the list of online CPUs.
         reason: String,
     },
-    /// The list of online CPUs is unusable, and no possible CPU reports to be online.
-    #[error("{} lists no CPU, and no CPU reports to be online", path.display())]
+    /// The list of online CPUs is unusable, and no possible CPU reports being online.
+    #[error("{} lists no CPU, and no CPU reports being online", path.display())]
     NoneOnline {
         /// The list of online CPUs.
         path: PathBuf,
@@ -111,8 +111,8 @@ pub struct Node {
 
 /// CPUs that share a last-level cache, within one node.
 ///
-/// The last level is 3; without it, 2; without that, the rest of the node is one LLC. A
-/// cache that spans nodes, as in some VMs, is one LLC in each.
+/// The LLC of a CPU is its L3 cache, or else its L2 cache. The CPUs of a node without either
+/// form one LLC. A cache that spans nodes, as in some VMs, is one LLC in each node.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Llc {
     /// Index into [`Topology::llcs`], which are sorted by node, package and kernel id.
@@ -174,7 +174,7 @@ pub struct Cpu {
     pub l2_leader: Option<usize>,
     /// Index among the threads of its core; see [`Topology::siblings`].
     pub sibling_index: usize,
-    /// Lowest frequency, kHz: the hardware's, or else the governor's limit.
+    /// Lowest frequency, kHz: the hardware's, or else the limit of the cpufreq policy.
     pub min_freq_khz: Option<u32>,
     /// Highest frequency, kHz, likewise.
     pub max_freq_khz: Option<u32>,
@@ -190,8 +190,8 @@ pub struct Cpu {
 impl Topology {
     /// Reads `sys/devices` below the token's root.
     ///
-    /// CPUs may be hotplugged meanwhile: what can no longer be read is unknown, and the
-    /// kernel detects that the hotplug count has changed.
+    /// CPUs may be hotplugged meanwhile: properties that can no longer be read are unknown,
+    /// and the kernel detects that the hotplug count has changed.
     ///
     /// # Errors
     ///
@@ -426,7 +426,7 @@ fn places_in_core(cores: &[Core], nr_cpu_ids: usize) -> Vec<usize> {
     places
 }
 
-/// For each of `cpus` the index of its span. Each is in exactly one.
+/// For each of `cpus` the index of its span. Each CPU is in exactly one span.
 fn by_cpu<'a>(
     cpus: &[RawCpu],
     nr_cpu_ids: usize,
@@ -441,8 +441,8 @@ fn by_cpu<'a>(
     cpus.iter().map(|cpu| index_of[cpu.id]).collect()
 }
 
-/// The package of each of `cpus`. A CPU without a known one gets the lowest of its node, if
-/// there is one.
+/// The package of each of `cpus`. A CPU whose package is unknown gets the lowest one of its
+/// node, if there is one.
 fn packages(cpus: &[RawCpu], node_of: &[usize]) -> Vec<Option<u32>> {
     let nr_nodes = node_of.iter().max().map_or(0, |last| last + 1);
     let mut lowest = vec![None; nr_nodes];

@@ -18,8 +18,8 @@ impl Presence {
     /// Reads the lists below `dir`, the directory `cpu` of sysfs.
     ///
     /// Without `possible`, the CPUs with a directory and the online ones are possible. Without
-    /// `online`, those possible CPUs that report to be online are used. An empty list counts as
-    /// missing: the CPU that reads it is online.
+    /// `online`, the possible CPUs that report being online are used. An empty list counts as
+    /// missing, because at least the CPU that reads it is online.
     pub(super) fn read(dir: &Path) -> Result<Self, TopologyError> {
         let online_path = dir.join("online");
         let possible_path = dir.join("possible");
@@ -70,8 +70,8 @@ fn with_directory(dir: &Path) -> Cpumask {
     mask
 }
 
-/// The CPUs of `possible` that report to be online. A CPU that cannot go offline does not
-/// report it, but has a topology, which an offline CPU lacks.
+/// The CPUs of `possible` that report being online. A CPU that cannot go offline has no file
+/// `online`, but has a directory `topology`, unlike an offline CPU.
 fn awake(dir: &Path, possible: &Cpumask) -> Cpumask {
     let mut mask = Cpumask::new(MAX_NR_CPU_IDS);
     let is_awake = |cpu: &PathBuf| match sysfs::number::<u32>(&cpu.join("online")) {

@@ -8,7 +8,7 @@ use crate::cpumask::Cpumask;
 /// A 16-bit -1: x86's marker of a missing id (`BAD_APICID`).
 const NO_ID: u32 = 0xffff;
 
-/// Maximum number of cache directories that are read of a CPU. There are at most two per level.
+/// Maximum number of cache directories read per CPU. There are at most two per level.
 const MAX_CACHES: usize = 16;
 
 /// An online CPU. Masks contain online CPUs only, including the CPU itself; a mask without
@@ -30,11 +30,11 @@ pub(super) struct RawCpu {
     pub(super) strength: RawStrength,
 }
 
-/// A CPU's cache of one level.
+/// A CPU's cache at one level.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RawCache {
     pub(super) id: Option<u32>,
-    /// The CPUs that share it.
+    /// The CPUs that share the cache.
     pub(super) shared: Option<Cpumask>,
 }
 

@@ -138,7 +138,7 @@ fn machine() -> impl Strategy<Value = Tree> {
     prop_oneof![4 => grid, 3 => proptest::sample::select(known.to_vec())]
 }
 
-/// Makes the hotplug count valid: an invalid one would be an error of its own.
+/// Makes the hotplug count valid: an invalid one is a separate error.
 fn keep_count(tree: &mut Tree) {
     tree.put("sys/kernel/sched_ext/hotplug_seq", "7");
 }
@@ -146,7 +146,7 @@ fn keep_count(tree: &mut Tree) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Reading checks the invariants.
+    /// `try_read()` checks the invariants.
     #[test]
     fn damaged_trees_are_read_or_refused(
         mut tree in machine(), damages in vec(damage(), 0..25),

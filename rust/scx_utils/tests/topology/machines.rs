@@ -25,7 +25,7 @@ impl Grid {
         self.all_cores() * self.threads
     }
 
-    /// The CPUs of the cores from `first` on, in list form.
+    /// The CPUs of `cores` cores from `first` on, in list form.
     fn list(self, first: usize, cores: usize) -> String {
         if self.neighbours {
             let end = (first + cores) * self.threads;
@@ -107,8 +107,8 @@ pub(crate) fn xeon() -> Tree {
     grid.tree()
 }
 
-/// 512 CPUs: 28 LLCs in 2 packages of 14 with 9 cores of 2 threads each are 504, and 8
-/// more CPUs share the last LLC.
+/// 512 CPUs: 2 packages of 14 LLCs, each with 9 cores of 2 threads, have 504, and 8 more CPUs
+/// share the last LLC.
 pub(crate) fn server() -> Tree {
     let grid = Grid {
         packages: 2,
@@ -137,7 +137,7 @@ pub(crate) fn server() -> Tree {
     tree
 }
 
-/// CPUs without SMT, of which only package, core id and siblings are known.
+/// CPUs without SMT; only their package, core id and siblings are known.
 pub(crate) fn plain(cpus: usize) -> Tree {
     let all = format!("0-{}", cpus - 1);
     let mut tree = Tree::new(&all, &all);
@@ -152,8 +152,8 @@ pub(crate) fn plain(cpus: usize) -> Tree {
     tree
 }
 
-/// A 12th generation Intel desktop: 8 P cores of 2 threads, and 8 E cores of which 4
-/// each share a level 2 cache; one level 3 cache. `p_khz` and `e_khz` are the highest
+/// A 12th generation Intel desktop: 8 P cores of 2 threads, and 8 E cores that share level 2
+/// caches in groups of 4; one level 3 cache. `p_khz` and `e_khz` are the highest
 /// frequencies.
 pub(crate) fn hybrid(p_khz: u32, e_khz: u32) -> Tree {
     let mut tree = Tree::new("0-23", "0-23");

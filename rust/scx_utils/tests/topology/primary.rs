@@ -19,7 +19,7 @@ const PROFILES: [Option<Profile>; 5] = [
 ];
 const SAVING: [Profile; 2] = [Profile::PowerSave, Profile::BalancedPower];
 
-/// The domain as a list.
+/// The primary domain in list form.
 fn domain(text: &str, topology: &Topology, profile: Option<Profile>) -> Option<String> {
     let primary: Primary = text.parse().expect("one of the forms");
     let cpus = primary.cpus(topology, profile, &SAVING)?;
@@ -27,7 +27,7 @@ fn domain(text: &str, topology: &Topology, profile: Option<Profile>) -> Option<S
     Some(cpus.to_list())
 }
 
-/// The domains of the words and masks, whatever the profile.
+/// Asserts the domain of each text, with every profile.
 fn assert_domains(topology: &Topology, want: &[(&str, Option<&str>)]) {
     for (text, list) in want {
         for profile in PROFILES {

@@ -214,7 +214,7 @@ fn caches_without_ids() {
     assert_eq!(tree.read().llcs().len(), 8);
 }
 
-/// Like QEMU's emulated processor: the lists are correct, and each CPU has its own id of a shared
+/// Like QEMU's emulated processor: the lists are correct, but each CPU has its own id for a shared
 /// cache. Threads remain threads of one core.
 #[test]
 fn ids_of_one_cache_that_disagree() {
@@ -406,13 +406,13 @@ fn a_large_server_is_quick() {
 fn threads_go_by_what_they_agree_on() {
     let mut tree = plain(8);
     let lists = [
-        // Both agree, whatever their core ids.
+        // They list each other: siblings, whatever their core ids.
         (0, "0-1"),
         (1, "0-1"),
-        // One denies it.
+        // One does not list the other.
         (2, "2-3"),
         (3, "3"),
-        // One agrees, the other has no list.
+        // One lists the other, which has no valid list.
         (4, "4-5"),
         (5, "garbage"),
         // Invalid lists: with a CPU id that is too large, and without the CPU itself.
@@ -503,7 +503,7 @@ fn the_token_goes_with_the_topology() {
     assert_eq!(tree.read().hotplug_seq(), 42);
 }
 
-/// Whatever machine this is.
+/// The machine that runs the test.
 #[test]
 fn this_machine() {
     let token = HotplugToken::read("/".as_ref()).unwrap();

@@ -17,7 +17,7 @@ fn capacities(topology: &Topology) -> Vec<u32> {
     topology.cpus().iter().map(|cpu| cpu.capacity).collect()
 }
 
-/// A machine with a number for each CPU in `file`.
+/// A machine whose CPUs have these numbers in `file`.
 fn numbers(file: &str, of_cpus: &[u32]) -> Tree {
     let mut tree = plain(of_cpus.len());
     for (cpu, number) in of_cpus.iter().enumerate() {
@@ -48,7 +48,7 @@ fn arm_goes_by_capacity() {
         [290, 290, 290, 290, 830, 830, 830, 1024]
     );
     assert!(topology.has_little_cores());
-    // The core ids 0 to 2 repeat in three clusters.
+    // Core ids repeat across the three clusters.
     assert_eq!(topology.cores().len(), 8);
 }
 

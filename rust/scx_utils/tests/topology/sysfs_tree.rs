@@ -97,8 +97,7 @@ impl Tree {
         self.put(&format!("{NODE}/node{node}/distance"), distances);
     }
 
-    /// Writes the tree below `root`. What cannot be written, because a file is in place of a
-    /// directory, is skipped.
+    /// Writes the tree below `root`. A path whose parent was written as a file is skipped.
     pub(crate) fn write(&self, root: &Path) {
         for (path, content) in &self.files {
             let path = root.join(path);

@@ -20,7 +20,7 @@ pub(super) struct Clang {
 }
 
 impl Clang {
-    /// The one that `BPF_CLANG` names, or else the first that is new enough.
+    /// The clang that `BPF_CLANG` names, or else the first one found that is new enough.
     pub(super) fn find() -> Result<Self> {
         if let Some(name) = env::var_os("BPF_CLANG").filter(|name| !name.is_empty()) {
             let path = PathBuf::from(name);
@@ -53,8 +53,8 @@ impl Clang {
         &self.path
     }
 
-    /// Points bindgen to this clang's libclang. By default it loads any version at run time, and an
-    /// old one may interpret headers differently.
+    /// Points bindgen to this clang's libclang. By default bindgen loads any version that it finds,
+    /// and an old one may interpret headers differently.
     pub(super) fn use_for_bindgen(&self) {
         if env::var_os("LIBCLANG_PATH").is_some() {
             return;

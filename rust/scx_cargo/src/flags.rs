@@ -84,7 +84,7 @@ fn base() -> Result<Vec<OsString>> {
     for (path, name) in [
         (cargo("CARGO_MANIFEST_DIR")?.as_str(), "."),
         (cargo("OUT_DIR")?.as_str(), "build"),
-        (env!("CARGO_MANIFEST_DIR"), "scx_utils"),
+        (env!("CARGO_MANIFEST_DIR"), "scx_cargo"),
     ] {
         flags.push(prefix_map(Path::new(path), name));
     }

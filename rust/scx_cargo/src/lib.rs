@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Compiling a scheduler's BPF side, for build scripts (feature `builder`).
+//! Compiles the BPF side of a scheduler, for its build script.
 //!
 //! ```no_run
 //! // build.rs
 //! fn main() -> anyhow::Result<()> {
-//!     scx_utils::builder::BpfBuilder::new()?
+//!     scx_cargo::BpfBuilder::new()?
 //!         .intf("src/bpf/intf.h")
 //!         .skel("src/bpf/main.bpf.c")
 //!         .build()
 //! }
 //! ```
 //!
-//! [`include_bpf!`](crate::include_bpf) includes the generated modules. The headers `<scx/...>`
+//! `scx_utils::include_bpf!` includes the generated modules. The headers `<scx/...>`
 //! come with this crate, and `<bpf/...>` with libbpf-sys, so a build needs no checkout; only clang
 //! has to be installed.
 //!
@@ -41,7 +41,7 @@ use object::{Object as _, ObjectSymbol as _};
 
 use clang::Clang;
 
-/// Builds the BPF side of one scheduler. See the [module](self).
+/// Builds the BPF side of one scheduler. See the [crate](self).
 #[derive(Debug)]
 pub struct BpfBuilder {
     clang: Clang,
@@ -70,7 +70,7 @@ impl BpfBuilder {
         })
     }
 
-    /// Adds a directory with headers of a library.
+    /// Adds an include directory with the headers of a library.
     #[must_use]
     pub fn include(mut self, directory: impl Into<PathBuf>) -> Self {
         self.includes.push(directory.into());
@@ -181,8 +181,8 @@ fn required_kfuncs(object: &[u8]) -> Result<Vec<String>> {
 }
 
 /// Makes the structs of the shared header convertible from and to bytes (`percpu`, ring buffers).
-/// The derives reject padding, whose bytes are undefined, and types for which some bit pattern is
-/// invalid. So all members have to be integers.
+/// The derives reject padding, whose bytes are undefined, and types with invalid bit patterns. So
+/// all members have to be integers.
 #[derive(Debug)]
 struct Plain;
 
