@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Check whether a bpftool generates the skeletons that C schedulers need.
 
-An old bpftool silently omits the struct_ops map and its shadow struct, so that the build
-or the scheduler fails later. So this compiles a real object and inspects its skeleton.
+An old bpftool silently omits the struct_ops map and its shadow struct, and the build or the
+scheduler fails later. So compile a real object and inspect its skeleton.
 Exit status 0, or 1 with a one-line reason.
 """
 

@@ -102,7 +102,7 @@ def _commit(root: Path) -> str:
 
 
 def environment(args: argparse.Namespace) -> dict[str, str]:
-    """The environment for cargo: the user's target directory must not move the output."""
+    """The environment for cargo, without CARGO_TARGET_DIR, which must not move the output."""
     env = {k: v for k, v in os.environ.items() if k != "CARGO_TARGET_DIR"}
     env.setdefault("SCX_BUILD_ID", _commit(args.manifest.parent))
     if args.bpf_clang:
@@ -120,7 +120,7 @@ def build(args: argparse.Namespace, selection: list[str]) -> list[dict]:
     done = subprocess.run(line, stdout=subprocess.PIPE, text=True, cwd=root, env=environment(args))
     if done.returncode:
         needs_cache = args.offline and not (root / "vendor").is_dir()
-        cure = "; offline, `cargo fetch --locked` has to come first" if needs_cache else ""
+        cure = "; to build offline, run `cargo fetch --locked` first" if needs_cache else ""
         raise CargoError(f"cargo build failed with status {done.returncode}{cure}")
     return [json.loads(message) for message in done.stdout.splitlines()]
 

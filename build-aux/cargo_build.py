@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Build Rust programs with one cargo call, for ninja.
 
-Copies the programs to where Meson expects them. With --depfile, all files that cargo read are
-written to the depfile, and ninja runs this script only if one of them changed. Without it, ninja
+Copies the programs to where Meson expects them. With --depfile, the depfile lists all files that
+cargo read, and ninja runs this script only if one of them has changed. Without --depfile, ninja
 runs the script each time, and programs that are up to date are not copied.
 """
 
@@ -35,20 +35,20 @@ def _write_depfile(depfile: Path, outputs: list[Path], programs: list[Path], roo
 
 
 def _is_current(copy: Path, program: Path) -> bool:
-    """Whether the copy is newer than cargo's program."""
+    """Whether the copy is not older than cargo's program."""
     return copy.exists() and copy.stat().st_mtime_ns >= program.stat().st_mtime_ns
 
 
 def main() -> None:
     p = cargo.parser(__doc__)
-    p.add_argument("--depfile", type=Path, help="write the files that cargo read, for ninja")
+    p.add_argument("--depfile", type=Path, help="list the files that cargo read, for ninja")
     p.add_argument("--out", type=Path, required=True, help="folder for the programs")
     p.add_argument("outputs", type=Path, nargs="+", help="programs to build, by their output files")
     args = p.parse_args()
 
     names = [o.name for o in args.outputs]
-    # The workspace has no examples, but --examples makes cargo select the features of crates as for
-    # tests and clippy, which then reuse the crates of this build.
+    # The workspace has no examples, but --examples makes cargo resolve the features of crates as
+    # for tests and clippy, which then reuse the crates of this build.
     selection = ["--examples", *(a for n in names for a in ("--bin", n))]
     found = _programs(cargo.build(args, selection))
     for name in names:

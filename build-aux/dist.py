@@ -12,7 +12,7 @@ from pathlib import Path
 import cargo
 
 CONFIG = """\
-# Written by build-aux/dist.py: the crates are those of this tarball.
+# Written by build-aux/dist.py: use only the crates in this tarball.
 [source.crates-io]
 replace-with = "vendored-sources"
 
@@ -35,8 +35,8 @@ def _vendor(args, root: Path) -> None:
 
 
 def _same_time_for_all(root: Path) -> None:
-    """Give all files the time of the commit, which those from git have already, so that the tarball
-    of a commit is reproducible."""
+    """Give all files the time of the commit, as files from git already have, so that the tarball of
+    a commit is reproducible."""
     time = (root / "Cargo.lock").stat().st_mtime
     for path in [*root.rglob("*"), root]:
         os.utime(path, (time, time), follow_symlinks=False)

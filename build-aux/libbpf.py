@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Build the static libbpf pinned in Cargo.lock and install it where Meson expects it.
 
-Prints one line that names the crate. Called at `meson setup`; does nothing if it is up to
-date.
+Prints one line that names the crate. Called at each `meson setup`; files that are up to date are
+not written.
 """
 
 import filecmp

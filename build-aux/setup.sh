@@ -127,7 +127,7 @@ need_if_available() {
 	has "$1" || ! available "$2" || MISSING+=("$2")
 }
 
-# Installed in guests with a system bus; tests/vm/system_bus.py uses the same paths.
+# Copied into guests with a system bus; tests/vm/system_bus.py uses the same paths.
 need_system_bus() {
 	need_if_available dbus-daemon dbus-daemon
 	need_if_available busctl systemd
@@ -234,12 +234,12 @@ as_root() {
 install_packages() {
 	local packages
 	mapfile -t packages < <(printf '%s\n' "${MISSING[@]}" | sort -u)
-	has apt-get || die "install what provides these Debian packages: ${packages[*]}"
+	has apt-get || die "install the equivalents of these Debian packages: ${packages[*]}"
 	[[ $SCX_OFFLINE != 1 ]] || die "these packages are missing: ${packages[*]}"
 	echo "These packages are missing: ${packages[*]}" >&2
 	confirm
 	echo "Installing them" >&2
-	# Errors are on standard error; standard output is a page per package.
+	# Discard standard output, about a page per package; errors go to standard error.
 	as_root env DEBIAN_FRONTEND=noninteractive DEBCONF_NOWARNINGS=yes \
 		apt-get install --yes --quiet=2 --no-install-recommends -o Dpkg::Use-Pty=0 \
 		"${packages[@]}" >/dev/null
@@ -255,11 +255,11 @@ find_missing() {
 	done
 }
 
-# setup_for GROUP…: of build, vm, kernel, test, lint, fresh, seeds.
+# setup_for GROUP…: installs what is missing; groups: build, vm, kernel, test, lint, fresh, seeds.
 setup_for() {
 	find_missing "$@"
 	if ((${#MISSING[@]})); then
-		# Package names depend on lists that a fresh machine does not have.
+		# The names of packages depend on the package lists, which a fresh machine lacks.
 		if has apt-get && [[ $SCX_OFFLINE != 1 ]]; then
 			echo "Updating the package lists" >&2
 			as_root apt-get update --quiet=2 >/dev/null
@@ -292,8 +292,8 @@ bpftool_serves() {
 		--clang "$(clang_path)" --bpftool "$1" 2>/dev/null
 }
 
-# Path of a bpftool that generates complete skeletons: the machine's own, or that of
-# the distribution's backports, unpacked below the cache.
+# Path of a bpftool that generates complete skeletons: the machine's own, or one from the
+# distribution's backports, unpacked below the cache.
 bpftool_path() {
 	local own dir codename
 	own=$(PATH=$PATH:/usr/sbin command -v bpftool || true)
@@ -314,7 +314,8 @@ choose_kernels() {
 	python3 -m vm.choice "$TESTED_KERNELS" "$@"
 }
 
-# Build dependencies are installed only if a kernel has to be built, and can be.
+# setup_for_kernels VERSION…: installs the dependencies of a kernel build if one of these kernels
+# has to be built. Offline, none can be built.
 setup_for_kernels() {
 	[[ $SCX_OFFLINE == 1 ]] || ! python3 -m vm.kernel_build "$@" || setup_for kernel
 }

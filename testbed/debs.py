@@ -89,7 +89,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def archive_uri(codename: str, apt_options: Sequence[str] = ()) -> str:
-    """The mirror from which this machine takes Debian `codename`, from apt's own sources.
+    """The mirror of Debian `codename` in this machine's apt sources.
 
     Raises DebsError if there is none.
     """

@@ -45,7 +45,7 @@ SCX_PERCPU_COUNTERS(stats, struct central_stats);
 
 struct timer {
 	struct bpf_timer timer;
-	u32 is_armed; /* it runs, or is about to be started */
+	u32 is_armed; /* the timer is pending, or is about to be started */
 	u32 nr_idle; /* consecutive expiries without a task */
 };
 
@@ -168,8 +168,8 @@ static void dispatch_own(struct task_struct *prev)
 		scx_bpf_task_set_slice(prev, slice_ns);
 }
 
-/* Start the timer, unless it runs. Call this on the central CPU: the timer expires on the CPU that
- * starts it, and must not interrupt any other CPU. */
+/* Start the timer, unless it is armed. Call this on the central CPU: the timer expires on the CPU
+ * that starts it, and must not interrupt any other CPU. */
 static void arm(struct timer *t)
 {
 	if (!scx_ordered(__sync_lock_test_and_set(&t->is_armed, 1)))
@@ -236,7 +236,7 @@ void BPF_STRUCT_OPS(central_stopping, struct task_struct *p, bool runnable)
 		WRITE_ONCE(cctx->started_ns, 0);
 }
 
-/* Preempt tasks that have used up a slice: all that have a task waiting in the local DSQ of their
+/* Preempt tasks that have used up a slice: all those with a task waiting in the local DSQ of their
  * CPU, and up to @nr_queued others. Returns whether any CPU runs a task. */
 static bool preempt_others(s32 nr_queued)
 {
@@ -278,7 +278,7 @@ static int on_timer(void *map, int *key, struct timer *t)
 	/* The verifier treats this callback as sleepable, because the program that sets it is. */
 	bpf_rcu_read_lock();
 	mask = waiting;
-	/* The kernel does not call ops.dispatch() on this CPU beside a real-time task. */
+	/* The kernel does not call ops.dispatch() on this CPU while a real-time task runs there. */
 	if (is_taken && mask)
 		serve(mask);
 	else if (nr_queued > 0 && cpus_wait())

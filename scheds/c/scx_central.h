@@ -7,15 +7,15 @@
 
 struct central_stats {
 	u64 total; /* enqueues: local + queued */
-	u64 local; /* inserted on the task's CPU, without a decision */
+	u64 local; /* inserted into the local DSQ of the task's CPU, without a decision */
 	u64 queued; /* waited for a decision */
 	u64 dispatch; /* tasks given to another CPU */
 	u64 own; /* tasks taken by the central CPU */
-	u64 mismatch; /* tasks passed over, since no CPU that waits may run them */
+	u64 mismatch; /* tasks passed over, because no waiting CPU may run them */
 	u64 request; /* times that a CPU asked for a task */
 	u64 timer; /* expiries of the timer */
 	u64 preempt; /* tasks preempted by the timer */
-	/* User space fills it in. */
+	/* Filled in by user space. */
 	u64 central_cpu;
 };
 

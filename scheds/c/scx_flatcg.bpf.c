@@ -36,8 +36,8 @@ char _license[] SEC("license") = "GPL";
 /* Shorter slices are all overhead, and below the tick of most kernels. */
 #define MIN_SLICE_NS (1 * NSEC_PER_MSEC)
 
-/* Maximum cost of a slice, ns of virtual time, so that small shares become exact in a short time: a
- * task with a hundredth of the machine runs for 10 ms at most. */
+/* Maximum cost of a slice, ns of virtual time, so that tasks with small shares get them within a
+ * short time: a task with a hundredth of the machine runs for 10 ms at most. */
 #define SLICE_COST_NS (1 * NSEC_PER_SEC)
 
 const volatile u64 slice_max_ns = 20 * NSEC_PER_MSEC;
@@ -60,7 +60,7 @@ struct {
 } task_ctxs SEC(".maps");
 
 /* Return the context of a task, which is created with the task. If the creation failed, the next
- * call tries again, and the task counts as one of the root cgroup. */
+ * call tries again, and the task counts as a member of the root cgroup. */
 static struct task_ctx *task_ctx(struct task_struct *p)
 {
 	return bpf_task_storage_get(&task_ctxs, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -129,8 +129,8 @@ static void park(struct task_struct *p, struct task_ctx *tctx, u64 until, u64 en
 	scx_bpf_dsq_insert_vtime(p, PARKED_DSQ, slice_max_ns, until, enq_flags);
 }
 
-/* Unpark a task that runs or no longer waits. Called only from callbacks for this task, which
- * exclude each other. */
+/* Clear the parked state of a task that runs, sleeps or is enqueued again. Called only from
+ * callbacks for this task, which the kernel serializes. */
 static void end_park(struct task_struct *p, struct task_ctx *tctx)
 {
 	if (!tctx->is_parked)
@@ -144,7 +144,7 @@ void BPF_STRUCT_OPS(flatcg_enqueue, struct task_struct *p, u64 enq_flags)
 	struct task_ctx *tctx = task_ctx(p);
 	u64 until, slice;
 
-	/* Other tasks depend on per-CPU kernel threads, so those skip the shared queue. */
+	/* Per-CPU kernel threads bypass the shared queue, because other tasks depend on them. */
 	if (!tctx || scx_task_is_percpu_kthread(p)) {
 		insert_local(p, enq_flags);
 		return;
@@ -313,10 +313,10 @@ static void unpark(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 now)
 		scx_kick_cpu(cpu, 0);
 }
 
-/* Whether the timer runs. */
+/* Whether the timer is armed. */
 static u32 is_unparking;
 
-/* Start the timer if a cgroup has a quota, but never put off the end of a running one. */
+/* Start the timer if a cgroup has a quota, but never postpone the expiry of an armed one. */
 static void start_unpark(struct unpark *timer)
 {
 	if (READ_ONCE(scx_nr_quotas) && !__sync_lock_test_and_set(&is_unparking, 1))
@@ -342,7 +342,8 @@ static int unpark_all(void *map, u32 *key, struct unpark *timer)
 		bpf_timer_start(&timer->timer, UNPARK_NS, 0);
 		return 0;
 	}
-	/* A full barrier: a quota that is set now either finds the timer stopped, or is seen. */
+	/* A full barrier: either the CPU that sets a quota now sees that the timer has stopped, or
+	 * start_unpark() sees the quota. */
 	__sync_lock_test_and_set(&is_unparking, 0);
 	start_unpark(timer);
 	return 0;
@@ -407,7 +408,7 @@ void BPF_STRUCT_OPS(flatcg_cgroup_move, struct task_struct *p, struct cgroup *fr
 	scx_cgroup_task_place(p, &tctx->cg, SHARED_DSQ, true);
 }
 
-/* ---- life ---------------------------------------------------------------- */
+/* ---- life cycle ---------------------------------------------------------- */
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(flatcg_init)
 {

@@ -40,9 +40,9 @@ static void read_stats(void *skel, void *stats)
 }
 
 static const struct scx_stat stats[] = {
-	SCX_STAT(struct flatcg_stats, local, COUNTER, "Tasks inserted directly on a CPU"),
+	SCX_STAT(struct flatcg_stats, local, COUNTER, "Tasks inserted directly into a local DSQ"),
 	SCX_STAT(struct flatcg_stats, queued, COUNTER, "Tasks that waited in the queue"),
-	SCX_STAT(struct flatcg_stats, kept, COUNTER, "Tasks that went on after their slice"),
+	SCX_STAT(struct flatcg_stats, kept, COUNTER, "Times that a task continued on slice expiry"),
 	SCX_STAT(struct flatcg_stats, limited, COUNTER,
 		 "Slices not charged in full, because of the maximum wait"),
 	SCX_STAT(struct flatcg_stats, parked, COUNTER, "Tasks held back by cpu.max"),
@@ -55,7 +55,7 @@ SCX_SKEL(scx_flatcg);
 
 static const struct scx_sched flatcg = {
 	.name = "scx_flatcg",
-	.doc = "A scheduler that honours the weights of cgroups at every level, by one queue for "
+	.doc = "A scheduler that honours the weights of cgroups at every level, with one queue for "
 	       "all "
 	       "CPUs.\vEach line of statistics counts, since the start, how tasks were dispatched.",
 	.options = options,

@@ -7,7 +7,7 @@
 
 /* Counted on each CPU, except nr_cgroups. */
 struct flatcg_stats {
-	u64 local; /* directly to a CPU: an idle one, or that of a per-CPU kernel thread */
+	u64 local; /* into a local DSQ: of an idle CPU, or for a per-CPU kernel thread */
 	u64 queued; /* through the queue */
 	u64 kept; /* continued on slice expiry: no waiting task precedes it */
 	u64 limited; /* charged for less than it ran, to bound its wait: its share is too small */

@@ -325,7 +325,7 @@ s32 BPF_STRUCT_OPS(nest_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 
 void BPF_STRUCT_OPS(nest_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	/* Other tasks depend on per-CPU kernel threads, so those skip the shared queue. */
+	/* Per-CPU kernel threads bypass the shared queue, because other tasks depend on them. */
 	if (scx_task_is_percpu_kthread(p)) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, queue.slice_ns, enq_flags);
 		return;

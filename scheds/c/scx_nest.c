@@ -57,8 +57,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!opts.r_max && !opts.r_impatient)
 			argp_failure(state, SCX_STATUS_FAILED, 0,
-				     "no wakeup would add a CPU to the primary nest: give "
-				     "--max-reserve or --impatience at least 1");
+				     "no wakeup would add a CPU to the primary nest: set "
+				     "--max-reserve or --impatience to at least 1");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -105,9 +105,9 @@ static const struct scx_stat stats[] = {
 	STAT(reserved_at_capacity, COUNTER,
 	     "CPUs that did not join the reserve nest because it was full"),
 	STAT(scheduled_compaction, COUNTER, "Times that a primary CPU became idle"),
-	STAT(cancelled_compaction, COUNTER, "Compactions cancelled because a task came"),
+	STAT(cancelled_compaction, COUNTER, "Times that the timer found a CPU in use again"),
 	STAT(eagerly_compacted, COUNTER, "CPUs demoted because their task exited"),
-	STAT(callback_compacted, COUNTER, "CPUs demoted because they were idle for long"),
+	STAT(callback_compacted, COUNTER, "CPUs demoted because they were idle for too long"),
 	STAT(consumed, COUNTER, "Dispatches that found a task in the queue"),
 	STAT(not_consumed, COUNTER, "Dispatches that found none"),
 	{ 0 },

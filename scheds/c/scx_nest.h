@@ -27,7 +27,7 @@ struct nest_stats {
 	/* Calls of ops.dispatch(). */
 	u64 consumed;
 	u64 not_consumed;
-	/* Present sizes. User space fills them in. */
+	/* Current sizes, filled in by user space. */
 	u64 nr_primary;
 	u64 nr_reserve;
 };

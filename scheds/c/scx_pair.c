@@ -11,7 +11,7 @@
 
 static struct {
 	uint64_t turn_us;
-	uint32_t stride; /* 0: the threads of cores */
+	uint32_t stride; /* 0: pair the threads of cores */
 } opts = { .turn_us = 20000 };
 
 static const struct argp_option options[] = {
@@ -146,12 +146,12 @@ static void read_stats(void *skel, void *stats)
 
 #define STAT(member, desc) SCX_STAT(struct pair_stats, member, COUNTER, desc)
 static const struct scx_stat stats[] = {
-	STAT(enqueued, "Tasks inserted into the queue of their cgroup"),
-	STAT(dispatched, "Tasks taken from there"),
+	STAT(enqueued, "Tasks inserted into the DSQ of their cgroup"),
+	STAT(dispatched, "Tasks taken from the DSQ of their cgroup"),
 	STAT(kept, "Times that a task continued on slice expiry"),
-	STAT(kernel, "Dispatched kernel threads"),
+	STAT(kernel, "Dispatches of kernel threads"),
 	STAT(turns, "Turns of cgroups on pairs of CPUs"),
-	STAT(switches, "Of these, those of another cgroup than before"),
+	STAT(switches, "Turns of another cgroup than the one before"),
 	STAT(waits, "Times that a CPU found no task that may run beside that of the other CPU"),
 	STAT(ended, "Tasks preempted by the other CPU at the end of a turn"),
 	STAT(reenqueued, "Tasks enqueued again because a real-time task took their CPU"),
@@ -163,7 +163,7 @@ SCX_SKEL(scx_pair);
 static const struct scx_sched pair = {
 	.name = "scx_pair",
 	.doc = "A scheduler that runs tasks of one cgroup at a time on the two threads of a core."
-	       "\vA cgroup is one that has the cpu controller.",
+	       "\vOnly cgroups with the cpu controller count.",
 	.options = options,
 	.parse = parse,
 	.check = check,

@@ -13,11 +13,11 @@ struct pair_stats {
 	u64 enqueued; /* tasks inserted into the DSQ of their cgroup */
 	u64 dispatched; /* tasks taken from there */
 	u64 kept; /* continued on slice expiry */
-	u64 kernel; /* dispatched kernel threads, which belong to no cgroup here */
+	u64 kernel; /* dispatches of kernel threads, which belong to no cgroup here */
 	u64 turns; /* a pair began to run a cgroup, or began another turn of it */
-	u64 switches; /* of these, turns of another cgroup than before */
+	u64 switches; /* of these, turns of another cgroup than the one before */
 	u64 waits; /* found no task, because the other CPU runs another cgroup */
-	u64 ended; /* the other CPU's task was preempted at the end of a turn */
+	u64 ended; /* preempted the other CPU's task at the end of a turn */
 	u64 reenqueued; /* a higher class has taken the CPU */
 };
 

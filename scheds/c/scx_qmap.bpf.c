@@ -11,7 +11,7 @@
  * ticket.
  *
  * A popped task goes through a shared DSQ, where the CPUs that it may run on find it. With --boost,
- * tasks of nice -20 have a DSQ of their own and preempt.
+ * tasks of nice -20 wait in a separate DSQ and preempt others.
  */
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>
@@ -100,7 +100,8 @@ struct {
 	__type(value, struct task_ctx);
 } task_ctxs SEC(".maps");
 
-/* Created with the task. If that failed, the next call tries again. */
+/* Return the context of a task, which is created with the task. If the creation failed, the next
+ * call tries again. */
 static struct task_ctx *task_ctx(struct task_struct *p)
 {
 	return bpf_task_storage_get(&task_ctxs, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -288,7 +289,7 @@ void BPF_STRUCT_OPS(qmap_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	if (enq_flags & SCX_ENQ_REENQ)
 		scx_count(stats, reenqueued);
-	/* Other tasks depend on per-CPU kernel threads, so those skip the queues. */
+	/* Per-CPU kernel threads bypass the queues, because other tasks depend on them. */
 	if (scx_task_is_percpu_kthread(p) || scx_task_is_migration_disabled(p, enq_flags))
 		insert_local(p, -1, enq_flags);
 	else if (enq_flags & SCX_ENQ_LAST)
@@ -451,7 +452,7 @@ void BPF_STRUCT_OPS(qmap_dispatch, s32 cpu, struct task_struct *prev)
 	scx_learn_trampoline();
 	if (!c || loop_forever() || dispatch_boosted(c) || scx_bpf_dsq_move_to_local(SHARED_DSQ, 0))
 		return;
-	/* Every second one of the other tasks is taken from OVERFLOW_DSQ. */
+	/* In every second call, OVERFLOW_DSQ precedes the queues. */
 	c->is_overflow_turn = !c->is_overflow_turn;
 	if (c->is_overflow_turn && scx_bpf_dsq_move_to_local(OVERFLOW_DSQ, 0))
 		return;
@@ -496,7 +497,7 @@ static s64 due(struct task_struct *p)
 	return distance >= 0 ? distance << (QMAP_NR_QUEUES - 1 - queue) : distance << queue;
 }
 
-/* Whether a core runs @a before @b, if they may not run beside each other. */
+/* Whether a core runs @a before @b, if they must not run on it at the same time. */
 bool BPF_STRUCT_OPS(qmap_core_sched_before, struct task_struct *a, struct task_struct *b)
 {
 	return due(a) < due(b);
@@ -518,8 +519,8 @@ int BPF_PROG(qmap_sched_switch, bool preempt, struct task_struct *prev, struct t
 	return 0;
 }
 
-/* Without this callback and the next, the kernel would end the scheduler on hotplug. No queue
- * belongs to a CPU. */
+/* Without this callback and the next one, the kernel would end the scheduler on hotplug. No queue
+ * belongs to a CPU, so there is nothing to set up or to move. */
 void BPF_STRUCT_OPS(qmap_cpu_online, s32 cpu)
 {
 }

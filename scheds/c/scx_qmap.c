@@ -171,7 +171,7 @@ static void read_stats(void *skel, void *stats)
 	shown->perf = cpus.perf / libbpf_num_possible_cpus();
 	shown->waiting = 0;
 	for (int i = 0; i < QMAP_NR_QUEUES; i++) {
-		/* Read before nr_pushed, so that it is never larger. */
+		/* Read it before nr_pushed, so that the difference is never negative. */
 		uint64_t popped = __atomic_load_n(&qmap->bss->nr_popped[i], __ATOMIC_ACQUIRE);
 
 		shown->waiting += qmap->bss->nr_pushed[i] - popped;
@@ -183,13 +183,14 @@ static void read_stats(void *skel, void *stats)
 static const struct scx_stat stats[] = {
 	COUNTER(enqueued, "Tasks pushed to a queue"),
 	COUNTER(dispatched, "Tasks popped from a queue"),
-	COUNTER(dequeued, "Tasks that left a queue because of a change of affinity, nice or class"),
+	COUNTER(dequeued, "Tasks that left a queue on a change of class, affinity or nice value, "
+			  "or by core scheduling"),
 	COUNTER(queue0, "Tasks popped from the queue of weights up to 25"),
 	COUNTER(queue1, "Tasks popped from the queue of weights up to 50"),
 	COUNTER(queue2, "Tasks popped from the queue of weights below 200"),
 	COUNTER(queue3, "Tasks popped from the queue of weights below 400"),
 	COUNTER(queue4, "Tasks popped from the queue of higher weights"),
-	COUNTER(direct, "Tasks inserted directly on a CPU"),
+	COUNTER(direct, "Tasks inserted directly into a local DSQ"),
 	COUNTER(kept, "Times that a task continued on slice expiry"),
 	COUNTER(boosted, "Tasks of nice -20 that preceded the queues"),
 	COUNTER(overflow, "Tasks whose queue was full"),
@@ -198,7 +199,7 @@ static const struct scx_stat stats[] = {
 	COUNTER(core_picked, "Tasks taken from a queue by core scheduling"),
 	COUNTER(dropped, "Tasks lost on request"),
 	SCX_STAT(struct shown, waiting, GAUGE, "Entries in the queues"),
-	SCX_STAT(struct shown, perf, GAUGE, "Requested CPU performance, of 1024, average"),
+	SCX_STAT(struct shown, perf, GAUGE, "Average requested CPU performance, out of 1024"),
 	{ 0 },
 };
 

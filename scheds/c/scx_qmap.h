@@ -15,7 +15,9 @@
 struct qmap_stats {
 	u64 enqueued; /* pushed to a queue */
 	u64 dispatched; /* popped from a queue */
-	u64 dequeued; /* left the queue otherwise: its class, affinity or nice value changed */
+	/* Left the queue otherwise: its class, affinity or nice value changed, or core scheduling
+	 * took it. */
+	u64 dequeued;
 	u64 queue0; /* dispatched, by queue */
 	u64 queue1;
 	u64 queue2;

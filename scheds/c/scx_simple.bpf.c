@@ -24,7 +24,7 @@ char _license[] SEC("license") = "GPL";
 const volatile bool fifo_sched;
 const volatile bool use_cgroups;
 
-/* In FIFO order and with --cgroups, only the DSQ and the slices of this queue are used. */
+/* With --fifo or --cgroups, only the DSQ and the slice of this queue are used. */
 static struct scx_fair_queue queue;
 
 struct {
@@ -36,9 +36,9 @@ struct {
 
 SCX_PERCPU_COUNTERS(stats, struct simple_stats);
 
-/* Return the cgroup of a task and what the task has been charged; NULL without --cgroups. The entry
- * is created with the task. If the creation failed, the next call tries again, and the task counts
- * as one of the root cgroup. */
+/* Return the cgroup state of a task, which is created with the task; NULL without --cgroups. If the
+ * creation failed, the next call tries again, and the task counts as a member of the root
+ * cgroup. */
 static struct scx_cgroup_task *cgroup_task(struct task_struct *p)
 {
 	if (!use_cgroups)
@@ -64,7 +64,7 @@ s32 BPF_STRUCT_OPS(simple_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 
 void BPF_STRUCT_OPS(simple_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	/* Other tasks depend on per-CPU kernel threads, so those skip the shared queue. */
+	/* Per-CPU kernel threads bypass the shared queue, because other tasks depend on them. */
 	if (scx_task_is_percpu_kthread(p)) {
 		insert_local(p, enq_flags);
 		return;

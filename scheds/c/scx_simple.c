@@ -23,7 +23,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (fifo_sched && use_cgroups)
-			argp_error(state, "--fifo and --cgroups exclude each other");
+			argp_error(state, "--fifo and --cgroups are mutually exclusive");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -41,7 +41,7 @@ static void configure(void *skel)
 
 	simple->rodata->fifo_sched = fifo_sched;
 	simple->rodata->use_cgroups = use_cgroups;
-	/* This saves 4 MB. */
+	/* Shrink the unused map, which saves 4 MB. */
 	if (!use_cgroups)
 		bpf_map__set_max_entries(simple->maps.scx_cgroups, 1);
 }
@@ -52,7 +52,7 @@ static void read_stats(void *skel, void *stats)
 }
 
 static const struct scx_stat stats[] = {
-	SCX_STAT(struct simple_stats, local, COUNTER, "Tasks inserted directly on a CPU"),
+	SCX_STAT(struct simple_stats, local, COUNTER, "Tasks inserted directly into a local DSQ"),
 	SCX_STAT(struct simple_stats, global, COUNTER, "Tasks that waited in the shared queue"),
 	{ 0 },
 };

@@ -7,7 +7,7 @@
 
 /* Counters of a CPU: how tasks were dispatched. */
 struct simple_stats {
-	u64 local; /* directly to a CPU: an idle one, or that of a per-CPU kernel thread */
+	u64 local; /* into a local DSQ: of an idle CPU, or for a per-CPU kernel thread */
 	u64 global; /* through the shared queue */
 };
 

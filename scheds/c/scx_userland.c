@@ -198,8 +198,8 @@ static u64 nr_idle_cpus(void)
 	return nr;
 }
 
-/* Return how many decisions the machine can use now. After a stall, all tasks are decided: the BPF
- * side has run most of them meanwhile, so most decisions are void. */
+/* Return how many decisions the machine can use now. After a stall, send decisions on all tasks:
+ * the BPF side has run most of them meanwhile, so most of these decisions have no effect. */
 static u64 nr_wanted(void)
 {
 	u64 nr_in_flight = READ(nr_sent) - READ(nr_drained), nr_decided, nr_free;
@@ -244,7 +244,7 @@ static bool tick(void *skel)
 	WRITE(nr_waiting, policy.nr_waiting);
 	/* If this counter stops while there is work, the BPF side detects a stall. */
 	WRITE(nr_cycles, READ(nr_cycles) + 1);
-	/* No lost wakeups: set the flag, then check again. */
+	/* Set the flag, then check again, so that no wakeup is lost. */
 	__atomic_store_n(&policy.shared->is_sleeping, 1, __ATOMIC_SEQ_CST);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (!has_sent)
@@ -307,7 +307,7 @@ static const struct scx_stat stats[] = {
 	STAT(nr_queued, COUNTER, "Enqueues that need a decision"),
 	STAT(nr_dispatched, COUNTER, "Tasks dispatched as decided"),
 	STAT(nr_fallback, COUNTER, "Tasks dispatched without a decision"),
-	STAT(nr_congested, COUNTER, "Of these, because the ring of records was full"),
+	STAT(nr_congested, COUNTER, "Fallbacks because the ring of records was full"),
 	STAT(nr_cancelled, COUNTER, "Tasks enqueued again or continued before the decision"),
 	STAT(nr_dequeued, COUNTER, "Tasks that slept or exited before the decision"),
 	STAT(nr_late, COUNTER, "Decisions on enqueues that had ended"),

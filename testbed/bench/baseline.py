@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The committed performance of a scheduler, and checks against it.
 
-A rebuild changes the figures as another seed does, and figures that depend on a few events vary
-between seeds. So a check uses the median of several seeds, and a band is derived from several
+A rebuild changes the figures as much as another seed does, and figures that depend on a few events
+vary between seeds. So a check uses the median of several seeds, and a band is derived from several
 checks of one build. The band is wider than the range of these checks, and only worse figures fail.
 """
 
@@ -88,7 +88,7 @@ def plan(place: Place, program: Path, seeds: tuple[int, ...]) -> Plan:
 
 
 def key(kernel: str, emulator: str) -> str:
-    """What figures depend on, in addition to the scheduler."""
+    """The key of a baseline: figures also depend on the kernel and the emulator."""
     return f"Linux {kernel}, {emulator}"
 
 

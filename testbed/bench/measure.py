@@ -27,7 +27,7 @@ from .workloads import Values, Workload
 #: Time limit of a round, in guest time and in host time.
 _LIMIT_S = 120.0
 _LIFETIME_S = 900.0
-#: Time until a script on this machine that does not end at its time limit is killed.
+#: Time that a script on this machine has to end after its time limit, before it is killed.
 _GRACE_S = 10.0
 #: Exit statuses of timeout(1) at the time limit, and after the grace period.
 _TIMED_OUT = (124, 137)
@@ -56,7 +56,7 @@ restore() {
 trap restore EXIT
 # A second signal must not interrupt `restore`: Ctrl-C arrives from the terminal and from timeout.
 trap "trap '' INT TERM; exit 1" INT TERM
-# A round that was killed may have left its scheduler.
+# A round that was killed may have left its scheduler running.
 loaded=$(cat /sys/kernel/sched_ext/state 2>/dev/null)
 [ "$loaded" != enabled ] || die 'a scheduler is loaded already'
 """
@@ -102,7 +102,7 @@ class RoundError(Exception):
 
 @dataclass(frozen=True)
 class Subject:
-    """What is measured: a scheduler's file and its arguments; no file for the kernel's own."""
+    """A scheduler to measure: its file and arguments; no file for the kernel's own."""
 
     #: For display: the scheduler as given by the user.
     name: str
@@ -114,7 +114,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Place:
-    """Where it is measured: in a guest; on this machine if `kernel` is None."""
+    """Where rounds run: in a guest, or on this machine if `kernel` is None."""
 
     kernel: Kernel | None
     topology: Topology | None
@@ -209,7 +209,7 @@ def _on_host(place: Place, subject: Subject, workload: Workload) -> str:
         path = f"{place.tools}:{subject.program.parent}" if subject.program else str(place.tools)
         text = f"PATH={shlex.quote(path)}:$PATH\n" + script(subject, workload, place.cpus, scratch)
         as_root = [] if os.geteuid() == 0 else ["sudo"]
-        # As root, too: a user cannot signal the script.
+        # Run timeout as root, too: an ordinary user cannot signal the script.
         limit = ["timeout", "--foreground", f"--kill-after={_GRACE_S:g}", f"{_LIFETIME_S:g}"]
         done = subprocess.run(
             [*as_root, *limit, "sh", "-c", text],

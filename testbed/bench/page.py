@@ -28,16 +28,16 @@ svg { display: block; max-width: 100%; height: auto; }
 """
 
 _VIRTUAL = f"""\
-<p>Each round ran in a virtual machine whose clock counts instructions: a repeated round gives the
-same figures to the last digit, independent of the load of the host. This shows which
-scheduler <em>decides</em> better: wakeup latency, fairness, cost of a decision.
-It does not show scalability, nor effects of caches and memory, since each instruction takes
-the same time and busy CPUs slow each other down. And a CPU sees an interrupt from another CPU
-only when its turn comes: differences below {ROUND_US:g} µs, marked ~, are not significant.</p>
+<p>Each round ran in a virtual machine whose clock counts instructions: repeating a round gives
+exactly the same figures, regardless of the load of the host. The figures show which scheduler makes
+better <em>decisions</em>: wakeup latency, fairness, cost of a decision. They show neither
+scalability nor effects of caches and memory, since each instruction takes the same time and busy
+CPUs slow each other down. A CPU sees an interrupt from another CPU only when its turn comes, so
+differences below {ROUND_US:g} µs, marked ~, are not significant.</p>
 """
 _REAL = """\
-<p>The rounds ran on a real machine, alternately. Other load on it affects the figures: consider
-the spread before you trust a median.</p>
+<p>The rounds of the schedulers alternated on a real machine. Other load on it affects the figures:
+consider the spread before you trust a median.</p>
 """
 _HOW = """\
 <p>In the plots, a ring is one round and the bar is the median; lower is better unless noted

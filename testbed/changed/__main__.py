@@ -62,7 +62,7 @@ def _plan(names: Sequence[str], programs: dict[str, set[Path]]) -> list[str]:
     hit = sorted(name for name, files in programs.items() if of_all or files & changed)
     files = tests.affected(_ROOT, changed, hit)
     print(f"changed: {len(names)} files; programs: {', '.join(hit) or 'none'}", file=sys.stderr)
-    # The suite `unit` includes its readers.
+    # If code has changed, the suite `unit` runs, which includes the readers in tests/unit.
     readers = [f for f in tests.readers(_ROOT, changed) if not code or f.parent.name != "unit"]
     arguments = [str(file.relative_to(_ROOT)) for file in (*readers, *files)]
     # Only tests of these programs, unless the tests or the harness have changed, too.

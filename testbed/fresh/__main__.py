@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`./dev test --fresh`: the README's two commands, each in a new minimal root file system.
+"""`./dev test --fresh`: the README's two commands in a new minimal root file system of each suite.
 
-A root is created by mmdebstrap, as root or in a user namespace, from the mirror of this machine's
-apt. The last commit is cloned into it, and `./dev run` and `./dev test` run there as on a fresh
+mmdebstrap, run as root or in a user namespace, creates it from the mirror that this machine's apt
+uses. The last commit is cloned into it, and `./dev run` and `./dev test` run there as on a fresh
 machine. Only the log is kept.
 """
 
@@ -36,7 +36,7 @@ _TREE = Path(__file__).parents[2]
 #: Locally added certificates, which are needed to fetch anything through a proxy that
 #: intercepts TLS.
 _LOCAL_CERTIFICATES = Path("/usr/local/share/ca-certificates")
-#: Further configuration that may be needed to reach package registries.
+#: Environment variables that are passed on, in either case: proxies for downloads.
 _PASSED_ON = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
 
 _SCRIPT = """\
@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
         "suite",
         nargs="*",
         metavar="SUITE",
-        help="code names, such as bookworm (default: Debian 12 and 13, and Ubuntu's last LTS)",
+        help="code names, such as bookworm (default: Debian 12 and 13, and Ubuntu's latest LTS)",
     )
     parser.add_argument(
         "--command",
@@ -105,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def why_impossible() -> str | None:
-    """Why no root can be created here; None if it can."""
+    """Why no root file system can be created here; None if one can."""
     if shutil.which("mmdebstrap") is None:
         return "mmdebstrap is not installed"
     namespaces = ["--mount"] if os.geteuid() == 0 else ["--user", "--map-root-user", "--mount"]

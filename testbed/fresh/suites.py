@@ -13,7 +13,7 @@ import debs
 #: Checked by default: Debian 12, which the README names, and 13.
 _DEBIAN = ("bookworm", "trixie")
 _RELEASES = Path("/usr/share/distro-info")
-#: Debian's package of the keys of Ubuntu's archive.
+#: The keys of Ubuntu's archive: Debian suite, package, file.
 _UBUNTU_KEYS = ("trixie", "ubuntu-keyring", "usr/share/keyrings/ubuntu-archive-keyring.gpg")
 
 
@@ -55,7 +55,7 @@ def _ubuntu(name: str) -> Suite:
 
 
 def _releases(vendor: str) -> list[dict[str, str]]:
-    """Releases in the data of the package distro-info-data until today, oldest first."""
+    """Releases of a vendor until today, oldest first, from the package distro-info-data."""
     file = _RELEASES / f"{vendor}.csv"
     if not file.exists():
         return []

@@ -75,9 +75,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="soak",
         description="Runs a scheduler in a guest under a random sequence of loads, fork storms, "
         "affinity storms, changes of nice value, policy and cgroup, real-time hogs, CPU hotplug, "
-        "statistics clients and SIGSTOPs of the scheduler. Checks that it stays loaded, without "
-        "kernel error messages, page faults of a user-space policy, or growth of its "
-        "memory.",
+        "statistics clients and SIGSTOPs of the scheduler. Checks that the scheduler stays loaded, "
+        "without kernel error messages, page faults of a user-space policy, or memory growth.",
         epilog="Exit status: 0 passed, 1 failed, 2 wrong usage, 130 interrupted. The same seed "
         "gives the same sequence, but not the same timing.",
     )
@@ -89,9 +88,11 @@ def _parser() -> argparse.ArgumentParser:
         nargs="?",
         default="scx_rustland",
         metavar="SCHEDULER",
-        help="one of this tree; with options as one word: 'scx_rustland --slice-boost 0'",
+        help="one of this tree; quote it together with its options: 'scx_rustland --slice-boost 0'",
     )
-    parser.add_argument("--seed", type=int, metavar="N", help="seed of the sequence (random)")
+    parser.add_argument(
+        "--seed", type=int, metavar="N", help="seed of the sequence (default: random)"
+    )
     parser.add_argument("--kernel", metavar="K", help="kernel of the guest: a version or a path")
     parser.add_argument(
         "--topology",

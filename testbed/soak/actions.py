@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The actions of the stress test. Each is a shell script, generated from random numbers only: the
-same seed gives the same sequence.
+"""The actions of the stress test. Each is a shell script, generated from the scene and from random
+numbers: the same seed gives the same sequence.
 
 A script runs in the guest to completion. Processes that it leaves behind end by themselves after a
 few seconds.
@@ -103,7 +103,7 @@ def _policy(dice: Random, _: Scene) -> Action:
 
 def _real_time(dice: Random, scene: Scene) -> Action:
     cpu, seconds = dice.choice(scene.topology.online), dice.randint(1, 2)
-    # It ends by itself: a task that kills it might not get to run.
+    # The hog ends by itself: a task that had to kill it might never run.
     now = "IFS=. read -r now rest </proc/uptime"
     spin = f"{now}; end=$((now + {seconds})); while [ $now -lt $end ]; do {now}; done"
     script = f"chrt -f 50 taskset {1 << cpu:x} sh -c '{spin}' &"

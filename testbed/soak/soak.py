@@ -101,7 +101,7 @@ class _Soak:
             if time.monotonic() > deadline_s:
                 return
             self._act(action)
-            # After hotplug, it may still be restarting.
+            # After hotplug, the scheduler may still be restarting.
             self._wait(lambda: self._state() == "enabled" or not self.process.running())
             if self._state() != "enabled" or not self.process.running():
                 self.verdict.faults.append(f"it ended during '{action.what}': {self._said()}")
@@ -153,7 +153,7 @@ class _Soak:
         status = self.guest.run(["cat", f"/proc/{pid}/status"]).check().stdout
         memory = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
         stat = self.guest.run(["cat", f"/proc/{pid}/task/{pid}/stat"]).check().stdout
-        # From the third field on, since the second, the name, may contain spaces. minflt is the
+        # The fields from the third on: the second, the name, may contain spaces. minflt is the
         # tenth, majflt the twelfth.
         fields = stat.rpartition(")")[2].split()
         return {"memory_kib": int(memory.split()[1]), "faults": int(fields[7]) + int(fields[9])}

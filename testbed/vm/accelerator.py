@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Selects hardware virtualisation or emulation, depending on what works on this machine.
 
-That /dev/kvm can be opened is not sufficient: on nested and restricted hosts a stock kernel may
-hang under KVM. So the kernel is booted once with KVM and an initramfs that prints a message and
+Access to /dev/kvm is not sufficient: on nested and restricted hosts a stock kernel may hang under
+KVM. So the kernel is booted once with KVM and an initramfs that prints a message and
 powers off, and the result is cached for this kernel, this QEMU and this host kernel.
 SCX_VM_ACCEL=tcg|kvm overrides the probe.
 """

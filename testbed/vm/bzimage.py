@@ -56,7 +56,7 @@ def vmlinux(path: Path) -> bytes:
 
 
 def _setup(path: Path) -> bytes:
-    """The setup header and the rest of the image, after checking that it is a bzImage."""
+    """The start of the image: setup header and release. Raises ImageError if it is no bzImage."""
     try:
         with path.open("rb") as image:
             setup = image.read(_SETUP_BYTES_MAX)

@@ -41,7 +41,7 @@ def find() -> qemu.Emulator:
 
 
 def find_deterministic() -> qemu.Emulator:
-    """The same without differences between runs: in addresses, and in the timing of its threads.
+    """The same QEMU, with the same addresses and the same timing of its threads in each run.
 
     Raises qemu.QemuError, debs.DebsError.
     """

@@ -38,7 +38,7 @@ from .topology import DEFAULT, TOPOLOGIES, Topology
 
 __all__ = ["CommandError", "Guest", "GuestError", "Process", "Result"]
 
-# All timeouts are in the host's time. A guest's second may take several of the host's.
+# All timeouts are in host time. A second of the guest may take several seconds of the host.
 
 #: Timeout for a killed command to exit, before the guest counts as hung. Longer than the kernel
 #: takes to eject a scheduler that has stalled (30 s of the guest).
@@ -363,9 +363,9 @@ class Guest:
         return Result(_text(command), ended.status, timed_out=not in_time)
 
     def shell(self) -> int:
-        """An interactive shell on the user's terminal, for a guest with a terminal; its status.
+        """Run an interactive shell on the user's terminal, in a guest with a terminal.
 
-        The status is 0 when the user left the shell running. Raises GuestError.
+        Returns its status, or 0 if the user left the shell running. Raises GuestError.
         """
         link = self._link
         if link.terminal is None:

@@ -18,7 +18,7 @@ COMPLAINTS = re.compile(
 #: twice: task_non_contending() warns, or inactive_task_timer() within a second. The kernel corrects
 #: the sum immediately, so there are no further effects. Without a scheduler, the CPU's fair kernel
 #: threads keep the server running; with one that takes all tasks, nothing does. A scheduler cannot
-#: avoid it. Later kernels only stop a running server.
+#: avoid it. Later kernels stop the server only if it is running.
 FAIR_SERVER_SERIES = "6.12"
 FAIR_SERVER_WARNING = r"WARNING: .* (task_non_contending|inactive_task_timer)\+|Call Trace:"
 

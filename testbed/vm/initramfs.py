@@ -2,8 +2,8 @@
 """The guest's root file system: a small, reproducible initramfs.
 
 It contains busybox, the guest scripts of `guest/`, and the programs under test with their shared
-libraries. It is a plain `newc` cpio archive: unpacking is faster than decompressing under
-emulation, and device nodes in an archive need no root.
+libraries. It is a plain `newc` cpio archive: decompressing would be slow under emulation, and
+device nodes can be put into an archive without root privileges.
 """
 
 from __future__ import annotations

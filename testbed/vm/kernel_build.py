@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Builds kernels that no archive ships with sched_ext: Debian's source, with our configuration.
+"""Builds kernels that no archive ships with sched_ext: Debian's source, with a small configuration.
 
 `configs/SERIES.config` lists what a guest needs; all else is disabled, so that a build takes
 minutes. Source and objects are in a temporary directory below the cache; only the image is kept, or
@@ -25,7 +25,7 @@ import debs
 from . import kernels, progress
 from .kernels import Kernel, KernelError
 
-#: The Debian release whose kernel is of the series.
+#: Series → the Debian release that has its source.
 SUITES = {"6.12": "trixie"}
 
 _OPTION = re.compile(r"(?:# )?(CONFIG_\w+)(?:=(.*)| is not set)")

@@ -95,7 +95,7 @@ class Link:
         self._flush()
 
     def wait_until(self, condition: Callable[[], bool], timeout_s: float | None = None) -> bool:
-        """Serve the ports until `condition` is true. Returns whether it was within `timeout_s`.
+        """Serve the ports until `condition` is true; returns False if `timeout_s` passes first.
 
         Without `timeout_s`, only the guest's life time limits the wait. Raises GuestError when the
         guest is lost during the wait, also for lack of a heartbeat.
@@ -166,8 +166,8 @@ class Link:
         self._flush()
         before_s = time.monotonic()
         readable = self._selector.select(timeout_s)
-        # Count at most the intended wait: while the host is itself a paused VM, its clock may
-        # advance, but the guest cannot respond.
+        # Count at most the intended wait: if the host is a VM that was paused, its clock may have
+        # advanced, but the guest could not respond.
         self._silent_s += min(time.monotonic() - before_s, timeout_s)
         for key, _ in readable:
             key.data()
@@ -189,7 +189,7 @@ class Link:
             raise self.hangs(silence)
 
     def _flush(self) -> None:
-        # Not if a signal handler has interrupted it: the outer call sends what was queued.
+        # If a signal handler has interrupted another call, that call sends the queued bytes.
         while self._outgoing and not self._is_sending:
             self._is_sending = True
             try:

@@ -25,15 +25,15 @@ INBOX_BYTES = 128 << 20
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
-#: The emulated CPU, without features that are slow under emulation: fast string instructions, of
-#: which each byte costs an instruction, and AVX, whose registers each context switch saves.
+#: The emulated CPU, without features that are slow under emulation: fast string instructions, which
+#: cost an instruction per byte, and AVX, whose registers are saved at each context switch.
 _EMULATED_CPU = "max,-erms,-fsrm,-avx,-avx2,-fma,-f16c,-vaes,-vpclmulqdq"
 #: Emulation is single-threaded: with one thread per virtual CPU the kernel's patching of static
 #: keys races and guests die of "Oops: int3".
 _TCG = ("-accel", "tcg,thread=single", "-cpu", _EMULATED_CPU)
 _RTC = ("-rtc", "base=2026-01-01,clock=vm")
 #: Time is the number of instructions (1 ns each), independent of the host. While all CPUs are idle,
-#: it passes as on the host, or with sleep=off at once.
+#: it passes as on the host or, with sleep=off, jumps to the next timer.
 _ICOUNT = ("-icount", "shift=0,sleep=on", *_RTC)
 _DETERMINISTIC = ("-icount", "shift=0,sleep=off", *_RTC)
 #: Options of each accelerator.
@@ -165,8 +165,8 @@ def available() -> bool:
 
 
 def _hpet(machine: Machine) -> str:
-    """Whether the guest has an HPET. On a busy host, the kernel may fail to calibrate the TSC by
-    the PIT, as 6.12 did in 4 of 8 boots; with an HPET it does not. If time is counted in
+    """Whether the guest has an HPET. On a busy host, the kernel may fail to calibrate the TSC
+    with the PIT, as 6.12 did in 4 of 8 boots; with an HPET it does not. If time is counted in
     instructions, the PIT is reliable."""
     return "off" if machine.accelerator in ("icount", "replay") else "on"
 

@@ -107,7 +107,7 @@ def _base_image() -> bytes:
 
 
 def base_digest() -> str:
-    """A digest of what is built here for a guest: its base image, and the preloaded library."""
+    """A digest of the files built here: the guest's base image, and the preloaded library."""
     parts = _base_image(), built(PRELOADED_LIBRARY).read_bytes()
     return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Guests that are resumed from a saved state.
 
-A guest of each kernel, topology, base image and accelerator boots once and stops
-(guest/scx_resume.c); its state is saved below the cache. Every other guest of that kind loads the
-state, and finds its programs and command in its inbox. This takes a second; a boot takes 5 to 20.
+For each combination of kernel, topology, base image and accelerator, one guest boots and stops
+(guest/scx_resume.c); its state is saved below the cache. All guests of that kind load the state,
+and find their programs and command in their inboxes. This takes a second; a boot takes 5 to 20.
 Deterministic guests start from the same state, so they are as reproducible as if they had booted.
 """
 

@@ -36,7 +36,7 @@ def _sources(*patterns: str) -> list[str]:
 
 
 def _tool(*names: str) -> str:
-    """The first of these programs that is installed, also by build-aux/setup.sh; else skip."""
+    """The first of these programs on PATH, or as installed by build-aux/setup.sh; else skip."""
     cache = os.environ.get("SCX_CACHE") or str(
         Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "scx"
     )

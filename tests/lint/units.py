@@ -13,8 +13,8 @@ _EXEC = re.compile(r"(?m)^(Exec\w+)=(\S+)")
 
 #: Dependencies that systemd adds to every unit, or to every D-Bus unit.
 COMMON = ["basic.target", "dbus.socket", "multi-user.target", "shutdown.target", "sysinit.target"]
-#: The highest exposure, of 100, that `systemd-analyze security` may report. The rest is due to
-#: root, four capabilities, and system calls and files that schedulers use.
+#: The maximum exposure, of 100, that `systemd-analyze security` may report. It is not 0 because
+#: schedulers need root, four capabilities, and some system calls and files.
 EXPOSURE_MAX = 25
 
 

@@ -89,7 +89,7 @@ static u64 own_vtime(struct task_struct *p)
 	return tctx ? tctx->own_vtime : 0;
 }
 
-/* Expect @p to run next with this slice and this vtime; 0: with any. */
+/* Expect @p to run next with at most this slice, and with this vtime; 0: with any. */
 static void expect(struct task_struct *p, u64 slice_ns, u64 vtime)
 {
 	struct task_ctx *tctx;

@@ -65,7 +65,8 @@ static void configure(void *skel)
 		scx_ops_set_flag(skel, "SCX_OPS_BUILTIN_IDLE_PER_NODE");
 }
 
-/* Print wrong=NAME:OURS!=KERNEL'S or absent=NAME for each such constant. */
+/* Print absent=NAME for each constant that the kernel lacks, and wrong=NAME:OURS!=KERNEL'S for each
+ * that differs from the kernel's value (0 if absent). */
 static void print_odd_constants(const struct scx_compat *compat, FILE *out)
 {
 	struct btf *btf = btf__load_vmlinux_btf();

@@ -36,7 +36,7 @@ static struct {
 	uint64_t exit_code;
 } opts;
 
-/* A number of 64 bits; scx_parse_number() has only the 53 of a double. */
+/* Parse a 64-bit number. scx_parse_number() returns a double, which is exact only up to 53 bits. */
 static uint64_t parse_code(const struct argp_state *state, const char *arg)
 {
 	bool is_hex = !strncmp(arg, "0x", 2);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A scheduler written for the kernel's own headers, whose policy is in user space: both directions
- * are BPF queues (BPF_MAP_TYPE_QUEUE).
+ * A scheduler written for the kernel's own headers, whose policy is in user space: tasks go there,
+ * and decisions come back, through BPF queues (BPF_MAP_TYPE_QUEUE).
  */
 #include <scx/common.bpf.h>
 #include "scx_uqueue.h"

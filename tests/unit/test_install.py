@@ -34,8 +34,8 @@ RUST_FILES = [
 #: A scheduler's manifest for the loader.
 MANIFEST = "share/scx/schedulers/{}.json"
 
-#: Files of services/, by the Meson option of their directory: of both boot services, of OpenRC's,
-#: and of the loader.
+#: Files of services/, by the Meson option of their directory: those of both boot services, of
+#: OpenRC only, and of the loader.
 PLAIN_FILES = {"libexecdir": ["scx-launch"], "sysconfdir": ["default/scx"]}
 OPENRC_FILES = {"sysconfdir": ["init.d/scx", "conf.d/scx"]}
 LOADER_FILES = {

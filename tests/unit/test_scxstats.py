@@ -51,7 +51,7 @@ META = {
         "fields": {"load": {"datum": "float", "desc": "Load"}},
     },
 }
-#: Keys may be arbitrary texts.
+#: Keys may be arbitrary strings.
 ODD = 'a "b"\\\n} 1'
 STATS = {
     "runs": 7,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The exit status of a C scheduler with a main() of its own. */
+/* The exit status of a C scheduler with its own main(). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <scx/common.h>

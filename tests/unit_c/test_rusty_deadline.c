@@ -82,7 +82,7 @@ static void test_higher_priority_shortens_request(void **state)
 {
 	u32 prio;
 
-	/* Priority 0 divides the runtime by 15 %, the highest priority by 10000 %. */
+	/* Priority 0 divides the runtime by 0.15, the highest priority by 100. */
 	assert_int_equal(rusty_request_ns(3 * MSEC, 0, 20 * MSEC), 20 * MSEC);
 	assert_int_equal(rusty_request_ns(3 * MSEC, RUSTY_PRIO_MAX, 20 * MSEC), 30 * 1000);
 	/* Run time above a slice does not count. */

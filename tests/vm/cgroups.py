@@ -61,7 +61,7 @@ def leaves(tree: Tree) -> list[str]:
 
 
 def ideal(tree: Tree, active: Iterable[str]) -> dict[str, float]:
-    """The shares of leaves that all have more runnable tasks than there are CPUs."""
+    """The share of each active leaf by weight alone, as if each could use all CPUs."""
 
     def above(path: str) -> list[str]:
         names = path.split("/")

@@ -35,9 +35,9 @@ from vm import emulator, health, initramfs, kernels, qemu, replay, topology
 from vm.guest import Guest, Process
 from vm.programs import lacking
 
-#: The oldest kernel whose guests count instructions. 6.17 may stall when a CPU goes offline under
-#: load and the scheduler is unloaded meanwhile: hardly ever with the host's time, but in two tests
-#: of one run that counted instructions.
+#: The oldest kernel whose guests count instructions. 6.17 may stall if the scheduler is unloaded
+#: while a CPU goes offline under load: hardly ever with the host's time, but twice in a single test
+#: run that counted instructions.
 COUNTED_SINCE = (7, 0)
 #: See workers_stay_online().
 MAPS_FREED_ANYWHERE_SINCE = (7, 0)
@@ -68,7 +68,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="NAME,…",
         help="of the tests that are parametrized by schedulers, only those of these schedulers",
     )
-    group.addoption("--another-kernel", action="store_true", help="skip tests marked as once")
+    group.addoption(
+        "--another-kernel", action="store_true", help="skip tests that do not depend on the kernel"
+    )
 
 
 def seeds_of(text: str) -> list[int]:
@@ -167,7 +169,7 @@ def shape(pytestconfig: pytest.Config) -> topology.Topology:
 
 @pytest.fixture(scope="session")
 def programs(build_dir: Path) -> list[Path]:
-    """Programs of the guest: all of this tree, and those missing in busybox."""
+    """Programs of the guest: all of this tree, and those that busybox lacks."""
     folders = [build_dir / folder for folder in ("scheds/c", "rust", "tests/clients")]
     ours = [p for d in folders for p in d.glob("scx*") if p.is_file() and not p.suffix]
     return [*ours, *lacking()]
@@ -193,7 +195,8 @@ def guest(
     files: dict[str, initramfs.File],
     icount: bool,
 ) -> Iterator[Guest]:
-    """A booted guest, shared by all tests of a file, so that its death affects only these."""
+    """The guest of a test file, booted. Each file has another one, so that the death of a guest
+    affects only the tests of one file."""
     try:
         machine = Guest(kernel, shape, programs=programs, files=files, icount=icount)
     except initramfs.InitramfsError as error:
@@ -334,12 +337,13 @@ WORKER_CPUS = "/sys/devices/virtual/workqueue/cpumask"
 
 @pytest.fixture
 def workers_stay_online(guest: Guest, kernel: kernels.Kernel) -> Iterator[None]:
-    """Keeps unbound kernel workers on CPU 0, which never goes offline, where the kernel needs it.
+    """Keeps unbound kernel workers on CPU 0, which never goes offline, on kernels that need it.
 
-    In 6.17, the migration of a worker is disabled while it frees a BPF map. If tasks have storage
-    in the map, the worker waits for RCU, RCU waits until a CPU is offline, and the CPU waits for
-    the worker, if it runs there: a second change of CPUs deadlocks while the maps of the scheduler
-    that the first one has ended are freed.
+    6.17 disables the migration of a worker that frees a BPF map. To free task storage, the worker
+    waits for rcu_tasks_trace, which waits for the CPU hotplug lock. The task that takes a CPU
+    offline holds this lock until all tasks have left the CPU, and a worker there never does. So
+    taking a CPU offline may deadlock while the maps of the scheduler that the previous hotplug
+    event ended are being freed.
     """
     if kernel.version >= MAPS_FREED_ANYWHERE_SINCE:
         yield

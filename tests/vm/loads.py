@@ -41,10 +41,10 @@ def cpus_of_hogs(guest: Guest, load: Process) -> list[int]:
 
 
 def spin(cpu: int) -> list[str]:
-    """A real-time task that computes for 4 s on `cpu`, and preempts whatever runs there.
+    """A real-time task that computes on `cpu` for 4 s, and preempts whatever runs there.
 
-    It ends by itself, since a task that should kill it may not get to run; and before the kernel
-    ejects the scheduler because kernel threads of that CPU starve.
+    It ends by itself, because a task that is to kill it might not get to run. 4 s are short enough
+    for the kernel threads of that CPU: if they starved, the kernel would eject the scheduler.
     """
     return ["chrt", "-f", "50", "taskset", "-c", str(cpu), "scx_spin", "4"]
 
@@ -84,9 +84,9 @@ def shares_beside_real_time(
 def share_min(icount: bool) -> float:
     """The minimum of each of shares_beside_real_time() if the other CPUs suffice for all hogs.
 
-    A hog that waits for the end of the real-time task gets hardly any CPU time. If it waits until
-    the kernel's deadline server preempts that task, after a second, it gets three quarters of a
-    CPU. Without `icount` (see vm.guest), a stall of the host may cost as much.
+    A hog that waits until the real-time task ends gets hardly any CPU time. One that waits until
+    the kernel's deadline server preempts the real-time task, after a second, gets three quarters of
+    a CPU. Without `icount` (see vm.guest), a stall of the host may cost as much.
     """
     return 0.8 if icount else 0.6
 

@@ -30,7 +30,7 @@ def preempted_ns(printed: str) -> list[list[int]]:
 
 
 class Recorder:
-    """Runs scx_switches in the guest. The constructor returns when scx_switches records."""
+    """Runs scx_switches in the guest. The constructor returns once it is recording."""
 
     def __init__(self, guest: Guest, *args: str) -> None:
         self.process = guest.spawn(f"switches{next(_numbers)}", ["scx_switches", *args])

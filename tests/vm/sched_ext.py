@@ -26,13 +26,13 @@ POLL_S = 0.1
 
 #: Event counters that may increase in normal operation, with the reason.
 EXPECTED_EVENTS = {
-    "SCX_EV_SELECT_CPU_FALLBACK": "the mask changed while a CPU was being selected",
-    "SCX_EV_DISPATCH_LOCAL_DSQ_OFFLINE": "a CPU went offline with tasks in its local DSQ",
+    "SCX_EV_SELECT_CPU_FALLBACK": "the affinity changed while a CPU was being selected",
+    "SCX_EV_DISPATCH_LOCAL_DSQ_OFFLINE": "the CPU of the local DSQ has gone offline",
     "SCX_EV_DISPATCH_KEEP_LAST": "no other task: prev keeps running",
     "SCX_EV_ENQ_SKIP_EXITING": "exiting tasks bypass the scheduler",
     "SCX_EV_ENQ_SKIP_MIGRATION_DISABLED": "so do tasks with migration disabled",
-    "SCX_EV_REENQ_IMMED": "a CPU that was to run a task at once runs another one",
-    "SCX_EV_REENQ_LOCAL_REPEAT": "the same again at once; the kernel ejects a scheduler that loops",
+    "SCX_EV_REENQ_IMMED": "a task with SCX_ENQ_IMMED could not run at once",
+    "SCX_EV_REENQ_LOCAL_REPEAT": "twice in a row; the kernel ejects a scheduler that loops",
     "SCX_EV_REFILL_SLICE_DFL": "a task without a slice keeps running",
     "SCX_EV_BYPASS_DURATION": "loading and unloading bypass the scheduler",
     "SCX_EV_BYPASS_DISPATCH": "as above",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How a CPU is shared: CPU time of hogs with nice values, as accounted by the kernel, in a
-deterministic guest. In other guests, a CPU may be halted by the host for half a second, which
-distorts the shares."""
+deterministic guest. In other guests, the host may halt a CPU for half a second, which distorts the
+shares."""
 
 from __future__ import annotations
 

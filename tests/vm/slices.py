@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Lengths of runs, from the kernel's context switches, in a deterministic guest: elsewhere, ticks
-are delayed by the host."""
+"""Lengths of runs, from the kernel's context switches, in a deterministic guest: in other guests,
+the host delays ticks."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ def check_slices(
         assert len(runs) >= nr_runs_min
         median_ns = statistics.median(runs)
         print(f"slice {slice_us} us: median of {len(runs)} runs {median_ns / 1000:.0f} us")
-        # A slice ends with the next tick.
+        # A slice ends at the next tick.
         assert 0.98 * slice_ns <= median_ns <= slice_ns + 1.05 * tick_ns

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A round of the bench in real time, not in a deterministic guest."""
+"""A round of the bench in an ordinary guest, not in a deterministic one."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def unmodified(guest: Guest, user: str = "root") -> dict[str, str]:
     # Some kernels allow only root to read this setting.
     if guest.run("cat /proc/sys/net/core/bpf_jit_enable", user=user).ok:
         names.append("jit")
-    # Few kernels contain their configuration, and a guest has no file with it.
+    # Few kernels have /proc/config.gz, and a guest has no configuration file.
     if guest.run("zcat /proc/config.gz | grep -q CONFIG_SCHED_CLASS_EXT=y", user=user).ok:
         names.append("config")
     ext_server_found = guest.run("[ -d /sys/kernel/debug/sched/ext_server ]").ok
@@ -83,7 +83,7 @@ def files(build_dir: Path) -> dict[str, File]:
     }
 
 
-# The first test of this file, so that its guest does not run beside the one of the other tests.
+# The first test of this file: the guest that the other tests share is not running yet.
 def test_kernel_command_line(
     kernel: Kernel, shape: Topology, programs: list[Path], files: dict[str, File]
 ) -> None:

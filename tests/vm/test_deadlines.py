@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Common tests of the schedulers that use <scx/deadline.bpf.h> and <scx/cpus.bpf.h>, on a real
-kernel. scx_lavd has no options on where tasks run."""
+kernel. scx_lavd has other options and statistics: tests that use these omit it."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def test_a_change_of_the_power_profile_moves_the_primary_domain(
     guest: Guest, start: Start, load: Load, scheduler: str
 ) -> None:
     """In place: the scheduler is not loaded again, and no task is lost."""
-    # scx_flash saves power in the profile between balanced and power, too.
+    # scx_flash also saves power in the profile between balanced and power.
     saving = {"scx_bpfland": "power", "scx_flash": "balance_power"}[scheduler]
     with make_hybrid(guest, little=(2, 3)):
         process = start(scheduler, "--verbose", "--cpufreq").wait_enabled()

@@ -154,8 +154,8 @@ def test_loads_while_another_scheduler_is_being_unloaded(start: Start, program: 
     assert again.end(signal.SIGINT) == 0
 
 
-#: Limit of the instructions that the verifier processes. They take 0.7 s on an emulated CPU; during
-#: that time of each restart, tasks run under the kernel's own scheduler.
+#: Maximum number of instructions that the verifier processes. On an emulated CPU they take 0.7 s;
+#: for that long, each restart leaves the tasks to the kernel's own scheduler.
 VERIFIED_INSNS_MAX = 60_000
 
 

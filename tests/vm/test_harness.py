@@ -20,7 +20,7 @@ pytestmark = pytest.mark.once
 
 @pytest.fixture(scope="session")
 def icount() -> bool:
-    """The tests of timeouts, in the host's time, also cover the guests of ./dev vm."""
+    """No: timeouts are in the host's time, and the guests of ./dev vm have the host's time, too."""
     return False
 
 

@@ -15,7 +15,8 @@ from vm.guest import Guest
 from vm.kernels import Kernel
 from vm.topology import TOPOLOGIES, Topology
 
-#: Schedulers that have no ops.cpu_release(): their tasks leave a CPU only since SCX_ENQ_IMMED.
+#: Schedulers without ops.cpu_release(): their tasks leave a CPU only if the kernel has
+#: SCX_ENQ_IMMED.
 SINCE_IMMED = ["scx_central", "scx_fifo", "scx_flatcg", "scx_nest", "scx_simple"]
 IMMED_SINCE = (7, 2)
 
@@ -66,5 +67,5 @@ def test_a_brief_real_time_task_costs_no_turn(
     print(f"{changes} changes in {len(tids)} runs")
     assert len(set(tids)) == 3
     assert len(runs) > 200, "no real-time task"
-    # Slices are at least six times as long as what the real-time task leaves between its runs.
+    # Slices are at least six times as long as the sleeps of the real-time task.
     assert changes < 0.4 * len(tids)

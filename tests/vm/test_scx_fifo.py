@@ -54,8 +54,9 @@ def test_idle_cpus_are_used_directly(start: Start, load: Load) -> None:
 def test_hotplug_under_load_loses_no_task(
     guest: Guest, start: Start, load: Load, set_cpu: SetCpu
 ) -> None:
-    """Four changes under load. The hogs start after the scheduler, so that its threads are switched
-    to the ext class before theirs: see scheds/c/runner/priority.c (6.17)."""
+    """Four changes under load. The hogs start after the scheduler, so that the kernel switches the
+    scheduler's threads to the ext class first, while the hogs are still in the fair class: see
+    scheds/c/runner/priority.c (6.17)."""
     scheduler = start("scx_fifo", "--slice-us", "3000", "--stats", "0.5").wait_enabled()
     load("--hogs", "12", "--sleepers", "60", "--pipes", "8", "--forks-per-s", "20")
     for change in range(4):
@@ -74,7 +75,7 @@ def test_hotplug_under_load_loses_no_task(
 
 @STOPS_FAIR_SERVER_TWICE
 def test_restart_without_standard_error(guest: Guest, set_cpu: SetCpu) -> None:
-    """It continues after its standard error was closed."""
+    """The scheduler keeps running after the reader of its standard error has exited."""
     wait_disabled(guest)
     guest.spawn("silent", "scx_fifo -v 2>&1 | true")
     wait_for("it is enabled", lambda: state(guest) == "enabled")

@@ -65,7 +65,8 @@ def turns(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_round_robin_keeps_the_order(replayed: Replayed) -> None:
-    """Three hogs on one CPU, one of which has used far less: turns of a slice, always in order."""
+    """Three hogs on one CPU, one of which has used far less CPU time: each turn is a slice, and the
+    order does not change."""
     two, one = (scx_load(f"--hogs {count} --seconds {s}") for count, s in ((2, 2), (1, 60)))
     load = f"taskset 2 {two} >/dev/null & sleep 0.2; taskset 2 {one}"
     runs = turns(record_hogs(replayed, "scx_flash -R -s 10000", load))[1:-1]
@@ -90,7 +91,8 @@ def test_tickless_turns_end_only_if_others_wait(replayed: Replayed) -> None:
 
 
 def test_wakeup_throttle_delays_tasks_of_short_runs(replayed: Replayed) -> None:
-    """A pair that passes a byte back and forth. The hogs get what it does not use."""
+    """A pair that passes a byte back and forth. The hogs get the CPU time that the pair does not
+    use."""
     plain, throttled = (
         measure(replayed, f"scx_flash {option}", "--hogs 8 --pipes 1 --seconds 2")[0]
         for option in ("", "--wakeup-throttle")

@@ -33,7 +33,7 @@ LEVELS = {f"w{a}": a for a in WEIGHTS}
 LEVELS |= {f"w{a}/w{b}": b for a in WEIGHTS for b in WEIGHTS}
 LEVELS |= {f"w{a}/w{b}/w{c}": c for a in WEIGHTS for b in WEIGHTS for c in WEIGHTS}
 
-#: A cgroup with a smaller share may get more than its share, so that no task starves.
+#: A cgroup whose share is smaller than this may get more, so that no task starves.
 SMALLEST = 0.005
 
 #: How far the CPU time of a cgroup may be off after a change: 15 slices of 4 ms. For a share of a
@@ -123,7 +123,7 @@ def test_new_cgroups_do_not_delay_parked_tasks(replayed: Callable[[str], str]) -
     found = results(replayed("\n".join(commands)))
     print(found)
     # A fifth of a CPU, compared with all tasks of the machine. It was 0 when each new cgroup
-    # started the timer again.
+    # restarted the timer.
     assert found["creating"]["limited"] > 0.05
 
 
@@ -178,7 +178,8 @@ def wait_cgroups(scheduler: Scheduler, number: int) -> None:
 
 
 def test_two_thousand_cgroups(guest: Guest, start: Start, load: Load) -> None:
-    """They exist before the scheduler or are created under it, and tasks move between them."""
+    """Cgroups exist before the scheduler starts, or are created while it runs, and tasks move
+    between them."""
     try:
         guest.run(MAKE_MANY, timeout_s=TIMEOUT_S).check()
         scheduler = start("scx_flatcg", "-i", "0.5").wait_enabled()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""scx_pair on a real kernel: what runs beside what, by the record of context switches."""
+"""scx_pair on a real kernel: which tasks a pair of CPUs runs at the same time, by the record of
+context switches."""
 
 from __future__ import annotations
 
@@ -165,8 +166,8 @@ def test_tasks_leave_a_cpu_with_a_real_time_task(
     scheduler = start("scx_pair", "-i", "0.5").wait_enabled()
     hogs = load_in(guest, groups[0], "--hogs", "2", *QUIET, seconds=60)
     beside = load_in(guest, groups[1], "--hogs", "1", *QUIET, seconds=60)
-    # The cgroups may take turns on the other pair, or on CPU 3. A hog that waited for the real-time
-    # task would get almost no CPU time.
+    # The cgroups may take turns on the other three CPUs. A hog that waited for the real-time task
+    # would get almost no CPU time.
     shares = shares_beside_real_time(guest, [(hogs, 2), (beside, 1)])
     print(shares)
     assert min(map(min, shares)) > 0.1

@@ -196,7 +196,7 @@ FAILURES = {
 @pytest.mark.parametrize("failure", FAILURES)
 def test_failure_on_request(guest: Guest, start: Start, load: Load, failure: str) -> None:
     options, message = FAILURES[failure]
-    # In the endless loop a CPU looks idle for moments, in which sleepers run. Hogs wait in queues.
+    # In the endless loop a CPU sometimes looks idle, and sleepers run on it. Hogs wait in queues.
     hogs = "8" if failure == "loop" else "0"
     load("--hogs", hogs, "--sleepers", "4", "--pipes", "0", "--forks-per-s", "0")
     scheduler = start("scx_qmap", *options)

@@ -90,7 +90,7 @@ def test_mixed_load(guest: Guest, start: Start, load: Load) -> None:
 def test_kill_9_under_load(guest: Guest, start: Start, load: Load) -> None:
     scheduler = serve(guest, start)
     mixed = load(*MIXED, "--seconds", "6", "--json")
-    wait_for("it is at work", lambda: total(guest)["nr_user_dispatches"] > 100)
+    wait_for("the policy decides", lambda: total(guest)["nr_user_dispatches"] > 100)
     assert scheduler.end(signal.SIGKILL) == 128 + signal.SIGKILL
     wait_disabled(guest)
     assert finished(mixed)["sleepers"]["wakeups"] > 0
@@ -101,7 +101,7 @@ def test_stopped_scheduler_causes_no_stall(guest: Guest, start: Start, load: Loa
     """SIGSTOP for 6 s: BPF serves tasks in FIFO order, until the policy responds again."""
     scheduler = serve(guest, start)
     load("--hogs", "2", *MIXED)
-    wait_for("it is at work", lambda: total(guest)["nr_user_dispatches"] > 100)
+    wait_for("the policy decides", lambda: total(guest)["nr_user_dispatches"] > 100)
     scheduler.process.signal(signal.SIGSTOP)
     try:
         until_s = uptime_s(guest) + 6
@@ -201,7 +201,7 @@ def test_hotplug_in_place(guest: Guest, start: Start, load: Load, set_cpu: SetCp
     print(f"offline after {[round(s, 2) for s in offline_s]} s")
     wait_for("all CPUs are online again", lambda: total(guest)["nr_cpus"] == nr_cpus)
     before = total(guest)["nr_user_dispatches"]
-    wait_for("it is at work", lambda: total(guest)["nr_user_dispatches"] > before + 100)
+    wait_for("the policy decides", lambda: total(guest)["nr_user_dispatches"] > before + 100)
     assert_books_balance(guest)
     assert scheduler.end(signal.SIGINT) == 0
     assert "restarting" not in scheduler.process.stderr()
@@ -300,7 +300,7 @@ def test_no_system_call_per_task(guest: Guest, start: Start, load: Load) -> None
     scheduler = serve(guest, start)
     pid = str(scheduler.process.pid)
     load("--hogs", "6", *MIXED)
-    wait_for("it is at work", lambda: total(guest)["nr_user_dispatches"] > 100)
+    wait_for("the policy decides", lambda: total(guest)["nr_user_dispatches"] > 100)
     before = total(guest)
     recorder = Recorder(guest, "--pid", pid, "--syscalls", "--json", "--summary")
     wait_for(

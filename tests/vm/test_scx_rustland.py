@@ -100,7 +100,8 @@ def test_low_power_keeps_idle_cpus_asleep(replayed: Callable[[str], str]) -> Non
 
 
 def test_low_power_includes_the_previous_cpu(replayed: Callable[[str], str]) -> None:
-    """Requests for decisions beside a hog. Without them, tasks wake up on an idle CPU."""
+    """Decisions beside a hog: without --low-power, most tasks wake up on an idle CPU and need
+    none."""
     load = ("--hogs", "1", *SLEEPERS[2:])
     for usual in ("scx_rustland", "scx_rustland --builtin-idle"):
         by_command = counted(replayed, [usual, f"{usual} --low-power"], load)
@@ -170,7 +171,7 @@ wait $scheduler
 
 
 def test_slices_shrink_with_the_number_of_waiting_tasks(replayed: Callable[[str], str]) -> None:
-    """In a deterministic guest: in real time, run lengths depend on the host."""
+    """In a deterministic guest: in other guests, run lengths depend on the host."""
     few, many = (statistics.median(runs) / 1e6 for runs in preempted_ns(replayed(FEW_AND_MANY)))
     print(f"median run of 5 hogs {few:.1f} ms, of 32 hogs {many:.1f} ms")
     assert few > 2 * many
@@ -191,7 +192,7 @@ wait $scheduler
 
 def test_overloaded_machine_is_responsive(replayed: Callable[[str], str]) -> None:
     """Short commands beside eight hogs on four CPUs, in a deterministic guest. The median of EEVDF
-    varies from 15 to 28 ms over seeds and kernels, so the bound is that ours is not worse."""
+    varies from 15 to 28 ms over seeds and kernels, so it is the bound, not a constant."""
     text = replayed(BESIDE_HOGS)
     eevdf, ours = (json.loads(part) for part in re.findall(r"^\{$.*?^\}$", text, re.M | re.S))
     for name, result in [("EEVDF", eevdf), ("scx_rustland", ours)]:

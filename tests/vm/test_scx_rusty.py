@@ -118,7 +118,7 @@ def test_pinned_task_is_dispatched_directly(guest: Guest, start: Start, load: Lo
 def test_kill_9_under_load(guest: Guest, start: Start, load: Load) -> None:
     scheduler = serve(guest, start)
     mixed = load(*MIXED, "--seconds", "6", "--json")
-    wait_for("it is at work", lambda: total(guest)["total"] > 1000)
+    wait_for("it schedules", lambda: total(guest)["total"] > 1000)
     assert scheduler.end(signal.SIGKILL) == 128 + signal.SIGKILL
     wait_disabled(guest)
     assert finished(mixed)["sleepers"]["wakeups"] > 0

@@ -98,9 +98,9 @@ def test_hotplug_under_load_loses_no_task(
 ) -> None:
     """Four changes under load, each of which restarts the scheduler.
 
-    All hogs start after the scheduler, so that its threads are switched to the ext class before
-    theirs: the hogs must not starve the thread that switches them (6.17, runner/priority.c). A
-    smaller load does not show this.
+    All hogs start after the scheduler, so that the kernel switches the scheduler's threads to the
+    ext class first. The hogs, still in the fair class, must not starve the thread that switches
+    them (6.17, runner/priority.c). A smaller load does not show this.
     """
     scheduler = start("scx_simple").wait_enabled()
     load("--hogs", "12", "--sleepers", "60", "--pipes", "8", "--forks-per-s", "20")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""scx_switches on a real kernel: its records are compared with the
-figures of the kernel and of the load."""
+"""scx_switches on a real kernel: its records are compared with the figures of the kernel and of the
+load."""
 
 from __future__ import annotations
 

@@ -84,8 +84,8 @@ impl Cpus {
     }
 
     /// Claims an idle CPU for the task; [`Target::Any`] if there is none, or if the task may not
-    /// run everywhere and its previous CPU is not idle: only the kernel knows its affinity, so the
-    /// CPU is left to the kernel.
+    /// run everywhere and its previous CPU is not idle: the policy does not know its affinity, so
+    /// BPF finds a CPU.
     ///
     /// The order is that of the kernel's selection: the previous CPU if its whole core is idle; a
     /// fully idle core; the previous CPU; any.
@@ -152,8 +152,8 @@ impl Cpus {
     /// [`DispatchedTask::vtime`](crate::DispatchedTask::vtime).
     ///
     /// The CPU of the policy thread is preferred, because its task is preempted already, unless
-    /// another CPU's task is behind by more than twice as much. A task that may not run everywhere
-    /// is considered for its previous CPU only.
+    /// another task's vtime exceeds `vtime + margin` by more than twice as much. A task that may
+    /// not run everywhere is considered for its previous CPU only.
     pub fn pick_victim(&mut self, task: &QueuedTask, vtime: u64, margin: u64) -> Option<u32> {
         let limit = vtime.saturating_add(margin);
         let cpu = if self.is_bound(task) {
@@ -224,14 +224,14 @@ impl Cpus {
         was_idle
     }
 
-    /// Marks one idle CPU, whichever, as busy.
+    /// Marks an arbitrary idle CPU as busy.
     pub(crate) fn take_any(&mut self) {
         if let Some(cpu) = self.first_idle(|_| true) {
             self.take(cpu);
         }
     }
 
-    /// For tests of policies: sets whether a CPU is idle.
+    /// For tests of policies, and for the driver: sets whether a CPU is idle.
     pub fn set_idle(&mut self, cpu: u32, is_idle: bool) {
         set(&mut self.idle, cpu, is_idle);
     }

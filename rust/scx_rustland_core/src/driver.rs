@@ -12,8 +12,8 @@ use scx_utils::runner::{Instance, Start, StatsReader, Tick};
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
 use crate::{BpfScheduler, Cpus, DispatchedTask, Event, Metrics, Options, Policy, Target};
 
-/// Runs a [`Policy`]: passes events to it, and takes its decisions as long as CPUs are idle, plus
-/// one in advance. An [`Instance`] for the runner.
+/// Runs a [`Policy`]: passes events to it, and requests decisions while CPUs are idle, plus one in
+/// advance. An [`Instance`] for the runner.
 #[derive(Debug)]
 pub struct Driver<'obj, P, S = BpfSkel<'obj>> {
     bpf: BpfScheduler<'obj, S>,
@@ -126,17 +126,18 @@ impl<'obj, P: Policy, S: Skel<'obj>> Driver<'obj, P, S> {
         self.bpf.read_idle(&mut self.cpus, &self.taken);
     }
 
-    /// Whether the machine can run another task, or lacks one decided in advance.
+    /// Whether a CPU is idle, or no task has been decided in advance.
     fn wants_dispatch(&self) -> bool {
         let (_, drained) = self.bpf.progress();
         let has_spare = self.last_any > drained || self.bpf.nr_spare() > 0;
         self.cpus.nr_idle() > 0 || !has_spare
     }
 
-    /// Sends decisions as long as the machine wants them; returns whether the policy ran out of
-    /// tasks. After a stall, decides on all tasks at once: BPF has run most of them meanwhile, so
-    /// most decisions are void, and the others would come too late if they were sent one by one.
-    /// Likewise while the policy is slow: CPUs will need many decisions before the next call.
+    /// Sends decisions while they are wanted; returns true if the policy has no more for now, or
+    /// the ring is full. After a stall, decides on all tasks at once: BPF has run most of them
+    /// meanwhile, so most decisions are void, and the others would come too late if they were sent
+    /// one by one. Likewise while the policy is slow: CPUs will need many decisions before the next
+    /// call.
     fn decide(&mut self) -> bool {
         if self.policy.is_urgent() {
             self.bpf.read_running(&mut self.cpus);
@@ -160,7 +161,7 @@ impl<'obj, P: Policy, S: Skel<'obj>> Driver<'obj, P, S> {
         false
     }
 
-    /// The CPU that will run a decided task no longer counts as idle.
+    /// Marks the CPU that will run a decided task as busy.
     fn mark_busy(&mut self, decision: &DispatchedTask) {
         match decision.target() {
             Target::Cpu(cpu) | Target::IdleCpu(cpu) => {

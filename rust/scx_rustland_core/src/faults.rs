@@ -21,7 +21,7 @@ impl PageFaults {
     pub(crate) fn of_this_thread() -> Result<Self> {
         // SAFETY: takes nothing and returns a number.
         let tid = unsafe { libc::gettid() };
-        // Fails early if they cannot be counted.
+        // Fails early if page faults cannot be counted.
         all_of(tid)?;
         Ok(Self {
             tid,
@@ -31,7 +31,7 @@ impl PageFaults {
 
     /// Starts counting.
     pub(crate) fn begin(&self) -> Result<()> {
-        // The first call may fault itself.
+        // The first call may itself cause page faults.
         all_of(self.tid)?;
         self.before.store(all_of(self.tid)?, Ordering::Relaxed);
         Ok(())

@@ -28,7 +28,8 @@ pub(crate) struct Locked {
 impl Locked {
     /// # Errors
     ///
-    /// If memory cannot be locked. Failures of optional settings are only logged.
+    /// If memory cannot be locked, or the heap has an owner. Failures of optional settings are
+    /// only logged.
     pub(crate) fn hold(heap: Option<&'static LockedHeap>) -> Result<Self> {
         bind_to_all_nodes();
         // SAFETY: affects when pages are mapped, not their contents.
@@ -62,8 +63,8 @@ impl Drop for Locked {
     }
 }
 
-/// Sets a memory policy for this thread and those that it creates later. NUMA balancing causes page
-/// faults in threads that have none, because it unmaps pages to find out which threads use them.
+/// Sets a memory policy for this thread and those that it creates later. In threads without one,
+/// NUMA balancing causes page faults: it unmaps pages to find out which threads use them.
 fn bind_to_all_nodes() {
     let Some(nodes) = nodes_with_memory() else {
         // A kernel without NUMA.
@@ -78,7 +79,7 @@ fn bind_to_all_nodes() {
     }
 }
 
-/// A bit per node.
+/// A bitmap of nodes; `None` without NUMA.
 fn nodes_with_memory() -> Option<Vec<u64>> {
     let list = std::fs::read_to_string("/sys/devices/system/node/has_memory").ok()?;
     let nodes = scx_utils::cpumask::Cpumask::from_list(list.trim(), 1024).ok()?;

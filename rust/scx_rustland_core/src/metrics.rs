@@ -14,7 +14,7 @@ use crate::intf::rl_counters;
 use crate::program::SyscallProgram;
 use crate::shared::Shared;
 
-/// Statistics of a scheduler. Names that existing clients know are kept.
+/// Statistics of a scheduler. Existing clients rely on some of the names.
 // The attributes document the fields, for clients and readers.
 #[allow(missing_docs)]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Stats)]

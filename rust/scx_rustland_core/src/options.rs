@@ -32,9 +32,9 @@ pub struct Options {
     pub slice_ns: u64,
     /// Who selects the CPU on wakeup.
     pub idle: IdleSelection,
-    /// Whether a waiting task leaves idle CPUs asleep as long as any CPU that it may use is busy.
+    /// Whether tasks wait for a busy CPU that they may use rather than wake an idle one.
     pub low_power: bool,
-    /// The program's global allocator, if it can reserve an arena for the policy thread.
+    /// The program's global allocator, if it is a [`LockedHeap`]: the policy thread claims it.
     pub heap: Option<&'static LockedHeap>,
 }
 

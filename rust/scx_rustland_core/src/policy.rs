@@ -15,16 +15,16 @@ use crate::{Cpus, DispatchedTask, QueuedTask};
 /// Rules:
 /// - Each task that comes in by [`enqueue`](Self::enqueue) goes out by
 ///   [`dispatch`](Self::dispatch) once. A task that is forgotten ends the scheduler after 10 s.
-/// - A task is enqueued again after it has run or slept, or when its attributes were changed, which
+/// - A task is enqueued again after it has run or slept, or when its attributes are changed, which
 ///   may happen before it goes out. Only its newest enqueue counts: decisions on older ones are
-///   cancelled, so a policy may leave those queued.
+///   cancelled, so a policy may leave outdated entries in its queue.
 /// - No call may block. Allocating memory is fine ([`LockedHeap`](crate::LockedHeap)).
 pub trait Policy {
     /// `task` is runnable and needs a decision.
     fn enqueue(&mut self, task: QueuedTask, now_ns: u64);
 
-    /// The next task to run, or `None` for now. Called as long as a CPU is idle, plus once in
-    /// advance, so that the next CPU that becomes idle need not wait.
+    /// The next task to run, or `None` for now. Called while a CPU is idle, plus once in advance,
+    /// so that the next CPU that becomes idle need not wait.
     fn dispatch(&mut self, cpus: &mut Cpus, now_ns: u64) -> Option<DispatchedTask>;
 
     /// Whether the next decision cannot wait for an idle CPU: then [`dispatch`](Self::dispatch) is
@@ -51,6 +51,6 @@ pub trait Policy {
     /// A CPU came online.
     fn cpu_online(&mut self, _cpu: u32, _now_ns: u64) {}
 
-    /// A CPU went offline; decisions for it are changed to any CPU.
+    /// A CPU went offline; decisions for it apply to any CPU instead.
     fn cpu_offline(&mut self, _cpu: u32, _now_ns: u64) {}
 }

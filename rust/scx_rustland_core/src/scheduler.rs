@@ -133,7 +133,7 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
     pub fn wake_up(&mut self) {
         if !self.has_begun {
             self.has_begun = true;
-            // Page faults are counted from here on; without /proc they are not.
+            // Page faults are counted from here on; if this fails, none are counted.
             let _ = self.faults.begin();
         }
         self.shared.wake_up();
@@ -221,7 +221,7 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         }
     }
 
-    /// Whether an event came since [`fall_asleep`](Self::fall_asleep): then waiting is unnecessary.
+    /// Whether an event came since [`fall_asleep`](Self::fall_asleep): then do not wait.
     #[must_use]
     pub fn is_woken(&self) -> bool {
         self.shared.is_woken()
@@ -240,16 +240,17 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         self.shared.spare()
     }
 
-    /// How often the policy stalled, so that BPF began to dispatch tasks without decisions. When it
-    /// changes, most of the tasks that the policy still holds have run already: decide on all of
-    /// them at once, or the decisions on the tasks that really wait are late too.
+    /// How often the policy stalled. During a stall, BPF dispatches tasks without decisions, so
+    /// when this number has changed, most of the tasks that the policy still holds have already
+    /// run. Decide on all of them at once: otherwise the decisions on those that still wait would
+    /// be late as well.
     #[must_use]
     pub fn nr_stalls(&self) -> u64 {
         self.shared.stalls()
     }
 
-    /// Whether the policy stalled within the last minute. CPUs would wait for long if it decided on
-    /// one task at a time: decide on all tasks each time.
+    /// Whether the policy is slow: within the last minute it stalled, but answered within 2.5 s.
+    /// CPUs would wait for long if it decided on one task at a time: decide on all tasks each time.
     #[must_use]
     pub fn is_slow(&self) -> bool {
         self.shared.has_been_slow()
@@ -358,7 +359,8 @@ fn prepare<'obj, O: OpenSkel<'obj>>(
 ) -> Result<()> {
     let btf = start.kernel_btf()?;
     opened.set_ops_name(options.name)?;
-    // Otherwise ops.update_idle() disables the kernel's idle selection, which our threads need.
+    // ops.update_idle() would disable the kernel's idle selection, which select_cpu_for_own() and
+    // others use.
     opened.set_ops_flag(btf, "SCX_OPS_KEEP_BUILTIN_IDLE")?;
     opened.reenqueue_on_cpu_release(btf)?;
     let config = rl_config {
@@ -382,7 +384,7 @@ fn read_into(
 ) -> Result<RingBuffer<'static>> {
     let mut builder = RingBufferBuilder::new();
     builder.add(map, move |bytes: &[u8]| {
-        // A record of another length is not one of ours.
+        // BPF writes no records of another length.
         if let Ok(record) = rl_queued::read_from_bytes(bytes) {
             records.borrow_mut().push_back(record);
         }

@@ -80,25 +80,25 @@ impl Shared {
         (self.nr_sent().load(Ordering::Relaxed), drained)
     }
 
-    /// The policy thread is awake.
+    /// Notes that the policy thread is awake.
     pub(crate) fn wake_up(&self) {
         if self.is_sleeping().load(Ordering::Relaxed) != 0 {
             self.is_sleeping().store(0, Ordering::Relaxed);
         }
     }
 
-    /// The policy thread has handled all events.
+    /// Notes that the policy thread has handled all events.
     pub(crate) fn cycle(&self) {
         let nr = self.nr_cycles().load(Ordering::Relaxed);
         self.nr_cycles().store(nr + 1, Ordering::Relaxed);
     }
 
-    /// The policy has read the record of this enqueue.
+    /// Notes that the policy has read the record of this enqueue.
     pub(crate) fn set_seen(&self, enq_seq: u64) {
         self.seen().store(enq_seq, Ordering::Relaxed);
     }
 
-    /// Number of tasks that the policy holds.
+    /// Publishes the number of tasks that the policy holds.
     pub(crate) fn set_nr_waiting(&self, nr: u64) {
         self.nr_waiting().store(nr, Ordering::Relaxed);
     }
@@ -108,7 +108,7 @@ impl Shared {
         self.mode().store(mode, Ordering::Relaxed);
     }
 
-    /// The least vtime of a task that wakes up with a standing decision.
+    /// Publishes the least vtime of a task that wakes up with a standing decision.
     pub(crate) fn set_vtime_floor(&self, vtime: u64) {
         self.vtime_floor().store(vtime, Ordering::Relaxed);
     }
@@ -131,7 +131,7 @@ impl Shared {
         self.nr_failed().load(Ordering::Relaxed)
     }
 
-    /// From here on BPF wakes the policy thread for events. Check for earlier ones after this.
+    /// From now on, BPF wakes the policy thread for events. Check for earlier ones after this call.
     pub(crate) fn fall_asleep(&self) {
         self.is_sleeping().store(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
@@ -147,12 +147,12 @@ impl Shared {
         self.nr_spare().load(Ordering::Relaxed)
     }
 
-    /// Incremented each time BPF begins to dispatch tasks without decisions.
+    /// Number of stalls of user space so far.
     pub(crate) fn stalls(&self) -> u64 {
         self.nr_stalls().load(Ordering::Acquire)
     }
 
-    /// Whether user space stalled recently.
+    /// Whether user space recently answered late.
     pub(crate) fn has_been_slow(&self) -> bool {
         self.is_slow().load(Ordering::Relaxed) != 0
     }

@@ -176,18 +176,18 @@ impl DispatchedTask {
         self
     }
 
-    /// Sets its place in the order of decided tasks: the smallest vtime runs first. Below 2^62. 0,
-    /// the default, is after all earlier decisions; a policy that uses other values uses them for
-    /// all tasks.
+    /// Sets its place in the order of decided tasks: the smallest vtime runs first. It must be less
+    /// than 2^62. The default, 0, means after all earlier decisions; a policy must not mix it with
+    /// other values.
     pub fn vtime(mut self, vtime: u64) -> Self {
         self.vtime = vtime;
         self
     }
 
     /// Lets its vtime advance while it runs, by CPU time (ns) * 100 / `weight` (1 to 10000, like
-    /// [`QueuedTask::weight`]; 0: no advance). On slice expiry it then continues as long as it
-    /// precedes all other tasks decided for that CPU. Without this, or without a vtime, it yields
-    /// the CPU.
+    /// [`QueuedTask::weight`]; 0: no advance). On slice expiry it then continues if it still
+    /// precedes all tasks decided for its CPU or for any. Without this, or without a vtime, it
+    /// yields the CPU to them.
     pub fn advance(mut self, weight: u32) -> Self {
         self.weight = weight;
         self
@@ -199,7 +199,8 @@ impl DispatchedTask {
         self
     }
 
-    /// Preempts its CPU's current task, which resumes later. No effect without a specific CPU.
+    /// Preempts the current task of the target CPU, which is its only CPU if the task is pinned;
+    /// the preempted task resumes later. No effect if any CPU will do.
     pub fn preempt(mut self) -> Self {
         self.preempts = true;
         self
@@ -207,11 +208,11 @@ impl DispatchedTask {
 
     /// Lets the decision stand for later wakeups of the task, for 100 ms or until the task uses up
     /// a slice. The policy does not see these wakeups; the vtime of the task is then the advanced
-    /// one, or [`Policy::vtime_floor`](crate::Policy::vtime_floor) if that is later. Decisions
-    /// stand only while the policy holds no task and no CPU runs a task whose decision does not
-    /// stand. So use this for each task that no other should preempt, and for no other task. No
-    /// effect without [`advance`](Self::advance), or with
-    /// [`IdleSelection::FullUser`](crate::IdleSelection::FullUser).
+    /// one, or [`Policy::vtime_floor`](crate::Policy::vtime_floor) if that is later. A standing
+    /// decision is used only while the policy holds no task and no CPU runs a task without one,
+    /// which the policy might preempt; a task with one is not preempted. So use this for exactly
+    /// the tasks that no other task should preempt. No effect without [`advance`](Self::advance),
+    /// or with [`IdleSelection::FullUser`](crate::IdleSelection::FullUser).
     pub fn standing(mut self) -> Self {
         self.stands = true;
         self

@@ -24,13 +24,13 @@ pub const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 /// Size of a read in bytes.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// The shortest timeout, well above a microsecond: the kernel would take 0 us for no timeout.
+/// Minimum timeout. The socket option has a resolution of 1 us, and 0 means no timeout.
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 
-/// The longest timeout: more is practically forever.
+/// Maximum timeout, so that a deadline does not overflow.
 const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Permission of a group to connect.
+/// Write permission of the group, which is required to connect.
 const GROUP_WRITES: u32 = 0o020;
 
 /// Why statistics are not available.
@@ -64,7 +64,7 @@ pub enum ClientError {
     TimedOut {
         /// The socket's path.
         path: PathBuf,
-        /// The time that it was given.
+        /// The timeout.
         timeout: Duration,
     },
     /// The server could not answer the request.
@@ -72,7 +72,7 @@ pub enum ClientError {
     Refused {
         /// The socket's path.
         path: PathBuf,
-        /// Number of a Linux error.
+        /// A Linux errno.
         errno: i32,
         /// The server's message.
         message: String,
@@ -89,10 +89,10 @@ pub enum ClientError {
     Unexpected {
         /// The socket's path.
         path: PathBuf,
-        /// The error of parsing it.
+        /// The error of the parser.
         source: serde_json::Error,
     },
-    /// Something else went wrong with the socket.
+    /// Any other error of the socket.
     #[error("{}: {source}", path.display())]
     Io {
         /// The socket's path.
@@ -103,8 +103,8 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// Whether a new connection may succeed later, when a scheduler starts: no server, a
-    /// closed connection, no answer in time.
+    /// Whether a new connection may succeed later, such as when a scheduler has started. That is
+    /// so without a server, after a closed connection, and without an answer in time.
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,
@@ -123,7 +123,7 @@ impl ClientError {
 pub struct Client {
     path: PathBuf,
     timeout: Duration,
-    /// None after a failure, when a late answer could be mistaken for the next one.
+    /// None after a failure: a late answer could be mistaken for that of the next request.
     stream: Option<UnixStream>,
 }
 
@@ -149,8 +149,8 @@ impl Client {
     /// Sends the request `name` and returns its answer.
     ///
     /// # Errors
-    /// See [`ClientError`]. After an error other than a refusal the connection is closed for
-    /// further requests.
+    /// See [`ClientError`]. After any error but [`ClientError::Refused`], further requests fail
+    /// with [`ClientError::Closed`].
     pub fn request(&mut self, name: &str, args: &Args) -> Result<Value, ClientError> {
         let unexpected = |source| ClientError::unexpected(&self.path, source);
         let line = request_line(name, args).map_err(unexpected)?;
@@ -183,7 +183,7 @@ impl Client {
         self.stats_with(&Args::new())
     }
 
-    /// The same with arguments, such as another target than the default one.
+    /// Like [`Client::stats`], with arguments, such as a target other than the default.
     ///
     /// # Errors
     /// See [`Client::request`].
@@ -221,7 +221,7 @@ impl Client {
         serde_json::from_value(answer).map_err(unexpected)
     }
 
-    /// Sends a line and receives one, without its end, before the timeout.
+    /// Sends a line, and receives a line without its newline, within the timeout.
     fn exchange(&self, stream: &mut UnixStream, line: &[u8]) -> Result<Vec<u8>, ClientError> {
         let deadline = Instant::now() + self.timeout;
         let mut unsent = line;
@@ -274,7 +274,7 @@ impl Client {
             .map_err(|error| self.io_error(error.into()))
     }
 
-    /// Ignores interruptions and timeouts of the kernel: the deadline decides.
+    /// Ignores interruptions and the socket's timeouts: `set_timeout` checks the deadline.
     fn check(&self, error: io::Error) -> Result<(), ClientError> {
         match error.kind() {
             ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => Ok(()),

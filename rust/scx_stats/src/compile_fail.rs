@@ -1,4 +1,4 @@
-//! Structs that cannot be statistics. Each differs in one point from a valid one:
+//! Structs that cannot be statistics. Each differs in one point from these valid ones:
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -8,7 +8,7 @@
 //! struct Vec1 { a: Vec<u64> }
 //! ```
 //!
-//! Booleans and options are not in the protocol, nor are numbers of more than 64 bits.
+//! The protocol has no booleans, no options, and no numbers of more than 64 bits.
 //!
 //! ```compile_fail,E0277
 //! #[derive(Clone, serde::Serialize, scx_stats::Stats)]
@@ -23,7 +23,7 @@
 //! struct S { a: u128 }
 //! ```
 //!
-//! Only structs nest, and only those that are statistics.
+//! Lists and maps do not nest directly, and a nested struct has to derive `Stats`.
 //!
 //! ```compile_fail,E0277
 //! #[derive(Clone, serde::Serialize, scx_stats::Stats)]
@@ -57,14 +57,14 @@
 //! struct S { #[stat(counter)] a: Vec<Inner> }
 //! ```
 //!
-//! Names are those of the struct. (Other attributes are tested in the derive crate.)
+//! Fields cannot be renamed. (Other attributes are tested in the derive crate.)
 //!
 //! ```compile_fail
 //! #[derive(Clone, serde::Serialize, scx_stats::Stats)]
 //! struct S { #[serde(rename = "b")] a: u64 }
 //! ```
 //!
-//! `Serialize` has to be derived, too.
+//! `Serialize` is required.
 //!
 //! ```compile_fail,E0277
 //! #[derive(Clone, scx_stats::Stats)]

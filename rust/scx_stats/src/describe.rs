@@ -15,7 +15,7 @@ use crate::{FieldMeta, Registry, Stats, StructMeta};
 /// Structs that a server would refuse are described as far as they can be registered.
 pub fn describe<T: Stats>() -> String {
     let mut registry = Registry::default();
-    // A recursion is cut where it closes: all of its structs are registered by then.
+    // On an error, such as for a recursive struct, what was registered so far is described.
     let _ = registry.add::<T>();
     registry.describe()
 }

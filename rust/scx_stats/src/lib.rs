@@ -1,8 +1,8 @@
 //! Statistics as plain structs, served to other programs as lines of JSON over a Unix
 //! socket.
 //!
-//! An author derives [`Stats`] for a struct of numbers. A [`Server`] hands them out, a
-//! [`Client`] or [`monitor()`] gets them, [`describe()`] explains them:
+//! The author of a scheduler derives [`Stats`] for a struct of numbers. A [`Server`] serves them,
+//! a [`Client`] or [`monitor()`] reads them, [`describe()`] lists them with their descriptions:
 //!
 //! ```
 //! use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,8 +51,8 @@
 //! ```
 //!
 //! The scheduler increments its counters and never resets them: a [`Source`] returns totals,
-//! and the server answers each client with the changes since its last request. All of that
-//! happens on the server's thread; no request reaches a scheduling loop.
+//! and the server answers each client with the changes since its last request. This happens on
+//! the server's thread, so requests do not delay a scheduling loop.
 
 #![forbid(unsafe_code)]
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The user attribute of a counter.
+/// The user attribute that marks a counter.
 const COUNTER: &str = "_counter";
 
 /// The description of a struct.
@@ -13,16 +13,16 @@ const COUNTER: &str = "_counter";
 pub struct StructMeta {
     /// The name of the Rust struct.
     pub name: String,
-    /// Whether this is the top-level struct. On the wire the string "true", or absent.
+    /// Whether this is the top-level struct. On the wire, it is the string "true" or absent.
     #[serde(default, skip_serializing_if = "is_false", with = "flag")]
     pub top: bool,
-    /// What the struct is about.
+    /// One line that describes the struct.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desc: Option<String>,
     /// Attributes that are interpreted by clients only; their names begin with `_`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub user: BTreeMap<String, String>,
-    /// The fields, in the order of the struct; sorted by name on the wire and thus in
+    /// The fields, in the order of their declaration; sorted by name on the wire, and thus in
     /// received descriptions.
     #[serde(with = "by_name")]
     pub fields: Vec<FieldMeta>,
@@ -31,13 +31,13 @@ pub struct StructMeta {
 /// The description of a field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldMeta {
-    /// The name; on the wire the key of this description.
+    /// The name. On the wire, it is the key of this description.
     #[serde(skip)]
     pub name: String,
     /// The type of the field.
     #[serde(flatten)]
     pub shape: Shape,
-    /// The meaning of the field.
+    /// One line that describes the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desc: Option<String>,
     /// User attributes, like those of a struct. `_counter` marks a counter.
@@ -46,7 +46,7 @@ pub struct FieldMeta {
 }
 
 impl FieldMeta {
-    /// Whether the field is a counter, of which the server sends the growth.
+    /// Whether the field is a counter. The server sends its increase.
     pub fn is_counter(&self) -> bool {
         self.user.contains_key(COUNTER)
     }
@@ -79,9 +79,9 @@ pub enum Kind {
     U64,
     /// A floating-point number.
     Float,
-    /// A text.
+    /// A string.
     String,
-    /// The struct of that name.
+    /// A struct, by its name.
     Struct(String),
 }
 

@@ -16,8 +16,8 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Passes the statistics of the server at `path` to `on_stats` once per `interval`. Each call
 /// covers one interval, so the first one comes one interval after connecting.
 ///
-/// Waits for a server that is absent, or restarts with its scheduler. Logs that once, and
-/// once more when it is back.
+/// While there is no server, as when the scheduler restarts, waits for one. Logs that it waits, and
+/// that statistics are back, once each.
 ///
 /// `wait` sleeps for at most the given time and returns whether to stop; it should return early
 /// when a stop is requested. For example with a channel:
@@ -38,8 +38,7 @@ where
     monitor_with(path, interval, Client::stats, wait, on_stats)
 }
 
-/// Like [`monitor`], for an unknown scheduler: passes to `on_stats` what `ask` gets from the
-/// client.
+/// Like [`monitor`], for an unknown scheduler: passes the result of `ask` to `on_stats`.
 ///
 /// # Errors
 /// Like those of [`monitor`]; an error of `ask` counts as one of the client.
@@ -76,13 +75,13 @@ where
     }
 }
 
-/// Why a connection is no longer used.
+/// An error that ended a connection.
 enum Ending<E> {
     Client(ClientError),
     Output(E),
 }
 
-/// Uses one connection until `wait` says to stop.
+/// Uses one connection, until `wait` returns true or there is an error.
 fn follow<T, E>(
     path: &Path,
     interval: Duration,
@@ -91,7 +90,7 @@ fn follow<T, E>(
     on_stats: &mut impl FnMut(T) -> Result<(), E>,
 ) -> Result<(), Ending<E>> {
     let mut client = Client::connect(path, TIMEOUT).map_err(Ending::Client)?;
-    // By how much the last statistics were late, to avoid drift.
+    // How late the last statistics were; subtracted from the next wait to avoid drift.
     let mut late = Duration::ZERO;
     loop {
         let start = Instant::now();

@@ -4,8 +4,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{Datum, Kind, MetaError, Registry};
 
-/// The percentage of events that are of some kind; 0 without events. The difference of two
-/// snapshots is the percentage among the events between them. Clients see a float.
+/// The percentage of events that are of some kind; 0 if there are no events. The difference of two
+/// snapshots is the percentage for the events between them. Clients see a float.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Percent {
     /// What a [`Source`](crate::Source) returns: counters.
@@ -101,7 +101,7 @@ mod tests {
         let since = Percent::of(60, 100).since(&Percent::of(60, 100));
         assert_eq!(serde_json::to_string(&since).unwrap(), "0.0");
         assert!(Percent::default().get().abs() < 1e-9);
-        // The counters of a restarted scheduler begin at zero.
+        // The counters of a restarted scheduler start at zero.
         assert!(Percent::of(1, 2).since(&Percent::of(50, 80)).get().abs() < 1e-9);
     }
 }

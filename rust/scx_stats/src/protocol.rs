@@ -5,8 +5,8 @@
 //! {"errno":0,"args":{"resp":{"nr_dispatches":17}}}
 //! ```
 //!
-//! `req` is "stats" or "stats_meta"; `args` may be missing. On failure `errno` is a positive
-//! Linux errno and `resp` a text.
+//! `req` is "stats" or "stats_meta"; `args` may be missing. On failure, `errno` is a positive
+//! Linux errno, and `resp` is a message.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -31,7 +31,7 @@ pub(crate) const TOTAL_ARG: &str = "total";
 /// A request for statistics.
 pub(crate) const STATS: &str = "stats";
 
-/// A request for their description.
+/// A request for the descriptions of the structs.
 pub(crate) const STATS_META: &str = "stats_meta";
 
 /// Arguments of a request.
@@ -61,7 +61,7 @@ pub(crate) struct ResponseArgs {
 /// A request that failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// Number of a Linux error, positive.
+    /// A Linux errno, positive.
     pub(crate) errno: i32,
     pub(crate) message: String,
 }
@@ -74,7 +74,7 @@ impl Failure {
         }
     }
 
-    /// The request is invalid.
+    /// A failure with EINVAL.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(Errno::INVAL, message)
     }
@@ -114,7 +114,7 @@ pub(crate) fn to_json<T: Serialize>(stats: &T) -> Result<Vec<u8>, serde_json::Er
     Ok(json)
 }
 
-/// The compact format, without nulls.
+/// The compact format, except that floats that are not finite, otherwise null, are 0.0.
 struct Numbers;
 
 impl Formatter for Numbers {

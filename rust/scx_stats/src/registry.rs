@@ -11,7 +11,8 @@ use crate::{FieldMeta, Stats, StructMeta};
 /// Why structs cannot be described together.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MetaError {
-    /// A struct contains itself indirectly. The names on the way, from the struct back to it.
+    /// A struct contains itself, possibly through others. The names along the cycle, from the
+    /// struct back to itself.
     #[error("recursive statistics: {}", .0.join(" -> "))]
     Loop(Vec<String>),
     /// Clients identify structs by name only.
@@ -22,14 +23,15 @@ pub enum MetaError {
     TwoTops(String, String),
 }
 
-/// Descriptions of structs, each once, in the order of registration: a struct precedes those
-/// that it contains. Serializes as the answer to `stats_meta`.
+/// Descriptions of structs, each once, in the order of registration: a struct is followed by those
+/// that it contains, unless they were registered before. Serializes as the answer to `stats_meta`.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     metas: Vec<(TypeId, StructMeta)>,
     /// The structs that are being registered, each contained in the one before it.
     open: Vec<(TypeId, String)>,
-    /// Whether a struct has a [`Percent`](crate::Percent), which is described as a float.
+    /// Whether a struct has a [`Percent`](crate::Percent), which its description does not show: it
+    /// is that of a float.
     has_percent: bool,
 }
 
@@ -69,7 +71,7 @@ impl Registry {
         }
     }
 
-    /// Notes that a struct has a [`Percent`](crate::Percent).
+    /// Records that a struct has a [`Percent`](crate::Percent).
     pub(crate) fn add_percent(&mut self) {
         self.has_percent = true;
     }

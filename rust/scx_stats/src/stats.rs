@@ -16,9 +16,9 @@ use crate::{Kind, MetaError, Registry, Shape, StructMeta};
 /// | attribute | on | meaning |
 /// |---|---|---|
 /// | `top` | struct | the top-level struct for clients |
-/// | `desc = "..."` | both | one line that describes it |
-/// | `_name`, `_name = "..."` | both | interpreted by clients; without a value it is "true" |
-/// | `counter` | field | it is monotonic; sent as user attribute `_counter` |
+/// | `desc = "..."` | both | one line that describes the struct or field |
+/// | `_name`, `_name = "..."` | both | interpreted by clients; the default value is "true" |
+/// | `counter` | field | the field is monotonic; sent as user attribute `_counter` |
 ///
 /// Serde attributes that change names or shapes are refused, because clients rely on the
 /// description.
@@ -39,10 +39,10 @@ pub trait Stats: Serialize + Clone + Send + Sync + 'static {
     /// If their descriptions conflict.
     fn register_fields(registry: &mut Registry) -> Result<(), MetaError>;
 
-    /// The changes between the snapshots `prev` and `self`: a counter becomes its growth, zero
-    /// if it has shrunk; a [`Percent`](crate::Percent) covers the events between the snapshots;
+    /// The changes between the snapshots `prev` and `self`: a counter becomes its increase, or zero
+    /// if it has decreased; a [`Percent`](crate::Percent) covers the events between the snapshots;
     /// every other value is that of `self`. Elements of lists are compared by position, those of
-    /// maps by key; a new one counts from zero.
+    /// maps by key; the counters of a new element count from zero.
     #[must_use]
     fn since(&self, prev: &Self) -> Self;
 }
@@ -57,7 +57,7 @@ pub trait Datum: Clone {
     /// The kind of the value.
     fn kind() -> Kind;
 
-    /// Registers its struct, if it is one.
+    /// Registers the struct, if the value is one.
     ///
     /// # Errors
     /// If its description conflicts with a registered one.
@@ -102,7 +102,7 @@ pub trait FieldType {
     /// The shape of a field of this type.
     fn shape() -> Shape;
 
-    /// Registers the structs of this type.
+    /// Registers the structs in this type.
     ///
     /// # Errors
     /// If their descriptions conflict.
@@ -165,7 +165,7 @@ impl<K: Key, T: Datum> FieldType for BTreeMap<K, T> {
     note = "counters inside a struct are marked there"
 )]
 pub trait Counter: FieldType {
-    /// The growth since `prev`; zero if it has shrunk.
+    /// The increase since `prev`; zero if the counter has decreased.
     #[must_use]
     fn counted_since(&self, prev: &Self) -> Self;
 }
@@ -203,7 +203,7 @@ fn by_key<K: Key, T: Clone>(
     changed.collect()
 }
 
-/// Implements [`Datum`] for types without structs.
+/// Implements [`Datum`] for types that are not structs.
 macro_rules! plain {
     ($kind:expr => $($type:ty),*) => {$(
         impl Datum for $type {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Answers requests for statistics: a line of JSON each, as rust/scx_stats describes. The errno of
- * an answer is 0, or a positive errno of the kernel together with an error text.
+ * an answer is 0, or a positive Linux errno with an error text.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -134,9 +134,9 @@ static char *answer(const struct scx_sched *sched, struct json_object *request, 
 
 	if (json_object_object_get_ex(request, "args", &args) &&
 	    (!json_object_is_type(args, json_type_object) || !are_strings(args)))
-		return refusal(EINVAL, "args is no object of strings");
+		return refusal(EINVAL, "args is not an object of strings");
 	if (!name)
-		return refusal(EINVAL, "not a request: req is missing, or no string");
+		return refusal(EINVAL, "not a request: req is missing or not a string");
 	if (!strcmp(name, "stats_meta"))
 		return answer_line(0, describe(sched));
 	if (!strcmp(name, "stats"))
@@ -161,7 +161,7 @@ char *scx_answer(const struct scx_sched *sched, const char *line, size_t len, co
 	    json_tokener_get_parse_end(tokener) == len)
 		text = answer(sched, request, now, before);
 	else
-		text = refusal(EINVAL, "not a request: no JSON object");
+		text = refusal(EINVAL, "not a request: not a JSON object");
 	json_object_put(request);
 	json_tokener_free(tokener);
 	return text;

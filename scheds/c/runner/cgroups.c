@@ -13,8 +13,8 @@
 /* Maximum number of directories open at once. */
 #define NR_OPEN_MAX 16
 
-/* The controls, what their default values begin with (Documentation/admin-guide/cgroup-v2.rst), and
- * the callbacks by which the kernel reports them. */
+/* The controls, the prefixes of their default values (Documentation/admin-guide/cgroup-v2.rst), and
+ * the callbacks that report them. */
 static const struct control {
 	unsigned int bit;
 	const char *name;
@@ -28,7 +28,7 @@ static const struct control {
 
 #define NR_CONTROLS (sizeof(controls) / sizeof(*controls))
 
-/* Globals, since nftw() passes no argument of its caller to visit(). */
+/* Globals, because nftw() passes no data of its caller to visit(). */
 static struct scx_cgroups *found;
 static unsigned int searched;
 

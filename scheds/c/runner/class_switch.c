@@ -5,14 +5,14 @@
  *
  * While a scheduler is enabled or disabled, the kernel waits for an RCU grace period and then for
  * forks in progress. Meanwhile some tasks are in the ext class and others in the fair class, which
- * has precedence. If enough of the fair tasks compute, the ext tasks starve; and if one of those
- * was preempted within an RCU reader or during a fork, the machine hangs for as long as the fair
- * tasks compute. 7.2 reserves 5 % of CPU time for the ext class: it does not hang, but the tasks
- * that it waits for get no more than that.
+ * has precedence. If enough of the fair tasks compute, the ext tasks starve; and if an ext task was
+ * preempted within an RCU reader or during a fork, the machine hangs for as long as the fair tasks
+ * compute. 7.2 reserves 5 % of CPU time for the ext class: it does not hang, but the tasks that it
+ * waits for get no more than that.
  *
  * Setting a task's scheduling parameters, even to their present values, switches the task to its
  * new class at once. So if the kernel's switch takes long, this thread does that for all tasks.
- * After kill -9 there is no helper.
+ * After kill -9 of the scheduler's process there is no helper.
  *
  * An unload first waits for the end of CPU hotplug. In this stage, the kernel picks tasks of the
  * fair class only within a reserve of 5 %. A task that this thread switched to the fair class might
@@ -33,7 +33,7 @@
 
 #include "internal.h"
 
-/* Period of the check; a switch is stuck if two consecutive checks see it. */
+/* Period of the check; a switch that two consecutive checks see counts as stuck. */
 #define POLL_MS 500
 
 /* Fits "/proc/PID/task". */
@@ -92,7 +92,7 @@ static void *class_switch_thread(void *unused)
 	return NULL;
 }
 
-/* Number of file descriptors for which the kernel has room from the start: the usual limit. */
+/* Number of file descriptors to make room for at the start: the usual limit. */
 #define NR_FDS 1024
 
 /*

@@ -35,7 +35,7 @@ const struct scx_exit_record *scx_exit_record(const struct bpf_object *obj)
 	return map ? bpf_map__initial_value(map, &(size_t){ 0 }) : NULL;
 }
 
-/* The kernel may be writing the record concurrently. */
+/* ops.exit() may be writing the record at the same time. */
 static int read_kind(const struct scx_exit_record *rec)
 {
 	return __atomic_load_n(&rec->kind, __ATOMIC_ACQUIRE);
@@ -71,8 +71,8 @@ int scx_outcome_status(enum scx_outcome outcome)
 
 /*
  * The kernel's texts contain task names, which may be any bytes that the tasks' owners chose: keep
- * them from starting a line or sending control sequences to a terminal. Only the control characters
- * in `kept` remain.
+ * them from sending control sequences to a terminal and, unless newlines are @kept, from starting a
+ * line. Only the control characters in @kept remain.
  */
 static void clean(char *text, const char *kept)
 {

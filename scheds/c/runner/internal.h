@@ -39,8 +39,9 @@ uint64_t scx_kernel_hotplug_seq(void);
 /* Number of schedulers enabled since boot. */
 uint64_t scx_kernel_enable_seq(void);
 /* Whether the kernel is moving tasks between the ext and the fair class, and picks tasks of both: a
- * scheduler is being enabled, or is being disabled and no longer takes all tasks. While switch_all
- * is 1 during the disabling, the kernel picks tasks of the fair class only within a reserve. */
+ * scheduler is being enabled, or is being disabled and no longer takes all tasks. Early in a
+ * disable, while switch_all is still 1, the kernel picks tasks of the fair class only within a
+ * reserve. */
 bool scx_kernel_is_switching_classes(void);
 /* Whether the kernel reserves CPU time for the ext class against the fair class. */
 bool scx_kernel_has_ext_server(void);
@@ -83,12 +84,12 @@ unsigned int scx_cgroups_unreported(void);
 #define SCX_CGROUP_NAMES_LEN 64
 void scx_cgroups_name(unsigned int controls, char names[SCX_CGROUP_NAMES_LEN]);
 
-/* priority.c: a thread's nice value before it was raised to load a scheduler. */
+/* priority.c: a thread's nice value before scx_nice_raise(). */
 struct scx_nice {
 	int nice;
 	bool raised;
 };
-/* Give this thread the lowest nice value; returns what it had before. */
+/* Give the calling thread the lowest nice value, to load a scheduler; returns its previous one. */
 struct scx_nice scx_nice_raise(void);
 void scx_nice_restore(const struct scx_nice *before);
 
@@ -105,8 +106,8 @@ void scx_ops_fit_cgroups(const struct bpf_object *obj, bool needed);
 /* Return a member of a struct, NULL if the struct or the member does not exist. */
 const struct btf_member *scx_btf_member(const struct btf *btf, const char *type, const char *name);
 
-/* attach.c: 0, or a positive errno that scx_attach_error() explains in one line. @enable_seq is set
- * to scx_kernel_enable_seq() before the attach. */
+/* attach.c: return 0, or a positive errno that scx_attach_error() explains in one line. @enable_seq
+ * is set to scx_kernel_enable_seq() before the attach. */
 int scx_attach(const struct bpf_map *ops, struct bpf_link **link, uint64_t *enable_seq);
 const char *scx_attach_error(int err);
 
@@ -115,14 +116,15 @@ uint64_t scx_stat_value(const struct scx_stat *stat, const void *stats);
 /* Print a line, if the scheduler has statistics. */
 void scx_stats_print(const struct scx_sched *sched, void *skel, FILE *out);
 
-/* answers.c: the answer to a request for statistics, a line; NULL without memory. @now: the current
- * values, NULL between generations. @before: the values of the client's last answer; updated. */
+/* answers.c: the answer to a request for statistics, a line; NULL if there is no memory. @now: the
+ * current values, NULL between generations. @before: the values of the client's last answer;
+ * updated. */
 char *scx_answer(const struct scx_sched *sched, const char *line, size_t len, const void *now,
 		 void *before);
 char *scx_answer_too_long(void);
 
 /* server.c: waits for signals and for the policy, and meanwhile serves statistics, if the scheduler
- * has any and the socket can be created. NULL without memory. */
+ * has any and the socket can be created. NULL if there is no memory. */
 struct scx_server;
 struct scx_server *scx_server_start(const struct scx_sched *sched, int signal_fd);
 /* The skeleton of the current generation, or NULL. */

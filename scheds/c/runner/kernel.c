@@ -52,7 +52,7 @@ uint64_t scx_kernel_enable_seq(void)
 	return read_number(SYSFS "enable_seq");
 }
 
-/* isolcpus= is the only setting of the machine that makes the kernel refuse any scheduler. */
+/* isolcpus= is the only setting of the machine that makes the kernel refuse every scheduler. */
 const char *scx_kernel_explain_einval(void)
 {
 	char cpus[128];

@@ -137,7 +137,7 @@ static void fit_flags(const struct bpf_object *obj)
 			*flags &= ~ops_flags[i].bit;
 }
 
-/* A callback's slot in the opened object is a pointer, which is NULL if there is none. */
+/* A callback's slot in the opened object is a pointer, NULL if the callback is not defined. */
 void scx_ops_fit_kernel(const struct bpf_object *obj)
 {
 	const struct btf *btf = bpf_object__btf(obj), *kernel = scx_kernel_btf();

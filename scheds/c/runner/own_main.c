@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Functions behind <scx/common.h>, for schedulers that have a main() of their own instead of
- * scx_run(). The steps are those of run.c, but the program decides when to take each of them.
+ * Functions behind <scx/common.h>, for schedulers with their own main() instead of scx_run(). The
+ * steps are those of run.c, but the program decides when to take each of them.
  */
 #include <bpf/btf.h>
 #include <errno.h>

@@ -9,7 +9,7 @@
  *
  * The thread that loads a scheduler runs at the lowest nice value: the kernel's verifier
  * takes a second of CPU time on a slow machine, which is half a minute among many busy
- * tasks. During a restart, the machine is without our scheduler for that long.
+ * tasks. During a restart, the machine is without the scheduler for that long.
  */
 #include <errno.h>
 #include <sys/resource.h>

@@ -11,7 +11,7 @@
 
 #include "internal.h"
 
-/* Interval of the check whether the kernel has ended the scheduler. */
+/* How often to check whether the kernel has ended the scheduler. */
 #define EXIT_POLL_S 0.25
 
 /* Repeated CPU hotplug: after FAST_RESTARTS consecutive generations shorter than
@@ -26,7 +26,7 @@ struct run {
 	struct scx_server *server;
 	void *skel;
 	struct bpf_link *link;
-	bool is_prepared; /* prepare() was called */
+	bool is_prepared; /* prepare() was called, if there is one */
 	uint64_t enable_seq; /* before this generation */
 };
 
@@ -51,8 +51,8 @@ static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list 
 	return 0;
 }
 
-/* Wait at most @wait_s for SIGINT or SIGTERM, or for the policy; true if a signal came. It stays
- * pending, so later calls are true as well. */
+/* Wait at most @wait_s for SIGINT or SIGTERM, or for the policy; true if a signal came. The signal
+ * stays pending, so later calls return true as well. */
 static bool wait_for_stop(const struct run *run, double wait_s)
 {
 	return scx_server_wait(run->server, wait_s);
@@ -189,8 +189,8 @@ static enum scx_outcome run_attached(struct run *run)
 
 static enum scx_outcome run_generation(struct run *run)
 {
-	/* Read before anything that depends on the CPUs, so that the kernel notices a
-	 * hotplug event in between. */
+	/* Read before anything that depends on the CPUs, so that the kernel notices a hotplug event
+	 * since then. */
 	uint64_t hotplug_seq = scx_kernel_hotplug_seq();
 	enum scx_outcome outcome = SCX_OUTCOME_FAILED;
 	struct scx_nice before = scx_nice_raise();

@@ -41,7 +41,8 @@ struct scx_skel {
 	void (*destroy)(void *skel);
 };
 
-/* Kinds of statistics. Clients of the socket get the increase of a counter, but a gauge as is. */
+/* Kinds of statistics. Clients of the socket get the increase of a counter since their last answer,
+ * and the current value of a gauge. */
 enum scx_stat_kind {
 	SCX_STAT_COUNTER,
 	SCX_STAT_GAUGE,
@@ -80,13 +81,13 @@ struct scx_sched {
 	 */
 	unsigned int (*cgroups)(void);
 	/*
-	 * Called between open and load, in each generation: write the options
-	 * into the skeleton's rodata. Set flags with scx_ops_set_flag().
+	 * Called between open and load, at the start and at each restart: write the options into
+	 * the skeleton's rodata. Set flags with scx_ops_set_flag().
 	 */
 	void (*configure)(void *skel);
 	/* Called after the load, before the scheduler is attached; returns 0 or a negative errno.
-	 * finish() is called when the scheduler has ended, if prepare() was called. Both may be
-	 * NULL. */
+	 * finish() is called when the scheduler has ended, even if prepare() or the attach failed.
+	 * Both may be NULL. */
 	int (*prepare)(void *skel);
 	void (*finish)(void *skel);
 	/*
@@ -131,9 +132,9 @@ struct scx_sched {
 int scx_run(const struct scx_sched *sched, int argc, char **argv);
 
 /*
- * For parse(): the value of @option as a whole number within [@min, @max], of less than 2^53.
- * Anything else (NaN and trailing text included) ends the program with a one-line message that
- * names @option.
+ * For parse(): return @arg, the value of @option, as a whole number within [@min, @max], where @max
+ * is below 2^53. Anything else (NaN and trailing text included) ends the program with a one-line
+ * message that names @option.
  */
 double scx_parse_number(const struct argp_state *state, const char *option, const char *arg,
 			double min, double max);
@@ -145,7 +146,7 @@ double scx_parse_number(const struct argp_state *state, const char *option, cons
 bool scx_ops_set_flag(void *skel, const char *name);
 
 /*
- * For configure(), of a scheduler whose ops.cpu_release() re-enqueues the tasks of a CPU taken by a
+ * For configure() of a scheduler whose ops.cpu_release() re-enqueues the tasks of a CPU taken by a
  * real-time task. If the kernel has @kfunc, with which another BPF program of the scheduler
  * re-enqueues them, remove the callback, because such kernels report it as deprecated. Else set the
  * flag that the callback requires (scx/migration.bpf.h). Returns whether the callback was removed.

@@ -96,7 +96,7 @@ static void accept_client(struct scx_server *server)
 		close_most_silent(server);
 	fd = accept4(server->fds[LISTENER].fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0) {
-		/* Without a client that could be closed, try again in the next call only. */
+		/* If there is no client to close, do not try again in this scx_server_wait(). */
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
 			if (!server->nr)
 				server->fds[LISTENER].events = 0;

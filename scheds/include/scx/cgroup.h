@@ -81,7 +81,7 @@ struct scx_quota {
 /* Upper bound of the kernel's quotas; it reports "max" as a larger number. */
 #define SCX_QUOTA_MAX_US (1ULL << 44)
 
-/* Convert a quota as the kernel reports it. */
+/* Convert a quota reported by the kernel. */
 static inline struct scx_quota scx_quota_of(u64 period_us, u64 quota_us, u64 burst_us)
 {
 	struct scx_quota quota = { 0 };

@@ -123,7 +123,8 @@ static inline void scx_cgroup_max_set(struct cgroup *cgrp, u64 period_us, u64 qu
 	WRITE_ONCE(max->quota.quota_ns, quota.quota_ns);
 }
 
-/* Call these two from ops.cgroup_init() and ops.cgroup_exit(). */
+/* Call these two from ops.cgroup_init(), after scx_cgroup_do_init(), and from ops.cgroup_exit(),
+ * before scx_cgroup_do_exit(): they look up the slot of the cgroup. */
 static inline void scx_cgroup_max_init(struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 {
 	if (scx_reports_cgroup_max())

@@ -67,9 +67,9 @@ static inline u64 scx_vclock_scale(u64 ns)
 }
 
 /*
- * Return the virtual time with which to compare that of a task of the queue @dsq_id: the machine's,
- * or that of the first waiting task if this is earlier. In the latter case, the waiting tasks have
- * too few CPUs for their shares, but compete with each other there.
+ * Return the virtual time that a task of the queue @dsq_id is compared with: the machine's, or that
+ * of the first waiting task if it is earlier. It is earlier if the waiting tasks may use too few
+ * CPUs for their shares, and so compete with each other only.
  */
 static inline u64 scx_vclock_now(u64 dsq_id)
 {
@@ -82,7 +82,7 @@ static inline u64 scx_vclock_now(u64 dsq_id)
 /*
  * Advance the virtual time of the machine. Call it from ops.dispatch() and ops.runnable(). While no
  * task waits, virtual time advances as fast as on a busy machine. It also follows a queue that is
- * far ahead: then the tasks with large shares are too few to use them. Not atomic: the next call
+ * far ahead because tasks with large shares cannot use them in full. Not atomic: the next call
  * makes up for a lost update.
  */
 static inline void scx_vclock_advance(u64 dsq_id)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The user-space side of a C scheduler that has a main() of its own, under the names that such
- * programs use (docs/upstream.md). The schedulers of this tree describe themselves to the runner
- * instead (scheds/c/runner/runner.h), and do not need this header.
+ * The user-space side of a C scheduler with its own main(), under the names that such programs use
+ * (docs/upstream.md). The schedulers of this tree describe themselves to the runner instead
+ * (scheds/c/runner/runner.h), and do not need this header.
  *
  * The functions are in scheds/c/runner/own_main.c, which the program links. They do what the runner
  * does around a load: check the kernel, fit the object to it, attach as a real-time thread, report
@@ -87,8 +87,8 @@
 #define UEI_EXITED(skel, uei_name) \
 	(__atomic_load_n(&(skel)->data->uei_name.kind, __ATOMIC_ACQUIRE) != SCX_EXIT_NONE)
 
-/* Print on stderr why the scheduler ended, and return the 64-bit exit code. Use it after the link
- * was destroyed. */
+/* Print on stderr why the scheduler ended, and return the 64-bit exit code. Use it after destroying
+ * the link. */
 #define UEI_REPORT(skel, uei_name) \
 	scx_main_report(&(skel)->data->uei_name, (skel)->data_##uei_name##_dump->uei_name##_dump)
 

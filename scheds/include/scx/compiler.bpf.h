@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Macros that the kernel's sources have from linux/compiler.h, and sections of variables. */
+/* Macros of the kernel's linux/compiler.h, and private(), which selects the map of a variable. */
 #ifndef __SCX_COMPILER_BPF_H
 #define __SCX_COMPILER_BPF_H
 

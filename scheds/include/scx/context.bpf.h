@@ -52,7 +52,7 @@ static inline u32 scx_preempt_count(void)
 	return 0;
 }
 
-/* Return the present context. On machines other than x86 and arm64 it is always
+/* Return the current context. On machines other than x86 and arm64 it is always
  * SCX_CONTEXT_TASK. */
 static inline enum scx_context scx_context(void)
 {

@@ -80,8 +80,8 @@ static inline bool scx_is_smt_contended(s32 cpu)
 	return is_contended;
 }
 
-/* Whether @cpu is outside of the primary domain, while a CPU of that domain is idle and the task
- * may use some of its CPUs. */
+/* Whether @cpu is outside of the primary domain, a CPU of the domain is idle, and the task may use
+ * some CPU of the domain. */
 static inline bool scx_is_outside_primary(s32 cpu, const struct task_struct *p)
 {
 	const struct cpumask *primary = scx_primary_cpus(), *idle;
@@ -116,8 +116,8 @@ static inline bool scx_any_idle(void)
 	return any;
 }
 
-/* Whether the waker runs on a CPU that is faster than prev and that the task may use. False if the
- * machine is not hybrid, or has a primary domain. */
+/* Whether the waker runs on a CPU that is faster than @prev_cpu and that the task may use. False if
+ * the machine is not hybrid, or has a primary domain. */
 static inline bool scx_is_woken_by_faster(const struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	s32 cpu = bpf_get_smp_processor_id();
@@ -129,8 +129,8 @@ static inline bool scx_is_woken_by_faster(const struct task_struct *p, s32 prev_
 
 /*
  * Claim an idle CPU for @p, first in the primary domain; negative if there is none. The kernel
- * prefers idle cores, then prev's cache and node. On a hybrid machine, a task whose waker runs on a
- * faster CPU is placed near that CPU, unless prev is idle and shares its cache.
+ * prefers idle cores, then the LLC and the node of @prev_cpu. On a hybrid machine, a task whose
+ * waker runs on a faster CPU is placed near that CPU, unless @prev_cpu is idle and in the same LLC.
  */
 static inline s32 scx_pick_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
@@ -171,8 +171,8 @@ static inline bool scx_claim_idle(s32 cpu, bool whole_core)
 	return scx_bpf_test_and_clear_cpu_idle(cpu);
 }
 
-/* Claim the first idle CPU, in this order: prev, then all CPUs from the fastest on. Negative if
- * there is none. */
+/* Claim the first idle CPU, in this order: @prev_cpu, then all CPUs from the fastest on. Negative
+ * if there is none. */
 static inline s32 scx_scan(struct task_struct *p, s32 prev_cpu, const struct cpumask *primary,
 			   bool whole_core)
 {
@@ -189,8 +189,8 @@ static inline s32 scx_scan(struct task_struct *p, s32 prev_cpu, const struct cpu
 	return -EBUSY;
 }
 
-/* Claim an idle CPU for @p, first in the primary domain: prev if it is idle, else the fastest one,
- * with a preference for idle cores; negative if there is none. Takes time proportional to the
+/* Claim an idle CPU for @p, first in the primary domain: @prev_cpu if it is idle, else the fastest
+ * one, with a preference for idle cores; negative if there is none. Takes time proportional to the
  * number of CPUs. */
 static inline s32 scx_pick_fastest_idle(struct task_struct *p, s32 prev_cpu)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The table of CPUs that user space passes to schedulers which select CPUs themselves
- * (cpus.bpf.h). Shared by both sides; scx_utils::placement fills it. */
+/* The table of CPUs that user space passes to schedulers that select CPUs with cpus.bpf.h. Shared
+ * by both sides; scx_utils::placement fills it. */
 #ifndef __SCX_CPUS_H
 #define __SCX_CPUS_H
 
@@ -25,20 +25,20 @@ struct scx_cpu {
 struct scx_cpus {
 	u64 throttle_ns; /* length of an idle phase (throttle.bpf.h); 0: no throttling */
 	u64 throttle_run_ns; /* length of a running phase */
-	s32 perf_level; /* requested of all CPUs, 0 to 1024; negative: by utilization (cpufreq.h) */
+	s32 perf_level; /* requested for all CPUs, 0 to 1024; <0: by utilization (cpufreq.h) */
 	u32 nr_cpu_ids; /* possible CPU ids are below it */
 	u32 nr_online;
 	u32 nr_nodes;
 	u32 has_smt;
 	u32 is_hybrid; /* capacities differ */
 	s32 node_id[SCX_NODES_MAX]; /* the kernel's id of the NUMA node; -1: any */
-	/* For each group, the groups of its NUMA node: near_nr, from index near_first on. */
+	/* For each group, the groups of its NUMA node: near_nr groups, from index near_first on. */
 	u16 near_first[SCX_NODES_MAX];
 	u16 near_nr[SCX_NODES_MAX];
 	struct scx_cpu cpu[SCX_CPUS_MAX];
 };
 
-/* A bit for each CPU of the primary domain; all 0: no such domain. In section .data.scx_primary. */
+/* A bit for each CPU; 1: in the primary domain; all 0: no domain. In section .data.scx_primary. */
 struct scx_primary {
 	u64 words[SCX_CPU_WORDS];
 };

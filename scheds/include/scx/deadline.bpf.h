@@ -6,14 +6,14 @@
  * stores when the task is inserted. If it were used as the virtual time too, a task would be
  * charged for the distance to its deadlines, and shares would not follow the weights.
  *
- * Each NUMA node, or smaller group of CPUs (cpus.h), has a virtual time of its own, because they
- * may be loaded differently; a task that changes nodes keeps its lag. A task that sleeps may fall
- * behind by a credit, which is larger the more often it wakes up.
+ * Each NUMA node, or smaller group of CPUs (cpus.h), has its own virtual time, because their loads
+ * may differ; a task that changes nodes keeps its lag. A task that sleeps falls behind by at most a
+ * credit, which the scheduler chooses.
  *
  * A scheduler calls scx_dl_NAME() from its callback NAME: select_cpu, enqueue, running, stopping,
  * enable, disable, init_task, init. To queue a task it calls scx_dl_place(), then scx_dl_insert(),
  * and in ops.dispatch() scx_dl_dispatch(). ops.runnable() and ops.quiescent() are not used, because
- * the call of a callback costs as much as the work that it would do here.
+ * calling a callback costs as much as the work that it would do here.
  */
 #ifndef __SCX_DEADLINE_BPF_H
 #define __SCX_DEADLINE_BPF_H
@@ -24,8 +24,8 @@
 #include <scx/first.bpf.h>
 #include <scx/preempt.bpf.h>
 
-/* DSQs: each CPU has one for pinned tasks, whose id is the CPU; each node has one, whose id is
- * SCX_NODE_DSQ | node. */
+/* DSQs: each CPU has one for its pinned tasks, with the CPU number as its id; each node has one,
+ * with the id SCX_NODE_DSQ | node. */
 #define SCX_NODE_DSQ (1ULL << 32)
 
 /*
@@ -48,16 +48,16 @@
  */
 #define SCX_DL_STRETCH_MIN_NS (4 * NSEC_PER_MSEC)
 
-/* The same minimum for sync wakeups: tasks that exchange messages run better one after the other,
+/* The minimum for sync wakeups: tasks that exchange messages run better one after the other,
  * so only tasks that compute are preempted. */
 #define SCX_DL_SYNC_STRETCH_MIN_NS (40 * NSEC_PER_MSEC)
 
-/* Unit of wakeup frequencies: wakeups in this time. */
+/* Wakeup frequencies are the number of wakeups in this time. */
 #define SCX_WAKEUP_FREQ_NS NSEC_PER_SEC
 
 /* Tasks of a node. */
 struct scx_dl_queue {
-	/* Virtual time: the largest one with which a task has left the node's DSQ. */
+	/* Virtual time: the latest vtime of a task that left the node's DSQ to run. */
 	u64 vtime_now;
 	/* Sum of the weights of all runnable tasks. */
 	u64 runnable_weight;
@@ -92,7 +92,7 @@ struct scx_dl_task {
 	u32 runnable_weight; /* what it has added to the queue's runnable_weight */
 	u32 node;
 	u32 pinned_to; /* CPU + 1 of a pinned task, else 0 */
-	u32 fork_credit_ns; /* credit that a new task has got from its parent */
+	u32 fork_credit_ns; /* credit of a new task, from its parent */
 	bool has_begun; /* sum_exec_ns is valid */
 	bool has_waited; /* in a DSQ */
 	bool woken_sync; /* its last wakeup was a sync wakeup */
@@ -180,8 +180,9 @@ static inline bool scx_dl_pinned_wait(u32 cpu)
 	return *has_pinned;
 }
 
-/* The same, for any CPU and from any callback. It does not clear the flag: scx_dl_insert() sets it
- * before the kernel inserts the task, and clearing it in between would hide the task from @cpu. */
+/* The same, for any CPU and from any callback. It does not clear the flag, since it may run without
+ * the lock of @cpu's run queue: scx_dl_insert() sets the flag before the kernel inserts the task,
+ * and clearing it in between would hide the task from @cpu. */
 static inline bool scx_dl_has_pinned_waiting(u32 cpu)
 {
 	return scx_dl_has_pinned[cpu % SCX_CPUS_MAX] && scx_bpf_dsq_nr_queued(cpu) > 0;
@@ -240,7 +241,7 @@ static inline bool scx_dl_is_busier(u32 other, u32 own)
 /*
  * Move a task of a busier group to the local DSQ of @cpu, at most every SCX_DL_BALANCE_NS in each
  * group. Without this, if a group has one more task than CPUs, its tasks would share them forever,
- * while in another group each task has a CPU of its own.
+ * while in another group each task has a CPU to itself.
  */
 static inline bool scx_dl_balance(s32 cpu)
 {
@@ -301,8 +302,8 @@ static inline u64 *scx_dl_vtime_now(const struct scx_dl_task *t)
 	return &scx_dl_queue(t->node)->vtime_now;
 }
 
-/* Return the virtual time with which that of the task is compared. For a pinned task, it is at
- * least that of the node, since the task competes with the tasks of the node too. */
+/* Return the virtual time that the task's is compared with. For a pinned task, it is at least that
+ * of the node, since the task competes with the tasks of the node too. */
 static inline u64 scx_dl_now(const struct scx_dl_task *t)
 {
 	return time_max(*scx_dl_vtime_now(t), scx_dl_queue(t->node)->vtime_now);

@@ -20,10 +20,10 @@ static inline void scx_dl_insert_local(struct task_struct *p, struct scx_dl_task
 }
 
 /*
- * Claim an idle CPU for the task in ops.enqueue(), if ops.select_cpu() was not called for it, or if
- * it should move away from its CPU, @prev_cpu; if @stays, only in the latter case. A pinned task
- * gets its own CPU only. If @fastest, use scx_pick_fastest_idle(). Returns -EBUSY if a search found
- * no idle CPU, -EAGAIN if there was no search.
+ * Claim an idle CPU for the task in ops.enqueue(), if the task should move away from its CPU,
+ * @prev_cpu, or, unless @stays, if ops.select_cpu() was not called for it. A pinned task gets its
+ * own CPU only. If @fastest, use scx_pick_fastest_idle(). Returns -EBUSY if a search found no idle
+ * CPU, -EAGAIN if there was no search.
  */
 static inline s32 scx_dl_claim_idle(struct task_struct *p, s32 prev_cpu, u64 enq_flags, bool stays,
 				    bool fastest)

@@ -4,7 +4,7 @@
  * of the virtual times of the queue and of each task.
  *
  * A scheduler calls scx_fair_NAME() from its callback NAME: runnable, quiescent, running, stopping,
- * enable, init_task, and for each queue init. In ops.enqueue() it inserts a task by
+ * enable, init_task, and for each queue init. In ops.enqueue() it inserts a task with
  * scx_fair_insert(), in ops.dispatch() it calls scx_fair_dispatch().
  */
 #ifndef __SCX_FAIR_BPF_H
@@ -26,7 +26,7 @@
 struct scx_fair_queue {
 	u64 dsq_id;
 	u64 slice_ns; /* of a task, unless many others wait */
-	/* Virtual time of the queue: the smallest vtime in it, but it never goes back. */
+	/* Virtual time of the queue: the smallest vtime in it, but it never decreases. */
 	u64 vtime_now;
 	/* Sum of the weights of all runnable tasks. */
 	u64 runnable_weight;
@@ -62,7 +62,7 @@ static inline u64 scx_fair_slice_ns(const struct scx_fair_queue *queue)
 				nr_queued > 0 ? nr_queued : 0, SCX_FAIR_MIN_SLICE_NS);
 }
 
-/* Insert a task into the queue. If it has had more than its share it is queued further back, but
+/* Insert a task into the queue. If it has had more than its share, it is queued further back, but
  * within a bound. */
 static inline void scx_fair_insert(const struct scx_fair_queue *queue, struct task_struct *p,
 				   u64 enq_flags)

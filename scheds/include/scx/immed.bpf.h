@@ -7,8 +7,8 @@
  * calls ops.enqueue() for it, with SCX_ENQ_REENQ. On other kernels SCX_ENQ_IMMED is 0, and a
  * scheduler needs ops.cpu_release(): see reenqueue_on_cpu_release() in scx_utils.
  *
- * SCX_ENQ_IMMED is for tasks that run at once: one that finds its CPU busy is enqueued again, too.
- * A task keeps it until it is inserted again, also while ops.dispatch() lets it continue.
+ * SCX_ENQ_IMMED is for tasks that run at once: a task that finds its CPU busy is also enqueued
+ * again. A task keeps the flag until it is inserted again, even if ops.dispatch() lets it continue.
  */
 #ifndef __SCX_IMMED_BPF_H
 #define __SCX_IMMED_BPF_H
@@ -36,8 +36,8 @@ static inline u64 scx_immed_unless_sync(s32 cpu, u64 wake_flags)
 	return waker->flags & PF_IDLE || waker->prio < MAX_RT_PRIO ? SCX_ENQ_IMMED : 0;
 }
 
-/* In ops.enqueue(): insert the task into a FIFO DSQ. If it is enqueued again, it has its turn
- * already: it gets no new slice, and precedes the others. */
+/* In ops.enqueue(): insert the task into a FIFO DSQ. A task that is enqueued again has waited
+ * already: it keeps the rest of its slice, and precedes the others. */
 static inline void scx_insert_fifo(struct task_struct *p, u64 dsq_id, u64 slice_ns, u64 enq_flags)
 {
 	if (enq_flags & SCX_ENQ_REENQ)

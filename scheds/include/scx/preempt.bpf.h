@@ -45,10 +45,10 @@ static inline void scx_running_clear(s32 cpu)
 }
 
 /*
- * Whether a task with this deadline should preempt the task that runs on @cpu. The deadline of that
- * task has advanced by the virtual time that the task has run. A task that runs for less than
- * @stretch_min_ns on average is not preempted: it sleeps before a preemption would pay off, and may
- * hold a lock that others wait for.
+ * Whether a task with this deadline should preempt the task that runs on @cpu. The deadline of the
+ * running task advances with its CPU time. A task that runs for less than @stretch_min_ns on
+ * average is not preempted: it sleeps before a preemption would pay off, and may hold a lock that
+ * others wait for.
  */
 static inline bool scx_should_preempt(s32 cpu, u64 deadline, u64 stretch_min_ns)
 {

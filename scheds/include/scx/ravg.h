@@ -3,8 +3,8 @@
  * Running averages of piecewise constant values, with exponential decay: the weight of the past
  * halves in each half-life.
  *
- * While the value is v, the average a moves as v + (a - v) * 2^(-t / half-life), which does not
- * depend on how often it is read. Pure functions, tested on the host by tests/unit_c;
+ * While the value is v, an average that starts at a becomes v + (a - v) * 2^(-t / half-life) after
+ * the time t, however often it is read. Pure functions, tested on the host by tests/unit_c;
  * scx_utils::ravg is the same in user space.
  */
 #ifndef __SCX_RAVG_H
@@ -19,7 +19,7 @@
 /* Larger values are clamped. */
 #define SCX_RAVG_VAL_MAX ((1ULL << 20) - 1)
 
-/* The longest half-life, ns: 274 s. Shifted by 26 bits (scx_ravg_decay()), it fits in 64. */
+/* The longest half-life, ns: 274 s. Shifted by 26 bits (scx_ravg_decay()), it fits a u64. */
 #define SCX_RAVG_HALF_LIFE_MAX_NS ((1ULL << 38) - 1)
 
 struct scx_ravg {
@@ -50,7 +50,7 @@ static inline u64 scx_ravg_decay(u64 elapsed_ns, u64 half_life_ns)
 		rest -= 1 << 25;
 		decay = sqrt_half;
 	}
-	/* e^-x, x <= ln(2) / 2, by the first six terms of its series: exact to 3e-6. */
+	/* e^-x, x <= ln(2) / 2, by the first six terms of its series: the error is below 3e-6. */
 	exponent = rest * ln_2 >> 26;
 	rest = SCX_RAVG_ONE - exponent / 5;
 	rest = SCX_RAVG_ONE - __scx_ravg_mul(exponent, rest) / 4;
@@ -60,8 +60,8 @@ static inline u64 scx_ravg_decay(u64 elapsed_ns, u64 half_life_ns)
 	return __scx_ravg_mul(decay, rest) >> nr_halves;
 }
 
-/* Return the average at @now_ns, fixed point. A time before the last change counts as that of the
- * change. */
+/* Return the average at @now_ns, fixed point. A @now_ns before the last change of the value counts
+ * as the time of that change. */
 static inline u64 scx_ravg_read(const struct scx_ravg *r, u64 now_ns, u64 half_life_ns)
 {
 	u64 decay = scx_ravg_decay(time_delta(now_ns, r->val_at_ns), half_life_ns);

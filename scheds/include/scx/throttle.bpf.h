@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Idle injection: a timer alternates between phases in which all CPUs run and in which all CPUs are
- * idle.
+ * Idle injection: a timer alternates between phases in which all CPUs run and phases in which all
+ * CPUs are idle.
  *
  * While scx_is_throttled() is true, a scheduler dispatches nothing but tasks that others depend on.
  */

@@ -235,7 +235,7 @@ struct scx_dispatch_q {
 };
 
 struct sched_ext_entity {
-	struct scx_dispatch_q *dsq; /* the queue that it is in */
+	struct scx_dispatch_q *dsq; /* the DSQ that the task is in */
 	u32 flags;
 	u32 weight; /* 1..10000, 100 is nice 0 */
 	u64 slice; /* remaining time slice, ns */
@@ -326,7 +326,7 @@ struct scx_event_stats {
 	s64 SCX_EV_REENQ_LOCAL_REPEAT; /* 7.2 */
 	s64 SCX_EV_INSERT_NOT_OWNED; /* 7.2 */
 	s64 SCX_EV_SUB_BYPASS_DISPATCH; /* 7.2 */
-	/* Room for the counters of newer kernels (7.2: 13). */
+	/* Room for the counters of kernels newer than 7.2. */
 	s64 __room[11];
 };
 

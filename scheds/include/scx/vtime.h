@@ -78,7 +78,7 @@ static inline u64 scx_vtime_max_ahead(u64 wait_ns, u64 total_weight)
 	return wait_ns * SCX_WEIGHT_DFL / (total_weight ? total_weight : 1);
 }
 
-/* Bound the debt of a task that has run for long: return @vtime, but at most @ahead_ns after
+/* Bound the debt of a task that has run for a long time: return @vtime, but at most @ahead_ns after
  * @vtime_now. */
 static inline u64 scx_vtime_limit_debt(u64 vtime, u64 vtime_now, u64 ahead_ns)
 {

@@ -17,7 +17,7 @@ const BLOCK: u32 = 500;
 /// turns, so a thread may be many times slower than it was between the last two reads.
 const BLOCKS_MAX: u32 = 20;
 
-/// The least timer slack, ns.
+/// The minimum timer slack, ns.
 const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
 
 /// Minimizes the calling thread's timer slack: the default of 50 us would be added to every
@@ -84,8 +84,8 @@ fn blocks_for(rest: Duration, used: Duration, done: u64) -> u32 {
 }
 
 /// Executes this many blocks of no-ops, without a system call: half a microsecond each in a guest
-/// of which the emulator counts the instructions, and much less on a CPU. No-ops cost an emulator
-/// almost nothing, so a guest with hogs is cheap.
+/// that counts instructions, and much less on a CPU. No-ops cost an emulator almost nothing, so a
+/// guest with hogs is cheap.
 pub(crate) fn spin(blocks: u32) {
     for _ in 0..blocks {
         no_ops();

@@ -77,8 +77,8 @@ impl<T: Send + 'static> Crew<T> {
         }
     }
 
-    /// Adds a thread that runs `work` from the start on. If `work` fails, all threads of all crews
-    /// are stopped.
+    /// Adds a thread that waits for the start, then runs `work`. If `work` fails, all threads of
+    /// all crews are stopped.
     ///
     /// # Errors
     /// The thread cannot be created.

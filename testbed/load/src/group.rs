@@ -20,7 +20,7 @@ const MESSAGE_BYTES: usize = 100;
 pub(crate) struct Mail {
     /// Number of messages.
     pub messages: u64,
-    /// Time of the last message.
+    /// Time until all senders had closed the pipe.
     pub elapsed: Duration,
 }
 
@@ -114,7 +114,7 @@ mod tests {
         drop(to);
         let control = Control::default();
         control.stop();
-        // Already stopped, so only the end of file is sent.
+        // Already stopped: sends no message, only closes the pipe.
         send(vec![copy], &control).unwrap();
         assert_eq!(receive(from).unwrap().messages, 3);
     }

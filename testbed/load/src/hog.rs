@@ -14,7 +14,7 @@ use crate::control::{Control, Crew};
 const BLOCKS: u32 = 50;
 
 /// Adds `count` hogs, each of which returns its CPU time. Their nice values cycle through `nices`;
-/// if empty, they keep that of this process.
+/// if `nices` is empty, they keep the nice value of this process.
 ///
 /// # Errors
 /// A thread cannot be created.

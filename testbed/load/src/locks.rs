@@ -1,5 +1,5 @@
-//! Locks that threads hold while they compute, to measure what happens to those that wait for a
-//! preempted holder.
+//! Locks that threads hold while they compute, to measure how preempting a lock holder delays the
+//! waiting threads.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,8 +14,8 @@ const GROUP: usize = 4;
 pub(crate) enum Sharing {
     /// None: no locks.
     None,
-    /// Those on the same CPU, like allocators and counters that are kept per CPU. A holder that
-    /// migrates keeps the lock of the CPU that it came from.
+    /// Those on the same CPU, like per-CPU allocators and counters. A holder that migrates keeps
+    /// the lock of its previous CPU.
     Cpu,
     /// Each group of four.
     Group,

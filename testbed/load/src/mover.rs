@@ -1,5 +1,5 @@
 //! Threads that keep moving each other to other CPUs: an affinity storm. A scheduler must handle
-//! each change at any time, whether the task runs, waits, or wakes up.
+//! each change at any time, whether the task is running, runnable, sleeping or waking up.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use crate::control::{Control, Crew};
 /// CPU time between two changes.
 const INTERVAL: Duration = Duration::from_micros(50);
 
-/// One in this many turns is a sleep, so that a mover is also moved while it sleeps.
+/// On average, a mover sleeps after one in this many turns, so that it is also moved while it
+/// sleeps.
 const SLEEP_EVERY: u32 = 8;
 const SLEEP: Duration = Duration::from_micros(200);
 
@@ -63,7 +64,7 @@ fn work(index: u32, movers: &[AtomicI32], cpus: &[usize], control: &Control) -> 
     Ok(changes)
 }
 
-/// Changes the CPUs of a thread. Returns whether it succeeded.
+/// Changes the affinity of a thread. Returns whether it succeeded.
 fn change(thread: Pid, cpus: &CpuSet) -> Result<bool> {
     match sched_setaffinity(Some(thread), cpus) {
         Ok(()) => Ok(true),

@@ -13,8 +13,8 @@ use crate::locks::Sharing;
 /// Runs CPU hogs, sleepers, pairs that pass a byte through pipes, a thread that starts
 /// processes, and optionally fork storms, periodic work, servers, groups that
 /// send messages and threads that change affinities, in parallel, and prints the
-/// figures of each. A kind with count 0 is omitted. SIGINT and SIGTERM stop it early; figures
-/// are printed nevertheless.
+/// figures of each. A kind with count 0 is omitted. SIGINT and SIGTERM stop the run early; the
+/// figures are printed even then.
 ///
 /// Exit status: 0 done, 1 a load failed, 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
@@ -81,7 +81,7 @@ pub(crate) struct Opts {
     #[arg(long)]
     pub pin_pipes: bool,
 
-    /// Processes to start per second, one after the other; fewer if starting one takes longer
+    /// Processes to start per second, one after the other; fewer if one takes longer
     #[arg(
         long,
         value_name = "N",

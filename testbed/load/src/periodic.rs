@@ -13,7 +13,7 @@ use crate::stats::Latencies;
 /// The work of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Task {
-    /// Interval.
+    /// Length of a period.
     pub period: Duration,
     /// CPU time per period.
     pub work: Duration,

@@ -74,8 +74,8 @@ fn pin(cpu: Option<usize>) -> Result<()> {
     sched_setaffinity(None, &set).context("pinning a thread")
 }
 
-/// Sends the byte and waits for it until the stop. The other thread ends when this one closes its
-/// pipes.
+/// Sends the byte and waits for its return, repeatedly until the stop. The other thread ends when
+/// this one closes its pipes.
 fn ping(mut to: PipeWriter, mut from: PipeReader, control: &Control) -> Result<Rally> {
     let start = Instant::now();
     let mut byte = [1];

@@ -11,7 +11,7 @@ use crate::pipe::Rally;
 use crate::request::Service;
 use crate::stats::{to_f64, Latencies, Spread};
 
-/// All figures. Kinds of load that did not run have none.
+/// All figures; `None` for kinds of load that did not run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Report {
     /// How long the load ran.
@@ -106,7 +106,7 @@ impl fmt::Display for Sleepers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} threads, {} wake-ups, late by p50 {}, p99 {}, max {}",
+            "{} threads, {} wakeups, late by p50 {}, p99 {}, max {}",
             self.count,
             self.wakeups,
             Figure(self.lateness_p50_us, 1, "us"),
@@ -472,7 +472,7 @@ mod tests {
     fn one_line_per_kind() {
         let want = "\
 hogs      2 threads, CPU time of each: mean 1.500 s, min 1.000 s, max 2.000 s
-sleepers  2 threads, 1 wake-ups, late by p50 50.0 us, p99 50.0 us, max 50.0 us
+sleepers  2 threads, 1 wakeups, late by p50 50.0 us, p99 50.0 us, max 50.0 us
 pipes     2 pairs, 1500 round trips/s, slowest pair 500/s, fastest 1000/s
 forks     0 done, start to end p50 -, p99 -, max -
 storms    2 threads, 6 processes/s

@@ -13,7 +13,7 @@ use crate::locks::{Locks, Sharing};
 use crate::mover::usable_cpus;
 use crate::stats::Latencies;
 
-/// Parts of a request, each of which is computed under a lock of its own, if there are locks.
+/// Parts of a request. If there are locks, the worker takes one anew for each part.
 const PARTS: u32 = 5;
 
 /// The workers, and what they do.

@@ -38,8 +38,8 @@ pub(crate) fn run(opts: &Opts) -> Result<Report> {
     control.start();
     control.wait_for_stop(opts.seconds);
     control.stop();
-    // Before the threads are joined: a thread that waits for a CPU sees the stop late, and does no
-    // work until then.
+    // Taken before the threads are joined: a thread that waits for a CPU sees the stop late, and
+    // does no work until then.
     let elapsed = start.elapsed();
     crews.join(opts, elapsed)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-/// Maximum latency that is distinguished, ns: an hour.
+/// Maximum of the histogram, ns: an hour. Longer latencies are counted as an hour.
 const MAX_NS: u64 = 3_600_000_000_000;
 
 /// Significant decimal digits of a latency.

@@ -10,7 +10,7 @@
 //! scx_switches --comm hog --json --seconds 5
 //! ```
 //!
-//! "recording" on standard error means that all events are recorded from now on. Runs that began
+//! "recording" on standard error means that all events are recorded from then on. Runs that began
 //! earlier are omitted; records that did not fit into the ring are counted and reported. Records
 //! are read every 20 ms, without wakeups in between.
 //!
@@ -22,11 +22,11 @@
 //! | `run` | `start_ns` `stop_ns` `ran_ns` `cpu` `pid` `tgid` `comm` `end` `prio` `policy` |
 //! | `summary` | `elapsed_s` `runs` `lost` `uncounted` `threads` |
 //!
-//! `end` is `preempted`, `slept`, `exited` or, in the last lines, `running`. A thread of the
-//! summary has `pid` `tgid` `comm`, for its complete runs `runs` (their number) `cpu_ns`
-//! `run_p50_ns` `run_p90_ns` `run_max_ns`, for an incomplete one `running_ns`, and `wakeups`
-//! `switches_in` `voluntary` `involuntary` `syscalls`. Threads are identified by their ids: the
-//! figures of threads with a reused id are added.
+//! `end` is `preempted`, `slept`, `exited` or, in the last lines, `running`. Each of the summary's
+//! `threads` has `pid` `tgid` `comm`, the figures of its complete runs `runs` (their number)
+//! `cpu_ns` `run_p50_ns` `run_p90_ns` `run_max_ns`, the length of an incomplete run `running_ns`,
+//! and the counters `wakeups` `switches_in` `voluntary` `involuntary` `syscalls`. If a thread id is
+//! reused, the figures of its threads are added.
 //!
 //! `recorder` records, without output; `session` runs a recording; `lengths` and `summary`
 //! aggregate; `output` prints.

@@ -14,8 +14,8 @@ use crate::recorder::{CommFilter, Settings, PIDS_MAX};
 /// Prints a line for each run of a thread on a CPU: its start (seconds of the monotonic clock),
 /// CPU, thread, name, length (us), and how it ended: "preempted" (still runnable: preempted, slice
 /// expired, or yielded), "slept", "exited", or "running" at the end of the recording. Runs that
-/// began before the recording are omitted. Several of --pid, --comm and --cpu must all
-/// match.
+/// began before the recording are omitted. If several of --pid, --comm and --cpu are given, all
+/// must match.
 ///
 /// Prints "recording" on standard error when it starts, and at the end the number of runs that
 /// were lost because the ring was full. SIGINT and SIGTERM stop it; the results are printed.
@@ -52,7 +52,7 @@ pub(crate) struct Opts {
     pub summary: bool,
 
     /// Write JSON: an object on a line for each run ("type":"run") and finally the summary
-    /// ("type":"summary"), with --summary only the latter; times in ns
+    /// ("type":"summary"); with --summary, only the summary; times in ns
     #[arg(long)]
     pub json: bool,
 

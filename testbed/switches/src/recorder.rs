@@ -97,7 +97,7 @@ impl<'obj> Recorder<'obj> {
     ///
     /// # Errors
     ///
-    /// If this is not root, or a feature of the kernel is missing.
+    /// Without root privileges, or if the kernel lacks a feature.
     pub(crate) fn start(settings: &Settings, slot: &'obj mut Slot) -> Result<Self> {
         check()?;
         let builder = BpfSkelBuilder::default();

@@ -107,8 +107,8 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Reports lost runs and uncounted events, which text output without a summary does not show; and
-/// after such output, how many runs there were if none was lost.
+/// Reports lost runs and uncounted events. After text output without a summary, reports the number
+/// of runs even if none was lost.
 fn tell_end(opts: &Opts, summary: &Summary) {
     let Summary { runs, lost, .. } = summary;
     if *lost > 0 {

@@ -13,7 +13,7 @@ use crate::recorder::{Ended, Run, Thread, THREADS_MAX};
 /// Aggregates runs during the recording.
 #[derive(Debug, Default)]
 pub(crate) struct Gathering {
-    /// By thread.
+    /// By thread id.
     lengths: HashMap<u32, Lengths>,
 }
 

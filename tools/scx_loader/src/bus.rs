@@ -6,7 +6,7 @@ pub const NAME: &str = "org.scx.Loader";
 /// Path of its only object.
 pub const PATH: &str = "/org/scx/Loader";
 
-/// Value of `CurrentScheduler` and `DefaultScheduler` when there is none.
+/// Value of `CurrentScheduler` and `DefaultScheduler` if there is no such scheduler.
 pub const NONE: &str = "unknown";
 
 mod client {
@@ -14,8 +14,8 @@ mod client {
 
     use zbus::proxy;
 
-    /// The loader as its clients see it: properties, and methods that change nothing. The other
-    /// methods are called by name, with flags that the caller chooses; they return when the
+    /// The loader as its clients see it: properties, and methods that change nothing. Clients call
+    /// the other methods by name, to choose the flags of the message; these methods return when the
     /// operation has completed or failed.
     #[proxy(
         interface = "org.scx.Loader",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A scheduler's process: started without a shell and with an empty environment, and watched
+//! A scheduler's process: started without a shell, with only PATH in its environment, and watched
 //! until it exits.
 
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ use rustix::process::{
 use crate::job::Job;
 use crate::supervisor::{Exit, Signal};
 
-/// PATH of the process; our schedulers start no programs.
+/// PATH of the process. The schedulers of this repository start no programs.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Limits of the kept tail of standard error: lines, and bytes per line.
@@ -34,7 +34,7 @@ const TAIL_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Child {
     pub(crate) pid: u32,
-    /// For signals: the pid may have been reused.
+    /// For signals: by then, the pid may have been reused.
     pidfd: OwnedFd,
 }
 
@@ -58,7 +58,7 @@ impl Child {
             .with_context(|| format!("cannot start {}", program.display()))?;
         let pid = process.id();
         let pidfd = pidfd(&process).inspect_err(|_| {
-            // Without a pidfd it could not be stopped later.
+            // Without a pidfd, the process could not be stopped later.
             let _ = process.kill().and_then(|()| process.wait());
         })?;
         let tail = process.stderr.take().map(listen).transpose();
@@ -93,8 +93,8 @@ fn pidfd(process: &Process) -> Result<OwnedFd> {
     pidfd_open(number, PidfdFlags::empty()).context("pidfd_open()")
 }
 
-/// Copies the process's standard error to ours, for the journal. At the end of the stream, the
-/// receiver gets its last lines.
+/// Copies the process's standard error to that of the loader, for the journal. At the end of the
+/// stream, the receiver gets the last lines.
 fn listen(stderr: impl Read + Send + 'static) -> io::Result<Receiver<Vec<String>>> {
     let (sender, receiver) = mpsc::channel();
     let repeat = move || {
@@ -109,12 +109,12 @@ fn listen(stderr: impl Read + Send + 'static) -> io::Result<Receiver<Vec<String>
             if !matches!(read, Ok(1..)) {
                 break;
             }
-            // The kernel's messages contain task names, which are untrusted.
+            // Messages of the kernel contain task names, which are untrusted.
             let line = String::from_utf8_lossy(&line);
             let line = line
                 .trim_end()
                 .replace(|c: char| c.is_control() && c != '\t', "\u{fffd}");
-            // Standard error may be closed.
+            // The loader's standard error may be closed.
             let _ = writeln!(io::stderr(), "{line}");
             if last.len() == LINES_MAX {
                 last.pop_front();
@@ -129,7 +129,7 @@ fn listen(stderr: impl Read + Send + 'static) -> io::Result<Receiver<Vec<String>
 
 fn wait(mut process: Process, tail: Option<Receiver<Vec<String>>>) -> Exit {
     let status = process.wait();
-    // Another process may hold the other end open.
+    // Another process may have inherited the write end of the pipe.
     let tail = tail.and_then(|tail| tail.recv_timeout(TAIL_TIMEOUT).ok());
     Exit {
         well: status.as_ref().is_ok_and(ExitStatus::success),
@@ -156,9 +156,9 @@ mod tests {
 
     use super::*;
 
-    /// Held from before a script is opened for writing until it is executed. A process that another
-    /// test starts meanwhile has the file open for a moment, and a file that is open for writing
-    /// cannot be executed (ETXTBSY).
+    /// Held from before a script is opened for writing until it is executed. A child that another
+    /// test forks meanwhile would have the script open for writing until its exec(), and a file
+    /// that is open for writing cannot be executed (ETXTBSY).
     static STARTING: Mutex<()> = Mutex::new(());
 
     /// Runs a script until it exits. Signals it once it has created the file `ready`.

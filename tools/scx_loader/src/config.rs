@@ -14,25 +14,25 @@ use serde::{Deserialize, Deserializer};
 use crate::job::Job;
 use crate::registry::Registry;
 
-/// Paths below the administrator's, then the vendor's directory.
+/// Paths below SYSCONFDIR, then below DATADIR.
 const FILES: [&str; 2] = ["scx_loader/config.toml", "scx_loader.toml"];
 
 /// Upper limit of the restart delay.
 const BACKOFF_MAX: Duration = Duration::from_secs(60);
 
-/// Maximum size of the file, bytes: it is read whole.
+/// Maximum size of the file in bytes. The whole file is read.
 const SIZE_MAX: u64 = 1 << 20;
 
 /// The checked configuration.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Config {
-    /// Started at boot, and by `RestoreDefault`.
+    /// Started when the loader starts, and by `RestoreDefault`.
     pub(crate) default: Option<Job>,
     pub(crate) default_mode: Mode,
     /// Replaces a scheduler that fails repeatedly.
     pub(crate) fallback: Option<Job>,
     pub(crate) supervision: Supervision,
-    /// Override the arguments of the schedulers' manifests.
+    /// Arguments by scheduler and mode, which replace those of the schedulers' manifests.
     modes: BTreeMap<String, BTreeMap<Mode, Vec<String>>>,
     /// Problems that are not errors.
     pub(crate) warnings: Vec<String>,
@@ -41,13 +41,13 @@ pub(crate) struct Config {
 /// Restarts and timeouts.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Supervision {
-    /// After this many failures in a row a scheduler is given up.
+    /// A scheduler is given up after this many failures in a row.
     pub(crate) max_failures: u32,
-    /// The delay after the first failure; it doubles with each.
+    /// The delay after the first failure. It doubles with each further one.
     pub(crate) backoff: Duration,
-    /// How long a scheduler may take until it is enabled.
+    /// How long a scheduler may take to become enabled.
     pub(crate) start_timeout: Duration,
-    /// How long a scheduler may take to end after a signal, before it gets the next one.
+    /// How long a scheduler may take to exit after a signal before the next one is sent.
     pub(crate) stop_timeout: Duration,
 }
 
@@ -117,11 +117,11 @@ pub(crate) fn find(sysconfdir: &Path, datadir: &Path) -> Option<PathBuf> {
     candidates.into_iter().find(|path| path.exists())
 }
 
-/// Reads a file; without one, the defaults.
+/// Reads a file. Without one, returns the defaults.
 ///
 /// # Errors
 ///
-/// What is wrong with it, with file name and line.
+/// What is wrong with the file, with its name and the line.
 pub(crate) fn read(path: Option<&Path>, registry: &Registry) -> Result<Config> {
     let Some(path) = path else {
         return Ok(Config::default());
@@ -254,7 +254,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// If there is none of that name.
+    /// If there is no such scheduler.
     pub(crate) fn modes(&self, registry: &Registry, name: &str) -> Result<Vec<Mode>> {
         let auto = self.job(registry, name, Mode::Auto)?.args;
         let mut modes = vec![Mode::Auto];

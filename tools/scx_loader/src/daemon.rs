@@ -41,7 +41,7 @@ const POLL_STARTING: Duration = Duration::from_millis(100);
 /// support poll().
 const POLL: Duration = Duration::from_secs(1);
 
-/// Timeout of D-Bus calls, including polkit's: a user may have to type a password.
+/// Timeout of the loader's D-Bus calls, such as to polkit: a user may have to type a password.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The events of the thread.
@@ -208,9 +208,9 @@ struct Daemon<'a> {
     /// Pending replies.
     callers: HashMap<Caller, Answer>,
     nr_callers: Caller,
-    /// To be sent after the properties are updated.
+    /// Replies to be sent after the properties are updated.
     answers: Vec<(Answer, Result<(), String>)>,
-    /// Whether the scheduler has ended, during shutdown.
+    /// Whether the shutdown is complete: no scheduler is left.
     is_over: bool,
     /// The result of the daemon.
     outcome: Result<()>,
@@ -238,7 +238,7 @@ impl Daemon<'_> {
             match wait.recv_timeout(self.pause()) {
                 Ok(happened) => self.happened(happened),
                 Err(RecvTimeoutError::Timeout) => self.ask_kernel(),
-                Err(RecvTimeoutError::Disconnected) => unreachable!("we hold a sender"),
+                Err(RecvTimeoutError::Disconnected) => unreachable!("the daemon holds a sender"),
             }
             self.tell(Event::Tick);
             self.show();
@@ -290,7 +290,7 @@ impl Daemon<'_> {
     fn request(&mut self, request: Request, answer: Answer) {
         self.nr_callers += 1;
         self.callers.insert(self.nr_callers, answer);
-        // Do not disturb an external scheduler started since the last poll.
+        // An external scheduler that was started since the last poll must not be disturbed.
         self.ask_kernel();
         self.tell(Event::Request(self.nr_callers, request));
     }

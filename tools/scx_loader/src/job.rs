@@ -17,7 +17,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Its ops name in the kernel.
+    /// The scheduler's ops name in the kernel.
     pub(crate) fn ops(&self) -> &str {
         manifest::ops(&self.scheduler)
     }

@@ -2,9 +2,10 @@
 //! The service that starts, switches and supervises schedulers.
 //!
 //! `supervisor` is the state machine: events and the time go in, actions come out. `daemon` passes
-//! it the events and executes the actions. `service` is the D-Bus object, authorized by polkit;
-//! `view` its properties; `child` a scheduler's process; `config` and [`registry`] determine what
-//! may be started, and how. Clients use [`boot`], [`bus`], [`paths`] and [`registry`].
+//! it the events and executes the actions. `service` is the D-Bus object, whose callers are
+//! authorized by polkit; `view` is its properties; `child` is a scheduler's process; `config` and
+//! [`registry`] determine what may be started, and how. Clients use [`boot`], [`bus`], [`paths`]
+//! and [`registry`].
 
 #![forbid(unsafe_code)]
 

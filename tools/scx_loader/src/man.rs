@@ -13,15 +13,15 @@ const SECTIONS: [Section<'_>; 7] = [
         "SUPERVISION",
         &[
             "A scheduler that fails is restarted after a second, then after \
-             two, four and so on, at most a minute. After five failures with no minute of \
-             running between them, the fallback scheduler is started, once; if none is \
+             two, four and so on, up to a minute. After five failures without a minute of \
+             running in between, the fallback scheduler is started, once; if none is \
              configured, the kernel's own scheduler takes over.",
             "A scheduler that ends without an error, as after SysRq-S, is not restarted.",
             "If a switch to another scheduler fails, the previous one is started again.",
             "To stop a scheduler, SIGINT is sent, after five seconds SIGTERM, and after five more \
              SIGKILL.",
-            "A scheduler that the loader did not start is reported, and left alone: no other is \
-             started.",
+            "A scheduler that the loader did not start is reported as external. The loader does \
+             not stop it, and starts no other while it is running.",
         ],
     ),
     (
@@ -32,22 +32,23 @@ const SECTIONS: [Section<'_>; 7] = [
              restart and restore; \
              org.scx.loader.pass-arguments to start or switch with custom arguments; \
              org.scx.loader.reload-configuration.",
-            "Only a scheduler's own options, --partial and --verbose are accepted as arguments: \
-             none that opens a file.",
+            "Only a scheduler's own options, --partial and --verbose are accepted as custom \
+             arguments: no option that makes it open a file.",
         ],
     ),
     (
         "CONFIGURATION",
         &[
             "A TOML file. default_sched and default_mode (Auto, Gaming, PowerSave, LowLatency, \
-             Server): started with the service. [scheds.NAME]: auto_mode, gaming_mode, \
-             powersave_mode, lowlatency_mode, server_mode, lists of arguments instead of the \
-             scheduler's own. [supervision]: max_failures, backoff_s, start_timeout_s, \
-             stop_timeout_s, fallback_sched, fallback_mode.",
-            "It is read at start, on SIGHUP, and by the method ReloadConfiguration. An invalid \
-             file is rejected, and the previous configuration stays; at start, the defaults are \
-             used.",
-            "With scx=off on the kernel command line no scheduler is started at boot.",
+             Server): the scheduler to start with the service, and its mode. [scheds.NAME]: \
+             auto_mode, gaming_mode, powersave_mode, lowlatency_mode, server_mode: lists of \
+             arguments that replace those built in for the mode. [supervision]: max_failures, \
+             backoff_s, start_timeout_s, stop_timeout_s, fallback_sched, fallback_mode.",
+            "The file is read at start, on SIGHUP, and by the method ReloadConfiguration. An \
+             invalid file is rejected, and the previous configuration stays in effect; at start, \
+             the defaults are used.",
+            "With scx=off on the kernel command line, the default scheduler is not started with \
+             the service.",
         ],
     ),
     (
@@ -59,7 +60,7 @@ const SECTIONS: [Section<'_>; 7] = [
     (
         "SIGNALS",
         &[
-            "SIGINT: End, and stop the scheduler.",
+            "SIGINT: Stop the scheduler, and exit.",
             "SIGTERM: The same.",
             "SIGHUP: Read the configuration again.",
         ],
@@ -68,7 +69,7 @@ const SECTIONS: [Section<'_>; 7] = [
         "EXIT STATUS",
         &[
             "0: Ended by a signal.",
-            "1: It could not start, or has lost the bus. One line on standard error says why.",
+            "1: Startup failed, or the bus was lost. One line on standard error says why.",
         ],
     ),
     ("SEE ALSO", &["scxctl(1), scx_rustland(8), scx_rusty(8)"]),

@@ -9,13 +9,13 @@ use scx_utils::cli::Generate;
 
 /// Starts, switches and supervises schedulers on request over D-Bus.
 ///
-/// It is the service org.scx.Loader of the system bus, used by scxctl(1) and desktop tools. A
+/// It is the service org.scx.Loader on the system bus, used by scxctl(1) and desktop tools. A
 /// scheduler that fails is restarted with increasing delays; after repeated failures it is
 /// replaced by a fallback, or the kernel's own. When the service ends, it stops its scheduler.
 #[derive(Debug, Parser)]
 #[command(name = "scx_loader", version = full_version(env!("CARGO_PKG_VERSION")))]
 pub(crate) struct Opts {
-    /// Read only this configuration file
+    /// Configuration file to read instead of the default ones
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 

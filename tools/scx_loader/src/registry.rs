@@ -8,11 +8,11 @@ use std::path::Path;
 use anyhow::{bail, ensure, Context as _, Result};
 use scx_utils::manifest::{Manifest, OptionInfo, Values};
 
-/// Above the number of options of any of our schedulers.
+/// Maximum number of arguments. No scheduler has that many options.
 const ARGS_MAX: usize = 64;
-/// Bytes of one argument. A mask of 4096 CPUs takes a quarter of it.
+/// Maximum size of one argument in bytes. A mask of 4096 CPUs takes a quarter of that.
 const ARG_BYTES_MAX: usize = 4096;
-/// How much of an argument is quoted in an error.
+/// How many characters of an argument are quoted in an error.
 const SHOWN_CHARS: usize = 60;
 
 /// See the [module](self).
@@ -22,7 +22,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Reads the manifests of a directory, `*.json`.
+    /// Reads the manifests in a directory, `*.json`.
     ///
     /// # Errors
     ///
@@ -49,24 +49,24 @@ impl Registry {
         Ok(Self::of(manifests))
     }
 
-    /// From manifests.
+    /// A registry of these manifests.
     pub fn of(manifests: impl IntoIterator<Item = Manifest>) -> Self {
         let mut manifests: Vec<_> = manifests.into_iter().collect();
         manifests.sort_by(|a, b| a.name.cmp(&b.name));
         Self { manifests }
     }
 
-    /// All, sorted by name.
+    /// All schedulers, sorted by name.
     #[must_use]
     pub fn all(&self) -> &[Manifest] {
         &self.manifests
     }
 
-    /// By name, with or without `scx_`.
+    /// Finds a scheduler by its name, with or without `scx_`.
     ///
     /// # Errors
     ///
-    /// If there is none; the error lists the schedulers.
+    /// If there is no such scheduler; the error lists all.
     pub fn find(&self, name: &str) -> Result<&Manifest> {
         let of_name = |one: &&Manifest| one.name == name || one.ops() == name;
         if let Some(manifest) = self.manifests.iter().find(of_name) {
@@ -77,15 +77,15 @@ impl Registry {
         bail!("there is no scheduler {shown}: there are {names}")
     }
 
-    /// By its ops name in the kernel.
+    /// Finds a scheduler by its ops name in the kernel.
     #[must_use]
     pub fn of_ops(&self, ops: &str) -> Option<&Manifest> {
         self.manifests.iter().find(|one| one.ops() == ops)
     }
 }
 
-/// Whether these arguments may be passed to a scheduler by a user who may select one. Values are
-/// checked by the scheduler itself.
+/// Checks that these custom arguments may be passed to a scheduler: only options in its manifest
+/// may. Their values are checked by the scheduler itself.
 ///
 /// # Errors
 ///
@@ -126,7 +126,7 @@ pub fn check_args(manifest: &Manifest, args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The number of values of the last option in `arg`, and whether `arg` contains a value.
+/// How many values the last option in `arg` takes, and whether `arg` contains one.
 fn option(manifest: &Manifest, arg: &str) -> Result<(Values, bool)> {
     let name = &manifest.name;
     let refused = || format!("{name} may not be passed {}", shown(arg));
@@ -225,7 +225,7 @@ pub(crate) mod tests {
         for (args, word) in [
             (&["--stats-socket", "/x"][..], "'--stats-socket'"),
             (&["--stats-socket=/x"], "'--stats-socket=/x'"),
-            // No abbreviations, which C programs accept.
+            // Abbreviations, which C programs accept, are rejected.
             (&["--slice", "100"], "'--slice'"),
             (&["--"], "'--'"),
             (&["-"], "'-'"),

@@ -23,19 +23,19 @@ const MANAGE: &str = "org.scx.loader.manage-schedulers";
 const PASS_ARGUMENTS: &str = "org.scx.loader.pass-arguments";
 const RELOAD: &str = "org.scx.loader.reload-configuration";
 
-/// Limit of pending polkit requests per user, so that one user cannot use up the total that the
-/// bus allows the loader: a little more than a hundred.
+/// Maximum number of pending polkit requests per user, so that one user cannot exhaust the bus's
+/// limit for the loader's pending calls, which is a little above a hundred.
 const ASKING_MAX: usize = 8;
 
 /// The result of a call.
 pub(crate) type Answer = oneshot::Sender<std::result::Result<(), String>>;
 
-/// A call.
+/// A call for the daemon.
 #[derive(Debug)]
 pub(crate) enum Call {
     /// For the supervisor.
     Request(Request, Answer),
-    /// Reads the configuration again.
+    /// Read the configuration again.
     Reload(Answer),
 }
 
@@ -65,7 +65,7 @@ impl Shared {
 
     fn job(&self, scheduler: &str, mode: u32) -> Result<Job> {
         let mode = Mode::from_number(mode).ok_or_else(|| {
-            Error::InvalidArgs(format!("there is no mode {mode}: they are 0 to 4"))
+            Error::InvalidArgs(format!("there is no mode {mode}: modes are 0 to 4"))
         })?;
         let job = self.config().job(&self.registry, scheduler, mode);
         job.map_err(|error| Error::InvalidArgs(error.to_string()))
@@ -94,7 +94,7 @@ pub(crate) struct Loader {
 }
 
 impl Loader {
-    /// Passes a call to the daemon, and waits until it has completed.
+    /// Passes a call to the daemon, and waits for its completion.
     async fn call(&self, make: impl FnOnce(Answer) -> Call) -> Result<()> {
         let (answer, answered) = oneshot::channel();
         let gone = || Error::Failed("the loader is shutting down".into());
@@ -104,7 +104,7 @@ impl Loader {
         answered.await.map_err(|_| gone())?.map_err(Error::Failed)
     }
 
-    /// The same, for a request that needs authorization for `action`.
+    /// Like [`Self::call`], for a request that needs authorization for `action`.
     async fn request(&self, caller: Caller<'_>, action: &str, request: Request) -> Result<()> {
         authorize(&self.shared, &caller, action).await?;
         self.call(|answer| Call::Request(request, answer)).await
@@ -173,7 +173,7 @@ async fn authorize(shared: &Shared, caller: &Caller<'_>, action: &str) -> Result
     match asked {
         Ok(result) if result.is_authorized => Ok(()),
         Ok(result) if result.is_challenge && flags.is_empty() => {
-            let text = format!("{action}: a password would be needed, and may not be asked for");
+            let text = format!("{action}: a password is needed, but the call is not interactive");
             Err(Error::InteractiveAuthorizationRequired(text))
         }
         Ok(_) => Err(denied("not allowed".into())),
@@ -181,7 +181,7 @@ async fn authorize(shared: &Shared, caller: &Caller<'_>, action: &str) -> Result
     }
 }
 
-/// Lets polkit ask for a password, which keeps the caller waiting, only if the call allows that.
+/// Lets polkit ask for a password, which keeps the caller waiting, only if the message allows it.
 fn interaction(header: &Header<'_>) -> CheckAuthorizationFlags {
     let flags = header.primary().flags();
     if flags.contains(Flags::ALLOW_INTERACTIVE_AUTH) {

@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::registry::Registry;
 use crate::supervisor::{State, Supervisor};
 
-/// The fields are named like the properties.
+/// The properties, by their D-Bus names in snake case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct View {
     pub(crate) current_scheduler: String,
@@ -25,7 +25,8 @@ pub(crate) struct View {
     pub(crate) state_reason: String,
     pub(crate) stderr_tail: Vec<String>,
     pub(crate) scheduler_pid: u32,
-    /// When the state changed last, by CLOCK_BOOTTIME, which includes suspend and is never set.
+    /// When state, scheduler or pid last changed, by CLOCK_BOOTTIME, which includes suspend and is
+    /// never set.
     pub(crate) since: Duration,
 }
 
@@ -61,7 +62,7 @@ impl View {
         }
     }
 
-    /// Keeps the time of the previous snapshot if the state is unchanged.
+    /// Keeps the time of the previous snapshot if state, scheduler and pid are unchanged.
     pub(crate) fn follow(mut self, before: &Self) -> Self {
         let same = (self.state, &self.current_scheduler, self.scheduler_pid)
             == (
@@ -83,7 +84,7 @@ impl View {
         u64::try_from(then.as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// The D-Bus names of the properties that have changed.
+    /// The properties that have changed, by their D-Bus names.
     pub(crate) fn changes(&self, before: &Self) -> HashMap<&'static str, Variant<'_>> {
         let mut changed = HashMap::new();
         macro_rules! compare {

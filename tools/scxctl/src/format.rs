@@ -11,7 +11,7 @@ pub(crate) fn title(scheduler: &str) -> String {
     first.into_iter().chain(letters).collect()
 }
 
-/// The name of a scheduler, unless it is "unknown".
+/// The name of a scheduler; `None` if it is [`NONE`].
 pub(crate) fn known(name: String) -> Option<String> {
     (name != NONE).then_some(name)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The command line of scx_loader.
+//! The command-line client of scx_loader.
 //!
 //! `client` sends requests, `status` and `watch` show the state, `check` diagnoses the machine
 //! without the loader. `format` converts names of schedulers and modes.
@@ -26,7 +26,7 @@ use zbus::block_on;
 
 use opts::{Command, Opts};
 
-/// Exit status of a failed command; of check, when no scheduler can run.
+/// Exit status of a failed command, and of check if there is a problem.
 const FAILURE: u8 = 1;
 /// Exit status after wrong usage.
 const USAGE: u8 = 2;
@@ -69,7 +69,7 @@ fn run(opts: &Opts) -> Result<u8> {
 }
 
 fn check(schedulers: &Path, json: bool) -> Result<u8> {
-    // Formats libbpf's messages about a damaged file like our own.
+    // Gives libbpf's messages, such as about damaged BTF, the format of those of scxctl.
     scx_utils::log::init("scxctl", 0);
     let registry = Registry::read(schedulers)?;
     let findings = check::check(Path::new("/"), &registry);

@@ -13,18 +13,19 @@ const SECTIONS: [Section<'_>; 3] = [
         "MODES",
         &[
             "auto: The scheduler's defaults.",
-            "gaming: Regular frames while other programs compute.",
+            "gaming: Even frame rates while other programs compute.",
             "lowlatency: Low wakeup latency, at the cost of throughput.",
             "powersave: Less power, at the cost of latency.",
             "server: Throughput, at the cost of latency.",
-            "A scheduler that does not define a mode runs with its defaults.",
+            "A scheduler that does not define a mode runs with its defaults in that mode.",
         ],
     ),
     (
         "EXIT STATUS",
         &[
-            "0: Success. For check: schedulers can run.",
-            "1: Failure, with the reason in one line on standard error. For check: a problem.",
+            "0: Success. For check: no problem was found.",
+            "1: Failure, with the reason in one line on standard error. For check: a problem was \
+             found.",
             "2: Wrong usage.",
         ],
     ),

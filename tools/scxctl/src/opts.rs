@@ -36,11 +36,11 @@ pub(crate) enum Command {
     List,
     /// Show the modes that a scheduler distinguishes, and its arguments in each
     Modes {
-        /// The scheduler; scx_ may be left out
+        /// The scheduler, with or without scx_
         #[arg(short, long, value_name = "NAME")]
         sched: String,
     },
-    /// Start a scheduler, if none runs
+    /// Start a scheduler, if none is running
     Start {
         /// The scheduler, with or without scx_
         #[arg(short, long, value_name = "NAME")]
@@ -62,7 +62,7 @@ pub(crate) enum Command {
     Restart,
     /// Switch to the configured default scheduler
     Restore,
-    /// Show what runs, since when, why the last one ended, and statistics
+    /// Show the state and its duration, why the last scheduler ended, and statistics
     Status,
     /// Print a line for each change, until interrupted
     Watch,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The state of the loader: what runs, since when, and why the last one ended.
+//! The state of the loader and its duration, and why the last scheduler ended.
 
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -24,7 +24,7 @@ pub(crate) struct Status {
     mode: Mode,
     args: Vec<String>,
     pid: Option<u32>,
-    /// Time of the last state change.
+    /// Time of the last change of state, scheduler or process.
     since_usec: u64,
     reason: String,
     stderr_tail: Vec<String>,
@@ -34,7 +34,7 @@ pub(crate) struct Status {
 }
 
 impl Status {
-    /// Without a loader.
+    /// The status while the loader is not on the bus.
     pub(crate) fn absent() -> Self {
         Self {
             state: "absent".into(),
@@ -121,7 +121,7 @@ impl Status {
     }
 }
 
-/// `3 d 4 h`, `5 min 6 s`: in the two largest units.
+/// `3 d 4 h`, `5 min 6 s`: the two largest units.
 fn lasting(time: Duration) -> String {
     let seconds = time.as_secs();
     let units = [

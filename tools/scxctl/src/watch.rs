@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A line for each change. Properties are read when the loader appears on the bus; then only change
-//! signals are used, since a call would make the bus start a loader that has just shut down.
+//! A line for each change. Properties are read when the loader appears on the bus. After that, only
+//! change signals are used, since a call would make the bus start a loader that has just shut down.
 
 use anyhow::Result;
 use futures_lite::stream::{or, StreamExt as _};

@@ -14,12 +14,12 @@ pub(crate) type Label = (String, String);
 pub(crate) struct Metric {
     pub(crate) name: String,
     pub(crate) help: String,
-    /// Monotonic.
+    /// Whether the metric is monotonic.
     pub(crate) is_counter: bool,
     pub(crate) samples: Vec<(Vec<Label>, f64)>,
 }
 
-/// All numbers of `stats`, in the order of the metadata, without texts and lists. `None` if the
+/// All numbers of `stats`, in the order of the metadata, without strings and lists. `None` if the
 /// metadata has no top struct.
 pub(crate) fn flatten(meta: &[StructMeta], stats: &Value) -> Option<Vec<Metric>> {
     let top = meta.iter().find(|of| of.top)?;
@@ -34,7 +34,7 @@ pub(crate) fn flatten(meta: &[StructMeta], stats: &Value) -> Option<Vec<Metric>>
 /// The path to a struct.
 #[derive(Debug, Clone, Default)]
 struct Place {
-    /// The enclosing fields of nested structs that are not in a map.
+    /// Names of the enclosing fields that are structs, each followed by `_`.
     path: String,
     labels: Vec<Label>,
 }

@@ -2,7 +2,7 @@
 //! An HTTP server for Prometheus: `GET /metrics`.
 //!
 //! A fixed number of threads serve one client each, for a bounded time: a client that is silent or
-//! never finishes takes up a thread only for that time, and no further memory.
+//! never finishes takes up only a thread, for that time.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown as Half, SocketAddr, TcpListener, TcpStream};
@@ -30,12 +30,12 @@ const MAX_HEAD_BYTES: usize = 8 * 1024;
 /// Maximum number of header lines; Prometheus sends six.
 const MAX_HEADERS: usize = 64;
 
-/// The delay after a failed accept(), as without free file descriptors.
+/// The delay after a failed accept(), such as without free file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Runs until interrupted. Each request connects to the scheduler that runs at the time.
+/// Runs until interrupted. For each request, connects to the scheduler that is running at the time.
 pub(crate) fn serve(address: SocketAddr, path: &Path) -> Result<()> {
-    // Before other threads exist, which would receive signals.
+    // Before other threads exist: they inherit the signal mask, which blocks the signals.
     let (shutdown, _trigger) = Shutdown::on_signals()?;
     let listener = TcpListener::bind(address);
     let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
@@ -56,7 +56,7 @@ pub(crate) fn serve(address: SocketAddr, path: &Path) -> Result<()> {
 fn take_clients(listener: &TcpListener, path: &Path) {
     loop {
         match listener.accept() {
-            // On an error the client has disconnected.
+            // An error means that the client has disconnected or is too slow.
             Ok((stream, _)) => drop(answer(stream, path)),
             Err(_) => thread::sleep(PAUSE),
         }

@@ -72,7 +72,7 @@ fn run(opts: &Opts) -> Result<()> {
     }
 }
 
-/// Runs until interrupted. Waits for a scheduler if none runs.
+/// Runs until interrupted. Waits for a scheduler if none is running.
 fn watch(interval: Duration, path: &Path, json: bool) -> Result<()> {
     scx_utils::log::init("scxstats", 0);
     let (shutdown, _trigger) = Shutdown::on_signals()?;

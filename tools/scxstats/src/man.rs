@@ -12,10 +12,10 @@ const SECTIONS: [Section<'_>; 3] = [
     (
         "PROMETHEUS",
         &[
-            "With --openmetrics --listen it answers GET /metrics, as a target of Prometheus, for \
-             any scheduler that runs at that time. While none runs, the answer is status 503. \
-             Monotonic numbers are counters, and their names end in _total; all others are \
-             gauges.",
+            "With --openmetrics --listen, scxstats is a target for Prometheus: it answers GET \
+             /metrics with the statistics of the scheduler that is running at that time, or with \
+             status 503 if there is none. Monotonic numbers are counters, and their names end in \
+             _total; all others are gauges.",
             "Anyone who can connect to the address can read the statistics: there is no \
              authentication and no encryption.",
         ],

@@ -27,7 +27,7 @@ impl Metric {
     }
 }
 
-/// Escapes a label value or a description, which the encoder does not.
+/// Escapes a label value or a description: the encoder does not do that.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('"', "\\\"")

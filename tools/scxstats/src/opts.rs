@@ -21,7 +21,7 @@ use scx_utils::cli::{interval, Generate};
 #[command(after_help = "Exit status: 0 done or interrupted, 1 no statistics, 2 wrong usage.")]
 pub(crate) struct Opts {
     /// Print the changes every SEC seconds (0.1 to 86400) until interrupted; waits for a scheduler
-    /// if none runs
+    /// if none is running
     #[arg(short, long, value_name = "SEC", value_parser = interval, allow_negative_numbers = true)]
     #[arg(conflicts_with = "openmetrics")]
     pub(crate) watch: Option<Duration>,

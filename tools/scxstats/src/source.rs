@@ -46,7 +46,7 @@ impl Reading {
 /// An error in one line, with its causes.
 pub(crate) fn describe(error: &anyhow::Error) -> String {
     if error.is::<ClientError>() {
-        // Includes its cause.
+        // The message includes the cause.
         error.to_string()
     } else {
         format!("{error:#}")

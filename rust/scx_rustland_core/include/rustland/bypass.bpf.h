@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Tasks that bypass the policy, because the policy thread may depend on them: threads of the
- * scheduler's own process, and per-CPU kernel threads. They preempt the running task, which resumes
- * afterwards with the rest of its slice; if nothing is left of that, it runs until the next tick.
+ * scheduler's own process, and per-CPU kernel threads. On wakeup they preempt the running task,
+ * which resumes afterwards with the rest of its slice; if nothing is left, it runs until the next
+ * tick.
  */
 #ifndef __RL_BYPASS_BPF_H
 #define __RL_BYPASS_BPF_H
@@ -75,8 +76,8 @@ static void enqueue_urgent(struct task_struct *p, u64 enq_flags)
 
 	count(nr_kernel);
 	if (enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_REENQ)) {
-		/* A higher class has the CPU, or it is offline: take another one. Per-CPU kernel
-		 * threads and migration-disabled tasks have to wait. */
+		/* If the CPU is offline, or used by a higher class, take another one. Per-CPU
+		 * kernel threads and migration-disabled tasks have to wait. */
 		if (scx_task_is_own(p) && !scx_task_is_migration_disabled(p, enq_flags) &&
 		    (enq_flags & SCX_ENQ_REENQ || !is_preemptible(cpu)))
 			cpu = other_preemptible_cpu(p, cpu);

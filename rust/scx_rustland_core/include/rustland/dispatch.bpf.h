@@ -49,9 +49,8 @@ static bool dispatch_decided(s32 cpu)
 }
 
 /*
- * Dispatch the next task that bypasses the policy, or of which the policy has no record. While user
- * space is stalled, pending tasks go first: none is added to PENDING_DSQ anymore, and those in it
- * arrived before the fallback tasks.
+ * Dispatch the next task of FALLBACK_DSQ. While user space is stalled, pending tasks go first: no
+ * task is added to PENDING_DSQ during a stall, so they arrived before the fallback tasks.
  */
 static bool dispatch_fallback(void)
 {
@@ -66,8 +65,8 @@ static bool dispatch_fallback(void)
 
 /*
  * Rather than idle, continue a pending task that gave up @cpu without sleeping, mostly on slice
- * expiry, because another task needed the CPU briefly. Only if the policy has not yet read the
- * record of this task.
+ * expiry, because another task needed the CPU briefly. Only if the policy has not yet read its
+ * record.
  */
 __noinline int reclaim(s32 cpu)
 {
@@ -98,7 +97,7 @@ __noinline int reclaim(s32 cpu)
 	return false;
 }
 
-/* Dispatch a task on @cpu. Decided and fallback tasks alternate, so that neither starve. */
+/* Dispatch a task on @cpu. Decided and fallback tasks alternate, so that neither kind starves. */
 __noinline int dispatch_next(s32 cpu)
 {
 	struct rl_cpu *state = cpu_state(cpu);
@@ -130,7 +129,7 @@ static void continue_prev(struct task_struct *prev, struct rl_task *t)
 
 /*
  * Extend the slice of prev, because no other task was decided for this CPU: by a full slice, or by
- * MOMENT_NS if the policy is about to decide. The CPU does not idle meanwhile.
+ * MOMENT_NS if the policy is about to decide, so that the CPU does not idle until then.
  */
 static bool extend_prev(struct task_struct *prev)
 {

@@ -11,7 +11,7 @@ struct {
 _Static_assert(RL_IN_FLIGHT_MAX * (sizeof(struct rl_decision) + 8) <= 1 << 20,
 	       "RL_IN_FLIGHT_MAX records fit into the ring");
 
-/* Maximum number of decisions drained in one go, with interrupts disabled. */
+/* Maximum number of decisions drained by one call of drain(), with interrupts disabled. */
 #define DRAIN_MAX 256
 
 /* Publish the number of decided tasks, so that user space sees when the CPUs are about to run out
@@ -46,7 +46,7 @@ static void target_of(struct target *to, const struct task_struct *p, const stru
 		to->is_bounced = d->cpu != RL_CPU_ANY && d->cpu != to->cpu;
 		to->dsq_id = to->cpu;
 		if (!test_cpu(shared.online, to->cpu)) {
-			/* The CPU goes offline: the kernel moves tasks out of its local DSQ. */
+			/* The CPU is going offline: the kernel empties its local DSQ. */
 			to->dsq_id = SCX_DSQ_LOCAL_ON | scx_bpf_task_cpu(p);
 			to->is_bounced = true;
 		}
@@ -177,7 +177,7 @@ static long drain_one(struct bpf_dynptr *record, void *ctx)
 	struct rl_decision d;
 	struct task_struct *p;
 
-	/* A record that is too short is ignored; our user space writes none. */
+	/* A record that is too short is ignored; scx_rustland_core writes none. */
 	if (!bpf_dynptr_read(&d, sizeof(d), record, 0, 0)) {
 		p = bpf_task_from_pid(d.pid);
 		if (p) {
@@ -204,9 +204,9 @@ static __noinline bool is_undrained_after_release(void)
 }
 
 /*
- * Drain the decisions on behalf of @cpu, which looks for work. If another CPU is draining, that one
- * checks again when it is done, so no decision is missed. The caller calls kick_for_left() after it
- * has dispatched.
+ * Drain the decisions on behalf of @cpu, which looks for work. If another CPU is draining, that
+ * CPU checks again when it is done, so no decision is missed. The caller calls kick_for_left()
+ * after it has dispatched.
  */
 __noinline int drain(s32 cpu)
 {

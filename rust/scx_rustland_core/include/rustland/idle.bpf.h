@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The idle CPUs: a bitmap that user space reads to choose a CPU without a system call, beside the
- * kernel's own masks, which its idle selection uses.
+ * The idle CPUs: a bitmap that user space reads to select a CPU without a system call. The kernel's
+ * idle CPU selection uses separate masks.
  *
  * No lost wakeups: a CPU without work sets its bit and then checks the queues again; a task is
  * inserted before the bits are checked. At least one side sees the other.
@@ -107,7 +107,7 @@ static bool any_cpu_busy(void)
 }
 
 /* Whether a task may wake an idle CPU. With low_power, tasks wait for a busy CPU instead. The
- * watchdog handles tasks that wait in vain (wake_for()). */
+ * watchdog wakes an idle CPU for tasks that are still queued (wake_for()). */
 static bool may_wake_idle(void)
 {
 	return !config.low_power || !any_cpu_busy();
@@ -136,8 +136,8 @@ static void kick_idle(s32 cpu)
 }
 
 /*
- * The __noinline functions are verified once, and not again for each call site, which is often
- * within a loop.
+ * Functions that are not static, marked __noinline, are verified only once, not at each call site,
+ * which is often in a loop.
  */
 
 /* Kick an idle CPU, if there is one. */
@@ -161,9 +161,9 @@ __noinline int kick_idle_for(struct task_struct *p __arg_trusted)
 	scx_full_barrier();
 	if (!may_wake_idle_for(p) || is_dying_cpu())
 		return -EBUSY;
-	/* The kernel's selection considers SMT. */
+	/* The kernel's selection prefers fully idle cores. */
 	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-	/* A CPU that is about to idle has set its bit, but not yet the kernel's. */
+	/* A CPU that is about to go idle has set its bit here, but not yet in the kernel's mask. */
 	if (cpu < 0 || !clear_cpu(shared.idle, cpu))
 		cpu = claim_idle_in(p->cpus_ptr);
 	if (cpu >= 0)

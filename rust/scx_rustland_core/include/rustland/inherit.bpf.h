@@ -17,9 +17,9 @@
 /*
  * Let @p inherit the waker's remaining slice, and run as soon as the waker sleeps. Called from
  * ops.select_cpu() on the waker's CPU for a sync wakeup. This needs no decision, and neither do the
- * sync wakeups by @p itself. All these wakees together run no longer than the waker's slice, or
- * INHERIT_SPAN_NS if that is longer, because they inherit its end too. A wakee that is still queued
- * here at the end, because the waker did not sleep, gets INHERIT_MIN_NS nevertheless.
+ * sync wakeups by @p in turn. All these wakees together run no longer than the waker's slice, or
+ * INHERIT_SPAN_NS if that is longer, because each of them inherits the same end. A wakee that is
+ * still queued then, because the waker did not sleep, gets INHERIT_MIN_NS nevertheless.
  */
 static bool inherit_slice(struct task_struct *p)
 {
@@ -58,6 +58,7 @@ static void begin_inheritance(struct task_struct *p, struct rl_task *t, u64 now)
 	if (!t->inherited_end_ns) {
 		t->inheritable_until_ns =
 			now + (slice_ns > INHERIT_SPAN_NS ? slice_ns : INHERIT_SPAN_NS);
+		/* An infinite slice has no end that wakees could inherit. */
 		if (slice_ns == SCX_SLICE_INF)
 			t->inheritable_until_ns = 0;
 		return;

@@ -31,7 +31,7 @@ enum rl_idle_selection {
 struct rl_config {
 	u64 slice_ns; /* default of decisions */
 	u32 idle_selection; /* enum rl_idle_selection */
-	u32 low_power; /* 0 or 1: waiting tasks leave idle CPUs asleep while another CPU is busy */
+	u32 low_power; /* 0 or 1: tasks wait for a busy CPU rather than wake an idle one */
 };
 
 /* rl_decision.flags */
@@ -40,7 +40,7 @@ enum rl_flags {
 	RL_PREEMPT_CPU = 1 << 0,
 	/* The CPU was chosen because it was idle: if it no longer is, any CPU will do. */
 	RL_IF_IDLE = 1 << 1,
-	/* The decision also holds for later wakeups: standing.bpf.h. It needs a weight. */
+	/* The decision also holds for later wakeups: standing.bpf.h. Requires vtime and weight. */
 	RL_STANDING = 1 << 2,
 };
 
@@ -52,9 +52,9 @@ struct rl_queued {
 	u64 stop_ns; /* when it last stopped running */
 	u64 exec_ns; /* CPU time since it last slept */
 	u64 sum_exec_ns; /* CPU time since fork */
-	u64 vtime; /* of the last decision, advanced since (rl_decision.weight) */
+	u64 vtime; /* of the last decision, advanced by the CPU time since (rl_decision.weight) */
 	u64 nvcsw; /* voluntary context switches */
-	u64 enq_flags; /* SCX_ENQ_* as the running kernel has them */
+	u64 enq_flags; /* SCX_ENQ_*, with the running kernel's values */
 	/* Task context: of the last decision, or inherited from the parent on fork. */
 	u64 ctx[RL_CTX_WORDS];
 	s32 pid; /* of the thread */
@@ -76,7 +76,7 @@ struct rl_decision {
 	s32 cpu; /* or RL_CPU_ANY */
 	u32 flags; /* enum rl_flags */
 	/* If neither this nor vtime is 0: vtime advances by CPU time (ns) * 100 / weight. On slice
-	 * expiry, the task continues as long as it precedes all others decided for that CPU. */
+	 * expiry, the task continues if it precedes all tasks decided for its CPU or for any. */
 	u32 weight;
 };
 
@@ -102,18 +102,18 @@ struct rl_shared {
 
 	/* Written by BPF. */
 	u64 nr_drained; /* decisions */
-	u64 nr_spare; /* decided tasks in SHARED_DSQ at the last check; 0: none that the checking
-		       * CPU may run */
+	u64 nr_spare; /* decided tasks in SHARED_DSQ at the last check; 0 also if the checking CPU
+		       * may run none of them */
 	u64 hotplug_seq; /* incremented by each CPU hotplug event */
 	u64 is_stalled; /* user space does not respond: tasks are dispatched in FIFO order */
 	u64 free_cpu; /* the idle CPU that the policy thread woke up on, + 1; else 0 */
 	u64 own_cpu; /* the CPU where the policy thread runs, or ran last */
 	u64 nr_stalls; /* how often is_stalled became 1 */
-	u64 is_slow; /* user space stalled recently, and should decide in batches */
+	u64 is_slow; /* user space recently answered late, and should decide in batches */
 	u64 idle[RL_CPU_WORDS]; /* a bit for each CPU */
 	u64 online[RL_CPU_WORDS];
 	/* The vtime of the task that each CPU runs, at the start of its slice; 0: the CPU is idle,
-	 * or must not be preempted. Threads of the scheduler's own process do not count. */
+	 * or must not be preempted. Threads of the scheduler's own process leave it unchanged. */
 	u64 running[RL_CPUS_MAX];
 };
 
@@ -126,16 +126,16 @@ struct rl_counters {
 	u64 nr_queued; /* enqueues that need a decision */
 	u64 nr_dispatched; /* the decision was applied */
 	u64 nr_fallback; /* dispatched by BPF without a decision */
-	u64 nr_cancelled; /* enqueued again (affinity, priority, class), or continued */
+	u64 nr_cancelled; /* enqueued again (affinity, priority, class), or reclaimed */
 	u64 nr_dequeued; /* slept or exited before the decision */
 	u64 nr_late; /* decisions for an enqueue that had ended */
-	u64 nr_bounced; /* of the dispatched: the CPU is offline, not allowed or used by a higher
+	u64 nr_bounced; /* of nr_dispatched: the CPU is offline, not allowed or used by a higher
 			 * class */
-	u64 nr_congested; /* of the fallback: the ring was full */
+	u64 nr_congested; /* of nr_fallback: the ring was full */
 	u64 nr_kernel; /* dispatches that bypass the policy: see rustland.bpf.h */
-	u64 nr_kept; /* times that prev continued: no other task for its CPU, or prev still first */
+	u64 nr_kept; /* expired slices after which the task continued: see rustland.bpf.h */
 	u64 nr_wakeups; /* of the policy thread, by BPF */
-	u64 nr_preempting; /* of the dispatched: preempted the CPU's task */
+	u64 nr_preempting; /* of nr_dispatched: preempted the CPU's task */
 	u64 nr_idle_kicks; /* idle CPUs kicked */
 	u64 nr_rescued; /* tasks moved off a CPU that is offline or used by a higher class */
 	u64 nr_running; /* 0 or 1 */

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The BPF side of schedulers whose policy is in user space. A scheduler with a BPF side of its own
- * includes this, overrides some callbacks, and defines the table with RL_OPS().
+ * The BPF side of schedulers whose policy is in user space. A scheduler with its own BPF side
+ * includes this file, overrides some callbacks, and defines the table with RL_OPS().
  *
  * The path of a task: ops.enqueue() puts it into PENDING_DSQ and a record of it into a ring
  * (enqueue.bpf.h); the policy reads the record and writes a decision into another ring; the next
  * CPU that looks for work drains the decisions and moves each task to the queue of a CPU, or to the
- * shared one (drain.bpf.h); and ops.dispatch() takes it from there. No step is a system call.
+ * shared one (drain.bpf.h); and ops.dispatch() takes it from there. No step needs a system call.
  *
  * Tasks that the policy thread may depend on bypass the policy: per-CPU kernel threads,
  * migration-disabled tasks, and the threads of the scheduler's own process (bypass.bpf.h). Unless
  * the policy decides on each wakeup, wakees that find an idle CPU, or inherit the waker's slice
- * (inherit.bpf.h), bypass it too. A decision may stand for later wakeups (standing.bpf.h). A task
- * that continues on slice expiry, because no other task needs its CPU or because it precedes the
- * others, is not enqueued at all, or is reclaimed before the policy has read its record
- * (reclaim()). When user space stalls, tasks are dispatched in FIFO order (watchdog.bpf.h).
+ * (inherit.bpf.h), bypass it too. A decision may stand for later wakeups (standing.bpf.h).
+ *
+ * On slice expiry, a task continues without being enqueued if no other task needs its CPU, or if it
+ * still precedes the others. If it was enqueued because another task needed the CPU only briefly,
+ * the CPU may reclaim it before the policy has read its record (reclaim()).
+ *
+ * When user space stalls, tasks are dispatched in FIFO order (watchdog.bpf.h).
  */
 #ifndef __RUSTLAND_BPF_H
 #define __RUSTLAND_BPF_H
@@ -134,7 +137,7 @@ void BPF_STRUCT_OPS(rl_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 }
 
-/* Dispatch a task on @cpu, let prev continue, or have the CPU idle. */
+/* Dispatch a task on @cpu, let prev continue, or let the CPU go idle. */
 static void dispatch_or_idle(s32 cpu, struct task_struct *prev)
 {
 	if (prev_is_first(cpu, prev) || has_local(cpu) || dispatch_next(cpu) || has_local(cpu))
@@ -151,8 +154,8 @@ static void dispatch_or_idle(s32 cpu, struct task_struct *prev)
 		remind();
 		return;
 	}
-	/* Meanwhile another CPU has inserted a task and kicked this CPU for it. This CPU is now
-	 * busy, so kick another one. */
+	/* Meanwhile another CPU has inserted a task and claimed this CPU for it. This CPU may now
+	 * run a different task, so kick another one. */
 	if (!clear_cpu(shared.idle, cpu))
 		kick_any_idle();
 }
@@ -187,7 +190,7 @@ void BPF_STRUCT_OPS(rl_running, struct task_struct *p)
 
 	if (c)
 		c->nr_running = 1;
-	/* The CPU was about to idle. */
+	/* The CPU set its bit when it was about to go idle. */
 	if (test_cpu(shared.idle, cpu))
 		clear_cpu(shared.idle, cpu);
 	if (!is_urgent(p))
@@ -262,9 +265,10 @@ void BPF_STRUCT_OPS(rl_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 }
 
 /*
- * The kernel calls this some steps before the CPU may dispatch, and those steps may wait for tasks,
- * such as RCU's, which would wait for the CPU. So the CPU counts as online when it first
- * dispatches. The callback must exist, because without it the kernel ends the scheduler on hotplug.
+ * The kernel calls this some steps before the CPU can dispatch. These steps may wait for tasks,
+ * such as RCU's, which would be stuck if they were queued for this CPU. So the CPU counts as online
+ * only once it dispatches. The callback must exist, because without it the kernel ends the
+ * scheduler on hotplug.
  */
 void BPF_STRUCT_OPS(rl_cpu_online, s32 cpu)
 {

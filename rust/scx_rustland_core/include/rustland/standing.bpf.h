@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Standing decisions: a decision with RL_STANDING holds for later wakeups of the task, so that a
- * task that sleeps often costs no round trip to user space each time. It is used only while there
- * is nothing to decide: the policy holds no task, and no CPU runs one that the policy might
- * preempt.
+ * task that sleeps often does not cost a round trip to user space on each wakeup. It is used only
+ * while there is nothing to decide: the policy holds no task, and no CPU runs one that the policy
+ * might preempt.
  */
 #ifndef __RL_STANDING_BPF_H
 #define __RL_STANDING_BPF_H
@@ -57,8 +57,8 @@ static void end_standing(struct rl_task *t)
 	t->standing_until_ns = 0;
 }
 
-/* In ops.enqueue() on a wakeup: queue @p by its standing decision. Returns false if it needs
- * another one. */
+/* In ops.enqueue() on a wakeup: queue @p by its standing decision. Returns false if it needs a new
+ * decision. */
 static bool enqueue_standing(struct task_struct *p, struct rl_task *t, u64 enq_flags)
 {
 	u64 dsq_id = SHARED_DSQ, floor = *(volatile u64 *)&shared.vtime_floor;

@@ -4,8 +4,9 @@
 #define __RL_STATE_BPF_H
 
 /*
- * DSQs. Each possible CPU has one, whose id is the CPU's, for tasks decided to run there.
- * ops.dispatch() serves all but PENDING_DSQ, and PENDING_DSQ too while user space is stalled.
+ * DSQs. Each possible CPU has one, whose id is the CPU's, for tasks decided to run there, preempted
+ * there or pinned to it. ops.dispatch() takes tasks from PENDING_DSQ only while user space is
+ * stalled, or to reclaim one.
  */
 enum {
 	/* Decided tasks for any CPU. Ordered by vtime, like the CPUs' queues. */
@@ -26,9 +27,9 @@ enum {
 
 /*
  * ops.timeout_ms: the kernel ejects the scheduler if a runnable task, or the kernel's watchdog
- * worker, has not run for this long. We schedule that worker too; its period is half of this. The
- * timeout has to cover bursts: ten thousand tasks that each need 1 ms keep four CPUs busy for
- * 2.5 s.
+ * worker, has not run for this long. That worker, whose period is half of this, is scheduled here
+ * as well. The timeout has to cover bursts: ten thousand tasks that each need 1 ms keep four CPUs
+ * busy for 2.5 s.
  */
 #define TIMEOUT_MS 10000
 
@@ -53,7 +54,7 @@ struct rl_cpu {
 	/* Id of a task in SHARED_DSQ for which no CPU was kicked, because this CPU was looking for
 	 * work; or 0. */
 	s32 left_pid;
-	u32 nr_idle_periods; /* watchdog periods in which it idled with tasks in its queue */
+	u32 nr_idle_periods; /* watchdog periods that it idled since it last served its queue */
 };
 
 struct {
@@ -75,11 +76,11 @@ struct rl_task {
 	u64 stop_ns;
 	u64 exec_ns; /* CPU time since it last slept */
 	u64 sum_exec_ns; /* CPU time when it started to run */
-	u64 standing_until_ns; /* scx_bpf_now() until which its decision stands; 0: it does not */
+	u64 standing_until_ns; /* until when its decision stands (scx_bpf_now()); 0: it does not */
 	u64 ctx[RL_CTX_WORDS]; /* task context of the policy */
 	u32 weight; /* as decided; 0: vtime does not advance */
 	u32 resumes; /* it was preempted and resumes: bypass.bpf.h */
-	u32 slice_expired; /* it was enqueued otherwise than by a wakeup, mostly on slice expiry */
+	u32 slice_expired; /* it was last enqueued other than by a wakeup, mostly on slice expiry */
 };
 
 struct {
@@ -148,7 +149,7 @@ static bool is_stalled(void)
 	return *(volatile u64 *)&shared.is_stalled;
 }
 
-/* Whether the CPU runs a real-time or deadline task, which ours cannot preempt. */
+/* Whether the CPU runs a real-time or deadline task, which no task of this scheduler preempts. */
 static bool is_taken_by_higher_class(s32 cpu)
 {
 	struct task_struct *curr = scx_bpf_cpu_curr(cpu);

@@ -13,8 +13,8 @@
 /*
  * Maximum time for which the policy thread may have work without a sign of life: a twentieth of the
  * timeout of the kernel's watchdog, or a quarter of it if user space proved to be slow. An emulator
- * with one thread for all CPUs runs each of them for 100 ms, so with four busy CPUs a response
- * takes 400 ms, or twice that.
+ * with one thread for all CPUs runs each of them for 100 ms in turn, so with four busy CPUs a
+ * response takes 400 to 800 ms.
  */
 #define STALL_NS (TIMEOUT_MS * NSEC_PER_MSEC / 20)
 #define SLOW_STALL_NS (TIMEOUT_MS * NSEC_PER_MSEC / 4)
@@ -81,16 +81,16 @@ static void check_user(struct watchdog *w, u64 now)
 	if (has_answered && shared.is_stalled && now - w->alive_ns < SLOW_STALL_NS)
 		w->slow_until_ns = now + SLOW_NS;
 	shared.is_slow = now < w->slow_until_ns;
-	/* Only an answer ends a stall. That no work is left does not: the policy thread reads all
-	 * events first and answers then, maybe in another period. */
+	/* Only an answer ends a stall, not the absence of work: the policy thread first reads all
+	 * events and then answers, possibly in a later period. */
 	if (has_answered || (!shared.is_stalled && !user_has_work())) {
 		w->nr_cycles = nr_cycles;
 		w->alive_ns = now;
 		shared.is_stalled = false;
 		return;
 	}
-	/* Recover from a lost wakeup, and poll policies that hold tasks back without any event that
-	 * would wake them. */
+	/* Recover from a lost wakeup, and poll policies that hold back tasks although no event will
+	 * wake the policy thread. */
 	wake_user();
 	timeout_ns = shared.is_slow ? SLOW_STALL_NS : STALL_NS;
 	if (now - w->alive_ns < timeout_ns)
@@ -156,7 +156,7 @@ static void evacuate_pending(s32 cpu)
 	}
 }
 
-/* Maximum number of consecutive periods in which a CPU idles without serving its queue. */
+/* Maximum number of periods that a CPU may idle with tasks in its queue. */
 #define IDLE_PERIODS_MAX 3
 
 /* Note that the CPU serves its queue, or that the queue is empty. */
@@ -169,9 +169,9 @@ static void note_service(s32 cpu)
 }
 
 /*
- * Whether an online CPU does not serve its queue although it is kicked. When going offline, it
- * stops dispatching some steps before ops.cpu_offline(). Those steps may wait for tasks in its
- * queue, such as RCU's, which in turn would wait for the CPU.
+ * Kick an online CPU with tasks in its queue. Returns whether it has idled for several periods
+ * nevertheless. Then it is going offline: it stops dispatching some steps before ops.cpu_offline().
+ * These steps may wait for tasks in its queue, such as RCU's, which in turn would wait for the CPU.
  */
 static bool is_out_of_service(s32 cpu)
 {

@@ -3,16 +3,16 @@
 //!
 //! That thread must not wait for a task that it has yet to schedule. The C library's allocator
 //! takes locks that other threads may hold, and makes system calls, which take locks of the kernel.
-//! So the one thread that claims a [`LockedHeap`] allocates from an arena of its own, without locks
-//! or system calls, in constant time (TLSF, of the crate rlsf). All other threads use the system's
-//! allocator, and so does the owner when the arena is full: that is counted, and means that the
+//! So the one thread that claims a [`LockedHeap`] allocates from a private arena, without locks or
+//! system calls, in constant time (TLSF, of the crate rlsf). All other threads use the system's
+//! allocator, and so does the owner when the arena is full: this is counted, and means that the
 //! arena is too small.
 //!
 //! Memory may be freed by any thread. Arena blocks that other threads free are passed to the owner,
 //! which reclaims them at its next allocation. A block of the system's allocator (allocated by
-//! another thread, before the claim, or while the arena was full) goes back to that allocator, with
-//! its locks, when the owner frees the block. When the owner reallocates the block, it moves to the
-//! arena.
+//! another thread, before the claim, or while the arena was full) goes back to that allocator,
+//! which takes its locks, even if the owner frees the block. When the owner reallocates the block,
+//! it moves to the arena.
 //!
 //! Untouched pages of the arena take no memory. Their first touch is a page fault; a program that
 //! must avoid faults locks its memory (`mlockall()`).
@@ -41,7 +41,7 @@ pub use stats::HeapStats;
 /// it is full, the system's allocator serves the owner.
 const DEFAULT_SIZE: usize = 16 << 20;
 
-/// The limits of an arena: the size of a page, and the largest block that [`RemoteFrees`] can note.
+/// The limits of an arena: the size of a page, and the largest block that [`RemoteFrees`] can hold.
 const SIZE_MIN: usize = 4096;
 const SIZE_MAX: usize = u32::MAX as usize;
 
@@ -55,9 +55,9 @@ thread_local! {
 
 /// An allocator for programs in which one thread must never block: see the [module](self).
 ///
-/// `SIZE` is that of the arena in bytes. Each block takes 16 bytes more than its size, rounded up
-/// to a multiple of 32. Allocations for which no block is free use the system's allocator and are
-/// counted.
+/// `SIZE` is the size of the arena in bytes. Each block takes 16 bytes more than its size, rounded
+/// up to a multiple of 32. Allocations for which no free block is large enough use the system's
+/// allocator and are counted.
 ///
 /// ```
 /// use scx_rustland_core::alloc::LockedHeap;
@@ -114,7 +114,7 @@ impl<const SIZE: usize> LockedHeap<SIZE> {
         }
     }
 
-    /// Makes the calling thread the owner until the guard is dropped. A thread may own several
+    /// Makes the calling thread the owner until the claim is dropped. A thread may own several
     /// heaps. Its earlier allocations stay valid.
     ///
     /// # Errors
@@ -146,7 +146,7 @@ impl<const SIZE: usize> LockedHeap<SIZE> {
         self.stats().overflows
     }
 
-    /// Exact although relaxed: only the calling thread itself can become the owner or cease to be.
+    /// Exact although relaxed: only the calling thread itself can gain or give up its ownership.
     fn is_owner(&self) -> bool {
         self.owner.load(Ordering::Relaxed) == mark()
     }
@@ -155,7 +155,7 @@ impl<const SIZE: usize> LockedHeap<SIZE> {
         self.memory.get().cast()
     }
 
-    /// Whether a block is one of the arena's.
+    /// Whether a block is in the arena.
     fn contains(&self, block: *mut u8) -> bool {
         block.addr().wrapping_sub(self.base().addr()) < SIZE
     }
@@ -274,7 +274,7 @@ impl fmt::Display for AlreadyClaimed {
 
 impl Error for AlreadyClaimed {}
 
-/// On a cache line of its own, to avoid false sharing.
+/// On a separate cache line, to avoid false sharing.
 #[repr(align(64))]
 struct CacheLine<T>(T);
 

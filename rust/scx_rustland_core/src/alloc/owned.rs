@@ -10,8 +10,8 @@ use rlsf::Tlsf;
 
 use super::{remote, LockedHeap};
 
-/// The free blocks of a heap, by 28 powers of two, each divided by 16. The largest block that it
-/// manages has 32 << 28 bytes, more than an arena.
+/// The free blocks of a heap, in size classes: 28 powers of two, each divided into 16. The largest
+/// manageable block has 32 << 28 bytes, more than any arena.
 pub(super) type Arena = Tlsf<'static, u32, u16, 28, 16>;
 
 /// Access to a heap by its owner. Only one exists at a time: it lives during one call of the
@@ -55,7 +55,7 @@ impl<'a, const SIZE: usize> Owned<'a, SIZE> {
     ///
     /// # Safety
     ///
-    /// It is in use, and was allocated for `layout`.
+    /// `block` is in use, and was allocated for `layout`.
     pub(super) unsafe fn free(&mut self, block: *mut u8, layout: Layout) {
         if let Some(block) = NonNull::new(block) {
             // SAFETY: by contract.
@@ -69,7 +69,7 @@ impl<'a, const SIZE: usize> Owned<'a, SIZE> {
     ///
     /// # Safety
     ///
-    /// It is in use, and was allocated for `before`, which has the alignment of `after`.
+    /// `block` is in use, and was allocated for `before`, which has the alignment of `after`.
     pub(super) unsafe fn resize(
         &mut self,
         block: *mut u8,
@@ -99,8 +99,8 @@ impl<'a, const SIZE: usize> Owned<'a, SIZE> {
     }
 
     fn arena(&mut self) -> &mut Arena {
-        // SAFETY: only the owner gets here, and the arena is borrowed once at a time, because
-        // `self` is the only handle and is borrowed as long.
+        // SAFETY: only the owner gets here, and the arena is borrowed only once at a time, because
+        // `self` is the only handle and is borrowed for as long as the arena.
         unsafe { &mut *self.heap.arena.get() }
     }
 }

@@ -5,7 +5,7 @@ use std::alloc::Layout;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Stored at the start of a block from when it is freed until it is removed from the stack.
+/// Stored at the start of a freed block until the block is taken from the stack.
 struct Freed {
     next: *mut Freed,
     size: u32,

@@ -45,7 +45,7 @@ fn pick<T>(blocks: &mut Vec<T>, choice: usize) -> Option<T> {
     Some(blocks.swap_remove(index))
 }
 
-/// Memory of a heap, filled with a byte of its own.
+/// A block of a heap, filled with one value.
 struct Block<'a> {
     heap: &'a LockedHeap<SIZE>,
     start: *mut u8,
@@ -110,7 +110,7 @@ fn new_heap() -> &'static LockedHeap<SIZE> {
     Box::leak(Box::new(LockedHeap::new()))
 }
 
-/// Asserts that the arena is as if new: its free blocks have merged to one.
+/// Asserts that the arena is as if new: its free blocks have merged into one.
 fn assert_all_free(heap: &'static LockedHeap<SIZE>) {
     assert_eq!(heap.stats().used_bytes, 0);
     assert!(Block::new(heap, LARGEST, 1, 0).in_arena());

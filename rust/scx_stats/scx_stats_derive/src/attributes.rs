@@ -6,20 +6,20 @@ use syn::ext::IdentExt;
 use syn::meta::ParseNestedMeta;
 use syn::{Attribute, LitStr, Result, Token};
 
-/// The user attribute that a counter is sent with.
+/// The user attribute that marks a counter in the metadata.
 const COUNTER: &str = "_counter";
 
 /// Serde's attributes that change neither names nor the shape of the output.
 const HARMLESS: [&str; 5] = ["alias", "bound", "crate", "default", "deny_unknown_fields"];
 
-/// What an attribute is on.
+/// Where an attribute is used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Struct,
     Field,
 }
 
-/// All `#[stat(...)]` of a struct or of a field.
+/// The contents of all `#[stat(...)]` of a struct or of a field.
 #[derive(Debug, Default)]
 pub(crate) struct Attributes {
     pub(crate) top: bool,
@@ -30,8 +30,8 @@ pub(crate) struct Attributes {
 }
 
 impl Attributes {
-    /// Reads the `#[stat(...)]` among `attributes`, and checks that the `#[serde(...)]`
-    /// among them leave names and shapes alone.
+    /// Reads the `#[stat(...)]` among `attributes`, and checks that no `#[serde(...)]` among them
+    /// changes names or shapes.
     ///
     /// # Errors
     /// The first attribute that is unknown, in the wrong place, or given twice.
@@ -62,14 +62,14 @@ impl Attributes {
             ("desc", _) => {
                 let desc = meta.value()?.parse::<LitStr>()?.value();
                 if desc.contains('\n') {
-                    return Err(meta.error("a description is one line"));
+                    return Err(meta.error("a description must be one line"));
                 }
                 match self.desc.replace(desc) {
                     Some(_) => Err(meta.error("`desc` is given twice")),
                     None => Ok(()),
                 }
             }
-            (COUNTER, _) => Err(meta.error("`_counter` is what `counter` on a field stands for")),
+            (COUNTER, _) => Err(meta.error("`_counter` is reserved: use `counter` on a field")),
             _ if key.starts_with('_') => self.add_user(key, meta),
             ("top", _) => Err(meta.error("`top` belongs on the struct")),
             ("counter", _) => Err(meta.error("`counter` belongs on a field")),
@@ -109,7 +109,7 @@ fn check_serde(meta: &ParseNestedMeta<'_>) -> Result<()> {
     let is_harmless = HARMLESS.iter().any(|name| meta.path.is_ident(name));
     if !is_harmless {
         return Err(meta.error(
-            "statistics are sent as they are described: no serde attribute may change their names \
+            "statistics must match their description: no serde attribute may change their names \
              or shape",
         ));
     }

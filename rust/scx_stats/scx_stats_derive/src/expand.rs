@@ -44,7 +44,7 @@ impl<'a> Stat<'a> {
         }
     }
 
-    /// A statement that registers the structs that the field's type names.
+    /// A statement that registers the structs in the field's type.
     fn register(&self) -> TokenStream {
         let ty = self.ty;
         quote_spanned! {ty.span()=>
@@ -52,7 +52,7 @@ impl<'a> Stat<'a> {
         }
     }
 
-    /// The field's initialiser in the difference of two snapshots.
+    /// The field's initialiser in the struct that `since()` returns.
     fn since(&self) -> TokenStream {
         let (ident, ty) = (self.ident, self.ty);
         let since = if self.attributes.counter {
@@ -123,7 +123,7 @@ fn read_fields(input: &DeriveInput) -> Result<Vec<Stat<'_>>> {
 }
 
 fn wrong_item(input: &DeriveInput) -> Error {
-    Error::new_spanned(&input.ident, "statistics are a struct with named fields")
+    Error::new_spanned(&input.ident, "expected a struct with named fields")
 }
 
 /// An expression for an `Option<String>`.
@@ -202,7 +202,7 @@ mod tests {
         );
         refused("struct S { #[stat(_a, _a)] a: u64 }", "`_a` is given twice");
         refused("struct S { #[stat(counter, counter)] a: u64 }", "twice");
-        refused("struct S { #[stat(_counter)] a: u64 }", "what `counter`");
+        refused("struct S { #[stat(_counter)] a: u64 }", "is reserved");
         refused("struct S { #[stat(gauge)] a: u64 }", "expected `counter`");
     }
 

@@ -21,30 +21,30 @@ const STEPS_PER_TURN: usize = 8;
 /// The result of a connection's turn.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// It waits for its client.
+    /// Waits for the client.
     Waits,
-    /// It has more to do.
+    /// Has more to do.
     Again,
-    /// It is over.
+    /// Has ended, and can be closed.
     Ended,
 }
 
-/// A connection with a client. Reads nothing while an answer is pending, so that a client
-/// can make it hold at most a request and an answer.
+/// A connection with a client. Reads nothing while an answer is pending, which bounds the memory
+/// that a client can take up.
 pub(super) struct Connection {
     pub(super) stream: UnixStream,
     baselines: Baselines,
     input: Lines,
     output: Vec<u8>,
-    /// Bytes of `output` that are sent.
+    /// Number of bytes of `output` that have been sent.
     sent: usize,
-    /// Ends when the output is sent.
+    /// Whether to end the connection once `output` has been sent.
     closing: bool,
     /// Time of the last data from the client.
     last_heard: Instant,
-    /// Time of the first byte of the partial line in `input`.
+    /// Start of the timeout of the partial line in `input`.
     line_began: Instant,
-    /// When `output` was started or last made progress.
+    /// When `output` was set, or a part of it was last sent.
     output_moved: Instant,
 }
 
@@ -89,7 +89,7 @@ impl Connection {
                 Ok(turn) => return turn,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Turn::Waits,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // The client has gone.
+                // The client is gone.
                 Err(_) => return Turn::Ended,
             }
         }
@@ -121,13 +121,13 @@ impl Connection {
             return Ok(());
         }
         while self.sent < self.output.len() {
-            // No SIGPIPE, which would end the scheduler, if the client has gone.
+            // If the client is gone, SIGPIPE would end the scheduler.
             self.sent += send(&self.stream, &self.output[self.sent..], SendFlags::NOSIGNAL)?;
             self.output_moved = Instant::now();
         }
         self.output = Vec::new();
         self.sent = 0;
-        // The next line could not be processed before.
+        // The timeout of the next line starts now: it could not be read before.
         self.line_began = Instant::now();
         Ok(())
     }

@@ -24,7 +24,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Minimum time between warnings about accept().
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Events fetched at once; the others follow with the next call.
+/// Maximum number of events fetched at once; others are fetched by the next call.
 const EVENTS: usize = 256;
 
 /// Waits for connections and serves them.
@@ -137,7 +137,7 @@ impl EventLoop {
 
     /// Accepts a bounded number of connections.
     fn accept(&mut self, targets: &mut Targets) {
-        // All connections accepted in one go share a snapshot.
+        // All connections accepted in this turn share a snapshot.
         let mut baselines = None;
         let mut has_made_room = false;
         for _ in 0..ACCEPTS_PER_TURN {
@@ -196,7 +196,7 @@ impl EventLoop {
         }
     }
 
-    /// Closes the connection whose client has been silent longest; of equals, the oldest.
+    /// Closes the connection whose client has been silent longest; the oldest one among equals.
     fn close_most_silent(&mut self) {
         let connections = self.connections.iter();
         let most_silent = connections.min_by_key(|(_, connection)| connection.last_heard());

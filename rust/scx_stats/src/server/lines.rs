@@ -7,13 +7,13 @@ const KEPT_BYTES: usize = 4096;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooLong;
 
-/// Received bytes that were not taken as lines yet.
+/// Received bytes that have not been taken as lines yet.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     bytes: Vec<u8>,
     /// Start of the next line.
     start: usize,
-    /// There is no newline between `start` and here, so that no byte is searched twice.
+    /// There is no newline between `start` and this index, so no byte is searched twice.
     searched: usize,
 }
 
@@ -45,7 +45,7 @@ impl Lines {
         Some(Ok(&self.bytes[start..end]))
     }
 
-    /// Whether all bytes were taken.
+    /// Whether all bytes have been taken.
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -48,14 +48,14 @@ pub enum ServerError {
     /// Two sources have the same name.
     #[error("two sources of statistics are named {0}")]
     SameTarget(String),
-    /// Something else exists in place of the socket. It was not touched.
+    /// The path exists and is not a socket. It is left unchanged.
     #[error("{}: exists and is not a socket", path.display())]
     NotASocket {
         /// The socket's path.
         path: PathBuf,
     },
-    /// The kernel's limit is 107 bytes, for the path itself and for a second, short name in
-    /// its directory.
+    /// The kernel's limit is 107 bytes, for the path itself and for the temporary name of the
+    /// socket in the same directory.
     #[error("{}: the path is too long for a socket", path.display())]
     PathTooLong {
         /// The socket's path.
@@ -82,11 +82,11 @@ impl ServerError {
 /// the server).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// The id of a group whose members may connect too.
+    /// The id of a group whose members may also connect.
     pub group: Option<u32>,
 }
 
-/// Limits of a server's clients. There is no timeout between requests: monitors may have long
+/// Limits for a server's clients. There is no timeout between requests: monitors may have long
 /// intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -152,11 +152,11 @@ impl ServerBuilder {
 
     /// Creates the socket and starts the thread that serves it.
     ///
-    /// Missing directories of the path are created with mode 0755. A stale socket of a killed
-    /// scheduler is replaced.
+    /// Missing directories of the path are created with mode 0755. An existing socket, such as one
+    /// left by a killed scheduler, is replaced.
     ///
     /// # Errors
-    /// See [`ServerError`]. Nothing but directories is left behind.
+    /// See [`ServerError`]. Only created directories are left behind.
     pub fn launch(self) -> Result<Server, ServerError> {
         if let Some(error) = self.error {
             return Err(error);
@@ -181,9 +181,8 @@ impl ServerBuilder {
     }
 }
 
-/// A thread that serves statistics on a socket. Dropping it removes the socket file, unless
-/// another server has replaced it, and waits for the thread, including a source that is being
-/// read.
+/// A thread that serves statistics on a socket. Dropping the server removes the socket file, unless
+/// another server has replaced the file, and waits for the thread, even while it reads a source.
 ///
 /// One thread serves all clients and runs the sources: see [`Source`].
 ///
@@ -215,12 +214,12 @@ impl Drop for Server {
         // First, so that no client connects to a server that is about to end.
         self.file = None;
         if let Err(error) = self.waker.wake() {
-            // Not expected. Joining the thread could block forever.
+            // Not expected. The thread may not end, so joining it could block forever.
             tracing::error!("stopping the statistics: {error}");
             return;
         }
         if let Some(thread) = self.thread.take() {
-            // A panic of a source was reported on standard error.
+            // If a source panicked, that has been reported on standard error.
             let _ = thread.join();
         }
     }

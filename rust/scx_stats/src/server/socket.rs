@@ -18,7 +18,7 @@ use rustix::net::{
 
 use super::{Access, ServerError};
 
-/// Backlog of connections to be accepted.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 
 /// Mode of created directories.
@@ -27,7 +27,7 @@ const DIR_MODE: u32 = 0o755;
 /// Mode of a socket for root only.
 const ROOT_MODE: u32 = 0o600;
 
-/// Mode of a socket for a group too.
+/// Mode of a socket for root and a group.
 const GROUP_MODE: u32 = 0o660;
 
 /// The socket file of a server, which removes it when it is dropped.
@@ -40,9 +40,9 @@ pub(super) struct SocketFile {
 
 impl SocketFile {
     /// Creates the file and its listening socket. The socket is bound to a temporary name, gets its
-    /// owner and mode, listens, and is then renamed: nobody without permission can connect at any
-    /// time, and an existing file is never missing. The rename replaces a file that a killed
-    /// scheduler left.
+    /// group and mode, listens, and is then renamed: nobody without permission can connect at any
+    /// time, and there is no moment without a file if one existed. The rename replaces a file left
+    /// by a killed scheduler.
     pub(super) fn create(path: &Path, access: Access) -> Result<(Self, UnixListener), ServerError> {
         // Clients connect to the path itself, which may be longer than the temporary name.
         address(path, path)?;
@@ -73,7 +73,7 @@ impl Drop for SocketFile {
 }
 
 /// Removes the file at `path` if it has this `id`. Another scheduler may put its own file there at
-/// any moment; that one is then restored, and clients that connect in between retry.
+/// any moment; if so, that file is restored, and clients that try to connect in between retry.
 fn remove_own(path: &Path, id: (u64, u64)) -> io::Result<()> {
     let temporary = TemporaryFile(path.with_file_name(temporary_name()));
     fs::rename(path, &temporary.0)?;
@@ -81,7 +81,7 @@ fn remove_own(path: &Path, id: (u64, u64)) -> io::Result<()> {
         return Ok(());
     }
     match renameat_with(CWD, &temporary.0, CWD, path, RenameFlags::NOREPLACE) {
-        // A third file took its place meanwhile.
+        // A third server has created its file meanwhile.
         Err(Errno::EXIST) => Ok(()),
         result => Ok(result?),
     }
@@ -99,6 +99,7 @@ impl TemporaryFile {
     }
 
     fn bind_to(&self, address: &SocketAddrUnix, access: Access) -> io::Result<UnixListener> {
+        // A killed process with the same pid may have left its file.
         self.remove()?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -117,7 +118,7 @@ impl TemporaryFile {
         Ok(socket.into())
     }
 
-    /// Removes the file of a killed process with the same pid.
+    /// Removes the file, if it exists.
     fn remove(&self) -> io::Result<()> {
         match fs::remove_file(&self.0) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -139,8 +140,8 @@ fn address(name: &Path, path: &Path) -> Result<SocketAddrUnix, ServerError> {
     })
 }
 
-/// A short name that no other live server uses. It may be longer than the name of the socket,
-/// which shortens the longest usable path accordingly.
+/// A short name that no other live server uses. If it is longer than the name of the socket, the
+/// maximum length of the path is reduced accordingly.
 fn temporary_name() -> OsString {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -168,7 +169,7 @@ fn create_dirs(dir: &Path) -> Result<(), ServerError> {
         }
         let created = match DirBuilder::new().mode(DIR_MODE).create(dir) {
             Ok(()) => set_dir_mode(dir),
-            // Another process was faster.
+            // Another process has created it meanwhile.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(error),
         };
@@ -177,16 +178,16 @@ fn create_dirs(dir: &Path) -> Result<(), ServerError> {
     Ok(())
 }
 
-/// Sets the mode by a file descriptor: another process may have replaced the path by a link
-/// meanwhile.
+/// Sets the mode through a file descriptor, because another process may have replaced the directory
+/// with a symbolic link.
 fn set_dir_mode(dir: &Path) -> io::Result<()> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let dir = open(dir, flags, Mode::empty())?;
     Ok(fchmod(&dir, Mode::from_raw_mode(DIR_MODE))?)
 }
 
-/// Sets the mode of a socket's file, likewise by a descriptor. The file can only be opened with
-/// `O_PATH`. fchmod() rejects such a descriptor; chmod() of its name in /proc works.
+/// Sets the mode of a socket's file, also through a file descriptor. A socket's file can only be
+/// opened with `O_PATH`. fchmod() rejects such a descriptor; chmod() of its name in /proc works.
 fn set_socket_mode(path: &Path, mode: u32) -> io::Result<()> {
     let file = open(
         path,

@@ -15,8 +15,7 @@ use crate::protocol::{
 };
 use crate::{MetaError, Registry, Source, Stats};
 
-/// The last snapshot of each target that a connection has seen. A missing one counts as
-/// zero.
+/// A connection's last snapshot of each target. Without one, counters count from zero.
 pub(super) type Baselines = BTreeMap<Arc<str>, Snapshot>;
 
 /// Type-erased statistics.
@@ -24,7 +23,7 @@ type Snapshot = Arc<dyn Any + Send + Sync>;
 
 /// A type-erased source.
 trait Target: Send {
-    /// The initial snapshot of clients, if it is useful and available.
+    /// The initial snapshot for new clients. None without counters, or if the source fails.
     fn baseline(&mut self) -> Option<Snapshot>;
 
     /// The changes since the snapshot `prev`, as JSON, and the new snapshot.
@@ -81,14 +80,14 @@ fn json<T: Serialize>(stats: &T) -> Result<Vec<u8>, Failure> {
     to_json(stats).map_err(|error| Failure::invalid(error.to_string()))
 }
 
-/// Converts an error and its causes, with the errno if there is one.
+/// Converts an error and its causes. The errno is the first among them, otherwise EINVAL.
 fn failure(error: &(dyn Error + 'static)) -> Failure {
     let mut failure = Failure::invalid(error.to_string());
     let mut errno = None;
     let mut cause = Some(error);
     while let Some(error) = cause {
         let found = error.downcast_ref().and_then(io::Error::raw_os_error);
-        // Some libraries keep the kernel's minus sign.
+        // Some libraries return negative errnos, like the kernel.
         errno = errno.or(found.map(i32::saturating_abs).filter(|&errno| errno != 0));
         cause = error.source();
         if let Some(cause) = cause {
@@ -123,8 +122,8 @@ impl Targets {
         Ok(old.is_none())
     }
 
-    /// The initial snapshots of a connection. A source that fails here is ignored: its first
-    /// answer then counts from zero.
+    /// The initial snapshots of a connection. A source that fails is left out: the counters of its
+    /// first answer then count from zero.
     pub(super) fn baselines(&mut self) -> Baselines {
         let targets = self.targets.iter_mut();
         targets

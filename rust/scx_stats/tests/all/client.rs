@@ -85,7 +85,7 @@ fn timeouts_of_any_length() {
     let _server = place.launch();
     let mut client = Client::connect(&place.path, Duration::MAX).unwrap();
     client.stats::<Metrics>().unwrap();
-    // A millisecond, the shortest timeout, may suffice or not.
+    // The minimum timeout of a millisecond may or may not suffice.
     if let Ok(mut client) = Client::connect(&place.path, Duration::ZERO) {
         let _ = client.stats::<Metrics>();
     }
@@ -202,8 +202,8 @@ fn an_answer_without_end() {
 fn error_for_others(place: &Place) -> String {
     let is_root = fs::metadata(place.dir.path()).unwrap().uid() == 0;
     let program = place.dir.path().join("program");
-    // By another process: a file written by this one could not be executed while another test's
-    // child still has it open for writing.
+    // Another process writes the file: if this one did, a child that another test forks meanwhile
+    // would have it open for writing until its exec(), and it could not be executed.
     let mut copy = Command::new("cp");
     copy.arg(std::env::current_exe().unwrap()).arg(&program);
     assert!(copy.status().unwrap().success());
@@ -222,7 +222,7 @@ fn error_for_others(place: &Place) -> String {
 }
 
 #[test]
-#[ignore = "run by other tests, in a process of its own"]
+#[ignore = "run by other tests, in a separate process"]
 fn child_connects() {
     let Some(path) = child_path() else { return };
     let error = Client::connect(&path, LONG).unwrap_err();

@@ -1,5 +1,5 @@
-//! Shared by the tests: a struct, servers in this process and in another, and a client on the
-//! level of lines.
+//! Shared by the tests: a struct, servers in this process and in another, and a client that sends
+//! raw lines.
 
 use std::env;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -51,7 +51,7 @@ impl Counter {
     }
 }
 
-/// A place for a socket.
+/// A directory for a socket.
 pub(crate) struct Place {
     pub(crate) dir: TempDir,
     pub(crate) path: PathBuf,
@@ -186,7 +186,7 @@ pub(crate) fn command(program: &Path, setup: &str, test: &str) -> Command {
     command.args(["-c", &format!("{setup}\nexec \"$0\" \"$@\"")]);
     command.arg(program);
     command.args(["--exact", test, "--ignored", "--nocapture"]);
-    // Ctrl-C shall end the test only: the child then reads the end of its input, and ends.
+    // Ctrl-C should end only the test: a server child then reads end of file, and exits.
     command.process_group(0);
     command
 }
@@ -202,7 +202,7 @@ pub(crate) fn set_child_path(command: &mut Command, path: &Path) {
 }
 
 #[test]
-#[ignore = "run by other tests, in a process of its own"]
+#[ignore = "run by other tests, in a separate process"]
 fn child_serves() {
     let Some(path) = child_path() else { return };
     let server = Server::builder(path).stats("top", Counter::default().source());

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::common::{assert_serves, wait_for, Child, Counter, Metrics, Place, Raw, LONG};
 
-/// A timeout that is reached soon.
+/// A timeout that expires soon.
 const SHORT: Duration = Duration::from_millis(100);
 
 const REQUEST: &str = "{\"req\":\"stats\"}\n";
@@ -35,7 +35,7 @@ fn launch(place: &Place, limits: Limits) -> Server {
     builder.limits(limits).launch().unwrap()
 }
 
-/// Limits with timeouts that no test reaches.
+/// Limits with timeouts that do not expire in a test.
 fn patient() -> Limits {
     Limits {
         line_timeout: LONG,
@@ -145,7 +145,7 @@ fn client_that_never_reads_is_not_read_from() {
                 break;
             }
         }
-        assert!(sent < BIG_BYTES, "the server reads without being read from");
+        assert!(sent < BIG_BYTES, "read while an answer is pending");
     }
     assert_serves(&place.path);
     // Nothing is lost: the server continues when its answer is read.

@@ -1,5 +1,5 @@
-//! Tests of the public interface, one module per concern, in one binary, which also serves as
-//! the other process: see `common::Child`.
+//! Tests of the public interface, one module per topic, in one binary, which is also the program of
+//! child processes: see `common::command`.
 
 // clippy.toml allows this in test functions, but not in their helpers.
 #![allow(clippy::unwrap_used)]

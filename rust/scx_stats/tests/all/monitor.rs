@@ -109,12 +109,12 @@ fn outages_are_waited_for_and_logged_once() {
             1 | 2 => assert_eq!(time, RETRY),
             3 => *server.borrow_mut() = Some(place.launch()),
             4 | 5 => assert!(is_interval(time), "{time:?}"),
-            // It ends, which is noticed after the wait.
+            // The server ends, which is noticed after the wait.
             6 => *server.borrow_mut() = None,
             7..=9 => assert_eq!(time, RETRY),
             10 => *server.borrow_mut() = Some(place.launch()),
             11 => assert_eq!((is_interval(time), *nr_stats.borrow()), (true, 2)),
-            // It is restarted between two requests.
+            // The server is restarted between two requests.
             12 => *server.borrow_mut() = Some(place.launch()),
             13 => assert_eq!(time, RETRY),
             _ => {

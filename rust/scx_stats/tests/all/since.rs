@@ -1,4 +1,4 @@
-//! The growth of counters between two snapshots.
+//! The increase of counters between two snapshots.
 
 use std::collections::BTreeMap;
 

@@ -119,7 +119,7 @@ fn percentages_cover_the_time_since_the_connection() {
     struct Share {
         share: Percent,
     }
-    // Nested, like those of each node.
+    // Nested, like the statistics of each node.
     #[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
     struct Shares {
         shares: Vec<Share>,
@@ -140,7 +140,7 @@ fn percentages_cover_the_time_since_the_connection() {
         .launch()
         .unwrap();
     let mut raw = Raw::connect(&place.path);
-    // The server has accepted the connection when it answers.
+    // The answer shows that the connection was accepted.
     assert_eq!(raw.ask_errno(r#"{"req":"stats_meta"}"#), 0);
     nr_events.store(200, Ordering::SeqCst);
     let line = raw.ask(r#"{"req":"stats"}"#);

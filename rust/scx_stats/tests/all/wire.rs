@@ -23,7 +23,7 @@ fn statistics_since_the_last_answer() {
     let _server = place.builder(&counter).launch().unwrap();
     counter.add(5);
     let mut first = Raw::connect(&place.path);
-    // Its answer shows that it was accepted.
+    // The answer shows that the connection was accepted.
     assert_eq!(first.ask(r#"{"req":"stats_meta"}"#), META);
     counter.add(3);
     assert_eq!(first.ask(r#"{"req":"stats"}"#), answer(3));

@@ -10,7 +10,7 @@ use crate::bpf_intf::bpfland_config;
 #[derive(Debug, Args)]
 pub(crate) struct Opts {
     /// How long a task of weight 100 may run while no other one waits, 100 to 1000000; others in
-    /// proportion to their weight. Divided by the number of waiting tasks
+    /// proportion to their weight. While tasks wait, the slice is divided by their number
     #[arg(short, long, value_name = "US", default_value = "1000")]
     #[arg(allow_negative_numbers = true, value_parser = scx_utils::cli::slice_us())]
     pub(crate) slice_us: u32,

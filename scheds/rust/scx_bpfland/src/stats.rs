@@ -18,7 +18,7 @@ pub(crate) struct Metrics {
     pub(crate) nr_cpus: u64,
     #[stat(
         counter,
-        desc = "Per-CPU kernel threads that bypassed the queues by an option"
+        desc = "Per-CPU kernel threads that bypassed the queues because of an option"
     )]
     pub(crate) nr_kthread_dispatches: u64,
     #[stat(counter, desc = "Tasks that went directly to a CPU, or to its queue")]

@@ -70,7 +70,7 @@ impl Instance for Running<'_> {
 
     fn stats_reader(&self) -> Result<StatsReader<Metrics>> {
         let counts = PerCpu::<fifo_counts>::new(MapHandle::try_from(&self.bpf.maps.counts)?)?;
-        // The value that the kernel uses, not the one that was requested.
+        // The value that the BPF program uses, not the one that was requested.
         let slice_us = self.bpf.maps.rodata_data.context("no rodata")?.slice_ns / 1000;
         Ok(Box::new(move || {
             let mut sum = Metrics {

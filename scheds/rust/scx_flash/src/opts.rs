@@ -22,8 +22,8 @@ pub(crate) struct Opts {
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub(crate) slice_us_lag: u32,
 
-    /// Let tasks run until others wait for the CPU: for CPUs of nohz_full=, which no timer
-    /// interrupts then. Others wait for --slice-us, and up to 10 ms more
+    /// Let tasks run until others wait for the CPU, so that the tick can be off on CPUs of
+    /// nohz_full=. Others wait for --slice-us, and up to 10 ms more
     #[arg(short = 'T', long)]
     pub(crate) tickless: bool,
 
@@ -31,8 +31,8 @@ pub(crate) struct Opts {
     #[arg(short = 'R', long)]
     pub(crate) rr_sched: bool,
 
-    /// Queue tasks that run for less than 10 us on average later, by --slice-us-lag: against tasks
-    /// that wake up all the time
+    /// Add --slice-us-lag to the deadlines of tasks with an average runtime below 10 us, to
+    /// throttle tasks that wake up all the time
     #[arg(long)]
     pub(crate) wakeup_throttle: bool,
 

@@ -36,7 +36,7 @@ impl Scheduler for Flash {
         "On wakeup a task goes directly to an idle CPU if there is one. Otherwise it waits in the \
          queue of its NUMA node, ordered by virtual time, which advances by CPU time divided by \
          weight. The weight of a task is that of its nice value times cpu.weight of its own cgroup \
-         / 100: a cgroup of many tasks gets more than one of a single task of the same weight. \
+         / 100: a cgroup with many tasks gets more than one of the same weight with a single task. \
          While a task sleeps, its virtual time falls behind, and further if it wakes up often, so \
          that it runs first after the wakeup.";
     const MACHINE_SETTINGS: &'static [&'static str] = &[placement::SETTING];

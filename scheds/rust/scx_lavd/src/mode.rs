@@ -18,7 +18,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Args)]
 #[group(multiple = false)]
 pub(crate) struct ModeOpts {
-    /// Choose the mode by the load: powersave, balanced or performance (the default)
+    /// Choose powersave, balanced or performance mode by the load. This is the default
     #[arg(long)]
     autopilot: bool,
 

@@ -42,8 +42,8 @@ fn performance(topology: &Topology) -> Vec<usize> {
     })
 }
 
-/// All threads of a core before the next core, so that the other cores can sleep deeply. Within a
-/// cache, the slowest CPUs first on a machine with little CPUs, else the fastest.
+/// All threads of a core before the next core, so that the other cores can stay in deep idle
+/// states. Within a cache, the slowest CPUs first on a machine with little CPUs, else the fastest.
 fn powersave(topology: &Topology) -> Vec<usize> {
     let has_little = topology.has_little_cores();
     sorted(topology, |cpu| {

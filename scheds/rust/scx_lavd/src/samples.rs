@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Samples of tasks that begin to run: the target `sched_samples`, and the table that
+//! Samples of tasks that start to run: the target `sched_samples`, and the table that
 //! `--monitor-sched-samples` prints.
 
 use std::cell::RefCell;
@@ -24,12 +24,12 @@ const NR_SAMPLES: &str = "nr_samples";
 const NR_SAMPLES_MAX: u64 = 512;
 /// How often `--monitor-sched-samples` requests samples.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How long a request waits for its samples; other clients wait as long.
+/// Maximum time that a request waits for its samples. Other clients have to wait meanwhile.
 const TIMEOUT: Duration = Duration::from_millis(250);
 
-/// A task that began to run.
+/// A task that started to run.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Stats)]
-#[stat(desc = "A task that began to run")]
+#[stat(desc = "A task that started to run")]
 pub(crate) struct SchedSample {
     #[stat(desc = "Number of the request")]
     pub(crate) mseq: u64,
@@ -62,9 +62,9 @@ pub(crate) struct SchedSample {
     pub(crate) avg_lat_cri: u32,
     #[stat(desc = "Static priority: 120 + nice")]
     pub(crate) static_prio: u32,
-    #[stat(desc = "Time since it last began to run (ns)")]
+    #[stat(desc = "Time since it last started to run (ns)")]
     pub(crate) resched_interval_wall: u64,
-    #[stat(desc = "How often it begins to run (1/s)")]
+    #[stat(desc = "How often it starts to run (1/s)")]
     pub(crate) run_freq: u32,
     #[stat(desc = "Average CPU time between two sleeps (ns)")]
     pub(crate) avg_runtime_wall: u64,
@@ -82,13 +82,13 @@ pub(crate) struct SchedSample {
     pub(crate) cpu_util_wall: f64,
     #[stat(desc = "DSQ in which it waited")]
     pub(crate) dsq_id: u64,
-    #[stat(desc = "Time from its enqueue until it began to run (ns)")]
+    #[stat(desc = "Time from its enqueue until it started to run (ns)")]
     pub(crate) dsq_consume_lat: u64,
 }
 
-/// Samples of tasks that began to run, one after the other.
+/// Samples of tasks that started to run, one after the other.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Stats)]
-#[stat(desc = "Tasks that began to run, one after the other", _om_skip)]
+#[stat(desc = "Tasks that started to run, one after the other", _om_skip)]
 pub(crate) struct SchedSamples {
     #[stat(desc = "The samples")]
     pub(crate) samples: Vec<SchedSample>,
@@ -198,7 +198,7 @@ fn collect(ring: &MapHandle, request: &Words, mseq: u64, wanted: u64) -> Result<
     Ok(samples.into_inner())
 }
 
-/// Prints samples of the running scheduler each second, until the user requests the end.
+/// Prints samples of the running scheduler each second, until a shutdown is requested.
 pub(crate) fn monitor(opts: &CommonOpts, shutdown: &Shutdown, wanted: u32) -> Result<()> {
     let args = Args::from([
         (TARGET_ARG.to_owned(), TARGET.to_owned()),

@@ -42,7 +42,8 @@ const NR_PERFORMANCE: usize = 9;
 const NR_BALANCED: usize = 10;
 const NR_POWERSAVE: usize = 11;
 
-/// The kernel functions that show which task holds a futex; a kernel may lack some.
+/// The kernel functions that are traced to detect which tasks hold a futex. A kernel may not have
+/// all of them.
 const FUTEX_FUNCTIONS: &[&str] = &[
     "__futex_wait",
     "futex_wait_multiple",
@@ -62,7 +63,7 @@ impl Scheduler for Lavd {
          NUMA node, last-level cache and kind. The more critical a task, the earlier its deadline; \
          CPU time is shared by weight. Tasks of at least average criticality preempt others. \
          The more tasks wait, the shorter the slices. While the load is low, it is kept on few \
-         CPUs, so that the others sleep deeply.";
+         CPUs, so that the others stay in deep idle states.";
     const MODES: Modes = Modes {
         gaming: &["--performance", "--pinned-slice-us", "500"],
         low_latency: &["--performance", "--pinned-slice-us", "500"],

@@ -35,7 +35,7 @@ pub(crate) struct SysStats {
     pub(crate) avg_lat_cri: u64,
     #[stat(desc = "Largest latency criticality, averaged")]
     pub(crate) max_lat_cri: u64,
-    #[stat(counter, desc = "Tasks that began to run")]
+    #[stat(counter, desc = "Tasks that started to run")]
     pub(crate) nr_sched: u64,
     #[stat(counter, desc = "Tasks preempted by others that were new or woke up")]
     pub(crate) nr_preempt: u64,
@@ -43,7 +43,7 @@ pub(crate) struct SysStats {
     pub(crate) nr_slice_boost: u64,
     #[stat(counter, desc = "Slices extended for the release of a lock")]
     pub(crate) nr_lock_boost: u64,
-    #[stat(counter, desc = "Tasks taken over from another compute domain")]
+    #[stat(counter, desc = "Tasks stolen from another compute domain")]
     pub(crate) nr_stolen: u64,
     #[stat(desc = "Performance-critical tasks (% of nr_sched)")]
     pub(crate) pc_pc: Percent,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! First in, first out, decided in user space. Copy this folder to begin your own scheduler;
+//! First in, first out, decided in user space. Copy this folder to start your own scheduler;
 //! `docs/writing-a-scheduler.md` explains it step by step.
 //!
 //! `policy.rs` is the policy, `opts.rs` has its options, and `sched.rs` tells the runner how to

@@ -24,7 +24,7 @@ pub(crate) struct Opts {
     #[arg(short, long)]
     pub(crate) weighted: bool,
 
-    /// Tasks stay on their CPU: no migration, except with --builtin-idle on wakeup
+    /// Keep tasks on their CPU: no migration, except on wakeup with --builtin-idle
     #[arg(short = 'l', long)]
     pub(crate) percpu_local: bool,
 

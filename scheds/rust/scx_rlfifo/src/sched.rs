@@ -17,8 +17,8 @@ impl Scheduler for RlFifo {
     const PROGRAM: Program = scx_utils::program!();
     const DESCRIPTION: &'static str =
         "All tasks wait in one queue of a program in user space and run in FIFO order, each for \
-         one slice. It is made to be read, copied and changed. Without --weighted, nice values \
-         have no effect; caches and nodes are ignored.";
+         one slice. This scheduler is meant to be read, copied and changed. Without --weighted, \
+         nice values have no effect; caches and nodes are ignored.";
     const MACHINE_SETTINGS: &'static [&'static str] = &[COMPACTION_SETTING];
     const MODES: Modes = Modes {
         gaming: &["--slice-us", "5000"],

@@ -11,8 +11,8 @@ pub(crate) const WEIGHT_MAX: u32 = 1000;
 /// Length of a sample of the sleep rate.
 const SAMPLE_NS: u64 = 250_000_000;
 
-/// Minimum sleeps per second of an interactive task. Video frames and audio wake up 60 times and
-/// more; a compiler that sometimes waits for its disk stays below.
+/// Minimum sleeps per second of an interactive task. Video and audio players sleep at least 60
+/// times; a compiler that sometimes waits for the disk stays below the minimum.
 const INTERACTIVE_PER_S: u32 = 10;
 
 /// Units of [`History::sleeps`] per sleep and second, so that small numbers survive averaging.
@@ -23,7 +23,7 @@ const INTERACTIVE: u32 = INTERACTIVE_PER_S * RATE_UNIT;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// The machine's virtual time, and how far a task's own may deviate from it.
+/// The machine's virtual time, and how far that of a task may deviate from it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
     /// Virtual time, ns: the CPU time of a task of weight 100 that always got its share.
@@ -38,7 +38,7 @@ pub(crate) struct Clock {
 /// The history of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct History {
-    /// CPU time so far, each part scaled by 100 / weight, ns.
+    /// Virtual time, ns: CPU time scaled by 100 / weight, kept within the limits of [`Clock`].
     pub(crate) vruntime_ns: u64,
     /// The CPU time contained in `vruntime_ns`, ns.
     charged_ns: u64,
@@ -72,7 +72,7 @@ impl History {
     fn charge(&mut self, task: &QueuedTask, clock: &Clock) {
         let used_ns = task.sum_exec_ns.saturating_sub(self.charged_ns);
         self.charged_ns = task.sum_exec_ns;
-        // The lag of a task that waited is kept; sleep accumulates no credit.
+        // A task that only waited keeps its lag; sleep accumulates little credit.
         let has_slept = task.exec_ns == 0;
         let lag_max_ns = if has_slept {
             clock.behind_ns

@@ -21,7 +21,7 @@ pub(crate) struct Opts {
     #[arg(value_parser = slice_us())]
     pub(crate) slice_us: u32,
 
-    /// The minimum of shortened slices, 50 to 1000000; the kernel checks slices at its ticks only
+    /// Minimum slice when many tasks wait, 50 to 1000000; the kernel checks slices only at ticks
     #[arg(
         short = 'S',
         long,
@@ -32,9 +32,9 @@ pub(crate) struct Opts {
     #[arg(value_parser = clap::value_parser!(u32).range(50..=1_000_000))]
     pub(crate) slice_us_min: u32,
 
-    /// How many slices of CPU time since its last sleep delay a task, at most: more makes the
-    /// machine more responsive, less makes it fairer over short times. 0: order by weighted CPU
-    /// time alone, and no preemption
+    /// Maximum delay of a task for the CPU time that it has used since it last slept, in slices:
+    /// more makes the machine more responsive, less makes it fairer over short times. 0: order by
+    /// weighted CPU time alone, and no preemption
     #[arg(
         short = 'b',
         long,
@@ -46,7 +46,7 @@ pub(crate) struct Opts {
     pub(crate) slice_boost: u32,
 
     /// Let the kernel select idle CPUs on wakeup, if no task waits: less work for the scheduler,
-    /// and cores and caches are considered; but such wakeups are not ordered among waiting tasks
+    /// and cores and caches are considered; but the policy does not see these wakeups
     #[arg(short = 'i', long, conflicts_with = "full_user")]
     pub(crate) builtin_idle: bool,
 
@@ -61,17 +61,17 @@ pub(crate) struct Opts {
     #[arg(short, long)]
     pub(crate) fifo: bool,
 
-    /// Leave idle CPUs asleep as long as another one runs: saves power, increases latency
+    /// Let tasks wait for a busy CPU rather than wake an idle one: saves power, increases latency
     #[arg(long)]
     pub(crate) low_power: bool,
 
-    /// Do not preempt tasks when an interactive one wakes up: fewer context switches, but it waits
-    /// for the end of a slice
+    /// Do not preempt tasks when an interactive one wakes up: fewer context switches, but the wakee
+    /// waits for the end of a slice
     #[arg(short, long)]
     pub(crate) disable_preemption: bool,
 
-    /// Decide on tasks for the CPU where they last ran: some CPUs may be idle while others are
-    /// overloaded. For no migration at all, add --full-user: otherwise a wakee may still inherit
+    /// Assign each task to the CPU where it last ran: some CPUs may be idle while others are
+    /// overloaded. To prevent all migration, add --full-user: otherwise a wakee may still inherit
     /// the slice of its waker, on the waker's CPU
     #[arg(short = 'l', long)]
     pub(crate) percpu_local: bool,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The policy: which task runs next, where, for how long, and which one it preempts.
 //!
-//! Tasks are ordered by deadline: the weighted CPU time that they have had, plus what they have
-//! used since they last slept. So tasks that sleep often and compute little run first, as long as
-//! they use no more than their share.
+//! Tasks are ordered by deadline: the weighted CPU time that they have used in total, plus that
+//! since they last slept. So tasks that sleep often and compute little run first, unless they use
+//! more than their share.
 
 use scx_rustland_core::{Cpus, DispatchedTask, Policy, QueuedTask, Target};
 
@@ -14,7 +14,7 @@ use crate::queue::{Queue, Waiting};
 /// longest, whatever its deadline. A tenth of the timeout of the kernel's watchdog.
 const STARVED_NS: u64 = 1_000_000_000;
 
-/// Number of sleeps after which a decision on a task may stand.
+/// Minimum number of sleeps of a task before a decision on it may stand.
 const SLEEPS_MIN: u64 = 3;
 
 /// Initial virtual time. Not 0, so that tasks may be behind it, and because a
@@ -29,7 +29,7 @@ pub(crate) struct Config {
     /// Minimum slice however many tasks wait, ns; also by how much a task's deadline must precede
     /// that of the one it preempts.
     pub(crate) slice_min_ns: u64,
-    /// How many slices of CPU time delay a task, at most. 0: none, and no task preempts another.
+    /// Maximum delay for CPU time since the last sleep, in slices. 0: none, and no preemption.
     pub(crate) slice_boost: u32,
     /// Whether interactive tasks preempt others.
     pub(crate) preempts: bool,
@@ -171,7 +171,7 @@ impl Rustland {
 
 impl Fifo {
     /// Updates the mode: it ends when at most one CPU is idle, and starts again when, on average,
-    /// no task waits.
+    /// hardly any task waits.
     fn update(&mut self, cpus: &Cpus, nr_waiting: usize) {
         self.waiting = self.waiting.midpoint(nr_waiting * 256);
         let nr_running = cpus.nr_online().saturating_sub(cpus.nr_idle());
@@ -216,8 +216,8 @@ impl Policy for Rustland {
         Some(self.decision(&waiting).to(target))
     }
 
-    /// Besides urgent tasks, those whose decisions stand are decided at once if no other task
-    /// waits: BPF uses standing decisions only while the policy holds no task.
+    /// Besides urgent tasks, the policy decides at once on tasks whose decisions stand, if no other
+    /// task waits: BPF uses standing decisions only while the policy holds no task.
     fn is_urgent(&self) -> bool {
         self.queue.has_urgent() || self.queue.all_stand()
     }

@@ -13,7 +13,7 @@ use crate::history::History;
 pub(crate) struct Waiting {
     pub(crate) task: QueuedTask,
     pub(crate) history: History,
-    /// Its key in the order, as virtual time.
+    /// Its deadline, in virtual time.
     pub(crate) deadline_ns: u64,
     /// Time of its enqueue, ns.
     pub(crate) since_ns: u64,

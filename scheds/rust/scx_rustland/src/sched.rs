@@ -18,8 +18,8 @@ impl Scheduler for Rustland {
     const DESCRIPTION: &'static str =
         "Tasks that sleep often and compute little precede those that compute, and preempt them \
          on wakeup, so that an overloaded machine stays responsive. CPU time is shared by weight \
-         (nice values); weights above 1000 (nice -11 and below) count as 1000. Decided in user \
-         space; caches and nodes are ignored.";
+         (nice values); weights above 1000 (nice -11 and below) count as 1000. The policy runs in \
+         user space; caches and nodes are ignored.";
     const MACHINE_SETTINGS: &'static [&'static str] = &[COMPACTION_SETTING];
     const MODES: Modes = Modes {
         gaming: &["--slice-us", "3000", "--slice-boost", "40"],

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Utilization of each domain's CPUs, from the idle times that BPF records (`bpf/busy.h`): no
-//! system calls, and other scheduling classes and interrupts are included.
+//! Utilization of each domain's CPUs, from the idle times that BPF records (`bpf/busy.h`): without
+//! system calls, and including other scheduling classes and interrupts.
 
 use crate::domains::Domains;
 
 /// The word that BPF keeps for a CPU; `None` if there is none.
 pub(crate) type IdleWord<'a> = &'a dyn Fn(usize) -> Option<u64>;
 
-/// Measures consecutive intervals.
+/// Measures the utilization over consecutive intervals.
 #[derive(Debug)]
 pub(crate) struct Busy {
     /// The CPUs of each domain.

@@ -27,7 +27,7 @@ pub(crate) struct Domains {
     pub(crate) nodes: Vec<usize>,
 }
 
-/// A node, by index, and CPUs of it.
+/// The index of a node, and some of its CPUs.
 type Span = (usize, Cpumask);
 
 impl Domains {
@@ -108,7 +108,7 @@ fn parse(text: &str, nr_cpu_ids: usize) -> Result<Cpumask, CpumaskError> {
     }
 }
 
-/// A domain for each mask within each node, and for the CPUs of each node in none of the masks.
+/// On each node, a domain for the CPUs of each mask, and one for the CPUs in none of the masks.
 fn by_hand(online: &Cpumask, nodes: &[Cpumask], cpumasks: &[String]) -> Result<Vec<Span>> {
     let mut left = online.clone();
     let mut spans = Vec::new();

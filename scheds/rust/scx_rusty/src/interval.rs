@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 /// Difference between the demands per CPU of two domains, relative to the mean, that shortens the
-/// interval: about three times the threshold between nodes, because it is a momentary value.
+/// interval: about three times the threshold between nodes, because demands are momentary values.
 const UNEVEN: f64 = 0.5;
 
 /// How many consecutive samples have to exceed `UNEVEN`.

@@ -12,7 +12,7 @@ use crate::balancer::{Domain, DomainMask, Snapshot, Task};
 use crate::bpf_intf::rusty_load;
 use crate::domains::Domains;
 
-/// `SCX_RAVG_ONE` of `struct scx_ravg`.
+/// `SCX_RAVG_ONE` of `scx/ravg.h`.
 const DUTY_CYCLE_ONE: f64 = 4_294_967_296.0;
 
 /// Reads the loads.

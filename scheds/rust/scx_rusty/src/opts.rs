@@ -75,8 +75,8 @@ pub(crate) struct Opts {
     #[arg(long)]
     pub(crate) no_load_balance: bool,
 
-    /// Let each kernel thread that finds no idle CPU precede the tasks that wait for its CPU, not
-    /// only those that are bound to one CPU: faster I/O, at the cost of these tasks
+    /// Run all kernel threads before the tasks that wait for their CPU, not only kernel threads
+    /// that are bound to one CPU: faster I/O, at the cost of other tasks
     #[arg(short, long)]
     pub(crate) kthreads_local: bool,
 
@@ -88,8 +88,8 @@ pub(crate) struct Opts {
     #[arg(short, long)]
     pub(crate) fifo_sched: bool,
 
-    /// On wakeup a task may use an idle CPU of another domain of its node if that is less busy than
-    /// this, percent; 0: never, 100: always
+    /// On wakeup a task may use an idle CPU of another domain of its node if that domain is less
+    /// busy than this, percent; 0: never, 100: always
     #[arg(short = 'D', long, value_name = "PERCENT", default_value = "90.0")]
     #[arg(allow_negative_numbers = true)]
     pub(crate) direct_greedy_under: f64,

@@ -255,7 +255,7 @@ impl Running<'_> {
         };
         let plan = balance(&self.loads.read()?, kind);
         if self.config.balances {
-            // Expires at the next regular balancing, which decides anew.
+            // Migrations expire at the next regular balancing, which decides anew.
             let until_ns = now_ns()? + u64::try_from(self.config.interval.as_nanos())?;
             for migration in &plan.migrations {
                 let mut args = rusty_migration {

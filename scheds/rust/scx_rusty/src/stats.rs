@@ -61,7 +61,7 @@ pub(crate) struct ClusterStats {
     pub(crate) kick_greedy: Percent,
     #[stat(desc = "Idle CPUs kicked for a task that returned to its domain (% of total)")]
     pub(crate) repatriate: Percent,
-    #[stat(desc = "Preempted a task of a later deadline on wakeup (% of total)")]
+    #[stat(desc = "Preempted a task with a later deadline on wakeup (% of total)")]
     pub(crate) preempt: Percent,
     #[stat(desc = "Queued with its credit cut to the bound (% of total)")]
     pub(crate) dl_clamp: Percent,

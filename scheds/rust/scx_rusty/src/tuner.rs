@@ -4,13 +4,13 @@
 
 use crate::balancer::DomainMask;
 
-/// Utilization from which on all CPUs count as busy; the rest is measuring error.
+/// Utilization at which all CPUs count as busy; the rest is measurement error.
 const SATURATED: f64 = 0.99999;
 
 /// The options.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Config {
-    /// Slice while CPU time is left.
+    /// Slice while not all CPUs are busy.
     pub(crate) slice_underutil_ns: u64,
     /// Slice while all CPUs are busy.
     pub(crate) slice_overutil_ns: u64,

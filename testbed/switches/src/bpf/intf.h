@@ -17,10 +17,10 @@
 /* Maximum number of threads with individual counters. */
 #define SWITCHES_THREADS_MAX 16384
 
-/* End of a run. */
+/* How a run ended. */
 enum switches_end {
 	SWITCHES_UNWANTED, /* not recorded */
-	SWITCHES_RUNNING, /* not yet */
+	SWITCHES_RUNNING, /* not ended yet */
 	SWITCHES_PREEMPTED, /* still runnable: preempted, slice expired, or yielded */
 	SWITCHES_SLEPT,
 	SWITCHES_EXITED,

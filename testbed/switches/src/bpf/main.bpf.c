@@ -4,8 +4,8 @@
  * for each thread.
  *
  * The ring buffer causes no wakeups: user space polls it, so that a record causes no context
- * switch. Runs that do not fit are counted. Filters are applied here, so that other threads
- * have little overhead.
+ * switch. Runs that do not fit are counted as lost. Filters are applied here, so that other
+ * threads have little overhead.
  */
 #include <scx/types.bpf.h>
 #include <scx/time.bpf.h>
@@ -100,8 +100,8 @@ static bool task_wanted(const struct switches_task *task)
 	return !nr_pids || bpf_map_lookup_elem(&pids, &pid) || bpf_map_lookup_elem(&pids, &tgid);
 }
 
-/* Atomic, since idle tasks share one pid on several CPUs, and a system call can be
- * interrupted by a wakeup. */
+/* Atomic, since the idle tasks of all CPUs have pid 0, and an interrupt's wakeup can occur
+ * while a system call is counted. */
 static void add(u64 *count, u64 n)
 {
 	__sync_fetch_and_add(count, n);
@@ -129,8 +129,8 @@ static struct switches_counts *counts_of(const struct switches_task *task)
 static u32 end_of(bool preempt, struct task_struct *prev, u32 prev_state)
 {
 	/*
-	 * A task that was about to sleep with a signal pending is runnable again, which 6.12
-	 * shows in the task's state only.
+	 * A task that was about to sleep with a signal pending is runnable again. 6.12 shows
+	 * this only in the task's state, not in @prev_state.
 	 */
 	if (preempt || !prev_state || !prev->__state)
 		return SWITCHES_PREEMPTED;
@@ -217,7 +217,10 @@ static void count_wakeup(struct task_struct *p)
 	identify(&task, p);
 	if (!task_wanted(&task))
 		return;
-	/* The target CPU is not known yet. With --cpu, count threads that ran on such a CPU. */
+	/*
+	 * The CPU on which the task will run is not known yet. With --cpu, count only threads
+	 * that have run on one of these CPUs.
+	 */
 	c = some_cpus ? bpf_map_lookup_elem(&threads, &task.pid) : counts_of(&task);
 	if (c)
 		add(&c->nr_wakeups, 1);
@@ -237,8 +240,8 @@ int BPF_PROG(on_wakeup_new, struct task_struct *p)
 	return 0;
 }
 
-/* Not tp_btf: on a kernel without this tracepoint, the program can then be loaded, and only
- * attaching it fails. */
+/* Not tp_btf, so that the program loads on a kernel without this tracepoint, and only attaching
+ * it fails. */
 SEC("raw_tp/sys_enter")
 int on_sys_enter(void *ctx)
 {

@@ -62,7 +62,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The largest differences: from user space, and from the exact average.
+/// Returns the largest differences from the average of user space, and from the exact average.
 #[allow(clippy::cast_precision_loss)] // Far below the measured differences.
 fn follow(program: &ProgramMut<'_>, dice: &mut Dice) -> Result<(f64, f64)> {
     let half_life_ns = 1_000_000 << dice.below(18);

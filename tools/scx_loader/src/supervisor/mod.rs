@@ -2,8 +2,8 @@
 //! Supervision of the scheduler, as a state machine: events and the time go in, actions come out.
 //! It does not block, read clocks or start processes.
 //!
-//! The latest request wins. A request that is superseded fails with an error that says so;
-//! none is dropped.
+//! The latest request wins. A request that is superseded fails with an error that says so. No
+//! request goes unanswered.
 
 #[cfg(test)]
 mod tests;
@@ -16,19 +16,19 @@ use crate::job::Job;
 /// Time since an arbitrary epoch.
 pub(crate) type Time = Duration;
 
-/// After this time of running, earlier failures are forgotten.
+/// After a scheduler has run for this time, earlier failures are forgotten.
 const HEALTHY: Duration = Duration::from_secs(60);
 
 /// How long an ejected scheduler's process may take to exit.
 const LOST: Duration = Duration::from_secs(10);
 
-/// Identifies the caller to answer. Assigned by the daemon.
+/// Identifies a caller who waits for an answer. Assigned by the daemon.
 pub(crate) type Caller = u64;
 
 /// A request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// Starts a scheduler, only if none runs.
+    /// Starts a scheduler, only if none is running.
     Start(Job),
     /// Replaces the running scheduler.
     Switch(Job),
@@ -45,14 +45,14 @@ pub(crate) struct Kernel {
     pub(crate) ops: String,
     /// Number of schedulers enabled since boot.
     pub(crate) enable_seq: u64,
-    /// How often CPUs have come or gone so far; `None` if that is not known.
+    /// Number of CPU hotplug events since boot; `None` if unknown.
     pub(crate) hotplug_seq: Option<u64>,
 }
 
 /// An event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// The service starts this default scheduler. There is no caller.
+    /// The default scheduler is to be started. There is no caller.
     Begin(Job),
     /// A request of a caller.
     Request(Caller, Request),
@@ -90,7 +90,7 @@ pub(crate) enum Signal {
 }
 
 impl Signal {
-    /// The next one, if it does not respond.
+    /// The next signal, if the process does not exit.
     fn stronger(self) -> Self {
         match self {
             Self::Interrupt => Self::Terminate,
@@ -110,7 +110,7 @@ pub(crate) enum Action {
     Reply(Caller, Result<(), String>),
     /// Write a message to the log.
     Log(String),
-    /// The loader may exit: it runs no scheduler any more.
+    /// The loader may exit: its scheduler has ended.
     Quit,
 }
 
@@ -129,9 +129,9 @@ enum Phase {
         callers: Vec<Caller>,
         back_to: Option<Job>,
     },
-    /// An enabled scheduler. `lost_at` is when the kernel no longer reported it.
+    /// An enabled scheduler, or one that the kernel stopped reporting at `lost_at`.
     Running { since: Time, lost_at: Option<Time> },
-    /// A process that was signalled, and has to exit by the deadline.
+    /// A process that was signalled. If it has not exited at `until`, it gets the next signal.
     Stopping {
         signal: Signal,
         until: Time,
@@ -156,7 +156,7 @@ enum Then {
         callers: Vec<Caller>,
         back_to: Option<Job>,
     },
-    /// The kernel ejected the scheduler.
+    /// The kernel ejected the scheduler, and its process did not exit.
     Fail,
     Quit,
 }
@@ -203,7 +203,7 @@ pub(crate) struct Supervisor {
     reason: String,
     stderr_tail: Vec<String>,
     kernel: Kernel,
-    /// When CPUs were last seen to come or go.
+    /// When the last CPU hotplug event was detected.
     hotplug_at: Option<Time>,
 }
 
@@ -307,7 +307,7 @@ impl Supervisor {
         )
     }
 
-    /// Handles an event; the only entry point that changes state.
+    /// Handles an event. Nothing else changes the phase.
     pub(crate) fn handle(&mut self, now: Time, event: Event) -> Vec<Action> {
         let mut out = Vec::new();
         match event {
@@ -315,7 +315,7 @@ impl Supervisor {
                 self.start(now, job, Vec::new(), None, &mut out);
             }
             Event::Begin(job) => out.push(Action::Log(format!(
-                "{} is not started: another scheduler runs",
+                "{} is not started: another scheduler is running",
                 job.scheduler
             ))),
             Event::Request(caller, request) => self.request(now, caller, request, &mut out),
@@ -352,7 +352,7 @@ impl Supervisor {
                 self.then(now, then, out);
             }
             Request::Restart => {
-                // admit() has checked that there is one.
+                // admit() has checked that there is a scheduler to restart.
                 let Some(job) = self.meant() else { return };
                 let then = Then::Start {
                     job,
@@ -371,17 +371,18 @@ impl Supervisor {
         let gives_up = *request == Request::Stop && matches!(self.phase, Phase::BackingOff { .. });
         if let Some(ops) = self.external().filter(|_| !gives_up) {
             return Err(format!(
-                "the scheduler '{ops}' runs, which the loader did not start: end its process first"
+                "the scheduler '{ops}' is running and was not started by the loader: \
+                 end its process first"
             ));
         }
         match request {
             Request::Start(_) if self.is_up() => Err(format!(
-                "{} runs already: switch instead",
+                "{} is already running: switch instead",
                 self.job
                     .as_ref()
                     .map_or("a scheduler", |job| &job.scheduler)
             )),
-            Request::Restart if self.meant().is_none() => Err("no scheduler runs".into()),
+            Request::Restart if self.meant().is_none() => Err("no scheduler is running".into()),
             _ => Ok(()),
         }
     }
@@ -457,7 +458,7 @@ impl Supervisor {
         reply(callers, &Err("superseded by a later request".into()), out);
     }
 
-    /// Continues with `then`. There is no process any more.
+    /// Continues with `then`. There is no process.
     fn go_on(&mut self, now: Time, then: Then, out: &mut Vec<Action>) {
         match then {
             Then::Stop(callers) => {
@@ -509,7 +510,7 @@ impl Supervisor {
             None => format!("ended {}", exit.how),
         };
         if exit.well && matches!(self.phase, Phase::Running { .. }) {
-            // Unregistered by a user, or SysRq-S: do not restart.
+            // A user unregistered it, or pressed SysRq-S: do not restart it.
             self.pid = None;
             self.kernel.ops.clear();
             self.phase = Phase::Stopped;
@@ -560,7 +561,7 @@ impl Supervisor {
         self.reason = why.into();
         let about = self.about_job();
         out.push(Action::Log(about.clone()));
-        // The previous one, unless it is the one that failed.
+        // Return to the previous scheduler, unless it is the one that failed.
         match back_to.filter(|job| self.job.as_ref() != Some(job)) {
             Some(job) => {
                 let told = format!("{about}; {} is started again", job.scheduler);
@@ -574,8 +575,8 @@ impl Supervisor {
         }
     }
 
-    /// The scheduler failed, and there is no caller to answer: restart it with a delay, or fall
-    /// back, or give up.
+    /// The scheduler failed, and no caller waits for it: restart it with a delay, or start the
+    /// fallback, or give up.
     fn fail(&mut self, now: Time, why: &str, out: &mut Vec<Action>) {
         self.failures += 1;
         self.reason = why.into();
@@ -589,7 +590,7 @@ impl Supervisor {
         match fallback.filter(|job| self.job.as_ref() != Some(job)) {
             Some(job) => {
                 out.push(Action::Log(format!("{} replaces it", job.scheduler)));
-                // The fallback gets a single attempt.
+                // The fallback gets only one attempt to start.
                 self.failures = self.config.max_failures - 1;
                 self.start(now, job, Vec::new(), None, out);
             }
@@ -606,7 +607,7 @@ impl Supervisor {
         let job = self.job.as_ref();
         let is_ours = self.pid.is_some() && job.is_some_and(|job| job.ops() == self.kernel.ops);
         match &mut self.phase {
-            // A predecessor of the same name may still be enabled.
+            // enable_seq: a predecessor with the same name may still be enabled.
             Phase::Starting {
                 enable_seq,
                 callers,

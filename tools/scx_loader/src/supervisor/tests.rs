@@ -148,7 +148,7 @@ impl World {
         }
     }
 
-    /// Advances time in steps of 10 ms, polling the kernel every 100.
+    /// Advances time in steps of 10 ms, and polls the kernel every 100 ms.
     fn pass(&mut self, time: Time) {
         let until = self.now + time;
         while self.now < until {
@@ -328,7 +328,7 @@ fn fallback_replaces_a_scheduler_that_fails_repeatedly() {
         (world.state(), world.runs()),
         (State::Running, Some(Nature::Good))
     );
-    // A fallback has no fallback.
+    // A fallback that fails is not replaced.
     let mut world = World::new(Some(Nature::Broken));
     world.start(Nature::Crashing);
     world.seconds(600);
@@ -363,7 +363,7 @@ fn old_failures_are_forgotten() {
     }
 }
 
-/// Also if each of them is an ejection after which the process hangs.
+/// The same, if each failure is an ejection after which the process hangs.
 #[test]
 fn old_failures_are_forgotten_by_hanging_processes_too() {
     let mut world = World::new(None);
@@ -442,10 +442,10 @@ fn reload_after_hotplug_has_the_start_timeout() {
     world.seconds(40);
     assert_eq!(world.state(), State::Starting, "the kernel has none");
     let again = world.start(Nature::Good);
-    assert!(world.refusal(again).contains("runs already"));
+    assert!(world.refusal(again).contains("already running"));
     world.seconds(11);
     assert_eq!((world.state(), world.spawned_at.len()), (State::Running, 1));
-    // A reload that takes longer is given up.
+    // A reload that exceeds the timeout is given up.
     world.hotplug_seq += 1;
     world.comes_up_again_after(Time::MAX / 2);
     world.seconds(59);
@@ -566,11 +566,11 @@ proptest! {
             world.ask(request);
             world.pass(MS * pause_ms);
         }
-        // At most 60 s to start and three signals of 5 s each to stop; then the same again for the
-        // scheduler that it replaced, which is started again if the switch fails.
+        // A scheduler takes at most 60 s to start, and 5 s after each of three signals to stop. The
+        // same again for the previous scheduler, which is started again if the switch fails.
         world.seconds(200);
         prop_assert_eq!(world.answers.len(), nr_requests);
-        // Per request: its start, or five failures and the fallback, and the previous one.
+        // Per request: its start, or five failures and the fallback, and the previous scheduler.
         prop_assert!(world.spawned_at.len() <= nr_requests * 8);
         let quiet = world.spawned_at.len();
         world.seconds(600);

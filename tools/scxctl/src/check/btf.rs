@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Requirements of the schedulers, checked in the kernel's BTF.
+//! Checks the kernel's BTF for the requirements of the schedulers.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use scx_utils::manifest::Manifest;
 
 use super::Finding;
 
-/// Relative to the root directory.
+/// The kernel's BTF, relative to the root directory.
 const PATH: &str = "sys/kernel/btf/vmlinux";
 
 pub(super) fn check(root: &Path, registry: &Registry) -> Vec<Finding> {

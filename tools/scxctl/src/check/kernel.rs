@@ -32,7 +32,7 @@ pub(super) fn check(sched_ext: &SchedExt) -> Vec<Finding> {
         return without_sched_ext(release.as_deref(), missing.as_deref());
     }
     let kernel = release.map(|release| Finding::ok("kernel", format!("Linux {release}")));
-    // The kernel has sched_ext: if the configuration says otherwise, it is of another kernel.
+    // The kernel has sched_ext: a configuration that says otherwise belongs to another kernel.
     let configured = missing.is_some_and(|missing| missing.is_empty());
     let config =
         configured.then(|| Finding::ok("config", "sched_ext and its dependencies are enabled"));
@@ -45,7 +45,7 @@ pub(super) fn check(sched_ext: &SchedExt) -> Vec<Finding> {
         .collect()
 }
 
-/// The cause, reported once: the first that is known.
+/// Reports a single cause, the first that is known.
 fn without_sched_ext(release: Option<&str>, missing: Option<&[&str]>) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(release) = release {
@@ -80,7 +80,7 @@ fn missing_options(root: &Path, release: &str) -> Option<Vec<&'static str>> {
     Some(OPTIONS.into_iter().filter(|of| !is_set(of)).collect())
 }
 
-/// The running kernel's configuration, or else the file of its package.
+/// The configuration that the running kernel provides, or else the file of its package.
 fn configuration(root: &Path, release: &str) -> Option<String> {
     let places = [
         format!("boot/config-{release}"),

@@ -25,7 +25,7 @@ fn scheduler(sched_ext: &SchedExt, registry: &Registry) -> Finding {
         "enabled" => match registry.of_ops(&ops) {
             Some(ours) => Finding::ok(name, format!("{} runs", ours.name)),
             None => {
-                let text = format!("the scheduler '{ops}' runs, which is not installed here");
+                let text = format!("the running scheduler '{ops}' is not installed here");
                 Finding::problem(name, text, "stop it first")
             }
         },

@@ -2,7 +2,8 @@
 //! Diagnoses why schedulers cannot run on this machine, and which settings they ignore.
 //!
 //! `kernel` checks for sched_ext, `btf` the schedulers' requirements, `rights` the privileges of
-//! this process, `machine` settings and the running scheduler. Unknown facts are omitted.
+//! this process, `machine` settings and the running scheduler. What cannot be determined is
+//! omitted.
 
 mod btf;
 mod kernel;
@@ -24,11 +25,11 @@ const VERDICT_WIDTH: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Verdict {
-    /// As required.
+    /// The requirement is met.
     Ok,
     /// Schedulers run, with a limitation.
     Warning,
-    /// No scheduler can run.
+    /// Schedulers cannot run, or one of them cannot.
     Problem,
 }
 
@@ -79,7 +80,7 @@ impl Finding {
     }
 }
 
-/// Checks the machine with this root directory.
+/// Checks the machine whose root directory is `root`.
 pub(crate) fn check(root: &Path, registry: &Registry) -> Vec<Finding> {
     let sched_ext = SchedExt::new(root);
     let mut findings = kernel::check(&sched_ext);
@@ -92,7 +93,7 @@ pub(crate) fn check(root: &Path, registry: &Registry) -> Vec<Finding> {
     findings
 }
 
-/// As text: a line each, and a second one with the remedy.
+/// As text: one line per finding, and a second one for the remedy, if any.
 pub(crate) fn print(findings: &[Finding]) -> String {
     let widths = findings.iter().map(|one| one.name.len());
     let name_width = widths.max().unwrap_or(0);
@@ -111,7 +112,7 @@ pub(crate) fn print(findings: &[Finding]) -> String {
     text
 }
 
-/// The exit status: 1 if no scheduler can run, otherwise 0.
+/// The exit status: 1 if there is a problem, otherwise 0.
 pub(crate) fn status(findings: &[Finding]) -> u8 {
     let is_problem = |one: &Finding| one.verdict == Verdict::Problem;
     u8::from(findings.iter().any(is_problem))

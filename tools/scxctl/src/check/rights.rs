@@ -18,7 +18,7 @@ pub(super) fn check(root: &Path) -> Vec<Finding> {
     process(root).into_iter().chain(lockdown(root)).collect()
 }
 
-/// The privileges of this process. Without them, scx_loader can be used.
+/// The privileges of this process. A process without them can use scx_loader.
 fn process(root: &Path) -> Option<Finding> {
     let status = fs::read_to_string(root.join("proc/self/status")).ok()?;
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
@@ -38,7 +38,7 @@ fn process(root: &Path) -> Option<Finding> {
     })
 }
 
-/// Whether this is a user namespace.
+/// Whether this process is in a user namespace other than the initial one.
 fn is_user_namespace(root: &Path) -> bool {
     let map = fs::read_to_string(root.join("proc/self/uid_map"));
     map.is_ok_and(|map| !map.split_whitespace().eq(EVERYBODY))

@@ -32,7 +32,7 @@ struct Btf {
 }
 
 impl Btf {
-    /// With these functions and their numbers of parameters, and the run queue, with or without
+    /// BTF of these functions with their numbers of parameters, and of `struct rq`, with or without
     /// the deadline server of sched_ext.
     fn of(functions: &[(&str, u32)], has_ext_server: bool) -> Vec<u8> {
         const INT: u32 = 1;
@@ -89,7 +89,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// Without any of the kernel's files.
+    /// A machine without any of the kernel's files.
     fn empty() -> Self {
         let manifest = |name: &str, kfuncs: &[&str]| Manifest {
             name: name.into(),
@@ -106,7 +106,7 @@ impl Machine {
         }
     }
 
-    /// With all that schedulers require.
+    /// A machine that meets all requirements of schedulers.
     fn good() -> Self {
         let functions = [("scx_bpf_create_dsq", 2), ("scx_bpf_dsq_peek", 1)];
         Self::empty()
@@ -159,7 +159,7 @@ impl Machine {
         self.check().into_iter().map(|one| one.name).collect()
     }
 
-    /// Asserts one finding, and that all others are as on a good machine.
+    /// Asserts one finding, and that the verdict of all others is ok.
     #[track_caller]
     fn has(&self, name: &str, verdict: Verdict, words: &str) {
         let found = self.check();
@@ -231,7 +231,7 @@ fn bad_machine() {
                          cure: use scx_loader (scxctl start), or sudo
     problem  lockdown    BPF programs may not read the kernel's memory (lockdown=confidentiality)
                          cure: boot with lockdown=integrity, or without lockdown=
-    problem  scheduler   the scheduler 'stranger' runs, which is not installed here
+    problem  scheduler   the running scheduler 'stranger' is not installed here
                          cure: stop it first
     problem  isolation   the CPUs 2-3 are isolated: the kernel rejects schedulers
                          cure: boot without isolcpus=
@@ -375,7 +375,7 @@ fn running_scheduler_is_known_or_foreign() {
     let running = |state, ops| Machine::good().put(STATE, state).put(OPS, ops);
     running("enabled", "old").has("scheduler", Verdict::Ok, "scx_old runs");
     let stranger = running("enabled", "stranger");
-    stranger.has("scheduler", Verdict::Problem, "'stranger' runs");
+    stranger.has("scheduler", Verdict::Problem, "'stranger' is not");
     let going = running("disabling", "old");
     going.has("scheduler", Verdict::Warning, "disabling");
 }
@@ -400,7 +400,7 @@ fn json_is_in_lower_case() {
     assert_eq!(json, text);
     assert!(print(&[]).is_empty());
     assert_eq!(status(&[]), 0);
-    // The machine that runs the test is not read.
+    // The test does not read the files of the machine that it runs on.
     assert_eq!(
         check(Path::new("/no/such/place"), &Registry::default()).len(),
         1

@@ -57,9 +57,10 @@ static u64 slice_ns(const struct task_struct *p, u64 nr)
 
 /*
  * Return the maximum lag of a task, ns of virtual time: a credit that grows with its wakeup
- * frequency. If this is not a wakeup, the task may lag further, by what its runtime may add to its
- * deadline: with a smaller bound, the virtual time of a light task would be raised before its turn
- * comes, and shares would not follow the weights.
+ * frequency and its weight, and shrinks with the number of waiting tasks. If this is not a wakeup,
+ * the task may lag further, by what its runtime may add to its deadline: with a smaller bound, the
+ * virtual time of a light task would be raised before its turn comes, and shares would not follow
+ * the weights.
  */
 static u64 lag_ns(const struct task_struct *p, const struct scx_dl_task *t, u64 nr, u64 enq_flags)
 {
@@ -76,8 +77,8 @@ static u64 lag_ns(const struct task_struct *p, const struct scx_dl_task *t, u64 
 	return ns;
 }
 
-/* Return the deadline of a task: its virtual time plus what it has run since it last slept, of
- * which at most config.lag_ns counts. */
+/* Return the deadline of a task: its virtual time plus its CPU time since it last slept, up to
+ * config.lag_ns, divided by its weight. */
 static u64 deadline(const struct task_struct *p, const struct scx_dl_task *t)
 {
 	u64 awake_ns = t->awake_ns < config.lag_ns ? t->awake_ns : config.lag_ns;

@@ -6,7 +6,7 @@
  * machine's only queue. A CPU whose local DSQ is empty takes the first task of the queue that
  * may run on it. Weights are ignored, tasks are not preempted before their slices end, and the
  * slice is the only option. The smallest BPF scheduler of this tree with a user-space side in
- * Rust: copy it to begin your own.
+ * Rust: copy it to start your own.
  */
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>
@@ -24,7 +24,7 @@ char _license[] SEC("license") = "GPL";
  */
 #define MAX_WAIT_NS (8 * NSEC_PER_SEC)
 
-/* Shorter slices are all overhead, and below the tick of most kernels. */
+/* Shorter slices are mostly overhead, and are shorter than the tick of most kernels. */
 #define MIN_SLICE_NS (1 * NSEC_PER_MSEC)
 
 /* --slice-us */
@@ -55,7 +55,7 @@ static u64 shared_slice_ns(void)
 
 void BPF_STRUCT_OPS(fifo_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	/* Other tasks depend on per-CPU kernel threads, so those skip the shared queue. */
+	/* Other tasks depend on per-CPU kernel threads, so these bypass the shared queue. */
 	if (scx_task_is_percpu_kthread(p)) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns, enq_flags);
 		scx_count(counts, nr_kthreads);

@@ -17,7 +17,7 @@ struct flash_config {
 
 /* Counters of a CPU. */
 struct flash_counts {
-	u64 nr_started; /* tasks that began to run */
+	u64 nr_started; /* tasks that started to run */
 	u64 nr_stopped;
 	u64 nr_kthread_dispatches;
 	u64 nr_direct_dispatches;

@@ -97,7 +97,8 @@ static u64 insert(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u32 wei
 
 	scx_dl_set_node(t, scx_node_of(cpu));
 	if (config.rr && enq_flags & SCX_ENQ_REENQ) {
-		/* The task has its turn already, and keeps the rest of its slice. */
+		/* The task's turn has come already: it keeps its place, and the rest of its
+		 * slice. */
 		until = p->scx.dsq_vtime;
 		slice = 0;
 	} else if (config.rr) {

@@ -66,8 +66,8 @@ static bool is_awaited(s32 cpu)
 	return true;
 }
 
-/* End the turn of @cpu if it has lasted for a slice, and a task waits for this CPU. A tick may
- * never come, so the running task is preempted. */
+/* End the turn of @cpu if it has lasted for a slice, and a task waits for this CPU. The running
+ * task is preempted, because only a tick, which may never come, would notice a slice of 0. */
 static void tickless_visit(s32 cpu)
 {
 	u64 since = turn_since_ns[(u32)cpu % SCX_CPUS_MAX];

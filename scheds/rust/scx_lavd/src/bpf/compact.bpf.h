@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Core compaction: while the load is low, few CPUs are active, so that the others sleep deeply.
+ * Core compaction: while the load is low, few CPUs are active, so that the others stay in deep idle
+ * states.
  *
- * The active CPUs are the primary domain (scx/cpus.bpf.h), a prefix of one of two orders of all
- * CPUs. If all of them are busy, a task waits for one, unless it would probably wait for long: then
- * it takes any idle CPU, and so does a task that may not use active CPUs.
+ * The active CPUs are the primary domain (scx/cpus.bpf.h): as many as the load needs, in one of two
+ * orders of all CPUs. If all of them are busy, a task waits for one of them. If the wait would
+ * probably be long, or the task is new or may not use any active CPU, it takes any idle CPU.
  */
 #ifndef __LAVD_COMPACT_BPF_H
 #define __LAVD_COMPACT_BPF_H
 
-/* Maximum expected wait for an active CPU: of most tasks, and of one whose criticality is nearer to
- * the largest one than to the average. To wake another CPU from deep sleep takes time, too. */
+/* Maximum expected wait for an active CPU: of most tasks, and of a task whose criticality is closer
+ * to the largest one than to the average. Waking a CPU from a deep idle state takes time, too. */
 #define WAIT_US 2000
 #define CRITICAL_WAIT_US 500
 
 #define ROUND_NS (10 * NSEC_PER_MSEC)
 
-/* Whether CPUs that are not active should rest. */
+/* Whether some CPUs are inactive, and should stay idle. */
 static bool lavd_compacts;
 
 /* Number of active CPUs of each compute domain. */
@@ -25,7 +26,7 @@ static u32 lavd_domain_active[SCX_NODES_MAX];
 /* When the last round ended. */
 static u64 lavd_round_at_ns;
 
-/* Note that a task begins to run on @cpu, or that it stops. */
+/* Note that a task starts to run on @cpu, or that it stops. */
 static void note_busy(s32 cpu, u64 now)
 {
 	cpu_state(cpu)->since_ns = now ?: 1;
@@ -55,7 +56,7 @@ static u64 take_busy_ns(struct lavd_cpu *state, u64 now)
 
 /* ---- placing tasks -------------------------------------------------------- */
 
-/* Whether the task would wait for too long if it kept to the active CPUs of its domain. */
+/* Whether the task would wait for too long if it used only the active CPUs of its domain. */
 static bool waits_long(const struct task_struct *p, const struct scx_dl_task *t)
 {
 	u64 critical = lavd_preempt_threshold(lavd_system.max_lat_cri, lavd_system.avg_lat_cri, 1);
@@ -66,8 +67,8 @@ static bool waits_long(const struct task_struct *p, const struct scx_dl_task *t)
 			    lavd_domain_active[scx_node_of(cpu)]) > max_us;
 }
 
-/* Return the active CPUs if a task should keep to them, NULL if any CPU will do. A new task may use
- * any, because nothing is known of its runtime. */
+/* Return the active CPUs if a task should use only these, NULL if it may use any CPU. A new task
+ * may use any, because its runtime is unknown. */
 static const struct cpumask *confines(const struct task_struct *p, const struct scx_dl_task *t)
 {
 	const struct cpumask *active;
@@ -80,7 +81,7 @@ static const struct cpumask *confines(const struct task_struct *p, const struct 
 
 /* Return the CPU in whose domain the task should wait: @cpu if its domain has active CPUs, else an
  * active CPU that the task may use. In a domain without active CPUs, the task would wait until a
- * CPU of another domain has nothing else to do. */
+ * CPU of another domain has nothing else to do, and steals it. */
 static s32 where_to_wait(const struct task_struct *p, s32 cpu)
 {
 	const struct cpumask *active;
@@ -114,7 +115,7 @@ static s32 cpu_in_order(u32 mode, u32 index)
 	return lavd_orders.performance[index % LAVD_CPUS_MAX];
 }
 
-/* Make a CPU active or let it rest. */
+/* Make a CPU active or inactive. */
 static void set_active(struct bpf_cpumask *mask, s32 cpu, bool is_active)
 {
 	struct lavd_cpu *state = cpu_state(cpu);
@@ -125,7 +126,7 @@ static void set_active(struct bpf_cpumask *mask, s32 cpu, bool is_active)
 	if (is_active) {
 		bpf_cpumask_set_cpu(cpu, mask);
 		lavd_domain_active[scx_node_of(cpu)]++;
-		/* Tasks may wait. */
+		/* Tasks may be waiting for a CPU. */
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 	} else {
 		bpf_cpumask_clear_cpu(cpu, mask);
@@ -138,7 +139,8 @@ static void set_active(struct bpf_cpumask *mask, s32 cpu, bool is_active)
 static u64 lavd_active_capacity;
 static u32 lavd_nr_active;
 
-/* Set the active CPUs: all that @mode prefers, or else the first ones in its order that suffice. */
+/* Set the active CPUs: in performance mode the big ones, if there are also little ones; with
+ * compaction, the first ones in the order of @mode that suffice for @need; else all. */
 static void set_active_cpus(struct bpf_cpumask *mask, u32 mode, u64 need)
 {
 	bool prefers_big = mode == LAVD_PERFORMANCE && lavd_is_big_little, is_active;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How many CPUs are needed, and in which mode. Loads are in units of capacity: that of the fastest
- * CPU is 1024. Pure functions, tested on the host by tests/unit_c. */
+/* How many CPUs are needed, and in which mode. Loads are in units of CPU capacity: the fastest CPU
+ * has 1024. Pure functions, tested on the host by tests/unit_c. */
 #ifndef __LAVD_COMPACT_H
 #define __LAVD_COMPACT_H
 
@@ -16,7 +16,7 @@ static inline u64 lavd_load_average(u64 avg, u64 now)
 	return now > avg ? avg + (now - avg + 3) / 4 : avg - (avg - now + 7) / 8;
 }
 
-/* Return the capacity that a load needs: a quarter more. */
+/* Return the capacity that a load needs: the load plus a quarter. */
 static inline u64 lavd_need(u64 load)
 {
 	return load + load / 4;
@@ -36,14 +36,14 @@ static inline bool lavd_is_saturated(u64 load, u64 capacity)
 	return load >= capacity - capacity / 8;
 }
 
-/* Return how long a task will wait, us, roughly, behind @nr others on @nr_cpus busy CPUs. */
+/* Return roughly how long a task will wait behind @nr others on @nr_cpus busy CPUs, us. */
 static inline u64 lavd_wait_us(u64 nr, u64 runtime_us, u32 nr_cpus)
 {
 	return (nr + 1) * runtime_us / (nr_cpus ? nr_cpus : 1);
 }
 
-/* Whether CPUs of @capacity suffice for @need if they use at most 9/16 of it. That is half, plus a
- * margin, so that a load of 10 % on eight CPUs needs two of them, not three. */
+/* Whether CPUs of @capacity suffice for @need at a utilization of at most 9/16. That is half, plus
+ * a margin, so that a load of 10 % on eight CPUs needs two of them, not three. */
 static inline bool lavd_suffices(u64 capacity, u64 need)
 {
 	return capacity / 16 * 9 >= need;

@@ -3,9 +3,9 @@
  * How urgent a task is: its latency criticality, and what follows from it. Pure functions, tested
  * on the host by tests/unit_c.
  *
- * A task is the more urgent the more often it waits for others, the more often it wakes others, and
- * the shorter it runs: such a task is in the middle of a chain of tasks that depend on each other,
- * and each delay of it delays the chain.
+ * The more often a task waits for others, the more often it wakes others, and the more briefly it
+ * runs, the more urgent it is: such a task is in the middle of a chain of tasks that depend on each
+ * other, and any delay of the task delays the whole chain.
  */
 #ifndef __LAVD_CRITICALITY_H
 #define __LAVD_CRITICALITY_H
@@ -16,7 +16,7 @@
 /* Frequencies are per second, clamped to this. */
 #define LAVD_FREQ_MAX 100000
 
-/* Runtimes from this on count as long. */
+/* Longer average runtimes are clamped to this. */
 #define LAVD_RUNTIME_LONG_NS NSEC_PER_SEC
 
 /* Unit of lavd_runtime_factor(). */
@@ -42,12 +42,12 @@
 /* At most this much of the CPU time since the last sleep counts for the deadline. */
 #define LAVD_RUNTIME_COUNTED_NS (5 * NSEC_PER_MSEC)
 
-/* The criticality at which lavd_request_ns() returns the counted CPU time unscaled. That of a task
- * that computes is 64 to 700, that of an interactive one 1000 to 3000. */
+/* The criticality at which lavd_request_ns() returns the counted CPU time unscaled. Tasks that
+ * compute have 64 to 700, interactive tasks 1000 to 3000. */
 #define LAVD_LAT_CRI_UNIT 256
 
-/* The credit of a sleeper, ns of virtual time, for each unit of criticality: a frame of a game at a
- * criticality of 1000 may use up 80 ms at once. */
+/* The credit of a sleeper, ns of virtual time, for each unit of criticality: a game's task with a
+ * criticality of 1000 may use up to 80 ms for a frame at once. */
 #define LAVD_CREDIT_UNIT_NS (80 * 1000ULL)
 
 static inline u64 lavd_min(u64 a, u64 b)
@@ -91,9 +91,9 @@ static inline u32 lavd_lat_cri(u64 wait_freq, u64 wake_freq, u64 avg_runtime_ns,
 	return sum * sum;
 }
 
-/* Return the criticality of a task that inherits from its waker and from the most critical task
- * that it has woken since it was last queued: an eighth of the amount by which the sum of these
- * exceeds twice its own, but at most a quarter of its own. */
+/* Return the criticality of a task, including what it inherits from its waker and from the most
+ * critical task that it has woken since the last update: an eighth of the amount by which the sum
+ * of their criticalities exceeds twice its own, but at most a quarter of its own. */
 static inline u32 lavd_inherit(u32 lat_cri, u32 of_waker, u32 of_wakee)
 {
 	u64 given = (u64)of_waker + of_wakee;
@@ -116,8 +116,9 @@ static inline u32 lavd_perf_cri(u64 wait_freq, u64 wake_freq, u64 run_freq, u64 
 	return lavd_log_freq(wait_freq, wake_freq) + lavd_log(used * scx_weight_clamp(weight));
 }
 
-/* Return the distance from the virtual time of a task to its deadline, ns: what it requests,
- * inversely proportional to its criticality. @awake_ns is its CPU time since it last slept. */
+/* Return the request of a task, the distance from its virtual time to its deadline, ns: 5 to 10 ms,
+ * growing with its CPU time since it last slept (@awake_ns), scaled inversely to its
+ * criticality. */
 static inline u64 lavd_request_ns(u64 awake_ns, u32 lat_cri)
 {
 	u64 counted_ns = LAVD_RUNTIME_COUNTED_NS + lavd_min(awake_ns, LAVD_RUNTIME_COUNTED_NS);
@@ -131,15 +132,15 @@ static inline u64 lavd_credit_ns(u32 lat_cri)
 	return lat_cri * LAVD_CREDIT_UNIT_NS;
 }
 
-/* Return the criticality from which on a task preempts others: the largest one, less 1 / 2^@shift
- * of its distance to the average. */
+/* Return the minimum criticality of a task that preempts others: the largest one, less 1 / 2^@shift
+ * of its distance from the average. */
 static inline u64 lavd_preempt_threshold(u64 max, u64 avg, u32 shift)
 {
 	return max > avg ? max - ((max - avg) >> (shift < 32 ? shift : 31)) : max;
 }
 
-/* Return the performance criticality above which a task should run on a big CPU, if these have @big
- * of @total capacity: the average if they have half of it, down to @min if they have more, up to
+/* Return the performance criticality above which a task should run on a big CPU: the average if the
+ * big CPUs have half of the capacity (@big of @total), down to @min if they have more, and up to
  * @max if they have less. */
 static inline u64 lavd_perf_threshold(u64 min, u64 avg, u64 max, u64 big, u64 total)
 {

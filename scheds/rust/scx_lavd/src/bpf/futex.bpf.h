@@ -2,12 +2,12 @@
 /*
  * Tasks that probably hold a lock: a task that returns from a futex wait counts as a lock holder
  * until it calls a futex wakeup. User space attaches only the programs whose kernel function
- * exists. A lock without waiters is not detected.
+ * exists. A lock that is acquired without a wait is not detected.
  */
 #ifndef __LAVD_FUTEX_BPF_H
 #define __LAVD_FUTEX_BPF_H
 
-/* Note whether the running task holds a lock from now on, if the function has succeeded. */
+/* Note whether the running task holds a lock from now on, if the traced function has succeeded. */
 static int note_lock(void *ctx, bool holds)
 {
 	struct scx_dl_task *t;

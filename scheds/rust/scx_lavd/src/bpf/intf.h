@@ -13,8 +13,8 @@ enum {
 /* Modes: how many CPUs are active. */
 enum {
 	LAVD_AUTO, /* one of the next three, by the load */
-	LAVD_PERFORMANCE, /* all; of big and little CPUs, the little ones last */
-	LAVD_BALANCED, /* as many as the load needs, one of each core first */
+	LAVD_PERFORMANCE, /* all, but little ones last */
+	LAVD_BALANCED, /* as many as the load needs, one thread of each core first */
 	LAVD_POWERSAVE, /* as many as the load needs, whole cores and little CPUs first */
 	LAVD_NO_COMPACTION, /* all; a task prefers the kind that suits it */
 };
@@ -49,10 +49,10 @@ struct lavd_system {
 	u64 avg_perf_cri;
 	u64 thr_perf_cri; /* tasks above it are performance critical */
 	u64 nr_queued; /* tasks that wait */
-	u64 avg_runtime_us; /* of tasks that begin to run: CPU time until they sleep, up to 10 ms */
+	u64 avg_runtime_us; /* of tasks that start to run: CPU time until they sleep, up to 10 ms */
 	u64 load; /* of all CPUs, averaged; a CPU of capacity 1024 that is always busy has 1024 */
 	u64 nr_active; /* CPUs in use */
-	u64 mode; /* the present one: not LAVD_AUTO */
+	u64 mode; /* the current one: not LAVD_AUTO */
 	u64 nr_performance; /* rounds in this mode, or without compaction */
 	u64 nr_balanced;
 	u64 nr_powersave;
@@ -65,7 +65,7 @@ struct lavd_request {
 
 /* Counters of a CPU. */
 struct lavd_counts {
-	u64 nr_sched; /* tasks that began to run */
+	u64 nr_sched; /* tasks that started to run */
 	u64 nr_lat_cri; /* of these, with a criticality of at least the average */
 	u64 nr_perf_cri; /* performance critical */
 	u64 nr_big; /* on a big CPU */
@@ -80,13 +80,13 @@ struct lavd_counts {
 
 /* Flags of a sample. */
 enum {
-	LAVD_IS_CRITICAL = 1 << 0, /* at least the average */
-	LAVD_IS_HOLDER = 1 << 1, /* has been woken from a futex, and probably holds it */
+	LAVD_IS_CRITICAL = 1 << 0, /* of at least average criticality */
+	LAVD_IS_HOLDER = 1 << 1, /* probably holds a lock: futex.bpf.h */
 	LAVD_ON_BIG = 1 << 2,
 	LAVD_IS_GREEDY = 1 << 3, /* has used more than its share */
 };
 
-/* A task that begins to run. Times are in ns, frequencies per second. */
+/* A task that starts to run. Times are in ns, frequencies per second. */
 struct lavd_sample {
 	s32 pid;
 	s32 waker_pid; /* 0: an interrupt, or unknown */
@@ -96,7 +96,7 @@ struct lavd_sample {
 	u64 slice_ns;
 	u64 slice_used_ns; /* duration of its last run */
 	u64 wait_ns; /* since it was queued */
-	u64 resched_ns; /* since it last began to run */
+	u64 resched_ns; /* since it last started to run */
 	u64 avg_runtime_ns;
 	u32 flags;
 	s32 cpu;

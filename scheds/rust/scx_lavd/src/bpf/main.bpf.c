@@ -4,11 +4,11 @@
  *
  * Each task has a latency criticality (criticality.h): it grows with how often the task waits for
  * others and wakes others, is larger if the task runs briefly or was woken by an interrupt, and is
- * partly inherited from its waker and its wakees. A task waits in the DSQ of its compute domain,
- * the CPUs that share node, last-level cache and kind, or in that of its CPU if it is pinned. The
- * order is by deadline: virtual time, by which CPU time is shared by weight, plus a request
- * inversely proportional to the criticality. The virtual time of a task that sleeps falls behind,
- * the further the more critical the task is (scx/deadline.bpf.h).
+ * partly inherited from its waker and its wakees. A task waits in the DSQ of its compute domain
+ * (the CPUs of one node, last-level cache and kind), or of its CPU if it is pinned. The DSQs are
+ * ordered by deadline: virtual time, so that CPU time is shared by weight, plus a request inversely
+ * proportional to the criticality. The virtual time of a task that sleeps falls behind, further for
+ * a more critical task (scx/deadline.bpf.h).
  *
  * While the load is low, few CPUs are used (compact.bpf.h). The slice shrinks with the number of
  * tasks that wait; a task that needs more than a slice gets it while no other one waits (slice.h).
@@ -19,11 +19,11 @@
 /* Members of a task's context. */
 #define SCX_DL_TASK_MEMBERS                                                        \
 	u64 woke_at_ns; /* when it last woke another task */                       \
-	u64 ran_at_ns; /* when it last began to run */                             \
+	u64 ran_at_ns; /* when it last started to run */                           \
 	u64 queued_at_ns;                                                          \
 	u64 slice_used_ns; /* duration of its last run */                          \
 	u32 wake_freq; /* how often it wakes others, per second, averaged */       \
-	u32 run_freq; /* how often it begins to run */                             \
+	u32 run_freq; /* how often it starts to run */                             \
 	s32 waker_pid; /* 0: an interrupt, or unknown */                           \
 	s32 prev_cpu;                                                              \
 	s32 suggested_cpu; /* by ops.select_cpu() */                               \
@@ -62,12 +62,12 @@ char _license[] SEC("license") = "GPL";
  * longer than any task waits, since the CPUs of a virtual machine may be halted by the host. */
 #define TIMEOUT_MS 30000
 
-/* Credit that a new task may get from its parent, ns. */
+/* Maximum credit that a new task gets from its parent, ns. */
 #define FORK_CREDIT_NS (40 * NSEC_PER_MSEC)
 
-/* Claim an idle CPU for a task: only an active one if the task should keep to these
- * (compact.bpf.h). Otherwise any one, but first of the primary domain or, on a big.LITTLE machine
- * without such a domain, of the kind that suits the task. */
+/* Claim an idle CPU for a task: only an active one if the task is confined to these
+ * (compact.bpf.h). Otherwise any one, preferably of the primary domain or, on a big.LITTLE machine
+ * without a primary domain, of the kind that suits the task. */
 static s32 pick_idle(struct task_struct *p, const struct scx_dl_task *t, s32 prev_cpu,
 		     u64 wake_flags)
 {
@@ -133,7 +133,8 @@ s32 BPF_STRUCT_OPS(lavd_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	return cpu;
 }
 
-/* Run the task on an idle CPU of @active, or on any idle CPU if @active is NULL. */
+/* Run the task on an idle CPU of @active, or on any idle CPU if @active is NULL. Returns whether
+ * there is one. */
 static bool run_on_idle(struct task_struct *p, struct scx_dl_task *t, const struct cpumask *active,
 			s32 prev_cpu, u64 enq_flags)
 {
@@ -184,7 +185,8 @@ void BPF_STRUCT_OPS(lavd_enqueue, struct task_struct *p, u64 enq_flags)
 		note_wakeup(p, t, false);
 		t->suggested_cpu = -1;
 	}
-	/* What was noted since the last update would be lost if the task has not run yet. */
+	/* A task that is enqueued again may not have run since the last update, which included the
+	 * boosts of its wakeup: another update would drop these. */
 	if (!(enq_flags & SCX_ENQ_REENQ))
 		update_criticality(p, t, enq_flags);
 	/* Others depend on a task that cannot migrate. */
@@ -192,7 +194,7 @@ void BPF_STRUCT_OPS(lavd_enqueue, struct task_struct *p, u64 enq_flags)
 		insert_local(p, t, cpu, enq_flags);
 		return;
 	}
-	/* A real-time task may be on all of the active CPUs. */
+	/* Real-time tasks may occupy all active CPUs. */
 	active = enq_flags & SCX_ENQ_REENQ ? NULL : confines(p, t);
 	if (run_on_idle(p, t, active, cpu, enq_flags))
 		return;
@@ -224,7 +226,7 @@ void BPF_STRUCT_OPS(lavd_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	}
 	if (t) {
-		/* The boosts of its wakeup no longer count. */
+		/* The boosts of prev's wakeup no longer count. */
 		update_criticality(prev, t, 0);
 		scx_dl_charge_prev(prev, t, cpu, prev->scx.weight, lavd_credit_ns(t->lat_cri));
 		/* The kernel calls ops.dispatch() before it enqueues prev again: without the check,
@@ -247,7 +249,7 @@ void BPF_STRUCT_OPS(lavd_dispatch, s32 cpu, struct task_struct *prev)
 	}
 }
 
-/* Count a task that begins to run on @cpu. */
+/* Count a task that starts to run on @cpu. */
 static void count_start(const struct scx_dl_task *t, s32 cpu)
 {
 	bool critical = t->lat_cri >= lavd_system.avg_lat_cri;

@@ -18,8 +18,8 @@ static bool may_preempt(const struct scx_dl_task *t, u64 enq_flags)
 	       !is_greedy(t);
 }
 
-/* Examine up to NR_CANDIDATES of all online CPUs, from a random one on, to find two CPUs of the
- * task's domain that may be preempted. Return the one whose task has the later deadline; negative
+/* Examine up to NR_CANDIDATES online CPUs, starting at a random one, to find two CPUs of the task's
+ * domain that may be preempted. Return the one whose task has the later deadline; negative
  * if there is none. */
 static s32 find_victim(struct task_struct *p, const struct scx_dl_task *t, u64 until)
 {
@@ -49,7 +49,7 @@ static void preempt(struct task_struct *p, const struct scx_dl_task *t, s32 cpu,
 		cpu = t->pinned_to ? -1 : find_victim(p, t, until);
 	if (cpu < 0)
 		return;
-	/* So that no other task preempts it, too. */
+	/* No other task should preempt the same CPU. */
 	scx_running_clear(cpu);
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	count(nr_preempt);

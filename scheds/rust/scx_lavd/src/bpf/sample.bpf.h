@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Samples of tasks that begin to run, for user space. */
+/* Samples of tasks that start to run, for user space. */
 #ifndef __LAVD_SAMPLE_BPF_H
 #define __LAVD_SAMPLE_BPF_H
 
@@ -37,7 +37,7 @@ static u32 sample_flags(const struct scx_dl_task *t, s32 cpu)
 	return flags;
 }
 
-/* Write a sample of a task that begins to run, if user space waits for one. */
+/* Write a sample of a task that starts to run, if user space waits for one. */
 static void take_sample(const struct task_struct *p, struct scx_dl_task *t, s32 cpu, u64 now,
 			u64 dsq_id)
 {
@@ -73,7 +73,7 @@ static void take_sample(const struct task_struct *p, struct scx_dl_task *t, s32 
 	sample->wake_freq = t->wake_freq;
 	sample->cpu_util = freq->util;
 	sample->perf_level = freq->level;
-	/* Wake user space up once, since each wakeup would be another sample. */
+	/* Wake user space only once: it would show up in the samples each time that it runs. */
 	bpf_ringbuf_submit(sample,
 			   lavd_request.nr_samples ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP);
 }

@@ -12,7 +12,7 @@ const volatile struct lavd_orders lavd_orders SEC(".rodata.lavd_orders");
 SCX_PERCPU_COUNTERS(lavd_counters, struct lavd_counts);
 #define count(what) scx_count(lavd_counters, what)
 
-/* The running task of a CPU, and sums of the tasks that began to run since the last round. */
+/* The running task of a CPU, and sums of the tasks that started to run since the last round. */
 struct lavd_cpu {
 	u64 refilled_at_ns; /* when the task got its slice */
 	bool is_boosted; /* the slice is longer than that of others */
@@ -24,7 +24,7 @@ struct lavd_cpu {
 	u32 sum_lat_cri;
 	u32 sum_perf_cri;
 	u32 sum_runtime_us; /* of average runtimes */
-	u64 since_ns; /* when the task began to run; 0: idle */
+	u64 since_ns; /* when the task started to run; 0: idle */
 	u64 busy_ns; /* of earlier tasks, since the last round */
 	u64 padding; /* to a cache line */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What is known of a task: which tasks wake it and which it wakes, and the criticality that
- * follows. */
+/* What is known about a task: which tasks wake it and which it wakes, and the criticality derived
+ * from this. */
 #ifndef __LAVD_TRACK_BPF_H
 #define __LAVD_TRACK_BPF_H
 
@@ -113,7 +113,8 @@ static bool is_perf_critical(const struct scx_dl_task *t)
 	return !lavd_is_big_little || t->perf_cri > lavd_system.thr_perf_cri;
 }
 
-/* Return the deadline of a task: its virtual time, plus what it requests by its criticality. */
+/* Return the deadline of a task: its virtual time, plus a request that depends on its
+ * criticality. */
 static u64 deadline(const struct scx_dl_task *t)
 {
 	return scx_dl_limit(t, t->vtime + lavd_request_ns(t->awake_ns, t->lat_cri));

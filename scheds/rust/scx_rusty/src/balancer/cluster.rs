@@ -8,8 +8,8 @@ use super::{Costs, DomainLoad, DomainMask, Migration, NodeLoad, Plan, Snapshot};
 const GAIN_MIN: f64 = 1e-9;
 
 /// Lower bound of the load that a transfer aims at, relative to the threshold. Without it, if one
-/// group cannot be balanced and the other one almost is, each round would move half of what the
-/// other one still lacks or has in excess: ever smaller tasks, for hundreds of rounds.
+/// of two groups cannot be balanced and the other is almost balanced, each round would move half of
+/// the other's remaining imbalance: ever smaller tasks, for hundreds of rounds.
 const TRANSFER_MIN: f64 = 0.1;
 
 /// A load and the number of CPUs that share it.

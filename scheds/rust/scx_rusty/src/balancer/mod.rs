@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Balances loads between domains: a snapshot of loads in, a list of migrations out.
 //!
-//! The share of a domain is proportional to its CPUs. A round moves load in two passes, first
-//! between nodes, and then between the domains of each node. Shares are relative to the load of the
-//! machine in the first pass, and of the node in the second one.
+//! The share of a domain is proportional to its number of CPUs. A round moves load in two passes,
+//! first between nodes, and then between the domains of each node. Shares are relative to the load
+//! of the machine in the first pass, and of the node in the second one.
 //!
 //! A migration brings two domains closer together: afterwards, neither has a load per CPU as high
 //! as the fuller one had, or as low as the other one had. So the maximum never increases, and
@@ -24,7 +24,7 @@ pub(crate) use mask::DomainMask;
 /// Upper bound of the number of domains.
 pub(crate) const DOMAINS_MAX: usize = 256;
 
-/// The load of an always runnable task, of nice 0 or if weights are ignored.
+/// The load of a task that is always runnable, if it is of nice 0 or weights are ignored.
 const LOAD_BUSY: f64 = 100.0;
 
 /// What a pass may move, given what its migrations cost. All numbers are relative.
@@ -68,7 +68,7 @@ pub(crate) struct Task {
     pub(crate) pid: i32,
     /// 1 to 10000; 100 is nice 0.
     pub(crate) weight: u32,
-    /// The average part of the time in which it is runnable, 0 to 1.
+    /// The average fraction of time that it is runnable, 0 to 1.
     pub(crate) duty_cycle: f64,
     /// Index of its domain. If out of range, the task is ignored.
     pub(crate) domain: usize,
@@ -136,8 +136,8 @@ pub(crate) struct Plan {
 /// One round. Use [`LoadKind::Weighted`] while all CPUs are busy, when weights determine CPU time,
 /// and otherwise [`LoadKind::DutyCycle`].
 ///
-/// Takes n log n for n tasks that may go anywhere. Restricted tasks are skipped once for each pair
-/// of a domain (or node) that gives and one that takes.
+/// Takes O(n log n) for n tasks that may go anywhere. A task with a restricted affinity may be
+/// looked at once for each pair of domains (or nodes) that give and take.
 pub(crate) fn balance(snapshot: &Snapshot, kind: LoadKind) -> Plan {
     let loads = task_loads(snapshot, kind);
     let mut cluster = Cluster::new(snapshot, loads);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Tasks sorted by load, from which one after the other is taken.
+//! Tasks sorted by load, to be taken one by one.
 
 /// Tasks in ascending order of load. Taking a task leaves a hole, which later searches skip.
 #[derive(Debug, Default)]
@@ -38,9 +38,9 @@ impl SortedTasks {
     }
 }
 
-/// An iteration from the wanted load to both sides, the closest first. No place is visited twice. A
-/// light task that hardly changes anything does not precede a heavy one that does: see
-/// [`Goal::prefers`].
+/// An iteration that starts at the wanted load and continues in both directions, closest loads
+/// first. No place is visited twice. A light task that hardly changes anything does not precede a
+/// heavy one that does: see [`Goal::prefers`].
 #[derive(Debug)]
 pub(crate) struct Walk {
     /// Places before it are not visited yet.

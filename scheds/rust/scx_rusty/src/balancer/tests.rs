@@ -146,7 +146,7 @@ fn half_of_the_smaller_imbalance_is_moved() {
 
 #[test]
 fn giver_keeps_half_of_its_imbalance() {
-    // It has an excess of 600, and each of the others lacks 200 and so gets 100.
+    // Domain 0 has an excess of 600, and each of the others lacks 200 and so gets 100.
     let snapshot = snapshot(&[&[1, 1, 1, 1]], &many(800, 0, 1.0));
     let plan = balance(&snapshot, LoadKind::DutyCycle);
     assert!(is_close(plan.domains[0].delta, -300.0), "{plan:?}");
@@ -178,7 +178,7 @@ fn first_task_may_be_all_of_the_imbalance() {
     assert_eq!(moves(&snapshot(&[&[1, 1]], &loads)), []);
 }
 
-/// Otherwise three CPU-bound tasks would share a domain as long as it has a light task.
+/// Otherwise three CPU-bound tasks would share the two CPUs of a domain while it has a light task.
 #[test]
 fn light_task_does_not_keep_a_heavy_one_from_going() {
     let loads = [(0, 3.0), (0, 100.0), (0, 100.0), (0, 100.0), (1, 100.0)];
@@ -265,7 +265,8 @@ fn node_takes_into_its_least_loaded_domain_that_is_allowed() {
 
 #[test]
 fn domains_of_a_node_that_is_off_are_evened_out() {
-    // Node 0 has an excess of 15 %, which is tolerated, and domain 1 has its share.
+    // Node 0 has an excess of 15 %, which is tolerated. Domain 1 has its share of the machine's
+    // load, but less than its share of the node's.
     let loads = [many(130, 0, 1.0), many(100, 1, 1.0), many(170, 2, 1.0)].concat();
     let snapshot = snapshot(&[&[1, 1], &[2]], &loads);
     assert!(!moves(&snapshot).is_empty());

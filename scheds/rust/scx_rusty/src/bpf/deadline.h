@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The priority of a task: one that wakes others often and blocks often, and computes little in
+ * The priority of a task. A task that often wakes others and often blocks, with short runs in
  * between, is part of a work chain that many tasks depend on, and gets an earlier deadline. Pure
  * functions.
  */
@@ -15,7 +15,7 @@
 #define RUSTY_FREQ_UNIT_NS (100 * 1000 * 1000ULL)
 #define RUSTY_FREQ_MAX 100000
 
-/* Half of the average runtime, but at most this much, lowers the priority. */
+/* Upper bound of half the average runtime, which lowers the priority. */
 #define RUSTY_RUNTIME_MAX_NS (50 * 1000 * 1000ULL)
 
 /* The highest priority: the last index of the weights below. */
@@ -49,15 +49,15 @@ static inline u64 rusty_freq_clamp(u64 freq)
 	return freq < RUSTY_FREQ_MAX ? freq : RUSTY_FREQ_MAX;
 }
 
-/* Return the priority of a task, from 0 to RUSTY_PRIO_MAX. The waker frequency is squared: other
- * tasks depend on wakers. */
+/* Return the priority of a task, from 0 to RUSTY_PRIO_MAX. The waker frequency is squared, because
+ * other tasks depend on wakers. */
 static inline u32 rusty_prio(u64 blocked_freq, u64 waker_freq, u64 avg_runtime_ns, u32 weight)
 {
 	u64 waker = rusty_freq_clamp(waker_freq), freq;
 	u32 prio, run;
 
 	weight = scx_weight_clamp(weight);
-	/* The product is at most 10^15, with the weight 10^17: no overflow. */
+	/* No overflow: the product is at most 10^15, and scaled by the weight at most 10^17. */
 	freq = scx_weight_scale(rusty_freq_clamp(blocked_freq) * waker * waker, weight);
 	prio = scx_log2(freq + 1);
 	if (prio > RUSTY_PRIO_MAX)

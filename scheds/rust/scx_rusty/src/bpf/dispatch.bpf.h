@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* ops.dispatch(): a task of a domain that is not served; else prev again, if it is still first;
- * else the first task of the CPU and its domain; else prev, if it is still runnable; else a task
- * of another domain. */
+/* ops.dispatch() picks the first that exists of: a task of a domain that is not served; prev, if it
+ * still precedes all queued tasks; the first task queued for the CPU or its domain; prev, if it is
+ * still runnable; a task of another domain. */
 #ifndef __RUSTY_DISPATCH_BPF_H
 #define __RUSTY_DISPATCH_BPF_H
 
 /*
- * Whether @prev, whose slice has expired, still precedes all tasks queued here. The check is needed
- * because the kernel calls ops.dispatch() before it enqueues @prev again: without it, two tasks on
- * a CPU would take turns, whatever their weights.
+ * Whether @prev, whose slice has expired, still precedes all tasks queued for @cpu. The check is
+ * needed because the kernel calls ops.dispatch() before it enqueues @prev again: without it, two
+ * tasks on a CPU would take turns, whatever their weights.
  */
 static bool prev_is_first(s32 cpu, u32 dom, struct task_struct *prev, struct rusty_task *t)
 {
@@ -29,8 +29,8 @@ static void note_alone(u32 dom, struct rusty_task *t)
 	d->vtime_now = t->vtime;
 }
 
-/* Steal a task of a domain in which at least @threshold tasks wait, out of @nr domains from @first
- * on. The search starts at a different one for each @own, so that all domains are treated alike. */
+/* Steal a task from one of @nr domains, from @first on, where at least @threshold tasks wait. The
+ * search starts at a different domain for each @own, so that all domains are treated alike. */
 static bool steal(u32 first, u32 nr, u32 own, u32 threshold)
 {
 	u32 i, dom;
@@ -76,11 +76,11 @@ static bool steal_any(u32 dom)
 	return false;
 }
 
-/* A domain with queued tasks is not served if its CPUs took none for this long, and for three
- * slices. */
+/* A domain with queued tasks is not served if its CPUs have taken none for this long, or for three
+ * slices if that is longer. */
 #define UNSERVED_MAX_NS (50 * NSEC_PER_MSEC)
 
-/* Interval at which a CPU looks for such domains. */
+/* Interval at which a CPU looks for domains that are not served. */
 #define RESCUE_INTERVAL_NS (10 * NSEC_PER_MSEC)
 
 static bool unserved(u32 dom, u64 now)
@@ -93,9 +93,10 @@ static bool unserved(u32 dom, u64 now)
 }
 
 /*
- * Take a task of a domain that is not served, before those of the own domain. While the last CPU of
- * a domain goes offline, this CPU may take no task, and the kernel waits for RCU before it unloads
- * the scheduler: it would wait forever if RCU's thread is in the queue of that domain.
+ * Take a task of a domain that is not served, before those of the CPU's own domain. While the last
+ * CPU of a domain goes offline, it may stop taking tasks, and the kernel waits for an RCU grace
+ * period before it unloads the scheduler. If the RCU kthread is in the queue of that domain, the
+ * kernel would wait forever.
  */
 static bool rescue(s32 cpu, u32 own)
 {
@@ -143,8 +144,8 @@ static void dispatch(s32 cpu, struct task_struct *prev)
 		note_served(dom);
 		return;
 	}
-	/* @prev continues, and the CPU does not steal. But if @prev is to migrate, it gets no
-	 * slice and is enqueued (SCX_OPS_ENQ_LAST). */
+	/* @prev continues, and the CPU does not steal. But if @prev has a pending migration, it
+	 * gets no new slice: the kernel enqueues it (SCX_OPS_ENQ_LAST), which migrates it. */
 	if (has_prev) {
 		if (t && t->target_dom != t->dom)
 			return;

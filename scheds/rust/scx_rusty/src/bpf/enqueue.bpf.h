@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* ops.enqueue(): the queue of the task's domain, or of its CPU if it is pinned. */
+/* ops.enqueue(): a task is queued for its domain, or for its CPU if it is pinned. */
 #ifndef __RUSTY_ENQUEUE_BPF_H
 #define __RUSTY_ENQUEUE_BPF_H
 
@@ -14,8 +14,8 @@ static u64 request_ns(const struct task_struct *p, const struct rusty_task *t)
 }
 
 /*
- * Return the deadline of a task. After a sleep, its credit is at most config.credit_ns; the lag of
- * a task that waited is kept. Lag and debt are bounded, so that no task waits forever.
+ * Return the deadline of a task. After a sleep, its credit is at most config.credit_ns; a task that
+ * has waited keeps its lag. Lag and debt are bounded, so that no task waits forever.
  */
 static u64 deadline(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 {
@@ -49,7 +49,8 @@ static u64 insert(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 		note_served(t->dom);
 	t->has_waited = true;
 	if (config.fifo_sched && enq_flags & SCX_ENQ_REENQ) {
-		/* The task has its turn already, and keeps the rest of its slice. */
+		/* The task's turn has come already: it keeps its place, and the rest of its
+		 * slice. */
 		until = p->scx.dsq_vtime;
 		slice = 0;
 	} else {
@@ -59,7 +60,8 @@ static u64 insert(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 	return config.fifo_sched ? NO_DEADLINE : until;
 }
 
-/* Return the CPU that a task which has just been queued may preempt. */
+/* Return the CPU on which a task that has just been queued may preempt another: its own, or any CPU
+ * of its domain if its own is in another domain. */
 static s32 cpu_to_preempt(struct task_struct *p, struct rusty_task *t)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
@@ -96,8 +98,8 @@ static bool bypasses_queue(const struct task_struct *p, u64 enq_flags)
 	       scx_task_is_migration_disabled(p, enq_flags);
 }
 
-/* Run a pinned task at once if its CPU is idle; returns whether it was. select_cpu() is not called
- * for such tasks. */
+/* Run a pinned task at once if its CPU is idle; returns whether it was. ops.select_cpu() is not
+ * called for such tasks. */
 static bool run_pinned(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p);

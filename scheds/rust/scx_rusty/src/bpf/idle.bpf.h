@@ -8,9 +8,10 @@ static struct rusty_reach *reach_of(u32 node)
 	return bpf_map_lookup_elem(&rusty_reaches, &node);
 }
 
-/* Claim an idle CPU of @mask that the task may use; negative if there is none. Fully idle cores
- * first. SCX_WAKE_SYNC is not passed on: if any CPU is idle, even one that the task may not use,
- * the kernel would put the task on the waker's CPU, before all tasks that wait for it. */
+/* Claim an idle CPU of @mask that the task may use, of a fully idle core if possible; negative if
+ * there is none. SCX_WAKE_SYNC is not passed on: if any CPU is idle, even one that the task may not
+ * use, the kernel would put the task on the waker's CPU, before all tasks that wait for
+ * that CPU. */
 static s32 pick_idle(struct task_struct *p, s32 prev_cpu, struct bpf_cpumask *mask)
 {
 	if (!mask)
@@ -26,7 +27,7 @@ static s32 pick_idle_own(struct task_struct *p, struct rusty_task *t, s32 prev_c
 	return dom ? pick_idle(p, prev_cpu, dom->cpus) : -EBUSY;
 }
 
-/* Claim an idle CPU in other domains, those in the mask of @node. */
+/* Claim an idle CPU in the domains of @node whose CPUs the tuner offers to others. */
 static s32 pick_idle_beyond(struct task_struct *p, s32 prev_cpu, u32 node)
 {
 	struct rusty_reach *reach = reach_of(node);
@@ -46,8 +47,8 @@ static bool has_waiting(s32 cpu)
 
 /*
  * Sync wakeup: the waker is about to sleep and leaves a warm cache. The wakee gets its previous CPU
- * if that is idle and in the waker's domain; else the waker's CPU, unless its whole domain is busy
- * or a task waits for that CPU.
+ * if that is idle and in the waker's domain; else the waker's CPU, unless all CPUs of the waker's
+ * domain are busy or a task waits for the waker's CPU.
  */
 static s32 pick_sync(struct task_struct *p, s32 prev_cpu)
 {
@@ -80,7 +81,7 @@ static s32 pick_sync(struct task_struct *p, s32 prev_cpu)
 	return cpu;
 }
 
-/* Return the CPU to run on at once; negative if there is none. */
+/* Return a CPU on which the task may run at once; negative if there is none. */
 static s32 pick_cpu(struct task_struct *p, struct rusty_task *t, s32 prev_cpu, u64 wake_flags)
 {
 	u32 node = node_of_dom(t->dom);
@@ -129,8 +130,8 @@ static bool kick_greedy(struct task_struct *p, u32 node)
 	return true;
 }
 
-/* Whether CPUs of other domains may take the task that is just being inserted, which does not count
- * as queued yet: see steal(). */
+/* Whether CPUs of other domains may steal the task that is being inserted (steal()), which does not
+ * count as queued yet. */
 static bool may_steal(u32 dom, u32 threshold)
 {
 	return threshold && scx_bpf_dsq_nr_queued(DOM_DSQ | dom) + 1 >= (s32)threshold;
@@ -177,7 +178,8 @@ static void set_reach(struct bpf_cpumask *mask, u32 *has_any, u32 first, u32 las
 	}
 }
 
-/* Called by the tuner. Tasks that wake up meanwhile may miss idle CPUs and wait. */
+/* Called by the tuner. Tasks that wake up while a mask is being rebuilt may miss idle CPUs, and
+ * wait. */
 SEC("syscall")
 int rusty_set_greedy(struct rusty_greedy *args)
 {

@@ -23,11 +23,11 @@ struct rusty_config {
 	u32 kthreads_local;
 	u32 fifo_sched;
 	u32 direct_greedy_numa;
-	u32 perf; /* up to SCX_CPUPERF_ONE; 0: not set by us */
+	u32 perf; /* performance level to request, up to SCX_CPUPERF_ONE; 0: none */
 	u64 credit_ns; /* maximum lag of a task after a sleep */
 	u64 half_life_ns; /* of duty cycles */
 	u32 first_dom[RUSTY_NODES_MAX + 2]; /* of each node, then nr_doms; the last is padding */
-	s32 node_id[RUSTY_NODES_MAX]; /* the kernel's; -1: none */
+	s32 node_id[RUSTY_NODES_MAX]; /* the kernel's ids of the nodes */
 	u16 node_of_dom[RUSTY_DOMS_MAX];
 	u16 dom_of_cpu[RUSTY_CPUS_MAX];
 };
@@ -44,7 +44,7 @@ struct rusty_demand {
 	u64 nr;
 };
 
-/* Domains whose CPUs other domains may use: the argument of rusty_set_greedy(). */
+/* Domains whose CPUs tasks of other domains may use: the argument of rusty_set_greedy(). */
 struct rusty_greedy {
 	u64 direct[RUSTY_DOM_WORDS];
 	u64 kick[RUSTY_DOM_WORDS];
@@ -64,7 +64,7 @@ struct rusty_load {
 	u32 weight;
 	u32 is_kworker;
 	u64 duty_cycle; /* fixed point, SCX_RAVG_FRAC_BITS */
-	u64 preferred_nodes; /* of its memory policy, the kernel's ids; 0: none */
+	u64 preferred_nodes; /* by its memory policy, a bit for each of the kernel's ids; 0: none */
 	u64 allowed[RUSTY_DOM_WORDS];
 };
 

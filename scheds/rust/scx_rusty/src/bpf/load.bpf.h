@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Duty cycles of tasks, and the iterator by which user space reads them. */
+/* Duty cycles of tasks, and the iterator with which user space reads them. */
 #ifndef __RUSTY_LOAD_BPF_H
 #define __RUSTY_LOAD_BPF_H
 
@@ -46,7 +46,7 @@ static void note_runnable(struct rusty_task *t, bool wants, u64 now)
 	scx_ravg_set(&t->duty_cycle, wants, now, config.half_life_ns);
 }
 
-/* Return the nodes of the task's memory policy, 0 if there is none. */
+/* Return the nodes that the task's memory policy prefers, 0 if there are none. */
 static u64 preferred_nodes(struct task_struct *p)
 {
 	struct task_struct___mempolicy *with = (void *)p;
@@ -81,7 +81,7 @@ int rusty_loads(struct bpf_iter__task *ctx)
 	if (load.duty_cycle < DUTY_CYCLE_MIN)
 		return 0;
 	load.pid = p->pid;
-	/* A pending migration counts, so that the balancer does not decide it again. */
+	/* A pending migration counts as done, so that the balancer does not repeat it. */
 	load.dom = next_dom(t);
 	load.weight = p->scx.weight;
 	load.is_kworker = !!(p->flags & PF_WQ_WORKER);

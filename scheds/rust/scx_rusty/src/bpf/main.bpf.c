@@ -82,7 +82,7 @@ void BPF_STRUCT_OPS(rusty_runnable, struct task_struct *p, u64 enq_flags)
 		note_weight(t, p->scx.weight);
 	t->runtime_ns = 0;
 	if (!(enq_flags & SCX_ENQ_WAKEUP)) {
-		/* The kernel may have moved the task: follow_kernel(). But a new task is where
+		/* The kernel may have moved the task: see follow_kernel(). But a new task is where
 		 * rusty_select_cpu() has put it, possibly on a CPU of another domain. */
 		if (p->se.sum_exec_runtime)
 			t->our_cpu = -1;
@@ -118,7 +118,7 @@ void BPF_STRUCT_OPS(rusty_running, struct task_struct *p)
 
 	if (config.perf)
 		scx_bpf_cpuperf_set(cpu, config.perf);
-	/* When the scheduler was loaded, all CPUs were counted as idle, but this one was busy. */
+	/* All CPUs counted as idle when the scheduler was loaded, but this one was busy. */
 	if (idle_cpus[cpu] < 0)
 		idle_cpus[cpu] = 0;
 	if (!t)
@@ -126,7 +126,8 @@ void BPF_STRUCT_OPS(rusty_running, struct task_struct *p)
 	t->our_cpu = cpu;
 	t->sum_exec_ns = p->se.sum_exec_runtime;
 	dom = dom_state(t->dom);
-	/* Virtual times of two domains cannot be compared. */
+	/* Virtual times of different domains cannot be compared, so a task that runs on a CPU of
+	 * another domain is not preempted. */
 	if (t->avg_runtime_ns >= STRETCH_MIN_NS && dom_of_cpu(cpu) == t->dom)
 		scx_running_set(cpu, t->vtime + request_ns(p, t), t->avg_runtime_ns, p->scx.weight);
 	/* Only tasks that waited advance virtual time (see scx_fair_advance()). Not atomic: the
@@ -175,7 +176,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rusty_init_task, struct task_struct *p,
 	u32 dom = dom_of_cpu(scx_bpf_task_cpu(p));
 	struct rusty_dom *d;
 
-	/* Without a context, the task stays on its CPU: rusty_enqueue(). */
+	/* Without a context, the task stays on its CPU: see rusty_enqueue(). */
 	if (!t)
 		return 0;
 	note_allowed(p, t);
@@ -188,7 +189,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rusty_init_task, struct task_struct *p,
 	return 0;
 }
 
-/* Create an empty mask. */
+/* Create an empty mask in @place. */
 static s32 create_mask(struct bpf_cpumask **place)
 {
 	struct bpf_cpumask *mask = bpf_cpumask_create();

@@ -29,7 +29,7 @@ static void note_weight(struct rusty_task *t, u32 weight)
 	__sync_fetch_and_add(&demand->nr, 1);
 }
 
-/* Change the domain. The task keeps its distance to the virtual time of the domain. */
+/* Change the domain. The task keeps its lag. */
 static void set_dom(struct rusty_task *t, u32 to)
 {
 	struct rusty_dom *old = dom_state(t->dom), *new = dom_state(to);
@@ -44,8 +44,8 @@ static void set_dom(struct rusty_task *t, u32 to)
 		note_weight(t, weight);
 }
 
-/* Return the domain of the task from its next wakeup or enqueue on: the balancer's decision, if the
- * task may still use that domain and the decision has not expired; else the present one. */
+/* Return the domain that the task will have after its next wakeup or enqueue: the one chosen by the
+ * balancer, if the task may still use it and the choice has not expired; else the current one. */
 static u32 next_dom(const struct rusty_task *t)
 {
 	u32 dom = t->dom, to = t->target_dom;
@@ -71,10 +71,10 @@ static void apply_migration(struct rusty_task *t)
 }
 
 /*
- * If the task is on another CPU than the one we chose, the kernel has moved it: change to the
- * domain of that CPU. When a CPU goes offline, the kernel pushes tasks away from it one by one. If
- * it is the only CPU of the domain, a task that returned to the domain's queue would be pushed away
- * over and over, and those behind it would never run.
+ * If the task is not on the CPU that this scheduler chose, the kernel has moved it: change to the
+ * domain of its new CPU. When a CPU goes offline, the kernel pushes tasks away from it one by one.
+ * If it is the only CPU of its domain, a task that returned to the domain's queue would be pushed
+ * away over and over, and the tasks behind it would never run.
  */
 static void follow_kernel(const struct task_struct *p, struct rusty_task *t)
 {
@@ -87,7 +87,7 @@ static void follow_kernel(const struct task_struct *p, struct rusty_task *t)
 	t->target_dom = dom;
 }
 
-/* Update the domains that have a CPU within the task's affinity. */
+/* Update the set of domains that have a CPU within the task's affinity. */
 static void note_allowed(struct task_struct *p, struct rusty_task *t)
 {
 	bool everywhere = (u32)p->nr_cpus_allowed >= nr_cpu_ids;

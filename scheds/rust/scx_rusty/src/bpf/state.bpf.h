@@ -26,7 +26,7 @@ u32 nr_cpu_ids;
 /* When each CPU next looks for domains that are not served. */
 static u64 rescue_at_ns[RUSTY_CPUS_MAX];
 
-/* Tasks with a shorter average runtime are not preempted on wakeup of others. */
+/* Tasks with a shorter average runtime are not preempted when others wake up. */
 #define STRETCH_MIN_NS (NSEC_PER_MSEC / 2)
 
 /* The same for sync wakeups: tasks that exchange messages run better one after the other, so only
@@ -37,7 +37,7 @@ static u64 rescue_at_ns[RUSTY_CPUS_MAX];
 #define NO_DEADLINE (~0ULL)
 
 /* DSQs: each CPU has one for pinned tasks, whose id is the CPU; each domain has one, whose id is
- * DOM_DSQ | domain. All are ordered by deadline, within the domain's virtual time. */
+ * DOM_DSQ | domain. All are ordered by deadline, in the virtual time of the domain. */
 #define DOM_DSQ (1ULL << 32)
 
 struct rusty_dom {
@@ -54,7 +54,8 @@ struct {
 	__type(value, struct rusty_dom);
 } rusty_doms SEC(".maps");
 
-/* CPUs that tasks of other domains may use: of a node, or, in the last element, of the machine. */
+/* CPUs that tasks of other domains may use: an element for each node, and the last one for the
+ * machine. */
 struct rusty_reach {
 	u32 has_direct;
 	u32 has_kick;
@@ -74,7 +75,7 @@ struct {
 /* State of a task. */
 struct rusty_task {
 	u32 dom;
-	u32 target_dom; /* where it migrates to; dom: no migration */
+	u32 target_dom; /* where it will migrate to; equal to dom: no migration */
 	u64 target_until_ns; /* expiry of the migration */
 	u64 vtime;
 	u64 sum_exec_ns; /* CPU time at the last charge() */
@@ -89,7 +90,7 @@ struct rusty_task {
 	u32 runnable_weight; /* what it has added to the domain's weight; 0: not runnable */
 	u32 has_waited; /* in a queue of its domain */
 	u32 woken_sync; /* its last wakeup was a sync wakeup */
-	s32 our_cpu; /* where we put it; if it is on another CPU, the kernel has moved it */
+	s32 our_cpu; /* the CPU chosen by this scheduler: see follow_kernel() */
 };
 
 struct {

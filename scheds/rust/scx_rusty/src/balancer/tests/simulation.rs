@@ -156,7 +156,7 @@ impl Sum {
     }
 }
 
-/// A machine that is simulated.
+/// A simulated machine.
 struct Model {
     snapshot: Snapshot,
     kind: LoadKind,
