@@ -8,7 +8,7 @@ use scx_loader::bus::{LoaderProxy, NONE};
 use scx_utils::manifest::{ops, Mode};
 use serde_json::json;
 use zbus::proxy::{CacheProperties, MethodFlags};
-use zbus::Connection;
+use zbus::{fdo, Connection, DBusError as _};
 
 use crate::format::{how, known, title};
 use crate::opts::{Command, How};
@@ -54,21 +54,21 @@ pub(crate) async fn connect() -> Result<LoaderProxy<'static>> {
 
 /// A D-Bus error, as text for the user.
 pub(crate) fn explain(error: zbus::Error) -> anyhow::Error {
-    if let zbus::Error::MethodError(name, text, _) = &error {
-        let text = text.clone().unwrap_or_default();
-        return match name.as_str() {
-            "org.freedesktop.DBus.Error.ServiceUnknown"
-            | "org.freedesktop.DBus.Error.NameHasNoOwner" => anyhow!(
-                "the loader is not on the system bus: start or install the service scx_loader"
-            ),
-            "org.freedesktop.DBus.Error.AccessDenied"
-            | "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired" => {
-                anyhow!("not allowed ({text}): run as root, or with sudo")
-            }
-            _ => anyhow!("{text}"),
-        };
+    let zbus::Error::FDO(error) = error else {
+        return anyhow!("{error}");
+    };
+    match *error {
+        fdo::Error::ServiceUnknown(_) | fdo::Error::NameHasNoOwner(_) => {
+            anyhow!("the loader is not on the system bus: start or install the service scx_loader")
+        }
+        fdo::Error::AccessDenied(text) | fdo::Error::InteractiveAuthorizationRequired(text) => {
+            anyhow!("not allowed ({text}): run as root, or with sudo")
+        }
+        error => match error.description() {
+            Some(text) => anyhow!("{text}"),
+            None => anyhow!("{error}"),
+        },
     }
-    anyhow!("{error}")
 }
 
 /// Executes the command; returns the output.
