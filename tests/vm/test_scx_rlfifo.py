@@ -73,7 +73,7 @@ def test_mixed_load(guest: Guest, start: Start, load: Load) -> None:
     scheduler = serve(guest, start)
     assert ops(guest) == "rlfifo"
     hogs = str(len(guest.topology.online) * 2)
-    mixed = load("--hogs", hogs, *MIXED, "--seconds", "8", "--json")
+    mixed = load("--hogs", hogs, *MIXED, "--seconds", "4", "--json")
     result = finished(mixed, 300)
     assert result["hogs"]["cpu_min_s"] > 0
     assert result["sleepers"]["wakeups"] > 0
@@ -167,7 +167,8 @@ def test_slow_policy_gets_a_longer_timeout(replayed: Callable[[str], str]) -> No
     assert in_stops[0] > 0
     assert in_stops[1] == 0
     assert in_stops[2] > 0
-    # At first the policy holds the waiting hogs; once slow, it decides on all at once.
+    # Before the first stop, the policy holds the waiting hogs. After it, the policy counts as slow,
+    # decides on each task without delay, and holds none.
     held = [count["nr_scheduled"] for count in counts]
     assert held[0] > 0
     assert not any(held[1:])
@@ -223,7 +224,7 @@ def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
     """Threads that run, wait and wake up move each other to other CPUs: decisions come too late, or
     for CPUs that are no longer allowed, which must not be an error."""
     scheduler = serve(guest, start, "--percpu-local")
-    storm = load("--movers", "24", "--hogs", "4", *QUIET, "--seconds", "8", "--json")
+    storm = load("--movers", "24", "--hogs", "4", *QUIET, "--seconds", "4", "--json")
     assert finished(storm)["movers"]["changes"] > 500
     counts = total(guest)
     if len(guest.topology.online) > 1:

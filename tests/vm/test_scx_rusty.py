@@ -54,7 +54,7 @@ def test_mixed_load(guest: Guest, start: Start, load: Load) -> None:
     scheduler = serve(guest, start)
     assert ops(guest) == "rusty"
     hogs = str(len(guest.topology.online) * 2)
-    result = finished(load("--hogs", hogs, *MIXED, "--seconds", "8", "--json"), 300)
+    result = finished(load("--hogs", hogs, *MIXED, "--seconds", "4", "--json"), 300)
     assert result["hogs"]["cpu_min_s"] > 0
     assert result["sleepers"]["wakeups"] > 0
     assert result["pipes"]["pair_min_per_s"] > 0
@@ -206,7 +206,7 @@ def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
     """Threads that run, wait and wake up move each other to other CPUs and domains."""
     masks = [f"{1 << cpu:x}" for cpu in guest.topology.online]
     scheduler = serve(guest, start, "--cpumasks", *masks)
-    storm = load("--movers", "24", "--hogs", "4", *QUIET, "--seconds", "8", "--json")
+    storm = load("--movers", "24", "--hogs", "4", *QUIET, "--seconds", "4", "--json")
     assert finished(storm)["movers"]["changes"] > 500
     assert state(guest) == "enabled"
     assert scheduler.end(signal.SIGINT) == 0
@@ -214,7 +214,7 @@ def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
 
 def test_fork_storm(guest: Guest, start: Start, load: Load) -> None:
     scheduler = serve(guest, start)
-    storm = load("--fork-storms", "4", "--hogs", "4", *QUIET, "--seconds", "8", "--json")
+    storm = load("--fork-storms", "4", "--hogs", "4", *QUIET, "--seconds", "4", "--json")
     assert finished(storm)["hogs"]["cpu_min_s"] > 0
     assert total(guest)["task_get_err"] == 0
     assert scheduler.end(signal.SIGINT) == 0
