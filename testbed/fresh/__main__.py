@@ -164,7 +164,10 @@ def _run(suite: suites.Suite, commands: Sequence[str], log: Path) -> Iterator[Ou
 
 
 def _mmdebstrap(suite: suites.Suite, commands: Sequence[str], scratch: Path) -> list[str]:
-    """The command that creates the root and runs the script in it; its files are in `scratch`."""
+    """Returns the command that creates a root and runs the commands in it.
+
+    Creates the files that the root needs in `scratch`: a script and a git bundle of the tree.
+    """
     bundle = scratch / "scx.bundle"
     git = ["git", "-C", str(_TREE), "bundle", "create", "--quiet", str(bundle), "HEAD"]
     subprocess.run(git, check=True)

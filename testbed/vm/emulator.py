@@ -13,7 +13,8 @@ from .programs import built
 
 #: Older versions divide time between CPUs too coarsely, and deterministic runs differ.
 OLDEST_QEMU = (10,)
-#: Makes QEMU independent of the host's time, and the CPUs' turns short: see qemu_deterministic.c.
+#: Makes QEMU independent of the host's time, and limits the length of a CPU's turn: see
+#: qemu_deterministic.c.
 PRELOADED_LIBRARY = "libscx_qemu_deterministic.so"
 #: Firmware directories in QEMU's packages.
 _FIRMWARE = (("qemu-system-data", "usr/share/qemu"), ("seabios", "usr/share/seabios"))

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from schedulers import ROOT
 
-#: Programs of a minimal root: mmdebstrap's variant minbase with git and ca-certificates.
+#: Stands for a package in programs.txt if a minimal root has the program. This root is mmdebstrap's
+#: variant minbase with git and ca-certificates.
 MINBASE = "minbase"
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Common tests of the schedulers that use <scx/deadline.bpf.h> and <scx/cpus.bpf.h>, on a real
-kernel. scx_lavd has other options and statistics: tests that use these omit it."""
+kernel. scx_lavd lacks some options and statistics of the other two: tests that use these omit it.
+"""
 
 from __future__ import annotations
 

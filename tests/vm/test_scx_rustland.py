@@ -191,8 +191,9 @@ wait $scheduler
 
 
 def test_overloaded_machine_is_responsive(replayed: Callable[[str], str]) -> None:
-    """Short commands beside eight hogs on four CPUs, in a deterministic guest. The median of EEVDF
-    varies from 15 to 28 ms over seeds and kernels, so it is the bound, not a constant."""
+    """Short commands beside eight hogs on four CPUs, in a deterministic guest. EEVDF's median time
+    to start one varies from 15 to 28 ms with seed and kernel, so the bound is not a constant, but
+    the median under EEVDF in the same guest."""
     text = replayed(BESIDE_HOGS)
     eevdf, ours = (json.loads(part) for part in re.findall(r"^\{$.*?^\}$", text, re.M | re.S))
     for name, result in [("EEVDF", eevdf), ("scx_rustland", ours)]:

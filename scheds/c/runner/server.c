@@ -141,7 +141,7 @@ static bool receive(struct client *client, int fd)
 	return len;
 }
 
-/* Send the rest of the answer; false if the client has gone. */
+/* Send what the socket accepts of the answer; false if the connection is to be closed. */
 static bool flush(struct client *client, int fd)
 {
 	while (client->out_sent < client->out_len) {

@@ -6,8 +6,8 @@
 /* Minimum slice that is worth a context switch. */
 #define INHERIT_MIN_NS (50 * 1000ULL)
 
-/* Wakees may inherit for at least this long after the start of a slice, however short it is: slices
- * are short when many tasks wait, and most wakees of a broadcast would then need decisions. */
+/* A slice counts as at least this long when wakees inherit it. Slices are short when many tasks
+ * wait; without this minimum, most wakees of a broadcast would need decisions. */
 #define INHERIT_SPAN_NS (2 * NSEC_PER_MSEC)
 
 /* Maximum number of tasks in the local DSQ that wait to use an inherited slice, as after a

@@ -50,7 +50,8 @@ pub(super) struct Generations<'a, S: Scheduler> {
     /// Ends the program from within.
     trigger: &'a Trigger,
     access: Access,
-    /// Read once, like all options: the files may be gone later.
+    /// Read once, like all options: files that they name, such as that of `--kconfig`, may be gone
+    /// later.
     open: OpenOptions,
 }
 

@@ -89,7 +89,8 @@ impl Walk {
         }
     }
 
-    /// Visits heavier tasks too. No task may have been taken yet.
+    /// Visits heavier tasks too. To be called before the first [`Self::next`]: otherwise, tasks
+    /// would be visited twice.
     pub(crate) fn and_heavier(self) -> Self {
         Self {
             right: self.left,

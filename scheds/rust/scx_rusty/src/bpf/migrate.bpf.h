@@ -145,7 +145,8 @@ static u32 dom_with_idle_cpu(const struct rusty_task *t, u32 first, u32 nr, u32 
 	return own;
 }
 
-/* Return a domain with an idle CPU for a task of @own, on the same node if possible; else @own. */
+/* Return a domain with an idle CPU for the task, preferably on the node of @own; @own if there is
+ * none. */
 static u32 dom_with_idle_cpu_near(const struct rusty_task *t, u32 own)
 {
 	u32 node = node_of_dom(own) % RUSTY_NODES_MAX, first = config.first_dom[node];
