@@ -73,11 +73,14 @@ class Loader:
             self.guest.run(["ln", "-sf", f"/usr/bin/{name}", f"{PROGRAMS}/{name}"]).check()
         self.process: Process | None = None
 
-    def start(self, *args: str) -> Loader:
-        """Starts the loader, and waits until it answers."""
+    def start(self, *args: str, bus_socket: str = "") -> Loader:
+        """Starts the loader, and waits until it answers. `bus_socket` is an alternative socket of
+        the bus."""
         places = ["--schedulers", SCHEDULERS, "--programs", PROGRAMS]
         config = [] if "--config" in args else ["--config", CONFIG]
-        self.process = self.guest.spawn("scx_loader", ["scx_loader", *places, *config, *args])
+        bus = ["env", f"DBUS_SYSTEM_BUS_ADDRESS=unix:path={bus_socket}"] if bus_socket else []
+        command = [*bus, "scx_loader", *places, *config, *args]
+        self.process = self.guest.spawn("scx_loader", command)
         process = self.process
         wait_for("the loader answers", lambda: not process.running() or self.answers())
         assert process.running(), process.stderr()

@@ -341,9 +341,10 @@ def test_another_scheduler_can_be_started_instead_of_a_restart(
 
 def test_scheduler_killed_during_its_start(loader: Loader, guest: Guest) -> None:
     call = "busctl --system call org.scx.Loader /org/scx/Loader org.scx.Loader StartScheduler"
-    caller = guest.spawn("caller", f"{call} su scx_rusty 0")
     script = "until pid=$(pidof scx_rusty); do sleep 0.01; done; kill -9 $pid"
-    guest.run(script).check()
+    killer = guest.spawn("killer", script)
+    caller = guest.spawn("caller", f"{call} su scx_rusty 0")
+    assert killer.wait(TIMEOUT_S) == 0
     assert caller.wait(TIMEOUT_S) != 0
     assert "by signal 9" in caller.stderr()
     assert loader.get("State") == "failed"
@@ -397,6 +398,23 @@ def test_restart_after_a_killed_loader(stopped: Loader, guest: Guest) -> None:
     loader.wait_state("external")
     guest.run(["kill", "-INT", str(pid)]).check()
     loader.wait_state("stopped")
+
+
+def test_malformed_message_does_not_end_it(stopped: Loader, guest: Guest) -> None:
+    """zbus closes the connection when it receives a message with an unknown header field, which any
+    user can send over some buses."""
+    proxy = guest.spawn("proxy", ["scx_bus_proxy", "/srv/bus", "/run/dbus/system_bus_socket"])
+    wait_for("the proxy listens", lambda: guest.run("[ -e /srv/bus ]").ok)
+    loader = stopped.start(bus_socket="/srv/bus")
+    loader.call("StartScheduler", "su", "scx_simple", "0")
+    pid = loader.get("SchedulerPid")
+    guest.run("kill -USR1 $(pidof scx_bus_proxy)").check()
+    wait_for("it is connected again", lambda: "connected again" in loader.log())
+    assert loader.get("SchedulerPid") == pid
+    assert ops(guest) == "simple"
+    loader.call("StopScheduler")
+    assert loader.end() == 0
+    proxy.signal(signal.SIGKILL)
 
 
 def test_without_a_bus_it_ends_with_its_scheduler(

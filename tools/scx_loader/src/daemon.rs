@@ -280,8 +280,23 @@ impl Daemon<'_> {
                 }
             }
             Happened::Shutdown => self.tell(Event::Shutdown),
-            Happened::BusLost => {
-                self.outcome = Err(anyhow!("lost the system bus"));
+            Happened::BusLost => self.reconnect(),
+        }
+    }
+
+    /// Connects to the bus again, or stops if there is none. zbus closes a connection on a message
+    /// that it cannot parse, and buses forward some of these from any user: messages of unknown
+    /// types, or with unknown header fields.
+    fn reconnect(&mut self) {
+        // The bus would keep the name for the old connection.
+        let _ = block_on(self.bus.clone().close());
+        match serve(&self.shared, &self.happened) {
+            Ok(bus) => {
+                warn!("the connection to the system bus was lost: connected again");
+                self.bus = bus;
+            }
+            Err(error) => {
+                self.outcome = Err(error.context("lost the system bus"));
                 self.tell(Event::Shutdown);
             }
         }

@@ -9,6 +9,7 @@ use scx_utils::manifest::Mode;
 use tracing::warn;
 use zbus::fdo::{DBusProxy, Error, Result};
 use zbus::message::{Flags, Header};
+use zbus::proxy::CacheProperties;
 use zbus::{interface, Connection};
 use zbus_polkit::policykit1::{AuthorityProxy, CheckAuthorizationFlags, Subject};
 
@@ -154,7 +155,11 @@ async fn authorize(shared: &Shared, caller: &Caller<'_>, action: &str) -> Result
     let sender = header
         .sender()
         .ok_or_else(|| denied("the call has no sender".into()))?;
-    let user = DBusProxy::new(bus)
+    // Without a cache of properties: to fill it, zbus would make calls whose errors are not those
+    // of the request, and which have no timeout.
+    let user = DBusProxy::builder(bus)
+        .cache_properties(CacheProperties::No)
+        .build()
         .await?
         .get_connection_unix_user(sender.to_owned().into())
         .await
@@ -165,7 +170,10 @@ async fn authorize(shared: &Shared, caller: &Caller<'_>, action: &str) -> Result
     }
     let _asking = Asking::begin(shared, user)?;
     let subject = Subject::new_for_message_header(header).map_err(|e| denied(e.to_string()))?;
-    let polkit = AuthorityProxy::new(bus).await?;
+    let polkit = AuthorityProxy::builder(bus)
+        .cache_properties(CacheProperties::No)
+        .build()
+        .await?;
     let flags = interaction(header);
     let asked = polkit
         .check_authorization(&subject, action, &HashMap::new(), flags, "")
