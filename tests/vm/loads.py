@@ -34,6 +34,16 @@ def hog_times_s(guest: Guest, load: Process) -> list[float]:
     return [int(line.split()[0]) / 1e9 for line in of_hogs(guest, load, "schedstat")]
 
 
+def times_s(guest: Guest, loads: Sequence[Process]) -> tuple[float, list[list[float]]]:
+    """The uptime, and the CPU times of each load's hogs. Read by one command: between commands, the
+    guest's time may run faster than the host's."""
+    hogs = "for t in /proc/{}/task/*; do grep -q hog $t/comm && cat $t/schedstat; done"
+    script = "; echo; ".join(["cat /proc/uptime", *(hogs.format(load.pid) for load in loads)])
+    text = guest.run(f"{script}; true", is_urgent=True).check().stdout
+    uptime, *lines = (part.splitlines() for part in text.split("\n\n"))
+    return float(uptime[0].split()[0]), [[int(s.split()[0]) / 1e9 for s in of] for of in lines]
+
+
 def cpus_of_hogs(guest: Guest, load: Process) -> list[int]:
     """The CPU that each of a load's hogs runs on, or ran on last."""
     # Field 39; the second one, the name in parentheses, may contain spaces.
@@ -67,11 +77,11 @@ def shares_beside_real_time(
                 sum(used_s > 0.05 for used_s in hog_times_s(guest, load)) == count
             ),
         )
-    begin_s, before = uptime_s(guest), [hog_times_s(guest, load) for load, _ in loads]
+    begin_s, before = times_s(guest, [load for load, _ in loads])
     on_hog = max(cpus_of_hogs(guest, loads[0][0]))
     real_time = guest.spawn("real_time", spin(on_hog if cpu is None else cpu))
     assert real_time.wait(TIMEOUT_S) == 0
-    after, end_s = [hog_times_s(guest, load) for load, _ in loads], uptime_s(guest)
+    end_s, after = times_s(guest, [load for load, _ in loads])
     for load, _ in loads:
         load.signal(signal.SIGINT)
         finished(load)

@@ -112,7 +112,8 @@ def wait_for(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_signals_reach_the_program_itself(guest: Guest, number: int) -> None:
     process = guest.spawn("sleeper", ["sleep", "1234"])
-    assert guest.run(["cat", f"/proc/{process.pid}/comm"]).stdout == "sleep\n"
+    # Between fork() and exec(), it has the name of the agent.
+    wait_for(lambda: guest.run(["cat", f"/proc/{process.pid}/comm"]).stdout == "sleep\n")
     process.signal(number)
     assert process.wait(timeout_s=20) == 128 + number
     assert process.stderr() == ""
@@ -304,7 +305,9 @@ def test_guest_has_a_maximum_lifetime(kernel: Kernel, tmp_path: Path) -> None:
 
 
 #: Stops the agent and its commands: the guest runs, but does not respond.
-HANG = "kill -STOP $(grep -lx main /proc/[0-9]*/comm | cut -d/ -f3); sleep 60"
+HANG = (
+    "kill -STOP $(grep -lx main /proc/[0-9]*/comm | cut -d/ -f3); echo hangs >/dev/kmsg; sleep 60"
+)
 
 
 def test_guest_that_hangs_during_a_command_is_reported(kernel: Kernel) -> None:
@@ -333,9 +336,11 @@ def test_after_an_interrupt_only_the_log_of_a_hung_guest_is_kept(
     for hang in ("true", HANG):
         with pytest.raises(KeyboardInterrupt), Guest(kernel) as guest:
             guest.spawn("command", hang)
-            # Until the agent is stopped.
-            time.sleep(2)
-            logs.append(guest.console_log)
+            log = guest.console_log
+            assert log
+            if hang == HANG:
+                wait_for(lambda log=log: "hangs" in log.read_text(errors="replace"))
+            logs.append(log)
             raise KeyboardInterrupt
     clean, hung = logs
     assert clean and not clean.exists()

@@ -14,9 +14,12 @@ PROGRAM = "scx_own_rust"
 
 
 def end(scheduler: Scheduler) -> dict[str, int]:
-    """Ends the scheduler, which must report itself as healthy; returns its total statistics."""
+    """Ends the scheduler; returns its total statistics. Page faults and tasks that are unaccounted
+    for are failures, but not tasks served without a decision: the host may halt the guest."""
     assert scheduler.end(signal.SIGINT) == 0
-    assert re.search(f"^{PROGRAM}: healthy: ", scheduler.process.stderr(), re.MULTILINE)
+    report, *_ = scheduler.process.stderr().splitlines()
+    assert re.search(f"^{PROGRAM}: .* faults=0$", report), report
+    assert "unaccounted" not in report
     sums = {"asked": 0, "background": 0}
     for line in scheduler.lines():
         for name, count in re.findall(r"(\w+)=(\d+)", line):

@@ -41,7 +41,10 @@ def test_error_ejects_with_status_2_and_a_dump(guest: Guest, start: Start, progr
     assert scheduler.end() == 2
     stderr = scheduler.process.stderr()
     assert "DEBUG DUMP" in stderr
-    assert "fail: 6" in stderr, "ops.dump() is not in the dump"
+    dumped = re.search(r"fail: (\d+) enqueued", stderr)
+    assert dumped, "ops.dump() is not in the dump"
+    # Other CPUs may enqueue more before the dump.
+    assert int(dumped[1]) >= 60
     assert stderr.endswith("EXIT: scx_bpf_error (failing after 60 enqueues as asked)\n")
     assert state(guest) == "disabled"
 

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Iterator, Sequence
 
 import pytest
-from loads import MIXED, QUIET, finished, shares_beside_real_time
+from loads import MIXED, QUIET, finished, hog_times_s, shares_beside_real_time
 from recorder import Record, Recorder
 from sched_ext import (
     STOPS_FAIR_SERVER_TWICE,
@@ -130,8 +130,8 @@ def test_stride_that_leaves_cpus_over_is_refused(guest: Guest) -> None:
     )
 
 
-#: Creates and removes cgroups, and moves a process between two others. At the end, it prints the
-#: number of rounds.
+#: Creates and removes cgroups, and moves a process between two others. It prints a line after each
+#: round.
 CHURN = """
 hog=$1 one=$2 other=$3 rounds=0
 while [ -d /proc/$hog ]; do
@@ -141,19 +141,27 @@ while [ -d /proc/$hog ]; do
     rmdir CGROUPS/churn$rounds
     echo $hog >$other/cgroup.procs
     rounds=$((rounds + 1))
+    echo $rounds
 done
-echo $rounds
 """.replace("CGROUPS", CGROUPS)
+
+
+def all_run(guest: Guest, load: Process, count: int) -> bool:
+    """Whether this many hogs of the load have run."""
+    return sum(used_s > 0 for used_s in hog_times_s(guest, load)) == count
 
 
 def test_cgroups_come_and_go(guest: Guest, start: Start, groups: Sequence[str]) -> None:
     """Also while tasks move. A load whose thread is stuck fails."""
     scheduler = start("scx_pair", "-i", "0.5").wait_enabled()
-    one, other = (load_in(guest, group, "--hogs", "3", *QUIET) for group in groups[:2])
-    churn = guest.spawn("churn", ["sh", "-c", CHURN, "sh", str(one.pid), groups[2], groups[0]])
-    assert all(finished(process)["hogs"]["cpu_min_s"] > 0 for process in (one, other))
+    loads = [load_in(guest, group, "--hogs", "3", *QUIET, seconds=3600) for group in groups[:2]]
+    churn = guest.spawn("churn", ["sh", "-c", CHURN, "sh", str(loads[0].pid), groups[2], groups[0]])
+    wait_for("ten rounds", lambda: churn.stdout().count("\n") >= 10)
+    for load in loads:
+        wait_for("its hogs run", lambda load=load: all_run(guest, load, 3))
+        load.signal(signal.SIGINT)
+    assert all(finished(load)["hogs"]["cpu_min_s"] > 0 for load in loads)
     churn.wait(TIMEOUT_S)
-    assert int(churn.stdout()) > 2, churn.stderr()
     guest.run(f"rmdir {CGROUPS}/churn*")
     assert scheduler.end(signal.SIGINT) == 0
 

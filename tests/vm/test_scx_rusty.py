@@ -185,7 +185,7 @@ def test_all_cpus_of_a_domain_go_offline(
 ) -> None:
     """With tasks in the domain, some of which may run only there."""
     scheduler = serve(guest, start, "--cpumasks", "3", "c")
-    assert domains(guest) == ["0", "1"]
+    wait_for("both domains are reported", lambda: domains(guest) == ["0", "1"])
     load("--hogs", "8", *MIXED)
     load("--hogs", "2", *QUIET, through="taskset c")
     wait_for("both domains have load", lambda: total(guest)["load"] > 8)

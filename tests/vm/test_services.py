@@ -56,10 +56,14 @@ class Systemd:
         self.process = guest.spawn(
             "systemd", f"container=lxc {unshare} systemd --unit=multi-user.target"
         )
-        # Read the pid now: later systemd forks, and pidof briefly finds two.
-        wait_for("systemd starts", lambda: guest.run(["pidof", "systemd"]).ok)
-        self._pid = guest.run(["pidof", "systemd"]).stdout.strip()
+        self._pid = ""
+        wait_for("systemd starts", self._has_started)
         wait_for("systemd runs", lambda: self.ctl("is-active", "multi-user.target").ok)
+
+    def _has_started(self) -> bool:
+        """Notes the pid. When systemd forks, pidof briefly finds two."""
+        self._pid = self.guest.run(["pidof", "systemd"]).stdout.strip()
+        return self._pid.isdecimal()
 
     def run(self, command: str) -> Result:
         """Runs a command in the namespaces of systemd."""
