@@ -358,12 +358,18 @@ def workers_stay_online(guest: Guest, kernel: kernels.Kernel) -> Iterator[None]:
 
 @pytest.fixture
 def set_cpu(guest: Guest, workers_stay_online: None) -> Iterator[SetCpu]:
-    """Takes CPUs offline and online. Afterwards the topology's initial CPUs are online."""
+    """Takes CPUs offline and online; returns how long it took, in s of the guest. Afterwards the
+    topology's initial CPUs are online."""
 
-    def switch(cpu: int, online: bool) -> None:
-        path = f"/sys/devices/system/cpu/cpu{cpu}/online"
+    def switch(cpu: int, online: bool) -> float:
+        change = f"echo {int(online)} >/sys/devices/system/cpu/cpu{cpu}/online"
+        uptime = "read since _ </proc/uptime"
         # Under load, a machine with eight emulated CPUs may need many seconds.
-        guest.run(f"echo {int(online)} >{path}", timeout_s=600).check()
+        done = guest.run(
+            f"set -e; {uptime}; {change}; echo $since; cat /proc/uptime", timeout_s=600
+        )
+        since, until, *_ = done.check().stdout.split()
+        return float(until) - float(since)
 
     yield switch
     for cpu in guest.topology.online[1:]:

@@ -68,12 +68,12 @@ def end_well(scheduler: Scheduler) -> None:
 
 
 @pytest.mark.every_topology
-def test_mixed_load(guest: Guest, start: Start, load: Load) -> None:
+def test_mixed_load(guest: Guest, start: Start, load: Load, icount: bool) -> None:
     """Hogs, sleepers, pipes and forks; the load fails if one of them is stuck."""
     scheduler = serve(guest, start)
     assert ops(guest) == "rlfifo"
     hogs = str(len(guest.topology.online) * 2)
-    mixed = load("--hogs", hogs, *MIXED, "--seconds", "4", "--json")
+    mixed = load("--hogs", hogs, *MIXED, "--seconds", "8", "--json")
     result = finished(mixed, 300)
     assert result["hogs"]["cpu_min_s"] > 0
     assert result["sleepers"]["wakeups"] > 0
@@ -81,7 +81,8 @@ def test_mixed_load(guest: Guest, start: Start, load: Load) -> None:
     counts = total(guest)
     assert counts["nr_page_faults"] == 0
     assert counts["nr_user_dispatches"] > 1000
-    assert counts["nr_fallback_dispatches"] < counts["nr_user_dispatches"] / 20
+    # With the host's time, the host may halt the guest for longer than the policy's timeout.
+    assert not icount or counts["nr_fallback_dispatches"] < counts["nr_user_dispatches"] / 20
     assert_books_balance(guest)
     end_well(scheduler)
 
@@ -186,9 +187,7 @@ def test_hotplug_in_place(guest: Guest, start: Start, load: Load, set_cpu: SetCp
     wait_for("all CPUs are online", lambda: total(guest)["nr_cpus"] == nr_cpus)
     offline_s = []
     for cycle in range(5):
-        since_s = uptime_s(guest)
-        set_cpu(1, False)
-        offline_s.append(uptime_s(guest) - since_s)
+        offline_s.append(set_cpu(1, False))
         if cycle == 0:
             wait_for("one CPU is offline", lambda: total(guest)["nr_cpus"] == nr_cpus - 1)
         set_cpu(1, True)

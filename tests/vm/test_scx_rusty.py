@@ -150,9 +150,7 @@ def switch(scheduler: Scheduler, set_cpu: SetCpu, cpu: int, online: bool) -> flo
     """Changes a CPU's state; returns when the scheduler has restarted. Returns how long the change
     itself took, in s."""
     before = restarts(scheduler)
-    began_s = uptime_s(scheduler.guest)
-    set_cpu(cpu, online)
-    took_s = uptime_s(scheduler.guest) - began_s
+    took_s = set_cpu(cpu, online)
     print(f"CPU {cpu} online={online} after {took_s:.1f} s")
     wait_for(
         "it restarts",

@@ -13,7 +13,7 @@ from sched_ext import STOPS_FAIR_SERVER_TWICE, Scheduler, ops, read, state, wait
 from vm.guest import Guest, Process
 
 Start = Callable[..., Scheduler]
-SetCpu = Callable[[int, bool], None]
+SetCpu = Callable[[int, bool], float]
 Load = Callable[..., Process]
 
 PROGRAMS = ["scx_rbtree", "scx_masks", "scx_resized", "scx_uqueue"]
