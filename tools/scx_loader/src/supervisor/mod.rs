@@ -614,13 +614,18 @@ impl Supervisor {
                 ..
             } if is_ours && self.kernel.enable_seq > *enable_seq => {
                 reply(std::mem::take(callers), &Ok(()), out);
+                self.reason.clear();
                 self.phase = Phase::Running {
                     since: now,
                     lost_at: None,
                 };
             }
             // Some schedulers unload and load themselves again after CPU hotplug.
-            Phase::Running { lost_at, .. } if is_ours => *lost_at = None,
+            Phase::Running { lost_at, .. } if is_ours && lost_at.is_some() => {
+                *lost_at = None;
+                self.reason.clear();
+            }
+            Phase::Running { .. } if is_ours => {}
             Phase::Running { lost_at, .. } if lost_at.is_none() => {
                 *lost_at = Some(now);
                 self.reason = "the kernel has unloaded it".into();
