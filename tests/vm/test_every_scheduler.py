@@ -22,11 +22,14 @@ def one_line(text: str) -> bool:
     return text.endswith("\n") and text.count("\n") == 1
 
 
-def last_line(scheduler: Scheduler) -> str:
+def last_line(scheduler: Scheduler, icount: bool) -> str:
     """The reason for the exit. It may be preceded only by a line that reports the scheduler as
-    healthy, and by one about features that this kernel lacks."""
+    healthy, and by one about features that this kernel lacks. With the host's time, the host may
+    halt the guest for longer than a policy's timeout, so that some tasks get no decision."""
+    late = "" if icount else r"\d+ tasks? without a decision: .* faults=0$|"
+    allowed = rf"scx_\w+: ({late}healthy: |this kernel )"
     *before, last = scheduler.process.stderr().splitlines()
-    assert all(re.match(r"scx_\w+: (healthy: |this kernel )", line) for line in before), before
+    assert all(re.match(allowed, line) for line in before), before
     return last
 
 
@@ -41,10 +44,12 @@ def nr_hogs(guest: Guest, load: Process) -> int:
         pytest.param(signal.SIGTERM, id="SIGTERM"),
     ],
 )
-def test_signal_ends_it_cleanly(guest: Guest, start: Start, program: str, number: int) -> None:
+def test_signal_ends_it_cleanly(
+    guest: Guest, start: Start, icount: bool, program: str, number: int
+) -> None:
     scheduler = start(program).wait_enabled()
     assert scheduler.end(number) == 0
-    assert last_line(scheduler) == "EXIT: unregistered from user space"
+    assert last_line(scheduler, icount) == "EXIT: unregistered from user space"
     assert state(guest) == "disabled"
 
 
@@ -232,11 +237,11 @@ def test_ignored_cgroup_control_is_reported(guest: Guest, start: Start, program:
     )
 
 
-def test_sysrq_s_disables_it(guest: Guest, start: Start, program: str) -> None:
+def test_sysrq_s_disables_it(guest: Guest, start: Start, icount: bool, program: str) -> None:
     scheduler = start(program).wait_enabled()
     guest.run("echo S >/proc/sysrq-trigger").check()
     assert scheduler.end() == 0
-    assert last_line(scheduler) == "EXIT: disabled by sysrq-S"
+    assert last_line(scheduler, icount) == "EXIT: disabled by sysrq-S"
 
 
 def test_partial_leaves_other_tasks_alone(guest: Guest, start: Start, program: str) -> None:
