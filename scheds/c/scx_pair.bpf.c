@@ -205,11 +205,9 @@ static bool others_wait(u64 cgid)
 
 /* Count a task as waiting. The length of the DSQ does not tell whether tasks wait, because the
  * kernel inserts a task only after ops.enqueue() has returned. */
-static void begin_wait(struct task_ctx *tctx)
+static void begin_wait(struct task_ctx *tctx, struct cgroup_ctx *cgrp)
 {
-	struct cgroup_ctx *cgrp = bpf_map_lookup_elem(&cgroups, &tctx->cgid);
-
-	if (!cgrp || tctx->waits_in)
+	if (tctx->waits_in)
 		return;
 	tctx->waits_in = tctx->cgid;
 	__sync_fetch_and_add(&cgrp->nr_waiting, 1);
@@ -296,17 +294,18 @@ void BPF_STRUCT_OPS(pair_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct task_ctx *tctx = task_ctx(p);
+	struct cgroup_ctx *cgrp = tctx ? bpf_map_lookup_elem(&cgroups, &tctx->cgid) : NULL;
 
 	/* Count before anything else, so that a CPU that finds no task looks again: see
 	 * pair_update_idle(). */
 	__sync_fetch_and_add(&nr_enqueued, 1);
 	/* Before 7.0, a dying task may outlive its cgroup. */
-	if (p->flags & PF_KTHREAD || !tctx || !bpf_map_lookup_elem(&cgroups, &tctx->cgid)) {
+	if (p->flags & PF_KTHREAD || !tctx || !cgrp) {
 		enqueue_kernel(p, enq_flags);
 		return;
 	}
 	scx_count(stats, enqueued);
-	begin_wait(tctx);
+	begin_wait(tctx, cgrp);
 	scx_bpf_dsq_insert(p, tctx->cgid, turn_ns, enq_flags);
 	queue_turn(tctx->cgid);
 	if (enq_flags & SCX_ENQ_REENQ) {

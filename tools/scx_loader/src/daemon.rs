@@ -285,8 +285,8 @@ impl Daemon<'_> {
     }
 
     /// Connects to the bus again, or stops if there is none. zbus closes a connection on a message
-    /// that it cannot parse, and buses forward some of these from any user: messages of unknown
-    /// types, or with unknown header fields.
+    /// that it cannot parse, such as one with an unknown header field. Some buses forward such
+    /// messages from any user.
     fn reconnect(&mut self) {
         // The bus would keep the name for the old connection.
         let _ = block_on(self.bus.clone().close());

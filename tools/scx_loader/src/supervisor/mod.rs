@@ -22,7 +22,7 @@ const HEALTHY: Duration = Duration::from_secs(60);
 /// How long an ejected scheduler's process may take to exit.
 const LOST: Duration = Duration::from_secs(10);
 
-/// Identifies a caller who waits for an answer. Assigned by the daemon.
+/// Identifies a caller that waits for an answer. Assigned by the daemon.
 pub(crate) type Caller = u64;
 
 /// A request.
