@@ -13,6 +13,8 @@ CLANG_VERSIONS=(19 20 21 22 18 17 16)
 CLANG_FORMAT_VERSIONS=(19 20 21 22)
 BPFTOOL_MIN=7.4
 RUFF_REQUIREMENT=ruff==0.17.5
+# Perfetto's published protocol, to decode traces in tests.
+PERFETTO_REQUIREMENTS=(perfetto==0.59.1 protobuf==7.36.2)
 
 ASSUME_YES=${CI:-false}
 MISSING=()
@@ -187,6 +189,8 @@ needs_of_test() {
 	need_aarch64_compiler
 	need_system_bus
 	/usr/bin/python3 -c 'import pytest' 2>/dev/null || MISSING+=(python3-pytest)
+	# No stable distribution packages perfetto: install_perfetto installs it below the cache.
+	has_perfetto || need_venv
 	# Parses the output of scxstats, as Prometheus does.
 	/usr/bin/python3 -c 'import prometheus_client' 2>/dev/null ||
 		MISSING+=(python3-prometheus-client)
@@ -197,7 +201,11 @@ needs_of_lint() {
 	need_clang_format
 	need_rust_linters
 	# No stable distribution packages ruff: install_ruff installs it from PyPI below the cache.
-	ruff_path >/dev/null || dpkg -s python3-venv >/dev/null 2>&1 || MISSING+=(python3-venv)
+	ruff_path >/dev/null || need_venv
+}
+
+need_venv() {
+	dpkg -s python3-venv >/dev/null 2>&1 || MISSING+=(python3-venv)
 }
 
 # To create root file systems. Without root, this also needs a range of subordinate user ids.
@@ -270,6 +278,7 @@ setup_for() {
 	[[ " $* " != *" build "* ]] || rust_is_new_enough ||
 		die "Rust $RUST_MIN or newer is needed, and not packaged here: install it with rustup"
 	[[ " $* " != *" lint "* ]] || ruff_path >/dev/null || install_ruff
+	[[ " $* " != *" test "* ]] || has_perfetto || install_perfetto
 }
 
 ruff_path() {
@@ -278,13 +287,26 @@ ruff_path() {
 
 # Without ruff, its checks are reported as skipped.
 install_ruff() {
-	if [[ $SCX_OFFLINE != 1 ]]; then
-		echo "Installing $RUFF_REQUIREMENT below $SCX_CACHE" >&2
-		/usr/bin/python3 -m venv "$SCX_CACHE/venv" &&
-			"$SCX_CACHE/venv/bin/pip" install --quiet --disable-pip-version-check \
-				"$RUFF_REQUIREMENT" >&2 && return
-	fi
-	echo "dev: no ruff: its checks will be skipped" >&2
+	install_from_pypi "$RUFF_REQUIREMENT" || echo "dev: no ruff: its checks will be skipped" >&2
+}
+
+has_perfetto() {
+	[[ -x $SCX_CACHE/venv/bin/python3 ]] &&
+		"$SCX_CACHE/venv/bin/python3" -c 'import perfetto, google.protobuf' 2>/dev/null
+}
+
+# Without it, the tests of traces are reported as skipped.
+install_perfetto() {
+	install_from_pypi "${PERFETTO_REQUIREMENTS[@]}" ||
+		echo "dev: no perfetto: the tests of traces will be skipped" >&2
+}
+
+# install_from_pypi REQUIREMENT…: installs below the cache.
+install_from_pypi() {
+	[[ $SCX_OFFLINE != 1 ]] || return
+	echo "Installing $* below $SCX_CACHE" >&2
+	/usr/bin/python3 -m venv "$SCX_CACHE/venv" &&
+		"$SCX_CACHE/venv/bin/pip" install --quiet --disable-pip-version-check "$@" >&2
 }
 
 bpftool_serves() {

@@ -16,7 +16,7 @@ struct pair_stats {
 	u64 kernel; /* dispatches of kernel threads, which belong to no cgroup here */
 	u64 turns; /* a pair began to run a cgroup, or began another turn of it */
 	u64 switches; /* of these, turns of another cgroup than the one before */
-	u64 waits; /* found no task, because the other CPU runs another cgroup */
+	u64 waits; /* took no task: none may run beside the other CPU's, or the turn is over */
 	u64 ended; /* preempted the other CPU's task at the end of a turn */
 	u64 reenqueued; /* a higher class has taken the CPU */
 };

@@ -71,9 +71,9 @@ class Results:
         return [r for r in self.rounds if r.error]
 
 
-def run(plan: Plan, jobs: int | None = None) -> Results:
+def run(plan: Plan, jobs: int | None = None, program: str = "bench") -> Results:
     """Run all rounds, with `jobs` guests in parallel (default: one per CPU). On Ctrl-C, running
-    rounds are ended, and the finished ones are returned."""
+    rounds are ended, and the finished ones are returned. `program` is named in messages."""
     rounds = list(plan.rounds())
     results = Results()
     stop = threading.Event()
@@ -81,7 +81,7 @@ def run(plan: Plan, jobs: int | None = None) -> Results:
     if not plan.place.kernel:
         jobs = 1
     jobs = jobs or len(os.sched_getaffinity(0))
-    meter = _Meter(len(rounds), jobs)
+    meter = _Meter(len(rounds), jobs, program)
     with ThreadPoolExecutor(jobs) as pool:
         pending = {pool.submit(_round, plan.place, *one, stop.is_set) for one in rounds}
         try:
@@ -93,7 +93,9 @@ def run(plan: Plan, jobs: int | None = None) -> Results:
             stop.set()
             for future in pending:
                 future.cancel()
-            progress.warn(f"bench: interrupted after {len(results.rounds)} of {len(rounds)} rounds")
+            progress.warn(
+                f"{program}: interrupted after {len(results.rounds)} of {len(rounds)} rounds"
+            )
     return results
 
 
@@ -117,9 +119,10 @@ def _round(
 class _Meter:
     """Progress display."""
 
-    def __init__(self, nr_rounds: int, jobs: int) -> None:
+    def __init__(self, nr_rounds: int, jobs: int, program: str) -> None:
         self._all = nr_rounds
         self._jobs = jobs
+        self._program = program
         self._over = 0
         self._start_s = time.monotonic()
 
@@ -128,7 +131,7 @@ class _Meter:
         self._over += 1
         what = f"{over.workload}, {over.subject}, seed {over.seed}"
         if over.error:
-            progress.warn(f"bench: {what}: {over.error}")
+            progress.warn(f"{self._program}: {what}: {over.error}")
         left_s = (time.monotonic() - self._start_s) / self._over * (self._all - self._over)
         left = f"{left_s / 60:.0f} min left" if left_s > 90 else f"{left_s:.0f} s left"
-        progress.note(f"bench: {self._over} of {self._all} rounds ({what}), {left}")
+        progress.note(f"{self._program}: {self._over} of {self._all} rounds ({what}), {left}")

@@ -245,9 +245,10 @@ def _fetch_matching(wanted: str) -> Kernel:
 def _from_archive(
     serves: Callable[[Packaged], bool], at_hand: Sequence[Kernel] = ()
 ) -> Kernel | None:
-    """The archive's newest usable kernel, or a local one that is as new.
+    """The archive's newest usable kernel, or a local one that is as new; None if there is none.
 
-    Lists that are empty or outdated are refreshed. Raises debs.DebsError.
+    Outdated lists are refreshed only if they lead to no usable kernel. Raises debs.DebsError,
+    KernelError.
     """
     for fresh in (False, True):
         try:

@@ -208,7 +208,12 @@ def test_man_page_is_found_by_its_summary(stage: Path, name: str) -> None:
 
 def option_of(name: str) -> str:
     """An option of the program."""
-    others = {"scxstats": "--openmetrics", "scxctl": "--json", "scx_loader": "--programs"}
+    others = {
+        "scxstats": "--openmetrics",
+        "scxctl": "--json",
+        "scxtop": "--interval",
+        "scx_loader": "--programs",
+    }
     return others.get(name, "--exit-dump-len")
 
 

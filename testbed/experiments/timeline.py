@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A timeline as SVG: a lane for each task, with a bar for each of its turns. The background is
+transparent, and the colours are visible on white and on black."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from xml.etree import ElementTree
+
+import svg
+
+from .trace import NS_PER_MS, Turn
+
+#: Dimensions, in SVG units.
+_WIDTH, _LEFT, _RIGHT, _LANE, _BAR, _TOP, _BOTTOM = 900, 130, 20, 24, 14, 6, 40
+TEXT, GRID = "#7a7a7a", "#999999"
+#: Colours by the name of the task, in the order of `labels`.
+BARS = ("#2f7fc1", "#c2651a")
+#: The part of a recording that is drawn, from the first turn.
+WINDOW_MS = 600.0
+
+
+def draw(turns: Sequence[Turn], title: str, labels: Mapping[str, str]) -> str:
+    """The picture. `labels` has a lane's label for each name of tasks; the lanes are in the order
+    of the first turns."""
+    start_ns = turns[0].start_ns
+    end_ns = start_ns + min(round(WINDOW_MS * NS_PER_MS), turns[-1].stop_ns - start_ns)
+    lanes: dict[int, list[Turn]] = {}
+    for turn in turns:
+        if turn.start_ns < end_ns:
+            lanes.setdefault(turn.pid, []).append(turn)
+    bottom = _TOP + _LANE * len(lanes)
+    picture = svg.picture(_WIDTH, bottom + _BOTTOM, title)
+    picture.set("font-family", "sans-serif")
+    scale = (_WIDTH - _LEFT - _RIGHT) / (end_ns - start_ns)
+    _axis(picture, (end_ns - start_ns) / NS_PER_MS, bottom)
+    for index, of_task in enumerate(lanes.values()):
+        comm = of_task[0].comm
+        number = sum(lane[0].comm == comm for lane in list(lanes.values())[: index + 1])
+        y = _TOP + _LANE * index + (_LANE - _BAR) / 2
+        svg.text(picture, _LEFT - 10, y + _BAR - 2, f"{labels[comm]}, {number}", "end", TEXT)
+        path = "".join(
+            _bar(
+                _LEFT + (turn.start_ns - start_ns) * scale,
+                _LEFT + (min(turn.stop_ns, end_ns) - start_ns) * scale,
+                y,
+            )
+            for turn in of_task
+        )
+        colour = BARS[list(labels).index(comm) % len(BARS)]
+        ElementTree.SubElement(picture, "path", d=path, fill=colour)
+    return svg.to_text(picture) + "\n"
+
+
+def _axis(picture: svg.Element, end_ms: float, bottom: float) -> None:
+    for tick in svg.ticks(end_ms):
+        x = _LEFT + tick / end_ms * (_WIDTH - _LEFT - _RIGHT)
+        svg.line(picture, x, _TOP, x, bottom, GRID, 0.5)
+        svg.text(picture, x, bottom + 16, f"{tick:g}", "middle", TEXT)
+    svg.text(picture, (_LEFT + _WIDTH - _RIGHT) / 2, bottom + 34, "time, ms", "middle", TEXT)
+
+
+def _bar(left: float, right: float, y: float) -> str:
+    """A rectangle, as a part of a path."""
+    return f"M{left:.1f} {y:g}H{right:.1f}v{_BAR}H{left:.1f}z"

@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""scxtop on a real kernel: its figures are compared with those of the kernel, of the load, and of
+scx_switches."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import signal
+import statistics
+from pathlib import Path
+from typing import Any
+
+import perfetto_trace
+import pytest
+from loads import spin
+from recorder import Recorder
+from sched_ext import (
+    STOPS_FAIR_SERVER_TWICE,
+    SYSFS,
+    TIMEOUT_S,
+    Load,
+    SetCpu,
+    Start,
+    read,
+    wait_for,
+)
+from vm.guest import Guest, Process
+
+Snapshot = dict[str, Any]
+
+#: scx_load with two hogs and nothing else.
+TWO_HOGS = ("--hogs", "2", "--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
+
+
+def snapshots(guest: Guest, count: int = 1, interval_s: float = 2) -> list[Snapshot]:
+    """What scxtop shows in `count` intervals."""
+    command = f"scxtop top --json --count {count} --interval {interval_s} --tasks 1000"
+    done = guest.run(command, TIMEOUT_S).check()
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+_numbers = itertools.count()
+
+
+def spawn(guest: Guest, *args: str) -> Process:
+    """Starts scxtop. A signal reaches it directly, without a shell."""
+    return guest.spawn(f"scxtop{next(_numbers)}", ["scxtop", *args])
+
+
+def last_line(top: Process) -> Snapshot | None:
+    """The last complete line of `scxtop top --json`."""
+    assert top.running(), top.stderr()
+    lines = top.stdout().split("\n")[:-1]
+    return json.loads(lines[-1]) if lines else None
+
+
+def stop(top: Process, number: int = signal.SIGINT) -> str:
+    """Ends scxtop, which succeeds. Returns its output."""
+    top.signal(number)
+    assert top.wait(TIMEOUT_S) == 0, top.stderr()
+    return top.stdout()
+
+
+def tasks(snapshot: Snapshot, comm: str) -> list[dict[str, Any]]:
+    return [task for task in snapshot["tasks"] if task["comm"] == comm]
+
+
+def hogs_run(guest: Guest, load: Process) -> bool:
+    return load.running() and "hog" in guest.run("cat /proc/[0-9]*/task/*/comm").stdout
+
+
+def check_limits(snapshot: Snapshot) -> None:
+    """What is true of every snapshot."""
+    for cpu in snapshot["cpus"]:
+        assert 0 <= cpu["rt_pct"] + cpu["ext_pct"] <= cpu["busy_pct"] + 1e-6 <= 100.001
+    for part in [snapshot, *snapshot["cpus"], *snapshot["tasks"]]:
+        wakeup = part["wakeup"]
+        assert wakeup["p50_ns"] <= wakeup["p90_ns"] <= wakeup["p99_ns"] <= wakeup["max_ns"]
+        assert wakeup["count"] == sum(count for _, count in wakeup["buckets"])
+    busy = sum(cpu["busy_pct"] for cpu in snapshot["cpus"])
+    ran = sum(task["run_pct"] for task in snapshot["tasks"])
+    # Tasks that have exited are not shown, and both are not read at the same moment.
+    assert ran <= busy + 10
+    assert snapshot["own"]["lost"] == 0
+
+
+def test_hogs_that_share_a_cpu(guest: Guest, start: Start, load: Load) -> None:
+    """Their CPU time and waiting time add up to the interval, and so does that of the CPU."""
+    start("scx_simple").wait_enabled()
+    hogs = load(*TWO_HOGS, through="taskset 2")
+    wait_for("the hogs run", lambda: hogs_run(guest, hogs))
+    *_, snapshot = snapshots(guest, 2)
+    check_limits(snapshot)
+    assert snapshot["sched"]["name"] == "simple"
+    assert snapshot["sched"]["state"] == "enabled"
+    assert snapshot["sched"]["is_switch_all"]
+    cpu = snapshot["cpus"][1]
+    assert cpu["busy_pct"] > 95
+    assert cpu["ext_pct"] > 90
+    assert cpu["switches"] > 5
+    both = tasks(snapshot, "hog")
+    assert len(both) == 2
+    for hog in both:
+        assert hog["cpu"] == 1
+        assert hog["class"] == "ext"
+        assert hog["run_pct"] + hog["wait_pct"] == pytest.approx(100, abs=5)
+        assert hog["weight"] == 100
+        assert hog["preemptions"] > 1
+    assert sum(hog["run_pct"] for hog in both) == pytest.approx(cpu["busy_pct"], abs=10)
+
+
+def test_queues_of_the_scheduler(guest: Guest, start: Start, load: Load) -> None:
+    """Six hogs on four CPUs: tasks wait in the shared queue, ordered by vtime."""
+    start("scx_simple").wait_enabled()
+    hogs = load("--hogs", "6", *TWO_HOGS[2:])
+    wait_for("the hogs run", lambda: hogs_run(guest, hogs))
+    *_, snapshot = snapshots(guest, 2)
+    assert snapshot["notices"] == []
+    queues = {dsq["name"]: dsq for dsq in snapshot["dsqs"]}
+    shared = queues["0x0"]
+    assert shared["depth"] >= 1
+    assert shared["inserts"] > 5
+    assert shared["vtime_spread"] > 0
+    # A hog waits for one of four CPUs, for a part of their slices of 20 ms.
+    assert 1_000_000 < shared["latency"]["p50_ns"] < 200_000_000
+    assert queues["local"]["inserts"] > 0
+    assert {task["dsq"] for task in tasks(snapshot, "hog")} <= {"0x0", "local"}
+    assert dict(snapshot["stats"])["global"] > 0
+
+
+def test_without_a_scheduler(guest: Guest, load: Load) -> None:
+    hogs = load(*TWO_HOGS, through="taskset 2")
+    wait_for("the hogs run", lambda: hogs_run(guest, hogs))
+    *_, snapshot = snapshots(guest, 2)
+    check_limits(snapshot)
+    assert snapshot["sched"]["name"] is None
+    assert snapshot["events"] == []
+    assert snapshot["stats"] == []
+    assert snapshot["cpus"][1]["busy_pct"] > 95
+    assert snapshot["cpus"][1]["ext_pct"] == 0
+    assert [hog["class"] for hog in tasks(snapshot, "hog")] == ["fair", "fair"]
+
+
+def test_agrees_with_scx_switches(guest: Guest, load: Load) -> None:
+    """Both observe the same hogs, from before their start."""
+    top = spawn(guest, "top", "--json", "--interval", "1", "--tasks", "1000")
+    wait_for("scxtop counts", lambda: bool(top.stdout()))
+    recorder = Recorder(guest, "--comm", "hog", "--json")
+    hogs = load(*TWO_HOGS, "--seconds", "4", through="taskset 2")
+    assert hogs.wait(TIMEOUT_S) == 0
+    _, summary = recorder.records()
+    # The hogs are gone in the last snapshots.
+    last: dict[int, dict[str, Any]] = {}
+    for line in stop(top).splitlines():
+        last |= {task["pid"]: task for task in tasks(json.loads(line), "hog")}
+    assert len(last) == 2
+    for thread in summary["threads"]:
+        shown = last[thread["pid"]]
+        # The last second or so is not shown.
+        assert 0.4 * thread["cpu_ns"] < shown["run_ns"] <= thread["cpu_ns"]
+
+
+def test_events_are_those_of_the_kernel(guest: Guest, start: Start) -> None:
+    start("scx_simple").wait_enabled()
+    text = read(guest, f"{SYSFS}/root/events")
+    if not text:
+        pytest.skip("this kernel counts no events")
+    names = [line.split()[0].removeprefix("SCX_EV_") for line in text.splitlines()]
+    (snapshot,) = snapshots(guest)
+    assert [event["name"] for event in snapshot["events"]] == names
+
+
+@STOPS_FAIR_SERVER_TWICE
+def test_cpus_go_offline_and_come_back(guest: Guest, set_cpu: SetCpu) -> None:
+    top = spawn(guest, "top", "--json", "--interval", "0.5")
+
+    def shown(online: bool) -> bool:
+        snapshot = last_line(top)
+        return snapshot is not None and snapshot["cpus"][3]["is_online"] is online
+
+    wait_for("CPU 3 is shown", lambda: shown(True))
+    set_cpu(3, False)
+    wait_for("CPU 3 is shown as offline", lambda: shown(False))
+    set_cpu(3, True)
+    wait_for("CPU 3 is shown as online", lambda: shown(True))
+    stop(top, signal.SIGTERM)
+
+
+def test_scheduler_is_killed_and_replaced(guest: Guest, start: Start) -> None:
+    first = start("scx_simple").wait_enabled()
+    top = spawn(guest, "top", "--json", "--interval", "0.5")
+
+    def shown(name: str | None) -> bool:
+        snapshot = last_line(top)
+        return snapshot is not None and snapshot["sched"]["name"] == name
+
+    wait_for("it is shown", lambda: shown("simple"))
+    first.process.signal(signal.SIGKILL)
+    wait_for("none is shown", lambda: shown(None))
+    start("scx_central").wait_enabled()
+    wait_for("the other one is shown", lambda: shown("central"))
+    last = json.loads(stop(top).splitlines()[-1])
+    assert '"simple" disabled' in last["sched"]["last_exit"]
+
+
+def test_forks_are_counted(guest: Guest, start: Start, load: Load) -> None:
+    """Tasks without counters would be counted as lost."""
+    start("scx_simple").wait_enabled()
+    load("--hogs", "1", "--sleepers", "0", "--pipes", "1", "--forks-per-s", "50")
+    for snapshot in snapshots(guest, 2):
+        check_limits(snapshot)
+
+
+def trace(guest: Guest, tmp_path: Path, *args: str) -> perfetto_trace.Trace:
+    """A trace, decoded with Perfetto's description of the format."""
+    command = ["scxtop", "trace", "--output", "/tmp/test.pftrace", *args]
+    done = guest.run(command, TIMEOUT_S).check()
+    assert "recording\n" in done.stderr
+    return decoded(guest, tmp_path, "/tmp/test.pftrace")
+
+
+def decoded(guest: Guest, tmp_path: Path, path: str) -> perfetto_trace.Trace:
+    """A trace in the guest, which is removed there."""
+    text = guest.run(f"base64 {path} && rm {path}", TIMEOUT_S).check().stdout
+    (tmp_path / "trace").write_bytes(base64.b64decode(text))
+    return perfetto_trace.read(tmp_path / "trace")
+
+
+def test_trace_agrees_with_scx_switches(
+    guest: Guest, start: Start, load: Load, tmp_path: Path
+) -> None:
+    """Each run in the trace is one that scx_switches has recorded at the same time.
+
+    Both read the clock at a switch, one after the other. In between, the emulator may let other
+    CPUs run.
+    """
+    start("scx_simple").wait_enabled()
+    hogs = load("--hogs", "5", "--pipes", "0", "--sleepers", "2", "--forks-per-s", "10")
+    wait_for("the hogs run", lambda: hogs_run(guest, hogs))
+    recorder = Recorder(guest, "--json")
+    recorded = trace(guest, tmp_path, "--seconds", "1")
+    runs, summary = recorder.records()
+    assert summary["lost"] == 0
+    assert recorded.lost() == 0
+    slices = recorded.slices()
+    assert len(slices) > 50
+    by_cpu = {cpu: [run for run in runs if run["cpu"] == cpu] for cpu in range(4)}
+    for cpu, own in itertools.groupby(sorted(slices, key=lambda s: s.cpu), lambda s: s.cpu):
+        own_slices = list(own)
+        first = own_slices[0]
+        near = min(by_cpu[cpu], key=lambda run: abs(run["start_ns"] - first.start_ns))
+        at = by_cpu[cpu].index(near)
+        same = by_cpu[cpu][at : at + len(own_slices)]
+        assert [(s.pid, s.end) for s in own_slices] == [(r["pid"], r["end"]) for r in same]
+        pairs = list(zip(own_slices, same, strict=True))
+        off_ns = [abs(ours.start_ns - theirs["start_ns"]) for ours, theirs in pairs]
+        off_ns += [abs(ours.stop_ns - theirs["stop_ns"]) for ours, theirs in pairs]
+        assert statistics.median(off_ns) < 50_000
+        assert max(off_ns) < 50_000_000
+
+
+def test_trace_is_consistent(guest: Guest, start: Start, load: Load, tmp_path: Path) -> None:
+    start("scx_simple").wait_enabled()
+    hogs = load("--hogs", "5", "--pipes", "0", "--sleepers", "2", "--forks-per-s", "10")
+    wait_for("the hogs run", lambda: hogs_run(guest, hogs))
+    recorded = trace(guest, tmp_path, "--seconds", "1")
+    recorded.check_monotonic()
+    assert recorded.check_flows() > 10
+    names = set(recorded.tracks().values())
+    assert any("DSQ 0x0" in name for name in names), names
+    assert any("DSQ local" in name for name in names), names
+    assert {slice.cpu for slice in recorded.slices()} == {0, 1, 2, 3}
+    assert "hog" in {slice.comm for slice in recorded.slices()}
+
+
+def test_trace_of_a_late_wakeup(guest: Guest, load: Load, tmp_path: Path) -> None:
+    """A CPU-bound real-time task delays the sleepers on its CPU."""
+    load(
+        "--hogs", "0", "--sleepers", "2", "--pipes", "0", "--forks-per-s", "0", through="taskset 2"
+    )
+    path = "/tmp/late.pftrace"
+    process = guest.spawn("trace", f"scxtop trace --on-latency 100ms --seconds 2 --output {path}")
+    wait_for("it records", lambda: "recording\n" in process.stderr())
+    real_time = guest.spawn("real_time", spin(1))
+    assert process.wait(TIMEOUT_S) == 0, process.stderr()
+    assert real_time.wait(TIMEOUT_S) == 0
+    assert "waited" in process.stderr()
+    recorded = decoded(guest, tmp_path, path)
+    recorded.check_monotonic()
+    late = [event for event in recorded.events() if event.name == "late wakeup"]
+    assert len(late) == 1
+    assert late[0].annotations["latency_ns"] > 100_000_000
+
+
+def test_trace_is_ended_by_a_signal(guest: Guest, tmp_path: Path) -> None:
+    """What was recorded is written, and no other file is left."""
+    guest.run("mkdir /tmp/traces").check()
+    process = spawn(guest, "trace", "--seconds", "600", "--output", "/tmp/traces/a")
+    wait_for("it records", lambda: "recording\n" in process.stderr())
+    process.signal(signal.SIGTERM)
+    assert process.wait(TIMEOUT_S) == 0, process.stderr()
+    assert guest.run("ls -A /tmp/traces").stdout == "a\n"
+    decoded(guest, tmp_path, "/tmp/traces/a").check_monotonic()
+    process = spawn(guest, "trace", "--seconds", "600", "--output", "/tmp/traces/a")
+    wait_for("it records", lambda: "recording\n" in process.stderr())
+    process.signal(signal.SIGKILL)
+    process.wait(TIMEOUT_S)
+    assert guest.run("ls /tmp/traces").stdout == ""
+
+
+@pytest.mark.once
+def test_errors_are_one_line(guest: Guest) -> None:
+    for command, status, error in (
+        ("su nobody -s /bin/sh -c 'scxtop top'", 1, "root privileges"),
+        ("scxtop </dev/null", 1, "not a terminal"),
+        ("scxtop top --interval 0", 2, "0.1 to 86400"),
+        ("scxtop trace --on-latency 20", 2, "with a unit"),
+        ("scxtop trace --output /none/such", 1, "/none/such"),
+    ):
+        done = guest.run(command)
+        assert done.status == status, done
+        assert done.stderr.startswith(("scxtop: ", "error: "))
+        assert error in done.stderr
+        assert done.stderr.count("\n") == 1, done.stderr

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The scheduling class of a task. */
+#ifndef __SCXTOP_CLASS_BPF_H
+#define __SCXTOP_CLASS_BPF_H
+
+#include "maps.bpf.h"
+#include <bpf/bpf_core_read.h>
+
+/* The state of a task in task_struct.scx.flags: until 6.17 a number to be shifted, later a flag. */
+enum scx_task_state___shifted {
+	SCX_TASK_ENABLED___shifted,
+};
+
+enum scx_ent_flags___state {
+	SCX_TASK_ENABLED___state,
+	SCX_TASK_STATE_MASK___state,
+};
+
+#define SCX_TASK_STATE_SHIFT 8
+
+/*
+ * Return whether @p is of the class of sched_ext. Not by task_struct.sched_class: to find the
+ * address of a class, libbpf reads all symbols of the kernel.
+ */
+static inline bool is_ext(struct task_struct *p)
+{
+	u32 state, enabled;
+
+	if (!bpf_core_field_exists(p->scx))
+		return false;
+	state = p->scx.flags &
+		bpf_core_enum_value(enum scx_ent_flags___state, SCX_TASK_STATE_MASK___state);
+	if (bpf_core_enum_value_exists(enum scx_task_state___shifted, SCX_TASK_ENABLED___shifted))
+		enabled = bpf_core_enum_value(enum scx_task_state___shifted,
+					      SCX_TASK_ENABLED___shifted)
+			  << SCX_TASK_STATE_SHIFT;
+	else
+		enabled = bpf_core_enum_value(enum scx_ent_flags___state, SCX_TASK_ENABLED___state);
+	return state == enabled;
+}
+
+static inline enum top_class class_of(struct task_struct *p)
+{
+	if (!p->pid)
+		return TOP_CLASS_IDLE;
+	if (p->prio < 0)
+		return TOP_CLASS_DL;
+	if (p->prio < MAX_RT_PRIO)
+		return TOP_CLASS_RT;
+	return is_ext(p) ? TOP_CLASS_EXT : TOP_CLASS_FAIR;
+}
+
+#endif /* __SCXTOP_CLASS_BPF_H */

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Definitions shared by both sides of scxtop. Times are ns of the monotonic clock. */
+#ifndef __SCXTOP_INTF_H
+#define __SCXTOP_INTF_H
+
+#include <scx/types.h>
+
+/* Size of a task's name with its terminating 0: TASK_COMM_LEN of the kernel. */
+#define TOP_COMM_LEN 16
+
+/* Maximum number of CPUs: MAX_NR_CPU_IDS of scx_utils. */
+#define TOP_CPUS_MAX 16384
+
+/* Maximum number of DSQs with counters. */
+#define TOP_DSQS_MAX 2048
+
+/* Maximum number of tasks that have been inserted into a DSQ and do not run yet. */
+#define TOP_INSERTED_MAX 65536
+
+/* Number of buckets of a latency histogram, four for each power of two: 1 us to more than an hour.
+ * A power of two. */
+#define TOP_BUCKETS 128
+
+/* DSQs whose depth one call of the program read_depths returns. */
+#define TOP_DEPTHS_MAX 256
+
+/* The scheduling class of a task. */
+enum top_class {
+	TOP_CLASS_FAIR,
+	TOP_CLASS_EXT,
+	TOP_CLASS_RT, /* including the kernel's stop tasks */
+	TOP_CLASS_DL,
+	TOP_CLASS_IDLE,
+};
+
+enum top_state {
+	TOP_SLEEPING,
+	TOP_WAITING, /* runnable */
+	TOP_RUNNING,
+};
+
+/* Counters of a CPU, monotonic. */
+struct top_cpu {
+	u64 switch_ns; /* when the current task was switched in; 0: before the first switch */
+	u64 busy_ns; /* with tasks other than the idle task, without the current one */
+	u64 rt_ns; /* of that, with real-time and deadline tasks */
+	u64 ext_ns; /* of that, with tasks of sched_ext */
+	u64 nr_switches;
+	u64 nr_preemptions; /* switches from a task that was still runnable */
+	u64 nr_migrations; /* tasks that ran on another CPU before */
+	u64 nr_migrations_llc; /* of these, tasks that came from another LLC */
+	u64 nr_migrations_node; /* of these, tasks that came from another node */
+	u32 pid; /* the current task; 0: idle */
+	u32 class; /* its enum top_class */
+	u8 comm[TOP_COMM_LEN];
+	u32 wakeups[TOP_BUCKETS]; /* latency of wakeups that ended here */
+};
+
+/* Counters of a task, monotonic. User space reads it as a record of the iterator. */
+struct top_task {
+	u64 run_ns;
+	u64 wait_ns; /* runnable, not running */
+	u64 since_ns; /* start of the current state, running or waiting; 0: sleeping */
+	u64 last_ns; /* when it was last switched in or out, or woken */
+	u64 slice_ns;
+	u64 dsq_vtime;
+	u64 dsq_id; /* the last one */
+	u32 nr_switches; /* times it was switched in */
+	u32 nr_preemptions;
+	u32 nr_wakeups;
+	u32 nr_migrations;
+	u32 pid; /* of the thread */
+	u32 tgid;
+	u32 cpu;
+	u32 state; /* enum top_state */
+	u32 class; /* enum top_class */
+	s32 prio; /* the kernel's: 0..99 real-time, 120 for nice 0 */
+	u32 weight; /* of sched_ext */
+	u16 is_woken; /* waiting because of a wakeup, not of a preemption */
+	u16 has_dsq; /* dsq_id is valid */
+	u8 comm[TOP_COMM_LEN];
+	u32 wakeups[TOP_BUCKETS];
+};
+
+/* Counters of a DSQ, monotonic, except the range of vtime. */
+struct top_dsq {
+	u64 nr_inserts;
+	u64 vtime_interval; /* the interval of the range; 0: no task was inserted by vtime */
+	u64 vtime_min;
+	u64 vtime_max;
+	u32 latency[TOP_BUCKETS]; /* from the insertion to running */
+};
+
+/* The last insertion of a task that does not run yet. */
+struct top_inserted {
+	u64 time_ns;
+	u64 dsq_id;
+};
+
+/* Kinds of records of a trace. */
+enum top_event_kind {
+	TOP_EVENT_SWITCH, /* task: prev, with its state; other: next */
+	TOP_EVENT_WAKING, /* task: the wakee; other: the waker */
+	TOP_EVENT_WAKEUP, /* task: is runnable on target_cpu */
+	TOP_EVENT_MIGRATE, /* task: goes to target_cpu */
+	TOP_EVENT_FORK, /* task: the child; other: the parent */
+	TOP_EVENT_EXEC, /* task: with its new name */
+	TOP_EVENT_EXIT,
+	TOP_EVENT_INSERT, /* task: into dsq_id */
+};
+
+struct top_event_task {
+	u32 pid; /* of the thread */
+	u32 tgid;
+	s32 prio;
+	u32 class; /* enum top_class */
+	u8 comm[TOP_COMM_LEN];
+};
+
+/* A record of a trace. */
+struct top_event {
+	u64 time_ns;
+	u32 kind; /* enum top_event_kind */
+	u32 cpu; /* where it occurred */
+	u32 state; /* SWITCH: task_struct.__state of prev; 0: still runnable */
+	u32 target_cpu; /* MIGRATE: the new CPU; WAKEUP: the task's CPU */
+	struct top_event_task task;
+	struct top_event_task other;
+	u64 dsq_id; /* INSERT; others 0 */
+	u64 vtime; /* INSERT by vtime; others 0 */
+	u64 slice_ns; /* INSERT; SWITCH: the remaining slice of next */
+	u64 enq_flags; /* INSERT */
+};
+
+/* Losses, monotonic. */
+struct top_lost {
+	u64 nr_events; /* records of a trace that did not fit into the ring */
+	u64 nr_tasks; /* events of tasks without counters */
+	u64 nr_dsqs; /* insertions that could not be counted */
+};
+
+#endif /* __SCXTOP_INTF_H */

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What user space reads by running a program: tasks, and depths of DSQs. */
+#ifndef __SCXTOP_ITER_BPF_H
+#define __SCXTOP_ITER_BPF_H
+
+#include "counters.bpf.h"
+
+/* Absent in kernels without sched_ext. */
+extern s32 scx_bpf_dsq_nr_queued(u64 dsq_id) __ksym __weak;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+	u64 session_id;
+	u64 seq_num;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+struct seq_file {
+} __attribute__((preserve_access_index));
+
+/* Add the time in the current state up to @now. */
+static void add_current(struct top_task *t, u64 now)
+{
+	if (!t->since_ns || (s64)(now - t->since_ns) < 0)
+		return;
+	if (t->state == TOP_RUNNING)
+		t->run_ns += now - t->since_ns;
+	else if (t->state == TOP_WAITING)
+		t->wait_ns += now - t->since_ns;
+}
+
+static void complete(struct top_task *t, struct task_struct *p)
+{
+	t->pid = p->pid;
+	t->tgid = p->tgid;
+	t->prio = p->prio;
+	t->class = class_of(p);
+	bpf_probe_read_kernel(t->comm, sizeof(t->comm), p->comm);
+	if (t->class != TOP_CLASS_EXT)
+		return;
+	t->weight = BPF_CORE_READ(p, scx.weight);
+	t->slice_ns = BPF_CORE_READ(p, scx.slice);
+	t->dsq_vtime = BPF_CORE_READ(p, scx.dsq_vtime);
+}
+
+/* A record too large for the stack of BPF programs. User space runs one iterator at a time. */
+static struct top_task record;
+
+/* Write a struct top_task for each task that was active since active_since_ns. */
+SEC("iter/task")
+int read_tasks(struct bpf_iter__task *ctx)
+{
+	struct task_struct *p = ctx->task;
+	struct top_task *t;
+
+	if (!p)
+		return 0;
+	t = bpf_task_storage_get(&tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!t || (t->last_ns < active_since_ns && !t->since_ns))
+		return 0;
+	__builtin_memcpy(&record, t, sizeof(record));
+	add_current(&record, scx_monotonic_now());
+	complete(&record, p);
+	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
+	return 0;
+}
+
+/* What read_depths reads and writes. Not its context: before 7.0 that has no variable offsets. */
+u32 nr_depths;
+u64 depth_dsq_ids[TOP_DEPTHS_MAX];
+s32 depths[TOP_DEPTHS_MAX]; /* negative: unknown */
+
+/* Fill in the depths of the DSQs. */
+SEC("syscall")
+int read_depths(void *ctx)
+{
+	u32 i;
+
+	for (i = 0; i < TOP_DEPTHS_MAX && i < nr_depths; i++)
+		depths[i] = bpf_ksym_exists(scx_bpf_dsq_nr_queued) ?
+				    scx_bpf_dsq_nr_queued(depth_dsq_ids[i]) :
+				    -ENOENT;
+	return 0;
+}
+
+#endif /* __SCXTOP_ITER_BPF_H */

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * scxtop: counters of CPUs, tasks and DSQs (counters.bpf.h), and the records of a trace
+ * (trace.bpf.h). The programs here attach to the kernel's events and pass them to both.
+ *
+ * Insertions into DSQs are observed by kprobes, not by fentry programs: since 7.0 the kernel passes
+ * these kfuncs an argument that is not in their prototype, and an fentry program would clobber it.
+ */
+#include <scx/types.bpf.h>
+#include "pt_regs.bpf.h"
+#include <scx/time.bpf.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include "counters.bpf.h"
+#include "trace.bpf.h"
+#include "insert.bpf.h"
+#include "iter.bpf.h"
+
+char _license[] SEC("license") = "GPL";
+
+/* The state in which @prev was switched out; 0: it is still runnable. */
+static u32 state_of(bool preempt, struct task_struct *prev, u32 prev_state)
+{
+	/*
+	 * A task that was about to sleep with a signal pending is runnable again. 6.12 shows
+	 * this only in the task's state, not in @prev_state.
+	 */
+	if (preempt || !prev_state || !prev->__state)
+		return 0;
+	return prev_state;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	u32 state = state_of(preempt, prev, prev_state);
+	u64 now = scx_monotonic_now();
+
+	if (with_counters)
+		count_switch(prev, next, !state, now);
+	trace_switch(prev, next, state, now);
+	return 0;
+}
+
+/* CONFIG_THREAD_INFO_IN_TASK, as on all architectures with sched_ext. */
+struct thread_info___cpu {
+	u32 cpu;
+} __attribute__((preserve_access_index));
+
+struct task_struct___thread_info {
+	struct thread_info___cpu thread_info;
+} __attribute__((preserve_access_index));
+
+static u32 cpu_of(struct task_struct *p)
+{
+	return BPF_CORE_READ((struct task_struct___thread_info *)p, thread_info.cpu);
+}
+
+static void on_runnable(struct task_struct *p)
+{
+	u64 now = scx_monotonic_now();
+
+	if (with_counters)
+		count_wakeup(p, now);
+	trace_task(TOP_EVENT_WAKEUP, p, NULL, cpu_of(p), now);
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(on_wakeup, struct task_struct *p)
+{
+	on_runnable(p);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(on_wakeup_new, struct task_struct *p)
+{
+	on_runnable(p);
+	return 0;
+}
+
+/* The following ones are attached for a trace only, except on_fork. */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *p)
+{
+	trace_task(TOP_EVENT_WAKING, p, bpf_get_current_task_btf(), 0, scx_monotonic_now());
+	return 0;
+}
+
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(on_migrate, struct task_struct *p, int dest_cpu)
+{
+	trace_task(TOP_EVENT_MIGRATE, p, NULL, dest_cpu, scx_monotonic_now());
+	return 0;
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	if (with_counters)
+		bpf_task_storage_get(&tasks, child, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	trace_task(TOP_EVENT_FORK, child, parent, 0, scx_monotonic_now());
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *p)
+{
+	trace_task(TOP_EVENT_EXEC, p, NULL, 0, scx_monotonic_now());
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *p)
+{
+	trace_task(TOP_EVENT_EXIT, p, NULL, 0, scx_monotonic_now());
+	return 0;
+}

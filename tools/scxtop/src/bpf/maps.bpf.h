@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The maps, and the variables that user space sets. */
+#ifndef __SCXTOP_MAPS_BPF_H
+#define __SCXTOP_MAPS_BPF_H
+
+#include <scx/types.bpf.h>
+#include <bpf/bpf_helpers.h>
+#include "intf.h"
+
+/* The LLC and the node of each CPU. User space changes them on CPU hotplug. */
+u16 llc_of[TOP_CPUS_MAX];
+u16 node_of[TOP_CPUS_MAX];
+
+/* Whether the live counters are maintained. */
+const volatile u32 with_counters;
+
+/* Whether events are recorded now. User space changes it while the programs run. */
+u32 is_tracing;
+
+/* Number of the current interval, from 1 on. */
+u64 interval;
+
+/* The iterator returns tasks that were active since this time. */
+u64 active_since_ns;
+
+/* Counters of each CPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct top_cpu);
+} cpus SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct top_lost);
+} losses SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct top_task);
+} tasks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, TOP_DSQS_MAX);
+	__type(key, u64);
+	__type(value, struct top_dsq);
+} dsqs SEC(".maps");
+
+/* Insertions, by the address of the task: kprobes have no access to task storage. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, TOP_INSERTED_MAX);
+	__type(key, u64);
+	__type(value, struct top_inserted);
+} inserted SEC(".maps");
+
+/* Records of a trace. User space sets the size. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} events SEC(".maps");
+
+static inline struct top_cpu *this_cpu(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&cpus, &zero);
+}
+
+static inline struct top_lost *this_cpu_losses(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&losses, &zero);
+}
+
+#endif /* __SCXTOP_MAPS_BPF_H */

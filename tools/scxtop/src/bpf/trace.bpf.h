@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The records of a trace. The ring causes no wakeups: user space polls it. */
+#ifndef __SCXTOP_TRACE_BPF_H
+#define __SCXTOP_TRACE_BPF_H
+
+#include "class.bpf.h"
+
+static void identify(struct top_event_task *task, struct task_struct *p)
+{
+	task->pid = p->pid;
+	task->tgid = p->tgid;
+	task->prio = p->prio;
+	task->class = class_of(p);
+	bpf_probe_read_kernel(task->comm, sizeof(task->comm), p->comm);
+}
+
+/* Begin a record. NULL: none is wanted, or it does not fit, which is counted. */
+static struct top_event *begin_event(enum top_event_kind kind, u64 now)
+{
+	struct top_event *event;
+	struct top_lost *lost;
+
+	if (!*(volatile u32 *)&is_tracing)
+		return NULL;
+	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	if (!event) {
+		lost = this_cpu_losses();
+		if (lost)
+			__sync_fetch_and_add(&lost->nr_events, 1);
+		return NULL;
+	}
+	__builtin_memset(event, 0, sizeof(*event));
+	event->time_ns = now;
+	event->kind = kind;
+	event->cpu = bpf_get_smp_processor_id();
+	return event;
+}
+
+static void end_event(struct top_event *event)
+{
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+}
+
+static void trace_switch(struct task_struct *prev, struct task_struct *next, u32 state, u64 now)
+{
+	struct top_event *event = begin_event(TOP_EVENT_SWITCH, now);
+
+	if (!event)
+		return;
+	event->state = state;
+	event->slice_ns = BPF_CORE_READ(next, scx.slice);
+	identify(&event->task, prev);
+	identify(&event->other, next);
+	end_event(event);
+}
+
+/* Record an event of @p; @other may be NULL. */
+static void trace_task(enum top_event_kind kind, struct task_struct *p, struct task_struct *other,
+		       u32 target_cpu, u64 now)
+{
+	struct top_event *event = begin_event(kind, now);
+
+	if (!event)
+		return;
+	event->target_cpu = target_cpu;
+	identify(&event->task, p);
+	if (other)
+		identify(&event->other, other);
+	end_event(event);
+}
+
+#endif /* __SCXTOP_TRACE_BPF_H */

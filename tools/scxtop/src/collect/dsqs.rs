@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Dispatch queues: insertions, latencies, depths.
+
+use std::collections::{BTreeMap, HashMap};
+
+use anyhow::{Context as _, Result};
+use libbpf_rs::{MapCore as _, MapFlags};
+use scx_utils::topology::Topology;
+use scx_utils::zerocopy::FromBytes as _;
+
+use super::programs::Programs;
+use super::rates::{changes, per_second};
+use super::set;
+use crate::bpf::{self, top_dsq};
+use crate::histogram::Latency;
+use crate::model::Dsq;
+
+/// `enum scx_dsq_id_flags` of the kernel: ids of built-in DSQs.
+const SCX_DSQ_FLAG_BUILTIN: u64 = 1 << 63;
+const SCX_DSQ_FLAG_LOCAL_ON: u64 = 1 << 62;
+const SCX_DSQ_GLOBAL: u64 = SCX_DSQ_FLAG_BUILTIN | 1;
+const SCX_DSQ_LOCAL: u64 = SCX_DSQ_FLAG_BUILTIN | 2;
+const SCX_DSQ_LOCAL_ON: u64 = SCX_DSQ_FLAG_BUILTIN | SCX_DSQ_FLAG_LOCAL_ON;
+
+/// Elements that one system call reads.
+const BATCH: u32 = 256;
+
+/// Reads the counters of DSQs.
+#[derive(Default)]
+pub(super) struct Dsqs {
+    before: HashMap<u64, top_dsq>,
+    interval: u64,
+}
+
+/// The DSQs, and the depths of local ones.
+pub(super) struct Read {
+    pub(super) shown: Vec<Dsq>,
+    /// By CPU; 0 if unknown.
+    pub(super) local: Vec<u32>,
+}
+
+impl Dsqs {
+    /// All DSQs into which a task was ever inserted.
+    pub(super) fn read(
+        &mut self,
+        programs: &mut Programs<'_>,
+        topology: &Topology,
+        interval_ns: u64,
+    ) -> Result<Read> {
+        let counters = counters(programs)?;
+        let ids: Vec<u64> = counters.keys().copied().collect();
+        let depths = depths(programs, &ids)?;
+        let local = local_depths(programs, topology)?;
+        let ended = self.interval;
+        let shown = counters.iter().zip(depths).map(|((&id, now), depth)| Dsq {
+            depth: if id == SCX_DSQ_LOCAL {
+                Some(local.iter().sum())
+            } else {
+                depth
+            },
+            ..self.difference(id, now, interval_ns, ended)
+        });
+        let shown = shown.collect();
+        self.before = counters.into_iter().collect();
+        self.interval += 1;
+        set(programs, |bss| bss.interval = self.interval)?;
+        Ok(Read { shown, local })
+    }
+
+    fn difference(&self, id: u64, now: &top_dsq, interval_ns: u64, ended: u64) -> Dsq {
+        let before = self.before.get(&id);
+        let nr_before = before.map_or(0, |before| before.nr_inserts);
+        let latency = changes(&now.latency, before.map(|before| &before.latency[..]));
+        let is_current = ended > 0 && now.vtime_interval == ended;
+        Dsq {
+            id,
+            name: name(id),
+            depth: None,
+            inserts: per_second(now.nr_inserts.saturating_sub(nr_before), interval_ns),
+            latency: Latency::of(&latency),
+            vtime_spread: is_current.then(|| now.vtime_max.wrapping_sub(now.vtime_min)),
+        }
+    }
+}
+
+/// The name of a DSQ: `local`, `global`, or its id.
+pub(crate) fn name(id: u64) -> String {
+    match id {
+        SCX_DSQ_LOCAL => "local".to_owned(),
+        SCX_DSQ_GLOBAL => "global".to_owned(),
+        _ => format!("{id:#x}"),
+    }
+}
+
+fn counters(programs: &Programs<'_>) -> Result<BTreeMap<u64, top_dsq>> {
+    let map = &programs.skel.maps.dsqs;
+    let mut counters = BTreeMap::new();
+    for (key, value) in map.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY)? {
+        let key = u64::read_from_bytes(&key).ok();
+        let value = top_dsq::read_from_bytes(&value).ok();
+        counters.extend(key.zip(value));
+    }
+    Ok(counters)
+}
+
+fn local_depths(programs: &mut Programs<'_>, topology: &Topology) -> Result<Vec<u32>> {
+    let online: Vec<usize> = topology.online().iter().collect();
+    let ids: Vec<u64> = online
+        .iter()
+        .map(|&cpu| SCX_DSQ_LOCAL_ON | cpu as u64)
+        .collect();
+    let mut local = vec![0; topology.nr_cpu_ids()];
+    for (cpu, depth) in online.into_iter().zip(depths(programs, &ids)?) {
+        local[cpu] = depth.unwrap_or_default();
+    }
+    Ok(local)
+}
+
+/// The depths of the DSQs; `None` if the kernel does not know one.
+fn depths(programs: &mut Programs<'_>, ids: &[u64]) -> Result<Vec<Option<u32>>> {
+    let mut depths = Vec::new();
+    for ids in ids.chunks(bpf::TOP_DEPTHS_MAX as usize) {
+        let nr = u32::try_from(ids.len())?;
+        set(programs, |bss| {
+            bss.nr_depths = nr;
+            bss.depth_dsq_ids[..ids.len()].copy_from_slice(ids);
+        })?;
+        scx_utils::bpf::run(&programs.skel.progs.read_depths, &mut [])
+            .context("cannot read the depths of DSQs")?;
+        let bss = programs.skel.maps.bss_data.as_deref();
+        let known = bss.map_or(&[][..], |bss| &bss.depths[..ids.len()]);
+        depths.extend(known.iter().map(|&depth| u32::try_from(depth).ok()));
+    }
+    Ok(depths)
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The kernel's functions that insert tasks into DSQs, under their names from 6.12 to 7.2, and the
+//! programs that observe them (`bpf/insert.bpf.h`).
+
+use std::path::Path;
+
+use libbpf_rs::{Error, ErrorKind, Link, ProgramMut};
+use scx_utils::kernel::SchedExt;
+
+use crate::bpf::{BpfProgs, OpenBpfProgs};
+
+/// The arguments of a function.
+#[derive(Clone, Copy, Debug)]
+enum Arguments {
+    /// Task, DSQ, slice, flags.
+    Fifo,
+    /// Task, DSQ, slice, vtime, flags.
+    Vtime,
+    /// Task, and a struct with the others.
+    Struct,
+    /// Iterator, task, DSQ, flags.
+    Move,
+}
+
+/// All functions. Of the functions with several variants, the kernel has those for binaries that
+/// were built for older kernels too.
+const FUNCTIONS: [(&str, Arguments); 10] = [
+    ("scx_bpf_dispatch", Arguments::Fifo),
+    ("scx_bpf_dsq_insert", Arguments::Fifo),
+    ("scx_bpf_dsq_insert___v2", Arguments::Fifo),
+    ("scx_bpf_dispatch_vtime", Arguments::Vtime),
+    ("scx_bpf_dsq_insert_vtime", Arguments::Vtime),
+    ("__scx_bpf_dsq_insert_vtime", Arguments::Struct),
+    ("scx_bpf_dispatch_from_dsq", Arguments::Move),
+    ("scx_bpf_dispatch_vtime_from_dsq", Arguments::Move),
+    ("scx_bpf_dsq_move", Arguments::Move),
+    ("scx_bpf_dsq_move_vtime", Arguments::Move),
+];
+
+/// Loads the programs only on a kernel with sched_ext: they use its types.
+pub(super) fn select(progs: &mut OpenBpfProgs<'_>) {
+    let exists = !SchedExt::new(Path::new("/")).state().is_empty();
+    progs.on_insert_fifo.set_autoload(exists);
+    progs.on_insert_vtime.set_autoload(exists);
+    progs.on_insert_args.set_autoload(exists);
+    progs.on_move.set_autoload(exists);
+}
+
+/// Attaches to the functions. Returns why insertions cannot be observed, if so.
+pub(super) fn attach(progs: &BpfProgs<'_>, links: &mut Vec<Link>) -> Vec<String> {
+    if SchedExt::new(Path::new("/")).state().is_empty() {
+        return Vec::new();
+    }
+    // libbpf would print several lines for each function that the kernel lacks.
+    let print = libbpf_rs::set_print(None);
+    let mut failed = None;
+    for (name, arguments) in FUNCTIONS {
+        match program(progs, arguments).attach_kprobe(false, name) {
+            Ok(link) => links.push(link),
+            Err(error) if is_absent(&error) => {}
+            Err(error) => failed = Some(format!("{name}: {error}")),
+        }
+    }
+    libbpf_rs::set_print(print);
+    let failed = failed.map(|why| {
+        format!("insertions into DSQs are not visible: the kernel allows no probe of {why}")
+    });
+    failed.into_iter().collect()
+}
+
+/// Whether the kernel has no function of this name.
+fn is_absent(error: &Error) -> bool {
+    error.kind() == ErrorKind::NotFound
+}
+
+fn program<'a, 'obj>(progs: &'a BpfProgs<'obj>, arguments: Arguments) -> &'a ProgramMut<'obj> {
+    match arguments {
+        Arguments::Fifo => &progs.on_insert_fifo,
+        Arguments::Vtime => &progs.on_insert_vtime,
+        Arguments::Struct => &progs.on_insert_args,
+        Arguments::Move => &progs.on_move,
+    }
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Gathers snapshots: counters of the BPF side, sysfs, the kernel's log, the scheduler's
+//! statistics.
+//!
+//! `programs` loads the BPF side, `insert` selects its probes. Each other module gathers one part
+//! of the snapshot; it keeps the counters of the last one, since snapshots contain rates.
+
+mod cpus;
+pub(crate) mod dsqs;
+pub(crate) mod events;
+mod groups;
+mod insert;
+mod log;
+mod own;
+pub(crate) mod programs;
+mod rates;
+mod sched;
+pub(crate) mod stats;
+mod tasks;
+mod topology;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use rustix::system::uname;
+use scx_utils::bpf::Slot;
+use scx_utils::time::monotonic_ns;
+
+use crate::histogram::Latency;
+use crate::model::Snapshot;
+use programs::{Programs, Settings};
+
+/// Size of the ring for traces that are recorded meanwhile, bytes.
+const RING_BYTES: u32 = 16 << 20;
+
+/// How long the scheduler may take to answer: the display waits for it.
+const STATS_TIMEOUT: Duration = Duration::from_millis(300);
+
+/// Gathers a snapshot for each interval.
+pub(crate) struct Collector<'obj> {
+    programs: Programs<'obj>,
+    root: PathBuf,
+    topology: topology::Current,
+    cpus: cpus::Cpus,
+    tasks: tasks::Tasks,
+    dsqs: dsqs::Dsqs,
+    events: events::Events,
+    log: log::KernelLog,
+    stats: stats::Source,
+    own: own::Own,
+    last_ns: u64,
+    nr_snapshots: u64,
+}
+
+impl<'obj> Collector<'obj> {
+    /// Loads the BPF side, and counts from now on.
+    ///
+    /// # Errors
+    ///
+    /// Without root privileges, or if the kernel lacks a feature.
+    pub(crate) fn start(stats_socket: &Path, slot: &'obj mut Slot) -> Result<Self> {
+        let root = PathBuf::from("/");
+        let settings = Settings {
+            counters: true,
+            ring_bytes: RING_BYTES,
+        };
+        let mut programs = Programs::load(&settings, slot)?;
+        let mut topology = topology::Current::new(&root);
+        topology.update()?;
+        topology.publish(&mut programs)?;
+        Ok(Self {
+            cpus: cpus::Cpus::new(&programs)?,
+            tasks: tasks::Tasks::default(),
+            dsqs: dsqs::Dsqs::default(),
+            events: events::Events::new(&root),
+            log: log::KernelLog::open(),
+            stats: stats::Source::new(stats_socket, STATS_TIMEOUT),
+            own: own::Own::default(),
+            last_ns: monotonic_ns()?,
+            nr_snapshots: 0,
+            programs,
+            root,
+            topology,
+        })
+    }
+
+    /// The programs, to record a trace meanwhile.
+    pub(crate) fn programs(&mut self) -> &mut Programs<'obj> {
+        &mut self.programs
+    }
+
+    /// The state now, and what has happened since the last call.
+    ///
+    /// # Errors
+    ///
+    /// Errors of libbpf, and of sysfs.
+    pub(crate) fn snapshot(&mut self) -> Result<Snapshot> {
+        if self.topology.update()? {
+            self.topology.publish(&mut self.programs)?;
+        }
+        let time_ns = monotonic_ns()?;
+        let interval_ns = if self.nr_snapshots == 0 {
+            0
+        } else {
+            time_ns.saturating_sub(self.last_ns)
+        };
+        self.nr_snapshots += 1;
+        let topology = self.topology.get();
+        let sched = sched::read(&self.root, self.log.last_exit());
+        let tasks = self
+            .tasks
+            .read(&mut self.programs, self.last_ns, interval_ns)?;
+        let dsqs = self.dsqs.read(&mut self.programs, topology, interval_ns)?;
+        let cpus = self
+            .cpus
+            .read(topology, &dsqs.local, time_ns, interval_ns)?;
+        let has_scheduler = sched.name.is_some();
+        self.last_ns = time_ns;
+        Ok(Snapshot {
+            time_ns,
+            interval_ns,
+            kernel: uname().release().to_string_lossy().into_owned(),
+            sched,
+            wakeup: Latency::sum(cpus.iter().map(|cpu| &cpu.shown.wakeup)),
+            llcs: groups::llcs(topology, &cpus),
+            nodes: groups::nodes(topology, &cpus),
+            cpus: cpus.into_iter().map(|cpu| cpu.shown).collect(),
+            tasks,
+            dsqs: dsqs.shown,
+            events: self.events.read(),
+            stats: if has_scheduler {
+                self.stats.read()
+            } else {
+                Vec::new()
+            },
+            own: self.own.read(interval_ns, self.programs.lost_counts()?),
+            notices: self.programs.notices().to_vec(),
+        })
+    }
+}
+
+/// Writes a variable of the BPF side.
+fn set(
+    programs: &mut Programs<'_>,
+    change: impl FnOnce(&mut crate::bpf::types::bss),
+) -> Result<()> {
+    let bss = programs.skel.maps.bss_data.as_deref_mut();
+    change(bss.context("the BPF object has no variables")?);
+    Ok(())
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The topology, read again when CPUs go online or offline.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use scx_utils::hotplug::HotplugToken;
+use scx_utils::topology::Topology;
+
+use super::programs::Programs;
+use super::set;
+
+/// The current topology.
+pub(super) struct Current {
+    root: PathBuf,
+    /// The list of online CPUs that `topology` belongs to.
+    online: String,
+    topology: Option<Topology>,
+}
+
+impl Current {
+    pub(super) fn new(root: &Path) -> Self {
+        Self {
+            root: root.into(),
+            online: String::new(),
+            topology: None,
+        }
+    }
+
+    /// Reads the topology if the online CPUs have changed. Returns whether it did.
+    ///
+    /// # Errors
+    ///
+    /// If sysfs lists no CPUs.
+    pub(super) fn update(&mut self) -> Result<bool> {
+        let path = self.root.join("sys/devices/system/cpu/online");
+        let online = fs::read_to_string(path).unwrap_or_default();
+        if self.topology.is_some() && online == self.online {
+            return Ok(false);
+        }
+        let token = HotplugToken::read(&self.root)?;
+        let topology = Topology::read(&token).context("cannot read the topology")?;
+        self.online = online;
+        self.topology = Some(topology);
+        Ok(true)
+    }
+
+    /// The topology of the last update.
+    pub(super) fn get(&self) -> &Topology {
+        self.topology.as_ref().expect("update() was called")
+    }
+
+    /// Passes the LLC and node of each CPU to the BPF side.
+    ///
+    /// # Errors
+    ///
+    /// Errors of libbpf.
+    pub(super) fn publish(&self, programs: &mut Programs<'_>) -> Result<()> {
+        set(programs, |bss| {
+            for cpu in self.get().cpus() {
+                if cpu.id < bss.llc_of.len() {
+                    bss.llc_of[cpu.id] = u16::try_from(cpu.llc).unwrap_or(u16::MAX);
+                    bss.node_of[cpu.id] = u16::try_from(cpu.node).unwrap_or(u16::MAX);
+                }
+            }
+        })
+    }
+}

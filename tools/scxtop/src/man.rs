@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The manual page, and completions.
+
+use std::io;
+
+use clap::CommandFactory as _;
+use scx_utils::cli::{self, Generate, Section};
+
+use crate::opts::Opts;
+
+const SECTIONS: [Section<'_>; 4] = [
+    (
+        "LATENCY",
+        &[
+            "The latency of a wakeup is the time from the wakeup until the task runs. Percentiles \
+             are upper limits of histogram buckets, four for each power of two: a value is at most \
+             a quarter too large.",
+            "The latency of a DSQ is the time from a task's insertion until it runs, including \
+             the time in the CPU's local DSQ.",
+        ],
+    ),
+    (
+        "COST",
+        &[
+            "The kernel counts at each context switch and wakeup; scxtop reads the counters once \
+             per interval. It shows its own CPU time. While a trace is recorded, each event is \
+             copied to a buffer; events that do not fit are counted, and the number is in the \
+             trace.",
+        ],
+    ),
+    (
+        "EXIT STATUS",
+        &[
+            "0: Success, or ended by q, SIGINT or SIGTERM.",
+            "1: Nothing can be shown or recorded. One line on standard error gives the reason.",
+            "2: Wrong usage.",
+        ],
+    ),
+    ("SEE ALSO", &["scxctl(1), scxstats(1), scx_loader(8)"]),
+];
+
+pub(crate) fn generate(what: Generate) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    cli::generate(what, &mut Opts::command(), "1", &SECTIONS, &mut text)?;
+    Ok(text)
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Fills a recording from the BPF side and with samples, for the command and the live views.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use scx_utils::time::monotonic_ns;
+
+use crate::collect::programs::Programs;
+
+use super::machine::Machine;
+use super::recording::{Limits, Recording};
+use super::samples::Sampler;
+
+/// Interval of samples.
+const SAMPLE: Duration = Duration::from_millis(100);
+
+/// A recording in progress.
+pub(crate) struct Gathering {
+    recording: Recording,
+    sampler: Sampler,
+    next_sample: Instant,
+    /// Records that had been lost before it began.
+    lost_before: u64,
+}
+
+impl Gathering {
+    /// Begins to record. `stats_socket` is that of the scheduler's statistics.
+    ///
+    /// # Errors
+    ///
+    /// Errors of libbpf.
+    pub(crate) fn begin(
+        programs: &mut Programs<'_>,
+        limits: Limits,
+        stats_socket: &Path,
+    ) -> Result<Self> {
+        let mut recording = Recording::new(Machine::now(), limits);
+        recording.notice(programs.notices());
+        let gathering = Self {
+            recording,
+            sampler: Sampler::new(Path::new("/"), stats_socket),
+            next_sample: Instant::now(),
+            lost_before: programs.lost_events()?,
+        };
+        programs.set_tracing(true)?;
+        Ok(gathering)
+    }
+
+    /// Takes what was recorded since the last call, and a sample if it is due.
+    ///
+    /// # Errors
+    ///
+    /// Errors of libbpf.
+    pub(crate) fn poll(&mut self, programs: &mut Programs<'_>) -> Result<()> {
+        self.take(programs)?;
+        if Instant::now() >= self.next_sample {
+            self.recording
+                .sample(monotonic_ns()?, self.sampler.sample());
+            self.next_sample = Instant::now() + SAMPLE;
+        }
+        Ok(())
+    }
+
+    /// Whether a wakeup was late, or no more records would be kept.
+    pub(crate) fn is_over(&self) -> bool {
+        self.recording.late().is_some() || self.recording.is_full()
+    }
+
+    /// Ends the recording.
+    ///
+    /// # Errors
+    ///
+    /// Errors of libbpf.
+    pub(crate) fn end(mut self, programs: &mut Programs<'_>) -> Result<Recording> {
+        programs.set_tracing(false)?;
+        while self.take(programs)? {}
+        Ok(self.recording)
+    }
+
+    /// Takes records. Returns whether there were any.
+    fn take(&mut self, programs: &mut Programs<'_>) -> Result<bool> {
+        let events = programs.events()?;
+        let lost = programs.lost_events()?;
+        let has_events = !events.is_empty();
+        self.recording.push(events, lost - self.lost_before);
+        Ok(has_events)
+    }
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Records traces for Perfetto.
+//!
+//! `session` is the command. `gathering` fills a `recording` with what `collect` delivers; `output`
+//! is the file. Records wait in `window`; `contents` writes them: as events of ftrace (`sched`), as arrows
+//! from wakers to wakees (`flows`, `wakeups`), as queues (`dsqs`), and as counters (`busy`,
+//! `counters`, with values from `samples`). `proto` has the messages of the format.
+
+mod busy;
+mod contents;
+mod counters;
+mod dsqs;
+mod event;
+mod flows;
+mod gathering;
+mod machine;
+mod names;
+mod output;
+mod proto;
+mod recording;
+mod samples;
+mod sched;
+mod session;
+mod tracks;
+mod wakeups;
+mod window;
+
+#[cfg(test)]
+mod synthetic;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use gathering::Gathering;
+pub(crate) use output::Output;
+pub(crate) use recording::Limits;
+pub(crate) use session::run;

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The scheduler's events as ftrace records them: from these, Perfetto derives what each CPU runs,
+//! the states of threads, and who woke them.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::bpf::{top_event, top_event_task};
+
+use super::event::{comm, int, kind, Kind};
+use super::machine::Machine;
+use super::proto::{
+    Data, FtraceEvent, FtraceEventBundle, Sched, SchedMigrateTask, SchedProcessExec,
+    SchedProcessExit, SchedProcessFork, SchedSwitch, SchedWakeup, TracePacket, FTRACE_CLOCK_GLOBAL,
+};
+use super::tracks::timeless;
+
+/// Events in a packet.
+const BUNDLE: usize = 512;
+
+/// States of ftrace that differ from those of the kernel: prev is still runnable ("R+",
+/// TASK_REPORT_MAX), has exited ("X"), or is an idle kernel thread ("I").
+const PREEMPTED: i64 = 0x100;
+const EXITED: i64 = 0x10;
+const IDLE: i64 = 0x80;
+
+/// linux/sched.h: the state of an exited task, that of an idle kernel thread besides
+/// `TASK_UNINTERRUPTIBLE`, and the states that ftrace reports.
+const TASK_DEAD: u32 = 0x80;
+const TASK_NOLOAD: u32 = 0x400;
+const TASK_REPORT: u32 = 0x7f;
+
+/// Writes the events of each CPU in packets of their own.
+#[derive(Debug, Default)]
+pub(super) struct Bundles {
+    monotonic_ns: i64,
+    boottime_ns: i64,
+    cpus: BTreeMap<u32, Vec<FtraceEvent>>,
+    /// The running task of each CPU.
+    current: HashMap<u32, u32>,
+    /// The last CPU of each task.
+    cpu_of: HashMap<u32, u32>,
+    /// Tasks that have not been runnable yet.
+    new: HashSet<u32>,
+    /// CPUs that have told about lost events; `None`: nothing was lost.
+    told: Option<HashSet<u32>>,
+}
+
+impl Bundles {
+    pub(super) fn new(machine: &Machine) -> Self {
+        Self {
+            monotonic_ns: i64::try_from(machine.monotonic_ns).unwrap_or(0),
+            boottime_ns: i64::try_from(machine.boottime_ns).unwrap_or(0),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn take(&mut self, event: &top_event, out: &mut Vec<TracePacket>) {
+        let Some(kind) = kind(event) else { return };
+        let sched = match kind {
+            Kind::Switch => self.switch(event),
+            Kind::Waking => Sched::Waking(self.wakeup(event, None)),
+            Kind::Wakeup => {
+                let wakeup = self.wakeup(event, Some(event.target_cpu));
+                if self.new.remove(&event.task.pid) {
+                    Sched::WakeupNew(wakeup)
+                } else {
+                    Sched::Wakeup(wakeup)
+                }
+            }
+            Kind::Migrate => self.migrate(event),
+            Kind::Fork => {
+                self.new.insert(event.task.pid);
+                fork(event)
+            }
+            Kind::Exec => exec(&event.task),
+            Kind::Exit => exit(&event.task),
+            Kind::Insert => return,
+        };
+        let event_ = FtraceEvent {
+            timestamp: event.time_ns,
+            pid: self.running(kind, event),
+            event: Some(sched),
+        };
+        let bundle = self.cpus.entry(event.cpu).or_default();
+        bundle.push(event_);
+        if bundle.len() >= BUNDLE {
+            let events = std::mem::take(bundle);
+            out.push(self.packet(event.cpu, events));
+        }
+    }
+
+    /// The task that was running on the CPU.
+    fn running(&mut self, kind: Kind, event: &top_event) -> u32 {
+        let pid = match kind {
+            Kind::Switch => {
+                self.current.insert(event.cpu, event.other.pid);
+                return event.task.pid;
+            }
+            Kind::Waking | Kind::Fork => event.other.pid,
+            Kind::Exec | Kind::Exit => event.task.pid,
+            Kind::Wakeup | Kind::Migrate | Kind::Insert => {
+                return self.current.get(&event.cpu).copied().unwrap_or(0);
+            }
+        };
+        self.current.insert(event.cpu, pid);
+        pid
+    }
+
+    fn switch(&mut self, event: &top_event) -> Sched {
+        let (prev, next) = (&event.task, &event.other);
+        self.cpu_of.insert(prev.pid, event.cpu);
+        self.cpu_of.insert(next.pid, event.cpu);
+        Sched::Switch(SchedSwitch {
+            prev_comm: comm(prev),
+            prev_pid: int(prev.pid),
+            prev_prio: prev.prio,
+            prev_state: match event.state {
+                // The idle task is never preempted.
+                0 if prev.pid != 0 => PREEMPTED,
+                state if state & TASK_DEAD != 0 => EXITED,
+                state if state & TASK_NOLOAD != 0 => IDLE,
+                state => i64::from(state & TASK_REPORT),
+            },
+            next_comm: comm(next),
+            next_pid: int(next.pid),
+            next_prio: next.prio,
+        })
+    }
+
+    fn wakeup(&mut self, event: &top_event, cpu: Option<u32>) -> SchedWakeup {
+        let task = &event.task;
+        if let Some(cpu) = cpu {
+            self.cpu_of.insert(task.pid, cpu);
+        }
+        SchedWakeup {
+            comm: comm(task),
+            pid: int(task.pid),
+            prio: task.prio,
+            success: 1,
+            target_cpu: self.cpu_of.get(&task.pid).copied().map(int),
+        }
+    }
+
+    fn migrate(&mut self, event: &top_event) -> Sched {
+        let task = &event.task;
+        let from = self.cpu_of.insert(task.pid, event.target_cpu);
+        Sched::Migrate(SchedMigrateTask {
+            comm: comm(task),
+            pid: int(task.pid),
+            prio: task.prio,
+            orig_cpu: from.map(int),
+            dest_cpu: int(event.target_cpu),
+        })
+    }
+
+    fn packet(&mut self, cpu: u32, event: Vec<FtraceEvent>) -> TracePacket {
+        let lost = self.told.as_mut().is_some_and(|told| told.insert(cpu));
+        timeless(Data::FtraceEvents(FtraceEventBundle {
+            cpu,
+            event,
+            lost_events: lost.then_some(true),
+            ftrace_clock: FTRACE_CLOCK_GLOBAL,
+            ftrace_timestamp: self.monotonic_ns,
+            boot_timestamp: self.boottime_ns,
+        }))
+    }
+
+    /// Events are missing here: the next packet of each CPU tells it.
+    pub(super) fn gap(&mut self, out: &mut Vec<TracePacket>) {
+        self.finish(out);
+        self.told = Some(HashSet::new());
+    }
+
+    /// Writes what is left.
+    pub(super) fn finish(&mut self, out: &mut Vec<TracePacket>) {
+        for (cpu, events) in std::mem::take(&mut self.cpus) {
+            if !events.is_empty() {
+                out.push(self.packet(cpu, events));
+            }
+        }
+    }
+}
+
+fn fork(event: &top_event) -> Sched {
+    Sched::Fork(SchedProcessFork {
+        parent_comm: comm(&event.other),
+        parent_pid: int(event.other.pid),
+        child_comm: comm(&event.task),
+        child_pid: int(event.task.pid),
+    })
+}
+
+fn exec(task: &top_event_task) -> Sched {
+    Sched::Exec(SchedProcessExec {
+        // The records have no paths.
+        filename: comm(task),
+        pid: int(task.pid),
+        old_pid: int(task.pid),
+    })
+}
+
+fn exit(task: &top_event_task) -> Sched {
+    Sched::Exit(SchedProcessExit {
+        comm: comm(task),
+        pid: int(task.pid),
+        tgid: int(task.tgid),
+        prio: task.prio,
+    })
+}

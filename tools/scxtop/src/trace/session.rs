@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `scxtop trace`: one recording from its start to its end.
+
+use std::io::{self, Write as _};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use scx_utils::bpf::Slot;
+use scx_utils::runner::Shutdown;
+
+use crate::collect::programs::{Programs, Settings};
+use crate::opts::TraceOpts;
+
+use super::gathering::Gathering;
+use super::output::Output;
+use super::recording::{Limits, Recording};
+
+/// Interval of reading records. Each read makes this program run, so a shorter interval would
+/// disturb what is recorded more. A record takes 128 bytes: the default ring holds 130000 in an
+/// interval.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Records and writes a trace.
+///
+/// # Errors
+///
+/// If recording fails, or the file cannot be written.
+pub(crate) fn run(opts: &TraceOpts) -> Result<()> {
+    let ring_bytes = opts.buffer_mib.checked_mul(1 << 20);
+    let ring_bytes = ring_bytes.filter(|bytes| bytes.is_power_of_two());
+    let ring_bytes = ring_bytes.context("--buffer-mib: not a power of two from 1 to 2048")?;
+    // A signal does not leave the unfinished file behind.
+    let (shutdown, _trigger) = Shutdown::on_signals()?;
+    let output = Output::create(&opts.output)?;
+    let settings = Settings {
+        counters: false,
+        ring_bytes,
+    };
+    let mut slot = Slot::uninit();
+    let mut programs = Programs::load(&settings, &mut slot)?;
+    for notice in programs.notices() {
+        tell(notice);
+    }
+    let recording = record(opts, &mut programs, &shutdown)?;
+    finish(opts, recording, output)
+}
+
+/// Records until the time limit, a late wakeup or a signal.
+fn record(opts: &TraceOpts, programs: &mut Programs<'_>, shutdown: &Shutdown) -> Result<Recording> {
+    let limits = Limits {
+        window: opts.on_latency.and(Some(opts.seconds)),
+        latency: opts.on_latency,
+    };
+    let mut gathering = Gathering::begin(programs, limits, &opts.stats_socket)?;
+    let start = Instant::now();
+    tell("recording");
+    loop {
+        gathering.poll(programs)?;
+        let left = match opts.on_latency {
+            Some(_) => POLL,
+            None => opts.seconds.saturating_sub(start.elapsed()),
+        };
+        if left.is_zero() || gathering.is_over() || shutdown.wait(POLL.min(left)) {
+            return gathering.end(programs);
+        }
+    }
+}
+
+fn finish(opts: &TraceOpts, recording: Recording, output: Output) -> Result<()> {
+    let path = opts.output.display();
+    match (recording.late(), opts.on_latency) {
+        (Some(late), _) => tell(&late.to_string()),
+        (None, Some(limit)) => {
+            tell(&format!(
+                "no wakeup took longer than {limit:?}: {path} not written"
+            ));
+            return Ok(());
+        }
+        (None, None) => {}
+    }
+    if recording.is_full() {
+        tell("ended early: a trace can have no more events");
+    }
+    let summary = recording.finish(output)?;
+    if summary.lost > 0 {
+        tell(&format!(
+            "{} events lost: use a larger --buffer-mib",
+            summary.lost
+        ));
+    }
+    tell(&format!(
+        "wrote {path}: {summary}; open it at ui.perfetto.dev"
+    ));
+    Ok(())
+}
+
+/// Writes a line on standard error, which may be closed.
+fn tell(line: &str) {
+    let _ = writeln!(io::stderr(), "scxtop: {line}");
+}

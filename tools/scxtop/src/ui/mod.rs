@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The live views.
+//!
+//! `screen` draws a snapshot as `state` says, without side effects; `state` changes by input, with
+//! the table of `keys`. `views` has a module for each view; `table`, `bars`, `histogram` and
+//! `lines` are what they are made of, `format` and `theme` how it looks. `terminal` sets up the
+//! terminal, and the loop is here.
+
+mod bars;
+mod format;
+mod histogram;
+mod keys;
+mod lines;
+mod screen;
+mod state;
+mod table;
+mod terminal;
+mod theme;
+mod trace_key;
+mod views;
+
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use ratatui::crossterm::event;
+use scx_utils::bpf::Slot;
+use scx_utils::runner::Shutdown;
+use signal_hook::consts::SIGHUP;
+
+use crate::collect::Collector;
+use crate::model::Snapshot;
+use crate::opts::LiveOpts;
+use state::{Action, State};
+use terminal::Terminal;
+use theme::Theme;
+use trace_key::TraceKey;
+
+/// Length of the first interval, so that the screen fills at once.
+const FIRST: Duration = Duration::from_millis(200);
+/// Longest wait, so that requests to end are noticed.
+const LONGEST_WAIT: Duration = Duration::from_millis(200);
+/// Interval of reading records of a trace.
+const POLL: Duration = Duration::from_millis(20);
+/// Inputs that are handled before the screen is drawn: a terminal may send them faster.
+const INPUTS_MAX: usize = 100;
+
+/// Shows the views until the user or a signal ends it.
+pub(crate) fn run(opts: &LiveOpts) -> Result<()> {
+    terminal::check()?;
+    let (shutdown, _trigger) = Shutdown::on_signals()?;
+    let hangup = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGHUP, Arc::clone(&hangup)).context("signals")?;
+    let mut slot = Slot::uninit();
+    let mut collector = Collector::start(&opts.stats_socket, &mut slot)?;
+    // It has no rates.
+    collector.snapshot()?;
+    if shutdown.wait(FIRST) {
+        return Ok(());
+    }
+    let snapshot = collector.snapshot()?;
+    let terminal = Terminal::enter()?;
+    let mut live = Live {
+        state: State::new(opts.interval, Theme::from_env(), terminal.size()?),
+        collector,
+        snapshot,
+        taken: Instant::now(),
+        trace: TraceKey::new(opts),
+        terminal,
+    };
+    let result = live.run(|| shutdown.requested() || hangup.load(Ordering::Relaxed));
+    let Live {
+        terminal, trace, ..
+    } = live;
+    drop(terminal);
+    // A trace that was being written is completed.
+    if let Some(message) = trace.finish() {
+        // Standard error may be closed.
+        let _ = writeln!(io::stderr(), "scxtop: {message}");
+    }
+    result
+}
+
+struct Live<'obj> {
+    terminal: Terminal,
+    collector: Collector<'obj>,
+    /// What is shown.
+    snapshot: Snapshot,
+    /// When the last snapshot was taken, which is not shown during a pause.
+    taken: Instant,
+    state: State,
+    trace: TraceKey,
+}
+
+impl Live<'_> {
+    fn run(&mut self, is_over: impl Fn() -> bool) -> Result<()> {
+        let mut is_changed = true;
+        let mut has_more = false;
+        while !is_over() {
+            if is_changed {
+                self.draw()?;
+            }
+            let rest = self.state.interval.saturating_sub(self.taken.elapsed());
+            let at_most = if has_more {
+                Duration::ZERO
+            } else if self.trace.is_recording() {
+                rest.min(POLL)
+            } else {
+                rest.min(LONGEST_WAIT)
+            };
+            if !terminal::wait(at_most) {
+                return Ok(());
+            }
+            let programs = self.collector.programs();
+            is_changed = self.trace.update(programs, &mut self.state);
+            let mut inputs = 0;
+            while inputs < INPUTS_MAX && event::poll(Duration::ZERO).context("terminal")? {
+                let input = event::read().context("terminal")?;
+                let action = self.state.handle(input, &self.snapshot);
+                if action == Action::Quit {
+                    return Ok(());
+                }
+                self.act(action)?;
+                inputs += 1;
+            }
+            has_more = inputs == INPUTS_MAX;
+            is_changed |= inputs > 0;
+            is_changed |= self.refresh()?;
+        }
+        Ok(())
+    }
+
+    fn draw(&mut self) -> Result<()> {
+        // Of the frame that is drawn, even if the resize has not been read yet.
+        self.state.size = self.terminal.size()?;
+        let (snapshot, state) = (&self.snapshot, &self.state);
+        self.terminal
+            .draw(|frame| screen::draw(frame, snapshot, state))
+    }
+
+    fn act(&mut self, action: Action) -> Result<()> {
+        match action {
+            Action::ToggleTrace => {
+                let programs = self.collector.programs();
+                self.trace.toggle(programs, &mut self.state);
+            }
+            Action::Redraw => self.terminal.clear()?,
+            // The state has the interval.
+            Action::SetInterval(_) | Action::None | Action::Quit => {}
+        }
+        Ok(())
+    }
+
+    /// Takes a snapshot if it is due. Returns whether it is shown. Counts go on during a pause, so
+    /// that rates are right afterwards.
+    fn refresh(&mut self) -> Result<bool> {
+        if self.taken.elapsed() < self.state.interval {
+            return Ok(false);
+        }
+        let snapshot = self.collector.snapshot()?;
+        self.taken = Instant::now();
+        if self.state.is_paused {
+            return Ok(false);
+        }
+        self.snapshot = snapshot;
+        Ok(true)
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The terminal: its modes, which are restored on every way out, and its input.
+
+use std::fmt;
+use std::io::{self, BufWriter, IsTerminal as _, Stdout};
+use std::mem::ManuallyDrop;
+use std::panic;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{bail, Context as _, Result};
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::event::DisableMouseCapture;
+use ratatui::crossterm::terminal::{
+    disable_raw_mode, enable_raw_mode, EnterAlternateScreen, LeaveAlternateScreen,
+};
+use ratatui::crossterm::{execute, Command};
+use ratatui::layout::Size;
+use ratatui::Frame;
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+
+/// So that a frame is one write: a full screen has some 20 KiB.
+const BUFFER_SIZE: usize = 64 << 10;
+
+/// Whether the terminal's modes have to be restored.
+static IS_ENTERED: AtomicBool = AtomicBool::new(false);
+
+/// Clicks and the wheel, in SGR encoding. The library's own command also turns on reports of each
+/// movement, which would wake the program for nothing.
+struct EnableClicks;
+
+impl Command for EnableClicks {
+    fn write_ansi(&self, f: &mut impl fmt::Write) -> fmt::Result {
+        f.write_str("\x1b[?1000h\x1b[?1006h")
+    }
+}
+
+/// Fails unless the live views can be shown and controlled.
+pub(crate) fn check() -> Result<()> {
+    let streams = [
+        ("output", io::stdout().is_terminal()),
+        ("input", io::stdin().is_terminal()),
+    ];
+    for (name, is_terminal) in streams {
+        if !is_terminal {
+            bail!("standard {name} is not a terminal: use scxtop top, or scxtop top --json");
+        }
+    }
+    Ok(())
+}
+
+/// The terminal in raw mode, on its alternate screen.
+///
+/// The library's terminal is never dropped: it would print an error if the terminal is gone, and
+/// panic because it cannot.
+pub(crate) struct Terminal(ManuallyDrop<ratatui::Terminal<CrosstermBackend<BufWriter<Stdout>>>>);
+
+impl Terminal {
+    pub(crate) fn enter() -> Result<Self> {
+        let previous = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            // Before the message, which would be lost with the alternate screen.
+            restore();
+            previous(info);
+        }));
+        IS_ENTERED.store(true, Ordering::Relaxed);
+        Self::prepare()
+            .inspect_err(|_| restore())
+            .context("terminal")
+    }
+
+    fn prepare() -> io::Result<Self> {
+        enable_raw_mode()?;
+        execute!(io::stdout(), EnterAlternateScreen, EnableClicks)?;
+        let output = BufWriter::with_capacity(BUFFER_SIZE, io::stdout());
+        let terminal = ratatui::Terminal::new(CrosstermBackend::new(output))?;
+        Ok(Self(ManuallyDrop::new(terminal)))
+    }
+
+    pub(crate) fn size(&self) -> Result<Size> {
+        self.0.size().context("terminal")
+    }
+
+    pub(crate) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> Result<()> {
+        self.0.draw(draw).context("terminal")?;
+        Ok(())
+    }
+
+    /// The next frame draws every cell.
+    pub(crate) fn clear(&mut self) -> Result<()> {
+        self.0.clear().context("terminal")
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// Undoes what [`Terminal::enter`] did, once. The terminal may be gone, so errors do not matter.
+fn restore() {
+    if IS_ENTERED.swap(false, Ordering::Relaxed) {
+        let _ = execute!(
+            io::stdout(),
+            DisableMouseCapture,
+            LeaveAlternateScreen,
+            Show
+        );
+        let _ = disable_raw_mode();
+    }
+}
+
+/// Waits for input, a resize, or a signal, for at most `at_most`. Returns whether the terminal
+/// still exists: the library would read from one that does not for ever.
+pub(crate) fn wait(at_most: Duration) -> bool {
+    let stdin = io::stdin();
+    let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+    let timeout = Timespec::try_from(at_most).ok();
+    // An interruption, such as by SIGWINCH, is handled like a timeout.
+    let _ = poll(&mut fds, timeout.as_ref());
+    let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+    !fds[0].revents().intersects(gone)
+}
