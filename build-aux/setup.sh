@@ -190,7 +190,7 @@ needs_of_test() {
 	need_system_bus
 	/usr/bin/python3 -c 'import pytest' 2>/dev/null || MISSING+=(python3-pytest)
 	# No stable distribution packages perfetto: install_perfetto installs it below the cache.
-	has_perfetto || need_venv
+	[[ $SCX_OFFLINE == 1 ]] || has_perfetto || need_venv
 	# Parses the output of scxstats, as Prometheus does.
 	/usr/bin/python3 -c 'import prometheus_client' 2>/dev/null ||
 		MISSING+=(python3-prometheus-client)
@@ -205,7 +205,7 @@ needs_of_lint() {
 }
 
 need_venv() {
-	dpkg -s python3-venv >/dev/null 2>&1 || MISSING+=(python3-venv)
+	/usr/bin/python3 -c 'import venv, ensurepip' 2>/dev/null || MISSING+=(python3-venv)
 }
 
 # To create root file systems. Without root, this also needs a range of subordinate user ids.

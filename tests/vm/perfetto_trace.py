@@ -56,7 +56,8 @@ def read(path: Path | str) -> Trace:
     """Decodes the trace in this file. Skips the test without the package, which `./dev test`
     installs below the cache."""
     cache = os.environ.get("SCX_CACHE", "~/.cache/scx")
-    sys.path.extend(map(str, Path(cache).expanduser().glob("venv/lib/python3*/site-packages")))
+    # Before the distribution's protobuf, which may be too old.
+    sys.path[:0] = map(str, Path(cache).expanduser().glob("venv/lib/python3*/site-packages"))
     pytest.importorskip("perfetto", reason="needs Python's package perfetto")
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2  # noqa: PLC0415
 

@@ -27,7 +27,8 @@ static inline struct top_task *task_counters(struct task_struct *p)
 
 static inline void count_latency(u32 *buckets, u64 ns)
 {
-	u32 bucket = top_bucket(ns);
+	/* The clocks of two CPUs may differ by a few ns. */
+	u32 bucket = top_bucket((s64)ns < 0 ? 0 : ns);
 
 	/* For the verifier: the compiler knows the range, and would omit the mask. */
 	barrier_var(bucket);
@@ -85,8 +86,9 @@ static void count_migration(struct top_cpu *c, u32 from, u32 to)
 		c->nr_migrations_node++;
 }
 
-/* End the stay of @next in its DSQ. */
-static void leave_dsq(struct top_task *t, struct task_struct *next, u64 now)
+/* End the stay of @next in its DSQ. Without a latency if sched_ext no longer schedules it: then
+ * it did not wait for its turn. */
+static void leave_dsq(struct top_task *t, struct task_struct *next, bool is_ext, u64 now)
 {
 	u64 key = (u64)next;
 	struct top_inserted *in = bpf_map_lookup_elem(&inserted, &key);
@@ -97,8 +99,15 @@ static void leave_dsq(struct top_task *t, struct task_struct *next, u64 now)
 	t->dsq_id = in->dsq_id;
 	t->has_dsq = 1;
 	dsq = bpf_map_lookup_elem(&dsqs, &t->dsq_id);
-	if (dsq)
+	if (dsq && is_ext)
 		count_latency(dsq->latency, now - in->time_ns);
+	bpf_map_delete_elem(&inserted, &key);
+}
+
+static void forget_insertion(struct task_struct *p)
+{
+	u64 key = (u64)p;
+
 	bpf_map_delete_elem(&inserted, &key);
 }
 
@@ -111,8 +120,8 @@ static void count_in(struct top_cpu *c, struct task_struct *next, u32 cpu, u64 n
 	t = task_counters(next);
 	if (!t)
 		return;
-	if (c->class == TOP_CLASS_EXT)
-		leave_dsq(t, next, now);
+	if (has_insertions)
+		leave_dsq(t, next, c->class == TOP_CLASS_EXT, now);
 	if (t->state == TOP_WAITING) {
 		u64 wait_ns = now - t->since_ns;
 
@@ -158,8 +167,8 @@ static void count_wakeup(struct task_struct *p, u64 now)
 	if (!t)
 		return;
 	t->nr_wakeups++;
-	/* A task that is woken on its way to sleep goes on running. */
-	if (t->state == TOP_RUNNING)
+	/* A task that is woken on its way to sleep keeps running, or waiting if it was preempted. */
+	if (t->state != TOP_SLEEPING)
 		return;
 	t->state = TOP_WAITING;
 	t->is_woken = 1;
@@ -192,6 +201,7 @@ static void count_insert(u64 task, u64 dsq_id, bool by_vtime, u64 vtime, u64 now
 		bpf_map_update_elem(&dsqs, &dsq_id, &fresh_dsq, BPF_NOEXIST);
 		dsq = bpf_map_lookup_elem(&dsqs, &dsq_id);
 	}
+	has_insertions = 1;
 	if (!dsq || bpf_map_update_elem(&inserted, &task, &in, BPF_ANY)) {
 		lost = this_cpu_losses();
 		if (lost)

@@ -89,8 +89,8 @@ int BPF_KPROBE(on_insert_args, struct task_struct *p, struct scx_bpf_dsq_insert_
 	return 0;
 }
 
-/* A move between DSQs. The slice and the vtime are known only if they were set for this move: left
- * out. */
+/* A move between DSQs, even if it fails because the task has left its DSQ meanwhile. The slice and
+ * the vtime are known only if they were set for this move: left out. */
 SEC("kprobe")
 int BPF_KPROBE(on_move, void *it, struct task_struct *p, u64 dsq_id, u64 enq_flags)
 {

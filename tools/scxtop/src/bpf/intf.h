@@ -62,6 +62,7 @@ struct top_task {
 	u64 wait_ns; /* runnable, not running */
 	u64 since_ns; /* start of the current state, running or waiting; 0: sleeping */
 	u64 last_ns; /* when it was last switched in or out, or woken */
+	u64 start_ns; /* when it was created */
 	u64 slice_ns;
 	u64 dsq_vtime;
 	u64 dsq_id; /* the last one */

@@ -33,18 +33,23 @@ static void add_current(struct top_task *t, u64 now)
 		t->wait_ns += now - t->since_ns;
 }
 
+struct task_struct___start {
+	u64 start_time;
+} __attribute__((preserve_access_index));
+
 static void complete(struct top_task *t, struct task_struct *p)
 {
 	t->pid = p->pid;
 	t->tgid = p->tgid;
 	t->prio = p->prio;
 	t->class = class_of(p);
+	t->start_ns = BPF_CORE_READ((struct task_struct___start *)p, start_time);
 	bpf_probe_read_kernel(t->comm, sizeof(t->comm), p->comm);
-	if (t->class != TOP_CLASS_EXT)
+	if (!bpf_core_field_exists(p->scx) || t->class != TOP_CLASS_EXT)
 		return;
-	t->weight = BPF_CORE_READ(p, scx.weight);
-	t->slice_ns = BPF_CORE_READ(p, scx.slice);
-	t->dsq_vtime = BPF_CORE_READ(p, scx.dsq_vtime);
+	t->weight = p->scx.weight;
+	t->slice_ns = p->scx.slice;
+	t->dsq_vtime = p->scx.dsq_vtime;
 }
 
 /* A record too large for the stack of BPF programs. User space runs one iterator at a time. */

@@ -81,7 +81,7 @@ int BPF_PROG(on_wakeup_new, struct task_struct *p)
 	return 0;
 }
 
-/* The following ones are attached for a trace only, except on_fork. */
+/* The following ones are attached for a trace only, except on_fork and on_exit. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *p)
 {
@@ -115,6 +115,9 @@ int BPF_PROG(on_exec, struct task_struct *p)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *p)
 {
+	/* Another task may get its address. */
+	if (with_counters)
+		forget_insertion(p);
 	trace_task(TOP_EVENT_EXIT, p, NULL, 0, scx_monotonic_now());
 	return 0;
 }

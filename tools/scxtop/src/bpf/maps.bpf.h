@@ -17,6 +17,9 @@ const volatile u32 with_counters;
 /* Whether events are recorded now. User space changes it while the programs run. */
 u32 is_tracing;
 
+/* Whether a task was ever inserted into a DSQ. */
+u32 has_insertions;
+
 /* Number of the current interval, from 1 on. */
 u64 interval;
 

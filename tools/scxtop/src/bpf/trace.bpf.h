@@ -48,7 +48,8 @@ static void trace_switch(struct task_struct *prev, struct task_struct *next, u32
 	if (!event)
 		return;
 	event->state = state;
-	event->slice_ns = BPF_CORE_READ(next, scx.slice);
+	if (bpf_core_field_exists(next->scx))
+		event->slice_ns = next->scx.slice;
 	identify(&event->task, prev);
 	identify(&event->other, next);
 	end_event(event);

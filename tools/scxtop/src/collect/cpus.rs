@@ -6,6 +6,7 @@ use std::fs;
 use anyhow::Result;
 use libbpf_rs::MapHandle;
 use scx_utils::percpu::PerCpu;
+use scx_utils::time::monotonic_ns;
 use scx_utils::topology::Topology;
 
 use super::programs::Programs;
@@ -27,6 +28,7 @@ pub(super) struct Counted {
 pub(super) struct Cpus {
     counters: PerCpu<bpf::top_cpu>,
     before: Vec<bpf::top_cpu>,
+    last_ns: Option<u64>,
 }
 
 impl Cpus {
@@ -34,17 +36,14 @@ impl Cpus {
         Ok(Self {
             counters: PerCpu::new(MapHandle::try_from(&programs.skel.maps.cpus)?)?,
             before: Vec::new(),
+            last_ns: None,
         })
     }
 
     /// All possible CPUs. `local` has the depths of local DSQs by CPU.
-    pub(super) fn read(
-        &mut self,
-        topology: &Topology,
-        local: &[u32],
-        now_ns: u64,
-        interval_ns: u64,
-    ) -> Result<Vec<Counted>> {
+    pub(super) fn read(&mut self, topology: &Topology, local: &[u32]) -> Result<Vec<Counted>> {
+        let now_ns = monotonic_ns()?;
+        let interval_ns = self.last_ns.map_or(0, |last_ns| now_ns - last_ns);
         let mut counters = self.counters.read(0)?;
         for counter in &mut counters {
             add_current(counter, now_ns);
@@ -59,6 +58,7 @@ impl Cpus {
         });
         let cpus = cpus.collect();
         self.before = counters;
+        self.last_ns = Some(now_ns);
         Ok(cpus)
     }
 }
@@ -81,11 +81,14 @@ fn add_current(cpu: &mut bpf::top_cpu, now_ns: u64) {
 fn difference(now: &bpf::top_cpu, before: &bpf::top_cpu, interval_ns: u64) -> Counted {
     let time = |now: u64, before: u64| percent(now.saturating_sub(before), interval_ns).min(100.0);
     let rate = |now: u64, before: u64| per_second(now.saturating_sub(before), interval_ns);
+    let busy_pct = time(now.busy_ns, before.busy_ns);
+    // The kernel may update the counters while they are read.
+    let rt_pct = time(now.rt_ns, before.rt_ns).min(busy_pct);
     let is_busy = now.switch_ns != 0 && now.pid != 0;
     let shown = Cpu {
-        busy_pct: time(now.busy_ns, before.busy_ns),
-        rt_pct: time(now.rt_ns, before.rt_ns),
-        ext_pct: time(now.ext_ns, before.ext_ns),
+        busy_pct,
+        rt_pct,
+        ext_pct: time(now.ext_ns, before.ext_ns).min(busy_pct - rt_pct),
         switches: rate(now.nr_switches, before.nr_switches),
         preemptions: rate(now.nr_preemptions, before.nr_preemptions),
         migrations: rate(now.nr_migrations, before.nr_migrations),

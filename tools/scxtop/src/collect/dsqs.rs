@@ -60,7 +60,8 @@ impl Dsqs {
             },
             ..self.difference(id, now, interval_ns, ended)
         });
-        let shown = shown.collect();
+        let shown: Vec<Dsq> = shown.collect();
+        forget_destroyed(programs, &shown)?;
         self.before = counters.into_iter().collect();
         self.interval += 1;
         set(programs, |bss| bss.interval = self.interval)?;
@@ -78,8 +79,18 @@ impl Dsqs {
             depth: None,
             inserts: per_second(now.nr_inserts.saturating_sub(nr_before), interval_ns),
             latency: Latency::of(&latency),
-            vtime_spread: is_current.then(|| now.vtime_max.wrapping_sub(now.vtime_min)),
+            vtime_spread: is_current.then(|| spread(now)),
         }
+    }
+}
+
+/// The range of vtime, which wraps around; 0 if CPUs have overwritten each other's limits.
+fn spread(dsq: &top_dsq) -> u64 {
+    let spread = dsq.vtime_max.wrapping_sub(dsq.vtime_min);
+    if spread > u64::MAX / 2 {
+        0
+    } else {
+        spread
     }
 }
 
@@ -101,6 +112,17 @@ fn counters(programs: &Programs<'_>) -> Result<BTreeMap<u64, top_dsq>> {
         counters.extend(key.zip(value));
     }
     Ok(counters)
+}
+
+/// Removes the counters of DSQs that no longer exist, such as those of an earlier scheduler.
+fn forget_destroyed(programs: &Programs<'_>, dsqs: &[Dsq]) -> Result<()> {
+    let is_gone = |dsq: &&Dsq| {
+        dsq.id & SCX_DSQ_FLAG_BUILTIN == 0 && dsq.depth.is_none() && dsq.inserts == 0.0
+    };
+    for dsq in dsqs.iter().filter(is_gone) {
+        programs.skel.maps.dsqs.delete(&dsq.id.to_ne_bytes())?;
+    }
+    Ok(())
 }
 
 fn local_depths(programs: &mut Programs<'_>, topology: &Topology) -> Result<Vec<u32>> {

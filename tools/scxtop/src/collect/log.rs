@@ -5,6 +5,9 @@ use std::fs::{File, OpenOptions};
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 
+/// Maximum number of records that one call reads: the kernel may write them faster.
+const RECORDS_MAX: usize = 100_000;
+
 /// Reads the log from its oldest record on.
 pub(super) struct KernelLog {
     /// `None` if it cannot be opened.
@@ -30,7 +33,10 @@ impl KernelLog {
     pub(super) fn last_exit(&mut self) -> Option<String> {
         // A call returns one record; a longer record than this does not exist.
         let mut record = [0; 8192];
-        while let Some(file) = &mut self.file {
+        let Some(file) = &mut self.file else {
+            return None;
+        };
+        for _ in 0..RECORDS_MAX {
             match file.read(&mut record) {
                 Ok(0) => break,
                 Ok(length) => {

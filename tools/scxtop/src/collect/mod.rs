@@ -49,8 +49,7 @@ pub(crate) struct Collector<'obj> {
     log: log::KernelLog,
     stats: stats::Source,
     own: own::Own,
-    last_ns: u64,
-    nr_snapshots: u64,
+    last_ns: Option<u64>,
 }
 
 impl<'obj> Collector<'obj> {
@@ -77,8 +76,7 @@ impl<'obj> Collector<'obj> {
             log: log::KernelLog::open(),
             stats: stats::Source::new(stats_socket, STATS_TIMEOUT),
             own: own::Own::default(),
-            last_ns: monotonic_ns()?,
-            nr_snapshots: 0,
+            last_ns: None,
             programs,
             root,
             topology,
@@ -99,24 +97,22 @@ impl<'obj> Collector<'obj> {
         if self.topology.update()? {
             self.topology.publish(&mut self.programs)?;
         }
-        let time_ns = monotonic_ns()?;
-        let interval_ns = if self.nr_snapshots == 0 {
-            0
-        } else {
-            time_ns.saturating_sub(self.last_ns)
-        };
-        self.nr_snapshots += 1;
-        let topology = self.topology.get();
         let sched = sched::read(&self.root, self.log.last_exit());
-        let tasks = self
-            .tasks
-            .read(&mut self.programs, self.last_ns, interval_ns)?;
-        let dsqs = self.dsqs.read(&mut self.programs, topology, interval_ns)?;
-        let cpus = self
-            .cpus
-            .read(topology, &dsqs.local, time_ns, interval_ns)?;
         let has_scheduler = sched.name.is_some();
-        self.last_ns = time_ns;
+        let events = self.events.read();
+        let stats = if has_scheduler {
+            self.stats.read()
+        } else {
+            Vec::new()
+        };
+        let topology = self.topology.get();
+        let time_ns = monotonic_ns()?;
+        let interval_ns = self.last_ns.map_or(0, |last_ns| time_ns - last_ns);
+        self.last_ns = Some(time_ns);
+        let dsqs = self.dsqs.read(&mut self.programs, topology, interval_ns)?;
+        // One after the other: both are compared.
+        let tasks = self.tasks.read(&mut self.programs)?;
+        let cpus = self.cpus.read(topology, &dsqs.local)?;
         Ok(Snapshot {
             time_ns,
             interval_ns,
@@ -128,12 +124,8 @@ impl<'obj> Collector<'obj> {
             cpus: cpus.into_iter().map(|cpu| cpu.shown).collect(),
             tasks,
             dsqs: dsqs.shown,
-            events: self.events.read(),
-            stats: if has_scheduler {
-                self.stats.read()
-            } else {
-                Vec::new()
-            },
+            events,
+            stats,
             own: self.own.read(interval_ns, self.programs.lost_counts()?),
             notices: self.programs.notices().to_vec(),
         })

@@ -100,12 +100,7 @@ impl<'obj> Programs<'obj> {
         let progs = &self.skel.progs;
         self.trace_links.clear();
         if on {
-            for prog in [
-                &progs.on_waking,
-                &progs.on_migrate,
-                &progs.on_exec,
-                &progs.on_exit,
-            ] {
+            for prog in [&progs.on_waking, &progs.on_migrate, &progs.on_exec] {
                 self.trace_links.push(attach_one(prog)?);
             }
         }
@@ -201,7 +196,12 @@ fn ring(
 fn attach(skel: &BpfSkel<'_>, links: &mut Vec<Link>) -> Result<()> {
     let progs = &skel.progs;
     // The switch last: with the first one that is observed, all its other events are.
-    for prog in [&progs.on_wakeup, &progs.on_wakeup_new, &progs.on_switch] {
+    for prog in [
+        &progs.on_exit,
+        &progs.on_wakeup,
+        &progs.on_wakeup_new,
+        &progs.on_switch,
+    ] {
         links.push(attach_one(prog)?);
     }
     Ok(())

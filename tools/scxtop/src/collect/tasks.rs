@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use anyhow::Result;
+use scx_utils::time::monotonic_ns;
 
 use super::dsqs;
 use super::programs::Programs;
@@ -13,53 +14,63 @@ use crate::bpf::{self, top_task};
 use crate::histogram::Latency;
 use crate::model::Task;
 
-/// Maximum number of tasks of which the last counters are kept.
-const KEPT: usize = 16_384;
+/// Every so many snapshots, all tasks are read, to forget those that have exited.
+const READ_ALL: u64 = 64;
 
 /// Reads the counters of tasks.
 #[derive(Default)]
 pub(super) struct Tasks {
-    /// By thread id, of tasks that were active in some interval.
+    /// By thread id.
     before: HashMap<u32, top_task>,
+    nr_reads: u64,
+    last_ns: u64,
 }
 
 impl Tasks {
-    /// The tasks that were active since `since_ns`, by CPU time, descending.
-    pub(super) fn read(
-        &mut self,
-        programs: &mut Programs<'_>,
-        since_ns: u64,
-        interval_ns: u64,
-    ) -> Result<Vec<Task>> {
-        set(programs, |bss| bss.active_since_ns = since_ns)?;
+    /// The tasks that were active since the last call, by CPU time, descending.
+    pub(super) fn read(&mut self, programs: &mut Programs<'_>) -> Result<Vec<Task>> {
+        let reads_all = self.nr_reads.is_multiple_of(READ_ALL);
+        let since_ns = self.last_ns;
+        set(programs, |bss| {
+            bss.active_since_ns = if reads_all { 0 } else { since_ns };
+        })?;
+        let now_ns = monotonic_ns()?;
+        let interval_ns = if self.nr_reads == 0 {
+            0
+        } else {
+            now_ns - since_ns
+        };
         let records = programs.tasks()?;
+        let active = |now: &&top_task| now.since_ns != 0 || now.last_ns >= since_ns;
         let mut tasks: Vec<Task> = records
             .iter()
-            .map(|now| {
-                // A thread id may have been reused.
-                let before = self.before.get(&now.pid);
-                let before = before.filter(|before| before.run_ns <= now.run_ns);
-                task(now, before, interval_ns)
-            })
+            .filter(active)
+            .map(|now| task(now, &self.before_of(now), interval_ns))
             .collect();
         tasks.sort_by(|a, b| b.run_pct.total_cmp(&a.run_pct).then(a.pid.cmp(&b.pid)));
-        self.keep(records);
-        Ok(tasks)
-    }
-
-    /// Keeps the records for the next difference. Those of inactive tasks stay, up to a limit.
-    fn keep(&mut self, records: Vec<top_task>) {
-        if self.before.len() + records.len() > KEPT {
+        if reads_all {
             self.before.clear();
         }
         self.before
             .extend(records.into_iter().map(|task| (task.pid, task)));
+        self.nr_reads += 1;
+        self.last_ns = now_ns;
+        Ok(tasks)
+    }
+
+    /// The counters at the last call: zero for a task that did not exist. The thread id may have
+    /// been reused.
+    fn before_of(&self, now: &top_task) -> top_task {
+        let before = self.before.get(&now.pid);
+        match before.filter(|before| before.start_ns == now.start_ns) {
+            Some(before) => *before,
+            None if now.start_ns >= self.last_ns => top_task::default(),
+            None => *now,
+        }
     }
 }
 
-fn task(now: &top_task, before: Option<&top_task>, interval_ns: u64) -> Task {
-    let none = top_task::default();
-    let old = before.unwrap_or(&none);
+fn task(now: &top_task, old: &top_task, interval_ns: u64) -> Task {
     let time = |now: u64, old: u64| percent(now.saturating_sub(old), interval_ns).min(100.0);
     let rate = |now: u32, old: u32| per_second(now.wrapping_sub(old).into(), interval_ns);
     Task {

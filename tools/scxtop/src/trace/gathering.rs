@@ -38,6 +38,8 @@ impl Gathering {
     ) -> Result<Self> {
         let mut recording = Recording::new(Machine::now(), limits);
         recording.notice(programs.notices());
+        // What an earlier recording has left.
+        programs.events()?;
         let gathering = Self {
             recording,
             sampler: Sampler::new(Path::new("/"), stats_socket),

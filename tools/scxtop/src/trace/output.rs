@@ -26,12 +26,10 @@ impl Output {
     /// If there can be no file with that name.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         let context = || format!("cannot create {}", path.display());
-        // A link remains, and so does a device.
-        let path = match path.canonicalize() {
-            Ok(path) if path.is_file() => path,
-            Ok(_) => bail!("{}: not a regular file", context()),
-            Err(_) => path.to_path_buf(),
-        };
+        // A device remains. A link is not followed: in /tmp it may be another user's.
+        if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
+            bail!("{}: not a regular file", context());
+        }
         let directory = match path.parent() {
             Some(parent) if parent == Path::new("") => Path::new("."),
             Some(parent) => parent,
@@ -42,6 +40,7 @@ impl Output {
         let mut builder = tempfile::Builder::new();
         let file = builder.prefix(".scxtop-").make_in(directory, create);
         let file = file.with_context(context)?;
+        let path = path.to_path_buf();
         Ok(Self { file, path })
     }
 

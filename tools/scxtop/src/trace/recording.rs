@@ -130,9 +130,11 @@ impl Recording {
     /// Adds the records of one reading of the ring. `nr_lost`: all that have been lost since the
     /// recording began.
     pub(crate) fn push(&mut self, records: Vec<top_event>, nr_lost: u64) {
+        let before_ns = self.window.newest_ns();
         self.window.add(records, |event| self.watch.take(event));
         if nr_lost > self.nr_lost {
-            self.watch.gaps_ns.push_back(self.window.newest_ns());
+            let newest_ns = self.window.newest_ns();
+            self.watch.gaps_ns.push_back((before_ns, newest_ns));
             self.window.add_gap(nr_lost - self.nr_lost);
             self.nr_lost = nr_lost;
         }
@@ -193,8 +195,8 @@ fn ns(duration: Duration) -> u64 {
 struct Watch {
     limit_ns: Option<u64>,
     wakeups: Wakeups<()>,
-    /// Records were lost after these times: tasks may have run in between.
-    gaps_ns: VecDeque<u64>,
+    /// Records were lost between these times: tasks may have run in between.
+    gaps_ns: VecDeque<(u64, u64)>,
     late: Option<Late>,
 }
 
@@ -203,13 +205,15 @@ impl Watch {
         let Some(limit_ns) = self.limit_ns.filter(|_| self.late.is_none()) else {
             return;
         };
-        while self
-            .gaps_ns
-            .front()
-            .is_some_and(|&gap_ns| gap_ns < event.time_ns)
-        {
-            self.gaps_ns.pop_front();
+        while let Some(&(start_ns, stop_ns)) = self.gaps_ns.front() {
+            if event.time_ns <= start_ns {
+                break;
+            }
             self.wakeups.forget();
+            if event.time_ns <= stop_ns {
+                break;
+            }
+            self.gaps_ns.pop_front();
         }
         let woken = self.wakeups.take((), event);
         let Some(woken) = woken.filter(|woken| woken.latency_ns > limit_ns) else {

@@ -22,12 +22,16 @@ const BUNDLE: usize = 512;
 const PREEMPTED: i64 = 0x100;
 const EXITED: i64 = 0x10;
 const IDLE: i64 = 0x80;
+const UNINTERRUPTIBLE: i64 = 0x02;
 
 /// linux/sched.h: the state of an exited task, that of an idle kernel thread besides
 /// `TASK_UNINTERRUPTIBLE`, and the states that ftrace reports.
 const TASK_DEAD: u32 = 0x80;
 const TASK_NOLOAD: u32 = 0x400;
 const TASK_REPORT: u32 = 0x7f;
+/// States that ftrace reports as uninterruptible.
+const TASK_RTLOCK_WAIT: u32 = 0x1000;
+const TASK_FROZEN: u32 = 0x8000;
 
 /// Writes the events of each CPU in packets of their own.
 #[derive(Debug, Default)]
@@ -119,6 +123,7 @@ impl Bundles {
                 0 if prev.pid != 0 => PREEMPTED,
                 state if state & TASK_DEAD != 0 => EXITED,
                 state if state & TASK_NOLOAD != 0 => IDLE,
+                state if state & (TASK_RTLOCK_WAIT | TASK_FROZEN) != 0 => UNINTERRUPTIBLE,
                 state => i64::from(state & TASK_REPORT),
             },
             next_comm: comm(next),

@@ -2,11 +2,14 @@
 //! `scxtop trace`: one recording from its start to its end.
 
 use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use scx_utils::bpf::Slot;
 use scx_utils::runner::Shutdown;
+use signal_hook::consts::SIGHUP;
 
 use crate::collect::programs::{Programs, Settings};
 use crate::opts::TraceOpts;
@@ -31,6 +34,8 @@ pub(crate) fn run(opts: &TraceOpts) -> Result<()> {
     let ring_bytes = ring_bytes.context("--buffer-mib: not a power of two from 1 to 2048")?;
     // A signal does not leave the unfinished file behind.
     let (shutdown, _trigger) = Shutdown::on_signals()?;
+    let hangup = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGHUP, Arc::clone(&hangup)).context("signals")?;
     let output = Output::create(&opts.output)?;
     let settings = Settings {
         counters: false,
@@ -41,12 +46,17 @@ pub(crate) fn run(opts: &TraceOpts) -> Result<()> {
     for notice in programs.notices() {
         tell(notice);
     }
-    let recording = record(opts, &mut programs, &shutdown)?;
+    let is_over = |pause| shutdown.wait(pause) || hangup.load(Ordering::Relaxed);
+    let recording = record(opts, &mut programs, is_over)?;
     finish(opts, recording, output)
 }
 
 /// Records until the time limit, a late wakeup or a signal.
-fn record(opts: &TraceOpts, programs: &mut Programs<'_>, shutdown: &Shutdown) -> Result<Recording> {
+fn record(
+    opts: &TraceOpts,
+    programs: &mut Programs<'_>,
+    is_over: impl Fn(Duration) -> bool,
+) -> Result<Recording> {
     let limits = Limits {
         window: opts.on_latency.and(Some(opts.seconds)),
         latency: opts.on_latency,
@@ -60,7 +70,7 @@ fn record(opts: &TraceOpts, programs: &mut Programs<'_>, shutdown: &Shutdown) ->
             Some(_) => POLL,
             None => opts.seconds.saturating_sub(start.elapsed()),
         };
-        if left.is_zero() || gathering.is_over() || shutdown.wait(POLL.min(left)) {
+        if left.is_zero() || gathering.is_over() || is_over(POLL.min(left)) {
             return gathering.end(programs);
         }
     }

@@ -11,7 +11,7 @@ pub(super) const RECORDS_MAX: usize = 1 << 23;
 /// Records that were lost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Gap {
-    /// The last record before.
+    /// The newest record of the reading in which they were missing.
     pub time_ns: u64,
     pub nr_lost: u64,
 }

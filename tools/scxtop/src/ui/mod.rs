@@ -74,11 +74,15 @@ pub(crate) fn run(opts: &LiveOpts) -> Result<()> {
         terminal,
     };
     let result = live.run(|| shutdown.requested() || hangup.load(Ordering::Relaxed));
+    // A trace that is being recorded or written is completed.
+    if live.trace.is_recording() {
+        let programs = live.collector.programs();
+        live.trace.toggle(programs, &mut live.state);
+    }
     let Live {
         terminal, trace, ..
     } = live;
     drop(terminal);
-    // A trace that was being written is completed.
     if let Some(message) = trace.finish() {
         // Standard error may be closed.
         let _ = writeln!(io::stderr(), "scxtop: {message}");

@@ -144,8 +144,12 @@ impl State {
     }
 
     fn key(&mut self, key: &KeyEvent, snapshot: &Snapshot) -> Action {
-        self.message = None;
         let command = keys::command(key);
+        // It changes nothing else, not even the help or a message.
+        if command == Some(Command::Redraw) {
+            return Action::Redraw;
+        }
+        self.message = None;
         let is_ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
         if command == Some(Command::Quit) && is_ctrl {
             return Action::Quit;

@@ -13,7 +13,7 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::DisableMouseCapture;
 use ratatui::crossterm::terminal::{
-    disable_raw_mode, enable_raw_mode, EnterAlternateScreen, LeaveAlternateScreen,
+    disable_raw_mode, enable_raw_mode, Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen,
 };
 use ratatui::crossterm::{execute, Command};
 use ratatui::layout::Size;
@@ -89,7 +89,13 @@ impl Terminal {
 
     /// The next frame draws every cell.
     pub(crate) fn clear(&mut self) -> Result<()> {
-        self.0.clear().context("terminal")
+        // The library's own way asks the terminal for the cursor's position, and fails if it does
+        // not answer.
+        execute!(self.0.backend_mut(), Clear(ClearType::All)).context("terminal")?;
+        // What is on the screen now: nothing.
+        self.0.current_buffer_mut().reset();
+        self.0.swap_buffers();
+        Ok(())
     }
 }
 
