@@ -16,6 +16,7 @@ MAY_USE = [
     (r"scheds/rust/\w+", {"scx_cargo", "scx_rustland_core", "scx_stats", "scx_utils"}),
     (r"tests/scheds/\w+", {"scx_cargo", "scx_rustland_core", "scx_stats", "scx_utils"}),
     (r"tools/scxctl", {"scx_loader", "scx_stats", "scx_utils"}),
+    (r"tools/scxtop", {"scx_cargo", "scx_stats", "scx_utils"}),
     (r"tools/\w+", {"scx_stats", "scx_utils"}),
     (r"testbed/\w+", {"scx_cargo", "scx_stats", "scx_utils"}),
 ]

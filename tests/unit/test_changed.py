@@ -46,7 +46,8 @@ def test_header_of_all_is_in_each_scheduler(programs: dict[str, set[Path]]) -> N
 
 def test_module_of_testbed_affects_importing_tests(programs: dict[str, set[Path]]) -> None:
     plan = changed._plan(["testbed/bench/rounds.py"], programs)
-    assert plan == ["lint", "unit", f"{GUESTS}baseline.py", f"{GUESTS}bench.py"]
+    affected = [f"{GUESTS}{name}.py" for name in ("baseline", "bench", "experiments")]
+    assert plan == ["lint", "unit", *affected]
     # The fixtures of all guest tests import this module.
     all_of_them = {str(file.relative_to(ROOT)) for file in (ROOT / "tests/vm").glob("test_*.py")}
     assert all_of_them <= set(changed._plan(["testbed/vm/guest.py"], programs))

@@ -80,9 +80,9 @@ static void count_migration(struct top_cpu *c, u32 from, u32 to)
 	from &= TOP_CPUS_MAX - 1;
 	to &= TOP_CPUS_MAX - 1;
 	c->nr_migrations++;
-	if (llc_of[from] != llc_of[to])
+	if ((u32)places[from] != (u32)places[to])
 		c->nr_migrations_llc++;
-	if (node_of[from] != node_of[to])
+	if (places[from] >> 32 != places[to] >> 32)
 		c->nr_migrations_node++;
 }
 
@@ -167,7 +167,7 @@ static void count_wakeup(struct task_struct *p, u64 now)
 	if (!t)
 		return;
 	t->nr_wakeups++;
-	/* A task that is woken on its way to sleep keeps running, or waiting if it was preempted. */
+	/* A task that is woken on its way to sleep keeps its state. */
 	if (t->state != TOP_SLEEPING)
 		return;
 	t->state = TOP_WAITING;
@@ -181,6 +181,8 @@ static const struct top_dsq fresh_dsq;
 /* The range is approximate: CPUs may overwrite each other's values. */
 static void extend_range(struct top_dsq *dsq, u64 vtime)
 {
+	u64 interval = control.interval;
+
 	if (dsq->vtime_interval != interval) {
 		dsq->vtime_interval = interval;
 		dsq->vtime_min = dsq->vtime_max = vtime;

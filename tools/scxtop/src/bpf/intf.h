@@ -98,6 +98,20 @@ struct top_inserted {
 	u64 dsq_id;
 };
 
+/* What user space sets while the programs run. */
+struct top_control {
+	u64 is_tracing; /* whether events are recorded now */
+	u64 interval; /* number of the current interval, from 1 on */
+	u64 active_since_ns; /* the iterator returns tasks that were active since this time */
+};
+
+/* What the program read_depths reads and writes. */
+struct top_depths {
+	u64 nr; /* number of DSQs */
+	u64 dsq_ids[TOP_DEPTHS_MAX];
+	s64 depths[TOP_DEPTHS_MAX]; /* negative: unknown */
+};
+
 /* Kinds of records of a trace. */
 enum top_event_kind {
 	TOP_EVENT_SWITCH, /* task: prev, with its state; other: next */

@@ -55,7 +55,7 @@ static void complete(struct top_task *t, struct task_struct *p)
 /* A record too large for the stack of BPF programs. User space runs one iterator at a time. */
 static struct top_task record;
 
-/* Write a struct top_task for each task that was active since active_since_ns. */
+/* Write a struct top_task for each task that was active since control.active_since_ns. */
 SEC("iter/task")
 int read_tasks(struct bpf_iter__task *ctx)
 {
@@ -65,7 +65,7 @@ int read_tasks(struct bpf_iter__task *ctx)
 	if (!p)
 		return 0;
 	t = bpf_task_storage_get(&tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!t || (t->last_ns < active_since_ns && !t->since_ns))
+	if (!t || (t->last_ns < control.active_since_ns && !t->since_ns))
 		return 0;
 	__builtin_memcpy(&record, t, sizeof(record));
 	add_current(&record, scx_monotonic_now());
@@ -74,10 +74,8 @@ int read_tasks(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* What read_depths reads and writes. Not its context: before 7.0 that has no variable offsets. */
-u32 nr_depths;
-u64 depth_dsq_ids[TOP_DEPTHS_MAX];
-s32 depths[TOP_DEPTHS_MAX]; /* negative: unknown */
+/* Not the context of read_depths: before 7.0 that has no variable offsets. */
+struct top_depths dsq_depths SEC(".data.top_depths");
 
 /* Fill in the depths of the DSQs. */
 SEC("syscall")
@@ -85,10 +83,10 @@ int read_depths(void *ctx)
 {
 	u32 i;
 
-	for (i = 0; i < TOP_DEPTHS_MAX && i < nr_depths; i++)
-		depths[i] = bpf_ksym_exists(scx_bpf_dsq_nr_queued) ?
-				    scx_bpf_dsq_nr_queued(depth_dsq_ids[i]) :
-				    -ENOENT;
+	for (i = 0; i < TOP_DEPTHS_MAX && i < dsq_depths.nr; i++)
+		dsq_depths.depths[i] = bpf_ksym_exists(scx_bpf_dsq_nr_queued) ?
+					       scx_bpf_dsq_nr_queued(dsq_depths.dsq_ids[i]) :
+					       -ENOENT;
 	return 0;
 }
 

@@ -7,24 +7,18 @@
 #include <bpf/bpf_helpers.h>
 #include "intf.h"
 
-/* The LLC and the node of each CPU. User space changes them on CPU hotplug. */
-u16 llc_of[TOP_CPUS_MAX];
-u16 node_of[TOP_CPUS_MAX];
+/* The LLC (lower half) and the node (upper half) of each CPU. User space changes them on hotplug.
+ */
+u64 places[TOP_CPUS_MAX] SEC(".data.top_places");
 
 /* Whether the live counters are maintained. */
 const volatile u32 with_counters;
 
-/* Whether events are recorded now. User space changes it while the programs run. */
-u32 is_tracing;
+/* What user space sets while the programs run. */
+volatile struct top_control control SEC(".data.top_control");
 
 /* Whether a task was ever inserted into a DSQ. */
 u32 has_insertions;
-
-/* Number of the current interval, from 1 on. */
-u64 interval;
-
-/* The iterator returns tasks that were active since this time. */
-u64 active_since_ns;
 
 /* Counters of each CPU. */
 struct {

@@ -20,7 +20,7 @@ static struct top_event *begin_event(enum top_event_kind kind, u64 now)
 	struct top_event *event;
 	struct top_lost *lost;
 
-	if (!*(volatile u32 *)&is_tracing)
+	if (!control.is_tracing)
 		return NULL;
 	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 	if (!event) {

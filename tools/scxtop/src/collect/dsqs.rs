@@ -8,9 +8,8 @@ use libbpf_rs::{MapCore as _, MapFlags};
 use scx_utils::topology::Topology;
 use scx_utils::zerocopy::FromBytes as _;
 
-use super::programs::Programs;
+use super::programs::{control, Programs};
 use super::rates::{changes, per_second};
-use super::set;
 use crate::bpf::{self, top_dsq};
 use crate::histogram::Latency;
 use crate::model::Dsq;
@@ -43,7 +42,7 @@ impl Dsqs {
     /// All DSQs into which a task was ever inserted.
     pub(super) fn read(
         &mut self,
-        programs: &mut Programs<'_>,
+        programs: &Programs<'_>,
         topology: &Topology,
         interval_ns: u64,
     ) -> Result<Read> {
@@ -64,7 +63,7 @@ impl Dsqs {
         forget_destroyed(programs, &shown)?;
         self.before = counters.into_iter().collect();
         self.interval += 1;
-        set(programs, |bss| bss.interval = self.interval)?;
+        programs.control.set(control::INTERVAL, self.interval);
         Ok(Read { shown, local })
     }
 
@@ -125,7 +124,7 @@ fn forget_destroyed(programs: &Programs<'_>, dsqs: &[Dsq]) -> Result<()> {
     Ok(())
 }
 
-fn local_depths(programs: &mut Programs<'_>, topology: &Topology) -> Result<Vec<u32>> {
+fn local_depths(programs: &Programs<'_>, topology: &Topology) -> Result<Vec<u32>> {
     let online: Vec<usize> = topology.online().iter().collect();
     let ids: Vec<u64> = online
         .iter()
@@ -139,19 +138,23 @@ fn local_depths(programs: &mut Programs<'_>, topology: &Topology) -> Result<Vec<
 }
 
 /// The depths of the DSQs; `None` if the kernel does not know one.
-fn depths(programs: &mut Programs<'_>, ids: &[u64]) -> Result<Vec<Option<u32>>> {
+fn depths(programs: &Programs<'_>, ids: &[u64]) -> Result<Vec<Option<u32>>> {
+    // The words of struct top_depths.
+    const FIRST_ID: usize = 1;
+    const FIRST_DEPTH: usize = FIRST_ID + bpf::TOP_DEPTHS_MAX as usize;
+
+    let words = &programs.depths;
     let mut depths = Vec::new();
     for ids in ids.chunks(bpf::TOP_DEPTHS_MAX as usize) {
-        let nr = u32::try_from(ids.len())?;
-        set(programs, |bss| {
-            bss.nr_depths = nr;
-            bss.depth_dsq_ids[..ids.len()].copy_from_slice(ids);
-        })?;
+        words.set(0, ids.len() as u64);
+        for (index, &id) in ids.iter().enumerate() {
+            words.set(FIRST_ID + index, id);
+        }
         scx_utils::bpf::run(&programs.skel.progs.read_depths, &mut [])
             .context("cannot read the depths of DSQs")?;
-        let bss = programs.skel.maps.bss_data.as_deref();
-        let known = bss.map_or(&[][..], |bss| &bss.depths[..ids.len()]);
-        depths.extend(known.iter().map(|&depth| u32::try_from(depth).ok()));
+        let known = (0..ids.len()).map(|index| words.get(FIRST_DEPTH + index));
+        // Negative ones are large unsigned numbers.
+        depths.extend(known.map(|depth| depth.and_then(|depth| u32::try_from(depth).ok())));
     }
     Ok(depths)
 }

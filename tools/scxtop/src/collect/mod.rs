@@ -22,7 +22,7 @@ mod topology;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use rustix::system::uname;
 use scx_utils::bpf::Slot;
 use scx_utils::time::monotonic_ns;
@@ -64,10 +64,10 @@ impl<'obj> Collector<'obj> {
             counters: true,
             ring_bytes: RING_BYTES,
         };
-        let mut programs = Programs::load(&settings, slot)?;
+        let programs = Programs::load(&settings, slot)?;
         let mut topology = topology::Current::new(&root);
         topology.update()?;
-        topology.publish(&mut programs)?;
+        topology.publish(&programs);
         Ok(Self {
             cpus: cpus::Cpus::new(&programs)?,
             tasks: tasks::Tasks::default(),
@@ -95,7 +95,7 @@ impl<'obj> Collector<'obj> {
     /// Errors of libbpf, and of sysfs.
     pub(crate) fn snapshot(&mut self) -> Result<Snapshot> {
         if self.topology.update()? {
-            self.topology.publish(&mut self.programs)?;
+            self.topology.publish(&self.programs);
         }
         let sched = sched::read(&self.root, self.log.last_exit());
         let has_scheduler = sched.name.is_some();
@@ -109,9 +109,9 @@ impl<'obj> Collector<'obj> {
         let time_ns = monotonic_ns()?;
         let interval_ns = self.last_ns.map_or(0, |last_ns| time_ns - last_ns);
         self.last_ns = Some(time_ns);
-        let dsqs = self.dsqs.read(&mut self.programs, topology, interval_ns)?;
+        let dsqs = self.dsqs.read(&self.programs, topology, interval_ns)?;
         // One after the other: both are compared.
-        let tasks = self.tasks.read(&mut self.programs)?;
+        let tasks = self.tasks.read(&self.programs)?;
         let cpus = self.cpus.read(topology, &dsqs.local)?;
         Ok(Snapshot {
             time_ns,
@@ -130,14 +130,4 @@ impl<'obj> Collector<'obj> {
             notices: self.programs.notices().to_vec(),
         })
     }
-}
-
-/// Writes a variable of the BPF side.
-fn set(
-    programs: &mut Programs<'_>,
-    change: impl FnOnce(&mut crate::bpf::types::bss),
-) -> Result<()> {
-    let bss = programs.skel.maps.bss_data.as_deref_mut();
-    change(bss.context("the BPF object has no variables")?);
-    Ok(())
 }

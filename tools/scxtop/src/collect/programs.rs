@@ -9,7 +9,7 @@ use std::rc::Rc;
 use anyhow::{ensure, Context as _, Result};
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use libbpf_rs::{Iter, Link, MapHandle, ProgramMut, RingBuffer, RingBufferBuilder};
-use scx_utils::bpf::Slot;
+use scx_utils::bpf::{Slot, Words};
 use scx_utils::kernel::Missing;
 use scx_utils::percpu::PerCpu;
 use scx_utils::zerocopy::FromBytes;
@@ -22,6 +22,22 @@ const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// Maximum number of records that [`Programs::events`] returns.
 const BATCH: usize = 65_536;
+
+/// Words of `struct top_control`.
+pub(super) mod control {
+    use std::mem::offset_of;
+
+    use crate::bpf::top_control;
+
+    const fn word(offset: usize) -> usize {
+        offset / size_of::<u64>()
+    }
+
+    pub(in crate::collect) const IS_TRACING: usize = word(offset_of!(top_control, is_tracing));
+    pub(in crate::collect) const INTERVAL: usize = word(offset_of!(top_control, interval));
+    pub(in crate::collect) const ACTIVE_SINCE_NS: usize =
+        word(offset_of!(top_control, active_since_ns));
+}
 
 /// What the programs do.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +59,12 @@ pub(crate) struct Programs<'obj> {
     /// Filled by the ring's callback.
     taken: Rc<RefCell<Vec<bpf::top_event>>>,
     losses: PerCpu<bpf::top_lost>,
+    /// A `struct top_control`.
+    pub(super) control: Words,
+    /// The places of CPUs.
+    pub(super) places: Words,
+    /// A `struct top_depths`.
+    pub(super) depths: Words,
     notices: Vec<String>,
     pub(super) skel: BpfSkel<'obj>,
 }
@@ -85,6 +107,9 @@ impl<'obj> Programs<'obj> {
             iterator,
             ring,
             taken,
+            control: Words::map(&skel.maps.data_top_control)?,
+            places: Words::map(&skel.maps.data_top_places)?,
+            depths: Words::map(&skel.maps.data_top_depths)?,
             losses: PerCpu::new(MapHandle::try_from(&skel.maps.losses)?)?,
             notices,
             skel,
@@ -104,8 +129,7 @@ impl<'obj> Programs<'obj> {
                 self.trace_links.push(attach_one(prog)?);
             }
         }
-        let bss = self.skel.maps.bss_data.as_deref_mut();
-        bss.context("the BPF object has no variables")?.is_tracing = on.into();
+        self.control.set(control::IS_TRACING, on.into());
         Ok(())
     }
 
@@ -120,7 +144,7 @@ impl<'obj> Programs<'obj> {
         Ok(self.taken.take())
     }
 
-    /// The tasks that were active since the BPF side's `active_since_ns`.
+    /// The tasks that were active since `control::ACTIVE_SINCE_NS`.
     ///
     /// # Errors
     ///

@@ -7,9 +7,8 @@ use anyhow::Result;
 use scx_utils::time::monotonic_ns;
 
 use super::dsqs;
-use super::programs::Programs;
+use super::programs::{control, Programs};
 use super::rates::{changes, per_second, percent};
-use super::set;
 use crate::bpf::{self, top_task};
 use crate::histogram::Latency;
 use crate::model::Task;
@@ -28,12 +27,13 @@ pub(super) struct Tasks {
 
 impl Tasks {
     /// The tasks that were active since the last call, by CPU time, descending.
-    pub(super) fn read(&mut self, programs: &mut Programs<'_>) -> Result<Vec<Task>> {
+    pub(super) fn read(&mut self, programs: &Programs<'_>) -> Result<Vec<Task>> {
         let reads_all = self.nr_reads.is_multiple_of(READ_ALL);
         let since_ns = self.last_ns;
-        set(programs, |bss| {
-            bss.active_since_ns = if reads_all { 0 } else { since_ns };
-        })?;
+        let active_since_ns = if reads_all { 0 } else { since_ns };
+        programs
+            .control
+            .set(control::ACTIVE_SINCE_NS, active_since_ns);
         let now_ns = monotonic_ns()?;
         let interval_ns = if self.nr_reads == 0 {
             0

@@ -9,7 +9,6 @@ use scx_utils::hotplug::HotplugToken;
 use scx_utils::topology::Topology;
 
 use super::programs::Programs;
-use super::set;
 
 /// The current topology.
 pub(super) struct Current {
@@ -52,18 +51,10 @@ impl Current {
     }
 
     /// Passes the LLC and node of each CPU to the BPF side.
-    ///
-    /// # Errors
-    ///
-    /// Errors of libbpf.
-    pub(super) fn publish(&self, programs: &mut Programs<'_>) -> Result<()> {
-        set(programs, |bss| {
-            for cpu in self.get().cpus() {
-                if cpu.id < bss.llc_of.len() {
-                    bss.llc_of[cpu.id] = u16::try_from(cpu.llc).unwrap_or(u16::MAX);
-                    bss.node_of[cpu.id] = u16::try_from(cpu.node).unwrap_or(u16::MAX);
-                }
-            }
-        })
+    pub(super) fn publish(&self, programs: &Programs<'_>) {
+        for cpu in self.get().cpus() {
+            let place = (cpu.node as u64) << 32 | cpu.llc as u64;
+            programs.places.set(cpu.id, place);
+        }
     }
 }

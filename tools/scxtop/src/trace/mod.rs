@@ -2,8 +2,8 @@
 //! Records traces for Perfetto.
 //!
 //! `session` is the command. `gathering` fills a `recording` with what `collect` delivers; `output`
-//! is the file. Records wait in `window`; `contents` writes them: as events of ftrace (`sched`), as arrows
-//! from wakers to wakees (`flows`, `wakeups`), as queues (`dsqs`), and as counters (`busy`,
+//! is the file. Records wait in `window`; `contents` writes them: as events of ftrace (`sched`), as
+//! arrows from wakers to wakees (`flows`, `wakeups`), as queues (`dsqs`), and as counters (`busy`,
 //! `counters`, with values from `samples`). `proto` has the messages of the format.
 
 mod busy;

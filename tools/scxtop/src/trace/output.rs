@@ -117,13 +117,12 @@ mod tests {
     }
 
     #[test]
-    fn links_remain() {
+    fn links_are_refused() {
         let directory = tempfile::tempdir().unwrap();
         let (file, link) = (directory.path().join("file"), directory.path().join("link"));
         fs::write(&file, "old").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        Output::create(&link).unwrap().finish(|_| Ok(())).unwrap();
-        assert!(link.is_symlink());
-        assert_eq!(fs::read(&file).unwrap(), b"");
+        Output::create(&link).unwrap_err();
+        assert_eq!(fs::read(&file).unwrap(), b"old");
     }
 }
