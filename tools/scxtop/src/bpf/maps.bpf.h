@@ -7,8 +7,7 @@
 #include <bpf/bpf_helpers.h>
 #include "intf.h"
 
-/* The LLC (lower half) and the node (upper half) of each CPU. User space changes them on hotplug.
- */
+/* The LLC (lower half) and the node (upper half) of each CPU. Changed on CPU hotplug. */
 u64 places[TOP_CPUS_MAX] SEC(".data.top_places");
 
 /* Whether the live counters are maintained. */
