@@ -175,9 +175,6 @@ pub(crate) struct Event {
 pub(crate) struct OwnCost {
     /// CPU time of the process, percent of one CPU.
     pub process_pct: f64,
-    /// CPU time of its BPF programs, in the tasks that it observes, percent of one CPU; `None` if
-    /// it is not measured.
-    pub bpf_pct: Option<f64>,
     /// Events that could not be counted: the memory for a new task or DSQ was missing.
     pub lost: u64,
 }

@@ -22,7 +22,6 @@ impl Own {
         self.before = used;
         OwnCost {
             process_pct: percent(u64::try_from(ns).unwrap_or(u64::MAX), interval_ns),
-            bpf_pct: None,
             lost,
         }
     }

@@ -110,7 +110,6 @@ pub(super) fn snapshot(name: &str, number: f64, cpus: u32) -> Snapshot {
         stats: vec![stat; 4],
         own: OwnCost {
             process_pct: number,
-            bpf_pct: Some(number),
             lost: u64::MAX,
         },
         notices: vec![name.to_owned(); 9],

@@ -174,10 +174,6 @@ fn footer(snapshot: &Snapshot, theme: Theme, limit: u16) -> Vec<Line<'static>> {
         Span::styled("scxtop itself ", theme.style(Part::Title)),
         Span::raw(format!("{}% of a CPU", format::percent(own.process_pct))),
     ];
-    if let Some(percent) = own.bpf_pct {
-        let text = format!(", its BPF programs {}%", format::percent(percent));
-        spans.push(Span::raw(text));
-    }
     if own.lost > 0 {
         let text = format!(", {} events lost", format::grouped(own.lost.into()));
         spans.push(Span::styled(text, theme.style(Part::Warning)));
