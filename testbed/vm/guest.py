@@ -157,7 +157,7 @@ class Guest:
         files: Mapping[str, initramfs.File] | None = None,
         kernel_args: Sequence[str] = (),
         boot_timeout_s: float = 180.0,
-        lifetime_s: float = 1800.0,
+        lifetime_s: float = 5400.0,
         max_silence_s: float = _MAX_SILENCE_S,
         console_log: Path | None = None,
         with_terminal: bool = False,

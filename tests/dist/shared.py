@@ -22,7 +22,7 @@ QUICK_BUILD = {
 }
 
 
-def output(*command: str | Path, timeout: float = 300, **options) -> str:
+def output(*command: str | Path, timeout: float = 1800, **options) -> str:
     """Output of a command; fails the test with the output if the command fails."""
     done = subprocess.run(
         command,
@@ -49,5 +49,5 @@ def fetch_crates(cargo: str, *options: str) -> None:
         pytest.skip("needs cargo")
     offline = ["--offline"] if os.environ.get("SCX_OFFLINE") == "1" else []
     command = [cargo, "fetch", "--quiet", "--locked", *offline, *options]
-    if subprocess.run(command, cwd=ROOT, timeout=300).returncode:
+    if subprocess.run(command, cwd=ROOT, timeout=1800).returncode:
         pytest.skip("not all crates of Cargo.lock are available here")

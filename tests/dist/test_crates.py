@@ -107,7 +107,7 @@ def build(packages: dict[str, Path], target_dir: Path, build_options: dict[str, 
         if name not in done:
             line = command(build_options["cargo"], "build", "--release", "--all-features")
             options = {"cwd": packages[name], "env": environment(build_options)}
-            output(*line, "--target-dir", target_dir, timeout=1200, **options)
+            output(*line, "--target-dir", target_dir, timeout=3600, **options)
             done.add(name)
         return target_dir / "release"
 

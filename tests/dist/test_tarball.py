@@ -53,8 +53,8 @@ def built(unpacked: Path, build_options: dict[str, str], without_network: list[s
     env |= {"CARGO_HOME": str(cargo_home), **QUICK_BUILD}
     tools = [f"-D{name}={build_options[name]}" for name in ("bpf_clang", "bpftool", "cargo")]
     setup = ["meson", "setup", "-Dbuildtype=debug", *tools, build, unpacked]
-    output(*without_network, *setup, timeout=600, env=env)
-    output(*without_network, "ninja", "-C", build, timeout=900, env=env)
+    output(*without_network, *setup, timeout=1800, env=env)
+    output(*without_network, "ninja", "-C", build, timeout=3600, env=env)
     return build
 
 

@@ -151,7 +151,7 @@ class Reader:
                     block.write(self.tree)
             self.nr_blocks = max(self.nr_blocks, command.nr_blocks)
             line = ["bash", "-euc", command.script]
-            self.outputs[command] = output(*line, timeout=1200, cwd=self.tree, env=self.env)
+            self.outputs[command] = output(*line, timeout=3600, cwd=self.tree, env=self.env)
         return self.outputs[command]
 
 

@@ -7,6 +7,8 @@ pytest tests/vm --kernel 6.17 --topology numa
 from __future__ import annotations
 
 import argparse
+import functools
+import os
 import re
 import signal
 import subprocess
@@ -22,11 +24,10 @@ from sched_ext import (
     TIMEOUT_S,
     KernelWatch,
     Load,
-    Scheduler,
     SetCpu,
     Start,
     read,
-    wait_disabled,
+    schedulers_of,
     wait_for,
 )
 from schedulers import C_SCHEDULERS, ROOT, RUST_SCHEDULERS
@@ -69,7 +70,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="of the tests that are parametrized by schedulers, only those of these schedulers",
     )
     group.addoption(
-        "--another-kernel", action="store_true", help="skip tests that do not depend on the kernel"
+        "--another-kernel",
+        action="store_true",
+        help="skip tests that do not depend on the kernel; with SCX_SAMPLE=N in the environment, "
+        "run one in N of the others, which the commit determines",
     )
 
 
@@ -95,15 +99,33 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("seed", wanted, ids=[f"seed{seed}" for seed in wanted])
 
 
+@functools.cache
+def commit() -> str | None:
+    """The commit under test; `None` without git."""
+    git = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(git, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def digest(test: str) -> int | None:
+    """A number that depends on commit and test; `None` without git."""
+    return zlib.crc32(f"{commit()}{test}".encode()) if commit() else None
+
+
 def own_seed(test: str, one_in: int) -> list[int]:
     """A seed that depends on commit and test; none for most tests, and none without git."""
-    try:
-        git = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
-        commit = subprocess.run(git, capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
+    number = digest(test)
+    if number is None or number % one_in:
         return []
-    digest = zlib.crc32(f"{commit}{test}".encode())
-    return [2 + digest // one_in % 1_000_000] if digest % one_in == 0 else []
+    return [2 + number // one_in % 1_000_000]
+
+
+def is_in_sample(item: pytest.Item) -> bool:
+    """Whether a test runs on another kernel: of these, ./dev runs one in $SCX_SAMPLE."""
+    number = digest(item.nodeid)
+    return number is None or number % int(os.environ.get("SCX_SAMPLE", "1")) == 0
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -124,7 +146,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--topology") != topology.DEFAULT:
         items[:] = [item for item in items if item.get_closest_marker("every_topology")]
     if config.getoption("--another-kernel"):
-        items[:] = [item for item in items if not runs_once(item)]
+        items[:] = [item for item in items if not runs_once(item) and is_in_sample(item)]
     if config.getoption("--seeds"):
         items[:] = [item for item in items if "seed" in getattr(item, "fixturenames", ())]
     if wanted := config.getoption("--programs"):
@@ -314,21 +336,9 @@ def load(guest: Guest) -> Iterator[Load]:
 
 @pytest.fixture
 def start(guest: Guest) -> Iterator[Start]:
-    """Starts schedulers: `start("scx_simple", "-f")`. After the test, no scheduler is left, and the
-    kernel must have counted no unexpected event."""
-    wait_disabled(guest)
-    started: list[Scheduler] = []
-
-    def launch(program: str, *args: str) -> Scheduler:
-        started.append(Scheduler(guest, program, *args))
-        return started[-1]
-
-    yield launch
-    for scheduler in started:
-        scheduler.clean_up()
-    wait_disabled(guest)
-    assert not any(scheduler.hung for scheduler in started), "SIGINT did not end it"
-    assert not [event for scheduler in started for event in scheduler.unexpected_events]
+    """Starts schedulers for one test: `start("scx_simple", "-f")`; see schedulers_of()."""
+    with schedulers_of(guest) as launch:
+        yield launch
 
 
 #: The CPUs of unbound kernel workers.

@@ -9,7 +9,8 @@ import re
 import signal
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 from vm import health
@@ -150,6 +151,25 @@ class Scheduler:
             except TimeoutError:
                 self.hung = True
                 self.process.signal(signal.SIGKILL)
+
+
+@contextmanager
+def schedulers_of(guest: Guest) -> Iterator[Start]:
+    """Starts schedulers. At the end of the block, none is left, and the kernel must have counted no
+    unexpected event."""
+    wait_disabled(guest)
+    started: list[Scheduler] = []
+
+    def launch(program: str, *args: str) -> Scheduler:
+        started.append(Scheduler(guest, program, *args))
+        return started[-1]
+
+    yield launch
+    for scheduler in started:
+        scheduler.clean_up()
+    wait_disabled(guest)
+    assert not any(scheduler.hung for scheduler in started), "SIGINT did not end it"
+    assert not [event for scheduler in started for event in scheduler.unexpected_events]
 
 
 class KernelWatch:

@@ -8,12 +8,22 @@ import signal
 from collections.abc import Callable, Iterator
 
 import pytest
-from sched_ext import TIMEOUT_S, Load, Scheduler, Start, read, state, wait_disabled, wait_for
+from sched_ext import (
+    TIMEOUT_S,
+    Load,
+    Scheduler,
+    Start,
+    read,
+    schedulers_of,
+    state,
+    wait_disabled,
+    wait_for,
+)
 from schedulers import C_SCHEDULERS, RUST_SCHEDULERS
 from vm.guest import Guest, Process
 
 
-@pytest.fixture(params=C_SCHEDULERS + RUST_SCHEDULERS)
+@pytest.fixture(scope="module", params=C_SCHEDULERS + RUST_SCHEDULERS)
 def program(request: pytest.FixtureRequest) -> str:
     return request.param
 
@@ -37,26 +47,40 @@ def nr_hogs(guest: Guest, load: Process) -> int:
     return read(guest, f"/proc/{load.pid}/task/*/comm").count("hog")
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        pytest.param(signal.SIGINT, id="SIGINT", marks=pytest.mark.every_topology),
-        pytest.param(signal.SIGTERM, id="SIGTERM"),
-    ],
-)
-def test_signal_ends_it_cleanly(
-    guest: Guest, start: Start, icount: bool, program: str, number: int
-) -> None:
+#: Prints the id and policy of the kernel thread that ends RCU grace periods.
+RCU_THREAD = r"sed -nE '/[(]rcu_(preempt|sched)[)]/p' /proc/[0-9]*/stat | cut -d' ' -f1,41"
+SCHED_OTHER, SCHED_FIFO = "0", "1"
+
+
+def thread_policy(guest: Guest) -> list[str]:
+    return guest.run(RCU_THREAD).check().stdout.split()
+
+
+def has_ext_server(guest: Guest) -> bool:
+    """Whether the kernel has the ext server, which reserves CPU time for sched_ext tasks."""
+    return guest.run("[ -d /sys/kernel/debug/sched/ext_server ]").ok
+
+
+@pytest.mark.every_topology
+def test_sigint_ends_it_cleanly(guest: Guest, start: Start, icount: bool, program: str) -> None:
+    """It also restores the policy of the RCU thread."""
+    thread, _ = thread_policy(guest)
+    # A killed scheduler may not have restored it.
+    guest.run(["chrt", "-o", "-p", "0", thread]).check()
     scheduler = start(program).wait_enabled()
-    assert scheduler.end(number) == 0
+    assert thread_policy(guest) == [thread, SCHED_OTHER if has_ext_server(guest) else SCHED_FIFO]
+    assert scheduler.end(signal.SIGINT) == 0
     assert last_line(scheduler, icount) == "EXIT: unregistered from user space"
     assert state(guest) == "disabled"
+    assert thread_policy(guest) == [thread, SCHED_OTHER]
 
 
 def test_kill_9_leaves_a_working_system(
     guest: Guest, start: Start, load: Load, program: str
 ) -> None:
-    """The kernel's scheduler takes over, and the next load works."""
+    """The next load works, even while the killed scheduler is being unloaded; and the kernel's
+    scheduler takes over."""
+    start(program).wait_enabled().end(signal.SIGKILL)
     scheduler = start(program).wait_enabled()
     process = load("--hogs", "6")
     # All hogs start before the unload; unloads_within() is for forks during the unload.
@@ -67,26 +91,10 @@ def test_kill_9_leaves_a_working_system(
     process.signal(signal.SIGINT)
     assert process.wait(TIMEOUT_S) == 0, process.stderr()
 
-    again = start(program).wait_enabled()
-    assert again.end(signal.SIGINT) == 0
-
-
-#: Prints the id and policy of the kernel thread that ends RCU grace periods.
-RCU_THREAD = r"sed -nE '/[(]rcu_(preempt|sched)[)]/p' /proc/[0-9]*/stat | cut -d' ' -f1,41"
-SCHED_OTHER, SCHED_FIFO = "0", "1"
 
 #: Messages of the kernel about a grace period that does not end for 21 s, with a trace of the RCU
 #: reader.
 RCU_WAITS = r"rcu: INFO: rcu_\w+ detected|Call Trace:"
-
-
-def thread_policy(guest: Guest) -> list[str]:
-    return guest.run(RCU_THREAD).check().stdout.split()
-
-
-def has_ext_server(guest: Guest) -> bool:
-    """Whether the kernel has the ext server, which reserves CPU time for sched_ext tasks."""
-    return guest.run("[ -d /sys/kernel/debug/sched/ext_server ]").ok
 
 
 #: How long forked hogs run. If they starve the scheduler, it is unloaded only after they end.
@@ -140,56 +148,42 @@ def test_kill_9_beside_forks_unloads_at_the_latest_when_they_end(
     assert policy == (SCHED_OTHER if has_ext_server(guest) else SCHED_FIFO)
 
 
-def test_policy_of_the_rcu_thread_is_restored(guest: Guest, start: Start, program: str) -> None:
-    thread, _ = thread_policy(guest)
-    # A killed scheduler may not have restored it.
-    guest.run(["chrt", "-o", "-p", "0", thread]).check()
-    scheduler = start(program).wait_enabled()
-    assert thread_policy(guest) == [thread, SCHED_OTHER if has_ext_server(guest) else SCHED_FIFO]
-    assert scheduler.end(signal.SIGTERM) == 0
-    assert thread_policy(guest) == [thread, SCHED_OTHER]
-
-
-def test_its_memory_has_no_huge_pages(guest: Guest, start: Start, program: str) -> None:
-    """khugepaged unmaps pages while it collapses them. It is a fair task, so a page fault of the
-    scheduler might have to wait for khugepaged."""
-    scheduler = start(program).wait_enabled()
-    status = read(guest, f"/proc/{scheduler.process.pid}/status")
-    assert re.search(r"^THP_enabled:\s+0$", status, re.MULTILINE), status
-    assert scheduler.end(signal.SIGINT) == 0
-
-
-def test_loads_while_another_scheduler_is_being_unloaded(start: Start, program: str) -> None:
-    scheduler = start(program).wait_enabled()
-    scheduler.end(signal.SIGKILL)
-    again = start(program).wait_enabled()
-    assert again.end(signal.SIGINT) == 0
-
-
 #: Maximum number of instructions that the verifier processes. On an emulated CPU they take 0.7 s;
 #: for that long, each restart leaves the tasks to the kernel's own scheduler.
 VERIFIED_INSNS_MAX = 60_000
 
 
-def test_verification_is_fast(guest: Guest, start: Start, program: str) -> None:
-    scheduler = start(program).wait_enabled()
-    fdinfo = guest.run(f"cat /proc/{scheduler.process.pid}/fdinfo/*").stdout
-    verified = [int(n) for n in re.findall(r"^verified_insns:\s+(\d+)$", fdinfo, re.MULTILINE)]
-    print(f"{len(verified)} programs, {sum(verified)} instructions")
-    assert len(verified) > 5
-    assert sum(verified) < VERIFIED_INSNS_MAX
-    assert scheduler.end(signal.SIGINT) == 0
+class TestWhileItRuns:
+    """These share one run of the scheduler."""
 
+    @pytest.fixture(scope="class")
+    def running(self, guest: Guest, program: str) -> Iterator[Scheduler]:
+        with schedulers_of(guest) as start:
+            yield start(program).wait_enabled()
 
-def test_second_scheduler_is_refused(guest: Guest, start: Start, program: str) -> None:
-    scheduler = start(program).wait_enabled()
-    second = guest.run([program])
-    assert second.status == 1
-    name = program.removeprefix("scx_")
-    assert second.stderr == f"{program}: the scheduler '{name}' is running: stop it first\n"
-    # The first one is not affected.
-    assert scheduler.process.running()
-    assert state(guest) == "enabled"
+    def test_its_memory_has_no_huge_pages(self, guest: Guest, running: Scheduler) -> None:
+        """khugepaged unmaps pages while it collapses them. It is a fair task, so a page fault of
+        the scheduler might have to wait for khugepaged."""
+        status = read(guest, f"/proc/{running.process.pid}/status")
+        assert re.search(r"^THP_enabled:\s+0$", status, re.MULTILINE), status
+
+    def test_verification_is_fast(self, guest: Guest, running: Scheduler) -> None:
+        fdinfo = guest.run(f"cat /proc/{running.process.pid}/fdinfo/*").stdout
+        verified = [int(n) for n in re.findall(r"^verified_insns:\s+(\d+)$", fdinfo, re.MULTILINE)]
+        print(f"{len(verified)} programs, {sum(verified)} instructions")
+        assert len(verified) > 5
+        assert sum(verified) < VERIFIED_INSNS_MAX
+
+    def test_second_scheduler_is_refused(
+        self, guest: Guest, running: Scheduler, program: str
+    ) -> None:
+        second = guest.run([program])
+        assert second.status == 1
+        name = program.removeprefix("scx_")
+        assert second.stderr == f"{program}: the scheduler '{name}' is running: stop it first\n"
+        # The first one is not affected.
+        assert running.process.running()
+        assert state(guest) == "enabled"
 
 
 def test_without_root_it_is_refused(guest: Guest, program: str) -> None:
@@ -220,32 +214,34 @@ echo 50 >{CGROUP}/cpu.weight
 
 
 def test_ignored_cgroup_control_is_reported(guest: Guest, start: Start, program: str) -> None:
+    """Of this run, the end by SIGTERM is checked as well."""
     try:
-        if not guest.run(MAKE_CGROUP).ok:
-            pytest.skip("the kernel has no weights for cgroups")
+        has_weights = guest.run(MAKE_CGROUP).ok
         scheduler = start(program).wait_enabled()
-        assert scheduler.end(signal.SIGINT) == 0
+        assert scheduler.end(signal.SIGTERM) == 0
     finally:
         guest.run(f"rmdir {CGROUP}")
-    first, *_ = scheduler.process.stderr().splitlines()
+    text = scheduler.process.stderr()
+    assert text.endswith("EXIT: unregistered from user space\n")
+    if not has_weights:
+        pytest.skip("the kernel has no weights for cgroups")
     if program in HONOURING:
-        assert "under this scheduler" not in scheduler.process.stderr()
+        assert "under this scheduler" not in text
         return
-    assert first == (
+    assert text.splitlines()[0] == (
         f"{program}: cpu.weight, cpu.idle and cpu.max of cgroups have no effect under this "
         f"scheduler: 1 set them, e.g. cpu.weight of {CGROUP}"
     )
 
 
-def test_sysrq_s_disables_it(guest: Guest, start: Start, icount: bool, program: str) -> None:
-    scheduler = start(program).wait_enabled()
-    guest.run("echo S >/proc/sysrq-trigger").check()
-    assert scheduler.end() == 0
-    assert last_line(scheduler, icount) == "EXIT: disabled by sysrq-S"
-
-
-def test_partial_leaves_other_tasks_alone(guest: Guest, start: Start, program: str) -> None:
+def test_partial_leaves_other_tasks_alone(
+    guest: Guest, start: Start, icount: bool, program: str
+) -> None:
+    """Sysrq-S ends it."""
     scheduler = start(program, "--partial").wait_enabled()
     assert read(guest, "/sys/kernel/sched_ext/switch_all") == "0"
     enabled = read(guest, f"/proc/{scheduler.process.pid}/sched")
     assert re.search(r"ext\.enabled\s+:\s+0", enabled), enabled
+    guest.run("echo S >/proc/sysrq-trigger").check()
+    assert scheduler.end() == 0
+    assert last_line(scheduler, icount) == "EXIT: disabled by sysrq-S"

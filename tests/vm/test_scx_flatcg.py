@@ -177,6 +177,7 @@ def wait_cgroups(scheduler: Scheduler, number: int) -> None:
     )
 
 
+@pytest.mark.once
 def test_two_thousand_cgroups(guest: Guest, start: Start, load: Load) -> None:
     """Cgroups exist before the scheduler starts, or are created while it runs, and tasks move
     between them."""

@@ -383,6 +383,7 @@ def test_next_run_after_kill_9_restores_the_original_setting(guest: Guest, start
 # with a lock held, and takes that lock again if the reference was the last one
 # (scx_ops_enable_workfn(), sched_ext_free()). So it deadlocks if a task that has exited is freed at
 # that time, and after this test there are thousands of such tasks.
+@pytest.mark.once
 def test_ten_thousand_tasks(guest: Guest, start: Start) -> None:
     guest.run("echo 40000 >/proc/sys/kernel/threads-max").check()
     scheduler = serve(guest, start)

@@ -261,6 +261,7 @@ def test_wrong_options_are_refused(guest: Guest, options: tuple[str, ...], words
 
 
 # The last test of its guest: see test_ten_thousand_tasks() in test_scx_rlfifo.py.
+@pytest.mark.once
 def test_ten_thousand_tasks(guest: Guest, start: Start) -> None:
     guest.run("echo 40000 >/proc/sys/kernel/threads-max").check()
     scheduler = serve(guest, start, "--cpumasks", "3", "c")

@@ -219,6 +219,7 @@ def test_interval_zero_prints_nothing(guest: Guest, start: Start) -> None:
 
 
 # The last test of its guest: see test_ten_thousand_tasks() in test_scx_rlfifo.py.
+@pytest.mark.once
 def test_two_thousand_tasks(guest: Guest, start: Start, load: Load) -> None:
     scheduler = start("scx_simple").wait_enabled()
     load("--hogs", "4", "--sleepers", "2000", "--sleep-us", "1000000", "--forks-per-s", "0")

@@ -48,13 +48,21 @@ def test_schedules_under_load(guest: Guest, start: Start, load: Load, program: s
     enabled = read(guest, f"/proc/{process.pid}/sched")
     assert re.search(r"ext\.enabled\s+:\s+1", enabled), enabled
 
+    second = guest.run([program])
+    assert second.status == 1
+    name = program.removeprefix("scx_")
+    assert second.stderr == f"{program}: the scheduler '{name}' is running: stop it first\n"
+
     assert scheduler.end(signal.SIGINT) == 0
     assert scheduler.process.stderr() == "EXIT: unregistered from user space\n"
     assert state(guest) == "disabled"
 
 
-def test_sysrq_s_ends_it_with_status_0(guest: Guest, start: Start, program: str) -> None:
-    scheduler = start(program).wait_enabled()
+def test_partial_leaves_other_tasks_alone(guest: Guest, start: Start, program: str) -> None:
+    """main() sets a flag whose value is defined by the running kernel. Sysrq-S ends it with status
+    0."""
+    scheduler = start(program, "-p").wait_enabled()
+    assert read(guest, "/sys/kernel/sched_ext/switch_all") == "0"
     guest.run("echo S >/proc/sysrq-trigger").check()
     assert scheduler.end() == 0
     assert scheduler.process.stderr() == "EXIT: disabled by sysrq-S\n"
@@ -103,20 +111,6 @@ def test_cpu_hotplug_restarts_it(
     wait_for("it ends again", lambda: scheduler.process.stderr().count("EXIT:") == 2)
     scheduler.wait_enabled()
     assert scheduler.end(signal.SIGTERM) == 0
-
-
-def test_partial_leaves_other_tasks_alone(guest: Guest, start: Start, program: str) -> None:
-    """main() sets a flag whose value is defined by the running kernel."""
-    start(program, "-p").wait_enabled()
-    assert read(guest, "/sys/kernel/sched_ext/switch_all") == "0"
-
-
-def test_second_scheduler_is_refused(guest: Guest, start: Start, program: str) -> None:
-    start(program).wait_enabled()
-    second = guest.run([program])
-    assert second.status == 1
-    name = program.removeprefix("scx_")
-    assert second.stderr == f"{program}: the scheduler '{name}' is running: stop it first\n"
 
 
 def test_without_root_it_is_refused(guest: Guest, program: str) -> None:
