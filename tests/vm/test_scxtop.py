@@ -214,6 +214,27 @@ def test_forks_are_counted(guest: Guest, start: Start, load: Load) -> None:
         check_limits(snapshot)
 
 
+def test_observes_for_a_shorter_time_if_there_are_many_switches(guest: Guest, load: Load) -> None:
+    """Observation may take 1 % of a CPU: at most 10,000 switches per second, over the interval."""
+    *_, quiet = snapshots(guest, 2)
+    assert quiet["observed_pct"] > 95
+    load("--hogs", "0", "--sleepers", "0", "--pipes", "4", "--forks-per-s", "0")
+    wait_for("many switches", lambda: nr_switches(snapshots(guest)[0]) > 20_000)
+    *_, busy = snapshots(guest, 2)
+    check_limits(busy)
+    limit_pct = 100 * 10_000 / nr_switches(busy)
+    print(nr_switches(busy), busy["observed_pct"], limit_pct)
+    # The rate may change, and the guest may notice the end of the window late.
+    assert busy["observed_pct"] < 2 * limit_pct + 5
+    assert busy["wakeup"]["count"] > 0
+    assert tasks(busy, "ponger")
+
+
+def nr_switches(snapshot: Snapshot) -> float:
+    """Context switches per second, of all CPUs."""
+    return sum(cpu["switches"] for cpu in snapshot["cpus"])
+
+
 def trace(guest: Guest, tmp_path: Path, *args: str) -> perfetto_trace.Trace:
     """A trace, decoded with Perfetto's description of the format."""
     command = ["scxtop", "trace", "--output", "/tmp/test.pftrace", *args]

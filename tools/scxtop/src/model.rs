@@ -17,6 +17,10 @@ pub(crate) struct Snapshot {
     pub time_ns: u64,
     /// Length of the interval; 0 in the first snapshot, which has no rates.
     pub interval_ns: u64,
+    /// The part of the interval in which wakeups, insertions and migrations between CPUs were
+    /// observed, percent: less than 100 if there are many. Latencies are of this part, and rates
+    /// are extrapolated from it.
+    pub observed_pct: f64,
     /// The kernel's release.
     pub kernel: String,
     pub sched: Sched,
@@ -124,7 +128,7 @@ pub(crate) struct Task {
     pub run_pct: f64,
     /// The time that it was runnable but did not run, percent.
     pub wait_pct: f64,
-    /// Totals since scxtop's start.
+    /// Totals since its creation.
     pub run_ns: u64,
     pub wait_ns: u64,
     /// Per second.

@@ -94,8 +94,8 @@ pub(crate) struct TraceOpts {
     pub(crate) on_latency: Option<Duration>,
 
     /// Size of the buffer between kernel and scxtop, MiB: a power of two
-    #[arg(long, value_name = "MIB", default_value_t = 16)]
-    pub(crate) buffer_mib: u32,
+    #[arg(long = "buffer-mib", value_name = "MIB", default_value = "16", value_parser = mib)]
+    pub(crate) buffer_bytes: u32,
 
     /// The socket of the scheduler's statistics
     #[arg(long, value_name = "PATH", default_value = scx_stats::DEFAULT_PATH)]
@@ -117,9 +117,27 @@ fn latency(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Parses the size of a ring, in MiB. Returns it in bytes.
+fn mib(text: &str) -> Result<u32, String> {
+    let mib = text.parse::<u32>().ok();
+    let bytes = mib.and_then(|mib| mib.checked_mul(1 << 20));
+    bytes
+        .filter(|bytes| bytes.is_power_of_two())
+        .ok_or_else(|| "not a power of two from 1 to 2048".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_powers_of_two() {
+        assert_eq!(mib("1"), Ok(1 << 20));
+        assert_eq!(mib("2048"), Ok(1 << 31));
+        for wrong in ["0", "3", "4096", "4294967295", "-1", "16M", ""] {
+            assert!(mib(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn latencies_have_units() {

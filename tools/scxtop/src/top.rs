@@ -22,13 +22,13 @@ pub(crate) fn run(opts: &TopOpts) -> Result<()> {
     let mut slot = Slot::uninit();
     let mut collector = Collector::start(&opts.stats_socket, &mut slot)?;
     // The start of the first interval.
-    collector.snapshot()?;
+    collector.snapshot(opts.interval)?;
     let mut nr_printed = 0;
     while opts.count.is_none_or(|count| nr_printed < count) {
-        if shutdown.wait(opts.interval) {
+        if collector.wait(opts.interval, |time| shutdown.wait(time))? {
             break;
         }
-        let mut snapshot = collector.snapshot()?;
+        let mut snapshot = collector.snapshot(opts.interval)?;
         snapshot.tasks.truncate(opts.tasks);
         let text = if opts.json {
             serde_json::to_string(&snapshot)? + "\n"
@@ -50,8 +50,9 @@ fn text(snapshot: &Snapshot) -> Result<String> {
     let wakeup = &snapshot.wakeup;
     writeln!(
         text,
-        "wakeups {}, latency p50 {} us, p90 {} us, p99 {} us, max {} us",
+        "wakeups {} in {:.0} % of the time, latency p50 {} us, p90 {} us, p99 {} us, max {} us",
         wakeup.count,
+        snapshot.observed_pct,
         wakeup.p50_ns / 1000,
         wakeup.p90_ns / 1000,
         wakeup.p99_ns / 1000,

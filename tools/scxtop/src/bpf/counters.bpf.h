@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The live counters of CPUs, tasks and DSQs.
+ * What the kernel does not count: latencies of wakeups and of DSQs, insertions into DSQs, and where
+ * tasks come from. Each observation costs time in the tasks that are observed, so user space lets
+ * them happen only in a part of each interval, the window, if there are many.
  *
  * The counters of a task are in task storage, which is allocated where no run queue is locked: when
  * a task is forked, and by the iterator. The allocator may wake kswapd, which would deadlock
@@ -9,12 +11,12 @@
 #ifndef __SCXTOP_COUNTERS_BPF_H
 #define __SCXTOP_COUNTERS_BPF_H
 
-#include "class.bpf.h"
 #include "histogram.h"
+#include "kernel.bpf.h"
 
-static inline struct top_task *task_counters(struct task_struct *p)
+static inline struct top_observed *observed_of(struct task_struct *p)
 {
-	struct top_task *t = bpf_task_storage_get(&tasks, p, NULL, 0);
+	struct top_observed *t = bpf_task_storage_get(&tasks, p, NULL, 0);
 	struct top_lost *lost;
 
 	if (t)
@@ -35,60 +37,30 @@ static inline void count_latency(u32 *buckets, u64 ns)
 	__sync_fetch_and_add(&buckets[bucket & (TOP_BUCKETS - 1)], 1);
 }
 
-/* End the current task's time on this CPU. */
-static void account_cpu(struct top_cpu *c, u64 now)
+/* Whether an event at @time_ns was in this window: its latency ends in it, too. */
+static inline bool is_in_window(u64 time_ns)
 {
-	u64 ran_ns = now - c->switch_ns;
-
-	if (!c->switch_ns || !c->pid)
-		return;
-	c->busy_ns += ran_ns;
-	if (c->class == TOP_CLASS_EXT)
-		c->ext_ns += ran_ns;
-	else if (c->class == TOP_CLASS_RT || c->class == TOP_CLASS_DL)
-		c->rt_ns += ran_ns;
+	return time_ns > control.observed_since_ns;
 }
 
-static void count_out(struct top_cpu *c, struct task_struct *prev, bool is_runnable, u64 now)
+/* @p is about to be moved to @cpu. */
+static void count_migration(struct task_struct *p, u32 cpu)
 {
-	struct top_task *t;
+	u32 zero = 0, from = cpu_of(p) & (TOP_CPUS_MAX - 1), to = cpu & (TOP_CPUS_MAX - 1);
+	struct top_observed_cpu *c = bpf_map_lookup_percpu_elem(&observed_cpus, &zero, cpu);
 
-	if (!prev->pid)
+	if (!c)
 		return;
-	if (is_runnable)
-		c->nr_preemptions++;
-	t = task_counters(prev);
-	if (!t)
-		return;
-	if (t->state == TOP_RUNNING)
-		t->run_ns += now - t->since_ns;
-	t->last_ns = now;
-	t->is_woken = 0;
-	if (is_runnable) {
-		t->nr_preemptions++;
-		t->state = TOP_WAITING;
-		t->since_ns = now;
-	} else {
-		t->state = TOP_SLEEPING;
-		t->since_ns = 0;
-	}
-}
-
-static void count_migration(struct top_cpu *c, u32 from, u32 to)
-{
-	/* For the verifier: the ids of CPUs are below TOP_CPUS_MAX. */
-	from &= TOP_CPUS_MAX - 1;
-	to &= TOP_CPUS_MAX - 1;
-	c->nr_migrations++;
+	__sync_fetch_and_add(&c->nr_migrations, 1);
 	if ((u32)places[from] != (u32)places[to])
-		c->nr_migrations_llc++;
+		__sync_fetch_and_add(&c->nr_migrations_llc, 1);
 	if (places[from] >> 32 != places[to] >> 32)
-		c->nr_migrations_node++;
+		__sync_fetch_and_add(&c->nr_migrations_node, 1);
 }
 
 /* End the stay of @next in its DSQ. Without a latency if sched_ext no longer schedules it: then
  * it did not wait for its turn. */
-static void leave_dsq(struct top_task *t, struct task_struct *next, bool is_ext, u64 now)
+static void leave_dsq(struct top_observed *t, struct task_struct *next, u64 now)
 {
 	u64 key = (u64)next;
 	struct top_inserted *in = bpf_map_lookup_elem(&inserted, &key);
@@ -98,8 +70,8 @@ static void leave_dsq(struct top_task *t, struct task_struct *next, bool is_ext,
 		return;
 	t->dsq_id = in->dsq_id;
 	t->has_dsq = 1;
-	dsq = bpf_map_lookup_elem(&dsqs, &t->dsq_id);
-	if (dsq && is_ext)
+	dsq = bpf_map_lookup_elem(&dsqs, &in->dsq_id);
+	if (dsq && is_in_window(in->time_ns) && class_of(next) == TOP_CLASS_EXT)
 		count_latency(dsq->latency, now - in->time_ns);
 	bpf_map_delete_elem(&inserted, &key);
 }
@@ -108,71 +80,43 @@ static void forget_insertion(struct task_struct *p)
 {
 	u64 key = (u64)p;
 
-	bpf_map_delete_elem(&inserted, &key);
+	if (has_insertions)
+		bpf_map_delete_elem(&inserted, &key);
 }
 
-static void count_in(struct top_cpu *c, struct task_struct *next, u32 cpu, u64 now)
+/* @next begins to run. */
+static void count_in(struct task_struct *next, u64 now)
 {
-	struct top_task *t;
+	struct top_observed_cpu *c;
+	struct top_observed *t;
+	u64 woken_ns;
+	u32 zero = 0;
 
 	if (!next->pid)
 		return;
-	t = task_counters(next);
+	t = observed_of(next);
 	if (!t)
 		return;
 	if (has_insertions)
-		leave_dsq(t, next, c->class == TOP_CLASS_EXT, now);
-	if (t->state == TOP_WAITING) {
-		u64 wait_ns = now - t->since_ns;
-
-		t->wait_ns += wait_ns;
-		if (t->is_woken) {
-			count_latency(t->wakeups, wait_ns);
-			count_latency(c->wakeups, wait_ns);
-		}
-	}
-	if (t->nr_switches && t->cpu != cpu) {
-		t->nr_migrations++;
-		count_migration(c, t->cpu, cpu);
-	}
-	t->cpu = cpu;
-	t->nr_switches++;
-	t->state = TOP_RUNNING;
-	t->since_ns = t->last_ns = now;
-	t->is_woken = 0;
-}
-
-static void count_switch(struct task_struct *prev, struct task_struct *next, bool is_runnable,
-			 u64 now)
-{
-	u32 cpu = bpf_get_smp_processor_id();
-	struct top_cpu *c = this_cpu();
-
-	if (!c)
+		leave_dsq(t, next, now);
+	woken_ns = t->woken_ns;
+	if (!woken_ns)
 		return;
-	account_cpu(c, now);
-	count_out(c, prev, is_runnable, now);
-	c->nr_switches++;
-	c->switch_ns = now;
-	c->pid = next->pid;
-	c->class = class_of(next);
-	bpf_probe_read_kernel(c->comm, sizeof(c->comm), next->comm);
-	count_in(c, next, cpu, now);
+	t->woken_ns = 0;
+	c = bpf_map_lookup_elem(&observed_cpus, &zero);
+	if (!c || !is_in_window(woken_ns))
+		return;
+	count_latency(t->wakeups, now - woken_ns);
+	count_latency(c->wakeups, now - woken_ns);
 }
 
 static void count_wakeup(struct task_struct *p, u64 now)
 {
-	struct top_task *t = task_counters(p);
+	struct top_observed *t = observed_of(p);
 
-	if (!t)
-		return;
-	t->nr_wakeups++;
-	/* A task that is woken on its way to sleep keeps its state. */
-	if (t->state != TOP_SLEEPING)
-		return;
-	t->state = TOP_WAITING;
-	t->is_woken = 1;
-	t->since_ns = t->last_ns = now;
+	/* A task that is woken on its way to sleep continues to run. */
+	if (t && !counted(p)->on_cpu)
+		t->woken_ns = now;
 }
 
 /* Copied into new entries: too large for the stack. */

@@ -27,11 +27,14 @@ struct insertion {
 
 static void on_insert(struct task_struct *p, const struct insertion *in)
 {
-	u64 now = scx_monotonic_now();
-	u64 dsq_id = essential_dsq_id(in->dsq_id);
+	u64 now, dsq_id = essential_dsq_id(in->dsq_id);
 	struct top_event *event;
 
-	if (with_counters)
+	/* Probes stay attached: the kernel would wait for long to detach them. */
+	if (!control.observed_since_ns && !control.is_tracing)
+		return;
+	now = scx_monotonic_now();
+	if (control.observed_since_ns)
 		count_insert((u64)p, dsq_id, in->by_vtime, in->vtime, now);
 	event = begin_event(TOP_EVENT_INSERT, now);
 	if (!event)

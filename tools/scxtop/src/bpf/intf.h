@@ -39,36 +39,35 @@ enum top_state {
 	TOP_RUNNING,
 };
 
-/* Counters of a CPU, monotonic. */
+/* The kernel's counters of a CPU, monotonic. */
 struct top_cpu {
-	u64 switch_ns; /* when the current task was switched in; 0: before the first switch */
-	u64 busy_ns; /* with tasks other than the idle task, without the current one */
-	u64 rt_ns; /* of that, with real-time and deadline tasks */
-	u64 ext_ns; /* of that, with tasks of sched_ext */
+	u64 busy_ns; /* with tasks other than the idle task */
 	u64 nr_switches;
-	u64 nr_preemptions; /* switches from a task that was still runnable */
-	u64 nr_migrations; /* tasks that ran on another CPU before */
-	u64 nr_migrations_llc; /* of these, tasks that came from another LLC */
-	u64 nr_migrations_node; /* of these, tasks that came from another node */
 	u32 pid; /* the current task; 0: idle */
 	u32 class; /* its enum top_class */
 	u8 comm[TOP_COMM_LEN];
+};
+
+/* What the programs have observed on a CPU, monotonic. */
+struct top_observed_cpu {
+	u64 nr_migrations; /* tasks that came from another CPU */
+	u64 nr_migrations_llc; /* of these, tasks that came from another LLC */
+	u64 nr_migrations_node; /* of these, tasks that came from another node */
 	u32 wakeups[TOP_BUCKETS]; /* latency of wakeups that ended here */
 };
 
-/* Counters of a task, monotonic. User space reads it as a record of the iterator. */
+/* The kernel's counters of a task, monotonic, and what the programs have observed of it. User space
+ * reads it as a record of the iterator. */
 struct top_task {
 	u64 run_ns;
 	u64 wait_ns; /* runnable, not running */
-	u64 since_ns; /* start of the current state, running or waiting; 0: sleeping */
-	u64 last_ns; /* when it was last switched in or out, or woken */
 	u64 start_ns; /* when it was created */
 	u64 slice_ns;
 	u64 dsq_vtime;
 	u64 dsq_id; /* the last one */
 	u32 nr_switches; /* times it was switched in */
+	u32 nr_sleeps;
 	u32 nr_preemptions;
-	u32 nr_wakeups;
 	u32 nr_migrations;
 	u32 pid; /* of the thread */
 	u32 tgid;
@@ -77,10 +76,9 @@ struct top_task {
 	u32 class; /* enum top_class */
 	s32 prio; /* the kernel's: 0..99 real-time, 120 for nice 0 */
 	u32 weight; /* of sched_ext */
-	u16 is_woken; /* waiting because of a wakeup, not of a preemption */
-	u16 has_dsq; /* dsq_id is valid */
+	u32 has_dsq; /* dsq_id is valid */
 	u8 comm[TOP_COMM_LEN];
-	u32 wakeups[TOP_BUCKETS];
+	u32 wakeups[TOP_BUCKETS]; /* latency */
 };
 
 /* Counters of a DSQ, monotonic, except the range of vtime. */
@@ -102,7 +100,10 @@ struct top_inserted {
 struct top_control {
 	u64 is_tracing; /* whether events are recorded now */
 	u64 interval; /* number of the current interval, from 1 on */
-	u64 active_since_ns; /* the iterator returns tasks that were active since this time */
+	u64 observed_since_ns; /* wakeups, insertions and migrations are counted since; 0: not now
+				*/
+	u64 is_complete; /* whether the iterator also returns tasks that did not run */
+	u64 nr_cpus; /* read_cpus reads the CPUs below */
 };
 
 /* What the program read_depths reads and writes. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What user space reads by running a program: tasks, and depths of DSQs. */
+/* What user space reads by running a program: CPUs, tasks, and depths of DSQs. */
 #ifndef __SCXTOP_ITER_BPF_H
 #define __SCXTOP_ITER_BPF_H
 
@@ -22,55 +22,75 @@ struct bpf_iter__task {
 struct seq_file {
 } __attribute__((preserve_access_index));
 
-/* Add the time in the current state up to @now. */
-static void add_current(struct top_task *t, u64 now)
+static void describe(struct top_task *r, struct task_struct *p)
 {
-	if (!t->since_ns || (s64)(now - t->since_ns) < 0)
+	r->pid = p->pid;
+	r->tgid = p->tgid;
+	r->prio = p->prio;
+	r->class = class_of(p);
+	r->start_ns = counted(p)->start_time;
+	copy_comm(r->comm, p);
+	r->weight = 0;
+	r->slice_ns = r->dsq_vtime = 0;
+	if (!bpf_core_field_exists(p->scx) || r->class != TOP_CLASS_EXT)
 		return;
-	if (t->state == TOP_RUNNING)
-		t->run_ns += now - t->since_ns;
-	else if (t->state == TOP_WAITING)
-		t->wait_ns += now - t->since_ns;
+	r->weight = p->scx.weight;
+	r->slice_ns = p->scx.slice;
+	r->dsq_vtime = p->scx.dsq_vtime;
 }
 
-struct task_struct___start {
-	u64 start_time;
-} __attribute__((preserve_access_index));
-
-static void complete(struct top_task *t, struct task_struct *p)
+static void fill(struct top_task *r, struct task_struct *p, struct top_observed *t)
 {
-	t->pid = p->pid;
-	t->tgid = p->tgid;
-	t->prio = p->prio;
-	t->class = class_of(p);
-	t->start_ns = BPF_CORE_READ((struct task_struct___start *)p, start_time);
-	bpf_probe_read_kernel(t->comm, sizeof(t->comm), p->comm);
-	if (!bpf_core_field_exists(p->scx) || t->class != TOP_CLASS_EXT)
-		return;
-	t->weight = p->scx.weight;
-	t->slice_ns = p->scx.slice;
-	t->dsq_vtime = p->scx.dsq_vtime;
+	u64 clock = rq_clock();
+
+	r->run_ns = run_ns(p, clock);
+	r->wait_ns = wait_ns(p, clock);
+	r->nr_sleeps = counted(p)->nvcsw;
+	r->nr_preemptions = counted(p)->nivcsw;
+	r->nr_migrations = counted(p)->se.nr_migrations;
+	r->cpu = cpu_of(p);
+	r->dsq_id = t->dsq_id;
+	r->has_dsq = t->has_dsq;
+	__builtin_memcpy(r->wakeups, t->wakeups, sizeof(r->wakeups));
+	describe(r, p);
 }
 
 /* A record too large for the stack of BPF programs. User space runs one iterator at a time. */
 static struct top_task record;
 
-/* Write a struct top_task for each task that was active since control.active_since_ns. */
+/* Write a struct top_task for each task that has been active since the last reading. */
 SEC("iter/task")
 int read_tasks(struct bpf_iter__task *ctx)
 {
 	struct task_struct *p = ctx->task;
-	struct top_task *t;
+	struct top_observed *t;
 
 	if (!p)
 		return 0;
 	t = bpf_task_storage_get(&tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!t || (t->last_ns < control.active_since_ns && !t->since_ns))
+	if (!t)
 		return 0;
-	__builtin_memcpy(&record, t, sizeof(record));
-	add_current(&record, scx_monotonic_now());
-	complete(&record, p);
-	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
+	record.nr_switches = counted(p)->sched_info.pcount;
+	record.state = task_state(p);
+	if (!control.is_complete && record.state == TOP_SLEEPING &&
+	    record.nr_switches == t->nr_switches)
+		return 0;
+	fill(&record, p, t);
+	/* If the buffer is full, the kernel calls the program again for this task. */
+	if (!bpf_seq_write(ctx->meta->seq, &record, sizeof(record)))
+		t->nr_switches = record.nr_switches;
+	return 0;
+}
+
+/* Fill in the counters of the CPUs. */
+SEC("syscall")
+int read_cpus(void *ctx)
+{
+	u64 clock = rq_clock();
+	int cpu;
+
+	bpf_for(cpu, 0, control.nr_cpus)
+		read_cpu(cpu, clock);
 	return 0;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * scxtop: counters of CPUs, tasks and DSQs (counters.bpf.h), and the records of a trace
- * (trace.bpf.h). The programs here attach to the kernel's events and pass them to both.
+ * scxtop: the kernel's counters (kernel.bpf.h, iter.bpf.h), further ones (counters.bpf.h), and the
+ * records of a trace (trace.bpf.h). The programs here attach to the kernel's events and pass them
+ * to the latter two.
  *
  * Insertions into DSQs are observed by kprobes, not by fentry programs: since 7.0 the kernel passes
  * these kfuncs an argument that is not in their prototype, and an fentry program would clobber it.
@@ -35,34 +36,19 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
-	u32 state = state_of(preempt, prev, prev_state);
 	u64 now = scx_monotonic_now();
 
-	if (with_counters)
-		count_switch(prev, next, !state, now);
-	trace_switch(prev, next, state, now);
+	if (control.observed_since_ns)
+		count_in(next, now);
+	trace_switch(prev, next, state_of(preempt, prev, prev_state), now);
 	return 0;
-}
-
-/* CONFIG_THREAD_INFO_IN_TASK, as on all architectures with sched_ext. */
-struct thread_info___cpu {
-	u32 cpu;
-} __attribute__((preserve_access_index));
-
-struct task_struct___thread_info {
-	struct thread_info___cpu thread_info;
-} __attribute__((preserve_access_index));
-
-static u32 cpu_of(struct task_struct *p)
-{
-	return BPF_CORE_READ((struct task_struct___thread_info *)p, thread_info.cpu);
 }
 
 static void on_runnable(struct task_struct *p)
 {
 	u64 now = scx_monotonic_now();
 
-	if (with_counters)
+	if (control.observed_since_ns)
 		count_wakeup(p, now);
 	trace_task(TOP_EVENT_WAKEUP, p, NULL, cpu_of(p), now);
 }
@@ -81,7 +67,16 @@ int BPF_PROG(on_wakeup_new, struct task_struct *p)
 	return 0;
 }
 
-/* The following ones are attached for a trace only, except on_fork and on_exit. */
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(on_migrate, struct task_struct *p, int dest_cpu)
+{
+	if (control.observed_since_ns)
+		count_migration(p, dest_cpu);
+	trace_task(TOP_EVENT_MIGRATE, p, NULL, dest_cpu, scx_monotonic_now());
+	return 0;
+}
+
+/* The programs above are attached within windows and for a trace, the next two for a trace. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *p)
 {
@@ -89,10 +84,10 @@ int BPF_PROG(on_waking, struct task_struct *p)
 	return 0;
 }
 
-SEC("tp_btf/sched_migrate_task")
-int BPF_PROG(on_migrate, struct task_struct *p, int dest_cpu)
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *p)
 {
-	trace_task(TOP_EVENT_MIGRATE, p, NULL, dest_cpu, scx_monotonic_now());
+	trace_task(TOP_EVENT_EXEC, p, NULL, 0, scx_monotonic_now());
 	return 0;
 }
 
@@ -105,19 +100,11 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *p)
-{
-	trace_task(TOP_EVENT_EXEC, p, NULL, 0, scx_monotonic_now());
-	return 0;
-}
-
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *p)
 {
 	/* Another task may get its address. */
-	if (with_counters)
-		forget_insertion(p);
+	forget_insertion(p);
 	trace_task(TOP_EVENT_EXIT, p, NULL, 0, scx_monotonic_now());
 	return 0;
 }

@@ -10,7 +10,7 @@
 /* The LLC (lower half) and the node (upper half) of each CPU. Changed on CPU hotplug. */
 u64 places[TOP_CPUS_MAX] SEC(".data.top_places");
 
-/* Whether the live counters are maintained. */
+/* Whether tasks have counters: a trace alone needs none. */
 const volatile u32 with_counters;
 
 /* What user space sets while the programs run. */
@@ -19,9 +19,9 @@ volatile struct top_control control SEC(".data.top_control");
 /* Whether a task was ever inserted into a DSQ. */
 u32 has_insertions;
 
-/* Counters of each CPU. */
+/* Of the possible CPUs: user space sets the size. Filled by read_cpus. */
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, struct top_cpu);
@@ -31,14 +31,30 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
+	__type(value, struct top_observed_cpu);
+} observed_cpus SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
 	__type(value, struct top_lost);
 } losses SEC(".maps");
+
+/* What the programs have observed of a task. */
+struct top_observed {
+	u64 woken_ns; /* its last wakeup, until it runs; 0: none */
+	u64 dsq_id; /* the last one */
+	u32 nr_switches; /* at the last reading */
+	u32 has_dsq; /* dsq_id is valid */
+	u32 wakeups[TOP_BUCKETS]; /* latency */
+};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct top_task);
+	__type(value, struct top_observed);
 } tasks SEC(".maps");
 
 struct {
@@ -61,13 +77,6 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
 } events SEC(".maps");
-
-static inline struct top_cpu *this_cpu(void)
-{
-	u32 zero = 0;
-
-	return bpf_map_lookup_elem(&cpus, &zero);
-}
 
 static inline struct top_lost *this_cpu_losses(void)
 {

@@ -11,7 +11,7 @@ static void identify(struct top_event_task *task, struct task_struct *p)
 	task->tgid = p->tgid;
 	task->prio = p->prio;
 	task->class = class_of(p);
-	bpf_probe_read_kernel(task->comm, sizeof(task->comm), p->comm);
+	copy_comm(task->comm, p);
 }
 
 /* Begin a record. NULL: none is wanted, or it does not fit, which is counted. */

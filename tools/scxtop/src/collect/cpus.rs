@@ -3,17 +3,21 @@
 
 use std::fs;
 
-use anyhow::Result;
-use libbpf_rs::MapHandle;
+use anyhow::{Context as _, Result};
+use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use scx_utils::percpu::PerCpu;
 use scx_utils::time::monotonic_ns;
 use scx_utils::topology::Topology;
+use scx_utils::zerocopy::FromBytes as _;
 
 use super::programs::Programs;
 use super::rates::{changes, per_second, percent};
-use crate::bpf;
+use crate::bpf::{self, top_cpu, top_observed_cpu};
 use crate::histogram::Latency;
-use crate::model::Cpu;
+use crate::model::{Cpu, Task};
+
+/// Elements that one system call reads.
+const BATCH: u32 = 256;
 
 /// A CPU with what groups of CPUs need in addition.
 #[derive(Default)]
@@ -26,32 +30,45 @@ pub(super) struct Counted {
 
 /// Reads the counters of CPUs.
 pub(super) struct Cpus {
-    counters: PerCpu<bpf::top_cpu>,
-    before: Vec<bpf::top_cpu>,
+    observed: PerCpu<top_observed_cpu>,
+    /// The counters of the last call, by CPU.
+    before: Vec<(top_cpu, top_observed_cpu)>,
     last_ns: Option<u64>,
 }
 
 impl Cpus {
     pub(super) fn new(programs: &Programs<'_>) -> Result<Self> {
         Ok(Self {
-            counters: PerCpu::new(MapHandle::try_from(&programs.skel.maps.cpus)?)?,
+            observed: PerCpu::new(MapHandle::try_from(&programs.skel.maps.observed_cpus)?)?,
             before: Vec::new(),
             last_ns: None,
         })
     }
 
-    /// All possible CPUs. `local` has the depths of local DSQs by CPU.
-    pub(super) fn read(&mut self, topology: &Topology, local: &[u32]) -> Result<Vec<Counted>> {
+    /// All possible CPUs. `local` has the depths of local DSQs by CPU, `tasks` the tasks of the
+    /// interval, of which `observed_ns` were observed.
+    pub(super) fn read(
+        &mut self,
+        programs: &Programs<'_>,
+        topology: &Topology,
+        local: &[u32],
+        tasks: &[Task],
+        observed_ns: u64,
+    ) -> Result<Vec<Counted>> {
         let now_ns = monotonic_ns()?;
         let interval_ns = self.last_ns.map_or(0, |last_ns| now_ns - last_ns);
-        let mut counters = self.counters.read(0)?;
-        for counter in &mut counters {
-            add_current(counter, now_ns);
-        }
+        let counters: Vec<_> = counters(programs)?
+            .into_iter()
+            .zip(self.observed.read(0)?)
+            .collect();
+        let shares = shares(tasks, counters.len());
         let cpus = topology.possible().iter().map(|id| {
             let now = counters.get(id).copied().unwrap_or_default();
             let before = self.before.get(id).copied().unwrap_or_default();
-            let mut counted = difference(&now, &before, interval_ns);
+            let share = shares.get(id).copied().unwrap_or_default();
+            let mut counted = observed(&now.1, &before.1, observed_ns);
+            add_counters(&mut counted.shown, &now.0, &before.0, interval_ns);
+            add_tasks(&mut counted.shown, &share);
             describe(&mut counted.shown, topology, id);
             counted.shown.queued = local.get(id).copied().unwrap_or_default();
             counted
@@ -63,41 +80,78 @@ impl Cpus {
     }
 }
 
-/// Adds the time of the current task.
-fn add_current(cpu: &mut bpf::top_cpu, now_ns: u64) {
-    // A switch may be later than `now_ns`.
-    let ran_ns = now_ns.saturating_sub(cpu.switch_ns);
-    if cpu.switch_ns == 0 || cpu.pid == 0 {
-        return;
-    }
-    cpu.busy_ns += ran_ns;
-    match cpu.class {
-        bpf::TOP_CLASS_EXT => cpu.ext_ns += ran_ns,
-        bpf::TOP_CLASS_RT | bpf::TOP_CLASS_DL => cpu.rt_ns += ran_ns,
-        _ => {}
-    }
+/// The kernel's counters of all CPUs.
+fn counters(programs: &Programs<'_>) -> Result<Vec<top_cpu>> {
+    scx_utils::bpf::run(&programs.skel.progs.read_cpus, &mut [])
+        .context("cannot read the counters of CPUs")?;
+    let map = &programs.skel.maps.cpus;
+    let values = map.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY)?;
+    // In the order of the keys.
+    let read = |(_, value): (_, Vec<u8>)| top_cpu::read_from_bytes(&value).ok();
+    values
+        .map(read)
+        .collect::<Option<_>>()
+        .context("a counter of a CPU has an unexpected size")
 }
 
-fn difference(now: &bpf::top_cpu, before: &bpf::top_cpu, interval_ns: u64) -> Counted {
-    let time = |now: u64, before: u64| percent(now.saturating_sub(before), interval_ns).min(100.0);
-    let rate = |now: u64, before: u64| per_second(now.saturating_sub(before), interval_ns);
-    let busy_pct = time(now.busy_ns, before.busy_ns);
-    // The kernel may update the counters while they are read.
-    let rt_pct = time(now.rt_ns, before.rt_ns).min(busy_pct);
-    let is_busy = now.switch_ns != 0 && now.pid != 0;
-    let shown = Cpu {
-        busy_pct,
-        rt_pct,
-        ext_pct: time(now.ext_ns, before.ext_ns).min(busy_pct - rt_pct),
-        switches: rate(now.nr_switches, before.nr_switches),
-        preemptions: rate(now.nr_preemptions, before.nr_preemptions),
-        migrations: rate(now.nr_migrations, before.nr_migrations),
-        wakeup: Latency::of(&changes(&now.wakeups, Some(&before.wakeups))),
-        current: is_busy.then(|| (now.pid, bpf::comm(&now.comm))),
-        ..Cpu::default()
-    };
+/// Context switches of all CPUs since boot.
+pub(super) fn nr_switches(programs: &Programs<'_>) -> Result<u64> {
+    Ok(counters(programs)?.iter().map(|cpu| cpu.nr_switches).sum())
+}
+
+/// What the tasks of a CPU add up to. Tasks that have exited are missing.
+#[derive(Clone, Copy, Default)]
+struct Share {
+    run_pct: f64,
+    rt_pct: f64,
+    ext_pct: f64,
+    preemptions: f64,
+}
+
+fn shares(tasks: &[Task], nr_cpus: usize) -> Vec<Share> {
+    let mut shares = vec![Share::default(); nr_cpus];
+    for task in tasks {
+        let Some(share) = shares.get_mut(task.cpu as usize) else {
+            continue;
+        };
+        share.run_pct += task.run_pct;
+        share.preemptions += task.preemptions;
+        match task.class.as_str() {
+            "ext" => share.ext_pct += task.run_pct,
+            "rt" | "dl" => share.rt_pct += task.run_pct,
+            _ => {}
+        }
+    }
+    shares
+}
+
+/// The parts of the classes are as large as the parts in what the tasks have run.
+fn add_tasks(cpu: &mut Cpu, tasks: &Share) {
+    if tasks.run_pct > 0.0 {
+        cpu.rt_pct = cpu.busy_pct * tasks.rt_pct / tasks.run_pct;
+        cpu.ext_pct = (cpu.busy_pct * tasks.ext_pct / tasks.run_pct).min(cpu.busy_pct - cpu.rt_pct);
+    }
+    cpu.preemptions = tasks.preemptions;
+}
+
+fn add_counters(cpu: &mut Cpu, now: &top_cpu, before: &top_cpu, interval_ns: u64) {
+    // The kernel may update them while they are read.
+    let busy_ns = now.busy_ns.saturating_sub(before.busy_ns);
+    cpu.busy_pct = percent(busy_ns, interval_ns).min(100.0);
+    let switches = now.nr_switches.saturating_sub(before.nr_switches);
+    cpu.switches = per_second(switches, interval_ns);
+    cpu.current = (now.pid != 0).then(|| (now.pid, bpf::comm(&now.comm)));
+}
+
+/// What was observed within a window of this length.
+fn observed(now: &top_observed_cpu, before: &top_observed_cpu, window_ns: u64) -> Counted {
+    let rate = |now: u64, before: u64| per_second(now.saturating_sub(before), window_ns);
     Counted {
-        shown,
+        shown: Cpu {
+            migrations: rate(now.nr_migrations, before.nr_migrations),
+            wakeup: Latency::of(&changes(&now.wakeups, Some(&before.wakeups))),
+            ..Cpu::default()
+        },
         migrations_llc: rate(now.nr_migrations_llc, before.nr_migrations_llc),
         migrations_node: rate(now.nr_migrations_node, before.nr_migrations_node),
     }

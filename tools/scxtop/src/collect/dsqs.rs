@@ -39,12 +39,12 @@ pub(super) struct Read {
 }
 
 impl Dsqs {
-    /// All DSQs into which a task was ever inserted.
+    /// All DSQs into which a task was ever inserted. `observed_ns` is the length of the window.
     pub(super) fn read(
         &mut self,
         programs: &Programs<'_>,
         topology: &Topology,
-        interval_ns: u64,
+        observed_ns: u64,
     ) -> Result<Read> {
         let counters = counters(programs)?;
         let ids: Vec<u64> = counters.keys().copied().collect();
@@ -57,7 +57,7 @@ impl Dsqs {
             } else {
                 depth
             },
-            ..self.difference(id, now, interval_ns, ended)
+            ..self.difference(id, now, observed_ns, ended)
         });
         let shown: Vec<Dsq> = shown.collect();
         forget_destroyed(programs, &shown)?;
@@ -67,7 +67,7 @@ impl Dsqs {
         Ok(Read { shown, local })
     }
 
-    fn difference(&self, id: u64, now: &top_dsq, interval_ns: u64, ended: u64) -> Dsq {
+    fn difference(&self, id: u64, now: &top_dsq, observed_ns: u64, ended: u64) -> Dsq {
         let before = self.before.get(&id);
         let nr_before = before.map_or(0, |before| before.nr_inserts);
         let latency = changes(&now.latency, before.map(|before| &before.latency[..]));
@@ -76,7 +76,7 @@ impl Dsqs {
             id,
             name: name(id),
             depth: None,
-            inserts: per_second(now.nr_inserts.saturating_sub(nr_before), interval_ns),
+            inserts: per_second(now.nr_inserts.saturating_sub(nr_before), observed_ns),
             latency: Latency::of(&latency),
             vtime_spread: is_current.then(|| spread(now)),
         }

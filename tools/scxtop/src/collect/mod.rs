@@ -18,9 +18,10 @@ mod sched;
 pub(crate) mod stats;
 mod tasks;
 mod topology;
+mod window;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use rustix::system::uname;
@@ -49,6 +50,7 @@ pub(crate) struct Collector<'obj> {
     log: log::KernelLog,
     stats: stats::Source,
     own: own::Own,
+    window: window::Window,
     last_ns: Option<u64>,
 }
 
@@ -76,6 +78,7 @@ impl<'obj> Collector<'obj> {
             log: log::KernelLog::open(),
             stats: stats::Source::new(stats_socket, STATS_TIMEOUT),
             own: own::Own::default(),
+            window: window::Window::default(),
             last_ns: None,
             programs,
             root,
@@ -88,12 +91,45 @@ impl<'obj> Collector<'obj> {
         &mut self.programs
     }
 
-    /// The state now, and what has happened since the last call.
+    /// How long to wait at most before the next call of [`Collector::step`].
+    pub(crate) fn step_in(&self) -> Duration {
+        self.window.step_in()
+    }
+
+    /// Ends the window, if it is time.
+    ///
+    /// # Errors
+    ///
+    /// Errors of libbpf.
+    pub(crate) fn step(&mut self) -> Result<()> {
+        self.window.step(&mut self.programs)
+    }
+
+    /// Waits, with `wait`, which returns true if the program has to end. Returns the same.
+    ///
+    /// # Errors
+    ///
+    /// Errors of libbpf.
+    pub(crate) fn wait(&mut self, time: Duration, wait: impl Fn(Duration) -> bool) -> Result<bool> {
+        let start = Instant::now();
+        loop {
+            let rest = time.saturating_sub(start.elapsed());
+            if wait(rest.min(self.step_in())) {
+                return Ok(true);
+            }
+            self.step()?;
+            if start.elapsed() >= time {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// The state now, and what has happened since the last call. The next call is after `next`.
     ///
     /// # Errors
     ///
     /// Errors of libbpf, and of sysfs.
-    pub(crate) fn snapshot(&mut self) -> Result<Snapshot> {
+    pub(crate) fn snapshot(&mut self, next: Duration) -> Result<Snapshot> {
         if self.topology.update()? {
             self.topology.publish(&self.programs);
         }
@@ -109,13 +145,18 @@ impl<'obj> Collector<'obj> {
         let time_ns = monotonic_ns()?;
         let interval_ns = self.last_ns.map_or(0, |last_ns| time_ns - last_ns);
         self.last_ns = Some(time_ns);
-        let dsqs = self.dsqs.read(&self.programs, topology, interval_ns)?;
+        let observed_ns = self.window.end_interval();
+        let dsqs = self.dsqs.read(&self.programs, topology, observed_ns)?;
         // One after the other: both are compared.
         let tasks = self.tasks.read(&self.programs)?;
-        let cpus = self.cpus.read(topology, &dsqs.local)?;
+        let cpus = self
+            .cpus
+            .read(&self.programs, topology, &dsqs.local, &tasks, observed_ns)?;
+        self.window.begin(&mut self.programs, next)?;
         Ok(Snapshot {
             time_ns,
             interval_ns,
+            observed_pct: rates::percent(observed_ns, interval_ns).min(100.0),
             kernel: uname().release().to_string_lossy().into_owned(),
             sched,
             wakeup: Latency::sum(cpus.iter().map(|cpu| &cpu.shown.wakeup)),

@@ -6,12 +6,16 @@ use std::io::Read as _;
 use std::path::Path;
 use std::rc::Rc;
 
-use anyhow::{ensure, Context as _, Result};
+use anyhow::{anyhow, ensure, Context as _, Result};
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
-use libbpf_rs::{Iter, Link, MapHandle, ProgramMut, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{
+    num_possible_cpus, Iter, Link, MapHandle, ProgramMut, RingBuffer, RingBufferBuilder,
+};
 use scx_utils::bpf::{Slot, Words};
+use scx_utils::compat::KernelBtf;
 use scx_utils::kernel::Missing;
 use scx_utils::percpu::PerCpu;
+use scx_utils::time::monotonic_ns;
 use scx_utils::zerocopy::FromBytes;
 
 use super::insert;
@@ -35,14 +39,16 @@ pub(super) mod control {
 
     pub(in crate::collect) const IS_TRACING: usize = word(offset_of!(top_control, is_tracing));
     pub(in crate::collect) const INTERVAL: usize = word(offset_of!(top_control, interval));
-    pub(in crate::collect) const ACTIVE_SINCE_NS: usize =
-        word(offset_of!(top_control, active_since_ns));
+    pub(in crate::collect) const OBSERVED_SINCE_NS: usize =
+        word(offset_of!(top_control, observed_since_ns));
+    pub(in crate::collect) const IS_COMPLETE: usize = word(offset_of!(top_control, is_complete));
+    pub(in crate::collect) const NR_CPUS: usize = word(offset_of!(top_control, nr_cpus));
 }
 
 /// What the programs do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
-    /// Whether they count, for snapshots.
+    /// Whether they also count, for snapshots.
     pub(crate) counters: bool,
     /// Size of the ring for records of a trace, bytes: a power of two, at least a page.
     pub(crate) ring_bytes: u32,
@@ -50,10 +56,13 @@ pub(crate) struct Settings {
 
 /// The attached programs. The fields are dropped in their order.
 pub(crate) struct Programs<'obj> {
-    /// Dropping a link detaches its program.
+    /// Of the programs that are always attached. Dropping a link detaches its program.
     _links: Vec<Link>,
+    /// Of the programs that observe switches and wakeups, within a window and for a trace.
+    switch_links: Vec<Link>,
     /// Of the programs that only traces need, while one is recorded.
     trace_links: Vec<Link>,
+    is_observing: bool,
     iterator: Link,
     ring: RingBuffer<'static>,
     /// Filled by the ring's callback.
@@ -86,28 +95,34 @@ impl<'obj> Programs<'obj> {
             .as_deref_mut()
             .context("no rodata")?;
         rodata.with_counters = settings.counters.into();
+        let nr_cpus = num_possible_cpus()?;
+        opened.maps.cpus.set_max_entries(u32::try_from(nr_cpus)?)?;
         opened.maps.events.set_max_entries(settings.ring_bytes)?;
         insert::select(&mut opened.progs);
-        let skel = opened
-            .load()
-            .context("the kernel refused the BPF programs")?;
+        let skel = opened.load().map_err(refused)?;
         let taken = Rc::default();
         let ring = ring(&skel, Rc::clone(&taken))?;
-        let mut links = vec![attach_one(&skel.progs.on_fork)?];
+        let mut links = vec![
+            attach_one(&skel.progs.on_fork)?,
+            attach_one(&skel.progs.on_exit)?,
+        ];
         let iterator = attach_one(&skel.progs.read_tasks)?;
         if settings.counters {
             // Creates the counters of the tasks that exist, before they are needed.
             tasks(&iterator)?;
         }
         let notices = insert::attach(&skel.progs, &mut links);
-        attach(&skel, &mut links)?;
+        let control = Words::map(&skel.maps.data_top_control)?;
+        control.set(control::NR_CPUS, nr_cpus as u64);
         Ok(Self {
             _links: links,
+            switch_links: Vec::new(),
             trace_links: Vec::new(),
+            is_observing: false,
             iterator,
             ring,
             taken,
-            control: Words::map(&skel.maps.data_top_control)?,
+            control,
             places: Words::map(&skel.maps.data_top_places)?,
             depths: Words::map(&skel.maps.data_top_depths)?,
             losses: PerCpu::new(MapHandle::try_from(&skel.maps.losses)?)?,
@@ -116,35 +131,81 @@ impl<'obj> Programs<'obj> {
         })
     }
 
+    /// Begins or ends a window, in which wakeups, insertions and migrations are counted.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not allow a program to be attached.
+    pub(super) fn set_observing(&mut self, on: bool) -> Result<()> {
+        self.is_observing = on;
+        if on {
+            self.attach_switches()?;
+            self.control
+                .set(control::OBSERVED_SINCE_NS, monotonic_ns()?);
+        } else {
+            self.control.set(control::OBSERVED_SINCE_NS, 0);
+            self.detach_switches();
+        }
+        Ok(())
+    }
+
     /// Begins or ends the recording of events.
     ///
     /// # Errors
     ///
     /// If the kernel does not allow a program to be attached.
     pub(crate) fn set_tracing(&mut self, on: bool) -> Result<()> {
-        let progs = &self.skel.progs;
         self.trace_links.clear();
         if on {
-            for prog in [&progs.on_waking, &progs.on_migrate, &progs.on_exec] {
+            let progs = &self.skel.progs;
+            for prog in [&progs.on_waking, &progs.on_exec] {
                 self.trace_links.push(attach_one(prog)?);
             }
+            self.attach_switches()?;
         }
         self.control.set(control::IS_TRACING, on.into());
+        self.detach_switches();
         Ok(())
     }
 
-    /// The records since the last call, nearly sorted by time. Does not block.
+    fn attach_switches(&mut self) -> Result<()> {
+        if !self.switch_links.is_empty() {
+            return Ok(());
+        }
+        let progs = &self.skel.progs;
+        for prog in [
+            &progs.on_migrate,
+            &progs.on_wakeup,
+            &progs.on_wakeup_new,
+            &progs.on_switch,
+        ] {
+            self.switch_links.push(attach_one(prog)?);
+        }
+        Ok(())
+    }
+
+    /// Detaches the programs unless a window or a trace needs them.
+    fn detach_switches(&mut self) {
+        if !self.is_observing && self.trace_links.is_empty() {
+            self.switch_links.clear();
+        }
+    }
+
+    /// Replaces `events` by the records since the last call, nearly sorted by time. Does not
+    /// block.
     ///
     /// # Errors
     ///
     /// Errors of libbpf.
-    pub(crate) fn events(&mut self) -> Result<Vec<bpf::top_event>> {
+    pub(crate) fn events(&mut self, events: &mut Vec<bpf::top_event>) -> Result<()> {
         let status = self.ring.consume_raw_n(BATCH);
         ensure!(status >= 0, "cannot read the ring: error {status}");
-        Ok(self.taken.take())
+        events.clear();
+        std::mem::swap(events, &mut *self.taken.borrow_mut());
+        Ok(())
     }
 
-    /// The tasks that were active since `control::ACTIVE_SINCE_NS`.
+    /// The tasks that have been active since the last call; with `control::IS_COMPLETE`, all.
     ///
     /// # Errors
     ///
@@ -192,6 +253,15 @@ fn check() -> Result<()> {
     Ok(())
 }
 
+/// Why the programs could not be loaded.
+fn refused(error: libbpf_rs::Error) -> anyhow::Error {
+    let btf = KernelBtf::read(Path::new("/"));
+    if btf.is_ok_and(|btf| !btf.has_member("rq", "rq_cpu_time")) {
+        return anyhow!("the kernel lacks CONFIG_SCHEDSTATS, whose counters scxtop shows");
+    }
+    anyhow::Error::from(error).context("the kernel refused the BPF programs")
+}
+
 fn tasks(iterator: &Link) -> Result<Vec<bpf::top_task>> {
     let mut bytes = Vec::new();
     Iter::new(iterator)?
@@ -215,20 +285,6 @@ fn ring(
         0
     })?;
     builder.build().context("cannot map the ring")
-}
-
-fn attach(skel: &BpfSkel<'_>, links: &mut Vec<Link>) -> Result<()> {
-    let progs = &skel.progs;
-    // The switch last: with the first one that is observed, all its other events are.
-    for prog in [
-        &progs.on_exit,
-        &progs.on_wakeup,
-        &progs.on_wakeup_new,
-        &progs.on_switch,
-    ] {
-        links.push(attach_one(prog)?);
-    }
-    Ok(())
 }
 
 fn attach_one(prog: &ProgramMut<'_>) -> Result<Link> {

@@ -29,23 +29,19 @@ impl Tasks {
     /// The tasks that were active since the last call, by CPU time, descending.
     pub(super) fn read(&mut self, programs: &Programs<'_>) -> Result<Vec<Task>> {
         let reads_all = self.nr_reads.is_multiple_of(READ_ALL);
-        let since_ns = self.last_ns;
-        let active_since_ns = if reads_all { 0 } else { since_ns };
-        programs
-            .control
-            .set(control::ACTIVE_SINCE_NS, active_since_ns);
+        programs.control.set(control::IS_COMPLETE, reads_all.into());
         let now_ns = monotonic_ns()?;
         let interval_ns = if self.nr_reads == 0 {
             0
         } else {
-            now_ns - since_ns
+            now_ns - self.last_ns
         };
         let records = programs.tasks()?;
-        let active = |now: &&top_task| now.since_ns != 0 || now.last_ns >= since_ns;
         let mut tasks: Vec<Task> = records
             .iter()
-            .filter(active)
-            .map(|now| task(now, &self.before_of(now), interval_ns))
+            .map(|now| (now, self.before_of(now)))
+            .filter(|(now, before)| is_active(now, before))
+            .map(|(now, before)| task(now, &before, interval_ns))
             .collect();
         tasks.sort_by(|a, b| b.run_pct.total_cmp(&a.run_pct).then(a.pid.cmp(&b.pid)));
         if reads_all {
@@ -70,6 +66,10 @@ impl Tasks {
     }
 }
 
+fn is_active(now: &top_task, before: &top_task) -> bool {
+    now.state != bpf::TOP_SLEEPING || now.nr_switches != before.nr_switches
+}
+
 fn task(now: &top_task, old: &top_task, interval_ns: u64) -> Task {
     let time = |now: u64, old: u64| percent(now.saturating_sub(old), interval_ns).min(100.0);
     let rate = |now: u32, old: u32| per_second(now.wrapping_sub(old).into(), interval_ns);
@@ -87,7 +87,7 @@ fn task(now: &top_task, old: &top_task, interval_ns: u64) -> Task {
         wait_ns: now.wait_ns,
         switches: rate(now.nr_switches, old.nr_switches),
         preemptions: rate(now.nr_preemptions, old.nr_preemptions),
-        wakeups: rate(now.nr_wakeups, old.nr_wakeups),
+        wakeups: rate(now.nr_sleeps, old.nr_sleeps),
         migrations: rate(now.nr_migrations, old.nr_migrations),
         wakeup: Latency::of(&changes(&now.wakeups, Some(&old.wakeups))),
         weight: now.weight,

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use scx_utils::time::monotonic_ns;
 
+use crate::bpf::top_event;
 use crate::collect::programs::Programs;
 
 use super::machine::Machine;
@@ -21,6 +22,8 @@ pub(crate) struct Gathering {
     recording: Recording,
     sampler: Sampler,
     next_sample: Instant,
+    /// Of the last reading. Kept, so that its memory is reused.
+    events: Vec<top_event>,
     /// Records that had been lost before it began.
     lost_before: u64,
 }
@@ -39,11 +42,13 @@ impl Gathering {
         let mut recording = Recording::new(Machine::now(), limits);
         recording.notice(programs.notices());
         // What an earlier recording has left.
-        programs.events()?;
+        let mut events = Vec::new();
+        programs.events(&mut events)?;
         let gathering = Self {
             recording,
             sampler: Sampler::new(Path::new("/"), stats_socket),
             next_sample: Instant::now(),
+            events,
             lost_before: programs.lost_events()?,
         };
         programs.set_tracing(true)?;
@@ -83,10 +88,9 @@ impl Gathering {
 
     /// Takes records. Returns whether there were any.
     fn take(&mut self, programs: &mut Programs<'_>) -> Result<bool> {
-        let events = programs.events()?;
+        programs.events(&mut self.events)?;
         let lost = programs.lost_events()?;
-        let has_events = !events.is_empty();
-        self.recording.push(events, lost - self.lost_before);
-        Ok(has_events)
+        self.recording.push(&self.events, lost - self.lost_before);
+        Ok(!self.events.is_empty())
     }
 }

@@ -7,7 +7,8 @@
 //! programs.set_tracing(true);
 //! let lost = programs.lost_events()?;
 //! loop {
-//!     recording.push(programs.events()?, programs.lost_events()? - lost);
+//!     programs.events(&mut events)?;
+//!     recording.push(&events, programs.lost_events()? - lost);
 //!     recording.sample(monotonic_ns()?, sampler.sample());
 //! }
 //! programs.set_tracing(false);
@@ -129,7 +130,7 @@ impl Recording {
 
     /// Adds the records of one reading of the ring. `nr_lost`: all that have been lost since the
     /// recording began.
-    pub(crate) fn push(&mut self, records: Vec<top_event>, nr_lost: u64) {
+    pub(crate) fn push(&mut self, records: &[top_event], nr_lost: u64) {
         let before_ns = self.window.newest_ns();
         self.window.add(records, |event| self.watch.take(event));
         if nr_lost > self.nr_lost {
@@ -246,10 +247,10 @@ mod tests {
 
     fn late_wakeup(nr_lost: u64) -> Option<Late> {
         let mut recording = watching(1000, 20);
-        recording.push(vec![switch(MS, 0, 0, 0, 9), wakeup(2 * MS, 7)], nr_lost);
-        recording.push(vec![switch(30 * MS, 0, 9, 0, 7)], nr_lost);
+        recording.push(&[switch(MS, 0, 0, 0, 9), wakeup(2 * MS, 7)], nr_lost);
+        recording.push(&[switch(30 * MS, 0, 9, 0, 7)], nr_lost);
         assert_eq!(recording.late(), None);
-        recording.push(Vec::new(), nr_lost);
+        recording.push(&[], nr_lost);
         recording.late().cloned()
     }
 
@@ -269,22 +270,22 @@ mod tests {
     #[test]
     fn short_latencies_are_not_late() {
         let mut recording = watching(1000, 20);
-        let events = vec![
+        let events = [
             waking(MS, 0, 7, 9),
             wakeup(2 * MS, 7),
             switch(22 * MS, 0, 9, 0, 7),
         ];
-        recording.push(events, 0);
-        recording.push(Vec::new(), 0);
+        recording.push(&events, 0);
+        recording.push(&[], 0);
         assert_eq!(recording.late(), None);
     }
 
     #[test]
     fn losses_outside_the_window_do_not_count() {
         let mut recording = watching(100, 20);
-        recording.push(vec![wakeup(MS, 7)], 5);
-        recording.push(vec![wakeup(200 * MS, 7)], 5);
-        recording.push(vec![wakeup(201 * MS, 7)], 7);
+        recording.push(&[wakeup(MS, 7)], 5);
+        recording.push(&[wakeup(200 * MS, 7)], 5);
+        recording.push(&[wakeup(201 * MS, 7)], 7);
         assert_eq!(recording.contents().nr_lost(), 2);
     }
 }

@@ -19,9 +19,9 @@ use super::output::Output;
 use super::recording::{Limits, Recording};
 
 /// Interval of reading records. Each read makes this program run, so a shorter interval would
-/// disturb what is recorded more. A record takes 128 bytes: the default ring holds 130000 in an
-/// interval.
-const POLL: Duration = Duration::from_millis(20);
+/// disturb what is recorded more. With its header a record takes 128 bytes: the default ring holds
+/// 130000 in an interval.
+const POLL: Duration = Duration::from_millis(50);
 
 /// Records and writes a trace.
 ///
@@ -29,9 +29,6 @@ const POLL: Duration = Duration::from_millis(20);
 ///
 /// If recording fails, or the file cannot be written.
 pub(crate) fn run(opts: &TraceOpts) -> Result<()> {
-    let ring_bytes = opts.buffer_mib.checked_mul(1 << 20);
-    let ring_bytes = ring_bytes.filter(|bytes| bytes.is_power_of_two());
-    let ring_bytes = ring_bytes.context("--buffer-mib: not a power of two from 1 to 2048")?;
     // A signal does not leave the unfinished file behind.
     let (shutdown, _trigger) = Shutdown::on_signals()?;
     let hangup = Arc::new(AtomicBool::new(false));
@@ -39,7 +36,7 @@ pub(crate) fn run(opts: &TraceOpts) -> Result<()> {
     let output = Output::create(&opts.output)?;
     let settings = Settings {
         counters: false,
-        ring_bytes,
+        ring_bytes: opts.buffer_bytes,
     };
     let mut slot = Slot::uninit();
     let mut programs = Programs::load(&settings, &mut slot)?;

@@ -55,14 +55,15 @@ fn written(recording: Recording) -> Vec<TracePacket> {
 
 fn recorded(events: Vec<top_event>) -> Recording {
     let mut recording = Recording::new(machine(), Limits::default());
-    recording.push(events, 0);
+    recording.push(&events, 0);
     recording
 }
 
 /// The example, with samples and a loss.
 fn all_features() -> Recording {
     let mut recording = Recording::new(machine(), Limits::default());
-    let (early, late) = example().into_iter().partition(|e| e.time_ns < 15_000_000);
+    let (early, late): (Vec<_>, Vec<_>) =
+        example().into_iter().partition(|e| e.time_ns < 15_000_000);
     let sample = |khz, total| {
         vec![
             (Counter::Frequency(0), khz),
@@ -71,11 +72,11 @@ fn all_features() -> Recording {
         ]
     };
     recording.notice(&["something is invisible".to_owned()]);
-    recording.push(early, 0);
+    recording.push(&early, 0);
     recording.sample(11_000_000, sample(800_000.0, 0.0));
     recording.sample(16_000_000, sample(3_600_000.0, 0.0));
-    recording.push(Vec::new(), 3);
-    recording.push(late, 3);
+    recording.push(&[], 3);
+    recording.push(&late, 3);
     recording
 }
 
@@ -199,8 +200,8 @@ proptest! {
     ) {
         let mut recording = Recording::new(machine(), Limits::default());
         let (first, second) = events.split_at(at.min(events.len()));
-        recording.push(first.to_vec(), lost);
-        recording.push(second.to_vec(), lost);
+        recording.push(first, lost);
+        recording.push(second, lost);
         check(&written(recording));
     }
 }

@@ -59,11 +59,11 @@ pub(crate) fn run(opts: &LiveOpts) -> Result<()> {
     let mut slot = Slot::uninit();
     let mut collector = Collector::start(&opts.stats_socket, &mut slot)?;
     // It has no rates.
-    collector.snapshot()?;
-    if shutdown.wait(FIRST) {
+    collector.snapshot(FIRST)?;
+    if collector.wait(FIRST, |time| shutdown.wait(time))? {
         return Ok(());
     }
-    let snapshot = collector.snapshot()?;
+    let snapshot = collector.snapshot(opts.interval)?;
     let terminal = Terminal::enter()?;
     let mut live = Live {
         state: State::new(opts.interval, Theme::from_env(), terminal.size()?),
@@ -117,9 +117,10 @@ impl Live<'_> {
             } else {
                 rest.min(LONGEST_WAIT)
             };
-            if !terminal::wait(at_most) {
+            if !terminal::wait(at_most.min(self.collector.step_in())) {
                 return Ok(());
             }
+            self.collector.step()?;
             let programs = self.collector.programs();
             is_changed = self.trace.update(programs, &mut self.state);
             let mut inputs = 0;
@@ -166,7 +167,7 @@ impl Live<'_> {
         if self.taken.elapsed() < self.state.interval {
             return Ok(false);
         }
-        let snapshot = self.collector.snapshot()?;
+        let snapshot = self.collector.snapshot(self.state.interval)?;
         self.taken = Instant::now();
         if self.state.is_paused {
             return Ok(false);

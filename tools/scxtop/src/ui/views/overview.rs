@@ -20,6 +20,8 @@ const HISTOGRAM_MIN: u16 = 6;
 const HISTOGRAM_MAX: u16 = 14;
 /// Least rows of the tasks with their header.
 const TASKS_MIN: u16 = 4;
+/// A part of the interval that is shown as the whole, percent.
+const ALL_PCT: f64 = 99.0;
 /// Bodies that are not higher have a short header, and no histogram.
 const LOW: u16 = 15;
 
@@ -61,7 +63,11 @@ pub(super) fn draw(buf: &mut Buffer, mut area: Rect, snapshot: &Snapshot, state:
 }
 
 fn latencies(buf: &mut Buffer, mut area: Rect, snapshot: &Snapshot, theme: Theme) {
-    let title = histogram::percentiles("Wakeup latency", &snapshot.wakeup, theme);
+    let mut name = "Wakeup latency".to_owned();
+    if snapshot.observed_pct < ALL_PCT {
+        name += &format!(", {}% of time", format::percent(snapshot.observed_pct));
+    }
+    let title = histogram::percentiles(&name, &snapshot.wakeup, theme);
     lines::draw(buf, lines::take(&mut area, 1), [title]);
     histogram::draw(buf, area, &snapshot.wakeup, theme);
 }

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The kernel's own counters of CPUs and tasks. It maintains them at each switch anyway, so reading
+ * them costs the observed tasks nothing. Most of them need CONFIG_SCHEDSTATS.
+ *
+ * Times are those of the run queues' clocks, which run with the monotonic clock, but from another
+ * origin. A run queue's clock stands still between ticks, so times are compared with the clock of
+ * the CPU that reads.
+ */
+#ifndef __SCXTOP_KERNEL_BPF_H
+#define __SCXTOP_KERNEL_BPF_H
+
+#include "class.bpf.h"
+
+struct sched_info___top {
+	unsigned long pcount; /* times it was switched in */
+	unsigned long long run_delay; /* waiting time, ns, until it was last switched in */
+	unsigned long long last_arrival; /* when it was last switched in */
+	unsigned long long last_queued; /* since when it waits; 0: it does not */
+} __attribute__((preserve_access_index));
+
+struct sched_entity___top {
+	u64 sum_exec_runtime;
+	u64 nr_migrations;
+} __attribute__((preserve_access_index));
+
+/* CONFIG_THREAD_INFO_IN_TASK, as on all architectures with sched_ext. */
+struct thread_info___top {
+	u32 cpu;
+} __attribute__((preserve_access_index));
+
+struct task_struct___top {
+	struct thread_info___top thread_info;
+	unsigned int on_cpu; /* 7.2: u8. libbpf adapts the size of unsigned members only. */
+	struct sched_entity___top se;
+	struct sched_info___top sched_info;
+	unsigned long nvcsw;
+	unsigned long nivcsw;
+	u64 start_time;
+} __attribute__((preserve_access_index));
+
+struct rq___top {
+	u64 nr_switches;
+	struct task_struct *curr;
+	u64 clock;
+	unsigned long long rq_cpu_time; /* of tasks that were switched out, ns */
+} __attribute__((preserve_access_index));
+
+extern const struct rq runqueues __ksym;
+
+static inline struct task_struct___top *counted(struct task_struct *p)
+{
+	return (struct task_struct___top *)p;
+}
+
+static inline u32 cpu_of(struct task_struct *p)
+{
+	return counted(p)->thread_info.cpu;
+}
+
+/* Now, as run queues know it: at most a tick ago. */
+static inline u64 rq_clock(void)
+{
+	return ((struct rq___top *)bpf_this_cpu_ptr(&runqueues))->clock;
+}
+
+/* The time from @start to @end; 0 if the clocks of two CPUs differ. */
+static inline u64 between(u64 start, u64 end)
+{
+	return (s64)(end - start) > 0 ? end - start : 0;
+}
+
+/* The kernel adds a run to the counters at a tick and at its end: the time since then. */
+static inline u64 unaccounted_ns(struct task_struct *p, u64 clock)
+{
+	struct rq___top *rq = (struct rq___top *)bpf_per_cpu_ptr(&runqueues, cpu_of(p));
+
+	return rq && counted(p)->on_cpu ? between(rq->clock, clock) : 0;
+}
+
+static inline u64 run_ns(struct task_struct *p, u64 clock)
+{
+	return counted(p)->se.sum_exec_runtime + unaccounted_ns(p, clock);
+}
+
+static inline u64 wait_ns(struct task_struct *p, u64 clock)
+{
+	u64 since = counted(p)->sched_info.last_queued;
+
+	return counted(p)->sched_info.run_delay + (since ? between(since, clock) : 0);
+}
+
+static inline enum top_state task_state(struct task_struct *p)
+{
+	if (counted(p)->on_cpu)
+		return TOP_RUNNING;
+	return counted(p)->sched_info.last_queued ? TOP_WAITING : TOP_SLEEPING;
+}
+
+/* Times that a CPU is read again if it switches meanwhile. */
+#define TOP_CPU_TRIES 4
+
+static void read_cpu(u32 cpu, u64 clock)
+{
+	struct rq___top *rq = (struct rq___top *)bpf_per_cpu_ptr(&runqueues, cpu);
+	struct top_cpu *c = bpf_map_lookup_elem(&cpus, &cpu);
+	struct task_struct *curr;
+	u64 nr_switches, busy_ns;
+	int i;
+
+	if (!rq || !c)
+		return;
+	for (i = 0; i < TOP_CPU_TRIES; i++) {
+		nr_switches = rq->nr_switches;
+		curr = rq->curr;
+		busy_ns = rq->rq_cpu_time;
+		c->pid = curr->pid;
+		if (c->pid)
+			busy_ns += between(counted(curr)->sched_info.last_arrival, clock);
+		c->class = class_of(curr);
+		copy_comm(c->comm, curr);
+		if (nr_switches == rq->nr_switches)
+			break;
+	}
+	c->nr_switches = nr_switches;
+	c->busy_ns = busy_ns;
+}
+
+#endif /* __SCXTOP_KERNEL_BPF_H */
