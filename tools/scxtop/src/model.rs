@@ -73,13 +73,13 @@ pub(crate) struct Cpu {
     pub freq_khz: Option<u64>,
     /// Time with a task, percent of the interval.
     pub busy_pct: f64,
-    /// Of that, with real-time and deadline tasks.
+    /// Of that, with real-time and deadline tasks, as far as these still exist.
     pub rt_pct: f64,
-    /// Of that, with tasks of sched_ext.
+    /// Of that, with tasks of sched_ext, as far as these still exist.
     pub ext_pct: f64,
     /// Context switches per second.
     pub switches: f64,
-    /// Switches from a task that was still runnable, per second.
+    /// Switches from a task that was still runnable, per second: of the tasks that ran here last.
     pub preemptions: f64,
     /// Tasks that ran on another CPU before, per second.
     pub migrations: f64,
@@ -134,6 +134,7 @@ pub(crate) struct Task {
     /// Per second.
     pub switches: f64,
     pub preemptions: f64,
+    /// Counted as the times it went to sleep.
     pub wakeups: f64,
     pub migrations: f64,
     /// Latency of its wakeups in the interval.

@@ -39,7 +39,7 @@ static inline bool is_ext(struct task_struct *p)
 	return state == enabled;
 }
 
-/* Copy the name of @p: by loads, since the helper takes longer than the rest of an event. */
+/* Copy the name of @p. By loads: at each event of a trace, the call of a helper would cost more. */
 static inline void copy_comm(u8 *comm, struct task_struct *p)
 {
 	const u64 *from = (const u64 *)p->comm;
