@@ -109,6 +109,11 @@ impl Table {
         Ok(table)
     }
 
+    /// The number of groups.
+    pub(crate) fn nr_nodes(&self) -> u32 {
+        self.nr_nodes
+    }
+
     fn set_groups(&mut self, topology: &Topology, groups: &[GroupKey]) -> Result<()> {
         self.nr_nodes = groups.len().try_into()?;
         for (index, (node, ..)) in groups.iter().enumerate() {

@@ -112,7 +112,8 @@ pub fn prepare<'obj, S: OpenSkel<'obj>>(
 }
 
 /// Like [`prepare`], for a scheduler without [`PlacementOpts`]. With `scales_frequency`, the BPF
-/// side requests frequencies by utilization, otherwise always the highest ones.
+/// side requests frequencies by utilization, otherwise always the highest ones. Returns the number
+/// of groups.
 ///
 /// # Errors
 ///
@@ -122,14 +123,15 @@ pub fn prepare_groups<'obj, S: OpenSkel<'obj>>(
     topology: &Topology,
     grouping: Grouping,
     scales_frequency: bool,
-) -> Result<()> {
+) -> Result<u32> {
     let used = Use {
         ignore_smt: false,
         grouping,
     };
     let mut table = Table::new(topology, used)?;
     table.perf_level = if scales_frequency { BY_UTIL } else { MAX_LEVEL };
-    opened.set_section(SECTION, &*table)
+    opened.set_section(SECTION, &*table)?;
+    Ok(table.nr_nodes())
 }
 
 /// The primary domain of a generation, and its resume latency limit. With

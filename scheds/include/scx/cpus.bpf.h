@@ -209,6 +209,46 @@ static inline s32 scx_pick_fastest_idle(struct task_struct *p, s32 prev_cpu)
 	return cpu;
 }
 
+/*
+ * Claim an idle CPU for the task in ops.enqueue(), if the task should move away from its CPU,
+ * @prev_cpu, or, unless @stays, if ops.select_cpu() was not called for it. A pinned task gets its
+ * own CPU only. If @fastest, use scx_pick_fastest_idle(). Returns -EBUSY if a search found no idle
+ * CPU, -EAGAIN if there was no search.
+ */
+static inline s32 scx_claim_on_enqueue(struct task_struct *p, s32 prev_cpu, u64 enq_flags,
+				       bool stays, bool fastest)
+{
+	s32 cpu;
+
+	if (scx_task_is_pinned(p)) {
+		/* While its affinity changes, the task may be on another CPU. */
+		cpu = bpf_cpumask_first(p->cpus_ptr);
+		return cpu == prev_cpu && scx_bpf_test_and_clear_cpu_idle(cpu) ? cpu : -EAGAIN;
+	}
+	if ((stays || enq_flags & SCX_ENQ_CPU_SELECTED) && !scx_should_move(prev_cpu, p))
+		return -EAGAIN;
+	return fastest ? scx_pick_fastest_idle(p, prev_cpu) : scx_pick_idle(p, prev_cpu, 0);
+}
+
+/*
+ * In ops.enqueue(), after the task is queued: kick a CPU that has become idle in the meantime, one
+ * of the task's node if possible. The kernel inserts the task when ops.enqueue() returns, so a CPU
+ * that becomes idle just then is missed: the task waits for the end of a slice. Returns whether a
+ * CPU was kicked.
+ */
+static inline bool scx_kick_idle_for(struct task_struct *p)
+{
+	s32 cpu;
+
+	if (!scx_any_idle())
+		return false;
+	cpu = scx_bpf_select_cpu_and(p, scx_bpf_task_cpu(p), 0, p->cpus_ptr, 0);
+	if (cpu < 0)
+		return false;
+	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	return true;
+}
+
 /* ---- the primary domain --------------------------------------------------- */
 
 /* Apply struct scx_primary. User space runs this before the attach, and whenever it has changed the

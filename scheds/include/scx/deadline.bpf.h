@@ -11,8 +11,8 @@
  * credit, which the scheduler chooses.
  *
  * A scheduler calls scx_dl_NAME() from its callback NAME: select_cpu, enqueue, running, stopping,
- * enable, disable, init_task, init. To queue a task it calls scx_dl_place(), then scx_dl_insert(),
- * and in ops.dispatch() scx_dl_dispatch(). ops.runnable() and ops.quiescent() are not used, because
+ * enable, disable, init_task. To queue a task it calls scx_dl_place(), then scx_dl_insert();
+ * queues.bpf.h has the rest. ops.runnable() and ops.quiescent() are not used, because
  * calling a callback costs as much as the work that it would do here.
  */
 #ifndef __SCX_DEADLINE_BPF_H
@@ -21,12 +21,8 @@
 #include <scx/average.h>
 #include <scx/barrier.h>
 #include <scx/cpus.bpf.h>
-#include <scx/first.bpf.h>
 #include <scx/preempt.bpf.h>
-
-/* DSQs: each CPU has one for its pinned tasks, with the CPU number as its id; each node has one,
- * with the id SCX_NODE_DSQ | node. */
-#define SCX_NODE_DSQ (1ULL << 32)
+#include <scx/queues.bpf.h>
 
 /*
  * Maximum wait of a task because of its debt, roughly, whatever the weights of runnable tasks,
@@ -54,24 +50,6 @@
 
 /* Wakeup frequencies are the number of wakeups in this time. */
 #define SCX_WAKEUP_FREQ_NS NSEC_PER_SEC
-
-/* Tasks of a node. */
-struct scx_dl_queue {
-	/* Virtual time: the latest vtime of a task that left the node's DSQ to run. */
-	u64 vtime_now;
-	/* Sum of the weights of all runnable tasks. */
-	u64 runnable_weight;
-	u32 nr_waiting; /* in the node's DSQ, when last counted */
-	u32 nr_inserted; /* in total */
-	u64 capacity; /* of its CPUs */
-	u64 balance_at_ns; /* time of the next scx_dl_balance() */
-	u64 padding[3]; /* to a cache line */
-};
-
-static struct scx_dl_queue scx_dl_queues[SCX_NODES_MAX];
-
-/* Whether the DSQ of a CPU may have tasks. It rarely does, and querying the kernel is expensive. */
-static bool scx_dl_has_pinned[SCX_CPUS_MAX];
 
 /* Virtual time of the pinned tasks of each CPU. It is separate, because more tasks may compete for
  * that CPU than for the other CPUs of the node. */
@@ -113,11 +91,6 @@ static inline struct scx_dl_task *scx_dl_task(struct task_struct *p)
 	return bpf_task_storage_get(&scx_dl_tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-static inline struct scx_dl_queue *scx_dl_queue(u32 node)
-{
-	return &scx_dl_queues[node % SCX_NODES_MAX];
-}
-
 /* Return the slice of a task of @weight while @nr others wait: @max_ns scaled by weight and divided
  * by @nr; at least @min_ns, but at most SCX_DL_MAX_WAIT_NS, to bound the wait of the others. */
 static inline u64 scx_dl_slice_ns(u64 max_ns, u64 min_ns, u32 weight, s32 nr)
@@ -129,139 +102,12 @@ static inline u64 scx_dl_slice_ns(u64 max_ns, u64 min_ns, u32 weight, s32 nr)
 	return slice_ns > min_ns ? slice_ns : min_ns;
 }
 
-/* ---- the DSQs --------------------------------------------------------------- */
-
-/* Number of insertions between two queries of the number of waiting tasks, which are expensive. */
-#define SCX_DL_COUNT_EVERY 8
-
-/* Return roughly how many tasks wait in the node's DSQ. */
-static inline u64 scx_dl_nr_waiting(u32 node)
-{
-	struct scx_dl_queue *queue = scx_dl_queue(node);
-
-	return queue->nr_waiting;
-}
-
 /* Insert the task into the DSQ of its node, or of its CPU if it is pinned. */
 static inline void scx_dl_insert(struct task_struct *p, struct scx_dl_task *t, u64 slice_ns,
 				 u64 deadline, u64 enq_flags)
 {
-	u64 dsq_id = SCX_NODE_DSQ | t->node;
-	struct scx_dl_queue *queue = scx_dl_queue(t->node);
-	u32 cpu;
-	s32 nr;
-
 	t->has_waited = true;
-	if (!t->pinned_to) {
-		scx_bpf_dsq_insert_vtime(p, dsq_id, slice_ns, deadline, enq_flags);
-		/* Not atomic: nr_waiting is an estimate. */
-		if (queue->nr_inserted++ % SCX_DL_COUNT_EVERY == 0) {
-			nr = scx_bpf_dsq_nr_queued(dsq_id);
-			queue->nr_waiting = nr > 0 ? nr : 0;
-		}
-		return;
-	}
-	cpu = t->pinned_to - 1;
-	scx_bpf_dsq_insert_vtime(p, cpu, slice_ns, deadline, enq_flags);
-	scx_dl_has_pinned[cpu % SCX_CPUS_MAX] = true;
-}
-
-/* Whether the DSQ of this CPU has tasks. Call it from ops.dispatch(). */
-static inline bool scx_dl_pinned_wait(u32 cpu)
-{
-	bool *has_pinned = &scx_dl_has_pinned[cpu % SCX_CPUS_MAX];
-
-	if (!*has_pinned)
-		return false;
-	/* Clear it first: a task that is inserted meanwhile sets it again. */
-	*has_pinned = false;
-	scx_full_barrier();
-	*has_pinned = scx_bpf_dsq_nr_queued(cpu) > 0 || *has_pinned;
-	return *has_pinned;
-}
-
-/* The same, for any CPU and from any callback. It does not clear the flag, since it may run without
- * the lock of @cpu's run queue: scx_dl_insert() sets the flag before the kernel inserts the task,
- * and clearing it in between would hide the task from @cpu. */
-static inline bool scx_dl_has_pinned_waiting(u32 cpu)
-{
-	return scx_dl_has_pinned[cpu % SCX_CPUS_MAX] && scx_bpf_dsq_nr_queued(cpu) > 0;
-}
-
-/* Move the first task for this CPU to its local DSQ. */
-static inline bool scx_dl_dispatch(s32 cpu)
-{
-	u64 node_dsq = SCX_NODE_DSQ | scx_node_of(cpu);
-
-	if (scx_dl_pinned_wait(cpu))
-		return scx_dispatch_first(cpu, node_dsq);
-	return scx_dispatch_from(node_dsq);
-}
-
-/* Move the first task of one of @nr groups, from index @first on, to the local DSQ of this CPU,
- * which belongs to the group @own. The search starts after @own, so that not all groups steal from
- * the same one. */
-static inline bool scx_dl_steal_from(u32 first, u32 nr, u32 own)
-{
-	u32 i, node;
-
-	bpf_for(i, 1, nr) {
-		node = first + (own - first + i) % (nr ?: 1);
-		if (scx_dispatch_from(SCX_NODE_DSQ | node))
-			return true;
-	}
-	return false;
-}
-
-/* Move a task of another group to the local DSQ of @cpu, from the same NUMA node if possible. */
-static inline bool scx_dl_steal(s32 cpu)
-{
-	u32 own = scx_node_of(cpu), first = scx_cpus.near_first[own], nr = scx_cpus.near_nr[own];
-
-	if (scx_cpus.nr_nodes < 2)
-		return false;
-	return scx_dl_steal_from(first, nr, own) ||
-	       (nr < scx_cpus.nr_nodes && scx_dl_steal_from(0, scx_cpus.nr_nodes, own));
-}
-
-/* How often a group compares its load with those of others. */
-#define SCX_DL_BALANCE_NS (10 * NSEC_PER_MSEC)
-
-/* Whether the group @other would still have at least the load of @own, relative to their
- * capacities, if a task of the default weight moved to @own. */
-static inline bool scx_dl_is_busier(u32 other, u32 own)
-{
-	const struct scx_dl_queue *from = scx_dl_queue(other), *to = scx_dl_queue(own);
-
-	return from->runnable_weight > SCX_WEIGHT_DFL &&
-	       (from->runnable_weight - SCX_WEIGHT_DFL) * to->capacity >=
-		       (to->runnable_weight + SCX_WEIGHT_DFL) * from->capacity;
-}
-
-/*
- * Move a task of a busier group to the local DSQ of @cpu, at most every SCX_DL_BALANCE_NS in each
- * group. Without this, if a group has one more task than CPUs, its tasks would share them forever,
- * while in another group each task has a CPU to itself.
- */
-static inline bool scx_dl_balance(s32 cpu)
-{
-	u32 own = scx_node_of(cpu), nr = scx_cpus.nr_nodes, other, i;
-	struct scx_dl_queue *queue = scx_dl_queue(own);
-	u64 now;
-
-	if (nr < 2)
-		return false;
-	now = scx_bpf_now();
-	if (time_before(now, queue->balance_at_ns))
-		return false;
-	/* Not atomic: at worst, two CPUs balance at once. */
-	queue->balance_at_ns = now + SCX_DL_BALANCE_NS;
-	bpf_for(i, 1, nr) {
-		other = (own + i) % (nr ?: 1);
-		if (scx_dl_is_busier(other, own) && scx_dispatch_from(SCX_NODE_DSQ | other))
-			return true;
-	}
-	return false;
+	scx_queue_insert(p, t->node, t->pinned_to, slice_ns, deadline, enq_flags);
 }
 
 /* ---- virtual time ---------------------------------------------------------- */
@@ -269,7 +115,7 @@ static inline bool scx_dl_balance(s32 cpu)
 /* Move the task to another node. It keeps its lag. */
 static inline void scx_dl_set_node(struct scx_dl_task *t, u32 node)
 {
-	struct scx_dl_queue *from = scx_dl_queue(t->node), *to = scx_dl_queue(node);
+	struct scx_queue *from = scx_queue(t->node), *to = scx_queue(node);
 
 	if (from == to)
 		return;
@@ -299,21 +145,21 @@ static inline u64 *scx_dl_vtime_now(const struct scx_dl_task *t)
 {
 	if (t->pinned_to)
 		return &scx_dl_pinned_vtime[(t->pinned_to - 1) % SCX_CPUS_MAX];
-	return &scx_dl_queue(t->node)->vtime_now;
+	return &scx_queue(t->node)->vtime_now;
 }
 
 /* Return the virtual time that the task's is compared with. For a pinned task, it is at least that
  * of the node, since the task competes with the tasks of the node too. */
 static inline u64 scx_dl_now(const struct scx_dl_task *t)
 {
-	return time_max(*scx_dl_vtime_now(t), scx_dl_queue(t->node)->vtime_now);
+	return time_max(*scx_dl_vtime_now(t), scx_queue(t->node)->vtime_now);
 }
 
 /* Return @vtime, but limit its lead over scx_dl_now() to one at which the task waits for about
  * SCX_DL_MAX_WAIT_NS, or to SCX_DL_AHEAD_MIN_NS if this is larger. */
 static inline u64 scx_dl_limit(const struct scx_dl_task *t, u64 vtime)
 {
-	const struct scx_dl_queue *queue = scx_dl_queue(t->node);
+	const struct scx_queue *queue = scx_queue(t->node);
 	u64 ahead_ns = scx_vtime_max_ahead(SCX_DL_MAX_WAIT_NS, queue->runnable_weight);
 
 	if (ahead_ns < SCX_DL_AHEAD_MIN_NS)
@@ -375,7 +221,7 @@ static inline void scx_dl_set_load(struct scx_dl_task *t, u32 weight)
 {
 	if (weight == t->runnable_weight)
 		return;
-	__sync_fetch_and_add(&scx_dl_queue(t->node)->runnable_weight,
+	__sync_fetch_and_add(&scx_queue(t->node)->runnable_weight,
 			     (u64)weight - t->runnable_weight);
 	t->runnable_weight = weight;
 }
@@ -460,7 +306,7 @@ static inline void scx_dl_enable(struct task_struct *p)
 	if (!t)
 		return;
 	t->node = scx_node_of(scx_bpf_task_cpu(p));
-	t->vtime = scx_dl_queue(t->node)->vtime_now - t->fork_credit_ns;
+	t->vtime = scx_queue(t->node)->vtime_now - t->fork_credit_ns;
 	t->fork_credit_ns = 0;
 }
 
@@ -493,34 +339,6 @@ static inline struct scx_dl_task *scx_dl_init_task(struct task_struct *p, bool i
 	if (t && is_fork)
 		scx_dl_share_credit(t, credit_max_ns);
 	return t;
-}
-
-/* Create the DSQs, and sum up the capacities of the nodes. */
-static inline s32 scx_dl_init(void)
-{
-	s32 err = 0;
-	u32 i;
-
-	bpf_for(i, 0, scx_cpus.nr_cpu_ids) {
-		err = err ?: scx_bpf_create_dsq(i, -1);
-		scx_dl_queue(scx_node_of(i))->capacity += scx_cpu_info(i)->capacity;
-	}
-	bpf_for(i, 0, scx_cpus.nr_nodes)
-		err = err   ?:
-			      scx_bpf_create_dsq(SCX_NODE_DSQ | i,
-						 scx_cpus.node_id[i % SCX_NODES_MAX]);
-	return err;
-}
-
-/* Print the state of all nodes. Call it from ops.dump(). */
-static inline void scx_dl_dump(void)
-{
-	u32 node;
-
-	bpf_for(node, 0, scx_cpus.nr_nodes)
-		scx_bpf_dump("node %u: %d queued, vtime %llu, weight %llu\n", node,
-			     scx_bpf_dsq_nr_queued(SCX_NODE_DSQ | node),
-			     scx_dl_queue(node)->vtime_now, scx_dl_queue(node)->runnable_weight);
 }
 
 #endif /* __SCX_DEADLINE_BPF_H */

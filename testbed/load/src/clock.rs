@@ -79,7 +79,7 @@ pub(crate) fn use_cpu(amount: Duration) -> Result<()> {
 
 /// The number of blocks for a quarter of `rest`, if `done` blocks took the time `used`.
 fn blocks_for(rest: Duration, used: Duration, done: u64) -> u32 {
-    let blocks = rest.as_nanos() * u128::from(done) / used.as_nanos().max(1) / 4;
+    let blocks = rest.as_nanos().saturating_mul(u128::from(done)) / used.as_nanos().max(1) / 4;
     u32::try_from(blocks).map_or(BLOCKS_MAX, |blocks| blocks.clamp(1, BLOCKS_MAX))
 }
 

@@ -2,8 +2,8 @@
 //!
 //! The kinds of load run in parallel, each in its own module: `hog` burns CPU, `sleeper` wakes up
 //! often and works little, `pipe` passes a byte back and forth, `fork` starts processes, `periodic`
-//! has work with deadlines, `request` serves requests, `group` sends messages, `mover` changes
-//! affinities. Each measures itself, and the result is one line for each kind:
+//! has work with deadlines, `request` serves requests, `client` sends requests to a server process,
+//! `group` sends messages, `mover` changes affinities. Each measures itself, and the result is one line for each kind:
 //!
 //! ```text
 //! scx_load --hogs 8 --seconds 30
@@ -17,6 +17,7 @@
 
 #![deny(unsafe_code)]
 
+mod client;
 mod clock;
 mod control;
 mod fork;
@@ -48,6 +49,12 @@ const USAGE: u8 = 2;
 fn main() -> ExitCode {
     if fork::is_child() {
         return ExitCode::SUCCESS;
+    }
+    if let Some(result) = client::serve_if_asked() {
+        return match result {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(FAILURE, &format!("server: {error:#}")),
+        };
     }
     let opts = match Opts::from_command_line() {
         Ok(opts) => opts,

@@ -11,8 +11,8 @@ use crate::locks::Sharing;
 /// A mixed load that measures how it is scheduled.
 ///
 /// Runs CPU hogs, sleepers, pairs that pass a byte through pipes, a thread that starts
-/// processes, and optionally fork storms, periodic work, servers, groups that
-/// send messages and threads that change affinities, in parallel, and prints the
+/// processes, and optionally fork storms, periodic work, servers, clients of a server
+/// process, groups that send messages and threads that change affinities, in parallel, and prints the
 /// figures of each. A kind with count 0 is omitted. SIGINT and SIGTERM stop the run early; the
 /// figures are printed even then.
 ///
@@ -161,6 +161,50 @@ pub(crate) struct Opts {
     #[arg(long, value_name = "SHARING", default_value = "none", value_enum)]
     pub locks: Sharing,
 
+    /// Threads that send requests over Unix sockets to a server process
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "0",
+        allow_negative_numbers = true
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=64))]
+    pub clients: u32,
+
+    /// The CPU time of a client per request
+    #[arg(
+        long,
+        value_name = "US",
+        default_value = "300",
+        allow_negative_numbers = true
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=10_000_000))]
+    pub client_work_us: u32,
+
+    /// The CPU time of the server per request
+    #[arg(
+        long,
+        value_name = "US",
+        default_value = "200",
+        allow_negative_numbers = true
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=10_000_000))]
+    pub server_work_us: u32,
+
+    /// Clients wait for a reply; by default, they send until the socket is full
+    #[arg(long)]
+    pub client_waits: bool,
+
+    /// A client sends a request each period, and waits for the reply; 0: one after the other
+    #[arg(
+        long,
+        value_name = "US",
+        default_value = "0",
+        allow_negative_numbers = true
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=10_000_000))]
+    pub client_period_us: u32,
+
     /// Groups of 4 senders and 4 receivers; each sender writes to each receiver of its group
     #[arg(
         long,
@@ -213,10 +257,11 @@ impl Opts {
             self.fork_storms,
             self.periodic,
             self.workers,
+            self.clients,
             self.groups,
             self.movers,
         ];
-        if self.hogs == Some(0) && counts == [0; 8] {
+        if self.hogs == Some(0) && counts == [0; 9] {
             let text = "nothing to run: every count is 0\n";
             return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
         }
@@ -264,6 +309,10 @@ mod tests {
             "--period-work-us",
             "--workers",
             "--request-us",
+            "--clients",
+            "--client-work-us",
+            "--server-work-us",
+            "--client-period-us",
             "--groups",
             "--seconds",
         ] {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::client::Market;
 use crate::group::Mail;
 use crate::periodic::Outcome;
 use crate::pipe::Rally;
@@ -30,6 +31,8 @@ pub(crate) struct Report {
     pub periodic: Option<Periodic>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<Requests>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clients: Option<Clients>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub groups: Option<Groups>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -313,6 +316,67 @@ impl fmt::Display for Requests {
     }
 }
 
+/// CPU time of clients and of their server.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Clients {
+    pub count: usize,
+    /// Of all clients.
+    pub requests: u64,
+    /// Each client's CPU time.
+    pub cpu_s: Vec<f64>,
+    pub server_cpu_s: f64,
+    /// The longest time between two requests of a client.
+    pub gap_max_ms: f64,
+    /// Requests whose reply came after their period.
+    pub missed: u64,
+    /// From the beginning of a request until its reply, if clients wait for replies.
+    pub latency_p50_ms: Option<f64>,
+    pub latency_p99_ms: Option<f64>,
+    pub latency_max_ms: Option<f64>,
+}
+
+impl Clients {
+    /// From the results of all clients.
+    pub(crate) fn new(market: &Market) -> Self {
+        let clients = &market.clients;
+        let latencies: Vec<_> = clients.iter().map(|one| one.latencies.clone()).collect();
+        let latencies = Latencies::merged(&latencies);
+        Self {
+            count: clients.len(),
+            requests: clients.iter().map(|one| one.requests).sum(),
+            cpu_s: clients.iter().map(|one| one.cpu.as_secs_f64()).collect(),
+            server_cpu_s: market.server_cpu.as_secs_f64(),
+            gap_max_ms: clients
+                .iter()
+                .map(|one| millis(one.gap_max))
+                .fold(0.0, f64::max),
+            missed: clients.iter().map(|one| one.missed).sum(),
+            latency_p50_ms: latencies.percentile(50).map(millis),
+            latency_p99_ms: latencies.percentile(99).map(millis),
+            latency_max_ms: latencies.max().map(millis),
+        }
+    }
+}
+
+impl fmt::Display for Clients {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} threads, {} requests, CPU time: clients {:.3} s, server {:.3} s; longest gap {:.2} \
+             ms, {} missed, answered after p50 {}, p99 {}, max {}",
+            self.count,
+            self.requests,
+            self.cpu_s.iter().sum::<f64>(),
+            self.server_cpu_s,
+            self.gap_max_ms,
+            self.missed,
+            Figure(self.latency_p50_ms, 2, "ms"),
+            Figure(self.latency_p99_ms, 2, "ms"),
+            Figure(self.latency_max_ms, 2, "ms"),
+        )
+    }
+}
+
 /// Throughput of messages.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Groups {
@@ -375,7 +439,7 @@ impl fmt::Display for Movers {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kinds: [(&str, Option<&dyn fmt::Display>); 9] = [
+        let kinds: [(&str, Option<&dyn fmt::Display>); 10] = [
             ("hogs", self.hogs.as_ref().map(|kind| kind as _)),
             ("sleepers", self.sleepers.as_ref().map(|kind| kind as _)),
             ("pipes", self.pipes.as_ref().map(|kind| kind as _)),
@@ -383,6 +447,7 @@ impl fmt::Display for Report {
             ("storms", self.storms.as_ref().map(|kind| kind as _)),
             ("periodic", self.periodic.as_ref().map(|kind| kind as _)),
             ("requests", self.requests.as_ref().map(|kind| kind as _)),
+            ("clients", self.clients.as_ref().map(|kind| kind as _)),
             ("groups", self.groups.as_ref().map(|kind| kind as _)),
             ("movers", self.movers.as_ref().map(|kind| kind as _)),
         ];
@@ -429,6 +494,8 @@ fn per_s(count: u64, elapsed: Duration) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use crate::client::Served;
+
     use super::*;
 
     fn report() -> Report {
@@ -449,6 +516,17 @@ mod tests {
             latencies: took,
             elapsed: Duration::from_millis(500),
         };
+        let served = |cpu_s, gap_max_ms| Served {
+            cpu: Duration::from_secs(cpu_s),
+            requests: 10,
+            missed: 1,
+            gap_max: Duration::from_millis(gap_max_ms),
+            latencies: Latencies::new(),
+        };
+        let market = Market {
+            clients: vec![served(1, 30), served(2, 20)],
+            server_cpu: Duration::from_secs(1),
+        };
         let mail = |messages, seconds| Mail {
             messages,
             elapsed: Duration::from_secs(seconds),
@@ -463,6 +541,7 @@ mod tests {
             storms: Storms::new(&[5, 6], Duration::from_secs(2)),
             periodic: Periodic::new(&[outcome]),
             requests: Some(Requests::new(&service)),
+            clients: Some(Clients::new(&market)),
             groups: Groups::new(&[mail(10, 1), mail(20, 2)]),
             movers: Movers::new(&[3, 4], Duration::from_secs(2)),
         }
@@ -479,6 +558,7 @@ storms    2 threads, 6 processes/s
 periodic  1 threads, 1 periods done, 3 missed (75.0 %), done after p50 7.00 ms, \
         p99 7.00 ms, longest gap 20.00 ms
 requests  2 requests/s, answered after p50 7.00 ms, p99 7.00 ms, max 7.00 ms
+clients   2 threads, 20 requests, CPU time: clients 3.000 s, server 1.000 s; longest gap 30.00 ms, 2 missed, answered after p50 -, p99 -, max -
 groups    2 receivers, 15 messages/s
 movers    2 threads, 4 changes/s
 ";
@@ -496,6 +576,7 @@ movers    2 threads, 4 changes/s
             storms: Storms::new(&[], Duration::from_secs(1)),
             periodic: Periodic::new(&[]),
             requests: None,
+            clients: None,
             groups: Groups::new(&[]),
             movers: Movers::new(&[], Duration::from_secs(1)),
         };

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::client::{Clients, Trade};
 use crate::control::{Control, Crew};
 use crate::fork::Program;
 use crate::group::Groups;
@@ -18,7 +19,7 @@ use crate::report::{self, Forks, Hogs, Movers, Pipes, Report, Sleepers};
 use crate::request::{Servers, Staff};
 use crate::sleeper::Rhythm;
 use crate::stats::Latencies;
-use crate::{fork, group, hog, mover, periodic, pipe, request, sleeper};
+use crate::{client, fork, group, hog, mover, periodic, pipe, request, sleeper};
 
 /// Runs the loads of `opts` until the time limit or a signal.
 ///
@@ -53,6 +54,7 @@ struct Crews {
     storms: Crew<u64>,
     periodic: Crew<Outcome>,
     servers: Servers,
+    clients: Clients,
     groups: Groups,
     movers: Crew<u64>,
 }
@@ -80,6 +82,14 @@ impl Crews {
             work: Duration::from_micros(opts.request_us.into()),
             sharing: opts.locks,
         };
+        let period = Duration::from_micros(opts.client_period_us.into());
+        let trade = Trade {
+            count: opts.clients,
+            client_work: Duration::from_micros(opts.client_work_us.into()),
+            server_work: Duration::from_micros(opts.server_work_us.into()),
+            waits: opts.client_waits || !period.is_zero(),
+            period,
+        };
         Ok(Self {
             hogs: hog::hire(hogs, &opts.hog_nices, control)?,
             sleepers: sleeper::hire(opts.sleepers, rhythm, control)?,
@@ -88,12 +98,15 @@ impl Crews {
             storms: fork::hire_storm(opts.fork_storms, &program, control)?,
             periodic: periodic::hire(opts.periodic, task, control)?,
             servers: request::hire(staff, control)?,
+            clients: client::hire(trade, control)?,
             groups: group::hire(opts.groups, control)?,
             movers: mover::hire(opts.movers, control)?,
         })
     }
 
     fn join(self, opts: &Opts, elapsed: Duration) -> Result<Report> {
+        // The server goes on until it is ended.
+        let market = self.clients.join()?;
         let hogs = self.hogs.join()?;
         let sleepers = self.sleepers.join()?;
         let pipes = self.pipes.join()?;
@@ -112,6 +125,7 @@ impl Crews {
             storms: report::Storms::new(&storms, elapsed),
             periodic: report::Periodic::new(&periodic),
             requests: service.as_ref().map(report::Requests::new),
+            clients: market.as_ref().map(report::Clients::new),
             groups: report::Groups::new(&mail),
             movers: Movers::new(&movers, elapsed),
         })

@@ -3,24 +3,11 @@
 #ifndef __SCXTOP_ITER_BPF_H
 #define __SCXTOP_ITER_BPF_H
 
+#include <scx/iter.bpf.h>
 #include "counters.bpf.h"
 
 /* Absent in kernels without sched_ext. */
 extern s32 scx_bpf_dsq_nr_queued(u64 dsq_id) __ksym __weak;
-
-struct bpf_iter_meta {
-	struct seq_file *seq;
-	u64 session_id;
-	u64 seq_num;
-};
-
-struct bpf_iter__task {
-	struct bpf_iter_meta *meta;
-	struct task_struct *task;
-};
-
-struct seq_file {
-} __attribute__((preserve_access_index));
 
 static void describe(struct top_task *r, struct task_struct *p)
 {

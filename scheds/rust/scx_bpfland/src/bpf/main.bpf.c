@@ -90,7 +90,7 @@ static u64 deadline(const struct task_struct *p, const struct scx_dl_task *t)
 static u64 insert(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u64 enq_flags)
 {
 	u32 node = scx_node_of(cpu);
-	u64 nr = scx_dl_nr_waiting(node), until;
+	u64 nr = scx_nr_waiting(node), until;
 
 	scx_dl_set_node(t, node);
 	scx_dl_place(t, lag_ns(p, t, nr, enq_flags));
@@ -173,7 +173,7 @@ static bool run_on_idle(struct task_struct *p, struct scx_dl_task *t, s32 prev_c
 
 	if (scx_is_throttled())
 		return false;
-	cpu = scx_dl_claim_idle(p, prev_cpu, enq_flags, stays, config.prefers_fastest);
+	cpu = scx_claim_on_enqueue(p, prev_cpu, enq_flags, stays, config.prefers_fastest);
 	if (cpu < 0) {
 		if (cpu == -EBUSY)
 			count(nr_idle_misses);
@@ -210,7 +210,7 @@ void BPF_STRUCT_OPS(bpfland_enqueue, struct task_struct *p, u64 enq_flags)
 
 static void keep_running(s32 cpu, struct task_struct *prev)
 {
-	scx_bpf_task_set_slice(prev, slice_ns(prev, scx_dl_nr_waiting(scx_node_of(cpu))));
+	scx_bpf_task_set_slice(prev, slice_ns(prev, scx_nr_waiting(scx_node_of(cpu))));
 	scx_cpufreq_note(cpu, true);
 	count(nr_keep_running);
 }
@@ -224,13 +224,13 @@ void BPF_STRUCT_OPS(bpfland_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	if (prev && prev->scx.flags & SCX_TASK_QUEUED)
 		t = scx_dl_task(prev);
-	if (scx_dl_balance(cpu)) {
+	if (scx_balance(cpu)) {
 		count(nr_queue_dispatches);
 		return;
 	}
 	if (t) {
 		scx_dl_charge_prev(prev, t, cpu, prev->scx.weight,
-				   lag_ns(prev, t, scx_dl_nr_waiting(scx_node_of(cpu)), 0));
+				   lag_ns(prev, t, scx_nr_waiting(scx_node_of(cpu)), 0));
 		/* The kernel calls ops.dispatch() before it enqueues prev again: without the check,
 		 * two tasks on a CPU would take turns, whatever their weights. */
 		if ((config.local_pcpu && scx_task_is_pinned(prev)) ||
@@ -239,7 +239,7 @@ void BPF_STRUCT_OPS(bpfland_dispatch, s32 cpu, struct task_struct *prev)
 			return;
 		}
 	}
-	if (scx_dl_dispatch(cpu) || (!t && scx_dl_steal(cpu))) {
+	if (scx_queue_dispatch(cpu) || (!t && scx_steal(cpu))) {
 		count(nr_queue_dispatches);
 		return;
 	}
@@ -297,7 +297,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(bpfland_init_task, struct task_struct *p,
 s32 BPF_STRUCT_OPS_SLEEPABLE(bpfland_init)
 {
 	scx_cpufreq_init();
-	return scx_dl_init() ?: scx_throttle_init();
+	return scx_queues_init() ?: scx_throttle_init();
 }
 
 void BPF_STRUCT_OPS(bpfland_exit, struct scx_exit_info *info)
@@ -307,7 +307,7 @@ void BPF_STRUCT_OPS(bpfland_exit, struct scx_exit_info *info)
 
 void BPF_STRUCT_OPS(bpfland_dump, struct scx_dump_ctx *dctx)
 {
-	scx_dl_dump();
+	scx_queues_dump();
 }
 
 SCX_OPS(bpfland_ops) = {

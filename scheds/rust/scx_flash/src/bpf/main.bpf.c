@@ -156,7 +156,7 @@ static bool run_on_idle(struct task_struct *p, struct scx_dl_task *t, s32 prev_c
 
 	if (scx_is_throttled())
 		return false;
-	cpu = scx_dl_claim_idle(p, prev_cpu, enq_flags, false, false);
+	cpu = scx_claim_on_enqueue(p, prev_cpu, enq_flags, false, false);
 	if (cpu < 0)
 		return false;
 	scx_dl_run_on(p, t, cpu, prev_cpu, slice_ns(weight), enq_flags);
@@ -208,7 +208,7 @@ void BPF_STRUCT_OPS(flash_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	if (prev && prev->scx.flags & SCX_TASK_QUEUED)
 		t = scx_dl_task(prev);
-	if (scx_dl_balance(cpu))
+	if (scx_balance(cpu))
 		return;
 	if (t) {
 		weight = weight_of(prev, t);
@@ -221,7 +221,7 @@ void BPF_STRUCT_OPS(flash_dispatch, s32 cpu, struct task_struct *prev)
 			return;
 		}
 	}
-	if (scx_dl_dispatch(cpu) || (!t && scx_dl_steal(cpu)))
+	if (scx_queue_dispatch(cpu) || (!t && scx_steal(cpu)))
 		return;
 	/* If prev should move, it gets no new slice: the kernel enqueues it again (SCX_ENQ_LAST),
 	 * and ops.enqueue() moves it. */
@@ -294,7 +294,7 @@ void BPF_STRUCT_OPS(flash_cgroup_move, struct task_struct *p, struct cgroup *fro
 s32 BPF_STRUCT_OPS_SLEEPABLE(flash_init)
 {
 	scx_cpufreq_init();
-	return scx_dl_init() ?: scx_throttle_init() ?: tickless_init();
+	return scx_queues_init() ?: scx_throttle_init() ?: tickless_init();
 }
 
 void BPF_STRUCT_OPS(flash_exit, struct scx_exit_info *info)
@@ -304,7 +304,7 @@ void BPF_STRUCT_OPS(flash_exit, struct scx_exit_info *info)
 
 void BPF_STRUCT_OPS(flash_dump, struct scx_dump_ctx *dctx)
 {
-	scx_dl_dump();
+	scx_queues_dump();
 }
 
 SCX_OPS(flash_ops) = {

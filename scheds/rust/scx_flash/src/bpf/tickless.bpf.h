@@ -58,7 +58,7 @@ static bool is_awaited(s32 cpu)
 {
 	s32 *waiting = &tickless_waiting[scx_node_of(cpu) % SCX_NODES_MAX];
 
-	if (scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) > 0 || scx_dl_has_pinned_waiting(cpu))
+	if (scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) > 0 || scx_has_pinned_waiting(cpu))
 		return true;
 	if (*waiting <= 0 || (*waiting == 1 && !is_for_first(cpu)))
 		return false;

@@ -108,7 +108,7 @@ static u64 insert(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u64 enq
 	scx_dl_place(t, lavd_credit_ns(t->lat_cri));
 	until = deadline(t);
 	t->queued_at_ns = scx_bpf_now();
-	scx_dl_insert(p, t, first_slice_ns(t, cpu, scx_dl_nr_waiting(t->node)), until, enq_flags);
+	scx_dl_insert(p, t, first_slice_ns(t, cpu, scx_nr_waiting(t->node)), until, enq_flags);
 	return until;
 }
 
@@ -141,7 +141,7 @@ static bool run_on_idle(struct task_struct *p, struct scx_dl_task *t, const stru
 	s32 cpu;
 
 	if (!active || scx_task_is_pinned(p))
-		cpu = scx_dl_claim_idle(p, prev_cpu, enq_flags, false, false);
+		cpu = scx_claim_on_enqueue(p, prev_cpu, enq_flags, false, false);
 	else if (enq_flags & SCX_ENQ_CPU_SELECTED && !scx_should_move(prev_cpu, p))
 		return false;
 	else
@@ -160,7 +160,7 @@ static bool kick_idle(struct task_struct *p, const struct cpumask *active)
 	s32 cpu;
 
 	if (!active)
-		return scx_dl_kick_idle(p);
+		return scx_kick_idle_for(p);
 	cpu = scx_bpf_select_cpu_and(p, scx_bpf_task_cpu(p), 0, active, 0);
 	if (cpu < 0)
 		return false;
@@ -221,7 +221,7 @@ void BPF_STRUCT_OPS(lavd_dispatch, s32 cpu, struct task_struct *prev)
 	scx_learn_trampoline();
 	if (prev && prev->scx.flags & SCX_TASK_QUEUED)
 		t = scx_dl_task(prev);
-	if (scx_dl_balance(cpu)) {
+	if (scx_balance(cpu)) {
 		count(nr_stolen);
 		return;
 	}
@@ -237,14 +237,14 @@ void BPF_STRUCT_OPS(lavd_dispatch, s32 cpu, struct task_struct *prev)
 			return;
 		}
 	}
-	if (scx_dl_dispatch(cpu))
+	if (scx_queue_dispatch(cpu))
 		return;
 	/* If prev should move, it gets no new slice: the kernel enqueues it again (SCX_ENQ_LAST),
 	 * and ops.enqueue() moves it. */
 	if (t && !scx_should_move(cpu, prev)) {
 		scx_dl_alone(t, config.slice_max_ns, prev->scx.weight);
 		keep_running(cpu, prev, t);
-	} else if (scx_dl_steal(cpu)) {
+	} else if (scx_steal(cpu)) {
 		count(nr_stolen);
 	}
 }
@@ -346,7 +346,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(lavd_init)
 {
 	scx_cpufreq_init();
 	lavd_round_at_ns = scx_bpf_now();
-	return scx_dl_init() ?: init_state() ?: start_rounds();
+	return scx_queues_init() ?: init_state() ?: start_rounds();
 }
 
 void BPF_STRUCT_OPS(lavd_exit, struct scx_exit_info *info)
@@ -356,7 +356,7 @@ void BPF_STRUCT_OPS(lavd_exit, struct scx_exit_info *info)
 
 void BPF_STRUCT_OPS(lavd_dump, struct scx_dump_ctx *dctx)
 {
-	scx_dl_dump();
+	scx_queues_dump();
 	scx_bpf_dump("latency criticality: average %llu, maximum %llu\n", lavd_system.avg_lat_cri,
 		     lavd_system.max_lat_cri);
 	scx_bpf_dump("load %llu, active CPUs %llu, mode %llu\n", lavd_system.load,

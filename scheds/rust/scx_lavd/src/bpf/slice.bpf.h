@@ -34,7 +34,7 @@ static u64 slice_ns(const struct scx_dl_task *t, s32 cpu)
 	u64 nr = nr_waiting_for(cpu), plain_ns = plain_slice_ns(cpu, nr);
 	u64 ns = first_slice_ns(t, cpu, nr);
 
-	if (config.pinned_slice_ns && scx_dl_has_pinned_waiting(cpu))
+	if (config.pinned_slice_ns && scx_has_pinned_waiting(cpu))
 		ns = lavd_min(ns, config.pinned_slice_ns);
 	else if (!config.no_slice_boost && t->avg_runtime_ns >= plain_ns)
 		ns = lavd_boosted_slice_ns(plain_ns, t->avg_runtime_ns, nr > 0, t->lat_cri,
@@ -51,7 +51,7 @@ static u64 slice_ns(const struct scx_dl_task *t, s32 cpu)
 static void shorten_slice(struct task_struct *p, s32 cpu)
 {
 	struct lavd_cpu *state = cpu_state(cpu);
-	bool is_limited = config.pinned_slice_ns && scx_dl_has_pinned_waiting(cpu);
+	bool is_limited = config.pinned_slice_ns && scx_has_pinned_waiting(cpu);
 	u64 nr, max_ns, ran_ns, left_ns;
 
 	if (!is_limited && !state->is_boosted)

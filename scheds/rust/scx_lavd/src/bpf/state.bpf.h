@@ -80,7 +80,7 @@ static u64 nr_pinned_waiting(s32 cpu)
 {
 	s32 nr;
 
-	if (!scx_dl_has_pinned[(u32)cpu % SCX_CPUS_MAX])
+	if (!scx_has_pinned[(u32)cpu % SCX_CPUS_MAX])
 		return 0;
 	nr = scx_bpf_dsq_nr_queued(cpu);
 	return nr > 0 ? nr : 0;

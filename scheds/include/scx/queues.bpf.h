@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * DSQs ordered by virtual time, one for each NUMA node or smaller group of CPUs (cpus.h), and one
+ * for the pinned tasks of each CPU. A CPU takes the earliest task of its two DSQs; if it finds
+ * none, it steals from other nodes. scx_balance() evens out the loads of the nodes.
+ *
+ * The scheduler keeps vtime_now and runnable_weight of each queue.
+ */
+#ifndef __SCX_QUEUES_BPF_H
+#define __SCX_QUEUES_BPF_H
+
+#include <scx/barrier.h>
+#include <scx/cpus.bpf.h>
+#include <scx/first.bpf.h>
+
+/* DSQs: each CPU has one for its pinned tasks, with the CPU number as its id; each node has one,
+ * with the id SCX_NODE_DSQ | node. */
+#define SCX_NODE_DSQ (1ULL << 32)
+
+/* Tasks of a node. */
+struct scx_queue {
+	u64 vtime_now; /* kept by the scheduler, which defines it */
+	u64 runnable_weight; /* sum of the weights of runnable tasks, kept by the scheduler */
+	u32 nr_waiting; /* in the node's DSQ, when last counted */
+	u32 nr_inserted; /* in total */
+	u64 capacity; /* of its CPUs */
+	u64 balance_at_ns; /* time of the next scx_balance() */
+	u64 padding[3]; /* to a cache line */
+};
+
+static struct scx_queue scx_queues[SCX_NODES_MAX];
+
+/* Whether the DSQ of a CPU may have tasks. It rarely does, and querying the kernel is expensive. */
+static bool scx_has_pinned[SCX_CPUS_MAX];
+
+static inline struct scx_queue *scx_queue(u32 node)
+{
+	return &scx_queues[node % SCX_NODES_MAX];
+}
+
+/* Number of insertions between two queries of the number of waiting tasks, which are expensive. */
+#define SCX_QUEUE_COUNT_EVERY 8
+
+/* Return roughly how many tasks wait in the node's DSQ. */
+static inline u64 scx_nr_waiting(u32 node)
+{
+	struct scx_queue *queue = scx_queue(node);
+
+	return queue->nr_waiting;
+}
+
+/*
+ * Insert the task into the DSQ of a node, or of a CPU if it is pinned: @pinned_to is that CPU + 1,
+ * else 0.
+ */
+static inline void scx_queue_insert(struct task_struct *p, u32 node, u32 pinned_to, u64 slice_ns,
+				    u64 vtime, u64 enq_flags)
+{
+	struct scx_queue *queue = scx_queue(node);
+	u64 dsq_id = SCX_NODE_DSQ | node;
+	u32 cpu;
+	s32 nr;
+
+	if (!pinned_to) {
+		scx_bpf_dsq_insert_vtime(p, dsq_id, slice_ns, vtime, enq_flags);
+		/* Not atomic: nr_waiting is an estimate. */
+		if (queue->nr_inserted++ % SCX_QUEUE_COUNT_EVERY == 0) {
+			nr = scx_bpf_dsq_nr_queued(dsq_id);
+			queue->nr_waiting = nr > 0 ? nr : 0;
+		}
+		return;
+	}
+	cpu = pinned_to - 1;
+	scx_bpf_dsq_insert_vtime(p, cpu, slice_ns, vtime, enq_flags);
+	scx_has_pinned[cpu % SCX_CPUS_MAX] = true;
+}
+
+/* Whether the DSQ of this CPU has tasks. Call it from ops.dispatch(). */
+static inline bool scx_pinned_wait(u32 cpu)
+{
+	bool *has_pinned = &scx_has_pinned[cpu % SCX_CPUS_MAX];
+
+	if (!*has_pinned)
+		return false;
+	/* Clear it first: a task that is inserted meanwhile sets it again. */
+	*has_pinned = false;
+	scx_full_barrier();
+	*has_pinned = scx_bpf_dsq_nr_queued(cpu) > 0 || *has_pinned;
+	return *has_pinned;
+}
+
+/* The same, for any CPU and from any callback. It does not clear the flag, since it may run without
+ * the lock of @cpu's run queue: scx_queue_insert() sets the flag before the kernel inserts the
+ * task, and clearing it in between would hide the task from @cpu. */
+static inline bool scx_has_pinned_waiting(u32 cpu)
+{
+	return scx_has_pinned[cpu % SCX_CPUS_MAX] && scx_bpf_dsq_nr_queued(cpu) > 0;
+}
+
+/* Move the first task for this CPU to its local DSQ. */
+static inline bool scx_queue_dispatch(s32 cpu)
+{
+	u64 node_dsq = SCX_NODE_DSQ | scx_node_of(cpu);
+
+	if (scx_pinned_wait(cpu))
+		return scx_dispatch_first(cpu, node_dsq);
+	return scx_dispatch_from(node_dsq);
+}
+
+/* Move the first task of one of @nr groups, from index @first on, to the local DSQ of this CPU,
+ * which belongs to the group @own. The search starts after @own, so that not all groups steal from
+ * the same one. */
+static inline bool scx_steal_from(u32 first, u32 nr, u32 own)
+{
+	u32 i, node;
+
+	bpf_for(i, 1, nr) {
+		node = first + (own - first + i) % (nr ?: 1);
+		if (scx_dispatch_from(SCX_NODE_DSQ | node))
+			return true;
+	}
+	return false;
+}
+
+/* Move a task of another group to the local DSQ of @cpu, from the same NUMA node if possible. */
+static inline bool scx_steal(s32 cpu)
+{
+	u32 own = scx_node_of(cpu), first = scx_cpus.near_first[own], nr = scx_cpus.near_nr[own];
+
+	if (scx_cpus.nr_nodes < 2)
+		return false;
+	return scx_steal_from(first, nr, own) ||
+	       (nr < scx_cpus.nr_nodes && scx_steal_from(0, scx_cpus.nr_nodes, own));
+}
+
+/* How often a group compares its load with those of others. */
+#define SCX_BALANCE_NS (10 * NSEC_PER_MSEC)
+
+/* Whether the group @other would still have at least the load of @own, relative to their
+ * capacities, if a task of the default weight moved to @own. */
+static inline bool scx_is_busier(u32 other, u32 own)
+{
+	const struct scx_queue *from = scx_queue(other), *to = scx_queue(own);
+
+	return from->runnable_weight > SCX_WEIGHT_DFL &&
+	       (from->runnable_weight - SCX_WEIGHT_DFL) * to->capacity >=
+		       (to->runnable_weight + SCX_WEIGHT_DFL) * from->capacity;
+}
+
+/*
+ * Move a task of a busier group to the local DSQ of @cpu, at most every SCX_BALANCE_NS in each
+ * group. Without this, if a group has one more task than CPUs, its tasks would share them forever,
+ * while in another group each task has a CPU to itself.
+ */
+static inline bool scx_balance(s32 cpu)
+{
+	u32 own = scx_node_of(cpu), nr = scx_cpus.nr_nodes, other, i;
+	struct scx_queue *queue = scx_queue(own);
+	u64 now;
+
+	if (nr < 2)
+		return false;
+	now = scx_bpf_now();
+	if (time_before(now, queue->balance_at_ns))
+		return false;
+	/* Not atomic: at worst, two CPUs balance at once. */
+	queue->balance_at_ns = now + SCX_BALANCE_NS;
+	bpf_for(i, 1, nr) {
+		other = (own + i) % (nr ?: 1);
+		if (scx_is_busier(other, own) && scx_dispatch_from(SCX_NODE_DSQ | other))
+			return true;
+	}
+	return false;
+}
+
+/* Create the DSQs, and sum up the capacities of the nodes. */
+static inline s32 scx_queues_init(void)
+{
+	s32 err = 0;
+	u32 i;
+
+	bpf_for(i, 0, scx_cpus.nr_cpu_ids) {
+		err = err ?: scx_bpf_create_dsq(i, -1);
+		scx_queue(scx_node_of(i))->capacity += scx_cpu_info(i)->capacity;
+	}
+	bpf_for(i, 0, scx_cpus.nr_nodes)
+		err = err   ?:
+			      scx_bpf_create_dsq(SCX_NODE_DSQ | i,
+						 scx_cpus.node_id[i % SCX_NODES_MAX]);
+	return err;
+}
+
+/* Print the state of all nodes. Call it from ops.dump(). */
+static inline void scx_queues_dump(void)
+{
+	u32 node;
+
+	bpf_for(node, 0, scx_cpus.nr_nodes)
+		scx_bpf_dump("node %u: %d queued, vtime %llu, weight %llu\n", node,
+			     scx_bpf_dsq_nr_queued(SCX_NODE_DSQ | node), scx_queue(node)->vtime_now,
+			     scx_queue(node)->runnable_weight);
+}
+
+#endif /* __SCX_QUEUES_BPF_H */

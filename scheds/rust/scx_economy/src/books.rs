@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Reads the state of all tasks, accounts and ledgers, and checks that it adds up.
+
+use std::io::Read as _;
+
+use anyhow::{Context as _, Result};
+use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, MapHandle};
+use scx_utils::percpu::PerCpu;
+use scx_utils::zerocopy::FromBytes;
+
+use crate::bpf_intf::{
+    economy_account_view, economy_counts, economy_ledger_view, economy_task_view,
+};
+
+/// `ECONOMY_UNIT`: units in 1 ns.
+const UNIT: i128 = 100;
+
+/// How often [`Books::audit`] reads the state until it is consistent.
+const ATTEMPTS: usize = 20;
+
+/// Where to read from. It owns file descriptors only, so it can be used on any thread.
+pub(crate) struct Books {
+    pub(crate) counts: PerCpu<economy_counts>,
+    pub(crate) ledgers: MapHandle,
+    pub(crate) nr_ledgers: u32,
+    /// The iterator over tasks.
+    pub(crate) tasks: Link,
+    /// The iterators over accounts.
+    pub(crate) accounts: Vec<Link>,
+}
+
+/// The sums of a reading.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Sums {
+    pub(crate) nr_accounts: u64,
+    /// In all accounts.
+    pub(crate) balance_ns: i64,
+    /// In the banks of all ledgers, including what they still have to hand out.
+    pub(crate) bank_ns: i64,
+    /// What tasks, accounts and banks have too much (positive) or too little.
+    pub(crate) error_ns: i64,
+}
+
+impl Books {
+    /// All tasks.
+    pub(crate) fn tasks(&self) -> Result<Vec<economy_task_view>> {
+        records(&self.tasks).context("cannot read the tasks")
+    }
+
+    /// All accounts.
+    pub(crate) fn accounts(&self) -> Result<Vec<economy_account_view>> {
+        let mut accounts = Vec::new();
+        for link in &self.accounts {
+            accounts
+                .extend(records::<economy_account_view>(link).context("cannot read the accounts")?);
+        }
+        Ok(accounts)
+    }
+
+    /// The sums, and whether they are of one moment: no money moved while they were read.
+    pub(crate) fn audit(&self) -> Result<(Sums, bool)> {
+        let mut sums = Sums::default();
+        for _ in 0..ATTEMPTS {
+            let before = self.transfers()?;
+            sums = self.sums()?;
+            if before == self.transfers()? && before.iter().all(|seq| seq % 2 == 0) {
+                return Ok((sums, true));
+            }
+        }
+        Ok((sums, false))
+    }
+
+    /// A number for each CPU that changes with each transfer of money, and is odd during one.
+    fn transfers(&self) -> Result<Vec<u64>> {
+        Ok(self.counts.read(0)?.iter().map(|of| of.seq).collect())
+    }
+
+    fn sums(&self) -> Result<Sums> {
+        let tasks = self.tasks()?;
+        let accounts = self.accounts()?;
+        let bank = self.bank()?;
+        let lags: i128 = tasks.iter().map(|task| i128::from(task.lag)).sum();
+        let balance_ns: i128 = accounts.iter().map(|of| i128::from(of.balance_ns)).sum();
+        let error = lags + balance_ns * UNIT + bank;
+        // Away from zero, so that no error is too small to be seen.
+        let error_ns = error / UNIT + (error % UNIT).signum();
+        Ok(Sums {
+            nr_accounts: accounts.len().try_into()?,
+            balance_ns: balance_ns.try_into()?,
+            bank_ns: (bank / UNIT).try_into()?,
+            error_ns: error_ns.try_into()?,
+        })
+    }
+
+    /// The units in the banks and pots of all ledgers.
+    fn bank(&self) -> Result<i128> {
+        let mut sum = 0;
+        for index in 0..self.nr_ledgers {
+            let bytes = self.ledgers.lookup(&index.to_ne_bytes(), MapFlags::ANY)?;
+            let bytes = bytes.with_context(|| format!("there is no ledger {index}"))?;
+            let ledger = economy_ledger_view::read_from_bytes(&bytes).ok();
+            let ledger = ledger.context("a ledger has an unexpected size")?;
+            sum += i128::from(ledger.bank) + i128::from(ledger.inflow) + i128::from(ledger.pot);
+        }
+        Ok(sum)
+    }
+}
+
+/// Runs an iterator that writes records of type `T`.
+fn records<T: FromBytes>(iterator: &Link) -> Result<Vec<T>> {
+    let mut bytes = Vec::new();
+    Iter::new(iterator)?.read_to_end(&mut bytes)?;
+    let records = bytes.chunks_exact(size_of::<T>());
+    let records = records.map(|record| T::read_from_bytes(record).ok());
+    records
+        .collect::<Option<_>>()
+        .context("a record has an unexpected size")
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Payments into accounts, and withdrawals. The programs run in the context of the task that pays or
+ * withdraws, and must not change its lag, which belongs to the callbacks: they change its
+ * pending_ns, which the next money_settle() adds to the lag.
+ *
+ * Other tasks may use the account at the same time, so each amount is moved by an atomic operation
+ * at either end. Two payers may exceed the limit by one price each.
+ */
+#ifndef __ECONOMY_ACCOUNT_BPF_H
+#define __ECONOMY_ACCOUNT_BPF_H
+
+#include "account.h"
+#include "money.bpf.h"
+
+/* The account of a socket or pipe. */
+struct economy_account {
+	s64 balance_ns;
+	u64 paid_ns; /* in total */
+	u64 withdrawn_ns; /* in total */
+	u32 payer; /* process that paid last; 0: none */
+	u32 server; /* process that read last; 0: none */
+	char payer_comm[ECONOMY_COMM_LEN];
+	char server_comm[ECONOMY_COMM_LEN];
+};
+
+static inline void transfer_begin(void)
+{
+	count_atomic(seq, 1);
+}
+
+static inline void transfer_end(void)
+{
+	count_atomic(seq, 1);
+}
+
+/* Return the lag of a task, ns, with its payments and without the CPU time that it was not charged
+ * for yet. */
+static inline s64 lag_now_ns(const struct task_struct *p, const struct economy_task *t)
+{
+	const struct economy_bank *bank = bank_of(t->node);
+	s64 lag_ns = t->pending_ns;
+
+	if (!bank)
+		return 0;
+	if (t->has_begun)
+		lag_ns -= (s64)(p->se.sum_exec_runtime - t->sum_exec_ns);
+	return lag_ns + economy_lag_ns(&bank->ledger, &t->share);
+}
+
+/* Slices of debt that count as means. */
+#define CREDIT_SLICES 3
+
+/*
+ * Return what a task may pay if it kept no reserve, ns: its lag, and CREDIT_SLICES. The lag of a
+ * task that computes varies by a slice as it waits and runs, around 0, so half of the time it could
+ * pay nothing without credit. With the default reserve of one slice, a task that pays falls two
+ * slices behind, so it waits for two turns more.
+ */
+static inline s64 means_ns(const struct task_struct *p, const struct economy_task *t)
+{
+	return lag_now_ns(p, t) + CREDIT_SLICES * (s64)config.slice_ns;
+}
+
+/* A task that is about to pay. */
+struct payer {
+	struct task_struct *p;
+	struct economy_task *t;
+	s64 means_ns;
+};
+
+/* Whether the current task, which sends a message, can pay for it. It is much cheaper to determine
+ * this than to find the account. */
+static inline bool can_pay(struct payer *payer)
+{
+	payer->p = bpf_get_current_task_btf();
+	payer->t = bpf_task_storage_get(&economy_tasks, payer->p, NULL, 0);
+	if (!payer->t || !payer->t->is_member)
+		return false;
+	payer->means_ns = means_ns(payer->p, payer->t);
+	if (economy_payment(config.price_ns, payer->means_ns, config.reserve_ns, config.price_ns,
+			    config.is_partial))
+		return true;
+	count_atomic(nr_refused_poor, 1);
+	return false;
+}
+
+/* Note who paid. */
+static inline void account_note_payer(struct economy_account *account, u32 process)
+{
+	if (account->payer == process)
+		return;
+	account->payer = process;
+	bpf_get_current_comm(account->payer_comm, sizeof(account->payer_comm));
+}
+
+/* Pay for a message to the owner of the account. */
+static inline void account_pay(struct economy_account *account, const struct payer *payer)
+{
+	s64 room_ns = (s64)config.limit_ns - account->balance_ns;
+	u64 amount_ns = economy_payment(config.price_ns, payer->means_ns, config.reserve_ns,
+					room_ns, config.is_partial);
+	struct economy_task *t = payer->t;
+	u32 process = payer->p->tgid;
+
+	/* A process that pays itself would move money past the bounds of a lag. */
+	if (!t || account->server == process)
+		return;
+	if (!amount_ns) {
+		count_atomic(nr_refused_full, 1);
+		return;
+	}
+	transfer_begin();
+	__sync_fetch_and_sub(&t->pending_ns, amount_ns);
+	__sync_fetch_and_add(&account->balance_ns, amount_ns);
+	transfer_end();
+	t->paid_ns += amount_ns;
+	__sync_fetch_and_add(&account->paid_ns, amount_ns);
+	account_note_payer(account, process);
+	count_atomic(nr_pay, 1);
+	count_atomic(paid_ns, amount_ns);
+}
+
+/* Move @amount_ns from the account to the current task, unless another task has changed the
+ * balance: then the next withdrawal gets it. */
+static inline void account_take(struct economy_account *account, struct economy_task *t,
+				s64 balance_ns, s64 amount_ns)
+{
+	bool is_taken;
+
+	transfer_begin();
+	is_taken = __sync_val_compare_and_swap(&account->balance_ns, balance_ns,
+					       balance_ns - amount_ns) == balance_ns;
+	if (is_taken)
+		__sync_fetch_and_add(&t->pending_ns, amount_ns);
+	transfer_end();
+	if (!is_taken)
+		return;
+	t->earned_ns += amount_ns;
+	__sync_fetch_and_add(&account->withdrawn_ns, amount_ns);
+	count_atomic(nr_withdraw, 1);
+	count_atomic(withdrawn_ns, amount_ns);
+}
+
+/* The same for at most @part_ns, by which the lag may grow. */
+static inline void account_take_part(struct economy_account *account, struct task_struct *p,
+				     s64 balance_ns, s64 part_ns)
+{
+	struct economy_task *t = bpf_task_storage_get(&economy_tasks, p, NULL, 0);
+	s64 room_ns;
+
+	if (!t || !t->is_member)
+		return;
+	room_ns = (s64)config.lag_max_ns - lag_now_ns(p, t);
+	if (part_ns > room_ns)
+		part_ns = room_ns;
+	if (part_ns > 0)
+		account_take(account, t, balance_ns, part_ns);
+}
+
+/*
+ * The current task has read from the socket or pipe, and withdraws the money for what it has read;
+ * @nr_unread messages are left. It withdraws no more than its lag may grow: the rest stays in the
+ * account.
+ */
+static inline void account_withdraw(struct economy_account *account, u64 nr_unread)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+	s64 balance_ns = account->balance_ns;
+
+	if (balance_ns <= 0)
+		return;
+	if (account->server != (u32)p->tgid) {
+		account->server = p->tgid;
+		bpf_get_current_comm(account->server_comm, sizeof(account->server_comm));
+	}
+	/* The messages of a process that has sent them to itself are not its clients'. */
+	if (account->payer != (u32)p->tgid)
+		account_take_part(account, p, balance_ns,
+				  economy_withdrawal(balance_ns, nr_unread));
+}
+
+/* The socket or pipe is closed: its money goes to the bank. */
+static inline void account_close(struct economy_account *account)
+{
+	struct economy_bank *bank = bank_of(scx_node_of(bpf_get_smp_processor_id()));
+	s64 left_ns;
+
+	if (!account->balance_ns || !bank)
+		return;
+	transfer_begin();
+	left_ns = __sync_lock_test_and_set(&account->balance_ns, 0);
+	money_to_bank(bank, left_ns * ECONOMY_UNIT);
+	transfer_end();
+	count_atomic(closed_ns, left_ns);
+}
+
+#endif /* __ECONOMY_ACCOUNT_BPF_H */

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * With --futex: a task that waits for a PI futex lends the owner CPU time, and gets it back when it
+ * has the futex, as far as the owner still has it. The futex word has the owner's TID, so this is
+ * the only lock whose owner need not be guessed.
+ *
+ * The owner may be waiting in a DSQ. The loan does not change its place there, so the CPU of the
+ * lender, which is about to sleep, looks for it.
+ */
+#ifndef __ECONOMY_FUTEX_BPF_H
+#define __ECONOMY_FUTEX_BPF_H
+
+#include "account.bpf.h"
+
+/* include/uapi/linux/futex.h */
+#define FUTEX_TID_MASK 0x3fffffff
+
+/* The task to which the current task of each CPU has just lent; 0: none. */
+static u32 economy_borrowers[SCX_CPUS_MAX];
+
+static inline void transfer(struct economy_task *from, struct economy_task *to, s64 amount_ns)
+{
+	transfer_begin();
+	__sync_fetch_and_sub(&from->pending_ns, amount_ns);
+	__sync_fetch_and_add(&to->pending_ns, amount_ns);
+	transfer_end();
+}
+
+static inline void lend(struct task_struct *p, struct economy_task *t, struct task_struct *owner)
+{
+	struct economy_task *o = bpf_task_storage_get(&economy_tasks, owner, NULL, 0);
+	u64 amount_ns;
+
+	if (!o || !o->is_member || !t->is_member || o == t)
+		return;
+	amount_ns = economy_payment(config.futex_price_ns, means_ns(p, t), config.reserve_ns,
+				    config.futex_price_ns, true);
+	if (!amount_ns) {
+		count_atomic(nr_refused_poor, 1);
+		return;
+	}
+	transfer(t, o, amount_ns);
+	t->loan_ns = amount_ns;
+	t->borrower = owner->pid;
+	economy_borrowers[bpf_get_smp_processor_id() % SCX_CPUS_MAX] = owner->pid;
+	count_atomic(nr_loan, 1);
+	count_atomic(lent_ns, amount_ns);
+}
+
+static inline void repay(struct economy_task *t, struct task_struct *owner)
+{
+	struct economy_task *o = bpf_task_storage_get(&economy_tasks, owner, NULL, 0);
+	s64 amount_ns = t->loan_ns, left_ns;
+
+	if (!o || !o->is_member)
+		return;
+	left_ns = lag_now_ns(owner, o);
+	if (amount_ns > left_ns)
+		amount_ns = left_ns;
+	if (amount_ns > 0)
+		transfer(o, t, amount_ns);
+}
+
+SEC("?fentry/futex_lock_pi")
+int BPF_PROG(economy_futex_lock, u32 *uaddr)
+{
+	struct task_struct *p = bpf_get_current_task_btf(), *owner;
+	struct economy_task *t = bpf_task_storage_get(&economy_tasks, p, NULL, 0);
+	u32 word = 0;
+
+	if (!t || bpf_probe_read_user(&word, sizeof(word), uaddr))
+		return 0;
+	t->loan_ns = 0;
+	owner = bpf_task_from_pid(word & FUTEX_TID_MASK);
+	if (!owner)
+		return 0;
+	/* The TID is one of the task's PID namespace, the PID one of the first namespace. */
+	if (owner->tgid == p->tgid)
+		lend(p, t, owner);
+	bpf_task_release(owner);
+	return 0;
+}
+
+SEC("?fexit/futex_lock_pi")
+int BPF_PROG(economy_futex_locked, u32 *uaddr)
+{
+	struct economy_task *t =
+		bpf_task_storage_get(&economy_tasks, bpf_get_current_task_btf(), NULL, 0);
+	struct task_struct *owner;
+
+	if (!t || !t->loan_ns)
+		return 0;
+	owner = bpf_task_from_pid(t->borrower);
+	if (owner) {
+		repay(t, owner);
+		bpf_task_release(owner);
+	}
+	t->loan_ns = 0;
+	return 0;
+}
+
+/* Settle the lag of a queued task. Returns its virtual time. */
+static inline u64 settled_vtime(struct economy_task *t, struct economy_bank *bank)
+{
+	money_begin();
+	money_settle(bank, t);
+	money_end();
+	return economy_vtime(&t->share);
+}
+
+/* Dispatch the task @pid of the DSQ to @cpu, if its virtual time is now earlier than that of all
+ * others in the DSQ. Returns whether it was dispatched. */
+static bool dispatch_task(s32 cpu, u64 dsq_id, u32 pid)
+{
+	struct economy_bank *bank;
+	struct economy_task *t;
+	struct task_struct *p;
+	u64 first_vtime = 0;
+	bool is_first = true;
+
+	bpf_for_each(scx_dsq, p, dsq_id, 0) {
+		if (is_first)
+			first_vtime = p->scx.dsq_vtime;
+		is_first = false;
+		if (p->pid != (s32)pid)
+			continue;
+		t = bpf_task_storage_get(&economy_tasks, p, NULL, 0);
+		bank = t ? bank_of(t->node) : NULL;
+		return bank && time_before(settled_vtime(t, bank), first_vtime) &&
+		       scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0);
+	}
+	return false;
+}
+
+/* Dispatch the task to which the task that is about to sleep on @cpu has lent. Returns whether it
+ * was dispatched. */
+static inline bool dispatch_borrower(s32 cpu)
+{
+	u32 *borrower = &economy_borrowers[(u32)cpu % SCX_CPUS_MAX], pid = *borrower;
+
+	if (!pid)
+		return false;
+	*borrower = 0;
+	return dispatch_task(cpu, SCX_NODE_DSQ | scx_node_of(cpu), pid) ||
+	       (scx_pinned_wait(cpu) && dispatch_task(cpu, cpu, pid));
+}
+
+#endif /* __ECONOMY_FUTEX_BPF_H */

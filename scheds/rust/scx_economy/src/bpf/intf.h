@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Shared by the BPF and user-space sides of scx_economy. */
+#ifndef __SCX_ECONOMY_INTF_H
+#define __SCX_ECONOMY_INTF_H
+
+#include <scx/types.h>
+
+/* Set by user space before it loads the BPF programs; read-only afterwards. */
+struct economy_config {
+	u64 slice_ns;
+	u64 lag_max_ns; /* bound of a sleeping task's lag, both ways */
+	u64 price_ns; /* of a message */
+	u64 futex_price_ns; /* of a loan to the owner of a PI futex */
+	u64 limit_ns; /* of an account */
+	u64 reserve_ns; /* lag that the sender of a message keeps */
+	u32 is_partial; /* pay part of a price if the task cannot pay all of it */
+	u32 both_ways; /* both ends of a connection have accounts */
+};
+
+/* Counters of a CPU. */
+struct economy_counts {
+	u64 seq; /* changed before and after each transfer of money */
+	u64 nr_pay;
+	u64 nr_withdraw;
+	u64 nr_loan;
+	u64 nr_refused_poor; /* the sender could not pay */
+	u64 nr_refused_full; /* the account was full */
+	u64 paid_ns;
+	u64 withdrawn_ns;
+	u64 closed_ns; /* from closed accounts to the bank */
+	u64 lent_ns;
+	u64 nr_preemptions;
+};
+
+/* A ledger as user space reads it, in the map economy_ledgers; ledger.h defines the units. */
+struct economy_ledger_view {
+	u32 lock;
+	u32 padding;
+	u64 vtime_now;
+	u64 weight;
+	u64 pot;
+	s64 bank;
+	s64 inflow;
+};
+
+enum {
+	ECONOMY_COMM_LEN = 16
+};
+
+/* What the iterator economy_read_tasks writes for each task. */
+struct economy_task_view {
+	s64 lag; /* with what it has earned and not been credited for, and with pending_ns; units */
+	u64 paid_ns;
+	u64 earned_ns; /* withdrawn from accounts */
+	u32 pid;
+	u32 tgid;
+	u32 weight;
+	u32 is_runnable;
+	char comm[ECONOMY_COMM_LEN];
+};
+
+/* What the iterators economy_read_sockets and economy_read_pipes write for each account. */
+struct economy_account_view {
+	s64 balance_ns;
+	u64 paid_ns;
+	u64 withdrawn_ns;
+	u32 payer; /* process that paid last; 0: none */
+	u32 server; /* process that read last; 0: none */
+	u32 is_pipe;
+	u32 padding;
+	char payer_comm[ECONOMY_COMM_LEN];
+	char server_comm[ECONOMY_COMM_LEN];
+};
+
+#endif /* __SCX_ECONOMY_INTF_H */

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The ledger: who owes CPU time to whom, in exact integers. Pure functions, tested on the host by
+ * tests/unit_c/test_economy.c.
+ *
+ * Each task has a lag: the CPU time to which its weight entitled it while it was runnable, minus
+ * the CPU time that it used. The ledger is the only source of entitlement, and hands out exactly
+ * what tasks use, so the sum of everything is always zero: of the lags, of what the ledger still
+ * has to hand out (pot), and of the bank, which takes what exceeds the bounds of a lag. Payments
+ * (account.h) only move lag from one task to another.
+ *
+ * Amounts are in units of 1/100 ns (ECONOMY_UNIT), because then the entitlement of a task, its
+ * weight times a whole number of ns of virtual time, is an integer.
+ */
+#ifndef __SCX_ECONOMY_LEDGER_H
+#define __SCX_ECONOMY_LEDGER_H
+
+#include <scx/vtime.h>
+
+/* Units in 1 ns of CPU time. */
+#define ECONOMY_UNIT SCX_WEIGHT_DFL
+
+/* The bank hands out, or takes, at most 1/ECONOMY_BANK_PART of the CPU time that tasks use. */
+#define ECONOMY_BANK_PART 4
+
+/* The ledger of a group of CPUs. */
+struct economy_ledger {
+	/* Virtual time, ns. While it advances by 1 ns, each runnable task earns its weight in
+	 * units. */
+	u64 vtime_now;
+	u64 weight; /* sum of the weights of all runnable tasks */
+	u64 pot; /* CPU time used, not handed out yet; units */
+	s64 bank; /* from lags that exceeded their bounds; units */
+};
+
+/* A task's part in a ledger. */
+struct economy_share {
+	s64 lag; /* units; positive: the task used less than it earned */
+	u64 vtime; /* of the ledger, when the lag was last settled; ns */
+	u32 weight; /* what the task added to the ledger's weight; 0: not runnable */
+};
+
+/* Add what a runnable task has earned to its lag. */
+static inline void economy_settle(const struct economy_ledger *ledger, struct economy_share *share)
+{
+	u64 now = ledger->vtime_now;
+
+	share->lag += (s64)(share->weight * (now - share->vtime));
+	share->vtime = now;
+}
+
+/* The task becomes runnable, and earns from now on. */
+static inline void economy_join(struct economy_ledger *ledger, struct economy_share *share,
+				u32 weight)
+{
+	share->vtime = ledger->vtime_now;
+	share->weight = scx_weight_clamp(weight);
+	ledger->weight += share->weight;
+}
+
+/* The task sleeps, or leaves: it keeps its lag, and earns nothing. */
+static inline void economy_leave(struct economy_ledger *ledger, struct economy_share *share)
+{
+	economy_settle(ledger, share);
+	ledger->weight -= share->weight;
+	share->weight = 0;
+}
+
+/* Move money between the bank and the pot: at most @max units, and no more than there is. */
+static inline void economy_use_bank(struct economy_ledger *ledger, u64 max)
+{
+	if (ledger->bank > 0) {
+		if (max > (u64)ledger->bank)
+			max = ledger->bank;
+		ledger->bank -= max;
+		ledger->pot += max;
+	} else if (ledger->bank < 0) {
+		if (max > (u64)-ledger->bank)
+			max = -ledger->bank;
+		ledger->bank += max;
+		ledger->pot -= max;
+	}
+}
+
+/* Charge a task for @ran_ns of CPU time, and hand out as much to all runnable tasks. The remainder
+ * of the division stays in the pot. */
+static inline void economy_charge(struct economy_ledger *ledger, struct economy_share *share,
+				  u64 ran_ns)
+{
+	u64 amount = ran_ns * ECONOMY_UNIT, passed_ns;
+
+	share->lag -= (s64)amount;
+	ledger->pot += amount;
+	economy_use_bank(ledger, amount / ECONOMY_BANK_PART);
+	if (!ledger->weight)
+		return;
+	passed_ns = ledger->pot / ledger->weight;
+	ledger->vtime_now += passed_ns;
+	ledger->pot -= passed_ns * ledger->weight;
+}
+
+/* Bound a lag; what exceeds the bounds goes to the bank. Returns it, in units. */
+static inline s64 economy_bound(struct economy_share *share, s64 min, s64 max)
+{
+	s64 lag = share->lag < min ? min : share->lag > max ? max : share->lag;
+	s64 excess = share->lag - lag;
+
+	share->lag = lag;
+	return excess;
+}
+
+/* Return the virtual time of a task, ns, by which it is queued: that of the ledger when the lag was
+ * settled, minus the lag divided by the weight. */
+static inline u64 economy_vtime(const struct economy_share *share)
+{
+	u64 weight = share->weight ?: SCX_WEIGHT_DFL;
+
+	/* BPF before v4 has no signed division. */
+	if (share->lag < 0)
+		return share->vtime + (u64)-share->lag / weight;
+	return share->vtime - (u64)share->lag / weight;
+}
+
+/* Return what the task would have after economy_settle(), in ns, rounded toward zero. */
+static inline s64 economy_lag_ns(const struct economy_ledger *ledger,
+				 const struct economy_share *share)
+{
+	s64 lag = share->lag;
+
+	if (share->weight)
+		lag += (s64)(share->weight * (ledger->vtime_now - share->vtime));
+	return lag < 0 ? -(s64)((u64)-lag / ECONOMY_UNIT) : (s64)((u64)lag / ECONOMY_UNIT);
+}
+
+#endif /* __SCX_ECONOMY_LEDGER_H */

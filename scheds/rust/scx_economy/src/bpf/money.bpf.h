@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Ledgers of the groups of CPUs, and the tasks in them. Each group has a ledger of its own, so that
+ * CPUs of different groups do not share a lock.
+ *
+ * A change of the sum of weights and the advance of virtual time exclude each other by a lock: a
+ * task that joined in between would earn what nobody has used. The lock is held for a few
+ * instructions, once for each run of a task and once for each wakeup.
+ *
+ * Callbacks change money between money_begin() and money_end(), from which user space sees whether
+ * it has read a consistent state.
+ */
+#ifndef __ECONOMY_MONEY_BPF_H
+#define __ECONOMY_MONEY_BPF_H
+
+#include <scx/queues.bpf.h>
+#include "state.bpf.h"
+
+/* Maximum time that a task waits because of its debt, roughly. */
+#define MAX_WAIT_NS (1 * NSEC_PER_SEC)
+
+/* Minimum of the resulting bound, ns of virtual time, for many tasks. */
+#define DEBT_MIN_NS (10 * NSEC_PER_MSEC)
+
+/* Maximum lag of a runnable task, ns of virtual time. A task that may not use the CPUs on which it
+ * could be paid back, because of its affinity, would otherwise lag ever further. */
+#define LAG_RUNNABLE_NS (1 * NSEC_PER_SEC)
+
+struct economy_bank {
+	struct bpf_spin_lock lock; /* protects ledger */
+	struct economy_ledger ledger;
+	s64 inflow; /* for the bank of the ledger, added without the lock; units */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SCX_NODES_MAX);
+	__type(key, u32);
+	__type(value, struct economy_bank);
+} economy_ledgers SEC(".maps");
+
+/* Never NULL, but the verifier requires a check. */
+static inline struct economy_bank *bank_of(u32 node)
+{
+	return bpf_map_lookup_elem(&economy_ledgers, &node);
+}
+
+static inline void money_begin(void)
+{
+	scx_count(economy_counters, seq);
+}
+
+static inline void money_end(void)
+{
+	scx_count(economy_counters, seq);
+}
+
+/* Give @amount units to the bank. */
+static inline void money_to_bank(struct economy_bank *bank, s64 amount)
+{
+	if (amount)
+		__sync_fetch_and_add(&bank->inflow, amount);
+}
+
+/* Add to the lag what the task has earned, paid and withdrawn. */
+static inline void money_settle(struct economy_bank *bank, struct economy_task *t)
+{
+	if (t->pending_ns)
+		t->share.lag += __sync_lock_test_and_set(&t->pending_ns, 0) * ECONOMY_UNIT;
+	if (t->share.weight)
+		economy_settle(&bank->ledger, &t->share);
+}
+
+static inline void money_leave(struct economy_bank *bank, struct economy_task *t)
+{
+	if (!t->share.weight)
+		return;
+	bpf_spin_lock(&bank->lock);
+	economy_leave(&bank->ledger, &t->share);
+	scx_queue(t->node)->runnable_weight = bank->ledger.weight;
+	bpf_spin_unlock(&bank->lock);
+}
+
+/* Note that the task is runnable in @node with @weight. It keeps its lag. */
+static inline struct economy_bank *money_join(struct economy_task *t, u32 node, u32 weight)
+{
+	struct economy_bank *bank = bank_of(t->node);
+
+	if (t->node == node && t->share.weight == weight)
+		return bank;
+	if (bank)
+		money_leave(bank, t);
+	t->node = node;
+	bank = bank_of(node);
+	if (!bank)
+		return NULL;
+	bpf_spin_lock(&bank->lock);
+	economy_join(&bank->ledger, &t->share, weight);
+	scx_queue(node)->runnable_weight = bank->ledger.weight;
+	bpf_spin_unlock(&bank->lock);
+	return bank;
+}
+
+/* Charge the task for its CPU time since the last call. */
+static inline void money_charge(struct economy_bank *bank, const struct task_struct *p,
+				struct economy_task *t)
+{
+	u64 ran_ns = t->has_begun ? p->se.sum_exec_runtime - t->sum_exec_ns : 0;
+	s64 inflow = 0;
+
+	t->sum_exec_ns = p->se.sum_exec_runtime;
+	t->awake_ns += ran_ns;
+	if (bank->inflow)
+		inflow = __sync_lock_test_and_set(&bank->inflow, 0);
+	bpf_spin_lock(&bank->lock);
+	bank->ledger.bank += inflow;
+	economy_charge(&bank->ledger, &t->share, ran_ns);
+	bpf_spin_unlock(&bank->lock);
+	scx_queue(t->node)->vtime_now = bank->ledger.vtime_now;
+	money_settle(bank, t);
+}
+
+/* Bound the lag of a runnable task, and return the virtual time by which it is queued. */
+static inline u64 money_vtime(struct economy_bank *bank, struct economy_task *t)
+{
+	u64 debt_ns = scx_vtime_max_ahead(MAX_WAIT_NS, bank->ledger.weight);
+
+	if (debt_ns < DEBT_MIN_NS)
+		debt_ns = DEBT_MIN_NS;
+	money_to_bank(bank, economy_bound(&t->share, -(s64)(debt_ns * t->share.weight),
+					  LAG_RUNNABLE_NS * t->share.weight));
+	return economy_vtime(&t->share);
+}
+
+/* Limit the debt of a task that continues because no other task waits: it took no CPU time from
+ * tasks that come later. */
+static inline void money_alone(struct economy_bank *bank, struct economy_task *t)
+{
+	s64 debt = config.slice_ns * ECONOMY_UNIT;
+
+	if (t->share.lag < -debt)
+		money_to_bank(bank, economy_bound(&t->share, -debt, 0));
+}
+
+/* The task sleeps. Its lag is bounded, so that after the sleep it neither takes a CPU for long, nor
+ * has to wait for long. */
+static inline void money_sleep(struct economy_bank *bank, struct economy_task *t)
+{
+	s64 max = config.lag_max_ns * ECONOMY_UNIT;
+
+	money_leave(bank, t);
+	money_to_bank(bank, economy_bound(&t->share, -max, max));
+}
+
+/* The task ends, or leaves the scheduler: its lag goes to the bank. */
+static inline void money_close(struct economy_task *t)
+{
+	struct economy_bank *bank = bank_of(t->node);
+
+	t->is_member = false;
+	if (!bank)
+		return;
+	money_settle(bank, t);
+	money_leave(bank, t);
+	money_to_bank(bank, t->share.lag);
+	t->share.lag = 0;
+}
+
+#endif /* __ECONOMY_MONEY_BPF_H */

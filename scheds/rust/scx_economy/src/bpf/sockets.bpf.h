@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Messages over Unix sockets. The receiving end of a connection has an account if it belongs to the
+ * server. The sender pays before the message can be received. It does not pay if the message cannot
+ * be sent at once: the receiver has closed its end, or the sender has to wait for room. So there is
+ * nothing to pay back, and no program has to run after each message. (If a message has an invalid
+ * address, or memory is exhausted, its money stays in the account.)
+ *
+ * Sockets without connections (SOCK_DGRAM) have no accounts.
+ */
+#ifndef __ECONOMY_SOCKETS_BPF_H
+#define __ECONOMY_SOCKETS_BPF_H
+
+#include "account.bpf.h"
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct sk_buff_head {
+	u32 qlen;
+};
+
+struct sock_common {
+	unsigned long skc_flags;
+};
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+typedef struct {
+	atomic_t refs;
+} refcount_t;
+
+struct sock {
+	struct sock_common __sk_common;
+	struct sk_buff_head sk_receive_queue;
+	refcount_t sk_wmem_alloc;
+	int sk_sndbuf;
+	u8 sk_shutdown;
+};
+
+struct unix_address {
+	int len;
+};
+
+struct unix_sock {
+	struct unix_address *addr;
+	struct sock *peer;
+};
+
+struct socket {
+	struct sock *sk;
+};
+
+#pragma clang attribute pop
+
+/* include/net/sock.h: bit SOCK_DEAD of skc_flags, set when the socket is closed. */
+#define SOCK_DEAD_BIT 1
+
+/* include/linux/socket.h: the message stays in the queue. */
+#define MSG_PEEK 2
+
+/* include/net/sock.h: bits of sk_shutdown. */
+#define RCV_SHUTDOWN 1
+#define SEND_SHUTDOWN 2
+
+/* net/unix/af_unix.c, unix_autobind(): length of an address that the kernel has chosen, a zero byte
+ * and five digits after the family. */
+#define AUTOBIND_LEN 8
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct economy_account);
+} economy_sockets SEC(".maps");
+
+/* Whether a name was given to the socket: that of a server's end is the name of the listening
+ * socket. A client's end has no name, or one that the kernel has chosen. */
+static inline bool has_name(const struct unix_sock *sk)
+{
+	return sk->addr && sk->addr->len != AUTOBIND_LEN;
+}
+
+/* Whether a message can be sent at once, as unix_stream_sendmsg() and sock_alloc_send_pskb()
+ * decide. sk_wmem_alloc is one more than the bytes that are allocated. */
+static inline bool can_send(const struct sock *sk, const struct sock *peer)
+{
+	return !(sk->sk_shutdown & SEND_SHUTDOWN) && !(peer->sk_shutdown & RCV_SHUTDOWN) &&
+	       !(peer->__sk_common.skc_flags & SOCK_DEAD_BIT) &&
+	       sk->sk_wmem_alloc.refs.counter - 1 < sk->sk_sndbuf;
+}
+
+/* Whether messages over the connection pay in this direction. */
+static inline bool has_price(const struct unix_sock *own)
+{
+	const struct unix_sock *peer;
+
+	if (!config.both_ways && has_name(own))
+		return false;
+	peer = bpf_core_cast(own->peer, struct unix_sock);
+	return peer && (config.both_ways || has_name(peer));
+}
+
+/* Return the account of the other end of the connection. The sender's end has a reference to that
+ * end, so it cannot be freed meanwhile. */
+static inline struct economy_account *peer_account(struct sock *sk)
+{
+	const struct unix_sock *own = bpf_skc_to_unix_sock(sk);
+	struct sock *peer = own ? own->peer : NULL;
+
+	if (!peer || !can_send(sk, peer))
+		return NULL;
+	return bpf_sk_storage_get(&economy_sockets, peer, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+}
+
+/* Close the account of a socket if the socket is closed. */
+static inline void close_if_dead(struct sock *sk)
+{
+	struct economy_account *account;
+
+	if (!(sk->__sk_common.skc_flags & SOCK_DEAD_BIT))
+		return;
+	account = bpf_sk_storage_get(&economy_sockets, sk, NULL, 0);
+	if (account)
+		account_close(account);
+}
+
+static inline int sends(struct socket *sock)
+{
+	struct economy_account *account;
+	struct sock *sk = sock->sk;
+	struct payer payer = {};
+
+	if (!sk || !has_price(bpf_core_cast(sk, struct unix_sock)) || !can_pay(&payer))
+		return 0;
+	account = peer_account(sk);
+	if (account)
+		account_pay(account, &payer);
+	return 0;
+}
+
+static inline int received(struct socket *sock, int flags, int ret)
+{
+	struct sock *sk = sock->sk;
+	struct economy_account *account;
+
+	if (!sk || ret <= 0 || flags & MSG_PEEK)
+		return 0;
+	if (!config.both_ways && !has_name(bpf_core_cast(sk, struct unix_sock)))
+		return 0;
+	account = bpf_sk_storage_get(&economy_sockets, sk, NULL, 0);
+	if (account)
+		account_withdraw(account, sk->sk_receive_queue.qlen);
+	return 0;
+}
+
+SEC("fentry/unix_stream_sendmsg")
+int BPF_PROG(economy_stream_send, struct socket *sock)
+{
+	return sends(sock);
+}
+
+SEC("fexit/unix_stream_recvmsg")
+int BPF_PROG(economy_stream_received, struct socket *sock, void *msg, u64 len, int flags, int ret)
+{
+	return received(sock, flags, ret);
+}
+
+SEC("fentry/unix_seqpacket_sendmsg")
+int BPF_PROG(economy_packet_send, struct socket *sock)
+{
+	return sends(sock);
+}
+
+SEC("fexit/unix_seqpacket_recvmsg")
+int BPF_PROG(economy_packet_received, struct socket *sock, void *msg, u64 len, int flags, int ret)
+{
+	return received(sock, flags, ret);
+}
+
+/* Messages that are sent while, or after, the receiver closes its end may leave money in its
+ * account, which is closed when the sender closes the other end. */
+SEC("fentry/unix_release")
+int BPF_PROG(economy_closed, struct socket *sock)
+{
+	struct sock *sk = sock->sk;
+	const struct unix_sock *own = sk ? bpf_skc_to_unix_sock(sk) : NULL;
+	struct economy_account *account;
+
+	if (!sk || !own)
+		return 0;
+	account = bpf_sk_storage_get(&economy_sockets, sk, NULL, 0);
+	if (account)
+		account_close(account);
+	if (own->peer)
+		close_if_dead(own->peer);
+	return 0;
+}
+
+#endif /* __ECONOMY_SOCKETS_BPF_H */
