@@ -298,8 +298,12 @@ static void finish(void *skel)
 
 static void read_stats(void *skel, void *stats)
 {
-	scx_percpu_sum(((struct scx_userland *)skel)->maps.rl_counters, stats,
-		       sizeof(struct rl_counters));
+	struct rl_counters *sum = stats;
+
+	scx_percpu_sum(((struct scx_userland *)skel)->maps.rl_counters, sum, sizeof(*sum));
+	/* A task moved while the counters were read. */
+	if ((int64_t)sum->nr_running < 0)
+		sum->nr_running = 0;
 }
 
 #define STAT(member, kind, desc) SCX_STAT(struct rl_counters, member, kind, desc)

@@ -4,6 +4,7 @@
  *
  * scx_attrs ext: prints "ready", waits for SIGUSR1, and requests the policy SCHED_EXT. Prints 0 or
  * the errno.
+ * scx_attrs ext COMMAND...: runs the command with this policy.
  * scx_attrs core COMMAND...: runs the command with a core scheduling cookie of its own, so that it
  * shares no core with any other task.
  */
@@ -39,14 +40,18 @@ static int request_ext(void)
 
 int main(int argc, char **argv)
 {
+	const struct sched_param param = { 0 };
+
 	if (argc == 2 && !strcmp(argv[1], "ext"))
 		return request_ext();
-	if (argc < 3 || strcmp(argv[1], "core") != 0) {
-		fputs("usage: scx_attrs ext | core COMMAND...\n", stderr);
+	if (argc < 3 || (strcmp(argv[1], "ext") && strcmp(argv[1], "core"))) {
+		fputs("usage: scx_attrs ext [COMMAND...] | core COMMAND...\n", stderr);
 		return 2;
 	}
-	if (prctl(CORE_SCHED, CORE_SCHED_CREATE, 0, SCOPE_THREAD_GROUP, 0)) {
-		perror("PR_SCHED_CORE");
+	if (!strcmp(argv[1], "ext") ?
+		    sched_setscheduler(0, SCHED_EXT_POLICY, &param) :
+		    prctl(CORE_SCHED, CORE_SCHED_CREATE, 0, SCOPE_THREAD_GROUP, 0)) {
+		perror(argv[1]);
 		return 1;
 	}
 	execvp(argv[2], argv + 2);

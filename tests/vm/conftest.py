@@ -371,12 +371,14 @@ def set_cpu(guest: Guest, workers_stay_online: None) -> Iterator[SetCpu]:
     """Takes CPUs offline and online; returns how long it took, in s of the guest. Afterwards the
     topology's initial CPUs are online."""
 
-    def switch(cpu: int, online: bool) -> float:
+    def switch(cpu: int, online: bool, *, is_urgent: bool = False) -> float:
         change = f"echo {int(online)} >/sys/devices/system/cpu/cpu{cpu}/online"
         uptime = "read since _ </proc/uptime"
         # Under load, a machine with eight emulated CPUs may need many seconds.
         done = guest.run(
-            f"set -e; {uptime}; {change}; echo $since; cat /proc/uptime", timeout_s=600
+            f"set -e; {uptime}; {change}; echo $since; cat /proc/uptime",
+            timeout_s=600,
+            is_urgent=is_urgent,
         )
         since, until, *_ = done.check().stdout.split()
         return float(until) - float(since)

@@ -50,21 +50,29 @@ def cpus_of_hogs(guest: Guest, load: Process) -> list[int]:
     return [int(line.rpartition(")")[2].split()[36]) for line in of_hogs(guest, load, "stat")]
 
 
-def spin(cpu: int) -> list[str]:
-    """A real-time task that computes on `cpu` for 4 s, and preempts whatever runs there.
+#: Makes a command a real-time task.
+REAL_TIME = ("chrt", "-f", "50")
+
+
+def spin(cpu: int, through: Sequence[str] = REAL_TIME) -> list[str]:
+    """A task that computes on `cpu` for 4 s, by default a real-time one: it preempts whatever runs
+    there.
 
     It ends by itself, because a task that is to kill it might not get to run. 4 s are short enough
     for the kernel threads of that CPU: if they starved, the kernel would eject the scheduler.
     """
-    return ["chrt", "-f", "50", "taskset", "-c", str(cpu), "scx_spin", "4"]
+    return [*through, "taskset", "-c", str(cpu), "scx_spin", "4"]
 
 
 def shares_beside_real_time(
-    guest: Guest, loads: Sequence[tuple[Process, int]], cpu: int | None = None
+    guest: Guest,
+    loads: Sequence[tuple[Process, int]],
+    cpu: int | None = None,
+    through: Sequence[str] = REAL_TIME,
 ) -> list[list[float]]:
-    """Runs a real-time task on `cpu`, by default that of a hog. `loads` has each load and its
-    number of hogs. Returns, for each load, the share of a CPU that each of its hogs got meanwhile.
-    Ends the loads.
+    """Runs a task of a higher class on `cpu`, by default that of a hog. `loads` has each load and
+    its number of hogs. Returns, for each load, the share of a CPU that each of its hogs got
+    meanwhile. Ends the loads.
 
     The hogs run before the real-time task starts, and never sleep: before 6.19, a task that wakes
     up on an idle CPU just as a real-time task starts there has to wait for that task, because the
@@ -79,7 +87,7 @@ def shares_beside_real_time(
         )
     begin_s, before = times_s(guest, [load for load, _ in loads])
     on_hog = max(cpus_of_hogs(guest, loads[0][0]))
-    real_time = guest.spawn("real_time", spin(on_hog if cpu is None else cpu))
+    real_time = guest.spawn("real_time", spin(on_hog if cpu is None else cpu, through))
     assert real_time.wait(TIMEOUT_S) == 0
     end_s, after = times_s(guest, [load for load, _ in loads])
     for load, _ in loads:

@@ -190,4 +190,4 @@ class KernelWatch:
 #: The types of the fixtures `start`, `load` and `set_cpu`.
 Start = Callable[..., Scheduler]
 Load = Callable[..., Process]
-SetCpu = Callable[[int, bool], float]
+SetCpu = Callable[..., float]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from sched_ext import (
+    SYSFS,
     TIMEOUT_S,
     Load,
     Scheduler,
@@ -78,14 +79,22 @@ def test_sigint_ends_it_cleanly(guest: Guest, start: Start, icount: bool, progra
 def test_kill_9_leaves_a_working_system(
     guest: Guest, start: Start, load: Load, program: str
 ) -> None:
-    """The next load works, even while the killed scheduler is being unloaded; and the kernel's
-    scheduler takes over."""
-    start(program).wait_enabled().end(signal.SIGKILL)
+    """Under load, the next start works, even while the killed scheduler is being unloaded; and the
+    kernel's scheduler takes over."""
     scheduler = start(program).wait_enabled()
     process = load("--hogs", "6")
     # All hogs start before the unload; unloads_within() is for forks during the unload.
     wait_for("all hogs run", lambda: nr_hogs(guest, process) == 6)
+    # The state may still be that of the killed one.
+    nr_loads = read(guest, f"{SYSFS}/enable_seq")
     assert scheduler.end(signal.SIGKILL) == 128 + signal.SIGKILL
+    again = start(program)
+    wait_for(
+        "it is loaded again",
+        lambda: read(guest, f"{SYSFS}/enable_seq") != nr_loads or not again.process.running(),
+    )
+    again.wait_enabled()
+    assert again.end(signal.SIGKILL) == 128 + signal.SIGKILL
     wait_disabled(guest)
     # Each hog has to run in order to end.
     process.signal(signal.SIGINT)

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import re
 import signal
 from collections.abc import Callable
 
@@ -37,6 +39,59 @@ def test_tasks_leave_a_cpu_with_a_real_time_task(
     print(shares)
     assert min(shares) > share_min(icount)
     assert process.end(signal.SIGINT) == 0
+
+
+def test_tasks_leave_a_cpu_with_a_fair_task(
+    guest: Guest, start: Start, load: Load, icount: bool
+) -> None:
+    """With --partial, other tasks are in the fair class, which precedes the scheduler's."""
+    nr_hogs = len(guest.topology.online) - 1
+    process = start("scx_rlfifo", "--partial").wait_enabled()
+    hogs = load(
+        "--hogs", str(nr_hogs), *QUIET, "--seconds", "3600", "--json", through="scx_attrs ext"
+    )
+    (shares,) = shares_beside_real_time(guest, [(hogs, nr_hogs)], through=())
+    print(shares)
+    assert min(shares) > share_min(icount)
+    assert process.end(signal.SIGINT) == 0
+
+
+#: Real-time tasks that compute for 40 of 50 ms on three of four CPUs. Records the policy thread.
+BESIDE_REAL_TIME = """
+scx_rlfifo & scheduler=$!
+until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
+quiet="--pipes 0 --forks-per-s 0"
+scx_load --hogs 2 --sleepers 8 --sleep-us 1000 $quiet >/dev/null & load=$!
+bursts=
+for mask in 2 4 8; do
+    chrt -f 50 taskset $mask scx_load --hogs 0 --sleepers 1 --sleep-us 10000 --work-us 40000 \\
+        --seconds 60 $quiet >/dev/null & bursts="$bursts $!"
+done
+scx_switches --pid $scheduler --seconds 4 --json
+kill -INT $load $bursts
+wait $load $bursts
+kill -INT $scheduler
+wait $scheduler
+"""
+
+
+def test_policy_thread_leaves_a_cpu_with_a_real_time_task(
+    replayed: Callable[[str], str], kernel: Kernel
+) -> None:
+    """It does not wait until the watchdog of the BPF side finds it."""
+    if kernel.version < IMMED_SINCE:
+        pytest.skip("the kernel has no SCX_ENQ_IMMED")
+    printed = replayed(BESIDE_REAL_TIME)
+    lines = [json.loads(line) for line in re.findall(r"^\{.*\}$", printed, re.MULTILINE)]
+    runs = sorted((r for r in lines if r["type"] == "run"), key=lambda run: run["start_ns"])
+    waits_ms = [
+        (after["start_ns"] - before["start_ns"] - before["ran_ns"]) / 1e6
+        for before, after in itertools.pairwise(runs)
+        if before["end"] == "preempted"
+    ]
+    print(f"preempted {len(waits_ms)} times, waited {sorted(waits_ms)[-10:]} ms")
+    assert len(waits_ms) > 3
+    assert max(waits_ms) < 5
 
 
 ONE_CPU = TOPOLOGIES["1cpu"]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 from counted import answers, counted
-from loads import MIXED, QUIET, finished, uptime_s
+from loads import MIXED, QUIET, finished, hog_times_s, uptime_s
 from recorder import Record, Recorder
 from sched_ext import (
     COMPACTION,
@@ -217,6 +217,31 @@ def test_cpu_that_was_offline_at_the_start_is_used(
     assert scheduler.end(signal.SIGINT) == 0
 
 
+@STOPS_FAIR_SERVER_TWICE
+def test_all_allowed_cpus_go_offline(
+    guest: Guest, start: Start, load: Load, set_cpu: SetCpu
+) -> None:
+    """Tasks that wait for a decision, while the policy is stopped and the last of their two CPUs
+    goes offline. On 6.17 that CPU no longer dispatches when BPF begins to serve them."""
+    scheduler = serve(guest, start)
+    hogs = load("--hogs", "6", *QUIET, "--seconds", "3600", "--json", through="taskset c")
+    wait_for("all hogs run", lambda: sum(s > 0.02 for s in hog_times_s(guest, hogs)) == 6)
+    set_cpu(2, False)
+    scheduler.process.signal(signal.SIGSTOP)
+    offline_s = set_cpu(3, False, is_urgent=True)
+    print(f"offline after {offline_s:.2f} s")
+    scheduler.process.signal(signal.SIGCONT)
+    before = hog_times_s(guest, hogs)
+    wait_for(
+        "each hog runs elsewhere",
+        lambda: all(b > a for a, b in zip(before, hog_times_s(guest, hogs), strict=True)),
+    )
+    hogs.signal(signal.SIGINT)
+    finished(hogs)
+    assert offline_s < 4
+    assert scheduler.end(signal.SIGINT) == 0
+
+
 @pytest.mark.every_topology
 def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
     """Threads that run, wait and wake up move each other to other CPUs: decisions come too late, or
@@ -293,6 +318,45 @@ def test_favoured_tasks_run_to_completion_in_fifo_order(guest: Guest, start: Sta
     assert scheduler.end(signal.SIGINT) == 0
 
 
+#: Two hogs on one CPU, the first of them favoured until it is reniced. Prints the CPU time of each
+#: one's threads in ns: at first, after half a second, and half a second after it was reniced.
+RENICED = """
+scx_rlfifo --weighted & scheduler=$!
+until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
+hog="scx_load --hogs 1 --sleepers 0 --pipes 0 --forks-per-s 0"
+nice -n -5 taskset 2 $hog >/dev/null & first=$!
+sleep 0.5
+taskset 2 $hog >/dev/null & second=$!
+used() {
+    for hog in $first $second; do
+        cut -d " " -f 1 /proc/$hog/task/*/schedstat | tr "\\n" " "
+        echo
+    done
+}
+used
+sleep 0.5
+used
+renice 0 $(basename -a /proc/$first/task/*) || exit 1
+sleep 0.5
+used
+kill -INT $first $second
+wait $first
+wait $second
+kill -INT $scheduler
+wait $scheduler
+"""
+
+
+def test_favoured_task_loses_favour_while_it_runs(replayed: Callable[[str], str]) -> None:
+    """A task of nice -5 runs until it sleeps, but once it is reniced to 0 it has slices."""
+    lines = re.findall(r"^\d+ [\d ]*$", replayed(RENICED), re.MULTILINE)
+    at_s = [sum(map(int, line.split())) / 1e9 for line in lines]
+    used_s = [after - before for before, after in zip(at_s, at_s[2:], strict=False)]
+    print(f"CPU time while the first is favoured {used_s[:2]}, afterwards {used_s[2:]}")
+    assert used_s[1] < 0.02 < used_s[0]
+    assert min(used_s[2:]) > 0.1
+
+
 def test_no_system_call_per_task(guest: Guest, start: Start, load: Load) -> None:
     """The policy thread makes a system call only when it goes to sleep. Counted from the kernel's
     tracepoints, not by the scheduler."""
@@ -320,6 +384,37 @@ def test_no_system_call_per_task(guest: Guest, start: Start, load: Load) -> None
     wakeups = after["nr_wakeups"] - before["nr_wakeups"]
     assert thread["syscalls"] <= wakeups + 10 + 2 * summary["elapsed_s"]
     assert scheduler.end(signal.SIGINT) == 0
+
+
+#: Two hogs become real-time tasks while they run. The counters before and after. A third CPU
+#: remains for the thread that ends them.
+HOGS_LEAVE = """
+scx_rlfifo & scheduler=$!
+until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
+taskset e scx_load --hogs 2 --sleepers 0 --pipes 0 --forks-per-s 0 >/dev/null & load=$!
+sleep 0.5
+scx_stats_client SOCKET ask 'TOTAL'
+for task in /proc/$load/task/*; do
+    grep -q hog $task/comm && chrt -f -p 50 ${task##*/} >/dev/null
+done
+sleep 0.2
+scx_stats_client SOCKET ask 'TOTAL'
+kill -INT $load
+wait $load
+kill -INT $scheduler
+wait $scheduler
+"""
+
+
+def test_running_tasks_are_counted(replayed: Callable[[str], str]) -> None:
+    """Tasks stop to belong to the scheduler on a CPU of their own, but the kernel calls it on that
+    of chrt."""
+    counts = answers(replayed(HOGS_LEAVE.replace("SOCKET", SOCKET).replace("TOTAL", TOTAL)))
+    before, after = (count["nr_running"] for count in counts)
+    print(f"running: {before}, {after}")
+    # The last one is the thread that answers.
+    assert before == 3
+    assert after == 1
 
 
 def test_percpu_local_tasks_stay(guest: Guest, start: Start, load: Load) -> None:

@@ -195,8 +195,9 @@ impl Reader {
             mode: self.shared.policy_mode(),
             ..Metrics::default()
         };
+        let mut nr_running = 0_i64;
         for of_cpu in self.counters.read(0)? {
-            sum.nr_running += of_cpu.nr_running;
+            nr_running = nr_running.wrapping_add_unsigned(of_cpu.nr_running);
             sum.nr_asked += of_cpu.nr_queued;
             sum.nr_user_dispatches += of_cpu.nr_dispatched;
             sum.nr_fallback_dispatches += of_cpu.nr_fallback;
@@ -212,6 +213,8 @@ impl Reader {
             sum.nr_rescued += of_cpu.nr_rescued;
             sum.nr_wakeups += of_cpu.nr_wakeups;
         }
+        // Negative: a task moved while the counters were read.
+        sum.nr_running = nr_running.try_into().unwrap_or(0);
         Ok(sum)
     }
 }

@@ -177,8 +177,9 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         is_sent
     }
 
-    /// Finds and claims an idle CPU within the task's affinity, by a system call.
-    /// [`Cpus::pick_idle`] makes none, but does not know the affinity.
+    /// Finds an idle CPU within the task's affinity, by a system call; send the task there with
+    /// [`Target::IdleCpu`](crate::Target::IdleCpu). [`Cpus::pick_idle`] makes no system call, but
+    /// does not know the affinity.
     ///
     /// # Errors
     ///

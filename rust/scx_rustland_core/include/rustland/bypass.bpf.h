@@ -55,7 +55,7 @@ static s32 select_cpu_for_own(struct task_struct *p, s32 prev_cpu, u64 wake_flag
 		return is_preemptible(cpu) ? cpu : other_preemptible_cpu(p, cpu);
 	}
 	clear_cpu(shared.idle, cpu);
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, 0);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, SCX_ENQ_IMMED);
 	count(nr_kernel);
 	return cpu;
 }
@@ -70,18 +70,41 @@ static void preempt_with(struct task_struct *p, s32 cpu, u64 enq_flags)
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, SCX_SLICE_DFL, enq_flags | SCX_ENQ_PREEMPT);
 }
 
-static void enqueue_urgent(struct task_struct *p, u64 enq_flags)
+/*
+ * The CPU for a thread of the scheduler's own process that woke up for @cpu, or has to leave it. On
+ * 7.2 it leaves at once when a higher class takes the CPU (SCX_ENQ_IMMED in @immed): not if there
+ * is no other CPU, because the kernel would enqueue it again and again.
+ */
+static s32 cpu_for_own(struct task_struct *p, s32 cpu, u64 enq_flags, u64 *immed)
+{
+	s32 to = cpu;
+
+	if (scx_task_is_migration_disabled(p, enq_flags))
+		return cpu;
+	if (enq_flags & SCX_ENQ_REENQ || !is_preemptible(cpu))
+		to = other_preemptible_cpu(p, cpu);
+	if (to != cpu || !(enq_flags & SCX_ENQ_REENQ))
+		*immed = is_preemptible(to) ? SCX_ENQ_IMMED : 0;
+	return to;
+}
+
+static void enqueue_urgent(struct task_struct *p, struct rl_task *t, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
+	u64 immed = 0;
 
 	count(nr_kernel);
 	if (enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_REENQ)) {
-		/* If the CPU is offline, or used by a higher class, take another one. Per-CPU
-		 * kernel threads and migration-disabled tasks have to wait. */
-		if (scx_task_is_own(p) && !scx_task_is_migration_disabled(p, enq_flags) &&
-		    (enq_flags & SCX_ENQ_REENQ || !is_preemptible(cpu)))
-			cpu = other_preemptible_cpu(p, cpu);
-		preempt_with(p, cpu, enq_flags);
+		/* Per-CPU kernel threads have to wait for a higher class. */
+		if (scx_task_is_own(p))
+			cpu = cpu_for_own(p, cpu, enq_flags, &immed);
+		preempt_with(p, cpu, enq_flags | immed);
+		return;
+	}
+	/* A thread of the scheduler's own process that a kernel thread preempts continues next. */
+	if (t && t->resumes && scx_task_is_own(p)) {
+		t->resumes = false;
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, enq_flags);
 		return;
 	}
 	/* Slice expiry, in most cases: queue it like other fallback tasks, without preemption. */
@@ -96,7 +119,7 @@ static void note_preempted(struct task_struct *p, struct rl_task *t, bool runnab
 	if (!state || !state->is_preempted)
 		return;
 	state->is_preempted = false;
-	if (runnable && !is_urgent(p))
+	if (runnable && (!is_urgent(p) || scx_task_is_own(p)))
 		t->resumes = true;
 }
 

@@ -34,6 +34,19 @@ static bool may_run_on(const struct task_struct *p, s32 cpu)
 	       bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
 }
 
+/* Whether @p may run on no CPU that is in use: its last one is going offline. Once the task is in
+ * that CPU's local DSQ, the kernel changes its affinity. */
+static bool is_stranded(const struct task_struct *p)
+{
+	s32 cpu;
+
+	bpf_for(cpu, bpf_cpumask_first(p->cpus_ptr), nr_cpu_ids) {
+		if (may_run_on(p, cpu))
+			return false;
+	}
+	return true;
+}
+
 /* Determine the target of a decision. A pinned task goes to the queue of its CPU, so that no other
  * CPU has to skip it. */
 static void target_of(struct target *to, const struct task_struct *p, const struct rl_decision *d)
@@ -41,15 +54,16 @@ static void target_of(struct target *to, const struct task_struct *p, const stru
 	to->is_bounced = false;
 	to->cpu = d->cpu;
 	to->dsq_id = d->cpu;
+	if (is_stranded(p)) {
+		to->cpu = scx_bpf_task_cpu(p);
+		to->dsq_id = SCX_DSQ_LOCAL_ON | to->cpu;
+		to->is_bounced = true;
+		return;
+	}
 	if (p->nr_cpus_allowed == 1) {
 		to->cpu = bpf_cpumask_first(p->cpus_ptr);
 		to->is_bounced = d->cpu != RL_CPU_ANY && d->cpu != to->cpu;
 		to->dsq_id = to->cpu;
-		if (!test_cpu(shared.online, to->cpu)) {
-			/* The CPU is going offline: the kernel empties its local DSQ. */
-			to->dsq_id = SCX_DSQ_LOCAL_ON | scx_bpf_task_cpu(p);
-			to->is_bounced = true;
-		}
 		return;
 	}
 	if (d->cpu != RL_CPU_ANY) {

@@ -138,7 +138,8 @@ struct rl_counters {
 	u64 nr_preempting; /* of nr_dispatched: preempted the CPU's task */
 	u64 nr_idle_kicks; /* idle CPUs kicked */
 	u64 nr_rescued; /* tasks moved off a CPU that is offline or used by a higher class */
-	u64 nr_running; /* 0 or 1 */
+	u64 nr_running; /* tasks that started minus tasks that stopped to run: by this CPU, not on
+			 * it, so only the sum over all CPUs is a number of tasks */
 };
 
 /* Argument of the program rl_find_idle, which finds an idle CPU for a task. */

@@ -97,10 +97,10 @@ static struct rl_task *begin_enqueue(struct task_struct *p, u64 enq_flags)
 }
 
 /* Enqueue tasks that bypass the policy; false if @p needs a decision. */
-static bool enqueue_special(struct task_struct *p, u64 enq_flags)
+static bool enqueue_special(struct task_struct *p, struct rl_task *t, u64 enq_flags)
 {
 	if (is_urgent(p)) {
-		enqueue_urgent(p, enq_flags);
+		enqueue_urgent(p, t, enq_flags);
 		return true;
 	}
 	if (!scx_task_is_migration_disabled(p, enq_flags))
@@ -116,8 +116,9 @@ static bool enqueue_special(struct task_struct *p, u64 enq_flags)
  */
 static inline void rl_enqueue_fallback(struct task_struct *p, u64 enq_flags)
 {
-	begin_enqueue(p, enq_flags);
-	if (enqueue_special(p, enq_flags))
+	struct rl_task *t = begin_enqueue(p, enq_flags);
+
+	if (enqueue_special(p, t, enq_flags))
 		return;
 	enqueue_fallback(p, enq_flags);
 	count(nr_kernel);
@@ -127,7 +128,7 @@ void BPF_STRUCT_OPS(rl_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct rl_task *t = begin_enqueue(p, enq_flags);
 
-	if (enqueue_special(p, enq_flags))
+	if (enqueue_special(p, t, enq_flags))
 		return;
 	if (!t) {
 		enqueue_fallback(p, enq_flags);
@@ -189,7 +190,7 @@ void BPF_STRUCT_OPS(rl_running, struct task_struct *p)
 	s32 cpu = scx_bpf_task_cpu(p);
 
 	if (c)
-		c->nr_running = 1;
+		c->nr_running++;
 	/* The CPU set its bit when it was about to go idle. */
 	if (test_cpu(shared.idle, cpu))
 		clear_cpu(shared.idle, cpu);
@@ -215,12 +216,26 @@ void BPF_STRUCT_OPS(rl_stopping, struct task_struct *p, bool runnable)
 	struct rl_task *t = task_state(p);
 
 	if (c)
-		c->nr_running = 0;
+		c->nr_running--;
 	if (!t)
 		return;
 	t->stop_ns = scx_monotonic_now();
 	t->exec_ns += p->se.sum_exec_runtime - t->sum_exec_ns;
 	note_preempted(p, t, runnable);
+}
+
+/*
+ * The weight has changed. An infinite slice was decided for the previous weight, and would last
+ * until the task sleeps: end it, so that the policy decides again. Other slices end soon anyway.
+ */
+void BPF_STRUCT_OPS(rl_set_weight, struct task_struct *p, u32 weight)
+{
+	struct rl_task *t = bpf_task_storage_get(&rl_tasks, p, NULL, 0);
+
+	if (t && t->slice_ns == SCX_SLICE_INF)
+		t->slice_ns = 0;
+	if (p->scx.slice == SCX_SLICE_INF)
+		scx_bpf_task_set_slice(p, config.slice_ns);
 }
 
 /* The task sleeps, or is dequeued for a change of its attributes. */
@@ -253,6 +268,13 @@ s32 BPF_STRUCT_OPS(rl_init_task, struct task_struct *p, struct scx_init_task_arg
 	if (parent)
 		__builtin_memcpy(t->ctx, parent->ctx, sizeof(t->ctx));
 	return 0;
+}
+
+/* The task becomes one of this scheduler. */
+void BPF_STRUCT_OPS(rl_enable, struct task_struct *p)
+{
+	if (p->policy != SCHED_EXT)
+		has_all_tasks = true;
 }
 
 /* Used only on kernels where the watchdog cannot re-enqueue the tasks of another CPU: see
@@ -335,7 +357,8 @@ int rl_register_policy(void *ctx)
 	return 0;
 }
 
-/* Find and claim an idle CPU for a task: negative if there is none. */
+/* Find an idle CPU for a task, and claim it in the kernel's mask: negative if there is none. Its
+ * bit in shared.idle stays set: the decision needs it (RL_IF_IDLE), and kicks the CPU. */
 SEC("syscall")
 int rl_find_idle(struct rl_find_idle_args *args)
 {
@@ -348,8 +371,6 @@ int rl_find_idle(struct rl_find_idle_args *args)
 	cpu = __scx_pick_idle_in(p->cpus_ptr, args->prev_cpu, 0);
 	bpf_rcu_read_unlock();
 	bpf_task_release(p);
-	if (cpu >= 0)
-		clear_cpu(shared.idle, cpu);
 	return cpu;
 }
 
@@ -381,8 +402,10 @@ int rl_nr_pending(void *ctx)
 		.update_idle = (void *)rl_update_idle, \
 		.running = (void *)rl_running, \
 		.stopping = (void *)rl_stopping, \
+		.set_weight = (void *)rl_set_weight, \
 		.quiescent = (void *)rl_quiescent, \
 		.init_task = (void *)rl_init_task, \
+		.enable = (void *)rl_enable, \
 		.cpu_release = (void *)rl_cpu_release, \
 		.cpu_online = (void *)rl_cpu_online, \
 		.cpu_offline = (void *)rl_cpu_offline, \

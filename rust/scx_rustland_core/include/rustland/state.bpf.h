@@ -149,12 +149,18 @@ static bool is_stalled(void)
 	return *(volatile u64 *)&shared.is_stalled;
 }
 
-/* Whether the CPU runs a real-time or deadline task, which no task of this scheduler preempts. */
+/* Whether fair tasks belong to this scheduler: not with --partial. */
+static bool has_all_tasks;
+
+/* Whether the CPU runs a task that no task of this scheduler preempts: a real-time or deadline task
+ * or, with --partial, one of the fair class. */
 static bool is_taken_by_higher_class(s32 cpu)
 {
 	struct task_struct *curr = scx_bpf_cpu_curr(cpu);
 
-	return curr && curr->prio < MAX_RT_PRIO;
+	if (!curr || curr->flags & PF_IDLE)
+		return false;
+	return curr->prio < MAX_RT_PRIO || (!has_all_tasks && curr->policy != SCHED_EXT);
 }
 
 #endif /* __RL_STATE_BPF_H */

@@ -59,7 +59,8 @@ static void wake_for(const struct task_struct *p)
 		kick_idle(cpu);
 }
 
-/* Call wake_for() for each of the first tasks of a queue. */
+/* Call wake_for() for each of the first tasks of a queue that all CPUs serve, and release those
+ * that none may run: a CPU does not go offline before they have left it. */
 static void wake_for_queue(struct watchdog *w, u64 dsq_id)
 {
 	struct task_struct *p;
@@ -68,7 +69,11 @@ static void wake_for_queue(struct watchdog *w, u64 dsq_id)
 	bpf_for_each(scx_dsq, p, dsq_id, 0) {
 		if (w->nr_looked_at++ >= RESCUE_MAX)
 			break;
-		wake_for(p);
+		if (is_stranded(p))
+			scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p,
+					 SCX_DSQ_LOCAL_ON | scx_bpf_task_cpu(p), 0);
+		else
+			wake_for(p);
 	}
 }
 
@@ -114,7 +119,6 @@ static void note_hotplug(s32 cpu, bool is_online)
 /* Move the tasks in a CPU's queue to where other CPUs find them. Call it under RCU. */
 static void evacuate(s32 cpu)
 {
-	bool is_online = test_cpu(shared.online, cpu);
 	struct rl_cpu *state = cpu_state(cpu);
 	struct task_struct *p;
 
@@ -124,35 +128,15 @@ static void evacuate(s32 cpu)
 	bpf_for_each(scx_dsq, p, cpu, 0) {
 		if (state->nr_looked_at++ >= RESCUE_MAX)
 			break;
-		if (p->nr_cpus_allowed > 1) {
+		if (is_stranded(p)) {
+			scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p,
+					 SCX_DSQ_LOCAL_ON | scx_bpf_task_cpu(p), 0);
+		} else if (p->nr_cpus_allowed > 1) {
 			if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, SHARED_DSQ, 0)) {
 				count(nr_rescued);
 				wake_for(p);
 			}
-		} else if (!is_online) {
-			/* Pinned: the kernel changes its affinity once it is in the local DSQ. */
-			scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0);
 		}
-	}
-}
-
-/*
- * Release the pending tasks that may run only on @cpu, which is going offline. While user space is
- * stalled they get no decision, and the CPU does not go offline before they have run.
- */
-static void evacuate_pending(s32 cpu)
-{
-	struct rl_cpu *state = cpu_state(cpu);
-	struct task_struct *p;
-
-	if (!state)
-		return;
-	state->nr_looked_at = 0;
-	bpf_for_each(scx_dsq, p, PENDING_DSQ, 0) {
-		if (state->nr_looked_at++ >= RESCUE_MAX)
-			break;
-		if (scx_bpf_task_cpu(p) == cpu && p->nr_cpus_allowed == 1)
-			scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0);
 	}
 }
 
@@ -229,8 +213,6 @@ static bool check_cpus(void)
 		}
 		if (is_awaited)
 			evacuate(cpu);
-		if (!is_online && is_stalled())
-			evacuate_pending(cpu);
 		/* Before 7.1, ops.cpu_release() does this. */
 		if (is_online && scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) > 0)
 			scx_dsq_reenq(SCX_DSQ_LOCAL_ON | cpu, 0);
