@@ -137,7 +137,9 @@ impl BpfBuilder {
             .derive_default(true)
             .prepend_enum_name(false)
             .use_core()
-            .parse_callbacks(Box::new(bindgen::CargoCallbacks::new()))
+            .parse_callbacks(Box::new(Dependencies {
+                out_dir: self.out_dir.clone(),
+            }))
             .parse_callbacks(Box::new(Plain))
             .generate()
             .with_context(|| format!("cannot generate Rust from {}", header.display()))?;
@@ -162,7 +164,52 @@ impl BpfBuilder {
         let kfuncs = required_kfuncs(&fs::read(&object)?)?;
         let text = format!("pub const KFUNCS: &[&str] = &{kfuncs:?};\n");
         write_if_changed(&self.out_dir.join("bpf_kfuncs.rs"), &text)?;
-        print_rerun_if_changed(&depfile)
+        self.print_dependencies(&depfile)
+    }
+
+    /// Passes clang's list of dependencies to cargo.
+    fn print_dependencies(&self, depfile: &Path) -> Result<()> {
+        let text = fs::read_to_string(depfile)?;
+        let (_, files) = text
+            .split_once(':')
+            .ok_or_else(|| anyhow!("clang wrote no dependencies"))?;
+        // The format is make's: a backslash continues lines and escapes blanks in names.
+        let files = files.replace("\\\n", " ").replace("\\ ", "\0");
+        if files.trim().is_empty() {
+            bail!("clang wrote no dependencies");
+        }
+        for file in files.split_whitespace() {
+            print_rerun_if_changed(&file.replace('\0', " "), &self.out_dir);
+        }
+        Ok(())
+    }
+}
+
+/// Declares what bindgen reads to cargo, as bindgen's `CargoCallbacks` would.
+#[derive(Debug)]
+struct Dependencies {
+    out_dir: PathBuf,
+}
+
+impl ParseCallbacks for Dependencies {
+    fn header_file(&self, file: &str) {
+        print_rerun_if_changed(file, &self.out_dir);
+    }
+
+    fn include_file(&self, file: &str) {
+        print_rerun_if_changed(file, &self.out_dir);
+    }
+
+    fn read_env_var(&self, name: &str) {
+        println!("cargo:rerun-if-env-changed={name}");
+    }
+}
+
+/// Not for the headers that this crate unpacks. They change with libbpf-sys only, but are newer
+/// than the start of the build script: cargo would run it, and compile the scheduler, once more.
+fn print_rerun_if_changed(file: &str, out_dir: &Path) {
+    if !Path::new(file).starts_with(out_dir) {
+        println!("cargo:rerun-if-changed={file}");
     }
 }
 
@@ -210,21 +257,4 @@ fn write_if_changed(path: &Path, text: &str) -> Result<()> {
         return Ok(());
     }
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// Passes clang's list of dependencies to cargo.
-fn print_rerun_if_changed(depfile: &Path) -> Result<()> {
-    let text = fs::read_to_string(depfile)?;
-    let (_, files) = text
-        .split_once(':')
-        .ok_or_else(|| anyhow!("clang wrote no dependencies"))?;
-    // The format is make's: a backslash continues lines and escapes blanks in names.
-    let files = files.replace("\\\n", " ").replace("\\ ", "\0");
-    if files.trim().is_empty() {
-        bail!("clang wrote no dependencies");
-    }
-    for file in files.split_whitespace() {
-        println!("cargo:rerun-if-changed={}", file.replace('\0', " "));
-    }
-    Ok(())
 }
