@@ -221,8 +221,14 @@ needs_of_seeds() {
 	/usr/bin/python3 -c 'import xdist' 2>/dev/null || MISSING+=(python3-pytest-xdist)
 }
 
+# The missing packages in one line, each once.
+missing() {
+	printf '%s\n' "${MISSING[@]}" | sort -u | paste -sd ' '
+}
+
 confirm() {
 	local answer
+	echo "These packages are missing: $(missing)" >&2
 	[[ $ASSUME_YES != true ]] || return 0
 	[[ -t 0 ]] || die "standard input is not a terminal: add --yes to install them"
 	read -r -p "Install them? [Y/n] " answer
@@ -240,17 +246,12 @@ as_root() {
 }
 
 install_packages() {
-	local packages
-	mapfile -t packages < <(printf '%s\n' "${MISSING[@]}" | sort -u)
-	has apt-get || die "install the equivalents of these Debian packages: ${packages[*]}"
-	[[ $SCX_OFFLINE != 1 ]] || die "these packages are missing: ${packages[*]}"
-	echo "These packages are missing: ${packages[*]}" >&2
-	confirm
 	echo "Installing them" >&2
 	# Discard standard output, about a page per package; errors go to standard error.
+	# shellcheck disable=SC2046 # one word each
 	as_root env DEBIAN_FRONTEND=noninteractive DEBCONF_NOWARNINGS=yes \
 		apt-get install --yes --quiet=2 --no-install-recommends -o Dpkg::Use-Pty=0 \
-		"${packages[@]}" >/dev/null
+		$(missing) >/dev/null
 	# shellcheck disable=SC2034 # ./dev reads it
 	INSTALLED=true
 }
@@ -263,18 +264,26 @@ find_missing() {
 	done
 }
 
+# confirm_and_install GROUP…: asks before anything is done, and again if the packages turn out to be
+# others: their names depend on the package lists, which a fresh machine lacks.
+confirm_and_install() {
+	local confirmed
+	confirmed=$(missing)
+	has apt-get || die "install the equivalents of these Debian packages: $confirmed"
+	[[ $SCX_OFFLINE != 1 ]] || die "these packages are missing: $confirmed"
+	confirm
+	echo "Updating the package lists" >&2
+	as_root apt-get update --quiet=2 >/dev/null
+	find_missing "$@"
+	((${#MISSING[@]})) || return 0
+	[[ $(missing) == "$confirmed" ]] || confirm
+	install_packages
+}
+
 # setup_for GROUP…: installs what is missing; groups: build, vm, kernel, test, lint, fresh, seeds.
 setup_for() {
 	find_missing "$@"
-	if ((${#MISSING[@]})); then
-		# The names of packages depend on the package lists, which a fresh machine lacks.
-		if has apt-get && [[ $SCX_OFFLINE != 1 ]]; then
-			echo "Updating the package lists" >&2
-			as_root apt-get update --quiet=2 >/dev/null
-			find_missing "$@"
-		fi
-		install_packages
-	fi
+	((${#MISSING[@]} == 0)) || confirm_and_install "$@"
 	[[ " $* " != *" build "* ]] || rust_is_new_enough ||
 		die "Rust $RUST_MIN or newer is needed, and not packaged here: install it with rustup"
 	[[ " $* " != *" lint "* ]] || ruff_path >/dev/null || install_ruff

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""build-aux/setup.sh names a package for each program that CI runs.
+"""build-aux/setup.sh names a package for each program that CI runs, and asks before it acts.
 
 programs.txt lists all programs executed by `./dev run` and `./dev test` in a fresh Debian 12, as
 traced by sched_process_exec, except during the installation of packages.
@@ -7,9 +7,13 @@ traced by sched_process_exec, except during the installation of packages.
 
 from __future__ import annotations
 
+import os
+import pty
 import re
+import subprocess
 from pathlib import Path
 
+import pytest
 from schedulers import ROOT
 
 #: Stands for a package in programs.txt if a minimal root has the program. This root is mmdebstrap's
@@ -46,3 +50,52 @@ def test_missing_package_is_detected() -> None:
     assert {"zstd", "clang-19", "clang-format-19", "gcc", "libelf-dev", "rustfmt-web"} <= named()
     # An earlier dependency of the loader's unit.
     assert "procps" not in named()
+
+
+#: Stands for apt-get: logs what it would do. Updated lists have another name for a package.
+APT_GET = """\
+#!/bin/sh
+echo "$@" >>"$LOG"
+[ "$1" != update ] || touch "$LOG.updated"
+"""
+SCRIPT = f"""\
+set -euo pipefail
+SCX_OFFLINE=0
+die() {{ echo "dev: $*" >&2; exit 1; }}
+source {ROOT}/build-aux/setup.sh
+as_root() {{ "$@"; }}
+needs_of_fake() {{ MISSING+=(one); [[ ! -e $LOG.updated ]] || MISSING[0]=$UPDATED; }}
+setup_for fake
+"""
+
+
+def asked(folder: Path, answers: str, updated: str) -> tuple[int, list[str]]:
+    """The exit status of the setup, and apt-get's verbs and last arguments."""
+    apt_get, log = folder / "apt-get", folder / "log"
+    apt_get.write_text(APT_GET)
+    apt_get.chmod(0o755)
+    log.touch()
+    user, terminal = pty.openpty()
+    os.write(user, answers.encode())
+    env = os.environ | {"PATH": f"{folder}:{os.environ['PATH']}", "CI": "false"}
+    env |= {"LOG": str(log), "UPDATED": updated}
+    done = subprocess.run(["bash", "-c", SCRIPT], stdin=terminal, env=env, timeout=60)
+    os.close(user)
+    os.close(terminal)
+    lines = [line.split() for line in log.read_text().splitlines()]
+    return done.returncode, [f"{words[0]} {words[-1]}" for words in lines]
+
+
+@pytest.mark.parametrize(
+    ("answers", "updated", "status", "done"),
+    [
+        ("n\n", "one", 1, []),
+        ("y\n", "one", 0, ["update --quiet=2", "install one"]),
+        ("y\nn\n", "other", 1, ["update --quiet=2"]),
+        ("y\ny\n", "other", 0, ["update --quiet=2", "install other"]),
+    ],
+)
+def test_setup_asks_before_anything_is_done(
+    tmp_path: Path, answers: str, updated: str, status: int, done: list[str]
+) -> None:
+    assert asked(tmp_path, answers, updated) == (status, done)
