@@ -11,15 +11,27 @@ from pathlib import Path
 import pytest
 from schedulers import ROOT
 
-#: Environment of cargo for short builds: programs built here run at most once. Build scripts and
-#: procedural macros are always compiled so; with the same options for the programs, crates that
-#: both need are compiled once.
-QUICK_BUILD = {
-    "CARGO_INCREMENTAL": "0",
-    "CARGO_PROFILE_DEV_DEBUG": "0",
-    "CARGO_PROFILE_RELEASE_OPT_LEVEL": "0",
-    "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "256",
-}
+#: Configuration of cargo for everything that is built here. Programs run at most once, so they are
+#: not optimized, nor is the crate for which Cargo.toml has a level of its own. These are cargo's
+#: options for build scripts and procedural macros: crates that both need are compiled once.
+QUICK_BUILD = """\
+[profile.release]
+opt-level = 0
+
+[profile.release.package.zbus]
+opt-level = 0
+"""
+
+#: Overrides the flags of build-aux/cargo.py, which name directories: for other flags, cargo would
+#: compile all crates again.
+SAME_FLAGS = {"RUSTFLAGS": ""}
+
+
+def configure(folder: Path, text: str) -> None:
+    """Configures cargo for all packages below the directory."""
+    file = folder / ".cargo/config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
 
 
 def output(*command: str | Path, timeout: float = 1800, **options) -> str:

@@ -11,13 +11,12 @@ import os
 import re
 import shutil
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from schedulers import ROOT, RUST_SCHEDULERS, project_version
-from shared import QUICK_BUILD, fetch_crates, need_git, output
+from shared import SAME_FLAGS, configure, fetch_crates, need_git, output
 
 CODE = {".rs", ".c", ".h"}
 #: Files that cargo adds: the original manifest, and the commit.
@@ -37,14 +36,10 @@ NAMES = sorted(manifests())
 WITH_BPF = [name for name in NAMES if any(manifests()[name].parent.glob("src/**/*.bpf.c"))]
 
 
-def command(cargo: str, *args: str | Path) -> list[str | Path]:
-    return [cargo, *args, "--quiet", "--offline"]
-
-
 def environment(build_options: dict[str, str]) -> dict[str, str]:
     """Without variables of the outer build, which could hide missing files of a package."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("CARGO_", "BPF_", "SCX_"))}
-    env |= QUICK_BUILD
+    env |= SAME_FLAGS
     if "CARGO_HOME" in os.environ:
         env["CARGO_HOME"] = os.environ["CARGO_HOME"]
     if build_options["bpf_clang"]:
@@ -53,10 +48,10 @@ def environment(build_options: dict[str, str]) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def folder() -> Iterator[Path]:
-    """A directory that is removed afterwards, since the build output is large."""
-    with tempfile.TemporaryDirectory() as path:
-        yield Path(path).resolve()
+def folder(workplace: Path) -> Path:
+    path = workplace / "packages"
+    path.mkdir()
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +63,7 @@ def archives(folder: Path, build_options: dict[str, str], rust_host: str) -> dic
     target = folder / "packaged"
     selection = [arg for name in NAMES for arg in ("-p", name)]
     options = ["--no-verify", "--exclude-lockfile", "--allow-dirty", "--target-dir", target]
-    output(*command(cargo, "package"), *options, *selection, cwd=ROOT)
+    output(cargo, "package", "--quiet", "--offline", *options, *selection, cwd=ROOT)
     found = {name: target / "package" / f"{name}-{project_version()}.crate" for name in NAMES}
     assert set(target.glob("package/*.crate")) == set(found.values())
     return found
@@ -81,7 +76,9 @@ def unpack(archive: Path, folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def packages(archives: dict[str, Path], folder: Path) -> dict[str, Path]:
+def packages(
+    archives: dict[str, Path], folder: Path, crates_of_tarball: str
+) -> dict[str, Path]:
     """The packages, unpacked, configured as replacements for the registry's."""
     found = {name: unpack(archive, folder) for name, archive in archives.items()}
     patches = [
@@ -89,9 +86,7 @@ def packages(archives: dict[str, Path], folder: Path) -> dict[str, Path]:
         for name, path in found.items()
         if name not in RUST_SCHEDULERS
     ]
-    config = folder / ".cargo/config.toml"
-    config.parent.mkdir()
-    config.write_text("\n".join(["[patch.crates-io]", *patches]))
+    configure(folder, "\n".join(["[patch.crates-io]", *patches, "", crates_of_tarball]))
     for path in found.values():
         # So that the versions are those that were fetched and tested.
         shutil.copy(ROOT / "Cargo.lock", path)
@@ -100,16 +95,15 @@ def packages(archives: dict[str, Path], folder: Path) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def build(packages: dict[str, Path], target_dir: Path, build_options: dict[str, str]):
-    """Builds a package with all features; returns the directory of the programs."""
-    done: set[str] = set()
+    """Builds a package with all features; returns cargo's messages, also those of earlier calls."""
+    line = [build_options["cargo"], "build", "--release", "--all-features", "--offline"]
+    env = environment(build_options)
+    messages: dict[str, list[str]] = {name: [] for name in packages}
 
-    def run(name: str) -> Path:
-        if name not in done:
-            line = command(build_options["cargo"], "build", "--release", "--all-features")
-            options = {"cwd": packages[name], "env": environment(build_options)}
-            output(*line, "--target-dir", target_dir, timeout=3600, **options)
-            done.add(name)
-        return target_dir / "release"
+    def run(name: str) -> list[str]:
+        options = {"timeout": 3600, "cwd": packages[name], "env": env}
+        messages[name].append(output(*line, "--target-dir", target_dir, **options))
+        return messages[name]
 
     return run
 
@@ -185,10 +179,18 @@ def test_builds_by_itself(build, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RUST_SCHEDULERS)
-def test_program_runs(build, name: str) -> None:
-    version = output(build(name) / name, "--version")
+def test_program_runs(build, target_dir: Path, name: str) -> None:
+    build(name)
+    version = output(target_dir / "release" / name, "--version")
     # Without the commit of a surrounding tree.
     assert version.startswith(f"{name} {project_version()} ")
+
+
+@pytest.mark.parametrize("name", WITH_BPF)
+def test_second_build_compiles_nothing(build, name: str) -> None:
+    build(name)
+    for messages in build(name)[1:]:
+        assert "Compiling" not in messages
 
 
 @pytest.mark.parametrize("name", WITH_BPF)
@@ -196,7 +198,10 @@ def test_bpf_side_uses_packages_only(
     build, folder: Path, packages, target_dir: Path, name: str
 ) -> None:
     """Its own files, the headers of scx_cargo, and libbpf's, which libbpf-sys contains."""
-    depfiles = list(build(name).glob(f"build/{name}-*/out/bpf.d"))
+    build(name)
+    # The target directory also has the depfiles of other trees.
+    depfiles = target_dir.glob(f"release/build/{name}-*/out/bpf.d")
+    depfiles = [depfile for depfile in depfiles if f"{folder}/" in depfile.read_text()]
     assert depfiles
     for depfile in depfiles:
         read = [Path(word) for word in depfile.read_text().replace("\\\n", " ").split()[1:]]
