@@ -119,6 +119,16 @@ def _fairness(output: str, cpus: int) -> Values:
     return {"off_max_percent": 100 * max(off)}
 
 
+def _economy(output: str, _: int) -> Values:
+    load = json.loads(output)
+    clients, elapsed_s = load["clients"], load["elapsed_s"]
+    return {
+        "server_percent": 100 * clients["server_cpu_s"] / elapsed_s,
+        "hog_percent": 100 * load["hogs"]["cpu_mean_s"] / elapsed_s,
+        "requests_per_s": clients["requests"] / elapsed_s,
+    }
+
+
 def _hackbench(output: str, _: int) -> Values:
     match = re.search(r"^Time: ([\d.]+)$", output, re.MULTILINE)
     return {"time_s": float(match[1])} if match else {}
@@ -256,6 +266,17 @@ WORKLOADS = {
             lambda cpus: _load(4, hogs=2 * cpus, hog_nices=",".join(str(nice) for nice in NICES)),
             (Figure("off_max_percent", "largest deviation from its share", "%"),),
             _fairness,
+        ),
+        Workload(
+            "economy",
+            "a server of four clients, which work more than it does, with five hogs per CPU",
+            lambda cpus: _load(4, hogs=5 * cpus, clients=4),
+            (
+                Figure("server_percent", "CPU time of the server", "% of one", "higher"),
+                Figure("hog_percent", "CPU time of a hog", "% of one", "higher"),
+                Figure("requests_per_s", "requests", "/s", "higher"),
+            ),
+            _economy,
         ),
         Workload(
             "idle",
