@@ -21,6 +21,10 @@
 /* How long both sleep after a round, so that neither owes CPU time. */
 #define REST_MS 50
 
+/* CPU time that the waiter uses before the first round: a task cannot lend more than it has used.
+ */
+#define USED_MS 30
+
 static pthread_mutex_t lock;
 static sem_t is_held, is_over;
 static int nice_of_holder, nr_rounds;
@@ -49,9 +53,16 @@ static void rest(void)
 	nanosleep(&time, NULL);
 }
 
+static void use_cpu(double ms)
+{
+	double end_ms = now_ms(CLOCK_THREAD_CPUTIME_ID) + ms;
+
+	while (now_ms(CLOCK_THREAD_CPUTIME_ID) < end_ms)
+		spin(BLOCKS);
+}
+
 static void *hold(void *arg)
 {
-	double end_ms;
 	int i;
 
 	(void)arg;
@@ -60,9 +71,7 @@ static void *hold(void *arg)
 	for (i = 0; i < nr_rounds; i++) {
 		check(pthread_mutex_lock(&lock), "lock");
 		sem_post(&is_held);
-		end_ms = now_ms(CLOCK_THREAD_CPUTIME_ID) + section_ms;
-		while (now_ms(CLOCK_THREAD_CPUTIME_ID) < end_ms)
-			spin(BLOCKS);
+		use_cpu(section_ms);
 		released_ms = now_ms(CLOCK_MONOTONIC);
 		check(pthread_mutex_unlock(&lock), "unlock");
 		while (sem_wait(&is_over))
@@ -91,6 +100,8 @@ int main(int argc, char **argv)
 	check(pthread_mutex_init(&lock, &attr), "mutex");
 	sem_init(&is_held, 0, 0);
 	sem_init(&is_over, 0, 0);
+	use_cpu(USED_MS);
+	rest();
 	check(pthread_create(&holder, NULL, hold, NULL), "thread");
 	for (i = 0; i < nr_rounds; i++) {
 		while (sem_wait(&is_held))

@@ -20,7 +20,16 @@ wait $scheduler
 
 
 @pytest.mark.parametrize(
-    "scheduler", ["scx_bpfland", "scx_flash", "scx_lavd", "scx_nest", "scx_rustland", "scx_simple"]
+    "scheduler",
+    [
+        "scx_bpfland",
+        "scx_economy",
+        "scx_flash",
+        "scx_lavd",
+        "scx_nest",
+        "scx_rustland",
+        "scx_simple",
+    ],
 )
 def test_equal_hogs_get_equal_shares(replayed: Callable[[str], str], scheduler: str) -> None:
     """In 5 s, each gets at least 0.97 of the CPU time of any other."""

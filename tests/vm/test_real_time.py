@@ -22,7 +22,15 @@ from vm.topology import TOPOLOGIES, Topology
 SINCE_IMMED = ["scx_central", "scx_fifo", "scx_flatcg", "scx_nest", "scx_simple"]
 IMMED_SINCE = (7, 2)
 
-ALWAYS = ["scx_bpfland", "scx_flash", "scx_lavd", "scx_rlfifo", "scx_rustland", "scx_rusty"]
+ALWAYS = [
+    "scx_bpfland",
+    "scx_economy",
+    "scx_flash",
+    "scx_lavd",
+    "scx_rlfifo",
+    "scx_rustland",
+    "scx_rusty",
+]
 
 
 @pytest.mark.parametrize("scheduler", [*ALWAYS, *SINCE_IMMED])

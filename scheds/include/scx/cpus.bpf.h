@@ -238,11 +238,16 @@ static inline s32 scx_claim_on_enqueue(struct task_struct *p, s32 prev_cpu, u64 
  */
 static inline bool scx_kick_idle_for(struct task_struct *p)
 {
-	s32 cpu;
+	s32 cpu = scx_bpf_task_cpu(p);
 
+	/* The CPU of a pinned task cannot go idle before the task is inserted: it would need the
+	 * lock of its run queue, which is held. While its affinity changes, the task may be on
+	 * another CPU. */
+	if (scx_task_is_pinned(p) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+		return false;
 	if (!scx_any_idle())
 		return false;
-	cpu = scx_bpf_select_cpu_and(p, scx_bpf_task_cpu(p), 0, p->cpus_ptr, 0);
+	cpu = scx_bpf_select_cpu_and(p, cpu, 0, p->cpus_ptr, 0);
 	if (cpu < 0)
 		return false;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);

@@ -2,6 +2,8 @@
 //! Reads the state of all tasks, accounts and ledgers, and checks that it adds up.
 
 use std::io::Read as _;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, MapHandle};
@@ -13,10 +15,13 @@ use crate::bpf_intf::{
 };
 
 /// `ECONOMY_UNIT`: units in 1 ns.
-const UNIT: i128 = 100;
+pub(crate) const UNIT: i64 = 100;
 
 /// How often [`Books::audit`] reads the state until it is consistent.
 const ATTEMPTS: usize = 20;
+
+/// The pause between two attempts.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Where to read from. It owns file descriptors only, so it can be used on any thread.
 pub(crate) struct Books {
@@ -41,6 +46,14 @@ pub(crate) struct Sums {
     pub(crate) error_ns: i64,
 }
 
+/// A reading of everything.
+pub(crate) struct Audit {
+    pub(crate) sums: Sums,
+    pub(crate) counts: Vec<economy_counts>,
+    /// Whether all is of one moment.
+    pub(crate) is_consistent: bool,
+}
+
 impl Books {
     /// All tasks.
     pub(crate) fn tasks(&self) -> Result<Vec<economy_task_view>> {
@@ -57,22 +70,36 @@ impl Books {
         Ok(accounts)
     }
 
-    /// The sums, and whether they are of one moment: no money moved while they were read.
-    pub(crate) fn audit(&self) -> Result<(Sums, bool)> {
-        let mut sums = Sums::default();
-        for _ in 0..ATTEMPTS {
-            let before = self.transfers()?;
-            sums = self.sums()?;
-            if before == self.transfers()? && before.iter().all(|seq| seq % 2 == 0) {
-                return Ok((sums, true));
+    /// Reads everything, until all is of one moment: no money moved meanwhile.
+    pub(crate) fn audit(&self) -> Result<Audit> {
+        let mut audit = self.attempt()?;
+        for _ in 1..ATTEMPTS {
+            // A task that is about to end is not among the tasks that can be read, and still has
+            // its lag.
+            if audit.is_consistent && audit.sums.error_ns == 0 {
+                break;
             }
+            thread::sleep(PAUSE);
+            audit = self.attempt()?;
         }
-        Ok((sums, false))
+        Ok(audit)
     }
 
-    /// A number for each CPU that changes with each transfer of money, and is odd during one.
-    fn transfers(&self) -> Result<Vec<u64>> {
-        Ok(self.counts.read(0)?.iter().map(|of| of.seq).collect())
+    fn attempt(&self) -> Result<Audit> {
+        let before = self.counts.read(0)?;
+        let sums = self.sums()?;
+        let counts = self.counts.read(0)?;
+        let transfers = |counts: &[economy_counts]| -> (u64, u64) {
+            let begun = counts.iter().map(|of| of.nr_begun).sum();
+            (begun, counts.iter().map(|of| of.nr_ended).sum())
+        };
+        let (begun, ended) = transfers(&before);
+        let is_consistent = begun == ended && transfers(&counts) == (begun, ended);
+        Ok(Audit {
+            sums,
+            counts,
+            is_consistent,
+        })
     }
 
     fn sums(&self) -> Result<Sums> {
@@ -81,13 +108,14 @@ impl Books {
         let bank = self.bank()?;
         let lags: i128 = tasks.iter().map(|task| i128::from(task.lag)).sum();
         let balance_ns: i128 = accounts.iter().map(|of| i128::from(of.balance_ns)).sum();
-        let error = lags + balance_ns * UNIT + bank;
+        let unit = i128::from(UNIT);
+        let error = lags + balance_ns * unit + bank;
         // Away from zero, so that no error is too small to be seen.
-        let error_ns = error / UNIT + (error % UNIT).signum();
+        let error_ns = error / unit + (error % unit).signum();
         Ok(Sums {
             nr_accounts: accounts.len().try_into()?,
             balance_ns: balance_ns.try_into()?,
-            bank_ns: (bank / UNIT).try_into()?,
+            bank_ns: (bank / unit).try_into()?,
             error_ns: error_ns.try_into()?,
         })
     }

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use scx_stats::{Args, Stats};
 use serde::{Deserialize, Serialize};
 
-use crate::books::{Books, Sums};
+use crate::books::{Books, Sums, UNIT};
 use crate::bpf_intf::{economy_account_view, economy_counts, economy_task_view};
 
 /// The targets' names, and their arguments: the maximum number of entries, and the process or task
@@ -97,9 +97,9 @@ impl Metrics {
 pub(crate) fn reader(books: Books) -> impl FnMut() -> Result<Metrics> + Send {
     let mut metrics = Metrics::default();
     move || {
-        metrics.set_counts(&books.counts.read(0)?);
-        let (sums, is_audit) = books.audit()?;
-        metrics.set_sums(sums, is_audit);
+        let audit = books.audit()?;
+        metrics.set_counts(&audit.counts);
+        metrics.set_sums(audit.sums, audit.is_consistent);
         Ok(metrics.clone())
     }
 }
@@ -222,7 +222,7 @@ impl From<&economy_task_view> for Task {
             process: view.tgid,
             comm: text(&view.comm),
             weight: view.weight,
-            lag_ns: view.lag / 100,
+            lag_ns: view.lag / UNIT,
             paid_ns: view.paid_ns,
             earned_ns: view.earned_ns,
         }

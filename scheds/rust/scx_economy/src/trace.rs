@@ -19,6 +19,7 @@ const SOCKETS: Programs = &[
     ("economy_packet_send", &["unix_seqpacket_sendmsg"]),
     ("economy_packet_received", &["unix_seqpacket_recvmsg"]),
     ("economy_closed", &["unix_release"]),
+    ("economy_freed", &["unix_sock_destructor"]),
 ];
 
 const PIPES: Programs = &[

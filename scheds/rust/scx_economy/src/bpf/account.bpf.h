@@ -26,12 +26,12 @@ struct economy_account {
 
 static inline void transfer_begin(void)
 {
-	count_atomic(seq, 1);
+	count_atomic(nr_begun, 1);
 }
 
 static inline void transfer_end(void)
 {
-	count_atomic(seq, 1);
+	count_atomic(nr_ended, 1);
 }
 
 /* Return the lag of a task, ns, with its payments and without the CPU time that it was not charged
@@ -52,14 +52,29 @@ static inline s64 lag_now_ns(const struct task_struct *p, const struct economy_t
 #define CREDIT_SLICES 3
 
 /*
- * Return what a task may pay if it kept no reserve, ns: its lag, and CREDIT_SLICES. The lag of a
- * task that computes varies by a slice as it waits and runs, around 0, so half of the time it could
- * pay nothing without credit. With the default reserve of one slice, a task that pays falls two
- * slices behind, so it waits for two turns more.
+ * Return what a task may owe because of payments, ns. The lag of a task that computes varies by a
+ * slice as it waits and runs, around 0, so half of the time it could pay nothing without credit.
+ * With the default reserve of one slice, a task that pays falls two slices behind, so it waits for
+ * two turns more. Nobody pays a debt that is forgiven, so it is at most the bound of the lag, and
+ * at most the CPU time that the task has used: a task that pays and exits would create money.
  */
+static inline s64 credit_ns(const struct task_struct *p, const struct economy_task *t)
+{
+	const struct economy_bank *bank = bank_of(t->node);
+	s64 credit = CREDIT_SLICES * (s64)config.slice_ns, max;
+
+	if (!bank)
+		return 0;
+	if (credit > (s64)p->se.sum_exec_runtime)
+		credit = p->se.sum_exec_runtime;
+	max = (u64)money_lag_max(bank, t) / ECONOMY_UNIT;
+	return credit < max ? credit : max;
+}
+
+/* Return what a task may pay if it kept no reserve, ns. */
 static inline s64 means_ns(const struct task_struct *p, const struct economy_task *t)
 {
-	return lag_now_ns(p, t) + CREDIT_SLICES * (s64)config.slice_ns;
+	return lag_now_ns(p, t) + credit_ns(p, t);
 }
 
 /* A task that is about to pay. */
@@ -85,7 +100,7 @@ static inline bool can_pay(struct payer *payer)
 	return false;
 }
 
-/* Note who paid. */
+/* Note the process that pays. */
 static inline void account_note_payer(struct economy_account *account, u32 process)
 {
 	if (account->payer == process)
@@ -103,8 +118,9 @@ static inline void account_pay(struct economy_account *account, const struct pay
 	struct economy_task *t = payer->t;
 	u32 process = payer->p->tgid;
 
-	/* A process that pays itself would move money past the bounds of a lag. */
-	if (!t || account->server == process)
+	/* The payments of a process to itself would move money past the bounds of a lag, and those
+	 * to a connection that is never accepted would be lost: the first message is free. */
+	if (!t || !account->server || account->server == process)
 		return;
 	if (!amount_ns) {
 		count_atomic(nr_refused_full, 1);
@@ -113,12 +129,12 @@ static inline void account_pay(struct economy_account *account, const struct pay
 	transfer_begin();
 	__sync_fetch_and_sub(&t->pending_ns, amount_ns);
 	__sync_fetch_and_add(&account->balance_ns, amount_ns);
+	count_atomic(paid_ns, amount_ns);
 	transfer_end();
 	t->paid_ns += amount_ns;
 	__sync_fetch_and_add(&account->paid_ns, amount_ns);
 	account_note_payer(account, process);
 	count_atomic(nr_pay, 1);
-	count_atomic(paid_ns, amount_ns);
 }
 
 /* Move @amount_ns from the account to the current task, unless another task has changed the
@@ -131,15 +147,16 @@ static inline void account_take(struct economy_account *account, struct economy_
 	transfer_begin();
 	is_taken = __sync_val_compare_and_swap(&account->balance_ns, balance_ns,
 					       balance_ns - amount_ns) == balance_ns;
-	if (is_taken)
+	if (is_taken) {
 		__sync_fetch_and_add(&t->pending_ns, amount_ns);
+		count_atomic(withdrawn_ns, amount_ns);
+	}
 	transfer_end();
 	if (!is_taken)
 		return;
 	t->earned_ns += amount_ns;
 	__sync_fetch_and_add(&account->withdrawn_ns, amount_ns);
 	count_atomic(nr_withdraw, 1);
-	count_atomic(withdrawn_ns, amount_ns);
 }
 
 /* The same for at most @part_ns, by which the lag may grow. */
@@ -168,12 +185,12 @@ static inline void account_withdraw(struct economy_account *account, u64 nr_unre
 	struct task_struct *p = bpf_get_current_task_btf();
 	s64 balance_ns = account->balance_ns;
 
-	if (balance_ns <= 0)
-		return;
 	if (account->server != (u32)p->tgid) {
 		account->server = p->tgid;
 		bpf_get_current_comm(account->server_comm, sizeof(account->server_comm));
 	}
+	if (balance_ns <= 0)
+		return;
 	/* The messages of a process that has sent them to itself are not its clients'. */
 	if (account->payer != (u32)p->tgid)
 		account_take_part(account, p, balance_ns,
@@ -191,8 +208,8 @@ static inline void account_close(struct economy_account *account)
 	transfer_begin();
 	left_ns = __sync_lock_test_and_set(&account->balance_ns, 0);
 	money_to_bank(bank, left_ns * ECONOMY_UNIT);
-	transfer_end();
 	count_atomic(closed_ns, left_ns);
+	transfer_end();
 }
 
 #endif /* __ECONOMY_ACCOUNT_BPF_H */

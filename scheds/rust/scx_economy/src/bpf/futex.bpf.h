@@ -5,7 +5,8 @@
  * the only lock whose owner need not be guessed.
  *
  * The owner may be waiting in a DSQ. The loan does not change its place there, so the CPU of the
- * lender, which is about to sleep, looks for it.
+ * lender, which is about to sleep, looks for it. If the lender moves meanwhile, the owner keeps its
+ * place until it is queued again.
  */
 #ifndef __ECONOMY_FUTEX_BPF_H
 #define __ECONOMY_FUTEX_BPF_H
@@ -18,11 +19,18 @@
 /* The task to which the current task of each CPU has just lent; 0: none. */
 static u32 economy_borrowers[SCX_CPUS_MAX];
 
-static inline void transfer(struct economy_task *from, struct economy_task *to, s64 amount_ns)
+/* Move @amount_ns between the current task and @other, which may end at the same time: then the
+ * money of @other goes to the bank. */
+static inline void transfer(struct economy_task *from, struct economy_task *to,
+			    struct economy_task *other, s64 amount_ns)
 {
+	struct economy_bank *bank = bank_of(other->node);
+
 	transfer_begin();
 	__sync_fetch_and_sub(&from->pending_ns, amount_ns);
 	__sync_fetch_and_add(&to->pending_ns, amount_ns);
+	if (!other->is_member && bank)
+		money_to_bank(bank, __sync_lock_test_and_set(&other->pending_ns, 0) * ECONOMY_UNIT);
 	transfer_end();
 }
 
@@ -34,12 +42,12 @@ static inline void lend(struct task_struct *p, struct economy_task *t, struct ta
 	if (!o || !o->is_member || !t->is_member || o == t)
 		return;
 	amount_ns = economy_payment(config.futex_price_ns, means_ns(p, t), config.reserve_ns,
-				    config.futex_price_ns, true);
+				    (s64)config.lag_max_ns - lag_now_ns(owner, o), true);
 	if (!amount_ns) {
 		count_atomic(nr_refused_poor, 1);
 		return;
 	}
-	transfer(t, o, amount_ns);
+	transfer(t, o, o, amount_ns);
 	t->loan_ns = amount_ns;
 	t->borrower = owner->pid;
 	economy_borrowers[bpf_get_smp_processor_id() % SCX_CPUS_MAX] = owner->pid;
@@ -58,17 +66,17 @@ static inline void repay(struct economy_task *t, struct task_struct *owner)
 	if (amount_ns > left_ns)
 		amount_ns = left_ns;
 	if (amount_ns > 0)
-		transfer(o, t, amount_ns);
+		transfer(o, t, o, amount_ns);
 }
 
 SEC("?fentry/futex_lock_pi")
-int BPF_PROG(economy_futex_lock, u32 *uaddr)
+int BPF_PROG(economy_futex_lock, u32 *uaddr, u32 flags, void *timeout, int trylock)
 {
 	struct task_struct *p = bpf_get_current_task_btf(), *owner;
 	struct economy_task *t = bpf_task_storage_get(&economy_tasks, p, NULL, 0);
 	u32 word = 0;
 
-	if (!t || bpf_probe_read_user(&word, sizeof(word), uaddr))
+	if (!t || trylock || bpf_probe_read_user(&word, sizeof(word), uaddr))
 		return 0;
 	t->loan_ns = 0;
 	owner = bpf_task_from_pid(word & FUTEX_TID_MASK);
@@ -99,14 +107,20 @@ int BPF_PROG(economy_futex_locked, u32 *uaddr)
 	return 0;
 }
 
-/* Settle the lag of a queued task. Returns its virtual time. */
-static inline u64 settled_vtime(struct economy_task *t, struct economy_bank *bank)
+/* Return the virtual time that a queued task would have if it was queued now. Its lag belongs to
+ * the CPU that has the lock of its run queue, so it is not changed. */
+static inline u64 vtime_with_loan(const struct economy_task *t, const struct economy_bank *bank)
 {
-	money_begin();
-	money_settle(bank, t);
-	money_end();
-	return economy_vtime(&t->share);
+	struct economy_share share = t->share;
+
+	share.lag += t->pending_ns * ECONOMY_UNIT;
+	if (share.weight)
+		economy_settle(&bank->ledger, &share);
+	return economy_vtime(&share);
 }
+
+/* Maximum number of tasks to look at. */
+#define BORROWER_MAX 64
 
 /* Dispatch the task @pid of the DSQ to @cpu, if its virtual time is now earlier than that of all
  * others in the DSQ. Returns whether it was dispatched. */
@@ -116,17 +130,19 @@ static bool dispatch_task(s32 cpu, u64 dsq_id, u32 pid)
 	struct economy_task *t;
 	struct task_struct *p;
 	u64 first_vtime = 0;
-	bool is_first = true;
+	u32 nr = 0;
 
 	bpf_for_each(scx_dsq, p, dsq_id, 0) {
-		if (is_first)
+		if (!nr)
 			first_vtime = p->scx.dsq_vtime;
-		is_first = false;
+		if (nr++ == BORROWER_MAX)
+			break;
 		if (p->pid != (s32)pid)
 			continue;
 		t = bpf_task_storage_get(&economy_tasks, p, NULL, 0);
 		bank = t ? bank_of(t->node) : NULL;
-		return bank && time_before(settled_vtime(t, bank), first_vtime) &&
+		return bank && bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
+		       time_before(vtime_with_loan(t, bank), first_vtime) &&
 		       scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0);
 	}
 	return false;

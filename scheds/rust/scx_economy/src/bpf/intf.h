@@ -19,7 +19,8 @@ struct economy_config {
 
 /* Counters of a CPU. */
 struct economy_counts {
-	u64 seq; /* changed before and after each transfer of money */
+	u64 nr_begun; /* transfers of money */
+	u64 nr_ended;
 	u64 nr_pay;
 	u64 nr_withdraw;
 	u64 nr_loan;
@@ -40,6 +41,7 @@ struct economy_ledger_view {
 	u64 weight;
 	u64 pot;
 	s64 bank;
+	u64 nr_runnable;
 	s64 inflow;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The ledger: who owes CPU time to whom, in exact integers. Pure functions, tested on the host by
- * tests/unit_c/test_economy.c.
+ * The ledger: the CPU time that tasks are owed, and owe, in exact integers. Pure functions, tested
+ * on the host by tests/unit_c/test_economy.c.
  *
  * Each task has a lag: the CPU time to which its weight entitled it while it was runnable, minus
  * the CPU time that it used. The ledger is the only source of entitlement, and hands out exactly

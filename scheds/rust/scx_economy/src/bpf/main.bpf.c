@@ -44,9 +44,10 @@ char _license[] SEC("license") = "GPL";
 
 static u64 slice_ns(u32 node)
 {
-	u64 nr_runnable = scx_queue(node)->runnable_weight / SCX_WEIGHT_DFL;
+	const struct economy_bank *bank = bank_of(node);
 
-	return scx_slice_shared(config.slice_ns, ROUND_NS, nr_runnable, SLICE_MIN_NS);
+	return scx_slice_shared(config.slice_ns, ROUND_NS, bank ? bank->nr_runnable : 0,
+				SLICE_MIN_NS);
 }
 
 static void insert_local(struct task_struct *p, u64 dsq_id, u64 enq_flags)
@@ -112,13 +113,13 @@ void BPF_STRUCT_OPS(economy_enqueue, struct task_struct *p, u64 enq_flags)
 	struct economy_task *t = task(p);
 	s32 cpu = scx_bpf_task_cpu(p);
 
-	/* The CPU has already looked for other tasks if SCX_ENQ_LAST is set. */
 	if (!t || scx_task_is_percpu_kthread(p) || scx_task_is_migration_disabled(p, enq_flags)) {
 		insert_local(p, SCX_DSQ_LOCAL, enq_flags);
 		return;
 	}
 	if (run_on_idle(p, cpu, enq_flags))
 		return;
+	/* The CPU has already looked for other tasks. */
 	if (enq_flags & SCX_ENQ_LAST) {
 		insert_local(p, SCX_DSQ_LOCAL, enq_flags);
 		return;
@@ -141,7 +142,7 @@ static bool continues(struct task_struct *prev, struct economy_task *t, s32 cpu)
 		money_end();
 		return false;
 	}
-	money_charge(bank, prev, t);
+	money_charge(bank, prev, t, false);
 	vtime = money_vtime(bank, t);
 	money_end();
 	return scx_precedes(vtime, cpu, SCX_NODE_DSQ | node);
@@ -204,11 +205,13 @@ void BPF_STRUCT_OPS(economy_stopping, struct task_struct *p, bool runnable)
 	if (!bank)
 		return;
 	money_begin();
-	money_charge(bank, p, t);
+	money_charge(bank, p, t, !runnable);
 	t->avg_runtime_ns = scx_average(t->avg_runtime_ns, t->awake_ns);
 	if (!runnable) {
 		t->awake_ns = 0;
-		money_sleep(bank, t);
+		money_bound_sleeper(bank, t);
+		if (p->flags & PF_EXITING)
+			money_give_up(bank, t);
 	}
 	money_end();
 }

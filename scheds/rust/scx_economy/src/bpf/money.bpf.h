@@ -5,7 +5,7 @@
  *
  * A change of the sum of weights and the advance of virtual time exclude each other by a lock: a
  * task that joined in between would earn what nobody has used. The lock is held for a few
- * instructions, once for each run of a task and once for each wakeup.
+ * instructions, when a task wakes up and whenever it is charged.
  *
  * Callbacks change money between money_begin() and money_end(), from which user space sees whether
  * it has read a consistent state.
@@ -16,19 +16,16 @@
 #include <scx/queues.bpf.h>
 #include "state.bpf.h"
 
-/* Maximum time that a task waits because of its debt, roughly. */
+/* Maximum time that a task waits because of its own debt, or the lag of others, roughly. */
 #define MAX_WAIT_NS (1 * NSEC_PER_SEC)
 
-/* Minimum of the resulting bound, ns of virtual time, for many tasks. */
-#define DEBT_MIN_NS (10 * NSEC_PER_MSEC)
-
-/* Maximum lag of a runnable task, ns of virtual time. A task that may not use the CPUs on which it
- * could be paid back, because of its affinity, would otherwise lag ever further. */
-#define LAG_RUNNABLE_NS (1 * NSEC_PER_SEC)
+/* Minimum of the resulting bound, ns of virtual time, for many tasks: about the slice of a task. */
+#define LAG_MIN_NS (4 * NSEC_PER_MSEC)
 
 struct economy_bank {
 	struct bpf_spin_lock lock; /* protects ledger */
 	struct economy_ledger ledger;
+	u64 nr_runnable; /* tasks, protected by the lock */
 	s64 inflow; /* for the bank of the ledger, added without the lock; units */
 };
 
@@ -47,12 +44,12 @@ static inline struct economy_bank *bank_of(u32 node)
 
 static inline void money_begin(void)
 {
-	scx_count(economy_counters, seq);
+	scx_count(economy_counters, nr_begun);
 }
 
 static inline void money_end(void)
 {
-	scx_count(economy_counters, seq);
+	scx_count(economy_counters, nr_ended);
 }
 
 /* Give @amount units to the bank. */
@@ -71,13 +68,20 @@ static inline void money_settle(struct economy_bank *bank, struct economy_task *
 		economy_settle(&bank->ledger, &t->share);
 }
 
+/* Take the task out of the ledger. Call it with the lock held. */
+static __always_inline void money_leave_locked(struct economy_bank *bank, struct economy_task *t)
+{
+	economy_leave(&bank->ledger, &t->share);
+	bank->nr_runnable--;
+	scx_queue(t->node)->runnable_weight = bank->ledger.weight;
+}
+
 static inline void money_leave(struct economy_bank *bank, struct economy_task *t)
 {
 	if (!t->share.weight)
 		return;
 	bpf_spin_lock(&bank->lock);
-	economy_leave(&bank->ledger, &t->share);
-	scx_queue(t->node)->runnable_weight = bank->ledger.weight;
+	money_leave_locked(bank, t);
 	bpf_spin_unlock(&bank->lock);
 }
 
@@ -96,60 +100,77 @@ static inline struct economy_bank *money_join(struct economy_task *t, u32 node, 
 		return NULL;
 	bpf_spin_lock(&bank->lock);
 	economy_join(&bank->ledger, &t->share, weight);
+	bank->nr_runnable++;
 	scx_queue(node)->runnable_weight = bank->ledger.weight;
 	bpf_spin_unlock(&bank->lock);
 	return bank;
 }
 
-/* Charge the task for its CPU time since the last call. */
+/* Charge the task for its CPU time since the last call. If it @sleeps, it leaves the ledger. */
 static inline void money_charge(struct economy_bank *bank, const struct task_struct *p,
-				struct economy_task *t)
+				struct economy_task *t, bool sleeps)
 {
 	u64 ran_ns = t->has_begun ? p->se.sum_exec_runtime - t->sum_exec_ns : 0;
 	s64 inflow = 0;
 
 	t->sum_exec_ns = p->se.sum_exec_runtime;
+	t->ran_ns = ran_ns;
 	t->awake_ns += ran_ns;
 	if (bank->inflow)
 		inflow = __sync_lock_test_and_set(&bank->inflow, 0);
 	bpf_spin_lock(&bank->lock);
 	bank->ledger.bank += inflow;
 	economy_charge(&bank->ledger, &t->share, ran_ns);
+	if (sleeps && t->share.weight)
+		money_leave_locked(bank, t);
 	bpf_spin_unlock(&bank->lock);
 	scx_queue(t->node)->vtime_now = bank->ledger.vtime_now;
 	money_settle(bank, t);
 }
 
+/* Return the bound of a runnable task's lag, both ways, units. A task that lags further, because
+ * its affinity keeps it from the CPUs that could serve it, would let others wait for too long. */
+static inline s64 money_lag_max(const struct economy_bank *bank, const struct economy_task *t)
+{
+	u64 max_ns = scx_vtime_max_ahead(MAX_WAIT_NS, bank->ledger.weight);
+
+	return (max_ns > LAG_MIN_NS ? max_ns : LAG_MIN_NS) * t->share.weight;
+}
+
 /* Bound the lag of a runnable task, and return the virtual time by which it is queued. */
 static inline u64 money_vtime(struct economy_bank *bank, struct economy_task *t)
 {
-	u64 debt_ns = scx_vtime_max_ahead(MAX_WAIT_NS, bank->ledger.weight);
+	s64 max = money_lag_max(bank, t);
 
-	if (debt_ns < DEBT_MIN_NS)
-		debt_ns = DEBT_MIN_NS;
-	money_to_bank(bank, economy_bound(&t->share, -(s64)(debt_ns * t->share.weight),
-					  LAG_RUNNABLE_NS * t->share.weight));
+	money_to_bank(bank, economy_bound(&t->share, -max, max));
 	return economy_vtime(&t->share);
 }
 
 /* Limit the debt of a task that continues because no other task waits: it took no CPU time from
- * tasks that come later. */
+ * tasks that come later. It still owes what it has paid to others. */
 static inline void money_alone(struct economy_bank *bank, struct economy_task *t)
 {
-	s64 debt = config.slice_ns * ECONOMY_UNIT;
+	s64 min = -(s64)(config.slice_ns * ECONOMY_UNIT);
+	s64 forgiven = t->share.lag + (s64)(t->ran_ns * ECONOMY_UNIT);
 
-	if (t->share.lag < -debt)
-		money_to_bank(bank, economy_bound(&t->share, -debt, 0));
+	if (t->share.lag < min)
+		money_to_bank(bank, economy_bound(&t->share, forgiven < min ? forgiven : min, 0));
 }
 
-/* The task sleeps. Its lag is bounded, so that after the sleep it neither takes a CPU for long, nor
+/* Bound the lag of a task that sleeps, so that after the sleep it neither takes a CPU for long, nor
  * has to wait for long. */
-static inline void money_sleep(struct economy_bank *bank, struct economy_task *t)
+static inline void money_bound_sleeper(struct economy_bank *bank, struct economy_task *t)
 {
 	s64 max = config.lag_max_ns * ECONOMY_UNIT;
 
-	money_leave(bank, t);
 	money_to_bank(bank, economy_bound(&t->share, -max, max));
+}
+
+/* The lag goes to the bank. */
+static inline void money_give_up(struct economy_bank *bank, struct economy_task *t)
+{
+	money_to_bank(bank, t->share.lag);
+	t->share.lag = 0;
 }
 
 /* The task ends, or leaves the scheduler: its lag goes to the bank. */
@@ -162,8 +183,7 @@ static inline void money_close(struct economy_task *t)
 		return;
 	money_settle(bank, t);
 	money_leave(bank, t);
-	money_to_bank(bank, t->share.lag);
-	t->share.lag = 0;
+	money_give_up(bank, t);
 }
 
 #endif /* __ECONOMY_MONEY_BPF_H */

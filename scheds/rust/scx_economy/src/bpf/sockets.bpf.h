@@ -39,8 +39,13 @@ struct sock {
 	u8 sk_shutdown;
 };
 
+struct sockaddr_un {
+	char sun_path[108];
+};
+
 struct unix_address {
 	int len;
+	struct sockaddr_un name[0];
 };
 
 struct unix_sock {
@@ -79,7 +84,7 @@ struct {
  * socket. A client's end has no name, or one that the kernel has chosen. */
 static inline bool has_name(const struct unix_sock *sk)
 {
-	return sk->addr && sk->addr->len != AUTOBIND_LEN;
+	return sk->addr && (sk->addr->len != AUTOBIND_LEN || sk->addr->name[0].sun_path[0] != '\0');
 }
 
 /* Whether a message can be sent at once, as unix_stream_sendmsg() and sock_alloc_send_pskb()
@@ -114,18 +119,6 @@ static inline struct economy_account *peer_account(struct sock *sk)
 	return bpf_sk_storage_get(&economy_sockets, peer, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 }
 
-/* Close the account of a socket if the socket is closed. */
-static inline void close_if_dead(struct sock *sk)
-{
-	struct economy_account *account;
-
-	if (!(sk->__sk_common.skc_flags & SOCK_DEAD_BIT))
-		return;
-	account = bpf_sk_storage_get(&economy_sockets, sk, NULL, 0);
-	if (account)
-		account_close(account);
-}
-
 static inline int sends(struct socket *sock)
 {
 	struct economy_account *account;
@@ -156,9 +149,10 @@ static inline int received(struct socket *sock, int flags, int ret)
 }
 
 SEC("fentry/unix_stream_sendmsg")
-int BPF_PROG(economy_stream_send, struct socket *sock)
+int BPF_PROG(economy_stream_send, struct socket *sock, void *msg, u64 len)
 {
-	return sends(sock);
+	/* Nothing would be received. */
+	return len ? sends(sock) : 0;
 }
 
 SEC("fexit/unix_stream_recvmsg")
@@ -179,23 +173,29 @@ int BPF_PROG(economy_packet_received, struct socket *sock, void *msg, u64 len, i
 	return received(sock, flags, ret);
 }
 
-/* Messages that are sent while, or after, the receiver closes its end may leave money in its
- * account, which is closed when the sender closes the other end. */
+/* The money of unread messages goes to the bank. */
+static inline int closed(struct sock *sk)
+{
+	struct economy_account *account;
+
+	account = sk ? bpf_sk_storage_get(&economy_sockets, sk, NULL, 0) : NULL;
+	if (account)
+		account_close(account);
+	return 0;
+}
+
 SEC("fentry/unix_release")
 int BPF_PROG(economy_closed, struct socket *sock)
 {
-	struct sock *sk = sock->sk;
-	const struct unix_sock *own = sk ? bpf_skc_to_unix_sock(sk) : NULL;
-	struct economy_account *account;
+	return closed(sock->sk);
+}
 
-	if (!sk || !own)
-		return 0;
-	account = bpf_sk_storage_get(&economy_sockets, sk, NULL, 0);
-	if (account)
-		account_close(account);
-	if (own->peer)
-		close_if_dead(own->peer);
-	return 0;
+/* Messages that are sent while the receiver closes its end may leave money in its account, until
+ * both ends are closed. The kernel frees the account after this. */
+SEC("fentry/unix_sock_destructor")
+int BPF_PROG(economy_freed, struct sock *sk)
+{
+	return closed(sk);
 }
 
 #endif /* __ECONOMY_SOCKETS_BPF_H */

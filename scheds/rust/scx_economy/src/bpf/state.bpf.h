@@ -23,6 +23,7 @@ struct economy_task {
 	struct economy_share share;
 	s64 pending_ns; /* paid (negative) or withdrawn since the lag was last settled */
 	u64 sum_exec_ns; /* CPU time that has been charged */
+	u64 ran_ns; /* of these, by the last charge */
 	u64 awake_ns; /* CPU time since it last woke up */
 	u64 avg_runtime_ns; /* average of awake_ns when it stops running */
 	u64 paid_ns; /* in total */
