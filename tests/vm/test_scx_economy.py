@@ -166,16 +166,18 @@ def test_requests_are_answered_sooner(replayed: Replayed) -> None:
 
 
 def test_compositor_misses_fewer_frames(replayed: Replayed) -> None:
-    """T10: ten clients at 60 Hz and their server, beside five hogs."""
+    """T10: ten clients at 60 Hz and their server, beside five hogs. The price of a message is close
+    to what the server does for it."""
     load = (
         f"--hogs {HOGS} --clients 10 --client-period-us 16667 --client-work-us 100 "
         "--server-work-us 400 --seconds 3"
     )
     off, on = (
-        trade(replayed, options, load).loads[0]["clients"] for options in ("--economy off", "")
+        trade(replayed, options, load).loads[0]["clients"]
+        for options in ("--economy off", "--price-us 300")
     )
-    assert on["missed"] / on["requests"] < 0.85 * off["missed"] / off["requests"]
-    assert on["requests"] > off["requests"]
+    assert on["missed"] / on["requests"] < 0.5 * off["missed"] / off["requests"]
+    assert on["requests"] > 1.1 * off["requests"]
 
 
 def test_messages_cost_little(replayed: Replayed) -> None:

@@ -71,10 +71,21 @@ static inline s64 credit_ns(const struct task_struct *p, const struct economy_ta
 	return credit < max ? credit : max;
 }
 
-/* Return what a task may pay if it kept no reserve, ns. */
+/* Return what the current task may pay if it kept no reserve, ns: how far it is behind the others,
+ * with its payments and without the CPU time that it was not charged for yet, and its credit. */
 static inline s64 means_ns(const struct task_struct *p, const struct economy_task *t)
 {
-	return lag_now_ns(p, t) + credit_ns(p, t);
+	const struct economy_bank *bank = bank_of(t->node);
+	s64 behind;
+
+	if (!bank)
+		return 0;
+	behind = money_standing(bank, &t->share);
+	behind = behind < 0 ? -(s64)((u64)-behind / ECONOMY_UNIT) :
+			      (s64)((u64)behind / ECONOMY_UNIT);
+	if (t->has_begun)
+		behind -= (s64)(p->se.sum_exec_runtime - t->sum_exec_ns);
+	return behind + t->pending_ns + credit_ns(p, t);
 }
 
 /* A task that is about to pay. */

@@ -43,6 +43,7 @@ struct economy_ledger_view {
 	s64 bank;
 	u64 nr_runnable;
 	s64 inflow;
+	u64 vtime_run;
 };
 
 enum {

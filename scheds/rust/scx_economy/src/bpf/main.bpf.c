@@ -98,6 +98,7 @@ static void queue(struct task_struct *p, struct economy_task *t, s32 cpu, u64 en
 	money_settle(bank, t);
 	vtime = money_vtime(bank, t);
 	money_end();
+	t->has_waited = true;
 	scx_queue_insert(p, t->node, is_pinned ? bpf_cpumask_first(p->cpus_ptr) + 1 : 0,
 			 slice_ns(t->node), vtime, enq_flags);
 	if (scx_kick_idle_for(p) || (t->has_begun && !(enq_flags & SCX_ENQ_WAKEUP)))
@@ -181,14 +182,18 @@ void BPF_STRUCT_OPS(economy_running, struct task_struct *p)
 {
 	struct economy_task *t = task(p);
 	s32 cpu = scx_bpf_task_cpu(p);
+	struct economy_bank *bank;
 
 	if (!t)
 		return;
 	t->sum_exec_ns = p->se.sum_exec_runtime;
 	t->has_begun = true;
 	money_begin();
-	money_join(t, scx_node_of(cpu), p->scx.weight);
+	bank = money_join(t, scx_node_of(cpu), p->scx.weight);
 	money_end();
+	if (bank && t->has_waited)
+		bank->vtime_run = economy_vtime(&t->share);
+	t->has_waited = false;
 	if (t->avg_runtime_ns >= STRETCH_MIN_NS)
 		scx_running_set(cpu, economy_vtime(&t->share), t->avg_runtime_ns, p->scx.weight);
 }
@@ -225,9 +230,13 @@ void BPF_STRUCT_OPS(economy_cpu_release, s32 cpu, struct scx_cpu_release_args *a
 void BPF_STRUCT_OPS(economy_enable, struct task_struct *p)
 {
 	struct economy_task *t = task(p);
+	struct economy_bank *bank = bank_of(scx_node_of(scx_bpf_task_cpu(p)));
 
-	if (t)
-		t->is_member = true;
+	if (!t || !bank)
+		return;
+	money_begin();
+	money_open(bank, t, p->scx.weight);
+	money_end();
 }
 
 void BPF_STRUCT_OPS(economy_disable, struct task_struct *p)

@@ -27,6 +27,10 @@ struct economy_bank {
 	struct economy_ledger ledger;
 	u64 nr_runnable; /* tasks, protected by the lock */
 	s64 inflow; /* for the bank of the ledger, added without the lock; units */
+	/* Virtual time of the last task that had waited when it started to run: that of all tasks,
+	 * roughly. While accounts have money, it is later than the ledger's: the tasks that compute
+	 * have had the CPU time that the clients gave up, and not returned it yet. */
+	u64 vtime_run;
 };
 
 struct {
@@ -144,6 +148,28 @@ static inline u64 money_vtime(struct economy_bank *bank, struct economy_task *t)
 
 	money_to_bank(bank, economy_bound(&t->share, -max, max));
 	return economy_vtime(&t->share);
+}
+
+/* Return how far a task is behind the others, units: its lag, counted from vtime_run, which may be
+ * out of date while no task waits. */
+static inline s64 money_standing(const struct economy_bank *bank, const struct economy_share *share)
+{
+	u64 now = time_max(bank->vtime_run, bank->ledger.vtime_now);
+
+	return (s64)(now - economy_vtime(share)) * share->weight;
+}
+
+/* A new task starts beside the others, not ahead of them. */
+static inline void money_open(struct economy_bank *bank, struct economy_task *t, u32 weight)
+{
+	s64 ahead_ns = bank->vtime_run - bank->ledger.vtime_now;
+	s64 amount = ahead_ns * weight;
+
+	t->is_member = true;
+	if (ahead_ns <= 0)
+		return;
+	t->share.lag -= amount;
+	money_to_bank(bank, amount);
 }
 
 /* Limit the debt of a task that continues because no other task waits: it took no CPU time from

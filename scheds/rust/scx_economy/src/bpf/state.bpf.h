@@ -32,6 +32,7 @@ struct economy_task {
 	u32 borrower; /* that owner's PID */
 	u32 node; /* whose ledger it has joined */
 	bool has_begun; /* sum_exec_ns is valid */
+	bool has_waited; /* in a DSQ */
 	bool is_member; /* it belongs to this scheduler */
 };
 
