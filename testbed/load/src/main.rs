@@ -3,7 +3,8 @@
 //! The kinds of load run in parallel, each in its own module: `hog` burns CPU, `sleeper` wakes up
 //! often and works little, `pipe` passes a byte back and forth, `fork` starts processes, `periodic`
 //! has work with deadlines, `request` serves requests, `client` sends requests to a server process,
-//! `group` sends messages, `mover` changes affinities. Each measures itself, and the result is one line for each kind:
+//! `group` sends messages, `mover` changes affinities. Each measures itself, and the result is one
+//! line for each kind:
 //!
 //! ```text
 //! scx_load --hogs 8 --seconds 30

@@ -10,11 +10,11 @@ use crate::locks::Sharing;
 
 /// A mixed load that measures how it is scheduled.
 ///
-/// Runs CPU hogs, sleepers, pairs that pass a byte through pipes, a thread that starts
-/// processes, and optionally fork storms, periodic work, servers, clients of a server
-/// process, groups that send messages and threads that change affinities, in parallel, and prints the
-/// figures of each. A kind with count 0 is omitted. SIGINT and SIGTERM stop the run early; the
-/// figures are printed even then.
+/// Runs CPU hogs, sleepers, pairs that pass a byte through pipes, a thread that starts processes,
+/// and optionally fork storms, periodic work, servers, clients of a server process, groups that
+/// send messages and threads that change affinities, in parallel, and prints the figures of each.
+/// A kind with count 0 is omitted. SIGINT and SIGTERM stop the run early; the figures are printed
+/// even then.
 ///
 /// Exit status: 0 done, 1 a load failed, 2 wrong usage.
 #[derive(Clone, Debug, Parser)]

@@ -558,7 +558,8 @@ storms    2 threads, 6 processes/s
 periodic  1 threads, 1 periods done, 3 missed (75.0 %), done after p50 7.00 ms, \
         p99 7.00 ms, longest gap 20.00 ms
 requests  2 requests/s, answered after p50 7.00 ms, p99 7.00 ms, max 7.00 ms
-clients   2 threads, 20 requests, CPU time: clients 3.000 s, server 1.000 s; longest gap 30.00 ms, 2 missed, answered after p50 -, p99 -, max -
+clients   2 threads, 20 requests, CPU time: clients 3.000 s, server 1.000 s; longest gap \
+        30.00 ms, 2 missed, answered after p50 -, p99 -, max -
 groups    2 receivers, 15 messages/s
 movers    2 threads, 4 changes/s
 ";

@@ -42,8 +42,8 @@ pub(crate) struct Opts {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     limit_us: u32,
 
-    /// What a sender keeps of its means, which are the CPU time that it is owed and three slices, 0 to
-    /// 1000000. With less, servers get more, but clients that pay wait longer for a CPU
+    /// What a sender keeps of its means, which are the CPU time that it is owed and three slices, 0
+    /// to 1000000. With less, servers get more, but clients that pay wait longer for a CPU
     #[arg(short, long, value_name = "US", default_value = "3000")]
     #[arg(allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
