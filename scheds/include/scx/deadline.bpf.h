@@ -12,14 +12,13 @@
  *
  * A scheduler calls scx_dl_NAME() from its callback NAME: select_cpu, enqueue, running, stopping,
  * enable, disable, init_task. To queue a task it calls scx_dl_place(), then scx_dl_insert();
- * queues.bpf.h has the rest. ops.runnable() and ops.quiescent() are not used, because
- * calling a callback costs as much as the work that it would do here.
+ * queues.bpf.h has the rest. ops.runnable() and ops.quiescent() are not used, because calling a
+ * callback costs as much as the work that it would do here.
  */
 #ifndef __SCX_DEADLINE_BPF_H
 #define __SCX_DEADLINE_BPF_H
 
 #include <scx/average.h>
-#include <scx/barrier.h>
 #include <scx/cpus.bpf.h>
 #include <scx/preempt.bpf.h>
 #include <scx/queues.bpf.h>
@@ -139,8 +138,8 @@ static inline u32 scx_dl_wakeup_freq(const struct scx_dl_task *t, u64 enq_flags)
 	return freq < t->wakeup_freq ? freq : t->wakeup_freq;
 }
 
-/* Return the virtual time that the task advances: that of its CPU if it is pinned, else that of its
- * node. */
+/* Return the virtual time that the task advances, that of its CPU if it is pinned, else that of its
+ * node: the latest vtime of a task that left the DSQ to run. */
 static inline u64 *scx_dl_vtime_now(const struct scx_dl_task *t)
 {
 	if (t->pinned_to)

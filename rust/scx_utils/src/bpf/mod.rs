@@ -23,6 +23,15 @@ use libbpf_rs::{OpenObject, ProgramInput, ProgramMut};
 /// from it.
 pub type Slot = MaybeUninit<OpenObject>;
 
+/// The text of a char array of a BPF side, such as the name of a task: up to the first zero byte.
+/// Invalid UTF-8 becomes U+FFFD.
+#[must_use]
+pub fn text(bytes: &[std::ffi::c_char]) -> String {
+    let bytes: Vec<u8> = bytes.iter().map(|byte| byte.cast_unsigned()).collect();
+    let end = bytes.iter().position(|byte| *byte == 0);
+    String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]).into_owned()
+}
+
 /// Runs a program of type `syscall` with the argument `args`, and returns its return value.
 ///
 /// # Errors

@@ -6,6 +6,7 @@ use std::fmt;
 
 use anyhow::{Context as _, Result};
 use scx_stats::{Args, Stats};
+use scx_utils::bpf::text;
 use serde::{Deserialize, Serialize};
 
 use crate::books::{Books, Sums, UNIT};
@@ -254,11 +255,4 @@ fn number(args: &Args, name: &str) -> Result<Option<u64>> {
             .with_context(|| format!("{name} is {text:?}, not a number"))
     });
     number.transpose()
-}
-
-/// The text up to the first zero byte.
-fn text(bytes: &[std::ffi::c_char]) -> String {
-    let bytes: Vec<u8> = bytes.iter().map(|byte| byte.cast_unsigned()).collect();
-    let end = bytes.iter().position(|byte| *byte == 0);
-    String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]).into_owned()
 }

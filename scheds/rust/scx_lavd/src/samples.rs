@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use libbpf_rs::{MapHandle, RingBufferBuilder};
 use scx_stats::{Args, Client, Stats, TARGET_ARG};
-use scx_utils::bpf::Words;
+use scx_utils::bpf::{text, Words};
 use scx_utils::runner::{self, CommonOpts, Shutdown};
 use scx_utils::zerocopy::FromBytes as _;
 use serde::{Deserialize, Serialize};
@@ -132,13 +132,6 @@ impl SchedSample {
             dsq_consume_lat: raw.wait_ns,
         }
     }
-}
-
-/// The text up to the first zero byte.
-fn text(bytes: &[std::ffi::c_char]) -> String {
-    let bytes: Vec<u8> = bytes.iter().map(|byte| byte.cast_unsigned()).collect();
-    let end = bytes.iter().position(|byte| *byte == 0);
-    String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]).into_owned()
 }
 
 /// The source of `sched_samples`. `ring` is the map `lavd_samples`, `request` the section of

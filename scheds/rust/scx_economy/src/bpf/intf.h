@@ -58,7 +58,7 @@ struct economy_task_view {
 	u32 pid;
 	u32 tgid;
 	u32 weight;
-	u32 is_runnable;
+	u32 padding;
 	char comm[ECONOMY_COMM_LEN];
 };
 

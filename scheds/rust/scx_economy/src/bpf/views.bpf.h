@@ -24,7 +24,6 @@ int economy_read_tasks(struct bpf_iter__task *ctx)
 		return 0;
 	view.lag = t->share.lag + t->pending_ns * ECONOMY_UNIT;
 	view.weight = t->share.weight;
-	view.is_runnable = !!view.weight;
 	if (view.weight)
 		view.lag += (s64)(view.weight * (bank->ledger.vtime_now - t->share.vtime));
 	else
