@@ -56,7 +56,8 @@ def test_placement_on_wakeup(replayed: Callable[[str], str]) -> None:
     commands = [f"scx_rustland {option}" for option in options]
     default, builtin, full = map(decided_share, counted(replayed, commands, SLEEPERS))
     print(f"decided about: {default:.2f}, {builtin:.2f} with --builtin-idle, {full:.2f} of all")
-    assert full > 0.8
+    # Each enqueue of the policy thread is for one of its wakeups.
+    assert full > 0.95
     assert builtin < full / 2
     assert default < full / 2
 

@@ -55,7 +55,9 @@ static s32 select_cpu_for_own(struct task_struct *p, s32 prev_cpu, u64 wake_flag
 		return is_preemptible(cpu) ? cpu : other_preemptible_cpu(p, cpu);
 	}
 	clear_cpu(shared.idle, cpu);
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, SCX_ENQ_IMMED);
+	/* SCX_ENQ_PREEMPT: 7.2 takes the CPU for busy once it has enqueued a task there, although
+	 * that task waits for the policy, and would return the policy thread for SCX_ENQ_IMMED. */
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, SCX_ENQ_PREEMPT | SCX_ENQ_IMMED);
 	count(nr_kernel);
 	return cpu;
 }

@@ -38,9 +38,9 @@ static bool may_run_on(const struct task_struct *p, s32 cpu)
  * that CPU's local DSQ, the kernel changes its affinity. */
 static bool is_stranded(const struct task_struct *p)
 {
-	s32 cpu;
+	s32 first = bpf_cpumask_first(p->cpus_ptr), cpu;
 
-	bpf_for(cpu, bpf_cpumask_first(p->cpus_ptr), nr_cpu_ids) {
+	bpf_for(cpu, first, nr_cpu_ids) {
 		if (may_run_on(p, cpu))
 			return false;
 	}
