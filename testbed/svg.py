@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Elements of SVG pictures, for the plots of the testbed."""
+"""Elements of SVG pictures, for the plots of the testbed. The background is transparent, and the
+colours are visible on white and on black."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ import math
 from xml.etree import ElementTree
 
 Element = ElementTree.Element
+
+TEXT, GRID = "#7a7a7a", "#999999"
 
 
 def picture(width: float, height: float, title: str) -> Element:
@@ -16,8 +19,16 @@ def picture(width: float, height: float, title: str) -> Element:
     )
     root.set("role", "img")
     root.set("font-size", "13")
+    root.set("font-family", "sans-serif")
     ElementTree.SubElement(root, "title").text = title
     return root
+
+
+def bar(parent: Element, x: float, y: float, width: float, height: float, colour: str) -> None:
+    """A filled rectangle."""
+    element = ElementTree.SubElement(parent, "rect", fill=colour)
+    for name, value in (("x", x), ("y", y), ("width", width), ("height", height)):
+        element.set(name, f"{value:.1f}".removesuffix(".0"))
 
 
 def line(

@@ -20,7 +20,7 @@ from vm.guest import GuestError
 from vm.initramfs import InitramfsError
 from vm.qemu import QemuError
 
-from . import baseline, page, record, rounds, summary, table
+from . import baseline, page, record, results, rounds, summary, table
 from .measure import Place, Subject
 from .rounds import EEVDF, Plan, Results
 from .workloads import WORKLOADS, Workload
@@ -32,6 +32,7 @@ STATUS_INTERRUPTED = 128 + signal.SIGINT
 _SEEDS_MAX = 100
 _ERRORS = (
     baseline.BaselineError,
+    record.RecordError,
     GuestError,
     InitramfsError,
     QemuError,
@@ -114,6 +115,18 @@ def _parser() -> argparse.ArgumentParser:
         help=f"measure {baseline.SCHEDULER} with {len(baseline.SEEDS)} seeds, and write the "
         "baseline",
     )
+    of_baseline.add_argument(
+        "--results",
+        action="store_true",
+        help="measure all schedulers with most workloads, and write docs/results; takes hours",
+    )
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="FILE",
+        type=Path,
+        help="report the rounds of a file of --json instead of measuring",
+    )
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="guests in parallel (default: one per CPU)"
     )
@@ -124,19 +137,37 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _bench(options: argparse.Namespace) -> int:
-    build = Path(os.environ.get("SCX_BUILD", "build")).absolute()
     for path in (options.json, options.html):
         if path and not path.absolute().parent.is_dir():
             raise UsageError(f"{path}: there is no such directory")
+    plan, found, emulator = _loaded(options) if options.source else _measured(options)
+    _tell(options, plan, found, emulator)
+    if found.is_interrupted:
+        return STATUS_INTERRUPTED
+    return STATUS_FAILED if found.errors() else 0
+
+
+def _measured(options: argparse.Namespace) -> tuple[Plan, Results, str]:
+    build = _build()
+    if options.results:
+        _refuse_beside(options, "--results", FIXED)
+        options.schedulers = list(results.SCHEDULERS)
+        options.workload = list(results.CHOSEN)
+        options.seeds = results.NR_SEEDS
     seeds = _seeds(options)
     subjects = _subjects(options, build)
     place = _place(options, build)
     plan = Plan(place, subjects, _workloads(options), seeds)
-    results = rounds.run(plan, options.jobs)
-    _tell(options, plan, results)
-    if results.is_interrupted:
-        return STATUS_INTERRUPTED
-    return STATUS_FAILED if results.errors() else 0
+    return plan, rounds.run(plan, options.jobs), _emulator(place)
+
+
+def _loaded(options: argparse.Namespace) -> tuple[Plan, Results, str]:
+    _refuse_beside(options, "--from", (*FIXED, "--kernel", "--jobs"))
+    return record.load(options.source, _build() / "rust")
+
+
+def _build() -> Path:
+    return Path(os.environ.get("SCX_BUILD", "build")).absolute()
 
 
 def _emulator(place: Place) -> str:
@@ -145,8 +176,9 @@ def _emulator(place: Place) -> str:
 
 def _baseline(options: argparse.Namespace) -> int:
     """Implements --check and --renew."""
-    _refuse_beside_baseline(options)
-    build = Path(os.environ.get("SCX_BUILD", "build")).absolute()
+    verb = "--renew" if options.renew else "--check"
+    _refuse_beside(options, verb, (*FIXED, "--json", "--html", "--from"))
+    build = _build()
     program = programs.scheduler(build, baseline.SCHEDULER)
     if not program or not programs.is_program(program):
         raise UsageError(f"there is no {baseline.SCHEDULER} in {build}")
@@ -156,20 +188,24 @@ def _baseline(options: argparse.Namespace) -> int:
     # A missing baseline is reported before the measurements, which take minutes.
     known = baseline.load(key) if options.check else {}
     seeds = baseline.seeds_of_check() if options.check else baseline.SEEDS
-    results = rounds.run(baseline.plan(place, program, seeds), options.jobs)
-    if results.is_interrupted:
+    found = rounds.run(baseline.plan(place, program, seeds), options.jobs)
+    if found.is_interrupted:
         return STATUS_INTERRUPTED
     if options.renew:
-        baseline.save(key, baseline.bands(results))
+        baseline.save(key, baseline.bands(found))
         print(f"{baseline.FILE.name}: {key}")
         return 0
-    verdicts = baseline.judge(results, known)
+    verdicts = baseline.judge(found, known)
     print(*(verdict.text() for verdict in verdicts), sep="\n")
     return STATUS_FAILED if any(verdict.is_worse for verdict in verdicts) else 0
 
 
-def _refuse_beside_baseline(options: argparse.Namespace) -> None:
-    """A baseline has fixed parameters: other options are errors. Raises UsageError."""
+#: Options that a fixed plan determines.
+FIXED = ("a scheduler", "--workload", "--alone", "--seeds", "--seed", "--host", "--topology")
+
+
+def _refuse_beside(options: argparse.Namespace, verb: str, refused: Sequence[str]) -> None:
+    """Raises UsageError if one of `refused` is given beside `verb`."""
     given = {
         "a scheduler": options.schedulers,
         "--workload": options.workload,
@@ -177,23 +213,26 @@ def _refuse_beside_baseline(options: argparse.Namespace) -> None:
         "--seeds": options.seeds,
         "--seed": options.seed is not None,
         "--host": options.host,
+        "--kernel": options.kernel,
         "--topology": options.topology != topology.DEFAULT,
         "--json": options.json,
         "--html": options.html,
+        "--from": options.source,
+        "--jobs": options.jobs,
     }
-    if wrong := [name for name, is_given in given.items() if is_given]:
-        verb = "--renew" if options.renew else "--check"
+    if wrong := [name for name in refused if given[name]]:
         raise UsageError(f"{verb} cannot be combined with {wrong[0]}")
 
 
-def _tell(options: argparse.Namespace, plan: Plan, results: Results) -> None:
-    emulator = _emulator(plan.place)
-    found = summary.rows(plan, results)
-    print(table.text(found), end="")
+def _tell(options: argparse.Namespace, plan: Plan, found: Results, emulator: str) -> None:
+    rows = summary.rows(plan, found)
+    print(table.text(rows), end="")
     if options.json:
-        record.write(options.json, record.to_json(plan, results, emulator))
+        record.write(options.json, record.to_json(plan, found, emulator))
     if options.html:
-        record.write(options.html, page.html(plan, results, found, emulator))
+        record.write(options.html, page.html(plan, found, rows, emulator))
+    if options.results and not found.is_interrupted:
+        results.write(plan, found, rows, emulator)
 
 
 def _place(options: argparse.Namespace, build: Path) -> Place:

@@ -12,7 +12,7 @@ from .summary import Row
 
 #: Dimensions of the picture, in SVG units.
 _WIDTH, _LEFT, _RIGHT, _LINE, _TOP = 760, 150, 20, 30, 8
-_COLOURS = ("#555", "#0b62a4", "#b4510f", "#2b7d3a", "#7a3a9a", "#9a6a00")
+COLOURS = ("#7a7a7a", "#2f7fc1", "#c2651a", "#2f8a43", "#9a5fb8", "#9a7400")
 #: Above this ratio of the values the axis is logarithmic.
 _LOG_FROM = 20
 
@@ -53,16 +53,16 @@ def dots(row: Row, names: list[str]) -> str:
     bottom = _TOP + _LINE * len(row.cells)
     picture = svg.picture(_WIDTH, bottom + 24, f"{row.workload.name}: {row.figure.title}")
     for tick in axis.ticks():
-        svg.line(picture, axis.x(tick), _TOP, axis.x(tick), bottom, "#ddd", 1)
-        svg.text(picture, axis.x(tick), bottom + 16, f"{tick:.10g}", "middle", "#666")
+        svg.line(picture, axis.x(tick), _TOP, axis.x(tick), bottom, svg.GRID, 0.5)
+        svg.text(picture, axis.x(tick), bottom + 16, f"{tick:.10g}", "middle", svg.TEXT)
     for index, cell in enumerate(row.cells):
         y = _TOP + _LINE * (index + 0.5)
-        colour = _COLOURS[names.index(cell.subject) % len(_COLOURS)]
-        svg.text(picture, _LEFT - 10, y + 4, cell.subject, "end", "#222")
+        colour = COLOURS[names.index(cell.subject) % len(COLOURS)]
+        svg.text(picture, _LEFT - 10, y + 4, cell.subject, "end", svg.TEXT)
         svg.line(picture, axis.x(cell.least), y, axis.x(cell.most), y, colour, 1)
         for value in cell.values:
             ring = ElementTree.SubElement(picture, "circle", cx=f"{axis.x(value):.1f}", cy=str(y))
-            ring.attrib |= {"r": "4.5", "fill": "#fff", "stroke": colour, "stroke-width": "1.5"}
+            ring.attrib |= {"r": "4.5", "fill": "none", "stroke": colour, "stroke-width": "1.5"}
         median = axis.x(cell.median)
         svg.line(picture, median, y - 10, median, y + 10, colour, 3)
     return svg.to_text(picture)

@@ -8,8 +8,12 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from .measure import Subject
-from .rounds import EEVDF, Plan, Results
+from vm import topology
+from vm.kernels import Kernel
+
+from .measure import Place, Subject
+from .rounds import EEVDF, Plan, Results, Round
+from .workloads import WORKLOADS
 
 #: Increased when a field changes its meaning or is removed.
 VERSION = 1
@@ -46,6 +50,8 @@ def to_json(plan: Plan, results: Results, emulator: str) -> str:
         "topology": place.topology.name if place.topology else None,
         "emulator": emulator,
         "cpus": place.cpus,
+        "schedulers": [subject.name for subject in plan.subjects],
+        "workloads": [workload.name for workload in plan.workloads],
         "is_interrupted": results.is_interrupted,
         "rounds": [
             {
@@ -60,6 +66,46 @@ def to_json(plan: Plan, results: Results, emulator: str) -> str:
         ],
     }
     return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+
+
+class RecordError(Exception):
+    """A file is no record of rounds in guests; the message names the file."""
+
+
+def load(path: Path, tools: Path) -> tuple[Plan, Results, str]:
+    """The plan, the results and the emulator of a file with rounds in guests. The programs of the
+    schedulers are not looked up. Raises OSError, RecordError."""
+    try:
+        known = json.loads(path.read_text())
+        if known["version"] != VERSION:
+            raise RecordError(f"{path}: version {known['version']}, not {VERSION}")
+        if not known["kernel"]:
+            raise RecordError(f"{path}: its rounds ran on a machine, not in guests")
+        rounds = [
+            Round(
+                one["scheduler"], one["workload"], one["seed"], one["figures"], one["error"] or ""
+            )
+            for one in known["rounds"]
+        ]
+        plan = Plan(
+            Place(Kernel(path, known["kernel"], "record"), topology.find(known["topology"]), tools),
+            tuple(EEVDF if name == EEVDF.name else _subject(name) for name in known["schedulers"]),
+            tuple(WORKLOADS[name] for name in known["workloads"]),
+            tuple(sorted({over.seed for over in rounds})),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, topology.TopologyError) as error:
+        raise RecordError(f"{path}: not written by --json: {error!r}") from error
+    return plan, Results(rounds, known["is_interrupted"]), known["emulator"]
+
+
+def _round(known: dict[str, Any]) -> Round:
+    names = ("scheduler", "workload", "seed", "figures")
+    return Round(*(known[name] for name in names), known["error"] or "")
+
+
+def _subject(name: str) -> Subject:
+    program, *arguments = shlex.split(name)
+    return Subject(name, Path(program), tuple(arguments), "/" not in program)
 
 
 def write(path: Path, content: str) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 
+import markdown
 from bench.summary import number
 
 from . import checks, timeline
@@ -43,12 +44,6 @@ class Results:
         return self.recordings[FIRST_MS]
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table in Markdown; all columns but the first one are aligned to the right."""
-    lines = [head, ["---", *["--:"] * (len(head) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(str(cell) for cell in line)} |" for line in lines)
-
-
 def slices(results: Results) -> str:
     """The table of turns in round robin."""
     rows = []
@@ -61,7 +56,7 @@ def slices(results: Results) -> str:
             long = len(checks.overlong(of, count))
             rows.append((f"{of.slice_ms} ms", count, len(turns), *ranks, long, f"{runs:.1f}"))
     head = ("slice", "tasks", "turns", "p50, ms", "p90, ms", "max, ms", "overlong", "runs per turn")
-    return table(head, rows)
+    return markdown.table(head, rows)
 
 
 def completion(of: Recording) -> str:
@@ -79,7 +74,9 @@ def completion(of: Recording) -> str:
             is_after = "yes" if begin_ns >= before_ns else "no"
             rows.append((f"{count}, number {index}", *times, ran, len(of_job), runs, is_after))
     ends = ("began, ms", "ended, ms", "CPU time, ms")
-    return table(("tasks", *ends, "turns", "runs", "after the end of the previous one"), rows)
+    return markdown.table(
+        ("tasks", *ends, "turns", "runs", "after the end of the previous one"), rows
+    )
 
 
 def excerpt(of: Recording) -> str:
@@ -95,7 +92,7 @@ def excerpt(of: Recording) -> str:
         )
         for run in near
     ]
-    return table(("task", "began, ms", "ran, ms"), rows)
+    return markdown.table(("task", "began, ms", "ran, ms"), rows)
 
 
 def interrupters(results: Results) -> str:
@@ -124,7 +121,7 @@ def latencies(results: Results) -> str:
         (request, nice, scheduler, *map(number, figures))
         for request, nice, scheduler, figures in results.latencies
     ]
-    return table(head, rows)
+    return markdown.table(head, rows)
 
 
 def pictures(results: Results) -> Iterator[tuple[str, str]]:

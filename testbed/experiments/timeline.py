@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A timeline as SVG: a lane for each task, with a bar for each of its turns. The background is
-transparent, and the colours are visible on white and on black."""
+"""A timeline as SVG: a lane for each task, with a bar for each of its turns."""
 
 from __future__ import annotations
 
@@ -13,7 +12,6 @@ from .trace import NS_PER_MS, Turn
 
 #: Dimensions, in SVG units.
 _WIDTH, _LEFT, _RIGHT, _LANE, _BAR, _TOP, _BOTTOM = 900, 130, 20, 24, 14, 6, 40
-TEXT, GRID = "#7a7a7a", "#999999"
 #: Colours by the name of the task, in the order of `labels`.
 BARS = ("#2f7fc1", "#c2651a")
 #: The part of a recording that is drawn, from the first turn.
@@ -31,14 +29,13 @@ def draw(turns: Sequence[Turn], title: str, labels: Mapping[str, str]) -> str:
             lanes.setdefault(turn.pid, []).append(turn)
     bottom = _TOP + _LANE * len(lanes)
     picture = svg.picture(_WIDTH, bottom + _BOTTOM, title)
-    picture.set("font-family", "sans-serif")
     scale = (_WIDTH - _LEFT - _RIGHT) / (end_ns - start_ns)
     _axis(picture, (end_ns - start_ns) / NS_PER_MS, bottom)
     for index, of_task in enumerate(lanes.values()):
         comm = of_task[0].comm
         number = sum(lane[0].comm == comm for lane in list(lanes.values())[: index + 1])
         y = _TOP + _LANE * index + (_LANE - _BAR) / 2
-        svg.text(picture, _LEFT - 10, y + _BAR - 2, f"{labels[comm]}, {number}", "end", TEXT)
+        svg.text(picture, _LEFT - 10, y + _BAR - 2, f"{labels[comm]}, {number}", "end", svg.TEXT)
         path = "".join(
             _bar(
                 _LEFT + (turn.start_ns - start_ns) * scale,
@@ -55,9 +52,9 @@ def draw(turns: Sequence[Turn], title: str, labels: Mapping[str, str]) -> str:
 def _axis(picture: svg.Element, end_ms: float, bottom: float) -> None:
     for tick in svg.ticks(end_ms):
         x = _LEFT + tick / end_ms * (_WIDTH - _LEFT - _RIGHT)
-        svg.line(picture, x, _TOP, x, bottom, GRID, 0.5)
-        svg.text(picture, x, bottom + 16, f"{tick:g}", "middle", TEXT)
-    svg.text(picture, (_LEFT + _WIDTH - _RIGHT) / 2, bottom + 34, "time, ms", "middle", TEXT)
+        svg.line(picture, x, _TOP, x, bottom, svg.GRID, 0.5)
+        svg.text(picture, x, bottom + 16, f"{tick:g}", "middle", svg.TEXT)
+    svg.text(picture, (_LEFT + _WIDTH - _RIGHT) / 2, bottom + 34, "time, ms", "middle", svg.TEXT)
 
 
 def _bar(left: float, right: float, y: float) -> str:

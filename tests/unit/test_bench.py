@@ -5,17 +5,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from bench import __main__ as command_line
-from bench import measure, page, plot, record, rounds, summary, table
+from bench import measure, overview, page, plot, record, rounds, summary, table
+from bench import results as results_page
 from bench.measure import Place, RoundError, Subject
 from bench.rounds import EEVDF, Plan, Results, Round
 from bench.workloads import NICES, OF_SCHEDULER, WORKLOADS, Values, ideal_shares
@@ -43,6 +46,13 @@ def results(**lateness: list[float]) -> Results:
             for name, values in lateness.items()
             for seed, value in enumerate(values, 1)
         ]
+    )
+
+
+def results_of_p99(**lateness: float) -> Results:
+    """Results of the workload wakeup, from the p99 of each scheduler."""
+    return Results(
+        [Round(name, "wakeup", 1, {"lateness_p99_us": us}) for name, us in lateness.items()]
     )
 
 
@@ -387,6 +397,69 @@ def test_record_has_the_command_of_each_round() -> None:
     ]
     assert [one["error"] for one in written["rounds"]] == [None, None, "it ended"]
     assert command_line._parser().parse_args(shlex.split(commands[1])[2:]).alone
+
+
+def test_record_is_read_back(tmp_path: Path) -> None:
+    compared = plan(EEVDF, OURS, OTHER, workloads=("wakeup", "spawn"))
+    found = results(EEVDF=[1.0, 2.0], scx_rustland=[2.0, 4.0])
+    found.rounds.append(Round(OTHER.name, "wakeup", 2, {}, "it ended"))
+    file = tmp_path / "rounds.json"
+    file.write_text(record.to_json(compared, found, "QEMU 10"))
+    read_plan, read, emulator = record.load(file, PLACE.tools)
+    assert (read, emulator) == (found, "QEMU 10")
+    assert read_plan.seeds == (1, 2)
+    assert record.to_json(read_plan, read, emulator) == file.read_text()
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"version": 0}', '{"version": 1}'])
+def test_other_files_are_no_records(content: str, tmp_path: Path) -> None:
+    file = tmp_path / "rounds.json"
+    file.write_text(content)
+    with pytest.raises(record.RecordError, match=str(file)):
+        record.load(file, PLACE.tools)
+
+
+def test_record_of_a_host_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "rounds.json"
+    of_host = replace(plan(), place=Place(None, None, PLACE.tools))
+    file.write_text(record.to_json(of_host, results(EEVDF=[1.0]), "x86_64"))
+    with pytest.raises(record.RecordError, match="not in guests"):
+        record.load(file, PLACE.tools)
+
+
+def test_results_page_has_each_scheduler_and_names_its_pictures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results_page, "FOLDER", tmp_path)
+    found = results(EEVDF=[400.0, 100.0], scx_rustland=[50.0, 60.0])
+    found.rounds.append(Round(OTHER.name, "wakeup", 1, {}, "it ended"))
+    of_three = plan(EEVDF, OURS, OTHER)
+    results_page.write(of_three, found, summary.rows(of_three, found), "QEMU 10")
+    text = (tmp_path / results_page.PAGE).read_text()
+    assert "| EEVDF | 250 (100 … 400) |" in text
+    assert "| scx_rustland | 55.0 (50.0 … 60.0) 4.55 × |" in text
+    assert "| /opt/x -v | – |" in text
+    assert "/opt/x -v, seed 1: no figures: it ended" in text
+    named = re.findall(r"\]\((.*\.svg)\)", text)
+    assert sorted(named) == sorted(file.name for file in tmp_path.glob("*.svg"))
+
+
+def test_results_are_of_all_schedulers() -> None:
+    listed = re.findall(r"^\| (scx_\w+) \|", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert sorted(results_page.SCHEDULERS) == sorted(listed)
+    for workload, figure, _ in overview.FIGURES:
+        assert workload in results_page.CHOSEN
+        assert figure in {figure.name for figure in WORKLOADS[workload].figures}
+
+
+def test_overview_shows_what_was_measured() -> None:
+    rows = summary.rows(plan(), results_of_p99(EEVDF=400.0, scx_rustland=40.0))
+    picture = ElementTree.fromstring(overview.draw(rows))
+    space = "{http://www.w3.org/2000/svg}"
+    bars = [float(bar.attrib["width"]) for bar in picture.findall(f"{space}rect")]
+    assert bars[0] == pytest.approx(10 * bars[1], rel=0.01)
+    labels = [element.text for element in picture.findall(f"{space}text")]
+    assert labels == ["EEVDF", "scx_rustland", "wakeup beside hogs, p99, µs", "400", "40.0"]
 
 
 @pytest.fixture

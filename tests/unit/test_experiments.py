@@ -11,7 +11,10 @@ from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
+import markdown
 import pytest
+import svg
+from bench import plot
 from experiments import __main__ as command_line
 from experiments import checks, fifo_rr, page, server, timeline, trace
 from experiments.fifo_rr import HOG, JOB, Recording
@@ -231,7 +234,7 @@ def luminance(colour: str) -> float:
 
 @pytest.mark.parametrize("background", ["#ffffff", "#0d1117"])
 def test_colours_are_visible_on_light_and_dark(background: str) -> None:
-    for colour in (timeline.TEXT, *timeline.BARS):
+    for colour in (svg.TEXT, *timeline.BARS, *plot.COLOURS):
         low, high = sorted((luminance(colour), luminance(background)))
         assert (high + 0.05) / (low + 0.05) > 4
 
@@ -245,7 +248,7 @@ def results() -> page.Results:
 
 
 def test_tables() -> None:
-    assert page.table(("a", "b"), [("x", 1)]) == "| a | b |\n| --- | --: |\n| x | 1 |"
+    assert markdown.table(("a", "b"), [("x", 1)]) == "| a | b |\n| --- | --: |\n| x | 1 |"
     assert "| 10 ms | 3 | 36 | 12.00 | 12.00 | 12.00 | 0 | 1.0 |" in page.slices(results())
     completion = page.completion(results().first)
     assert "| 3, number 2 | 70.0 | 140.0 | 70.0 | 1 | 1 | yes |" in completion
