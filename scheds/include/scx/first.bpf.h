@@ -28,23 +28,28 @@ static inline bool scx_precedes(u64 vtime, u64 cpu_dsq_id, u64 dsq_id)
 	return is_first;
 }
 
-/* Move the first task of both DSQs that may run on this CPU to its local DSQ. */
+/* Move the first task of both DSQs that may run on this CPU to its local DSQ, if the DSQ of the CPU
+ * is not empty. */
+static inline bool scx_dispatch_earlier(u64 cpu_dsq_id, u64 dsq_id)
+{
+	struct task_struct *any;
+	bool own_first;
+
+	bpf_rcu_read_lock();
+	any = scx_bpf_dsq_peek(dsq_id);
+	own_first = !any || scx_is_before(scx_bpf_dsq_peek(cpu_dsq_id), any);
+	bpf_rcu_read_unlock();
+	if (own_first)
+		return scx_dispatch_from(cpu_dsq_id) || scx_dispatch_from(dsq_id);
+	return scx_dispatch_from(dsq_id) || scx_dispatch_from(cpu_dsq_id);
+}
+
+/* The same if the DSQ of the CPU is usually empty. */
 static inline bool scx_dispatch_first(u64 cpu_dsq_id, u64 dsq_id)
 {
-	s32 nr_own = scx_bpf_dsq_nr_queued(cpu_dsq_id);
-	bool own_first = false;
-
-	/* The DSQ of a CPU is usually empty. */
-	if (nr_own > 0) {
-		bpf_rcu_read_lock();
-		own_first = scx_is_before(scx_bpf_dsq_peek(cpu_dsq_id), scx_bpf_dsq_peek(dsq_id));
-		bpf_rcu_read_unlock();
-	}
-	if (own_first && scx_dispatch_from(cpu_dsq_id))
-		return true;
-	if (scx_dispatch_from(dsq_id))
-		return true;
-	return nr_own > 0 && scx_dispatch_from(cpu_dsq_id);
+	if (scx_bpf_dsq_nr_queued(cpu_dsq_id) > 0)
+		return scx_dispatch_earlier(cpu_dsq_id, dsq_id);
+	return scx_dispatch_from(dsq_id);
 }
 
 #endif /* __SCX_FIRST_BPF_H */

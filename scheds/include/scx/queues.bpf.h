@@ -103,7 +103,7 @@ static inline bool scx_queue_dispatch(s32 cpu)
 	u64 node_dsq = SCX_NODE_DSQ | scx_node_of(cpu);
 
 	if (scx_pinned_wait(cpu))
-		return scx_dispatch_first(cpu, node_dsq);
+		return scx_dispatch_earlier(cpu, node_dsq);
 	return scx_dispatch_from(node_dsq);
 }
 
