@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * scx_central: one CPU makes all scheduling decisions, so that the others need no tick.
+ * scx_central: one CPU makes all scheduling decisions, so that the other CPUs need no tick.
  *
  * Each tick interrupts the virtual machine or computation that a CPU runs. Here only the central
  * CPU has a timer. All tasks wait in one FIFO. A CPU without a task requests one: it sets its bit
  * in `waiting` and preempts the central CPU's task. The central CPU then goes through the queue and
  * gives each task to a waiting CPU. The task gets an infinite slice, so that the kernel can stop
- * the tick there (nohz_full). Once per millisecond the timer looks for tasks that have run for a
- * slice while others wait, and preempts them. While a real-time task runs on the central CPU, the
+ * the tick of its CPU (nohz_full). Once per millisecond the timer looks for tasks that have run for
+ * a slice while others wait, and preempts them. While a real-time task runs on the central CPU, the
  * timer gives tasks to the waiting CPUs.
  *
  * Tasks that wake up are queued on the central CPU, so that no other CPU is interrupted. The
@@ -31,8 +31,8 @@ char _license[] SEC("license") = "GPL";
 
 #define TIMER_NS (1 * NSEC_PER_MSEC)
 
-/* The timer stops after this many consecutive expiries without a task. More than one, because a
- * task that is being enqueued is not in the queue yet. */
+/* The timer stops after this many consecutive expiries without a task. A single expiry does not
+ * suffice, because a task that is being enqueued is not in the queue yet. */
 #define IDLE_EXPIRIES 10
 
 const volatile s32 central_cpu;
@@ -50,10 +50,10 @@ struct timer {
 };
 
 struct cpu_ctx {
-	u64 started_ns; /* when its task began to run; 0: none runs */
+	u64 started_ns; /* when the CPU's task began to run; 0 while none runs */
 };
 
-/* User space sets the number of CPUs. */
+/* One entry per possible CPU. User space sets max_entries. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -68,7 +68,7 @@ struct {
 	__type(value, struct timer);
 } timers SEC(".maps");
 
-/* Return how long the task of @cpu has been running, ns, at least 1; 0 if there is none. */
+/* Return how long the task of @cpu has been running, ns, at least 1; 0 if no task runs. */
 static u64 ran_ns(s32 cpu)
 {
 	const struct cpu_ctx *cctx = bpf_map_lookup_elem(&cpu_ctxs, &cpu);
@@ -115,8 +115,8 @@ void BPF_STRUCT_OPS(central_enqueue, struct task_struct *p, u64 enq_flags)
 
 /* ---- decisions ----------------------------------------------------------- */
 
-/* Return a CPU of @mask that @p may use, preferably its own; nr_cpu_ids or more if there is
- * none. */
+/* Return a CPU of @mask that @p may use, preferably the CPU that it is on; nr_cpu_ids or more if
+ * there is none. */
 static u32 choose(const struct task_struct *p, const struct cpumask *mask)
 {
 	u32 cpu = scx_bpf_task_cpu(p);
@@ -152,7 +152,7 @@ static void serve(struct bpf_cpumask *mask)
 }
 
 /* Select the task of the central CPU: @prev for the rest of its slice, then the first task of the
- * queue, else @prev again. */
+ * queue, or @prev again if the queue is empty. */
 static void dispatch_own(struct task_struct *prev)
 {
 	bool can_continue = prev && prev->scx.flags & SCX_TASK_QUEUED;
@@ -237,7 +237,7 @@ void BPF_STRUCT_OPS(central_stopping, struct task_struct *p, bool runnable)
 }
 
 /* Preempt tasks that have used up a slice: all those with a task waiting in the local DSQ of their
- * CPU, and up to @nr_queued others. Returns whether any CPU runs a task. */
+ * CPU, and up to @nr_queued tasks of other CPUs. Returns whether any CPU runs a task. */
 static bool preempt_others(s32 nr_queued)
 {
 	s32 nr_cpus = scx_bpf_nr_cpu_ids(), cpu;

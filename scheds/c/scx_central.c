@@ -13,7 +13,7 @@
 #define SLICE_MIN_US 1000
 #define SLICE_MAX_US 1000000
 
-static int central_cpu = -1; /* -1: the first one that is online */
+static int central_cpu = -1; /* -1: the first CPU that is online */
 static uint64_t slice_us = 20000;
 
 static const struct argp_option options[] = {

@@ -8,7 +8,7 @@
  * task's virtual time advances by its CPU time divided by its share, and one queue for the whole
  * machine serves the task with the smallest virtual time. So the cost of a decision does not depend
  * on the number of cgroups, and tasks that may run only on some CPUs compete by the same rule as
- * all others.
+ * all other tasks.
  */
 #include <scx/cgroup_max.bpf.h>
 #include <scx/cgroup_vtime.bpf.h>
@@ -33,11 +33,12 @@ char _license[] SEC("license") = "GPL";
  * (about 8 s at most), it is well below the timeout of the kernel's watchdog (30 s). */
 #define PARKED_MAX_NS (8 * NSEC_PER_SEC)
 
-/* Shorter slices are all overhead, and below the tick of most kernels. */
+/* Minimum slice: the period of the tick with HZ=1000. With shorter slices, the overhead of context
+ * switches would grow. */
 #define MIN_SLICE_NS (1 * NSEC_PER_MSEC)
 
-/* Maximum cost of a slice, ns of virtual time, so that tasks with small shares get them within a
- * short time: a task with a hundredth of the machine runs for 10 ms at most. */
+/* Maximum cost of a slice, ns of virtual time: a task with 1/100 of the machine runs for 10 ms at
+ * most. So tasks with small shares run often and briefly, rather than rarely and for long. */
 #define SLICE_COST_NS (1 * NSEC_PER_SEC)
 
 const volatile u64 slice_max_ns = 20 * NSEC_PER_MSEC;
@@ -45,8 +46,8 @@ const volatile u64 slice_max_ns = 20 * NSEC_PER_MSEC;
 SCX_PERCPU_COUNTERS(stats, struct flatcg_stats);
 
 struct task_ctx {
-	bool is_parked; /* until it runs or sleeps */
-	u64 parked_ns; /* since when */
+	bool is_parked; /* until it runs, sleeps or is enqueued again */
+	u64 parked_ns; /* when it was parked */
 	/* Virtual time while parked: p->scx.dsq_vtime is then the time of the next check. */
 	u64 vtime;
 	struct scx_cgroup_task cg;
@@ -168,7 +169,7 @@ void BPF_STRUCT_OPS(flatcg_enqueue, struct task_struct *p, u64 enq_flags)
 }
 
 /*
- * Whether no task that waits and may run on @cpu precedes @prev, whose slice has expired. The
+ * Whether @prev, whose slice has expired, precedes all waiting tasks that may run on @cpu. The
  * kernel calls ops.dispatch() before it enqueues @prev again: without this check, two tasks on a
  * CPU would take turns, whatever their shares.
  */
@@ -241,7 +242,7 @@ void BPF_STRUCT_OPS(flatcg_running, struct task_struct *p)
 	if (!tctx)
 		return;
 	end_park(p, tctx);
-	/* No effect, unless the task was parked. */
+	/* A parked task does not count as runnable. For other tasks, this call has no effect. */
 	scx_cgroup_task_runnable(p, &tctx->cg);
 	scx_cgroup_task_running(p, &tctx->cg);
 }
@@ -287,8 +288,8 @@ struct {
 	__type(value, struct unpark);
 } unparks SEC(".maps");
 
-/* Check a parked task: move it to the shared queue; or let it wait longer, if other tasks have used
- * the quota. */
+/* Check a parked task: move it to the shared queue if its quotas allow it to run, or if it has been
+ * parked for PARKED_MAX_NS. Otherwise it is parked until its next check. */
 static void unpark(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 now)
 {
 	struct task_ctx *tctx = task_ctx(p);
@@ -316,15 +317,15 @@ static void unpark(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 now)
 /* Whether the timer is armed. */
 static u32 is_unparking;
 
-/* Start the timer if a cgroup has a quota, but never postpone the expiry of an armed one. */
+/* Start the timer if a cgroup has a quota, but never postpone the expiry of an armed timer. */
 static void start_unpark(struct unpark *timer)
 {
 	if (READ_ONCE(scx_nr_quotas) && !__sync_lock_test_and_set(&is_unparking, 1))
 		bpf_timer_start(&timer->timer, UNPARK_NS, 0);
 }
 
-/* Check the parked tasks that are due. The timer runs while any cgroup has a quota. When no cgroup
- * has one any more, it expires a last time and checks all parked tasks. */
+/* Check the parked tasks that are due. The timer runs while any cgroup has a quota. When the last
+ * quota has been removed, the timer expires once more, and all parked tasks are checked. */
 static int unpark_all(void *map, u32 *key, struct unpark *timer)
 {
 	u32 nr_quotas = READ_ONCE(scx_nr_quotas);
@@ -460,7 +461,8 @@ SCX_OPS(flatcg_ops) = {
 	.exit = (void *)flatcg_exit,
 	.dump = (void *)flatcg_dump,
 	.dump_task = (void *)flatcg_dump_task,
-	/* Without this flag, the kernel would keep the last task running, whatever its quota. */
+	/* Without this flag, the kernel would let the last task of a CPU continue, whatever its
+	 * quota. */
 	.flags = SCX_OPS_ENQ_LAST,
 	.name = "flatcg",
 };

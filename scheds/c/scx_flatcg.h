@@ -7,13 +7,13 @@
 
 /* Counted on each CPU, except nr_cgroups. */
 struct flatcg_stats {
-	u64 local; /* into a local DSQ: of an idle CPU, or for a per-CPU kernel thread */
-	u64 queued; /* through the queue */
-	u64 kept; /* continued on slice expiry: no waiting task precedes it */
-	u64 limited; /* charged for less than it ran, to bound its wait: its share is too small */
+	u64 local; /* inserted into a local DSQ: on an idle CPU, or as a per-CPU kernel thread */
+	u64 queued; /* inserted into the shared queue */
+	u64 kept; /* continued on slice expiry, because no waiting task preceded it */
+	u64 limited; /* slices not charged in full, to bound the wait of tasks with small shares */
 	u64 parked; /* held back by cpu.max */
 	u64 moved; /* to another cgroup */
-	u64 nr_cgroups; /* below the root */
+	u64 nr_cgroups; /* number of cgroups below the root */
 };
 
 #endif /* __SCX_FLATCG_H */

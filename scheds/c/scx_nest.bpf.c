@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * scx_nest: keeps the work on few CPUs, so that these stay warm and the others can sleep deeply.
+ * scx_nest: keeps the work on few CPUs, so that these stay warm and the other CPUs can sleep
+ * deeply.
  *
- * A CPU in constant use has a high frequency and a warm cache; a CPU that is used in rotation with
- * others has neither. So CPUs belong to one of two nests, or to none:
+ * A CPU in constant use has a high frequency and a warm cache. CPUs that are used in rotation have
+ * neither. So CPUs belong to one of two nests, or to none:
  *
- *  - The primary nest is the CPUs in use. A task that wakes up is placed on an idle one of them if
- *    possible: the one that it is attached to (where it has run twice in a row), its previous one,
- *    or else the one with the lowest number.
- *  - The reserve nest is a few CPUs (r_max) that were in use recently. They are taken next, and
- *    promoted to the primary nest.
+ *  - The primary nest is the CPUs in use. A task that wakes up is placed on an idle primary CPU if
+ *    possible: the CPU that it is attached to (where it has run twice in a row), its previous CPU,
+ *    or the idle primary CPU with the lowest number.
+ *  - The reserve nest is a few CPUs (r_max) that were in use recently. If no primary CPU is idle,
+ *    the task is placed on one of them, which joins the primary nest.
  *
- * Any other idle CPU comes last, so no task waits while a CPU that it may use is idle. It joins the
- * reserve nest, or the primary one if it is taken for an impatient task, which did not find an idle
- * primary CPU several times in a row. A CPU that takes a task from the queue, or whose task
- * continues when its slice ends, joins the primary nest too. Thus that nest grows with the load. It
- * shrinks by compaction: a CPU that was idle for a while (p_remove), or whose last task has exited,
- * is demoted to the reserve nest, or to no nest if that is full.
+ * Idle CPUs of no nest are used last, so that no task waits while a CPU that it may use is idle.
+ * Such a CPU joins the reserve nest; or the primary nest, if the task is impatient. A task is
+ * impatient if it found no idle primary CPU on several wakeups in a row. A CPU that takes a task
+ * from the queue, or whose task continues when its slice ends, joins the primary nest too. Thus the
+ * primary nest grows with the load. It shrinks by compaction: a CPU that was idle for a while
+ * (p_remove), or whose last task has exited, is demoted to the reserve nest, or to no nest if the
+ * reserve nest is full.
  *
  * Tasks that find no idle CPU wait in one queue by weighted virtual time, as in scx_simple.
  */
@@ -72,7 +74,7 @@ struct cpu_ctx {
 	u64 idle_since_ns; /* 0: a task runs, or is about to */
 };
 
-/* User space sets the number of CPUs. */
+/* One entry per possible CPU. User space sets max_entries. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -125,8 +127,8 @@ static void promote(s32 cpu)
 	}
 }
 
-/* Move @cpu from the primary nest to the reserve nest, or to no nest if that is full. False if @cpu
- * is not in the primary nest, as when another CPU has just demoted it. */
+/* Move @cpu from the primary nest to the reserve nest, or to no nest if the reserve nest is full.
+ * False if @cpu is not in the primary nest, as when another CPU has just demoted it. */
 static bool demote(s32 cpu)
 {
 	struct bpf_cpumask *mask = primary;
@@ -184,8 +186,8 @@ static void note_idle(s32 cpu, const struct task_struct *prev)
 
 	if (!ctx || !is_primary(cpu))
 		return;
-	/* A task that exits does not come back: demote its CPU at once, unless it is the last
-	 * primary one. */
+	/* A task that exits does not come back: demote its CPU at once, unless it is the only
+	 * primary CPU. */
 	if (prev && prev->flags & PF_EXITING && nr_primary > 1) {
 		if (demote(cpu))
 			scx_count(stats, eagerly_compacted);

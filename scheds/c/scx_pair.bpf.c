@@ -4,14 +4,14 @@
  *
  * CPUs form pairs, the hardware threads of a core by default. Each cgroup has a DSQ, in which its
  * tasks wait. Pairs serve the cgroups that have waiting tasks in turn: for the length of a turn
- * both CPUs run tasks of one cgroup only, or idle. Core scheduling does the same under the kernel's
- * own scheduler, for groups of tasks that request it.
+ * both CPUs run tasks of one cgroup only, or are idle. Core scheduling does the same under the
+ * kernel's own scheduler, for groups of tasks that request it.
  *
  * Before a CPU takes a task from the DSQ of a cgroup it claims the cgroup, which is possible only
  * while the other CPU of the pair neither claims nor runs another cgroup. The CPU releases the
  * claim when it has switched to something else: the idle task, a kernel thread or a real-time task.
  * What a CPU runs is recorded in the sched_switch tracepoint, because the previous task still runs
- * for some time after ops.dispatch() has found another one.
+ * for some time after ops.dispatch() has found the next task.
  *
  * Kernel threads run at any time: other tasks depend on them, and they do not belong to any user.
  */
@@ -22,8 +22,8 @@
 
 char _license[] SEC("license") = "GPL";
 
-/* The DSQ of kernel threads, and of dying tasks whose cgroup is gone. The id of each other DSQ is
- * that of its cgroup, which is never 0. */
+/* The DSQ of kernel threads, and of dying tasks whose cgroup is gone. Every other DSQ has the id of
+ * its cgroup, and no cgroup has the id 0. */
 #define KERNEL_DSQ 0
 
 /* Maximum number of cgroups that ops.dispatch() tries. */
@@ -32,22 +32,22 @@ char _license[] SEC("license") = "GPL";
 const volatile u64 turn_ns = 20 * NSEC_PER_MSEC;
 const volatile u32 nr_cpu_ids = 1;
 
-/* The other CPU of each CPU's pair; itself if it has none. */
+/* The other CPU of each CPU's pair, or the CPU itself if it has no partner. */
 const volatile u32 others[PAIR_CPUS_MAX];
 
 SCX_PERCPU_COUNTERS(stats, struct pair_stats);
 
-/* Cgroups are identified by their ids; 0 is none. */
+/* One CPU of a pair. Cgroups are identified by their ids, and 0 means none. */
 struct side {
 	u64 claim; /* what the CPU has claimed */
 	u64 running; /* what the CPU runs */
-	u64 is_waiting; /* the CPU idles until the other one gives up its claim */
+	u64 is_waiting; /* the other CPU must kick this CPU when its claim changes */
 };
 
 /* A pair. Its key in the map is its lower CPU. */
 struct pair {
 	struct bpf_spin_lock lock;
-	u64 cgid; /* whose turn it is */
+	u64 cgid; /* the cgroup whose turn it is */
 	u64 until_ns;
 	struct side sides[2]; /* the lower CPU, the higher one */
 };
@@ -72,7 +72,7 @@ struct {
 	__type(value, struct cgroup_ctx);
 } cgroups SEC(".maps");
 
-/* Cgroups with waiting tasks, each once. */
+/* Cgroups with waiting tasks in the order of their turns, each cgroup once. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, PAIR_CGROUPS_MAX);
@@ -81,7 +81,7 @@ struct {
 
 static u64 nr_turns;
 
-/* Number of enqueues, now and when each CPU last looked for a task. */
+/* Number of enqueues so far, and its value when each CPU last looked for a task. */
 static u64 nr_enqueued;
 static u64 nr_seen[PAIR_CPUS_MAX];
 
@@ -141,7 +141,7 @@ static struct side *side_of(struct pair *pair, u32 cpu)
 	return side_at(pair, cpu > other_of(cpu));
 }
 
-/* Return the side of the other CPU; if @cpu has no other one, a side that is never in use. */
+/* Return the side of the other CPU. If @cpu has no partner, that side is never in use. */
 static struct side *other_side_of(struct pair *pair, u32 cpu)
 {
 	return side_at(pair, cpu <= other_of(cpu));
@@ -154,7 +154,7 @@ static bool is_compatible(const struct side *other, u64 cgid)
 	       (!other->running || other->running == cgid);
 }
 
-/* Whether @cpu may run @cgid now, because the other CPU of its pair neither claims nor runs another
+/* Whether @cpu may run @cgid now. The other CPU of its pair must not claim or run another
  * cgroup. */
 static bool may_run(u32 cpu, u64 cgid)
 {
@@ -180,7 +180,7 @@ static void queue_turn(u64 cgid)
 	cgrp->is_queued = 0;
 }
 
-/* Remove the cgroup whose turn is next from the queue and return it; 0 if none waits. */
+/* Remove the cgroup whose turn is next from the queue and return it; 0 if no cgroup waits. */
 static u64 pop_turn(void)
 {
 	struct cgroup_ctx *cgrp;
@@ -317,8 +317,8 @@ void BPF_STRUCT_OPS(pair_enqueue, struct task_struct *p, u64 enq_flags)
 
 /* ---- dispatch ------------------------------------------------------------ */
 
-/* Claim @cgid for @cpu. False if the other CPU claims or runs another cgroup: it then kicks @cpu
- * when that changes. */
+/* Claim @cgid for @cpu. Returns false if the other CPU claims or runs another cgroup. The other CPU
+ * then kicks @cpu when that changes. */
 static bool claim(u32 cpu, struct pair *pair, u64 cgid)
 {
 	struct side *side = side_of(pair, cpu), *other = other_side_of(pair, cpu);
@@ -373,8 +373,8 @@ static bool keep(u32 cpu, struct pair *pair, struct task_struct *prev, u64 cgid)
 	return true;
 }
 
-/* Begin a turn of the next cgroup that has a task for @cpu. The other CPU neither claims nor runs a
- * cgroup. */
+/* Begin a turn of the next cgroup that has a task for @cpu. Call this only if the other CPU neither
+ * claims nor runs a cgroup. */
 static bool take_next(u32 cpu, struct pair *pair)
 {
 	u64 first = 0;
@@ -389,7 +389,7 @@ static bool take_next(u32 cpu, struct pair *pair)
 		if (!bpf_map_lookup_elem(&cgroups, &cgid))
 			continue;
 		has_task = take(cpu, pair, cgid);
-		/* Other pairs may serve it, too. */
+		/* Other pairs may serve the cgroup, too. */
 		queue_turn(cgid);
 		if (has_task) {
 			begin_turn(pair, cgid);
@@ -403,7 +403,8 @@ static bool take_next(u32 cpu, struct pair *pair)
 	return false;
 }
 
-/* Whether the other CPU claims or runs a cgroup. If so, it kicks this CPU when that changes. */
+/* Whether the other CPU claims or runs a cgroup. If so, the other CPU kicks this CPU when that
+ * changes. */
 static bool wait_for_other(u32 cpu, struct pair *pair)
 {
 	struct side *side = side_of(pair, cpu), *other = other_side_of(pair, cpu);
@@ -443,7 +444,7 @@ static void dispatch(u32 cpu, struct pair *pair, struct task_struct *prev)
 }
 
 /* Dispatch a kernel thread, but only in every second call, so that kernel threads do not starve
- * other tasks. Returns whether one was dispatched. */
+ * other tasks. Returns whether it dispatched one. */
 static bool dispatch_kernel(u32 cpu)
 {
 	if (cpu >= PAIR_CPUS_MAX)
@@ -469,8 +470,8 @@ void BPF_STRUCT_OPS(pair_dispatch, s32 cpu, struct task_struct *prev)
 		dispatch_kernel(cpu);
 }
 
-/* Let the CPU look again if a task was enqueued since it last looked: the enqueuing CPU may not
- * have seen this one as idle. */
+/* Let the CPU look again if a task was enqueued since it last looked: the CPU that enqueued it may
+ * not have seen this CPU as idle. */
 void BPF_STRUCT_OPS(pair_update_idle, s32 cpu, bool is_idle)
 {
 	if (is_idle && (u32)cpu < PAIR_CPUS_MAX && nr_seen[cpu] != nr_enqueued)
@@ -561,7 +562,7 @@ void BPF_STRUCT_OPS(pair_disable, struct task_struct *p)
 /* ---- cgroups ------------------------------------------------------------- */
 
 /* Time for which the DSQ of a removed cgroup is kept, because a CPU that looked up the cgroup just
- * before may still use the DSQ. */
+ * before its removal may still use the DSQ. */
 #define DSQ_GRACE_NS NSEC_PER_SEC
 
 struct gone {
@@ -601,7 +602,8 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(pair_cgroup_init, struct cgroup *cgrp,
 	return err ?: bpf_map_update_elem(&cgroups, &cgid, &init, BPF_NOEXIST);
 }
 
-/* Move dying tasks that wait in the DSQ of a removed cgroup to where a CPU takes them. */
+/* Move dying tasks that wait in the DSQ of a removed cgroup to KERNEL_DSQ, from which all CPUs take
+ * tasks. */
 static void rescue(u64 cgid)
 {
 	struct task_struct *p;

@@ -12,13 +12,13 @@
 struct pair_stats {
 	u64 enqueued; /* tasks inserted into the DSQ of their cgroup */
 	u64 dispatched; /* tasks taken from there */
-	u64 kept; /* continued on slice expiry */
+	u64 kept; /* tasks that continued on slice expiry */
 	u64 kernel; /* dispatches of kernel threads, which belong to no cgroup here */
-	u64 turns; /* a pair began to run a cgroup, or began another turn of it */
-	u64 switches; /* of these, turns of another cgroup than the one before */
-	u64 waits; /* took no task: none may run beside the other CPU's, or the turn is over */
-	u64 ended; /* preempted the other CPU's task at the end of a turn */
-	u64 reenqueued; /* a higher class has taken the CPU */
+	u64 turns; /* turns that pairs have begun */
+	u64 switches; /* turns of another cgroup than in the turn before */
+	u64 waits; /* times that a CPU waited for the end of the other CPU's claim */
+	u64 ended; /* tasks preempted by the other CPU at the end of a turn */
+	u64 reenqueued; /* tasks enqueued again, because a higher class has taken their CPU */
 };
 
 #endif /* __SCX_PAIR_H */

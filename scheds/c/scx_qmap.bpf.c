@@ -45,8 +45,9 @@ const volatile bool boost;
 const volatile s32 disallowed_tgid;
 const volatile bool no_dump;
 
-/* Failures on request; 0: never. error_after: at this enqueue. loop_after: from this dispatch on.
- * stall_*_nth: at every nth enqueue of a user task, or of a kernel thread. */
+/* Failures on request, 0 for never. error_after: raise an error at this enqueue. loop_after: from
+ * this dispatch on, dispatch a sleeping task. stall_*_nth: lose the task of every nth enqueue of
+ * user tasks, or of kernel threads. */
 const volatile u64 error_after;
 const volatile u64 loop_after;
 const volatile u64 stall_user_nth;
@@ -159,7 +160,8 @@ static bool is_nth(u64 *counter, u64 nth)
 }
 
 /* Fail on request. Returns whether to lose the task, in which case the kernel's watchdog ejects the
- * scheduler. No task of the scheduler's own process is lost, so that it can report the ejection. */
+ * scheduler. No task of the scheduler's own process is lost, so that the process can report the
+ * ejection. */
 static bool inject_failure(const struct task_struct *p)
 {
 	bool is_kernel = p->flags & PF_KTHREAD;
@@ -173,8 +175,8 @@ static bool inject_failure(const struct task_struct *p)
 	return true;
 }
 
-/* Note the place of a task that skips its queue: the first place there if @nrs is nr_popped, the
- * last one if it is nr_pushed. */
+/* Record the place of a task that bypasses its queue: the first place in the queue if @nrs is
+ * nr_popped, the last place if @nrs is nr_pushed. */
 static void take_place(struct task_struct *p, const u64 *nrs)
 {
 	struct task_ctx *tctx = task_ctx(p);
@@ -261,8 +263,8 @@ static void enqueue_boosted(struct task_struct *p, u64 enq_flags)
 
 static void enqueue_waiting(struct task_struct *p, u64 enq_flags)
 {
-	/* The task had its turn already: a slice of 0 makes it continue with the rest of its
-	 * slice. */
+	/* The task has had its turn already. With a slice of 0, the kernel lets it keep the rest of
+	 * its slice. */
 	if (enq_flags & SCX_ENQ_REENQ) {
 		scx_bpf_dsq_insert(p, SHARED_DSQ, 0, enq_flags);
 		return;
@@ -331,8 +333,8 @@ static void count_dispatched(u32 queue)
 		(&s->queue0)[queue]++;
 }
 
-/* Kick another CPU for @p, which may not run on this one. Kick it even if it is not idle, because
- * it may be about to idle. */
+/* Kick another CPU for @p, which may not run on this one. Kick that CPU even if it is not idle,
+ * because it may be about to become idle. */
 static void wake_other_cpu(const struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
@@ -342,7 +344,8 @@ static void wake_other_cpu(const struct task_struct *p)
 	scx_kick_cpu(cpu, 0);
 }
 
-/* Move the task of an entry to the shared DSQ. False if it has left the queue since. */
+/* Move the task of an entry to the shared DSQ. Returns false if the task has left its queue since
+ * the push. */
 static bool dispatch_entry(const struct entry *entry, s32 cpu)
 {
 	struct task_struct *p = bpf_task_from_pid(entry->pid);
@@ -435,8 +438,8 @@ static bool loop_forever(void)
 	return true;
 }
 
-/* Dispatch a boosted task before all others, but not twice in succession while others wait, so that
- * those do not starve. Returns whether it did. */
+/* Dispatch a boosted task before all others, but not twice in succession while other tasks wait, so
+ * that these do not starve. Returns whether it dispatched one. */
 static bool dispatch_boosted(struct qmap_cpu *c)
 {
 	if (!boost)
@@ -461,8 +464,8 @@ void BPF_STRUCT_OPS(qmap_dispatch, s32 cpu, struct task_struct *prev)
 		dispatch_boosted(c);
 }
 
-/* Let the CPU look again if a task waits. It may have just been pushed by a CPU that did not see
- * this one as idle. */
+/* Let the CPU look again if a task waits. The task may have just been pushed by a CPU that did not
+ * see this CPU as idle. */
 void BPF_STRUCT_OPS(qmap_update_idle, s32 cpu, bool is_idle)
 {
 	if (is_idle && any_waiting())

@@ -171,7 +171,7 @@ static void read_stats(void *skel, void *stats)
 	shown->perf = cpus.perf / libbpf_num_possible_cpus();
 	shown->waiting = 0;
 	for (int i = 0; i < QMAP_NR_QUEUES; i++) {
-		/* Read it before nr_pushed, so that the difference is never negative. */
+		/* Read nr_popped before nr_pushed, so that the difference is never negative. */
 		uint64_t popped = __atomic_load_n(&qmap->bss->nr_popped[i], __ATOMIC_ACQUIRE);
 
 		shown->waiting += qmap->bss->nr_pushed[i] - popped;

@@ -7,7 +7,7 @@
 
 #define QMAP_NR_QUEUES 5
 
-/* Default length of a queue; further tasks go to a DSQ. */
+/* Default length of a queue. While the queue is full, its tasks go to a DSQ instead. */
 #define QMAP_QUEUE_LEN 4096
 
 /* Counters of a CPU. Each enqueue that is counted ends as dispatched or dequeued; until then the
@@ -15,8 +15,8 @@
 struct qmap_stats {
 	u64 enqueued; /* pushed to a queue */
 	u64 dispatched; /* popped from a queue */
-	/* Left the queue otherwise: its class, affinity or nice value changed, or core scheduling
-	 * took it. */
+	/* tasks that left their queue otherwise: the class, affinity or nice value changed, or core
+	 * scheduling took the task */
 	u64 dequeued;
 	u64 queue0; /* dispatched, by queue */
 	u64 queue1;
@@ -24,25 +24,25 @@ struct qmap_stats {
 	u64 queue3;
 	u64 queue4;
 	u64 direct; /* inserted into the local DSQ of a CPU */
-	u64 kept; /* continued on slice expiry, since its queue was empty on its turn */
-	u64 boosted; /* inserted into the DSQ of the highest weight */
-	u64 overflow; /* its queue was full */
+	u64 kept; /* continued on slice expiry, since its queue was empty in its turn */
+	u64 boosted; /* inserted into the DSQ of nice -20 */
+	u64 overflow; /* inserted into a DSQ, because its queue was full */
 	u64 stale; /* entries popped after their task had left the queue */
-	u64 reenqueued; /* a higher class has taken the CPU */
+	u64 reenqueued; /* enqueued again, because a higher class has taken its CPU */
 	u64 core_picked; /* dequeued by core scheduling */
 	u64 dropped; /* lost on request */
 };
 
 /* State of a CPU: u64 only, so that user space can sum it over all CPUs. */
 struct qmap_cpu {
-	u64 queue; /* whose turn it is */
+	u64 queue; /* the queue whose turn it is */
 	u64 left; /* tasks that this queue may still serve in this turn */
 	u64 is_overflow_turn; /* 0: it is the turn of the queues */
 	u64 is_boost_turn;
 	u64 avg_weight; /* of the tasks that ran */
 	u64 perf; /* requested performance, SCX_CPUPERF_ONE at most */
 	/* Used during ops.dispatch(): number of consecutive queues found empty, and of tasks moved.
-	 * In memory, because the verifier would track all values of local variables. */
+	 * They are in memory, because the verifier would track all values of local variables. */
 	u64 nr_empty;
 	u64 nr_moved;
 };

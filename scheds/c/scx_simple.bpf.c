@@ -2,14 +2,14 @@
 /*
  * scx_simple: a minimal scheduler that is still useful.
  *
- * One queue for the whole machine, ordered by weighted virtual time (scx/fair.bpf.h), or FIFO
- * with -f. On wakeup a task goes directly to an idle CPU if there is one, otherwise to the queue. A
- * CPU whose local DSQ is empty takes the first task of the queue that may run on it. No
- * preemption, no topology: suitable for machines with one last-level cache, and the place
- * to start reading.
+ * One queue for the whole machine, ordered by weighted virtual time (scx/fair.bpf.h), or FIFO with
+ * -f. On wakeup a task goes directly to an idle CPU if there is one, otherwise to the queue. A CPU
+ * whose local DSQ is empty takes the first task of the queue that may run on it. Tasks are not
+ * preempted, and the topology is ignored, so it suits machines with one last-level cache. It is the
+ * scheduler to read first.
  *
- * With --cgroups, a task's share of the machine takes the place of its weight: the product of the
- * relative weights on all levels of the cgroup hierarchy (scx/cgroup_vtime.bpf.h).
+ * With --cgroups, a task's share of the machine takes the place of its weight. The share is the
+ * product of the relative weights on all levels of the cgroup hierarchy (scx/cgroup_vtime.bpf.h).
  */
 #include <scx/cgroup_vtime.bpf.h>
 #include <scx/exit_info.bpf.h>
@@ -217,7 +217,7 @@ SCX_OPS(simple_ops) = {
 	.stopping = (void *)simple_stopping,
 	.enable = (void *)simple_enable,
 	.init_task = (void *)simple_init_task,
-	/* Without --cgroups, user space clears these. */
+	/* Without --cgroups, user space clears these callbacks. */
 	SCX_CGROUP_CALLBACKS(simple),
 	.cgroup_move = (void *)simple_cgroup_move,
 	.init = (void *)simple_init,

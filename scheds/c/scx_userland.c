@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The policy of scx_userland: tasks in a heap by virtual runtime, which advances by CPU time
- * divided by weight. The main thread is the policy thread. While it runs it must not wait for a
- * task that it has yet to schedule, so its memory is allocated and locked at the start.
+ * divided by weight. The main thread is the policy thread. That thread must not wait for a task
+ * that it has yet to schedule, so its memory is allocated and locked at the start.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -16,12 +16,12 @@
 #include "runner/runner.h"
 #include "scx_userland.bpf.skel.h"
 
-/* Maximum number of tasks that the policy holds. The records of further tasks stay in the ring;
- * when that is full too, the BPF side serves tasks without a decision. */
+/* Maximum number of tasks that the policy holds. The records of further tasks stay in the ring.
+ * While the ring is full, the BPF side serves tasks without a decision. */
 #define WAITING_MAX (64 * 1024)
 
-/* Maximum wait of a task, roughly, whatever its weight, ns. Well below the timeout of the kernel's
- * watchdog, which this BPF side sets to 10 s. */
+/* Maximum wait of a task, roughly, whatever its weight, ns. It is well below the timeout of the
+ * kernel's watchdog, which the BPF side sets to 10 s. */
 #define WAIT_MAX_NS 4000000000ULL
 
 #define SLICE_US_DFL 20000
@@ -61,8 +61,8 @@ struct waiting {
 	bool is_pinned;
 };
 
-/* The policy. Its tasks are a binary heap: waiting[0] is the smallest, and waiting[i] is not larger
- * than waiting[2 * i + 1] and waiting[2 * i + 2]. */
+/* The policy. The waiting tasks form a binary heap: neither waiting[2 * i + 1] nor waiting[2 * i +
+ * 2] precedes waiting[i]. */
 static struct {
 	struct rl_shared *shared;
 	struct ring_buffer *queued;
@@ -70,13 +70,13 @@ static struct {
 	struct waiting *waiting;
 	size_t nr_waiting;
 	u64 weight; /* sum of the weights of the tasks that wait */
-	/* Virtual time: the largest vtime of a dispatched task. Pinned tasks do not count: one of
-	 * low weight that has a CPU to itself is soon far ahead of all others. */
+	/* Virtual time: the largest vtime of a dispatched task. Pinned tasks do not count: a pinned
+	 * task of low weight that has a CPU to itself is soon far ahead of all other tasks. */
 	u64 vtime_now;
-	u64 nr_stalls; /* those that the policy has recovered from */
+	u64 nr_stalls; /* stalls that the policy has recovered from */
 } policy;
 
-/* Words of the shared memory, which the BPF side reads and writes at any time. */
+/* Access to the shared memory, which the BPF side reads and writes at any time. */
 #define READ(word) __atomic_load_n(&policy.shared->word, __ATOMIC_ACQUIRE)
 #define WRITE(word, value) __atomic_store_n(&policy.shared->word, (value), __ATOMIC_RELEASE)
 
@@ -143,7 +143,7 @@ static bool dispatch(const struct waiting *task)
 		.pid = task->pid,
 		.cpu = RL_CPU_ANY,
 		/* With a weight, the BPF side advances the vtime by CPU time, and lets the task
-		 * continue on slice expiry while it precedes the others. */
+		 * continue on slice expiry while it precedes the waiting tasks. */
 		.weight = task->weight,
 	};
 	user_ring_buffer__submit(policy.decisions, decision);
@@ -212,7 +212,7 @@ static u64 nr_wanted(void)
 }
 
 /* Dispatch the tasks with the smallest virtual runtimes. False if the ring of decisions is full.
- * CPUs drain it, including this one when the program sleeps. */
+ * All CPUs drain the ring; this CPU does so when the program sleeps. */
 static bool decide(void)
 {
 	u64 nr_stalls = READ(nr_stalls), nr = nr_wanted();
@@ -226,7 +226,7 @@ static bool decide(void)
 	return true;
 }
 
-/* Whether there is a record, or one that is being written. */
+/* Whether the ring has a record, complete or still being written. */
 static bool has_records(void)
 {
 	return ring__avail_data_size(ring_buffer__ring(policy.queued, 0)) > 0;
@@ -301,7 +301,7 @@ static void read_stats(void *skel, void *stats)
 	struct rl_counters *sum = stats;
 
 	scx_percpu_sum(((struct scx_userland *)skel)->maps.rl_counters, sum, sizeof(*sum));
-	/* A task moved while the counters were read. */
+	/* The sum is negative if a task moved to another CPU while the counters were read. */
 	if ((int64_t)sum->nr_running < 0)
 		sum->nr_running = 0;
 }

@@ -16,8 +16,8 @@
 /* Maximum nesting of a request. No valid one is nested more deeply. */
 #define DEPTH_MAX 8
 
-/* Return the line {"errno":@err,"args":{"resp":@payload}}, which takes ownership of @payload; NULL
- * if there is no memory. */
+/* Return the line {"errno":@err,"args":{"resp":@payload}}, or NULL if there is no memory. Takes
+ * ownership of @payload. */
 static char *answer_line(int err, struct json_object *payload)
 {
 	struct json_object *answer = json_object_new_object(), *args = json_object_new_object();

@@ -7,8 +7,8 @@
  * forks in progress. Meanwhile some tasks are in the ext class and others in the fair class, which
  * has precedence. If enough of the fair tasks compute, the ext tasks starve; and if an ext task was
  * preempted within an RCU reader or during a fork, the machine hangs for as long as the fair tasks
- * compute. 7.2 reserves 5 % of CPU time for the ext class: it does not hang, but the tasks that it
- * waits for get no more than that.
+ * compute. Linux 7.2 reserves 5 % of CPU time for the ext class. There the machine does not hang,
+ * but the tasks that the kernel waits for get no more than this reserve.
  *
  * Setting a task's scheduling parameters, even to their present values, switches the task to its
  * new class at once. So if the kernel's switch takes long, this thread does that for all tasks.

@@ -38,10 +38,12 @@ const char *scx_kernel_current_ops(void);
 uint64_t scx_kernel_hotplug_seq(void);
 /* Number of schedulers enabled since boot. */
 uint64_t scx_kernel_enable_seq(void);
-/* Whether the kernel is moving tasks between the ext and the fair class, and picks tasks of both: a
+/*
+ * Whether the kernel is moving tasks between the ext and the fair class, and picks tasks of both: a
  * scheduler is being enabled, or is being disabled and no longer takes all tasks. Early in a
  * disable, while switch_all is still 1, the kernel picks tasks of the fair class only within a
- * reserve. */
+ * reserve of CPU time.
+ */
 bool scx_kernel_is_switching_classes(void);
 /* Whether the kernel reserves CPU time for the ext class against the fair class. */
 bool scx_kernel_has_ext_server(void);
@@ -53,14 +55,14 @@ const char *scx_kernel_explain_einval(void);
 
 /* priority.c: a thread's priority before it was raised. */
 struct scx_priority {
-	pid_t thread; /* 0: the calling one */
+	pid_t thread; /* 0: the calling thread */
 	int policy;
 	struct sched_param param;
 	bool raised;
 };
-/* Raise the calling thread, while tasks are switched between classes. */
+/* Make the calling thread SCHED_FIFO, while tasks are switched between classes. */
 struct scx_priority scx_priority_raise_self(void);
-/* Raise another thread, if its policy is SCHED_OTHER. */
+/* Make another thread SCHED_FIFO, if its policy is SCHED_OTHER. */
 struct scx_priority scx_priority_raise_ordinary(pid_t thread);
 void scx_priority_restore(const struct scx_priority *before);
 
@@ -149,7 +151,7 @@ int scx_outcome_status(enum scx_outcome outcome);
 void scx_exit_cause(const struct scx_exit_record *rec, char cause[SCX_EXIT_MSG_LEN]);
 /* Print how the scheduler ended; @dump is the text of the debug dump, or NULL. */
 void scx_exit_print(const struct scx_exit_record *rec, const char *dump, FILE *out);
-/* Print the same, with the dump of an object that includes exit_info.bpf.h. */
+/* Like scx_exit_print(), with the dump that exit_info.bpf.h has recorded in the object. */
 void scx_exit_report(const struct bpf_object *obj, const struct scx_exit_record *rec, FILE *out);
 
 /* The common beginning of all generated skeleton structs. */

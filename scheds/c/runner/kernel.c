@@ -137,9 +137,9 @@ static bool last_param_is(const struct btf *btf, const struct btf_type *func, co
 
 /*
  * Since 7.1 many kfuncs have a hidden last argument, `aux`. The kernel's build removes it from
- * their public prototype in BTF and keeps it in that of their `_impl` twin. It finds these kfuncs
- * by BTF tags, which an old pahole does not write for all of them. A kfunc without the tag keeps
- * the argument, and programs cannot call it. Which kfuncs lack the tag depends on the build.
+ * their public prototype in BTF and keeps it in that of their `_impl` twin. The build finds these
+ * kfuncs by BTF tags, which an old pahole does not write for all of them. A kfunc without the tag
+ * keeps the argument, and programs cannot call it. Which kfuncs lack the tag depends on the build.
  * Debian's backports of 7.1 and 7.2 are affected.
  */
 static bool btf_has_hidden_args(const struct btf *btf)

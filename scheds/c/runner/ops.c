@@ -79,7 +79,7 @@ bool scx_btf_enum(const struct btf *btf, const char *type, const char *name, uin
 	return false;
 }
 
-/* Return the running kernel's bit of a flag, 0 if it does not know the name. */
+/* Return the running kernel's bit of a flag, 0 if the kernel does not know it. */
 static uint64_t kernel_ops_flag(const char *name)
 {
 	const struct btf *btf = scx_kernel_btf();
@@ -175,7 +175,7 @@ void scx_ops_fit_cgroups(const struct bpf_object *obj, bool needed)
 		    !(needed && scx_btf_member(scx_kernel_btf(), "sched_ext_ops", members[i])))
 			*callback = NULL;
 	}
-	/* This flag only silences a warning of kernels before 6.15. Later ones, which have
+	/* This flag only silences a warning of kernels before 6.15. Later kernels, which have
 	 * SCX_OPS_ALLOW_QUEUED_WAKEUP, warn if it is set. */
 	if (needed && !kernel_ops_flag("SCX_OPS_ALLOW_QUEUED_WAKEUP"))
 		scx_ops_or_flag(obj, "SCX_OPS_HAS_CGROUP_WEIGHT");

@@ -6,12 +6,13 @@
 
 #include "internal.h"
 
-/* Bounds of --interval. With a shorter one, printing would dominate the load; a longer one is
- * useless. */
+/* Bounds of --interval. With shorter intervals, printing would dominate the load. Longer intervals
+ * are of no use. */
 #define INTERVAL_MIN_S 0.1
 #define INTERVAL_MAX_S 86400
 
-/* The kernel's only bound is memory; this is 512 times its default. */
+/* Maximum length of the debug dump, 512 times the kernel's default. The kernel's only limit is
+ * memory. */
 #define EXIT_DUMP_LEN_MAX (16U << 20)
 
 /* Outside the range of short options. */
@@ -116,7 +117,8 @@ void scx_parse_opts(const struct scx_sched *sched, int argc, char **argv,
 {
 	const struct argp own = { .options = sched->options, .parser = sched->parse };
 	const struct argp common = { .options = common_options, .parser = parse_common };
-	/* If both have an option of the same letter, the scheduler's own one takes precedence. */
+	/* If both have an option of the same letter, the scheduler's own option takes
+	 * precedence. */
 	const struct argp_child children[] = { { .argp = &own }, { .argp = &common }, { 0 } };
 	const struct argp argp = {
 		.parser = parse_none,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Functions behind <scx/common.h>, for schedulers with their own main() instead of scx_run(). The
- * steps are those of run.c, but the program decides when to take each of them.
+ * Functions behind <scx/common.h>, for schedulers with their own main() instead of scx_run(). They
+ * take the same steps as run.c, but the program decides when.
  */
 #include <bpf/btf.h>
 #include <errno.h>
@@ -13,10 +13,10 @@
 
 static struct {
 	const char *name;
-	uint64_t enable_seq; /* before it was attached */
-	struct scx_nice nice; /* before it was loaded */
+	uint64_t enable_seq; /* before the attach */
+	struct scx_nice nice; /* before the load */
 	struct scx_priority rcu;
-	int status; /* the program's exit status; 0: the one that main() returns */
+	int status; /* replaces the exit status that main() returns, unless it is 0 */
 } own;
 
 static void complain(const char *fmt, va_list args)
@@ -38,8 +38,8 @@ void scx_main_fail(const char *fmt, ...)
 
 /*
  * These programs return 0 from main() even if the scheduler was ejected; _exit() replaces that
- * status. exit() calls this function last, after those of atexit(): 101 is the first priority that
- * programs may use.
+ * status. exit() calls this function after all functions of atexit() and all other destructors,
+ * because 101 is the lowest priority number that programs may use.
  */
 static void __attribute__((destructor(101))) at_exit(void)
 {

@@ -2,10 +2,10 @@
 /*
  * While a thread attaches a scheduler, it runs as SCHED_FIFO.
  *
- * Attaching switches all tasks, this thread included, from the fair class to the ext class
- * one by one. The fair class has precedence: with enough busy tasks not switched yet, those
- * already switched starve. If the attaching thread is one of them, the switch stalls with
- * preempted RCU readers and locks held. Seen on 6.17; 7.2 does the work in a kthread.
+ * Attaching switches all tasks, this thread included, from the fair class to the ext class one by
+ * one. The fair class has precedence: if enough busy tasks have not been switched yet, the tasks in
+ * the ext class starve. If the attaching thread is one of them, the switch stalls with preempted
+ * RCU readers and locks held. This was seen on 6.17. Linux 7.2 does the work in a kthread.
  *
  * The thread that loads a scheduler runs at the lowest nice value: the kernel's verifier
  * takes a second of CPU time on a slow machine, which is half a minute among many busy

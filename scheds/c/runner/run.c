@@ -189,8 +189,8 @@ static enum scx_outcome run_attached(struct run *run)
 
 static enum scx_outcome run_generation(struct run *run)
 {
-	/* Read before anything that depends on the CPUs, so that the kernel notices a hotplug event
-	 * since then. */
+	/* Read before anything that depends on the CPUs, so that the kernel notices any later
+	 * hotplug event. */
 	uint64_t hotplug_seq = scx_kernel_hotplug_seq();
 	enum scx_outcome outcome = SCX_OUTCOME_FAILED;
 	struct scx_nice before = scx_nice_raise();

@@ -70,7 +70,7 @@ struct scx_sched {
 	argp_parser_t parse;
 
 	/* Called once, after the kernel has been checked. Returns why the scheduler cannot run
-	 * here, in one line, or NULL if it can. May be NULL. */
+	 * here, in one line, or NULL if it can. Optional. */
 	const char *(*check)(void);
 
 	const struct scx_skel *skel;
@@ -87,19 +87,19 @@ struct scx_sched {
 	void (*configure)(void *skel);
 	/* Called after the load, before the scheduler is attached; returns 0 or a negative errno.
 	 * finish() is called when the scheduler has ended, even if prepare() or the attach failed.
-	 * Both may be NULL. */
+	 * Both are optional. */
 	int (*prepare)(void *skel);
 	void (*finish)(void *skel);
 	/*
 	 * For a policy in user space: called in a loop while the scheduler runs. It returns whether
 	 * to call it again at once; otherwise it is called when wake_fd() is readable, or after 250
-	 * ms. May be NULL.
+	 * ms. Optional.
 	 */
 	bool (*tick)(void *skel);
 	int (*wake_fd)(void *skel);
 
-	/* The statistics, terminated by one without a name; NULL for none. They are printed as a
-	 * line of NAME=VALUE, counters since the start. */
+	/* The statistics, terminated by an entry without a name; NULL for none. They are printed as
+	 * a line of NAME=VALUE, counters since the start. */
 	const struct scx_stat *stats;
 	/* Size of the struct, at most SCX_STATS_MAX_BYTES; and a function that fills it in. */
 	size_t stats_size;
@@ -140,8 +140,8 @@ double scx_parse_number(const struct argp_state *state, const char *option, cons
 			double min, double max);
 
 /*
- * For configure(): set the flag @name (SCX_OPS_*) in ops.flags to the running kernel's
- * bit. False if the kernel does not know it.
+ * For configure(): set the flag @name (SCX_OPS_*) in ops.flags, by the bit that the running kernel
+ * has for it. Returns false if the kernel does not know the flag.
  */
 bool scx_ops_set_flag(void *skel, const char *name);
 
@@ -157,7 +157,7 @@ bool scx_ops_replace_cpu_release(void *skel, const char *kfunc);
 bool scx_kernel_has_kfunc(const char *name);
 
 struct btf;
-/* Whether @type has an enumerator @name in @btf, and its @value. */
+/* Set *@value to the value of the enumerator @name of @type in @btf. False if there is none. */
 bool scx_btf_enum(const struct btf *btf, const char *type, const char *name, uint64_t *value);
 
 struct bpf_map;

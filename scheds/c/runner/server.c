@@ -32,7 +32,7 @@ struct client {
 	bool closing; /* after the answer */
 	double moved_s; /* when the request in @in began, or the answer last made progress */
 	double heard_s; /* when it last sent data */
-	uint64_t before[SCX_STATS_MAX_BYTES / sizeof(uint64_t)]; /* at its last answer */
+	uint64_t before[SCX_STATS_MAX_BYTES / sizeof(uint64_t)]; /* values at its last answer */
 };
 
 struct scx_server {
@@ -204,7 +204,7 @@ static bool serve(struct scx_server *server, size_t at)
 	return client->out || !client->closing;
 }
 
-/* Whether a client keeps an incomplete request or does not read its answer for too long. */
+/* Whether a client has left its request incomplete, or its answer unread, for too long. */
 static bool is_stuck(const struct client *client)
 {
 	return (client->out || client->in_len) && scx_now_s() - client->moved_s > CLIENT_TIMEOUT_S;
@@ -222,7 +222,8 @@ bool scx_server_wait(struct scx_server *server, double wait_s)
 			continue;
 		if (server->fds[SIGNALS].revents)
 			return true;
-		/* Backwards, because a client that is closed is replaced by the last one. */
+		/* The loop runs backwards, because the last client takes the place of a closed
+		 * one. */
 		for (size_t at = FIRST_CLIENT + server->nr; at-- > FIRST_CLIENT;) {
 			if ((server->fds[at].revents && !serve(server, at)) ||
 			    is_stuck(server->clients[at]))
@@ -237,7 +238,7 @@ bool scx_server_wait(struct scx_server *server, double wait_s)
 }
 
 /* Bind to a temporary name and rename it. So a client finds either the socket of the previous
- * scheduler, or one that already has its mode and listens. */
+ * scheduler, or a socket that already listens and has its final mode. */
 static int bind_and_listen(int fd)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };

@@ -24,7 +24,7 @@ pub(crate) struct Latency {
 }
 
 impl Latency {
-    /// Of the counts of all buckets.
+    /// The histogram with these counts, one for each bucket.
     pub(crate) fn of(counts: &[u64]) -> Self {
         let buckets: Vec<(u8, u64)> = (0u8..)
             .zip(counts)
@@ -44,7 +44,7 @@ impl Latency {
         latency
     }
 
-    /// Of several CPUs.
+    /// The sum of the histograms of several CPUs.
     pub(crate) fn sum<'a>(parts: impl Iterator<Item = &'a Self>) -> Self {
         let mut counts = [0; BUCKETS];
         for (index, count) in parts.flat_map(|part| &part.buckets) {

@@ -18,8 +18,8 @@ pub(crate) struct Snapshot {
     /// Length of the interval; 0 in the first snapshot, which has no rates.
     pub interval_ns: u64,
     /// The part of the interval in which wakeups, insertions and migrations between CPUs were
-    /// observed, percent: less than 100 if there are many. Latencies are of this part, and rates
-    /// are extrapolated from it.
+    /// observed, percent: less than 100 if there are many. Latencies are from this part only, and
+    /// rates are extrapolated from it.
     pub observed_pct: f64,
     /// The kernel's release.
     pub kernel: String,
@@ -73,13 +73,15 @@ pub(crate) struct Cpu {
     pub freq_khz: Option<u64>,
     /// Time with a task, percent of the interval.
     pub busy_pct: f64,
-    /// Of that, with real-time and deadline tasks, as far as these still exist.
+    /// Part of `busy_pct` with real-time and deadline tasks, estimated from the tasks that still
+    /// exist.
     pub rt_pct: f64,
-    /// Of that, with tasks of sched_ext, as far as these still exist.
+    /// Part of `busy_pct` with tasks of sched_ext, estimated from the tasks that still exist.
     pub ext_pct: f64,
     /// Context switches per second.
     pub switches: f64,
-    /// Switches from a task that was still runnable, per second: of the tasks that ran here last.
+    /// Switches per second from a task that was still runnable, summed over the tasks that ran here
+    /// last.
     pub preemptions: f64,
     /// Tasks that ran on another CPU before, per second.
     pub migrations: f64,
@@ -134,7 +136,7 @@ pub(crate) struct Task {
     /// Per second.
     pub switches: f64,
     pub preemptions: f64,
-    /// Counted as the times it went to sleep.
+    /// Wakeups per second, counted as the times that the task went to sleep.
     pub wakeups: f64,
     pub migrations: f64,
     /// Latency of its wakeups in the interval.
@@ -150,7 +152,7 @@ pub(crate) struct Task {
 /// A dispatch queue.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Dsq {
-    /// The kernel's id; that of SCX_DSQ_LOCAL stands for all local DSQs.
+    /// The kernel's id. SCX_DSQ_LOCAL stands for all local DSQs.
     pub id: u64,
     /// `local`, `global`, or the id in hexadecimal.
     pub name: String,

@@ -19,8 +19,8 @@ enum scx_ent_flags___state {
 #define SCX_TASK_STATE_SHIFT 8
 
 /*
- * Return whether @p is of the class of sched_ext. Not by task_struct.sched_class: to find the
- * address of a class, libbpf reads all symbols of the kernel.
+ * Return whether @p is in the ext class. task_struct.sched_class is not used, because libbpf would
+ * read all symbols of the kernel to find the address of the class.
  */
 static inline bool is_ext(struct task_struct *p)
 {
@@ -39,7 +39,8 @@ static inline bool is_ext(struct task_struct *p)
 	return state == enabled;
 }
 
-/* Copy the name of @p. By loads: at each event of a trace, the call of a helper would cost more. */
+/* Copy the name of @p. This runs at each event of a trace, and two loads cost less than the call of
+ * a helper. */
 static inline void copy_comm(u8 *comm, struct task_struct *p)
 {
 	const u64 *from = (const u64 *)p->comm;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the kernel does not count: latencies of wakeups and of DSQs, insertions into DSQs, and where
- * tasks come from. Each observation costs time in the tasks that are observed, so user space lets
- * them happen only in a part of each interval, the window, if there are many.
+ * tasks come from. Each observation costs time in the tasks that are observed, so if there are
+ * many, user space enables them only in a part of each interval, the window.
  *
  * The counters of a task are in task storage, which is allocated where no run queue is locked: when
  * a task is forked, and by the iterator. The allocator may wake kswapd, which would deadlock
@@ -32,18 +32,19 @@ static inline void count_latency(u32 *buckets, u64 ns)
 	/* The clocks of two CPUs may differ by a few ns. */
 	u32 bucket = top_bucket((s64)ns < 0 ? 0 : ns);
 
-	/* For the verifier: the compiler knows the range, and would omit the mask. */
+	/* Hide the range from the compiler. It would otherwise omit the mask, which the verifier
+	 * needs. */
 	barrier_var(bucket);
 	__sync_fetch_and_add(&buckets[bucket & (TOP_BUCKETS - 1)], 1);
 }
 
-/* Whether an event at @time_ns was in this window: its latency ends in it, too. */
+/* Whether an event at @time_ns was in the current window. Only then is its latency counted. */
 static inline bool is_in_window(u64 time_ns)
 {
 	return time_ns > control.observed_since_ns;
 }
 
-/* @p is about to be moved to @cpu. */
+/* Count the migration of @p to @cpu, which is about to happen. */
 static void count_migration(struct task_struct *p, u32 cpu)
 {
 	u32 zero = 0, from = cpu_of(p) & (TOP_CPUS_MAX - 1), to = cpu & (TOP_CPUS_MAX - 1);
@@ -58,8 +59,8 @@ static void count_migration(struct task_struct *p, u32 cpu)
 		__sync_fetch_and_add(&c->nr_migrations_node, 1);
 }
 
-/* End the stay of @next in its DSQ. Without a latency if sched_ext no longer schedules it: then
- * it did not wait for its turn. */
+/* End the stay of @next in its DSQ. The latency is not counted if @next has left the ext class,
+ * because then @next has not waited for its turn in the DSQ. */
 static void leave_dsq(struct top_observed *t, struct task_struct *next, u64 now)
 {
 	u64 key = (u64)next;
@@ -84,7 +85,7 @@ static void forget_insertion(struct task_struct *p)
 		bpf_map_delete_elem(&inserted, &key);
 }
 
-/* @next begins to run. */
+/* Count the latencies that end now, because @next begins to run. */
 static void count_in(struct task_struct *next, u64 now)
 {
 	struct top_observed_cpu *c;
@@ -119,7 +120,7 @@ static void count_wakeup(struct task_struct *p, u64 now)
 		t->woken_ns = now;
 }
 
-/* Copied into new entries: too large for the stack. */
+/* The initial value of an entry, which is too large for the stack. */
 static const struct top_dsq fresh_dsq;
 
 /* The range is approximate: CPUs may overwrite each other's values. */

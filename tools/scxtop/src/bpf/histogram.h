@@ -8,7 +8,7 @@
 
 /*
  * Return the bucket of a latency, 0 to TOP_BUCKETS - 1: four for each power of two. Bucket 0 has
- * everything below 1280 ns, the last one everything beyond its lower limit.
+ * everything below 1280 ns, and the last bucket everything from its lower limit on.
  */
 static inline u32 top_bucket(u64 ns)
 {

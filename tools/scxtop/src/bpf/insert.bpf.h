@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Insertions into DSQs. User space attaches each program to those of the kernel's functions that
- * exist, by their names on all kernels (collect/insert.rs).
+ * Insertions into DSQs. User space knows the names of the functions on all supported kernels
+ * (collect/insert.rs), and attaches the programs to the functions that exist.
  */
 #ifndef __SCXTOP_INSERT_BPF_H
 #define __SCXTOP_INSERT_BPF_H
@@ -30,7 +30,8 @@ static void on_insert(struct task_struct *p, const struct insertion *in)
 	u64 now, dsq_id = essential_dsq_id(in->dsq_id);
 	struct top_event *event;
 
-	/* Probes stay attached: the kernel would wait for long to detach them. */
+	/* The probes stay attached between windows, because detaching them takes the kernel
+	 * long. */
 	if (!control.observed_since_ns && !control.is_tracing)
 		return;
 	now = scx_monotonic_now();
@@ -92,8 +93,9 @@ int BPF_KPROBE(on_insert_args, struct task_struct *p, struct scx_bpf_dsq_insert_
 	return 0;
 }
 
-/* A move between DSQs, even if it fails because the task has left its DSQ meanwhile. The slice and
- * the vtime are known only if they were set for this move: left out. */
+/* A move between DSQs. It is counted even if it fails because the task has left its DSQ meanwhile.
+ * The slice and the vtime are left out, because they are known only if they were set for this
+ * move. */
 SEC("kprobe")
 int BPF_KPROBE(on_move, void *it, struct task_struct *p, u64 dsq_id, u64 enq_flags)
 {

@@ -17,11 +17,11 @@
 /* Maximum number of tasks that have been inserted into a DSQ and do not run yet. */
 #define TOP_INSERTED_MAX 65536
 
-/* Number of buckets of a latency histogram, four for each power of two: 1 us to more than an hour.
- * A power of two. */
+/* Number of buckets of a latency histogram, a power of two. There are four buckets for each power
+ * of two, from 1 us to more than an hour. */
 #define TOP_BUCKETS 128
 
-/* DSQs whose depth one call of the program read_depths returns. */
+/* Maximum number of DSQs whose depths one call of the program read_depths returns. */
 #define TOP_DEPTHS_MAX 256
 
 /* The scheduling class of a task. */
@@ -53,7 +53,7 @@ struct top_observed_cpu {
 	u64 nr_migrations; /* tasks that came from another CPU */
 	u64 nr_migrations_llc; /* of these, tasks that came from another LLC */
 	u64 nr_migrations_node; /* of these, tasks that came from another node */
-	u32 wakeups[TOP_BUCKETS]; /* latency of wakeups that ended here */
+	u32 wakeups[TOP_BUCKETS]; /* wakeup latencies of tasks that began to run here */
 };
 
 /* The kernel's counters of a task, monotonic, and what the programs have observed of it. User space
@@ -64,7 +64,7 @@ struct top_task {
 	u64 start_ns; /* when it was created */
 	u64 slice_ns;
 	u64 dsq_vtime;
-	u64 dsq_id; /* the last one */
+	u64 dsq_id; /* the DSQ that it was last inserted into */
 	u32 nr_switches; /* times it was switched in */
 	u32 nr_sleeps;
 	u32 nr_preemptions;
@@ -100,10 +100,9 @@ struct top_inserted {
 struct top_control {
 	u64 is_tracing; /* whether events are recorded now */
 	u64 interval; /* number of the current interval, from 1 on */
-	u64 observed_since_ns; /* wakeups, insertions and migrations are counted since; 0: not now
-				*/
+	u64 observed_since_ns; /* start of the current window; 0: nothing is observed  */
 	u64 is_complete; /* whether the iterator also returns tasks that did not run */
-	u64 nr_cpus; /* read_cpus reads the CPUs below */
+	u64 nr_cpus; /* read_cpus reads the CPUs below this number */
 };
 
 /* What the program read_depths reads and writes. */
@@ -142,13 +141,13 @@ struct top_event {
 	u32 target_cpu; /* MIGRATE: the new CPU; WAKEUP: the task's CPU */
 	struct top_event_task task;
 	struct top_event_task other;
-	u64 dsq_id; /* INSERT; others 0 */
-	u64 vtime; /* INSERT by vtime; others 0 */
+	u64 dsq_id; /* INSERT; 0 in other records */
+	u64 vtime; /* INSERT by vtime; 0 in other records */
 	u64 slice_ns; /* INSERT; SWITCH: the remaining slice of next */
 	u64 enq_flags; /* INSERT */
 };
 
-/* Losses, monotonic. */
+/* Counters of losses, monotonic. */
 struct top_lost {
 	u64 nr_events; /* records of a trace that did not fit into the ring */
 	u64 nr_tasks; /* events of tasks without counters */

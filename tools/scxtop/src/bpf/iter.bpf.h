@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What user space reads by running a program: CPUs, tasks, and depths of DSQs. */
+/* Programs that user space runs to read CPUs, tasks, and the depths of DSQs. */
 #ifndef __SCXTOP_ITER_BPF_H
 #define __SCXTOP_ITER_BPF_H
 
@@ -42,10 +42,12 @@ static void fill(struct top_task *r, struct task_struct *p, struct top_observed 
 	describe(r, p);
 }
 
-/* A record too large for the stack of BPF programs. User space runs one iterator at a time. */
+/* A record, which is too large for the stack of BPF programs. User space runs one iterator at a
+ * time. */
 static struct top_task record;
 
-/* Write a struct top_task for each task that has been active since the last reading. */
+/* Write a struct top_task for each task that is runnable or has run since the last reading; for all
+ * tasks if control.is_complete is set. */
 SEC("iter/task")
 int read_tasks(struct bpf_iter__task *ctx)
 {
@@ -81,7 +83,8 @@ int read_cpus(void *ctx)
 	return 0;
 }
 
-/* Not the context of read_depths: before 7.0 that has no variable offsets. */
+/* This is not the context of read_depths, because contexts cannot be accessed at variable offsets
+ * before 7.0. */
 struct top_depths dsq_depths SEC(".data.top_depths");
 
 /* Fill in the depths of the DSQs. */

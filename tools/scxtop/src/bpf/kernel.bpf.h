@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The kernel's own counters of CPUs and tasks. It maintains them at each switch anyway, so reading
- * them costs the observed tasks nothing. Most of them need CONFIG_SCHEDSTATS.
+ * The kernel's own counters of CPUs and tasks. The kernel maintains them at each switch anyway, so
+ * reading them costs the observed tasks nothing. Most of them need CONFIG_SCHEDSTATS.
  *
- * Times are those of the run queues' clocks, which run with the monotonic clock, but from another
- * origin. A run queue's clock stands still between ticks, so times are compared with the clock of
- * the CPU that reads.
+ * Times are read from the clocks of the run queues, which advance with the monotonic clock but have
+ * another origin. A run queue's clock stands still between ticks, so times are compared with the
+ * clock of the CPU that reads.
  */
 #ifndef __SCXTOP_KERNEL_BPF_H
 #define __SCXTOP_KERNEL_BPF_H
@@ -16,7 +16,7 @@ struct sched_info___top {
 	unsigned long pcount; /* times it was switched in */
 	unsigned long long run_delay; /* waiting time, ns, until it was last switched in */
 	unsigned long long last_arrival; /* when it was last switched in */
-	unsigned long long last_queued; /* since when it waits; 0: it does not */
+	unsigned long long last_queued; /* since when it has waited; 0: it does not wait */
 } __attribute__((preserve_access_index));
 
 struct sched_entity___top {
@@ -24,14 +24,15 @@ struct sched_entity___top {
 	u64 nr_migrations;
 } __attribute__((preserve_access_index));
 
-/* CONFIG_THREAD_INFO_IN_TASK, as on all architectures with sched_ext. */
+/* It is part of task_struct, as on all architectures with sched_ext
+ * (CONFIG_THREAD_INFO_IN_TASK). */
 struct thread_info___top {
 	u32 cpu;
 } __attribute__((preserve_access_index));
 
 struct task_struct___top {
 	struct thread_info___top thread_info;
-	unsigned int on_cpu; /* 7.2: u8. libbpf adapts the size of unsigned members only. */
+	unsigned int on_cpu; /* u8 in 7.2; libbpf adapts the size of unsigned members only */
 	struct sched_entity___top se;
 	struct sched_info___top sched_info;
 	unsigned long nvcsw;
@@ -43,7 +44,7 @@ struct rq___top {
 	u64 nr_switches;
 	struct task_struct *curr;
 	u64 clock;
-	unsigned long long rq_cpu_time; /* of tasks that were switched out, ns */
+	unsigned long long rq_cpu_time; /* CPU time of tasks that were switched out, ns */
 } __attribute__((preserve_access_index));
 
 extern const struct rq runqueues __ksym;
@@ -58,7 +59,7 @@ static inline u32 cpu_of(struct task_struct *p)
 	return counted(p)->thread_info.cpu;
 }
 
-/* Now, as run queues know it: at most a tick ago. */
+/* The clock of this CPU's run queue, which lags by at most one tick. */
 static inline u64 rq_clock(void)
 {
 	return ((struct rq___top *)bpf_this_cpu_ptr(&runqueues))->clock;
@@ -70,7 +71,8 @@ static inline u64 between(u64 start, u64 end)
 	return (s64)(end - start) > 0 ? end - start : 0;
 }
 
-/* The kernel adds a run to the counters at a tick and at its end: the time since then. */
+/* Return how long a running task has run since the kernel last updated its counters, at a tick or
+ * when the task was switched in; 0 if it does not run. */
 static inline u64 unaccounted_ns(struct task_struct *p, u64 clock)
 {
 	struct rq___top *rq = (struct rq___top *)bpf_per_cpu_ptr(&runqueues, cpu_of(p));
@@ -97,7 +99,7 @@ static inline enum top_state task_state(struct task_struct *p)
 	return counted(p)->sched_info.last_queued ? TOP_WAITING : TOP_SLEEPING;
 }
 
-/* Times that a CPU is read again if it switches meanwhile. */
+/* Maximum number of attempts to read a CPU without a context switch meanwhile. */
 #define TOP_CPU_TRIES 4
 
 static void read_cpu(u32 cpu, u64 clock)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * scxtop: the kernel's counters (kernel.bpf.h, iter.bpf.h), further ones (counters.bpf.h), and the
- * records of a trace (trace.bpf.h). The programs here attach to the kernel's events and pass them
- * to the latter two.
+ * scxtop reads the kernel's counters (kernel.bpf.h, iter.bpf.h), keeps further counters
+ * (counters.bpf.h), and records traces (trace.bpf.h). The programs here attach to the kernel's
+ * events and pass them to the further counters and to the trace.
  *
  * Insertions into DSQs are observed by kprobes, not by fentry programs: since 7.0 the kernel passes
  * these kfuncs an argument that is not in their prototype, and an fentry program would clobber it.
@@ -20,7 +20,7 @@
 
 char _license[] SEC("license") = "GPL";
 
-/* The state in which @prev was switched out; 0: it is still runnable. */
+/* Return the state in which @prev was switched out; 0 if it is still runnable. */
 static u32 state_of(bool preempt, struct task_struct *prev, u32 prev_state)
 {
 	/*
@@ -103,7 +103,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *p)
 {
-	/* Another task may get its address. */
+	/* Another task may get the same address. */
 	forget_insertion(p);
 	trace_task(TOP_EVENT_EXIT, p, NULL, 0, scx_monotonic_now());
 	return 0;

@@ -19,7 +19,7 @@ volatile struct top_control control SEC(".data.top_control");
 /* Whether a task was ever inserted into a DSQ. */
 u32 has_insertions;
 
-/* Of the possible CPUs: user space sets the size. Filled by read_cpus. */
+/* The possible CPUs. User space sets the size, and read_cpus fills in the entries. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -43,8 +43,8 @@ struct {
 
 /* What the programs have observed of a task. */
 struct top_observed {
-	u64 woken_ns; /* its last wakeup, until it runs; 0: none */
-	u64 dsq_id; /* the last one */
+	u64 woken_ns; /* time of its last wakeup, until it runs; 0: none */
+	u64 dsq_id; /* the DSQ that it was last inserted into */
 	u32 nr_switches; /* at the last reading */
 	u32 has_dsq; /* dsq_id is valid */
 	u32 wakeups[TOP_BUCKETS]; /* latency */

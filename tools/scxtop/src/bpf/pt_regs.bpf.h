@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The registers that a kprobe finds, under the names that <bpf/bpf_tracing.h> expects. Layouts of
- * uapi/asm/ptrace.h: a stable ABI. */
+/* The registers that are passed to a kprobe, under the names that <bpf/bpf_tracing.h> expects. The
+ * layouts are those of uapi/asm/ptrace.h, which are a stable ABI. */
 #ifndef __SCXTOP_PT_REGS_BPF_H
 #define __SCXTOP_PT_REGS_BPF_H
 

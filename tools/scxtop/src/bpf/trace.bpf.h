@@ -14,7 +14,8 @@ static void identify(struct top_event_task *task, struct task_struct *p)
 	copy_comm(task->comm, p);
 }
 
-/* Begin a record. NULL: none is wanted, or it does not fit, which is counted. */
+/* Begin a record. Returns NULL if no trace is being recorded, or if the ring is full, which is
+ * counted. */
 static struct top_event *begin_event(enum top_event_kind kind, u64 now)
 {
 	struct top_event *event;

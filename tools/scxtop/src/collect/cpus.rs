@@ -19,11 +19,11 @@ use crate::model::{Cpu, Task};
 /// Elements that one system call reads.
 const BATCH: u32 = 256;
 
-/// A CPU with what groups of CPUs need in addition.
+/// A CPU, and the rates that are summed over groups of CPUs.
 #[derive(Default)]
 pub(super) struct Counted {
     pub(super) shown: Cpu,
-    /// Tasks per second that came from another LLC, and from another node.
+    /// Migrations to this CPU from another LLC, and from another node, per second.
     pub(super) migrations_llc: f64,
     pub(super) migrations_node: f64,
 }
@@ -45,8 +45,8 @@ impl Cpus {
         })
     }
 
-    /// All possible CPUs. `local` has the depths of local DSQs by CPU, `tasks` the tasks of the
-    /// interval, of which `observed_ns` were observed.
+    /// Reads all possible CPUs. `local` has the depths of local DSQs by CPU. `tasks` has the tasks
+    /// of the interval. Wakeups and migrations were observed for `observed_ns`.
     pub(super) fn read(
         &mut self,
         programs: &Programs<'_>,
@@ -86,7 +86,7 @@ fn counters(programs: &Programs<'_>) -> Result<Vec<top_cpu>> {
         .context("cannot read the counters of CPUs")?;
     let map = &programs.skel.maps.cpus;
     let values = map.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY)?;
-    // In the order of the keys.
+    // The values come in the order of their keys, which are the CPUs.
     let read = |(_, value): (_, Vec<u8>)| top_cpu::read_from_bytes(&value).ok();
     values
         .map(read)
@@ -125,7 +125,7 @@ fn shares(tasks: &[Task], nr_cpus: usize) -> Vec<Share> {
     shares
 }
 
-/// The parts of the classes are as large as the parts in what the tasks have run.
+/// Splits the busy time of a CPU between the classes, in proportion to the CPU time of their tasks.
 fn add_tasks(cpu: &mut Cpu, tasks: &Share) {
     if tasks.run_pct > 0.0 {
         cpu.rt_pct = cpu.busy_pct * tasks.rt_pct / tasks.run_pct;
@@ -135,7 +135,7 @@ fn add_tasks(cpu: &mut Cpu, tasks: &Share) {
 }
 
 fn add_counters(cpu: &mut Cpu, now: &top_cpu, before: &top_cpu, interval_ns: u64) {
-    // The kernel may update them while they are read.
+    // The kernel may update the counters while they are read.
     let busy_ns = now.busy_ns.saturating_sub(before.busy_ns);
     cpu.busy_pct = percent(busy_ns, interval_ns).min(100.0);
     let switches = now.nr_switches.saturating_sub(before.nr_switches);

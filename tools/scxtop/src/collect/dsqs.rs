@@ -31,7 +31,7 @@ pub(super) struct Dsqs {
     interval: u64,
 }
 
-/// The DSQs, and the depths of local ones.
+/// The DSQs, and the depths of the local DSQs.
 pub(super) struct Read {
     pub(super) shown: Vec<Dsq>,
     /// By CPU; 0 if unknown.
@@ -39,7 +39,8 @@ pub(super) struct Read {
 }
 
 impl Dsqs {
-    /// All DSQs into which a task was ever inserted. `observed_ns` is the length of the window.
+    /// Reads all DSQs into which a task was ever inserted. `observed_ns` is the length of the
+    /// window.
     pub(super) fn read(
         &mut self,
         programs: &Programs<'_>,
@@ -83,7 +84,8 @@ impl Dsqs {
     }
 }
 
-/// The range of vtime, which wraps around; 0 if CPUs have overwritten each other's limits.
+/// The size of the range of vtimes, which may wrap around; 0 if CPUs have overwritten each other's
+/// limits.
 fn spread(dsq: &top_dsq) -> u64 {
     let spread = dsq.vtime_max.wrapping_sub(dsq.vtime_min);
     if spread > u64::MAX / 2 {
@@ -137,7 +139,7 @@ fn local_depths(programs: &Programs<'_>, topology: &Topology) -> Result<Vec<u32>
     Ok(local)
 }
 
-/// The depths of the DSQs; `None` if the kernel does not know one.
+/// The depths of the DSQs; `None` for a DSQ that the kernel does not know.
 fn depths(programs: &Programs<'_>, ids: &[u64]) -> Result<Vec<Option<u32>>> {
     // The words of struct top_depths.
     const FIRST_ID: usize = 1;
@@ -153,7 +155,7 @@ fn depths(programs: &Programs<'_>, ids: &[u64]) -> Result<Vec<Option<u32>>> {
         scx_utils::bpf::run(&programs.skel.progs.read_depths, &mut [])
             .context("cannot read the depths of DSQs")?;
         let known = (0..ids.len()).map(|index| words.get(FIRST_DEPTH + index));
-        // Negative ones are large unsigned numbers.
+        // A negative depth, which means unknown, is a large unsigned number here.
         depths.extend(known.map(|depth| depth.and_then(|depth| u32::try_from(depth).ok())));
     }
     Ok(depths)

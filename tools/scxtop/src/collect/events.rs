@@ -25,7 +25,7 @@ impl Events {
         let mut events = parse(&fs::read_to_string(&self.path).unwrap_or_default());
         for event in &mut events {
             let before = self.before.iter().find(|before| before.name == event.name);
-            // Another scheduler counts from 0.
+            // The counters of a new scheduler start at 0.
             let total = before.map_or(0, |before| before.total);
             let total = if total > event.total { 0 } else { total };
             event.delta = event.total - total;

@@ -16,14 +16,14 @@ enum Arguments {
     Fifo,
     /// Task, DSQ, slice, vtime, flags.
     Vtime,
-    /// Task, and a struct with the others.
+    /// Task, and a struct with the other arguments.
     Struct,
     /// Iterator, task, DSQ, flags.
     Move,
 }
 
-/// All functions. Of the functions with several variants, the kernel has those for binaries that
-/// were built for older kernels too.
+/// All functions. A kernel also has the older variants of a function, for programs that were built
+/// for older kernels.
 const FUNCTIONS: [(&str, Arguments); 10] = [
     ("scx_bpf_dispatch", Arguments::Fifo),
     ("scx_bpf_dsq_insert", Arguments::Fifo),
@@ -37,7 +37,7 @@ const FUNCTIONS: [(&str, Arguments); 10] = [
     ("scx_bpf_dsq_move_vtime", Arguments::Move),
 ];
 
-/// Loads the programs only on a kernel with sched_ext: they use its types.
+/// Loads the programs only on a kernel with sched_ext: they use the types of sched_ext.
 pub(super) fn select(progs: &mut OpenBpfProgs<'_>) {
     let exists = !SchedExt::new(Path::new("/")).state().is_empty();
     progs.on_insert_fifo.set_autoload(exists);
@@ -46,7 +46,7 @@ pub(super) fn select(progs: &mut OpenBpfProgs<'_>) {
     progs.on_move.set_autoload(exists);
 }
 
-/// Attaches to the functions. Returns why insertions cannot be observed, if so.
+/// Attaches to the functions. If insertions cannot be observed, returns why.
 pub(super) fn attach(progs: &BpfProgs<'_>, links: &mut Vec<Link>) -> Vec<String> {
     if SchedExt::new(Path::new("/")).state().is_empty() {
         return Vec::new();

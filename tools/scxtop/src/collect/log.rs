@@ -5,7 +5,8 @@ use std::fs::{File, OpenOptions};
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 
-/// Maximum number of records that one call reads: the kernel may write them faster.
+/// Maximum number of records that one call reads: the kernel may write records faster than they are
+/// read.
 const RECORDS_MAX: usize = 100_000;
 
 /// Reads the log from its oldest record on.
@@ -31,7 +32,7 @@ impl KernelLog {
 
     /// The last line about the end of a scheduler.
     pub(super) fn last_exit(&mut self) -> Option<String> {
-        // A call returns one record; a longer record than this does not exist.
+        // A read returns one record. No record is longer than this buffer.
         let mut record = [0; 8192];
         let Some(file) = &mut self.file else {
             return None;
@@ -43,7 +44,8 @@ impl KernelLog {
                     let found = exit_of(&String::from_utf8_lossy(&record[..length]));
                     self.last_exit = found.or(self.last_exit.take());
                 }
-                // Records were overwritten before they were read: the next one follows.
+                // Records were overwritten before they were read: the next read continues after
+                // them.
                 Err(error) if error.raw_os_error() == Some(libc_epipe()) => {}
                 Err(_) => break,
             }

@@ -2,8 +2,9 @@
 //! Gathers snapshots: counters of the BPF side, sysfs, the kernel's log, the scheduler's
 //! statistics.
 //!
-//! `programs` loads the BPF side, `insert` selects its probes. Each other module gathers one part
-//! of the snapshot; it keeps the counters of the last one, since snapshots contain rates.
+//! `programs` loads the BPF side, `insert` selects its probes. Each of the other modules gathers
+//! one part of the snapshot. It keeps the counters of the last snapshot, since snapshots contain
+//! rates.
 
 mod cpus;
 pub(crate) mod dsqs;
@@ -32,7 +33,7 @@ use crate::histogram::Latency;
 use crate::model::Snapshot;
 use programs::{Programs, Settings};
 
-/// Size of the ring for traces that are recorded meanwhile, bytes.
+/// Size of the ring for traces that are recorded from the live views, bytes.
 const RING_BYTES: u32 = 16 << 20;
 
 /// How long the scheduler may take to answer: the display waits for it.
@@ -86,7 +87,7 @@ impl<'obj> Collector<'obj> {
         })
     }
 
-    /// The programs, to record a trace meanwhile.
+    /// The programs, to record a trace at the same time.
     pub(crate) fn programs(&mut self) -> &mut Programs<'obj> {
         &mut self.programs
     }
@@ -105,7 +106,8 @@ impl<'obj> Collector<'obj> {
         self.window.step(&mut self.programs)
     }
 
-    /// Waits, with `wait`, which returns true if the program has to end. Returns the same.
+    /// Waits for `time` by calls of `wait`, which returns whether the program has to end. Returns
+    /// true as soon as `wait` does.
     ///
     /// # Errors
     ///
@@ -147,7 +149,7 @@ impl<'obj> Collector<'obj> {
         self.last_ns = Some(time_ns);
         let observed_ns = self.window.end_interval();
         let dsqs = self.dsqs.read(&self.programs, topology, observed_ns)?;
-        // One after the other: both are compared.
+        // Tasks and CPUs are read one right after the other, because their times are compared.
         let tasks = self.tasks.read(&self.programs)?;
         let cpus = self
             .cpus

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The BPF programs: loaded, attached, and their records.
+//! Loads and attaches the BPF programs, and reads their records.
 
 use std::cell::RefCell;
 use std::io::Read as _;
@@ -48,7 +48,7 @@ pub(super) mod control {
 /// What the programs do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
-    /// Whether they also count, for snapshots.
+    /// Whether the programs also count, for snapshots.
     pub(crate) counters: bool,
     /// Size of the ring for records of a trace, bytes: a power of two, at least a page.
     pub(crate) ring_bytes: u32,
@@ -56,11 +56,11 @@ pub(crate) struct Settings {
 
 /// The attached programs. The fields are dropped in their order.
 pub(crate) struct Programs<'obj> {
-    /// Of the programs that are always attached. Dropping a link detaches its program.
+    /// Links of the programs that are always attached. Dropping a link detaches its program.
     _links: Vec<Link>,
-    /// Of the programs that observe switches and wakeups, within a window and for a trace.
+    /// Links of the programs that observe switches and wakeups, within a window and for a trace.
     switch_links: Vec<Link>,
-    /// Of the programs that only traces need, while one is recorded.
+    /// Links of the programs that only traces need, while a trace is recorded.
     trace_links: Vec<Link>,
     is_observing: bool,
     iterator: Link,
@@ -184,7 +184,8 @@ impl<'obj> Programs<'obj> {
         Ok(())
     }
 
-    /// Detaches the programs unless a window or a trace needs them.
+    /// Detaches the programs that observe switches and wakeups, unless a window or a trace needs
+    /// them.
     fn detach_switches(&mut self) {
         if !self.is_observing && self.trace_links.is_empty() {
             self.switch_links.clear();
@@ -205,7 +206,8 @@ impl<'obj> Programs<'obj> {
         Ok(())
     }
 
-    /// The tasks that have been active since the last call; with `control::IS_COMPLETE`, all.
+    /// The tasks that are runnable or have run since the last call; with `control::IS_COMPLETE`,
+    /// all tasks.
     ///
     /// # Errors
     ///

@@ -13,7 +13,7 @@ use crate::bpf::{self, top_task};
 use crate::histogram::Latency;
 use crate::model::Task;
 
-/// Every so many snapshots, all tasks are read, to forget those that have exited.
+/// All tasks are read in every 64th snapshot, to forget tasks that have exited.
 const READ_ALL: u64 = 64;
 
 /// Reads the counters of tasks.
@@ -26,7 +26,7 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// The tasks that were active since the last call, by CPU time, descending.
+    /// The tasks that are runnable or have run since the last call, by CPU time, descending.
     pub(super) fn read(&mut self, programs: &Programs<'_>) -> Result<Vec<Task>> {
         let reads_all = self.nr_reads.is_multiple_of(READ_ALL);
         programs.control.set(control::IS_COMPLETE, reads_all.into());
@@ -54,8 +54,8 @@ impl Tasks {
         Ok(tasks)
     }
 
-    /// The counters at the last call: zero for a task that did not exist. The thread id may have
-    /// been reused.
+    /// The counters at the last call; zero for a task that did not exist then, even if another task
+    /// had the same thread id.
     fn before_of(&self, now: &top_task) -> top_task {
         let before = self.before.get(&now.pid);
         match before.filter(|before| before.start_ns == now.start_ns) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The part of each interval in which events are observed. Each observation costs time in the tasks
-//! that are observed, so the window ends after a number of context switches.
+//! The part of each interval in which events are observed. Each observation costs CPU time of the
+//! observed tasks, so the window ends after a number of context switches.
 
 use std::time::{Duration, Instant};
 
@@ -9,14 +9,14 @@ use anyhow::Result;
 use super::cpus::nr_switches;
 use super::programs::Programs;
 
-/// Context switches that are observed per second of an interval: at an estimated 1 us for a wakeup,
-/// an insertion and a switch, on a fast CPU, they take 1 % of a CPU.
+/// Maximum number of context switches that are observed per second of an interval. A wakeup, an
+/// insertion and a switch together cost about 1 us on a fast CPU, so this takes 1 % of a CPU.
 const SWITCHES_PER_S: f64 = 10_000.0;
 
-/// The rate of context switches may change, so they are counted again after this time, at the
-/// latest.
+/// Maximum time between two readings of the number of context switches, because their rate may
+/// change.
 const CHECK: Duration = Duration::from_millis(50);
-/// And at the earliest, after this time.
+/// Minimum time between two readings.
 const CHECK_MIN: Duration = Duration::from_millis(2);
 
 /// The window of an interval.
@@ -24,7 +24,7 @@ const CHECK_MIN: Duration = Duration::from_millis(2);
 pub(super) struct Window {
     /// Since when events are observed; `None`: not now.
     since: Option<Instant>,
-    /// Of this interval, without the time since `since`.
+    /// Time in this interval in which events were observed, without the time after `since`.
     observed: Duration,
     budget: Budget,
 }
@@ -32,12 +32,12 @@ pub(super) struct Window {
 /// How long the window may last.
 #[derive(Default)]
 struct Budget {
-    /// Context switches since boot, at which the window ends.
+    /// The number of context switches since boot at which the window ends.
     end: u64,
-    /// The last reading.
+    /// The number of context switches at the last reading.
     switches: u64,
     read_at: Option<Instant>,
-    /// When to read again.
+    /// Time of the next reading.
     next: Option<Instant>,
 }
 
@@ -110,7 +110,7 @@ impl Window {
         u64::try_from(observed.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Begins the window of the next interval. One that has not ended goes on.
+    /// Begins the window of the next interval. A window that has not ended goes on.
     pub(super) fn begin(&mut self, programs: &mut Programs<'_>, interval: Duration) -> Result<()> {
         if self.since.is_none() {
             programs.set_observing(true)?;

@@ -18,7 +18,7 @@ struct Cpu {
     /// Everything before this is accounted.
     until_ns: u64,
     window_ns: u64,
-    /// In the window.
+    /// Busy time in the window.
     busy_ns: u64,
     is_busy: bool,
     /// The last value that was written, percent.
@@ -44,7 +44,7 @@ impl Busy {
         if kind(event) != Some(Kind::Switch) {
             return;
         }
-        // Before its first switch a CPU ran what that switch ended.
+        // Until its first switch, a CPU ran the task that was switched out then.
         let cpu = self.cpus.entry(event.cpu).or_insert(Cpu {
             until_ns: self.start_ns,
             window_ns: self.start_ns,
@@ -86,7 +86,7 @@ impl Cpu {
         self.until_ns = self.until_ns.max(to_ns);
     }
 
-    /// Writes the value of a window, if it differs from the one before.
+    /// Writes the value of a window, if it differs from the value of the window before.
     fn write(&mut self, id: u32, len_ns: u64, out: &mut Vec<TracePacket>) {
         let percent = self.busy_ns as f64 * 100.0 / len_ns as f64;
         if self.written != Some(percent) {

@@ -21,14 +21,14 @@ use super::sched::Bundles;
 use super::tracks::{describe, Track};
 use super::window::Gap;
 
-/// Packets that are encoded at once, about.
+/// Approximate number of packets that are encoded at once.
 const BATCH: usize = 1024;
 
 /// A recorded trace.
 #[derive(Debug)]
 pub(super) struct Contents {
     pub machine: Machine,
-    /// In the order of their times, as the gaps are.
+    /// In the order of their times, like the gaps.
     pub events: Vec<top_event>,
     pub gaps: Vec<Gap>,
     pub counters: Counters,
@@ -113,7 +113,7 @@ impl Contents {
         self.counters.describe(out);
     }
 
-    /// What scxtop tells about the trace.
+    /// Writes a summary of the trace, and its notices, on scxtop's own track.
     fn own(&self, start_ns: u64, out: &mut Vec<TracePacket>) {
         let nr_events = u64::try_from(self.events.len()).unwrap_or(u64::MAX);
         let summary = Track::Own.instant("trace");
@@ -133,6 +133,6 @@ impl Contents {
 fn lost(gap: &Gap, start_ns: u64) -> TracePacket {
     let instant = Track::Own.instant("lost events");
     let instant = instant.with("lost", Value::Uint(gap.nr_lost));
-    // Nothing may have come before.
+    // The gap may precede the start of the trace.
     instant.at(gap.time_ns.max(start_ns))
 }

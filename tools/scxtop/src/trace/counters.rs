@@ -27,7 +27,7 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// Adds a sample, which is later than those before.
+    /// Adds a sample. It must not be older than the samples added before.
     pub(super) fn add(&mut self, time_ns: u64, sample: Sample) {
         for (name, value) in sample {
             let next = u32::try_from(self.last.len()).unwrap_or(u32::MAX);
@@ -89,7 +89,7 @@ impl Counters {
         })
     }
 
-    /// Writes all values, those from before the trace at its start.
+    /// Writes all values. Values from before the trace are written at its start.
     pub(super) fn packets(&self, start_ns: u64, out: &mut Vec<TracePacket>) {
         for (number, value) in (0..).zip(&self.before) {
             if let Some(value) = value {

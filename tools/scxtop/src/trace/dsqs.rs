@@ -3,9 +3,9 @@
 //! depth.
 //!
 //! A task that is moved by `scx_bpf_dsq_move_to_local()` remains in its former DSQ here until it
-//! runs: the kernel's function does not tell which task it moves. Tasks that had been inserted
-//! before the first record are missing from the depth. If records were lost, a stay ends with the
-//! next record of its task.
+//! runs, because the arguments of that function do not identify the task. Tasks that had been
+//! inserted before the first record are missing from the depth. If records were lost, a stay ends
+//! with the next record of its task.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -23,7 +23,8 @@ struct Stay {
     lane: usize,
 }
 
-/// A DSQ. Stays overlap, but the slices of a track may not: a stay takes the first free lane.
+/// A DSQ. Stays may overlap, but the slices of one track may not. So each lane has its own track,
+/// and a stay takes the first free lane.
 #[derive(Debug, Default)]
 struct Dsq {
     depth: i64,
@@ -46,7 +47,7 @@ pub(super) struct Dsqs {
 }
 
 impl Dsqs {
-    /// The DSQs of these records.
+    /// Finds the DSQs of these records.
     pub(super) fn find(events: &[top_event]) -> Self {
         let inserts = events.iter().filter(|e| kind(e) == Some(Kind::Insert));
         let ids: BTreeSet<u64> = inserts.map(|event| event.dsq_id).collect();
@@ -78,7 +79,8 @@ impl Dsqs {
             }
             Some(Kind::Switch) => {
                 self.leave(event.other.pid, event.time_ns, out);
-                // A task that sleeps is in no DSQ: what was recorded of it had no effect.
+                // A task that goes to sleep is in no DSQ. If an insertion was recorded while it
+                // ran, that insertion had no effect.
                 if event.state != 0 {
                     self.leave(event.task.pid, event.time_ns, out);
                 }
@@ -206,7 +208,7 @@ mod tests {
     fn sleeping_tasks_are_in_no_dsq() {
         let events = [insert(10, 0, 7, 1), sleep(20, 0, 7, 0)];
         assert_eq!(written(&events)[2..], ["20 dsq 0 = 0", "20 lane 0 ends"]);
-        // It is preempted, and waits in the DSQ.
+        // The task is preempted, and waits in the DSQ.
         let events = [insert(10, 0, 7, 1), switch(20, 0, 7, 0, 8)];
         assert_eq!(written(&events).len(), 2);
     }

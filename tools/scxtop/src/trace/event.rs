@@ -38,7 +38,7 @@ pub(super) fn comm(task: &top_event_task) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-/// An id as Perfetto has it: the kernel's ids and CPUs are below 2^31.
+/// Converts an id to Perfetto's type. The kernel's pids and CPU numbers are below 2^31.
 pub(super) fn int(id: u32) -> i32 {
     i32::try_from(id).unwrap_or(i32::MAX)
 }

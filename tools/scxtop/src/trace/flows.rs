@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Arrows from wakers to wakees: an instant on the track of each, connected by a flow. The wakee's
-//! tells the latency. A flow is written only if both of its ends are in the trace.
+//! instant shows the latency. A flow is written only if both of its ends are in the trace.
 
 use crate::bpf::{top_event, top_event_task};
 
@@ -17,7 +17,7 @@ struct End {
     woken: Woken<usize>,
 }
 
-/// The wakeups of a trace. Its flows are numbered in the order of their ends, from 1.
+/// The wakeups of a trace. Flows are numbered from 1, in the order of their ends.
 #[derive(Debug)]
 pub(super) struct Flows {
     ends: Vec<End>,
@@ -28,8 +28,8 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    /// Finds the wakeups. Wakeups do not extend over `gaps`, the indices of records before which
-    /// other ones were lost.
+    /// Finds the wakeups. Wakeups do not span `gaps`, the indices of records before which records
+    /// were lost.
     pub(super) fn find(events: &[top_event], gaps: &[usize]) -> Self {
         let mut wakeups = Wakeups::default();
         let mut ends = Vec::new();
@@ -54,8 +54,8 @@ impl Flows {
         }
     }
 
-    /// Writes the ends of flows at the record with this index. Has to be called for all records, in
-    /// their order.
+    /// Writes the instants and flows of the record with this index. Has to be called for all
+    /// records, in their order.
     pub(super) fn take(&mut self, at: usize, events: &[top_event], out: &mut Vec<TracePacket>) {
         let event = &events[at];
         if let Some(&(_, index)) = self.starts.get(self.next_start).filter(|s| s.0 == at) {

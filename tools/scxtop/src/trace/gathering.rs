@@ -22,14 +22,14 @@ pub(crate) struct Gathering {
     recording: Recording,
     sampler: Sampler,
     next_sample: Instant,
-    /// Of the last reading. Kept, so that its memory is reused.
+    /// The records of the last reading. The vector is kept, so that its memory is reused.
     events: Vec<top_event>,
-    /// Records that had been lost before it began.
+    /// Number of records that were lost before the recording began.
     lost_before: u64,
 }
 
 impl Gathering {
-    /// Begins to record. `stats_socket` is that of the scheduler's statistics.
+    /// Begins to record. `stats_socket` is the socket of the scheduler's statistics.
     ///
     /// # Errors
     ///
@@ -41,7 +41,7 @@ impl Gathering {
     ) -> Result<Self> {
         let mut recording = Recording::new(Machine::now(), limits);
         recording.notice(programs.notices());
-        // What an earlier recording has left.
+        // Discard what an earlier recording has left in the ring.
         let mut events = Vec::new();
         programs.events(&mut events)?;
         let gathering = Self {
@@ -70,7 +70,7 @@ impl Gathering {
         Ok(())
     }
 
-    /// Whether a wakeup was late, or no more records would be kept.
+    /// Whether a wakeup was late, or the recording is full.
     pub(crate) fn is_over(&self) -> bool {
         self.recording.late().is_some() || self.recording.is_full()
     }

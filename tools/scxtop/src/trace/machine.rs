@@ -22,7 +22,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// This machine, now.
+    /// Reads the clocks and the kernel of this machine.
     pub(crate) fn now() -> Self {
         let kernel = uname();
         Self {

@@ -32,11 +32,11 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Of all tasks in the records. `root` is where the directory `proc` is.
+    /// Finds the names of all tasks in the records. `root` is where the directory `proc` is.
     pub(super) fn find(events: &[top_event], root: &Path) -> Self {
         let mut tasks: BTreeMap<u32, &top_event_task> = BTreeMap::new();
         for task in events.iter().flat_map(|event| [&event.task, &event.other]) {
-            // The idle tasks, or a record with one task.
+            // Pid 0 is an idle task, or a record has no second task.
             if task.pid != 0 {
                 tasks.insert(task.pid, task);
             }
@@ -53,7 +53,7 @@ impl Names {
         let mut threads = BTreeMap::new();
         for (&pid, task) in &tasks {
             let known = processes.entry(task.tgid).or_default();
-            // Its process ended before it was seen.
+            // The process ended before its name was read.
             if known.comm.is_empty() {
                 known.comm = comm(task);
             }
@@ -64,7 +64,7 @@ impl Names {
         names
     }
 
-    /// Makes all kernel threads threads of one process, as Perfetto does.
+    /// Assigns all kernel threads to one process, as Perfetto does.
     fn gather_kernel_threads(&mut self) {
         let is_one = |known: &Known| known.parent == Some(KTHREADD);
         let nr_processes = self.processes.len();
@@ -149,7 +149,7 @@ mod tests {
             parent: Some(1),
         };
         assert_eq!(names.processes[&5], known);
-        // It is gone.
+        // This process is gone.
         assert_eq!(names.processes[&8].comm, "task8");
     }
 

@@ -19,14 +19,14 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Creates the file under another name.
+    /// Creates the file under a temporary name.
     ///
     /// # Errors
     ///
-    /// If there can be no file with that name.
+    /// If no file can be created under its final name.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         let context = || format!("cannot create {}", path.display());
-        // A device remains. A link is not followed: in /tmp it may be another user's.
+        // A device must not be replaced, and a symbolic link in /tmp may be another user's.
         if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
             bail!("{}: not a regular file", context());
         }
@@ -35,7 +35,8 @@ impl Output {
             Some(parent) => parent,
             None => Path::new("/"),
         };
-        // Readable by others, and without the temporary name in errors, unlike the crate's own way.
+        // Unlike the crate's default, this makes the file readable by others, and keeps the
+        // temporary name out of error messages.
         let create = |path: &Path| File::options().write(true).create_new(true).open(path);
         let mut builder = tempfile::Builder::new();
         let file = builder.prefix(".scxtop-").make_in(directory, create);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The messages of Perfetto's format that a trace consists of, with the fields that are used. Names
-//! and tags are those of `protos/perfetto/trace/` of Perfetto. Fields that are zero are written
-//! nevertheless: some of them are compulsory for the reader.
+//! and tags are those of `protos/perfetto/trace/` of Perfetto. Fields are written even if they are
+//! zero, because the reader requires some of them.
 
 use prost::{Message, Oneof};
 
@@ -13,8 +13,8 @@ pub(super) const CLOCK_REALTIME: u32 = 1;
 pub(super) const CLOCK_MONOTONIC: u32 = 3;
 pub(super) const CLOCK_BOOTTIME: u32 = 6;
 
-/// enum FtraceClock: times are related to CLOCK_BOOTTIME by the two times of each bundle. Without
-/// it they would be read as times of CLOCK_BOOTTIME.
+/// enum FtraceClock. With this clock, the two times of each bundle relate the times of its events
+/// to CLOCK_BOOTTIME. Without it, they would be read as times of CLOCK_BOOTTIME.
 pub(super) const FTRACE_CLOCK_GLOBAL: i32 = 2;
 
 /// enum TrackEvent.Type.

@@ -40,7 +40,7 @@ use super::window::{Window, RECORDS_MAX};
 pub(crate) struct Limits {
     /// Length of the trace: older records are forgotten. `None`: everything is kept.
     pub window: Option<Duration>,
-    /// The latency of a wakeup that ends the recording.
+    /// The latency beyond which a wakeup ends the recording.
     pub latency: Option<Duration>,
 }
 
@@ -82,7 +82,7 @@ impl fmt::Display for Late {
 pub(crate) struct Summary {
     /// Records in the trace.
     pub events: usize,
-    /// Records that were lost in that time.
+    /// Records that are missing from the trace, because they were lost.
     pub lost: u64,
     /// Size of the file.
     pub bytes: u64,
@@ -154,7 +154,7 @@ impl Recording {
         self.watch.late.as_ref()
     }
 
-    /// Whether further records would not be kept.
+    /// Whether there is no room for further records.
     pub(crate) fn is_full(&self) -> bool {
         self.window.is_full()
     }
@@ -196,7 +196,7 @@ fn ns(duration: Duration) -> u64 {
 struct Watch {
     limit_ns: Option<u64>,
     wakeups: Wakeups<()>,
-    /// Records were lost between these times: tasks may have run in between.
+    /// Records were lost between these pairs of times, so tasks may have run unseen.
     gaps_ns: VecDeque<(u64, u64)>,
     late: Option<Late>,
 }

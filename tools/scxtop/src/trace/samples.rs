@@ -15,7 +15,7 @@ const TIMEOUT: Duration = Duration::from_millis(50);
 /// What a value belongs to.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Counter {
-    /// Of a CPU, kHz.
+    /// The frequency of a CPU, kHz.
     Frequency(u32),
     /// A number of the scheduler's statistics, by its path.
     Statistic(String),
@@ -44,7 +44,7 @@ impl Sampler {
         }
     }
 
-    /// The present values, without those that do not exist.
+    /// Reads the present values. Values that cannot be read are left out.
     pub(crate) fn sample(&mut self) -> Sample {
         let mut sample = Vec::new();
         for (cpu, path) in &self.cpus {

@@ -14,7 +14,7 @@ use super::proto::{
 };
 use super::tracks::timeless;
 
-/// Events in a packet.
+/// Maximum number of events in a packet.
 const BUNDLE: usize = 512;
 
 /// States of ftrace that differ from those of the kernel: prev is still runnable ("R+",
@@ -24,8 +24,8 @@ const EXITED: i64 = 0x10;
 const IDLE: i64 = 0x80;
 const UNINTERRUPTIBLE: i64 = 0x02;
 
-/// linux/sched.h: the state of an exited task, that of an idle kernel thread besides
-/// `TASK_UNINTERRUPTIBLE`, and the states that ftrace reports.
+/// linux/sched.h: the state of an exited task, the flag that an idle kernel thread has besides
+/// `TASK_UNINTERRUPTIBLE`, and the mask of the states that ftrace reports.
 const TASK_DEAD: u32 = 0x80;
 const TASK_NOLOAD: u32 = 0x400;
 const TASK_REPORT: u32 = 0x7f;
@@ -45,7 +45,7 @@ pub(super) struct Bundles {
     cpu_of: HashMap<u32, u32>,
     /// Tasks that have not been runnable yet.
     new: HashSet<u32>,
-    /// CPUs that have told about lost events; `None`: nothing was lost.
+    /// CPUs whose packets have reported the lost events; `None`: nothing was lost.
     told: Option<HashSet<u32>>,
 }
 
@@ -170,13 +170,13 @@ impl Bundles {
         }))
     }
 
-    /// Events are missing here: the next packet of each CPU tells it.
+    /// Events are missing here: the next packet of each CPU reports it.
     pub(super) fn gap(&mut self, out: &mut Vec<TracePacket>) {
         self.finish(out);
         self.told = Some(HashSet::new());
     }
 
-    /// Writes what is left.
+    /// Writes the events that have not been written yet.
     pub(super) fn finish(&mut self, out: &mut Vec<TracePacket>) {
         for (cpu, events) in std::mem::take(&mut self.cpus) {
             if !events.is_empty() {

@@ -18,9 +18,9 @@ use super::gathering::Gathering;
 use super::output::Output;
 use super::recording::{Limits, Recording};
 
-/// Interval of reading records. Each read makes this program run, so a shorter interval would
-/// disturb what is recorded more. With its header a record takes 128 bytes: the default ring holds
-/// 130000 in an interval.
+/// Interval of reading records. With a shorter interval, this program would run more often, and so
+/// disturb the recorded tasks more. A record with its header takes 128 bytes, so the default ring
+/// holds 130000 records in an interval.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Records and writes a trace.
@@ -29,7 +29,7 @@ const POLL: Duration = Duration::from_millis(50);
 ///
 /// If recording fails, or the file cannot be written.
 pub(crate) fn run(opts: &TraceOpts) -> Result<()> {
-    // A signal does not leave the unfinished file behind.
+    // Signals are handled, so that they do not leave an unfinished file behind.
     let (shutdown, _trigger) = Shutdown::on_signals()?;
     let hangup = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGHUP, Arc::clone(&hangup)).context("signals")?;

@@ -33,7 +33,7 @@ pub(super) fn event(time_ns: u64, kind: top_event_kind, cpu: u32, pid: u32) -> t
     }
 }
 
-/// `prev` with its state, 0 if it is runnable.
+/// A switch from `prev`, whose state is 0 if it is still runnable, to `next`.
 pub(super) fn switch(time_ns: u64, cpu: u32, prev: u32, state: u32, next: u32) -> top_event {
     top_event {
         state,
@@ -53,7 +53,7 @@ pub(super) fn waking(time_ns: u64, cpu: u32, wakee: u32, waker: u32) -> top_even
     }
 }
 
-/// On CPU 0.
+/// A wakeup on CPU 0.
 pub(super) fn wakeup(time_ns: u64, pid: u32) -> top_event {
     event(time_ns, bpf::TOP_EVENT_WAKEUP, 0, pid)
 }
@@ -80,8 +80,8 @@ fn migrate(time_ns: u64, cpu: u32, pid: u32, target_cpu: u32) -> top_event {
     }
 }
 
-/// Two CPUs with events of all kinds: an interrupt wakes 10; it wakes 11 on another CPU, forks 12
-/// and is preempted; 12 is renamed and exits.
+/// Two CPUs with events of all kinds: an interrupt wakes task 10; task 10 wakes task 11 on another
+/// CPU, forks task 12 and is preempted; task 12 is renamed and exits.
 pub(super) fn example() -> Vec<top_event> {
     const MS: u64 = 1_000_000;
     let mut vtime = insert(15 * MS + 30, 0, 12, QUEUE);

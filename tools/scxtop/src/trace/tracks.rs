@@ -13,7 +13,7 @@ const SEQUENCE: u32 = 1;
 /// A track. Numbers of DSQs, lanes and samples are indices.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Track {
-    /// What scxtop tells about the trace.
+    /// What scxtop itself reports about the trace.
     Own,
     Cpus,
     Dsqs,

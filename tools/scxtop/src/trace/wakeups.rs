@@ -43,7 +43,8 @@ impl<K> Default for Wakeups<K> {
 }
 
 impl<K: Copy> Wakeups<K> {
-    /// Takes the next record, `key`. Returns the wakeup that ends with it.
+    /// Takes the next record, `key`. Returns the wakeup of the task that begins to run with this
+    /// record.
     pub(super) fn take(&mut self, key: K, event: &top_event) -> Option<Woken<K>> {
         let pid = event.task.pid;
         match kind(event)? {
@@ -69,7 +70,7 @@ impl<K: Copy> Wakeups<K> {
 
     fn switch(&mut self, event: &top_event) -> Option<Woken<K>> {
         self.running.remove(&event.task.pid);
-        // It was woken while it ran, before the first record of that.
+        // A task that began to run before the first record may have been woken while it ran.
         self.pending.remove(&event.task.pid);
         let next = event.other.pid;
         // All idle tasks have the pid 0.
@@ -139,7 +140,7 @@ mod tests {
             switch(400, 0, 9, 0, 7),
         ];
         assert_eq!(latencies(&events), []);
-        // The same without the record of how it began to run.
+        // The same without the record of the switch to the task.
         assert_eq!(latencies(&events[1..]), []);
     }
 

@@ -11,18 +11,18 @@ pub(super) const RECORDS_MAX: usize = 1 << 23;
 /// Records that were lost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Gap {
-    /// The newest record of the reading in which they were missing.
+    /// The time of the newest record of the reading from which they are missing.
     pub time_ns: u64,
     pub nr_lost: u64,
 }
 
-/// Keeps records, all of them or the last ones.
+/// Keeps all records, or those of the last `length_ns`.
 #[derive(Debug, Default)]
 pub(super) struct Window {
     /// `None`: everything is kept.
     length_ns: Option<u64>,
     records: VecDeque<top_event>,
-    /// Records of the last call, ordered.
+    /// The records of the last call of [`Self::add`], ordered.
     recent: Vec<top_event>,
     newest_ns: u64,
     gaps: VecDeque<Gap>,
@@ -38,8 +38,8 @@ impl Window {
     }
 
     /// Adds the records of one reading of the ring, and passes to `on_order` those of earlier
-    /// readings, in their order. A CPU takes the time of a record before it reserves its place in
-    /// the ring: records come slightly out of order, even in different readings.
+    /// readings, in their order. A CPU takes the time of a record before it reserves the record's
+    /// place in the ring. So records come slightly out of order, even across readings.
     pub(super) fn add(&mut self, records: &[top_event], mut on_order: impl FnMut(&top_event)) {
         let ordered_ns = self.newest_ns;
         let newest_ns = records.iter().map(|record| record.time_ns).max();
@@ -67,7 +67,7 @@ impl Window {
         }
     }
 
-    /// Records have been lost since the last call of [`Self::add`].
+    /// Records are missing from the reading that was last passed to [`Self::add`].
     pub(super) fn add_gap(&mut self, nr_lost: u64) {
         self.gaps.push_back(Gap {
             time_ns: self.newest_ns,
@@ -75,7 +75,7 @@ impl Window {
         });
     }
 
-    /// The start of what is kept; 0: everything is.
+    /// The time from which on records are kept; 0 if all records are kept.
     pub(super) fn start_ns(&self) -> u64 {
         let length_ns = self.length_ns.unwrap_or(u64::MAX);
         self.newest_ns.saturating_sub(length_ns)
@@ -86,7 +86,7 @@ impl Window {
         self.newest_ns
     }
 
-    /// Whether further records would not be kept.
+    /// Whether there is no room for further records.
     pub(super) fn is_full(&self) -> bool {
         self.is_full
     }
@@ -95,7 +95,7 @@ impl Window {
     pub(super) fn finish(mut self) -> (Vec<top_event>, Vec<Gap>) {
         let mut records = Vec::from(self.records);
         records.append(&mut self.recent);
-        // Does nothing if they are in order already, as they are but for records that came late.
+        // This is fast, because only records that came late are out of order.
         records.sort_by_key(|record| record.time_ns);
         (records, self.gaps.into())
     }

@@ -16,7 +16,7 @@ const SHORT_BAR: u16 = 6;
 /// Width of a CPU with a short bar, besides its id: spaces, bar, percentage.
 const SHORT_WIDTH: u16 = SHORT_BAR + 7;
 
-/// Online CPUs with a name in common.
+/// Online CPUs that are shown under a common name.
 pub(crate) struct Section<'a> {
     pub name: String,
     pub cpus: Vec<&'a Cpu>,
@@ -40,7 +40,7 @@ pub(crate) fn sections(snapshot: &Snapshot) -> Vec<Section<'_>> {
 /// Draws a CPU in a width.
 type Form = fn(&Style, &Cpu, u16) -> Vec<Span<'static>>;
 
-/// What is known about CPUs.
+/// What all CPUs have in common.
 struct Style {
     theme: Theme,
     width: u16,
@@ -105,7 +105,7 @@ impl Style {
     fn grid(&self, sections: &[Section<'_>], least: u16, form: Form) -> Vec<Line<'static>> {
         let most = sections.iter().map(|s| s.cpus.len()).max().unwrap_or(1);
         let columns = usize::from(self.room() / least).clamp(1, most.max(1));
-        // No more than needed for the same number of rows.
+        // Use the least number of columns that gives this number of rows.
         let columns = most.div_ceil(most.div_ceil(columns).max(1)).max(1);
         let width = self.room() / u16::try_from(columns).unwrap_or(u16::MAX);
         let mut lines = Vec::new();
@@ -206,7 +206,7 @@ impl Style {
         Span::styled(level.to_string(), self.theme.style(part))
     }
 
-    /// The load as a bar: real-time tasks, tasks of sched_ext, others.
+    /// The load as a bar: real-time tasks, tasks of sched_ext, other tasks.
     fn bar(&self, cpu: &Cpu, width: u16) -> Vec<Span<'static>> {
         let [rt, ext, _] = shares(cpu);
         let ends = [
@@ -227,8 +227,8 @@ impl Style {
     }
 }
 
-/// Percent of the time with real-time tasks, tasks of sched_ext, others; together not above the
-/// CPU's busy time.
+/// Percent of the time with real-time tasks, tasks of sched_ext and other tasks. The sum does not
+/// exceed the CPU's busy time.
 fn shares(cpu: &Cpu) -> [f64; 3] {
     let busy = format::sane(cpu.busy_pct).min(100.0);
     let rt = format::sane(cpu.rt_pct).min(busy);
@@ -236,7 +236,7 @@ fn shares(cpu: &Cpu) -> [f64; 3] {
     [rt, ext, busy - rt - ext]
 }
 
-/// Percent of `width` cells, to the nearest cell.
+/// `percent` of `width` cells, rounded to the nearest cell.
 fn cells(percent: f64, width: u16) -> u16 {
     let exact = format::sane(percent).min(100.0) * f64::from(width) / 100.0;
     // Widths are small, and a cast of a float would truncate silently.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Numbers and foreign text, as the views show them.
+//! Numbers and text from elsewhere, as the views show them.
 
 use serde_json::Value;
 
-/// Units of a scaled number, each 1000 times the one before.
+/// Units of a scaled number, each 1000 times the unit before.
 const PREFIXES: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
 
 /// Three significant digits.
@@ -53,7 +53,7 @@ pub(crate) fn whole_percent(percent: f64) -> String {
     format!("{:.0}", sane(percent).min(999.0))
 }
 
-/// A number that is drawn or compared: not negative, not NaN.
+/// Replaces a negative number or NaN by 0, so that the number can be drawn and compared.
 pub(crate) fn sane(number: f64) -> f64 {
     // max() ignores NaN.
     number.max(0.0)
@@ -80,7 +80,7 @@ pub(crate) fn scaled(number: f64) -> String {
     ">999E".into()
 }
 
-/// As `scaled`, of an integer.
+/// Like `scaled`, for an integer.
 pub(crate) fn scaled_count(count: u64) -> String {
     scaled(to_f64(count))
 }
@@ -166,8 +166,8 @@ pub(crate) fn ranges(ids: impl IntoIterator<Item = u32>) -> String {
     texts.join(", ")
 }
 
-/// Foreign text without characters that control the terminal or the direction of writing: any task
-/// may choose its name.
+/// Replaces characters that control the terminal or the direction of writing, because tasks can
+/// choose any name.
 pub(crate) fn clean(text: &str) -> String {
     text.chars()
         .map(|c| if is_harmful(c) { '?' } else { c })
@@ -191,7 +191,7 @@ fn is_harmful(c: char) -> bool {
         )
 }
 
-/// The nearest number with a fraction.
+/// The nearest floating-point number.
 #[expect(
     clippy::cast_precision_loss,
     reason = "a view shows at most four digits"

@@ -13,7 +13,7 @@ use crate::histogram::{Latency, BUCKETS};
 const SCALE: u16 = 7;
 /// Buckets of one power of two.
 const PER_POWER: usize = 4;
-/// Widest columns: of a bucket, of a power of two.
+/// Maximum width of a column for a bucket, and for a power of two.
 const BUCKET_WIDTH: u16 = 2;
 const POWER_WIDTH: u16 = 8;
 
@@ -44,14 +44,14 @@ struct Columns {
     counts: Vec<u64>,
     /// Number of columns for each power of two.
     per_power: usize,
-    /// The first power.
+    /// The power of two of the first column, relative to the first bucket.
     first: usize,
     width: u16,
 }
 
 impl Columns {
-    /// Columns from the first to the last non-empty power: of buckets if they fit, otherwise of
-    /// powers.
+    /// Columns from the first to the last non-empty power of two: one for each bucket if they fit,
+    /// otherwise one for each power of two.
     fn new(latency: &Latency, width: u16) -> Option<Self> {
         let mut counts = vec![0_u64; BUCKETS];
         for &(index, count) in &latency.buckets {
@@ -136,7 +136,7 @@ pub(crate) fn draw(buf: &mut Buffer, area: Rect, latency: &Latency, theme: Theme
     );
 }
 
-/// The height of a column; a column that is not empty is visible.
+/// The height of a column, in eighths of a cell. A column that is not empty is visible.
 fn eighths(count: u64, highest: u64, height: u16) -> u32 {
     let full = u32::from(height) * 8;
     let scaled = u128::from(count) * u128::from(full) / u128::from(highest);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The live views.
 //!
-//! `screen` draws a snapshot as `state` says, without side effects; `state` changes by input, with
-//! the table of `keys`. `views` has a module for each view; `table`, `bars`, `histogram` and
-//! `lines` are what they are made of, `format` and `theme` how it looks. `terminal` sets up the
-//! terminal, and the loop is here.
+//! `screen` draws a snapshot as `state` says, without side effects; `state` is changed by input,
+//! according to the table of `keys`. `views` has a module for each view; They consist of `table`,
+//! `bars`, `histogram` and `lines`, and `format` and `theme` define the appearance. `terminal` sets
+//! up the terminal, and the loop is here.
 
 mod bars;
 mod format;
@@ -47,7 +47,8 @@ const FIRST: Duration = Duration::from_millis(200);
 const LONGEST_WAIT: Duration = Duration::from_millis(200);
 /// Interval of reading records of a trace.
 const POLL: Duration = Duration::from_millis(20);
-/// Inputs that are handled before the screen is drawn: a terminal may send them faster.
+/// Maximum number of inputs that are handled before the screen is drawn, because a terminal may
+/// send them faster than they are handled.
 const INPUTS_MAX: usize = 100;
 
 /// Shows the views until the user or a signal ends it.
@@ -58,7 +59,7 @@ pub(crate) fn run(opts: &LiveOpts) -> Result<()> {
     signal_hook::flag::register(SIGHUP, Arc::clone(&hangup)).context("signals")?;
     let mut slot = Slot::uninit();
     let mut collector = Collector::start(&opts.stats_socket, &mut slot)?;
-    // It has no rates.
+    // The first snapshot has no rates.
     collector.snapshot(FIRST)?;
     if collector.wait(FIRST, |time| shutdown.wait(time))? {
         return Ok(());
@@ -95,7 +96,7 @@ struct Live<'obj> {
     collector: Collector<'obj>,
     /// What is shown.
     snapshot: Snapshot,
-    /// When the last snapshot was taken, which is not shown during a pause.
+    /// When the last snapshot was taken, even if it is not shown because of a pause.
     taken: Instant,
     state: State,
     trace: TraceKey,
@@ -141,7 +142,8 @@ impl Live<'_> {
     }
 
     fn draw(&mut self) -> Result<()> {
-        // Of the frame that is drawn, even if the resize has not been read yet.
+        // The size of the frame that is drawn now, even if the input of the resize has not been
+        // read yet.
         self.state.size = self.terminal.size()?;
         let (snapshot, state) = (&self.snapshot, &self.state);
         self.terminal
@@ -155,14 +157,14 @@ impl Live<'_> {
                 self.trace.toggle(programs, &mut self.state);
             }
             Action::Redraw => self.terminal.clear()?,
-            // The state has the interval.
+            // The interval is read from the state.
             Action::SetInterval(_) | Action::None | Action::Quit => {}
         }
         Ok(())
     }
 
-    /// Takes a snapshot if it is due. Returns whether it is shown. Counts go on during a pause, so
-    /// that rates are right afterwards.
+    /// Takes a snapshot if it is due. Returns whether it is shown. Snapshots are taken during a
+    /// pause too, so that rates are right afterwards.
     fn refresh(&mut self) -> Result<bool> {
         if self.taken.elapsed() < self.state.interval {
             return Ok(false);

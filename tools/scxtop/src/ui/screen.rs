@@ -55,7 +55,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, snapshot: &Snapshot, state: &State) {
     draw_status(buf, parts.status, snapshot, state);
 }
 
-/// Tabs from left to right. Only the current one has a name if not all names fit.
+/// Tabs from left to right. If not all names fit, only the current tab has a name.
 fn tabs(width: u16, current: View) -> impl Iterator<Item = (View, String)> {
     let name = |view: View| format!(" {} {} ", view.index() + 1, view.title());
     let total: usize = View::ALL.iter().map(|&view| name(view).len()).sum();
@@ -102,7 +102,7 @@ fn draw_tabs(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &State) {
     sides(buf, area, &line, &Line::raw(name));
 }
 
-/// Two lines side by side; the right one is left out if there is no room.
+/// Two lines side by side. The right line is left out if there is no room.
 fn sides(buf: &mut Buffer, area: Rect, left: &Line<'_>, right: &Line<'_>) {
     let (end, _) = buf.set_line(area.x, area.y, left, area.width);
     let width = u16::try_from(right.width()).unwrap_or(u16::MAX);
@@ -213,7 +213,7 @@ fn draw_help(buf: &mut Buffer, mut area: Rect, first: u16, theme: Theme) {
     );
     buf.set_style(title, theme.style(Part::Header));
     let lines = help(area.width, theme);
-    // The terminal may have grown since the last key.
+    // The terminal may have grown since `first` was set by a key.
     let last = lines.len().saturating_sub(area.height.into());
     lines::draw(buf, area, lines.into_iter().skip(last.min(first.into())));
 }

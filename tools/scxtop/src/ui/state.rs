@@ -40,9 +40,9 @@ pub(crate) struct Row {
 /// The list of a view.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct List {
-    /// The selected row; `None`: the first one, whatever it is.
+    /// The selected row; `None`: always the first row.
     pub selected: Option<Id>,
-    /// Its last position, for when it has disappeared.
+    /// The last position of the selected row, which is used when the row has disappeared.
     position: usize,
     /// The first row of the page, as of the last input.
     top: usize,
@@ -95,7 +95,7 @@ pub(crate) struct State {
     /// What is being recorded.
     pub recording: Option<String>,
     pub interval: Duration,
-    /// Of the terminal.
+    /// Size of the terminal.
     pub size: Size,
 }
 
@@ -145,7 +145,7 @@ impl State {
 
     fn key(&mut self, key: &KeyEvent, snapshot: &Snapshot) -> Action {
         let command = keys::command(key);
-        // It changes nothing else, not even the help or a message.
+        // Redrawing changes nothing else, not even the help or a message.
         if command == Some(Command::Redraw) {
             return Action::Redraw;
         }
@@ -177,7 +177,7 @@ impl State {
         };
     }
 
-    /// Returns whether the key was one of the filter.
+    /// Edits the filter. Returns whether the key belongs to the filter.
     fn key_in_filter(&mut self, key: &KeyEvent) -> bool {
         let has_modifier = key
             .modifiers
@@ -196,7 +196,7 @@ impl State {
                 filter.clear();
                 self.is_filtering = false;
             }
-            // The arrows move the selection meanwhile.
+            // These keys move the selection while the filter is typed.
             KeyCode::Up | KeyCode::Down | KeyCode::PageUp | KeyCode::PageDown => return false,
             KeyCode::Home | KeyCode::End => return false,
             _ => {}
@@ -237,7 +237,8 @@ impl State {
         self.view = View::ALL[at % View::ALL.len()];
     }
 
-    /// Selects the row that `to` returns for the selected one and the length of a page.
+    /// Selects the row at the position that `to` returns for the present position and the length of
+    /// a page.
     fn select(&mut self, snapshot: &Snapshot, to: impl Fn(usize, usize) -> usize) {
         let rows = views::rows(snapshot, self);
         let page = self.page(snapshot);

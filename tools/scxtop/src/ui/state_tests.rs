@@ -125,7 +125,7 @@ fn selection_stays_on_its_task() {
     assert_eq!(selected(&state, &snapshot), 4713);
     press(&mut state, &snapshot, &[KeyCode::Up, KeyCode::Down]);
     assert_eq!(selected(&state, &snapshot), 4713);
-    // Its place is taken by another one while it is absent.
+    // While the task is absent, the row at its position is selected.
     let rows = views::rows(&snapshot, &state);
     let at = state.list().selected_in(&rows).unwrap();
     let absent = snapshot.tasks.remove(rows[at].index);
@@ -191,7 +191,7 @@ fn filter_is_typed_kept_and_cleared() {
     assert_eq!(state.list().filter, "RUST");
     assert_eq!(selected(&state, &snapshot), 4711);
     assert_eq!(views::rows(&snapshot, &state).len(), 1);
-    // It belongs to the view.
+    // Each view has its own filter.
     text(&mut state, &snapshot, "6");
     assert_eq!(state.list().filter, "");
     text(&mut state, &snapshot, "2");

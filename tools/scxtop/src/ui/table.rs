@@ -12,7 +12,7 @@ use super::theme::{Part, Theme};
 
 /// How a column sorts its rows. The function compares in ascending order.
 pub(crate) enum Order<T> {
-    /// It does not.
+    /// Rows cannot be sorted by this column.
     Fixed,
     /// Smallest first, unless reversed.
     Rising(fn(&T, &T) -> Ordering),
@@ -27,7 +27,7 @@ pub(crate) struct Column<T> {
     pub rank: u8,
     /// Text is on the left, numbers are on the right.
     pub is_text: bool,
-    /// May use this much of the width that is left over.
+    /// Maximum growth of the column, if some of the width is left over.
     pub growth: u16,
     pub text: fn(&T) -> String,
     pub order: Order<T>,
@@ -89,7 +89,7 @@ pub(crate) struct Look {
     pub top: usize,
 }
 
-/// Sorts positions of `items`; equal ones stay in the order of `items`.
+/// Sorts positions of `items`; equal items stay in the order of `items`.
 pub(crate) fn sort<T>(rows: &mut [usize], items: &[T], columns: &[Column<T>], sort: Option<Sort>) {
     let Some(sort) = sort else { return };
     let (compare, is_falling) = match columns.get(sort.column).map(|column| &column.order) {
@@ -107,7 +107,7 @@ pub(crate) fn sort<T>(rows: &mut [usize], items: &[T], columns: &[Column<T>], so
     });
 }
 
-/// The first row to show, so that the selected one is visible and the page is full.
+/// The first row to show, so that the selected row is visible and the page is full.
 pub(crate) fn first_row(top: usize, selected: Option<usize>, count: usize, page: usize) -> usize {
     let top = top.min(count.saturating_sub(page));
     match selected {
@@ -117,7 +117,8 @@ pub(crate) fn first_row(top: usize, selected: Option<usize>, count: usize, page:
     }
 }
 
-/// The columns that fit, from left to right, with their widths. The sorted one is always there.
+/// The columns that fit, from left to right, with their widths. The column that rows are sorted by
+/// is always visible.
 fn visible<T>(columns: &[Column<T>], width: u16, sort: Option<Sort>) -> Vec<(usize, u16)> {
     let rank = |at: usize| match sort {
         Some(sort) if sort.column == at => 0,
@@ -216,7 +217,7 @@ fn cells(buf: &mut Buffer, line: Rect, texts: impl Iterator<Item = (String, u16,
         let style = Style::new();
         buf.set_stringn(x + indent, line.y, text, (width - indent).into(), style);
         if !is_text && used > width {
-            // Digits are missing.
+            // Mark that digits are missing.
             buf.set_stringn(x + width - 1, line.y, "+", 1, style);
         }
         x = x.saturating_add(width + 1);

@@ -20,14 +20,14 @@ use ratatui::layout::Size;
 use ratatui::Frame;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
-/// So that a frame is one write: a full screen has some 20 KiB.
+/// Size of the output buffer. A full screen has some 20 KiB, so that a frame is one write.
 const BUFFER_SIZE: usize = 64 << 10;
 
 /// Whether the terminal's modes have to be restored.
 static IS_ENTERED: AtomicBool = AtomicBool::new(false);
 
-/// Clicks and the wheel, in SGR encoding. The library's own command also turns on reports of each
-/// movement, which would wake the program for nothing.
+/// Turns on reports of clicks and of the wheel, in SGR encoding. The library's own command also
+/// turns on reports of each movement, which would wake the program for nothing.
 struct EnableClicks;
 
 impl Command for EnableClicks {
@@ -52,15 +52,16 @@ pub(crate) fn check() -> Result<()> {
 
 /// The terminal in raw mode, on its alternate screen.
 ///
-/// The library's terminal is never dropped: it would print an error if the terminal is gone, and
-/// panic because it cannot.
+/// The library's terminal is never dropped: if the terminal is gone, dropping it would try to print
+/// an error, and panic because that fails.
 pub(crate) struct Terminal(ManuallyDrop<ratatui::Terminal<CrosstermBackend<BufWriter<Stdout>>>>);
 
 impl Terminal {
     pub(crate) fn enter() -> Result<Self> {
         let previous = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            // Before the message, which would be lost with the alternate screen.
+            // Restore the terminal before the message is printed, which would be lost with the
+            // alternate screen.
             restore();
             previous(info);
         }));
@@ -89,10 +90,10 @@ impl Terminal {
 
     /// The next frame draws every cell.
     pub(crate) fn clear(&mut self) -> Result<()> {
-        // The library's own way asks the terminal for the cursor's position, and fails if it does
-        // not answer.
+        // The library's clear() asks the terminal for the position of the cursor, and fails if the
+        // terminal does not answer.
         execute!(self.0.backend_mut(), Clear(ClearType::All)).context("terminal")?;
-        // What is on the screen now: nothing.
+        // Record that the screen is empty now.
         self.0.current_buffer_mut().reset();
         self.0.swap_buffers();
         Ok(())
@@ -119,7 +120,7 @@ fn restore() {
 }
 
 /// Waits for input, a resize, or a signal, for at most `at_most`. Returns whether the terminal
-/// still exists: the library would read from one that does not for ever.
+/// still exists: from a terminal that is gone, the library would read for ever.
 pub(crate) fn wait(at_most: Duration) -> bool {
     let stdin = io::stdin();
     let mut fds = [PollFd::new(&stdin, PollFlags::IN)];

@@ -16,7 +16,7 @@ pub(crate) enum Part {
     Selected,
     /// Axes, brackets, hints.
     Faint,
-    /// Numbers that want attention, notices.
+    /// Numbers that require attention, and notices.
     Warning,
     /// CPU time of real-time and deadline tasks.
     Rt,
@@ -45,8 +45,8 @@ impl Theme {
         }
     }
 
-    /// Uses the 16 colours of the terminal only, none of them for plain text, so that it can be
-    /// read on light and on dark backgrounds.
+    /// Uses only the 16 colours of the terminal, and none of them for plain text, so that the
+    /// screen can be read on light and on dark backgrounds.
     pub(crate) fn style(self, part: Part) -> Style {
         if !self.is_coloured {
             return Self::plain(part);
@@ -96,7 +96,7 @@ impl Theme {
         levels[usize::from(eighths.min(8))]
     }
 
-    /// The mark of a sorted column; in ASCII as ps(1) has it.
+    /// The mark of a sorted column; in ASCII, the sign that ps(1) uses.
     pub(crate) fn arrow(self, is_falling: bool) -> char {
         match (self.is_unicode, is_falling) {
             (true, true) => '▼',

@@ -20,7 +20,7 @@ pub(crate) struct TraceKey {
     dir: PathBuf,
     stats_socket: PathBuf,
     recording: Option<Running>,
-    /// Writes the last one; returns the message for the status line.
+    /// The thread that writes the last trace. It returns the message for the status line.
     writer: Option<JoinHandle<String>>,
 }
 
@@ -46,7 +46,7 @@ impl TraceKey {
         self.recording.is_some()
     }
 
-    /// Starts a trace, or ends the one that is being recorded.
+    /// Starts a trace, or ends the trace that is being recorded.
     pub(crate) fn toggle(&mut self, programs: &mut Programs<'_>, state: &mut State) {
         let done = match self.recording.take() {
             Some(running) => self.end(running, programs, state),

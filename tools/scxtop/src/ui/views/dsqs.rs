@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The dispatch queues, and the latencies of one.
+//! The dispatch queues, and the latencies of the selected queue.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -11,7 +11,7 @@ use super::super::state::{Id, List, Row, State};
 use super::super::table::{self, number, text, Column, Order};
 use crate::model::{Dsq, Snapshot};
 
-/// Highest histogram.
+/// Maximum height of the histogram.
 const HISTOGRAM_MAX: u16 = 14;
 
 pub(super) static COLUMNS: [Column<Dsq>; 7] = [

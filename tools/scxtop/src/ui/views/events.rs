@@ -10,7 +10,7 @@ use super::super::table::{self, number, text, Column, Order};
 use crate::model::{Event, Snapshot};
 
 pub(super) static COLUMNS: [Column<Event>; 3] = [
-    // All equal: the kernel's order.
+    // Not sorted: the events are in the kernel's order.
     Column {
         growth: 17,
         ..text("EVENT", 27, 0, |e| e.name.clone(), Order::Fixed)

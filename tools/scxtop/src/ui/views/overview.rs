@@ -20,9 +20,9 @@ const HISTOGRAM_MIN: u16 = 6;
 const HISTOGRAM_MAX: u16 = 14;
 /// Least rows of the tasks with their header.
 const TASKS_MIN: u16 = 4;
-/// A part of the interval that is shown as the whole, percent.
+/// From this part of the interval on, percent, the interval is shown as observed in full.
 const ALL_PCT: f64 = 99.0;
-/// Bodies that are not higher have a short header, and no histogram.
+/// Bodies up to this height have a short header, and no histogram.
 const LOW: u16 = 15;
 
 pub(super) fn draw(buf: &mut Buffer, mut area: Rect, snapshot: &Snapshot, state: &State) {
@@ -83,7 +83,7 @@ fn busiest(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, theme: Theme) {
     table::draw(buf, area, &tasks::COLUMNS, &tasks, &look);
 }
 
-/// The scheduler, how the last one ended, totals.
+/// The scheduler, how the last scheduler ended, and totals.
 fn header(snapshot: &Snapshot, theme: Theme) -> Vec<Line<'static>> {
     let sched = &snapshot.sched;
     let title = theme.style(Part::Title);

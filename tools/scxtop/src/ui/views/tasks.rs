@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The tasks, and details of one.
+//! The tasks, and details of the selected task.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -13,7 +13,7 @@ use super::super::table::{self, number, text, Column, Order};
 use super::super::theme::{Part, Theme};
 use crate::model::{Snapshot, Task};
 
-/// The kernel's priority of nice 0, and the lowest one that is not real-time.
+/// The kernel's priority of nice 0, and the lowest number of a task that is not real-time.
 const PRIO_NICE_0: i32 = 120;
 const PRIO_FAIR_MIN: i32 = 100;
 

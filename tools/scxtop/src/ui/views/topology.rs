@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Nodes and last-level caches, and the CPUs of one.
+//! Nodes and last-level caches, and the CPUs of the selected group.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
