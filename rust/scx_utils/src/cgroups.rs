@@ -109,7 +109,7 @@ impl fmt::Display for Ignored {
     }
 }
 
-/// Visits this cgroup and all below. One that vanishes meanwhile is skipped.
+/// Visits this cgroup and all cgroups below it. A cgroup that vanishes meanwhile is skipped.
 fn visit(cgroup: &Path, controls: &[Control], found: &mut Option<Ignored>) {
     if let Some(control) = controls.iter().copied().find(|of| of.is_set(cgroup)) {
         let first = || Ignored {

@@ -38,7 +38,7 @@ pub type Section<'a> = (&'a str, &'a [&'a str]);
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Errors of `out`.
 pub fn generate(
     what: Generate,
     command: &mut Command,
@@ -142,7 +142,7 @@ fn man(
 ///
 /// # Errors
 ///
-/// Those of standard output.
+/// Errors of standard output.
 pub fn print(text: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text)?;
@@ -175,8 +175,8 @@ pub fn one_line(error: &clap::Error) -> String {
     line
 }
 
-/// Parses an interval in seconds, from 0.1 to a day: with a shorter one, printing would dominate
-/// the load; a longer one is useless.
+/// Parses an interval in seconds, from 0.1 to a day. With shorter intervals, printing would
+/// dominate the load. Longer intervals are of no use.
 ///
 /// # Errors
 ///

@@ -76,8 +76,8 @@ impl KernelBtf {
 pub fn essential_name(name: &str) -> &str {
     let is_separator = |w: &[u8]| w[0] != b'_' && &w[1..4] == b"___" && w[4] != b'_';
     match name.as_bytes().windows(5).rposition(is_separator) {
-        // The character before the underscores can be in the middle of a UTF-8 sequence only if
-        // the name is not a C identifier: leave it alone.
+        // The character before the underscores can be in the middle of a UTF-8 sequence only if the
+        // name is not a C identifier. Such a name is left as it is.
         Some(at) => name.get(..=at).unwrap_or(name),
         None => name,
     }

@@ -63,9 +63,8 @@ pub enum CpumaskError {
 
 /// A set of CPU ids below a width, the number of CPU ids that exist.
 ///
-/// The width belongs to the mask: nothing is read from the machine. Operations on two
-/// masks yield one of the larger width. Two masks are equal if they have the same CPUs
-/// and the same width.
+/// The width belongs to the mask: nothing is read from the machine. Operations on two masks yield a
+/// mask of the larger width. Two masks are equal if they have the same CPUs and the same width.
 ///
 /// ```
 /// use scx_utils::cpumask::Cpumask;

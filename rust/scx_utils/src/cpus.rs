@@ -20,12 +20,13 @@ pub(crate) const SECTION: &str = ".rodata.scx_cpus";
 /// Which CPUs share a DSQ, and form a group of the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Grouping {
-    /// All.
+    /// All CPUs of the machine.
     Machine,
-    /// Those of a NUMA node.
+    /// The CPUs of a NUMA node.
     #[default]
     Nodes,
-    /// Those of a NUMA node that share a last-level cache and are all little, or all not.
+    /// The CPUs of a NUMA node that share a last-level cache and are of one kind: little or not
+    /// little.
     Domains,
 }
 

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 /// identical on all kernels from 6.12 on.
 const FIRST_ERROR: i32 = 1024;
 
-/// The action in the exit code, bits 48 to 63, and the one that requests a restart
+/// The action in the exit code, bits 48 to 63, and the action that requests a restart
 /// (`SCX_ECODE_ACT_RESTART`).
 const ACT_MASK: i64 = !0 << 48;
 const ACT_RESTART: i64 = 1 << 48;
@@ -42,9 +42,9 @@ pub enum Outcome {
     Done,
     /// The kernel requests a restart, after CPU hotplug.
     Restart,
-    /// It was never enabled.
+    /// The scheduler was never enabled.
     Failed,
-    /// It was enabled, and ended with an error.
+    /// The scheduler was enabled, and ended with an error.
     Ejected,
 }
 
@@ -85,7 +85,7 @@ impl ExitInfo {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn report(&self, out: &mut dyn Write) -> io::Result<()> {
         if self.kind == 0 {
             return Ok(());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Machine settings that a program changes while it runs. Each is a guard that restores the
-//! previous value on every exit; after `kill -9`, the next guard of the same setting restores it.
-//! Programs list their settings in their manual pages.
+//! Machine settings that a program changes while it runs. Each setting is held by a guard that
+//! restores the previous value on every exit; after `kill -9`, the next guard of the same setting
+//! restores it. Programs list their settings in their manual pages.
 
 mod note;
 
@@ -24,16 +24,16 @@ pub struct Setting {
 
 impl Setting {
     /// Writes `value`, and restores the previous value when the guard is dropped, unless another
-    /// writer has changed it meanwhile. The kernel may round `value`: the value read back is
-    /// the one by which other writers are detected. A file in `notes` ([`NOTES_DIR`]) stores the
-    /// previous value, so that it is known even if this process is killed. `path` is absolute.
+    /// writer has changed it meanwhile. The kernel may round `value`, so other writers are detected
+    /// by comparison with the value that was read back. A file in `notes` ([`NOTES_DIR`]) stores
+    /// the previous value, so that it is known even if this process is killed. `path` is absolute.
     ///
     /// # Errors
     ///
     /// If the file cannot be read or written, the note cannot be made, or this process or another
-    /// one already holds the setting: of two holders, the one that ends last would restore the
-    /// value of the other. Nothing is changed then, except that a value set by a killed process is
-    /// restored.
+    /// one already holds the setting. With two holders, the holder that ends last would restore the
+    /// value of the other holder. Nothing is changed then, except that a value set by a killed
+    /// process is restored.
     pub fn hold(path: &Path, value: &str, notes: &Path) -> Result<Self> {
         let _group = Group::hold(&[path.into()], value, path, notes)?;
         Ok(Self { _group })

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Loads of domains, with infeasible weights clamped.
 //!
-//! A task cannot use more than one CPU, whatever its weight. Beside nine tasks of weight 100 on
-//! four CPUs, one of weight 10000 is entitled to 3.7 of them and can use one; the other nine share
-//! three. A balancer that uses the weight sees a domain with nearly all of the machine's load,
-//! which no migration reduces. So each weight counts as at most
+//! A task cannot use more than one CPU, whatever its weight. For example, a task of weight 10000
+//! that shares four CPUs with nine tasks of weight 100 is entitled to 3.7 CPUs, but can use only
+//! one. The nine tasks share the other three CPUs. A balancer that uses the weight sees a domain
+//! with nearly all of the machine's load, which no migration reduces. So each weight counts as at
+//! most
 //!
 //! > λ, with Σ dᵢ · min(wᵢ, λ) = λ · P
 //!
@@ -12,7 +13,7 @@
 //! for a task that computes all the time), and P the number of CPUs: a task of weight λ that
 //! computes all the time gets one CPU and no more. The left side minus the right one is concave in
 //! λ, and 0 at 0. So there is one λ above 0 if the tasks need more CPUs than there are (Σ dᵢ > P),
-//! and none otherwise: then all get what they need, and weights are left alone.
+//! Otherwise there is none: all tasks get the CPU time that they need, and weights are not clamped.
 
 use std::collections::BTreeMap;
 
@@ -63,16 +64,17 @@ pub struct LoadAggregator {
 /// The load of a domain, or of the machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Load {
-    /// The number of CPUs that its tasks would use if each task had one for itself.
+    /// The number of CPUs that its tasks would use if each task had a CPU for itself.
     pub duty_cycle: f64,
-    /// By the [`LoadKind`]; with weights, 100 is a task of nice 0 that is always runnable.
+    /// The load by the [`LoadKind`]. With weights, a task of nice 0 that is always runnable has a
+    /// load of 100.
     pub load: f64,
 }
 
 /// Result of [`LoadAggregator::calculate`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadLedger {
-    /// Of all domains.
+    /// The load of all domains together.
     pub total: Load,
     /// The value to which weights are clamped; [`WEIGHT_MAX`] if all are feasible.
     pub weight_max: f64,
@@ -146,9 +148,9 @@ impl LoadAggregator {
         }
     }
 
-    /// λ, or [`WEIGHT_MAX`] if all weights are feasible. Clamps weights in descending order: with
-    /// some of them clamped to λ, λ · (P - their duty cycles) = the load of the others. λ is the
-    /// solution if the next weight is not above it.
+    /// Returns λ, or [`WEIGHT_MAX`] if all weights are feasible. Weights are clamped in descending
+    /// order. If the clamped tasks have the duty cycle D, and the other tasks the load L, then λ ·
+    /// (P - D) = L. This λ is the solution if the next weight is not above it.
     fn feasible_weight(&self) -> f64 {
         let mut by_weight = BTreeMap::<u32, f64>::new();
         for (weight, duty) in self.duties.values().flatten() {

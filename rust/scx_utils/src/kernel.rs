@@ -77,8 +77,8 @@ impl SchedExt {
     /// both.
     ///
     /// True while a scheduler is being enabled. While one is being disabled, true only once
-    /// `switch_all` is 0: before that, the kernel does not pick tasks of the fair class
-    /// (`next_active_class()` in kernel/sched/sched.h of 6.12).
+    /// `switch_all` is 0: before that, the kernel picks tasks of the fair class only within a
+    /// reserve of CPU time (`next_active_class()` in kernel/sched/sched.h of 6.12).
     #[must_use]
     pub fn is_switching_classes(&self) -> bool {
         match self.state().as_str() {

@@ -33,7 +33,7 @@ impl<T: FromBytes> PerCpu<T> {
         })
     }
 
-    /// The values of all possible CPUs at the index `idx`, in CPU order. One system call.
+    /// The values of all possible CPUs at the index `idx`, in CPU order, by one system call.
     ///
     /// # Errors
     ///

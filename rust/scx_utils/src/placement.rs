@@ -117,7 +117,7 @@ pub fn prepare<'obj, S: OpenSkel<'obj>>(
 ///
 /// # Errors
 ///
-/// Like those of [`prepare`].
+/// The same as of [`prepare`].
 pub fn prepare_groups<'obj, S: OpenSkel<'obj>>(
     opened: &mut Opened<S>,
     topology: &Topology,
@@ -205,10 +205,10 @@ impl Placement {
     ///
     /// # Errors
     ///
-    /// If the kernel does not run it.
+    /// If the kernel does not run the BPF program.
     pub fn update(&mut self, scx_set_primary: &ProgramMut<'_>) -> Result<()> {
         if self.follows_profile() {
-            // While the profile cannot be read, the last one remains in effect.
+            // While the profile cannot be read, the last known profile remains in effect.
             self.profile = self.source.read().or(self.profile);
         }
         let cpus = self.primary.cpus(&self.topology, self.profile, self.saving);

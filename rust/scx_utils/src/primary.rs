@@ -86,7 +86,8 @@ impl Primary {
     }
 }
 
-/// The words in any case; `none` is the same as `all`. Masks as [`Cpumask::from_hex`].
+/// Accepts words in upper or lower case, and masks as [`Cpumask::from_hex`] does. The word `none`
+/// is the same as `all`.
 impl FromStr for Primary {
     type Err = PrimaryError;
 
@@ -112,7 +113,7 @@ fn mask(hex: &str) -> Result<Cpumask, PrimaryError> {
     Ok(mask.resized(width))
 }
 
-/// A form that is read back as the same value.
+/// Writes a text that is parsed as the same value.
 impl fmt::Display for Primary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -31,8 +31,8 @@ impl ResumeLatency {
     ///
     /// # Errors
     ///
-    /// If no CPU has such a setting, one cannot be read or written, the note cannot be made, or
-    /// this process or another one already holds the setting, for any CPUs. Nothing is changed
+    /// If no CPU has such a setting, a setting cannot be read or written, the note cannot be made,
+    /// or this process or another one already holds the setting, for any CPUs. Nothing is changed
     /// then, except that values set by a killed process are restored.
     pub fn hold(root: &Path, cpus: &Cpumask, us: u32, notes: &Path) -> Result<Self> {
         let name = file(root, "N");
@@ -155,7 +155,7 @@ mod tests {
         machine.kill("0-3", 20);
         machine.kill("0-3", 30);
         assert_eq!(machine.values(), ["30"; 4]);
-        // As if another process had set it since.
+        // As if another process had set the value meanwhile.
         machine.set(0, "7");
         drop(machine.hold("0-3", 40));
         assert_eq!(machine.values(), ["7", "n/a", "100", "32"]);
@@ -229,7 +229,7 @@ mod tests {
     fn an_error_at_one_cpu_undoes_the_others() {
         let machine = Machine::new();
         fs::remove_file(machine.file(3)).unwrap();
-        // Can be opened and read, not written.
+        // This file can be opened and read, but not written.
         std::os::unix::fs::symlink("/proc/self/stat", machine.file(3)).unwrap();
         let error = machine.try_hold("0-3", 20).unwrap_err();
         assert!(format!("{error:#}").contains("cpu3"), "{error:#}");

@@ -41,7 +41,8 @@
 
 static void switch_threads(const char *process)
 {
-	/* Priority 0 keeps non-real-time policies as they are and is an error for others. */
+	/* Priority 0 keeps non-real-time policies as they are and is an error for real-time
+	 * policies. */
 	const struct sched_param as_it_is = { .sched_priority = 0 };
 	char path[TASKS_PATH_MAX];
 	struct dirent *entry;

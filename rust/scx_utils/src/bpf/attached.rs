@@ -38,7 +38,7 @@ impl<S> Attached<S> {
         }
     }
 
-    /// Whether the kernel has ended the scheduler. Costs a load from memory.
+    /// Whether the kernel has ended the scheduler. This costs only a load from memory.
     #[must_use]
     pub fn exited(&self) -> bool {
         self.record.kind() != 0

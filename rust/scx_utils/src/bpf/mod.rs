@@ -36,7 +36,7 @@ pub fn text(bytes: &[std::ffi::c_char]) -> String {
 ///
 /// # Errors
 ///
-/// If the kernel does not run it.
+/// If the kernel does not run the program.
 pub fn run(program: &ProgramMut<'_>, args: &mut [u8]) -> Result<u32> {
     let input = ProgramInput {
         context_in: (!args.is_empty()).then_some(args),

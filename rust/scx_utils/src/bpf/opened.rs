@@ -54,7 +54,7 @@ impl<S> Opened<S> {
     ///
     /// # Errors
     ///
-    /// Those of libbpf, or if the object has no table of callbacks or no exit record.
+    /// Errors of libbpf, or if the object has no table of callbacks or no exit record.
     pub fn open<'obj, B>(
         mut builder: B,
         token: &HotplugToken,
@@ -103,7 +103,7 @@ impl<S> Opened<S> {
     ///
     /// # Errors
     ///
-    /// If it is longer than 127 bytes, or contains a zero byte.
+    /// If the name is longer than 127 bytes, or contains a zero byte.
     pub fn set_ops_name<'obj>(&mut self, name: &str) -> Result<()>
     where
         S: OpenSkel<'obj>,
@@ -115,7 +115,7 @@ impl<S> Opened<S> {
     ///
     /// # Errors
     ///
-    /// If the kernel does not know it.
+    /// If the kernel does not know the flag.
     pub fn set_ops_flag<'obj>(&mut self, btf: &KernelBtf, flag: &str) -> Result<()>
     where
         S: OpenSkel<'obj>,
@@ -149,8 +149,8 @@ impl<S> Opened<S> {
         }
     }
 
-    /// For a scheduler with cgroup callbacks: removes those that this kernel does not have, such as
-    /// all of them without `CONFIG_EXT_GROUP_SCHED`.
+    /// For a scheduler with cgroup callbacks: removes the callbacks that this kernel does not have.
+    /// Without `CONFIG_EXT_GROUP_SCHED`, these are all of them.
     ///
     /// # Errors
     ///
@@ -180,7 +180,7 @@ impl<S> Opened<S> {
     ///
     /// # Errors
     ///
-    /// If the object has no such section, or a smaller one.
+    /// If the object has no such section, or a smaller section.
     pub fn set_section<'obj, T>(&mut self, name: &str, value: &T) -> Result<()>
     where
         S: OpenSkel<'obj>,
@@ -227,7 +227,7 @@ impl<S> DerefMut for Opened<S> {
     }
 }
 
-/// Strings of the options. libbpf copies those that it keeps when it opens the object.
+/// Strings of the options. When libbpf opens the object, it copies the strings that it keeps.
 struct Strings {
     pin_root_path: Option<CString>,
     btf_custom_path: Option<CString>,
@@ -254,7 +254,8 @@ impl Strings {
     ) -> Result<libbpf_sys::bpf_object_open_opts> {
         use libbpf_rs::AsRawLibbpf as _;
 
-        // SAFETY: the builder owns the options it hands out a pointer to; they are copied here.
+        // SAFETY: the builder owns the options that the pointer refers to, and they are copied
+        // here.
         let mut opts = unsafe { builder.object_builder().as_libbpf_object().read() };
         let pointer = |string: &Option<CString>, unset| {
             string.as_ref().map_or(unset, |string| string.as_ptr())

@@ -30,7 +30,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// From the object's type information.
+    /// Reads the offsets from the object's type information.
     pub(super) fn of(object: &OpenObject) -> Result<Self> {
         let btf = btf::of_object(object).context("the BPF object has no type information")?;
         let member = |name| btf::member(&btf, RECORD, name).context(INCLUDE);
@@ -96,7 +96,7 @@ impl Record {
         })
     }
 
-    /// `enum scx_exit_kind`; 0 while the scheduler runs. No system call.
+    /// `enum scx_exit_kind`; 0 while the scheduler runs. Reading it needs no system call.
     pub(super) fn kind(&self) -> i32 {
         // SAFETY: within the mapping (checked in `find`), aligned by the compiler, and written
         // atomically by BPF. A load needs no write permission.

@@ -50,13 +50,13 @@ impl Words {
         })
     }
 
-    /// The word with this index; `None` beyond the last one.
+    /// The word with this index; `None` beyond the last word.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<u64> {
         Some(self.word(index)?.load(Ordering::Relaxed))
     }
 
-    /// Writes the word with this index. Ignored beyond the last one.
+    /// Writes the word with this index. Does nothing beyond the last word.
     pub fn set(&self, index: usize, value: u64) {
         if let Some(word) = self.word(index) {
             word.store(value, Ordering::Relaxed);

@@ -141,7 +141,7 @@ fn from_word(text: &str, nr_cpu_ids: usize) -> Option<Cpumask> {
     all.then(|| Cpumask::full(nr_cpu_ids))
 }
 
-/// Parses a decimal number, a part of `text`. One that overflows is out of range.
+/// Parses a decimal number, a part of `text`. A number that overflows is out of range.
 fn number(digits: &str, text: &str, mask: &Cpumask) -> Result<usize, CpumaskError> {
     let decimal = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     if !decimal {

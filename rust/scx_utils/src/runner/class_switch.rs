@@ -5,9 +5,9 @@
 //! While a scheduler is being enabled or disabled, the kernel waits for an RCU grace period and
 //! then for forks in progress. Meanwhile some tasks are in the ext class and others in the fair
 //! class, which has precedence. If enough of the fair tasks compute, the ext tasks starve; and if
-//! one of those was preempted within an RCU reader or during a fork, the machine hangs for as long
-//! as the fair tasks compute. 7.2 reserves 5 % of CPU time for the ext class, so the machine does
-//! not hang, but the tasks that the kernel waits for share only this reserve.
+//! an ext task was preempted within an RCU reader or during a fork, the machine hangs for as long
+//! as the fair tasks compute. Linux 7.2 reserves 5 % of CPU time for the ext class, so the machine
+//! does not hang, but the tasks that the kernel waits for share only this reserve.
 //!
 //! Setting a task's scheduling parameters, even to their present values, switches the task to its
 //! new class at once (`__sched_setscheduler()` in kernel/sched/syscalls.c of 6.12). So if the
@@ -72,7 +72,7 @@ fn run(kernel: &SchedExt) {
     }
 }
 
-/// Errors are ignored: the task may have ended.
+/// Switches all tasks. Errors are ignored, because a task may have ended.
 fn switch_all(kernel: &SchedExt) {
     let processes = all_processes_with_root(kernel.root().join("proc"));
     let tasks = processes.into_iter().flatten().flatten();
@@ -86,7 +86,8 @@ fn switch_all(kernel: &SchedExt) {
     }
 }
 
-/// Priority 0 keeps non-real-time policies as they are and is an error for others.
+/// Sets a task's priority to 0, which keeps non-real-time policies as they are and is an error for
+/// real-time policies.
 fn renew_params(tid: libc::pid_t) {
     let param = libc::sched_param { sched_priority: 0 };
     // Not the C library's function, which does nothing on musl.

@@ -53,7 +53,7 @@ use opts::Cli;
 pub enum Status {
     /// 0: ended by a signal, unregistered, or `SysRq-S`.
     Clean,
-    /// 1: wrong usage, or it could not be loaded.
+    /// 1: wrong usage, or the scheduler could not be loaded.
     Failed,
     /// 2: ended with an error while it ran.
     Ejected,
@@ -93,7 +93,7 @@ pub trait Scheduler: 'static {
     /// Machine settings that it changes while it runs, for the manual page; those of the run loop
     /// are added automatically.
     const MACHINE_SETTINGS: &'static [&'static str] = &[];
-    /// The cgroup controls that it implements. The runner warns of others that are set.
+    /// The cgroup controls that it implements. The runner warns of other controls that are set.
     const CGROUP_CONTROLS: &'static [Control] = &[];
     /// Its arguments in each mode of scx_loader.
     const MODES: Modes = Modes::NONE;
@@ -115,7 +115,7 @@ pub trait Scheduler: 'static {
     ///
     /// # Errors
     ///
-    /// If they are invalid; one line.
+    /// One line that says which option is invalid, and why.
     fn config(opts: Self::Opts) -> Result<Self::Config>;
 
     /// Executes a command that an option requests, such as printing further statistics of the
@@ -166,7 +166,7 @@ pub trait Instance {
     ///
     /// # Errors
     ///
-    /// If there are none. The scheduler runs without them.
+    /// If there are no statistics. The scheduler then runs without them.
     fn stats_reader(&self) -> Result<StatsReader<Self::Stats>>;
 
     /// Adds further targets to its statistics server.
@@ -178,7 +178,7 @@ pub trait Instance {
         Ok(server)
     }
 
-    /// Whether the kernel has ended it. Must be cheap.
+    /// Whether the kernel has ended the scheduler. Must be cheap.
     fn exited(&self) -> bool;
 
     /// Detaches the scheduler.
@@ -194,7 +194,7 @@ pub enum Tick {
     After(Duration),
     /// Never.
     Never,
-    /// It requests a restart, for the given reason.
+    /// The scheduler requests a restart, for the given reason.
     Restart(&'static str),
 }
 

@@ -127,7 +127,7 @@ impl LibbpfOpts {
     ///
     /// # Errors
     ///
-    /// If one cannot be read.
+    /// If a file cannot be read.
     pub fn open_options(&self) -> Result<OpenOptions> {
         let kconfig = self.kconfig.as_ref().map(|path| {
             fs::read_to_string(path).with_context(|| format!("--kconfig {}", path.display()))
@@ -227,8 +227,8 @@ pub(super) fn generate<S: Scheduler>(what: Generate) -> Result<Status> {
     write(&String::from_utf8_lossy(&text))
 }
 
-/// The common options that scx_loader may pass to a scheduler. Most of the others open files or
-/// sockets, print, or do not run the scheduler.
+/// The common options that scx_loader may pass to a scheduler. Most of the other options open files
+/// or sockets, print, or do not run the scheduler.
 const PASSED: [&str; 2] = ["partial", "verbose"];
 
 /// The description for scx_loader and scxctl. The arguments of all modes are parsed as a check.

@@ -4,9 +4,9 @@
 //! While a scheduler is being enabled or disabled, some tasks are in the ext class and others, such
 //! as newly forked ones, in the fair class, and the kernel waits for a grace period in order to
 //! block forks. The fair class has precedence: if enough of its tasks compute to fill all CPUs, the
-//! grace-period kthread starves in the ext class, and the machine hangs as long as they do so.
-//! On 6.12 and 6.17, with four CPUs, four such tasks that are forked within a few ms suffice. 7.2
-//! reserves CPU time for the ext class.
+//! grace-period kthread starves in the ext class, and the machine hangs for as long as these tasks
+//! compute. On 6.12 and 6.17, with four CPUs, four such tasks that are forked within a few ms
+//! suffice. 7.2 reserves CPU time for the ext class.
 //!
 //! The boot option `rcutree.kthread_prio=1` has the same effect.
 
@@ -21,7 +21,8 @@ const NAMES: [&str; 2] = ["rcu_preempt", "rcu_sched"];
 /// PID of kthreadd, the parent of all kernel threads.
 const KTHREADD: i32 = 2;
 
-/// Keeps RCU's kthread in `SCHED_FIFO` until the guard is dropped. After `kill -9` it stays there.
+/// Keeps RCU's kthread in `SCHED_FIFO` until the guard is dropped. After `kill -9` the kthread
+/// stays in `SCHED_FIFO`.
 pub(super) fn boost(kernel: &SchedExt) -> Option<RealTime> {
     let processes = all_processes_with_root(kernel.root().join("proc")).ok()?;
     let thread = processes

@@ -69,7 +69,7 @@ impl Shutdown {
         Ok((shutdown, trigger))
     }
 
-    /// Whether the program should end. Costs a load from memory.
+    /// Whether the program should end. This costs only a load from memory.
     #[must_use]
     pub fn requested(&self) -> bool {
         self.0.requested.load(Ordering::Relaxed)
@@ -126,7 +126,7 @@ impl Waiter {
     }
 
     /// Waits until the program should end or `other` is readable, for at most `at_most`, rounded up
-    /// to milliseconds. Returns whether `other` is readable. One system call.
+    /// to milliseconds. Returns whether `other` is readable. Makes at most one system call.
     pub(super) fn wait(&self, at_most: Duration) -> bool {
         if self.shutdown.requested() {
             return false;
@@ -163,7 +163,7 @@ mod tests {
         trigger.request();
         assert!(waiter.join().unwrap());
         assert!(shutdown.requested());
-        // It also ends all later waits, however often the end is requested.
+        // The request also ends all later waits, however often the end is requested.
         trigger.request();
         assert!(shutdown.wait(Duration::MAX));
         shutdown.wait_for_ever();
@@ -177,7 +177,7 @@ mod tests {
         assert!(!waiter.wait(Duration::from_micros(1)));
         other.0.event.write(1).unwrap();
         assert!(waiter.wait(Duration::MAX));
-        // Level-triggered: it ends every wait until it is read.
+        // The descriptor is level-triggered: it ends every wait until it is read.
         assert!(waiter.wait(Duration::MAX));
         other.0.event.read().unwrap();
         assert!(!waiter.wait(Duration::ZERO));

@@ -51,7 +51,7 @@ impl<'a> Start<'a> {
         &self.token
     }
 
-    /// 0, incremented by each restart.
+    /// The number of restarts before this generation.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
@@ -90,7 +90,7 @@ impl<'a> Start<'a> {
     ///
     /// # Errors
     ///
-    /// Those of libbpf, or if this kernel does not support an option.
+    /// Errors of libbpf, or if this kernel does not support an option.
     pub fn open<'obj, B>(&self, builder: B, slot: &'obj mut Slot) -> Result<Opened<B::Output>>
     where
         B: SkelBuilder<'obj>,

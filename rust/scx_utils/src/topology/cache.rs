@@ -105,8 +105,8 @@ pub(super) fn l2_leaders(cpus: &[RawCpu], packages: &[Option<u32>]) -> Vec<Optio
 ///
 /// The list of sharers has precedence over the id: it is the kernel's own conclusion, while ids are
 /// passed through from the processor. A CPU without a list has the cache of a CPU whose list
-/// contains it, else that of a CPU with a list and the same id. The remaining CPUs share a cache if
-/// their packages and ids are equal.
+/// contains it, else the cache of a CPU with a list and the same id. The remaining CPUs share a
+/// cache if their packages and ids are equal.
 fn cache_keys(
     cpus: &[RawCpu],
     packages: &[Option<u32>],

@@ -13,9 +13,9 @@ type CoreKey = (Option<u32>, Option<u32>, u32);
 /// Groups CPUs into cores, and adds the cores to `llcs`. `llc_of` is the LLC index of each
 /// of `cpus`, `packages` its package.
 ///
-/// Threads of a core share an LLC and a package, and list each other as siblings, as in
-/// the kernel's scheduler. A CPU without a list is a sibling of those that list it. CPUs
-/// without lists are siblings if their die, cluster and core ids are equal.
+/// Threads of a core share an LLC and a package, and list each other as siblings, as in the
+/// kernel's scheduler. A CPU without a list is a sibling of the CPUs that list it. CPUs without
+/// lists are siblings if their die, cluster and core ids are equal.
 pub(super) fn cores(
     cpus: &[RawCpu],
     llc_of: &[usize],

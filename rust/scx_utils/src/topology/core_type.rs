@@ -11,8 +11,9 @@ use crate::cpumask::Cpumask;
 /// The capacity of the strongest CPU: `SCHED_CAPACITY_SCALE`.
 pub const MAX_CAPACITY: u32 = 1024;
 
-/// A machine has little cores if the largest value is at least 13/10 of the smallest one:
-/// capacities and frequencies of favoured and other cores of one kind differ by less.
+/// A machine has little cores if the largest value is at least 13/10 of the smallest one: the
+/// capacities and frequencies of cores of one kind differ by less, even if some of them are
+/// favoured.
 const LITTLE_RATIO: (u64, u64) = (13, 10);
 
 /// The kind of a core.
@@ -170,7 +171,7 @@ impl Scale {
         })
     }
 
-    /// Whether it ranks an E core above every P core.
+    /// Whether the source ranks an E core above every P core.
     fn reverses(&self, cpus: &[RawCpu], hybrid: &Hybrid) -> bool {
         let max_of = |list: &Cpumask| {
             let values = self.values.iter().zip(cpus);

@@ -99,8 +99,8 @@ pub struct Node {
     pub index: usize,
     /// N of `/sys/devices/system/node/nodeN`; 0 without NUMA.
     pub kernel_id: usize,
-    /// Distance to each node, by index: usually [`LOCAL_DISTANCE`] to itself, at most 255.
-    /// Defaults to [`REMOTE_DISTANCE`] for others.
+    /// Distance to each node, by index: usually [`LOCAL_DISTANCE`] to itself, at most 255. Defaults
+    /// to [`REMOTE_DISTANCE`] for other nodes.
     pub distances: Vec<u32>,
     /// Indexes of the node's LLCs, ascending.
     pub llcs: Vec<usize>,
@@ -144,7 +144,7 @@ pub struct Core {
     pub llc: usize,
     /// The package of its CPUs.
     pub package_id: Option<u32>,
-    /// Its kind.
+    /// The kind of the core.
     pub core_type: CoreType,
     pub(crate) span: Cpumask,
 }
@@ -176,7 +176,7 @@ pub struct Cpu {
     pub sibling_index: usize,
     /// Lowest frequency, kHz: the hardware's, or else the limit of the cpufreq policy.
     pub min_freq_khz: Option<u32>,
-    /// Highest frequency, kHz, likewise.
+    /// Highest frequency, kHz: the hardware's, or else the limit of the cpufreq policy.
     pub max_freq_khz: Option<u32>,
     /// Guaranteed frequency, kHz, if the driver reports it (intel_pstate).
     pub base_freq_khz: Option<u32>,
@@ -341,7 +341,7 @@ impl Topology {
         at.ok().map(|at| &self.cpus[at])
     }
 
-    /// The online threads of the core of `cpu`, including itself. None if it is offline.
+    /// The online threads of the core of `cpu`, including itself. None if `cpu` is offline.
     #[must_use]
     pub fn siblings(&self, cpu: usize) -> Option<&Cpumask> {
         let core = self.cores.get(self.cpu(cpu)?.core)?;
@@ -441,7 +441,7 @@ fn by_cpu<'a>(
     cpus.iter().map(|cpu| index_of[cpu.id]).collect()
 }
 
-/// The package of each of `cpus`. A CPU whose package is unknown gets the lowest one of its
+/// The package of each of `cpus`. A CPU whose package is unknown gets the lowest package of its
 /// node, if there is one.
 fn packages(cpus: &[RawCpu], node_of: &[usize]) -> Vec<Option<u32>> {
     let nr_nodes = node_of.iter().max().map_or(0, |last| last + 1);

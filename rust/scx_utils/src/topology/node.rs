@@ -19,8 +19,8 @@ const MAX_DISTANCE: u32 = 255;
 
 /// Reads the nodes below `dir`, the directory `node` of sysfs, without their LLCs and cores.
 ///
-/// Each CPU of `online` is in exactly one: the first that lists it, or the first of all if
-/// none does. Without the directory there is one node with every CPU.
+/// Each CPU of `online` is in exactly one node: the first node that lists it, or the first of all
+/// nodes if none does. Without the directory there is one node with every CPU.
 pub(super) fn nodes(dir: &Path, online: &Cpumask) -> Vec<Node> {
     let mut ids = sysfs::numbered(dir, "node", MAX_NODES);
     if ids.is_empty() {

@@ -1,8 +1,8 @@
 //! The topology as text, for `--print-topology`.
 //!
-//! A line of numbers, a line for each mask (possible, online and so on), and a tree: nodes,
-//! their LLCs, and in each LLC one line for all equal cores. So the size depends on the number
-//! of LLCs and of kinds of cores, not of CPUs.
+//! A line of numbers, a line for each mask (possible, online and so on), and a tree: nodes, their
+//! LLCs, and in each LLC one line for each kind of core. So the size depends on the number of LLCs
+//! and of kinds of cores, not of CPUs.
 
 use std::fmt;
 
