@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{bail, Context as _, Result};
 
-/// Before 16, clang truncates 64-bit enumerators.
+/// The minimum version: before 16, clang truncates 64-bit enumerators.
 pub(super) const CLANG_MIN: u32 = 16;
 
 /// The newest version that is searched for by name.
@@ -20,7 +20,7 @@ pub(super) struct Clang {
 }
 
 impl Clang {
-    /// The clang that `BPF_CLANG` names, or else the first one found that is new enough.
+    /// The clang that `BPF_CLANG` names, or else the first clang that is found and new enough.
     pub(super) fn find() -> Result<Self> {
         if let Some(name) = env::var_os("BPF_CLANG").filter(|name| !name.is_empty()) {
             let path = PathBuf::from(name);

@@ -91,7 +91,7 @@ fn base() -> Result<Vec<OsString>> {
     Ok(flags)
 }
 
-/// Keeps a path of the build machine out of the program.
+/// The flag that keeps a path of the build machine out of the program.
 pub(super) fn prefix_map(path: &Path, name: &str) -> OsString {
     let mut flag = join("-ffile-prefix-map=", path);
     flag.push("=");

@@ -95,7 +95,7 @@ impl BpfBuilder {
     ///
     /// # Errors
     ///
-    /// Those of clang, with its messages, and of the file system.
+    /// Errors of clang, with its messages, and of the file system.
     pub fn build(self) -> Result<()> {
         flags::print_rerun_if_env_changed();
         let mut flags = flags::cflags(&self.libbpf_headers()?)?;
@@ -205,8 +205,9 @@ impl ParseCallbacks for Dependencies {
     }
 }
 
-/// Not for the headers that this crate unpacks. They change with libbpf-sys only, but are newer
-/// than the start of the build script: cargo would run it, and compile the scheduler, once more.
+/// Declares a file to cargo, except the headers that this crate unpacks. These change only with
+/// libbpf-sys, but they are newer than the start of the build script, so cargo would run the build
+/// script, and compile the scheduler, once more.
 fn print_rerun_if_changed(file: &str, out_dir: &Path) {
     if !Path::new(file).starts_with(out_dir) {
         println!("cargo:rerun-if-changed={file}");
@@ -251,7 +252,8 @@ impl ParseCallbacks for Plain {
     }
 }
 
-/// Unchanged files are not touched, because cargo compares modification times.
+/// Writes a file if its text has changed. An unchanged file is not touched, because cargo compares
+/// modification times.
 fn write_if_changed(path: &Path, text: &str) -> Result<()> {
     if fs::read_to_string(path).is_ok_and(|old| old == text) {
         return Ok(());

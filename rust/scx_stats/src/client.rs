@@ -103,8 +103,8 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// Whether a new connection may succeed later, such as when a scheduler has started. That is
-    /// so without a server, after a closed connection, and without an answer in time.
+    /// Whether a new connection may succeed later, such as when a scheduler has started. True if
+    /// there is no server, if the connection was closed, and if the answer was not in time.
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,
@@ -123,7 +123,8 @@ impl ClientError {
 pub struct Client {
     path: PathBuf,
     timeout: Duration,
-    /// None after a failure: a late answer could be mistaken for that of the next request.
+    /// None after a failure, because a late answer could be mistaken for the answer to the next
+    /// request.
     stream: Option<UnixStream>,
 }
 

@@ -46,7 +46,7 @@ pub struct FieldMeta {
 }
 
 impl FieldMeta {
-    /// Whether the field is a counter. The server sends its increase.
+    /// Whether the field is a counter. The server sends the increase of a counter.
     pub fn is_counter(&self) -> bool {
         self.user.contains_key(COUNTER)
     }

@@ -14,17 +14,17 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Passes the statistics of the server at `path` to `on_stats` once per `interval`. Each call
-/// covers one interval, so the first one comes one interval after connecting.
+/// covers one interval, so the first call comes one interval after connecting.
 ///
-/// While there is no server, as when the scheduler restarts, waits for one. Logs that it waits, and
-/// that statistics are back, once each.
+/// While there is no server, as when the scheduler restarts, it waits for one. It logs once that it
+/// waits, and once that statistics are back.
 ///
 /// `wait` sleeps for at most the given time and returns whether to stop; it should return early
 /// when a stop is requested. For example with a channel:
 /// `|time| stop.recv_timeout(time) != Err(RecvTimeoutError::Timeout)`.
 ///
 /// # Errors
-/// The error of `on_stats`, or one that is not retryable: see [`ClientError::is_retryable`].
+/// The error of `on_stats`, or an error that is not retryable: see [`ClientError::is_retryable`].
 pub fn monitor<T, E>(
     path: impl AsRef<Path>,
     interval: Duration,
@@ -41,7 +41,7 @@ where
 /// Like [`monitor`], for an unknown scheduler: passes the result of `ask` to `on_stats`.
 ///
 /// # Errors
-/// Like those of [`monitor`]; an error of `ask` counts as one of the client.
+/// The same as of [`monitor`]. An error of `ask` is treated like an error of the client.
 pub fn monitor_with<T, E>(
     path: impl AsRef<Path>,
     interval: Duration,

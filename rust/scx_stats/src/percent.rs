@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::{Datum, Kind, MetaError, Registry};
 
 /// The percentage of events that are of some kind; 0 if there are no events. The difference of two
-/// snapshots is the percentage for the events between them. Clients see a float.
+/// snapshots is the percentage of the events between the snapshots. Clients see a float.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Percent {
     /// What a [`Source`](crate::Source) returns: counters.
@@ -20,7 +20,7 @@ pub enum Percent {
 }
 
 impl Percent {
-    /// From two counters.
+    /// The percentage of two counters.
     #[must_use]
     pub fn of(part: u64, whole: u64) -> Self {
         Self::Of { part, whole }

@@ -114,7 +114,7 @@ pub(crate) fn to_json<T: Serialize>(stats: &T) -> Result<Vec<u8>, serde_json::Er
     Ok(json)
 }
 
-/// The compact format, except that floats that are not finite, otherwise null, are 0.0.
+/// The compact format, in which floats that are not finite are 0.0 instead of null.
 struct Numbers;
 
 impl Formatter for Numbers {

@@ -1,4 +1,4 @@
-//! Collects the descriptions of structs and of those that they contain.
+//! Collects the descriptions of structs and of the structs that they contain.
 
 use std::any::TypeId;
 use std::collections::BTreeMap;
@@ -11,8 +11,8 @@ use crate::{FieldMeta, Stats, StructMeta};
 /// Why structs cannot be described together.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MetaError {
-    /// A struct contains itself, possibly through others. The names along the cycle, from the
-    /// struct back to itself.
+    /// A struct contains itself, possibly through other structs. These are the names along the
+    /// cycle, from the struct back to itself.
     #[error("recursive statistics: {}", .0.join(" -> "))]
     Loop(Vec<String>),
     /// Clients identify structs by name only.
@@ -23,15 +23,16 @@ pub enum MetaError {
     TwoTops(String, String),
 }
 
-/// Descriptions of structs, each once, in the order of registration: a struct is followed by those
-/// that it contains, unless they were registered before. Serializes as the answer to `stats_meta`.
+/// Descriptions of structs, each once, in the order of registration: a struct is followed by the
+/// structs that it contains, unless they were registered before. Serializes as the answer to
+/// `stats_meta`.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     metas: Vec<(TypeId, StructMeta)>,
-    /// The structs that are being registered, each contained in the one before it.
+    /// The structs that are being registered, each contained in the struct before it.
     open: Vec<(TypeId, String)>,
-    /// Whether a struct has a [`Percent`](crate::Percent), which its description does not show: it
-    /// is that of a float.
+    /// Whether a struct has a [`Percent`](crate::Percent). Descriptions do not show this, because a
+    /// percentage is described as a float.
     has_percent: bool,
 }
 

@@ -30,7 +30,7 @@ pub trait Stats: Serialize + Clone + Send + Sync + 'static {
     /// The name of the struct.
     const NAME: &'static str;
 
-    /// The description of this struct, without those that it contains.
+    /// The description of this struct, without the structs that it contains.
     fn meta() -> StructMeta;
 
     /// Registers the structs that this one contains.
@@ -41,8 +41,8 @@ pub trait Stats: Serialize + Clone + Send + Sync + 'static {
 
     /// The changes between the snapshots `prev` and `self`: a counter becomes its increase, or zero
     /// if it has decreased; a [`Percent`](crate::Percent) covers the events between the snapshots;
-    /// every other value is that of `self`. Elements of lists are compared by position, those of
-    /// maps by key; the counters of a new element count from zero.
+    /// every other value is the value of `self`. Elements of lists are compared by position, and
+    /// elements of maps by key. The counters of a new element count from zero.
     #[must_use]
     fn since(&self, prev: &Self) -> Self;
 }
@@ -57,7 +57,7 @@ pub trait Datum: Clone {
     /// The kind of the value.
     fn kind() -> Kind;
 
-    /// Registers the struct, if the value is one.
+    /// If the value is a struct, registers it.
     ///
     /// # Errors
     /// If its description conflicts with a registered one.

@@ -19,8 +19,8 @@ pub(crate) struct Metric {
     pub(crate) samples: Vec<(Vec<Label>, f64)>,
 }
 
-/// All numbers of `stats`, in the order of the metadata, without strings and lists. `None` if the
-/// metadata has no top struct.
+/// All numbers of `stats`, in the order of the metadata. Strings and lists are left out. `None` if
+/// the metadata has no top struct.
 pub(crate) fn flatten(meta: &[StructMeta], stats: &Value) -> Option<Vec<Metric>> {
     let top = meta.iter().find(|of| of.top)?;
     let mut walk = Walk {
@@ -86,8 +86,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The name of the label for a map's keys: `_om_label` of the struct in the map, else of the
-    /// field, else the field's name. `_` is appended until it is unique.
+    /// The name of the label for a map's keys: `_om_label` of the struct in the map, else that of
+    /// the field, else the field's name. `_` is appended until it is unique.
     fn label(&self, field: &FieldMeta, datum: &Kind, place: &Place) -> String {
         let of_struct = match datum {
             Kind::Struct(name) => self.find(name),
@@ -148,7 +148,7 @@ mod tests {
         of.into_values().collect()
     }
 
-    /// `NAME{LABEL=VALUE,…} NUMBER` of each.
+    /// `NAME{LABEL=VALUE,…} NUMBER` for each number.
     fn flat(meta: &[StructMeta], stats: &Value) -> Vec<String> {
         let line = |metric: &Metric, (labels, number): &(Vec<Label>, f64)| {
             let labels: Vec<_> = labels.iter().map(|(k, v)| format!("{k}={v}")).collect();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! An HTTP server for Prometheus: `GET /metrics`.
 //!
-//! A fixed number of threads serve one client each, for a bounded time: a client that is silent or
-//! never finishes takes up only a thread, for that time.
+//! A fixed number of threads serve one client each, for a bounded time. So a client that is silent
+//! or never finishes takes up only one thread, and only for that time.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown as Half, SocketAddr, TcpListener, TcpStream};
@@ -18,7 +18,8 @@ use scx_utils::runner::Shutdown;
 use crate::openmetrics;
 use crate::source::{describe, Reading};
 
-/// Concurrent clients; others wait. Enough for a few scrapers, even if some hang.
+/// Maximum number of concurrent clients. Further clients wait. This is enough for a few scrapers,
+/// even if some of them hang.
 const THREADS: usize = 16;
 
 /// Time limit of each step: receiving a request, sending the answer, and waiting for the client to
@@ -30,12 +31,13 @@ const MAX_HEAD_BYTES: usize = 8 * 1024;
 /// Maximum number of header lines; Prometheus sends six.
 const MAX_HEADERS: usize = 64;
 
-/// The delay after a failed accept(), such as without free file descriptors.
+/// The delay after a failed accept(), such as when there are no free file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Runs until interrupted. For each request, connects to the scheduler that is running at the time.
 pub(crate) fn serve(address: SocketAddr, path: &Path) -> Result<()> {
-    // Before other threads exist: they inherit the signal mask, which blocks the signals.
+    // This comes before other threads are created, so that they inherit the signal mask, which
+    // blocks the signals.
     let (shutdown, _trigger) = Shutdown::on_signals()?;
     let listener = TcpListener::bind(address);
     let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
@@ -85,11 +87,11 @@ fn answer(stream: TcpStream, path: &Path) -> io::Result<()> {
 #[derive(Debug, PartialEq)]
 enum Asked {
     Metrics,
-    /// An invalid one: status and text of the answer.
+    /// An invalid request: status and text of the answer.
     Wrong(&'static str, &'static str),
 }
 
-/// `None` if the client has disconnected.
+/// Reads a request. `None` if the client has disconnected.
 fn read_request(client: &mut Bounded) -> io::Result<Option<Asked>> {
     let mut head = [0; MAX_HEAD_BYTES];
     let mut len = 0;
@@ -104,7 +106,7 @@ fn read_request(client: &mut Bounded) -> io::Result<Option<Asked>> {
     }
 }
 
-/// `None` if the request is incomplete.
+/// Parses a request. `None` if it is incomplete.
 fn understand(head: &[u8]) -> Option<Asked> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = Request::new(&mut headers);

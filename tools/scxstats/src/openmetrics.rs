@@ -27,7 +27,7 @@ impl Metric {
     }
 }
 
-/// Escapes a label value or a description: the encoder does not do that.
+/// Escapes a label value or a description, because the encoder does not.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('"', "\\\"")
@@ -64,7 +64,7 @@ impl Collector for Snapshot {
     }
 }
 
-/// All metrics.
+/// Encodes all metrics.
 pub(crate) fn encode(metrics: Vec<Metric>) -> Result<String> {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Snapshot(metrics)));

@@ -22,7 +22,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// As a list of numbers.
+    /// The statistics as a list of numbers.
     pub(crate) fn metrics(&self) -> Result<Vec<Metric>> {
         flatten(&self.meta, &self.stats).context("the scheduler provides no metadata")
     }

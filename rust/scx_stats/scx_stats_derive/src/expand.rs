@@ -67,7 +67,7 @@ impl<'a> Stat<'a> {
 /// The implementation of `Stats` for the struct `input`.
 ///
 /// # Errors
-/// If it is not a struct with named fields, is generic, or has a wrong attribute.
+/// If `input` is not a struct with named fields, is generic, or has a wrong attribute.
 pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let stats = read_fields(input)?;
     let attributes = Attributes::read(&input.attrs, Place::Struct)?;

@@ -1,4 +1,4 @@
-//! A connection: its partial request, its partial answer, and its deadlines.
+//! A connection, with its partial request, its partial answer, and its deadlines.
 
 use std::io::{self, Read};
 use std::time::Instant;
@@ -15,7 +15,7 @@ use crate::protocol::{answer_line, Failure};
 /// Size of a read in bytes.
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// Steps (a read, or a request answered) before other connections are served.
+/// Maximum number of steps (a read, or a request answered) before other connections are served.
 const STEPS_PER_TURN: usize = 8;
 
 /// The result of a connection's turn.
@@ -127,7 +127,7 @@ impl Connection {
         }
         self.output = Vec::new();
         self.sent = 0;
-        // The timeout of the next line starts now: it could not be read before.
+        // The timeout of the next line starts now, because the line could not be read before.
         self.line_began = Instant::now();
         Ok(())
     }

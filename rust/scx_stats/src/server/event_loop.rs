@@ -15,7 +15,7 @@ const LISTENER: Token = Token(0);
 const WAKER: Token = Token(1);
 const FIRST_CONNECTION: usize = 2;
 
-/// Connections to accept before existing ones are served.
+/// Maximum number of connections that are accepted before existing connections are served.
 const ACCEPTS_PER_TURN: usize = 64;
 
 /// The pause if accept() fails even after a connection was closed.
@@ -24,7 +24,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Minimum time between warnings about accept().
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Maximum number of events fetched at once; others are fetched by the next call.
+/// Maximum number of events fetched at once. Further events are fetched by the next call.
 const EVENTS: usize = 256;
 
 /// Waits for connections and serves them.
@@ -37,7 +37,7 @@ pub(super) struct EventLoop {
     ready: BTreeSet<Token>,
     /// Tokens are not reused, so that a late event cannot reach another connection.
     next_token: usize,
-    /// When to accept connections; None if none are pending.
+    /// When to accept connections; None if no connection is pending.
     accept_at: Option<Instant>,
     /// Time of the last warning about accept().
     warned_at: Option<Instant>,
@@ -154,7 +154,7 @@ impl EventLoop {
                     }
                     ErrorKind::Interrupted | ErrorKind::ConnectionAborted => {}
                     // Out of file descriptors or memory: close the connection of a silent client,
-                    // or wait until some are available.
+                    // or wait until these are available.
                     _ if !has_made_room => {
                         self.warn(&error);
                         has_made_room = true;
@@ -196,7 +196,8 @@ impl EventLoop {
         }
     }
 
-    /// Closes the connection whose client has been silent longest; the oldest one among equals.
+    /// Closes the connection whose client has been silent longest; among equals, the oldest
+    /// connection.
     fn close_most_silent(&mut self) {
         let connections = self.connections.iter();
         let most_silent = connections.min_by_key(|(_, connection)| connection.last_heard());

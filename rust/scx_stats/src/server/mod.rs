@@ -1,8 +1,8 @@
 //! Serves statistics on a socket.
 //!
 //! `socket` creates the socket file, `event_loop` is the thread that serves all clients,
-//! `connection` is one of them, `lines` splits its data into requests, and `targets` answers
-//! them.
+//! `connection` is the connection of a client, `lines` splits its data into requests, and `targets`
+//! answers the requests.
 
 mod connection;
 mod event_loop;
@@ -90,16 +90,16 @@ pub struct Access {
 /// intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum length of a request line in bytes. A longer one is answered with EMSGSIZE and
-    /// ends the connection. Default: [`MAX_LINE_BYTES`].
+    /// Maximum length of a request line in bytes. A longer line is answered with EMSGSIZE and ends
+    /// the connection. Default: [`MAX_LINE_BYTES`].
     pub line_bytes: usize,
-    /// Maximum number of connections. At the limit, a new one replaces the one whose client
-    /// has been silent longest. Default: [`MAX_CONNECTIONS`].
+    /// Maximum number of connections. At the limit, a new connection replaces the connection whose
+    /// client has been silent longest. Default: [`MAX_CONNECTIONS`].
     pub connections: usize,
     /// Timeout of an incomplete request line. Default: [`LINE_TIMEOUT`].
     pub line_timeout: Duration,
-    /// Timeout of a client that does not read its answer. No requests are read from it
-    /// meanwhile. Default: [`WRITE_TIMEOUT`].
+    /// Timeout of a client that does not read its answer. Meanwhile, no requests are read from this
+    /// client. Default: [`WRITE_TIMEOUT`].
     pub write_timeout: Duration,
 }
 
@@ -138,7 +138,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Adds a source as `target`; requests without one use [`crate::DEFAULT_TARGET`].
+    /// Adds a source as `target`; requests without a target use [`crate::DEFAULT_TARGET`].
     #[must_use]
     pub fn stats<S: Source>(mut self, target: &str, source: S) -> Self {
         let error = match self.targets.add(target, source) {
@@ -211,10 +211,10 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // First, so that no client connects to a server that is about to end.
+        // Remove the file first, so that no client connects to a server that is about to end.
         self.file = None;
         if let Err(error) = self.waker.wake() {
-            // Not expected. The thread may not end, so joining it could block forever.
+            // This is not expected. The thread may not end, so joining it could block forever.
             tracing::error!("stopping the statistics: {error}");
             return;
         }

@@ -80,7 +80,7 @@ fn json<T: Serialize>(stats: &T) -> Result<Vec<u8>, Failure> {
     to_json(stats).map_err(|error| Failure::invalid(error.to_string()))
 }
 
-/// Converts an error and its causes. The errno is the first among them, otherwise EINVAL.
+/// Converts an error and its causes. The errno is the first errno among these, or else EINVAL.
 fn failure(error: &(dyn Error + 'static)) -> Failure {
     let mut failure = Failure::invalid(error.to_string());
     let mut errno = None;
@@ -110,7 +110,7 @@ impl Targets {
     /// Adds a target. Returns whether its name was free.
     ///
     /// # Errors
-    /// If its description conflicts with another one.
+    /// If its description conflicts with that of another target.
     pub(super) fn add<S: Source>(&mut self, name: &str, source: S) -> Result<bool, MetaError> {
         self.registry.add::<S::Stats>()?;
         let has_counters = has_counters::<S::Stats>();

@@ -78,7 +78,7 @@ fn a_line_without_end() {
     let place = Place::new();
     let _server = place.launch();
     let mut raw = Raw::connect(&place.path);
-    // The server may close the connection before all of it is sent.
+    // The server may close the connection before the whole line is sent.
     let _ = raw.0.get_mut().write_all(&vec![b'x'; 1 << 20]);
     assert_eq!(raw.receive_errno(), 90);
     assert_eq!(raw.receive(), "");
@@ -101,7 +101,7 @@ fn half_a_line_is_not_waited_for() {
     assert_eq!(half.receive(), "");
     // A line that arrives byte by byte times out, too.
     Raw::connect(&place.path).wait_for_end();
-    // Half a line after a request is no different.
+    // The same applies to half a line after a request.
     let mut half = Raw::connect(&place.path);
     assert_eq!(half.ask_errno(REQUEST.trim_end()), 0);
     half.send("{");

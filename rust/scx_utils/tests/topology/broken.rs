@@ -138,7 +138,7 @@ fn machine() -> impl Strategy<Value = Tree> {
     prop_oneof![4 => grid, 3 => proptest::sample::select(known.to_vec())]
 }
 
-/// Makes the hotplug count valid: an invalid one is a separate error.
+/// Makes the hotplug count valid, because an invalid count is a separate error.
 fn keep_count(tree: &mut Tree) {
     tree.put("sys/kernel/sched_ext/hotplug_seq", "7");
 }
@@ -190,7 +190,7 @@ proptest! {
         let _ = tree.try_read();
     }
 
-    /// CPUs offline at random.
+    /// Random CPUs are offline.
     #[test]
     fn some_cpus_are_offline(mut tree in machine(), online in vec(any::<bool>(), 36)) {
         let possible = tree.read().nr_cpu_ids();

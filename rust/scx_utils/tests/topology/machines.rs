@@ -95,7 +95,7 @@ pub(crate) fn desktop() -> Tree {
     tree
 }
 
-/// Two sockets of 4 cores of 2 threads whose core ids are the same in each.
+/// Two sockets of 4 cores of 2 threads. Both sockets have the same core ids.
 pub(crate) fn xeon() -> Tree {
     let grid = Grid {
         packages: 2,

@@ -1,4 +1,4 @@
-//! Topologies read from generated trees of sysfs, from broken ones, and from this machine.
+//! Topologies read from generated trees of sysfs, from damaged trees, and from this machine.
 
 mod broken;
 mod invariants;

@@ -94,18 +94,18 @@ fn only_online_cpus_count() {
         ("performance", Some("0-7")),
         ("powersave", Some("16-19")),
         ("ff0f", Some("0-3")),
-        // All that is online.
+        // All CPUs that are online.
         ("0f,00ff00ff", None),
         ("0f00ff", None),
-        // Nothing online.
+        // No CPU that is online.
         ("ff00", None),
         ("0", None),
-        // Beyond the CPUs that exist.
+        // With a CPU that does not exist.
         ("8000000000000001", Some("0")),
         ("8000000000000000", None),
     ];
     assert_domains(&online("0-7,16-19"), &want);
-    // The CPUs left are of one kind.
+    // The CPUs that remain are of one kind.
     assert_domains(
         &online("16-19"),
         &[("powersave", None), ("performance", None)],

@@ -231,7 +231,7 @@ fn ids_of_one_cache_that_disagree() {
     assert_eq!(llcs(&tree.read()), ["0-15"]);
 }
 
-/// Without any list the ids decide.
+/// Without any list, CPUs are grouped by the ids of their caches.
 #[test]
 fn caches_without_lists() {
     let mut tree = xeon();
@@ -392,7 +392,7 @@ fn a_large_server_is_quick() {
     let token = HotplugToken::read(root.path()).unwrap();
     let start = Instant::now();
     let topology = Topology::read(&token).unwrap();
-    // An unoptimized build on a busy machine takes a tenth of that.
+    // An unoptimized build on a busy machine takes a tenth of this time.
     assert!(start.elapsed() < Duration::from_secs(5));
     invariants::check(&topology);
     assert_eq!(
@@ -406,13 +406,13 @@ fn a_large_server_is_quick() {
 fn threads_go_by_what_they_agree_on() {
     let mut tree = plain(8);
     let lists = [
-        // They list each other: siblings, whatever their core ids.
+        // CPUs that list each other are siblings, whatever their core ids.
         (0, "0-1"),
         (1, "0-1"),
-        // One does not list the other.
+        // CPU 3 does not list CPU 2.
         (2, "2-3"),
         (3, "3"),
-        // One lists the other, which has no valid list.
+        // CPU 4 lists CPU 5, which has no valid list.
         (4, "4-5"),
         (5, "garbage"),
         // Invalid lists: with a CPU id that is too large, and without the CPU itself.
@@ -441,7 +441,7 @@ fn a_cpu_vanishes_meanwhile() {
     assert_eq!(llcs(&topology), ["0-15"]);
     let cpu = topology.cpu(3).unwrap();
     assert_eq!((cpu.package_id, cpu.max_freq_khz), (None, None));
-    // Its sibling still lists it.
+    // The CPU's sibling still lists it.
     assert_eq!(siblings(&topology, 3), "3,11");
 }
 
