@@ -220,7 +220,7 @@ void BPF_STRUCT_OPS(central_running, struct task_struct *p)
 
 	if (cctx)
 		WRITE_ONCE(cctx->started_ns, scx_bpf_now());
-	/* The CPU requested a task, and then got one that needs no decision. */
+	/* The CPU requested a task, and then got a task that needs no decision. */
 	if (mask && bpf_cpumask_test_cpu(cpu, cast_mask(mask)))
 		bpf_cpumask_clear_cpu(cpu, mask);
 	if (cpu == central_cpu)
@@ -236,8 +236,8 @@ void BPF_STRUCT_OPS(central_stopping, struct task_struct *p, bool runnable)
 		WRITE_ONCE(cctx->started_ns, 0);
 }
 
-/* Preempt tasks that have used up a slice: all those with a task waiting in the local DSQ of their
- * CPU, and up to @nr_queued tasks of other CPUs. Returns whether any CPU runs a task. */
+/* Preempt tasks that have used up a slice: all tasks that hold up a task in the local DSQ of their
+ * CPU, and up to @nr_queued tasks on other CPUs. Returns whether any CPU runs a task. */
 static bool preempt_others(s32 nr_queued)
 {
 	s32 nr_cpus = scx_bpf_nr_cpu_ids(), cpu;
@@ -275,7 +275,8 @@ static int on_timer(void *map, int *key, struct timer *t)
 	/* If the timer is not armed below, the next decision arms it. */
 	scx_ordered(__sync_lock_test_and_set(&t->is_armed, 0));
 	is_busy = preempt_others(nr_queued);
-	/* The verifier treats this callback as sleepable, because the program that sets it is. */
+	/* The verifier treats this callback as sleepable, because the program that sets the
+	 * callback is sleepable. */
 	bpf_rcu_read_lock();
 	mask = waiting;
 	/* The kernel does not call ops.dispatch() on this CPU while a real-time task runs there. */

@@ -10,7 +10,7 @@
  *    possible: the CPU that it is attached to (where it has run twice in a row), its previous CPU,
  *    or the idle primary CPU with the lowest number.
  *  - The reserve nest is a few CPUs (r_max) that were in use recently. If no primary CPU is idle,
- *    the task is placed on one of them, which joins the primary nest.
+ *    the task is placed on an idle reserve CPU, which then joins the primary nest.
  *
  * Idle CPUs of no nest are used last, so that no task waits while a CPU that it may use is idle.
  * Such a CPU joins the reserve nest; or the primary nest, if the task is impatient. A task is
@@ -171,7 +171,8 @@ static int compact(void *map, s32 *cpu, struct cpu_ctx *ctx)
 		arm_compaction(ctx, p_remove_ns - idle_ns);
 		return 0;
 	}
-	/* The verifier treats this callback as sleepable, because the program that sets it is. */
+	/* The verifier treats this callback as sleepable, because the program that sets the
+	 * callback is sleepable. */
 	bpf_rcu_read_lock();
 	if (demote(*cpu))
 		scx_count(stats, callback_compacted);

@@ -41,7 +41,7 @@ SCX_PERCPU_COUNTERS(stats, struct pair_stats);
 struct side {
 	u64 claim; /* what the CPU has claimed */
 	u64 running; /* what the CPU runs */
-	u64 is_waiting; /* the other CPU must kick this CPU when its claim changes */
+	u64 is_waiting; /* this CPU waits to be kicked when the other CPU's claim changes */
 };
 
 /* A pair. Its key in the map is its lower CPU. */

@@ -333,7 +333,7 @@ static void count_dispatched(u32 queue)
 		(&s->queue0)[queue]++;
 }
 
-/* Kick another CPU for @p, which may not run on this one. Kick that CPU even if it is not idle,
+/* Kick another CPU for @p, which may not run on this CPU. Kick that CPU even if it is not idle,
  * because it may be about to become idle. */
 static void wake_other_cpu(const struct task_struct *p)
 {
@@ -438,8 +438,8 @@ static bool loop_forever(void)
 	return true;
 }
 
-/* Dispatch a boosted task before all others, but not twice in succession while other tasks wait, so
- * that these do not starve. Returns whether it dispatched one. */
+/* Dispatch a boosted task before all other tasks, but not twice in succession while other tasks
+ * wait, so that these do not starve. Returns whether it dispatched one. */
 static bool dispatch_boosted(struct qmap_cpu *c)
 {
 	if (!boost)

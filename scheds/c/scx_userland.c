@@ -61,8 +61,8 @@ struct waiting {
 	bool is_pinned;
 };
 
-/* The policy. The waiting tasks form a binary heap: neither waiting[2 * i + 1] nor waiting[2 * i +
- * 2] precedes waiting[i]. */
+/* The policy. The waiting tasks form a binary heap, in which no task precedes its parent: the
+ * parent of waiting[i] is waiting[(i - 1) / 2]. */
 static struct {
 	struct rl_shared *shared;
 	struct ring_buffer *queued;

@@ -54,7 +54,7 @@ impl Clang {
     }
 
     /// Points bindgen to this clang's libclang. By default bindgen loads any version that it finds,
-    /// and an old one may interpret headers differently.
+    /// and an old version may interpret headers differently.
     pub(super) fn use_for_bindgen(&self) {
         if env::var_os("LIBCLANG_PATH").is_some() {
             return;
@@ -62,7 +62,7 @@ impl Clang {
         let Some(resources) = output(&self.path, "-print-resource-dir") else {
             return;
         };
-        // …/lib/clang/19; some distributions have 64-bit libraries in lib64.
+        // The path is …/lib/clang/19. Some distributions have 64-bit libraries in lib64.
         let Some(lib) = Path::new(resources.trim()).ancestors().nth(2) else {
             return;
         };

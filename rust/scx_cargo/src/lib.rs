@@ -214,7 +214,7 @@ fn print_rerun_if_changed(file: &str, out_dir: &Path) {
     }
 }
 
-/// The kfuncs without which a BPF object does not load; weak ones are optional.
+/// The kfuncs without which a BPF object does not load; weak kfuncs are optional.
 fn required_kfuncs(object: &[u8]) -> Result<Vec<String>> {
     let file = object::File::parse(object).context("cannot parse the BPF object")?;
     let needed = file.symbols().filter(|symbol| {

@@ -1,4 +1,4 @@
-//! Structs that cannot be statistics. Each differs in one point from these valid ones:
+//! Structs that cannot be statistics. Each differs in one point from these valid structs:
 //!
 //! ```
 //! use std::collections::BTreeMap;

@@ -61,7 +61,7 @@ impl Registry {
         result
     }
 
-    /// Checks that a new struct is compatible with the registered ones.
+    /// Checks that a new struct is compatible with the registered structs.
     fn check(&self, meta: &StructMeta) -> Result<(), MetaError> {
         if self.iter().any(|known| known.name == meta.name) {
             return Err(MetaError::SameName(meta.name.clone()));

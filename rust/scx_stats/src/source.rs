@@ -4,8 +4,8 @@ use std::error::Error;
 
 use crate::{Args, Stats};
 
-/// Reads statistics for a server. Closures are sources: any `FnMut(&Args) -> Result<T, E>`
-/// whose error converts into a boxed one, like those of `std` and `anyhow`.
+/// Reads statistics for a server. Closures are sources: any `FnMut(&Args) -> Result<T, E>` whose
+/// error converts into a boxed error, as the errors of `std` and `anyhow` do.
 ///
 /// A source runs on the server's thread: once per request for its statistics and, if these have
 /// counters or percentages, when clients connect. It reads only data that it shares with the

@@ -33,7 +33,7 @@ pub trait Stats: Serialize + Clone + Send + Sync + 'static {
     /// The description of this struct, without the structs that it contains.
     fn meta() -> StructMeta;
 
-    /// Registers the structs that this one contains.
+    /// Registers the structs that this struct contains.
     ///
     /// # Errors
     /// If their descriptions conflict.
@@ -60,7 +60,7 @@ pub trait Datum: Clone {
     /// If the value is a struct, registers it.
     ///
     /// # Errors
-    /// If its description conflicts with a registered one.
+    /// If its description conflicts with that of a registered struct.
     fn register(registry: &mut Registry) -> Result<(), MetaError>;
 
     /// The changes since `prev`: see [`Stats::since`].

@@ -70,8 +70,8 @@ impl KernelBtf {
 }
 
 /// The name that libbpf looks up for an extern called `name`: without the last `___suffix`. Only a
-/// triple underscore between two characters that are not underscores counts, and only the last one
-/// is cut (`bpf_core_essential_name_len()` of libbpf 1.7.0).
+/// triple underscore between two characters that are not underscores counts, and only the last
+/// suffix is cut (`bpf_core_essential_name_len()` of libbpf 1.7.0).
 #[must_use]
 pub fn essential_name(name: &str) -> &str {
     let is_separator = |w: &[u8]| w[0] != b'_' && &w[1..4] == b"___" && w[4] != b'_';
@@ -95,7 +95,7 @@ mod tests {
     const KFUNC: &CStr = c"scx_bpf_create_dsq";
 
     /// Type information with an enum of each width, a struct and a variable of the same name, and a
-    /// function with these parameters; as the kernel's file below a root.
+    /// function with these parameters. It is written as the kernel's file below a root.
     fn kernel(function: &CStr, parameters: &[&CStr]) -> (tempfile::TempDir, KernelBtf) {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join(PATH);

@@ -140,7 +140,7 @@ impl Cpumask {
         &self.words
     }
 
-    /// The width: the number of CPU ids that the mask can hold, not of those in the set.
+    /// The width: how many CPU ids the mask can hold, not how many are in the set.
     #[must_use]
     pub fn nr_cpu_ids(&self) -> usize {
         self.nr_cpu_ids
@@ -327,7 +327,7 @@ impl Cpumask {
         CpumaskError::OutOfRange { cpu, nr_cpu_ids }
     }
 
-    /// Clears bits beyond the width, and returns the lowest of those that were set.
+    /// Clears bits beyond the width, and returns the lowest of these bits that was set.
     fn trim(&mut self) -> Option<usize> {
         let used = self.nr_cpu_ids % WORD_BITS;
         let last = self.words.last_mut().filter(|_| used != 0)?;
@@ -372,7 +372,7 @@ pub struct Iter<'a> {
     rest: &'a [u64],
     /// The remaining bits of the current word.
     bits: u64,
-    /// The CPU of the lowest bit of the first of `rest`.
+    /// The CPU of the lowest bit of the first word of `rest`.
     next_base: usize,
 }
 

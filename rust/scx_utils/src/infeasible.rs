@@ -263,7 +263,8 @@ mod tests {
 
     #[test]
     fn heavy_task_counts_as_one_cpu() {
-        // The heavy task gets one of four CPUs. The nine share three, with a load of 300 on each.
+        // The heavy task gets one of four CPUs. The other nine tasks share three CPUs, with a load
+        // of 300 on each.
         let found = weighted(4, &[(10_000, 1.0), (100, 9.0)]);
         assert!(is_close(found.weight_max, 300.0), "{found:?}");
         assert!(is_close(found.domains()[&0].load, 300.0));

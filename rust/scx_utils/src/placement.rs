@@ -112,8 +112,8 @@ pub fn prepare<'obj, S: OpenSkel<'obj>>(
 }
 
 /// Like [`prepare`], for a scheduler without [`PlacementOpts`]. With `scales_frequency`, the BPF
-/// side requests frequencies by utilization, otherwise always the highest ones. Returns the number
-/// of groups.
+/// side requests frequencies by utilization, otherwise always the highest frequencies. Returns the
+/// number of groups.
 ///
 /// # Errors
 ///

@@ -21,8 +21,8 @@ pub struct ResumeLatency {
 }
 
 impl ResumeLatency {
-    /// Limits the resume latency of those of `cpus` that have this setting to `us` microseconds. 0
-    /// means no limit, as in the kernel's files. `root` is "/", except in tests.
+    /// Limits the resume latency of the CPUs in `cpus` that have this setting to `us` microseconds.
+    /// 0 means no limit, as in the kernel's files. `root` is "/", except in tests.
     ///
     /// A file in `notes` ([`NOTES_DIR`]) stores the previous values, so that they are known even if
     /// this process is killed.
@@ -84,7 +84,7 @@ mod tests {
             fs::remove_dir_all(self.file(cpu).parent().unwrap().parent().unwrap()).unwrap();
         }
 
-        /// Values of the CPUs; empty for one that is gone.
+        /// Values of the CPUs; empty for a CPU that is gone.
         fn values(&self) -> [String; 4] {
             let value = |cpu| fs::read_to_string(self.file(cpu)).unwrap_or_default();
             [0, 1, 2, 3].map(|cpu| value(cpu).trim_end().to_owned())

@@ -13,7 +13,7 @@
 
 #define TARGET "top"
 
-/* Maximum nesting of a request. No valid one is nested more deeply. */
+/* Maximum nesting of a request. No valid request is nested more deeply. */
 #define DEPTH_MAX 8
 
 /* Return the line {"errno":@err,"args":{"resp":@payload}}, or NULL if there is no memory. Takes
@@ -79,8 +79,8 @@ static struct json_object *describe(const struct scx_sched *sched)
 	return all;
 }
 
-/* Return the values @now. Counters are reduced by those of @before, unless they restarted in a new
- * generation. */
+/* Return the values @now. Counters are reduced by their values in @before, unless they restarted in
+ * a new generation. */
 static struct json_object *values(const struct scx_sched *sched, const void *now,
 				  const void *before)
 {

@@ -51,8 +51,8 @@ static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list 
 	return 0;
 }
 
-/* Wait at most @wait_s for SIGINT or SIGTERM, or for the policy; true if a signal came. The signal
- * stays pending, so later calls return true as well. */
+/* Wait at most @wait_s for SIGINT or SIGTERM, or until the policy has work; true if a signal came.
+ * The signal stays pending, so later calls return true as well. */
 static bool wait_for_stop(const struct run *run, double wait_s)
 {
 	return scx_server_wait(run->server, wait_s);
@@ -174,7 +174,7 @@ static enum scx_outcome run_attached(struct run *run)
 	scx_server_set_skel(run->server, run->skel);
 	stopped = watch(run, rec);
 	scx_server_set_skel(run->server, NULL);
-	/* Synchronous: the record is complete when this returns. */
+	/* Unregistering is synchronous: the record is complete when this returns. */
 	detach(run);
 	outcome = scx_exit_outcome(rec, ran);
 	if (outcome == SCX_OUTCOME_FAILED) {

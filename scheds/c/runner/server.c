@@ -222,8 +222,8 @@ bool scx_server_wait(struct scx_server *server, double wait_s)
 			continue;
 		if (server->fds[SIGNALS].revents)
 			return true;
-		/* The loop runs backwards, because the last client takes the place of a closed
-		 * one. */
+		/* The loop runs backwards, because the last client takes the place of a client that
+		 * is closed. */
 		for (size_t at = FIRST_CLIENT + server->nr; at-- > FIRST_CLIENT;) {
 			if ((server->fds[at].revents && !serve(server, at)) ||
 			    is_stuck(server->clients[at]))

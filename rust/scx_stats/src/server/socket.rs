@@ -244,7 +244,7 @@ mod tests {
         let path = dir.path().join("stats");
         let (own, _listener) = SocketFile::create(&path, Access::default()).unwrap();
         let (_other, _listener) = SocketFile::create(&path, Access::default()).unwrap();
-        // As if the other server had come after the check.
+        // As if the other server had created its file after the check.
         remove_own(&path, own.id).unwrap();
         std::os::unix::net::UnixStream::connect(&path).unwrap();
         drop(own);

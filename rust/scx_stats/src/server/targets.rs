@@ -15,7 +15,7 @@ use crate::protocol::{
 };
 use crate::{MetaError, Registry, Source, Stats};
 
-/// A connection's last snapshot of each target. Without one, counters count from zero.
+/// A connection's last snapshot of each target. Without a snapshot, counters count from zero.
 pub(super) type Baselines = BTreeMap<Arc<str>, Snapshot>;
 
 /// Type-erased statistics.

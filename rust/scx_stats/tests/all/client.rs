@@ -202,8 +202,9 @@ fn an_answer_without_end() {
 fn error_for_others(place: &Place) -> String {
     let is_root = fs::metadata(place.dir.path()).unwrap().uid() == 0;
     let program = place.dir.path().join("program");
-    // Another process writes the file: if this one did, a child that another test forks meanwhile
-    // would have it open for writing until its exec(), and it could not be executed.
+    // Another process writes the file. If this process did, a child that another test forks
+    // meanwhile would have the file open for writing until its exec(), and the file could not be
+    // executed.
     let mut copy = Command::new("cp");
     copy.arg(std::env::current_exe().unwrap()).arg(&program);
     assert!(copy.status().unwrap().success());

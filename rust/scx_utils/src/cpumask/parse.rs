@@ -45,9 +45,9 @@ impl Cpumask {
         Ok(mask)
     }
 
-    /// Parses the list form: numbers and ranges separated by commas or white space, such
-    /// as `0-3,8`. As in the kernel, `0-31:2/4` are the first two of every four, `N` is
-    /// the last CPU id, `all` is `0-N`, and an empty text is the empty set; so is `none`.
+    /// Parses the list form: numbers and ranges separated by commas or white space, such as
+    /// `0-3,8`. As in the kernel, `0-31:2/4` are the first two of every four, `N` is the last CPU
+    /// id, `all` is `0-N`, and an empty text or `none` is the empty set.
     ///
     /// # Errors
     ///

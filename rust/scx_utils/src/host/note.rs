@@ -36,8 +36,8 @@ pub(super) struct Entry {
 }
 
 impl Note {
-    /// The note on the setting called `name`, below `dir`. An error if it is already held. Its
-    /// entries, if any, are from a process that was killed.
+    /// The note on the setting called `name`, below `dir`. Fails if the setting is already held.
+    /// Its entries, if any, are from a process that was killed.
     pub(super) fn take(name: &Path, dir: &Path) -> Result<Self> {
         let name = name.to_string_lossy().trim_matches('/').replace('/', ".");
         let note = dir.join(name);

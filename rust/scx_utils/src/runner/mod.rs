@@ -119,7 +119,7 @@ pub trait Scheduler: 'static {
     fn config(opts: Self::Opts) -> Result<Self::Config>;
 
     /// Executes a command that an option requests, such as printing further statistics of the
-    /// running scheduler. `None` if there is no such option: then the scheduler is run.
+    /// running scheduler. `None` if no option requests one. The scheduler is run then.
     fn command(
         _config: &Self::Config,
         _common: &CommonOpts,
@@ -173,7 +173,7 @@ pub trait Instance {
     ///
     /// # Errors
     ///
-    /// If there are none. The scheduler runs without statistics.
+    /// If they cannot be added. The scheduler then runs without statistics.
     fn more_stats(&self, server: ServerBuilder) -> Result<ServerBuilder> {
         Ok(server)
     }

@@ -19,8 +19,8 @@ const LITTLE_RATIO: (u64, u64) = (13, 10);
 /// The kind of a core.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum CoreType {
-    /// A core that is not a little one: a P core, a big core, or any core if there is only one
-    /// kind, or nothing is known.
+    /// A core that is not little: a P core, a big core, or any core if there is only one kind, or
+    /// nothing is known.
     Big {
         /// The most powerful kind, on a machine with different CPUs.
         turbo: bool,

@@ -169,8 +169,8 @@ pub struct Cpu {
     pub l2_id: Option<u32>,
     /// `id` of the level 3 cache.
     pub l3_id: Option<u32>,
-    /// The lowest online CPU that shares this one's level 2 cache: CPUs share it if their
-    /// leaders are equal. None if the cache is unknown.
+    /// The lowest online CPU that shares this CPU's level 2 cache: CPUs share it if their leaders
+    /// are equal. None if the cache is unknown.
     pub l2_leader: Option<usize>,
     /// Index among the threads of its core; see [`Topology::siblings`].
     pub sibling_index: usize,

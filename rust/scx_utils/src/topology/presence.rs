@@ -17,7 +17,7 @@ pub(super) struct Presence {
 impl Presence {
     /// Reads the lists below `dir`, the directory `cpu` of sysfs.
     ///
-    /// Without `possible`, the CPUs with a directory and the online ones are possible. Without
+    /// Without `possible`, the CPUs with a directory and the online CPUs are possible. Without
     /// `online`, the possible CPUs that report being online are used. An empty list counts as
     /// missing, because at least the CPU that reads it is online.
     pub(super) fn read(dir: &Path) -> Result<Self, TopologyError> {

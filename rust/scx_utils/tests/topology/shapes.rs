@@ -226,7 +226,7 @@ fn ids_of_one_cache_that_disagree() {
     assert_eq!(llcs(&topology), ["0-15"]);
     assert_eq!(topology.llcs()[0].kernel_id, None);
     assert_eq!(topology.smt_width(), 2);
-    // A CPU without a list is found by the lists of the others.
+    // A CPU without a list is found by the lists of the other CPUs.
     tree.remove("cpu5/cache/index3/shared_cpu_list");
     assert_eq!(llcs(&tree.read()), ["0-15"]);
 }

@@ -76,7 +76,8 @@ int BPF_PROG(on_migrate, struct task_struct *p, int dest_cpu)
 	return 0;
 }
 
-/* The programs above are attached within windows and for a trace, the next two for a trace. */
+/* The programs above are attached within windows and while a trace is recorded. The next two are
+ * attached only while a trace is recorded. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *p)
 {

@@ -126,7 +126,8 @@ impl<'obj> Collector<'obj> {
         }
     }
 
-    /// The state now, and what has happened since the last call. The next call is after `next`.
+    /// The state now, and what has happened since the last call. The next call will come after the
+    /// time `next`.
     ///
     /// # Errors
     ///

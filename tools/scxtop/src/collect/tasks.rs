@@ -13,7 +13,7 @@ use crate::bpf::{self, top_task};
 use crate::histogram::Latency;
 use crate::model::Task;
 
-/// All tasks are read in every 64th snapshot, to forget tasks that have exited.
+/// Once per this number of snapshots, all tasks are read, to forget tasks that have exited.
 const READ_ALL: u64 = 64;
 
 /// Reads the counters of tasks.

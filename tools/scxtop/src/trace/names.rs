@@ -36,7 +36,7 @@ impl Names {
     pub(super) fn find(events: &[top_event], root: &Path) -> Self {
         let mut tasks: BTreeMap<u32, &top_event_task> = BTreeMap::new();
         for task in events.iter().flat_map(|event| [&event.task, &event.other]) {
-            // Pid 0 is an idle task, or a record has no second task.
+            // Pid 0 stands for an idle task, or for the missing second task of a record.
             if task.pid != 0 {
                 tasks.insert(task.pid, task);
             }

@@ -43,8 +43,8 @@ impl<K> Default for Wakeups<K> {
 }
 
 impl<K: Copy> Wakeups<K> {
-    /// Takes the next record, `key`. Returns the wakeup of the task that begins to run with this
-    /// record.
+    /// Takes the next record, which `key` identifies. Returns the wakeup of the task that begins to
+    /// run with this record.
     pub(super) fn take(&mut self, key: K, event: &top_event) -> Option<Woken<K>> {
         let pid = event.task.pid;
         match kind(event)? {

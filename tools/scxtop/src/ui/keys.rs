@@ -159,7 +159,7 @@ pub(crate) const BINDINGS: [Binding; 16] = [
     },
 ];
 
-/// What the mouse does, and names in the views, for help.
+/// Explanations of the mouse and of names in the views, for help.
 pub(crate) const NOTES: [(&str, &str); 5] = [
     ("click, wheel", "select a view or a row, scroll"),
     ("Shift-drag", "select text, in most terminals"),

@@ -170,7 +170,7 @@ fn help(width: u16, theme: Theme) -> Vec<Line<'static>> {
     lines
 }
 
-/// Lines of at most `width` columns, if the words are not longer.
+/// Lines of at most `width` columns, if no word is longer.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Screens of recorded snapshots, and of impossible ones.
+//! Screens of recorded snapshots, and of snapshots that cannot occur.
 
 mod odd;
 
