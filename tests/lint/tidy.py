@@ -45,8 +45,8 @@ BANNED = [
     (r"\.md$", r"@[A-Z]+@", "a figure is missing"),
     (
         r"\.rs$",
-        r"maps\.\w+_data\.as_deref\(",
-        "BPF programs may write this memory concurrently: use scx_utils::bpf::Words",
+        r"(?<!opened\.maps\.)\bdata_\w+_data\b",
+        "BPF programs may write this memory once it is loaded: use scx_utils::bpf::Words",
     ),
     (r"\.rs$", r"\bctx_in\b.*\.as_ptr\(", "the kernel writes to ctx_in: use as_mut_ptr()"),
     # Comments may contain the word.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from schedulers import ROOT
+from schedulers import COMMANDS, ROOT, SERVICES
 
 RUSTLAND = ROOT / "rust/scx_rustland_core"
 
@@ -27,3 +27,18 @@ def test_documented_clocks_are_used() -> None:
     folders = [ROOT / "scheds/c", ROOT / "scheds/rust", RUSTLAND / "include"]
     sources = [path.read_text() for folder in folders for path in folder.rglob("*.bpf.[ch]")]
     assert [clock for clock in clocks if not any(f"{clock}()" in text for text in sources)] == []
+
+
+def test_documented_tools_are_installed() -> None:
+    """All of tools/ is installed, so no description says it of a single tool."""
+    text = (ROOT / "docs/architecture.md").read_text()
+    (section,) = re.findall(
+        r"^## tools: installed beside the schedulers$(.*?)^## ", text, re.MULTILINE | re.DOTALL
+    )
+    installed = sorted(SERVICES + COMMANDS)
+    assert sorted(re.findall(r"^\*\*tools/(\w+)\*\*", section, re.MULTILINE)) == installed
+    assert "installed" not in section
+    overview, apparatus = text.split("\n─")[:2]
+    assert sorted(re.findall(r"^tools/(\w+) ", overview, re.MULTILINE)) == installed
+    assert "tools/" not in apparatus.partition("```")[0]
+    assert sorted(path.parent.name for path in ROOT.glob("tools/*/Cargo.toml")) == installed
