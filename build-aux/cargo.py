@@ -2,7 +2,7 @@
 """How the build helpers call cargo.
 
 libbpf.py and cargo_build.py must call cargo in the same way, or cargo builds libbpf twice. They
-call it in the workspace's directory, where it looks for .cargo/config.toml.
+call cargo in the workspace's directory, where cargo looks for .cargo/config.toml.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 class CargoError(Exception):
-    """cargo failed; its own messages went to standard error."""
+    """cargo failed. Its own messages went to standard error."""
 
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -76,7 +76,7 @@ def _without_paths(args: argparse.Namespace) -> list[str]:
 
 
 def command(args: argparse.Namespace, verb: str, selection: list[str]) -> list[str]:
-    """The command line of `cargo VERB` for `selection`."""
+    """The command line of `cargo VERB` for the packages of `selection`."""
     line = [args.cargo, verb, *selection, "--locked"]
     line += ["--manifest-path", str(args.manifest), "--target-dir", str(args.target_dir)]
     line += ["--profile", args.profile, *_without_paths(args)]

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-#: A kernel symbol without which the object does not load; weak ones are optional.
+#: A kernel symbol without which the object does not load. Weak symbols are optional.
 _NEEDED = re.compile(r" GLOBAL +DEFAULT +UND +(\w+)$", re.MULTILINE)
 
 

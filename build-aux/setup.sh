@@ -2,18 +2,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Sourced by ./dev: determine which packages are missing, list them, install them.
 #
-# The machine is checked on each call, so there is no state to go stale. Nothing is done if
-# nothing is missing.
+# The machine is checked on each call, so there is no state that could become outdated. If nothing
+# is missing, nothing is done.
 
-# Required by the crates of Cargo.lock, and by BPF programs.
+# Minimum versions: of Rust for the crates of Cargo.lock, of clang for BPF programs.
 RUST_MIN=1.89
 CLANG_MIN=16
-# Versions in the names of Debian's packages, the tested one first.
+# Versions in the names of Debian's packages. The first is the version that is tested.
 CLANG_VERSIONS=(19 20 21 22 18 17 16)
 CLANG_FORMAT_VERSIONS=(19 20 21 22)
 BPFTOOL_MIN=7.4
 RUFF_REQUIREMENT=ruff==0.17.5
-# Perfetto's published protocol, to decode traces in tests.
+# Tests decode traces with Perfetto's published protocol.
 PERFETTO_REQUIREMENTS=(perfetto==0.59.1 protobuf==7.36.2)
 
 ASSUME_YES=${CI:-false}
@@ -79,7 +79,7 @@ need_clang() {
 	MISSING+=("clang")
 }
 
-# Debian's rustc is old; its rustc-web packages follow upstream.
+# Debian's rustc is old. Its packages rustc-web follow upstream.
 need_rust() {
 	rust_is_new_enough && return
 	if available rustc-web; then
@@ -110,7 +110,7 @@ need_clang_format() {
 	MISSING+=("clang-format-${CLANG_FORMAT_VERSIONS[0]}")
 }
 
-# A package that is too old is not installed: bpftool_path fetches a newer one.
+# A package that is too old is not installed, because bpftool_path fetches a newer package.
 need_bpftool() {
 	local version
 	PATH=$PATH:/usr/sbin has bpftool && return
@@ -118,13 +118,13 @@ need_bpftool() {
 	[[ -z $version ]] || ! at_least "$BPFTOOL_MIN" "$version" || MISSING+=(bpftool)
 }
 
-# For the cross-compilation test of C programs, which is skipped without this compiler.
+# The cross-compilation test of C programs needs this compiler, and is skipped without it.
 need_aarch64_compiler() {
 	has aarch64-linux-gnu-gcc || ! available gcc-aarch64-linux-gnu ||
 		MISSING+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 }
 
-# need_if_available COMMAND PACKAGE: tests skip what the distribution does not package.
+# need_if_available COMMAND PACKAGE: tests that need the command are skipped if no package has it.
 need_if_available() {
 	has "$1" || ! available "$2" || MISSING+=("$2")
 }
@@ -163,7 +163,7 @@ needs_of_vm() {
 	[[ -x /bin/busybox ]] && /bin/busybox true 2>/dev/null || MISSING+=(busybox-static)
 }
 
-# To build a kernel. perl-base and the compiler's binutils are always installed.
+# Needed to build a kernel. perl-base and the compiler's binutils are always installed.
 needs_of_kernel() {
 	need python3 python3
 	need gcc gcc
@@ -191,7 +191,7 @@ needs_of_test() {
 	/usr/bin/python3 -c 'import pytest' 2>/dev/null || MISSING+=(python3-pytest)
 	# No stable distribution packages perfetto: install_perfetto installs it below the cache.
 	[[ $SCX_OFFLINE == 1 ]] || has_perfetto || need_venv
-	# Parses the output of scxstats, as Prometheus does.
+	# Tests parse the output of scxstats with this module, as Prometheus does.
 	/usr/bin/python3 -c 'import prometheus_client' 2>/dev/null ||
 		MISSING+=(python3-prometheus-client)
 }
@@ -208,7 +208,8 @@ need_venv() {
 	/usr/bin/python3 -c 'import venv, ensurepip' 2>/dev/null || MISSING+=(python3-venv)
 }
 
-# To create root file systems. Without root, this also needs a range of subordinate user ids.
+# Needed to create root file systems. Users other than root also need a range of subordinate user
+# ids.
 needs_of_fresh() {
 	need python3 python3
 	need mmdebstrap mmdebstrap
@@ -216,7 +217,7 @@ needs_of_fresh() {
 	[[ -e /usr/share/distro-info/ubuntu.csv ]] || MISSING+=(distro-info-data)
 }
 
-# To run tests in parallel.
+# Needed to run tests in parallel.
 needs_of_seeds() {
 	/usr/bin/python3 -c 'import xdist' 2>/dev/null || MISSING+=(python3-pytest-xdist)
 }
@@ -264,8 +265,8 @@ find_missing() {
 	done
 }
 
-# confirm_and_install GROUP…: asks before anything is done, and again if the packages turn out to be
-# others: their names depend on the package lists, which a fresh machine lacks.
+# confirm_and_install GROUP…: asks before anything is done. Asks again if other packages turn out to
+# be missing: their names depend on the package lists, which a fresh machine lacks.
 confirm_and_install() {
 	local confirmed
 	confirmed=$(missing)
@@ -280,7 +281,7 @@ confirm_and_install() {
 	install_packages
 }
 
-# setup_for GROUP…: installs what is missing; groups: build, vm, kernel, test, lint, fresh, seeds.
+# setup_for GROUP…: installs missing packages. Groups: build, vm, kernel, test, lint, fresh, seeds.
 setup_for() {
 	find_missing "$@"
 	((${#MISSING[@]} == 0)) || confirm_and_install "$@"
@@ -304,7 +305,7 @@ has_perfetto() {
 		"$SCX_CACHE/venv/bin/python3" -c 'import perfetto, google.protobuf' 2>/dev/null
 }
 
-# Without it, the tests of traces are reported as skipped.
+# Without perfetto, the tests of traces are reported as skipped.
 install_perfetto() {
 	install_from_pypi "${PERFETTO_REQUIREMENTS[@]}" ||
 		echo "dev: no perfetto: the tests of traces will be skipped" >&2
@@ -323,7 +324,7 @@ bpftool_serves() {
 		--clang "$(clang_path)" --bpftool "$1" 2>/dev/null
 }
 
-# Path of a bpftool that generates complete skeletons: the machine's own, or one from the
+# Path of a bpftool that generates complete skeletons: the machine's own, or that of the
 # distribution's backports, unpacked below the cache.
 bpftool_path() {
 	local own dir codename
@@ -358,7 +359,7 @@ obtain_kernels() {
 	setup_for_kernels "$@"
 	for version in "$@"; do
 		python3 -m vm kernel "$version" >/dev/null || {
-			# The user has interrupted: stop here, without tests.
+			# The user has interrupted the build or download: stop here, without tests.
 			[[ $? != 130 ]] || exit 130
 			echo "dev: no kernel $version: its tests will be skipped" >&2
 		}

@@ -53,7 +53,7 @@ Acquire::Check-Valid-Until "false";
 APT::Sandbox::User "{user}";
 """
 
-#: Called with a description of a long step, returns a context manager for it.
+#: A function that returns a context manager for a long step, given the step's description.
 Step = Callable[[str], AbstractContextManager[None]]
 
 
@@ -76,7 +76,8 @@ def offline() -> bool:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock file `path` against other processes; created if necessary. Raises DebsError."""
+    """Hold a lock against other processes. The lock file `path` is created if necessary. Raises
+    DebsError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("w")
@@ -98,7 +99,7 @@ def archive_uri(codename: str, apt_options: Sequence[str] = ()) -> str:
     ]
     if not uris:
         raise DebsError(f"apt has no source for Debian {codename}")
-    # Repositories of other vendors use Debian's code names, too.
+    # Prefer /debian, because repositories of other vendors use Debian's code names, too.
     return next((uri for uri in uris if uri.endswith("/debian")), uris[0])
 
 
@@ -156,9 +157,9 @@ class Suite:
             return self._apt("apt-cache", "pkgnames", prefix).split()
 
     def fetch(self, package: str, version: str | None = None) -> Path:
-        """The directory of the unpacked `package`, from the cache if it is there.
+        """The directory of the unpacked `package`, from the cache if the package is there.
 
-        Without `version`, any cached one, else the suite's newest. Raises DebsError.
+        Without `version`, any cached version, else the suite's newest version. Raises DebsError.
         """
         if cached := self._cached(package, version):
             return cached
@@ -196,7 +197,8 @@ class Suite:
             yield tree, _run(["dpkg-deb", "-f", str(deb), "Version"]).strip()
 
     def _download(self, wanted: str, scratch: Path) -> Path:
-        """Download into `scratch`; lists that are outdated or lack the package are refreshed."""
+        """Download into `scratch`. Package lists that are outdated or lack the package are
+        refreshed."""
         fresh = self._fresh()
         if not fresh:
             self._refresh()

@@ -7,6 +7,6 @@ from collections.abc import Iterable, Sequence
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table; all columns but the first one are aligned to the right."""
+    """A table. All columns except the first are aligned to the right."""
     lines = [head, ["---", *["--:"] * (len(head) - 1)], *rows]
     return "\n".join(f"| {' | '.join(str(cell) for cell in line)} |" for line in lines)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Elements of SVG pictures, for the plots of the testbed. The background is transparent, and the
+"""Elements of SVG pictures, for the plots of the testbed. The background is transparent. All
 colours are visible on white and on black."""
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class TapReport:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.phases.append(report)
-        # The last phase; it can still fail a test.
+        # The teardown is the last phase, and can still fail a test.
         if report.when == "teardown":
             self._print_test(self.phases)
             self.phases = []
@@ -58,7 +58,7 @@ class TapReport:
         if skipped and not failed:
             note = f" # SKIP {_reason(skipped[0])}"
         print(f"{'not ok' if failed else 'ok'} {self.number} - {name}{note}", flush=True)
-        # build-aux/summary.py lists the slowest ones.
+        # build-aux/summary.py lists the slowest tests.
         print(f"# took {sum(phase.duration for phase in phases):.2f} s", flush=True)
         for phase in failed:
             for line in phase.longreprtext.splitlines():
@@ -75,7 +75,7 @@ class TapReport:
         print(f"1..{self.number}", flush=True)
 
 
-# Last, so that pytest's own report exists and can be replaced.
+# This hook runs last, so that pytest's own report exists and can be replaced.
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--tap"):

@@ -18,7 +18,7 @@ def _listed(variable: str) -> list[str]:
 
 C_SCHEDULERS = _listed("c_scheds")
 RUST_SCHEDULERS = _listed("rust_scheds")
-#: Rust programs that are started by other programs.
+#: Rust programs that other programs start.
 SERVICES = _listed("rust_services")
 #: Rust programs that are installed beside the schedulers.
 COMMANDS = _listed("rust_commands")

@@ -185,7 +185,8 @@ def _baseline(options: argparse.Namespace) -> int:
     place = _place(options, build)
     assert place.kernel
     key = baseline.key(place.kernel.release, _emulator(place))
-    # A missing baseline is reported before the measurements, which take minutes.
+    # Load the baseline before the measurements, which take minutes, so that a missing baseline is
+    # reported at once.
     known = baseline.load(key) if options.check else {}
     seeds = baseline.seeds_of_check() if options.check else baseline.SEEDS
     found = rounds.run(baseline.plan(place, program, seeds), options.jobs)
@@ -294,7 +295,7 @@ def _seeds(options: argparse.Namespace) -> tuple[int, ...]:
     if options.seed is not None:
         if options.seeds is not None:
             raise UsageError("--seed and --seeds exclude each other")
-        # A guest with seed 0 is not reseeded.
+        # Seed 0 is invalid: a guest with seed 0 is not reseeded.
         if not 1 <= options.seed <= replay.MAX_SEED:
             raise UsageError(f"--seed {options.seed}: give 1 to {replay.MAX_SEED}")
         return (options.seed,)

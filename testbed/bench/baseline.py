@@ -3,7 +3,8 @@
 
 A rebuild changes the figures as much as another seed does, and figures that depend on a few events
 vary between seeds. So a check uses the median of several seeds, and a band is derived from several
-checks of one build. The band is wider than the range of these checks, and only worse figures fail.
+checks of one build. The band is wider than the range of these checks. A check fails only on figures
+that are worse than their band.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from .workloads import IN_US, OF_SCHEDULER, WORKLOADS, Figure, Workload
 
 FILE = Path(__file__).with_name("baseline.json")
 
-#: The scheduler, and the workloads: few enough to be checked with each change.
+#: The scheduler and the workloads of the baseline. The workloads are few enough to be checked with
+#: each change.
 SCHEDULER = "scx_rustland"
 CHOSEN = tuple(WORKLOADS[name] for name in ("wakeup", "spawn", "messaging", "frames"))
 #: Figures of single events, which vary with the build.
@@ -31,7 +33,7 @@ LEFT_OUT = {"lateness_max_us", "gap_max_ms"}
 
 #: Number of seeds in the median of a check.
 NR_SEEDS_OF_CHECK = 3
-#: Seeds from which a band is derived: those of five checks.
+#: Seeds from which a band is derived: the seeds of five checks.
 SEEDS = tuple(range(1, 5 * NR_SEEDS_OF_CHECK + 1))
 
 #: Minimum margin of a band on both sides, as a fraction of the median.
@@ -43,7 +45,7 @@ class BaselineError(Exception):
 
 
 def seeds_of_check(number: int = 1) -> tuple[int, ...]:
-    """The seeds of one of the possible checks, counted from 1."""
+    """The seeds of a check. Checks have numbers from 1 on; each has other seeds."""
     return tuple(range((number - 1) * NR_SEEDS_OF_CHECK + 1, number * NR_SEEDS_OF_CHECK + 1))
 
 
@@ -67,7 +69,7 @@ class Verdict:
 
     @property
     def is_worse(self) -> bool:
-        """Not measured, or beyond the worse end of the band."""
+        """Whether the figure is missing, or is beyond the worse end of the band."""
         if self.value is None:
             return True
         if self.figure.better == "lower":
@@ -75,7 +77,7 @@ class Verdict:
         return self.value < self.band.least
 
     def text(self) -> str:
-        """A line of text."""
+        """The verdict as a line of text."""
         name = f"{self.workload}: {self.figure.title}, {self.figure.unit}"
         value = "none" if self.value is None else number(self.value)
         band = f"{number(self.band.least)} … {number(self.band.most)}"
@@ -100,12 +102,12 @@ def _figures() -> Iterator[tuple[Workload, Figure]]:
 
 
 def band(values: list[float], figure: Figure) -> Band:
-    """The range of the values of all checks, extended on both sides by its width, and at least by
+    """The range of the values of all checks, extended on both sides by its width, but at least by
     the minimum margin."""
     slack = max(SLACK * statistics.median(values), max(values) - min(values))
     if figure.is_latency:
         slack = max(slack, ROUND_US / IN_US[figure.unit])
-    # A margin relative to 0 would be 0: accept one missed frame of a hundred.
+    # If the median is 0, the relative margin is 0, too. Accept one missed frame of a hundred.
     if figure.unit == "%":
         slack = max(slack, 1.0)
     return Band(max(0.0, min(values) - slack), max(values) + slack)
@@ -152,7 +154,7 @@ def load(wanted: str, file: Path = FILE) -> dict[str, dict[str, Band]]:
 
 
 def save(made: str, found: dict[str, dict[str, Band]], file: Path = FILE) -> None:
-    """Add the bands of one kernel and emulator, replacing older ones of the same kernel
+    """Add the bands of one kernel and emulator. They replace older bands of the same kernel
     series."""
     series = made.split(".")[:2]
     known = {name: value for name, value in _read(file).items() if name.split(".")[:2] != series}

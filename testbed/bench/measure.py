@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """One round: a workload under one scheduler, in a deterministic guest or on this machine.
 
-Both places run the same shell script. It prints its results in sections that begin with a line
-`== NAME`.
+In a guest and on this machine, the same shell script runs. It prints its results in sections that
+begin with a line `== NAME`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from vm.topology import Topology
 
 from .workloads import Values, Workload
 
-#: Time limit of a round, in guest time and in host time.
+#: Time limits of a round: in guest time, and in host time.
 _LIMIT_S = 120.0
 _LIFETIME_S = 900.0
-#: Time that a script on this machine has to end after its time limit, before it is killed.
+#: A script on this machine is killed if it still runs this long after its time limit.
 _GRACE_S = 10.0
-#: Exit statuses of timeout(1) at the time limit, and after the grace period.
+#: Exit statuses of timeout(1): the time limit has passed, and the grace period, too.
 _TIMED_OUT = (124, 137)
 
 _PRELUDE = """\
@@ -102,7 +102,7 @@ class RoundError(Exception):
 
 @dataclass(frozen=True)
 class Subject:
-    """A scheduler to measure: its file and arguments; no file for the kernel's own."""
+    """A scheduler to measure: its file and arguments. The kernel's own scheduler has no file."""
 
     #: For display: the scheduler as given by the user.
     name: str
@@ -130,7 +130,7 @@ class Place:
 
 
 def script(subject: Subject, workload: Workload, cpus: int, scratch: str) -> str:
-    """The script of a round. Files that it needs are in `scratch`."""
+    """The script of a round. Files that the script needs are in `scratch`."""
     command = workload.command(cpus)
     lines = [_PRELUDE]
     if workload.counts_cost:
@@ -250,7 +250,7 @@ def figures(output: str, workload: Workload, cpus: int) -> Values:
 
 
 def _sums(text: str) -> Values:
-    """Each name of a snapshot, with the sum of its values."""
+    """The names in a snapshot, each with the sum of its values."""
     sums: Values = {}
     for line in text.splitlines():
         name, value = line.split()[:2]
@@ -277,7 +277,7 @@ def _idle(switches: str, cpus: int) -> Values:
 
 
 def _cost(switches: str, spent: Values) -> Values:
-    # The scheduler's threads; none if it slept all the time.
+    # The scheduler's threads. If all of them slept all the time, there are none.
     threads = _summary(switches)["threads"]
     syscalls = sum(thread["syscalls"] for thread in threads)  # type: ignore[attr-defined]
     return {

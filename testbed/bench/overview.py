@@ -11,14 +11,14 @@ from . import plot
 from .rounds import EEVDF
 from .summary import Row, number
 
-#: The figures, with the words for a user, and the unit.
+#: The figures, each with a title that users understand, and its unit.
 FIGURES = (
     ("wakeup", "lateness_p99_us", "wakeup beside hogs, p99, µs"),
     ("frames", "missed_percent", "missed frames, %"),
     ("spawn", "spawn_p50_ms", "short command, p50, ms"),
     ("requests", "latency_p99_ms", "server's answer, p99, ms"),
 )
-#: Schedulers for everyday use; the others are in the tables.
+#: Schedulers for everyday use. The tables have the other schedulers.
 _SHOWN = (
     *(EEVDF.name, "scx_rustland", "scx_bpfland", "scx_flash", "scx_lavd"),
     *("scx_economy", "scx_rusty", "scx_simple"),
@@ -29,7 +29,7 @@ _VALUE = 52
 
 
 def draw(rows: list[Row]) -> str:
-    """The picture, as SVG. Figures and schedulers that are not in `rows` are left out."""
+    """The picture, as SVG. Figures and schedulers that `rows` lacks are left out."""
     found = {(row.workload.name, row.figure.name): row for row in rows}
     columns = [(found[key[:2]], key[2]) for key in FIGURES if key[:2] in found]
     present = {cell.subject for row, _ in columns for cell in row.cells}

@@ -83,7 +83,7 @@ def _where(plan: Plan, emulator: str) -> str:
 
 
 def _overview(rows: list[Row]) -> str:
-    """The first figure of each workload, if EEVDF has it, too."""
+    """The first figure of each workload, unless EEVDF lacks this figure."""
     lines = []
     for name, group in groupby(rows, key=lambda row: row.workload.name):
         row = next(group)

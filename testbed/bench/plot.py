@@ -13,7 +13,7 @@ from .summary import Row
 #: Dimensions of the picture, in SVG units.
 _WIDTH, _LEFT, _RIGHT, _LINE, _TOP = 760, 150, 20, 30, 8
 COLOURS = ("#7a7a7a", "#2f7fc1", "#c2651a", "#2f8a43", "#9a5fb8", "#9a7400")
-#: Above this ratio of the values the axis is logarithmic.
+#: The axis is logarithmic if the largest value is more than this times the smallest value.
 _LOG_FROM = 20
 
 
@@ -26,7 +26,7 @@ class _Axis:
         if self.is_log:
             self.low, self.high = 10 ** math.floor(math.log10(least)), most * 1.15
         else:
-            # From 0, so that distances are proportional to the values.
+            # The axis starts at 0, so that distances are proportional to the values.
             self.low, self.high = 0.0, most * 1.08 or 1.0
 
     def x(self, value: float) -> float:
@@ -48,7 +48,7 @@ class _Axis:
 
 
 def dots(row: Row, names: list[str]) -> str:
-    """The plot; a scheduler's colour is that of its index in `names`."""
+    """The plot. The index of a scheduler in `names` determines its colour."""
     axis = _Axis([value for cell in row.cells for value in cell.values])
     bottom = _TOP + _LINE * len(row.cells)
     picture = svg.picture(_WIDTH, bottom + 24, f"{row.workload.name}: {row.figure.title}")

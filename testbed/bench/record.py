@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The figures as JSON, with the command that reproduces each of them."""
+"""The figures as JSON, each with the command that reproduces it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .measure import Place, Subject
 from .rounds import EEVDF, Plan, Results, Round
 from .workloads import WORKLOADS
 
-#: Increased when a field changes its meaning or is removed.
+#: Version of the format. It is increased when a field changes its meaning or is removed.
 VERSION = 1
 
 
@@ -41,7 +41,7 @@ def _named(subject: Subject) -> str:
 
 
 def to_json(plan: Plan, results: Results, emulator: str) -> str:
-    """All rounds."""
+    """The plan and all finished rounds as JSON."""
     place = plan.place
     subjects = {subject.name: subject for subject in plan.subjects}
     record: dict[str, Any] = {
@@ -69,7 +69,7 @@ def to_json(plan: Plan, results: Results, emulator: str) -> str:
 
 
 class RecordError(Exception):
-    """A file is no record of rounds in guests; the message names the file."""
+    """A file is not a record of rounds in guests. The message names the file."""
 
 
 def load(path: Path, tools: Path) -> tuple[Plan, Results, str]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""docs/results: all schedulers of this tree beside the kernel's own, as a page in Markdown and
-pictures, written by `./dev bench --results`."""
+"""Writes docs/results for `./dev bench --results`: a page in Markdown, and pictures, that compare
+all schedulers of this tree with the kernel's own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .rounds import EEVDF, Plan, Results
 from .summary import Cell, Row, number
 from .workloads import WORKLOADS, Workload
 
-#: In the order of the tables.
+#: The schedulers, in the order of the tables.
 SCHEDULERS = (
     *("scx_rustland", "scx_bpfland", "scx_flash", "scx_lavd", "scx_economy", "scx_rusty"),
     *("scx_simple", "scx_nest", "scx_flatcg", "scx_rlfifo", "scx_fifo", "scx_qmap"),

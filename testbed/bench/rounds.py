@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Runs all rounds of a comparison: interleaved, in parallel guests, and interruptible.
 
-Rounds of the schedulers alternate, so that temporary load of the machine affects all of them.
+Rounds of the schedulers alternate, so that a temporary load of the machine affects all schedulers.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Round:
     workload: str
     seed: int
     values: Values
-    #: Why there are no values, or empty.
+    #: Why there are no values; empty if there are values.
     error: str = ""
 
 
@@ -61,7 +61,7 @@ class Results:
     is_interrupted: bool = False
 
     def values(self, subject: str, workload: str, figure: str) -> list[float]:
-        """A figure of all seeds, in their order."""
+        """The values of a figure, in the order of the seeds."""
         found = [r for r in self.rounds if (r.subject, r.workload) == (subject, workload)]
         found.sort(key=lambda r: r.seed)
         return [r.values[figure] for r in found if figure in r.values]
@@ -73,11 +73,12 @@ class Results:
 
 def run(plan: Plan, jobs: int | None = None, program: str = "bench") -> Results:
     """Run all rounds, with `jobs` guests in parallel (default: one per CPU). On Ctrl-C, running
-    rounds are ended, and the finished ones are returned. `program` is named in messages."""
+    rounds are ended, and the finished rounds are returned. `program` is named in messages."""
     rounds = list(plan.rounds())
     results = Results()
     stop = threading.Event()
-    # A guest uses one CPU of the host; on the host itself parallel rounds would disturb each other.
+    # A guest uses one CPU of the host. On the host itself, parallel rounds would disturb each
+    # other.
     if not plan.place.kernel:
         jobs = 1
     jobs = jobs or len(os.sched_getaffinity(0))

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from .rounds import EEVDF, Plan, Results
 from .workloads import IN_US, OF_SCHEDULER, Figure, Workload
 
-#: The time in which each CPU of a deterministic guest has a turn, µs: docs/deterministic.md.
-#: Smaller differences of latency are not significant.
+#: The time in which each CPU of a deterministic guest has one turn, in µs: see
+#: docs/deterministic.md. Smaller differences of latency are not significant.
 ROUND_US = 122.0
 
 
@@ -20,21 +20,21 @@ class Cell:
     """One scheduler's figure."""
 
     subject: str
-    #: Of all seeds, in their order.
+    #: The values of all seeds, in the order of the seeds.
     values: tuple[float, ...]
     median: float
     least: float
     most: float
-    #: Ratio of the median to EEVDF's: 2.0 is twice as good. None without EEVDF's, or if one of the
-    #: two is 0.
+    #: Ratio of the median to EEVDF's median: 2.0 is twice as good. None if there is no median of
+    #: EEVDF, or if one of the two medians is 0.
     times_better: float | None
-    #: The difference from EEVDF is less than the emulator's round.
+    #: Whether the difference from EEVDF is less than the emulator's round.
     is_within_round: bool
 
 
 @dataclass(frozen=True)
 class Row:
-    """One figure of a workload, for each scheduler that has it."""
+    """One figure of a workload, for each scheduler that has this figure."""
 
     workload: Workload
     figure: Figure
@@ -88,8 +88,8 @@ def _is_within_round(median: float, base: float | None, figure: Figure) -> bool:
 
 
 def number(value: float) -> str:
-    """The value without an exponent: at least three digits if it is 1 or more, else three
-    decimals without trailing zeros."""
+    """The value without an exponent. A value of at least 1 has at least three digits, a smaller
+    value three decimals without trailing zeros."""
     for limit, decimals in ((100, 0), (10, 1), (1, 2)):
         if abs(value) >= limit:
             return f"{value:.{decimals}f}"

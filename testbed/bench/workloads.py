@@ -2,7 +2,7 @@
 """The workloads, and their figures.
 
 A workload is a command line of scx_load (or another benchmark), and the figures that are read from
-its output. docs/bench.md describes each one.
+its output. docs/bench.md describes each workload.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-#: The nice values of the hogs of `fairness`, which alternate.
+#: The nice values of the hogs of `fairness`, given to the hogs in turn.
 NICES = (0, 5)
 #: Their weights: kernel/sched/core.c, sched_prio_to_weight[].
 _WEIGHTS = {0: 1024, 5: 335}
@@ -32,7 +32,8 @@ class Figure:
     title: str
     unit: str
     better: Literal["lower", "higher"] = "lower"
-    #: A time on the guest's clock: differences below the emulator's round are not significant.
+    #: Whether the figure is a time on the guest's clock. Differences below the emulator's round are
+    #: not significant.
     is_latency: bool = False
 
 
@@ -46,13 +47,13 @@ class Workload:
     #: The command line, for this number of CPUs.
     command: Callable[[int], list[str]]
     figures: tuple[Figure, ...]
-    #: The figures in its output, for this number of CPUs.
+    #: Reads the figures from the load's output, for this number of CPUs.
     read: Callable[[str, int], Values]
     #: Arguments of scx_switches, which records during the load.
     switches: tuple[str, ...] = ()
     #: Whether the scheduler's BPF programs and system calls are counted, which has an overhead.
     counts_cost: bool = False
-    #: The program, if not scx_load; the workload is skipped if it is not installed.
+    #: The program. The workload is skipped if the program is not installed.
     program: str = "scx_load"
 
 
@@ -91,7 +92,7 @@ def _throughput(output: str, cpus: int) -> Values:
 
 
 def ideal_shares(weights: list[float], cpus: int) -> list[float]:
-    """Fair shares, in CPUs, of tasks with these weights; none exceeds one CPU."""
+    """Fair shares, in CPUs, of tasks with these weights. No share exceeds one CPU."""
     shares = [0.0] * len(weights)
     left, open_ = float(cpus), set(range(len(weights)))
     while open_:
@@ -140,8 +141,8 @@ def _stress_ng(output: str, _: int) -> Values:
 
 
 def _schbench(output: str, _: int) -> Values:
-    """p50 and p99 of the first two sections of schbench's output, which have to be the wakeup and
-    the request latencies."""
+    """p50 and p99 of the first two sections of schbench's output: the latencies of wakeups, and of
+    requests."""
     percentiles = re.findall(r"^\W*(50|99)\.0th: +(\d+)", output, re.MULTILINE)
     names = ("wakeup_p50_us", "wakeup_p99_us", "request_p50_us", "request_p99_us")
     return {name: float(value) for name, (_, value) in zip(names, percentiles, strict=False)}
@@ -166,8 +167,8 @@ _REQUESTS = (
     Figure("latency_p99_ms", "answered after, p99", "ms", is_latency=True),
     Figure("done_per_s", "requests", "/s", "higher"),
 )
-#: Elapsed time divided by the round trips of all pairs. In a deterministic guest, this counts the
-#: instructions of a round trip and is no latency.
+#: Elapsed time divided by the round trips of all pairs. In a deterministic guest, this is the
+#: number of instructions of a round trip, not a latency.
 _ROUND_TRIP = (Figure("round_trip_us", "time per round trip of all pairs", "µs"),)
 _read_requests = _fields("requests", *(figure.name for figure in _REQUESTS))
 _read_spawn = _fields("forks", *(figure.name for figure in _SPAWN))

@@ -65,7 +65,7 @@ def _plan(names: Sequence[str], programs: dict[str, set[Path]]) -> list[str]:
     # If code has changed, the suite `unit` runs, which includes the readers in tests/unit.
     readers = [f for f in tests.readers(_ROOT, changed) if not code or f.parent.name != "unit"]
     arguments = [str(file.relative_to(_ROOT)) for file in (*readers, *files)]
-    # Only tests of these programs, unless the tests or the harness have changed, too.
+    # Run only tests of the affected programs, unless the tests or the harness have changed, too.
     if files and hit and not tests.affected(_ROOT, changed, ()):
         arguments.append("--programs=" + ",".join(hit))
     return suites + arguments

@@ -7,16 +7,16 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-#: Imports of one module; `import a, b` is not used in this tree.
+#: Matches imports of one module. `import a, b` is not used in this tree.
 _IMPORT = re.compile(r"^\s*(?:from|import) (\w+)", re.MULTILINE)
 #: The path of a document that a file reads: `ROOT / "docs/x.md"`.
 _DOCUMENT = re.compile(r"""/ "([\w./-]+\.md)\"""")
-#: Used by every test file without an import.
+#: Every test file uses this module without importing it.
 _CONFTEST = "conftest"
 
 
 def modules(root: Path) -> dict[str, list[Path]]:
-    """Module or package → its files: those of testbed/, and shared test code."""
+    """Module or package → its files, for all of testbed/ and for shared test code."""
     found = {path.stem: [path] for path in (root / "testbed").glob("*.py")}
     for package in (root / "testbed").glob("*/__init__.py"):
         found[package.parent.name] = list(package.parent.rglob("*"))
@@ -27,7 +27,8 @@ def modules(root: Path) -> dict[str, list[Path]]:
 
 
 def affected_modules(root: Path, changed: set[Path]) -> set[str]:
-    """Modules that changed or read a changed document, and those that import one of them."""
+    """Modules that changed or read a changed document, and the modules that import one of these,
+    directly or not."""
     known = modules(root)
     imports = {name: _imported(files) for name, files in known.items()}
     found = {name for name, files in known.items() if changed & {*files, *_documents(root, files)}}
@@ -57,8 +58,8 @@ def readers(root: Path, changed: set[Path]) -> list[Path]:
 
 
 def _concerned(file: Path, word: re.Pattern[str], any_program: bool) -> bool:
-    """Whether a test file names an affected program, or uses the list of all schedulers, and any
-    program is affected."""
+    """Whether a test file names an affected program; or, if any program is affected, uses the list
+    of all schedulers."""
     text = file.read_text()
     return bool(word.search(text)) or (any_program and "schedulers" in _imported([file]))
 

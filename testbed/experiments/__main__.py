@@ -131,7 +131,7 @@ def _fifo_rr(options: argparse.Namespace) -> int:
 
 
 def _check_usage(options: argparse.Namespace, build: Path) -> None:
-    # A guest with seed 0 is not reseeded.
+    # Seed 0 is invalid: a guest with seed 0 is not reseeded.
     if not 1 <= options.seed <= replay.MAX_SEED:
         raise UsageError(f"--seed {options.seed}: give 1 to {replay.MAX_SEED}")
     if options.jobs is not None and options.jobs < 1:
@@ -153,7 +153,7 @@ class _Guest:
 
 
 def _record(kernel: kernels.Kernel, build: Path, seed: int, jobs: int) -> dict[str, str]:
-    """What each guest has printed, by name, in the order of the slices."""
+    """What each guest has printed, by the name of the guest, in the order of the slices."""
     guests = [
         _Guest(f"slice {slice_ms} ms", fifo_rr.SHAPE, fifo_rr.script(slice_ms))
         for slice_ms in fifo_rr.SLICES_MS
@@ -179,7 +179,8 @@ def _record(kernel: kernels.Kernel, build: Path, seed: int, jobs: int) -> dict[s
     with ThreadPoolExecutor(jobs) as pool:
         futures = [pool.submit(run, guest) for guest in guests]
         try:
-            # Raises the first error, before the others are cancelled because of it.
+            # Raises the first error. The other guests are cancelled afterwards, and would raise
+            # errors that say so.
             for future in as_completed(futures):
                 future.result()
         finally:

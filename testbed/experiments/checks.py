@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from .fifo_rr import COUNTS, FIRST_MS, HOG, JOB, TURNS_MIN, Recording
 from .trace import NS_PER_MS, Turn, percentile
 
-#: Relative inaccuracy of times: a turn begins and ends some microseconds after a tick.
+#: Relative inaccuracy of times, because a turn begins and ends some microseconds after a tick.
 _SLACK = 0.02
 
 
@@ -23,7 +23,7 @@ class Check:
     is_met: bool
 
     def text(self) -> str:
-        """A line of text."""
+        """The check as a line of text."""
         return f"{self.what:50} {self.measured:40} {'' if self.is_met else 'not met'}".rstrip()
 
 
@@ -34,13 +34,13 @@ def overlong(of: Recording, count: int) -> list[Turn]:
 
 
 def resumed_after_slice(turn: Turn, slice_ms: float) -> bool:
-    """Whether the last run of a turn began after the end of its slice."""
+    """Whether the last run of a turn began after the end of the slice."""
     return sum(turn.runs_ns[:-1]) / NS_PER_MS >= slice_ms * (1 - _SLACK)
 
 
 def interrupters(of: Recording, count: int) -> Counter[str]:
-    """The tasks that interrupted the overlong turns before their last runs, by name; without the
-    part that tells workers of the kernel apart."""
+    """The names of the tasks that ran just before the last run of each overlong turn. All workers
+    of the kernel have the name `kworker`."""
     runs = of.rounds[f"rr{count}"]
     found: Counter[str] = Counter()
     for turn in overlong(of, count):
@@ -89,8 +89,8 @@ def _of_slices(of: Recording, count: int) -> Iterator[Check]:
 
 
 def jobs(found: Sequence[Turn]) -> dict[int, list[Turn]]:
-    """The turns of each job, by pid: in the order of arrival, since the parent starts them one
-    after the other."""
+    """The turns of each job, by pid. This is the order of arrival, because the parent starts the
+    jobs one after the other."""
     pids = sorted({turn.pid for turn in found if turn.comm == JOB})
     return {pid: [turn for turn in found if turn.pid == pid] for pid in pids}
 
@@ -102,7 +102,7 @@ def _of_jobs(of: Recording, name: str, count: int) -> Check:
         len(by_pid) == count
         and all(len(of_job) == 1 for of_job in by_pid.values())
         and starts == sorted(starts)
-        # Longer than any turn of a task in round robin.
+        # The turn of a job is longer than any turn of a task in round robin.
         and all(of_job[0].ran_ms > of.slice_ms + 2 * of.tick_ms for of_job in by_pid.values())
     )
     pieces = ", ".join(str(len(of_job)) for of_job in by_pid.values())
@@ -124,13 +124,14 @@ def _of_alone(of: Recording) -> Check:
     turn = alone(of)
     longest_ms = max(turn.runs_ns) / NS_PER_MS
     measured = f"{turn.ran_ms:.0f} ms, without a switch {longest_ms:.0f} ms, {of.nr_kept} slices"
-    # Without a context switch: longer than any turn among other tasks.
+    # The longest run without a context switch is longer than any turn beside other tasks.
     is_met = longest_ms > of.slice_ms + 2 * of.tick_ms and (of.nr_kept or 0) > 5
     return Check("alone: a task that is alone gets more slices", measured, is_met)
 
 
 def check_moves(found: dict[str, tuple[int, int]]) -> Check:
-    """With --percpu-local, hardly any run begins on another CPU than the previous one."""
+    """With --percpu-local, hardly any run of a task begins on another CPU than the task's previous
+    run."""
     (free, local) = (found[name][1] for name in ("free", "local"))
     measured = f"{local}, without the option {free}"
     return Check("--percpu-local: migrations", measured, local * 10 <= free)

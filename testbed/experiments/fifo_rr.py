@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The guests of the experiment fifo-rr: with `scx_rlfifo --weighted`, tasks of nice -5 run to
-completion, and tasks of nice 5 run in round robin. Their scripts, and what these have recorded."""
+completion, and tasks of nice 5 run in round robin. This module has the scripts of the guests, and
+parses what the scripts have recorded."""
 
 from __future__ import annotations
 
@@ -13,17 +14,17 @@ from vm.programs import lacking
 
 from .trace import NS_PER_MS, Run, TraceError, Turn, contended, moves, parse, tick_ns, turns
 
-#: Slices, and numbers of tasks, of the round robin.
+#: Lengths of slices, and numbers of tasks, of the rounds of round robin.
 SLICES_MS = (10, 20, 30)
 COUNTS = (3, 6)
 #: The guest of this slice also records the other rounds.
 FIRST_MS = SLICES_MS[0]
-#: Names of the tasks in the recordings: of nice 5, and of nice -5.
+#: Names of the tasks in the recordings: HOG has nice 5, JOB has nice -5.
 HOG, JOB = "hog", "job"
-#: Topologies: of all rounds but the last one, and of the one that counts migrations.
+#: The topology of the guests that record turns, and of the guest that counts migrations.
 SHAPE, SHAPE_OF_MOVES = "1cpu", "smp4"
 
-#: Turns per task that a recording must have, at least.
+#: The minimum number of turns per task in a recording.
 TURNS_MIN = 10
 #: Hogs of the round that counts migrations, 1.5 per CPU.
 _HOGS_OF_MOVES = 6
@@ -86,9 +87,10 @@ class Recording:
 
     slice_ms: int
     tick_ms: float
-    #: By the name of the round: `rr3`, `fifo3`.
+    #: The runs, by the name of the round, such as `rr3` or `fifo3`.
     rounds: dict[str, list[Run]]
-    #: How often a task continued at the end of its slice, at the end of the round `alone`.
+    #: How often the task that was alone at the end of the round `alone` continued at the end of its
+    #: slice.
     nr_kept: int | None = None
 
     def turns(self, name: str) -> list[Turn]:
@@ -107,11 +109,12 @@ def programs(build: Path) -> list[Path]:
 
 
 def script(slice_ms: int) -> str:
-    """The script of the guest of a slice: round robin with each number of tasks; with the first
-    slice, the other rounds, too."""
+    """The script of the guest of a slice. It runs round robin with each number of tasks, and with
+    the first slice also the other rounds."""
     lines = [_PRELUDE, f"tick begin; start --slice-us {slice_ms * 1000}\n"]
     for count in COUNTS:
-        # Two more turns per task, because the first and the last one are not complete.
+        # The first and the last turn of a task are not complete, so record more turns than the
+        # minimum.
         seconds = max(0.65, (TURNS_MIN + 3) * count * (slice_ms + 4) / 1000)
         lines.append(f"record; hogs {count} {seconds:g}; recorded rr{count}\n")
     if slice_ms == FIRST_MS:
@@ -139,8 +142,8 @@ def read(printed: str, slice_ms: int) -> Recording:
 
 
 def read_moves(printed: str) -> dict[str, tuple[int, int]]:
-    """The runs of the hogs, and how many of them began on another CPU, without (`free`) and with
-    (`local`) --percpu-local. Raises TraceError."""
+    """The number of runs of the hogs, and how many of them began on another CPU than the hog's
+    previous run: without (`free`) and with (`local`) --percpu-local. Raises TraceError."""
     found = sections(printed)
     if "local" not in found:
         raise TraceError(_last_line(printed))

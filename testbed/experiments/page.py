@@ -20,7 +20,7 @@ from .trace import NS_PER_MS, percentile
 _TEMPLATE = Path(__file__).with_name("fifo-rr.md.in")
 #: Labels of the lanes in the pictures.
 _LABELS = {HOG: "nice 5", JOB: "nice -5"}
-#: Runs before and after the longest one in the excerpt of a trace.
+#: The number of runs before and after the longest run in the excerpt of a recording.
 _AROUND = 3
 
 
@@ -31,7 +31,7 @@ class Results:
     kernel: str
     emulator: str
     seed: int
-    #: By slice, in ms.
+    #: The recordings, by slice in ms.
     recordings: Mapping[int, Recording]
     #: See fifo_rr.read_moves().
     moves: Mapping[str, tuple[int, int]]
@@ -80,7 +80,7 @@ def completion(of: Recording) -> str:
 
 
 def excerpt(of: Recording) -> str:
-    """The runs around the longest one without a context switch, in the round `alone`."""
+    """The longest run without a context switch in the round `alone`, and the runs around it."""
     runs = of.rounds["alone"]
     longest = _longest(of)
     near = runs[max(0, longest - _AROUND) : longest + _AROUND + 1]
@@ -96,7 +96,7 @@ def excerpt(of: Recording) -> str:
 
 
 def interrupters(results: Results) -> str:
-    """The names of the tasks that caused overlong turns, with the number of these turns."""
+    """The names of the tasks that caused overlong turns, each with the number of turns."""
     found: Counter[str] = Counter()
     for of in results.recordings.values():
         for count in COUNTS:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The latencies of a small server beside two hogs of nice 5, as rounds of the bench: with short
-and long requests, by nice value of the server, under each scheduler."""
+"""The latencies of a small server beside two hogs of nice 5, as rounds of the bench. There is a
+round for each length of requests, nice value of the server, and scheduler."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vm.kernels import Kernel
 
 from .fifo_rr import FIRST_MS, SHAPE
 
-#: CPU time of a request: shorter and longer than a slice.
+#: CPU times of requests: one is shorter than a slice, the other is longer.
 REQUESTS_MS = (2, 25)
 NICES = (-5, 5)
 
@@ -63,13 +63,13 @@ def _workload(request_ms: int, nice: int) -> Workload:
         lambda _: ["sh", "-c", script],
         FIGURES,
         _read,
-        # The guest's busybox has no such command.
+        # The busybox of the guest has no nice(1).
         program="nice",
     )
 
 
 def plan(kernel: Kernel, build: Path, seed: int) -> Plan:
-    """The rounds."""
+    """The rounds of the bench."""
     rust = build / "rust"
     subjects = (
         EEVDF,
@@ -85,7 +85,8 @@ def plan(kernel: Kernel, build: Path, seed: int) -> Plan:
 
 
 def rows(plan: Plan, results: Results) -> list[tuple[str, int, str, list[float]]]:
-    """The request's length, the server's nice value, the scheduler, and its figures."""
+    """Rows of the length of a request, the nice value of the server, the scheduler, and the
+    figures."""
     found = []
     for request in REQUESTS_MS:
         for nice in NICES:

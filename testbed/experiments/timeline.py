@@ -12,15 +12,15 @@ from .trace import NS_PER_MS, Turn
 
 #: Dimensions, in SVG units.
 _WIDTH, _LEFT, _RIGHT, _LANE, _BAR, _TOP, _BOTTOM = 900, 130, 20, 24, 14, 6, 40
-#: Colours by the name of the task, in the order of `labels`.
+#: Colours of the names of tasks, in the order of `labels`.
 BARS = ("#2f7fc1", "#c2651a")
-#: The part of a recording that is drawn, from the first turn.
+#: The picture shows this much of a recording, from the start of the first turn.
 WINDOW_MS = 600.0
 
 
 def draw(turns: Sequence[Turn], title: str, labels: Mapping[str, str]) -> str:
-    """The picture. `labels` has a lane's label for each name of tasks; the lanes are in the order
-    of the first turns."""
+    """The picture. `labels` has the label of a lane for each name of a task. The lanes are in the
+    order of the tasks' first turns."""
     start_ns = turns[0].start_ns
     end_ns = start_ns + min(round(WINDOW_MS * NS_PER_MS), turns[-1].stop_ns - start_ns)
     lanes: dict[int, list[Turn]] = {}

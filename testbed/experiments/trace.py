@@ -42,12 +42,12 @@ class Turn:
 
     @property
     def ran_ms(self) -> float:
-        """The CPU time of all its runs."""
+        """The CPU time of all runs of the turn."""
         return sum(self.runs_ns) / NS_PER_MS
 
     @property
     def interrupted_ms(self) -> float:
-        """The time between its runs."""
+        """The time between the runs of the turn."""
         return (self.stop_ns - self.start_ns) / NS_PER_MS - self.ran_ms
 
 
@@ -82,8 +82,8 @@ def turns(runs: Iterable[Run], comms: Collection[str]) -> list[Turn]:
 
 
 def contended(found: Sequence[Turn]) -> list[Turn]:
-    """The turns during which all tasks were there: those after the first turn of every task, and
-    before the last turn of any."""
+    """The turns during which all tasks were running or waiting: those after the first turn of every
+    task, and before the last turn of any task."""
     order = [turn.pid for turn in found]
     pids = set(order)
     if not pids:
@@ -115,7 +115,7 @@ def tick_ns(before: str, after: str) -> int:
     """The period of the kernel's tick, from two readings of /proc/timer_list with the lines `now`
     and `jiffies`."""
     (then_ns, jiffies), (now_ns, more) = (_clocks(text) for text in (before, after))
-    # The readings are not taken at the same moment as a tick.
+    # The rate is not exact, because the readings are not taken at a tick.
     hz = (more - jiffies) / (now_ns - then_ns) * 1e9
     known = min((100, 250, 300, 1000), key=lambda known: abs(known - hz))
     if abs(hz / known - 1) > 0.05:

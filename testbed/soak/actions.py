@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The actions of the stress test. Each is a shell script, generated from the scene and from random
-numbers: the same seed gives the same sequence.
+"""The actions of the stress test. Each action is a shell script, generated from the scene and from
+random numbers: the same seed gives the same sequence.
 
 A script runs in the guest to completion. Processes that it leaves behind end by themselves after a
 few seconds.
@@ -36,7 +36,7 @@ class Scene:
     has_monitor: bool
 
 
-#: Picks a thread of the running loads by a random number; exits if there is none.
+#: Picks a thread of the running loads by a random number. Exits if no load is running.
 _PICK = """\
 set -- $(for task in /proc/[0-9]*/task/[0-9]*; do
 	read -r name 2>/dev/null <$task/comm && case $name in
@@ -46,7 +46,7 @@ done)
 [ $# -gt 0 ] || exit 0
 shift $((NUMBER % $#)); thread=$1
 """
-#: Error messages are discarded: a task may have ended.
+#: Discards error messages, because a task may have ended.
 _QUIETLY = " 2>/dev/null"
 
 
@@ -96,14 +96,14 @@ def _policy(dice: Random, _: Scene) -> Action:
     """A temporary change of the class, or of the policy within the class."""
     policy = dice.choice(["-b 0", "-o 0", "-i 0", "-f 1", "-r 1"])
     script = _pick(dice) + f"chrt {policy.split()[0]} -p {policy.split()[1]} $thread" + _QUIETLY
-    # Only briefly: a hog that is a real-time task would not release its CPU.
+    # The change is brief, because a hog that is a real-time task does not release its CPU.
     script += f"\nsleep 0.3; chrt -o -p 0 $thread{_QUIETLY}"
     return Action(f"chrt {policy}", script)
 
 
 def _real_time(dice: Random, scene: Scene) -> Action:
     cpu, seconds = dice.choice(scene.topology.online), dice.randint(1, 2)
-    # The hog ends by itself: a task that had to kill it might never run.
+    # The hog ends by itself, because a task that had to kill it might never run.
     now = "IFS=. read -r now rest </proc/uptime"
     spin = f"{now}; end=$((now + {seconds})); while [ $now -lt $end ]; do {now}; done"
     script = f"chrt -f 50 taskset {1 << cpu:x} sh -c '{spin}' &"
@@ -159,7 +159,7 @@ def sequence(scene: Scene, seed: int) -> Iterator[Action]:
     if scene.has_monitor:
         kinds.append((_client, 2))
     makers, weights = zip(*kinds, strict=True)
-    # Some load has to run first.
+    # The first action is a load, on which later actions can act.
     yield _load(dice, scene)
     while True:
         yield dice.choices(makers, weights)[0](dice, scene)

@@ -16,13 +16,13 @@ from vm.topology import Topology
 
 from .actions import Action, Scene, sequence
 
-#: Initial time in which memory may still grow.
+#: Initial time during which the scheduler's memory may still grow without limit.
 _SETTLE_S = 5.0
 #: Allowed growth of the scheduler's memory, KiB.
 _GROWTH_MAX_KIB = 1024
-#: A line in the kernel log: the messages before it are not caused by the scheduler.
+#: A line in the kernel log. The messages before this line are not caused by the scheduler.
 _MARK = "scx soak begins"
-#: Timeout of operations that are immediate in a healthy guest.
+#: Timeout of operations that take no time in a healthy guest.
 _TIMEOUT_S = 120.0
 
 
@@ -34,11 +34,11 @@ class Setup:
     topology: Topology
     scheduler: Path
     arguments: tuple[str, ...]
-    #: scx_load, and programs that are missing in busybox.
+    #: scx_load, and programs that busybox lacks.
     programs: tuple[Path, ...]
     seed: int
     seconds: float
-    #: The scheduler's policy runs in user space and must not cause page faults.
+    #: Whether the scheduler's policy runs in user space. It must not cause page faults then.
     is_in_user_space: bool
     has_monitor: bool
 
@@ -50,9 +50,9 @@ class Verdict:
     nr_actions: int = 0
     page_faults: int = 0
     memory_kib: tuple[int, int] = (0, 0)
-    #: Output of the scheduler and the kernel, if it failed.
+    #: Output of the scheduler and of the kernel, if the test failed.
     log: Path | None = None
-    #: All failures; empty if it passed.
+    #: All failures; empty if the test passed.
     faults: list[str] = field(default_factory=list)
 
 
@@ -148,7 +148,7 @@ class _Soak:
             verdict.log.write_text(f"{self.process.stderr()}\n{log}")
 
     def _figures(self) -> dict[str, int]:
-        """Memory of the process, and page faults of its main thread."""
+        """Memory of the process in KiB, and the number of page faults of its main thread."""
         pid = self.process.pid
         status = self.guest.run(["cat", f"/proc/{pid}/status"]).check().stdout
         memory = next(line for line in status.splitlines() if line.startswith("VmRSS:"))

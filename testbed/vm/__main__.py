@@ -22,7 +22,7 @@ from .qemu import QemuError
 STATUS_USAGE = 2
 #: The harness failed, not the command in the guest.
 STATUS_HARNESS = 125
-#: The command was killed because of --timeout; the status of timeout(1).
+#: The command was killed because of --timeout. The status is that of timeout(1).
 STATUS_TIMEOUT = 124
 STATUS_INTERRUPTED = 128 + signal.SIGINT
 
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return STATUS_INTERRUPTED
     except BrokenPipeError:
-        # The reader has closed the pipe; flushing the rest must not fail again at exit.
+        # The reader has closed the pipe. Flushing the rest must not fail again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return STATUS_BROKEN_PIPE
     except (UsageError, topology.TopologyError) as error:
@@ -170,7 +170,7 @@ def _add_kernel(parser: argparse.ArgumentParser) -> None:
 
 
 def _check_limit(option: str, limit_s: float | None) -> None:
-    # This form also excludes NaN.
+    # This form of the condition also rejects NaN.
     if limit_s is not None and not 0 < limit_s <= _LONGEST_S:
         limits = f"more than 0 and at most {_LONGEST_S:.0f} seconds (7 days)"
         raise UsageError(f"{option} {limit_s:g}: give {limits}")

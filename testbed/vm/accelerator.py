@@ -2,9 +2,9 @@
 """Selects hardware virtualisation or emulation, depending on what works on this machine.
 
 Access to /dev/kvm is not sufficient: on nested and restricted hosts a stock kernel may hang under
-KVM. So the kernel is booted once with KVM and an initramfs that prints a message and
-powers off, and the result is cached for this kernel, this QEMU and this host kernel.
-SCX_VM_ACCEL=tcg|kvm overrides the probe.
+KVM. So the kernel is booted once under KVM, with an initramfs that prints a message and powers off.
+The result is cached for this kernel, this QEMU and this host kernel. SCX_VM_ACCEL=tcg|kvm overrides
+the probe.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from . import initramfs, qemu, topology
 from .kernels import Kernel
 from .progress import step
 
-#: A guest that works under KVM prints its message well within this time.
+#: A guest that works under KVM prints its message in much less than this time.
 PROBE_TIMEOUT_S = 20.0
 _DEVICE = Path("/dev/kvm")
 _HELLO = "scx-probe: hello"

@@ -2,9 +2,10 @@
 """A minimal BTF parser (the kernel's Documentation/bpf/btf.rst) that detects damaged BTF of a
 kernel.
 
-Since Linux 7.1 many kfuncs have a hidden last argument, which the kernel's build removes from
-their public prototype. The build finds these kfuncs by BTF tags, which an old pahole does not write
-for all of them. Kfuncs without the tag cannot be called by any program, and no scheduler loads.
+Since Linux 7.1 many kfuncs have a hidden last argument, which the kernel's build removes from their
+public prototype. The build finds these kfuncs by BTF tags, but an old pahole does not write the tag
+for all of them. No program can call such a kfunc without the tag, and so no scheduler can be
+loaded.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _TRAILERS = {
     **{4: (0, 12), 5: (0, 12), 15: (0, 12), 19: (0, 12)},  # STRUCT, UNION, DATASEC, ENUM64
     **{6: (0, 8), _FUNC_PROTO: (0, 8)},  # ENUM
 }
-#: The kfuncs of sched_ext, the suffix of internal ones, and the name of the hidden argument.
+#: The prefix of sched_ext's kfuncs, the suffix of internal kfuncs, and the name of the hidden
+#: argument.
 _KFUNCS, _HIDDEN, _ARGUMENT = b"scx_bpf_", b"_impl", b"aux"
 
 

@@ -20,9 +20,9 @@ _MAGIC = 0x202
 _RELEASE = 0x20E
 _PAYLOAD = 0x248
 _SECTOR_BYTES = 512
-#: The real-mode code never exceeds this, so one read covers header and release.
+#: Maximum size of the real-mode code. One read of this size covers header and release.
 _SETUP_BYTES_MAX = 65 * _SECTOR_BYTES
-#: Payloads other than gzip end with their uncompressed size, which is not part of the stream.
+#: Size of the uncompressed size, which follows the compressed stream in payloads other than gzip.
 _SIZE_TRAILER_BYTES = 4
 
 
@@ -47,7 +47,7 @@ def vmlinux(path: Path) -> bytes:
     if len(setup) < _PAYLOAD + 8:
         raise ImageError(f"{path}: the kernel image is truncated")
     payload_offset, payload_bytes = struct.unpack_from("<II", setup, _PAYLOAD)
-    # 0 means 4 sectors, for very old images, according to the protocol.
+    # According to the protocol, 0 means 4 sectors, in very old images.
     protected_mode = ((setup[_SETUP_SECTORS] or 4) + 1) * _SECTOR_BYTES
     with path.open("rb") as image:
         image.seek(protected_mode + payload_offset)

@@ -11,7 +11,8 @@ from . import progress, qemu
 from .kernels import version_of
 from .programs import built
 
-#: Older versions divide time between CPUs too coarsely, and deterministic runs differ.
+#: The oldest usable version. Older versions divide time between CPUs too coarsely, and
+#: deterministic runs differ.
 OLDEST_QEMU = (10,)
 #: Makes QEMU independent of the host's time, and limits the length of a CPU's turn: see
 #: qemu_deterministic.c.
@@ -42,7 +43,7 @@ def find() -> qemu.Emulator:
 
 
 def find_deterministic() -> qemu.Emulator:
-    """The same QEMU, with the same addresses and the same timing of its threads in each run.
+    """The QEMU of find(), with the same addresses and the same timing of its threads in each run.
 
     Raises qemu.QemuError, debs.DebsError.
     """

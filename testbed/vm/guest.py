@@ -8,8 +8,8 @@
         assert scheduler.wait(timeout_s=10) == 0
 
 A command is a shell script (a string), or a program with its arguments (a list), which then
-receives signals directly. Every wait has a deadline. A guest that dies, panics or hangs raises
-GuestError, and its console log is kept.
+receives signals directly. Every wait has a deadline. If a guest dies, panics or hangs, GuestError
+is raised, and the guest's console log is kept.
 """
 
 from __future__ import annotations
@@ -40,16 +40,17 @@ __all__ = ["CommandError", "Guest", "GuestError", "Process", "Result"]
 
 # All timeouts are in host time. A second of the guest may take several seconds of the host.
 
-#: Timeout for a killed command to exit, before the guest counts as hung. Longer than the kernel
-#: takes to eject a scheduler that has stalled (30 s of the guest).
+#: Timeout for a killed command to exit, before the guest counts as hung. The kernel takes less time
+#: to eject a scheduler that does not run tasks (30 s of the guest).
 _KILL_GRACE_S = 300.0
 #: Timeout for a command to end on a signal, before it is killed.
 _STOP_GRACE_S = 20.0
 #: Timeout for a guest to power off, before it is killed.
 _POWEROFF_TIMEOUT_S = 15.0
-#: The same after Ctrl-C.
+#: Timeout for a guest to power off after Ctrl-C.
 _HASTY_POWEROFF_S = 5.0
-#: Maximum time without a heartbeat, longer than the kernel's watchdog timeout (30 s of the guest).
+#: Maximum time without a heartbeat. It is longer than the kernel's watchdog timeout (30 s of the
+#: guest).
 _MAX_SILENCE_S = 300.0
 #: Timeout for the start of a job's process.
 _START_TIMEOUT_S = 60.0
@@ -58,18 +59,18 @@ Command = str | Sequence[str]
 
 
 class CommandError(Exception):
-    """A command in the guest failed unexpectedly; one line for the user."""
+    """A command in the guest failed unexpectedly; the text is one line for the user."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a command. The status is the shell's: 128 + N for death by signal N."""
+    """The result of a command. The status is as in a shell: 128 + N for death by signal N."""
 
     command: str
     status: int
     stdout_raw: bytes = b""
     stderr_raw: bytes = b""
-    #: The command was killed on timeout.
+    #: Whether the command was killed on timeout.
     timed_out: bool = False
 
     @property
@@ -96,7 +97,7 @@ class Result:
 
 
 class Process:
-    """A background command in a guest; created by Guest.spawn."""
+    """A background command in a guest, created by Guest.spawn."""
 
     def __init__(self, guest: Guest, link: Link, name: str) -> None:
         self.name = name
@@ -106,7 +107,7 @@ class Process:
         self._link = link
 
     def signal(self, number: int) -> None:
-        """Send a signal to the process; no effect if it has ended."""
+        """Send a signal to the process. Has no effect if the process has ended."""
         if self.running():
             self._link.send(protocol.signal(self.pid, number))
 
@@ -116,7 +117,8 @@ class Process:
         return self.name not in self._link.ended
 
     def wait(self, timeout_s: float) -> int:
-        """The exit status. Raises TimeoutError if it is still running, GuestError."""
+        """Wait for the exit status. Raises TimeoutError if the process still runs after
+        `timeout_s`, GuestError."""
         if not self._link.wait_until(lambda: self.name in self._link.ended, timeout_s):
             raise TimeoutError(f"'{self.name}' still runs after {timeout_s:g} s")
         return self._link.ended[self.name].status
@@ -135,9 +137,9 @@ class Process:
 
 
 class Guest:
-    """A guest with a given kernel; it is booted when entered as a context.
+    """A guest with a given kernel. It is booted on entry to its context.
 
-    `programs` are executables of the host that are added to the guest's PATH with their libraries;
+    `programs` are executables of the host that are added to the guest's PATH with their libraries.
     `files` are further files, by their path in the guest. A guest older than `lifetime_s`, or
     without a heartbeat for `max_silence_s`, is killed during the next wait. The console log is
     written to `console_log`, or to a temporary file that is removed after a clean power-off.
@@ -167,7 +169,8 @@ class Guest:
         self.topology = topology
         self._programs = tuple(programs)
         self._files = dict(files or {})
-        # Missing files of the host are reported before anything is started.
+        # Read the files of the host now, so that missing files are reported before anything is
+        # started.
         self._parcel = initramfs.parcel(self._programs, self._files)
         self._kernel_args = tuple(kernel_args)
         self._boot_timeout_s = boot_timeout_s
@@ -202,7 +205,7 @@ class Guest:
         if self.console_log is None:
             self.console_log = temporary_log()
         resumes = self._can_resume(accel)
-        # QEMU reads the image before the guest runs, so it can be removed after the boot.
+        # QEMU reads the image before the guest runs, so the image can be removed after the boot.
         with tempfile.TemporaryDirectory(prefix="scx-vm-") as scratch:
             image = Path(scratch) / "initramfs.cpio"
             image.write_bytes(self._image(resumes))
@@ -236,7 +239,8 @@ class Guest:
         return accel, qemu.Emulator()
 
     def _can_resume(self, accel: str) -> bool:
-        """Whether to use saved states: with hardware virtualisation they would save little time."""
+        """Whether to use saved states. With hardware virtualisation, they would save little
+        time."""
         return accel != "kvm" and not self._kernel_args and is_built(RESUME)
 
     def _image(self, resumes: bool) -> bytes:
@@ -267,14 +271,14 @@ class Guest:
             self.console_log = None
 
     def _power_off(self, link: Link, timeout_s: float) -> bool:
-        """Whether the guest powered off; otherwise prints the path of the console log."""
+        """Whether the guest powered off. If not, prints the path of the console log."""
         well = False
         with contextlib.suppress(GuestError):
             link.send(protocol.poweroff())
         try:
             well = link.close(timeout_s) and not link.is_lost
         finally:
-            # If the guest is lost, an error with the path has been raised already.
+            # If the guest is lost, an error with the path of the log has been raised already.
             if not well and not link.is_lost:
                 warn(f"the guest did not power off; console log: {self.console_log}")
         return well
@@ -290,8 +294,8 @@ class Guest:
         """Run a command to completion, or kill it with its children after `timeout_s`.
 
         If `is_urgent`, the command is a real-time task, which the scheduler under test does not
-        delay: for reading the state of the guest. Raises GuestError when the guest is lost, or the
-        command cannot be killed.
+        delay. Use this for commands that read the state of the guest. Raises GuestError when the
+        guest is lost, or the command cannot be killed.
         """
         link = self._link
         name = self._new_name()
@@ -304,9 +308,10 @@ class Guest:
         return Result(_text(command), ended.status, stdout, stderr, timed_out=not in_time)
 
     def spawn(self, name: str, command: Command, *, user: str = "root") -> Process:
-        """Start a command in the background, with a name that is unique among running ones.
+        """Start a command in the background, with a name that is unique among running commands.
 
-        Raises ValueError for a bad name, CommandError when it cannot be started, GuestError.
+        Raises ValueError for a bad name, CommandError when the command cannot be started,
+        GuestError.
         """
         link = self._link
         if name in link.started and name not in link.ended:
@@ -328,11 +333,11 @@ class Guest:
     ) -> Result:
         """Run a command and copy both output streams to `sink` as they arrive.
 
-        The default sink is the host's standard output; the result contains no output. The host's
-        SIGINT and SIGTERM are forwarded to the command and its children; a second one acts on the
-        host. After `timeout_s` the command gets `timeout_signal` in the same way, and the result is
-        marked as timed out. A command that ignores the signal is killed after a while. Raises
-        GuestError. For the main thread only.
+        The default sink is the host's standard output. The result contains no output. SIGINT or
+        SIGTERM to the host is forwarded to the command and its children, but a second signal acts
+        on the host. After `timeout_s` the command and its children get `timeout_signal`, and the
+        result is marked as timed out. A command that ignores the signal is killed after a while.
+        Raises GuestError. For the main thread only.
         """
         link = self._link
         link.stream_sink = sink or to_stdout
@@ -365,7 +370,7 @@ class Guest:
     def shell(self) -> int:
         """Run an interactive shell on the user's terminal, in a guest with a terminal.
 
-        Returns its status, or 0 if the user left the shell running. Raises GuestError.
+        Returns the status of the shell, or 0 if the user left the shell running. Raises GuestError.
         """
         link = self._link
         if link.terminal is None:
@@ -418,7 +423,7 @@ class Guest:
             raise link.hangs(f"a command survives SIGKILL for {_KILL_GRACE_S:g} s")
 
     def _collect(self, ended: protocol.Ended) -> tuple[bytes, bytes]:
-        """Both outputs of a job that has ended; the job is forgotten."""
+        """Both outputs of a job that has ended. The job is then forgotten."""
         link = self._link
         size = ended.stdout_bytes + ended.stderr_bytes
         link.send(protocol.fetch(ended) if size else protocol.forget(ended.name))
@@ -436,7 +441,7 @@ def _text(command: Command) -> str:
 
 
 def _poweroff_timeout_s(error: BaseException | None) -> float:
-    """Timeout for power-off after `error`: short if the user has interrupted."""
+    """Timeout for power-off after `error`. It is short if the user has interrupted."""
     in_haste = error is not None and not isinstance(error, Exception)
     return _HASTY_POWEROFF_S if in_haste else _POWEROFF_TIMEOUT_S
 
@@ -456,7 +461,7 @@ def to_stdout(chunk: bytes) -> None:
 
 @contextlib.contextmanager
 def _forwarded_signals(forward: Callable[[int], None]) -> Iterator[None]:
-    """Pass the first SIGINT or SIGTERM to `forward`; the next one acts as before the block."""
+    """Pass the first SIGINT or SIGTERM to `forward`. The next signal acts as before the block."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def restore() -> None:

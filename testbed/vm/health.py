@@ -13,19 +13,20 @@ COMPLAINTS = re.compile(
     re.IGNORECASE,
 )
 
-#: When a CPU goes offline, 6.12 stops its fair server, the reservation for fair tasks
-#: (dl_server_stop() in sched_cpu_dying()), even if it is not running, and subtracts its bandwidth
-#: twice: task_non_contending() warns, or inactive_task_timer() within a second. The kernel corrects
-#: the sum immediately, so there are no further effects. Without a scheduler, the CPU's fair kernel
-#: threads keep the server running; with one that takes all tasks, nothing does. A scheduler cannot
-#: avoid it. Later kernels stop the server only if it is running.
+#: When a CPU goes offline, 6.12 stops the CPU's fair server, the reservation for fair tasks, even
+#: if the server is not running (dl_server_stop() in sched_cpu_dying()). This subtracts the server's
+#: bandwidth twice, so task_non_contending() warns, or inactive_task_timer() within a second. The
+#: kernel corrects the sum immediately, so there are no further effects. Without a scheduler, the
+#: CPU's fair kernel threads keep the server running. With a scheduler that takes all tasks, nothing
+#: does, and the scheduler cannot avoid the warning. Later kernels stop the server only if it is
+#: running.
 FAIR_SERVER_SERIES = "6.12"
 FAIR_SERVER_WARNING = r"WARNING: .* (task_non_contending|inactive_task_timer)\+|Call Trace:"
 
 #: A kernel thread that is created while a scheduler is being enabled sets its own policy
 #: (kthread()), enters the ext class without a slice, and may be preempted at once. 7.2 then warns
-#: that the scheduler lacks SCX_OPS_ENQ_LAST, as most schedulers do. Seen once, with "enabling+all"
-#: in the trace; a scheduler cannot avoid it.
+#: that the scheduler lacks SCX_OPS_ENQ_LAST, as most schedulers do. The warning was seen once, with
+#: "enabling+all" in the trace. A scheduler cannot avoid it.
 NEW_THREAD_SERIES = "7.2"
 NEW_THREAD_WARNING = r"WARNING: .* put_prev_task_scx\+|Call Trace:"
 

@@ -2,8 +2,8 @@
 """The guest's root file system: a small, reproducible initramfs.
 
 It contains busybox, the guest scripts of `guest/`, and the programs under test with their shared
-libraries. It is a plain `newc` cpio archive: decompressing would be slow under emulation, and
-device nodes can be put into an archive without root privileges.
+libraries. It is an uncompressed `newc` cpio archive, because decompression would be slow under
+emulation. Device nodes can be put into an archive without root privileges.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class File:
-    """A further file of a guest: its contents, a text or a file of the host, and its mode."""
+    """A further file of a guest. `contents` is a text, or the path of a file of the host."""
 
     contents: str | Path
     mode: int = 0o644
@@ -60,14 +60,14 @@ class Tree:
         self.entries: dict[str, Entry] = {}
 
     def directory(self, path: str) -> None:
-        """Add a directory and those above it."""
+        """Add a directory and its parent directories."""
         path = path.strip("/")
         if path and path not in self.entries:
             self.directory(str(Path(path).parent) if "/" in path else "")
             self.entries[path] = Entry(stat.S_IFDIR | 0o755)
 
     def file(self, path: str, data: bytes, mode: int = 0o644) -> None:
-        """Add a regular file, and the directories it is in."""
+        """Add a regular file and its parent directories."""
         self._add(path, Entry(stat.S_IFREG | mode, data))
 
     def link(self, path: str, target: str) -> None:
@@ -84,9 +84,9 @@ class Tree:
         self.file(path, data, 0o755 if source.stat().st_mode & 0o111 else 0o644)
 
     def program(self, source: Path, path: str) -> None:
-        """Add the host's program `source` and the shared libraries it loads.
+        """Add the host's program `source` and the shared libraries that it loads.
 
-        Libraries are put where `ldd` found them, the dynamic loader included.
+        Libraries, and the dynamic loader, get the paths at which `ldd` found them.
         """
         self.copy(source, path)
         for library in shared_libraries(source):
@@ -112,8 +112,8 @@ def build(
     """The archive with busybox, `programs`, and `main`, the guest script to run.
 
     Programs are added to the guest's PATH by their file names. `files` are further files, by their
-    path in the guest, and may replace standard ones, such as /etc/passwd. Raises
-    InitramfsError when something is missing on the host.
+    path in the guest. They may replace standard files, such as /etc/passwd. Raises InitramfsError
+    when something is missing on the host.
     """
     tree = base()
     for script in ("init", main):
@@ -147,7 +147,7 @@ def base() -> Tree:
     tree = Tree()
     for path in _DIRECTORIES:
         tree.directory(path)
-    # As usual, /run is also reachable as /var/run.
+    # /var/run is a link to /run, as in distributions.
     tree.link("var/run", "/run")
     tree.device("dev/console", 5, 1)
     tree.device("dev/null", 1, 3)

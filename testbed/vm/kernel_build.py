@@ -29,9 +29,10 @@ from .kernels import Kernel, KernelError
 SUITES = {"6.12": "trixie"}
 
 _OPTION = re.compile(r"(?:# )?(CONFIG_\w+)(?:=(.*)| is not set)")
-#: The value of options that Kconfig reports as "not set".
+#: The value of an option that a configuration lists as "is not set".
 _UNSET = "n"
-#: The image contains the builder's name, which should not be the name of this user and machine.
+#: The image contains the names of its builder and of a machine, which should not be those of this
+#: user and machine.
 _ENVIRONMENT = {"LC_ALL": "C", "KBUILD_BUILD_USER": "scx", "KBUILD_BUILD_HOST": "scx"}
 
 
@@ -43,7 +44,7 @@ def obtain(wanted: str) -> Kernel:
     if wanted not in kernels.buildable():
         return kernels.resolve(wanted)
     with debs.locked(_workshop() / "lock"):
-        # Another process may have built it before the lock was taken.
+        # Another process may have built the kernel before this process took the lock.
         return kernels.find(wanted) or _build(wanted)
 
 
@@ -61,7 +62,7 @@ def options(config: str) -> dict[str, str]:
 def not_taken(wanted: str, config: str) -> list[str]:
     """The options of `wanted` that have another value in `config`.
 
-    Kconfig silently drops unknown options, and those whose dependencies are disabled.
+    Kconfig silently drops unknown options, and options whose dependencies are disabled.
     """
     taken = options(config)
     return [
@@ -90,7 +91,8 @@ def _build(series: str) -> Kernel:
 
 @contextmanager
 def _scratch(directory: Path) -> Iterator[Path]:
-    """An empty directory, removed after the block; also removes leftovers of killed builds."""
+    """An empty directory, removed after the block. Before the block, removes leftovers of killed
+    builds."""
     if directory.exists():
         shutil.rmtree(directory)
     directory.mkdir()
@@ -118,7 +120,7 @@ def _unpack(series: str, scratch: Path) -> Path:
 
 
 def _configure(make: _Make, source: Path, config: Path) -> None:
-    """Create the source's .config. Raises KernelError if it lacks an option of `config`."""
+    """Create the source's .config. Raises KernelError if the result lacks an option of `config`."""
     make.run(source, "allnoconfig", f"KCONFIG_ALLCONFIG={config}")
     lost = not_taken(config.read_text(), (source / ".config").read_text())
     if lost:
@@ -154,7 +156,8 @@ class _Make:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-                # Wait for all compilers: they write into the directory that is removed next.
+                # Wait for the end of all compilers, which write into the directory that is removed
+                # next.
                 alive_end.read()
                 raise
         if status != 0:
@@ -163,8 +166,8 @@ class _Make:
 
 @contextmanager
 def _interrupts_held() -> Iterator[Callable[[], None]]:
-    """Defers Ctrl-C within the block until the returned function is called, so that a child that
-    was just started is known to the code that has to kill it."""
+    """Within the block, defers Ctrl-C until the returned function is called. So the code that has
+    to kill a child knows each child that was started."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
 
     def let_go() -> None:
@@ -177,7 +180,7 @@ def _interrupts_held() -> Iterator[Callable[[], None]]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Whether one of these versions would be built, as an exit status."""
+    """Prints nothing. The exit status is 0 if one of these versions would be built, else 1."""
     try:
         return 0 if any(map(needed, arguments)) else 1
     except KernelError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Selects a guest's kernel: an image given by path, a cached one, or a distribution's.
+"""Selects a guest's kernel: an image given by path, a cached image, or an image of a distribution.
 
 Kernels are given by path (`./bzImage`), by a version prefix (`7.2`, `6.17.13`), or by
 full release. Images in the directories of SCX_VM_KERNELS come first, then the cache, then
@@ -27,18 +27,19 @@ from . import bzimage, elf, progress
 #: The newest series that the project is tested with. The default kernel is newer only if it is in
 #: SCX_VM_KERNELS.
 NEWEST_KNOWN = (7, 2)
-#: Debian enabled sched_ext in this version; older kernels cannot be used.
+#: The first version in which Debian enabled sched_ext. Older kernels cannot be used.
 OLDEST_IN_ARCHIVE = (6, 16)
-#: Suites with kernels. Backports have many versions, but those from 7.1 on were built with a
-#: pahole that is too old (see the module btf); hence sid comes first.
+#: Suites with kernels. sid comes first: the backports have many versions, but versions from 7.1 on
+#: were built with a pahole that is too old (see the module btf).
 SUITES = ("sid", "trixie-backports")
 
 _CURE = "give an image with --kernel PATH or SCX_VM_KERNELS=DIR"
-#: Configurations of kernels that can be built here, SERIES.config.
+#: Directory of SERIES.config, the configurations of kernels that can be built here.
 CONFIGS = Path(__file__).parent / "configs"
 _IMAGE_NAMES = ("bzImage*", "vmlinuz*")
 _VERSION = re.compile(r"\d+(?:\.\d+)*")
-#: From 6.19 on the image is in linux-binary-RELEASE, on which linux-image-RELEASE depends.
+#: Packages of kernel images. From 6.19 on, the image is in linux-binary-RELEASE, on which
+#: linux-image-RELEASE depends.
 _PACKAGE = re.compile(r"linux-(binary|image)-(\d+\.\d+\S*-cloud-amd64)")
 
 
@@ -53,7 +54,7 @@ class Kernel:
     path: Path
     #: `uname -r` in the guest.
     release: str
-    #: Its origin, for display: a directory, "cache", or a suite.
+    #: Where the image is from, for display: a directory, "cache", or a suite.
     origin: str
 
     @property
@@ -102,9 +103,9 @@ def from_path(path: Path) -> Kernel:
 
 
 def resolve(wanted: str | None = None) -> Kernel:
-    """The kernel of a path, version or release; without one, the newest tested one.
+    """The kernel of a path, version or release; by default, the newest kernel that is tested.
 
-    Fetches it if necessary. Raises KernelError.
+    Fetches the kernel if necessary. Raises KernelError.
     """
     if wanted is None:
         return _newest()
@@ -129,15 +130,15 @@ def buildable() -> list[str]:
 
 
 def local() -> list[Kernel]:
-    """Local kernels: those of SCX_VM_KERNELS, then the cache; each newest first."""
+    """Local kernels: first those of SCX_VM_KERNELS, then those of the cache, both newest first."""
     return [*_given(), *_cached()]
 
 
 def archived(*, fresh: bool = False) -> Iterator[Packaged]:
     """The kernels with sched_ext in the Debian archive, suite by suite, newest first.
 
-    From cached lists, unless `fresh`. A suite that cannot be read is omitted with a note. Raises
-    debs.DebsError if none can be read.
+    Uses cached package lists, unless `fresh`. A suite that cannot be read is omitted with a note.
+    Raises debs.DebsError if no suite can be read.
     """
     failures: list[debs.DebsError] = []
     for name in SUITES:
@@ -161,7 +162,7 @@ def packaged(suite: str, packages: Iterable[str]) -> list[Packaged]:
         match = _PACKAGE.fullmatch(package)
         if match and version_of(match[2]) >= OLDEST_IN_ARCHIVE:
             found[match[2]] = Packaged(match[2], suite, package)
-    # In reverse order, linux-binary comes after linux-image and replaces it.
+    # In reverse order, linux-binary comes after linux-image, so it replaces linux-image.
     return list(found.values())
 
 
@@ -184,7 +185,7 @@ def fetch(kernel: Packaged) -> Kernel:
 def keep(image: Path) -> Kernel:
     """Adds a kernel image built here to the cache.
 
-    Raises KernelError if it is no image, or schedulers cannot be loaded on it.
+    Raises KernelError if the file is no image, or schedulers cannot be loaded on the kernel.
     """
     made = from_path(image)
     if flaw := _flaw(made):
@@ -245,10 +246,10 @@ def _fetch_matching(wanted: str) -> Kernel:
 def _from_archive(
     serves: Callable[[Packaged], bool], at_hand: Sequence[Kernel] = ()
 ) -> Kernel | None:
-    """The archive's newest usable kernel, or a local one that is as new; None if there is none.
+    """The archive's newest usable kernel, or a local kernel that is as new; None if there is none.
 
-    Outdated lists are refreshed only if they lead to no usable kernel. Raises debs.DebsError,
-    KernelError.
+    Outdated package lists are refreshed only if they lead to no usable kernel. Raises
+    debs.DebsError, KernelError.
     """
     for fresh in (False, True):
         try:

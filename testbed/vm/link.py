@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The connection between the host and a guest's agent: an event loop over the guest's ports.
 
-All waits go through `wait_until`, which serves every port: a guest would spin on a port that the
+All waits go through `wait_until`, which serves every port, because a guest spins on a port that the
 host does not read. There are no threads.
 """
 
@@ -22,7 +22,7 @@ from .qemu import Launched
 
 #: Poll interval of QEMU's process and the guest's life time.
 _POLL_S = 0.5
-#: A guest that was silent for this long is sent a ping.
+#: The agent is sent a ping if the guest was silent for this long.
 _PING_AFTER_S = 10.0
 _CHUNK_BYTES = 65536
 #: Timeout for QEMU to exit after it has closed its ports.
@@ -59,7 +59,7 @@ class Link:
         self.data = bytearray()
         #: Receives the bytes of the stream port.
         self.stream_sink: Callable[[bytes], Any] = _discard
-        #: The host's end of the guest's terminal, if it has one.
+        #: The host's end of the guest's terminal, if the guest has one.
         self.terminal = ports.terminal
         self._loss: GuestError | None = None
         self._launched = launched
@@ -90,15 +90,16 @@ class Link:
         self._selector.unregister(source)
 
     def send(self, request: bytes) -> None:
-        """Queue a request for the agent; signal-safe, does not block."""
+        """Queue a request for the agent. May be called from a signal handler, and does not
+        block."""
         self._outgoing += request
         self._flush()
 
     def wait_until(self, condition: Callable[[], bool], timeout_s: float | None = None) -> bool:
-        """Serve the ports until `condition` is true; returns False if `timeout_s` passes first.
+        """Serve the ports until `condition` is true. Returns False if `timeout_s` passes before.
 
         Without `timeout_s`, only the guest's life time limits the wait. Raises GuestError when the
-        guest is lost during the wait, also for lack of a heartbeat.
+        guest is lost during the wait, for example because its heartbeat is missing.
         """
         deadline_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
         while not condition():
@@ -125,7 +126,8 @@ class Link:
         return self._loss
 
     def hangs(self, how: str) -> GuestError:
-        """Kill the guest for this reason. Returns the error, with the kernel's messages."""
+        """Kill the guest, which hangs in this way. Returns the error, with a message of the
+        kernel's watchdogs."""
         seen = _line_with(_STUCK, self._console_log)
         return self.lost(f"the guest hangs: {how}" + (f" ({seen})" if seen else ""))
 
@@ -135,7 +137,8 @@ class Link:
         return self._loss is not None
 
     def close(self, timeout_s: float) -> bool:
-        """Wait for QEMU to exit, or kill it, and close the ports; whether it exited cleanly."""
+        """Wait for QEMU to exit, or kill it, and close the ports. Returns whether QEMU exited
+        cleanly."""
         status = None
         try:
             status = self._process.wait(timeout_s)
@@ -166,8 +169,8 @@ class Link:
         self._flush()
         before_s = time.monotonic()
         readable = self._selector.select(timeout_s)
-        # Count at most the intended wait: if the host is a VM that was paused, its clock may have
-        # advanced, but the guest could not respond.
+        # Count at most the intended wait. If the host is a VM that was paused, the host's clock may
+        # have advanced, but the guest could not respond.
         self._silent_s += min(time.monotonic() - before_s, timeout_s)
         for key, _ in readable:
             key.data()
@@ -179,7 +182,7 @@ class Link:
             self._heed_silence()
 
     def _heed_silence(self) -> None:
-        """Ping a silent guest; kill it if it does not respond."""
+        """Ping a guest that is silent, and kill it if it does not respond."""
         if not self._pinged:
             if self._silent_s >= self._ping_after_s:
                 self._pinged = True
@@ -189,7 +192,8 @@ class Link:
             raise self.hangs(silence)
 
     def _flush(self) -> None:
-        # If a signal handler has interrupted another call, that call sends the queued bytes.
+        # If this call is in a signal handler that has interrupted another call, the other call
+        # sends the queued bytes.
         while self._outgoing and not self._is_sending:
             self._is_sending = True
             try:
@@ -232,7 +236,7 @@ class Link:
         return self.lost(cause or f"QEMU ended with status {status}{self._stderr_tail()}")
 
     def _stderr_tail(self) -> str:
-        """The last line of standard error of QEMU, which has exited."""
+        """The last line of QEMU's standard error, after QEMU has exited."""
         stderr = self._process.stderr
         lines = stderr.read().decode(errors="replace").splitlines() if stderr else []
         return f": {lines[-1]}" if lines else ""
@@ -245,7 +249,7 @@ def cause_of_death(console_log: Path) -> str | None:
 
 
 def _line_with(marks: Sequence[str], console_log: Path) -> str | None:
-    """The first line with the most significant of the messages, from the message on."""
+    """The first line with the most significant message that occurs, from the message on."""
     try:
         lines = console_log.read_text(errors="replace").splitlines()
     except OSError:

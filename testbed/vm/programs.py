@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .qemu import QemuError
 
-#: Saves and resumes a guest; built by Meson from guest/scx_resume.c.
+#: The program that saves and resumes a guest. Meson builds it from guest/scx_resume.c.
 RESUME = "scx_resume"
 
 
@@ -26,7 +26,7 @@ def is_program(file: Path) -> bool:
 
 
 def lacking() -> list[Path]:
-    """Programs of this machine that tests need and that are missing in busybox."""
+    """Programs of this machine that tests need and busybox lacks."""
     return [Path(shutil.which(name) or name) for name in ("chrt", "nice")]
 
 

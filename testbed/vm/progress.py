@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Progress of long steps on stderr: one line each, none in CI."""
+"""Progress of long steps on stderr, with a line for each step. In CI, there is no output."""
 
 from __future__ import annotations
 

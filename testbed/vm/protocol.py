@@ -11,11 +11,11 @@ Both directions use one line per message on the control port:
     ping
     poweroff
 
-A job is a shell script with a name. OUTPUT is where its two output streams go: `files` keeps
-them in the guest until `fetch` sends them, raw, over the data port; `stream` sends both over the
-stream port as they arrive. `urgent` is `files` for a job that is a real-time task; other jobs are
-ordinary tasks. A negative PID means the job's process group. Requests are served in
-order, jobs run in parallel.
+A job is a shell script with a name. OUTPUT is where its two output streams go: `files` keeps them
+in the guest until `fetch` sends them, raw, over the data port; `stream` sends both over the stream
+port as they arrive. `urgent` is like `files`, and makes the job a real-time task; other jobs are
+ordinary tasks. A negative PID means the job's process group. Requests are served in order, jobs run
+in parallel.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def signal(pid: int, number: int) -> bytes:
 
 
 def fetch(ended: Ended) -> bytes:
-    """Request for the output of a job that has ended; the guest then forgets the job."""
+    """Request for the output of a job that has ended. The guest then forgets the job."""
     return f"fetch {ended.name} {ended.stdout_bytes} {ended.stderr_bytes}\n".encode()
 
 

@@ -20,7 +20,7 @@ from .qmp import Monitor
 from .topology import Topology
 
 PROGRAM = "qemu-system-x86_64"
-#: Fits all programs with their libraries; a PCI device's memory is a power of two.
+#: Large enough for all programs with their libraries. The memory of a PCI device is a power of two.
 INBOX_BYTES = 128 << 20
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -28,28 +28,28 @@ _libc = ctypes.CDLL(None, use_errno=True)
 #: The emulated CPU, without features that are slow under emulation: fast string instructions, which
 #: cost an instruction per byte, and AVX, whose registers are saved at each context switch.
 _EMULATED_CPU = "max,-erms,-fsrm,-avx,-avx2,-fma,-f16c,-vaes,-vpclmulqdq"
-#: Emulation is single-threaded: with one thread per virtual CPU the kernel's patching of static
-#: keys races and guests die of "Oops: int3".
+#: Emulation is single-threaded. With one thread per virtual CPU, the kernel's patching of static
+#: keys races, and guests die of "Oops: int3".
 _TCG = ("-accel", "tcg,thread=single", "-cpu", _EMULATED_CPU)
 _RTC = ("-rtc", "base=2026-01-01,clock=vm")
-#: Time is the number of instructions (1 ns each), independent of the host. While all CPUs are idle,
-#: it passes as on the host or, with sleep=off, jumps to the next timer.
+#: Time is the number of executed instructions (1 ns each), independent of the host. While all CPUs
+#: are idle, time passes as on the host; with sleep=off, time jumps to the next timer.
 _ICOUNT = ("-icount", "shift=0,sleep=on", *_RTC)
 _DETERMINISTIC = ("-icount", "shift=0,sleep=off", *_RTC)
 #: Options of each accelerator.
 ACCELERATORS = {
     "tcg": _TCG,
     "kvm": ("-accel", "kvm", "-cpu", "host"),
-    # With input from the host.
+    # Guests with input from the host.
     "icount": (*_TCG, *_ICOUNT),
-    # Without input while the guest runs, and therefore deterministic.
+    # Guests without input while they run, which are therefore deterministic.
     "replay": (*_TCG, *_DETERMINISTIC),
 }
 
 #: Kernel parameters of every guest.
 KERNEL_ARGS = (
     "console=ttyS0",
-    # Only warnings and worse while booting; init enables the rest.
+    # While the guest boots, print only warnings and errors. init enables all messages.
     "loglevel=5",
     # A panic or an oops ends QEMU (with -no-reboot), so that the host notices at once.
     "panic=-1",
@@ -57,7 +57,7 @@ KERNEL_ARGS = (
     # The emulated TSC is exact: the kernel must not fall back from it to the slow HPET.
     "tsc=reliable",
     "random.trust_cpu=on",
-    # For the debug dumps of a whole test run.
+    # Large enough for the debug dumps of a whole test run.
     "log_buf_len=1M",
     # Self-tests of the crypto code take half a second under emulation.
     "cryptomgr.notests",
@@ -77,14 +77,14 @@ class Emulator:
     preloaded: tuple[Path, ...] = ()
 
     def about(self) -> str:
-        """Its version, including that of its package. Raises QemuError if it is not installed."""
+        """The version of QEMU and of its package. Raises QemuError if QEMU is not installed."""
         if shutil.which(self.command[0]) is None:
             raise QemuError(f"{PROGRAM} is missing: install the package qemu-system-x86")
         said = subprocess.run([*self.command, "--version"], capture_output=True, text=True)
         return said.stdout.partition("\n")[0]
 
     def version(self) -> str:
-        """Its version, such as 7.2.22. Raises QemuError if it is not installed."""
+        """The version of QEMU, such as 7.2.22. Raises QemuError if QEMU is not installed."""
         match = re.search(r"version (\S+)", self.about())
         return match[1] if match else "unknown"
 
@@ -102,16 +102,16 @@ class Machine:
     terminal: bool = False
     kernel_args: tuple[str, ...] = ()
     emulator: Emulator = field(default_factory=Emulator)
-    #: Outputs of the serial ports after the first, which is the console.
+    #: Output files of the serial ports, except the first port, which is the console.
     serial_files: tuple[Path, ...] = ()
     #: Seed of the emulator's random numbers; None: random.
     seed: int | None = None
-    #: The guest has an inbox, so that it can be saved and resumed: see the module saved.
+    #: Whether the guest has an inbox, so that it can be saved and resumed: see the module saved.
     has_inbox: bool = False
 
     @property
     def is_replayed(self) -> bool:
-        """Whether the guest is deterministic: its only ports to the host are serial ones."""
+        """Whether the guest is deterministic. Its only ports to the host are serial ports."""
         return self.accelerator == "replay"
 
 
@@ -138,7 +138,7 @@ class Launched:
     process: subprocess.Popen[bytes]
     #: None for a deterministic machine.
     ports: Ports | None
-    #: QEMU's monitor, and the memory of the guest's inbox; None for a machine without one.
+    #: QEMU's monitor, and the memory of the guest's inbox. None for a machine without an inbox.
     monitor: Monitor | None
     inbox: int | None
     is_closed: bool = False
@@ -169,15 +169,15 @@ def _has_host_time(machine: Machine) -> bool:
 
 
 def _hpet(machine: Machine) -> str:
-    """Whether the guest has an HPET. On a busy host, the kernel may fail to calibrate the TSC
-    with the PIT, as 6.12 did in 4 of 8 boots; with an HPET it does not. If time is counted in
-    instructions, the PIT is reliable."""
+    """Whether the guest has an HPET. On a busy host, the kernel may fail to calibrate the TSC with
+    the PIT, as 6.12 did in 4 of 8 boots, but not with an HPET. If instructions count as time, the
+    PIT is reliable."""
     return "on" if _has_host_time(machine) else "off"
 
 
 def _timer_args(machine: Machine) -> list[str]:
-    """At boot, the kernel panics if the timer does not interrupt it in time, which happens if the
-    host halts the guest: "IO-APIC + timer doesn't work!"."""
+    """Disable the check at boot that the timer interrupts in time. If the host halts the guest, the
+    check fails, and the kernel panics: "IO-APIC + timer doesn't work!"."""
     return ["no_timer_check"] if _has_host_time(machine) else []
 
 
@@ -203,7 +203,7 @@ def machine_args(machine: Machine) -> list[str]:
 
 
 def launch(machine: Machine, *more_args: str) -> Launched:
-    """Start QEMU, with these additional arguments. It is killed when this process exits. Raises
+    """Start QEMU, with these additional arguments. QEMU is killed when this process exits. Raises
     QemuError."""
     if not available():
         raise QemuError(f"{PROGRAM} is missing: install the package qemu-system-x86")

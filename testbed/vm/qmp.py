@@ -23,7 +23,7 @@ class Monitor:
         self._is_greeted = False
 
     def execute(self, command: str, timeout_s: float = 60.0, **arguments: Any) -> Any:
-        """Result of a command; `_` in argument names stands for `-`. Raises MonitorError."""
+        """The result of a command; `_` in argument names stands for `-`. Raises MonitorError."""
         deadline_s = time.monotonic() + timeout_s
         if not self._is_greeted:
             self._is_greeted = True
@@ -42,7 +42,8 @@ class Monitor:
         self._port.close()
 
     def await_event(self, name: str, timeout_s: float) -> bool:
-        """Whether QEMU has reported this event, or does within the timeout. Raises MonitorError."""
+        """Whether QEMU has reported this event, or reports it within the timeout. Raises
+        MonitorError."""
         deadline_s = time.monotonic() + timeout_s
         if not self._is_greeted:
             self.execute("query-status", timeout_s)

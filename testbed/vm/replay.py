@@ -4,8 +4,8 @@
     outcome = replay.run(kernel, topology, "scx_load --json", programs=[path], seed=1)
 
 Time in such a guest is the number of instructions that its CPUs have executed, in round-robin
-order, and a running guest gets no input: the command is in its inbox, and its output goes to
-files. docs/deterministic.md explains uses and limits.
+order. A running guest gets no input: the command is in its inbox, and the output goes to files.
+docs/deterministic.md explains uses and limits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .programs import RESUME, built
 from .qmp import MonitorError
 from .topology import Topology
 
-#: QEMU's maximum.
+#: The maximum that QEMU accepts.
 MAX_SEED = 2**32 - 1
 #: Disables the randomization of kernel and user addresses.
 KERNEL_ARGS = ("nokaslr", "norandmaps")
@@ -40,7 +40,7 @@ class Outcome:
 
     #: The exit status, as in a shell: 128 + N for death by signal N.
     status: int
-    #: The command was signalled at its time limit.
+    #: Whether the command was signalled at its time limit.
     timed_out: bool
     #: Both output streams of the command.
     output: bytes
@@ -52,9 +52,9 @@ class Outcome:
 class Limit:
     """The command's time limit, in guest time."""
 
-    #: From the command's start.
+    #: The limit, counted from the command's start.
     seconds: float
-    #: Sent to the command's process group; 20 s later it is killed.
+    #: The signal that is sent to the command's process group. 20 s later, the group is killed.
     signal: int
 
 
@@ -97,7 +97,7 @@ def run(
         parcel = _parcel(script, programs, limit)
         if is_announced:
             progress.note(f"resuming Linux {kernel.release} ({topology.name}, seed {seed})")
-        # The paths are used by QEMU only; the guest does not see them.
+        # Only QEMU uses these paths. The guest does not see them.
         error = _execute(machine, parcel, lifetime_s, sink, cancelled)
         return _outcome(directory, error)
 
@@ -125,7 +125,7 @@ def _execute(
     sink: Callable[[bytes], object],
     cancelled: Callable[[], bool],
 ) -> str | None:
-    """Run QEMU until it exits; the reason if it has to be killed."""
+    """Run QEMU until the guest is done. Returns the reason if QEMU has to be killed."""
     deadline_s = time.monotonic() + lifetime_s
     launched = saved.resume(machine, parcel, machine.seed or 0)
     assert launched.monitor

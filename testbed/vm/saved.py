@@ -2,9 +2,10 @@
 """Guests that are resumed from a saved state.
 
 For each combination of kernel, topology, base image and accelerator, one guest boots and stops
-(guest/scx_resume.c); its state is saved below the cache. All guests of that kind load the state,
-and find their programs and command in their inboxes. This takes a second; a boot takes 5 to 20.
-Deterministic guests start from the same state, so they are as reproducible as if they had booted.
+(guest/scx_resume.c). The state of this guest is saved below the cache. All guests of that kind load
+the state, and find their programs and command in their inboxes. This takes a second; a boot takes 5
+to 20 s. Deterministic guests start from the same state, so they are as reproducible as if they had
+booted.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .qmp import Monitor, MonitorError
 #: Timeout for booting, and for saving or loading the state.
 _BOOT_TIMEOUT_S = 300.0
 _STATE_TIMEOUT_S = 120.0
-#: States that were not used for this long are deleted when another is saved.
+#: States that were not used for this long are deleted when another state is saved.
 _KEPT_S = 7 * 24 * 3600.0
 #: Seed of the emulator while a deterministic guest boots.
 _SEED = 1
@@ -37,10 +38,10 @@ _POLL_S = 0.01
 
 
 def resume(machine: qemu.Machine, archive: bytes, seed: int) -> qemu.Launched:
-    """Resume a guest that unpacks `archive`; its behaviour depends on the `seed`.
+    """Resume a guest that unpacks `archive`. The guest's behaviour depends on the `seed`.
 
-    If no guest of this kind is saved, first boots and saves one. Raises GuestError, QemuError,
-    debs.DebsError.
+    If no guest of this kind is saved, a guest is booted and saved first. Raises GuestError,
+    QemuError, debs.DebsError.
     """
     if _SEED_BYTES + len(archive) > qemu.INBOX_BYTES:
         raise qemu.QemuError(f"the guest's inbox is limited to {qemu.INBOX_BYTES} bytes")
@@ -48,10 +49,11 @@ def resume(machine: qemu.Machine, archive: bytes, seed: int) -> qemu.Launched:
     launched = qemu.launch(machine, "-incoming", "defer")
     try:
         assert launched.monitor and launched.inbox is not None
-        # Loading also restores the inbox, which was saved empty: fill it afterwards.
+        # Fill the inbox after loading, which also restores the empty inbox of the saved guest.
         _load(launched.monitor, state)
         os.pwrite(launched.inbox, seed.to_bytes(_SEED_BYTES, "little") + archive, 0)
-        # The last command: a later one would disturb QEMU's main thread while the guest runs.
+        # This is the last command, because a later command would wake QEMU's main thread while the
+        # guest runs.
         launched.monitor.execute("cont")
     except MonitorError as error:
         raise GuestError(f"cannot resume a guest: {error}: {launched.close()}") from error
@@ -78,7 +80,7 @@ def _key(machine: qemu.Machine) -> str:
     digest = hashlib.sha256()
     inputs = {str(path): path for path in (machine.kernel.path, machine.initramfs)}
     outputs = {f"file:{path}" for path in (machine.console_log, *machine.serial_files)}
-    # Independent of the emulator's path, and of the seed of resumed guests.
+    # The key does not depend on the emulator's path, nor on the seed of resumed guests.
     unseeded = replace(machine, seed=machine.seed and _SEED)
     args = qemu.machine_args(unseeded)[len(machine.emulator.command) :]
     for word in [machine.emulator.about(), str(machine.terminal), *args]:
@@ -92,13 +94,14 @@ def _key(machine: qemu.Machine) -> str:
 
 
 def _save(machine: qemu.Machine, state: Path) -> None:
-    """Boot a guest until it stops, and save it."""
+    """Boot a guest until it stops, and save its state."""
     what = f"booting Linux {machine.kernel.release} ({machine.topology.name}) to save it"
     with progress.step(what), tempfile.TemporaryDirectory(dir=state.parent) as scratch:
         launched = qemu.launch(replace(machine, seed=machine.seed and _SEED), "-S")
         try:
             assert launched.monitor
-            # QEMU reports events only after the greeting, which busy CPUs delay.
+            # QEMU reports events only after the greeting, which busy CPUs would delay: execute a
+            # command before they run.
             launched.monitor.execute("cont")
             if not launched.monitor.await_event("STOP", _BOOT_TIMEOUT_S):
                 raise MonitorError(f"it did not stop within {_BOOT_TIMEOUT_S:g} s")
@@ -120,8 +123,8 @@ def _write(monitor: Monitor, state: Path) -> None:
 
 
 def _load(monitor: Monitor, state: Path) -> None:
-    # Disables gratuitous ARP after migration: its timers in host time would cut turns short in a
-    # deterministic guest.
+    # Disable gratuitous ARP after migration, whose timers in host time would shorten turns of CPUs
+    # in a deterministic guest.
     monitor.execute("migrate-set-parameters", announce_rounds=0)
     monitor.execute("migrate-incoming", uri=f"exec:cat <{shlex.quote(str(state))}")
     _await(monitor, "query-status", {"guest-panicked"}, {"internal-error", "shutdown"})

@@ -19,8 +19,8 @@ ESCAPE = b"\x01"
 LEAVE = b"x"
 _CHUNK_BYTES = 65536
 
-#: Run by a session leader: opening the device makes it the session's controlling terminal. The
-#: device loses its window size when all processes have closed it.
+#: A session leader runs this script, so opening the device makes it the session's controlling
+#: terminal. The device loses its window size when all processes have closed it.
 _SHELL = "cd; exec <>/dev/hvc0 >&0 2>&1; stty rows {rows} cols {columns}; exec sh -l"
 
 
@@ -53,7 +53,7 @@ class Keyboard:
 
 
 def interact(link: Link, port: socket.socket, ended: Callable[[], bool]) -> None:
-    """Connect stdin and stdout to the guest's terminal until `ended`, or the user exits.
+    """Connect stdin and stdout to the guest's terminal until `ended` is true or the user exits.
 
     Stdin must be a terminal. Raises GuestError when the guest is lost.
     """
@@ -63,7 +63,7 @@ def interact(link: Link, port: socket.socket, ended: Callable[[], bool]) -> None
     def on_key() -> None:
         keys = os.read(stdin, _CHUNK_BYTES)
         keyboard.leaving = keyboard.leaving or not keys
-        # Input that a hung guest does not read is lost, as on any terminal; exiting must work.
+        # Input that a hung guest does not read is lost, because the escape sequence must work.
         with suppress(OSError):
             port.send(keyboard.typed(keys), socket.MSG_DONTWAIT)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """CPU topologies of guests, as data.
 
-A topology is a value: tests compare what a scheduler (or sysfs) reports in the guest with the
-object that defined the guest. CPUs are numbered as by Linux in the guest: threads of a core are
-adjacent, then cores, then sockets.
+Tests compare what a scheduler (or sysfs) reports in the guest with the object that defined the
+guest. CPUs have the numbers that Linux gives them in the guest: threads of a core are adjacent,
+then cores, then sockets.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class TopologyError(Exception):
 class Topology:
     """The CPUs and memory of a guest.
 
-    `nodes` gives the CPUs of each NUMA node; empty means one node and no NUMA tables at all.
+    `nodes` has the CPUs of each NUMA node. If it is empty, there is one node and no NUMA table.
     `distances` is a square matrix with a row per node. Each socket has its own last-level cache.
     """
 
@@ -120,7 +120,7 @@ DEFAULT = "smp4"
 
 
 def find(name: str) -> Topology:
-    """The topology called `name`, or one given as SOCKETSxCORESxTHREADS.
+    """The topology called `name`, or the topology of a `name` of the form SOCKETSxCORESxTHREADS.
 
     Raises TopologyError if it is neither.
     """

@@ -16,7 +16,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* Of uapi/linux/sched.h and uapi/linux/prctl.h: the installed headers may lack them. */
+/* Constants of uapi/linux/sched.h and uapi/linux/prctl.h, which installed headers may lack. */
 #define SCHED_EXT_POLICY 7
 #define CORE_SCHED 62
 #define CORE_SCHED_CREATE 1

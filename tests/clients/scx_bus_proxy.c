@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * scx_bus_proxy SOCKET BUS: connects clients of SOCKET with the message bus at BUS. On SIGUSR1,
- * each client receives a message with an unknown header field, which the D-Bus specification
- * requires it to ignore. Message buses differ in whether they forward such messages.
+ * each client receives a message with an unknown header field. The D-Bus specification requires
+ * clients to ignore the field. Message buses differ in whether they forward such messages.
  */
 #include <err.h>
 #include <poll.h>
@@ -14,7 +14,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Little-endian, a method call without a body: the path "/", the member "X", and field 99. */
+/* A little-endian method call without a body. It has the path "/", the member "X", and the unknown
+ * field 99. */
 static const char message[] = "l\1\1\1\0\0\0\0\1\0\0\0\52\0\0\0"
 			      "\1\1o\0\1\0\0\0/\0\0\0\0\0\0\0"
 			      "\3\1s\0\1\0\0\0X\0\0\0\0\0\0\0"
@@ -38,7 +39,7 @@ static int new_socket(const char *path, struct sockaddr_un *addr)
 	return fd;
 }
 
-/* Pass data on; false if the connection has ended. */
+/* Pass data on. Return false if the connection has ended. */
 static bool pass(int from, int to)
 {
 	char data[4096];
@@ -59,7 +60,8 @@ static void serve(int client, const char *bus_path)
 	for (;;) {
 		if (is_asked && send(client, message, sizeof(message) - 1, MSG_NOSIGNAL) > 0)
 			is_asked = 0;
-		/* On a signal, poll() fails. A signal just before takes effect after a second. */
+		/* On a signal, poll() fails. If the signal comes just before poll(), it takes
+		 * effect after a second. */
 		if (poll(fds, 2, 1000) <= 0)
 			continue;
 		if ((fds[0].revents && !pass(client, bus)) ||

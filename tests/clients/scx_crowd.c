@@ -2,8 +2,8 @@
 /*
  * scx_crowd N: N threads that sleep for ten seconds at a time and do almost nothing in between.
  *
- * They use minimal memory, so that ten thousand fit into a guest. Prints "ready" when all have been
- * started, and the number of wakeups on SIGINT.
+ * The threads use minimal memory, so that ten thousand fit into a guest. Prints "ready" when all
+ * threads have been started, and the number of wakeups on SIGINT.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -59,7 +59,7 @@ int main(int argc, char **argv)
 	sigwait(&set, &number);
 	printf("%lu\n", atomic_load(&nr_wakeups));
 	fflush(stdout);
-	/* The other threads exit at their next wakeup, and the process with the last. */
+	/* The other threads exit at their next wakeup. The process exits with the last thread. */
 	atomic_store(&is_over, true);
 	pthread_exit(NULL);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * scx_forks PID SIGNAL SECONDS: forks CPU hogs, one every 2 ms, sends the signal to a scheduler
- * after the first few, and forks more while the scheduler unloads.
+ * scx_forks PID SIGNAL SECONDS: forks CPU hogs, one every 2 ms. Sends the signal to a scheduler
+ * after the first few, and forks more hogs while the scheduler is unloaded.
  *
- * It runs as a real-time process. If the scheduler is unloaded within the given time, it prints the
- * time in seconds that this took, and its status is 0. It kills the hogs in any case.
+ * Runs as a real-time process. If the scheduler is unloaded within the given time, prints how many
+ * seconds that took, and exits with status 0. Kills the hogs in any case.
  */
 #include <sched.h>
 #include <signal.h>
@@ -45,7 +45,7 @@ static double now_s(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
-/* Fork the hogs, and send the signal meanwhile. Returns the time when it was sent. */
+/* Fork the hogs, and send the signal meanwhile. Return the time when the signal was sent. */
 static double fork_while_it_goes(pid_t scheduler, int number)
 {
 	double sent_s = 0;

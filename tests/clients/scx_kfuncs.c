@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * scx_kfuncs: which weak kfunc declarations of scx/kfuncs.bpf.h match this kernel.
+ * scx_kfuncs: reports which weak kfunc declarations of scx/kfuncs.bpf.h match this kernel.
  *
- * Prints "NAME 1" or "NAME 0" for each. Status 1 if a declaration that is not weak does not match,
- * which libbpf reports.
+ * Prints "NAME 1" or "NAME 0" for each declaration. The status is 1 if a declaration that is not
+ * weak does not match; libbpf reports that.
  */
 #include <stdbool.h>
 #include <stdio.h>

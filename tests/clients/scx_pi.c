@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A task of low weight that holds a PI mutex while it computes, and one of the default weight that
- * waits for it: `scx_pi NICE SECTION_MS ROUNDS`. NICE is that of the holder. Prints for each round
- * how long the holder still held the mutex after the waiter had begun to wait, in ms.
+ * A task of low weight holds a PI mutex while it computes, and a task of the default weight waits
+ * for the mutex: `scx_pi NICE SECTION_MS ROUNDS`. NICE is the nice value of the holder. Prints for
+ * each round how long the holder still held the mutex after the waiter had begun to wait, in ms.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -15,14 +15,14 @@
 
 #include "spin.h"
 
-/* Between two reads of the clock. */
+/* Blocks of no-ops between two reads of the clock. */
 #define BLOCKS 20
 
-/* How long both sleep after a round, so that neither owes CPU time. */
+/* How long both tasks sleep after a round, so that neither owes CPU time. */
 #define REST_MS 50
 
-/* CPU time that the waiter uses before the first round: a task cannot lend more than it has used.
- */
+/* CPU time that the waiter uses before the first round. A task cannot lend more than it has
+ * used. */
 #define USED_MS 30
 
 static pthread_mutex_t lock;
@@ -66,7 +66,7 @@ static void *hold(void *arg)
 	int i;
 
 	(void)arg;
-	/* Linux: 0 is the calling thread. */
+	/* On Linux, 0 is the calling thread. */
 	check(setpriority(PRIO_PROCESS, 0, nice_of_holder) ? errno : 0, "setpriority");
 	for (i = 0; i < nr_rounds; i++) {
 		check(pthread_mutex_lock(&lock), "lock");

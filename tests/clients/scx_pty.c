@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Runs a command in a pseudo terminal: `scx_pty COMMAND [ARGS]`. Standard input is what is typed,
- * standard output is what is displayed. The terminal has 80 columns and 24 lines; SIGUSR1 resizes
- * it to 132 and 50. The exit status is that of the command, 128 + N if signal N has ended it.
+ * Runs a command in a pseudo terminal: `scx_pty COMMAND [ARGS]`. Standard input is typed into the
+ * terminal, and standard output is what the terminal displays. The terminal has 80 columns and 24
+ * lines; SIGUSR1 resizes it to 132 and 50. The exit status is that of the command, or 128 + N if
+ * signal N has ended the command.
  */
 #include <errno.h>
 #include <poll.h>
@@ -56,7 +57,7 @@ static void forward(int terminal)
 
 	for (;;) {
 		apply_resize(terminal);
-		/* The time limit: a signal may come right before poll(). */
+		/* The time limit is needed because a signal may come right before poll(). */
 		if (poll(fds, 2, 100) <= 0)
 			continue;
 		/* The command has closed the terminal. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Burns CPU: `scx_spin` for ever, `scx_spin SECONDS` for this long by the monotonic clock.
+ * Burns CPU. `scx_spin` runs for ever, `scx_spin SECONDS` for this time of the monotonic clock.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "spin.h"
 
-/* Between two reads of the clock. */
+/* Blocks of no-ops between two reads of the clock. */
 #define BLOCKS 200
 
 static double now_s(void)

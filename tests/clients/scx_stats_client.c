@@ -54,7 +54,8 @@ static void send_all(int fd, const char *data, size_t len)
 	}
 }
 
-/* Return the next line, with its newline; an empty string when the server has closed. */
+/* Return the next line with its newline, or an empty string if the server has closed the
+ * connection. */
 static const char *receive_line(int fd)
 {
 	static char *line;
@@ -71,7 +72,7 @@ static const char *receive_line(int fd)
 			err(1, "memory");
 		if (poll(&ready, 1, TIMEOUT_MS) <= 0)
 			errx(1, "no answer");
-		/* Byte by byte: further data belongs to the next line. */
+		/* Read byte by byte, because further data belongs to the next line. */
 		got = recv(fd, line + len, 1, 0);
 		if (got <= 0)
 			break;
@@ -133,7 +134,7 @@ static void send_long(size_t bytes)
 		err(1, "memory");
 	memset(line, 'x', bytes);
 	line[bytes - 1] = '\n';
-	/* The server may stop reading. */
+	/* The server may stop reading before the end of the line. */
 	for (size_t sent = 0; sent < bytes;) {
 		ssize_t now = send(fd, line + sent, bytes - sent, MSG_NOSIGNAL);
 

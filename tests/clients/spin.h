@@ -3,8 +3,8 @@
 #pragma once
 
 /*
- * Execute blocks of 500 no-ops. With the jump, each is one translated block of an emulator that
- * counts instructions; 2000 blocks take a millisecond in such a guest.
+ * Execute blocks of 500 no-ops. With its jump, a block is one translated block of an emulator that
+ * counts instructions. 2000 blocks take a millisecond in such a guest.
  */
 static inline void spin(unsigned int blocks)
 {

@@ -17,10 +17,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-#: ELF: types of sections and of symbols, and the flag of sections with code.
+#: ELF constants: types of sections and symbols, and the flag of sections with code.
 SHT_SYMTAB, STT_FUNC, SHF_EXECINSTR = 2, 2, 4
 
-#: Instructions: classes; atomic operations on 4 and 8 bytes; BPF_FETCH, in imm.
+#: Constants of BPF instructions: classes, opcodes of atomic operations on 4 and 8 bytes, and
+#: BPF_FETCH, a flag of `imm`.
 BPF_CLASS, BPF_LDX, BPF_ST, BPF_STX = 0x07, 0x01, 0x02, 0x03
 ATOMICS = {0xC3, 0xDB}
 BPF_FETCH = 0x01
@@ -77,7 +78,8 @@ def begins_with_barrier(code: list[Insn]) -> bool:
 
 
 def reads_after_barrier(code: list[Insn]) -> bool:
-    """Whether it writes and reads, with a barrier between each write and the reads after it."""
+    """Whether the code writes and reads, with a barrier between each write and the reads that
+    follow it."""
     has_written = is_pending = False
     for insn in code:
         if insn.is_load and is_pending:

@@ -2,7 +2,7 @@
 """What the test files of the suite dist share.
 
 Third-party crates are compiled once: in one target directory, with the same options, and from the
-same directory, since cargo compiles a crate again if its source has another path.
+same directory, because cargo compiles a crate again if its source has another path.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from shared import QUICK_BUILD, configure, fetch_crates, need_git, output
 
 @pytest.fixture(scope="session")
 def workplace() -> Iterator[Path]:
-    """The directory of all builds; removed afterwards, since the build output is large."""
+    """The directory of all builds. It is removed afterwards, because the build output is large."""
     with tempfile.TemporaryDirectory() as path:
         folder = Path(path).resolve()
         configure(folder, QUICK_BUILD)
@@ -56,12 +56,12 @@ def unpacked(tarball: Path, workplace: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def crates_of_tarball(request: pytest.FixtureRequest) -> str:
-    """Configuration by which cargo uses the crates of the tarball for other builds too. Empty
-    without a tarball, or if its commit has other crates than the working tree."""
+    """Configuration by which cargo uses the crates of the tarball for other builds, too. It is
+    empty without a tarball, or if the tarball's commit has other crates than the working tree."""
     try:
         unpacked = request.getfixturevalue("unpacked")
     except (pytest.skip.Exception, pytest.fail.Exception):
-        return ""  # The tests of the tarball report it.
+        return ""  # The tests of the tarball report the error.
     if (unpacked / "Cargo.lock").read_bytes() != (ROOT / "Cargo.lock").read_bytes():
         return ""
     return f"""\

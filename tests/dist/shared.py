@@ -12,8 +12,9 @@ import pytest
 from schedulers import ROOT
 
 #: Configuration of cargo for everything that is built here. Programs run at most once, so they are
-#: not optimized, nor is the crate for which Cargo.toml has a level of its own. These are cargo's
-#: options for build scripts and procedural macros: crates that both need are compiled once.
+#: not optimized, nor is the crate for which Cargo.toml has its own level. cargo uses the same
+#: options for build scripts and procedural macros, so a crate that these and a program need is
+#: compiled once.
 QUICK_BUILD = """\
 [profile.release]
 opt-level = 0
@@ -22,8 +23,8 @@ opt-level = 0
 opt-level = 0
 """
 
-#: Overrides the flags of build-aux/cargo.py, which name directories: for other flags, cargo would
-#: compile all crates again.
+#: Overrides the flags of build-aux/cargo.py, which name directories. If the flags differed, cargo
+#: would compile all crates again.
 SAME_FLAGS = {"RUSTFLAGS": ""}
 
 
@@ -56,7 +57,7 @@ def need_git() -> None:
 
 
 def fetch_crates(cargo: str, *options: str) -> None:
-    """Fetches all crates, including those for other systems; skips if they are unavailable."""
+    """Fetches all crates, including crates for other systems. Skips if crates are unavailable."""
     if not shutil.which(cargo):
         pytest.skip("needs cargo")
     offline = ["--offline"] if os.environ.get("SCX_OFFLINE") == "1" else []

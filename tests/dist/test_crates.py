@@ -37,7 +37,8 @@ WITH_BPF = [name for name in NAMES if any(manifests()[name].parent.glob("src/**/
 
 
 def environment(build_options: dict[str, str]) -> dict[str, str]:
-    """Without variables of the outer build, which could hide missing files of a package."""
+    """The environment without variables of the outer build, which could hide missing files of a
+    package."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("CARGO_", "BPF_", "SCX_"))}
     env |= SAME_FLAGS
     if "CARGO_HOME" in os.environ:
@@ -56,7 +57,8 @@ def folder(workplace: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def archives(folder: Path, build_options: dict[str, str], rust_host: str) -> dict[str, Path]:
-    """The .crate files, without a lock file: to write one, cargo would query a registry."""
+    """The .crate files. They have no lock file, because to write a lock file, cargo would query a
+    registry."""
     need_git()
     cargo = build_options["cargo"]
     fetch_crates(cargo, "--target", rust_host)
@@ -70,7 +72,7 @@ def archives(folder: Path, build_options: dict[str, str], rust_host: str) -> dic
 
 
 def unpack(archive: Path, folder: Path) -> Path:
-    """The directory in the archive."""
+    """Unpacks the archive, and returns the directory in it."""
     output("tar", "-C", folder, "-xzf", archive)
     return folder / archive.name.removesuffix(".crate")
 
@@ -79,7 +81,7 @@ def unpack(archive: Path, folder: Path) -> Path:
 def packages(
     archives: dict[str, Path], folder: Path, crates_of_tarball: str
 ) -> dict[str, Path]:
-    """The packages, unpacked, configured as replacements for the registry's."""
+    """The unpacked packages, configured as replacements for those of the registry."""
     found = {name: unpack(archive, folder) for name, archive in archives.items()}
     patches = [
         f'{name} = {{ path = "{path.name}" }}'
@@ -88,14 +90,15 @@ def packages(
     ]
     configure(folder, "\n".join(["[patch.crates-io]", *patches, "", crates_of_tarball]))
     for path in found.values():
-        # So that the versions are those that were fetched and tested.
+        # With this lock file, the versions are those that were fetched and tested.
         shutil.copy(ROOT / "Cargo.lock", path)
     return found
 
 
 @pytest.fixture(scope="module")
 def build(packages: dict[str, Path], target_dir: Path, build_options: dict[str, str]):
-    """Builds a package with all features; returns cargo's messages, also those of earlier calls."""
+    """Builds a package with all features. Returns cargo's messages, including those of earlier
+    calls."""
     line = [build_options["cargo"], "build", "--release", "--all-features", "--offline"]
     env = environment(build_options)
     messages: dict[str, list[str]] = {name: [] for name in packages}
@@ -109,13 +112,13 @@ def build(packages: dict[str, Path], target_dir: Path, build_options: dict[str, 
 
 
 def members(archive: Path) -> dict[str, tarfile.TarInfo]:
-    """Contents by the path in the package."""
+    """The files of a package, by their path in the package."""
     with tarfile.open(archive) as tar:
         return {member.name.partition("/")[2]: member for member in tar}
 
 
 def texts(package: Path) -> Iterator[tuple[Path, str]]:
-    """The files of a package with their contents, except those that cargo adds."""
+    """The files of a package with their contents, except files that cargo adds."""
     for path in package.rglob("*"):
         if path.is_file() and path.name not in OF_CARGO | {"Cargo.lock"}:
             yield path, path.read_text()
@@ -139,7 +142,7 @@ def test_manifest_has_description_and_licence(packages: dict[str, Path], name: s
     manifest = (packages[name] / "Cargo.toml").read_text()
     assert re.search(r'^description = ".{20,}"$', manifest, re.MULTILINE)
     assert '\nlicense = "GPL-2.0-only"\n' in manifest
-    # Other packages are requested by version.
+    # A package may request other packages only by their versions.
     assert not re.search(r"^(path|git|workspace) = .*(\.\.|:|true)", manifest, re.MULTILINE)
 
 
@@ -157,7 +160,7 @@ def test_references_stay_within_the_package(packages: dict[str, Path], name: str
         assert str(ROOT) not in text, path
         if path.suffix not in CODE:
             continue
-        # Includes, and paths of modules.
+        # Paths in #include and in #[path] must be inside the package.
         for reference in re.findall(r'(?:include|path).*["<](\.\.?/[^">]+)[">]', text):
             there = (path.parent / reference).resolve()
             assert there.is_relative_to(packages[name]), f"{path}: {reference}"
@@ -182,7 +185,7 @@ def test_builds_by_itself(build, name: str) -> None:
 def test_program_runs(build, target_dir: Path, name: str) -> None:
     build(name)
     version = output(target_dir / "release" / name, "--version")
-    # Without the commit of a surrounding tree.
+    # The version must not contain the commit of a surrounding tree.
     assert version.startswith(f"{name} {project_version()} ")
 
 
@@ -197,9 +200,10 @@ def test_second_build_compiles_nothing(build, name: str) -> None:
 def test_bpf_side_uses_packages_only(
     build, folder: Path, packages, target_dir: Path, name: str
 ) -> None:
-    """Its own files, the headers of scx_cargo, and libbpf's, which libbpf-sys contains."""
+    """A BPF side may read its own files, the headers of scx_cargo, and the headers of libbpf in
+    libbpf-sys."""
     build(name)
-    # The target directory also has the depfiles of other trees.
+    # The target directory also contains the depfiles of other trees.
     depfiles = target_dir.glob(f"release/build/{name}-*/out/bpf.d")
     depfiles = [depfile for depfile in depfiles if f"{folder}/" in depfile.read_text()]
     assert depfiles

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`meson dist`: the tarball contains its crates and builds without a network.
 
-Built are the C schedulers, with Meson, and one Rust scheduler, with cargo. The other Rust programs
-build because the build of this tree has built them: the tarball has the files of the commit, and
-all crates of Cargo.lock, complete; and Meson finds all inputs of its rules.
+The tests build the C schedulers with Meson, and one Rust scheduler with cargo. They need not build
+the other Rust programs, which the build of this tree has built. It is sufficient that the tarball
+has the files of the commit and complete copies of all crates of Cargo.lock, and that Meson finds
+all inputs of its rules.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import pytest
 from schedulers import C_SCHEDULERS, ROOT
 from shared import SAME_FLAGS, output
 
-#: Uses all library packages, and thereby almost all crates of the schedulers.
+#: This scheduler uses all library packages, and thereby almost all crates of the schedulers.
 RUST_SCHEDULER = "scx_rustland"
 
 
@@ -101,7 +102,7 @@ def test_has_every_crate_of_the_lock_file(unpacked: Path) -> None:
 
 
 def test_crates_are_complete(unpacked: Path) -> None:
-    """cargo checks this too, but only for the crates that it builds."""
+    """cargo checks the checksums, too, but only of the crates that it builds."""
     for name, checksum in checksums(unpacked).items():
         crate = unpacked / "vendor" / name
         listed = json.loads((crate / ".cargo-checksum.json").read_text())

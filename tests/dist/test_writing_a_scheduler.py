@@ -36,10 +36,10 @@ NEEDED = [
 
 STEP = re.compile(r"## Step (\d+): ")
 PLACE = re.compile(r"`([^`]+)`(?:, (?:below `([^`]+)`|(at the end)))?:")
-#: Clippy as `cargo clippy` runs it, but in a build, which uses the crates that are compiled
-#: already; `cargo clippy` would check each of them again.
+#: Runs Clippy as `cargo clippy` does, but in a build, which uses the crates that are compiled
+#: already. `cargo clippy` would check each of these crates again.
 CLIPPY = """--config 'build.rustc-workspace-wrapper="clippy-driver"'"""
-#: Run at the end of each step, although the tutorial does not mention them.
+#: Commands that are run at the end of each step, although the tutorial does not mention them.
 LINTS = [
     "cargo fmt --check -p scx_mine",
     f"cargo build --quiet --release --all-targets -p scx_mine {CLIPPY}",
@@ -139,7 +139,8 @@ class Reader:
     outputs: dict[Command, str] = field(default_factory=dict)
 
     def run(self, command: Command) -> str:
-        """The command's output, after everything before it on the page."""
+        """Runs all commands before this command on the page, then this command. Returns its
+        output."""
         before = COMMANDS[: COMMANDS.index(command)]
         for other in before:
             if not other.is_for_a_guest and not other.is_lint:
@@ -168,13 +169,13 @@ def copy(tree: Path) -> None:
 
 
 def provide(tools: Path, cargo: str) -> None:
-    """The build's cargo, under its default name."""
+    """Provides the cargo of the build under its default name."""
     tools.mkdir()
     (tools / "cargo").symlink_to(shutil.which(cargo) or cargo)
 
 
 def environment(build_options: dict[str, str]) -> dict[str, str]:
-    """No network; nothing of the surrounding build except the kernels."""
+    """The environment has no network, and nothing of the surrounding build except the kernels."""
     kept = ("SCX_VM_", "SCX_CACHE")
     env = {
         name: value
@@ -206,7 +207,7 @@ def reader(
     copy(tree)
     (tree / "target").symlink_to(target_dir)
     provide(tools, build_options["cargo"])
-    # `./dev vm` without the check for missing packages.
+    # This `./dev vm` does not check for missing packages.
     dev = tree / "dev"
     dev.write_text(f'#!/bin/sh -eu\nshift\nexec {sys.executable} -m vm "$@"\n')
     dev.chmod(0o755)
@@ -279,17 +280,17 @@ def test_tasks_run_as_the_policy_decides(reader: Reader) -> None:
     printed = reader.run(STATISTICS)
     lines = [figures(line) for line in printed.splitlines() if line.startswith("running=")]
     assert len(lines) >= 2, printed
-    # The fields of the example on the page.
+    # The fields are those of the example on the page.
     example = next(b.text for b in BLOCKS if b.text.startswith("running="))
     assert list(lines[0]) == list(figures(example))
-    # Each line has the figures of one second, not totals. There are none in a second in which the
-    # host halts the guest.
+    # Each line has the figures of one second, not totals. If the host halts the guest for a second,
+    # the figures of that second are 0.
     assert statistics.median(line["user"] for line in lines) > 0, printed
     assert "ejected" not in printed
 
 
 def test_weights_take_effect(reader: Reader) -> None:
-    """Weights 100 and 33. The limit of 1.5 leaves a margin for chance and ticks."""
+    """The weights are 100 and 33. The limit of 1.5 leaves a margin for chance and ticks."""
     need_guest()
     printed = reader.run(WEIGHTS)
     ran_ns = [int(ns) for ns in re.findall(r"^(\d+) \d+ \d+$", printed, re.MULTILINE)]

@@ -23,7 +23,8 @@ MAY_USE = [
 
 #: The files of each Rust scheduler.
 SCHEDULER_FILES = ["src/main.rs", "src/opts.rs", "src/sched.rs"]
-#: Further files of a scheduler whose policy is in BPF, and of one whose policy is in user space.
+#: Further files of a scheduler with a policy in BPF, and of a scheduler with a policy in user
+#: space.
 BPF_FILES = ["src/stats.rs", "src/bpf/main.bpf.c"]
 USER_FILES = ["src/policy.rs"]
 
@@ -33,7 +34,7 @@ def _dependencies(manifest: str) -> set[str]:
     tables = re.split(r"^\[", manifest, flags=re.MULTILINE)
     own = [table for table in tables if re.match(r"[^\]]*dependencies\]", table)]
     names = {n for table in own for n in re.findall(r"^([\w-]+)[ .=]", table, re.MULTILINE)}
-    # [dependencies.NAME], and renamed packages.
+    # Tables [dependencies.NAME], and renamed packages.
     names |= set(re.findall(r"^\[.*dependencies\.([\w-]+)\]", manifest, re.MULTILINE))
     return names | set(re.findall(r'\bpackage = "(.+?)"', manifest))
 

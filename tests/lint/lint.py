@@ -21,7 +21,7 @@ import units  # noqa: E402
 
 SKIPPED = 77
 CLANG_FORMAT_MIN = 19
-#: In an unpacked tarball: crates and build output, not part of the project.
+#: Crates and build output in an unpacked tarball, which are not part of the project.
 FOREIGN = re.compile(r"(vendor|build(?!-aux)[^/]*|target)/")
 
 
@@ -36,7 +36,8 @@ def _sources(*patterns: str) -> list[str]:
 
 
 def _tool(*names: str) -> str:
-    """The first of these programs on PATH, or as installed by build-aux/setup.sh; else skip."""
+    """The first of these programs that is on PATH or was installed by build-aux/setup.sh. Without
+    one, skip."""
     cache = os.environ.get("SCX_CACHE") or str(
         Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "scx"
     )
@@ -52,7 +53,7 @@ def _run(command: list[str], env: dict[str, str] | None = None) -> int:
 
 
 def _clang_format() -> str:
-    """A recent clang-format, since older ones format differently; else skip."""
+    """A recent clang-format, because older versions format differently. Without one, skip."""
     for name in ("clang-format", *(f"clang-format-{v}" for v in range(19, 30))):
         if found := shutil.which(name):
             text = subprocess.run([found, "--version"], capture_output=True, text=True).stdout

@@ -49,7 +49,7 @@ BANNED = [
         "BPF programs may write this memory once it is loaded: use scx_utils::bpf::Words",
     ),
     (r"\.rs$", r"\bctx_in\b.*\.as_ptr\(", "the kernel writes to ctx_in: use as_mut_ptr()"),
-    # Comments may contain the word.
+    # Comments may contain the word "unsafe".
     (
         r"^(?!rust/(scx_utils|scx_rustland_core)/|testbed/load/src/clock\.rs).*\.rs$",
         r"^(?!\s*//).*\bunsafe\b",

@@ -7,20 +7,21 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-#: Programs that a unit may start, because they are installed with it. Others may be missing.
+#: Programs that a unit may start, because they are installed with the unit. Other programs may be
+#: missing.
 OWN_PROGRAMS = {"scx_loader", "scxctl", "scx-launch"}
 _EXEC = re.compile(r"(?m)^(Exec\w+)=(\S+)")
 
 #: Dependencies that systemd adds to every unit, or to every D-Bus unit.
 COMMON = ["basic.target", "dbus.socket", "multi-user.target", "shutdown.target", "sysinit.target"]
-#: The maximum exposure, of 100, that `systemd-analyze security` may report. It is not 0 because
-#: schedulers need root, four capabilities, and some system calls and files.
+#: The maximum exposure that `systemd-analyze security` may report, of 100. The exposure is not 0,
+#: because schedulers need root, four capabilities, and some system calls and files.
 EXPOSURE_MAX = 25
 
 
 def _analyze(program: str, folder: Path, *args: str | Path) -> str:
     """The findings of systemd-analyze."""
-    # Independent of the other units of this machine.
+    # The result must not depend on other units of this machine.
     env = {**os.environ, "SYSTEMD_UNIT_PATH": str(folder), "SYSTEMD_LOG_COLOR": "0"}
     command = [program, "--no-pager", *map(str, args)]
     done = subprocess.run(command, env=env, capture_output=True, text=True)
@@ -28,7 +29,7 @@ def _analyze(program: str, folder: Path, *args: str | Path) -> str:
 
 
 def _lay_out(unit: Path, folder: Path) -> Path:
-    """A copy of the unit in which each program is replaced by one that exists."""
+    """A copy of the unit in which each program is replaced by a program that exists."""
     program = folder / "program"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)

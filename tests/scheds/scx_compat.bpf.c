@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Uses one wrapper of compat.bpf.h at a time and checks its effect. An effect as
- * expected is counted as good, any other as bad.
+ * Uses one wrapper of compat.bpf.h at a time and checks its effect. An expected effect is counted
+ * as good, any other effect as bad.
  *
- * `use` is a constant at load time, so the verifier sees only the wrapper under
- * test, and a kernel that rejects one of them fails one test.
+ * `use` is a constant at load time, so the verifier sees only the wrapper under test. A kernel that
+ * rejects one of the wrappers fails one test.
  */
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>
@@ -16,7 +16,7 @@ char _license[] SEC("license") = "GPL";
 #define FIFO_DSQ 0
 #define VTIME_DSQ 1
 
-/* Slices, ns, and a vtime that the kernel does not use. */
+/* Slices in ns, and a vtime, which the kernel does not use itself. */
 #define SLICE_NS 7000000
 #define OTHER_SLICE_NS 3000000
 #define OTHER_VTIME 4711000000
@@ -31,7 +31,8 @@ s32 node_of_cpu[COMPAT_MAX_CPUS];
 
 static struct scx_event_buf events;
 
-/* Last time of scx_bpf_now() on a CPU, and both clocks at the first call. */
+/* The last value of scx_bpf_now() on a CPU, and scx_bpf_now() and the boot clock at the first
+ * call. */
 struct clock {
 	u64 last_ns;
 	u64 first_ns;
@@ -53,7 +54,7 @@ static void judge(bool good)
 		__sync_fetch_and_add(&nr_bad, 1);
 }
 
-/* Expected slice and vtime when the task runs. */
+/* The slice and the vtime that the task is expected to have when it runs. */
 struct task_ctx {
 	u64 slice_ns;
 	u64 vtime;
@@ -80,8 +81,8 @@ static void give_vtime(struct task_struct *p)
 		tctx->own_vtime = __sync_add_and_fetch(&vtime_now, 1);
 }
 
-/* Return the vtime of @p. It does not change until the next enqueue, since several CPUs may move
- * @p. */
+/* Return the vtime of @p. The vtime does not change until the next enqueue, because several CPUs
+ * may try to move @p. */
 static u64 own_vtime(struct task_struct *p)
 {
 	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, NULL, 0);
@@ -89,7 +90,7 @@ static u64 own_vtime(struct task_struct *p)
 	return tctx ? tctx->own_vtime : 0;
 }
 
-/* Expect @p to run next with at most this slice, and with this vtime; 0: with any. */
+/* Expect @p to run next with at most this slice, and with this vtime. 0 means any. */
 static void expect(struct task_struct *p, u64 slice_ns, u64 vtime)
 {
 	struct task_ctx *tctx;
@@ -124,7 +125,7 @@ static void check_expected(struct task_struct *p)
 
 /* ---- select_cpu ---------------------------------------------------------- */
 
-/* Allow CPU 0 only: with any other result, the wrapper has ignored the mask. */
+/* Allow only CPU 0. If the result is another CPU, the wrapper has ignored the mask. */
 static s32 use_select_cpu_and(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	struct bpf_cpumask *only_cpu0 = bpf_cpumask_create();
@@ -137,8 +138,8 @@ static s32 use_select_cpu_and(struct task_struct *p, s32 prev_cpu, u64 wake_flag
 	bpf_cpumask_release(only_cpu0);
 	if (cpu < 0)
 		return prev_cpu;
-	/* Whether the CPU was claimed is not visible: an interrupt without work marks it
-	 * as idle again. */
+	/* It is not visible whether the CPU was claimed: an interrupt without work marks the CPU as
+	 * idle again. */
 	judge(cpu == 0);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, 0);
 	return cpu;
@@ -179,7 +180,7 @@ static void check_idle_masks(s32 node)
 	scx_bpf_put_idle_cpumask(idle);
 }
 
-/* Use any node, not only the task's, to detect a wrapper that ignores it. */
+/* Use any node, not only the task's, to detect a wrapper that ignores the node. */
 static s32 use_idle_node(struct task_struct *p, s32 prev_cpu)
 {
 	s32 node = bpf_get_prandom_u32() % scx_bpf_nr_node_ids();
@@ -253,8 +254,8 @@ void BPF_STRUCT_OPS(compat_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_bpf_dsq_insert(p, FIFO_DSQ, SCX_SLICE_DFL, enq_flags);
 }
 
-/* Move the first task with the iterator, and set its slice. This is the only way out of
- * the DSQ, so all tasks run with this slice. */
+/* Move the first task with the iterator, and set its slice. Tasks leave the DSQ only in this way,
+ * so all tasks run with this slice. */
 static void use_dsq_move(s32 cpu)
 {
 	struct task_struct *p;
@@ -272,13 +273,14 @@ static void use_dsq_move(s32 cpu)
 	}
 }
 
-/* Move all tasks of the FIFO to the vtime DSQ, from which they are consumed. */
+/* Move all tasks of the FIFO to the vtime DSQ, and consume that DSQ. */
 static void use_dsq_move_vtime(void)
 {
 	struct task_struct *p;
 
 	bpf_for_each(scx_dsq, p, FIFO_DSQ, 0) {
-		/* Call this before the move, after which another CPU may run the task. */
+		/* Call this before the move, because after the move another CPU may run the
+		 * task. */
 		expect(p, 0, own_vtime(p));
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, own_vtime(p));
 		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, VTIME_DSQ, 0))
@@ -317,8 +319,8 @@ void BPF_STRUCT_OPS(compat_dispatch, s32 cpu, struct task_struct *prev)
 /* ---- running ------------------------------------------------------------- */
 
 /*
- * Check that the clock is monotonic and keeps pace with the boot clock: within 10 %, plus 2 s for
- * emulated CPUs, which may stall between two instructions.
+ * Check that the clock is monotonic and keeps pace with the boot clock. The tolerance is 10 %, plus
+ * 2 s because an emulated CPU may be halted between two instructions.
  */
 static void use_now(void)
 {
@@ -335,7 +337,7 @@ static void use_now(void)
 	}
 	passed_ns = boot_ns - clock->first_boot_ns;
 	slack_ns = passed_ns / 10 + 2 * NSEC_PER_SEC;
-	/* In the first seconds, even a stopped clock would be within the limits. */
+	/* In the first seconds, even a clock that does not advance would be within the limits. */
 	if (passed_ns > 4 * NSEC_PER_SEC)
 		judge(time_in_range(now_ns - clock->first_ns + slack_ns, passed_ns,
 				    passed_ns + 2 * slack_ns));
@@ -403,8 +405,8 @@ void BPF_STRUCT_OPS(compat_tick, struct task_struct *p)
 	}
 }
 
-/* Only for kernels that cannot re-enqueue elsewhere: newer ones log that this callback is
- * deprecated. */
+/* This callback is only for kernels that cannot re-enqueue elsewhere. Newer kernels log that the
+ * callback is deprecated. */
 SEC("?struct_ops/compat_cpu_release")
 void BPF_PROG(compat_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {

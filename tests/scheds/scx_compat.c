@@ -55,7 +55,7 @@ static void configure(void *skel)
 	bool wants_reenqueue = use == USE_reenqueue_local || use == USE_dsq_reenq;
 
 	compat->rodata->use = use;
-	/* The same as scx_can_reenqueue_anywhere(). */
+	/* scx_can_reenqueue_anywhere() tests for the same kfunc. */
 	if (wants_reenqueue && !kernel_has_kfunc("scx_bpf_reenqueue_local___v2")) {
 		bpf_program__set_autoload(compat->progs.compat_cpu_release, true);
 		compat->struct_ops.compat_ops->cpu_release = compat->progs.compat_cpu_release;
@@ -66,7 +66,7 @@ static void configure(void *skel)
 }
 
 /* Print absent=NAME for each constant that the kernel lacks, and wrong=NAME:OURS!=KERNEL'S for each
- * that differs from the kernel's value (0 if absent). */
+ * constant that differs from the kernel's value (0 if absent). */
 static void print_odd_constants(const struct scx_compat *compat, FILE *out)
 {
 	struct btf *btf = btf__load_vmlinux_btf();

@@ -87,7 +87,7 @@ static void configure(void *skel)
 	fail->rodata->exit_code = opts.exit_code;
 }
 
-/* Values that reached the BPF side, so that a lost option is detected. */
+/* Print values that have reached the BPF side, so that tests detect a lost option. */
 static void print_stats(void *skel, FILE *out)
 {
 	const struct scx_fail *fail = skel;

@@ -31,7 +31,7 @@ struct {
 	__type(value, struct cpu_ctx);
 } cpu_ctxs SEC(".maps");
 
-/* Claim an idle preferred CPU that @p may use; negative if there is none. */
+/* Claim an idle preferred CPU that @p may use. Return a negative errno if there is none. */
 static s32 pick_preferred(struct task_struct *p)
 {
 	struct bpf_cpumask *mask, *wanted;

@@ -13,7 +13,7 @@ char _license[] SEC("license") = "GPL";
 #define NR_POPS_MAX 8
 
 const volatile u64 slice_ns = 5 * NSEC_PER_MSEC;
-/* scx_bpf_error() at this enqueue, 0: never. */
+/* The number of the enqueue at which scx_bpf_error() is called; 0 means never. */
 const volatile u64 error_after;
 
 u64 nr_enqueued, nr_popped, nr_stale;
@@ -109,7 +109,7 @@ void BPF_STRUCT_OPS(rbtree_dequeue, struct task_struct *p, u64 deq_flags)
 		tctx->queued_seq = 0;
 }
 
-/* Move the first task of the tree to READY_DSQ. False if the tree is empty. */
+/* Move the first task of the tree to READY_DSQ. Return false if the tree is empty. */
 static bool pop_one(void)
 {
 	struct bpf_rb_node *node;
@@ -144,7 +144,7 @@ static bool pop_one(void)
 	if (tctx && tctx->queued_seq == seq) {
 		__sync_fetch_and_add(&nr_popped, 1);
 		scx_bpf_dsq_insert(p, READY_DSQ, slice_ns, 0);
-		/* The task may not be allowed on this CPU. */
+		/* Kick the task's CPU, because the task may not be allowed on this CPU. */
 		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_IDLE);
 	} else {
 		__sync_fetch_and_add(&nr_stale, 1);

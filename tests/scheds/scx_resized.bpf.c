@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A scheduler written for the kernel's own headers, with arrays that user space resizes to the
- * number of CPUs: a DSQ and a time slice for each CPU.
+ * number of CPUs. Each CPU has a DSQ, a time slice and counters.
  */
 #include <scx/common.bpf.h>
 #include "scx_resized.h"
@@ -14,7 +14,7 @@ char _license[] SEC("license") = "GPL";
 const volatile u32 nr_cpu_ids = 1;
 const volatile u64 error_after;
 
-/* Both have @nr_cpu_ids elements. */
+/* Both arrays have @nr_cpu_ids elements. */
 const volatile u64 RESIZABLE_ARRAY(rodata, slice_of_cpu);
 struct cpu_stat RESIZABLE_ARRAY(data, cpu_stats);
 
@@ -35,8 +35,7 @@ static u64 slice_of(s32 cpu)
 	return slice ? *slice : SCX_SLICE_DFL;
 }
 
-/* Return the next CPU in round-robin order, if it is online and @p may use it; negative
- * otherwise. */
+/* Return the next CPU in round-robin order if it is online and @p may use it, else -1. */
 static s32 next_cpu_for(struct task_struct *p)
 {
 	s32 cpu = __sync_fetch_and_add(&next_cpu, 1) % nr_cpu_ids;
@@ -68,8 +67,8 @@ void BPF_STRUCT_OPS(resized_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
-/* Serve the shared DSQ first, then the CPU's own, then those of other CPUs, which may be busy for
- * longer. */
+/* Serve the shared DSQ first, then the CPU's own DSQ, then the DSQs of other CPUs, which may stay
+ * busy. */
 void BPF_STRUCT_OPS(resized_dispatch, s32 cpu, struct task_struct *prev)
 {
 	u32 i;

@@ -4,7 +4,7 @@
 #define __SCX_RESIZED_H
 
 struct cpu_stat {
-	u64 nr_by_length[4]; /* runs of less than 1, 4, 16 ms, and longer ones */
+	u64 nr_by_length[4]; /* runs of less than 1, 4 and 16 ms, and longer runs */
 	u64 nr_given;
 	u64 started_at;
 };

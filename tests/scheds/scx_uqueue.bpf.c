@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A scheduler written for the kernel's own headers, whose policy is in user space: tasks go there,
- * and decisions come back, through BPF queues (BPF_MAP_TYPE_QUEUE).
+ * A scheduler written for the kernel's own headers, whose policy is in user space. Tasks and
+ * decisions are passed through BPF queues (BPF_MAP_TYPE_QUEUE).
  */
 #include <scx/common.bpf.h>
 #include "scx_uqueue.h"
@@ -46,7 +46,7 @@ struct {
 	__type(value, struct task_ctx);
 } task_ctxs SEC(".maps");
 
-/* Send @p to user space. False if @p must bypass it, or the queue is full. */
+/* Send @p to user space. Return false if @p must bypass user space, or if the queue is full. */
 static bool ask_user(struct task_struct *p, u64 seq)
 {
 	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, NULL, 0);
@@ -90,7 +90,7 @@ void BPF_STRUCT_OPS(uqueue_dequeue, struct task_struct *p, u64 deq_flags)
 		tctx->queued_seq = 0;
 }
 
-/* Make the chosen task ready, if its enqueue is still pending. */
+/* Insert the chosen task into READY_DSQ, if its enqueue is still pending. */
 static void apply(const struct uqueue_decision *decision)
 {
 	struct task_struct *p = bpf_task_from_pid(decision->pid);

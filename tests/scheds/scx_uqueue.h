@@ -9,8 +9,8 @@
 struct uqueue_task {
 	s32 pid;
 	u32 weight;
-	u64 seq; /* of this enqueue */
-	u64 ran_ns; /* since its previous enqueue */
+	u64 seq; /* sequence number of this enqueue */
+	u64 ran_ns; /* CPU time since the previous enqueue of the task */
 };
 
 /* From user space: the next task to run. */

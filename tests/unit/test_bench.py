@@ -71,7 +71,7 @@ def test_workloads_are_complete() -> None:
     [
         ([1, 1, 1, 1], 2, [0.5] * 4),
         ([3, 1], 1, [0.75, 0.25]),
-        # A task cannot use more than one CPU; the others share the rest.
+        # A task cannot use more than one CPU. The other tasks share the rest.
         ([98, 1, 1], 2, [1, 0.5, 0.5]),
         ([98, 98, 1, 1], 3, [1, 1, 0.5, 0.5]),
         ([1, 1], 4, [1, 1]),
@@ -90,7 +90,7 @@ def test_fairness_is_the_distance_from_the_ideal() -> None:
     assert NICES == (0, 5)
     fair = [1024.0, 335.0, 1024.0, 335.0]
     assert off(fair) == pytest.approx(0)
-    # The third has 10 % less than the first.
+    # The third hog has 10 % less CPU time than the first.
     assert off([1024.0, 335.0, 921.6, 335.0]) == pytest.approx(6.5, abs=0.1)
 
 
@@ -119,7 +119,7 @@ def test_figures_of_a_round(newline: str) -> None:
     assert measure.figures(OUTPUT.replace("\n", newline), WAKEUP, 4) == {
         "lateness_p50_us": 70.0,
         "lateness_p99_us": 900.0,
-        # In two seconds its threads ran for 40 ms; 2000 switches.
+        # In two seconds, the threads of the scheduler ran for 40 ms, and there were 2000 switches.
         "scheduler_cpu_percent": pytest.approx(2.0),
         "scheduler_memory_mib": 4.0,
         "switch_cost_ns": pytest.approx(20_000),
@@ -183,7 +183,7 @@ SERVES = (
 
 
 def test_script_runs_the_load_under_the_scheduler(tmp_path: Path) -> None:
-    # Longer than the resolution of /proc/uptime, 10 ms.
+    # The load lasts longer than the resolution of /proc/uptime, 10 ms.
     load = f"cat $STATE >{tmp_path}/seen; sleep 0.05; echo '{json.dumps(LOAD)}'"
     output = run_script(tmp_path, OURS, SERVES, load)
     values = measure.figures(output, WAKEUP, 4)
@@ -225,10 +225,10 @@ def test_hung_round_on_the_host_is_an_error(
     load = tmp_path / "scx_load"
     load.write_text(f"#!/bin/sh\ntrap '' {ignored}\necho $$ >{pid}\nexec sleep 60\n")
     load.chmod(0o755)
-    # Enough to start the load, and to restore everything, on a busy machine.
+    # On a busy machine, this is long enough to start the load, and to restore the settings.
     monkeypatch.setattr(measure, "_LIFETIME_S", 3.0)
     monkeypatch.setattr(measure, "_GRACE_S", 3.0)
-    # Without sudo.
+    # As root, measure() does not use sudo.
     monkeypatch.setattr(measure.os, "geteuid", lambda: 0)
     place = Place(None, None, tmp_path)
     with pytest.raises(RoundError, match="^it exceeded 3 s$"):

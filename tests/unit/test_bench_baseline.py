@@ -21,7 +21,7 @@ KEY = baseline.key("7.2.13+deb14", "QEMU 10.0.8")
 
 
 def all_rounds(scale: float = 1.0, seeds: tuple[int, ...] = baseline.SEEDS) -> Results:
-    """Each figure is 1000 plus the seed, times `scale`."""
+    """All rounds of a baseline. Each figure is 1000 plus the seed, times `scale`."""
     return Results(
         [
             Round(
@@ -43,9 +43,9 @@ def all_rounds(scale: float = 1.0, seeds: tuple[int, ...] = baseline.SEEDS) -> R
     ("values", "figure", "expected"),
     [
         ([1000.0, 1040.0, 1020.0], RATE, Band(745, 1295)),
-        # Extended by the range of the seeds on both sides.
+        # The band is extended by the range of the seeds on both sides.
         ([1000.0, 1600.0, 1200.0], RATE, Band(400, 2200)),
-        # Extended by at least the emulator's round.
+        # The band is extended by at least the emulator's round.
         ([100.0, 110.0, 105.0], LATENCY, Band(0, 232)),
         ([0.0, 0.0, 0.0], SHARE, Band(0, 1)),
     ],
@@ -89,7 +89,7 @@ def test_twice_as_much_is_worse_where_less_is_better() -> None:
 
 
 def test_single_seeds_do_not_decide() -> None:
-    """Neither in a check, nor in a band."""
+    """A single seed decides neither a check nor a band."""
     results = all_rounds()
     known = baseline.bands(results)
     for far in (1.0, 1e6):
@@ -120,7 +120,7 @@ def test_bands_are_kept_for_each_kernel(tmp_path: Path) -> None:
     older = baseline.key("7.2.9", "QEMU 10.0.7")
     for name in (older, other, KEY):
         baseline.save(name, found, file)
-    # The older one of the same series is replaced.
+    # The older baseline of the same series is replaced.
     assert sorted(json.loads(file.read_text())) == [other, KEY]
     known = baseline.load(KEY, file)
     assert known.keys() == found.keys()

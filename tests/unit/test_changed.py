@@ -65,7 +65,7 @@ def test_documents_affect_their_readers() -> None:
     tutorial = "tests/dist/test_writing_a_scheduler.py"
     assert changed._plan(["CONTRIBUTING.md"], {}) == ["lint", reader]
     assert changed._plan([guide], {}) == ["lint", reader, tutorial]
-    # Through the module that reads the tables.
+    # The test reads the document through the module kernel_table.
     assert changed._plan(["docs/kernels.md"], {}) == ["lint", f"{GUESTS}kernels.py"]
     assert changed._plan([guide, "dev"], {}) == ["lint", "unit", tutorial]
 

@@ -26,7 +26,8 @@ LABELS = {HOG: "nice 5", JOB: "nice -5"}
 
 
 def recorded(*tasks: tuple[str, int, float]) -> list[Run]:
-    """Runs on one CPU, one after the other: the name, the pid and the length in ms of each."""
+    """Runs on one CPU, one after the other. `tasks` has the name, the pid and the length in ms of
+    each run."""
     runs, now_ns = [], 1_000_000_000
     for comm, pid, ms in tasks:
         ran_ns = round(ms * 1e6)
@@ -85,7 +86,7 @@ def test_consecutive_runs_are_one_turn() -> None:
 
 def test_only_turns_while_all_tasks_are_there_count() -> None:
     found = trace.turns(recorded(*hogs(1, 2, 1, 3, 1, 2, 3, 1, 3, 2, 3)), (HOG,))
-    # The third task came fourth, and the first one had its last turn as the eighth.
+    # The first turn of task 3 is the fourth turn, and the last turn of task 1 is the eighth.
     assert [turn.pid for turn in trace.contended(found)] == [1, 2, 3]
     assert trace.contended([]) == []
 

@@ -34,8 +34,8 @@ RUST_FILES = [
 #: A scheduler's manifest for the loader.
 MANIFEST = "share/scx/schedulers/{}.json"
 
-#: Files of services/, by the Meson option of their directory: those of both boot services, of
-#: OpenRC only, and of the loader.
+#: Files of services/, by the Meson option of their directory. PLAIN_FILES are for systemd and
+#: OpenRC.
 PLAIN_FILES = {"libexecdir": ["scx-launch"], "sysconfdir": ["default/scx"]}
 OPENRC_FILES = {"sysconfdir": ["init.d/scx", "conf.d/scx"]}
 LOADER_FILES = {
@@ -57,7 +57,7 @@ def installed(build_options: dict[str, str]) -> list[str]:
 
 @pytest.fixture(params=PROGRAMS)
 def name(request: pytest.FixtureRequest, installed: list[str]) -> str:
-    """Each program; skipped if it was not built."""
+    """Each program. Skips the test if the program was not built."""
     if request.param not in installed:
         pytest.skip("built without the Rust programs")
     return request.param
@@ -172,7 +172,8 @@ def test_services_refer_to_installed_files(root: Path, build_options: dict[str, 
     ],
 )
 def test_service_directories_follow_the_options(options: dict[str, str], tmp_path: Path) -> None:
-    """Installs services/ only: all else would have to be built again for each set of options."""
+    """The test installs only services/, because all else would have to be built again for each set
+    of options."""
     source, build, destination = (tmp_path / name for name in ("source", "build", "root"))
     shutil.copytree(ROOT / "services", source / "services")
     shutil.copy(ROOT / "meson_options.txt", source)
@@ -231,7 +232,7 @@ def test_bash_completes_options(stage: Path, name: str) -> None:
         echo "${{COMPREPLY[@]}}"
         complete -p {name} >/dev/null
     """
-    # C schedulers' completions call the program.
+    # The completions of C schedulers call the program.
     script = f'PATH="{stage}/bin:$PATH"\n{script}'
     done = run("bash", "-c", script)
     assert (done.returncode, done.stderr) == (0, "")
@@ -256,7 +257,7 @@ def test_completions_can_be_parsed(stage: Path, installed: list[str], shell: str
 def test_generated_completions_name_the_options(
     stage: Path, installed: list[str], shell: str
 ) -> None:
-    """All options except the hidden one that generates them."""
+    """Completions name all options, except the hidden option that generates the completions."""
     for name in set(RUST_PROGRAMS).intersection(installed):
         text = completions(stage, name, shell).read_text()
         assert option_of(name).removeprefix("--") in text
@@ -264,10 +265,11 @@ def test_generated_completions_name_the_options(
 
 
 def bpf_object(build_dir: Path, name: str) -> Path:
-    """The BPF object of a scheduler: the newest, since cargo keeps those of earlier builds."""
+    """The BPF object of a scheduler. It is the newest object, because cargo keeps the objects of
+    earlier builds."""
     if name in C_SCHEDULERS:
         return build_dir / "scheds/c" / f"{name}.bpf.o"
-    # A user-space policy uses the BPF side of its crate.
+    # A scheduler with a policy in user space has the BPF side of scx_rustland_core.
     own = list(build_dir.glob(f"cargo/*/build/{name}-*/out/bpf.bpf.o"))
     found = own or build_dir.glob("cargo/*/build/scx_rustland_core-*/out/bpf.bpf.o")
     return max(found, key=lambda file: file.stat().st_mtime)
@@ -278,5 +280,6 @@ def test_bpf_object_names_no_path_of_the_build_machine(build_dir: Path, name: st
     """BPF objects do not depend on where they were built."""
     contents = bpf_object(build_dir, name).read_bytes()
     for folder in (ROOT, build_dir.resolve(), Path.home() / ".cargo"):
-        # The start of a path: a tree in /scx does not match include/scx/common.bpf.h.
+        # Match only the start of a path: the path of a tree in /scx is also a part of
+        # include/scx/common.bpf.h.
         assert not re.search(rb"(?<![\w.-])" + re.escape(str(folder)).encode() + b"/", contents)

@@ -47,7 +47,7 @@ def manifest(program: Path) -> dict[str, Any]:
 
 
 def options(program: Path) -> dict[str, tuple[str | None, bool]]:
-    """From its help: each option's letter, and whether it takes a value."""
+    """The options in the program's help: name → letter, and whether the option takes a value."""
     text = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=60).stdout
     found = re.findall(r"^ {2,6}(?:-(\w), +)?--([\w-]+)(?:[= \[]+(\S+))?", text, re.MULTILINE)
     return {
@@ -81,5 +81,5 @@ def test_modes_are_complete_and_some_have_arguments(manifest: dict[str, Any]) ->
 
 def test_required_kfuncs_are_listed(manifest: dict[str, Any]) -> None:
     assert "scx_bpf_create_dsq" in manifest["kfuncs"]
-    # kfuncs with several versions have a fallback.
+    # A kfunc of which there are several versions is not required.
     assert not [name for name in manifest["kfuncs"] if "___" in name]

@@ -42,7 +42,7 @@ PRINTING = [
 ]
 
 
-#: For tests of all installed programs.
+#: Parametrizes tests of all installed programs.
 installed = pytest.mark.parametrize("program", RUST_SCHEDULERS + SERVICES + COMMANDS, indirect=True)
 
 
@@ -52,7 +52,7 @@ def program(request: pytest.FixtureRequest, rust_programs: Path) -> Path:
 
 
 def run(program: Path, *args: str, **options) -> subprocess.CompletedProcess[str]:
-    # Makes the width of help texts independent of the environment.
+    # The width of help texts must not depend on the environment.
     env = os.environ | {"COLUMNS": "100"}
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
     return subprocess.run(
@@ -72,7 +72,8 @@ def one_line(text: str) -> bool:
 
 
 def assert_refused(program: Path, *args: str) -> str:
-    """Asserts that it fails with status 1 and one line, which is returned."""
+    """Asserts that the program fails with status 1 and a message of one line. Returns the
+    message."""
     done = run(program, *args)
     assert done.returncode == 1
     assert done.stdout == ""
@@ -109,7 +110,7 @@ def test_help_matches_golden_file(program: Path) -> None:
 
 @installed
 def test_letters_of_options_are_unique(program: Path) -> None:
-    """clap checks this in debug builds only."""
+    """clap checks this only in debug builds."""
     letters = re.findall(r"^ +(-\w)\b", printed(program, "--help"), re.MULTILINE)
     assert "-h" in letters
     assert len(letters) == len(set(letters)), letters
@@ -195,7 +196,7 @@ def test_man_page_and_help_name_the_same_options(program: Path) -> None:
 
 
 def test_all_statistics_are_described(program: Path) -> None:
-    """A block for each struct: its name, and a line for each field."""
+    """Each struct has a block, with its name and a line for each field."""
     for block in printed(program, "--help-stats").split("\n\n"):
         first, *fields = block.splitlines()
         assert re.fullmatch(r"\[\w+\] .+", first)
@@ -205,7 +206,8 @@ def test_all_statistics_are_described(program: Path) -> None:
 
 
 def online_cpus() -> int:
-    """As listed by the kernel, independent of this process' affinity."""
+    """The number of CPUs that the kernel lists as online. The affinity of this process has no
+    effect."""
     ranges = (CPUS / "online").read_text().strip().split(",")
     ends = [[int(end) for end in part.split("-")] for part in ranges]
     return sum(end[-1] - end[0] + 1 for end in ends)
@@ -235,7 +237,8 @@ def test_links_no_libbpf_at_run_time(program: Path) -> None:
 
 @pytest.fixture
 def for_nobody(program: Path) -> Iterator[Path]:
-    """A copy of the program that every user can access, unlike a build below /root."""
+    """A copy of the program that every user can access. A build below /root is accessible only to
+    root."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         yield Path(shutil.copy(program, folder))
@@ -249,7 +252,7 @@ def test_printing_needs_no_privileges(for_nobody: Path, args: list[str]) -> None
 
 @pytest.mark.parametrize("args", PRINTING, ids=" ".join)
 def test_closed_pipe_is_not_an_error(program: Path, args: list[str]) -> None:
-    """As with `| head -1`."""
+    """`PROGRAM | head -1` closes the pipe like this."""
     reading_end, writing_end = os.pipe()
     os.close(reading_end)
     try:
@@ -288,7 +291,7 @@ def catches(pid: int, number: signal.Signals) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_monitor_waits_for_a_scheduler(for_nobody: Path, number: signal.Signals) -> None:
-    """Unprivileged, and without a scheduler."""
+    """The monitor runs without privileges, and there is no scheduler."""
     user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
     command = [for_nobody, "--monitor", "0.1", "--stats-socket", for_nobody.parent / "none"]
     pipe = subprocess.PIPE
@@ -298,7 +301,7 @@ def test_monitor_waits_for_a_scheduler(for_nobody: Path, number: signal.Signals)
             while not catches(monitor.pid, number) and monitor.poll() is None:
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
-            # Several intervals.
+            # Wait for several intervals.
             time.sleep(0.5)
             assert monitor.poll() is None
             monitor.send_signal(number)

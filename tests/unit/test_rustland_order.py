@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The handshakes of scx_rustland_core in a memory model: no order of events loses a wakeup.
 
-Each CPU has a store buffer, as on x86; a barrier flushes it. Each side of a handshake stores a word
-and then reads the word of the other side. All interleavings are tried. tests/cross/atomics.py tests
-that the compiled programs contain the barriers.
+Each CPU has a store buffer, as on x86, and a barrier flushes the buffer. Each side of a handshake
+stores a word and then reads the word of the other side. All interleavings are tried.
+tests/cross/atomics.py tests that the compiled programs contain the barriers.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ Program = tuple[Store | Fence | ReadUnless | Act, ...]
 
 FENCE = Fence()
 
-#: TAKE_SHARED: dispatch_shared() and wake_user(), of a CPU that takes the spare decision. POLICY:
-#: Driver::tick(), which sleeps only while there is a spare decision.
+#: TAKE_SHARED is dispatch_shared() and wake_user() on a CPU that takes the spare decision. POLICY
+#: is Driver::tick(), which sleeps only while there is a spare decision.
 SPARE = {"nr_spare": 1, "nr_waiting": 0, "is_sleeping": 0}
 TAKE_SHARED: Program = (
     Store("nr_spare", 0),
@@ -63,16 +63,16 @@ POLICY: Program = (
     Act("sleep"),
 )
 
-#: rl_dispatch() of a CPU that finds no task, and a CPU that has inserted a task into a queue and
-#: calls kick_any_idle().
+#: GOES_IDLE is rl_dispatch() on a CPU that finds no task. KICKS is a CPU that has inserted a task
+#: into a queue and calls kick_any_idle().
 IDLE = {"queued": 0, "idle": 0}
 GOES_IDLE: Program = (Store("idle", 1), FENCE, ReadUnless("queued", 1), Act("sleep"))
 KICKS: Program = (Store("queued", 1), FENCE, ReadUnless("idle", 0), Act("wake"))
 
 
-#: DRAINS: the end of drain(), where a CPU releases the ring. FINDS_TAKEN: the policy thread sends a
-#: decision, then another CPU finds the ring taken. "sleep": the other CPU leaves the decision to
-#: the first one. "wake": the first one drains again.
+#: DRAINS is the end of drain(), where a CPU releases the ring. FINDS_TAKEN is the policy thread,
+#: which sends a decision, and then a second CPU, which finds the ring taken. "sleep" means that the
+#: second CPU leaves the decision to the first, "wake" that the first CPU drains again.
 RING = {"nr_sent": 0, "taken": 1}
 DRAINS: Program = (Store("taken", 0), FENCE, ReadUnless("nr_sent", 0), Act("wake"))
 FINDS_TAKEN: Program = (Store("nr_sent", 1), FENCE, ReadUnless("taken", 0), Act("sleep"))
@@ -151,7 +151,8 @@ def test_no_wakeup_is_lost(memory: dict[str, int], one: Program, other: Program)
 
 @pytest.mark.parametrize(("memory", "one", "other"), HANDSHAKES)
 def test_each_barrier_is_needed(memory: dict[str, int], one: Program, other: Program) -> None:
-    """Without the barriers of one side, the model finds a lost wakeup: the test above can fail."""
+    """Without the barriers of one side, the model finds a lost wakeup. This shows that the test
+    above can fail."""
     for program in (one, other):
         bare = tuple(step for step in program if step != FENCE)
         pair = (bare, other) if program is one else (one, bare)

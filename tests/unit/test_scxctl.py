@@ -32,7 +32,7 @@ def run(scxctl: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str
 def test_check_reports_why_schedulers_cannot_run(
     scxctl: Path, rust_programs: Path, tmp_path: Path
 ) -> None:
-    """On any machine, by any user."""
+    """The check works on any machine, for any user."""
     for name in RUST_SCHEDULERS:
         (tmp_path / f"{name}.json").symlink_to(rust_programs / f"{name}.json")
     (tmp_path / "scx_future.json").write_text(json.dumps(FUTURE))
@@ -49,7 +49,7 @@ def test_check_reports_why_schedulers_cannot_run(
         assert set(RUST_SCHEDULERS) <= set(verdicts)
         assert verdicts["scx_future"] == "problem"
     else:
-        # Further requirements cannot be checked.
+        # After a problem, further requirements cannot be checked.
         assert not set(RUST_SCHEDULERS).intersection(found)
         assert "sched_ext" not in found or "6.12" in found["sched_ext"]["cure"]
         *others, last = verdicts.items()

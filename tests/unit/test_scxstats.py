@@ -74,12 +74,12 @@ EXPECTED = {
     ("d_load", (("domain", ODD), ("node", "0"))): 1,
 }
 
-#: Timeout of operations that normally finish earlier.
+#: Timeout of operations that normally finish much earlier.
 TIMEOUT_S = 60
 
 
 def answer(request: dict) -> object:
-    """The answers of a good scheduler."""
+    """The answers of a scheduler that works."""
     return {"errno": 0, "args": {"resp": META if request["req"] == "stats_meta" else STATS}}
 
 
@@ -96,7 +96,7 @@ class Scheduler:
         threading.Thread(target=self._serve, daemon=True).start()
 
     def _serve(self) -> None:
-        # Ends when the socket is shut down.
+        # The loop ends when the socket is shut down.
         while True:
             try:
                 connection, _ = self.socket.accept()
@@ -142,7 +142,8 @@ def run(program: Path, *args: str | Path, **options) -> subprocess.CompletedProc
 
 
 def assert_fails(status: int, program: Path, *args: str | Path, **options) -> str:
-    """Asserts that it fails with the status and one line, which is returned."""
+    """Asserts that the program fails with the status and a message of one line. Returns the
+    message."""
     done = run(program, *args, **options)
     assert (done.returncode, done.stdout or "") == (status, "")
     assert re.fullmatch(r"scxstats: .+\n", done.stderr), done.stderr
@@ -150,7 +151,7 @@ def assert_fails(status: int, program: Path, *args: str | Path, **options) -> st
 
 
 def families(text: str) -> list:
-    """As parsed by Prometheus."""
+    """The metric families of a text, as Prometheus parses it."""
     reason = "needs the Python package prometheus_client"
     parser = pytest.importorskip("prometheus_client.openmetrics.parser", reason=reason)
     return list(parser.text_string_to_metric_families(text))
@@ -209,7 +210,8 @@ def test_totals_once_and_differences_with_watch(program: Path, path: Path) -> No
 
 @contextmanager
 def running(program: Path, *args: str | Path) -> Iterator[subprocess.Popen[str]]:
-    """Runs until the end of the block, then is interrupted, which must succeed."""
+    """The program runs until the end of the block. Then it is interrupted, and must end with status
+    0."""
     pipe = subprocess.PIPE
     with subprocess.Popen([program, *args], stdout=pipe, stderr=pipe, text=True) as process:
         try:
@@ -225,7 +227,8 @@ def watching(program: Path, path: Path):
 
 
 def test_watch_continues_across_restarts(program: Path, path: Path) -> None:
-    """It prints one line when the scheduler has ended, and one when it is available again."""
+    """scxstats prints one line when the scheduler has ended, and one line when statistics are
+    available again."""
     with watching(program, path) as watch:
         assert "waiting for statistics" in watch.stderr.readline()
         for _ in range(2):
@@ -261,7 +264,7 @@ def server(program: Path, path: Path) -> Iterator[tuple[str, int, int]]:
 
 
 def get(server: tuple[str, int, int], url: str = "/metrics") -> tuple[str, str]:
-    """Type and text of the answer."""
+    """The content type and the text of the answer."""
     with urllib.request.urlopen(f"http://{server[0]}:{server[1]}{url}", timeout=TIMEOUT_S) as got:
         return got.headers["Content-Type"], got.read().decode()
 
@@ -285,7 +288,7 @@ def test_each_scrape_connects_to_the_running_scheduler(path: Path, server: tuple
 
 
 def exchange(server: tuple, request: bytes) -> bytes:
-    """The answer up to the end of the connection."""
+    """The answer to a request, up to the end of the connection."""
     with socket.create_connection(server[:2], timeout=TIMEOUT_S) as client:
         client.sendall(request)
         return b"".join(iter(lambda: client.recv(65536), b""))
@@ -322,10 +325,11 @@ def test_silent_clients_do_not_block_others(scheduler: Scheduler, server: tuple)
     silent = [socket.create_connection(server[:2], timeout=TIMEOUT_S) for _ in range(40)]
     try:
         silent[0].send(b"GET /met")
-        # There are more silent clients than threads: the next client is served when they time out.
+        # There are more silent clients than threads. The next client is served when silent clients
+        # time out.
         assert "t_busy{} 12.5\n" in get(server)[1]
         assert number_of("task", server[2]) == before
-        # The same for an endless request.
+        # The server also closes the connection of an endless request.
         began = time.monotonic()
         with pytest.raises(OSError):
             while time.monotonic() < began + TIMEOUT_S:
@@ -344,7 +348,7 @@ def test_it_waits_for_free_file_descriptors(
         limit = ["prlimit", "--pid", str(server[2]), f"--nofile={in_use}:"]
         if subprocess.run(limit, capture_output=True).returncode != 0:
             pytest.skip("needs prlimit")
-        # A waiting thread already has the descriptor for the first client.
+        # A thread that waits already has the descriptor for the first client.
         with ExitStack() as clients:
             for _ in range(40):
                 client = socket.create_connection(server[:2], timeout=TIMEOUT_S)
@@ -355,7 +359,7 @@ def test_it_waits_for_free_file_descriptors(
 
 
 def test_default_address_is_local(program: Path, path: Path) -> None:
-    """The first line on stderr names it, whether or not the port is in use."""
+    """The first line on stderr names the address, whether or not the port is in use."""
     command = [program, "--openmetrics", "--listen", "--path", path]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:

@@ -24,7 +24,7 @@ def run(*command: str | Path, **options) -> subprocess.CompletedProcess[str]:
 
 
 def configured(build_dir: Path, build_options: dict[str, str], name: str, root: Path) -> str:
-    """The contents of a configured file of services/, with its paths below `root`."""
+    """The contents of a configured file of services/, with all paths in it moved below `root`."""
     text = (build_dir / "services" / name).read_text()
     for option in ("bindir", "libexecdir", "sysconfdir"):
         folder = Path(build_options["prefix"]) / build_options[option]
@@ -48,7 +48,7 @@ def launcher(build_dir: Path, build_options: dict[str, str], tmp_path: Path) -> 
 
 
 def launch(launcher: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    # In a directory with files, which a glob would match.
+    # The launcher runs in a directory with files, which a glob would match.
     env = {"PATH": os.environ["PATH"], **environment}
     return run(launcher, env=env, cwd=launcher.parent)
 
@@ -104,8 +104,8 @@ def test_launcher_without_a_configuration_names_the_file(launcher: Path) -> None
 
 
 def variables(text: str) -> dict[str, str]:
-    """The SCX_* variables that a file sets, or would set if they were not commented out; values
-    without quotes."""
+    """The SCX_* variables that a file sets, or would set if they were not commented out, with their
+    values without quotes."""
     return dict(re.findall(r'^#?(SCX_\w+)="?([^"\n]*?)"?$', text, re.MULTILINE))
 
 
@@ -273,8 +273,8 @@ def test_only_root_may_own_the_name() -> None:
 
 @pytest.fixture(scope="module")
 def bus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of a bus with a policy that starts like the system bus's. The name has no owner, so
-    permitted calls fail for lack of an owner, not of permission."""
+    """Address of a bus whose policy starts like that of the system bus. The loader's name has no
+    owner, so permitted calls fail because there is no owner."""
     for program in ("dbus-daemon", "gdbus", "setpriv"):
         if not shutil.which(program):
             pytest.skip(f"needs {program}")
@@ -350,7 +350,7 @@ def test_polkit_requires_an_administrator_in_an_active_session() -> None:
     refused = {"allow_any": "no", "allow_inactive": "no"}
     assert defaults == {
         "org.scx.loader.manage-schedulers": refused | {"allow_active": "auth_admin_keep"},
-        # Not kept: the next call may pass other arguments.
+        # The authorization is not kept, because the next call may pass other arguments.
         "org.scx.loader.pass-arguments": refused | {"allow_active": "auth_admin"},
         "org.scx.loader.reload-configuration": refused | {"allow_active": "auth_admin_keep"},
     }

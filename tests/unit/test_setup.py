@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from schedulers import ROOT
 
-#: Stands for a package in programs.txt if a minimal root has the program. This root is mmdebstrap's
-#: variant minbase with git and ca-certificates.
+#: The name in programs.txt, in place of a package, for programs that a minimal root has. The
+#: minimal root is mmdebstrap's variant minbase with git and ca-certificates.
 MINBASE = "minbase"
 
 
@@ -48,11 +48,11 @@ def test_setup_names_a_package_for_each_program() -> None:
 
 def test_missing_package_is_detected() -> None:
     assert {"zstd", "clang-19", "clang-format-19", "gcc", "libelf-dev", "rustfmt-web"} <= named()
-    # An earlier dependency of the loader's unit.
+    # The loader's unit depended on procps earlier.
     assert "procps" not in named()
 
 
-#: Stands for apt-get: logs what it would do. Updated lists have another name for a package.
+#: A replacement for apt-get that logs its arguments. After an update, a package has another name.
 APT_GET = """\
 #!/bin/sh
 echo "$@" >>"$LOG"

@@ -27,7 +27,7 @@ def test_public_prototype_is_accepted(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize("function", ["scx_bpf_create_dsq", "scx_bpf_dump_bstr"])
 def test_hidden_argument_is_rejected(function: str) -> None:
-    """Which kfuncs an old pahole omits varies from build to build."""
+    """The kfuncs whose tag an old pahole omits vary from build to build."""
     assert not btf.is_sound(btf_with(function, "node", "aux"))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Kernel messages that indicate errors, and similar ones that do not."""
+"""Kernel messages that indicate errors, and similar messages that do not."""
 
 from __future__ import annotations
 

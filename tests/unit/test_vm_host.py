@@ -41,7 +41,7 @@ def test_kernel_command_line_is_complete() -> None:
 def test_machine_exits_instead_of_rebooting() -> None:
     args = qemu.machine_args(machine())
     assert {"-no-reboot", "-nodefaults"} <= set(args)
-    # The rest of this option is literal, including commas.
+    # After `file:`, the option is literal, including commas.
     assert following(args, "-serial") == "file:/tmp/a,b/console.log"
 
 
@@ -64,7 +64,7 @@ def test_counting_machine_sleeps_with_the_host_while_it_is_idle() -> None:
 
 @pytest.fixture
 def qemu_versions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[dict[str, str]]:
-    """Versions of the machine's own QEMU, and of the one in backports, which needs no download."""
+    """Versions of the machine's own QEMU, and of the QEMU in backports, which needs no download."""
     versions = {"own": "10.1.0", "backport": "10.2.0"}
 
     def version(found: qemu.Emulator) -> str:

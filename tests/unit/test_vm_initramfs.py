@@ -95,7 +95,7 @@ def test_files_have_a_path_contents_and_a_mode(tmp_path: Path) -> None:
     assert (conf["mode"], conf["data"]) == (stat.S_IFREG | 0o644, b"<busconfig/>\n")
     assert (helper["mode"], helper["data"]) == (stat.S_IFREG | 0o4755, b"\0\xff")
     assert found["etc/dbus-1/system.d"]["mode"] == stat.S_IFDIR | 0o755
-    # No duplicates, although the base tree has /etc and /usr already.
+    # There are no duplicates, although the base tree already has /etc and /usr.
     assert [entry["number"] for entry in found.values()] == list(range(1, len(found) + 1))
 
 

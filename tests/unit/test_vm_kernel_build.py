@@ -33,7 +33,7 @@ BZIMAGE = "bzImage:\n\tmkdir -p arch/x86/boot && cp image arch/x86/boot/bzImage\
 
 @pytest.fixture(autouse=True)
 def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """An empty cache; every image is accepted."""
+    """An empty cache. Every image is accepted."""
     monkeypatch.setenv("SCX_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("SCX_VM_KERNELS", raising=False)
     monkeypatch.delenv("SCX_OFFLINE", raising=False)
@@ -93,7 +93,7 @@ def test_configurations_of_this_tree(series: str) -> None:
 
 
 def has_ended(pid: int) -> bool:
-    """Whether the process has exited; it may be a zombie."""
+    """Whether the process has exited. A zombie has exited, too."""
     try:
         return "Z (zombie)" in Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -103,7 +103,7 @@ def has_ended(pid: int) -> bool:
 @needs_tools
 def test_built_only_once(cache: Path, source: Callable[[str], None]) -> None:
     source(ALLNOCONFIG + BZIMAGE)
-    # Left over by a build that was killed.
+    # A build that was killed has left this directory.
     (cache / "kernel-build/6.12/linux").mkdir(parents=True)
     assert kernel_build.needed("6.12")
     kernel = kernel_build.obtain("6.12")

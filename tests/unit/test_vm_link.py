@@ -91,13 +91,14 @@ def test_only_waiting_counts_as_silence(guest: FakeGuest) -> None:
 
 
 class Interrupted:
-    """A control port; a signal handler runs after each part that is sent, and sends more."""
+    """A control port. After each part that is sent, a signal handler runs, and sends another
+    request."""
 
     def __init__(self, port: socket.socket, link: Link, requests: list[bytes]) -> None:
         self.port, self.link, self.requests = port, link, requests
 
     def send(self, data: bytes) -> int:
-        # Only a part, as if the port were nearly full.
+        # Send only a part, as if the port were nearly full.
         sent = self.port.send(data[:3])
         if self.requests:
             self.link.send(self.requests.pop(0))

@@ -104,7 +104,7 @@ class FakeQemu(threading.Thread):
         self._port.close()
 
     def _tell(self, message: dict[str, object]) -> None:
-        # Split in two, as a stream may be.
+        # Split the line in two, as a stream may do.
         line = json.dumps(message).encode() + b"\n"
         self._port.sendall(line[:5])
         self._port.sendall(line[5:])

@@ -37,7 +37,7 @@ static void test_frequency_is_bounded(void **state)
 	for (i = 0; i < 1000; i++)
 		freq = scx_average_freq(freq, 1, NSEC_PER_SEC, 640);
 	assert_in_range(freq, 636, 640);
-	/* The clocks of two CPUs differ: the interval is not known. */
+	/* If the clocks of two CPUs differ, the interval is not known. */
 	assert_int_equal(scx_average_freq(20, 0, NSEC_PER_SEC, 640), 20);
 	for (i = 0; i < 100; i++)
 		freq = scx_average_freq(freq, MAX, NSEC_PER_SEC, 640);
@@ -52,7 +52,7 @@ static void test_utilization_is_a_part_of_the_maximum(void **state)
 	assert_int_equal(scx_perf_util(NSEC_PER_SEC, 4 * NSEC_PER_SEC), SCX_PERF_MAX / 4);
 }
 
-/* Above half of the maximum, more utilization never requests less. */
+/* Above half of the maximum, a higher utilization never requests a lower level. */
 static void test_level_is_monotonic(void **state)
 {
 	u32 util;

@@ -18,7 +18,7 @@ static void test_part_by_weight(void **state)
 	assert_int_equal(scx_share_part(ALL, 1, 10101), ALL / 10101);
 }
 
-/* One weight alone, and loads that are too small because other CPUs change them. */
+/* A cgroup alone, and loads that look too small because other CPUs change them. */
 static void test_part_is_at_most_the_whole(void **state)
 {
 	assert_int_equal(scx_share_part(ALL, 100, 100), ALL);
@@ -27,7 +27,7 @@ static void test_part_is_at_most_the_whole(void **state)
 	assert_int_equal(scx_share_part(ALL, 0, 0), ALL);
 }
 
-/* The largest ratio on three levels: the product is too small to express. */
+/* With the largest ratio of weights on three levels, the product is too small to express. */
 static void test_part_is_never_zero(void **state)
 {
 	u64 share = ALL;
@@ -52,7 +52,7 @@ static void test_cost(void **state)
 	assert_int_equal(scx_share_cost(20000000, ALL), 20000000);
 	assert_int_equal(scx_share_cost(20000000, ALL / 4), 80000000);
 	assert_int_equal(scx_share_cost(0, 1), 0);
-	/* More than 2^32 ns in a single charge. */
+	/* A single charge may be more than 2^32 ns. */
 	assert_int_equal(scx_share_cost(1ULL << 40, ALL / 2), 1ULL << 41);
 	assert_int_equal(scx_share_cost(MAX, 1), SCX_SHARE_COST_MAX);
 	assert_int_equal(scx_share_cost(20000000, 1) <= SCX_SHARE_COST_MAX, true);
@@ -91,7 +91,7 @@ static void test_slice_by_share(void **state)
 	assert_int_equal(scx_share_slice(20 * ms, ALL, second, ms), 20 * ms);
 	assert_int_equal(scx_share_slice(20 * ms, ALL / 100, second, ms) / ms, 9);
 	assert_int_equal(scx_share_slice(20 * ms, 1, second, ms), ms);
-	/* Never longer than the configured slice. */
+	/* The slice is never longer than the configured slice. */
 	assert_int_equal(scx_share_slice(ms, ALL, second, 5 * ms), ms);
 }
 
@@ -105,7 +105,7 @@ static void test_quota_of_reported_values(void **state)
 	/* "max", in any unit. */
 	assert_int_equal(scx_quota_of(100000, MAX, 0).quota_ns, 0);
 	assert_int_equal(scx_quota_of(100000, MAX / 1000, 0).quota_ns, 0);
-	/* Neither is ever zero, since both are divisors. */
+	/* Neither quota nor period is ever zero, because both are divisors. */
 	q = scx_quota_of(0, 0, MAX);
 	assert_true(q.quota_ns && q.period_ns);
 	assert_int_equal(q.burst_ns, 0);
@@ -117,10 +117,10 @@ static void test_quota_refills(void **state)
 
 	assert_int_equal(scx_quota_refilled(&q, -50, 1), -30);
 	assert_int_equal(scx_quota_refilled(&q, -50, 3), 10);
-	/* What is left over is lost. */
+	/* What is left over from the previous period is lost. */
 	assert_int_equal(scx_quota_refilled(&q, 15, 1), 20);
 	assert_int_equal(scx_quota_refilled(&q, -50, 1ULL << 60), 20);
-	/* After the quota was reduced. */
+	/* The budget exceeds the quota after the quota was reduced. */
 	assert_int_equal(scx_quota_refilled(&q, 500, 1), 20);
 	q.burst_ns = 10;
 	assert_int_equal(scx_quota_refilled(&q, 15, 1), 30);

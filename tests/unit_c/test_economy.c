@@ -39,7 +39,7 @@ static u32 random_weight(void)
 	return weights[random() % 9];
 }
 
-/* What all have together, after all tasks have been settled. */
+/* The sum of all money, after all tasks have been settled. */
 static __int128 sum(const struct world *w)
 {
 	__int128 sum = 0;
@@ -112,8 +112,8 @@ static void withdraw(struct world *w, int i)
 	*balance -= amount;
 }
 
-/* Whatever tasks do, in whatever order: the sum is zero at all times, and the remainder in the pot
- * stays small. */
+/* Whatever tasks do, and in whatever order, the sum is zero at all times, and the remainder in the
+ * pot stays small. */
 static void test_money_is_conserved(void **state)
 {
 	void (*const acts[])(struct world *, int) = { wake, run, run, run, sleep_, pay, withdraw };
@@ -131,7 +131,8 @@ static void test_money_is_conserved(void **state)
 	}
 }
 
-/* While two tasks are runnable, each earns by its weight; what one uses, both earn together. */
+/* While two tasks are runnable, each earns by its weight, and both together earn what one of them
+ * uses. */
 static void test_entitlement_follows_the_weights(void **state)
 {
 	struct economy_ledger ledger = {};
@@ -150,7 +151,7 @@ static void test_entitlement_follows_the_weights(void **state)
 	assert_int_equal(economy_vtime(&b), 0);
 }
 
-/* A task that sleeps earns nothing, and costs the others nothing. */
+/* A task that sleeps earns nothing, and costs the other tasks nothing. */
 static void test_sleeping_task_keeps_its_lag(void **state)
 {
 	struct economy_ledger ledger = {};
@@ -169,7 +170,7 @@ static void test_sleeping_task_keeps_its_lag(void **state)
 	assert_int_equal(b.lag, 1 * MS * UNIT);
 }
 
-/* What exceeds the bounds of a lag goes to the bank, which spends it slowly on all. */
+/* Lag beyond its bounds goes to the bank, which spends it slowly on all tasks. */
 static void test_bank_spends_a_quarter_of_what_tasks_use(void **state)
 {
 	struct economy_ledger ledger = { .bank = 3 * MS * UNIT };
@@ -201,7 +202,7 @@ static void test_bounds_are_kept(void **state)
 	assert_int_equal(economy_bound(&share, -10, 40), 0);
 }
 
-/* Extremes: the lightest and the heaviest task, and a day of CPU time. */
+/* The extremes are the lightest and the heaviest task, and a day of CPU time. */
 static void test_no_overflow(void **state)
 {
 	const u64 day_ns = 86400 * 1000 * MS;

@@ -28,9 +28,10 @@ static void test_errors(void **state)
 {
 	assert_int_equal(outcome(SCX_EXIT_ERROR, 0, true), SCX_OUTCOME_EJECTED);
 	assert_int_equal(outcome(SCX_EXIT_ERROR + 2, 0, true), SCX_OUTCOME_EJECTED);
-	/* An error before the scheduler ran is a failed load, though registration succeeded. */
+	/* An error before the scheduler ran is a failed load, although the registration
+	 * succeeded. */
 	assert_int_equal(outcome(SCX_EXIT_ERROR, 0, false), SCX_OUTCOME_FAILED);
-	/* An error never restarts. */
+	/* An error never restarts the scheduler. */
 	assert_int_equal(outcome(SCX_EXIT_ERROR, SCX_ECODE_ACT_RESTART, true), SCX_OUTCOME_EJECTED);
 }
 
@@ -44,7 +45,7 @@ static void test_restarts(void **state)
 	assert_int_equal(outcome(SCX_EXIT_UNREG_KERN, hotplug, false), SCX_OUTCOME_RESTART);
 	assert_int_equal(outcome(SCX_EXIT_UNREG_BPF, SCX_ECODE_ACT_RESTART | 7, true),
 			 SCX_OUTCOME_RESTART);
-	/* An unknown action, not a restart. */
+	/* An unknown action is not a restart. */
 	assert_int_equal(outcome(SCX_EXIT_UNREG_KERN, 2ULL << 48, true), SCX_OUTCOME_DONE);
 }
 

@@ -16,7 +16,7 @@
 #define MAX UINT64_MAX
 #define NR_ROUNDS 100000
 
-/* A random number of a random size. */
+/* A random number with a random number of bits. */
 static u64 random_u64(void)
 {
 	u64 value = (u64)random() << 40 ^ (u64)random() << 20 ^ (u64)random();
@@ -80,7 +80,8 @@ static void test_criticality_is_bounded(void **state)
 	assert_in_range(lavd_lat_cri(MAX, MAX, 0, UINT32_MAX, UINT32_MAX), 4900, LAVD_LAT_CRI_MAX);
 }
 
-/* Typical tasks at nice 0: a task that computes, a new one, a frame of a game, and a pipe. */
+/* Typical tasks at nice 0: a task that computes, a new task, a game that draws frames, and a task
+ * that uses pipes. */
 static void test_criticality_of_typical_tasks(void **state)
 {
 	u32 timer = LAVD_BOOST_WAKEUP + LAVD_BOOST_HARDIRQ, wakeup = LAVD_BOOST_WAKEUP;
@@ -112,7 +113,7 @@ static void test_inheritance_is_bounded(void **state)
 	}
 }
 
-/* The more critical, the earlier the deadline, and the more credit. */
+/* The more critical a task is, the earlier its deadline, and the more credit it keeps. */
 static void test_request_and_credit_follow_criticality(void **state)
 {
 	u32 cri;
@@ -159,7 +160,7 @@ static void test_preemption_threshold_is_between_average_and_maximum(void **stat
 		assert_in_range(lavd_preempt_threshold(MAX, 0, shift), 0, MAX);
 }
 
-/* The less of the capacity big CPUs have, the fewer tasks should run there. */
+/* The smaller the share of the big CPUs in the capacity, the fewer tasks should run there. */
 static void test_performance_threshold_follows_capacity(void **state)
 {
 	u64 big, last = MAX;
@@ -201,7 +202,7 @@ static void test_slice_fits_the_runtime(void **state)
 	assert_int_equal(lavd_fitting_slice_ns(slice, NSEC_PER_MSEC, min), 2 * NSEC_PER_MSEC);
 	assert_int_equal(lavd_fitting_slice_ns(slice, 4 * NSEC_PER_MSEC, min), slice);
 	assert_int_equal(lavd_fitting_slice_ns(slice, MAX, min), slice);
-	/* Never more than the slice. */
+	/* The result is never longer than the slice. */
 	assert_int_equal(lavd_fitting_slice_ns(min, 0, min), min);
 }
 
@@ -217,7 +218,7 @@ static void test_boosted_slice_is_bounded(void **state)
 			 LAVD_SLICE_BOOST_MAX_NS);
 	assert_int_equal(lavd_boosted_slice_ns(NSEC_PER_SEC, 2 * NSEC_PER_SEC, false, 0, 100),
 			 NSEC_PER_SEC);
-	/* While others wait, only a task of more than average criticality gets more. */
+	/* While others wait, only a task of more than average criticality gets a longer slice. */
 	assert_int_equal(lavd_boosted_slice_ns(slice, MAX, true, 100, 100), slice);
 	assert_int_equal(lavd_boosted_slice_ns(slice, MAX, true, 5000, 100), 2 * slice);
 	assert_int_equal(lavd_boosted_slice_ns(slice, 3 * NSEC_PER_MSEC, true, 5000, 0),
@@ -274,7 +275,7 @@ static void test_wait_grows_with_the_queue(void **state)
 {
 	assert_int_equal(lavd_wait_us(0, 1000, 2), 500);
 	assert_int_equal(lavd_wait_us(3, 1000, 2), 2000);
-	/* Without an active CPU, one is assumed. */
+	/* If no CPU is active, the code assumes that one is. */
 	assert_int_equal(lavd_wait_us(0, 1000, 0), 1000);
 	assert_int_equal(lavd_queued_load(0, 1000, 10000), 0);
 	assert_int_equal(lavd_queued_load(5, 1000, 10000), 512);

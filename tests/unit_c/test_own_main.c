@@ -15,8 +15,8 @@ static void say(void)
 	fputs("done", out);
 }
 
-/* Run a main() that returns 0 after this exit of the scheduler. Returns the exit status, and in
- * @said what say() printed. */
+/* Run a main() that returns 0 after this exit of the scheduler. Return the exit status, and store
+ * in @said what say() has printed. */
 static int end_of(const struct scx_exit_record *rec, char *said, int size)
 {
 	int ends[2], status;
@@ -51,7 +51,8 @@ static void test_other_exit_functions_run_first(void **state)
 
 	assert_int_equal(end_of(&clean, said, sizeof(said)), 0);
 	assert_string_equal(said, "done");
-	/* 1 if the scheduler never ran, else 2: here this depends on the running kernel. */
+	/* The status is 1 if the scheduler never ran, else 2. In this test, that depends on the
+	 * running kernel. */
 	assert_in_range(end_of(&error, said, sizeof(said)), 1, 2);
 	assert_string_equal(said, "done");
 }

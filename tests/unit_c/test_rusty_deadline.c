@@ -33,16 +33,16 @@ static void test_frequency_converges(void **state)
 
 	for (i = 0; i < 100; i++)
 		freq = rusty_freq(freq, 5 * MSEC);
-	/* 20 times in 100 ms, less rounding errors. */
+	/* The frequency is 20 per 100 ms, minus rounding errors. */
 	assert_in_range(freq, 17, 20);
-	/* Continuous events, then none for a long time. */
+	/* Continuous events, then no event for a long time. */
 	for (i = 0; i < 1000; i++)
 		freq = rusty_freq(freq, 1);
 	assert_in_range(freq, RUSTY_FREQ_MAX - 4, RUSTY_FREQ_MAX);
 	for (i = 0; i < 100; i++)
 		freq = rusty_freq(freq, ~0ULL);
 	assert_in_range(freq, 0, 3);
-	/* The clocks of two CPUs differ: the interval is not known. */
+	/* If the clocks of two CPUs differ, the interval is not known. */
 	assert_int_equal(rusty_freq(20, 0), 20);
 }
 

@@ -57,7 +57,7 @@ static void test_range(void **state)
 	assert_true(time_in_range(5, 4, 6));
 	assert_false(time_in_range(7, 4, 6));
 	assert_false(time_in_range(3, 4, 6));
-	/* A range that wraps. */
+	/* A range that wraps around 0. */
 	assert_true(time_in_range(1, MAX - 1, 2));
 	assert_true(time_in_range(MAX, MAX - 1, 2));
 	assert_false(time_in_range(3, MAX - 1, 2));
@@ -92,7 +92,7 @@ static void test_cost_saturates(void **state)
 	assert_int_equal(scx_weight_scale(MAX, 10000), MAX);
 }
 
-/* No loss of precision: compared with 128-bit arithmetic. */
+/* The results are those of 128-bit arithmetic, so there is no loss of precision. */
 static void test_mul_div_against_wide_arithmetic(void **state)
 {
 	srand(1);
@@ -108,11 +108,11 @@ static void test_mul_div_against_wide_arithmetic(void **state)
 
 static void test_credit_is_limited(void **state)
 {
-	/* Ahead of now: unchanged. */
+	/* A vtime ahead of now is unchanged. */
 	assert_int_equal(scx_vtime_limit_credit(1500, 1000, 100), 1500);
-	/* A short sleep: keeps its credit. */
+	/* After a short sleep, the task keeps its credit. */
 	assert_int_equal(scx_vtime_limit_credit(950, 1000, 100), 950);
-	/* A long sleep: one credit behind. */
+	/* After a long sleep, the task is one credit behind. */
 	assert_int_equal(scx_vtime_limit_credit(10, 1000, 100), 900);
 	/* Around the wrap, from both sides. */
 	assert_int_equal(scx_vtime_limit_credit(MAX - 500, 10, 100), MAX - 89);
@@ -120,7 +120,7 @@ static void test_credit_is_limited(void **state)
 	assert_int_equal(scx_vtime_limit_credit(20, MAX - 10, 100), 20);
 }
 
-/* The other tasks consume max_ahead x total weight / 100 in the given wait. */
+/* In the given wait, the other tasks use max_ahead x total weight / 100 of CPU time. */
 static void test_ahead_is_a_wait(void **state)
 {
 	u64 second = 1000000000;
@@ -138,7 +138,7 @@ static void test_debt_is_limited(void **state)
 {
 	assert_int_equal(scx_vtime_limit_debt(1050, 1000, 100), 1050);
 	assert_int_equal(scx_vtime_limit_debt(5000, 1000, 100), 1100);
-	/* Behind now: unchanged. */
+	/* A vtime behind now is unchanged. */
 	assert_int_equal(scx_vtime_limit_debt(10, 1000, 100), 10);
 	/* Around the wrap, from both sides. */
 	assert_int_equal(scx_vtime_limit_debt(500, MAX - 9, 100), 90);
@@ -153,7 +153,7 @@ static void test_slice_is_shared(void **state)
 	assert_int_equal(scx_slice_shared(20, 1000, 99, 1), 10);
 	assert_int_equal(scx_slice_shared(20, 1000, 1000000, 1), 1);
 	assert_int_equal(scx_slice_shared(20, 0, 0, 5), 5);
-	/* Never longer than the configured slice. */
+	/* The slice is never longer than the configured slice. */
 	assert_int_equal(scx_slice_shared(3, 1000, 1000000, 5), 3);
 }
 

@@ -61,7 +61,7 @@ def leaves(tree: Tree) -> list[str]:
 
 
 def ideal(tree: Tree, active: Iterable[str]) -> dict[str, float]:
-    """The share of each active leaf by weight alone, as if each could use all CPUs."""
+    """The share of each active leaf by weight alone, as if each leaf could use all CPUs."""
 
     def above(path: str) -> list[str]:
         names = path.split("/")
@@ -83,7 +83,7 @@ def create(tree: Tree) -> str:
 
 
 def results(printed: str) -> dict[str, dict[str, float]]:
-    """By stage, the share of each cgroup in the CPU time that all cgroups of the stage have
+    """For each stage, the share of each cgroup in the CPU time that all cgroups of the stage have
     used."""
     found: dict[str, dict[str, float]] = {}
     for stage, _, lines in (text.partition("\n") for text in printed.split("stage ")[1:]):

@@ -36,9 +36,9 @@ from vm import emulator, health, initramfs, kernels, qemu, replay, topology
 from vm.guest import Guest, Process
 from vm.programs import lacking
 
-#: The oldest kernel whose guests count instructions. 6.17 may stall if the scheduler is unloaded
-#: while a CPU goes offline under load: hardly ever with the host's time, but twice in a single test
-#: run that counted instructions.
+#: The oldest kernel whose guests count instructions. 6.17 may hang if the scheduler is unloaded
+#: while a CPU goes offline under load. With the host's time this hardly ever happens, but it
+#: happened twice in a single test run that counted instructions.
 COUNTED_SINCE = (7, 0)
 #: See workers_stay_online().
 MAPS_FREED_ANYWHERE_SINCE = (7, 0)
@@ -87,9 +87,9 @@ def seeds_of(text: str) -> list[int]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Seeds for each test in a deterministic guest: those requested; with --own-seed, the default
-    one, and for some tests another one derived from the commit, so that no test is tuned to one
-    run."""
+    """Seeds for each test in a deterministic guest: the requested seeds, else the default seed.
+    With --own-seed, some tests also run with a seed derived from the commit, so that no test is
+    tuned to one run."""
     if "seed" not in metafunc.fixturenames:
         return
     wanted = metafunc.config.getoption("--seeds")
@@ -123,7 +123,8 @@ def own_seed(test: str, one_in: int) -> list[int]:
 
 
 def is_in_sample(item: pytest.Item) -> bool:
-    """Whether a test runs on another kernel: of these, ./dev runs one in $SCX_SAMPLE."""
+    """Whether a test runs on kernels other than the newest: ./dev runs one in $SCX_SAMPLE of the
+    tests there."""
     number = digest(item.nodeid)
     return number is None or number % int(os.environ.get("SCX_SAMPLE", "1")) == 0
 
@@ -141,8 +142,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselects tests that run on the default topology or on another kernel only, and tests that
-    options exclude. Without an emulator all tests are skipped, with the reason."""
+    """Deselects tests that run only on the default topology or on another kernel, and tests that
+    options exclude. Without an emulator, all tests are skipped, with the reason."""
     if config.getoption("--topology") != topology.DEFAULT:
         items[:] = [item for item in items if item.get_closest_marker("every_topology")]
     if config.getoption("--another-kernel"):
@@ -173,7 +174,7 @@ def runs_once(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="session")
 def kernel(pytestconfig: pytest.Config) -> kernels.Kernel:
-    """The kernel under test. Without a network there may be none, which is not a failure."""
+    """The kernel under test. Without a network, there may be no kernel, which is not a failure."""
     try:
         return kernels.resolve(pytestconfig.getoption("--kernel"))
     except kernels.KernelError as error:
@@ -191,7 +192,7 @@ def shape(pytestconfig: pytest.Config) -> topology.Topology:
 
 @pytest.fixture(scope="session")
 def programs(build_dir: Path) -> list[Path]:
-    """Programs of the guest: all of this tree, and those that busybox lacks."""
+    """Programs of the guest: all programs of this tree, and further programs that busybox lacks."""
     folders = [build_dir / folder for folder in ("scheds/c", "rust", "tests/clients")]
     ours = [p for d in folders for p in d.glob("scx*") if p.is_file() and not p.suffix]
     return [*ours, *lacking()]
@@ -217,7 +218,7 @@ def guest(
     files: dict[str, initramfs.File],
     icount: bool,
 ) -> Iterator[Guest]:
-    """The guest of a test file, booted. Each file has another one, so that the death of a guest
+    """The guest of a test file, booted. Each file has its own guest, so that the death of a guest
     affects only the tests of one file."""
     try:
         machine = Guest(kernel, shape, programs=programs, files=files, icount=icount)
@@ -247,7 +248,7 @@ def fit_emulator() -> None:
 
 @pytest.fixture
 def seed() -> int:
-    """The seed of deterministic guests, the default one or a requested one."""
+    """The seed of deterministic guests: the default seed or a requested seed."""
     return FIXED_SEED
 
 
@@ -257,7 +258,7 @@ Replay = Callable[..., replay.Outcome]
 @pytest.fixture
 def replays(fit_emulator: None, kernel: kernels.Kernel, programs: list[Path], seed: int) -> Replay:
     """Runs a script in a deterministic guest, with the programs that the script names. Further
-    arguments are passed to replay.run(), whose result is returned; the default seed is the
+    arguments are passed to replay.run(), whose result is returned. By default, the seed is the
     test's."""
 
     def run(shape: topology.Topology, script: str, **options: Any) -> replay.Outcome:
@@ -270,7 +271,7 @@ def replays(fit_emulator: None, kernel: kernels.Kernel, programs: list[Path], se
 
 @pytest.fixture
 def replayed_on(replays: Replay) -> Callable[[topology.Topology, str], str]:
-    """Runs a script in a deterministic guest with these CPUs; it must succeed. Returns its
+    """Runs a script in a deterministic guest with these CPUs. The script must succeed. Returns its
     output."""
 
     def run(shape: topology.Topology, script: str) -> str:
@@ -285,7 +286,7 @@ def replayed_on(replays: Replay) -> Callable[[topology.Topology, str], str]:
 def replayed(
     replayed_on: Callable[[topology.Topology, str], str], shape: topology.Topology
 ) -> Callable[[str], str]:
-    """Runs a script in a deterministic guest; returns its output."""
+    """Runs a script in a deterministic guest. The script must succeed. Returns its output."""
     return lambda script: replayed_on(shape, script)
 
 
@@ -308,13 +309,13 @@ def content_kernel(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     log = watch.log()
     found = health.complaints(log, expected_complaints(request.node, watch.guest.kernel))
-    # With the whole log, because an error message alone does not show its cause.
+    # Fail with the whole log, because an error message alone does not show its cause.
     assert not found, "kernel errors:\n" + "\n".join(found) + "\n\nlog:\n" + log
 
 
 @pytest.fixture
 def load(guest: Guest) -> Iterator[Load]:
-    """Starts scx_load with the given arguments; it is stopped after the test. `through` is a
+    """Starts scx_load with the given arguments. The load is stopped after the test. `through` is a
     prefix of the command, such as "nice -n 5"."""
     started: list[Process] = []
 
@@ -326,7 +327,8 @@ def load(guest: Guest) -> Iterator[Load]:
 
     yield launch
     ended = [process for process in started if process.running()]
-    # Signal all before waiting: a load of low weight would end late beside a heavy one.
+    # Signal all loads before waiting for any: beside a heavy load, a load of low weight would end
+    # late.
     for process in ended:
         process.signal(signal.SIGINT)
     for process in ended:
@@ -351,9 +353,9 @@ def workers_stay_online(guest: Guest, kernel: kernels.Kernel) -> Iterator[None]:
 
     6.17 disables the migration of a worker that frees a BPF map. To free task storage, the worker
     waits for rcu_tasks_trace, which waits for the CPU hotplug lock. The task that takes a CPU
-    offline holds this lock until all tasks have left the CPU, and a worker there never does. So
-    taking a CPU offline may deadlock while the maps of the scheduler that the previous hotplug
-    event ended are being freed.
+    offline holds this lock until all tasks have left the CPU, but the worker cannot leave it. So
+    taking a CPU offline may deadlock while the kernel frees the maps of the scheduler that the
+    previous hotplug event has ended.
     """
     if kernel.version >= MAPS_FREED_ANYWHERE_SINCE:
         yield
@@ -368,7 +370,7 @@ def workers_stay_online(guest: Guest, kernel: kernels.Kernel) -> Iterator[None]:
 
 @pytest.fixture
 def set_cpu(guest: Guest, workers_stay_online: None) -> Iterator[SetCpu]:
-    """Takes CPUs offline and online; returns how long it took, in s of the guest. Afterwards the
+    """Takes CPUs offline and online; returns how long that took, in s of the guest. Afterwards the
     topology's initial CPUs are online."""
 
     def switch(cpu: int, online: bool, *, is_urgent: bool = False) -> float:

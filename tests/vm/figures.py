@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-#: Runs a load, and prints the idle ticks of each CPU before and after it.
+#: Runs a load, and prints the idle ticks of each CPU before and after the load.
 SCRIPT = """
 SCHEDULER >/dev/null & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
@@ -31,7 +31,7 @@ Replayed = Callable[[str], str]
 
 
 def scx_load(options: str) -> str:
-    """The command of a load. Kinds of threads that the options do not name are left out."""
+    """The command of a load. The load has only the kinds of threads that the options name."""
     kinds = ("--hogs", "--sleepers", "--pipes", "--forks-per-s")
     options += "".join(f" {kind} 0" for kind in kinds if kind not in options.split())
     return f"scx_load {options} --json"
@@ -40,8 +40,8 @@ def scx_load(options: str) -> str:
 def measure_all(
     replayed: Replayed, scheduler: str, script: str
 ) -> tuple[list[dict[str, Any]], list[float]]:
-    """The figures of all loads of a script, in the order in which they end, and how long each CPU
-    was idle meanwhile, in s."""
+    """The figures of all loads of a script, in the order in which the loads end, and the idle time
+    of each CPU meanwhile, in s."""
     printed = replayed(SCRIPT.replace("SCHEDULER", scheduler).replace("LOAD", script))
     assert "enabled" in printed.splitlines(), printed
     figures = re.findall(r"^\{.*?^\}", printed, re.MULTILINE | re.DOTALL)
@@ -54,7 +54,7 @@ def measure_all(
 
 
 def measure(replayed: Replayed, scheduler: str, options: str) -> tuple[dict[str, Any], list[float]]:
-    """The same for a single load with these options."""
+    """The figures of a single load with these options, and the idle time of each CPU in s."""
     (figures,), idle_s = measure_all(replayed, scheduler, scx_load(options))
     return figures, idle_s
 

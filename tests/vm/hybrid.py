@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A guest whose CPUs look as if they differed in speed: a changed copy of the kernel's directory of
-CPUs is mounted over the original. Only programs that read it are affected, not the kernel."""
+CPUs is mounted over the original. This affects only programs that read the directory, not the
+kernel."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ mount --bind {COPY} {CPUS}
 
 @contextmanager
 def make_hybrid(guest: Guest, little: tuple[int, ...]) -> Iterator[None]:
-    """The CPUs `little` have half of the capacity of the others; the power profile is balanced."""
+    """The CPUs `little` have half of the capacity of the other CPUs. The power profile is
+    balanced."""
     guest.run(MAKE.replace("LITTLE", " ".join(map(str, little)))).check()
     try:
         yield

@@ -31,7 +31,7 @@ class Table:
 
 
 def _parse(text: str) -> tuple[list[str], list[Table]]:
-    """The text before each table and after the last one, and the tables."""
+    """The texts before each table and after the last table, and the tables."""
     texts, tables = [""], []
     for line in text.splitlines(keepends=True):
         if line.startswith("| scheduler |"):

@@ -17,8 +17,8 @@ from vm.initramfs import File
 LOADER = Peer("org.scx.Loader", "/org/scx/Loader", "org.scx.Loader")
 SERVICES = ROOT / "services"
 
-#: In the guest: the manifests, the programs (links to the schedulers, and the fake ones below), and
-#: the loader's configuration file.
+#: In the guest: the manifests, the programs (links to the schedulers, and the fake schedulers
+#: below), and the loader's configuration file.
 SCHEDULERS = "/usr/share/scx/schedulers"
 PROGRAMS = "/srv/programs"
 CONFIG = "/srv/config.toml"
@@ -50,7 +50,7 @@ def descriptions(build: Path, folder: str) -> dict[str, File]:
 
 
 def files(build: Path, folder: str = SCHEDULERS) -> dict[str, File]:
-    """Files that loader and bus need; manifests are in the directory `folder`."""
+    """Files that the loader and the bus need. The manifests are in the directory `folder`."""
     found = descriptions(build, folder)
     for name in [*FAULTY, "scx_missing"]:
         found[f"{folder}/{name}.json"] = File(_manifest(name))

@@ -23,7 +23,7 @@ def finished(process: Process, timeout_s: float = TIMEOUT_S) -> Record:
 
 
 def of_hogs(guest: Guest, load: Process, file: str) -> list[str]:
-    """Lines of a file in /proc, one for each of a load's hogs; empty before they exist."""
+    """Lines of a file in /proc, one for each hog of a load; empty before the hogs exist."""
     tasks = f"/proc/{load.pid}/task"
     script = f"for t in {tasks}/*; do grep -q hog $t/comm && cat $t/{file}; done; true"
     return guest.run(script, is_urgent=True).check().stdout.splitlines()
@@ -35,8 +35,8 @@ def hog_times_s(guest: Guest, load: Process) -> list[float]:
 
 
 def times_s(guest: Guest, loads: Sequence[Process]) -> tuple[float, list[list[float]]]:
-    """The uptime, and the CPU times of each load's hogs. Read by one command: between commands, the
-    guest's time may run faster than the host's."""
+    """The uptime, and the CPU times of each load's hogs. One command reads all of them, because
+    between commands the guest's time may run faster than the host's."""
     hogs = "for t in /proc/{}/task/*; do grep -q hog $t/comm && cat $t/schedstat; done"
     script = "; echo; ".join(["cat /proc/uptime", *(hogs.format(load.pid) for load in loads)])
     text = guest.run(f"{script}; true", is_urgent=True).check().stdout
@@ -45,8 +45,8 @@ def times_s(guest: Guest, loads: Sequence[Process]) -> tuple[float, list[list[fl
 
 
 def cpus_of_hogs(guest: Guest, load: Process) -> list[int]:
-    """The CPU that each of a load's hogs runs on, or ran on last."""
-    # Field 39; the second one, the name in parentheses, may contain spaces.
+    """For each hog of a load, the CPU that it runs on or ran on last."""
+    # The CPU is field 39. Field 2, the name in parentheses, may contain spaces.
     return [int(line.rpartition(")")[2].split()[36]) for line in of_hogs(guest, load, "stat")]
 
 
@@ -55,8 +55,8 @@ REAL_TIME = ("chrt", "-f", "50")
 
 
 def spin(cpu: int, through: Sequence[str] = REAL_TIME) -> list[str]:
-    """A task that computes on `cpu` for 4 s, by default a real-time one: it preempts whatever runs
-    there.
+    """A task that computes on `cpu` for 4 s. By default it is a real-time task, which preempts the
+    task that runs there.
 
     It ends by itself, because a task that is to kill it might not get to run. 4 s are short enough
     for the kernel threads of that CPU: if they starved, the kernel would eject the scheduler.
@@ -70,8 +70,8 @@ def shares_beside_real_time(
     cpu: int | None = None,
     through: Sequence[str] = REAL_TIME,
 ) -> list[list[float]]:
-    """Runs a task of a higher class on `cpu`, by default that of a hog. `loads` has each load and
-    its number of hogs. Returns, for each load, the share of a CPU that each of its hogs got
+    """Runs a task of a higher class on `cpu`, by default on the CPU of a hog. `loads` has each load
+    and its number of hogs. Returns, for each load, the share of a CPU that each of its hogs got
     meanwhile. Ends the loads.
 
     The hogs run before the real-time task starts, and never sleep: before 6.19, a task that wakes
@@ -100,11 +100,12 @@ def shares_beside_real_time(
 
 
 def share_min(icount: bool) -> float:
-    """The minimum of each of shares_beside_real_time() if the other CPUs suffice for all hogs.
+    """The minimum of each result of shares_beside_real_time() if the other CPUs suffice for all
+    hogs.
 
-    A hog that waits until the real-time task ends gets hardly any CPU time. One that waits until
-    the kernel's deadline server preempts the real-time task, after a second, gets three quarters of
-    a CPU. Without `icount` (see vm.guest), a stall of the host may cost as much.
+    A hog that waits until the real-time task ends gets hardly any CPU time. A hog that waits for a
+    second, until the kernel's deadline server preempts the real-time task, gets three quarters of a
+    CPU. Without `icount` (see vm.guest), a stall of the host may cost as much.
     """
     return 0.8 if icount else 0.6
 

@@ -27,7 +27,7 @@ SLICE_BEGIN, SLICE_END, INSTANT, COUNTER = 1, 2, 3, 4
 
 @dataclass(frozen=True)
 class Slice:
-    """A run of a task. `end`: preempted (still runnable), slept or exited, as of scx_switches."""
+    """A run of a task. `end` is as in scx_switches: preempted (still runnable), slept or exited."""
 
     cpu: int
     pid: int
@@ -56,7 +56,7 @@ def read(path: Path | str) -> Trace:
     """Decodes the trace in this file. Skips the test without the package, which `./dev test`
     installs below the cache."""
     cache = os.environ.get("SCX_CACHE", "~/.cache/scx")
-    # Before the distribution's protobuf, which may be too old.
+    # This directory comes before that of the distribution's protobuf, which may be too old.
     sys.path[:0] = map(str, Path(cache).expanduser().glob("venv/lib/python3*/site-packages"))
     pytest.importorskip("perfetto", reason="needs Python's package perfetto")
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2  # noqa: PLC0415
@@ -73,8 +73,8 @@ class Trace:
         self.packets = packets
 
     def sched(self, kind: str = "") -> Iterator[tuple[int, Any]]:
-        """The CPU and the event of all ftrace events, in the order of their times on each CPU, or
-        of those with this field of FtraceEvent, such as sched_switch."""
+        """The CPU and the event of each ftrace event, ordered by time on each CPU. With `kind`,
+        only events that have this field of FtraceEvent, such as sched_switch."""
         for packet in self.packets:
             if packet.HasField("ftrace_events"):
                 for event in packet.ftrace_events.event:
@@ -82,13 +82,15 @@ class Trace:
                         yield packet.ftrace_events.cpu, event
 
     def slices(self) -> list[Slice]:
-        """The runs of tasks, without idle ones, between two switches of a CPU; ordered by start."""
+        """The runs of tasks between two switches of a CPU, except runs of idle tasks. They are
+        ordered by start."""
         slices = []
         before: dict[int, Any] = {}
         for cpu, event in self.sched("sched_switch"):
             start, switch = before.get(cpu), event.sched_switch
             before[cpu] = event
-            # Another task: switches in between were lost.
+            # If this task is not the task that was switched in before, switches in between were
+            # lost.
             if not start or start.sched_switch.next_pid != switch.prev_pid or not switch.prev_pid:
                 continue
             times = (start.timestamp, event.timestamp)
@@ -97,8 +99,8 @@ class Trace:
         return sorted(slices, key=lambda run: (run.start_ns, run.cpu))
 
     def tracks(self) -> dict[int, str]:
-        """The path of each track by its id: the names of its parents and its own, joined by ` / `.
-        That of a thread is `NAME PID`."""
+        """The path of each track by its id: the names of the track's parents and of the track,
+        joined by ` / `. The name of a thread is `NAME PID`."""
         described = {
             packet.track_descriptor.uuid: packet.track_descriptor
             for packet in self.packets
@@ -115,7 +117,7 @@ class Trace:
         return {uuid: path(uuid) for uuid in described}
 
     def events(self, track: str = "") -> list[Event]:
-        """The events of all tracks, or of those with this path, in the order of the file."""
+        """The events of all tracks, or of the tracks with this path, in the order of the file."""
         tracks = self.tracks()
         events = (
             _event(packet, tracks[packet.track_event.track_uuid])
@@ -156,8 +158,8 @@ class Trace:
         assert all(abs(time_ns - now[MONOTONIC]) < day_ns for _, time_ns in times)
 
     def check_flows(self) -> int:
-        """Checks that each flow begins once and ends once, not earlier, and that slices of a track
-        do not overlap. Returns the number of flows."""
+        """Checks that each flow begins once and ends once, no earlier than it begins, and that
+        slices of a track do not overlap. Returns the number of flows."""
         starts: dict[int, int] = {}
         ends: dict[int, int] = {}
         opened: Counter[int] = Counter()

@@ -41,7 +41,7 @@ class Recorder:
         return "recording\n" in self.process.stderr() or not self.process.running()
 
     def stop(self, number: int = signal.SIGINT) -> str:
-        """Stops it and returns its output."""
+        """Stops the recording and returns the output."""
         self.process.signal(number)
         assert self.process.wait(TIMEOUT_S) == 0, self.process.stderr()
         return self.process.stdout()

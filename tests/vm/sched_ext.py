@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Shared by the guest tests of all schedulers: starting one, reading the kernel's state, and
-checking for errors."""
+"""Shared by the guest tests of all schedulers: starts schedulers, reads the kernel's state, and
+checks for errors."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ EXPECTED_EVENTS = {
     "SCX_EV_BYPASS_ACTIVATE": "as above",
 }
 
-#: For tests that take a CPU offline: see vm.health.
+#: Marks tests that take a CPU offline: see vm.health.
 STOPS_FAIR_SERVER_TWICE = pytest.mark.kernel_complains(
     health.FAIR_SERVER_WARNING, series=health.FAIR_SERVER_SERIES
 )
 
-#: For tests that enable schedulers dozens of times: see vm.health.
+#: Marks tests that enable schedulers dozens of times: see vm.health.
 ENABLES_OFTEN = pytest.mark.kernel_complains(
     health.NEW_THREAD_WARNING, series=health.NEW_THREAD_SERIES
 )
@@ -103,12 +103,12 @@ class Scheduler:
 
     def __init__(self, guest: Guest, program: str, *args: str) -> None:
         self.guest = guest
-        # A unique name, so that a killed instance is not mistaken for the next one.
+        # The name is unique, so that a killed instance is not mistaken for the next instance.
         name = f"scheduler{next(_numbers)}"
         self.process: Process = guest.spawn(name, [program, *args])
-        #: Unexpected events that were counted before it was stopped.
+        #: Unexpected events that were counted before the scheduler was stopped.
         self.unexpected_events: list[str] = []
-        #: Whether it had to be killed.
+        #: Whether the process had to be killed.
         self.hung = False
 
     def wait_enabled(self) -> Scheduler:
@@ -122,28 +122,29 @@ class Scheduler:
         return state(self.guest) == "enabled" or not self.process.running()
 
     def lines(self) -> list[str]:
-        """The complete lines of statistics so far."""
+        """The complete lines of statistics that the process has printed so far."""
         return self.process.stdout().split("\n")[:-1]
 
     def wait_lines(self, count: int) -> list[str]:
-        """Wait for at least `count` more lines of statistics, and return all new ones."""
+        """Wait for at least `count` more lines of statistics, and return all new lines."""
         before = len(self.lines())
         wait_for("statistics", lambda: len(self.lines()) >= before + count)
         return self.lines()[before:]
 
     def end(self, number: int | None = None) -> int:
-        """Send a signal, or None to only wait for the process; returns the exit status."""
+        """Send a signal, and wait for the end of the process; with None, only wait. Returns the
+        exit status."""
         if number is not None:
             self._signal(number)
         return self.process.wait(TIMEOUT_S)
 
     def _signal(self, number: int) -> None:
-        # Read them first: the kernel removes the counters with the scheduler.
+        # Read the counters first: the kernel removes them with the scheduler.
         self.unexpected_events += unexpected_events(self.guest)
         self.process.signal(number)
 
     def clean_up(self) -> None:
-        """Ends the process, if it still runs after the test."""
+        """Ends the process, in case it still runs after the test."""
         if self.process.running():
             self._signal(signal.SIGINT)
             try:
@@ -155,8 +156,8 @@ class Scheduler:
 
 @contextmanager
 def schedulers_of(guest: Guest) -> Iterator[Start]:
-    """Starts schedulers. At the end of the block, none is left, and the kernel must have counted no
-    unexpected event."""
+    """Starts schedulers. At the end of the block, they are ended, and the kernel must have counted
+    no unexpected event."""
     wait_disabled(guest)
     started: list[Scheduler] = []
 
@@ -183,7 +184,8 @@ class KernelWatch:
     def log(self) -> str:
         """The new kernel messages."""
         log = self.guest.kernel_log()
-        # If the mark is missing, it was overwritten, and all messages in the log are newer.
+        # If the mark is missing, it was overwritten. Then all messages in the log are newer than
+        # the mark.
         return log.partition(self._mark)[2] or log
 
 

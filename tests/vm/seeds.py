@@ -23,8 +23,8 @@ def without_seed(test: str) -> tuple[str, int]:
 
 
 def table(passed: Iterable[str], failed: Iterable[str], more: str = "") -> list[str]:
-    """A line for each test: how many of its seeds passed; then a command for each seed that failed.
-    `more` is inserted into the command."""
+    """A line for each test, with the number of seeds that passed; then a command for each seed that
+    failed. `more` is inserted into the command."""
     seeds: dict[str, dict[int, bool]] = defaultdict(dict)
     for tests, well in ((passed, True), (failed, False)):
         for test in tests:

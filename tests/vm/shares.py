@@ -44,8 +44,8 @@ def shares(
     nices: Sequence[int],
     elsewhere: str = "",
 ) -> list[float]:
-    """CPU time in s of hogs with these nice values that share CPU 0, over the same two seconds.
-    `elsewhere` is a command that is started before the hogs."""
+    """The CPU time of each hog in s. The hogs have these nice values and share CPU 0 for about two
+    seconds. `elsewhere` is a command that is started before the hogs."""
     script = SCRIPT.replace("HOG", HOG).replace("SCHEDULER", scheduler)
     script = script.replace("ELSEWHERE", elsewhere).replace("NICES", " ".join(map(str, nices)))
     printed = replayed(script)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Lengths of runs, from the kernel's context switches, in a deterministic guest: in other guests,
-the host delays ticks."""
+"""Lengths of runs, from the kernel's context switches. The guest is deterministic, because in other
+guests the host delays ticks."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ POLKIT = Peer(
 
 
 def programs() -> list[Path]:
-    """The daemons and the clients. Skips if a required one is missing."""
+    """The daemons and the clients. Skips the tests if a required program is missing."""
     return [
         _found("dbus-daemon", _in_path("dbus-daemon"), "dbus-daemon"),
         _found("polkitd", _POLKITD, "polkitd"),
@@ -78,7 +78,7 @@ def programs() -> list[Path]:
 
 
 def files() -> dict[str, File]:
-    """The daemons' configuration and the users. Skips where a file is missing."""
+    """The daemons' configuration and the users. Skips the tests if a file is missing."""
     conf = _found("the system bus's configuration", [_SYSTEM_CONF], "dbus-system-bus-common")
     polkit_conf = _found("polkit's policy for the bus", _POLKIT_CONF, "polkitd")
     passwd, group = _users(conf)
@@ -104,7 +104,7 @@ def _found(what: str, candidates: list[Path], package: str) -> Path:
 
 
 def _users(conf: Path) -> tuple[str, str]:
-    """Users and groups of a guest, including the bus's."""
+    """Users and groups of a guest, including those of the bus."""
     bus_user = re.search(r"<user>(\w+)</user>", conf.read_text())
     ids = {"root": 0, bus_user[1] if bus_user else "messagebus": 100, "polkitd": 101}
     ids |= {USER: 1000, "nobody": 65534}
@@ -123,7 +123,8 @@ class Daemon:
         self.process: Process | None = None
 
     def start(self) -> None:
-        """Starts the daemon, and waits until it answers. Fails the test if it ends instead."""
+        """Starts the daemon, and waits until it answers. Fails the test if the daemon ends
+        instead."""
         process = self.process = self._guest.spawn(self._command[0], self._command)
         wait_for(f"{process.name} answers", lambda: not process.running() or self._answers())
         assert process.running(), process.stderr()

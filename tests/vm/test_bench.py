@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A round of the bench in an ordinary guest, not in a deterministic one."""
+"""A round of the bench in an ordinary guest, not in a deterministic guest."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ Values = dict[str, list[str]]
 
 HEADER = Path(__file__).parents[1] / "scheds/scx_compat.h"
 USES = re.findall(r"\bX\((\w+)\)", HEADER.read_text().partition("COMPAT_ENUMERATOR")[0])
-#: How often a wrapper must have worked; those in ONCE are used only once, while loading.
+#: How often a wrapper must have worked. The wrappers in ONCE are used only once, while loading.
 WANTED = 5
 ONCE = {"nodes", "enums"}
 #: Wrappers whose result depends on the topology.
@@ -51,7 +51,8 @@ def check_events(guest: Guest, values: Values) -> None:
 
 
 def check_nodes(guest: Guest, values: Values) -> None:
-    """Compares with the topology; kernels that do not report nodes count as one node."""
+    """Compares the nodes with the topology. A kernel that does not report nodes has to show one
+    node."""
     has_nodes = guest.run("grep -q ' scx_bpf_cpu_node$' /proc/kallsyms").ok
     shape = guest.topology
     assert values["nr_nodes"] == [str(max(1, len(shape.nodes)) if has_nodes else 1)]
@@ -69,7 +70,7 @@ CHECKS = {"events": check_events, "nodes": check_nodes, "enums": check_enums}
 
 @pytest.fixture
 def preemption(guest: Guest, wrapper: str) -> Iterator[None]:
-    """A real-time task that runs again and again, for tests of re-enqueues: these happen only when
+    """A real-time task that runs again and again, for tests of re-enqueues, which happen only when
     a higher class takes a CPU."""
     if "reenq" not in wrapper:
         yield
@@ -93,7 +94,7 @@ def test_wrapper_works(guest: Guest, start: Start, load: Load, wrapper: str) -> 
     if wrapper in SELECTS and len(guest.topology.possible) == 1:
         pytest.skip("with one CPU, ops.select_cpu() is not called")
     scheduler = start("scx_compat", "--use", wrapper, "-i", "0.2").wait_enabled()
-    # Wrappers that select an idle CPU need idle CPUs, the others need waiting tasks.
+    # Wrappers that select an idle CPU need idle CPUs, other wrappers need waiting tasks.
     load("--hogs", "1" if wrapper in SELECTS else "6", "--forks-per-s", "20")
     wanted = 1 if wrapper in ONCE else WANTED
     wait_for(f"{wrapper} has worked", lambda: nr_good(last_line(scheduler)) >= wanted)

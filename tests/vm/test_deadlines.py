@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Common tests of the schedulers that use <scx/deadline.bpf.h> and <scx/cpus.bpf.h>, on a real
-kernel. scx_lavd lacks some options and statistics of the other two: tests that use these omit it.
+kernel. scx_lavd lacks some options and statistics of the other two schedulers: tests that use these
+omit scx_lavd.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def test_schedules_under_load(guest: Guest, start: Start, load: Load, scheduler:
     def wait_counted(name: str) -> None:
         wait_for(f"{name} > 0", lambda: counters(process.wait_lines(1)[-1])[name] > 0)
 
-    # Tasks that find an idle CPU, and then more hogs than CPUs.
+    # First tasks that find an idle CPU, then more hogs than CPUs.
     load("--hogs", "0", "--pipes", "0")
     wait_counted("direct")
     nr_cpus = len(guest.topology.online)
@@ -59,7 +60,7 @@ def test_hotplug_under_load_loses_no_task(
             lambda n=change: process.process.stderr().count("restarting") >= n,
         )
         process.wait_enabled()
-    # The load fails, and its fixture with it, if one of its threads is stuck.
+    # If a thread of the load is stuck, the load fails, and then the fixture, too.
     assert process.end(signal.SIGINT) == 0
 
 
@@ -82,7 +83,7 @@ def test_tasks_share_by_weight(replayed: Replayed, scheduler: str) -> None:
 
 @both
 def test_a_sleeper_is_served_before_hogs(replayed: Replayed, scheduler: str) -> None:
-    """The sleeper has credit; without credit (-l 0), it waits longer."""
+    """The sleeper has credit. Without credit (-l 0), the sleeper waits longer."""
     load = "--hogs 8 --sleepers 1 --sleep-us 1000 --work-us 50 --seconds 2"
     p99_us = {
         lag: measure(replayed, f"{scheduler} {lag}", load)[0]["sleepers"]["lateness_p99_us"]
@@ -94,7 +95,7 @@ def test_a_sleeper_is_served_before_hogs(replayed: Replayed, scheduler: str) -> 
 
 
 #: Hogs run for 1.5 s, on the CPUs of a mask, while two tasks wait for input. From 2 s on, the two
-#: tasks compute on CPU 2. Prints the CPU time of both in ns, before and after 0.3 s.
+#: tasks compute on CPU 2. Prints the CPU times of the two tasks in ns, before and after 0.3 s.
 LONG_SLEEP = """
 SCHEDULER >/dev/null & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
@@ -122,14 +123,14 @@ wait $scheduler
 def test_long_sleeper_does_not_starve_others(
     replayed_on: Callable[[topology.Topology, str], str], scheduler: str, shape: str
 ) -> None:
-    """A long sleeper wakes up on an idle CPU, with a virtual time far behind that of the tasks that
-    ran meanwhile; on "numa", it comes from a node where no task ran. The second task, which waits
-    for the same CPU, gets its share nevertheless."""
+    """A long sleeper wakes up on an idle CPU, and its virtual time is far behind that of the tasks
+    that ran meanwhile. On "numa", it comes from a node where no task ran. A second task that waits
+    for the same CPU nevertheless gets its share."""
     one_node, pin = shape == "smp4", "taskset -p 4 \\$\\$ >/dev/null;"
     script = LONG_SLEEP.replace("SCHEDULER", scheduler).replace("MASK", "f" if one_node else "c")
     script = script.replace("BEFORE", pin if one_node else "")
     script = script.replace("AFTER", "" if one_node else pin)
-    # Two for each CPU.
+    # Two hogs for each CPU of the mask.
     hogs = 8 if one_node else 4
     script = script.replace("LOAD", scx_load(f"--hogs {hogs} --seconds 1.5"))
     printed = replayed_on(topology.TOPOLOGIES[shape], script)
@@ -144,7 +145,7 @@ def test_long_sleeper_does_not_starve_others(
     assert min(used) > 0.4 * max(used)
 
 
-#: Two hogs on node 1, and six on node 0, which may use both nodes after 0.3 s.
+#: Two hogs on node 1, and six hogs on node 0. After 0.3 s, the six hogs may use both nodes.
 CROWDED = """
 taskset c TWO & two=$!
 taskset 3 SIX & six=$!
@@ -179,7 +180,7 @@ def test_all_of_many_hogs_run(guest: Guest, start: Start, load: Load, scheduler:
     hogs = load("--hogs", "512", *QUIET)
 
     def times_ns() -> list[int]:
-        """CPU times of all threads of the load: the hogs, and some that wait."""
+        """CPU times of all threads of the load: the hogs, and some threads that wait."""
         done = guest.run(f"cat /proc/{hogs.pid}/task/*/schedstat", is_urgent=True)
         return [int(line.split()[0]) for line in done.stdout.splitlines()]
 
@@ -206,7 +207,7 @@ def test_throttling_leaves_the_cpus_idle(
     nr_cpus = len(guest.topology.online)
     share = sum(figures["hogs"]["cpu_s"]) / (figures["elapsed_s"] * nr_cpus)
     print(share)
-    # The emulator may run another CPU for 100 ms before the one whose timer has expired.
+    # The emulator may run another CPU for 100 ms before the CPU whose timer has expired.
     assert 0.002 < share < 0.7
 
 
@@ -242,7 +243,7 @@ def test_siblings_are_used_last(
 def test_a_change_of_the_power_profile_moves_the_primary_domain(
     guest: Guest, start: Start, load: Load, scheduler: str
 ) -> None:
-    """In place: the scheduler is not loaded again, and no task is lost."""
+    """The scheduler is not loaded again, and no task is lost."""
     # scx_flash also saves power in the profile between balanced and power.
     saving = {"scx_bpfland": "power", "scx_flash": "balance_power"}[scheduler]
     with make_hybrid(guest, little=(2, 3)):

@@ -18,8 +18,8 @@ from vm.topology import Topology
 
 Replay = Callable[..., replay.Outcome]
 
-#: Many short sleeps of an idle guest, a load that goes through every path of a scheduler, and the
-#: counters of the kernel.
+#: Many short sleeps in an idle guest, a load that uses every path of a scheduler, and the kernel's
+#: counters.
 SCRIPT = """
 n=0; while [ $n -lt 100 ]; do sleep 0.005; n=$((n + 1)); done
 scx_simple >/tmp/stats 2>&1 & scheduler=$!
@@ -93,7 +93,7 @@ def test_two_runs_are_the_same(replays: Replay, name: str, seed: int) -> None:
 
 
 def test_a_thousand_forks_per_second(replays: Replay, shape: Topology) -> None:
-    """Measured in guest time, which does not depend on the speed of emulation."""
+    """The rate is in guest time, which does not depend on the speed of emulation."""
     outcome = replays(shape, FORKS)
     assert outcome.status == 0, outcome.output
     start_s, before, end_s, after = map(float, outcome.output.split()[:4])

@@ -34,9 +34,9 @@ def one_line(text: str) -> bool:
 
 
 def last_line(scheduler: Scheduler, icount: bool) -> str:
-    """The reason for the exit. It may be preceded only by a line that reports the scheduler as
-    healthy, and by one about features that this kernel lacks. With the host's time, the host may
-    halt the guest for longer than a policy's timeout, so that some tasks get no decision."""
+    """The last line, which is the reason for the exit. Only two kinds of lines may precede it: that
+    the scheduler is healthy, and which features this kernel lacks. With the host's time, the host
+    may halt the guest for longer than a policy's timeout, so that some tasks get no decision."""
     late = "" if icount else r"\d+ tasks? without a decision: .* faults=0$|"
     allowed = rf"scx_\w+: ({late}healthy: |this kernel )"
     *before, last = scheduler.process.stderr().splitlines()
@@ -64,9 +64,9 @@ def has_ext_server(guest: Guest) -> bool:
 
 @pytest.mark.every_topology
 def test_sigint_ends_it_cleanly(guest: Guest, start: Start, icount: bool, program: str) -> None:
-    """It also restores the policy of the RCU thread."""
+    """The scheduler also restores the policy of the RCU thread."""
     thread, _ = thread_policy(guest)
-    # A killed scheduler may not have restored it.
+    # A scheduler that was killed before may have left the policy changed.
     guest.run(["chrt", "-o", "-p", "0", thread]).check()
     scheduler = start(program).wait_enabled()
     assert thread_policy(guest) == [thread, SCHED_OTHER if has_ext_server(guest) else SCHED_FIFO]
@@ -79,13 +79,13 @@ def test_sigint_ends_it_cleanly(guest: Guest, start: Start, icount: bool, progra
 def test_kill_9_leaves_a_working_system(
     guest: Guest, start: Start, load: Load, program: str
 ) -> None:
-    """Under load, the next start works, even while the killed scheduler is being unloaded; and the
-    kernel's scheduler takes over."""
+    """Under load, the scheduler can be started again while the kernel still unloads the killed one.
+    After the second kill, the kernel's own scheduler takes over."""
     scheduler = start(program).wait_enabled()
     process = load("--hogs", "6")
     # All hogs start before the unload; unloads_within() is for forks during the unload.
     wait_for("all hogs run", lambda: nr_hogs(guest, process) == 6)
-    # The state may still be that of the killed one.
+    # Wait for another load, not for the state, which may still be that of the killed scheduler.
     nr_loads = read(guest, f"{SYSFS}/enable_seq")
     assert scheduler.end(signal.SIGKILL) == 128 + signal.SIGKILL
     again = start(program)
@@ -101,12 +101,13 @@ def test_kill_9_leaves_a_working_system(
     assert process.wait(TIMEOUT_S) == 0, process.stderr()
 
 
-#: Messages of the kernel about a grace period that does not end for 21 s, with a trace of the RCU
-#: reader.
+#: The kernel's RCU stall warning, which it prints if a grace period does not end within 21 s, and
+#: the backtrace of a task.
 RCU_WAITS = r"rcu: INFO: rcu_\w+ detected|Call Trace:"
 
 
-#: How long forked hogs run. If they starve the scheduler, it is unloaded only after they end.
+#: How long forked hogs run. If the hogs starve the scheduler, it is unloaded only after they have
+#: ended.
 FORKS_END_S = 60
 
 
@@ -135,8 +136,9 @@ def walk_paths(guest: Guest) -> Iterator[Callable[[], None]]:
 def test_unloads_beside_forks(
     guest: Guest, start: Start, walk_paths: Callable[[], None], program: str
 ) -> None:
-    """Tasks forked during the unload are in the fair class. They delay the end of the grace period
-    that the unload waits for, and preempt RCU readers. On 7.2 they only slow down the unload."""
+    """Tasks forked during the unload are in the fair class. They delay the end of the RCU grace
+    period that the unload waits for, and preempt RCU readers. On 7.2 they only slow down the
+    unload."""
     scheduler = start(program).wait_enabled()
     walk_paths()
     assert unloads_within(guest, scheduler, signal.SIGTERM, FORKS_END_S)
@@ -157,13 +159,13 @@ def test_kill_9_beside_forks_unloads_at_the_latest_when_they_end(
     assert policy == (SCHED_OTHER if has_ext_server(guest) else SCHED_FIFO)
 
 
-#: Maximum number of instructions that the verifier processes. On an emulated CPU they take 0.7 s;
-#: for that long, each restart leaves the tasks to the kernel's own scheduler.
+#: Maximum number of instructions that the verifier processes. On an emulated CPU, that takes 0.7 s,
+#: during which a restart leaves the tasks to the kernel's own scheduler.
 VERIFIED_INSNS_MAX = 60_000
 
 
 class TestWhileItRuns:
-    """These share one run of the scheduler."""
+    """Tests that share one run of the scheduler."""
 
     @pytest.fixture(scope="class")
     def running(self, guest: Guest, program: str) -> Iterator[Scheduler]:
@@ -190,7 +192,7 @@ class TestWhileItRuns:
         assert second.status == 1
         name = program.removeprefix("scx_")
         assert second.stderr == f"{program}: the scheduler '{name}' is running: stop it first\n"
-        # The first one is not affected.
+        # The first scheduler is not affected.
         assert running.process.running()
         assert state(guest) == "enabled"
 
@@ -211,7 +213,7 @@ def test_without_btf_it_is_refused(guest: Guest, program: str) -> None:
     assert "CONFIG_DEBUG_INFO_BTF" in done.stderr
 
 
-#: A cgroup with a lower weight than others, if the kernel has this control.
+#: A cgroup with a lower weight than the default, if the kernel has cpu.weight.
 CGROUP = "/sys/fs/cgroup/scx_test"
 #: Schedulers that honour weights of cgroups.
 HONOURING = {"scx_flash", "scx_flatcg"}
@@ -223,7 +225,7 @@ echo 50 >{CGROUP}/cpu.weight
 
 
 def test_ignored_cgroup_control_is_reported(guest: Guest, start: Start, program: str) -> None:
-    """Of this run, the end by SIGTERM is checked as well."""
+    """This test also checks that SIGTERM ends the scheduler."""
     try:
         has_weights = guest.run(MAKE_CGROUP).ok
         scheduler = start(program).wait_enabled()
@@ -246,7 +248,7 @@ def test_ignored_cgroup_control_is_reported(guest: Guest, start: Start, program:
 def test_partial_leaves_other_tasks_alone(
     guest: Guest, start: Start, icount: bool, program: str
 ) -> None:
-    """Sysrq-S ends it."""
+    """The test ends the scheduler by SysRq-S."""
     scheduler = start(program, "--partial").wait_enabled()
     assert read(guest, "/sys/kernel/sched_ext/switch_all") == "0"
     enabled = read(guest, f"/proc/{scheduler.process.pid}/sched")

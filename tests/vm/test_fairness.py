@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-#: Six hogs on four CPUs: tasks wait, and their number is no multiple of the number of CPUs.
+#: Six hogs on four CPUs: tasks wait, and the number of tasks is no multiple of the number of CPUs.
 SCRIPT = """
 SCHEDULER >/dev/null & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
@@ -32,7 +32,7 @@ wait $scheduler
     ],
 )
 def test_equal_hogs_get_equal_shares(replayed: Callable[[str], str], scheduler: str) -> None:
-    """In 5 s, each gets at least 0.97 of the CPU time of any other."""
+    """In 5 s, each hog gets at least 0.97 of the CPU time of any other hog."""
     printed = replayed(SCRIPT.replace("SCHEDULER", scheduler))
     (figures,) = re.findall(r"^\{.*?^\}", printed, re.MULTILINE | re.DOTALL)
     cpu_s = json.loads(figures)["hogs"]["cpu_s"]

@@ -20,7 +20,8 @@ pytestmark = pytest.mark.once
 
 @pytest.fixture(scope="session")
 def icount() -> bool:
-    """No: timeouts are in the host's time, and the guests of ./dev vm have the host's time, too."""
+    """These guests do not count instructions as time: the timeouts of the tests are in the host's
+    time, as are those of ./dev vm."""
     return False
 
 
@@ -112,7 +113,7 @@ def wait_for(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_signals_reach_the_program_itself(guest: Guest, number: int) -> None:
     process = guest.spawn("sleeper", ["sleep", "1234"])
-    # Between fork() and exec(), it has the name of the agent.
+    # Between fork() and exec(), the process has the name of the agent.
     wait_for(lambda: guest.run(["cat", f"/proc/{process.pid}/comm"]).stdout == "sleep\n")
     process.signal(number)
     assert process.wait(timeout_s=20) == 128 + number
@@ -202,8 +203,7 @@ def test_stream_that_ignores_a_signal_is_killed(
 
 
 def test_only_urgent_commands_are_real_time_tasks(guest: Guest) -> None:
-    """In a guest that has chrt; without it, as in some guests of other tests here, no command is a
-    real-time task."""
+    """This needs a guest that has chrt. In a guest without chrt, no command is a real-time task."""
     policy = "chrt -p $$ | head -n 1"
     assert guest.run(policy).stdout.endswith(": SCHED_OTHER\n")
     assert guest.run(policy, user="nobody").stdout.endswith(": SCHED_OTHER\n")

@@ -18,21 +18,21 @@ RENEW = "SCX_RENEW_KERNELS"
 
 #: A cell is written again if the number of instructions has changed by more than this fraction.
 CHANGE = 0.2
-#: Maximum cost relative to the table, whose programs another compiler may have built.
+#: Maximum cost relative to the table. Another compiler may have built the programs of the table.
 MOST = 2
 
 
 def missing(scheduler: Scheduler) -> str:
-    """The message that the scheduler printed at its start, without the name of the program."""
+    """The message that the scheduler printed on start, without the name of the program."""
     said = re.findall(r"^scx_\w+: (this kernel .*)$", scheduler.process.stderr(), re.MULTILINE)
     return "; ".join(said) or "all"
 
 
 def verified_insns(guest: Guest, scheduler: Scheduler) -> int:
-    """How many instructions the verifier has processed in all its programs."""
+    """How many instructions the verifier has processed in all programs of the scheduler."""
     script = f"cat /proc/{scheduler.process.pid}/fdinfo/* 2>/dev/null; true"
     printed = guest.run(script).check().stdout
-    # By id: a program may be open twice.
+    # By id, because a program may be open twice.
     programs = re.findall(r"^prog_id:\s*(\d+).*?^verified_insns:\s*(\d+)", printed, re.M | re.S)
     assert programs, printed
     return sum(int(count) for count in dict(programs).values())

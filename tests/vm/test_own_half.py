@@ -14,8 +14,9 @@ PROGRAM = "scx_own_rust"
 
 
 def end(scheduler: Scheduler) -> dict[str, int]:
-    """Ends the scheduler; returns its total statistics. Page faults and tasks that are unaccounted
-    for are failures, but not tasks served without a decision: the host may halt the guest."""
+    """Ends the scheduler. Returns its total statistics. Page faults and tasks that are unaccounted
+    for are failures. Tasks served without a decision are not, because the host may halt the
+    guest."""
     assert scheduler.end(signal.SIGINT) == 0
     report, *_ = scheduler.process.stderr().splitlines()
     assert re.search(f"^{PROGRAM}: .* faults=0$", report), report

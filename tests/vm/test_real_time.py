@@ -52,7 +52,7 @@ def test_tasks_leave_a_cpu_with_a_real_time_task(
 def test_tasks_leave_a_cpu_with_a_fair_task(
     guest: Guest, start: Start, load: Load, icount: bool
 ) -> None:
-    """With --partial, other tasks are in the fair class, which precedes the scheduler's."""
+    """With --partial, other tasks are in the fair class, which has priority over the ext class."""
     nr_hogs = len(guest.topology.online) - 1
     process = start("scx_rlfifo", "--partial").wait_enabled()
     hogs = load(
@@ -64,7 +64,8 @@ def test_tasks_leave_a_cpu_with_a_fair_task(
     assert process.end(signal.SIGINT) == 0
 
 
-#: Real-time tasks that compute for 40 of 50 ms on three of four CPUs. Records the policy thread.
+#: Real-time tasks that compute for 40 ms of every 50 ms on three of four CPUs. Records the policy
+#: thread.
 BESIDE_REAL_TIME = """
 scx_rlfifo & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
@@ -86,7 +87,7 @@ wait $scheduler
 def test_policy_thread_leaves_a_cpu_with_a_real_time_task(
     replayed: Callable[[str], str], kernel: Kernel
 ) -> None:
-    """It does not wait until the watchdog of the BPF side finds it."""
+    """The policy thread leaves at once, not only when the watchdog of the BPF side finds it."""
     if kernel.version < IMMED_SINCE:
         pytest.skip("the kernel has no SCX_ENQ_IMMED")
     printed = replayed(BESIDE_REAL_TIME)

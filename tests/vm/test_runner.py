@@ -27,7 +27,7 @@ def program(request: pytest.FixtureRequest) -> str:
 
 @pytest.mark.kernel_complains("runtime error")
 def test_failing_init_is_a_load_error(guest: Guest, start: Start, program: str) -> None:
-    """The kernel reports such a load as successful; the exit record does not."""
+    """The kernel reports that the load has succeeded. Only the exit record shows the failure."""
     scheduler = start(program, "--init-error", "17")
     assert scheduler.end() == 1
     message = f"{program}: the scheduler failed to start: ops.init() failed (-17)\n"
@@ -43,7 +43,7 @@ def test_error_ejects_with_status_2_and_a_dump(guest: Guest, start: Start, progr
     assert "DEBUG DUMP" in stderr
     dumped = re.search(r"fail: (\d+) enqueued", stderr)
     assert dumped, "ops.dump() is not in the dump"
-    # Other CPUs may enqueue more before the dump.
+    # Other CPUs may enqueue more tasks before the dump.
     assert int(dumped[1]) >= 60
     assert stderr.endswith("EXIT: scx_bpf_error (failing after 60 enqueues as asked)\n")
     assert state(guest) == "disabled"
@@ -58,8 +58,8 @@ def test_dump_is_limited(guest: Guest, start: Start, program: str) -> None:
     assert 100 < len(text.strip()) < 300
 
 
-#: A task with a low weight, so that scx_fail loses it; its name contains a newline and an escape
-#: character.
+#: A task with a low weight, because scx_fail loses such tasks. Its name contains a newline and an
+#: escape character.
 NAME = "\nEXIT: a\33c"
 VICTIM = f"nice -n 5 sh -c 'printf \"{NAME}\" >/proc/$$/comm; while :; do :; done'"
 
@@ -90,7 +90,8 @@ def test_own_exit_code_is_a_clean_exit(guest: Guest, start: Start, program: str)
 
 
 def test_restart_keeps_the_options(start: Start, load: Load, program: str) -> None:
-    """A restart is requested by a 64-bit exit code: truncated to 32 bits, it would be an exit."""
+    """The exit code that requests a restart has 64 bits. Truncated to 32 bits, it would request an
+    exit."""
     code = hex(ACT_RESTART | 7)
     scheduler = start(
         program, "--exit-after", "1000", "--exit-code", code, INTERVAL[program], "0.2"

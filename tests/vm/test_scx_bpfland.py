@@ -13,8 +13,8 @@ from figures import Replayed, measure_all, scx_load
 def test_pinned_task_beside_others(
     replayed: Replayed, options: str, least: float, most: float
 ) -> None:
-    """A pinned hog beside six that may run on any of four CPUs: all make progress. With
-    --local-pcpu, the pinned one runs before all others."""
+    """A pinned hog beside six hogs that may run on any of four CPUs: all make progress. With
+    --local-pcpu, the pinned hog runs before all others."""
     one, six = (scx_load(f"--hogs {count} --seconds 2") for count in (1, 6))
     script = f"taskset 1 {one} & pinned=$!\n{six}\nwait $pinned"
     figures, _ = measure_all(replayed, f"scx_bpfland {options}", script)

@@ -54,7 +54,7 @@ def wait_central(scheduler: Scheduler, cpu: int) -> None:
 def test_timer_decides_beside_a_real_time_task(
     guest: Guest, start: Start, load: Load, icount: bool
 ) -> None:
-    """A real-time task on the central CPU: the hogs share the other CPUs."""
+    """While a real-time task runs on the central CPU, the hogs share the other CPUs."""
     scheduler = start("scx_central", "-c", "1").wait_enabled()
     nr_cpus = len(guest.topology.online)
     hogs = load("--hogs", str(nr_cpus), *QUIET, "--seconds", "3600", "--json")
@@ -93,7 +93,8 @@ def test_cpu_that_is_not_online_is_refused(guest: Guest, set_cpu: SetCpu, cpu: s
 
 
 def test_tasks_bound_to_each_cpu_run(guest: Guest, start: Start, load: Load) -> None:
-    """Two hogs on each CPU, the central one included: they take turns, which needs the timer."""
+    """Two hogs on each CPU, the central CPU included. The hogs of a CPU take turns, which needs the
+    timer."""
     start("scx_central", "-i", "0", "-s", "5000").wait_enabled()
     hogs = [load("--hogs", "2", *QUIET, through=f"taskset {1 << cpu:x}") for cpu in range(4)]
     wait_for(
@@ -112,7 +113,7 @@ def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
     assert scheduler.end(signal.SIGINT) == 0
 
 
-#: More hogs than CPUs, and no multiple of them.
+#: More hogs than CPUs; their number is no multiple of the number of CPUs.
 SIX_HOGS = """
 scx_central -i 0 >/dev/null & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do
@@ -155,7 +156,7 @@ CLOCK = "/sys/devices/system/clockevents/clockevent0/current_device"
 
 @pytest.fixture
 def tickless(kernel: Kernel, shape: Topology, programs: list[Path]) -> Iterator[Guest]:
-    """A guest whose kernel can stop the tick of all CPUs but the first one."""
+    """A guest whose kernel can stop the tick of all CPUs but the first."""
     named = ("scx_central", "scx_simple", "scx_load")
     wanted = [program for program in programs if program.name in named]
     for _ in range(3):

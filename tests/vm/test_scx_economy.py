@@ -2,9 +2,9 @@
 """scx_economy on a real kernel: servers get the CPU time that their clients give up, no more and no
 less.
 
-The tests T1 to T10 of its specification are named after what they show. The load is that of the
-example with which the idea was first presented: four terminals that scroll, for each of whose
-lines an X server works, beside five tasks that compute, on one CPU.
+The tests T1 to T10 of the scheduler's specification are named after what they show. The load
+imitates the example with which the idea was first presented. Four terminals scroll, and an X server
+draws their lines, beside five tasks that compute, all on one CPU.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sched_ext import STOPS_FAIR_SERVER_TWICE, Load, SetCpu, Start, read, wait_f
 from statistics_client import total, wait_served
 from vm.guest import Guest, Process
 
-#: Runs loads one after the other, and prints the scheduler's statistics.
+#: Runs loads one after the other, and then prints the scheduler's statistics.
 SCRIPT = """
 SCHEDULER 2>/tmp/economy >/dev/null & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do
@@ -36,24 +36,24 @@ kill -INT $scheduler
 wait $scheduler
 """
 
-#: On one CPU, the others are idle.
+#: The load runs on one CPU, and the other CPUs are idle.
 ONE_CPU = "taskset 2 "
 HOGS = 5
 CLIENTS = 4
-#: A slice, 3 ms, ends at a tick, of which there are 250 per second; and a turn of all tasks.
+#: The length of a slice, 3 ms, rounded up to the tick of 4 ms; and of a turn of all tasks.
 SLICE_MS = 4.0
 TURN_MS = SLICE_MS * (HOGS + CLIENTS + 1)
 
 
 @dataclass
 class Run:
-    """What was measured under one scheduler."""
+    """The figures of loads, and the total statistics, of one run of the scheduler."""
 
     loads: list[dict[str, Any]]
     totals: dict[str, int]
 
     def share(self, load: int = 0) -> dict[str, float]:
-        """Shares of one CPU: of a hog on average, of the server, and of all clients."""
+        """Shares of one CPU: the average of the hogs, the server, and all clients together."""
         figures = self.loads[load]
         elapsed_s = figures["elapsed_s"]
         clients = figures["clients"]
@@ -65,7 +65,7 @@ class Run:
 
 
 def trade(replayed: Replayed, options: str, *loads: str, prefix: str = ONE_CPU) -> Run:
-    """Runs loads with these options of scx_load under scx_economy with these options."""
+    """Runs scx_load with each of `loads` as options, under scx_economy with `options`."""
     commands = "\n".join(prefix + scx_load(load) for load in loads)
     script = SCRIPT.replace("SCHEDULER", f"scx_economy {options}").replace("LOADS", commands)
     printed = replayed(script)
@@ -82,7 +82,7 @@ def trade(replayed: Replayed, options: str, *loads: str, prefix: str = ONE_CPU) 
 
 
 def terminals(seconds: float, clients: int = CLIENTS) -> str:
-    """The options of the load: a client uses half as much more CPU time per request as the
+    """The options of the load. A request takes 1.5 times as much CPU time of the client as of the
     server."""
     return f"--hogs {HOGS} --clients {clients} --seconds {seconds}"
 
@@ -90,9 +90,9 @@ def terminals(seconds: float, clients: int = CLIENTS) -> str:
 def test_server_gets_what_its_clients_give_up(replayed: Replayed) -> None:
     """T1 and T3: the example, and the control without payments."""
     off = trade(replayed, "--economy off", terminals(3)).share()
-    # At first, clients have used too little CPU time to have means.
+    # This run is longer, because at first clients have used too little CPU time to pay.
     on = trade(replayed, "", terminals(6))
-    # Without payments, the server's share is that of any task.
+    # Without payments, the server gets the share of any other task.
     assert off["server"] == pytest.approx(off["hog"], rel=0.02)
     assert on.share()["server"] >= 1.4 * off["server"]
     # The hogs keep their fair share, although server and clients together get more.
@@ -107,7 +107,8 @@ def test_server_gets_what_its_clients_give_up(replayed: Replayed) -> None:
 
 
 def test_server_share_grows_with_the_number_of_clients(replayed: Replayed) -> None:
-    """T2: up to the sum of the shares of server and clients, and never beyond the demand."""
+    """T2: the share grows up to the sum of the shares of server and clients, and never beyond the
+    demand."""
     counts = (1, 2, 4, 8)
     work = "--client-waits --client-work-us 100"
     run = trade(replayed, "", *(f"{terminals(2, count)} {work}" for count in counts))
@@ -144,8 +145,8 @@ def test_debts_of_clients_are_not_forgiven(replayed: Replayed) -> None:
 
 
 def test_clients_do_not_starve(replayed: Replayed) -> None:
-    """T6: a client whose messages cost more than it earns goes on within two turns of all tasks.
-    Without the reserve, it waits longer."""
+    """T6: a client whose messages cost more than it earns continues within two turns of all tasks.
+    Without the reserve, the client waits longer."""
     load = f"{terminals(3)} --client-work-us 300 --server-work-us 20"
     kept, bare = (
         trade(replayed, f"--price-us 1000 {options}", load).loads[0]["clients"]["gap_max_ms"]
@@ -167,7 +168,7 @@ def test_requests_are_answered_sooner(replayed: Replayed) -> None:
 
 def test_compositor_misses_fewer_frames(replayed: Replayed) -> None:
     """T10: ten clients at 60 Hz and their server, beside five hogs. The price of a message is close
-    to what the server does for it."""
+    to the CPU time that the server uses for the message."""
     load = (
         f"--hogs {HOGS} --clients 10 --client-period-us 16667 --client-work-us 100 "
         "--server-work-us 400 --seconds 3"
@@ -181,9 +182,9 @@ def test_compositor_misses_fewer_frames(replayed: Replayed) -> None:
 
 
 def test_messages_cost_little(replayed: Replayed) -> None:
-    """T5: round trips per second, which count instructions in a deterministic guest, of one client
-    and a server that do nothing else. The client cannot pay for most messages, except if the server
-    pays for its replies."""
+    """T5: a client and a server do nothing but exchange messages. In a deterministic guest, the
+    round trips per second depend on the number of instructions. The client cannot pay for most
+    messages, unless the server pays for its replies."""
     load = "--hogs 0 --clients 1 --client-waits --client-work-us 0 --server-work-us 0 --seconds 1"
     runs = [trade(replayed, options, load) for options in ("--economy off", "", "--two-way")]
     off, refused, paid = (run.loads[0]["clients"]["requests"] for run in runs)
@@ -194,8 +195,8 @@ def test_messages_cost_little(replayed: Replayed) -> None:
 
 
 def test_rich_server_does_not_monopolize_the_cpu(replayed: Replayed) -> None:
-    """T8: a server that was stopped while its clients paid runs for at most its maximum lag, and
-    the last slice, before another task runs."""
+    """T8: a server that was stopped while its clients paid runs for at most its maximum lag plus
+    the last slice before another task runs."""
     command = ONE_CPU + scx_load(f"{terminals(60)} --client-work-us 50")
     load = f"""sh -c '{command} & load=$!
         sleep 0.3; server=$(pidof scx_load | tr " " "\\n" | grep -v "^$load$" | head -n 1)
@@ -228,8 +229,8 @@ wait $scheduler
 
 
 def test_waiter_lends_to_the_owner_of_a_pi_futex(replayed: Replayed) -> None:
-    """T9: with a loan, the owner ends its section of 5 ms within two slices more, although its
-    weight is small."""
+    """T9: with a loan, the owner ends its critical section of 5 ms at most two slices late,
+    although its weight is small."""
     hogs = scx_load(f"--hogs {HOGS} --seconds 600")
     waits = []
     for options in ("", "--futex --futex-price-us 6000"):
@@ -241,13 +242,13 @@ def test_waiter_lends_to_the_owner_of_a_pi_futex(replayed: Replayed) -> None:
         waits.append([float(ms) for ms in re.findall(r"^\d+\.\d\d$", printed, re.MULTILINE)])
     off, on = waits
     assert len(off) == len(on) == 6
-    # In some rounds, the owner ends its section before the waiter runs.
+    # In some rounds, the owner ends its critical section before the waiter runs.
     assert max(on) <= 5 + 2 * SLICE_MS
     assert max(off) > 10 * max(on)
 
 
-#: A pipeline in which the reader works more than the writer. Prints what the reader has done in
-#: 2 s.
+#: A pipeline in which the reader works more than the writer. Prints how many lines the reader has
+#: processed in 2 s.
 PIPELINE = """
 work() { i=0; while [ $i -lt $1 ]; do i=$((i + 1)); done; }
 write() { while :; do work 60; echo; done; }
@@ -277,7 +278,7 @@ def test_writers_of_pipes_pay_with_pipes(replayed: Replayed) -> None:
     assert with_pipes > 1.1 * without
 
 
-#: Prints the PIDs of the servers of loads. The pattern does not match this command itself.
+#: Prints the PIDs of the servers of all loads. The pattern does not match this command itself.
 SERVERS = (
     "for process in /proc/[0-9]*; do "
     "grep -qsz -- '^--serve[r]$' $process/cmdline && echo ${process#/proc/}; done; true"
@@ -306,8 +307,8 @@ def end_of(load: Process) -> None:
 
 
 def test_no_money_is_created_or_lost(guest: Guest, start: Start, load: Load) -> None:
-    """T4: while servers and clients are killed, processes are forked, and nice values, cgroups,
-    classes and affinities change."""
+    """T4: the sum of all money stays zero while servers and clients are killed, processes are
+    forked, and nice values, cgroups, classes and affinities change."""
     start("scx_economy", "--pipes", "--futex", "--two-way").wait_enabled()
     wait_served(guest)
     mixed = load("--hogs", "6", "--sleepers", "20", "--pipes", "4", "--forks-per-s", "40")
@@ -345,7 +346,7 @@ def test_no_money_is_created_or_lost(guest: Guest, start: Start, load: Load) -> 
 def test_hotplug_under_load_loses_no_task(
     guest: Guest, start: Start, load: Load, set_cpu: SetCpu
 ) -> None:
-    """T4: nor money."""
+    """T4: no money is lost either."""
     scheduler = start("scx_economy").wait_enabled()
     mixed = load("--hogs", "6", "--sleepers", "20", "--pipes", "4", "--clients", "4")
     for change in range(2):
@@ -385,7 +386,7 @@ def test_explains_who_pays(guest: Guest, start: Start, load: Load) -> None:
 
 
 def test_off_attaches_no_program(guest: Guest, start: Start, load: Load) -> None:
-    """Without payments, no message has a cost."""
+    """Without payments, sending a message has no overhead."""
     start("scx_economy", "--economy", "off").wait_enabled()
     wait_served(guest)
     load("--hogs", "0", "--clients", "2")

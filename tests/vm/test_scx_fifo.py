@@ -68,7 +68,7 @@ def test_hotplug_under_load_loses_no_task(
             lambda n=restarted: scheduler.process.stderr().count("restarting") >= n,
         )
         scheduler.wait_enabled()
-    # The load fails, and its fixture with it, if one of its threads is stuck.
+    # If a thread of the load is stuck, the load fails, and then the fixture, too.
     assert figures(scheduler.wait_lines(2)[-1])["slice_us"] == 3000
     assert scheduler.end(signal.SIGINT) == 0
 
@@ -88,7 +88,7 @@ def test_restart_without_standard_error(guest: Guest, set_cpu: SetCpu) -> None:
 
 
 def test_slice_is_as_configured(replayed: Callable[[str], str]) -> None:
-    """Slices shorter than a tick end with the next tick."""
+    """A slice that is shorter than a tick ends at the next tick."""
     check_slices(replayed, "scx_fifo", (2_000, 50_000), nr_runs_min=10)
 
 

@@ -27,8 +27,8 @@ def test_shares_of_three_nice_values(replayed: Replayed) -> None:
 
 
 def test_cgroup_weights_count_for_each_task(replayed: Replayed) -> None:
-    """Weights take effect at once when they change and when a task moves. They are not divided
-    among the tasks of a cgroup."""
+    """Weights take effect at once when they change and when a task moves. The weight of a cgroup is
+    not divided among its tasks."""
     commands = [FUNCTIONS, create({"one": 200, "two": 100}), "start scx_flash"]
     commands += ["hogs one 4", "hogs two 4", "sleep 0.5", "share 2 equal one two"]
     commands += ["echo 50 >one/cpu.weight", "share 2 changed one two"]
@@ -40,21 +40,22 @@ def test_cgroup_weights_count_for_each_task(replayed: Replayed) -> None:
     print(found)
     assert found["equal"]["one"] == pytest.approx(2 / 3, rel=0.05)
     assert found["changed"]["one"] == pytest.approx(1 / 3, rel=0.05)
-    # Two tasks of weight 50 remain beside six of weight 100.
+    # Two tasks of weight 50 remain beside six tasks of weight 100.
     assert found["moved"]["one"] == pytest.approx(1 / 7, rel=0.07)
     assert found["flat"]["one"] == pytest.approx(12 / 18, rel=0.05)
 
 
 def test_task_that_is_alone_is_not_interrupted(replayed: Replayed) -> None:
-    """One hog per CPU: at the end of its slice it continues, without a switch."""
+    """With one hog per CPU, each hog continues at the end of its slice, without a context
+    switch."""
     runs = record_hogs(replayed, "scx_flash", scx_load("--hogs 4 --seconds 60"))
-    # Kernel threads interrupt the hogs, too. With a switch at the end of each slice, that is at
-    # each tick, there would be 500 runs.
+    # Kernel threads interrupt the hogs, too. With a context switch at the end of each slice, that
+    # is at each tick, there would be 500 runs.
     assert len(runs) < 150
 
 
 def turns(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The runs, with successive runs of one task joined."""
+    """The runs, with successive runs of a task joined."""
     joined: list[dict[str, Any]] = []
     for run in runs:
         if joined and joined[-1]["pid"] == run["pid"]:
@@ -65,8 +66,8 @@ def turns(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_round_robin_keeps_the_order(replayed: Replayed) -> None:
-    """Three hogs on one CPU, one of which has used far less CPU time: each turn is a slice, and the
-    order does not change."""
+    """Three hogs share a CPU, and one of them has used far less CPU time than the other two. Each
+    turn lasts for one slice, and the order does not change."""
     two, one = (scx_load(f"--hogs {count} --seconds {s}") for count, s in ((2, 2), (1, 60)))
     load = f"taskset 2 {two} >/dev/null & sleep 0.2; taskset 2 {one}"
     runs = turns(record_hogs(replayed, "scx_flash -R -s 10000", load))[1:-1]
@@ -103,7 +104,7 @@ def test_wakeup_throttle_delays_tasks_of_short_runs(replayed: Replayed) -> None:
 
 
 def test_tickless_starves_no_task(replayed: Replayed) -> None:
-    """Beside a hog on each CPU: tasks that wake up, that exit, and a pinned one."""
+    """A hog on each CPU, beside tasks that wake up, tasks that exit, and a pinned task."""
     rest = scx_load("--hogs 4 --sleepers 4 --forks-per-s 20 --seconds 3")
     pinned = scx_load("--hogs 1 --seconds 3")
     script = f"taskset 2 {pinned} & pinned=$!\n{rest}\nwait $pinned"

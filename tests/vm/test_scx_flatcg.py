@@ -28,26 +28,26 @@ def test_schedules_under_load(guest: Guest, start: Start, load: Load) -> None:
 
 WEIGHTS = (1, 100, 10000)
 
-#: Three levels, and on each of them three siblings.
+#: Three levels of cgroups, with three siblings on each level.
 LEVELS = {f"w{a}": a for a in WEIGHTS}
 LEVELS |= {f"w{a}/w{b}": b for a in WEIGHTS for b in WEIGHTS}
 LEVELS |= {f"w{a}/w{b}/w{c}": c for a in WEIGHTS for b in WEIGHTS for c in WEIGHTS}
 
-#: A cgroup whose share is smaller than this may get more, so that no task starves.
+#: A cgroup whose share is smaller than this may get more than its share, so that no task starves.
 SMALLEST = 0.005
 
-#: How far the CPU time of a cgroup may be off after a change: 15 slices of 4 ms. For a share of a
+#: How far the CPU time of a cgroup may deviate after a change: 15 slices of 4 ms. For a share of a
 #: hundredth, this is up to a quarter of the cgroup's CPU time in the 6 or 8 s measured here.
 OFF_MAX_S = 0.06
 
 
 def tolerance(share: float, seconds: float, cpus: int) -> float:
-    """How far a share may be from the ideal one."""
+    """How far a share may deviate from the ideal share."""
     return max(0.05 * share, OFF_MAX_S / (seconds * cpus))
 
 
 def test_weights_are_honoured_at_every_level(replayed: Callable[[str], str]) -> None:
-    """First with all leaves, then without those that have a weight of 10000 at any level."""
+    """First with all leaves, then without the leaves that have a weight of 10000 at any level."""
     every = leaves(LEVELS)
     light = [leaf for leaf in every if "w10000" not in leaf]
     heaviest = ["w10000/w10000/w10000", "w100/w100/w100"]
@@ -55,7 +55,7 @@ def test_weights_are_honoured_at_every_level(replayed: Callable[[str], str]) -> 
     commands += [f"hogs {leaf} {4 if leaf in heaviest else 1}" for leaf in every]
     commands += ["sleep 1", f"share 6 all {' '.join(every)}"]
     commands += [f"end {' '.join(leaf for leaf in every if leaf not in light)}"]
-    # Cgroups that were ahead have to wait for two seconds.
+    # Cgroups whose virtual time is ahead have to wait, for up to two seconds.
     commands += ["sleep 3", f"share 8 light {' '.join(light)}", "stop"]
     found = results(replayed("\n".join(commands)))
     for stage, seconds, active in (("all", 6, every), ("light", 8, light)):
@@ -85,28 +85,28 @@ def test_changes_take_effect_at_once(replayed: Callable[[str], str]) -> None:
     found = results(replayed("\n".join(commands)))
     print(found)
     assert found["weight"]["one"] == pytest.approx(3 / 4, rel=0.05)
-    # Six and two hogs.
+    # Six hogs remain beside two hogs.
     assert found["moved"]["one"] == pytest.approx(900 / 904, rel=0.05)
-    # As if its weight were 1.
+    # With cpu.idle, the weight is 1.
     assert found["idle"]["two"] == pytest.approx(1 / 101, rel=0.3)
 
 
-#: Quotas on two levels, in hundredths of a CPU, beside a cgroup without one.
+#: Quotas on two levels, in hundredths of a CPU, beside a cgroup without a quota.
 QUOTAS = {"outer": 40, "outer/a": None, "outer/b": 10, "free": None}
 
 
 def test_quotas_are_kept_at_every_level(replayed: Callable[[str], str]) -> None:
-    """They are kept on average; without them, weights apply again."""
+    """Quotas are kept on average. When they are removed, weights apply again."""
     limits = [f"echo {q}000 100000 >{path}/cpu.max" for path, q in QUOTAS.items() if q]
     commands = [FUNCTIONS, create(dict.fromkeys(QUOTAS, 100)), *limits, "start scx_flatcg -i 0"]
     commands += ["hogs outer/a 3", "hogs outer/b 3", "hogs free 6", "sleep 1"]
     commands += ["share 3 limited outer/a outer/b free"]
     commands += [f"echo max >{path}/cpu.max" for path, q in QUOTAS.items() if q]
-    # For a second, the tasks that were held back catch up.
+    # During the first second, the tasks that the quotas have held back catch up.
     commands += ["sleep 2", "share 2 unlimited outer/a outer/b free", "stop"]
     found = results(replayed("\n".join(commands)))
     print(found)
-    # Of four CPUs.
+    # Shares of four CPUs.
     assert found["limited"]["outer/a"] == pytest.approx(0.30 / 4, rel=0.1)
     assert found["limited"]["outer/b"] == pytest.approx(0.10 / 4, rel=0.15)
     assert found["unlimited"]["free"] == pytest.approx(1 / 2, rel=0.05)
@@ -122,8 +122,8 @@ def test_new_cgroups_do_not_delay_parked_tasks(replayed: Callable[[str], str]) -
     commands += ["share 1 creating limited .", "kill -9 $creator", "stop"]
     found = results(replayed("\n".join(commands)))
     print(found)
-    # A fifth of a CPU, compared with all tasks of the machine. It was 0 when each new cgroup
-    # restarted the timer.
+    # The quota is a fifth of a CPU, and the share relates to all tasks of the machine. The share
+    # was 0 when each new cgroup restarted the timer.
     assert found["creating"]["limited"] > 0.05
 
 
@@ -134,7 +134,8 @@ echo 10000 100000 >limited/cpu.max
 
 
 def test_tasks_without_quota_are_parked(guest: Guest, start: Start, load: Load) -> None:
-    """The quota was set before the start, and is removed while tasks are parked: all run again."""
+    """The quota is set before the scheduler starts, and removed while tasks are parked. Then all
+    tasks run again."""
     try:
         guest.run(MAKE_LIMITED).check()
         scheduler = start("scx_flatcg", "-i", "0.5").wait_enabled()
@@ -193,7 +194,7 @@ def test_two_thousand_cgroups(guest: Guest, start: Start, load: Load) -> None:
             "the moves are counted",
             lambda: counters(scheduler.wait_lines(1)[-1])["moved"] > 4 * MANY / 100,
         )
-        # Removed and created again, while tasks run in one of them.
+        # The cgroups are removed and created again, while tasks run in one of them.
         again = "rmdir many/[2-9]*; mkdir many/2 many/3; rmdir many/2; mkdir many/2"
         guest.run(f"cd /sys/fs/cgroup && {again}; true").check()
         left = int(guest.run("ls -d /sys/fs/cgroup/many/*/ | wc -l").check().stdout)

@@ -41,7 +41,7 @@ def samples(guest: Guest, wanted: int) -> list[dict[str, str]]:
     """Rows of the tables that --monitor-sched-samples prints, one table per second."""
     command = f"scx_lavd --monitor-sched-samples {wanted} | head -n {wanted + 1}"
     header, *rows = guest.run(command, is_urgent=True).check().stdout.splitlines()
-    # A table may be shorter, and the next one begins with the header again.
+    # A table may be shorter. The next table begins with the header again.
     return [dict(zip(header.split(), row.split(), strict=True)) for row in rows if row != header]
 
 
@@ -73,8 +73,8 @@ def test_frames_are_on_time_beside_hogs(replayed: Replayed) -> None:
     print(figures["periodic"])
     # A frame that is due just when the hogs start may be late.
     assert figures["periodic"]["missed"] <= 1
-    # A frame waits for less than 2 ms. The first two may wait longer, since nothing is known about
-    # the task yet: they are less than 1 % of the frames.
+    # A frame waits for less than 2 ms. The first two frames may wait longer, because nothing is
+    # known about the task yet. They are less than 1 % of the frames.
     assert figures["periodic"]["done_after_p99_ms"] < 4
 
 
@@ -86,9 +86,9 @@ def on_eight_cpus(replayed_on: Callable[[topology.Topology, str], str]) -> Repla
 def test_a_low_load_stays_on_few_cpus(
     replayed_on: Callable[[topology.Topology, str], str],
 ) -> None:
-    """A tenth of the machine: two of eight CPUs suffice, and the others are hardly used, once the
-    averages have settled. Even if all sleepers wake up at once, none waits for an active CPU for so
-    long that it may use others (WAIT_US)."""
+    """The load needs a tenth of the machine. Two of eight CPUs suffice, and the other CPUs are
+    hardly used, once the averages have settled. Even if all sleepers wake up at once, no sleeper
+    waits for an active CPU for so long that it may use an inactive CPU (WAIT_US)."""
     load = scx_load("--sleepers 8 --sleep-us 4500 --work-us 500 --seconds 60")
     others = {}
     replayed = on_eight_cpus(replayed_on)
@@ -107,7 +107,8 @@ def test_a_low_load_stays_on_few_cpus(
 def test_all_cpus_are_used_when_the_load_rises(
     replayed_on: Callable[[topology.Topology, str], str],
 ) -> None:
-    """From none to all CPUs within 30 ms, even in the mode that saves most power."""
+    """The hogs start on an idle machine, and use all CPUs within 30 ms, even in the mode that saves
+    most power."""
     load = "--hogs 8 --seconds 0.5"
     figures, _ = measure(on_eight_cpus(replayed_on), "scx_lavd --powersave", load)
     print(figures)
@@ -132,7 +133,7 @@ def test_modes_prefer_big_or_little_cpus(guest: Guest, start: Start, load: Load)
 
 @pytest.mark.once
 def test_mode_follows_the_power_profile(guest: Guest, start: Start) -> None:
-    """In place: the scheduler is not loaded again."""
+    """The scheduler is not loaded again."""
     with make_hybrid(guest, little=(2, 3)):
         process = start("scx_lavd", "--autopower", "--stats", "0.5").wait_enabled()
         modes = ("balanced", "powersave", "performance")

@@ -37,7 +37,7 @@ def test_schedules_under_load(guest: Guest, start: Start, load: Load) -> None:
     scheduler = start("scx_nest", "--interval", "0.5").wait_enabled()
     assert ops(guest) == "nest"
     nr_cpus = len(guest.topology.online)
-    # Before the load, under which a single CPU always finds a task.
+    # Before the load starts: under load, a single CPU always finds a task.
     wait_until(scheduler, "a CPU finds no task", lambda now: now["not_consumed"] > 0)
     load("--hogs", str(nr_cpus * 2), *MIXED)
     first = counters(scheduler.wait_lines(1)[0])
@@ -49,7 +49,7 @@ def test_schedules_under_load(guest: Guest, start: Start, load: Load) -> None:
 
 
 def test_nest_grows_and_shrinks(guest: Guest, start: Start, load: Load) -> None:
-    """A hog for each CPU needs all CPUs. The nest shrinks when they end."""
+    """A hog for each CPU needs all CPUs. The nest shrinks when the hogs end."""
     scheduler = start("scx_nest", "--interval", "0.2").wait_enabled()
     hogs = load("--hogs", "4", *QUIET)
     wait_until(scheduler, "all CPUs are primary", lambda now: now["nr_primary"] == 4)
@@ -64,7 +64,7 @@ def test_nest_grows_and_shrinks(guest: Guest, start: Start, load: Load) -> None:
 
 @STOPS_FAIR_SERVER_TWICE
 def test_restart_keeps_the_options(guest: Guest, start: Start, load: Load, set_cpu: SetCpu) -> None:
-    """Here -i is the impatience, not the interval. Without -v, libbpf prints nothing."""
+    """In scx_nest, -i is the impatience, not the interval. Without -v, libbpf prints nothing."""
     options = ("-i", "1", "-m", "0", "-I")
     scheduler = start("scx_nest", *options, "--interval", "0.2").wait_enabled()
     set_cpu(1, False)
@@ -95,7 +95,7 @@ def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
     assert scheduler.end(signal.SIGINT) == 0
 
 
-#: NR shells start processes one after the other, and wait for each.
+#: NR shells start processes one after the other, and wait for the end of each.
 SEQUENCES = """
 SCHEDULER >/dev/null & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do
@@ -138,8 +138,8 @@ def share_of_two_cpus(runs: list[Record]) -> float:
 
 @pytest.mark.parametrize("nr_busy", [1, 2])
 def test_work_stays_on_half_of_the_cpus(replayed: Callable[[str], str], nr_busy: int) -> None:
-    """One or two shells on four CPUs, each with one busy process at a time. As each process is a
-    new task, idle selection alone spreads them over all CPUs."""
+    """One or two shells on four CPUs, each with one busy process at a time. Each process is a new
+    task, so idle selection alone spreads the processes over all CPUs."""
     script = SEQUENCES.replace("NR", str(nr_busy))
     schedulers = ("scx_nest", "scx_simple")
     printed = replayed("".join(script.replace("SCHEDULER", name) for name in schedulers))

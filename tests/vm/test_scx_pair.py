@@ -41,15 +41,16 @@ def groups(guest: Guest) -> Iterator[Sequence[str]]:
 
 def load_in(guest: Guest, group: str, *args: str, seconds: int = 4) -> Process:
     """Starts a load in a cgroup. The process first runs outside of the cgroup, under the names chrt
-    (of the agent) and sh, which overlaps() ignores. The sleep ends the run in which it moves to the
-    cgroup, so that all later runs are in the cgroup."""
+    (of the agent) and sh, which overlaps() ignores. The sleep ends the run in which the process
+    moves to the cgroup, so that all later runs are in the cgroup."""
     command = " ".join(["scx_load", "--seconds", str(seconds), "--json", *args])
     name = f"load_{group.rpartition('/')[2]}"
     return guest.spawn(name, f"echo $$ >{group}/cgroup.procs; sleep 0.1; exec {command}")
 
 
 def overlaps(runs: list[Record], owners: dict[int, str], pairs: list[tuple[int, int]]) -> list[str]:
-    """Runs of two cgroups that overlapped on a pair of CPUs. `owners`: the cgroup of a process."""
+    """Runs of two cgroups that overlapped on a pair of CPUs. `owners` has the cgroup of each
+    process."""
     found = []
     for one, other in pairs:
         own = [
@@ -89,8 +90,8 @@ def check_pairs(
     *args: str,
 ) -> None:
     """Records loads in several cgroups: no pair of CPUs runs two cgroups at once."""
-    # The recorder is started first, so that its program on sched_switch runs before that of the
-    # scheduler: as soon as the scheduler sees a task stop, the other CPU may run another cgroup.
+    # The recorder is started first, so that its program on sched_switch runs before the
+    # scheduler's. As soon as the scheduler sees a task stop, the other CPU may run another cgroup.
     recorder = Recorder(guest, "--json", "--ring-kib", "16384")
     scheduler = start("scx_pair", "-i", "0.5", *args).wait_enabled()
     assert ops(guest) == "pair"
@@ -130,8 +131,8 @@ def test_stride_that_leaves_cpus_over_is_refused(guest: Guest) -> None:
     )
 
 
-#: Creates and removes cgroups, and moves a process between two others. It prints a line after each
-#: round.
+#: Creates and removes cgroups, and moves a process between two other cgroups. Prints a line after
+#: each round.
 CHURN = """
 hog=$1 one=$2 other=$3 rounds=0
 while [ -d /proc/$hog ]; do
@@ -152,7 +153,8 @@ def all_run(guest: Guest, load: Process, count: int) -> bool:
 
 
 def test_cgroups_come_and_go(guest: Guest, start: Start, groups: Sequence[str]) -> None:
-    """Also while tasks move. A load whose thread is stuck fails."""
+    """Cgroups are created and removed, and tasks move between them. A load fails if one of its
+    threads is stuck."""
     scheduler = start("scx_pair", "-i", "0.5").wait_enabled()
     loads = [load_in(guest, group, "--hogs", "3", *QUIET, seconds=3600) for group in groups[:2]]
     churn = guest.spawn("churn", ["sh", "-c", CHURN, "sh", str(loads[0].pid), groups[2], groups[0]])

@@ -27,7 +27,7 @@ from sched_ext import (
 from vm import topology
 from vm.guest import Guest
 
-#: A nice value of each weight class, and how many tasks its queue serves in a turn.
+#: A nice value for each weight class, and how many tasks the class's queue serves in a turn.
 NICES = "10,5,0,-5,-10"
 RATIO = [1, 2, 4, 8, 16]
 
@@ -81,7 +81,8 @@ run() {
 
 
 def figures(replayed_on: Callable[[topology.Topology, str], str], *runs: str) -> list[Record]:
-    """The figures of loads on one CPU, for each of these arguments of run()."""
+    """The figures of loads on one CPU. Each of `runs` has the arguments of the shell function
+    run."""
     script = "\n".join([RUN, *(f"run {run}" for run in runs)])
     printed = replayed_on(topology.find("1cpu"), script)
     found = re.findall(r"^\{.*?^\}", printed, re.MULTILINE | re.DOTALL)
@@ -89,8 +90,8 @@ def figures(replayed_on: Callable[[topology.Topology, str], str], *runs: str) ->
 
 
 def test_cpu_is_shared_in_ratio(replayed_on: Callable[[topology.Topology, str], str]) -> None:
-    """With one task per queue, so that a queue is empty while its task runs. The queue of nice 0
-    also serves kernel threads and the scheduler's process."""
+    """Each queue has one task, so the queue is empty while the task runs. The queue of nice 0 also
+    serves kernel threads and the scheduler's process."""
     [load] = figures(replayed_on, f"'' --hogs 5 --hog-nices {NICES} --sleepers 0 --seconds 4")
     times_s = load["hogs"]["cpu_s"]
     shares = [time_s / times_s[0] for time_s in times_s]
@@ -105,7 +106,7 @@ def test_boosted_tasks_preempt(replayed_on: Callable[[topology.Topology, str], s
     plain, boosted = figures(replayed_on, f"'' {load}", f"--boost {load}")
     late_us = [run["sleepers"]["lateness_p50_us"] for run in (plain, boosted)]
     assert late_us[1] < late_us[0] / 10
-    # Hogs still get most of the CPU.
+    # The hogs still get most of the CPU time.
     assert boosted["hogs"]["cpu_min_s"] > 0.2 * boosted["elapsed_s"]
 
 
@@ -114,8 +115,8 @@ SHARED_TASK = re.compile(r"^shared DSQ:.* (mover|hog)\[\d+\]")
 
 
 def test_tasks_that_move_leave_stale_entries(start: Start, load: Load) -> None:
-    """Threads that move each other to other CPUs while they wait. With short queues, some do not
-    find room."""
+    """Threads move each other to other CPUs while they wait. The queues are short, so some threads
+    do not find room."""
     options = ("-i", "0.5", "--queue-len", "8", "--batch", "4", "--print-shared")
     scheduler = start("scx_qmap", *options).wait_enabled()
     storm = load("--movers", "24", "--hogs", "4", *QUIET, "--seconds", "3600", "--json")
@@ -134,7 +135,7 @@ def test_tasks_that_move_leave_stale_entries(start: Start, load: Load) -> None:
 
 @STOPS_FAIR_SERVER_TWICE
 def test_hotplug_under_load_loses_no_task(start: Start, load: Load, set_cpu: SetCpu) -> None:
-    """It continues without a restart. A load whose thread is stuck fails."""
+    """The scheduler continues without a restart. The load fails if one of its threads is stuck."""
     scheduler = start("scx_qmap", "-i", "0.2").wait_enabled()
     load("--hogs", "6", "--sleepers", "8", "--pipes", "2", "--forks-per-s", "10")
     for online in (False, True):
@@ -196,7 +197,8 @@ FAILURES = {
 @pytest.mark.parametrize("failure", FAILURES)
 def test_failure_on_request(guest: Guest, start: Start, load: Load, failure: str) -> None:
     options, message = FAILURES[failure]
-    # In the endless loop a CPU sometimes looks idle, and sleepers run on it. Hogs wait in queues.
+    # While a CPU is in the endless loop, it sometimes looks idle, so that sleepers run and do not
+    # fill the queues. Hogs wait in the queues.
     hogs = "8" if failure == "loop" else "0"
     load("--hogs", hogs, "--sleepers", "4", "--pipes", "0", "--forks-per-s", "0")
     scheduler = start("scx_qmap", *options)

@@ -43,14 +43,15 @@ def serve(guest: Guest, start: Start, *args: str) -> Scheduler:
 
 
 def in_flight(counts: Record) -> int:
-    """Tasks that were enqueued to the policy and are not accounted for."""
+    """The number of enqueues to the policy that have not ended."""
     ends = ("user_dispatches", "fallback_dispatches", "cancel_dispatches", "dequeued")
     return counts["nr_asked"] - sum(counts[f"nr_{end}"] for end in ends)
 
 
 def assert_books_balance(guest: Guest) -> None:
-    """All enqueued tasks are accounted for, except those that the kernel reports in the queue.
-    Polled, because the per-CPU counters are not read at the same time."""
+    """Waits until all enqueued tasks are accounted for, except the tasks that are in the queue
+    according to the kernel. The condition is polled, because the per-CPU counters are not read at
+    the same time."""
     wait_for(
         "all tasks are accounted for",
         lambda: in_flight(counts := total(guest)) == counts["nr_queued"],
@@ -69,7 +70,7 @@ def end_well(scheduler: Scheduler) -> None:
 
 @pytest.mark.every_topology
 def test_mixed_load(guest: Guest, start: Start, load: Load, icount: bool) -> None:
-    """Hogs, sleepers, pipes and forks; the load fails if one of them is stuck."""
+    """Hogs, sleepers, pipes and forks. The load fails if one of its threads is stuck."""
     scheduler = serve(guest, start)
     assert ops(guest) == "rlfifo"
     hogs = str(len(guest.topology.online) * 2)
@@ -99,7 +100,8 @@ def test_kill_9_under_load(guest: Guest, start: Start, load: Load) -> None:
 
 @pytest.mark.every_topology
 def test_stopped_scheduler_causes_no_stall(guest: Guest, start: Start, load: Load) -> None:
-    """SIGSTOP for 6 s: BPF serves tasks in FIFO order, until the policy responds again."""
+    """The scheduler is stopped for 6 s. BPF serves tasks in FIFO order until the policy responds
+    again."""
     scheduler = serve(guest, start)
     load("--hogs", "2", *MIXED)
     wait_for("the policy decides", lambda: total(guest)["nr_user_dispatches"] > 100)
@@ -126,15 +128,15 @@ def test_stopped_scheduler_causes_no_stall(guest: Guest, start: Start, load: Loa
         guest.run(["sleep", "2"]).check()
         return total(guest)["nr_fallback_dispatches"] == before
 
-    # Not at once if the host stops the guest, and so the policy, for a moment.
+    # This may take a while, because the host may halt the guest, and thereby the policy.
     wait_for("BPF serves no more tasks", is_settled)
     assert_books_balance(guest)
     assert scheduler.end(signal.SIGINT) == 0
     assert "tasks without a decision" in scheduler.process.stderr()
 
 
-#: A scheduler that is stopped three times, and its counters before and after. The shell that
-#: resumes it is a real-time task, since it must not depend on the scheduler.
+#: Stops the scheduler three times, and prints its counters before and after. The shell that resumes
+#: the scheduler is a real-time task, because it must not depend on the scheduler.
 STOPS = """
 scx_rlfifo & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
@@ -158,17 +160,17 @@ wait $scheduler
 
 
 def test_slow_policy_gets_a_longer_timeout(replayed: Callable[[str], str]) -> None:
-    """The timeout is 500 ms at first. After a late answer it is longer: otherwise the decisions of
-    a slow policy would never be in time. Tasks that have a decision are not delayed. In a
-    deterministic guest."""
+    """The timeout is 500 ms at first. After a late answer it is longer, because otherwise the
+    decisions of a slow policy would never be in time. Tasks that have a decision are not
+    delayed."""
     counts = answers(replayed(STOPS.replace("SOCKET", SOCKET).replace("TOTAL", TOTAL)))
     served = [count["nr_fallback_dispatches"] for count in counts]
     in_stops = [after - before for before, after in zip(served[::2], served[1::2], strict=True)]
     assert in_stops[0] > 0
     assert in_stops[1] == 0
     assert in_stops[2] > 0
-    # Before the first stop, the policy holds the waiting hogs. After it, the policy counts as slow,
-    # decides on each task without delay, and holds none.
+    # Before the first stop, the policy holds the waiting hogs. After the first stop, the policy
+    # counts as slow, decides on each task without delay, and holds no task.
     held = [count["nr_scheduled"] for count in counts]
     assert held[0] > 0
     assert not any(held[1:])
@@ -191,11 +193,11 @@ def test_hotplug_in_place(guest: Guest, start: Start, load: Load, set_cpu: SetCp
         if cycle == 0:
             wait_for("one CPU is offline", lambda: total(guest)["nr_cpus"] == nr_cpus - 1)
         set_cpu(1, True)
-    # A CPU goes offline when all of its tasks have left, which it checks only when it schedules.
-    # Without a kick this took 8 s, or forever.
+    # A CPU goes offline when all tasks have left it, which the CPU checks only when it schedules.
+    # Without a kick, going offline took 8 s, or forever.
     assert statistics.median(offline_s) < 4, offline_s
-    # In some runs on 7.2, a wakeup of the policy thread was lost on the offline CPU; going
-    # offline then took 15 s.
+    # In some runs on 7.2, a wakeup of the policy thread was lost on the offline CPU. Going offline
+    # then took 15 s.
     assert max(offline_s) < 10, offline_s
     print(f"offline after {[round(s, 2) for s in offline_s]} s")
     wait_for("all CPUs are online again", lambda: total(guest)["nr_cpus"] == nr_cpus)
@@ -221,8 +223,8 @@ def test_cpu_that_was_offline_at_the_start_is_used(
 def test_all_allowed_cpus_go_offline(
     guest: Guest, start: Start, load: Load, set_cpu: SetCpu
 ) -> None:
-    """Tasks that wait for a decision, while the policy is stopped and the last of their two CPUs
-    goes offline. On 6.17 that CPU no longer dispatches when BPF begins to serve them."""
+    """Tasks wait for a decision, while the policy is stopped and the last of their two CPUs goes
+    offline. On 6.17 that CPU no longer dispatches when BPF begins to serve the tasks."""
     scheduler = serve(guest, start)
     hogs = load("--hogs", "6", *QUIET, "--seconds", "3600", "--json", through="taskset c")
     wait_for("all hogs run", lambda: sum(s > 0.02 for s in hog_times_s(guest, hogs)) == 6)
@@ -244,8 +246,8 @@ def test_all_allowed_cpus_go_offline(
 
 @pytest.mark.every_topology
 def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
-    """Threads that run, wait and wake up move each other to other CPUs: decisions come too late, or
-    for CPUs that are no longer allowed, which must not be an error."""
+    """Threads that run, wait and wake up move each other to other CPUs. So decisions come too late,
+    or are for CPUs that are no longer allowed. This must not be an error."""
     scheduler = serve(guest, start, "--percpu-local")
     storm = load("--movers", "24", "--hogs", "4", *QUIET, "--seconds", "4", "--json")
     assert finished(storm)["movers"]["changes"] > 500
@@ -256,8 +258,8 @@ def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
     end_well(scheduler)
 
 
-#: As many hogs as CPUs. Prints the CPU time of the scheduler's threads in ns before and after.
-#: Without the kernel's DAMON statistics, because sampling uses CPU time.
+#: As many hogs as CPUs. Prints the CPU time of the scheduler's threads in ns before and after. The
+#: kernel's DAMON statistics are off, because their sampling uses CPU time.
 HOGS = """
 echo N 2>/dev/null >/sys/module/damon_stat/parameters/enabled
 scx_rlfifo & scheduler=$!
@@ -275,8 +277,9 @@ wait $scheduler
 @pytest.mark.every_topology
 @pytest.mark.once
 def test_hogs_get_the_whole_cpu_time(replays: Callable[..., Outcome], shape: Topology) -> None:
-    """As many hogs as CPUs: no task waits, so there are no preemptions, and the policy thread
-    sleeps. In a deterministic guest, because elsewhere each switch would take milliseconds."""
+    """With as many hogs as CPUs, no task waits, so there are no preemptions, and the policy thread
+    sleeps. The guest is deterministic, because in other guests each switch would take
+    milliseconds."""
     nr_cpus = len(shape.online)
     script = HOGS.replace("NR_CPUS", str(nr_cpus))
     outcome = replays(shape, script)
@@ -296,15 +299,16 @@ def test_slices_have_the_configured_length(replayed: Callable[[str], str]) -> No
 
 
 def test_favoured_tasks_run_to_completion_in_fifo_order(guest: Guest, start: Start) -> None:
-    """nice -5 with --weighted: slices are infinite, so each task ends before the next starts."""
+    """With --weighted, slices of tasks of nice -5 are infinite, so each task ends before the next
+    task starts."""
     scheduler = serve(guest, start, "--weighted", "--slice-us", "5000")
     work = "i=0; while [ $i -lt 12000 ]; do i=$((i + 1)); done"
     guest.run(f"echo '{work}' >/tmp/busy").check()
     recorder = Recorder(guest, "--comm", "busy", "--json")
-    # The sleep: a decision for the previous weight applies until the task sleeps or is enqueued
-    # again.
+    # The task sleeps, because a decision for the previous weight applies until the task sleeps or
+    # is enqueued again.
     begin = "nice -n -5 taskset 2 sh -c 'sleep 0.1; printf busy >/proc/self/comm; . /tmp/busy'"
-    # One after the other, each before the previous one has ended.
+    # Each task starts before the previous task has ended.
     guest.run(f"for n in 1 2 3; do {begin} & sleep 0.2; done; wait", TIMEOUT_S).check()
     runs, _ = recorder.records()
     order = [run["pid"] for run in runs]
@@ -318,8 +322,9 @@ def test_favoured_tasks_run_to_completion_in_fifo_order(guest: Guest, start: Sta
     assert scheduler.end(signal.SIGINT) == 0
 
 
-#: Two hogs on one CPU, the first of them favoured until it is reniced. Prints the CPU time of each
-#: one's threads in ns: at first, after half a second, and half a second after it was reniced.
+#: Two hogs on one CPU. The first hog is favoured until it is reniced. Prints the CPU times of the
+#: threads of each hog in ns three times: at first, after half a second, and half a second after the
+#: first hog was reniced.
 RENICED = """
 scx_rlfifo --weighted & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
@@ -348,7 +353,7 @@ wait $scheduler
 
 
 def test_favoured_task_loses_favour_while_it_runs(replayed: Callable[[str], str]) -> None:
-    """A task of nice -5 runs until it sleeps, but once it is reniced to 0 it has slices."""
+    """A task of nice -5 runs until it sleeps. When it is reniced to 0, it gets slices."""
     lines = re.findall(r"^\d+ [\d ]*$", replayed(RENICED), re.MULTILINE)
     at_s = [sum(map(int, line.split())) / 1e9 for line in lines]
     used_s = [after - before for before, after in zip(at_s, at_s[2:], strict=False)]
@@ -358,8 +363,8 @@ def test_favoured_task_loses_favour_while_it_runs(replayed: Callable[[str], str]
 
 
 def test_no_system_call_per_task(guest: Guest, start: Start, load: Load) -> None:
-    """The policy thread makes a system call only when it goes to sleep. Counted from the kernel's
-    tracepoints, not by the scheduler."""
+    """The policy thread makes a system call only when it goes to sleep. The calls are counted at
+    the kernel's tracepoints, not by the scheduler."""
     scheduler = serve(guest, start)
     pid = str(scheduler.process.pid)
     load("--hogs", "6", *MIXED)
@@ -378,16 +383,16 @@ def test_no_system_call_per_task(guest: Guest, start: Start, load: Load) -> None
         f"{dispatched} tasks: {thread['syscalls']} system calls, {thread['wakeups']} wakeups, "
         f"{thread['cpu_ns'] / dispatched / 1000:.1f} us of CPU time each"
     )
-    # The thread also wakes up once a second to check whether the scheduler was unloaded. nr_wakeups
-    # is counted by the wakers: unlike the kernel's count, it includes wakeups of a thread that has
-    # not gone to sleep yet.
+    # The thread also wakes up once a second to check whether the scheduler was unloaded. The wakers
+    # count nr_wakeups: unlike the kernel's count, it includes wakeups of a thread that has not gone
+    # to sleep yet.
     wakeups = after["nr_wakeups"] - before["nr_wakeups"]
     assert thread["syscalls"] <= wakeups + 10 + 2 * summary["elapsed_s"]
     assert scheduler.end(signal.SIGINT) == 0
 
 
-#: Two hogs become real-time tasks while they run. The counters before and after. A third CPU
-#: remains for the thread that ends them.
+#: Two hogs become real-time tasks while they run. Prints the counters before and after. A third CPU
+#: remains for the thread that ends the hogs.
 HOGS_LEAVE = """
 scx_rlfifo & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
@@ -407,12 +412,12 @@ wait $scheduler
 
 
 def test_running_tasks_are_counted(replayed: Callable[[str], str]) -> None:
-    """Tasks stop to belong to the scheduler on a CPU of their own, but the kernel calls it on that
-    of chrt."""
+    """Tasks leave the scheduler's class while they run on other CPUs, but the kernel calls the
+    scheduler on the CPU of chrt."""
     counts = answers(replayed(HOGS_LEAVE.replace("SOCKET", SOCKET).replace("TOTAL", TOTAL)))
     before, after = (count["nr_running"] for count in counts)
     print(f"running: {before}, {after}")
-    # The last one is the thread that answers.
+    # The third running task is the thread that answers.
     assert before == 3
     assert after == 1
 
@@ -427,8 +432,8 @@ def test_percpu_local_tasks_stay(guest: Guest, start: Start, load: Load) -> None
         cpus_of.setdefault(run["pid"], []).append(run["cpu"])
     assert len(cpus_of) == 6
     moves = sum(a != b for cpus in cpus_of.values() for a, b in itertools.pairwise(cpus))
-    # Only counted events move a task: for example, an emulated CPU may exceed the timeout, and its
-    # tasks are then moved to others.
+    # A task moves only in events that are counted. For example, an emulated CPU may exceed the
+    # timeout, and its tasks are then moved to other CPUs.
     counts = total(guest)
     reasons = ("nr_rescued", "nr_bounce_dispatches", "nr_fallback_dispatches")
     assert moves <= sum(counts[reason] for reason in reasons), counts
@@ -449,7 +454,7 @@ def test_builtin_idle_leaves_wakeups_to_the_kernel(replayed: Callable[[str], str
 
 
 def test_inherited_slice_is_not_extended(guest: Guest, start: Start, load: Load) -> None:
-    """Two tasks that wake each other up share their CPUs with hogs, and do not starve them."""
+    """Two tasks that wake each other up share their CPUs with hogs, and do not starve the hogs."""
     scheduler = serve(guest, start, "--builtin-idle")
     quiet = ("--sleepers", "0", "--forks-per-s", "0", "--seconds", "4", "--json")
     result = finished(load("--hogs", "2", "--pipes", "1", *quiet, through="taskset 3"))
@@ -474,10 +479,10 @@ def test_next_run_after_kill_9_restores_the_original_setting(guest: Guest, start
     assert read(guest, COMPACTION) == "1"
 
 
-# The last test of its guest. While 6.12 enables a scheduler, it drops its reference to each task
-# with a lock held, and takes that lock again if the reference was the last one
-# (scx_ops_enable_workfn(), sched_ext_free()). So it deadlocks if a task that has exited is freed at
-# that time, and after this test there are thousands of such tasks.
+# This must be the last test of its guest. While 6.12 enables a scheduler, it drops its reference to
+# each task with a lock held, and takes the same lock again if that was the last reference
+# (scx_ops_enable_workfn(), sched_ext_free()). So the kernel deadlocks if a task that has exited is
+# freed at that time, and after this test there are thousands of such tasks.
 @pytest.mark.once
 def test_ten_thousand_tasks(guest: Guest, start: Start) -> None:
     guest.run("echo 40000 >/proc/sys/kernel/threads-max").check()
@@ -491,8 +496,8 @@ def test_ten_thousand_tasks(guest: Guest, start: Start) -> None:
         )
         assert total(guest)["nr_page_faults"] == 0
         assert state(guest) == "enabled"
-        # Before they exit: a thousand exits per second are too many for an emulated machine, and
-        # would delay the kernel's watchdog.
+        # End the scheduler before the tasks exit: a thousand exits per second are too many for an
+        # emulated machine, and would delay the kernel's watchdog.
         assert scheduler.end(signal.SIGINT) == 0
         assert "unaccounted" not in scheduler.process.stderr()
     finally:

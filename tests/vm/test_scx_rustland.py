@@ -31,7 +31,8 @@ def serve(guest: Guest, start: Start, *args: str) -> Scheduler:
 
 
 def decided_share(counts: Record) -> float:
-    """The share of enqueues on which the policy decided, without those of the policy thread."""
+    """The share of enqueues on which the policy decided. Enqueues of the policy thread, one for
+    each of its wakeups, do not count."""
     not_asked = counts["nr_kernel_dispatches"] - counts["nr_wakeups"]
     return counts["nr_asked"] / (counts["nr_asked"] + not_asked)
 
@@ -56,14 +57,14 @@ def test_placement_on_wakeup(replayed: Callable[[str], str]) -> None:
     commands = [f"scx_rustland {option}" for option in options]
     default, builtin, full = map(decided_share, counted(replayed, commands, SLEEPERS))
     print(f"decided about: {default:.2f}, {builtin:.2f} with --builtin-idle, {full:.2f} of all")
-    # Each enqueue of the policy thread is for one of its wakeups.
     assert full > 0.95
     assert builtin < full / 2
     assert default < full / 2
 
 
 def test_wakee_inherits_the_slice(replayed: Callable[[str], str]) -> None:
-    """Message passing beside hogs, so that no CPU is idle. With --full-user the policy decides."""
+    """Tasks pass messages beside hogs, so that no CPU is idle. With --full-user, the policy decides
+    on each wakeup."""
     load = ("--hogs", "4", *IDLE[2:], "--groups", "1")
     commands = ["scx_rustland", "scx_rustland --full-user"]
     default, full = map(decided_share, counted(replayed, commands, load))
@@ -72,9 +73,9 @@ def test_wakee_inherits_the_slice(replayed: Callable[[str], str]) -> None:
 
 
 def test_decisions_stand_for_later_wakeups(replayed: Callable[[str], str]) -> None:
-    """A server without hogs: the policy decides on its workers only every 100 ms, and they do not
-    preempt each other. Beside a hog it decides on each wakeup, because the wakee might preempt the
-    hog."""
+    """Without hogs, the policy decides on each worker of a server only every 100 ms, and the
+    workers do not preempt each other. Beside a hog, the policy decides on each wakeup, because the
+    wakee might preempt the hog."""
     server = ("--hogs", "0", *IDLE[2:], "--workers", "8", "--locks", "cpu")
     commands = ["scx_rustland", "scx_rustland --full-user"]
     alone, full = counted(replayed, commands, server)
@@ -89,8 +90,8 @@ def test_decisions_stand_for_later_wakeups(replayed: Callable[[str], str]) -> No
 
 
 def test_low_power_keeps_idle_cpus_asleep(replayed: Callable[[str], str]) -> None:
-    """Kicks of idle CPUs beside a hog. They are compared per decision, since the number of
-    decisions differs."""
+    """Counts kicks of idle CPUs beside a hog. The kicks are compared per decision, because the
+    numbers of decisions differ."""
     load = ("--hogs", "1", *SLEEPERS[2:])
     commands = ["scx_rustland --full-user", "scx_rustland --full-user --low-power"]
     usual, low = (
@@ -101,8 +102,8 @@ def test_low_power_keeps_idle_cpus_asleep(replayed: Callable[[str], str]) -> Non
 
 
 def test_low_power_includes_the_previous_cpu(replayed: Callable[[str], str]) -> None:
-    """Decisions beside a hog: without --low-power, most tasks wake up on an idle CPU and need
-    none."""
+    """Counts decisions beside a hog. Without --low-power, most tasks wake up on an idle CPU and
+    need no decision."""
     load = ("--hogs", "1", *SLEEPERS[2:])
     for usual in ("scx_rustland", "scx_rustland --builtin-idle"):
         by_command = counted(replayed, [usual, f"{usual} --low-power"], load)
@@ -148,8 +149,8 @@ def test_fifo_mode_depends_on_the_load(guest: Guest, start: Start, load: Load) -
 
 
 def test_cpu_is_shared_by_weight(replayed: Callable[[str], str]) -> None:
-    """Approximately: a hog that a third task preempts may lose its turn to the other hog, if the
-    decision of the policy comes late."""
+    """The ratio is approximate: a hog that a third task preempts may lose its turn to the other
+    hog, if the decision of the policy comes late."""
     heavy_s, light_s = shares(replayed, "scx_rustland", [0, 5])
     print(f"{heavy_s / light_s:.2f} : 1")
     assert heavy_s / light_s == pytest.approx(NICE_0_TO_5, rel=0.1)
@@ -172,7 +173,8 @@ wait $scheduler
 
 
 def test_slices_shrink_with_the_number_of_waiting_tasks(replayed: Callable[[str], str]) -> None:
-    """In a deterministic guest: in other guests, run lengths depend on the host."""
+    """The guest is deterministic, because in other guests the lengths of runs depend on the
+    host."""
     few, many = (statistics.median(runs) / 1e6 for runs in preempted_ns(replayed(FEW_AND_MANY)))
     print(f"median run of 5 hogs {few:.1f} ms, of 32 hogs {many:.1f} ms")
     assert few > 2 * many
@@ -192,9 +194,9 @@ wait $scheduler
 
 
 def test_overloaded_machine_is_responsive(replayed: Callable[[str], str]) -> None:
-    """Short commands beside eight hogs on four CPUs, in a deterministic guest. EEVDF's median time
-    to start one varies from 15 to 28 ms with seed and kernel, so the bound is not a constant, but
-    the median under EEVDF in the same guest."""
+    """Short commands beside eight hogs on four CPUs, in a deterministic guest. With EEVDF, the
+    median time of a command varies from 15 to 28 ms with seed and kernel. Therefore the bound is
+    not a constant, but the median with EEVDF in the same guest."""
     text = replayed(BESIDE_HOGS)
     eevdf, ours = (json.loads(part) for part in re.findall(r"^\{$.*?^\}$", text, re.M | re.S))
     for name, result in [("EEVDF", eevdf), ("scx_rustland", ours)]:
@@ -205,5 +207,5 @@ def test_overloaded_machine_is_responsive(replayed: Callable[[str], str]) -> Non
     assert sum(ours["hogs"]["cpu_s"]) > 0.85 * sum(eevdf["hogs"]["cpu_s"])
     resident_kib = int(re.findall(r"VmHWM:\s+(\d+) kB", text)[0])
     print(f"resident {resident_kib / 1024:.1f} MiB")
-    # All of it is locked; the arena of the heap is 16 MiB of it.
+    # The whole memory is locked, and 16 MiB of it is the arena of the heap.
     assert resident_kib < 44 * 1024

@@ -113,7 +113,7 @@ def test_hotplug_under_load_loses_no_task(
             lambda n=restarted: scheduler.process.stderr().count("restarting") >= n,
         )
         scheduler.wait_enabled()
-    # The load fails, and its fixture with it, if one of its threads is stuck.
+    # If a thread of the load is stuck, the load fails, and then the fixture, too.
     scheduler.wait_lines(3)
     assert scheduler.end(signal.SIGINT) == 0
 
@@ -124,7 +124,8 @@ def test_cpu_is_shared_by_weight(replayed: Callable[[str], str]) -> None:
 
 
 def test_light_task_elsewhere_does_not_change_the_shares(replayed: Callable[[str], str]) -> None:
-    """Alone on its CPU, a task of nice 19 advances its vtime a hundred times as fast as others."""
+    """The virtual time of a task of nice 19 that is alone on its CPU advances a hundred times as
+    fast as that of other tasks."""
     elsewhere = f"nice -n 19 taskset 4 {HOG} &"
     heavy_s, light_s = shares(replayed, "scx_simple", [0, 5], elsewhere)
     assert heavy_s / light_s == pytest.approx(NICE_0_TO_5, rel=0.1)
@@ -136,7 +137,7 @@ def test_fifo_ignores_the_weight(replayed: Callable[[str], str]) -> None:
 
 
 def cgroup_shares(replayed: Callable[[str], str], scheduler: str) -> dict[str, float]:
-    """How two cgroups share the machine, with three hogs each."""
+    """The shares of the machine that two cgroups with three hogs each get."""
     tree = {"light": 100, "heavy": 300}
     hogs = [f"hogs {path} 3" for path in tree]
     stage = ["sleep 1", f"share 4 both {' '.join(tree)}", "stop"]
@@ -170,8 +171,8 @@ def wait_ran(guest: Guest, process: Process, seconds: float) -> None:
 
 
 def test_light_task_is_not_starved(guest: Guest, start: Start, load: Load) -> None:
-    """By weight alone, nice 19 would wait three minutes for each slice beside nice -20, and the
-    kernel's watchdog would eject the scheduler."""
+    """By weight alone, a task of nice 19 beside one of nice -20 would wait three minutes for each
+    slice, and the kernel's watchdog would eject the scheduler."""
     start("scx_simple").wait_enabled()
     light = load(*ONE_HOG, through="nice -n 19 taskset 1")
     wait_ran(guest, light, 0.1)
@@ -183,13 +184,14 @@ def test_light_task_is_not_starved(guest: Guest, start: Start, load: Load) -> No
 
 
 def test_many_waiting_tasks_get_shorter_slices(guest: Guest, start: Start, load: Load) -> None:
-    """With slices of 20 ms, the last of some thousand tasks would exceed the watchdog timeout."""
+    """With slices of 20 ms, the last of some thousand tasks would wait for longer than the watchdog
+    timeout."""
     start("scx_simple").wait_enabled()
     load("--hogs", "500", *ONE_HOG[2:], through="taskset 1")
     wait_for("all hogs wait", lambda: int(re.search(r"(\d+) queued", dump(guest))[1]) > 450)
     slices_ns = [int(ns) for ns in re.findall(r"simple: .* slice_ns=(\d+)", dump(guest))]
-    # 4 s for all: a task that is queued behind 450 others gets at most 8.8 ms. A few tasks still
-    # run with slices of 20 ms.
+    # All waiting tasks together get 4 s, so a task that is queued behind 450 others gets at most
+    # 8.8 ms. A few tasks still have slices of 20 ms.
     assert sum(0 < ns < 10e6 for ns in slices_ns) > 50, slices_ns
 
 
@@ -218,7 +220,7 @@ def test_interval_zero_prints_nothing(guest: Guest, start: Start) -> None:
     assert scheduler.process.stdout() == ""
 
 
-# The last test of its guest: see test_ten_thousand_tasks() in test_scx_rlfifo.py.
+# This must be the last test of its guest: see test_ten_thousand_tasks() in test_scx_rlfifo.py.
 @pytest.mark.once
 def test_two_thousand_tasks(guest: Guest, start: Start, load: Load) -> None:
     scheduler = start("scx_simple").wait_enabled()

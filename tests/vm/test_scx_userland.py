@@ -27,8 +27,8 @@ from vm.guest import Guest
 
 
 def nr_pending(scheduler: Scheduler) -> int:
-    """Enqueues that have not ended, by the next line of statistics. The counters of a CPU are
-    read while the other CPUs run, so a line may be off by a few."""
+    """The number of enqueues that have not ended, by the next line of statistics. The counters of a
+    CPU are read while the other CPUs run, so the number may be off by a few."""
     last = counters(scheduler.wait_lines(1)[-1])
     ends = ("dispatched", "fallback", "cancelled", "dequeued")
     return last["nr_queued"] - sum(last[f"nr_{end}"] for end in ends)
@@ -51,7 +51,8 @@ def test_schedules_under_load(guest: Guest, start: Start, load: Load) -> None:
 
 
 def test_its_memory_is_locked(guest: Guest, start: Start) -> None:
-    """All but the BPF maps and the kernel's own pages, which cannot be swapped out (flag "de")."""
+    """All mappings are locked, except those of BPF maps and of the kernel's own pages, which cannot
+    be swapped out (flag "de")."""
     scheduler = start("scx_userland").wait_enabled()
     smaps = read(guest, f"/proc/{scheduler.process.pid}/smaps")
     mappings = re.findall(r"^[0-9a-f]+-(.*?)^VmFlags: (.*?)$", smaps, re.MULTILINE | re.DOTALL)
@@ -65,7 +66,8 @@ def test_its_memory_is_locked(guest: Guest, start: Start) -> None:
 
 
 def test_stopped_policy_stops_no_task(guest: Guest, start: Start, load: Load) -> None:
-    """The kernel's watchdog would eject the scheduler after 10 s."""
+    """If tasks had to wait for the policy, the kernel's watchdog would eject the scheduler after 10
+    s."""
     scheduler = start("scx_userland", "-i", "0").wait_enabled()
     wait_served(guest)
     hogs = load("--hogs", "8", *QUIET)
@@ -95,7 +97,7 @@ def test_cpu_is_shared_by_weight(replayed: Callable[[str], str]) -> None:
 
 
 def slice_ms(guest: Guest, start: Start, load: Load, *args: str) -> float:
-    """CPU time of hogs on one CPU, divided by how often they were dispatched."""
+    """The CPU time of hogs on one CPU, divided by the number of their dispatches."""
     scheduler: Scheduler = start("scx_userland", "-i", "0", *args).wait_enabled()
     wait_served(guest)
     hogs = load("--hogs", "4", *QUIET, through="taskset 1")
@@ -117,7 +119,8 @@ def test_longer_slices_need_fewer_decisions(guest: Guest, start: Start, load: Lo
 
 
 def test_light_task_is_not_starved(guest: Guest, start: Start, load: Load) -> None:
-    """By weight alone, nice 19 would wait three minutes for each slice beside nice -20."""
+    """By weight alone, a task of nice 19 beside one of nice -20 would wait three minutes for each
+    slice."""
     start("scx_userland", "-i", "0").wait_enabled()
     one_hog = ("--hogs", "1", *QUIET)
     light = load(*one_hog, through="nice -n 19 taskset 1")
@@ -136,7 +139,7 @@ def test_light_task_is_not_starved(guest: Guest, start: Start, load: Load) -> No
 def test_hotplug_under_load_loses_no_task(
     guest: Guest, start: Start, load: Load, set_cpu: SetCpu
 ) -> None:
-    """It continues without a restart. A load whose thread is stuck fails."""
+    """The scheduler continues without a restart. The load fails if one of its threads is stuck."""
     scheduler = start("scx_userland", "-i", "0.5").wait_enabled()
     load("--hogs", "6", *MIXED)
     for online in (False, True, False, True):
@@ -153,7 +156,7 @@ def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
     assert scheduler.end(signal.SIGINT) == 0
 
 
-# The last test of its guest: see test_ten_thousand_tasks() in test_scx_rlfifo.py.
+# This must be the last test of its guest: see test_ten_thousand_tasks() in test_scx_rlfifo.py.
 @pytest.mark.once
 def test_two_thousand_tasks(guest: Guest, start: Start, load: Load) -> None:
     scheduler = start("scx_userland").wait_enabled()

@@ -46,7 +46,7 @@ _numbers = itertools.count()
 
 
 def spawn(guest: Guest, *args: str) -> Process:
-    """Starts scxtop. A signal reaches it directly, without a shell."""
+    """Starts scxtop without a shell, so that a signal reaches scxtop itself."""
     return guest.spawn(f"scxtop{next(_numbers)}", ["scxtop", *args])
 
 
@@ -58,7 +58,7 @@ def last_line(top: Process) -> Snapshot | None:
 
 
 def stop(top: Process, number: int = signal.SIGINT) -> str:
-    """Ends scxtop, which succeeds. Returns its output."""
+    """Ends scxtop, which must succeed. Returns the output of scxtop."""
     top.signal(number)
     assert top.wait(TIMEOUT_S) == 0, top.stderr()
     return top.stdout()
@@ -82,13 +82,14 @@ def check_limits(snapshot: Snapshot) -> None:
         assert wakeup["count"] == sum(count for _, count in wakeup["buckets"])
     busy = sum(cpu["busy_pct"] for cpu in snapshot["cpus"])
     ran = sum(task["run_pct"] for task in snapshot["tasks"])
-    # Tasks that have exited are not shown, and both are not read at the same moment.
+    # Tasks that have exited are not shown, and CPUs and tasks are not read at the same moment.
     assert ran <= busy + 30
     assert snapshot["own"]["lost"] == 0
 
 
 def test_hogs_that_share_a_cpu(guest: Guest, start: Start, load: Load) -> None:
-    """Their CPU time and waiting time add up to the interval, and so does that of the CPU."""
+    """The CPU time and the waiting time of each hog add up to the interval, and the CPU times of
+    both hogs to the busy time of the CPU."""
     start("scx_simple").wait_enabled()
     hogs = load(*TWO_HOGS, through="taskset 2")
     wait_for("the hogs run", lambda: hogs_run(guest, hogs))
@@ -124,7 +125,7 @@ def test_queues_of_the_scheduler(guest: Guest, start: Start, load: Load) -> None
     assert shared["depth"] >= 1
     assert shared["inserts"] > 5
     assert shared["vtime_spread"] > 0
-    # A hog waits for one of four CPUs, for a part of their slices of 20 ms.
+    # A hog waits until one of four CPUs has finished its slice of 20 ms.
     assert 1_000_000 < shared["latency"]["p50_ns"] < 200_000_000
     assert queues["local"]["inserts"] > 0
     assert {task["dsq"] for task in tasks(snapshot, "hog")} <= {"0x0", "local"}
@@ -145,7 +146,7 @@ def test_without_a_scheduler(guest: Guest, load: Load) -> None:
 
 
 def test_agrees_with_scx_switches(guest: Guest, load: Load) -> None:
-    """Both observe the same hogs, from before their start."""
+    """scxtop and scx_switches observe the same hogs, from before the hogs start."""
     top = spawn(guest, "top", "--json", "--interval", "1", "--tasks", "1000")
     wait_for("scxtop counts", lambda: bool(top.stdout()))
     recorder = Recorder(guest, "--comm", "hog", "--json")
@@ -159,7 +160,8 @@ def test_agrees_with_scx_switches(guest: Guest, load: Load) -> None:
     assert len(last) == 2
     for thread in summary["threads"]:
         shown = last[thread["pid"]]
-        # What they did after the last snapshot is not shown. Both read the clock at a switch.
+        # What the hogs did after the last snapshot is not shown. Both programs read the clock at a
+        # context switch.
         assert 0.2 * thread["cpu_ns"] < shown["run_ns"] < 1.05 * thread["cpu_ns"]
 
 
@@ -207,7 +209,7 @@ def test_scheduler_is_killed_and_replaced(guest: Guest, start: Start) -> None:
 
 
 def test_forks_are_counted(guest: Guest, start: Start, load: Load) -> None:
-    """Tasks without counters would be counted as lost."""
+    """A task for which no counters were allocated would be counted as lost."""
     start("scx_simple").wait_enabled()
     load("--hogs", "1", "--sleepers", "0", "--pipes", "1", "--forks-per-s", "50")
     for snapshot in snapshots(guest, 2):
@@ -215,7 +217,8 @@ def test_forks_are_counted(guest: Guest, start: Start, load: Load) -> None:
 
 
 def test_observes_for_a_shorter_time_if_there_are_many_switches(guest: Guest, load: Load) -> None:
-    """Observation may take 1 % of a CPU: at most 10,000 switches per second, over the interval."""
+    """Observation may take 1 % of a CPU, which is 10,000 observed switches per second, averaged
+    over the interval."""
     *_, quiet = snapshots(guest, 2)
     assert quiet["observed_pct"] > 95
     load("--hogs", "0", "--sleepers", "0", "--pipes", "4", "--forks-per-s", "0")
@@ -224,14 +227,14 @@ def test_observes_for_a_shorter_time_if_there_are_many_switches(guest: Guest, lo
     check_limits(busy)
     limit_pct = 100 * 10_000 / nr_switches(busy)
     print(nr_switches(busy), busy["observed_pct"], limit_pct)
-    # The rate may change, and the guest may notice the end of the window late.
+    # The rate of switches may change, and the guest may notice the end of the window late.
     assert busy["observed_pct"] < 2 * limit_pct + 5
     assert busy["wakeup"]["count"] > 0
     assert tasks(busy, "ponger")
 
 
 def nr_switches(snapshot: Snapshot) -> float:
-    """Context switches per second, of all CPUs."""
+    """Context switches of all CPUs per second."""
     return sum(cpu["switches"] for cpu in snapshot["cpus"])
 
 
@@ -244,7 +247,7 @@ def trace(guest: Guest, tmp_path: Path, *args: str) -> perfetto_trace.Trace:
 
 
 def decoded(guest: Guest, tmp_path: Path, path: str) -> perfetto_trace.Trace:
-    """A trace in the guest, which is removed there."""
+    """Decodes a trace, and removes its file in the guest."""
     text = guest.run(f"base64 {path} && rm {path}", TIMEOUT_S).check().stdout
     (tmp_path / "trace").write_bytes(base64.b64decode(text))
     return perfetto_trace.read(tmp_path / "trace")
@@ -253,10 +256,10 @@ def decoded(guest: Guest, tmp_path: Path, path: str) -> perfetto_trace.Trace:
 def test_trace_agrees_with_scx_switches(
     guest: Guest, start: Start, load: Load, tmp_path: Path
 ) -> None:
-    """Each run in the trace is one that scx_switches has recorded at the same time.
+    """Each run in the trace was also recorded by scx_switches, with the same times.
 
-    Both read the clock at a switch, one after the other. In between, the emulator may let other
-    CPUs run.
+    Both programs read the clock at a context switch, one after the other. In between, the emulator
+    may run other CPUs.
     """
     start("scx_simple").wait_enabled()
     hogs = load("--hogs", "5", "--pipes", "0", "--sleepers", "2", "--forks-per-s", "10")
@@ -317,8 +320,8 @@ def test_trace_of_a_late_wakeup(guest: Guest, load: Load, tmp_path: Path) -> Non
 
 
 def test_trace_is_ended_by_a_signal(guest: Guest, tmp_path: Path) -> None:
-    """What was recorded is written, and no other file is left. After SIGKILL there is no file of
-    that name, since it would be incomplete."""
+    """The events recorded so far are written, and no other file is left. After SIGKILL there is no
+    file of that name, because the trace would be incomplete."""
     guest.run("mkdir /tmp/traces").check()
     process = spawn(guest, "trace", "--seconds", "600", "--output", "/tmp/traces/a")
     wait_for("it records", lambda: "recording\n" in process.stderr())
@@ -342,7 +345,7 @@ class Terminal:
 
     def __init__(self, guest: Guest, *args: str) -> None:
         self.guest = guest
-        #: Times that the whole screen was drawn before the last request.
+        #: How often the whole screen had been drawn before the last Ctrl-L.
         self.nr_redraws = -1
         mount = "mkdir -p /dev/pts && mount -t devpts devpts /dev/pts"
         guest.run(f"mountpoint -q /dev/pts || {{ {mount}; }}").check()
@@ -365,7 +368,8 @@ class Terminal:
         def shown() -> bool:
             displayed = self.process.stdout()
             assert self.process.running(), displayed + self.process.stderr()
-            # One at a time: what is displayed is only read while nothing has to be typed.
+            # Type the next Ctrl-L only after the previous one has taken effect, so that requests do
+            # not pile up.
             if displayed.count(CLEAR) > self.nr_redraws:
                 self.nr_redraws = displayed.count(CLEAR)
                 self.type("\\f")
@@ -381,8 +385,8 @@ def words(displayed: str) -> str:
 
 
 def test_views_in_a_terminal(guest: Guest, start: Start, load: Load) -> None:
-    """Every view, a resize, and the end of the scheduler meanwhile. Afterwards the terminal is as
-    before."""
+    """Shows every view, resizes the terminal, and ends the scheduler meanwhile. Afterwards, the
+    terminal is in its initial state."""
     scheduler = start("scx_simple").wait_enabled()
     hogs = load("--hogs", "5", *TWO_HOGS[2:])
     wait_for("the hogs run", lambda: hogs_run(guest, hogs))
@@ -410,7 +414,7 @@ def test_views_in_a_terminal(guest: Guest, start: Start, load: Load) -> None:
     top.wait_shown("no sched_ext scheduler")
     top.type("q")
     assert top.process.wait(TIMEOUT_S) == 0, top.process.stderr()
-    # The main screen, and the cursor.
+    # scxtop has restored the main screen and the cursor.
     assert "\x1b[?1049l" in top.process.stdout()
     assert "\x1b[?25h" in top.process.stdout()
 

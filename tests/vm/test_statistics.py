@@ -30,7 +30,8 @@ EMSGSIZE = 90
 
 
 def measured(guest: Guest) -> list[dict]:
-    """Two readings, each after a second without requests, and the total, on one connection."""
+    """Two readings, each after a second without requests, then the totals, all on one
+    connection."""
     command = f"(sleep 1; echo '{STATS}'; sleep 1; echo '{STATS}'; echo '{TOTAL}') | "
     done = guest.run(command + f"scx_stats_client {SOCKET} pass").check()
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -58,7 +59,7 @@ class Served:
 
 @pytest.fixture(params=[("scx_fifo", "nr_queued"), ("scx_simple", "global")], ids=["rust", "c"])
 def served(request: pytest.FixtureRequest, guest: Guest, start: Start) -> Served:
-    """The server of the Rust schedulers, and that of the C schedulers."""
+    """A Rust and a C scheduler, which have different servers."""
     program, queued = request.param
     scheduler = start(program).wait_enabled()
     wait_served(guest)
@@ -86,7 +87,7 @@ def test_wire_statistics(guest: Guest, fifo: Scheduler, load: Load) -> None:
     first, second, total = (payload(answer) for answer in measured(guest))
     assert set(first) == {"nr_local", "nr_queued", "nr_kthreads", "slice_us"}
     assert first["slice_us"] == 5000
-    # Answers count since the last request of the client; totals, since the scheduler started.
+    # Answers count since the client's previous request, totals since the start of the scheduler.
     assert first["nr_queued"] + first["nr_local"] > 0
     assert total["nr_queued"] >= first["nr_queued"] + second["nr_queued"]
     assert payload(ask(guest, TOTAL)[0])["nr_queued"] > total["nr_queued"]
@@ -143,7 +144,7 @@ def test_c_scheduler_serves_after_a_restart(guest: Guest, start: Start, set_cpu:
             lambda n=count: scheduler.process.stderr().count("restarting") >= n,
         )
         scheduler.wait_enabled()
-        # It counts from zero again.
+        # The scheduler counts from zero again.
         wait_for("tasks are counted", lambda: payload(ask(guest, TOTAL)[0])["local"] > 0)
 
 
@@ -157,7 +158,8 @@ def test_bad_requests_do_not_close_the_connection(guest: Guest, served: Served) 
 
 
 def test_hostile_clients_do_not_disturb_others(guest: Guest, served: Served, load: Load) -> None:
-    """Meanwhile another client is served, and the scheduler schedules."""
+    """While hostile clients are connected, another client is served, and the scheduler
+    schedules."""
     load("--hogs", "4")
     idle = guest.spawn("idle", ["scx_stats_client", SOCKET, "idle", "200"])
     deaf = guest.spawn("deaf", ["scx_stats_client", SOCKET, "deaf"])
@@ -172,7 +174,7 @@ def test_hostile_clients_do_not_disturb_others(guest: Guest, served: Served, loa
     after = payload(ask(guest, TOTAL)[0])
     assert after[served.queued] > before[served.queued]
 
-    # Connections that block are closed after a timeout.
+    # The server closes connections that block, after a timeout.
     assert half.wait(TIMEOUT_S) == 0, half.stderr()
     assert half.stdout() == "hung up\n"
     assert deaf.wait(TIMEOUT_S) == 0, deaf.stderr()

@@ -47,7 +47,7 @@ def by_thread(runs: list[Record]) -> dict[int, list[Record]]:
 
 
 def two_hogs_on_cpu_1(load: Load, recorder: Recorder) -> list[list[Record]]:
-    """All runs of two hogs that share a CPU. They do not overlap, and their sum is the CPU time
+    """All runs of two hogs that share a CPU. The runs do not overlap, and add up to the CPU time
     that the kernel accounts to the hogs."""
     counted = figures(quiet_load(load, "--hogs", "2", "--seconds", "4", through="taskset 2"))
     runs, summary = recorder.records()
@@ -117,14 +117,14 @@ def test_sleepers_sleep_and_are_woken_up(guest: Guest, load: Load) -> None:
     assert len(summary["threads"]) == 2
     for thread in summary["threads"]:
         voluntary, involuntary = counted[thread["pid"]]
-        # The first switch may have happened under its parent's name.
+        # The first switch of a thread may have happened under its parent's name.
         assert voluntary - 2 <= thread["voluntary"] <= voluntary
         assert involuntary - 2 <= thread["involuntary"] <= involuntary
         slept = [run for run in by_thread(runs)[thread["pid"]] if run["end"] == "slept"]
         assert len(slept) == thread["voluntary"]
         # One wakeup for each sleep except the last, during which the thread was stopped. The wakeup
-        # before its first run is counted under its parent's name. Some wakeups come just before the
-        # thread goes to sleep, in addition to those that end a sleep.
+        # before the thread's first run is counted under its parent's name. Some wakeups come just
+        # before the thread goes to sleep, in addition to those that end a sleep.
         assert voluntary - 2 <= thread["wakeups"] <= 1.5 * voluntary
         assert thread["voluntary"] + thread["involuntary"] == thread["runs"]
         assert thread["runs"] - 1 <= thread["switches_in"] <= thread["runs"]
@@ -168,7 +168,7 @@ def test_system_calls_are_counted(guest: Guest) -> None:
     for blocks in (1000, 3000):
         guest.run(f"dd if=/dev/zero of=/dev/null bs=1 count={blocks}").check()
     runs, summary = recorder.records()
-    # A read and a write for each block, and those of the program start.
+    # A read and a write for each block, and the system calls of the program's start.
     few, many = sorted(thread["syscalls"] for thread in summary["threads"])
     assert 2000 <= few < 2200
     assert many == few + 4000
@@ -230,7 +230,8 @@ def test_closed_output_is_no_error(guest: Guest, load: Load) -> None:
 
 
 def refused(guest: Guest, command: str, user: str = "root") -> str:
-    """Asserts that it ends with status 1 and a message of one line; returns the message."""
+    """Asserts that scx_switches ends with status 1 and a message of one line. Returns the
+    message."""
     done = guest.run(command, user=user)
     assert done.status == 1
     assert done.stdout == ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The system bus and polkit that tests of services use: both authorize callers by user."""
+"""The system bus and polkit that tests of services use. Both authorize callers by their user."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def authorised(bus: SystemBus, guest: Guest) -> Iterator[Ask]:
 
     def ask(user: str, action: str, asker: str = "root") -> bool:
         pid, uid = sleepers[user].pid, guest.run(["id", "-u", user]).stdout.strip()
-        # polkit looks up the start time itself. No details, no flags, no cancellation id.
+        # A start time of 0 makes polkit look it up. The call has no details, no flags and no
+        # cancellation id.
         details = ["pid", "u", str(pid), "start-time", "t", "0", "uid", "i", uid]
         words = ["unix-process", "3", *details, f"org.scx.test.{action}", "0", "0", ""]
         signature = "(sa{sv})sa{ss}us"
@@ -130,7 +131,7 @@ def test_only_root_may_ask_about_others(authorised: Ask) -> None:
 
 @pytest.mark.parametrize("client", ["gdbus", "dbus-send"])
 def test_other_clients(bus: SystemBus, guest: Guest, client: str) -> None:
-    """Their error messages contain the error name."""
+    """The error messages contain the error's name."""
     if not guest.run(["which", client]).ok:
         pytest.skip(f"{client} is not installed")
     command = {

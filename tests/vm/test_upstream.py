@@ -59,8 +59,8 @@ def test_schedules_under_load(guest: Guest, start: Start, load: Load, program: s
 
 
 def test_partial_leaves_other_tasks_alone(guest: Guest, start: Start, program: str) -> None:
-    """main() sets a flag whose value is defined by the running kernel. Sysrq-S ends it with status
-    0."""
+    """main() sets a flag whose value the running kernel defines. SysRq-S ends the program with
+    status 0."""
     scheduler = start(program, "-p").wait_enabled()
     assert read(guest, "/sys/kernel/sched_ext/switch_all") == "0"
     guest.run("echo S >/proc/sysrq-trigger").check()
@@ -68,7 +68,7 @@ def test_partial_leaves_other_tasks_alone(guest: Guest, start: Start, program: s
     assert scheduler.process.stderr() == "EXIT: disabled by sysrq-S\n"
 
 
-#: An idle guest takes half a minute for as many enqueues as the tests below need.
+#: Without this load, an idle guest takes half a minute for the enqueues that the tests below need.
 BUSY = ("--hogs", "8", "--sleepers", "8")
 
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! For build scripts: builds a scheduler's own BPF side, which includes and extends this crate's.
+//! For build scripts: builds a scheduler's own BPF side, which extends the BPF side of this crate.
 
 use std::path::PathBuf;
 
 use anyhow::Result;
 use scx_cargo::BpfBuilder;
 
-/// Builds a scheduler's own BPF side on top of this crate's. Its source includes
-/// `<rustland/rustland.bpf.h>`, which documents how.
+/// Builds a scheduler's own BPF side, which extends the BPF side of this crate. Its source includes
+/// `<rustland/rustland.bpf.h>`, which documents how to override callbacks.
 ///
 /// ```no_run
 /// // build.rs
@@ -18,8 +18,8 @@ use scx_cargo::BpfBuilder;
 /// }
 /// ```
 ///
-/// `scx_utils::include_bpf!(skel)` includes the skeleton; pass the object to
-/// `Driver::attach_opened`. Writes into cargo's `OUT_DIR` only.
+/// The scheduler includes the skeleton with `scx_utils::include_bpf!(skel)`, and passes the opened
+/// object to `Driver::attach_opened`. The builder writes into cargo's `OUT_DIR` only.
 #[derive(Debug)]
 pub struct RustLandBuilder(BpfBuilder);
 
@@ -35,13 +35,13 @@ impl RustLandBuilder {
         Ok(Self(BpfBuilder::new()?.include(include)))
     }
 
-    /// The scheduler's own header, which both sides share; see [`BpfBuilder::intf`].
+    /// Sets the header that the scheduler's BPF side shares with user space ([`BpfBuilder::intf`]).
     #[must_use]
     pub fn intf(self, header: impl Into<PathBuf>) -> Self {
         Self(self.0.intf(header))
     }
 
-    /// The BPF program; see [`BpfBuilder::skel`].
+    /// Sets the source of the BPF side ([`BpfBuilder::skel`]).
     #[must_use]
     pub fn skel(self, source: impl Into<PathBuf>) -> Self {
         Self(self.0.skel(source))
@@ -51,7 +51,7 @@ impl RustLandBuilder {
     ///
     /// # Errors
     ///
-    /// Those of clang, with its messages, and of the file system.
+    /// Errors of clang, with its messages, and of the file system.
     pub fn build(self) -> Result<()> {
         self.0.build()
     }

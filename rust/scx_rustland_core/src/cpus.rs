@@ -5,18 +5,18 @@ use scx_utils::topology::Topology;
 
 use crate::{QueuedTask, Target};
 
-/// The idle CPUs, as of the last read, without those that were given a task since. Reading costs
-/// loads from memory, no system call.
+/// The idle CPUs when they were last read, except CPUs that were given a task since then. Reading
+/// them from shared memory needs no system call.
 #[derive(Debug, Clone)]
 pub struct Cpus {
     /// A bit for each CPU.
     idle: Vec<u64>,
     online: Vec<u64>,
-    /// The core of each CPU; `None` for one that was offline at the start.
+    /// The core of each CPU, `None` if the CPU was offline at the start.
     core: Vec<Option<usize>>,
-    /// The CPUs of each core, as bits of words of `idle`: (word, bits).
+    /// The CPUs of each core: (index of a word of `idle`, bits of this word).
     threads: Vec<Vec<(usize, u64)>>,
-    /// The vtime of each CPU's current task, as of the last read; 0: not preemptible.
+    /// The vtime of each CPU's current task when it was last read; 0: not preemptible.
     running: Vec<u64>,
     /// The CPU of the policy thread.
     own_cpu: u32,
@@ -53,19 +53,19 @@ impl Cpus {
         }
     }
 
-    /// Number of CPU ids: all ids are smaller.
+    /// Number of CPU ids. All ids are smaller.
     #[must_use]
     pub fn nr_cpu_ids(&self) -> usize {
         self.core.len()
     }
 
-    /// How many are idle.
+    /// Number of idle CPUs.
     #[must_use]
     pub fn nr_idle(&self) -> u32 {
         self.idle.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// How many are online.
+    /// Number of online CPUs.
     #[must_use]
     pub fn nr_online(&self) -> u32 {
         self.online.iter().map(|word| word.count_ones()).sum()
@@ -83,12 +83,12 @@ impl Cpus {
         is_set(&self.online, cpu)
     }
 
-    /// Claims an idle CPU for the task; [`Target::Any`] if there is none, or if the task may not
-    /// run everywhere and its previous CPU is not idle: the policy does not know its affinity, so
-    /// BPF finds a CPU.
+    /// Claims an idle CPU for the task, or returns [`Target::Any`] if there is none. If the task
+    /// may not run on all CPUs, only its previous CPU is considered, because the policy does not
+    /// know the affinity. BPF then finds a CPU.
     ///
-    /// The order is that of the kernel's selection: the previous CPU if its whole core is idle; a
-    /// fully idle core; the previous CPU; any.
+    /// The order is the kernel's: the previous CPU if its whole core is idle, a CPU of a fully idle
+    /// core, the previous CPU, any idle CPU.
     pub fn pick_idle(&mut self, task: &QueuedTask) -> Target {
         let found = self.find_idle(task);
         found.map_or(Target::Any, |cpu| {
@@ -110,7 +110,8 @@ impl Cpus {
             .or_else(|| self.first_idle(|_| true))
     }
 
-    /// Number of CPUs that were online at the start, or are online now, whichever is greater.
+    /// An estimate of the number of CPUs that a task with unrestricted affinity may use: the number
+    /// of CPUs that were online at the start, or that are online now, whichever is greater.
     fn nr_cpus_possible(&self) -> usize {
         let known = self.core.iter().filter(|core| core.is_some()).count();
         let online = usize::try_from(self.nr_online()).unwrap_or(usize::MAX);
@@ -123,7 +124,7 @@ impl Cpus {
             .and_then(|cpu| *self.core.get(cpu)?);
         let threads = core.and_then(|core| self.threads.get(core));
         threads.is_none_or(|threads| {
-            // An offline sibling is never marked as idle, but is not busy either.
+            // An offline sibling is not marked as idle, but it is not busy either.
             let is_busy =
                 |(word, bits): &(usize, u64)| bits & self.online[*word] & !self.idle[*word] != 0;
             !threads.iter().any(is_busy)
@@ -146,14 +147,14 @@ impl Cpus {
     }
 
     /// Selects the CPU whose current task should be preempted by `task`, which is to run with
-    /// `vtime`: among the running tasks whose vtime is greater by more than `margin`, the one with
-    /// the greatest. `None` if there is no such task. The selected CPU then counts as running
-    /// `task`. `vtime` and `margin` are in the unit of
+    /// `vtime`. This is the CPU that runs the task with the greatest vtime, which must be greater
+    /// than `vtime + margin`. `None` if there is no such task. The selected CPU then counts as
+    /// running `task`. `vtime` and `margin` are in the unit of
     /// [`DispatchedTask::vtime`](crate::DispatchedTask::vtime).
     ///
-    /// The CPU of the policy thread is preferred, because its task is preempted already, unless
-    /// another task's vtime exceeds `vtime + margin` by more than twice as much. A task that may
-    /// not run everywhere is considered for its previous CPU only.
+    /// The CPU of the policy thread is preferred, because the policy thread has already preempted
+    /// its task, unless that task exceeds `vtime + margin` by less than half of the greatest
+    /// excess. If `task` may not run on all CPUs, only its previous CPU is considered.
     pub fn pick_victim(&mut self, task: &QueuedTask, vtime: u64, margin: u64) -> Option<u32> {
         let limit = vtime.saturating_add(margin);
         let cpu = if self.is_bound(task) {
@@ -170,8 +171,8 @@ impl Cpus {
         Some(cpu)
     }
 
-    /// The CPU whose task is furthest behind `limit`, or the policy thread's CPU if its task is at
-    /// least half as far behind. `None` if no task is behind.
+    /// The CPU whose task exceeds `limit` by most, or the policy thread's CPU if its task exceeds
+    /// `limit` by at least half as much. `None` if no task exceeds `limit`.
     fn furthest_behind(&self, limit: u64) -> Option<u32> {
         let cpus = (0..u32::try_from(self.running.len()).unwrap_or(u32::MAX)).rev();
         let furthest = cpus.max_by_key(|cpu| self.behind(*cpu, limit))?;
@@ -187,7 +188,8 @@ impl Cpus {
         })
     }
 
-    /// By how much the CPU's task is behind `limit`; 0 if it is not, or if there is none.
+    /// By how much the vtime of the CPU's task exceeds `limit`; 0 if it does not exceed it, or if
+    /// no task may be preempted.
     fn behind(&self, cpu: u32, limit: u64) -> u64 {
         if self.is_online(cpu) {
             self.running_vtime(cpu).saturating_sub(limit)
@@ -203,13 +205,13 @@ impl Cpus {
         vtime.copied().unwrap_or(0)
     }
 
-    /// Whether the task may not run everywhere.
+    /// Whether the task may not run on all CPUs.
     fn is_bound(&self, task: &QueuedTask) -> bool {
         usize::try_from(task.nr_cpus_allowed).is_ok_and(|nr| nr < self.nr_cpus_possible())
     }
 
-    /// For tests of policies, and for the driver: sets the CPU of the policy thread, and the vtime
-    /// of each CPU's current task (0: not preemptible).
+    /// Sets the CPU of the policy thread, and the vtime of each CPU's current task (0: not
+    /// preemptible), for tests of policies and for the driver.
     pub fn note_running(&mut self, own_cpu: u32, vtime_of: impl Fn(usize) -> u64) {
         self.own_cpu = own_cpu;
         for (cpu, vtime) in self.running.iter_mut().enumerate() {
@@ -231,7 +233,7 @@ impl Cpus {
         }
     }
 
-    /// For tests of policies, and for the driver: sets whether a CPU is idle.
+    /// Sets whether a CPU is idle, for tests of policies and for the driver.
     pub fn set_idle(&mut self, cpu: u32, is_idle: bool) {
         set(&mut self.idle, cpu, is_idle);
     }

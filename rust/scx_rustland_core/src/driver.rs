@@ -12,16 +12,16 @@ use scx_utils::runner::{Instance, Start, StatsReader, Tick};
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
 use crate::{BpfScheduler, Cpus, DispatchedTask, Event, Metrics, Options, Policy, Target};
 
-/// Runs a [`Policy`]: passes events to it, and requests decisions while CPUs are idle, plus one in
-/// advance. An [`Instance`] for the runner.
+/// Runs a [`Policy`] as an [`Instance`] of the runner: passes events to the policy, and requests
+/// decisions while CPUs are idle, plus one decision in advance.
 #[derive(Debug)]
 pub struct Driver<'obj, P, S = BpfSkel<'obj>> {
     bpf: BpfScheduler<'obj, S>,
     policy: P,
     cpus: Cpus,
-    /// CPUs with a decided task that BPF has not drained yet.
+    /// A bit for each CPU: whether a task was decided for it and BPF has not drained the decision.
     taken: Vec<u64>,
-    /// The number of decisions sent, up to and including the last one for any CPU.
+    /// The number of the last decision for [`Target::Any`]. The first decision sent has number 1.
     last_any: u64,
     /// A decision that did not fit into the ring.
     stuck: Option<DispatchedTask>,
@@ -48,8 +48,8 @@ impl<'obj, P: Policy> Driver<'obj, P> {
 }
 
 impl<'obj, P: Policy, S: Skel<'obj>> Driver<'obj, P, S> {
-    /// Attaches a scheduler with this policy and its own BPF side: see
-    /// [`BpfScheduler::attach_opened`].
+    /// Attaches a scheduler with this policy and with a BPF side of its own
+    /// ([`BpfScheduler::attach_opened`]).
     ///
     /// # Errors
     ///
@@ -133,11 +133,13 @@ impl<'obj, P: Policy, S: Skel<'obj>> Driver<'obj, P, S> {
         self.cpus.nr_idle() > 0 || !has_spare
     }
 
-    /// Sends decisions while they are wanted; returns true if the policy has no more for now, or
-    /// the ring is full. After a stall, decides on all tasks at once: BPF has run most of them
-    /// meanwhile, so most decisions are void, and the others would come too late if they were sent
-    /// one by one. Likewise while the policy is slow: CPUs will need many decisions before the next
-    /// call.
+    /// Sends decisions while they are wanted. Returns true if the policy has no further decision
+    /// for now, or if the ring is full.
+    ///
+    /// After a stall, this decides on all tasks at once. BPF has run most of them meanwhile, so
+    /// most decisions are void. If decisions were sent one by one, those on the remaining tasks
+    /// would come too late. While the policy is slow, this also decides on all tasks at once,
+    /// because the CPUs will need many decisions before the next call.
     fn decide(&mut self) -> bool {
         if self.policy.is_urgent() {
             self.bpf.read_running(&mut self.cpus);
@@ -171,7 +173,7 @@ impl<'obj, P: Policy, S: Skel<'obj>> Driver<'obj, P, S> {
                     *word |= 1 << (cpu % 64);
                 }
             }
-            // A pinned task runs on its only CPU and takes no other one.
+            // A pinned task runs on its only CPU, so no other CPU becomes busy.
             Target::Any if decision.is_pinned() => {}
             Target::Any => {
                 self.last_any = self.bpf.progress().0;
@@ -199,7 +201,7 @@ impl<'obj, P: Policy, S: Skel<'obj>> Instance for Driver<'obj, P, S> {
         if !self.bpf.fall_asleep() || self.hotplug_seq != self.bpf.hotplug_seq() {
             return Ok(Tick::Now);
         }
-        // A CPU that became idle before `fall_asleep` did not wake this thread.
+        // A CPU that became idle before `fall_asleep` did not wake this thread, so check again.
         self.read_idle();
         if self.nr_waiting() > 0 && !ran_out && self.wants_dispatch() {
             return Ok(Tick::Now);

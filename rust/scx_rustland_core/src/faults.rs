@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Page faults of the policy thread. A fault may block on a task that waits for a decision, so
-//! there should be none once the policy runs.
+//! Page faults of the policy thread. During a page fault, the thread may wait for a task that waits
+//! for a decision, so there should be no page fault once the policy runs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use procfs::process::Process;
 
-/// Counts the page faults of one thread of this process; usable from any thread.
+/// Counts the page faults of one thread of this process. Any thread may read the count.
 #[derive(Debug, Clone)]
 pub(crate) struct PageFaults {
     tid: i32,
-    /// The count at `begin`; `u64::MAX` before.
+    /// The kernel's count at the call of `begin`; `u64::MAX` before that call.
     before: Arc<AtomicU64>,
 }
 
 impl PageFaults {
-    /// For the calling thread.
+    /// A counter for the calling thread.
     pub(crate) fn of_this_thread() -> Result<Self> {
-        // SAFETY: takes nothing and returns a number.
+        // SAFETY: `gettid` takes no arguments and returns a number.
         let tid = unsafe { libc::gettid() };
-        // Fails early if page faults cannot be counted.
+        // Fail now if page faults cannot be counted.
         all_of(tid)?;
         Ok(Self {
             tid,

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Schedulers whose policy is plain Rust in user space.
 //!
-//! An author implements a [`Policy`]: tasks and the time in, decisions out. A [`Driver`] runs it as
-//! an instance of [`scx_utils::runner`], which provides the options, statistics, restarts and exit
-//! status common to all schedulers. `scx_rlfifo` is the smallest example, and
-//! `docs/writing-a-scheduler.md` builds one from scratch.
+//! The author of a scheduler implements a [`Policy`]: it gets tasks and the time, and returns
+//! decisions. A [`Driver`] runs the policy as an instance of [`scx_utils::runner`], which provides
+//! the options, statistics, restarts and exit status that all schedulers have in common.
+//! `scx_rlfifo` is the smallest example, and `docs/writing-a-scheduler.md` builds a scheduler from
+//! scratch.
 //!
 //! | module | contents |
 //! |---|---|
 //! | `policy`, `task`, `cpus` | the author's interface, independent of the kernel |
 //! | `driver` | the loop around a policy |
 //! | `scheduler` | the BPF side, for authors who write their own loop |
-//! | `shared`, `program` | communication with BPF besides the two rings |
+//! | `shared`, `program` | communication with BPF other than by the two rings |
 //! | `alloc`, `memory`, `faults` | memory that never blocks the policy thread |
 //! | `metrics` | counters and their consistency check |
 //! | `include/rustland/` | the BPF side; `intf.h` defines everything that both sides share |
-//! | `builder` | builds a scheduler's own BPF side on top of this one |
+//! | `builder` | builds a scheduler's own BPF side, which extends this one |
 //!
-//! Two features: `runtime` (the default) for the scheduler itself, `builder` for its build script.
+//! There are two features: `runtime` (the default) is for the scheduler, `builder` for its build
+//! script.
 
 #[cfg(feature = "runtime")]
 pub mod alloc;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Keeps the policy thread free of page faults: while it waits for memory, all tasks wait for it.
-//! Huge pages are disabled by the runner.
+//! Avoids page faults of the policy thread: while it waits for memory, all tasks wait for it. The
+//! runner disables huge pages.
 
 use std::io;
 use std::path::Path;
@@ -11,14 +11,14 @@ use scx_utils::host::{Setting, NOTES_DIR};
 use crate::alloc::Claim;
 use crate::LockedHeap;
 
-/// Lets the kernel migrate locked pages, which are unmapped meanwhile. Disabled while a policy
-/// runs.
+/// The setting that lets the kernel migrate locked pages. Pages are unmapped while they migrate, so
+/// the setting is disabled while a policy runs.
 pub const COMPACTION_SETTING: &str = "vm.compact_unevictable_allowed";
 
-/// How much of the stack is populated at the start, in bytes.
+/// Size of the part of the stack that is populated at the start, in bytes.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Keeps the memory of this process locked until this is dropped. Created on the policy thread.
+/// The memory of this process is locked until this is dropped. Created on the policy thread.
 #[derive(Debug)]
 pub(crate) struct Locked {
     _heap: Option<Claim>,
@@ -32,7 +32,7 @@ impl Locked {
     /// only logged.
     pub(crate) fn hold(heap: Option<&'static LockedHeap>) -> Result<Self> {
         bind_to_all_nodes();
-        // SAFETY: affects when pages are mapped, not their contents.
+        // SAFETY: `mlockall` affects when pages are mapped, not their contents.
         if unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } != 0 {
             return Err(io::Error::last_os_error()).context("cannot lock memory");
         }
@@ -58,13 +58,14 @@ impl Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // SAFETY: as above.
+        // SAFETY: `munlockall` does not affect the contents of pages either.
         unsafe { libc::munlockall() };
     }
 }
 
-/// Sets a memory policy for this thread and those that it creates later. In threads without one,
-/// NUMA balancing causes page faults: it unmaps pages to find out which threads use them.
+/// Sets a memory policy for this thread and for the threads that it creates later. In a thread
+/// without a memory policy, NUMA balancing causes page faults, because it unmaps pages to find out
+/// which threads use them.
 fn bind_to_all_nodes() {
     let Some(nodes) = nodes_with_memory() else {
         // A kernel without NUMA.
@@ -79,7 +80,7 @@ fn bind_to_all_nodes() {
     }
 }
 
-/// A bitmap of nodes; `None` without NUMA.
+/// A bitmap of the nodes that have memory; `None` if the kernel has no NUMA support.
 fn nodes_with_memory() -> Option<Vec<u64>> {
     let list = std::fs::read_to_string("/sys/devices/system/node/has_memory").ok()?;
     let nodes = scx_utils::cpumask::Cpumask::from_list(list.trim(), 1024).ok()?;

@@ -88,8 +88,8 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Enqueues that have not ended: pending tasks. May be negative while the scheduler runs,
-    /// because the counters of the CPUs are read one after the other.
+    /// Number of pending tasks: enqueues that have not ended. It may be negative while the
+    /// scheduler runs, because the counters of the CPUs are read one after the other.
     #[must_use]
     pub fn in_flight(&self) -> i64 {
         let ended = self.nr_user_dispatches
@@ -99,8 +99,8 @@ impl Metrics {
         self.nr_asked.wrapping_sub(ended).cast_signed()
     }
 
-    /// What went wrong, as text for a report; empty if nothing did. For use after the scheduler has
-    /// ended, when nothing is in flight.
+    /// What went wrong, as text for a report; empty if nothing went wrong. Call it after the
+    /// scheduler has ended, when no enqueue is in flight.
     #[must_use]
     pub fn troubles(&self) -> Vec<String> {
         let lost = self.in_flight();
@@ -156,7 +156,7 @@ impl fmt::Display for Metrics {
     }
 }
 
-/// Reads the statistics on any thread: it owns its sources.
+/// Reads the statistics. It owns all that it reads from, so any thread can use it.
 #[derive(Debug)]
 pub(crate) struct Reader {
     counters: PerCpu<rl_counters>,
@@ -187,7 +187,7 @@ impl Reader {
         let online = (0..self.nr_cpu_ids).filter(|cpu| self.shared.is_online(*cpu));
         let mut sum = Metrics {
             nr_cpus: u64::try_from(online.count())?,
-            // Negative: the scheduler has ended, and its queue is gone.
+            // The number is negative if the scheduler has ended and its queue is gone.
             nr_queued: self.nr_pending.run(&mut [])?.try_into().unwrap_or(0),
             nr_page_faults: self.faults.count()?,
             nr_scheduled: self.shared.waiting(),
@@ -213,7 +213,7 @@ impl Reader {
             sum.nr_rescued += of_cpu.nr_rescued;
             sum.nr_wakeups += of_cpu.nr_wakeups;
         }
-        // Negative: a task moved while the counters were read.
+        // The sum may be negative if a task started or stopped while the counters were read.
         sum.nr_running = nr_running.try_into().unwrap_or(0);
         Ok(sum)
     }

@@ -3,22 +3,21 @@
 
 use crate::LockedHeap;
 
-/// The default slice of a decision, the kernel's `SCX_SLICE_DFL`.
+/// The default slice of a decision, equal to the kernel's `SCX_SLICE_DFL`.
 pub const SLICE_DFL_NS: u64 = 20_000_000;
 
-/// Who selects the CPU on wakeup.
+/// Who selects a CPU for a wakee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IdleSelection {
     /// The policy decides on each task, except those that always bypass it: per-CPU kernel
     /// threads, migration-disabled tasks, and the threads of the scheduler's own process.
     #[default]
     FullUser,
-    /// A wakee runs on its previous CPU at once if that is idle and no task waits. Otherwise, on a
-    /// sync wakeup, it inherits the waker's remaining slice on the waker's CPU. The policy decides
-    /// on the rest.
+    /// A wakee runs on its previous CPU at once if that CPU is idle and no task waits. Otherwise,
+    /// on a sync wakeup, it inherits the waker's remaining slice on the waker's CPU. The policy
+    /// decides on all other wakees.
     PrevCpu,
-    /// A wakee runs at once on an idle CPU that the kernel selects, if no task waits. Otherwise as
-    /// [`PrevCpu`](Self::PrevCpu).
+    /// Like [`PrevCpu`](Self::PrevCpu), but the kernel selects the idle CPU, which may be any CPU.
     Builtin,
 }
 
@@ -28,13 +27,13 @@ pub enum IdleSelection {
 pub struct Options {
     /// The name in `ops.name`, at most 127 bytes of letters, digits, `_` and `.`.
     pub name: &'static str,
-    /// The default slice of a decision, above 0: [`SLICE_DFL_NS`] by default.
+    /// The slice of decisions that set none. It is above 0, and [`SLICE_DFL_NS`] by default.
     pub slice_ns: u64,
-    /// Who selects the CPU on wakeup.
+    /// Who selects a CPU for a wakee.
     pub idle: IdleSelection,
-    /// Whether tasks wait for a busy CPU that they may use rather than wake an idle one.
+    /// Whether a task waits for a busy CPU that it may use, so that idle CPUs stay idle.
     pub low_power: bool,
-    /// The program's global allocator, if it is a [`LockedHeap`]: the policy thread claims it.
+    /// The program's global allocator, if it is a [`LockedHeap`]. The policy thread claims it.
     pub heap: Option<&'static LockedHeap>,
 }
 

@@ -3,39 +3,40 @@
 
 use crate::{Cpus, DispatchedTask, QueuedTask};
 
-/// A scheduling policy: tasks and the time go in, decisions come out.
+/// A scheduling policy: it gets tasks and the time, and returns decisions.
 ///
-/// It is plain data: it does not read clocks, makes no system calls and does not depend on the
-/// kernel, so a test can call it like any other code. The [`Driver`](crate::Driver) calls it for
-/// each event, on one thread.
+/// A policy is plain data. It does not read clocks, makes no system calls and does not depend on
+/// the kernel, so a test can call it like any other code. The [`Driver`](crate::Driver) calls it
+/// for each event, on one thread.
 ///
-/// `now_ns` is the time of the newest event (`CLOCK_MONOTONIC`): it never decreases, and is 0
+/// `now_ns` is the time of the newest event (`CLOCK_MONOTONIC`). It never decreases, and is 0
 /// before the first event.
 ///
 /// Rules:
-/// - Each task that comes in by [`enqueue`](Self::enqueue) goes out by
-///   [`dispatch`](Self::dispatch) once. A task that is forgotten ends the scheduler after 10 s.
+/// - [`dispatch`](Self::dispatch) returns each task that was passed to [`enqueue`](Self::enqueue)
+///   once. A task that it never returns ends the scheduler after 10 s.
 /// - A task is enqueued again after it has run or slept, or when its attributes are changed, which
-///   may happen before it goes out. Only its newest enqueue counts: decisions on older ones are
-///   cancelled, so a policy may leave outdated entries in its queue.
-/// - No call may block. Allocating memory is fine ([`LockedHeap`](crate::LockedHeap)).
+///   may happen before `dispatch` returns it. Only the newest enqueue of a task counts. Decisions
+///   on older enqueues are cancelled, so a policy may leave outdated entries in its queue.
+/// - No call may block. A policy may allocate memory ([`LockedHeap`](crate::LockedHeap)).
 pub trait Policy {
     /// `task` is runnable and needs a decision.
     fn enqueue(&mut self, task: QueuedTask, now_ns: u64);
 
-    /// The next task to run, or `None` for now. Called while a CPU is idle, plus once in advance,
-    /// so that the next CPU that becomes idle need not wait.
+    /// Returns a decision on the next task to run, or `None` if no task should run now. Called
+    /// while a CPU is idle, plus once in advance, so that the next CPU that becomes idle need not
+    /// wait.
     fn dispatch(&mut self, cpus: &mut Cpus, now_ns: u64) -> Option<DispatchedTask>;
 
-    /// Whether the next decision cannot wait for an idle CPU: then [`dispatch`](Self::dispatch) is
-    /// called even if all CPUs are busy. For a task that should preempt another one,
+    /// Whether the next decision cannot wait for an idle CPU. If so, [`dispatch`](Self::dispatch)
+    /// is called even if all CPUs are busy. For a task that should preempt another task,
     /// [`Cpus::pick_victim`] selects the CPU.
     fn is_urgent(&self) -> bool {
         false
     }
 
-    /// The least vtime of a task that wakes up with a standing decision
-    /// ([`DispatchedTask::standing`]). It bounds the credit for time asleep. 0: no bound.
+    /// The minimum vtime of a task that wakes up with a standing decision
+    /// ([`DispatchedTask::standing`]). It bounds the credit of a task that has slept. 0: no bound.
     fn vtime_floor(&self) -> u64 {
         0
     }
@@ -51,6 +52,6 @@ pub trait Policy {
     /// A CPU came online.
     fn cpu_online(&mut self, _cpu: u32, _now_ns: u64) {}
 
-    /// A CPU went offline; decisions for it apply to any CPU instead.
+    /// A CPU went offline. Tasks that were decided for it run on any CPU instead.
     fn cpu_offline(&mut self, _cpu: u32, _now_ns: u64) {}
 }

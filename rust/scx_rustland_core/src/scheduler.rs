@@ -39,14 +39,14 @@ pub enum Event {
     Wakeup,
 }
 
-/// A loaded and attached BPF side, with this process's memory locked. `S` is the skeleton of the
-/// BPF side, this crate's or one built by `RustLandBuilder`.
+/// A loaded and attached BPF side. The memory of this process is locked meanwhile. `S` is the
+/// skeleton of the BPF side: this crate's, or a skeleton built by `RustLandBuilder`.
 pub struct BpfScheduler<'obj, S = BpfSkel<'obj>> {
     bpf: Attached<S>,
     shared: Shared,
     ring: RingBuffer<'static>,
     queued: MapHandle,
-    /// Records read from the ring and not dequeued yet.
+    /// Records that were read from the ring but not dequeued yet.
     records: Rc<RefCell<VecDeque<rl_queued>>>,
     decisions: UserRingBuffer,
     find_idle: SyscallProgram,
@@ -57,7 +57,7 @@ pub struct BpfScheduler<'obj, S = BpfSkel<'obj>> {
     nr_cpu_ids: u32,
     /// Time of the newest record.
     now_ns: u64,
-    /// Last, so that it is dropped after everything that uses the memory.
+    /// Declared after all fields that use the memory, so that it is dropped after them.
     _memory: Locked,
     _object: PhantomData<&'obj ()>,
 }
@@ -129,17 +129,17 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         })
     }
 
-    /// Tells BPF that the thread is awake. Call it before dequeueing.
+    /// Tells BPF that the policy thread is awake. Call it before dequeueing.
     pub fn wake_up(&mut self) {
         if !self.has_begun {
             self.has_begun = true;
-            // Page faults are counted from here on; if this fails, none are counted.
+            // Page faults are counted from here on. If this fails, none are counted.
             let _ = self.faults.begin();
         }
         self.shared.wake_up();
     }
 
-    /// The next event for the policy, if there is one. No system call.
+    /// The next event for the policy, if there is one. This makes no system call.
     pub fn dequeue_task(&mut self) -> Option<Event> {
         if self.records.borrow().is_empty() {
             self.ring.consume_raw_n(capacity());
@@ -154,15 +154,16 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         })
     }
 
-    /// Time of the newest event (`CLOCK_MONOTONIC`), without reading a clock, which is a system
-    /// call on some machines.
+    /// Time of the newest event (`CLOCK_MONOTONIC`). This does not read a clock, which takes a
+    /// system call on some machines.
     #[must_use]
     pub fn now_ns(&self) -> u64 {
         self.now_ns
     }
 
-    /// Sends a decision; returns whether the ring had room for it. No system call: BPF drains it
-    /// when a CPU looks for work, at the latest when the policy thread sleeps.
+    /// Sends a decision. Returns whether the ring had room for it. This makes no system call. BPF
+    /// drains the decision when a CPU looks for work. At the latest, the CPU of the policy thread
+    /// does so when the thread sleeps.
     pub fn dispatch_task(&mut self, task: &DispatchedTask) -> bool {
         let record = task.to_record();
         let Ok(mut sample) = self.decisions.reserve(size_of::<rl_decision>()) else {
@@ -177,7 +178,7 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         is_sent
     }
 
-    /// Finds an idle CPU within the task's affinity, by a system call; send the task there with
+    /// Finds an idle CPU within the task's affinity with a system call. Send the task there with
     /// [`Target::IdleCpu`](crate::Target::IdleCpu). [`Cpus::pick_idle`] makes no system call, but
     /// does not know the affinity.
     ///
@@ -194,14 +195,14 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
     }
 
     /// Tells BPF that the policy has handled all events, and how many tasks it still holds. Call it
-    /// in each iteration: it is also the sign of life.
+    /// in each iteration: without these calls, BPF takes the policy for stalled.
     pub fn notify_complete(&mut self, nr_pending: u64) {
         self.shared.set_nr_waiting(nr_pending);
         self.shared.cycle();
     }
 
-    /// Call it before waiting for [`wake_fd`](Self::wake_fd): from then on events wake the thread.
-    /// Returns false if an event has come already; then the thread must not wait.
+    /// Call it before waiting for [`wake_fd`](Self::wake_fd). From then on, events wake the thread.
+    /// Returns false if there is an event already. The thread must not wait then.
     pub fn fall_asleep(&mut self) -> bool {
         self.shared.fall_asleep();
         let is_calm = self.records.borrow().is_empty() && self.nr_unread_bytes() == 0;
@@ -211,53 +212,54 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         is_calm
     }
 
-    /// Includes a record that is still being written: it cannot be read yet, but a wait for the
-    /// ring would return at once.
+    /// Number of bytes in the ring that were not read. A record that is still being written counts:
+    /// it cannot be read yet, but a wait for the ring would return at once.
     fn nr_unread_bytes(&self) -> u64 {
         // SAFETY: the `ring_buffer` was created with one map, so it has a `ring` 0, which is valid
-        // as long as the `ring_buffer` is.
+        // as long as the `ring_buffer` exists.
         unsafe {
             let ring = libbpf_sys::ring_buffer__ring(self.ring.as_libbpf_object().as_ptr(), 0);
             libbpf_sys::ring__avail_data_size(ring)
         }
     }
 
-    /// Whether an event came since [`fall_asleep`](Self::fall_asleep): then do not wait.
+    /// Whether an event has come since [`fall_asleep`](Self::fall_asleep). The thread must not wait
+    /// then.
     #[must_use]
     pub fn is_woken(&self) -> bool {
         self.shared.is_woken()
     }
 
-    /// Number of decisions sent, and drained by BPF.
+    /// Number of decisions sent, and number of decisions drained by BPF.
     #[must_use]
     pub fn progress(&self) -> (u64, u64) {
         self.shared.progress()
     }
 
-    /// How many decided tasks wait for any CPU; 0 also if they may not use the CPU that checked
-    /// last.
+    /// Number of decided tasks that wait for any CPU. It is also 0 if none of these tasks may use
+    /// the CPU that checked last.
     #[must_use]
     pub fn nr_spare(&self) -> u64 {
         self.shared.spare()
     }
 
-    /// How often the policy stalled. During a stall, BPF dispatches tasks without decisions, so
+    /// How often the policy stalled. During a stall, BPF dispatches tasks without decisions. So
     /// when this number has changed, most of the tasks that the policy still holds have already
-    /// run. Decide on all of them at once: otherwise the decisions on those that still wait would
-    /// be late as well.
+    /// run. Decide on all of them at once, because otherwise the decisions on the tasks that still
+    /// wait would be late as well.
     #[must_use]
     pub fn nr_stalls(&self) -> u64 {
         self.shared.stalls()
     }
 
     /// Whether the policy is slow: within the last minute it stalled, but answered within 2.5 s.
-    /// CPUs would wait for long if it decided on one task at a time: decide on all tasks each time.
+    /// CPUs would wait for long if it decided on one task at a time. Decide on all tasks each time.
     #[must_use]
     pub fn is_slow(&self) -> bool {
         self.shared.has_been_slow()
     }
 
-    /// Changes with each CPU hotplug event.
+    /// A number that changes with each CPU hotplug event.
     #[must_use]
     pub fn hotplug_seq(&self) -> u64 {
         self.shared.hotplug()
@@ -278,7 +280,7 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         self.shared.set_mode(mode);
     }
 
-    /// Publishes the least vtime of a task that wakes up with a standing decision.
+    /// Publishes the minimum vtime of a task that wakes up with a standing decision.
     pub(crate) fn set_vtime_floor(&self, vtime: u64) {
         self.shared.set_vtime_floor(vtime);
     }
@@ -288,7 +290,7 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         self.shared.read_running(cpus);
     }
 
-    /// Becomes readable on an event.
+    /// A file descriptor that becomes readable when there is an event.
     #[must_use]
     pub fn wake_fd(&self) -> BorrowedFd<'_> {
         self.queued.as_fd()
@@ -310,7 +312,7 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         &self.bpf
     }
 
-    /// Whether the kernel has ended the scheduler. No system call.
+    /// Whether the kernel has ended the scheduler. This makes no system call.
     #[must_use]
     pub fn exited(&self) -> bool {
         self.bpf.exited()
@@ -360,8 +362,8 @@ fn prepare<'obj, O: OpenSkel<'obj>>(
 ) -> Result<()> {
     let btf = start.kernel_btf()?;
     opened.set_ops_name(options.name)?;
-    // ops.update_idle() would disable the kernel's idle selection, which select_cpu_for_own() and
-    // others use.
+    // With ops.update_idle(), the kernel disables its idle selection unless this flag is set. The
+    // BPF side needs both, for example in select_cpu_for_own().
     opened.set_ops_flag(btf, "SCX_OPS_KEEP_BUILTIN_IDLE")?;
     opened.reenqueue_on_cpu_release(btf)?;
     let config = rl_config {
@@ -385,7 +387,7 @@ fn read_into(
 ) -> Result<RingBuffer<'static>> {
     let mut builder = RingBufferBuilder::new();
     builder.add(map, move |bytes: &[u8]| {
-        // BPF writes no records of another length.
+        // All records that BPF writes have this length.
         if let Ok(record) = rl_queued::read_from_bytes(bytes) {
             records.borrow_mut().push_back(record);
         }

@@ -13,7 +13,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use crate::intf::{rl_shared, RL_CPUS_MAX, RL_CPU_WORDS};
 use crate::Cpus;
 
-/// The section that holds nothing but `struct rl_shared`.
+/// The section that contains only `struct rl_shared`.
 pub(crate) const SECTION: &str = ".data.rl_shared";
 
 #[derive(Debug)]
@@ -44,9 +44,9 @@ impl Shared {
 
     fn word(&self, offset: usize) -> &AtomicU64 {
         debug_assert!(offset + size_of::<u64>() <= size_of::<rl_shared>());
-        // SAFETY: within the mapping, whose size `map` checks and which lives as long as `self`;
-        // aligned, since the mapping is page-aligned and the struct has only u64 members; and the
-        // other side accesses whole words.
+        // SAFETY: the word is within the mapping, whose size `map` checks and which lives as long
+        // as `self`. It is aligned, since the mapping is page-aligned and the struct has only u64
+        // members. The BPF side accesses whole words.
         unsafe { AtomicU64::from_ptr(self.memory.as_mut_ptr().add(offset).cast()) }
     }
 
@@ -74,7 +74,7 @@ impl Shared {
         self.nr_sent().store(nr + 1, Ordering::Release);
     }
 
-    /// Number of decisions sent, and drained.
+    /// Number of decisions sent, and number of decisions drained.
     pub(crate) fn progress(&self) -> (u64, u64) {
         let drained = self.nr_drained().load(Ordering::Acquire);
         (self.nr_sent().load(Ordering::Relaxed), drained)
@@ -103,12 +103,12 @@ impl Shared {
         self.nr_waiting().store(nr, Ordering::Relaxed);
     }
 
-    /// Publishes the policy's mode, a number of its choice.
+    /// Publishes the policy's mode, a number that the policy defines.
     pub(crate) fn set_mode(&self, mode: u64) {
         self.mode().store(mode, Ordering::Relaxed);
     }
 
-    /// Publishes the least vtime of a task that wakes up with a standing decision.
+    /// Publishes the minimum vtime of a task that wakes up with a standing decision.
     pub(crate) fn set_vtime_floor(&self, vtime: u64) {
         self.vtime_floor().store(vtime, Ordering::Relaxed);
     }
@@ -131,13 +131,14 @@ impl Shared {
         self.nr_failed().load(Ordering::Relaxed)
     }
 
-    /// From now on, BPF wakes the policy thread for events. Check for earlier ones after this call.
+    /// From now on, BPF wakes the policy thread for events. The caller checks for earlier events
+    /// after this call.
     pub(crate) fn fall_asleep(&self) {
         self.is_sleeping().store(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
-    /// Whether the thread was woken since `fall_asleep`.
+    /// Whether BPF has woken the policy thread since `fall_asleep`.
     pub(crate) fn is_woken(&self) -> bool {
         self.is_sleeping().load(Ordering::SeqCst) == 0
     }
@@ -157,7 +158,7 @@ impl Shared {
         self.is_slow().load(Ordering::Relaxed) != 0
     }
 
-    /// Incremented by each CPU hotplug event.
+    /// A number that each CPU hotplug event increments.
     pub(crate) fn hotplug(&self) -> u64 {
         self.hotplug_seq().load(Ordering::Acquire)
     }
@@ -193,7 +194,7 @@ impl Shared {
         bits.load(Ordering::Relaxed) >> (cpu % 64) & 1 != 0
     }
 
-    /// A word of one of the bitmaps; the last one if `idx` is out of range.
+    /// Word `idx` of the bitmap at `begin`, or the last word if `idx` is out of range.
     fn word_at(&self, begin: usize, idx: usize) -> &AtomicU64 {
         self.word(begin + idx.min(RL_CPU_WORDS as usize - 1) * size_of::<u64>())
     }

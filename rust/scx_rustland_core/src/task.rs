@@ -14,37 +14,38 @@ pub const SLICE_INF_NS: u64 = u64::MAX;
 pub const WEIGHT_DFL: u32 = 100;
 
 /// A policy's per-task context. It is sent with each decision and comes back when the task is
-/// enqueued again. A new thread inherits its parent's; the initial value is 0. So a policy needs no
-/// memory for tasks that are not enqueued, and need not be told when a task exits.
+/// enqueued again. A new thread inherits the context of its parent. The initial value is 0. So a
+/// policy needs no memory for tasks that are not enqueued, and need not know when a task exits.
 pub type TaskCtx = [u64; RL_CTX_WORDS as usize];
 
 /// A runnable task that needs a decision. Times are `CLOCK_MONOTONIC`, like a policy's `now_ns`.
 #[derive(Debug, Clone)]
 pub struct QueuedTask {
-    /// The thread's id.
+    /// The thread id.
     pub pid: i32,
-    /// The id of its process.
+    /// The process id.
     pub tgid: i32,
-    /// The CPU where it ran last.
+    /// The CPU where the task ran last.
     pub prev_cpu: u32,
-    /// How many CPUs it may run on. 1: it is pinned and runs on its CPU whatever the decision.
+    /// Number of CPUs on which the task may run. If it is 1, the task runs on its only CPU whatever
+    /// the decision.
     pub nr_cpus_allowed: u32,
-    /// Its share of a CPU relative to others: 1 to 10000, [`WEIGHT_DFL`] for nice 0.
+    /// The share of CPU time relative to other tasks: 1 to 10000, [`WEIGHT_DFL`] for nice 0.
     pub weight: u32,
-    /// Whether it is a kernel thread.
+    /// Whether the task is a kernel thread.
     pub is_kthread: bool,
-    /// When it last started to run; 0 if it has not run yet.
+    /// When the task last started to run; 0 if it has not run yet.
     pub start_ns: u64,
-    /// When it last stopped running.
+    /// When the task last stopped running.
     pub stop_ns: u64,
-    /// CPU time since it last slept.
+    /// CPU time since the task last slept.
     pub exec_ns: u64,
     /// CPU time since fork.
     pub sum_exec_ns: u64,
-    /// The vtime of the last decision; with [`DispatchedTask::advance`], advanced by the CPU time
-    /// used since then.
+    /// The vtime of the last decision. With [`DispatchedTask::advance`], it has advanced by the CPU
+    /// time that the task has used since then.
     pub vtime: u64,
-    /// Voluntary context switches: interactive tasks have many.
+    /// Number of voluntary context switches. Interactive tasks have many.
     pub nvcsw: u64,
     /// `SCX_ENQ_*` flags, with the running kernel's values.
     pub enq_flags: u64,
@@ -55,7 +56,7 @@ pub struct QueuedTask {
 }
 
 impl QueuedTask {
-    /// A task of nice 0 that may run anywhere and has not run yet, for tests of policies, which
+    /// A task of nice 0 that may run on all CPUs and has not run yet, for tests of policies. They
     /// modify its fields. A decision on it would be cancelled.
     #[must_use]
     pub fn new(pid: i32) -> Self {
@@ -86,7 +87,7 @@ impl QueuedTask {
         String::from_utf8_lossy(&self.comm[..end.unwrap_or(self.comm.len())])
     }
 
-    /// Whether it may run on one CPU only.
+    /// Whether the task may run on one CPU only.
     #[must_use]
     pub fn is_pinned(&self) -> bool {
         self.nr_cpus_allowed == 1
@@ -118,17 +119,17 @@ impl QueuedTask {
 /// Where a task is to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
-    /// On any CPU, whichever is free first.
+    /// On the first CPU that becomes free.
     Any,
-    /// On this CPU, even if it has to wait for it.
+    /// On this CPU, even if the task has to wait for it.
     Cpu(u32),
-    /// On this CPU if it is still idle, else on any. Returned by [`Cpus::pick_idle`].
+    /// On this CPU if it is still idle, else on any CPU. Returned by [`Cpus::pick_idle`].
     ///
     /// [`Cpus::pick_idle`]: crate::Cpus::pick_idle
     IdleCpu(u32),
 }
 
-/// A decision on a task. It is cancelled if the task slept or was enqueued again meanwhile.
+/// A decision on a task. It has no effect if the task has slept or was enqueued again meanwhile.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct DispatchedTask {
@@ -145,8 +146,8 @@ pub struct DispatchedTask {
 }
 
 impl DispatchedTask {
-    /// A decision for any CPU with the default slice, ordered after all earlier decisions. The task
-    /// context is unchanged.
+    /// A decision for any CPU with the default slice, ordered after all earlier decisions. It
+    /// leaves the task context unchanged.
     pub fn new(task: &QueuedTask) -> Self {
         Self {
             pid: task.pid,
@@ -162,63 +163,66 @@ impl DispatchedTask {
         }
     }
 
-    /// Sets where the task runs. A CPU that it may not use, or that is offline, is replaced by any
-    /// CPU.
+    /// Sets where the task runs. If it may not use the CPU, or the CPU is offline, the target is
+    /// [`Target::Any`].
     pub fn to(mut self, target: Target) -> Self {
         self.target = target;
         self
     }
 
-    /// Sets its slice. 0 stands for the default of [`Options`](crate::Options), and
+    /// Sets the slice. 0 stands for [`Options::slice_ns`](crate::Options::slice_ns), and
     /// [`SLICE_INF_NS`] is infinite. The kernel checks slices at ticks only.
     pub fn slice_ns(mut self, slice_ns: u64) -> Self {
         self.slice_ns = slice_ns;
         self
     }
 
-    /// Sets its place in the order of decided tasks: the smallest vtime runs first. It must be less
-    /// than 2^62. The default, 0, means after all earlier decisions; a policy must not mix it with
-    /// other values.
+    /// Sets the vtime, the place in the order of decided tasks: the task with the smallest vtime
+    /// runs first. It must be less than 2^62. The default, 0, means after all earlier decisions. A
+    /// policy must not use both 0 and other values.
     pub fn vtime(mut self, vtime: u64) -> Self {
         self.vtime = vtime;
         self
     }
 
-    /// Lets its vtime advance while it runs, by CPU time (ns) * 100 / `weight` (1 to 10000, like
-    /// [`QueuedTask::weight`]; 0: no advance). On slice expiry it then continues if it still
-    /// precedes all tasks decided for its CPU or for any. Without this, or without a vtime, it
-    /// yields the CPU to them.
+    /// Lets the vtime advance while the task runs, by CPU time (ns) * 100 / `weight` (1 to 10000,
+    /// like [`QueuedTask::weight`]; 0: no advance). When its slice expires, the task then continues
+    /// if it still precedes all tasks decided for its CPU or for any CPU. Without an advancing
+    /// vtime, it yields the CPU to such tasks.
     pub fn advance(mut self, weight: u32) -> Self {
         self.weight = weight;
         self
     }
 
-    /// Sets the task context that it has when it is enqueued again.
+    /// Sets the context that the task has when it is enqueued again.
     pub fn ctx(mut self, ctx: TaskCtx) -> Self {
         self.ctx = ctx;
         self
     }
 
-    /// Preempts the current task of the target CPU, which is its only CPU if the task is pinned;
-    /// the preempted task resumes later. No effect if any CPU will do.
+    /// Preempts the current task of the target CPU, which for a pinned task is its only CPU. The
+    /// preempted task resumes later. No effect with [`Target::Any`], unless the task is pinned.
     pub fn preempt(mut self) -> Self {
         self.preempts = true;
         self
     }
 
     /// Lets the decision stand for later wakeups of the task, for 100 ms or until the task uses up
-    /// a slice. The policy does not see these wakeups; the vtime of the task is then the advanced
-    /// one, or [`Policy::vtime_floor`](crate::Policy::vtime_floor) if that is later. A standing
-    /// decision is used only while the policy holds no task and no CPU runs a task without one,
-    /// which the policy might preempt; a task with one is not preempted. So use this for exactly
-    /// the tasks that no other task should preempt. No effect without [`advance`](Self::advance),
-    /// or with [`IdleSelection::FullUser`](crate::IdleSelection::FullUser).
+    /// a slice. The policy does not see these wakeups. At such a wakeup the vtime of the task is
+    /// its advanced vtime or [`Policy::vtime_floor`](crate::Policy::vtime_floor), whichever is
+    /// later.
+    ///
+    /// A standing decision is used only while the policy holds no task, and no CPU runs a task
+    /// without a standing decision, because the policy might preempt such a task. A task with a
+    /// standing decision is not preempted, so use this for exactly the tasks that no other task
+    /// should preempt. No effect without [`advance`](Self::advance), or with
+    /// [`IdleSelection::FullUser`](crate::IdleSelection::FullUser).
     pub fn standing(mut self) -> Self {
         self.stands = true;
         self
     }
 
-    /// The thread's id.
+    /// The thread id.
     #[must_use]
     pub fn pid(&self) -> i32 {
         self.pid

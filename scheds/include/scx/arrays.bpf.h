@@ -17,9 +17,9 @@
 #define RESIZABLE_ARRAY(elfsec, arr) arr[1] SEC("." #elfsec "." #arr)
 
 /*
- * Return @base + @off if @off <= @last, else NULL. Written in assembly, because the compiler might
- * check a copy of the offset in another register, and the verifier would not know the bounds of the
- * offset that is added.
+ * Return @base + @off if @off <= @last, else NULL. This is written in assembly, because the
+ * compiler might check a copy of the offset in another register. The verifier would then not know
+ * the bounds of the offset that is added.
  */
 /* clang-format off */
 #define __scx_bounded(base, off, last)                                                   \

@@ -14,8 +14,8 @@ static inline u64 scx_average(u64 old, u64 new)
 
 /*
  * Update the average frequency @freq, events per @unit_ns, after an event that follows the previous
- * one by @interval_ns. A single interval counts as at most @max. An interval of 0 does not change
- * the average: the previous event was on a CPU whose clock is ahead.
+ * one by @interval_ns. The frequency of a single interval is limited to @max. An interval of 0 does
+ * not change the average: the previous event was on a CPU whose clock is ahead.
  */
 static inline u64 scx_average_freq(u64 freq, u64 interval_ns, u64 unit_ns, u64 max)
 {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Memory order between CPUs, and with user space. Two sides each store a word and then read the
- * word of the other side. For at least one of them to see the other's store, both need a full
- * barrier between the two accesses, on x86 too.
+ * Memory order between two CPUs, or between a BPF program and user space. Each side stores a word
+ * and then reads the word that the other side stores. For at least one side to see the other's
+ * store, both need a full barrier between the two accesses, on x86 too.
  *
  * BPF has no barrier instruction. An atomic operation that fetches the old value (BPF_FETCH) is a
- * full barrier on every architecture; one that does not fetch orders nothing. Before version 20,
- * clang drops the fetch when the value is not used.
+ * full barrier on every architecture. An atomic operation without BPF_FETCH orders nothing, and
+ * clang before version 20 drops BPF_FETCH if the old value is not used.
  */
 #ifndef __SCX_BARRIER_H
 #define __SCX_BARRIER_H
 
 #include "types.h"
 
-/* Do an atomic operation and return its value. It is a full barrier even if the caller ignores the
- * value. */
+/* Evaluate the atomic operation @atomic and return the value that it fetches. This is a full
+ * barrier even if the caller ignores the value. */
 #define scx_ordered(atomic)                                 \
 	({                                                  \
 		__typeof__(atomic) __old = (atomic);        \
@@ -26,7 +26,7 @@ static inline __attribute__((always_inline)) void scx_full_barrier(void)
 {
 	u64 word = 0, *place = &word;
 
-	/* Hide from the compiler that no other CPU sees the word. */
+	/* The compiler would drop the operation if it knew that no other CPU sees the word. */
 	asm volatile("" : "+r"(place) : : "memory");
 	scx_ordered(__sync_fetch_and_add(place, 1));
 }

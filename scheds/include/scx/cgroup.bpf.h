@@ -3,16 +3,16 @@
  * The tree of cgroups with their weights, and the shares computed from them (cgroup.h).
  *
  * A scheduler that includes this file
- *  - defines the callbacks with SCX_CGROUP_OPS() and names them with SCX_CGROUP_CALLBACKS(); its
- *    struct scx_sched says which controls it implements;
+ *  - defines the callbacks with SCX_CGROUP_OPS() and names them with SCX_CGROUP_CALLBACKS();
+ *  - says in its struct scx_sched which controls it implements;
  *  - keeps a struct scx_cgroup_task for each task, and calls scx_cgroup_task_*() as their comments
  *    say;
  *  - charges CPU time with scx_cgroup_charge() and scx_share_cost() instead of scx_vtime_cost().
  *
- * Only runnable tasks count: a cgroup is part of its parent's load while it or one of its
- * descendants has a runnable task. So a wakeup changes the load of the task's own cgroup; the load
- * of a parent changes only if its child becomes active, which most wakeups do not cause. All sums
- * are atomic, and no lock is taken.
+ * Only runnable tasks count. A cgroup is active, which means that it is part of its parent's load,
+ * while it or one of its descendants has a runnable task. So a wakeup always changes the load of
+ * the task's own cgroup, but most wakeups do not make a cgroup active and leave the loads of its
+ * ancestors unchanged. All sums are updated atomically, without a lock.
  */
 #ifndef __SCX_CGROUP_BPF_H
 #define __SCX_CGROUP_BPF_H
@@ -31,13 +31,13 @@
 struct scx_cgroup {
 	u64 id; /* the kernel's id of the cgroup; 0: the slot is free */
 	u32 parent; /* slot */
-	u32 is_gone; /* removed, to be freed when its last task sleeps */
+	u32 is_gone; /* 1: removed; the slot is freed when the last task sleeps */
 	u32 weight; /* cpu.weight */
 	u32 is_idle; /* cpu.idle */
-	s64 load; /* sum of the weights of runnable tasks and active children */
-	s64 tasks; /* part of load: the weights of runnable tasks */
-	s64 in_parent; /* what it adds to its parent's load */
-	u64 vtime; /* virtual time of its tasks together */
+	s64 load; /* sum of the weights of runnable tasks and active child cgroups */
+	s64 tasks; /* part of load: sum of the weights of runnable tasks */
+	s64 in_parent; /* weight that the cgroup adds to its parent's load */
+	u64 vtime; /* virtual time that all tasks of the cgroup advance together */
 };
 
 struct {
@@ -56,18 +56,19 @@ struct {
 	__type(value, u32);
 } scx_cgroup_slots SEC(".maps");
 
-/* Number of slots in use, except the root's; and the slot at which the search for a free one
- * starts. */
+/* Number of slots in use, except the root's. */
 u32 scx_nr_cgroups;
+/* Slot at which the search for a free slot starts. */
 static u32 scx_cgroup_next;
 
 /* A task's place in the tree. */
 struct scx_cgroup_task {
 	u32 slot;
-	u64 id; /* of the cgroup in that slot */
-	u32 counted; /* weight that it adds to the load of counted_slot; 0: none */
+	u64 id; /* id of the cgroup in that slot */
+	u32 counted; /* weight that the task adds to the load of counted_slot; 0: none */
 	u32 counted_slot;
-	/* CPU time and share when it was last charged or began to run (cgroup_vtime.bpf.h). */
+	/* CPU time and share when the task was last charged or began to run
+	 * (cgroup_vtime.bpf.h). */
 	u64 charged_ns;
 	u64 share;
 };
@@ -92,13 +93,14 @@ static inline u32 scx_cgroup_slot(u64 id)
 
 /* ---- loads --------------------------------------------------------------- */
 
-/* Return the weight of a cgroup. With cpu.idle it is 1, the smallest weight; the kernel's fair
- * class gives such a cgroup about a third of that. */
+/* Return the weight of a cgroup. If cpu.idle is set, it is 1, the smallest weight. The kernel's
+ * fair class gives an idle cgroup about a third of that weight. */
 static inline u32 scx_cgroup_weight(const struct scx_cgroup *cg)
 {
 	return READ_ONCE(cg->is_idle) ? 1 : READ_ONCE(cg->weight);
 }
 
+/* Return the weight that the cgroup should add to its parent's load, given its current load. */
 static inline s64 scx_cgroup_due_in_parent(const struct scx_cgroup *cg)
 {
 	return READ_ONCE(cg->load) > 0 ? scx_cgroup_weight(cg) : 0;
@@ -106,8 +108,8 @@ static inline s64 scx_cgroup_due_in_parent(const struct scx_cgroup *cg)
 
 /*
  * Update in_parent after a change of load or weight, and return what to add to the parent's load.
- * Several CPUs may do this at once: each returns the difference made by its own exchanges, and the
- * last one sees the final state.
+ * Several CPUs may do this at once. Each CPU returns the differences that its own exchanges made,
+ * and the last CPU to check sees the final state.
  */
 static inline s64 scx_cgroup_settle(struct scx_cgroup *cg)
 {
@@ -133,8 +135,8 @@ static inline void scx_cgroup_try_free(struct scx_cgroup *cg)
 }
 
 /* Add @change to the load of a cgroup. If this makes the cgroup active or inactive, update the load
- * of its parent too, and so on upwards. A global function, so that the verifier checks it only
- * once. */
+ * of its parent too, and so on up to the root. This is a global function, so that the verifier
+ * checks it only once. */
 __weak int scx_cgroup_add_load(u32 slot, s64 change)
 {
 	int level;
@@ -196,8 +198,8 @@ static inline void scx_cgroup_task_set(struct scx_cgroup_task *t, struct cgroup 
 	t->id = cg ? cg->id : 0;
 }
 
-/* Return the slot of a task's cgroup; the root's if the cgroup is gone. On kernels before 7.0, a
- * dying task may outlive its cgroup. */
+/* Return the slot of a task's cgroup, or the root's slot if the cgroup is gone: on kernels before
+ * 7.0, a dying task may outlive its cgroup. */
 static inline u32 scx_cgroup_task_slot(const struct scx_cgroup_task *t)
 {
 	struct scx_cgroup *cg;
@@ -208,8 +210,8 @@ static inline u32 scx_cgroup_task_slot(const struct scx_cgroup_task *t)
 	return cg && cg->id == t->id ? t->slot : SCX_CGROUP_ROOT;
 }
 
-/* Return cpu.weight of the task's own cgroup: 1 with cpu.idle, the default in the root cgroup. For
- * schedulers that do not use shares. */
+/* Return the weight of the task's own cgroup, for schedulers that do not use shares. It is
+ * cpu.weight, or 1 if cpu.idle is set. For the root cgroup, it is the default weight. */
 static inline u32 scx_cgroup_task_weight(const struct scx_cgroup_task *t)
 {
 	struct scx_cgroup *cg = scx_cgroup_get(t->slot);
@@ -232,8 +234,8 @@ static inline void scx_cgroup_task_quiescent(struct scx_cgroup_task *t)
 	scx_cgroup_add_load(t->counted_slot, -weight);
 }
 
-/* Count the task as runnable. Call it from ops.runnable(). Per-CPU kernel threads are not counted:
- * other tasks depend on them, so they must not wait for their share. */
+/* Count the task as runnable. Call it from ops.runnable(). Per-CPU kernel threads are not counted,
+ * because other tasks depend on them and they must not be delayed to enforce their share. */
 static inline void scx_cgroup_task_runnable(const struct task_struct *p, struct scx_cgroup_task *t)
 {
 	u32 weight = scx_task_is_percpu_kthread(p) ? 0 : p->scx.weight;
@@ -248,7 +250,7 @@ static inline void scx_cgroup_task_runnable(const struct task_struct *p, struct 
 	scx_cgroup_add_load(slot, weight);
 }
 
-/* Return the share of a task of this weight. */
+/* Return the share of the machine that a task of this weight has. */
 static inline u64 scx_cgroup_task_share(const struct scx_cgroup_task *t, u32 weight)
 {
 	u32 slot = scx_cgroup_task_slot(t);
@@ -269,9 +271,9 @@ static inline u64 scx_cgroup_task_vtime(const struct scx_cgroup_task *t)
 }
 
 /*
- * Charge @ran_ns of CPU time of a task of this weight: advance the virtual time of its cgroup,
- * within [@min, @max], and return the share of the task, with which the scheduler computes the cost
- * in the task's own virtual time (scx_share_cost()).
+ * Charge @ran_ns of CPU time of a task of this weight to its cgroup: advance the cgroup's virtual
+ * time, but keep it within [@min, @max]. Returns the share of the task. With this share, the
+ * scheduler computes the cost in the task's own virtual time (scx_share_cost()).
  */
 static inline u64 scx_cgroup_charge(const struct scx_cgroup_task *t, u32 weight, u64 ran_ns,
 				    u64 min, u64 max)
@@ -284,8 +286,8 @@ static inline u64 scx_cgroup_charge(const struct scx_cgroup_task *t, u32 weight,
 		return SCX_SHARE_ALL;
 	share = scx_cgroup_share(slot);
 	vtime = time_max(cg->vtime, min) + scx_share_cost(ran_ns, share);
-	/* Not atomic: a lost update is a slice at most, which is little compared with @max -
-	 * @min. */
+	/* The update need not be atomic: if one is lost, at most the cost of a slice is missing,
+	 * which is little compared with @max - @min. */
 	WRITE_ONCE(cg->vtime, time_before(vtime, max) ? vtime : max);
 	return scx_share_part(share, weight, cg->tasks);
 }
@@ -309,8 +311,8 @@ static long scx_cgroup_try_claim(u32 i, void *ctx)
 	return 1;
 }
 
-/* Claim a free slot, preferably one that was not used recently; return the root's if there is
- * none. */
+/* Claim a free slot, preferably one that was not used recently. Return the slot, or the root's if
+ * no slot is free. */
 static inline u32 scx_cgroup_claim(u64 id)
 {
 	struct scx_cgroup_search search = { .id = id, .slot = SCX_CGROUP_ROOT };
@@ -408,9 +410,9 @@ static inline void scx_cgroup_do_set_idle(struct cgroup *cgrp, bool idle)
 
 /*
  * Define the callbacks that maintain the tree. The scheduler defines ops.cgroup_move() itself,
- * because only it can find the struct scx_cgroup_task of a task. ops.cgroup_prep_move() and
- * ops.cgroup_cancel_move() are not needed: a move changes only the task, and the kernel calls
- * ops.quiescent() before it moves a runnable task, and ops.runnable() afterwards.
+ * because only the scheduler can find the struct scx_cgroup_task of a task. ops.cgroup_prep_move()
+ * and ops.cgroup_cancel_move() are not needed, because a move changes only the task. The kernel
+ * calls ops.quiescent() before it moves a runnable task, and ops.runnable() afterwards.
  */
 #define SCX_CGROUP_OPS(name)                                                  \
 	s32 BPF_STRUCT_OPS_SLEEPABLE(name##_cgroup_init, struct cgroup *cgrp, \

@@ -21,8 +21,8 @@
 
 /*
  * Return the part of @share that @weight gets, where @load is the sum of all weights, including
- * @weight. @share <= SCX_SHARE_ALL. @load may be too small, since it is read while other CPUs
- * change it.
+ * @weight. @share <= SCX_SHARE_ALL. @load may be smaller than @weight, since other CPUs may change
+ * it between the reads of the two.
  */
 static inline u64 scx_share_part(u64 share, u64 weight, u64 load)
 {
@@ -68,17 +68,18 @@ static inline u64 scx_share_slice(u64 slice_ns, u64 share, u64 cost_ns, u64 min_
 
 /* ---- cpu.max ------------------------------------------------------------- */
 
-/* CPU time that a cgroup may use in each period. Up to @burst_ns of unused time is carried over. */
+/* CPU time that a cgroup may use in each period. At most @burst_ns of unused time is carried over
+ * to the next period. */
 struct scx_quota {
 	u64 quota_ns; /* 0: unlimited */
 	u64 period_ns;
 	u64 burst_ns;
 };
 
-/* Minimum quota. The kernel accepts no smaller one. */
+/* Minimum quota, the kernel's own limit. */
 #define SCX_QUOTA_MIN_US 1000
 #define SCX_QUOTA_PERIOD_DFL_US 100000
-/* Upper bound of the kernel's quotas; it reports "max" as a larger number. */
+/* Upper bound of the quotas that the kernel accepts. It reports "max" as a larger number. */
 #define SCX_QUOTA_MAX_US (1ULL << 44)
 
 /* Convert a quota reported by the kernel. */
@@ -104,8 +105,8 @@ static inline s64 scx_quota_refilled(const struct scx_quota *q, s64 left_ns, u64
 	return left_ns + nr_periods * q->quota_ns;
 }
 
-/* Return the number of periods after which something is left of a quota; 0 if something is left
- * now. */
+/* Return the number of refills after which something is left of a quota: 0 if @left_ns, which is
+ * left now, is positive. */
 static inline u64 scx_quota_nr_periods(const struct scx_quota *q, s64 left_ns)
 {
 	return left_ns > 0 ? 0 : (u64)-left_ns / q->quota_ns + 1;

@@ -2,10 +2,11 @@
 /*
  * cpu.max of cgroups: quotas of CPU time per period, at every level.
  *
- * CPU time is charged to all cgroups above a task that have a quota. A cgroup that has overdrawn
- * its quota waits until enough periods have passed, so the average is exact, although slices that
- * several CPUs begin at once may exceed the quota of one period. The scheduler holds back the tasks
- * of such a cgroup (scx_cgroup_max_until()). There is no overhead while no cgroup has a quota.
+ * The CPU time of a task is charged to its cgroup and to all ancestors of that cgroup that have a
+ * quota. If several CPUs begin slices at once, a cgroup may exceed the quota of one period. The
+ * scheduler then holds back the tasks of the cgroup (scx_cgroup_max_until()) until enough periods
+ * have passed, so the average over many periods is exact. There is no overhead while no cgroup has
+ * a quota.
  */
 #ifndef __SCX_CGROUP_MAX_BPF_H
 #define __SCX_CGROUP_MAX_BPF_H
@@ -14,7 +15,7 @@
 
 struct scx_cgroup_max {
 	struct scx_quota quota;
-	s64 left_ns; /* of the quota; negative if overdrawn */
+	s64 left_ns; /* unused part of the quota; negative if it is exceeded */
 	u64 refilled_ns; /* start of the last period that was added to left_ns */
 };
 
@@ -41,12 +42,12 @@ static inline void scx_cgroup_max_refill(struct scx_cgroup_max *max, u64 now)
 	if (!__sync_bool_compare_and_swap(&max->refilled_ns, from,
 					  from + nr * max->quota.period_ns))
 		return;
-	/* Only one CPU per period reaches this, but others may charge at the same time. */
+	/* Only one CPU per period reaches this, but other CPUs may charge CPU time meanwhile. */
 	left_ns = READ_ONCE(max->left_ns);
 	__sync_fetch_and_add(&max->left_ns, scx_quota_refilled(&max->quota, left_ns, nr) - left_ns);
 }
 
-/* Charge @ran_ns to each cgroup above the task that has a quota. */
+/* Charge @ran_ns to the task's cgroup and to each of its ancestors, where they have a quota. */
 static inline void scx_cgroup_max_charge(const struct scx_cgroup_task *t, u64 ran_ns)
 {
 	u32 slot = scx_cgroup_task_slot(t);
@@ -67,8 +68,8 @@ static inline void scx_cgroup_max_charge(const struct scx_cgroup_task *t, u64 ra
 }
 
 /*
- * Return 0 if all quotas above the task have something left, with *@left_ns reduced to the smallest
- * remainder; else the time at which all of them will have something left.
+ * Return 0 if something is left of all quotas that apply to the task, and reduce *@left_ns to the
+ * smallest remainder. Otherwise return the time at which something will be left of all of them.
  */
 static inline u64 scx_cgroup_max_until(const struct scx_cgroup_task *t, u64 now, u64 *left_ns)
 {
@@ -114,8 +115,8 @@ static inline void scx_cgroup_max_set(struct cgroup *cgrp, u64 period_us, u64 qu
 		__sync_fetch_and_add(&scx_nr_quotas, 1);
 	else if (!quota.quota_ns && max->quota.quota_ns)
 		__sync_fetch_and_sub(&scx_nr_quotas, 1);
-	/* Other CPUs may see a mixture of old and new values, which matters for one period at
-	 * most. */
+	/* Other CPUs may see a mixture of old and new values. The effect is limited to one
+	 * period. */
 	max->left_ns = quota.quota_ns;
 	max->refilled_ns = scx_bpf_now();
 	max->quota.period_ns = quota.period_ns;
@@ -123,14 +124,14 @@ static inline void scx_cgroup_max_set(struct cgroup *cgrp, u64 period_us, u64 qu
 	WRITE_ONCE(max->quota.quota_ns, quota.quota_ns);
 }
 
-/* Call these two from ops.cgroup_init(), after scx_cgroup_do_init(), and from ops.cgroup_exit(),
- * before scx_cgroup_do_exit(): they look up the slot of the cgroup. */
+/* Call it from ops.cgroup_init(), after scx_cgroup_do_init(), which gives the cgroup its slot. */
 static inline void scx_cgroup_max_init(struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 {
 	if (scx_reports_cgroup_max())
 		scx_cgroup_max_set(cgrp, args->bw_period_us, args->bw_quota_us, args->bw_burst_us);
 }
 
+/* Call it from ops.cgroup_exit(), before scx_cgroup_do_exit(), which frees the slot. */
 static inline void scx_cgroup_max_exit(struct cgroup *cgrp)
 {
 	scx_cgroup_max_set(cgrp, 0, SCX_QUOTA_MAX_US, 0);

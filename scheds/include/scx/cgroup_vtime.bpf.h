@@ -2,18 +2,20 @@
 /*
  * Virtual time by shares (cgroup.bpf.h), for schedulers that keep tasks in a DSQ ordered by it.
  *
- * A task's virtual time advances by its CPU time divided by its share; the machine's virtual time
+ * A task's virtual time advances by its CPU time divided by its share. The machine's virtual time
  * advances by the CPU time of all tasks, since all shares add up to one. So a task's virtual time
  * keeps up with the machine's as long as the task gets its share. Three cases are handled here:
- *  - A task cannot use its share, because it would need several CPUs, or because too many such
- *    tasks share the CPUs that it may use: it falls behind, and the other tasks get ahead.
- *  - CPUs are idle: the CPU time of the running tasks takes nothing from others, so it is not held
- *    against them later.
+ *  - A task cannot use its share, because the share is more than one CPU, or because the CPUs that
+ *    the task may use are too few for the shares of their tasks. Such a task falls behind the
+ *    machine's virtual time, and the other tasks get ahead of it.
+ *  - CPUs are idle. A running task then takes no CPU time from other tasks, so its CPU time does
+ *    not count against it later.
  *  - A share is so small that the task would wait longer than the kernel's watchdog allows.
  *
- * A cgroup has a virtual time too, that of its tasks together. A task that is new, wakes up or is
- * moved starts at most a credit behind it, so a cgroup gains nothing by forking, by letting its
- * tasks sleep alternately, or by replacing them.
+ * A cgroup has a virtual time too, which all its tasks advance together. A task that is new, wakes
+ * up or is moved to the cgroup starts at most a credit behind the cgroup's virtual time. So a
+ * cgroup gains nothing by forking, by letting its tasks sleep alternately, or by replacing its
+ * tasks.
  */
 #ifndef __SCX_CGROUP_VTIME_BPF_H
 #define __SCX_CGROUP_VTIME_BPF_H
@@ -22,27 +24,28 @@
 
 /*
  * Maximum lead of a task's virtual time over the machine's, for each CPU up to SCX_VCLOCK_CPUS. If
- * only one CPU is busy, a task waits for this lead in real time: 8 s at most, well below the
- * timeout of the kernel's watchdog (30 s). If all CPUs are busy, it waits for 2 s at most. Because
- * of this limit, a share below 1/2000 gets more CPU time than it is entitled to.
+ * only one CPU is busy, the machine's virtual time advances as fast as real time, and a task waits
+ * for 8 s at most, well below the timeout of the kernel's watchdog (30 s). If all CPUs are busy, it
+ * waits for 2 s at most. Because of this limit, a task with a share below 1/2000 gets more CPU time
+ * than its share.
  */
 #define SCX_VCLOCK_AHEAD_NS (2 * NSEC_PER_SEC)
 #define SCX_VCLOCK_CPUS 4
 
 /*
- * Maximum lag of a task's virtual time behind the machine's, for each CPU as above: a task that ran
- * all the time, but on fewer CPUs than its share amounts to, can catch up on this much. It is also
- * the maximum lag of the machine's virtual time behind the first waiting task. It is half of the
- * maximum lead, which leaves the other half for the tasks that wait behind the first one.
+ * Maximum lag of a task's virtual time behind the machine's, for each CPU up to SCX_VCLOCK_CPUS. A
+ * task whose share is more than one CPU falls behind although it runs all the time, and can catch
+ * up on this much later. The constant is also the maximum lag of the machine's virtual time behind
+ * the first waiting task: half of the maximum lead, so that the other half is left for the tasks
+ * that wait behind the first.
  */
 #define SCX_VCLOCK_BEHIND_NS (SCX_VCLOCK_AHEAD_NS / 2)
 
-/* Virtual time of the machine. Increments are atomic, but are lost if another CPU sets it at the
- * same time. */
+/* Virtual time of the machine. CPU time is added atomically, but an addition is lost if another CPU
+ * sets the variable at the same time (scx_vclock_advance()). */
 static u64 scx_vclock;
 
-/* Time at which the queue was first seen empty, 0 if it is not empty; and scx_vclock at that
- * time. */
+/* Time since which the queue has been empty, 0 if it is not empty, and scx_vclock at that time. */
 static u64 scx_vclock_empty_ns, scx_vclock_when_empty;
 
 static u32 scx_vclock_nr_cpus = 1;
@@ -59,6 +62,7 @@ static inline void scx_vclock_init(u64 slice_ns)
 	scx_vclock_credit_ns = slice_ns * scx_vclock_nr_cpus;
 }
 
+/* Return @ns for each CPU up to SCX_VCLOCK_CPUS. */
 static inline u64 scx_vclock_scale(u64 ns)
 {
 	u32 nr = scx_vclock_nr_cpus;
@@ -67,9 +71,10 @@ static inline u64 scx_vclock_scale(u64 ns)
 }
 
 /*
- * Return the virtual time that a task of the queue @dsq_id is compared with: the machine's, or that
- * of the first waiting task if it is earlier. It is earlier if the waiting tasks may use too few
- * CPUs for their shares, and so compete with each other only.
+ * Return the virtual time that a task of the queue @dsq_id is compared with: the machine's or the
+ * first waiting task's, whichever is earlier. The first waiting task is earlier if the CPUs that
+ * the waiting tasks may use are too few for their shares, so that they compete only with each
+ * other.
  */
 static inline u64 scx_vclock_now(u64 dsq_id)
 {
@@ -81,9 +86,9 @@ static inline u64 scx_vclock_now(u64 dsq_id)
 
 /*
  * Advance the virtual time of the machine. Call it from ops.dispatch() and ops.runnable(). While no
- * task waits, virtual time advances as fast as on a busy machine. It also follows a queue that is
- * far ahead because tasks with large shares cannot use them in full. Not atomic: the next call
- * makes up for a lost update.
+ * task waits, virtual time advances as if all CPUs were busy. If tasks with large shares cannot use
+ * them in full, the queued tasks get ahead, and the machine's virtual time follows the first of
+ * them. The update need not be atomic: the next call makes up for a lost one.
  */
 static inline void scx_vclock_advance(u64 dsq_id)
 {
@@ -118,9 +123,10 @@ static inline void scx_cgroup_task_running(struct task_struct *p, struct scx_cgr
 /*
  * Charge the CPU time since the last call. Call it from ops.stopping(), and for prev from
  * ops.dispatch(). Returns false if the time was not charged in full, to bound the wait of the task.
- * The share changes as other tasks sleep and wake up, so the cost is the mean of the costs at the
- * initial and the final share. With the final share alone, a task whose slices end when a timer
- * wakes up others would pay more than one that continues.
+ * The share changes as other tasks sleep and wake up, so the task is charged the mean of the costs
+ * at its initial and its final share. With the final share alone, a task that is always stopped
+ * just after a timer has woken up other tasks would be charged too much, because its share is then
+ * small.
  */
 static inline bool scx_cgroup_task_charge(struct task_struct *p, struct scx_cgroup_task *t,
 					  u64 dsq_id)
@@ -144,8 +150,8 @@ static inline bool scx_cgroup_task_charge(struct task_struct *p, struct scx_cgro
 	return in_full;
 }
 
-/* Return @vtime, the virtual time of a task that has slept or was held back, with its credit
- * limited. */
+/* Return @vtime, the virtual time of a task that has slept or was held back, but limit its lag to
+ * the maximum credit. */
 static inline u64 scx_vclock_limit_credit(u64 vtime, u64 dsq_id)
 {
 	return scx_vtime_limit_credit(vtime, scx_vclock_now(dsq_id), scx_vclock_credit_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Included by every BPF scheduler: types, kfuncs, and the macros to define callbacks.
- * Sources written for the kernel's own sched_ext headers find all their names here
+ * The header that every BPF scheduler includes: types, kfuncs, and the macros to define callbacks.
+ * Sources written for the kernel's own sched_ext headers find all names that they use here
  * (docs/upstream.md).
  */
 #ifndef __SCX_COMMON_BPF_H
@@ -23,9 +23,9 @@
 #include "counters.bpf.h"
 #include "vtime.h"
 
-/* Define a callback of struct sched_ext_ops. The _SLEEPABLE form is accepted for init,
- * exit, init_task, cgroup_{init,exit,prep_move} and cpu_{on,off}line. No argument may be
- * called ctx. */
+/* Define a callback of struct sched_ext_ops. The kernel accepts the _SLEEPABLE form for init,
+ * exit, init_task, cgroup_{init,exit,prep_move} and cpu_{on,off}line. No argument may be called
+ * ctx, because BPF_PROG() has an argument of this name. */
 #define BPF_STRUCT_OPS(name, args...) SEC("struct_ops/" #name) BPF_PROG(name, ##args)
 #define BPF_STRUCT_OPS_SLEEPABLE(name, args...) SEC("struct_ops.s/" #name) BPF_PROG(name, ##args)
 
@@ -33,7 +33,7 @@
  * exit_dump_len) are set by user space before the load. */
 #define SCX_OPS(name) SEC(".struct_ops.link") struct sched_ext_ops name
 
-/* Never called: it makes the compiler check the format strings below. */
+/* Lets the compiler check the format strings below. It is never called. */
 static inline __attribute__((format(printf, 1, 2))) void scx_fmt_check(const char *fmt, ...)
 {
 }
@@ -42,7 +42,7 @@ static inline __attribute__((format(printf, 1, 2))) void scx_fmt_check(const cha
 /* clang-format off */
 #define __SCX_BSTR(call, fmt, args...)                                             \
 	({                                                                         \
-		/* Not const: the verifier treats a char * argument as writable. */\
+		/* Not const, because the verifier wants a writable char *. */     \
 		static char __fmt[] = fmt;                                         \
 		unsigned long long __data[___bpf_narg(args) ?: 1] = {};            \
 		_Pragma("GCC diagnostic push")                                     \
@@ -57,7 +57,7 @@ static inline __attribute__((format(printf, 1, 2))) void scx_fmt_check(const cha
 
 #define __scx_exit_bstr(fmt, data, size) scx_bpf_exit_bstr(__code, fmt, data, size)
 
-/* End the scheduler with an error; it is ejected and the message reported. */
+/* End the scheduler with an error. The kernel ejects it and reports the message. */
 #define scx_bpf_error(fmt, args...) __SCX_BSTR(scx_bpf_error_bstr, fmt, ##args)
 /* End the scheduler cleanly with the 64-bit @code (exit_info.h). */
 #define scx_bpf_exit(code, fmt, args...)                  \
@@ -65,11 +65,11 @@ static inline __attribute__((format(printf, 1, 2))) void scx_fmt_check(const cha
 		s64 __code = (code);                      \
 		__SCX_BSTR(__scx_exit_bstr, fmt, ##args); \
 	})
-/* Print into the debug dump; in ops.dump*() only. */
+/* Print into the debug dump. Use it in ops.dump*() only. */
 #define scx_bpf_dump(fmt, args...) __SCX_BSTR(scx_bpf_dump_bstr, fmt, ##args)
 
-/* Whether @p is a kernel thread bound to one CPU. It must never wait for another CPU or for user
- * space: other tasks depend on it. */
+/* Whether @p is a kernel thread bound to one CPU. Such a thread must never wait for another CPU or
+ * for user space, because other tasks depend on it. */
 static inline bool scx_task_is_percpu_kthread(const struct task_struct *p)
 {
 	return (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1;

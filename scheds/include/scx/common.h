@@ -4,10 +4,10 @@
  * (docs/upstream.md). The schedulers of this tree describe themselves to the runner instead
  * (scheds/c/runner/runner.h), and do not need this header.
  *
- * The functions are in scheds/c/runner/own_main.c, which the program links. They do what the runner
- * does around a load: check the kernel, fit the object to it, attach as a real-time thread, report
- * how the scheduler ended, and end the program with the same exit statuses, even if main() always
- * returns 0.
+ * The functions are in scheds/c/runner/own_main.c, which is linked into the program. They do what
+ * the runner does when it loads a scheduler: check the kernel, remove what the kernel lacks from
+ * the object, attach as a real-time thread, and report how the scheduler ended. The program ends
+ * with the runner's exit statuses, even if main() always returns 0.
  */
 #ifndef __SCX_COMMON_H
 #define __SCX_COMMON_H
@@ -34,7 +34,8 @@
 
 /*
  * Open the skeleton @skel_name, whose table of callbacks is @ops_name. The count of hotplug events
- * is read first, so that the kernel notices if CPUs come or go before the scheduler is loaded.
+ * is read before that, so that the kernel refuses the scheduler if a CPU goes online or offline
+ * before it is attached.
  */
 #define SCX_OPS_OPEN(ops_name, skel_name)                                 \
 	({                                                                \
@@ -70,7 +71,7 @@
 		scx_main_attach((skel)->maps.ops_name);                             \
 	})
 
-/* Give a RESIZABLE_ARRAY() (arrays.bpf.h) @n zeroed elements. Use it between open and load. */
+/* Resize a RESIZABLE_ARRAY() (arrays.bpf.h) to @n elements. Use it between open and load. */
 #define RESIZE_ARRAY(skel, elfsec, arr, n)                                               \
 	do {                                                                             \
 		size_t __size = sizeof((skel)->elfsec##_##arr->arr[0]) * (n);            \
@@ -119,10 +120,10 @@ bool __COMPAT_struct_has_field(const char *type, const char *field);
 #define SCX_OPS_BUILTIN_IDLE_PER_NODE SCX_OPS_FLAG(SCX_OPS_BUILTIN_IDLE_PER_NODE)
 #define SCX_OPS_ALWAYS_ENQ_IMMED SCX_OPS_FLAG(SCX_OPS_ALWAYS_ENQ_IMMED)
 
-/* ---- behind the macros; not to be called directly -------------------------- */
+/* ---- used by the macros above; not to be called directly ------------------- */
 
 void __attribute__((noreturn, format(printf, 1, 2))) scx_main_fail(const char *fmt, ...);
-/* Returns the count of hotplug events; ends the program if no scheduler can run here. */
+/* Return the count of hotplug events. Ends the program if no scheduler can run on this kernel. */
 uint64_t scx_main_begin(const char *name);
 void scx_main_before_load(struct bpf_object *obj);
 void scx_main_loaded(int err);

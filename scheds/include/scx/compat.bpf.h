@@ -2,21 +2,22 @@
 /*
  * One name and one prototype for each kfunc or feature that differs between kernels 6.12 and 7.2.
  *
- * A wrapper has the newest kernel's name and prototype, tries the newest kfunc first and documents
- * what an older kernel does instead. A wrapper that does more than call a kfunc is named scx_*, not
- * scx_bpf_*. The choice is made at load time: bpf_ksym_exists() and bpf_core_*_exists() become
- * constants and the verifier drops the branches not taken, so a wrapper costs nothing and may name
- * kfuncs that the kernel lacks. The kernel's version is never tested: distributions backport.
+ * A wrapper has the name and the prototype that the newest kernel uses, tries the newest kfunc
+ * first and documents what it does on an older kernel. A wrapper that does more than call a kfunc
+ * is named scx_*, not scx_bpf_*. The kfunc is chosen at load time: bpf_ksym_exists() and
+ * bpf_core_*_exists() become constants, and the verifier drops the branches not taken. So a wrapper
+ * costs nothing and may name kfuncs that the kernel lacks. The kernel's version is never tested,
+ * because distributions backport kfuncs.
  *
  * Not wrapped, because there is no fallback: sub-schedulers and the cid form (7.1),
  * scx_bpf_tid_to_task() (7.2), scx_bpf_locked_rq() (6.18).
  *
- * Rules that no wrapper can hide:
+ * Differences that no wrapper can hide:
  *  - scx_bpf_select_cpu_dfl() from ops.enqueue() aborts the scheduler on 6.12.
  *  - scx_bpf_cpuperf_set() for a CPU other than the one whose run queue is locked aborts the
  *    scheduler on 7.2.
- *  - ops.dequeue() runs on 7.2 at every dispatch from a user DSQ, on 6.12 only when a task is
- *    removed from BPF's custody.
+ *  - On 7.2, the kernel calls ops.dequeue() whenever a task is dispatched from a user DSQ. On 6.12,
+ *    it does so only if a task is dequeued before it is dispatched.
  */
 #ifndef __SCX_COMPAT_BPF_H
 #define __SCX_COMPAT_BPF_H
@@ -27,8 +28,8 @@
 /* ---- inserting into a DSQ ------------------------------------------------ */
 
 /*
- * Insert @p into a FIFO DSQ. Returns whether it was inserted; always true before 6.19,
- * where the kernel does not report it.
+ * Insert @p into a FIFO DSQ. Returns whether it was inserted. Before 6.19 the kernel does not
+ * report it, and the result is always true.
  */
 static inline bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags)
 {
@@ -41,7 +42,7 @@ static inline bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 sli
 	return true;
 }
 
-/* Insert @p into a user DSQ ordered by @vtime. Return value as above. */
+/* Insert @p into a user DSQ ordered by @vtime. Returns the same as scx_bpf_dsq_insert(). */
 static inline bool scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice, u64 vtime,
 					    u64 enq_flags)
 {
@@ -64,7 +65,7 @@ static inline bool scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u
 /* ---- taking from a DSQ --------------------------------------------------- */
 
 /*
- * Move the first task that may run on this CPU from @dsq_id to the local DSQ. False if
+ * Move the first task that may run on this CPU from @dsq_id to the local DSQ. Returns false if
  * there is none. @enq_flags are ignored before 7.1.
  */
 static inline bool scx_bpf_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
@@ -80,8 +81,8 @@ static inline bool scx_bpf_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
 #define BPF_FOR_EACH_ITER (&___it)
 
 /*
- * Within bpf_for_each(scx_dsq, p, …): move @p to another DSQ. @it is BPF_FOR_EACH_ITER.
- * False if the task is gone. Named dispatch_from_* on 6.12.
+ * Within bpf_for_each(scx_dsq, p, …): move @p to the DSQ @dsq_id. @it is BPF_FOR_EACH_ITER. Returns
+ * false if the task has left the DSQ meanwhile. On 6.12 the kfuncs are named dispatch_*from_dsq*.
  */
 static inline bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id,
 				    u64 enq_flags)
@@ -99,7 +100,7 @@ static inline bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct ta
 	return scx_bpf_dispatch_vtime_from_dsq___old(it, p, dsq_id, enq_flags);
 }
 
-/* Slice and vtime for the next scx_bpf_dsq_move*() of this iteration. */
+/* Set the slice or the vtime that a task gets by the next scx_bpf_dsq_move*() of this iteration. */
 static inline void scx_bpf_dsq_move_set_slice(struct bpf_iter_scx_dsq *it, u64 slice)
 {
 	if (bpf_ksym_exists(scx_bpf_dsq_move_set_slice___new))
@@ -117,8 +118,8 @@ static inline void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *it, u64 v
 }
 
 /*
- * Return the first task of a user DSQ, or NULL. Lockless: another CPU may take the task at any
- * moment. Before 6.19 this uses the iterator, which takes the DSQ's lock.
+ * Return the first task of a user DSQ, or NULL. No lock is held afterwards, so another CPU may take
+ * the task at any moment. Before 6.19 this uses the iterator, which takes the DSQ's lock.
  */
 static inline struct task_struct *scx_bpf_dsq_peek(u64 dsq_id)
 {
@@ -136,8 +137,8 @@ static inline struct task_struct *scx_bpf_dsq_peek(u64 dsq_id)
 
 /* ---- re-enqueueing ------------------------------------------------------- */
 
-/* Whether scx_bpf_reenqueue_local() may be called from any context (6.19) and not just
- * from ops.cpu_release(). */
+/* Whether scx_bpf_reenqueue_local() may be called from any callback. Before 6.19 it may be called
+ * from ops.cpu_release() only. */
 static inline bool scx_can_reenqueue_anywhere(void)
 {
 	return bpf_ksym_exists(scx_bpf_reenqueue_local___v2___new);
@@ -153,9 +154,8 @@ static inline void scx_bpf_reenqueue_local(void)
 }
 
 /*
- * Re-enqueue the tasks of any DSQ (7.1). Before 7.1 SCX_DSQ_LOCAL is handled by
- * scx_bpf_reenqueue_local(), with its limits; returns false for any other DSQ, whose tasks
- * stay.
+ * Re-enqueue the tasks of a DSQ. Before 7.1 this works for SCX_DSQ_LOCAL only, with the limits of
+ * scx_bpf_reenqueue_local(). For any other DSQ it then returns false and does nothing.
  */
 static inline bool scx_dsq_reenq(u64 dsq_id, u64 reenq_flags)
 {
@@ -189,8 +189,8 @@ static inline void scx_bpf_task_set_dsq_vtime(struct task_struct *p, u64 vtime)
 		p->scx.dsq_vtime = vtime;
 }
 
-/* Return the cgroup of @p, which must be the subject of the current callback; the root cgroup
- * without CONFIG_EXT_GROUP_SCHED. Release it with bpf_cgroup_release(). */
+/* Return the cgroup of @p, which must be the task that the current callback is called for. Without
+ * CONFIG_EXT_GROUP_SCHED, return the root cgroup. Release the cgroup with bpf_cgroup_release(). */
 static inline struct cgroup *scx_bpf_task_cgroup(struct task_struct *p)
 {
 	if (bpf_ksym_exists(scx_bpf_task_cgroup___group))
@@ -199,9 +199,9 @@ static inline struct cgroup *scx_bpf_task_cgroup(struct task_struct *p)
 }
 
 /*
- * Return the element of @p in the task storage @map, created if there is none; NULL on failure. For
- * ops.init_task(), whose failure would make a fork fail: the allocator of 7.2 does not wait for
- * locks, and fails if another CPU holds one, so this tries a few times.
+ * Return the element of @p in the task storage @map, which is created if there is none; NULL on
+ * failure. The allocator of 7.2 does not wait for locks, and fails if another CPU holds one. So
+ * this tries a few times, because a failure of ops.init_task() makes a fork fail.
  */
 #define scx_create_task_storage(map, p)                                                   \
 	({                                                                                \
@@ -224,7 +224,8 @@ static inline bool scx_reports_cgroup_idle(void)
 	return bpf_core_field_exists(struct sched_ext_ops, cgroup_set_idle);
 }
 
-/* Whether cpu.idle of @cgrp is set; false on kernels that do not report its changes. */
+/* Whether cpu.idle of @cgrp is set. Always false on kernels that do not report changes of cpu.idle,
+ * so that all cgroups are treated alike. */
 static inline bool scx_cgroup_is_idle(struct cgroup *cgrp)
 {
 	void *subsys = (void *)cgrp + bpf_core_field_offset(cgrp->subsys);
@@ -251,8 +252,8 @@ static inline struct cgroup *scx_init_task_cgroup(struct scx_init_task_args *arg
 
 /* ---- CPUs ---------------------------------------------------------------- */
 
-/* Return the task that runs on @cpu, or NULL; valid under RCU. Before 6.18 it is read from the run
- * queue, which newer kernels deprecate. */
+/* Return the task that runs on @cpu, or NULL. Call it under RCU. Before 6.18 the task is read from
+ * the run queue, which kernels since 6.18 deprecate. */
 static inline struct task_struct *scx_bpf_cpu_curr(s32 cpu)
 {
 	struct rq *rq;
@@ -263,8 +264,9 @@ static inline struct task_struct *scx_bpf_cpu_curr(s32 cpu)
 	return rq ? rq->curr : NULL;
 }
 
-/* Pick an idle CPU within @mask as 6.12's built-in selection does: fully idle cores
- * first, @prev_cpu first among equals. @mask is a subset of p->cpus_ptr. */
+/* Pick an idle CPU within @mask, which is a subset of p->cpus_ptr, like the built-in selection of
+ * 6.12: a CPU of a fully idle core if there is one. @prev_cpu is preferred to CPUs that are not
+ * better in this respect. */
 static inline s32 __scx_pick_idle_in(const struct cpumask *mask, s32 prev_cpu, u64 flags)
 {
 	bool prev_allowed = bpf_cpumask_test_cpu(prev_cpu, mask);
@@ -330,9 +332,9 @@ static inline s32 scx_bpf_cpu_node(s32 cpu)
 }
 
 /*
- * Idle tracking per node, for schedulers that set SCX_OPS_BUILTIN_IDLE_PER_NODE on kernels
- * that have it (the flag and the functions came together). On others @node is ignored and
- * the machine-wide mask is used.
+ * Idle CPUs of one node. Schedulers that call these functions set SCX_OPS_BUILTIN_IDLE_PER_NODE,
+ * which was added to the kernel together with the kfuncs. On kernels without them, @node is ignored
+ * and the functions refer to the idle CPUs of the whole machine.
  */
 static inline const struct cpumask *scx_bpf_get_idle_cpumask_node(s32 node)
 {
@@ -372,7 +374,7 @@ struct scx_event_buf {
 	s64 counters[SCX_EVENTS_MAX];
 };
 
-/* Fill @buf. False where the kernel has no event counters. */
+/* Fill @buf. Returns false if the kernel has no event counters. */
 static inline bool scx_events_read(struct scx_event_buf *buf)
 {
 	if (!bpf_ksym_exists(scx_bpf_events___new))

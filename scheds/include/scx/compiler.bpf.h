@@ -11,7 +11,7 @@
 #define unlikely(x) (__builtin_expect(!!(x), 0))
 #endif
 
-/* Access @x once and in its full size: the compiler neither repeats nor omits the access. */
+/* Access @x exactly once. The compiler neither repeats, omits nor splits the access. */
 #define READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
 #define WRITE_ONCE(x, value)                           \
 	do {                                           \
@@ -19,9 +19,10 @@
 	} while (0)
 
 /*
- * Place a variable in a map that contains only the variables of the same @name. The kernel requires
- * that a bpf_spin_lock is in the same map as the data that it protects, and refuses one in a map
- * that user space can map. So the variable is hidden: libbpf then does not make the map mappable.
+ * Place a variable in a map that contains only the variables with the same @name. The kernel
+ * requires that a bpf_spin_lock is in the same map as the data that it protects, and refuses a lock
+ * in a map that user space can mmap(). libbpf makes a map mmap()able unless all of its variables
+ * are hidden.
  */
 #define private(name) SEC(".data." #name) __hidden __attribute__((aligned(8)))
 

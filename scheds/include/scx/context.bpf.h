@@ -38,7 +38,7 @@ extern const int __preempt_count __ksym __weak;
 #define SCX_SOFTIRQ_SERVED 0x00000100
 #define SCX_HARDIRQ_NMI_MASK 0x00ff0000
 
-/* Return the kernel's preempt_count() of this CPU; 0 where it cannot be read. */
+/* Return the kernel's preempt_count() of this CPU, 0 on architectures where it cannot be read. */
 static inline u32 scx_preempt_count(void)
 {
 	struct task_struct___arm64 *current = (void *)bpf_get_current_task_btf();

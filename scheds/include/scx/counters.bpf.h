@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Per-CPU counters: a struct of u64, which user space sums over all CPUs. Callbacks on one CPU do
- * not interrupt each other, so a plain increment is enough.
+ * Per-CPU counters. A struct of u64 members holds the counters of a CPU, and user space adds up the
+ * structs of all CPUs. Callbacks on one CPU do not interrupt each other, so the increments need not
+ * be atomic.
  */
 #ifndef __SCX_COUNTERS_BPF_H
 #define __SCX_COUNTERS_BPF_H
@@ -9,7 +10,7 @@
 #include "types.bpf.h"
 #include <bpf/bpf_helpers.h>
 
-/* Define the map @name with one @counters for each CPU. */
+/* Define the map @name with one struct of type @counters for each CPU. */
 #define SCX_PERCPU_COUNTERS(name, counters)              \
 	struct {                                         \
 		__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY); \
@@ -18,7 +19,8 @@
 		__type(value, counters);                 \
 	} name SEC(".maps")
 
-/* Return this CPU's counters in map @name. Never NULL, but the verifier requires a check. */
+/* Return this CPU's counters in the map @name. The result is never NULL, but the verifier requires
+ * a check. */
 #define scx_counters(name)                                                       \
 	({                                                                       \
 		u32 __zero = 0;                                                  \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Performance levels of the CPUs (cpufreq.h): a fixed one, or by utilization.
+ * Performance levels of the CPUs (cpufreq.h): either fixed or computed from the utilization.
  *
  * A scheduler calls scx_cpufreq_init() from ops.init(), and scx_cpufreq_note() from ops.running(),
  * from ops.stopping(), and where ops.dispatch() lets prev continue.
@@ -19,16 +19,16 @@ struct scx_cpufreq {
 	u64 since_ns; /* when the measurement began */
 	u64 noted_ns; /* last scx_cpufreq_note() */
 	u64 busy_ns; /* since since_ns */
-	u32 util; /* averaged */
+	u32 util; /* moving average */
 	u32 level; /* last requested */
 };
 
 static struct scx_cpufreq scx_cpufreqs[SCX_CPUS_MAX];
 
 /*
- * Note that a task starts to run on @cpu or, if @was_busy, that one has run since the last call.
- * Call it with the run queue of @cpu locked: since 7.2 the kernel refuses requests for other CPUs
- * while a run queue is locked.
+ * Note that a task starts to run on @cpu or, if @was_busy, that a task has run there since the last
+ * call. Call it with the run queue of @cpu locked: since 7.2, a callback that holds the lock of one
+ * CPU's run queue may not request a level for another CPU.
  */
 static inline void scx_cpufreq_note(s32 cpu, bool was_busy)
 {

@@ -9,9 +9,9 @@
 /* The highest performance level: SCX_CPUPERF_ONE. */
 #define SCX_PERF_MAX 1024
 
-/* Thresholds of utilization. From SCX_PERF_HIGH on, the highest level is requested, so that a busy
- * CPU reaches full speed at once. Up to SCX_PERF_LOW, half of the highest level is requested. In
- * between, the level is the utilization, even where this is less than half. */
+/* Thresholds of utilization. At SCX_PERF_HIGH or more, the highest level is requested, so that a
+ * busy CPU reaches full speed at once. At SCX_PERF_LOW or less, half of the highest level is
+ * requested. Between the thresholds the level is the utilization, which may be below that half. */
 #define SCX_PERF_HIGH 768
 #define SCX_PERF_LOW 256
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * CPU selection by SMT, capacity and node, with a primary domain: CPUs that are used before all
- * others, such as the efficient ones to save power.
+ * CPU selection by SMT, capacity and node, with a primary domain: a set of CPUs that is used before
+ * all other CPUs, such as the power-efficient CPUs of a hybrid machine.
  *
  * User space passes the table of CPUs (cpus.h). It changes the primary domain of a running
  * scheduler by writing the words of struct scx_primary and running the program scx_set_primary.
@@ -60,7 +60,7 @@ static inline const struct cpumask *scx_primary_cpus(void)
 
 /* ---- SMT ------------------------------------------------------------------ */
 
-/* Whether the CPU shares its core with a busy CPU although a whole core is idle. */
+/* Whether the CPU shares its core with a busy CPU while another core is fully idle. */
 static inline bool scx_is_smt_contended(s32 cpu)
 {
 	s32 sibling = scx_cpu_info(cpu)->sibling;
@@ -106,7 +106,7 @@ static inline bool scx_should_move(s32 cpu, const struct task_struct *p)
 
 /* ---- idle CPUs ------------------------------------------------------------ */
 
-/* Whether any CPU is idle. Much cheaper than a search that finds none. */
+/* Whether any CPU is idle. This is much cheaper than a search that finds no idle CPU. */
 static inline bool scx_any_idle(void)
 {
 	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
@@ -128,9 +128,10 @@ static inline bool scx_is_woken_by_faster(const struct task_struct *p, s32 prev_
 }
 
 /*
- * Claim an idle CPU for @p, first in the primary domain; negative if there is none. The kernel
- * prefers idle cores, then the LLC and the node of @prev_cpu. On a hybrid machine, a task whose
- * waker runs on a faster CPU is placed near that CPU, unless @prev_cpu is idle and in the same LLC.
+ * Claim an idle CPU for @p, in the primary domain if possible. Returns a negative number if there
+ * is none. The kernel prefers idle cores, then the LLC and the node of @prev_cpu. On a hybrid
+ * machine, a task whose waker runs on a faster CPU is placed near the waker, unless @prev_cpu is
+ * idle and in the waker's LLC.
  */
 static inline s32 scx_pick_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
@@ -171,8 +172,9 @@ static inline bool scx_claim_idle(s32 cpu, bool whole_core)
 	return scx_bpf_test_and_clear_cpu_idle(cpu);
 }
 
-/* Claim the first idle CPU, in this order: @prev_cpu, then all CPUs from the fastest on. Negative
- * if there is none. */
+/* Claim @prev_cpu if it is idle, else the fastest idle CPU that the task may use: a CPU of @primary
+ * unless it is NULL, and of a fully idle core if @whole_core. Returns a negative number if there is
+ * none. */
 static inline s32 scx_scan(struct task_struct *p, s32 prev_cpu, const struct cpumask *primary,
 			   bool whole_core)
 {
@@ -189,9 +191,9 @@ static inline s32 scx_scan(struct task_struct *p, s32 prev_cpu, const struct cpu
 	return -EBUSY;
 }
 
-/* Claim an idle CPU for @p, first in the primary domain: @prev_cpu if it is idle, else the fastest
- * one, with a preference for idle cores; negative if there is none. Takes time proportional to the
- * number of CPUs. */
+/* Claim an idle CPU for @p, in the primary domain and on an idle core if possible: @prev_cpu if it
+ * is idle, else the fastest idle CPU. Returns a negative number if there is none. Takes time
+ * proportional to the number of CPUs. */
 static inline s32 scx_pick_fastest_idle(struct task_struct *p, s32 prev_cpu)
 {
 	const struct cpumask *primary = scx_primary_cpus();
@@ -210,10 +212,11 @@ static inline s32 scx_pick_fastest_idle(struct task_struct *p, s32 prev_cpu)
 }
 
 /*
- * Claim an idle CPU for the task in ops.enqueue(), if the task should move away from its CPU,
- * @prev_cpu, or, unless @stays, if ops.select_cpu() was not called for it. A pinned task gets its
- * own CPU only. If @fastest, use scx_pick_fastest_idle(). Returns -EBUSY if a search found no idle
- * CPU, -EAGAIN if there was no search.
+ * In ops.enqueue(): claim an idle CPU for the task, which was last on @prev_cpu. There is a search
+ * if the task should move to a better CPU (scx_should_move()), or if ops.select_cpu() was not
+ * called for the task and @stays is false. A pinned task gets its own CPU only. If @fastest, use
+ * scx_pick_fastest_idle(). Returns -EBUSY if the search found no idle CPU, -EAGAIN if there was no
+ * search or the CPU of a pinned task is busy.
  */
 static inline s32 scx_claim_on_enqueue(struct task_struct *p, s32 prev_cpu, u64 enq_flags,
 				       bool stays, bool fastest)
@@ -221,7 +224,7 @@ static inline s32 scx_claim_on_enqueue(struct task_struct *p, s32 prev_cpu, u64 
 	s32 cpu;
 
 	if (scx_task_is_pinned(p)) {
-		/* While its affinity changes, the task may be on another CPU. */
+		/* While its affinity changes, the task may still be on another CPU. */
 		cpu = bpf_cpumask_first(p->cpus_ptr);
 		return cpu == prev_cpu && scx_bpf_test_and_clear_cpu_idle(cpu) ? cpu : -EAGAIN;
 	}
@@ -231,18 +234,18 @@ static inline s32 scx_claim_on_enqueue(struct task_struct *p, s32 prev_cpu, u64 
 }
 
 /*
- * In ops.enqueue(), after the task is queued: kick a CPU that has become idle in the meantime, one
- * of the task's node if possible. The kernel inserts the task when ops.enqueue() returns, so a CPU
- * that becomes idle just then is missed: the task waits for the end of a slice. Returns whether a
- * CPU was kicked.
+ * In ops.enqueue(), after the task is queued: kick a CPU that has become idle since the last
+ * search, one of the task's node if possible. Returns whether a CPU was kicked. The kernel inserts
+ * the task when ops.enqueue() returns. A CPU that becomes idle between this search and the
+ * insertion is missed, and the task waits until a slice ends.
  */
 static inline bool scx_kick_idle_for(struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 
-	/* The CPU of a pinned task cannot go idle before the task is inserted: it would need the
-	 * lock of its run queue, which is held. While its affinity changes, the task may be on
-	 * another CPU. */
+	/* The CPU of a pinned task cannot become idle before the task is inserted: it would need
+	 * the lock of its run queue, which this CPU holds. While the affinity of the task changes,
+	 * the task may still be on another CPU. */
 	if (scx_task_is_pinned(p) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 		return false;
 	if (!scx_any_idle())
@@ -256,8 +259,9 @@ static inline bool scx_kick_idle_for(struct task_struct *p)
 
 /* ---- the primary domain --------------------------------------------------- */
 
-/* Apply struct scx_primary. User space runs this before the attach, and whenever it has changed the
- * struct. Tasks that run outside of the new domain move when their slices expire. */
+/* Apply struct scx_primary. User space runs this program before it attaches the scheduler, and
+ * whenever it has changed the struct. Tasks that run outside of the new domain move when their
+ * slices expire. */
 SEC("syscall")
 int scx_set_primary(void *ctx)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The table of CPUs that user space passes to schedulers that select CPUs with cpus.bpf.h. Shared
- * by both sides; scx_utils::placement fills it. */
+/* The table of CPUs that user space passes to schedulers that select CPUs with cpus.bpf.h.
+ * scx_utils::placement fills it. */
 #ifndef __SCX_CPUS_H
 #define __SCX_CPUS_H
 
@@ -17,16 +17,16 @@ struct scx_cpu {
 	u16 llc; /* index of its last-level cache */
 	u16 node; /* index of its NUMA node, or of a smaller group of CPUs, below nr_nodes */
 	u16 capacity; /* up to 1024; 0: offline */
-	u16 by_capacity; /* cpu[i].by_capacity: id of the CPU with rank i, fastest first */
-	u16 is_little; /* of a kind built for low power */
+	u16 by_capacity; /* in cpu[i]: id of the CPU with rank i, where rank 0 is the fastest */
+	u16 is_little; /* 1: the CPU is of a kind that is built for low power */
 };
 
 /* Set by user space before it loads the BPF programs, in section .rodata.scx_cpus. */
 struct scx_cpus {
 	u64 throttle_ns; /* length of an idle phase (throttle.bpf.h); 0: no throttling */
 	u64 throttle_run_ns; /* length of a running phase */
-	s32 perf_level; /* requested for all CPUs, 0 to 1024; <0: by utilization (cpufreq.h) */
-	u32 nr_cpu_ids; /* possible CPU ids are below it */
+	s32 perf_level; /* level requested for all CPUs, 0 to 1024; <0: by utilization */
+	u32 nr_cpu_ids; /* all possible CPU ids are smaller */
 	u32 nr_online;
 	u32 nr_nodes;
 	u32 has_smt;
@@ -38,7 +38,8 @@ struct scx_cpus {
 	struct scx_cpu cpu[SCX_CPUS_MAX];
 };
 
-/* A bit for each CPU; 1: in the primary domain; all 0: no domain. In section .data.scx_primary. */
+/* A bit for each CPU, 1 if the CPU is in the primary domain. If all are 0, there is no primary
+ * domain. In section .data.scx_primary. */
 struct scx_primary {
 	u64 words[SCX_CPU_WORDS];
 };

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tasks that are queued by a deadline: weighted virtual time plus what the policy adds to it.
+ * Tasks that are queued by a deadline: weighted virtual time plus an amount that the policy adds.
  *
  * A task's virtual time is kept in its context. p->scx.dsq_vtime is the deadline, which the kernel
- * stores when the task is inserted. If it were used as the virtual time too, a task would be
+ * stores when the task is inserted. If dsq_vtime were used as the virtual time too, a task would be
  * charged for the distance to its deadlines, and shares would not follow the weights.
  *
- * Each NUMA node, or smaller group of CPUs (cpus.h), has its own virtual time, because their loads
- * may differ; a task that changes nodes keeps its lag. A task that sleeps falls behind by at most a
- * credit, which the scheduler chooses.
+ * Each NUMA node, or smaller group of CPUs (cpus.h), has its own virtual time, because the loads of
+ * the nodes may differ. A task that changes nodes keeps its lag. A task that sleeps falls behind by
+ * at most a credit, which the scheduler chooses.
  *
  * A scheduler calls scx_dl_NAME() from its callback NAME: select_cpu, enqueue, running, stopping,
- * enable, disable, init_task. To queue a task it calls scx_dl_place(), then scx_dl_insert();
- * queues.bpf.h has the rest. ops.runnable() and ops.quiescent() are not used, because calling a
- * callback costs as much as the work that it would do here.
+ * enable, disable, init_task. To queue a task, it calls scx_dl_place(), then scx_dl_insert(). To
+ * dispatch tasks, it uses the functions of queues.bpf.h. ops.runnable() and ops.quiescent() are not
+ * used: calling each of them would cost as much as the little work that it would do here.
  */
 #ifndef __SCX_DEADLINE_BPF_H
 #define __SCX_DEADLINE_BPF_H
@@ -24,34 +24,37 @@
 #include <scx/queues.bpf.h>
 
 /*
- * Maximum wait of a task because of its debt, roughly, whatever the weights of runnable tasks,
- * unless SCX_DL_AHEAD_MIN_NS allows more. The task also waits for the slices of the tasks before
- * it. Well below ops.timeout_ms of the schedulers.
+ * Approximate maximum time that a task waits because of its debt, whatever the weights of the
+ * runnable tasks. It is exceeded only if SCX_DL_AHEAD_MIN_NS allows a larger lead. The task also
+ * waits for the slices of the tasks that precede it. The value is well below ops.timeout_ms of the
+ * schedulers.
  */
 #define SCX_DL_MAX_WAIT_NS (1 * NSEC_PER_SEC)
 
 /*
- * Minimum of the lead that scx_dl_limit() allows, ns of virtual time: about what a task uses up in
- * one run beside many others. With less, virtual time would advance more slowly than CPU time is
- * used, and a task queued before the others came would wait for many turns of all of them.
+ * Minimum of the lead that scx_dl_limit() allows, in ns of virtual time: about the cost of one run
+ * of a task while many tasks are runnable. With a smaller limit, part of each run would not be
+ * charged, and virtual time would advance too slowly. A task with a larger lead, queued before the
+ * load grew, would then wait for many turns of all other tasks.
  */
 #define SCX_DL_AHEAD_MIN_NS (10 * NSEC_PER_MSEC)
 
 /*
- * Minimum average runtime of a task that may be preempted. Tasks that sleep more often, such as the
- * workers of a server, would only preempt each other while they hold locks.
+ * Minimum average runtime of a task that may be preempted. Tasks that sleep after a shorter
+ * runtime, such as the worker threads of a server, would only preempt each other while they hold
+ * locks.
  */
 #define SCX_DL_STRETCH_MIN_NS (4 * NSEC_PER_MSEC)
 
-/* The minimum for sync wakeups: tasks that exchange messages run better one after the other,
- * so only tasks that compute are preempted. */
+/* The same minimum if the wakeup was a sync wakeup. A waker and a wakee that exchange messages run
+ * better one after the other, so only tasks that compute are preempted. */
 #define SCX_DL_SYNC_STRETCH_MIN_NS (40 * NSEC_PER_MSEC)
 
 /* Wakeup frequencies are the number of wakeups in this time. */
 #define SCX_WAKEUP_FREQ_NS NSEC_PER_SEC
 
-/* Virtual time of the pinned tasks of each CPU. It is separate, because more tasks may compete for
- * that CPU than for the other CPUs of the node. */
+/* Virtual time of the pinned tasks of each CPU. It is separate from the node's, because more tasks
+ * may compete for that CPU than for the other CPUs of the node. */
 static u64 scx_dl_pinned_vtime[SCX_CPUS_MAX];
 
 /* Further members of a task's context, for the scheduler's own use. */
@@ -62,17 +65,17 @@ static u64 scx_dl_pinned_vtime[SCX_CPUS_MAX];
 struct scx_dl_task {
 	u64 vtime;
 	u64 sum_exec_ns; /* CPU time that has been charged */
-	u64 awake_ns; /* CPU time since it last woke up */
-	u64 avg_runtime_ns; /* average of awake_ns when it stops running */
+	u64 awake_ns; /* CPU time since the last wakeup */
+	u64 avg_runtime_ns; /* average of awake_ns at the times when the task stops running */
 	u64 woken_at_ns;
 	u32 wakeup_freq; /* per second, averaged */
-	u32 runnable_weight; /* what it has added to the queue's runnable_weight */
+	u32 runnable_weight; /* weight that the task has added to its queue's runnable_weight */
 	u32 node;
 	u32 pinned_to; /* CPU + 1 of a pinned task, else 0 */
 	u32 fork_credit_ns; /* credit of a new task, from its parent */
 	bool has_begun; /* sum_exec_ns is valid */
-	bool has_waited; /* in a DSQ */
-	bool woken_sync; /* its last wakeup was a sync wakeup */
+	bool has_waited; /* in a DSQ, since it last ran */
+	bool woken_sync; /* the last wakeup was a sync wakeup */
 	SCX_DL_TASK_MEMBERS
 };
 
@@ -83,15 +86,16 @@ struct {
 	__type(value, struct scx_dl_task);
 } scx_dl_tasks SEC(".maps");
 
-/* Return the context of a task, which is created with the task. If the creation failed, as on 7.2
- * when it would have to wait for a lock, the next call tries again. */
+/* Return the context of a task, NULL if it cannot be created. ops.init_task() creates it. If that
+ * failed, because 7.2 does not wait for locks, the next call tries again. */
 static inline struct scx_dl_task *scx_dl_task(struct task_struct *p)
 {
 	return bpf_task_storage_get(&scx_dl_tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* Return the slice of a task of @weight while @nr others wait: @max_ns scaled by weight and divided
- * by @nr; at least @min_ns, but at most SCX_DL_MAX_WAIT_NS, to bound the wait of the others. */
+/* Return the slice of a task of @weight while @nr other tasks wait: @max_ns scaled by weight and
+ * divided by @nr, at least @min_ns. It is at most SCX_DL_MAX_WAIT_NS, to bound the wait of the
+ * other tasks. */
 static inline u64 scx_dl_slice_ns(u64 max_ns, u64 min_ns, u32 weight, s32 nr)
 {
 	u64 slice_ns = scx_weight_scale(max_ns, weight) / (nr > 1 ? nr : 1);
@@ -124,9 +128,9 @@ static inline void scx_dl_set_node(struct scx_dl_task *t, u32 node)
 	t->node = node;
 }
 
-/* Return the current wakeup frequency of the task, per second. Without SCX_ENQ_WAKEUP, the time
- * since the last wakeup bounds the frequency, so that a task that computes for a long time does not
- * keep its old average. */
+/* Return the current wakeup frequency of the task, per second. If the task does not wake up now,
+ * the frequency is at most one wakeup in the time since the last wakeup, so that a task that
+ * computes for a long time does not keep its old average. */
 static inline u32 scx_dl_wakeup_freq(const struct scx_dl_task *t, u64 enq_flags)
 {
 	u64 since_ns, freq;
@@ -138,8 +142,8 @@ static inline u32 scx_dl_wakeup_freq(const struct scx_dl_task *t, u64 enq_flags)
 	return freq < t->wakeup_freq ? freq : t->wakeup_freq;
 }
 
-/* Return the virtual time that the task advances, that of its CPU if it is pinned, else that of its
- * node: the latest vtime of a task that left the DSQ to run. */
+/* Return the virtual time that the task advances: its CPU's if the task is pinned, else its node's.
+ * This is the latest vtime of the tasks that have left the DSQ to run. */
 static inline u64 *scx_dl_vtime_now(const struct scx_dl_task *t)
 {
 	if (t->pinned_to)
@@ -147,15 +151,15 @@ static inline u64 *scx_dl_vtime_now(const struct scx_dl_task *t)
 	return &scx_queue(t->node)->vtime_now;
 }
 
-/* Return the virtual time that the task's is compared with. For a pinned task, it is at least that
- * of the node, since the task competes with the tasks of the node too. */
+/* Return the virtual time that the task's own is compared with. For a pinned task, it is at least
+ * the node's virtual time, since the task competes with the tasks of the node too. */
 static inline u64 scx_dl_now(const struct scx_dl_task *t)
 {
 	return time_max(*scx_dl_vtime_now(t), scx_queue(t->node)->vtime_now);
 }
 
-/* Return @vtime, but limit its lead over scx_dl_now() to one at which the task waits for about
- * SCX_DL_MAX_WAIT_NS, or to SCX_DL_AHEAD_MIN_NS if this is larger. */
+/* Return @vtime, but limit its lead over scx_dl_now(): with the maximum lead, the task waits for
+ * about SCX_DL_MAX_WAIT_NS. The maximum lead is at least SCX_DL_AHEAD_MIN_NS. */
 static inline u64 scx_dl_limit(const struct scx_dl_task *t, u64 vtime)
 {
 	const struct scx_queue *queue = scx_queue(t->node);
@@ -173,7 +177,7 @@ static inline void scx_dl_place(struct scx_dl_task *t, u64 credit_ns)
 	t->vtime = scx_dl_limit(t, scx_vtime_limit_credit(t->vtime, scx_dl_now(t), credit_ns));
 }
 
-/* Whether the task, just queued with this deadline, should preempt the one that runs on @cpu. */
+/* Whether the task, just queued with this deadline, should preempt the task that runs on @cpu. */
 static inline bool scx_dl_should_preempt(const struct scx_dl_task *t, s32 cpu, u64 deadline)
 {
 	return scx_should_preempt(
@@ -191,9 +195,9 @@ static inline void scx_dl_charge(const struct task_struct *p, struct scx_dl_task
 }
 
 /*
- * In ops.dispatch(): charge prev, which may continue on @cpu, and bound its virtual time like that
- * of a queued task. A task that was dispatched directly to an idle CPU may come from another node,
- * or may have slept for very long: without the bound, it would precede all others until it has
+ * In ops.dispatch(): charge prev, which may continue on @cpu, and bound its virtual time as if it
+ * were queued. If prev was dispatched directly to an idle CPU, it may come from another node, or
+ * may have slept for a long time. Without the bound, it would precede all other tasks until it has
  * caught up.
  */
 static inline void scx_dl_charge_prev(const struct task_struct *prev, struct scx_dl_task *t,
@@ -204,8 +208,8 @@ static inline void scx_dl_charge_prev(const struct task_struct *prev, struct scx
 	scx_dl_place(t, credit_ns);
 }
 
-/* Limit the debt of a task to the cost of one slice if it continues because no other task waits: it
- * took no CPU time from tasks that come later. */
+/* Limit the debt of a task that continues because no other task waits: it takes no CPU time from
+ * other tasks, so it owes at most the cost of one slice. */
 static inline void scx_dl_alone(struct scx_dl_task *t, u64 slice_ns, u32 weight)
 {
 	t->vtime = scx_vtime_limit_debt(t->vtime, scx_dl_now(t), scx_vtime_cost(slice_ns, weight));
@@ -213,8 +217,8 @@ static inline void scx_dl_alone(struct scx_dl_task *t, u64 slice_ns, u32 weight)
 
 /* ---- callbacks -------------------------------------------------------------- */
 
-/* Set what the task adds to the load of its node: its weight while it is runnable, else 0. The load
- * need not change when a queued task is dequeued: it is enqueued again soon, or leaves the
+/* Set the weight that the task adds to the load of its node, 0 while it is not runnable. There is
+ * no call when a queued task is dequeued, because such a task is enqueued again soon, or leaves the
  * class. */
 static inline void scx_dl_set_load(struct scx_dl_task *t, u32 weight)
 {
@@ -237,7 +241,7 @@ static inline void scx_dl_note_wakeup(struct scx_dl_task *t, u32 freq_max, bool 
 	t->woken_at_ns = now;
 }
 
-/* Call it from ops.select_cpu(). @weight is the task's, @freq_max as above. */
+/* Call it from ops.select_cpu(). @freq_max bounds the wakeup frequency, per second. */
 static inline void scx_dl_select_cpu(struct scx_dl_task *t, u64 wake_flags, u32 weight,
 				     u32 freq_max)
 {
@@ -259,8 +263,8 @@ static inline void scx_dl_enqueue(const struct task_struct *p, struct scx_dl_tas
 		scx_dl_note_wakeup(t, freq_max, false);
 }
 
-/* Note that a task starts to run. Returns whether it may be preempted; if so, the scheduler calls
- * scx_running_set() with its deadline. */
+/* Note that a task starts to run. Returns whether it may be preempted. If it may, the scheduler
+ * calls scx_running_set() with the deadline of the task. */
 static inline bool scx_dl_running(const struct task_struct *p, struct scx_dl_task *t, s32 cpu)
 {
 	u64 *now = scx_dl_vtime_now(t);
@@ -268,8 +272,8 @@ static inline bool scx_dl_running(const struct task_struct *p, struct scx_dl_tas
 	t->sum_exec_ns = p->se.sum_exec_runtime;
 	t->has_begun = true;
 	/* Only tasks that waited advance virtual time: a task of small weight that is alone on a
-	 * CPU is soon far ahead of all others. Not atomic: the next update makes up for a lost
-	 * one. */
+	 * CPU is soon far ahead of all other tasks. The update need not be atomic: the next one
+	 * makes up for a lost one. */
 	if (t->has_waited)
 		*now = time_max(*now, t->vtime);
 	t->has_waited = false;
@@ -310,9 +314,9 @@ static inline void scx_dl_enable(struct task_struct *p)
 }
 
 /*
- * Give half of the parent's credit to its child, up to @credit_max_ns < 2^32. So the commands of a
- * shell that has slept start as soon as the shell itself would run. A task that forks again and
- * again without sleeping runs out of credit.
+ * Give half of the parent's credit, but at most @credit_max_ns < 2^32, to the new task @t. So the
+ * commands of a shell that has slept start as soon as the shell itself would run. A task that forks
+ * again and again without sleeping runs out of credit.
  */
 static inline void scx_dl_share_credit(struct scx_dl_task *t, u64 credit_max_ns)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Direct dispatch of tasks with deadlines (deadline.bpf.h) to idle CPUs, so that they do not wait
- * in a DSQ; and kicks of CPUs for tasks that do.
+ * Direct dispatch of tasks with deadlines (deadline.bpf.h) to idle CPUs, and kicks of CPUs for
+ * tasks that wait in a DSQ.
  */
 #ifndef __SCX_DIRECT_BPF_H
 #define __SCX_DIRECT_BPF_H
@@ -28,9 +28,9 @@ static inline void scx_dl_run_on(struct task_struct *p, struct scx_dl_task *t, s
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
-/* In ops.enqueue(), after the task is queued: kick an idle CPU for it. If no CPU is idle, and @p is
- * new or has just woken up, preempt the task on @cpu if @deadline, with which @p is queued, is
- * earlier than the deadline of that task. Returns whether the task was preempted. */
+/* In ops.enqueue(), after @p is queued with @deadline: kick an idle CPU for it. If no CPU is idle,
+ * and @p is new or has just woken up, preempt the task that runs on @cpu if its deadline is later.
+ * Returns whether that task is preempted. */
 static inline bool scx_dl_kick(struct task_struct *p, const struct scx_dl_task *t, s32 cpu,
 			       u64 deadline, u64 enq_flags)
 {

@@ -2,15 +2,15 @@
 /*
  * The kernel's sched_ext constants, with the values of the running kernel.
  *
- * Several of them differ between kernels (SCX_ENQ_HEAD is 0x10 in 6.12 and 0x10000 in
- * 7.2), so they must not be literals. The declarations below carry the suffix ___k,
- * which libbpf ignores when it looks an enumerator up in the kernel's BTF, and the plain
- * name is a macro that reads the running kernel's value. A name that the running kernel
- * lacks reads as 0: an unknown flag is simply not set.
+ * The values of several constants differ between kernels (SCX_ENQ_HEAD is 0x10 in 6.12 and 0x10000
+ * in 7.2), so they must not be literals. The declarations below carry the suffix ___k, which libbpf
+ * ignores when it looks an enumerator up in the kernel's BTF, and the plain name is a macro that
+ * reads the running kernel's value. If the running kernel lacks the enumerator, the value is 0, so
+ * that an unknown flag is not set.
  *
- * Two kinds are literals, because they are a stable ABI: the flags of struct sched_ext_ops
- * (ops_flags.h), and DSQ ids, whose upper half is cut off in BTF that was written by
- * pahole < 1.24.
+ * Two kinds of constants are literals, because they are a stable ABI: the flags of struct
+ * sched_ext_ops (ops_flags.h), and DSQ ids. BTF that was written by pahole before 1.24 lacks the
+ * upper half of the DSQ ids.
  */
 #ifndef __SCX_ENUMS_BPF_H
 #define __SCX_ENUMS_BPF_H
@@ -31,8 +31,8 @@
 #define SCX_DSQ_FLAG_LOCAL_ON (1ULL << 62)
 #define SCX_DSQ_LOCAL_CPU_MASK 0xffffffffULL
 
-/* The local value of an enumerator is never used; only its width has to match what the
- * kernel may use. */
+/* The value of an enumerator that is declared here is never used. Only its width has to match the
+ * width of the kernel's value. */
 #define SCX_ENUM64(n) (1ULL << 62 | (n))
 
 enum scx_public_consts {
@@ -107,7 +107,7 @@ enum scx_ent_flags {
 #define SCX_TASK_RESET_RUNNABLE_AT SCX_ENUM(enum scx_ent_flags, SCX_TASK_RESET_RUNNABLE_AT___k)
 #define SCX_TASK_DEQD_FOR_SLEEP SCX_ENUM(enum scx_ent_flags, SCX_TASK_DEQD_FOR_SLEEP___k)
 
-/* Literals, because they are used in initializers. */
+/* The flags are literals, because they are used in initializers. */
 #define SCX_OPS_FLAG_ENUMERATORS(name, bit) name = 1ULL << (bit), name##___k = 1ULL << (bit),
 enum scx_ops_flags {
 	SCX_OPS_FLAGS(SCX_OPS_FLAG_ENUMERATORS)
@@ -125,7 +125,7 @@ enum scx_exit_code {
 #define SCX_ECODE_RSN_HOTPLUG SCX_ENUM(enum scx_exit_code, SCX_ECODE_RSN_HOTPLUG___k)
 #define SCX_ECODE_ACT_RESTART SCX_ENUM(enum scx_exit_code, SCX_ECODE_ACT_RESTART___k)
 
-/* Kinds are compared by user space (exit_info.h); here the type is enough. */
+/* Only user space compares kinds (exit_info.h). BPF programs need the type only. */
 enum scx_exit_kind {
 	SCX_EXIT_NONE___k,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * BPF side of exit_info.h: call scx_record_exit() from ops.exit(). Include this file in
- * exactly one .bpf.c of a scheduler.
+ * BPF side of exit_info.h. Include this file in exactly one .bpf.c of a scheduler, and call
+ * scx_record_exit() from ops.exit().
  */
 #ifndef __SCX_EXIT_INFO_BPF_H
 #define __SCX_EXIT_INFO_BPF_H

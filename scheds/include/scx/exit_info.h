@@ -5,8 +5,8 @@
 
 #include "types.h"
 
-/* Sizes of the texts in bytes. SCX_EXIT_MSG_LEN is the kernel's; the longest reason of any kernel
- * has about 30 characters. */
+/* Sizes of the texts in bytes. SCX_EXIT_MSG_LEN is the kernel's own limit. The kernel does not
+ * limit the reason, whose longest text has about 30 characters. */
 #define SCX_EXIT_REASON_LEN 128
 #define SCX_EXIT_MSG_LEN 1024
 
@@ -25,7 +25,7 @@ struct scx_exit_record {
 #define user_exit_info scx_exit_record
 
 /*
- * enum scx_exit_kind without its type. The numbers are the kernel's ABI: on all kernels from
+ * The values of the kernel's enum scx_exit_kind. They are the kernel's ABI: on all kernels from
  * 6.12 on, clean exits start at 64 and errors at 1024.
  */
 enum {
@@ -39,8 +39,8 @@ enum {
 
 #ifndef __bpf__
 
-/* exit_code: bits 0..31 are the scheduler's own, 32..47 the kernel's reason and 48..63
- * the action that it asks for. */
+/* exit_code: bits 0..31 are the scheduler's own code, bits 32..47 the kernel's reason, and bits
+ * 48..63 the action that the kernel asks for. */
 #define SCX_ECODE_ACT_MASK (0xffffULL << 48)
 #define SCX_ECODE_ACT_RESTART (1ULL << 48)
 #define SCX_ECODE_RSN_HOTPLUG (1ULL << 32)

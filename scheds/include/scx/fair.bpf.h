@@ -4,8 +4,8 @@
  * of the virtual times of the queue and of each task.
  *
  * A scheduler calls scx_fair_NAME() from its callback NAME: runnable, quiescent, running, stopping,
- * enable, init_task, and for each queue init. In ops.enqueue() it inserts a task with
- * scx_fair_insert(), in ops.dispatch() it calls scx_fair_dispatch().
+ * enable, init_task. From ops.init() it calls scx_fair_init() for each queue. In ops.enqueue() it
+ * inserts a task with scx_fair_insert(), and in ops.dispatch() it calls scx_fair_dispatch().
  */
 #ifndef __SCX_FAIR_BPF_H
 #define __SCX_FAIR_BPF_H
@@ -14,28 +14,29 @@
 #include <scx/immed.bpf.h>
 
 /*
- * Maximum wait of a task, roughly, whatever the number and weights of runnable tasks: half of it
- * for the slices of others, half for their weights. Well below the timeouts of the kernel's
- * watchdog (30 s) and of RCU stall warnings (21 s).
+ * Approximate maximum wait of a task, whatever the number and the weights of runnable tasks. Half
+ * of it bounds the wait for the slices of the other tasks, half of it the wait because of a debt.
+ * It is well below the timeouts of the kernel's watchdog (30 s) and of RCU stall warnings (21 s).
  */
 #define SCX_FAIR_MAX_WAIT_NS (8 * NSEC_PER_SEC)
 
-/* Shorter slices are all overhead, and below the tick of most kernels. */
+/* Minimum slice: a shorter one would be mostly overhead, and shorter than the tick of most
+ * kernels. */
 #define SCX_FAIR_MIN_SLICE_NS (1 * NSEC_PER_MSEC)
 
 struct scx_fair_queue {
 	u64 dsq_id;
-	u64 slice_ns; /* of a task, unless many others wait */
-	/* Virtual time of the queue: the smallest vtime in it, but it never decreases. */
+	u64 slice_ns; /* slice of a task, unless many tasks wait */
+	/* Virtual time of the queue: the smallest vtime of a queued task, but never decreasing. */
 	u64 vtime_now;
 	/* Sum of the weights of all runnable tasks. */
 	u64 runnable_weight;
 };
 
 struct scx_fair_task {
-	u64 sum_exec_runtime; /* of the task when it began to run, ns */
+	u64 sum_exec_runtime; /* CPU time of the task when it began to run, ns */
 	bool has_begun; /* sum_exec_runtime is valid */
-	u32 runnable_weight; /* what it has added to the queue's runnable_weight */
+	u32 runnable_weight; /* weight that the task has added to the queue's runnable_weight */
 };
 
 struct {
@@ -45,15 +46,15 @@ struct {
 	__type(value, struct scx_fair_task);
 } scx_fair_tasks SEC(".maps");
 
-/* Return the context of a task, which is created with the task. If the creation failed, as on 7.2
- * when it would have to wait for a lock, the next call tries again; until then, the task's CPU time
- * is not charged. */
+/* Return the context of a task, NULL if it cannot be created. ops.init_task() creates it. If that
+ * failed, because 7.2 does not wait for locks, the next call tries again. Without the context, the
+ * task's CPU time is not charged. */
 static inline struct scx_fair_task *scx_fair_task(struct task_struct *p)
 {
 	return bpf_task_storage_get(&scx_fair_tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* Return the slice of a task. It shrinks as the queue grows, so that the last task runs in time. */
+/* Return the slice of a task. It shrinks as the queue grows, to bound the wait of the last task. */
 static inline u64 scx_fair_slice_ns(const struct scx_fair_queue *queue)
 {
 	s32 nr_queued = scx_bpf_dsq_nr_queued(queue->dsq_id);
@@ -62,8 +63,8 @@ static inline u64 scx_fair_slice_ns(const struct scx_fair_queue *queue)
 				nr_queued > 0 ? nr_queued : 0, SCX_FAIR_MIN_SLICE_NS);
 }
 
-/* Insert a task into the queue. If it has had more than its share, it is queued further back, but
- * within a bound. */
+/* Insert a task into the queue, ordered by its virtual time. The lead of a task that has had more
+ * CPU time than its share is bounded, so that it does not wait too long. */
 static inline void scx_fair_insert(const struct scx_fair_queue *queue, struct task_struct *p,
 				   u64 enq_flags)
 {
@@ -100,9 +101,9 @@ static inline bool scx_fair_precedes(const struct scx_fair_queue *queue, s32 cpu
 }
 
 /*
- * Whether @prev, whose slice has expired, still precedes all tasks queued for @cpu. The
- * check is needed because the kernel calls ops.dispatch() before it enqueues @prev again:
- * without it, two tasks on a CPU would take turns, whatever their weights.
+ * Whether @prev, whose slice has expired, still precedes all tasks queued for @cpu. This has to be
+ * checked, because the kernel calls ops.dispatch() before it enqueues @prev again. Without the
+ * check, two tasks on a CPU would take turns, whatever their weights.
  */
 static inline bool scx_fair_prev_is_first(const struct scx_fair_queue *queue, s32 cpu,
 					  struct task_struct *prev)
@@ -112,21 +113,21 @@ static inline bool scx_fair_prev_is_first(const struct scx_fair_queue *queue, s3
 }
 
 /*
- * Advance the virtual time of the queue to that of its first task. Running tasks do not advance it:
- * a task of small weight that is alone on a CPU is soon far ahead of all tasks that share another
- * one.
+ * Advance the virtual time of the queue to its first task's. Running tasks do not advance it: a
+ * task of small weight that is alone on a CPU is soon far ahead of all tasks that share another
+ * CPU.
  */
 static inline void scx_fair_advance(struct scx_fair_queue *queue)
 {
 	const struct task_struct *first = scx_bpf_dsq_peek(queue->dsq_id);
 
-	/* Not atomic: the next update makes up for a lost one. */
+	/* The update need not be atomic: the next one makes up for a lost one. */
 	if (first)
 		queue->vtime_now = time_max(queue->vtime_now, first->scx.dsq_vtime);
 }
 
-/* Move the first task that may run on @cpu to its local DSQ, or let @prev continue if it precedes
- * that task. False if no queued task may run on @cpu. */
+/* Move the first task that may run on @cpu to the CPU's local DSQ, or let @prev continue if it
+ * precedes that task. Returns false if no queued task may run on @cpu. */
 static inline bool scx_fair_dispatch(struct scx_fair_queue *queue, s32 cpu,
 				     struct task_struct *prev)
 {
@@ -137,7 +138,7 @@ static inline bool scx_fair_dispatch(struct scx_fair_queue *queue, s32 cpu,
 	return true;
 }
 
-/* queue->runnable_weight follows a weight change when the task becomes runnable again. */
+/* A change of the task's weight takes effect in queue->runnable_weight at the next call. */
 static inline void scx_fair_runnable(struct scx_fair_queue *queue, struct task_struct *p)
 {
 	struct scx_fair_task *task = scx_fair_task(p);
@@ -169,7 +170,8 @@ static inline void scx_fair_running(struct task_struct *p)
 	task->has_begun = true;
 }
 
-/* Charge the CPU time consumed, not the slice, which a task that yields gives up unused. */
+/* Charge the CPU time that the task has used. The slice would be too much for a task that
+ * yields. */
 static inline void scx_fair_stopping(struct task_struct *p)
 {
 	scx_bpf_task_set_dsq_vtime(p, scx_fair_vtime_of_running(p));

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A DSQ of a CPU and a DSQ of a group of CPUs, ordered by the same virtual time: a CPU takes the
- * earliest task of both. */
+/* Dispatch from two DSQs that are ordered by the same virtual time, one of a CPU and one of a group
+ * of CPUs: the CPU takes the task with the smallest virtual time of both. */
 #ifndef __SCX_FIRST_BPF_H
 #define __SCX_FIRST_BPF_H
 
 #include <scx/common.bpf.h>
 #include <scx/immed.bpf.h>
 
-/* Whether @a precedes @b; either may be NULL. Call it under RCU. */
+/* Whether @a precedes @b. NULL stands for no task, which precedes nothing. Call it under RCU. */
 static inline bool scx_is_before(struct task_struct *a, struct task_struct *b)
 {
 	return a && (!b || time_before_eq(a->scx.dsq_vtime, b->scx.dsq_vtime));
@@ -28,8 +28,7 @@ static inline bool scx_precedes(u64 vtime, u64 cpu_dsq_id, u64 dsq_id)
 	return is_first;
 }
 
-/* Move the first task of both DSQs that may run on this CPU to its local DSQ, if the DSQ of the CPU
- * is not empty. */
+/* Move the first task of both DSQs that may run on this CPU to the CPU's local DSQ. */
 static inline bool scx_dispatch_earlier(u64 cpu_dsq_id, u64 dsq_id)
 {
 	struct task_struct *any;
@@ -44,7 +43,7 @@ static inline bool scx_dispatch_earlier(u64 cpu_dsq_id, u64 dsq_id)
 	return scx_dispatch_from(dsq_id) || scx_dispatch_from(cpu_dsq_id);
 }
 
-/* The same if the DSQ of the CPU is usually empty. */
+/* The same, but faster if the DSQ of the CPU is empty, as it usually is. */
 static inline bool scx_dispatch_first(u64 cpu_dsq_id, u64 dsq_id)
 {
 	if (scx_bpf_dsq_nr_queued(cpu_dsq_id) > 0)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tasks that leave a CPU when a real-time task takes it.
+ * Tasks that leave a CPU when a real-time task preempts them.
  *
  * A task that is preempted by a task of another class stays in its CPU's local DSQ, and waits there
  * while other CPUs may be idle. But if it was inserted there with SCX_ENQ_IMMED (7.2), the kernel
- * calls ops.enqueue() for it, with SCX_ENQ_REENQ. On other kernels SCX_ENQ_IMMED is 0, and a
- * scheduler needs ops.cpu_release(): see reenqueue_on_cpu_release() in scx_utils.
+ * calls ops.enqueue() for it again, with SCX_ENQ_REENQ. On kernels without the flag SCX_ENQ_IMMED
+ * is 0, and a scheduler needs ops.cpu_release(): see reenqueue_on_cpu_release() in scx_utils.
  *
- * SCX_ENQ_IMMED is for tasks that run at once: a task that finds its CPU busy is also enqueued
- * again. A task keeps the flag until it is inserted again, even if ops.dispatch() lets it continue.
+ * SCX_ENQ_IMMED is for tasks that can run at once: a task whose CPU turns out to be busy is
+ * enqueued again too. A task keeps the flag until it is inserted again, even if ops.dispatch() lets
+ * it continue.
  */
 #ifndef __SCX_IMMED_BPF_H
 #define __SCX_IMMED_BPF_H
@@ -31,13 +32,13 @@ static inline u64 scx_immed_unless_sync(s32 cpu, u64 wake_flags)
 
 	if (!(wake_flags & SCX_WAKE_SYNC) || cpu != (s32)bpf_get_smp_processor_id())
 		return SCX_ENQ_IMMED;
-	/* In an interrupt, the current task is not the waker: do not wait for the idle task, nor
-	 * for a real-time task. */
+	/* If an interrupt wakes the task up, the current task is not about to sleep. The wakee must
+	 * not wait for the idle task, nor for a real-time task. */
 	return waker->flags & PF_IDLE || waker->prio < MAX_RT_PRIO ? SCX_ENQ_IMMED : 0;
 }
 
-/* In ops.enqueue(): insert the task into a FIFO DSQ. A task that is enqueued again has waited
- * already: it keeps the rest of its slice, and precedes the others. */
+/* In ops.enqueue(): insert the task into a FIFO DSQ. A task that is enqueued again because of
+ * SCX_ENQ_IMMED has already waited once, so it keeps the rest of its slice and goes to the head. */
 static inline void scx_insert_fifo(struct task_struct *p, u64 dsq_id, u64 slice_ns, u64 enq_flags)
 {
 	if (enq_flags & SCX_ENQ_REENQ)
@@ -46,8 +47,8 @@ static inline void scx_insert_fifo(struct task_struct *p, u64 dsq_id, u64 slice_
 		scx_bpf_dsq_insert(p, dsq_id, slice_ns, enq_flags);
 }
 
-/* In ops.enqueue(), after the insertion: kick an idle CPU for a task that has left its CPU. For
- * schedulers that need no kick otherwise, because ops.select_cpu() finds idle CPUs. */
+/* In ops.enqueue(), after the insertion: kick an idle CPU if the task was enqueued again. This is
+ * for schedulers that need no other kicks, because ops.select_cpu() finds idle CPUs. */
 static inline void scx_kick_for_reenqueued(const struct task_struct *p, u64 enq_flags)
 {
 	s32 cpu;

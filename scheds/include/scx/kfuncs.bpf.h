@@ -3,14 +3,14 @@
  * Declarations of the kernel functions (kfuncs) that schedulers call.
  *
  * A kfunc whose prototype is the same on every kernel from 6.12 on is declared under its own name,
- * weak if the kernel's configuration may exclude it. One that was added, removed or changed later,
- * or that has a fallback, is declared weak with a suffix for its variant (libbpf strips the last
- * ___suffix before it looks the symbol up), and is called through its wrapper in compat.bpf.h
- * (scx_bpf_now(): time.bpf.h), never directly.
+ * weak if the kernel's configuration may exclude it. A kfunc that was added, removed or changed
+ * after 6.12, or that has a fallback, is declared weak with a suffix for its variant. libbpf strips
+ * the last ___suffix before it looks the symbol up. Schedulers call such a kfunc through its
+ * wrapper in compat.bpf.h (scx_bpf_now(): time.bpf.h), never directly.
  *
- * A weak declaration that does not match the kernel's prototype stays unresolved without
- * an error: bpf_ksym_exists() is just false. A guest test therefore checks that every
- * declaration whose kfunc the kernel has is resolved (test_compat.py).
+ * A weak declaration that does not match the kernel's prototype stays unresolved without an error:
+ * bpf_ksym_exists() is just false. A guest test (test_compat.py) therefore checks that every
+ * declaration is resolved if the kernel has the kfunc.
  */
 #ifndef __SCX_KFUNCS_BPF_H
 #define __SCX_KFUNCS_BPF_H
@@ -54,7 +54,8 @@ extern void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __ksym;
 
 /* ---- sched_ext: several variants, called through compat.bpf.h ------------ */
 
-/* Insert. 6.12: scx_bpf_dispatch; 6.13: scx_bpf_dsq_insert; 6.19: bool. */
+/* Insert into a DSQ. Named scx_bpf_dispatch() in 6.12, scx_bpf_dsq_insert() since 6.13; returns
+ * bool since 6.19. */
 extern bool scx_bpf_dsq_insert___v2___new(struct task_struct *p, u64 dsq_id, u64 slice,
 					  u64 enq_flags) __ksym __weak;
 extern void scx_bpf_dsq_insert___void(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags)
@@ -62,7 +63,7 @@ extern void scx_bpf_dsq_insert___void(struct task_struct *p, u64 dsq_id, u64 sli
 extern void scx_bpf_dispatch___old(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags)
 	__ksym __weak;
 
-/* 6.19 takes the arguments in a struct. */
+/* Since 6.19 the arguments are in a struct. */
 extern bool __scx_bpf_dsq_insert_vtime___new(struct task_struct *p,
 					     struct scx_bpf_dsq_insert_vtime_args *args) __ksym
 __weak;
@@ -71,7 +72,7 @@ extern void scx_bpf_dsq_insert_vtime___void(struct task_struct *p, u64 dsq_id, u
 extern void scx_bpf_dispatch_vtime___old(struct task_struct *p, u64 dsq_id, u64 slice, u64 vtime,
 					 u64 enq_flags) __ksym __weak;
 
-/* Move to the local DSQ. 6.12: scx_bpf_consume; 7.1: with enq_flags. */
+/* Move to the local DSQ. Named scx_bpf_consume() in 6.12; enq_flags since 7.1. */
 extern bool scx_bpf_dsq_move_to_local___v2___new(u64 dsq_id, u64 enq_flags) __ksym __weak;
 extern bool scx_bpf_dsq_move_to_local___v1(u64 dsq_id) __ksym __weak;
 extern bool scx_bpf_consume___old(u64 dsq_id) __ksym __weak;
@@ -93,39 +94,40 @@ extern void scx_bpf_dsq_move_set_vtime___new(struct bpf_iter_scx_dsq *it, u64 vt
 extern void scx_bpf_dispatch_from_dsq_set_vtime___old(struct bpf_iter_scx_dsq *it, u64 vtime) __ksym
 __weak;
 
-/* Idle pick within a mask. 6.16; arguments in a struct since 6.19. */
+/* Pick an idle CPU within a mask. Since 6.16; the arguments are in a struct since 6.19. */
 extern s32 __scx_bpf_select_cpu_and___new(struct task_struct *p, const struct cpumask *cpus_allowed,
 					  struct scx_bpf_select_cpu_and_args *args) __ksym __weak;
 extern s32 scx_bpf_select_cpu_and___args5(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
 					  const struct cpumask *cpus_allowed, u64 flags) __ksym
 __weak;
 
-/* 6.19: void, from any context; before: from ops.cpu_release() only. */
+/* Since 6.19 it may be called from any callback and returns nothing; before, from ops.cpu_release()
+ * only. */
 extern void scx_bpf_reenqueue_local___v2___new(void) __ksym __weak;
 extern u32 scx_bpf_reenqueue_local___v1(void) __ksym __weak;
-/* 7.1 */
+/* Since 7.1. */
 extern void scx_bpf_dsq_reenq___new(u64 dsq_id, u64 reenq_flags) __ksym __weak;
 
-/* 6.19; before: a write to p->scx. */
+/* Since 6.19; before, schedulers write to p->scx. */
 extern bool scx_bpf_task_set_slice___new(struct task_struct *p, u64 slice) __ksym __weak;
 extern bool scx_bpf_task_set_dsq_vtime___new(struct task_struct *p, u64 vtime) __ksym __weak;
 
-/* 6.19; before: one step of the iterator. */
+/* Since 6.19; before, the wrapper takes one step of the iterator. */
 extern struct task_struct *scx_bpf_dsq_peek___new(u64 dsq_id) __ksym __weak;
-/* 6.18; before: scx_bpf_cpu_rq(cpu)->curr. */
+/* Since 6.18; before: scx_bpf_cpu_rq(cpu)->curr. */
 extern struct task_struct *scx_bpf_cpu_curr___new(s32 cpu) __ksym __weak;
 extern struct rq *scx_bpf_cpu_rq___old(s32 cpu) __ksym __weak;
 
 /* With CONFIG_EXT_GROUP_SCHED only. */
 extern struct cgroup *scx_bpf_task_cgroup___group(struct task_struct *p) __ksym __weak;
 
-/* 6.15 */
+/* Since 6.15. */
 extern void scx_bpf_events___new(struct scx_event_stats *events, size_t events__sz) __ksym __weak;
 
-/* 6.14 */
+/* Since 6.14. */
 extern u64 scx_bpf_now___new(void) __ksym __weak;
 
-/* 6.15: idle tracking per NUMA node. */
+/* Idle tracking per NUMA node. Since 6.15. */
 extern u32 scx_bpf_nr_node_ids___new(void) __ksym __weak;
 extern s32 scx_bpf_cpu_node___new(s32 cpu) __ksym __weak;
 extern const struct cpumask *scx_bpf_get_idle_cpumask_node___new(s32 node) __ksym __weak;
@@ -135,7 +137,7 @@ extern s32 scx_bpf_pick_idle_cpu_node___new(const struct cpumask *cpus_allowed, 
 extern s32 scx_bpf_pick_any_cpu_node___new(const struct cpumask *cpus_allowed, s32 node, u64 flags)
 	__ksym __weak;
 
-/* ---- generic kfuncs; libbpf declares those of bpf_for() itself ------------ */
+/* ---- generic kfuncs, except those of bpf_for(), which libbpf declares ----- */
 extern void bpf_rcu_read_lock(void) __ksym;
 extern void bpf_rcu_read_unlock(void) __ksym;
 
@@ -170,7 +172,7 @@ extern int bpf_list_push_back_impl(struct bpf_list_head *head, struct bpf_list_n
 extern struct bpf_list_node *bpf_list_pop_front(struct bpf_list_head *head) __ksym;
 extern struct bpf_list_node *bpf_list_pop_back(struct bpf_list_head *head) __ksym;
 
-/* Arena memory. Before 7.2 from sleepable programs only. */
+/* Arena memory. Before 7.2 only sleepable programs may call these kfuncs. */
 extern void __arena *bpf_arena_alloc_pages(void *map, void __arena *addr, u32 page_cnt, int node_id,
 					   u64 flags) __ksym __weak;
 extern void bpf_arena_free_pages(void *map, void __arena *ptr, u32 page_cnt) __ksym __weak;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Kicks that survive CPU hotplug.
+ * Kicks that are safe during CPU hotplug.
  *
- * scx_bpf_kick_cpu() raises an interrupt on the CPU that calls it, and so do deferred re-enqueues.
- * A CPU that is going offline still calls callbacks, such as ops.update_idle(), after it has
- * handled its last interrupt. A request made then stays pending, even after the CPU is online
- * again, and blocks all later ones of that CPU: kicks get lost, and the scheduler cannot be
- * unloaded.
+ * scx_bpf_kick_cpu() raises an interrupt on the CPU that calls it (irq_work), and so do deferred
+ * re-enqueues. A CPU that is going offline still calls callbacks, such as ops.update_idle(), after
+ * it has handled its last interrupt. A request that it makes then stays pending, even after the CPU
+ * is online again, and blocks all later requests of that CPU. Its kicks get lost, and the scheduler
+ * cannot be unloaded.
  */
 #ifndef __SCX_KICK_BPF_H
 #define __SCX_KICK_BPF_H

@@ -6,9 +6,9 @@
 #include "types.h"
 
 /*
- * Return log2(@value), rounded down; 0 for 0. Not inlined, because the verifier would otherwise
- * follow each of its paths through each caller: half a million instructions, and seconds of
- * loading.
+ * Return log2(@value), rounded down; 0 for 0. The function is not inlined, because the verifier
+ * would otherwise follow each of its paths through each caller. It would check half a million
+ * instructions, and loading would take seconds.
  */
 __attribute__((noinline)) u32 scx_log2(u64 value)
 {

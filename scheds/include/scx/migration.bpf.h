@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tasks whose migration is disabled. Before 6.15 they reach ops.enqueue(), since then only
- * if the scheduler sets SCX_OPS_ENQ_MIGRATION_DISABLED; otherwise the kernel inserts them
- * into their CPU's local DSQ.
+ * Tasks whose migration is disabled. Before 6.15, the kernel calls ops.enqueue() for them. Since
+ * 6.15 it does so only if the scheduler sets SCX_OPS_ENQ_MIGRATION_DISABLED. Otherwise the kernel
+ * inserts them into the local DSQ of their CPU.
  *
- * Before 6.19 a scheduler with ops.cpu_release() needs that flag. The trampoline of a
- * callback disables migration of the running task, here the one that a real-time task has
- * just preempted. Without the flag, the kernel would mistake this task for
- * migration-disabled and leave it queued behind the real-time task.
+ * Before 6.19, a scheduler with ops.cpu_release() needs that flag. The trampoline of a callback
+ * disables migration of the current task, which in ops.cpu_release() is the task that a real-time
+ * task has just preempted. Without the flag, the kernel would take this task for migration-disabled
+ * and leave it queued behind the real-time task.
  */
 #ifndef __SCX_MIGRATION_BPF_H
 #define __SCX_MIGRATION_BPF_H
@@ -15,13 +15,13 @@
 #include <scx/common.bpf.h>
 
 /*
- * Increment of the running task's migration_disabled by a callback's trampoline: 1, or 0 since 6.18
- * without CONFIG_PREEMPT_RCU.
+ * The amount by which the trampoline of a callback increments migration_disabled of the current
+ * task: 0 since 6.18 without CONFIG_PREEMPT_RCU, else 1.
  */
 static u32 scx_nr_disabled_by_trampoline = 1;
 
-/* Learn the increment from the idle task, which never disables migration itself. Call it from
- * ops.dispatch(), where the idle task may be running. */
+/* Learn the increment from the idle task, which never disables its own migration. Call it from
+ * ops.dispatch(), where the current task may be the idle task. */
 static inline void scx_learn_trampoline(void)
 {
 	struct task_struct *curr = bpf_get_current_task_btf();

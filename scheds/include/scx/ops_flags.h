@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The flags of struct sched_ext_ops and their bits, which are the same on all kernels. A kernel
- * refuses a scheduler with a flag that it does not know, so user space clears such flags before the
- * load.
+ * The flags of struct sched_ext_ops with their bit numbers, which are the same on all kernels. The
+ * kernel refuses a scheduler with a flag that the kernel does not know, so user space clears such
+ * flags before the load.
  */
 #ifndef __SCX_OPS_FLAGS_H
 #define __SCX_OPS_FLAGS_H

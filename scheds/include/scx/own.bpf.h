@@ -8,8 +8,9 @@
 /* TGID of the process in the initial PID namespace; 0 until scx_note_own() is called. */
 static u32 scx_own_tgid;
 
-/* Note the scheduler's own process. Call it from a `syscall` program that the process runs before
- * it attaches: the current task of a callback may be a kernel thread. */
+/* Note the current process as the scheduler's own. Call it from a `syscall` program that the
+ * process runs before it attaches the scheduler. A callback cannot do this, because its current
+ * task may be a kernel thread. */
 static inline void scx_note_own(void)
 {
 	scx_own_tgid = bpf_get_current_pid_tgid() >> 32;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Preemption on wakeup: a task that has just been queued preempts the task that runs on a CPU if
- * its deadline is earlier.
+ * Preemption on wakeup: a task that has just been queued preempts the running task of a CPU if the
+ * deadline of the queued task is earlier.
  *
- * ops.running() publishes the running task with scx_running_set(), if it may be preempted at all,
- * and ops.stopping() calls scx_running_clear().
+ * If a task may be preempted at all, ops.running() calls scx_running_set() for it. ops.stopping()
+ * calls scx_running_clear().
  */
 #ifndef __SCX_PREEMPT_BPF_H
 #define __SCX_PREEMPT_BPF_H
@@ -14,9 +14,9 @@
 
 /* The task that runs on a CPU. */
 struct scx_running {
-	u64 deadline; /* at its start; 0: not preemptible */
-	u64 since_ns; /* when it started */
-	u64 stretch_ns; /* its average runtime */
+	u64 deadline; /* when the task started to run; 0: not preemptible */
+	u64 since_ns; /* when the task started to run */
+	u64 stretch_ns; /* average runtime of the task before it sleeps */
 	u32 weight;
 };
 
@@ -47,8 +47,8 @@ static inline void scx_running_clear(s32 cpu)
 /*
  * Whether a task with this deadline should preempt the task that runs on @cpu. The deadline of the
  * running task advances with its CPU time. A task that runs for less than @stretch_min_ns on
- * average is not preempted: it sleeps before a preemption would pay off, and may hold a lock that
- * others wait for.
+ * average is not preempted: it is likely to sleep soon anyway, and may hold a lock that other tasks
+ * wait for.
  */
 static inline bool scx_should_preempt(s32 cpu, u64 deadline, u64 stretch_min_ns)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * DSQs ordered by virtual time, one for each NUMA node or smaller group of CPUs (cpus.h), and one
- * for the pinned tasks of each CPU. A CPU takes the earliest task of its two DSQs; if it finds
- * none, it steals from other nodes. scx_balance() evens out the loads of the nodes.
+ * for the pinned tasks of each CPU. Below, "node" stands for such a group too. A CPU takes the
+ * first task of its node's DSQ or of its own, whichever is earlier. If both are empty, it steals
+ * from other nodes. scx_balance() evens out the loads of the nodes.
  *
- * The scheduler keeps vtime_now and runnable_weight of each queue.
+ * The scheduler updates vtime_now and runnable_weight of each queue.
  */
 #ifndef __SCX_QUEUES_BPF_H
 #define __SCX_QUEUES_BPF_H
@@ -13,24 +14,24 @@
 #include <scx/cpus.bpf.h>
 #include <scx/first.bpf.h>
 
-/* DSQs: each CPU has one for its pinned tasks, with the CPU number as its id; each node has one,
- * with the id SCX_NODE_DSQ | node. */
+/* DSQ ids: the CPU number for the pinned tasks of a CPU, SCX_NODE_DSQ | node for the tasks of a
+ * node. */
 #define SCX_NODE_DSQ (1ULL << 32)
 
 /* Tasks of a node. */
 struct scx_queue {
-	u64 vtime_now; /* kept by the scheduler, which defines it */
-	u64 runnable_weight; /* sum of the weights of runnable tasks, kept by the scheduler */
-	u32 nr_waiting; /* in the node's DSQ, when last counted */
-	u32 nr_inserted; /* in total */
-	u64 capacity; /* of its CPUs */
+	u64 vtime_now; /* virtual time, defined and updated by the scheduler */
+	u64 runnable_weight; /* sum of the weights of runnable tasks, updated by the scheduler */
+	u32 nr_waiting; /* number of tasks in the node's DSQ, when last counted */
+	u32 nr_inserted; /* number of insertions into the node's DSQ so far */
+	u64 capacity; /* sum of the capacities of the node's CPUs */
 	u64 balance_at_ns; /* time of the next scx_balance() */
 	u64 padding[3]; /* to a cache line */
 };
 
 static struct scx_queue scx_queues[SCX_NODES_MAX];
 
-/* Whether the DSQ of a CPU may have tasks. It rarely does, and querying the kernel is expensive. */
+/* Whether the DSQ of a CPU may have tasks. It rarely has, and asking the kernel is expensive. */
 static bool scx_has_pinned[SCX_CPUS_MAX];
 
 static inline struct scx_queue *scx_queue(u32 node)
@@ -38,10 +39,10 @@ static inline struct scx_queue *scx_queue(u32 node)
 	return &scx_queues[node % SCX_NODES_MAX];
 }
 
-/* Number of insertions between two queries of the number of waiting tasks, which are expensive. */
+/* Number of insertions after which the waiting tasks are counted again, which is expensive. */
 #define SCX_QUEUE_COUNT_EVERY 8
 
-/* Return roughly how many tasks wait in the node's DSQ. */
+/* Return the approximate number of tasks that wait in the node's DSQ. */
 static inline u64 scx_nr_waiting(u32 node)
 {
 	struct scx_queue *queue = scx_queue(node);
@@ -63,7 +64,7 @@ static inline void scx_queue_insert(struct task_struct *p, u32 node, u32 pinned_
 
 	if (!pinned_to) {
 		scx_bpf_dsq_insert_vtime(p, dsq_id, slice_ns, vtime, enq_flags);
-		/* Not atomic: nr_waiting is an estimate. */
+		/* The increment need not be atomic, because nr_waiting is an estimate. */
 		if (queue->nr_inserted++ % SCX_QUEUE_COUNT_EVERY == 0) {
 			nr = scx_bpf_dsq_nr_queued(dsq_id);
 			queue->nr_waiting = nr > 0 ? nr : 0;
@@ -82,22 +83,23 @@ static inline bool scx_pinned_wait(u32 cpu)
 
 	if (!*has_pinned)
 		return false;
-	/* Clear it first: a task that is inserted meanwhile sets it again. */
+	/* Clear the flag before the check: scx_queue_insert() may set it again meanwhile. */
 	*has_pinned = false;
 	scx_full_barrier();
 	*has_pinned = scx_bpf_dsq_nr_queued(cpu) > 0 || *has_pinned;
 	return *has_pinned;
 }
 
-/* The same, for any CPU and from any callback. It does not clear the flag, since it may run without
- * the lock of @cpu's run queue: scx_queue_insert() sets the flag before the kernel inserts the
- * task, and clearing it in between would hide the task from @cpu. */
+/* Whether the DSQ of @cpu has tasks, for any CPU and from any callback. This function does not
+ * clear the flag, since it may run without the lock of @cpu's run queue. scx_queue_insert() sets
+ * the flag before the kernel inserts the task, and clearing the flag in between would hide the task
+ * from @cpu. */
 static inline bool scx_has_pinned_waiting(u32 cpu)
 {
 	return scx_has_pinned[cpu % SCX_CPUS_MAX] && scx_bpf_dsq_nr_queued(cpu) > 0;
 }
 
-/* Move the first task for this CPU to its local DSQ. */
+/* Move the first task of the two DSQs of @cpu, the current CPU, to its local DSQ. */
 static inline bool scx_queue_dispatch(s32 cpu)
 {
 	u64 node_dsq = SCX_NODE_DSQ | scx_node_of(cpu);
@@ -107,9 +109,9 @@ static inline bool scx_queue_dispatch(s32 cpu)
 	return scx_dispatch_from(node_dsq);
 }
 
-/* Move the first task of one of @nr groups, from index @first on, to the local DSQ of this CPU,
- * which belongs to the group @own. The search starts after @own, so that not all groups steal from
- * the same one. */
+/* Move the first task of one of @nr nodes, from index @first on, to the local DSQ of this CPU,
+ * which belongs to the node @own. The search starts after @own, so that not all nodes steal from
+ * the same node. */
 static inline bool scx_steal_from(u32 first, u32 nr, u32 own)
 {
 	u32 i, node;
@@ -122,7 +124,8 @@ static inline bool scx_steal_from(u32 first, u32 nr, u32 own)
 	return false;
 }
 
-/* Move a task of another group to the local DSQ of @cpu, from the same NUMA node if possible. */
+/* Move a task of another group of CPUs to the local DSQ of @cpu, the current CPU. Groups of the
+ * same NUMA node are searched before the groups of other NUMA nodes. */
 static inline bool scx_steal(s32 cpu)
 {
 	u32 own = scx_node_of(cpu), first = scx_cpus.near_first[own], nr = scx_cpus.near_nr[own];
@@ -133,11 +136,11 @@ static inline bool scx_steal(s32 cpu)
 	       (nr < scx_cpus.nr_nodes && scx_steal_from(0, scx_cpus.nr_nodes, own));
 }
 
-/* How often a group compares its load with those of others. */
+/* Minimum time between two comparisons of a node's load with the loads of the other nodes. */
 #define SCX_BALANCE_NS (10 * NSEC_PER_MSEC)
 
-/* Whether the group @other would still have at least the load of @own, relative to their
- * capacities, if a task of the default weight moved to @own. */
+/* Whether the node @other would still have at least the load of the node @own, relative to their
+ * capacities, after a task of the default weight moved from @other to @own. */
 static inline bool scx_is_busier(u32 other, u32 own)
 {
 	const struct scx_queue *from = scx_queue(other), *to = scx_queue(own);
@@ -148,9 +151,9 @@ static inline bool scx_is_busier(u32 other, u32 own)
 }
 
 /*
- * Move a task of a busier group to the local DSQ of @cpu, at most every SCX_BALANCE_NS in each
- * group. Without this, if a group has one more task than CPUs, its tasks would share them forever,
- * while in another group each task has a CPU to itself.
+ * Move a task of a busier node to the local DSQ of @cpu, at most every SCX_BALANCE_NS for each
+ * node. Without this, if a node has one task more than it has CPUs, its tasks would share the CPUs
+ * forever, while in another node each task has a CPU to itself.
  */
 static inline bool scx_balance(s32 cpu)
 {
@@ -163,7 +166,7 @@ static inline bool scx_balance(s32 cpu)
 	now = scx_bpf_now();
 	if (time_before(now, queue->balance_at_ns))
 		return false;
-	/* Not atomic: at worst, two CPUs balance at once. */
+	/* The check and the update need not be atomic: at worst, two CPUs balance at once. */
 	queue->balance_at_ns = now + SCX_BALANCE_NS;
 	bpf_for(i, 1, nr) {
 		other = (own + i) % (nr ?: 1);

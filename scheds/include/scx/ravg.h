@@ -4,8 +4,8 @@
  * halves in each half-life.
  *
  * While the value is v, an average that starts at a becomes v + (a - v) * 2^(-t / half-life) after
- * the time t, however often it is read. Pure functions, tested on the host by tests/unit_c;
- * scx_utils::ravg is the same in user space.
+ * the time t, however often it is read. Pure functions, tested on the host by tests/unit_c.
+ * scx_utils::ravg computes the same averages in user space.
  */
 #ifndef __SCX_RAVG_H
 #define __SCX_RAVG_H
@@ -16,16 +16,17 @@
 #define SCX_RAVG_FRAC_BITS 32
 #define SCX_RAVG_ONE (1ULL << SCX_RAVG_FRAC_BITS)
 
-/* Larger values are clamped. */
+/* Maximum value. Larger values are clamped to it. */
 #define SCX_RAVG_VAL_MAX ((1ULL << 20) - 1)
 
-/* The longest half-life, ns: 274 s. Shifted by 26 bits (scx_ravg_decay()), it fits a u64. */
+/* The longest half-life, ns: 274 s. Shifted left by 26 bits, as in scx_ravg_decay(), it fits into a
+ * u64. */
 #define SCX_RAVG_HALF_LIFE_MAX_NS ((1ULL << 38) - 1)
 
 struct scx_ravg {
-	u64 avg; /* at val_at_ns, fixed point */
-	u64 val; /* since val_at_ns */
-	u64 val_at_ns;
+	u64 avg; /* average at val_at_ns, fixed point */
+	u64 val; /* value since val_at_ns */
+	u64 val_at_ns; /* time of the last change of the value */
 };
 
 /* Return @value x @frac, where @frac is a fixed-point number <= 1. */
@@ -60,8 +61,8 @@ static inline u64 scx_ravg_decay(u64 elapsed_ns, u64 half_life_ns)
 	return __scx_ravg_mul(decay, rest) >> nr_halves;
 }
 
-/* Return the average at @now_ns, fixed point. A @now_ns before the last change of the value counts
- * as the time of that change. */
+/* Return the average at @now_ns, fixed point. If @now_ns is before the last change of the value,
+ * return the average at the time of that change. */
 static inline u64 scx_ravg_read(const struct scx_ravg *r, u64 now_ns, u64 half_life_ns)
 {
 	u64 decay = scx_ravg_decay(time_delta(now_ns, r->val_at_ns), half_life_ns);

@@ -3,7 +3,7 @@
  * Idle injection: a timer alternates between phases in which all CPUs run and phases in which all
  * CPUs are idle.
  *
- * While scx_is_throttled() is true, a scheduler dispatches nothing but tasks that others depend on.
+ * While scx_is_throttled() is true, a scheduler dispatches only tasks on which other tasks depend.
  */
 #ifndef __SCX_THROTTLE_BPF_H
 #define __SCX_THROTTLE_BPF_H
@@ -29,7 +29,7 @@ static inline bool scx_is_throttled(void)
 	return scx_cpus.throttle_ns && scx_throttled;
 }
 
-/* Begin the next phase: kick all CPUs, so that they stop their tasks, or look for tasks again. */
+/* Begin the next phase. Kick all CPUs, so that they stop their tasks or look for tasks again. */
 static int scx_throttle_switch(void *map, u32 *key, struct scx_throttle *throttle)
 {
 	bool throttled = !scx_throttled;

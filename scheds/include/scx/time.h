@@ -2,8 +2,8 @@
 /*
  * Comparison of times, real or virtual, that may wrap around.
  *
- * Two u64 times are compared by the sign of their difference, like jiffies: correct as
- * long as they are less than 2^63 apart. Pure functions, tested on the host by
+ * Two u64 times are compared by the sign of their difference, like jiffies. The result is correct
+ * as long as the times are less than 2^63 apart. Pure functions, tested on the host by
  * tests/unit_c.
  */
 #ifndef __SCX_TIME_H

@@ -2,18 +2,18 @@
 /*
  * The kernel types that schedulers read, for BPF programs.
  *
- * Written by hand instead of dumped from one kernel: every kernel struct below carries
- * preserve_access_index, so the offsets come from the running kernel (CO-RE) and a struct
- * lists only the members that are used. To read another member, add its line.
+ * The file is written by hand and not dumped from one kernel. Every kernel struct below carries
+ * preserve_access_index, so the offsets come from the running kernel (CO-RE) and a struct lists
+ * only the members that are used. To read another member, add a line for it.
  *
- * Rules. A violation fails the load or, worse, goes unnoticed:
- *  - A struct named in a kfunc prototype needs a definition, `struct foo {};` suffices. A
- *    forward declaration has another BTF kind; a weak kfunc that names it stays unresolved
- *    without an error.
+ * If one of these rules is violated, the load fails or, worse, the error goes unnoticed:
+ *  - A struct named in a kfunc prototype needs a definition, for which `struct foo {};` suffices. A
+ *    forward declaration has another BTF kind, and a weak kfunc with such an argument stays
+ *    unresolved without an error.
  *  - An enum member stays an enum: CO-RE refuses an int in its place.
  *  - Structs that are passed by pointer to kfuncs, and iterators, keep the kernel's exact
  *    layout and are declared outside of preserve_access_index.
- *  - Enumerators are in enums.bpf.h, never literals here, except those of uapi/linux/bpf.h.
+ *  - Enumerators are declared in enums.bpf.h. Only those of uapi/linux/bpf.h are literals here.
  */
 #ifndef __SCX_TYPES_BPF_H
 #define __SCX_TYPES_BPF_H
@@ -58,8 +58,7 @@ typedef _Bool bool;
 /* The address space of pointers into the arena: `struct foo __arena *p`. */
 #define __arena __attribute__((address_space(1)))
 
-/* linux/errno.h: the generic ABI, identical on every architecture that supports
- * sched_ext. */
+/* linux/errno.h: the generic numbers, which all architectures that support sched_ext use. */
 #define EPERM 1
 #define ENOENT 2
 #define ESRCH 3
@@ -256,7 +255,7 @@ struct task_struct {
 	int nr_cpus_allowed;
 	const struct cpumask *cpus_ptr;
 	unsigned short migration_disabled;
-	unsigned long nvcsw; /* how often it gave up its CPU to sleep */
+	unsigned long nvcsw; /* number of voluntary context switches */
 	pid_t pid;
 	pid_t tgid;
 	char comm[16];
@@ -312,7 +311,7 @@ struct scx_dump_ctx {
 	u64 at_jiffies;
 };
 
-/* 6.15. The order differs between kernels, so members are found by relocation
+/* Since 6.15. The order of the members differs between kernels, so they are found by relocation
  * (scx_event_count() in compat.bpf.h). */
 struct scx_event_stats {
 	s64 SCX_EV_SELECT_CPU_FALLBACK;
@@ -353,9 +352,9 @@ _Static_assert(sizeof(struct scx_bpf_select_cpu_and_args) == 24, "ABI");
 _Static_assert(sizeof(struct scx_bpf_dsq_insert_vtime_args) == 32, "ABI");
 
 /*
- * struct sched_ext_ops. libbpf matches members by name, so order and offsets do not
- * matter. A member that the running kernel lacks must be zero in the object or cleared by
- * user space before the load; otherwise libbpf refuses it.
+ * struct sched_ext_ops. libbpf matches members by name, so order and offsets do not matter. A
+ * member that the running kernel lacks must be zero in the object, or user space must clear it
+ * before the load. Otherwise libbpf refuses the object.
  */
 struct sched_ext_ops {
 	s32 (*select_cpu)(struct task_struct *p, s32 prev_cpu, u64 wake_flags);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Fills the exit record; UEI_DEFINE() defines one under a name of the scheduler's choice. */
+/* Exit records (exit_info.h): a function that fills a record, and UEI_DEFINE(), which defines a
+ * record under a name of the scheduler's choice. */
 #ifndef __SCX_UEI_BPF_H
 #define __SCX_UEI_BPF_H
 
 #include "arrays.bpf.h"
 #include "exit_info.h"
 
-/* Fill @rec, and @dump of @dump_size bytes, which is a constant in rodata. Call it from
- * ops.exit(). */
+/* Fill @rec, and @dump, which has @dump_size bytes. @dump_size is a constant in rodata. Call it
+ * from ops.exit(). */
 static __always_inline void scx_fill_exit_record(struct scx_exit_record *rec, char *dump,
 						 u32 dump_size, const struct scx_exit_info *info)
 {
@@ -22,14 +23,14 @@ static __always_inline void scx_fill_exit_record(struct scx_exit_record *rec, ch
 		rec->dump_len = len > 0 ? len - 1 : 0;
 	}
 
-	/* Atomic, hence a barrier: a reader that sees the kind sees the rest. */
+	/* The exchange is a full barrier: a reader that sees the kind sees the other members. */
 	__sync_lock_test_and_set(&rec->kind, (s32)info->kind);
 }
 
 /*
- * The exit record @uei and its dump, for schedulers that include <scx/common.h> in user space,
- * whose SCX_OPS_LOAD() sizes the dump. Schedulers that use the runner include exit_info.bpf.h
- * instead.
+ * Define the exit record @uei and its dump. This is for schedulers that include <scx/common.h> in
+ * user space, where SCX_OPS_LOAD() sets the size of the dump. Schedulers that use the runner
+ * include exit_info.bpf.h instead.
  */
 #define UEI_DEFINE(uei)                         \
 	char RESIZABLE_ARRAY(data, uei##_dump); \

@@ -8,11 +8,11 @@
 
 #include "compat.bpf.h"
 
-/* Define the table of callbacks, with its members as further arguments. */
+/* Define the table of callbacks. The arguments after @name initialize its members. */
 #define SCX_OPS_DEFINE(name, members...) \
 	SEC(".struct_ops.link") struct sched_ext_ops name = { members }
 
-/* The running kernel's value of an enumerator of enums.bpf.h, 0 if it has none. */
+/* The running kernel's value of an enumerator of enums.bpf.h, 0 if the kernel lacks it. */
 #define __COMPAT_ENUM_OR_ZERO(type, name) SCX_ENUM(type, name##___k)
 
 /* ---- scx_bpf_dispatch*() and scx_bpf_consume(), the names before 6.13 ------ */
@@ -31,7 +31,7 @@
 
 #define scx_bpf_cpu_rq(cpu) scx_bpf_cpu_rq___old(cpu)
 
-/* One argument before 7.1. Without the second one, (enq_flags + 0) becomes (+ 0). */
+/* Sources for kernels before 7.1 pass @dsq_id only. (enq_flags + 0) then becomes (+ 0). */
 #define scx_bpf_dsq_move_to_local(dsq_id, enq_flags...) \
 	scx_bpf_dsq_move_to_local(dsq_id, (enq_flags + 0))
 
@@ -46,8 +46,8 @@
 #define __COMPAT_scx_bpf_task_cgroup(p) scx_bpf_task_cgroup(p)
 
 /*
- * Whether ops.select_cpu() has been called before this enqueue. Always true on a kernel without
- * the flag: such a kernel calls ops.select_cpu() for each task that wakes up.
+ * Whether ops.select_cpu() has been called before this enqueue. The result is always true on a
+ * kernel without the flag: such a kernel calls ops.select_cpu() for each task that wakes up.
  */
 static inline bool __COMPAT_is_enq_cpu_selected(u64 enq_flags)
 {

@@ -2,9 +2,10 @@
 /*
  * Arithmetic of weighted virtual time.
  *
- * The virtual time of a task of weight 100 (nice 0) advances as fast as its CPU time, that
- * of a task of weight 200 half as fast: picking the smallest virtual time shares the CPU
- * in proportion to the weights. Pure functions, tested on the host by tests/unit_c.
+ * The virtual time of a task of weight 100 (nice 0) advances as fast as its CPU time, the virtual
+ * time of a task of weight 200 half as fast. If the task with the smallest virtual time runs next,
+ * tasks share the CPU in proportion to their weights. Pure functions, tested on the host by
+ * tests/unit_c.
  */
 #ifndef __SCX_VTIME_H
 #define __SCX_VTIME_H
@@ -28,8 +29,8 @@ static inline u64 scx_mul_div(u64 value, u32 mul, u32 div)
 		return value;
 	whole = value / div;
 	limit = ~0ULL / mul;
-	/* Hide the origin of the limit: clang would turn the comparison into a multiplication of
-	 * 128 bits, which BPF lacks. */
+	/* Hide from clang how the limit was computed: it would turn the comparison into a
+	 * multiplication of 128 bits, which BPF lacks. */
 	asm volatile("" : "+r"(limit));
 	if (whole > limit)
 		return ~0ULL;
@@ -67,27 +68,28 @@ static inline u64 scx_vtime_limit_credit(u64 vtime, u64 vtime_now, u64 credit_ns
 }
 
 /*
- * Return how far ahead of the machine's virtual time a task may be queued, ns, so that it waits for
- * about @wait_ns at most: while virtual time advances by V, runnable tasks of @total_weight consume
- * V * @total_weight / 100 of CPU time, in the worst case on one CPU. Without a bound a task of
- * weight 1 beside one of weight 8668 (nice 19 and -20) waits three minutes after a slice of 20 ms,
- * and the kernel's watchdog ejects the scheduler after 30 s. @wait_ns <= 10^17.
+ * Return how far ahead of the queue's virtual time a task may be queued, ns, so that it waits for
+ * about @wait_ns at most. While virtual time advances by V, runnable tasks with a total weight of
+ * @total_weight use V * @total_weight / 100 of CPU time, in the worst case on one CPU. Without a
+ * bound, a task of nice 19 (weight 1) beside a task of nice -20 (weight 8668) would wait for three
+ * minutes after a slice of 20 ms, and the kernel's watchdog would eject the scheduler after 30 s.
+ * @wait_ns <= 10^17.
  */
 static inline u64 scx_vtime_max_ahead(u64 wait_ns, u64 total_weight)
 {
 	return wait_ns * SCX_WEIGHT_DFL / (total_weight ? total_weight : 1);
 }
 
-/* Bound the debt of a task that has run for a long time: return @vtime, but at most @ahead_ns after
- * @vtime_now. */
+/* Bound the debt of a task that has run for a long time: return @vtime, but at most @ahead_ns ahead
+ * of @vtime_now. */
 static inline u64 scx_vtime_limit_debt(u64 vtime, u64 vtime_now, u64 ahead_ns)
 {
 	return time_before(vtime, vtime_now + ahead_ns) ? vtime : vtime_now + ahead_ns;
 }
 
 /*
- * Return @slice_ns, or less if @nr_waiting tasks would otherwise take more than @wait_ns to run
- * once each: at least @min_ns, but never more than @slice_ns.
+ * Return @slice_ns, or a shorter slice if @nr_waiting tasks and one more would otherwise take
+ * longer than @wait_ns to run once each. It is at least @min_ns, but never more than @slice_ns.
  */
 static inline u64 scx_slice_shared(u64 slice_ns, u64 wait_ns, u64 nr_waiting, u64 min_ns)
 {

@@ -1,5 +1,5 @@
-//! Threads that send requests over Unix sockets to a server, which is a process of its own: how
-//! much CPU time do clients and server get?
+//! Threads that send requests over Unix sockets to a server process, to measure how much CPU time
+//! clients and server get.
 
 use std::env;
 use std::fs;
@@ -20,11 +20,11 @@ use crate::clock::{thread_cpu_time, use_cpu};
 use crate::control::{Control, Crew};
 use crate::stats::Latencies;
 
-/// The first argument of the server process; the number of clients, the work, and whether it
-/// replies follow.
+/// The first argument of the server process. The further arguments are the number of clients, the
+/// work in us, and whether the server replies.
 const SERVER: &str = "--server";
 
-/// Bytes of a request or reply.
+/// Length of a request or reply, bytes.
 const MESSAGE_LEN: usize = 64;
 
 /// The clients, and what they do.
@@ -38,22 +38,22 @@ pub(crate) struct Trade {
     pub server_work: Duration,
     /// Whether clients wait for a reply.
     pub waits: bool,
-    /// Time from one request of a client to its next one; zero: at once.
+    /// Time between two requests of a client. If it is zero, the next request follows at once.
     pub period: Duration,
 }
 
 /// The result of a client.
 #[derive(Clone, Debug)]
 pub(crate) struct Served {
-    /// Its CPU time.
+    /// The client's CPU time.
     pub cpu: Duration,
-    /// Requests that it has sent.
+    /// Requests that the client has sent.
     pub requests: u64,
     /// Requests whose reply came after the end of their period.
     pub missed: u64,
     /// The longest time between two requests.
     pub gap_max: Duration,
-    /// Times from its work on a request until the reply, if it waits for replies.
+    /// Times from the start of work on a request until the reply, if the client waits for replies.
     pub latencies: Latencies,
 }
 
@@ -70,11 +70,11 @@ pub(crate) struct Clients {
     server: Option<Server>,
 }
 
-/// The server process. It is killed when this is dropped.
+/// The server process. Dropping this value kills the process.
 struct Server(Child);
 
 impl Server {
-    /// Its CPU time so far.
+    /// The server's CPU time so far.
     fn cpu(&self) -> Result<Duration> {
         let path = format!("/proc/{}/schedstat", self.0.id());
         let text = fs::read_to_string(&path).context("reading the server's CPU time")?;
@@ -90,15 +90,15 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended.
+        // Ignore errors, because the server may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 impl Clients {
-    /// Waits for all threads, and ends the server; `None` without clients. Call it right after the
-    /// stop: the server's CPU time is that until now.
+    /// Waits for all threads, and ends the server; `None` without clients. Call this right after
+    /// the stop, because it reads the server's CPU time.
     ///
     /// # Errors
     /// A thread or the server failed.
@@ -146,7 +146,7 @@ fn start_server(trade: Trade) -> Result<(Server, Vec<UnixStream>)> {
         .arg(u8::from(trade.waits).to_string())
         .stdin(OwnedFd::from(listener))
         .stdout(Stdio::null())
-        // Not in the foreground process group, so that Ctrl-C does not reach it.
+        // The server is not in the foreground process group, so that Ctrl-C does not reach it.
         .process_group(0);
     Ok((Server(command.spawn()?), streams))
 }
@@ -177,7 +177,7 @@ fn work(trade: Trade, mut stream: UnixStream, control: &Control) -> Result<Serve
         last = now;
         if !trade.period.is_zero() {
             served.missed += u64::from(now > next + trade.period);
-            // Missed periods are skipped: making up for them would cause a burst.
+            // Skip missed periods. Making up for them would cause a burst.
             next +=
                 trade.period * u32::try_from((now - next).as_nanos() / trade.period.as_nanos())?;
             next += trade.period;
@@ -187,7 +187,7 @@ fn work(trade: Trade, mut stream: UnixStream, control: &Control) -> Result<Serve
     Ok(served)
 }
 
-/// If this process was started as a server: serves, and returns the result.
+/// Serves if this process was started as a server. Returns the result, `None` if it is no server.
 pub(crate) fn serve_if_asked() -> Option<Result<()>> {
     let args: Vec<String> = env::args().skip(1).collect();
     let [kind, count, work_us, replies] = args.as_slice() else {

@@ -9,18 +9,19 @@ use rustix::io::retry_on_intr;
 use rustix::thread::{clock_nanosleep_absolute, set_current_timer_slack};
 use rustix::time::{clock_gettime, ClockId, Timespec};
 
-/// No-ops in a block. With the loop around them they fit into one translated block of an emulator
-/// that counts instructions (at most 512).
+/// No-ops in a block. With the loop around it, a block fits into one translated block of an
+/// emulator that counts instructions (at most 512).
 const BLOCK: u32 = 500;
 
-/// The maximum number of blocks between two reads of the CPU time. An emulator runs its CPUs in
-/// turns, so a thread may be many times slower than it was between the last two reads.
+/// The maximum number of blocks between two reads of the CPU time. The number must be small,
+/// because an emulator runs its CPUs in turns: a thread may be many times slower than between the
+/// previous two reads.
 const BLOCKS_MAX: u32 = 20;
 
 /// The minimum timer slack, ns.
 const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
 
-/// Minimizes the calling thread's timer slack: the default of 50 us would be added to every
+/// Minimizes the calling thread's timer slack, because the default of 50 us would be added to every
 /// measured wakeup latency.
 ///
 /// # Errors
@@ -77,15 +78,15 @@ pub(crate) fn use_cpu(amount: Duration) -> Result<()> {
     }
 }
 
-/// The number of blocks for a quarter of `rest`, if `done` blocks took the time `used`.
+/// The number of blocks that take a quarter of `rest`, if `done` blocks took the time `used`.
 fn blocks_for(rest: Duration, used: Duration, done: u64) -> u32 {
     let blocks = rest.as_nanos().saturating_mul(u128::from(done)) / used.as_nanos().max(1) / 4;
     u32::try_from(blocks).map_or(BLOCKS_MAX, |blocks| blocks.clamp(1, BLOCKS_MAX))
 }
 
-/// Executes this many blocks of no-ops, without a system call: half a microsecond each in a guest
-/// that counts instructions, and much less on a CPU. No-ops cost an emulator almost nothing, so a
-/// guest with hogs is cheap.
+/// Executes this many blocks of no-ops, without a system call. A block takes half a microsecond in
+/// a guest that counts instructions, and much less on a real CPU. No-ops cost an emulator almost
+/// nothing, so a guest with hogs is cheap.
 pub(crate) fn spin(blocks: u32) {
     for _ in 0..blocks {
         no_ops();

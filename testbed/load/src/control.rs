@@ -15,7 +15,7 @@ pub(crate) struct Control {
     /// Held while `stop` changes, so that no waiter on `stopped` misses it.
     lock: Mutex<()>,
     stopped: Condvar,
-    /// In tests: the number of checks after which a thread sees the stop.
+    /// In tests, the number of checks after which a thread sees the stop.
     #[cfg(test)]
     checks_max: Option<u32>,
 }
@@ -26,7 +26,7 @@ impl Control {
         self.start.get_or_init(|| ());
     }
 
-    /// Stops all threads; those that have not started end at once.
+    /// Stops all threads. Threads that have not started end at once.
     pub(crate) fn stop(&self) {
         let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         self.stop.store(true, Ordering::Relaxed);
@@ -35,7 +35,7 @@ impl Control {
         self.start();
     }
 
-    /// Whether threads should stop. A plain load: cheap enough for any loop.
+    /// Whether threads should stop. This is a relaxed load, which is cheap enough for any loop.
     pub(crate) fn is_stopped(&self) -> bool {
         #[cfg(test)]
         if self.has_no_check_left() {
@@ -60,7 +60,7 @@ impl Control {
     }
 }
 
-/// The threads of one kind of load, each of which returns a `T`.
+/// The threads of a kind of load. Each thread returns a `T`.
 pub(crate) struct Crew<T> {
     kind: &'static str,
     control: Arc<Control>,
@@ -101,7 +101,8 @@ impl<T: Send + 'static> Crew<T> {
         Ok(())
     }
 
-    /// Waits for all threads; returns their results, in the order of creation.
+    /// Waits for all threads. Returns their results, in the order in which the threads were
+    /// created.
     ///
     /// # Errors
     /// The first thread that failed.
@@ -111,12 +112,13 @@ impl<T: Send + 'static> Crew<T> {
             let result = thread.join().unwrap_or_else(|_| Err(anyhow!("panicked")));
             result.with_context(|| kind.to_string())
         });
-        // Join all before checking results.
+        // Join all threads before checking results.
         results.collect::<Vec<_>>().into_iter().collect()
     }
 }
 
-/// Stops by count: a test that stops threads after some time depends on when they begin.
+/// Stops threads after a number of checks. A test that stops threads after some time depends on
+/// when they begin.
 #[cfg(test)]
 mod by_count {
     use std::cell::Cell;
@@ -128,7 +130,7 @@ mod by_count {
     }
 
     impl Control {
-        /// A started control that stops each thread after it has checked `checks` times.
+        /// A started control that stops each thread after the thread has checked `checks` times.
         pub(crate) fn stopping_after(checks: u32) -> Self {
             let control = Self {
                 checks_max: Some(checks),

@@ -20,7 +20,7 @@ pub(crate) fn is_child() -> bool {
     env::args_os().nth(1).is_some_and(|arg| arg == CHILD)
 }
 
-/// The program of the processes.
+/// The program that the processes execute.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     path: PathBuf,
@@ -31,7 +31,7 @@ impl Program {
     /// This program, which exits at once.
     ///
     /// # Errors
-    /// It cannot find its own file (without /proc).
+    /// The path of this program is unknown, because there is no /proc.
     pub(crate) fn this() -> Result<Self> {
         Ok(Self {
             path: env::current_exe().context("finding this program's file")?,
@@ -67,8 +67,8 @@ pub(crate) fn hire(
     Ok(crew)
 }
 
-/// Adds `count` threads that each start processes one after the other, as fast as possible. They
-/// return the number of processes.
+/// Adds `count` threads that each start processes one after the other, as fast as possible. Each
+/// thread returns the number of its processes.
 ///
 /// # Errors
 /// A thread cannot be created.
@@ -101,7 +101,7 @@ fn work(program: &Program, period: Duration, control: &Control) -> Result<Latenc
         let start = Instant::now();
         run_child(program)?;
         latencies.record(start.elapsed());
-        // Missed starts are skipped: making up for them would cause a burst.
+        // Skip missed starts. Making up for them would cause a burst.
         next = (next + period).max(start);
     }
     Ok(latencies)
@@ -114,7 +114,7 @@ fn run_child(program: &Program) -> Result<()> {
         .args(program.argument)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        // Not in the foreground process group, so that Ctrl-C does not reach it.
+        // The process is not in the foreground process group, so that Ctrl-C does not reach it.
         .process_group(0);
     let status = command.status().context("starting a process")?;
     ensure!(status.success(), "a started process ended with {status}");

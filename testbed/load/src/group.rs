@@ -1,5 +1,5 @@
-//! Groups of threads that send messages through pipes, each sender to each receiver of its group,
-//! to measure the cost of many wakeups.
+//! Groups of threads that send messages through pipes, to measure the cost of many wakeups. Each
+//! sender sends messages to each receiver of its group.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::control::{Control, Crew};
 /// Number of senders, and of receivers, in a group.
 const HALF: usize = 4;
 
-/// The length of a message, bytes: below the size that a pipe writes atomically.
+/// The length of a message, bytes. Pipes write messages of this length atomically.
 const MESSAGE_BYTES: usize = 100;
 
 /// The result of a receiver.
@@ -75,7 +75,7 @@ fn send(mut boxes: Vec<PipeWriter>, control: &Control) -> Result<()> {
     Ok(())
 }
 
-/// Reads messages until all senders have closed.
+/// Reads messages until all senders have closed the pipe.
 fn receive(mut from: PipeReader) -> Result<Mail> {
     let start = Instant::now();
     let mut message = [0; MESSAGE_BYTES];
@@ -114,7 +114,7 @@ mod tests {
         drop(to);
         let control = Control::default();
         control.stop();
-        // Already stopped: sends no message, only closes the pipe.
+        // The control is stopped, so this sends no message, but closes the pipe.
         send(vec![copy], &control).unwrap();
         assert_eq!(receive(from).unwrap().messages, 3);
     }

@@ -9,12 +9,12 @@ use rustix::process::setpriority_process;
 use crate::clock::{spin, thread_cpu_time};
 use crate::control::{Control, Crew};
 
-/// Blocks of no-ops between two checks of the stop flag: 25 us in a guest that counts instructions,
-/// about 2 us on a CPU.
+/// Blocks of no-ops between two checks of the stop flag. They take 25 us in a guest that counts
+/// instructions, and about 2 us on a real CPU.
 const BLOCKS: u32 = 50;
 
-/// Adds `count` hogs, each of which returns its CPU time. Their nice values cycle through `nices`;
-/// if `nices` is empty, they keep the nice value of this process.
+/// Adds `count` hogs, each of which returns its CPU time. The hogs get the values of `nices` in
+/// turn; if `nices` is empty, they keep the nice value of this process.
 ///
 /// # Errors
 /// A thread cannot be created.
@@ -28,7 +28,7 @@ pub(crate) fn hire(count: u32, nices: &[i32], control: &Arc<Control>) -> Result<
     Ok(crew)
 }
 
-/// Burns CPU until the stop, without a system call. Returns its CPU time.
+/// Burns CPU until the stop, without a system call. Returns the CPU time of the thread.
 fn work(nice: Option<i32>, control: &Control) -> Result<Duration> {
     if let Some(nice) = nice {
         // For the kernel, pid 0 is the calling thread.

@@ -6,22 +6,22 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use clap::ValueEnum;
 use rustix::thread::sched_getcpu;
 
-/// Workers that share a lock with [`Sharing::Group`].
+/// Number of workers that share a lock with [`Sharing::Group`].
 const GROUP: usize = 4;
 
 /// Which workers share a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Sharing {
-    /// None: no locks.
+    /// No workers share a lock, because there are no locks.
     None,
-    /// Those on the same CPU, like per-CPU allocators and counters. A holder that migrates keeps
-    /// the lock of its previous CPU.
+    /// Workers on the same CPU, as with per-CPU allocators and counters. A holder that migrates
+    /// keeps the lock of its previous CPU.
     Cpu,
-    /// Each group of four.
+    /// Each group of four workers.
     Group,
 }
 
-/// The locks of all workers: futexes, so that an uncontended lock costs no system call.
+/// The locks of all workers. They are futexes, so an uncontended lock costs no system call.
 #[derive(Debug)]
 pub(crate) struct Locks {
     sharing: Sharing,
@@ -42,7 +42,7 @@ impl Locks {
         }
     }
 
-    /// Takes the lock that `worker` shares: that of its CPU, or that of its group.
+    /// Takes the lock of the CPU or of the group of `worker`.
     pub(crate) fn hold(&self, worker: usize) -> Option<MutexGuard<'_, ()>> {
         let index = match self.sharing {
             Sharing::None => return None,

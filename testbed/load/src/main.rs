@@ -3,14 +3,14 @@
 //! The kinds of load run in parallel, each in its own module: `hog` burns CPU, `sleeper` wakes up
 //! often and works little, `pipe` passes a byte back and forth, `fork` starts processes, `periodic`
 //! has work with deadlines, `request` serves requests, `client` sends requests to a server process,
-//! `group` sends messages, `mover` changes affinities. Each measures itself, and the result is one
-//! line for each kind:
+//! `group` sends messages, `mover` changes affinities. Each kind measures itself. The result has
+//! one line for each kind. An example:
 //!
 //! ```text
 //! scx_load --hogs 8 --seconds 30
 //! ```
 //!
-//! All threads have the default policy, so that a loaded scheduler schedules them; to change the
+//! All threads have the default policy, so that a loaded scheduler schedules them. To change their
 //! weight, start the program with `nice`.
 //!
 //! `run` starts and stops the threads through `control`; `stats` stores samples; `report` is the

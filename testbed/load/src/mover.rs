@@ -1,5 +1,5 @@
-//! Threads that keep moving each other to other CPUs: an affinity storm. A scheduler must handle
-//! each change at any time, whether the task is running, runnable, sleeping or waking up.
+//! Threads that keep moving each other to other CPUs (an affinity storm). A scheduler must handle a
+//! change at any time, whether the task is running, runnable, sleeping or waking up.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::control::{Control, Crew};
 /// CPU time between two changes.
 const INTERVAL: Duration = Duration::from_micros(50);
 
-/// On average, a mover sleeps after one in this many turns, so that it is also moved while it
-/// sleeps.
+/// The average number of turns between two sleeps of a mover. Movers sleep so that they are also
+/// moved while they sleep.
 const SLEEP_EVERY: u32 = 8;
 const SLEEP: Duration = Duration::from_micros(200);
 
@@ -52,7 +52,7 @@ fn work(index: u32, movers: &[AtomicI32], cpus: &[usize], control: &Control) -> 
     let mut changes = 0;
     while !control.is_stopped() {
         let other = movers[dice.below(movers.len())].load(Ordering::Relaxed);
-        // 0: that mover has not started yet.
+        // The id is 0 if that mover has not started yet.
         if let Some(other) = Pid::from_raw(other) {
             changes += u64::from(change(other, &dice.pick(cpus))?);
         }
@@ -68,7 +68,7 @@ fn work(index: u32, movers: &[AtomicI32], cpus: &[usize], control: &Control) -> 
 fn change(thread: Pid, cpus: &CpuSet) -> Result<bool> {
     match sched_setaffinity(Some(thread), cpus) {
         Ok(()) => Ok(true),
-        // The thread has exited, or all of these CPUs are offline.
+        // The thread has exited, or all CPUs of the set are offline.
         Err(Errno::SRCH | Errno::INVAL) => Ok(false),
         Err(errno) => bail!("changing an affinity: {errno}"),
     }
@@ -90,7 +90,7 @@ impl Dice {
         usize::try_from(self.0 >> 32).unwrap_or(0) % limit
     }
 
-    /// Randomly one of `cpus`, or all of them from a random one on.
+    /// Randomly, either one of `cpus`, or all of them from a random CPU on.
     fn pick(&mut self, cpus: &[usize]) -> CpuSet {
         let first = self.below(cpus.len());
         let last = if self.below(2) == 0 {

@@ -1,5 +1,5 @@
-//! Threads with a fixed amount of work in each period, like a game that draws frames or a player
-//! that fills an audio buffer, to measure deadline misses.
+//! Threads with a fixed amount of work in each period, to measure deadline misses. Examples are a
+//! game that draws frames, and a player that fills an audio buffer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,12 +26,11 @@ pub(crate) struct Outcome {
     pub done_after: Latencies,
     /// Periods in which no work was completed.
     pub missed: u64,
-    /// The longest time between the ends of work of successive periods.
+    /// The longest time between the ends of the work of two successive periods.
     pub gap_max: Duration,
 }
 
-/// Adds `count` threads. Their periods are evenly offset, to minimize interference between
-/// them.
+/// Adds `count` threads. Their periods are evenly offset, so that the threads rarely interfere.
 ///
 /// # Errors
 /// A thread cannot be created.
@@ -82,7 +81,7 @@ impl Outcome {
     }
 }
 
-/// The start of the next period; missed ones are skipped.
+/// The start of the next period. Missed periods are skipped.
 fn next_begin(begin: Duration, done: Duration, period: Duration) -> Duration {
     let passed = u32::try_from(whole(done.saturating_sub(begin), period)).unwrap_or(u32::MAX);
     begin + period * passed.saturating_add(1)
@@ -149,7 +148,7 @@ mod tests {
         let elapsed = monotonic_time().unwrap() - start;
         for outcome in outcomes {
             assert_eq!(outcome.done_after.count(), 10);
-            // The first period begins at once, so there are nine before the last one.
+            // The first period begins at once, so there are nine periods before the last.
             let periods = 9 + u32::try_from(outcome.missed).unwrap();
             assert!(elapsed >= task.period * periods, "{outcome:?}");
         }

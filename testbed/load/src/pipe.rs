@@ -66,7 +66,7 @@ pub(crate) fn hire(count: u32, is_pinned: bool, control: &Arc<Control>) -> Resul
     Ok(Pairs { pingers, pongers })
 }
 
-/// Pins the calling thread to a CPU, if there is one.
+/// Pins the calling thread to a CPU, unless `cpu` is `None`.
 fn pin(cpu: Option<usize>) -> Result<()> {
     let Some(cpu) = cpu else { return Ok(()) };
     let mut set = CpuSet::new();
@@ -75,7 +75,7 @@ fn pin(cpu: Option<usize>) -> Result<()> {
 }
 
 /// Sends the byte and waits for its return, repeatedly until the stop. The other thread ends when
-/// this one closes its pipes.
+/// this thread closes its pipes.
 fn ping(mut to: PipeWriter, mut from: PipeReader, control: &Control) -> Result<Rally> {
     let start = Instant::now();
     let mut byte = [1];
@@ -100,7 +100,7 @@ fn pong(mut from: PipeReader, mut to: PipeWriter) -> Result<()> {
     Ok(())
 }
 
-/// Reads what is available, regardless of signals; 0 at end of file.
+/// Reads the available bytes, regardless of signals. Returns 0 at the end of the file.
 fn read(from: &mut PipeReader, buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         match from.read(buffer) {

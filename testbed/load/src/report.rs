@@ -12,7 +12,7 @@ use crate::pipe::Rally;
 use crate::request::Service;
 use crate::stats::{to_f64, Latencies, Spread};
 
-/// All figures; `None` for kinds of load that did not run.
+/// All figures. Kinds of load that did not run are `None`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Report {
     /// How long the load ran.
@@ -51,7 +51,7 @@ pub(crate) struct Hogs {
 }
 
 impl Hogs {
-    /// From the hogs' CPU times.
+    /// Computes the figures from the hogs' CPU times.
     pub(crate) fn new(times: &[Duration]) -> Option<Self> {
         let cpu_s: Vec<_> = times.iter().map(Duration::as_secs_f64).collect();
         let spread = Spread::of(&cpu_s)?;
@@ -77,7 +77,7 @@ impl fmt::Display for Hogs {
     }
 }
 
-/// Wakeup latency of sleepers; the figures are `None` without a wakeup.
+/// Wakeup latency of sleepers. The latencies are `None` without a wakeup.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Sleepers {
     pub count: usize,
@@ -90,7 +90,7 @@ pub(crate) struct Sleepers {
 }
 
 impl Sleepers {
-    /// From the latencies of all sleepers.
+    /// Computes the figures from the latencies of all sleepers.
     pub(crate) fn new(lateness: &[Latencies], sleep_us: u32, work_us: u32) -> Option<Self> {
         let all = Latencies::merged(lateness);
         (!lateness.is_empty()).then(|| Self {
@@ -123,18 +123,18 @@ impl fmt::Display for Sleepers {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Pipes {
     pub pairs: usize,
-    /// Of all pairs.
+    /// Total number of round trips.
     pub round_trips: u64,
-    /// Of all pairs together.
+    /// Total rate of the pairs.
     pub round_trips_per_s: f64,
-    /// Of the slowest pair.
+    /// Rate of the slowest pair.
     pub pair_min_per_s: f64,
-    /// Of the fastest pair.
+    /// Rate of the fastest pair.
     pub pair_max_per_s: f64,
 }
 
 impl Pipes {
-    /// From the results of the pairs.
+    /// Computes the figures from the results of the pairs.
     pub(crate) fn new(rallies: &[Rally]) -> Option<Self> {
         let rates: Vec<_> = rallies
             .iter()
@@ -173,7 +173,7 @@ pub(crate) struct Forks {
 }
 
 impl Forks {
-    /// From the latencies of processes.
+    /// Computes the figures from the latencies of all processes.
     pub(crate) fn new(latencies: &[Latencies], target_per_s: u32) -> Option<Self> {
         let all = Latencies::merged(latencies);
         (!latencies.is_empty()).then(|| Self {
@@ -208,7 +208,7 @@ pub(crate) struct Storms {
 }
 
 impl Storms {
-    /// From the counts of the threads, within `elapsed`.
+    /// Computes the figures from the number of processes that each thread has started in `elapsed`.
     pub(crate) fn new(started: &[u64], elapsed: Duration) -> Option<Self> {
         let done = started.iter().sum();
         (!started.is_empty()).then(|| Self {
@@ -234,9 +234,9 @@ pub(crate) struct Periodic {
     pub done: u64,
     /// Periods in which no work was completed.
     pub missed: u64,
-    /// Of all periods.
+    /// Missed periods, % of all periods.
     pub missed_percent: f64,
-    /// From the start of a period to the completion of its work.
+    /// Time from the start of a period to the completion of its work.
     pub done_after_p50_ms: Option<f64>,
     pub done_after_p99_ms: Option<f64>,
     /// The longest time between the completions of successive periods.
@@ -244,7 +244,7 @@ pub(crate) struct Periodic {
 }
 
 impl Periodic {
-    /// From the results of the threads.
+    /// Computes the figures from the results of the threads.
     pub(crate) fn new(outcomes: &[Outcome]) -> Option<Self> {
         let all = Latencies::merged(outcomes.iter().map(|outcome| &outcome.done_after));
         let late: u64 = outcomes.iter().map(|outcome| outcome.missed).sum();
@@ -283,14 +283,14 @@ impl fmt::Display for Periodic {
 pub(crate) struct Requests {
     pub done: u64,
     pub done_per_s: f64,
-    /// From sending a request until reading its answer.
+    /// Time from sending a request until reading its answer.
     pub latency_p50_ms: Option<f64>,
     pub latency_p99_ms: Option<f64>,
     pub latency_max_ms: Option<f64>,
 }
 
 impl Requests {
-    /// From the results of a service.
+    /// Computes the figures from the results of a service.
     pub(crate) fn new(service: &Service) -> Self {
         let latencies = &service.latencies;
         Self {
@@ -320,23 +320,23 @@ impl fmt::Display for Requests {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Clients {
     pub count: usize,
-    /// Of all clients.
+    /// Requests of all clients.
     pub requests: u64,
     /// Each client's CPU time.
     pub cpu_s: Vec<f64>,
     pub server_cpu_s: f64,
     /// The longest time between two requests of a client.
     pub gap_max_ms: f64,
-    /// Requests whose reply came after their period.
+    /// Requests whose reply came after the end of their period.
     pub missed: u64,
-    /// From the beginning of a request until its reply, if clients wait for replies.
+    /// Time from the start of work on a request until the reply, if clients wait for replies.
     pub latency_p50_ms: Option<f64>,
     pub latency_p99_ms: Option<f64>,
     pub latency_max_ms: Option<f64>,
 }
 
 impl Clients {
-    /// From the results of all clients.
+    /// Computes the figures from the results of all clients.
     pub(crate) fn new(market: &Market) -> Self {
         let clients = &market.clients;
         let latencies: Vec<_> = clients.iter().map(|one| one.latencies.clone()).collect();
@@ -380,14 +380,14 @@ impl fmt::Display for Clients {
 /// Throughput of messages.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Groups {
-    /// Receiving threads.
+    /// Number of receiving threads.
     pub receivers: usize,
     pub messages: u64,
     pub messages_per_s: f64,
 }
 
 impl Groups {
-    /// From the results of all receivers.
+    /// Computes the figures from the results of all receivers.
     pub(crate) fn new(mail: &[Mail]) -> Option<Self> {
         let elapsed = mail.iter().map(|mail| mail.elapsed).max()?;
         let messages = mail.iter().map(|mail| mail.messages).sum();
@@ -419,7 +419,7 @@ pub(crate) struct Movers {
 }
 
 impl Movers {
-    /// From the counts of the movers, within `elapsed`.
+    /// Computes the figures from the number of changes that each mover has made in `elapsed`.
     pub(crate) fn new(changes: &[u64], elapsed: Duration) -> Option<Self> {
         let all = changes.iter().sum();
         (!changes.is_empty()).then(|| Self {

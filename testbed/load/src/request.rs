@@ -1,4 +1,4 @@
-//! Threads that serve requests of one client thread, like the workers of a server, to measure
+//! Threads that serve requests of one client thread, as the workers of a server do, to measure
 //! latency and throughput of requests.
 
 use std::sync::mpsc::{channel, Receiver, Sender};
@@ -13,7 +13,7 @@ use crate::locks::{Locks, Sharing};
 use crate::mover::usable_cpus;
 use crate::stats::Latencies;
 
-/// Parts of a request. If there are locks, the worker takes one anew for each part.
+/// Parts of a request. If there are locks, the worker takes its lock anew for each part.
 const PARTS: u32 = 5;
 
 /// The workers, and what they do.
@@ -23,7 +23,7 @@ pub(crate) struct Staff {
     pub count: u32,
     /// CPU time per request.
     pub work: Duration,
-    /// Which of them share a lock, held while they compute.
+    /// Which workers share a lock, which a worker holds while it computes.
     pub sharing: Sharing,
 }
 
@@ -53,11 +53,11 @@ impl Servers {
     }
 }
 
-/// The number of the worker that answers.
+/// An answer is the number of the worker that sends it.
 type Answer = usize;
 
 /// Adds the workers and a client. The client sends each worker one request at a time, and the next
-/// one after reading the answer.
+/// request after it has read the answer.
 ///
 /// # Errors
 /// The CPUs cannot be determined, or a thread cannot be created.
@@ -93,7 +93,7 @@ fn compute(number: usize, work: Duration, locks: &Locks) -> Result<()> {
     Ok(())
 }
 
-/// Serves until the client closes.
+/// Serves requests until the client closes the channel.
 fn serve(
     number: usize,
     work: impl Fn() -> Result<()>,
@@ -109,7 +109,7 @@ fn serve(
     Ok(())
 }
 
-/// Keeps every worker busy until the stop.
+/// Sends requests, so that every worker is busy until the stop.
 fn ask(desks: &[Sender<()>], answers: &Receiver<Answer>, control: &Control) -> Service {
     let start = Instant::now();
     let mut asked_at = vec![start; desks.len()];

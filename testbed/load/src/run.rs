@@ -39,8 +39,8 @@ pub(crate) fn run(opts: &Opts) -> Result<Report> {
     control.start();
     control.wait_for_stop(opts.seconds);
     control.stop();
-    // Taken before the threads are joined: a thread that waits for a CPU sees the stop late, and
-    // does no work until then.
+    // Read the clock before joining the threads. A thread that waits for a CPU sees the stop late,
+    // but does no work until then.
     let elapsed = start.elapsed();
     crews.join(opts, elapsed)
 }
@@ -105,7 +105,7 @@ impl Crews {
     }
 
     fn join(self, opts: &Opts, elapsed: Duration) -> Result<Report> {
-        // The server goes on until it is ended.
+        // Join the clients first, because this ends the server, which works until then.
         let market = self.clients.join()?;
         let hogs = self.hogs.join()?;
         let sleepers = self.sleepers.join()?;

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-/// Maximum of the histogram, ns: an hour. Longer latencies are counted as an hour.
+/// Maximum of the histogram, ns, which is an hour. Longer latencies are counted as an hour.
 const MAX_NS: u64 = 3_600_000_000_000;
 
 /// Significant decimal digits of a latency.
 const DIGITS: u8 = 3;
 
-/// A distribution of latencies, with memory independent of their number.
+/// A distribution of latencies. Its memory does not depend on their number.
 #[derive(Clone, Debug)]
 pub(crate) struct Latencies {
     histogram: Histogram<u64>,
@@ -49,13 +49,13 @@ impl Latencies {
         self.histogram.len()
     }
 
-    /// The longest latency, exact. `None` without samples.
+    /// The longest latency, not rounded. `None` without samples.
     pub(crate) fn max(&self) -> Option<Duration> {
         (self.count() > 0).then_some(self.max)
     }
 
-    /// The percentile, for `percent` from 1 to 100: nearest rank, rounded up by at most a
-    /// thousandth, and never above the longest. `None` without samples.
+    /// The nearest-rank percentile, for `percent` from 1 to 100. It is rounded up by at most a
+    /// thousandth, but not above the longest latency. `None` without samples.
     pub(crate) fn percentile(&self, percent: u64) -> Option<Duration> {
         let max = self.max()?;
         let rank = percent.saturating_mul(self.count()).div_ceil(100);

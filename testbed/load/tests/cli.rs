@@ -1,4 +1,4 @@
-//! Runs the command.
+//! Tests of the command line and of its output.
 
 // clippy.toml allows this in test functions, but not in their helpers.
 #![allow(clippy::unwrap_used)]
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{kill_process, Pid, Signal};
 use serde_json::Value;
 
-/// Timeout of operations that normally finish earlier.
+/// Timeout of operations that normally finish much earlier.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn command(args: &[&str]) -> Command {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-/// Significant bits of a length: the rounding error is below one percent.
+/// Significant bits of a length. With 8 bits, the rounding error is below one percent.
 const KEPT_BITS: u32 = 8;
 
 /// A distribution of lengths. Its memory is small for a thread with few runs, as most have, and
@@ -24,13 +24,13 @@ impl Lengths {
         self.max_ns = self.max_ns.max(ns);
     }
 
-    /// The longest, ns, exact. `None` if empty.
+    /// The longest length, ns, not rounded. `None` without lengths.
     pub(crate) fn max_ns(&self) -> Option<u64> {
         (self.count > 0).then_some(self.max_ns)
     }
 
-    /// The percentile, ns, for `percent` from 1 to 100: nearest rank, rounded up by less than one
-    /// percent, and never above the longest. `None` if empty.
+    /// The nearest-rank percentile, ns, for `percent` from 1 to 100. It is rounded up by less than
+    /// one percent, but not above the longest length. `None` without lengths.
     pub(crate) fn percentile_ns(&self, percent: u64) -> Option<u64> {
         let rank = percent.saturating_mul(self.count).div_ceil(100);
         let mut seen = 0;
@@ -42,7 +42,7 @@ impl Lengths {
     }
 }
 
-/// The largest number that has the same highest bits.
+/// The largest number with the same [`KEPT_BITS`] highest bits.
 fn rounded_up(ns: u64) -> u64 {
     let bits = u64::BITS - ns.leading_zeros();
     let dropped = bits.saturating_sub(KEPT_BITS);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Traces which task ran where and for how long, from the kernel's context switches.
 //!
-//! This is independent of a scheduler's own statistics. Each time a thread is switched out, the BPF
-//! side (`bpf/main.bpf.c`) records its run: CPU, thread, name, start and end, and whether the
-//! thread slept, exited, or was still runnable. In addition it counts wakeups, switches and, on
-//! request, system calls of each thread.
+//! The trace is independent of a scheduler's own statistics. Each time a thread is switched out,
+//! the BPF side (`bpf/main.bpf.c`) records its run: CPU, thread, name, start and end, and whether
+//! the thread slept, exited, or was still runnable. The BPF side also counts wakeups, switches and,
+//! on request, system calls of each thread.
 //!
 //! ```text
 //! scx_switches --comm hog --json --seconds 5
@@ -14,8 +14,8 @@
 //! earlier are omitted; records that did not fit into the ring are counted and reported. Records
 //! are read every 20 ms, without wakeups in between.
 //!
-//! Text output has seconds of the monotonic clock, and us. JSON output has integers, ns, and an
-//! object on each line, the last of which is the summary:
+//! In text output, starts are seconds of the monotonic clock, and lengths are us. In JSON output,
+//! all times are integers in ns. Each line is an object, and the last one is the summary:
 //!
 //! | `type` | fields |
 //! |---|---|

@@ -106,7 +106,8 @@ impl Opts {
     }
 }
 
-/// Minimum and maximum of the ring, KiB: a page, and a quarter of the range of its size field.
+/// Minimum and maximum of the ring, KiB. They are a page, and a quarter of the range of the ring's
+/// size field.
 const RING_KIB: std::ops::RangeInclusive<u32> = 4..=1_048_576;
 
 fn ring_kib(text: &str) -> Result<u32, String> {

@@ -11,9 +11,9 @@ use crate::summary::{fixed, Summary};
 /// The output format.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Format {
-    /// JSON lines instead of text.
+    /// Whether the output is lines of JSON instead of text.
     pub json: bool,
-    /// Only the summary.
+    /// Whether only the summary is written.
     pub only_summary: bool,
 }
 

@@ -49,17 +49,17 @@ pub(crate) const BATCH: usize = 16_384;
 /// What to record. A thread is recorded if all settings match.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// Ids of threads and processes, at most [`PIDS_MAX`]; empty: all.
+    /// Ids of threads and processes, at most [`PIDS_MAX`]. If there are none, all are recorded.
     pub pids: Vec<u32>,
     /// Names of threads.
     pub comm: CommFilter,
-    /// CPUs; `None`: all.
+    /// The CPUs. `None` means all CPUs.
     pub cpus: Option<Cpumask>,
     /// Whether idle CPUs are recorded, as threads with id 0.
     pub idle: bool,
     /// Whether system calls are counted.
     pub syscalls: bool,
-    /// Size of the ring, bytes: a power of two, at least a page.
+    /// Size of the ring, bytes, which is a power of two and at least a page.
     pub ring_bytes: u32,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Settings {
 pub(crate) struct Recorder<'obj> {
     links: Vec<Link>,
     ring: RingBuffer<'static>,
-    /// Filled by the ring's callback.
+    /// Runs from the ring's callback that were not returned yet.
     taken: Rc<RefCell<Vec<Run>>>,
     /// Number of runs returned so far.
     nr_taken: u64,
@@ -80,11 +80,11 @@ pub(crate) struct Recorder<'obj> {
 pub(crate) struct Ended {
     /// Runs that were not returned yet.
     pub runs: Vec<Run>,
-    /// Incomplete runs, up to now, at most one per CPU.
+    /// Runs that have not ended, up to now. There is at most one per CPU.
     pub running: Vec<Run>,
     /// All recorded threads, unordered.
     pub threads: Vec<Thread>,
-    /// Number of complete runs, including lost ones.
+    /// Number of complete runs, including lost runs.
     pub nr_runs: u64,
     /// Number of runs that were lost because the ring was full.
     pub nr_lost: u64,
@@ -97,7 +97,7 @@ impl<'obj> Recorder<'obj> {
     ///
     /// # Errors
     ///
-    /// Without root privileges, or if the kernel lacks a feature.
+    /// There are no root privileges, or the kernel lacks a feature.
     pub(crate) fn start(settings: &Settings, slot: &'obj mut Slot) -> Result<Self> {
         check()?;
         let builder = BpfSkelBuilder::default();
@@ -219,13 +219,13 @@ fn ring(skel: &BpfSkel<'_>, taken: Rc<RefCell<Vec<Run>>>) -> Result<RingBuffer<'
 
 fn attach(skel: &mut BpfSkel<'_>, syscalls: bool) -> Result<Vec<Link>> {
     let progs = &mut skel.progs;
-    // The program that records runs is attached last, so that no event of a recorded run is missed.
+    // Attach the program that records runs last, so that no event of a recorded run is missed.
     let mut links = vec![
         attach_one(&mut progs.on_wakeup)?,
         attach_one(&mut progs.on_wakeup_new)?,
     ];
     if syscalls {
-        // libbpf would print several lines.
+        // libbpf would print several lines about an error.
         let print = libbpf_rs::set_print(None);
         let link = progs.on_sys_enter.attach();
         libbpf_rs::set_print(print);

@@ -15,8 +15,8 @@ use crate::recorder::{Recorder, Run, BATCH};
 use crate::summary::{Gathering, Summary};
 
 /// Interval of reading records. Each read makes this program run, so a shorter interval would
-/// disturb the recording more. A record takes 64 bytes: the smallest ring holds about 60 in an
-/// interval, the default one about 65000.
+/// disturb the recording more. A record takes 64 bytes, so the smallest ring holds about 60
+/// records, and the default ring about 65000.
 const POLL: Duration = Duration::from_millis(20);
 
 /// Records according to `opts`, until the time limit or a signal. A closed pipe is not an
@@ -56,7 +56,7 @@ fn record(opts: &Opts, mut recorder: Recorder<'_>, shutdown: &Shutdown) -> Resul
         let left = opts
             .seconds
             .map_or(POLL, |all| all.saturating_sub(start.elapsed()));
-        // After a full batch, read on at once; the time limit and signals are still checked.
+        // After a full batch, read on at once, but still check the time limit and signals.
         let pause = if runs.len() < BATCH {
             POLL.min(left)
         } else {
@@ -80,7 +80,7 @@ struct Writer<W> {
     gathering: Gathering,
 }
 
-/// Names the output in error messages.
+/// The name of the output in error messages.
 const STDOUT: &str = "standard output";
 
 impl<W: Write> Writer<W> {

@@ -13,7 +13,7 @@ use crate::recorder::{Ended, Run, Thread, THREADS_MAX};
 /// Aggregates runs during the recording.
 #[derive(Debug, Default)]
 pub(crate) struct Gathering {
-    /// By thread id.
+    /// The lengths of runs, by thread id.
     lengths: HashMap<u32, Lengths>,
 }
 
@@ -54,13 +54,13 @@ impl Gathering {
 pub(crate) struct Summary {
     /// Duration of the recording.
     pub elapsed_s: f64,
-    /// Number of complete runs, including lost ones.
+    /// Number of complete runs, including lost runs.
     pub runs: u64,
     /// Number of lost runs.
     pub lost: u64,
     /// Events of threads beyond the maximum.
     pub uncounted: u64,
-    /// Sorted by CPU time, descending.
+    /// The threads, sorted by descending CPU time.
     pub threads: Vec<Row>,
 }
 
@@ -69,11 +69,11 @@ pub(crate) struct Summary {
 pub(crate) struct Row {
     #[serde(flatten)]
     pub thread: Thread,
-    /// Of recorded runs, ns; `None` without any.
+    /// Median length of the recorded runs, ns; `None` without a run.
     pub run_p50_ns: Option<u64>,
     pub run_p90_ns: Option<u64>,
     pub run_max_ns: Option<u64>,
-    /// Length of the incomplete run at the end, ns; `None` without one.
+    /// Length of the run that has not ended, ns; `None` if there is none.
     pub running_ns: Option<u64>,
 }
 
@@ -154,7 +154,7 @@ fn figure(ns: Option<u64>) -> String {
     ns.map_or("-".into(), |ns| fixed(ns, 1000))
 }
 
-/// `ns` in another unit, with one decimal, rounded down.
+/// `ns` in a unit of `unit` ns, with one decimal, rounded down.
 pub(crate) fn fixed(ns: u64, unit: u64) -> String {
     format!("{}.{}", ns / unit, ns % unit / (unit / 10))
 }

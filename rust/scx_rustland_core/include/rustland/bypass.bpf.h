@@ -2,8 +2,8 @@
 /*
  * Tasks that bypass the policy, because the policy thread may depend on them: threads of the
  * scheduler's own process, and per-CPU kernel threads. On wakeup they preempt the running task,
- * which resumes afterwards with the rest of its slice; if nothing is left, it runs until the next
- * tick.
+ * which resumes afterwards with the rest of its slice. If nothing is left of the slice, the task
+ * runs until the next tick.
  */
 #ifndef __RL_BYPASS_BPF_H
 #define __RL_BYPASS_BPF_H
@@ -13,11 +13,11 @@ static bool is_urgent(const struct task_struct *p)
 	return scx_task_is_own(p) || scx_task_is_percpu_kthread(p);
 }
 
-/* Minimum slice of a task that resumes. Like any slice, it actually ends at the next tick. */
+/* Minimum slice of a task that resumes. Like any slice, it ends only at the next tick. */
 #define MIN_REST_NS (100 * 1000ULL)
 
-/* Without preemption a task overruns its slice until the next tick, by up to 4 ms with HZ=250. A
- * preempted task that has overrun its slice by more than that does not resume. */
+/* Unless it is preempted, a task overruns its slice until the next tick, by up to 4 ms with HZ=250.
+ * A preempted task that has overrun its slice by more than that does not resume. */
 #define OVERRUN_MAX_NS (4 * NSEC_PER_MSEC)
 
 static bool is_preemptible(s32 cpu)
@@ -43,7 +43,7 @@ static s32 select_cpu_for_own(struct task_struct *p, s32 prev_cpu, u64 wake_flag
 	bool is_idle = false;
 	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
 
-	/* If the policy thread wakes up on an idle CPU, tell it: that CPU is free for a task as
+	/* If the policy thread wakes up on an idle CPU, publish the CPU: it is free for a task as
 	 * soon as the policy has decided. */
 	if ((u32)p->pid == policy_pid)
 		shared.free_cpu = is_idle ? cpu + 1 : 0;
@@ -55,8 +55,9 @@ static s32 select_cpu_for_own(struct task_struct *p, s32 prev_cpu, u64 wake_flag
 		return is_preemptible(cpu) ? cpu : other_preemptible_cpu(p, cpu);
 	}
 	clear_cpu(shared.idle, cpu);
-	/* SCX_ENQ_PREEMPT: 7.2 takes the CPU for busy once it has enqueued a task there, although
-	 * that task waits for the policy, and would return the policy thread for SCX_ENQ_IMMED. */
+	/* 7.2 takes the CPU for busy once it has enqueued a task there, even if that task waits for
+	 * the policy. Because of SCX_ENQ_IMMED, it would then enqueue the policy thread again.
+	 * SCX_ENQ_PREEMPT avoids this. */
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, SCX_ENQ_PREEMPT | SCX_ENQ_IMMED);
 	count(nr_kernel);
 	return cpu;
@@ -73,9 +74,10 @@ static void preempt_with(struct task_struct *p, s32 cpu, u64 enq_flags)
 }
 
 /*
- * The CPU for a thread of the scheduler's own process that woke up for @cpu, or has to leave it. On
- * 7.2 it leaves at once when a higher class takes the CPU (SCX_ENQ_IMMED in @immed): not if there
- * is no other CPU, because the kernel would enqueue it again and again.
+ * Return the CPU on which to run @p, a thread of the scheduler's own process that woke up on @cpu
+ * or has to leave it. On 7.2, SCX_ENQ_IMMED in *@immed makes the thread leave a CPU at once when a
+ * task of a higher class runs there. It is not set if there is no other CPU, because the kernel
+ * would enqueue the thread again and again.
  */
 static s32 cpu_for_own(struct task_struct *p, s32 cpu, u64 enq_flags, u64 *immed)
 {
@@ -97,19 +99,21 @@ static void enqueue_urgent(struct task_struct *p, struct rl_task *t, u64 enq_fla
 
 	count(nr_kernel);
 	if (enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_REENQ)) {
-		/* Per-CPU kernel threads have to wait for a higher class. */
+		/* A per-CPU kernel thread cannot leave a CPU that runs a higher class. */
 		if (scx_task_is_own(p))
 			cpu = cpu_for_own(p, cpu, enq_flags, &immed);
 		preempt_with(p, cpu, enq_flags | immed);
 		return;
 	}
-	/* A thread of the scheduler's own process that a kernel thread preempts continues next. */
+	/* A thread of the scheduler's own process that was preempted by a kernel thread runs
+	 * next. */
 	if (t && t->resumes && scx_task_is_own(p)) {
 		t->resumes = false;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, enq_flags);
 		return;
 	}
-	/* Slice expiry, in most cases: queue it like other fallback tasks, without preemption. */
+	/* In most cases the slice has expired. Queue the task like other fallback tasks, without
+	 * preemption. */
 	enqueue_fallback(p, enq_flags);
 }
 
@@ -125,8 +129,8 @@ static void note_preempted(struct task_struct *p, struct rl_task *t, bool runnab
 		t->resumes = true;
 }
 
-/* In ops.enqueue(): requeue @p on its CPU if it was preempted, unless it has overrun its slice too
- * far. Returns whether it was requeued. */
+/* In ops.enqueue(): requeue @p on its CPU if it was preempted, unless it has overrun its slice by
+ * more than OVERRUN_MAX_NS. Returns whether it was requeued. */
 static bool resume(struct task_struct *p, struct rl_task *t, u64 enq_flags)
 {
 	u64 ran_ns, rest_ns = t->slice_ns;
@@ -144,8 +148,8 @@ static bool resume(struct task_struct *p, struct rl_task *t, u64 enq_flags)
 	state = cpu_state(scx_bpf_task_cpu(p));
 	if (!state)
 		return false;
-	/* Nested preemptions resume in LIFO order. nr_resumed is protected by the run queue
-	 * lock. */
+	/* After nested preemptions, tasks resume in LIFO order. The run queue lock protects
+	 * nr_resumed. */
 	scx_bpf_dsq_insert_vtime(p, scx_bpf_task_cpu(p), rest_ns,
 				 VTIME_RESUMED_LAST - state->nr_resumed++ % VTIME_RESUMED_LAST,
 				 enq_flags);

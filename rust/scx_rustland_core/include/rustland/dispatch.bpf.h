@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* ops.dispatch(): a decided task, a task of the fallback queue, or prev again. */
+/* Functions of ops.dispatch(), which dispatches a decided task or a fallback task, or lets prev
+ * continue. */
 #ifndef __RL_DISPATCH_BPF_H
 #define __RL_DISPATCH_BPF_H
 
-/* Whether the first task of @cpu's queue precedes the first one of SHARED_DSQ. */
+/* Whether the first task of @cpu's queue precedes the first task of SHARED_DSQ. */
 static bool own_is_first(s32 cpu)
 {
 	struct task_struct *own, *any;
@@ -18,7 +19,8 @@ static bool own_is_first(s32 cpu)
 	return is_first;
 }
 
-/* Not inlined: a test checks the order of its memory accesses. */
+/* Dispatch the next task of SHARED_DSQ. The function is not inlined, because a test checks the
+ * order of its memory accesses. */
 static __noinline bool dispatch_shared(void)
 {
 	if (!scx_bpf_dsq_move_to_local(SHARED_DSQ, 0))
@@ -26,8 +28,9 @@ static __noinline bool dispatch_shared(void)
 	note_spare();
 	if (shared.nr_spare)
 		return true;
-	/* Have the policy decide ahead, so that the next CPU does not wait. The barrier pairs with
-	 * the policy thread's, which writes nr_waiting and then reads nr_spare. */
+	/* Let the policy decide on the next task now, so that no CPU waits for the decision. The
+	 * barrier pairs with the policy thread's, which writes nr_waiting and then reads
+	 * nr_spare. */
 	scx_full_barrier();
 	if (*(volatile u64 *)&shared.nr_waiting)
 		wake_user();
@@ -49,8 +52,8 @@ static bool dispatch_decided(s32 cpu)
 }
 
 /*
- * Dispatch the next task of FALLBACK_DSQ. While user space is stalled, pending tasks go first: no
- * task is added to PENDING_DSQ during a stall, so they arrived before the fallback tasks.
+ * Dispatch the next task of FALLBACK_DSQ. While user space is stalled, pending tasks go first. No
+ * task is added to PENDING_DSQ during a stall, so they were enqueued before the fallback tasks.
  */
 static bool dispatch_fallback(void)
 {
@@ -64,9 +67,9 @@ static bool dispatch_fallback(void)
 #define RECLAIM_MAX 16
 
 /*
- * Rather than idle, continue a pending task that gave up @cpu without sleeping, mostly on slice
- * expiry, because another task needed the CPU briefly. Only if the policy has not yet read its
- * record.
+ * If @cpu would otherwise become idle, continue a pending task that gave up @cpu without sleeping,
+ * mostly on slice expiry, because another task needed the CPU briefly. This is done only if the
+ * policy has not yet read the record of the task.
  */
 __noinline int reclaim(s32 cpu)
 {
@@ -97,7 +100,8 @@ __noinline int reclaim(s32 cpu)
 	return false;
 }
 
-/* Dispatch a task on @cpu. Decided and fallback tasks alternate, so that neither kind starves. */
+/* Dispatch a task on @cpu. Decided tasks and fallback tasks take turns, so that neither kind
+ * starves. */
 __noinline int dispatch_next(s32 cpu)
 {
 	struct rl_cpu *state = cpu_state(cpu);
@@ -108,7 +112,7 @@ __noinline int dispatch_next(s32 cpu)
 	       (!is_fallback_first && dispatch_fallback());
 }
 
-/* Time for which prev continues while the policy selects the next task. */
+/* Slice with which prev continues while the policy selects the next task. */
 #define MOMENT_NS (1 * NSEC_PER_MSEC)
 
 /* Whether the policy may have a task to run instead of prev. */
@@ -128,8 +132,8 @@ static void continue_prev(struct task_struct *prev, struct rl_task *t)
 }
 
 /*
- * Extend the slice of prev, because no other task was decided for this CPU: by a full slice, or by
- * MOMENT_NS if the policy is about to decide, so that the CPU does not idle until then.
+ * Extend the slice of prev, because no other task was decided for this CPU. It gets a full slice,
+ * or MOMENT_NS if the policy may have another task to run.
  */
 static bool extend_prev(struct task_struct *prev)
 {
@@ -150,15 +154,16 @@ static bool extend_prev(struct task_struct *prev)
 	return true;
 }
 
-/* Maximum time for which prev keeps its CPU because it precedes all other tasks: a twentieth of
+/* Maximum time for which prev keeps its CPU because it precedes all other tasks: 1/20 of
  * ops.timeout_ms. prev_is_first() divides it by one plus the number of tasks in the CPU's queue. */
 #define PREV_FIRST_MAX_NS (TIMEOUT_MS * NSEC_PER_MSEC / 20)
 
 /* Larger than any vtime. */
 #define NO_VTIME (~0ULL)
 
-/* Return the vtime of a queue's first task, NO_VTIME if it is empty. For a preempted task that
- * resumes, it is the decided vtime, advanced by the CPU time since. Call it under RCU. */
+/* Return the dsq_vtime of a queue's first task, NO_VTIME if the queue is empty. For a preempted
+ * task that resumes, return the dsq_vtime with which its advanced vtime would be queued. Call it
+ * under RCU. */
 static u64 first_vtime(u64 dsq_id)
 {
 	struct task_struct *first = scx_bpf_dsq_peek(dsq_id);
@@ -187,16 +192,17 @@ static bool is_before_decided(s32 cpu, u64 vtime)
 }
 
 /* Whether a task is in the local DSQ of @cpu. Draining decisions releases the run queue lock, so
- * another CPU may have inserted one meanwhile. */
+ * another CPU may have inserted a task meanwhile. */
 static bool has_local(s32 cpu)
 {
 	return scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) > 0;
 }
 
 /*
- * Whether prev, whose slice has expired, still precedes all other tasks. Then it gets another
- * slice: if two tasks on one CPU simply alternated, their weights would have no effect. Only for
- * decisions with a weight (rl_decision.weight): without one, vtime does not advance.
+ * Whether prev, whose slice has expired, still precedes all other tasks. If so, it gets another
+ * slice: if two tasks on one CPU simply took turns, their weights would have no effect. Always
+ * false if the decision on prev has no weight (rl_decision.weight), because its vtime does not
+ * advance.
  */
 static bool prev_is_first(s32 cpu, struct task_struct *prev)
 {
@@ -223,8 +229,7 @@ static bool prev_is_first(s32 cpu, struct task_struct *prev)
 	return true;
 }
 
-/* Have the policy decide on more tasks, if it holds any, because no decided task may run on this
- * CPU. */
+/* No decided task may run on this CPU. If the policy holds tasks, let it decide on further ones. */
 static void remind(void)
 {
 	if (*(volatile u64 *)&shared.nr_waiting) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Draining the ring of decisions: each task moves to the queue that the policy chose. */
+/* Drains the ring of decisions, and moves each task to the queue that the policy chose. */
 #ifndef __RL_DRAIN_BPF_H
 #define __RL_DRAIN_BPF_H
 
@@ -11,21 +11,21 @@ struct {
 _Static_assert(RL_IN_FLIGHT_MAX * (sizeof(struct rl_decision) + 8) <= 1 << 20,
 	       "RL_IN_FLIGHT_MAX records fit into the ring");
 
-/* Maximum number of decisions drained by one call of drain(), with interrupts disabled. */
+/* Maximum number of decisions that one call of drain() drains. Interrupts are disabled
+ * meanwhile. */
 #define DRAIN_MAX 256
 
-/* Publish the number of decided tasks, so that user space sees when the CPUs are about to run out
- * of them. */
+/* Publish the number of decided tasks, so that user space sees when there are too few of them. */
 static void note_spare(void)
 {
 	shared.nr_spare = scx_bpf_dsq_nr_queued(SHARED_DSQ);
 }
 
-/* Target of a decision, after corrections. */
+/* Where a decided task goes, which may differ from what the policy decided. */
 struct target {
 	u64 dsq_id;
-	s32 cpu; /* RL_CPU_ANY: any */
-	bool is_bounced;
+	s32 cpu; /* or RL_CPU_ANY */
+	bool is_bounced; /* the task may not use the decided CPU now */
 };
 
 static bool may_run_on(const struct task_struct *p, s32 cpu)
@@ -34,8 +34,8 @@ static bool may_run_on(const struct task_struct *p, s32 cpu)
 	       bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
 }
 
-/* Whether @p may run on no CPU that is in use: its last one is going offline. Once the task is in
- * that CPU's local DSQ, the kernel changes its affinity. */
+/* Whether @p may run on no online CPU, because its last allowed CPU is going offline. Once the task
+ * is in that CPU's local DSQ, the kernel changes its affinity. */
 static bool is_stranded(const struct task_struct *p)
 {
 	s32 first = bpf_cpumask_first(p->cpus_ptr), cpu;
@@ -76,7 +76,7 @@ static void target_of(struct target *to, const struct task_struct *p, const stru
 	to->dsq_id = SHARED_DSQ;
 }
 
-/* Make one attempt for move_pending(). Returns whether the task was moved. */
+/* One attempt of move_pending(). Returns whether the task was moved. */
 __noinline int try_move_pending(struct task_struct *p __arg_trusted,
 				struct rl_task *t __arg_nonnull, u64 dsq_id, u64 slice, u64 vtime)
 {
@@ -99,10 +99,11 @@ __noinline int try_move_pending(struct task_struct *p __arg_trusted,
 }
 
 /*
- * Move a task whose enqueue the caller has claimed. The decision may arrive before ops.enqueue()
- * has returned, after which the kernel inserts the task into the DSQ. The first attempt then waits
- * for the run queue lock, which is held until the insertion, so the second one finds the task. The
- * third is for a task that migrated to another run queue in between.
+ * Move a task whose enqueue the caller has claimed. The kernel inserts the task into PENDING_DSQ
+ * after ops.enqueue() has returned, and the decision may arrive before that. The first attempt then
+ * fails, but it waits for the run queue lock, which is held until the insertion, so the second
+ * attempt finds the task. The third attempt is for a task that migrated to another run queue in
+ * between.
  */
 static bool move_pending(struct task_struct *p, struct rl_task *t, u64 dsq_id, u64 slice, u64 vtime)
 {
@@ -111,13 +112,15 @@ static bool move_pending(struct task_struct *p, struct rl_task *t, u64 dsq_id, u
 	       try_move_pending(p, t, dsq_id, slice, vtime);
 }
 
-/* Preempt @cpu before the slice of its task has expired; that task resumes later. */
+/* Preempt the current task of @cpu before its slice has expired. The preempted task resumes
+ * later. */
 static void preempt(s32 cpu)
 {
 	struct task_struct *curr = scx_bpf_cpu_curr(cpu);
 	struct rl_cpu *state = cpu_state(cpu);
 
-	/* A thread of the scheduler's own process sleeps soon, and the CPU then dispatches. */
+	/* A thread of the scheduler's own process sleeps soon, and the CPU then dispatches the
+	 * next task. */
 	if (curr && scx_task_is_own(curr))
 		return;
 	if (state)
@@ -125,7 +128,7 @@ static void preempt(s32 cpu)
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
-/* Kick a CPU for a task that was just moved; or leave the task to @this_cpu, which is looking for
+/* Kick a CPU for a task that was just moved, or leave the task to @this_cpu, which is looking for
  * work (kick_for_left()). */
 static void kick_for(struct task_struct *p, const struct target *to, s32 this_cpu, u32 flags)
 {
@@ -191,7 +194,7 @@ static long drain_one(struct bpf_dynptr *record, void *ctx)
 	struct rl_decision d;
 	struct task_struct *p;
 
-	/* A record that is too short is ignored; scx_rustland_core writes none. */
+	/* Ignore a record that is too short. scx_rustland_core writes no such record. */
 	if (!bpf_dynptr_read(&d, sizeof(d), record, 0, 0)) {
 		p = bpf_task_from_pid(d.pid);
 		if (p) {
@@ -201,15 +204,16 @@ static long drain_one(struct bpf_dynptr *record, void *ctx)
 			count(nr_late);
 		}
 	}
-	/* Not atomic: the ring lets one CPU at a time drain it. */
+	/* The increment need not be atomic, because only one CPU at a time drains the ring. */
 	shared.nr_drained++;
 	return !state || ++state->nr_drained >= DRAIN_MAX;
 }
 
 /*
- * is_undrained(), for a CPU that has just released the ring. Another CPU that found the ring busy
- * has not drained the newest decisions: the barrier between the release and the read of nr_sent
- * ensures that this CPU sees them. Not inlined: a test checks the order of its memory accesses.
+ * is_undrained(), for a CPU that has just released the ring. Another CPU may have found the ring
+ * busy, and left the newest decisions to this CPU. The barrier between the release and the read of
+ * nr_sent ensures that this CPU sees them. The function is not inlined, because a test checks the
+ * order of its memory accesses.
  */
 static __noinline bool is_undrained_after_release(void)
 {
@@ -218,9 +222,9 @@ static __noinline bool is_undrained_after_release(void)
 }
 
 /*
- * Drain the decisions on behalf of @cpu, which looks for work. If another CPU is draining, that
- * CPU checks again when it is done, so no decision is missed. The caller calls kick_for_left()
- * after it has dispatched.
+ * Drain the decisions on @cpu, which looks for work. If another CPU is draining, that CPU checks
+ * for new decisions when it is done, so no decision is missed. The caller calls kick_for_left()
+ * after it has dispatched a task.
  */
 __noinline int drain(s32 cpu)
 {
@@ -246,7 +250,8 @@ __noinline int drain(s32 cpu)
 	return 0;
 }
 
-/* Kick an idle CPU for the task that was left to this one, if it dispatched another task. */
+/* Kick an idle CPU for the task that kick_for() left to @cpu, if @cpu has dispatched a different
+ * task. */
 __noinline int kick_for_left(s32 cpu)
 {
 	struct rl_cpu *state = cpu_state(cpu);

@@ -13,8 +13,8 @@ _Static_assert(RL_IN_FLIGHT_MAX * (sizeof(struct rl_queued) + 8) <= 1 << 21,
 	       "RL_IN_FLIGHT_MAX records fit into the ring");
 
 /*
- * Publish a record. The reader is woken only if it sleeps: it sets shared.is_sleeping before it
- * checks the ring a last time.
+ * Publish a record. The policy thread is woken only if it sleeps. It sets shared.is_sleeping before
+ * it checks the ring for the last time, so no record is missed.
  */
 static void submit(struct rl_queued *rec)
 {
@@ -30,7 +30,8 @@ static void submit(struct rl_queued *rec)
 
 /*
  * Wake the policy thread by a record with pid 0, because a word of shared memory has changed. The
- * caller writes the word first; the thread checks these words again after it has set is_sleeping.
+ * caller changes the word before this call. The policy thread checks these words again after it has
+ * set is_sleeping, so no change is missed.
  */
 __noinline int wake_user(void)
 {
@@ -71,8 +72,8 @@ static void fill_record(struct rl_queued *rec, struct task_struct *p, struct rl_
 }
 
 /*
- * Enqueue a task that the policy does not decide on, in FIFO order. A pinned task goes to the queue
- * of its CPU, where evacuate() finds it when the CPU goes offline.
+ * Enqueue a task that gets no decision, in FIFO order. A pinned task goes to the queue of its CPU,
+ * where evacuate() finds it when the CPU goes offline.
  */
 static void enqueue_fallback(struct task_struct *p, u64 enq_flags)
 {
@@ -89,7 +90,7 @@ static void enqueue_fallback(struct task_struct *p, u64 enq_flags)
 	kick_idle_for(p);
 }
 
-/* Queue the task until the policy has decided, and tell the policy. */
+/* Queue the task until the policy has decided on it, and publish a record for the policy. */
 static void enqueue_pending(struct task_struct *p, struct rl_task *t, u64 enq_flags)
 {
 	struct rl_queued *rec;
@@ -112,10 +113,11 @@ static void enqueue_pending(struct task_struct *p, struct rl_task *t, u64 enq_fl
 	 * submit(): an atomic operation that fetches the value is a full barrier. */
 	t->enq_seq = __sync_add_and_fetch(&last_enq_seq, 1);
 	fill_record(rec, p, t, enq_flags);
-	/* Takes effect after this callback returns: see move_pending(). */
+	/* The kernel inserts the task only after this callback has returned (move_pending()). */
 	scx_bpf_dsq_insert(p, PENDING_DSQ, config.slice_ns, enq_flags);
 	submit(rec);
-	/* Decisions may still be undrained because all idle CPUs checked before they were sent. */
+	/* If all idle CPUs looked for decisions before the last ones were sent, nobody has drained
+	 * them yet. */
 	if (is_undrained())
 		kick_any_idle();
 }

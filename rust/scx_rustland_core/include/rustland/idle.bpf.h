@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The idle CPUs: a bitmap that user space reads to select a CPU without a system call. The kernel's
- * idle CPU selection uses separate masks.
+ * The idle CPUs: a bitmap (shared.idle) that user space reads to select a CPU without a system
+ * call. The kernel's idle CPU selection uses its own masks.
  *
- * No lost wakeups: a CPU without work sets its bit and then checks the queues again; a task is
- * inserted before the bits are checked. At least one side sees the other.
+ * No wakeup is lost: a CPU without work sets its bit and then checks the queues again, and whoever
+ * inserts a task checks the bits afterwards. With full barriers in between, the CPU sees the task,
+ * or the other side sees the bit.
  */
 #ifndef __RL_IDLE_BPF_H
 #define __RL_IDLE_BPF_H
 
-/* The modulo replaces a bounds check, which the compiler might hide from the verifier. CPU ids are
- * below RL_CPUS_MAX. */
+/* CPU ids are below RL_CPUS_MAX, so the modulo changes nothing. It replaces a bounds check, which
+ * the compiler might transform so that the verifier does not recognize it. */
 static u64 *word_of(u64 *words, u32 cpu)
 {
 	return &words[cpu / 64 % RL_CPU_WORDS];
@@ -21,7 +22,7 @@ static bool test_cpu(u64 *words, u32 cpu)
 	return *(volatile u64 *)word_of(words, cpu) >> (cpu % 64) & 1;
 }
 
-/* A full barrier, like clear_cpu(): see the top of this file. */
+/* Set a bit. This is a full barrier, like clear_cpu() (see the top of this file). */
 static void set_cpu(u64 *words, u32 cpu)
 {
 	scx_ordered(__sync_fetch_and_or(word_of(words, cpu), 1ULL << (cpu % 64)));
@@ -36,10 +37,10 @@ static bool clear_cpu(u64 *words, u32 cpu)
 }
 
 /*
- * Whether this CPU is in the last steps of going offline, where it still wakes tasks, such as
- * RCU's. An irq_work queued there no longer runs: it would stay pending until the CPU is online
- * again, and meanwhile no other CPU could queue it. So the policy thread is not woken and no CPU
- * is kicked from there; the watchdog's timer does both.
+ * Whether this CPU is in the last steps of going offline. It still wakes up tasks there, such as
+ * RCU's kernel threads, but an irq_work that it queues no longer runs. The irq_work would stay
+ * pending until the CPU is online again, and meanwhile no other CPU could queue it. So such a CPU
+ * neither wakes the policy thread nor kicks a CPU. The watchdog's timer does both instead.
  */
 static bool is_dying_cpu(void)
 {
@@ -55,14 +56,15 @@ static bool is_dying_cpu(void)
 	return !is_online;
 }
 
-/* Claim an idle CPU, which is then kicked or given a task. Returns whether it was idle. */
+/* Claim @cpu if it is idle. The caller then kicks it or gives it a task. Returns whether it was
+ * idle. */
 static bool claim_idle(s32 cpu)
 {
 	scx_bpf_test_and_clear_cpu_idle(cpu);
 	return clear_cpu(shared.idle, cpu);
 }
 
-/* Claim one of the 64 CPUs of a bitmap word if it is idle; negative if none is. */
+/* Claim an idle CPU among the 64 CPUs of a bitmap word. Negative if none of them is idle. */
 static s32 claim_idle_of_word(u32 word, const struct cpumask *allowed)
 {
 	u32 bit, cpu;
@@ -76,7 +78,8 @@ static s32 claim_idle_of_word(u32 word, const struct cpumask *allowed)
 	return -EBUSY;
 }
 
-/* Claim an idle CPU within @allowed, or any one if @allowed is NULL. */
+/* Claim an idle CPU within @allowed, or any idle CPU if @allowed is NULL. Negative if there is
+ * none. */
 static s32 claim_idle_in(const struct cpumask *allowed)
 {
 	u32 word;
@@ -106,15 +109,16 @@ static bool any_cpu_busy(void)
 	return false;
 }
 
-/* Whether a task may wake an idle CPU. With low_power, tasks wait for a busy CPU instead. The
- * watchdog wakes an idle CPU for tasks that are still queued (wake_for()). */
+/* Whether an idle CPU may be woken for a task. With low_power, tasks wait for a busy CPU instead.
+ * If they are still queued in the next period of the watchdog, it wakes an idle CPU
+ * (wake_for()). */
 static bool may_wake_idle(void)
 {
 	return !config.low_power || !any_cpu_busy();
 }
 
-/* Whether a task may wake an idle CPU for @p: like may_wake_idle(), but considering only the CPUs
- * that @p may use. */
+/* Whether an idle CPU may be woken for @p: like may_wake_idle(), but only the CPUs that @p may use
+ * count. */
 static bool may_wake_idle_for(const struct task_struct *p)
 {
 	s32 cpu;
@@ -136,8 +140,8 @@ static void kick_idle(s32 cpu)
 }
 
 /*
- * Functions that are not static, marked __noinline, are verified only once, not at each call site,
- * which is often in a loop.
+ * The verifier checks a global function, which is not static and marked __noinline, only once. It
+ * checks a static function at each call, which is often in a loop.
  */
 
 /* Kick an idle CPU, if there is one. */
@@ -163,7 +167,8 @@ __noinline int kick_idle_for(struct task_struct *p __arg_trusted)
 		return -EBUSY;
 	/* The kernel's selection prefers fully idle cores. */
 	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-	/* A CPU that is about to go idle has set its bit here, but not yet in the kernel's mask. */
+	/* A CPU that is about to go idle has set its bit in shared.idle, but not yet in the
+	 * kernel's mask. */
 	if (cpu < 0 || !clear_cpu(shared.idle, cpu))
 		cpu = claim_idle_in(p->cpus_ptr);
 	if (cpu >= 0)

@@ -6,20 +6,20 @@
 /* Minimum slice that is worth a context switch. */
 #define INHERIT_MIN_NS (50 * 1000ULL)
 
-/* A slice counts as at least this long when wakees inherit it. Slices are short when many tasks
- * wait; without this minimum, most wakees of a broadcast would need decisions. */
+/* If wakees inherit a slice that is shorter than this, they inherit this time instead. Slices are
+ * short while many tasks wait, and a task that wakes up many tasks at once could then pass on its
+ * slice to only a few of them. */
 #define INHERIT_SPAN_NS (2 * NSEC_PER_MSEC)
 
-/* Maximum number of tasks in the local DSQ that wait to use an inherited slice, as after a
- * broadcast. */
+/* Maximum number of tasks in the local DSQ that wait to use an inherited slice. */
 #define INHERIT_QUEUE_MAX 20
 
 /*
  * Let @p inherit the waker's remaining slice, and run as soon as the waker sleeps. Called from
  * ops.select_cpu() on the waker's CPU for a sync wakeup. This needs no decision, and neither do the
- * sync wakeups by @p in turn. All these wakees together run no longer than the waker's slice, or
- * INHERIT_SPAN_NS if that is longer, because each of them inherits the same end. A wakee that is
- * still queued then, because the waker did not sleep, gets INHERIT_MIN_NS nevertheless.
+ * sync wakeups by @p itself. All these wakees inherit the same end of the slice. So together they
+ * run no longer than the waker's slice, or INHERIT_SPAN_NS if that is longer. A wakee that is still
+ * queued at the end, because the waker did not sleep, gets a slice of INHERIT_MIN_NS.
  */
 static bool inherit_slice(struct task_struct *p)
 {
@@ -34,7 +34,7 @@ static bool inherit_slice(struct task_struct *p)
 	of_waker = bpf_task_storage_get(&rl_tasks, waker, NULL, 0);
 	if (!of_waker)
 		return false;
-	/* Not waker->scx.slice, which the kernel updates at ticks only. */
+	/* waker->scx.slice would be inaccurate, because the kernel updates it at ticks only. */
 	now = scx_monotonic_now();
 	end_ns = of_waker->inheritable_until_ns;
 	if (time_before(end_ns, now + INHERIT_MIN_NS))
@@ -50,7 +50,7 @@ static bool inherit_slice(struct task_struct *p)
 }
 
 /* In ops.running(): set the time until which wakees of @p may inherit its slice. If @p itself
- * inherited a slice, the waker may have used part of it meanwhile: shorten it. */
+ * inherited its slice, shorten the slice by what the waker has used of it meanwhile. */
 static void begin_inheritance(struct task_struct *p, struct rl_task *t, u64 now)
 {
 	u64 rest_ns = INHERIT_MIN_NS, slice_ns = p->scx.slice;

@@ -3,19 +3,21 @@
  * The BPF side of schedulers whose policy is in user space. A scheduler with its own BPF side
  * includes this file, overrides some callbacks, and defines the table with RL_OPS().
  *
- * The path of a task: ops.enqueue() puts it into PENDING_DSQ and a record of it into a ring
- * (enqueue.bpf.h); the policy reads the record and writes a decision into another ring; the next
- * CPU that looks for work drains the decisions and moves each task to the queue of a CPU, or to the
- * shared one (drain.bpf.h); and ops.dispatch() takes it from there. No step needs a system call.
+ * The path of a task has four steps, none of which needs a system call:
+ *  - ops.enqueue() puts the task into PENDING_DSQ and a record of it into a ring (enqueue.bpf.h).
+ *  - The policy reads the record and writes a decision into another ring.
+ *  - The next CPU that looks for work drains the decisions and moves each task to the queue of a
+ *    CPU or to SHARED_DSQ (drain.bpf.h).
+ *  - ops.dispatch() of a CPU takes the task from there (dispatch.bpf.h).
  *
  * Tasks that the policy thread may depend on bypass the policy: per-CPU kernel threads,
  * migration-disabled tasks, and the threads of the scheduler's own process (bypass.bpf.h). Unless
  * the policy decides on each wakeup, wakees that find an idle CPU, or inherit the waker's slice
- * (inherit.bpf.h), bypass it too. A decision may stand for later wakeups (standing.bpf.h).
+ * (inherit.bpf.h), bypass the policy too. A decision may stand for later wakeups (standing.bpf.h).
  *
  * On slice expiry, a task continues without being enqueued if no other task needs its CPU, or if it
- * still precedes the others. If it was enqueued because another task needed the CPU only briefly,
- * the CPU may reclaim it before the policy has read its record (reclaim()).
+ * still precedes all tasks that do. If it was enqueued because another task needed the CPU only
+ * briefly, the CPU may reclaim it before the policy has read its record (reclaim()).
  *
  * When user space stalls, tasks are dispatched in FIFO order (watchdog.bpf.h).
  */
@@ -42,7 +44,7 @@ char _license[] SEC("license") = "GPL";
 #include "watchdog.bpf.h"
 #include "dispatch.bpf.h"
 
-/* Claim an idle CPU for @p; negative if there is none. */
+/* Claim an idle CPU for @p as config.idle_selection says. Negative if there is none. */
 static s32 find_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	bool is_idle = false;
@@ -79,8 +81,8 @@ s32 BPF_STRUCT_OPS(rl_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_
 	return prev_cpu;
 }
 
-/* Begin ops.enqueue(): cancel a previous enqueue that is still pending. Returns NULL if the task
- * has no storage. */
+/* Begin ops.enqueue(): cancel a previous enqueue that is still pending. Returns NULL if the state
+ * of the task cannot be allocated. */
 static struct rl_task *begin_enqueue(struct task_struct *p, u64 enq_flags)
 {
 	struct rl_task *t = task_state(p);
@@ -90,13 +92,13 @@ static struct rl_task *begin_enqueue(struct task_struct *p, u64 enq_flags)
 	t->inherited_end_ns = 0;
 	if (claim_any(t))
 		count(nr_cancelled);
-	/* A higher class has taken the task's only CPU: the task resumes there later. */
+	/* A task of a higher class runs on the only CPU of this task, which resumes there later. */
 	if (enq_flags & SCX_ENQ_REENQ && p->nr_cpus_allowed == 1)
 		t->resumes = true;
 	return t;
 }
 
-/* Enqueue tasks that bypass the policy; false if @p needs a decision. */
+/* Enqueue @p if it bypasses the policy. Returns false if @p needs a decision. */
 static bool enqueue_special(struct task_struct *p, struct rl_task *t, u64 enq_flags)
 {
 	if (is_urgent(p)) {
@@ -111,8 +113,8 @@ static bool enqueue_special(struct task_struct *p, struct rl_task *t, u64 enq_fl
 }
 
 /*
- * Enqueue @p in FIFO order, without a record for the policy, from a scheduler's own ops.enqueue().
- * ops.dispatch() alternates between these tasks and decided ones.
+ * From a scheduler's own ops.enqueue(): enqueue @p in FIFO order, without a record for the policy.
+ * ops.dispatch() alternates between such tasks and decided tasks.
  */
 static inline void rl_enqueue_fallback(struct task_struct *p, u64 enq_flags)
 {
@@ -149,14 +151,14 @@ static void dispatch_or_idle(s32 cpu, struct task_struct *prev)
 	}
 	if (scx_bpf_dsq_nr_queued(PENDING_DSQ) > 0 && reclaim(cpu))
 		return;
-	/* No lost wakeups (idle.bpf.h): set the bit, then check again. */
+	/* To lose no wakeup, set the bit, then check again (idle.bpf.h). */
 	set_cpu(shared.idle, cpu);
 	if (!dispatch_next(cpu)) {
 		remind();
 		return;
 	}
-	/* Meanwhile another CPU has inserted a task and claimed this CPU for it. This CPU may now
-	 * run a different task, so kick another one. */
+	/* If the bit is clear, another CPU has inserted a task and claimed this CPU for it. This
+	 * CPU may have dispatched a different task, so kick another CPU. */
 	if (!clear_cpu(shared.idle, cpu))
 		kick_any_idle();
 }
@@ -178,7 +180,7 @@ void BPF_STRUCT_OPS(rl_update_idle, s32 cpu, bool is_idle)
 		set_cpu(shared.idle, cpu);
 	if (is_idle) {
 		note_preemptible(cpu, false);
-		/* There is nothing to preempt. */
+		/* An idle CPU has no task to preempt. */
 		note_running_vtime(cpu, 0);
 	}
 }
@@ -191,7 +193,7 @@ void BPF_STRUCT_OPS(rl_running, struct task_struct *p)
 
 	if (c)
 		c->nr_running++;
-	/* The CPU set its bit when it was about to go idle. */
+	/* The CPU may have set its bit when it was about to go idle. */
 	if (test_cpu(shared.idle, cpu))
 		clear_cpu(shared.idle, cpu);
 	if (!is_urgent(p))
@@ -226,7 +228,7 @@ void BPF_STRUCT_OPS(rl_stopping, struct task_struct *p, bool runnable)
 
 /*
  * The weight has changed. An infinite slice was decided for the previous weight, and would last
- * until the task sleeps: end it, so that the policy decides again. Other slices end soon anyway.
+ * until the task sleeps. End it, so that the policy decides again. A finite slice ends soon anyway.
  */
 void BPF_STRUCT_OPS(rl_set_weight, struct task_struct *p, u32 weight)
 {
@@ -259,7 +261,7 @@ void BPF_STRUCT_OPS(rl_quiescent, struct task_struct *p, u64 deq_flags)
 
 s32 BPF_STRUCT_OPS(rl_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
-	/* Without storage, the task is dispatched as a fallback task. */
+	/* If the state cannot be allocated, the task is dispatched as a fallback task. */
 	struct rl_task *t = task_state(p), *parent;
 
 	if (!t || !args->fork)
@@ -270,15 +272,15 @@ s32 BPF_STRUCT_OPS(rl_init_task, struct task_struct *p, struct scx_init_task_arg
 	return 0;
 }
 
-/* The task becomes one of this scheduler. */
+/* The task enters the sched_ext class. If its policy is not SCHED_EXT, --partial is not set. */
 void BPF_STRUCT_OPS(rl_enable, struct task_struct *p)
 {
 	if (p->policy != SCHED_EXT)
 		has_all_tasks = true;
 }
 
-/* Used only on kernels where the watchdog cannot re-enqueue the tasks of another CPU: see
- * check_cpus(). */
+/* Used only on kernels where the watchdog cannot re-enqueue the tasks of another CPU
+ * (check_cpus()). */
 void BPF_STRUCT_OPS(rl_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	scx_bpf_reenqueue_local();
@@ -287,10 +289,10 @@ void BPF_STRUCT_OPS(rl_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 }
 
 /*
- * The kernel calls this some steps before the CPU can dispatch. These steps may wait for tasks,
- * such as RCU's, which would be stuck if they were queued for this CPU. So the CPU counts as online
- * only once it dispatches. The callback must exist, because without it the kernel ends the
- * scheduler on hotplug.
+ * The kernel calls this some steps of CPU hotplug before the CPU can dispatch. These steps may wait
+ * for tasks, such as RCU's kernel threads, which would not run if they were queued for this CPU. So
+ * the CPU counts as online only once it dispatches. The callback must exist, because without it the
+ * kernel ends the scheduler on hotplug.
  */
 void BPF_STRUCT_OPS(rl_cpu_online, s32 cpu)
 {
@@ -319,7 +321,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rl_init)
 			set_cpu(shared.online, cpu);
 	}
 	scx_bpf_put_cpumask(online);
-	/* For all possible CPUs, so that hotplug needs no new queue. */
+	/* All possible CPUs get a DSQ, so that CPU hotplug need not create one. */
 	bpf_for(cpu, 0, nr_cpu_ids) {
 		err = scx_bpf_create_dsq(cpu, -1);
 		if (err)
@@ -348,7 +350,7 @@ void BPF_STRUCT_OPS(rl_dump, struct scx_dump_ctx *dctx)
 		     shared.is_stalled);
 }
 
-/* Called by the policy thread before anything else: identifies it and its process. */
+/* Run by the policy thread before it runs any other program: note the thread and its process. */
 SEC("syscall")
 int rl_register_policy(void *ctx)
 {
@@ -357,8 +359,9 @@ int rl_register_policy(void *ctx)
 	return 0;
 }
 
-/* Find an idle CPU for a task, and claim it in the kernel's mask: negative if there is none. Its
- * bit in shared.idle stays set: the decision needs it (RL_IF_IDLE), and kicks the CPU. */
+/* Find an idle CPU for a task, and claim it in the kernel's idle mask. Negative if there is none.
+ * The CPU's bit in shared.idle stays set, because applying the decision checks it (RL_IF_IDLE) and
+ * then kicks the CPU. */
 SEC("syscall")
 int rl_find_idle(struct rl_find_idle_args *args)
 {
@@ -374,7 +377,7 @@ int rl_find_idle(struct rl_find_idle_args *args)
 	return cpu;
 }
 
-/* Number of pending tasks, for statistics and consistency checks. */
+/* Return the number of pending tasks, for statistics and consistency checks. */
 SEC("syscall")
 int rl_nr_pending(void *ctx)
 {
@@ -389,7 +392,7 @@ int rl_nr_pending(void *ctx)
 
 /*
  * Define the table of callbacks. Additional members, such as `.enqueue = (void *)own_enqueue`,
- * override these. User space sets the name.
+ * override the members below. User space sets the name.
  */
 /* clang-format off */
 #define RL_OPS(table, ...) \

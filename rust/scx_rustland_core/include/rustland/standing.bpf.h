@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Standing decisions: a decision with RL_STANDING holds for later wakeups of the task, so that a
- * task that sleeps often does not cost a round trip to user space on each wakeup. It is used only
- * while there is nothing to decide: the policy holds no task, and no CPU runs one that the policy
- * might preempt.
+ * task that sleeps often does not cost a round trip to user space on each wakeup. Standing
+ * decisions are used only while the policy has nothing to decide: it holds no task, and no CPU runs
+ * a task that the policy might preempt.
  */
 #ifndef __RL_STANDING_BPF_H
 #define __RL_STANDING_BPF_H
 
 /* Time for which a decision stands. After that the policy sees the task again, and can raise
- * vtime_floor; until then, a task that slept may be behind the others by this much. */
+ * vtime_floor. Until then, the vtime of a task that slept may be behind other tasks by this
+ * much. */
 #define STANDING_NS (100 * NSEC_PER_MSEC)
 
-/* The CPUs that run a task without a standing decision, which the policy might preempt. */
+/* A bit for each CPU: whether it runs a task without a standing decision. The policy might preempt
+ * such a task. */
 static u64 preemptible[RL_CPU_WORDS];
 
 static bool has_standing(const struct rl_task *t)
@@ -42,7 +44,7 @@ static bool any_preemptible(void)
 }
 
 /* Publish the CPU's current task to the policy. A task with a standing decision is not preempted
- * before its slice expires: it sleeps soon, and may hold a lock that others want. */
+ * before its slice expires, because it sleeps soon and may hold a lock that other tasks want. */
 static void note_current(s32 cpu, const struct rl_task *t)
 {
 	bool stands = t && has_standing(t);
@@ -57,8 +59,8 @@ static void end_standing(struct rl_task *t)
 	t->standing_until_ns = 0;
 }
 
-/* In ops.enqueue() on a wakeup: queue @p by its standing decision. Returns false if it needs a new
- * decision. */
+/* In ops.enqueue(): queue @p by its standing decision if it wakes up. Returns false if @p needs a
+ * new decision. */
 static bool enqueue_standing(struct task_struct *p, struct rl_task *t, u64 enq_flags)
 {
 	u64 dsq_id = SHARED_DSQ, floor = *(volatile u64 *)&shared.vtime_floor;

@@ -1,35 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* State of the machine, of each CPU and of each task; and the counters. */
+/* State of the machine, of each CPU and of each task, and the counters. */
 #ifndef __RL_STATE_BPF_H
 #define __RL_STATE_BPF_H
 
 /*
- * DSQs. Each possible CPU has one, whose id is the CPU's, for tasks decided to run there, preempted
- * there or pinned to it. ops.dispatch() takes tasks from PENDING_DSQ only while user space is
- * stalled, or to reclaim one.
+ * DSQs. Each possible CPU has a DSQ with the CPU's id, for tasks that were decided to run there,
+ * were preempted there or are pinned to the CPU. ops.dispatch() takes tasks from PENDING_DSQ only
+ * while user space is stalled, or to reclaim a task.
  */
 enum {
-	/* Decided tasks for any CPU. Ordered by vtime, like the CPUs' queues. */
+	/* Decided tasks for any CPU, ordered by vtime like the DSQs of the CPUs. */
 	SHARED_DSQ = 1ULL << 32,
-	/* Tasks that wait for a decision, FIFO. */
+	/* Tasks that wait for a decision, in FIFO order. */
 	PENDING_DSQ,
-	/* Tasks dispatched without a decision, FIFO. */
+	/* Tasks that get no decision, in FIFO order. */
 	FALLBACK_DSQ,
 };
 
 /* Values of dsq_vtime in a CPU's queue. */
 enum {
-	VTIME_PREEMPTING, /* tasks that preempt the CPU's current one */
-	/* In between: preempted tasks, LIFO: bypass.bpf.h. */
+	VTIME_PREEMPTING, /* tasks that preempt the CPU's current task */
+	/* The values up to this are for preempted tasks, in LIFO order (bypass.bpf.h). */
 	VTIME_RESUMED_LAST = 1ULL << 40,
-	VTIME_FIRST, /* added to rl_decision.vtime, so that decided tasks come after the others */
+	/* Added to rl_decision.vtime, so that all other decided tasks come after those above. */
+	VTIME_FIRST,
 };
 
 /*
- * ops.timeout_ms: the kernel ejects the scheduler if a runnable task, or the kernel's watchdog
- * worker, has not run for this long. That worker, whose period is half of this, is scheduled here
- * as well. The timeout has to cover bursts: ten thousand tasks that each need 1 ms keep four CPUs
- * busy for 2.5 s.
+ * ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long. It
+ * does the same if the kernel's watchdog worker has not run for this long. The worker's period is
+ * half of the timeout, and this scheduler schedules the worker too. The timeout has to cover
+ * bursts: ten thousand tasks that each need 1 ms keep four CPUs busy for 2.5 s.
  */
 #define TIMEOUT_MS 10000
 
@@ -44,17 +45,17 @@ struct rl_shared shared SEC(".data.rl_shared");
 
 /* State of a CPU. */
 struct rl_cpu {
-	u64 nr_resumed; /* preempted tasks that resumed */
-	u32 turn; /* odd: fallback tasks go before decided ones (dispatch_next()) */
-	u32 is_preempted; /* its current task is being preempted: bypass.bpf.h */
-	/* State of loops, kept here and not in registers, where the verifier would track each
-	 * value. */
+	u64 nr_resumed; /* preempted tasks that resumed so far */
+	u32 turn; /* odd: fallback tasks go before decided tasks (dispatch_next()) */
+	u32 is_preempted; /* 1: the current task is being preempted (bypass.bpf.h) */
+	/* Counters of loops. They are kept here because the verifier would track each value of a
+	 * counter in a register. */
 	u32 nr_looked_at; /* tasks of a queue */
 	u32 nr_drained; /* decisions, in drain() */
-	/* Id of a task in SHARED_DSQ for which no CPU was kicked, because this CPU was looking for
-	 * work; or 0. */
+	/* Thread id of a task in SHARED_DSQ for which no CPU was kicked, because this CPU was
+	 * looking for work; 0: none. */
 	s32 left_pid;
-	u32 nr_idle_periods; /* watchdog periods that it idled since it last served its queue */
+	u32 nr_idle_periods; /* watchdog periods that the CPU idled since it last used its queue */
 };
 
 struct {
@@ -66,21 +67,21 @@ struct {
 
 /* State of a task. */
 struct rl_task {
-	u64 enq_seq; /* of the pending enqueue; 0: none */
-	u64 slice_ns; /* as decided */
+	u64 enq_seq; /* number of the pending enqueue; 0: none is pending */
+	u64 slice_ns; /* slice of the last decision */
 	u64 vtime; /* as decided, then advanced; p->scx.dsq_vtime is the place in a queue */
-	u64 granted_at_ns; /* its CPU time when vtime was set */
+	u64 granted_at_ns; /* CPU time of the task when vtime was set */
 	u64 start_ns;
-	u64 inherited_end_ns; /* end of the slice that it inherited, 0: none (inherit.bpf.h) */
-	u64 inheritable_until_ns; /* end of the slice that wakees may inherit; 0: never */
+	u64 inherited_end_ns; /* end of the inherited slice; 0: none inherited (inherit.bpf.h) */
+	u64 inheritable_until_ns; /* end of the slice that wakees may inherit; 0: they may not */
 	u64 stop_ns;
-	u64 exec_ns; /* CPU time since it last slept */
-	u64 sum_exec_ns; /* CPU time when it started to run */
-	u64 standing_until_ns; /* until when its decision stands (scx_bpf_now()); 0: it does not */
+	u64 exec_ns; /* CPU time since the task last slept */
+	u64 sum_exec_ns; /* CPU time when the task started to run */
+	u64 standing_until_ns; /* end of the standing decision (scx_bpf_now()); 0: there is none */
 	u64 ctx[RL_CTX_WORDS]; /* task context of the policy */
-	u32 weight; /* as decided; 0: vtime does not advance */
-	u32 resumes; /* it was preempted and resumes: bypass.bpf.h */
-	u32 slice_expired; /* it was last enqueued other than by a wakeup, mostly on slice expiry */
+	u32 weight; /* weight of the last decision; 0: vtime does not advance */
+	u32 resumes; /* 1: the task was preempted and is to resume (bypass.bpf.h) */
+	u32 slice_expired; /* 1: the last enqueue was no wakeup, but mostly a slice expiry */
 };
 
 struct {
@@ -98,14 +99,14 @@ static struct rl_cpu *cpu_state(s32 cpu)
 	return bpf_map_lookup_elem(&rl_cpus, &cpu);
 }
 
-/* Return the state of a task, which is created with the task. If the creation failed, the next call
- * tries again. */
+/* Return the state of a task, NULL if it cannot be created. ops.init_task() creates it. If that
+ * failed, the next call tries again. */
 static struct rl_task *task_state(struct task_struct *p)
 {
 	return bpf_task_storage_get(&rl_tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* Return the decided vtime of a task, advanced by its CPU time since. */
+/* Return the decided vtime of a task, advanced by the CPU time that the task has used since. */
 static u64 advanced_vtime(const struct task_struct *p, const struct rl_task *t)
 {
 	u64 ran_ns = p->se.sum_exec_runtime - t->granted_at_ns;
@@ -113,7 +114,7 @@ static u64 advanced_vtime(const struct task_struct *p, const struct rl_task *t)
 	return t->weight ? t->vtime + ran_ns * 100 / t->weight : t->vtime;
 }
 
-/* Start another slice and charge the CPU time of the previous one. */
+/* Start another slice: charge the CPU time of the previous slice. */
 static void begin_slice(struct task_struct *p, struct rl_task *t)
 {
 	t->vtime = advanced_vtime(p, t);
@@ -126,19 +127,21 @@ static void note_running_vtime(s32 cpu, u64 vtime)
 	shared.running[(u32)cpu % RL_CPUS_MAX] = vtime;
 }
 
-/* End the pending enqueue; returns whether there was one. Only one caller wins. */
+/* End the pending enqueue. Returns whether there was one. If several CPUs call this or claim() at
+ * once, only one of them gets true. */
 static bool claim_any(struct rl_task *t)
 {
 	return __sync_lock_test_and_set(&t->enq_seq, 0) != 0;
 }
 
+/* The same, if @enq_seq is the number of the pending enqueue. */
 static bool claim(struct rl_task *t, u64 enq_seq)
 {
 	return __sync_val_compare_and_swap(&t->enq_seq, enq_seq, 0) == enq_seq;
 }
 
-/* Whether there are decisions to drain. The policy thread counts a decision after it has written
- * it, so nr_drained may be ahead of nr_sent. */
+/* Whether there are decisions to drain. The policy thread increments nr_sent after it has put a
+ * decision into the ring, so nr_drained may be ahead of nr_sent. */
 static bool is_undrained(void)
 {
 	return (s64)(*(volatile u64 *)&shared.nr_sent - *(volatile u64 *)&shared.nr_drained) > 0;
@@ -149,11 +152,11 @@ static bool is_stalled(void)
 	return *(volatile u64 *)&shared.is_stalled;
 }
 
-/* Whether fair tasks belong to this scheduler: not with --partial. */
+/* Whether this scheduler schedules tasks of the fair class: not with --partial. */
 static bool has_all_tasks;
 
-/* Whether the CPU runs a task that no task of this scheduler preempts: a real-time or deadline task
- * or, with --partial, one of the fair class. */
+/* Whether the CPU runs a task that no task of this scheduler preempts: a real-time or deadline
+ * task or, with --partial, a task of the fair class. */
 static bool is_taken_by_higher_class(s32 cpu)
 {
 	struct task_struct *curr = scx_bpf_cpu_curr(cpu);

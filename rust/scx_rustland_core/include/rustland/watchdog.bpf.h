@@ -6,15 +6,15 @@
 #ifndef __RL_WATCHDOG_BPF_H
 #define __RL_WATCHDOG_BPF_H
 
-/* Period of the timer while tasks wait, and otherwise. */
+/* Period of the timer while tasks wait, and while no task waits. */
 #define BUSY_PERIOD_NS (20 * NSEC_PER_MSEC)
 #define CALM_PERIOD_NS (200 * NSEC_PER_MSEC)
 
 /*
- * Maximum time for which the policy thread may have work without a sign of life: a twentieth of the
- * timeout of the kernel's watchdog, or a quarter of it if user space proved to be slow. An emulator
- * with one thread for all CPUs runs each of them for 100 ms in turn, so with four busy CPUs a
- * response takes 400 to 800 ms.
+ * User space is stalled if the policy thread has had work for this time without completing an
+ * iteration: 1/20 of the timeout of the kernel's watchdog, or 1/4 of it if user space has proved to
+ * be slow. An emulator with one thread for all CPUs runs each CPU for 100 ms in turn, so with four
+ * busy CPUs a response takes 400 to 800 ms.
  */
 #define STALL_NS (TIMEOUT_MS * NSEC_PER_MSEC / 20)
 #define SLOW_STALL_NS (TIMEOUT_MS * NSEC_PER_MSEC / 4)
@@ -27,10 +27,10 @@
 
 struct watchdog {
 	struct bpf_timer timer;
-	u64 nr_cycles; /* of user space, at its last sign of life */
-	u64 alive_ns; /* time of its last sign of life */
+	u64 nr_cycles; /* last known shared.nr_cycles */
+	u64 alive_ns; /* last time at which nr_cycles had changed, or there was no work */
 	u64 slow_until_ns; /* end of the time in which user space counts as slow */
-	u64 nr_looked_at; /* in wake_for_queue() */
+	u64 nr_looked_at; /* tasks of a queue, in wake_for_queue() */
 };
 
 struct {
@@ -47,8 +47,8 @@ static bool user_has_work(void)
 	       scx_bpf_dsq_nr_queued(PENDING_DSQ) > 0;
 }
 
-/* Kick an idle CPU that may run @p, regardless of low_power: no other event will. Call it under
- * RCU. */
+/* Kick an idle CPU that may run @p, regardless of low_power, because no other event will kick one.
+ * Call it under RCU. */
 static void wake_for(const struct task_struct *p)
 {
 	s32 cpu;
@@ -59,8 +59,9 @@ static void wake_for(const struct task_struct *p)
 		kick_idle(cpu);
 }
 
-/* Call wake_for() for each of the first tasks of a queue that all CPUs serve, and release those
- * that none may run: a CPU does not go offline before they have left it. */
+/* Call wake_for() for the first tasks of a queue that all CPUs dispatch from. Move tasks that may
+ * run on no online CPU to the local DSQ of their CPU, which does not go offline before they have
+ * left it. */
 static void wake_for_queue(struct watchdog *w, u64 dsq_id)
 {
 	struct task_struct *p;
@@ -82,20 +83,21 @@ static void check_user(struct watchdog *w, u64 now)
 	u64 nr_cycles = *(volatile u64 *)&shared.nr_cycles, timeout_ns;
 	bool has_answered = nr_cycles != w->nr_cycles;
 
-	/* The answer came late, but within the longer timeout: user space is slow. */
+	/* An answer that came late, but within the longer timeout, shows that user space is
+	 * slow. */
 	if (has_answered && shared.is_stalled && now - w->alive_ns < SLOW_STALL_NS)
 		w->slow_until_ns = now + SLOW_NS;
 	shared.is_slow = now < w->slow_until_ns;
-	/* Only an answer ends a stall, not the absence of work: the policy thread first reads all
-	 * events and then answers, possibly in a later period. */
+	/* Only an answer ends a stall. The absence of work does not, because the policy thread
+	 * first reads all events and then answers, possibly in a later period. */
 	if (has_answered || (!shared.is_stalled && !user_has_work())) {
 		w->nr_cycles = nr_cycles;
 		w->alive_ns = now;
 		shared.is_stalled = false;
 		return;
 	}
-	/* Recover from a lost wakeup, and poll policies that hold back tasks although no event will
-	 * wake the policy thread. */
+	/* Recover from a lost wakeup, and poll a policy that holds back tasks while no event wakes
+	 * the policy thread. */
 	wake_user();
 	timeout_ns = shared.is_slow ? SLOW_STALL_NS : STALL_NS;
 	if (now - w->alive_ns < timeout_ns)
@@ -116,7 +118,7 @@ static void note_hotplug(s32 cpu, bool is_online)
 	wake_user();
 }
 
-/* Move the tasks in a CPU's queue to where other CPUs find them. Call it under RCU. */
+/* Move the tasks in a CPU's queue to SHARED_DSQ, if other CPUs may run them. Call it under RCU. */
 static void evacuate(s32 cpu)
 {
 	struct rl_cpu *state = cpu_state(cpu);
@@ -143,7 +145,7 @@ static void evacuate(s32 cpu)
 /* Maximum number of periods that a CPU may idle with tasks in its queue. */
 #define IDLE_PERIODS_MAX 3
 
-/* Note that the CPU serves its queue, or that the queue is empty. */
+/* Note that the CPU has dispatched a task from its queue, or that the queue is empty. */
 static void note_service(s32 cpu)
 {
 	struct rl_cpu *state = cpu_state(cpu);
@@ -153,9 +155,10 @@ static void note_service(s32 cpu)
 }
 
 /*
- * Kick an online CPU with tasks in its queue. Returns whether it has idled for several periods
- * nevertheless. Then it is going offline: it stops dispatching some steps before ops.cpu_offline().
- * These steps may wait for tasks in its queue, such as RCU's, which in turn would wait for the CPU.
+ * Kick an online CPU with tasks in its queue. Returns whether the CPU has idled for several periods
+ * in spite of such kicks. If so, it is going offline: it stops dispatching some steps before
+ * ops.cpu_offline(). These steps may wait for tasks in its queue, such as RCU's kernel threads,
+ * which would never run.
  */
 static bool is_out_of_service(s32 cpu)
 {
@@ -171,9 +174,9 @@ static bool is_out_of_service(s32 cpu)
 }
 
 /*
- * A CPU that is going offline waits until all tasks that last ran on it have left. It checks when
- * it schedules, and is not notified when other CPUs take them: kick it. Returns whether
- * there is such a CPU.
+ * A CPU that is going offline waits until all tasks that last ran on it have left. It checks this
+ * when it schedules, and is not notified when other CPUs take the tasks, so kick it. Returns
+ * whether there is such a CPU.
  */
 static bool wake_outgoing(void)
 {
@@ -191,8 +194,8 @@ static bool wake_outgoing(void)
 	return is_any;
 }
 
-/* Handle the tasks that wait for a particular CPU. Returns whether there are any, or a CPU is going
- * offline. */
+/* Handle the tasks that wait for a particular CPU. Returns whether there are such tasks, or a CPU
+ * is going offline. */
 static bool check_cpus(void)
 {
 	bool is_busy = wake_outgoing();
@@ -227,7 +230,8 @@ static int on_period(void *map, int *key, struct watchdog *w)
 	bpf_rcu_read_lock();
 	check_user(w, scx_monotonic_now());
 	is_busy = check_cpus();
-	/* When these tasks were enqueued, a CPU was kicked only if it was idle at that moment. */
+	/* When the tasks of these queues were enqueued, a CPU was kicked only if it was idle at
+	 * that moment. */
 	wake_for_queue(w, SHARED_DSQ);
 	wake_for_queue(w, FALLBACK_DSQ);
 	is_busy |= is_stalled() || user_has_work() || scx_bpf_dsq_nr_queued(SHARED_DSQ) > 0 ||

@@ -3,19 +3,19 @@
 //!
 //! That thread must not wait for a task that it has yet to schedule. The C library's allocator
 //! takes locks that other threads may hold, and makes system calls, which take locks of the kernel.
-//! So the one thread that claims a [`LockedHeap`] allocates from a private arena, without locks or
-//! system calls, in constant time (TLSF, of the crate rlsf). All other threads use the system's
-//! allocator, and so does the owner when the arena is full: this is counted, and means that the
-//! arena is too small.
+//! So the thread that claims a [`LockedHeap`], its owner, allocates from a private arena, without
+//! locks or system calls, in constant time (TLSF, of the crate rlsf). All other threads use the
+//! system's allocator. So does the owner when the arena is full. Such allocations are counted, and
+//! mean that the arena is too small.
 //!
-//! Memory may be freed by any thread. Arena blocks that other threads free are passed to the owner,
-//! which reclaims them at its next allocation. A block of the system's allocator (allocated by
-//! another thread, before the claim, or while the arena was full) goes back to that allocator,
-//! which takes its locks, even if the owner frees the block. When the owner reallocates the block,
-//! it moves to the arena.
+//! Any thread may free memory. Arena blocks that other threads free are passed to the owner, which
+//! reclaims them at its next allocation. A block of the system's allocator (allocated by another
+//! thread, before the claim, or while the arena was full) goes back to that allocator, which takes
+//! its locks, even if the owner frees the block. If the owner reallocates such a block, the block
+//! moves to the arena.
 //!
-//! Untouched pages of the arena take no memory. Their first touch is a page fault; a program that
-//! must avoid faults locks its memory (`mlockall()`).
+//! Pages of the arena that were never touched take no memory. The first access to a page is a page
+//! fault. A program that must avoid page faults locks its memory (`mlockall()`).
 
 mod owned;
 mod remote;
@@ -37,11 +37,12 @@ use remote::RemoteFrees;
 use stats::Counters;
 pub use stats::HeapStats;
 
-/// The default size of an arena, in bytes. All of the arena is locked memory, so it is small; when
-/// it is full, the system's allocator serves the owner.
+/// The default size of an arena, in bytes. It is small, because all of the arena is locked memory.
+/// When the arena is full, the owner uses the system's allocator.
 const DEFAULT_SIZE: usize = 16 << 20;
 
-/// The limits of an arena: the size of a page, and the largest block that [`RemoteFrees`] can hold.
+/// The limits of an arena's size: the size of a page, and the largest block that [`RemoteFrees`]
+/// can hold.
 const SIZE_MIN: usize = 4096;
 const SIZE_MAX: usize = u32::MAX as usize;
 
@@ -49,11 +50,12 @@ const SIZE_MAX: usize = u32::MAX as usize;
 const NO_OWNER: usize = 0;
 
 thread_local! {
-    /// Its address identifies the thread. It needs neither an allocation nor a destructor.
+    /// The address of this variable identifies the thread. The variable needs neither an allocation
+    /// nor a destructor.
     static MARK: Cell<u8> = const { Cell::new(0) };
 }
 
-/// An allocator for programs in which one thread must never block: see the [module](self).
+/// An allocator for programs in which one thread must never block (see the [module](self)).
 ///
 /// `SIZE` is the size of the arena in bytes. Each block takes 16 bytes more than its size, rounded
 /// up to a multiple of 32. Allocations for which no free block is large enough use the system's
@@ -75,27 +77,28 @@ thread_local! {
 /// ```
 #[repr(C, align(4096))]
 pub struct LockedHeap<const SIZE: usize = DEFAULT_SIZE> {
-    /// First, so that it has the alignment of the struct.
+    /// The first member, so that it has the alignment of the struct.
     memory: UnsafeCell<[u8; SIZE]>,
     /// The free blocks of the memory.
     arena: UnsafeCell<Arena>,
     /// The mark of the owner, or `NO_OWNER`.
     owner: CacheLine<AtomicUsize>,
-    /// Whether the memory has been handed to the arena. Used by the owner only.
+    /// Whether the memory has been added to the arena. Only the owner uses this.
     begun: AtomicBool,
     remote_frees: CacheLine<RemoteFrees>,
     counters: CacheLine<Counters>,
 }
 
-// SAFETY: the arena and the headers of its blocks are accessed by the owner only, of which there is
-// one (`Owned`), and the rest of the memory by the users of the blocks. All else is atomic.
+// SAFETY: only the owner, of which there is one (`Owned`), accesses the arena and the headers of
+// its blocks. Only the users of the blocks access the rest of the memory. All other fields are
+// atomic.
 unsafe impl<const SIZE: usize> Sync for LockedHeap<SIZE> {}
 
-// No `Default`: a heap on the stack is useless, and may be larger than the stack.
+// There is no `Default`, because a heap on the stack is useless, and may be larger than the stack.
 #[allow(clippy::new_without_default)]
 impl<const SIZE: usize> LockedHeap<SIZE> {
-    /// A heap without an owner. It is all zeroes: as a static it takes no space in the executable,
-    /// and no memory until it is claimed.
+    /// A heap without an owner. All of its bytes are 0, so as a static it takes no space in the
+    /// executable, and no memory until it is claimed.
     #[must_use]
     pub const fn new() -> Self {
         const {
@@ -114,12 +117,12 @@ impl<const SIZE: usize> LockedHeap<SIZE> {
         }
     }
 
-    /// Makes the calling thread the owner until the claim is dropped. A thread may own several
-    /// heaps. Its earlier allocations stay valid.
+    /// Makes the calling thread the owner until the claim is dropped. Allocations that the thread
+    /// has made before stay valid. A thread may own several heaps.
     ///
     /// # Errors
     ///
-    /// If the heap has an owner, even if that is the calling thread.
+    /// If the heap has an owner, even if the owner is the calling thread.
     pub fn claim(&'static self) -> Result<Claim, AlreadyClaimed> {
         let owner: &'static AtomicUsize = &self.owner;
         owner
@@ -134,19 +137,20 @@ impl<const SIZE: usize> LockedHeap<SIZE> {
         })
     }
 
-    /// Usage of the arena. For any thread; the values may be of slightly different times.
+    /// Usage of the arena. Any thread may call this. The values may be of slightly different times.
     #[must_use]
     pub fn stats(&self) -> HeapStats {
         self.counters.read()
     }
 
-    /// How often the arena was full when the owner allocated: [`HeapStats::overflows`].
+    /// How often the arena was full when the owner allocated ([`HeapStats::overflows`]).
     #[must_use]
     pub fn overflows(&self) -> u64 {
         self.stats().overflows
     }
 
-    /// Exact although relaxed: only the calling thread itself can gain or give up its ownership.
+    /// Whether the calling thread is the owner. A relaxed load is enough, because only the calling
+    /// thread itself can claim or give up its ownership.
     fn is_owner(&self) -> bool {
         self.owner.load(Ordering::Relaxed) == mark()
     }
@@ -160,7 +164,8 @@ impl<const SIZE: usize> LockedHeap<SIZE> {
         block.addr().wrapping_sub(self.base().addr()) < SIZE
     }
 
-    /// Allocates from the arena. `None` if the arena is full, or not owned by the calling thread.
+    /// Allocates from the arena. `None` if the arena is full, or if the calling thread is not the
+    /// owner.
     fn alloc_owned(&self, layout: Layout) -> Option<NonNull<u8>> {
         let block = Owned::of(self)?.alloc(layout);
         if block.is_none() {
@@ -175,8 +180,8 @@ impl<const SIZE: usize> LockedHeap<SIZE> {
     ///
     /// `block` was allocated by this heap for `before`.
     unsafe fn relocate(&self, block: *mut u8, before: Layout, after: Layout) -> *mut u8 {
-        // SAFETY: the sizes are not 0, by contract. Both blocks are at least as large as the
-        // smaller size, they are distinct, and the old one is valid by contract.
+        // SAFETY: by contract, the sizes are not 0 and the old block is valid. The blocks are
+        // distinct, and both are at least as large as the smaller one of the two sizes.
         unsafe {
             let new = self.alloc(after);
             if !new.is_null() {
@@ -194,14 +199,14 @@ unsafe impl<const SIZE: usize> GlobalAlloc for LockedHeap<SIZE> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match self.alloc_owned(layout) {
             Some(block) => block.as_ptr(),
-            // SAFETY: the contract is the same.
+            // SAFETY: the contract of `System.alloc()` is the same.
             None => unsafe { System.alloc(layout) },
         }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         let Some(block) = self.alloc_owned(layout) else {
-            // SAFETY: the contract is the same.
+            // SAFETY: the contract of `System.alloc_zeroed()` is the same.
             return unsafe { System.alloc_zeroed(layout) };
         };
         // SAFETY: the block was just allocated and is large enough.
@@ -211,11 +216,12 @@ unsafe impl<const SIZE: usize> GlobalAlloc for LockedHeap<SIZE> {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         match (self.contains(block), Owned::of(self)) {
-            // SAFETY: it is outside of the arena, so it was allocated by the system.
+            // SAFETY: the block is outside of the arena, so the system's allocator provided it.
             (false, _) => unsafe { System.dealloc(block, layout) },
-            // SAFETY: it was allocated in the arena, for this layout.
+            // SAFETY: the block was allocated in the arena, for this layout.
             (true, Some(mut owned)) => unsafe { owned.free(block, layout) },
-            // SAFETY: the caller no longer uses it, and blocks are large enough (`block_layout`).
+            // SAFETY: the caller no longer uses the block, and it is large enough
+            // (`block_layout`).
             (true, None) => unsafe { self.remote_frees.push(block, layout) },
         }
     }
@@ -224,9 +230,9 @@ unsafe impl<const SIZE: usize> GlobalAlloc for LockedHeap<SIZE> {
         // SAFETY: the layout is valid by contract.
         let after = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
         let resized = match (self.contains(block), Owned::of(self)) {
-            // SAFETY: it was allocated in the arena, for this layout.
+            // SAFETY: the block was allocated in the arena, for this layout.
             (true, Some(mut owned)) => unsafe { owned.resize(block, layout, after) },
-            // SAFETY: it is outside of the arena, so it was allocated by the system.
+            // SAFETY: the block is outside of the arena, so the system's allocator provided it.
             (false, None) => return unsafe { System.realloc(block, layout, new_size) },
             _ => None,
         };
@@ -247,12 +253,12 @@ impl<const SIZE: usize> fmt::Debug for LockedHeap<SIZE> {
     }
 }
 
-/// Ownership of a heap, which ends when this is dropped.
+/// Ownership of a heap. It ends when the claim is dropped.
 #[derive(Debug)]
 #[must_use = "the heap is given back when the claim is dropped"]
 pub struct Claim {
     owner: &'static AtomicUsize,
-    /// Ownership cannot be given up by another thread.
+    /// Another thread must not drop the claim.
     not_send: PhantomData<*const ()>,
 }
 
@@ -274,7 +280,7 @@ impl fmt::Display for AlreadyClaimed {
 
 impl Error for AlreadyClaimed {}
 
-/// On a separate cache line, to avoid false sharing.
+/// A value on its own cache line, to avoid false sharing.
 #[repr(align(64))]
 struct CacheLine<T>(T);
 
@@ -286,8 +292,9 @@ impl<T> Deref for CacheLine<T> {
     }
 }
 
-/// Identifies the calling thread among all live threads, and is not `NO_OWNER`. If an owner exits
-/// without dropping its claim, the next thread with the same mark becomes the owner.
+/// The mark of the calling thread, which differs from the marks of all other live threads and from
+/// `NO_OWNER`. If an owner exits without dropping its claim, the next thread with the same mark
+/// becomes the owner.
 fn mark() -> usize {
     MARK.with(|mark| ptr::from_ref(mark).addr())
 }

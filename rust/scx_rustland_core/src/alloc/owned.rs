@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Operations reserved to the owner of a heap.
+//! Operations that only the owner of a heap may call.
 
 use std::alloc::Layout;
 use std::marker::PhantomData;
@@ -10,15 +10,15 @@ use rlsf::Tlsf;
 
 use super::{remote, LockedHeap};
 
-/// The free blocks of a heap, in size classes: 28 powers of two, each divided into 16. The largest
-/// manageable block has 32 << 28 bytes, more than any arena.
+/// The free blocks of a heap, in size classes: 28 powers of two, each divided into 16 classes. The
+/// largest possible block has 32 << 28 bytes, more than any arena.
 pub(super) type Arena = Tlsf<'static, u32, u16, 28, 16>;
 
-/// Access to a heap by its owner. Only one exists at a time: it lives during one call of the
-/// allocator, and does not allocate itself.
+/// Access to a heap by its owner. Only one `Owned` exists at a time, because it lives during one
+/// call of the allocator, and its methods do not call the allocator.
 pub(super) struct Owned<'a, const SIZE: usize> {
     heap: &'a LockedHeap<SIZE>,
-    /// Ownership is a property of the thread.
+    /// Only the owner's thread may use this.
     not_send: PhantomData<*const ()>,
 }
 
@@ -31,19 +31,19 @@ impl<'a, const SIZE: usize> Owned<'a, SIZE> {
         })
     }
 
-    /// Called by each new owner. The heap must be a static.
+    /// Each new owner calls this before it allocates. The heap must be a static.
     pub(super) fn begin(&mut self) {
         if !self.heap.begun.swap(true, Ordering::Relaxed) {
             if let Some(base) = NonNull::new(self.heap.base()) {
                 let memory = NonNull::slice_from_raw_parts(base, SIZE);
-                // SAFETY: the memory is a static's, and used through the arena only.
+                // SAFETY: the memory belongs to a static, and is used through the arena only.
                 unsafe { self.arena().insert_free_block_ptr(memory) };
             }
         }
         self.merge();
     }
 
-    /// `None` if no free block of the arena is large enough.
+    /// Allocates a block. `None` if no free block of the arena is large enough.
     pub(super) fn alloc(&mut self, layout: Layout) -> Option<NonNull<u8>> {
         self.merge();
         let block = self.arena().allocate(block_layout(layout))?;
@@ -64,8 +64,8 @@ impl<'a, const SIZE: usize> Owned<'a, SIZE> {
         }
     }
 
-    /// Resizes a block, and moves it if necessary. `None`, with the block unchanged, if no block of
-    /// the arena is large enough.
+    /// Resizes a block, and moves it if necessary. If no block of the arena is large enough,
+    /// returns `None` and leaves the block unchanged.
     ///
     /// # Safety
     ///
@@ -99,13 +99,14 @@ impl<'a, const SIZE: usize> Owned<'a, SIZE> {
     }
 
     fn arena(&mut self) -> &mut Arena {
-        // SAFETY: only the owner gets here, and the arena is borrowed only once at a time, because
+        // SAFETY: only the owner calls this. The arena is borrowed only once at a time, because
         // `self` is the only handle and is borrowed for as long as the arena.
         unsafe { &mut *self.heap.arena.get() }
     }
 }
 
-/// The layout of a block that can be passed back by another thread.
+/// The layout of a block in the arena: at least [`remote::MIN`], so that another thread can pass
+/// the block back.
 fn block_layout(layout: Layout) -> Layout {
     let size = layout.size().max(remote::MIN.size());
     let align = layout.align().max(remote::MIN.align());

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Blocks freed by other threads, on their way back to the owner.
+//! Blocks that other threads have freed, until the owner reclaims them.
 
 use std::alloc::Layout;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Stored at the start of a freed block until the block is taken from the stack.
+/// The entry of a block in the stack, stored at the start of the freed block.
 struct Freed {
     next: *mut Freed,
     size: u32,
     align_log2: u32,
 }
 
-/// The layout that every block has room for, so that it can be passed back.
+/// Every block has room for this layout, so that it can be passed back.
 pub(super) const MIN: Layout = Layout::new::<Freed>();
 
 /// A lock-free stack that any thread pushes to. Its single reader takes all blocks in one
-/// operation: since there is no pop of single blocks, there is no ABA problem.
+/// operation. There is no ABA problem, because blocks are never popped one by one.
 pub(super) struct RemoteFrees {
     head: AtomicPtr<Freed>,
 }
@@ -32,15 +32,16 @@ impl RemoteFrees {
     ///
     /// # Safety
     ///
-    /// `block` has room for [`MIN`], and is unused until it is taken.
+    /// `block` has room for [`MIN`], and nobody uses it until the owner takes it.
     pub(super) unsafe fn push(&self, block: *mut u8, layout: Layout) {
-        // No block is larger than an arena.
+        // The size fits, because no block is larger than an arena.
         let size = u32::try_from(layout.size()).unwrap_or(u32::MAX);
         let align_log2 = layout.align().trailing_zeros();
         let block = block.cast::<Freed>();
         let mut next = self.head.load(Ordering::Relaxed);
         loop {
-            // SAFETY: large enough, aligned and unused, by contract; and not in the stack yet.
+            // SAFETY: by contract, the block is large enough, aligned and unused. It is not in the
+            // stack yet.
             unsafe {
                 block.write(Freed {
                     next,
@@ -60,7 +61,8 @@ impl RemoteFrees {
 
     /// Takes all blocks pushed so far. Dropping the iterator early leaks the rest.
     pub(super) fn take(&self) -> Taken {
-        // A plain load first: a swap would take the cache line from the threads that push.
+        // Load the head before the swap, because a swap takes the cache line from the threads that
+        // push.
         let next = match self.head.load(Ordering::Relaxed).is_null() {
             true => ptr::null_mut(),
             false => self.head.swap(ptr::null_mut(), Ordering::Acquire),
@@ -79,7 +81,8 @@ impl Iterator for Taken {
 
     fn next(&mut self) -> Option<(*mut u8, Layout)> {
         let block = self.next;
-        // SAFETY: null or pushed: initialized before that, and not modified since.
+        // SAFETY: the pointer is null, or `push` has initialized the entry, and nobody has modified
+        // it since.
         let freed = unsafe { block.as_ref() }?;
         self.next = freed.next;
         let layout = Layout::from_size_align(freed.size as usize, 1 << freed.align_log2).ok()?;

@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// Usage of a heap's arena.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct HeapStats {
-    /// The sizes of the blocks in use, as requested, including those freed by other threads until
-    /// the owner has reclaimed them.
+    /// Sum of the requested sizes of all blocks in use. A block that another thread has freed
+    /// counts until the owner has reclaimed it.
     pub used_bytes: usize,
     /// Maximum of `used_bytes` so far.
     pub peak_bytes: usize,
-    /// How often the owner got memory from the system because the arena was full.
+    /// How often the owner used the system's allocator because the arena was full.
     pub overflows: u64,
 }
 
-/// The counters behind [`HeapStats`]. Only the owner writes, so no update is lost.
+/// The counters that [`HeapStats`] shows. Only the owner writes them, so no update is lost.
 #[derive(Debug)]
 pub(super) struct Counters {
     used_bytes: AtomicUsize,

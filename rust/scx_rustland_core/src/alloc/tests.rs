@@ -10,14 +10,14 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The allocator of the tests themselves. Only the test that claims it uses its arena.
+/// The global allocator of the test program. Only the test that claims it uses its arena.
 #[global_allocator]
 static GLOBAL: LockedHeap = LockedHeap::new();
 
 /// Size of the arena of most tests, in bytes.
 const SIZE: usize = 64 << 10;
-/// About the largest block that an empty arena provides. The size classes of free blocks are
-/// sixteenths of a power of two, and only those are searched whose smallest block is large enough.
+/// About the largest block that an empty arena provides. Each power of two has 16 size classes of
+/// free blocks, and only classes whose smallest block is large enough are searched.
 const LARGEST: usize = SIZE / 16 * 15 - 32;
 
 /// An operation on a heap. Blocks are chosen by a number, modulo the number of blocks.
@@ -28,7 +28,7 @@ enum Op {
     Resize(usize, usize),
 }
 
-/// Sizes up to `max`, those up to `small` more often.
+/// Operations with sizes up to `max`, three quarters of them up to `small`.
 fn ops(small: usize, max: usize) -> impl Strategy<Value = Vec<Op>> {
     let size = || prop_oneof![3 => 0..=small, 1 => 0..=max];
     let op = prop_oneof![
@@ -53,7 +53,7 @@ struct Block<'a> {
     fill: u8,
 }
 
-// SAFETY: memory may be freed by any thread.
+// SAFETY: any thread may use and free a block.
 unsafe impl Send for Block<'_> {}
 
 impl<'a> Block<'a> {
@@ -63,7 +63,7 @@ impl<'a> Block<'a> {
         let start = unsafe { heap.alloc(layout) };
         assert!(!start.is_null());
         assert_eq!(start.addr() % align, 0);
-        // SAFETY: just allocated.
+        // SAFETY: the block was just allocated and has this size.
         unsafe { start.write_bytes(fill, size) };
         Self {
             heap,
@@ -78,19 +78,19 @@ impl<'a> Block<'a> {
     }
 
     fn assert_filled(&self, size: usize) {
-        // SAFETY: initialized from the start on.
+        // SAFETY: `new` and `resize` have initialized the block.
         let bytes = unsafe { std::slice::from_raw_parts(self.start, size) };
         assert!(bytes.iter().all(|&byte| byte == self.fill));
     }
 
     fn resize(&mut self, size: usize) {
         let kept = size.min(self.layout.size());
-        // SAFETY: allocated by this heap for this layout.
+        // SAFETY: this heap has allocated the block for this layout.
         self.start = unsafe { self.heap.realloc(self.start, self.layout, size) };
         self.layout = Layout::from_size_align(size, self.layout.align()).unwrap();
         assert_eq!(self.start.addr() % self.layout.align(), 0);
         self.assert_filled(kept);
-        // SAFETY: it has at least this size now.
+        // SAFETY: the block has at least this size now.
         unsafe { self.start.write_bytes(self.fill, size) };
     }
 }
@@ -100,7 +100,7 @@ impl Drop for Block<'_> {
         if !thread::panicking() {
             self.assert_filled(self.layout.size());
         }
-        // SAFETY: allocated by this heap for this layout.
+        // SAFETY: this heap has allocated the block for this layout.
         unsafe { self.heap.dealloc(self.start, self.layout) };
     }
 }
@@ -240,7 +240,7 @@ fn zeroed_is_zero() {
     let layout = Layout::from_size_align(500, 8).unwrap();
     let check = |in_arena| {
         drop(Block::new(heap, 500, 8, 0xff));
-        // SAFETY: within the allocation, which is freed with its own layout.
+        // SAFETY: the accesses are within the block, which is freed with its own layout.
         unsafe {
             let block = heap.alloc_zeroed(layout);
             assert_eq!(heap.contains(block), in_arena);
@@ -321,8 +321,8 @@ fn remote_frees_are_merged_by_the_next_allocation() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Blocks keep their contents whatever happens to others, the counter is exact, and all blocks
-    /// merge.
+    /// Blocks keep their contents whatever happens to other blocks, `used_bytes` is exact, and all
+    /// free blocks merge.
     #[test]
     fn heap_keeps_what_is_written(ops in ops(SIZE / 64, SIZE / 4)) {
         let heap = new_heap();
@@ -342,7 +342,7 @@ proptest! {
             prop_assert_eq!(heap.stats().used_bytes, used_bytes);
             prop_assert!(heap.stats().peak_bytes >= used_bytes);
         }
-        // Half of them are freed by the owner, the others while there is none.
+        // Half of the blocks are freed by the owner, the others while there is no owner.
         blocks.truncate(blocks.len() / 2);
         drop(claim);
         drop(blocks);
@@ -352,7 +352,7 @@ proptest! {
     }
 }
 
-/// Keeps some of the blocks for a while, grows some, and frees all of them here.
+/// Keeps some of the blocks for a while, grows some of them, and frees all of them on this thread.
 fn free_remotely(blocks: &Receiver<Block<'static>>) {
     let mut kept = VecDeque::new();
     for (count, mut block) in blocks.iter().enumerate() {
@@ -366,7 +366,7 @@ fn free_remotely(blocks: &Receiver<Block<'static>>) {
     }
 }
 
-/// Allocates for the other threads, and frees some blocks itself.
+/// Allocates blocks for the other threads, and frees some blocks on this thread.
 fn churn(heap: &'static LockedHeap<SIZE>, others: &[SyncSender<Block<'static>>]) -> usize {
     let mut own = VecDeque::new();
     let mut in_arena = 0;

@@ -19,14 +19,14 @@ use crate::stats::Metrics;
 /// The scheduler.
 pub(crate) struct Bpfland;
 
-/// A running generation.
+/// The attached scheduler, until it ends or is restarted.
 pub(crate) struct Running<'obj> {
     bpf: Attached<BpfSkel<'obj>>,
     placement: Placement,
     nr_cpus: u64,
 }
 
-/// Profiles in which `--primary-domain auto` prefers the efficient CPUs.
+/// Power profiles in which `--primary-domain auto` prefers the efficient CPUs.
 const SAVING: &[Profile] = &[Profile::PowerSave];
 
 impl Scheduler for Bpfland {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Reads the state of all tasks, accounts and ledgers, and checks that it adds up.
+//! Reads the state of all tasks, accounts and ledgers, and checks that all amounts add up to zero.
 
 use std::io::Read as _;
 use std::thread;
@@ -17,13 +17,13 @@ use crate::bpf_intf::{
 /// `ECONOMY_UNIT`: units in 1 ns.
 pub(crate) const UNIT: i64 = 100;
 
-/// How often [`Books::audit`] reads the state until it is consistent.
+/// How often [`Books::audit`] reads the state, at most, until it is consistent.
 const ATTEMPTS: usize = 20;
 
-/// The pause between two attempts.
+/// The pause between two of these attempts.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Where to read from. It owns file descriptors only, so it can be used on any thread.
+/// The maps and iterators to read from. It owns file descriptors only, so any thread can use it.
 pub(crate) struct Books {
     pub(crate) counts: PerCpu<economy_counts>,
     pub(crate) ledgers: MapHandle,
@@ -34,33 +34,33 @@ pub(crate) struct Books {
     pub(crate) accounts: Vec<Link>,
 }
 
-/// The sums of a reading.
+/// The sums over all tasks, accounts and ledgers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
     pub(crate) nr_accounts: u64,
-    /// In all accounts.
+    /// Sum of the balances of all accounts.
     pub(crate) balance_ns: i64,
-    /// In the banks of all ledgers, including what they still have to hand out.
+    /// Sum of the banks and pots of all ledgers.
     pub(crate) bank_ns: i64,
-    /// What tasks, accounts and banks have too much (positive) or too little.
+    /// Sum of all lags, balances, banks and pots, which should be 0.
     pub(crate) error_ns: i64,
 }
 
-/// A reading of everything.
+/// The result of reading all tasks, accounts, ledgers and counters.
 pub(crate) struct Audit {
     pub(crate) sums: Sums,
     pub(crate) counts: Vec<economy_counts>,
-    /// Whether all is of one moment.
+    /// Whether no money moved while they were read.
     pub(crate) is_consistent: bool,
 }
 
 impl Books {
-    /// All tasks.
+    /// Reads all tasks.
     pub(crate) fn tasks(&self) -> Result<Vec<economy_task_view>> {
         records(&self.tasks).context("cannot read the tasks")
     }
 
-    /// All accounts.
+    /// Reads all accounts.
     pub(crate) fn accounts(&self) -> Result<Vec<economy_account_view>> {
         let mut accounts = Vec::new();
         for link in &self.accounts {
@@ -70,12 +70,13 @@ impl Books {
         Ok(accounts)
     }
 
-    /// Reads everything, until all is of one moment: no money moved meanwhile.
+    /// Reads the state until no money has moved meanwhile and the sums are right, but at most
+    /// [`ATTEMPTS`] times.
     pub(crate) fn audit(&self) -> Result<Audit> {
         let mut audit = self.attempt()?;
         for _ in 1..ATTEMPTS {
-            // A task that is about to end is not among the tasks that can be read, and still has
-            // its lag.
+            // A task that is about to end still has its lag, but can no longer be read, so an error
+            // may go away.
             if audit.is_consistent && audit.sums.error_ns == 0 {
                 break;
             }
@@ -110,7 +111,7 @@ impl Books {
         let balance_ns: i128 = accounts.iter().map(|of| i128::from(of.balance_ns)).sum();
         let unit = i128::from(UNIT);
         let error = lags + balance_ns * unit + bank;
-        // Away from zero, so that no error is too small to be seen.
+        // Round away from zero, so that an error below 1 ns is seen too.
         let error_ns = error / unit + (error % unit).signum();
         Ok(Sums {
             nr_accounts: accounts.len().try_into()?,
@@ -120,7 +121,7 @@ impl Books {
         })
     }
 
-    /// The units in the banks and pots of all ledgers.
+    /// Sum of the banks and pots of all ledgers, in units.
     fn bank(&self) -> Result<i128> {
         let mut sum = 0;
         for index in 0..self.nr_ledgers {
@@ -134,7 +135,7 @@ impl Books {
     }
 }
 
-/// Runs an iterator that writes records of type `T`.
+/// Runs an iterator that writes records of type `T`, and returns the records.
 fn records<T: FromBytes>(iterator: &Link) -> Result<Vec<T>> {
     let mut bytes = Vec::new();
     Iter::new(iterator)?.read_to_end(&mut bytes)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `--explain`: who pays for a task, in plain words.
+//! `--explain`: a text that says who pays for a task.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,7 +11,7 @@ use scx_utils::cli;
 
 use crate::stats::{ms, Account, Accounts, Task, Tasks, ACCOUNTS, NUMBER, PID, TASKS};
 
-/// How long to wait for the running scheduler.
+/// How long to wait for a reply of the running scheduler.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Prints who pays for the task or process `pid` of the scheduler that serves its statistics on
@@ -33,7 +33,7 @@ pub(crate) fn explain(socket: &Path, pid: u32) -> Result<()> {
     cli::print(text(task, &accounts).as_bytes()).context("standard output")
 }
 
-/// The explanation. `accounts` are those of the task's process.
+/// The explanation for `task`. `accounts` are the accounts of its process.
 fn text(task: &Task, accounts: &[Account]) -> String {
     let mut text = format!("{} (PID {}) ", task.comm, task.pid);
     let owed_ms = ms(task.lag_ns.abs());

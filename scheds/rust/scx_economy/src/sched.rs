@@ -23,14 +23,14 @@ use crate::trace;
 /// The scheduler.
 pub(crate) struct Economy;
 
-/// A running generation.
+/// The attached scheduler, until it ends or is restarted.
 pub(crate) struct Running<'obj> {
     bpf: Attached<BpfSkel<'obj>>,
     nr_ledgers: u32,
     _traced: Vec<Link>,
 }
 
-/// Up to this number of CPUs, all share a ledger and a queue.
+/// On machines with at most this number of CPUs, all CPUs share a ledger and a queue.
 const CPUS_OF_ONE_LEDGER: usize = 16;
 
 impl Scheduler for Economy {

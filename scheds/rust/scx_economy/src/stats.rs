@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 use crate::books::{Books, Sums, UNIT};
 use crate::bpf_intf::{economy_account_view, economy_counts, economy_task_view};
 
-/// The targets' names, and their arguments: the maximum number of entries, and the process or task
-/// to select.
+/// Names of the targets, and of their arguments: the maximum number of entries, and the process or
+/// task to select.
 pub(crate) const ACCOUNTS: &str = "accounts";
 pub(crate) const TASKS: &str = "tasks";
 pub(crate) const NUMBER: &str = "n";
 pub(crate) const PID: &str = "pid";
 
-/// Entries of a reply, unless the request asks for more.
+/// Maximum number of entries of a reply, unless the request sets another one.
 const NUMBER_DFL: usize = 20;
 
 /// Sums over all CPUs.
@@ -94,7 +94,7 @@ impl Metrics {
     }
 }
 
-/// A reader of the totals. Each reading is an audit, if no money moves meanwhile.
+/// A reader of the totals. A reading counts as an audit if no money moves meanwhile.
 pub(crate) fn reader(books: Books) -> impl FnMut() -> Result<Metrics> + Send {
     let mut metrics = Metrics::default();
     move || {
@@ -125,7 +125,7 @@ impl fmt::Display for Metrics {
     }
 }
 
-/// Milliseconds.
+/// Converts ns to ms.
 #[expect(clippy::cast_precision_loss, reason = "for display")]
 pub(crate) fn ms(ns: i64) -> f64 {
     ns as f64 / 1e6
@@ -153,7 +153,7 @@ pub(crate) struct Account {
     pub(crate) withdrawn_ns: u64,
 }
 
-/// Accounts, by turnover.
+/// Accounts, ordered by turnover.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Stats)]
 #[stat(desc = "The accounts with the most turnover", _om_skip)]
 pub(crate) struct Accounts {
@@ -176,7 +176,7 @@ impl From<&economy_account_view> for Account {
     }
 }
 
-/// The source of `accounts`.
+/// Replies to requests for the target `accounts`.
 pub(crate) fn accounts(books: Books) -> impl FnMut(&Args) -> Result<Accounts> + Send {
     move |args| {
         let (number, pid) = (number(args, NUMBER)?, number(args, PID)?);
@@ -208,7 +208,7 @@ pub(crate) struct Task {
     pub(crate) earned_ns: u64,
 }
 
-/// Tasks, by what they have paid and earned.
+/// Tasks, ordered by what they have paid and earned.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Stats)]
 #[stat(desc = "The tasks that have paid and earned most", _om_skip)]
 pub(crate) struct Tasks {
@@ -230,7 +230,7 @@ impl From<&economy_task_view> for Task {
     }
 }
 
-/// The source of `tasks`.
+/// Replies to requests for the target `tasks`.
 pub(crate) fn tasks(books: Books) -> impl FnMut(&Args) -> Result<Tasks> + Send {
     move |args| {
         let (number, pid) = (number(args, NUMBER)?, number(args, PID)?);
@@ -247,7 +247,7 @@ fn truncate<T>(entries: &mut Vec<T>, number: Option<u64>) {
     entries.truncate(number.unwrap_or(NUMBER_DFL));
 }
 
-/// The number in an argument of a request.
+/// The value of a request's argument, which must be a number; `None` if there is no such argument.
 fn number(args: &Args, name: &str) -> Result<Option<u64>> {
     let number = args.get(name).map(|text| {
         text.parse()

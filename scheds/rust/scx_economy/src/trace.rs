@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The programs that observe messages, pipes and futexes. Each group is optional: if the kernel
-//! lacks a function that a group traces, or tracing itself, the scheduler runs without that group.
+//! The programs that trace sockets, pipes and futexes. Each group of programs is optional. If the
+//! kernel lacks a function that a group traces, or does not support tracing, the scheduler runs
+//! without the group.
 
 use anyhow::Result;
 use libbpf_rs::skel::{OpenSkel, Skel};
@@ -10,7 +11,8 @@ use scx_utils::compat::KernelBtf;
 
 use crate::opts::{Economy, Opts};
 
-/// Programs, and the kernel function that each one traces: the first one that the kernel has.
+/// Names of programs, each with the possible names of the kernel function that it traces. The first
+/// name that the kernel has is used.
 type Programs = &'static [(&'static str, &'static [&'static str])];
 
 const SOCKETS: Programs = &[
@@ -35,7 +37,7 @@ const FUTEXES: Programs = &[
 
 /// A group of programs that are loaded together.
 struct Group {
-    /// What it makes the scheduler do.
+    /// What the scheduler does only with these programs.
     effect: &'static str,
     programs: Programs,
     is_wanted: bool,
@@ -104,7 +106,8 @@ fn missing(programs: Programs, btf: &KernelBtf) -> Option<&'static str> {
     functions.find(lacks)?.first().copied()
 }
 
-/// Attaches the programs that were loaded: all of a group, or none.
+/// Attaches the programs that were loaded. If one of a group cannot be attached, none of the group
+/// is attached.
 pub(crate) fn attach<'obj>(skel: &mut impl Skel<'obj>, opts: &Opts) -> Vec<Link> {
     let mut links = Vec::new();
     for group in groups(opts) {

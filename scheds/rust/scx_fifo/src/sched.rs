@@ -19,7 +19,7 @@ scx_utils::include_bpf!();
 /// The scheduler.
 pub(crate) struct Fifo;
 
-/// A running generation.
+/// The attached scheduler, until it ends or is restarted.
 pub(crate) struct Running<'obj> {
     bpf: Attached<BpfSkel<'obj>>,
 }
@@ -70,7 +70,7 @@ impl Instance for Running<'_> {
 
     fn stats_reader(&self) -> Result<StatsReader<Metrics>> {
         let counts = PerCpu::<fifo_counts>::new(MapHandle::try_from(&self.bpf.maps.counts)?)?;
-        // The value that the BPF program uses, not the one that was requested.
+        // Show the value that the BPF program uses, and not the requested one.
         let slice_us = self.bpf.maps.rodata_data.context("no rodata")?.slice_ns / 1000;
         Ok(Box::new(move || {
             let mut sum = Metrics {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The power mode: how many CPUs are active, and which.
+//! The power mode, which determines the active CPUs.
 
 use std::path::Path;
 use std::time::Duration;
@@ -58,7 +58,8 @@ impl ModeOpts {
                 no_core_compaction: true,
                 ..
             } => bpf_intf::LAVD_NO_COMPACTION,
-            // --autopilot, which is the default; --autopower until the profile is known.
+            // This is for --autopilot, which is the default, and for --autopower until the profile
+            // is known.
             _ => bpf_intf::LAVD_AUTO,
         }
     }
@@ -83,18 +84,19 @@ fn of_profile(profile: Profile) -> u32 {
     }
 }
 
-/// Sets the mode of a generation.
+/// Sets the mode of a running scheduler.
 #[derive(Debug)]
 pub(crate) struct ModeSetter {
     /// `struct lavd_control`.
     control: Words,
-    /// With `--autopower`.
+    /// The power profile; `None` without `--autopower`.
     source: Option<ProfileSource>,
     profile: Option<Profile>,
 }
 
 impl ModeSetter {
-    /// Sets the mode that the options request. `root` is where the machine's files are.
+    /// Sets the mode that the options request. `root` is the directory below which the power
+    /// profile is found.
     pub(crate) fn new(opts: &ModeOpts, root: &Path, control: Words) -> Self {
         control.set(0, opts.mode().into());
         Self {

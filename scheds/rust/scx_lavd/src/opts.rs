@@ -71,7 +71,7 @@ pub(crate) struct Opts {
 }
 
 impl Opts {
-    /// Checks what clap cannot.
+    /// Checks the relations between options, which clap cannot check.
     pub(crate) fn check(&self) -> Result<()> {
         let (min, max) = (self.slice_min_us, self.slice_max_us);
         ensure!(
@@ -87,7 +87,8 @@ impl Opts {
         Ok(())
     }
 
-    /// Requires that `slice_min_us` is at most `slice_max_us`.
+    /// The value of the option, by default the value nearest to [`PINNED_SLICE_US`] in the range of
+    /// slices. Requires that `slice_min_us` is at most `slice_max_us`.
     fn pinned_slice_us(&self) -> u32 {
         let default = PINNED_SLICE_US.clamp(self.slice_min_us, self.slice_max_us);
         self.pinned_slice_us.unwrap_or(default)

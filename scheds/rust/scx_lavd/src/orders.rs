@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The orders in which CPUs are put to use.
+//! The orders in which CPUs become active.
 
 use std::cmp::Reverse;
 
@@ -34,7 +34,8 @@ fn sorted<K: Ord>(topology: &Topology, key: impl Fn(&Cpu) -> K) -> Vec<usize> {
     cpus.iter().map(|cpu| cpu.id).collect()
 }
 
-/// One thread of each core first, and within a cache the fastest CPUs first.
+/// One thread of each core before the second threads, and within a last-level cache the fastest
+/// CPUs first.
 fn performance(topology: &Topology) -> Vec<usize> {
     sorted(topology, |cpu| {
         let place = (cpu.sibling_index, cpu.node, cpu.llc);
@@ -43,7 +44,8 @@ fn performance(topology: &Topology) -> Vec<usize> {
 }
 
 /// All threads of a core before the next core, so that the other cores can stay in deep idle
-/// states. Within a cache, the slowest CPUs first on a machine with little CPUs, else the fastest.
+/// states. Within a last-level cache, the slowest CPUs are first on a machine with little CPUs,
+/// else the fastest.
 fn powersave(topology: &Topology) -> Vec<usize> {
     let has_little = topology.has_little_cores();
     sorted(topology, |cpu| {

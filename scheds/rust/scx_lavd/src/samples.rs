@@ -17,10 +17,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::bpf_intf::{self, lavd_sample};
 
-/// The target's name, and the argument that requests more than one sample.
+/// Name of the target, and of the argument with the number of samples.
 pub(crate) const TARGET: &str = "sched_samples";
 const NR_SAMPLES: &str = "nr_samples";
-/// Maximum number of samples of a request. The ring buffer has room for more.
+/// Maximum number of samples of a request, for which the ring buffer has room.
 const NR_SAMPLES_MAX: u64 = 512;
 /// How often `--monitor-sched-samples` requests samples.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -134,8 +134,8 @@ impl SchedSample {
     }
 }
 
-/// The source of `sched_samples`. `ring` is the map `lavd_samples`, `request` the section of
-/// `struct lavd_request`.
+/// Replies to requests for the target `sched_samples`. `ring` is the map `lavd_samples`, `request`
+/// the section of `struct lavd_request`.
 pub(crate) fn source(
     ring: MapHandle,
     request: Words,
@@ -149,7 +149,7 @@ pub(crate) fn source(
     }
 }
 
-/// How many samples a request asks for.
+/// The number of samples that a request asks for.
 fn wanted(args: &Args) -> Result<u64> {
     let Some(text) = args.get(NR_SAMPLES) else {
         return Ok(1);
@@ -160,7 +160,7 @@ fn wanted(args: &Args) -> Result<u64> {
         .with_context(|| format!("{NR_SAMPLES} is {text:?}, not 1 to {NR_SAMPLES_MAX}"))
 }
 
-/// Takes samples until there are `wanted`, or until the timeout.
+/// Takes samples until there are `wanted` samples, or until the timeout.
 fn collect(ring: &MapHandle, request: &Words, mseq: u64, wanted: u64) -> Result<Vec<SchedSample>> {
     let samples = RefCell::new(Vec::new());
     let mut builder = RingBufferBuilder::new();
@@ -185,13 +185,14 @@ fn collect(ring: &MapHandle, request: &Words, mseq: u64, wanted: u64) -> Result<
         buffer.poll(left)?;
     }
     request.set(0, 0);
-    // BPF wakes this thread after the last sample only.
+    // BPF wakes this thread only after the last sample. After a timeout, there may be samples that
+    // were not read.
     buffer.consume()?;
     drop(buffer);
     Ok(samples.into_inner())
 }
 
-/// Prints samples of the running scheduler each second, until a shutdown is requested.
+/// Each second, prints samples of the running scheduler, until a shutdown is requested.
 pub(crate) fn monitor(opts: &CommonOpts, shutdown: &Shutdown, wanted: u32) -> Result<()> {
     let args = Args::from([
         (TARGET_ARG.to_owned(), TARGET.to_owned()),

@@ -25,14 +25,14 @@ use crate::stats::SysStats;
 /// The scheduler.
 pub(crate) struct Lavd;
 
-/// A running generation.
+/// The attached scheduler, until it ends or is restarted.
 pub(crate) struct Running<'obj> {
     bpf: Attached<BpfSkel<'obj>>,
     mode: ModeSetter,
     _futex: Vec<Link>,
 }
 
-/// Words of `struct lavd_system`.
+/// Indices of words of `struct lavd_system`.
 const AVG_LAT_CRI: usize = 0;
 const MAX_LAT_CRI: usize = 1;
 const NR_QUEUED: usize = 4;
@@ -42,8 +42,8 @@ const NR_PERFORMANCE: usize = 9;
 const NR_BALANCED: usize = 10;
 const NR_POWERSAVE: usize = 11;
 
-/// The kernel functions that are traced to detect which tasks hold a futex. A kernel may not have
-/// all of them.
+/// The kernel functions that are traced to detect tasks that hold a lock. The kernel may lack some
+/// of them.
 const FUTEX_FUNCTIONS: &[&str] = &[
     "__futex_wait",
     "futex_wait_multiple",
@@ -127,7 +127,7 @@ impl Scheduler for Lavd {
     }
 }
 
-/// The kernel function that a program is for: `lavd_futex_wake` is for `futex_wake`.
+/// The kernel function that a program traces: `lavd_futex_wake` traces `futex_wake`.
 fn futex_function(program: Option<&str>) -> Option<&'static str> {
     let name = program?.strip_prefix("lavd_")?;
     let is_for = |function: &&&str| function.trim_start_matches('_') == name;

@@ -60,7 +60,7 @@ pub(crate) struct SysStats {
 }
 
 impl SysStats {
-    /// Sets the mode, and the share of rounds in each: performance, balanced, powersave.
+    /// Sets the mode, and the percentages of rounds in performance, balanced and powersave mode.
     pub(crate) fn set_mode(&mut self, mode: u64, rounds: [u64; 3]) {
         let sum = rounds.iter().sum();
         self.power_mode = mode::name(mode).to_owned();
@@ -68,7 +68,7 @@ impl SysStats {
             rounds.map(|part| Percent::of(part, sum));
     }
 
-    /// Sums up the counters of all CPUs; the rest is left as it is.
+    /// Sums up the counters of all CPUs. Leaves all other statistics unchanged.
     pub(crate) fn count(&mut self, counts: &[lavd_counts]) {
         let sum = |of: fn(&lavd_counts) -> u64| counts.iter().map(of).sum::<u64>();
         self.nr_sched = sum(|c| c.nr_sched);

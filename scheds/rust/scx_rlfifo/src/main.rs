@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! First in, first out, decided in user space. Copy this folder to start your own scheduler;
+//! First in, first out, with a policy in user space. Copy this folder to start your own scheduler.
 //! `docs/writing-a-scheduler.md` explains it step by step.
 //!
 //! `policy.rs` is the policy, `opts.rs` has its options, and `sched.rs` tells the runner how to
@@ -13,7 +13,8 @@ use std::process::ExitCode;
 
 use scx_rustland_core::LockedHeap;
 
-/// The program's allocator: if the policy thread waited for memory, all tasks would wait for it.
+/// The program's allocator, which does not block the policy thread: while this thread waited for
+/// memory, all tasks would wait for a decision.
 #[global_allocator]
 static HEAP: LockedHeap = LockedHeap::new();
 

@@ -6,14 +6,14 @@ use std::collections::VecDeque;
 use scx_rustland_core::{Cpus, DispatchedTask, Policy, QueuedTask, Target};
 use scx_rustland_core::{SLICE_INF_NS, WEIGHT_DFL};
 
-/// The options.
+/// The options of the policy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Config {
-    /// How long a task may run while others wait, ns.
+    /// How long a task may run while other tasks wait, ns.
     pub(crate) slice_ns: u64,
-    /// Tasks of more than the default weight run until they sleep.
+    /// Whether tasks of more than the default weight run until they sleep.
     pub(crate) weighted: bool,
-    /// Tasks stay on their CPU.
+    /// Whether tasks stay on their CPU.
     pub(crate) percpu_local: bool,
 }
 
@@ -34,12 +34,12 @@ impl Fifo {
 }
 
 impl Policy for Fifo {
-    /// A task is runnable, for instance because it woke up or its slice expired.
+    /// A task is runnable, for example because it woke up or its slice expired.
     fn enqueue(&mut self, task: QueuedTask, _now_ns: u64) {
         self.queue.push_back(task);
     }
 
-    /// A CPU is idle, or will be soon: dispatch the first task of the queue.
+    /// A CPU is idle, or will be soon. Dispatch the first task of the queue.
     fn dispatch(&mut self, cpus: &mut Cpus, _now_ns: u64) -> Option<DispatchedTask> {
         let task = self.queue.pop_front()?;
         let target = if self.config.percpu_local {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the sequence of calls: FIFO order, each task once, none forgotten.
+        /// Whatever the sequence of calls, each task is dispatched once, in FIFO order.
         #[test]
         fn first_come_first_served(
             steps in vec(option::of((1..=10_000_u32, 0..64_u32)), 0..400),

@@ -4,34 +4,35 @@
 
 use scx_rustland_core::{QueuedTask, TaskCtx, WEIGHT_DFL};
 
-/// Upper bound of weights: otherwise a task of nice -20 would keep interactive tasks of nice 0 from
-/// the little CPU time that they need.
+/// Upper bound of weights. Without it, interactive tasks of nice 0 would not get the little CPU
+/// time that they need while a task of nice -20 computes.
 pub(crate) const WEIGHT_MAX: u32 = 1000;
 
 /// Length of a sample of the sleep rate.
 const SAMPLE_NS: u64 = 250_000_000;
 
-/// Minimum sleeps per second of an interactive task. Video and audio players sleep at least 60
-/// times; a compiler that sometimes waits for the disk stays below the minimum.
+/// Minimum number of sleeps per second of an interactive task. Video and audio players sleep at
+/// least 60 times per second. A compiler that sometimes waits for the disk stays below the minimum.
 const INTERACTIVE_PER_S: u32 = 10;
 
-/// Units of [`History::sleeps`] per sleep and second, so that small numbers survive averaging.
+/// The value of [`History::sleeps`] for one sleep per second. It is above 1, so that averages of
+/// small numbers are not rounded to 0.
 const RATE_UNIT: u32 = 256;
 
-/// [`INTERACTIVE_PER_S`] in that unit.
+/// [`INTERACTIVE_PER_S`] in the unit of [`History::sleeps`].
 const INTERACTIVE: u32 = INTERACTIVE_PER_S * RATE_UNIT;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// The machine's virtual time, and how far that of a task may deviate from it.
+/// The machine's virtual time, and how far the virtual time of a task may deviate from it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
     /// Virtual time, ns: the CPU time of a task of weight 100 that always got its share.
     pub(crate) now_ns: u64,
-    /// How far behind a task may be after a sleep, ns: sleep accumulates no more credit than this.
+    /// Maximum lag of a task after a sleep, ns: the credit that a task may accumulate by sleeping.
     pub(crate) behind_ns: u64,
-    /// The largest lead, ns, so that a task that was alone on a CPU does not pay for it forever;
-    /// and the largest lag of a task that has not slept.
+    /// Maximum lead of a task, ns, so that a task that was alone on a CPU need not wait for long
+    /// when other tasks come. It is also the maximum lag of a task that has not slept.
     pub(crate) ahead_ns: u64,
 }
 
@@ -40,24 +41,24 @@ pub(crate) struct Clock {
 pub(crate) struct History {
     /// Virtual time, ns: CPU time scaled by 100 / weight, kept within the limits of [`Clock`].
     pub(crate) vruntime_ns: u64,
-    /// The CPU time contained in `vruntime_ns`, ns.
+    /// The CPU time that has been charged to `vruntime_ns`, ns.
     charged_ns: u64,
     /// Start of the current sample, ns.
     sampled_ns: u64,
-    /// The low half of `nvcsw` at that time; it may wrap around.
+    /// The low half of the task's `nvcsw` at `sampled_ns`, which may wrap around.
     nvcsw: u32,
-    /// Average of sleeps per second, in 1/[`RATE_UNIT`].
+    /// Average of sleeps per second, in units of 1/[`RATE_UNIT`].
     sleeps: u32,
-    /// Whether it sleeps often, by the average or already in the current sample.
+    /// Whether the task sleeps often, by the average or in the current sample.
     pub(crate) is_interactive: bool,
 }
 
 impl History {
-    /// The history of a task that is enqueued at `now_ns`. Charges the CPU time that it has used
-    /// since it was last enqueued.
+    /// The history of a task that is enqueued at `now_ns`. Charges the CPU time that the task has
+    /// used since it was last enqueued.
     pub(crate) fn of(task: &QueuedTask, clock: &Clock, now_ns: u64) -> Self {
         let mut history = Self::from_ctx(task.ctx);
-        // A new task has its parent's context, of which only the sleep rate is kept; a task that
+        // A new task has its parent's context, of which only the sleep rate is kept. A task that
         // never got a decision has an empty context.
         if task.start_ns == 0 || history.sampled_ns == 0 {
             history.vruntime_ns = clock.now_ns;
@@ -72,7 +73,7 @@ impl History {
     fn charge(&mut self, task: &QueuedTask, clock: &Clock) {
         let used_ns = task.sum_exec_ns.saturating_sub(self.charged_ns);
         self.charged_ns = task.sum_exec_ns;
-        // A task that only waited keeps its lag; sleep accumulates little credit.
+        // A task that has only waited keeps its lag. A task that has slept gets little credit.
         let has_slept = task.exec_ns == 0;
         let lag_max_ns = if has_slept {
             clock.behind_ns
@@ -81,7 +82,7 @@ impl History {
         };
         let least = clock.now_ns.saturating_sub(lag_max_ns);
         let most = clock.now_ns.saturating_add(clock.ahead_ns);
-        // The charge is for the time before the sleep, so it comes first.
+        // The CPU time was used before the sleep, so it is charged before the lag is limited.
         self.vruntime_ns = self
             .vruntime_ns
             .saturating_add(scale(used_ns, task.weight))
@@ -94,8 +95,9 @@ impl History {
         self.nvcsw = low_half(task.nvcsw);
     }
 
-    /// At its end, a sample counts as much as all earlier ones together. Enough sleeps count even
-    /// before the end, so that an interactive task and its children are recognized early.
+    /// Updates the average of sleeps. At its end, a sample counts as much as all earlier samples
+    /// together. If there are enough sleeps, the sample counts even before its end, so that an
+    /// interactive task and its children are recognized early.
     fn sample(&mut self, task: &QueuedTask, now_ns: u64) {
         let passed_ns = now_ns.saturating_sub(self.sampled_ns);
         let slept = u64::from(low_half(task.nvcsw).wrapping_sub(self.nvcsw));
@@ -110,8 +112,8 @@ impl History {
         self.is_interactive = self.sleeps >= INTERACTIVE;
     }
 
-    /// The deadline, in virtual time: it grows with the CPU time since the last sleep, by `max_ns`
-    /// at most.
+    /// The deadline, in virtual time: the virtual time of the task plus its weighted CPU time since
+    /// the last sleep, of which at most `max_ns` count.
     pub(crate) fn deadline_ns(&self, task: &QueuedTask, max_ns: u64) -> u64 {
         let burst_ns = scale(task.exec_ns, task.weight).min(max_ns);
         self.vruntime_ns.saturating_add(burst_ns)
@@ -175,10 +177,10 @@ mod tests {
             now_ns: CLOCK.now_ns + 40 * MS,
             ..CLOCK
         };
-        // It used its share in many short runs: neither behind nor ahead.
+        // A task that used its share in many short runs is neither behind nor ahead.
         let history = History::of(&task, &later, 2 * NS_PER_S);
         assert_eq!(history.vruntime_ns, vruntime_ns + 40 * MS);
-        // It used nothing: behind by the limit.
+        // A task that used nothing is behind by the limit.
         task.sum_exec_ns = 0;
         let history = History::of(&task, &later, 2 * NS_PER_S);
         assert_eq!(history.vruntime_ns, later.now_ns - later.behind_ns);
@@ -230,7 +232,7 @@ mod tests {
         };
         let history = History::of(&task, &later, 9 * NS_PER_S);
         assert_eq!(history.vruntime_ns, CLOCK.now_ns);
-        // But bounded.
+        // The lag is bounded, though.
         let much_later = Clock {
             now_ns: 5000 * MS,
             ..CLOCK

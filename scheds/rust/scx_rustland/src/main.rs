@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A scheduler for interactive machines: tasks that sleep often precede those that compute.
+//! A scheduler for interactive machines: tasks that sleep often precede tasks that compute.
 //!
 //! | module | contents |
 //! |---|---|
 //! | `history` | per-task history, and the deadline that follows from it |
 //! | `queue` | the waiting tasks, ordered by deadline, virtual time and arrival |
-//! | `policy` | which task runs next, where, for how long, and which one it preempts |
-//! | `opts`, `sched` | the options, and how the runner starts it |
+//! | `policy` | which task runs next, where, for how long, and which task it preempts |
+//! | `opts`, `sched` | the options, and how the runner starts the scheduler |
 
 mod history;
 mod opts;
@@ -18,7 +18,8 @@ use std::process::ExitCode;
 
 use scx_rustland_core::LockedHeap;
 
-/// The program's allocator: if the policy thread waited for memory, all tasks would wait for it.
+/// The program's allocator, which does not block the policy thread: while this thread waited for
+/// memory, all tasks would wait for a decision.
 #[global_allocator]
 static HEAP: LockedHeap = LockedHeap::new();
 

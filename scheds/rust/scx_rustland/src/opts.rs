@@ -80,7 +80,7 @@ pub(crate) struct Opts {
 /// The options as used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Config {
-    /// For the BPF side.
+    /// Options of the BPF side.
     pub(crate) core: Options,
     pub(crate) policy: crate::policy::Config,
 }

@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The policy: which task runs next, where, for how long, and which one it preempts.
+//! The policy: which task runs next, where, for how long, and which task it preempts.
 //!
-//! Tasks are ordered by deadline: the weighted CPU time that they have used in total, plus that
-//! since they last slept. So tasks that sleep often and compute little run first, unless they use
-//! more than their share.
+//! Tasks are ordered by deadline: their total weighted CPU time, plus their weighted CPU time since
+//! they last slept. So tasks that sleep often and compute little run first, unless they use more
+//! than their share.
 
 use scx_rustland_core::{Cpus, DispatchedTask, Policy, QueuedTask, Target};
 
 use crate::history::{Clock, History, WEIGHT_MAX};
 use crate::queue::{Queue, Waiting};
 
-/// Once a task has waited for this long, every second decision is for the task that has waited
-/// longest, whatever its deadline. A tenth of the timeout of the kernel's watchdog.
+/// If a task has waited for longer than this, every second decision is for the task that has waited
+/// longest, whatever its deadline. It is a tenth of the timeout of the kernel's watchdog.
 const STARVED_NS: u64 = 1_000_000_000;
 
 /// Minimum number of sleeps of a task before a decision on it may stand.
 const SLEEPS_MIN: u64 = 3;
 
-/// Initial virtual time. Not 0, so that tasks may be behind it, and because a
-/// [`DispatchedTask::vtime`] of 0 means none.
+/// Initial virtual time. It is not 0, so that tasks may be behind it, and because a
+/// [`DispatchedTask::vtime`] of 0 stands for no vtime.
 const VRUNTIME_FIRST_NS: u64 = 1 << 40;
 
-/// The options.
+/// The options of the policy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Config {
-    /// Slice of a task while no other waits, ns.
+    /// Slice of a task while no other task waits, ns.
     pub(crate) slice_ns: u64,
-    /// Minimum slice however many tasks wait, ns; also by how much a task's deadline must precede
-    /// that of the one it preempts.
+    /// Minimum slice however many tasks wait, ns. A task preempts another task only if its deadline
+    /// is earlier by more than this.
     pub(crate) slice_min_ns: u64,
-    /// Maximum delay for CPU time since the last sleep, in slices. 0: none, and no preemption.
+    /// Maximum delay for CPU time since the last sleep, in slices. 0: no delay, and no preemption.
     pub(crate) slice_boost: u32,
-    /// Whether interactive tasks preempt others.
+    /// Whether interactive tasks preempt other tasks.
     pub(crate) preempts: bool,
     /// Whether to use FIFO order while there are idle CPUs.
     pub(crate) fifo: bool,
@@ -45,7 +45,8 @@ pub(crate) struct Rustland {
     config: Config,
     queue: Queue,
     clock: Clock,
-    /// Whether the last decision was for the task that has waited longest, because it starved.
+    /// Whether the last decision was for the task that had waited longest, because it had waited
+    /// for more than [`STARVED_NS`].
     is_oldest_next: bool,
     fifo: Fifo,
 }
@@ -54,7 +55,7 @@ pub(crate) struct Rustland {
 #[derive(Debug)]
 struct Fifo {
     is_on: bool,
-    /// Average number of waiting tasks after a dispatch, in 1/256.
+    /// Average number of waiting tasks after a dispatch, in units of 1/256.
     waiting: usize,
 }
 
@@ -74,7 +75,7 @@ impl Rustland {
             clock: Clock {
                 now_ns: VRUNTIME_FIRST_NS,
                 behind_ns: config.slice_ns,
-                // Large enough not to cut off the normal effect of weights and slices.
+                // Large enough that the normal differences by weights and slices are not cut off.
                 ahead_ns: config.max_burst_ns().max(turn_ns),
             },
             is_oldest_next: false,
@@ -95,9 +96,9 @@ impl Rustland {
             && history.is_interactive
     }
 
-    /// Whether the decision on a task stands for its later wakeups: if it is interactive, and has
-    /// not computed since it last slept. A new task counts as interactive if its parent does, so it
-    /// must have slept a few times itself.
+    /// Whether the decision on a task stands for its later wakeups: if the task is interactive, and
+    /// has not computed since it last slept. A new task counts as interactive if its parent does,
+    /// so the task must also have slept a few times itself.
     fn stands(&self, task: &QueuedTask, history: &History) -> bool {
         task.exec_ns == 0
             && task.nvcsw >= SLEEPS_MIN
@@ -106,8 +107,8 @@ impl Rustland {
             && !self.config.percpu_local
     }
 
-    /// The slice, the same for all tasks: the more tasks wait, the shorter it is, so that none
-    /// waits long.
+    /// The slice, which is the same for all tasks. It is shorter if more tasks wait, so that no
+    /// task waits long.
     fn slice_ns(&self) -> u64 {
         let nr_waiting = u64::try_from(self.queue.len()).unwrap_or(u64::MAX);
         let slice_ns = self.config.slice_ns / nr_waiting.saturating_add(1);
@@ -128,7 +129,8 @@ impl Rustland {
         }
     }
 
-    /// Virtual time is the minimum of the `served` task and all waiting ones, and never decreases.
+    /// Advances the machine's virtual time to the minimum virtual time of the `served` task and all
+    /// waiting tasks. It never decreases.
     fn advance(&mut self, served: &History) {
         let least = self.queue.min_vruntime_ns().unwrap_or(u64::MAX);
         let vruntime_ns = served.vruntime_ns.min(least);
@@ -136,7 +138,7 @@ impl Rustland {
     }
 
     /// Sends an urgent task to an idle CPU, or lets it preempt a task with a later deadline. If
-    /// there is neither, it waits like all others.
+    /// there is neither, the urgent task waits like all other tasks.
     fn preempt(&mut self, cpus: &mut Cpus) -> Option<DispatchedTask> {
         while let Some(mut waiting) = self.queue.pop_urgent() {
             let target = cpus.pick_idle(&waiting.task);
@@ -170,8 +172,8 @@ impl Rustland {
 }
 
 impl Fifo {
-    /// Updates the mode: it ends when at most one CPU is idle, and starts again when, on average,
-    /// hardly any task waits.
+    /// Updates the mode. FIFO mode ends when at most one CPU is idle, and begins again when hardly
+    /// any task waits on average.
     fn update(&mut self, cpus: &Cpus, nr_waiting: usize) {
         self.waiting = self.waiting.midpoint(nr_waiting * 256);
         let nr_running = cpus.nr_online().saturating_sub(cpus.nr_idle());
@@ -216,8 +218,8 @@ impl Policy for Rustland {
         Some(self.decision(&waiting).to(target))
     }
 
-    /// Besides urgent tasks, the policy decides at once on tasks whose decisions stand, if no other
-    /// task waits: BPF uses standing decisions only while the policy holds no task.
+    /// If only tasks whose decisions stand wait, the policy decides on them at once, as on urgent
+    /// tasks, because BPF uses standing decisions only while the policy holds no task.
     fn is_urgent(&self) -> bool {
         self.queue.has_urgent() || self.queue.all_stand()
     }
@@ -230,7 +232,7 @@ impl Policy for Rustland {
         self.queue.len()
     }
 
-    /// 1 in FIFO mode.
+    /// 1 in FIFO mode, else 0.
     fn mode(&self) -> u64 {
         self.fifo.is_on.into()
     }

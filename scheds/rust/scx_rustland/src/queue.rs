@@ -13,20 +13,20 @@ use crate::history::History;
 pub(crate) struct Waiting {
     pub(crate) task: QueuedTask,
     pub(crate) history: History,
-    /// Its deadline, in virtual time.
+    /// The deadline of the task, in virtual time.
     pub(crate) deadline_ns: u64,
-    /// Time of its enqueue, ns.
+    /// When the task was enqueued, ns.
     pub(crate) since_ns: u64,
-    /// Whether it may preempt other tasks.
+    /// Whether the task may preempt other tasks.
     pub(crate) is_urgent: bool,
-    /// Whether the decision on it stands for later wakeups.
+    /// Whether the decision on the task stands for later wakeups.
     pub(crate) stands: bool,
 }
 
-/// One of a task's keys, and its pid, which makes the pair unique.
+/// A key of a task in one of the orders, and the pid, which makes the pair unique.
 type Entry = (u64, i32);
 
-/// Finds the next task in each of several orders, in O(log n).
+/// Finds the first task in each of several orders, in O(log n).
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     tasks: FxHashMap<i32, Waiting>,
@@ -34,13 +34,13 @@ pub(crate) struct Queue {
     by_vruntime: BTreeSet<Entry>,
     by_arrival: BTreeSet<Entry>,
     urgent: BTreeSet<Entry>,
-    /// Number of tasks whose decisions stand.
+    /// Number of tasks whose decisions stand for later wakeups.
     nr_standing: usize,
 }
 
 impl Queue {
-    /// Inserts a task. An entry with the same pid is removed first: that task has been enqueued
-    /// again, and a decision on the old enqueue would be dropped.
+    /// Inserts a task. An older entry with the same pid is removed, because a decision on the older
+    /// enqueue would have no effect.
     pub(crate) fn insert(&mut self, waiting: Waiting) {
         let pid = waiting.task.pid;
         self.remove(pid);
@@ -66,19 +66,20 @@ impl Queue {
         Some(waiting)
     }
 
-    /// The task with the earliest deadline.
+    /// Removes and returns the task with the earliest deadline.
     pub(crate) fn pop_earliest(&mut self) -> Option<Waiting> {
         let (_, pid) = *self.by_deadline.first()?;
         self.remove(pid)
     }
 
-    /// The task that has waited longest.
+    /// Removes and returns the task that has waited longest.
     pub(crate) fn pop_oldest(&mut self) -> Option<Waiting> {
         let (_, pid) = *self.by_arrival.first()?;
         self.remove(pid)
     }
 
-    /// The task with the earliest deadline of those that may preempt others.
+    /// Among the tasks that may preempt other tasks, removes and returns the task with the earliest
+    /// deadline.
     pub(crate) fn pop_urgent(&mut self) -> Option<Waiting> {
         let (_, pid) = *self.urgent.first()?;
         self.remove(pid)
@@ -89,7 +90,7 @@ impl Queue {
         self.by_arrival.first().map(|(since_ns, _)| *since_ns)
     }
 
-    /// The minimum virtual time.
+    /// The minimum virtual time of all waiting tasks.
     pub(crate) fn min_vruntime_ns(&self) -> Option<u64> {
         self.by_vruntime
             .first()
@@ -100,7 +101,7 @@ impl Queue {
         !self.urgent.is_empty()
     }
 
-    /// Whether the decisions on all tasks stand; false if there is none.
+    /// Whether the decisions on all waiting tasks stand for later wakeups. False if no task waits.
     pub(crate) fn all_stand(&self) -> bool {
         self.nr_standing > 0 && self.nr_standing == self.len()
     }

@@ -5,13 +5,13 @@
 
 #include <scx/types.h>
 
-/* Size of a thread's name with its terminating 0: TASK_COMM_LEN of the kernel. */
+/* Size of a thread's name with its terminating 0. It is the kernel's TASK_COMM_LEN. */
 #define SWITCHES_COMM_LEN 16
 
 /* Maximum number of ids in the filter. */
 #define SWITCHES_PIDS_MAX 64
 
-/* Maximum number of CPUs in the filter: MAX_NR_CPU_IDS of scx_utils. */
+/* Maximum number of CPUs in the filter. It is MAX_NR_CPU_IDS of scx_utils. */
 #define SWITCHES_CPUS_MAX 16384
 
 /* Maximum number of threads with individual counters. */
@@ -28,38 +28,38 @@ enum switches_end {
 
 /* Aligned because the name is compared in words. */
 struct switches_task {
-	u32 pid; /* of the thread */
-	u32 tgid; /* of its process */
+	u32 pid; /* thread id */
+	u32 tgid; /* process id */
 	u8 comm[SWITCHES_COMM_LEN];
 } __attribute__((aligned(8)));
 
 /* A run: the time from switching a thread in to switching it out. Times are ns of the monotonic
  * clock. */
 struct switches_run {
-	u64 start_ns; /* 0: before the recording began */
+	u64 start_ns; /* 0 if the run began before the recording */
 	u64 stop_ns;
 	struct switches_task task;
 	u32 cpu;
-	s32 prio; /* the kernel's: 0..99 real-time, 120 for nice 0 */
+	s32 prio; /* task_struct.prio: 0..99 real-time, 120 for nice 0 */
 	u32 policy; /* SCHED_* */
 	u32 end; /* enum switches_end */
 };
 
 /* Counters of a thread, monotonic. */
 struct switches_counts {
-	struct switches_task task; /* with its last name */
+	struct switches_task task; /* comm is the thread's last name */
 	u64 nr_runs; /* complete runs */
-	u64 cpu_ns; /* their total length */
+	u64 cpu_ns; /* total length of these runs */
 	u64 nr_wakeups;
 	u64 nr_switches_in;
-	u64 nr_voluntary; /* switches when it slept or exited */
-	u64 nr_involuntary; /* switches when it was runnable */
+	u64 nr_voluntary; /* switches when the thread slept or exited */
+	u64 nr_involuntary; /* switches when the thread was runnable */
 	u64 nr_syscalls;
 };
 
 /* Counters of a CPU, monotonic. */
 struct switches_totals {
-	u64 nr_runs; /* including those that did not fit into the ring */
+	u64 nr_runs; /* including runs that did not fit into the ring */
 	u64 nr_uncounted; /* events of threads that did not fit into the table */
 };
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * scx_switches: a record for each run of a thread, at the switch that ends it, and counters
- * for each thread.
+ * scx_switches: at each context switch, record the run of the thread that is switched out, and
+ * update the counters of both threads.
  *
  * The ring buffer causes no wakeups: user space polls it, so that a record causes no context
- * switch. Runs that do not fit are counted as lost. Filters are applied here, so that other
- * threads have little overhead.
+ * switch. Runs that do not fit into the ring are counted as lost. The BPF side applies the filters,
+ * so that unwanted threads have little overhead.
  */
 #include <scx/types.bpf.h>
 #include <scx/time.bpf.h>
@@ -16,16 +16,16 @@
 
 char _license[] SEC("license") = "GPL";
 
-/* linux/sched.h: task_struct.__state of an exited task, since 4.14. */
+/* The value of task_struct.__state of an exited task, in linux/sched.h since 4.14. */
 #define TASK_DEAD 0x00000080
 
 #define COMM_WORDS (SWITCHES_COMM_LEN / sizeof(u64))
 
 /* --idle: whether idle tasks, pid 0, are recorded. */
 const volatile u32 with_idle;
-/* --pid: the number of ids in the map pids; 0: all threads. */
+/* --pid: the number of ids in the map `pids`; 0 means all threads. */
 const volatile u32 nr_pids;
-/* --comm: mask and value of the name's bytes. */
+/* --comm: which bytes of a name are compared, and with what. */
 const volatile u64 comm_mask[COMM_WORDS];
 const volatile u64 comm_bytes[COMM_WORDS];
 /* --cpu: whether only the CPUs of this mask are recorded. */
@@ -100,15 +100,15 @@ static bool task_wanted(const struct switches_task *task)
 	return !nr_pids || bpf_map_lookup_elem(&pids, &pid) || bpf_map_lookup_elem(&pids, &tgid);
 }
 
-/* Atomic, since the idle tasks of all CPUs have pid 0, and an interrupt's wakeup can occur
- * while a system call is counted. */
+/* The addition is atomic, because the idle tasks of all CPUs share the counters of pid 0, and an
+ * interrupt may wake a thread while a system call of that thread is counted. */
 static void add(u64 *count, u64 n)
 {
 	__sync_fetch_and_add(count, n);
 }
 
-/* Return the counters of a thread, created if necessary. NULL if the table is full, which is
- * counted. */
+/* Return the counters of a thread. Create them if necessary. If the table is full, count that, and
+ * return NULL. */
 static struct switches_counts *counts_of(const struct switches_task *task)
 {
 	struct switches_counts *found, fresh = { .task = *task };
@@ -155,10 +155,10 @@ static void switch_out(struct switches_run *run, struct task_struct *prev, u32 e
 	}
 	if (!run->start_ns)
 		return;
-	/* User space compares this with the number of received records. */
+	/* User space compares nr_runs with the number of received records. */
 	if (t)
 		t->nr_runs++;
-	/* A switch was missed: the run counts as lost. */
+	/* If a switch was missed, the run counts as lost. */
 	if (!is_known)
 		return;
 	run->stop_ns = now;
@@ -240,8 +240,8 @@ int BPF_PROG(on_wakeup_new, struct task_struct *p)
 	return 0;
 }
 
-/* Not tp_btf, so that the program loads on a kernel without this tracepoint, and only attaching
- * it fails. */
+/* This is not tp_btf, so that the program can be loaded on a kernel without this tracepoint, and
+ * only attaching it fails. */
 SEC("raw_tp/sys_enter")
 int on_sys_enter(void *ctx)
 {

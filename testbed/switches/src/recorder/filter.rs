@@ -9,14 +9,14 @@ const LEN: usize = SWITCHES_COMM_LEN as usize;
 /// A thread name, a prefix of names, or by default all names.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct CommFilter {
-    /// The value of the bytes in the mask.
+    /// The values of the bytes that are compared.
     bytes: [u8; LEN],
-    /// 255 for each byte that is compared.
+    /// 255 for each byte that is compared, else 0.
     mask: [u8; LEN],
 }
 
 impl CommFilter {
-    /// A name, or a prefix with a trailing `*`.
+    /// A filter for a name, or for a prefix if `text` ends with `*`.
     ///
     /// # Errors
     ///
@@ -35,18 +35,18 @@ impl CommFilter {
         }
         let mut filter = Self::default();
         filter.bytes[..name.len()].copy_from_slice(name.as_bytes());
-        // The terminating 0, which excludes longer names.
+        // Without `*`, also compare the terminating 0, which excludes longer names.
         let counted = name.len() + usize::from(!is_prefix);
         filter.mask[..counted].fill(u8::MAX);
         Ok(filter)
     }
 
-    /// The bytes, as the BPF side compares them.
+    /// The bytes as words, as the BPF side compares them.
     pub(super) fn words<const N: usize>(&self) -> [u64; N] {
         words(&self.bytes)
     }
 
-    /// The mask, likewise.
+    /// The mask as words, as the BPF side uses it.
     pub(super) fn mask_words<const N: usize>(&self) -> [u64; N] {
         words(&self.mask)
     }

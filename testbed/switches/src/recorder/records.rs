@@ -32,16 +32,16 @@ impl Serialize for Comm {
 pub(crate) enum End {
     /// The thread was still runnable: it was preempted, its slice expired, or it yielded.
     Preempted,
-    /// It sleeps.
+    /// The thread went to sleep.
     Slept,
-    /// It exited.
+    /// The thread exited.
     Exited,
-    /// It was running at the end of the recording.
+    /// The run had not ended at the end of the recording.
     Running,
 }
 
 impl End {
-    /// Its name in the output.
+    /// The name of this end in the output.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Preempted => "preempted",
@@ -52,7 +52,7 @@ impl End {
     }
 }
 
-/// A run: from switching in to switching out.
+/// A run is the time from switching a thread in to switching it out.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub(crate) struct Run {
     /// Start, ns of the monotonic clock.
@@ -67,11 +67,11 @@ pub(crate) struct Run {
     pub pid: u32,
     /// Its process.
     pub tgid: u32,
-    /// Its name at the end of the run.
+    /// The thread's name at the end of the run.
     pub comm: Comm,
-    /// How it ended.
+    /// How the run ended.
     pub end: End,
-    /// The kernel's priority: 0 to 99 real-time, 120 for nice 0.
+    /// The kernel's priority: 0 to 99 for real-time threads, 120 for nice 0.
     pub prio: i32,
     /// `SCHED_*`: 0 for most threads, 7 for `sched_ext`.
     pub policy: u32,
@@ -89,8 +89,8 @@ impl Run {
         Self::new(record, end, record.stop_ns)
     }
 
-    /// An incomplete run; `None` if there is no recorded one. It may have started just after
-    /// `now_ns`, at the end of the recording.
+    /// A run that has not ended; `None` if the CPU has no recorded run. The run may have started
+    /// just after `now_ns`, at the end of the recording.
     pub(super) fn open(record: &switches_run, now_ns: u64) -> Option<Self> {
         let goes_on = record.end == bpf_intf::SWITCHES_RUNNING && record.start_ns > 0;
         goes_on.then(|| Self::new(record, End::Running, now_ns.max(record.start_ns)))?
@@ -119,19 +119,19 @@ pub(crate) struct Thread {
     pub pid: u32,
     /// Its process.
     pub tgid: u32,
-    /// Its last name.
+    /// The thread's last name.
     pub comm: Comm,
-    /// Number of complete runs, including lost ones.
+    /// Number of complete runs, including lost runs.
     pub runs: u64,
-    /// Sum of their lengths, ns.
+    /// Total length of the complete runs, ns.
     pub cpu_ns: u64,
-    /// Number of wakeups, including its start.
+    /// Number of wakeups, including the start of the thread.
     pub wakeups: u64,
-    /// Number of times it was switched in.
+    /// Number of times the thread was switched in.
     pub switches_in: u64,
     /// Number of voluntary switches.
     pub voluntary: u64,
-    /// Number of switches while it was runnable.
+    /// Number of switches while the thread was runnable.
     pub involuntary: u64,
     /// Number of system calls; `None` if not counted.
     pub syscalls: Option<u64>,

@@ -45,7 +45,7 @@ fn number(text: &str) -> Result<u64, std::num::ParseIntError> {
         .map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16))
 }
 
-/// Values that reached the BPF side, so that a lost option is detected.
+/// Values that have reached the BPF side, so that tests detect a lost option.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Stats)]
 #[stat(top)]
 struct Metrics {

@@ -2,8 +2,8 @@
 //! Compares running averages of BPF programs (`<scx/ravg.h>`) on the running kernel with
 //! `scx_utils::ravg`, and with an exact average of the same values.
 //!
-//! Prints the largest differences relative to the largest value; status 1 if they exceed the
-//! limits.
+//! Prints the largest differences, relative to the largest value. The status is 1 if they exceed
+//! the limits.
 
 use std::mem::MaybeUninit;
 
@@ -18,18 +18,18 @@ use bpf_skel::BpfSkelBuilder;
 
 scx_utils::include_bpf!();
 
-/// Sequences, each with its own half-life and values.
+/// Number of sequences. Each sequence has its own half-life and values.
 const NR_SEQUENCES: u64 = 40;
 const NR_STEPS: u64 = 250;
 
-/// Maximum errors, relative to the largest value: of one read (`ravg.h` is exact to 3e-6), and
-/// accumulated over a sequence.
+/// Maximum errors, relative to the largest value: of a read (the error of `ravg.h` is at most
+/// 3e-6), and accumulated over a sequence.
 const READ_ERROR_MAX: f64 = 4e-6;
 const SUM_ERROR_MAX: f64 = 2e-5;
 
 const FRAC_BITS: i32 = 32;
 
-/// Pseudo-random numbers: Knuth's MMIX.
+/// Pseudo-random numbers, by the generator of Knuth's MMIX.
 struct Dice(u64);
 
 impl Dice {
@@ -75,7 +75,7 @@ fn follow(program: &ProgramMut<'_>, dice: &mut Dice) -> Result<(f64, f64)> {
     let mut average = 0.0;
     let (mut read_error, mut sum_error) = (0.0_f64, 0.0_f64);
     for _ in 0..NR_STEPS {
-        // Up to a few half-lives later; sometimes at once.
+        // The time advances by up to a few half-lives, and sometimes not at all.
         step.now_ns += dice.below(4) * dice.below(half_life_ns.min(1 << 30));
         step.next_val = dice.below(val_end);
         let kept = RunningAverage {

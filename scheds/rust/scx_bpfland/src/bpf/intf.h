@@ -7,14 +7,14 @@
 
 /* Set by user space before it loads the BPF programs; read-only afterwards. */
 struct bpfland_config {
-	u64 slice_max_ns; /* slice of a task of weight 100 while no other one waits */
+	u64 slice_max_ns; /* slice of a task of weight 100 while no other task waits */
 	u64 slice_min_ns;
 	u64 lag_ns; /* credit of a task that wakes up rarely */
-	u32 local_pcpu; /* pinned tasks run before all others of their CPU */
-	u32 local_kthreads; /* per-CPU kernel threads run before all other tasks */
-	u32 ignores_sync; /* treat sync wakeups like others */
-	u32 sticky; /* tasks with short runs stay on their CPU */
-	u32 prefers_fastest; /* take the previous CPU if it is idle, else the fastest idle one */
+	u32 local_pcpu; /* 1: pinned tasks run before all other tasks of their CPU */
+	u32 local_kthreads; /* 1: per-CPU kernel threads run before all other tasks */
+	u32 ignores_sync; /* 1: treat sync wakeups like other wakeups */
+	u32 sticky; /* 1: tasks with a short average runtime stay on their CPU */
+	u32 prefers_fastest; /* 1: use the previous CPU if idle, else the fastest idle CPU */
 	u32 padding;
 };
 
@@ -26,7 +26,7 @@ struct bpfland_counts {
 	u64 nr_direct_dispatches;
 	u64 nr_shared_dispatches;
 	u64 nr_keep_running;
-	u64 nr_queue_dispatches; /* of tasks that have waited */
+	u64 nr_queue_dispatches; /* dispatches of tasks that have waited */
 	u64 nr_idle_misses;
 	u64 nr_preemptions;
 };

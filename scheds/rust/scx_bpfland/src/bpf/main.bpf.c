@@ -4,10 +4,10 @@
  *
  * On wakeup a task goes directly to an idle CPU if there is one (scx/cpus.bpf.h). Otherwise it
  * waits in the DSQ of its NUMA node, or of its CPU if it is pinned, ordered by deadline: its
- * virtual time plus what it has run since it last slept (scx/deadline.bpf.h). The virtual time of a
- * task that sleeps falls behind, by at most a credit that grows with its wakeup frequency and
- * shrinks with the number of waiting tasks. So a task that wakes up often, runs briefly and sleeps
- * again has the earliest deadline, and preempts a task that computes. Each task is charged for all
+ * virtual time plus its weighted CPU time since it last slept (scx/deadline.bpf.h). The virtual
+ * time of a task that sleeps falls behind, by at most a credit that grows with its wakeup frequency
+ * and shrinks with the number of waiting tasks. So a task that wakes up often, runs briefly and
+ * sleeps again has an early deadline, and preempts tasks that compute. Each task is charged for all
  * of its CPU time, so CPU time is shared by weight.
  */
 #include <scx/common.bpf.h>
@@ -28,24 +28,24 @@ const volatile struct bpfland_config config SEC(".rodata.config");
 SCX_PERCPU_COUNTERS(bpfland_counters, struct bpfland_counts);
 #define count(what) scx_count(bpfland_counters, what)
 
-/* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long. Far
- * longer than any task waits, since the CPUs of a virtual machine may be halted by the host. */
+/* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long. It
+ * is far longer than any task waits, since the host may halt the CPUs of a virtual machine. */
 #define TIMEOUT_MS 20000
 
 /* If the slices of the tasks that wait on a node add up to this time, ns, tasks get only the
  * minimum credit. */
 #define PRESSURE_NS (NSEC_PER_SEC / 2)
 
-/* Maximum wakeup frequency that counts, per second. */
+/* Upper bound of wakeup frequencies, per second. */
 #define FREQ_MAX 640
 
 /* Wakeup frequency, per second, up to which the credit is config.lag_ns. */
 #define FREQ_UNIT 10
 
-/* Shorter slices are all overhead. */
+/* Minimum slice, because shorter slices would be mostly overhead. */
 #define MIN_SLICE_NS (100 * 1000ULL)
 
-/* Tasks with a shorter average runtime are sticky. */
+/* With config.sticky, tasks with a shorter average runtime than this stay on their CPU. */
 #define STICKY_RUN_NS (10 * 1000ULL)
 
 static u64 slice_ns(const struct task_struct *p, u64 nr)
@@ -58,9 +58,9 @@ static u64 slice_ns(const struct task_struct *p, u64 nr)
 /*
  * Return the maximum lag of a task, ns of virtual time: a credit that grows with its wakeup
  * frequency and its weight, and shrinks with the number of waiting tasks. If this is not a wakeup,
- * the task may lag further, by what its runtime may add to its deadline: with a smaller bound, the
- * virtual time of a light task would be raised before its turn comes, and shares would not follow
- * the weights.
+ * the task may lag further, by the amount that its runtime may add to its deadline. With a smaller
+ * bound, the virtual time of a task of small weight would be raised before its turn comes, and
+ * shares would not follow the weights.
  */
 static u64 lag_ns(const struct task_struct *p, const struct scx_dl_task *t, u64 nr, u64 enq_flags)
 {
@@ -77,8 +77,8 @@ static u64 lag_ns(const struct task_struct *p, const struct scx_dl_task *t, u64 
 	return ns;
 }
 
-/* Return the deadline of a task: its virtual time plus its CPU time since it last slept, up to
- * config.lag_ns, divided by its weight. */
+/* Return the deadline of a task: its virtual time, plus its CPU time since it last slept (at most
+ * config.lag_ns) divided by its weight. */
 static u64 deadline(const struct task_struct *p, const struct scx_dl_task *t)
 {
 	u64 awake_ns = t->awake_ns < config.lag_ns ? t->awake_ns : config.lag_ns;
@@ -141,14 +141,14 @@ s32 BPF_STRUCT_OPS(bpfland_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 	return cpu;
 }
 
-/* Whether the task runs so briefly that another CPU would not serve it sooner. A new task has no
- * average yet. */
+/* Whether the average runtime of the task is so short that a migration does not pay off. False for
+ * a new task, which has no average yet. */
 static bool runs_briefly(const struct scx_dl_task *t)
 {
 	return t->avg_runtime_ns && t->avg_runtime_ns < STICKY_RUN_NS;
 }
 
-/* Whether the task bypasses the queue, because others depend on it or because of an option. */
+/* Whether the task bypasses the queue, because other tasks depend on it or because of an option. */
 static bool bypasses_queue(const struct task_struct *p, const struct scx_dl_task *t, u64 enq_flags)
 {
 	if (config.local_kthreads && scx_task_is_percpu_kthread(p)) {
@@ -198,7 +198,7 @@ void BPF_STRUCT_OPS(bpfland_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	if (run_on_idle(p, t, cpu, enq_flags))
 		return;
-	/* The CPU has already looked for other tasks. */
+	/* SCX_ENQ_LAST: the CPU has found no other task, so this one continues. */
 	if (enq_flags & SCX_ENQ_LAST && !scx_is_throttled()) {
 		insert_local(p, t, enq_flags);
 		return;
@@ -231,8 +231,8 @@ void BPF_STRUCT_OPS(bpfland_dispatch, s32 cpu, struct task_struct *prev)
 	if (t) {
 		scx_dl_charge_prev(prev, t, cpu, prev->scx.weight,
 				   lag_ns(prev, t, scx_nr_waiting(scx_node_of(cpu)), 0));
-		/* The kernel calls ops.dispatch() before it enqueues prev again: without the check,
-		 * two tasks on a CPU would take turns, whatever their weights. */
+		/* The kernel calls ops.dispatch() before it enqueues prev again. Without this
+		 * check, two tasks on a CPU would take turns, whatever their weights. */
 		if ((config.local_pcpu && scx_task_is_pinned(prev)) ||
 		    scx_precedes(deadline(prev, t), cpu, SCX_NODE_DSQ | scx_node_of(cpu))) {
 			keep_running(cpu, prev);
@@ -243,8 +243,8 @@ void BPF_STRUCT_OPS(bpfland_dispatch, s32 cpu, struct task_struct *prev)
 		count(nr_queue_dispatches);
 		return;
 	}
-	/* If prev should move, it gets no new slice: the kernel enqueues it again (SCX_ENQ_LAST),
-	 * and ops.enqueue() moves it. */
+	/* If prev should move to another CPU, it gets no new slice. The kernel then enqueues it
+	 * again (SCX_ENQ_LAST), and ops.enqueue() moves it. */
 	if (t && !scx_should_move(cpu, prev)) {
 		scx_dl_alone(t, config.slice_max_ns, prev->scx.weight);
 		keep_running(cpu, prev);
@@ -271,7 +271,7 @@ void BPF_STRUCT_OPS(bpfland_stopping, struct task_struct *p, bool runnable)
 	scx_dl_stopping(p, scx_dl_task(p), cpu, p->scx.weight, runnable);
 }
 
-/* Used only on kernels that do not re-enqueue the tasks of a CPU taken by a real-time task. */
+/* A task of a higher class has taken the CPU. Used only on kernels without SCX_ENQ_IMMED. */
 void BPF_STRUCT_OPS(bpfland_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	scx_bpf_reenqueue_local();

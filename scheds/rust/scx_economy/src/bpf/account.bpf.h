@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Payments into accounts, and withdrawals. The programs run in the context of the task that pays or
- * withdraws, and must not change its lag, which belongs to the callbacks: they change its
- * pending_ns, which the next money_settle() adds to the lag.
+ * withdraws. They must not change the lag of the task, because only the callbacks do so. Instead
+ * they change pending_ns of the task, which the next money_settle() adds to the lag.
  *
- * Other tasks may use the account at the same time, so each amount is moved by an atomic operation
- * at either end. Two payers may exceed the limit by one price each.
+ * Other tasks may use the account at the same time, so pending_ns and the balance are changed
+ * atomically. If several tasks pay at once, the balance may exceed the limit by one price for each
+ * of them.
  */
 #ifndef __ECONOMY_ACCOUNT_BPF_H
 #define __ECONOMY_ACCOUNT_BPF_H
@@ -34,8 +35,8 @@ static inline void transfer_end(void)
 	count_atomic(nr_ended, 1);
 }
 
-/* Return the lag of a task, ns, with its payments and without the CPU time that it was not charged
- * for yet. */
+/* Return the lag that a task would have, ns, if its payments were settled and all of its CPU time
+ * was charged now. */
 static inline s64 lag_now_ns(const struct task_struct *p, const struct economy_task *t)
 {
 	const struct economy_bank *bank = bank_of(t->node);
@@ -48,15 +49,16 @@ static inline s64 lag_now_ns(const struct task_struct *p, const struct economy_t
 	return lag_ns + economy_lag_ns(&bank->ledger, &t->share);
 }
 
-/* Slices of debt that count as means. */
+/* Maximum debt, in slices, with which a task may still pay. */
 #define CREDIT_SLICES 3
 
 /*
- * Return what a task may owe because of payments, ns. The lag of a task that computes varies by a
- * slice as it waits and runs, around 0, so half of the time it could pay nothing without credit.
- * With the default reserve of one slice, a task that pays falls two slices behind, so it waits for
- * two turns more. Nobody pays a debt that is forgiven, so it is at most the bound of the lag, and
- * at most the CPU time that the task has used: a task that pays and exits would create money.
+ * Return the credit of a task, ns: how much it may owe because of payments. The lag of a task that
+ * computes varies by a slice around 0 as it waits and runs, so without credit it could pay nothing
+ * half of the time. With the default reserve of one slice, a task that pays owes up to two slices,
+ * for which it waits two turns longer. A debt beyond the bound of the lag would be forgiven, at the
+ * expense of all tasks, so the credit is at most that bound. It is also at most the CPU time that
+ * the task has used, because otherwise tasks that pay and exit would create money.
  */
 static inline s64 credit_ns(const struct task_struct *p, const struct economy_task *t)
 {
@@ -71,8 +73,9 @@ static inline s64 credit_ns(const struct task_struct *p, const struct economy_ta
 	return credit < max ? credit : max;
 }
 
-/* Return what the current task may pay if it kept no reserve, ns: how far it is behind the others,
- * with its payments and without the CPU time that it was not charged for yet, and its credit. */
+/* Return the means of the current task, ns: what it may pay if it keeps no reserve. They are its
+ * standing (money_standing()), with all payments settled and all CPU time charged, and its
+ * credit. */
 static inline s64 means_ns(const struct task_struct *p, const struct economy_task *t)
 {
 	const struct economy_bank *bank = bank_of(t->node);
@@ -95,8 +98,8 @@ struct payer {
 	s64 means_ns;
 };
 
-/* Whether the current task, which sends a message, can pay for it. It is much cheaper to determine
- * this than to find the account. */
+/* Whether the current task, which sends a message, can pay for it. Fills @payer. This is checked
+ * before the account is looked up, because it is much cheaper. */
 static inline bool can_pay(struct payer *payer)
 {
 	payer->p = bpf_get_current_task_btf();
@@ -129,8 +132,9 @@ static inline void account_pay(struct economy_account *account, const struct pay
 	struct economy_task *t = payer->t;
 	u32 process = payer->p->tgid;
 
-	/* The payments of a process to itself would move money past the bounds of a lag, and those
-	 * to a connection that is never accepted would be lost: the first message is free. */
+	/* Payments of a process to itself would evade the bounds of a lag. Payments over a
+	 * connection that is never accepted would be lost, so messages are free until the server
+	 * has read one. */
 	if (!t || !account->server || account->server == process)
 		return;
 	if (!amount_ns) {
@@ -148,8 +152,8 @@ static inline void account_pay(struct economy_account *account, const struct pay
 	count_atomic(nr_pay, 1);
 }
 
-/* Move @amount_ns from the account to the current task, unless another task has changed the
- * balance: then the next withdrawal gets it. */
+/* Move @amount_ns from the account to the current task. If another task has changed the balance
+ * since @balance_ns was read, do nothing: the next withdrawal gets the money. */
 static inline void account_take(struct economy_account *account, struct economy_task *t,
 				s64 balance_ns, s64 amount_ns)
 {
@@ -170,7 +174,7 @@ static inline void account_take(struct economy_account *account, struct economy_
 	count_atomic(nr_withdraw, 1);
 }
 
-/* The same for at most @part_ns, by which the lag may grow. */
+/* Move @part_ns from the account to the current task @p, or as much as its lag may grow. */
 static inline void account_take_part(struct economy_account *account, struct task_struct *p,
 				     s64 balance_ns, s64 part_ns)
 {
@@ -187,9 +191,9 @@ static inline void account_take_part(struct economy_account *account, struct tas
 }
 
 /*
- * The current task has read from the socket or pipe, and withdraws the money for what it has read;
- * @nr_unread messages are left. It withdraws no more than its lag may grow: the rest stays in the
- * account.
+ * The current task has read from the socket or pipe, and withdraws the money for what it has read.
+ * @nr_unread messages are left. The task withdraws at most what its lag may grow. The rest stays in
+ * the account.
  */
 static inline void account_withdraw(struct economy_account *account, u64 nr_unread)
 {
@@ -202,13 +206,14 @@ static inline void account_withdraw(struct economy_account *account, u64 nr_unre
 	}
 	if (balance_ns <= 0)
 		return;
-	/* The messages of a process that has sent them to itself are not its clients'. */
+	/* If the process itself was the last payer, it may have read its own message, and does not
+	 * get the money that its clients have paid. */
 	if (account->payer != (u32)p->tgid)
 		account_take_part(account, p, balance_ns,
 				  economy_withdrawal(balance_ns, nr_unread));
 }
 
-/* The socket or pipe is closed: its money goes to the bank. */
+/* Close the account of a socket or pipe that is closed. The money goes to the bank. */
 static inline void account_close(struct economy_account *account)
 {
 	struct economy_bank *bank = bank_of(scx_node_of(bpf_get_smp_processor_id()));

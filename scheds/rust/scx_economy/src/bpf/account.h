@@ -2,8 +2,8 @@
 /*
  * Prices and accounts. Pure functions, tested on the host by tests/unit_c/test_economy.c.
  *
- * An account belongs to the receiving end of a connection. Senders pay into it before their
- * messages arrive; the receiver withdraws when it reads. Amounts are in ns of CPU time.
+ * An account belongs to the receiving end of a connection. Senders pay into the account before
+ * their messages arrive, and the receiver withdraws when it reads. Amounts are in ns of CPU time.
  */
 #ifndef __SCX_ECONOMY_ACCOUNT_H
 #define __SCX_ECONOMY_ACCOUNT_H
@@ -11,8 +11,9 @@
 #include <scx/types.h>
 
 /*
- * Return what the sender of a message pays, ns: @price_ns, or nothing if its means, minus the
- * reserve that it keeps, or the room in the account is less. If @is_partial, as much as both allow.
+ * Return what the sender of a message pays, ns. It can pay at most its means minus the reserve that
+ * it keeps, and at most the room in the account. If this is less than @price_ns, it pays nothing
+ * or, if @is_partial, as much as it can.
  */
 static inline u64 economy_payment(u64 price_ns, s64 means_ns, u64 reserve_ns, s64 room_ns,
 				  bool is_partial)
@@ -31,7 +32,7 @@ static inline u64 economy_payment(u64 price_ns, s64 means_ns, u64 reserve_ns, s6
 /*
  * Return what a receiver withdraws after it has read a message, ns: the message's part of
  * @balance_ns, if @nr_unread messages are left. A receiver that reads several messages at once
- * usually reads all, and gets the whole balance.
+ * usually reads all messages, and gets the whole balance.
  */
 static inline u64 economy_withdrawal(u64 balance_ns, u64 nr_unread)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * With --futex: a task that waits for a PI futex lends the owner CPU time, and gets it back when it
- * has the futex, as far as the owner still has it. The futex word has the owner's TID, so this is
- * the only lock whose owner need not be guessed.
+ * With --futex: a task that waits for a PI futex lends CPU time to the owner of the futex. When the
+ * lender gets the futex, the owner pays back as much as it still has. Only PI futexes are traced,
+ * because only their futex word contains the owner's TID.
  *
- * The owner may be waiting in a DSQ. The loan does not change its place there, so the CPU of the
- * lender, which is about to sleep, looks for it. If the lender moves meanwhile, the owner keeps its
- * place until it is queued again.
+ * The owner may be waiting in a DSQ, where the loan does not change its place. So when the lender
+ * goes to sleep, its CPU dispatches the owner if the owner now precedes all other tasks
+ * (dispatch_borrower()). If the lender moves to another CPU before that, the owner keeps its place
+ * until it is queued again.
  */
 #ifndef __ECONOMY_FUTEX_BPF_H
 #define __ECONOMY_FUTEX_BPF_H
@@ -19,8 +20,8 @@
 /* The task to which the current task of each CPU has just lent; 0: none. */
 static u32 economy_borrowers[SCX_CPUS_MAX];
 
-/* Move @amount_ns between the current task and @other, which may end at the same time: then the
- * money of @other goes to the bank. */
+/* Move @amount_ns from @from to @to. One of them is the current task, the other one is @other. If
+ * @other ends at the same time, its money goes to the bank. */
 static inline void transfer(struct economy_task *from, struct economy_task *to,
 			    struct economy_task *other, s64 amount_ns)
 {
@@ -82,7 +83,8 @@ int BPF_PROG(economy_futex_lock, u32 *uaddr, u32 flags, void *timeout, int trylo
 	owner = bpf_task_from_pid(word & FUTEX_TID_MASK);
 	if (!owner)
 		return 0;
-	/* The TID is one of the task's PID namespace, the PID one of the first namespace. */
+	/* The TID is an id of the task's PID namespace, but is looked up in the initial PID
+	 * namespace. If these differ, the lookup may find a task of another process. */
 	if (owner->tgid == p->tgid)
 		lend(p, t, owner);
 	bpf_task_release(owner);
@@ -107,8 +109,8 @@ int BPF_PROG(economy_futex_locked, u32 *uaddr)
 	return 0;
 }
 
-/* Return the virtual time that a queued task would have if it was queued now. Its lag belongs to
- * the CPU that has the lock of its run queue, so it is not changed. */
+/* Return the virtual time that a queued task would have if it was queued now. Only the CPU that
+ * holds the lock of the task's run queue may change the lag, so this settles a copy. */
 static inline u64 vtime_with_loan(const struct economy_task *t, const struct economy_bank *bank)
 {
 	struct economy_share share = t->share;
@@ -119,11 +121,11 @@ static inline u64 vtime_with_loan(const struct economy_task *t, const struct eco
 	return economy_vtime(&share);
 }
 
-/* Maximum number of tasks to look at. */
+/* Maximum number of tasks of a DSQ to look at. */
 #define BORROWER_MAX 64
 
-/* Dispatch the task @pid of the DSQ to @cpu, if its virtual time is now earlier than that of all
- * others in the DSQ. Returns whether it was dispatched. */
+/* Dispatch the task @pid of the DSQ to @cpu, if its virtual time is now earlier than the virtual
+ * times of all other tasks in the DSQ. Returns whether it was dispatched. */
 static bool dispatch_task(s32 cpu, u64 dsq_id, u32 pid)
 {
 	struct economy_bank *bank;
@@ -148,8 +150,8 @@ static bool dispatch_task(s32 cpu, u64 dsq_id, u32 pid)
 	return false;
 }
 
-/* Dispatch the task to which the task that is about to sleep on @cpu has lent. Returns whether it
- * was dispatched. */
+/* Dispatch the task to which a task on @cpu has just lent CPU time, if there is one. Returns
+ * whether it was dispatched. */
 static inline bool dispatch_borrower(s32 cpu)
 {
 	u32 *borrower = &economy_borrowers[(u32)cpu % SCX_CPUS_MAX], pid = *borrower;

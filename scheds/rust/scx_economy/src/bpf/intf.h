@@ -8,27 +8,27 @@
 /* Set by user space before it loads the BPF programs; read-only afterwards. */
 struct economy_config {
 	u64 slice_ns;
-	u64 lag_max_ns; /* bound of a sleeping task's lag, both ways */
-	u64 price_ns; /* of a message */
-	u64 futex_price_ns; /* of a loan to the owner of a PI futex */
-	u64 limit_ns; /* of an account */
-	u64 reserve_ns; /* lag that the sender of a message keeps */
-	u32 is_partial; /* pay part of a price if the task cannot pay all of it */
-	u32 both_ways; /* both ends of a connection have accounts */
+	u64 lag_max_ns; /* maximum absolute value of a sleeping task's lag */
+	u64 price_ns; /* price of a message */
+	u64 futex_price_ns; /* maximum loan to the owner of a PI futex */
+	u64 limit_ns; /* maximum balance of an account */
+	u64 reserve_ns; /* part of its means that the sender of a message keeps */
+	u32 is_partial; /* 1: pay part of a price if the task cannot pay all of it */
+	u32 both_ways; /* 1: both ends of a connection have accounts */
 };
 
 /* Counters of a CPU. */
 struct economy_counts {
-	u64 nr_begun; /* transfers of money */
-	u64 nr_ended;
+	u64 nr_begun; /* changes of money that have begun */
+	u64 nr_ended; /* changes of money that have ended */
 	u64 nr_pay;
 	u64 nr_withdraw;
 	u64 nr_loan;
-	u64 nr_refused_poor; /* the sender could not pay */
-	u64 nr_refused_full; /* the account was full */
+	u64 nr_refused_poor; /* messages whose sender could not pay */
+	u64 nr_refused_full; /* messages not paid for because the account was full */
 	u64 paid_ns;
 	u64 withdrawn_ns;
-	u64 closed_ns; /* from closed accounts to the bank */
+	u64 closed_ns; /* moved from closed accounts to the bank */
 	u64 lent_ns;
 	u64 nr_preemptions;
 };
@@ -52,7 +52,7 @@ enum {
 
 /* What the iterator economy_read_tasks writes for each task. */
 struct economy_task_view {
-	s64 lag; /* with what it has earned and not been credited for, and with pending_ns; units */
+	s64 lag; /* lag that the task would have if it was settled now; units */
 	u64 paid_ns;
 	u64 earned_ns; /* withdrawn from accounts */
 	u32 pid;

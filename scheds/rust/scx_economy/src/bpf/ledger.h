@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The ledger: the CPU time that tasks are owed, and owe, in exact integers. Pure functions, tested
- * on the host by tests/unit_c/test_economy.c.
+ * The ledger: the CPU time that tasks owe or are owed, in exact integers. Pure functions, tested on
+ * the host by tests/unit_c/test_economy.c.
  *
  * Each task has a lag: the CPU time to which its weight entitled it while it was runnable, minus
  * the CPU time that it used. The ledger is the only source of entitlement, and hands out exactly
- * what tasks use, so the sum of everything is always zero: of the lags, of what the ledger still
- * has to hand out (pot), and of the bank, which takes what exceeds the bounds of a lag. Payments
+ * the CPU time that tasks use. What it still has to hand out is the pot. What exceeds the bounds of
+ * a lag goes to the bank. So the sum of all lags, the pot and the bank is always zero. Payments
  * (account.h) only move lag from one task to another.
  *
- * Amounts are in units of 1/100 ns (ECONOMY_UNIT), because then the entitlement of a task, its
- * weight times a whole number of ns of virtual time, is an integer.
+ * Amounts are in units of 1/100 ns (ECONOMY_UNIT). The entitlement of a task, its weight / 100
+ * times a whole number of ns of virtual time, is then an integer.
  */
 #ifndef __SCX_ECONOMY_LEDGER_H
 #define __SCX_ECONOMY_LEDGER_H
@@ -20,7 +20,7 @@
 /* Units in 1 ns of CPU time. */
 #define ECONOMY_UNIT SCX_WEIGHT_DFL
 
-/* The bank hands out, or takes, at most 1/ECONOMY_BANK_PART of the CPU time that tasks use. */
+/* The bank hands out, or takes back, at most 1/ECONOMY_BANK_PART of the CPU time that tasks use. */
 #define ECONOMY_BANK_PART 4
 
 /* The ledger of a group of CPUs. */
@@ -29,15 +29,15 @@ struct economy_ledger {
 	 * units. */
 	u64 vtime_now;
 	u64 weight; /* sum of the weights of all runnable tasks */
-	u64 pot; /* CPU time used, not handed out yet; units */
-	s64 bank; /* from lags that exceeded their bounds; units */
+	u64 pot; /* CPU time that was used, but not handed out yet; units */
+	s64 bank; /* sum of what exceeded the bounds of lags; units */
 };
 
-/* A task's part in a ledger. */
+/* A task's entry in a ledger. */
 struct economy_share {
 	s64 lag; /* units; positive: the task used less than it earned */
-	u64 vtime; /* of the ledger, when the lag was last settled; ns */
-	u32 weight; /* what the task added to the ledger's weight; 0: not runnable */
+	u64 vtime; /* virtual time of the ledger when the lag was last settled; ns */
+	u32 weight; /* weight that the task added to the ledger's weight; 0: not runnable */
 };
 
 /* Add what a runnable task has earned to its lag. */
@@ -58,7 +58,7 @@ static inline void economy_join(struct economy_ledger *ledger, struct economy_sh
 	ledger->weight += share->weight;
 }
 
-/* The task sleeps, or leaves: it keeps its lag, and earns nothing. */
+/* The task sleeps, or leaves the ledger. It keeps its lag, and earns nothing from now on. */
 static inline void economy_leave(struct economy_ledger *ledger, struct economy_share *share)
 {
 	economy_settle(ledger, share);
@@ -66,7 +66,8 @@ static inline void economy_leave(struct economy_ledger *ledger, struct economy_s
 	share->weight = 0;
 }
 
-/* Move money between the bank and the pot: at most @max units, and no more than there is. */
+/* Move the contents of the bank to the pot, at most @max units. If the bank is negative, move money
+ * from the pot to the bank until the bank is 0, at most @max units. */
 static inline void economy_use_bank(struct economy_ledger *ledger, u64 max)
 {
 	if (ledger->bank > 0) {
@@ -99,7 +100,7 @@ static inline void economy_charge(struct economy_ledger *ledger, struct economy_
 	ledger->pot -= passed_ns * ledger->weight;
 }
 
-/* Bound a lag; what exceeds the bounds goes to the bank. Returns it, in units. */
+/* Bound a lag. Returns the excess, in units, which the caller gives to the bank. */
 static inline s64 economy_bound(struct economy_share *share, s64 min, s64 max)
 {
 	s64 lag = share->lag < min ? min : share->lag > max ? max : share->lag;
@@ -109,8 +110,8 @@ static inline s64 economy_bound(struct economy_share *share, s64 min, s64 max)
 	return excess;
 }
 
-/* Return the virtual time of a task, ns, by which it is queued: that of the ledger when the lag was
- * settled, minus the lag divided by the weight. */
+/* Return the virtual time of a task, ns, by which it is queued: the ledger's virtual time when the
+ * lag was settled, minus the lag divided by the weight. */
 static inline u64 economy_vtime(const struct economy_share *share)
 {
 	u64 weight = share->weight ?: SCX_WEIGHT_DFL;
@@ -121,7 +122,7 @@ static inline u64 economy_vtime(const struct economy_share *share)
 	return share->vtime - (u64)share->lag / weight;
 }
 
-/* Return what the task would have after economy_settle(), in ns, rounded toward zero. */
+/* Return the lag that the task would have after economy_settle(), in ns, rounded toward zero. */
 static inline s64 economy_lag_ns(const struct economy_ledger *ledger,
 				 const struct economy_share *share)
 {

@@ -2,15 +2,15 @@
 /*
  * scx_economy: tasks that trade CPU time.
  *
- * A fair scheduler whose fairness is money: the lag of a task is the CPU time that it was entitled
- * to and has not used (ledger.h). A client that sends a message over a Unix socket pays for it with
+ * A fair scheduler in which lag is money. The lag of a task is the CPU time that it was entitled to
+ * and has not used (ledger.h). A client that sends a message over a Unix socket pays for it with
  * some of its lag, and the server that reads the message gets that lag (sockets.bpf.h). So a server
- * gets the CPU time that its clients give up for it, on top of its own share, and no other task
- * gets less than its share.
+ * gets the CPU time that its clients give up for it, in addition to its own share, and no other
+ * task gets less than its share.
  *
  * On wakeup a task goes directly to an idle CPU if there is one. Otherwise it waits in the DSQ of
- * its group of CPUs, or of its CPU if it is pinned, ordered by virtual time: the more it is owed,
- * the sooner it runs.
+ * its group of CPUs, or of its CPU if it is pinned, ordered by virtual time: the more CPU time a
+ * task is owed, the sooner it runs.
  */
 #include <scx/average.h>
 #include <scx/common.bpf.h>
@@ -27,19 +27,20 @@
 
 char _license[] SEC("license") = "GPL";
 
-/* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long. Far
- * longer than any task waits, since the CPUs of a virtual machine may be halted by the host. */
+/* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long. It
+ * is far longer than any task waits, since the host may halt the CPUs of a virtual machine. */
 #define TIMEOUT_MS 20000
 
-/* Slices are shorter if more tasks are runnable than can all run within this time. */
+/* Slices are shortened if otherwise not all runnable tasks could run within this time. */
 #define ROUND_NS (4 * NSEC_PER_SEC)
 #define SLICE_MIN_NS (500 * 1000ULL)
 
-/* How much earlier than the running task's the virtual time of a task must be to preempt it. */
+/* A task preempts the running task only if its virtual time is earlier by more than this. */
 #define GRANULARITY_NS (1 * NSEC_PER_MSEC)
 
-/* Minimum average runtime of a task that may be preempted. Tasks that sleep more often, such as the
- * workers of a server, would only preempt each other while they hold locks. */
+/* Minimum average runtime of a task that may be preempted. Tasks that sleep after a shorter
+ * runtime, such as the worker threads of a server, would only preempt each other while they hold
+ * locks. */
 #define STRETCH_MIN_NS (4 * NSEC_PER_MSEC)
 
 static u64 slice_ns(u32 node)
@@ -120,7 +121,7 @@ void BPF_STRUCT_OPS(economy_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	if (run_on_idle(p, cpu, enq_flags))
 		return;
-	/* The CPU has already looked for other tasks. */
+	/* SCX_ENQ_LAST: the CPU has found no other task, so this one continues. */
 	if (enq_flags & SCX_ENQ_LAST) {
 		insert_local(p, SCX_DSQ_LOCAL, enq_flags);
 		return;
@@ -128,9 +129,9 @@ void BPF_STRUCT_OPS(economy_enqueue, struct task_struct *p, u64 enq_flags)
 	queue(p, t, cpu, enq_flags);
 }
 
-/* Let prev continue if its virtual time is earlier than that of all tasks queued for @cpu. Without
- * the check, two tasks on a CPU would take turns, whatever their weights: the kernel calls
- * ops.dispatch() before it enqueues prev again. */
+/* Charge prev, and return whether its virtual time precedes all tasks queued for @cpu. The kernel
+ * calls ops.dispatch() before it enqueues prev again. Without the check, two tasks on a CPU would
+ * take turns, whatever their weights. */
 static bool continues(struct task_struct *prev, struct economy_task *t, s32 cpu)
 {
 	u32 node = scx_node_of(cpu);
@@ -165,8 +166,8 @@ void BPF_STRUCT_OPS(economy_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	if (scx_queue_dispatch(cpu) || (!t && scx_steal(cpu)))
 		return;
-	/* If prev should move, it gets no new slice: the kernel enqueues it again (SCX_ENQ_LAST),
-	 * and ops.enqueue() moves it. */
+	/* If prev should move to another CPU, it gets no new slice. The kernel then enqueues it
+	 * again (SCX_ENQ_LAST), and ops.enqueue() moves it. */
 	if (!t || scx_should_move(cpu, prev))
 		return;
 	bank = bank_of(t->node);
@@ -221,7 +222,7 @@ void BPF_STRUCT_OPS(economy_stopping, struct task_struct *p, bool runnable)
 	money_end();
 }
 
-/* Used only on kernels that do not re-enqueue the tasks of a CPU taken by a real-time task. */
+/* A task of a higher class has taken the CPU. Used only on kernels without SCX_ENQ_IMMED. */
 void BPF_STRUCT_OPS(economy_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	scx_bpf_reenqueue_local();
@@ -257,7 +258,8 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(economy_init_task, struct task_struct *p,
 	return 0;
 }
 
-/* A task that left the scheduler earlier may have got a payment meanwhile. */
+/* Close the task's entry again, because a task that has left the scheduler before may have got
+ * money since. */
 void BPF_STRUCT_OPS(economy_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
 {
 	struct economy_task *t = bpf_task_storage_get(&economy_tasks, p, NULL, 0);

@@ -3,9 +3,9 @@
  * Ledgers of the groups of CPUs, and the tasks in them. Each group has a ledger of its own, so that
  * CPUs of different groups do not share a lock.
  *
- * A change of the sum of weights and the advance of virtual time exclude each other by a lock: a
- * task that joined in between would earn what nobody has used. The lock is held for a few
- * instructions, when a task wakes up and whenever it is charged.
+ * A lock protects the sum of weights and the virtual time of a ledger. If a task could join while
+ * another CPU advances virtual time, it would earn CPU time that nobody has used. The lock is held
+ * for a few instructions, when a task wakes up and whenever a task is charged.
  *
  * Callbacks change money between money_begin() and money_end(), from which user space sees whether
  * it has read a consistent state.
@@ -16,20 +16,22 @@
 #include <scx/queues.bpf.h>
 #include "state.bpf.h"
 
-/* Maximum time that a task waits because of its own debt, or the lag of others, roughly. */
+/* Approximate maximum time that a task waits because of its own debt or the lags of other tasks. */
 #define MAX_WAIT_NS (1 * NSEC_PER_SEC)
 
-/* Minimum of the resulting bound, ns of virtual time, for many tasks: about the slice of a task. */
+/* Minimum of the bound of a lag that results from MAX_WAIT_NS, ns of virtual time: about a slice.
+ * It applies if many tasks are runnable. */
 #define LAG_MIN_NS (4 * NSEC_PER_MSEC)
 
 struct economy_bank {
 	struct bpf_spin_lock lock; /* protects ledger */
 	struct economy_ledger ledger;
-	u64 nr_runnable; /* tasks, protected by the lock */
-	s64 inflow; /* for the bank of the ledger, added without the lock; units */
-	/* Virtual time of the last task that had waited when it started to run: that of all tasks,
-	 * roughly. While accounts have money, it is later than the ledger's: the tasks that compute
-	 * have had the CPU time that the clients gave up, and not returned it yet. */
+	u64 nr_runnable; /* number of runnable tasks, protected by the lock */
+	s64 inflow; /* money for ledger.bank, added without the lock; units */
+	/* Virtual time of the last task that started to run after it had waited. This is roughly
+	 * the virtual time of all waiting tasks. While accounts have money, it is later than the
+	 * ledger's virtual time: tasks that compute have already used the CPU time that the clients
+	 * gave up, and have not returned it yet. */
 	u64 vtime_run;
 };
 
@@ -40,7 +42,7 @@ struct {
 	__type(value, struct economy_bank);
 } economy_ledgers SEC(".maps");
 
-/* Never NULL, but the verifier requires a check. */
+/* Return the ledger of a node. It is never NULL, but the verifier requires a check. */
 static inline struct economy_bank *bank_of(u32 node)
 {
 	return bpf_map_lookup_elem(&economy_ledgers, &node);
@@ -89,7 +91,8 @@ static inline void money_leave(struct economy_bank *bank, struct economy_task *t
 	bpf_spin_unlock(&bank->lock);
 }
 
-/* Note that the task is runnable in @node with @weight. It keeps its lag. */
+/* Let the task join the ledger of @node with @weight, and leave another ledger. It keeps its lag.
+ * Returns the ledger. */
 static inline struct economy_bank *money_join(struct economy_task *t, u32 node, u32 weight)
 {
 	struct economy_bank *bank = bank_of(t->node);
@@ -132,8 +135,9 @@ static inline void money_charge(struct economy_bank *bank, const struct task_str
 	money_settle(bank, t);
 }
 
-/* Return the bound of a runnable task's lag, both ways, units. A task that lags further, because
- * its affinity keeps it from the CPUs that could serve it, would let others wait for too long. */
+/* Return the maximum absolute value of a runnable task's lag, units. The lag of a task whose
+ * affinity excludes most CPUs may grow without limit. Other tasks would then wait too long for
+ * it. */
 static inline s64 money_lag_max(const struct economy_bank *bank, const struct economy_task *t)
 {
 	u64 max_ns = scx_vtime_max_ahead(MAX_WAIT_NS, bank->ledger.weight);
@@ -150,8 +154,9 @@ static inline u64 money_vtime(struct economy_bank *bank, struct economy_task *t)
 	return economy_vtime(&t->share);
 }
 
-/* Return how far a task is behind the others, units: its lag, counted from vtime_run, which may be
- * out of date while no task waits. */
+/* Return the standing of a task, units: its lag relative to the other tasks, which are at
+ * vtime_run. vtime_run may be out of date while no task waits, so the ledger's virtual time is used
+ * if that is later. */
 static inline s64 money_standing(const struct economy_bank *bank, const struct economy_share *share)
 {
 	u64 now = time_max(bank->vtime_run, bank->ledger.vtime_now);
@@ -159,7 +164,8 @@ static inline s64 money_standing(const struct economy_bank *bank, const struct e
 	return (s64)(now - economy_vtime(share)) * share->weight;
 }
 
-/* A new task starts beside the others, not ahead of them. */
+/* A task enters the scheduler. If the other tasks are at a later virtual time than the ledger
+ * (vtime_run), it starts there, so that it does not precede them. */
 static inline void money_open(struct economy_bank *bank, struct economy_task *t, u32 weight)
 {
 	s64 ahead_ns = bank->vtime_run - bank->ledger.vtime_now;
@@ -172,8 +178,8 @@ static inline void money_open(struct economy_bank *bank, struct economy_task *t,
 	money_to_bank(bank, amount);
 }
 
-/* Limit the debt of a task that continues because no other task waits: it took no CPU time from
- * tasks that come later. It still owes what it has paid to others. */
+/* Limit the debt of a task that continues because no other task waits. It takes no CPU time from
+ * other tasks, so it owes at most one slice for its last run. Debts because of payments remain. */
 static inline void money_alone(struct economy_bank *bank, struct economy_task *t)
 {
 	s64 min = -(s64)(config.slice_ns * ECONOMY_UNIT);
@@ -183,8 +189,8 @@ static inline void money_alone(struct economy_bank *bank, struct economy_task *t
 		money_to_bank(bank, economy_bound(&t->share, forgiven < min ? forgiven : min, 0));
 }
 
-/* Bound the lag of a task that sleeps, so that after the sleep it neither takes a CPU for long, nor
- * has to wait for long. */
+/* Bound the lag of a task that sleeps, so that after the sleep it neither occupies a CPU for long
+ * nor waits for long. */
 static inline void money_bound_sleeper(struct economy_bank *bank, struct economy_task *t)
 {
 	s64 max = config.lag_max_ns * ECONOMY_UNIT;
@@ -192,14 +198,14 @@ static inline void money_bound_sleeper(struct economy_bank *bank, struct economy
 	money_to_bank(bank, economy_bound(&t->share, -max, max));
 }
 
-/* The lag goes to the bank. */
+/* Move the lag of the task to the bank. */
 static inline void money_give_up(struct economy_bank *bank, struct economy_task *t)
 {
 	money_to_bank(bank, t->share.lag);
 	t->share.lag = 0;
 }
 
-/* The task ends, or leaves the scheduler: its lag goes to the bank. */
+/* The task ends, or leaves the scheduler. Its lag goes to the bank. */
 static inline void money_close(struct economy_task *t)
 {
 	struct economy_bank *bank = bank_of(t->node);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* With --pipes: the writer of a pipe pays its reader. The kernel functions have different names in
- * different kernels, so user space sets what is traced. */
+/* With --pipes: the writer of a pipe pays its reader. The names of the traced kernel functions
+ * differ between kernels, so user space sets them (trace.rs). */
 #ifndef __ECONOMY_PIPES_BPF_H
 #define __ECONOMY_PIPES_BPF_H
 
@@ -25,7 +25,8 @@ struct kiocb {
 
 #pragma clang attribute pop
 
-/* Accounts by the address of the pipe. If it is full, the writers of further pipes do not pay. */
+/* Accounts by the address of the pipe. If the map is full, the writers of further pipes do not
+ * pay. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -39,13 +40,13 @@ static inline struct pipe_inode_info *pipe_of(struct kiocb *iocb)
 	return bpf_core_cast(iocb->ki_filp->private_data, struct pipe_inode_info);
 }
 
-/* Number of buffers with data, each of which has one write or more. */
+/* Return the number of buffers with data. Each of them has the data of one write or more. */
 static inline u32 nr_buffers(const struct pipe_inode_info *pipe)
 {
 	return pipe->head - pipe->tail;
 }
 
-/* Return the account of a pipe, which is created. */
+/* Create the account of a pipe and return it, NULL on failure. */
 static inline struct economy_account *new_pipe_account(u64 pipe)
 {
 	static const struct economy_account empty;
@@ -54,7 +55,7 @@ static inline struct economy_account *new_pipe_account(u64 pipe)
 	return bpf_map_lookup_elem(&economy_pipes, &pipe);
 }
 
-/* As for sockets, a write that has to wait or fails does not pay. */
+/* A write that has to wait, or that fails, does not pay. The same holds for sockets. */
 SEC("?fentry")
 int BPF_PROG(economy_pipe_write, struct kiocb *iocb)
 {

@@ -2,9 +2,9 @@
 /*
  * Messages over Unix sockets. The receiving end of a connection has an account if it belongs to the
  * server. The sender pays before the message can be received. It does not pay if the message cannot
- * be sent at once: the receiver has closed its end, or the sender has to wait for room. So there is
- * nothing to pay back, and no program has to run after each message. (If a message has an invalid
- * address, or memory is exhausted, its money stays in the account.)
+ * be sent at once, because the receiver has closed its end or the sender has to wait for room. So
+ * nothing has to be paid back, and no program has to run after each send. If a send fails for
+ * another reason, such as an invalid address or exhausted memory, the money stays in the account.
  *
  * Sockets without connections (SOCK_DGRAM) have no accounts.
  */
@@ -59,18 +59,18 @@ struct socket {
 
 #pragma clang attribute pop
 
-/* include/net/sock.h: bit SOCK_DEAD of skc_flags, set when the socket is closed. */
+/* include/net/sock.h: bit SOCK_DEAD of skc_flags, which is set when the socket is closed. */
 #define SOCK_DEAD_BIT 1
 
-/* include/linux/socket.h: the message stays in the queue. */
+/* include/linux/socket.h: the message is read, but stays in the queue. */
 #define MSG_PEEK 2
 
 /* include/net/sock.h: bits of sk_shutdown. */
 #define RCV_SHUTDOWN 1
 #define SEND_SHUTDOWN 2
 
-/* net/unix/af_unix.c, unix_autobind(): length of an address that the kernel has chosen, a zero byte
- * and five digits after the family. */
+/* net/unix/af_unix.c, unix_autobind(): length of an address that the kernel has chosen: the family,
+ * a zero byte and five digits. */
 #define AUTOBIND_LEN 8
 
 struct {
@@ -80,15 +80,15 @@ struct {
 	__type(value, struct economy_account);
 } economy_sockets SEC(".maps");
 
-/* Whether a name was given to the socket: that of a server's end is the name of the listening
- * socket. A client's end has no name, or one that the kernel has chosen. */
+/* Whether a program has given the socket a name. The server's end of a connection has the name of
+ * the listening socket. The client's end has no name, or a name that the kernel has chosen. */
 static inline bool has_name(const struct unix_sock *sk)
 {
 	return sk->addr && (sk->addr->len != AUTOBIND_LEN || sk->addr->name[0].sun_path[0] != '\0');
 }
 
-/* Whether a message can be sent at once, as unix_stream_sendmsg() and sock_alloc_send_pskb()
- * decide. sk_wmem_alloc is one more than the bytes that are allocated. */
+/* Whether a message can be sent at once, by the same conditions as in unix_stream_sendmsg() and
+ * sock_alloc_send_pskb(). sk_wmem_alloc is the number of allocated bytes plus one. */
 static inline bool can_send(const struct sock *sk, const struct sock *peer)
 {
 	return !(sk->sk_shutdown & SEND_SHUTDOWN) && !(peer->sk_shutdown & RCV_SHUTDOWN) &&
@@ -96,7 +96,7 @@ static inline bool can_send(const struct sock *sk, const struct sock *peer)
 	       sk->sk_wmem_alloc.refs.counter - 1 < sk->sk_sndbuf;
 }
 
-/* Whether messages over the connection pay in this direction. */
+/* Whether messages that are sent from @own cost something. */
 static inline bool has_price(const struct unix_sock *own)
 {
 	const struct unix_sock *peer;
@@ -107,8 +107,8 @@ static inline bool has_price(const struct unix_sock *own)
 	return peer && (config.both_ways || has_name(peer));
 }
 
-/* Return the account of the other end of the connection. The sender's end has a reference to that
- * end, so it cannot be freed meanwhile. */
+/* Return the account of the other end of the connection, NULL if a message cannot be sent at once.
+ * The sender's end has a reference to the other end, which thus cannot be freed meanwhile. */
 static inline struct economy_account *peer_account(struct sock *sk)
 {
 	const struct unix_sock *own = bpf_skc_to_unix_sock(sk);
@@ -151,7 +151,7 @@ static inline int received(struct socket *sock, int flags, int ret)
 SEC("fentry/unix_stream_sendmsg")
 int BPF_PROG(economy_stream_send, struct socket *sock, void *msg, u64 len)
 {
-	/* Nothing would be received. */
+	/* An empty message is not received, so it does not pay. */
 	return len ? sends(sock) : 0;
 }
 
@@ -173,7 +173,7 @@ int BPF_PROG(economy_packet_received, struct socket *sock, void *msg, u64 len, i
 	return received(sock, flags, ret);
 }
 
-/* The money of unread messages goes to the bank. */
+/* Close the account of a socket. The money for unread messages goes to the bank. */
 static inline int closed(struct sock *sk)
 {
 	struct economy_account *account;
@@ -190,8 +190,8 @@ int BPF_PROG(economy_closed, struct socket *sock)
 	return closed(sock->sk);
 }
 
-/* Messages that are sent while the receiver closes its end may leave money in its account, until
- * both ends are closed. The kernel frees the account after this. */
+/* Messages that are sent while the receiver closes its end may leave money in its account after
+ * unix_release(). The kernel frees the account after this program has run. */
 SEC("fentry/unix_sock_destructor")
 int BPF_PROG(economy_freed, struct sock *sk)
 {

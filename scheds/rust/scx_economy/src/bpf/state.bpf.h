@@ -11,7 +11,8 @@ const volatile struct economy_config config SEC(".rodata.config");
 
 SCX_PERCPU_COUNTERS(economy_counters, struct economy_counts);
 
-/* Tracing programs can be preempted by callbacks, which count too. */
+/* Add @n to a counter. For tracing programs: a callback may interrupt them and change the same
+ * counter. */
 #define count_atomic(member, n)                                              \
 	({                                                                   \
 		struct economy_counts *__c = scx_counters(economy_counters); \
@@ -23,17 +24,17 @@ struct economy_task {
 	struct economy_share share;
 	s64 pending_ns; /* paid (negative) or withdrawn since the lag was last settled */
 	u64 sum_exec_ns; /* CPU time that has been charged */
-	u64 ran_ns; /* of these, by the last charge */
-	u64 awake_ns; /* CPU time since it last woke up */
-	u64 avg_runtime_ns; /* average of awake_ns when it stops running */
-	u64 paid_ns; /* in total */
-	u64 earned_ns; /* withdrawn, in total */
-	u64 loan_ns; /* to the owner of the futex that it waits for */
-	u32 borrower; /* that owner's PID */
-	u32 node; /* whose ledger it has joined */
+	u64 ran_ns; /* CPU time that the last charge added to sum_exec_ns */
+	u64 awake_ns; /* CPU time since the last wakeup */
+	u64 avg_runtime_ns; /* average of awake_ns at the times when the task stops running */
+	u64 paid_ns; /* paid in total */
+	u64 earned_ns; /* withdrawn in total */
+	u64 loan_ns; /* loan to the owner of the futex that the task waits for */
+	u32 borrower; /* PID of that owner */
+	u32 node; /* node whose ledger the task has joined */
 	bool has_begun; /* sum_exec_ns is valid */
-	bool has_waited; /* in a DSQ */
-	bool is_member; /* it belongs to this scheduler */
+	bool has_waited; /* in a DSQ, since it last ran */
+	bool is_member; /* the task belongs to this scheduler */
 };
 
 struct {
@@ -43,8 +44,8 @@ struct {
 	__type(value, struct economy_task);
 } economy_tasks SEC(".maps");
 
-/* Return the context of a task, which is created with the task. If the creation failed, as on 7.2
- * when it would have to wait for a lock, the next call tries again. */
+/* Return the context of a task, NULL if it cannot be created. ops.init_task() creates it. If that
+ * failed, because 7.2 does not wait for locks, the next call tries again. */
 static struct economy_task *task(struct task_struct *p)
 {
 	return bpf_task_storage_get(&economy_tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What user space reads: tasks and accounts. */
+/* Iterators with which user space reads the state of all tasks and accounts. */
 #ifndef __ECONOMY_VIEWS_BPF_H
 #define __ECONOMY_VIEWS_BPF_H
 

@@ -7,7 +7,7 @@
 
 /* Monotonic counters of one CPU. */
 struct fifo_counts {
-	u64 nr_local; /* tasks that went directly to an idle CPU */
+	u64 nr_local; /* tasks that were sent directly to an idle CPU */
 	u64 nr_queued; /* tasks that waited in the queue */
 	u64 nr_kthreads; /* per-CPU kernel threads, which bypass the queue */
 };

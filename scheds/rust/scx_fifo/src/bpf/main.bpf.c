@@ -2,11 +2,11 @@
 /*
  * scx_fifo: first in, first out.
  *
- * On wakeup a task goes directly to an idle CPU if there is one, otherwise to the end of the
- * machine's only queue. A CPU whose local DSQ is empty takes the first task of the queue that
- * may run on it. Weights are ignored, tasks are not preempted before their slices end, and the
- * slice is the only option. The smallest BPF scheduler of this tree with a user-space side in
- * Rust: copy it to start your own.
+ * On wakeup a task goes directly to an idle CPU if there is one, otherwise to the end of the only
+ * queue of the machine. A CPU whose local DSQ is empty takes the first task of the queue that may
+ * run on the CPU. Weights are ignored, tasks are not preempted before their slices end, and the
+ * slice is the only option. This is the smallest BPF scheduler of this tree with a user-space side
+ * in Rust. Copy it to start your own.
  */
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>
@@ -18,16 +18,17 @@ char _license[] SEC("license") = "GPL";
 #define SHARED_DSQ 0
 
 /*
- * Time in which all waiting tasks should run once, even on a single CPU; longer for more than 8000
- * tasks, because of MIN_SLICE_NS. Well below the kernel's watchdog (30 s) and RCU stall warnings
- * (21 s).
+ * Time within which all waiting tasks should run once, even on a single CPU. More than 8000 tasks
+ * need more time, because of MIN_SLICE_NS. It is well below the timeouts of the kernel's watchdog
+ * (30 s) and of RCU stall warnings (21 s).
  */
 #define MAX_WAIT_NS (8 * NSEC_PER_SEC)
 
-/* Shorter slices are mostly overhead, and are shorter than the tick of most kernels. */
+/* Minimum slice: a shorter one would be mostly overhead, and shorter than the tick of most
+ * kernels. */
 #define MIN_SLICE_NS (1 * NSEC_PER_MSEC)
 
-/* --slice-us */
+/* Maximum slice, set by --slice-us. */
 const volatile u64 slice_ns = 20 * NSEC_PER_MSEC;
 
 SCX_PERCPU_COUNTERS(counts, struct fifo_counts);
@@ -45,7 +46,7 @@ s32 BPF_STRUCT_OPS(fifo_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	return cpu;
 }
 
-/* Return the slice of a task. It shrinks as the queue grows, so that the last task runs in time. */
+/* Return the slice of a task. It shrinks as the queue grows, to bound the wait of the last task. */
 static u64 shared_slice_ns(void)
 {
 	s32 nr_queued = scx_bpf_dsq_nr_queued(SHARED_DSQ);

@@ -9,10 +9,10 @@
 struct flash_config {
 	u64 slice_ns; /* slice of a task of weight 100 */
 	u64 lag_ns; /* credit of a task for each wakeup in 100 ms */
-	u32 rr; /* round robin, in place of virtual time */
-	u32 tickless; /* slices are infinite, and end when others wait */
-	u32 wakeup_throttle; /* tasks with very short runs are queued later */
-	u32 local_kthreads; /* per-CPU kernel threads run before all other tasks */
+	u32 rr; /* 1: order tasks by arrival, and not by virtual time */
+	u32 tickless; /* 1: slices are infinite, and a timer ends them if other tasks wait */
+	u32 wakeup_throttle; /* 1: tasks with very short runs get a later deadline */
+	u32 local_kthreads; /* 1: per-CPU kernel threads run before all other tasks */
 };
 
 /* Counters of a CPU. */

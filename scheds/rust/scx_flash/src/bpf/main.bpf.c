@@ -4,10 +4,10 @@
  *
  * On wakeup a task goes directly to an idle CPU if there is one (scx/direct.bpf.h). Otherwise it
  * waits in the DSQ of its NUMA node, or of its CPU if it is pinned, ordered by virtual time
- * (scx/deadline.bpf.h), which advances by CPU time divided by weight. The weight of a task is that
- * of its nice value times cpu.weight of its cgroup. The virtual time of a task that sleeps falls
- * behind, by at most a credit that grows with its wakeup frequency, so the task goes first when it
- * wakes up.
+ * (scx/deadline.bpf.h), which advances by CPU time divided by weight. The weight of a task is the
+ * weight of its nice value times cpu.weight / 100 of its cgroup. The virtual time of a task that
+ * sleeps falls behind, by at most a credit that grows with its wakeup frequency, so that the task
+ * runs first when it wakes up.
  *
  * In round robin mode, tasks wait in order of arrival. In tickless mode, slices are infinite
  * (tickless.bpf.h).
@@ -36,21 +36,22 @@ SCX_PERCPU_COUNTERS(flash_counters, struct flash_counts);
 
 #include "tickless.bpf.h"
 
-/* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long. Far
- * longer than any task waits, since the CPUs of a virtual machine may be halted by the host. */
+/* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long. It
+ * is far longer than any task waits, since the host may halt the CPUs of a virtual machine. */
 #define TIMEOUT_MS 20000
 
-/* Maximum wakeup frequency that counts, per second. */
+/* Upper bound of wakeup frequencies, per second. */
 #define FREQ_MAX 1000
 
 /* Wakeup frequency, per second, up to which the credit is config.lag_ns. Above it, the credit grows
  * in proportion. */
 #define FREQ_UNIT 10
 
-/* Shorter slices are all overhead. */
+/* Minimum slice, because shorter slices would be mostly overhead. */
 #define MIN_SLICE_NS (100 * 1000ULL)
 
-/* Tasks with a shorter average runtime are queued later if config.wakeup_throttle is set. */
+/* With config.wakeup_throttle, tasks with a shorter average runtime than this get a later
+ * deadline. */
 #define SHORT_RUN_NS (10 * 1000ULL)
 
 static u32 weight_of(const struct task_struct *p, const struct scx_dl_task *t)
@@ -69,8 +70,8 @@ static u64 slice_ns(u32 weight)
 	return scx_dl_slice_ns(config.slice_ns, MIN_SLICE_NS, weight, 0);
 }
 
-/* Return the maximum lag of a task, ns of virtual time. It does not depend on the weight, so a
- * heavier task gets more CPU time out of it. */
+/* Return the maximum lag of a task, ns of virtual time. It does not depend on the weight: for the
+ * same virtual time, a task of larger weight gets more CPU time anyway. */
 static u64 credit_ns(const struct scx_dl_task *t, u64 enq_flags)
 {
 	u32 freq = scx_dl_wakeup_freq(t, enq_flags);
@@ -78,9 +79,9 @@ static u64 credit_ns(const struct scx_dl_task *t, u64 enq_flags)
 	return config.lag_ns * (freq > FREQ_UNIT ? freq : FREQ_UNIT) / FREQ_UNIT;
 }
 
-/* Return the deadline of a task: its virtual time, or later with config.wakeup_throttle. The
- * throttle does not change the virtual time, so it delays a task until others have run, but takes
- * nothing from its share. */
+/* Return the deadline of a task: its virtual time or, with config.wakeup_throttle, a later time for
+ * a task with a short average runtime. The virtual time itself does not change, so the task runs
+ * later but keeps its share. */
 static u64 deadline(const struct task_struct *p, const struct scx_dl_task *t)
 {
 	if (!config.wakeup_throttle || !t->avg_runtime_ns || t->avg_runtime_ns >= SHORT_RUN_NS ||
@@ -97,8 +98,8 @@ static u64 insert(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u32 wei
 
 	scx_dl_set_node(t, scx_node_of(cpu));
 	if (config.rr && enq_flags & SCX_ENQ_REENQ) {
-		/* The task's turn has come already: it keeps its place, and the rest of its
-		 * slice. */
+		/* The task was already dispatched once, so it keeps its place in the queue and
+		 * the rest of its slice. */
 		until = p->scx.dsq_vtime;
 		slice = 0;
 	} else if (config.rr) {
@@ -126,7 +127,7 @@ s32 BPF_STRUCT_OPS(flash_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wa
 	scx_dl_select_cpu(t, wake_flags, weight, FREQ_MAX);
 	if (scx_is_throttled())
 		return prev_cpu;
-	/* The waker need not sleep after a sync wakeup, so the wakee must not wait for it. */
+	/* Do not let the wakee wait for the waker, which may run on after a sync wakeup. */
 	cpu = scx_pick_idle(p, prev_cpu, wake_flags & ~SCX_WAKE_SYNC);
 	if (cpu < 0)
 		return prev_cpu;
@@ -135,7 +136,7 @@ s32 BPF_STRUCT_OPS(flash_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wa
 	return cpu;
 }
 
-/* Whether the task bypasses the queue, because others depend on it. */
+/* Whether the task bypasses the queue, because other tasks depend on it. */
 static bool bypasses_queue(const struct task_struct *p, u64 enq_flags)
 {
 	if (config.local_kthreads && scx_task_is_percpu_kthread(p)) {
@@ -180,7 +181,7 @@ void BPF_STRUCT_OPS(flash_enqueue, struct task_struct *p, u64 enq_flags)
 	if (!bypasses_queue(p, enq_flags)) {
 		if (run_on_idle(p, t, cpu, weight, enq_flags))
 			return;
-		/* SCX_ENQ_LAST: the CPU has already looked for other tasks. */
+		/* SCX_ENQ_LAST: the CPU has found no other task, so this one continues. */
 		if (!(enq_flags & SCX_ENQ_LAST) || scx_is_throttled()) {
 			until = insert(p, t, cpu, weight, enq_flags);
 			if (scx_dl_kick(p, t, cpu, until, enq_flags))
@@ -213,8 +214,8 @@ void BPF_STRUCT_OPS(flash_dispatch, s32 cpu, struct task_struct *prev)
 	if (t) {
 		weight = weight_of(prev, t);
 		scx_dl_charge_prev(prev, t, cpu, weight, credit_ns(t, 0));
-		/* The kernel calls ops.dispatch() before it enqueues prev again: without the check,
-		 * two tasks on a CPU would take turns, whatever their weights. */
+		/* The kernel calls ops.dispatch() before it enqueues prev again. Without this
+		 * check, two tasks on a CPU would take turns, whatever their weights. */
 		if (!config.rr &&
 		    scx_precedes(deadline(prev, t), cpu, SCX_NODE_DSQ | scx_node_of(cpu))) {
 			keep_running(cpu, prev, weight);
@@ -223,8 +224,8 @@ void BPF_STRUCT_OPS(flash_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	if (scx_queue_dispatch(cpu) || (!t && scx_steal(cpu)))
 		return;
-	/* If prev should move, it gets no new slice: the kernel enqueues it again (SCX_ENQ_LAST),
-	 * and ops.enqueue() moves it. */
+	/* If prev should move to another CPU, it gets no new slice. The kernel then enqueues it
+	 * again (SCX_ENQ_LAST), and ops.enqueue() moves it. */
 	if (t && !scx_should_move(cpu, prev)) {
 		scx_dl_alone(t, config.slice_ns, weight);
 		keep_running(cpu, prev, weight);
@@ -254,7 +255,7 @@ void BPF_STRUCT_OPS(flash_stopping, struct task_struct *p, bool runnable)
 	scx_dl_stopping(p, t, cpu, t ? weight_of(p, t) : p->scx.weight, runnable);
 }
 
-/* Used only on kernels that do not re-enqueue the tasks of a CPU taken by a real-time task. */
+/* A task of a higher class has taken the CPU. Used only on kernels without SCX_ENQ_IMMED. */
 void BPF_STRUCT_OPS(flash_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	scx_bpf_reenqueue_local();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tickless mode: slices are infinite, and a timer ends the turns of tasks while others wait. A CPU
- * with one task and nohz_full is not interrupted at all.
+ * Tickless mode: slices are infinite, and while tasks wait, a timer preempts tasks that have run
+ * for a slice. A nohz_full CPU with a single task is not interrupted at all.
  */
 #ifndef __FLASH_TICKLESS_BPF_H
 #define __FLASH_TICKLESS_BPF_H
@@ -9,10 +9,11 @@
 /* Period of the timer that looks for waiting tasks. */
 #define TICKLESS_INTERVAL_NS (10 * NSEC_PER_MSEC)
 
-/* Start of the turn of each CPU's task; 0: the CPU is idle, or its task is not in this class. */
+/* When the current task of each CPU started its turn, ns; 0: the CPU is idle, or its task is not in
+ * this class. */
 static u64 turn_since_ns[SCX_CPUS_MAX];
 
-/* The CPU that the timer visits first. It changes each time, so that all CPUs are treated alike. */
+/* The CPU that the timer visits first. It changes in each period, so that no CPU is preferred. */
 static u32 tickless_first;
 
 struct tickless {
@@ -26,9 +27,10 @@ struct {
 	__type(value, struct tickless);
 } tickless_timer SEC(".maps");
 
-/* Number of waiting tasks of each node, less those for which a CPU has been kicked. */
+/* Number of waiting tasks of each node for which the timer has not kicked a CPU in this period. */
 static s32 tickless_waiting[SCX_NODES_MAX];
 
+/* Note that the turn of a task begins on @cpu, or ends. */
 static void tickless_turn(s32 cpu, bool begins)
 {
 	if (config.tickless)
@@ -50,9 +52,9 @@ static bool is_for_first(s32 cpu)
 
 /*
  * Whether a task waits for @cpu: in its local DSQ, into which the kernel itself inserts some tasks,
- * such as exiting ones; in its DSQ of pinned tasks; or in the DSQ of its node. The last kick for a
- * node is reserved for a CPU that may run the first task of the DSQ, since few CPUs may be allowed
- * to run it.
+ * such as exiting tasks, in its DSQ of pinned tasks, or in the DSQ of its node. The last kick for a
+ * node is reserved for a CPU that may run the first task of the node's DSQ, since its affinity may
+ * allow few CPUs only.
  */
 static bool is_awaited(s32 cpu)
 {
@@ -66,8 +68,9 @@ static bool is_awaited(s32 cpu)
 	return true;
 }
 
-/* End the turn of @cpu if it has lasted for a slice, and a task waits for this CPU. The running
- * task is preempted, because only a tick, which may never come, would notice a slice of 0. */
+/* End the turn of the task that runs on @cpu if it has lasted for a slice, and a task waits for
+ * this CPU. The running task is preempted, because a slice of 0 would have no effect before the
+ * next tick, which may never come. */
 static void tickless_visit(s32 cpu)
 {
 	u64 since = turn_since_ns[(u32)cpu % SCX_CPUS_MAX];

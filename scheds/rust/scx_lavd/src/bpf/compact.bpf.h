@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Core compaction: while the load is low, few CPUs are active, so that the others stay in deep idle
- * states.
+ * Core compaction: while the load is low, few CPUs are active, so that all other CPUs stay in deep
+ * idle states.
  *
- * The active CPUs are the primary domain (scx/cpus.bpf.h): as many as the load needs, in one of two
- * orders of all CPUs. If all of them are busy, a task waits for one of them. If the wait would
- * probably be long, or the task is new or may not use any active CPU, it takes any idle CPU.
+ * The active CPUs are the primary domain (scx/cpus.bpf.h): as many CPUs as the load needs, from the
+ * beginning of one of two orders of all CPUs. If all active CPUs are busy, a task waits for one of
+ * them. If the wait would probably be long, or the task is new or may not use any active CPU, it
+ * takes any idle CPU.
  */
 #ifndef __LAVD_COMPACT_BPF_H
 #define __LAVD_COMPACT_BPF_H
 
-/* Maximum expected wait for an active CPU: of most tasks, and of a task whose criticality is closer
- * to the largest one than to the average. Waking a CPU from a deep idle state takes time, too. */
+/* Maximum expected wait of a task for an active CPU. It is above 0, because waking another CPU from
+ * a deep idle state takes time too. */
 #define WAIT_US 2000
+/* The same for a task whose criticality is closer to the largest criticality than to the
+ * average. */
 #define CRITICAL_WAIT_US 500
 
+/* Length of a round, after which the active CPUs are selected anew (round.bpf.h). */
 #define ROUND_NS (10 * NSEC_PER_MSEC)
 
-/* Whether some CPUs are inactive, and should stay idle. */
+/* Whether some CPUs are not active, and should stay idle. */
 static bool lavd_compacts;
 
 /* Number of active CPUs of each compute domain. */
@@ -26,12 +30,13 @@ static u32 lavd_domain_active[SCX_NODES_MAX];
 /* When the last round ended. */
 static u64 lavd_round_at_ns;
 
-/* Note that a task starts to run on @cpu, or that it stops. */
+/* Note that a task starts to run on @cpu. */
 static void note_busy(s32 cpu, u64 now)
 {
 	cpu_state(cpu)->since_ns = now ?: 1;
 }
 
+/* Note that a task stops running on @cpu. */
 static void note_idle(s32 cpu, u64 now)
 {
 	struct lavd_cpu *state = cpu_state(cpu);
@@ -42,8 +47,8 @@ static void note_idle(s32 cpu, u64 now)
 	state->since_ns = 0;
 }
 
-/* Return how long the CPU was busy since the last round. Not atomic: a task that stops meanwhile
- * may be counted twice, or not at all. */
+/* Return how long the CPU was busy since the last round. This is not atomic. The time of a task
+ * that stops meanwhile may be counted twice, or not at all. */
 static u64 take_busy_ns(struct lavd_cpu *state, u64 now)
 {
 	u64 since_ns = state->since_ns, ns = state->busy_ns;
@@ -67,8 +72,8 @@ static bool waits_long(const struct task_struct *p, const struct scx_dl_task *t)
 			    lavd_domain_active[scx_node_of(cpu)]) > max_us;
 }
 
-/* Return the active CPUs if a task should use only these, NULL if it may use any CPU. A new task
- * may use any, because its runtime is unknown. */
+/* Return the active CPUs if the task should use only these, NULL if it may use any CPU. A new task
+ * may use any CPU, because its runtime is unknown. */
 static const struct cpumask *confines(const struct task_struct *p, const struct scx_dl_task *t)
 {
 	const struct cpumask *active;
@@ -80,8 +85,8 @@ static const struct cpumask *confines(const struct task_struct *p, const struct 
 }
 
 /* Return the CPU in whose domain the task should wait: @cpu if its domain has active CPUs, else an
- * active CPU that the task may use. In a domain without active CPUs, the task would wait until a
- * CPU of another domain has nothing else to do, and steals it. */
+ * active CPU that the task may use. In a domain without active CPUs, the task would have to wait
+ * until a CPU of another domain becomes idle and steals it. */
 static s32 where_to_wait(const struct task_struct *p, s32 cpu)
 {
 	const struct cpumask *active;
@@ -126,7 +131,7 @@ static void set_active(struct bpf_cpumask *mask, s32 cpu, bool is_active)
 	if (is_active) {
 		bpf_cpumask_set_cpu(cpu, mask);
 		lavd_domain_active[scx_node_of(cpu)]++;
-		/* Tasks may be waiting for a CPU. */
+		/* Let the CPU look for waiting tasks. */
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 	} else {
 		bpf_cpumask_clear_cpu(cpu, mask);
@@ -134,13 +139,14 @@ static void set_active(struct bpf_cpumask *mask, s32 cpu, bool is_active)
 	}
 }
 
-/* Capacity and number of the active CPUs, set in each round. The number is static only for the sake
- * of the verifier. */
+/* Capacity and number of the active CPUs, set in each round. The number is static, because the
+ * verifier would follow each value of a local variable. */
 static u64 lavd_active_capacity;
 static u32 lavd_nr_active;
 
-/* Set the active CPUs: in performance mode the big ones, if there are also little ones; with
- * compaction, the first ones in the order of @mode that suffice for @need; else all. */
+/* Set the active CPUs. In performance mode, these are the big CPUs if there are also little CPUs.
+ * With compaction, they are the first CPUs in the order of @mode that suffice for @need. Otherwise,
+ * all CPUs are active. */
 static void set_active_cpus(struct bpf_cpumask *mask, u32 mode, u64 need)
 {
 	bool prefers_big = mode == LAVD_PERFORMANCE && lavd_is_big_little, is_active;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How many CPUs are needed, and in which mode. Loads are in units of CPU capacity: the fastest CPU
- * has 1024. Pure functions, tested on the host by tests/unit_c. */
+/* The number of CPUs that a load needs, and the mode. Loads are in units of CPU capacity: the
+ * fastest CPU has 1024. Pure functions, tested on the host by tests/unit_c. */
 #ifndef __LAVD_COMPACT_H
 #define __LAVD_COMPACT_H
 
@@ -8,9 +8,9 @@
 
 #include "intf.h"
 
-/* Return the average load after a round with the load @now. It falls slowly, so that CPUs stay
- * active between bursts. It need not rise at once: if the active CPUs are saturated, the load of
- * the waiting tasks is added (lavd_queued_load()). */
+/* Return the average load after a round with the load @now. The average falls slowly, so that CPUs
+ * stay active between bursts. It need not rise at once, because if the active CPUs are saturated,
+ * the load of the waiting tasks is added (lavd_queued_load()). */
 static inline u64 lavd_load_average(u64 avg, u64 now)
 {
 	return now > avg ? avg + (now - avg + 3) / 4 : avg - (avg - now + 7) / 8;
@@ -29,28 +29,31 @@ static inline u64 lavd_queued_load(u64 nr, u64 runtime_us, u64 round_us)
 	return nr * 1024 * (runtime_us < round_us ? runtime_us : round_us) / round_us;
 }
 
-/* Whether the active CPUs were busy for at least 7/8 of a round. If not, the tasks that wait at its
- * end do not need more CPUs: they woke up together, and are part of the load that was measured. */
+/* Whether the active CPUs were busy for at least 7/8 of a round. If they were not, the tasks that
+ * wait at the end of the round do not need further CPUs: they woke up at the same time, and are
+ * part of the measured load. */
 static inline bool lavd_is_saturated(u64 load, u64 capacity)
 {
 	return load >= capacity - capacity / 8;
 }
 
-/* Return roughly how long a task will wait behind @nr others on @nr_cpus busy CPUs, us. */
+/* Return the approximate time that a task will wait behind @nr other tasks for one of @nr_cpus busy
+ * CPUs, us. */
 static inline u64 lavd_wait_us(u64 nr, u64 runtime_us, u32 nr_cpus)
 {
 	return (nr + 1) * runtime_us / (nr_cpus ? nr_cpus : 1);
 }
 
-/* Whether CPUs of @capacity suffice for @need at a utilization of at most 9/16. That is half, plus
- * a margin, so that a load of 10 % on eight CPUs needs two of them, not three. */
+/* Whether CPUs of @capacity suffice for @need at a utilization of at most 9/16. This is half, plus
+ * a margin so that a load of 10 % of eight CPUs needs two CPUs and not three. */
 static inline bool lavd_suffices(u64 capacity, u64 need)
 {
 	return capacity / 16 * 9 >= need;
 }
 
-/* Return the mode for @need: powersave up to half of the smallest CPU; balanced up to half of the
- * machine, or a quarter with SMT, where two threads share a core; else performance. */
+/* Return the mode for @need: powersave up to half of the smallest CPU, balanced up to half of the
+ * machine, else performance. With SMT, balanced is used up to a quarter of the machine, because two
+ * threads share a core. */
 static inline u32 lavd_auto_mode(u64 need, u64 min_capacity, u64 total, bool has_smt)
 {
 	if (need <= min_capacity / 2)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Tasks that probably hold a lock: a task that returns from a futex wait counts as a lock holder
- * until it calls a futex wakeup. User space attaches only the programs whose kernel function
- * exists. A lock that is acquired without a wait is not detected.
+ * until it calls a futex wakeup. A lock that is acquired without a wait is not detected. User space
+ * attaches a program only if the kernel has the function that the program traces.
  */
 #ifndef __LAVD_FUTEX_BPF_H
 #define __LAVD_FUTEX_BPF_H
 
-/* Note whether the running task holds a lock from now on, if the traced function has succeeded. */
+/* If the traced function has succeeded, note whether the running task now holds a lock. */
 static int note_lock(void *ctx, bool holds)
 {
 	struct scx_dl_task *t;
@@ -64,7 +64,7 @@ int lavd_futex_unlock_pi(void *ctx)
 }
 
 /* Whether prev, which was preempted or whose slice has expired, gets one more slice to release its
- * lock. It gets no further one, because it no longer counts as a lock holder. */
+ * lock. It gets this only once, because it then no longer counts as a lock holder. */
 static bool extends_for_lock(struct scx_dl_task *t)
 {
 	if (!t->holds_lock)

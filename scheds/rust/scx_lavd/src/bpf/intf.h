@@ -12,22 +12,22 @@ enum {
 
 /* Modes: how many CPUs are active. */
 enum {
-	LAVD_AUTO, /* one of the next three, by the load */
-	LAVD_PERFORMANCE, /* all, but little ones last */
+	LAVD_AUTO, /* one of the next three modes, by the load */
+	LAVD_PERFORMANCE, /* all CPUs, but little CPUs only if no big CPU is idle */
 	LAVD_BALANCED, /* as many as the load needs, one thread of each core first */
 	LAVD_POWERSAVE, /* as many as the load needs, whole cores and little CPUs first */
-	LAVD_NO_COMPACTION, /* all; a task prefers the kind that suits it */
+	LAVD_NO_COMPACTION, /* all CPUs; a task prefers the kind of CPU that suits it */
 };
 
 /* Set by user space before it loads the BPF programs; read-only afterwards. */
 struct lavd_config {
 	u64 slice_min_ns;
 	u64 slice_max_ns;
-	u64 pinned_slice_ns; /* limit while a pinned task waits for the CPU; 0: none */
+	u64 pinned_slice_ns; /* maximum slice while a pinned task waits; 0: no limit */
 	u32 preempt_shift; /* only tasks in the topmost 1 / 2^shift of criticality preempt */
 	u32 no_preemption;
 	u32 no_slice_boost;
-	u32 ignores_sync; /* treat sync wakeups like others */
+	u32 ignores_sync; /* 1: treat sync wakeups like other wakeups */
 };
 
 /* The orders in which CPUs become active: ids of the online CPUs. Set by user space before it loads
@@ -47,31 +47,31 @@ struct lavd_system {
 	u64 avg_lat_cri;
 	u64 max_lat_cri;
 	u64 avg_perf_cri;
-	u64 thr_perf_cri; /* tasks above it are performance critical */
-	u64 nr_queued; /* tasks that wait */
-	u64 avg_runtime_us; /* of tasks that start to run: CPU time until they sleep, up to 10 ms */
-	u64 load; /* of all CPUs, averaged; a CPU of capacity 1024 that is always busy has 1024 */
-	u64 nr_active; /* CPUs in use */
-	u64 mode; /* the current one: not LAVD_AUTO */
-	u64 nr_performance; /* rounds in this mode, or without compaction */
-	u64 nr_balanced;
-	u64 nr_powersave;
+	u64 thr_perf_cri; /* tasks with a larger perf_cri are performance critical */
+	u64 nr_queued; /* number of waiting tasks */
+	u64 avg_runtime_us; /* average CPU time of a task until it sleeps, up to 10 ms */
+	u64 load; /* moving average; a CPU of capacity 1024 that is always busy adds 1024 */
+	u64 nr_active; /* number of active CPUs */
+	u64 mode; /* current mode, never LAVD_AUTO */
+	u64 nr_performance; /* rounds in performance mode, or without compaction */
+	u64 nr_balanced; /* rounds in balanced mode */
+	u64 nr_powersave; /* rounds in powersave mode */
 };
 
-/* How many samples user space waits for. */
+/* A request of user space for samples. */
 struct lavd_request {
-	u64 nr_samples;
+	u64 nr_samples; /* number of samples still to take */
 };
 
 /* Counters of a CPU. */
 struct lavd_counts {
 	u64 nr_sched; /* tasks that started to run */
-	u64 nr_lat_cri; /* of these, with a criticality of at least the average */
-	u64 nr_perf_cri; /* performance critical */
-	u64 nr_big; /* on a big CPU */
-	u64 nr_lat_cri_on_big;
-	u64 nr_perf_cri_on_big;
-	u64 nr_x_migration; /* from another compute domain */
+	u64 nr_lat_cri; /* of nr_sched: with a criticality of at least the average */
+	u64 nr_perf_cri; /* of nr_sched: performance critical */
+	u64 nr_big; /* of nr_sched: on a big CPU */
+	u64 nr_lat_cri_on_big; /* of nr_big: with a criticality of at least the average */
+	u64 nr_perf_cri_on_big; /* of nr_big: performance critical */
+	u64 nr_x_migration; /* of nr_sched: ran in another compute domain before */
 	u64 nr_preempt;
 	u64 nr_stolen;
 	u64 nr_lock_boost; /* slices extended for a lock */
@@ -80,8 +80,8 @@ struct lavd_counts {
 
 /* Flags of a sample. */
 enum {
-	LAVD_IS_CRITICAL = 1 << 0, /* of at least average criticality */
-	LAVD_IS_HOLDER = 1 << 1, /* probably holds a lock: futex.bpf.h */
+	LAVD_IS_CRITICAL = 1 << 0, /* has at least average criticality */
+	LAVD_IS_HOLDER = 1 << 1, /* probably holds a lock (futex.bpf.h) */
 	LAVD_ON_BIG = 1 << 2,
 	LAVD_IS_GREEDY = 1 << 3, /* has used more than its share */
 };
@@ -94,14 +94,14 @@ struct lavd_sample {
 	char waker_comm[LAVD_COMM_LEN];
 	u64 dsq_id;
 	u64 slice_ns;
-	u64 slice_used_ns; /* duration of its last run */
-	u64 wait_ns; /* since it was queued */
-	u64 resched_ns; /* since it last started to run */
+	u64 slice_used_ns; /* duration of the previous run */
+	u64 wait_ns; /* time since the task was queued */
+	u64 resched_ns; /* time since the task previously started to run */
 	u64 avg_runtime_ns;
 	u32 flags;
 	s32 cpu;
 	s32 prev_cpu;
-	s32 suggested_cpu; /* by ops.select_cpu(); -1: not called */
+	s32 suggested_cpu; /* selected by ops.select_cpu(); -1: it was not called */
 	u32 static_prio;
 	u32 lat_cri;
 	u32 avg_lat_cri;
@@ -111,7 +111,7 @@ struct lavd_sample {
 	u32 wait_freq;
 	u32 wake_freq;
 	u32 cpu_util; /* 0 to 1024 */
-	u32 perf_level; /* requested of the CPU, 0 to 1024 */
+	u32 perf_level; /* performance level requested for the CPU, 0 to 1024 */
 };
 
 #endif /* __SCX_LAVD_INTF_H */

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * scx_lavd: tasks that others wait for go first.
+ * scx_lavd: tasks that other tasks wait for run first.
  *
- * Each task has a latency criticality (criticality.h): it grows with how often the task waits for
- * others and wakes others, is larger if the task runs briefly or was woken by an interrupt, and is
- * partly inherited from its waker and its wakees. A task waits in the DSQ of its compute domain
- * (the CPUs of one node, last-level cache and kind), or of its CPU if it is pinned. The DSQs are
- * ordered by deadline: virtual time, so that CPU time is shared by weight, plus a request inversely
- * proportional to the criticality. The virtual time of a task that sleeps falls behind, further for
- * a more critical task (scx/deadline.bpf.h).
+ * Each task has a latency criticality (criticality.h). It grows with the frequencies at which the
+ * task waits for other tasks and wakes other tasks. It is larger if the task runs briefly or was
+ * woken by an interrupt, and a task inherits part of the criticality of its waker and its wakees.
+ *
+ * A task waits in the DSQ of its compute domain (the CPUs of one node, last-level cache and kind),
+ * or of its CPU if it is pinned. The DSQs are ordered by deadline: virtual time, so that CPU time
+ * is shared by weight, plus a request that is inversely proportional to the criticality. The
+ * virtual time of a task that sleeps falls behind, by a credit that grows with the criticality
+ * (scx/deadline.bpf.h).
  *
  * While the load is low, few CPUs are used (compact.bpf.h). The slice shrinks with the number of
- * tasks that wait; a task that needs more than a slice gets it while no other one waits (slice.h).
- * A task that probably holds a lock gets one more slice to release it (futex.bpf.h).
+ * waiting tasks. A task that needs a longer slice gets it while no other task waits (slice.h). A
+ * task that probably holds a lock gets one more slice to release it (futex.bpf.h).
  */
 #include <scx/common.bpf.h>
 
@@ -22,7 +24,7 @@
 	u64 ran_at_ns; /* when it last started to run */                           \
 	u64 queued_at_ns;                                                          \
 	u64 slice_used_ns; /* duration of its last run */                          \
-	u32 wake_freq; /* how often it wakes others, per second, averaged */       \
+	u32 wake_freq; /* how often it wakes other tasks, per second, averaged */  \
 	u32 run_freq; /* how often it starts to run */                             \
 	s32 waker_pid; /* 0: an interrupt, or unknown */                           \
 	s32 prev_cpu;                                                              \
@@ -32,7 +34,7 @@
 	u16 of_waker; /* criticality of the waker */                               \
 	u16 of_wakee; /* the largest criticality of the tasks that it has woken */ \
 	u16 boost; /* LAVD_BOOST_* of its wakeup */                                \
-	bool holds_lock; /* probably */                                            \
+	bool holds_lock; /* probably (futex.bpf.h) */                              \
 	bool needs_lock_boost; /* its slice has expired while it held a lock */
 
 #include <scx/context.bpf.h>
@@ -58,15 +60,15 @@
 
 char _license[] SEC("license") = "GPL";
 
-/* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long. Far
- * longer than any task waits, since the CPUs of a virtual machine may be halted by the host. */
+/* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long. It
+ * is far longer than any task waits, since the host may halt the CPUs of a virtual machine. */
 #define TIMEOUT_MS 30000
 
 /* Maximum credit that a new task gets from its parent, ns. */
 #define FORK_CREDIT_NS (40 * NSEC_PER_MSEC)
 
-/* Claim an idle CPU for a task: only an active one if the task is confined to these
- * (compact.bpf.h). Otherwise any one, preferably of the primary domain or, on a big.LITTLE machine
+/* Claim an idle CPU for a task. If the task should use only active CPUs (compact.bpf.h), this is an
+ * active CPU. Otherwise it is any CPU, preferably of the primary domain or, on a big.LITTLE machine
  * without a primary domain, of the kind that suits the task. */
 static s32 pick_idle(struct task_struct *p, const struct scx_dl_task *t, s32 prev_cpu,
 		     u64 wake_flags)
@@ -185,20 +187,23 @@ void BPF_STRUCT_OPS(lavd_enqueue, struct task_struct *p, u64 enq_flags)
 		note_wakeup(p, t, false);
 		t->suggested_cpu = -1;
 	}
-	/* A task that is enqueued again may not have run since the last update, which included the
-	 * boosts of its wakeup: another update would drop these. */
+	/* A task that is enqueued again because of SCX_ENQ_IMMED may not have run since the last
+	 * update, which used up the boosts of its wakeup. Another update would drop these
+	 * boosts. */
 	if (!(enq_flags & SCX_ENQ_REENQ))
 		update_criticality(p, t, enq_flags);
-	/* Others depend on a task that cannot migrate. */
+	/* A task whose migration is disabled must not wait, because other tasks may depend on
+	 * it. */
 	if (scx_task_is_migration_disabled(p, enq_flags)) {
 		insert_local(p, t, cpu, enq_flags);
 		return;
 	}
-	/* Real-time tasks may occupy all active CPUs. */
+	/* A task that has to leave its CPU may use any CPU, since real-time tasks may occupy all
+	 * active CPUs. */
 	active = enq_flags & SCX_ENQ_REENQ ? NULL : confines(p, t);
 	if (run_on_idle(p, t, active, cpu, enq_flags))
 		return;
-	/* The CPU has already looked for other tasks. */
+	/* SCX_ENQ_LAST: the CPU has found no other task, so this one continues. */
 	if (enq_flags & SCX_ENQ_LAST) {
 		insert_local(p, t, cpu, enq_flags);
 		return;
@@ -226,11 +231,11 @@ void BPF_STRUCT_OPS(lavd_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	}
 	if (t) {
-		/* The boosts of prev's wakeup no longer count. */
+		/* The boosts of prev's last wakeup no longer apply. */
 		update_criticality(prev, t, 0);
 		scx_dl_charge_prev(prev, t, cpu, prev->scx.weight, lavd_credit_ns(t->lat_cri));
-		/* The kernel calls ops.dispatch() before it enqueues prev again: without the check,
-		 * two tasks on a CPU would take turns, whatever their weights. */
+		/* The kernel calls ops.dispatch() before it enqueues prev again. Without this
+		 * check, two tasks on a CPU would take turns, whatever their weights. */
 		if (extends_for_lock(t) ||
 		    scx_precedes(deadline(t), cpu, SCX_NODE_DSQ | scx_node_of(cpu))) {
 			keep_running(cpu, prev, t);
@@ -239,8 +244,8 @@ void BPF_STRUCT_OPS(lavd_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	if (scx_queue_dispatch(cpu))
 		return;
-	/* If prev should move, it gets no new slice: the kernel enqueues it again (SCX_ENQ_LAST),
-	 * and ops.enqueue() moves it. */
+	/* If prev should move to another CPU, it gets no new slice. The kernel then enqueues it
+	 * again (SCX_ENQ_LAST), and ops.enqueue() moves it. */
 	if (t && !scx_should_move(cpu, prev)) {
 		scx_dl_alone(t, config.slice_max_ns, prev->scx.weight);
 		keep_running(cpu, prev, t);
@@ -287,7 +292,7 @@ void BPF_STRUCT_OPS(lavd_running, struct task_struct *p)
 	if (scx_dl_running(p, t, cpu) && !t->holds_lock)
 		scx_running_set(cpu, deadline(t), t->avg_runtime_ns, p->scx.weight);
 	cpu_state(cpu)->is_boosted = false;
-	/* Tasks that run briefly need no other slice than the one that they were queued with. */
+	/* A task that runs briefly keeps the slice with which it was queued. */
 	if (t->avg_runtime_ns >= config.slice_min_ns)
 		scx_bpf_task_set_slice(p, slice_ns(t, cpu));
 	note_start(t, cpu);
@@ -317,7 +322,7 @@ void BPF_STRUCT_OPS(lavd_stopping, struct task_struct *p, bool runnable)
 		t->slice_used_ns = time_delta(now, t->ran_at_ns);
 }
 
-/* Used only on kernels that do not re-enqueue the tasks of a CPU taken by a real-time task. */
+/* A task of a higher class has taken the CPU. Used only on kernels without SCX_ENQ_IMMED. */
 void BPF_STRUCT_OPS(lavd_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	scx_bpf_reenqueue_local();

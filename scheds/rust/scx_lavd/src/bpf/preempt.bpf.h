@@ -3,11 +3,11 @@
 #ifndef __LAVD_PREEMPT_BPF_H
 #define __LAVD_PREEMPT_BPF_H
 
-/* How many CPUs are examined to find two victims. */
+/* Maximum number of CPUs that are examined to find two that may be preempted. */
 #define NR_CANDIDATES 8
 
-/* Whether a task that has just been queued may preempt others: it is new or has woken up, is among
- * the most critical ones, and has not used more than its share. */
+/* Whether a task that has just been queued may preempt other tasks: it is new or has woken up, is
+ * among the most critical tasks, and has not used more than its share. */
 static bool may_preempt(const struct scx_dl_task *t, u64 enq_flags)
 {
 	if (config.no_preemption || (t->has_begun && !(enq_flags & SCX_ENQ_WAKEUP)))
@@ -18,9 +18,9 @@ static bool may_preempt(const struct scx_dl_task *t, u64 enq_flags)
 	       !is_greedy(t);
 }
 
-/* Examine up to NR_CANDIDATES online CPUs, starting at a random one, to find two CPUs of the task's
- * domain that may be preempted. Return the one whose task has the later deadline; negative
- * if there is none. */
+/* Examine up to NR_CANDIDATES online CPUs, starting at a random CPU, to find two CPUs of the task's
+ * domain that may be preempted. Return the CPU whose task has the later deadline. Negative if there
+ * is none. */
 static s32 find_victim(struct task_struct *p, const struct scx_dl_task *t, u64 until)
 {
 	u32 i, nr = scx_cpus.nr_online, start = bpf_get_prandom_u32();
@@ -41,15 +41,15 @@ static s32 find_victim(struct task_struct *p, const struct scx_dl_task *t, u64 u
 	return victim;
 }
 
-/* Preempt a task with a later deadline than @until: the one on @cpu, which is the CPU of @p, or one
- * on another CPU of its domain. */
+/* Preempt a task with a later deadline than @until: the task that runs on @cpu, which is the CPU of
+ * @p, or a task that runs on another CPU of the domain. */
 static void preempt(struct task_struct *p, const struct scx_dl_task *t, s32 cpu, u64 until)
 {
 	if (!scx_dl_should_preempt(t, cpu, until))
 		cpu = t->pinned_to ? -1 : find_victim(p, t, until);
 	if (cpu < 0)
 		return;
-	/* No other task should preempt the same CPU. */
+	/* Prevent another task from preempting the same CPU meanwhile. */
 	scx_running_clear(cpu);
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	count(nr_preempt);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Averages of the machine, which a timer updates. */
+/* Rounds: a timer updates the averages of the machine and selects the active CPUs. */
 #ifndef __LAVD_ROUND_BPF_H
 #define __LAVD_ROUND_BPF_H
 
-/* Length of a round after one in which no task started to run: the averages have not changed, and a
- * timer costs power. Not longer, so that many tasks that wake up at once do not wait for long until
- * more CPUs are active. */
+/* Length of a round after a round in which no task started to run. It is longer than ROUND_NS,
+ * because the averages have not changed and a timer costs power. It is short enough that many tasks
+ * that wake up at once do not wait long until more CPUs become active. */
 #define IDLE_ROUND_NS (20 * NSEC_PER_MSEC)
 
 struct lavd_round {
@@ -19,7 +19,7 @@ struct {
 	__type(value, struct lavd_round);
 } lavd_round_timer SEC(".maps");
 
-/* Note that a task starts to run. */
+/* Add a task that starts to run on @cpu to the sums of the CPU. */
 static void note_start(const struct scx_dl_task *t, s32 cpu)
 {
 	struct lavd_cpu *state = cpu_state(cpu);
@@ -40,7 +40,8 @@ static void note_start(const struct scx_dl_task *t, s32 cpu)
 		state->min_perf_cri = perf_cri;
 }
 
-/* Add the sums of a CPU. Not atomic: a task that starts to run meanwhile may not be counted. */
+/* Add the sums of a CPU to the sums of the machine, and reset them. This is not atomic, so a task
+ * that starts to run meanwhile may not be counted. */
 static void add_cpu(u32 cpu, u64 now, u64 round_ns)
 {
 	struct lavd_sums *sums = &lavd_sums;

@@ -44,7 +44,8 @@ static void take_sample(const struct task_struct *p, struct scx_dl_task *t, s32 
 	struct scx_cpufreq *freq = &scx_cpufreqs[(u32)cpu % SCX_CPUS_MAX];
 	struct lavd_sample *sample;
 
-	/* Not atomic: if two CPUs take the last sample at once, user space gets one more. */
+	/* The decrement need not be atomic: if two CPUs take a sample at once, user space gets one
+	 * sample more. */
 	if (!lavd_request.nr_samples)
 		return;
 	lavd_request.nr_samples--;
@@ -73,7 +74,8 @@ static void take_sample(const struct task_struct *p, struct scx_dl_task *t, s32 
 	sample->wake_freq = t->wake_freq;
 	sample->cpu_util = freq->util;
 	sample->perf_level = freq->level;
-	/* Wake user space only once: it would show up in the samples each time that it runs. */
+	/* Wake user space only after the last sample, because it would appear in the samples
+	 * whenever it runs. */
 	bpf_ringbuf_submit(sample,
 			   lavd_request.nr_samples ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP);
 }

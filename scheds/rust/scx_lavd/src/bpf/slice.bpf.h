@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How long a task may run. */
+/* Slices of tasks, from the functions of slice.h and the state of the machine. */
 #ifndef __LAVD_SLICE_BPF_H
 #define __LAVD_SLICE_BPF_H
 
@@ -20,7 +20,7 @@ static u64 nr_waiting_for(s32 cpu)
 	return (nr > 0 ? nr : 0) + nr_pinned_waiting(cpu) * lavd_domain_cpus[scx_node_of(cpu)];
 }
 
-/* Return the slice of a task that is queued for @cpu. */
+/* Return the slice of a task that is queued for @cpu while @nr_waiting tasks wait in its domain. */
 static u64 first_slice_ns(const struct scx_dl_task *t, s32 cpu, u64 nr_waiting)
 {
 	return lavd_fitting_slice_ns(plain_slice_ns(cpu, nr_waiting), t->avg_runtime_ns,
@@ -46,8 +46,8 @@ static u64 slice_ns(const struct scx_dl_task *t, s32 cpu)
 	return ns;
 }
 
-/* Shorten the slice of the running task if another task waits that did not when the slice was set.
- * Only necessary if the slice was boosted, or if a pinned task waits for this CPU. */
+/* Shorten the slice of the running task if a task has begun to wait since the slice was set. This
+ * is necessary only if the slice was boosted, or if a pinned task waits for this CPU. */
 static void shorten_slice(struct task_struct *p, s32 cpu)
 {
 	struct lavd_cpu *state = cpu_state(cpu);

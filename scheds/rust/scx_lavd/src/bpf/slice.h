@@ -5,12 +5,13 @@
 
 #include <scx/time.h>
 
-/* Tasks that wait should run within this time, roughly. */
+/* Approximate time within which all waiting tasks should run. */
 #define LAVD_TARGET_LATENCY_NS (10 * NSEC_PER_MSEC)
 
-/* While no other task waits, a boosted slice is the average runtime plus this, so that the task can
- * finish. */
+/* While no other task waits, a boosted slice is the average runtime plus this bonus, so that the
+ * task can finish its work. */
 #define LAVD_SLICE_BONUS_NS (NSEC_PER_MSEC / 2)
+/* Maximum of a boosted slice. */
 #define LAVD_SLICE_BOOST_MAX_NS (500 * NSEC_PER_MSEC)
 
 static inline u64 lavd_clamp(u64 value, u64 min, u64 max)
@@ -30,10 +31,10 @@ static inline u64 lavd_slice_ns(u32 nr_cpus, u64 nr_waiting, u64 min_ns, u64 max
 }
 
 /*
- * Return the slice of a task that runs for @avg_runtime_ns on average: twice as long, but at least
- * twice @min_ns and at most @slice_ns. A new task starts with a short slice, because its runtime is
- * unknown, and others have to wait for the end of its slice: only tasks with a long average runtime
- * are preempted.
+ * Return the slice of a task that runs for @avg_runtime_ns on average: twice this time, but at
+ * least twice @min_ns and at most @slice_ns. A new task, whose average is 0, thus gets a short
+ * slice. This bounds the wait of other tasks, because a task without a long average runtime is not
+ * preempted.
  */
 static inline u64 lavd_fitting_slice_ns(u64 slice_ns, u64 avg_runtime_ns, u64 min_ns)
 {
@@ -51,7 +52,7 @@ static inline u64 lavd_fitting_slice_ns(u64 slice_ns, u64 avg_runtime_ns, u64 mi
 static inline u64 lavd_boosted_slice_ns(u64 slice_ns, u64 avg_runtime_ns, bool others_wait,
 					u32 lat_cri, u64 avg_lat_cri)
 {
-	/* --slice-max-us may be above the limit. */
+	/* @slice_ns may be larger than LAVD_SLICE_BOOST_MAX_NS (--slice-max-us). */
 	if (!others_wait)
 		return lavd_clamp(avg_runtime_ns + LAVD_SLICE_BONUS_NS, slice_ns,
 				  slice_ns > LAVD_SLICE_BOOST_MAX_NS ? slice_ns :

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* State of the machine, of each compute domain and of each CPU; and the counters. */
+/* State of the machine, of each compute domain and of each CPU, and the counters. */
 #ifndef __LAVD_STATE_BPF_H
 #define __LAVD_STATE_BPF_H
 
@@ -12,26 +12,26 @@ const volatile struct lavd_orders lavd_orders SEC(".rodata.lavd_orders");
 SCX_PERCPU_COUNTERS(lavd_counters, struct lavd_counts);
 #define count(what) scx_count(lavd_counters, what)
 
-/* The running task of a CPU, and sums of the tasks that started to run since the last round. */
+/* The running task of a CPU, and sums over the tasks that started to run since the last round. */
 struct lavd_cpu {
 	u64 refilled_at_ns; /* when the task got its slice */
-	bool is_boosted; /* the slice is longer than that of others */
+	bool is_boosted; /* the slice is longer than plain_slice_ns() */
 	bool is_active; /* compact.bpf.h */
-	u32 nr;
+	u32 nr; /* number of tasks that started to run */
 	u32 max_lat_cri;
 	u32 min_perf_cri;
 	u32 max_perf_cri;
 	u32 sum_lat_cri;
 	u32 sum_perf_cri;
-	u32 sum_runtime_us; /* of average runtimes */
-	u64 since_ns; /* when the task started to run; 0: idle */
-	u64 busy_ns; /* of earlier tasks, since the last round */
+	u32 sum_runtime_us; /* sum of average runtimes */
+	u64 since_ns; /* when the task started to run; 0: the CPU is idle */
+	u64 busy_ns; /* time for which earlier tasks ran since the last round */
 	u64 padding; /* to a cache line */
 };
 
 static struct lavd_cpu lavd_cpus[SCX_CPUS_MAX];
 
-/* Number of CPUs of each compute domain, and of big ones. */
+/* Number of CPUs of each compute domain, and number of big CPUs of the machine. */
 static u32 lavd_domain_cpus[SCX_NODES_MAX];
 static u32 lavd_nr_big;
 
@@ -44,7 +44,7 @@ enum {
 	LAVD_NR_KINDS,
 };
 
-/* The CPUs of both kinds. */
+/* The little CPUs, and the big CPUs. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, LAVD_NR_KINDS);
@@ -52,8 +52,8 @@ struct {
 	__type(value, struct scx_mask);
 } lavd_kinds SEC(".maps");
 
-/* Sums of all CPUs in a round. Not on the stack, where the verifier would follow all combinations
- * of their values. */
+/* Sums over all CPUs in a round. They are not on the stack, because the verifier would then follow
+ * all combinations of their values. */
 static struct lavd_sums {
 	u64 nr;
 	u64 lat_cri;
@@ -66,8 +66,8 @@ static struct lavd_sums {
 	u64 big_capacity;
 	u64 min_capacity;
 	u64 load;
-	u64 nr_queued; /* in the DSQs of domains */
-	u64 nr_pinned; /* in those of CPUs */
+	u64 nr_queued; /* number of tasks in the DSQs of domains */
+	u64 nr_pinned; /* number of tasks in the DSQs of CPUs */
 } lavd_sums;
 
 static struct lavd_cpu *cpu_state(s32 cpu)

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What is known about a task: which tasks wake it and which it wakes, and the criticality derived
- * from this. */
+/* Tracks which tasks wake a task and which tasks it wakes, and updates its criticality. */
 #ifndef __LAVD_TRACK_BPF_H
 #define __LAVD_TRACK_BPF_H
 
 /* include/linux/sched.h */
 #define PF_IO_WORKER 0x00000010
 
-/* Wakeups of other tasks within this time count as one. */
+/* Several wakeups that a task causes within this time count as one. */
 #define WAKE_INTERVAL_MIN_NS (NSEC_PER_MSEC / 2)
 
-/* Return an average frequency per second, bounded by the time since the last event: without the
- * bound, a task that stops causing such events would keep its old average. */
+/* Return an average frequency, per second, but at most one event in the time since the last event.
+ * Without this bound, a task that causes no further events would keep its old average. */
 static u32 bounded_freq(u32 freq, u64 since_ns)
 {
 	return lavd_min(freq, NSEC_PER_SEC / (since_ns ?: 1));
@@ -24,7 +23,7 @@ static bool work_together(const struct task_struct *p, const struct task_struct 
 	return p->real_parent == waker->real_parent && !((p->flags ^ waker->flags) & PF_KTHREAD);
 }
 
-/* Note that the running task wakes a task that works with it (work_together()). */
+/* Note that @waker wakes the task @t, which works together with it (work_together()). */
 static void note_waker(struct scx_dl_task *t, struct task_struct *waker)
 {
 	struct scx_dl_task *w = bpf_task_storage_get(&scx_dl_tasks, waker, NULL, 0);
@@ -44,7 +43,7 @@ static void note_waker(struct scx_dl_task *t, struct task_struct *waker)
 		w->of_wakee = t->lat_cri;
 }
 
-/* Note how a task is woken up. The running task is the waker, unless this is an interrupt. */
+/* Note how a task is woken up. Unless this is an interrupt, the running task is the waker. */
 static void note_wakeup(const struct task_struct *p, struct scx_dl_task *t, bool is_sync)
 {
 	struct task_struct *waker = bpf_get_current_task_btf();
@@ -83,8 +82,9 @@ static u32 static_boost(const struct task_struct *p)
 	return boost;
 }
 
-/* Update the criticality of a task. What was noted since the last update counts only once: the
- * boosts of its wakeup and of a lock, and the criticalities of its waker and wakees. */
+/* Update the criticality of a task. The boosts of its wakeup and of a lock, and the criticalities
+ * of its waker and wakees, have been noted since the last update. They are used for this update
+ * only, and then reset. */
 static void update_criticality(const struct task_struct *p, struct scx_dl_task *t, u64 enq_flags)
 {
 	u32 wait_freq = scx_dl_wakeup_freq(t, enq_flags);
@@ -102,7 +102,7 @@ static void update_criticality(const struct task_struct *p, struct scx_dl_task *
 					    p->scx.weight);
 }
 
-/* Whether the task has used more than its share. */
+/* Whether the task has used more than its share: its virtual time is ahead of its domain's. */
 static bool is_greedy(const struct scx_dl_task *t)
 {
 	return time_after(t->vtime, scx_dl_now(t));

@@ -24,7 +24,7 @@ fn with_boost(slice_boost: u32) -> Config {
     }
 }
 
-/// A machine whose CPUs are busy with tasks that interactive ones may preempt.
+/// A machine whose CPUs run tasks that interactive tasks may preempt.
 fn busy(nr_cpus: u32) -> Cpus {
     let mut cpus = Cpus::of_single_threads(usize::try_from(nr_cpus).unwrap());
     (0..nr_cpus).for_each(|cpu| cpus.set_online(cpu, true));
@@ -52,12 +52,13 @@ const fn hog(weight: u32) -> Habit {
 struct Modelled {
     habit: Habit,
     task: QueuedTask,
-    /// End of its sleep; `None` while it is runnable.
+    /// When the task wakes up; `None` while it is runnable.
     wakes_ns: Option<u64>,
     since_ns: u64,
     longest_wait_ns: u64,
-    /// Time of its last wakeup, and the longest time from a wakeup to the next sleep.
+    /// When the task last woke up.
     woke_ns: u64,
+    /// The longest time from a wakeup of the task to its next sleep.
     longest_response_ns: u64,
 }
 
@@ -105,8 +106,7 @@ impl Machine {
         }
     }
 
-    /// Simulates `for_ns`: each dispatched task runs for its slice or its burst, if that is
-    /// shorter.
+    /// Simulates `for_ns` of time. Each dispatched task runs for its slice, or until it sleeps.
     fn run(&mut self, for_ns: u64) {
         let until_ns = self.now_ns + for_ns;
         while self.now_ns < until_ns {
@@ -279,7 +279,7 @@ fn task_that_has_run_since_its_sleep_preempts_none() {
     assert!(!policy.is_urgent());
 }
 
-/// An interactive task that has slept by itself.
+/// An interactive task that has itself slept several times.
 fn experienced(pid: i32) -> QueuedTask {
     let mut task = interactive(pid);
     task.nvcsw = SLEEPS_MIN;
@@ -295,7 +295,7 @@ fn stands(config: Config, task: QueuedTask) -> bool {
 #[test]
 fn decisions_on_interactive_tasks_stand() {
     assert!(stands(CONFIG, experienced(1)));
-    // It may be a hog with an interactive parent.
+    // This new task may be a hog with an interactive parent.
     assert!(!stands(CONFIG, interactive(1)));
     assert!(!stands(CONFIG, queued(1, MS)));
     let mut computing = experienced(1);
@@ -369,7 +369,7 @@ fn sleeper_beside_hogs_runs_at_once_with_boost_only() {
     let response_ms = |boost| {
         let habits = [frames, hog(100), hog(100), hog(100)];
         let mut machine = Machine::new(with_boost(boost), &habits);
-        // Until the policy has recognized the hogs.
+        // Run until the policy has recognized the hogs.
         machine.run(2000 * MS);
         machine.tasks[0].longest_response_ns = 0;
         machine.run(2000 * MS);
@@ -391,7 +391,7 @@ fn fifo_ends_with_the_last_cpus_and_comes_back() {
     (1..4).for_each(|cpu| cpus.set_idle(cpu, true));
     let mut late = queued(1, MS);
     late.exec_ns = 400 * MS;
-    // In deadline order the second task would be first.
+    // By deadline, the second task would precede the first one.
     policy.enqueue(late, MS);
     policy.enqueue(queued(2, MS), 2 * MS);
     assert_eq!(policy.mode(), 1);
@@ -420,9 +420,9 @@ fn habits() -> impl Strategy<Value = Vec<Habit>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Whatever the weights and habits: each task runs within `STARVED_NS` plus two slices of all
-    /// tasks, virtual time never decreases, and the CPU is not idle while a task waits (see
-    /// [`Machine::run`]).
+    /// Whatever the weights and habits of the tasks, each task runs within `STARVED_NS` plus two
+    /// slices of all tasks, virtual time never decreases, and the CPU is not idle while a task
+    /// waits ([`Machine::run`]).
     #[test]
     fn no_task_starves(habits in habits(), boost in 0..=1000_u32) {
         let mut machine = Machine::new(with_boost(boost), &habits);

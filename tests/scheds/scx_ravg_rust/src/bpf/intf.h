@@ -6,7 +6,7 @@
 
 /* The argument of ravg_step(). */
 struct ravg_step {
-	u64 avg; /* struct scx_ravg, before and after */
+	u64 avg; /* avg, val and val_at_ns are a struct scx_ravg, which is updated */
 	u64 val;
 	u64 val_at_ns;
 	u64 now_ns;
