@@ -22,6 +22,13 @@ def finished(process: Process, timeout_s: float = TIMEOUT_S) -> Record:
     return json.loads(process.stdout())
 
 
+def end_load(load: Process) -> None:
+    """End a load before its scheduler, which shows that the scheduler has lost no task: each thread
+    of the load has to run in order to end."""
+    load.signal(signal.SIGINT)
+    assert load.wait(TIMEOUT_S) == 0, load.stderr()
+
+
 def of_hogs(guest: Guest, load: Process, file: str) -> list[str]:
     """Lines of a file in /proc, one for each hog of a load; empty before the hogs exist."""
     tasks = f"/proc/{load.pid}/task"

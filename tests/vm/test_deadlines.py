@@ -13,7 +13,7 @@ from collections.abc import Callable
 import pytest
 from figures import Replayed, measure, measure_all, scx_load
 from hybrid import busy_cpus, make_hybrid, set_profile
-from loads import MIXED, QUIET, finished
+from loads import MIXED, QUIET, end_load, finished
 from sched_ext import STOPS_FAIR_SERVER_TWICE, Load, SetCpu, Start, counters, state, wait_for
 from shares import NICE_0_TO_5, shares
 from vm import topology
@@ -52,7 +52,7 @@ def test_hotplug_under_load_loses_no_task(
     placement = ("--primary-domain", "5", "--cpufreq")
     options = ("--preempt-shift", "0") if scheduler == "scx_lavd" else placement
     process = start(scheduler, *options).wait_enabled()
-    load("--hogs", str(len(guest.topology.online) + 2), *MIXED)
+    mixed = load("--hogs", str(len(guest.topology.online) + 2), *MIXED)
     for change, is_online in enumerate((False, True), start=1):
         set_cpu(1, is_online)
         wait_for(
@@ -60,7 +60,7 @@ def test_hotplug_under_load_loses_no_task(
             lambda n=change: process.process.stderr().count("restarting") >= n,
         )
         process.wait_enabled()
-    # If a thread of the load is stuck, the load fails, and then the fixture, too.
+    end_load(mixed)
     assert process.end(signal.SIGINT) == 0
 
 

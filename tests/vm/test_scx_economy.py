@@ -17,9 +17,10 @@ from typing import Any
 
 import pytest
 from figures import Replayed, record_runs, scx_load
+from loads import end_load
 from sched_ext import STOPS_FAIR_SERVER_TWICE, Load, SetCpu, Start, read, wait_for
 from statistics_client import total, wait_served
-from vm.guest import Guest, Process
+from vm.guest import Guest
 
 #: Runs loads one after the other, and then prints the scheduler's statistics.
 SCRIPT = """
@@ -301,11 +302,6 @@ def audited(guest: Guest) -> dict[str, int]:
     return seen[-1]
 
 
-def end_of(load: Process) -> None:
-    load.signal(signal.SIGINT)
-    assert load.wait(60) == 0, load.stderr()
-
-
 def test_no_money_is_created_or_lost(guest: Guest, start: Start, load: Load) -> None:
     """T4: the sum of all money stays zero while servers and clients are killed, processes are
     forked, and nice values, cgroups, classes and affinities change."""
@@ -333,7 +329,7 @@ def test_no_money_is_created_or_lost(guest: Guest, start: Start, load: Load) -> 
     wait_for("the server runs", lambda: servers(guest))
     killed.signal(signal.SIGKILL)
     killed.wait(60)
-    end_of(mixed)
+    end_load(mixed)
     guest.run(f"rmdir {group}; true").check()
     wait_for("servers end", lambda: not servers(guest))
     totals = audited(guest)
@@ -359,8 +355,7 @@ def test_hotplug_under_load_loses_no_task(
         scheduler.wait_enabled()
     wait_served(guest)
     wait_for("clients pay", lambda: total(guest)["nr_withdraw"] > 0)
-    # The load fails if one of its threads is stuck.
-    end_of(mixed)
+    end_load(mixed)
     assert audited(guest)["money_error_ns"] == 0
     assert scheduler.end(signal.SIGINT) == 0
 

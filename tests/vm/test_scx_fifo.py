@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable
 
 import pytest
+from loads import end_load
 from sched_ext import (
     STOPS_FAIR_SERVER_TWICE,
     Load,
@@ -58,7 +59,7 @@ def test_hotplug_under_load_loses_no_task(
     scheduler's threads to the ext class first, while the hogs are still in the fair class: see
     scheds/c/runner/priority.c (6.17)."""
     scheduler = start("scx_fifo", "--slice-us", "3000", "--stats", "0.5").wait_enabled()
-    load("--hogs", "12", "--sleepers", "60", "--pipes", "8", "--forks-per-s", "20")
+    mixed = load("--hogs", "12", "--sleepers", "60", "--pipes", "8", "--forks-per-s", "20")
     for change in range(4):
         online = change % 2
         set_cpu(1, bool(online))
@@ -68,8 +69,8 @@ def test_hotplug_under_load_loses_no_task(
             lambda n=restarted: scheduler.process.stderr().count("restarting") >= n,
         )
         scheduler.wait_enabled()
-    # If a thread of the load is stuck, the load fails, and then the fixture, too.
     assert figures(scheduler.wait_lines(2)[-1])["slice_us"] == 3000
+    end_load(mixed)
     assert scheduler.end(signal.SIGINT) == 0
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 from cgroups import FUNCTIONS, create, results
-from loads import hog_times_s
+from loads import end_load, hog_times_s
 from sched_ext import (
     STOPS_FAIR_SERVER_TWICE,
     TIMEOUT_S,
@@ -103,7 +103,7 @@ def test_hotplug_under_load_loses_no_task(
     them (6.17, runner/priority.c). A smaller load does not show this.
     """
     scheduler = start("scx_simple").wait_enabled()
-    load("--hogs", "12", "--sleepers", "60", "--pipes", "8", "--forks-per-s", "20")
+    mixed = load("--hogs", "12", "--sleepers", "60", "--pipes", "8", "--forks-per-s", "20")
     for change in range(4):
         online = change % 2
         set_cpu(1, bool(online))
@@ -113,8 +113,8 @@ def test_hotplug_under_load_loses_no_task(
             lambda n=restarted: scheduler.process.stderr().count("restarting") >= n,
         )
         scheduler.wait_enabled()
-    # If a thread of the load is stuck, the load fails, and then the fixture, too.
     scheduler.wait_lines(3)
+    end_load(mixed)
     assert scheduler.end(signal.SIGINT) == 0
 
 

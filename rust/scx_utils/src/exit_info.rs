@@ -49,7 +49,8 @@ pub enum Outcome {
 }
 
 impl ExitInfo {
-    /// The consequence.
+    /// How the runner reacts to this exit. An error takes precedence over a restart that the exit
+    /// code requests.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         if self.kind >= FIRST_ERROR {

@@ -123,7 +123,7 @@ pub(crate) fn value(value: &Value) -> String {
     }
 }
 
-/// A number with up to three decimals.
+/// A number with up to three decimals and grouped digits; in exponent form from 1e15 on.
 fn decimal(number: f64) -> String {
     if number.abs() >= 1e15 {
         return format!("{number:e}");

@@ -27,7 +27,8 @@ static s32 pick_idle_own(struct task_struct *p, struct rusty_task *t, s32 prev_c
 	return dom ? pick_idle(p, prev_cpu, dom->cpus) : -EBUSY;
 }
 
-/* Claim an idle CPU in the domains of @node whose CPUs the tuner offers to others. */
+/* Claim an idle CPU outside of the task's domain, in one of the domains of @node (MACHINE: of all
+ * nodes) that the tuner has opened to wakees of other domains. Negative if there is none. */
 static s32 pick_idle_beyond(struct task_struct *p, s32 prev_cpu, u32 node)
 {
 	struct rusty_reach *reach = reach_of(node);
