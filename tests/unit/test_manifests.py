@@ -79,6 +79,18 @@ def test_modes_are_complete_and_some_have_arguments(manifest: dict[str, Any]) ->
         assert len(set(others)) == len(others)
 
 
+def test_schedulers_that_follow_the_power_profile_name_their_options(
+    manifest: dict[str, Any],
+) -> None:
+    """The build checks that the schedulers accept them."""
+    known = {
+        "scx_bpfland": ["--primary-domain", "auto"],
+        "scx_flash": ["--primary-domain", "auto"],
+        "scx_lavd": ["--autopower"],
+    }
+    assert manifest.get("power_profile_args") == known.get(manifest["name"])
+
+
 def test_required_kfuncs_are_listed(manifest: dict[str, Any]) -> None:
     assert "scx_bpf_create_dsq" in manifest["kfuncs"]
     # A kfunc of which there are several versions is not required.

@@ -178,6 +178,10 @@ pub struct Manifest {
     pub options: Vec<OptionInfo>,
     /// Its arguments in each mode.
     pub modes: BTreeMap<Mode, Vec<String>>,
+    /// The arguments with which it follows the machine's power profile while it runs, in addition
+    /// to those of the mode auto; `None` if it cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_profile_args: Option<Vec<String>>,
     /// The kfuncs that it requires.
     pub kfuncs: Vec<String>,
 }

@@ -10,8 +10,12 @@ use crate::cpumask::MAX_NR_CPU_IDS;
 use crate::topology::sysfs;
 
 mod daemon;
+mod supply;
 
 use daemon::Daemon;
+
+pub use daemon::Watch;
+pub use supply::Supply;
 
 /// Directory of the frequency policies. There is at most one for each CPU.
 const POLICIES: &str = "sys/devices/system/cpu/cpufreq";
@@ -54,10 +58,11 @@ impl Profile {
         }
     }
 
-    /// Converts a `scaling_governor`. Other governors follow the load.
-    fn from_governor(word: &str) -> Option<Self> {
+    /// Converts a `scaling_governor` of a `scaling_driver`. Other governors follow the load, and so
+    /// does `powersave` of intel_pstate.
+    fn from_governor(word: &str, driver: &str) -> Option<Self> {
         match word {
-            "powersave" => Some(Self::PowerSave),
+            "powersave" if driver != "intel_pstate" => Some(Self::PowerSave),
             "performance" => Some(Self::Performance),
             _ => None,
         }
@@ -107,9 +112,12 @@ impl ProfileSource {
         let dir = self.root.join(POLICIES);
         let policies = sysfs::numbered(&dir, "policy", MAX_NR_CPU_IDS);
         let file = |policy: &usize, name: &str| dir.join(format!("policy{policy}")).join(name);
-        let mut governor = policies
-            .iter()
-            .filter_map(|policy| word(&file(policy, "scaling_governor")).ok());
+        let governor = || {
+            let policy = |policy| Some((policy, word(&file(policy, "scaling_governor")).ok()?));
+            let (policy, governor) = policies.iter().find_map(policy)?;
+            let driver = word(&file(policy, "scaling_driver")).unwrap_or_default();
+            Profile::from_governor(&governor, &driver)
+        };
         let mut preferences = policies
             .iter()
             .map(|policy| word(&file(policy, "energy_performance_preference")))
@@ -117,16 +125,13 @@ impl ProfileSource {
             .filter(|word| !matches!(word, Err(error) if error.kind() == io::ErrorKind::NotFound))
             .peekable();
         if preferences.peek().is_none() {
-            return Profile::from_governor(&governor.next()?);
+            return governor();
         }
         let preference = preferences.find_map(Result::ok);
         preference
             .and_then(|word| Profile::from_preference(&word))
-            .or_else(|| {
-                // Drivers with preferences normally use the governor powersave: ignore it.
-                let profile = Profile::from_governor(&governor.next()?)?;
-                (profile == Profile::Performance).then_some(profile)
-            })
+            // Drivers with preferences normally use the governor powersave: ignore it.
+            .or_else(|| governor().filter(|profile| *profile == Profile::Performance))
     }
 }
 
@@ -195,6 +200,21 @@ mod tests {
         for (word, want) in words {
             assert_eq!(profile(&[("policy0", GOVERNOR, word)]), want, "{word:?}");
         }
+    }
+
+    /// Without HWP, intel_pstate has no preferences, and its governor powersave follows the load.
+    #[test]
+    fn governors_of_intel_pstate() {
+        let of = |driver, governor| {
+            profile(&[
+                ("policy0", "scaling_driver", driver),
+                ("policy0", GOVERNOR, governor),
+            ])
+        };
+        assert_eq!(of("intel_pstate\n", "powersave\n"), None);
+        assert_eq!(of("intel_pstate\n", "performance\n"), Some(Performance));
+        assert_eq!(of("intel_cpufreq\n", "powersave\n"), Some(PowerSave));
+        assert_eq!(of("acpi-cpufreq\n", "powersave\n"), Some(PowerSave));
     }
 
     #[test]

@@ -47,16 +47,23 @@ impl Drop for RealTime {
     }
 }
 
+// System calls, since these functions of musl only fail: POSIX defines them for processes, and
+// Linux implements them for threads.
+
 fn current(thread: libc::pid_t) -> Option<Scheduling> {
     let mut param = libc::sched_param { sched_priority: 0 };
+    let param_ptr = std::ptr::from_mut(&mut param);
     // SAFETY: the kernel writes one `sched_param`.
     let (policy, err) = unsafe {
         (
-            libc::sched_getscheduler(thread),
-            libc::sched_getparam(thread, &mut param),
+            libc::syscall(libc::SYS_sched_getscheduler, thread),
+            libc::syscall(libc::SYS_sched_getparam, thread, param_ptr),
         )
     };
-    (policy >= 0 && err == 0).then_some((policy, param))
+    let policy = libc::c_int::try_from(policy).ok();
+    policy
+        .filter(|policy| *policy >= 0 && err == 0)
+        .map(|policy| (policy, param))
 }
 
 /// `SCHED_RESET_ON_FORK`: threads created meanwhile do not inherit the policy.
@@ -70,6 +77,25 @@ fn lowest_fifo() -> Scheduling {
 }
 
 fn set(thread: libc::pid_t, (policy, param): Scheduling) -> bool {
+    let param_ptr = std::ptr::from_ref(&param);
     // SAFETY: the kernel reads one `sched_param`.
-    unsafe { libc::sched_setscheduler(thread, policy, &param) == 0 }
+    unsafe { libc::syscall(libc::SYS_sched_setscheduler, thread, policy, param_ptr) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tests run with the default policy, unless somebody starts them with another one.
+    #[test]
+    fn policy_is_read_and_set() {
+        let before = current(SELF).unwrap();
+        assert!(set(SELF, before), "the policy it has needs no permission");
+        let raised = RealTime::raise_self();
+        let is_root = raised.before.is_some();
+        let policy = current(SELF).unwrap().0;
+        assert_eq!(policy == lowest_fifo().0, is_root);
+        drop(raised);
+        assert_eq!(current(SELF).unwrap().0, before.0);
+    }
 }

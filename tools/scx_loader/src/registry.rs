@@ -193,6 +193,7 @@ pub(crate) mod tests {
                 option("keep", Some('k'), Values::None),
             ],
             modes: BTreeMap::from([(Mode::LowLatency, vec!["--fast".into()])]),
+            power_profile_args: None,
             kfuncs: Vec::new(),
         }
     }

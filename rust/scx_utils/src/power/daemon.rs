@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The profile of power-profiles-daemon, or of another service with its interface, over D-Bus.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -11,14 +12,16 @@ use std::time::Duration;
 use futures_channel::oneshot;
 use futures_lite::future;
 use futures_lite::stream::{or, StreamExt as _};
-use zbus::fdo::{PropertiesChanged, PropertiesProxy};
-use zbus::proxy::{CacheProperties, MethodFlags};
-use zbus::{block_on, connection, Connection, OwnedVariant, Proxy};
+use zbus::fdo::{DBusProxy, PropertiesProxy};
+use zbus::message::Type;
+use zbus::names::{BusName, InterfaceName};
+use zbus::proxy::CacheProperties;
+use zbus::{block_on, connection, Connection, MatchRule, MessageStream};
 
 use super::Profile;
 
 /// The name that the service and its interface share, with the path of the object: as of version
-/// 0.20, and before.
+/// 0.20, and before. Other services with this interface, as of tuned, have the same names.
 const NAMES: [(&str, &str); 2] = [
     (
         "org.freedesktop.UPower.PowerProfiles",
@@ -28,7 +31,7 @@ const NAMES: [(&str, &str); 2] = [
 ];
 const PROPERTY: &str = "ActiveProfile";
 
-/// How long to wait after a failure of the bus or of the service, either of which may not exist.
+/// How long to wait after a failure of the bus, which may not exist.
 const RETRY: Duration = Duration::from_secs(10);
 /// Timeout of a call. Answers take milliseconds.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -63,10 +66,12 @@ impl Latest {
     }
 }
 
-/// A thread that follows the daemon. It ends after this is dropped.
+/// Reports the profile of power-profiles-daemon, or of another service with its interface.
+///
+/// A thread listens to the system bus; it ends after this is dropped. A service that does not run
+/// is not started.
 #[derive(Debug)]
-pub(super) struct Daemon {
-    latest: Arc<Latest>,
+pub struct Watch {
     _end: End,
 }
 
@@ -83,27 +88,57 @@ struct Ended {
     retry: Receiver<()>,
 }
 
-impl Daemon {
-    /// For the bus of the machine with this root directory.
-    pub(super) fn start(root: &Path) -> Self {
-        let latest = Arc::new(Latest::default());
+impl Watch {
+    /// For the bus of the machine with this root directory: "/", except in tests.
+    ///
+    /// `report` is called soon with the current profile, `None` if there is no service that has
+    /// one, and again at each possible change, such as resume from suspend.
+    ///
+    /// # Errors
+    ///
+    /// If the thread cannot be started.
+    pub fn start(
+        root: &Path,
+        report: impl FnMut(Option<Profile>) + Send + 'static,
+    ) -> io::Result<Self> {
         let (bus, bus_ended) = oneshot::channel();
         let (retry, retry_ended) = mpsc::channel();
         let ended = Ended {
             bus: bus_ended,
             retry: retry_ended,
         };
-        let (root, ours) = (root.to_owned(), Arc::clone(&latest));
+        let root = root.to_owned();
         let thread = thread::Builder::new().name("power-profile".into());
-        if let Err(error) = thread.spawn(move || run(&root, &ours, ended)) {
-            tracing::debug!("no thread to ask for the power profile: {error}");
-        }
-        Self {
-            latest,
+        thread.spawn(move || run(&root, report, ended))?;
+        Ok(Self {
             _end: End {
                 _bus: bus,
                 _retry: retry,
             },
+        })
+    }
+}
+
+/// The latest profile of a [`Watch`].
+#[derive(Debug)]
+pub(super) struct Daemon {
+    latest: Arc<Latest>,
+    _watch: Option<Watch>,
+}
+
+impl Daemon {
+    /// For the bus of the machine with this root directory.
+    pub(super) fn start(root: &Path) -> Self {
+        let latest = Arc::new(Latest::default());
+        let ours = Arc::clone(&latest);
+        let watch = Watch::start(root, move |profile| ours.set(profile));
+        Self {
+            latest,
+            _watch: watch
+                .inspect_err(|error| {
+                    tracing::debug!("no thread to ask for the power profile: {error}");
+                })
+                .ok(),
         }
     }
 
@@ -112,7 +147,7 @@ impl Daemon {
     }
 }
 
-fn run(root: &Path, latest: &Latest, mut ended: Ended) {
+fn run(root: &Path, mut report: impl FnMut(Option<Profile>), mut ended: Ended) {
     loop {
         let lost = future::or(
             async {
@@ -120,30 +155,36 @@ fn run(root: &Path, latest: &Latest, mut ended: Ended) {
                 let _ = (&mut ended.bus).await;
                 None
             },
-            async { Some(follow(root, latest).await) },
+            async { Some(follow(root, &mut report).await) },
         );
         match block_on(lost) {
             None => return,
-            Some(Ok(())) => tracing::debug!("the power profile: the service is gone"),
+            Some(Ok(())) => tracing::debug!("the power profile: the bus is gone"),
             Some(Err(error)) => tracing::debug!("the power profile: {error}"),
         }
-        latest.set(None);
+        report(None);
         if ended.retry.recv_timeout(RETRY) != Err(RecvTimeoutError::Timeout) {
             return;
         }
     }
 }
 
-/// Stores the profile, until the service or the bus is gone.
-async fn follow(root: &Path, latest: &Latest) -> zbus::Result<()> {
+/// Reports the profile until the bus is gone.
+async fn follow(root: &Path, report: &mut impl FnMut(Option<Profile>)) -> zbus::Result<()> {
     let bus = connect(root).await?;
-    let mut result = Ok(());
-    for (name, path) in NAMES {
-        result = follow_name(&bus, name, path, latest).await;
-        // The service is gone or failed: its profile does not count while the next name is tried.
-        latest.set(None);
+    let [new, old] = NAMES.map(|(name, _)| name);
+    // Subscribe before the profile is read, so that no change is missed.
+    let properties = or(changes(&bus, new).await?, changes(&bus, old).await?);
+    let owners = or(owners(&bus, new).await?, owners(&bus, old).await?);
+    // Services may not report what has changed during suspend.
+    let mut events = or(or(properties, owners), resumes(&bus).await?);
+    report(profile(&bus).await);
+    while let Some(event) = events.next().await {
+        event?;
+        // Read the value even if the signal contains it: changes are rare.
+        report(profile(&bus).await);
     }
-    result
+    Ok(())
 }
 
 async fn connect(root: &Path) -> zbus::Result<Connection> {
@@ -157,58 +198,84 @@ async fn connect(root: &Path) -> zbus::Result<Connection> {
     bus.method_timeout(ANSWER_TIMEOUT).build().await
 }
 
-enum Event {
-    Changed(PropertiesChanged),
-    OwnerChanged,
+/// Changed properties of a service.
+async fn changes(bus: &Connection, name: &str) -> zbus::Result<MessageStream> {
+    let rule = MatchRule::builder()
+        .msg_type(Type::Signal)
+        .sender(name)
+        .interface("org.freedesktop.DBus.Properties")
+        .member("PropertiesChanged")
+        .arg(0, name);
+    MessageStream::for_match_rule(rule.build()?, bus, None).await
 }
 
-async fn follow_name(
-    bus: &Connection,
-    name: &str,
-    path: &str,
-    latest: &Latest,
-) -> zbus::Result<()> {
+/// Starts and ends of a service.
+async fn owners(bus: &Connection, name: &str) -> zbus::Result<MessageStream> {
+    let rule = MatchRule::builder()
+        .msg_type(Type::Signal)
+        .sender("org.freedesktop.DBus")
+        .interface("org.freedesktop.DBus")
+        .member("NameOwnerChanged")
+        .arg(0, name);
+    MessageStream::for_match_rule(rule.build()?, bus, None).await
+}
+
+/// The signals of systemd-logind before suspend, and after it.
+async fn resumes(bus: &Connection) -> zbus::Result<MessageStream> {
+    let rule = MatchRule::builder()
+        .msg_type(Type::Signal)
+        .sender("org.freedesktop.login1")
+        .interface("org.freedesktop.login1.Manager")
+        .member("PrepareForSleep");
+    MessageStream::for_match_rule(rule.build()?, bus, None).await
+}
+
+/// The profile of the first service that has one.
+async fn profile(bus: &Connection) -> Option<Profile> {
+    for (name, path) in NAMES {
+        match ask(bus, name, path).await {
+            Ok(Some(word)) => return Profile::from_daemon(&word),
+            Ok(None) => {}
+            Err(error) => tracing::debug!("the power profile of {name}: {error}"),
+        }
+    }
+    None
+}
+
+/// The profile of a service, if it runs. A machine that uses profiles has started it.
+async fn ask(bus: &Connection, name: &str, path: &str) -> zbus::Result<Option<String>> {
+    let driver = DBusProxy::builder(bus).cache_properties(CacheProperties::No);
+    if !driver
+        .build()
+        .await?
+        .name_has_owner(BusName::try_from(name)?)
+        .await?
+    {
+        return Ok(None);
+    }
+    read(bus, name, path).await.map(Some)
+}
+
+/// Not by a call with the flag NO_AUTO_START: zbus applies no timeout to calls with flags.
+async fn read(bus: &Connection, name: &str, path: &str) -> zbus::Result<String> {
     let service = PropertiesProxy::builder(bus)
         .destination(name)
         .path(path)
-        .cache_properties(CacheProperties::No)
+        .cache_properties(CacheProperties::No);
+    let value = service
         .build()
+        .await?
+        .get(InterfaceName::try_from(name)?, PROPERTY)
         .await?;
-    // Subscribe before the profile is read, so that no change is missed.
-    let changes = service.receive_properties_changed().await?;
-    let owners = service.inner().receive_owner_changed().await?;
-    let mut events = or(
-        changes.map(Event::Changed),
-        owners.map(|_| Event::OwnerChanged),
-    );
-    latest.set(ask(service.inner(), name).await?);
-    while let Some(Event::Changed(signal)) = events.next().await {
-        let args = signal.args()?;
-        if args.interface_name().as_str() != name {
-            continue;
-        }
-        // Read the value even if the signal contains it: changes are rare.
-        let is_ours = |property: &str| property == PROPERTY;
-        let changed = args.changed_properties().keys().any(|p| is_ours(p));
-        if changed || args.invalidated_properties().iter().any(|p| is_ours(p)) {
-            latest.set(ask(service.inner(), name).await?);
-        }
-    }
-    Ok(())
-}
-
-/// Asks for the profile without starting the service: a machine that uses profiles has started it.
-async fn ask(service: &Proxy<'_>, name: &str) -> zbus::Result<Option<Profile>> {
-    let flags = MethodFlags::NO_AUTO_START;
-    let property = (name, PROPERTY);
-    let reply = service.call_with_flags("Get", flags, &property);
-    let value: Option<OwnedVariant> = reply.await?;
-    let word = value.and_then(|value| String::try_from(value).ok());
-    Ok(word.and_then(|word| Profile::from_daemon(&word)))
+    String::try_from(value)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use zbus::Guid;
+
     use super::*;
 
     #[test]
@@ -221,5 +288,34 @@ mod tests {
         }
         latest.set(None);
         assert_eq!(latest.get(), None);
+    }
+
+    /// A service that never answers.
+    struct Silent;
+
+    #[zbus::interface(name = "net.hadess.PowerProfiles")]
+    impl Silent {
+        #[zbus(property)]
+        async fn active_profile(&self) -> String {
+            future::pending().await
+        }
+    }
+
+    #[test]
+    fn service_that_does_not_answer_is_given_up() {
+        let (near, far) = UnixStream::pair().unwrap();
+        let (name, path) = NAMES[1];
+        let result = block_on(async {
+            let server = connection::Builder::unix_stream(far)
+                .server(Guid::generate())
+                .p2p()
+                .serve_at(path, Silent);
+            let client = connection::Builder::unix_stream(near)
+                .p2p()
+                .method_timeout(Duration::from_millis(50));
+            let (_server, client) = future::zip(server.build(), client.build()).await;
+            read(&client.unwrap(), name, path).await
+        });
+        assert!(result.is_err(), "{result:?}");
     }
 }

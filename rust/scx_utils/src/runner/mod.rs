@@ -97,6 +97,8 @@ pub trait Scheduler: 'static {
     const CGROUP_CONTROLS: &'static [Control] = &[];
     /// Its arguments in each mode of scx_loader.
     const MODES: Modes = Modes::NONE;
+    /// See [`Manifest`](crate::manifest::Manifest::power_profile_args).
+    const POWER_PROFILE_ARGS: Option<&'static [&'static str]> = None;
     /// The kfuncs that it requires, from `bpf_kfuncs`: see
     /// [`include_bpf!`](crate::include_bpf).
     const KFUNCS: &'static [&'static str];

@@ -242,17 +242,23 @@ pub(super) fn manifest<S: Scheduler>() -> Result<Status> {
         name: S::PROGRAM.name.to_owned(),
         options: own.get_arguments().chain(passed).map(Into::into).collect(),
         modes: S::MODES.into(),
+        power_profile_args: S::POWER_PROFILE_ARGS
+            .map(|args| args.iter().map(ToString::to_string).collect()),
         kfuncs: S::KFUNCS.iter().map(ToString::to_string).collect(),
     };
     for (mode, args) in &manifest.modes {
-        let line = std::iter::once(&manifest.name).chain(args);
-        let parsed = parse::<S>(line.map(Into::into));
-        let config = parsed.map_err(|error| anyhow!(cli::one_line(&error)));
-        config
-            .and_then(|cli| S::config(cli.own).map(drop))
-            .with_context(|| format!("the mode {mode}"))?;
+        check::<S>(args).with_context(|| format!("the mode {mode}"))?;
     }
+    // The mode auto has no arguments.
+    check::<S>(manifest.power_profile_args.iter().flatten()).context("power_profile_args")?;
     write(&(serde_json::to_string_pretty(&manifest)? + "\n"))
+}
+
+/// Checks arguments by the scheduler's own parser.
+fn check<'a, S: Scheduler>(args: impl IntoIterator<Item = &'a String>) -> Result<()> {
+    let line = std::iter::once(S::PROGRAM.name.into()).chain(args.into_iter().map(Into::into));
+    let cli = parse::<S>(line).map_err(|error| anyhow!(cli::one_line(&error)))?;
+    S::config(cli.own).map(drop)
 }
 
 pub(super) fn print_topology(format: TopologyFormat) -> Result<Status> {

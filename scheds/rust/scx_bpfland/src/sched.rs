@@ -53,6 +53,7 @@ impl Scheduler for Bpfland {
         ],
         server: &["--slice-us", "20000", "--sticky-tasks"],
     };
+    const POWER_PROFILE_ARGS: Option<&'static [&'static str]> = Some(&["--primary-domain", "auto"]);
     const KFUNCS: &'static [&'static str] = crate::bpf_kfuncs::KFUNCS;
 
     type Opts = Opts;

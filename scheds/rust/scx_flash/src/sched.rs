@@ -47,6 +47,7 @@ impl Scheduler for Flash {
         power_save: &["--primary-domain", "powersave", "--slice-us", "5000"],
         server: &["--slice-us", "10000"],
     };
+    const POWER_PROFILE_ARGS: Option<&'static [&'static str]> = Some(&["--primary-domain", "auto"]);
     const KFUNCS: &'static [&'static str] = crate::bpf_kfuncs::KFUNCS;
 
     type Opts = Opts;

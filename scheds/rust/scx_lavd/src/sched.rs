@@ -78,6 +78,7 @@ impl Scheduler for Lavd {
             "3000",
         ],
     };
+    const POWER_PROFILE_ARGS: Option<&'static [&'static str]> = Some(&["--autopower"]);
     const KFUNCS: &'static [&'static str] = crate::bpf_kfuncs::KFUNCS;
 
     type Opts = Opts;

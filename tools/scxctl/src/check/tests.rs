@@ -92,6 +92,7 @@ impl Machine {
     /// A machine without any of the kernel's files.
     fn empty() -> Self {
         let manifest = |name: &str, kfuncs: &[&str]| Manifest {
+            power_profile_args: None,
             name: name.into(),
             options: Vec::new(),
             modes: BTreeMap::new(),

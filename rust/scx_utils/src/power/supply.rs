@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Whether the machine runs on its battery.
+
+use std::fs;
+use std::path::Path;
+
+use super::word;
+
+/// Directory of the power supplies.
+const SUPPLIES: &str = "sys/class/power_supply";
+
+/// The source of the machine's power.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Supply {
+    /// The mains.
+    Mains,
+    /// A battery.
+    Battery,
+}
+
+impl Supply {
+    /// Reads it from sysfs, whose files do not report changes; `None` if the machine has no
+    /// battery. Root is "/", except in tests.
+    #[must_use]
+    pub fn read(root: &Path) -> Option<Self> {
+        let mut is_online = false;
+        let mut statuses = Vec::new();
+        for entry in fs::read_dir(root.join(SUPPLIES)).ok()?.flatten() {
+            let file = |name| word(&entry.path().join(name)).unwrap_or_default();
+            // Batteries of mice and the like.
+            if file("scope") == "Device" {
+                continue;
+            }
+            match file("type").as_str() {
+                "Battery" => statuses.push(file("status")),
+                "Mains" | "USB" => is_online |= file("online") == "1",
+                _ => {}
+            }
+        }
+        if statuses.is_empty() {
+            return None;
+        }
+        // Some machines have no supply besides the battery.
+        let discharges = statuses.iter().any(|status| status == "Discharging");
+        Some(if discharges && !is_online {
+            Self::Battery
+        } else {
+            Self::Mains
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The supply with these files.
+    fn supply(files: &[(&str, &str)]) -> Option<Supply> {
+        let root = tempfile::tempdir().unwrap();
+        for (path, content) in files {
+            let path = root.path().join(SUPPLIES).join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, format!("{content}\n")).unwrap();
+        }
+        Supply::read(root.path())
+    }
+
+    const BATTERY: (&str, &str) = ("BAT0/type", "Battery");
+    const MAINS: (&str, &str) = ("AC/type", "Mains");
+
+    #[test]
+    fn laptops() {
+        let of = |status, online| {
+            let status = ("BAT0/status", status);
+            supply(&[BATTERY, status, MAINS, ("AC/online", online)])
+        };
+        assert_eq!(of("Discharging", "0"), Some(Supply::Battery));
+        assert_eq!(of("Charging", "1"), Some(Supply::Mains));
+        assert_eq!(of("Full", "1"), Some(Supply::Mains));
+        // A weak supply.
+        assert_eq!(of("Discharging", "1"), Some(Supply::Mains));
+        // The battery takes a moment to notice.
+        assert_eq!(of("Full", "0"), Some(Supply::Mains));
+    }
+
+    #[test]
+    fn battery_alone() {
+        let of = |status| supply(&[BATTERY, ("BAT0/status", status)]);
+        assert_eq!(of("Discharging"), Some(Supply::Battery));
+        assert_eq!(of("Charging"), Some(Supply::Mains));
+    }
+
+    #[test]
+    fn machines_without_batteries() {
+        assert_eq!(supply(&[]), None);
+        assert_eq!(supply(&[MAINS, ("AC/online", "1")]), None);
+        let mouse = [
+            ("hid/type", "Battery"),
+            ("hid/scope", "Device"),
+            ("hid/status", "Discharging"),
+        ];
+        assert_eq!(supply(&mouse), None);
+    }
+}
