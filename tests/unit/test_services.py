@@ -232,6 +232,8 @@ def test_interface_is_compatible_with_clients() -> None:
         "ReloadConfiguration": ("", ""),
         "SchedulerModes": ("s", "au"),
         "SchedulerModeArgs": ("su", "as"),
+        "RunOperation": ("sa{sv}", "u"),
+        "OperationState": ("u", "ss"),
     }
     properties = {p.attrib["name"]: p.attrib["type"] for p in interface().iter("property")}
     assert properties == {
@@ -245,6 +247,9 @@ def test_interface_is_compatible_with_clients() -> None:
         "StateReason": "s",
         "StderrTail": "as",
         "SchedulerPid": "u",
+        "PowerProfile": "s",
+        "PowerProfileFollower": "s",
+        "EffectiveMode": "u",
         "SinceUsec": "t",
     }
     assert {p.attrib["access"] for p in interface().iter("property")} == {"read"}
@@ -371,7 +376,7 @@ def test_sample_configuration_is_valid_and_without_effect() -> None:
     text = (SERVICES / "config.toml").read_text()
     assert tomllib.loads(text) == {}
     shown = tomllib.loads(re.sub(r"^#(?=\S)", "", text, flags=re.MULTILINE))
-    assert set(shown) == {"default_sched", "default_mode", "scheds", "supervision"}
+    assert set(shown) == {"default_sched", "default_mode", "scheds", "auto", "supervision"}
     schedulers = C_SCHEDULERS + RUST_SCHEDULERS
     assert shown["default_sched"] in schedulers
     assert shown["supervision"].pop("fallback_sched") in schedulers

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sched_ext import TIMEOUT_S, wait_for
+from sched_ext import TIMEOUT_S, read, wait_for
 from schedulers import C_SCHEDULERS, ROOT, RUST_SCHEDULERS
-from system_bus import ACTIONS, POLICIES, Peer, SystemBus
-from vm.guest import CommandError, Process, Result
+from system_bus import ACTIONS, POLICIES, USER, Peer, SystemBus
+from vm.guest import CommandError, Guest, Process, Result
 from vm.initramfs import File
 
 LOADER = Peer("org.scx.Loader", "/org/scx/Loader", "org.scx.Loader")
@@ -37,6 +37,40 @@ stop_timeout_s = 2
 """
 
 
+#: Services of scx_fake_power, on the system bus.
+NEW_PROFILES = Peer(
+    "org.freedesktop.UPower.PowerProfiles",
+    "/org/freedesktop/UPower/PowerProfiles",
+    "org.freedesktop.UPower.PowerProfiles",
+)
+OLD_PROFILES = Peer(
+    "net.hadess.PowerProfiles", "/net/hadess/PowerProfiles", "net.hadess.PowerProfiles"
+)
+LOGIN = Peer("org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager")
+FAKES = {"new": NEW_PROFILES, "old": OLD_PROFILES, "login": LOGIN}
+FAKE_POLICY = "".join(
+    f'<allow own="{peer.service}"/><allow send_destination="{peer.service}"/>'
+    for peer in FAKES.values()
+)
+
+
+#: With this configuration, the mode auto follows the power profile. scx_simple has no modes of its
+#: own.
+FOLLOWING = """
+[auto]
+follow_power_profile = true
+performance = 'Server'
+[scheds.scx_simple]
+powersave_mode = ['-f']
+server_mode = ['-v']
+"""
+
+
+def write(guest: Guest, path: str, text: str) -> None:
+    """Writes a file in the guest; the text has no double quotes."""
+    guest.run(f'echo "{text}" >{path}').check()
+
+
 def _manifest(name: str) -> str:
     none = '"auto": [], "gaming": [], "powersave": [], "lowlatency": [], "server": []'
     return f'{{"name": "{name}", "options": [], "modes": {{{none}}}, "kfuncs": []}}'
@@ -59,6 +93,9 @@ def files(build: Path, folder: str = SCHEDULERS) -> dict[str, File]:
     return found | {
         CONFIG: File(SUPERVISION),
         f"{POLICIES}/org.scx.Loader.conf": File(SERVICES / "dbus/org.scx.Loader.conf"),
+        f"{POLICIES}/fakes.conf": File(
+            f'<busconfig><policy context="default">{FAKE_POLICY}</policy></busconfig>'
+        ),
         f"{ACTIONS}/org.scx.Loader.policy": File(SERVICES / "polkit/org.scx.Loader.policy"),
     }
 
@@ -124,6 +161,25 @@ class Loader:
     def get(self, name: str, user: str = "root") -> Any:
         """A property."""
         return self.bus.get(LOADER, name, user=user)
+
+    def arguments(self) -> list[str]:
+        """Those of the running scheduler."""
+        line = read(self.guest, f"/proc/{self.get('SchedulerPid')}/cmdline")
+        return line.removesuffix("\0").split("\0")[1:]
+
+    def set_profile(self, service: Peer, profile: str) -> None:
+        """Sets the power profile of a service of scx_fake_power."""
+        self.bus.busctl("set-property", *service, "ActiveProfile", "s", profile).check()
+
+    def run_operation(self, operation: str, *options: str, user: str = "root") -> int:
+        """The id of an operation. Options are in the format of busctl: name, type and value."""
+        words = [operation, str(len(options)), *" ".join(options).split()]
+        (number,) = self.bus.call(LOADER, "RunOperation", "sa{sv}", *words, user=user)
+        return number
+
+    def operation(self, number: int) -> list[str]:
+        """State and message of an operation."""
+        return self.bus.call(LOADER, "OperationState", "u", str(number), user=USER)
 
     def wait_state(self, state: str) -> None:
         """Waits for this state."""

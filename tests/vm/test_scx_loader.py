@@ -26,7 +26,7 @@ from sched_ext import (
 )
 from schedulers import C_SCHEDULERS, RUST_SCHEDULERS
 from system_bus import USER, SystemBus
-from vm.guest import Guest
+from vm.guest import Guest, Process
 from vm.initramfs import File
 
 #: Each method that changes something, with valid arguments in the format of dbus-send.
@@ -84,6 +84,9 @@ def signatures(xml: str) -> dict[str, str]:
     for method in interface.findall("method"):
         types = [arg.attrib["type"] for arg in method.findall("arg")]
         members[method.attrib["name"]] = "method " + "".join(types)
+    for one in interface.findall("signal"):
+        types = [arg.attrib["type"] for arg in one.findall("arg")]
+        members[one.attrib["name"]] = "signal " + "".join(types)
     for one in interface.findall("property"):
         how = changes(one, changes(interface, "true"))
         members[one.attrib["name"]] = f"{one.attrib['access']} {one.attrib['type']} {how}"
@@ -497,6 +500,172 @@ def test_last_of_many_requests_wins(loader: Loader, guest: Guest) -> None:
     assert len(guest.run(["pidof", "scx_simple", "scx_fifo"]).stdout.split()) == 1
     loader.call("StopScheduler")
     assert state(guest) == "disabled"
+
+
+@pytest.fixture
+def fake(bus: SystemBus) -> Iterator[Callable[[str], Process]]:
+    """Starts a service of scx_fake_power, which is stopped after the test."""
+    services = []
+
+    def start(name: str) -> Process:
+        process = bus.guest.spawn(f"fake-{name}", ["scx_fake_power", name])
+        services.append(process)
+        wait_for("it is on the bus", lambda: bus.busctl("status", loaders.FAKES[name].service).ok)
+        return process
+
+    yield start
+    for service in services:
+        if service.running():
+            service.signal(signal.SIGTERM)
+            service.wait(TIMEOUT_S)
+
+
+def test_power_profile_is_followed(
+    stopped: Loader, guest: Guest, fake: Callable[[str], Process]
+) -> None:
+    def wait_effective(mode: int) -> None:
+        wait_for(f"mode {mode}", lambda: loader.get("EffectiveMode") == mode)
+        loader.wait_state("running")
+
+    def tell(service: system_bus.Peer, *words: str) -> None:
+        stopped.bus.busctl("call", *service, *words).check()
+
+    fake("login")
+    daemon = fake("old")
+    stopped.set_profile(loaders.OLD_PROFILES, "power-saver")
+    loaders.write(guest, "/srv/following.toml", loaders.FOLLOWING)
+    loader = stopped.start("--config", "/srv/following.toml")
+    loader.call("StartScheduler", "su", "scx_simple", "0")
+    assert (loader.get("SchedulerMode"), loader.get("EffectiveMode")) == (0, 2)
+    assert loader.arguments() == ["-f"]
+    assert loader.get("PowerProfile") == "power-saver"
+    # Rapid changes cause one switch.
+    rapid = ["performance", "balanced", "power-saver", "performance"]
+    tell(loaders.OLD_PROFILES, "SetRapidly", "as", *strings(rapid))
+    wait_effective(4)
+    assert loader.arguments() == ["-v"]
+    assert loader.log().count("starting scx_simple") == 2
+    assert loader.get("SchedulerMode") == 0
+    shown = loader.ctl("status").check().stdout
+    assert shown.startswith("running scx_simple in Auto mode\n")
+    assert "  profile:    performance, effective mode server\n" in shown
+    # The choice of another mode ends it, until auto is chosen again.
+    loader.call("SwitchScheduler", "su", "scx_simple", "1")
+    assert loader.get("PowerProfileFollower") == "none"
+    pid = loader.get("SchedulerPid")
+    stopped.set_profile(loaders.OLD_PROFILES, "power-saver")
+    wait_for("it is known", lambda: loader.get("PowerProfile") == "power-saver")
+    guest.run(["sleep", "3"]).check()
+    assert (loader.get("SchedulerPid"), loader.get("EffectiveMode")) == (pid, 1)
+    loader.call("SwitchScheduler", "su", "scx_simple", "0")
+    assert (loader.get("EffectiveMode"), loader.get("PowerProfileFollower")) == (2, "loader")
+    # Suspend: the daemon signals no change.
+    tell(loaders.OLD_PROFILES, "SetQuietly", "s", "performance")
+    tell(loaders.LOGIN, "Suspend")
+    wait_effective(4)
+    # Without the daemon, the profile is unknown.
+    daemon.signal(signal.SIGTERM)
+    wait_effective(0)
+
+
+def test_scheduler_that_follows_the_power_profile_itself_keeps_running(
+    stopped: Loader, guest: Guest, fake: Callable[[str], Process]
+) -> None:
+    fake("new")
+    loaders.write(guest, "/srv/following.toml", loaders.FOLLOWING)
+    loader = stopped.start("--config", "/srv/following.toml")
+    loader.call("StartScheduler", "su", "scx_bpfland", "0")
+    assert loader.arguments() == ["--primary-domain", "auto"]
+    assert loader.get("PowerProfileFollower") == "scheduler"
+    pid = loader.get("SchedulerPid")
+    stopped.set_profile(loaders.NEW_PROFILES, "power-saver")
+    wait_for("it is known", lambda: loader.get("PowerProfile") == "power-saver")
+    guest.run(["sleep", "3"]).check()
+    assert (loader.get("SchedulerPid"), loader.get("EffectiveMode")) == (pid, 0)
+
+
+def test_mode_depends_on_the_battery_if_there_is_no_daemon(stopped: Loader, guest: Guest) -> None:
+    loaders.write(guest, "/srv/changing.toml", "")
+    battery = "/sys/class/power_supply/BAT0"
+    guest.run(f"mount -t tmpfs none {Path(battery).parent}; mkdir {battery}").check()
+    try:
+        loaders.write(guest, f"{battery}/type", "Battery")
+        loaders.write(guest, f"{battery}/status", "Discharging")
+        loader = stopped.start("--config", "/srv/changing.toml")
+        loader.call("StartScheduler", "su", "scx_simple", "0")
+        assert (loader.get("PowerProfile"), loader.get("PowerProfileFollower")) == ("", "none")
+        # A reload applies to the running scheduler.
+        loaders.write(guest, "/srv/changing.toml", loaders.FOLLOWING)
+        loader.call("ReloadConfiguration")
+        wait_for("it saves power", lambda: loader.get("EffectiveMode") == 2)
+        assert loader.get("PowerProfile") == "battery"
+        loader.call("SwitchScheduler", "su", "scx_fifo", "0")
+        assert (loader.get("EffectiveMode"), loader.get("PowerProfileFollower")) == (0, "loader")
+        assert loader.log().count("scx_fifo has no mode powersave") == 1
+        loaders.write(guest, f"{battery}/status", "Charging")
+        wait_for("it is noticed", lambda: loader.get("PowerProfile") == "mains")
+    finally:
+        guest.run(["umount", str(Path(battery).parent)]).check()
+
+
+def test_operations_are_watched(loader: Loader, guest: Guest) -> None:
+    def wait_end(number: int) -> list[str]:
+        def is_over() -> bool:
+            return loader.operation(number)[0] not in ("authorizing", "running")
+
+        wait_for("its end", is_over)
+        return loader.operation(number)
+
+    first = loader.run_operation("start", "scheduler s scx_hangs")
+    going_on = ["running", "starting scx_hangs"]
+    wait_for("its progress", lambda: loader.operation(first) == going_on)
+    second = loader.run_operation("switch", "scheduler s scx_simple", "mode u 1")
+    assert wait_end(second)[0] == "done"
+    assert loader.operation(first) == ["failed", "superseded by a later request"]
+    assert (ops(guest), loader.get("SchedulerMode")) == ("simple", 1)
+    state, message = wait_end(loader.run_operation("stop", user=USER))
+    assert state == "denied"
+    assert "manage-schedulers" in message
+    assert ops(guest) == "simple"
+
+
+#: Operation, options in the format of busctl, and a part of the error.
+INVALID_OPERATIONS = [
+    ("reboot", [], "operations: start"),
+    ("start", [], "scheduler is missing"),
+    ("start", ["scheduler s scx_nope"], "no scheduler"),
+    ("start", ["scheduler u 1"], "another type"),
+    ("start", ["scheduler s scx_fifo", "mode u 5"], "no mode 5"),
+    ("start", ["scheduler s scx_fifo", "mode u 0", "arguments as 1 -v"], "both mode"),
+    ("start", ["scheduler s scx_fifo", "arguments as 1 --stats-socket"], "--stats-socket"),
+    ("stop", ["scheduler s scx_fifo"], "no option"),
+    ("restore", [], "no default"),
+]
+
+
+def test_invalid_operations_are_rejected(loader: Loader) -> None:
+    for operation, options, words in INVALID_OPERATIONS:
+        call = [operation, str(len(options)), *" ".join(options).split()]
+        assert words in loader.refusal("RunOperation", "sa{sv}", *call)
+    assert loader.get("State") == "stopped"
+
+
+def test_scxctl_prints_progress_on_a_terminal(loader: Loader, guest: Guest) -> None:
+    mount = "mkdir -p /dev/pts && mount -t devpts devpts /dev/pts"
+    guest.run(f"mountpoint -q /dev/pts || {{ {mount}; }}").check()
+
+    def shown(command: str) -> str:
+        return guest.run(f"scx_pty {command} </dev/null", 2 * TIMEOUT_S).stdout
+
+    started = shown("scxctl start -s simple")
+    assert "starting scx_simple …\r\n" in started
+    assert started.endswith("started Simple in Auto mode\r\n")
+    failed = shown("scxctl switch -s exits")
+    assert "stopping scx_simple …" in failed
+    assert "scxctl: scx_exits ended with status 1: nothing works" in failed
+    denied = guest.run("scx_pty scxctl switch -s simple </dev/null", 2 * TIMEOUT_S, user=USER)
+    assert denied.status == 1
+    assert "run as root, or with sudo" in denied.stdout
 
 
 def test_scxctl(loader: Loader, guest: Guest) -> None:

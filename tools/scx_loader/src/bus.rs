@@ -51,6 +51,12 @@ mod client {
         #[zbus(property)]
         fn scheduler_pid(&self) -> zbus::Result<u32>;
         #[zbus(property)]
+        fn power_profile(&self) -> zbus::Result<String>;
+        #[zbus(property)]
+        fn power_profile_follower(&self) -> zbus::Result<String>;
+        #[zbus(property)]
+        fn effective_mode(&self) -> zbus::Result<u32>;
+        #[zbus(property)]
         fn since_usec(&self) -> zbus::Result<u64>;
     }
 }

@@ -155,6 +155,7 @@ mod tests {
     use scx_utils::manifest::Mode;
 
     use super::*;
+    use crate::job::Follower;
 
     /// Held from before a script is opened for writing until it is executed. A child that another
     /// test forks meanwhile would have the script open for writing until its exec(), and a file
@@ -171,6 +172,8 @@ mod tests {
         let job = Job {
             scheduler: "scx_script".into(),
             mode: Mode::Auto,
+            effective: Mode::Auto,
+            follower: Follower::None,
             is_custom: true,
             args: args.iter().map(ToString::to_string).collect(),
         };
@@ -234,6 +237,8 @@ mod tests {
         let job = Job {
             scheduler: "scx_none".into(),
             mode: Mode::Auto,
+            effective: Mode::Auto,
+            follower: Follower::None,
             is_custom: false,
             args: Vec::new(),
         };

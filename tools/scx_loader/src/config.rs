@@ -11,7 +11,8 @@ use anyhow::{anyhow, bail, ensure, Context as _, Result};
 use scx_utils::manifest::Mode;
 use serde::{Deserialize, Deserializer};
 
-use crate::job::Job;
+use crate::job::{Follower, Job};
+use crate::profile::Source;
 use crate::registry::Registry;
 
 /// Paths below SYSCONFDIR, then below DATADIR.
@@ -32,10 +33,29 @@ pub(crate) struct Config {
     /// Replaces a scheduler that fails repeatedly.
     pub(crate) fallback: Option<Job>,
     pub(crate) supervision: Supervision,
+    pub(crate) auto: Auto,
     /// Arguments by scheduler and mode, which replace those of the schedulers' manifests.
     modes: BTreeMap<String, BTreeMap<Mode, Vec<String>>>,
     /// Problems that are not errors.
     pub(crate) warnings: Vec<String>,
+}
+
+/// The mode auto.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Auto {
+    /// Whether it follows the power profile.
+    pub(crate) follows: bool,
+    /// The mode of the profile performance.
+    pub(crate) performance: Mode,
+}
+
+impl Default for Auto {
+    fn default() -> Self {
+        Self {
+            follows: false,
+            performance: Mode::Gaming,
+        }
+    }
 }
 
 /// Restarts and timeouts.
@@ -79,6 +99,7 @@ struct File {
     default_mode: Mode,
     scheds: BTreeMap<String, Scheduler>,
     supervision: SupervisionSection,
+    auto: AutoSection,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -89,6 +110,27 @@ struct Scheduler {
     powersave_mode: Option<Vec<String>>,
     lowlatency_mode: Option<Vec<String>>,
     server_mode: Option<Vec<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct AutoSection {
+    follow_power_profile: bool,
+    #[serde(deserialize_with = "mode")]
+    performance: Mode,
+}
+
+impl Default for AutoSection {
+    fn default() -> Self {
+        let Auto {
+            follows,
+            performance,
+        } = Auto::default();
+        Self {
+            follow_power_profile: follows,
+            performance,
+        }
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -147,6 +189,7 @@ fn parse(text: &str, registry: &Registry) -> Result<Config> {
         default_mode: file.default_mode,
         supervision: supervision(&file.supervision)
             .map_err(|(key, error)| anyhow!("{}: {key}: {error}", at(key)))?,
+        auto: auto(&file.auto).with_context(|| format!("{}: performance", at("performance")))?,
         ..Config::default()
     };
     for (name, modes) in file.scheds {
@@ -205,6 +248,18 @@ fn supervision(typed: &SupervisionSection) -> Result<Supervision, (&'static str,
     })
 }
 
+fn auto(typed: &AutoSection) -> Result<Auto> {
+    let performance = typed.performance;
+    ensure!(
+        performance != Mode::PowerSave,
+        "not Gaming, Server, LowLatency or Auto"
+    );
+    Ok(Auto {
+        follows: typed.follow_power_profile,
+        performance,
+    })
+}
+
 fn seconds(value: f64) -> Result<Duration> {
     if !(0.1..=3600.0).contains(&value) {
         bail!("not from 0.1 to 3600 seconds");
@@ -245,9 +300,62 @@ impl Config {
         Ok(Job {
             scheduler: manifest.name.clone(),
             mode,
+            effective: mode,
+            follower: Follower::None,
             is_custom: false,
             args: configured.cloned().unwrap_or_else(own),
         })
+    }
+
+    /// The scheduler of `job`, with the arguments and the effective mode for a power profile: other
+    /// ones only in the mode auto, and if configured. If it does not distinguish the mode that
+    /// belongs to the profile, the effective mode is auto.
+    pub(crate) fn follow(&self, registry: &Registry, job: &Job, profile: Source) -> Job {
+        if !self.auto.follows || job.is_custom || job.mode != Mode::Auto {
+            return job.clone();
+        }
+        let wanted = profile.mode(self.auto.performance);
+        let of_mode = |mode| self.job(registry, &job.scheduler, mode);
+        let args = self.power_profile_args(registry, &job.scheduler);
+        let followed = match args.filter(|_| profile.is_known_to_schedulers()) {
+            Some(args) => of_mode(Mode::Auto).map(|auto| Job {
+                follower: Follower::Scheduler,
+                args,
+                ..auto
+            }),
+            None => self.modes(registry, &job.scheduler).and_then(|modes| {
+                let is_there = modes.contains(&wanted);
+                let mode = if is_there { wanted } else { Mode::Auto };
+                Ok(Job {
+                    mode: Mode::Auto,
+                    follower: Follower::Loader,
+                    ..of_mode(mode)?
+                })
+            }),
+        };
+        // The scheduler is in the registry, or it would not be a job.
+        followed.unwrap_or_else(|_| job.clone())
+    }
+
+    /// All arguments with which the scheduler follows the power profile itself in the mode auto;
+    /// `None` if it cannot, or if it has other arguments by this configuration.
+    fn power_profile_args(&self, registry: &Registry, name: &str) -> Option<Vec<String>> {
+        let manifest = registry.find(name).ok()?;
+        let needed = manifest.power_profile_args.as_ref()?;
+        let configured = self
+            .modes
+            .get(&manifest.name)
+            .and_then(|modes| modes.get(&Mode::Auto));
+        match configured {
+            Some(args) => {
+                let mut parts = args.windows(needed.len().max(1));
+                parts.any(|part| part == needed).then(|| args.clone())
+            }
+            None => {
+                let auto = manifest.modes.get(&Mode::Auto).into_iter().flatten();
+                Some(auto.chain(needed).cloned().collect())
+            }
+        }
     }
 
     /// Auto, and the modes in which the scheduler has other arguments than in auto.
@@ -269,6 +377,8 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use scx_utils::power::{Profile, Supply};
+
     use super::*;
 
     fn registry() -> Registry {
@@ -328,6 +438,79 @@ mod tests {
         assert!(refused("[supervision]\nbackoff_s = -1\n").starts_with("2: backoff_s: "));
         assert!(refused("[supervision]\nbackoff_s = nan\n").starts_with("2: backoff_s: "));
         assert!(refused("[supervision]\nmax_failures = 0\n").starts_with("2: max_failures"));
+    }
+
+    const SAVING: Source = Source::Daemon(Profile::PowerSave);
+    const FAST: Source = Source::Daemon(Profile::Performance);
+
+    /// What follows the profile, the effective mode, and the arguments.
+    fn followed(text: &str, name: &str, profile: Source) -> (Follower, Mode, Vec<String>) {
+        let mut in_place = crate::registry::tests::manifest("scx_lavd");
+        in_place.power_profile_args = Some(vec!["--follow".into(), "it".into()]);
+        let rusty = crate::registry::tests::manifest("scx_rusty");
+        let registry = Registry::of([in_place, rusty]);
+        let config = parse(text, &registry).unwrap();
+        let job = config.job(&registry, name, Mode::Auto).unwrap();
+        let job = config.follow(&registry, &job, profile);
+        assert_eq!((job.mode, job.scheduler.as_str()), (Mode::Auto, name));
+        (job.follower, job.effective, job.args)
+    }
+
+    #[test]
+    fn profile_is_followed_only_if_configured() {
+        for text in ["", "[auto]\n", "[auto]\nperformance = 'Server'\n"] {
+            let job = followed(text, "scx_rusty", SAVING);
+            assert_eq!(job, (Follower::None, Mode::Auto, vec![]), "{text}");
+        }
+        let config = parsed("[auto]\nfollow_power_profile = true\n");
+        for mode in Mode::ALL.into_iter().filter(|mode| *mode != Mode::Auto) {
+            let job = config.job(&registry(), "scx_rusty", mode).unwrap();
+            assert_eq!(config.follow(&registry(), &job, SAVING), job, "{mode}");
+        }
+    }
+
+    #[test]
+    fn modes_of_profiles() {
+        let text = "[scheds.scx_rusty]\npowersave_mode = ['-p']\n\
+                    [auto]\nfollow_power_profile = true\nperformance = 'lowlatency'\n";
+        let with = |profile| followed(text, "scx_rusty", profile);
+        let loader = |mode, arg: &str| (Follower::Loader, mode, vec![arg.to_owned()]);
+        assert_eq!(with(SAVING), loader(Mode::PowerSave, "-p"));
+        assert_eq!(with(FAST), loader(Mode::LowLatency, "--fast"));
+        let auto = (Follower::Loader, Mode::Auto, vec![]);
+        assert_eq!(with(Source::Daemon(Profile::BalancedPerformance)), auto);
+        assert_eq!(with(Source::None), auto);
+        // It has no mode gaming.
+        let text = "[auto]\nfollow_power_profile = true\n";
+        assert_eq!(followed(text, "scx_rusty", FAST), auto);
+    }
+
+    #[test]
+    fn schedulers_that_follow_the_profile_are_not_switched() {
+        let on =
+            "[auto]\nfollow_power_profile = true\n[scheds.scx_lavd]\npowersave_mode = ['-p']\n";
+        let with = |more: &str, profile| followed(&format!("{on}{more}"), "scx_lavd", profile);
+        let args = |args: &[&str]| args.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let itself = |list: &[&str]| (Follower::Scheduler, Mode::Auto, args(list));
+        for profile in [SAVING, FAST, Source::None, Source::Supply(Supply::Mains)] {
+            assert_eq!(with("", profile), itself(&["--follow", "it"]));
+        }
+        // Schedulers do not know whether the machine runs on battery.
+        let saving = (Follower::Loader, Mode::PowerSave, args(&["-p"]));
+        assert_eq!(with("", Source::Supply(Supply::Battery)), saving);
+        // Other arguments are configured: with those that it needs, and without.
+        let more = "auto_mode = ['-f', '--follow', 'it']\n";
+        assert_eq!(with(more, SAVING), itself(&["-f", "--follow", "it"]));
+        assert_eq!(with("auto_mode = ['--follow']\n", SAVING), saving);
+    }
+
+    #[test]
+    fn invalid_settings_of_auto_are_errors() {
+        let error = refused("[auto]\nfollow_power_profile = true\nperformance = 'PowerSave'\n");
+        assert!(error.starts_with("3: performance"), "{error}");
+        assert!(refused("[auto]\nperformance = 'fast'\n").starts_with("2: there is no mode"));
+        assert!(refused("[auto]\nfollow_power_profile = 1\n").starts_with("2: invalid type"));
+        assert!(refused("[auto]\nfollow = true\n").starts_with("2: unknown field"));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use anyhow::{anyhow, Context as _, Result};
 use clap::Parser as _;
 use scx_utils::cli;
 use scx_utils::kernel::SchedExt;
+use scx_utils::power::{Profile, Supply, Watch};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tracing::{debug, error, info, warn};
@@ -24,15 +25,18 @@ use zbus::names::InterfaceName;
 use zbus::object_server::SignalEmitter;
 use zbus::{block_on, connection, Connection};
 
+use crate::authority::Pending;
 use crate::boot::{self, OFF};
 use crate::bus::{NAME, PATH};
 use crate::child::Child;
 use crate::config::{self, Config};
+use crate::job::{Follower, Job};
 use crate::opts::Opts;
 use crate::paths::{DATADIR, SYSCONFDIR};
+use crate::profile::{Profiles, Source};
 use crate::registry::Registry;
-use crate::service::{Answer, Call, Loader, Shared};
-use crate::supervisor::{Action, Caller, Event, Exit, Kernel, Request, Supervisor};
+use crate::service::{self, Answer, Call, Calls, Loader, Shared};
+use crate::supervisor::{Action, Caller, Event, Exit, Kernel, Request, State, Supervisor};
 use crate::view::View;
 
 /// Poll interval of the kernel's state while a scheduler starts.
@@ -44,10 +48,15 @@ const POLL: Duration = Duration::from_secs(1);
 /// Timeout of the loader's D-Bus calls, such as to polkit: a user may have to type a password.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
 
+/// How long to wait for the first power profile before the default scheduler is started.
+const FIRST_PROFILE: Duration = Duration::from_secs(1);
+
 /// The events of the thread.
 #[derive(Debug)]
 enum Happened {
     Called(Call),
+    /// The daemon's power profile may have changed, or the machine has resumed.
+    Profile(Option<Profile>),
     /// The scheduler's process has ended; there is at most one.
     Ended(Exit),
     Reload,
@@ -90,14 +99,16 @@ fn run(opts: &Opts) -> Result<()> {
     let (happened, wait) = mpsc::channel();
     watch_signals(happened.clone())?;
     let kernel = SchedExt::new(Path::new("/"));
+    let follows = config.auto.follows;
     let mut supervisor = Supervisor::new(config.supervision.clone(), config.fallback.clone());
     // Requests may arrive as soon as the object is on the bus.
     supervisor.handle(Duration::ZERO, Event::Kernel(ask(&kernel)));
     let shared = Arc::new(Shared {
-        view: Mutex::new(View::new(&supervisor, &config, &registry)),
+        view: Mutex::new(View::new(&supervisor, &config, &registry, Source::None)),
         config: Mutex::new(config),
         registry,
-        asking: Mutex::default(),
+        operations: Mutex::default(),
+        pending: Pending::default(),
     });
     let bus = serve(&shared, &happened)?;
     let mut daemon = Daemon {
@@ -109,12 +120,16 @@ fn run(opts: &Opts) -> Result<()> {
         kernel,
         began: Instant::now(),
         child: None,
+        power: None,
         callers: HashMap::new(),
         nr_callers: 0,
         answers: Vec::new(),
         is_over: false,
         outcome: Ok(()),
     };
+    if follows {
+        daemon.watch_profile(FIRST_PROFILE);
+    }
     daemon.begin();
     daemon.show();
     daemon.serve(&wait)
@@ -159,7 +174,10 @@ fn serve(shared: &Arc<Shared>, happened: &Sender<Happened>) -> Result<Connection
     let calls = happened.clone();
     let loader = Loader {
         shared: Arc::clone(shared),
-        pass_on: Box::new(move |call| calls.send(Happened::Called(call)).is_ok()),
+        calls: Calls {
+            shared: Arc::clone(shared),
+            pass_on: Arc::new(move |call| calls.send(Happened::Called(call)).is_ok()),
+        },
     };
     let connect = async {
         let bus = connection::Builder::system()
@@ -205,6 +223,8 @@ struct Daemon<'a> {
     kernel: SchedExt,
     began: Instant,
     child: Option<Child>,
+    /// If the configuration says so, the power profile to follow, and its watch.
+    power: Option<(Profiles, Watch)>,
     /// Pending replies.
     callers: HashMap<Caller, Answer>,
     nr_callers: Caller,
@@ -230,7 +250,72 @@ impl Daemon<'_> {
             warn!("this kernel has no sched_ext: no scheduler is started");
             return;
         }
+        let job = self.followed(&job);
         self.tell(Event::Begin(job));
+    }
+
+    /// Starts to follow the power profile. Waits at most `timeout` for the first report.
+    fn watch_profile(&mut self, timeout: Duration) {
+        let happened = self.happened.clone();
+        let (first, known) = mpsc::channel();
+        let report = move |profile| {
+            // Only the first one is received.
+            let _ = first.send(profile);
+            let _ = happened.send(Happened::Profile(profile));
+        };
+        let watch = match Watch::start(Path::new("/"), report) {
+            Ok(watch) => watch,
+            Err(error) => return error!("cannot follow the power profile: {error}"),
+        };
+        let now = self.began.elapsed();
+        let mut profiles = Profiles::new(now);
+        profiles.report(now, known.recv_timeout(timeout).ok().flatten());
+        profiles.tick(now, || Supply::read(Path::new("/")));
+        self.power = Some((profiles, watch));
+    }
+
+    fn profile(&self) -> Source {
+        let power = self.power.as_ref();
+        power.map_or(Source::None, |(profiles, _)| profiles.source())
+    }
+
+    /// A scheduler in the mode auto, with the arguments for the power profile.
+    fn followed(&self, job: &Job) -> Job {
+        let (config, profile) = (self.shared.config(), self.profile());
+        let job = config.follow(&self.shared.registry, job, profile);
+        let wanted = profile.mode(config.auto.performance);
+        if job.follower == Follower::Loader && job.effective != wanted {
+            let name = &job.scheduler;
+            info!("{name} has no mode {wanted} for the power profile: its mode is auto");
+        }
+        job
+    }
+
+    /// Lets the running scheduler follow the power profile, once after a change.
+    fn follow(&mut self) {
+        let now = self.began.elapsed();
+        let Some((profiles, _)) = &mut self.power else {
+            return;
+        };
+        profiles.tick(now, || Supply::read(Path::new("/")));
+        if self.supervisor.state() != State::Running || !profiles.is_due(now) {
+            return;
+        }
+        let Some(job) = self.supervisor.job().cloned() else {
+            return;
+        };
+        if self.shared.config().fallback.as_ref() == Some(&job) {
+            return;
+        }
+        let wanted = self.followed(&job);
+        if (wanted.effective, wanted.follower) != (job.effective, job.follower) {
+            let profile = self.profile().name();
+            info!(
+                "power profile {profile}: effective mode {}",
+                wanted.effective
+            );
+            self.tell(Event::Follow(wanted));
+        }
     }
 
     fn serve(&mut self, wait: &Receiver<Happened>) -> Result<()> {
@@ -241,6 +326,7 @@ impl Daemon<'_> {
                 Err(RecvTimeoutError::Disconnected) => unreachable!("the daemon holds a sender"),
             }
             self.tell(Event::Tick);
+            self.follow();
             self.show();
             for (answer, result) in self.answers.drain(..) {
                 // The caller may be gone.
@@ -269,6 +355,13 @@ impl Daemon<'_> {
             Happened::Called(Call::Reload(answer)) => {
                 let result = self.reload();
                 self.answers.push((answer, result));
+            }
+            Happened::Profile(profile) => {
+                if let Some((profiles, _)) = &mut self.power {
+                    profiles.report(self.began.elapsed(), profile);
+                }
+                // The kernel may have ejected the scheduler during suspend.
+                self.ask_kernel();
             }
             Happened::Ended(exit) => {
                 self.child = None;
@@ -307,6 +400,11 @@ impl Daemon<'_> {
         self.callers.insert(self.nr_callers, answer);
         // An external scheduler that was started since the last poll must not be disturbed.
         self.ask_kernel();
+        let request = match request {
+            Request::Start(job) => Request::Start(self.followed(&job)),
+            Request::Switch(job) => Request::Switch(self.followed(&job)),
+            request => request,
+        };
         self.tell(Event::Request(self.nr_callers, request));
     }
 
@@ -315,7 +413,13 @@ impl Daemon<'_> {
         let config = config.map_err(|error| format!("{error:#}"))?;
         let (supervision, fallback) = (config.supervision.clone(), config.fallback.clone());
         self.supervisor.configure(supervision, fallback);
+        let follows = config.auto.follows;
         *self.shared.config() = config;
+        match &mut self.power {
+            Some((profiles, _)) if follows => profiles.follow_again(self.began.elapsed()),
+            None if follows => self.watch_profile(Duration::ZERO),
+            _ => self.power = None,
+        }
         info!("the configuration was read");
         Ok(())
     }
@@ -375,7 +479,12 @@ impl Daemon<'_> {
     fn show(&mut self) {
         let shared = Arc::clone(&self.shared);
         let before = shared.view().clone();
-        let view = View::new(&self.supervisor, &shared.config(), &shared.registry);
+        let view = View::new(
+            &self.supervisor,
+            &shared.config(),
+            &shared.registry,
+            self.profile(),
+        );
         let view = view.follow(&before);
         if view == before {
             return;
@@ -383,6 +492,10 @@ impl Daemon<'_> {
         *shared.view() = view.clone();
         if view.state != before.state {
             info!("{} {}", view.current_scheduler, view.state);
+        }
+        let progress = format!("{} {}", view.state, view.current_scheduler);
+        for operation in shared.operations().progress(&progress) {
+            block_on(service::signal(&self.bus, &operation));
         }
         let signal = async {
             let emitter = SignalEmitter::new(&self.bus, PATH)?;

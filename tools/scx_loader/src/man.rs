@@ -8,7 +8,7 @@ use scx_utils::cli::{self, Generate, Section};
 
 use crate::opts::Opts;
 
-const SECTIONS: [Section<'_>; 7] = [
+const SECTIONS: [Section<'_>; 8] = [
     (
         "SUPERVISION",
         &[
@@ -22,6 +22,23 @@ const SECTIONS: [Section<'_>; 7] = [
              SIGKILL.",
             "A scheduler that the loader did not start is reported as external. The loader does \
              not stop it, and starts no other while it is running.",
+        ],
+    ),
+    (
+        "POWER PROFILE",
+        &[
+            "If configured, a scheduler that was started in the mode auto follows the power \
+             profile of power-profiles-daemon, or of another service with its D-Bus interface, \
+             such as tuned-ppd. Its effective mode is powersave in the profile power-saver, the \
+             configured one in the profile performance, and otherwise auto. If there is no such \
+             service, it is powersave on battery. For a mode that the scheduler does not \
+             distinguish, it is auto.",
+            "When the profile changes, the scheduler is restarted in the new mode a second later. \
+             If it fails to start, it returns to the previous one. A scheduler that can follow the \
+             profile itself is not restarted: it is started with the option for that. It does so \
+             only if there is a service; on battery without one, it is restarted, too.",
+            "A scheduler that was started or switched to in another mode, or with custom \
+             arguments, does not follow the profile, nor does the fallback.",
         ],
     ),
     (
@@ -43,7 +60,9 @@ const SECTIONS: [Section<'_>; 7] = [
              Server): the scheduler to start with the service, and its mode. [scheds.NAME]: \
              auto_mode, gaming_mode, powersave_mode, lowlatency_mode, server_mode: lists of \
              arguments that replace those built in for the mode. [supervision]: max_failures, \
-             backoff_s, start_timeout_s, stop_timeout_s, fallback_sched, fallback_mode.",
+             backoff_s, start_timeout_s, stop_timeout_s, fallback_sched, fallback_mode. [auto]: \
+             follow_power_profile, false by default, and performance, the mode of that profile: \
+             Gaming, Server, LowLatency or Auto.",
             "The file is read at start, on SIGHUP, and by the method ReloadConfiguration. An \
              invalid file is rejected, and the previous configuration stays in effect; at start, \
              the defaults are used.",

@@ -1,32 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The D-Bus object: authorization, and conversion of calls to requests for the supervisor.
+//! The D-Bus object: conversion of calls to requests for the supervisor.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use futures_channel::oneshot;
 use scx_utils::manifest::Mode;
-use tracing::warn;
-use zbus::fdo::{DBusProxy, Error, Result};
-use zbus::message::{Flags, Header};
-use zbus::proxy::CacheProperties;
-use zbus::{interface, Connection};
-use zbus_polkit::policykit1::{AuthorityProxy, CheckAuthorizationFlags, Subject};
+use tracing::debug;
+use zbus::fdo::{Error, Result};
+use zbus::message::Header;
+use zbus::object_server::SignalEmitter;
+use zbus::{block_on, interface, Connection, DBusError as _, OwnedVariant};
 
+use crate::authority::{Caller, Pending, MANAGE, PASS_ARGUMENTS, RELOAD};
+use crate::bus::PATH;
 use crate::config::Config;
-use crate::job::Job;
+use crate::job::{Follower, Job};
+use crate::operations::{Operation, Operations, Stage};
 use crate::registry::{check_args, Registry};
 use crate::supervisor::Request;
 use crate::view::View;
-
-/// Polkit actions; `services/polkit/org.scx.Loader.policy` has the defaults.
-const MANAGE: &str = "org.scx.loader.manage-schedulers";
-const PASS_ARGUMENTS: &str = "org.scx.loader.pass-arguments";
-const RELOAD: &str = "org.scx.loader.reload-configuration";
-
-/// Maximum number of pending polkit requests per user, so that one user cannot exhaust the bus's
-/// limit for the loader's pending calls, which is a little above a hundred.
-const ASKING_MAX: usize = 8;
 
 /// The result of a call.
 pub(crate) type Answer = oneshot::Sender<std::result::Result<(), String>>;
@@ -46,8 +40,8 @@ pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) config: Mutex<Config>,
     pub(crate) view: Mutex<View>,
-    /// Pending polkit requests of each user.
-    pub(crate) asking: Mutex<HashMap<u32, usize>>,
+    pub(crate) operations: Mutex<Operations>,
+    pub(crate) pending: Pending,
 }
 
 impl Shared {
@@ -57,6 +51,11 @@ impl Shared {
 
     pub(crate) fn view(&self) -> MutexGuard<'_, View> {
         self.view.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn operations(&self) -> MutexGuard<'_, Operations> {
+        let operations = self.operations.lock();
+        operations.unwrap_or_else(PoisonError::into_inner)
     }
 
     fn modes(&self, scheduler: &str) -> Result<Vec<Mode>> {
@@ -81,20 +80,23 @@ impl Shared {
         Ok(Job {
             scheduler: checked.map_err(|error| Error::InvalidArgs(error.to_string()))?,
             mode: Mode::Auto,
+            effective: Mode::Auto,
+            follower: Follower::None,
             is_custom: true,
             args,
         })
     }
 }
 
-/// See the [module](self).
-pub(crate) struct Loader {
+/// Passes calls to the daemon.
+#[derive(Clone)]
+pub(crate) struct Calls {
     pub(crate) shared: Arc<Shared>,
-    /// Passes a call to the daemon. Returns whether the daemon is still running.
-    pub(crate) pass_on: Box<dyn Fn(Call) -> bool + Send + Sync>,
+    /// Returns whether the daemon is still running.
+    pub(crate) pass_on: Arc<dyn Fn(Call) -> bool + Send + Sync>,
 }
 
-impl Loader {
+impl Calls {
     /// Passes a call to the daemon, and waits for its completion.
     async fn call(&self, make: impl FnOnce(Answer) -> Call) -> Result<()> {
         let (answer, answered) = oneshot::channel();
@@ -104,98 +106,133 @@ impl Loader {
         }
         answered.await.map_err(|_| gone())?.map_err(Error::Failed)
     }
+}
 
-    /// Like [`Self::call`], for a request that needs authorization for `action`.
-    async fn request(&self, caller: Caller<'_>, action: &str, request: Request) -> Result<()> {
-        authorize(&self.shared, &caller, action).await?;
-        self.call(|answer| Call::Request(request, answer)).await
+/// See the [module](self).
+pub(crate) struct Loader {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) calls: Calls,
+}
+
+impl Loader {
+    /// Passes a request to the daemon that needs authorization for `action`.
+    async fn request(
+        &self,
+        bus: &Connection,
+        header: &Header<'_>,
+        action: &str,
+        request: Request,
+    ) -> Result<()> {
+        self.authorize(bus, header, action).await?;
+        self.calls
+            .call(|answer| Call::Request(request, answer))
+            .await
+    }
+
+    async fn authorize(&self, bus: &Connection, header: &Header<'_>, action: &str) -> Result<()> {
+        let caller = Caller::find(bus, header).await?;
+        caller.authorize(&self.shared.pending, action).await
     }
 }
 
-/// Sender of a call, and the bus to look it up.
-struct Caller<'a> {
-    bus: &'a Connection,
-    header: Header<'a>,
-}
+/// A request, and the action that it needs authorization for.
+type Wanted = (&'static str, Request);
 
-/// A pending polkit request.
-struct Asking<'a> {
-    shared: &'a Shared,
-    user: u32,
-}
+/// Arguments of RunOperation.
+type Options = HashMap<String, OwnedVariant>;
 
-impl<'a> Asking<'a> {
-    fn begin(shared: &'a Shared, user: u32) -> Result<Self> {
-        let mut asking = shared.asking.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = asking.entry(user).or_default();
-        if *count >= ASKING_MAX {
-            let text = format!("too many requests of user {user} await authorization: {count}");
-            return Err(Error::LimitsExceeded(text));
+impl Shared {
+    /// The request of an operation.
+    fn wanted(&self, operation: &str, mut options: Options) -> Result<Wanted> {
+        let invalid = |text: String| Error::InvalidArgs(text);
+        let wanted = match operation {
+            "start" | "switch" => {
+                let (action, job) = self.job_of(&mut options)?;
+                let is_start = operation == "start";
+                let request = if is_start {
+                    Request::Start
+                } else {
+                    Request::Switch
+                };
+                (action, request(job))
+            }
+            "stop" => (MANAGE, Request::Stop),
+            "restart" => (MANAGE, Request::Restart),
+            "restore" => (MANAGE, self.restore()?),
+            _ => {
+                return Err(invalid(
+                    "operations: start, switch, stop, restart, restore".into(),
+                ))
+            }
+        };
+        match options.into_keys().next() {
+            Some(name) => Err(invalid(format!("{operation} has no option {name:?}"))),
+            None => Ok(wanted),
         }
-        *count += 1;
-        Ok(Self { shared, user })
     }
-}
 
-impl Drop for Asking<'_> {
-    fn drop(&mut self) {
-        let asking = &self.shared.asking;
-        let mut asking = asking.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = asking.get_mut(&self.user) {
-            *count -= 1;
+    /// The scheduler in these options, which are removed.
+    fn job_of(&self, options: &mut Options) -> Result<(&'static str, Job)> {
+        let scheduler: Option<String> = option(options, "scheduler")?;
+        let no_scheduler = || Error::InvalidArgs("the option scheduler is missing".into());
+        let scheduler = scheduler.ok_or_else(no_scheduler)?;
+        let mode: Option<u32> = option(options, "mode")?;
+        match (mode, option(options, "arguments")?) {
+            (Some(_), Some(_)) => Err(Error::InvalidArgs("both mode and arguments".into())),
+            (mode, None) => Ok((MANAGE, self.job(&scheduler, mode.unwrap_or(0))?)),
+            (None, Some(args)) => Ok((PASS_ARGUMENTS, self.job_with(&scheduler, args)?)),
         }
-        asking.retain(|_, count| *count > 0);
+    }
+
+    fn restore(&self) -> Result<Request> {
+        let default = self.config().default.clone();
+        let none = || Error::Failed("no default scheduler is configured".into());
+        Ok(Request::Switch(default.ok_or_else(none)?))
     }
 }
 
-/// Authorizes the caller. Root is always authorized, even without polkit.
-async fn authorize(shared: &Shared, caller: &Caller<'_>, action: &str) -> Result<()> {
-    let Caller { bus, header } = caller;
-    let denied = |why: String| Error::AccessDenied(format!("{action}: {why}"));
-    let sender = header
-        .sender()
-        .ok_or_else(|| denied("the call has no sender".into()))?;
-    // Without a cache of properties: to fill it, zbus would make calls whose errors are not those
-    // of the request, and which have no timeout.
-    let user = DBusProxy::builder(bus)
-        .cache_properties(CacheProperties::No)
-        .build()
-        .await?
-        .get_connection_unix_user(sender.to_owned().into())
-        .await
-        // Without a connection, the caller's user cannot be determined.
-        .inspect_err(|_| warn!("{sender} left the bus before it could be authorized"))?;
-    if user == 0 {
-        return Ok(());
+/// Removes an option.
+fn option<T: TryFrom<OwnedVariant>>(options: &mut Options, name: &str) -> Result<Option<T>> {
+    let value = options.remove(name).map(T::try_from).transpose();
+    value.map_err(|_| Error::InvalidArgs(format!("the option {name} has another type")))
+}
+
+/// Changes an operation, and signals it to its caller.
+async fn advance(bus: &Connection, shared: &Shared, id: u32, stage: Stage, message: &str) {
+    let changed = shared.operations().set(id, stage, message);
+    if let Some(operation) = changed {
+        signal(bus, &operation).await;
     }
-    let _asking = Asking::begin(shared, user)?;
-    let subject = Subject::new_for_message_header(header).map_err(|e| denied(e.to_string()))?;
-    let polkit = AuthorityProxy::builder(bus)
-        .cache_properties(CacheProperties::No)
-        .build()
-        .await?;
-    let flags = interaction(header);
-    let asked = polkit
-        .check_authorization(&subject, action, &HashMap::new(), flags, "")
-        .await;
-    match asked {
-        Ok(result) if result.is_authorized => Ok(()),
-        Ok(result) if result.is_challenge && flags.is_empty() => {
-            let text = format!("{action}: a password is needed, but the call is not interactive");
-            Err(Error::InteractiveAuthorizationRequired(text))
+}
+
+/// Signals a change of an operation to its caller.
+pub(crate) async fn signal(bus: &Connection, operation: &Operation) {
+    let emit = async {
+        let caller = operation.caller.to_owned().into();
+        let emitter = SignalEmitter::new(bus, PATH)?.set_destination(caller);
+        let (stage, message) = (operation.stage.to_string(), &operation.message);
+        Loader::operation_changed(&emitter, operation.id, &stage, message).await
+    };
+    // The caller may be gone.
+    if let Err(error) = emit.await {
+        debug!("operation {}: {error}", operation.id);
+    }
+}
+
+/// Runs an operation, on a thread of its own.
+async fn run(calls: &Calls, caller: &Caller, id: u32, (action, request): Wanted) {
+    let (bus, shared) = (&caller.bus, &calls.shared);
+    if let Err(error) = caller.authorize(&shared.pending, action).await {
+        let text = error.description().unwrap_or_default().to_owned();
+        return advance(bus, shared, id, Stage::Denied, &text).await;
+    }
+    advance(bus, shared, id, Stage::Running, "").await;
+    match calls.call(|answer| Call::Request(request, answer)).await {
+        Ok(()) => advance(bus, shared, id, Stage::Done, "").await,
+        Err(error) => {
+            let text = error.description().unwrap_or_default().to_owned();
+            advance(bus, shared, id, Stage::Failed, &text).await;
         }
-        Ok(_) => Err(denied("not allowed".into())),
-        Err(error) => Err(denied(format!("polkit does not answer: {error}"))),
-    }
-}
-
-/// Lets polkit ask for a password, which keeps the caller waiting, only if the message allows it.
-fn interaction(header: &Header<'_>) -> CheckAuthorizationFlags {
-    let flags = header.primary().flags();
-    if flags.contains(Flags::ALLOW_INTERACTIVE_AUTH) {
-        CheckAuthorizationFlags::ALLOW_USER_INTERACTION
-    } else {
-        CheckAuthorizationFlags::empty()
     }
 }
 
@@ -209,7 +246,7 @@ impl Loader {
         #[zbus(header)] header: Header<'_>,
     ) -> Result<()> {
         let request = Request::Start(self.shared.job(scheduler, mode)?);
-        self.request(Caller { bus, header }, MANAGE, request).await
+        self.request(bus, &header, MANAGE, request).await
     }
 
     async fn start_scheduler_with_args(
@@ -220,8 +257,7 @@ impl Loader {
         #[zbus(header)] header: Header<'_>,
     ) -> Result<()> {
         let request = Request::Start(self.shared.job_with(scheduler, args)?);
-        self.request(Caller { bus, header }, PASS_ARGUMENTS, request)
-            .await
+        self.request(bus, &header, PASS_ARGUMENTS, request).await
     }
 
     async fn switch_scheduler(
@@ -232,7 +268,7 @@ impl Loader {
         #[zbus(header)] header: Header<'_>,
     ) -> Result<()> {
         let request = Request::Switch(self.shared.job(scheduler, mode)?);
-        self.request(Caller { bus, header }, MANAGE, request).await
+        self.request(bus, &header, MANAGE, request).await
     }
 
     async fn switch_scheduler_with_args(
@@ -243,8 +279,7 @@ impl Loader {
         #[zbus(header)] header: Header<'_>,
     ) -> Result<()> {
         let request = Request::Switch(self.shared.job_with(scheduler, args)?);
-        self.request(Caller { bus, header }, PASS_ARGUMENTS, request)
-            .await
+        self.request(bus, &header, PASS_ARGUMENTS, request).await
     }
 
     async fn stop_scheduler(
@@ -252,8 +287,7 @@ impl Loader {
         #[zbus(connection)] bus: &Connection,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<()> {
-        self.request(Caller { bus, header }, MANAGE, Request::Stop)
-            .await
+        self.request(bus, &header, MANAGE, Request::Stop).await
     }
 
     async fn restart_scheduler(
@@ -261,8 +295,7 @@ impl Loader {
         #[zbus(connection)] bus: &Connection,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<()> {
-        self.request(Caller { bus, header }, MANAGE, Request::Restart)
-            .await
+        self.request(bus, &header, MANAGE, Request::Restart).await
     }
 
     async fn restore_default(
@@ -270,11 +303,11 @@ impl Loader {
         #[zbus(connection)] bus: &Connection,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<()> {
-        authorize(&self.shared, &Caller { bus, header }, MANAGE).await?;
-        let default = self.shared.config().default.clone();
-        let none = || Error::Failed("no default scheduler is configured".into());
-        let request = Request::Switch(default.ok_or_else(none)?);
-        self.call(|answer| Call::Request(request, answer)).await
+        self.authorize(bus, &header, MANAGE).await?;
+        let request = self.shared.restore()?;
+        self.calls
+            .call(|answer| Call::Request(request, answer))
+            .await
     }
 
     async fn reload_configuration(
@@ -282,9 +315,50 @@ impl Loader {
         #[zbus(connection)] bus: &Connection,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<()> {
-        authorize(&self.shared, &Caller { bus, header }, RELOAD).await?;
-        self.call(Call::Reload).await
+        self.authorize(bus, &header, RELOAD).await?;
+        self.calls.call(Call::Reload).await
     }
+
+    async fn run_operation(
+        &self,
+        operation: &str,
+        options: HashMap<String, OwnedVariant>,
+        #[zbus(connection)] bus: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> Result<u32> {
+        let wanted = self.shared.wanted(operation, options)?;
+        let caller = Caller::find(bus, &header).await?;
+        let begun = self
+            .shared
+            .operations()
+            .begin(caller.user, caller.name.clone());
+        let id = begun.map_err(Error::LimitsExceeded)?;
+        let calls = self.calls.clone();
+        let thread = thread::Builder::new().name("operation".into());
+        let started = thread.spawn(move || block_on(run(&calls, &caller, id, wanted)));
+        if let Err(error) = started {
+            let text = format!("starting a thread: {error}");
+            self.shared.operations().set(id, Stage::Failed, &text);
+            return Err(Error::Failed(text));
+        }
+        Ok(id)
+    }
+
+    #[zbus(out_args("state", "message"))]
+    fn operation_state(&self, id: u32) -> Result<(String, String)> {
+        let operations = self.shared.operations();
+        let unknown = || Error::InvalidArgs(format!("there is no operation {id}"));
+        let operation = operations.get(id).ok_or_else(unknown)?;
+        Ok((operation.stage.to_string(), operation.message.clone()))
+    }
+
+    #[zbus(signal)]
+    async fn operation_changed(
+        emitter: &SignalEmitter<'_>,
+        id: u32,
+        state: &str,
+        message: &str,
+    ) -> zbus::Result<()>;
 
     fn scheduler_modes(&self, scheduler: &str) -> Result<Vec<u32>> {
         let modes = self.shared.modes(scheduler)?.into_iter();
@@ -344,6 +418,21 @@ impl Loader {
     #[zbus(property)]
     fn scheduler_pid(&self) -> u32 {
         self.shared.view().scheduler_pid
+    }
+
+    #[zbus(property)]
+    fn power_profile(&self) -> String {
+        self.shared.view().power_profile.into()
+    }
+
+    #[zbus(property)]
+    fn power_profile_follower(&self) -> String {
+        self.shared.view().power_profile_follower.into()
+    }
+
+    #[zbus(property)]
+    fn effective_mode(&self) -> u32 {
+        self.shared.view().effective_mode
     }
 
     #[zbus(property)]

@@ -10,6 +10,8 @@ use zbus::wire::Variant;
 
 use crate::bus::NONE;
 use crate::config::Config;
+use crate::job::Follower;
+use crate::profile::Source;
 use crate::registry::Registry;
 use crate::supervisor::{State, Supervisor};
 
@@ -25,13 +27,21 @@ pub(crate) struct View {
     pub(crate) state_reason: String,
     pub(crate) stderr_tail: Vec<String>,
     pub(crate) scheduler_pid: u32,
+    pub(crate) power_profile: &'static str,
+    pub(crate) power_profile_follower: &'static str,
+    pub(crate) effective_mode: u32,
     /// When state, scheduler or pid last changed, by CLOCK_BOOTTIME, which includes suspend and is
     /// never set.
     pub(crate) since: Duration,
 }
 
 impl View {
-    pub(crate) fn new(supervisor: &Supervisor, config: &Config, registry: &Registry) -> Self {
+    pub(crate) fn new(
+        supervisor: &Supervisor,
+        config: &Config,
+        registry: &Registry,
+        profile: Source,
+    ) -> Self {
         let job = supervisor.job();
         let of_mode = job.filter(|job| !job.is_custom);
         let args = job.filter(|job| job.is_custom);
@@ -45,6 +55,9 @@ impl View {
             _ => supervisor.reason().to_owned(),
         };
         let default = config.default.as_ref();
+        // After a reload that ends the following, the arguments are still those of the last mode.
+        let follower = job.filter(|_| config.auto.follows);
+        let follower = follower.map_or(Follower::None, |job| job.follower);
         Self {
             current_scheduler: job
                 .map(|job| job.scheduler.clone())
@@ -58,6 +71,9 @@ impl View {
             state_reason: reason,
             stderr_tail: supervisor.stderr_tail().to_vec(),
             scheduler_pid: supervisor.pid().unwrap_or(0),
+            power_profile: profile.name(),
+            power_profile_follower: follower.name(),
+            effective_mode: of_mode.map_or(Mode::Auto, |job| job.effective).number(),
             since: boottime(),
         }
     }
@@ -104,6 +120,9 @@ impl View {
             state_reason => "StateReason",
             stderr_tail => "StderrTail",
             scheduler_pid => "SchedulerPid",
+            power_profile => "PowerProfile",
+            power_profile_follower => "PowerProfileFollower",
+            effective_mode => "EffectiveMode",
         }
         if self.since != before.since {
             changed.insert("SinceUsec", Variant::from(self.since_usec()));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Requests to the loader.
 
+use std::collections::HashMap;
 use std::io::{self, IsTerminal as _};
 
 use anyhow::{anyhow, bail, Result};
@@ -12,7 +13,7 @@ use zbus::{fdo, Connection, DBusError as _};
 
 use crate::format::{how, known, title};
 use crate::opts::{Command, How};
-use crate::status;
+use crate::{operation, status};
 
 /// The running scheduler.
 struct Current {
@@ -169,24 +170,22 @@ async fn call<A>(loader: &LoaderProxy<'_>, method: &str, args: &A) -> Result<()>
 where
     A: serde::Serialize + zbus::DynamicType,
 {
-    let flags = if io::stdin().is_terminal() {
-        MethodFlags::ALLOW_INTERACTIVE_AUTH
-    } else {
-        MethodFlags::empty()
-    };
     let proxy = loader.inner();
-    let done: zbus::Result<Option<()>> = proxy.call_with_flags(method, flags, args).await;
+    let done: zbus::Result<Option<()>> = proxy.call_with_flags(method, flags(), args).await;
     done.map(|_| ()).map_err(explain)
 }
 
-async fn start(loader: &LoaderProxy<'_>, sched: &str, how: &How) -> Result<()> {
-    match how.arguments() {
-        Some(args) => call(loader, "StartSchedulerWithArgs", &(sched, args)).await,
-        None => {
-            let mode = how.mode.unwrap_or_default().number();
-            call(loader, "StartScheduler", &(sched, mode)).await
-        }
+fn flags() -> MethodFlags {
+    if io::stdin().is_terminal() {
+        MethodFlags::ALLOW_INTERACTIVE_AUTH
+    } else {
+        MethodFlags::empty()
     }
+}
+
+async fn start(loader: &LoaderProxy<'_>, sched: &str, how: &How) -> Result<()> {
+    let mode = how.mode.unwrap_or_default().number();
+    run_with(loader, "start", sched, mode, how.arguments()).await
 }
 
 /// If the scheduler or the mode is omitted, the current one is kept.
@@ -203,11 +202,34 @@ async fn switch(
         bail!("nothing to switch to: name a scheduler, a mode or arguments");
     }
     let sched = sched.unwrap_or(running);
-    match how.arguments() {
-        Some(args) => call(loader, "SwitchSchedulerWithArgs", &(sched, args)).await,
-        None => {
-            let mode = how.mode.map_or(before.mode, Mode::number);
-            call(loader, "SwitchScheduler", &(sched, mode)).await
+    let mode = how.mode.map_or(before.mode, Mode::number);
+    run_with(loader, "switch", sched, mode, how.arguments()).await
+}
+
+/// Starts, or switches to, a scheduler in a mode, or with the arguments if there are some.
+async fn run_with(
+    loader: &LoaderProxy<'_>,
+    operation: &str,
+    sched: &str,
+    mode: u32,
+    args: Option<Vec<&str>>,
+) -> Result<()> {
+    if operation::is_watched() {
+        let how = match &args {
+            Some(args) => ("arguments", args.clone().into()),
+            None => ("mode", mode.into()),
+        };
+        let options = HashMap::from([("scheduler", sched.into()), how]);
+        if operation::run(loader, operation, options, flags()).await? {
+            return Ok(());
         }
+    }
+    let method = match operation {
+        "start" => "StartScheduler",
+        _ => "SwitchScheduler",
+    };
+    match args {
+        Some(args) => call(loader, &format!("{method}WithArgs"), &(sched, args)).await,
+        None => call(loader, method, &(sched, mode)).await,
     }
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The command-line client of scx_loader.
 //!
-//! `client` sends requests, `status` and `watch` show the state, `check` diagnoses the machine
-//! without the loader. `format` converts names of schedulers and modes.
+//! `client` sends requests, `operation` prints their progress, `status` and `watch` show the state,
+//! `check` diagnoses the machine without the loader. `format` converts names of schedulers and
+//! modes.
 
 #![forbid(unsafe_code)]
 
@@ -10,6 +11,7 @@ mod check;
 mod client;
 mod format;
 mod man;
+mod operation;
 mod opts;
 mod status;
 mod watch;

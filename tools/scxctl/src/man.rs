@@ -12,7 +12,8 @@ const SECTIONS: [Section<'_>; 3] = [
     (
         "MODES",
         &[
-            "auto: The scheduler's defaults.",
+            "auto: The scheduler's defaults. If the loader is configured so, the scheduler follows \
+             the power profile in this mode: see scx_loader(8).",
             "gaming: Even frame rates while other programs compute.",
             "lowlatency: Low wakeup latency, at the cost of throughput.",
             "powersave: Less power, at the cost of latency.",

@@ -17,7 +17,7 @@ use crate::format::{how, known};
 const STATS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The loader's properties, and the statistics of its scheduler.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Clone, PartialEq, Serialize)]
 pub(crate) struct Status {
     state: String,
     scheduler: Option<String>,
@@ -29,6 +29,11 @@ pub(crate) struct Status {
     reason: String,
     stderr_tail: Vec<String>,
     default: Option<String>,
+    /// Empty if it is unknown, or not followed.
+    power_profile: String,
+    /// `none`, `loader` or `scheduler`.
+    power_profile_follower: String,
+    effective_mode: Mode,
     #[serde(skip_serializing_if = "Option::is_none")]
     stats: Option<Value>,
 }
@@ -62,6 +67,11 @@ impl Status {
             "StateReason" => self.reason = text(),
             "StderrTail" => self.stderr_tail = texts(),
             "DefaultScheduler" => self.default = known(text()),
+            "PowerProfile" => self.power_profile = text(),
+            "PowerProfileFollower" => self.power_profile_follower = text(),
+            "EffectiveMode" => {
+                self.effective_mode = Mode::from_number(number()).unwrap_or_default()
+            }
             _ => {}
         }
     }
@@ -78,8 +88,23 @@ impl Status {
             reason: loader.state_reason().await?,
             stderr_tail: loader.stderr_tail().await?,
             default: known(loader.default_scheduler().await?),
+            // A loader of an earlier version may still run.
+            power_profile: loader.power_profile().await.unwrap_or_default(),
+            power_profile_follower: loader.power_profile_follower().await.unwrap_or_default(),
+            effective_mode: Mode::from_number(loader.effective_mode().await.unwrap_or_default())
+                .unwrap_or_default(),
             stats: None,
         })
+    }
+
+    /// Whether nothing differs but the time, whose last digits vary each time it is read.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let since_usec = other.since_usec;
+        let same_time = Self {
+            since_usec,
+            ..self.clone()
+        };
+        same_time == *other
     }
 
     /// As one line.
@@ -94,6 +119,19 @@ impl Status {
         line
     }
 
+    /// The power profile, and what follows it.
+    fn following(&self) -> Option<String> {
+        let profile = match self.power_profile.as_str() {
+            "" => "unknown",
+            profile => profile,
+        };
+        match self.power_profile_follower.as_str() {
+            "loader" => Some(format!("{profile}, effective mode {}", self.effective_mode)),
+            "scheduler" => Some(format!("{profile}, which the scheduler follows itself")),
+            _ => None,
+        }
+    }
+
     fn text(&self, now: SystemTime) -> String {
         let since = UNIX_EPOCH + Duration::from_micros(self.since_usec);
         let ago = now.duration_since(since).unwrap_or_default();
@@ -104,6 +142,9 @@ impl Status {
         }
         if let Some(default) = &self.default {
             let _ = writeln!(text, "  default:    {default}");
+        }
+        if let Some(following) = self.following() {
+            let _ = writeln!(text, "  profile:    {following}");
         }
         if self.pid.is_none() && self.scheduler.is_none() && !self.stderr_tail.is_empty() {
             let _ = writeln!(text, "  standard error:");
@@ -175,6 +216,9 @@ mod tests {
             reason: "ended with status 2".into(),
             stderr_tail: vec!["EXIT: stalled".into()],
             default: Some("scx_rusty".into()),
+            power_profile: String::new(),
+            power_profile_follower: "none".into(),
+            effective_mode: Mode::Auto,
             stats: None,
         }
     }
@@ -209,6 +253,20 @@ mod tests {
         assert!(text.contains("  process:    7\n"));
         assert!(text.contains("load                     1.5\n"));
         assert!(!text.contains("nodes") && !text.contains("standard error"));
+    }
+
+    #[test]
+    fn what_follows_the_power_profile_is_shown() {
+        let mut status = status();
+        assert!(!status.text(UNIX_EPOCH).contains("profile"));
+        status.change("PowerProfile", &"power-saver".into());
+        status.change("PowerProfileFollower", &"loader".into());
+        status.change("EffectiveMode", &2_u32.into());
+        let line = "  profile:    power-saver, effective mode powersave\n";
+        assert!(status.text(UNIX_EPOCH).contains(line));
+        status.change("PowerProfileFollower", &"scheduler".into());
+        let line = "  profile:    power-saver, which the scheduler follows itself\n";
+        assert!(status.text(UNIX_EPOCH).contains(line));
     }
 
     #[test]

@@ -56,6 +56,8 @@ pub(crate) enum Event {
     Begin(Job),
     /// A request of a caller.
     Request(Caller, Request),
+    /// The running scheduler is to run with other arguments, since the power profile has changed.
+    Follow(Job),
     /// The process was started.
     Spawned { pid: u32 },
     /// The process could not be started.
@@ -319,6 +321,7 @@ impl Supervisor {
                 job.scheduler
             ))),
             Event::Request(caller, request) => self.request(now, caller, request, &mut out),
+            Event::Follow(job) => self.follow(now, job, &mut out),
             Event::Spawned { pid } => self.pid = Some(pid),
             Event::NotSpawned(why) => {
                 self.stderr_tail.clear();
@@ -362,6 +365,19 @@ impl Supervisor {
                 self.then(now, then, out);
             }
         }
+    }
+
+    /// If the scheduler does not start with these arguments, it returns to the previous ones.
+    fn follow(&mut self, now: Time, job: Job, out: &mut Vec<Action>) {
+        if self.state() != State::Running {
+            return;
+        }
+        let then = Then::Start {
+            job,
+            callers: Vec::new(),
+            back_to: self.known_good(),
+        };
+        self.then(now, then, out);
     }
 
     fn admit(&self, request: &Request) -> Result<(), String> {
@@ -555,7 +571,8 @@ impl Supervisor {
         back_to: Option<Job>,
         out: &mut Vec<Action>,
     ) {
-        if callers.is_empty() {
+        // A restart: neither a caller nor the power profile has asked for this scheduler.
+        if callers.is_empty() && back_to.is_none() {
             return self.fail(now, why, out);
         }
         self.reason = why.into();

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use scx_utils::manifest::Mode;
 
 use super::*;
+use crate::job::Follower;
 
 const MS: Time = Time::from_millis(1);
 
@@ -41,6 +42,8 @@ fn job(nature: Nature) -> Job {
     Job {
         scheduler: (*name).into(),
         mode: Mode::Auto,
+        effective: Mode::Auto,
+        follower: Follower::None,
         is_custom: false,
         args: Vec::new(),
     }
@@ -537,6 +540,60 @@ fn shutdown_stops_the_scheduler() {
     assert!(world.has_quit);
 }
 
+/// What the power profile asks for is a scheduler of another nature here.
+fn follow(world: &mut World, nature: Nature) {
+    world.tell(Event::Follow(job(nature)));
+}
+
+#[test]
+fn power_profile_is_followed_without_a_request() {
+    let mut world = World::new(None);
+    world.start(Nature::Good);
+    world.seconds(1);
+    follow(&mut world, Nature::Deaf);
+    world.seconds(20);
+    assert_eq!(world.runs(), Some(Nature::Deaf));
+    assert_eq!(world.state(), State::Running);
+}
+
+#[test]
+fn scheduler_returns_to_the_mode_that_worked() {
+    for bad in [Nature::Broken, Nature::Missing, Nature::Hanging] {
+        let mut world = World::new(None);
+        world.start(Nature::Good);
+        world.seconds(1);
+        follow(&mut world, bad);
+        world.seconds(80);
+        assert_eq!(world.state(), State::Running);
+        let natures: Vec<_> = world.spawned_at.iter().map(|(_, nature)| *nature).collect();
+        assert_eq!(natures, [Nature::Good, bad, Nature::Good]);
+    }
+}
+
+#[test]
+fn only_a_running_scheduler_follows() {
+    let mut world = World::new(None);
+    follow(&mut world, Nature::Good);
+    world.seconds(1);
+    assert_eq!(world.state(), State::Stopped);
+    world.start(Nature::Hanging);
+    follow(&mut world, Nature::Good);
+    world.seconds(1);
+    assert_eq!(world.runs(), Some(Nature::Hanging));
+}
+
+#[test]
+fn request_wins_over_the_power_profile() {
+    let mut world = World::new(None);
+    world.start(Nature::Good);
+    world.seconds(1);
+    follow(&mut world, Nature::Deaf);
+    let stop = world.ask(Request::Stop);
+    world.seconds(20);
+    assert_eq!(world.answers[&stop], Ok(()));
+    assert_eq!((world.state(), world.spawned_at.len()), (State::Stopped, 1));
+}
+
 fn nature() -> impl Strategy<Value = Nature> {
     (0..NATURES.len()).prop_map(|index| NATURES[index].0)
 }
@@ -593,5 +650,28 @@ proptest! {
         prop_assert_eq!(&world.answers[&last], &Ok(()));
         let expected = (!stops).then_some(Nature::Good);
         prop_assert_eq!(world.runs(), expected);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(50))]
+
+    /// Changes of the power profile in between: all requests are answered, and the last one wins.
+    #[test]
+    fn requests_win_over_power_profiles(
+        steps in prop::collection::vec((request(), 0..3000_u32, nature()), 0..20),
+    ) {
+        let mut world = World::new(None);
+        for (request, pause_ms, profile) in steps {
+            world.ask(request);
+            world.pass(MS * pause_ms);
+            follow(&mut world, profile);
+            world.pass(MS * (pause_ms / 3));
+        }
+        let last = world.switch(Nature::Good);
+        world.seconds(60);
+        prop_assert_eq!(&world.answers[&last], &Ok(()));
+        prop_assert_eq!(world.runs(), Some(Nature::Good));
+        prop_assert_eq!(world.answers.len(), world.asked.len());
     }
 }

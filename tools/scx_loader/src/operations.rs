@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Operations that run while their callers watch, instead of waiting for a reply.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use zbus::names::OwnedUniqueName;
+
+use crate::authority::ASKING_MAX;
+
+/// Maximum number of unfinished operations of all users. Each has a thread.
+const UNFINISHED_MAX: usize = 48;
+/// How many finished operations are remembered.
+const FINISHED_MAX: usize = 64;
+
+/// The state of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Authorizing,
+    Running,
+    Done,
+    Denied,
+    Failed,
+}
+
+impl Stage {
+    fn is_final(self) -> bool {
+        !matches!(self, Self::Authorizing | Self::Running)
+    }
+}
+
+/// Its name on the bus.
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Authorizing => "authorizing",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Denied => "denied",
+            Self::Failed => "failed",
+        })
+    }
+}
+
+/// An operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Operation {
+    pub(crate) id: u32,
+    user: u32,
+    /// The connection that the changes are signalled to.
+    pub(crate) caller: OwnedUniqueName,
+    pub(crate) stage: Stage,
+    /// In one line: what is going on, or why it has failed.
+    pub(crate) message: String,
+}
+
+/// The unfinished operations, and the last finished ones.
+#[derive(Debug, Default)]
+pub(crate) struct Operations {
+    last_id: u32,
+    all: BTreeMap<u32, Operation>,
+}
+
+impl Operations {
+    /// A new operation, which awaits authorization.
+    ///
+    /// # Errors
+    ///
+    /// If there are too many.
+    pub(crate) fn begin(&mut self, user: u32, caller: OwnedUniqueName) -> Result<u32, String> {
+        let unfinished = || self.all.values().filter(|one| !one.stage.is_final());
+        let nr_own = unfinished().filter(|one| one.user == user).count();
+        if unfinished().count() >= UNFINISHED_MAX || (user != 0 && nr_own >= ASKING_MAX) {
+            return Err("too many operations are unfinished".into());
+        }
+        self.last_id = self.last_id.wrapping_add(1);
+        let operation = Operation {
+            id: self.last_id,
+            user,
+            caller,
+            stage: Stage::Authorizing,
+            message: "waiting for authorization".into(),
+        };
+        self.all.insert(self.last_id, operation);
+        Ok(self.last_id)
+    }
+
+    pub(crate) fn get(&self, id: u32) -> Option<&Operation> {
+        self.all.get(&id)
+    }
+
+    /// Changes an operation; returns it.
+    pub(crate) fn set(&mut self, id: u32, stage: Stage, message: &str) -> Option<Operation> {
+        let operation = self.all.get_mut(&id)?;
+        (operation.stage, operation.message) = (stage, message.into());
+        let changed = operation.clone();
+        let is_final = |one: &&Operation| one.stage.is_final();
+        if self.all.values().filter(is_final).count() > FINISHED_MAX {
+            let oldest = self.all.values().find(is_final).map(|one| one.id);
+            oldest.map(|id| self.all.remove(&id));
+        }
+        Some(changed)
+    }
+
+    /// Sets what is going on; returns the operations that it concerns.
+    pub(crate) fn progress(&mut self, message: &str) -> Vec<Operation> {
+        let mut changed = Vec::new();
+        for operation in self.all.values_mut() {
+            if operation.stage == Stage::Running && operation.message != message {
+                operation.message = message.into();
+                changed.push(operation.clone());
+            }
+        }
+        changed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caller() -> OwnedUniqueName {
+        OwnedUniqueName::try_from(":1.7").unwrap()
+    }
+
+    #[test]
+    fn progress_concerns_running_operations() {
+        let mut operations = Operations::default();
+        let waiting = operations.begin(1000, caller()).unwrap();
+        let running = operations.begin(1000, caller()).unwrap();
+        operations.set(running, Stage::Running, "").unwrap();
+        let changed = operations.progress("starting scx_simple");
+        assert_eq!(changed.len(), 1);
+        assert_eq!(changed[0], *operations.get(running).unwrap());
+        assert_eq!(changed[0].message, "starting scx_simple");
+        assert!(operations.progress("starting scx_simple").is_empty());
+        operations.set(running, Stage::Done, "").unwrap();
+        assert!(operations.progress("running scx_simple").is_empty());
+        assert_eq!(operations.get(waiting).unwrap().stage, Stage::Authorizing);
+    }
+
+    #[test]
+    fn users_have_a_limit() {
+        let mut operations = Operations::default();
+        let ids: Vec<_> = (0..ASKING_MAX)
+            .map(|_| operations.begin(1000, caller()).unwrap())
+            .collect();
+        assert!(operations.begin(1000, caller()).is_err());
+        operations.begin(1001, caller()).unwrap();
+        operations.set(ids[3], Stage::Denied, "no").unwrap();
+        operations.begin(1000, caller()).unwrap();
+        // Root has that of all together.
+        let nr_root = (0..).take_while(|_| operations.begin(0, caller()).is_ok());
+        assert_eq!(nr_root.count(), UNFINISHED_MAX - ASKING_MAX - 1);
+    }
+
+    #[test]
+    fn oldest_finished_operations_are_forgotten() {
+        let mut operations = Operations::default();
+        let unfinished = operations.begin(0, caller()).unwrap();
+        let ids: Vec<_> = (0..=FINISHED_MAX)
+            .map(|_| {
+                let id = operations.begin(0, caller()).unwrap();
+                operations.set(id, Stage::Done, "").unwrap().id
+            })
+            .collect();
+        assert!(operations.get(unfinished).is_some());
+        assert_eq!(operations.get(ids[0]), None);
+        assert!(ids[1..].iter().all(|id| operations.get(*id).is_some()));
+    }
+}
