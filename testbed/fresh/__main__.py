@@ -1,29 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`./dev test --fresh`: the README's two commands in a new minimal root file system of each suite.
 
-mmdebstrap, run as root or in a user namespace, creates it from the mirror that this machine's apt
-uses. The last commit is cloned into it, and `./dev run` and `./dev test` run there as on a fresh
-machine. Only the log is kept.
+The last commit is cloned into it, and `./dev run` and `./dev test` run there as on a fresh machine.
+Only the log is kept.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import debs
-
-from . import suites
+from roots import root, suites
 
 #: The commands of README.md; the first with a time limit.
 COMMANDS = ("./dev run --yes --for 20", "./dev test --yes")
@@ -33,11 +28,6 @@ LIMIT_S = 3 * 3600
 MARK = "fresh-root:"
 
 _TREE = Path(__file__).parents[2]
-#: Locally added certificates, which are needed to fetch anything through a proxy that
-#: intercepts TLS.
-_LOCAL_CERTIFICATES = Path("/usr/local/share/ca-certificates")
-#: Environment variables that are passed on, in either case: proxies for downloads.
-_PASSED_ON = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
 
 _SCRIPT = """\
 #!/bin/sh
@@ -74,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         wanted = options.suite or suites.default()
-        reason = why_impossible()
+        reason = root.why_impossible()
         if reason:
             print(f"skipped: {reason}")
             return 0
@@ -104,17 +94,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def why_impossible() -> str | None:
-    """Why no root file system can be created here; None if one can."""
-    if shutil.which("mmdebstrap") is None:
-        return "mmdebstrap is not installed"
-    namespaces = ["--mount"] if os.geteuid() == 0 else ["--user", "--map-root-user", "--mount"]
-    probe = subprocess.run(["unshare", *namespaces, "true"], capture_output=True, check=False)
-    if probe.returncode == 0:
-        return None
-    return "neither root nor user namespaces: " + probe.stderr.decode(errors="replace").strip()
-
-
 def _check(name: str, options: argparse.Namespace) -> bool:
     """Whether all commands pass in a root of that suite; prints each result."""
     try:
@@ -138,24 +117,9 @@ def _check(name: str, options: argparse.Namespace) -> bool:
 
 def _run(suite: suites.Suite, commands: Sequence[str], log: Path) -> Iterator[Outcome]:
     """Create the root, run the commands in it, and yield the results."""
-    with ExitStack() as stack:
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scx-fresh-")))
-        command = _mmdebstrap(suite, commands, scratch)
-        out = stack.enter_context(log.open("w"))
-        process = stack.enter_context(
-            subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-            )
-        )
+    with tempfile.TemporaryDirectory(prefix="scx-fresh-") as scratch:
         last_line = ""
-        for line in process.stdout or ():
-            out.write(line)
-            out.flush()
+        for line in root.run(suite, _work(commands, Path(scratch)), log):
             if line.startswith(MARK):
                 status, elapsed_s, ran = line.removeprefix(MARK).strip().split(" ", 2)
                 yield Outcome(int(status), int(elapsed_s), ran, last_line)
@@ -163,11 +127,8 @@ def _run(suite: suites.Suite, commands: Sequence[str], log: Path) -> Iterator[Ou
                 last_line = line.strip()
 
 
-def _mmdebstrap(suite: suites.Suite, commands: Sequence[str], scratch: Path) -> list[str]:
-    """Returns the command that creates a root and runs the commands in it.
-
-    Creates the files that the root needs in `scratch`: a script and a git bundle of the tree.
-    """
+def _work(commands: Sequence[str], scratch: Path) -> root.Work:
+    """The commands as a script in `scratch`, beside a git bundle of the tree."""
     bundle = scratch / "scx.bundle"
     git = ["git", "-C", str(_TREE), "bundle", "create", "--quiet", str(bundle), "HEAD"]
     subprocess.run(git, check=True)
@@ -175,24 +136,7 @@ def _mmdebstrap(suite: suites.Suite, commands: Sequence[str], scratch: Path) -> 
     tries = "\n".join(f"try {shlex.quote(command)}" for command in commands)
     script.write_text(_SCRIPT.format(limit_s=LIMIT_S, mark=MARK, commands=tries))
     script.chmod(0o755)
-    env = [f"{name}={value}" for name, value in os.environ.items() if name.lower() in _PASSED_ON]
-    # mmdebstrap mounts /proc read-only; on a real machine it is writable.
-    hooks = ['mount -o remount,rw "$1/proc"']
-    hooks += [f"copy-in {shlex.quote(str(file))} /root" for file in (bundle, script)]
-    hooks += [
-        f"copy-in {shlex.quote(str(file))} {_LOCAL_CERTIFICATES}"
-        for file in sorted(_LOCAL_CERTIFICATES.glob("*.crt"))
-    ]
-    inside = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", *env, "/root/fresh"]
-    hooks.append('chroot "$1" ' + shlex.join(inside))
-    return [
-        # On SIGTERM, mmdebstrap removes the root.
-        *("setpriv", "--pdeathsig", "TERM"),
-        *("mmdebstrap", "--quiet", "--variant=minbase", "--include=git,ca-certificates"),
-        *suite.options,
-        *(f"--customize-hook={hook}" for hook in hooks),
-        *(suite.name, "/dev/null", *suite.sources),
-    ]
+    return root.Work(script, files=(bundle,), packages=("git", "ca-certificates"))
 
 
 if __name__ == "__main__":

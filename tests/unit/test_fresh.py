@@ -10,7 +10,8 @@ from pathlib import Path
 import debs
 import pytest
 from fresh import __main__ as fresh
-from fresh import suites
+from roots import root as roots
+from roots import suites
 
 RELEASES = """\
 version,codename,series,created,release,eol
@@ -74,7 +75,7 @@ def test_each_command_is_reported_with_its_last_line(
     fake.write_text(FAKE.format(python=sys.executable, root=root))
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
-    monkeypatch.setattr(fresh, "why_impossible", lambda: None)
+    monkeypatch.setattr(roots, "why_impossible", lambda: None)
     monkeypatch.setattr(debs, "sources", lambda name: [])
     commands = ["--command", "head -n 1 README.md", "--command", "echo no; exit 3"]
     assert fresh.main(["bookworm", *commands, "--log", str(tmp_path / "logs")]) == 1
@@ -90,7 +91,7 @@ def test_each_command_is_reported_with_its_last_line(
 def test_skipped_where_no_root_can_be_created(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(fresh, "why_impossible", lambda: "neither root nor user namespaces: no")
+    monkeypatch.setattr(roots, "why_impossible", lambda: "neither root nor user namespaces: no")
     assert fresh.main(["bookworm"]) == 0
     assert capsys.readouterr().out == "skipped: neither root nor user namespaces: no\n"
 

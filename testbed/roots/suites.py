@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import csv
 import datetime
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import debs
@@ -42,6 +42,21 @@ def find(name: str) -> Suite:
     if any(row["series"] == name for row in _releases("ubuntu")):
         return _ubuntu(name)
     return Suite(name, tuple(debs.sources(name)))
+
+
+def with_backports(suite: Suite) -> Suite:
+    """A suite of Debian with its backports. Raises debs.DebsError."""
+    uri = debs.archive_uri(debs.debian_codename())
+    return replace(suite, sources=(*suite.sources, f"deb {uri} {suite.name}-backports main"))
+
+
+def release(name: str) -> str:
+    """The release of a suite, as in versions of packages: deb12, ubuntu24.04. Raises SuiteError."""
+    for vendor, prefix in (("debian", "deb"), ("ubuntu", "ubuntu")):
+        for row in _releases(vendor):
+            if row["series"] == name and row["version"]:
+                return prefix + row["version"].split()[0]
+    raise SuiteError(f"there is no release '{name}' of Debian or Ubuntu")
 
 
 def _ubuntu(name: str) -> Suite:
