@@ -19,7 +19,7 @@ def dev(*args: str) -> subprocess.CompletedProcess[str]:
 def test_help_names_every_verb(args: list[str]) -> None:
     done = dev(*args)
     assert done.returncode == 0
-    for verb in ("run", "test", "build", "setup", "vm", "fmt", "lint"):
+    for verb in ("run", "test", "build", "package", "setup", "vm", "fmt", "lint"):
         assert f"\n  {verb} " in done.stdout
 
 
@@ -38,6 +38,8 @@ def test_help_names_every_verb(args: list[str]) -> None:
         (["run", "--host", "--kernel=7.2"], "--kernel"),
         (["run", "--host", "--topology", "numa"], "--topology"),
         (["run", "--vm", "--load"], "--load"),
+        (["package"], "deb"),
+        (["package", "rpm"], "deb"),
         (["test", "--kernels"], "--kernels"),
         (["test", "--kernels=6.1"], "'6.1'"),
         (["test", "--suite", "vm", "--kernels", "all,7.2"], "'all'"),

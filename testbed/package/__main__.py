@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`./dev package deb`: Debian packages of the last commit, as a distribution would build them.
+
+The tarball of `meson dist` is built by dpkg-buildpackage, with packaging/debian, in a new minimal
+root of the suite: first the build dependencies are installed, then the build has no network.
+lintian checks the result. The packages, their source and the log are kept.
+
+With --check, a second build in another directory has to give the same bytes, and the packages are
+installed, upgraded, removed and purged in another minimal root.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import debs
+from roots import root, suites
+
+#: Prefix of the scripts' reports: a step that begins, or what failed.
+MARK = "package: "
+FAILED = "failed: "
+#: The last step of a script that has succeeded.
+DONE = ("built", "checked")
+#: Build dependencies that a suite has in its backports only.
+BACKPORTS = {"bookworm": ("bpftool",)}
+
+_TREE = Path(__file__).parents[2]
+_HERE = Path(__file__).parent
+_BUILD = Path(os.environ.get("SCX_BUILD", _TREE / "build"))
+
+_CHANGELOG = """\
+scx ({version}) {suite}; urgency=medium
+
+  * Commit {commit}.
+
+ -- scx maintainers <maintainers@scx.invalid>  {date}
+"""
+
+
+class PackageError(Exception):
+    """The packages cannot be built or are wrong; the text is one line for the user."""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What is packaged."""
+
+    #: Abbreviated, as in the output of --version.
+    name: str
+    #: As in a changelog.
+    date: str
+    #: The version of a release, or one that is lower than that of the next release.
+    version: str
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; its exit status: 0, 1 if something failed, 2 for usage."""
+    options = _parser().parse_args(arguments)
+    try:
+        _deb(options)
+    except (PackageError, debs.DebsError, suites.SuiteError) as error:
+        print(f"package: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="./dev package", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("format", choices=["deb"], metavar="deb", help="the kind of packages")
+    parser.add_argument(
+        "--suite",
+        metavar="SUITE",
+        help="code name, such as bookworm or trixie (default: this machine's, or else trixie)",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=_BUILD / "packages",
+        metavar="DIR",
+        help="where the packages and logs are stored (default: %(default)s)",
+    )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--here",
+        action="store_true",
+        help="build on this machine, which has to have the build dependencies",
+    )
+    where.add_argument(
+        "--check",
+        action="store_true",
+        help="also test that the build is reproducible, and install, upgrade and purge",
+    )
+    return parser
+
+
+def _deb(options: argparse.Namespace) -> None:
+    suite = options.suite or _own_suite()
+    version = suites.release(suite)
+    if options.here:
+        _check_dependencies()
+    elif reason := root.why_impossible():
+        raise PackageError(f"cannot create a root of {suite}: {reason}; see --here")
+    commit = last_commit(_TREE)
+    output = options.output.absolute()
+    output.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="scx-package-") as scratch:
+        sources = Path(scratch) / "sources"
+        _prepare(sources, suite, commit, f"{commit.version}-1~{version}")
+        log = output / f"build-{suite}.log"
+        built = sources / "out"
+        if options.here:
+            here = [str(_HERE / "build.sh"), str(sources), commit.version]
+            _follow(suite, root.lines(here, log), log)
+        else:
+            built.mkdir()
+            work = _build(sources, suite, commit, again=options.check, results=built)
+            _follow(suite, root.run(_suite(suite), work, log), log)
+        results = [shutil.copy2(file, output) for file in sorted(built.iterdir())]
+    if options.check:
+        log = output / f"check-{suite}.log"
+        _follow(suite, root.run(suites.find(suite), _check(results), log), log)
+    for file in results:
+        print(file)
+
+
+def _own_suite() -> str:
+    try:
+        return debs.debian_codename()
+    except debs.DebsError:
+        return "trixie"
+
+
+def _check_dependencies() -> None:
+    """Raises PackageError if this machine lacks build dependencies."""
+    command = ["dpkg-checkbuilddeps", str(_TREE / "packaging/debian/control")]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise PackageError("dpkg-checkbuilddeps is missing: install dpkg-dev") from None
+    if done.returncode:
+        raise PackageError(done.stderr.strip().rpartition("error: ")[2])
+
+
+def last_commit(tree: Path) -> Commit:
+    """The last commit of the tree. Raises PackageError."""
+    if not (tree / ".git").exists():
+        raise PackageError(f"{tree} is no clone: packages are made from a commit")
+    text = (tree / "meson.build").read_text()
+    match = re.search(r"^\s*version: '(.+?)'", text, re.MULTILINE)
+    if not match:
+        raise PackageError("meson.build names no version")
+    date = ["--date=format-local:%Y%m%d%H%M%S", "--format=%cd %h"]
+    digits, name = _git(tree, "log", "-1", "--abbrev=10", *date).split()
+    released = f"v{match[1]}" in _git(tree, "tag", "--points-at", "HEAD").split()
+    version = match[1] if released else f"{match[1]}~git{digits}.{name}"
+    rfc = _git(tree, "log", "-1", "--date=format-local:%a, %d %b %Y %H:%M:%S +0000", "--format=%cd")
+    return Commit(name, rfc, version)
+
+
+def _git(tree: Path, *arguments: str) -> str:
+    """Output of git, with times in UTC."""
+    env = {**os.environ, "TZ": "UTC", "LC_ALL": "C.UTF-8"}
+    command = ["git", "-C", str(tree), *arguments]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise PackageError(f"git: {(done.stderr.splitlines() or ['failed'])[-1]}")
+    return done.stdout.strip()
+
+
+def _prepare(folder: Path, suite: str, commit: Commit, version: str) -> None:
+    """The files that build.sh needs, in a new directory."""
+    folder.mkdir()
+    if _git(_TREE, "status", "--porcelain"):
+        print("package: uncommitted changes are left out", file=sys.stderr)
+    tarball = folder / f"scx_{commit.version}.orig.tar.xz"
+    began = time.monotonic()
+    print("making the tarball …", end=" ", flush=True)
+    shutil.copy(_dist(), tarball)
+    print(f"{time.monotonic() - began:.0f} s", flush=True)
+    text = _CHANGELOG.format(version=version, suite=suite, commit=commit.name, date=commit.date)
+    (folder / "changelog").write_text(text)
+
+
+def _dist() -> Path:
+    """The tarball of `meson dist`."""
+    command = ["meson", "dist", "-C", str(_BUILD), "--no-tests", "--allow-dirty"]
+    done = subprocess.run(
+        [*command, "--formats", "xztar"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    found = re.search(r"^Created (.+\.tar\.xz)$", done.stdout, re.MULTILINE)
+    if done.returncode or not found:
+        print(f"\n{done.stdout}", file=sys.stderr)
+        raise PackageError("meson dist failed")
+    return Path(found[1])
+
+
+def _suite(name: str) -> suites.Suite:
+    """The suite, with its backports if they are needed."""
+    suite = suites.find(name)
+    return suites.with_backports(suite) if name in BACKPORTS else suite
+
+
+def _build(sources: Path, suite: str, commit: Commit, *, again: bool, results: Path) -> root.Work:
+    """build.sh in a root."""
+    pins = [
+        f"Package: {package}\nPin: release n={suite}-backports\nPin-Priority: 500\n"
+        for package in BACKPORTS.get(suite, ())
+    ]
+    (sources / "preferences").write_text("\n".join(pins))
+    return root.Work(
+        _HERE / "build.sh",
+        ("/root", commit.version, *(["again"] if again else [])),
+        files=tuple(file for file in sources.iterdir() if file.is_file()),
+        results=results,
+    )
+
+
+def _check(results: Sequence[Path]) -> root.Work:
+    """check.sh in a root, for the packages among the results."""
+    packages = [
+        file for file in map(Path, results) if re.fullmatch(r"scx-[a-z]+_.*\.deb", file.name)
+    ]
+    return root.Work(_HERE / "check.sh", files=tuple(packages))
+
+
+def _follow(suite: str, lines: Iterable[str], log: Path) -> None:
+    """Print each step of a script with its time. Raises PackageError if it fails."""
+    began = time.monotonic()
+    step = "creating a root"
+    error = ""
+    print(f"{suite}: {step} …", end=" ", flush=True)
+    for line in lines:
+        if line.startswith(MARK + FAILED):
+            error = line.removeprefix(MARK + FAILED)
+        elif line.startswith(MARK):
+            print(f"{time.monotonic() - began:.0f} s", flush=True)
+            began = time.monotonic()
+            step = line.removeprefix(MARK)
+            if step in DONE:
+                continue
+            print(f"{suite}: {step} …", end=" ", flush=True)
+        elif found := re.search(r"(?:^| )(?:E:|error:|dpkg-checkbuilddeps: error:) (.+)", line):
+            error = error or found[1]
+    if step not in DONE:
+        print("failed", flush=True)
+        raise PackageError(f"{suite}: {step}: {error or 'failed'}: see {log}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+# build.sh DIR VERSION [again]: builds the packages from DIR/scx_VERSION.orig.tar.xz, in a minimal
+# root or on this machine, without a network; `again` also tests that a second build gives the same
+# bytes. The results are in DIR/out.
+#
+# DIR/changelog replaces the package's own. DIR/preferences, if it exists, are for apt; then the
+# build dependencies are installed.
+set -eu
+
+top=$1
+version=$2
+
+step() {
+	echo "package: $*"
+}
+
+# unpack DIR: the source tree, with the package's files, below it.
+unpack() {
+	mkdir -p "$1"
+	cp "$top/scx_$version.orig.tar.xz" "$1"
+	mkdir "$1/source"
+	tar -C "$1/source" --strip-components=1 -xf "$1/scx_$version.orig.tar.xz"
+	cp -R "$1/source/packaging/debian" "$1/source/debian"
+	cp "$top/changelog" "$1/source/debian/changelog"
+}
+
+install_dependencies() {
+	step installing the build dependencies
+	cp "$top/preferences" /etc/apt/preferences.d/scx
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get update --quiet=2
+	apt-get install --yes --quiet=2 --no-install-recommends build-essential lintian
+	apt-get build-dep --yes --quiet=2 --no-install-recommends "$1"
+}
+
+# build DIR BUILDPACKAGE-ARGUMENT…
+build() {
+	cd "$1/source"
+	shift
+	# Without privileges, dpkg-buildpackage still gets no crates from the network: the tarball's
+	# configuration of cargo names vendor/ only.
+	if unshare --net true 2>/dev/null; then
+		unshare --net dpkg-buildpackage --unsigned-source --unsigned-changes "$@"
+	else
+		dpkg-buildpackage --unsigned-source --unsigned-changes "$@"
+	fi
+}
+
+check_with_lintian() {
+	if ! command -v lintian >/dev/null; then
+		step lintian is not installed: not run
+		return
+	fi
+	step lintian
+	# The project has no address for mail yet: a distribution enters its own maintainer.
+	lintian --allow-root --fail-on error --suppress-tags bogus-mail-host "$1"/*.changes
+}
+
+# Another directory, time, time zone, locale and umask.
+build_again() {
+	step building again
+	unpack "$top/another/directory"
+	(umask 077 && export TZ=Asia/Kathmandu LC_ALL=POSIX && build "$top/another/directory" -b)
+	step comparing
+	cd "$top/out"
+	sha256sum -- *.deb >"$top/sums"
+	cd "$top/another/directory"
+	sha256sum --check "$top/sums"
+}
+
+unpack "$top/build"
+[ ! -e "$top/preferences" ] || install_dependencies "$top/build/source"
+step building
+build "$top/build"
+mkdir "$top/out"
+cd "$top/build"
+find . -maxdepth 1 -type f -exec cp -p {} "$top/out" \;
+check_with_lintian "$top/build"
+[ "${3-}" != again ] || build_again
+step built
