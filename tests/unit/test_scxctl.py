@@ -66,6 +66,37 @@ def test_check_without_manifests_fails(scxctl: Path, tmp_path: Path) -> None:
     assert done.stderr == f"scxctl: {tmp_path}: no schedulers found\n"
 
 
+def test_recommend_answers_any_user(scxctl: Path, rust_programs: Path, tmp_path: Path) -> None:
+    """On any machine. Manifests that no kernel can satisfy are not recommended."""
+    for name in RUST_SCHEDULERS:
+        (tmp_path / f"{name}.json").symlink_to(rust_programs / f"{name}.json")
+    (tmp_path / "scx_future.json").write_text(json.dumps(FUTURE))
+    options = ["--seconds", "1", "--schedulers", str(tmp_path)]
+    done = run(scxctl, "recommend", "--json", *options)
+    found = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert set(found) == {"rule", "scheduler", "mode", "reasons", "command", "facts"}
+    assert found["facts"]["machine"]["nr_cpus"] == os.cpu_count()
+    assert 1 <= found["facts"]["load"]["seconds"] < 30
+    if SCHED_EXT.exists():
+        assert found["scheduler"] in {None, *RUST_SCHEDULERS}
+    else:
+        assert (found["scheduler"], found["mode"], found["rule"]) == (None, None, "kernel")
+        assert (found["reasons"], found["command"]) == (
+            ["this kernel has no sched_ext"],
+            "scxctl check",
+        )
+    done = run(scxctl, "recommend", *options)
+    assert done.returncode == 0
+    assert 3 <= done.stdout.count("\n") <= 4
+
+
+def test_recommend_without_manifests_fails(scxctl: Path, tmp_path: Path) -> None:
+    done = run(scxctl, "recommend", "--schedulers", str(tmp_path))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"scxctl: {tmp_path}: no schedulers found\n"
+
+
 @pytest.mark.parametrize("command", ["get", "list", "status", "stop", "watch"])
 def test_missing_bus_is_reported_in_one_line(scxctl: Path, tmp_path: Path, command: str) -> None:
     nowhere = f"unix:path={tmp_path}/bus"
@@ -84,6 +115,8 @@ def test_missing_bus_is_reported_in_one_line(scxctl: Path, tmp_path: Path, comma
         ["start", "-s", "x", "-m", "turbo"],
         ["start", "-s", "x", "-m", "auto", "-a", "-f"],
         ["get", "stray"],
+        ["recommend", "--seconds", "0"],
+        ["recommend", "--seconds", "long"],
     ],
 )
 def test_wrong_usage_has_its_own_status(scxctl: Path, args: list[str]) -> None:

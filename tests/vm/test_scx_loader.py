@@ -9,14 +9,17 @@ import signal
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import loader as loaders
 import pytest
 import system_bus
 from loader import CONFIG, LOADER, SERVICES, Loader, strings
+from loads import QUIET
 from sched_ext import (
     ENABLES_OFTEN,
     TIMEOUT_S,
+    Load,
     Start,
     ops,
     read,
@@ -696,6 +699,39 @@ def test_scxctl(loader: Loader, guest: Guest) -> None:
     refused = loader.ctl("start", "-s", "fifo", user=USER)
     assert refused.status == 1
     assert refused.stderr.endswith("): run as root, or with sudo\n")
+
+
+def test_recommendation_can_be_followed(loader: Loader, guest: Guest, load: Load) -> None:
+    def recommended(user: str = "root") -> dict[str, Any]:
+        options = ["--json", "--seconds", "1", "--schedulers", loaders.SCHEDULERS]
+        done = loader.ctl("recommend", *options, user=user).check()
+        return json.loads(done.stdout)
+
+    idle = recommended()
+    assert (idle["rule"], idle["scheduler"], idle["command"]) == ("idle", None, None)
+    nr_cpus = int(guest.run("nproc").stdout)
+    hogs = load("--hogs", str(2 * nr_cpus), *QUIET)
+    advice = recommended(USER)
+    # Beside them, the rest of the test would take minutes on a kernel with the host's time.
+    hogs.signal(signal.SIGINT)
+    assert hogs.wait(TIMEOUT_S) == 0
+    machine, measured = advice["facts"]["machine"], advice["facts"]["load"]
+    assert machine["nr_cpus"] == nr_cpus
+    assert measured["runnable_tasks"] > 1.5 * nr_cpus
+    assert measured["top"][0]["name"] == "scx_load"
+    # Only root sees where the threads of others wait.
+    assert measured["socket_threads"] is None
+    assert idle["facts"]["load"]["socket_threads"] >= 1
+    program, *command = advice["command"].split()
+    assert (program, command[0]) == ("scxctl", "start")
+    assert state(guest) == "disabled"
+    loader.ctl(*command).check()
+    assert loader.get("State") == "running"
+    running = json.loads(loader.ctl("get", "--json").check().stdout)
+    assert (running["scheduler"], running["mode"]) == (advice["scheduler"], advice["mode"])
+    # There is nothing to gain any more.
+    assert recommended()["command"] == "scxctl stop"
+    loader.call("StopScheduler")
 
 
 def test_scxctl_without_loader(stopped: Loader) -> None:

@@ -100,6 +100,12 @@ impl Ignored {
         visit(&root.join("sys/fs/cgroup"), controls, &mut found);
         found
     }
+
+    /// The number of these cgroups.
+    #[must_use]
+    pub fn nr(&self) -> usize {
+        self.nr
+    }
 }
 
 impl fmt::Display for Ignored {
@@ -175,7 +181,7 @@ mod tests {
             ("a/cpu.max", "1 1"),
             ("b/cpu.max", "2 2"),
         ];
-        assert_eq!(found(&both).unwrap().nr, 2);
+        assert_eq!(found(&both).unwrap().nr(), 2);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The command-line client of scx_loader.
 //!
-//! `client` sends requests, `operation` prints their progress, `status` and `watch` show the state,
-//! `check` diagnoses the machine without the loader. `format` converts names of schedulers and
-//! modes.
+//! `client` sends requests, `operation` prints their progress, `status` and `watch` show the state.
+//! Without the loader, `check` diagnoses the machine, and `recommend` chooses a scheduler for it.
+//! `format` converts names of schedulers and modes.
 
 #![forbid(unsafe_code)]
 
@@ -13,12 +13,14 @@ mod format;
 mod man;
 mod operation;
 mod opts;
+mod recommend;
 mod status;
 mod watch;
 
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use clap::Parser as _;
@@ -64,6 +66,10 @@ fn run(opts: &Opts) -> Result<u8> {
     let command = opts.command.as_ref();
     let text = match command.context("no command: see --help")? {
         Command::Check { schedulers } => return check(schedulers, opts.json),
+        Command::Recommend {
+            seconds,
+            schedulers,
+        } => return recommend(schedulers, *seconds, opts.json).map(|()| 0),
         Command::Watch => return block_on(watch::watch(opts.json)).map(|()| 0),
         command => block_on(client::run(command, opts.json))?,
     };
@@ -82,6 +88,19 @@ fn check(schedulers: &Path, json: bool) -> Result<u8> {
     };
     write(text.as_bytes())?;
     Ok(check::status(&findings))
+}
+
+fn recommend(schedulers: &Path, seconds: u32, json: bool) -> Result<()> {
+    scx_utils::log::init("scxctl", 0);
+    let registry = Registry::read(schedulers)?;
+    let time = Duration::from_secs(seconds.into());
+    let recommendation = recommend::recommend(Path::new("/"), &registry, time)?;
+    let text = if json {
+        serde_json::to_string_pretty(&recommendation)? + "\n"
+    } else {
+        recommend::print(&recommendation)
+    };
+    write(text.as_bytes())
 }
 
 fn write(text: &[u8]) -> Result<()> {

@@ -9,7 +9,8 @@ use scx_utils::build_id::full_version;
 use scx_utils::cli::Generate;
 use scx_utils::manifest::Mode;
 
-/// Selects the CPU scheduler, shows its state, and diagnoses why schedulers cannot run.
+/// Selects and recommends the CPU scheduler, shows its state, and diagnoses why schedulers cannot
+/// run.
 ///
 /// It uses the service scx_loader(8), which is activated on demand. All users may read the state;
 /// changes require root, or authorization by polkit(8).
@@ -68,6 +69,17 @@ pub(crate) enum Command {
     Watch,
     /// Diagnose why schedulers cannot run here, and which settings they would ignore
     Check {
+        /// Directory of the schedulers' descriptions
+        #[arg(long, value_name = "DIR", default_value_os_t = schedulers())]
+        #[arg(hide_default_value = true)]
+        schedulers: PathBuf,
+    },
+    /// Recommend a scheduler and a mode for this machine and its present load; change nothing
+    Recommend {
+        /// How long to measure the load
+        #[arg(long, value_name = "N", default_value_t = 2)]
+        #[arg(value_parser = clap::value_parser!(u32).range(1..=3600))]
+        seconds: u32,
         /// Directory of the schedulers' descriptions
         #[arg(long, value_name = "DIR", default_value_os_t = schedulers())]
         #[arg(hide_default_value = true)]
@@ -150,6 +162,18 @@ mod tests {
             Some(Mode::PowerSave)
         );
         assert_eq!(how(&["switch"]).arguments(), None);
+    }
+
+    #[test]
+    fn measurement_has_a_length() {
+        let seconds = |words: &[&str]| match parse(words).map(|opts| opts.command) {
+            Ok(Some(Command::Recommend { seconds, .. })) => Some(seconds),
+            _ => None,
+        };
+        assert_eq!(seconds(&["recommend"]), Some(2));
+        assert_eq!(seconds(&["recommend", "--seconds", "10"]), Some(10));
+        assert_eq!(seconds(&["recommend", "--seconds", "0"]), None);
+        assert_eq!(seconds(&["recommend", "--seconds", "3601"]), None);
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(super) fn check(sched_ext: &SchedExt) -> Vec<Finding> {
         .as_ref()
         .and_then(|release| missing_options(root, release));
     if sched_ext.state().is_empty() {
-        return without_sched_ext(release.as_deref(), missing.as_deref());
+        return without_sched_ext(root, release.as_deref(), missing.as_deref());
     }
     let kernel = release.map(|release| Finding::ok("kernel", format!("Linux {release}")));
     // The kernel has sched_ext: a configuration that says otherwise belongs to another kernel.
@@ -46,12 +46,13 @@ pub(super) fn check(sched_ext: &SchedExt) -> Vec<Finding> {
 }
 
 /// Reports a single cause, the first that is known.
-fn without_sched_ext(release: Option<&str>, missing: Option<&[&str]>) -> Vec<Finding> {
+fn without_sched_ext(root: &Path, release: Option<&str>, missing: Option<&[&str]>) -> Vec<Finding> {
+    let problem = |name, text, cure| Finding::kernel_problem(root, name, text, cure);
     let mut findings = Vec::new();
     if let Some(release) = release {
         if version(release).is_some_and(|version| version < FIRST) {
             let text = format!("Linux {release} is too old: sched_ext requires 6.12");
-            return vec![Finding::problem("kernel", text, "boot Linux 6.12 or newer")];
+            return vec![problem("kernel", text, "boot Linux 6.12 or newer")];
         }
         findings.push(Finding::ok("kernel", format!("Linux {release}")));
     }
@@ -60,9 +61,9 @@ fn without_sched_ext(release: Option<&str>, missing: Option<&[&str]>) -> Vec<Fin
         Some(missing @ [_, ..]) => {
             let text = format!("this kernel was built without {}", missing.join(", "));
             let cure = "boot a kernel built with these options, Linux 6.12 or newer";
-            Finding::problem("config", text, cure)
+            problem("config", text, cure)
         }
-        _ => Finding::problem("sched_ext", "this kernel has no sched_ext", cure),
+        _ => problem("sched_ext", "this kernel has no sched_ext".into(), cure),
     });
     findings
 }

@@ -2,10 +2,11 @@
 //! Diagnoses why schedulers cannot run on this machine, and which settings they ignore.
 //!
 //! `kernel` checks for sched_ext, `btf` the schedulers' requirements, `rights` the privileges of
-//! this process, `machine` settings and the running scheduler. What cannot be determined is
-//! omitted.
+//! this process, `machine` settings and the running scheduler. `distribution` says how to get
+//! another kernel. What cannot be determined is omitted.
 
 mod btf;
+mod distribution;
 mod kernel;
 mod machine;
 mod rights;
@@ -17,6 +18,9 @@ use std::path::Path;
 use scx_loader::registry::Registry;
 use scx_utils::kernel::SchedExt;
 use serde::Serialize;
+
+pub(crate) use btf::missing_functions;
+pub(crate) use rights::effective_uid;
 
 /// Width of the verdict column.
 const VERDICT_WIDTH: usize = 8;
@@ -52,6 +56,9 @@ pub(crate) struct Finding {
     pub(crate) text: String,
     /// The remedy, unless the verdict is [`Verdict::Ok`].
     pub(crate) cure: Option<String>,
+    /// How to get another kernel on this distribution, if that is the remedy.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub(crate) steps: &'static [&'static str],
 }
 
 impl Finding {
@@ -61,6 +68,7 @@ impl Finding {
             verdict: Verdict::Ok,
             text: text.into(),
             cure: None,
+            steps: &[],
         }
     }
 
@@ -78,6 +86,19 @@ impl Finding {
             ..Self::warning(name, text, cure)
         }
     }
+
+    /// A problem of the kernel of the machine with this root directory.
+    fn kernel_problem(
+        root: &Path,
+        name: &str,
+        text: impl Into<String>,
+        cure: impl Into<String>,
+    ) -> Self {
+        Self {
+            steps: distribution::kernel(root),
+            ..Self::problem(name, text, cure)
+        }
+    }
 }
 
 /// Checks the machine whose root directory is `root`.
@@ -93,7 +114,7 @@ pub(crate) fn check(root: &Path, registry: &Registry) -> Vec<Finding> {
     findings
 }
 
-/// As text: one line per finding, and a second one for the remedy, if any.
+/// As text: one line per finding, a second one for the remedy, if any, and the steps to it.
 pub(crate) fn print(findings: &[Finding]) -> String {
     let widths = findings.iter().map(|one| one.name.len());
     let name_width = widths.max().unwrap_or(0);
@@ -107,6 +128,9 @@ pub(crate) fn print(findings: &[Finding]) -> String {
         );
         if let Some(cure) = &one.cure {
             text += &format!("{:indent$}cure: {cure}\n", "");
+        }
+        for step in one.steps {
+            text += &format!("{:indent$}      {step}\n", "");
         }
     }
     text

@@ -22,10 +22,9 @@ pub(super) fn check(root: &Path) -> Vec<Finding> {
 fn process(root: &Path) -> Option<Finding> {
     let status = fs::read_to_string(root.join("proc/self/status")).ok()?;
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
-    let euid = field("Uid:")?.split_whitespace().nth(1)?;
     let capabilities = u64::from_str_radix(field("CapEff:")?.trim(), 16).ok()?;
     let has = |all: u64| capabilities & all == all;
-    Some(if euid != "0" {
+    Some(if effective_uid(root)? != 0 {
         let text = "loading a scheduler requires root privileges, which this user lacks";
         let cure = "use scx_loader (scxctl start), or sudo";
         Finding::warning("rights", text, cure)
@@ -36,6 +35,13 @@ fn process(root: &Path) -> Option<Finding> {
     } else {
         Finding::ok("rights", "this process may load schedulers")
     })
+}
+
+/// The effective user id of this process.
+pub(crate) fn effective_uid(root: &Path) -> Option<u32> {
+    let status = fs::read_to_string(root.join("proc/self/status")).ok()?;
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    ids.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// Whether this process is in a user namespace other than the initial one.

@@ -22,6 +22,7 @@ const STATUS: &str = "proc/self/status";
 const ROOT: &str = "Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff";
 const CONFIG: &str = "CONFIG_SCHED_CLASS_EXT=y\nCONFIG_BPF_SYSCALL=y\nCONFIG_BPF_JIT=y\n\
                       CONFIG_DEBUG_INFO_BTF=y";
+const OPTIONS_WITHOUT: &str = "CONFIG_BPF_SYSCALL=y\nCONFIG_BPF_JIT=y\nCONFIG_DEBUG_INFO_BTF=y";
 
 /// A kernel's BTF.
 #[derive(Debug, Default)]
@@ -266,6 +267,51 @@ fn lack_of_sched_ext_is_reported_once() {
 }
 
 #[test]
+fn way_to_another_kernel_is_shown() {
+    let debian = |machine: Machine| machine.put("etc/os-release", "ID=debian\nVERSION_ID=\"13\"");
+    let stock = debian(Machine::empty())
+        .put(RELEASE, "6.12.107+deb13-amd64")
+        .put("boot/config-6.12.107+deb13-amd64", OPTIONS_WITHOUT);
+    let text = stock.print();
+    let lines: Vec<_> = text.lines().skip(2).map(str::trim).collect();
+    assert_eq!(
+        lines,
+        [
+            "cure: boot a kernel built with these options, Linux 6.12 or newer",
+            "Debian 13: its kernel has no sched_ext; add trixie-backports to apt's sources",
+            "apt update; apt install linux-image-6.17.13+deb13-amd64",
+            "reboot. Do not use 7.1 and 7.2 from there: their BTF is damaged",
+        ]
+    );
+    // Below the remedy.
+    let column = |words| text.lines().find_map(|line| line.find(words));
+    assert_eq!(column("reboot."), column("boot a kernel"));
+    let steps = |machine: Machine, name: &str| {
+        let found = debian(machine)
+            .check()
+            .into_iter()
+            .find(|one| one.name == name);
+        found.unwrap().steps
+    };
+    assert_eq!(
+        steps(Machine::empty().put(RELEASE, "6.1.0"), "kernel").len(),
+        3
+    );
+    assert_eq!(steps(Machine::empty(), "sched_ext").len(), 3);
+    let defective = Btf::of(&[("scx_bpf_create_dsq", 3)], true);
+    for broken in [
+        Machine::good().put_bytes(BTF, &defective),
+        Machine::good().put(BTF, "no such thing"),
+        Machine::good().without(BTF),
+    ] {
+        assert_eq!(steps(broken, "btf").len(), 3);
+    }
+    // Another kernel is not the remedy.
+    let off = Machine::good().put("proc/sys/net/core/bpf_jit_enable", "0");
+    assert!(steps(off, "jit").is_empty());
+}
+
+#[test]
 fn configuration_in_proc_is_preferred() {
     let packed = |text: &str| {
         let mut packed = GzEncoder::new(Vec::new(), Compression::default());
@@ -399,6 +445,9 @@ fn json_is_in_lower_case() {
     let json = serde_json::to_string(&finding).unwrap();
     let text = r#"{"name":"name","verdict":"warning","text":"text","cure":"cure"}"#;
     assert_eq!(json, text);
+    let steps = &["one", "two"];
+    let json = serde_json::to_value(Finding { steps, ..finding }).unwrap();
+    assert_eq!(json["steps"], serde_json::json!(steps));
     assert!(print(&[]).is_empty());
     assert_eq!(status(&[]), 0);
     // The test does not read the files of the machine that it runs on.

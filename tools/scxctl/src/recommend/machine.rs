@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Reads the facts of a machine that do not change from second to second, below a root directory.
+
+use std::fs;
+use std::path::Path;
+
+use scx_utils::cgroups::{Control, Ignored};
+use scx_utils::compat::KernelBtf;
+use scx_utils::cpumask::{Cpumask, MAX_NR_CPU_IDS};
+use scx_utils::hotplug::HotplugToken;
+use scx_utils::kernel::SchedExt;
+use scx_utils::topology::Topology;
+
+use super::facts::{Cgroups, Machine};
+
+/// Everything except the power profile, which is known some time after it was asked for.
+pub(super) fn read(root: &Path, btf: Option<&KernelBtf>) -> anyhow::Result<Machine> {
+    let topology = Topology::read(&HotplugToken::read(root)?)?;
+    let sched_ext = SchedExt::new(root);
+    let nodes = topology.nodes().iter();
+    Ok(Machine {
+        obstacle: obstacle(&sched_ext, btf),
+        running: Some(sched_ext.ops()).filter(|ops| !ops.is_empty()),
+        nr_cpus: topology.nr_cpus_online(),
+        nr_llcs: topology.llcs().len(),
+        nr_nodes: nodes.filter(|node| node.span().weight() > 0).count(),
+        smt: topology.smt_enabled(),
+        hybrid: topology.has_little_cores(),
+        nr_tickless: nr_tickless(root),
+        on_battery: on_battery(&root.join("sys/class/power_supply")),
+        power_profile: None,
+        cgroups: cgroups(root),
+    })
+}
+
+fn obstacle(sched_ext: &SchedExt, btf: Option<&KernelBtf>) -> Option<String> {
+    let isolated = sched_ext.isolated_cpus();
+    if sched_ext.state().is_empty() {
+        Some("this kernel has no sched_ext".into())
+    } else if btf.is_none_or(KernelBtf::is_defective) {
+        Some("the kernel's BTF is missing or damaged".into())
+    } else if !isolated.is_empty() {
+        Some(format!(
+            "the kernel rejects schedulers while CPUs are isolated ({isolated})"
+        ))
+    } else {
+        None
+    }
+}
+
+/// Without `nohz_full=`, the file is empty or contains `(null)`.
+fn nr_tickless(root: &Path) -> usize {
+    let text = fs::read_to_string(root.join("sys/devices/system/cpu/nohz_full"));
+    let mask = Cpumask::from_list(text.unwrap_or_default().trim(), MAX_NR_CPU_IDS);
+    mask.map_or(0, |mask| mask.weight())
+}
+
+/// Whether a battery powers the machine, according to these power supplies.
+fn on_battery(supplies: &Path) -> Option<bool> {
+    let (mut has_battery, mut discharging) = (false, false);
+    let (mut has_line, mut line_online) = (false, false);
+    for supply in fs::read_dir(supplies).ok()?.flatten() {
+        let is = |file: &str, value: &str| {
+            let text = fs::read_to_string(supply.path().join(file));
+            text.is_ok_and(|text| text.trim() == value)
+        };
+        // The battery of a mouse has the scope Device.
+        if is("type", "Battery") && !is("scope", "Device") {
+            has_battery = true;
+            discharging |= is("status", "Discharging");
+        } else if ["Mains", "USB", "Wireless"]
+            .iter()
+            .any(|kind| is("type", kind))
+        {
+            has_line = true;
+            line_online |= is("online", "1");
+        }
+    }
+    Some(has_battery && !line_online && (discharging || has_line))
+}
+
+/// None without cgroup v2, whose controls these are.
+fn cgroups(root: &Path) -> Option<Cgroups> {
+    let is_v2 = root.join("sys/fs/cgroup/cgroup.controllers").exists();
+    let nr = |controls| Ignored::find(root, controls).map_or(0, |found| found.nr());
+    is_v2.then(|| Cgroups {
+        weights: nr(&[Control::Weight, Control::Idle]),
+        quotas: nr(&[Control::Max]),
+    })
+}
