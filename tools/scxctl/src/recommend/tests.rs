@@ -309,6 +309,7 @@ fn kernel_without_sched_ext_is_an_answer() {
         name: "scx_lavd".into(),
         options: Vec::new(),
         modes: [(Mode::Auto, Vec::new())].into(),
+        power_profile_args: None,
         kfuncs: Vec::new(),
     };
     let registry = Registry::of([manifest]);

@@ -20,6 +20,7 @@ fn manifest(name: &str, modes: impl IntoIterator<Item = Mode>) -> Manifest {
         name: name.into(),
         options: Vec::new(),
         modes: modes.into_iter().map(|mode| (mode, Vec::new())).collect(),
+        power_profile_args: None,
         kfuncs: Vec::new(),
     }
 }
