@@ -18,8 +18,8 @@ from .workloads import WORKLOADS, Workload
 #: The schedulers, in the order of the tables.
 SCHEDULERS = (
     *("scx_rustland", "scx_bpfland", "scx_flash", "scx_lavd", "scx_economy", "scx_rusty"),
-    *("scx_simple", "scx_nest", "scx_flatcg", "scx_rlfifo", "scx_fifo", "scx_qmap"),
-    *("scx_userland", "scx_central", "scx_pair"),
+    *("scx_simple", "scx_prev", "scx_nest", "scx_flatcg", "scx_rlfifo", "scx_fifo"),
+    *("scx_qmap", "scx_userland", "scx_central", "scx_pair"),
 )
 CHOSEN = (
     *("wakeup", "spawn", "frames", "audio", "requests", "locks", "messaging", "pingpong"),

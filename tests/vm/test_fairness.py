@@ -27,6 +27,7 @@ wait $scheduler
         "scx_flash",
         "scx_lavd",
         "scx_nest",
+        "scx_prev",
         "scx_rustland",
         "scx_simple",
     ],

@@ -19,7 +19,7 @@ from vm.topology import TOPOLOGIES, Topology
 
 #: Schedulers without ops.cpu_release(): their tasks leave a CPU only if the kernel has
 #: SCX_ENQ_IMMED.
-SINCE_IMMED = ["scx_central", "scx_fifo", "scx_flatcg", "scx_nest", "scx_simple"]
+SINCE_IMMED = ["scx_central", "scx_fifo", "scx_flatcg", "scx_nest", "scx_prev", "scx_simple"]
 IMMED_SINCE = (7, 2)
 
 ALWAYS = [

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * scx_prev: a task stays on its CPU.
+ *
+ * A task that wakes up goes to its previous CPU if that is idle, whatever runs on the other threads
+ * of the core, and whoever the waker is: its data are probably still in the caches of that core. If
+ * it is not idle, any idle CPU is taken, preferably of a fully idle core. If none is idle, the task
+ * waits in one queue for the whole machine, ordered by weighted virtual time (scx/fair.bpf.h),
+ * which all CPUs serve.
+ *
+ * The kernel's default, as in scx_simple, prefers a fully idle core to the previous CPU, and the
+ * waker's CPU to both if the waker is about to sleep.
+ */
+#include <scx/common.bpf.h>
+#include <scx/exit_info.bpf.h>
+#include <scx/fair.bpf.h>
+#include <scx/immed.bpf.h>
+#include "scx_prev.h"
+
+char _license[] SEC("license") = "GPL";
+
+#define SHARED_DSQ 0
+
+static struct scx_fair_queue queue;
+
+SCX_PERCPU_COUNTERS(stats, struct prev_stats);
+
+s32 BPF_STRUCT_OPS(prev_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	s32 cpu = prev_cpu;
+
+	if (bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr) &&
+	    scx_bpf_test_and_clear_cpu_idle(prev_cpu)) {
+		scx_count(stats, prev_cpu);
+	} else {
+		cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+		if (cpu < 0) {
+			scx_count(stats, select_fail);
+			return prev_cpu;
+		}
+		scx_count(stats, idle_cpu);
+	}
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, SCX_ENQ_IMMED);
+	return cpu;
+}
+
+void BPF_STRUCT_OPS(prev_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	/* Per-CPU kernel threads bypass the shared queue, because other tasks depend on them. */
+	if (scx_task_is_percpu_kthread(p)) {
+		scx_count(stats, local);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, enq_flags);
+		return;
+	}
+	scx_count(stats, queued);
+	scx_fair_insert(&queue, p, enq_flags);
+	scx_kick_for_reenqueued(p, enq_flags);
+}
+
+void BPF_STRUCT_OPS(prev_dispatch, s32 cpu, struct task_struct *prev)
+{
+	scx_fair_dispatch(&queue, cpu, prev);
+}
+
+void BPF_STRUCT_OPS(prev_runnable, struct task_struct *p, u64 enq_flags)
+{
+	scx_fair_runnable(&queue, p);
+}
+
+void BPF_STRUCT_OPS(prev_quiescent, struct task_struct *p, u64 deq_flags)
+{
+	scx_fair_quiescent(&queue, p);
+}
+
+void BPF_STRUCT_OPS(prev_running, struct task_struct *p)
+{
+	scx_fair_running(p);
+}
+
+void BPF_STRUCT_OPS(prev_stopping, struct task_struct *p, bool runnable)
+{
+	scx_fair_stopping(p);
+}
+
+void BPF_STRUCT_OPS(prev_enable, struct task_struct *p)
+{
+	scx_fair_enable(&queue, p);
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(prev_init_task, struct task_struct *p, struct scx_init_task_args *args)
+{
+	scx_fair_init_task(p);
+	return 0;
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(prev_init)
+{
+	return scx_fair_init(&queue, SHARED_DSQ, SCX_SLICE_DFL);
+}
+
+void BPF_STRUCT_OPS(prev_exit, struct scx_exit_info *info)
+{
+	scx_record_exit(info);
+}
+
+void BPF_STRUCT_OPS(prev_dump, struct scx_dump_ctx *dctx)
+{
+	scx_bpf_dump("prev: vtime_now=%llu, %d queued, runnable_weight=%llu", queue.vtime_now,
+		     scx_bpf_dsq_nr_queued(SHARED_DSQ), queue.runnable_weight);
+}
+
+SCX_OPS(prev_ops) = {
+	.select_cpu = (void *)prev_select_cpu,
+	.enqueue = (void *)prev_enqueue,
+	.dispatch = (void *)prev_dispatch,
+	.runnable = (void *)prev_runnable,
+	.quiescent = (void *)prev_quiescent,
+	.running = (void *)prev_running,
+	.stopping = (void *)prev_stopping,
+	.enable = (void *)prev_enable,
+	.init_task = (void *)prev_init_task,
+	.init = (void *)prev_init,
+	.exit = (void *)prev_exit,
+	.dump = (void *)prev_dump,
+	.name = "prev",
+};
