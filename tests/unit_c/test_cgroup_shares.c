@@ -95,6 +95,40 @@ static void test_slice_by_share(void **state)
 	assert_int_equal(scx_share_slice(ms, ALL, second, 5 * ms), ms);
 }
 
+/* A weight that is not divided, halves, and fractions of 1. */
+static void test_effective_weight(void **state)
+{
+	u64 one = 1ULL << SCX_EFFECTIVE_SHIFT;
+
+	assert_int_equal(scx_effective_weight(100, ALL), 100 * one);
+	assert_int_equal(scx_effective_weight(SCX_WEIGHT_MAX, ALL), SCX_WEIGHT_MAX * one);
+	assert_int_equal(scx_effective_weight(300, ALL / 4), 75 * one);
+	assert_int_equal(scx_effective_weight(1, ALL / 4), one / 4);
+	assert_int_equal(scx_effective_weight(1, 1), 1);
+}
+
+static void test_effective_cost(void **state)
+{
+	u64 ran_ns = 20000000;
+
+	for (u32 weight = 1; weight <= SCX_WEIGHT_MAX; weight++)
+		assert_int_equal(scx_effective_cost(ran_ns, scx_effective_weight(weight, ALL)),
+				 scx_vtime_cost(ran_ns, weight));
+	assert_int_equal(scx_effective_cost(ran_ns, scx_effective_weight(1, ALL / 4)),
+			 400 * ran_ns);
+	/* The largest cost still permits comparisons. */
+	assert_true(scx_effective_cost(MAX, 1) < 1ULL << 63);
+	assert_true(scx_effective_cost(MAX, 0) < 1ULL << 63);
+}
+
+static void test_effective_weight_is_rounded(void **state)
+{
+	assert_int_equal(scx_effective_round(scx_effective_weight(100, ALL / 3)), 33);
+	assert_int_equal(scx_effective_round(scx_effective_weight(200, ALL / 3)), 67);
+	assert_int_equal(scx_effective_round(1), 1);
+	assert_int_equal(scx_effective_round(MAX >> 1), SCX_WEIGHT_MAX);
+}
+
 static void test_quota_of_reported_values(void **state)
 {
 	struct scx_quota q = scx_quota_of(100000, 20000, 5000);
@@ -150,6 +184,9 @@ int main(void)
 		cmocka_unit_test(test_cost_against_wide_arithmetic),
 		cmocka_unit_test(test_paid_is_the_inverse_of_cost),
 		cmocka_unit_test(test_slice_by_share),
+		cmocka_unit_test(test_effective_weight),
+		cmocka_unit_test(test_effective_cost),
+		cmocka_unit_test(test_effective_weight_is_rounded),
 		cmocka_unit_test(test_quota_of_reported_values),
 		cmocka_unit_test(test_quota_refills),
 		cmocka_unit_test(test_quota_is_available_again),

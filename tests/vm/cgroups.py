@@ -82,6 +82,15 @@ def create(tree: Tree) -> str:
     return "\n".join(f"group {path} {weight}" for path, weight in tree.items())
 
 
+def two_cgroups(scheduler: str) -> str:
+    """A script in which cgroups of the weights 100 and 300, with three hogs each, share the machine
+    in the stage "both"."""
+    tree = {"light": 100, "heavy": 300}
+    hogs = [f"hogs {path} 3" for path in tree]
+    stage = ["sleep 1", f"share 4 both {' '.join(tree)}", "stop"]
+    return "\n".join([FUNCTIONS, create(tree), f"start {scheduler}", *hogs, *stage])
+
+
 def results(printed: str) -> dict[str, dict[str, float]]:
     """For each stage, the share of each cgroup in the CPU time that all cgroups of the stage have
     used."""

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable
 
 import pytest
-from cgroups import FUNCTIONS, create, results
+from cgroups import results, two_cgroups
 from loads import end_load, hog_times_s
 from sched_ext import (
     STOPS_FAIR_SERVER_TWICE,
@@ -136,17 +136,9 @@ def test_fifo_ignores_the_weight(replayed: Callable[[str], str]) -> None:
     assert heavy_s / light_s == pytest.approx(1, rel=0.1)
 
 
-def cgroup_shares(replayed: Callable[[str], str], scheduler: str) -> dict[str, float]:
-    """The shares of the machine that two cgroups with three hogs each get."""
-    tree = {"light": 100, "heavy": 300}
-    hogs = [f"hogs {path} 3" for path in tree]
-    stage = ["sleep 1", f"share 4 both {' '.join(tree)}", "stop"]
-    script = [FUNCTIONS, create(tree), f"start {scheduler} -i 0", *hogs, *stage]
-    return results(replayed("\n".join(script)))["both"]
-
-
 def test_weights_of_cgroups_are_an_option(replayed: Callable[[str], str]) -> None:
-    both = cgroup_shares(replayed, "scx_simple --cgroups")
+    both = results(replayed(two_cgroups("scx_simple --cgroups -i 0")))["both"]
+    print(both)
     assert both["heavy"] / both["light"] == pytest.approx(3, rel=0.05)
 
 

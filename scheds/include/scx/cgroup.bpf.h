@@ -7,7 +7,8 @@
  *  - says in its struct scx_sched which controls it implements;
  *  - keeps a struct scx_cgroup_task for each task, and calls scx_cgroup_task_*() as their comments
  *    say;
- *  - charges CPU time with scx_cgroup_charge() and scx_share_cost() instead of scx_vtime_cost().
+ *  - charges CPU time with scx_cgroup_charge() and scx_share_cost() instead of scx_vtime_cost(), or
+ *    uses effective weights instead of weights (cgroup.h).
  *
  * Only runnable tasks count. A cgroup is active, which means that it is part of its parent's load,
  * while it or one of its descendants has a runnable task. So a wakeup always changes the load of
@@ -185,6 +186,24 @@ __weak u64 scx_cgroup_share(u32 slot)
 	return share;
 }
 
+/* Return the effective weight (cgroup.h) of a task of @weight that is directly in a cgroup. */
+__weak u64 scx_cgroup_effective_weight(u32 slot, u32 weight)
+{
+	struct scx_cgroup *cg = scx_cgroup_get(slot);
+	u64 share = SCX_SHARE_ALL;
+	int level;
+
+	bpf_for(level, 0, SCX_CGROUP_DEPTH_MAX + 1) {
+		if (!cg || slot == SCX_CGROUP_ROOT)
+			break;
+		share = scx_share_part(share, weight, cg->load);
+		weight = scx_cgroup_weight(cg);
+		slot = cg->parent;
+		cg = scx_cgroup_get(slot);
+	}
+	return scx_effective_weight(weight, share);
+}
+
 /* ---- tasks --------------------------------------------------------------- */
 
 /* Set the cgroup of a task. Call it from ops.init_task() with scx_init_task_cgroup(), and from
@@ -259,6 +278,14 @@ static inline u64 scx_cgroup_task_share(const struct scx_cgroup_task *t, u32 wei
 	if (!cg || !t->counted)
 		return SCX_SHARE_ALL;
 	return scx_share_part(scx_cgroup_share(slot), weight, cg->tasks);
+}
+
+/* Return the effective weight of a task of this weight. */
+static inline u64 scx_cgroup_task_effective(const struct scx_cgroup_task *t, u32 weight)
+{
+	u32 slot = t->counted ? scx_cgroup_task_slot(t) : SCX_CGROUP_ROOT;
+
+	return scx_cgroup_effective_weight(slot, weight);
 }
 
 /* Return the virtual time of a task's cgroup. New tasks start at most a credit behind it, so a

@@ -10,7 +10,7 @@
 #ifndef __SCX_CGROUP_H
 #define __SCX_CGROUP_H
 
-#include "time.h"
+#include "vtime.h"
 
 /* Shares are in units of 2^-32 of the machine; the smallest is 1. */
 #define SCX_SHARE_ALL (1ULL << 32)
@@ -64,6 +64,46 @@ static inline u64 scx_share_slice(u64 slice_ns, u64 share, u64 cost_ns, u64 min_
 	if (limit_ns < min_ns)
 		limit_ns = min_ns;
 	return limit_ns < slice_ns ? limit_ns : slice_ns;
+}
+
+/* ---- effective weights --------------------------------------------------- */
+
+/*
+ * The weight that a task would need directly in the root cgroup to get what it gets in its own: its
+ * weight or, in a cgroup, that of the topmost cgroup above it, times its part of that cgroup.
+ * Unlike a share, it does not change when other cgroups below the root become active or inactive,
+ * so a scheduler may compare and add up the weights in each of several queues. In units of
+ * 2^-SCX_EFFECTIVE_SHIFT.
+ */
+#define SCX_EFFECTIVE_SHIFT 16
+
+/* More CPU time is never charged at once. */
+#define SCX_EFFECTIVE_RAN_MAX_NS (1ULL << 40)
+
+/* Return the effective weight of a task that has @share of what @weight gets: its own weight, with
+ * SCX_SHARE_ALL, or that of the topmost cgroup. At least 1. */
+static inline u64 scx_effective_weight(u32 weight, u64 share)
+{
+	u64 effective = weight * share >> (32 - SCX_EFFECTIVE_SHIFT);
+
+	return effective ? effective : 1;
+}
+
+/* Return the virtual time, ns, by which @ran_ns of CPU time advances a task of this effective
+ * weight: scx_vtime_cost() with fractions of weights. */
+static inline u64 scx_effective_cost(u64 ran_ns, u64 effective)
+{
+	if (ran_ns > SCX_EFFECTIVE_RAN_MAX_NS)
+		ran_ns = SCX_EFFECTIVE_RAN_MAX_NS;
+	return (ran_ns * SCX_WEIGHT_DFL << SCX_EFFECTIVE_SHIFT) / (effective ? effective : 1);
+}
+
+/* Return the effective weight as a weight, rounded, from 1 to SCX_WEIGHT_MAX. */
+static inline u32 scx_effective_round(u64 effective)
+{
+	u64 weight = (effective + (1 << SCX_EFFECTIVE_SHIFT) / 2) >> SCX_EFFECTIVE_SHIFT;
+
+	return weight < SCX_WEIGHT_MAX ? scx_weight_clamp(weight) : SCX_WEIGHT_MAX;
 }
 
 /* ---- cpu.max ------------------------------------------------------------- */

@@ -150,26 +150,25 @@ impl<S> Opened<S> {
     }
 
     /// For a scheduler with cgroup callbacks: removes the callbacks that this kernel does not have.
-    /// Without `CONFIG_EXT_GROUP_SCHED`, these are all of them.
+    /// Without `CONFIG_EXT_GROUP_SCHED`, these are all of them. Removes all of them, too, if the
+    /// options do not need them.
     ///
     /// # Errors
     ///
     /// If the BPF side does not know a callback.
-    pub fn fit_cgroups<'obj>(&mut self, btf: &KernelBtf) -> Result<()>
+    pub fn fit_cgroups<'obj>(&mut self, btf: &KernelBtf, are_needed: bool) -> Result<()>
     where
         S: OpenSkel<'obj>,
     {
         for callback in CGROUP_CALLBACKS {
-            if !btf.has_member("sched_ext_ops", callback) {
+            if !are_needed || !btf.has_member("sched_ext_ops", callback) {
                 ops::clear(self.skel.open_object_mut(), callback)?;
             }
         }
         // Before 6.15, `SCX_OPS_HAS_CGROUP_WEIGHT` silences a warning. Later kernels, which have
         // `SCX_OPS_ALLOW_QUEUED_WAKEUP`, warn if it is set.
-        if btf
-            .enumerator("scx_ops_flags", "SCX_OPS_ALLOW_QUEUED_WAKEUP")
-            .is_none()
-        {
+        let warns = btf.enumerator("scx_ops_flags", "SCX_OPS_ALLOW_QUEUED_WAKEUP");
+        if are_needed && warns.is_none() {
             self.set_ops_flag(btf, "SCX_OPS_HAS_CGROUP_WEIGHT")?;
         }
         Ok(())

@@ -93,8 +93,6 @@ pub trait Scheduler: 'static {
     /// Machine settings that it changes while it runs, for the manual page; those of the run loop
     /// are added automatically.
     const MACHINE_SETTINGS: &'static [&'static str] = &[];
-    /// The cgroup controls that it implements. The runner warns of other controls that are set.
-    const CGROUP_CONTROLS: &'static [Control] = &[];
     /// Its arguments in each mode of scx_loader.
     const MODES: Modes = Modes::NONE;
     /// See [`Manifest`](crate::manifest::Manifest::power_profile_args).
@@ -119,6 +117,12 @@ pub trait Scheduler: 'static {
     ///
     /// One line that says which option is invalid, and why.
     fn config(opts: Self::Opts) -> Result<Self::Config>;
+
+    /// The cgroup controls that it implements with these options. The runner warns of other controls
+    /// that are set.
+    fn cgroup_controls(_config: &Self::Config) -> &'static [Control] {
+        &[]
+    }
 
     /// Executes a command that an option requests, such as printing further statistics of the
     /// running scheduler. `None` if no option requests one. The scheduler is run then.
@@ -267,7 +271,8 @@ fn execute<S: Scheduler>(cli: Cli<S::Opts>) -> Result<Status> {
     let _boosted = starves_rcu.then(|| rcu::boost(&kernel));
     keep_small_pages();
     class_switch::start(kernel.clone())?;
-    warn_of_cgroups(&Control::without_effect(S::CGROUP_CONTROLS, &btf), &kernel);
+    let implemented = S::cgroup_controls(&config);
+    warn_of_cgroups(&Control::without_effect(implemented, &btf), &kernel);
     generations.run(Some(btf))
 }
 

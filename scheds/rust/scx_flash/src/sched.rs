@@ -40,7 +40,6 @@ impl Scheduler for Flash {
          While a task sleeps, its virtual time falls behind, and further if it wakes up often, so \
          that it runs first after the wakeup.";
     const MACHINE_SETTINGS: &'static [&'static str] = &[placement::SETTING];
-    const CGROUP_CONTROLS: &'static [Control] = &[Control::Weight, Control::Idle];
     const MODES: Modes = Modes {
         gaming: &["--primary-domain", "all"],
         low_latency: &["--primary-domain", "performance"],
@@ -59,13 +58,17 @@ impl Scheduler for Flash {
         Ok(opts)
     }
 
+    fn cgroup_controls(_config: &Opts) -> &'static [Control] {
+        &[Control::Weight, Control::Idle]
+    }
+
     fn attach<'obj>(start: &Start<'_>, opts: &Opts, slot: &'obj mut Slot) -> Result<Running<'obj>> {
         let topology = start.topology()?;
         let btf = start.kernel_btf()?;
         let mut opened = start.open(BpfSkelBuilder::default(), slot)?;
         opened.set_ops_flag(btf, "SCX_OPS_ENQ_LAST")?;
         opened.reenqueue_on_cpu_release(btf)?;
-        opened.fit_cgroups(btf)?;
+        opened.fit_cgroups(btf, true)?;
         opened.set_section(".rodata.config", &flash_config::from(opts))?;
         placement::prepare(&mut opened, &topology, &opts.placement, opts.slice_us)?;
         let nr_cpus = topology.nr_cpus_online().try_into()?;

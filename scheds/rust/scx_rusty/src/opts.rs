@@ -88,6 +88,11 @@ pub(crate) struct Opts {
     #[arg(short, long)]
     pub(crate) fifo_sched: bool,
 
+    /// Honour cpu.weight and cpu.idle of cgroups at every level of their hierarchy: a cgroup shares
+    /// what it gets among its runnable tasks, by their weights
+    #[arg(long, conflicts_with = "fifo_sched")]
+    pub(crate) cgroups: bool,
+
     /// On wakeup a task may use an idle CPU of another domain of its node if that domain is less
     /// busy than this, percent; 0: never, 100: always
     #[arg(short = 'D', long, value_name = "PERCENT", default_value = "90.0")]
@@ -130,6 +135,7 @@ pub(crate) struct Config {
     pub(crate) kthreads_local: bool,
     pub(crate) leaves_kworkers: bool,
     pub(crate) fifo_sched: bool,
+    pub(crate) cgroups: bool,
     pub(crate) direct_greedy_numa: bool,
     pub(crate) mempolicy_affinity: bool,
     pub(crate) perf: u32,
@@ -173,6 +179,7 @@ impl TryFrom<Opts> for Config {
             kthreads_local: opts.kthreads_local,
             leaves_kworkers: opts.balanced_kworkers,
             fifo_sched: opts.fifo_sched,
+            cgroups: opts.cgroups,
             direct_greedy_numa: opts.direct_greedy_numa,
             mempolicy_affinity: opts.mempolicy_affinity,
             perf: opts.perf,

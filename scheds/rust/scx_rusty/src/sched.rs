@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use libbpf_rs::MapHandle;
 use scx_utils::bpf::{run, Attached, Loaded, Opened, Slot, Words};
+use scx_utils::cgroups::Control;
 use scx_utils::exit_info::ExitInfo;
 use scx_utils::infeasible::LoadKind;
 use scx_utils::manifest::Modes;
@@ -118,6 +119,14 @@ impl Scheduler for Rusty {
         opts.try_into()
     }
 
+    fn cgroup_controls(config: &Config) -> &'static [Control] {
+        if config.cgroups {
+            &[Control::Weight, Control::Idle]
+        } else {
+            &[]
+        }
+    }
+
     fn attach<'obj>(
         start: &Start<'_>,
         config: &Config,
@@ -172,6 +181,11 @@ fn prepare(
     opened.set_ops_flag(btf, "SCX_OPS_KEEP_BUILTIN_IDLE")?;
     opened.set_ops_flag(btf, "SCX_OPS_ENQ_LAST")?;
     opened.reenqueue_on_cpu_release(btf)?;
+    opened.fit_cgroups(btf, config.cgroups)?;
+    if !config.cgroups {
+        // The unused map would take 4 MB.
+        opened.maps.scx_cgroups.set_max_entries(1)?;
+    }
     opened.set_section(".rodata.rusty_config", &for_bpf(config, domains)?)?;
     let tune = opened.maps.data_rusty_tune_data.as_deref_mut();
     tune.context("no section for the slice")?.tune.slice_ns = config.tuner.slice_underutil_ns;
@@ -186,6 +200,7 @@ fn for_bpf(config: &Config, domains: &Domains) -> Result<rusty_config> {
         greedy_threshold_x_numa: config.greedy_threshold_x_numa,
         kthreads_local: config.kthreads_local.into(),
         fifo_sched: config.fifo_sched.into(),
+        cgroups: config.cgroups.into(),
         direct_greedy_numa: config.direct_greedy_numa.into(),
         perf: config.perf,
         credit_ns: config.tuner.slice_underutil_ns,

@@ -6,7 +6,7 @@
 /* Return the distance from a task's virtual time to its deadline, ns. */
 static u64 request_ns(const struct task_struct *p, const struct rusty_task *t)
 {
-	u32 prio = rusty_prio(t->blocked_freq, t->waker_freq, t->avg_runtime_ns, p->scx.weight);
+	u32 prio = rusty_prio(t->blocked_freq, t->waker_freq, t->avg_runtime_ns, weight_of(p, t));
 	u64 request_ns = rusty_request_ns(t->avg_runtime_ns, prio, tune.slice_ns);
 	u64 most_ns = scx_vtime_max_ahead(REQUEST_WAIT_NS, demand_of(t->dom)->weight);
 

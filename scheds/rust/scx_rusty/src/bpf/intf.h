@@ -26,7 +26,8 @@ struct rusty_config {
 	u32 perf; /* performance level to request, up to SCX_CPUPERF_ONE; 0: none */
 	u64 credit_ns; /* maximum lag of a task after a sleep */
 	u64 half_life_ns; /* of duty cycles */
-	u32 first_dom[RUSTY_NODES_MAX + 2]; /* of each node, then nr_doms; the last is padding */
+	u32 first_dom[RUSTY_NODES_MAX + 1]; /* of each node, then nr_doms */
+	u32 cgroups; /* honour the weights of cgroups */
 	s32 node_id[RUSTY_NODES_MAX]; /* the kernel's ids of the nodes */
 	u16 node_of_dom[RUSTY_DOMS_MAX];
 	u16 dom_of_cpu[RUSTY_CPUS_MAX];
@@ -61,7 +62,7 @@ struct rusty_migration {
 struct rusty_load {
 	s32 pid;
 	u32 dom; /* its domain; if a migration is pending, the new one */
-	u32 weight;
+	u32 weight; /* with rusty_config.cgroups, its effective weight */
 	u32 is_kworker;
 	u64 duty_cycle; /* fixed point, SCX_RAVG_FRAC_BITS */
 	u64 preferred_nodes; /* by its memory policy, a bit for each of the kernel's ids; 0: none */

@@ -83,7 +83,7 @@ int rusty_loads(struct bpf_iter__task *ctx)
 	load.pid = p->pid;
 	/* A pending migration counts as done, so that the balancer does not repeat it. */
 	load.dom = next_dom(t);
-	load.weight = p->scx.weight;
+	load.weight = weight_of(p, t);
 	load.is_kworker = !!(p->flags & PF_WQ_WORKER);
 	load.preferred_nodes = preferred_nodes(p);
 	__builtin_memcpy(load.allowed, t->allowed, sizeof(load.allowed));

@@ -5,9 +5,11 @@
  * On wakeup a task gets an idle CPU of its domain (idle.bpf.h), or waits in the domain's queue in
  * deadline order (enqueue.bpf.h, deadline.h). CPUs dispatch from their domain's queue and, if it is
  * empty, steal from other domains (dispatch.bpf.h). User space reads the load of each task
- * (load.bpf.h), and migrates tasks between domains (migrate.bpf.h).
+ * (load.bpf.h), and migrates tasks between domains (migrate.bpf.h). With --cgroups, the weight of a
+ * task is its part of the weights of the cgroups above it (weight.bpf.h).
  */
 #include <scx/common.bpf.h>
+#include <scx/cgroup.bpf.h>
 #include <scx/exit_info.bpf.h>
 #include <scx/first.bpf.h>
 #include <scx/immed.bpf.h>
@@ -23,6 +25,7 @@
 char _license[] SEC("license") = "GPL";
 
 #include "state.bpf.h"
+#include "weight.bpf.h"
 #include "migrate.bpf.h"
 #include "load.bpf.h"
 #include "idle.bpf.h"
@@ -78,8 +81,11 @@ void BPF_STRUCT_OPS(rusty_runnable, struct task_struct *p, u64 enq_flags)
 	if (!t)
 		return;
 	note_runnable(t, true, now);
+	if (config.cgroups)
+		scx_cgroup_task_runnable(p, &t->cgroup);
+	refresh_weight(p, t);
 	if (!scx_task_is_own(p))
-		note_weight(t, p->scx.weight);
+		note_weight(t, weight_of(p, t));
 	t->runtime_ns = 0;
 	if (!(enq_flags & SCX_ENQ_WAKEUP)) {
 		/* The kernel may have moved the task: see follow_kernel(). But a new task is where
@@ -104,6 +110,8 @@ void BPF_STRUCT_OPS(rusty_quiescent, struct task_struct *p, u64 deq_flags)
 		return;
 	note_runnable(t, false, now);
 	forget_weight(t);
+	if (config.cgroups)
+		scx_cgroup_task_quiescent(&t->cgroup);
 	if (!(deq_flags & SCX_DEQ_SLEEP))
 		return;
 	t->blocked_freq = rusty_freq(t->blocked_freq, time_delta(now, t->blocked_at_ns));
@@ -125,11 +133,13 @@ void BPF_STRUCT_OPS(rusty_running, struct task_struct *p)
 		return;
 	t->our_cpu = cpu;
 	t->sum_exec_ns = p->se.sum_exec_runtime;
+	refresh_weight(p, t);
 	dom = dom_state(t->dom);
 	/* Virtual times of different domains cannot be compared, so a task that runs on a CPU of
 	 * another domain is not preempted. */
 	if (t->avg_runtime_ns >= STRETCH_MIN_NS && dom_of_cpu(cpu) == t->dom)
-		scx_running_set(cpu, t->vtime + request_ns(p, t), t->avg_runtime_ns, p->scx.weight);
+		scx_running_set(cpu, t->vtime + request_ns(p, t), t->avg_runtime_ns,
+				weight_of(p, t));
 	/* Only tasks that waited advance virtual time (see scx_fair_advance()). Not atomic: the
 	 * next update makes up for a lost one. */
 	if (dom && t->has_waited)
@@ -186,7 +196,27 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rusty_init_task, struct task_struct *p,
 	d = dom_state(t->dom);
 	if (d)
 		t->vtime = d->vtime_now;
+	if (config.cgroups)
+		scx_cgroup_task_set(&t->cgroup, scx_init_task_cgroup(args));
+	refresh_weight(p, t);
 	return 0;
+}
+
+SCX_CGROUP_OPS(rusty)
+
+/* The task starts anew, without the credit or the debt that it had by its old weight. */
+void BPF_STRUCT_OPS(rusty_cgroup_move, struct task_struct *p, struct cgroup *from,
+		    struct cgroup *to)
+{
+	struct rusty_task *t = task_state(p);
+	struct rusty_dom *d;
+
+	if (!t)
+		return;
+	scx_cgroup_task_set(&t->cgroup, to);
+	d = dom_state(t->dom);
+	if (d)
+		t->vtime = d->vtime_now;
 }
 
 /* Create an empty mask in @place. */
@@ -293,6 +323,9 @@ SCX_OPS(rusty_ops) = {
 	.set_cpumask = (void *)rusty_set_cpumask,
 	.cpu_release = (void *)rusty_cpu_release,
 	.init_task = (void *)rusty_init_task,
+	/* Without --cgroups, user space clears these. */
+	SCX_CGROUP_CALLBACKS(rusty),
+	.cgroup_move = (void *)rusty_cgroup_move,
 	.init = (void *)rusty_init,
 	.exit = (void *)rusty_exit,
 	.dump = (void *)rusty_dump,

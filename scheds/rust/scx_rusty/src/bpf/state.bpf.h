@@ -91,6 +91,9 @@ struct rusty_task {
 	u32 has_waited; /* in a queue of its domain */
 	u32 woken_sync; /* its last wakeup was a sync wakeup */
 	s32 our_cpu; /* the CPU chosen by this scheduler: see follow_kernel() */
+	/* With config.cgroups. */
+	u64 effective_weight; /* see scx/cgroup.h */
+	struct scx_cgroup_task cgroup;
 };
 
 struct {
@@ -145,16 +148,6 @@ static u32 node_of_dom(u32 dom)
 static bool is_allowed(const struct rusty_task *t, u32 dom)
 {
 	return t->allowed[dom / 64 % RUSTY_DOM_WORDS] >> (dom % 64) & 1;
-}
-
-/* Charge the CPU time of a running task since the last call. */
-static void charge(const struct task_struct *p, struct rusty_task *t)
-{
-	u64 ran_ns = p->se.sum_exec_runtime - t->sum_exec_ns;
-
-	t->sum_exec_ns += ran_ns;
-	t->runtime_ns += ran_ns;
-	t->vtime += scx_vtime_cost(ran_ns, p->scx.weight);
 }
 
 /* Return the slice of a task. It shrinks as the queue grows, so that the last task runs in time. */

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Weights of tasks, and the CPU time charged by them. With config.cgroups, the effective weight
+ * (scx/cgroup.h) takes the place of the task's own everywhere: in the charge, in the priority, in
+ * the demand of the domain, and in the load that the balancer reads.
+ */
+#ifndef __RUSTY_WEIGHT_BPF_H
+#define __RUSTY_WEIGHT_BPF_H
+
+/* Return the weight of a task; with config.cgroups, as of the last refresh_weight(). */
+static u32 weight_of(const struct task_struct *p, const struct rusty_task *t)
+{
+	return config.cgroups ? scx_effective_round(t->effective_weight) : p->scx.weight;
+}
+
+/* Follow the loads of the cgroups, which change as tasks wake up and sleep. Nothing to do without
+ * config.cgroups. */
+static void refresh_weight(const struct task_struct *p, struct rusty_task *t)
+{
+	u32 weight;
+
+	if (!config.cgroups)
+		return;
+	t->effective_weight = scx_cgroup_task_effective(&t->cgroup, p->scx.weight);
+	if (!t->runnable_weight)
+		return;
+	weight = weight_of(p, t);
+	__sync_fetch_and_add(&demand_of(t->dom)->weight, (u64)weight - t->runnable_weight);
+	t->runnable_weight = weight;
+}
+
+/* Return the cost of CPU time, ns of virtual time. With config.cgroups, it is the mean of the costs
+ * at the initial and the final weight, as in scx_cgroup_task_charge(). */
+static u64 cost(const struct task_struct *p, struct rusty_task *t, u64 ran_ns)
+{
+	u64 before = t->effective_weight;
+
+	if (!config.cgroups)
+		return scx_vtime_cost(ran_ns, p->scx.weight);
+	refresh_weight(p, t);
+	return (scx_effective_cost(ran_ns, before) +
+		scx_effective_cost(ran_ns, t->effective_weight)) /
+	       2;
+}
+
+/* Charge the CPU time of a running task since the last call. */
+static void charge(const struct task_struct *p, struct rusty_task *t)
+{
+	u64 ran_ns = p->se.sum_exec_runtime - t->sum_exec_ns;
+
+	t->sum_exec_ns += ran_ns;
+	t->runtime_ns += ran_ns;
+	t->vtime += cost(p, t, ran_ns);
+}
+
+#endif /* __RUSTY_WEIGHT_BPF_H */
