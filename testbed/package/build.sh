@@ -25,12 +25,16 @@ unpack() {
 	cp "$top/changelog" "$1/source/debian/changelog"
 }
 
+# A minimal root cannot even unpack the tarball.
+install_tools() {
+	step installing the tools that build packages
+	cp "$top/preferences" /etc/apt/preferences.d/scx
+	apt-get update --quiet=2
+	apt-get install --yes --quiet=2 --no-install-recommends build-essential lintian xz-utils
+}
+
 install_dependencies() {
 	step installing the build dependencies
-	cp "$top/preferences" /etc/apt/preferences.d/scx
-	export DEBIAN_FRONTEND=noninteractive
-	apt-get update --quiet=2
-	apt-get install --yes --quiet=2 --no-install-recommends build-essential lintian
 	apt-get build-dep --yes --quiet=2 --no-install-recommends "$1"
 }
 
@@ -69,6 +73,8 @@ build_again() {
 	sha256sum --check "$top/sums"
 }
 
+export DEBIAN_FRONTEND=noninteractive
+[ ! -e "$top/preferences" ] || install_tools
 unpack "$top/build"
 [ ! -e "$top/preferences" ] || install_dependencies "$top/build/source"
 step building
