@@ -46,8 +46,8 @@ a command such as
     {command}
 
 A cell is the median, with the range of all seeds, and the ratio to EEVDF: 2.00 × is twice as good.
-In the pictures, a ring is one seed and the bar is the median. Single results beside this page:
-[a server of four clients](economy.md).
+In the pictures, a ring is one seed and the bar is the median. Beside this page:
+[a server of four clients](economy.md), and [the choices of scxctl recommend](recommend.md).
 
 ## Overview
 

@@ -452,6 +452,13 @@ def test_results_are_of_all_schedulers() -> None:
         assert figure in {figure.name for figure in WORKLOADS[workload].figures}
 
 
+def test_committed_results_are_whole() -> None:
+    text = (results_page.FOLDER / results_page.PAGE).read_text()
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == ["Overview", *results_page.CHOSEN]
+    for name in re.findall(r"\]\((.*\.svg)\)", text):
+        assert ElementTree.parse(results_page.FOLDER / name).getroot().tag.endswith("svg")
+
+
 def test_overview_shows_what_was_measured() -> None:
     rows = summary.rows(plan(), results_of_p99(EEVDF=400.0, scx_rustland=40.0))
     picture = ElementTree.fromstring(overview.draw(rows))
