@@ -13,7 +13,7 @@ from .summary import Row, number
 
 #: The figures, each with a title that users understand, and its unit.
 FIGURES = (
-    ("wakeup", "lateness_p99_us", "wakeup beside hogs, p99, µs"),
+    ("wakeup", "lateness_p99_us", "wakeup, p99, µs"),
     ("frames", "missed_percent", "missed frames, %"),
     ("spawn", "spawn_p50_ms", "short command, p50, ms"),
     ("requests", "latency_p99_ms", "server's answer, p99, ms"),
@@ -21,7 +21,7 @@ FIGURES = (
 #: Schedulers for everyday use. The tables have the other schedulers.
 _SHOWN = (
     *(EEVDF.name, "scx_rustland", "scx_bpfland", "scx_flash", "scx_lavd"),
-    *("scx_economy", "scx_rusty", "scx_simple"),
+    *("scx_economy", "scx_rusty"),
 )
 #: Dimensions, in SVG units.
 _WIDTH, _LEFT, _LINE, _TOP, _GAP = 880, 110, 24, 30, 16

@@ -466,7 +466,7 @@ def test_overview_shows_what_was_measured() -> None:
     bars = [float(bar.attrib["width"]) for bar in picture.findall(f"{space}rect")]
     assert bars[0] == pytest.approx(10 * bars[1], rel=0.01)
     labels = [element.text for element in picture.findall(f"{space}text")]
-    assert labels == ["EEVDF", "scx_rustland", "wakeup beside hogs, p99, µs", "400", "40.0"]
+    assert labels == ["EEVDF", "scx_rustland", "wakeup, p99, µs", "400", "40.0"]
 
 
 @pytest.fixture
