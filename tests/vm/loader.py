@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import signal
+import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -193,3 +194,27 @@ class Loader:
 def strings(values: Sequence[str]) -> list[str]:
     """An array of strings, in the format of busctl."""
     return [str(len(values)), *values]
+
+
+def changes(element: ET.Element, otherwise: str) -> str:
+    """How changes of a property are signalled: see the D-Bus specification."""
+    name = "org.freedesktop.DBus.Property.EmitsChangedSignal"
+    found = element.find(f"annotation[@name='{name}']")
+    return otherwise if found is None else found.attrib["value"]
+
+
+def signatures(xml: str) -> dict[str, str]:
+    """The methods and properties of org.scx.Loader by name, with their D-Bus types and, for a
+    property, its access and how changes of it are signalled; signals with their types."""
+    (interface,) = ET.fromstring(xml).findall("interface[@name='org.scx.Loader']")
+    members = {}
+    for method in interface.findall("method"):
+        types = [arg.attrib["type"] for arg in method.findall("arg")]
+        members[method.attrib["name"]] = "method " + "".join(types)
+    for one in interface.findall("signal"):
+        types = [arg.attrib["type"] for arg in one.findall("arg")]
+        members[one.attrib["name"]] = "signal " + "".join(types)
+    for one in interface.findall("property"):
+        how = changes(one, changes(interface, "true"))
+        members[one.attrib["name"]] = f"{one.attrib['access']} {one.attrib['type']} {how}"
+    return members

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import loader as loaders
 import pytest
 import system_bus
-from loader import CONFIG, LOADER, SERVICES, Loader, strings
+from loader import CONFIG, LOADER, SERVICES, Loader, signatures, strings
 from loads import QUIET
 from sched_ext import (
     ENABLES_OFTEN,
@@ -71,29 +70,6 @@ def stopped(bus: SystemBus) -> Iterator[Loader]:
 def loader(stopped: Loader) -> Loader:
     """The loader, with no scheduler."""
     return stopped.start()
-
-
-def changes(element: ET.Element, otherwise: str) -> str:
-    """How changes of a property are signalled: see the D-Bus specification."""
-    name = "org.freedesktop.DBus.Property.EmitsChangedSignal"
-    found = element.find(f"annotation[@name='{name}']")
-    return otherwise if found is None else found.attrib["value"]
-
-
-def signatures(xml: str) -> dict[str, str]:
-    """Members of the interface, by name, with their types, and how properties change."""
-    (interface,) = ET.fromstring(xml).findall("interface[@name='org.scx.Loader']")
-    members = {}
-    for method in interface.findall("method"):
-        types = [arg.attrib["type"] for arg in method.findall("arg")]
-        members[method.attrib["name"]] = "method " + "".join(types)
-    for one in interface.findall("signal"):
-        types = [arg.attrib["type"] for arg in one.findall("arg")]
-        members[one.attrib["name"]] = "signal " + "".join(types)
-    for one in interface.findall("property"):
-        how = changes(one, changes(interface, "true"))
-        members[one.attrib["name"]] = f"{one.attrib['access']} {one.attrib['type']} {how}"
-    return members
 
 
 def test_interface_matches_the_installed_file(loader: Loader) -> None:

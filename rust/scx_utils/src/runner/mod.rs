@@ -118,8 +118,8 @@ pub trait Scheduler: 'static {
     /// One line that says which option is invalid, and why.
     fn config(opts: Self::Opts) -> Result<Self::Config>;
 
-    /// The cgroup controls that it implements with these options. The runner warns of other controls
-    /// that are set.
+    /// The cgroup controls that it implements with these options. The runner warns of other
+    /// controls that are set.
     fn cgroup_controls(_config: &Self::Config) -> &'static [Control] {
         &[]
     }
