@@ -2,9 +2,10 @@
 """Add the crates of Cargo.lock to the tree that `meson dist` packs.
 
 A configuration file makes cargo use only these crates, so that the tarball builds without a
-network.
+network. Prebuilt Windows libraries in crates are left out: the tarball has only sources.
 """
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -19,6 +20,7 @@ replace-with = "vendored-sources"
 [source.vendored-sources]
 directory = "vendor"
 """
+WINDOWS_LIBRARIES = {".a", ".dll", ".lib"}
 
 
 def _vendor(args, root: Path) -> None:
@@ -34,6 +36,18 @@ def _vendor(args, root: Path) -> None:
     (root / ".cargo" / "config.toml").write_text(CONFIG)
 
 
+def _drop_windows_libraries(vendor: Path) -> None:
+    """Remove them from the crates, and from the lists of files that cargo verifies."""
+    for list_of_files in vendor.glob("*/.cargo-checksum.json"):
+        crate, listed = list_of_files.parent, json.loads(list_of_files.read_text())
+        dropped = [name for name in listed["files"] if Path(name).suffix in WINDOWS_LIBRARIES]
+        for name in dropped:
+            (crate / name).unlink()
+            del listed["files"][name]
+        if dropped:
+            list_of_files.write_text(json.dumps(listed))
+
+
 def _same_time_for_all(root: Path) -> None:
     """Give all files the time of the commit, as files from git already have, so that the tarball of
     a commit is reproducible."""
@@ -46,6 +60,7 @@ def main() -> None:
     args = cargo.parser(__doc__).parse_args()
     root = Path(os.environ["MESON_DIST_ROOT"])
     _vendor(args, root)
+    _drop_windows_libraries(root / "vendor")
     _same_time_for_all(root)
 
 

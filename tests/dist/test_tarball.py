@@ -113,6 +113,11 @@ def test_crates_are_complete(unpacked: Path) -> None:
             assert found == expected, f"{name}/{file}"
 
 
+def test_crates_have_no_prebuilt_libraries(unpacked: Path) -> None:
+    names = (path.suffix for path in (unpacked / "vendor").rglob("*") if path.is_file())
+    assert {".a", ".dll", ".lib", ".so"} & set(names) == set()
+
+
 def test_every_file_has_the_time_of_the_commit(tarball: Path) -> None:
     commit = int(output("git", "-C", ROOT, "log", "-1", "--format=%ct"))
     with tarfile.open(tarball) as archive:
