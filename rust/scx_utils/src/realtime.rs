@@ -86,7 +86,7 @@ fn set(thread: libc::pid_t, (policy, param): Scheduling) -> bool {
 mod tests {
     use super::*;
 
-    /// Tests run with the default policy, unless somebody starts them with another one.
+    /// Tests run with the default policy, unless they are started with another policy.
     #[test]
     fn policy_is_read_and_set() {
         let before = current(SELF).unwrap();

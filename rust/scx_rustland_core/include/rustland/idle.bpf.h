@@ -3,9 +3,9 @@
  * The idle CPUs: a bitmap (shared.idle) that user space reads to select a CPU without a system
  * call. The kernel's idle CPU selection uses its own masks.
  *
- * No wakeup is lost: a CPU without work sets its bit and then checks the queues again, and whoever
- * inserts a task checks the bits afterwards. With full barriers in between, the CPU sees the task,
- * or the other side sees the bit.
+ * No wakeup is lost: a CPU without work sets its bit and then checks the queues again, and the
+ * side that inserts a task checks the bits afterwards. With full barriers in between, the CPU sees
+ * the task, or the other side sees the bit.
  */
 #ifndef __RL_IDLE_BPF_H
 #define __RL_IDLE_BPF_H

@@ -99,7 +99,7 @@ struct rl_shared {
 	u64 vtime_floor; /* minimum vtime of a task that wakes up with a standing decision */
 	u64 user_unused[1];
 
-	/* 1: the policy thread sleeps, or is about to sleep. Whoever wakes it resets this to 0. */
+	/* 1: the policy thread sleeps, or is about to sleep. The waker resets this to 0. */
 	u64 is_sleeping;
 	u64 sleep_unused[7];
 

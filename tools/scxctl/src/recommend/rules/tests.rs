@@ -259,7 +259,7 @@ fn power_is_saved_on_battery_or_by_profile() {
         facts.machine.nr_cpus = 1
     });
     assert_eq!(advice(&one_cpu, &[]).rule, "one-cpu");
-    // Whoever compiles on battery still wants to work.
+    // A busy desktop has to stay responsive on battery, too.
     assert_eq!(
         advice(&on_battery(desktop(busy())), &[]).rule,
         "busy-desktop"
