@@ -14,9 +14,11 @@
  *   If it runs again before the CPU thread has found that timer expired, it advances once more. So
  *   after its ppoll(), which releases the BQL, it continues only when the CPU thread waits.
  *
- * A CPU sees an interrupt from another CPU only when its turn comes, and a turn lasts until the
- * next timer of the machine expires, divided by the number of CPUs. A no-op timer of QEMU,
- * invisible to the guest, keeps turns short while CPUs are busy.
+ * A CPU sees an interrupt from another CPU only when its turn comes. QEMU divides the time until
+ * the machine's next timer by the number of CPUs. A turn may so take a millisecond; and if all
+ * CPUs but one are idle, that CPU gets ever shorter turns before each timer. QEMU translates the
+ * end of nearly every turn separately, since it has to stop within a block of instructions. Here
+ * all turns have the same length, unless a timer expires earlier.
  */
 #include <dlfcn.h>
 #include <linux/futex.h>
@@ -27,27 +29,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-/* Time in which all CPUs have a turn, in guest time: the period of a timer of 8192 Hz. */
+/* Time in which all CPUs have a turn, in guest time. */
 #define ROUND_NS 122070
 
-/* QEMU's include/qemu/timer.h. Builds with loadable modules, as in distributions, export these. */
-#define CLOCK_OF_GUEST 1 /* QEMU_CLOCK_VIRTUAL */
-#define SCALE_NS 1
-
-/* Fits the struct QEMUTimer of any version. */
-struct timer {
-	long reserved[32];
-};
-
-void timer_init_full(struct timer *timer, void *group, int clock, int scale, int attributes,
-		     void (*on_expiry)(void *opaque), void *opaque) __attribute__((weak));
-void timer_mod_ns(struct timer *timer, int64_t expires_ns) __attribute__((weak));
-void timer_del(struct timer *timer) __attribute__((weak));
-int64_t qemu_clock_get_ns(int clock) __attribute__((weak));
+/* QEMU's accel/tcg/icount-common.c: the maximum length of the CPUs' next turns, in instructions.
+ * Builds with loadable modules, as in distributions, export it. */
+int64_t icount_percpu_budget(int nr_cpus) __attribute__((weak));
 
 /* QEMU's include/system/runstate.h: not 0 if it has to exit, or to reset the guest. */
 int qemu_shutdown_requested_get(void) __attribute__((weak));
@@ -98,26 +91,60 @@ void g_usleep(unsigned long microseconds)
 		pause();
 }
 
-/* Start a round. Called with the BQL, in the CPU thread. */
-static void start_round(void *timer)
-{
-	timer_mod_ns(timer, qemu_clock_get_ns(CLOCK_OF_GUEST) + ROUND_NS);
-}
+/* Machine code that jumps to any address. */
+struct __attribute__((packed)) jump {
+#if defined(__x86_64__)
+	uint16_t load; /* mov $target, %rax */
+	void *target;
+	uint16_t go; /* jmp *%rax */
+#elif defined(__aarch64__)
+	uint32_t load; /* ldr x16, target */
+	uint32_t go; /* br x16 */
+	void *target;
+#endif
+};
 
-/* Return the timer of rounds. Called with the BQL, in the CPU thread. */
-static struct timer *round_timer(void)
-{
-	static struct timer timer;
-	static bool is_ready;
+static const struct jump to_anywhere = {
+#if defined(__x86_64__)
+	.load = 0xb848,
+	.go = 0xe0ff,
+#elif defined(__aarch64__)
+	.load = 0x58000050,
+	.go = 0xd61f0200,
+#else
+#error "write a jump for this architecture"
+#endif
+};
 
-	if (!timer_init_full || !qemu_shutdown_requested_get || !bql_locked) {
-		fputs("this QEMU exports no symbols: use one with loadable modules\n", stderr);
+/* Make `function` jump to `other`. QEMU calls its functions directly, so that a preloaded function
+ * of the same name has no effect. */
+static void replace(void *function, void *other)
+{
+	uintptr_t page_size = sysconf(_SC_PAGESIZE);
+	uintptr_t first = (uintptr_t)function & -page_size;
+	size_t size = (uintptr_t)function + sizeof(struct jump) - first;
+	struct jump jump = to_anywhere;
+
+	jump.target = other;
+	if (mprotect((void *)first, size, PROT_READ | PROT_WRITE | PROT_EXEC)) {
+		perror("cannot set the length of turns");
 		_exit(1);
 	}
-	if (!is_ready)
-		timer_init_full(&timer, NULL, CLOCK_OF_GUEST, SCALE_NS, 0, start_round, &timer);
-	is_ready = true;
-	return &timer;
+	memcpy(function, &jump, sizeof(jump));
+	__builtin___clear_cache(function, (char *)function + sizeof(jump));
+	mprotect((void *)first, size, PROT_READ | PROT_EXEC);
+}
+
+static int64_t turn_ns(int nr_cpus)
+{
+	return ROUND_NS / nr_cpus;
+}
+
+/* Other programs that execute QEMU have the library, too. */
+__attribute__((constructor)) static void set_turns(void)
+{
+	if (icount_percpu_budget)
+		replace(icount_percpu_budget, turn_ns);
 }
 
 static void set_waiting(bool waits)
@@ -153,13 +180,14 @@ int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 		next = next_function("pthread_cond_wait", "GLIBC_2.3.2");
 	if (!is_cpus_thread())
 		return next(cond, mutex);
-	/* Idle CPUs take no turns; time is advanced to the next timer. */
-	timer_del(round_timer());
+	if (!icount_percpu_budget || !qemu_shutdown_requested_get || !bql_locked) {
+		fputs("this QEMU exports no symbols: use one with loadable modules\n", stderr);
+		_exit(1);
+	}
 	atomic_store(&awaited, cond);
 	set_waiting(true);
 	error = next(cond, mutex);
 	set_waiting(false);
-	start_round(round_timer());
 	return error;
 }
 

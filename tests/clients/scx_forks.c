@@ -58,7 +58,7 @@ static double fork_while_it_goes(pid_t scheduler, int number)
 		children[i] = fork();
 		if (!children[i])
 			for (;;)
-				spin(1000);
+				spin(10000);
 		usleep(PAUSE_US);
 	}
 	return sent_s;

@@ -16,7 +16,7 @@
 #include "spin.h"
 
 /* Blocks of no-ops between two reads of the clock. */
-#define BLOCKS 20
+#define BLOCKS 200
 
 /* How long both tasks sleep after a round, so that neither owes CPU time. */
 #define REST_MS 50

@@ -3,11 +3,11 @@
 #pragma once
 
 /*
- * Execute blocks of 500 no-ops. With its jump, a block is one translated block of an emulator that
- * counts instructions. 2000 blocks take a millisecond in such a guest.
+ * Execute blocks of 50 no-ops. 20,000 blocks take a millisecond in a guest that counts
+ * instructions. Longer blocks would cost the emulator more: see testbed/load/src/clock.rs.
  */
 static inline void spin(unsigned int blocks)
 {
 	while (blocks--)
-		__asm__ volatile(".rept 500\n nop\n .endr");
+		__asm__ volatile(".rept 50\n nop\n .endr");
 }

@@ -9,14 +9,16 @@ use rustix::io::retry_on_intr;
 use rustix::thread::{clock_nanosleep_absolute, set_current_timer_slack};
 use rustix::time::{clock_gettime, ClockId, Timespec};
 
-/// No-ops in a block. With the loop around it, a block fits into one translated block of an
-/// emulator that counts instructions (at most 512).
-const BLOCK: u32 = 500;
+/// No-ops in a block. The loop around a block is one translated block of an emulator. An emulator
+/// that counts instructions stops within it at almost every timer, and translates the remainder
+/// separately: in a block of 500 no-ops, there are so many places to stop that this took more time
+/// than all execution.
+const BLOCK: u32 = 50;
 
 /// The maximum number of blocks between two reads of the CPU time. The number must be small,
 /// because an emulator runs its CPUs in turns: a thread may be many times slower than between the
 /// previous two reads.
-const BLOCKS_MAX: u32 = 20;
+const BLOCKS_MAX: u32 = 200;
 
 /// The minimum timer slack, ns.
 const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
@@ -84,8 +86,8 @@ fn blocks_for(rest: Duration, used: Duration, done: u64) -> u32 {
     u32::try_from(blocks).map_or(BLOCKS_MAX, |blocks| blocks.clamp(1, BLOCKS_MAX))
 }
 
-/// Executes this many blocks of no-ops, without a system call. A block takes half a microsecond in
-/// a guest that counts instructions, and much less on a real CPU. No-ops cost an emulator almost
+/// Executes this many blocks of no-ops, without a system call. A block takes 50 ns in a guest
+/// that counts instructions, and much less on a real CPU. No-ops cost an emulator almost
 /// nothing, so a guest with hogs is cheap.
 pub(crate) fn spin(blocks: u32) {
     for _ in 0..blocks {

@@ -11,7 +11,7 @@ use crate::control::{Control, Crew};
 
 /// Blocks of no-ops between two checks of the stop flag. They take 25 us in a guest that counts
 /// instructions, and about 2 us on a real CPU.
-const BLOCKS: u32 = 50;
+const BLOCKS: u32 = 500;
 
 /// Adds `count` hogs, each of which returns its CPU time. The hogs get the values of `nices` in
 /// turn; if `nices` is empty, they keep the nice value of this process.
