@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""scx_loader in a guest, with independent clients."""
+"""scx_loader in a guest, called by busctl, dbus-send and scxctl."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from vm.initramfs import File
 LOADER = Peer("org.scx.Loader", "/org/scx/Loader", "org.scx.Loader")
 SERVICES = ROOT / "services"
 
-#: In the guest: the manifests, the programs (links to the schedulers, and the fake schedulers
-#: below), and the loader's configuration file.
+#: Paths in the guest: the directory of the manifests, the directory of the programs (links to the
+#: schedulers, and the fake schedulers below), and the loader's configuration file.
 SCHEDULERS = "/usr/share/scx/schedulers"
 PROGRAMS = "/srv/programs"
 CONFIG = "/srv/config.toml"
 
-#: Fake schedulers, and their behaviour.
+#: Fake schedulers that fail: shell scripts by name.
 FAULTY = {
     "scx_exits": "echo 'nothing works' >&2; exit 1",
     "scx_hangs": "trap '' INT TERM; echo hanging >&2; while :; do sleep 1; done",
@@ -55,8 +55,8 @@ FAKE_POLICY = "".join(
 )
 
 
-#: With this configuration, the mode auto follows the power profile. scx_simple has no modes of its
-#: own.
+#: With this configuration, the mode auto follows the power profile. The arguments of scx_simple in
+#: two modes are set here, because its manifest has none.
 FOLLOWING = """
 [auto]
 follow_power_profile = true
@@ -68,7 +68,7 @@ server_mode = ['-v']
 
 
 def write(guest: Guest, path: str, text: str) -> None:
-    """Writes a file in the guest; the text has no double quotes."""
+    """Writes a file in the guest. The text must not contain double quotes."""
     guest.run(f'echo "{text}" >{path}').check()
 
 
@@ -112,8 +112,8 @@ class Loader:
         self.process: Process | None = None
 
     def start(self, *args: str, bus_socket: str = "") -> Loader:
-        """Starts the loader, and waits until it answers. `bus_socket` is an alternative socket of
-        the bus."""
+        """Starts the loader, and waits until it answers. If `bus_socket` is given, the loader
+        connects to that socket instead of the bus's own."""
         places = ["--schedulers", SCHEDULERS, "--programs", PROGRAMS]
         config = [] if "--config" in args else ["--config", CONFIG]
         bus = ["env", f"DBUS_SYSTEM_BUS_ADDRESS=unix:path={bus_socket}"] if bus_socket else []
@@ -140,12 +140,13 @@ class Loader:
         return self.process.stderr()
 
     def call(self, method: str, signature: str = "", *args: str, user: str = "root") -> None:
-        """Calls a method; returns on completion. Raises CommandError."""
+        """Calls a method, and waits for its completion. Raises CommandError if it fails."""
         words = [*LOADER, method, *([signature, *args] if signature else [])]
         self.bus.busctl("call", "--", *words, user=user).check()
 
     def error(self, method: str, *words: str, user: str = "root") -> str:
-        """The error of a call by dbus-send, with its name; arguments in the format of dbus-send."""
+        """The error of a call that must fail, with the name of the error. Arguments are in the
+        format of dbus-send."""
         call = ["dbus-send", "--system", "--print-reply", f"--dest={LOADER.service}", LOADER.path]
         done = self.guest.run([*call, f"{LOADER.interface}.{method}", *words], user=user)
         assert done.status != 0, done
@@ -160,11 +161,11 @@ class Loader:
         raise AssertionError(f"{method} {args} was not refused")
 
     def get(self, name: str, user: str = "root") -> Any:
-        """A property."""
+        """The value of a property."""
         return self.bus.get(LOADER, name, user=user)
 
     def arguments(self) -> list[str]:
-        """Those of the running scheduler."""
+        """The command line arguments of the running scheduler."""
         line = read(self.guest, f"/proc/{self.get('SchedulerPid')}/cmdline")
         return line.removesuffix("\0").split("\0")[1:]
 
@@ -173,7 +174,8 @@ class Loader:
         self.bus.busctl("set-property", *service, "ActiveProfile", "s", profile).check()
 
     def run_operation(self, operation: str, *options: str, user: str = "root") -> int:
-        """The id of an operation. Options are in the format of busctl: name, type and value."""
+        """Begins an operation, and returns its id. Options are in the format of busctl: name, type
+        and value."""
         words = [operation, str(len(options)), *" ".join(options).split()]
         (number,) = self.bus.call(LOADER, "RunOperation", "sa{sv}", *words, user=user)
         return number
@@ -183,11 +185,11 @@ class Loader:
         return self.bus.call(LOADER, "OperationState", "u", str(number), user=USER)
 
     def wait_state(self, state: str) -> None:
-        """Waits for this state."""
+        """Waits until the loader is in this state."""
         wait_for(f"the state is {state}", lambda: self.get("State") == state)
 
     def ctl(self, *args: str, user: str = "root") -> Result:
-        """The result of a call of scxctl."""
+        """Runs scxctl, and returns its result."""
         return self.guest.run(["scxctl", *args], 2 * TIMEOUT_S, user=user)
 
 
@@ -197,15 +199,15 @@ def strings(values: Sequence[str]) -> list[str]:
 
 
 def changes(element: ET.Element, otherwise: str) -> str:
-    """How changes of a property are signalled: see the D-Bus specification."""
+    """The annotation EmitsChangedSignal of an interface or property; `otherwise` if absent."""
     name = "org.freedesktop.DBus.Property.EmitsChangedSignal"
     found = element.find(f"annotation[@name='{name}']")
     return otherwise if found is None else found.attrib["value"]
 
 
 def signatures(xml: str) -> dict[str, str]:
-    """The methods and properties of org.scx.Loader by name, with their D-Bus types and, for a
-    property, its access and how changes of it are signalled; signals with their types."""
+    """The methods, signals and properties of org.scx.Loader by name, with their D-Bus types. A
+    property also has its access, and how its changes are signalled."""
     (interface,) = ET.fromstring(xml).findall("interface[@name='org.scx.Loader']")
     members = {}
     for method in interface.findall("method"):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A guest with a system bus and polkit: the host's daemons with their configuration, for tests of
-services with independent clients.
+"""A system bus and polkit in a guest, for tests of D-Bus services. The daemons, their configuration
+and the clients are those of the host.
 
     @pytest.fixture(scope="session")
     def programs(programs: list[Path]) -> list[Path]:
@@ -39,7 +39,7 @@ ACTIONS = "/usr/share/polkit-1/actions"
 USER = "user"
 
 _SYSTEM_CONF = Path("/usr/share/dbus-1/system.conf")
-#: The path depends on the distribution.
+#: Candidates, because the path depends on the distribution.
 _POLKITD = [Path("/usr/lib/polkit-1/polkitd"), Path("/usr/libexec/polkitd")]
 _POLKIT_CONF = [
     Path(folder) / "org.freedesktop.PolicyKit1.conf"
@@ -104,7 +104,7 @@ def _found(what: str, candidates: list[Path], package: str) -> Path:
 
 
 def _users(conf: Path) -> tuple[str, str]:
-    """Users and groups of a guest, including those of the bus."""
+    """The files passwd and group of a guest, with the users that the daemons run as."""
     bus_user = re.search(r"<user>(\w+)</user>", conf.read_text())
     ids = {"root": 0, bus_user[1] if bus_user else "messagebus": 100, "polkitd": 101}
     ids |= {USER: 1000, "nobody": 65534}
@@ -114,7 +114,7 @@ def _users(conf: Path) -> tuple[str, str]:
 
 
 class Daemon:
-    """A daemon on the bus; it can be stopped and started again."""
+    """A daemon in the guest that can be stopped and started again."""
 
     def __init__(self, guest: Guest, command: list[str], answers: Callable[[], bool]) -> None:
         self._guest = guest
@@ -157,20 +157,21 @@ class SystemBus:
         self.daemon.stop()
 
     def busctl(self, *words: str, user: str = "root") -> Result:
-        """The result of busctl, which prints the messages of errors, but not their names."""
+        """Runs busctl, and returns its result. busctl prints the messages of errors, but not their
+        names."""
         command = ["busctl", "--system", f"--timeout={TIMEOUT_S:g}", *words]
         return self.guest.run(command, 2 * TIMEOUT_S, user=user)
 
     def call(
         self, peer: Peer, method: str, signature: str = "", *args: str, user: str = "root"
     ) -> list[Any]:
-        """The return values of a method; arguments in the format of busctl. Raises
-        CommandError."""
+        """Calls a method, and returns its values. Arguments are in the format of busctl. Raises
+        CommandError if the call fails."""
         words = [*peer, method, *([signature, *args] if signature else [])]
         return self._value("call", *words, user=user)
 
     def get(self, peer: Peer, name: str, *, user: str = "root") -> Any:
-        """The value of a property. Raises CommandError."""
+        """The value of a property. Raises CommandError if the call fails."""
         return self._value("get-property", *peer, name, user=user)
 
     def _value(self, *words: str, user: str) -> Any:

@@ -31,7 +31,8 @@ from system_bus import USER, SystemBus
 from vm.guest import Guest, Process
 from vm.initramfs import File
 
-#: Each method that changes something, with valid arguments in the format of dbus-send.
+#: Each method that changes something, except RunOperation, with valid arguments in the format of
+#: dbus-send.
 SIMPLE = "string:scx_simple"
 CHANGING = [
     ("StartScheduler", SIMPLE, "uint32:0"),
@@ -57,7 +58,7 @@ def files(build_dir: Path) -> dict[str, File]:
 
 @pytest.fixture
 def stopped(bus: SystemBus) -> Iterator[Loader]:
-    """The loader, not started yet. After the test, it and its scheduler are stopped."""
+    """The loader, not started yet. After the test, the loader and its scheduler are stopped."""
     loader = Loader(bus)
     yield loader
     if loader.process and loader.process.running():
@@ -68,7 +69,7 @@ def stopped(bus: SystemBus) -> Iterator[Loader]:
 
 @pytest.fixture
 def loader(stopped: Loader) -> Loader:
-    """The loader, with no scheduler."""
+    """The running loader. It has not started a scheduler."""
     return stopped.start()
 
 
@@ -120,7 +121,7 @@ def test_every_method_and_property(loader: Loader, guest: Guest) -> None:
 
 
 def test_modes_of_schedulers_can_be_queried(loader: Loader) -> None:
-    """No authorization is needed, since the call is read-only."""
+    """Any user may call these methods without authorization, because they change nothing."""
 
     def ask(method: str, *args: str) -> list:
         (answer,) = loader.bus.call(LOADER, method, *args, user=USER)
@@ -196,8 +197,8 @@ def test_unprivileged_callers_read_and_change_nothing(loader: Loader, guest: Gue
 
 
 def test_polkit_dialog_requires_the_callers_flag(loader: Loader, guest: Guest) -> None:
-    """A dialog is allowed only by a flag of the D-Bus message, so that scripts do not block on a
-    password dialog."""
+    """polkit may show a dialog only if a flag of the D-Bus message allows it, so that scripts do
+    not block on a password dialog."""
     watch = ["busctl", "--system", "--json=short", "monitor", system_bus.POLKIT.service]
     monitor = guest.spawn("monitor", watch)
 
@@ -243,7 +244,7 @@ def test_without_polkit_only_root_is_authorized(loader: Loader, bus: SystemBus) 
 def test_other_arguments_are_rejected(loader: Loader, args: list[str], words: str) -> None:
     for method in ("StartSchedulerWithArgs", "SwitchSchedulerWithArgs"):
         refusal = loader.refusal(method, "sas", "scx_fifo", *strings(args))
-        # The message begins with the command.
+        # Skip the beginning, which repeats the command with its arguments.
         *_, message = refusal.partition("Call failed: ")
         assert words in message
         assert "\x1b" not in message
@@ -383,8 +384,8 @@ def test_restart_after_a_killed_loader(stopped: Loader, guest: Guest) -> None:
 
 
 def test_malformed_message_does_not_end_it(stopped: Loader, guest: Guest) -> None:
-    """zbus closes the connection when it receives a message with an unknown header field, which any
-    user can send over some buses."""
+    """zbus closes the connection when it receives a message with an unknown header field. Some
+    buses forward such messages from any user."""
     proxy = guest.spawn("proxy", ["scx_bus_proxy", "/srv/bus", "/run/dbus/system_bus_socket"])
     wait_for("the proxy listens", lambda: guest.run("[ -e /srv/bus ]").ok)
     loader = stopped.start(bus_socket="/srv/bus")
@@ -446,7 +447,7 @@ def test_second_loader_fails_with_a_message(loader: Loader, guest: Guest) -> Non
     assert "another scx_loader" in second.stderr
 
 
-#: Forty requests by each of ten clients. A client waits for each answer.
+#: Ten clients send forty requests each. A client waits for the answer before the next request.
 CROWD = """
 ask() {
     dbus-send --system --print-reply --dest=org.scx.Loader /org/scx/Loader "org.scx.Loader.$@"
@@ -528,7 +529,7 @@ def test_power_profile_is_followed(
     shown = loader.ctl("status").check().stdout
     assert shown.startswith("running scx_simple in Auto mode\n")
     assert "  profile:    performance, effective mode server\n" in shown
-    # The choice of another mode ends it, until auto is chosen again.
+    # A scheduler in another mode does not follow the profile, until auto is requested again.
     loader.call("SwitchScheduler", "su", "scx_simple", "1")
     assert loader.get("PowerProfileFollower") == "none"
     pid = loader.get("SchedulerPid")
@@ -538,7 +539,7 @@ def test_power_profile_is_followed(
     assert (loader.get("SchedulerPid"), loader.get("EffectiveMode")) == (pid, 1)
     loader.call("SwitchScheduler", "su", "scx_simple", "0")
     assert (loader.get("EffectiveMode"), loader.get("PowerProfileFollower")) == (2, "loader")
-    # Suspend: the daemon signals no change.
+    # The daemon does not signal a change during suspend: the loader reads the profile on resume.
     tell(loaders.OLD_PROFILES, "SetQuietly", "s", "performance")
     tell(loaders.LOGIN, "Suspend")
     wait_effective(4)
@@ -688,14 +689,14 @@ def test_recommendation_can_be_followed(loader: Loader, guest: Guest, load: Load
     nr_cpus = int(guest.run("nproc").stdout)
     hogs = load("--hogs", str(2 * nr_cpus), *QUIET)
     advice = recommended(USER)
-    # Beside them, the rest of the test would take minutes on a kernel with the host's time.
+    # Under load, the rest of the test would take minutes in a guest with the host's time.
     hogs.signal(signal.SIGINT)
     assert hogs.wait(TIMEOUT_S) == 0
     machine, measured = advice["facts"]["machine"], advice["facts"]["load"]
     assert machine["nr_cpus"] == nr_cpus
     assert measured["runnable_tasks"] > 1.5 * nr_cpus
     assert measured["top"][0]["name"] == "scx_load"
-    # Only root sees where the threads of others wait.
+    # Only root can see where the threads of other users wait.
     assert measured["socket_threads"] is None
     assert idle["facts"]["load"]["socket_threads"] >= 1
     program, *command = advice["command"].split()
@@ -705,7 +706,7 @@ def test_recommendation_can_be_followed(loader: Loader, guest: Guest, load: Load
     assert loader.get("State") == "running"
     running = json.loads(loader.ctl("get", "--json").check().stdout)
     assert (running["scheduler"], running["mode"]) == (advice["scheduler"], advice["mode"])
-    # There is nothing to gain any more.
+    # The load has ended, so the advice is to stop the scheduler.
     assert recommended()["command"] == "scxctl stop"
     loader.call("StopScheduler")
 
@@ -730,7 +731,7 @@ def test_scxctl_watches(loader: Loader, guest: Guest) -> None:
     watch.wait(TIMEOUT_S)
 
 
-#: Switches between three schedulers under load. Root needs no polkit.
+#: Switches between three schedulers under load. polkit is not started: root does not need it.
 SWITCHING = """
 mkdir -p /run/dbus /run/schedulers
 cat >/run/bus.conf <<END

@@ -20,7 +20,7 @@ from vm.guest import Guest, Result
 from vm.initramfs import File
 
 SYSTEMD = Path("/lib/systemd/systemd")
-#: A separate program since systemd 255, which expects it at this path.
+#: Since version 255, systemd starts units by a separate program, which it expects at this path.
 EXECUTOR = Path("/usr/lib/systemd/systemd-executor")
 UNIT = "scx.service"
 LOADER_UNIT = "scx_loader.service"
@@ -32,7 +32,7 @@ CAPABILITIES = 1 << 0 | 1 << 23 | 1 << 38 | 1 << 39
 
 @pytest.fixture(scope="session")
 def programs(programs: list[Path]) -> list[Path]:
-    """The programs of all guests, and those of systemd."""
+    """The programs of all guests, and those of systemd and the system bus."""
     systemctl = shutil.which("systemctl")
     if not SYSTEMD.exists() or not systemctl:
         pytest.skip("needs systemd")
@@ -61,7 +61,7 @@ class Systemd:
         wait_for("systemd runs", lambda: self.ctl("is-active", "multi-user.target").ok)
 
     def _has_started(self) -> bool:
-        """Notes the pid. When systemd forks, pidof briefly finds two."""
+        """Stores the pid of systemd. While systemd forks, pidof briefly finds two pids."""
         self._pid = self.guest.run(["pidof", "systemd"]).stdout.strip()
         return self._pid.isdecimal()
 
@@ -105,7 +105,7 @@ def lay_out(guest: Guest, build_dir: Path, options: dict[str, str]) -> Path:
     names = ("bindir", "libexecdir", "sysconfdir")
     bindir, libexecdir, sysconfdir = (Path(options["prefix"]) / options[name] for name in names)
     units = "/etc/systemd/system"
-    # There is no journal.
+    # Write to a log file, because there is no journal.
     log = f"[Service]\nStandardOutput=append:{LOG}\nStandardError=append:{LOG}\n"
     files = {
         f"{units}/{UNIT}": (build_dir / "services" / UNIT).read_text(),
@@ -170,7 +170,7 @@ def test_scheduler_works_in_the_sandbox(systemd: Systemd, scheduler: str) -> Non
 
 
 def test_sandbox_is_read_only(systemd: Systemd) -> None:
-    """Except /run/scx, and the settings that schedulers change, such as one sysctl."""
+    """The system is read-only, except /run/scx and the settings that schedulers change."""
     systemd.start("scx_rustland")
     wait_running(systemd, "scx_rustland")
     enter = f"nsenter -t {process(systemd, 'scx_rustland')} --mount --"
@@ -218,7 +218,7 @@ def test_killed_scheduler_is_restarted(systemd: Systemd) -> None:
 
 
 def test_kernel_command_line_prevents_start(systemd: Systemd) -> None:
-    # In a container, systemd uses its own command line as the kernel's.
+    # In a container, systemd reads the command line of PID 1 instead of the kernel's.
     systemd.run("sh -c 'printf \"systemd\\0scx=off\\0\" >/run/cmdline'").check()
     systemd.run("mount --bind /run/cmdline /proc/1/cmdline").check()
     systemd.start("scx_simple")
@@ -246,7 +246,8 @@ def test_loader_works_in_the_sandbox(
     guest.run(f"echo 'default_sched = \"scx_fifo\"' >{config}").check()
     manager.ctl("reload", LOADER_UNIT).check()
     assert loader.get("DefaultScheduler") == "scx_fifo"
-    # A scheduler that does not end is killed. The guest and the loader use different pids.
+    # The loader kills a scheduler that does not exit. Its pid in the guest differs from the pid in
+    # the loader's namespace.
     guest.run(["kill", "-STOP", process(manager, name)]).check()
     loader.call("StopScheduler")
     loader.call("StartScheduler", "su", "scx_simple", "0")

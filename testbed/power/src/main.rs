@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `scx_fake_power new|old|login`: a service on the system bus, until it is killed.
+//! `scx_fake_power new|old|login`: a fake service on the system bus. It runs until it is killed.
 //!
-//! `new` and `old` are power-profiles-daemon as of version 0.20, and before, with its property
-//! ActiveProfile, at first "balanced". A client may set it; `SetRapidly` sets it several times,
-//! `SetQuietly` without a signal. `login` is systemd-logind with its signal
-//! PrepareForSleep, sent before and after the method `Suspend`, which does nothing in between.
+//! `new` is power-profiles-daemon since version 0.20, and `old` is an earlier version. Clients may
+//! set the property ActiveProfile, which is "balanced" at first. Two additional methods set it:
+//! `SetRapidly` several times, each with a signal, and `SetQuietly` without a signal.
+//!
+//! `login` is systemd-logind. Its method `Suspend` only sends the signal PrepareForSleep twice, as
+//! before and after suspend.
 
 #![forbid(unsafe_code)]
 

@@ -15,20 +15,20 @@ use zbus_polkit::policykit1::{
     AuthorityProxy, AuthorizationResult, CheckAuthorizationFlags, Subject,
 };
 
-/// Polkit actions; `services/polkit/org.scx.Loader.policy` has the defaults.
+/// Polkit actions. Their defaults are in `services/polkit/org.scx.Loader.policy`.
 pub(crate) const MANAGE: &str = "org.scx.loader.manage-schedulers";
 pub(crate) const PASS_ARGUMENTS: &str = "org.scx.loader.pass-arguments";
 pub(crate) const RELOAD: &str = "org.scx.loader.reload-configuration";
 
-/// Maximum number of pending polkit requests per user, so that one user cannot exhaust the bus's
-/// limit for the loader's pending calls, which is a little above a hundred.
+/// Maximum number of pending polkit requests per user. The bus limits the loader's pending calls,
+/// to 128 by default in dbus-daemon: one user must not be able to exhaust that limit.
 pub(crate) const ASKING_MAX: usize = 8;
 
-/// The numbers of pending polkit requests of each user.
+/// The number of pending polkit requests by user id.
 #[derive(Debug, Default)]
 pub(crate) struct Pending(Mutex<HashMap<u32, usize>>);
 
-/// A pending polkit request.
+/// A pending polkit request. It is counted until it is dropped.
 struct Asking<'a> {
     pending: &'a Pending,
     user: u32,
@@ -79,15 +79,14 @@ impl Caller {
     pub(crate) async fn find(bus: &Connection, header: &Header<'_>) -> Result<Self> {
         let denied = |why: &str| Error::AccessDenied(why.into());
         let sender = header.sender().ok_or_else(|| denied("no sender"))?;
-        // Without a cache of properties: to fill it, zbus would make calls whose errors are not
-        // those of the request, and which have no timeout.
+        // No properties are read, so there are none to cache.
         let user = DBusProxy::builder(bus)
             .cache_properties(CacheProperties::No)
             .build()
             .await?
             .get_connection_unix_user(sender.to_owned().into())
             .await
-            // Without a connection, the caller's user cannot be determined.
+            // The bus does not know the user of a caller that has disconnected.
             .inspect_err(|_| warn!("{sender} left the bus before it could be authorized"))?;
         let subject = Subject::new_for_message_header(header);
         Ok(Self {
@@ -124,7 +123,7 @@ impl Caller {
     }
 }
 
-/// Lets polkit ask for a password, which keeps the caller waiting, only if the message allows it.
+/// Lets polkit ask for a password only if the message allows it, because the caller has to wait.
 fn interaction(header: &Header<'_>) -> CheckAuthorizationFlags {
     let flags = header.primary().flags();
     if flags.contains(Flags::ALLOW_INTERACTIVE_AUTH) {
@@ -174,7 +173,8 @@ mod tests {
 
     type Texts = HashMap<String, String>;
 
-    /// A polkit whose user does not answer: the ids of checks, and of those that were cancelled.
+    /// A fake polkit whose user never answers. Records the ids of all checks, and of those that
+    /// were cancelled.
     #[derive(Default, Clone)]
     struct Silent(Arc<Mutex<[Vec<String>; 2]>>);
 

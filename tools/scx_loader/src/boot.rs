@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-/// On the kernel command line: start no scheduler at boot.
+/// On the kernel command line, this word prevents the start of a scheduler at boot.
 pub const OFF: &str = "scx=off";
 
 /// Whether [`OFF`] is in `proc/cmdline` below the directory `root`.

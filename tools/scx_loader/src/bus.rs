@@ -3,20 +3,21 @@
 
 /// Name of the service and of its interface.
 pub const NAME: &str = "org.scx.Loader";
-/// Path of its only object.
+/// Path of the service's only object.
 pub const PATH: &str = "/org/scx/Loader";
 
-/// Value of `CurrentScheduler` and `DefaultScheduler` if there is no such scheduler.
+/// Value of `CurrentScheduler` if no scheduler is running, and of `DefaultScheduler` if none is
+/// configured.
 pub const NONE: &str = "unknown";
 
 mod client {
-    #![allow(missing_docs)] // services/dbus/org.scx.Loader.xml
+    #![allow(missing_docs)] // see services/dbus/org.scx.Loader.xml
 
     use zbus::proxy;
 
-    /// The loader as its clients see it: properties, and methods that change nothing. Clients call
-    /// the other methods by name, to choose the flags of the message; these methods return when the
-    /// operation has completed or failed.
+    /// The client side of the properties, and of methods that change nothing. Clients call the
+    /// methods that change something by name, because these calls need message flags. Of these
+    /// methods, all but `RunOperation` return when the operation has completed or failed.
     #[proxy(
         interface = "org.scx.Loader",
         default_service = "org.scx.Loader",

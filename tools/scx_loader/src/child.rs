@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A scheduler's process: started without a shell, with only PATH in its environment, and watched
-//! until it exits.
+//! The process of a scheduler. It is started without a shell, with only PATH in its environment. A
+//! thread waits for its exit.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
@@ -23,24 +23,24 @@ use crate::supervisor::{Exit, Signal};
 /// PATH of the process. The schedulers of this repository start no programs.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Limits of the kept tail of standard error: lines, and bytes per line.
+/// Only the tail of standard error is kept: at most this many lines, and bytes per line.
 const LINES_MAX: usize = 20;
 const LINE_BYTES_MAX: u64 = 4096;
 
-/// How long to wait for the rest of standard error after the exit.
+/// How long to wait for the rest of standard error after the process has exited.
 const TAIL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// See the [module](self).
+/// The process of a scheduler.
 #[derive(Debug)]
 pub(crate) struct Child {
     pub(crate) pid: u32,
-    /// For signals: by then, the pid may have been reused.
+    /// Used to send signals, because `pid` may have been reused by then.
     pidfd: OwnedFd,
 }
 
 impl Child {
-    /// Starts the program of `job`, a file in `folder`. `ended` is called on its exit, from another
-    /// thread.
+    /// Starts the program of `job`, a file in the directory `folder`. When the process exits,
+    /// another thread calls `ended`.
     pub(crate) fn spawn(
         folder: &Path,
         job: &Job,
@@ -86,15 +86,16 @@ impl Child {
     }
 }
 
-/// The pidfd of a process that has not been reaped yet, so that its pid cannot have been reused.
+/// Opens the pidfd of a process. The process must not have been reaped, or its pid may have been
+/// reused.
 fn pidfd(process: &Process) -> Result<OwnedFd> {
     let number = i32::try_from(process.id()).ok().and_then(Pid::from_raw);
     let number = number.context("no process")?;
     pidfd_open(number, PidfdFlags::empty()).context("pidfd_open()")
 }
 
-/// Copies the process's standard error to that of the loader, for the journal. At the end of the
-/// stream, the receiver gets the last lines.
+/// Starts a thread that copies the process's standard error to the loader's, and so to the journal.
+/// At the end of the stream, the thread sends the last lines to the receiver.
 fn listen(stderr: impl Read + Send + 'static) -> io::Result<Receiver<Vec<String>>> {
     let (sender, receiver) = mpsc::channel();
     let repeat = move || {
@@ -109,12 +110,12 @@ fn listen(stderr: impl Read + Send + 'static) -> io::Result<Receiver<Vec<String>
             if !matches!(read, Ok(1..)) {
                 break;
             }
-            // Messages of the kernel contain task names, which are untrusted.
+            // Schedulers print kernel messages with task names, which are untrusted.
             let line = String::from_utf8_lossy(&line);
             let line = line
                 .trim_end()
                 .replace(|c: char| c.is_control() && c != '\t', "\u{fffd}");
-            // The loader's standard error may be closed.
+            // Ignore errors: the loader's standard error may be closed.
             let _ = writeln!(io::stderr(), "{line}");
             if last.len() == LINES_MAX {
                 last.pop_front();
@@ -129,7 +130,7 @@ fn listen(stderr: impl Read + Send + 'static) -> io::Result<Receiver<Vec<String>
 
 fn wait(mut process: Process, tail: Option<Receiver<Vec<String>>>) -> Exit {
     let status = process.wait();
-    // Another process may have inherited the write end of the pipe.
+    // Wait with a timeout, because another process may have inherited the write end of the pipe.
     let tail = tail.and_then(|tail| tail.recv_timeout(TAIL_TIMEOUT).ok());
     Exit {
         well: status.as_ref().is_ok_and(ExitStatus::success),
@@ -157,12 +158,13 @@ mod tests {
     use super::*;
     use crate::job::Follower;
 
-    /// Held from before a script is opened for writing until it is executed. A child that another
-    /// test forks meanwhile would have the script open for writing until its exec(), and a file
-    /// that is open for writing cannot be executed (ETXTBSY).
+    /// Held while a script is written and started. Otherwise a child that another test forks
+    /// meanwhile would hold the script open for writing until its own exec(), and the start of the
+    /// script would fail with ETXTBSY.
     static STARTING: Mutex<()> = Mutex::new(());
 
-    /// Runs a script until it exits. Signals it once it has created the file `ready`.
+    /// Runs a script until it exits. Sends `signal`, if any, once the script has created the file
+    /// `ready`.
     fn run(script: &str, args: &[&str], signal: Option<Signal>) -> Exit {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("scx_script");

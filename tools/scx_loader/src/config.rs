@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The configuration file: default scheduler, arguments of modes, supervision. Only the first
-//! existing file is read.
+//! The configuration file: default scheduler, arguments of modes, supervision, power profiles. Only
+//! the first existing file is read.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,37 +15,37 @@ use crate::job::{Follower, Job};
 use crate::profile::Source;
 use crate::registry::Registry;
 
-/// Paths below SYSCONFDIR, then below DATADIR.
+/// Paths relative to SYSCONFDIR, which is searched first, and to DATADIR.
 const FILES: [&str; 2] = ["scx_loader/config.toml", "scx_loader.toml"];
 
 /// Upper limit of the restart delay.
 const BACKOFF_MAX: Duration = Duration::from_secs(60);
 
-/// Maximum size of the file in bytes. The whole file is read.
+/// Maximum size of the file in bytes. The whole file is read into memory.
 const SIZE_MAX: u64 = 1 << 20;
 
 /// The checked configuration.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Config {
-    /// Started when the loader starts, and by `RestoreDefault`.
+    /// The scheduler that is started with the loader, and by `RestoreDefault`.
     pub(crate) default: Option<Job>,
     pub(crate) default_mode: Mode,
-    /// Replaces a scheduler that fails repeatedly.
+    /// The scheduler that replaces a scheduler after repeated failures.
     pub(crate) fallback: Option<Job>,
     pub(crate) supervision: Supervision,
     pub(crate) auto: Auto,
-    /// Arguments by scheduler and mode, which replace those of the schedulers' manifests.
+    /// Arguments by scheduler and mode. They replace the arguments in the scheduler's manifest.
     modes: BTreeMap<String, BTreeMap<Mode, Vec<String>>>,
-    /// Problems that are not errors.
+    /// Problems that do not make the file invalid.
     pub(crate) warnings: Vec<String>,
 }
 
-/// The mode auto.
+/// Settings of the mode auto.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Auto {
-    /// Whether it follows the power profile.
+    /// Whether schedulers in the mode auto follow the power profile.
     pub(crate) follows: bool,
-    /// The mode of the profile performance.
+    /// The effective mode in the profile performance.
     pub(crate) performance: Mode,
 }
 
@@ -63,11 +63,11 @@ impl Default for Auto {
 pub(crate) struct Supervision {
     /// A scheduler is given up after this many failures in a row.
     pub(crate) max_failures: u32,
-    /// The delay after the first failure. It doubles with each further one.
+    /// The restart delay after the first failure. Each further failure doubles the delay.
     pub(crate) backoff: Duration,
     /// How long a scheduler may take to become enabled.
     pub(crate) start_timeout: Duration,
-    /// How long a scheduler may take to exit after a signal before the next one is sent.
+    /// How long a scheduler may take to exit after a signal before the next signal is sent.
     pub(crate) stop_timeout: Duration,
 }
 
@@ -83,14 +83,14 @@ impl Default for Supervision {
 }
 
 impl Supervision {
-    /// The delay after this many failures.
+    /// The restart delay after this many failures in a row.
     pub(crate) fn backoff(&self, failures: u32) -> Duration {
         let times = 2_u32.saturating_pow(failures.saturating_sub(1));
         self.backoff.saturating_mul(times).min(BACKOFF_MAX)
     }
 }
 
-/// The file's contents.
+/// The contents of the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct File {
@@ -159,11 +159,12 @@ pub(crate) fn find(sysconfdir: &Path, datadir: &Path) -> Option<PathBuf> {
     candidates.into_iter().find(|path| path.exists())
 }
 
-/// Reads a file. Without one, returns the defaults.
+/// Reads the file. Without a path, returns the defaults.
 ///
 /// # Errors
 ///
-/// What is wrong with the file, with its name and the line.
+/// If the file cannot be read, is too large, or is invalid. The error begins with the path and, if
+/// the file is invalid, the line number.
 pub(crate) fn read(path: Option<&Path>, registry: &Registry) -> Result<Config> {
     let Some(path) = path else {
         return Ok(Config::default());
@@ -175,7 +176,7 @@ pub(crate) fn read(path: Option<&Path>, registry: &Registry) -> Result<Config> {
     parse(&text, registry).map_err(|error| anyhow!("{shown}:{error:#}"))
 }
 
-/// Errors begin with the line number, if known.
+/// Parses and checks the text of the file. Errors begin with the line number; 1 if it is unknown.
 fn parse(text: &str, registry: &Registry) -> Result<Config> {
     let file: File = toml::from_str(text).map_err(|error| {
         let before = error.span().map_or(0, |span| span.start.min(text.len()));
@@ -215,7 +216,7 @@ fn parse(text: &str, registry: &Registry) -> Result<Config> {
     Ok(config)
 }
 
-/// The line where a key is set; the first line if it is not.
+/// The number of the first line that sets `key`; 1 if no line does.
 fn line_of(text: &str, key: &str) -> usize {
     let sets = |line: &str| {
         line.split('=')
@@ -284,8 +285,8 @@ impl From<Scheduler> for BTreeMap<Mode, Vec<String>> {
 }
 
 impl Config {
-    /// A scheduler in a mode: with the arguments of this configuration if set, even if empty, or
-    /// else those of its manifest.
+    /// A scheduler in a mode. A list of arguments in this configuration, even an empty list,
+    /// replaces the list in the scheduler's manifest.
     ///
     /// # Errors
     ///
@@ -307,9 +308,10 @@ impl Config {
         })
     }
 
-    /// The scheduler of `job`, with the arguments and the effective mode for a power profile: other
-    /// ones only in the mode auto, and if configured. If it does not distinguish the mode that
-    /// belongs to the profile, the effective mode is auto.
+    /// Adapts `job` to a power profile: arguments, effective mode and follower. Returns `job`
+    /// unchanged if the configuration does not follow profiles, or if `job` has custom arguments or
+    /// a mode other than auto. If the mode of the profile has the same arguments as auto, the
+    /// effective mode is auto.
     pub(crate) fn follow(&self, registry: &Registry, job: &Job, profile: Source) -> Job {
         if !self.auto.follows || job.is_custom || job.mode != Mode::Auto {
             return job.clone();
@@ -333,12 +335,13 @@ impl Config {
                 })
             }),
         };
-        // The scheduler is in the registry, or it would not be a job.
+        // This does not fail: the scheduler of a job is in the registry.
         followed.unwrap_or_else(|_| job.clone())
     }
 
-    /// All arguments with which the scheduler follows the power profile itself in the mode auto;
-    /// `None` if it cannot, or if it has other arguments by this configuration.
+    /// All arguments with which the scheduler itself follows the power profile in the mode auto.
+    /// `None` if the scheduler cannot follow it, or if this configuration sets arguments for the
+    /// mode auto that do not include the required ones.
     fn power_profile_args(&self, registry: &Registry, name: &str) -> Option<Vec<String>> {
         let manifest = registry.find(name).ok()?;
         let needed = manifest.power_profile_args.as_ref()?;
@@ -358,7 +361,7 @@ impl Config {
         }
     }
 
-    /// Auto, and the modes in which the scheduler has other arguments than in auto.
+    /// Auto, and the modes whose arguments differ from those of auto.
     ///
     /// # Errors
     ///
@@ -443,7 +446,7 @@ mod tests {
     const SAVING: Source = Source::Daemon(Profile::PowerSave);
     const FAST: Source = Source::Daemon(Profile::Performance);
 
-    /// What follows the profile, the effective mode, and the arguments.
+    /// Returns the follower, effective mode and arguments of a scheduler in the mode auto.
     fn followed(text: &str, name: &str, profile: Source) -> (Follower, Mode, Vec<String>) {
         let mut in_place = crate::registry::tests::manifest("scx_lavd");
         in_place.power_profile_args = Some(vec!["--follow".into(), "it".into()]);
@@ -480,7 +483,7 @@ mod tests {
         let auto = (Follower::Loader, Mode::Auto, vec![]);
         assert_eq!(with(Source::Daemon(Profile::BalancedPerformance)), auto);
         assert_eq!(with(Source::None), auto);
-        // It has no mode gaming.
+        // This scheduler has no arguments for the mode gaming.
         let text = "[auto]\nfollow_power_profile = true\n";
         assert_eq!(followed(text, "scx_rusty", FAST), auto);
     }
@@ -498,7 +501,7 @@ mod tests {
         // Schedulers do not know whether the machine runs on battery.
         let saving = (Follower::Loader, Mode::PowerSave, args(&["-p"]));
         assert_eq!(with("", Source::Supply(Supply::Battery)), saving);
-        // Other arguments are configured: with those that it needs, and without.
+        // Arguments are configured, first with those required to follow the profile, then without.
         let more = "auto_mode = ['-f', '--follow', 'it']\n";
         assert_eq!(with(more, SAVING), itself(&["-f", "--follow", "it"]));
         assert_eq!(with("auto_mode = ['--follow']\n", SAVING), saving);
@@ -519,7 +522,7 @@ mod tests {
         assert_eq!(config.warnings, ["unknown scheduler scx_bpfland"]);
     }
 
-    /// The installed sample, with all settings uncommented.
+    /// The installed sample is valid as it is, and with all settings uncommented.
     #[test]
     fn sample_is_valid() {
         let sample = include_str!("../../../services/config.toml");

@@ -41,30 +41,31 @@ use crate::view::View;
 
 /// Poll interval of the kernel's state while a scheduler starts.
 const POLL_STARTING: Duration = Duration::from_millis(100);
-/// Poll interval otherwise, to detect external schedulers: the files of sched_ext in sysfs do not
-/// support poll().
+/// Poll interval of the kernel's state otherwise, to detect external schedulers. The sysfs files of
+/// sched_ext do not support poll(2).
 const POLL: Duration = Duration::from_secs(1);
 
-/// Timeout of the loader's D-Bus calls, such as to polkit: a user may have to type a password.
+/// Timeout of the loader's D-Bus calls. Before polkit replies, a user may have to type a password.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How long to wait for the first power profile before the default scheduler is started.
 const FIRST_PROFILE: Duration = Duration::from_secs(1);
 
-/// The events of the thread.
+/// An event of the main thread.
 #[derive(Debug)]
 enum Happened {
     Called(Call),
-    /// The daemon's power profile may have changed, or the machine has resumed.
+    /// The profile of the power profile daemon may have changed, or the machine has resumed. `None`
+    /// if there is no such daemon.
     Profile(Option<Profile>),
-    /// The scheduler's process has ended; there is at most one.
+    /// The scheduler's process has ended. The loader has at most one process at a time.
     Ended(Exit),
     Reload,
     Shutdown,
     BusLost,
 }
 
-/// The main function.
+/// The main function of the program.
 #[must_use]
 pub fn main() -> ExitCode {
     let opts = match Opts::try_parse() {
@@ -78,7 +79,7 @@ pub fn main() -> ExitCode {
 
 fn status(result: Result<()>) -> ExitCode {
     if let Err(error) = result {
-        // Standard error may be closed.
+        // Ignore errors: standard error may be closed.
         let _ = writeln!(io::stderr(), "scx_loader: {error:#}");
         return ExitCode::FAILURE;
     }
@@ -92,7 +93,7 @@ fn run(opts: &Opts) -> Result<()> {
     scx_utils::log::init("scx_loader", opts.verbose);
     let registry = Registry::read(&opts.schedulers)?;
     let config = read_config(opts, &registry).unwrap_or_else(|error| {
-        // A running service can report the error to clients: `scxctl reload` shows it.
+        // Start nevertheless: only a running service can report the error to `scxctl reload`.
         error!("{error:#}: continuing without a configuration");
         Config::default()
     });
@@ -101,7 +102,7 @@ fn run(opts: &Opts) -> Result<()> {
     let kernel = SchedExt::new(Path::new("/"));
     let follows = config.auto.follows;
     let mut supervisor = Supervisor::new(config.supervision.clone(), config.fallback.clone());
-    // Requests may arrive as soon as the object is on the bus.
+    // Read the kernel's state first: requests may arrive as soon as the object is on the bus.
     supervisor.handle(Duration::ZERO, Event::Kernel(ask(&kernel)));
     let shared = Arc::new(Shared {
         view: Mutex::new(View::new(&supervisor, &config, &registry, Source::None)),
@@ -169,7 +170,7 @@ fn watch_signals(happened: Sender<Happened>) -> Result<()> {
     Ok(())
 }
 
-/// Exports the object on the bus.
+/// Connects to the system bus, and exports the object.
 fn serve(shared: &Arc<Shared>, happened: &Sender<Happened>) -> Result<Connection> {
     let calls = happened.clone();
     let loader = Loader {
@@ -185,7 +186,7 @@ fn serve(shared: &Arc<Shared>, happened: &Sender<Happened>) -> Result<Connection
             .method_timeout(ANSWER_TIMEOUT)
             .build()
             .await?;
-        // After the object is exported, since requests may arrive at once.
+        // Request the name after the object is exported, because calls may arrive at once.
         bus.request_name_with_flags(NAME, RequestNameFlags::DO_NOT_QUEUE)
             .await?;
         Ok(bus)
@@ -204,7 +205,7 @@ fn serve(shared: &Arc<Shared>, happened: &Sender<Happened>) -> Result<Connection
     Ok(bus)
 }
 
-/// The kernel's current state.
+/// Reads the current state of sched_ext in the kernel.
 fn ask(kernel: &SchedExt) -> Kernel {
     let enabled = kernel.state() == "enabled";
     Kernel {
@@ -223,16 +224,16 @@ struct Daemon<'a> {
     kernel: SchedExt,
     began: Instant,
     child: Option<Child>,
-    /// If the configuration says so, the power profile to follow, and its watch.
+    /// The power profile, and the watch that reports its changes. `None` if it is not followed.
     power: Option<(Profiles, Watch)>,
-    /// Pending replies.
+    /// Where to send the replies to waiting callers.
     callers: HashMap<Caller, Answer>,
     nr_callers: Caller,
     /// Replies to be sent after the properties are updated.
     answers: Vec<(Answer, Result<(), String>)>,
-    /// Whether the shutdown is complete: no scheduler is left.
+    /// Whether the shutdown is complete: the scheduler has ended.
     is_over: bool,
-    /// The result of the daemon.
+    /// What the daemon returns: an error if it shuts down because it lost the system bus.
     outcome: Result<()>,
 }
 
@@ -259,7 +260,7 @@ impl Daemon<'_> {
         let happened = self.happened.clone();
         let (first, known) = mpsc::channel();
         let report = move |profile| {
-            // Only the first one is received.
+            // Only the first report is received from this channel.
             let _ = first.send(profile);
             let _ = happened.send(Happened::Profile(profile));
         };
@@ -279,7 +280,7 @@ impl Daemon<'_> {
         power.map_or(Source::None, |(profiles, _)| profiles.source())
     }
 
-    /// A scheduler in the mode auto, with the arguments for the power profile.
+    /// Adapts `job` to the power profile: see [`Config::follow`].
     fn followed(&self, job: &Job) -> Job {
         let (config, profile) = (self.shared.config(), self.profile());
         let job = config.follow(&self.shared.registry, job, profile);
@@ -291,7 +292,8 @@ impl Daemon<'_> {
         job
     }
 
-    /// Lets the running scheduler follow the power profile, once after a change.
+    /// Adapts the running scheduler, unless it is the fallback, once after each change of the power
+    /// profile.
     fn follow(&mut self) {
         let now = self.began.elapsed();
         let Some((profiles, _)) = &mut self.power else {
@@ -329,7 +331,7 @@ impl Daemon<'_> {
             self.follow();
             self.show();
             for (answer, result) in self.answers.drain(..) {
-                // The caller may be gone.
+                // Ignore errors: the caller may be gone.
                 let _ = answer.send(result);
             }
             if self.is_over {
@@ -377,11 +379,11 @@ impl Daemon<'_> {
         }
     }
 
-    /// Connects to the bus again, or stops if there is none. zbus closes a connection on a message
-    /// that it cannot parse, such as one with an unknown header field. Some buses forward such
-    /// messages from any user.
+    /// Connects to the bus again, or shuts down if that fails. zbus closes the connection when it
+    /// receives a message that it cannot parse, such as a message with an unknown header field.
+    /// Some buses forward such messages from any user.
     fn reconnect(&mut self) {
-        // The bus would keep the name for the old connection.
+        // Otherwise the old connection could keep the name on the bus.
         let _ = block_on(self.bus.clone().close());
         match serve(&self.shared, &self.happened) {
             Ok(bus) => {

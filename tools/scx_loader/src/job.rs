@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A scheduler with its arguments.
+//! A scheduler to run, with its arguments.
 
 use scx_utils::manifest::{self, Mode};
 
-/// What changes with the power profile.
+/// What adapts a scheduler to the power profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Follower {
     #[default]
     None,
-    /// The loader switches modes.
+    /// The loader, which restarts the scheduler in another mode.
     Loader,
     /// The scheduler itself, without a restart.
     Scheduler,
 }
 
 impl Follower {
-    /// Its name on the bus.
+    /// Name on the bus.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -25,17 +25,17 @@ impl Follower {
     }
 }
 
-/// See the [module](self).
+/// A scheduler to run, with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Job {
-    /// The program.
+    /// Name of the scheduler's program.
     pub(crate) scheduler: String,
     /// The requested mode; [`Mode::Auto`] with custom arguments.
     pub(crate) mode: Mode,
-    /// The mode of the arguments: another one than the requested mode auto if the loader follows
-    /// the power profile.
+    /// The mode that the arguments belong to. It differs from the requested mode only if the loader
+    /// follows the power profile.
     pub(crate) effective: Mode,
-    /// What follows the power profile.
+    /// What adapts the scheduler to the power profile.
     pub(crate) follower: Follower,
     /// Whether the arguments are custom, not those of a mode.
     pub(crate) is_custom: bool,
@@ -44,7 +44,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// The scheduler's ops name in the kernel.
+    /// The name of the scheduler's `sched_ext_ops` in the kernel.
     pub(crate) fn ops(&self) -> &str {
         manifest::ops(&self.scheduler)
     }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The service that starts, switches and supervises schedulers.
 //!
-//! `supervisor` is the state machine: events and the time go in, actions come out. `daemon` passes
-//! it the events and executes the actions. `service` is the D-Bus object, whose callers are
-//! authorized by `authority`; `operations` are those that callers watch; `view` is its properties;
-//! `child` is a scheduler's process; `profile` is the machine's power profile; `config` and
-//! [`registry`] determine what may be started, and how. Clients use [`boot`], [`bus`], [`paths`]
-//! and [`registry`].
+//! - `supervisor` is a state machine: events and the current time go in, actions come out.
+//! - `daemon` passes events to the supervisor, and executes its actions.
+//! - `service` is the D-Bus object. `view` holds its properties, `operations` holds the operations
+//!   whose progress callers watch, and `authority` authorizes callers.
+//! - `child` is the process of a scheduler.
+//! - `profile` is the machine's power profile.
+//! - `config` and [`registry`] determine which schedulers may be started, with which arguments.
+//!
+//! Clients use [`boot`], [`bus`], [`paths`] and [`registry`].
 
 #![forbid(unsafe_code)]
 

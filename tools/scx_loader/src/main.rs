@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! See the library.
+//! The program `scx_loader`. All of its code is in the library.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Operations that run while their callers watch, instead of waiting for a reply.
+//! Operations whose callers watch the progress instead of waiting for a reply.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use zbus::names::OwnedUniqueName;
 
 use crate::authority::ASKING_MAX;
 
-/// Maximum number of unfinished operations of all users. Each has a thread.
+/// Maximum number of unfinished operations of all users. Each operation has a thread.
 const UNFINISHED_MAX: usize = 48;
 /// How many finished operations are remembered.
 const FINISHED_MAX: usize = 64;
@@ -29,7 +29,7 @@ impl Stage {
     }
 }
 
-/// Its name on the bus.
+/// Name on the bus.
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -42,19 +42,19 @@ impl fmt::Display for Stage {
     }
 }
 
-/// An operation.
+/// An operation, started by `RunOperation`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Operation {
     pub(crate) id: u32,
     user: u32,
-    /// The connection that the changes are signalled to.
+    /// The connection to which changes are signalled.
     pub(crate) caller: OwnedUniqueName,
     pub(crate) stage: Stage,
-    /// In one line: what is going on, or why it has failed.
+    /// One line: the current activity, or why the operation was denied or failed.
     pub(crate) message: String,
 }
 
-/// The unfinished operations, and the last finished ones.
+/// All unfinished operations, and the last [`FINISHED_MAX`] finished operations.
 #[derive(Debug, Default)]
 pub(crate) struct Operations {
     last_id: u32,
@@ -62,11 +62,11 @@ pub(crate) struct Operations {
 }
 
 impl Operations {
-    /// A new operation, which awaits authorization.
+    /// Adds an operation that awaits authorization, and returns its id.
     ///
     /// # Errors
     ///
-    /// If there are too many.
+    /// If too many operations are unfinished.
     pub(crate) fn begin(&mut self, user: u32, caller: OwnedUniqueName) -> Result<u32, String> {
         let unfinished = || self.all.values().filter(|one| !one.stage.is_final());
         let nr_own = unfinished().filter(|one| one.user == user).count();
@@ -89,7 +89,7 @@ impl Operations {
         self.all.get(&id)
     }
 
-    /// Changes an operation; returns it.
+    /// Changes an operation. Returns the changed operation; `None` if the id is unknown.
     pub(crate) fn set(&mut self, id: u32, stage: Stage, message: &str) -> Option<Operation> {
         let operation = self.all.get_mut(&id)?;
         (operation.stage, operation.message) = (stage, message.into());
@@ -102,7 +102,7 @@ impl Operations {
         Some(changed)
     }
 
-    /// Sets what is going on; returns the operations that it concerns.
+    /// Sets the message of all running operations. Returns the operations that changed.
     pub(crate) fn progress(&mut self, message: &str) -> Vec<Operation> {
         let mut changed = Vec::new();
         for operation in self.all.values_mut() {
@@ -149,7 +149,7 @@ mod tests {
         operations.begin(1001, caller()).unwrap();
         operations.set(ids[3], Stage::Denied, "no").unwrap();
         operations.begin(1000, caller()).unwrap();
-        // Root has that of all together.
+        // Root is subject only to the limit for all users together.
         let nr_root = (0..).take_while(|_| operations.begin(0, caller()).is_ok());
         assert_eq!(nr_root.count(), UNFINISHED_MAX - ASKING_MAX - 1);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The machine's power profile, for schedulers in the mode auto: that of power-profiles-daemon, or
-//! else whether the machine runs on battery.
+//! The power profile that schedulers in the mode auto follow: the profile of power-profiles-daemon
+//! or, without that daemon, whether the machine runs on battery.
 
 use std::time::Duration;
 
@@ -9,12 +9,13 @@ use scx_utils::power::{Profile, Supply};
 
 use crate::supervisor::Time;
 
-/// How long the profile has to be the same before it is followed.
+/// How long a new profile must remain the same before it is followed.
 const SETTLED: Duration = Duration::from_secs(1);
-/// How often the power supply is read, which does not report changes, if there is no daemon.
+/// How often the power supply is read if there is no daemon. Its files in sysfs do not report
+/// changes.
 const SUPPLY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What determines the mode.
+/// The power profile, by where it was read from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Source {
     /// Neither a daemon nor a battery.
@@ -25,7 +26,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Its name on the bus.
+    /// Name on the bus.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::None => "",
@@ -37,7 +38,7 @@ impl Source {
         }
     }
 
-    /// The mode, where `performance` is that of the profile performance.
+    /// The mode that belongs to the profile. `performance` is the mode for the profile performance.
     pub(crate) fn mode(self, performance: Mode) -> Mode {
         match self {
             Self::Daemon(Profile::PowerSave) | Self::Supply(Supply::Battery) => Mode::PowerSave,
@@ -46,24 +47,25 @@ impl Source {
         }
     }
 
-    /// Whether schedulers that follow the profile themselves know it: they ask the daemon.
+    /// Whether a scheduler that follows the profile itself can know this profile. Schedulers do not
+    /// check whether the machine runs on battery.
     pub(crate) fn is_known_to_schedulers(self) -> bool {
         self != Self::Supply(Supply::Battery)
     }
 }
 
-/// The current profile, and whether it is to be followed now.
+/// The current profile, and when to follow it.
 #[derive(Debug)]
 pub(crate) struct Profiles {
     source: Source,
     daemon: Option<Profile>,
     read_supply_at: Time,
-    /// Set after a change.
+    /// When to follow the profile, after a change.
     due_at: Option<Time>,
 }
 
 impl Profiles {
-    /// At first, there is no profile.
+    /// Starts without a profile.
     pub(crate) fn new(now: Time) -> Self {
         Self {
             source: Source::None,
@@ -77,13 +79,14 @@ impl Profiles {
         self.source
     }
 
-    /// The daemon's profile was read; there may have been a suspend.
+    /// Sets the daemon's profile; `None` if there is no daemon. Then the next tick reads the power
+    /// supply, which may have changed during suspend.
     pub(crate) fn report(&mut self, now: Time, daemon: Option<Profile>) {
         self.daemon = daemon;
         self.read_supply_at = now;
     }
 
-    /// Time has passed. `read` reads the power supply.
+    /// Updates the profile at the time `now`. `read` reads the power supply.
     pub(crate) fn tick(&mut self, now: Time, read: impl FnOnce() -> Option<Supply>) {
         let source = match self.daemon {
             Some(profile) => Source::Daemon(profile),
@@ -99,12 +102,12 @@ impl Profiles {
         }
     }
 
-    /// The profile is to be followed, even if it has not changed.
+    /// Makes the profile due to be followed, even if it has not changed.
     pub(crate) fn follow_again(&mut self, now: Time) {
         self.due_at = Some(now);
     }
 
-    /// Whether the profile has changed and settled since this was true.
+    /// Whether the profile is to be followed now. Returns true once after each change.
     pub(crate) fn is_due(&mut self, now: Time) -> bool {
         let is_due = self.due_at.is_some_and(|at| at <= now);
         if is_due {
@@ -120,7 +123,7 @@ mod tests {
 
     const MS: Time = Time::from_millis(1);
 
-    /// With this profile, which was followed a minute ago.
+    /// Creates [`Profiles`] whose profile was followed long before the returned time.
     fn settled(daemon: Option<Profile>) -> (Profiles, Time) {
         let mut profiles = Profiles::new(Time::ZERO);
         profiles.report(Time::ZERO, daemon);
@@ -175,7 +178,7 @@ mod tests {
         profiles.tick(now + 4999 * MS, || panic!("read too often"));
         profiles.tick(now + 5000 * MS, || Some(Supply::Mains));
         assert_eq!(profiles.source(), Source::Supply(Supply::Mains));
-        // After suspend.
+        // After a report, as on resume, the power supply is read without waiting for the interval.
         profiles.report(now + 5001 * MS, None);
         profiles.tick(now + 5001 * MS, || Some(Supply::Battery));
         assert_eq!(profiles.source(), Source::Supply(Supply::Battery));

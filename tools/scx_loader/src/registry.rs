@@ -10,23 +10,24 @@ use scx_utils::manifest::{Manifest, OptionInfo, Values};
 
 /// Maximum number of arguments. No scheduler has that many options.
 const ARGS_MAX: usize = 64;
-/// Maximum size of one argument in bytes. A mask of 4096 CPUs takes a quarter of that.
+/// Maximum size of an argument in bytes. A hexadecimal mask of 4096 CPUs takes a quarter of that.
 const ARG_BYTES_MAX: usize = 4096;
-/// How many characters of an argument are quoted in an error.
+/// How many characters of an untrusted text are quoted in an error.
 const SHOWN_CHARS: usize = 60;
 
-/// See the [module](self).
+/// The manifests of the installed schedulers, sorted by name.
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
     manifests: Vec<Manifest>,
 }
 
 impl Registry {
-    /// Reads the manifests in a directory, `*.json`.
+    /// Reads the manifests in a directory, the files `*.json`.
     ///
     /// # Errors
     ///
-    /// If the directory or one of the manifests cannot be read, as in a partial installation.
+    /// If the directory or one of the manifests cannot be read, as in a partial installation, or if
+    /// there are no manifests.
     pub fn read(folder: &Path) -> Result<Self> {
         let shown = folder.display();
         let files =
@@ -66,7 +67,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// If there is no such scheduler; the error lists all.
+    /// If there is no such scheduler. The error lists all schedulers.
     pub fn find(&self, name: &str) -> Result<&Manifest> {
         let of_name = |one: &&Manifest| one.name == name || one.ops() == name;
         if let Some(manifest) = self.manifests.iter().find(of_name) {
@@ -77,19 +78,20 @@ impl Registry {
         bail!("there is no scheduler {shown}: there are {names}")
     }
 
-    /// Finds a scheduler by its ops name in the kernel.
+    /// Finds a scheduler by the name of its `sched_ext_ops` in the kernel.
     #[must_use]
     pub fn of_ops(&self, ops: &str) -> Option<&Manifest> {
         self.manifests.iter().find(|one| one.ops() == ops)
     }
 }
 
-/// Checks that these custom arguments may be passed to a scheduler: only options in its manifest
-/// may. Their values are checked by the scheduler itself.
+/// Checks that custom arguments may be passed to a scheduler. Only the options in its manifest may
+/// be passed. The scheduler itself checks their values.
 ///
 /// # Errors
 ///
-/// The first argument that is not permitted, and why.
+/// If there are too many arguments, or if an argument is not permitted. The error quotes the first
+/// such argument.
 pub fn check_args(manifest: &Manifest, args: &[String]) -> Result<()> {
     let nr_args = args.len();
     ensure!(
@@ -126,7 +128,7 @@ pub fn check_args(manifest: &Manifest, args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// How many values the last option in `arg` takes, and whether `arg` contains one.
+/// How many values the last option in `arg` takes, and whether `arg` contains a value for it.
 fn option(manifest: &Manifest, arg: &str) -> Result<(Values, bool)> {
     let name = &manifest.name;
     let refused = || format!("{name} may not be passed {}", shown(arg));
@@ -146,7 +148,7 @@ fn option(manifest: &Manifest, arg: &str) -> Result<(Values, bool)> {
     }
     let letters = arg.strip_prefix('-').filter(|letters| !letters.is_empty());
     let letters = letters.with_context(refused)?;
-    // Flags, possibly followed by an option with its value.
+    // Short flags, possibly followed by a short option with its value.
     for (index, letter) in letters.char_indices() {
         let values = find(&|option| option.short == Some(letter))?;
         if values != Values::None {
@@ -156,7 +158,7 @@ fn option(manifest: &Manifest, arg: &str) -> Result<(Values, bool)> {
     Ok((Values::None, false))
 }
 
-/// Untrusted text for a message: shortened, without control characters.
+/// Quotes untrusted text for a message: shortened, and with control characters escaped.
 fn shown(text: &str) -> String {
     let mut shown: String = text
         .chars()
@@ -226,7 +228,7 @@ pub(crate) mod tests {
         for (args, word) in [
             (&["--stats-socket", "/x"][..], "'--stats-socket'"),
             (&["--stats-socket=/x"], "'--stats-socket=/x'"),
-            // Abbreviations, which C programs accept, are rejected.
+            // Abbreviations of long options, which C programs accept, are rejected.
             (&["--slice", "100"], "'--slice'"),
             (&["--"], "'--'"),
             (&["-"], "'-'"),
@@ -281,7 +283,8 @@ pub(crate) mod tests {
     }
 
     proptest! {
-        /// Accepted arguments begin with an option of the list, and contain no other option.
+        /// Accepted arguments begin with an option, and all of their long options are in the
+        /// manifest.
         #[test]
         fn accepted_options_are_on_the_list(
             args in prop::collection::vec(

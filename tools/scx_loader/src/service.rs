@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The D-Bus object: conversion of calls to requests for the supervisor.
+//! The D-Bus object. It converts calls to requests for the supervisor.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,19 +22,19 @@ use crate::registry::{check_args, Registry};
 use crate::supervisor::Request;
 use crate::view::View;
 
-/// The result of a call.
+/// Where to send the result of a call.
 pub(crate) type Answer = oneshot::Sender<std::result::Result<(), String>>;
 
 /// A call for the daemon.
 #[derive(Debug)]
 pub(crate) enum Call {
-    /// For the supervisor.
+    /// A request for the supervisor.
     Request(Request, Answer),
     /// Read the configuration again.
     Reload(Answer),
 }
 
-/// State of the object.
+/// State that the D-Bus object and the daemon share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) registry: Registry,
@@ -92,7 +92,7 @@ impl Shared {
 #[derive(Clone)]
 pub(crate) struct Calls {
     pub(crate) shared: Arc<Shared>,
-    /// Returns whether the daemon is still running.
+    /// Passes a call to the daemon. Returns false if the daemon has ended.
     pub(crate) pass_on: Arc<dyn Fn(Call) -> bool + Send + Sync>,
 }
 
@@ -108,14 +108,14 @@ impl Calls {
     }
 }
 
-/// See the [module](self).
+/// The D-Bus object.
 pub(crate) struct Loader {
     pub(crate) shared: Arc<Shared>,
     pub(crate) calls: Calls,
 }
 
 impl Loader {
-    /// Passes a request to the daemon that needs authorization for `action`.
+    /// Checks that the caller may do `action`, then passes the request to the daemon.
     async fn request(
         &self,
         bus: &Connection,
@@ -135,14 +135,14 @@ impl Loader {
     }
 }
 
-/// A request, and the action that it needs authorization for.
+/// A request, after the polkit action that the caller must be authorized for.
 type Wanted = (&'static str, Request);
 
-/// Arguments of RunOperation.
+/// The argument `options` of `RunOperation`.
 type Options = HashMap<String, OwnedVariant>;
 
 impl Shared {
-    /// The request of an operation.
+    /// Converts an operation and its options to a request.
     fn wanted(&self, operation: &str, mut options: Options) -> Result<Wanted> {
         let invalid = |text: String| Error::InvalidArgs(text);
         let wanted = match operation {
@@ -171,7 +171,7 @@ impl Shared {
         }
     }
 
-    /// The scheduler in these options, which are removed.
+    /// Removes the options that describe a scheduler. Returns the polkit action and the scheduler.
     fn job_of(&self, options: &mut Options) -> Result<(&'static str, Job)> {
         let scheduler: Option<String> = option(options, "scheduler")?;
         let no_scheduler = || Error::InvalidArgs("the option scheduler is missing".into());
@@ -191,13 +191,13 @@ impl Shared {
     }
 }
 
-/// Removes an option.
+/// Removes an option, and returns its value.
 fn option<T: TryFrom<OwnedVariant>>(options: &mut Options, name: &str) -> Result<Option<T>> {
     let value = options.remove(name).map(T::try_from).transpose();
     value.map_err(|_| Error::InvalidArgs(format!("the option {name} has another type")))
 }
 
-/// Changes an operation, and signals it to its caller.
+/// Changes an operation, and signals the change to its caller.
 async fn advance(bus: &Connection, shared: &Shared, id: u32, stage: Stage, message: &str) {
     let changed = shared.operations().set(id, stage, message);
     if let Some(operation) = changed {
@@ -213,13 +213,13 @@ pub(crate) async fn signal(bus: &Connection, operation: &Operation) {
         let (stage, message) = (operation.stage.to_string(), &operation.message);
         Loader::operation_changed(&emitter, operation.id, &stage, message).await
     };
-    // The caller may be gone.
+    // Not a warning, because the caller may be gone.
     if let Err(error) = emit.await {
         debug!("operation {}: {error}", operation.id);
     }
 }
 
-/// Runs an operation, on a thread of its own.
+/// Runs an operation in its own thread.
 async fn run(calls: &Calls, caller: &Caller, id: u32, (action, request): Wanted) {
     let (bus, shared) = (&caller.bus, &calls.shared);
     if let Err(error) = caller.authorize(&shared.pending, action).await {

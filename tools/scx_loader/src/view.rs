@@ -30,8 +30,8 @@ pub(crate) struct View {
     pub(crate) power_profile: &'static str,
     pub(crate) power_profile_follower: &'static str,
     pub(crate) effective_mode: u32,
-    /// When state, scheduler or pid last changed, by CLOCK_BOOTTIME, which includes suspend and is
-    /// never set.
+    /// When state, scheduler or pid last changed, by CLOCK_BOOTTIME, which includes time in suspend
+    /// and does not jump when the wall clock is set.
     pub(crate) since: Duration,
 }
 
@@ -55,7 +55,8 @@ impl View {
             _ => supervisor.reason().to_owned(),
         };
         let default = config.default.as_ref();
-        // After a reload that ends the following, the arguments are still those of the last mode.
+        // After a reload that disables following, the job is unchanged, but nothing follows the
+        // power profile.
         let follower = job.filter(|_| config.auto.follows);
         let follower = follower.map_or(Follower::None, |job| job.follower);
         Self {
@@ -92,7 +93,7 @@ impl View {
         self
     }
 
-    /// `since` as time since the epoch, by the current wall clock.
+    /// `since` in microseconds since the epoch, by the current wall clock.
     pub(crate) fn since_usec(&self) -> u64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let ago = boottime().saturating_sub(self.since);
@@ -100,7 +101,7 @@ impl View {
         u64::try_from(then.as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// The properties that have changed, by their D-Bus names.
+    /// The properties that differ from `before`, by their D-Bus names.
     pub(crate) fn changes(&self, before: &Self) -> HashMap<&'static str, Variant<'_>> {
         let mut changed = HashMap::new();
         macro_rules! compare {

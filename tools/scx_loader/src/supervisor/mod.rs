@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Supervision of the scheduler, as a state machine: events and the time go in, actions come out.
-//! It does not block, read clocks or start processes.
+//! The state machine that supervises the scheduler: events and the current time go in, actions come
+//! out. It does not block, read clocks or start processes.
 //!
-//! The latest request wins. A request that is superseded fails with an error that says so. No
-//! request goes unanswered.
+//! The latest request wins. A request that is superseded fails with an error that says so. Every
+//! request is answered.
 
 #[cfg(test)]
 mod tests;
@@ -25,7 +25,7 @@ const LOST: Duration = Duration::from_secs(10);
 /// Identifies a caller that waits for an answer. Assigned by the daemon.
 pub(crate) type Caller = u64;
 
-/// A request.
+/// A request of a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Request {
     /// Starts a scheduler, only if none is running.
@@ -49,14 +49,15 @@ pub(crate) struct Kernel {
     pub(crate) hotplug_seq: Option<u64>,
 }
 
-/// An event.
+/// What the daemon reports to the supervisor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Event {
     /// The default scheduler is to be started. There is no caller.
     Begin(Job),
     /// A request of a caller.
     Request(Caller, Request),
-    /// The running scheduler is to run with other arguments, since the power profile has changed.
+    /// The running scheduler is to be restarted with these arguments, because the power profile has
+    /// changed.
     Follow(Job),
     /// The process was started.
     Spawned { pid: u32 },
@@ -75,11 +76,11 @@ pub(crate) enum Event {
 /// How a process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Exit {
-    /// With status 0.
+    /// Whether the exit status is 0.
     pub(crate) well: bool,
-    /// As text: "with status 2".
+    /// As text, such as "with status 2" or "by signal 9".
     pub(crate) how: String,
-    /// The tail of its standard error.
+    /// The tail of the process's standard error.
     pub(crate) stderr_tail: Vec<String>,
 }
 
@@ -92,7 +93,7 @@ pub(crate) enum Signal {
 }
 
 impl Signal {
-    /// The next signal, if the process does not exit.
+    /// The signal to send next if the process does not exit.
     fn stronger(self) -> Self {
         match self {
             Self::Interrupt => Self::Terminate,
@@ -101,7 +102,7 @@ impl Signal {
     }
 }
 
-/// An action.
+/// What the daemon is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Start a scheduler; the result is [`Event::Spawned`] or [`Event::NotSpawned`].
@@ -116,12 +117,12 @@ pub(crate) enum Action {
     Quit,
 }
 
-/// The current phase.
+/// The phase of the supervised scheduler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Phase {
-    /// No process.
+    /// There is no process.
     Stopped,
-    /// No process: the scheduler was given up.
+    /// There is no process, because the scheduler was given up.
     Failed,
     /// A process whose scheduler is not enabled in the kernel yet. It was started at `since`, when
     /// the kernel had enabled `enable_seq` schedulers since boot.
@@ -131,15 +132,15 @@ enum Phase {
         callers: Vec<Caller>,
         back_to: Option<Job>,
     },
-    /// An enabled scheduler, or one that the kernel stopped reporting at `lost_at`.
+    /// A process whose scheduler is enabled, or was unloaded by the kernel at `lost_at`.
     Running { since: Time, lost_at: Option<Time> },
-    /// A process that was signalled. If it has not exited at `until`, it gets the next signal.
+    /// A process that was signalled. If it has not exited by `until`, the next signal is sent.
     Stopping {
         signal: Signal,
         until: Time,
         then: Then,
     },
-    /// No process, waiting to restart.
+    /// There is no process. The scheduler is restarted at `until`.
     BackingOff { until: Time },
 }
 
@@ -194,13 +195,13 @@ impl State {
 #[derive(Debug, Clone)]
 pub(crate) struct Supervisor {
     config: Supervision,
-    /// Replaces `job` after repeated failures.
+    /// The scheduler that replaces `job` after repeated failures.
     fallback: Option<Job>,
     phase: Phase,
     /// The scheduler that the phase refers to.
     job: Option<Job>,
     pid: Option<u32>,
-    /// Failures in a row, without a long run in between.
+    /// Number of failures in a row. A run of at least [`HEALTHY`], or a request, resets it.
     failures: u32,
     reason: String,
     stderr_tail: Vec<String>,
@@ -225,7 +226,7 @@ impl Supervisor {
         }
     }
 
-    /// Applies to future events. The running scheduler is not affected.
+    /// Changes the configuration for future events. The running scheduler is not affected.
     pub(crate) fn configure(&mut self, config: Supervision, fallback: Option<Job>) {
         self.config = config;
         self.fallback = fallback;
@@ -247,7 +248,7 @@ impl Supervisor {
         }
     }
 
-    /// The scheduler that should run, or is about to exit.
+    /// The scheduler that is starting, running, stopping, or waiting to be restarted.
     pub(crate) fn job(&self) -> Option<&Job> {
         match self.phase {
             Phase::Stopped | Phase::Failed => None,
@@ -275,7 +276,7 @@ impl Supervisor {
         &self.stderr_tail
     }
 
-    /// When [`Event::Tick`] is due.
+    /// When the next [`Event::Tick`] is due; `None` if nothing is to time out.
     pub(crate) fn deadline(&self) -> Option<Time> {
         match self.phase {
             Phase::Starting { since, .. } => Some(since + self.config.start_timeout),
@@ -291,8 +292,9 @@ impl Supervisor {
         }
     }
 
-    /// Whether a scheduler that the kernel unloaded at `lost_at` is loading itself again, which it
-    /// does only after CPU hotplug. Otherwise it was ejected, and is about to exit.
+    /// Whether a scheduler that the kernel unloaded at `lost_at` is expected to load itself again.
+    /// Schedulers do that only after CPU hotplug: a hotplug event must have been detected at most
+    /// [`LOST`] before. Otherwise the scheduler was ejected, and its process is about to exit.
     fn is_restart(&self, lost_at: Time) -> bool {
         self.hotplug_at.is_some_and(|at| at + LOST >= lost_at)
     }
@@ -342,7 +344,7 @@ impl Supervisor {
         }
         let callers = vec![caller];
         let back_to = self.known_good();
-        // A request resets the count of failures.
+        // The requested scheduler gets all attempts, whatever failed before.
         self.failures = 0;
         match request {
             Request::Stop => self.then(now, Then::Stop(callers), out),
@@ -367,7 +369,8 @@ impl Supervisor {
         }
     }
 
-    /// If the scheduler does not start with these arguments, it returns to the previous ones.
+    /// Restarts the running scheduler with the arguments of `job`. If it does not start, it is
+    /// started again with its previous arguments.
     fn follow(&mut self, now: Time, job: Job, out: &mut Vec<Action>) {
         if self.state() != State::Running {
             return;
@@ -445,7 +448,7 @@ impl Supervisor {
             Phase::Stopped | Phase::Failed | Phase::BackingOff { .. } => {
                 return self.go_on(now, then, out);
             }
-            // Already signalled: neither repeat weaker signals nor extend the deadline.
+            // The process was signalled before: do not send a weaker signal or extend the deadline.
             Phase::Stopping { signal, until, .. } => (signal, until),
             Phase::Starting { .. } | Phase::Running { .. } => {
                 out.push(Action::Signal(Signal::Interrupt));
@@ -459,7 +462,7 @@ impl Supervisor {
         };
     }
 
-    /// Fails pending requests that are superseded.
+    /// Fails the pending requests, because a later request supersedes them.
     fn overtake(&mut self, out: &mut Vec<Action>) {
         let callers = match &mut self.phase {
             Phase::Starting { callers, .. } => std::mem::take(callers),
@@ -474,7 +477,7 @@ impl Supervisor {
         reply(callers, &Err("superseded by a later request".into()), out);
     }
 
-    /// Continues with `then`. There is no process.
+    /// Continues with `then`. The process, if there was one, has exited.
     fn go_on(&mut self, now: Time, then: Then, out: &mut Vec<Action>) {
         match then {
             Then::Stop(callers) => {
@@ -526,7 +529,7 @@ impl Supervisor {
             None => format!("ended {}", exit.how),
         };
         if exit.well && matches!(self.phase, Phase::Running { .. }) {
-            // A user unregistered it, or pressed SysRq-S: do not restart it.
+            // A user has ended the scheduler, for example by SysRq-S: do not restart it.
             self.pid = None;
             self.kernel.ops.clear();
             self.phase = Phase::Stopped;
@@ -537,10 +540,10 @@ impl Supervisor {
         self.ended(now, &why, out);
     }
 
-    /// The process has exited, or was not started.
+    /// The process has exited, or could not be started.
     fn ended(&mut self, now: Time, why: &str, out: &mut Vec<Action>) {
         self.pid = None;
-        // The last known kernel state is outdated, or will be soon.
+        // The kernel has unloaded the scheduler, or will soon: do not report it as external.
         self.kernel.ops.clear();
         match std::mem::replace(&mut self.phase, Phase::Stopped) {
             Phase::Stopping { then, .. } => self.go_on(now, then, out),
@@ -555,7 +558,7 @@ impl Supervisor {
         }
     }
 
-    /// Failures before a long run do not count.
+    /// Failures before a run of at least [`HEALTHY`] do not count.
     fn forget_failures(&mut self, now: Time, running_since: Time) {
         if now.saturating_sub(running_since) >= HEALTHY {
             self.failures = 0;
@@ -571,7 +574,8 @@ impl Supervisor {
         back_to: Option<Job>,
         out: &mut Vec<Action>,
     ) {
-        // A restart: neither a caller nor the power profile has asked for this scheduler.
+        // An automatic start, such as a restart after a failure: no caller waits for the result,
+        // and there is no previous scheduler to return to.
         if callers.is_empty() && back_to.is_none() {
             return self.fail(now, why, out);
         }
@@ -592,8 +596,8 @@ impl Supervisor {
         }
     }
 
-    /// The scheduler failed, and no caller waits for it: restart it with a delay, or start the
-    /// fallback, or give up.
+    /// The scheduler failed, and no caller waits for it. Restarts it after a delay, starts the
+    /// fallback, or gives up.
     fn fail(&mut self, now: Time, why: &str, out: &mut Vec<Action>) {
         self.failures += 1;
         self.reason = why.into();
@@ -607,7 +611,7 @@ impl Supervisor {
         match fallback.filter(|job| self.job.as_ref() != Some(job)) {
             Some(job) => {
                 out.push(Action::Log(format!("{} replaces it", job.scheduler)));
-                // The fallback gets only one attempt to start.
+                // The fallback is given up after its first failure.
                 self.failures = self.config.max_failures - 1;
                 self.start(now, job, Vec::new(), None, out);
             }
@@ -624,7 +628,8 @@ impl Supervisor {
         let job = self.job.as_ref();
         let is_ours = self.pid.is_some() && job.is_some_and(|job| job.ops() == self.kernel.ops);
         match &mut self.phase {
-            // enable_seq: a predecessor with the same name may still be enabled.
+            // Compare enable_seq, because a previous scheduler with the same name may still be
+            // enabled.
             Phase::Starting {
                 enable_seq,
                 callers,

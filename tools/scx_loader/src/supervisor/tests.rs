@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Simulates processes that start, crash, hang and ignore signals.
+//! Tests with simulated processes that start, crash, hang and ignore signals.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::job::Follower;
 
 const MS: Time = Time::from_millis(1);
 
-/// Behaviour of a scheduler.
+/// Behaviour of a simulated scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Nature {
     /// Starts, and runs until it is stopped.
@@ -22,7 +22,7 @@ enum Nature {
     Crashing,
     /// Exits at once.
     Broken,
-    /// Never starts up, and ignores SIGINT.
+    /// Is never enabled, and ignores SIGINT.
     Hanging,
     /// The program does not exist.
     Missing,
@@ -366,7 +366,7 @@ fn old_failures_are_forgotten() {
     }
 }
 
-/// The same, if each failure is an ejection after which the process hangs.
+/// Like [`old_failures_are_forgotten`], but the kernel ejects the scheduler, and its process hangs.
 #[test]
 fn old_failures_are_forgotten_by_hanging_processes_too() {
     let mut world = World::new(None);
@@ -448,7 +448,7 @@ fn reload_after_hotplug_has_the_start_timeout() {
     assert!(world.refusal(again).contains("already running"));
     world.seconds(11);
     assert_eq!((world.state(), world.spawned_at.len()), (State::Running, 1));
-    // A reload that exceeds the timeout is given up.
+    // The scheduler is restarted if it does not load itself again within the timeout.
     world.hotplug_seq += 1;
     world.comes_up_again_after(Time::MAX / 2);
     world.seconds(59);
@@ -540,7 +540,8 @@ fn shutdown_stops_the_scheduler() {
     assert!(world.has_quit);
 }
 
-/// What the power profile asks for is a scheduler of another nature here.
+/// Simulates a change of the power profile. It selects another scheduler here, to tell them apart;
+/// in reality, it selects other arguments.
 fn follow(world: &mut World, nature: Nature) {
     world.tell(Event::Follow(job(nature)));
 }
@@ -610,8 +611,8 @@ fn request() -> impl Strategy<Value = Request> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Any sequence of requests: each is answered once, there is at most one process (checked
-    /// by World), and nothing is started in a tight loop.
+    /// For any sequence of requests, each request is answered once, there is at most one process
+    /// (checked by World), and nothing is started in a tight loop.
     #[test]
     fn all_requests_are_answered(
         requests in prop::collection::vec((request(), 0..3000_u32), 1..30),
@@ -623,18 +624,19 @@ proptest! {
             world.ask(request);
             world.pass(MS * pause_ms);
         }
-        // A scheduler takes at most 60 s to start, and 5 s after each of three signals to stop. The
-        // same again for the previous scheduler, which is started again if the switch fails.
+        // A scheduler takes at most 60 s to start, and 5 s after each of three signals to stop. If
+        // a switch fails, the previous scheduler is started again and may take as long.
         world.seconds(200);
         prop_assert_eq!(world.answers.len(), nr_requests);
-        // Per request: its start, or five failures and the fallback, and the previous scheduler.
+        // Each request starts its scheduler up to five times, the fallback, and the previous
+        // scheduler.
         prop_assert!(world.spawned_at.len() <= nr_requests * 8);
         let quiet = world.spawned_at.len();
         world.seconds(600);
         prop_assert!(world.spawned_at.len() - quiet <= 6);
     }
 
-    /// The last request wins, after any number of others.
+    /// After any sequence of requests, the last request wins.
     #[test]
     fn last_request_wins(
         requests in prop::collection::vec((request(), 0..200_u32), 0..30),
@@ -656,7 +658,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(50))]
 
-    /// Changes of the power profile in between: all requests are answered, and the last one wins.
+    /// With changes of the power profile between the requests, all requests are answered, and the
+    /// last request wins.
     #[test]
     fn requests_win_over_power_profiles(
         steps in prop::collection::vec((request(), 0..3000_u32, nature()), 0..20),
