@@ -15,7 +15,7 @@ const SETTLED: Duration = Duration::from_secs(1);
 /// changes.
 const SUPPLY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The power profile, by where it was read from.
+/// The power profile, and where it comes from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Source {
     /// Neither a daemon nor a battery.

@@ -15,7 +15,7 @@ use crate::profile::Source;
 use crate::registry::Registry;
 use crate::supervisor::{State, Supervisor};
 
-/// The properties, by their D-Bus names in snake case.
+/// The properties. The fields have their D-Bus names in snake case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct View {
     pub(crate) current_scheduler: String,

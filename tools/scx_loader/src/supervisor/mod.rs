@@ -19,7 +19,8 @@ pub(crate) type Time = Duration;
 /// After a scheduler has run for this time, earlier failures are forgotten.
 const HEALTHY: Duration = Duration::from_secs(60);
 
-/// How long an ejected scheduler's process may take to exit.
+/// How long an ejected scheduler's process may take to exit. Also how long after CPU hotplug an
+/// unloaded scheduler is not taken for an ejected scheduler.
 const LOST: Duration = Duration::from_secs(10);
 
 /// Identifies a caller that waits for an answer. Assigned by the daemon.
@@ -154,12 +155,12 @@ enum Then {
         callers: Vec<Caller>,
         back_to: Option<Job>,
     },
-    /// The scheduler took too long to start.
+    /// Report that the scheduler took too long to start. Return to `back_to`, if any.
     GiveUp {
         callers: Vec<Caller>,
         back_to: Option<Job>,
     },
-    /// The kernel ejected the scheduler, and its process did not exit.
+    /// Handle a failure: the kernel ejected the scheduler, and its process did not exit.
     Fail,
     Quit,
 }
@@ -191,7 +192,7 @@ impl State {
     }
 }
 
-/// See the [module](self).
+/// The state of the supervision.
 #[derive(Debug, Clone)]
 pub(crate) struct Supervisor {
     config: Supervision,
@@ -293,8 +294,8 @@ impl Supervisor {
     }
 
     /// Whether a scheduler that the kernel unloaded at `lost_at` is expected to load itself again.
-    /// Schedulers do that only after CPU hotplug: a hotplug event must have been detected at most
-    /// [`LOST`] before. Otherwise the scheduler was ejected, and its process is about to exit.
+    /// Schedulers do that only after CPU hotplug, so no hotplug event since [`LOST`] before
+    /// `lost_at` means that the scheduler was ejected, and that its process is about to exit.
     fn is_restart(&self, lost_at: Time) -> bool {
         self.hotplug_at.is_some_and(|at| at + LOST >= lost_at)
     }
@@ -428,7 +429,7 @@ impl Supervisor {
         }
     }
 
-    /// The scheduler to return to if a switch fails: the last one that ran.
+    /// The scheduler to return to if a switch fails: the scheduler that ran last.
     fn known_good(&self) -> Option<Job> {
         match &self.phase {
             Phase::Running { .. } => self.job.clone(),
@@ -582,7 +583,7 @@ impl Supervisor {
         self.reason = why.into();
         let about = self.about_job();
         out.push(Action::Log(about.clone()));
-        // Return to the previous scheduler, unless it is the one that failed.
+        // Return to the previous scheduler, unless the same scheduler has just failed.
         match back_to.filter(|job| self.job.as_ref() != Some(job)) {
             Some(job) => {
                 let told = format!("{about}; {} is started again", job.scheduler);

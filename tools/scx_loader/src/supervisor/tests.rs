@@ -540,8 +540,8 @@ fn shutdown_stops_the_scheduler() {
     assert!(world.has_quit);
 }
 
-/// Simulates a change of the power profile. It selects another scheduler here, to tell them apart;
-/// in reality, it selects other arguments.
+/// Simulates a change of the power profile. In these tests, the new profile selects a scheduler of
+/// another nature, instead of new arguments for the same scheduler.
 fn follow(world: &mut World, nature: Nature) {
     world.tell(Event::Follow(job(nature)));
 }
