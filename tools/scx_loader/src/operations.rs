@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Operations whose callers watch the progress instead of waiting for a reply.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 use zbus::names::OwnedUniqueName;
@@ -59,6 +59,8 @@ pub(crate) struct Operation {
 pub(crate) struct Operations {
     last_id: u32,
     all: BTreeMap<u32, Operation>,
+    /// Ids of the finished operations, in the order in which they finished.
+    finished: VecDeque<u32>,
 }
 
 impl Operations {
@@ -92,12 +94,14 @@ impl Operations {
     /// Changes an operation. Returns the changed operation; `None` if the id is unknown.
     pub(crate) fn set(&mut self, id: u32, stage: Stage, message: &str) -> Option<Operation> {
         let operation = self.all.get_mut(&id)?;
+        let was_final = operation.stage.is_final();
         (operation.stage, operation.message) = (stage, message.into());
         let changed = operation.clone();
-        let is_final = |one: &&Operation| one.stage.is_final();
-        if self.all.values().filter(is_final).count() > FINISHED_MAX {
-            let oldest = self.all.values().find(is_final).map(|one| one.id);
-            oldest.map(|id| self.all.remove(&id));
+        if stage.is_final() && !was_final {
+            self.finished.push_back(id);
+        }
+        if self.finished.len() > FINISHED_MAX {
+            self.finished.pop_front().map(|id| self.all.remove(&id));
         }
         Some(changed)
     }
@@ -167,5 +171,17 @@ mod tests {
         assert!(operations.get(unfinished).is_some());
         assert_eq!(operations.get(ids[0]), None);
         assert!(ids[1..].iter().all(|id| operations.get(*id).is_some()));
+    }
+
+    #[test]
+    fn an_old_operation_that_finishes_late_is_remembered() {
+        let mut operations = Operations::default();
+        let late = operations.begin(0, caller()).unwrap();
+        for _ in 0..FINISHED_MAX {
+            let id = operations.begin(0, caller()).unwrap();
+            operations.set(id, Stage::Done, "").unwrap();
+        }
+        operations.set(late, Stage::Failed, "too late").unwrap();
+        assert_eq!(operations.get(late).unwrap().message, "too late");
     }
 }
