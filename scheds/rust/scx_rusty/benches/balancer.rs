@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Duration of a balancing round by the number of tasks.
+//! Duration of a balancing round, by number of tasks.
 
 use std::hint::black_box;
 
 use criterion::{criterion_group, criterion_main, BenchmarkId, Criterion};
 use scx_utils::infeasible::LoadKind;
 
-// The package is a binary and has no library to use.
+// The package has no library that a benchmark could use.
 #[allow(dead_code)]
 #[path = "../src/balancer/mod.rs"]
 mod balancer;
@@ -18,14 +18,14 @@ const NR_DOMAINS: usize = 32;
 const NR_CPUS: u32 = 8;
 const WEIGHTS: [u32; 5] = [100, 100, 100, 36, 1024];
 
-/// Reproducible noise.
+/// Returns a pseudo-random number of 32 bits, always the same for a seed.
 fn noise(seed: u64) -> u64 {
     let mixed = (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32
 }
 
-/// Half of the tasks are anywhere, the others in the first quarter of the domains. With `is_bound`,
-/// half of all tasks are allowed in every other domain only.
+/// Half of the tasks are in any domain, the other half in the first quarter of the domains. If
+/// `is_bound`, half of all tasks are allowed only in the domains with odd numbers.
 fn snapshot(nr_tasks: u64, is_bound: bool) -> Snapshot {
     let odd = DomainMask::from_words([0xaaaa_aaaa_aaaa_aaaa; 4]);
     let pick = |seed: u64, n: usize| usize::try_from(noise(seed)).unwrap_or(0) % n;

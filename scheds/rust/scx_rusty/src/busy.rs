@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Utilization of each domain's CPUs, from the idle times that BPF records (`bpf/busy.h`): without
-//! system calls, and including other scheduling classes and interrupts.
+//! Utilization of each domain's CPUs, computed from the idle times that BPF records (`bpf/busy.h`).
+//! To read them takes no system calls. A CPU that runs tasks of another scheduling class counts as
+//! busy.
 
 use crate::domains::Domains;
 
-/// The word that BPF keeps for a CPU; `None` if there is none.
+/// Returns the word of `bpf/busy.h` for a CPU, or `None` if there is none.
 pub(crate) type IdleWord<'a> = &'a dyn Fn(usize) -> Option<u64>;
 
 /// Measures the utilization over consecutive intervals.
@@ -12,7 +13,7 @@ pub(crate) type IdleWord<'a> = &'a dyn Fn(usize) -> Option<u64>;
 pub(crate) struct Busy {
     /// The CPUs of each domain.
     cpus: Vec<Vec<usize>>,
-    /// Idle time of each domain's CPUs up to `at_ns`, ns.
+    /// Total idle time of each domain's CPUs at `at_ns`, ns.
     idle_ns: Vec<u64>,
     at_ns: u64,
 }
@@ -38,9 +39,9 @@ impl Busy {
         self.cpus.iter().map(of_domain).collect()
     }
 
-    /// For each domain: the utilization of its CPUs since the last call, 0 to 1, and their number.
-    /// The utilization is 0 if no time has passed.
-    #[allow(clippy::cast_precision_loss)] // For times below 100 days, less than 1 ns.
+    /// Returns, for each domain, the utilization of its CPUs since the last call, 0 to 1, and the
+    /// number of its CPUs. The utilization is 0 if no time has passed.
+    #[allow(clippy::cast_precision_loss)] // Exact below 2^53 ns, which are 104 days.
     pub(crate) fn sample(&mut self, idle: IdleWord<'_>, now_ns: u64) -> Vec<(f64, u32)> {
         let read = self.read(idle, now_ns);
         let elapsed_ns = now_ns.saturating_sub(self.at_ns);
@@ -59,7 +60,7 @@ impl Busy {
     }
 }
 
-/// Total idle time of a CPU, ns, from its word.
+/// Returns the total idle time of a CPU, ns, given its word.
 fn idle_ns(word: u64, now_ns: u64) -> u64 {
     let word = word.cast_signed();
     let idle = if word < 0 {
@@ -89,8 +90,8 @@ mod tests {
         }
     }
 
-    /// The word of a CPU that has been idle for `idle_ns`, and has been idle again since
-    /// `since_ns`, unless `since_ns` is 0.
+    /// The word of a CPU with finished idle periods of `idle_ns` in total. Unless `since_ns` is 0,
+    /// the CPU has been idle again since then.
     fn cpu(since_ns: i64, idle_ns: i64) -> i64 {
         idle_ns - since_ns
     }

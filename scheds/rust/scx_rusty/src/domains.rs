@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The CPUs of each domain. Domains are numbered from 0 without gaps, node by node, whatever the
-//! ids of caches and nodes; each has at least one online CPU.
+//! The domains and their CPUs. Domains are numbered from 0 without gaps, node by node, whatever the
+//! kernel's ids of caches and nodes are. Each domain has at least one online CPU.
 
 use anyhow::{ensure, Context as _, Result};
 use scx_utils::cpumask::{Cpumask, CpumaskError};
@@ -31,7 +31,8 @@ pub(crate) struct Domains {
 type Span = (usize, Cpumask);
 
 impl Domains {
-    /// A domain for each last-level cache, or for each of the masks if there are any.
+    /// Creates a domain for each last-level cache or, if there are `cpumasks`, the domains of
+    /// [`by_hand`].
     pub(crate) fn new(topology: &Topology, cpumasks: &[String]) -> Result<Self> {
         let nodes = topology.nodes();
         let spans = if cpumasks.is_empty() {
@@ -45,7 +46,8 @@ impl Domains {
         Self::number(spans, &kernel_ids)
     }
 
-    /// Numbers domains in the order of nodes; skips domains without CPUs and nodes without domains.
+    /// Numbers the domains in the order of their nodes. Skips domains without CPUs, and nodes
+    /// without domains.
     fn number(mut spans: Vec<Span>, kernel_ids: &[usize]) -> Result<Self> {
         spans.retain(|(_, cpus)| !cpus.is_empty());
         spans.sort_by_key(|(node, _)| *node);
@@ -77,12 +79,13 @@ impl Domains {
         Ok(self)
     }
 
-    /// The first domain of a node; the ids of its domains are consecutive.
+    /// Returns the first domain of a node. The ids of the domains of a node are consecutive.
     pub(crate) fn first_of_node(&self, node: usize) -> usize {
         self.domains.partition_point(|domain| domain.node < node)
     }
 
-    /// The CPUs of some domains, 64 in a word: as many words as all possible CPUs need.
+    /// Returns the CPUs of the domains in `mask` as a bit mask of 64 CPUs per word, with a bit for
+    /// each possible CPU.
     pub(crate) fn cpus_of(&self, mask: &DomainMask) -> Vec<u64> {
         let mut words = vec![0; self.nr_words()];
         let domains = self.domains.iter().enumerate();
@@ -99,7 +102,8 @@ impl Domains {
     }
 }
 
-/// Parses a list if `text` contains a range, else hexadecimal groups separated by commas.
+/// Parses `text` as a list of CPUs if it contains a range, else as a hexadecimal mask, whose groups
+/// may be separated by commas.
 fn parse(text: &str, nr_cpu_ids: usize) -> Result<Cpumask, CpumaskError> {
     if text.contains('-') {
         Cpumask::from_list(text, nr_cpu_ids)
@@ -108,7 +112,8 @@ fn parse(text: &str, nr_cpu_ids: usize) -> Result<Cpumask, CpumaskError> {
     }
 }
 
-/// On each node, a domain for the CPUs of each mask, and one for the CPUs in none of the masks.
+/// Creates on each node a domain for the CPUs of each mask, and another domain for the CPUs that
+/// are in none of the masks.
 fn by_hand(online: &Cpumask, nodes: &[Cpumask], cpumasks: &[String]) -> Result<Vec<Span>> {
     let mut left = online.clone();
     let mut spans = Vec::new();
@@ -139,7 +144,8 @@ mod tests {
         Cpumask::from_list(list, 8).unwrap()
     }
 
-    /// With CPUs 0 to 6 of 8 online, in nodes 3 and 5: the CPUs and the node of each domain.
+    /// Returns the CPUs and the node index of each domain, on a machine with CPUs 0 to 3 in node 3
+    /// and CPUs 4 to 6 in node 5. CPU 7 is offline.
     fn domains(cpumasks: &[&str]) -> Result<Vec<(String, usize)>> {
         let cpumasks: Vec<_> = cpumasks.iter().map(ToString::to_string).collect();
         let spans = by_hand(&mask("0-6"), &[mask("0-3"), mask("4-6")], &cpumasks)?;

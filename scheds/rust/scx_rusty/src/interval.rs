@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! When to balance loads: at each interval, and earlier while the weight of runnable tasks per CPU
-//! is far higher in one domain than in another. Pure: times and numbers in, a decision out.
+//! When to balance loads: once per interval, and earlier while the weight of runnable tasks per CPU
+//! is far higher in one domain than in another. The code here reads no clock.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use std::time::Duration;
 /// interval: about three times the threshold between nodes, because demands are momentary values.
 const UNEVEN: f64 = 0.5;
 
-/// How many consecutive samples have to exceed `UNEVEN`.
+/// Number of consecutive samples that have to exceed `UNEVEN`.
 const NR_SAMPLES: u32 = 2;
 
 /// Maximum number of balancing rounds per interval.
 const NR_PER_INTERVAL_MAX: u32 = 8;
 
-/// Balancing early uses at most 1/`COST` of a CPU.
+/// Early balancing uses at most 1/`COST` of a CPU.
 const COST: u32 = 50;
 
-/// State between samples.
+/// The state that is kept between samples.
 #[derive(Debug, Default)]
 pub(crate) struct BalanceInterval {
     nr_uneven: u32,
@@ -34,7 +34,8 @@ pub(crate) struct Timing {
 }
 
 impl BalanceInterval {
-    /// `demands`: for each domain, the weight of its runnable tasks per CPU.
+    /// Whether to balance now. `demands`: for each domain, the weight of its runnable tasks per
+    /// CPU.
     pub(crate) fn is_due(&mut self, timing: Timing, demands: impl Iterator<Item = f64>) -> bool {
         self.nr_uneven = if are_uneven(demands) {
             self.nr_uneven.saturating_add(1)
@@ -93,7 +94,7 @@ mod tests {
         assert!(!interval.is_due(timing(400, 0), [100.0, 100.0].into_iter()));
         assert!(!interval.is_due(timing(500, 0), uneven()));
         assert!(interval.is_due(timing(600, 0), uneven()));
-        // Not again right away.
+        // The next early balancing has to wait for an eighth of the interval.
         assert!(!interval.is_due(timing(100, 0), uneven()));
         assert!(interval.is_due(timing(250, 0), uneven()));
     }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The loads of tasks, read from the BPF side's iterator: one pass over the tasks per balancing
-//! round, and nothing in between.
+//! The loads of tasks. Each balancing round reads them with a BPF iterator.
 
 use std::io::Read as _;
 
@@ -20,7 +19,7 @@ const DUTY_CYCLE_ONE: f64 = 4_294_967_296.0;
 pub(crate) struct Loads {
     link: Link,
     domains: Vec<Domain>,
-    /// The domains of each node, by the kernel's id.
+    /// The kernel's id and the domains of each node.
     of_node: Vec<(usize, DomainMask)>,
     leaves_kworkers: bool,
     uses_mempolicy: bool,
@@ -59,7 +58,7 @@ impl Loads {
         }
     }
 
-    /// All tasks that were runnable recently.
+    /// Reads the loads of all tasks that were runnable recently.
     pub(crate) fn read(&self) -> Result<Snapshot> {
         let mut bytes = Vec::new();
         let mut iter = Iter::new(&self.link).context("cannot begin to read loads")?;

@@ -121,7 +121,7 @@ pub(crate) struct Opts {
     pub(crate) perf: u32,
 }
 
-/// The options as used.
+/// The options after validation.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     pub(crate) tuner: crate::tuner::Config,

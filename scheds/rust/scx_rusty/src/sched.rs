@@ -33,7 +33,7 @@ use crate::tuner::{tune, Tuned};
 /// The scheduler.
 pub(crate) struct Rusty;
 
-/// A running generation.
+/// The attached scheduler, with the state of its user-space side.
 pub(crate) struct Running<'obj> {
     bpf: Attached<BpfSkel<'obj>>,
     shared: Shared,
@@ -42,14 +42,15 @@ pub(crate) struct Running<'obj> {
     busy: Busy,
     loads: Loads,
     tuned: Option<Tuned>,
-    /// The statistics that readers copy. Not updated while a reader holds the lock.
+    /// A copy of `pending` for the readers of statistics. `publish()` skips the update while a
+    /// reader holds the lock.
     report: Arc<Mutex<ClusterStats>>,
     pending: ClusterStats,
     balanced_at: Instant,
     balance_interval: BalanceInterval,
 }
 
-/// Memory that both sides access while the scheduler runs.
+/// Memory that user space shares with the BPF programs.
 struct Shared {
     /// Idle time of each CPU, see `busy.rs`.
     idle_cpus: Words,
@@ -72,7 +73,7 @@ impl Shared {
         |cpu| self.idle_cpus.get(cpu)
     }
 
-    /// The weight of the runnable tasks of a domain.
+    /// The sum of the weights of the runnable tasks of a domain.
     fn weight(&self, dom: usize) -> u64 {
         let words = size_of::<rusty_demand>() / size_of::<u64>();
         let weight = offset_of!(rusty_demand, weight) / size_of::<u64>();
@@ -104,7 +105,8 @@ impl Scheduler for Rusty {
             "--direct-greedy-under",
             "100",
         ],
-        // Idle CPUs are not woken to steal tasks, and none runs at its highest frequency.
+        // Idle CPUs are not kicked to steal tasks, and no CPU gets more than half of the maximum
+        // performance level.
         power_save: &["--kick-greedy-under", "0", "--perf", "512"],
         server: &["--slice-us-overutil", "5000", "--mempolicy-affinity"],
     };
@@ -170,7 +172,7 @@ impl Scheduler for Rusty {
     }
 }
 
-/// Configures the BPF side before the load.
+/// Configures the BPF programs before they are loaded.
 fn prepare(
     start: &Start<'_>,
     opened: &mut Opened<OpenBpfSkel<'_>>,
@@ -183,7 +185,7 @@ fn prepare(
     opened.reenqueue_on_cpu_release(btf)?;
     opened.fit_cgroups(btf, config.cgroups)?;
     if !config.cgroups {
-        // The unused map would take 4 MB.
+        // Without --cgroups the map is not used, but it would take 4 MB.
         opened.maps.scx_cgroups.set_max_entries(1)?;
     }
     opened.set_section(".rodata.rusty_config", &for_bpf(config, domains)?)?;
@@ -224,13 +226,14 @@ fn for_bpf(config: &Config, domains: &Domains) -> Result<rusty_config> {
     Ok(to)
 }
 
-/// The clock of the idle times and expiries that BPF and user space exchange, ns.
+/// The current time of `CLOCK_MONOTONIC`, ns, the clock of all times that user space exchanges with
+/// the BPF programs.
 fn now_ns() -> Result<u64> {
     scx_utils::time::monotonic_ns()
 }
 
 impl Running<'_> {
-    /// Adapts slices, and how far domains use each other's idle CPUs, to the load.
+    /// Adapts the slice, and the idle CPUs that tasks of other domains may use, to the utilization.
     fn tune(&mut self) -> Result<Tuned> {
         let busy = self.busy.sample(&self.shared.idle_word(), now_ns()?);
         let tuned = tune(&self.config.tuner, &busy);
@@ -260,7 +263,7 @@ impl Running<'_> {
         self.balance_interval.is_due(timing, by_cpu)
     }
 
-    /// Migrates tasks, or only updates the statistics of loads.
+    /// Runs a balancing round. With --no-load-balance, it only updates the statistics of loads.
     fn balance(&mut self, is_saturated: bool) -> Result<()> {
         let begun = Instant::now();
         let kind = if is_saturated {
@@ -270,7 +273,8 @@ impl Running<'_> {
         };
         let plan = balance(&self.loads.read()?, kind);
         if self.config.balances {
-            // Migrations expire at the next regular balancing, which decides anew.
+            // If a task has not migrated by the next regular round, its migration expires: that
+            // round decides anew.
             let until_ns = now_ns()? + u64::try_from(self.config.interval.as_nanos())?;
             for migration in &plan.migrations {
                 let mut args = rusty_migration {

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! How far domains use each other's idle CPUs, and how long slices are, depending on the
-//! utilization. Pure: numbers in, decisions out.
+//! The tuner decides, depending on the utilization, how long slices are, and whether tasks of other
+//! domains may use the idle CPUs of a domain. Pure functions.
 
 use crate::balancer::DomainMask;
 
-/// Utilization at which all CPUs count as busy; the rest is measurement error.
+/// Utilization from which on all CPUs count as busy. The distance to 1 allows for measurement
+/// errors.
 const SATURATED: f64 = 0.99999;
 
-/// The options.
+/// The options of the tuner.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Config {
     /// Slice while not all CPUs are busy.
     pub(crate) slice_underutil_ns: u64,
     /// Slice while all CPUs are busy.
     pub(crate) slice_overutil_ns: u64,
-    /// Utilization below which idle CPUs of a domain accept wakeups of other domains; 0: never,
-    /// 1: always.
+    /// Utilization below which the idle CPUs of a domain may be used by wakees of other domains; 0:
+    /// never, 1: always.
     pub(crate) direct_under: f64,
-    /// Utilization below which idle CPUs of a domain are kicked to steal tasks of others.
+    /// Utilization below which the idle CPUs of a domain are kicked to steal tasks of other
+    /// domains; 0: never, 1: always.
     pub(crate) kick_under: f64,
 }
 
@@ -27,13 +29,14 @@ pub(crate) struct Tuned {
     pub(crate) slice_ns: u64,
     pub(crate) direct: DomainMask,
     pub(crate) kick: DomainMask,
-    /// Whether all CPUs are busy, so that CPU time is shared by weight.
+    /// Whether all CPUs are busy, so that weights determine CPU time.
     pub(crate) is_saturated: bool,
     /// Utilization of the machine, 0 to 1.
     pub(crate) busy: f64,
 }
 
-/// `domains`: for each one the utilization of its CPUs, 0 to 1, and their number.
+/// Returns the decisions. `domains`: the utilization, 0 to 1, and the number of CPUs of each
+/// domain.
 pub(crate) fn tune(config: &Config, domains: &[(f64, u32)]) -> Tuned {
     let nr_cpus: f64 = domains.iter().map(|(_, nr_cpus)| f64::from(*nr_cpus)).sum();
     let used: f64 = domains
@@ -87,7 +90,7 @@ mod tests {
     fn busy_domains_do_not_help() {
         let tuned = tune(&CONFIG, &[(0.95, 4), (0.5, 4), (1.0, 4)]);
         assert_eq!(tuned.direct, mask(&[1]));
-        // 1 means always, 0 never.
+        // A limit of 1 means always, a limit of 0 never.
         assert_eq!(tuned.kick, mask(&[0, 1, 2]));
         let never = Config {
             direct_under: 0.0,

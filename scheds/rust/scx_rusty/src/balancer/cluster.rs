@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The loads of a cluster of domains while migrations are chosen.
+//! The loads of all domains, and the choice of the tasks that migrate.
 
 use super::sorted_tasks::{Found, Goal, SortedTasks, Walk};
 use super::{Costs, DomainLoad, DomainMask, Migration, NodeLoad, Plan, Snapshot};
 
-/// Minimum gain of a migration, relative to the mean load; smaller ones are rounding errors.
+/// Minimum gain of a migration, relative to the mean load. A smaller gain may be a rounding error.
 const GAIN_MIN: f64 = 1e-9;
 
-/// Lower bound of the load that a transfer aims at, relative to the threshold. Without it, if one
-/// of two groups cannot be balanced and the other is almost balanced, each round would move half of
-/// the other's remaining imbalance: ever smaller tasks, for hundreds of rounds.
+/// Lower bound of the load that a transfer aims at, relative to the threshold. It matters if one of
+/// two groups cannot be balanced and the other group is almost balanced. Without the bound, each
+/// round would move half of the remaining imbalance of the other group, so smaller and smaller
+/// tasks would migrate for hundreds of rounds.
 const TRANSFER_MIN: f64 = 0.1;
 
 /// A load and the number of CPUs that share it.
@@ -24,7 +25,8 @@ impl Share {
         self.load / self.nr_cpus
     }
 
-    /// The load above (positive) or below (negative) its share, with a mean of `mean` per CPU.
+    /// How much the load exceeds its share, which is `mean` per CPU. Negative if the load is below
+    /// its share.
     fn excess(self, mean: f64) -> f64 {
         self.load - self.nr_cpus * mean
     }
@@ -33,7 +35,7 @@ impl Share {
         self.excess(mean).abs() > threshold * mean * self.nr_cpus
     }
 
-    /// The minimum load that is worth giving or taking.
+    /// The minimum load that a transfer from or to this group aims at.
     fn transfer_min(self, mean: f64, costs: &Costs) -> f64 {
         TRANSFER_MIN * costs.threshold * mean * self.nr_cpus
     }
@@ -45,31 +47,31 @@ impl Share {
         }
     }
 
-    /// Upper bound of a load that may move to `to`: with a smaller one, neither side ends with a
-    /// load per CPU as high as `self` had, or as low as `to` had.
+    /// Upper bound of a load that may move to `to`. If less than this moves, both loads per CPU end
+    /// below the initial load per CPU of `self`, and above the initial load per CPU of `to`.
     fn bound(self, to: Self, mean: f64) -> f64 {
         (self.by_cpu() - to.by_cpu() - GAIN_MIN * mean) * self.nr_cpus.min(to.nr_cpus)
     }
 }
 
-/// A giver or taker of load: a domain, or all domains of a node.
+/// A giver or taker of load: a domain, or all domains of a node together.
 #[derive(Debug, Default)]
 struct Group {
     share: Share,
     domains: Vec<usize>,
     mask: DomainMask,
-    /// Its tasks that may migrate.
+    /// The tasks of the group that may migrate.
     sorted_tasks: SortedTasks,
     /// Union of the domains where the tasks are allowed.
     allowed: DomainMask,
     /// Union of the domains that the tasks prefer.
     preferred: DomainMask,
-    /// The load that it may still give in this round.
+    /// The load that the group may still give in this pass.
     allowance: f64,
     has_given: bool,
 }
 
-/// The loads, including the migrations so far.
+/// The loads of all domains, including the effect of the migrations chosen so far.
 #[derive(Debug)]
 pub(crate) struct Cluster<'a> {
     snapshot: &'a Snapshot,
@@ -79,7 +81,7 @@ pub(crate) struct Cluster<'a> {
     has_moved: Vec<bool>,
     /// Load per domain before all migrations.
     before: Vec<f64>,
-    /// Change per domain by the migrations.
+    /// Change of the load per domain by the migrations.
     delta: Vec<f64>,
     /// Domain indexes by node.
     nodes: Vec<Vec<usize>>,
@@ -171,7 +173,7 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// The groups of a pass, with their domains.
+    /// Returns the groups of a pass. `members`: the domains of each group.
     fn groups(&self, members: &[Vec<usize>]) -> Vec<Group> {
         let mut group_of = vec![0; self.snapshot.domains.len()];
         let mut groups = Vec::with_capacity(members.len());
@@ -200,8 +202,9 @@ impl<'a> Cluster<'a> {
         groups
     }
 
-    /// A pass: groups above their share give to groups below theirs. The most loaded one gives
-    /// first, and the least loaded one takes first.
+    /// Balances the groups of a pass: groups above their share give load to groups below their
+    /// share. The givers follow each other from the most loaded to the least loaded. Each of them
+    /// gives to the least loaded takers first.
     fn level(&mut self, groups: &mut [Group], costs: &Costs) {
         let shares = groups.iter().map(|group| group.share);
         let all = shares.fold(Share::default(), Share::plus);
@@ -237,8 +240,9 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Transfers load from one group to another. The first task that a group gives in a round may
-    /// be heavier than wanted, since tasks cannot be split; later ones have to fit.
+    /// Transfers load from one group to another. The first task that a group gives in a pass may be
+    /// heavier than the wanted load, since tasks cannot be split. Later tasks must not be heavier
+    /// than the load that is still wanted.
     fn transfer(&mut self, giver: &mut Group, taker: &mut Group, mean: f64, costs: &Costs) {
         let imbal = giver.share.excess(mean).min(-taker.share.excess(mean));
         if imbal <= 0.0 {
@@ -275,8 +279,9 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// The destination of a task: the least loaded of the taker's domains where it is allowed
-    /// (`is_choosy`: and which it prefers), and where the migration is a gain.
+    /// Returns the destination of a task. This is the least loaded of the taker's domains where the
+    /// task is allowed and where the migration is a gain. If `is_choosy`, the task also has to
+    /// prefer the domain.
     fn target(
         &mut self,
         found: Found,

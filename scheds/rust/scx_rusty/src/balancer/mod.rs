@@ -2,15 +2,15 @@
 //! Balances loads between domains: a snapshot of loads in, a list of migrations out.
 //!
 //! The share of a domain is proportional to its number of CPUs. A round moves load in two passes,
-//! first between nodes, and then between the domains of each node. Shares are relative to the load
-//! of the machine in the first pass, and of the node in the second one.
+//! first between nodes, and then between the domains of each node. In the first pass, a share is a
+//! part of the load of the machine. In the second pass, it is a part of the load of the node.
 //!
-//! A migration brings two domains closer together: afterwards, neither has a load per CPU as high
-//! as the fuller one had, or as low as the other one had. So the maximum never increases, and
-//! rounds terminate: of all loads per CPU in descending order, the first one that changes
-//! decreases.
+//! A migration makes the loads per CPU of two domains less different: both end below the higher and
+//! above the lower of the two loads before the migration. So the highest load per CPU never
+//! increases. Rounds come to an end, because every migration makes the list of all loads per CPU,
+//! in descending order, lexicographically smaller.
 //!
-//! Loads are in percent of a CPU for tasks of nice 0: 100 for one that is always runnable.
+//! The load of a task of nice 0 that is always runnable is 100.
 
 use scx_utils::infeasible::{LoadAggregator, LoadKind, WEIGHT_MAX};
 
@@ -24,29 +24,31 @@ pub(crate) use mask::DomainMask;
 /// Upper bound of the number of domains.
 pub(crate) const DOMAINS_MAX: usize = 256;
 
-/// The load of a task that is always runnable, if it is of nice 0 or weights are ignored.
+/// The load of a task that is always runnable, if it is of nice 0 or if weights are ignored.
 const LOAD_BUSY: f64 = 100.0;
 
-/// What a pass may move, given what its migrations cost. All numbers are relative.
+/// The limits of a pass, which depend on the cost of its migrations. All numbers are fractions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Costs {
-    /// Tolerated deviation from a group's share.
+    /// Tolerated deviation of a group (a node or a domain) from its share.
     pub(crate) threshold: f64,
-    /// The part of the smaller of two imbalances that one group transfers to the other.
+    /// The part of an imbalance that one group transfers to another. If the imbalances of the two
+    /// groups differ, the smaller one counts.
     pub(crate) transfer: f64,
-    /// The part of its imbalance that a group may give in a round. It may be exceeded by one task.
+    /// The part of its imbalance that a group may give in a pass. One task may exceed it.
     pub(crate) push_max: f64,
 }
 
-/// The expensive pass: a task's memory stays behind. Values of earlier versions of `scx_rusty`.
+/// Migrations between nodes are expensive, because the memory of the task stays behind. The values
+/// are from earlier versions of `scx_rusty`.
 pub(crate) const BETWEEN_NODES: Costs = Costs {
     threshold: 0.17,
     transfer: 0.5,
     push_max: 0.5,
 };
 
-/// The cheap pass: only the contents of caches stay behind. Values of earlier versions of
-/// `scx_rusty`.
+/// Migrations within a node are cheap, because only the contents of caches stay behind. The values
+/// are from earlier versions of `scx_rusty`.
 pub(crate) const WITHIN_NODE: Costs = Costs {
     threshold: 0.05,
     transfer: 0.5,
@@ -58,7 +60,8 @@ pub(crate) const WITHIN_NODE: Costs = Costs {
 pub(crate) struct Domain {
     /// Dense index of its node.
     pub(crate) node: usize,
-    /// Number of online CPUs, at least one: CPU hotplug restarts the scheduler, with new domains.
+    /// Number of online CPUs, at least 1. It is constant, because CPU hotplug restarts the
+    /// scheduler.
     pub(crate) nr_cpus: u32,
 }
 
@@ -68,15 +71,15 @@ pub(crate) struct Task {
     pub(crate) pid: i32,
     /// 1 to 10000; 100 is nice 0.
     pub(crate) weight: u32,
-    /// The average fraction of time that it is runnable, 0 to 1.
+    /// The average fraction of time for which the task is runnable, 0 to 1.
     pub(crate) duty_cycle: f64,
-    /// Index of its domain. If out of range, the task is ignored.
+    /// Index of the domain of the task. If it is out of range, the task is ignored.
     pub(crate) domain: usize,
-    /// The domains where it is allowed.
+    /// The domains where the task is allowed.
     pub(crate) allowed: DomainMask,
-    /// The domains near its memory; empty: no preference.
+    /// The domains of the nodes that the task's memory policy prefers; empty: no preference.
     pub(crate) preferred: DomainMask,
-    /// Whether it may migrate. Its load counts either way.
+    /// Whether the task may migrate. If not, its load still counts.
     pub(crate) may_migrate: bool,
 }
 
@@ -99,15 +102,15 @@ pub(crate) struct Migration {
 /// The load of a domain.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct DomainLoad {
-    /// Before the migrations.
+    /// The load before the migrations.
     pub(crate) load: f64,
     /// `load` minus its share of the machine's total load.
     pub(crate) imbal: f64,
-    /// Change by the migrations.
+    /// Change of the load by the migrations.
     pub(crate) delta: f64,
 }
 
-/// The load of a node: the sums of its domains.
+/// The load of a node. The numbers are sums over its domains.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct NodeLoad {
     /// See [`DomainLoad`].
@@ -116,7 +119,7 @@ pub(crate) struct NodeLoad {
     pub(crate) imbal: f64,
     /// See [`DomainLoad`]; migrations within the node do not count.
     pub(crate) delta: f64,
-    /// Indexes of its domains.
+    /// Indexes of the domains of the node.
     pub(crate) domains: Vec<usize>,
 }
 
@@ -133,11 +136,12 @@ pub(crate) struct Plan {
     pub(crate) migrations: Vec<Migration>,
 }
 
-/// One round. Use [`LoadKind::Weighted`] while all CPUs are busy, when weights determine CPU time,
-/// and otherwise [`LoadKind::DutyCycle`].
+/// Plans a round. Use [`LoadKind::Weighted`] while all CPUs are busy, when weights determine CPU
+/// time, and [`LoadKind::DutyCycle`] otherwise.
 ///
-/// Takes O(n log n) for n tasks that may go anywhere. A task with a restricted affinity may be
-/// looked at once for each pair of domains (or nodes) that give and take.
+/// This takes O(n log n) for n tasks that are allowed in all domains. A task with a restricted
+/// affinity may be examined once for each pair of domains (or nodes) between which load is
+/// transferred.
 pub(crate) fn balance(snapshot: &Snapshot, kind: LoadKind) -> Plan {
     let loads = task_loads(snapshot, kind);
     let mut cluster = Cluster::new(snapshot, loads);
@@ -157,8 +161,8 @@ fn task_loads(snapshot: &Snapshot, kind: LoadKind) -> Vec<f64> {
     let mut aggregator = LoadAggregator::new(nr_cpus, kind);
     let known = |task: &&Task| task.domain < snapshot.domains.len();
     for task in snapshot.tasks.iter().filter(known) {
-        // The aggregator is only used to find the feasible weights, which do not depend on domains:
-        // all tasks count as those of domain 0. It refuses none, because all values are in range.
+        // The aggregator only finds the feasible weights. They do not depend on domains, so all
+        // tasks are recorded in domain 0. Recording cannot fail, because all values are in range.
         let _ = aggregator.record(0, weight_of(task), duty_cycle(task));
     }
     let ledger = aggregator.calculate();

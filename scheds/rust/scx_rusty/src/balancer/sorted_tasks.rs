@@ -6,13 +6,13 @@
 pub(crate) struct SortedTasks {
     /// Load and index of each task.
     tasks: Vec<(f64, usize)>,
-    /// A union-find forest over ends of ranges: the last place before `end` that is not a hole is
-    /// also the last one before `ends[end]`. It is `end - 1` if `ends[end] == end`.
+    /// A union-find forest that skips holes. If `ends[end] == end`, the place `end - 1` is not a
+    /// hole. Otherwise the last place before `end` that is not a hole is before `ends[end]` too.
     ends: Vec<usize>,
 }
 
 impl SortedTasks {
-    /// Appends a task, which must not be lighter than those before.
+    /// Appends a task, which must not be lighter than the tasks appended before.
     pub(crate) fn push(&mut self, load: f64, task: usize) {
         if self.ends.is_empty() {
             self.ends.push(0);
@@ -38,14 +38,14 @@ impl SortedTasks {
     }
 }
 
-/// An iteration that starts at the wanted load and continues in both directions, closest loads
-/// first. No place is visited twice. A light task that hardly changes anything does not precede a
-/// heavy one that does: see [`Goal::prefers`].
+/// An iteration over tasks that starts at the wanted load and continues in both directions. Tasks
+/// with loads closest to the wanted load come first, apart from the exception of [`Goal::prefers`].
+/// No task is visited twice.
 #[derive(Debug)]
 pub(crate) struct Walk {
-    /// Places before it are not visited yet.
+    /// The places before this one are not visited yet.
     left: usize,
-    /// This place and those after it are not visited yet.
+    /// This place and the places after it are not visited yet.
     right: usize,
 }
 
@@ -61,8 +61,9 @@ pub(crate) struct Goal {
 }
 
 impl Goal {
-    /// Whether a task heavier than `wanted` precedes a lighter one: it is closer to `wanted`, or it
-    /// is closer to the whole imbalance, which the lighter one would hardly change.
+    /// Whether a task heavier than `wanted` is visited before a task lighter than `wanted`. It is
+    /// if its load is closer to `wanted`. It also is if the lighter task would hardly change the
+    /// imbalance, and the load of the heavier task is closer to the whole imbalance.
     fn prefers(self, heavier: f64, lighter: f64) -> bool {
         heavier - self.wanted < self.wanted - lighter
             || lighter < self.wanted / 2.0
@@ -70,7 +71,7 @@ impl Goal {
     }
 }
 
-/// A task and its place.
+/// A visited task, and its place in [`SortedTasks`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Found {
     pub(crate) place: usize,
@@ -79,7 +80,7 @@ pub(crate) struct Found {
 }
 
 impl Walk {
-    /// Visits tasks up to `wanted`; see [`Self::and_heavier`].
+    /// Visits tasks whose load is at most `wanted`. For heavier tasks, see [`Self::and_heavier`].
     pub(crate) fn of_lighter(sorted_tasks: &SortedTasks, wanted: f64) -> Self {
         Self {
             left: sorted_tasks
@@ -89,7 +90,7 @@ impl Walk {
         }
     }
 
-    /// Visits heavier tasks too. To be called before the first [`Self::next`]: otherwise, tasks
+    /// Visits heavier tasks too. Call it before the first [`Self::next`], because otherwise tasks
     /// would be visited twice.
     pub(crate) fn and_heavier(self) -> Self {
         Self {
@@ -98,14 +99,14 @@ impl Walk {
         }
     }
 
-    /// Lowers `wanted`, and skips the tasks that are heavier than that.
+    /// Lowers `wanted`, and skips the tasks that are heavier than the new value.
     pub(crate) fn shrink(&mut self, sorted_tasks: &SortedTasks, wanted: f64) {
         let lighter = Self::of_lighter(sorted_tasks, wanted);
         self.left = self.left.min(lighter.left);
         self.right = lighter.right;
     }
 
-    /// The next task.
+    /// Returns the next task to visit.
     pub(crate) fn next(&mut self, sorted_tasks: &mut SortedTasks, goal: Goal) -> Option<Found> {
         let left = sorted_tasks.last_before(self.left);
         let load_at = |place: usize| sorted_tasks.tasks.get(place).map(|(load, _)| *load);

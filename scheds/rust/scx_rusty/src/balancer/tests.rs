@@ -5,7 +5,7 @@ use super::*;
 
 mod simulation;
 
-/// For each node, its domains with their numbers of CPUs.
+/// Creates the domains of each node, given their numbers of CPUs.
 fn domains(nodes: &[&[u32]]) -> Vec<Domain> {
     let of_node = |(node, domains): (usize, &&[u32])| {
         let domain = |nr_cpus: &u32| Domain {
@@ -17,7 +17,8 @@ fn domains(nodes: &[&[u32]]) -> Vec<Domain> {
     nodes.iter().enumerate().flat_map(of_node).collect()
 }
 
-/// Tasks of nice 0 that are allowed everywhere: domain and load of each. Pids start at 1.
+/// A snapshot with tasks of nice 0 that are allowed in all domains. `loads`: the domain and the
+/// load of each task. Pids start at 1.
 fn snapshot(nodes: &[&[u32]], loads: &[(usize, f64)]) -> Snapshot {
     let task = |(pid, (domain, load)): (i32, &(usize, f64))| Task {
         pid,
@@ -135,7 +136,7 @@ fn thresholds_are_5_percent_between_domains_and_17_between_nodes() {
 
 #[test]
 fn half_of_the_smaller_imbalance_is_moved() {
-    // Domain 0 has an excess of 180; 1 lacks 60, and 2 lacks 120.
+    // Domain 0 has 180 more than its share. Domain 1 has 60 less, and domain 2 has 120 less.
     let loads = [many(300, 0, 1.0), many(60, 1, 1.0)].concat();
     let snapshot = snapshot(&[&[1, 1, 1]], &loads);
     let plan = balance(&snapshot, LoadKind::DutyCycle);
@@ -146,7 +147,7 @@ fn half_of_the_smaller_imbalance_is_moved() {
 
 #[test]
 fn giver_keeps_half_of_its_imbalance() {
-    // Domain 0 has an excess of 600, and each of the others lacks 200 and so gets 100.
+    // Domain 0 has 600 more than its share. Each of the other domains has 200 less, and gets 100.
     let snapshot = snapshot(&[&[1, 1, 1, 1]], &many(800, 0, 1.0));
     let plan = balance(&snapshot, LoadKind::DutyCycle);
     assert!(is_close(plan.domains[0].delta, -300.0), "{plan:?}");
@@ -163,7 +164,7 @@ fn most_loaded_gives_to_least_loaded_first() {
 
 #[test]
 fn task_is_chosen_by_its_load() {
-    // 50 is wanted.
+    // A load of 50 is wanted, half of the imbalance.
     let loads = [(0, 20.0), (0, 47.0), (0, 60.0), (0, 73.0)];
     assert_eq!(moves(&snapshot(&[&[1, 1]], &loads)), [(2, 1)]);
     let loads = [(0, 20.0), (0, 40.0), (0, 52.0), (0, 88.0)];
@@ -178,7 +179,7 @@ fn first_task_may_be_all_of_the_imbalance() {
     assert_eq!(moves(&snapshot(&[&[1, 1]], &loads)), []);
 }
 
-/// Otherwise three CPU-bound tasks would share the two CPUs of a domain while it has a light task.
+/// If the light task migrated instead, three CPU-bound tasks would share the two CPUs of domain 0.
 #[test]
 fn light_task_does_not_keep_a_heavy_one_from_going() {
     let loads = [(0, 3.0), (0, 100.0), (0, 100.0), (0, 100.0), (1, 100.0)];
@@ -265,8 +266,8 @@ fn node_takes_into_its_least_loaded_domain_that_is_allowed() {
 
 #[test]
 fn domains_of_a_node_that_is_off_are_evened_out() {
-    // Node 0 has an excess of 15 %, which is tolerated. Domain 1 has its share of the machine's
-    // load, but less than its share of the node's.
+    // Node 0 has 15 % more than its share, which is tolerated. Domain 1 has its share of the load
+    // of the machine, but less than its share of the load of node 0.
     let loads = [many(130, 0, 1.0), many(100, 1, 1.0), many(170, 2, 1.0)].concat();
     let snapshot = snapshot(&[&[1, 1], &[2]], &loads);
     assert!(!moves(&snapshot).is_empty());
@@ -275,7 +276,7 @@ fn domains_of_a_node_that_is_off_are_evened_out() {
 
 #[test]
 fn small_domain_is_not_overrun() {
-    // With one of the tasks, domain 1 would have a higher load per CPU than domain 0 has now.
+    // If domain 1 took a task, its load per CPU would be higher than that of domain 0 is now.
     let loads = [(0, 100.0), (0, 100.0), (0, 100.0)];
     assert_eq!(moves(&snapshot(&[&[5, 1]], &loads)), []);
 }
@@ -317,7 +318,8 @@ fn idle_tasks_stay() {
     assert_eq!(moves(&snapshot(&[&[1, 1]], &loads)).len(), 1);
 }
 
-/// Counts work instead of time, which depends on the load of the machine.
+/// Counts the examined tasks instead of measuring the time, which depends on what else the machine
+/// does.
 #[test]
 fn few_tasks_are_looked_at() {
     for nr_tasks in [1_000, 10_000, 100_000] {

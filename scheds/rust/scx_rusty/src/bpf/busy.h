@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Total idle time of a CPU in one word, so that user space never reads a total that does not match
- * the start of the idle period. While the CPU is busy, the word is its idle time in ns. While it is
- * idle, the word is negative, and its sum with the monotonic clock is the idle time. Pure
- * functions; busy.rs reads the word.
+ * The total idle time of a CPU, kept in one 64-bit word so that user space can read it without a
+ * lock. While the CPU is busy, the word is the total idle time, ns. While the CPU is idle, the word
+ * is that total minus the time at which the idle period began, which makes it negative. The sum of
+ * the word and the current time (CLOCK_MONOTONIC) is then the total idle time so far. busy.rs reads
+ * the word. Pure functions.
  */
 #ifndef __RUSTY_BUSY_H
 #define __RUSTY_BUSY_H
 
 #include <scx/types.h>
 
-/* Return the word of a CPU that becomes idle; unchanged if it is idle already. */
+/* Return the new word of a CPU that becomes idle. If the CPU is idle already, the word is
+ * unchanged. */
 static inline s64 rusty_idle_begin(s64 idle, u64 now_ns)
 {
 	return idle < 0 ? idle : idle - (s64)now_ns;
 }
 
-/* Return the word of a CPU that becomes busy; unchanged if it is busy already. Never negative,
- * although the clocks of CPUs may differ slightly. */
+/* Return the new word of a CPU that becomes busy. If the CPU is busy already, the word is
+ * unchanged. The result is never negative, although the clocks of CPUs may differ slightly. */
 static inline s64 rusty_idle_end(s64 idle, u64 now_ns)
 {
 	if (idle >= 0)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * The priority of a task. A task that often wakes others and often blocks, with short runs in
- * between, is part of a work chain that many tasks depend on, and gets an earlier deadline. Pure
- * functions.
- */
+/* Deadlines of tasks, and the priorities that they depend on. A task that often wakes other tasks
+ * and often blocks, with short runs in between, is probably part of a chain of tasks that wait for
+ * each other. Its priority is high and its deadline is early. Pure functions. */
 #ifndef __RUSTY_DEADLINE_H
 #define __RUSTY_DEADLINE_H
 
@@ -15,21 +13,22 @@
 #define RUSTY_FREQ_UNIT_NS (100 * 1000 * 1000ULL)
 #define RUSTY_FREQ_MAX 100000
 
-/* Upper bound of half the average runtime, which lowers the priority. */
+/* Upper bound of half the average runtime in rusty_prio(), where it lowers the priority. */
 #define RUSTY_RUNTIME_MAX_NS (50 * 1000 * 1000ULL)
 
-/* The highest priority: the last index of the weights below. */
+/* Highest priority: the last index of the table in rusty_latency_scale(). */
 #define RUSTY_PRIO_MAX 38
 
-/* Update the average frequency of an event that follows the previous one by @interval_ns. */
+/* Return the updated average frequency of an event that follows the previous event by
+ * @interval_ns. */
 static inline u64 rusty_freq(u64 freq, u64 interval_ns)
 {
 	return scx_average_freq(freq, interval_ns, RUSTY_FREQ_UNIT_NS, RUSTY_FREQ_MAX);
 }
 
-/* Return the divisor of the average runtime, percent, for a priority: sched_prio_to_weight[] of
- * kernel/sched/core.c, from nice 19 for priority 0 to nice -19 for RUSTY_PRIO_MAX, but at most
- * 10000. */
+/* Return the divisor of the average runtime for a priority, in percent. The table is
+ * sched_prio_to_weight[] of kernel/sched/core.c, from nice 19 (priority 0) to nice -19
+ * (RUSTY_PRIO_MAX). Values above 10000 are clamped to 10000. */
 static inline u32 rusty_latency_scale(u32 prio)
 {
 	static const u32 weights[RUSTY_PRIO_MAX + 1] = {
@@ -42,8 +41,8 @@ static inline u32 rusty_latency_scale(u32 prio)
 	return weights[prio < RUSTY_PRIO_MAX ? prio : RUSTY_PRIO_MAX];
 }
 
-/* Bound a frequency, so that rusty_prio() cannot overflow, whatever its arguments. rusty_freq()
- * never exceeds the bound. */
+/* Clamp a frequency, so that rusty_prio() cannot overflow. Values returned by rusty_freq() never
+ * exceed the bound. */
 static inline u64 rusty_freq_clamp(u64 freq)
 {
 	return freq < RUSTY_FREQ_MAX ? freq : RUSTY_FREQ_MAX;
@@ -57,7 +56,7 @@ static inline u32 rusty_prio(u64 blocked_freq, u64 waker_freq, u64 avg_runtime_n
 	u32 prio, run;
 
 	weight = scx_weight_clamp(weight);
-	/* No overflow: the product is at most 10^15, and scaled by the weight at most 10^17. */
+	/* No overflow: the product is at most 10^15. Scaled by the weight, it is at most 10^17. */
 	freq = scx_weight_scale(rusty_freq_clamp(blocked_freq) * waker * waker, weight);
 	prio = scx_log2(freq + 1);
 	if (prio > RUSTY_PRIO_MAX)
@@ -68,8 +67,8 @@ static inline u32 rusty_prio(u64 blocked_freq, u64 waker_freq, u64 avg_runtime_n
 	return prio > run ? prio - run : 0;
 }
 
-/* Return the distance from a task's virtual time to its deadline, ns. At most @max_ns of runtime
- * counts. */
+/* Return the distance from a task's virtual time to its deadline, ns. Only the first @max_ns of the
+ * average runtime count. */
 static inline u64 rusty_request_ns(u64 avg_runtime_ns, u32 prio, u64 max_ns)
 {
 	u64 runtime_ns = avg_runtime_ns < max_ns ? avg_runtime_ns : max_ns;

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* ops.dispatch() picks the first that exists of: a task of a domain that is not served; prev, if it
- * still precedes all queued tasks; the first task queued for the CPU or its domain; prev, if it is
- * still runnable; a task of another domain. */
+/*
+ * ops.dispatch() takes the first of these tasks that exists:
+ *  - a task of another domain that is not served by its own CPUs;
+ *  - prev, if it still precedes all queued tasks;
+ *  - the first task queued for the CPU or its domain;
+ *  - prev, if it is still runnable;
+ *  - a task stolen from another domain.
+ */
 #ifndef __RUSTY_DISPATCH_BPF_H
 #define __RUSTY_DISPATCH_BPF_H
 
-/*
- * Whether @prev, whose slice has expired, still precedes all tasks queued for @cpu. The check is
- * needed because the kernel calls ops.dispatch() before it enqueues @prev again: without it, two
- * tasks on a CPU would take turns, whatever their weights.
- */
+/* Whether @prev, whose slice has expired, still precedes all tasks queued for @cpu. This has to be
+ * checked, because the kernel calls ops.dispatch() before it enqueues @prev again. Without the
+ * check, two tasks on a CPU would take turns, whatever their weights. */
 static bool prev_is_first(s32 cpu, u32 dom, struct task_struct *prev, struct rusty_task *t)
 {
 	if (config.fifo_sched || t->target_dom != t->dom || t->dom != dom)
@@ -17,8 +20,8 @@ static bool prev_is_first(s32 cpu, u32 dom, struct task_struct *prev, struct rus
 	return scx_precedes(t->vtime + request_ns(prev, t), cpu, DOM_DSQ | dom);
 }
 
-/* Clear the debt and the credit of a task that continues because no other task waits: it owes
- * nothing to tasks that come later, and they owe it nothing. */
+/* Clear the debt and the credit of a task that continues because no other task waits: meanwhile no
+ * task has been deprived of CPU time. */
 static void note_alone(u32 dom, struct rusty_task *t)
 {
 	struct rusty_dom *d = dom_state(dom);
@@ -29,8 +32,9 @@ static void note_alone(u32 dom, struct rusty_task *t)
 	d->vtime_now = t->vtime;
 }
 
-/* Steal a task from one of @nr domains, from @first on, where at least @threshold tasks wait. The
- * search starts at a different domain for each @own, so that all domains are treated alike. */
+/* Steal a task from one of the @nr domains that start at @first, if at least @threshold tasks wait
+ * there. The start of the search depends on @own, so that not all domains steal from the same
+ * domain. */
 static bool steal(u32 first, u32 nr, u32 own, u32 threshold)
 {
 	u32 i, dom;
@@ -45,7 +49,7 @@ static bool steal(u32 first, u32 nr, u32 own, u32 threshold)
 	return false;
 }
 
-/* Steal from domains of other nodes. */
+/* Steal a task from a domain of another node. */
 static bool steal_far(u32 node, u32 dom)
 {
 	u32 i, other, first;
@@ -76,8 +80,8 @@ static bool steal_any(u32 dom)
 	return false;
 }
 
-/* A domain with queued tasks is not served if its CPUs have taken none for this long, or for three
- * slices if that is longer. */
+/* A domain is not served if it has queued tasks, but its CPUs have taken none for this long, or for
+ * three slices if that is longer. */
 #define UNSERVED_MAX_NS (50 * NSEC_PER_MSEC)
 
 /* Interval at which a CPU looks for domains that are not served. */
@@ -93,10 +97,10 @@ static bool unserved(u32 dom, u64 now)
 }
 
 /*
- * Take a task of a domain that is not served, before those of the CPU's own domain. While the last
- * CPU of a domain goes offline, it may stop taking tasks, and the kernel waits for an RCU grace
- * period before it unloads the scheduler. If the RCU kthread is in the queue of that domain, the
- * kernel would wait forever.
+ * Take a task of a domain that is not served, in preference to the tasks of the CPU's own domain.
+ * While the last CPU of a domain goes offline, it may stop taking tasks from the domain's queue.
+ * The kernel then waits for an RCU grace period before it unloads the scheduler. If the RCU kthread
+ * stayed in that queue, the grace period would never end.
  */
 static bool rescue(s32 cpu, u32 own)
 {
@@ -145,7 +149,8 @@ static void dispatch(s32 cpu, struct task_struct *prev)
 		return;
 	}
 	/* @prev continues, and the CPU does not steal. But if @prev has a pending migration, it
-	 * gets no new slice: the kernel enqueues it (SCX_OPS_ENQ_LAST), which migrates it. */
+	 * gets no new slice. Then the kernel enqueues it (SCX_OPS_ENQ_LAST), and rusty_enqueue()
+	 * migrates it. */
 	if (has_prev) {
 		if (t && t->target_dom != t->dom)
 			return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* ops.enqueue(): a task is queued for its domain, or for its CPU if it is pinned. */
+/* ops.enqueue(): insert a task into the DSQ of its domain, or of its CPU if it is pinned. */
 #ifndef __RUSTY_ENQUEUE_BPF_H
 #define __RUSTY_ENQUEUE_BPF_H
 
@@ -13,10 +13,9 @@ static u64 request_ns(const struct task_struct *p, const struct rusty_task *t)
 	return request_ns < most_ns ? request_ns : most_ns;
 }
 
-/*
- * Return the deadline of a task. After a sleep, its credit is at most config.credit_ns; a task that
- * has waited keeps its lag. Lag and debt are bounded, so that no task waits forever.
- */
+/* Return the deadline of a task. Lag and debt are bounded, so that no task waits too long. On a
+ * wakeup, the lag is also bounded by config.credit_ns, because the task did not wait for a CPU
+ * while it slept. */
 static u64 deadline(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 {
 	struct rusty_dom *dom = dom_state(t->dom);
@@ -37,8 +36,8 @@ static u64 deadline(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 	return t->vtime + request_ns(p, t);
 }
 
-/* Insert the task into its queue and return its deadline. With config.fifo_sched, both the queues
- * of CPUs and those of domains are ordered by the time of arrival, and NO_DEADLINE is returned. */
+/* Insert the task into its queue and return its deadline. With config.fifo_sched, all queues are in
+ * the order of arrival, and NO_DEADLINE is returned. */
 static u64 insert(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 {
 	u64 dsq_id = DOM_DSQ | t->dom, until, slice = slice_ns(t->dom);
@@ -49,8 +48,8 @@ static u64 insert(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 		note_served(t->dom);
 	t->has_waited = true;
 	if (config.fifo_sched && enq_flags & SCX_ENQ_REENQ) {
-		/* The task's turn has come already: it keeps its place, and the rest of its
-		 * slice. */
+		/* The task has already been dispatched once (scx/immed.bpf.h). It keeps its place
+		 * in the order of arrival, and the rest of its slice. */
 		until = p->scx.dsq_vtime;
 		slice = 0;
 	} else {
@@ -60,8 +59,9 @@ static u64 insert(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 	return config.fifo_sched ? NO_DEADLINE : until;
 }
 
-/* Return the CPU on which a task that has just been queued may preempt another: its own, or any CPU
- * of its domain if its own is in another domain. */
+/* Return the CPU on which a task that has just been queued may preempt the running task. This is
+ * the CPU of the queued task or, if that CPU is not in the task's domain, any allowed CPU of the
+ * domain. */
 static s32 cpu_to_preempt(struct task_struct *p, struct rusty_task *t)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
@@ -76,7 +76,7 @@ static s32 cpu_to_preempt(struct task_struct *p, struct rusty_task *t)
 		      cpu;
 }
 
-/* Preempt the running task at once if @p has an earlier deadline. */
+/* Preempt the running task of a CPU if the queued task @p has an earlier deadline. */
 static void preempt(struct task_struct *p, struct rusty_task *t, u64 until)
 {
 	s32 cpu = cpu_to_preempt(p, t);
@@ -88,9 +88,12 @@ static void preempt(struct task_struct *p, struct rusty_task *t, u64 until)
 	count(preempt);
 }
 
-/* Whether the task bypasses the queue: migration-disabled tasks, and per-CPU kernel threads, which
- * other tasks depend on; with config.kthreads_local, all kernel threads, unless a real-time task
- * has just taken their CPU. */
+/*
+ * Whether the task bypasses the queues and goes to the local DSQ of its CPU. Migration-disabled
+ * tasks do, and so do per-CPU kernel threads, because other tasks depend on them. With
+ * config.kthreads_local, all kernel threads do, unless they are enqueued again because a real-time
+ * task has just taken their CPU.
+ */
 static bool bypasses_queue(const struct task_struct *p, u64 enq_flags)
 {
 	return scx_task_is_percpu_kthread(p) ||
@@ -98,13 +101,14 @@ static bool bypasses_queue(const struct task_struct *p, u64 enq_flags)
 	       scx_task_is_migration_disabled(p, enq_flags);
 }
 
-/* Run a pinned task at once if its CPU is idle; returns whether it was. ops.select_cpu() is not
- * called for such tasks. */
+/* If the CPU of a pinned task is idle, insert the task into the local DSQ of that CPU. Returns
+ * whether the CPU was idle. The kernel does not call ops.select_cpu() for pinned tasks. */
 static bool run_pinned(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 
-	/* While its affinity changes, the task may be on another CPU. */
+	/* While its affinity is changed, the task may still be on a CPU that is not allowed any
+	 * more. */
 	if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || !scx_bpf_test_and_clear_cpu_idle(cpu))
 		return false;
 	t->has_waited = false;
@@ -124,7 +128,7 @@ static void enqueue(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 		set_dom(t, first_allowed(t, t->dom));
 		t->target_dom = t->dom;
 	}
-	/* SCX_ENQ_LAST: the CPU has already looked for other tasks. */
+	/* SCX_ENQ_LAST: ops.dispatch() has found no other task for the CPU. */
 	if (enq_flags & SCX_ENQ_LAST && dom_of_cpu(scx_bpf_task_cpu(p)) == t->dom) {
 		t->has_waited = false;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom), enq_flags);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Idle CPU selection: in the task's own domain, and beyond it where the tuner allows. */
+/* Selection of an idle CPU in the task's own domain, or in another domain if the tuner allows
+ * it. */
 #ifndef __RUSTY_IDLE_BPF_H
 #define __RUSTY_IDLE_BPF_H
 
@@ -8,10 +9,12 @@ static struct rusty_reach *reach_of(u32 node)
 	return bpf_map_lookup_elem(&rusty_reaches, &node);
 }
 
-/* Claim an idle CPU of @mask that the task may use, of a fully idle core if possible; negative if
- * there is none. SCX_WAKE_SYNC is not passed on: if any CPU is idle, even one that the task may not
- * use, the kernel would put the task on the waker's CPU, before all tasks that wait for
- * that CPU. */
+/*
+ * Claim an idle CPU of @mask that the task may use, preferably on a fully idle core. Returns a
+ * negative value if there is none. SCX_WAKE_SYNC is not passed on to the kernel. With this flag, if
+ * any CPU is idle, even one that the task may not use, the kernel would put the task on the waker's
+ * CPU, where it would run before all tasks that wait in the queues.
+ */
 static s32 pick_idle(struct task_struct *p, s32 prev_cpu, struct bpf_cpumask *mask)
 {
 	if (!mask)
@@ -27,8 +30,8 @@ static s32 pick_idle_own(struct task_struct *p, struct rusty_task *t, s32 prev_c
 	return dom ? pick_idle(p, prev_cpu, dom->cpus) : -EBUSY;
 }
 
-/* Claim an idle CPU outside of the task's domain, in one of the domains of @node (MACHINE: of all
- * nodes) that the tuner has opened to wakees of other domains. Negative if there is none. */
+/* Claim an idle CPU in one of the domains of @node that the tuner has opened to wakees of other
+ * domains. MACHINE stands for all nodes. Returns a negative value if there is none. */
 static s32 pick_idle_beyond(struct task_struct *p, s32 prev_cpu, u32 node)
 {
 	struct rusty_reach *reach = reach_of(node);
@@ -47,9 +50,10 @@ static bool has_waiting(s32 cpu)
 }
 
 /*
- * Sync wakeup: the waker is about to sleep and leaves a warm cache. The wakee gets its previous CPU
- * if that is idle and in the waker's domain; else the waker's CPU, unless all CPUs of the waker's
- * domain are busy or a task waits for the waker's CPU.
+ * Return the CPU for a sync wakeup: the waker is about to sleep, and its CPU has a warm cache for
+ * the wakee. The wakee gets prev_cpu if it is idle and in the waker's domain. Otherwise the wakee
+ * gets the waker's CPU, if no task waits for that CPU and another CPU of the waker's domain is
+ * idle. Returns a negative value if neither CPU is suitable.
  */
 static s32 pick_sync(struct task_struct *p, s32 prev_cpu)
 {
@@ -115,7 +119,8 @@ static s32 pick_cpu(struct task_struct *p, struct rusty_task *t, s32 prev_cpu, u
 	return cpu;
 }
 
-/* Kick an idle CPU that may steal the task. Returns whether there was one. */
+/* Kick an idle CPU of a domain of @node, so that it steals the task. Returns whether there was
+ * one. */
 static bool kick_greedy(struct task_struct *p, u32 node)
 {
 	struct rusty_reach *reach = reach_of(node);
@@ -131,14 +136,15 @@ static bool kick_greedy(struct task_struct *p, u32 node)
 	return true;
 }
 
-/* Whether CPUs of other domains may steal the task that is being inserted (steal()), which does not
- * count as queued yet. */
+/* Whether at least @threshold tasks will wait in the queue of @dom, as steal() requires, once the
+ * task that is being enqueued is in the queue. The kernel does not count that task yet. */
 static bool may_steal(u32 dom, u32 threshold)
 {
 	return threshold && scx_bpf_dsq_nr_queued(DOM_DSQ | dom) + 1 >= (s32)threshold;
 }
 
-/* Kick an idle CPU for a task in the queue of its domain. Returns whether there was one. */
+/* Kick an idle CPU for a task that has just been inserted into the queue of its domain. Returns
+ * whether there was one. */
 static bool kick_for(struct task_struct *p, struct rusty_task *t)
 {
 	u32 node = node_of_dom(t->dom);
@@ -155,8 +161,8 @@ static bool kick_for(struct task_struct *p, struct rusty_task *t)
 	return may_steal(t->dom, config.greedy_threshold_x_numa) && kick_greedy(p, MACHINE);
 }
 
-/* Set one of the tuner's masks: the CPUs of those domains from @first to @last - 1 that are in
- * @doms. */
+/* Set @mask to the CPUs of the domains in @doms, out of the domains from @first to @last - 1. Set
+ * @has_any to whether there is such a domain. */
 static void set_reach(struct bpf_cpumask *mask, u32 *has_any, u32 first, u32 last, const u64 *doms)
 {
 	struct bpf_cpumask *cpus;
@@ -179,12 +185,12 @@ static void set_reach(struct bpf_cpumask *mask, u32 *has_any, u32 first, u32 las
 	}
 }
 
-/* Called by the tuner. Tasks that wake up while a mask is being rebuilt may miss idle CPUs, and
- * wait. */
+/* Called by the tuner. A task that wakes up while a mask is being rebuilt may miss an idle CPU and
+ * wait in a queue instead. */
 SEC("syscall")
 int rusty_set_greedy(struct rusty_greedy *args)
 {
-	/* Older kernels allow accesses at constant offsets of the argument only. */
+	/* Copy the argument, because older kernels allow access to it only at constant offsets. */
 	struct rusty_greedy greedy = *args;
 	struct rusty_reach *reach;
 	u32 i, node, first, last;

@@ -18,15 +18,15 @@ enum {
 struct rusty_config {
 	u32 nr_doms;
 	u32 nr_nodes;
-	u32 greedy_threshold; /* steal from a domain where this many tasks wait; 0: never */
-	u32 greedy_threshold_x_numa; /* the same for domains of other nodes */
+	u32 greedy_threshold; /* steal where at least this many tasks wait; 0: never */
+	u32 greedy_threshold_x_numa; /* same, for domains of other nodes */
 	u32 kthreads_local;
 	u32 fifo_sched;
 	u32 direct_greedy_numa;
 	u32 perf; /* performance level to request, up to SCX_CPUPERF_ONE; 0: none */
 	u64 credit_ns; /* maximum lag of a task after a sleep */
-	u64 half_life_ns; /* of duty cycles */
-	u32 first_dom[RUSTY_NODES_MAX + 1]; /* of each node, then nr_doms */
+	u64 half_life_ns; /* half-life of duty cycles */
+	u32 first_dom[RUSTY_NODES_MAX + 1]; /* first domain of each node, then nr_doms */
 	u32 cgroups; /* honour the weights of cgroups */
 	s32 node_id[RUSTY_NODES_MAX]; /* the kernel's ids of the nodes */
 	u16 node_of_dom[RUSTY_DOMS_MAX];
@@ -38,20 +38,20 @@ struct rusty_tune {
 	u64 slice_ns;
 };
 
-/* Runnable tasks of a domain; written by BPF. The scheduler's own tasks are not counted: one of
- * them always runs when this is read. */
+/* Runnable tasks of a domain, counted by BPF. Threads of the scheduler's own process are not
+ * counted, because the thread that reads this is always runnable. */
 struct rusty_demand {
 	u64 weight;
 	u64 nr;
 };
 
-/* Domains whose CPUs tasks of other domains may use: the argument of rusty_set_greedy(). */
+/* Argument of rusty_set_greedy(): sets of domains, one bit for each. */
 struct rusty_greedy {
-	u64 direct[RUSTY_DOM_WORDS];
-	u64 kick[RUSTY_DOM_WORDS];
+	u64 direct[RUSTY_DOM_WORDS]; /* their idle CPUs may be used by wakees of other domains */
+	u64 kick[RUSTY_DOM_WORDS]; /* their idle CPUs are kicked to steal tasks */
 };
 
-/* The argument of rusty_migrate(). */
+/* Argument of rusty_migrate(). */
 struct rusty_migration {
 	s32 pid;
 	u32 dom;
@@ -61,12 +61,12 @@ struct rusty_migration {
 /* A task that was runnable recently, as written by the iterator rusty_loads(). */
 struct rusty_load {
 	s32 pid;
-	u32 dom; /* its domain; if a migration is pending, the new one */
-	u32 weight; /* with rusty_config.cgroups, its effective weight */
+	u32 dom; /* domain, or destination of a pending migration */
+	u32 weight; /* the effective weight, if rusty_config.cgroups is set */
 	u32 is_kworker;
 	u64 duty_cycle; /* fixed point, SCX_RAVG_FRAC_BITS */
-	u64 preferred_nodes; /* by its memory policy, a bit for each of the kernel's ids; 0: none */
-	u64 allowed[RUSTY_DOM_WORDS];
+	u64 preferred_nodes; /* nodes of the memory policy, by the kernel's ids; 0: none */
+	u64 allowed[RUSTY_DOM_WORDS]; /* domains with a CPU in the task's affinity */
 };
 
 /* Event counters of one CPU. */

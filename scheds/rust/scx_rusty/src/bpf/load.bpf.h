@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Duty cycles of tasks, and the iterator with which user space reads them. */
+/* Duty cycles of tasks, and the BPF iterator with which user space reads them. */
 #ifndef __RUSTY_LOAD_BPF_H
 #define __RUSTY_LOAD_BPF_H
 
@@ -9,7 +9,7 @@ struct nodemask___rusty {
 	unsigned long bits[1];
 };
 
-/* A typedef, as nodemask_t is in the kernel. */
+/* A typedef, because nodemask_t is a typedef in the kernel. */
 typedef struct nodemask___rusty nodemask_t___rusty;
 
 struct mempolicy {
@@ -37,16 +37,17 @@ struct bpf_iter__task {
 #define MPOL_BIND 2
 #define MPOL_PREFERRED_MANY 5
 
-/* Tasks with a lower duty cycle are skipped. */
+/* The iterator skips tasks with a lower duty cycle. */
 #define DUTY_CYCLE_MIN (SCX_RAVG_ONE / 1000)
 
-/* Track whether the task is runnable. */
+/* Update the duty cycle when the task becomes runnable (@wants) or stops being runnable. */
 static void note_runnable(struct rusty_task *t, bool wants, u64 now)
 {
 	scx_ravg_set(&t->duty_cycle, wants, now, config.half_life_ns);
 }
 
-/* Return the nodes that the task's memory policy prefers, 0 if there are none. */
+/* Return the nodes that the task's memory policy prefers, by the kernel's ids; 0 if there are
+ * none. */
 static u64 preferred_nodes(struct task_struct *p)
 {
 	struct task_struct___mempolicy *with = (void *)p;

@@ -3,10 +3,10 @@
  * scx_rusty: one queue for each domain of CPUs that share a cache.
  *
  * On wakeup a task gets an idle CPU of its domain (idle.bpf.h), or waits in the domain's queue in
- * deadline order (enqueue.bpf.h, deadline.h). CPUs dispatch from their domain's queue and, if it is
- * empty, steal from other domains (dispatch.bpf.h). User space reads the load of each task
- * (load.bpf.h), and migrates tasks between domains (migrate.bpf.h). With --cgroups, the weight of a
- * task is its part of the weights of the cgroups above it (weight.bpf.h).
+ * deadline order (enqueue.bpf.h, deadline.h). CPUs dispatch from their domain's queue. If it is
+ * empty, they steal from other domains (dispatch.bpf.h). User space reads the load of each task
+ * (load.bpf.h), and migrates tasks between domains (migrate.bpf.h). With --cgroups, each task has
+ * an effective weight, which depends on the weights of the cgroups above it (weight.bpf.h).
  */
 #include <scx/common.bpf.h>
 #include <scx/cgroup.bpf.h>
@@ -72,7 +72,8 @@ void BPF_STRUCT_OPS(rusty_dispatch, s32 cpu, struct task_struct *prev)
 	dispatch(cpu, prev);
 }
 
-/* On a wakeup, the current task is assumed to be the waker, which it is in most cases. */
+/* On a wakeup, the current task is assumed to be the waker. This is wrong for wakeups by
+ * interrupts, but they are the minority. */
 void BPF_STRUCT_OPS(rusty_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct rusty_task *t = task_state(p), *waker;
@@ -88,8 +89,9 @@ void BPF_STRUCT_OPS(rusty_runnable, struct task_struct *p, u64 enq_flags)
 		note_weight(t, weight_of(p, t));
 	t->runtime_ns = 0;
 	if (!(enq_flags & SCX_ENQ_WAKEUP)) {
-		/* The kernel may have moved the task: see follow_kernel(). But a new task is where
-		 * rusty_select_cpu() has put it, possibly on a CPU of another domain. */
+		/* The kernel may have moved the task to another CPU: see follow_kernel(). A new
+		 * task has not been moved: its CPU was chosen by rusty_select_cpu(), and may be in
+		 * another domain. */
 		if (p->se.sum_exec_runtime)
 			t->our_cpu = -1;
 		return;
@@ -126,7 +128,8 @@ void BPF_STRUCT_OPS(rusty_running, struct task_struct *p)
 
 	if (config.perf)
 		scx_bpf_cpuperf_set(cpu, config.perf);
-	/* All CPUs counted as idle when the scheduler was loaded, but this one was busy. */
+	/* rusty_init() counts all CPUs as idle. If this CPU was busy at that time, the kernel has
+	 * not called ops.update_idle() for it since. */
 	if (idle_cpus[cpu] < 0)
 		idle_cpus[cpu] = 0;
 	if (!t)
@@ -140,8 +143,9 @@ void BPF_STRUCT_OPS(rusty_running, struct task_struct *p)
 	if (t->avg_runtime_ns >= STRETCH_MIN_NS && dom_of_cpu(cpu) == t->dom)
 		scx_running_set(cpu, t->vtime + request_ns(p, t), t->avg_runtime_ns,
 				weight_of(p, t));
-	/* Only tasks that waited advance virtual time (see scx_fair_advance()). Not atomic: the
-	 * next update makes up for a lost one. */
+	/* Only tasks that waited in a queue advance the virtual time of the domain, as in
+	 * scx_fair_advance(). The update need not be atomic: the next one makes up for a lost
+	 * one. */
 	if (dom && t->has_waited)
 		dom->vtime_now = time_max(dom->vtime_now, t->vtime);
 }
@@ -173,7 +177,8 @@ void BPF_STRUCT_OPS(rusty_set_cpumask, struct task_struct *p, const struct cpuma
 		note_allowed(p, t);
 }
 
-/* Used only on kernels that do not re-enqueue the tasks of a CPU taken by a real-time task. */
+/* Called when a task of a higher scheduling class takes the CPU. Needed only on kernels without
+ * SCX_ENQ_IMMED (scx/immed.bpf.h). */
 void BPF_STRUCT_OPS(rusty_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	scx_bpf_reenqueue_local();
@@ -186,7 +191,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rusty_init_task, struct task_struct *p,
 	u32 dom = dom_of_cpu(scx_bpf_task_cpu(p));
 	struct rusty_dom *d;
 
-	/* Without a context, the task stays on its CPU: see rusty_enqueue(). */
+	/* Without a context, the task always uses the local DSQ of its CPU: see rusty_enqueue(). */
 	if (!t)
 		return 0;
 	note_allowed(p, t);
@@ -204,7 +209,8 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rusty_init_task, struct task_struct *p,
 
 SCX_CGROUP_OPS(rusty)
 
-/* The task starts anew, without the credit or the debt that it had by its old weight. */
+/* Drop the credit or debt of the task, which it acquired with the weight that it had in its old
+ * cgroup. */
 void BPF_STRUCT_OPS(rusty_cgroup_move, struct task_struct *p, struct cgroup *from,
 		    struct cgroup *to)
 {
@@ -284,7 +290,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rusty_init)
 	return err ?: init_reach(MACHINE);
 }
 
-/* Called by user space before it attaches. */
+/* Called by user space before it attaches the scheduler. */
 SEC("syscall")
 int rusty_register(void *ctx)
 {
@@ -323,7 +329,7 @@ SCX_OPS(rusty_ops) = {
 	.set_cpumask = (void *)rusty_set_cpumask,
 	.cpu_release = (void *)rusty_cpu_release,
 	.init_task = (void *)rusty_init_task,
-	/* Without --cgroups, user space clears these. */
+	/* Without --cgroups, user space clears the cgroup callbacks. */
 	SCX_CGROUP_CALLBACKS(rusty),
 	.cgroup_move = (void *)rusty_cgroup_move,
 	.init = (void *)rusty_init,

@@ -3,8 +3,8 @@
 #ifndef __RUSTY_MIGRATE_BPF_H
 #define __RUSTY_MIGRATE_BPF_H
 
-/* CPU time up to which a task is young. After that the balancer sees its load: the averages have a
- * half-life of a second by default. */
+/* CPU time up to which a task is young: place_young() may move it. Afterwards its load average,
+ * whose half-life is a second by default, is high enough for the balancer. */
 #define YOUNG_NS (NSEC_PER_SEC / 4)
 
 static void forget_weight(struct rusty_task *t)
@@ -29,7 +29,8 @@ static void note_weight(struct rusty_task *t, u32 weight)
 	__sync_fetch_and_add(&demand->nr, 1);
 }
 
-/* Change the domain. The task keeps its lag. */
+/* Change the domain of a task. The task keeps its lag: its virtual time is converted to the virtual
+ * time of the new domain. */
 static void set_dom(struct rusty_task *t, u32 to)
 {
 	struct rusty_dom *old = dom_state(t->dom), *new = dom_state(to);
@@ -44,8 +45,9 @@ static void set_dom(struct rusty_task *t, u32 to)
 		note_weight(t, weight);
 }
 
-/* Return the domain that the task will have after its next wakeup or enqueue: the one chosen by the
- * balancer, if the task may still use it and the choice has not expired; else the current one. */
+/* Return the domain that the task will have after its next wakeup or enqueue. This is the domain
+ * chosen by the balancer, if the task may still use it and the choice has not expired. Otherwise it
+ * is the current domain. */
 static u32 next_dom(const struct rusty_task *t)
 {
 	u32 dom = t->dom, to = t->target_dom;
@@ -71,10 +73,11 @@ static void apply_migration(struct rusty_task *t)
 }
 
 /*
- * If the task is not on the CPU that this scheduler chose, the kernel has moved it: change to the
- * domain of its new CPU. When a CPU goes offline, the kernel pushes tasks away from it one by one.
- * If it is the only CPU of its domain, a task that returned to the domain's queue would be pushed
- * away over and over, and the tasks behind it would never run.
+ * If the task is not on the CPU that this scheduler chose, the kernel has moved it. In this case,
+ * change to the domain of its new CPU. When a CPU goes offline, the kernel pushes its tasks to
+ * other CPUs one by one. Suppose that the CPU is the only one of its domain. If a pushed task
+ * returned to the domain's queue, the kernel would push it away over and over, and the tasks behind
+ * it would never run.
  */
 static void follow_kernel(const struct task_struct *p, struct rusty_task *t)
 {
@@ -109,8 +112,8 @@ static void note_allowed(struct task_struct *p, struct rusty_task *t)
 	bpf_rcu_read_unlock();
 }
 
-/* Return the first domain from @dom on, cyclically, that the task may use; @dom itself if there is
- * none. */
+/* Return the first domain that the task may use, in a cyclic search that starts at @dom. If there
+ * is none, return @dom. */
 static u32 first_allowed(const struct rusty_task *t, u32 dom)
 {
 	u32 i, at;
@@ -131,8 +134,8 @@ static bool has_idle_cpu(u32 dom)
 	return d && demand_of(dom)->nr < d->nr_cpus;
 }
 
-/* Return the first domain with an idle CPU for the task out of @nr from @first on; @own if there is
- * none. */
+/* Return a domain with an idle CPU, out of the @nr domains that start at @first, that the task may
+ * use. If there is none, return @own. */
 static u32 dom_with_idle_cpu(const struct rusty_task *t, u32 first, u32 nr, u32 own)
 {
 	u32 i, dom;
@@ -145,8 +148,8 @@ static u32 dom_with_idle_cpu(const struct rusty_task *t, u32 first, u32 nr, u32 
 	return own;
 }
 
-/* Return a domain with an idle CPU for the task, preferably on the node of @own; @own if there is
- * none. */
+/* Return a domain with an idle CPU that the task may use, preferably on the node of @own. If there
+ * is none, return @own. */
 static u32 dom_with_idle_cpu_near(const struct rusty_task *t, u32 own)
 {
 	u32 node = node_of_dom(own) % RUSTY_NODES_MAX, first = config.first_dom[node];
@@ -155,8 +158,9 @@ static u32 dom_with_idle_cpu_near(const struct rusty_task *t, u32 own)
 	return dom == own ? dom_with_idle_cpu(t, 0, config.nr_doms, own) : dom;
 }
 
-/* Return the initial domain of a task: its parent's, unless all CPUs there are busy and others are
- * not. The balancer would correct a bad choice only seconds later. */
+/* Return the initial domain of a task. This is the domain of its parent, unless all CPUs there are
+ * busy and another domain has an idle CPU. The balancer would correct a bad choice only seconds
+ * later. */
 static u32 first_dom(const struct rusty_task *t, u32 parent_dom)
 {
 	u32 dom;
@@ -167,11 +171,9 @@ static u32 first_dom(const struct rusty_task *t, u32 parent_dom)
 	return is_allowed(t, dom) ? dom : first_allowed(t, dom);
 }
 
-/*
- * Move a young task from a crowded domain to one with an idle CPU, when it is enqueued. Its initial
- * domain may be crowded by coincidence, because it depends on which CPUs were busy at the fork. A
- * young task has little in the caches.
- */
+/* Move a young task from a domain that has more runnable tasks than CPUs to a domain with an idle
+ * CPU. Its initial domain depends on which CPUs were busy at the fork, so it may be a bad choice.
+ * The move costs little, because a young task has little data in the caches. */
 static void place_young(const struct task_struct *p, struct rusty_task *t)
 {
 	struct rusty_dom *d;
@@ -185,7 +187,7 @@ static void place_young(const struct task_struct *p, struct rusty_task *t)
 	t->target_dom = t->dom;
 }
 
-/* Called by the balancer: the task migrates when it is next woken or enqueued. */
+/* Called by the balancer. The task migrates when it is next woken or enqueued. */
 SEC("syscall")
 int rusty_migrate(struct rusty_migration *migration)
 {

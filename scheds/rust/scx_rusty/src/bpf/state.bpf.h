@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* State of the machine, of each domain and of each task; and the counters. */
+/* State of the machine, of each domain and of each task, and the event counters. */
 #ifndef __RUSTY_STATE_BPF_H
 #define __RUSTY_STATE_BPF_H
 
-/* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long. Far
- * longer than any task waits, since the CPUs of a virtual machine may be halted by the host. */
+/* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long.
+ * This is far longer than MAX_WAIT_NS, because a hypervisor may stop the CPUs of a virtual machine
+ * for a while. */
 #define TIMEOUT_MS 20000
 
-/* Maximum wait of a task, whatever the number and weights of runnable tasks: half of it for its own
- * excess of CPU time (debt), a quarter each for what others are owed (lag) and for its average
- * runtime (request). Slices may add half as much. */
+/*
+ * Maximum wait of a task, whatever the number and the weights of runnable tasks. Half of it is for
+ * the task's own debt, which is CPU time beyond its share. A quarter is for the lag of other tasks,
+ * which is CPU time that they are owed. A quarter is for the request of the task (request_ns()). In
+ * addition, the task may wait up to MAX_WAIT_NS / 2 for the slices of other tasks.
+ */
 #define MAX_WAIT_NS (4 * NSEC_PER_SEC)
 #define DEBT_WAIT_NS (MAX_WAIT_NS / 2)
 #define LAG_WAIT_NS (MAX_WAIT_NS / 4)
 #define REQUEST_WAIT_NS (MAX_WAIT_NS / 4)
 
-/* Shorter slices are all overhead. */
+/* Minimum to which slice_ns() shortens a slice. A shorter slice would be mostly overhead. */
 #define MIN_SLICE_NS (1 * NSEC_PER_MSEC)
 
 const volatile struct rusty_config config SEC(".rodata.rusty_config");
@@ -23,26 +27,27 @@ struct rusty_tune tune SEC(".data.rusty_tune");
 s64 idle_cpus[RUSTY_CPUS_MAX] SEC(".data.rusty_idle");
 struct rusty_demand demands[RUSTY_DOMS_MAX] SEC(".data.rusty_demands");
 u32 nr_cpu_ids;
-/* When each CPU next looks for domains that are not served. */
+/* For each CPU, the time of its next search for domains that are not served: rescue(). */
 static u64 rescue_at_ns[RUSTY_CPUS_MAX];
 
-/* Tasks with a shorter average runtime are not preempted when others wake up. */
+/* Minimum average runtime of a running task that a wakeup may preempt. */
 #define STRETCH_MIN_NS (NSEC_PER_MSEC / 2)
 
-/* The same for sync wakeups: tasks that exchange messages run better one after the other, so only
- * tasks that compute are preempted. */
+/* Minimum for sync wakeups. Tasks that exchange messages run better one after the other, so a sync
+ * wakeup preempts only CPU-bound tasks. */
 #define SYNC_STRETCH_MIN_NS (4 * NSEC_PER_MSEC)
 
-/* The deadline of tasks in FIFO order. */
+/* Returned by insert() instead of a deadline if tasks are in FIFO order. */
 #define NO_DEADLINE (~0ULL)
 
-/* DSQs: each CPU has one for pinned tasks, whose id is the CPU; each domain has one, whose id is
- * DOM_DSQ | domain. All are ordered by deadline, in the virtual time of the domain. */
+/* DSQ ids: the CPU number for the tasks that are pinned to a CPU, DOM_DSQ | domain for the tasks of
+ * a domain. DSQs are ordered by deadline, in the virtual time of the domain, or by time of arrival
+ * with config.fifo_sched. */
 #define DOM_DSQ (1ULL << 32)
 
 struct rusty_dom {
 	u64 vtime_now; /* virtual time of the domain */
-	u64 served_ns; /* when its queue was last served: note_served() */
+	u64 served_ns; /* time of the last note_served() */
 	u32 nr_cpus;
 	struct bpf_cpumask __kptr *cpus;
 };
@@ -54,13 +59,13 @@ struct {
 	__type(value, struct rusty_dom);
 } rusty_doms SEC(".maps");
 
-/* CPUs that tasks of other domains may use: an element for each node, and the last one for the
- * machine. */
+/* CPUs that tasks of other domains may use. The map has one element for each node. Its last
+ * element, MACHINE, is for all nodes together. */
 struct rusty_reach {
 	u32 has_direct;
 	u32 has_kick;
-	struct bpf_cpumask __kptr *direct; /* for wakeups, if they are idle */
-	struct bpf_cpumask __kptr *kick; /* kicked to steal tasks */
+	struct bpf_cpumask __kptr *direct; /* may be used by wakees while idle */
+	struct bpf_cpumask __kptr *kick; /* may be kicked to steal tasks */
 };
 
 #define MACHINE RUSTY_NODES_MAX
@@ -72,24 +77,23 @@ struct {
 	__type(value, struct rusty_reach);
 } rusty_reaches SEC(".maps");
 
-/* State of a task. */
 struct rusty_task {
 	u32 dom;
-	u32 target_dom; /* where it will migrate to; equal to dom: no migration */
-	u64 target_until_ns; /* expiry of the migration */
+	u32 target_dom; /* destination of a pending migration; equal to dom: none */
+	u64 target_until_ns; /* expiry of the pending migration */
 	u64 vtime;
-	u64 sum_exec_ns; /* CPU time at the last charge() */
-	u64 runtime_ns; /* CPU time since it last woke up */
+	u64 sum_exec_ns; /* CPU time at the last charge() or ops.running() */
+	u64 runtime_ns; /* CPU time since it became runnable */
 	u64 avg_runtime_ns; /* average of runtime_ns */
 	u64 blocked_at_ns;
-	u64 woke_at_ns; /* when it last woke another task */
-	u64 blocked_freq; /* per 100 ms, averaged */
-	u64 waker_freq;
-	u64 allowed[RUSTY_DOM_WORDS]; /* domains with a CPU that it may use */
-	struct scx_ravg duty_cycle; /* average of being runnable, 0 or 1 */
-	u32 runnable_weight; /* what it has added to the domain's weight; 0: not runnable */
-	u32 has_waited; /* in a queue of its domain */
-	u32 woken_sync; /* its last wakeup was a sync wakeup */
+	u64 woke_at_ns; /* when the task last woke another task */
+	u64 blocked_freq; /* average number of sleeps per 100 ms */
+	u64 waker_freq; /* average number of wakeups of other tasks per 100 ms */
+	u64 allowed[RUSTY_DOM_WORDS]; /* domains with a CPU in its affinity */
+	struct scx_ravg duty_cycle; /* running average of 1 while runnable, else 0 */
+	u32 runnable_weight; /* weight added to the domain's demand; 0: not counted */
+	u32 has_waited; /* last inserted into the DSQ of its domain or CPU */
+	u32 woken_sync; /* the last wakeup of the task was a sync wakeup */
 	s32 our_cpu; /* the CPU chosen by this scheduler: see follow_kernel() */
 	/* With config.cgroups. */
 	u64 effective_weight; /* see scx/cgroup.h */
@@ -120,8 +124,9 @@ static struct rusty_dom *dom_state(u32 dom)
 	return bpf_map_lookup_elem(&rusty_doms, &dom);
 }
 
-/* Note that the domain's queue was served: a CPU took a task, or continued with one that precedes
- * all of the queue; or that the queue is no longer empty. */
+/* Record the time at which the domain's queue was last served. A queue is served when a CPU of the
+ * domain takes a task, or lets its current task continue because that task precedes all queued
+ * tasks. A queue that was empty counts as served when a task is inserted. */
 static void note_served(u32 dom)
 {
 	struct rusty_dom *d = config.nr_doms > 1 ? dom_state(dom) : NULL;
@@ -150,7 +155,7 @@ static bool is_allowed(const struct rusty_task *t, u32 dom)
 	return t->allowed[dom / 64 % RUSTY_DOM_WORDS] >> (dom % 64) & 1;
 }
 
-/* Return the slice of a task. It shrinks as the queue grows, so that the last task runs in time. */
+/* Return the slice of a task. It shrinks as the queue grows, to bound the wait of the last task. */
 static u64 slice_ns(u32 dom)
 {
 	s32 nr_queued = scx_bpf_dsq_nr_queued(DOM_DSQ | dom);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Weights of tasks, and the CPU time charged by them. With config.cgroups, the effective weight
- * (scx/cgroup.h) takes the place of the task's own everywhere: in the charge, in the priority, in
- * the demand of the domain, and in the load that the balancer reads.
- */
+/* Weights of tasks, and the charging of CPU time. With config.cgroups, the effective weight
+ * (scx/cgroup.h) of a task replaces its own weight in the charged cost, in the priority, in the
+ * demand of the domain, and in the load that the balancer reads. */
 #ifndef __RUSTY_WEIGHT_BPF_H
 #define __RUSTY_WEIGHT_BPF_H
 
@@ -13,8 +11,8 @@ static u32 weight_of(const struct task_struct *p, const struct rusty_task *t)
 	return config.cgroups ? scx_effective_round(t->effective_weight) : p->scx.weight;
 }
 
-/* Follow the loads of the cgroups, which change as tasks wake up and sleep. Nothing to do without
- * config.cgroups. */
+/* Update the effective weight of a task, which changes with the loads of the cgroups above it.
+ * Without config.cgroups there is nothing to do. */
 static void refresh_weight(const struct task_struct *p, struct rusty_task *t)
 {
 	u32 weight;
@@ -30,7 +28,7 @@ static void refresh_weight(const struct task_struct *p, struct rusty_task *t)
 }
 
 /* Return the cost of CPU time, ns of virtual time. With config.cgroups, it is the mean of the costs
- * at the initial and the final weight, as in scx_cgroup_task_charge(). */
+ * at the effective weight before and after the update, as in scx_cgroup_task_charge(). */
 static u64 cost(const struct task_struct *p, struct rusty_task *t, u64 ran_ns)
 {
 	u64 before = t->effective_weight;
@@ -43,7 +41,7 @@ static u64 cost(const struct task_struct *p, struct rusty_task *t, u64 ran_ns)
 	       2;
 }
 
-/* Charge the CPU time of a running task since the last call. */
+/* Charge the CPU time that a running task has used since ops.running() or the last call. */
 static void charge(const struct task_struct *p, struct rusty_task *t)
 {
 	u64 ran_ns = p->se.sum_exec_runtime - t->sum_exec_ns;
