@@ -153,8 +153,9 @@ impl Cpus {
     /// [`DispatchedTask::vtime`](crate::DispatchedTask::vtime).
     ///
     /// The CPU of the policy thread is preferred, because the policy thread has already preempted
-    /// its task, unless that task exceeds `vtime + margin` by less than half of the greatest
-    /// excess. If `task` may not run on all CPUs, only its previous CPU is considered.
+    /// the task there. But it is not preferred if that task exceeds `vtime + margin` by less than
+    /// half of the greatest excess. If `task` may not run on all CPUs, only its previous CPU is
+    /// considered.
     pub fn pick_victim(&mut self, task: &QueuedTask, vtime: u64, margin: u64) -> Option<u32> {
         let limit = vtime.saturating_add(margin);
         let cpu = if self.is_bound(task) {
@@ -188,8 +189,8 @@ impl Cpus {
         })
     }
 
-    /// By how much the vtime of the CPU's task exceeds `limit`; 0 if it does not exceed it, or if
-    /// no task may be preempted.
+    /// By how much the vtime of the CPU's task exceeds `limit`; 0 if it is at most `limit`, or if
+    /// the CPU has no task that may be preempted.
     fn behind(&self, cpu: u32, limit: u64) -> u64 {
         if self.is_online(cpu) {
             self.running_vtime(cpu).saturating_sub(limit)

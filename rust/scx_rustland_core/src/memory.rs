@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Avoids page faults of the policy thread: while it waits for memory, all tasks wait for it. The
-//! runner disables huge pages.
+//! Avoids page faults of the policy thread: while the policy thread waits for memory, all tasks
+//! wait for a decision. The runner disables huge pages.
 
 use std::io;
 use std::path::Path;

@@ -253,7 +253,8 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
     }
 
     /// Whether the policy is slow: within the last minute it stalled, but answered within 2.5 s.
-    /// CPUs would wait for long if it decided on one task at a time. Decide on all tasks each time.
+    /// Decide on all tasks each time then. If a slow policy decided on one task at a time, CPUs
+    /// would wait for long.
     #[must_use]
     pub fn is_slow(&self) -> bool {
         self.shared.has_been_slow()

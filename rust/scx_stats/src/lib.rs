@@ -50,8 +50,8 @@
 //! # }
 //! ```
 //!
-//! The scheduler increments its counters and never resets them: a [`Source`] returns totals,
-//! and the server answers each client with the changes since its last request. This happens on
+//! The scheduler increments its counters and never resets them: a [`Source`] returns totals, and
+//! the server answers each client with the changes since the client's last request. This happens on
 //! the server's thread, so requests do not delay a scheduling loop.
 
 #![forbid(unsafe_code)]

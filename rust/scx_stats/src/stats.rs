@@ -60,7 +60,7 @@ pub trait Datum: Clone {
     /// If the value is a struct, registers it.
     ///
     /// # Errors
-    /// If its description conflicts with that of a registered struct.
+    /// If its description conflicts with the description of a registered struct.
     fn register(registry: &mut Registry) -> Result<(), MetaError>;
 
     /// The changes since `prev`: see [`Stats::since`].

@@ -9,11 +9,12 @@
 //!
 //! > λ, with Σ dᵢ · min(wᵢ, λ) = λ · P
 //!
-//! where dᵢ is the fraction of time that the tasks of weight wᵢ are runnable (their *duty cycle*, 1
-//! for a task that computes all the time), and P the number of CPUs: a task of weight λ that
-//! computes all the time gets one CPU and no more. The left side minus the right one is concave in
-//! λ, and 0 at 0. So there is one λ above 0 if the tasks need more CPUs than there are (Σ dᵢ > P),
-//! Otherwise there is none: all tasks get the CPU time that they need, and weights are not clamped.
+//! where dᵢ is the sum of the *duty cycles* of the tasks of weight wᵢ, and P is the number of CPUs.
+//! A duty cycle is the fraction of time that a task is runnable, 1 for a task that computes all the
+//! time. A task of weight λ that computes all the time gets one CPU and no more. The left side
+//! minus the right side is concave in λ, and 0 at 0. So there is exactly one solution above 0 if
+//! the tasks need more CPUs than there are (Σ dᵢ > P). Otherwise there is none: all tasks get the
+//! CPU time that they need, and weights are not clamped.
 
 use std::collections::BTreeMap;
 

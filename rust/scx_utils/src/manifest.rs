@@ -52,7 +52,7 @@ impl Mode {
         Self::Server,
     ];
 
-    /// Its number on D-Bus.
+    /// The number of the mode on D-Bus.
     #[must_use]
     pub fn number(self) -> u32 {
         self as u32
@@ -85,7 +85,7 @@ pub struct UnknownMode(String);
 impl FromStr for Mode {
     type Err = UnknownMode;
 
-    /// Case-insensitive, as in configuration files of earlier loaders.
+    /// Accepts upper and lower case, like the configuration files of earlier loaders.
     fn from_str(text: &str) -> Result<Self, UnknownMode> {
         let named = |mode: &Self| mode.to_string().eq_ignore_ascii_case(text);
         let unknown = || UnknownMode(text.chars().take(40).collect());
@@ -150,7 +150,7 @@ pub struct OptionInfo {
     /// Its short form, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub short: Option<char>,
-    /// How many values it takes.
+    /// The number of values that the option takes.
     pub values: Values,
 }
 
@@ -176,18 +176,18 @@ pub struct Manifest {
     pub name: String,
     /// The options that may be passed. Those that open files, or only print something, are omitted.
     pub options: Vec<OptionInfo>,
-    /// Its arguments in each mode.
+    /// The scheduler's arguments in each mode.
     pub modes: BTreeMap<Mode, Vec<String>>,
-    /// The arguments with which it follows the machine's power profile while it runs, in addition
-    /// to those of the mode auto; `None` if it cannot.
+    /// The arguments with which the scheduler follows the machine's power profile while it runs, in
+    /// addition to the arguments of the mode auto. `None` if it cannot follow the profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_profile_args: Option<Vec<String>>,
-    /// The kfuncs that it requires.
+    /// The kfuncs that the scheduler requires.
     pub kfuncs: Vec<String>,
 }
 
 impl Manifest {
-    /// Its name in the kernel's file `root/ops`.
+    /// The name of the scheduler in the kernel's file `root/ops`.
     #[must_use]
     pub fn ops(&self) -> &str {
         ops(&self.name)

@@ -47,8 +47,8 @@ impl Drop for RealTime {
     }
 }
 
-// System calls, since these functions of musl only fail: POSIX defines them for processes, and
-// Linux implements them for threads.
+// The system calls are used directly, because the functions of musl always fail: POSIX defines them
+// for processes, and Linux implements them for threads.
 
 fn current(thread: libc::pid_t) -> Option<Scheduling> {
     let mut param = libc::sched_param { sched_priority: 0 };

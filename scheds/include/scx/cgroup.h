@@ -69,19 +69,21 @@ static inline u64 scx_share_slice(u64 slice_ns, u64 share, u64 cost_ns, u64 min_
 /* ---- effective weights --------------------------------------------------- */
 
 /*
- * The weight that a task would need directly in the root cgroup to get what it gets in its own: its
- * weight or, in a cgroup, that of the topmost cgroup above it, times its part of that cgroup.
- * Unlike a share, it does not change when other cgroups below the root become active or inactive,
- * so a scheduler may compare and add up the weights in each of several queues. In units of
- * 2^-SCX_EFFECTIVE_SHIFT.
+ * The effective weight of a task is the weight with which the task would get the same CPU time if
+ * it were directly in the root cgroup. For a task in the root cgroup, it is the task's own weight.
+ * For any other task, it is the weight of the topmost cgroup above the task, times the task's part
+ * of that cgroup. Unlike a share, it does not change when other cgroups below the root become
+ * active or inactive, so a scheduler may compare and add up the weights in each of several queues.
+ * In units of 2^-SCX_EFFECTIVE_SHIFT.
  */
 #define SCX_EFFECTIVE_SHIFT 16
 
-/* More CPU time is never charged at once. */
+/* Maximum CPU time that is charged at once, so that scx_effective_cost() cannot overflow. */
 #define SCX_EFFECTIVE_RAN_MAX_NS (1ULL << 40)
 
-/* Return the effective weight of a task that has @share of what @weight gets: its own weight, with
- * SCX_SHARE_ALL, or that of the topmost cgroup. At least 1. */
+/* Return the effective weight of a task, at least 1. For a task in the root cgroup, @weight is the
+ * task's own weight and @share is SCX_SHARE_ALL. For any other task, @weight is the weight of the
+ * topmost cgroup, and @share is the task's part of that cgroup. */
 static inline u64 scx_effective_weight(u32 weight, u64 share)
 {
 	u64 effective = weight * share >> (32 - SCX_EFFECTIVE_SHIFT);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Virtual time by shares (cgroup.bpf.h), for schedulers that keep tasks in a DSQ ordered by it.
+ * Virtual time by shares (cgroup.bpf.h), for schedulers with a DSQ ordered by virtual time.
  *
  * A task's virtual time advances by its CPU time divided by its share. The machine's virtual time
  * advances by the CPU time of all tasks, since all shares add up to one. So a task's virtual time

@@ -5,7 +5,7 @@
 
 #include <bpf/bpf_helpers.h>
 
-/* Newer versions of libbpf have these two. */
+/* Newer versions of libbpf define these two macros. */
 #ifndef likely
 #define likely(x) (__builtin_expect(!!(x), 1))
 #define unlikely(x) (__builtin_expect(!!(x), 0))

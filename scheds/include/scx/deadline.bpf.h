@@ -46,8 +46,8 @@
  */
 #define SCX_DL_STRETCH_MIN_NS (4 * NSEC_PER_MSEC)
 
-/* The same minimum if the wakeup was a sync wakeup. A waker and a wakee that exchange messages run
- * better one after the other, so only tasks that compute are preempted. */
+/* The same minimum for sync wakeups. A waker and a wakee that exchange messages run better one
+ * after the other, so a sync wakeup preempts only CPU-bound tasks. */
 #define SCX_DL_SYNC_STRETCH_MIN_NS (40 * NSEC_PER_MSEC)
 
 /* Wakeup frequencies are the number of wakeups in this time. */
@@ -151,8 +151,8 @@ static inline u64 *scx_dl_vtime_now(const struct scx_dl_task *t)
 	return &scx_queue(t->node)->vtime_now;
 }
 
-/* Return the virtual time that the task's own is compared with. For a pinned task, it is at least
- * the node's virtual time, since the task competes with the tasks of the node too. */
+/* Return the virtual time with which the task's virtual time is compared. For a pinned task, it is
+ * at least the node's virtual time, since the task competes with the tasks of the node too. */
 static inline u64 scx_dl_now(const struct scx_dl_task *t)
 {
 	return time_max(*scx_dl_vtime_now(t), scx_queue(t->node)->vtime_now);

@@ -32,7 +32,7 @@ enum {
 	SCX_EXIT_NONE = 0,
 	SCX_EXIT_UNREG = 64, /* unregistered from user space */
 	SCX_EXIT_UNREG_BPF = 65, /* scx_bpf_exit() */
-	SCX_EXIT_UNREG_KERN = 66, /* by the kernel, e.g. CPU hotplug */
+	SCX_EXIT_UNREG_KERN = 66, /* unregistered by the kernel, e.g. for CPU hotplug */
 	SCX_EXIT_SYSRQ = 67, /* SysRq-S */
 	SCX_EXIT_ERROR = 1024, /* this and all above are errors */
 };

@@ -112,11 +112,9 @@ static inline bool scx_fair_prev_is_first(const struct scx_fair_queue *queue, s3
 	       scx_fair_precedes(queue, cpu, scx_fair_vtime_of_running(prev));
 }
 
-/*
- * Advance the virtual time of the queue to its first task's. Running tasks do not advance it: a
- * task of small weight that is alone on a CPU is soon far ahead of all tasks that share another
- * CPU.
- */
+/* Advance the virtual time of the queue to the virtual time of its first task. Running tasks do not
+ * advance it: a task of small weight that is alone on a CPU is soon far ahead of all tasks that
+ * share another CPU. */
 static inline void scx_fair_advance(struct scx_fair_queue *queue)
 {
 	const struct task_struct *first = scx_bpf_dsq_peek(queue->dsq_id);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Dispatch from two DSQs that are ordered by the same virtual time, one of a CPU and one of a group
- * of CPUs: the CPU takes the task with the smallest virtual time of both. */
+/* Dispatch from two DSQs that are ordered by the same virtual time: the DSQ of a CPU and the DSQ of
+ * a group of CPUs. The CPU takes the task with the smallest virtual time in the two DSQs. */
 #ifndef __SCX_FIRST_BPF_H
 #define __SCX_FIRST_BPF_H
 
@@ -43,7 +43,7 @@ static inline bool scx_dispatch_earlier(u64 cpu_dsq_id, u64 dsq_id)
 	return scx_dispatch_from(dsq_id) || scx_dispatch_from(cpu_dsq_id);
 }
 
-/* The same, but faster if the DSQ of the CPU is empty, as it usually is. */
+/* Like scx_dispatch_earlier(), but faster if the DSQ of the CPU is empty, as it usually is. */
 static inline bool scx_dispatch_first(u64 cpu_dsq_id, u64 dsq_id)
 {
 	if (scx_bpf_dsq_nr_queued(cpu_dsq_id) > 0)

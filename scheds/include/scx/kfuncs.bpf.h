@@ -101,20 +101,20 @@ extern s32 scx_bpf_select_cpu_and___args5(struct task_struct *p, s32 prev_cpu, u
 					  const struct cpumask *cpus_allowed, u64 flags) __ksym
 __weak;
 
-/* Since 6.19 it may be called from any callback and returns nothing; before, from ops.cpu_release()
- * only. */
+/* Before 6.19, it may be called only from ops.cpu_release(). Since 6.19, it may be called from any
+ * callback, and returns nothing. */
 extern void scx_bpf_reenqueue_local___v2___new(void) __ksym __weak;
 extern u32 scx_bpf_reenqueue_local___v1(void) __ksym __weak;
 /* Since 7.1. */
 extern void scx_bpf_dsq_reenq___new(u64 dsq_id, u64 reenq_flags) __ksym __weak;
 
-/* Since 6.19; before, schedulers write to p->scx. */
+/* Since 6.19. On older kernels, schedulers write to p->scx. */
 extern bool scx_bpf_task_set_slice___new(struct task_struct *p, u64 slice) __ksym __weak;
 extern bool scx_bpf_task_set_dsq_vtime___new(struct task_struct *p, u64 vtime) __ksym __weak;
 
-/* Since 6.19; before, the wrapper takes one step of the iterator. */
+/* Since 6.19. On older kernels, the wrapper takes one step of the DSQ iterator. */
 extern struct task_struct *scx_bpf_dsq_peek___new(u64 dsq_id) __ksym __weak;
-/* Since 6.18; before: scx_bpf_cpu_rq(cpu)->curr. */
+/* Since 6.18. On older kernels, the wrapper reads scx_bpf_cpu_rq(cpu)->curr. */
 extern struct task_struct *scx_bpf_cpu_curr___new(s32 cpu) __ksym __weak;
 extern struct rq *scx_bpf_cpu_rq___old(s32 cpu) __ksym __weak;
 

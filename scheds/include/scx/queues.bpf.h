@@ -2,8 +2,8 @@
 /*
  * DSQs ordered by virtual time, one for each NUMA node or smaller group of CPUs (cpus.h), and one
  * for the pinned tasks of each CPU. Below, "node" stands for such a group too. A CPU takes the
- * first task of its node's DSQ or of its own, whichever is earlier. If both are empty, it steals
- * from other nodes. scx_balance() evens out the loads of the nodes.
+ * first task of its node's DSQ or of its own DSQ, whichever is earlier. If both are empty, the CPU
+ * steals from other nodes. scx_balance() evens out the loads of the nodes.
  *
  * The scheduler updates vtime_now and runnable_weight of each queue.
  */

@@ -29,8 +29,8 @@ static __noinline bool dispatch_shared(void)
 	if (shared.nr_spare)
 		return true;
 	/* Let the policy decide on the next task now, so that no CPU waits for the decision. The
-	 * barrier pairs with the policy thread's, which writes nr_waiting and then reads
-	 * nr_spare. */
+	 * barrier pairs with the barrier of the policy thread, which writes nr_waiting and then
+	 * reads nr_spare. */
 	scx_full_barrier();
 	if (*(volatile u64 *)&shared.nr_waiting)
 		wake_user();

@@ -116,8 +116,8 @@ static void enqueue_pending(struct task_struct *p, struct rl_task *t, u64 enq_fl
 	/* The kernel inserts the task only after this callback has returned (move_pending()). */
 	scx_bpf_dsq_insert(p, PENDING_DSQ, config.slice_ns, enq_flags);
 	submit(rec);
-	/* If all idle CPUs looked for decisions before the last ones were sent, nobody has drained
-	 * them yet. */
+	/* If all idle CPUs looked for decisions before the last decisions were sent, no CPU has
+	 * drained the last decisions yet. */
 	if (is_undrained())
 		kick_any_idle();
 }

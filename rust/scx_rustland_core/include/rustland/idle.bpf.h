@@ -37,9 +37,9 @@ static bool clear_cpu(u64 *words, u32 cpu)
 }
 
 /*
- * Whether this CPU is in the last steps of going offline. It still wakes up tasks there, such as
+ * Whether this CPU is in the last steps of going offline. Such a CPU still wakes up tasks, such as
  * RCU's kernel threads, but an irq_work that it queues no longer runs. The irq_work would stay
- * pending until the CPU is online again, and meanwhile no other CPU could queue it. So such a CPU
+ * pending until the CPU is online again, and meanwhile no other CPU could queue it. So the CPU
  * neither wakes the policy thread nor kicks a CPU. The watchdog's timer does both instead.
  */
 static bool is_dying_cpu(void)

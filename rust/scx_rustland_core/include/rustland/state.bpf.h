@@ -22,7 +22,8 @@ enum {
 	VTIME_PREEMPTING, /* tasks that preempt the CPU's current task */
 	/* The values up to this are for preempted tasks, in LIFO order (bypass.bpf.h). */
 	VTIME_RESUMED_LAST = 1ULL << 40,
-	/* Added to rl_decision.vtime, so that all other decided tasks come after those above. */
+	/* Added to rl_decision.vtime, so that all other decided tasks come after the tasks with the
+	 * values above. */
 	VTIME_FIRST,
 };
 
@@ -134,7 +135,7 @@ static bool claim_any(struct rl_task *t)
 	return __sync_lock_test_and_set(&t->enq_seq, 0) != 0;
 }
 
-/* The same, if @enq_seq is the number of the pending enqueue. */
+/* Like claim_any(), but only if @enq_seq is the number of the pending enqueue. */
 static bool claim(struct rl_task *t, u64 enq_seq)
 {
 	return __sync_val_compare_and_swap(&t->enq_seq, enq_seq, 0) == enq_seq;

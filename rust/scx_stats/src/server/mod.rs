@@ -186,8 +186,8 @@ impl ServerBuilder {
 ///
 /// One thread serves all clients and runs the sources: see [`Source`].
 ///
-/// The server keeps a snapshot per connection, so that each client gets the changes since its
-/// own last request; the first answer has the changes since it connected.
+/// The server keeps a snapshot per connection, so that each client gets the changes since its own
+/// last request. The first answer has the changes since the client connected.
 #[derive(Debug)]
 pub struct Server {
     file: Option<SocketFile>,

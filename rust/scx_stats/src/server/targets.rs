@@ -110,7 +110,7 @@ impl Targets {
     /// Adds a target. Returns whether its name was free.
     ///
     /// # Errors
-    /// If its description conflicts with that of another target.
+    /// If its description conflicts with the description of another target.
     pub(super) fn add<S: Source>(&mut self, name: &str, source: S) -> Result<bool, MetaError> {
         self.registry.add::<S::Stats>()?;
         let has_counters = has_counters::<S::Stats>();

@@ -34,7 +34,8 @@ impl<S> Loaded<S> {
     ///
     /// # Errors
     ///
-    /// If the kernel refuses it. The error names the scheduler that is running already, if any.
+    /// If the kernel refuses the scheduler. If another scheduler is running already, the error
+    /// names it.
     pub fn attach<'obj>(mut self, kernel: &SchedExt) -> Result<Attached<S>>
     where
         S: Skel<'obj>,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A scheduler's BPF side: opened, loaded, attached. One type per phase, to enforce the order; all
-//! three dereference to the skeleton, whose type only the scheduler knows.
+//! A scheduler's BPF side, which is opened, loaded and attached. Each of these phases has its own
+//! type, to enforce the order. All three types dereference to the skeleton, whose type only the
+//! scheduler knows.
 
 mod attached;
 mod loaded;

@@ -150,8 +150,8 @@ impl<S> Opened<S> {
     }
 
     /// For a scheduler with cgroup callbacks: removes the callbacks that this kernel does not have.
-    /// Without `CONFIG_EXT_GROUP_SCHED`, these are all of them. Removes all of them, too, if the
-    /// options do not need them.
+    /// A kernel without `CONFIG_EXT_GROUP_SCHED` has no cgroup callback. If `are_needed` is false,
+    /// because the options do not need them, removes all cgroup callbacks.
     ///
     /// # Errors
     ///

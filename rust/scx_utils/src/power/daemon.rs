@@ -20,8 +20,9 @@ use zbus::{block_on, connection, Connection, MatchRule, MessageStream};
 
 use super::Profile;
 
-/// The name that the service and its interface share, with the path of the object: as of version
-/// 0.20, and before. Other services with this interface, as of tuned, have the same names.
+/// The names of the service and of its interface, which are the same, with the path of the object:
+/// as of version 0.20, and before that version. Other services with this interface, such as tuned,
+/// use the same names.
 const NAMES: [(&str, &str); 2] = [
     (
         "org.freedesktop.UPower.PowerProfiles",
@@ -198,7 +199,7 @@ async fn connect(root: &Path) -> zbus::Result<Connection> {
     bus.method_timeout(ANSWER_TIMEOUT).build().await
 }
 
-/// Changed properties of a service.
+/// Signals that properties of a service have changed.
 async fn changes(bus: &Connection, name: &str) -> zbus::Result<MessageStream> {
     let rule = MatchRule::builder()
         .msg_type(Type::Signal)
@@ -209,7 +210,7 @@ async fn changes(bus: &Connection, name: &str) -> zbus::Result<MessageStream> {
     MessageStream::for_match_rule(rule.build()?, bus, None).await
 }
 
-/// Starts and ends of a service.
+/// Signals that a service has started or ended.
 async fn owners(bus: &Connection, name: &str) -> zbus::Result<MessageStream> {
     let rule = MatchRule::builder()
         .msg_type(Type::Signal)
@@ -242,7 +243,8 @@ async fn profile(bus: &Connection) -> Option<Profile> {
     None
 }
 
-/// The profile of a service, if it runs. A machine that uses profiles has started it.
+/// Returns the profile of a service, `None` if the service does not run. The service is not
+/// started: a machine that uses profiles has started it already.
 async fn ask(bus: &Connection, name: &str, path: &str) -> zbus::Result<Option<String>> {
     let driver = DBusProxy::builder(bus).cache_properties(CacheProperties::No);
     if !driver
@@ -256,7 +258,8 @@ async fn ask(bus: &Connection, name: &str, path: &str) -> zbus::Result<Option<St
     read(bus, name, path).await.map(Some)
 }
 
-/// Not by a call with the flag NO_AUTO_START: zbus applies no timeout to calls with flags.
+/// Reads the profile. The call does not have the flag NO_AUTO_START, because zbus applies no
+/// timeout to calls with flags.
 async fn read(bus: &Connection, name: &str, path: &str) -> zbus::Result<String> {
     let service = PropertiesProxy::builder(bus)
         .destination(name)

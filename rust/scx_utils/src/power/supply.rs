@@ -27,7 +27,7 @@ impl Supply {
         let mut statuses = Vec::new();
         for entry in fs::read_dir(root.join(SUPPLIES)).ok()?.flatten() {
             let file = |name| word(&entry.path().join(name)).unwrap_or_default();
-            // Batteries of mice and the like.
+            // Skip the batteries of devices such as mice.
             if file("scope") == "Device" {
                 continue;
             }
@@ -40,7 +40,8 @@ impl Supply {
         if statuses.is_empty() {
             return None;
         }
-        // Some machines have no supply besides the battery.
+        // Do not require a mains supply that is offline: some machines list no supply except the
+        // battery.
         let discharges = statuses.iter().any(|status| status == "Discharging");
         Some(if discharges && !is_online {
             Self::Battery
@@ -77,9 +78,9 @@ mod tests {
         assert_eq!(of("Discharging", "0"), Some(Supply::Battery));
         assert_eq!(of("Charging", "1"), Some(Supply::Mains));
         assert_eq!(of("Full", "1"), Some(Supply::Mains));
-        // A weak supply.
+        // The mains supply is too weak.
         assert_eq!(of("Discharging", "1"), Some(Supply::Mains));
-        // The battery takes a moment to notice.
+        // The status of the battery changes with a delay.
         assert_eq!(of("Full", "0"), Some(Supply::Mains));
     }
 

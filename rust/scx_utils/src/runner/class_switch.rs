@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The class-switch helper: a thread that switches tasks between scheduling classes when the kernel
-//! is stuck doing so.
+//! The class-switch helper: a thread that switches tasks between scheduling classes if the kernel
+//! takes long to do so.
 //!
 //! While a scheduler is being enabled or disabled, the kernel waits for an RCU grace period and
-//! then for forks in progress. Meanwhile some tasks are in the ext class and others in the fair
-//! class, which has precedence. If enough of the fair tasks compute, the ext tasks starve; and if
+//! then for forks in progress. Meanwhile some tasks are in the ext class and other tasks are in the
+//! fair class, which has precedence. If enough of the fair tasks compute, the ext tasks starve. If
 //! an ext task was preempted within an RCU reader or during a fork, the machine hangs for as long
 //! as the fair tasks compute. Linux 7.2 reserves 5 % of CPU time for the ext class, so the machine
 //! does not hang, but the tasks that the kernel waits for share only this reserve.
@@ -14,10 +14,10 @@
 //! kernel's switch takes long, this thread does that for all tasks. After `kill -9` there is no
 //! helper.
 //!
-//! Before an unload switches tasks, it waits for the end of CPU hotplug. At this stage, the kernel
-//! picks tasks of the fair class only within a reserve of 5 % of CPU time. A task that the helper
-//! switched to the fair class could not leave a CPU that goes offline: hotplug and unload would
-//! wait for each other. So the helper switches no task at this stage.
+//! Before the kernel switches tasks for an unload, it waits for the end of CPU hotplug. At this
+//! stage, the kernel picks tasks of the fair class only within a reserve of 5 % of CPU time. A task
+//! that the helper switched to the fair class could not leave a CPU that goes offline: hotplug and
+//! unload would wait for each other. So the helper switches no task at this stage.
 
 use std::fs::File;
 use std::thread;
@@ -31,7 +31,8 @@ use rustix::process::{getrlimit, Resource};
 use crate::kernel::SchedExt;
 use crate::realtime::RealTime;
 
-/// Period of the check; a switch seen by two consecutive checks is taken to be stuck.
+/// Period of the check. If two consecutive checks see a switch in progress, it is assumed to be
+/// stuck.
 const POLL: Duration = Duration::from_millis(500);
 
 /// Number of file descriptors to reserve at the start: the usual limit of open files.

@@ -20,7 +20,8 @@ use crate::kernel::SchedExt;
 
 /// How often to check whether the kernel has ended the scheduler, if there is nothing else to do.
 const EXIT_POLL: Duration = Duration::from_millis(250);
-/// The same period for a scheduler whose end also wakes the runner ([`Instance::wake_fd`]).
+/// The interval of this check for a scheduler whose end also wakes the runner
+/// ([`Instance::wake_fd`]).
 const RARE_EXIT_POLL: Duration = Duration::from_secs(1);
 
 /// Repeated CPU hotplug: after FAST_RESTARTS consecutive generations shorter than SHORT_GENERATION,
@@ -50,7 +51,7 @@ pub(super) struct Generations<'a, S: Scheduler> {
     /// Ends the program from within.
     trigger: &'a Trigger,
     access: Access,
-    /// Read once, like all options: files that they name, such as the file of `--kconfig`, may be
+    /// Read only once, because a file that an option names, such as the file of `--kconfig`, may be
     /// gone later.
     open: OpenOptions,
 }

@@ -90,22 +90,22 @@ pub trait Scheduler: 'static {
     const PROGRAM: Program;
     /// Paragraphs for `--help` and the manual page.
     const DESCRIPTION: &'static str;
-    /// Machine settings that it changes while it runs, for the manual page; those of the run loop
-    /// are added automatically.
+    /// The machine settings that the scheduler changes while it runs, for the manual page. The
+    /// settings that the run loop changes are added automatically.
     const MACHINE_SETTINGS: &'static [&'static str] = &[];
-    /// Its arguments in each mode of scx_loader.
+    /// The scheduler's arguments in each mode of scx_loader.
     const MODES: Modes = Modes::NONE;
     /// See [`Manifest`](crate::manifest::Manifest::power_profile_args).
     const POWER_PROFILE_ARGS: Option<&'static [&'static str]> = None;
-    /// The kfuncs that it requires, from `bpf_kfuncs`: see
+    /// The kfuncs that the scheduler requires, from `bpf_kfuncs`: see
     /// [`include_bpf!`](crate::include_bpf).
     const KFUNCS: &'static [&'static str];
 
-    /// Its own options, as typed.
+    /// The scheduler's own options, as given on the command line.
     type Opts: Args;
-    /// Its options, checked and in the kernel's units.
+    /// The validated options, in the kernel's units.
     type Config;
-    /// Its statistics; printed as one line.
+    /// The scheduler's statistics, which are printed as one line.
     type Stats: Stats + DeserializeOwned + Display;
     /// A running scheduler.
     type Instance<'obj>: Instance<Stats = Self::Stats>;
@@ -118,14 +118,15 @@ pub trait Scheduler: 'static {
     /// One line that says which option is invalid, and why.
     fn config(opts: Self::Opts) -> Result<Self::Config>;
 
-    /// The cgroup controls that it implements with these options. The runner warns of other
-    /// controls that are set.
+    /// The cgroup controls that the scheduler implements with these options. The runner warns of
+    /// other controls that are set.
     fn cgroup_controls(_config: &Self::Config) -> &'static [Control] {
         &[]
     }
 
     /// Executes a command that an option requests, such as printing further statistics of the
-    /// running scheduler. `None` if no option requests one. The scheduler is run then.
+    /// running scheduler. Returns `None` if no option requests a command: the runner then runs the
+    /// scheduler.
     fn command(
         _config: &Self::Config,
         _common: &CommonOpts,
@@ -134,11 +135,11 @@ pub trait Scheduler: 'static {
         None
     }
 
-    /// Opens, loads and attaches the BPF side: one generation.
+    /// Begins a generation: opens, loads and attaches the BPF side.
     ///
     /// # Errors
     ///
-    /// If that fails.
+    /// If the BPF side cannot be opened, loaded or attached.
     fn attach<'obj>(
         start: &Start<'_>,
         config: &Self::Config,
@@ -161,13 +162,13 @@ pub trait Instance {
         Ok(Tick::Never)
     }
 
-    /// Becomes readable when [`tick`](Instance::tick) has work, or the kernel has ended the
-    /// scheduler: then the runner's wait ends early. Called once.
+    /// A file descriptor that becomes readable when [`tick`](Instance::tick) has work, or when the
+    /// kernel has ended the scheduler. The runner then stops waiting. Called once.
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// A reader of its statistics, whose counters are monotonic. Called once or twice, right after
+    /// A reader of the statistics, whose counters are monotonic. Called once or twice, right after
     /// attaching.
     ///
     /// # Errors
@@ -175,7 +176,7 @@ pub trait Instance {
     /// If there are no statistics. The scheduler then runs without them.
     fn stats_reader(&self) -> Result<StatsReader<Self::Stats>>;
 
-    /// Adds further targets to its statistics server.
+    /// Adds further targets to the scheduler's statistics server.
     ///
     /// # Errors
     ///
@@ -184,14 +185,14 @@ pub trait Instance {
         Ok(server)
     }
 
-    /// Whether the kernel has ended the scheduler. Must be cheap.
+    /// Whether the kernel has ended the scheduler. This is called often, so it must be cheap.
     fn exited(&self) -> bool;
 
     /// Detaches the scheduler.
     fn detach(self) -> ExitInfo;
 }
 
-/// When the user-space side has work again.
+/// When the user-space side will have work again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tick {
     /// At once: the runner does not wait, and makes no system call.
