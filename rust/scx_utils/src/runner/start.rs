@@ -109,7 +109,8 @@ impl<'a> Start<'a> {
     ///
     /// # Errors
     ///
-    /// If the kernel refuses it. The error names the scheduler that is running already, if any.
+    /// If the kernel refuses the scheduler. If another scheduler is running already, the error
+    /// names it.
     pub fn attach<'obj, S: Skel<'obj>>(&self, loaded: Loaded<S>) -> Result<Attached<S>> {
         loaded.attach(self.kernel)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Balances loads between domains: a snapshot of loads in, a list of migrations out.
+//! Computes, from a snapshot of loads, the migrations that balance the domains.
 //!
 //! The share of a domain is proportional to its number of CPUs. A round moves load in two passes,
 //! first between nodes, and then between the domains of each node. In the first pass, a share is a

@@ -83,7 +83,7 @@ struct rusty_task {
 	u64 target_until_ns; /* expiry of the pending migration */
 	u64 vtime;
 	u64 sum_exec_ns; /* CPU time at the last charge() or ops.running() */
-	u64 runtime_ns; /* CPU time since it became runnable */
+	u64 runtime_ns; /* CPU time since the task last became runnable */
 	u64 avg_runtime_ns; /* average of runtime_ns */
 	u64 blocked_at_ns;
 	u64 woke_at_ns; /* when the task last woke another task */
@@ -95,7 +95,7 @@ struct rusty_task {
 	u32 has_waited; /* last inserted into the DSQ of its domain or CPU */
 	u32 woken_sync; /* the last wakeup of the task was a sync wakeup */
 	s32 our_cpu; /* the CPU chosen by this scheduler: see follow_kernel() */
-	/* With config.cgroups. */
+	/* Used only with config.cgroups. */
 	u64 effective_weight; /* see scx/cgroup.h */
 	struct scx_cgroup_task cgroup;
 };
