@@ -61,7 +61,7 @@ impl Control {
     }
 }
 
-/// The name of the file.
+/// Writes the name of the control's file.
 impl fmt::Display for Control {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -72,7 +72,7 @@ impl fmt::Display for Control {
     }
 }
 
-/// "cpu.weight, cpu.idle and cpu.max".
+/// The names of the controls as text, such as "cpu.weight, cpu.idle and cpu.max".
 #[must_use]
 pub fn list(controls: &[Control]) -> String {
     let names: Vec<_> = controls.iter().map(Control::to_string).collect();

@@ -9,7 +9,7 @@ use libbpf_rs::btf::{Btf, BtfKind};
 
 use crate::btf;
 
-/// Relative to the root directory.
+/// The kernel's type information, relative to the root directory.
 const PATH: &str = "sys/kernel/btf/vmlinux";
 
 /// The kernel's type information. Several MB, read on creation: drop it after use.

@@ -18,11 +18,11 @@ const RULE_WIDTH: usize = 80;
 /// The kernel's record of the end of a scheduler.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExitInfo {
-    /// `enum scx_exit_kind`: 0 while it runs, 64 and more if it was unregistered, 1024 and more if
-    /// it was ejected with an error.
+    /// `enum scx_exit_kind`: 0 while the scheduler runs, 64 and more if it was unregistered, 1024
+    /// and more if it was ejected with an error.
     pub kind: i32,
-    /// Bits 0 to 31 are the scheduler's own, 32 to 47 the kernel's reason, 48 to 63 the action
-    /// that the kernel requests.
+    /// Bits 0 to 31 are the scheduler's own code, bits 32 to 47 are the kernel's reason, and bits
+    /// 48 to 63 are the action that the kernel requests.
     pub code: i64,
     /// The kernel's text for the kind.
     pub reason: String,

@@ -82,7 +82,7 @@ impl Group {
         result.and(self.note.write(entries))
     }
 
-    /// As if the process had been killed: no destructor runs, and the kernel closes its files.
+    /// Simulates `kill -9` of this process: no destructor runs, and the kernel closes the files.
     #[cfg(test)]
     pub(crate) fn kill(self) {
         self.note.unlock();
@@ -135,14 +135,14 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(fs::read_to_string(path)?.trim_end().to_owned())
 }
 
-/// Never creates the file.
+/// Writes a setting. A file that does not exist is an error, and is not created.
 fn write(path: &Path, value: &str) -> io::Result<()> {
     let mut options = File::options();
     let mut file = options.write(true).truncate(true).open(path)?;
     file.write_all(value.as_bytes())
 }
 
-/// Whether the kernel's file no longer exists; it may have disappeared while open.
+/// Whether the kernel's file no longer exists. The file may have disappeared while it was open.
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ENODEV)
 }

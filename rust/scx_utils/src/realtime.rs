@@ -66,7 +66,8 @@ fn current(thread: libc::pid_t) -> Option<Scheduling> {
         .map(|policy| (policy, param))
 }
 
-/// `SCHED_RESET_ON_FORK`: threads created meanwhile do not inherit the policy.
+/// The lowest priority of `SCHED_FIFO`. Because of `SCHED_RESET_ON_FORK`, threads that are created
+/// meanwhile do not inherit the policy.
 fn lowest_fifo() -> Scheduling {
     // SAFETY: takes and returns a number.
     let sched_priority = unsafe { libc::sched_get_priority_min(libc::SCHED_FIFO) };

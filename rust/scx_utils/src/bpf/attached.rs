@@ -12,7 +12,8 @@ use crate::kernel::SchedExt;
 /// An attached BPF side. Dropping it detaches the scheduler.
 #[derive(Debug)]
 pub struct Attached<S> {
-    // Declared before `skel`, so that it is dropped first: this unregisters the scheduler.
+    // Declared before `skel`, so that the link is dropped first. Dropping it unregisters the
+    // scheduler.
     link: Link,
     record: Record,
     skel: S,

@@ -29,7 +29,7 @@ pub(super) struct Note {
 /// The note's entry for one file.
 #[derive(Debug, Clone, Eq, PartialEq)]
 pub(super) struct Entry {
-    /// Absolute.
+    /// The absolute path of the file.
     pub(super) path: PathBuf,
     pub(super) before: String,
     pub(super) ours: String,
@@ -92,7 +92,7 @@ impl Note {
         self.entries = entries;
     }
 
-    /// As the kernel does when the process is killed.
+    /// Unlocks the note, as the kernel does when the process is killed.
     #[cfg(test)]
     pub(super) fn unlock(&self) {
         self.file.unlock().unwrap();

@@ -52,7 +52,8 @@ impl Latest {
         Profile::Performance,
     ];
 
-    /// 0 is unknown, and each profile its index plus one.
+    /// The number 0 stands for an unknown profile. Any other number is the index of the profile in
+    /// [`Self::PROFILES`] plus one.
     fn get(&self) -> Option<Profile> {
         let number = self.0.load(Ordering::Relaxed);
         let index = usize::from(number).checked_sub(1)?;
@@ -69,14 +70,15 @@ impl Latest {
 
 /// Reports the profile of power-profiles-daemon, or of another service with its interface.
 ///
-/// A thread listens to the system bus; it ends after this is dropped. A service that does not run
-/// is not started.
+/// A thread listens to the system bus, and ends after the watch is dropped. A service that does not
+/// run is not started.
 #[derive(Debug)]
 pub struct Watch {
     _end: End,
 }
 
-/// Dropping it ends the thread: `_bus` ends a wait for the bus, `_retry` the pause before a retry.
+/// Ends the thread when it is dropped: `_bus` ends a wait for the bus, and `_retry` ends the pause
+/// before a retry.
 #[derive(Debug)]
 struct End {
     _bus: oneshot::Sender<()>,
@@ -152,7 +154,7 @@ fn run(root: &Path, mut report: impl FnMut(Option<Profile>), mut ended: Ended) {
     loop {
         let lost = future::or(
             async {
-                // The other side never sends.
+                // Nothing is ever sent: the wait ends when `End` is dropped.
                 let _ = (&mut ended.bus).await;
                 None
             },

@@ -91,7 +91,7 @@ fn switch_all(kernel: &SchedExt) {
 /// real-time policies.
 fn renew_params(tid: libc::pid_t) {
     let param = libc::sched_param { sched_priority: 0 };
-    // Not the C library's function, which does nothing on musl.
+    // The C library's function is not called, because it does nothing on musl.
     // SAFETY: the kernel reads one `sched_param`.
     let _ = unsafe { libc::syscall(libc::SYS_sched_setparam, tid, &raw const param) };
 }

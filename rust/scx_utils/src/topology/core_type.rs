@@ -71,9 +71,9 @@ pub(super) struct Hybrid {
 }
 
 impl Hybrid {
-    /// Reads the CPUs of the PMUs of hybrid Intel machines below `devices`: `cpu_core`,
-    /// `cpu_atom` and, for E cores on another die, `cpu_lowpower`. None on other machines, and
-    /// if a CPU is listed both as a P core and as an E core.
+    /// Reads the CPUs of the PMUs of hybrid Intel machines below `devices`: `cpu_core`, `cpu_atom`
+    /// and, for E cores on another die, `cpu_lowpower`. Returns `None` on other machines, and if a
+    /// CPU is listed both as a P core and as an E core.
     pub(super) fn read(devices: &Path, online: &Cpumask) -> Option<Self> {
         let list = |pmu: &str| sysfs::list_within(&devices.join(pmu).join("cpus"), online);
         let none = || Cpumask::new(online.nr_cpu_ids());
