@@ -20,11 +20,11 @@ from pathlib import Path
 import debs
 from roots import root, suites
 
-#: The commands of README.md; the first with a time limit.
+#: The commands of README.md. `--for` limits the time of the first command.
 COMMANDS = ("./dev run --yes --for 20", "./dev test --yes")
 #: Time limit of a command.
 LIMIT_S = 3 * 3600
-#: Prefix of the script's report of a command's exit.
+#: Prefix of the line by which the script reports the exit of a command.
 MARK = "fresh-root:"
 
 _TREE = Path(__file__).parents[2]
@@ -60,7 +60,7 @@ class Outcome:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; its exit status: 0, 1 if something failed, 2 for usage."""
+    """Run the command line. Returns the exit status: 0, or 1 if something failed."""
     options = _parser().parse_args(arguments)
     try:
         wanted = options.suite or suites.default()
@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check(name: str, options: argparse.Namespace) -> bool:
-    """Whether all commands pass in a root of that suite; prints each result."""
+    """Run all commands in a root of the suite, and print each result. False if any step failed."""
     try:
         suite = suites.find(name)
     except suites.SuiteError as error:

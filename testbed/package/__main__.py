@@ -29,12 +29,12 @@ from vm import initramfs, kernels, qemu
 
 from . import machine
 
-#: Prefix of the scripts' reports: a step that begins, or what failed.
+#: Prefix of the lines by which the scripts report that a step begins, or that something failed.
 MARK = "package: "
 FAILED = "failed: "
-#: The last step of a script that has succeeded.
+#: The last report of each script if it has succeeded.
 DONE = ("built", "checked", "packed", "done")
-#: Build dependencies that a suite has in its backports only.
+#: Build dependencies that are only in the backports of a suite.
 BACKPORTS = {"bookworm": ("bpftool",)}
 
 _TREE = Path(__file__).parents[2]
@@ -64,16 +64,16 @@ _ERRORS = (
 class Commit:
     """What is packaged."""
 
-    #: Abbreviated, as in the output of --version.
+    #: The abbreviated hash, as in the output of --version.
     name: str
-    #: As in a changelog.
+    #: The date in the format of a Debian changelog.
     date: str
-    #: The version of a release, or one that is lower than that of the next release.
+    #: The version of the release, or else a version that is lower than that of the next release.
     version: str
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; its exit status: 0, 1 if something failed, 2 for usage."""
+    """Run the command line. Returns the exit status: 0, or 1 if something failed."""
     options = _parser().parse_args(arguments)
     try:
         _deb(options)
@@ -188,7 +188,7 @@ def _git(tree: Path, *arguments: str) -> str:
 
 
 def _prepare(folder: Path, suite: str, commit: Commit, version: str) -> None:
-    """The files that build.sh needs, in a new directory."""
+    """Create the files that build.sh needs, in a new directory."""
     folder.mkdir()
     if _git(_TREE, "status", "--porcelain"):
         print("package: uncommitted changes are left out", file=sys.stderr)
@@ -202,7 +202,7 @@ def _prepare(folder: Path, suite: str, commit: Commit, version: str) -> None:
 
 
 def _dist() -> Path:
-    """The tarball of `meson dist`."""
+    """Create the tarball by `meson dist`."""
     command = ["meson", "dist", "-C", str(_BUILD), "--no-tests", "--allow-dirty"]
     done = subprocess.run(
         [*command, "--formats", "xztar"],
@@ -219,13 +219,13 @@ def _dist() -> Path:
 
 
 def _suite(name: str) -> suites.Suite:
-    """The suite, with its backports if they are needed."""
+    """The suite, with its backports if they have build dependencies that are needed."""
     suite = suites.find(name)
     return suites.with_backports(suite) if name in BACKPORTS else suite
 
 
 def _build(sources: Path, suite: str, commit: Commit, *, again: bool, results: Path) -> root.Work:
-    """build.sh in a root."""
+    """The work of build.sh in a root."""
     pins = [
         f"Package: {package}\nPin: release n={suite}-backports\nPin-Priority: 500\n"
         for package in BACKPORTS.get(suite, ())
@@ -263,7 +263,7 @@ def _check(suite: str, packages: tuple[Path, ...], output: Path) -> None:
 
 
 def _follow(suite: str, lines: Iterable[str], log: Path, step: str = "creating a root") -> None:
-    """Print each step of a script with its time. Raises PackageError if it fails."""
+    """Print each step of a script with its time. Raises PackageError if a step fails."""
     began = time.monotonic()
     error = ""
     print(f"{suite}: {step} …", end=" ", flush=True)

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 # build.sh DIR VERSION [again]: builds the packages from DIR/scx_VERSION.orig.tar.xz, in a minimal
-# root or on this machine, without a network; `again` also tests that a second build in the same
-# directory gives the same bytes. The results are in DIR/out.
+# root or on this machine, without a network. The results are in DIR/out. With `again`, it also
+# tests that a second build in the same directory gives the same bytes.
 #
-# DIR/changelog replaces the package's own. DIR/preferences, if it exists, are for apt; then the
-# build dependencies are installed.
+# DIR/changelog replaces the changelog of packaging/debian. If DIR/preferences exists, apt uses it,
+# and the build dependencies are installed.
 set -eu
 
 top=$1
@@ -15,7 +15,7 @@ step() {
 	echo "package: $*"
 }
 
-# unpack DIR: the source tree, with the package's files, below it.
+# unpack DIR: unpacks the tarball to DIR/source, and adds the files of packaging/debian.
 unpack() {
 	mkdir -p "$1"
 	cp "$top/scx_$version.orig.tar.xz" "$1"
@@ -25,7 +25,7 @@ unpack() {
 	cp "$top/changelog" "$1/source/debian/changelog"
 }
 
-# A minimal root cannot even unpack the tarball.
+# A minimal root lacks even the programs that unpack the tarball.
 install_tools() {
 	step installing the tools that build packages
 	cp "$top/preferences" /etc/apt/preferences.d/scx
@@ -42,8 +42,8 @@ install_dependencies() {
 build() {
 	cd "$1/source"
 	shift
-	# Without privileges, dpkg-buildpackage still gets no crates from the network: the tarball's
-	# configuration of cargo names vendor/ only.
+	# Without privileges, the network cannot be disabled. The build still gets no crates from
+	# it, because the tarball's configuration of cargo names only vendor/.
 	if unshare --net true 2>/dev/null; then
 		unshare --net dpkg-buildpackage --unsigned-source --unsigned-changes "$@"
 	else
@@ -57,12 +57,12 @@ check_with_lintian() {
 		return
 	fi
 	step lintian
-	# The project has no address for mail yet: a distribution enters its own maintainer.
+	# The maintainer's address is a placeholder, because each distribution enters its own.
 	lintian --allow-root --fail-on error --suppress-tags bogus-mail-host "$1"/*.changes
 }
 
-# At another time, with another time zone, locale and umask. The directory is the same: it is part of
-# the names of symbols in Rust programs.
+# Builds again, with another time zone, locale and umask. The directory has to be the same, because
+# its path is part of the names of symbols in Rust programs.
 build_again() {
 	step building again
 	rm -r "$top/build"

@@ -3,7 +3,7 @@
 # check.sh: in a minimal root, installs /root/*.deb, upgrades, removes and purges them, and tests
 # that services are left alone and that nothing is left behind.
 #
-# systemd does not run here; a systemctl of our own, first in PATH, records how it is called.
+# systemd does not run here. A script that takes the place of systemctl records how it is called.
 set -eu
 
 packages="scx-scheds scx-tools"
@@ -28,7 +28,8 @@ install_dependencies() {
 	apt-get install --yes --quiet=2 --no-install-recommends polkitd systemd
 }
 
-# Records calls that would act on running units, as on a machine that runs systemd.
+# Makes the packages' scripts believe that systemd runs, and records their calls of systemctl. Only
+# calls with --root are executed, which do not need a running systemd.
 record_systemctl() {
 	mkdir -p /run/systemd/system
 	printf '#!/bin/sh\nexit 0\n' >/usr/sbin/policy-rc.d
@@ -42,7 +43,8 @@ record_systemctl() {
 	chmod 755 /usr/local/sbin/systemctl
 }
 
-# All files but those of dpkg, caches and logs, and what systemctl notes of its own calls.
+# Lists all files, except those of dpkg and apt, caches, logs, and what systemctl notes about its
+# calls.
 files() {
 	find / \( -path /proc -o -path /sys -o -path /dev -o -path /root -o -path /tmp \
 		-o -path /run/systemd -o -path /var/lib/dpkg -o -path /var/lib/apt \
@@ -70,7 +72,7 @@ check_units() {
 	! grep -E '(^| )(start|restart|try-restart|enable|stop) ' "$calls" || fail "a service was touched"
 }
 
-# Packages of a higher version, with the same contents.
+# Creates packages with the same contents and a higher version.
 higher_versions() {
 	mkdir /root/higher
 	for deb in /root/*.deb; do

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 # image.sh: in a minimal root, installs systemd, D-Bus, polkit and /root/*.deb, and makes an
-# initramfs of the root: /root/out/image.cpio.zst. When it has booted, it runs session.sh.
+# initramfs of the root: /root/out/image.cpio.zst. The system runs session.sh when it has booted.
 set -eu
 
 step() {
@@ -17,7 +17,7 @@ install_all() {
 	apt-get install --yes --quiet=2 --no-install-recommends /root/*.deb
 }
 
-# A service that starts when the system is up, and writes to the console.
+# Adds a service that runs session.sh when the system is up, and writes to the console.
 run_session() {
 	cp /root/session.sh /usr/local/sbin/scx-session
 	cat >/etc/systemd/system/scx-session.service <<-END

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from vm import accelerator, initramfs, kernels, qemu, topology
 
-#: Each boot: its name, and further kernel parameters.
+#: The name of each boot, and the kernel parameters that are specific to this boot.
 BOOTS = {"first": (), "default": (), "off": ("scx=off",)}
-#: As an administrator sets it.
+#: The configuration of scx_loader after an administrator has set a default scheduler.
 CONFIG = 'default_sched = "scx_flash"\n'
-#: Unpacked, the system takes 400 MiB, beside its archive.
+#: The unpacked system takes 400 MiB of memory, in addition to its archive.
 MEMORY_MIB = 2048
 LIFETIME_S = 1800.0
 _POLL_S = 0.2
@@ -49,12 +49,12 @@ def boot(image: Path, name: str, console_log: Path) -> Iterator[str]:
 
 
 def _padded(archive: bytes) -> bytes:
-    """The archive with the alignment that the next archive needs."""
+    """The archive, padded to the alignment of the archive that is appended."""
     return archive + b"\0" * (-len(archive) % 4)
 
 
 def _further_files(name: str) -> bytes:
-    """Files of a system whose administrator has set a default scheduler."""
+    """The files by which an administrator sets a default scheduler. The first boot has none."""
     tree = initramfs.Tree()
     if name != "first":
         tree.file("etc/scx_loader/config.toml", CONFIG.encode())

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
-# session.sh: in a booted system with the packages, does what a user does, and what happens to one.
-# The kernel parameter scx.session names the part: `first`, `default` with a default scheduler, or
-# `off` with scx=off, too. Powers the machine off.
+# session.sh: tests the packages in a booted system: the commands of a user, the D-Bus interface,
+# and a crash of the loader. The kernel parameter scx.session selects the tests: `first` without a
+# default scheduler, `default` with a default scheduler, `off` with a default scheduler and scx=off.
+# At the end, the machine is powered off.
 # shellcheck disable=SC2317 # functions that are called by their names
 set -u
 
@@ -26,13 +27,13 @@ fail() {
 	end
 }
 
-# show COMMAND…: with its output, which goes into the log.
+# show COMMAND…: runs the command, which must not fail. Its output goes into the log.
 show() {
 	echo "\$ $*"
 	"$@" || fail "$*: exit status $?"
 }
 
-# refused TEXT COMMAND…: the command fails with this message.
+# refused TEXT COMMAND…: runs the command, which must fail with a message that contains TEXT.
 refused() {
 	text=$1
 	shift
@@ -45,7 +46,8 @@ refused() {
 	esac
 }
 
-# until_true WHAT COMMAND…: for up to a minute of the guest.
+# until_true WHAT COMMAND…: waits until the command succeeds, for up to a minute of the guest's
+# time.
 until_true() {
 	what=$1
 	shift
@@ -108,7 +110,7 @@ property() {
 	busctl get-property $LOADER "$1"
 }
 
-# Each call that clients of scx_loader know.
+# The methods and properties that existing clients of scx_loader use.
 calls() {
 	say the calls of clients
 	show call StartScheduler su scx_simple $AUTO
@@ -133,7 +135,7 @@ calls() {
 	runs simple || fail "an unprivileged user stopped the scheduler"
 }
 
-# The loader is killed: its scheduler ends, and the loader is back.
+# If the loader is killed, its scheduler ends, and systemd restarts the loader.
 crash() {
 	say kill -9 of the loader
 	old_pid=$(loader_pid)
@@ -149,7 +151,7 @@ crash() {
 	is is-active scx_loader.service active
 }
 
-# Without the loader.
+# scx.service runs a scheduler without the loader.
 service() {
 	say scx.service
 	show systemctl start scx.service

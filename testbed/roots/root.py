@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Creates a minimal root file system, runs a script in it, and removes it.
 
-mmdebstrap does so, as root or in a user namespace, from the mirror that this machine's apt uses.
+The work is done by mmdebstrap, as root or in a user namespace, with packages from the mirror that
+this machine's apt uses.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from .suites import Suite
 #: Locally added certificates, which are needed to fetch anything through a proxy that
 #: intercepts TLS.
 _LOCAL_CERTIFICATES = Path("/usr/local/share/ca-certificates")
-#: Environment variables that are passed on, in either case: proxies for downloads.
+#: Environment variables that name proxies for downloads. They are passed on to the script, in lower
+#: and in upper case.
 _PASSED_ON = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
 
-#: Of root's shells in Debian.
+#: The PATH of root's shells in Debian.
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -35,14 +37,14 @@ class Work:
     arguments: tuple[str, ...] = ()
     #: Copied to /root.
     files: tuple[Path, ...] = ()
-    #: Packages beside the minimal ones.
+    #: Packages that are installed in addition to the minimal root.
     packages: tuple[str, ...] = ("ca-certificates",)
     #: Receives the contents of /root/out.
     results: Path | None = None
 
 
 def why_impossible() -> str | None:
-    """Why no root file system can be created here; None if one can."""
+    """Why no root file system can be created here. None if it is possible."""
     if shutil.which("mmdebstrap") is None:
         return "mmdebstrap is not installed"
     namespaces = ["--mount"] if os.geteuid() == 0 else ["--user", "--map-root-user", "--mount"]
@@ -79,7 +81,7 @@ def lines(command: Sequence[str], log: Path) -> Iterator[str]:
 def _mmdebstrap(suite: Suite, work: Work) -> list[str]:
     """The command that creates the root, does the work and removes the root."""
     env = [f"{name}={value}" for name, value in os.environ.items() if name.lower() in _PASSED_ON]
-    # mmdebstrap mounts /proc read-only; on a real machine it is writable.
+    # mmdebstrap mounts /proc read-only. On a real machine, /proc is writable.
     hooks = ['mount -o remount,rw "$1/proc"']
     hooks += [f"copy-in {shlex.quote(str(file))} /root" for file in (*work.files, work.script)]
     hooks += [

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import debs
 
-#: Checked by default: Debian 12, which the README names, and 13.
+#: The releases of Debian that are checked by default: 12, which the README names, and 13.
 _DEBIAN = ("bookworm", "trixie")
 _RELEASES = Path("/usr/share/distro-info")
-#: The keys of Ubuntu's archive: Debian suite, package, file.
+#: Where to find the keys of Ubuntu's archive: a suite of Debian, a package in the suite, and a file
+#: in the package.
 _UBUNTU_KEYS = ("trixie", "ubuntu-keyring", "usr/share/keyrings/ubuntu-archive-keyring.gpg")
 
 
@@ -32,7 +33,7 @@ class Suite:
 
 
 def default() -> list[str]:
-    """The suites that are checked by default."""
+    """The suites that are checked by default: _DEBIAN, and the latest LTS release of Ubuntu."""
     ubuntu = [row["series"] for row in _releases("ubuntu") if "LTS" in row["version"]]
     return [*_DEBIAN, *ubuntu[-1:]]
 
@@ -65,12 +66,12 @@ def _ubuntu(name: str) -> Suite:
         keyring = debs.Suite(packaged_in).fetch(package) / path
     except debs.DebsError as error:
         raise SuiteError(f"no keys of Ubuntu's archive: {error}") from error
-    # Without sources: mmdebstrap knows Ubuntu's archive.
+    # No sources are needed, because mmdebstrap knows Ubuntu's archive.
     return Suite(name, options=(f"--keyring={keyring}",))
 
 
 def _releases(vendor: str) -> list[dict[str, str]]:
-    """Releases of a vendor until today, oldest first, from the package distro-info-data."""
+    """The past releases of a vendor, oldest first, according to the package distro-info-data."""
     file = _RELEASES / f"{vendor}.csv"
     if not file.exists():
         return []

@@ -15,7 +15,7 @@ use crate::format::{how, known, title};
 use crate::opts::{Command, How};
 use crate::{operation, status};
 
-/// The running scheduler.
+/// The running scheduler, its mode and its arguments.
 struct Current {
     scheduler: Option<String>,
     mode: u32,
@@ -36,24 +36,24 @@ impl Current {
         json!({"scheduler": self.scheduler, "mode": mode, "args": self.args})
     }
 
-    /// `Rusty in Auto mode`.
+    /// The text for the user, such as `Rusty in Auto mode`.
     fn text(&self) -> String {
         let name = title(self.scheduler.as_deref().unwrap_or(NONE));
         format!("{name} {}", how(self.mode, &self.args))
     }
 }
 
-/// The loader, which is activated by the first call if it is not running.
+/// Connects to the loader. If the loader is not running, the first call activates it.
 pub(crate) async fn connect() -> Result<LoaderProxy<'static>> {
     let bus = Connection::system().await;
-    // The error's text includes its causes.
+    // The text of this error includes its causes, so they are not added as sources.
     let bus = bus.map_err(|error| anyhow!("the system bus: {error}"))?;
-    // After a change, properties must not be read from the cache.
+    // Without a cache, a property that is read after a change has the new value.
     let loader = LoaderProxy::builder(&bus).cache_properties(CacheProperties::No);
     loader.build().await.map_err(explain)
 }
 
-/// A D-Bus error, as text for the user.
+/// Converts a D-Bus error to text for the user.
 pub(crate) fn explain(error: zbus::Error) -> anyhow::Error {
     let zbus::Error::FDO(error) = error else {
         return anyhow!("{error}");
@@ -109,7 +109,7 @@ async fn list(loader: &LoaderProxy<'_>, json: bool) -> zbus::Result<String> {
 async fn modes(loader: &LoaderProxy<'_>, sched: &str, json: bool) -> zbus::Result<String> {
     let mut all = Vec::new();
     for number in loader.scheduler_modes(sched).await? {
-        // A newer loader may have more modes.
+        // A newer loader may have modes that this program does not know.
         let name = Mode::from_number(number).map_or(number.to_string(), |mode| mode.to_string());
         all.push((name, loader.scheduler_mode_args(sched, number).await?));
     }
@@ -188,7 +188,7 @@ async fn start(loader: &LoaderProxy<'_>, sched: &str, how: &How) -> Result<()> {
     run_with(loader, "start", sched, mode, how.arguments()).await
 }
 
-/// If the scheduler or the mode is omitted, the current one is kept.
+/// Switches to a scheduler and a mode. If one of them is omitted, the current one is kept.
 async fn switch(
     loader: &LoaderProxy<'_>,
     before: &Current,
@@ -206,7 +206,8 @@ async fn switch(
     run_with(loader, "switch", sched, mode, how.arguments()).await
 }
 
-/// Starts, or switches to, a scheduler in a mode, or with the arguments if there are some.
+/// Starts a scheduler or switches to it, according to `operation`. It runs with `args` if these are
+/// given, otherwise in `mode`.
 async fn run_with(
     loader: &LoaderProxy<'_>,
     operation: &str,

@@ -4,7 +4,7 @@
 use scx_loader::bus::NONE;
 use scx_utils::manifest::{ops, Mode};
 
-/// `scx_rusty` as `Rusty`.
+/// The display name of a scheduler, such as `Rusty` for `scx_rusty`.
 pub(crate) fn title(scheduler: &str) -> String {
     let mut letters = ops(scheduler).chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());
@@ -16,7 +16,7 @@ pub(crate) fn known(name: String) -> Option<String> {
     (name != NONE).then_some(name)
 }
 
-/// `in LowLatency mode`, or `with arguments "-f -s 5000"`.
+/// How a scheduler runs: `in LowLatency mode`, or `with arguments "-f -s 5000"`.
 pub(crate) fn how(mode: u32, args: &[String]) -> String {
     if !args.is_empty() {
         return format!("with arguments \"{}\"", args.join(" "));

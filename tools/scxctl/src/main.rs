@@ -2,8 +2,8 @@
 //! The command-line client of scx_loader.
 //!
 //! `client` sends requests, `operation` prints their progress, `status` and `watch` show the state.
-//! Without the loader, `check` diagnoses the machine, and `recommend` chooses a scheduler for it.
-//! `format` converts names of schedulers and modes.
+//! `check` diagnoses the machine, and `recommend` chooses a scheduler for it, both without the
+//! loader. `format` converts names of schedulers and modes.
 
 #![forbid(unsafe_code)]
 
@@ -30,7 +30,7 @@ use zbus::block_on;
 
 use opts::{Command, Opts};
 
-/// Exit status of a failed command, and of check if there is a problem.
+/// Exit status of a failed command, and of `check` if it finds a problem.
 const FAILURE: u8 = 1;
 /// Exit status after wrong usage.
 const USAGE: u8 = 2;
@@ -77,7 +77,7 @@ fn run(opts: &Opts) -> Result<u8> {
 }
 
 fn check(schedulers: &Path, json: bool) -> Result<u8> {
-    // Gives libbpf's messages, such as about damaged BTF, the format of those of scxctl.
+    // libbpf's messages, for example about damaged BTF, get the format of scxctl's own messages.
     scx_utils::log::init("scxctl", 0);
     let registry = Registry::read(schedulers)?;
     let findings = check::check(Path::new("/"), &registry);

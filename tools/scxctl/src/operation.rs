@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Start and switch on a terminal: what is going on is printed meanwhile.
+//! Starts and switches schedulers, and prints the progress on a terminal.
 
 use std::collections::HashMap;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -13,7 +13,7 @@ use zbus::{fdo, Message};
 
 use crate::client::explain;
 
-/// An event.
+/// What can happen during an operation.
 enum Event {
     Changed(Message),
     LoaderGone,
@@ -24,8 +24,8 @@ pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Runs an operation of the loader, and prints its progress. Returns false if the loader has no
-/// operations: one of an earlier version may still run.
+/// Runs an operation of the loader, and prints its progress. Returns false if the loader does not
+/// know operations. This is possible if a loader of an earlier version is still running.
 pub(crate) async fn run(
     loader: &LoaderProxy<'_>,
     name: &str,
@@ -33,7 +33,7 @@ pub(crate) async fn run(
     flags: MethodFlags,
 ) -> Result<bool> {
     let proxy = loader.inner();
-    // Before the call, since the first change may precede its reply.
+    // Subscribe before the call, since the first signal may precede the reply to the call.
     let changes = proxy
         .receive_signal("OperationChanged")
         .await

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The state of the loader and its duration, and why the last scheduler ended.
+//! Shows the state of the loader, how long it has lasted, and why the last scheduler ended.
 
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -29,9 +29,9 @@ pub(crate) struct Status {
     reason: String,
     stderr_tail: Vec<String>,
     default: Option<String>,
-    /// Empty if it is unknown, or not followed.
+    /// Empty if the profile is unknown, or if nothing follows the profile.
     power_profile: String,
-    /// `none`, `loader` or `scheduler`.
+    /// What follows the power profile: `none`, `loader` or `scheduler`.
     power_profile_follower: String,
     effective_mode: Mode,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,7 +88,7 @@ impl Status {
             reason: loader.state_reason().await?,
             stderr_tail: loader.stderr_tail().await?,
             default: known(loader.default_scheduler().await?),
-            // A loader of an earlier version may still run.
+            // A loader of an earlier version, which may still run, lacks these properties.
             power_profile: loader.power_profile().await.unwrap_or_default(),
             power_profile_follower: loader.power_profile_follower().await.unwrap_or_default(),
             effective_mode: Mode::from_number(loader.effective_mode().await.unwrap_or_default())
@@ -97,7 +97,8 @@ impl Status {
         })
     }
 
-    /// Whether nothing differs but the time, whose last digits vary each time it is read.
+    /// Whether both are equal except for the time. The loader computes the time anew for each read,
+    /// so its last digits vary.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let since_usec = other.since_usec;
         let same_time = Self {
@@ -107,7 +108,7 @@ impl Status {
         same_time == *other
     }
 
-    /// As one line.
+    /// The status in one line, without statistics.
     pub(crate) fn line(&self) -> String {
         let mut line = self.state.clone();
         if let Some(scheduler) = &self.scheduler {
@@ -162,7 +163,7 @@ impl Status {
     }
 }
 
-/// `3 d 4 h`, `5 min 6 s`: the two largest units.
+/// A duration in its two largest units, such as `3 d 4 h` or `5 min 6 s`.
 fn lasting(time: Duration) -> String {
     let seconds = time.as_secs();
     let units = [

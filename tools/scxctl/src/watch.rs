@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A line for each change. Properties are read when the loader appears on the bus. After that, only
-//! change signals are used, since a call would make the bus start a loader that has just shut down.
+//! Prints a line for each change of the state. Properties are read when the loader appears on the
+//! bus. After that, only change signals are used, since a call would make the bus start a loader
+//! that has just shut down.
 
 use std::future::Future;
 
@@ -12,10 +13,10 @@ use zbus::fdo::{PropertiesChanged, PropertiesProxy};
 use crate::client::{connect, explain};
 use crate::status::Status;
 
-/// An event.
+/// What changes the state that is shown.
 enum Event {
     Changed(PropertiesChanged),
-    /// Whether the loader is on the bus.
+    /// The loader has appeared on the bus (true), or has left the bus (false).
     Owner(bool),
 }
 
@@ -28,7 +29,7 @@ pub(crate) async fn watch(json: bool) -> Result<()> {
         .path(PATH)
         .build()
         .await?;
-    // Before the initial state, so that no change is missed.
+    // Subscribe before the initial state is read, so that no change is missed.
     let changes = properties.receive_properties_changed().await?;
     let owners = loader.inner().receive_owner_changed().await?;
     let events = or(
@@ -50,8 +51,8 @@ fn print(status: &Status, json: bool) -> Result<()> {
     crate::write(format!("{line}\n").as_bytes())
 }
 
-/// Calls `show` with the first status, and with each that differs: the first signals may be about
-/// changes before the first status was read.
+/// Calls `show` with the first status, and with each status that differs from the previous one. The
+/// first signals may report changes that the first status already includes.
 async fn follow<F: Future<Output = zbus::Result<Status>>>(
     mut events: impl Stream<Item = Event> + Unpin,
     mut status: Status,
@@ -67,7 +68,7 @@ async fn follow<F: Future<Output = zbus::Result<Status>>>(
                     status.change(name, value);
                 }
             }
-            // It may have left the bus again, which is the next event.
+            // Reading fails if the loader has left the bus again, as the next event will report.
             Event::Owner(true) => status = read().await.unwrap_or_else(|_| Status::absent()),
             Event::Owner(false) => status = Status::absent(),
         }
@@ -96,7 +97,8 @@ mod tests {
         Event::Changed(PropertiesChanged::from_message(message).unwrap())
     }
 
-    /// The lines of a watch that begins with the state "stopped", while reading the status fails.
+    /// The lines that are printed for these events, if the first state is "stopped" and each
+    /// attempt to read the status fails.
     fn lines(events: Vec<Event>) -> Vec<String> {
         let mut lines = Vec::new();
         let mut first = Status::absent();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Converts nested statistics to a list of numbers, with names and labels from the structs'
-//! attributes: `_om_prefix` is prepended to the names of a struct's fields, `_om_label` is the
-//! label for the keys of a map, `_om_skip` omits a field.
+//! Converts nested statistics to a list of numbers. Attributes of structs and fields determine the
+//! names and labels of the numbers: `_om_prefix` is prepended to the names of a struct's fields,
+//! `_om_label` is the label for the keys of a map, and `_om_skip` omits a field.
 
 use scx_stats::{FieldMeta, Kind, Shape, StructMeta};
 use serde_json::Value;
@@ -86,8 +86,9 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The name of the label for a map's keys: `_om_label` of the struct in the map, else that of
-    /// the field, else the field's name. `_` is appended until it is unique.
+    /// The name of the label for a map's keys: `_om_label` of the struct in the map, or else
+    /// `_om_label` of the field, or else the name of the field. `_` is appended until the label is
+    /// unique.
     fn label(&self, field: &FieldMeta, datum: &Kind, place: &Place) -> String {
         let of_struct = match datum {
             Kind::Struct(name) => self.find(name),
@@ -123,7 +124,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// A valid name for Prometheus: letters, digits except at the start, and `others`.
+/// Makes a name valid for Prometheus. Only ASCII letters, digits and `others` are kept, and `_`
+/// takes the place of each other character. `_` is prepended to an empty name or a leading digit.
 fn legal(name: &str, others: &str) -> String {
     let legal = |c: char| c.is_ascii_alphanumeric() || others.contains(c);
     let name: String = name

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! An HTTP server for Prometheus: `GET /metrics`.
 //!
-//! A fixed number of threads serve one client each, for a bounded time. So a client that is silent
-//! or never finishes takes up only one thread, and only for that time.
+//! Each of a fixed number of threads serves one client at a time, for a bounded time. So a client
+//! that is silent or never finishes occupies one thread only, until the time limit.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown as Half, SocketAddr, TcpListener, TcpStream};
@@ -26,7 +26,7 @@ const THREADS: usize = 16;
 /// close.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Maximum size of a request, as in other servers.
+/// Maximum size of a request. Other web servers have similar limits.
 const MAX_HEAD_BYTES: usize = 8 * 1024;
 /// Maximum number of header lines; Prometheus sends six.
 const MAX_HEADERS: usize = 64;
@@ -36,12 +36,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Runs until interrupted. For each request, connects to the scheduler that is running at the time.
 pub(crate) fn serve(address: SocketAddr, path: &Path) -> Result<()> {
-    // This comes before other threads are created, so that they inherit the signal mask, which
-    // blocks the signals.
+    // Block the signals before other threads are created, so that these inherit the signal mask.
     let (shutdown, _trigger) = Shutdown::on_signals()?;
     let listener = TcpListener::bind(address);
     let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
-    // The port may have been chosen by the kernel.
+    // If the port is 0, the kernel has chosen one.
     let address = listener.local_addr()?;
     let listener = Arc::new(listener);
     for _ in 0..THREADS {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Shows the statistics of the running scheduler, based on its metadata.
 //!
-//! `source` queries the scheduler; `flatten` converts nested structs to a list of numbers;
-//! `openmetrics` formats them for Prometheus, `http` serves them. `man` has additional sections
-//! of the manual page.
+//! `source` queries the scheduler. `flatten` converts nested structs to a list of numbers.
+//! `openmetrics` formats this list for Prometheus, and `http` serves the result. `man` has
+//! additional sections of the manual page.
 
 #![forbid(unsafe_code)]
 

@@ -13,14 +13,14 @@ use prometheus_client::registry::Registry;
 
 use crate::flatten::{Label, Metric};
 
-/// The content type.
+/// The content type of the text format.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The suffix of counters, which the encoder appends to names.
 const TOTAL: &str = "_total";
 
 impl Metric {
-    /// The name for the encoder.
+    /// The name for the encoder, without the suffix that the encoder appends.
     fn family(&self) -> &str {
         let base = self.name.strip_suffix(TOTAL).filter(|_| self.is_counter);
         base.unwrap_or(&self.name)

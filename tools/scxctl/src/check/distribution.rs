@@ -7,13 +7,15 @@ use std::path::Path;
 
 pub(super) const DEBIAN_12: &[&str] = &[
     "Debian 12: its kernels have no sched_ext; add trixie-backports to apt's sources",
-    // Tested, and named in full because 7.1 and 7.2 there are broken (see `btf`).
+    // The full name selects a version that is tested, because the packages of 7.1 and 7.2 in
+    // trixie-backports have damaged BTF (see `btf`).
     "apt update; apt install linux-image-6.17.13+deb13-amd64",
     "reboot. Do not use 7.1 and 7.2 from there: their BTF is damaged",
 ];
 pub(super) const DEBIAN_13: &[&str] = &[
     "Debian 13: its kernel has no sched_ext; add trixie-backports to apt's sources",
-    // Tested, and named in full because 7.1 and 7.2 there are broken (see `btf`).
+    // The full name selects a version that is tested, because the packages of 7.1 and 7.2 in
+    // trixie-backports have damaged BTF (see `btf`).
     "apt update; apt install linux-image-6.17.13+deb13-amd64",
     "reboot. Do not use 7.1 and 7.2 from there: their BTF is damaged",
 ];
@@ -47,8 +49,8 @@ pub(super) const ARCH: &[&str] = &[
     "reboot",
 ];
 
-/// Lines for the user of the machine with this root directory, three at most; none if the
-/// distribution is not known.
+/// At most three lines for the user of the machine whose root directory is `root`. There are no
+/// lines for unknown distributions.
 pub(super) fn kernel(root: &Path) -> &'static [&'static str] {
     let places = ["etc/os-release", "usr/lib/os-release"];
     let read = |place: &&str| fs::read_to_string(root.join(place)).ok();
@@ -57,7 +59,7 @@ pub(super) fn kernel(root: &Path) -> &'static [&'static str] {
     match (field(&text, "ID"), version) {
         (Some("debian"), None | Some((14.., _))) => DEBIAN_SID,
         (Some("debian"), Some((13, _))) => DEBIAN_13,
-        // The packages of Debian 13 require nothing newer than Debian 12.
+        // The kernel packages for Debian 13 depend on nothing that is newer than Debian 12.
         (Some("debian"), Some((12, _))) => DEBIAN_12,
         (Some("ubuntu"), Some(version)) if version >= (25, 4) => UBUNTU,
         (Some("ubuntu"), Some((24, 4))) => UBUNTU_24_04,
@@ -75,7 +77,7 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     Some(value.trim().trim_matches(['"', '\'']))
 }
 
-/// `24.04` as (24, 4).
+/// The first two numbers of a version, such as (24, 4) for `24.04`.
 fn numbers(version: &str) -> (u32, u32) {
     let mut numbers = version.split('.').map(|number| number.parse().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Whether the kernel has sched_ext. Its version and configuration are only used to explain why
-//! not: distributions backport and disable features.
+//! Checks whether the kernel has sched_ext. The version and the configuration of the kernel are
+//! used only to explain why it has no sched_ext, because distributions backport and disable
+//! features.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -11,7 +12,7 @@ use scx_utils::kernel::SchedExt;
 
 use super::Finding;
 
-/// The first version with sched_ext.
+/// The first kernel version with sched_ext.
 const FIRST: (u32, u32) = (6, 12);
 
 /// The Kconfig option of sched_ext, and those that it depends on.
@@ -32,7 +33,7 @@ pub(super) fn check(sched_ext: &SchedExt) -> Vec<Finding> {
         return without_sched_ext(root, release.as_deref(), missing.as_deref());
     }
     let kernel = release.map(|release| Finding::ok("kernel", format!("Linux {release}")));
-    // The kernel has sched_ext: a configuration that says otherwise belongs to another kernel.
+    // The kernel has sched_ext, so a configuration that says otherwise belongs to another kernel.
     let configured = missing.is_some_and(|missing| missing.is_empty());
     let config =
         configured.then(|| Finding::ok("config", "sched_ext and its dependencies are enabled"));
@@ -45,7 +46,8 @@ pub(super) fn check(sched_ext: &SchedExt) -> Vec<Finding> {
         .collect()
 }
 
-/// Reports a single cause, the first that is known.
+/// Reports a single cause: a version that is too old, or else missing options, or else just that
+/// the kernel has no sched_ext.
 fn without_sched_ext(root: &Path, release: Option<&str>, missing: Option<&[&str]>) -> Vec<Finding> {
     let problem = |name, text, cure| Finding::kernel_problem(root, name, text, cure);
     let mut findings = Vec::new();
@@ -68,7 +70,7 @@ fn without_sched_ext(root: &Path, release: Option<&str>, missing: Option<&[&str]
     findings
 }
 
-/// The first two numbers of the version.
+/// The first two numbers of the kernel's version.
 fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
@@ -81,7 +83,8 @@ fn missing_options(root: &Path, release: &str) -> Option<Vec<&'static str>> {
     Some(OPTIONS.into_iter().filter(|of| !is_set(of)).collect())
 }
 
-/// The configuration that the running kernel provides, or else the file of its package.
+/// The configuration that the running kernel provides in /proc, or else the configuration file that
+/// the kernel's package has installed.
 fn configuration(root: &Path, release: &str) -> Option<String> {
     let places = [
         format!("boot/config-{release}"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! System settings, and the running scheduler.
+//! Checks system settings and the running scheduler.
 
 use scx_loader::boot;
 use scx_loader::registry::Registry;
@@ -17,7 +17,7 @@ pub(super) fn check(sched_ext: &SchedExt, registry: &Registry) -> Vec<Finding> {
     ]
 }
 
-/// The running scheduler.
+/// Whether the running scheduler, if there is one, is installed here.
 fn scheduler(sched_ext: &SchedExt, registry: &Registry) -> Finding {
     let (name, ops) = ("scheduler", sched_ext.ops());
     match sched_ext.state().as_str() {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Diagnoses why schedulers cannot run on this machine, and which settings they ignore.
 //!
-//! `kernel` checks for sched_ext, `btf` the schedulers' requirements, `rights` the privileges of
-//! this process, `machine` settings and the running scheduler. `distribution` says how to get
-//! another kernel. What cannot be determined is omitted.
+//! `kernel` looks for sched_ext, `btf` compares the kernel's BTF with the schedulers' requirements,
+//! `rights` checks the privileges of this process, and `machine` checks system settings and the
+//! running scheduler. `distribution` says how to get another kernel. A result that cannot be
+//! determined is omitted.
 
 mod btf;
 mod distribution;
@@ -25,7 +26,7 @@ pub(crate) use rights::effective_uid;
 /// Width of the verdict column.
 const VERDICT_WIDTH: usize = 8;
 
-/// The result of a check.
+/// How serious a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Verdict {
@@ -47,16 +48,16 @@ impl Verdict {
     }
 }
 
-/// One line of output: subject, verdict, text and remedy.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
-    /// The subject, one word.
+    /// The subject in one word.
     pub(crate) name: String,
     pub(crate) verdict: Verdict,
     pub(crate) text: String,
     /// The remedy, unless the verdict is [`Verdict::Ok`].
     pub(crate) cure: Option<String>,
-    /// How to get another kernel on this distribution, if that is the remedy.
+    /// How to get another kernel on this distribution, if another kernel is the remedy.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub(crate) steps: &'static [&'static str],
 }
@@ -87,7 +88,7 @@ impl Finding {
         }
     }
 
-    /// A problem of the kernel of the machine with this root directory.
+    /// A problem whose remedy is another kernel. `root` is the root directory of the machine.
     fn kernel_problem(
         root: &Path,
         name: &str,
@@ -105,7 +106,8 @@ impl Finding {
 pub(crate) fn check(root: &Path, registry: &Registry) -> Vec<Finding> {
     let sched_ext = SchedExt::new(root);
     let mut findings = kernel::check(&sched_ext);
-    // Without sched_ext, another kernel has to be booted: findings about this one are useless.
+    // Without sched_ext, another kernel has to be booted, and findings about this kernel are
+    // useless.
     if !sched_ext.state().is_empty() {
         findings.extend(btf::check(root, registry));
         findings.extend(rights::check(root));
@@ -114,7 +116,8 @@ pub(crate) fn check(root: &Path, registry: &Registry) -> Vec<Finding> {
     findings
 }
 
-/// As text: one line per finding, a second one for the remedy, if any, and the steps to it.
+/// Formats the findings as text. The line of a finding is followed by its remedy, if there is one,
+/// and by the steps to get another kernel.
 pub(crate) fn print(findings: &[Finding]) -> String {
     let widths = findings.iter().map(|one| one.name.len());
     let name_width = widths.max().unwrap_or(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Privileges to load a scheduler.
+//! Checks the privileges that are needed to load a scheduler.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON: u64 = 1 << 38;
 const CAP_BPF: u64 = 1 << 39;
 
-/// The `uid_map` of the initial user namespace: all ids are mapped to themselves.
+/// The `uid_map` of the initial user namespace, which maps all ids to themselves.
 const EVERYBODY: [&str; 3] = ["0", "0", "4294967295"];
 
 pub(super) fn check(root: &Path) -> Vec<Finding> {

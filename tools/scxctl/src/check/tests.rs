@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Simulated machines in directories.
+//! Checks simulated machines, which are directories with the files that the checks read.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -67,7 +67,8 @@ impl Btf {
         u32::try_from(at).unwrap()
     }
 
-    /// Adds a type; returns its id. `words` are specific to its kind.
+    /// Adds a type, and returns its id. `words` follow the name and the info word of the type, and
+    /// their meaning depends on `kind`.
     fn add(&mut self, name: &str, kind: u32, len: u32, words: &[u32]) -> u32 {
         let info = kind << 24 | len;
         let name = if name.is_empty() {
@@ -161,7 +162,7 @@ impl Machine {
         self.check().into_iter().map(|one| one.name).collect()
     }
 
-    /// Asserts one finding, and that the verdict of all others is ok.
+    /// Asserts the finding with this name, and that the verdict of all other findings is ok.
     #[track_caller]
     fn has(&self, name: &str, verdict: Verdict, words: &str) {
         let found = self.check();
@@ -283,7 +284,7 @@ fn way_to_another_kernel_is_shown() {
             "reboot. Do not use 7.1 and 7.2 from there: their BTF is damaged",
         ]
     );
-    // Below the remedy.
+    // The steps are aligned with the remedy above them.
     let column = |words| text.lines().find_map(|line| line.find(words));
     assert_eq!(column("reboot."), column("boot a kernel"));
     let steps = |machine: Machine, name: &str| {
@@ -306,7 +307,7 @@ fn way_to_another_kernel_is_shown() {
     ] {
         assert_eq!(steps(broken, "btf").len(), 3);
     }
-    // Another kernel is not the remedy.
+    // If another kernel is not the remedy, no steps are shown.
     let off = Machine::good().put("proc/sys/net/core/bpf_jit_enable", "0");
     assert!(steps(off, "jit").is_empty());
 }
@@ -334,7 +335,7 @@ fn configuration_in_proc_is_preferred() {
         "built without CONFIG_SCHED_CLASS_EXT",
     );
 
-    // If it is unreadable, the file is used.
+    // If the configuration in /proc is unreadable, the file in /boot is used.
     let cut = &packed(CONFIG)[..40];
     let broken = Machine::good().put_bytes("proc/config.gz", cut);
     broken.has("config", Verdict::Ok, "are enabled");
@@ -450,7 +451,7 @@ fn json_is_in_lower_case() {
     assert_eq!(json["steps"], serde_json::json!(steps));
     assert!(print(&[]).is_empty());
     assert_eq!(status(&[]), 0);
-    // The test does not read the files of the machine that it runs on.
+    // The checks read no files outside of the root directory.
     assert_eq!(
         check(Path::new("/no/such/place"), &Registry::default()).len(),
         1

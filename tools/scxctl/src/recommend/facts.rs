@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What is known about a machine and its load. `None`, null as JSON: it could not be read.
+//! What is known about a machine and its load. Unless noted otherwise, `None` (null in JSON) means
+//! that a value could not be read.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// What a process is known for by its name.
+/// The purpose of a process, which is known from its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Role {
-    /// A game runs: Wine, Proton, gamescope, or a daemon that games start.
+    /// A sign that a game runs: Wine, Proton, gamescope, or a daemon that games start.
     Game,
-    /// Starts games, and may be idle in the background.
+    /// A program that starts games, and may be idle in the background.
     Launcher,
     /// A display server, compositor or desktop session.
     Desktop,
@@ -27,9 +28,9 @@ pub(crate) enum Role {
 /// The processes of a role.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct Group {
-    /// Names, each once, the one with the most CPU time first.
+    /// The names of the processes, each once. The name of the busiest process comes first.
     pub(crate) names: Vec<String>,
-    /// CPUs that they kept busy, on average.
+    /// Average number of CPUs that the processes kept busy.
     pub(crate) cpus: f64,
 }
 
@@ -38,16 +39,16 @@ pub(crate) struct Group {
 pub(crate) struct Usage {
     pub(crate) name: String,
     pub(crate) pid: i32,
-    /// CPUs that it kept busy, on average.
+    /// Average number of CPUs that the process kept busy.
     pub(crate) cpus: f64,
 }
 
-/// Cgroups with settings that sched_ext leaves to the scheduler.
+/// How many cgroups have settings that sched_ext leaves to the scheduler.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Cgroups {
-    /// With `cpu.weight` or `cpu.idle`.
+    /// Number of cgroups that set `cpu.weight` or `cpu.idle`.
     pub(crate) weights: usize,
-    /// With `cpu.max`.
+    /// Number of cgroups that set `cpu.max`.
     pub(crate) quotas: usize,
 }
 
@@ -61,24 +62,24 @@ impl Serialize for Profile {
     }
 }
 
-/// The machine.
+/// What is known about the machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct Machine {
-    /// Why the kernel can load no scheduler at all.
+    /// Why the kernel can load no scheduler at all. None if no reason is known.
     pub(crate) obstacle: Option<String>,
-    /// The running scheduler, as the kernel names it.
+    /// The kernel's name of the running scheduler. None if no sched_ext scheduler runs.
     pub(crate) running: Option<String>,
-    /// Online CPUs.
+    /// Number of online CPUs.
     pub(crate) nr_cpus: usize,
-    /// Last-level caches.
+    /// Number of last-level caches.
     pub(crate) nr_llcs: usize,
-    /// NUMA nodes with CPUs.
+    /// Number of NUMA nodes with CPUs.
     pub(crate) nr_nodes: usize,
     /// Whether a core has several threads.
     pub(crate) smt: bool,
     /// Whether there are big and little cores.
     pub(crate) hybrid: bool,
-    /// CPUs of the boot option `nohz_full=`.
+    /// Number of CPUs of the boot option `nohz_full=`.
     pub(crate) nr_tickless: usize,
     pub(crate) on_battery: Option<bool>,
     pub(crate) power_profile: Option<Profile>,
@@ -89,24 +90,24 @@ pub(crate) struct Machine {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct Load {
     pub(crate) seconds: f64,
-    /// CPUs that were busy, on average.
+    /// Average number of busy CPUs.
     pub(crate) busy_cpus: Option<f64>,
-    /// Tasks that ran or waited for a CPU, on average, without this program.
+    /// Average number of tasks that ran or waited for a CPU, without this program.
     pub(crate) runnable_tasks: Option<f64>,
-    /// Share of the time in which a task waited for a CPU (PSI), in percent.
+    /// Percentage of the time during which at least one task waited for a CPU (PSI).
     pub(crate) cpu_pressure_pct: Option<f64>,
     pub(crate) switches_per_s: Option<f64>,
     /// The processes with the most CPU time. None if other users' processes are hidden.
     pub(crate) top: Option<Vec<Usage>>,
-    /// Likewise.
+    /// The processes of each role. None if other users' processes are hidden.
     pub(crate) groups: Option<BTreeMap<Role, Group>>,
-    /// Clients of local X and PostgreSQL servers, connected by Unix sockets.
+    /// Number of clients that are connected to X and PostgreSQL servers by Unix sockets.
     pub(crate) local_clients: Option<usize>,
-    /// CPUs that these servers kept busy, on average.
+    /// Average number of CPUs that X and PostgreSQL servers kept busy.
     pub(crate) local_servers_cpus: Option<f64>,
-    /// TCP connections to services of this machine.
+    /// Number of TCP connections to services of this machine.
     pub(crate) tcp_clients: Option<usize>,
-    /// Threads that wait for sockets. Only root can count them.
+    /// Number of threads that wait for sockets. Only root can count them.
     pub(crate) socket_threads: Option<usize>,
 }
 
@@ -117,19 +118,19 @@ pub(crate) struct Facts {
 }
 
 impl Load {
-    /// The processes of this role; None if there are none.
+    /// The processes of this role. None if there are no such processes, or they are unknown.
     pub(crate) fn group(&self, role: Role) -> Option<&Group> {
         self.groups.as_ref()?.get(&role)
     }
 }
 
-/// `1 CPU`, `2 CPUs`.
+/// A number with a noun, such as `1 CPU` or `2 CPUs`.
 fn count(number: usize, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")
 }
 
-/// In one line.
+/// The most important facts in one line.
 impl fmt::Display for Facts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (machine, load) = (&self.machine, &self.load);

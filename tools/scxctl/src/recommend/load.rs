@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Measures the load, from /proc below a root directory.
+//! Measures the load with the files in /proc below a root directory.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -15,31 +15,32 @@ use super::facts::{Group, Load, Role, Usage};
 use super::names;
 use crate::check;
 
-/// Between two readings of the number of runnable tasks: not a multiple of common periods, such as
-/// the tick or a frame.
+/// Time between two readings of the number of runnable tasks. It is not a multiple of common
+/// periods, such as a tick of 4 or 10 ms or a frame, so that periodic tasks do not bias the
+/// average.
 const INTERVAL: Duration = Duration::from_millis(97);
-/// Number of processes that are shown.
+/// Maximum number of processes that are shown.
 const NR_TOP: usize = 3;
-/// Processes with less than this are not shown.
+/// Processes that keep fewer CPUs busy than this, on average, are not shown.
 const TOP_MIN_CPUS: f64 = 0.05;
 
-/// A process. Its pid and the time of its start identify it.
 #[derive(Debug)]
 struct Process {
     name: String,
     cpu_ticks: u64,
 }
 
-/// The counters at one time.
+/// The kernel's counters at one time.
 #[derive(Debug)]
 pub(super) struct Sample {
     stats: Option<KernelStats>,
     pressure_us: Option<u64>,
-    /// None if the processes of other users are hidden (hidepid=).
+    /// The processes by pid and start time. None if the processes of other users are hidden
+    /// (hidepid=).
     processes: Option<HashMap<(i32, u64), Process>>,
 }
 
-/// The load of the machine with this root directory during this time.
+/// Measures the load of the machine whose root directory is `root` for this time.
 pub(super) fn measure(root: &Path, time: Duration) -> Load {
     let start = Instant::now();
     let first = Sample::read(root);
@@ -69,13 +70,14 @@ fn stats(root: &Path) -> Option<KernelStats> {
     KernelStats::from_file(root.join("proc/stat"), procfs::current_system_info()).ok()
 }
 
-/// Without the thread that reads the number.
+/// The number of runnable tasks, without the thread that reads the number.
 fn runnable_tasks(root: &Path) -> Option<f64> {
     let running = stats(root)?.procs_running?;
     Some(f64::from(running.saturating_sub(1)))
 }
 
-/// Two decimals, as many as a short measurement justifies. The sum of no numbers is -0.
+/// Rounds to two decimals, because a short measurement is not more precise. Adding 0.0 turns -0.0,
+/// which is the sum of an empty list, into 0.0.
 fn round(number: f64) -> f64 {
     (number * 100.0).round() / 100.0 + 0.0
 }
@@ -90,10 +92,10 @@ impl Sample {
         }
     }
 
-    /// What happened until `later`.
+    /// The load between this sample and `later`, which was taken after this time.
     pub(super) fn until(&self, later: &Self, time: Duration) -> Load {
         let seconds = time.as_secs_f64();
-        // Far below 2^52.
+        // The differences are far below 2^52, so that f64 represents them exactly.
         let per_second = |first: u64, last: u64| last.saturating_sub(first) as f64 / seconds;
         let ticks_per_second = procfs::ticks_per_second() as f64;
         let cpus = |first, last| per_second(first, last) / ticks_per_second;
@@ -113,7 +115,7 @@ impl Sample {
         }
     }
 
-    /// The CPU time of each process, most first.
+    /// The CPU time of each process between the samples, in descending order.
     fn usage(&self, later: &Self, cpus: impl Fn(u64, u64) -> f64) -> Option<Vec<Usage>> {
         let (before, after) = (self.processes.as_ref()?, later.processes.as_ref()?);
         let usage = after.iter().map(|(id, process)| {
@@ -130,19 +132,20 @@ impl Sample {
     }
 }
 
-/// Time that all CPUs together have used. The time of guests is part of user and nice.
+/// Time for which all CPUs together were busy, in ticks. The time of guests is not added, because
+/// `user` and `nice` include this time.
 fn busy_ticks(stats: &KernelStats) -> u64 {
     let total = &stats.total;
     let interrupts = total.irq.unwrap_or(0) + total.softirq.unwrap_or(0);
     total.user + total.nice + total.system + interrupts
 }
 
-/// All processes except this one.
+/// All processes except this one. None if the processes of other users are hidden.
 fn processes(root: &Path) -> Option<HashMap<(i32, u64), Process>> {
     let own = fs::read_link(root.join("proc/self")).unwrap_or_default();
     let own = own.to_str().and_then(|pid| pid.parse().ok());
     let stats = all_processes_with_root(root.join("proc")).ok()?;
-    // A process may end meanwhile.
+    // A process that ends meanwhile is left out.
     let stats = stats.filter_map(|process| process.ok()?.stat().ok());
     let all: HashMap<_, _> = stats
         .filter(|stat| Some(stat.pid) != own)
@@ -152,7 +155,7 @@ fn processes(root: &Path) -> Option<HashMap<(i32, u64), Process>> {
             ((stat.pid, stat.starttime), Process { name, cpu_ticks })
         })
         .collect();
-    // The first process belongs to root.
+    // Process 1 belongs to root, so it is missing if the processes of other users are hidden.
     let is_first = |(pid, _): &(i32, u64)| *pid == 1;
     all.keys().any(is_first).then_some(all)
 }
@@ -181,7 +184,8 @@ fn top(usage: Vec<Usage>) -> Vec<Usage> {
     shown.filter(|one| one.cpus >= TOP_MIN_CPUS).collect()
 }
 
-/// The servers' ends of connections have the path of the socket that the server listens on.
+/// The number of connections to local servers. At the server's end, and only there, a connection
+/// has the path of the socket on which the server listens.
 fn local_clients(root: &Path) -> Option<usize> {
     let sockets = UnixNetEntries::from_file(root.join("proc/net/unix")).ok()?;
     let is_client = |path: &Path| path.to_str().is_some_and(names::is_local_socket);
@@ -193,7 +197,7 @@ fn local_clients(root: &Path) -> Option<usize> {
     Some(paths.filter(|path| is_client(path)).count())
 }
 
-/// Connections to the ports that processes of this machine listen on.
+/// The number of connections to ports on which processes of this machine listen.
 fn tcp_clients(root: &Path) -> Option<usize> {
     let read = |name: &str| {
         let path = root.join("proc/net").join(name);
@@ -210,7 +214,7 @@ fn tcp_clients(root: &Path) -> Option<usize> {
     Some(clients.filter(|port| services.contains(port)).count())
 }
 
-/// For other users, the kernel hides where threads wait.
+/// The number of threads that wait for sockets. The kernel shows only root where threads wait.
 fn socket_threads(root: &Path) -> Option<usize> {
     let proc = root.join("proc");
     if check::effective_uid(root)? != 0 || !proc.join("1/wchan").exists() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Reads the facts of a machine that do not change from second to second, below a root directory.
+//! Reads the facts of a machine that rarely change, from files below a root directory.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use scx_utils::topology::Topology;
 
 use super::facts::{Cgroups, Machine};
 
-/// Everything except the power profile, which is known some time after it was asked for.
+/// Reads everything except the power profile, which may be known only some time after the request.
 pub(super) fn read(root: &Path, btf: Option<&KernelBtf>) -> anyhow::Result<Machine> {
     let topology = Topology::read(&HotplugToken::read(root)?)?;
     let sched_ext = SchedExt::new(root);
@@ -48,14 +48,16 @@ fn obstacle(sched_ext: &SchedExt, btf: Option<&KernelBtf>) -> Option<String> {
     }
 }
 
-/// Without `nohz_full=`, the file is empty or contains `(null)`.
+/// The number of CPUs of the boot option `nohz_full=`. Without this option, the file is empty or
+/// contains `(null)`.
 fn nr_tickless(root: &Path) -> usize {
     let text = fs::read_to_string(root.join("sys/devices/system/cpu/nohz_full"));
     let mask = Cpumask::from_list(text.unwrap_or_default().trim(), MAX_NR_CPU_IDS);
     mask.map_or(0, |mask| mask.weight())
 }
 
-/// Whether a battery powers the machine, according to these power supplies.
+/// Whether a battery powers the machine, according to the power supplies in this directory of
+/// sysfs.
 fn on_battery(supplies: &Path) -> Option<bool> {
     let (mut has_battery, mut discharging) = (false, false);
     let (mut has_line, mut line_online) = (false, false);
@@ -64,7 +66,7 @@ fn on_battery(supplies: &Path) -> Option<bool> {
             let text = fs::read_to_string(supply.path().join(file));
             text.is_ok_and(|text| text.trim() == value)
         };
-        // The battery of a mouse has the scope Device.
+        // The battery of a peripheral device, such as a mouse, has the scope Device.
         if is("type", "Battery") && !is("scope", "Device") {
             has_battery = true;
             discharging |= is("status", "Discharging");
@@ -79,7 +81,8 @@ fn on_battery(supplies: &Path) -> Option<bool> {
     Some(has_battery && !line_online && (discharging || has_line))
 }
 
-/// None without cgroup v2, whose controls these are.
+/// Counts the cgroups with weights and quotas. None without cgroup v2, because version 1 does not
+/// have these controls.
 fn cgroups(root: &Path) -> Option<Cgroups> {
     let is_v2 = root.join("sys/fs/cgroup/cgroup.controllers").exists();
     let nr = |controls| Ignored::find(root, controls).map_or(0, |found| found.nr());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Which scheduler suits this machine and its present load. Changes nothing, and needs neither the
-//! loader nor root.
+//! Recommends a scheduler for this machine and its present load. This changes nothing, and needs
+//! neither the loader nor root.
 //!
-//! `machine` and `load` read the `facts`; `names` has the names of programs. `rules` decides, from
-//! the facts alone.
+//! `machine` and `load` collect the `facts`, and `names` recognizes programs by their names.
+//! `rules` decides from the facts alone.
 
 mod facts;
 mod load;
@@ -27,17 +27,19 @@ use crate::check;
 use facts::{Facts, Profile};
 use rules::Advice;
 
-/// What is printed.
+/// What is printed, as text or JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct Recommendation {
     #[serde(flatten)]
     advice: Advice,
-    /// The command to follow the advice; None if it is followed already.
+    /// The command to follow the advice. None if the kernel's own scheduler is recommended and is
+    /// already in use.
     command: Option<String>,
     facts: Facts,
 }
 
-/// Measures for this time, on the machine whose root directory is `root`.
+/// Measures the load for this time on the machine whose root directory is `root`, and recommends a
+/// scheduler.
 pub(crate) fn recommend(
     root: &Path,
     registry: &Registry,
@@ -45,7 +47,7 @@ pub(crate) fn recommend(
 ) -> Result<Recommendation> {
     let btf = KernelBtf::read(root).ok();
     let profile = ProfileSource::new(root);
-    // A daemon may be asked for the profile, which answers meanwhile.
+    // The first read may send a request to a daemon, which replies while the load is measured.
     let _ = profile.read();
     let mut facts = Facts {
         machine: machine::read(root, btf.as_ref())?,
@@ -79,7 +81,7 @@ fn command(advice: &Advice, facts: &Facts) -> Option<String> {
     }
 }
 
-/// As text, four lines at most.
+/// Formats the recommendation as text of at most four lines.
 pub(crate) fn print(recommendation: &Recommendation) -> String {
     let Recommendation {
         advice,

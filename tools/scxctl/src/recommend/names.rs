@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What processes are, by the name that the kernel has of them: at most 15 characters.
+//! Recognizes processes by their names in the kernel, which have at most 15 characters.
 
 use super::facts::Role;
 
 /// Length of a name in the kernel (`TASK_COMM_LEN` without the final 0).
 const COMM_LEN: usize = 15;
 
-/// Names in full. A name that ends with `*` is a prefix.
+/// The full names of programs, of which the kernel keeps the first 15 characters. A name that ends
+/// with `*` is a prefix.
 const NAMES: [(Role, &[&str]); 8] = [
     (
         Role::Game,
@@ -124,8 +125,9 @@ const NAMES: [(Role, &[&str]); 8] = [
     ),
 ];
 
-/// Servers whose clients are usually local, and the part of a socket's path that shows them.
+/// Servers whose clients are usually local.
 const LOCAL_SERVERS: [&str; 4] = ["X", "Xorg", "Xwayland", "postgres"];
+/// Parts of the paths of the sockets on which these servers listen.
 const LOCAL_SOCKETS: [&str; 2] = ["/.X11-unix/X", "/.s.PGSQL."];
 
 /// Kernel functions in which threads wait for sockets.
@@ -155,7 +157,7 @@ pub(super) fn is_local_server(comm: &str) -> bool {
     LOCAL_SERVERS.contains(&comm)
 }
 
-/// Whether a Unix socket is one of a local server.
+/// Whether a Unix socket with this path belongs to a local server.
 pub(super) fn is_local_socket(path: &str) -> bool {
     LOCAL_SOCKETS.iter().any(|part| path.contains(part))
 }
@@ -176,7 +178,7 @@ mod tests {
         assert_eq!(role("steam"), Some(Role::Launcher));
         assert_eq!(role("wineserver64"), Some(Role::Game));
         assert_eq!(role("php-fpm8.4"), Some(Role::WebServer));
-        // The kernel cuts names.
+        // The kernel cuts names after 15 characters.
         assert_eq!(role("wine64-preloade"), Some(Role::Game));
         assert_eq!(role("qemu-system-x86"), Some(Role::VirtualMachine));
         assert_eq!(role("clickhouse-serv"), Some(Role::Database));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Which scheduler suits which machine and load: a table of rules, of which the first that applies
-//! decides. What each scheduler is good at is from docs/bench.md, docs/results and
-//! docs/schedulers.
+//! The table of rules by which a scheduler is recommended. docs/bench.md, docs/results and
+//! docs/schedulers describe what each scheduler is good at.
 
 use scx_utils::manifest::{Manifest, Mode};
 use serde::Serialize;
@@ -11,20 +10,23 @@ use super::facts::{Facts, Role};
 #[cfg(test)]
 mod tests;
 
-/// CPU pressure above which tasks wait for CPUs. A machine that is half idle has a few percent,
-/// from tasks that wake up on the same CPU by chance.
+/// CPU pressure above which CPUs count as contended. A machine that is half idle has a pressure of
+/// a few percent, because some tasks happen to wake up on the same CPU.
 const CONTENDED_PCT: f64 = 20.0;
-/// CPU time of a group that is in use, in CPUs; idle services need less.
+/// A group of processes counts as active if it keeps at least this many CPUs busy. Idle services
+/// use less.
 const ACTIVE_CPUS: f64 = 0.02;
-/// CPU time of a server that its clients keep busy, in CPUs.
+/// Local servers count as busy if they use at least this many CPUs.
 const BUSY_SERVER_CPUS: f64 = 0.1;
-/// With fewer clients, the server's fair share is about theirs.
+/// With fewer clients than this, a local server needs little more CPU time than its fair share.
 const MANY_LOCAL_CLIENTS: usize = 4;
-/// More TCP clients than the terminals of administrators.
+/// A machine with at least this many TCP clients counts as a server. Administrators usually have
+/// fewer terminals open.
 const MANY_TCP_CLIENTS: usize = 16;
-/// A system without a load has about twenty such threads.
+/// A machine with at least this many threads that wait for sockets counts as a server. An idle
+/// system has about twenty such threads.
 const MANY_SOCKET_THREADS: usize = 64;
-/// scx_flatcg has a single queue for all CPUs.
+/// scx_flatcg is recommended up to this number of CPUs, because it has a single queue for all CPUs.
 const SINGLE_QUEUE_MAX_CPUS: usize = 16;
 
 /// A scheduler with a mode, and what it does for the load.
@@ -34,37 +36,37 @@ type Choice = (&'static str, Mode, &'static str);
 pub(super) struct Rule {
     pub(super) name: &'static str,
     applies: fn(&Facts) -> bool,
-    /// What was found.
+    /// The finding, as text for the user.
     found: fn(&Facts) -> String,
-    /// The best one first. None: the kernel's own scheduler.
+    /// The best choice comes first. Without choices, the kernel's own scheduler is recommended.
     choices: &'static [Choice],
 }
 
-/// What to do. Without a scheduler, the kernel's own is recommended.
+/// The recommendation. If `scheduler` is None, the kernel's own scheduler is recommended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Advice {
     pub(crate) rule: &'static str,
     pub(crate) scheduler: Option<String>,
     pub(crate) mode: Option<Mode>,
-    /// What was found, and what follows from it.
+    /// The finding, and what the recommended scheduler does for such a load.
     pub(crate) reasons: Vec<String>,
 }
 
-/// Frames beside tasks that compute: docs/results/recommend.md.
+/// For frames beside tasks that compute. The order is based on docs/results/recommend.md.
 const GAMING: &[Choice] = &[
     ("scx_bpfland", Mode::Gaming, BRIEF),
     ("scx_lavd", Mode::Gaming, FRAMES),
     ("scx_rustland", Mode::Gaming, INTERACTIVE),
     ("scx_flash", Mode::Gaming, SLEEPERS),
 ];
-/// A desktop beside tasks that compute: likewise.
+/// For a desktop beside tasks that compute. The order is based on docs/results/recommend.md.
 const BUSY_DESKTOP: &[Choice] = &[
     ("scx_bpfland", Mode::Auto, BRIEF),
     ("scx_flash", Mode::Auto, SLEEPERS),
     ("scx_lavd", Mode::Auto, FRAMES),
     ("scx_rustland", Mode::Auto, INTERACTIVE),
 ];
-/// A shell beside tasks that compute: likewise.
+/// For a shell beside tasks that compute. The order is based on docs/results/recommend.md.
 const BUSY_SHELL: &[Choice] = &[
     ("scx_flash", Mode::Auto, SLEEPERS),
     ("scx_lavd", Mode::Auto, FRAMES),
@@ -79,7 +81,8 @@ const FEW_CPUS: &str = "the work is kept on as few CPUs as it needs, so that the
 const CACHES: &str = "each last-level cache has a queue, and load is balanced between them";
 const WORKERS: &str = "workers that have slept go first, so that requests are answered more evenly";
 
-/// The first one that applies, and of whose choices one is installed, decides.
+/// The rules in order of precedence. The first rule that applies, and has a usable choice or no
+/// choices at all, decides.
 pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "kernel",
@@ -265,7 +268,7 @@ pub(super) const RULES: &[Rule] = &[
         found: |facts| format!("{}: most other schedulers would ignore this", limits(facts)),
         choices: &[],
     },
-    // Figures: docs/results/recommend.md.
+    // The choices for servers and for several caches are based on docs/results/recommend.md.
     Rule {
         name: "large-server",
         applies: |facts| is_server(facts) && facts.machine.nr_llcs > 1,
@@ -333,7 +336,7 @@ pub(crate) fn advise(facts: &Facts, usable: &[&Manifest]) -> Advice {
     own("none", reason.into())
 }
 
-/// The kernel's own scheduler.
+/// Recommends the kernel's own scheduler.
 fn own(rule: &'static str, reason: String) -> Advice {
     Advice {
         rule,
@@ -352,7 +355,7 @@ fn is_active(facts: &Facts, role: Role) -> bool {
     group.is_some_and(|group| group.cpus >= ACTIVE_CPUS)
 }
 
-/// The most active processes of the role.
+/// Up to two names of processes of the role, the busiest process first.
 fn names(facts: &Facts, role: Role) -> String {
     let group = facts.load.group(role);
     let names = group.map(|group| group.names.iter().take(2).cloned().collect::<Vec<_>>());
@@ -365,12 +368,12 @@ fn is_contended(facts: &Facts) -> bool {
     facts.load.cpu_pressure_pct > Some(CONTENDED_PCT) || facts.load.runnable_tasks > Some(nr_cpus)
 }
 
-/// Whether at least one CPU's worth of work is done.
+/// Whether the load keeps about one CPU busy, or more.
 fn is_busy(facts: &Facts) -> bool {
     facts.load.busy_cpus >= Some(0.9)
 }
 
-/// Whether power is to be saved, and there are CPUs that may sleep while others work.
+/// Whether power should be saved, and there are several CPUs, so that some CPUs can sleep.
 fn saves_power(facts: &Facts) -> bool {
     use scx_utils::power::Profile;
     if facts.machine.nr_cpus == 1 {
@@ -413,7 +416,7 @@ fn is_server(facts: &Facts) -> bool {
         || facts.load.socket_threads >= Some(MANY_SOCKET_THREADS)
 }
 
-/// What makes it a server.
+/// What shows that the machine is a server.
 fn server(facts: &Facts) -> String {
     let load = &facts.load;
     if let Some(role) = SERVERS.into_iter().find(|role| is_active(facts, *role)) {

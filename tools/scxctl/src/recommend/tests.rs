@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Simulated machines in directories.
+//! Tests with simulated machines, which are directories with the files that are read.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ use super::{command, machine, print, recommend, Advice, Recommendation};
 struct Root(tempfile::TempDir);
 
 impl Root {
-    /// Four CPUs, two of which share a cache.
+    /// A machine with four CPUs, one last-level cache and one process.
     fn new() -> Self {
         let root = Self(tempfile::tempdir().unwrap());
         let cpus = "sys/devices/system/cpu";
@@ -183,11 +183,11 @@ fn rates_are_differences_by_time() {
         .put("proc/pressure/cpu", &pressure(1_500_000))
         .process(20, "hog", 7 + 2 * ticks)
         .process(30, "nginx", 2 * ticks)
-        // Started meanwhile.
+        // These processes start between the two samples.
         .process(40, "nginx", ticks)
         .process(41, "php-fpm8.4", 0);
     let load = first.until(&root.sample(), Duration::from_secs(2));
-    // Not -0.
+    // Without local servers, the sum is 0.0, not -0.0.
     assert!(load.local_servers_cpus.unwrap().is_sign_positive());
     assert_eq!(load.busy_cpus, Some(3.0));
     assert_eq!(load.cpu_pressure_pct, Some(75.0));
@@ -209,7 +209,8 @@ fn rates_are_differences_by_time() {
         (&["nginx".into(), "php-fpm8.4".into()][..], 1.0)
     );
     assert_eq!(load.groups.unwrap().len(), 1);
-    // A process that reuses a pid is another one: its time since the start counts.
+    // The start time tells a process that reuses a pid from the earlier process. All of its CPU
+    // time counts.
     let other = process(20, "other", ticks).replace(" 1 0 7 1 ", " 1 0 8 1 ");
     let before = root.sample();
     let after = root.put("proc/20/stat", &other).sample();
@@ -254,7 +255,8 @@ Num       RefCount Protocol Flags    Type St Inode Path
 0000000000000000: 00000003 00000000 00000000 0001 03 14 /run/postgresql/.s.PGSQL.5432
 0000000000000000: 00000003 00000000 00000000 0001 03 15 /run/dbus/system_bus_socket";
 
-/// A server on port 0x1F90 with two clients, and a client of another machine's port 443.
+/// A server on port 0x1F90 with one connected client and one connection in TIME_WAIT, and a
+/// connection to port 443 of another machine.
 const TCP: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt
    0: 00000000:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 21
    1: 0100007F:1F90 0100007F:C000 01 00000000:00000000 00:00000000 00000000 0 0 22

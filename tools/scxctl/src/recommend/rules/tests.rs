@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A machine for each rule, and any machine.
+//! Tests each rule with a machine on which it decides, and the whole table with random machines.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ fn manifest(name: &str, modes: impl IntoIterator<Item = Mode>) -> Manifest {
     }
 }
 
-/// The advice if all schedulers are installed, except these.
+/// The advice if all schedulers of the table are installed except these.
 fn advice(facts: &Facts, except: &[&str]) -> Advice {
     let all: Vec<_> = names()
         .into_iter()
@@ -57,7 +57,7 @@ fn idle() -> Facts {
     }
 }
 
-/// The same, overloaded.
+/// The machine of `idle()` when it is overloaded.
 fn busy() -> Facts {
     let mut facts = idle();
     facts.load.busy_cpus = Some(4.0);
@@ -96,7 +96,7 @@ fn large(facts: Facts) -> Facts {
 /// A rule, a machine that it decides on, and what it recommends.
 type Example = (&'static str, Facts, Option<(&'static str, Mode)>);
 
-/// Machines with games or a desktop.
+/// Examples for the rules before `tickless`: mostly machines with games or a desktop.
 fn interactive() -> Vec<Example> {
     let game = |facts| with(facts, Role::Game, "wineserver", 0.1);
     let old = change(busy(), |facts| facts.machine.obstacle = Some("old".into()));
@@ -133,7 +133,7 @@ fn interactive() -> Vec<Example> {
     ]
 }
 
-/// Others.
+/// Examples for `tickless` and the rules after it: mostly servers and large machines.
 fn servers() -> Vec<Example> {
     let limits = |facts| {
         change(facts, |facts| {
@@ -158,7 +158,7 @@ fn servers() -> Vec<Example> {
     ]
 }
 
-/// In the order of the table.
+/// All examples, in the order of the rules in the table.
 fn examples() -> Vec<Example> {
     [interactive(), servers()].concat()
 }
@@ -185,7 +185,7 @@ fn next_choice_is_taken_if_the_best_is_not_installed() {
     let desktop = desktop(busy());
     let second = advice(&desktop, &["scx_bpfland"]);
     assert_eq!(second.scheduler.as_deref(), Some("scx_flash"));
-    // The next rule that applies.
+    // If no choice of a rule is installed, the next rule that applies decides.
     let local = &examples()[3].1;
     assert_eq!(advice(local, &["scx_economy"]).rule, "busy-desktop");
     let none = advise(&desktop, &[]);
@@ -236,7 +236,7 @@ fn servers_are_known_by_programs_connections_or_threads() {
         "{threads:?}"
     );
     assert_eq!(rule(|load| load.tcp_clients = Some(15)).rule, "overloaded");
-    // A service without work is no reason.
+    // A service that uses no CPU time does not make the machine a server.
     let sleeping = with(busy(), Role::Database, "postgres", 0.0);
     assert_eq!(advice(&sleeping, &[]).rule, "overloaded");
 }
@@ -344,7 +344,7 @@ fn loads() -> impl Strategy<Value = Load> {
         )
 }
 
-/// Some schedulers, with some modes each.
+/// Random sets of schedulers, each with a random set of modes.
 fn installations() -> impl Strategy<Value = Vec<Manifest>> {
     let all: Vec<_> = names().into_iter().chain(["scx_other"]).collect();
     let modes = prop::collection::btree_set(prop::sample::select(&Mode::ALL[..]), 0..=5);
@@ -358,7 +358,7 @@ fn installations() -> impl Strategy<Value = Vec<Manifest>> {
 }
 
 proptest! {
-    /// What is recommended is installed and has the mode, or it is the kernel's own.
+    /// A recommended scheduler is installed and has the recommended mode.
     #[test]
     fn advice_can_be_followed(
         machine in machines(),
