@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The README's two commands in minimal root file systems."""
+"""Runs the README's two commands in minimal root file systems."""

@@ -62,7 +62,7 @@ _ERRORS = (
 
 @dataclass(frozen=True)
 class Commit:
-    """What is packaged."""
+    """The commit that is packaged."""
 
     #: The abbreviated hash, as in the output of --version.
     name: str

@@ -36,7 +36,7 @@ run_session() {
 	mkdir -p /etc/systemd/system/multi-user.target.wants
 	ln -s ../scx-session.service /etc/systemd/system/multi-user.target.wants/
 	systemctl set-default --quiet multi-user.target
-	# Nobody logs in.
+	# Nobody logs in, so no getty is needed.
 	systemctl mask --quiet getty.target serial-getty@ttyS0.service
 }
 

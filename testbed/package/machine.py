@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Boots a system with the packages installed, and lets session.sh use it.
+"""Boots a system with the packages installed, which runs session.sh.
 
 The root of image.sh is the initramfs of a guest, so that every boot begins with the same files.
 """

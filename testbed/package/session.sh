@@ -79,7 +79,7 @@ loader_has_another_pid() {
 	[ "$pid" != 0 ] && [ "$pid" != "$old_pid" ] && scxctl status >/dev/null
 }
 
-# What README.md tells a new user to type.
+# The commands that README.md tells a new user to run.
 readme() {
 	say the commands of the README
 	for unit in scx.service scx_loader.service; do

@@ -30,7 +30,7 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True)
 class Work:
-    """What is done in a root."""
+    """A script that runs in a root, and its input and output."""
 
     #: Copied to /root, and run there.
     script: Path

@@ -41,20 +41,20 @@ fn main() -> ExitCode {
             return fail(USAGE, "no command: see --help");
         }
         Ok(opts) => run(&opts),
-        // The text of --help or --version.
+        // This is the text of --help or --version, not an error.
         Err(text) if !text.use_stderr() => text.print().context("standard output").map(|()| 0),
         Err(error) => return fail(USAGE, &cli::one_line(&error)),
     };
     match result {
         Ok(status) => status.into(),
-        // The reader has closed the pipe.
+        // It is not a failure if the reader has closed the pipe.
         Err(error) if cli::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => fail(FAILURE, &format!("{error:#}")),
     }
 }
 
 fn fail(status: u8, message: &str) -> ExitCode {
-    // Standard error may be closed.
+    // If standard error is closed, the message is lost.
     let _ = writeln!(io::stderr(), "scxctl: {message}");
     status.into()
 }

@@ -73,7 +73,7 @@ pub(crate) async fn run(
 
 fn progress(message: &str) {
     if !message.is_empty() {
-        // Standard error may be closed.
+        // If standard error is closed, the message is lost.
         let _ = writeln!(io::stderr(), "{message} …");
     }
 }

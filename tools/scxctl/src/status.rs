@@ -24,7 +24,7 @@ pub(crate) struct Status {
     mode: Mode,
     args: Vec<String>,
     pid: Option<u32>,
-    /// Time of the last change of state, scheduler or process.
+    /// Time of the last change of state, scheduler or process, in us since the epoch.
     since_usec: u64,
     reason: String,
     stderr_tail: Vec<String>,

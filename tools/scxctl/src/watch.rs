@@ -20,7 +20,7 @@ enum Event {
     Owner(bool),
 }
 
-/// Runs until interrupted, or the bus is lost.
+/// Runs until it is interrupted or loses the connection to the bus.
 pub(crate) async fn watch(json: bool) -> Result<()> {
     let loader = connect().await?;
     let bus = loader.inner().connection();

@@ -31,7 +31,7 @@ pub(crate) fn flatten(meta: &[StructMeta], stats: &Value) -> Option<Vec<Metric>>
     Some(walk.metrics)
 }
 
-/// The path to a struct.
+/// The place of a struct in the statistics.
 #[derive(Debug, Clone, Default)]
 struct Place {
     /// Names of the enclosing fields that are structs, each followed by `_`.

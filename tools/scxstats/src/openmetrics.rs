@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The OpenMetrics text format.
+//! Encodes metrics in the OpenMetrics text format.
 
 use std::fmt;
 

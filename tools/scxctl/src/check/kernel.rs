@@ -15,7 +15,7 @@ use super::Finding;
 /// The first kernel version with sched_ext.
 const FIRST: (u32, u32) = (6, 12);
 
-/// The Kconfig option of sched_ext, and those that it depends on.
+/// The Kconfig option of sched_ext, and the options on which it depends.
 const OPTIONS: [&str; 4] = [
     "CONFIG_SCHED_CLASS_EXT",
     "CONFIG_BPF_SYSCALL",

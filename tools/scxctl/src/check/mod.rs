@@ -32,9 +32,9 @@ const VERDICT_WIDTH: usize = 8;
 pub(crate) enum Verdict {
     /// The requirement is met.
     Ok,
-    /// Schedulers run, with a limitation.
+    /// Schedulers can run, but with a limitation.
     Warning,
-    /// Schedulers cannot run, or one of them cannot.
+    /// At least one scheduler cannot run.
     Problem,
 }
 

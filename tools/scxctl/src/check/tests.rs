@@ -24,7 +24,7 @@ const CONFIG: &str = "CONFIG_SCHED_CLASS_EXT=y\nCONFIG_BPF_SYSCALL=y\nCONFIG_BPF
                       CONFIG_DEBUG_INFO_BTF=y";
 const OPTIONS_WITHOUT: &str = "CONFIG_BPF_SYSCALL=y\nCONFIG_BPF_JIT=y\nCONFIG_DEBUG_INFO_BTF=y";
 
-/// A kernel's BTF.
+/// Builds the BTF of a kernel.
 #[derive(Debug, Default)]
 struct Btf {
     strings: Vec<u8>,

@@ -59,7 +59,7 @@ impl Root {
     }
 }
 
-/// /proc/stat of CPUs that have been busy for this long, in ticks.
+/// The text of /proc/stat if the CPUs together have been busy for this long, in ticks.
 fn stat(busy: u64, switches: u64, running: u32) -> String {
     let half = busy / 2;
     format!(
@@ -75,7 +75,7 @@ fn pressure(total_us: u64) -> String {
     format!("some {none}={total_us}\nfull {none}=0")
 }
 
-/// /proc/PID/stat.
+/// The text of /proc/PID/stat.
 fn process(pid: i32, name: &str, ticks: u64) -> String {
     let (user, system) = (ticks / 2, ticks - ticks / 2);
     format!(

@@ -93,7 +93,7 @@ fn large(facts: Facts) -> Facts {
     })
 }
 
-/// A rule, a machine that it decides on, and what it recommends.
+/// The name of a rule, a machine on which the rule decides, and the recommendation.
 type Example = (&'static str, Facts, Option<(&'static str, Mode)>);
 
 /// Examples for the rules before `tickless`: mostly machines with games or a desktop.
