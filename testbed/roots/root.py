@@ -91,7 +91,7 @@ def _mmdebstrap(suite: Suite, work: Work) -> list[str]:
     inside = [
         "env",
         "-i",
-        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        f"PATH={_PATH}",
         *env,
     ]
     inside += [f"/root/{work.script.name}", *work.arguments]

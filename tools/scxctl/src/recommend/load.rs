@@ -16,9 +16,9 @@ use super::names;
 use crate::check;
 
 /// Time between two readings of the number of runnable tasks. It is not a multiple of common
-/// periods, such as a tick of 4 or 10 ms or a frame, so that periodic tasks do not bias the
+/// periods, such as a tick of 1, 4 or 10 ms or a frame, so that periodic tasks do not bias the
 /// average.
-const INTERVAL: Duration = Duration::from_millis(97);
+const INTERVAL: Duration = Duration::from_micros(97_300);
 /// Maximum number of processes that are shown.
 const NR_TOP: usize = 3;
 /// Processes that keep fewer CPUs busy than this, on average, are not shown.
