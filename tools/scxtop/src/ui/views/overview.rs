@@ -20,7 +20,7 @@ const HISTOGRAM_MIN: u16 = 6;
 const HISTOGRAM_MAX: u16 = 14;
 /// Least rows of the tasks with their header.
 const TASKS_MIN: u16 = 4;
-/// From this part of the interval on, percent, the interval is shown as observed in full.
+/// An interval of which at least this percentage was observed is shown as fully observed.
 const ALL_PCT: f64 = 99.0;
 /// Bodies up to this height have a short header, and no histogram.
 const LOW: u16 = 15;
