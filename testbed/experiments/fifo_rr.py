@@ -113,8 +113,8 @@ def script(slice_ms: int) -> str:
     the first slice also the other rounds."""
     lines = [_PRELUDE, f"tick begin; start --slice-us {slice_ms * 1000}\n"]
     for count in COUNTS:
-        # The first and the last turn of a task are not complete, so record more turns than the
-        # minimum.
+        # contended() drops at least the first and the last turn of each task, so record more turns
+        # than the minimum.
         seconds = max(0.65, (TURNS_MIN + 3) * count * (slice_ms + 4) / 1000)
         lines.append(f"record; hogs {count} {seconds:g}; recorded rr{count}\n")
     if slice_ms == FIRST_MS:

@@ -13,13 +13,13 @@ COMPLAINTS = re.compile(
     re.IGNORECASE,
 )
 
-#: When a CPU goes offline, 6.12 stops the CPU's fair server, the reservation for fair tasks, even
-#: if the server is not running (dl_server_stop() in sched_cpu_dying()). This subtracts the server's
-#: bandwidth twice, so task_non_contending() warns, or inactive_task_timer() within a second. The
-#: kernel corrects the sum immediately, so there are no further effects. Without a scheduler, the
-#: CPU's fair kernel threads keep the server running. With a scheduler that takes all tasks, nothing
-#: does, and the scheduler cannot avoid the warning. Later kernels stop the server only if it is
-#: running.
+#: When a CPU goes offline, 6.12 stops the CPU's fair server (the deadline server for fair tasks) in
+#: sched_cpu_dying(), even if the server is not running. The server's bandwidth is then subtracted
+#: from dl_rq->running_bw twice, and task_non_contending() warns, or inactive_task_timer() within a
+#: second. The kernel resets running_bw on this underflow, so there are no further effects. If no
+#: sched_ext scheduler is loaded, the CPU's fair kernel threads keep the server running. If a
+#: scheduler takes all tasks, there are no fair tasks, and the scheduler cannot avoid the warning.
+#: Later kernels stop the server only if it is running.
 FAIR_SERVER_SERIES = "6.12"
 FAIR_SERVER_WARNING = r"WARNING: .* (task_non_contending|inactive_task_timer)\+|Call Trace:"
 

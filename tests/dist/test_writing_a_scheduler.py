@@ -53,7 +53,8 @@ class Block:
     step: int
     language: str
     text: str
-    #: Where the block belongs: a file, and the line above it, or the end of the file.
+    #: Where the block belongs: in `file`, after the line `below`, or at the end. If neither is
+    #: given, the block is the whole file.
     file: str = ""
     below: str = ""
     at_end: bool = False

@@ -31,8 +31,8 @@ s32 node_of_cpu[COMPAT_MAX_CPUS];
 
 static struct scx_event_buf events;
 
-/* The last value of scx_bpf_now() on a CPU, and scx_bpf_now() and the boot clock at the first
- * call. */
+/* Of a CPU: the last value of scx_bpf_now(), and the values of scx_bpf_now() and of the boot clock
+ * when they were first read. */
 struct clock {
 	u64 last_ns;
 	u64 first_ns;

@@ -87,7 +87,8 @@ def test_wire_statistics(guest: Guest, fifo: Scheduler, load: Load) -> None:
     first, second, total = (payload(answer) for answer in measured(guest))
     assert set(first) == {"nr_local", "nr_queued", "nr_kthreads", "slice_us"}
     assert first["slice_us"] == 5000
-    # Answers count since the client's previous request, totals since the start of the scheduler.
+    # Counters are the increase since the previous answer on the connection, or since it was opened;
+    # in totals, since the start of the scheduler.
     assert first["nr_queued"] + first["nr_local"] > 0
     assert total["nr_queued"] >= first["nr_queued"] + second["nr_queued"]
     assert payload(ask(guest, TOTAL)[0])["nr_queued"] > total["nr_queued"]

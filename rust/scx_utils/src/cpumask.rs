@@ -35,7 +35,7 @@ pub enum CpumaskError {
         /// The width.
         nr_cpu_ids: usize,
     },
-    /// Not hex digits in groups.
+    /// A text that [`Cpumask::from_hex`] does not accept.
     #[error("'{text}' is not a hex CPU mask: use a form such as ff,00000000")]
     BadHex {
         /// The text.

@@ -77,7 +77,7 @@ pub struct Load {
 pub struct LoadLedger {
     /// The load of all domains together.
     pub total: Load,
-    /// The value to which weights are clamped; [`WEIGHT_MAX`] if all are feasible.
+    /// The value to which weights are clamped; [`WEIGHT_MAX`] if the CPUs suffice for all tasks.
     pub weight_max: f64,
     kind: LoadKind,
     domains: BTreeMap<usize, Load>,
@@ -149,9 +149,10 @@ impl LoadAggregator {
         }
     }
 
-    /// Returns λ, or [`WEIGHT_MAX`] if all weights are feasible. Weights are clamped in descending
-    /// order. If the clamped tasks have the duty cycle D, and the other tasks the load L, then λ ·
-    /// (P - D) = L. This λ is the solution if the next weight is not above it.
+    /// Returns λ, at most [`WEIGHT_MAX`]. If the CPUs suffice for all tasks (Σ dᵢ < P), there is no
+    /// λ, and the result is [`WEIGHT_MAX`]. Weights are clamped in descending order. If the clamped
+    /// tasks have the duty cycle D, and the other tasks the load L, then λ · (P - D) = L. This λ is
+    /// the solution if the next weight is not above it.
     fn feasible_weight(&self) -> f64 {
         let mut by_weight = BTreeMap::<u32, f64>::new();
         for (weight, duty) in self.duties.values().flatten() {

@@ -159,7 +159,8 @@ static bool flush(struct client *client, int fd)
 	return !client->closing;
 }
 
-/* Answer the first complete request; false if there is none, or no memory. */
+/* Answer the first complete request, or reject a line that is too long. Returns false if there is
+ * no such line, or no memory. */
 static bool answer_next(struct scx_server *server, struct client *client)
 {
 	uint64_t values[SCX_STATS_MAX_BYTES / sizeof(uint64_t)];

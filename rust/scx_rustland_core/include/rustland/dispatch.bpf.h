@@ -132,8 +132,8 @@ static void continue_prev(struct task_struct *prev, struct rl_task *t)
 }
 
 /*
- * Extend the slice of prev, because no other task was decided for this CPU. It gets a full slice,
- * or MOMENT_NS if the policy may have another task to run.
+ * Let prev continue, because there is no other task that this CPU can run. prev gets a slice, but
+ * at most MOMENT_NS if the policy may have another task to run.
  */
 static bool extend_prev(struct task_struct *prev)
 {

@@ -22,7 +22,8 @@ pub enum CoreType {
     /// A core that is not little: a P core, a big core, or any core if there is only one kind, or
     /// nothing is known.
     Big {
-        /// The most powerful kind, on a machine with different CPUs.
+        /// Whether CPUs differ, and no CPU has a higher capacity, ranking or maximum frequency:
+        /// the first of these in which they differ.
         turbo: bool,
     },
     /// A core built for low power or small area: an E core, or LITTLE.

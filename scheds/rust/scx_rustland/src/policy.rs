@@ -87,11 +87,11 @@ impl Rustland {
     }
 
     fn may_preempt(&self, task: &QueuedTask, history: &History) -> bool {
-        // A task that has already run since its last sleep does not preempt again.
         self.config.preempts
             && self.config.slice_boost > 0
             && !self.fifo.is_on
             && !self.config.percpu_local
+            // A task that has already run since its last sleep does not preempt.
             && task.exec_ns == 0
             && history.is_interactive
     }

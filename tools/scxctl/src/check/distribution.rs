@@ -35,7 +35,7 @@ pub(super) const UBUNTU_24_04: &[&str] = &[
     "reboot into a kernel where this prints CONFIG_SCHED_CLASS_EXT=y",
 ];
 pub(super) const UBUNTU_OLD: &[&str] = &[
-    "Ubuntu before 24.04: no kernel of it has sched_ext",
+    "Ubuntu before 24.04: its kernels have no sched_ext",
     "upgrade to 24.04 with the hardware enablement kernel, or to 25.04 or newer",
 ];
 pub(super) const FEDORA: &[&str] = &[

@@ -24,8 +24,8 @@ struct sched_entity___top {
 	u64 nr_migrations;
 } __attribute__((preserve_access_index));
 
-/* It is part of task_struct, as on all architectures with sched_ext
- * (CONFIG_THREAD_INFO_IN_TASK). */
+/* Embedded in task_struct if CONFIG_THREAD_INFO_IN_TASK is set, as on x86, arm64, riscv, s390 and
+ * powerpc. */
 struct thread_info___top {
 	u32 cpu;
 } __attribute__((preserve_access_index));

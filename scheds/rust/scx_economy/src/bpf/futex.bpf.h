@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * With --futex: a task that waits for a PI futex lends CPU time to the owner of the futex. When the
- * lender gets the futex, the owner pays back as much as it still has. Only PI futexes are traced,
- * because only their futex word contains the owner's TID.
+ * With --futex: a task that calls futex_lock_pi() lends CPU time to the owner of the futex, if
+ * both are threads of one process. When the call returns, the owner pays back the loan, or what it
+ * has left if that is less. Only PI futexes are traced, because the futex word of an ordinary futex
+ * need not contain the owner's TID.
  *
- * The owner may be waiting in a DSQ, where the loan does not change its place. So when the lender
- * goes to sleep, its CPU dispatches the owner if the owner now precedes all other tasks
- * (dispatch_borrower()). If the lender moves to another CPU before that, the owner keeps its place
- * until it is queued again.
+ * The owner may be waiting in a DSQ, where the loan does not change its place. So the next
+ * ops.dispatch() on the lender's CPU, usually when the lender goes to sleep, dispatches the owner
+ * if the owner now precedes all other tasks (dispatch_borrower()). This is tried once. If it fails,
+ * the owner keeps its place until it is enqueued again.
  */
 #ifndef __ECONOMY_FUTEX_BPF_H
 #define __ECONOMY_FUTEX_BPF_H
