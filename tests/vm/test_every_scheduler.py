@@ -82,7 +82,7 @@ def test_kill_9_leaves_a_working_system(
     """Under load, the scheduler can be started again while the kernel still unloads the killed one.
     After the second kill, the kernel's own scheduler takes over."""
     scheduler = start(program).wait_enabled()
-    process = load("--hogs", "6")
+    process = load("--hogs", "6", "--pipes", "0")
     # All hogs start before the unload; unloads_within() is for forks during the unload.
     wait_for("all hogs run", lambda: nr_hogs(guest, process) == 6)
     # Wait for another load, not for the state, which may still be that of the killed scheduler.

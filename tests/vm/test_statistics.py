@@ -83,7 +83,7 @@ def monitor(guest: Guest) -> Iterator[Callable[..., Process]]:
 
 
 def test_wire_statistics(guest: Guest, fifo: Scheduler, load: Load) -> None:
-    load("--hogs", "6")
+    load("--hogs", "6", "--pipes", "0")
     first, second, total = (payload(answer) for answer in measured(guest))
     assert set(first) == {"nr_local", "nr_queued", "nr_kthreads", "slice_us"}
     assert first["slice_us"] == 5000
@@ -123,7 +123,7 @@ def test_scxstats_reads_any_scheduler(guest: Guest, fifo: Scheduler) -> None:
 def test_c_schedulers_serve_the_same_protocol(guest: Guest, start: Start, load: Load) -> None:
     start("scx_simple", "-i", "0").wait_enabled()
     wait_served(guest)
-    load("--hogs", "6")
+    load("--hogs", "6", "--pipes", "0")
     first, second, total = (payload(answer) for answer in measured(guest))
     assert set(first) == {"local", "global"}
     assert first["global"] + first["local"] > 0
@@ -161,7 +161,7 @@ def test_bad_requests_do_not_close_the_connection(guest: Guest, served: Served) 
 def test_hostile_clients_do_not_disturb_others(guest: Guest, served: Served, load: Load) -> None:
     """While hostile clients are connected, another client is served, and the scheduler
     schedules."""
-    load("--hogs", "4")
+    load("--hogs", "4", "--pipes", "0")
     idle = guest.spawn("idle", ["scx_stats_client", SOCKET, "idle", "200"])
     deaf = guest.spawn("deaf", ["scx_stats_client", SOCKET, "deaf"])
     half = guest.spawn("half", ["scx_stats_client", SOCKET, "half"])
