@@ -32,7 +32,9 @@ def boot(image: Path, name: str, console_log: Path) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="scx-package-") as scratch:
         archive = Path(scratch) / "initramfs"
         archive.write_bytes(_padded(image.read_bytes()) + _further_files(name))
-        args = ("rdinit=/sbin/init", f"scx.session={name}", *BOOTS[name])
+        # Without systemd's messages, which would be in the middle of other lines.
+        quiet = "systemd.show_status=false"
+        args = ("rdinit=/sbin/init", quiet, f"scx.session={name}", *BOOTS[name])
         machine = qemu.Machine(
             kernel,
             archive,
@@ -41,6 +43,7 @@ def boot(image: Path, name: str, console_log: Path) -> Iterator[str]:
             console_log,
             kernel_args=args,
         )
+        console_log.touch()
         launched = qemu.launch(machine)
         try:
             yield from _lines(launched, console_log)

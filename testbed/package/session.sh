@@ -17,13 +17,15 @@ say() {
 }
 
 end() {
+	# Until the console has printed everything.
+	sleep 1
 	systemctl --force --force poweroff
 	exit
 }
 
 fail() {
 	say "failed: $*"
-	systemctl --no-pager status scx_loader.service
+	SYSTEMD_COLORS=0 SYSTEMD_URLIFY=0 systemctl --no-pager --full status scx_loader.service
 	end
 }
 
@@ -102,7 +104,7 @@ readme() {
 
 # shellcheck disable=SC2086 # three words
 call() {
-	busctl call $LOADER "$@"
+	busctl call -- $LOADER "$@"
 }
 
 # shellcheck disable=SC2086 # three words
