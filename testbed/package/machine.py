@@ -18,7 +18,7 @@ from vm import accelerator, initramfs, kernels, qemu, topology
 BOOTS = {"first": (), "default": (), "off": ("scx=off",)}
 #: The configuration of scx_loader after an administrator has set a default scheduler.
 CONFIG = 'default_sched = "scx_flash"\n'
-#: The unpacked system takes 400 MiB of memory, in addition to its archive.
+#: Enough for the unpacked system in addition to its archive.
 MEMORY_MIB = 2048
 LIFETIME_S = 1800.0
 _POLL_S = 0.2

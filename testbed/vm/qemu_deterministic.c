@@ -15,8 +15,8 @@
  *   after its ppoll(), which releases the BQL, it continues only when the CPU thread waits.
  *
  * A CPU sees an interrupt from another CPU only when its turn comes. QEMU divides the time until
- * the machine's next timer by the number of CPUs. A turn may so take a millisecond; and if all
- * CPUs but one are idle, that CPU gets ever shorter turns before each timer. QEMU translates the
+ * the machine's next timer by the number of CPUs. So a turn may take a millisecond. If all
+ * CPUs but one are idle, this CPU gets ever shorter turns before each timer. QEMU translates the
  * end of nearly every turn separately, since it has to stop within a block of instructions. Here
  * all turns have the same length, unless a timer expires earlier.
  */
