@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 # session.sh: tests the packages in a booted system: the commands of a user, the D-Bus interface,
-# and a crash of the loader. The kernel parameter scx.session selects the tests: `first` without a
-# default scheduler, `default` with a default scheduler, `off` with a default scheduler and scx=off.
-# At the end, the machine is powered off.
+# a crash of the loader, and suspend. The kernel parameter scx.session selects the tests: `first`
+# without a default scheduler, `default` with a default scheduler, `off` with a default scheduler
+# and scx=off. At the end, the machine is powered off.
 # shellcheck disable=SC2317 # functions that are called by their names
 set -u
 
@@ -153,6 +153,22 @@ crash() {
 	is is-active scx_loader.service active
 }
 
+has_resumed() {
+	[ "$(cat /sys/power/suspend_stats/success)" = 1 ]
+}
+
+# Suspend takes all CPUs but one offline, so this scheduler ends. It restarts on resume.
+suspend_to_ram() {
+	say suspend to RAM
+	show scxctl start --sched flash
+	echo +5 >/sys/class/rtc/rtc0/wakealarm
+	show systemctl suspend
+	until_true "resume" has_resumed
+	until_true "scheduler after resume" runs flash
+	until_true "reply of the loader" scxctl status
+	show scxctl stop
+}
+
 # scx.service runs a scheduler without the loader.
 service() {
 	say scx.service
@@ -167,6 +183,7 @@ case $(cat /proc/cmdline) in
 	readme
 	calls
 	crash
+	suspend_to_ram
 	service
 	;;
 *scx.session=default*)
