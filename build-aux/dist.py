@@ -2,7 +2,8 @@
 """Add the crates of Cargo.lock to the tree that `meson dist` packs.
 
 A configuration file makes cargo use only these crates, so that the tarball builds without a
-network. Prebuilt Windows libraries in crates are left out: the tarball has only sources.
+network. Crates contain prebuilt Windows libraries and generated HTML pages. They are left out, as
+distributions accept only sources.
 """
 
 import json
@@ -20,7 +21,7 @@ replace-with = "vendored-sources"
 [source.vendored-sources]
 directory = "vendor"
 """
-WINDOWS_LIBRARIES = {".a", ".dll", ".lib"}
+GENERATED = {".a", ".dll", ".html", ".lib"}
 
 
 def _vendor(args, root: Path) -> None:
@@ -36,11 +37,11 @@ def _vendor(args, root: Path) -> None:
     (root / ".cargo" / "config.toml").write_text(CONFIG)
 
 
-def _drop_windows_libraries(vendor: Path) -> None:
-    """Remove them from the crates, and from the lists of files that cargo verifies."""
+def _drop_generated_files(vendor: Path) -> None:
+    """Remove generated files from the crates, and from the lists of files that cargo verifies."""
     for list_of_files in vendor.glob("*/.cargo-checksum.json"):
         crate, listed = list_of_files.parent, json.loads(list_of_files.read_text())
-        dropped = [name for name in listed["files"] if Path(name).suffix in WINDOWS_LIBRARIES]
+        dropped = [name for name in listed["files"] if Path(name).suffix in GENERATED]
         for name in dropped:
             (crate / name).unlink()
             del listed["files"][name]
@@ -60,7 +61,7 @@ def main() -> None:
     args = cargo.parser(__doc__).parse_args()
     root = Path(os.environ["MESON_DIST_ROOT"])
     _vendor(args, root)
-    _drop_windows_libraries(root / "vendor")
+    _drop_generated_files(root / "vendor")
     _same_time_for_all(root)
 
 
