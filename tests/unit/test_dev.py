@@ -23,6 +23,17 @@ def test_help_names_every_verb(args: list[str]) -> None:
         assert f"\n  {verb} " in done.stdout
 
 
+@pytest.mark.parametrize("verb", ["run", "test", "build", "setup", "fmt", "lint"])
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_of_a_verb(verb: str, option: str) -> None:
+    """The verb itself does not run."""
+    done = dev(verb, option)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    verbs = [line.split()[0] for line in done.stdout.splitlines() if line[2] != " "]
+    assert verbs == [verb]
+
+
 @pytest.mark.parametrize(
     ("args", "named"),
     [
