@@ -27,7 +27,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-#: Package lists older than this are refreshed before a package is fetched.
+#: Package lists older than this are refreshed before a download, and for callers that ask for fresh
+#: lists.
 LISTS_MAX_AGE_S = 24 * 3600.0
 #: Suites that apt's sources may name instead of a release's code name.
 _ALIASES = {"stable", "oldstable", "testing", "unstable", "sid"}
@@ -148,8 +149,8 @@ class Suite:
     def packages(self, prefix: str, *, fresh: bool = False) -> list[str]:
         """Names of the suite's packages that begin with `prefix`.
 
-        The lists may be outdated unless `fresh`. Raises DebsError if there are none and they cannot
-        be fetched.
+        The package lists may be outdated unless `fresh`. Raises DebsError if lists are needed that
+        cannot be fetched.
         """
         with locked(self._lock):
             if not (self._fresh() if fresh else self._stamp.exists()):
@@ -159,7 +160,8 @@ class Suite:
     def fetch(self, package: str, version: str | None = None) -> Path:
         """The directory of the unpacked `package`, from the cache if the package is there.
 
-        Without `version`, any cached version, else the suite's newest version. Raises DebsError.
+        Without `version`, the newest cached version, else the suite's newest version. Raises
+        DebsError.
         """
         if cached := self._cached(package, version):
             return cached
@@ -174,7 +176,8 @@ class Suite:
 
     @contextmanager
     def unpacked(self, package: str, version: str | None = None) -> Iterator[Path]:
-        """A directory with `package`, removed after the block. Raises DebsError."""
+        """A directory with the unpacked `package`. It is removed after the block. Raises
+        DebsError."""
         with locked(self._lock), self._unpacked(package, version) as (tree, _):
             yield tree
 
@@ -187,7 +190,8 @@ class Suite:
 
     @contextmanager
     def _unpacked(self, package: str, version: str | None) -> Iterator[tuple[Path, str]]:
-        """A temporary directory with `package`, and its version; the lock is held."""
+        """A temporary directory with the unpacked `package`, and the package's version. The caller
+        holds the lock."""
         wanted = f"{package}={version}" if version else package
         with tempfile.TemporaryDirectory(dir=self._prepared(), prefix="new-") as scratch:
             with self._step(f"fetching {wanted} from Debian {self.name}"):
@@ -197,8 +201,8 @@ class Suite:
             yield tree, _run(["dpkg-deb", "-f", str(deb), "Version"]).strip()
 
     def _download(self, wanted: str, scratch: Path) -> Path:
-        """Download into `scratch`. Package lists that are outdated or lack the package are
-        refreshed."""
+        """Download into `scratch`. Outdated package lists are refreshed before. If the download
+        fails with recent lists, the lists are refreshed, and the download is repeated."""
         fresh = self._fresh()
         if not fresh:
             self._refresh()
@@ -212,13 +216,13 @@ class Suite:
         return next(scratch.glob("*.deb"))
 
     def _fresh(self) -> bool:
-        """Whether the suite's lists are recent enough."""
+        """Whether the suite's package lists are not older than LISTS_MAX_AGE_S."""
         if not self._stamp.exists():
             return False
         return time.time() - self._stamp.stat().st_mtime < LISTS_MAX_AGE_S
 
     def _refresh(self) -> None:
-        """Fetch the suite's lists; the lock is held."""
+        """Fetch the suite's package lists. The caller holds the lock."""
         self._prepared()
         with self._step(f"fetching the package lists of Debian {self.name}"):
             self._apt("apt-get", "-q", "update")
@@ -248,7 +252,8 @@ class Suite:
 
 
 def _stem(package: str, version: str) -> str:
-    """The name of a package's directory; without colons, which PATH cannot contain."""
+    """The name of a package's directory, or a pattern for such names if `version` is `*`. The name
+    has no colons, because a directory in PATH cannot contain them."""
     return f"{package}_{version.replace(':', '%3a')}"
 
 
@@ -260,7 +265,8 @@ def _compare_versions(left: Path, right: Path) -> int:
 
 
 def _run(command: Sequence[str], cwd: Path | None = None) -> str:
-    """The command's output. Raises DebsError with the command's most specific message."""
+    """The command's output. Raises DebsError with apt's first error message, or else the last line
+    of the command's standard error."""
     environment = {**os.environ, "LC_ALL": "C.UTF-8"}
     done = subprocess.run(
         command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
@@ -273,7 +279,7 @@ def _run(command: Sequence[str], cwd: Path | None = None) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; its exit status: 0, 1 for a package that is not available, 2 for usage."""
+    """Runs the command line. Returns the exit status: 1 for a package that cannot be fetched."""
     parser = argparse.ArgumentParser(
         prog="debs", description="Debian packages of other suites, without installing them."
     )

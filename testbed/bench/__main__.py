@@ -44,7 +44,7 @@ _STATE = Path("/sys/kernel/sched_ext/state")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit status."""
+    """Runs the command line. Returns the exit status."""
     options = _parser().parse_args(arguments)
     if options.list:
         for workload in WORKLOADS.values():

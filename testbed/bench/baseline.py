@@ -28,7 +28,7 @@ FILE = Path(__file__).with_name("baseline.json")
 #: each change.
 SCHEDULER = "scx_rustland"
 CHOSEN = tuple(WORKLOADS[name] for name in ("wakeup", "spawn", "messaging", "frames"))
-#: Figures of single events, which vary with the build.
+#: Figures without a band: each is the value of a single event, and varies with the build.
 LEFT_OUT = {"lateness_max_us", "gap_max_ms"}
 
 #: Number of seeds in the median of a check.
@@ -64,7 +64,7 @@ class Verdict:
     workload: str
     figure: Figure
     band: Band
-    #: None if the check did not measure it.
+    #: None if the check did not measure the figure.
     value: float | None
 
     @property
@@ -102,8 +102,8 @@ def _figures() -> Iterator[tuple[Workload, Figure]]:
 
 
 def band(values: list[float], figure: Figure) -> Band:
-    """The range of the values of all checks, extended on both sides by its width, but at least by
-    the minimum margin."""
+    """The range of the values of all checks, extended on both sides by its width or by the minimum
+    margin, whichever is more. It does not extend below 0."""
     slack = max(SLACK * statistics.median(values), max(values) - min(values))
     if figure.is_latency:
         slack = max(slack, ROUND_US / IN_US[figure.unit])
@@ -114,7 +114,7 @@ def band(values: list[float], figure: Figure) -> Band:
 
 
 def bands(results: Results) -> dict[str, dict[str, Band]]:
-    """The bands by workload and figure. Raises BaselineError."""
+    """The bands by workload and figure. Raises BaselineError if a seed gave no figure."""
     found: dict[str, dict[str, Band]] = {}
     for workload, figure in _figures():
         values = results.values(SCHEDULER, workload.name, figure.name)
@@ -154,7 +154,7 @@ def load(wanted: str, file: Path = FILE) -> dict[str, dict[str, Band]]:
 
 
 def save(made: str, found: dict[str, dict[str, Band]], file: Path = FILE) -> None:
-    """Add the bands of one kernel and emulator. They replace older bands of the same kernel
+    """Add the bands of one kernel and emulator. They replace all bands of the same kernel
     series."""
     series = made.split(".")[:2]
     known = {name: value for name, value in _read(file).items() if name.split(".")[:2] != series}

@@ -29,7 +29,8 @@ _LIMIT_S = 120.0
 _LIFETIME_S = 900.0
 #: A script on this machine is killed if it still runs this long after its time limit.
 _GRACE_S = 10.0
-#: Exit statuses of timeout(1): the time limit has passed, and the grace period, too.
+#: Exit statuses of timeout(1) if the script ended on the time limit, or was killed after the grace
+#: period.
 _TIMED_OUT = (124, 137)
 
 _PRELUDE = """\
@@ -163,7 +164,7 @@ def script(subject: Subject, workload: Workload, cpus: int, scratch: str) -> str
 
 
 def _record(arguments: list[str], scratch: str) -> str:
-    """Starts the recorder, and waits until it records."""
+    """The part of the script that starts the recorder, and waits until it records."""
     words = " ".join(word if word == "$pid" else shlex.quote(word) for word in arguments)
     return _RECORD.format(arguments=words, scratch=scratch)
 
@@ -171,7 +172,7 @@ def _record(arguments: list[str], scratch: str) -> str:
 def measure(
     place: Place, subject: Subject, workload: Workload, seed: int, cancelled: Callable[[], bool]
 ) -> Values:
-    """The figures of a round. Raises RoundError, and errors of booting a guest."""
+    """The figures of a round. Raises RoundError, and the errors of replay.run()."""
     if place.kernel and place.topology:
         output = _in_guest(place, subject, workload, seed, cancelled)
     else:
@@ -277,7 +278,7 @@ def _idle(switches: str, cpus: int) -> Values:
 
 
 def _cost(switches: str, spent: Values) -> Values:
-    # The scheduler's threads. If all of them slept all the time, there are none.
+    # The scheduler's threads that ran during the load. The list may be empty.
     threads = _summary(switches)["threads"]
     syscalls = sum(thread["syscalls"] for thread in threads)  # type: ignore[attr-defined]
     return {

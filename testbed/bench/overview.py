@@ -11,14 +11,14 @@ from . import plot
 from .rounds import EEVDF
 from .summary import Row, number
 
-#: The figures, each with a title that users understand, and its unit.
+#: The figures: the workload, the figure's name, and a title with the unit for users.
 FIGURES = (
     ("wakeup", "lateness_p99_us", "wakeup, p99, µs"),
     ("frames", "missed_percent", "missed frames, %"),
     ("spawn", "spawn_p50_ms", "short command, p50, ms"),
     ("requests", "latency_p99_ms", "server's answer, p99, ms"),
 )
-#: Schedulers for everyday use. The tables have the other schedulers.
+#: Schedulers for everyday use. The tables of the page have all schedulers.
 _SHOWN = (
     *(EEVDF.name, "scx_rustland", "scx_bpfland", "scx_flash", "scx_lavd"),
     *("scx_economy", "scx_rusty"),

@@ -57,7 +57,7 @@ class Results:
     """All finished rounds."""
 
     rounds: list[Round] = field(default_factory=list)
-    #: Whether rounds are missing.
+    #: Whether rounds are missing because of Ctrl-C.
     is_interrupted: bool = False
 
     def values(self, subject: str, workload: str, figure: str) -> list[float]:
@@ -72,13 +72,14 @@ class Results:
 
 
 def run(plan: Plan, jobs: int | None = None, program: str = "bench") -> Results:
-    """Run all rounds, with `jobs` guests in parallel (default: one per CPU). On Ctrl-C, running
-    rounds are ended, and the finished rounds are returned. `program` is named in messages."""
+    """Run all rounds, with `jobs` guests in parallel (default: one per CPU), or one after the other
+    on the host. On Ctrl-C, running rounds are ended, and the finished rounds are returned.
+    `program` is named in messages."""
     rounds = list(plan.rounds())
     results = Results()
     stop = threading.Event()
-    # A guest uses one CPU of the host. On the host itself, parallel rounds would disturb each
-    # other.
+    # A guest uses one CPU of the host, so guests can run in parallel. Rounds on the host itself
+    # would disturb each other.
     if not plan.place.kernel:
         jobs = 1
     jobs = jobs or len(os.sched_getaffinity(0))
@@ -128,7 +129,7 @@ class _Meter:
         self._start_s = time.monotonic()
 
     def tell(self, over: Round) -> None:
-        """A round has finished."""
+        """Report a finished round, and an estimate of the remaining time."""
         self._over += 1
         what = f"{over.workload}, {over.subject}, seed {over.seed}"
         if over.error:

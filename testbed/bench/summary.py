@@ -25,10 +25,10 @@ class Cell:
     median: float
     least: float
     most: float
-    #: Ratio of the median to EEVDF's median: 2.0 is twice as good. None if there is no median of
-    #: EEVDF, or if one of the two medians is 0.
+    #: How many times better the median is than EEVDF's median. None for EEVDF, if EEVDF has no
+    #: median, or if one of the two medians is 0.
     times_better: float | None
-    #: Whether the difference from EEVDF is less than the emulator's round.
+    #: Whether this is a latency that differs from EEVDF's by less than the emulator's round.
     is_within_round: bool
 
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 #: The nice values of the hogs of `fairness`, given to the hogs in turn.
 NICES = (0, 5)
-#: Their weights: kernel/sched/core.c, sched_prio_to_weight[].
+#: The weights of these nice values, from sched_prio_to_weight[] in kernel/sched/core.c.
 _WEIGHTS = {0: 1024, 5: 335}
 
 Values = dict[str, float]
@@ -32,8 +32,8 @@ class Figure:
     title: str
     unit: str
     better: Literal["lower", "higher"] = "lower"
-    #: Whether the figure is a time on the guest's clock. Differences below the emulator's round are
-    #: not significant.
+    #: Whether the figure is a latency. In a deterministic guest, differences of latencies below the
+    #: emulator's round are not significant.
     is_latency: bool = False
 
 

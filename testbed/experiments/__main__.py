@@ -43,7 +43,7 @@ class RoundsError(TraceError):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit status."""
+    """Runs the command line. Returns the exit status."""
     options = _parser().parse_args(arguments)
     if options.quiet:
         progress.silence()
@@ -153,7 +153,8 @@ class _Guest:
 
 
 def _record(kernel: kernels.Kernel, build: Path, seed: int, jobs: int) -> dict[str, str]:
-    """What each guest has printed, by the name of the guest, in the order of the slices."""
+    """What each guest has printed, by the name of the guest: the slices in order, then
+    `migrations`."""
     guests = [
         _Guest(f"slice {slice_ms} ms", fifo_rr.SHAPE, fifo_rr.script(slice_ms))
         for slice_ms in fifo_rr.SLICES_MS

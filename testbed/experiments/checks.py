@@ -39,8 +39,8 @@ def resumed_after_slice(turn: Turn, slice_ms: float) -> bool:
 
 
 def interrupters(of: Recording, count: int) -> Counter[str]:
-    """The names of the tasks that ran just before the last run of each overlong turn. All workers
-    of the kernel have the name `kworker`."""
+    """The names of the tasks that ran just before the last run of each overlong turn. All kernel
+    workers are counted as `kworker`."""
     runs = of.rounds[f"rr{count}"]
     found: Counter[str] = Counter()
     for turn in overlong(of, count):
@@ -102,7 +102,7 @@ def _of_jobs(of: Recording, name: str, count: int) -> Check:
         len(by_pid) == count
         and all(len(of_job) == 1 for of_job in by_pid.values())
         and starts == sorted(starts)
-        # The turn of a job is longer than any turn of a task in round robin.
+        # A job's turn has to be longer than any turn of a task in round robin.
         and all(of_job[0].ran_ms > of.slice_ms + 2 * of.tick_ms for of_job in by_pid.values())
     )
     pieces = ", ".join(str(len(of_job)) for of_job in by_pid.values())
@@ -124,7 +124,7 @@ def _of_alone(of: Recording) -> Check:
     turn = alone(of)
     longest_ms = max(turn.runs_ns) / NS_PER_MS
     measured = f"{turn.ran_ms:.0f} ms, without a switch {longest_ms:.0f} ms, {of.nr_kept} slices"
-    # The longest run without a context switch is longer than any turn beside other tasks.
+    # The longest run has to be longer than any turn beside other tasks.
     is_met = longest_ms > of.slice_ms + 2 * of.tick_ms and (of.nr_kept or 0) > 5
     return Check("alone: a task that is alone gets more slices", measured, is_met)
 

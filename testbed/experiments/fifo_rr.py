@@ -89,8 +89,8 @@ class Recording:
     tick_ms: float
     #: The runs, by the name of the round, such as `rr3` or `fifo3`.
     rounds: dict[str, list[Run]]
-    #: How often the task that was alone at the end of the round `alone` continued at the end of its
-    #: slice.
+    #: How often a task continued at the end of its slice in the round `alone`, because no other
+    #: task waited. None if the guest did not run this round.
     nr_kept: int | None = None
 
     def turns(self, name: str) -> list[Turn]:
@@ -103,7 +103,7 @@ class Recording:
 
 
 def programs(build: Path) -> list[Path]:
-    """The programs that the scripts name."""
+    """The programs that the scripts need."""
     tools = ("scx_rlfifo", "scx_load", "scx_switches", "scxstats")
     return [*(build / "rust" / name for name in tools), *lacking()]
 

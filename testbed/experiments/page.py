@@ -80,7 +80,7 @@ def completion(of: Recording) -> str:
 
 
 def excerpt(of: Recording) -> str:
-    """The longest run without a context switch in the round `alone`, and the runs around it."""
+    """The longest run of the task that was alone in the round `alone`, and the runs around it."""
     runs = of.rounds["alone"]
     longest = _longest(of)
     near = runs[max(0, longest - _AROUND) : longest + _AROUND + 1]
@@ -105,7 +105,7 @@ def interrupters(results: Results) -> str:
 
 
 def _longest(of: Recording) -> int:
-    """The index of the longest run without a context switch of the task that was alone."""
+    """The index of the longest run of the task that was alone, from the start of its turn on."""
     runs, turn = of.rounds["alone"], checks.alone(of)
     return max(
         (index for index, run in enumerate(runs) if run.start_ns >= turn.start_ns),

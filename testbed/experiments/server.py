@@ -15,7 +15,7 @@ from vm.kernels import Kernel
 
 from .fifo_rr import FIRST_MS, SHAPE
 
-#: CPU times of requests: one is shorter than a slice, the other is longer.
+#: CPU times of requests: one is shorter than the slice of scx_rlfifo, the other is longer.
 REQUESTS_MS = (2, 25)
 NICES = (-5, 5)
 
@@ -63,7 +63,7 @@ def _workload(request_ms: int, nice: int) -> Workload:
         lambda _: ["sh", "-c", script],
         FIGURES,
         _read,
-        # The busybox of the guest has no nice(1).
+        # Add nice(1) to the guest, because the guest's busybox may lack it.
         program="nice",
     )
 

@@ -52,7 +52,7 @@ class Turn:
 
 
 def parse(printed: str) -> list[Run]:
-    """The runs of all tasks. Raises TraceError if records were lost."""
+    """The runs of all tasks. Raises TraceError if records were lost, or there are none."""
     runs = []
     for line in printed.splitlines():
         record = json.loads(line)
@@ -107,13 +107,13 @@ def moves(runs: Iterable[Run], comm: str) -> tuple[int, int]:
 
 
 def percentile(values: Sequence[float], rank: float) -> float:
-    """The smallest value that at least `rank` per cent of all do not exceed."""
+    """The smallest value that at least `rank` per cent of the values do not exceed."""
     return sorted(values)[max(0, math.ceil(rank / 100 * len(values)) - 1)]
 
 
 def tick_ns(before: str, after: str) -> int:
     """The period of the kernel's tick, from two readings of /proc/timer_list with the lines `now`
-    and `jiffies`."""
+    and `jiffies`. Raises TraceError."""
     (then_ns, jiffies), (now_ns, more) = (_clocks(text) for text in (before, after))
     # The rate is not exact, because the readings are not taken at a tick.
     hz = (more - jiffies) / (now_ns - then_ns) * 1e9

@@ -51,7 +51,7 @@ class Outcome:
     status: int
     elapsed_s: int
     command: str
-    #: The last line of its output.
+    #: The last line of the command's output.
     last_line: str
 
     def __str__(self) -> str:
@@ -95,7 +95,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check(name: str, options: argparse.Namespace) -> bool:
-    """Run all commands in a root of the suite, and print each result. False if any step failed."""
+    """Run all commands in a root of the suite, and print each result. Returns False if a step
+    failed. A suite without a usable keyring is skipped."""
     try:
         suite = suites.find(name)
     except suites.SuiteError as error:

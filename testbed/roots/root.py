@@ -17,7 +17,7 @@ from pathlib import Path
 
 from .suites import Suite
 
-#: Locally added certificates, which are needed to fetch anything through a proxy that
+#: Directory of locally added certificates. They are needed to fetch anything through a proxy that
 #: intercepts TLS.
 _LOCAL_CERTIFICATES = Path("/usr/local/share/ca-certificates")
 #: Environment variables that name proxies for downloads. They are passed on to the script, in lower
@@ -32,7 +32,7 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 class Work:
     """A script that runs in a root, and its input and output."""
 
-    #: Copied to /root, and run there.
+    #: Copied to /root, and executed.
     script: Path
     arguments: tuple[str, ...] = ()
     #: Copied to /root.
@@ -55,12 +55,14 @@ def why_impossible() -> str | None:
 
 
 def run(suite: Suite, work: Work, log: Path) -> Iterator[str]:
-    """Create the root and do the work; yields the lines of output, which are also in the log."""
+    """Create the root and do the work. Yields the lines of output, which are also written to the
+    log. The exit status is ignored."""
     return lines(_mmdebstrap(suite, work), log)
 
 
 def lines(command: Sequence[str], log: Path) -> Iterator[str]:
-    """Run the command; yields the lines of output, which are also in the log."""
+    """Run the command. Yields the lines of output, which are also written to the log. The exit
+    status is ignored."""
     with (
         log.open("w") as out,
         subprocess.Popen(
@@ -99,7 +101,7 @@ def _mmdebstrap(suite: Suite, work: Work) -> list[str]:
     if work.results:
         hooks.append(f"sync-out /root/out {shlex.quote(str(work.results))}")
     return [
-        # On SIGTERM, mmdebstrap removes the root.
+        # If this process ends early, mmdebstrap gets SIGTERM, and removes the root.
         *("setpriv", "--pdeathsig", "TERM"),
         *("mmdebstrap", "--quiet", "--variant=minbase"),
         f"--include={','.join(work.packages)}",

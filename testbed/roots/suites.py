@@ -71,7 +71,7 @@ def _ubuntu(name: str) -> Suite:
 
 
 def _releases(vendor: str) -> list[dict[str, str]]:
-    """The past releases of a vendor, oldest first, according to the package distro-info-data."""
+    """The releases of a vendor until today, oldest first, from the package distro-info-data."""
     file = _RELEASES / f"{vendor}.csv"
     if not file.exists():
         return []

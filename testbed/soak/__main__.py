@@ -34,7 +34,7 @@ _MINUTES_MAX = 7 * 24 * 60.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit status."""
+    """Runs the command line. Returns the exit status."""
     options = _parser().parse_args(arguments)
     if options.quiet:
         progress.silence()

@@ -19,7 +19,7 @@ from vm.topology import Topology
 class Action:
     """A step of the sequence."""
 
-    #: A description.
+    #: A description for messages.
     what: str
     script: str
 

@@ -22,7 +22,7 @@ _SETTLE_S = 5.0
 _GROWTH_MAX_KIB = 1024
 #: A line in the kernel log. The messages before this line are not caused by the scheduler.
 _MARK = "scx soak begins"
-#: Timeout of operations that take no time in a healthy guest.
+#: Timeout of operations that take at most a few seconds in a healthy guest.
 _TIMEOUT_S = 120.0
 
 
@@ -38,7 +38,8 @@ class Setup:
     programs: tuple[Path, ...]
     seed: int
     seconds: float
-    #: Whether the scheduler's policy runs in user space. It must not cause page faults then.
+    #: Whether the scheduler's policy runs in user space. The policy's thread must then not cause
+    #: page faults.
     is_in_user_space: bool
     has_monitor: bool
 
@@ -59,7 +60,7 @@ class Verdict:
 def run(setup: Setup, tell: Callable[[str], None]) -> Verdict:
     """Boot a guest and run the stress test. `tell` is called with a line for each action.
 
-    Raises errors of booting and of losing a guest.
+    Raises the errors of Guest.boot(), and CommandError.
     """
     lifetime_s = setup.seconds * 3 + 1800
     programs = [setup.scheduler, *setup.programs]

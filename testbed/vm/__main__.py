@@ -50,7 +50,7 @@ ACTION is one of
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit status."""
+    """Runs the command line. Returns the exit status."""
     options = _parser().parse_args(arguments)
     # Guests are cleaned up on SIGTERM, too.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))

@@ -29,7 +29,10 @@ _INIT = f"#!/bin/sh\necho '{_HELLO}' >/dev/console\npoweroff -f\n"
 
 
 def choose(kernel: Kernel) -> str:
-    """`kvm` if `kernel` boots under KVM, else `tcg`. Raises QemuError."""
+    """`kvm` if `kernel` boots under KVM, else `tcg`.
+
+    Raises qemu.QemuError, initramfs.InitramfsError, debs.DebsError.
+    """
     forced = os.environ.get("SCX_VM_ACCEL")
     if forced:
         if forced not in ("tcg", "kvm"):

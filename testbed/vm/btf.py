@@ -17,11 +17,11 @@ MAGIC = 0xEB9F
 _HEADER = struct.Struct("<HBBIIIII")
 _TYPE = struct.Struct("<III")
 _FUNC, _FUNC_PROTO = 12, 13
-#: Size of the data after a type's common part: (fixed, for each of its `vlen` members).
+#: Bytes after a type's common part, by kind: (fixed, for each of the type's `vlen` members).
 _TRAILERS = {
     **{1: (4, 0), 3: (12, 0), 14: (4, 0), 17: (4, 0)},  # INT, ARRAY, VAR, DECL_TAG
     **{4: (0, 12), 5: (0, 12), 15: (0, 12), 19: (0, 12)},  # STRUCT, UNION, DATASEC, ENUM64
-    **{6: (0, 8), _FUNC_PROTO: (0, 8)},  # ENUM
+    **{6: (0, 8), _FUNC_PROTO: (0, 8)},  # ENUM, FUNC_PROTO
 }
 #: The prefix of sched_ext's kfuncs, the suffix of internal kfuncs, and the name of the hidden
 #: argument.

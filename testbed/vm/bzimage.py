@@ -22,7 +22,8 @@ _PAYLOAD = 0x248
 _SECTOR_BYTES = 512
 #: Maximum size of the real-mode code. One read of this size covers header and release.
 _SETUP_BYTES_MAX = 65 * _SECTOR_BYTES
-#: Size of the uncompressed size, which follows the compressed stream in payloads other than gzip.
+#: Size of the field with the kernel's uncompressed size. It follows the compressed stream in
+#: payloads other than gzip.
 _SIZE_TRAILER_BYTES = 4
 
 

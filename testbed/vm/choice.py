@@ -29,8 +29,8 @@ def choose(
 ) -> list[str]:
     """Selects from the `tested` series.
 
-    If `arguments` name tests or suites of certain series, these are selected. The default is two:
-    the newest, and the oldest that needs no build. Raises ChoiceError.
+    If `arguments` name tests or suites of certain series, these series are selected. Otherwise,
+    `default` selects the newest series, and the oldest that needs no build. Raises ChoiceError.
     """
     named = {argument.rpartition(":")[2].removeprefix("kernel-") for argument in arguments}
     asked_for = [s for s in tested if any(n == s or n.startswith(f"{s}-") for n in named)]
@@ -50,7 +50,7 @@ def choose(
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the selected series; the exit status."""
+    """Prints the selected series. Returns the exit status."""
     file, wanted, *rest = arguments
     tested = Path(file).read_text().split()
     try:

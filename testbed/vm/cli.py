@@ -7,7 +7,7 @@ import sys
 
 
 class UsageError(Exception):
-    """An option has an invalid value; one line for the user."""
+    """The command line is invalid; the text is one line for the user."""
 
 
 def complain(program: str, error: Exception, status: int) -> int:

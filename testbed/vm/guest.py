@@ -70,7 +70,7 @@ class Result:
     status: int
     stdout_raw: bytes = b""
     stderr_raw: bytes = b""
-    #: Whether the command was killed on timeout.
+    #: Whether the command exceeded its timeout, and was sent a signal for that reason.
     timed_out: bool = False
 
     @property
@@ -145,9 +145,9 @@ class Guest:
     written to `console_log`, or to a temporary file that is removed after a clean power-off.
     `with_terminal` makes `shell` possible.
 
-    With `icount`, if there is no hardware virtualisation, the guest's time is the number of
-    instructions that its CPUs have executed, so no runnable task waits because the host is slow.
-    While all CPUs are idle, time passes as on the host.
+    With `icount`, if there is no hardware virtualisation and QEMU is recent enough, the guest's
+    time is the number of instructions that its CPUs have executed, so no runnable task waits
+    because the host is slow. While all CPUs are idle, time passes as on the host.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class Guest:
         self._icount = icount
         self._job_numbers = itertools.count(1)
         self._running: Link | None = None
-        #: The console log, after the boot.
+        #: The console log. A temporary log exists from the boot to a clean power-off; else None.
         self.console_log = console_log
 
     def __enter__(self) -> Guest:
@@ -199,7 +199,7 @@ class Guest:
     def boot(self) -> None:
         """Boot, or resume from a saved guest of this kind, and wait for the agent.
 
-        Raises GuestError, QemuError.
+        Raises GuestError, QemuError, InitramfsError, DebsError.
         """
         accel, program = self._accelerator()
         if self.console_log is None:
@@ -334,10 +334,10 @@ class Guest:
         """Run a command and copy both output streams to `sink` as they arrive.
 
         The default sink is the host's standard output. The result contains no output. SIGINT or
-        SIGTERM to the host is forwarded to the command and its children, but a second signal acts
-        on the host. After `timeout_s` the command and its children get `timeout_signal`, and the
-        result is marked as timed out. A command that ignores the signal is killed after a while.
-        Raises GuestError. For the main thread only.
+        SIGTERM to this process is forwarded to the command and its children, but a second signal
+        acts on this process. After `timeout_s` the command and its children get `timeout_signal`,
+        and the result is marked as timed out. A command that ignores the signal is killed after
+        _STOP_GRACE_S. Raises GuestError, CommandError. For the main thread only.
         """
         link = self._link
         link.stream_sink = sink or to_stdout
@@ -386,7 +386,7 @@ class Guest:
         return self.console_log.read_text(errors="replace") if self.console_log else ""
 
     def kernel_log(self) -> str:
-        """The complete kernel log. Raises GuestError."""
+        """The kernel's log buffer, with messages that the console omits. Raises GuestError."""
         return self.run(["dmesg"], is_urgent=True).check().stdout
 
     @property

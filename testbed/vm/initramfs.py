@@ -43,7 +43,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class File:
-    """A further file of a guest. `contents` is a text, or the path of a file of the host."""
+    """A further file of a guest. `contents` is a text, or the path of a file on the host."""
 
     contents: str | Path
     mode: int = 0o644
@@ -164,7 +164,7 @@ def base() -> Tree:
 def shared_libraries(program: Path) -> list[Path]:
     """The libraries that `program` loads at start; empty for scripts and static programs.
 
-    Raises InitramfsError when a library is missing on the host.
+    Raises InitramfsError when the program cannot be read, or a library is missing on the host.
     """
     try:
         with program.open("rb") as file:

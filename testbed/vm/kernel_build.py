@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Builds kernels that no archive ships with sched_ext: Debian's source, with a small configuration.
+"""Builds kernels that the Debian archive ships only without sched_ext, from Debian's source.
 
-`configs/SERIES.config` lists what a guest needs; all else is disabled, so that a build takes
-minutes. Source and objects are in a temporary directory below the cache; only the image is kept, or
+`configs/SERIES.config` lists what a guest needs. All else is disabled, so that a build takes
+minutes. Source and objects are in a temporary directory below the cache. Only the image is kept, or
 the log of a build that failed.
 
     python3 -m vm.kernel_build VERSION      status 0 if `vm kernel VERSION` would build it
@@ -29,16 +29,17 @@ from .kernels import Kernel, KernelError
 SUITES = {"6.12": "trixie"}
 
 _OPTION = re.compile(r"(?:# )?(CONFIG_\w+)(?:=(.*)| is not set)")
-#: The value of an option that a configuration lists as "is not set".
+#: The value of an option that a configuration lists as "is not set", or does not list.
 _UNSET = "n"
-#: The image contains the names of its builder and of a machine, which should not be those of this
-#: user and machine.
+#: The kernel image contains the names of a user and a machine. Without these variables, they would
+#: be those of this user and machine.
 _ENVIRONMENT = {"LC_ALL": "C", "KBUILD_BUILD_USER": "scx", "KBUILD_BUILD_HOST": "scx"}
 
 
 def obtain(wanted: str) -> Kernel:
-    """The kernel of a path, version or release: local, else fetched, else built.
+    """The kernel of a path, version or release.
 
+    If it is not local, a series of kernels.buildable() is built, and any other kernel is fetched.
     Raises KernelError, debs.DebsError.
     """
     if wanted not in kernels.buildable():
@@ -166,8 +167,8 @@ class _Make:
 
 @contextmanager
 def _interrupts_held() -> Iterator[Callable[[], None]]:
-    """Within the block, defers Ctrl-C until the returned function is called. So the code that has
-    to kill a child knows each child that was started."""
+    """Within the block, defers Ctrl-C until the yielded function is called. An interrupt during
+    Popen() could leave a child process that nobody kills."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
 
     def let_go() -> None:

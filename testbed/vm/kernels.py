@@ -2,10 +2,10 @@
 """Selects a guest's kernel: an image given by path, a cached image, or an image of a distribution.
 
 Kernels are given by path (`./bzImage`), by a version prefix (`7.2`, `6.17.13`), or by
-full release. Images in the directories of SCX_VM_KERNELS come first, then the cache, then
-the Debian archive, whose cloud kernels have all drivers for a guest built in. A series that
-the archive ships only without sched_ext can be built here (see the module kernel_build); this
-takes minutes and is done on request only.
+full release. A version or release is looked up in the directories of SCX_VM_KERNELS, then in the
+cache, then in the Debian archive, whose cloud kernels have all drivers for a guest built in. A
+series that the archive ships only without sched_ext can be built here (see the module
+kernel_build). This takes minutes and is done on request only.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from . import bzimage, elf, progress
 #: The newest series that the project is tested with. The default kernel is newer only if it is in
 #: SCX_VM_KERNELS.
 NEWEST_KNOWN = (7, 2)
-#: The first version in which Debian enabled sched_ext. Older kernels cannot be used.
+#: The first version in which Debian enabled sched_ext. Older kernels of the archive cannot be used.
 OLDEST_IN_ARCHIVE = (6, 16)
-#: Suites with kernels. sid comes first: the backports have many versions, but versions from 7.1 on
+#: The suites to search, in this order. The backports have many versions, but versions from 7.1 on
 #: were built with a pahole that is too old (see the module btf).
 SUITES = ("sid", "trixie-backports")
 
@@ -103,7 +103,8 @@ def from_path(path: Path) -> Kernel:
 
 
 def resolve(wanted: str | None = None) -> Kernel:
-    """The kernel of a path, version or release; by default, the newest kernel that is tested.
+    """The kernel of a path, version or release; by default, the newest usable kernel up to
+    NEWEST_KNOWN, or a newer kernel of SCX_VM_KERNELS.
 
     Fetches the kernel if necessary. Raises KernelError.
     """
@@ -119,7 +120,7 @@ def resolve(wanted: str | None = None) -> Kernel:
 
 
 def find(wanted: str) -> Kernel | None:
-    """The local kernel of this version or release, if schedulers can be loaded on it."""
+    """The first local kernel of this version or release on which schedulers can be loaded."""
     serving = (kernel for kernel in local() if matches(kernel.release, wanted) and _sound(kernel))
     return next(serving, None)
 
@@ -135,7 +136,7 @@ def local() -> list[Kernel]:
 
 
 def archived(*, fresh: bool = False) -> Iterator[Packaged]:
-    """The kernels with sched_ext in the Debian archive, suite by suite, newest first.
+    """The kernels with sched_ext in the Debian archive, suite by suite, each newest first.
 
     Uses cached package lists, unless `fresh`. A suite that cannot be read is omitted with a note.
     Raises debs.DebsError if no suite can be read.
@@ -215,7 +216,7 @@ def btf(kernel: Kernel) -> Path:
 
 
 def _newest() -> Kernel:
-    """The newest usable kernel: local, or in the archive."""
+    """The kernel that resolve() returns by default. Raises KernelError."""
     at_hand = _newest_first([*_given(), *filter(_known, _cached())])
     at_hand = [kernel for kernel in at_hand if _sound(kernel)]
     try:
@@ -246,7 +247,8 @@ def _fetch_matching(wanted: str) -> Kernel:
 def _from_archive(
     serves: Callable[[Packaged], bool], at_hand: Sequence[Kernel] = ()
 ) -> Kernel | None:
-    """The archive's newest usable kernel, or a local kernel that is as new; None if there is none.
+    """The first usable kernel of archived(), or the first of `at_hand` if that is at least as new.
+    None if there is neither.
 
     Outdated package lists are refreshed only if they lead to no usable kernel. Raises
     debs.DebsError, KernelError.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The connection between the host and a guest's agent: an event loop over the guest's ports.
 
-All waits go through `wait_until`, which serves every port, because a guest spins on a port that the
-host does not read. There are no threads.
+Every wait for the guest goes through `wait_until`, which serves all ports, because a guest that
+writes to a full port spins until the host reads the port. There are no threads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .qemu import Launched
 
 #: Poll interval of QEMU's process and the guest's life time.
 _POLL_S = 0.5
-#: The agent is sent a ping if the guest was silent for this long.
+#: The agent is sent a ping if the guest was silent for this long, or for half of the maximum.
 _PING_AFTER_S = 10.0
 _CHUNK_BYTES = 65536
 #: Timeout for QEMU to exit after it has closed its ports.
@@ -34,9 +34,10 @@ _STUCK = ("watchdog: BUG: ", "rcu: INFO: ", "INFO: task ")
 
 
 class GuestError(Exception):
-    """The guest is lost: it did not boot, died, panicked, hung, or exceeded its life time.
+    """A guest cannot be used: it did not boot, could not be saved or resumed, died, panicked, hung,
+    or exceeded its life time.
 
-    The text is one line that ends with the path of the console log, which is kept.
+    The text is one line. If a console log is kept, the text ends with its path.
     """
 
 
@@ -126,8 +127,8 @@ class Link:
         return self._loss
 
     def hangs(self, how: str) -> GuestError:
-        """Kill the guest, which hangs in this way. Returns the error, with a message of the
-        kernel's watchdogs."""
+        """Kill a guest that hangs, as `how` describes. Returns the error, with a message of the
+        kernel's watchdogs if the console log has one."""
         seen = _line_with(_STUCK, self._console_log)
         return self.lost(f"the guest hangs: {how}" + (f" ({seen})" if seen else ""))
 
@@ -137,8 +138,8 @@ class Link:
         return self._loss is not None
 
     def close(self, timeout_s: float) -> bool:
-        """Wait for QEMU to exit, or kill it, and close the ports. Returns whether QEMU exited
-        cleanly."""
+        """Wait for QEMU to exit, kill it after `timeout_s`, and close the ports. Returns whether
+        QEMU exited with status 0."""
         status = None
         try:
             status = self._process.wait(timeout_s)

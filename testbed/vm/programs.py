@@ -31,7 +31,7 @@ def lacking() -> list[Path]:
 
 
 def built(name: str) -> Path:
-    """A program built by Meson for the harness. Raises QemuError."""
+    """A program or library that Meson builds for the harness. Raises QemuError if it is missing."""
     file = _of_harness(name)
     if not file.is_file():
         raise QemuError(f"{file} is missing: run ./dev build")
@@ -39,7 +39,7 @@ def built(name: str) -> Path:
 
 
 def is_built(name: str) -> bool:
-    """Whether Meson has built this program."""
+    """Whether Meson has built this program or library."""
     return _of_harness(name).is_file()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Progress of long steps on stderr, with a line for each step. In CI, there is no output."""
+"""Progress of long steps on stderr, with a line for each step. In CI, only warnings are printed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _quiet = os.environ.get("CI") == "true"
 
 
 def silence() -> None:
-    """Disable output."""
+    """Disable all output except warnings."""
     global _quiet
     _quiet = True
 

@@ -11,11 +11,11 @@ Both directions use one line per message on the control port:
     ping
     poweroff
 
-A job is a shell script with a name. OUTPUT is where its two output streams go: `files` keeps them
-in the guest until `fetch` sends them, raw, over the data port; `stream` sends both over the stream
-port as they arrive. `urgent` is like `files`, and makes the job a real-time task; other jobs are
-ordinary tasks. A negative PID means the job's process group. Requests are served in order, jobs run
-in parallel.
+A job is a shell script with a name. OUTPUT is where the job's two output streams go: `files` keeps
+them in the guest until `fetch` sends them, raw, over the data port; `stream` sends both over the
+stream port as they arrive. `urgent` is like `files`, and makes the job a real-time task if the
+guest has chrt. Other jobs are ordinary tasks. A negative PID means the job's process group.
+Requests are served in order; jobs run in parallel.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Ended:
-    """A job has ended. The status is the shell's: 128 + N for death by signal N."""
+    """A job has ended. The status is as in a shell: 128 + N for death by signal N."""
 
     name: str
     status: int

@@ -20,7 +20,8 @@ from .qmp import Monitor
 from .topology import Topology
 
 PROGRAM = "qemu-system-x86_64"
-#: Large enough for all programs with their libraries. The memory of a PCI device is a power of two.
+#: Size of a guest's inbox. It is the memory of a PCI device, so it has to be a power of two. The
+#: tests' programs with their libraries need less.
 INBOX_BYTES = 128 << 20
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -32,8 +33,8 @@ _EMULATED_CPU = "max,-erms,-fsrm,-avx,-avx2,-fma,-f16c,-vaes,-vpclmulqdq"
 #: keys races, and guests die of "Oops: int3".
 _TCG = ("-accel", "tcg,thread=single", "-cpu", _EMULATED_CPU)
 _RTC = ("-rtc", "base=2026-01-01,clock=vm")
-#: Time is the number of executed instructions (1 ns each), independent of the host. While all CPUs
-#: are idle, time passes as on the host; with sleep=off, time jumps to the next timer.
+#: Time is the number of executed instructions (1 ns each). While all CPUs are idle, time passes as
+#: on the host with sleep=on, and jumps to the next timer with sleep=off.
 _ICOUNT = ("-icount", "shift=0,sleep=on", *_RTC)
 _DETERMINISTIC = ("-icount", "shift=0,sleep=off", *_RTC)
 #: Options of each accelerator.
@@ -54,7 +55,8 @@ KERNEL_ARGS = (
     # A panic or an oops ends QEMU (with -no-reboot), so that the host notices at once.
     "panic=-1",
     "oops=panic",
-    # The emulated TSC is exact: the kernel must not fall back from it to the slow HPET.
+    # The TSC is exact under emulation. Without this, the kernel's clocksource watchdog might
+    # replace the TSC by the slow HPET.
     "tsc=reliable",
     "random.trust_cpu=on",
     # Large enough for the debug dumps of a whole test run.
@@ -65,7 +67,7 @@ KERNEL_ARGS = (
 
 
 class QemuError(Exception):
-    """QEMU cannot be started; the text is one line for the user."""
+    """QEMU cannot be started, or a guest cannot be set up; the text is one line for the user."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class Emulator:
     """A QEMU of this machine: its command, with initial arguments."""
 
     command: tuple[str, ...] = (PROGRAM,)
-    #: Libraries to preload.
+    #: The libraries that `command` preloads.
     preloaded: tuple[Path, ...] = ()
 
     def about(self) -> str:
@@ -111,7 +113,8 @@ class Machine:
 
     @property
     def is_replayed(self) -> bool:
-        """Whether the guest is deterministic. Its only ports to the host are serial ports."""
+        """Whether the guest is deterministic, so that it has no ports to the host except serial
+        ports."""
         return self.accelerator == "replay"
 
 
@@ -144,7 +147,8 @@ class Launched:
     is_closed: bool = False
 
     def close(self) -> str:
-        """Kill QEMU and release all resources; returns the last line of its standard error."""
+        """Kill QEMU and release all resources. Returns the last line of QEMU's standard error; ""
+        if there is none, or after an earlier call."""
         if self.is_closed:
             return ""
         self.is_closed = True
@@ -182,7 +186,7 @@ def _timer_args(machine: Machine) -> list[str]:
 
 
 def machine_args(machine: Machine) -> list[str]:
-    """QEMU's command line for `machine`, without its ports."""
+    """QEMU's command line for `machine`, without the virtio ports, the monitor and the inbox."""
     of_machine = (*_timer_args(machine), *machine.topology.kernel_args())
     kernel_args = (*KERNEL_ARGS, *of_machine, *machine.kernel_args)
     return [
@@ -203,8 +207,8 @@ def machine_args(machine: Machine) -> list[str]:
 
 
 def launch(machine: Machine, *more_args: str) -> Launched:
-    """Start QEMU, with these additional arguments. QEMU is killed when this process exits. Raises
-    QemuError."""
+    """Start QEMU, with these additional arguments. QEMU is killed when the calling thread ends.
+    Raises QemuError."""
     if not available():
         raise QemuError(f"{PROGRAM} is missing: install the package qemu-system-x86")
     args = [*machine_args(machine), *more_args]
@@ -242,7 +246,8 @@ def launch(machine: Machine, *more_args: str) -> Launched:
 
 
 def _inbox_args(memory: int) -> list[str]:
-    """Shared memory that the guest reads, and a device to stop the machine."""
+    """QEMU's options for the monitor, for the inbox (shared memory that the guest reads), and for
+    the device by which the guest stops the machine."""
     path = f"/proc/self/fd/{memory}"
     backend = f"memory-backend-file,id=inbox,size={INBOX_BYTES},mem-path={path},share=on"
     return [
@@ -253,7 +258,8 @@ def _inbox_args(memory: int) -> list[str]:
 
 
 def spawn(args: list[str], pass_fds: list[int] | None = None) -> subprocess.Popen[bytes]:
-    """Start QEMU in its own session (a terminal's Ctrl-C does not reach it)."""
+    """Start QEMU in its own session, so that a terminal's Ctrl-C does not reach it. The kernel
+    kills QEMU when the calling thread ends."""
     parent = os.getpid()
 
     def die_with_parent() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 
 class MonitorError(Exception):
-    """QEMU rejects a command, or has exited; the text is one line for the user."""
+    """QEMU rejects a command, does not answer, or has exited; the text is one line for the user."""
 
 
 class Monitor:

@@ -3,9 +3,9 @@
 
     outcome = replay.run(kernel, topology, "scx_load --json", programs=[path], seed=1)
 
-Time in such a guest is the number of instructions that its CPUs have executed, in round-robin
-order. A running guest gets no input: the command is in its inbox, and the output goes to files.
-docs/deterministic.md explains uses and limits.
+Time in such a guest advances by the instructions that its CPUs execute, in round-robin order. While
+all CPUs are idle, time jumps to the next timer. A running guest gets no input: the command is in
+its inbox, and the output goes to files. docs/deterministic.md explains uses and limits.
 """
 
 from __future__ import annotations
@@ -79,6 +79,7 @@ def run(
     """
     fit = emulator.find_deterministic()
     with tempfile.TemporaryDirectory(prefix="scx-replay-") as scratch:
+        # The random path does not affect the guest: only QEMU uses it.
         directory = Path(scratch)
         image = directory / "initramfs.cpio"
         image.write_bytes(_base_image())
@@ -97,7 +98,6 @@ def run(
         parcel = _parcel(script, programs, limit)
         if is_announced:
             progress.note(f"resuming Linux {kernel.release} ({topology.name}, seed {seed})")
-        # Only QEMU uses these paths. The guest does not see them.
         error = _execute(machine, parcel, lifetime_s, sink, cancelled)
         return _outcome(directory, error)
 
@@ -125,7 +125,8 @@ def _execute(
     sink: Callable[[bytes], object],
     cancelled: Callable[[], bool],
 ) -> str | None:
-    """Run QEMU until the guest is done. Returns the reason if QEMU has to be killed."""
+    """Run QEMU until the guest is done or dies. Returns the reason if the guest has to be killed
+    before, or QEMU fails."""
     deadline_s = time.monotonic() + lifetime_s
     launched = saved.resume(machine, parcel, machine.seed or 0)
     assert launched.monitor

@@ -3,9 +3,9 @@
 
 For each combination of kernel, topology, base image and accelerator, one guest boots and stops
 (guest/scx_resume.c). The state of this guest is saved below the cache. All guests of that kind load
-the state, and find their programs and command in their inboxes. This takes a second; a boot takes 5
-to 20 s. Deterministic guests start from the same state, so they are as reproducible as if they had
-booted.
+the state, and find their programs and other files in their inboxes. This takes a second; a boot
+takes 5 to 20 s. Deterministic guests start from the same state, so they are as reproducible as if
+they had booted.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def _save(machine: qemu.Machine, state: Path) -> None:
         launched = qemu.launch(replace(machine, seed=machine.seed and _SEED), "-S")
         try:
             assert launched.monitor
-            # QEMU reports events only after the greeting, which busy CPUs would delay: execute a
-            # command before they run.
+            # QEMU reports events only after the greeting, which running CPUs would delay. With -S,
+            # the CPUs do not run before this command, which waits for the greeting.
             launched.monitor.execute("cont")
             if not launched.monitor.await_event("STOP", _BOOT_TIMEOUT_S):
                 raise MonitorError(f"it did not stop within {_BOOT_TIMEOUT_S:g} s")
@@ -123,8 +123,8 @@ def _write(monitor: Monitor, state: Path) -> None:
 
 
 def _load(monitor: Monitor, state: Path) -> None:
-    # Disable gratuitous ARP after migration, whose timers in host time would shorten turns of CPUs
-    # in a deterministic guest.
+    # Disable QEMU's gratuitous ARP after a migration. Its timers run in host time, and would
+    # shorten the turns of CPUs in a deterministic guest.
     monitor.execute("migrate-set-parameters", announce_rounds=0)
     monitor.execute("migrate-incoming", uri=f"exec:cat <{shlex.quote(str(state))}")
     _await(monitor, "query-status", {"guest-panicked"}, {"internal-error", "shutdown"})

@@ -14,7 +14,8 @@ from contextlib import contextmanager, suppress
 
 from .link import Link
 
-#: Ctrl-A, then x, exits; Ctrl-A twice sends one Ctrl-A to the guest.
+#: Ctrl-A, then x, exits. Ctrl-A twice sends one Ctrl-A to the guest. Another key after Ctrl-A is
+#: dropped.
 ESCAPE = b"\x01"
 LEAVE = b"x"
 _CHUNK_BYTES = 65536
@@ -63,7 +64,8 @@ def interact(link: Link, port: socket.socket, ended: Callable[[], bool]) -> None
     def on_key() -> None:
         keys = os.read(stdin, _CHUNK_BYTES)
         keyboard.leaving = keyboard.leaving or not keys
-        # Input that a hung guest does not read is lost, because the escape sequence must work.
+        # Do not block if a hung guest does not read its input, because the escape sequence must
+        # work. The input is then lost.
         with suppress(OSError):
             port.send(keyboard.typed(keys), socket.MSG_DONTWAIT)
 

@@ -36,7 +36,7 @@ class Topology:
     cores: int = 1
     #: Threads of each core.
     threads: int = 1
-    #: CPUs that are online at boot; None means all.
+    #: Number of CPUs that are online after boot; None means all.
     boot_cpus: int | None = None
     nodes: tuple[tuple[int, ...], ...] = ()
     distances: tuple[tuple[int, ...], ...] = ()
