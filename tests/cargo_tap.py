@@ -43,7 +43,7 @@ def main() -> None:
         else:
             print(f"# {line.rstrip()}")
     print(f"1..{number}")
-    # cargo failed although no test did: a crate does not build.
+    # cargo failed although no test did, for example because a crate does not build.
     if process.wait() and not failed:
         print("Bail out! cargo test failed")
         sys.exit(1)

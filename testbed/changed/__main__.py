@@ -18,14 +18,14 @@ from pathlib import Path
 from . import built, tests
 
 _ROOT = Path(__file__).parents[2]
-#: Files that affect everything.
+#: Prefixes of the files that affect all programs. Every other meson.build does, too.
 _OF_ALL = ("meson.build", "meson_options.txt", "Cargo.lock", "Cargo.toml", "build-aux/")
 #: Files that affect no program: after a change, only lint and the tests that read the file run.
 _TEXT = (".md", ".gitignore")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; its exit status: 0, 1 if git or ninja fails."""
+    """Runs the command line. Returns the exit status: 1 if git or ninja fails."""
     parser = argparse.ArgumentParser(prog="changed", description=__doc__)
     parser.add_argument("commit", help="compare with this commit")
     parser.add_argument("--build", type=Path, default=Path(os.environ.get("SCX_BUILD", "build")))

@@ -20,8 +20,8 @@ from pathlib import Path
 #: ELF constants: types of sections and symbols, and the flag of sections with code.
 SHT_SYMTAB, STT_FUNC, SHF_EXECINSTR = 2, 2, 4
 
-#: Constants of BPF instructions: classes, opcodes of atomic operations on 4 and 8 bytes, and
-#: BPF_FETCH, a flag of `imm`.
+#: Constants of BPF instructions: the mask of the class and three classes, the opcodes of atomic
+#: operations on 4 and 8 bytes, and BPF_FETCH, a flag of `imm`.
 BPF_CLASS, BPF_LDX, BPF_ST, BPF_STX = 0x07, 0x01, 0x02, 0x03
 ATOMICS = {0xC3, 0xDB}
 BPF_FETCH = 0x01

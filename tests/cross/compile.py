@@ -14,8 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-#: For each source: the working directory, and the compiler's arguments without its output files,
-#: including `-c SOURCE`.
+#: For each source: the working directory, and the compiler's arguments, including `-c SOURCE`, but
+#: without those that name output files.
 Flags = dict[Path, tuple[Path, list[str]]]
 
 #: Flags that name output files, and the number of words of each.

@@ -51,13 +51,14 @@ def output(*command: str | Path, timeout: float = 1800, **options) -> str:
 
 
 def need_git() -> None:
-    """Skips without git, which determines the files of a commit."""
+    """Skips the test without git or a clone, because git determines the files of a commit."""
     if not (ROOT / ".git").exists() or not shutil.which("git"):
         pytest.skip("no git: distributions are made from a commit")
 
 
 def fetch_crates(cargo: str, *options: str) -> None:
-    """Fetches all crates, including crates for other systems. Skips if crates are unavailable."""
+    """Fetches the crates of Cargo.lock; without `--target`, for all systems. Skips the test if
+    crates are unavailable."""
     if not shutil.which(cargo):
         pytest.skip("needs cargo")
     offline = ["--offline"] if os.environ.get("SCX_OFFLINE") == "1" else []

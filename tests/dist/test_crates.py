@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`cargo package`: each publishable crate builds without this tree.
 
-The crates are in no registry yet, so `[patch.crates-io]` replaces dependencies on each other by the
-unpacked packages, not by directories of this tree. Uncommitted changes are packaged too.
+The crates are in no registry yet, so `[patch.crates-io]` replaces their dependencies on each other
+by the unpacked packages, not by directories of this tree. Uncommitted changes are packaged, too.
 """
 
 from __future__ import annotations

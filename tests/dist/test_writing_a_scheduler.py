@@ -140,8 +140,8 @@ class Reader:
     outputs: dict[Command, str] = field(default_factory=dict)
 
     def run(self, command: Command) -> str:
-        """Runs all commands before this command on the page, then this command. Returns its
-        output."""
+        """Runs the page's earlier commands, except linters and commands for guests, and then this
+        command. Returns the output of this command."""
         before = COMMANDS[: COMMANDS.index(command)]
         for other in before:
             if not other.is_for_a_guest and not other.is_lint:
@@ -176,7 +176,8 @@ def provide(tools: Path, cargo: str) -> None:
 
 
 def environment(build_options: dict[str, str]) -> dict[str, str]:
-    """The environment has no network, and nothing of the surrounding build except the kernels."""
+    """An environment without network access. Of the surrounding build, it keeps the kernels, the
+    caches, and clang for BPF."""
     kept = ("SCX_VM_", "SCX_CACHE")
     env = {
         name: value

@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-#: (directory of a package, packages of this tree that it may depend on)
+#: (pattern of packages' directories, packages of this tree that these may depend on). The first
+#: matching pattern counts.
 MAY_USE = [
     (r"rust/scx_stats/scx_stats_derive", set()),
     (r"rust/scx_stats", {"scx_stats_derive"}),

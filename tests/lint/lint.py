@@ -36,8 +36,8 @@ def _sources(*patterns: str) -> list[str]:
 
 
 def _tool(*names: str) -> str:
-    """The first of these programs that is on PATH or was installed by build-aux/setup.sh. Without
-    one, skip."""
+    """The first of these programs that is on PATH or was installed by build-aux/setup.sh. If there
+    is none, exits with the status SKIPPED."""
     cache = os.environ.get("SCX_CACHE") or str(
         Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "scx"
     )
@@ -53,7 +53,8 @@ def _run(command: list[str], env: dict[str, str] | None = None) -> int:
 
 
 def _clang_format() -> str:
-    """A recent clang-format, because older versions format differently. Without one, skip."""
+    """A clang-format that is recent enough, because older versions format differently. If there is
+    none, exits with the status SKIPPED."""
     for name in ("clang-format", *(f"clang-format-{v}" for v in range(19, 30))):
         if found := shutil.which(name):
             text = subprocess.run([found, "--version"], capture_output=True, text=True).stdout

@@ -12,7 +12,8 @@ from pathlib import Path
 OWN_PROGRAMS = {"scx_loader", "scxctl", "scx-launch"}
 _EXEC = re.compile(r"(?m)^(Exec\w+)=(\S+)")
 
-#: Dependencies that systemd adds to every unit, or to every D-Bus unit.
+#: Units that the checked units name, or on which systemd makes every service or every D-Bus service
+#: depend.
 COMMON = ["basic.target", "dbus.socket", "multi-user.target", "shutdown.target", "sysinit.target"]
 #: The maximum exposure that `systemd-analyze security` may report, of 100. The exposure is not 0,
 #: because schedulers need root, four capabilities, and some system calls and files.

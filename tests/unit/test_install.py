@@ -70,7 +70,7 @@ def meson_options(build: Path) -> dict[str, str]:
 
 
 def service_files(options: dict[str, str]) -> set[str]:
-    """All files of services/, relative to the root."""
+    """The files of services/ that are installed with these options, relative to the root."""
     prefix = Path(options["prefix"])
     units = options["systemd_unit_dir"] or prefix / "lib/systemd/system"
     dbus = options["dbus_dir"] or prefix / options["datadir"] / "dbus-1"
@@ -149,7 +149,8 @@ def test_installed_files_are_exactly_those_expected(
 
 
 def test_services_refer_to_installed_files(root: Path, build_options: dict[str, str]) -> None:
-    """No placeholder is left, and all programs that services start are installed."""
+    """No placeholder is left, and all programs of this project that services start are
+    installed."""
     starts = re.compile(r"^(?:Exec|ExecStart|command)=(/\S+)$", re.MULTILINE)
     files = service_files(build_options)
     assert files
@@ -257,7 +258,7 @@ def test_completions_can_be_parsed(stage: Path, installed: list[str], shell: str
 def test_generated_completions_name_the_options(
     stage: Path, installed: list[str], shell: str
 ) -> None:
-    """Completions name all options, except the hidden option that generates the completions."""
+    """Completions name options, but not the hidden option that generates the completions."""
     for name in set(RUST_PROGRAMS).intersection(installed):
         text = completions(stage, name, shell).read_text()
         assert option_of(name).removeprefix("--") in text

@@ -14,7 +14,7 @@ from schedulers import C_SCHEDULERS, RUST_SCHEDULERS
 
 MODES = {"auto", "gaming", "lowlatency", "powersave", "server"}
 
-#: Options that open files, or that print a text and exit.
+#: Options that no manifest lists: they open files, control the output, or print a text and exit.
 NEVER_PASSED = {
     "bpf-token-path",
     "btf-custom-path",

@@ -92,7 +92,8 @@ def test_packages_are_those_of_control() -> None:
     ]
 
 
-#: What docs/building.md requires to build, and the package with the version that it names.
+#: Patterns of the requirements in docs/building.md → Debian's packages. The group of a pattern is
+#: the minimum version.
 REQUIRED = {
     r"Meson ([\d.]+)": "meson",
     "ninja": "ninja-build",
@@ -189,7 +190,7 @@ def test_copyright_needs_the_text_of_each_licence(
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A clone with one commit."""
+    """A git repository with one commit."""
     if not shutil.which("git"):
         pytest.skip("needs git")
     (tmp_path / "meson.build").write_text("project('scx', 'c',\n  version: '0.1.0',\n")

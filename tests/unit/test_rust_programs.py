@@ -84,7 +84,7 @@ def assert_refused(program: Path, *args: str) -> str:
 
 @installed
 def test_it_has_no_path_of_this_tree(program: Path) -> None:
-    """Two builds of a commit in different folders are the same to the byte."""
+    """With a path, builds of a commit in different folders would differ."""
     assert str(ROOT).encode() not in program.read_bytes()
 
 

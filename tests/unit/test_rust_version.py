@@ -42,7 +42,7 @@ def test_no_crate_needs_a_newer_rust(packages: list[dict]) -> None:
 
 
 def test_setup_checks_for_the_same_version(packages: list[dict]) -> None:
-    """The version that all crates of this tree declare."""
+    """RUST_MIN is the version that all crates of this tree declare."""
     setup = re.search(r"^RUST_MIN=(.+)$", (ROOT / "build-aux/setup.sh").read_text(), re.MULTILINE)
     assert setup
     ours = {

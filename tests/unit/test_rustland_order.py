@@ -72,7 +72,7 @@ KICKS: Program = (Store("queued", 1), FENCE, ReadUnless("idle", 0), Act("wake"))
 
 #: DRAINS is the end of drain(), where a CPU releases the ring. FINDS_TAKEN is the policy thread,
 #: which sends a decision, and then a second CPU, which finds the ring taken. "sleep" means that the
-#: second CPU leaves the decision to the first, "wake" that the first CPU drains again.
+#: second CPU leaves the decision to the CPU of DRAINS, "wake" that the CPU of DRAINS drains again.
 RING = {"nr_sent": 0, "taken": 1}
 DRAINS: Program = (Store("taken", 0), FENCE, ReadUnless("nr_sent", 0), Act("wake"))
 FINDS_TAKEN: Program = (Store("nr_sent", 1), FENCE, ReadUnless("taken", 0), Act("sleep"))

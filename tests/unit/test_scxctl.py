@@ -67,7 +67,7 @@ def test_check_without_manifests_fails(scxctl: Path, tmp_path: Path) -> None:
 
 
 def test_recommend_answers_any_user(scxctl: Path, rust_programs: Path, tmp_path: Path) -> None:
-    """On any machine. Manifests that no kernel can satisfy are not recommended."""
+    """The command works on any machine. A scheduler that no kernel can run is not recommended."""
     for name in RUST_SCHEDULERS:
         (tmp_path / f"{name}.json").symlink_to(rust_programs / f"{name}.json")
     (tmp_path / "scx_future.json").write_text(json.dumps(FUTURE))

@@ -84,7 +84,7 @@ def answer(request: dict) -> object:
 
 
 class Scheduler:
-    """Serves statistics at `path`; `answer` maps each request line to an answer line."""
+    """Serves statistics at `path`. `answer` returns the answer to a request."""
 
     def __init__(self, path: Path, answer: Callable[[dict], object] = answer) -> None:
         self.answer = answer
@@ -111,7 +111,7 @@ class Scheduler:
                 print(json.dumps(self.answer(json.loads(line))), file=lines, flush=True)
 
     def close(self) -> None:
-        """Exits like a killed process: the socket file remains."""
+        """Closes all sockets, as the end of a killed process does: the socket file remains."""
         for connection in [self.socket, *self.connections]:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
@@ -315,7 +315,7 @@ def test_wrong_requests_get_an_error(
 
 
 def number_of(what: str, pid: int) -> int:
-    """Threads (task) or file descriptors (fd) of a process."""
+    """The number of threads (task) or file descriptors (fd) of a process."""
     return len(list(Path(f"/proc/{pid}/{what}").iterdir()))
 
 
@@ -348,7 +348,8 @@ def test_it_waits_for_free_file_descriptors(
         limit = ["prlimit", "--pid", str(server[2]), f"--nofile={in_use}:"]
         if subprocess.run(limit, capture_output=True).returncode != 0:
             pytest.skip("needs prlimit")
-        # A thread that waits already has the descriptor for the first client.
+        # A thread that is blocked in accept4() has already reserved the descriptor of the first
+        # client.
         with ExitStack() as clients:
             for _ in range(40):
                 client = socket.create_connection(server[:2], timeout=TIMEOUT_S)

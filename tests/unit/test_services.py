@@ -37,7 +37,7 @@ def configured(build_dir: Path, build_options: dict[str, str], name: str, root: 
 
 @pytest.fixture
 def launcher(build_dir: Path, build_options: dict[str, str], tmp_path: Path) -> Path:
-    """The launcher, and a scheduler scx_echo in bindir, which prints its arguments one per line."""
+    """The launcher. The programs scx_echo and sh in bindir print their arguments, one per line."""
     (tmp_path / "bindir").mkdir()
     script = configured(build_dir, build_options, "scx-launch", tmp_path)
     echo = "#!/bin/sh\nprintf '%s\\n' \"$@\"\n"
@@ -256,7 +256,7 @@ def test_interface_is_compatible_with_clients() -> None:
 
 
 def rules(context: str) -> list[dict[str, str]]:
-    """The members that the bus policy permits."""
+    """The attributes of each rule of the bus policy for a context or user. All rules permit."""
     (policy,) = (
         policy
         for policy in ET.parse(SERVICES / f"dbus/{NAME}.conf").iter("policy")
@@ -278,8 +278,8 @@ def test_only_root_may_own_the_name() -> None:
 
 @pytest.fixture(scope="module")
 def bus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of a bus whose policy starts like that of the system bus. The loader's name has no
-    owner, so permitted calls fail because there is no owner."""
+    """Address of a bus whose policy starts like that of the system bus. The bus starts /bin/false
+    as the loader, so permitted calls fail with Spawn.ChildExited."""
     for program in ("dbus-daemon", "gdbus", "setpriv"):
         if not shutil.which(program):
             pytest.skip(f"needs {program}")

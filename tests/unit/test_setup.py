@@ -48,7 +48,7 @@ def test_setup_names_a_package_for_each_program() -> None:
 
 def test_missing_package_is_detected() -> None:
     assert {"zstd", "clang-19", "clang-format-19", "gcc", "libelf-dev", "rustfmt-web"} <= named()
-    # The loader's unit depended on procps earlier.
+    # Only an earlier version of the loader's unit needed procps.
     assert "procps" not in named()
 
 
@@ -70,7 +70,7 @@ setup_for fake
 
 
 def asked(folder: Path, answers: str, updated: str) -> tuple[int, list[str]]:
-    """The exit status of the setup, and apt-get's verbs and last arguments."""
+    """The exit status of the setup, and the verb and the last argument of each call of apt-get."""
     apt_get, log = folder / "apt-get", folder / "log"
     apt_get.write_text(APT_GET)
     apt_get.chmod(0o755)

@@ -64,7 +64,7 @@ def test_counting_machine_sleeps_with_the_host_while_it_is_idle() -> None:
 
 @pytest.fixture
 def qemu_versions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[dict[str, str]]:
-    """Versions of the machine's own QEMU, and of the QEMU in backports, which needs no download."""
+    """Versions of the machine's own QEMU, and of the QEMU in backports. Nothing is downloaded."""
     versions = {"own": "10.1.0", "backport": "10.2.0"}
 
     def version(found: qemu.Emulator) -> str:
