@@ -18,7 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _plain(text: str) -> str:
-    """`text` without characters that are special in TAP."""
+    """`text` with `?` in place of characters that are special in TAP or not printable."""
     return "".join(c if c.isprintable() and c not in "#\\" else "?" for c in text)
 
 

@@ -45,7 +45,7 @@ class BaselineError(Exception):
 
 
 def seeds_of_check(number: int = 1) -> tuple[int, ...]:
-    """The seeds of a check. Checks have numbers from 1 on; each has other seeds."""
+    """The seeds of a check. Checks have numbers from 1 on, and no two checks share a seed."""
     return tuple(range((number - 1) * NR_SEEDS_OF_CHECK + 1, number * NR_SEEDS_OF_CHECK + 1))
 
 

@@ -124,7 +124,7 @@ class Place:
 
     @property
     def cpus(self) -> int:
-        """The number of CPUs."""
+        """The number of online CPUs of the guest or of this machine."""
         if self.topology:
             return len(self.topology.online)
         return os.cpu_count() or 1

@@ -25,7 +25,7 @@ EEVDF = Subject("EEVDF")
 
 @dataclass(frozen=True)
 class Plan:
-    """A comparison."""
+    """A comparison: a round for each seed, workload and scheduler."""
 
     place: Place
     subjects: tuple[Subject, ...]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from .rounds import EEVDF, Plan, Results
 from .workloads import IN_US, OF_SCHEDULER, Figure, Workload
 
-#: The time in which each CPU of a deterministic guest has one turn, in µs: see
+#: The maximum time in which each CPU of a deterministic guest has one turn, in µs: see
 #: docs/deterministic.md. Smaller differences of latency are not significant.
 ROUND_US = 122.0
 
@@ -25,8 +25,8 @@ class Cell:
     median: float
     least: float
     most: float
-    #: How many times better the median is than EEVDF's median. None for EEVDF, if EEVDF has no
-    #: median, or if one of the two medians is 0.
+    #: How many times better the median is than EEVDF's median; less than 1 is worse. None for EEVDF
+    #: itself, and if EEVDF has no median, or one of the two medians is 0.
     times_better: float | None
     #: Whether this is a latency that differs from EEVDF's by less than the emulator's round.
     is_within_round: bool

@@ -89,8 +89,8 @@ class Recording:
     tick_ms: float
     #: The runs, by the name of the round, such as `rr3` or `fifo3`.
     rounds: dict[str, list[Run]]
-    #: How often a task continued at the end of its slice in the round `alone`, because no other
-    #: task waited. None if the guest did not run this round.
+    #: How often a task continued at the end of its slice, in the part of the round `alone` with
+    #: one hog. None if the guest did not run this round.
     nr_kept: int | None = None
 
     def turns(self, name: str) -> list[Turn]:

@@ -96,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _check(name: str, options: argparse.Namespace) -> bool:
     """Run all commands in a root of the suite, and print each result. Returns False if a step
-    failed. A suite without a usable keyring is skipped."""
+    failed. A suite of Ubuntu is skipped if the keys of its archive are not available."""
     try:
         suite = suites.find(name)
     except suites.SuiteError as error:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import debs
 
-#: The releases of Debian that are checked by default: 12, which the README names, and 13.
+#: The releases of Debian that are checked by default: 12 and 13, which the README names.
 _DEBIAN = ("bookworm", "trixie")
 _RELEASES = Path("/usr/share/distro-info")
 #: Where to find the keys of Ubuntu's archive: a suite of Debian, a package in the suite, and a file

@@ -107,7 +107,7 @@ class Process:
         self._link = link
 
     def signal(self, number: int) -> None:
-        """Send a signal to the process. Has no effect if the process has ended."""
+        """Send a signal to the process, unless the process has ended. Raises GuestError."""
         if self.running():
             self._link.send(protocol.signal(self.pid, number))
 
@@ -117,8 +117,8 @@ class Process:
         return self.name not in self._link.ended
 
     def wait(self, timeout_s: float) -> int:
-        """Wait for the exit status. Raises TimeoutError if the process still runs after
-        `timeout_s`, GuestError."""
+        """Wait for the exit status. Raises GuestError, and TimeoutError if the process still runs
+        after `timeout_s`."""
         if not self._link.wait_until(lambda: self.name in self._link.ended, timeout_s):
             raise TimeoutError(f"'{self.name}' still runs after {timeout_s:g} s")
         return self._link.ended[self.name].status
@@ -181,7 +181,8 @@ class Guest:
         self._icount = icount
         self._job_numbers = itertools.count(1)
         self._running: Link | None = None
-        #: The console log. A temporary log exists from the boot to a clean power-off; else None.
+        #: The console log: the given file, or a temporary file from the boot to a clean power-off.
+        #: None while there is no log.
         self.console_log = console_log
 
     def __enter__(self) -> Guest:
@@ -271,7 +272,8 @@ class Guest:
             self.console_log = None
 
     def _power_off(self, link: Link, timeout_s: float) -> bool:
-        """Whether the guest powered off. If not, prints the path of the console log."""
+        """Power the guest off. Returns whether it has powered off. A guest that does not is
+        reported with the path of the console log, unless it was lost before."""
         well = False
         with contextlib.suppress(GuestError):
             link.send(protocol.poweroff())

@@ -6,7 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-#: Matched at the start of a word, since backtraces contain names like _install_special_mapping().
+#: Matched at the start of a word, because names in backtraces, such as _install_special_mapping(),
+#: contain "stall".
 COMPLAINTS = re.compile(
     r"\b(BUG\b|WARNING|Oops|stall|deprecat|lockup|hung task|blocked for more than|"
     r"runtime error|call trace)",

@@ -134,7 +134,7 @@ class Link:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the guest was killed."""
+        """Whether the guest was lost, and therefore killed."""
         return self._loss is not None
 
     def close(self, timeout_s: float) -> bool:
@@ -244,7 +244,7 @@ class Link:
 
 
 def cause_of_death(console_log: Path) -> str | None:
-    """The reason for the guest's death from a console log, as one line."""
+    """The reason for the guest's death, as one line; None if the console log has no reason."""
     line = _line_with(_FATAL, console_log)
     return f"the guest died: {line}" if line else None
 

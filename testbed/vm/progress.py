@@ -19,13 +19,13 @@ def silence() -> None:
 
 
 def note(text: str) -> None:
-    """One line for the user, unless silenced."""
+    """Print one line for the user, unless silenced."""
     if not _quiet:
         print(text, file=sys.stderr, flush=True)
 
 
 def warn(text: str) -> None:
-    """One line for the user, even if silenced."""
+    """Print one line for the user, even if silenced."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -69,7 +69,7 @@ Event = Ready | Started | Ended | Pong
 
 
 def start(name: str, script: str, *, output: str = "files", user: str = "root") -> bytes:
-    """Request to start the job `name`. Raises ValueError for an invalid name or script."""
+    """Request to start the job `name`. Raises ValueError for an invalid name, user or script."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"job name '{name}': use letters, digits, '.', '_' and '-'")
     if not _NAME.fullmatch(user):
@@ -80,7 +80,7 @@ def start(name: str, script: str, *, output: str = "files", user: str = "root") 
 
 
 def signal(pid: int, number: int) -> bytes:
-    """Request to send a signal to a process, or to the group -`pid`."""
+    """Request to send a signal to the process `pid`, or to a process group if `pid` is negative."""
     return f"signal {pid} {number}\n".encode()
 
 

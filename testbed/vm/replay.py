@@ -71,10 +71,10 @@ def run(
     cancelled: Callable[[], bool] = lambda: False,
     is_announced: bool = True,
 ) -> Outcome:
-    """Resume a guest that runs `script`, and wait for its end.
+    """Resume a guest that runs `script`, and wait for the guest's end.
 
-    `sink` receives the output as it arrives. A guest older than `lifetime_s`, in host time, or
-    `cancelled`, is killed. Raises GuestError, qemu.QemuError, debs.DebsError,
+    `sink` receives the output as it arrives. After `lifetime_s` of host time, or when `cancelled()`
+    is true, the guest is killed. Raises GuestError, qemu.QemuError, debs.DebsError,
     initramfs.InitramfsError.
     """
     fit = emulator.find_deterministic()

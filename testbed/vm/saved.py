@@ -38,7 +38,8 @@ _POLL_S = 0.01
 
 
 def resume(machine: qemu.Machine, archive: bytes, seed: int) -> qemu.Launched:
-    """Resume a guest that unpacks `archive`. The guest's behaviour depends on the `seed`.
+    """Resume a guest that unpacks `archive`. Unless `seed` is 0, it determines the guest's random
+    numbers, and a delay after which the guest continues.
 
     If no guest of this kind is saved, a guest is booted and saved first. Raises GuestError,
     QemuError, debs.DebsError.

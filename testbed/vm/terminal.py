@@ -54,7 +54,7 @@ class Keyboard:
 
 
 def interact(link: Link, port: socket.socket, ended: Callable[[], bool]) -> None:
-    """Connect stdin and stdout to the guest's terminal until `ended` is true or the user exits.
+    """Connect stdin and stdout to the guest's terminal until `ended()` is true or the user exits.
 
     Stdin must be a terminal. Raises GuestError when the guest is lost.
     """

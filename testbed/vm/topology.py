@@ -32,9 +32,9 @@ class Topology:
     name: str
     description: str
     sockets: int = 1
-    #: Cores of each socket.
+    #: Number of cores per socket.
     cores: int = 1
-    #: Threads of each core.
+    #: Number of hardware threads per core.
     threads: int = 1
     #: Number of CPUs that are online after boot; None means all.
     boot_cpus: int | None = None

@@ -46,7 +46,7 @@ def tarball(build_dir: Path, build_options: dict[str, str]) -> Path:
 
 @pytest.fixture(scope="session")
 def unpacked(tarball: Path, workplace: Path) -> Path:
-    """The only directory in the tarball."""
+    """The directory of the unpacked tarball."""
     folder = workplace / "tarball"
     folder.mkdir()
     output("tar", "-C", folder, "-xzf", tarball)

@@ -26,7 +26,7 @@ FOREIGN = re.compile(r"(vendor|build(?!-aux)[^/]*|target)/")
 
 
 def _sources(*patterns: str) -> list[str]:
-    """Project files that match: tracked by git, or all files of a tarball."""
+    """Project files that match: files that git tracks or does not ignore; in a tarball, all."""
     if (ROOT / ".git").exists():
         git = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard"]
         names = subprocess.run([*git, "--", *patterns], check=True, capture_output=True, text=True)

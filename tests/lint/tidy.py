@@ -92,7 +92,7 @@ def _versions(root: Path) -> Iterator[str]:
 
 
 def check(root: Path, names: list[str]) -> int:
-    """Print all findings; 0 if there are none, else 1."""
+    """Prints all findings. Returns 0 if there are none, else 1."""
     findings = [*_listed(root, names), *crates.check(root, names), *_versions(root)]
     for name in names:
         try:

@@ -53,7 +53,7 @@ def _foreign_programs(unit: Path) -> str:
 
 
 def check(program: str, units: list[Path]) -> int:
-    """Print all findings; 0 if there are none, else 1."""
+    """Prints all findings. Returns 0 if there are none, else 1."""
     findings = ""
     for unit in units:
         findings += _foreign_programs(unit)

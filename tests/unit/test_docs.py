@@ -30,7 +30,7 @@ def test_documented_clocks_are_used() -> None:
 
 
 def test_documented_tools_are_installed() -> None:
-    """All of tools/ is installed, so no description says it of a single tool."""
+    """All programs of tools/ are installed, so no text says this of one of them."""
     text = (ROOT / "docs/architecture.md").read_text()
     (section,) = re.findall(
         r"^## tools: installed beside the schedulers$(.*?)^## ", text, re.MULTILINE | re.DOTALL

@@ -82,7 +82,7 @@ def test_modes_are_complete_and_some_have_arguments(manifest: dict[str, Any]) ->
 def test_schedulers_that_follow_the_power_profile_name_their_options(
     manifest: dict[str, Any],
 ) -> None:
-    """The build checks that the schedulers accept them."""
+    """The build checks that the schedulers accept these options."""
     known = {
         "scx_bpfland": ["--primary-domain", "auto"],
         "scx_flash": ["--primary-domain", "auto"],
