@@ -20,7 +20,8 @@ from pathlib import Path
 import debs
 from roots import root, suites
 
-#: The commands of README.md. `--for` limits the time of the first command.
+#: The commands of README.md, with `--yes` in place of answers. Without `--for`, the first command
+#: would run without a limit.
 COMMANDS = ("./dev run --yes --for 20", "./dev test --yes")
 #: Time limit of a command.
 LIMIT_S = 3 * 3600
