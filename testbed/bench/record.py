@@ -98,11 +98,6 @@ def load(path: Path, tools: Path) -> tuple[Plan, Results, str]:
     return plan, Results(rounds, known["is_interrupted"]), known["emulator"]
 
 
-def _round(known: dict[str, Any]) -> Round:
-    names = ("scheduler", "workload", "seed", "figures")
-    return Round(*(known[name] for name in names), known["error"] or "")
-
-
 def _subject(name: str) -> Subject:
     program, *arguments = shlex.split(name)
     return Subject(name, Path(program), tuple(arguments), "/" not in program)

@@ -180,7 +180,7 @@ def fetch(kernel: Packaged) -> Kernel:
             if not found:
                 raise KernelError(f"the package {kernel.package} contains no kernel image")
             _write_atomically(image, found[0].read_bytes())
-    return Kernel(image, bzimage.release(image), kernel.suite)
+    return replace(from_path(image), origin=kernel.suite)
 
 
 def keep(image: Path) -> Kernel:
