@@ -185,7 +185,7 @@ fn prepare(
     opened.reenqueue_on_cpu_release(btf)?;
     opened.fit_cgroups(btf, config.cgroups)?;
     if !config.cgroups {
-        // Without --cgroups the map is not used, but it would take 4 MB.
+        // Without --cgroups the map is not used, but it would take almost 4 MB.
         opened.maps.scx_cgroups.set_max_entries(1)?;
     }
     opened.set_section(".rodata.rusty_config", &for_bpf(config, domains)?)?;
@@ -282,7 +282,7 @@ impl Running<'_> {
                     dom: migration.to.try_into()?,
                     until_ns,
                 };
-                // The result is ignored: the task may have exited.
+                // The program's return value is ignored, because the task may have exited.
                 run(&self.bpf.progs.rusty_migrate, args.as_mut_bytes())?;
             }
         }

@@ -4,7 +4,8 @@
 use super::sorted_tasks::{Found, Goal, SortedTasks, Walk};
 use super::{Costs, DomainLoad, DomainMask, Migration, NodeLoad, Plan, Snapshot};
 
-/// Minimum gain of a migration, relative to the mean load. A smaller gain may be a rounding error.
+/// Minimum gain of a migration, relative to the mean load per CPU. A smaller gain may be a rounding
+/// error.
 const GAIN_MIN: f64 = 1e-9;
 
 /// Lower bound of the load that a transfer aims at, relative to the threshold. It matters if one of
@@ -202,9 +203,9 @@ impl<'a> Cluster<'a> {
         groups
     }
 
-    /// Balances the groups of a pass: groups above their share give load to groups below their
-    /// share. The givers follow each other from the most loaded to the least loaded. Each of them
-    /// gives to the least loaded takers first.
+    /// Balances `groups`: groups above their share give load to groups below their share. The group
+    /// with the highest load per CPU gives first. Each giver begins with the taker that has the
+    /// lowest load per CPU.
     fn level(&mut self, groups: &mut [Group], costs: &Costs) {
         let shares = groups.iter().map(|group| group.share);
         let all = shares.fold(Share::default(), Share::plus);

@@ -104,7 +104,7 @@ pub(crate) struct Migration {
 pub(crate) struct DomainLoad {
     /// The load before the migrations.
     pub(crate) load: f64,
-    /// `load` minus its share of the machine's total load.
+    /// `load` minus the domain's share of the machine's total load.
     pub(crate) imbal: f64,
     /// Change of the load by the migrations.
     pub(crate) delta: f64,
@@ -140,7 +140,7 @@ pub(crate) struct Plan {
 /// time, and [`LoadKind::DutyCycle`] otherwise.
 ///
 /// This takes O(n log n) for n tasks that are allowed in all domains. A task with a restricted
-/// affinity may be examined once for each pair of domains (or nodes) between which load is
+/// affinity may be examined again for each pair of domains (or nodes) between which load is
 /// transferred.
 pub(crate) fn balance(snapshot: &Snapshot, kind: LoadKind) -> Plan {
     let loads = task_loads(snapshot, kind);

@@ -61,9 +61,9 @@ pub(crate) struct Goal {
 }
 
 impl Goal {
-    /// Whether a task heavier than `wanted` is visited before a task lighter than `wanted`. It is
-    /// if its load is closer to `wanted`. It also is if the lighter task would hardly change the
-    /// imbalance, and the load of the heavier task is closer to the whole imbalance.
+    /// Whether the task with the load `heavier` is visited before the task with the load `lighter`.
+    /// This is so if `heavier` is closer to `wanted`, or if the lighter task would hardly change
+    /// the imbalance and `heavier` is closer to the whole imbalance.
     fn prefers(self, heavier: f64, lighter: f64) -> bool {
         heavier - self.wanted < self.wanted - lighter
             || lighter < self.wanted / 2.0

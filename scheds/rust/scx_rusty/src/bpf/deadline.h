@@ -13,7 +13,8 @@
 #define RUSTY_FREQ_UNIT_NS (100 * 1000 * 1000ULL)
 #define RUSTY_FREQ_MAX 100000
 
-/* Upper bound of half the average runtime in rusty_prio(), where it lowers the priority. */
+/* Upper bound of half of the average runtime, by whose logarithm rusty_prio() lowers the
+ * priority. */
 #define RUSTY_RUNTIME_MAX_NS (50 * 1000 * 1000ULL)
 
 /* Highest priority: the last index of the table in rusty_latency_scale(). */
@@ -41,8 +42,8 @@ static inline u32 rusty_latency_scale(u32 prio)
 	return weights[prio < RUSTY_PRIO_MAX ? prio : RUSTY_PRIO_MAX];
 }
 
-/* Clamp a frequency, so that rusty_prio() cannot overflow. Values returned by rusty_freq() never
- * exceed the bound. */
+/* Clamp a frequency, so that rusty_prio() cannot overflow for any arguments. It changes no
+ * frequency that rusty_freq() returns. */
 static inline u64 rusty_freq_clamp(u64 freq)
 {
 	return freq < RUSTY_FREQ_MAX ? freq : RUSTY_FREQ_MAX;

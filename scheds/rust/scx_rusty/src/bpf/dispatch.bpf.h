@@ -20,8 +20,8 @@ static bool prev_is_first(s32 cpu, u32 dom, struct task_struct *prev, struct rus
 	return scx_precedes(t->vtime + request_ns(prev, t), cpu, DOM_DSQ | dom);
 }
 
-/* Clear the debt and the credit of a task that continues because no other task waits: meanwhile no
- * task has been deprived of CPU time. */
+/* Clear the debt and the credit of a task that continues because no other task waits. While the
+ * task is alone, it deprives no other task of CPU time. */
 static void note_alone(u32 dom, struct rusty_task *t)
 {
 	struct rusty_dom *d = dom_state(dom);

@@ -89,10 +89,10 @@ static void preempt(struct task_struct *p, struct rusty_task *t, u64 until)
 }
 
 /*
- * Whether the task bypasses the queues and goes to the local DSQ of its CPU. Migration-disabled
- * tasks do, and so do per-CPU kernel threads, because other tasks depend on them. With
- * config.kthreads_local, all kernel threads do, unless they are enqueued again because a real-time
- * task has just taken their CPU.
+ * Whether the task bypasses the queues and goes to the local DSQ of its CPU. Per-CPU kernel threads
+ * do, because other tasks depend on them. Migration-disabled tasks do, because no other CPU can run
+ * them. With config.kthreads_local, all kernel threads do. However, if such a thread is enqueued
+ * again because its CPU is busy (SCX_ENQ_REENQ), it is queued, so that another CPU can run it.
  */
 static bool bypasses_queue(const struct task_struct *p, u64 enq_flags)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Selection of an idle CPU in the task's own domain, or in another domain if the tuner allows
- * it. */
+/* Selection of the CPU for a task: an idle CPU of its own domain, an idle CPU of another domain if
+ * the tuner allows that, or the waker's CPU on a sync wakeup. */
 #ifndef __RUSTY_IDLE_BPF_H
 #define __RUSTY_IDLE_BPF_H
 
@@ -50,10 +50,10 @@ static bool has_waiting(s32 cpu)
 }
 
 /*
- * Return the CPU for a sync wakeup: the waker is about to sleep, and its CPU has a warm cache for
- * the wakee. The wakee gets prev_cpu if it is idle and in the waker's domain. Otherwise the wakee
- * gets the waker's CPU, if no task waits for that CPU and another CPU of the waker's domain is
- * idle. Returns a negative value if neither CPU is suitable.
+ * Return the CPU for a sync wakeup. The waker is about to sleep, and its CPU has a warm cache for
+ * the wakee. If prev_cpu is idle and in the domain of the waker's CPU, the wakee gets prev_cpu.
+ * Otherwise the wakee gets the waker's CPU, if the waker is not exiting, no task waits for that
+ * CPU, and another CPU of its domain is idle. Returns a negative value if neither CPU is suitable.
  */
 static s32 pick_sync(struct task_struct *p, s32 prev_cpu)
 {
@@ -86,7 +86,7 @@ static s32 pick_sync(struct task_struct *p, s32 prev_cpu)
 	return cpu;
 }
 
-/* Return a CPU on which the task may run at once; negative if there is none. */
+/* Return the CPU on which the task runs without waiting in a queue; negative if there is none. */
 static s32 pick_cpu(struct task_struct *p, struct rusty_task *t, s32 prev_cpu, u64 wake_flags)
 {
 	u32 node = node_of_dom(t->dom);
@@ -119,8 +119,8 @@ static s32 pick_cpu(struct task_struct *p, struct rusty_task *t, s32 prev_cpu, u
 	return cpu;
 }
 
-/* Kick an idle CPU of a domain of @node, so that it steals the task. Returns whether there was
- * one. */
+/* Kick an idle CPU of a domain of @node, so that it steals the task. MACHINE stands for all nodes.
+ * Returns false if no such CPU is idle, or if the tuner does not allow it. */
 static bool kick_greedy(struct task_struct *p, u32 node)
 {
 	struct rusty_reach *reach = reach_of(node);
@@ -144,7 +144,7 @@ static bool may_steal(u32 dom, u32 threshold)
 }
 
 /* Kick an idle CPU for a task that has just been inserted into the queue of its domain. Returns
- * whether there was one. */
+ * whether a CPU was kicked. */
 static bool kick_for(struct task_struct *p, struct rusty_task *t)
 {
 	u32 node = node_of_dom(t->dom);

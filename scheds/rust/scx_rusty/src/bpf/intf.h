@@ -6,7 +6,7 @@
 #include <scx/types.h>
 
 enum {
-	RUSTY_CPUS_MAX = 8192, /* the kernel's own limit */
+	RUSTY_CPUS_MAX = 8192, /* the largest CONFIG_NR_CPUS of all architectures */
 	RUSTY_DOMS_MAX = 256,
 	RUSTY_DOM_WORDS = RUSTY_DOMS_MAX / 64,
 	RUSTY_NODES_MAX = 64,
@@ -18,7 +18,7 @@ enum {
 struct rusty_config {
 	u32 nr_doms;
 	u32 nr_nodes;
-	u32 greedy_threshold; /* steal where at least this many tasks wait; 0: never */
+	u32 greedy_threshold; /* steal if at least this many tasks wait; 0: only in rescue() */
 	u32 greedy_threshold_x_numa; /* same, for domains of other nodes */
 	u32 kthreads_local;
 	u32 fifo_sched;
@@ -39,9 +39,9 @@ struct rusty_tune {
 };
 
 /* Runnable tasks of a domain, counted by BPF. Threads of the scheduler's own process are not
- * counted, because the thread that reads this is always runnable. */
+ * counted, because the thread that reads the numbers is always runnable when it reads them. */
 struct rusty_demand {
-	u64 weight;
+	u64 weight; /* sum of their weights */
 	u64 nr;
 };
 
@@ -65,7 +65,7 @@ struct rusty_load {
 	u32 weight; /* the effective weight, if rusty_config.cgroups is set */
 	u32 is_kworker;
 	u64 duty_cycle; /* fixed point, SCX_RAVG_FRAC_BITS */
-	u64 preferred_nodes; /* nodes of the memory policy, by the kernel's ids; 0: none */
+	u64 preferred_nodes; /* nodes of the memory policy, a bit for each kernel id; 0: none */
 	u64 allowed[RUSTY_DOM_WORDS]; /* domains with a CPU in the task's affinity */
 };
 

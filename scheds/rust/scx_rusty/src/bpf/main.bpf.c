@@ -2,11 +2,12 @@
 /*
  * scx_rusty: one queue for each domain of CPUs that share a cache.
  *
- * On wakeup a task gets an idle CPU of its domain (idle.bpf.h), or waits in the domain's queue in
- * deadline order (enqueue.bpf.h, deadline.h). CPUs dispatch from their domain's queue. If it is
- * empty, they steal from other domains (dispatch.bpf.h). User space reads the load of each task
- * (load.bpf.h), and migrates tasks between domains (migrate.bpf.h). With --cgroups, each task has
- * an effective weight, which depends on the weights of the cgroups above it (weight.bpf.h).
+ * On wakeup a task gets an idle CPU, preferably of its domain (idle.bpf.h), or waits in the
+ * domain's queue in deadline order (enqueue.bpf.h, deadline.h). A CPU dispatches from the queue of
+ * its domain. If that queue is empty, the CPU steals from other domains (dispatch.bpf.h). User
+ * space reads the load of each task (load.bpf.h), and migrates tasks between domains
+ * (migrate.bpf.h). With --cgroups, each task has an effective weight, which depends on the weights
+ * of the cgroups above it (weight.bpf.h).
  */
 #include <scx/common.bpf.h>
 #include <scx/cgroup.bpf.h>
@@ -143,9 +144,9 @@ void BPF_STRUCT_OPS(rusty_running, struct task_struct *p)
 	if (t->avg_runtime_ns >= STRETCH_MIN_NS && dom_of_cpu(cpu) == t->dom)
 		scx_running_set(cpu, t->vtime + request_ns(p, t), t->avg_runtime_ns,
 				weight_of(p, t));
-	/* Only tasks that waited in a queue advance the virtual time of the domain, as in
-	 * scx_fair_advance(). The update need not be atomic: the next one makes up for a lost
-	 * one. */
+	/* A task that did not wait in a queue may be far ahead of the queued tasks, so it does not
+	 * advance the virtual time of the domain here. The update need not be atomic: the next one
+	 * makes up for a lost one. */
 	if (dom && t->has_waited)
 		dom->vtime_now = time_max(dom->vtime_now, t->vtime);
 }
@@ -209,8 +210,8 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rusty_init_task, struct task_struct *p,
 
 SCX_CGROUP_OPS(rusty)
 
-/* Drop the credit or debt of the task, which it acquired with the weight that it had in its old
- * cgroup. */
+/* Clear the credit or debt of the task, because it results from the weight that the task had in its
+ * old cgroup. */
 void BPF_STRUCT_OPS(rusty_cgroup_move, struct task_struct *p, struct cgroup *from,
 		    struct cgroup *to)
 {

@@ -158,9 +158,9 @@ static u32 dom_with_idle_cpu_near(const struct rusty_task *t, u32 own)
 	return dom == own ? dom_with_idle_cpu(t, 0, config.nr_doms, own) : dom;
 }
 
-/* Return the initial domain of a task. This is the domain of its parent, unless all CPUs there are
- * busy and another domain has an idle CPU. The balancer would correct a bad choice only seconds
- * later. */
+/* Return the initial domain of a forked task. This is the domain of its parent's CPU, unless the
+ * task may not use that domain, or all CPUs there are busy and another domain has an idle CPU. The
+ * balancer would correct a bad choice only in its next round. */
 static u32 first_dom(const struct rusty_task *t, u32 parent_dom)
 {
 	u32 dom;

@@ -9,10 +9,11 @@
 #define TIMEOUT_MS 20000
 
 /*
- * Maximum wait of a task, whatever the number and the weights of runnable tasks. Half of it is for
- * the task's own debt, which is CPU time beyond its share. A quarter is for the lag of other tasks,
- * which is CPU time that they are owed. A quarter is for the request of the task (request_ns()). In
- * addition, the task may wait up to MAX_WAIT_NS / 2 for the slices of other tasks.
+ * Approximate maximum wait of a task because of its deadline, whatever the weights of runnable
+ * tasks. Half of it is for the task's own debt, which is CPU time beyond its share. A quarter is
+ * for the lag of other tasks, which is CPU time that they are owed. A quarter is for the request of
+ * the task (request_ns()). In addition, the task waits for the slices of other tasks. slice_ns()
+ * limits this to MAX_WAIT_NS / 2, unless the slices would have to be shorter than MIN_SLICE_NS.
  */
 #define MAX_WAIT_NS (4 * NSEC_PER_SEC)
 #define DEBT_WAIT_NS (MAX_WAIT_NS / 2)
@@ -33,8 +34,8 @@ static u64 rescue_at_ns[RUSTY_CPUS_MAX];
 /* Minimum average runtime of a running task that a wakeup may preempt. */
 #define STRETCH_MIN_NS (NSEC_PER_MSEC / 2)
 
-/* Minimum for sync wakeups. Tasks that exchange messages run better one after the other, so a sync
- * wakeup preempts only CPU-bound tasks. */
+/* The same minimum for a sync wakeup. Tasks that exchange messages run better one after the other,
+ * so a sync wakeup preempts only CPU-bound tasks. */
 #define SYNC_STRETCH_MIN_NS (4 * NSEC_PER_MSEC)
 
 /* Returned by insert() instead of a deadline if tasks are in FIFO order. */
@@ -92,9 +93,9 @@ struct rusty_task {
 	u64 allowed[RUSTY_DOM_WORDS]; /* domains with a CPU in its affinity */
 	struct scx_ravg duty_cycle; /* running average of 1 while runnable, else 0 */
 	u32 runnable_weight; /* weight added to the domain's demand; 0: not counted */
-	u32 has_waited; /* last inserted into the DSQ of its domain or CPU */
-	u32 woken_sync; /* the last wakeup of the task was a sync wakeup */
-	s32 our_cpu; /* the CPU chosen by this scheduler: see follow_kernel() */
+	u32 has_waited; /* last inserted into the DSQ of its domain or CPU, not a local DSQ */
+	u32 woken_sync; /* the last ops.select_cpu() had SCX_WAKE_SYNC */
+	s32 our_cpu; /* last CPU that this scheduler chose, or -1: see follow_kernel() */
 	/* Used only with config.cgroups. */
 	u64 effective_weight; /* see scx/cgroup.h */
 	struct scx_cgroup_task cgroup;

@@ -27,8 +27,8 @@ static void refresh_weight(const struct task_struct *p, struct rusty_task *t)
 	t->runnable_weight = weight;
 }
 
-/* Return the cost of CPU time, ns of virtual time. With config.cgroups, it is the mean of the costs
- * at the effective weight before and after the update, as in scx_cgroup_task_charge(). */
+/* Return the cost of @ran_ns of CPU time, ns of virtual time. With config.cgroups, it is the mean
+ * of the costs at the effective weights before and after refresh_weight(). */
 static u64 cost(const struct task_struct *p, struct rusty_task *t, u64 ran_ns)
 {
 	u64 before = t->effective_weight;
