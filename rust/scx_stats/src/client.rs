@@ -18,7 +18,7 @@ use thiserror::Error;
 use crate::protocol::{request_line, Args, Response, STATS, STATS_META, TOTAL_ARG};
 use crate::StructMeta;
 
-/// Maximum length of an answer in bytes.
+/// Number of bytes after which an incomplete answer is an error.
 pub const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
 /// Size of a read in bytes.
@@ -77,7 +77,7 @@ pub enum ClientError {
         /// The server's message.
         message: String,
     },
-    /// The answer has more than [`MAX_ANSWER_BYTES`].
+    /// The answer is incomplete after more than [`MAX_ANSWER_BYTES`].
     #[error("{}: the answer is too long", path.display())]
     TooLong {
         /// The socket's path.
@@ -123,14 +123,15 @@ impl ClientError {
 pub struct Client {
     path: PathBuf,
     timeout: Duration,
-    /// None after a failure, because a late answer could be mistaken for the answer to the next
-    /// request.
+    /// `None` after a request without a valid answer, because a late answer could be mistaken for
+    /// the answer to the next request.
     stream: Option<UnixStream>,
 }
 
 impl Client {
-    /// Connects to the server at `path`, usually [`crate::DEFAULT_PATH`]. `timeout` (from a
-    /// millisecond to a day) applies to connecting, and to each request with its answer.
+    /// Connects to the server at `path`, usually [`crate::DEFAULT_PATH`]. `timeout` applies to
+    /// connecting, and to each request with its answer. It is raised to a millisecond if it is
+    /// shorter, and reduced to a day if it is longer.
     ///
     /// # Errors
     /// See [`ClientError`]; retryable errors are normal while no scheduler runs.
@@ -175,11 +176,12 @@ impl Client {
         })
     }
 
-    /// The changes since the last call on this connection, or since it was opened: as the
-    /// scheduler's struct, or as a [`Value`] for any scheduler.
+    /// The changes since the last call on this connection, or since the connection was opened. `T`
+    /// is the scheduler's struct, or [`Value`] for any scheduler.
     ///
     /// # Errors
-    /// See [`Client::request`].
+    /// See [`Client::request`]. However, if the answer is valid but is not a `T`, the connection
+    /// remains usable after [`ClientError::Unexpected`].
     pub fn stats<T: DeserializeOwned>(&mut self) -> Result<T, ClientError> {
         self.stats_with(&Args::new())
     }
@@ -312,7 +314,7 @@ fn open_stream(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
     let address = SocketAddrUnix::new(path)?;
     let flags = SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    // Applies to connect() too, which blocks while the server's backlog is full.
+    // This timeout applies to connect() too, which blocks while the server's backlog is full.
     set_socket_timeout(&socket, Timeout::Send, Some(timeout))?;
     connect(&socket, &address)?;
     Ok(socket.into())

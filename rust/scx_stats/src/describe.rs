@@ -8,8 +8,8 @@ use crate::{FieldMeta, Registry, Stats, StructMeta};
 ///
 /// ```text
 /// [Metrics] What the scheduler has done
-///   nr_dispatches (u64)          : Tasks dispatched
-///   nodes         ({u64:Node})   : By NUMA node
+///   nr_dispatches (u64)        : Tasks dispatched
+///   nodes         ({u64:Node}) : By NUMA node
 /// ```
 ///
 /// Structs that a server would refuse are described as far as they can be registered.

@@ -46,7 +46,8 @@ pub struct FieldMeta {
 }
 
 impl FieldMeta {
-    /// Whether the field is a counter. The server sends the increase of a counter.
+    /// Whether the field is a counter. The server sends the increase of a counter, unless the
+    /// client requests totals.
     pub fn is_counter(&self) -> bool {
         self.user.contains_key(COUNTER)
     }

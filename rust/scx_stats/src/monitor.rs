@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{Client, ClientError, Stats};
 
-/// The pause between attempts to connect.
+/// The pause between attempts to connect, unless the interval of the statistics is shorter.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Timeout of a request.
@@ -16,8 +16,8 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Passes the statistics of the server at `path` to `on_stats` once per `interval`. Each call
 /// covers one interval, so the first call comes one interval after connecting.
 ///
-/// While there is no server, as when the scheduler restarts, it waits for one. It logs once that it
-/// waits, and once that statistics are back.
+/// While there is no server, as when the scheduler restarts, this function waits for one. Each
+/// time, it logs once that it waits, and once that statistics are back.
 ///
 /// `wait` sleeps for at most the given time and returns whether to stop; it should return early
 /// when a stop is requested. For example with a channel:

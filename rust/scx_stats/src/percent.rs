@@ -10,12 +10,12 @@ use crate::{Datum, Kind, MetaError, Registry};
 pub enum Percent {
     /// What a [`Source`](crate::Source) returns: counters.
     Of {
-        /// Events of the kind.
+        /// Events of the kind, usually at most `whole`.
         part: u64,
         /// All events.
         whole: u64,
     },
-    /// What a client reads: 0 to 100.
+    /// What a client reads: the percentage.
     Read(f64),
 }
 
@@ -26,7 +26,7 @@ impl Percent {
         Self::Of { part, whole }
     }
 
-    /// The percentage, 0 to 100; 0 if `whole` is 0.
+    /// The percentage; 0 if `whole` is 0, and more than 100 if `part` exceeds `whole`.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // A relative error of 2^-53.
     pub fn get(&self) -> f64 {

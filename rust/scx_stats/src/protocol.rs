@@ -5,8 +5,8 @@
 //! {"errno":0,"args":{"resp":{"nr_dispatches":17}}}
 //! ```
 //!
-//! `req` is "stats" or "stats_meta"; `args` may be missing. On failure, `errno` is a positive
-//! Linux errno, and `resp` is a message.
+//! `req` is "stats" or "stats_meta". In a request, `args` may be missing. On failure, `errno` of
+//! the answer is a positive Linux errno, and `resp` is a message.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

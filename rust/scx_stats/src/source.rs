@@ -8,7 +8,7 @@ use crate::{Args, Stats};
 /// error converts into a boxed error, as the errors of `std` and `anyhow` do.
 ///
 /// A source runs on the server's thread: once per request for its statistics and, if these have
-/// counters or percentages, when clients connect. It reads only data that it shares with the
+/// counters or percentages, when clients connect. It should read only data that it shares with the
 /// scheduler, such as BPF maps by their file descriptors, or atomics, so that no request delays a
 /// scheduling loop. It should not block, because other clients wait meanwhile.
 pub trait Source: Send + 'static {

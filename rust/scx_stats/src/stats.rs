@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::{Kind, MetaError, Registry, Shape, StructMeta};
 
-/// A struct of statistics. Implement it with `#[derive(Stats)]`, on a struct with named
-/// fields that also derives serde's `Serialize` (and `Deserialize`, for clients).
+/// A struct of statistics. Implement it with `#[derive(Stats)]`, on a struct with named fields that
+/// also derives `Clone` and serde's `Serialize` (and `Deserialize`, for clients).
 ///
 /// A field is an integer, a float, a [`Percent`](crate::Percent), a `String` or `&'static str`,
 /// another such struct, or a `Vec` or a `BTreeMap` (whose keys are integers or strings) of these.
@@ -57,7 +57,7 @@ pub trait Datum: Clone {
     /// The kind of the value.
     fn kind() -> Kind;
 
-    /// If the value is a struct, registers it.
+    /// Registers the type if it is a struct, and records the use of a [`Percent`](crate::Percent).
     ///
     /// # Errors
     /// If its description conflicts with the description of a registered struct.
@@ -203,7 +203,7 @@ fn by_key<K: Key, T: Clone>(
     changed.collect()
 }
 
-/// Implements [`Datum`] for types that are not structs.
+/// Implements [`Datum`] for numbers and strings.
 macro_rules! plain {
     ($kind:expr => $($type:ty),*) => {$(
         impl Datum for $type {

@@ -2,8 +2,8 @@
 //! Shows the statistics of the running scheduler, based on its metadata.
 //!
 //! `source` queries the scheduler. `flatten` converts nested structs to a list of numbers.
-//! `openmetrics` formats this list for Prometheus, and `http` serves the result. `man` has
-//! additional sections of the manual page.
+//! `openmetrics` formats this list for Prometheus, and `http` serves the result. `man` generates
+//! the manual page and the shell completions.
 
 #![forbid(unsafe_code)]
 
@@ -27,7 +27,7 @@ use scx_utils::runner::Shutdown;
 use opts::Opts;
 use source::Reading;
 
-/// Exit status when there are no statistics.
+/// Exit status if there are no statistics, or if they cannot be shown.
 const FAILURE: u8 = 1;
 /// Exit status after wrong usage.
 const USAGE: u8 = 2;

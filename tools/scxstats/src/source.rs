@@ -22,7 +22,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// The statistics as a list of numbers.
+    /// The statistics as a list of numbers. Fails if no struct of the metadata is the top struct.
     pub(crate) fn metrics(&self) -> Result<Vec<Metric>> {
         flatten(&self.meta, &self.stats).context("the scheduler provides no metadata")
     }
@@ -35,7 +35,7 @@ impl Reading {
         Ok(Self { meta, stats })
     }
 
-    /// The change since the last call for this client, or since it connected.
+    /// The changes since the last call for this client, or since the client connected.
     pub(crate) fn since(client: &mut Client) -> Result<Self, ClientError> {
         let meta = client.meta()?;
         let stats = client.stats()?;

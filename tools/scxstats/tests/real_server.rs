@@ -32,7 +32,7 @@ struct Node {
     load: f64,
 }
 
-/// The number of tasks increases by ten with each read.
+/// Launches a server whose number of tasks increases by ten with each read.
 fn launch(path: &Path) -> Server {
     let nr_tasks = AtomicU64::new(100);
     let source = move |_: &Args| -> Result<Top, Infallible> {

@@ -34,7 +34,8 @@ impl Attributes {
     /// changes names or shapes.
     ///
     /// # Errors
-    /// The first attribute that is unknown, in the wrong place, or given twice.
+    /// If an attribute is not allowed, such as one that is unknown, in the wrong place, or given
+    /// twice.
     pub(crate) fn read(attributes: &[Attribute], place: Place) -> Result<Self> {
         let mut read = Self::default();
         for attribute in attributes {

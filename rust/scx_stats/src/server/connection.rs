@@ -64,12 +64,13 @@ impl Connection {
         }
     }
 
-    /// Time of the last data from the client, or of its connection.
+    /// Time of the last data from the client, or of the connection if there was no data.
     pub(super) fn last_heard(&self) -> Instant {
         self.last_heard
     }
 
-    /// When to close the connection unless its client makes progress.
+    /// When to close the connection, unless the client has read from the pending answer, or has
+    /// completed its request line, by then. `None` if neither is pending.
     pub(super) fn deadline(&self, limits: &Limits) -> Option<Instant> {
         if self.sent < self.output.len() {
             self.output_moved.checked_add(limits.write_timeout)
@@ -121,7 +122,7 @@ impl Connection {
             return Ok(());
         }
         while self.sent < self.output.len() {
-            // If the client is gone, SIGPIPE would end the scheduler.
+            // If the client is gone and SIGPIPE is not ignored, the signal would end the scheduler.
             self.sent += send(&self.stream, &self.output[self.sent..], SendFlags::NOSIGNAL)?;
             self.output_moved = Instant::now();
         }

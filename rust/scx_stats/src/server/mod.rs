@@ -54,8 +54,8 @@ pub enum ServerError {
         /// The socket's path.
         path: PathBuf,
     },
-    /// The kernel's limit is 107 bytes, for the path itself and for the temporary name of the
-    /// socket in the same directory.
+    /// The kernel's limit is 108 bytes, for the path itself and for the path of the socket's
+    /// temporary name in the same directory.
     #[error("{}: the path is too long for a socket", path.display())]
     PathTooLong {
         /// The socket's path.
@@ -78,8 +78,8 @@ impl ServerError {
     }
 }
 
-/// Who may connect, regardless of the umask. The default is root only (or the user that runs
-/// the server).
+/// Who may connect, regardless of the umask. By default, this is only root and the user that runs
+/// the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     /// The id of a group whose members may also connect.
@@ -138,7 +138,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Adds a source as `target`; requests without a target use [`crate::DEFAULT_TARGET`].
+    /// Adds a source as `target`. Requests without a target use [`crate::DEFAULT_TARGET`]. If the
+    /// source cannot be added, [`Self::launch`] returns the error.
     #[must_use]
     pub fn stats<S: Source>(mut self, target: &str, source: S) -> Self {
         let error = match self.targets.add(target, source) {
@@ -186,8 +187,8 @@ impl ServerBuilder {
 ///
 /// One thread serves all clients and runs the sources: see [`Source`].
 ///
-/// The server keeps a snapshot per connection, so that each client gets the changes since its own
-/// last request. The first answer has the changes since the client connected.
+/// The server keeps a snapshot per connection and source, so that each client gets the changes
+/// since its own last request. The first answer has the changes since the client connected.
 #[derive(Debug)]
 pub struct Server {
     file: Option<SocketFile>,

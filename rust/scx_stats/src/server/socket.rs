@@ -34,15 +34,15 @@ const GROUP_MODE: u32 = 0o660;
 #[derive(Debug)]
 pub(super) struct SocketFile {
     path: PathBuf,
-    /// Device and inode: another server may have put its own file at `path`.
+    /// Device and inode of the file, since another server may put its own file at `path`.
     id: (u64, u64),
 }
 
 impl SocketFile {
     /// Creates the file and its listening socket. The socket is bound to a temporary name, gets its
-    /// group and mode, listens, and is then renamed: nobody without permission can connect at any
-    /// time, and there is no moment without a file if one existed. The rename replaces a file left
-    /// by a killed scheduler.
+    /// group and mode, listens, and is then renamed. So nobody without permission can connect at
+    /// any time, and an existing file, such as one left by a killed scheduler, is replaced
+    /// atomically.
     pub(super) fn create(path: &Path, access: Access) -> Result<(Self, UnixListener), ServerError> {
         // Clients connect to the path itself, which may be longer than the temporary name.
         address(path, path)?;
@@ -73,7 +73,8 @@ impl Drop for SocketFile {
 }
 
 /// Removes the file at `path` if it has this `id`. Another scheduler may put its own file there at
-/// any moment; if so, that file is restored, and clients that try to connect in between retry.
+/// any moment. If so, that file is restored. Clients that try to connect in between get a retryable
+/// error.
 fn remove_own(path: &Path, id: (u64, u64)) -> io::Result<()> {
     let temporary = TemporaryFile(path.with_file_name(temporary_name()));
     fs::rename(path, &temporary.0)?;
@@ -91,7 +92,7 @@ fn remove_own(path: &Path, id: (u64, u64)) -> io::Result<()> {
 struct TemporaryFile(PathBuf);
 
 impl TemporaryFile {
-    /// Binds a listening socket for `path`.
+    /// Binds a listening socket to the temporary name. Errors name `path`.
     fn bind(&self, path: &Path, access: Access) -> Result<UnixListener, ServerError> {
         let address = address(&self.0, path)?;
         self.bind_to(&address, access)

@@ -23,7 +23,8 @@ type Snapshot = Arc<dyn Any + Send + Sync>;
 
 /// A type-erased source.
 trait Target: Send {
-    /// The initial snapshot for new clients. None without counters, or if the source fails.
+    /// The initial snapshot for new clients. `None` if there are neither counters nor percentages,
+    /// or if the source fails.
     fn baseline(&mut self) -> Option<Snapshot>;
 
     /// The changes since the snapshot `prev`, as JSON, and the new snapshot.

@@ -119,7 +119,7 @@ fn a_server_that_ends_is_retryable() {
     }
 }
 
-/// The error of a client whose server runs `serve` with its connection.
+/// The error of a client, if its server runs `serve` with the connection.
 fn error_of(timeout: Duration, serve: impl FnOnce(UnixStream) + Send) -> ClientError {
     let place = Place::new();
     let listener = UnixListener::bind(&place.path).unwrap();
@@ -197,8 +197,8 @@ fn an_answer_without_end() {
     );
 }
 
-/// The message for a user who may not connect. Root always may, so its client runs as nobody; other
-/// users remove their own permission.
+/// The message for a user who may not connect. If the test runs as root, which may always connect,
+/// the client runs as nobody. Otherwise, the user's own permission is removed.
 fn error_for_others(place: &Place) -> String {
     let is_root = fs::metadata(place.dir.path()).unwrap().uid() == 0;
     let program = place.dir.path().join("program");

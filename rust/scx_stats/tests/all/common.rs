@@ -142,7 +142,7 @@ impl Raw {
         self.receive_errno()
     }
 
-    /// Waits until the server has closed the connection, without reading.
+    /// Sends spaces, without reading, until the server has closed the connection.
     pub(crate) fn wait_for_end(&mut self) {
         self.0.get_mut().set_nonblocking(true).unwrap();
         wait_for("the end of a connection", || {

@@ -133,7 +133,7 @@ fn client_that_never_reads_is_not_read_from() {
     let mut raw = Raw::connect(&place.path);
     raw.0.get_ref().set_nonblocking(true).unwrap();
     raw.0.get_mut().write_all(BIG_REQUEST.as_bytes()).unwrap();
-    // Fills the kernel's buffers; the server reads none of it.
+    // The requests fill the kernel's buffers, because the server has stopped reading.
     let mut sent = 0;
     let requests = REQUEST.repeat(1000);
     loop {

@@ -1,7 +1,7 @@
 //! Tests of the public interface, one module per topic, in one binary, which is also the program of
 //! child processes: see `common::command`.
 
-// clippy.toml allows this in test functions, but not in their helpers.
+// clippy.toml allows `unwrap()` in test functions, but not in their helpers.
 #![allow(clippy::unwrap_used)]
 
 mod client;

@@ -56,7 +56,7 @@ fn the_first_statistics_cover_an_interval() {
     assert_eq!(growths, [1, 2, 3]);
 }
 
-/// Counts messages.
+/// Counts the log messages about the start and the end of outages.
 #[derive(Clone, Default)]
 struct Messages {
     nr_waiting: Arc<AtomicUsize>,
