@@ -19,8 +19,8 @@ pub(crate) struct Metric {
     pub(crate) samples: Vec<(Vec<Label>, f64)>,
 }
 
-/// All numbers of `stats`, in the order of the metadata. Strings and lists are left out. `None` if
-/// the metadata has no top struct.
+/// All numbers of `stats`, in the order of the metadata. Strings, lists and fields with `_om_skip`
+/// are left out. `None` if the metadata has no top struct.
 pub(crate) fn flatten(meta: &[StructMeta], stats: &Value) -> Option<Vec<Metric>> {
     let top = meta.iter().find(|of| of.top)?;
     let mut walk = Walk {

@@ -21,11 +21,11 @@ const STEPS_PER_TURN: usize = 8;
 /// The result of a connection's turn.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// Waits for the client.
+    /// The connection waits for its client.
     Waits,
-    /// Has more to do.
+    /// The connection has more to do.
     Again,
-    /// Has ended, and can be closed.
+    /// The connection has ended, and can be closed.
     Ended,
 }
 

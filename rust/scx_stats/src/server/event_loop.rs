@@ -37,7 +37,7 @@ pub(super) struct EventLoop {
     ready: BTreeSet<Token>,
     /// Tokens are not reused, so that a late event cannot reach another connection.
     next_token: usize,
-    /// When to accept connections; None if no connection is pending.
+    /// When to accept connections; `None` if no connection is pending.
     accept_at: Option<Instant>,
     /// Time of the last warning about accept().
     warned_at: Option<Instant>,

@@ -26,10 +26,10 @@ impl Lines {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Takes the next line without its newline; None if it is incomplete.
+    /// Takes the next line without its newline; `None` if the line is incomplete.
     ///
     /// # Errors
-    /// If it has more than `max_bytes`, even if it is incomplete.
+    /// If the line has more than `max_bytes`, even if it is incomplete.
     pub(super) fn next(&mut self, max_bytes: usize) -> Option<Result<&[u8], TooLong>> {
         let rest = &self.bytes[self.searched..];
         let Some(offset) = rest.iter().position(|&byte| byte == b'\n') else {

@@ -94,7 +94,7 @@ pub struct Limits {
     /// the connection. Default: [`MAX_LINE_BYTES`].
     pub line_bytes: usize,
     /// Maximum number of connections. At the limit, a new connection replaces the connection whose
-    /// client has been silent longest. Default: [`MAX_CONNECTIONS`].
+    /// client has been silent longest. 0 counts as 1. Default: [`MAX_CONNECTIONS`].
     pub connections: usize,
     /// Timeout of an incomplete request line. Default: [`LINE_TIMEOUT`].
     pub line_timeout: Duration,

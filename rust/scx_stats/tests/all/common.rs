@@ -191,7 +191,7 @@ pub(crate) fn command(program: &Path, setup: &str, test: &str) -> Command {
     command
 }
 
-/// The path of the socket, in a child process; None in any other process.
+/// The path of the socket, in a child process; `None` in any other process.
 pub(crate) fn child_path() -> Option<PathBuf> {
     env::var_os(CHILD_PATH).map(PathBuf::from)
 }

@@ -20,7 +20,7 @@ pub(crate) const UNIT: i64 = 100;
 /// How often [`Books::audit`] reads the state, at most, until it is consistent.
 const ATTEMPTS: usize = 20;
 
-/// The pause between two of these attempts.
+/// The pause between two readings of [`Books::audit`].
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// The maps and iterators to read from. It owns file descriptors only, so any thread can use it.

@@ -22,7 +22,7 @@ pub(crate) const PID: &str = "pid";
 /// Maximum number of entries of a reply, unless the request sets another one.
 const NUMBER_DFL: usize = 20;
 
-/// Sums over all CPUs.
+/// Totals over all CPUs, tasks and accounts.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Stats)]
 #[stat(top, desc = "Payments between tasks", _om_prefix = "economy_")]
 pub(crate) struct Metrics {
@@ -131,7 +131,7 @@ pub(crate) fn ms(ns: i64) -> f64 {
     ns as f64 / 1e6
 }
 
-/// The account of a connection.
+/// The account of a connection, or of a pipe.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Stats)]
 #[stat(desc = "The account of a connection, or of a pipe")]
 pub(crate) struct Account {

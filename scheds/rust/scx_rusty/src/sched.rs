@@ -52,7 +52,7 @@ pub(crate) struct Running<'obj> {
 
 /// Memory that user space shares with the BPF programs.
 struct Shared {
-    /// Idle time of each CPU, see `busy.rs`.
+    /// The word with the idle time of each CPU: see `bpf/busy.h`.
     idle_cpus: Words,
     /// `struct rusty_demand` of each domain.
     demands: Words,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Payments into accounts, and withdrawals. The programs run in the context of the task that pays or
- * withdraws. They must not change the lag of the task, because only the callbacks do so. Instead
- * they change pending_ns of the task, which the next money_settle() adds to the lag.
+ * withdraws. They must not change the lag of the task, because a callback may change it at the same
+ * time. Instead they change pending_ns of the task, which the next money_settle() adds to the lag.
  *
  * Other tasks may use the account at the same time, so pending_ns and the balance are changed
  * atomically. If several tasks pay at once, the balance may exceed the limit by one price for each
@@ -49,7 +49,7 @@ static inline s64 lag_now_ns(const struct task_struct *p, const struct economy_t
 	return lag_ns + economy_lag_ns(&bank->ledger, &t->share);
 }
 
-/* Maximum debt, in slices, with which a task may still pay. */
+/* Maximum credit of a task, in slices. */
 #define CREDIT_SLICES 3
 
 /*
@@ -57,8 +57,9 @@ static inline s64 lag_now_ns(const struct task_struct *p, const struct economy_t
  * computes varies by a slice around 0 as it waits and runs, so without credit it could pay nothing
  * half of the time. With the default reserve of one slice, a task that pays owes up to two slices,
  * for which it waits two turns longer. A debt beyond the bound of the lag would be forgiven, at the
- * expense of all tasks, so the credit is at most that bound. It is also at most the CPU time that
- * the task has used, because otherwise tasks that pay and exit would create money.
+ * expense of all tasks, so the credit is at most that bound. The debt of a task that exits is
+ * forgiven too, so the credit is also at most the CPU time that the task has used. Otherwise tasks
+ * could be created just to pay and exit.
  */
 static inline s64 credit_ns(const struct task_struct *p, const struct economy_task *t)
 {
@@ -73,9 +74,9 @@ static inline s64 credit_ns(const struct task_struct *p, const struct economy_ta
 	return credit < max ? credit : max;
 }
 
-/* Return the means of the current task, ns: what it may pay if it keeps no reserve. They are its
- * standing (money_standing()), with all payments settled and all CPU time charged, and its
- * credit. */
+/* Return the means of the current task, ns: what it may pay if it keeps no reserve. They are the
+ * sum of its standing (money_standing()), with all payments settled and all CPU time charged, and
+ * its credit. */
 static inline s64 means_ns(const struct task_struct *p, const struct economy_task *t)
 {
 	const struct economy_bank *bank = bank_of(t->node);
@@ -174,7 +175,8 @@ static inline void account_take(struct economy_account *account, struct economy_
 	count_atomic(nr_withdraw, 1);
 }
 
-/* Move @part_ns from the account to the current task @p, or as much as its lag may grow. */
+/* Move @part_ns from the account to the current task @p, or less if the lag of the task would
+ * exceed config.lag_max_ns otherwise. */
 static inline void account_take_part(struct economy_account *account, struct task_struct *p,
 				     s64 balance_ns, s64 part_ns)
 {
@@ -192,8 +194,8 @@ static inline void account_take_part(struct economy_account *account, struct tas
 
 /*
  * The current task has read from the socket or pipe, and withdraws the money for what it has read.
- * @nr_unread messages are left. The task withdraws at most what its lag may grow. The rest stays in
- * the account.
+ * @nr_unread messages are left. If its lag would exceed config.lag_max_ns otherwise, the task
+ * withdraws less. The rest stays in the account.
  */
 static inline void account_withdraw(struct economy_account *account, u64 nr_unread)
 {

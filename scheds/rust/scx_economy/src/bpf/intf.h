@@ -12,7 +12,7 @@ struct economy_config {
 	u64 price_ns; /* price of a message */
 	u64 futex_price_ns; /* maximum loan to the owner of a PI futex */
 	u64 limit_ns; /* maximum balance of an account */
-	u64 reserve_ns; /* part of its means that the sender of a message keeps */
+	u64 reserve_ns; /* what a task that pays or lends keeps of its means */
 	u32 is_partial; /* 1: pay part of a price if the task cannot pay all of it */
 	u32 both_ways; /* 1: both ends of a connection have accounts */
 };
@@ -24,7 +24,7 @@ struct economy_counts {
 	u64 nr_pay;
 	u64 nr_withdraw;
 	u64 nr_loan;
-	u64 nr_refused_poor; /* messages whose sender could not pay */
+	u64 nr_refused_poor; /* messages whose sender could not pay, and refused loans */
 	u64 nr_refused_full; /* messages not paid for because the account was full */
 	u64 paid_ns;
 	u64 withdrawn_ns;
@@ -33,7 +33,8 @@ struct economy_counts {
 	u64 nr_preemptions;
 };
 
-/* A ledger as user space reads it, in the map economy_ledgers; ledger.h defines the units. */
+/* A ledger as user space reads it from the map economy_ledgers. It has the layout of struct
+ * economy_bank. ledger.h defines the units. */
 struct economy_ledger_view {
 	u32 lock;
 	u32 padding;

@@ -6,8 +6,9 @@
  * Each task has a lag: the CPU time to which its weight entitled it while it was runnable, minus
  * the CPU time that it used. The ledger is the only source of entitlement, and hands out exactly
  * the CPU time that tasks use. What it still has to hand out is the pot. What exceeds the bounds of
- * a lag goes to the bank. So the sum of all lags, the pot and the bank is always zero. Payments
- * (account.h) only move lag from one task to another.
+ * a lag goes to the bank. So the sum of all lags, the pot and the bank is always zero. If tasks
+ * pay, the balances of the accounts (account.h) belong to the sum too: a payment moves lag from a
+ * task to an account, and a withdrawal moves it from there to another task.
  *
  * Amounts are in units of 1/100 ns (ECONOMY_UNIT). The entitlement of a task, its weight / 100
  * times a whole number of ns of virtual time, is then an integer.
@@ -83,8 +84,9 @@ static inline void economy_use_bank(struct economy_ledger *ledger, u64 max)
 	}
 }
 
-/* Charge a task for @ran_ns of CPU time, and hand out as much to all runnable tasks. The remainder
- * of the division stays in the pot. */
+/* Charge a task for @ran_ns of CPU time, and hand out the pot, with the contribution of the bank,
+ * to all runnable tasks. The remainder of the division stays in the pot. If no task is runnable,
+ * the whole pot does. */
 static inline void economy_charge(struct economy_ledger *ledger, struct economy_share *share,
 				  u64 ran_ns)
 {

@@ -27,15 +27,17 @@
 
 char _license[] SEC("license") = "GPL";
 
-/* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long. It
- * is far longer than any task waits, since the host may halt the CPUs of a virtual machine. */
+/* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long. The
+ * timeout is far longer than any task waits, since the host may halt the CPUs of a virtual
+ * machine. */
 #define TIMEOUT_MS 20000
 
 /* Slices are shortened if otherwise not all runnable tasks could run within this time. */
 #define ROUND_NS (4 * NSEC_PER_SEC)
 #define SLICE_MIN_NS (500 * 1000ULL)
 
-/* A task preempts the running task only if its virtual time is earlier by more than this. */
+/* A queued task preempts the running task only if the virtual time of the queued task is earlier by
+ * more than this. */
 #define GRANULARITY_NS (1 * NSEC_PER_MSEC)
 
 /* Minimum average runtime of a task that may be preempted. Tasks that sleep after a shorter
@@ -69,7 +71,7 @@ s32 BPF_STRUCT_OPS(economy_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 	return cpu;
 }
 
-/* Run the task on an idle CPU, if there is one. */
+/* Run the task on an idle CPU, if scx_claim_on_enqueue() finds one. Returns whether it did. */
 static bool run_on_idle(struct task_struct *p, s32 prev_cpu, u64 enq_flags)
 {
 	s32 cpu = scx_claim_on_enqueue(p, prev_cpu, enq_flags, false, false);

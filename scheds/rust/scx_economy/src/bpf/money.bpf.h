@@ -4,11 +4,11 @@
  * CPUs of different groups do not share a lock.
  *
  * A lock protects the sum of weights and the virtual time of a ledger. If a task could join while
- * another CPU advances virtual time, it would earn CPU time that nobody has used. The lock is held
- * for a few instructions, when a task wakes up and whenever a task is charged.
+ * another CPU advances virtual time, it would earn CPU time that no task has used. The lock is held
+ * for a few instructions, when a task joins or leaves the ledger and whenever a task is charged.
  *
- * Callbacks change money between money_begin() and money_end(), from which user space sees whether
- * it has read a consistent state.
+ * Callbacks change money between money_begin() and money_end(), which count the begun and the ended
+ * changes. From these counts user space sees whether it has read a consistent state.
  */
 #ifndef __ECONOMY_MONEY_BPF_H
 #define __ECONOMY_MONEY_BPF_H
@@ -91,8 +91,8 @@ static inline void money_leave(struct economy_bank *bank, struct economy_task *t
 	bpf_spin_unlock(&bank->lock);
 }
 
-/* Let the task join the ledger of @node with @weight, and leave another ledger. It keeps its lag.
- * Returns the ledger. */
+/* Let the task join the ledger of @node with @weight. If it is in another ledger, or has another
+ * weight there, it leaves that ledger first. It keeps its lag. Returns the ledger of @node. */
 static inline struct economy_bank *money_join(struct economy_task *t, u32 node, u32 weight)
 {
 	struct economy_bank *bank = bank_of(t->node);
@@ -113,7 +113,8 @@ static inline struct economy_bank *money_join(struct economy_task *t, u32 node, 
 	return bank;
 }
 
-/* Charge the task for its CPU time since the last call. If it @sleeps, it leaves the ledger. */
+/* Charge the task for its CPU time since ops.running() or the last call. If it @sleeps, it leaves
+ * the ledger. */
 static inline void money_charge(struct economy_bank *bank, const struct task_struct *p,
 				struct economy_task *t, bool sleeps)
 {
@@ -135,9 +136,9 @@ static inline void money_charge(struct economy_bank *bank, const struct task_str
 	money_settle(bank, t);
 }
 
-/* Return the maximum absolute value of a runnable task's lag, units. The lag of a task whose
- * affinity excludes most CPUs may grow without limit. Other tasks would then wait too long for
- * it. */
+/* Return the maximum absolute value of a runnable task's lag, units. Without this maximum, the lag
+ * of a task whose affinity excludes most CPUs could grow without limit, and other tasks would wait
+ * too long for that task. */
 static inline s64 money_lag_max(const struct economy_bank *bank, const struct economy_task *t)
 {
 	u64 max_ns = scx_vtime_max_ahead(MAX_WAIT_NS, bank->ledger.weight);
@@ -164,8 +165,8 @@ static inline s64 money_standing(const struct economy_bank *bank, const struct e
 	return (s64)(now - economy_vtime(share)) * share->weight;
 }
 
-/* A task enters the scheduler. If the other tasks are at a later virtual time than the ledger
- * (vtime_run), it starts there, so that it does not precede them. */
+/* A task enters the scheduler. If the virtual time of the other tasks (vtime_run) is later than
+ * that of the ledger, the task starts at vtime_run, so that it does not precede them. */
 static inline void money_open(struct economy_bank *bank, struct economy_task *t, u32 weight)
 {
 	s64 ahead_ns = bank->vtime_run - bank->ledger.vtime_now;
@@ -178,8 +179,9 @@ static inline void money_open(struct economy_bank *bank, struct economy_task *t,
 	money_to_bank(bank, amount);
 }
 
-/* Limit the debt of a task that continues because no other task waits. It takes no CPU time from
- * other tasks, so it owes at most one slice for its last run. Debts because of payments remain. */
+/* Limit the debt of a task that continues because no other task waits. Its last run took no CPU
+ * time from other tasks, so the CPU time of that run is forgiven as far as the debt exceeds one
+ * slice. Debts because of payments remain. */
 static inline void money_alone(struct economy_bank *bank, struct economy_task *t)
 {
 	s64 min = -(s64)(config.slice_ns * ECONOMY_UNIT);

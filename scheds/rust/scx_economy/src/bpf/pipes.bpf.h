@@ -40,7 +40,8 @@ static inline struct pipe_inode_info *pipe_of(struct kiocb *iocb)
 	return bpf_core_cast(iocb->ki_filp->private_data, struct pipe_inode_info);
 }
 
-/* Return the number of buffers with data. Each of them has the data of one write or more. */
+/* Return the number of buffers with data. A buffer has the data of one or more writes, or a part of
+ * a write that is larger than a page. */
 static inline u32 nr_buffers(const struct pipe_inode_info *pipe)
 {
 	return pipe->head - pipe->tail;
@@ -55,7 +56,8 @@ static inline struct economy_account *new_pipe_account(u64 pipe)
 	return bpf_map_lookup_elem(&economy_pipes, &pipe);
 }
 
-/* A write that has to wait, or that fails, does not pay. The same holds for sockets. */
+/* A write does not pay if it fails because the pipe has no reader, or waits because the pipe is
+ * full. */
 SEC("?fentry")
 int BPF_PROG(economy_pipe_write, struct kiocb *iocb)
 {

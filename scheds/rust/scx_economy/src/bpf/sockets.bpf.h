@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Messages over Unix sockets. The receiving end of a connection has an account if it belongs to the
- * server. The sender pays before the message can be received. It does not pay if the message cannot
- * be sent at once, because the receiver has closed its end or the sender has to wait for room. So
- * nothing has to be paid back, and no program has to run after each send. If a send fails for
- * another reason, such as an invalid address or exhausted memory, the money stays in the account.
+ * server, or in any case with --two-way. The sender pays before the message can be received. The
+ * sender does not pay if the message cannot be sent at once, because one of the ends is shut down
+ * or closed, or because the sender has to wait for room. So nothing has to be paid back, and no
+ * program has to run after each send. If a send fails for another reason, such as an invalid
+ * address or exhausted memory, the money stays in the account.
  *
- * Sockets without connections (SOCK_DGRAM) have no accounts.
+ * Datagram sockets (SOCK_DGRAM) have no accounts.
  */
 #ifndef __ECONOMY_SOCKETS_BPF_H
 #define __ECONOMY_SOCKETS_BPF_H
@@ -81,7 +82,8 @@ struct {
 } economy_sockets SEC(".maps");
 
 /* Whether a program has given the socket a name. The server's end of a connection has the name of
- * the listening socket. The client's end has no name, or a name that the kernel has chosen. */
+ * the listening socket. The client's end usually has no name, or a name that the kernel has
+ * chosen. */
 static inline bool has_name(const struct unix_sock *sk)
 {
 	return sk->addr && (sk->addr->len != AUTOBIND_LEN || sk->addr->name[0].sun_path[0] != '\0');
@@ -107,8 +109,9 @@ static inline bool has_price(const struct unix_sock *own)
 	return peer && (config.both_ways || has_name(peer));
 }
 
-/* Return the account of the other end of the connection, NULL if a message cannot be sent at once.
- * The sender's end has a reference to the other end, which thus cannot be freed meanwhile. */
+/* Return the account of the other end of the connection, NULL if a message cannot be sent at once
+ * or the account cannot be created. The sender's end has a reference to the other end, which thus
+ * cannot be freed meanwhile. */
 static inline struct economy_account *peer_account(struct sock *sk)
 {
 	const struct unix_sock *own = bpf_skc_to_unix_sock(sk);

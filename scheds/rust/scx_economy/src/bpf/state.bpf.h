@@ -22,7 +22,7 @@ SCX_PERCPU_COUNTERS(economy_counters, struct economy_counts);
 
 struct economy_task {
 	struct economy_share share;
-	s64 pending_ns; /* paid (negative) or withdrawn since the lag was last settled */
+	s64 pending_ns; /* paid and lent (negative), or received, since the last money_settle() */
 	u64 sum_exec_ns; /* CPU time that has been charged */
 	u64 ran_ns; /* CPU time that the last charge added to sum_exec_ns */
 	u64 awake_ns; /* CPU time since the last wakeup */

@@ -80,9 +80,9 @@ pub(crate) struct Cluster<'a> {
     /// Indexes of the tasks that may migrate, in ascending order of load.
     order: Vec<usize>,
     has_moved: Vec<bool>,
-    /// Load per domain before all migrations.
+    /// The load of each domain before the migrations.
     before: Vec<f64>,
-    /// Change of the load per domain by the migrations.
+    /// By how much the migrations chosen so far change the load of each domain.
     delta: Vec<f64>,
     /// Domain indexes by node.
     nodes: Vec<Vec<usize>>,

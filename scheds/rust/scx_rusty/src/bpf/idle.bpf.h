@@ -41,7 +41,7 @@ static s32 pick_idle_beyond(struct task_struct *p, s32 prev_cpu, u32 node)
 	return pick_idle(p, prev_cpu, reach->direct);
 }
 
-/* Whether a task waits for the CPU. */
+/* Whether a task waits in a DSQ of the CPU or in the queue of its domain. */
 static bool has_waiting(s32 cpu)
 {
 	return scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) > 0 ||

@@ -18,13 +18,15 @@ enum {
 struct rusty_config {
 	u32 nr_doms;
 	u32 nr_nodes;
-	u32 greedy_threshold; /* steal if at least this many tasks wait; 0: only in rescue() */
-	u32 greedy_threshold_x_numa; /* same, for domains of other nodes */
+	/* A CPU steals from a domain of its node if at least this many tasks wait there. If this is
+	 * 0, only rescue() steals. */
+	u32 greedy_threshold;
+	u32 greedy_threshold_x_numa; /* the same for domains of other nodes */
 	u32 kthreads_local;
 	u32 fifo_sched;
 	u32 direct_greedy_numa;
 	u32 perf; /* performance level to request, up to SCX_CPUPERF_ONE; 0: none */
-	u64 credit_ns; /* maximum lag of a task after a sleep */
+	u64 credit_ns; /* maximum lag of a task after a sleep, ns of virtual time */
 	u64 half_life_ns; /* half-life of duty cycles */
 	u32 first_dom[RUSTY_NODES_MAX + 1]; /* first domain of each node, then nr_doms */
 	u32 cgroups; /* honour the weights of cgroups */
@@ -45,7 +47,7 @@ struct rusty_demand {
 	u64 nr;
 };
 
-/* Argument of rusty_set_greedy(): sets of domains, one bit for each. */
+/* Argument of rusty_set_greedy(): sets of domains, one bit for each domain. */
 struct rusty_greedy {
 	u64 direct[RUSTY_DOM_WORDS]; /* their idle CPUs may be used by wakees of other domains */
 	u64 kick[RUSTY_DOM_WORDS]; /* their idle CPUs are kicked to steal tasks */

@@ -60,8 +60,8 @@ struct {
 	__type(value, struct rusty_dom);
 } rusty_doms SEC(".maps");
 
-/* CPUs that tasks of other domains may use. The map has one element for each node. Its last
- * element, MACHINE, is for all nodes together. */
+/* CPUs that tasks of other domains may use. The map rusty_reaches has one element for each node.
+ * Its last element, MACHINE, is for all nodes together. */
 struct rusty_reach {
 	u32 has_direct;
 	u32 has_kick;
