@@ -83,8 +83,8 @@ pub enum ClientError {
         /// The socket's path.
         path: PathBuf,
     },
-    /// The answer does not conform to the protocol, or is not the requested struct: it may
-    /// come from another scheduler or another version.
+    /// The answer does not conform to the protocol, or is not the requested struct. The server may
+    /// be another scheduler or another version.
     #[error("{}: unexpected answer: {source}", path.display())]
     Unexpected {
         /// The socket's path.

@@ -1,8 +1,9 @@
 //! Statistics as plain structs, served to other programs as lines of JSON over a Unix
 //! socket.
 //!
-//! The author of a scheduler derives [`Stats`] for a struct of numbers. A [`Server`] serves them,
-//! a [`Client`] or [`monitor()`] reads them, [`describe()`] lists them with their descriptions:
+//! The author of a scheduler derives [`Stats`] for a struct of numbers. A [`Server`] serves the
+//! numbers, a [`Client`] or [`monitor()`] reads them, and [`describe()`] lists them with their
+//! descriptions:
 //!
 //! ```
 //! use std::sync::atomic::{AtomicU64, Ordering};

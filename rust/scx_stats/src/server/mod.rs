@@ -183,7 +183,8 @@ impl ServerBuilder {
 }
 
 /// A thread that serves statistics on a socket. Dropping the server removes the socket file, unless
-/// another server has replaced the file, and waits for the thread, even while it reads a source.
+/// another server has replaced the file, and waits for the thread, even while the thread reads a
+/// source.
 ///
 /// One thread serves all clients and runs the sources: see [`Source`].
 ///

@@ -30,7 +30,8 @@ const ROOT_MODE: u32 = 0o600;
 /// Mode of a socket for root and a group.
 const GROUP_MODE: u32 = 0o660;
 
-/// The socket file of a server, which removes it when it is dropped.
+/// The socket file of a server. Dropping the value removes the file, unless another server has
+/// replaced the file.
 #[derive(Debug)]
 pub(super) struct SocketFile {
     path: PathBuf,
@@ -88,7 +89,7 @@ fn remove_own(path: &Path, id: (u64, u64)) -> io::Result<()> {
     }
 }
 
-/// A socket file with a temporary name, removed when it is dropped if it still exists.
+/// A socket file with a temporary name. Dropping the value removes the file, if it still exists.
 struct TemporaryFile(PathBuf);
 
 impl TemporaryFile {
@@ -170,7 +171,7 @@ fn create_dirs(dir: &Path) -> Result<(), ServerError> {
         }
         let created = match DirBuilder::new().mode(DIR_MODE).create(dir) {
             Ok(()) => set_dir_mode(dir),
-            // Another process has created it meanwhile.
+            // Another process has created the directory meanwhile.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(error),
         };

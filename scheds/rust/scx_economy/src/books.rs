@@ -17,13 +17,13 @@ use crate::bpf_intf::{
 /// `ECONOMY_UNIT`: units in 1 ns.
 pub(crate) const UNIT: i64 = 100;
 
-/// How often [`Books::audit`] reads the state, at most, until it is consistent.
+/// Maximum number of times that [`Books::audit`] reads the state until it is consistent.
 const ATTEMPTS: usize = 20;
 
 /// The pause between two readings of [`Books::audit`].
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The maps and iterators to read from. It owns file descriptors only, so any thread can use it.
+/// The maps and iterators to read from. They own only file descriptors, so any thread can use them.
 pub(crate) struct Books {
     pub(crate) counts: PerCpu<economy_counts>,
     pub(crate) ledgers: MapHandle,
@@ -50,7 +50,7 @@ pub(crate) struct Sums {
 pub(crate) struct Audit {
     pub(crate) sums: Sums,
     pub(crate) counts: Vec<economy_counts>,
-    /// Whether no money moved while they were read.
+    /// Whether no money moved while the state was read.
     pub(crate) is_consistent: bool,
 }
 

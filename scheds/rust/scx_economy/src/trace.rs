@@ -99,7 +99,7 @@ fn present(functions: &[&'static str], btf: &KernelBtf) -> Option<&'static str> 
     functions.iter().find(|name| btf.has_ksym(name)).copied()
 }
 
-/// A function that the kernel lacks, of those that a group traces.
+/// Returns a function that one of `programs` traces and that the kernel lacks, if there is one.
 fn missing(programs: Programs, btf: &KernelBtf) -> Option<&'static str> {
     let lacks = |functions: &&[&'static str]| present(functions, btf).is_none();
     let mut functions = programs.iter().map(|(_, functions)| *functions);

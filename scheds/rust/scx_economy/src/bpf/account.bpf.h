@@ -99,8 +99,8 @@ struct payer {
 	s64 means_ns;
 };
 
-/* Whether the current task, which sends a message, can pay for it. Fills @payer. This is checked
- * before the account is looked up, because it is much cheaper. */
+/* Whether the current task, which sends a message, can pay for it. Fills @payer. Call it before the
+ * account is looked up, because the lookup is much more expensive. */
 static inline bool can_pay(struct payer *payer)
 {
 	payer->p = bpf_get_current_task_btf();

@@ -7,8 +7,8 @@
  *
  * The owner may be waiting in a DSQ, where the loan does not change its place. So the next
  * ops.dispatch() on the lender's CPU, usually when the lender goes to sleep, dispatches the owner
- * if the owner now precedes all other tasks (dispatch_borrower()). This is tried once. If it fails,
- * the owner keeps its place until it is enqueued again.
+ * if the owner now precedes all other tasks of its DSQ (dispatch_borrower()). If this one attempt
+ * fails, the owner keeps its place until it is enqueued again.
  */
 #ifndef __ECONOMY_FUTEX_BPF_H
 #define __ECONOMY_FUTEX_BPF_H

@@ -98,9 +98,9 @@ static bool unserved(u32 dom, u64 now)
 
 /*
  * Take a task of a domain that is not served, in preference to the tasks of the CPU's own domain.
- * While the last CPU of a domain goes offline, it may stop taking tasks from the domain's queue.
- * The kernel then waits for an RCU grace period before it unloads the scheduler. If the RCU kthread
- * stayed in that queue, the grace period would never end.
+ * While the last CPU of a domain goes offline, that CPU may stop taking tasks from the domain's
+ * queue. The kernel then waits for an RCU grace period before it unloads the scheduler. If the RCU
+ * kthread stayed in that queue, the grace period would never end.
  */
 static bool rescue(s32 cpu, u32 own)
 {

@@ -120,7 +120,7 @@ static s32 pick_cpu(struct task_struct *p, struct rusty_task *t, s32 prev_cpu, u
 }
 
 /* Kick an idle CPU of a domain of @node, so that it steals the task. MACHINE stands for all nodes.
- * Returns false if no such CPU is idle, or if the tuner does not allow it. */
+ * Returns false if no such CPU is idle, or if the tuner does not allow the kick. */
 static bool kick_greedy(struct task_struct *p, u32 node)
 {
 	struct rusty_reach *reach = reach_of(node);

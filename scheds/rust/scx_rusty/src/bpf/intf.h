@@ -43,7 +43,7 @@ struct rusty_tune {
 /* Runnable tasks of a domain, counted by BPF. Threads of the scheduler's own process are not
  * counted, because the thread that reads the numbers is always runnable when it reads them. */
 struct rusty_demand {
-	u64 weight; /* sum of their weights */
+	u64 weight; /* sum of the tasks' weights */
 	u64 nr;
 };
 

@@ -3,8 +3,9 @@
 #ifndef __RUSTY_MIGRATE_BPF_H
 #define __RUSTY_MIGRATE_BPF_H
 
-/* CPU time up to which a task is young: place_young() may move it. Afterwards its load average,
- * whose half-life is a second by default, is high enough for the balancer. */
+/* A task is young until it has used this CPU time. place_young() may move young tasks. The load
+ * average of an older task, whose half-life is a second by default, is high enough for the
+ * balancer. */
 #define YOUNG_NS (NSEC_PER_SEC / 4)
 
 static void forget_weight(struct rusty_task *t)

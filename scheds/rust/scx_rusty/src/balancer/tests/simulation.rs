@@ -28,7 +28,7 @@ struct Recipe {
     /// The higher, the more tasks are concentrated in few domains.
     skew: i32,
     /// Percentage of tasks that are restricted to a few domains, and of tasks that prefer a node.
-    /// The percentage of tasks that may not migrate is a quarter of it.
+    /// The percentage of tasks that may not migrate is a quarter of this percentage.
     special: u64,
     /// Maximum of duty cycles.
     duty_max: f64,
