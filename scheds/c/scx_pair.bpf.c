@@ -9,9 +9,10 @@
  *
  * Before a CPU takes a task from the DSQ of a cgroup it claims the cgroup, which is possible only
  * while the other CPU of the pair neither claims nor runs another cgroup. The CPU releases the
- * claim when it has switched to something else: the idle task, a kernel thread or a real-time task.
- * What a CPU runs is recorded in the sched_switch tracepoint, because the previous task still runs
- * for some time after ops.dispatch() has found the next task.
+ * claim when its local DSQ is empty and it has switched to a task that belongs to no cgroup here:
+ * the idle task, a kernel thread or a task of another class. Context switches are recorded in the
+ * sched_switch tracepoint, because the previous task still runs for some time after ops.dispatch()
+ * has found the next task.
  *
  * Kernel threads run at any time: other tasks depend on them, and they do not belong to any user.
  */
@@ -22,11 +23,11 @@
 
 char _license[] SEC("license") = "GPL";
 
-/* The DSQ of kernel threads, and of dying tasks whose cgroup is gone. Every other DSQ has the id of
- * its cgroup, and no cgroup has the id 0. */
+/* The DSQ of kernel threads that are not bound to one CPU, and of dying tasks whose cgroup is gone.
+ * Every other DSQ has the id of its cgroup, and no cgroup has the id 0. */
 #define KERNEL_DSQ 0
 
-/* Maximum number of cgroups that ops.dispatch() tries. */
+/* Maximum number of cgroups that ops.dispatch() tries, and of DSQs that destroy_dsqs() destroys. */
 #define TRIES_MAX 64
 
 const volatile u64 turn_ns = 20 * NSEC_PER_MSEC;
@@ -60,8 +61,8 @@ struct {
 } pairs SEC(".maps");
 
 struct cgroup_ctx {
-	u64 nr_waiting; /* tasks that wait in its DSQ, or are about to */
-	u64 is_queued; /* in the queue of turns */
+	u64 nr_waiting; /* tasks of the cgroup that were enqueued and have not run since */
+	u64 is_queued; /* the cgroup is in the queue of turns */
 };
 
 struct {
@@ -89,8 +90,8 @@ static u8 is_kernel_turn[PAIR_CPUS_MAX];
 
 struct task_ctx {
 	u64 cgid;
-	u64 waits_in; /* the cgroup that counts it as waiting, 0 if none does */
-	bool is_ext; /* in this scheduler's class */
+	u64 waits_in; /* the cgroup that counts the task as waiting, 0 if none does */
+	bool is_ext; /* the task is in this scheduler's class */
 };
 
 struct {
@@ -175,12 +176,13 @@ static void queue_turn(u64 cgid)
 	__sync_fetch_and_add(&nr_turns, 1);
 	if (!bpf_map_push_elem(&turns, &cgid, 0))
 		return;
-	/* The map is busy: the next enqueue or dispatch tries again. */
+	/* The push failed, for example because the map was locked: the next call tries again. */
 	__sync_fetch_and_sub(&nr_turns, 1);
 	cgrp->is_queued = 0;
 }
 
-/* Remove the cgroup whose turn is next from the queue and return it; 0 if no cgroup waits. */
+/* Remove the cgroup whose turn is next from the queue. Returns its id, or 0 if the queue is
+ * empty. */
 static u64 pop_turn(void)
 {
 	struct cgroup_ctx *cgrp;
@@ -228,7 +230,7 @@ static void end_wait(struct task_struct *p)
 
 /* ---- enqueue ------------------------------------------------------------- */
 
-/* Kick an idle CPU that may run @p now. */
+/* Kick an idle CPU that may run @p now, if there is one. The search starts at the CPU @start. */
 static void wake_cpu_for(const struct task_struct *p, u64 cgid, s32 start)
 {
 	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
@@ -248,7 +250,8 @@ static void wake_cpu_for(const struct task_struct *p, u64 cgid, s32 start)
 	scx_bpf_put_idle_cpumask(idle);
 }
 
-/* Release the claim of a CPU that runs no task of a cgroup and whose local DSQ is empty. */
+/* If a CPU runs no task of a cgroup and its local DSQ is empty, release its claim, and kick the
+ * other CPU if that waits for this. */
 static void release(u32 cpu)
 {
 	struct pair *pair = pair_of(cpu);
@@ -333,7 +336,7 @@ static bool claim(u32 cpu, struct pair *pair, u64 cgid)
 	return is_free;
 }
 
-/* Claim @cgid and move one of its tasks to the local DSQ. Returns whether it was moved. */
+/* Claim @cgid and move one of its tasks to the local DSQ. Returns whether a task was moved. */
 static bool take(u32 cpu, struct pair *pair, u64 cgid)
 {
 	struct side *side = side_of(pair, cpu);
@@ -470,8 +473,8 @@ void BPF_STRUCT_OPS(pair_dispatch, s32 cpu, struct task_struct *prev)
 		dispatch_kernel(cpu);
 }
 
-/* Let the CPU look again if a task was enqueued since it last looked: the CPU that enqueued it may
- * not have seen this CPU as idle. */
+/* Let @cpu look for a task again if one was enqueued since its last look. The CPU that enqueued the
+ * task may not have seen @cpu as idle. */
 void BPF_STRUCT_OPS(pair_update_idle, s32 cpu, bool is_idle)
 {
 	if (is_idle && (u32)cpu < PAIR_CPUS_MAX && nr_seen[cpu] != nr_enqueued)
@@ -480,7 +483,8 @@ void BPF_STRUCT_OPS(pair_update_idle, s32 cpu, bool is_idle)
 
 /* ---- what runs ----------------------------------------------------------- */
 
-/* Note what @cpu runs from now on, and wake the other CPU if it waits for a change. */
+/* Note that @cpu now runs a task of @cgid, or of no cgroup if @cgid is 0. Kick the other CPU if it
+ * waits for a change. */
 static void note_running(u32 cpu, struct pair *pair, u64 cgid)
 {
 	struct side *side = side_of(pair, cpu), *other = other_side_of(pair, cpu);
@@ -513,8 +517,8 @@ int BPF_PROG(pair_sched_switch, bool preempt, struct task_struct *prev, struct t
 	side = side_of(pair, cpu);
 	if (cgid || side->running || side->claim)
 		note_running(cpu, pair, cgid);
-	/* A real-time task takes the CPU: enqueue the tasks of its local DSQ again, so that other
-	 * CPUs can run them. */
+	/* A real-time task takes the CPU: enqueue the tasks in the CPU's local DSQ again, so that
+	 * other CPUs can run them. */
 	if (next->prio < MAX_RT_PRIO && scx_can_reenqueue_anywhere() && scx_this_cpu_is_online())
 		scx_bpf_reenqueue_local();
 	return 0;
@@ -561,8 +565,8 @@ void BPF_STRUCT_OPS(pair_disable, struct task_struct *p)
 
 /* ---- cgroups ------------------------------------------------------------- */
 
-/* Time for which the DSQ of a removed cgroup is kept, because a CPU that looked up the cgroup just
- * before its removal may still use the DSQ. */
+/* Minimum time for which the DSQ of a removed cgroup is kept, because a CPU that looked up the
+ * cgroup just before its removal may still use the DSQ. */
 #define DSQ_GRACE_NS NSEC_PER_SEC
 
 struct gone {

@@ -11,12 +11,12 @@
 /* Counters of a CPU. */
 struct pair_stats {
 	u64 enqueued; /* tasks inserted into the DSQ of their cgroup */
-	u64 dispatched; /* tasks taken from there */
-	u64 kept; /* tasks that continued on slice expiry */
-	u64 kernel; /* dispatches of kernel threads, which belong to no cgroup here */
+	u64 dispatched; /* tasks taken from the DSQ of their cgroup */
+	u64 kept; /* times that a task continued on slice expiry */
+	u64 kernel; /* dispatches of kernel threads, which count for no cgroup */
 	u64 turns; /* turns that pairs have begun */
-	u64 switches; /* turns of another cgroup than in the turn before */
-	u64 waits; /* times that a CPU waited for the end of the other CPU's claim */
+	u64 switches; /* turns of a different cgroup than the previous turn of the pair */
+	u64 waits; /* times that a CPU had to wait until the other CPU leaves its cgroup */
 	u64 ended; /* tasks preempted by the other CPU at the end of a turn */
 	u64 reenqueued; /* tasks enqueued again, because a higher class has taken their CPU */
 };

@@ -11,7 +11,7 @@
  * ticket.
  *
  * A popped task goes through a shared DSQ, where the CPUs that it may run on find it. With --boost,
- * tasks of nice -20 wait in a separate DSQ and preempt others.
+ * tasks of nice -20 wait in a separate DSQ, and preempt other tasks on wakeup.
  */
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>
@@ -36,7 +36,8 @@ char _license[] SEC("license") = "GPL";
 /* All queues together serve this many tasks in a round. */
 #define ROUND ((1 << QMAP_NR_QUEUES) - 1)
 
-/* Maximum number of steps of ops.dispatch(). Entries that remain are served by the next call. */
+/* Maximum number of steps of serve_queues(), each of which pops an entry or goes on to the next
+ * queue. Entries that remain are served by the next call. */
 #define POPS_MAX (2 * ROUND)
 
 const volatile u64 slice_ns = 20 * NSEC_PER_MSEC;
@@ -45,9 +46,13 @@ const volatile bool boost;
 const volatile s32 disallowed_tgid;
 const volatile bool no_dump;
 
-/* Failures on request, 0 for never. error_after: raise an error at this enqueue. loop_after: from
- * this dispatch on, dispatch a sleeping task. stall_*_nth: lose the task of every nth enqueue of
- * user tasks, or of kernel threads. */
+/*
+ * Failures on request. The value 0 disables a failure.
+ *  - error_after: raise an error at this enqueue.
+ *  - loop_after: from this call of ops.dispatch() on, dispatch only a sleeping task.
+ *  - stall_user_nth, stall_kernel_nth: lose the task at every nth enqueue of a user task, or of a
+ *    kernel thread.
+ */
 const volatile u64 error_after;
 const volatile u64 loop_after;
 const volatile u64 stall_user_nth;
@@ -79,7 +84,7 @@ struct {
 	.values = { &queue0, &queue1, &queue2, &queue3, &queue4 },
 };
 
-/* Total number of entries pushed to and popped from each queue. */
+/* Total number of entries pushed to and popped from each queue. Both count a push that failed. */
 u64 nr_pushed[QMAP_NR_QUEUES], nr_popped[QMAP_NR_QUEUES];
 
 /* A ticket: the sequence number of an entry in its queue, and in the low 3 bits the index of the
@@ -89,9 +94,9 @@ u64 nr_pushed[QMAP_NR_QUEUES], nr_popped[QMAP_NR_QUEUES];
 #define TICKET_QUEUE(ticket) ((ticket) & 7)
 
 struct task_ctx {
-	u64 ticket; /* 0 while it does not wait */
+	u64 ticket; /* 0 while the task does not wait in a queue */
 	u64 place; /* like a ticket, but never reset: see due() */
-	bool has_idle_cpu; /* ops.select_cpu() has found one */
+	bool has_idle_cpu; /* ops.select_cpu() has found an idle CPU for the task */
 };
 
 struct {
@@ -206,7 +211,7 @@ s32 BPF_STRUCT_OPS(qmap_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	return cpu;
 }
 
-/* Push a task to the queue of its class. False if the queue is full or busy. */
+/* Push a task to the queue of its class. Returns false if the queue is full or locked. */
 static bool push(struct task_struct *p)
 {
 	struct task_ctx *tctx = task_ctx(p);
@@ -277,8 +282,9 @@ static void enqueue_waiting(struct task_struct *p, u64 enq_flags)
 	scx_bpf_dsq_insert(p, OVERFLOW_DSQ, next_slice_ns(), enq_flags);
 }
 
-/* Enqueue the last task of this CPU. Either there is no other task, or core scheduling leaves the
- * CPU idle for a moment. The kernel is about to switch to the idle task, so kick the CPU. */
+/* Enqueue a task with SCX_ENQ_LAST. Either ops.dispatch() has found no other task for this CPU, or
+ * core scheduling leaves the CPU idle for a moment. The kernel is about to switch to the idle task,
+ * so kick the CPU. */
 static void enqueue_last(struct task_struct *p, u64 enq_flags)
 {
 	insert_local(p, -1, enq_flags);
@@ -344,8 +350,8 @@ static void wake_other_cpu(const struct task_struct *p)
 	scx_kick_cpu(cpu, 0);
 }
 
-/* Move the task of an entry to the shared DSQ. Returns false if the task has left its queue since
- * the push. */
+/* Move the task of an entry to the shared DSQ. Returns false if the task has exited, or has left
+ * its queue since the push. */
 static bool dispatch_entry(const struct entry *entry, s32 cpu)
 {
 	struct task_struct *p = bpf_task_from_pid(entry->pid);
@@ -365,7 +371,7 @@ static bool dispatch_entry(const struct entry *entry, s32 cpu)
 	return is_valid;
 }
 
-/* Pop an entry of the queue whose turn it is. False if the queue is empty. */
+/* Pop an entry of the queue whose turn it is. Returns false if the queue is empty or locked. */
 static bool pop(struct qmap_cpu *c, struct entry *entry)
 {
 	u32 queue = c->queue, key = queue;
@@ -405,7 +411,7 @@ static bool serve_queues(s32 cpu, struct qmap_cpu *c)
 
 /* Let @prev continue, if it is the turn of its queue and no other task waits there. The kernel
  * enqueues @prev only after ops.dispatch(), which would be too late for this turn. Returns whether
- * it continues. */
+ * @prev continues. */
 static bool keep_prev(struct qmap_cpu *c, struct task_struct *prev)
 {
 	u32 queue;
@@ -422,8 +428,8 @@ static bool keep_prev(struct qmap_cpu *c, struct task_struct *prev)
 	return true;
 }
 
-/* Insert a sleeping task on every dispatch. The kernel ignores the task and calls ops.dispatch()
- * again, so no CPU makes progress. */
+/* From the call number loop_after on, insert a sleeping task and return true. The kernel ignores
+ * the task and calls ops.dispatch() again, so no CPU makes progress. */
 static bool loop_forever(void)
 {
 	struct task_struct *kthreadd;
@@ -512,8 +518,8 @@ void BPF_STRUCT_OPS(qmap_cpu_release, s32 cpu, struct scx_cpu_release_args *args
 	scx_bpf_reenqueue_local();
 }
 
-/* A real-time task takes the CPU: enqueue the tasks of its local DSQ again, so that other CPUs can
- * run them. */
+/* If a real-time task takes the CPU, enqueue the tasks in the CPU's local DSQ again, so that other
+ * CPUs can run them. */
 SEC("?tp_btf/sched_switch")
 int BPF_PROG(qmap_sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {

@@ -113,7 +113,8 @@ static void configure(void *skel)
 		bpf_program__set_autoload(qmap->progs.qmap_sched_switch, true);
 }
 
-/* Run a program of type "syscall" and return what it returns. */
+/* Run a program of type "syscall". Returns what the program returns, or a negative errno if it
+ * cannot be run. */
 static int call(const struct bpf_program *prog)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, run);
@@ -153,7 +154,7 @@ static bool tick(void *skel)
 	return false;
 }
 
-/* Statistics that the socket and the printed lines show. */
+/* The statistics that are sent over the socket and printed. */
 struct shown {
 	struct qmap_stats counters;
 	u64 waiting;

@@ -10,8 +10,8 @@
 /* Default length of a queue. While the queue is full, its tasks go to a DSQ instead. */
 #define QMAP_QUEUE_LEN 4096
 
-/* Counters of a CPU. Each enqueue that is counted ends as dispatched or dequeued; until then the
- * task waits. */
+/* Counters of a CPU. A task that is counted in `enqueued` waits until it is counted in `dispatched`
+ * or in `dequeued`. */
 struct qmap_stats {
 	u64 enqueued; /* pushed to a queue */
 	u64 dispatched; /* popped from a queue */
@@ -26,7 +26,7 @@ struct qmap_stats {
 	u64 direct; /* inserted into the local DSQ of a CPU */
 	u64 kept; /* continued on slice expiry, since its queue was empty in its turn */
 	u64 boosted; /* inserted into the DSQ of nice -20 */
-	u64 overflow; /* inserted into a DSQ, because its queue was full */
+	u64 overflow; /* inserted into OVERFLOW_DSQ, because its queue was full */
 	u64 stale; /* entries popped after their task had left the queue */
 	u64 reenqueued; /* enqueued again, because a higher class has taken its CPU */
 	u64 core_picked; /* dequeued by core scheduling */
@@ -37,12 +37,13 @@ struct qmap_stats {
 struct qmap_cpu {
 	u64 queue; /* the queue whose turn it is */
 	u64 left; /* tasks that this queue may still serve in this turn */
-	u64 is_overflow_turn; /* 0: it is the turn of the queues */
+	u64 is_overflow_turn; /* 1: OVERFLOW_DSQ precedes the queues */
 	u64 is_boost_turn;
 	u64 avg_weight; /* of the tasks that ran */
 	u64 perf; /* requested performance, SCX_CPUPERF_ONE at most */
-	/* Used during ops.dispatch(): number of consecutive queues found empty, and of tasks moved.
-	 * They are in memory, because the verifier would track all values of local variables. */
+	/* Used during ops.dispatch(): the number of queues passed since the last popped entry, and
+	 * the number of tasks moved to the shared DSQ. They are not local variables, because the
+	 * verifier would track all values of these. */
 	u64 nr_empty;
 	u64 nr_moved;
 };

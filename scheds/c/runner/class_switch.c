@@ -3,9 +3,9 @@
  * The class-switch helper: a thread that finishes switching tasks between scheduling classes when
  * the kernel is stuck while switching them.
  *
- * While a scheduler is enabled or disabled, the kernel waits for an RCU grace period and then for
+ * While the kernel enables or disables a scheduler, it waits for an RCU grace period and then for
  * forks in progress. Meanwhile some tasks are in the ext class and others in the fair class, which
- * has precedence. If enough of the fair tasks compute, the ext tasks starve; and if an ext task was
+ * has precedence. If enough of the fair tasks compute, the ext tasks starve. If one of these was
  * preempted within an RCU reader or during a fork, the machine hangs for as long as the fair tasks
  * compute. Linux 7.2 reserves 5 % of CPU time for the ext class. There the machine does not hang,
  * but the tasks that the kernel waits for get no more than this reserve.
@@ -56,7 +56,7 @@ static void switch_threads(const char *process)
 		/* Checked for each task: the loop may take seconds. */
 		if (!scx_kernel_is_switching_classes())
 			break;
-		/* Not the C library's function, which does nothing on musl. */
+		/* Not the C library's function, which on musl only fails with ENOSYS. */
 		syscall(SYS_sched_setparam, atoi(entry->d_name), &as_it_is);
 	}
 	if (tasks)

@@ -31,7 +31,7 @@ void scx_parse_opts(const struct scx_sched *sched, int argc, char **argv,
 		    struct scx_common_opts *opts);
 
 /* kernel.c: properties of the running kernel. */
-/* NULL if a scheduler can be loaded, else one line that says what is missing. */
+/* NULL if a scheduler can be loaded, else one line that says why not. */
 const char *scx_kernel_check(void);
 /* Name of the loaded scheduler, "" if there is none. Valid until the next call. */
 const char *scx_kernel_current_ops(void);
@@ -39,10 +39,10 @@ uint64_t scx_kernel_hotplug_seq(void);
 /* Number of schedulers enabled since boot. */
 uint64_t scx_kernel_enable_seq(void);
 /*
- * Whether the kernel is moving tasks between the ext and the fair class, and picks tasks of both: a
- * scheduler is being enabled, or is being disabled and no longer takes all tasks. Early in a
- * disable, while switch_all is still 1, the kernel picks tasks of the fair class only within a
- * reserve of CPU time.
+ * Whether the kernel is moving tasks between the ext and the fair class, and picks tasks of both
+ * without a limit: while a scheduler is being enabled, or is being disabled and switch_all is 0.
+ * Early in a disable, switch_all may still be 1. Then the kernel picks tasks of the fair class only
+ * within a reserve of CPU time.
  */
 bool scx_kernel_is_switching_classes(void);
 /* Whether the kernel reserves CPU time for the ext class against the fair class. */
@@ -58,24 +58,26 @@ struct scx_priority {
 	pid_t thread; /* 0: the calling thread */
 	int policy;
 	struct sched_param param;
-	bool raised;
+	bool raised; /* false: there is nothing to restore */
 };
-/* Make the calling thread SCHED_FIFO, while tasks are switched between classes. */
+/* Make the calling thread SCHED_FIFO. Returns its previous priority. */
 struct scx_priority scx_priority_raise_self(void);
-/* Make another thread SCHED_FIFO, if its policy is SCHED_OTHER. */
+/* Make another thread SCHED_FIFO, if its policy is SCHED_OTHER. Returns its previous priority. */
 struct scx_priority scx_priority_raise_ordinary(pid_t thread);
+/* Give the thread its previous priority again, if the priority was raised. */
 void scx_priority_restore(const struct scx_priority *before);
 
-/* rcu.c: raise RCU's grace-period kthread while a scheduler is loaded. After kill -9 of this
- * program, the kthread stays raised. */
+/* rcu.c: make RCU's grace-period kthread SCHED_FIFO while a scheduler is loaded. Returns its
+ * previous priority. After kill -9 of this program, the kthread stays SCHED_FIFO. */
 struct scx_priority scx_rcu_boost(void);
 
-/* class_switch.c: start the class-switch helper, so that enabling and disabling always finish. */
+/* class_switch.c: start the class-switch helper, which helps the kernel to finish enabling and
+ * disabling a scheduler. */
 void scx_class_switch_start(void);
 
-/* cgroups.c: cgroups that set CPU controls which have no effect under this scheduler. */
+/* cgroups.c: the result of scx_cgroups_find(). */
 struct scx_cgroups {
-	int nr;
+	int nr; /* number of cgroups found */
 	char first[PATH_MAX + 32]; /* a control and its cgroup's path */
 };
 /* Find the cgroups below @root that set any of @controls, SCX_CGROUP_*. */
@@ -89,18 +91,22 @@ void scx_cgroups_name(unsigned int controls, char names[SCX_CGROUP_NAMES_LEN]);
 /* priority.c: a thread's nice value before scx_nice_raise(). */
 struct scx_nice {
 	int nice;
-	bool raised;
+	bool raised; /* false: there is nothing to restore */
 };
-/* Give the calling thread the lowest nice value, to load a scheduler; returns its previous one. */
+/* Give the calling thread the lowest nice value, -20, to load a scheduler. Returns its previous
+ * nice value. */
 struct scx_nice scx_nice_raise(void);
 void scx_nice_restore(const struct scx_nice *before);
 
 /* ops.c: the struct_ops map of an opened object. */
 struct bpf_map *scx_ops_map(const struct bpf_object *obj);
-/* False if the object's struct sched_ext_ops has no member of that name. */
+/* Between open and load: set a member of struct sched_ext_ops. Returns false if the object's struct
+ * has no member of that name. */
 bool scx_ops_set(const struct bpf_object *obj, const char *member, uint64_t value);
+/* Between open and load: set a flag in ops.flags. Returns false if the running kernel does not know
+ * the flag. */
 bool scx_ops_or_flag(const struct bpf_object *obj, const char *flag);
-/* Between open and load: clear the members that the running kernel lacks. */
+/* Between open and load: clear the callbacks and the flags that the running kernel lacks. */
 void scx_ops_fit_kernel(const struct bpf_object *obj);
 /* Between open and load: clear the cgroup callbacks that the running kernel lacks, or all of them
  * if they are not @needed. */
@@ -118,9 +124,9 @@ uint64_t scx_stat_value(const struct scx_stat *stat, const void *stats);
 /* Print a line, if the scheduler has statistics. */
 void scx_stats_print(const struct scx_sched *sched, void *skel, FILE *out);
 
-/* answers.c: the answer to a request for statistics, a line; NULL if there is no memory. @now: the
- * current values, NULL between generations. @before: the values of the client's last answer;
- * updated. */
+/* answers.c: return the answer to a request for statistics, a line that the caller frees; NULL if
+ * there is no memory. @now: the current values, NULL between generations. @before: the values of
+ * the client's last answer, which are updated unless the request asks for totals. */
 char *scx_answer(const struct scx_sched *sched, const char *line, size_t len, const void *now,
 		 void *before);
 char *scx_answer_too_long(void);
@@ -129,9 +135,10 @@ char *scx_answer_too_long(void);
  * has any and the socket can be created. NULL if there is no memory. */
 struct scx_server;
 struct scx_server *scx_server_start(const struct scx_sched *sched, int signal_fd);
-/* The skeleton of the current generation, or NULL. */
+/* Set the skeleton of the current generation, NULL between generations. */
 void scx_server_set_skel(struct scx_server *server, void *skel);
-/* Wait at most @wait_s, or until the policy has something to do; true if a signal is pending. */
+/* Serve clients for @wait_s, or until wake_fd() is readable or a signal is pending. Returns whether
+ * a signal is pending. */
 bool scx_server_wait(struct scx_server *server, double wait_s);
 void scx_server_stop(struct scx_server *server);
 

@@ -52,7 +52,8 @@ uint64_t scx_kernel_enable_seq(void)
 	return read_number(SYSFS "enable_seq");
 }
 
-/* isolcpus= is the only setting of the machine that makes the kernel refuse every scheduler. */
+/* isolcpus= is the only setting of the machine with which the kernel refuses every scheduler with
+ * EINVAL. */
 const char *scx_kernel_explain_einval(void)
 {
 	char cpus[128];
@@ -110,7 +111,8 @@ bool scx_kernel_has_ext_server(void)
 	return btf && scx_btf_member(btf, "rq", "ext_server");
 }
 
-/* Wait until the kernel has unloaded a scheduler that was ejected or killed. */
+/* Wait until the kernel has unloaded a scheduler that was ejected or killed, but at most
+ * DISABLING_WAIT_MS. */
 static void wait_while_disabling(void)
 {
 	const struct timespec poll = { .tv_nsec = DISABLING_POLL_MS * 1000000L };

@@ -175,8 +175,8 @@ void scx_ops_fit_cgroups(const struct bpf_object *obj, bool needed)
 		    !(needed && scx_btf_member(scx_kernel_btf(), "sched_ext_ops", members[i])))
 			*callback = NULL;
 	}
-	/* This flag only silences a warning of kernels before 6.15. Later kernels, which have
-	 * SCX_OPS_ALLOW_QUEUED_WAKEUP, warn if it is set. */
+	/* SCX_OPS_HAS_CGROUP_WEIGHT only silences a warning of kernels before 6.15. Later kernels,
+	 * which have SCX_OPS_ALLOW_QUEUED_WAKEUP, warn if SCX_OPS_HAS_CGROUP_WEIGHT is set. */
 	if (needed && !kernel_ops_flag("SCX_OPS_ALLOW_QUEUED_WAKEUP"))
 		scx_ops_or_flag(obj, "SCX_OPS_HAS_CGROUP_WEIGHT");
 }

@@ -6,8 +6,8 @@
 
 #include "internal.h"
 
-/* Bounds of --interval. With shorter intervals, printing would dominate the load. Longer intervals
- * are of no use. */
+/* Bounds of --interval, apart from 0 (never). With shorter intervals, printing would dominate the
+ * load. Longer intervals are of no use. */
 #define INTERVAL_MIN_S 0.1
 #define INTERVAL_MAX_S 86400
 
@@ -15,7 +15,7 @@
  * memory. */
 #define EXIT_DUMP_LEN_MAX (16U << 20)
 
-/* Outside the range of short options. */
+/* Key of --usage, outside the range of characters, since --usage has no short option. */
 #define KEY_USAGE 0x100
 
 static const struct argp_option common_options[] = {

@@ -16,7 +16,7 @@ static struct {
 	uint64_t enable_seq; /* before the attach */
 	struct scx_nice nice; /* before the load */
 	struct scx_priority rcu;
-	int status; /* replaces the exit status that main() returns, unless it is 0 */
+	int status; /* if not 0, it replaces the exit status that main() returns */
 } own;
 
 static void complain(const char *fmt, va_list args)
@@ -50,7 +50,7 @@ static void __attribute__((destructor(101))) at_exit(void)
 	_exit(own.status);
 }
 
-/* Done once, not in each generation. */
+/* Take the steps that are necessary only before the first generation. */
 static void begin_first(void)
 {
 	static bool begun;

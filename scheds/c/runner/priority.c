@@ -2,10 +2,10 @@
 /*
  * While a thread attaches a scheduler, it runs as SCHED_FIFO.
  *
- * Attaching switches all tasks, this thread included, from the fair class to the ext class one by
- * one. The fair class has precedence: if enough busy tasks have not been switched yet, the tasks in
- * the ext class starve. If the attaching thread is one of them, the switch stalls with preempted
- * RCU readers and locks held. This was seen on 6.17. Linux 7.2 does the work in a kthread.
+ * Attaching switches all tasks of the fair class to the ext class one by one. The fair class has
+ * precedence: if enough busy tasks have not been switched yet, the tasks in the ext class starve.
+ * If the attaching thread were one of these, the switch would stall with preempted RCU readers and
+ * locks held. This was seen on 6.17. Linux 7.2 does the work in a kthread.
  *
  * The thread that loads a scheduler runs at the lowest nice value: the kernel's verifier
  * takes a second of CPU time on a slow machine, which is half a minute among many busy
@@ -27,7 +27,8 @@ static struct scx_priority priority_of(pid_t thread)
 	return now;
 }
 
-/* SCHED_RESET_ON_FORK: threads created meanwhile do not inherit the policy. */
+/* Make a thread SCHED_FIFO with the lowest priority. Because of SCHED_RESET_ON_FORK, threads that
+ * it creates do not inherit the policy. */
 static bool make_lowest_fifo(pid_t thread)
 {
 	struct sched_param lowest = { .sched_priority = sched_get_priority_min(SCHED_FIFO) };
@@ -39,7 +40,7 @@ struct scx_priority scx_priority_raise_self(void)
 {
 	struct scx_priority before = priority_of(0);
 
-	/* Without permission the scheduler still loads on a machine that is not saturated. */
+	/* Without the permission, the scheduler still loads unless the machine is saturated. */
 	before.raised = before.policy >= 0 && make_lowest_fifo(0);
 	return before;
 }

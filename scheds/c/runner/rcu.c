@@ -2,12 +2,12 @@
 /*
  * Raises RCU's grace-period kthread where it could starve.
  *
- * While a scheduler is enabled or disabled, some tasks are in the ext class and others, such as
- * newly forked tasks, in the fair class, and the kernel waits for a grace period to block forks.
- * The fair class has precedence: if enough of its tasks compute to fill all CPUs, the grace-period
- * kthread starves in the ext class and the machine hangs for as long as they compute. On 6.12 and
- * 6.17, with four CPUs, four such tasks that are forked within a few ms suffice. 7.2 reserves CPU
- * time for the ext class.
+ * While the kernel enables or disables a scheduler, some tasks are in the ext class and others,
+ * such as newly forked tasks, in the fair class, and the kernel waits for a grace period to block
+ * forks. The fair class has precedence: if enough of its tasks compute to fill all CPUs, the
+ * grace-period kthread starves in the ext class and the machine hangs for as long as they compute.
+ * On 6.12 and 6.17, with four CPUs, four such tasks that are forked within a few ms suffice. 7.2
+ * reserves CPU time for the ext class.
  *
  * The boot option rcutree.kthread_prio=1 has the same effect.
  */
@@ -18,14 +18,14 @@
 
 #include "internal.h"
 
-/* The parent of all kernel threads, and of no other task. */
+/* PID of kthreadd, the parent of all other kernel threads and of no other task. */
 #define KTHREADD 2
 
 /* Fits "/proc/PID/stat". */
 #define STAT_PATH_MAX 64
 
-/* Whether @pid is RCU's grace-period kthread. Its parent is checked too, because any process may
- * have that name. */
+/* Whether @pid is RCU's grace-period kthread. The parent is checked too, because any process may
+ * have the kthread's name. */
 static bool is_rcu_thread(const char *pid)
 {
 	char path[STAT_PATH_MAX], comm[16];
@@ -38,7 +38,7 @@ static bool is_rcu_thread(const char *pid)
 		return false;
 	nr_read = fscanf(f, "%*d (%15[^)]) %*c %d", comm, &parent);
 	fclose(f);
-	/* With and without CONFIG_PREEMPT_RCU. */
+	/* The names with and without CONFIG_PREEMPT_RCU. */
 	return nr_read == 2 && parent == KTHREADD &&
 	       (!strcmp(comm, "rcu_preempt") || !strcmp(comm, "rcu_sched"));
 }

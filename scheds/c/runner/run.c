@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The life of a C scheduler: generations of open, load, attach, watch, report. */
+/* The life of a C scheduler. In each generation the BPF object is opened, loaded and attached. The
+ * runner then waits for the end of the scheduler, and reports it. CPU hotplug begins a new
+ * generation. */
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -11,7 +13,7 @@
 
 #include "internal.h"
 
-/* How often to check whether the kernel has ended the scheduler. */
+/* Maximum time between two checks of whether the kernel has ended the scheduler. */
 #define EXIT_POLL_S 0.25
 
 /* Repeated CPU hotplug: after FAST_RESTARTS consecutive generations shorter than
@@ -27,7 +29,7 @@ struct run {
 	void *skel;
 	struct bpf_link *link;
 	bool is_prepared; /* prepare() was called, if there is one */
-	uint64_t enable_seq; /* before this generation */
+	uint64_t enable_seq; /* scx_kernel_enable_seq() before the attach of this generation */
 };
 
 static bool verbose;
@@ -51,8 +53,8 @@ static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list 
 	return 0;
 }
 
-/* Wait at most @wait_s for SIGINT or SIGTERM, or until the policy has work; true if a signal came.
- * The signal stays pending, so later calls return true as well. */
+/* Wait at most @wait_s for SIGINT or SIGTERM, or until the policy has work. Returns whether a
+ * signal is pending. The signal stays pending, so later calls return true as well. */
 static bool wait_for_stop(const struct run *run, double wait_s)
 {
 	return scx_server_wait(run->server, wait_s);

@@ -22,9 +22,9 @@
 
 /* Exit statuses, the same for every scheduler. */
 enum {
-	SCX_STATUS_OK = 0, /* signal, unregistered, SysRq-S */
-	SCX_STATUS_FAILED = 1, /* usage error, or not loaded */
-	SCX_STATUS_EJECTED = 2, /* ended by an error while it ran */
+	SCX_STATUS_OK = 0, /* ended without an error, such as by a signal or by SysRq-S */
+	SCX_STATUS_FAILED = 1, /* a usage error, or the scheduler did not start */
+	SCX_STATUS_EJECTED = 2, /* the scheduler was ended by an error while it ran */
 };
 
 /* The CPU controls of cgroups. */
@@ -41,14 +41,14 @@ struct scx_skel {
 	void (*destroy)(void *skel);
 };
 
-/* Kinds of statistics. Clients of the socket get the increase of a counter since their last answer,
- * and the current value of a gauge. */
+/* Kinds of statistics. Clients of the socket get the increase of a counter since their last answer
+ * (unless they ask for totals), and the current value of a gauge. */
 enum scx_stat_kind {
 	SCX_STAT_COUNTER,
 	SCX_STAT_GAUGE,
 };
 
-/* A member of the scheduler's struct of statistics, which consists of u64. Use SCX_STAT(). */
+/* A member, of type u64, of the scheduler's struct of statistics. Use SCX_STAT(). */
 struct scx_stat {
 	const char *name;
 	/* A phrase: "Tasks that waited in the queue". */
@@ -82,7 +82,7 @@ struct scx_sched {
 	unsigned int (*cgroups)(void);
 	/*
 	 * Called between open and load, at the start and at each restart: write the options into
-	 * the skeleton's rodata. Set flags with scx_ops_set_flag().
+	 * the skeleton's rodata. Set flags with scx_ops_set_flag(). Optional.
 	 */
 	void (*configure)(void *skel);
 	/* Called after the load, before the scheduler is attached; returns 0 or a negative errno.
@@ -91,20 +91,23 @@ struct scx_sched {
 	int (*prepare)(void *skel);
 	void (*finish)(void *skel);
 	/*
-	 * For a policy in user space: called in a loop while the scheduler runs. It returns whether
-	 * to call it again at once; otherwise it is called when wake_fd() is readable, or after 250
-	 * ms. Optional.
+	 * For work in user space, such as a policy: called in a loop while the scheduler runs. If
+	 * it returns true, it is called again at once. Otherwise it is called when the file
+	 * descriptor that wake_fd() returns is readable, after 250 ms at the latest. Both are
+	 * optional.
 	 */
 	bool (*tick)(void *skel);
 	int (*wake_fd)(void *skel);
 
 	/* The statistics, terminated by an entry without a name; NULL for none. They are printed as
-	 * a line of NAME=VALUE, counters since the start. */
+	 * a line of NAME=VALUE, with the values of counters since the scheduler was loaded. */
 	const struct scx_stat *stats;
-	/* Size of the struct, at most SCX_STATS_MAX_BYTES; and a function that fills it in. */
+	/* The size in bytes of the struct of statistics, at most SCX_STATS_MAX_BYTES, and a
+	 * function that fills in the struct. */
 	size_t stats_size;
 	void (*read_stats)(void *skel, void *stats);
-	/* Alternative to the statistics above: print a line, without a newline. */
+	/* For a scheduler without the statistics above: print a line, without the newline.
+	 * Optional. */
 	void (*print_stats)(void *skel, FILE *out);
 };
 
@@ -157,13 +160,15 @@ bool scx_ops_replace_cpu_release(void *skel, const char *kfunc);
 bool scx_kernel_has_kfunc(const char *name);
 
 struct btf;
-/* Set *@value to the value of the enumerator @name of @type in @btf. False if there is none. */
+/* Set *@value to the value of the enumerator @name of @type in @btf. Returns false if there is no
+ * such enumerator. */
 bool scx_btf_enum(const struct btf *btf, const char *type, const char *name, uint64_t *value);
 
 struct bpf_map;
 /*
  * For read_stats(): sum the structs of u64 in @map, which is defined with SCX_PERCPU_COUNTERS(),
- * over all possible CPUs into @sums. @size is the size of one struct.
+ * over all possible CPUs into @sums. @size is the size of one struct in bytes. The sums are 0 if
+ * the map cannot be read.
  */
 void scx_percpu_sum(const struct bpf_map *map, void *sums, size_t size);
 

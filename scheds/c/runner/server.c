@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Serves statistics on a socket, for scxstats, scxctl and monitors. The main thread serves all
- * clients while it waits, and never blocks on one: it reads nothing from a client that has an
- * answer pending, so that the requests and answers held for each client are bounded.
+ * clients while it waits, and never blocks on a client. It reads nothing from a client that has an
+ * answer pending, so that the memory for the requests and answers of each client is bounded.
  */
 #include <errno.h>
 #include <poll.h>
@@ -23,23 +23,23 @@
 #define CLIENT_TIMEOUT_S 10.0
 
 struct client {
-	char *in; /* an incomplete request of in_len bytes, or several requests */
+	char *in; /* in_len received bytes of requests that are not answered yet */
 	size_t in_len;
 	size_t in_size;
 	char *out; /* an answer of out_len bytes, of which out_sent are sent; NULL: none */
 	size_t out_len;
 	size_t out_sent;
-	bool closing; /* after the answer */
+	bool closing; /* close the connection after the answer */
 	double moved_s; /* when the request in @in began, or the answer last made progress */
-	double heard_s; /* when it last sent data */
-	uint64_t before[SCX_STATS_MAX_BYTES / sizeof(uint64_t)]; /* values at its last answer */
+	double heard_s; /* when the client last sent data, or connected */
+	uint64_t before[SCX_STATS_MAX_BYTES / sizeof(uint64_t)]; /* values at the last answer */
 };
 
 struct scx_server {
 	const struct scx_sched *sched;
 	void *skel; /* NULL between generations */
-	struct stat file; /* the socket's */
-	size_t nr; /* clients */
+	struct stat file; /* the file of the socket */
+	size_t nr; /* number of clients */
 	/* The descriptors of the enum below, and one of a client at each index from FIRST_CLIENT
 	 * on. */
 	struct pollfd fds[CLIENTS_MAX + 3];
@@ -53,7 +53,7 @@ enum {
 	FIRST_CLIENT,
 };
 
-/* Read the current values into @values, and return it; NULL between generations. */
+/* Read the current values into @values and return @values, or NULL between generations. */
 static const void *read_now(const struct scx_server *server, uint64_t *values)
 {
 	memset(values, 0, SCX_STATS_MAX_BYTES);
@@ -115,7 +115,7 @@ static void accept_client(struct scx_server *server)
 	server->fds[FIRST_CLIENT + server->nr++] = (struct pollfd){ .fd = fd, .events = POLLIN };
 }
 
-/* Read more of the client's requests; false if it has gone. */
+/* Read more of the client's requests. Returns false if the connection is to be closed. */
 static bool receive(struct client *client, int fd)
 {
 	ssize_t len;
@@ -141,7 +141,7 @@ static bool receive(struct client *client, int fd)
 	return len;
 }
 
-/* Send what the socket accepts of the answer; false if the connection is to be closed. */
+/* Send what the socket accepts of the answer. Returns false if the connection is to be closed. */
 static bool flush(struct client *client, int fd)
 {
 	while (client->out_sent < client->out_len) {
@@ -171,7 +171,7 @@ static bool answer_next(struct scx_server *server, struct client *client)
 					 read_now(server, values), client->before);
 		client->in_len -= end + 1 - client->in;
 		memmove(client->in, end + 1, client->in_len);
-		/* No memory for an answer. */
+		/* Without memory for an answer, close the connection. */
 		client->closing |= !client->out;
 	} else if (client->in_len > LINE_MAX_BYTES) {
 		client->out = scx_answer_too_long();
@@ -185,7 +185,7 @@ static bool answer_next(struct scx_server *server, struct client *client)
 	return true;
 }
 
-/* Serve a client whose socket is ready; false if it has gone. */
+/* Serve a client whose socket is ready. Returns false if the connection is to be closed. */
 static bool serve(struct scx_server *server, size_t at)
 {
 	struct client *client = server->clients[at];
@@ -257,7 +257,8 @@ static int bind_and_listen(int fd)
 	return -1;
 }
 
-/* Open the listening socket; -1 with errno on failure. */
+/* Open the listening socket and set @file to the status of its file. Returns the file descriptor,
+ * or -1 with errno set. */
 static int open_socket(struct stat *file)
 {
 	int fd, err;
