@@ -10,12 +10,13 @@
  * a slice while others wait, and preempts them. While a real-time task runs on the central CPU, the
  * timer gives tasks to the waiting CPUs.
  *
- * Tasks that wake up are queued on the central CPU, so that no other CPU is interrupted. The
- * central CPU itself runs what is left when no other CPU waits. Its tasks have finite slices, so it
- * keeps its tick; after a decision it continues its current task for the rest of the slice.
+ * Tasks that wake up are queued on the central CPU if they may run there, so that no other CPU is
+ * interrupted. The central CPU itself runs what is left when no other CPU waits. Its tasks have
+ * finite slices, so it keeps its tick. After a decision, it continues its current task for the rest
+ * of the slice.
  *
- * Two kinds of tasks stay on their CPU without a decision: per-CPU kernel threads, which preempt
- * the current task because other tasks depend on them; and tasks with migration disabled.
+ * Two kinds of tasks stay on their CPU without a decision. Per-CPU kernel threads preempt the
+ * current task, because other tasks depend on them. Tasks with migration disabled do not.
  */
 #include <scx/common.bpf.h>
 #include <scx/barrier.h>
@@ -31,8 +32,8 @@ char _license[] SEC("license") = "GPL";
 
 #define TIMER_NS (1 * NSEC_PER_MSEC)
 
-/* The timer stops after this many consecutive expiries without a task. A single expiry does not
- * suffice, because a task that is being enqueued is not in the queue yet. */
+/* The timer stops after this many consecutive expiries at which no task runs or waits. A single
+ * expiry does not suffice, because a task that is being enqueued is not in the queue yet. */
 #define IDLE_EXPIRIES 10
 
 const volatile s32 central_cpu;
@@ -46,7 +47,7 @@ SCX_PERCPU_COUNTERS(stats, struct central_stats);
 struct timer {
 	struct bpf_timer timer;
 	u32 is_armed; /* the timer is pending, or is about to be started */
-	u32 nr_idle; /* consecutive expiries without a task */
+	u32 nr_idle; /* consecutive expiries at which no task ran or waited */
 };
 
 struct cpu_ctx {
@@ -79,7 +80,8 @@ static u64 ran_ns(s32 cpu)
 
 /* ---- enqueueing ---------------------------------------------------------- */
 
-/* Whether a CPU could run a task at once. */
+/* Whether a CPU could run a task at once: a CPU has requested a task, or the central CPU runs
+ * none. */
 static bool cpus_wait(void)
 {
 	struct bpf_cpumask *mask = waiting;
@@ -126,7 +128,8 @@ static u32 choose(const struct task_struct *p, const struct cpumask *mask)
 	return bpf_cpumask_first_and(mask, p->cpus_ptr);
 }
 
-/* Give tasks to the CPUs that wait. */
+/* Give queued tasks to the CPUs of @mask, which wait for tasks. A CPU that gets a task is removed
+ * from @mask. */
 static void serve(struct bpf_cpumask *mask)
 {
 	u32 nr_cpus = scx_bpf_nr_cpu_ids(), cpu;
@@ -189,7 +192,8 @@ static void decide(struct task_struct *prev)
 	dispatch_own(prev);
 }
 
-/* Request a task for @cpu. If prev is still runnable, the kernel enqueues it (SCX_OPS_ENQ_LAST). */
+/* Request a task for @cpu. If the previous task is still runnable, the kernel enqueues it
+ * (SCX_OPS_ENQ_LAST). */
 static void request(s32 cpu)
 {
 	struct bpf_cpumask *mask = waiting;
@@ -236,8 +240,9 @@ void BPF_STRUCT_OPS(central_stopping, struct task_struct *p, bool runnable)
 		WRITE_ONCE(cctx->started_ns, 0);
 }
 
-/* Preempt tasks that have used up a slice: all tasks that hold up a task in the local DSQ of their
- * CPU, and up to @nr_queued tasks on other CPUs. Returns whether any CPU runs a task. */
+/* Preempt tasks that have used up a slice, except on the central CPU: each task whose CPU has
+ * another task in its local DSQ, and up to @nr_queued of the remaining tasks. Returns whether any
+ * CPU, the central CPU included, runs a task. */
 static bool preempt_others(s32 nr_queued)
 {
 	s32 nr_cpus = scx_bpf_nr_cpu_ids(), cpu;

@@ -8,11 +8,11 @@
 struct central_stats {
 	u64 total; /* enqueues: local + queued */
 	u64 local; /* inserted into the local DSQ of the task's CPU, without a decision */
-	u64 queued; /* waited for a decision */
+	u64 queued; /* inserted into the queue, to wait for a decision */
 	u64 dispatch; /* tasks given to another CPU */
 	u64 own; /* tasks taken by the central CPU */
 	u64 mismatch; /* tasks passed over, because no waiting CPU may run them */
-	u64 request; /* times that a CPU asked for a task */
+	u64 request; /* times that a CPU, other than the central one, asked for a task */
 	u64 timer; /* expiries of the timer */
 	u64 preempt; /* tasks preempted by the timer */
 	/* Filled in by user space. */

@@ -46,8 +46,8 @@ const volatile u64 slice_max_ns = 20 * NSEC_PER_MSEC;
 SCX_PERCPU_COUNTERS(stats, struct flatcg_stats);
 
 struct task_ctx {
-	bool is_parked; /* until it runs, sleeps or is enqueued again */
-	u64 parked_ns; /* when it was parked */
+	bool is_parked; /* from park() until the task runs, sleeps or is enqueued again */
+	u64 parked_ns; /* when the task was parked */
 	/* Virtual time while parked: p->scx.dsq_vtime is then the time of the next check. */
 	u64 vtime;
 	struct scx_cgroup_task cg;
@@ -80,8 +80,8 @@ static void insert_local(struct task_struct *p, u64 enq_flags)
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_max_ns, enq_flags);
 }
 
-/* Return 0 if the quotas of the task's cgroups allow it to run, with *@slice_ns reduced to what is
- * left of them; else the time of the next check. */
+/* If the quotas of the task's cgroups allow it to run, return 0, and reduce *@slice_ns to what is
+ * left of the quotas, but not below MIN_SLICE_NS. Otherwise, return the time of the next check. */
 static u64 parked_until(const struct task_struct *p, const struct task_ctx *tctx, u64 *slice_ns)
 {
 	u64 now, until;
@@ -289,7 +289,7 @@ struct {
 } unparks SEC(".maps");
 
 /* Check a parked task: move it to the shared queue if its quotas allow it to run, or if it has been
- * parked for PARKED_MAX_NS. Otherwise it is parked until its next check. */
+ * parked for PARKED_MAX_NS. Otherwise the task stays parked until its next check. */
 static void unpark(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 now)
 {
 	struct task_ctx *tctx = task_ctx(p);

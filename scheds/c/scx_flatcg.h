@@ -7,12 +7,12 @@
 
 /* Counted on each CPU, except nr_cgroups. */
 struct flatcg_stats {
-	u64 local; /* inserted into a local DSQ: on an idle CPU, or as a per-CPU kernel thread */
-	u64 queued; /* inserted into the shared queue */
-	u64 kept; /* continued on slice expiry, because no waiting task preceded it */
+	u64 local; /* tasks inserted into a local DSQ: on an idle CPU, or per-CPU kernel threads */
+	u64 queued; /* tasks inserted into the shared queue */
+	u64 kept; /* tasks that continued on slice expiry, because no waiting task preceded them */
 	u64 limited; /* slices not charged in full, to bound the wait of tasks with small shares */
-	u64 parked; /* held back by cpu.max */
-	u64 moved; /* to another cgroup */
+	u64 parked; /* tasks held back by cpu.max */
+	u64 moved; /* tasks moved to another cgroup */
 	u64 nr_cgroups; /* number of cgroups below the root */
 };
 

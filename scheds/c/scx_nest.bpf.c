@@ -6,18 +6,19 @@
  * A CPU in constant use has a high frequency and a warm cache. CPUs that are used in rotation have
  * neither. So CPUs belong to one of two nests, or to none:
  *
- *  - The primary nest is the CPUs in use. A task that wakes up is placed on an idle primary CPU if
- *    possible: the CPU that it is attached to (where it has run twice in a row), its previous CPU,
- *    or the idle primary CPU with the lowest number.
- *  - The reserve nest is a few CPUs (r_max) that were in use recently. If no primary CPU is idle,
- *    the task is placed on an idle reserve CPU, which then joins the primary nest.
+ *  - The primary nest consists of the CPUs in use. A task that wakes up is placed on an idle
+ *    primary CPU if possible: the CPU that the task is attached to (where it has run twice in a
+ *    row), its previous CPU, with --idle-cores a CPU of a fully idle core, or else the idle primary
+ *    CPU with the lowest number.
+ *  - The reserve nest consists of up to r_max CPUs that were in use recently. If no primary CPU is
+ *    idle, the task is placed on an idle reserve CPU, which then joins the primary nest.
  *
  * Idle CPUs of no nest are used last, so that no task waits while a CPU that it may use is idle.
- * Such a CPU joins the reserve nest; or the primary nest, if the task is impatient. A task is
- * impatient if it found no idle primary CPU on several wakeups in a row. A CPU that takes a task
- * from the queue, or whose task continues when its slice ends, joins the primary nest too. Thus the
- * primary nest grows with the load. It shrinks by compaction: a CPU that was idle for a while
- * (p_remove), or whose last task has exited, is demoted to the reserve nest, or to no nest if the
+ * Such a CPU joins the primary nest if the task is impatient, else the reserve nest. A task is
+ * impatient if it found no idle primary CPU on r_impatient wakeups in a row. A CPU that takes a
+ * task from the queue, or whose task continues when its slice ends, joins the primary nest too.
+ * Thus the primary nest grows with the load. It shrinks by compaction: a CPU that was idle for
+ * p_remove_ns, or whose last task has exited, is demoted to the reserve nest, or to no nest if the
  * reserve nest is full.
  *
  * Tasks that find no idle CPU wait in one queue by weighted virtual time, as in scx_simple.
@@ -35,7 +36,8 @@ char _license[] SEC("license") = "GPL";
 
 const volatile u64 p_remove_ns = 2 * NSEC_PER_MSEC;
 const volatile u32 r_max = 5;
-/* Number of consecutive misses that make a task impatient; 0: never. */
+/* Number of consecutive wakeups without an idle primary CPU that make a task impatient; 0: no task
+ * is ever impatient. */
 const volatile u32 r_impatient = 2;
 const volatile u64 slice_ns; /* 0: the kernel's default */
 const volatile bool find_fully_idle;
@@ -71,7 +73,7 @@ static struct task_ctx *task_ctx(struct task_struct *p)
 struct cpu_ctx {
 	struct bpf_timer compaction;
 	u32 is_armed; /* the timer runs, or is about to be started */
-	u64 idle_since_ns; /* 0: a task runs, or is about to */
+	u64 idle_since_ns; /* when the CPU became idle as a primary CPU; a task resets it to 0 */
 };
 
 /* One entry per possible CPU. User space sets max_entries. */
@@ -96,7 +98,7 @@ static bool is_primary(s32 cpu)
 	return mask && bpf_cpumask_test_cpu(cpu, cast_mask(mask));
 }
 
-/* Add @cpu to the reserve nest. False if the nest is full, or already has @cpu. */
+/* Add @cpu to the reserve nest. Returns false if the nest is full, or already has @cpu. */
 static bool add_reserve(s32 cpu)
 {
 	struct bpf_cpumask *mask = reserve;
@@ -128,7 +130,7 @@ static void promote(s32 cpu)
 }
 
 /* Move @cpu from the primary nest to the reserve nest, or to no nest if the reserve nest is full.
- * False if @cpu is not in the primary nest, as when another CPU has just demoted it. */
+ * Returns false if @cpu is not in the primary nest, as when another CPU has just demoted it. */
 static bool demote(s32 cpu)
 {
 	struct bpf_cpumask *mask = primary;
@@ -143,7 +145,7 @@ static bool demote(s32 cpu)
 
 /* ---- compaction ---------------------------------------------------------- */
 
-/* Start the timer of @ctx, unless it runs. */
+/* Start the timer of @ctx, unless the timer is already armed. */
 static void arm_compaction(struct cpu_ctx *ctx, u64 after_ns)
 {
 	if (!scx_ordered(__sync_lock_test_and_set(&ctx->is_armed, 1)))
@@ -151,9 +153,9 @@ static void arm_compaction(struct cpu_ctx *ctx, u64 after_ns)
 }
 
 /*
- * Timer callback of @cpu: demote the CPU if it has been idle for p_remove. The timer is not
+ * Timer callback of @cpu: demote the CPU if it has been idle for p_remove_ns. The timer is not
  * cancelled when the CPU gets a task: that would cost a start and a cancellation for each short
- * idle period, while the timer expires at most twice per p_remove.
+ * idle period, while the timer expires at most twice per p_remove_ns.
  */
 static int compact(void *map, s32 *cpu, struct cpu_ctx *ctx)
 {
@@ -180,7 +182,7 @@ static int compact(void *map, s32 *cpu, struct cpu_ctx *ctx)
 	return 0;
 }
 
-/* Note that @cpu becomes idle; @prev was its last task. */
+/* Note that @cpu becomes idle. @prev is its last task, or NULL. */
 static void note_idle(s32 cpu, const struct task_struct *prev)
 {
 	struct cpu_ctx *ctx = cpu_ctx(cpu);
@@ -217,7 +219,8 @@ static bool claim_primary(const struct task_struct *p, s32 cpu)
 	       scx_bpf_test_and_clear_cpu_idle(cpu);
 }
 
-/* Claim the idle CPU of @mask with the lowest number, so that tasks stay together. */
+/* Claim the idle CPU of @mask with the lowest number, so that tasks stay together. Returns a
+ * negative number if no CPU of @mask is idle. */
 static s32 claim_first(const struct cpumask *mask)
 {
 	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
@@ -228,11 +231,12 @@ static s32 claim_first(const struct cpumask *mask)
 		return -EBUSY;
 	if (scx_bpf_test_and_clear_cpu_idle(cpu))
 		return cpu;
-	/* Another CPU has just claimed it. */
+	/* Another CPU has just claimed @cpu. */
 	return scx_bpf_pick_idle_cpu(mask, 0);
 }
 
-/* Claim an idle CPU of @nest that @p may use, and count it in one of the two counters. */
+/* Claim an idle CPU of @nest that @p may use, and count it in one of the two counters. Returns a
+ * negative number if there is none. */
 static s32 claim_in(const struct task_struct *p, struct bpf_cpumask *nest, u64 *nr_fully_idle,
 		    u64 *nr_any_idle)
 {
@@ -255,7 +259,7 @@ static s32 claim_in(const struct task_struct *p, struct bpf_cpumask *nest, u64 *
 	return cpu;
 }
 
-/* Claim an idle primary CPU for @p; negative if there is none. */
+/* Claim an idle primary CPU for @p. Returns a negative number if there is none. */
 static s32 claim_in_primary(struct task_struct *p, s32 prev_cpu, struct task_ctx *tctx,
 			    struct nest_stats *c)
 {
@@ -272,8 +276,8 @@ static s32 claim_in_primary(struct task_struct *p, s32 prev_cpu, struct task_ctx
 	return claim_in(p, primary, &c->wakeup_fully_idle_primary, &c->wakeup_any_idle_primary);
 }
 
-/* Claim an idle CPU outside of the primary nest for @p, and update the nests; negative if there is
- * none. */
+/* Claim an idle CPU outside of the primary nest for @p, and update the nests. Returns a negative
+ * number if there is none. */
 static s32 claim_in_others(struct task_struct *p, struct task_ctx *tctx, struct nest_stats *c)
 {
 	bool is_impatient = r_impatient && ++tctx->nr_misses >= r_impatient;

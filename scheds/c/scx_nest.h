@@ -6,7 +6,7 @@
 #include <scx/types.h>
 
 struct nest_stats {
-	/* Wakeups, by the idle CPU that the task was placed on. */
+	/* Wakeups and forks, by the idle CPU that the task was placed on. */
 	u64 wakeup_attached;
 	u64 wakeup_prev_primary;
 	u64 wakeup_fully_idle_primary;
@@ -14,7 +14,7 @@ struct nest_stats {
 	u64 wakeup_fully_idle_reserve;
 	u64 wakeup_any_idle_reserve;
 	u64 wakeup_idle_other;
-	/* Changes of the nests. */
+	/* Changes of the nests, and what causes them. */
 	u64 task_impatient;
 	u64 promoted_to_primary;
 	u64 promoted_to_reserved;

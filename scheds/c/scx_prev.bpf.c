@@ -2,11 +2,11 @@
 /*
  * scx_prev: a task stays on its CPU.
  *
- * A task that wakes up goes to its previous CPU if that is idle, whatever runs on the other threads
- * of the core, and whatever its waker is: its data are probably still in the caches of that core.
- * If it is not idle, any idle CPU is taken, preferably of a fully idle core. If none is idle, the
- * task waits in one queue for the whole machine, ordered by weighted virtual time (scx/fair.bpf.h),
- * which all CPUs serve.
+ * A task that wakes up goes to its previous CPU if that CPU is idle, whatever runs on the other
+ * threads of the core, and whichever task is the waker: the data of the task are probably still in
+ * the caches of the core. If the previous CPU is not idle, the task goes to any idle CPU,
+ * preferably of a fully idle core. If no CPU is idle, the task waits in one queue for the whole
+ * machine, ordered by weighted virtual time (scx/fair.bpf.h), which all CPUs serve.
  *
  * The kernel's default, as in scx_simple, prefers a fully idle core to the previous CPU, and the
  * waker's CPU to both if the waker is about to sleep.

@@ -5,12 +5,12 @@
 
 #include <scx/types.h>
 
-/* Counters of a CPU. The first three: wakeups, and forks, of tasks that may use several CPUs. */
+/* Counters of a CPU. The first three count wakeups and forks of tasks that may use several CPUs. */
 struct prev_stats {
-	u64 prev_cpu; /* to the previous CPU, which was idle */
-	u64 idle_cpu; /* to another idle CPU */
+	u64 prev_cpu; /* the previous CPU was idle, and was selected */
+	u64 idle_cpu; /* another idle CPU was selected */
 	u64 select_fail; /* no CPU was idle */
-	u64 local; /* per-CPU kernel threads */
+	u64 local; /* insertions of per-CPU kernel threads into their local DSQ */
 	u64 queued; /* insertions into the shared queue */
 };
 

@@ -2,11 +2,11 @@
 /*
  * scx_simple: a minimal scheduler that is still useful.
  *
- * One queue for the whole machine, ordered by weighted virtual time (scx/fair.bpf.h), or FIFO with
- * -f. On wakeup a task goes directly to an idle CPU if there is one, otherwise to the queue. A CPU
- * whose local DSQ is empty takes the first task of the queue that may run on it. Tasks are not
- * preempted, and the topology is ignored, so it suits machines with one last-level cache. It is the
- * scheduler to read first.
+ * There is one queue for the whole machine, ordered by weighted virtual time (scx/fair.bpf.h), or
+ * FIFO with --fifo. On wakeup a task goes directly to an idle CPU if there is one, otherwise to the
+ * queue. A CPU whose local DSQ is empty takes the first task of the queue that may run on it. A
+ * wakeup does not preempt a running task, and the queue ignores the topology, so scx_simple suits
+ * machines with one last-level cache. It is the scheduler to read first.
  *
  * With --cgroups, a task's share of the machine takes the place of its weight. The share is the
  * product of the relative weights on all levels of the cgroup hierarchy (scx/cgroup_vtime.bpf.h).
@@ -24,7 +24,7 @@ char _license[] SEC("license") = "GPL";
 const volatile bool fifo_sched;
 const volatile bool use_cgroups;
 
-/* With --fifo or --cgroups, only the DSQ and the slice of this queue are used. */
+/* With --fifo or --cgroups, only the DSQ and the slice of this queue matter. */
 static struct scx_fair_queue queue;
 
 struct {
@@ -81,7 +81,7 @@ void BPF_STRUCT_OPS(simple_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_kick_for_reenqueued(p, enq_flags);
 }
 
-/* Like scx_fair_dispatch(), but by shares. */
+/* Like scx_fair_dispatch(), but with virtual times that advance by CPU time divided by share. */
 static void dispatch_by_share(s32 cpu, struct task_struct *prev)
 {
 	struct scx_cgroup_task *t = prev ? cgroup_task(prev) : NULL;

@@ -7,8 +7,8 @@
 
 /* Counters of a CPU: how tasks were dispatched. */
 struct simple_stats {
-	u64 local; /* inserted into a local DSQ: on an idle CPU, or as a per-CPU kernel thread */
-	u64 global; /* inserted into the shared queue */
+	u64 local; /* tasks inserted into a local DSQ: on an idle CPU, or per-CPU kernel threads */
+	u64 global; /* tasks inserted into the shared queue */
 };
 
 #endif /* __SCX_SIMPLE_H */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The policy of scx_userland: tasks in a heap by virtual runtime, which advances by CPU time
- * divided by weight. The main thread is the policy thread. That thread must not wait for a task
- * that it has yet to schedule, so its memory is allocated and locked at the start.
+ * The policy of scx_userland. Tasks wait in a heap that is ordered by virtual runtime, which
+ * advances by CPU time divided by weight. The main thread is the policy thread. It must not wait
+ * for a task that it has yet to schedule, so its memory is allocated and locked at the start.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -20,8 +20,8 @@
  * While the ring is full, the BPF side serves tasks without a decision. */
 #define WAITING_MAX (64 * 1024)
 
-/* Maximum wait of a task, roughly, whatever its weight, ns. It is well below the timeout of the
- * kernel's watchdog, which the BPF side sets to 10 s. */
+/* Approximate maximum time that a task waits because of its debt, whatever its weight. It is well
+ * below the timeout of the kernel's watchdog, which the BPF side sets to 10 s. */
 #define WAIT_MAX_NS 4000000000ULL
 
 #define SLICE_US_DFL 20000
@@ -126,7 +126,7 @@ static void pop(void)
 	}
 }
 
-/* Send a decision that lets any CPU run the task. False if the ring has no room. */
+/* Send a decision that lets any CPU run the task. Returns false if the ring has no room. */
 static bool dispatch(const struct waiting *task)
 {
 	struct rl_decision *decision =
@@ -142,8 +142,8 @@ static bool dispatch(const struct waiting *task)
 		.vtime = task->vtime ?: 1,
 		.pid = task->pid,
 		.cpu = RL_CPU_ANY,
-		/* With a weight, the BPF side advances the vtime by CPU time, and lets the task
-		 * continue on slice expiry while it precedes the waiting tasks. */
+		/* With a weight, the BPF side advances the vtime by CPU time divided by weight, and
+		 * lets the task continue on slice expiry while it precedes the waiting tasks. */
 		.weight = task->weight,
 	};
 	user_ring_buffer__submit(policy.decisions, decision);
@@ -164,7 +164,8 @@ static u64 vtime_of(const struct rl_queued *rec)
 	return scx_vtime_limit_debt(vtime, policy.vtime_now, ahead_ns);
 }
 
-/* Handle a record of the ring: a task is runnable or, with pid 0, something else has changed. */
+/* Handle a record of the ring: a task is runnable. A record with pid 0 stands for no task, and has
+ * only woken this thread. */
 static int enqueue(void *ctx, void *data, size_t size)
 {
 	const struct rl_queued *rec = data;
@@ -198,8 +199,9 @@ static u64 nr_idle_cpus(void)
 	return nr;
 }
 
-/* Return how many decisions the machine can use now. After a stall, send decisions on all tasks:
- * the BPF side has run most of them meanwhile, so most of these decisions have no effect. */
+/* Return how many decisions the machine can use now. After a stall, and while decisions come late
+ * (is_slow), these are decisions on all tasks. During a stall the BPF side runs tasks itself, so
+ * most decisions after it have no effect. */
 static u64 nr_wanted(void)
 {
 	u64 nr_in_flight = READ(nr_sent) - READ(nr_drained), nr_decided, nr_free;
@@ -211,8 +213,8 @@ static u64 nr_wanted(void)
 	return nr_free > nr_decided ? nr_free - nr_decided : 0;
 }
 
-/* Dispatch the tasks with the smallest virtual runtimes. False if the ring of decisions is full.
- * All CPUs drain the ring; this CPU does so when the program sleeps. */
+/* Dispatch the tasks with the smallest virtual runtimes. Returns false if the ring of decisions is
+ * full. All CPUs drain the ring; this CPU does so when the program sleeps. */
 static bool decide(void)
 {
 	u64 nr_stalls = READ(nr_stalls), nr = nr_wanted();
@@ -226,7 +228,7 @@ static bool decide(void)
 	return true;
 }
 
-/* Whether the ring has a record, complete or still being written. */
+/* Whether the ring of queued tasks has a record, complete or still being written. */
 static bool has_records(void)
 {
 	return ring__avail_data_size(ring_buffer__ring(policy.queued, 0)) > 0;
