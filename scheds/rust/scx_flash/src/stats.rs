@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bpf_intf::flash_counts;
 
-/// Sums over all CPUs.
+/// Sums over all CPUs, and the number of online CPUs.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Stats)]
 #[stat(top, desc = "How tasks were dispatched", _om_prefix = "flash_")]
 pub(crate) struct Metrics {

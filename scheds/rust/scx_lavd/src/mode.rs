@@ -65,7 +65,7 @@ impl ModeOpts {
     }
 }
 
-/// The mode's name in the statistics.
+/// The name of a mode (`LAVD_*`) in the statistics. Without compaction, this is "performance".
 pub(crate) fn name(mode: u64) -> &'static str {
     if mode == u64::from(bpf_intf::LAVD_BALANCED) {
         "balanced"
@@ -106,7 +106,8 @@ impl ModeSetter {
         }
     }
 
-    /// Follows the power profile. The mode does not change if the profile cannot be read.
+    /// Follows the power profile, if `--autopower` was given. The mode does not change if the
+    /// profile cannot be read.
     pub(crate) fn tick(&mut self) -> Tick {
         let Some(source) = &mut self.source else {
             return Tick::Never;

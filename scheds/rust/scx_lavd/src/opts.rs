@@ -7,7 +7,7 @@ use clap::Args;
 use crate::bpf_intf::lavd_config;
 use crate::mode::ModeOpts;
 
-/// Default of `--pinned-slice-us`.
+/// Default of `--pinned-slice-us`, if it is in the range of slices.
 const PINNED_SLICE_US: u32 = 5000;
 
 /// The options as typed.

@@ -34,8 +34,8 @@ fn sorted<K: Ord>(topology: &Topology, key: impl Fn(&Cpu) -> K) -> Vec<usize> {
     cpus.iter().map(|cpu| cpu.id).collect()
 }
 
-/// One thread of each core before the second threads, and within a last-level cache the fastest
-/// CPUs first.
+/// The order for all modes except powersave: the first threads of all cores, then the second
+/// threads, and so on. In each part, the CPUs of a last-level cache are adjacent, the fastest first.
 fn performance(topology: &Topology) -> Vec<usize> {
     sorted(topology, |cpu| {
         let place = (cpu.sibling_index, cpu.node, cpu.llc);
@@ -43,9 +43,9 @@ fn performance(topology: &Topology) -> Vec<usize> {
     })
 }
 
-/// All threads of a core before the next core, so that the other cores can stay in deep idle
-/// states. Within a last-level cache, the slowest CPUs are first on a machine with little CPUs,
-/// else the fastest.
+/// The order for powersave mode: all threads of a core before the next core, so that the other
+/// cores can stay in deep idle states. Within a last-level cache, the slowest CPUs are first on a
+/// machine with little CPUs, else the fastest CPUs.
 fn powersave(topology: &Topology) -> Vec<usize> {
     let has_little = topology.has_little_cores();
     sorted(topology, |cpu| {

@@ -149,7 +149,8 @@ pub(crate) fn source(
     }
 }
 
-/// The number of samples that a request asks for.
+/// The number of samples that a request asks for, by default 1. Fails if the argument is not a
+/// number from 1 to [`NR_SAMPLES_MAX`].
 fn wanted(args: &Args) -> Result<u64> {
     let Some(text) = args.get(NR_SAMPLES) else {
         return Ok(1);

@@ -128,14 +128,16 @@ impl Scheduler for Lavd {
     }
 }
 
-/// The kernel function that a program traces: `lavd_futex_wake` traces `futex_wake`.
+/// The kernel function that a program traces: `lavd_futex_wake` traces `futex_wake`. `None` if the
+/// program traces none of [`FUTEX_FUNCTIONS`].
 fn futex_function(program: Option<&str>) -> Option<&'static str> {
     let name = program?.strip_prefix("lavd_")?;
     let is_for = |function: &&&str| function.trim_start_matches('_') == name;
     FUTEX_FUNCTIONS.iter().find(is_for).copied()
 }
 
-/// Attaches the programs that were loaded. The scheduler works without them.
+/// Attaches the loaded programs that trace [`FUTEX_FUNCTIONS`]. A failure is only logged, because
+/// the scheduler works without these programs.
 fn attach_futex<'a>(programs: impl Iterator<Item = ProgramMut<'a>>) -> Vec<Link> {
     let mut links = Vec::new();
     for program in programs {

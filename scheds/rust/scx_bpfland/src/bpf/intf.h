@@ -9,12 +9,12 @@
 struct bpfland_config {
 	u64 slice_max_ns; /* slice of a task of weight 100 while no other task waits */
 	u64 slice_min_ns;
-	u64 lag_ns; /* credit of a task that wakes up rarely */
+	u64 lag_ns; /* credit of a task of weight 100 that wakes up rarely */
 	u32 local_pcpu; /* 1: pinned tasks run before all other tasks of their CPU */
-	u32 local_kthreads; /* 1: per-CPU kernel threads run before all other tasks */
+	u32 local_kthreads; /* 1: per-CPU kernel threads run before all other tasks of their CPU */
 	u32 ignores_sync; /* 1: treat sync wakeups like other wakeups */
 	u32 sticky; /* 1: tasks with a short average runtime stay on their CPU */
-	u32 prefers_fastest; /* 1: use the previous CPU if idle, else the fastest idle CPU */
+	u32 prefers_fastest; /* 1: use the previous CPU if it is idle, else the fastest idle CPU */
 	u32 padding;
 };
 

@@ -28,8 +28,9 @@ const volatile struct bpfland_config config SEC(".rodata.config");
 SCX_PERCPU_COUNTERS(bpfland_counters, struct bpfland_counts);
 #define count(what) scx_count(bpfland_counters, what)
 
-/* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long. It
- * is far longer than any task waits, since the host may halt the CPUs of a virtual machine. */
+/* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long. The
+ * scheduler itself lets no task wait nearly as long, but the host may halt the CPUs of a virtual
+ * machine. */
 #define TIMEOUT_MS 20000
 
 /* If the slices of the tasks that wait on a node add up to this time, ns, tasks get only the
@@ -39,7 +40,7 @@ SCX_PERCPU_COUNTERS(bpfland_counters, struct bpfland_counts);
 /* Upper bound of wakeup frequencies, per second. */
 #define FREQ_MAX 640
 
-/* Wakeup frequency, per second, up to which the credit is config.lag_ns. */
+/* Wakeup frequency, per second, up to which a task of weight 100 has a credit of config.lag_ns. */
 #define FREQ_UNIT 10
 
 /* Minimum slice, because shorter slices would be mostly overhead. */
@@ -148,7 +149,8 @@ static bool runs_briefly(const struct scx_dl_task *t)
 	return t->avg_runtime_ns && t->avg_runtime_ns < STICKY_RUN_NS;
 }
 
-/* Whether the task bypasses the queue, because other tasks depend on it or because of an option. */
+/* Whether the task bypasses the queue, because other tasks may depend on it or because of an
+ * option. If so, it is counted. */
 static bool bypasses_queue(const struct task_struct *p, const struct scx_dl_task *t, u64 enq_flags)
 {
 	if (config.local_kthreads && scx_task_is_percpu_kthread(p)) {
@@ -165,7 +167,7 @@ static bool bypasses_queue(const struct task_struct *p, const struct scx_dl_task
 	return false;
 }
 
-/* Run the task on an idle CPU, if there is one. */
+/* Run the task on an idle CPU, if scx_claim_on_enqueue() finds one. Returns whether it does. */
 static bool run_on_idle(struct task_struct *p, struct scx_dl_task *t, s32 prev_cpu, u64 enq_flags)
 {
 	bool stays = config.sticky && scx_bpf_task_running(p);
@@ -198,7 +200,7 @@ void BPF_STRUCT_OPS(bpfland_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	if (run_on_idle(p, t, cpu, enq_flags))
 		return;
-	/* SCX_ENQ_LAST: the CPU has found no other task, so this one continues. */
+	/* SCX_ENQ_LAST: the CPU has found no other task, so @p continues. */
 	if (enq_flags & SCX_ENQ_LAST && !scx_is_throttled()) {
 		insert_local(p, t, enq_flags);
 		return;

@@ -12,7 +12,7 @@ struct flash_config {
 	u32 rr; /* 1: order tasks by arrival, and not by virtual time */
 	u32 tickless; /* 1: slices are infinite, and a timer ends them if other tasks wait */
 	u32 wakeup_throttle; /* 1: tasks with very short runs get a later deadline */
-	u32 local_kthreads; /* 1: per-CPU kernel threads run before all other tasks */
+	u32 local_kthreads; /* 1: per-CPU kernel threads run before all other tasks of their CPU */
 };
 
 /* Counters of a CPU. */

@@ -36,15 +36,16 @@ SCX_PERCPU_COUNTERS(flash_counters, struct flash_counts);
 
 #include "tickless.bpf.h"
 
-/* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long. It
- * is far longer than any task waits, since the host may halt the CPUs of a virtual machine. */
+/* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long. The
+ * scheduler itself lets no task wait nearly as long, but the host may halt the CPUs of a virtual
+ * machine. */
 #define TIMEOUT_MS 20000
 
 /* Upper bound of wakeup frequencies, per second. */
 #define FREQ_MAX 1000
 
-/* Wakeup frequency, per second, up to which the credit is config.lag_ns. Above it, the credit grows
- * in proportion. */
+/* Wakeup frequency, per second, up to which the credit is config.lag_ns. At higher frequencies, the
+ * credit is proportional to the frequency. */
 #define FREQ_UNIT 10
 
 /* Minimum slice, because shorter slices would be mostly overhead. */
@@ -136,7 +137,8 @@ s32 BPF_STRUCT_OPS(flash_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wa
 	return cpu;
 }
 
-/* Whether the task bypasses the queue, because other tasks depend on it. */
+/* Whether the task bypasses the queue, because other tasks may depend on it. If so, it is
+ * counted. */
 static bool bypasses_queue(const struct task_struct *p, u64 enq_flags)
 {
 	if (config.local_kthreads && scx_task_is_percpu_kthread(p)) {
@@ -149,7 +151,7 @@ static bool bypasses_queue(const struct task_struct *p, u64 enq_flags)
 	return true;
 }
 
-/* Run the task on an idle CPU, if there is one. */
+/* Run the task on an idle CPU, if scx_claim_on_enqueue() finds one. Returns whether it does. */
 static bool run_on_idle(struct task_struct *p, struct scx_dl_task *t, s32 prev_cpu, u32 weight,
 			u64 enq_flags)
 {
@@ -181,7 +183,7 @@ void BPF_STRUCT_OPS(flash_enqueue, struct task_struct *p, u64 enq_flags)
 	if (!bypasses_queue(p, enq_flags)) {
 		if (run_on_idle(p, t, cpu, weight, enq_flags))
 			return;
-		/* SCX_ENQ_LAST: the CPU has found no other task, so this one continues. */
+		/* SCX_ENQ_LAST: the CPU has found no other task, so @p continues. */
 		if (!(enq_flags & SCX_ENQ_LAST) || scx_is_throttled()) {
 			until = insert(p, t, cpu, weight, enq_flags);
 			if (scx_dl_kick(p, t, cpu, until, enq_flags))

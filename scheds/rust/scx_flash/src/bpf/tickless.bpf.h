@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Tickless mode: slices are infinite, and while tasks wait, a timer preempts tasks that have run
- * for a slice. A nohz_full CPU with a single task is not interrupted at all.
+ * for a slice. A nohz_full CPU with a single task needs no tick.
  */
 #ifndef __FLASH_TICKLESS_BPF_H
 #define __FLASH_TICKLESS_BPF_H
@@ -27,7 +27,7 @@ struct {
 	__type(value, struct tickless);
 } tickless_timer SEC(".maps");
 
-/* Number of waiting tasks of each node for which the timer has not kicked a CPU in this period. */
+/* Number of tasks in each node's DSQ for which the timer has not kicked a CPU in this period. */
 static s32 tickless_waiting[SCX_NODES_MAX];
 
 /* Note that the turn of a task begins on @cpu, or ends. */
@@ -51,10 +51,11 @@ static bool is_for_first(s32 cpu)
 }
 
 /*
- * Whether a task waits for @cpu: in its local DSQ, into which the kernel itself inserts some tasks,
- * such as exiting tasks, in its DSQ of pinned tasks, or in the DSQ of its node. The last kick for a
- * node is reserved for a CPU that may run the first task of the node's DSQ, since its affinity may
- * allow few CPUs only.
+ * Whether a task waits for @cpu: in the CPU's local DSQ, in its DSQ of pinned tasks, or in the DSQ
+ * of its node. The kernel itself inserts some tasks, such as exiting tasks, into local DSQs. For
+ * each task in the node's DSQ, this function returns true at most once per period. The last time is
+ * reserved for a CPU that may run the first task of the DSQ, since the affinity of that task may
+ * allow only few CPUs.
  */
 static bool is_awaited(s32 cpu)
 {

@@ -3,10 +3,10 @@
  * Core compaction: while the load is low, few CPUs are active, so that all other CPUs stay in deep
  * idle states.
  *
- * The active CPUs are the primary domain (scx/cpus.bpf.h): as many CPUs as the load needs, from the
- * beginning of one of two orders of all CPUs. If all active CPUs are busy, a task waits for one of
- * them. If the wait would probably be long, or the task is new or may not use any active CPU, it
- * takes any idle CPU.
+ * With compaction, the active CPUs are the primary domain (scx/cpus.bpf.h): as many CPUs as the
+ * load needs, from the beginning of one of two orders of all CPUs. If all active CPUs are busy, a
+ * task waits for one of them. If the wait would probably be long, or the task is new or may not use
+ * any active CPU, the task takes any idle CPU.
  */
 #ifndef __LAVD_COMPACT_BPF_H
 #define __LAVD_COMPACT_BPF_H
@@ -14,11 +14,12 @@
 /* Maximum expected wait of a task for an active CPU. It is above 0, because waking another CPU from
  * a deep idle state takes time too. */
 #define WAIT_US 2000
-/* The same for a task whose criticality is closer to the largest criticality than to the
- * average. */
+/* Maximum expected wait of a task whose criticality is closer to the largest criticality than to
+ * the average. */
 #define CRITICAL_WAIT_US 500
 
-/* Length of a round, after which the active CPUs are selected anew (round.bpf.h). */
+/* Length of a round, after which the active CPUs are selected anew. A round that follows a round in
+ * which no task started to run is longer (round.bpf.h). */
 #define ROUND_NS (10 * NSEC_PER_MSEC)
 
 /* Whether some CPUs are not active, and should stay idle. */
@@ -47,8 +48,8 @@ static void note_idle(s32 cpu, u64 now)
 	state->since_ns = 0;
 }
 
-/* Return how long the CPU was busy since the last round. This is not atomic. The time of a task
- * that stops meanwhile may be counted twice, or not at all. */
+/* Return how long the CPU was busy since the last round, ns, and reset the sum. This is not atomic.
+ * The time of a task that stops meanwhile may be counted twice, or not at all. */
 static u64 take_busy_ns(struct lavd_cpu *state, u64 now)
 {
 	u64 since_ns = state->since_ns, ns = state->busy_ns;
@@ -172,7 +173,7 @@ static void set_active_cpus(struct bpf_cpumask *mask, u32 mode, u64 need)
 	lavd_system.nr_active = prefers_big ? scx_cpus.nr_online : lavd_nr_active;
 }
 
-/* Adapt the active CPUs to the load of the last round. */
+/* Adapt the active CPUs to @load, the load of the last round, and to @nr_queued waiting tasks. */
 static void compact(u64 load, u64 nr_queued)
 {
 	struct lavd_system *system = &lavd_system;

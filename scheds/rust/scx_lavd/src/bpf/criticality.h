@@ -16,7 +16,7 @@
 /* Upper bound of frequencies, per second. */
 #define LAVD_FREQ_MAX 100000
 
-/* Upper bound of average runtimes. */
+/* Upper bound of the average runtimes that lavd_runtime_factor() tells apart. */
 #define LAVD_RUNTIME_LONG_NS NSEC_PER_SEC
 
 /* Unit of lavd_runtime_factor(). */
@@ -105,7 +105,7 @@ static inline u32 lavd_inherit(u32 lat_cri, u32 of_waker, u32 of_wakee)
 }
 
 /* Return the performance criticality: how much a task gains from a fast CPU. It grows with the
- * frequencies, and with the CPU time per second. */
+ * frequencies, with the CPU time per second, and with the weight. */
 static inline u32 lavd_perf_cri(u64 wait_freq, u64 wake_freq, u64 run_freq, u64 runtime_ns,
 				u32 weight)
 {

@@ -24,7 +24,9 @@ struct lavd_config {
 	u64 slice_min_ns;
 	u64 slice_max_ns;
 	u64 pinned_slice_ns; /* maximum slice while a pinned task waits; 0: no limit */
-	u32 preempt_shift; /* only tasks in the topmost 1 / 2^shift of criticality preempt */
+	/* Only tasks in the topmost 1 / 2^preempt_shift of the range from the average to the
+	 * largest criticality preempt other tasks. */
+	u32 preempt_shift;
 	u32 no_preemption;
 	u32 no_slice_boost;
 	u32 ignores_sync; /* 1: treat sync wakeups like other wakeups */
@@ -42,7 +44,8 @@ struct lavd_control {
 	u64 mode; /* LAVD_AUTO or another mode */
 };
 
-/* Averages of the machine, updated every 10 or 20 ms (round.bpf.h). Written by BPF. */
+/* Averages and other state of the machine, updated every 10 or 20 ms (round.bpf.h). Written by
+ * BPF. */
 struct lavd_system {
 	u64 avg_lat_cri;
 	u64 max_lat_cri;
@@ -51,7 +54,7 @@ struct lavd_system {
 	u64 nr_queued; /* number of waiting tasks */
 	u64 avg_runtime_us; /* average CPU time of a task until it sleeps, up to 10 ms */
 	u64 load; /* moving average; a CPU of capacity 1024 that is always busy adds 1024 */
-	u64 nr_active; /* number of active CPUs */
+	u64 nr_active; /* number of CPUs in use: without compaction, all online CPUs */
 	u64 mode; /* current mode, never LAVD_AUTO */
 	u64 nr_performance; /* rounds in performance mode, or without compaction */
 	u64 nr_balanced; /* rounds in balanced mode */
@@ -63,7 +66,8 @@ struct lavd_request {
 	u64 nr_samples; /* number of samples still to take */
 };
 
-/* Counters of a CPU. */
+/* Counters of a CPU. nr_perf_cri, nr_big and nr_*_on_big stay 0 unless there are both big and
+ * little CPUs. */
 struct lavd_counts {
 	u64 nr_sched; /* tasks that started to run */
 	u64 nr_lat_cri; /* of nr_sched: with a criticality of at least the average */
@@ -71,11 +75,11 @@ struct lavd_counts {
 	u64 nr_big; /* of nr_sched: on a big CPU */
 	u64 nr_lat_cri_on_big; /* of nr_big: with a criticality of at least the average */
 	u64 nr_perf_cri_on_big; /* of nr_big: performance critical */
-	u64 nr_x_migration; /* of nr_sched: ran in another compute domain before */
-	u64 nr_preempt;
-	u64 nr_stolen;
+	u64 nr_x_migration; /* of nr_sched: last ran in another compute domain */
+	u64 nr_preempt; /* tasks preempted by a task that was new or woke up */
+	u64 nr_stolen; /* tasks taken from the DSQ of another compute domain */
 	u64 nr_lock_boost; /* slices extended for a lock */
-	u64 nr_slice_boost;
+	u64 nr_slice_boost; /* slices that were longer than plain_slice_ns() */
 };
 
 /* Flags of a sample. */
@@ -101,7 +105,7 @@ struct lavd_sample {
 	u32 flags;
 	s32 cpu;
 	s32 prev_cpu;
-	s32 suggested_cpu; /* selected by ops.select_cpu(); -1: it was not called */
+	s32 suggested_cpu; /* selected by ops.select_cpu(); -1: not called at the last wakeup */
 	u32 static_prio;
 	u32 lat_cri;
 	u32 avg_lat_cri;
@@ -110,8 +114,10 @@ struct lavd_sample {
 	u32 run_freq;
 	u32 wait_freq;
 	u32 wake_freq;
-	u32 cpu_util; /* 0 to 1024 */
-	u32 perf_level; /* performance level requested for the CPU, 0 to 1024 */
+	/* Utilization of the CPU and performance level requested for it, 0 to 1024. Both are 0 with
+	 * --no-freq-scaling. */
+	u32 cpu_util;
+	u32 perf_level;
 };
 
 #endif /* __SCX_LAVD_INTF_H */

@@ -9,8 +9,8 @@
  * A task waits in the DSQ of its compute domain (the CPUs of one node, last-level cache and kind),
  * or of its CPU if it is pinned. The DSQs are ordered by deadline: virtual time, so that CPU time
  * is shared by weight, plus a request that is inversely proportional to the criticality. The
- * virtual time of a task that sleeps falls behind, by a credit that grows with the criticality
- * (scx/deadline.bpf.h).
+ * virtual time of a task that sleeps falls behind, by at most a credit that grows with the
+ * criticality (scx/deadline.bpf.h).
  *
  * While the load is low, few CPUs are used (compact.bpf.h). The slice shrinks with the number of
  * waiting tasks. A task that needs a longer slice gets it while no other task waits (slice.h). A
@@ -35,7 +35,7 @@
 	u16 of_wakee; /* the largest criticality of the tasks that it has woken */ \
 	u16 boost; /* LAVD_BOOST_* of its wakeup */                                \
 	bool holds_lock; /* probably (futex.bpf.h) */                              \
-	bool needs_lock_boost; /* its slice has expired while it held a lock */
+	bool needs_lock_boost; /* it was preempted, or its slice expired, while it held a lock */
 
 #include <scx/context.bpf.h>
 #include <scx/cpufreq.bpf.h>
@@ -60,8 +60,9 @@
 
 char _license[] SEC("license") = "GPL";
 
-/* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long. It
- * is far longer than any task waits, since the host may halt the CPUs of a virtual machine. */
+/* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long. The
+ * scheduler itself lets no task wait nearly as long, but the host may halt the CPUs of a virtual
+ * machine. */
 #define TIMEOUT_MS 30000
 
 /* Maximum credit that a new task gets from its parent, ns. */
@@ -135,8 +136,9 @@ s32 BPF_STRUCT_OPS(lavd_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	return cpu;
 }
 
-/* Run the task on an idle CPU of @active, or on any idle CPU if @active is NULL. Returns whether
- * there is one. */
+/* Run the task on an idle CPU of @active, or on any idle CPU if @active is NULL or the task is
+ * pinned. Returns false if no idle CPU was found. There is no search if ops.select_cpu() has
+ * already searched, unless the task should move to a better CPU (scx_should_move()). */
 static bool run_on_idle(struct task_struct *p, struct scx_dl_task *t, const struct cpumask *active,
 			s32 prev_cpu, u64 enq_flags)
 {
@@ -203,7 +205,7 @@ void BPF_STRUCT_OPS(lavd_enqueue, struct task_struct *p, u64 enq_flags)
 	active = enq_flags & SCX_ENQ_REENQ ? NULL : confines(p, t);
 	if (run_on_idle(p, t, active, cpu, enq_flags))
 		return;
-	/* SCX_ENQ_LAST: the CPU has found no other task, so this one continues. */
+	/* SCX_ENQ_LAST: the CPU has found no other task, so @p continues. */
 	if (enq_flags & SCX_ENQ_LAST) {
 		insert_local(p, t, cpu, enq_flags);
 		return;

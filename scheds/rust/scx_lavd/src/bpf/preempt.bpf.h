@@ -19,8 +19,8 @@ static bool may_preempt(const struct scx_dl_task *t, u64 enq_flags)
 }
 
 /* Examine up to NR_CANDIDATES online CPUs, starting at a random CPU, to find two CPUs of the task's
- * domain that may be preempted. Return the CPU whose task has the later deadline. Negative if there
- * is none. */
+ * domain that may be preempted. Return the CPU whose task has the later deadline, or a negative
+ * number if no such CPU was found. */
 static s32 find_victim(struct task_struct *p, const struct scx_dl_task *t, u64 until)
 {
 	u32 i, nr = scx_cpus.nr_online, start = bpf_get_prandom_u32();
@@ -41,8 +41,8 @@ static s32 find_victim(struct task_struct *p, const struct scx_dl_task *t, u64 u
 	return victim;
 }
 
-/* Preempt a task with a later deadline than @until: the task that runs on @cpu, which is the CPU of
- * @p, or a task that runs on another CPU of the domain. */
+/* Preempt a task with a later deadline than @until, the deadline of @p: the task that runs on @cpu,
+ * which is the CPU of @p, or a task that runs on another CPU of the domain. */
 static void preempt(struct task_struct *p, const struct scx_dl_task *t, s32 cpu, u64 until)
 {
 	if (!scx_dl_should_preempt(t, cpu, until))

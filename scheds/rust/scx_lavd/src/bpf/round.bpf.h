@@ -40,8 +40,8 @@ static void note_start(const struct scx_dl_task *t, s32 cpu)
 		state->min_perf_cri = perf_cri;
 }
 
-/* Add the sums of a CPU to the sums of the machine, and reset them. This is not atomic, so a task
- * that starts to run meanwhile may not be counted. */
+/* Add the sums of a CPU to the sums of the machine, and reset the sums of the CPU. This is not
+ * atomic, so a task that starts to run meanwhile may not be counted. */
 static void add_cpu(u32 cpu, u64 now, u64 round_ns)
 {
 	struct lavd_sums *sums = &lavd_sums;

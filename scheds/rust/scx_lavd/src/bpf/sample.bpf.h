@@ -74,8 +74,8 @@ static void take_sample(const struct task_struct *p, struct scx_dl_task *t, s32 
 	sample->wake_freq = t->wake_freq;
 	sample->cpu_util = freq->util;
 	sample->perf_level = freq->level;
-	/* Wake user space only after the last sample, because it would appear in the samples
-	 * whenever it runs. */
+	/* Wake user space only after the last sample. Otherwise the program would appear in the
+	 * samples itself. */
 	bpf_ringbuf_submit(sample,
 			   lavd_request.nr_samples ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP);
 }

@@ -27,7 +27,8 @@ static u64 first_slice_ns(const struct scx_dl_task *t, s32 cpu, u64 nr_waiting)
 				     config.slice_min_ns);
 }
 
-/* Return the slice of a task that starts to run on @cpu, or continues there. */
+/* Return the slice of a task that starts to run on @cpu, or continues there. Note the slice for
+ * shorten_slice(). */
 static u64 slice_ns(const struct scx_dl_task *t, s32 cpu)
 {
 	struct lavd_cpu *state = cpu_state(cpu);
@@ -46,8 +47,8 @@ static u64 slice_ns(const struct scx_dl_task *t, s32 cpu)
 	return ns;
 }
 
-/* Shorten the slice of the running task if a task has begun to wait since the slice was set. This
- * is necessary only if the slice was boosted, or if a pinned task waits for this CPU. */
+/* Shorten the slice of the running task if other tasks wait. This is necessary only if the slice
+ * was boosted, or if a pinned task waits for this CPU. */
 static void shorten_slice(struct task_struct *p, s32 cpu)
 {
 	struct lavd_cpu *state = cpu_state(cpu);

@@ -11,7 +11,7 @@
 /* While no other task waits, a boosted slice is the average runtime plus this bonus, so that the
  * task can finish its work. */
 #define LAVD_SLICE_BONUS_NS (NSEC_PER_MSEC / 2)
-/* Maximum of a boosted slice. */
+/* Maximum of a boosted slice while no other task waits. */
 #define LAVD_SLICE_BOOST_MAX_NS (500 * NSEC_PER_MSEC)
 
 static inline u64 lavd_clamp(u64 value, u64 min, u64 max)
@@ -45,9 +45,10 @@ static inline u64 lavd_fitting_slice_ns(u64 slice_ns, u64 avg_runtime_ns, u64 mi
 }
 
 /*
- * Return the slice of a task that runs for at least @slice_ns on average. If no task waits, it may
- * finish its work. Otherwise only a task of more than average criticality gets more than
- * @slice_ns: its average runtime, at most twice @slice_ns.
+ * Return the slice of a task that runs for at least @slice_ns on average. If no other task waits,
+ * the slice is long enough for the task to finish its work, within LAVD_SLICE_BOOST_MAX_NS.
+ * Otherwise only a task of more than average criticality gets more than @slice_ns: its average
+ * runtime, at most twice @slice_ns.
  */
 static inline u64 lavd_boosted_slice_ns(u64 slice_ns, u64 avg_runtime_ns, bool others_wait,
 					u32 lat_cri, u64 avg_lat_cri)

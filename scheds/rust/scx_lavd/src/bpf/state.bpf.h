@@ -12,7 +12,8 @@ const volatile struct lavd_orders lavd_orders SEC(".rodata.lavd_orders");
 SCX_PERCPU_COUNTERS(lavd_counters, struct lavd_counts);
 #define count(what) scx_count(lavd_counters, what)
 
-/* The running task of a CPU, and sums over the tasks that started to run since the last round. */
+/* The running task of a CPU, and sums and extrema over the tasks that started to run there since
+ * the last round. */
 struct lavd_cpu {
 	u64 refilled_at_ns; /* when the task got its slice */
 	bool is_boosted; /* the slice is longer than plain_slice_ns() */
@@ -52,8 +53,8 @@ struct {
 	__type(value, struct scx_mask);
 } lavd_kinds SEC(".maps");
 
-/* Sums over all CPUs in a round. They are not on the stack, because the verifier would then follow
- * all combinations of their values. */
+/* Sums and extrema over all CPUs in a round. They are not on the stack, because the verifier would
+ * then follow all combinations of their values. */
 static struct lavd_sums {
 	u64 nr;
 	u64 lat_cri;
@@ -109,7 +110,8 @@ static s32 create_kind(u32 kind)
 	return 0;
 }
 
-/* Count the CPUs of each domain, and of each kind. */
+/* Count the CPUs of each domain, and the big CPUs. If there are also little CPUs, create the masks
+ * of both kinds. */
 static s32 init_state(void)
 {
 	u32 cpu;

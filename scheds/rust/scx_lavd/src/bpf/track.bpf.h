@@ -23,7 +23,7 @@ static bool work_together(const struct task_struct *p, const struct task_struct 
 	return p->real_parent == waker->real_parent && !((p->flags ^ waker->flags) & PF_KTHREAD);
 }
 
-/* Note that @waker wakes the task @t, which works together with it (work_together()). */
+/* Note that @waker wakes the task of @t. The two tasks work together (work_together()). */
 static void note_waker(struct scx_dl_task *t, struct task_struct *waker)
 {
 	struct scx_dl_task *w = bpf_task_storage_get(&scx_dl_tasks, waker, NULL, 0);
@@ -43,7 +43,7 @@ static void note_waker(struct scx_dl_task *t, struct task_struct *waker)
 		w->of_wakee = t->lat_cri;
 }
 
-/* Note how a task is woken up. Unless this is an interrupt, the running task is the waker. */
+/* Note what wakes a task up: an interrupt, or else the running task. */
 static void note_wakeup(const struct task_struct *p, struct scx_dl_task *t, bool is_sync)
 {
 	struct task_struct *waker = bpf_get_current_task_btf();
@@ -113,8 +113,8 @@ static bool is_perf_critical(const struct scx_dl_task *t)
 	return !lavd_is_big_little || t->perf_cri > lavd_system.thr_perf_cri;
 }
 
-/* Return the deadline of a task: its virtual time, plus a request that depends on its
- * criticality. */
+/* Return the deadline of a task: its virtual time, plus a request that depends on its criticality.
+ * The deadline is bounded by scx_dl_limit(). */
 static u64 deadline(const struct scx_dl_task *t)
 {
 	return scx_dl_limit(t, t->vtime + lavd_request_ns(t->awake_ns, t->lat_cri));
