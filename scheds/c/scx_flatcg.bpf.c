@@ -4,11 +4,11 @@
  *
  * The hierarchy is flattened: a task's share of the machine is the product of the relative weights
  * of the task and of all cgroups above it (scx/cgroup.bpf.h). A weight is relative to the sum of
- * the weights of all runnable tasks and cgroups with runnable tasks that have the same parent. A
- * task's virtual time advances by its CPU time divided by its share, and one queue for the whole
- * machine serves the task with the smallest virtual time. So the cost of a decision does not depend
- * on the number of cgroups, and tasks that may run only on some CPUs compete by the same rule as
- * all other tasks.
+ * the weights of all runnable tasks and active cgroups that have the same parent. A cgroup is
+ * active while it has runnable tasks, at any depth. A task's virtual time advances by its CPU time
+ * divided by its share, and one queue for the whole machine serves the task with the smallest
+ * virtual time. So the cost of a decision does not depend on the number of cgroups, and tasks that
+ * may run only on some CPUs compete by the same rule as all other tasks.
  */
 #include <scx/cgroup_max.bpf.h>
 #include <scx/cgroup_vtime.bpf.h>
@@ -29,8 +29,8 @@ char _license[] SEC("license") = "GPL";
 /* Maximum time between two checks of a parked task, since quotas may change. */
 #define RECHECK_NS (100 * NSEC_PER_MSEC)
 
-/* Maximum time for which a quota holds a task back. Together with the wait in the shared queue
- * (about 8 s at most), it is well below the timeout of the kernel's watchdog (30 s). */
+/* Maximum time for which a quota holds a task back. This time and the wait in the shared queue
+ * (about 8 s at most) add up to well below the timeout of the kernel's watchdog (30 s). */
 #define PARKED_MAX_NS (8 * NSEC_PER_SEC)
 
 /* Minimum slice: the period of the tick with HZ=1000. With shorter slices, the overhead of context
@@ -187,8 +187,8 @@ static bool is_first(s32 cpu, struct task_struct *prev)
 	return first;
 }
 
-/* Let @prev continue, if its quotas allow it and no waiting task precedes it. Returns whether it
- * continues. */
+/* Let @prev continue, if the quotas of its cgroups allow this and no waiting task precedes it.
+ * Returns whether @prev continues. */
 static bool keep(s32 cpu, struct task_struct *prev)
 {
 	struct task_ctx *tctx = task_ctx(prev);

@@ -72,7 +72,7 @@ static struct task_ctx *task_ctx(struct task_struct *p)
 
 struct cpu_ctx {
 	struct bpf_timer compaction;
-	u32 is_armed; /* the timer runs, or is about to be started */
+	u32 is_armed; /* the timer is pending, or is about to be started */
 	u64 idle_since_ns; /* when the CPU became idle as a primary CPU; a task resets it to 0 */
 };
 
@@ -189,8 +189,8 @@ static void note_idle(s32 cpu, const struct task_struct *prev)
 
 	if (!ctx || !is_primary(cpu))
 		return;
-	/* A task that exits does not come back: demote its CPU at once, unless it is the only
-	 * primary CPU. */
+	/* A task that exits does not come back: demote its CPU at once, unless no other CPU is in
+	 * the primary nest. */
 	if (prev && prev->flags & PF_EXITING && nr_primary > 1) {
 		if (demote(cpu))
 			scx_count(stats, eagerly_compacted);

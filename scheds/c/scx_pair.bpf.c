@@ -73,7 +73,8 @@ struct {
 	__type(value, struct cgroup_ctx);
 } cgroups SEC(".maps");
 
-/* Cgroups with waiting tasks in the order of their turns, each cgroup once. */
+/* Cgroups that had waiting tasks when they were queued, in the order of their turns, each cgroup
+ * once. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, PAIR_CGROUPS_MAX);
@@ -176,7 +177,7 @@ static void queue_turn(u64 cgid)
 	__sync_fetch_and_add(&nr_turns, 1);
 	if (!bpf_map_push_elem(&turns, &cgid, 0))
 		return;
-	/* The push failed, for example because the map was locked: the next call tries again. */
+	/* The push failed, for example because the map was locked. The next call tries again. */
 	__sync_fetch_and_sub(&nr_turns, 1);
 	cgrp->is_queued = 0;
 }
@@ -251,7 +252,7 @@ static void wake_cpu_for(const struct task_struct *p, u64 cgid, s32 start)
 }
 
 /* If a CPU runs no task of a cgroup and its local DSQ is empty, release its claim, and kick the
- * other CPU if that waits for this. */
+ * other CPU if it waits for the release. */
 static void release(u32 cpu)
 {
 	struct pair *pair = pair_of(cpu);

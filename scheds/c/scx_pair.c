@@ -99,7 +99,7 @@ static void pair_by_stride(uint32_t *others, uint32_t nr_cpus, uint32_t stride)
 	}
 }
 
-/* Pair the threads of cores. False if no core has two. */
+/* Pair the threads of cores. Returns false if no core has two threads. */
 static bool pair_by_core(uint32_t *others, uint32_t nr_cpus)
 {
 	bool is_any = false;

@@ -14,7 +14,7 @@
  * or in `dequeued`. */
 struct qmap_stats {
 	u64 enqueued; /* pushed to a queue */
-	u64 dispatched; /* popped from a queue */
+	u64 dispatched; /* moved from a queue to the shared DSQ */
 	/* tasks that left their queue otherwise: the class, affinity or nice value changed, or core
 	 * scheduling took the task */
 	u64 dequeued;
@@ -24,7 +24,7 @@ struct qmap_stats {
 	u64 queue3;
 	u64 queue4;
 	u64 direct; /* inserted into the local DSQ of a CPU */
-	u64 kept; /* continued on slice expiry, since its queue was empty in its turn */
+	u64 kept; /* continued on slice expiry, because its queue had its turn and was empty */
 	u64 boosted; /* inserted into the DSQ of nice -20 */
 	u64 overflow; /* inserted into OVERFLOW_DSQ, because its queue was full */
 	u64 stale; /* entries popped after their task had left the queue */
@@ -39,7 +39,7 @@ struct qmap_cpu {
 	u64 left; /* tasks that this queue may still serve in this turn */
 	u64 is_overflow_turn; /* 1: OVERFLOW_DSQ precedes the queues */
 	u64 is_boost_turn;
-	u64 avg_weight; /* of the tasks that ran */
+	u64 avg_weight; /* moving average of the weights of the running tasks */
 	u64 perf; /* requested performance, SCX_CPUPERF_ONE at most */
 	/* Used during ops.dispatch(): the number of queues passed since the last popped entry, and
 	 * the number of tasks moved to the shared DSQ. They are not local variables, because the

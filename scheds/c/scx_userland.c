@@ -138,7 +138,7 @@ static bool dispatch(const struct waiting *task)
 	}
 	*decision = (struct rl_decision){
 		.enq_seq = task->enq_seq,
-		/* 0 would mean no virtual time. */
+		/* A vtime of 0 would place the task after all earlier decisions. */
 		.vtime = task->vtime ?: 1,
 		.pid = task->pid,
 		.cpu = RL_CPU_ANY,

@@ -45,7 +45,7 @@ enum {
 	LAVD_NR_KINDS,
 };
 
-/* The little CPUs, and the big CPUs. */
+/* The masks of the little and of the big CPUs, if there are both. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, LAVD_NR_KINDS);
