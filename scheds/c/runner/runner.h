@@ -77,7 +77,7 @@ struct scx_sched {
 	/*
 	 * The cgroup controls that the scheduler implements with the options given, a set of
 	 * SCX_CGROUP_*. Cgroup callbacks that are not needed, or that the kernel lacks, are removed
-	 * from the object. NULL: it implements no control, and all cgroup callbacks are kept.
+	 * from the object. NULL: the scheduler implements none, and all cgroup callbacks are kept.
 	 */
 	unsigned int (*cgroups)(void);
 	/*

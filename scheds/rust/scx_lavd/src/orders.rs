@@ -35,7 +35,8 @@ fn sorted<K: Ord>(topology: &Topology, key: impl Fn(&Cpu) -> K) -> Vec<usize> {
 }
 
 /// The order for all modes except powersave: the first threads of all cores, then the second
-/// threads, and so on. In each part, the CPUs of a last-level cache are adjacent, the fastest first.
+/// threads, and so on. In each part, the CPUs of a last-level cache are adjacent, with the fastest
+/// CPU first.
 fn performance(topology: &Topology) -> Vec<usize> {
     sorted(topology, |cpu| {
         let place = (cpu.sibling_index, cpu.node, cpu.llc);
