@@ -20,8 +20,9 @@ pub(crate) const MANAGE: &str = "org.scx.loader.manage-schedulers";
 pub(crate) const PASS_ARGUMENTS: &str = "org.scx.loader.pass-arguments";
 pub(crate) const RELOAD: &str = "org.scx.loader.reload-configuration";
 
-/// Maximum number of pending polkit requests per user. The bus limits the loader's pending calls,
-/// to 128 by default in dbus-daemon: one user must not be able to exhaust that limit.
+/// Maximum number of pending polkit requests, and of unfinished operations, per user other than
+/// root. The bus limits the loader's pending calls, to 128 by default in dbus-daemon. One user must
+/// not be able to exhaust that limit.
 pub(crate) const ASKING_MAX: usize = 8;
 
 /// The number of pending polkit requests by user id.

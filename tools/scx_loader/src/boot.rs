@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-/// On the kernel command line, this word prevents the start of a scheduler at boot.
+/// With this word on the kernel command line, scx_loader starts without its default scheduler.
 pub const OFF: &str = "scx=off";
 
 /// Whether [`OFF`] is in `proc/cmdline` below the directory `root`.

@@ -20,11 +20,13 @@ use rustix::process::{
 use crate::job::Job;
 use crate::supervisor::{Exit, Signal};
 
-/// PATH of the process. The schedulers of this repository start no programs.
+/// PATH of the process. A fixed value suffices, because the schedulers of this repository start no
+/// programs.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Only the tail of standard error is kept: at most this many lines, and bytes per line.
+/// Only the last lines of standard error are kept, at most this many.
 const LINES_MAX: usize = 20;
+/// A longer line is split into several, so that a line without end cannot fill the memory.
 const LINE_BYTES_MAX: u64 = 4096;
 
 /// How long to wait for the rest of standard error after the process has exited.
@@ -34,7 +36,7 @@ const TAIL_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Child {
     pub(crate) pid: u32,
-    /// Used to send signals, because `pid` may have been reused by then.
+    /// Used to send signals: after the process has exited, its `pid` may be reused.
     pidfd: OwnedFd,
 }
 
@@ -86,16 +88,16 @@ impl Child {
     }
 }
 
-/// Opens the pidfd of a process. The process must not have been reaped, or its pid may have been
-/// reused.
+/// Opens the pidfd of a process. The process must not have been reaped, because its pid could then
+/// belong to another process.
 fn pidfd(process: &Process) -> Result<OwnedFd> {
     let number = i32::try_from(process.id()).ok().and_then(Pid::from_raw);
     let number = number.context("no process")?;
     pidfd_open(number, PidfdFlags::empty()).context("pidfd_open()")
 }
 
-/// Starts a thread that copies the process's standard error to the loader's, and so to the journal.
-/// At the end of the stream, the thread sends the last lines to the receiver.
+/// Starts a thread that copies the process's standard error to the loader's, which systemd connects
+/// to the journal. At the end of the stream, the thread sends the last lines to the receiver.
 fn listen(stderr: impl Read + Send + 'static) -> io::Result<Receiver<Vec<String>>> {
     let (sender, receiver) = mpsc::channel();
     let repeat = move || {

@@ -63,7 +63,8 @@ impl Default for Auto {
 pub(crate) struct Supervision {
     /// A scheduler is given up after this many failures in a row.
     pub(crate) max_failures: u32,
-    /// The restart delay after the first failure. Each further failure doubles the delay.
+    /// The restart delay after the first failure. Each further failure in a row doubles the delay,
+    /// up to [`BACKOFF_MAX`].
     pub(crate) backoff: Duration,
     /// How long a scheduler may take to become enabled.
     pub(crate) start_timeout: Duration,
@@ -335,7 +336,7 @@ impl Config {
                 })
             }),
         };
-        // This does not fail: the scheduler of a job is in the registry.
+        // `of_mode` cannot fail, because the scheduler of a job is in the registry.
         followed.unwrap_or_else(|_| job.clone())
     }
 

@@ -39,7 +39,8 @@ use crate::service::{self, Answer, Call, Calls, Loader, Shared};
 use crate::supervisor::{Action, Caller, Event, Exit, Kernel, Request, State, Supervisor};
 use crate::view::View;
 
-/// Poll interval of the kernel's state while a scheduler starts.
+/// Poll interval of the kernel's state while a scheduler starts, and after the kernel has unloaded
+/// it.
 const POLL_STARTING: Duration = Duration::from_millis(100);
 /// Poll interval of the kernel's state otherwise, to detect external schedulers. The sysfs files of
 /// sched_ext do not support poll(2).
@@ -70,7 +71,7 @@ enum Happened {
 pub fn main() -> ExitCode {
     let opts = match Opts::try_parse() {
         Ok(opts) => opts,
-        // The text of --help or --version.
+        // This is the text of --help or --version, not an error.
         Err(text) if !text.use_stderr() => return status(text.print().context("standard output")),
         Err(error) => return status(Err(anyhow!(cli::one_line(&error)))),
     };

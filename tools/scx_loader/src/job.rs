@@ -32,8 +32,8 @@ pub(crate) struct Job {
     pub(crate) scheduler: String,
     /// The requested mode; [`Mode::Auto`] with custom arguments.
     pub(crate) mode: Mode,
-    /// The mode that the arguments belong to. It differs from the requested mode only if the loader
-    /// follows the power profile.
+    /// The mode whose arguments are used; [`Mode::Auto`] with custom arguments. It differs from the
+    /// requested mode only if the loader follows the power profile.
     pub(crate) effective: Mode,
     /// What adapts the scheduler to the power profile.
     pub(crate) follower: Follower,

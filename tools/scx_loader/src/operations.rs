@@ -50,7 +50,7 @@ pub(crate) struct Operation {
     /// The connection to which changes are signalled.
     pub(crate) caller: OwnedUniqueName,
     pub(crate) stage: Stage,
-    /// One line: the current activity, or why the operation was denied or failed.
+    /// The current activity, or why the operation was denied or failed; empty if it succeeded.
     pub(crate) message: String,
 }
 
@@ -68,7 +68,8 @@ impl Operations {
     ///
     /// # Errors
     ///
-    /// If too many operations are unfinished.
+    /// If too many operations of all users, or of this user, are unfinished. Root has no limit of
+    /// its own.
     pub(crate) fn begin(&mut self, user: u32, caller: OwnedUniqueName) -> Result<u32, String> {
         let unfinished = || self.all.values().filter(|one| !one.stage.is_final());
         let nr_own = unfinished().filter(|one| one.user == user).count();

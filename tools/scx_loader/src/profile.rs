@@ -60,7 +60,7 @@ pub(crate) struct Profiles {
     source: Source,
     daemon: Option<Profile>,
     read_supply_at: Time,
-    /// When to follow the profile, after a change.
+    /// When to follow a changed profile. `None` if it has been followed.
     due_at: Option<Time>,
 }
 
@@ -107,7 +107,8 @@ impl Profiles {
         self.due_at = Some(now);
     }
 
-    /// Whether the profile is to be followed now. Returns true once after each change.
+    /// Whether the profile is to be followed now. After true, returns false until the profile has
+    /// changed again, or [`Self::follow_again`] was called.
     pub(crate) fn is_due(&mut self, now: Time) -> bool {
         let is_due = self.due_at.is_some_and(|at| at <= now);
         if is_due {

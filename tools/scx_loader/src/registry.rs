@@ -90,8 +90,9 @@ impl Registry {
 ///
 /// # Errors
 ///
-/// If there are too many arguments, or if an argument is not permitted. The error quotes the first
-/// such argument.
+/// If there are too many arguments, or if an argument is too long, contains control characters, is
+/// neither an option of the manifest nor a value of one, or is an option with too few or too many
+/// values. The error quotes the beginning of the argument.
 pub fn check_args(manifest: &Manifest, args: &[String]) -> Result<()> {
     let nr_args = args.len();
     ensure!(

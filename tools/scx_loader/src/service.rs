@@ -135,7 +135,7 @@ impl Loader {
     }
 }
 
-/// A request, after the polkit action that the caller must be authorized for.
+/// The polkit action that the caller must be authorized for, and the request.
 type Wanted = (&'static str, Request);
 
 /// The argument `options` of `RunOperation`.
@@ -219,7 +219,7 @@ pub(crate) async fn signal(bus: &Connection, operation: &Operation) {
     }
 }
 
-/// Runs an operation in its own thread.
+/// Authorizes and runs an operation. Blocks its thread until the operation has finished.
 async fn run(calls: &Calls, caller: &Caller, id: u32, (action, request): Wanted) {
     let (bus, shared) = (&caller.bus, &calls.shared);
     if let Err(error) = caller.authorize(&shared.pending, action).await {

@@ -15,7 +15,7 @@ use crate::profile::Source;
 use crate::registry::Registry;
 use crate::supervisor::{State, Supervisor};
 
-/// The properties. The fields have their D-Bus names in snake case.
+/// The properties that change. The fields have their D-Bus names in snake case, except `since`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct View {
     pub(crate) current_scheduler: String,
@@ -55,8 +55,8 @@ impl View {
             _ => supervisor.reason().to_owned(),
         };
         let default = config.default.as_ref();
-        // After a reload that disables following, the job is unchanged, but nothing follows the
-        // power profile.
+        // After a reload that disables following, the job is unchanged, but the loader does not
+        // follow the power profile any more.
         let follower = job.filter(|_| config.auto.follows);
         let follower = follower.map_or(Follower::None, |job| job.follower);
         Self {

@@ -2,8 +2,8 @@
 //! The state machine that supervises the scheduler: events and the current time go in, actions come
 //! out. It does not block, read clocks or start processes.
 //!
-//! The latest request wins. A request that is superseded fails with an error that says so. Every
-//! request is answered.
+//! Every request is answered: refused at once, or accepted. An accepted request supersedes the
+//! pending requests, which fail with an error that says so.
 
 #[cfg(test)]
 mod tests;
@@ -19,8 +19,8 @@ pub(crate) type Time = Duration;
 /// After a scheduler has run for this time, earlier failures are forgotten.
 const HEALTHY: Duration = Duration::from_secs(60);
 
-/// How long an ejected scheduler's process may take to exit. Also how long after CPU hotplug an
-/// unloaded scheduler is not taken for an ejected scheduler.
+/// How long an ejected scheduler's process may take to exit. Also the time after CPU hotplug in
+/// which a scheduler that the kernel unloads is not taken for an ejected scheduler.
 const LOST: Duration = Duration::from_secs(10);
 
 /// Identifies a caller that waits for an answer. Assigned by the daemon.
@@ -29,13 +29,14 @@ pub(crate) type Caller = u64;
 /// A request of a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// Starts a scheduler, only if none is running.
+    /// Starts a scheduler. Refused if a scheduler is starting or running.
     Start(Job),
-    /// Replaces the running scheduler.
+    /// Starts a scheduler, and stops the running scheduler before that, if there is one.
     Switch(Job),
-    /// Stops the running scheduler.
+    /// Stops the scheduler, or cancels its pending restart. Succeeds without a scheduler, too.
     Stop,
-    /// Restarts the running scheduler.
+    /// Restarts the scheduler that is running, starting or waiting for a restart. Refused if there
+    /// is none.
     Restart,
 }
 
@@ -79,13 +80,13 @@ pub(crate) enum Event {
 pub(crate) struct Exit {
     /// Whether the exit status is 0.
     pub(crate) well: bool,
-    /// As text, such as "with status 2" or "by signal 9".
+    /// How the process ended, such as "with status 2" or "by signal 9".
     pub(crate) how: String,
     /// The tail of the process's standard error.
     pub(crate) stderr_tail: Vec<String>,
 }
 
-/// Signals to stop a process, in this order.
+/// Signals to stop a process, in the order in which they are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signal {
     Interrupt,
@@ -125,8 +126,9 @@ enum Phase {
     Stopped,
     /// There is no process, because the scheduler was given up.
     Failed,
-    /// A process whose scheduler is not enabled in the kernel yet. It was started at `since`, when
-    /// the kernel had enabled `enable_seq` schedulers since boot.
+    /// A process whose scheduler is not enabled in the kernel yet. The process was started at
+    /// `since`, when the kernel had enabled `enable_seq` schedulers since boot. `callers` wait for
+    /// the scheduler; if it fails to start, `back_to` is started.
     Starting {
         since: Time,
         enable_seq: u64,
@@ -227,7 +229,8 @@ impl Supervisor {
         }
     }
 
-    /// Changes the configuration for future events. The running scheduler is not affected.
+    /// Changes the configuration without a restart of the scheduler. The new start timeout also
+    /// applies to a scheduler that is starting now.
     pub(crate) fn configure(&mut self, config: Supervision, fallback: Option<Job>) {
         self.config = config;
         self.fallback = fallback;
@@ -257,7 +260,8 @@ impl Supervisor {
         }
     }
 
-    /// Ops name of the enabled scheduler, if the loader did not start it.
+    /// Ops name of the enabled scheduler while the loader has no process: another program has
+    /// started that scheduler.
     pub(crate) fn external(&self) -> Option<&str> {
         let ours = self.pid.is_some();
         (!ours && !self.kernel.ops.is_empty()).then_some(self.kernel.ops.as_str())
@@ -267,12 +271,12 @@ impl Supervisor {
         self.pid
     }
 
-    /// Why the last scheduler ended.
+    /// Why the last scheduler ended, was unloaded, or failed to start. Empty once a scheduler runs.
     pub(crate) fn reason(&self) -> &str {
         &self.reason
     }
 
-    /// The tail of the last scheduler's standard error.
+    /// The tail of the standard error of the process that ended last.
     pub(crate) fn stderr_tail(&self) -> &[String] {
         &self.stderr_tail
     }
@@ -294,8 +298,8 @@ impl Supervisor {
     }
 
     /// Whether a scheduler that the kernel unloaded at `lost_at` is expected to load itself again.
-    /// Schedulers do that only after CPU hotplug, so no hotplug event since [`LOST`] before
-    /// `lost_at` means that the scheduler was ejected, and that its process is about to exit.
+    /// Schedulers do that only after CPU hotplug. If the last hotplug event was more than [`LOST`]
+    /// before `lost_at`, the scheduler was ejected, and its process is about to exit.
     fn is_restart(&self, lost_at: Time) -> bool {
         self.hotplug_at.is_some_and(|at| at + LOST >= lost_at)
     }
@@ -345,7 +349,7 @@ impl Supervisor {
         }
         let callers = vec![caller];
         let back_to = self.known_good();
-        // The requested scheduler gets all attempts, whatever failed before.
+        // Failures before the request do not count.
         self.failures = 0;
         match request {
             Request::Stop => self.then(now, Then::Stop(callers), out),
@@ -429,7 +433,8 @@ impl Supervisor {
         }
     }
 
-    /// The scheduler to return to if a switch fails: the scheduler that ran last.
+    /// The scheduler to return to if a switch fails: the running scheduler or, if another switch is
+    /// pending, the scheduler that the pending switch replaces. `None` if there is none.
     fn known_good(&self) -> Option<Job> {
         match &self.phase {
             Phase::Running { .. } => self.job.clone(),
@@ -583,7 +588,7 @@ impl Supervisor {
         self.reason = why.into();
         let about = self.about_job();
         out.push(Action::Log(about.clone()));
-        // Return to the previous scheduler, unless the same scheduler has just failed.
+        // Return to the previous scheduler, unless it is the one that has just failed.
         match back_to.filter(|job| self.job.as_ref() != Some(job)) {
             Some(job) => {
                 let told = format!("{about}; {} is started again", job.scheduler);
@@ -612,7 +617,7 @@ impl Supervisor {
         match fallback.filter(|job| self.job.as_ref() != Some(job)) {
             Some(job) => {
                 out.push(Action::Log(format!("{} replaces it", job.scheduler)));
-                // The fallback is given up after its first failure.
+                // The fallback is given up after one failure, unless it has run for HEALTHY.
                 self.failures = self.config.max_failures - 1;
                 self.start(now, job, Vec::new(), None, out);
             }
@@ -643,7 +648,7 @@ impl Supervisor {
                     lost_at: None,
                 };
             }
-            // Some schedulers unload and load themselves again after CPU hotplug.
+            // The process has loaded its scheduler again, as some do after CPU hotplug.
             Phase::Running { lost_at, .. } if is_ours && lost_at.is_some() => {
                 *lost_at = None;
                 self.reason.clear();

@@ -199,7 +199,8 @@ impl World {
         }));
     }
 
-    /// The kernel unloads the scheduler. Its process stays, and loads it again after `time`.
+    /// The kernel unloads the scheduler. Its process stays, and loads it again 200 ms after `time`
+    /// has passed.
     fn comes_up_again_after(&mut self, time: Time) {
         let process = self.process.as_mut().unwrap();
         (process.is_up, process.since) = (false, self.now + time);
@@ -628,8 +629,8 @@ proptest! {
         // a switch fails, the previous scheduler is started again and may take as long.
         world.seconds(200);
         prop_assert_eq!(world.answers.len(), nr_requests);
-        // Each request starts its scheduler up to five times, the fallback, and the previous
-        // scheduler.
+        // Each request causes at most seven starts: one of its scheduler, five of the previous
+        // scheduler, and one of the fallback.
         prop_assert!(world.spawned_at.len() <= nr_requests * 8);
         let quiet = world.spawned_at.len();
         world.seconds(600);
