@@ -164,8 +164,8 @@ async fn change(loader: &LoaderProxy<'_>, command: &Command, json: bool) -> Resu
     })
 }
 
-/// Calls a method that changes something. A password dialog is allowed on a terminal only, so that
-/// scripts fail instead of blocking.
+/// Calls a method that changes something. A password dialog is allowed only if standard input is a
+/// terminal, so that scripts fail instead of blocking.
 async fn call<A>(loader: &LoaderProxy<'_>, method: &str, args: &A) -> Result<()>
 where
     A: serde::Serialize + zbus::DynamicType,

@@ -19,7 +19,7 @@ enum Event {
     LoaderGone,
 }
 
-/// Whether standard error is a terminal.
+/// Whether to print the progress: only if standard error is a terminal.
 pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Shows the state of the loader, how long it has lasted, and why the last scheduler ended.
+//! Shows the state of the loader and since when it is in that state, why the last scheduler ended,
+//! and the statistics of a running scheduler.
 
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,7 +14,7 @@ use zbus::wire::Variant;
 
 use crate::format::{how, known};
 
-/// How long a scheduler may take to answer.
+/// How long to wait for the scheduler's statistics.
 const STATS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The loader's properties, and the statistics of its scheduler.
@@ -29,9 +30,10 @@ pub(crate) struct Status {
     reason: String,
     stderr_tail: Vec<String>,
     default: Option<String>,
-    /// Empty if the profile is unknown, or if nothing follows the profile.
+    /// Empty if the profile is unknown, or if the loader is not configured to follow it.
     power_profile: String,
-    /// What follows the power profile: `none`, `loader` or `scheduler`.
+    /// What follows the power profile: `none`, `loader` or `scheduler`. Empty if the loader is
+    /// absent, or of an earlier version.
     power_profile_follower: String,
     effective_mode: Mode,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -120,7 +122,7 @@ impl Status {
         line
     }
 
-    /// The power profile, and what follows it.
+    /// The power profile, and what follows it. `None` if nothing follows it.
     fn following(&self) -> Option<String> {
         let profile = match self.power_profile.as_str() {
             "" => "unknown",

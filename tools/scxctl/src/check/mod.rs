@@ -3,8 +3,9 @@
 //!
 //! `kernel` looks for sched_ext, `btf` compares the kernel's BTF with the schedulers' requirements,
 //! `rights` checks the privileges of this process, and `machine` checks system settings and the
-//! running scheduler. `distribution` says how to get another kernel. A result that cannot be
-//! determined is omitted.
+//! running scheduler. `distribution` says how to get another kernel. Findings about the kernel's
+//! version and configuration, the JIT, privileges and lockdown are omitted if their files cannot be
+//! read.
 
 mod btf;
 mod distribution;

@@ -86,7 +86,7 @@ pub(crate) struct Machine {
     pub(crate) cgroups: Option<Cgroups>,
 }
 
-/// The load, measured for a short time.
+/// The load during a measurement of `seconds`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct Load {
     pub(crate) seconds: f64,
@@ -97,11 +97,11 @@ pub(crate) struct Load {
     /// Percentage of the time during which at least one task waited for a CPU (PSI).
     pub(crate) cpu_pressure_pct: Option<f64>,
     pub(crate) switches_per_s: Option<f64>,
-    /// The processes with the most CPU time. None if other users' processes are hidden.
+    /// The up to three processes with the most CPU time. None if other users' processes are hidden.
     pub(crate) top: Option<Vec<Usage>>,
     /// The processes of each role. None if other users' processes are hidden.
     pub(crate) groups: Option<BTreeMap<Role, Group>>,
-    /// Number of clients that are connected to X and PostgreSQL servers by Unix sockets.
+    /// Number of connections to X and PostgreSQL servers by Unix sockets.
     pub(crate) local_clients: Option<usize>,
     /// Average number of CPUs that X and PostgreSQL servers kept busy.
     pub(crate) local_servers_cpus: Option<f64>,

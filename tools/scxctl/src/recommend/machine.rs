@@ -81,8 +81,8 @@ fn on_battery(supplies: &Path) -> Option<bool> {
     Some(has_battery && !line_online && (discharging || has_line))
 }
 
-/// Counts the cgroups with weights and quotas. None without cgroup v2, because version 1 does not
-/// have these controls.
+/// Counts the cgroups with weights and quotas. None without cgroup v2, because the controls of
+/// version 1 have other files, which are not read.
 fn cgroups(root: &Path) -> Option<Cgroups> {
     let is_v2 = root.join("sys/fs/cgroup/cgroup.controllers").exists();
     let nr = |controls| Ignored::find(root, controls).map_or(0, |found| found.nr());

@@ -3,7 +3,7 @@
 //! neither the loader nor root.
 //!
 //! `machine` and `load` collect the `facts`, and `names` recognizes programs by their names.
-//! `rules` decides from the facts alone.
+//! `rules` decides from the facts and the schedulers that can be loaded.
 
 mod facts;
 mod load;
@@ -32,8 +32,8 @@ use rules::Advice;
 pub(crate) struct Recommendation {
     #[serde(flatten)]
     advice: Advice,
-    /// The command to follow the advice. None if the kernel's own scheduler is recommended and is
-    /// already in use.
+    /// The command to follow the advice or, if the kernel can load no scheduler, to find out why.
+    /// None if the kernel's own scheduler is recommended and is already in use.
     command: Option<String>,
     facts: Facts,
 }

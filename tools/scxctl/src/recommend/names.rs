@@ -130,7 +130,8 @@ const LOCAL_SERVERS: [&str; 4] = ["X", "Xorg", "Xwayland", "postgres"];
 /// Parts of the paths of the sockets on which these servers listen.
 const LOCAL_SOCKETS: [&str; 2] = ["/.X11-unix/X", "/.s.PGSQL."];
 
-/// Kernel functions in which threads wait for sockets.
+/// Kernel functions in which threads wait for sockets. In ep_poll() and wait_woken(), they may also
+/// wait for other files.
 const SOCKET_WAITS: [&str; 8] = [
     "__skb_wait_for_more_packets",
     "ep_poll",
@@ -162,8 +163,8 @@ pub(super) fn is_local_socket(path: &str) -> bool {
     LOCAL_SOCKETS.iter().any(|part| path.contains(part))
 }
 
-/// Whether a thread in this kernel function waits for a socket. The compiler may have appended a
-/// suffix, such as `.constprop.0`.
+/// Whether a thread in this kernel function probably waits for a socket. The compiler may have
+/// appended a suffix, such as `.constprop.0`.
 pub(super) fn is_socket_wait(function: &str) -> bool {
     let name = function.trim_end().split('.').next().unwrap_or_default();
     SOCKET_WAITS.contains(&name)

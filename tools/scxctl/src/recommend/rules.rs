@@ -48,7 +48,7 @@ pub(crate) struct Advice {
     pub(crate) rule: &'static str,
     pub(crate) scheduler: Option<String>,
     pub(crate) mode: Option<Mode>,
-    /// The finding, and what the recommended scheduler does for such a load.
+    /// The finding and, if a scheduler is recommended, what it does for such a load.
     pub(crate) reasons: Vec<String>,
 }
 

@@ -209,8 +209,8 @@ fn rates_are_differences_by_time() {
         (&["nginx".into(), "php-fpm8.4".into()][..], 1.0)
     );
     assert_eq!(load.groups.unwrap().len(), 1);
-    // The start time tells a process that reuses a pid from the earlier process. All of its CPU
-    // time counts.
+    // The start time tells a process that reuses a pid from the earlier process. All CPU time of
+    // the later process counts.
     let other = process(20, "other", ticks).replace(" 1 0 7 1 ", " 1 0 8 1 ");
     let before = root.sample();
     let after = root.put("proc/20/stat", &other).sample();
