@@ -9,7 +9,7 @@ use crate::bpf;
 /// Number of buckets.
 pub(crate) const BUCKETS: usize = bpf::TOP_BUCKETS as usize;
 
-/// Counts of latencies. Serialized as its percentiles and its non-empty buckets.
+/// Counts of latencies.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Latency {
     /// Number of values.

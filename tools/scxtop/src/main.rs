@@ -32,20 +32,20 @@ const USAGE: u8 = 2;
 fn main() -> ExitCode {
     let result = match Opts::try_parse() {
         Ok(opts) => run(opts),
-        // The text of --help or --version.
+        // This is the text of --help or --version, not an error.
         Err(text) if !text.use_stderr() => text.print().context("standard output"),
         Err(error) => return fail(USAGE, &cli::one_line(&error)),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        // The reader has closed the pipe.
+        // It is not a failure if the reader has closed the pipe.
         Err(error) if cli::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => fail(FAILURE, &format!("{error:#}")),
     }
 }
 
 fn fail(status: u8, message: &str) -> ExitCode {
-    // Standard error may be closed.
+    // If standard error is closed, the message is lost.
     let _ = writeln!(io::stderr(), "scxtop: {message}");
     status.into()
 }

@@ -2,8 +2,8 @@
 //! What `scxtop` shows: a [`Snapshot`] of the machine, for one interval. Pure data: the collector
 //! fills it, the views draw it, `scxtop top --json` prints it.
 //!
-//! Times and durations are ns. Rates are per second, percentages of one CPU, over the interval.
-//! Lists are sorted by id, tasks by CPU time, descending.
+//! Times and durations are in ns. Unless noted otherwise, rates are per second, percentages are of
+//! one CPU, and lists are sorted by id. Tasks are sorted by CPU time, descending.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,9 +17,9 @@ pub(crate) struct Snapshot {
     pub time_ns: u64,
     /// Length of the interval; 0 in the first snapshot, which has no rates.
     pub interval_ns: u64,
-    /// The part of the interval in which wakeups, insertions and migrations between CPUs were
-    /// observed, percent: less than 100 if there are many. Latencies are from this part only, and
-    /// rates are extrapolated from it.
+    /// Percentage of the interval in which wakeups, insertions and migrations between CPUs were
+    /// observed: less than 100 if there are many context switches. Latencies are from this part
+    /// only, and so are the rates of DSQs' insertions and CPUs' migrations.
     pub observed_pct: f64,
     /// The kernel's release.
     pub kernel: String,
@@ -28,15 +28,15 @@ pub(crate) struct Snapshot {
     pub cpus: Vec<Cpu>,
     pub llcs: Vec<Group>,
     pub nodes: Vec<Group>,
-    /// Latency of wakeups: from runnable to running, all tasks.
+    /// Latency of the wakeups of all tasks, from runnable to running.
     pub wakeup: Latency,
     /// Tasks that ran or waited in the interval.
     pub tasks: Vec<Task>,
     pub dsqs: Vec<Dsq>,
-    /// Events of sched_ext, in the kernel's order; empty if the kernel does not count them.
+    /// Events of sched_ext, in the kernel's order; empty without a scheduler, and before 6.15.
     pub events: Vec<Event>,
-    /// The scheduler's own statistics, flattened: name and value, in the scheduler's order; empty
-    /// if it has none.
+    /// The scheduler's own statistics, flattened: path and value, in the alphabetical order of the
+    /// fields. Empty if the scheduler does not send any.
     pub stats: Vec<(String, Value)>,
     pub own: OwnCost,
     /// What cannot be shown, and why: one line each.
@@ -46,7 +46,7 @@ pub(crate) struct Snapshot {
 /// The scheduler.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Sched {
-    /// `enabled`, `enabling`, `disabling`, `disabled`; empty: the kernel lacks sched_ext.
+    /// `enabled`, `enabling`, `disabling` or `disabled`. Empty if the kernel lacks sched_ext.
     pub state: String,
     /// The name of the loaded sched_ext scheduler.
     pub name: Option<String>,
@@ -54,7 +54,7 @@ pub(crate) struct Sched {
     pub is_switch_all: bool,
     /// Number of schedulers enabled since boot.
     pub enable_seq: u64,
-    /// How the last scheduler ended: its line of the kernel's log.
+    /// How the last scheduler ended, from the kernel's log. `None` if the log does not say.
     pub last_exit: Option<String>,
 }
 
@@ -63,15 +63,15 @@ pub(crate) struct Sched {
 pub(crate) struct Cpu {
     pub id: u32,
     pub is_online: bool,
-    /// Dense ids of the topology; 0 for an offline CPU.
+    /// Indices of its core, LLC and node in the topology; 0 for an offline CPU.
     pub core: u32,
     pub llc: u32,
     pub node: u32,
-    /// Relative capacity, 1 to 1024.
+    /// Relative capacity, 1 to 1024; 0 for an offline CPU.
     pub capacity: u32,
     /// Current frequency; `None` if the kernel does not tell it.
     pub freq_khz: Option<u64>,
-    /// Time with a task, percent of the interval.
+    /// Time with a task other than the idle task, percent of the interval.
     pub busy_pct: f64,
     /// Part of `busy_pct` with real-time and deadline tasks, estimated from the tasks that still
     /// exist.
@@ -83,12 +83,12 @@ pub(crate) struct Cpu {
     /// Switches per second from a task that was still runnable, summed over the tasks that ran here
     /// last.
     pub preemptions: f64,
-    /// Tasks that ran on another CPU before, per second.
+    /// Migrations of tasks to this CPU per second.
     pub migrations: f64,
     /// Tasks in the local DSQ now.
     pub queued: u32,
     pub wakeup: Latency,
-    /// The task that runs now; `None`: idle.
+    /// Pid and name of the task that runs now. `None` for an idle or offline CPU.
     pub current: Option<(u32, String)>,
 }
 
@@ -124,17 +124,18 @@ pub(crate) struct Task {
     pub state: String,
     /// The scheduling class: `ext`, `fair`, `rt`, `dl`, `idle`.
     pub class: String,
-    /// The kernel's priority: 0 to 99 real-time, 120 for nice 0.
+    /// The kernel's priority: -1 deadline, 0 to 99 real-time, 120 for nice 0.
     pub prio: i32,
     /// Its CPU time, percent of one CPU.
     pub run_pct: f64,
-    /// The time that it was runnable but did not run, percent.
+    /// The time that it was runnable but did not run, percent of the interval.
     pub wait_pct: f64,
-    /// Totals since its creation.
+    /// Total CPU time and waiting time since its creation.
     pub run_ns: u64,
     pub wait_ns: u64,
-    /// Per second.
+    /// Times per second that it was switched in.
     pub switches: f64,
+    /// Times per second that it was switched out while it was still runnable.
     pub preemptions: f64,
     /// Wakeups per second, counted as the times that the task went to sleep.
     pub wakeups: f64,
@@ -145,7 +146,7 @@ pub(crate) struct Task {
     pub weight: u32,
     pub slice_ns: u64,
     pub dsq_vtime: u64,
-    /// The DSQ that it was inserted into last.
+    /// The name of the DSQ that it was inserted into last. `None` if no insertion was observed.
     pub dsq: Option<String>,
 }
 
@@ -162,7 +163,7 @@ pub(crate) struct Dsq {
     pub inserts: f64,
     /// Latency from the insertion to running.
     pub latency: Latency,
-    /// Difference between the highest and the lowest vtime inserted in the interval; `None`: no
+    /// Difference between the highest and the lowest vtime inserted in the interval; `None` if no
     /// task was inserted by vtime.
     pub vtime_spread: Option<u64>,
 }
@@ -182,6 +183,7 @@ pub(crate) struct Event {
 pub(crate) struct OwnCost {
     /// CPU time of the process, percent of one CPU.
     pub process_pct: f64,
-    /// Events that could not be counted: the memory for a new task or DSQ was missing.
+    /// Events that could not be counted since scxtop was started, because a task has no storage, or
+    /// because a map was full.
     pub lost: u64,
 }

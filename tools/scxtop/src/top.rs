@@ -12,7 +12,7 @@ use crate::collect::Collector;
 use crate::model::Snapshot;
 use crate::opts::TopOpts;
 
-/// Prints a snapshot for each interval, until `opts.count` or a signal.
+/// Prints a snapshot for each interval, until `opts.count` are printed or a signal arrives.
 ///
 /// # Errors
 ///
@@ -41,7 +41,7 @@ pub(crate) fn run(opts: &TopOpts) -> Result<()> {
     Ok(())
 }
 
-/// A table for people.
+/// Formats a snapshot as text.
 fn text(snapshot: &Snapshot) -> Result<String> {
     let mut text = String::new();
     let sched = &snapshot.sched;

@@ -6,7 +6,9 @@
 #include "maps.bpf.h"
 #include <bpf/bpf_core_read.h>
 
-/* The state of a task in task_struct.scx.flags: until 6.17 a number to be shifted, later a flag. */
+/* The state of a task in task_struct.scx.flags. Its values are defined by enum scx_task_state,
+ * without the shift, in older kernels, such as 6.12. Newer kernels, such as 7.2, define them in enum
+ * scx_ent_flags, already shifted. */
 enum scx_task_state___shifted {
 	SCX_TASK_ENABLED___shifted,
 };

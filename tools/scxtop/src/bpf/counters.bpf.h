@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the kernel does not count: latencies of wakeups and of DSQs, insertions into DSQs, and where
- * tasks come from. Each observation costs time in the tasks that are observed, so if there are
- * many, user space enables them only in a part of each interval, the window.
+ * tasks come from. Each observation takes CPU time of the observed task. So if there are many, user
+ * space enables the programs only in a part of each interval, the window.
  *
  * The counters of a task are in task storage, which is allocated where no run queue is locked: when
  * a task is forked, and by the iterator. The allocator may wake kswapd, which would deadlock
@@ -38,7 +38,7 @@ static inline void count_latency(u32 *buckets, u64 ns)
 	__sync_fetch_and_add(&buckets[bucket & (TOP_BUCKETS - 1)], 1);
 }
 
-/* Whether an event at @time_ns was in the current window. Only then is its latency counted. */
+/* Whether @time_ns, the start of a latency, is in the current window. Only then is it counted. */
 static inline bool is_in_window(u64 time_ns)
 {
 	return time_ns > control.observed_since_ns;
@@ -120,7 +120,7 @@ static void count_wakeup(struct task_struct *p, u64 now)
 		t->woken_ns = now;
 }
 
-/* The initial value of an entry, which is too large for the stack. */
+/* The initial value of an entry of the map dsqs. It is too large for the stack. */
 static const struct top_dsq fresh_dsq;
 
 /* The range is approximate: CPUs may overwrite each other's values. */

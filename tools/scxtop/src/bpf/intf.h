@@ -39,12 +39,12 @@ enum top_state {
 	TOP_RUNNING,
 };
 
-/* The kernel's counters of a CPU, monotonic. */
+/* The kernel's counters of a CPU, monotonic, and its current task. */
 struct top_cpu {
 	u64 busy_ns; /* with tasks other than the idle task */
 	u64 nr_switches;
 	u32 pid; /* the current task; 0: idle */
-	u32 class; /* its enum top_class */
+	u32 class; /* enum top_class of the current task */
 	u8 comm[TOP_COMM_LEN];
 };
 
@@ -78,7 +78,7 @@ struct top_task {
 	u32 weight; /* of sched_ext */
 	u32 has_dsq; /* dsq_id is valid */
 	u8 comm[TOP_COMM_LEN];
-	u32 wakeups[TOP_BUCKETS]; /* latency */
+	u32 wakeups[TOP_BUCKETS]; /* latencies of its wakeups */
 };
 
 /* Counters of a DSQ, monotonic, except the range of vtime. */
@@ -100,7 +100,7 @@ struct top_inserted {
 struct top_control {
 	u64 is_tracing; /* whether events are recorded now */
 	u64 interval; /* number of the current interval, from 1 on */
-	u64 observed_since_ns; /* start of the current window; 0: nothing is observed  */
+	u64 observed_since_ns; /* start of the current window; 0: no window */
 	u64 is_complete; /* whether the iterator also returns tasks that did not run */
 	u64 nr_cpus; /* read_cpus reads the CPUs below this number */
 };

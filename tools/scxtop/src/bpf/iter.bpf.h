@@ -83,8 +83,8 @@ int read_cpus(void *ctx)
 	return 0;
 }
 
-/* This is not the context of read_depths, because contexts cannot be accessed at variable offsets
- * before 7.0. */
+/* A variable, not the context of read_depths: before 7.0, contexts cannot be accessed at variable
+ * offsets. */
 struct top_depths dsq_depths SEC(".data.top_depths");
 
 /* Fill in the depths of the DSQs. */

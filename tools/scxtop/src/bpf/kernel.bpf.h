@@ -4,8 +4,8 @@
  * reading them costs the observed tasks nothing. Most of them need CONFIG_SCHEDSTATS.
  *
  * Times are read from the clocks of the run queues, which advance with the monotonic clock but have
- * another origin. A run queue's clock stands still between ticks, so times are compared with the
- * clock of the CPU that reads.
+ * another origin. A run queue's clock advances only when the kernel updates it, for example at
+ * ticks, so times are compared with the clock of the CPU that reads.
  */
 #ifndef __SCXTOP_KERNEL_BPF_H
 #define __SCXTOP_KERNEL_BPF_H
@@ -65,14 +65,14 @@ static inline u64 rq_clock(void)
 	return ((struct rq___top *)bpf_this_cpu_ptr(&runqueues))->clock;
 }
 
-/* The time from @start to @end; 0 if the clocks of two CPUs differ. */
+/* The time from @start to @end; 0 if @end is earlier, because the clocks of two CPUs may differ. */
 static inline u64 between(u64 start, u64 end)
 {
 	return (s64)(end - start) > 0 ? end - start : 0;
 }
 
-/* Return how long a running task has run since the kernel last updated its counters, at a tick or
- * when the task was switched in; 0 if it does not run. */
+/* Return how long @p has run since the kernel last updated the counters of @p, at a tick or when @p
+ * was switched in; 0 if @p does not run. */
 static inline u64 unaccounted_ns(struct task_struct *p, u64 clock)
 {
 	struct rq___top *rq = (struct rq___top *)bpf_per_cpu_ptr(&runqueues, cpu_of(p));

@@ -16,7 +16,7 @@ const volatile u32 with_counters;
 /* What user space sets while the programs run. */
 volatile struct top_control control SEC(".data.top_control");
 
-/* Whether a task was ever inserted into a DSQ. */
+/* Whether an insertion into a DSQ was ever counted. */
 u32 has_insertions;
 
 /* The possible CPUs. User space sets the size, and read_cpus fills in the entries. */
@@ -47,7 +47,7 @@ struct top_observed {
 	u64 dsq_id; /* the DSQ that it was last inserted into */
 	u32 nr_switches; /* at the last reading */
 	u32 has_dsq; /* dsq_id is valid */
-	u32 wakeups[TOP_BUCKETS]; /* latency */
+	u32 wakeups[TOP_BUCKETS]; /* latencies of its wakeups */
 };
 
 struct {

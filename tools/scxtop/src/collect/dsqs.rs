@@ -39,7 +39,7 @@ pub(super) struct Read {
 }
 
 impl Dsqs {
-    /// Reads all DSQs into which a task was ever inserted. `observed_ns` is the length of the
+    /// Reads all DSQs into which an insertion was observed. `observed_ns` is the length of the
     /// window.
     pub(super) fn read(
         &mut self,

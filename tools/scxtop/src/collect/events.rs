@@ -35,7 +35,7 @@ impl Events {
     }
 }
 
-/// Lines of a name and a number.
+/// Parses lines of a name and a number. Skips other lines.
 fn parse(text: &str) -> Vec<Event> {
     let events = text.lines().filter_map(|line| {
         let (name, total) = line.split_once(' ')?;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Gathers snapshots: counters of the BPF side, sysfs, the kernel's log, the scheduler's
-//! statistics.
+//! Gathers snapshots from the counters of the BPF side, sysfs, the kernel's log, and the
+//! scheduler's statistics.
 //!
-//! `programs` loads the BPF side, `insert` selects its probes. Each of the other modules gathers
-//! one part of the snapshot. It keeps the counters of the last snapshot, since snapshots contain
-//! rates.
+//! `programs` loads the BPF side, `insert` selects its probes, and `window` limits the time in
+//! which events are observed. Each of the other modules gathers one part of the snapshot. For
+//! rates, a module keeps the counters of the last snapshot, and uses the functions of `rates`.
 
 mod cpus;
 pub(crate) mod dsqs;
@@ -36,7 +36,7 @@ use programs::{Programs, Settings};
 /// Size of the ring for traces that are recorded from the live views, bytes.
 const RING_BYTES: u32 = 16 << 20;
 
-/// How long the scheduler may take to answer: the display waits for it.
+/// How long to wait for the scheduler's statistics. The display is not updated meanwhile.
 const STATS_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// Gathers a snapshot for each interval.
@@ -56,11 +56,11 @@ pub(crate) struct Collector<'obj> {
 }
 
 impl<'obj> Collector<'obj> {
-    /// Loads the BPF side, and counts from now on.
+    /// Loads the BPF side. Events are observed from the first call of [`Collector::snapshot`] on.
     ///
     /// # Errors
     ///
-    /// Without root privileges, or if the kernel lacks a feature.
+    /// Without root privileges, if the kernel lacks a feature, or if the topology cannot be read.
     pub(crate) fn start(stats_socket: &Path, slot: &'obj mut Slot) -> Result<Self> {
         let root = PathBuf::from("/");
         let settings = Settings {
@@ -97,7 +97,7 @@ impl<'obj> Collector<'obj> {
         self.window.step_in()
     }
 
-    /// Ends the window, if it is time.
+    /// Ends the window if its maximum number of context switches is reached.
     ///
     /// # Errors
     ///
@@ -126,8 +126,8 @@ impl<'obj> Collector<'obj> {
         }
     }
 
-    /// The state now, and what has happened since the last call. The next call will come after the
-    /// time `next`.
+    /// The state now, and what has happened since the last call. `next` is the expected time until
+    /// the next call.
     ///
     /// # Errors
     ///

@@ -27,7 +27,7 @@ const BTF: &str = "/sys/kernel/btf/vmlinux";
 /// Maximum number of records that [`Programs::events`] returns.
 const BATCH: usize = 65_536;
 
-/// Words of `struct top_control`.
+/// Indices of the members of `struct top_control`, in words of 64 bits.
 pub(super) mod control {
     use std::mem::offset_of;
 
@@ -54,7 +54,7 @@ pub(crate) struct Settings {
     pub(crate) ring_bytes: u32,
 }
 
-/// The attached programs. The fields are dropped in their order.
+/// The attached programs. The fields are dropped in their order: the links before the programs.
 pub(crate) struct Programs<'obj> {
     /// Links of the programs that are always attached. Dropping a link detaches its program.
     _links: Vec<Link>,
@@ -70,7 +70,7 @@ pub(crate) struct Programs<'obj> {
     losses: PerCpu<bpf::top_lost>,
     /// A `struct top_control`.
     pub(super) control: Words,
-    /// The places of CPUs.
+    /// The LLC and the node of each CPU.
     pub(super) places: Words,
     /// A `struct top_depths`.
     pub(super) depths: Words,
@@ -192,7 +192,7 @@ impl<'obj> Programs<'obj> {
         }
     }
 
-    /// Replaces `events` by the records since the last call, nearly sorted by time. Does not
+    /// Replaces `events` by the next records, at most [`BATCH`], nearly sorted by time. Does not
     /// block.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ pub(super) fn percent(time_ns: u64, interval_ns: u64) -> f64 {
     time_ns as f64 * 100.0 / interval_ns as f64
 }
 
-/// Changes of counters that wrap around.
+/// Changes of counters that may wrap around. Without `before`, the counters were 0.
 pub(super) fn changes(now: &[u32], before: Option<&[u32]>) -> Vec<u64> {
     let before = before.unwrap_or(&[]).iter().chain(std::iter::repeat(&0));
     now.iter()

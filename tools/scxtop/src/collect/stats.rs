@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use scx_stats::Client;
 use serde_json::Value;
 
-/// Time to the next attempt after a failed one.
+/// Minimum time between two attempts to connect.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// A connection to the scheduler, opened again when it is lost.

@@ -54,8 +54,9 @@ impl Tasks {
         Ok(tasks)
     }
 
-    /// The counters at the last call; zero for a task that did not exist then, even if another task
-    /// had the same thread id.
+    /// The counters at the last call. They are 0 for a task that did not exist then, even if
+    /// another task had its thread id. For an older task that has not been read yet, they are those
+    /// of `now`.
     fn before_of(&self, now: &top_task) -> top_task {
         let before = self.before.get(&now.pid);
         match before.filter(|before| before.start_ns == now.start_ns) {

@@ -27,11 +27,12 @@ impl Current {
         }
     }
 
-    /// Reads the topology if the online CPUs have changed. Returns whether it did.
+    /// Reads the topology in the first call, and if the online CPUs have changed since the last one.
+    /// Returns whether it was read.
     ///
     /// # Errors
     ///
-    /// If sysfs lists no CPUs.
+    /// If the topology cannot be read from sysfs.
     pub(super) fn update(&mut self) -> Result<bool> {
         let path = self.root.join("sys/devices/system/cpu/online");
         let online = fs::read_to_string(path).unwrap_or_default();

@@ -22,7 +22,7 @@ const CHECK_MIN: Duration = Duration::from_millis(2);
 /// The window of an interval.
 #[derive(Default)]
 pub(super) struct Window {
-    /// Since when events are observed; `None`: not now.
+    /// Since when events are observed; `None` if they are not observed now.
     since: Option<Instant>,
     /// Time in this interval in which events were observed, without the time after `since`.
     observed: Duration,
@@ -37,7 +37,7 @@ struct Budget {
     /// The number of context switches at the last reading.
     switches: u64,
     read_at: Option<Instant>,
-    /// Time of the next reading.
+    /// Time of the next reading; `None` after the window has ended.
     next: Option<Instant>,
 }
 
@@ -58,7 +58,7 @@ impl Budget {
         }
     }
 
-    /// Takes a reading. Returns whether the window is over.
+    /// Takes a reading of the number of context switches. Returns whether the window is over.
     fn is_spent(&mut self, switches: u64) -> bool {
         let now = Instant::now();
         let time = self.read_at.map_or(Duration::ZERO, |at| now - at);
@@ -70,8 +70,8 @@ impl Budget {
     }
 }
 
-/// When to read the number of switches again if it grew from `before` to `now` within `time`;
-/// `None`: `end` is reached.
+/// How long to wait before the number of switches is read again, if it grew from `before` to `now`
+/// within `time`. `None` if `end` is reached.
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
 fn wait(end: u64, before: u64, now: u64, time: Duration) -> Option<Duration> {
     let left = end.checked_sub(now).filter(|&left| left > 0)?;
@@ -88,7 +88,7 @@ impl Window {
         })
     }
 
-    /// Ends the window, if it is time.
+    /// Ends the window if its budget is spent.
     pub(super) fn step(&mut self, programs: &mut Programs<'_>) -> Result<()> {
         if !self.step_in().is_zero() || !self.budget.is_spent(nr_switches(programs)?) {
             return Ok(());

@@ -15,8 +15,9 @@ const WINDOW_NS: u64 = 10_000_000;
 /// A CPU.
 #[derive(Debug)]
 struct Cpu {
-    /// Everything before this is accounted.
+    /// The busy time until then is known.
     until_ns: u64,
+    /// Start of the window.
     window_ns: u64,
     /// Busy time in the window.
     busy_ns: u64,

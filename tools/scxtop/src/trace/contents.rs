@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Everything that a trace consists of, in the order of the file: the machine, the descriptions of
-//! tracks, sampled values, and the events in the order of their times.
+//! Everything that a trace consists of, in the order of the file: the machine, the names of tasks,
+//! the tracks of scxtop, CPUs and sampled values, a summary with the losses, the sampled values,
+//! and the events in the order of their times.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -113,7 +114,8 @@ impl Contents {
         self.counters.describe(out);
     }
 
-    /// Writes a summary of the trace, and its notices, on scxtop's own track.
+    /// Writes a summary of the trace with its notices, the losses, and the late wakeup on scxtop's
+    /// own track.
     fn own(&self, start_ns: u64, out: &mut Vec<TracePacket>) {
         let nr_events = u64::try_from(self.events.len()).unwrap_or(u64::MAX);
         let summary = Track::Own.instant("trace");

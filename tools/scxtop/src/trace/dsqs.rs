@@ -5,7 +5,7 @@
 //! A task that is moved by `scx_bpf_dsq_move_to_local()` remains in its former DSQ here until it
 //! runs, because the arguments of that function do not identify the task. Tasks that had been
 //! inserted before the first record are missing from the depth. If records were lost, a stay ends
-//! with the next record of its task.
+//! when its task is next seen to be inserted, to run, to sleep or to exit.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -113,7 +113,7 @@ impl Dsqs {
         dsq.lanes[lane].is_free = false;
         let slice = dsq.lanes[lane].track.begin(&comm(&event.task));
         let mut slice = slice.with("pid", Value::Uint(event.task.pid.into()));
-        // 0: unknown, or left out.
+        // A value of 0 is unknown.
         for (name, value) in [("vtime", event.vtime), ("slice_ns", event.slice_ns)] {
             if value != 0 {
                 slice = slice.with(name, Value::Uint(value));

@@ -3,7 +3,7 @@
 
 use crate::bpf::{self, top_event, top_event_task};
 
-/// `top_event_kind`.
+/// The values of `enum top_event_kind`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
     Switch,

@@ -4,7 +4,8 @@
 //! `session` is the command. `gathering` fills a `recording` with what `collect` delivers; `output`
 //! is the file. Records wait in `window`; `contents` writes them: as events of ftrace (`sched`), as
 //! arrows from wakers to wakees (`flows`, `wakeups`), as queues (`dsqs`), and as counters (`busy`,
-//! `counters`, with values from `samples`). `proto` has the messages of the format.
+//! `counters`, with values from `samples`). `machine` and `names` describe the machine and the
+//! tasks. `tracks` builds tracks and their events from `proto`, the messages of the format.
 
 mod busy;
 mod contents;

@@ -23,7 +23,7 @@ struct Known {
     parent: Option<u32>,
 }
 
-/// Threads, with their last names, and their processes.
+/// Threads, with the names that they had last, and their processes.
 #[derive(Debug)]
 pub(super) struct Names {
     /// The process and the name of each thread.

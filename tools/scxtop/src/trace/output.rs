@@ -23,7 +23,7 @@ impl Output {
     ///
     /// # Errors
     ///
-    /// If no file can be created under its final name.
+    /// If no file can be created in the directory, or if `path` is not a regular file.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         let context = || format!("cannot create {}", path.display());
         // A device must not be replaced, and a symbolic link in /tmp may be another user's.

@@ -5,7 +5,8 @@
 
 use prost::{Message, Oneof};
 
-/// The field `packet` of the message Trace, which is the whole file: a length and a packet follow.
+/// The key of the field `packet` of the message Trace. The whole file is one such message: for each
+/// packet, this key, the packet's length, and the packet.
 pub(super) const PACKET_KEY: u8 = 1 << 3 | 2;
 
 /// enum BuiltinClock.

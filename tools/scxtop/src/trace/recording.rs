@@ -38,9 +38,9 @@ use super::window::{Window, RECORDS_MAX};
 /// What to keep, and for how long.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Limits {
-    /// Length of the trace: older records are forgotten. `None`: everything is kept.
+    /// Length of the trace. Older records are forgotten. `None` if no record is to be forgotten.
     pub window: Option<Duration>,
-    /// The latency beyond which a wakeup ends the recording.
+    /// The latency beyond which a wakeup ends the recording. `None` if no wakeup is to end it.
     pub latency: Option<Duration>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Late {
 }
 
 impl Late {
-    /// Marks the end of the latency.
+    /// An event on scxtop's own track at the end of the latency.
     pub(super) fn packet(&self) -> TracePacket {
         let instant = Track::Own.instant("late wakeup");
         let instant = instant.with("task", Value::String(self.comm.clone()));
@@ -108,7 +108,7 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// Begins a recording, on this machine.
+    /// Begins a recording of `machine`.
     pub(crate) fn new(machine: Machine, limits: Limits) -> Self {
         Self {
             machine,
@@ -128,7 +128,7 @@ impl Recording {
         self.notices.extend_from_slice(notices);
     }
 
-    /// Adds the records of one reading of the ring. `nr_lost`: all that have been lost since the
+    /// Adds the records of one reading of the ring. `nr_lost` records have been lost since the
     /// recording began.
     pub(crate) fn push(&mut self, records: &[top_event], nr_lost: u64) {
         let before_ns = self.window.newest_ns();
@@ -141,7 +141,7 @@ impl Recording {
         }
     }
 
-    /// Adds sampled values.
+    /// Adds sampled values, unless there are too many.
     pub(crate) fn sample(&mut self, time_ns: u64, sample: Sample) {
         if self.counters.len() < RECORDS_MAX {
             self.counters.add(time_ns, sample);

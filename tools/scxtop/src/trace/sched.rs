@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The scheduler's events as ftrace records them: from these, Perfetto derives what each CPU runs,
-//! the states of threads, and who woke them.
+//! The scheduler's events as ftrace records them. From these events, Perfetto derives what each CPU
+//! runs, the states of threads, and which threads woke them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -17,8 +17,8 @@ use super::tracks::timeless;
 /// Maximum number of events in a packet.
 const BUNDLE: usize = 512;
 
-/// States of ftrace that differ from those of the kernel: prev is still runnable ("R+",
-/// TASK_REPORT_MAX), has exited ("X"), or is an idle kernel thread ("I").
+/// States of prev as ftrace reports them: still runnable ("R+", TASK_REPORT_MAX), exited ("X"), an
+/// idle kernel thread ("I"), and uninterruptible ("D").
 const PREEMPTED: i64 = 0x100;
 const EXITED: i64 = 0x10;
 const IDLE: i64 = 0x80;
@@ -45,7 +45,7 @@ pub(super) struct Bundles {
     cpu_of: HashMap<u32, u32>,
     /// Tasks that have not been runnable yet.
     new: HashSet<u32>,
-    /// CPUs whose packets have reported the lost events; `None`: nothing was lost.
+    /// CPUs whose packets have reported the lost events; `None` if nothing was lost.
     told: Option<HashSet<u32>>,
 }
 
@@ -170,7 +170,7 @@ impl Bundles {
         }))
     }
 
-    /// Events are missing here: the next packet of each CPU reports it.
+    /// Events were lost here. The next packet of each CPU reports the loss.
     pub(super) fn gap(&mut self, out: &mut Vec<TracePacket>) {
         self.finish(out);
         self.told = Some(HashSet::new());

@@ -3,7 +3,7 @@
 
 use crate::bpf::{self, top_event, top_event_kind, top_event_task};
 
-/// SCX_DSQ_LOCAL and a DSQ of a scheduler.
+/// The ids of the local DSQ and of a DSQ that a scheduler has created.
 const LOCAL: u64 = 0x8000_0000_0000_0002;
 const QUEUE: u64 = 0x10;
 
@@ -33,7 +33,7 @@ pub(super) fn event(time_ns: u64, kind: top_event_kind, cpu: u32, pid: u32) -> t
     }
 }
 
-/// A switch from `prev`, whose state is 0 if it is still runnable, to `next`.
+/// A switch from `prev` to `next`. `state` is 0 if `prev` is still runnable.
 pub(super) fn switch(time_ns: u64, cpu: u32, prev: u32, state: u32, next: u32) -> top_event {
     top_event {
         state,

@@ -35,7 +35,7 @@ fn machine() -> Machine {
     }
 }
 
-/// The bytes of a trace. Names of processes come from an empty /proc.
+/// The bytes of a trace. There is no /proc to read names of processes from.
 fn bytes(recording: Recording) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("trace");

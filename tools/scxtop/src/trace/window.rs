@@ -16,10 +16,10 @@ pub(super) struct Gap {
     pub nr_lost: u64,
 }
 
-/// Keeps all records, or those of the last `length_ns`.
+/// Keeps all records, or those of the last `length_ns`, but not more than [`RECORDS_MAX`].
 #[derive(Debug, Default)]
 pub(super) struct Window {
-    /// `None`: everything is kept.
+    /// `None` if all records are kept.
     length_ns: Option<u64>,
     records: VecDeque<top_event>,
     /// The records of the last call of [`Self::add`], ordered.

@@ -37,7 +37,7 @@ pub(crate) fn sections(snapshot: &Snapshot) -> Vec<Section<'_>> {
         .collect()
 }
 
-/// Draws a CPU in a width.
+/// Draws a CPU, in this number of columns.
 type Form = fn(&Style, &Cpu, u16) -> Vec<Span<'static>>;
 
 /// What all CPUs have in common.
@@ -51,7 +51,7 @@ struct Style {
 }
 
 /// Lines for all CPUs, `width` columns wide, in the most detailed of three forms that has at most
-/// `height` lines.
+/// `height` lines. If none has, the least detailed form is cut.
 pub(crate) fn lines(
     sections: &[Section<'_>],
     (width, height): (u16, u16),
@@ -239,7 +239,7 @@ fn shares(cpu: &Cpu) -> [f64; 3] {
 /// `percent` of `width` cells, rounded to the nearest cell.
 fn cells(percent: f64, width: u16) -> u16 {
     let exact = format::sane(percent).min(100.0) * f64::from(width) / 100.0;
-    // Widths are small, and a cast of a float would truncate silently.
+    // Search, because a cast of the float would truncate silently. Widths are small.
     (0..=width)
         .rev()
         .find(|&cells| f64::from(cells) <= exact + 0.5)

@@ -6,7 +6,7 @@ use serde_json::Value;
 /// Units of a scaled number, each 1000 times the unit before.
 const PREFIXES: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
 
-/// Three significant digits.
+/// A number with two decimals if it is below 10, with one if it is below 100, otherwise without.
 fn three_digits(number: f64) -> String {
     if number < 9.995 {
         format!("{number:.2}")

@@ -172,7 +172,7 @@ fn axis(buf: &mut Buffer, area: Rect, columns: &Columns, theme: Theme) {
     }
 }
 
-/// The lower limit of a power of two, rounded: us are multiples of 1024 ns.
+/// The lower limit of a power of two, rounded: 1024 ns are shown as 1 us.
 fn lower_limit(power: usize) -> String {
     const UNITS: [&str; 4] = ["us", "ms", "s", "ks"];
     let unit = UNITS[(power / 10).min(UNITS.len() - 1)];

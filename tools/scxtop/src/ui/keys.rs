@@ -32,7 +32,7 @@ pub(crate) enum Command {
     Redraw,
 }
 
-/// A key; `is_ctrl`: with Ctrl.
+/// A key, together with Ctrl if `is_ctrl`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
     pub code: KeyCode,

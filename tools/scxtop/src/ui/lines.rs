@@ -12,7 +12,7 @@ pub(crate) fn draw<'a>(buf: &mut Buffer, area: Rect, lines: impl IntoIterator<It
     }
 }
 
-/// Takes `height` rows from the top of the area, or what it has.
+/// Removes up to `height` rows from the top of the area, and returns them.
 pub(crate) fn take(area: &mut Rect, height: u16) -> Rect {
     let height = height.min(area.height);
     let top = Rect { height, ..*area };

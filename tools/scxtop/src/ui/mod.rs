@@ -2,9 +2,9 @@
 //! The live views.
 //!
 //! `screen` draws a snapshot as `state` says, without side effects; `state` is changed by input,
-//! according to the table of `keys`. `views` has a module for each view; They consist of `table`,
-//! `bars`, `histogram` and `lines`, and `format` and `theme` define the appearance. `terminal` sets
-//! up the terminal, and the loop is here.
+//! according to the table of `keys`. `views` has a module for each view. Views consist of `table`,
+//! `bars`, `histogram` and `lines`, and `format` and `theme` define the appearance. `trace_key`
+//! records traces, `terminal` sets up the terminal, and the loop is here.
 
 mod bars;
 mod format;
@@ -41,7 +41,7 @@ use terminal::Terminal;
 use theme::Theme;
 use trace_key::TraceKey;
 
-/// Length of the first interval, so that the screen fills at once.
+/// Length of the first interval: short, so that the screen fills soon.
 const FIRST: Duration = Duration::from_millis(200);
 /// Longest wait, so that requests to end are noticed.
 const LONGEST_WAIT: Duration = Duration::from_millis(200);
@@ -51,7 +51,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// send them faster than they are handled.
 const INPUTS_MAX: usize = 100;
 
-/// Shows the views until the user or a signal ends it.
+/// Shows the views until the user or a signal ends the program, or the terminal is gone.
 pub(crate) fn run(opts: &LiveOpts) -> Result<()> {
     terminal::check()?;
     let (shutdown, _trigger) = Shutdown::on_signals()?;
@@ -85,7 +85,7 @@ pub(crate) fn run(opts: &LiveOpts) -> Result<()> {
     } = live;
     drop(terminal);
     if let Some(message) = trace.finish() {
-        // Standard error may be closed.
+        // If standard error is closed, the message is lost.
         let _ = writeln!(io::stderr(), "scxtop: {message}");
     }
     result
@@ -142,8 +142,8 @@ impl Live<'_> {
     }
 
     fn draw(&mut self) -> Result<()> {
-        // The size of the frame that is drawn now, even if the input of the resize has not been
-        // read yet.
+        // The state needs the size of the frame that is drawn now. The input of a resize may not
+        // have been read yet.
         self.state.size = self.terminal.size()?;
         let (snapshot, state) = (&self.snapshot, &self.state);
         self.terminal

@@ -40,7 +40,7 @@ pub(crate) struct Row {
 /// The list of a view.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct List {
-    /// The selected row; `None`: always the first row.
+    /// The selected row. If `None`, the row that is first at the time is selected.
     pub selected: Option<Id>,
     /// The last position of the selected row, which is used when the row has disappeared.
     position: usize,
@@ -87,12 +87,12 @@ pub(crate) struct State {
     /// Whether details of the selected task are shown.
     pub has_detail: bool,
     pub is_paused: bool,
-    /// The first line of help that is shown; `None`: no help.
+    /// The first line of help that is shown; `None` if help is not shown.
     pub help: Option<u16>,
     pub theme: Theme,
     /// Shown until the next key.
     pub message: Option<String>,
-    /// What is being recorded.
+    /// Text for the status line while a trace is recorded.
     pub recording: Option<String>,
     pub interval: Duration,
     /// Size of the terminal.
@@ -253,7 +253,8 @@ impl State {
         list.top = table::first_row(top, Some(at), rows.len(), page);
     }
 
-    /// Shows or hides details of the selected task, and follows it.
+    /// Shows or hides details of the selected task. When they are shown, the selection is fixed to
+    /// this task.
     fn detail(&mut self, snapshot: &Snapshot) {
         if self.view != View::Tasks {
             self.message = Some("details are in the view Tasks".into());

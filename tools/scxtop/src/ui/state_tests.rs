@@ -197,7 +197,7 @@ fn filter_is_typed_kept_and_cleared() {
     text(&mut state, &snapshot, "2");
     press(&mut state, &snapshot, &[KeyCode::Esc]);
     assert_eq!(state.list().filter, "");
-    // By pid; Esc while typing; nothing matches.
+    // Filter by pid, then by a name that nothing matches. Esc while typing clears the filter.
     text(&mut state, &snapshot, "/221");
     assert_eq!(views::rows(&snapshot, &state).len(), 2);
     text(&mut state, &snapshot, "nobody");

@@ -117,8 +117,8 @@ pub(crate) fn first_row(top: usize, selected: Option<usize>, count: usize, page:
     }
 }
 
-/// The columns that fit, from left to right, with their widths. The column that rows are sorted by
-/// is always visible.
+/// The columns that fit, from left to right, with their widths. The columns of rank 0 and the
+/// column that rows are sorted by are always included.
 fn visible<T>(columns: &[Column<T>], width: u16, sort: Option<Sort>) -> Vec<(usize, u16)> {
     let rank = |at: usize| match sort {
         Some(sort) if sort.column == at => 0,

@@ -24,7 +24,7 @@ pub(super) fn snapshot() -> Snapshot {
     serde_json::from_str(include_str!("testdata/snapshot.json")).unwrap()
 }
 
-/// The same machine without a scheduler, whose frequencies are not known.
+/// The same machine without a scheduler, and without known frequencies.
 pub(super) fn no_sched() -> Snapshot {
     serde_json::from_str(include_str!("testdata/no_sched.json")).unwrap()
 }

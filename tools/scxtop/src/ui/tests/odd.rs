@@ -83,7 +83,7 @@ fn dsq(name: &str, number: f64) -> Dsq {
     }
 }
 
-/// A snapshot with extreme numbers, with `number` as every other number and `name` as every text.
+/// A snapshot with extreme integers, with `number` for floating-point numbers and `name` for texts.
 pub(super) fn snapshot(name: &str, number: f64, cpus: u32) -> Snapshot {
     let event = Event {
         name: name.to_owned(),

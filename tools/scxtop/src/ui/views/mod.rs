@@ -19,7 +19,8 @@ use super::table::{Column, Look, Order, Sort};
 use super::theme::Part;
 use crate::model::Snapshot;
 
-/// Least height of a body with a table and a second part below it.
+/// Least height of a body with a table and a second part below it. In a lower body, only details of
+/// a task are shown below the table.
 const SPLIT_MIN: u16 = 14;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -15,14 +15,14 @@ use super::super::theme::{Part, Theme};
 use super::tasks;
 use crate::model::{Snapshot, Task};
 
-/// Rows of the histogram with its title and axis.
+/// Least and most rows of the histogram with its title and axis.
 const HISTOGRAM_MIN: u16 = 6;
 const HISTOGRAM_MAX: u16 = 14;
 /// Least rows of the tasks with their header.
 const TASKS_MIN: u16 = 4;
 /// An interval of which at least this percentage was observed is shown as fully observed.
 const ALL_PCT: f64 = 99.0;
-/// Bodies up to this height have a short header, and no histogram.
+/// Bodies up to this height have a short header, no histogram and no footer.
 const LOW: u16 = 15;
 
 pub(super) fn draw(buf: &mut Buffer, mut area: Rect, snapshot: &Snapshot, state: &State) {
