@@ -11,8 +11,8 @@ use crate::supervisor::Time;
 
 /// How long a new profile must remain the same before it is followed.
 const SETTLED: Duration = Duration::from_secs(1);
-/// How often the power supply is read if there is no daemon. Its files in sysfs do not report
-/// changes.
+/// How often the power supply is read if there is no daemon. The supply's files in sysfs do not
+/// report changes.
 const SUPPLY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The power profile, and where it comes from.

@@ -6,8 +6,8 @@
 #include "maps.bpf.h"
 #include <bpf/bpf_core_read.h>
 
-/* The state of a task in task_struct.scx.flags. Its values are defined by enum scx_task_state,
- * without the shift, in older kernels, such as 6.12. Newer kernels, such as 7.2, define them in enum
+/* The state of a task in task_struct.scx.flags. In older kernels, such as 6.12, its values are
+ * those of enum scx_task_state, to be shifted. In newer kernels, such as 7.2, they are in enum
  * scx_ent_flags, already shifted. */
 enum scx_task_state___shifted {
 	SCX_TASK_ENABLED___shifted,

@@ -34,7 +34,7 @@ pub(super) struct Dsqs {
 /// The DSQs, and the depths of the local DSQs.
 pub(super) struct Read {
     pub(super) shown: Vec<Dsq>,
-    /// By CPU; 0 if unknown.
+    /// Depths of the local DSQs, by CPU; 0 if unknown.
     pub(super) local: Vec<u32>,
 }
 
@@ -141,7 +141,7 @@ fn local_depths(programs: &Programs<'_>, topology: &Topology) -> Result<Vec<u32>
 
 /// The depths of the DSQs; `None` for a DSQ that the kernel does not know.
 fn depths(programs: &Programs<'_>, ids: &[u64]) -> Result<Vec<Option<u32>>> {
-    // The words of struct top_depths.
+    // Indices of words in struct top_depths.
     const FIRST_ID: usize = 1;
     const FIRST_DEPTH: usize = FIRST_ID + bpf::TOP_DEPTHS_MAX as usize;
 

@@ -37,7 +37,7 @@ const FUNCTIONS: [(&str, Arguments); 10] = [
     ("scx_bpf_dsq_move_vtime", Arguments::Move),
 ];
 
-/// Loads the programs only on a kernel with sched_ext: they use the types of sched_ext.
+/// Selects the programs for loading only on a kernel with sched_ext, because they use its types.
 pub(super) fn select(progs: &mut OpenBpfProgs<'_>) {
     let exists = !SchedExt::new(Path::new("/")).state().is_empty();
     progs.on_insert_fifo.set_autoload(exists);

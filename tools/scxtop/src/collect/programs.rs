@@ -48,7 +48,7 @@ pub(super) mod control {
 /// What the programs do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
-    /// Whether the programs also count, for snapshots.
+    /// Whether tasks get counters, which snapshots need.
     pub(crate) counters: bool,
     /// Size of the ring for records of a trace, bytes: a power of two, at least a page.
     pub(crate) ring_bytes: u32,
@@ -225,7 +225,7 @@ impl<'obj> Programs<'obj> {
         Ok(self.losses.read(0)?.iter().map(|lost| lost.nr_events).sum())
     }
 
-    /// Events that could not be counted.
+    /// Number of events that could not be counted.
     ///
     /// # Errors
     ///

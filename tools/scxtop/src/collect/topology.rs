@@ -27,7 +27,7 @@ impl Current {
         }
     }
 
-    /// Reads the topology in the first call, and if the online CPUs have changed since the last one.
+    /// Reads the topology in the first call, and if the online CPUs have changed since then.
     /// Returns whether it was read.
     ///
     /// # Errors

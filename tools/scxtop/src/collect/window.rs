@@ -16,7 +16,7 @@ const SWITCHES_PER_S: f64 = 10_000.0;
 /// Maximum time between two readings of the number of context switches, because their rate may
 /// change.
 const CHECK: Duration = Duration::from_millis(50);
-/// Minimum time between two readings.
+/// Minimum time between two readings, because each takes CPU time.
 const CHECK_MIN: Duration = Duration::from_millis(2);
 
 /// The window of an interval.

@@ -53,7 +53,7 @@ impl Names {
         let mut threads = BTreeMap::new();
         for (&pid, task) in &tasks {
             let known = processes.entry(task.tgid).or_default();
-            // The process ended before its name was read.
+            // The process ended before its name was read: use the name of a thread.
             if known.comm.is_empty() {
                 known.comm = comm(task);
             }
@@ -117,7 +117,7 @@ impl Names {
 fn read(root: &Path, tgid: u32) -> Option<Known> {
     let stat = fs::read(root.join(format!("proc/{tgid}/stat"))).ok()?;
     let stat = String::from_utf8_lossy(&stat);
-    // pid (comm) state ppid …: the name may contain anything.
+    // The format is "pid (comm) state ppid …", where comm may contain spaces and parentheses.
     let (comm, fields) = stat.split_once('(')?.1.rsplit_once(')')?;
     Some(Known {
         comm: comm.to_owned(),

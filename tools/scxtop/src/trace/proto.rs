@@ -9,22 +9,23 @@ use prost::{Message, Oneof};
 /// packet, this key, the packet's length, and the packet.
 pub(super) const PACKET_KEY: u8 = 1 << 3 | 2;
 
-/// enum BuiltinClock.
+/// Values of Perfetto's enum BuiltinClock.
 pub(super) const CLOCK_REALTIME: u32 = 1;
 pub(super) const CLOCK_MONOTONIC: u32 = 3;
 pub(super) const CLOCK_BOOTTIME: u32 = 6;
 
-/// enum FtraceClock. With this clock, the two times of each bundle relate the times of its events
+/// A value of Perfetto's enum FtraceClock. With this clock, the two times of each bundle relate the times of its events
 /// to CLOCK_BOOTTIME. Without it, they would be read as times of CLOCK_BOOTTIME.
 pub(super) const FTRACE_CLOCK_GLOBAL: i32 = 2;
 
-/// enum TrackEvent.Type.
+/// Values of Perfetto's enum TrackEvent.Type.
 pub(super) const SLICE_BEGIN: i32 = 1;
 pub(super) const SLICE_END: i32 = 2;
 pub(super) const INSTANT: i32 = 3;
 pub(super) const COUNTER: i32 = 4;
 
-/// enum TrackDescriptor.ChildTracksOrdering: by `sibling_order_rank`.
+/// A value of Perfetto's enum TrackDescriptor.ChildTracksOrdering. Children are ordered by their
+/// `sibling_order_rank`.
 pub(super) const ORDER_EXPLICIT: i32 = 3;
 
 #[derive(Clone, PartialEq, Message)]
@@ -283,7 +284,7 @@ pub(super) struct CounterDescriptor {
 pub(super) struct TrackEvent {
     #[prost(message, repeated, tag = "4")]
     pub debug_annotations: Vec<DebugAnnotation>,
-    /// `type` in Perfetto.
+    /// The field is called `type` in Perfetto.
     #[prost(int32, required, tag = "9")]
     pub kind: i32,
     #[prost(uint64, required, tag = "11")]

@@ -4,14 +4,14 @@
 //! ```ignore
 //! let output = Output::create(path)?;
 //! let mut recording = Recording::new(Machine::now(), Limits::default());
-//! programs.set_tracing(true);
 //! let lost = programs.lost_events()?;
+//! programs.set_tracing(true)?;
 //! loop {
 //!     programs.events(&mut events)?;
 //!     recording.push(&events, programs.lost_events()? - lost);
 //!     recording.sample(monotonic_ns()?, sampler.sample());
 //! }
-//! programs.set_tracing(false);
+//! programs.set_tracing(false)?;
 //! let summary = recording.finish(output)?;
 //! ```
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::collect::events::Events;
 use crate::collect::stats::Source;
 
-/// How long a scheduler may take to answer. The ring fills meanwhile.
+/// How long to wait for the scheduler's statistics. Meanwhile, no records are read from the ring.
 const TIMEOUT: Duration = Duration::from_millis(50);
 
 /// What a value belongs to.
@@ -29,7 +29,7 @@ pub(crate) type Sample = Vec<(Counter, f64)>;
 /// Takes samples.
 pub(crate) struct Sampler {
     events: Events,
-    /// CPUs with a frequency, and the file that tells it.
+    /// CPUs with a known frequency, each with the file in sysfs that contains the frequency.
     cpus: Vec<(u32, PathBuf)>,
     stats: Source,
 }

@@ -20,7 +20,7 @@ use super::recording::{Limits, Recording};
 
 /// Interval of reading records. With a shorter interval, this program would run more often, and so
 /// disturb the recorded tasks more. A record with its header takes 128 bytes, so the default ring
-/// holds 130000 records in an interval.
+/// has room for the records of an interval if there are at most 130000.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Records and writes a trace.
@@ -48,7 +48,7 @@ pub(crate) fn run(opts: &TraceOpts) -> Result<()> {
     finish(opts, recording, output)
 }
 
-/// Records until the time limit, a late wakeup or a signal.
+/// Records until the time limit, a late wakeup or a signal, or until the recording is full.
 fn record(
     opts: &TraceOpts,
     programs: &mut Programs<'_>,

@@ -7,7 +7,7 @@ use super::proto::{
     CLOCK_MONOTONIC, COUNTER, INSTANT, ORDER_EXPLICIT, SLICE_BEGIN, SLICE_END,
 };
 
-/// All packets come from one writer.
+/// The id of the writer of the packets. There is only one.
 const SEQUENCE: u32 = 1;
 
 /// A track. Numbers of DSQs, lanes and samples are indices.

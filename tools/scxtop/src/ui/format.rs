@@ -38,7 +38,7 @@ pub(crate) fn latency(ns: u64, count: u64) -> String {
     }
 }
 
-/// A percentage with one decimal, without sign.
+/// A percentage with one decimal, scaled if it is large, without the percent sign.
 pub(crate) fn percent(percent: f64) -> String {
     let percent = sane(percent);
     if percent < 999.95 {
@@ -48,7 +48,7 @@ pub(crate) fn percent(percent: f64) -> String {
     }
 }
 
-/// A percentage as a whole number.
+/// A percentage as a whole number, at most 999, without the percent sign.
 pub(crate) fn whole_percent(percent: f64) -> String {
     format!("{:.0}", sane(percent).min(999.0))
 }

@@ -151,7 +151,7 @@ fn draw_status(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &State)
     sides(buf, area, &Line::from(spans), &hint);
 }
 
-/// All keys.
+/// The lines of help: all keys, and notes.
 fn help(width: u16, theme: Theme) -> Vec<Line<'static>> {
     let keys = keys::BINDINGS.iter().map(|b| (b.names(), b.help));
     let notes = keys::NOTES

@@ -297,7 +297,7 @@ fn clicks_select_tabs_and_rows() {
     assert_eq!(state.view, View::Tasks);
     click(&mut state, &snapshot, 3, 4);
     assert_eq!(selected(&state, &snapshot), 4713);
-    // The header and the space below the last row.
+    // Clicks on the header, below the last row, and beside the tabs have no effect.
     let before = state.clone();
     click(&mut state, &snapshot, 3, 1);
     click(&mut state, &snapshot, 3, 20);

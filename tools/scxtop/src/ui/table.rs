@@ -89,7 +89,7 @@ pub(crate) struct Look {
     pub top: usize,
 }
 
-/// Sorts positions of `items`; equal items stay in the order of `items`.
+/// Sorts `rows`, which are positions in `items`. Equal items keep their order.
 pub(crate) fn sort<T>(rows: &mut [usize], items: &[T], columns: &[Column<T>], sort: Option<Sort>) {
     let Some(sort) = sort else { return };
     let (compare, is_falling) = match columns.get(sort.column).map(|column| &column.order) {

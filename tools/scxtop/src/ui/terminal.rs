@@ -106,7 +106,8 @@ impl Drop for Terminal {
     }
 }
 
-/// Undoes what [`Terminal::enter`] did, once. The terminal may be gone, so errors do not matter.
+/// Restores the modes that [`Terminal::enter`] has changed, once. Ignores errors, because the
+/// terminal may be gone.
 fn restore() {
     if IS_ENTERED.swap(false, Ordering::Relaxed) {
         let _ = execute!(

@@ -62,7 +62,7 @@ impl TraceKey {
         }
     }
 
-    /// Takes what was recorded, and updates the status line. Returns whether it changed.
+    /// Takes what was recorded, and updates the status line. Returns whether that line has changed.
     pub(crate) fn update(&mut self, programs: &mut Programs<'_>, state: &mut State) -> bool {
         if self.writer.as_ref().is_some_and(JoinHandle::is_finished) {
             let message = self.writer.take().and_then(|writer| writer.join().ok());
@@ -118,13 +118,13 @@ impl TraceKey {
         Ok(())
     }
 
-    /// Waits until the last trace is written.
+    /// Waits until the last trace is written. Returns the message of its writer.
     pub(crate) fn finish(self) -> Option<String> {
         self.writer.and_then(|writer| writer.join().ok())
     }
 }
 
-/// The first unused name.
+/// The first unused of the names scxtop-1.pftrace, scxtop-2.pftrace and so on.
 fn unused(dir: &Path) -> PathBuf {
     let names = (1..).map(|n: u32| dir.join(format!("scxtop-{n}.pftrace")));
     let mut unused = names.filter(|path| !path.exists());
