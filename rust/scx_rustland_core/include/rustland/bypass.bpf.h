@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Tasks that bypass the policy, because the policy thread may depend on them: threads of the
- * scheduler's own process, and per-CPU kernel threads. On wakeup they preempt the running task,
- * which resumes afterwards with the rest of its slice. If nothing is left of the slice, the task
- * runs until the next tick.
+ * scheduler's own process, and per-CPU kernel threads. If their CPU is busy on wakeup, they preempt
+ * its current task, which resumes afterwards with the rest of its slice. If hardly anything is left
+ * of the slice, the preempted task runs until the next tick.
  */
 #ifndef __RL_BYPASS_BPF_H
 #define __RL_BYPASS_BPF_H
@@ -17,7 +17,7 @@ static bool is_urgent(const struct task_struct *p)
 #define MIN_REST_NS (100 * 1000ULL)
 
 /* Unless it is preempted, a task overruns its slice until the next tick, by up to 4 ms with HZ=250.
- * A preempted task that has overrun its slice by more than that does not resume. */
+ * A preempted task that has overrun its slice by more than this does not resume. */
 #define OVERRUN_MAX_NS (4 * NSEC_PER_MSEC)
 
 static bool is_preemptible(s32 cpu)
@@ -55,9 +55,9 @@ static s32 select_cpu_for_own(struct task_struct *p, s32 prev_cpu, u64 wake_flag
 		return is_preemptible(cpu) ? cpu : other_preemptible_cpu(p, cpu);
 	}
 	clear_cpu(shared.idle, cpu);
-	/* 7.2 takes the CPU for busy once it has enqueued a task there, even if that task waits for
-	 * the policy. Because of SCX_ENQ_IMMED, it would then enqueue the policy thread again.
-	 * SCX_ENQ_PREEMPT avoids this. */
+	/* Linux 7.2 takes the CPU for busy once a task was enqueued there, even if that task still
+	 * waits for the policy. With SCX_ENQ_IMMED alone, the kernel would then enqueue the policy
+	 * thread again. SCX_ENQ_PREEMPT avoids this. */
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, SCX_ENQ_PREEMPT | SCX_ENQ_IMMED);
 	count(nr_kernel);
 	return cpu;
@@ -75,9 +75,9 @@ static void preempt_with(struct task_struct *p, s32 cpu, u64 enq_flags)
 
 /*
  * Return the CPU on which to run @p, a thread of the scheduler's own process that woke up on @cpu
- * or has to leave it. On 7.2, SCX_ENQ_IMMED in *@immed makes the thread leave a CPU at once when a
- * task of a higher class runs there. It is not set if there is no other CPU, because the kernel
- * would enqueue the thread again and again.
+ * or has to leave it. On Linux 7.2, SCX_ENQ_IMMED in *@immed makes the thread leave a CPU at once
+ * when a task of a higher class runs there. It is not set for a thread that finds no CPU to move
+ * to, because the kernel would enqueue this thread again and again.
  */
 static s32 cpu_for_own(struct task_struct *p, s32 cpu, u64 enq_flags, u64 *immed)
 {
@@ -99,7 +99,7 @@ static void enqueue_urgent(struct task_struct *p, struct rl_task *t, u64 enq_fla
 
 	count(nr_kernel);
 	if (enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_REENQ)) {
-		/* A per-CPU kernel thread cannot leave a CPU that runs a higher class. */
+		/* A per-CPU kernel thread cannot leave a CPU that runs a task of a higher class. */
 		if (scx_task_is_own(p))
 			cpu = cpu_for_own(p, cpu, enq_flags, &immed);
 		preempt_with(p, cpu, enq_flags | immed);
@@ -117,7 +117,7 @@ static void enqueue_urgent(struct task_struct *p, struct rl_task *t, u64 enq_fla
 	enqueue_fallback(p, enq_flags);
 }
 
-/* In ops.stopping(): note that @p was preempted. */
+/* In ops.stopping(): if @p was preempted, note that it is to resume. */
 static void note_preempted(struct task_struct *p, struct rl_task *t, bool runnable)
 {
 	struct rl_cpu *state = cpu_state(scx_bpf_task_cpu(p));

@@ -52,8 +52,9 @@ static bool dispatch_decided(s32 cpu)
 }
 
 /*
- * Dispatch the next task of FALLBACK_DSQ. While user space is stalled, pending tasks go first. No
- * task is added to PENDING_DSQ during a stall, so they were enqueued before the fallback tasks.
+ * Dispatch the next task of FALLBACK_DSQ. While user space is stalled, pending tasks go first. They
+ * have waited longer than most fallback tasks, because no task is added to PENDING_DSQ during a
+ * stall.
  */
 static bool dispatch_fallback(void)
 {
@@ -67,9 +68,9 @@ static bool dispatch_fallback(void)
 #define RECLAIM_MAX 16
 
 /*
- * If @cpu would otherwise become idle, continue a pending task that gave up @cpu without sleeping,
- * mostly on slice expiry, because another task needed the CPU briefly. This is done only if the
- * policy has not yet read the record of the task.
+ * If @cpu would otherwise become idle, run a pending task of @cpu that was not enqueued by a
+ * wakeup. In most cases its slice has expired, and another task needed the CPU briefly. This is
+ * done only if the policy has not yet read the record of the task.
  */
 __noinline int reclaim(s32 cpu)
 {
@@ -112,7 +113,7 @@ __noinline int dispatch_next(s32 cpu)
 	       (!is_fallback_first && dispatch_fallback());
 }
 
-/* Slice with which prev continues while the policy selects the next task. */
+/* Maximum slice with which prev continues while the policy may have another task to run. */
 #define MOMENT_NS (1 * NSEC_PER_MSEC)
 
 /* Whether the policy may have a task to run instead of prev. */
@@ -133,7 +134,8 @@ static void continue_prev(struct task_struct *prev, struct rl_task *t)
 
 /*
  * Let prev continue, because there is no other task that this CPU can run. prev gets a slice, but
- * at most MOMENT_NS if the policy may have another task to run.
+ * at most MOMENT_NS if the policy may have another task to run. Returns false if there is no prev,
+ * or if prev is not runnable.
  */
 static bool extend_prev(struct task_struct *prev)
 {
@@ -179,7 +181,7 @@ static u64 first_vtime(u64 dsq_id)
 	return t ? advanced_vtime(first, t) + VTIME_FIRST : vtime;
 }
 
-/* Whether @vtime precedes all tasks decided for @cpu; false if there are none. */
+/* Whether @vtime precedes all tasks decided for @cpu or for any CPU; false if there are none. */
 static bool is_before_decided(s32 cpu, u64 vtime)
 {
 	u64 of_own, of_any;
@@ -199,10 +201,10 @@ static bool has_local(s32 cpu)
 }
 
 /*
- * Whether prev, whose slice has expired, still precedes all other tasks. If so, it gets another
- * slice: if two tasks on one CPU simply took turns, their weights would have no effect. Always
- * false if the decision on prev has no weight (rl_decision.weight), because its vtime does not
- * advance.
+ * Whether prev, whose slice has expired, precedes all tasks decided for this CPU or for any CPU. If
+ * so, prev gets another slice: if two tasks on one CPU simply took turns, their weights would have
+ * no effect. Always false if the decision on prev has no weight (rl_decision.weight), because the
+ * vtime of prev does not advance.
  */
 static bool prev_is_first(s32 cpu, struct task_struct *prev)
 {
@@ -229,7 +231,7 @@ static bool prev_is_first(s32 cpu, struct task_struct *prev)
 	return true;
 }
 
-/* No decided task may run on this CPU. If the policy holds tasks, let it decide on further ones. */
+/* No decided task may run on this CPU. If the policy holds tasks, let it decide on the next one. */
 static void remind(void)
 {
 	if (*(volatile u64 *)&shared.nr_waiting) {

@@ -15,7 +15,7 @@ _Static_assert(RL_IN_FLIGHT_MAX * (sizeof(struct rl_decision) + 8) <= 1 << 20,
  * meanwhile. */
 #define DRAIN_MAX 256
 
-/* Publish the number of decided tasks, so that user space sees when there are too few of them. */
+/* Publish the number of tasks decided for any CPU, so that user space sees when none is left. */
 static void note_spare(void)
 {
 	shared.nr_spare = scx_bpf_dsq_nr_queued(SHARED_DSQ);
@@ -223,8 +223,8 @@ static __noinline bool is_undrained_after_release(void)
 
 /*
  * Drain the decisions on @cpu, which looks for work. If another CPU is draining, that CPU checks
- * for new decisions when it is done, so no decision is missed. The caller calls kick_for_left()
- * after it has dispatched a task.
+ * for new decisions when it is done, so no decision is missed. ops.dispatch() calls kick_for_left()
+ * afterwards.
  */
 __noinline int drain(s32 cpu)
 {
@@ -250,7 +250,7 @@ __noinline int drain(s32 cpu)
 	return 0;
 }
 
-/* Kick an idle CPU for the task that kick_for() left to @cpu, if @cpu has dispatched a different
+/* Kick an idle CPU for the task that kick_for() left to @cpu, if @cpu has not dispatched this
  * task. */
 __noinline int kick_for_left(s32 cpu)
 {

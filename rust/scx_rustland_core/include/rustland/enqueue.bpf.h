@@ -29,9 +29,9 @@ static void submit(struct rl_queued *rec)
 }
 
 /*
- * Wake the policy thread by a record with pid 0, because a word of shared memory has changed. The
- * caller changes the word before this call. The policy thread checks these words again after it has
- * set is_sleeping, so no change is missed.
+ * If the policy thread sleeps, wake it by a record with pid 0. In most cases a word of shared
+ * memory has changed. The caller changes the word before this call, and the policy thread checks it
+ * again after setting is_sleeping, so no change is missed.
  */
 __noinline int wake_user(void)
 {
@@ -90,7 +90,8 @@ static void enqueue_fallback(struct task_struct *p, u64 enq_flags)
 	kick_idle_for(p);
 }
 
-/* Queue the task until the policy has decided on it, and publish a record for the policy. */
+/* Queue the task until the policy has decided on it, and publish a record for the policy. During a
+ * stall, or if the ring is full, the task gets no decision. */
 static void enqueue_pending(struct task_struct *p, struct rl_task *t, u64 enq_flags)
 {
 	struct rl_queued *rec;
@@ -116,8 +117,8 @@ static void enqueue_pending(struct task_struct *p, struct rl_task *t, u64 enq_fl
 	/* The kernel inserts the task only after this callback has returned (move_pending()). */
 	scx_bpf_dsq_insert(p, PENDING_DSQ, config.slice_ns, enq_flags);
 	submit(rec);
-	/* If all idle CPUs looked for decisions before the last decisions were sent, no CPU has
-	 * drained the last decisions yet. */
+	/* The idle CPUs may have looked for decisions before the last decisions were sent. Let one
+	 * of them drain the last decisions. */
 	if (is_undrained())
 		kick_any_idle();
 }

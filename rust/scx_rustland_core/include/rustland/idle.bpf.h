@@ -109,9 +109,9 @@ static bool any_cpu_busy(void)
 	return false;
 }
 
-/* Whether an idle CPU may be woken for a task. With low_power, tasks wait for a busy CPU instead.
- * If they are still queued in the next period of the watchdog, it wakes an idle CPU
- * (wake_for()). */
+/* Whether an idle CPU may be woken for a task. With low_power, tasks wait for a busy CPU instead,
+ * if there is one. If they are still queued in the next period of the watchdog, the watchdog wakes
+ * an idle CPU (wake_for()). */
 static bool may_wake_idle(void)
 {
 	return !config.low_power || !any_cpu_busy();
@@ -140,8 +140,8 @@ static void kick_idle(s32 cpu)
 }
 
 /*
- * The verifier checks a global function, which is not static and marked __noinline, only once. It
- * checks a static function at each call, which is often in a loop.
+ * The functions below are global: not static, and __noinline. The verifier checks a global function
+ * only once, but a static function at each call, and many of these calls are in loops.
  */
 
 /* Kick an idle CPU, if there is one. */

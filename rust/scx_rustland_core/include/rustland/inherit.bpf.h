@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* On a sync wakeup the wakee inherits the waker's remaining slice, without a decision. */
+/* On a sync wakeup the wakee may inherit the waker's remaining slice, without a decision. */
 #ifndef __RL_INHERIT_BPF_H
 #define __RL_INHERIT_BPF_H
 
 /* Minimum slice that is worth a context switch. */
 #define INHERIT_MIN_NS (50 * 1000ULL)
 
-/* If wakees inherit a slice that is shorter than this, they inherit this time instead. Slices are
+/* If the slice of the waker is shorter than this, its wakees inherit this time instead. Slices are
  * short while many tasks wait, and a task that wakes up many tasks at once could then pass on its
  * slice to only a few of them. */
 #define INHERIT_SPAN_NS (2 * NSEC_PER_MSEC)
 
-/* Maximum number of tasks in the local DSQ that wait to use an inherited slice. */
+/* Maximum length of the local DSQ: if it is reached, wakees inherit no slice. */
 #define INHERIT_QUEUE_MAX 20
 
 /*
  * Let @p inherit the waker's remaining slice, and run as soon as the waker sleeps. Called from
- * ops.select_cpu() on the waker's CPU for a sync wakeup. This needs no decision, and neither do the
- * sync wakeups by @p itself. All these wakees inherit the same end of the slice. So together they
- * run no longer than the waker's slice, or INHERIT_SPAN_NS if that is longer. A wakee that is still
- * queued at the end, because the waker did not sleep, gets a slice of INHERIT_MIN_NS.
+ * ops.select_cpu() on the waker's CPU for a sync wakeup. Returns whether @p inherits. This needs no
+ * decision, and neither do the sync wakeups by @p itself. All these wakees inherit the same end of
+ * the slice. So together they run no longer than the waker's slice, or INHERIT_SPAN_NS if that is
+ * longer. But a wakee that is still queued at the end, for example because the waker did not sleep,
+ * gets a slice of INHERIT_MIN_NS.
  */
 static bool inherit_slice(struct task_struct *p)
 {
@@ -50,7 +51,7 @@ static bool inherit_slice(struct task_struct *p)
 }
 
 /* In ops.running(): set the time until which wakees of @p may inherit its slice. If @p itself
- * inherited its slice, shorten the slice by what the waker has used of it meanwhile. */
+ * inherited its slice, shorten the slice by what other tasks have used of it meanwhile. */
 static void begin_inheritance(struct task_struct *p, struct rl_task *t, u64 now)
 {
 	u64 rest_ns = INHERIT_MIN_NS, slice_ns = p->scx.slice;

@@ -7,7 +7,7 @@
 #include <scx/types.h>
 
 enum rl_consts {
-	/* Upper bound of CPU ids: the largest CONFIG_NR_CPUS of any architecture. */
+	/* All CPU ids are below this, the largest CONFIG_NR_CPUS of any architecture. */
 	RL_CPUS_MAX = 8192,
 	RL_CPU_WORDS = RL_CPUS_MAX / 64,
 	/* Minimum capacity of each ring, in records. */
@@ -20,19 +20,20 @@ enum rl_consts {
 /* In rl_decision.cpu: the first CPU that becomes free. All CPU ids are smaller. */
 #define RL_CPU_ANY (1 << 20)
 
-/* Which side selects a CPU for a wakee. Except with RL_IDLE_FULL_USER, a wakee that finds no idle
- * CPU may inherit the waker's slice (inherit.bpf.h). */
+/* Which side selects a CPU for a wakee. If BPF selects none, the wakee may inherit the waker's
+ * slice on a sync wakeup (inherit.bpf.h), except with RL_IDLE_FULL_USER. */
 enum rl_idle_selection {
 	RL_IDLE_FULL_USER, /* the policy */
 	RL_IDLE_PREV_CPU, /* BPF selects the task's previous CPU, if it is idle */
 	RL_IDLE_BUILTIN, /* BPF calls the kernel's built-in selection */
 };
 
-/* Set by user space before the load. */
+/* The configuration, which user space sets before the load. */
 struct rl_config {
 	u64 slice_ns; /* default slice of decisions */
 	u32 idle_selection; /* enum rl_idle_selection */
-	u32 low_power; /* 0 or 1: tasks wait for a busy CPU rather than wake an idle one */
+	/* 1: a task waits for a busy CPU, if it may use one, so that idle CPUs stay idle; else 0 */
+	u32 low_power;
 };
 
 /* rl_decision.flags */
@@ -45,13 +46,13 @@ enum rl_flags {
 	RL_STANDING = 1 << 2,
 };
 
-/* A pending task. A record with pid 0 stands for no task and wakes the policy thread because a word
- * of struct rl_shared has changed. */
+/* A pending task. A record with pid 0 stands for no task, and only wakes the policy thread
+ * (wake_user()). */
 struct rl_queued {
 	u64 enq_seq; /* unique number of this enqueue */
-	u64 now_ns; /* when the task was enqueued; all times are CLOCK_MONOTONIC */
-	u64 start_ns; /* when the task last started to run */
-	u64 stop_ns; /* when the task last stopped running */
+	u64 now_ns; /* when the task was enqueued, CLOCK_MONOTONIC like start_ns and stop_ns */
+	u64 start_ns; /* when the task last started to run; 0: not since the scheduler's start */
+	u64 stop_ns; /* when the task last stopped running; 0: not since the scheduler's start */
 	u64 exec_ns; /* CPU time since the task last slept */
 	u64 sum_exec_ns; /* CPU time since fork */
 	u64 vtime; /* vtime of the last decision plus the advance since then (rl_decision.weight) */
@@ -61,7 +62,7 @@ struct rl_queued {
 	u64 ctx[RL_CTX_WORDS];
 	s32 pid; /* thread id */
 	s32 tgid; /* process id */
-	s32 cpu; /* the previous CPU */
+	s32 cpu; /* the task's CPU: usually the CPU where it ran last */
 	u32 weight; /* 1..10000, 100 is nice 0 */
 	u32 nr_cpus_allowed;
 	u32 is_kthread; /* 0 or 1 */
@@ -77,9 +78,9 @@ struct rl_decision {
 	s32 pid;
 	s32 cpu; /* or RL_CPU_ANY */
 	u32 flags; /* enum rl_flags */
-	/* If neither weight nor vtime is 0, vtime advances by CPU time (ns) * 100 / weight. On
-	 * slice expiry, the task continues if its vtime precedes all tasks that were decided for
-	 * its CPU or for any CPU. */
+	/* If neither weight nor vtime is 0, vtime advances by the task's CPU time (ns) * 100 /
+	 * weight. On slice expiry, the task may then continue if it precedes all tasks that were
+	 * decided for its CPU or for any CPU (prev_is_first()). */
 	u32 weight;
 };
 
@@ -99,14 +100,15 @@ struct rl_shared {
 	u64 vtime_floor; /* minimum vtime of a task that wakes up with a standing decision */
 	u64 user_unused[1];
 
-	/* 1: the policy thread sleeps, or is about to sleep. The waker resets this to 0. */
+	/* 1: the policy thread sleeps, or is about to sleep. BPF resets this to 0 when it wakes the
+	 * thread. */
 	u64 is_sleeping;
 	u64 sleep_unused[7];
 
 	/* Written by BPF. */
 	u64 nr_drained; /* decisions drained */
-	u64 nr_spare; /* decided tasks in SHARED_DSQ at the last check; 0 also if the checking CPU
-		       * may run none of them */
+	u64 nr_spare; /* decided tasks in SHARED_DSQ at the last check; also 0 after a CPU found no
+		       * task there that it may run (remind()) */
 	u64 hotplug_seq; /* incremented by each CPU hotplug event */
 	u64 is_stalled; /* 1: user space does not respond, and BPF dispatches in FIFO order */
 	u64 free_cpu; /* if the policy thread woke up on an idle CPU: that CPU + 1; else 0 */
@@ -115,9 +117,9 @@ struct rl_shared {
 	u64 is_slow; /* 1: user space recently answered late, and should decide in batches */
 	u64 idle[RL_CPU_WORDS]; /* a bit for each CPU */
 	u64 online[RL_CPU_WORDS];
-	/* For each CPU, the vtime of its current task at the start of the slice; 0: the CPU is idle
-	 * or must not be preempted. While a thread of the scheduler's own process runs, this is
-	 * still the vtime of the task that ran before. */
+	/* For each CPU, the vtime of its current task at the start of the slice; 0: the CPU is
+	 * idle, or its task has no vtime or must not be preempted. While a thread of the
+	 * scheduler's own process runs, this is still the vtime of the task that ran before. */
 	u64 running[RL_CPUS_MAX];
 };
 
@@ -133,15 +135,16 @@ struct rl_counters {
 	u64 nr_cancelled; /* tasks enqueued again (affinity, priority, class), or reclaimed */
 	u64 nr_dequeued; /* tasks that slept or exited before the decision */
 	u64 nr_late; /* decisions for an enqueue that had already ended */
-	u64 nr_bounced; /* of nr_dispatched: the CPU is offline, not allowed or used by a higher
-			 * class */
-	u64 nr_congested; /* of nr_fallback: the ring was full */
+	u64 nr_bounced; /* of nr_dispatched: the decided CPU was offline, not allowed or used by a
+			 * higher class, or no allowed CPU was online */
+	u64 nr_congested; /* of nr_fallback: the ring of pending tasks was full */
 	u64 nr_kernel; /* dispatches that bypass the policy (rustland.bpf.h) */
 	u64 nr_kept; /* expired slices after which the task continued (rustland.bpf.h) */
 	u64 nr_wakeups; /* wakeups of the policy thread by BPF */
-	u64 nr_preempting; /* of nr_dispatched: the task preempted the CPU's current task */
-	u64 nr_idle_kicks; /* idle CPUs kicked */
-	u64 nr_rescued; /* tasks moved off a CPU that is offline or used by a higher class */
+	u64 nr_preempting; /* of nr_dispatched: the task was to preempt a CPU's current task */
+	u64 nr_idle_kicks; /* idle CPUs that were claimed and kicked (kick_idle()) */
+	u64 nr_rescued; /* tasks moved to SHARED_DSQ from the queue of a CPU that is offline or used
+			 * by a higher class */
 	u64 nr_running; /* calls of ops.running() minus calls of ops.stopping() by this CPU. A CPU
 			 * may stop a task that runs on another CPU, so only the sum over all CPUs
 			 * is a number of tasks. */

@@ -44,7 +44,8 @@ char _license[] SEC("license") = "GPL";
 #include "watchdog.bpf.h"
 #include "dispatch.bpf.h"
 
-/* Claim an idle CPU for @p as config.idle_selection says. Negative if there is none. */
+/* Claim an idle CPU for @p as config.idle_selection says, and return it. Negative if there is
+ * none. */
 static s32 find_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	bool is_idle = false;
@@ -81,8 +82,8 @@ s32 BPF_STRUCT_OPS(rl_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_
 	return prev_cpu;
 }
 
-/* Begin ops.enqueue(): cancel a previous enqueue that is still pending. Returns NULL if the state
- * of the task cannot be allocated. */
+/* Begin ops.enqueue(): cancel a previous enqueue that is still pending. Returns the state of the
+ * task, NULL if it cannot be allocated. */
 static struct rl_task *begin_enqueue(struct task_struct *p, u64 enq_flags)
 {
 	struct rl_task *t = task_state(p);
@@ -92,13 +93,14 @@ static struct rl_task *begin_enqueue(struct task_struct *p, u64 enq_flags)
 	t->inherited_end_ns = 0;
 	if (claim_any(t))
 		count(nr_cancelled);
-	/* A task of a higher class runs on the only CPU of this task, which resumes there later. */
+	/* A task of a higher class has taken the only CPU of @p. Later, @p resumes on this CPU. */
 	if (enq_flags & SCX_ENQ_REENQ && p->nr_cpus_allowed == 1)
 		t->resumes = true;
 	return t;
 }
 
-/* Enqueue @p if it bypasses the policy. Returns false if @p needs a decision. */
+/* Enqueue @p if it is a task that always bypasses the policy: an urgent task (is_urgent()), or a
+ * migration-disabled task. Returns whether it is. */
 static bool enqueue_special(struct task_struct *p, struct rl_task *t, u64 enq_flags)
 {
 	if (is_urgent(p)) {
@@ -204,7 +206,7 @@ void BPF_STRUCT_OPS(rl_running, struct task_struct *p)
 		shared.own_cpu = cpu;
 	if (!t)
 		return;
-	/* The enqueue is still pending, so the task was dispatched without a decision. */
+	/* If an enqueue is still pending, the task was dispatched without a decision. */
 	if (claim_any(t))
 		count(nr_fallback);
 	t->start_ns = scx_monotonic_now();
@@ -228,7 +230,8 @@ void BPF_STRUCT_OPS(rl_stopping, struct task_struct *p, bool runnable)
 
 /*
  * The weight has changed. An infinite slice was decided for the previous weight, and would last
- * until the task sleeps. End it, so that the policy decides again. A finite slice ends soon anyway.
+ * until the task sleeps. Replace it by the default slice, after which the policy decides again. A
+ * finite slice ends soon anyway.
  */
 void BPF_STRUCT_OPS(rl_set_weight, struct task_struct *p, u32 weight)
 {
@@ -279,8 +282,8 @@ void BPF_STRUCT_OPS(rl_enable, struct task_struct *p)
 		has_all_tasks = true;
 }
 
-/* Used only on kernels where the watchdog cannot re-enqueue the tasks of another CPU
- * (check_cpus()). */
+/* User space removes this callback on kernels where SCX_ENQ_IMMED and the watchdog (check_cpus())
+ * replace it: see reenqueue_on_cpu_release() in scx_utils. */
 void BPF_STRUCT_OPS(rl_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	scx_bpf_reenqueue_local();
@@ -359,9 +362,9 @@ int rl_register_policy(void *ctx)
 	return 0;
 }
 
-/* Find an idle CPU for a task, and claim it in the kernel's idle mask. Negative if there is none.
- * The CPU's bit in shared.idle stays set, because applying the decision checks it (RL_IF_IDLE) and
- * then kicks the CPU. */
+/* Find an idle CPU for a task, and claim it in the kernel's idle mask. Negative if there is none,
+ * or if the task does not exist. The CPU's bit in shared.idle stays set, because applying the
+ * decision checks it (RL_IF_IDLE) and then kicks the CPU. */
 SEC("syscall")
 int rl_find_idle(struct rl_find_idle_args *args)
 {

@@ -8,13 +8,13 @@
 #ifndef __RL_STANDING_BPF_H
 #define __RL_STANDING_BPF_H
 
-/* Time for which a decision stands. After that the policy sees the task again, and can raise
- * vtime_floor. Until then, the vtime of a task that slept may be behind other tasks by this
- * much. */
+/* Time for which a decision stands. At the next wakeup after that, the policy sees the task and can
+ * raise vtime_floor. Meanwhile, the vtime of a sleeping task may fall behind tasks of nice 0 by up
+ * to this much. */
 #define STANDING_NS (100 * NSEC_PER_MSEC)
 
 /* A bit for each CPU: whether it runs a task without a standing decision. The policy might preempt
- * such a task. */
+ * such a task. While the CPU runs an urgent task, this is still the bit of the task before. */
 static u64 preemptible[RL_CPU_WORDS];
 
 static bool has_standing(const struct rl_task *t)

@@ -5,24 +5,24 @@
 
 /*
  * DSQs. Each possible CPU has a DSQ with the CPU's id, for tasks that were decided to run there,
- * were preempted there or are pinned to the CPU. ops.dispatch() takes tasks from PENDING_DSQ only
- * while user space is stalled, or to reclaim a task.
+ * were preempted there or are pinned to the CPU. Without a decision, ops.dispatch() takes tasks
+ * from PENDING_DSQ only while user space is stalled, or to reclaim a task.
  */
 enum {
 	/* Decided tasks for any CPU, ordered by vtime like the DSQs of the CPUs. */
 	SHARED_DSQ = 1ULL << 32,
 	/* Tasks that wait for a decision, in FIFO order. */
 	PENDING_DSQ,
-	/* Tasks that get no decision, in FIFO order. */
+	/* Tasks that get no decision and are not pinned, in FIFO order. */
 	FALLBACK_DSQ,
 };
 
-/* Values of dsq_vtime in a CPU's queue. */
+/* Values of dsq_vtime in the queues of the CPUs and in SHARED_DSQ. */
 enum {
 	VTIME_PREEMPTING, /* tasks that preempt the CPU's current task */
 	/* The values up to this are for preempted tasks, in LIFO order (bypass.bpf.h). */
 	VTIME_RESUMED_LAST = 1ULL << 40,
-	/* Added to rl_decision.vtime, so that all other decided tasks come after the tasks with the
+	/* Added to the vtimes of all other tasks, so that these come after the tasks with the
 	 * values above. */
 	VTIME_FIRST,
 };
@@ -46,7 +46,7 @@ struct rl_shared shared SEC(".data.rl_shared");
 
 /* State of a CPU. */
 struct rl_cpu {
-	u64 nr_resumed; /* preempted tasks that resumed so far */
+	u64 nr_resumed; /* preempted tasks that were requeued so far (resume()) */
 	u32 turn; /* odd: fallback tasks go before decided tasks (dispatch_next()) */
 	u32 is_preempted; /* 1: the current task is being preempted (bypass.bpf.h) */
 	/* Counters of loops. They are kept here because the verifier would track each value of a
@@ -56,7 +56,7 @@ struct rl_cpu {
 	/* Thread id of a task in SHARED_DSQ for which no CPU was kicked, because this CPU was
 	 * looking for work; 0: none. */
 	s32 left_pid;
-	u32 nr_idle_periods; /* watchdog periods that the CPU idled since it last used its queue */
+	u32 nr_idle_periods; /* watchdog periods in which the CPU idled with tasks in its queue */
 };
 
 struct {
@@ -69,7 +69,7 @@ struct {
 /* State of a task. */
 struct rl_task {
 	u64 enq_seq; /* number of the pending enqueue; 0: none is pending */
-	u64 slice_ns; /* slice of the last decision */
+	u64 slice_ns; /* slice of the last decision; 0: config.slice_ns */
 	u64 vtime; /* as decided, then advanced; p->scx.dsq_vtime is the place in a queue */
 	u64 granted_at_ns; /* CPU time of the task when vtime was set */
 	u64 start_ns;
@@ -82,7 +82,7 @@ struct rl_task {
 	u64 ctx[RL_CTX_WORDS]; /* task context of the policy */
 	u32 weight; /* weight of the last decision; 0: vtime does not advance */
 	u32 resumes; /* 1: the task was preempted and is to resume (bypass.bpf.h) */
-	u32 slice_expired; /* 1: the last enqueue was no wakeup, but mostly a slice expiry */
+	u32 slice_expired; /* 1: the last enqueue was no wakeup, but in most cases a slice expiry */
 };
 
 struct {
@@ -153,7 +153,7 @@ static bool is_stalled(void)
 	return *(volatile u64 *)&shared.is_stalled;
 }
 
-/* Whether this scheduler schedules tasks of the fair class: not with --partial. */
+/* Whether this scheduler also schedules tasks whose policy is not SCHED_EXT: not with --partial. */
 static bool has_all_tasks;
 
 /* Whether the CPU runs a task that no task of this scheduler preempts: a real-time or deadline

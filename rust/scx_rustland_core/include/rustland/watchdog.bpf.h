@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The watchdog, a timer that detects stalls of user space, tasks that wait for a CPU that is
- * offline or used by a real-time task, and CPUs that are going offline.
+ * offline or used by a task of a higher class, and CPUs that are going offline.
  */
 #ifndef __RL_WATCHDOG_BPF_H
 #define __RL_WATCHDOG_BPF_H
@@ -19,7 +19,7 @@
 #define STALL_NS (TIMEOUT_MS * NSEC_PER_MSEC / 20)
 #define SLOW_STALL_NS (TIMEOUT_MS * NSEC_PER_MSEC / 4)
 
-/* Time for which user space counts as slow after a stall. */
+/* Time for which user space counts as slow after a late answer. */
 #define SLOW_NS (60 * NSEC_PER_SEC)
 
 /* Maximum number of tasks of a queue that are handled per period. */
@@ -40,7 +40,7 @@ struct {
 	__type(value, struct watchdog);
 } rl_watchdog SEC(".maps");
 
-/* Whether the policy thread has work. */
+/* Whether the policy thread has records to read or tasks to decide on. */
 static bool user_has_work(void)
 {
 	return bpf_ringbuf_query(&rl_queued, BPF_RB_AVAIL_DATA) ||
@@ -118,7 +118,8 @@ static void note_hotplug(s32 cpu, bool is_online)
 	wake_user();
 }
 
-/* Move the tasks in a CPU's queue to SHARED_DSQ, if other CPUs may run them. Call it under RCU. */
+/* Move the tasks in a CPU's queue to SHARED_DSQ, if other CPUs may run them. Move tasks that may
+ * run on no online CPU to the local DSQ of their CPU. Call it under RCU. */
 static void evacuate(s32 cpu)
 {
 	struct rl_cpu *state = cpu_state(cpu);
