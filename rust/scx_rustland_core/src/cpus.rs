@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The CPUs as a policy sees them: which are idle, and which share a core.
+//! The CPUs as a policy sees them: which are idle, which share a core, and what they run.
 
 use scx_utils::topology::Topology;
 
 use crate::{QueuedTask, Target};
 
-/// The idle CPUs when they were last read, except CPUs that were given a task since then. Reading
-/// them from shared memory needs no system call.
+/// The state of the CPUs when it was last read from shared memory, which needs no system call. CPUs
+/// that were given a task since then are no longer idle.
 #[derive(Debug, Clone)]
 pub struct Cpus {
     /// A bit for each CPU.
@@ -85,10 +85,10 @@ impl Cpus {
 
     /// Claims an idle CPU for the task, or returns [`Target::Any`] if there is none. If the task
     /// may not run on all CPUs, only its previous CPU is considered, because the policy does not
-    /// know the affinity. BPF then finds a CPU.
+    /// know the affinity. For [`Target::Any`], BPF finds a CPU.
     ///
-    /// The order is the kernel's: the previous CPU if its whole core is idle, a CPU of a fully idle
-    /// core, the previous CPU, any idle CPU.
+    /// The order is the kernel's, except for caches and nodes: the previous CPU if its whole core
+    /// is idle, a CPU of a fully idle core, the previous CPU, any idle CPU.
     pub fn pick_idle(&mut self, task: &QueuedTask) -> Target {
         let found = self.find_idle(task);
         found.map_or(Target::Any, |cpu| {
@@ -227,7 +227,7 @@ impl Cpus {
         was_idle
     }
 
-    /// Marks an arbitrary idle CPU as busy.
+    /// Marks an arbitrary idle CPU as busy, if there is one.
     pub(crate) fn take_any(&mut self) {
         if let Some(cpu) = self.first_idle(|_| true) {
             self.take(cpu);
@@ -239,7 +239,7 @@ impl Cpus {
         set(&mut self.idle, cpu, is_idle);
     }
 
-    /// Sets whether a CPU is online.
+    /// Sets whether a CPU is online, for tests of policies and for the driver.
     pub fn set_online(&mut self, cpu: u32, is_online: bool) {
         set(&mut self.online, cpu, is_online);
     }

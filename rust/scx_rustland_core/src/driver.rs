@@ -19,11 +19,12 @@ pub struct Driver<'obj, P, S = BpfSkel<'obj>> {
     bpf: BpfScheduler<'obj, S>,
     policy: P,
     cpus: Cpus,
-    /// A bit for each CPU: whether a task was decided for it and BPF has not drained the decision.
+    /// A bit for each CPU: whether a task was decided for it since BPF last had drained all
+    /// decisions.
     taken: Vec<u64>,
     /// The number of the last decision for [`Target::Any`]. The first decision sent has number 1.
     last_any: u64,
-    /// A decision that did not fit into the ring.
+    /// A decision that did not fit into the ring, and is sent later.
     stuck: Option<DispatchedTask>,
     hotplug_seq: u64,
     /// [`BpfScheduler::nr_stalls`] when the policy had last decided on all tasks.
@@ -35,7 +36,7 @@ impl<'obj, P: Policy> Driver<'obj, P> {
     ///
     /// # Errors
     ///
-    /// If the kernel refuses it, or memory cannot be locked.
+    /// Those of [`BpfScheduler::attach`].
     pub fn attach(
         start: &Start<'_>,
         options: &Options,
@@ -53,8 +54,7 @@ impl<'obj, P: Policy, S: Skel<'obj>> Driver<'obj, P, S> {
     ///
     /// # Errors
     ///
-    /// If the kernel refuses it, memory cannot be locked, or the object lacks what
-    /// `<rustland/rustland.bpf.h>` defines.
+    /// Those of [`BpfScheduler::attach_opened`].
     pub fn attach_opened<O>(
         start: &Start<'_>,
         options: &Options,

@@ -13,7 +13,8 @@
 //! | `driver` | the loop around a policy |
 //! | `scheduler` | the BPF side, for authors who write their own loop |
 //! | `shared`, `program` | communication with BPF other than by the two rings |
-//! | `alloc`, `memory`, `faults` | memory that never blocks the policy thread |
+//! | `options` | the options of the BPF side |
+//! | `alloc`, `memory`, `faults` | memory whose use does not block the policy thread |
 //! | `metrics` | counters and their consistency check |
 //! | `include/rustland/` | the BPF side; `intf.h` defines everything that both sides share |
 //! | `builder` | builds a scheduler's own BPF side, which extends this one |

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Avoids page faults of the policy thread: while the policy thread waits for memory, all tasks
-//! wait for a decision. The runner disables huge pages.
+//! wait for a decision. For the same reason, the runner disables transparent huge pages.
 
 use std::io;
 use std::path::Path;
@@ -11,8 +11,8 @@ use scx_utils::host::{Setting, NOTES_DIR};
 use crate::alloc::Claim;
 use crate::LockedHeap;
 
-/// The setting that lets the kernel migrate locked pages. Pages are unmapped while they migrate, so
-/// the setting is disabled while a policy runs.
+/// The sysctl that lets the kernel migrate locked pages. Pages are unmapped while they migrate, so
+/// the sysctl is 0 while a policy runs.
 pub const COMPACTION_SETTING: &str = "vm.compact_unevictable_allowed";
 
 /// Size of the part of the stack that is populated at the start, in bytes.

@@ -14,15 +14,14 @@ pub enum IdleSelection {
     #[default]
     FullUser,
     /// A wakee runs on its previous CPU at once if that CPU is idle and no task waits. Otherwise,
-    /// on a sync wakeup, it inherits the waker's remaining slice on the waker's CPU. The policy
-    /// decides on all other wakees.
+    /// on a sync wakeup, it may inherit the waker's remaining slice on the waker's CPU. The policy
+    /// decides on all other wakees, except those with a standing decision.
     PrevCpu,
     /// Like [`PrevCpu`](Self::PrevCpu), but the kernel selects the idle CPU, which may be any CPU.
     Builtin,
 }
 
-/// Options of a scheduler, besides those of the runner, such as `--partial` and
-/// `--exit-dump-len`.
+/// Options of a scheduler. The runner has further options, such as `--partial`.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// The name in `ops.name`, at most 127 bytes of letters, digits, `_` and `.`.
@@ -38,7 +37,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The defaults.
+    /// The default options of a scheduler with this name.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
         Self {

@@ -14,18 +14,21 @@ use crate::{Cpus, DispatchedTask, QueuedTask};
 ///
 /// Rules:
 /// - [`dispatch`](Self::dispatch) returns each task that was passed to [`enqueue`](Self::enqueue)
-///   once. A task that it never returns ends the scheduler after 10 s.
+///   once. A task that it never returns ends the scheduler after 10 s, the timeout of the kernel's
+///   watchdog.
 /// - A task is enqueued again after it has run or slept, or when its attributes are changed, which
 ///   may happen before `dispatch` returns it. Only the newest enqueue of a task counts. Decisions
-///   on older enqueues are cancelled, so a policy may leave outdated entries in its queue.
-/// - No call may block. A policy may allocate memory ([`LockedHeap`](crate::LockedHeap)).
+///   on older enqueues have no effect, so a policy may leave outdated entries in its queue.
+/// - No call may block. A policy may allocate memory if [`LockedHeap`](crate::LockedHeap) is the
+///   program's global allocator.
 pub trait Policy {
     /// `task` is runnable and needs a decision.
     fn enqueue(&mut self, task: QueuedTask, now_ns: u64);
 
     /// Returns a decision on the next task to run, or `None` if no task should run now. Called
     /// while a CPU is idle, plus once in advance, so that the next CPU that becomes idle need not
-    /// wait.
+    /// wait. After a stall of the policy, and while the policy is slow, it is called until it
+    /// returns `None`.
     fn dispatch(&mut self, cpus: &mut Cpus, now_ns: u64) -> Option<DispatchedTask>;
 
     /// Whether the next decision cannot wait for an idle CPU. If so, [`dispatch`](Self::dispatch)
@@ -36,7 +39,8 @@ pub trait Policy {
     }
 
     /// The minimum vtime of a task that wakes up with a standing decision
-    /// ([`DispatchedTask::standing`]). It bounds the credit of a task that has slept. 0: no bound.
+    /// ([`DispatchedTask::standing`]). It bounds the credit of a task that has slept. 0 means no
+    /// bound.
     fn vtime_floor(&self) -> u64 {
         0
     }

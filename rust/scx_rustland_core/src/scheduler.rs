@@ -39,8 +39,8 @@ pub enum Event {
     Wakeup,
 }
 
-/// A loaded and attached BPF side. The memory of this process is locked meanwhile. `S` is the
-/// skeleton of the BPF side: this crate's, or a skeleton built by `RustLandBuilder`.
+/// A loaded and attached BPF side. As long as it exists, the memory of this process is locked. `S`
+/// is the skeleton of the BPF side: this crate's, or a skeleton built by `RustLandBuilder`.
 pub struct BpfScheduler<'obj, S = BpfSkel<'obj>> {
     bpf: Attached<S>,
     shared: Shared,
@@ -76,7 +76,8 @@ impl<'obj> BpfScheduler<'obj> {
     ///
     /// # Errors
     ///
-    /// If the kernel refuses it, or memory cannot be locked.
+    /// If the kernel refuses the BPF side, the CPUs cannot be determined, memory cannot be locked,
+    /// or [`Options::heap`] has an owner.
     pub fn attach(start: &Start<'_>, options: &Options, slot: &'obj mut Slot) -> Result<Self> {
         let opened = start.open(BpfSkelBuilder::default(), slot)?;
         Self::attach_opened(start, options, opened)
@@ -89,7 +90,7 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
     ///
     /// # Errors
     ///
-    /// If the kernel refuses it, memory cannot be locked, or the object lacks what
+    /// Those of [`attach`](BpfScheduler::attach), or the object lacks what
     /// `<rustland/rustland.bpf.h>` defines.
     pub fn attach_opened<O>(
         start: &Start<'_>,
@@ -178,13 +179,14 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         is_sent
     }
 
-    /// Finds an idle CPU within the task's affinity with a system call. Send the task there with
+    /// Finds an idle CPU within the task's affinity with a system call. `None` if there is none, or
+    /// if the task has exited. Send the task there with
     /// [`Target::IdleCpu`](crate::Target::IdleCpu). [`Cpus::pick_idle`] makes no system call, but
     /// does not know the affinity.
     ///
     /// # Errors
     ///
-    /// If the system call fails.
+    /// If the system call fails, or `prev_cpu` exceeds `i32::MAX`.
     pub fn select_cpu(&self, pid: i32, prev_cpu: u32) -> Result<Option<u32>> {
         let mut args = rl_find_idle_args {
             pid,
@@ -253,8 +255,8 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
     }
 
     /// Whether the policy is slow: within the last minute it stalled, but answered within 2.5 s.
-    /// Decide on all tasks each time then. If a slow policy decided on one task at a time, CPUs
-    /// would wait for long.
+    /// If so, decide on all tasks in each iteration. If a slow policy decided on one task at a
+    /// time, CPUs would wait for long.
     #[must_use]
     pub fn is_slow(&self) -> bool {
         self.shared.has_been_slow()
@@ -301,7 +303,7 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
     ///
     /// # Errors
     ///
-    /// If the process has no file descriptors left for it.
+    /// If a file descriptor cannot be duplicated, or the shared memory cannot be mapped.
     pub fn stats_reader(&self) -> Result<StatsReader<Metrics>> {
         let reader = reader(self.bpf.object(), self.faults.clone(), self.nr_cpu_ids)?;
         Ok(Box::new(move || reader.read()))
@@ -364,7 +366,7 @@ fn prepare<'obj, O: OpenSkel<'obj>>(
     let btf = start.kernel_btf()?;
     opened.set_ops_name(options.name)?;
     // With ops.update_idle(), the kernel disables its idle selection unless this flag is set. The
-    // BPF side needs both, for example in select_cpu_for_own().
+    // BPF side needs the selection too, for example in select_cpu_for_own().
     opened.set_ops_flag(btf, "SCX_OPS_KEEP_BUILTIN_IDLE")?;
     opened.reenqueue_on_cpu_release(btf)?;
     let config = rl_config {

@@ -18,14 +18,15 @@ pub const WEIGHT_DFL: u32 = 100;
 /// policy needs no memory for tasks that are not enqueued, and need not know when a task exits.
 pub type TaskCtx = [u64; RL_CTX_WORDS as usize];
 
-/// A runnable task that needs a decision. Times are `CLOCK_MONOTONIC`, like a policy's `now_ns`.
+/// A runnable task that needs a decision. `start_ns` and `stop_ns` are `CLOCK_MONOTONIC`, like a
+/// policy's `now_ns`.
 #[derive(Debug, Clone)]
 pub struct QueuedTask {
     /// The thread id.
     pub pid: i32,
     /// The process id.
     pub tgid: i32,
-    /// The CPU where the task ran last.
+    /// The CPU where the task ran last, or a CPU that the kernel has selected since then.
     pub prev_cpu: u32,
     /// Number of CPUs on which the task may run. If it is 1, the task runs on its only CPU whatever
     /// the decision.
@@ -34,16 +35,16 @@ pub struct QueuedTask {
     pub weight: u32,
     /// Whether the task is a kernel thread.
     pub is_kthread: bool,
-    /// When the task last started to run; 0 if it has not run yet.
+    /// When the task last started to run; 0 if it has not run since the scheduler was attached.
     pub start_ns: u64,
-    /// When the task last stopped running.
+    /// When the task last stopped running; 0 if it has not run since the scheduler was attached.
     pub stop_ns: u64,
     /// CPU time since the task last slept.
     pub exec_ns: u64,
     /// CPU time since fork.
     pub sum_exec_ns: u64,
-    /// The vtime of the last decision. With [`DispatchedTask::advance`], it has advanced by the CPU
-    /// time that the task has used since then.
+    /// The vtime of the last decision. With [`DispatchedTask::advance`], it has advanced since then
+    /// by the weighted CPU time of the task.
     pub vtime: u64,
     /// Number of voluntary context switches. Interactive tasks have many.
     pub nvcsw: u64,
@@ -56,8 +57,8 @@ pub struct QueuedTask {
 }
 
 impl QueuedTask {
-    /// A task of nice 0 that may run on all CPUs and has not run yet, for tests of policies. They
-    /// modify its fields. A decision on it would be cancelled.
+    /// A task of nice 0 that may run on all CPUs and has not run yet, for tests of policies, which
+    /// modify its fields. BPF would ignore a decision on it.
     #[must_use]
     pub fn new(pid: i32) -> Self {
         Self {
@@ -129,7 +130,8 @@ pub enum Target {
     IdleCpu(u32),
 }
 
-/// A decision on a task. It has no effect if the task has slept or was enqueued again meanwhile.
+/// A decision on a task. It has no effect if the task was meanwhile enqueued again, or dispatched
+/// without a decision.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct DispatchedTask {
@@ -163,8 +165,8 @@ impl DispatchedTask {
         }
     }
 
-    /// Sets where the task runs. If it may not use the CPU, or the CPU is offline, the target is
-    /// [`Target::Any`].
+    /// Sets where the task runs. If it may not use the CPU, or the CPU is offline or runs a task of
+    /// a higher scheduling class, the target is [`Target::Any`].
     pub fn to(mut self, target: Target) -> Self {
         self.target = target;
         self
@@ -186,9 +188,10 @@ impl DispatchedTask {
     }
 
     /// Lets the vtime advance while the task runs, by CPU time (ns) * 100 / `weight` (1 to 10000,
-    /// like [`QueuedTask::weight`]; 0: no advance). When its slice expires, the task then continues
-    /// if it still precedes all tasks decided for its CPU or for any CPU. Without an advancing
-    /// vtime, it yields the CPU to such tasks.
+    /// like [`QueuedTask::weight`]; 0: no advance). No effect without [`vtime`](Self::vtime). When
+    /// the slice of the task expires, the task then continues if it still precedes all tasks
+    /// decided for its CPU or for any CPU, but at most 500 ms after it started to run. Without an
+    /// advancing vtime, it yields the CPU to such tasks.
     pub fn advance(mut self, weight: u32) -> Self {
         self.weight = weight;
         self
@@ -213,9 +216,10 @@ impl DispatchedTask {
     /// later.
     ///
     /// A standing decision is used only while the policy holds no task, and no CPU runs a task
-    /// without a standing decision, because the policy might preempt such a task. A task with a
-    /// standing decision is not preempted, so use this for exactly the tasks that no other task
-    /// should preempt. No effect without [`advance`](Self::advance), or with
+    /// without a standing decision, because the policy might preempt such a task.
+    /// [`Cpus::pick_victim`](crate::Cpus::pick_victim) selects no CPU that runs a task with a
+    /// standing decision, so use this for exactly the tasks that no other task should preempt. No
+    /// effect without [`advance`](Self::advance), or with
     /// [`IdleSelection::FullUser`](crate::IdleSelection::FullUser).
     pub fn standing(mut self) -> Self {
         self.stands = true;

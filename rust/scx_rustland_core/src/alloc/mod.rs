@@ -5,8 +5,8 @@
 //! takes locks that other threads may hold, and makes system calls, which take locks of the kernel.
 //! So the thread that claims a [`LockedHeap`], its owner, allocates from a private arena, without
 //! locks or system calls, in constant time (TLSF, of the crate rlsf). All other threads use the
-//! system's allocator. So does the owner when the arena is full. Such allocations are counted, and
-//! mean that the arena is too small.
+//! system's allocator. So does the owner when the arena is full. Such allocations of the owner are
+//! counted, and mean that the arena is too small.
 //!
 //! Any thread may free memory. Arena blocks that other threads free are passed to the owner, which
 //! reclaims them at its next allocation. A block of the system's allocator (allocated by another
@@ -41,8 +41,8 @@ pub use stats::HeapStats;
 /// When the arena is full, the owner uses the system's allocator.
 const DEFAULT_SIZE: usize = 16 << 20;
 
-/// The limits of an arena's size: the size of a page, and the largest block that [`RemoteFrees`]
-/// can hold.
+/// The limits of an arena's size, in bytes: the size of a page, and the largest block size that
+/// [`RemoteFrees`] can store.
 const SIZE_MIN: usize = 4096;
 const SIZE_MAX: usize = u32::MAX as usize;
 
@@ -58,8 +58,8 @@ thread_local! {
 /// An allocator for programs in which one thread must never block (see the [module](self)).
 ///
 /// `SIZE` is the size of the arena in bytes. Each block takes 16 bytes more than its size, rounded
-/// up to a multiple of 32. Allocations for which no free block is large enough use the system's
-/// allocator and are counted.
+/// up to a multiple of 32. If no free block is large enough for an allocation of the owner, the
+/// system's allocator is used, and the allocation is counted.
 ///
 /// ```
 /// use scx_rustland_core::alloc::LockedHeap;

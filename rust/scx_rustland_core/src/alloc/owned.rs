@@ -15,7 +15,7 @@ use super::{remote, LockedHeap};
 pub(super) type Arena = Tlsf<'static, u32, u16, 28, 16>;
 
 /// Access to a heap by its owner. Only one `Owned` exists at a time, because it lives during one
-/// call of the allocator, and its methods do not call the allocator.
+/// call of the allocator or of `claim`, and its methods call neither.
 pub(super) struct Owned<'a, const SIZE: usize> {
     heap: &'a LockedHeap<SIZE>,
     /// Only the owner's thread may use this.
@@ -31,7 +31,8 @@ impl<'a, const SIZE: usize> Owned<'a, SIZE> {
         })
     }
 
-    /// Each new owner calls this before it allocates. The heap must be a static.
+    /// Adds the memory to the arena if this is the first owner. Each new owner calls this before it
+    /// allocates. The heap must be a static.
     pub(super) fn begin(&mut self) {
         if !self.heap.begun.swap(true, Ordering::Relaxed) {
             if let Some(base) = NonNull::new(self.heap.base()) {

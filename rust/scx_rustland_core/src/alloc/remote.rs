@@ -61,8 +61,8 @@ impl RemoteFrees {
 
     /// Takes all blocks pushed so far. Dropping the iterator early leaks the rest.
     pub(super) fn take(&self) -> Taken {
-        // Load the head before the swap, because a swap takes the cache line from the threads that
-        // push.
+        // Swap only if the stack is not empty, because a swap takes the cache line from the threads
+        // that push.
         let next = match self.head.load(Ordering::Relaxed).is_null() {
             true => ptr::null_mut(),
             false => self.head.swap(ptr::null_mut(), Ordering::Acquire),

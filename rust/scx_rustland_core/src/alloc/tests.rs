@@ -433,7 +433,8 @@ fn threads_that_never_own_share_a_heap() {
     assert_eq!(heap.stats(), HeapStats::default());
 }
 
-/// The operations of a policy: a map and a queue of tasks, names, and sorting. Keys are numbers.
+/// The operations of a policy: tasks are inserted into a sorted map and the first ones removed, and
+/// names are sorted.
 fn policy() -> BTreeMap<u64, String> {
     let mut tasks = BTreeMap::new();
     for count in 0..10_000_u64 {
