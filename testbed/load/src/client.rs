@@ -21,7 +21,7 @@ use crate::control::{Control, Crew};
 use crate::stats::Latencies;
 
 /// The first argument of the server process. The further arguments are the number of clients, the
-/// work in us, and whether the server replies.
+/// work per request in us, and whether the server replies (1 or 0).
 const SERVER: &str = "--server";
 
 /// Length of a request or reply, bytes.
@@ -51,9 +51,10 @@ pub(crate) struct Served {
     pub requests: u64,
     /// Requests whose reply came after the end of their period.
     pub missed: u64,
-    /// The longest time between two requests.
+    /// The longest time between the ends of two successive requests.
     pub gap_max: Duration,
-    /// Times from the start of work on a request until the reply, if the client waits for replies.
+    /// If the client waits for replies, the times from the moment when a request was due until its
+    /// reply. A request is due when its period begins and the previous request has ended.
     pub latencies: Latencies,
 }
 
@@ -201,7 +202,7 @@ pub(crate) fn serve_if_asked() -> Option<Result<()>> {
     })
 }
 
-/// Serves one request of each client at a time, until all clients have closed.
+/// Serves one request of each client at a time, until all clients have closed their sockets.
 fn serve(mut clients: Vec<UnixStream>, work: Duration, replies: bool) -> Result<()> {
     let mut message = [0; MESSAGE_LEN];
     while !clients.is_empty() {

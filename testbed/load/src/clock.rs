@@ -9,10 +9,10 @@ use rustix::io::retry_on_intr;
 use rustix::thread::{clock_nanosleep_absolute, set_current_timer_slack};
 use rustix::time::{clock_gettime, ClockId, Timespec};
 
-/// No-ops in a block. The loop around a block is one translated block of an emulator. An emulator
-/// that counts instructions stops within it at almost every timer, and translates the remainder
-/// separately: in a block of 500 no-ops, there are so many places to stop that this took more time
-/// than all execution.
+/// Number of no-ops in a block. An emulator translates a block with its loop as one unit. If the
+/// emulator counts instructions, it stops within the unit at almost every timer, and translates the
+/// remainder separately. A block of 500 no-ops has so many places to stop that these translations
+/// took more time than all execution.
 const BLOCK: u32 = 50;
 
 /// The maximum number of blocks between two reads of the CPU time. The number must be small,

@@ -12,7 +12,7 @@ use anyhow::{anyhow, Context, Result};
 pub(crate) struct Control {
     start: OnceLock<()>,
     stop: AtomicBool,
-    /// Held while `stop` changes, so that no waiter on `stopped` misses it.
+    /// Held while `stop` changes, so that no waiter on `stopped` misses the change.
     lock: Mutex<()>,
     stopped: Condvar,
     /// In tests, the number of checks after which a thread sees the stop.
@@ -105,7 +105,7 @@ impl<T: Send + 'static> Crew<T> {
     /// created.
     ///
     /// # Errors
-    /// The first thread that failed.
+    /// The error of the first thread that failed, in the order in which the threads were created.
     pub(crate) fn join(self) -> Result<Vec<T>> {
         let kind = self.kind;
         let results = self.threads.into_iter().map(|thread| {

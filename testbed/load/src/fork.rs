@@ -48,8 +48,8 @@ impl Program {
     }
 }
 
-/// Adds a thread that starts up to `per_s` processes per second. The thread returns the times from
-/// the start of each process to its exit.
+/// Adds a thread that starts up to `per_s` processes per second, unless `per_s` is 0. The thread
+/// returns the times from the start of each process to its exit.
 ///
 /// # Errors
 /// The thread cannot be created.

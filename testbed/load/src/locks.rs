@@ -42,7 +42,7 @@ impl Locks {
         }
     }
 
-    /// Takes the lock of the CPU or of the group of `worker`.
+    /// Takes the lock of the current CPU or of the group of `worker`; `None` if there are no locks.
     pub(crate) fn hold(&self, worker: usize) -> Option<MutexGuard<'_, ()>> {
         let index = match self.sharing {
             Sharing::None => return None,

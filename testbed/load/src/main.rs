@@ -4,14 +4,15 @@
 //! often and works little, `pipe` passes a byte back and forth, `fork` starts processes, `periodic`
 //! has work with deadlines, `request` serves requests, `client` sends requests to a server process,
 //! `group` sends messages, `mover` changes affinities. Each kind measures itself. The result has
-//! one line for each kind. An example:
+//! one line for each kind that ran. An example:
 //!
 //! ```text
 //! scx_load --hogs 8 --seconds 30
 //! ```
 //!
-//! All threads have the default policy, so that a loaded scheduler schedules them. To change their
-//! weight, start the program with `nice`.
+//! All threads keep the scheduling policy with which the program was started. If it is the default
+//! policy, a loaded scheduler schedules them. To change their weight, start the program with
+//! `nice`.
 //!
 //! `run` starts and stops the threads through `control`; `stats` stores samples; `report` is the
 //! output.

@@ -15,8 +15,8 @@ use crate::control::{Control, Crew};
 /// CPU time between two changes.
 const INTERVAL: Duration = Duration::from_micros(50);
 
-/// The average number of turns between two sleeps of a mover. Movers sleep so that they are also
-/// moved while they sleep.
+/// The average number of iterations between two sleeps of a mover. Movers sleep so that they are
+/// also moved while they sleep.
 const SLEEP_EVERY: u32 = 8;
 const SLEEP: Duration = Duration::from_micros(200);
 
@@ -35,7 +35,7 @@ pub(crate) fn hire(count: u32, control: &Arc<Control>) -> Result<Crew<u64>> {
     Ok(crew)
 }
 
-/// The online CPUs that this process may use.
+/// The online CPUs that the calling thread may use, in ascending order.
 ///
 /// # Errors
 /// The system call fails.
@@ -64,11 +64,11 @@ fn work(index: u32, movers: &[AtomicI32], cpus: &[usize], control: &Control) -> 
     Ok(changes)
 }
 
-/// Changes the affinity of a thread. Returns whether it succeeded.
+/// Changes the affinity of a thread. Returns false if the thread has exited, or if all CPUs of the
+/// set are offline.
 fn change(thread: Pid, cpus: &CpuSet) -> Result<bool> {
     match sched_setaffinity(Some(thread), cpus) {
         Ok(()) => Ok(true),
-        // The thread has exited, or all CPUs of the set are offline.
         Err(Errno::SRCH | Errno::INVAL) => Ok(false),
         Err(errno) => bail!("changing an affinity: {errno}"),
     }

@@ -22,7 +22,7 @@ pub(crate) struct Task {
 /// The result of a thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
-    /// Time from the start of a period to the end of its work, for each period.
+    /// Time from the start of a period to the end of its work. Skipped periods have none.
     pub done_after: Latencies,
     /// Periods in which no work was completed.
     pub missed: u64,

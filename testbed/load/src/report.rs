@@ -325,11 +325,11 @@ pub(crate) struct Clients {
     /// Each client's CPU time.
     pub cpu_s: Vec<f64>,
     pub server_cpu_s: f64,
-    /// The longest time between two requests of a client.
+    /// The longest time between the ends of two successive requests of a client.
     pub gap_max_ms: f64,
     /// Requests whose reply came after the end of their period.
     pub missed: u64,
-    /// Time from the start of work on a request until the reply, if clients wait for replies.
+    /// Time from the moment when a request was due until its reply, if clients wait for replies.
     pub latency_p50_ms: Option<f64>,
     pub latency_p99_ms: Option<f64>,
     pub latency_max_ms: Option<f64>,

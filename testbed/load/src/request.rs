@@ -27,12 +27,12 @@ pub(crate) struct Staff {
     pub sharing: Sharing,
 }
 
-/// The result of a service.
+/// The result of the client.
 #[derive(Clone, Debug)]
 pub(crate) struct Service {
     /// Time from sending a request until reading its answer.
     pub latencies: Latencies,
-    /// Duration of the service.
+    /// Time for which the client sent requests.
     pub elapsed: Duration,
 }
 

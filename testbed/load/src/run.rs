@@ -24,7 +24,7 @@ use crate::{client, fork, group, hog, mover, periodic, pipe, request, sleeper};
 /// Runs the loads of `opts` until the time limit or a signal.
 ///
 /// # Errors
-/// A load fails.
+/// A load cannot be started or fails, or signals cannot be caught.
 pub(crate) fn run(opts: &Opts) -> Result<Report> {
     let control = Arc::new(Control::default());
     let on_signal = Arc::clone(&control);
@@ -105,7 +105,8 @@ impl Crews {
     }
 
     fn join(self, opts: &Opts, elapsed: Duration) -> Result<Report> {
-        // Join the clients first, because this ends the server, which works until then.
+        // Join the clients first, because this reads the server's CPU time, and the server works
+        // until it is killed.
         let market = self.clients.join()?;
         let hogs = self.hogs.join()?;
         let sleepers = self.sleepers.join()?;

@@ -42,7 +42,7 @@ impl Lengths {
     }
 }
 
-/// The largest number with the same [`KEPT_BITS`] highest bits.
+/// The largest number that has as many bits as `ns`, and the same [`KEPT_BITS`] highest bits.
 fn rounded_up(ns: u64) -> u64 {
     let bits = u64::BITS - ns.leading_zeros();
     let dropped = bits.saturating_sub(KEPT_BITS);

@@ -22,7 +22,7 @@
 //! | `run` | `start_ns` `stop_ns` `ran_ns` `cpu` `pid` `tgid` `comm` `end` `prio` `policy` |
 //! | `summary` | `elapsed_s` `runs` `lost` `uncounted` `threads` |
 //!
-//! `end` is `preempted`, `slept`, `exited` or, in the last lines, `running`. Each of the summary's
+//! `end` is `preempted`, `slept`, `exited` or, in the last runs, `running`. Each of the summary's
 //! `threads` has `pid` `tgid` `comm`, the figures of its complete runs `runs` (their number)
 //! `cpu_ns` `run_p50_ns` `run_p90_ns` `run_max_ns`, the length of an incomplete run `running_ns`,
 //! and the counters `wakeups` `switches_in` `voluntary` `involuntary` `syscalls`. If a thread id is

@@ -63,7 +63,7 @@ pub(crate) struct Settings {
     pub ring_bytes: u32,
 }
 
-/// A recording. The fields are dropped in their order.
+/// A recording. The fields are dropped in their order, so the programs are detached first.
 pub(crate) struct Recorder<'obj> {
     links: Vec<Link>,
     ring: RingBuffer<'static>,

@@ -18,7 +18,7 @@ pub(crate) struct Gathering {
 }
 
 impl Gathering {
-    /// Adds a complete run. Threads beyond the maximum are omitted.
+    /// Adds a complete run. Threads beyond [`THREADS_MAX`] are omitted.
     pub(crate) fn add(&mut self, run: &Run) {
         if let Some(lengths) = self.lengths.get_mut(&run.pid) {
             lengths.record(run.ran_ns);
@@ -58,7 +58,7 @@ pub(crate) struct Summary {
     pub runs: u64,
     /// Number of lost runs.
     pub lost: u64,
-    /// Events of threads beyond the maximum.
+    /// Events of threads beyond the first [`THREADS_MAX`].
     pub uncounted: u64,
     /// The threads, sorted by descending CPU time.
     pub threads: Vec<Row>,

@@ -6,7 +6,7 @@ use std::fmt;
 use scx_stats::Stats;
 use serde::{Deserialize, Serialize};
 
-/// Sums over all CPUs.
+/// The slice, and the counters summed over all CPUs.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Stats)]
 #[stat(top, desc = "How tasks were dispatched", _om_prefix = "fifo_")]
 pub(crate) struct Metrics {

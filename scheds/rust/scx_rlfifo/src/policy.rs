@@ -13,7 +13,7 @@ pub(crate) struct Config {
     pub(crate) slice_ns: u64,
     /// Whether tasks of more than the default weight run until they sleep.
     pub(crate) weighted: bool,
-    /// Whether tasks stay on their CPU.
+    /// Whether each task is assigned to the CPU where it last ran.
     pub(crate) percpu_local: bool,
 }
 

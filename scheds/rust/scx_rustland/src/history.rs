@@ -95,9 +95,9 @@ impl History {
         self.nvcsw = low_half(task.nvcsw);
     }
 
-    /// Updates the average of sleeps. At its end, a sample counts as much as all earlier samples
-    /// together. If there are enough sleeps, the sample counts even before its end, so that an
-    /// interactive task and its children are recognized early.
+    /// Updates the average of sleeps. A finished sample counts as much as all earlier samples
+    /// together. If the current sample already has enough sleeps for an interactive task, it counts
+    /// before its end, so that the task and its children are recognized early.
     fn sample(&mut self, task: &QueuedTask, now_ns: u64) {
         let passed_ns = now_ns.saturating_sub(self.sampled_ns);
         let slept = u64::from(low_half(task.nvcsw).wrapping_sub(self.nvcsw));

@@ -10,8 +10,9 @@ use scx_rustland_core::{Cpus, DispatchedTask, Policy, QueuedTask, Target};
 use crate::history::{Clock, History, WEIGHT_MAX};
 use crate::queue::{Queue, Waiting};
 
-/// If a task has waited for longer than this, every second decision is for the task that has waited
-/// longest, whatever its deadline. It is a tenth of the timeout of the kernel's watchdog.
+/// If a task has waited for longer than this, ns, every second decision is for the task that has
+/// waited longest, whatever its deadline. Decisions on urgent tasks do not count. The value is a
+/// tenth of the timeout of the kernel's watchdog.
 const STARVED_NS: u64 = 1_000_000_000;
 
 /// Minimum number of sleeps of a task before a decision on it may stand.
@@ -35,7 +36,7 @@ pub(crate) struct Config {
     pub(crate) preempts: bool,
     /// Whether to use FIFO order while there are idle CPUs.
     pub(crate) fifo: bool,
-    /// Whether tasks stay on their CPU.
+    /// Whether each task is assigned to the CPU where it last ran.
     pub(crate) percpu_local: bool,
 }
 
@@ -51,7 +52,7 @@ pub(crate) struct Rustland {
     fifo: Fifo,
 }
 
-/// FIFO mode, while there are idle CPUs.
+/// FIFO mode, which is on only while there are idle CPUs.
 #[derive(Debug)]
 struct Fifo {
     is_on: bool,
@@ -75,7 +76,7 @@ impl Rustland {
             clock: Clock {
                 now_ns: VRUNTIME_FIRST_NS,
                 behind_ns: config.slice_ns,
-                // Large enough that the normal differences by weights and slices are not cut off.
+                // Large enough not to cut off the normal differences due to weights and slices.
                 ahead_ns: config.max_burst_ns().max(turn_ns),
             },
             is_oldest_next: false,
@@ -98,7 +99,8 @@ impl Rustland {
 
     /// Whether the decision on a task stands for its later wakeups: if the task is interactive, and
     /// has not computed since it last slept. A new task counts as interactive if its parent does,
-    /// so the task must also have slept a few times itself.
+    /// so the task must also have slept a few times itself. No decision stands in FIFO mode or with
+    /// `percpu_local`, where tasks do not preempt either.
     fn stands(&self, task: &QueuedTask, history: &History) -> bool {
         task.exec_ns == 0
             && task.nvcsw >= SLEEPS_MIN
@@ -107,7 +109,7 @@ impl Rustland {
             && !self.config.percpu_local
     }
 
-    /// The slice, which is the same for all tasks. It is shorter if more tasks wait, so that no
+    /// The slice of the next decision, for any task. It is shorter if more tasks wait, so that no
     /// task waits long.
     fn slice_ns(&self) -> u64 {
         let nr_waiting = u64::try_from(self.queue.len()).unwrap_or(u64::MAX);
@@ -218,7 +220,7 @@ impl Policy for Rustland {
         Some(self.decision(&waiting).to(target))
     }
 
-    /// If only tasks whose decisions stand wait, the policy decides on them at once, as on urgent
+    /// If the decisions on all waiting tasks are to stand, the policy decides at once, as on urgent
     /// tasks, because BPF uses standing decisions only while the policy holds no task.
     fn is_urgent(&self) -> bool {
         self.queue.has_urgent() || self.queue.all_stand()

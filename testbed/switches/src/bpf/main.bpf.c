@@ -100,8 +100,8 @@ static bool task_wanted(const struct switches_task *task)
 	return !nr_pids || bpf_map_lookup_elem(&pids, &pid) || bpf_map_lookup_elem(&pids, &tgid);
 }
 
-/* The addition is atomic, because the idle tasks of all CPUs share the counters of pid 0, and an
- * interrupt may wake a thread while a system call of that thread is counted. */
+/* The addition is atomic, because the idle tasks of all CPUs share the counters of pid 0. Also, an
+ * interrupt that wakes a thread may add to nr_uncounted while on_sys_enter() does so. */
 static void add(u64 *count, u64 n)
 {
 	__sync_fetch_and_add(count, n);
@@ -129,8 +129,8 @@ static struct switches_counts *counts_of(const struct switches_task *task)
 static u32 end_of(bool preempt, struct task_struct *prev, u32 prev_state)
 {
 	/*
-	 * A task that was about to sleep with a signal pending is runnable again. 6.12 shows
-	 * this only in the task's state, not in @prev_state.
+	 * A task that was about to sleep with a signal pending is runnable again. Linux 6.12
+	 * shows this only in the task's state, not in @prev_state.
 	 */
 	if (preempt || !prev_state || !prev->__state)
 		return SWITCHES_PREEMPTED;

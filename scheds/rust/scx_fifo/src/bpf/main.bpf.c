@@ -19,13 +19,13 @@ char _license[] SEC("license") = "GPL";
 
 /*
  * Time within which all waiting tasks should run once, even on a single CPU. More than 8000 tasks
- * need more time, because of MIN_SLICE_NS. It is well below the timeouts of the kernel's watchdog
- * (30 s) and of RCU stall warnings (21 s).
+ * need more time, because of MIN_SLICE_NS. The value is well below the timeouts of the kernel's
+ * watchdog (30 s) and of RCU stall warnings (21 s).
  */
 #define MAX_WAIT_NS (8 * NSEC_PER_SEC)
 
-/* Minimum slice: a shorter one would be mostly overhead, and shorter than the tick of most
- * kernels. */
+/* Slices shrink to no less than this. The kernel checks slices at ticks, which are at least 1 ms
+ * apart. */
 #define MIN_SLICE_NS (1 * NSEC_PER_MSEC)
 
 /* Maximum slice, set by --slice-us. */

@@ -62,7 +62,7 @@ struct Modelled {
     longest_response_ns: u64,
 }
 
-/// One CPU.
+/// A machine with one CPU, and the policy that schedules its tasks.
 struct Machine {
     policy: Rustland,
     tasks: Vec<Modelled>,
@@ -421,7 +421,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     /// Whatever the weights and habits of the tasks, each task runs within `STARVED_NS` plus two
-    /// slices of all tasks, virtual time never decreases, and the CPU is not idle while a task
+    /// slices for each task, virtual time never decreases, and the CPU is not idle while a task
     /// waits ([`Machine::run`]).
     #[test]
     fn no_task_starves(habits in habits(), boost in 0..=1000_u32) {
@@ -435,7 +435,7 @@ proptest! {
         prop_assert!(waits.max().unwrap() <= STARVED_NS + turns_ns);
     }
 
-    /// The CPU time of hogs is proportional to their weights.
+    /// The CPU time of hogs is proportional to their weights, of which at most 1000 counts.
     #[test]
     fn shares_converge_to_the_weights(weights in vec(20..=2000_u32, 2..8), boost in 0..=100_u32) {
         let habits: Vec<_> = weights.iter().map(|weight| hog(*weight)).collect();
