@@ -137,8 +137,8 @@ impl<'obj, P: Policy, S: Skel<'obj>> Driver<'obj, P, S> {
     /// for now, or if the ring is full.
     ///
     /// After a stall, this decides on all tasks at once. BPF has run most of them meanwhile, so
-    /// most decisions are void. If decisions were sent one by one, those on the remaining tasks
-    /// would come too late. While the policy is slow, this also decides on all tasks at once,
+    /// most decisions have no effect. If decisions were sent one by one, those on the remaining
+    /// tasks would come too late. While the policy is slow, this also decides on all tasks at once,
     /// because the CPUs will need many decisions before the next call.
     fn decide(&mut self) -> bool {
         if self.policy.is_urgent() {

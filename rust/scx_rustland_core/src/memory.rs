@@ -26,6 +26,8 @@ pub(crate) struct Locked {
 }
 
 impl Locked {
+    /// Locks the memory, disables other causes of page faults, and claims the heap.
+    ///
     /// # Errors
     ///
     /// If memory cannot be locked, or the heap has an owner. Failures of optional settings are

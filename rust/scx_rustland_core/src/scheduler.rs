@@ -35,7 +35,7 @@ use crate::{Cpus, DispatchedTask, IdleSelection, Metrics, Options, QueuedTask};
 pub enum Event {
     /// A task is runnable and needs a decision.
     Task(QueuedTask),
-    /// A CPU became idle, or other state has changed.
+    /// BPF has woken the policy thread without a task, for example because a CPU became idle.
     Wakeup,
 }
 

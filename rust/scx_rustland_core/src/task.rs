@@ -31,7 +31,8 @@ pub struct QueuedTask {
     /// Number of CPUs on which the task may run. If it is 1, the task runs on its only CPU whatever
     /// the decision.
     pub nr_cpus_allowed: u32,
-    /// The share of CPU time relative to other tasks: 1 to 10000, [`WEIGHT_DFL`] for nice 0.
+    /// The weight, to which the task's share of CPU time should be proportional: 1 to 10000,
+    /// [`WEIGHT_DFL`] for nice 0.
     pub weight: u32,
     /// Whether the task is a kernel thread.
     pub is_kthread: bool,

@@ -11,8 +11,8 @@ struct {
 _Static_assert(RL_IN_FLIGHT_MAX * (sizeof(struct rl_decision) + 8) <= 1 << 20,
 	       "RL_IN_FLIGHT_MAX records fit into the ring");
 
-/* Maximum number of decisions that one call of drain() drains. Interrupts are disabled
- * meanwhile. */
+/* Maximum number of decisions that one call of drain() drains, because interrupts are disabled
+ * during the call. */
 #define DRAIN_MAX 256
 
 /* Publish the number of tasks decided for any CPU, so that user space sees when none is left. */
@@ -102,8 +102,8 @@ __noinline int try_move_pending(struct task_struct *p __arg_trusted,
  * Move a task whose enqueue the caller has claimed. The kernel inserts the task into PENDING_DSQ
  * after ops.enqueue() has returned, and the decision may arrive before that. The first attempt then
  * fails, but it waits for the run queue lock, which is held until the insertion, so the second
- * attempt finds the task. The third attempt is for a task that migrated to another run queue in
- * between.
+ * attempt finds the task. The third attempt is for a task that migrated to another run queue
+ * between the first two attempts.
  */
 static bool move_pending(struct task_struct *p, struct rl_task *t, u64 dsq_id, u64 slice, u64 vtime)
 {

@@ -30,7 +30,8 @@ pub(crate) struct Config {
     /// Minimum slice however many tasks wait, ns. A task preempts another task only if its deadline
     /// is earlier by more than this.
     pub(crate) slice_min_ns: u64,
-    /// Maximum delay for CPU time since the last sleep, in slices. 0: no delay, and no preemption.
+    /// Maximum delay of a deadline for CPU time since the last sleep, in units of `slice_ns`. 0: no
+    /// delay, and no preemption.
     pub(crate) slice_boost: u32,
     /// Whether interactive tasks preempt other tasks.
     pub(crate) preempts: bool,
@@ -61,7 +62,7 @@ struct Fifo {
 }
 
 impl Config {
-    /// Maximum delay for CPU time since the last sleep, ns.
+    /// Maximum delay of a deadline for CPU time since the last sleep, ns.
     fn max_burst_ns(&self) -> u64 {
         self.slice_ns.saturating_mul(u64::from(self.slice_boost))
     }

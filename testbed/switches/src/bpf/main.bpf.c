@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * scx_switches: at each context switch, record the run of the thread that is switched out, and
- * update the counters of both threads.
+ * update the counters of this thread and of the thread that is switched in.
  *
  * The ring buffer causes no wakeups: user space polls it, so that a record causes no context
  * switch. Runs that do not fit into the ring are counted as lost. The BPF side applies the filters,
