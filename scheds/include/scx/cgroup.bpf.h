@@ -4,16 +4,18 @@
  *
  * A scheduler that includes this file
  *  - defines the callbacks with SCX_CGROUP_OPS() and names them with SCX_CGROUP_CALLBACKS();
- *  - says in its struct scx_sched which controls it implements;
+ *  - says which controls it implements: in its struct scx_sched (C) or by
+ *    Scheduler::cgroup_controls() (Rust);
  *  - keeps a struct scx_cgroup_task for each task, and calls scx_cgroup_task_*() as their comments
  *    say;
- *  - charges CPU time with scx_cgroup_charge() and scx_share_cost() instead of scx_vtime_cost(), or
- *    uses effective weights instead of weights (cgroup.h).
+ *  - charges CPU time with scx_cgroup_charge() and scx_share_cost() instead of scx_vtime_cost(),
+ *    uses effective weights instead of weights (cgroup.h), or multiplies each task's weight by
+ *    scx_cgroup_task_weight().
  *
  * Only runnable tasks count. A cgroup is active, which means that it is part of its parent's load,
- * while it or one of its descendants has a runnable task. So a wakeup always changes the load of
- * the task's own cgroup, but most wakeups do not make a cgroup active and leave the loads of its
- * ancestors unchanged. All sums are updated atomically, without a lock.
+ * while it or one of its descendants has a runnable task. A wakeup changes the load of the task's
+ * own cgroup. Most wakeups do not make that cgroup active, and leave the loads of its ancestors
+ * unchanged. All sums are updated atomically, without a lock.
  */
 #ifndef __SCX_CGROUP_BPF_H
 #define __SCX_CGROUP_BPF_H
@@ -32,11 +34,11 @@
 struct scx_cgroup {
 	u64 id; /* the kernel's id of the cgroup; 0: the slot is free */
 	u32 parent; /* slot */
-	u32 is_gone; /* 1: removed; the slot is freed when the last task sleeps */
+	u32 is_gone; /* 1: removed, but a task is still runnable; the slot is freed when none is */
 	u32 weight; /* cpu.weight */
 	u32 is_idle; /* cpu.idle */
 	s64 load; /* sum of the weights of runnable tasks and active child cgroups */
-	s64 tasks; /* part of load: sum of the weights of runnable tasks */
+	s64 tasks; /* part of load: sum of the weights of runnable tasks directly in the cgroup */
 	s64 in_parent; /* weight that the cgroup adds to its parent's load */
 	u64 vtime; /* virtual time that all tasks of the cgroup advance together */
 };
@@ -230,7 +232,8 @@ static inline u32 scx_cgroup_task_slot(const struct scx_cgroup_task *t)
 }
 
 /* Return the weight of the task's own cgroup, for schedulers that do not use shares. It is
- * cpu.weight, or 1 if cpu.idle is set. For the root cgroup, it is the default weight. */
+ * cpu.weight, or 1 if cpu.idle is set. It is the default weight for the root cgroup, and if the
+ * cgroup is gone. */
 static inline u32 scx_cgroup_task_weight(const struct scx_cgroup_task *t)
 {
 	struct scx_cgroup *cg = scx_cgroup_get(t->slot);
@@ -269,7 +272,8 @@ static inline void scx_cgroup_task_runnable(const struct task_struct *p, struct 
 	scx_cgroup_add_load(slot, weight);
 }
 
-/* Return the share of the machine that a task of this weight has. */
+/* Return the share of the machine that a task of this weight has: the whole machine if the task is
+ * not counted as runnable. */
 static inline u64 scx_cgroup_task_share(const struct scx_cgroup_task *t, u32 weight)
 {
 	u32 slot = scx_cgroup_task_slot(t);
@@ -280,7 +284,8 @@ static inline u64 scx_cgroup_task_share(const struct scx_cgroup_task *t, u32 wei
 	return scx_share_part(scx_cgroup_share(slot), weight, cg->tasks);
 }
 
-/* Return the effective weight of a task of this weight. */
+/* Return the effective weight (cgroup.h) of a task of this weight: its own weight if the task is
+ * not counted as runnable. */
 static inline u64 scx_cgroup_task_effective(const struct scx_cgroup_task *t, u32 weight)
 {
 	u32 slot = t->counted ? scx_cgroup_task_slot(t) : SCX_CGROUP_ROOT;
@@ -299,8 +304,8 @@ static inline u64 scx_cgroup_task_vtime(const struct scx_cgroup_task *t)
 
 /*
  * Charge @ran_ns of CPU time of a task of this weight to its cgroup: advance the cgroup's virtual
- * time, but keep it within [@min, @max]. Returns the share of the task. With this share, the
- * scheduler computes the cost in the task's own virtual time (scx_share_cost()).
+ * time, but keep it within [@min, @max]. Returns the share of the task, from which the scheduler
+ * computes the cost in the task's own virtual time (scx_share_cost()).
  */
 static inline u64 scx_cgroup_charge(const struct scx_cgroup_task *t, u32 weight, u64 ran_ns,
 				    u64 min, u64 max)

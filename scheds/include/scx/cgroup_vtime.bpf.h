@@ -7,7 +7,7 @@
  * keeps up with the machine's as long as the task gets its share. Three cases are handled here:
  *  - A task cannot use its share, because the share is more than one CPU, or because the CPUs that
  *    the task may use are too few for the shares of their tasks. Such a task falls behind the
- *    machine's virtual time, and the other tasks get ahead of it.
+ *    machine's virtual time, and the other tasks get ahead of the machine's virtual time.
  *  - CPUs are idle. A running task then takes no CPU time from other tasks, so its CPU time does
  *    not count against it later.
  *  - A share is so small that the task would wait longer than the kernel's watchdog allows.
@@ -25,9 +25,10 @@
 /*
  * Maximum lead of a task's virtual time over the machine's, for each CPU up to SCX_VCLOCK_CPUS. If
  * only one CPU is busy, the machine's virtual time advances as fast as real time, and a task waits
- * for 8 s at most, well below the timeout of the kernel's watchdog (30 s). If all CPUs are busy, it
- * waits for 2 s at most. Because of this limit, a task with a share below 1/2000 gets more CPU time
- * than its share.
+ * for 8 s at most, well below the timeout of the kernel's watchdog (30 s). If all CPUs are busy, a
+ * task waits for 2 s at most. Because of this limit, a task gets more CPU time than its share if
+ * one slice costs more than the maximum lead: on one CPU, a slice of 1 ms with a share below
+ * 1/2000.
  */
 #define SCX_VCLOCK_AHEAD_NS (2 * NSEC_PER_SEC)
 #define SCX_VCLOCK_CPUS 4
@@ -35,9 +36,9 @@
 /*
  * Maximum lag of a task's virtual time behind the machine's, for each CPU up to SCX_VCLOCK_CPUS. A
  * task whose share is more than one CPU falls behind although it runs all the time, and can catch
- * up on this much later. The constant is also the maximum lag of the machine's virtual time behind
- * the first waiting task: half of the maximum lead, so that the other half is left for the tasks
- * that wait behind the first.
+ * up on this much later. The machine's virtual time lags behind the first waiting task by at most
+ * the same time (scx_vclock_advance()): half of the maximum lead, so that the other half is left
+ * for the tasks that wait behind the first.
  */
 #define SCX_VCLOCK_BEHIND_NS (SCX_VCLOCK_AHEAD_NS / 2)
 
@@ -62,7 +63,7 @@ static inline void scx_vclock_init(u64 slice_ns)
 	scx_vclock_credit_ns = slice_ns * scx_vclock_nr_cpus;
 }
 
-/* Return @ns for each CPU up to SCX_VCLOCK_CPUS. */
+/* Return @ns times the number of online CPUs, of which at most SCX_VCLOCK_CPUS count. */
 static inline u64 scx_vclock_scale(u64 ns)
 {
 	u32 nr = scx_vclock_nr_cpus;
@@ -86,9 +87,9 @@ static inline u64 scx_vclock_now(u64 dsq_id)
 
 /*
  * Advance the virtual time of the machine. Call it from ops.dispatch() and ops.runnable(). While no
- * task waits, virtual time advances as if all CPUs were busy. If tasks with large shares cannot use
- * them in full, the queued tasks get ahead, and the machine's virtual time follows the first of
- * them. The update need not be atomic: the next call makes up for a lost one.
+ * task waits, virtual time advances as if all CPUs were busy. If tasks cannot use their large
+ * shares in full, the queued tasks get ahead, and the machine's virtual time follows the first
+ * queued task. The update need not be atomic: the next call makes up for a lost one.
  */
 static inline void scx_vclock_advance(u64 dsq_id)
 {
@@ -121,8 +122,9 @@ static inline void scx_cgroup_task_running(struct task_struct *p, struct scx_cgr
 }
 
 /*
- * Charge the CPU time since the last call. Call it from ops.stopping(), and for prev from
- * ops.dispatch(). Returns false if the time was not charged in full, to bound the wait of the task.
+ * Charge the CPU time since the task started to run or was last charged. Call it from
+ * ops.stopping(), and for prev from ops.dispatch(). Returns false if the time was not charged in
+ * full, to bound the wait of the task.
  * The share changes as other tasks sleep and wake up, so the task is charged the mean of the costs
  * at its initial and its final share. With the final share alone, a task that is always stopped
  * just after a timer has woken up other tasks would be charged too much, because its share is then

@@ -29,11 +29,11 @@
 #define BPF_STRUCT_OPS(name, args...) SEC("struct_ops/" #name) BPF_PROG(name, ##args)
 #define BPF_STRUCT_OPS_SLEEPABLE(name, args...) SEC("struct_ops.s/" #name) BPF_PROG(name, ##args)
 
-/* The table of callbacks. Members that depend on the kernel (flags, hotplug_seq,
- * exit_dump_len) are set by user space before the load. */
+/* The table of callbacks. Before the load, user space sets hotplug_seq and exit_dump_len, and
+ * clears the flags that the kernel lacks. */
 #define SCX_OPS(name) SEC(".struct_ops.link") struct sched_ext_ops name
 
-/* Lets the compiler check the format strings below. It is never called. */
+/* Lets the compiler check the format strings of the macros below. It is never called. */
 static inline __attribute__((format(printf, 1, 2))) void scx_fmt_check(const char *fmt, ...)
 {
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The user-space side of a C scheduler with its own main(), under the names that such programs use
- * (docs/upstream.md). The schedulers of this tree describe themselves to the runner instead
- * (scheds/c/runner/runner.h), and do not need this header.
+ * Macros and functions for the user-space side of C schedulers with their own main(), with the
+ * names of the kernel's own headers (docs/upstream.md). The C schedulers below scheds describe
+ * themselves to the runner instead (scheds/c/runner/runner.h), and do not need this header.
  *
- * The functions are in scheds/c/runner/own_main.c, which is linked into the program. They do what
- * the runner does when it loads a scheduler: check the kernel, remove what the kernel lacks from
- * the object, attach as a real-time thread, and report how the scheduler ended. The program ends
- * with the runner's exit statuses, even if main() always returns 0.
+ * The functions are in scheds/c/runner/own_main.c, which is linked into the program. They take the
+ * same steps as the runner: check the kernel, remove what the kernel lacks from the object, attach
+ * as a real-time thread, and report how the scheduler ended. The program ends with the runner's
+ * exit statuses, even if main() always returns 0.
  */
 #ifndef __SCX_COMMON_H
 #define __SCX_COMMON_H
@@ -34,8 +34,8 @@
 
 /*
  * Open the skeleton @skel_name, whose table of callbacks is @ops_name. The count of hotplug events
- * is read before that, so that the kernel refuses the scheduler if a CPU goes online or offline
- * before it is attached.
+ * is read first. So the kernel refuses the scheduler if a CPU goes online or offline between the
+ * open and the attach.
  */
 #define SCX_OPS_OPEN(ops_name, skel_name)                                 \
 	({                                                                \
@@ -62,8 +62,8 @@
 		scx_main_loaded(skel_name##__load(skel));                                    \
 	})
 
-/* Attach all programs, the table of callbacks last. The caller owns the returned link; destroying
- * it unloads the scheduler. */
+/* Attach all programs, the table of callbacks last. The caller owns the returned link. Destroying
+ * the link unloads the scheduler. */
 #define SCX_OPS_ATTACH(skel, ops_name, skel_name)                                   \
 	({                                                                          \
 		bpf_map__set_autoattach((skel)->maps.ops_name, false);              \
@@ -84,7 +84,7 @@
 
 /* ---- how it ended ---------------------------------------------------------- */
 
-/* Whether the kernel has ended the scheduler. */
+/* Whether the scheduler has ended, for whatever reason. */
 #define UEI_EXITED(skel, uei_name) \
 	(__atomic_load_n(&(skel)->data->uei_name.kind, __ATOMIC_ACQUIRE) != SCX_EXIT_NONE)
 
@@ -93,7 +93,7 @@
 #define UEI_REPORT(skel, uei_name) \
 	scx_main_report(&(skel)->data->uei_name, (skel)->data_##uei_name##_dump->uei_name##_dump)
 
-/* Whether the exit code asks for the scheduler to be loaded again, as after CPU hotplug. */
+/* Whether the exit code requests that the scheduler is loaded again, as after CPU hotplug. */
 #define UEI_ECODE_RESTART(ecode) (((ecode) & SCX_ECODE_ACT_MASK) == SCX_ECODE_ACT_RESTART)
 /* Parts of the exit code: the scheduler's own code, the kernel's reason and action. */
 #define UEI_ECODE_USER(ecode) ((u32)(ecode))
@@ -104,8 +104,7 @@
 
 /* Store the value of an enumerator in *@value. Returns whether the enumerator exists. */
 bool __COMPAT_read_enum(const char *type, const char *name, u64 *value);
-/* Return the value of an enumerator, 0 if it does not exist: a flag that the kernel does not know
- * is then not set. */
+/* Return the value of an enumerator, 0 if it does not exist, so that an unknown flag is not set. */
 u64 __COMPAT_ENUM_OR_ZERO(const char *type, const char *name);
 bool __COMPAT_has_ksym(const char *name);
 bool __COMPAT_struct_has_field(const char *type, const char *field);

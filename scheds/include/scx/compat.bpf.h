@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One name and one prototype for each kfunc or feature that differs between kernels 6.12 and 7.2.
+ * One name and one prototype for each kfunc or feature that differs between the kernels from 6.12
+ * to 7.2.
  *
- * A wrapper has the name and the prototype that the newest kernel uses, tries the newest kfunc
- * first and documents what it does on an older kernel. A wrapper that does more than call a kfunc
- * is named scx_*, not scx_bpf_*. The kfunc is chosen at load time: bpf_ksym_exists() and
- * bpf_core_*_exists() become constants, and the verifier drops the branches not taken. So a wrapper
- * costs nothing and may name kfuncs that the kernel lacks. The kernel's version is never tested,
- * because distributions backport kfuncs.
+ * A wrapper has the name and the arguments that the newest kernel uses, tries the newest kfunc
+ * first and documents what it does on an older kernel. Functions whose interface differs from that
+ * of a kfunc are named scx_*, not scx_bpf_*. The kfunc is chosen at load time: bpf_ksym_exists()
+ * and bpf_core_*_exists() become constants, and the verifier drops the branches not taken. So the
+ * choice costs nothing at run time, and a wrapper may name kfuncs that the kernel lacks. The
+ * kernel's version is never tested, because distributions backport kfuncs.
  *
- * Not wrapped, because there is no fallback: sub-schedulers and the cid form (7.1),
- * scx_bpf_tid_to_task() (7.2), scx_bpf_locked_rq() (6.18).
+ * Not wrapped, because there is no fallback: sub-schedulers, and callbacks and kfuncs that take
+ * cids instead of CPU numbers (7.1); scx_bpf_tid_to_task() (7.2); scx_bpf_locked_rq() (6.18).
  *
  * Differences that no wrapper can hide:
  *  - scx_bpf_select_cpu_dfl() from ops.enqueue() aborts the scheduler on 6.12.
- *  - scx_bpf_cpuperf_set() for a CPU other than the one whose run queue is locked aborts the
- *    scheduler on 7.2.
+ *  - On 7.2, a callback that holds the lock of one CPU's run queue aborts the scheduler if it calls
+ *    scx_bpf_cpuperf_set() for another CPU.
  *  - On 7.2, the kernel calls ops.dequeue() whenever a task is dispatched from a user DSQ. On 6.12,
  *    it does so only if a task is dequeued before it is dispatched.
  */
@@ -28,8 +29,8 @@
 /* ---- inserting into a DSQ ------------------------------------------------ */
 
 /*
- * Insert @p into a FIFO DSQ. Returns whether it was inserted. Before 6.19 the kernel does not
- * report it, and the result is always true.
+ * Insert @p into a FIFO DSQ. @slice is in ns; with 0, @p keeps its remaining slice. Returns whether
+ * @p was inserted. Before 6.19, the kernel does not report this, and the result is always true.
  */
 static inline bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags)
 {
@@ -66,7 +67,7 @@ static inline bool scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u
 
 /*
  * Move the first task that may run on this CPU from @dsq_id to the local DSQ. Returns false if
- * there is none. @enq_flags are ignored before 7.1.
+ * there is no such task. @enq_flags are ignored before 7.1.
  */
 static inline bool scx_bpf_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
 {
@@ -77,12 +78,13 @@ static inline bool scx_bpf_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
 	return scx_bpf_consume___old(dsq_id);
 }
 
-/* The iterator of the innermost bpf_for_each(), which libbpf declares. */
+/* The address of the iterator that the innermost bpf_for_each() of libbpf declares. */
 #define BPF_FOR_EACH_ITER (&___it)
 
 /*
  * Within bpf_for_each(scx_dsq, p, …): move @p to the DSQ @dsq_id. @it is BPF_FOR_EACH_ITER. Returns
- * false if the task has left the DSQ meanwhile. On 6.12 the kfuncs are named dispatch_*from_dsq*.
+ * false if @p is no longer in the DSQ of the iteration. On 6.12, this kfunc and the following ones
+ * are named scx_bpf_dispatch_*from_dsq*().
  */
 static inline bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id,
 				    u64 enq_flags)
@@ -100,7 +102,8 @@ static inline bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct ta
 	return scx_bpf_dispatch_vtime_from_dsq___old(it, p, dsq_id, enq_flags);
 }
 
-/* Set the slice or the vtime that a task gets by the next scx_bpf_dsq_move*() of this iteration. */
+/* Set the slice (ns) or the vtime that the next scx_bpf_dsq_move*() of this iteration gives to the
+ * moved task. */
 static inline void scx_bpf_dsq_move_set_slice(struct bpf_iter_scx_dsq *it, u64 slice)
 {
 	if (bpf_ksym_exists(scx_bpf_dsq_move_set_slice___new))
@@ -201,7 +204,8 @@ static inline struct cgroup *scx_bpf_task_cgroup(struct task_struct *p)
 /*
  * Return the element of @p in the task storage @map, which is created if there is none; NULL on
  * failure. The allocator of 7.2 does not wait for locks, and fails if another CPU holds one. So
- * this tries a few times, because a failure of ops.init_task() makes a fork fail.
+ * this tries up to 16 times: without the element, ops.init_task() might have to fail, and with it
+ * the fork.
  */
 #define scx_create_task_storage(map, p)                                                   \
 	({                                                                                \
@@ -225,7 +229,7 @@ static inline bool scx_reports_cgroup_idle(void)
 }
 
 /* Whether cpu.idle of @cgrp is set. Always false on kernels that do not report changes of cpu.idle,
- * so that all cgroups are treated alike. */
+ * because a value that was read once might be out of date. */
 static inline bool scx_cgroup_is_idle(struct cgroup *cgrp)
 {
 	void *subsys = (void *)cgrp + bpf_core_field_offset(cgrp->subsys);
@@ -252,8 +256,9 @@ static inline struct cgroup *scx_init_task_cgroup(struct scx_init_task_args *arg
 
 /* ---- CPUs ---------------------------------------------------------------- */
 
-/* Return the task that runs on @cpu, or NULL. Call it under RCU. Before 6.18 the task is read from
- * the run queue, which kernels since 6.18 deprecate. */
+/* Return the task that runs on @cpu, or NULL if there is no such CPU. Call it under RCU. Before
+ * 6.18, the task is read from the run queue. Since 6.18, the kfunc that returns the run queue is
+ * deprecated. */
 static inline struct task_struct *scx_bpf_cpu_curr(s32 cpu)
 {
 	struct rq *rq;
@@ -264,9 +269,9 @@ static inline struct task_struct *scx_bpf_cpu_curr(s32 cpu)
 	return rq ? rq->curr : NULL;
 }
 
-/* Pick an idle CPU within @mask, which is a subset of p->cpus_ptr, like the built-in selection of
- * 6.12: a CPU of a fully idle core if there is one. @prev_cpu is preferred to CPUs that are not
- * better in this respect. */
+/* Claim an idle CPU within @mask, negative if there is none. As in the built-in selection of 6.12,
+ * CPUs of fully idle cores come first, and @prev_cpu comes first among CPUs of the same kind. With
+ * SCX_PICK_IDLE_CORE in @flags, other CPUs are not considered. */
 static inline s32 __scx_pick_idle_in(const struct cpumask *mask, s32 prev_cpu, u64 flags)
 {
 	bool prev_allowed = bpf_cpumask_test_cpu(prev_cpu, mask);
@@ -289,9 +294,9 @@ static inline s32 __scx_pick_idle_in(const struct cpumask *mask, s32 prev_cpu, u
 }
 
 /*
- * Pick and claim an idle CPU for @p within @cpus_allowed, negative if none is idle.
- * @flags: SCX_PICK_IDLE_*. Allowed from ops.select_cpu() and ops.enqueue(). Before 6.16
- * __scx_pick_idle_in() replaces the kfunc.
+ * Pick and claim an idle CPU that is in @cpus_allowed and in p->cpus_ptr. Returns a negative errno
+ * if there is none. @flags: SCX_PICK_IDLE_*. Call it only from ops.select_cpu() and ops.enqueue().
+ * Before 6.16, __scx_pick_idle_in() replaces the kfunc, and @wake_flags are ignored.
  */
 static inline s32 scx_bpf_select_cpu_and(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
 					 const struct cpumask *cpus_allowed, u64 flags)
@@ -332,9 +337,9 @@ static inline s32 scx_bpf_cpu_node(s32 cpu)
 }
 
 /*
- * Idle CPUs of one node. Schedulers that call these functions set SCX_OPS_BUILTIN_IDLE_PER_NODE,
- * which was added to the kernel together with the kfuncs. On kernels without them, @node is ignored
- * and the functions refer to the idle CPUs of the whole machine.
+ * CPUs of one node. Schedulers that call these functions set SCX_OPS_BUILTIN_IDLE_PER_NODE, which
+ * was added to the kernel together with the kfuncs. On kernels without the kfuncs, @node is ignored
+ * and the functions refer to the CPUs of the whole machine.
  */
 static inline const struct cpumask *scx_bpf_get_idle_cpumask_node(s32 node)
 {

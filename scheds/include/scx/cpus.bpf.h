@@ -3,8 +3,9 @@
  * CPU selection by SMT, capacity and node, with a primary domain: a set of CPUs that is used before
  * all other CPUs, such as the power-efficient CPUs of a hybrid machine.
  *
- * User space passes the table of CPUs (cpus.h). It changes the primary domain of a running
- * scheduler by writing the words of struct scx_primary and running the program scx_set_primary.
+ * User space passes the table of CPUs (cpus.h). To change the primary domain of a running
+ * scheduler, user space writes the words of struct scx_primary and runs the program
+ * scx_set_primary.
  */
 #ifndef __SCX_CPUS_BPF_H
 #define __SCX_CPUS_BPF_H
@@ -96,7 +97,7 @@ static inline bool scx_is_outside_primary(s32 cpu, const struct task_struct *p)
 	return has_idle;
 }
 
-/* Whether a task that runs on @cpu should move to a better CPU that is idle. */
+/* Whether a task on @cpu should move, because an idle CPU suits it better. */
 static inline bool scx_should_move(s32 cpu, const struct task_struct *p)
 {
 	if (scx_task_is_pinned(p))
@@ -116,8 +117,8 @@ static inline bool scx_any_idle(void)
 	return any;
 }
 
-/* Whether the waker runs on a CPU that is faster than @prev_cpu and that the task may use. False if
- * the machine is not hybrid, or has a primary domain. */
+/* Whether the task is woken up on a CPU that is faster than @prev_cpu and that the task may use.
+ * False if the machine is not hybrid, or if there is a primary domain. */
 static inline bool scx_is_woken_by_faster(const struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	s32 cpu = bpf_get_smp_processor_id();
@@ -130,8 +131,8 @@ static inline bool scx_is_woken_by_faster(const struct task_struct *p, s32 prev_
 /*
  * Claim an idle CPU for @p, in the primary domain if possible. Returns a negative number if there
  * is none. The kernel prefers idle cores, then the LLC and the node of @prev_cpu. On a hybrid
- * machine, a task whose waker runs on a faster CPU is placed near the waker, unless @prev_cpu is
- * idle and in the waker's LLC.
+ * machine without a primary domain, a task that is woken up on a faster CPU is placed near that
+ * CPU, unless @prev_cpu is idle, in the LLC of that CPU, and not contended by an SMT sibling.
  */
 static inline s32 scx_pick_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
@@ -172,9 +173,9 @@ static inline bool scx_claim_idle(s32 cpu, bool whole_core)
 	return scx_bpf_test_and_clear_cpu_idle(cpu);
 }
 
-/* Claim @prev_cpu if it is idle, else the fastest idle CPU that the task may use: a CPU of @primary
- * unless it is NULL, and of a fully idle core if @whole_core. Returns a negative number if there is
- * none. */
+/* Claim an idle CPU that the task may use: @prev_cpu if possible, else the fastest one. The CPU
+ * must be in @primary unless @primary is NULL, and if @whole_core, its core must be fully idle.
+ * Returns a negative number if there is none. */
 static inline s32 scx_scan(struct task_struct *p, s32 prev_cpu, const struct cpumask *primary,
 			   bool whole_core)
 {
@@ -191,9 +192,9 @@ static inline s32 scx_scan(struct task_struct *p, s32 prev_cpu, const struct cpu
 	return -EBUSY;
 }
 
-/* Claim an idle CPU for @p, in the primary domain and on an idle core if possible: @prev_cpu if it
- * is idle, else the fastest idle CPU. Returns a negative number if there is none. Takes time
- * proportional to the number of CPUs. */
+/* Claim an idle CPU for @p: in the primary domain if possible, on a fully idle core if possible,
+ * and then @prev_cpu if possible, else the fastest CPU. Returns a negative number if there is none.
+ * Takes time proportional to the number of CPUs. */
 static inline s32 scx_pick_fastest_idle(struct task_struct *p, s32 prev_cpu)
 {
 	const struct cpumask *primary = scx_primary_cpus();
@@ -216,7 +217,7 @@ static inline s32 scx_pick_fastest_idle(struct task_struct *p, s32 prev_cpu)
  * if the task should move to a better CPU (scx_should_move()), or if ops.select_cpu() was not
  * called for the task and @stays is false. A pinned task gets its own CPU only. If @fastest, use
  * scx_pick_fastest_idle(). Returns -EBUSY if the search found no idle CPU, -EAGAIN if there was no
- * search or the CPU of a pinned task is busy.
+ * search, or if a pinned task cannot get its CPU.
  */
 static inline s32 scx_claim_on_enqueue(struct task_struct *p, s32 prev_cpu, u64 enq_flags,
 				       bool stays, bool fastest)
@@ -235,8 +236,8 @@ static inline s32 scx_claim_on_enqueue(struct task_struct *p, s32 prev_cpu, u64 
 
 /*
  * In ops.enqueue(), after the task is queued: kick a CPU that has become idle since the last
- * search, one of the task's node if possible. Returns whether a CPU was kicked. The kernel inserts
- * the task when ops.enqueue() returns. A CPU that becomes idle between this search and the
+ * search, a CPU of the task's node if possible. Returns whether a CPU was kicked. The kernel
+ * inserts the task when ops.enqueue() returns. A CPU that becomes idle between this search and the
  * insertion is missed, and the task waits until a slice ends.
  */
 static inline bool scx_kick_idle_for(struct task_struct *p)
@@ -260,8 +261,8 @@ static inline bool scx_kick_idle_for(struct task_struct *p)
 /* ---- the primary domain --------------------------------------------------- */
 
 /* Apply struct scx_primary. User space runs this program before it attaches the scheduler, and
- * whenever it has changed the struct. Tasks that run outside of the new domain move when their
- * slices expire. */
+ * whenever it has changed the struct. Tasks that run outside of the new domain can move when their
+ * slices expire or when they next wake up. */
 SEC("syscall")
 int scx_set_primary(void *ctx)
 {

@@ -12,8 +12,9 @@
  *
  * A scheduler calls scx_dl_NAME() from its callback NAME: select_cpu, enqueue, running, stopping,
  * enable, disable, init_task. To queue a task, it calls scx_dl_place(), then scx_dl_insert(). To
- * dispatch tasks, it uses the functions of queues.bpf.h. ops.runnable() and ops.quiescent() are not
- * used: calling each of them would cost as much as the little work that it would do here.
+ * dispatch tasks, it uses scx_dl_charge_prev() and the functions of queues.bpf.h. ops.runnable()
+ * and ops.quiescent() are not used: they would do so little work here that calling them would cost
+ * as much as the work.
  */
 #ifndef __SCX_DEADLINE_BPF_H
 #define __SCX_DEADLINE_BPF_H
@@ -32,22 +33,23 @@
 #define SCX_DL_MAX_WAIT_NS (1 * NSEC_PER_SEC)
 
 /*
- * Minimum of the lead that scx_dl_limit() allows, in ns of virtual time: about the cost of one run
- * of a task while many tasks are runnable. With a smaller limit, part of each run would not be
- * charged, and virtual time would advance too slowly. A task with a larger lead, queued before the
- * load grew, would then wait for many turns of all other tasks.
+ * Lower bound of the maximum lead in scx_dl_limit(), in ns of virtual time: about the cost of one
+ * run of a task while many tasks are runnable. With a smaller maximum, part of each run would not
+ * be charged, and virtual time would advance too slowly. A task that was queued with a larger lead
+ * before the load grew would then wait for many turns of all other tasks.
  */
 #define SCX_DL_AHEAD_MIN_NS (10 * NSEC_PER_MSEC)
 
 /*
- * Minimum average runtime of a task that may be preempted. Tasks that sleep after a shorter
- * runtime, such as the worker threads of a server, would only preempt each other while they hold
- * locks.
+ * Minimum average runtime of a task that a queued task may preempt. Tasks that sleep after a
+ * shorter runtime, such as the worker threads of a server, would only preempt each other while they
+ * hold locks.
  */
 #define SCX_DL_STRETCH_MIN_NS (4 * NSEC_PER_MSEC)
 
-/* The same minimum for sync wakeups. A waker and a wakee that exchange messages run better one
- * after the other, so a sync wakeup preempts only CPU-bound tasks. */
+/* Minimum average runtime of a task that a queued task may preempt after a sync wakeup. A waker and
+ * a wakee that exchange messages run better one after the other, so a sync wakeup preempts only
+ * CPU-bound tasks. */
 #define SCX_DL_SYNC_STRETCH_MIN_NS (40 * NSEC_PER_MSEC)
 
 /* Wakeup frequencies are the number of wakeups in this time. */
@@ -57,14 +59,15 @@
  * may compete for that CPU than for the other CPUs of the node. */
 static u64 scx_dl_pinned_vtime[SCX_CPUS_MAX];
 
-/* Further members of a task's context, for the scheduler's own use. */
+/* Further members of a task's context. A scheduler that needs some defines this macro before it
+ * includes this file. */
 #ifndef SCX_DL_TASK_MEMBERS
 #define SCX_DL_TASK_MEMBERS
 #endif
 
 struct scx_dl_task {
 	u64 vtime;
-	u64 sum_exec_ns; /* CPU time that has been charged */
+	u64 sum_exec_ns; /* p->se.sum_exec_runtime at the start of the run or the last charge */
 	u64 awake_ns; /* CPU time since the last wakeup */
 	u64 avg_runtime_ns; /* average of awake_ns at the times when the task stops running */
 	u64 woken_at_ns;
@@ -74,7 +77,7 @@ struct scx_dl_task {
 	u32 pinned_to; /* CPU + 1 of a pinned task, else 0 */
 	u32 fork_credit_ns; /* credit of a new task, from its parent */
 	bool has_begun; /* sum_exec_ns is valid */
-	bool has_waited; /* in a DSQ, since it last ran */
+	bool has_waited; /* in the DSQ of a node or CPU, since it last ran */
 	bool woken_sync; /* the last wakeup was a sync wakeup */
 	SCX_DL_TASK_MEMBERS
 };
@@ -86,8 +89,8 @@ struct {
 	__type(value, struct scx_dl_task);
 } scx_dl_tasks SEC(".maps");
 
-/* Return the context of a task, NULL if it cannot be created. ops.init_task() creates it. If that
- * failed, because 7.2 does not wait for locks, the next call tries again. */
+/* Return the context of a task, NULL if it cannot be created. ops.init_task() creates it. If the
+ * creation failed (scx_create_task_storage()), the next call tries again. */
 static inline struct scx_dl_task *scx_dl_task(struct task_struct *p)
 {
 	return bpf_task_storage_get(&scx_dl_tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -105,7 +108,7 @@ static inline u64 scx_dl_slice_ns(u64 max_ns, u64 min_ns, u32 weight, s32 nr)
 	return slice_ns > min_ns ? slice_ns : min_ns;
 }
 
-/* Insert the task into the DSQ of its node, or of its CPU if it is pinned. */
+/* Insert the task into the DSQ of its node, or of its CPU if it is pinned, by its deadline. */
 static inline void scx_dl_insert(struct task_struct *p, struct scx_dl_task *t, u64 slice_ns,
 				 u64 deadline, u64 enq_flags)
 {
@@ -128,9 +131,9 @@ static inline void scx_dl_set_node(struct scx_dl_task *t, u32 node)
 	t->node = node;
 }
 
-/* Return the current wakeup frequency of the task, per second. If the task does not wake up now,
- * the frequency is at most one wakeup in the time since the last wakeup, so that a task that
- * computes for a long time does not keep its old average. */
+/* Return the current wakeup frequency of the task, per second. Unless @enq_flags say that the task
+ * wakes up now, the frequency is at most one wakeup in the time since the last wakeup, so that a
+ * task that computes for a long time does not keep its old average. */
 static inline u32 scx_dl_wakeup_freq(const struct scx_dl_task *t, u64 enq_flags)
 {
 	u64 since_ns, freq;
@@ -142,8 +145,9 @@ static inline u32 scx_dl_wakeup_freq(const struct scx_dl_task *t, u64 enq_flags)
 	return freq < t->wakeup_freq ? freq : t->wakeup_freq;
 }
 
-/* Return the virtual time that the task advances: its CPU's if the task is pinned, else its node's.
- * This is the latest vtime of the tasks that have left the DSQ to run. */
+/* Return the address of the virtual time that the task advances: the CPU's if the task is pinned,
+ * else the node's. The virtual time is the latest vtime of the tasks that have left the DSQ to
+ * run. */
 static inline u64 *scx_dl_vtime_now(const struct scx_dl_task *t)
 {
 	if (t->pinned_to)
@@ -184,7 +188,7 @@ static inline bool scx_dl_should_preempt(const struct scx_dl_task *t, s32 cpu, u
 		cpu, deadline, t->woken_sync ? SCX_DL_SYNC_STRETCH_MIN_NS : SCX_DL_STRETCH_MIN_NS);
 }
 
-/* Charge the CPU time of a running task since the last call. */
+/* Charge the CPU time that a task has used since it started to run or was last charged. */
 static inline void scx_dl_charge(const struct task_struct *p, struct scx_dl_task *t, u32 weight)
 {
 	u64 ran_ns = t->has_begun ? p->se.sum_exec_runtime - t->sum_exec_ns : 0;
@@ -197,8 +201,8 @@ static inline void scx_dl_charge(const struct task_struct *p, struct scx_dl_task
 /*
  * In ops.dispatch(): charge prev, which may continue on @cpu, and bound its virtual time as if it
  * were queued. If prev was dispatched directly to an idle CPU, it may come from another node, or
- * may have slept for a long time. Without the bound, it would precede all other tasks until it has
- * caught up.
+ * may have slept for a long time. Without the bound, it would precede all other tasks until its
+ * virtual time had caught up with theirs.
  */
 static inline void scx_dl_charge_prev(const struct task_struct *prev, struct scx_dl_task *t,
 				      s32 cpu, u32 weight, u64 credit_ns)
@@ -218,8 +222,8 @@ static inline void scx_dl_alone(struct scx_dl_task *t, u64 slice_ns, u32 weight)
 /* ---- callbacks -------------------------------------------------------------- */
 
 /* Set the weight that the task adds to the load of its node, 0 while it is not runnable. There is
- * no call when a queued task is dequeued, because such a task is enqueued again soon, or leaves the
- * class. */
+ * no call when a queued task is dequeued, because such a task is either enqueued again soon, or
+ * leaves the class and reaches scx_dl_disable(). */
 static inline void scx_dl_set_load(struct scx_dl_task *t, u32 weight)
 {
 	if (weight == t->runnable_weight)
@@ -263,8 +267,8 @@ static inline void scx_dl_enqueue(const struct task_struct *p, struct scx_dl_tas
 		scx_dl_note_wakeup(t, freq_max, false);
 }
 
-/* Note that a task starts to run. Returns whether it may be preempted. If it may, the scheduler
- * calls scx_running_set() with the deadline of the task. */
+/* Note that a task starts to run. Returns whether a queued task may preempt it. If so, a scheduler
+ * with preemption calls scx_running_set() with the deadline of the running task. */
 static inline bool scx_dl_running(const struct task_struct *p, struct scx_dl_task *t, s32 cpu)
 {
 	u64 *now = scx_dl_vtime_now(t);
@@ -327,13 +331,14 @@ static inline void scx_dl_share_credit(struct scx_dl_task *t, u64 credit_max_ns)
 	if (!parent)
 		return;
 	now = scx_dl_now(parent);
-	/* The credit has no limit yet if the parent slept and was then dispatched directly. */
+	/* If the parent slept and was then dispatched directly, its credit has no limit yet. */
 	parent->vtime = scx_vtime_limit_credit(parent->vtime, now, 2 * credit_max_ns);
 	t->fork_credit_ns = time_delta(now, parent->vtime) / 2;
 	parent->vtime += t->fork_credit_ns;
 }
 
-/* Create the context of a task. Returns NULL on failure. */
+/* Create the context of a task. If @is_fork, give it credit of the parent, at most @credit_max_ns
+ * (scx_dl_share_credit()). Returns NULL if the context cannot be created. */
 static inline struct scx_dl_task *scx_dl_init_task(struct task_struct *p, bool is_fork,
 						   u64 credit_max_ns)
 {

@@ -3,10 +3,10 @@
  * The kernel's sched_ext constants, with the values of the running kernel.
  *
  * The values of several constants differ between kernels (SCX_ENQ_HEAD is 0x10 in 6.12 and 0x10000
- * in 7.2), so they must not be literals. The declarations below carry the suffix ___k, which libbpf
- * ignores when it looks an enumerator up in the kernel's BTF, and the plain name is a macro that
- * reads the running kernel's value. If the running kernel lacks the enumerator, the value is 0, so
- * that an unknown flag is not set.
+ * in 7.2), so they must not be literals. The enumerators below carry the suffix ___k, which libbpf
+ * ignores when it looks an enumerator up in the kernel's BTF. The name without the suffix is a
+ * macro that reads the running kernel's value. If the running kernel lacks the enumerator, the
+ * value is 0, so that an unknown flag is not set.
  *
  * Two kinds of constants are literals, because they are a stable ABI: the flags of struct
  * sched_ext_ops (ops_flags.h), and DSQ ids. BTF that was written by pahole before 1.24 lacks the
@@ -31,8 +31,8 @@
 #define SCX_DSQ_FLAG_LOCAL_ON (1ULL << 62)
 #define SCX_DSQ_LOCAL_CPU_MASK 0xffffffffULL
 
-/* The value of an enumerator that is declared here is never used. Only its width has to match the
- * width of the kernel's value. */
+/* The values that this file gives to enumerators with the suffix ___k are never used. Only their
+ * width has to match the width of the kernel's values. */
 #define SCX_ENUM64(n) (1ULL << 62 | (n))
 
 enum scx_public_consts {
@@ -107,7 +107,7 @@ enum scx_ent_flags {
 #define SCX_TASK_RESET_RUNNABLE_AT SCX_ENUM(enum scx_ent_flags, SCX_TASK_RESET_RUNNABLE_AT___k)
 #define SCX_TASK_DEQD_FOR_SLEEP SCX_ENUM(enum scx_ent_flags, SCX_TASK_DEQD_FOR_SLEEP___k)
 
-/* The flags are literals, because they are used in initializers. */
+/* Literals (see above), which initializers of struct sched_ext_ops need. */
 #define SCX_OPS_FLAG_ENUMERATORS(name, bit) name = 1ULL << (bit), name##___k = 1ULL << (bit),
 enum scx_ops_flags {
 	SCX_OPS_FLAGS(SCX_OPS_FLAG_ENUMERATORS)

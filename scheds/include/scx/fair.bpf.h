@@ -14,14 +14,14 @@
 #include <scx/immed.bpf.h>
 
 /*
- * Approximate maximum wait of a task, whatever the number and the weights of runnable tasks. Half
- * of it bounds the wait for the slices of the other tasks, half of it the wait because of a debt.
- * It is well below the timeouts of the kernel's watchdog (30 s) and of RCU stall warnings (21 s).
+ * Approximate maximum wait of a task, whatever the weights of the runnable tasks. One half bounds
+ * the wait for the slices of the other tasks, as long as SCX_FAIR_MIN_SLICE_NS allows it. The other
+ * half bounds the wait because of a debt. The value is well below the timeouts of the kernel's
+ * watchdog (30 s) and of RCU stall warnings (21 s).
  */
 #define SCX_FAIR_MAX_WAIT_NS (8 * NSEC_PER_SEC)
 
-/* Minimum slice: a shorter one would be mostly overhead, and shorter than the tick of most
- * kernels. */
+/* Minimum slice: the period of the tick with HZ=1000. Shorter slices would be mostly overhead. */
 #define SCX_FAIR_MIN_SLICE_NS (1 * NSEC_PER_MSEC)
 
 struct scx_fair_queue {
@@ -46,15 +46,16 @@ struct {
 	__type(value, struct scx_fair_task);
 } scx_fair_tasks SEC(".maps");
 
-/* Return the context of a task, NULL if it cannot be created. ops.init_task() creates it. If that
- * failed, because 7.2 does not wait for locks, the next call tries again. Without the context, the
- * task's CPU time is not charged. */
+/* Return the context of a task, NULL if it cannot be created. ops.init_task() creates it. If the
+ * creation failed, as it may on 7.2 (scx_create_task_storage()), the next call tries again. Without
+ * the context, the task's CPU time is not charged. */
 static inline struct scx_fair_task *scx_fair_task(struct task_struct *p)
 {
 	return bpf_task_storage_get(&scx_fair_tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* Return the slice of a task. It shrinks as the queue grows, to bound the wait of the last task. */
+/* Return the slice of a task, ns. It shrinks as the queue grows, to bound the wait of the last
+ * task. */
 static inline u64 scx_fair_slice_ns(const struct scx_fair_queue *queue)
 {
 	s32 nr_queued = scx_bpf_dsq_nr_queued(queue->dsq_id);
@@ -85,7 +86,7 @@ static inline u64 scx_fair_vtime_of_running(struct task_struct *p)
 	return p->scx.dsq_vtime + scx_vtime_cost(ran_ns, p->scx.weight);
 }
 
-/* Whether @vtime precedes all tasks queued for @cpu; false if there are none. */
+/* Whether @vtime precedes all queued tasks that may run on @cpu; false if there are none. */
 static inline bool scx_fair_precedes(const struct scx_fair_queue *queue, s32 cpu, u64 vtime)
 {
 	struct task_struct *p;
@@ -101,9 +102,9 @@ static inline bool scx_fair_precedes(const struct scx_fair_queue *queue, s32 cpu
 }
 
 /*
- * Whether @prev, whose slice has expired, still precedes all tasks queued for @cpu. This has to be
- * checked, because the kernel calls ops.dispatch() before it enqueues @prev again. Without the
- * check, two tasks on a CPU would take turns, whatever their weights.
+ * Whether @prev, whose slice has expired, still precedes all queued tasks that may run on @cpu.
+ * This has to be checked, because the kernel calls ops.dispatch() before it enqueues @prev again.
+ * Without the check, two tasks on a CPU would take turns, whatever their weights.
  */
 static inline bool scx_fair_prev_is_first(const struct scx_fair_queue *queue, s32 cpu,
 					  struct task_struct *prev)
@@ -136,7 +137,8 @@ static inline bool scx_fair_dispatch(struct scx_fair_queue *queue, s32 cpu,
 	return true;
 }
 
-/* A change of the task's weight takes effect in queue->runnable_weight at the next call. */
+/* Count the task as runnable. If its weight changes later, queue->runnable_weight keeps the old
+ * weight until the next call. */
 static inline void scx_fair_runnable(struct scx_fair_queue *queue, struct task_struct *p)
 {
 	struct scx_fair_task *task = scx_fair_task(p);
@@ -168,8 +170,8 @@ static inline void scx_fair_running(struct task_struct *p)
 	task->has_begun = true;
 }
 
-/* Charge the CPU time that the task has used. The slice would be too much for a task that
- * yields. */
+/* Charge the CPU time that the task has used. For a task that yields, this is less than its
+ * slice. */
 static inline void scx_fair_stopping(struct task_struct *p)
 {
 	scx_bpf_task_set_dsq_vtime(p, scx_fair_vtime_of_running(p));
@@ -185,7 +187,7 @@ static inline void scx_fair_init_task(struct task_struct *p)
 	scx_fair_task(p);
 }
 
-/* Create the queue. */
+/* Create the queue. Returns 0 or a negative errno. */
 static inline s32 scx_fair_init(struct scx_fair_queue *queue, u64 dsq_id, u64 slice_ns)
 {
 	queue->dsq_id = dsq_id;

@@ -52,7 +52,7 @@ extern int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 fla
 extern struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it) __ksym;
 extern void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __ksym;
 
-/* ---- sched_ext: several variants, called through compat.bpf.h ------------ */
+/* ---- sched_ext: several variants, called through wrappers ---------------- */
 
 /* Insert into a DSQ. Named scx_bpf_dispatch() in 6.12, scx_bpf_dsq_insert() since 6.13; returns
  * bool since 6.19. */
@@ -101,8 +101,8 @@ extern s32 scx_bpf_select_cpu_and___args5(struct task_struct *p, s32 prev_cpu, u
 					  const struct cpumask *cpus_allowed, u64 flags) __ksym
 __weak;
 
-/* Before 6.19, it may be called only from ops.cpu_release(). Since 6.19, it may be called from any
- * callback, and returns nothing. */
+/* Re-enqueue the tasks of the local DSQ. Before 6.19, callable from ops.cpu_release() only. Since
+ * 6.19, callable from any callback, and without a return value. */
 extern void scx_bpf_reenqueue_local___v2___new(void) __ksym __weak;
 extern u32 scx_bpf_reenqueue_local___v1(void) __ksym __weak;
 /* Since 7.1. */
@@ -155,7 +155,8 @@ extern int bpf_iter_css_new(struct bpf_iter_css *it, struct cgroup_subsys_state 
 extern struct cgroup_subsys_state *bpf_iter_css_next(struct bpf_iter_css *it) __ksym __weak;
 extern void bpf_iter_css_destroy(struct bpf_iter_css *it) __ksym __weak;
 
-/* Allocated objects, called through objects.bpf.h. The verifier fills in @meta and @off. */
+/* Allocated objects. The *_impl() kfuncs are called through objects.bpf.h. The verifier fills in
+ * @meta and @off. */
 extern void *bpf_obj_new_impl(u64 local_type_id, void *meta) __ksym;
 extern void bpf_obj_drop_impl(void *obj, void *meta) __ksym;
 extern void *bpf_refcount_acquire_impl(void *obj, void *meta) __ksym;

@@ -33,7 +33,7 @@
 #define container_of(ptr, type, member) ((type *)((void *)(ptr) - offsetof(type, member)))
 #endif
 
-/* Convert a mask to the type of the arguments that kfuncs only read. */
+/* Convert a mask to struct cpumask, the type of masks that kfuncs only read. */
 static inline const struct cpumask *cast_mask(struct bpf_cpumask *mask)
 {
 	return (const struct cpumask *)mask;
@@ -42,7 +42,7 @@ static inline const struct cpumask *cast_mask(struct bpf_cpumask *mask)
 /* ---- arena --------------------------------------------------------------- */
 
 /* Conversions of arena pointers between the address spaces of the kernel and of user space. They
- * are empty, because the compiler converts (__BPF_FEATURE_ADDR_SPACE_CAST, clang 19). */
+ * are empty, because clang 19 and newer convert the pointers (__BPF_FEATURE_ADDR_SPACE_CAST). */
 #define cast_kern(ptr) ((void)(ptr))
 #define cast_user(ptr) ((void)(ptr))
 

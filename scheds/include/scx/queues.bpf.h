@@ -18,20 +18,21 @@
  * node. */
 #define SCX_NODE_DSQ (1ULL << 32)
 
-/* Tasks of a node. */
+/* State of a node's DSQ. */
 struct scx_queue {
 	u64 vtime_now; /* virtual time, defined and updated by the scheduler */
 	u64 runnable_weight; /* sum of the weights of runnable tasks, updated by the scheduler */
 	u32 nr_waiting; /* number of tasks in the node's DSQ, when last counted */
 	u32 nr_inserted; /* number of insertions into the node's DSQ so far */
 	u64 capacity; /* sum of the capacities of the node's CPUs */
-	u64 balance_at_ns; /* time of the next scx_balance() */
+	u64 balance_at_ns; /* earliest time of the next comparison in scx_balance() */
 	u64 padding[3]; /* to a cache line */
 };
 
 static struct scx_queue scx_queues[SCX_NODES_MAX];
 
-/* Whether the DSQ of a CPU may have tasks. It rarely has, and asking the kernel is expensive. */
+/* Whether the DSQ of a CPU may have tasks. Such a DSQ is usually empty, and a query of the kernel
+ * is expensive. */
 static bool scx_has_pinned[SCX_CPUS_MAX];
 
 static inline struct scx_queue *scx_queue(u32 node)
@@ -39,7 +40,7 @@ static inline struct scx_queue *scx_queue(u32 node)
 	return &scx_queues[node % SCX_NODES_MAX];
 }
 
-/* Number of insertions after which the waiting tasks are counted again, which is expensive. */
+/* Number of insertions between two counts of the waiting tasks. A count is expensive. */
 #define SCX_QUEUE_COUNT_EVERY 8
 
 /* Return the approximate number of tasks that wait in the node's DSQ. */
@@ -51,8 +52,8 @@ static inline u64 scx_nr_waiting(u32 node)
 }
 
 /*
- * Insert the task into the DSQ of a node, or of a CPU if it is pinned: @pinned_to is that CPU + 1,
- * else 0.
+ * Insert the task into the DSQ of @node or, if it is pinned, into the DSQ of its CPU. @pinned_to is
+ * that CPU + 1, 0 for a task that is not pinned.
  */
 static inline void scx_queue_insert(struct task_struct *p, u32 node, u32 pinned_to, u64 slice_ns,
 				    u64 vtime, u64 enq_flags)
@@ -99,7 +100,8 @@ static inline bool scx_has_pinned_waiting(u32 cpu)
 	return scx_has_pinned[cpu % SCX_CPUS_MAX] && scx_bpf_dsq_nr_queued(cpu) > 0;
 }
 
-/* Move the first task of the two DSQs of @cpu, the current CPU, to its local DSQ. */
+/* Move the first task of @cpu's own DSQ and its node's DSQ to the local DSQ of @cpu, which is the
+ * current CPU. Returns whether there was a task. */
 static inline bool scx_queue_dispatch(s32 cpu)
 {
 	u64 node_dsq = SCX_NODE_DSQ | scx_node_of(cpu);
@@ -111,7 +113,7 @@ static inline bool scx_queue_dispatch(s32 cpu)
 
 /* Move the first task of one of @nr nodes, from index @first on, to the local DSQ of this CPU,
  * which belongs to the node @own. The search starts after @own, so that not all nodes steal from
- * the same node. */
+ * the same node. Returns whether there was a task. */
 static inline bool scx_steal_from(u32 first, u32 nr, u32 own)
 {
 	u32 i, node;
@@ -125,7 +127,8 @@ static inline bool scx_steal_from(u32 first, u32 nr, u32 own)
 }
 
 /* Move a task of another group of CPUs to the local DSQ of @cpu, the current CPU. Groups of the
- * same NUMA node are searched before the groups of other NUMA nodes. */
+ * same NUMA node are searched before the groups of other NUMA nodes. Returns whether there was a
+ * task. */
 static inline bool scx_steal(s32 cpu)
 {
 	u32 own = scx_node_of(cpu), first = scx_cpus.near_first[own], nr = scx_cpus.near_nr[own];
@@ -152,8 +155,9 @@ static inline bool scx_is_busier(u32 other, u32 own)
 
 /*
  * Move a task of a busier node to the local DSQ of @cpu, at most every SCX_BALANCE_NS for each
- * node. Without this, if a node has one task more than it has CPUs, its tasks would share the CPUs
- * forever, while in another node each task has a CPU to itself.
+ * node. Returns whether a task was moved. Without this, if a node has one task more than it has
+ * CPUs, its tasks would share the CPUs forever, while in another node each task has a CPU to
+ * itself.
  */
 static inline bool scx_balance(s32 cpu)
 {
@@ -176,7 +180,7 @@ static inline bool scx_balance(s32 cpu)
 	return false;
 }
 
-/* Create the DSQs, and sum up the capacities of the nodes. */
+/* Create the DSQs, and sum up the capacities of the nodes. Returns 0 or a negative errno. */
 static inline s32 scx_queues_init(void)
 {
 	s32 err = 0;

@@ -2,18 +2,19 @@
 /*
  * The kernel types that schedulers read, for BPF programs.
  *
- * The file is written by hand and not dumped from one kernel. Every kernel struct below carries
- * preserve_access_index, so the offsets come from the running kernel (CO-RE) and a struct lists
- * only the members that are used. To read another member, add a line for it.
+ * The file is written by hand and not dumped from one kernel. The structs that BPF programs read
+ * carry preserve_access_index, so the offsets come from the running kernel (CO-RE) and a struct
+ * lists only the members that are used. To read another member, add a line for it.
  *
  * If one of these rules is violated, the load fails or, worse, the error goes unnoticed:
  *  - A struct named in a kfunc prototype needs a definition, for which `struct foo {};` suffices. A
  *    forward declaration has another BTF kind, and a weak kfunc with such an argument stays
  *    unresolved without an error.
  *  - An enum member stays an enum: CO-RE refuses an int in its place.
- *  - Structs that are passed by pointer to kfuncs, and iterators, keep the kernel's exact
- *    layout and are declared outside of preserve_access_index.
- *  - Enumerators are declared in enums.bpf.h. Only those of uapi/linux/bpf.h are literals here.
+ *  - Structs that a BPF program fills in as arguments of kfuncs, and iterators, keep the kernel's
+ *    exact layout and are declared outside of preserve_access_index.
+ *  - Enumerators are declared in enums.bpf.h. Only those of uapi/linux/bpf.h are declared here, as
+ *    literals.
  */
 #ifndef __SCX_TYPES_BPF_H
 #define __SCX_TYPES_BPF_H
@@ -36,7 +37,7 @@ typedef __u32 u32;
 typedef __s64 s64;
 typedef __u64 u64;
 
-/* bpf_helper_defs.h and bpf_endian.h expect these names. */
+/* libbpf's bpf_helper_defs.h uses some of these names. */
 typedef __u16 __be16;
 typedef __u32 __be32;
 typedef __u64 __be64;
@@ -227,7 +228,8 @@ struct css_set {
 };
 
 struct sched_entity {
-	/* CPU time consumed, ns. Updated before ops.running() and ops.stopping(). */
+	/* CPU time consumed, ns. Up to date in ops.running() and ops.stopping(), and for prev in
+	 * ops.dispatch(). */
 	u64 sum_exec_runtime;
 };
 
@@ -327,13 +329,14 @@ struct scx_event_stats {
 	s64 SCX_EV_REENQ_LOCAL_REPEAT; /* 7.2 */
 	s64 SCX_EV_INSERT_NOT_OWNED; /* 7.2 */
 	s64 SCX_EV_SUB_BYPASS_DISPATCH; /* 7.2 */
-	/* Room for the counters of kernels newer than 7.2. */
+	/* A newer kernel may have more counters, and counters at larger offsets. The offsets must
+	 * stay within a buffer of this type. */
 	s64 __room[11];
 };
 
 #pragma clang attribute pop
 
-/* ---- Passed by pointer to kfuncs: the kernel's exact layout -------------- */
+/* ---- Arguments of kfuncs: the kernel's exact layout ---------------------- */
 
 struct scx_bpf_select_cpu_and_args {
 	s32 prev_cpu;

@@ -15,7 +15,7 @@
 /* The running kernel's value of an enumerator of enums.bpf.h, 0 if the kernel lacks it. */
 #define __COMPAT_ENUM_OR_ZERO(type, name) SCX_ENUM(type, name##___k)
 
-/* ---- scx_bpf_dispatch*() and scx_bpf_consume(), the names before 6.13 ------ */
+/* ---- names and arguments of older kernels ---------------------------------- */
 
 #define scx_bpf_dispatch(p, dsq_id, slice, enq_flags) \
 	scx_bpf_dsq_insert(p, dsq_id, slice, enq_flags)
@@ -46,8 +46,9 @@
 #define __COMPAT_scx_bpf_task_cgroup(p) scx_bpf_task_cgroup(p)
 
 /*
- * Whether ops.select_cpu() has been called before this enqueue. The result is always true on a
- * kernel without the flag: such a kernel calls ops.select_cpu() for each task that wakes up.
+ * Whether ops.select_cpu() has been called before this enqueue. On a kernel without the flag, the
+ * result is always true. Such a kernel calls ops.select_cpu() for each wakeup of a task that may
+ * use several CPUs.
  */
 static inline bool __COMPAT_is_enq_cpu_selected(u64 enq_flags)
 {
