@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Write the BPF side of scx_kfuncs, a program that refers to every kfunc that a header declares.
 
-libbpf refuses to load the program if a kfunc that is not weak does not match the kernel's
-prototype. The program records in `kfuncs` which of the weak kfuncs match.
+libbpf refuses to load the program if a kfunc that is not weak is missing, or does not match the
+kernel's prototype. The program records in `kfuncs` which of the weak kfuncs match.
 """
 
 import re

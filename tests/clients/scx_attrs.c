@@ -5,8 +5,8 @@
  * scx_attrs ext: prints "ready", waits for SIGUSR1, and requests the policy SCHED_EXT. Prints 0 or
  * the errno.
  * scx_attrs ext COMMAND...: runs the command with this policy.
- * scx_attrs core COMMAND...: runs the command with a core scheduling cookie of its own, so that it
- * shares no core with any other task.
+ * scx_attrs core COMMAND...: runs the command with a core scheduling cookie of its own, so that no
+ * other task, except its children, runs on the same core at the same time.
  */
 #include <errno.h>
 #include <sched.h>

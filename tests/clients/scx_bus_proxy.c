@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * scx_bus_proxy SOCKET BUS: connects clients of SOCKET with the message bus at BUS. On SIGUSR1,
- * each client receives a message with an unknown header field. The D-Bus specification requires
- * clients to ignore the field. Message buses differ in whether they forward such messages.
+ * scx_bus_proxy SOCKET BUS: connects clients of SOCKET with the message bus at BUS. There is one
+ * process for each client. On SIGUSR1, this process sends its client a message with an unknown
+ * header field, which the D-Bus specification requires clients to ignore. The message does not come
+ * from the bus, because some message buses do not forward such messages.
  */
 #include <err.h>
 #include <poll.h>
@@ -39,7 +40,7 @@ static int new_socket(const char *path, struct sockaddr_un *addr)
 	return fd;
 }
 
-/* Pass data on. Return false if the connection has ended. */
+/* Pass on what can be read at once. Return false if one of the connections has ended. */
 static bool pass(int from, int to)
 {
 	char data[4096];
@@ -60,8 +61,8 @@ static void serve(int client, const char *bus_path)
 	for (;;) {
 		if (is_asked && send(client, message, sizeof(message) - 1, MSG_NOSIGNAL) > 0)
 			is_asked = 0;
-		/* On a signal, poll() fails. If the signal comes just before poll(), it takes
-		 * effect after a second. */
+		/* On a signal, poll() fails. A signal that comes just before poll() takes effect
+		 * after a second at the latest. */
 		if (poll(fds, 2, 1000) <= 0)
 			continue;
 		if ((fds[0].revents && !pass(client, bus)) ||

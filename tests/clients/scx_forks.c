@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * scx_forks PID SIGNAL SECONDS: forks CPU hogs, one every 2 ms. Sends the signal to a scheduler
- * after the first few, and forks more hogs while the scheduler is unloaded.
+ * scx_forks PID SIGNAL SECONDS: forks CPU hogs, one every 2 ms. After the first four hogs, sends
+ * the signal to the scheduler with this PID, and forks more hogs while the scheduler is unloaded.
  *
  * Runs as a real-time process. If the scheduler is unloaded within the given time, prints how many
- * seconds that took, and exits with status 0. Kills the hogs in any case.
+ * seconds that took, and exits with status 0, otherwise with status 1. Kills the hogs in any case.
  */
 #include <sched.h>
 #include <signal.h>

@@ -2,8 +2,8 @@
 /*
  * scx_kfuncs: reports which weak kfunc declarations of scx/kfuncs.bpf.h match this kernel.
  *
- * Prints "NAME 1" or "NAME 0" for each declaration. The status is 1 if a declaration that is not
- * weak does not match; libbpf reports that.
+ * Prints "NAME 1" or "NAME 0" for each weak declaration. If a declaration that is not weak does not
+ * match, libbpf prints an error, and the exit status is 1.
  */
 #include <stdbool.h>
 #include <stdio.h>

@@ -21,8 +21,8 @@
 /* How long both tasks sleep after a round, so that neither owes CPU time. */
 #define REST_MS 50
 
-/* CPU time that the waiter uses before the first round. A task cannot lend more than it has
- * used. */
+/* CPU time that the waiter uses before the first round. With scx_economy --futex, the waiter lends
+ * from its credit, which is at most the CPU time that it has used. */
 #define USED_MS 30
 
 static pthread_mutex_t lock;
@@ -66,7 +66,7 @@ static void *hold(void *arg)
 	int i;
 
 	(void)arg;
-	/* On Linux, 0 is the calling thread. */
+	/* On Linux, 0 stands for the calling thread, not for the process. */
 	check(setpriority(PRIO_PROCESS, 0, nice_of_holder) ? errno : 0, "setpriority");
 	for (i = 0; i < nr_rounds; i++) {
 		check(pthread_mutex_lock(&lock), "lock");

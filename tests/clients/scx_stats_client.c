@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * An independent client of the statistics server: lines of JSON over a
- * Unix socket. Also misbehaves in several ways.
+ * A client of the statistics server that shares no code with the server. Requests and answers are
+ * lines of JSON over a Unix socket. The client can also misbehave in several ways.
  *
  *   scx_stats_client PATH ask LINE...    send each line, print the answer
  *   scx_stats_client PATH pass           the same with lines of standard input, as they arrive
  *   scx_stats_client PATH garbage COUNT  send lines of random bytes, print the number of answers
  *   scx_stats_client PATH long BYTES     send one line of this length, print the answer
- *   scx_stats_client PATH half           send half a line and wait for the server to close
+ *   scx_stats_client PATH half           send half a request, print whether the server hangs up
  *   scx_stats_client PATH idle COUNT     hold this many connections until killed
- *   scx_stats_client PATH deaf           send requests without reading until the server closes
+ *   scx_stats_client PATH deaf           send requests without reading until the server hangs up
  *
- * Exit status 0 if all went as described.
+ * The exit status is 1 if the connection fails, or if the server neither answers nor hangs up
+ * within TIMEOUT_MS.
  */
 #include <err.h>
 #include <poll.h>
@@ -54,8 +55,8 @@ static void send_all(int fd, const char *data, size_t len)
 	}
 }
 
-/* Return the next line with its newline, or an empty string if the server has closed the
- * connection. */
+/* Return the next line with its newline. If the server closes the connection before the newline,
+ * return what it has sent of the line, usually an empty string. */
 static const char *receive_line(int fd)
 {
 	static char *line;

@@ -3,8 +3,9 @@
 #pragma once
 
 /*
- * Execute blocks of 50 no-ops. 20,000 blocks take a millisecond in a guest that counts
- * instructions. Longer blocks would cost the emulator more: see testbed/load/src/clock.rs.
+ * Execute blocks of 50 no-ops. 20,000 blocks take about a millisecond in a guest whose time is the
+ * number of executed instructions. Longer blocks would cost the emulator more: see
+ * testbed/load/src/clock.rs.
  */
 static inline void spin(unsigned int blocks)
 {

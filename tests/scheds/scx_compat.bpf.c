@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Uses one wrapper of compat.bpf.h at a time and checks its effect. An expected effect is counted
- * as good, any other effect as bad.
+ * Uses one wrapper of compat.bpf.h at a time (or scx_bpf_now(), or the constants of enums.bpf.h),
+ * and checks its effect. An expected effect is counted as good, any other effect as bad.
  *
- * `use` is a constant at load time, so the verifier sees only the wrapper under test. A kernel that
- * rejects one of the wrappers fails one test.
+ * `use` is a constant at load time, so the verifier sees only the wrapper under test. If a kernel
+ * rejects a wrapper, only the test of that wrapper fails.
  */
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>
@@ -16,7 +16,7 @@ char _license[] SEC("license") = "GPL";
 #define FIFO_DSQ 0
 #define VTIME_DSQ 1
 
-/* Slices in ns, and a vtime, which the kernel does not use itself. */
+/* Slices and a vtime, ns. The kernel does not set these values itself. */
 #define SLICE_NS 7000000
 #define OTHER_SLICE_NS 3000000
 #define OTHER_VTIME 4711000000
@@ -31,8 +31,8 @@ s32 node_of_cpu[COMPAT_MAX_CPUS];
 
 static struct scx_event_buf events;
 
-/* Of a CPU: the last value of scx_bpf_now(), and the values of scx_bpf_now() and of the boot clock
- * when they were first read. */
+/* Times on one CPU: the last value of scx_bpf_now(), and the values of scx_bpf_now() and of the
+ * boot clock when they were first read. */
 struct clock {
 	u64 last_ns;
 	u64 first_ns;
@@ -180,7 +180,7 @@ static void check_idle_masks(s32 node)
 	scx_bpf_put_idle_cpumask(idle);
 }
 
-/* Use any node, not only the task's, to detect a wrapper that ignores the node. */
+/* Use a random node, to detect a wrapper that ignores the node. */
 static s32 use_idle_node(struct task_struct *p, s32 prev_cpu)
 {
 	s32 node = bpf_get_prandom_u32() % scx_bpf_nr_node_ids();
@@ -254,8 +254,8 @@ void BPF_STRUCT_OPS(compat_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_bpf_dsq_insert(p, FIFO_DSQ, SCX_SLICE_DFL, enq_flags);
 }
 
-/* Move the first task with the iterator, and set its slice. Tasks leave the DSQ only in this way,
- * so all tasks run with this slice. */
+/* Move the first task that may run on @cpu with the iterator, and set its slice. Tasks leave
+ * FIFO_DSQ only in this way, so all its tasks run with this slice. */
 static void use_dsq_move(s32 cpu)
 {
 	struct task_struct *p;
@@ -273,13 +273,13 @@ static void use_dsq_move(s32 cpu)
 	}
 }
 
-/* Move all tasks of the FIFO to the vtime DSQ, and consume that DSQ. */
+/* Move all tasks of FIFO_DSQ to VTIME_DSQ, and the first task of VTIME_DSQ to the local DSQ. */
 static void use_dsq_move_vtime(void)
 {
 	struct task_struct *p;
 
 	bpf_for_each(scx_dsq, p, FIFO_DSQ, 0) {
-		/* Call this before the move, because after the move another CPU may run the
+		/* Call expect() before the move, because after the move another CPU may run the
 		 * task. */
 		expect(p, 0, own_vtime(p));
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, own_vtime(p));
@@ -405,7 +405,7 @@ void BPF_STRUCT_OPS(compat_tick, struct task_struct *p)
 	}
 }
 
-/* This callback is only for kernels that cannot re-enqueue elsewhere. Newer kernels log that the
+/* Only for kernels that cannot re-enqueue tasks from other callbacks. Newer kernels log that this
  * callback is deprecated. */
 SEC("?struct_ops/compat_cpu_release")
 void BPF_PROG(compat_cpu_release, s32 cpu, struct scx_cpu_release_args *args)

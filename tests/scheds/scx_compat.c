@@ -60,13 +60,14 @@ static void configure(void *skel)
 		bpf_program__set_autoload(compat->progs.compat_cpu_release, true);
 		compat->struct_ops.compat_ops->cpu_release = compat->progs.compat_cpu_release;
 	}
-	/* With this flag, the kernel rejects idle-mask kfuncs that take no node. */
+	/* The idle-mask kfuncs with a node need this flag. For other uses it stays clear, because
+	 * with the flag, the kernel rejects idle-mask kfuncs without a node. */
 	if (use == USE_idle_node)
 		scx_ops_set_flag(skel, "SCX_OPS_BUILTIN_IDLE_PER_NODE");
 }
 
 /* Print absent=NAME for each constant that the kernel lacks, and wrong=NAME:OURS!=KERNEL'S for each
- * constant that differs from the kernel's value (0 if absent). */
+ * constant that differs from the kernel's value (0 if absent). The values are hexadecimal. */
 static void print_odd_constants(const struct scx_compat *compat, FILE *out)
 {
 	struct btf *btf = btf__load_vmlinux_btf();

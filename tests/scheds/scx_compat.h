@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The wrappers of compat.bpf.h that scx_compat can use, one at a time. */
+/* What scx_compat can test: wrappers of compat.bpf.h, scx_bpf_now() and constants. */
 #ifndef __SCX_COMPAT_H
 #define __SCX_COMPAT_H
 

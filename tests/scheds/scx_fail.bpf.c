@@ -7,7 +7,8 @@ char _license[] SEC("license") = "GPL";
 
 /* Return value of ops.init(): 0 or a negative errno. */
 const volatile s32 init_error;
-/* The number of the enqueue at which the event happens; 0 means never. */
+/* The numbers of the enqueues at which the scheduler fails, begins to lose tasks, and exits with
+ * exit_code; 0 means never. */
 const volatile u64 error_after;
 const volatile u64 stall_after;
 const volatile u64 exit_after;
@@ -15,7 +16,8 @@ const volatile u64 exit_code;
 
 u64 nr_enqueued;
 
-/* Without this callback the kernel would dispatch directly to idle CPUs. */
+/* Without this callback, the kernel would dispatch tasks directly to idle CPUs, without
+ * ops.enqueue(). */
 s32 BPF_STRUCT_OPS(fail_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	return prev_cpu;
@@ -29,8 +31,8 @@ void BPF_STRUCT_OPS(fail_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_error("failing after %llu enqueues as asked", nr);
 	if (nr == exit_after)
 		scx_bpf_exit(exit_code, "leaving after %llu enqueues as asked", nr);
-	/* Lose only tasks of low weight. The scheduler's own process has to run, to report the
-	 * exit; its weight is 100, or more while the runner has raised its priority. */
+	/* Lose only tasks of low weight. The scheduler's own process has to run to report the exit.
+	 * Its weight is 100, or more while the runner has raised its priority. */
 	if (stall_after && nr >= stall_after && !(p->flags & PF_KTHREAD) &&
 	    p->scx.weight < SCX_WEIGHT_DFL)
 		return;

@@ -109,7 +109,8 @@ void BPF_STRUCT_OPS(rbtree_dequeue, struct task_struct *p, u64 deq_flags)
 		tctx->queued_seq = 0;
 }
 
-/* Move the first task of the tree to READY_DSQ. Return false if the tree is empty. */
+/* Remove the first node of the tree, and move its task to READY_DSQ if the task still waits. Return
+ * false if the tree is empty. */
 static bool pop_one(void)
 {
 	struct bpf_rb_node *node;

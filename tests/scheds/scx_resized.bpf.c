@@ -8,7 +8,7 @@
 
 char _license[] SEC("license") = "GPL";
 
-/* The DSQ of kernel threads, and of tasks that may not use the next CPU. */
+/* The DSQ of kernel threads, and of tasks for which next_cpu_for() finds no CPU. */
 #define SHARED_DSQ (1 << 20)
 
 const volatile u32 nr_cpu_ids = 1;
@@ -67,8 +67,8 @@ void BPF_STRUCT_OPS(resized_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
-/* Serve the shared DSQ first, then the CPU's own DSQ, then the DSQs of other CPUs, which may stay
- * busy. */
+/* Serve the shared DSQ first, then the CPU's own DSQ, then the DSQs of other CPUs, because these
+ * CPUs may stay busy. */
 void BPF_STRUCT_OPS(resized_dispatch, s32 cpu, struct task_struct *prev)
 {
 	u32 i;

@@ -13,7 +13,7 @@
 #include "scx_uqueue.h"
 #include "scx_uqueue.bpf.skel.h"
 
-/* The interval of polling while no task waits. */
+/* The interval of polling while no task is enqueued. */
 #define POLL_NS 2000000L
 
 /* The kernel's upper limit of pids. */
@@ -27,7 +27,7 @@ struct waiter {
 };
 
 static LIST_HEAD(, waiter) waiters = LIST_HEAD_INITIALIZER(waiters);
-/* CPU time x 100 / weight, ms, by pid. */
+/* Virtual runtimes by pid, ms: CPU time x 100 / weight, but at least min_vruntime. */
 static float *vruntimes;
 static double min_vruntime;
 
@@ -75,7 +75,7 @@ static void insert_sorted(struct waiter *new)
 		LIST_INSERT_HEAD(&waiters, new, entries);
 }
 
-/* Drain the queue of waiting tasks. */
+/* Move the tasks of the BPF queue to the list. Return their number. */
 static int drain(int to_user_fd)
 {
 	struct uqueue_task task;

@@ -37,7 +37,7 @@ static void test_frequency_is_bounded(void **state)
 	for (i = 0; i < 1000; i++)
 		freq = scx_average_freq(freq, 1, NSEC_PER_SEC, 640);
 	assert_in_range(freq, 636, 640);
-	/* If the clocks of two CPUs differ, the interval is not known. */
+	/* An interval of 0, which is seen if the clocks of two CPUs differ, changes nothing. */
 	assert_int_equal(scx_average_freq(20, 0, NSEC_PER_SEC, 640), 20);
 	for (i = 0; i < 100; i++)
 		freq = scx_average_freq(freq, MAX, NSEC_PER_SEC, 640);

@@ -18,7 +18,8 @@ static void test_part_by_weight(void **state)
 	assert_int_equal(scx_share_part(ALL, 1, 10101), ALL / 10101);
 }
 
-/* A cgroup alone, and loads that look too small because other CPUs change them. */
+/* A cgroup without competitors gets the whole share. So does one whose load seems to be smaller
+ * than the weight, because other CPUs change the load. */
 static void test_part_is_at_most_the_whole(void **state)
 {
 	assert_int_equal(scx_share_part(ALL, 100, 100), ALL);
@@ -27,7 +28,7 @@ static void test_part_is_at_most_the_whole(void **state)
 	assert_int_equal(scx_share_part(ALL, 0, 0), ALL);
 }
 
-/* With the largest ratio of weights on three levels, the product is too small to express. */
+/* With the smallest part on each of three levels, the product is less than the unit of shares. */
 static void test_part_is_never_zero(void **state)
 {
 	u64 share = ALL;
@@ -38,7 +39,8 @@ static void test_part_is_never_zero(void **state)
 	assert_int_equal(scx_share_part(ALL, 0, 100), 1);
 }
 
-/* Millions of heavy tasks in one cgroup. */
+/* A load above 2^32 does not overflow. 10^8 tasks of the maximum weight have a load of about
+ * 2^40. */
 static void test_part_of_a_large_load(void **state)
 {
 	u64 load = 1ULL << 40;
@@ -72,7 +74,8 @@ static void test_cost_against_wide_arithmetic(void **state)
 	}
 }
 
-/* scx_share_paid() returns the CPU time of a cost, to within 256 ns of virtual time. */
+/* scx_share_paid() returns the CPU time of a cost, minus at most 257 ns, because it ignores the
+ * lowest 8 bits of the cost. */
 static void test_paid_is_the_inverse_of_cost(void **state)
 {
 	srand(1);
@@ -95,7 +98,7 @@ static void test_slice_by_share(void **state)
 	assert_int_equal(scx_share_slice(ms, ALL, second, 5 * ms), ms);
 }
 
-/* A weight that is not divided, halves, and fractions of 1. */
+/* Undivided weights, a quarter of a weight, a result below 1, and the smallest result. */
 static void test_effective_weight(void **state)
 {
 	u64 one = 1ULL << SCX_EFFECTIVE_SHIFT;
@@ -136,10 +139,11 @@ static void test_quota_of_reported_values(void **state)
 	assert_int_equal(q.quota_ns, 20 * NSEC_PER_MSEC);
 	assert_int_equal(q.period_ns, 100 * NSEC_PER_MSEC);
 	assert_int_equal(q.burst_ns, 5 * NSEC_PER_MSEC);
-	/* "max", in any unit. */
+	/* "max", with and without a conversion from ns to us by the kernel. */
 	assert_int_equal(scx_quota_of(100000, MAX, 0).quota_ns, 0);
 	assert_int_equal(scx_quota_of(100000, MAX / 1000, 0).quota_ns, 0);
-	/* Neither quota nor period is ever zero, because both are divisors. */
+	/* Neither the quota nor the period of a limited cgroup is zero, because both are
+	 * divisors. */
 	q = scx_quota_of(0, 0, MAX);
 	assert_true(q.quota_ns && q.period_ns);
 	assert_int_equal(q.burst_ns, 0);
@@ -154,7 +158,7 @@ static void test_quota_refills(void **state)
 	/* What is left over from the previous period is lost. */
 	assert_int_equal(scx_quota_refilled(&q, 15, 1), 20);
 	assert_int_equal(scx_quota_refilled(&q, -50, 1ULL << 60), 20);
-	/* The budget exceeds the quota after the quota was reduced. */
+	/* After the quota was reduced, more than the new quota may be left. */
 	assert_int_equal(scx_quota_refilled(&q, 500, 1), 20);
 	q.burst_ns = 10;
 	assert_int_equal(scx_quota_refilled(&q, 15, 1), 30);

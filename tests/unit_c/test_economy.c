@@ -39,7 +39,7 @@ static u32 random_weight(void)
 	return weights[random() % 9];
 }
 
-/* The sum of all money, after all tasks have been settled. */
+/* Return the sum of all money, with the lags that the tasks would have if they were settled now. */
 static __int128 sum(const struct world *w)
 {
 	__int128 sum = 0;
@@ -145,7 +145,7 @@ static void test_entitlement_follows_the_weights(void **state)
 	economy_settle(&ledger, &b);
 	assert_int_equal(a.lag, (1 - 4) * MS * UNIT);
 	assert_int_equal(b.lag, 3 * MS * UNIT);
-	/* In virtual time, a is 3 ms late, and b 1 ms early. */
+	/* The virtual time of a is 3 ms ahead of the ledger's, and that of b 1 ms behind. */
 	assert_int_equal(ledger.vtime_now, 1 * MS);
 	assert_int_equal(economy_vtime(&a), 4 * MS);
 	assert_int_equal(economy_vtime(&b), 0);
@@ -170,7 +170,8 @@ static void test_sleeping_task_keeps_its_lag(void **state)
 	assert_int_equal(b.lag, 1 * MS * UNIT);
 }
 
-/* Lag beyond its bounds goes to the bank, which spends it slowly on all tasks. */
+/* The bank hands out at most a quarter of the CPU time that tasks use. While the bank is negative,
+ * it takes back at most as much. */
 static void test_bank_spends_a_quarter_of_what_tasks_use(void **state)
 {
 	struct economy_ledger ledger = { .bank = 3 * MS * UNIT };

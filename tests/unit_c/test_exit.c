@@ -51,7 +51,7 @@ static void test_restarts(void **state)
 
 static void test_cause_is_one_line(void **state)
 {
-	/* Task names are untrusted. */
+	/* The message contains the name of a task, which may contain control characters. */
 	const struct scx_exit_record rec = {
 		.kind = SCX_EXIT_ERROR,
 		.reason = "runnable task stall",

@@ -218,7 +218,8 @@ static void test_boosted_slice_is_bounded(void **state)
 			 LAVD_SLICE_BOOST_MAX_NS);
 	assert_int_equal(lavd_boosted_slice_ns(NSEC_PER_SEC, 2 * NSEC_PER_SEC, false, 0, 100),
 			 NSEC_PER_SEC);
-	/* While others wait, only a task of more than average criticality gets a longer slice. */
+	/* While other tasks wait, only a task of more than average criticality gets a longer
+	 * slice. */
 	assert_int_equal(lavd_boosted_slice_ns(slice, MAX, true, 100, 100), slice);
 	assert_int_equal(lavd_boosted_slice_ns(slice, MAX, true, 5000, 100), 2 * slice);
 	assert_int_equal(lavd_boosted_slice_ns(slice, 3 * NSEC_PER_MSEC, true, 5000, 0),
@@ -239,14 +240,15 @@ static void test_load_average_rises_faster_than_it_falls(void **state)
 
 	for (i = 0; i < 3; i++)
 		load = lavd_load_average(load, 8192);
-	/* After 30 ms, all eight CPUs are needed. */
+	/* After three rounds (30 ms), all eight CPUs are needed. */
 	assert_false(lavd_suffices(7 * 1024, lavd_need(load)));
 	for (i = 0; i < 100; i++)
 		load = lavd_load_average(load, 8192);
 	assert_int_equal(load, 8192);
 	for (i = 0; i < 4; i++)
 		load = lavd_load_average(load, 0);
-	/* After 40 ms without load, the average is still above half of the capacity. */
+	/* After four rounds (40 ms) without load, the average is still about half of the
+	 * capacity. */
 	assert_in_range(load, 4000, 5000);
 	for (i = 0; i < 100; i++)
 		load = lavd_load_average(load, 0);

@@ -35,18 +35,18 @@ static void test_frequency_converges(void **state)
 		freq = rusty_freq(freq, 5 * MSEC);
 	/* The frequency is 20 per 100 ms, minus rounding errors. */
 	assert_in_range(freq, 17, 20);
-	/* Continuous events, then no event for a long time. */
+	/* After many events at intervals of 1 ns, there is no event for a long time. */
 	for (i = 0; i < 1000; i++)
 		freq = rusty_freq(freq, 1);
 	assert_in_range(freq, RUSTY_FREQ_MAX - 4, RUSTY_FREQ_MAX);
 	for (i = 0; i < 100; i++)
 		freq = rusty_freq(freq, ~0ULL);
 	assert_in_range(freq, 0, 3);
-	/* If the clocks of two CPUs differ, the interval is not known. */
+	/* An interval of 0, which is seen if the clocks of two CPUs differ, changes nothing. */
 	assert_int_equal(rusty_freq(20, 0), 20);
 }
 
-/* A higher frequency never lowers the priority, nor does a shorter run time. */
+/* Neither a higher frequency nor a shorter runtime lowers the priority. */
 static void test_priority_is_monotonic(void **state)
 {
 	static const u64 freqs[] = { 0, 1, 10, 100, 1000, 10000, 100000, ~0ULL };
@@ -85,7 +85,7 @@ static void test_higher_priority_shortens_request(void **state)
 	/* Priority 0 divides the runtime by 0.15, the highest priority by 100. */
 	assert_int_equal(rusty_request_ns(3 * MSEC, 0, 20 * MSEC), 20 * MSEC);
 	assert_int_equal(rusty_request_ns(3 * MSEC, RUSTY_PRIO_MAX, 20 * MSEC), 30 * 1000);
-	/* Run time above a slice does not count. */
+	/* Runtime above @max_ns does not count. */
 	assert_int_equal(rusty_request_ns(~0ULL, 19, 1024 * 1000), 100 * 1000);
 	for (prio = 0; prio < RUSTY_PRIO_MAX + 5; prio++)
 		assert_true(rusty_request_ns(MSEC, prio, MSEC) >=

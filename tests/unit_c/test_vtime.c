@@ -74,7 +74,7 @@ static void test_cost_by_weight(void **state)
 	assert_int_equal(scx_vtime_cost(1, 10000), 0);
 }
 
-/* A weight out of the kernel's range must neither divide by zero nor wrap. */
+/* A weight out of the kernel's range must cause neither a division by zero nor an overflow. */
 static void test_weight_out_of_range(void **state)
 {
 	assert_int_equal(scx_vtime_cost(1000, 0), scx_vtime_cost(1000, 1));
@@ -114,13 +114,14 @@ static void test_credit_is_limited(void **state)
 	assert_int_equal(scx_vtime_limit_credit(950, 1000, 100), 950);
 	/* After a long sleep, the task is one credit behind. */
 	assert_int_equal(scx_vtime_limit_credit(10, 1000, 100), 900);
-	/* Around the wrap, from both sides. */
+	/* The vtime and the current virtual time are on different sides of the wrap. */
 	assert_int_equal(scx_vtime_limit_credit(MAX - 500, 10, 100), MAX - 89);
 	assert_int_equal(scx_vtime_limit_credit(MAX - 50, 10, 100), MAX - 50);
 	assert_int_equal(scx_vtime_limit_credit(20, MAX - 10, 100), 20);
 }
 
-/* In the given wait, the other tasks use max_ahead x total weight / 100 of CPU time. */
+/* While virtual time advances by the maximum lead, the runnable tasks use lead x total weight / 100
+ * of CPU time. This is the given wait. */
 static void test_ahead_is_a_wait(void **state)
 {
 	u64 second = 1000000000;
@@ -140,7 +141,7 @@ static void test_debt_is_limited(void **state)
 	assert_int_equal(scx_vtime_limit_debt(5000, 1000, 100), 1100);
 	/* A vtime behind now is unchanged. */
 	assert_int_equal(scx_vtime_limit_debt(10, 1000, 100), 10);
-	/* Around the wrap, from both sides. */
+	/* The vtime and the current virtual time are on different sides of the wrap. */
 	assert_int_equal(scx_vtime_limit_debt(500, MAX - 9, 100), 90);
 	assert_int_equal(scx_vtime_limit_debt(50, MAX - 9, 100), 50);
 	assert_int_equal(scx_vtime_limit_debt(MAX - 50, 10, 100), MAX - 50);

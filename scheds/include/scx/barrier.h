@@ -2,7 +2,7 @@
 /*
  * Memory order between two CPUs, or between a BPF program and user space. Each side stores a word
  * and then reads the word that the other side stores. For at least one side to see the other
- * side's store, both need a full barrier between the two accesses, on x86 too.
+ * side's store, both sides need a full barrier between their two accesses, on x86 too.
  *
  * BPF has no barrier instruction. An atomic operation that fetches the old value (BPF_FETCH) is a
  * full barrier on every architecture. An atomic operation without BPF_FETCH orders nothing, and

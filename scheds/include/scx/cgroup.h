@@ -47,7 +47,7 @@ static inline u64 scx_share_cost(u64 ran_ns, u64 share)
 }
 
 /* Return the CPU time, ns, that a task with this share gets for @cost_ns < 2^40 of virtual time:
- * the inverse of scx_share_cost(). */
+ * the inverse of scx_share_cost(), rounded down. */
 static inline u64 scx_share_paid(u64 cost_ns, u64 share)
 {
 	return ((cost_ns >> 8) * share) >> 24;
@@ -72,7 +72,7 @@ static inline u64 scx_share_slice(u64 slice_ns, u64 share, u64 cost_ns, u64 min_
  * The effective weight of a task is the weight with which the task would get the same CPU time if
  * it were directly in the root cgroup. For a task in the root cgroup, it is the task's own weight.
  * For any other task, it is the weight of the topmost cgroup above the task, times the task's part
- * of that cgroup. Unlike a share, it does not change when other cgroups below the root become
+ * of that cgroup. Unlike a share, it does not change when another child of the root cgroup becomes
  * active or inactive, so a scheduler may compare and add up the weights in each of several queues.
  * In units of 2^-SCX_EFFECTIVE_SHIFT.
  */
@@ -110,8 +110,8 @@ static inline u32 scx_effective_round(u64 effective)
 
 /* ---- cpu.max ------------------------------------------------------------- */
 
-/* CPU time that a cgroup may use in each period. At most @burst_ns of unused time is carried over
- * to the next period. */
+/* CPU time that a cgroup may use in each period. At most burst_ns of unused time is carried over to
+ * the next period. */
 struct scx_quota {
 	u64 quota_ns; /* 0: unlimited */
 	u64 period_ns;
@@ -121,10 +121,12 @@ struct scx_quota {
 /* Minimum quota, the kernel's own limit. */
 #define SCX_QUOTA_MIN_US 1000
 #define SCX_QUOTA_PERIOD_DFL_US 100000
-/* Upper bound of the quotas that the kernel accepts. It reports "max" as a larger number. */
+/* Upper bound of the quotas that the kernel accepts. The kernel reports "max" as a larger
+ * number. */
 #define SCX_QUOTA_MAX_US (1ULL << 44)
 
-/* Convert a quota reported by the kernel. */
+/* Convert a quota reported by the kernel. The quota is at least SCX_QUOTA_MIN_US, and a period of 0
+ * becomes the default, because both are divisors. An unlimited quota becomes 0. */
 static inline struct scx_quota scx_quota_of(u64 period_us, u64 quota_us, u64 burst_us)
 {
 	struct scx_quota quota = { 0 };

@@ -5,8 +5,8 @@
  * The CPU time of a task is charged to its cgroup and to all ancestors of that cgroup that have a
  * quota. If several CPUs begin slices at once, a cgroup may exceed the quota of one period. The
  * scheduler then holds back the tasks of the cgroup (scx_cgroup_max_until()) until enough periods
- * have passed, so the average over many periods is exact. There is no overhead while no cgroup has
- * a quota.
+ * have passed, so the average over many periods is exact. While no cgroup has a quota, the overhead
+ * is one check of scx_nr_quotas.
  */
 #ifndef __SCX_CGROUP_MAX_BPF_H
 #define __SCX_CGROUP_MAX_BPF_H
@@ -15,7 +15,7 @@
 
 struct scx_cgroup_max {
 	struct scx_quota quota;
-	s64 left_ns; /* unused part of the quota; negative if it is exceeded */
+	s64 left_ns; /* unused part of the quota; negative if the quota is exceeded */
 	u64 refilled_ns; /* start of the last period that was added to left_ns */
 };
 

@@ -38,7 +38,7 @@ extern const int __preempt_count __ksym __weak;
 #define SCX_SOFTIRQ_SERVED 0x00000100
 #define SCX_HARDIRQ_NMI_MASK 0x00ff0000
 
-/* Return the kernel's preempt_count() of this CPU, 0 on architectures where it cannot be read. */
+/* Return the kernel's preempt count of this CPU, 0 on architectures where it cannot be read. */
 static inline u32 scx_preempt_count(void)
 {
 	struct task_struct___arm64 *current = (void *)bpf_get_current_task_btf();
@@ -52,7 +52,7 @@ static inline u32 scx_preempt_count(void)
 	return 0;
 }
 
-/* Return the current context. On machines other than x86 and arm64 it is always
+/* Return the current context. Where the preempt count cannot be read, this is always
  * SCX_CONTEXT_TASK. */
 static inline enum scx_context scx_context(void)
 {

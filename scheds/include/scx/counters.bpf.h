@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Per-CPU counters. A struct of u64 members holds the counters of a CPU, and user space adds up the
- * structs of all CPUs. Callbacks on one CPU do not interrupt each other, so the increments need not
- * be atomic.
+ * structs of all CPUs. Callbacks that are not sleepable do not interrupt each other on a CPU, so
+ * their increments need not be atomic.
  */
 #ifndef __SCX_COUNTERS_BPF_H
 #define __SCX_COUNTERS_BPF_H

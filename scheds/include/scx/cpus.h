@@ -7,15 +7,15 @@
 #include "types.h"
 
 enum {
-	SCX_CPUS_MAX = 8192, /* the kernel's own limit */
+	SCX_CPUS_MAX = 8192, /* the largest NR_CPUS of the kernel's architectures */
 	SCX_CPU_WORDS = SCX_CPUS_MAX / 64,
 	SCX_NODES_MAX = 128,
 };
 
 struct scx_cpu {
-	u16 sibling; /* another CPU of its core, or itself */
-	u16 llc; /* index of its last-level cache */
-	u16 node; /* index of its NUMA node, or of a smaller group of CPUs, below nr_nodes */
+	u16 sibling; /* another CPU of the same core, or the CPU itself if there is none */
+	u16 llc; /* index of the CPU's last-level cache */
+	u16 node; /* index of the CPU's NUMA node or smaller group of CPUs, below nr_nodes */
 	u16 capacity; /* up to 1024; 0: offline */
 	u16 by_capacity; /* in cpu[i]: id of the CPU with rank i, where rank 0 is the fastest */
 	u16 is_little; /* 1: the CPU is of a kind that is built for low power */

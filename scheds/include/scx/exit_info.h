@@ -34,7 +34,7 @@ enum {
 	SCX_EXIT_UNREG_BPF = 65, /* scx_bpf_exit() */
 	SCX_EXIT_UNREG_KERN = 66, /* unregistered by the kernel, e.g. for CPU hotplug */
 	SCX_EXIT_SYSRQ = 67, /* SysRq-S */
-	SCX_EXIT_ERROR = 1024, /* this and all above are errors */
+	SCX_EXIT_ERROR = 1024, /* this and all larger values are errors */
 };
 
 #ifndef __bpf__

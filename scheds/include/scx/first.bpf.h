@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Dispatch from two DSQs that are ordered by the same virtual time: the DSQ of a CPU and the DSQ of
- * a group of CPUs. The CPU takes the task with the smallest virtual time in the two DSQs. */
+ * a group of CPUs. The CPU first looks in the DSQ whose first task has the smaller virtual time. */
 #ifndef __SCX_FIRST_BPF_H
 #define __SCX_FIRST_BPF_H
 
 #include <scx/common.bpf.h>
 #include <scx/immed.bpf.h>
 
-/* Whether @a precedes @b. NULL stands for no task, which precedes nothing. Call it under RCU. */
+/* Whether @a is to run before @b: @a is a task, and @b is NULL or does not have a smaller virtual
+ * time. Call it under RCU. */
 static inline bool scx_is_before(struct task_struct *a, struct task_struct *b)
 {
 	return a && (!b || time_before_eq(a->scx.dsq_vtime, b->scx.dsq_vtime));
@@ -28,7 +29,8 @@ static inline bool scx_precedes(u64 vtime, u64 cpu_dsq_id, u64 dsq_id)
 	return is_first;
 }
 
-/* Move the first task of both DSQs that may run on this CPU to the CPU's local DSQ. */
+/* Move a task that may run on this CPU to the CPU's local DSQ. The DSQ with the earlier first task
+ * is searched before the other DSQ. Returns whether a task was moved. */
 static inline bool scx_dispatch_earlier(u64 cpu_dsq_id, u64 dsq_id)
 {
 	struct task_struct *any;

@@ -2,10 +2,11 @@
 /*
  * Tasks that leave a CPU when a real-time task preempts them.
  *
- * A task that is preempted by a task of another class stays in its CPU's local DSQ, and waits there
- * while other CPUs may be idle. But if it was inserted there with SCX_ENQ_IMMED (7.2), the kernel
- * calls ops.enqueue() for it again, with SCX_ENQ_REENQ. On kernels without the flag SCX_ENQ_IMMED
- * is 0, and a scheduler needs ops.cpu_release(): see reenqueue_on_cpu_release() in scx_utils.
+ * A task that is preempted by a task of a higher class stays in its CPU's local DSQ, and waits
+ * there while other CPUs may be idle. But if it was inserted there with SCX_ENQ_IMMED (7.2), the
+ * kernel calls ops.enqueue() for it again, with SCX_ENQ_REENQ. On kernels without this flag,
+ * SCX_ENQ_IMMED is 0, and a scheduler needs ops.cpu_release() instead: see
+ * reenqueue_on_cpu_release() in scx_utils.
  *
  * SCX_ENQ_IMMED is for tasks that can run at once: a task whose CPU turns out to be busy is
  * enqueued again too. A task keeps the flag until it is inserted again, even if ops.dispatch() lets
@@ -18,14 +19,14 @@
 #include <scx/kick.bpf.h>
 
 /* In ops.dispatch(): move the first task that may run on this CPU from @dsq_id to the local DSQ.
- * Returns whether there is one. */
+ * Returns whether there is such a task. */
 static inline bool scx_dispatch_from(u64 dsq_id)
 {
 	return scx_bpf_dsq_move_to_local(dsq_id, SCX_ENQ_IMMED);
 }
 
 /* In ops.select_cpu(): return the flags with which to insert the task into the local DSQ of @cpu.
- * That CPU was idle, or the waker is about to sleep on it. */
+ * @cpu was idle, or is the CPU of a waker that is about to sleep. */
 static inline u64 scx_immed_unless_sync(s32 cpu, u64 wake_flags)
 {
 	const struct task_struct *waker = bpf_get_current_task_btf();

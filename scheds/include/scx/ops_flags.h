@@ -2,7 +2,7 @@
 /*
  * The flags of struct sched_ext_ops with their bit numbers, which are the same on all kernels. The
  * kernel refuses a scheduler with a flag that the kernel does not know, so user space clears such
- * flags before the load.
+ * flags before the load, or does not set them.
  */
 #ifndef __SCX_OPS_FLAGS_H
 #define __SCX_OPS_FLAGS_H

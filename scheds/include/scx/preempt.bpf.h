@@ -3,8 +3,8 @@
  * Preemption on wakeup: a task that has just been queued preempts the running task of a CPU if the
  * deadline of the queued task is earlier.
  *
- * If a task may be preempted at all, ops.running() calls scx_running_set() for it. ops.stopping()
- * calls scx_running_clear().
+ * The scheduler calls scx_running_set() from ops.running() if the task may be preempted at all, and
+ * scx_running_clear() from ops.stopping().
  */
 #ifndef __SCX_PREEMPT_BPF_H
 #define __SCX_PREEMPT_BPF_H
@@ -14,7 +14,7 @@
 
 /* The task that runs on a CPU. */
 struct scx_running {
-	u64 deadline; /* when the task started to run; 0: not preemptible */
+	u64 deadline; /* value when the task started to run; 0: no task, or not preemptible */
 	u64 since_ns; /* when the task started to run */
 	u64 stretch_ns; /* average runtime of the task before it sleeps */
 	u32 weight;

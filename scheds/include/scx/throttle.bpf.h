@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Idle injection: a timer alternates between phases in which all CPUs run and phases in which all
- * CPUs are idle.
+ * Idle injection: a timer alternates between phases in which the CPUs run tasks and phases in which
+ * they are idle.
  *
  * While scx_is_throttled() is true, a scheduler dispatches only tasks on which other tasks depend.
  */
@@ -44,7 +44,8 @@ static int scx_throttle_switch(void *map, u32 *key, struct scx_throttle *throttl
 	return 0;
 }
 
-/* Start the timer if throttling is enabled. Call it from ops.init(). */
+/* Start the timer if throttling is enabled. Call it from ops.init(). Returns 0 or a negative
+ * errno. */
 static inline s32 scx_throttle_init(void)
 {
 	struct scx_throttle *throttle;

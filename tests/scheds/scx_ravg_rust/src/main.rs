@@ -22,8 +22,8 @@ scx_utils::include_bpf!();
 const NR_SEQUENCES: u64 = 40;
 const NR_STEPS: u64 = 250;
 
-/// Maximum errors, relative to the largest value: of a read (the error of `ravg.h` is at most
-/// 3e-6), and accumulated over a sequence.
+/// Maximum errors, relative to the largest value: the error of one read, which is at most 3e-6 in
+/// `ravg.h`, and the error accumulated over a sequence.
 const READ_ERROR_MAX: f64 = 4e-6;
 const SUM_ERROR_MAX: f64 = 2e-5;
 
@@ -62,8 +62,9 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Returns the largest differences from the average of user space, and from the exact average.
-#[allow(clippy::cast_precision_loss)] // Far below the measured differences.
+/// Returns the largest differences from the average of user space, and from the exact average, both
+/// relative to the bound of the values.
+#[allow(clippy::cast_precision_loss)] // The loss is far below the measured differences.
 fn follow(program: &ProgramMut<'_>, dice: &mut Dice) -> Result<(f64, f64)> {
     let half_life_ns = 1_000_000 << dice.below(18);
     let val_end = 1 << dice.below(20);

@@ -5,7 +5,7 @@
 /* The lowest weight that is subject to the policy. */
 const volatile u32 weight_min;
 
-/* Enqueues that bypassed the policy because of a low weight. */
+/* Number of enqueues that bypassed the policy because of a low weight. */
 u64 nr_background SEC(".data.own");
 
 void BPF_STRUCT_OPS(own_enqueue, struct task_struct *p, u64 enq_flags)
