@@ -68,7 +68,7 @@ static u64 scx_dl_pinned_vtime[SCX_CPUS_MAX];
 struct scx_dl_task {
 	u64 vtime;
 	u64 sum_exec_ns; /* p->se.sum_exec_runtime at the start of the run or the last charge */
-	u64 awake_ns; /* CPU time since the last wakeup */
+	u64 awake_ns; /* CPU time charged since the last wakeup */
 	u64 avg_runtime_ns; /* average of awake_ns at the times when the task stops running */
 	u64 woken_at_ns;
 	u32 wakeup_freq; /* per second, averaged */
@@ -118,7 +118,7 @@ static inline void scx_dl_insert(struct task_struct *p, struct scx_dl_task *t, u
 
 /* ---- virtual time ---------------------------------------------------------- */
 
-/* Move the task to another node. It keeps its lag. */
+/* Move the task to another node, with its lag. */
 static inline void scx_dl_set_node(struct scx_dl_task *t, u32 node)
 {
 	struct scx_queue *from = scx_queue(t->node), *to = scx_queue(node);
@@ -245,7 +245,8 @@ static inline void scx_dl_note_wakeup(struct scx_dl_task *t, u32 freq_max, bool 
 	t->woken_at_ns = now;
 }
 
-/* Call it from ops.select_cpu(). @freq_max bounds the wakeup frequency, per second. */
+/* In ops.select_cpu(): count the task as runnable and, on a wakeup, note the wakeup. @freq_max
+ * bounds the wakeup frequency, per second. */
 static inline void scx_dl_select_cpu(struct scx_dl_task *t, u64 wake_flags, u32 weight,
 				     u32 freq_max)
 {
@@ -254,8 +255,8 @@ static inline void scx_dl_select_cpu(struct scx_dl_task *t, u64 wake_flags, u32 
 		scx_dl_note_wakeup(t, freq_max, wake_flags & SCX_WAKE_SYNC);
 }
 
-/* Call it from ops.enqueue(). Wakeups of pinned tasks are noted here, because ops.select_cpu() is
- * not called for them. */
+/* In ops.enqueue(): count the task as runnable, and note whether it is pinned. The wakeup of a
+ * pinned task is noted here, because ops.select_cpu() is not called for it. */
 static inline void scx_dl_enqueue(const struct task_struct *p, struct scx_dl_task *t, u64 enq_flags,
 				  u32 weight, u32 freq_max)
 {

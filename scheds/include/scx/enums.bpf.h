@@ -107,7 +107,7 @@ enum scx_ent_flags {
 #define SCX_TASK_RESET_RUNNABLE_AT SCX_ENUM(enum scx_ent_flags, SCX_TASK_RESET_RUNNABLE_AT___k)
 #define SCX_TASK_DEQD_FOR_SLEEP SCX_ENUM(enum scx_ent_flags, SCX_TASK_DEQD_FOR_SLEEP___k)
 
-/* Literals (see above), which initializers of struct sched_ext_ops need. */
+/* Literals, because initializers of struct sched_ext_ops need constants. */
 #define SCX_OPS_FLAG_ENUMERATORS(name, bit) name = 1ULL << (bit), name##___k = 1ULL << (bit),
 enum scx_ops_flags {
 	SCX_OPS_FLAGS(SCX_OPS_FLAG_ENUMERATORS)
