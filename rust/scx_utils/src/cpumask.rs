@@ -94,7 +94,7 @@ impl Cpumask {
         Self { words, nr_cpu_ids }
     }
 
-    /// The set of all CPU ids below `nr_cpu_ids`.
+    /// The set of all CPU ids below `nr_cpu_ids`, which is limited to [`MAX_NR_CPU_IDS`].
     #[must_use]
     pub fn full(nr_cpu_ids: usize) -> Self {
         let mut mask = Self::new(nr_cpu_ids);
@@ -214,13 +214,13 @@ impl Cpumask {
         self.weight() == self.nr_cpu_ids
     }
 
-    /// The lowest CPU.
+    /// The lowest CPU of the set; None if the set is empty.
     #[must_use]
     pub fn first(&self) -> Option<usize> {
         first_bit(&self.words, 0)
     }
 
-    /// The highest CPU.
+    /// The highest CPU of the set; None if the set is empty.
     #[must_use]
     pub fn last(&self) -> Option<usize> {
         let word = self.words.iter().rposition(|&word| word != 0)?;
@@ -292,7 +292,7 @@ impl Cpumask {
         ranges(self)
     }
 
-    /// Adds the CPUs from `first` to `last`, both below the width.
+    /// Adds the CPUs from `first` to `last`, including both. Both must be below the width.
     pub(crate) fn set_range(&mut self, first: usize, last: usize) {
         for index in first / WORD_BITS..=last / WORD_BITS {
             let mut word = u64::MAX;

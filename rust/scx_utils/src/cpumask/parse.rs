@@ -47,12 +47,12 @@ impl Cpumask {
 
     /// Parses the list form: numbers and ranges separated by commas or white space, such as
     /// `0-3,8`. As in the kernel, `0-31:2/4` are the first two of every four, `N` is the last CPU
-    /// id, `all` is `0-N`, and an empty text or `none` is the empty set.
+    /// id, `all` is `0-N`, and an empty text is the empty set. So is the word `none`.
     ///
     /// # Errors
     ///
-    /// If the text is malformed, a range is reversed, or a CPU in it is `nr_cpu_ids` or
-    /// more.
+    /// If the text is malformed, a range is reversed, a stride is invalid, or a CPU in it is
+    /// `nr_cpu_ids` or more.
     pub fn from_list(text: &str, nr_cpu_ids: usize) -> Result<Self, CpumaskError> {
         if let Some(mask) = from_word(text, nr_cpu_ids) {
             return Ok(mask);

@@ -6,7 +6,7 @@ use super::raw::{RawCache, RawCpu};
 use super::Llc;
 use crate::cpumask::Cpumask;
 
-/// Identifies a cache of a level.
+/// Identifies a cache among the caches of the same level.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum CacheKey {
     /// The lowest online CPU that shares it.
@@ -21,7 +21,7 @@ enum CacheKey {
 enum LlcKey {
     L3(CacheKey),
     L2(CacheKey),
-    /// Caches are unknown: the rest of the node.
+    /// The CPUs of the node whose caches are unknown.
     Node,
 }
 
@@ -48,9 +48,9 @@ impl LlcKey {
     }
 }
 
-/// Groups CPUs into LLCs, without cores yet. `nodes` is the node index of each of `cpus`,
-/// `packages` its package. CPUs of different nodes never share an LLC: if sysfs reports that,
-/// as in some VMs, each node gets its part.
+/// Groups CPUs into LLCs, without cores yet. `nodes` and `packages` contain the node index and the
+/// package of each of `cpus`. CPUs of different nodes never share an LLC: a cache that spans nodes,
+/// as in some VMs, is split into one LLC for each node.
 pub(super) fn llcs(
     cpus: &[RawCpu],
     nodes: &[usize],
@@ -90,7 +90,7 @@ pub(super) fn llcs(
     llcs
 }
 
-/// The lowest online CPU that shares the level 2 cache of each of `cpus`.
+/// For each of `cpus`, the lowest online CPU that shares its level 2 cache.
 pub(super) fn l2_leaders(cpus: &[RawCpu], packages: &[Option<u32>]) -> Vec<Option<usize>> {
     let keys = cache_keys(cpus, packages, |cpu| &cpu.l2);
     let mut leaders = BTreeMap::new();
@@ -101,12 +101,12 @@ pub(super) fn l2_leaders(cpus: &[RawCpu], packages: &[Option<u32>]) -> Vec<Optio
     keys.iter().map(leader).collect()
 }
 
-/// The cache of one level of each of `cpus`.
+/// For each of `cpus`, its cache at one level.
 ///
 /// The list of sharers has precedence over the id: it is the kernel's own conclusion, while ids are
 /// passed through from the processor. A CPU without a list has the cache of a CPU whose list
-/// contains it, else the cache of a CPU with a list and the same id. The remaining CPUs share a
-/// cache if their packages and ids are equal.
+/// contains it, else the cache of a CPU that has a list, the same package and the same id. The
+/// remaining CPUs share a cache if their packages and ids are equal.
 fn cache_keys(
     cpus: &[RawCpu],
     packages: &[Option<u32>],

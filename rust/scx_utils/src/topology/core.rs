@@ -10,12 +10,12 @@ use crate::cpumask::Cpumask;
 /// cluster. The package is not part of the key: CPUs are already grouped by package.
 type CoreKey = (Option<u32>, Option<u32>, u32);
 
-/// Groups CPUs into cores, and adds the cores to `llcs`. `llc_of` is the LLC index of each
-/// of `cpus`, `packages` its package.
+/// Groups CPUs into cores, and adds the cores to `llcs`. `llc_of` and `packages` contain the LLC
+/// index and the package of each of `cpus`.
 ///
-/// Threads of a core share an LLC and a package, and list each other as siblings, as in the
-/// kernel's scheduler. A CPU without a list is a sibling of the CPUs that list it. CPUs without
-/// lists are siblings if their die, cluster and core ids are equal.
+/// Threads of a core share an LLC and a package, and list each other as siblings. The kernel's
+/// scheduler uses the same lists. A CPU without a list is a sibling of the CPUs that list it. The
+/// remaining CPUs without lists are siblings if their die, cluster and core ids are equal.
 pub(super) fn cores(
     cpus: &[RawCpu],
     llc_of: &[usize],
@@ -59,15 +59,15 @@ pub(super) fn cores(
 /// Die and cluster of a core.
 type Part = (Option<u32>, Option<u32>);
 
-/// Sorts cores by node, package and kernel id; by die and cluster before the kernel id if
-/// kernel ids repeat within a package.
+/// Sorts cores by node, package and kernel id. If a kernel id repeats within a package, die and
+/// cluster are compared before the kernel id.
 fn in_order(mut cores: Vec<(Core, Option<Part>)>) -> Vec<Core> {
     let key = |core: &Core| (core.node, core.package_id, core.kernel_id);
     cores.sort_by_key(|(core, _)| (key(core), core.span.first()));
     let mut pairs = cores.iter().zip(cores.iter().skip(1));
     let repeats = pairs.any(|((a, _), (b, _))| a.kernel_id.is_some() && key(a) == key(b));
     if repeats {
-        // Stable: kernel ids stay sorted within a part.
+        // The sort is stable, so kernel ids stay sorted within a die and cluster.
         cores.sort_by_key(|(core, part)| (core.node, core.package_id, *part));
     }
     cores.into_iter().map(|(core, _)| core).collect()

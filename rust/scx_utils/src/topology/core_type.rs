@@ -11,9 +11,9 @@ use crate::cpumask::Cpumask;
 /// The capacity of the strongest CPU: `SCHED_CAPACITY_SCALE`.
 pub const MAX_CAPACITY: u32 = 1024;
 
-/// A machine has little cores if the largest value is at least 13/10 of the smallest one: the
-/// capacities and frequencies of cores of one kind differ by less, even if some of them are
-/// favoured.
+/// CPUs with small values are little cores if the largest value of a [`Scale`] is at least 13/10 of
+/// the smallest one. The capacities and frequencies of cores of one kind differ by less, even if
+/// some of them are favoured.
 const LITTLE_RATIO: (u64, u64) = (13, 10);
 
 /// The kind of a core.
@@ -22,11 +22,11 @@ pub enum CoreType {
     /// A core that is not little: a P core, a big core, or any core if there is only one kind, or
     /// nothing is known.
     Big {
-        /// Whether CPUs differ, and no CPU has a higher capacity, ranking or maximum frequency:
-        /// the first of these in which they differ.
+        /// Whether the core has the highest capacity, ranking or maximum frequency of all cores.
+        /// The first of these in which cores differ is compared. False if all cores are equal.
         turbo: bool,
     },
-    /// A core built for low power or small area: an E core, or LITTLE.
+    /// A core built for low power or small area: an E core, or a LITTLE core.
     Little,
 }
 
@@ -93,11 +93,11 @@ impl Hybrid {
 }
 
 /// Capacity and core type of each of `cpus`. The lists of P and E cores have precedence over
-/// numbers.
+/// numbers for the core type.
 ///
-/// Numbers are from the first source in which CPUs differ: the kernel's capacities, the
-/// rankings of AMD and CPPC, the highest frequency. A source that ranks an E core above every
-/// P core is skipped. If no source is left, all CPUs are equal.
+/// Numbers are from the first source in which CPUs differ: the kernel's capacities, AMD's two
+/// rankings, the highest performance of CPPC, and the highest frequency. A source that ranks an E
+/// core above every P core is skipped. If no source is left, all CPUs have the same capacity.
 pub(super) fn strengths(cpus: &[RawCpu], hybrid: Option<&Hybrid>) -> Vec<Strength> {
     let scale = Scale::find(cpus, hybrid);
     let of_cpu = |(at, cpu): (usize, &RawCpu)| {
@@ -121,7 +121,7 @@ pub(super) fn strengths(cpus: &[RawCpu], hybrid: Option<&Hybrid>) -> Vec<Strengt
 
 /// The numbers of one source, and conclusions from them.
 struct Scale {
-    /// In the order of the CPUs; none is 0.
+    /// The values of the CPUs, in their order. `None` if unknown, and never 0.
     values: Vec<Option<u32>>,
     max: u32,
     sum: u64,
@@ -157,7 +157,7 @@ impl Scale {
         cpus.iter().all(|cpu| cpu.max_freq_khz.is_some())
     }
 
-    /// The scale of a source; None if all CPUs are equal in it.
+    /// The scale of a source; None if no value is known, or all known values are equal.
     fn of(cpus: &[RawCpu], of: impl Fn(&RawCpu) -> Option<u32>) -> Option<Self> {
         let values: Vec<_> = cpus.iter().map(of).collect();
         let known: Vec<u32> = values.iter().flatten().copied().collect();
@@ -192,7 +192,7 @@ impl Scale {
         }
     }
 
-    /// `value` in proportion to the largest.
+    /// The capacity of a CPU with this value, in proportion to the largest value.
     fn capacity(&self, value: u32) -> u32 {
         let scaled = u64::from(value) * u64::from(MAX_CAPACITY) / u64::from(self.max.max(1));
         u32::try_from(scaled).map_or(MAX_CAPACITY, |scaled| scaled.clamp(1, MAX_CAPACITY))

@@ -1,7 +1,7 @@
 //! The CPUs of a machine: node → last-level cache (LLC) → core → CPU.
 //!
-//! A topology is read from sysfs once and never changes. The hotplug count is read before
-//! it, and passed to the kernel when a scheduler attaches. If CPU hotplug has outdated the
+//! A [`Topology`] is read from sysfs once and never changes. The hotplug count is read before the
+//! topology, and passed to the kernel when a scheduler attaches. If CPU hotplug has outdated the
 //! topology by then, the kernel ends the scheduler with a restart code:
 //!
 //! ```no_run
@@ -22,8 +22,8 @@
 //! into [`Topology::nodes`], [`Topology::llcs`] and [`Topology::cores`], from 0 without
 //! gaps; their kernel ids may have gaps, repeat in every package, or not exist.
 //!
-//! There are fallbacks for everything that sysfs lacks, down to equal CPUs in one node with
-//! one LLC; only a machine that lists no CPUs is an error.
+//! Everything that sysfs lacks has a default, down to equal CPUs in one node with one LLC. Only a
+//! machine without a known online CPU is an error.
 
 use std::path::PathBuf;
 
@@ -75,9 +75,9 @@ pub enum TopologyError {
 
 /// The CPUs of a machine and how they are grouped.
 ///
-/// Its text form is for people; its JSON form has the fields of this type and of [`Node`],
-/// [`Llc`], [`Core`] and [`Cpu`] under their names, with masks as strings in list form and
-/// null for unknown values.
+/// Its text form is for people. Its JSON form has the fields of this type and of [`Node`], [`Llc`],
+/// [`Core`] and [`Cpu`] under their names, with masks as strings in list form and null for unknown
+/// values.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Topology {
     hotplug_seq: u64,
@@ -92,15 +92,15 @@ pub struct Topology {
     cpus: Vec<Cpu>,
 }
 
-/// A NUMA node. A node without CPUs has an empty span.
+/// A NUMA node. A node without online CPUs has an empty span.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Node {
     /// Index into [`Topology::nodes`], which are sorted by kernel id.
     pub index: usize,
     /// N of `/sys/devices/system/node/nodeN`; 0 without NUMA.
     pub kernel_id: usize,
-    /// Distance to each node, by index: usually [`LOCAL_DISTANCE`] to itself, at most 255. Defaults
-    /// to [`REMOTE_DISTANCE`] for other nodes.
+    /// Distance to each node, by index: 1 to 255. By default, [`LOCAL_DISTANCE`] to itself and
+    /// [`REMOTE_DISTANCE`] to other nodes.
     pub distances: Vec<u32>,
     /// Indexes of the node's LLCs, ascending.
     pub llcs: Vec<usize>,
@@ -111,19 +111,20 @@ pub struct Node {
 
 /// CPUs that share a last-level cache, within one node.
 ///
-/// The LLC of a CPU is its L3 cache, or else its L2 cache. The CPUs of a node without either
-/// form one LLC. A cache that spans nodes, as in some VMs, is one LLC in each node.
+/// The LLC of a CPU is its L3 cache, or else its L2 cache. In each node, the CPUs for which neither
+/// is known form one LLC. A cache that spans nodes, as in some VMs, is one LLC in each node.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Llc {
     /// Index into [`Topology::llcs`], which are sorted by node, package and kernel id.
     pub index: usize,
-    /// The cache's `id`, unique at its level within a package only.
+    /// The cache's `id`, which may repeat in every package. None if it is unknown, or if the CPUs
+    /// that share the cache report different ids.
     pub kernel_id: Option<u32>,
-    /// 3 or 2; None where caches are unknown.
+    /// The level of the cache: 3 or 2. None if the caches are unknown.
     pub level: Option<u32>,
     /// Index of the node.
     pub node: usize,
-    /// The package of its CPUs.
+    /// The package of its first CPU. None if unknown.
     pub package_id: Option<u32>,
     /// Indexes of the LLC's cores, ascending.
     pub cores: Vec<usize>,
@@ -133,8 +134,8 @@ pub struct Llc {
 /// CPUs that are threads of one core.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Core {
-    /// Index into [`Topology::cores`], which are sorted by node, package and kernel id; by
-    /// die and cluster before the kernel id if that repeats in a package.
+    /// Index into [`Topology::cores`], which are sorted by node, package and kernel id. If a kernel
+    /// id repeats within a package, die and cluster are compared before the kernel id.
     pub index: usize,
     /// `topology/core_id`, which may repeat in every package or cluster.
     pub kernel_id: Option<u32>,
@@ -142,7 +143,7 @@ pub struct Core {
     pub node: usize,
     /// Index of the LLC.
     pub llc: usize,
-    /// The package of its CPUs.
+    /// The package of its CPUs. None if unknown.
     pub package_id: Option<u32>,
     /// The kind of the core.
     pub core_type: CoreType,
@@ -172,7 +173,7 @@ pub struct Cpu {
     /// The lowest online CPU that shares this CPU's level 2 cache: CPUs share it if their leaders
     /// are equal. None if the cache is unknown.
     pub l2_leader: Option<usize>,
-    /// Index among the threads of its core; see [`Topology::siblings`].
+    /// Index among the online threads of its core; see [`Topology::siblings`].
     pub sibling_index: usize,
     /// Lowest frequency, kHz: the hardware's, or else the limit of the cpufreq policy.
     pub min_freq_khz: Option<u32>,
@@ -180,8 +181,8 @@ pub struct Cpu {
     pub max_freq_khz: Option<u32>,
     /// Guaranteed frequency, kHz, if the driver reports it (intel_pstate).
     pub base_freq_khz: Option<u32>,
-    /// Computing power relative to the most powerful online CPU, which has
-    /// [`MAX_CAPACITY`]. At least 1.
+    /// Computing power relative to the most powerful online CPU, which has [`MAX_CAPACITY`]. At
+    /// least 1. A CPU of unknown power has [`MAX_CAPACITY`], too.
     pub capacity: u32,
     /// The kind of its core.
     pub core_type: CoreType,
@@ -190,12 +191,12 @@ pub struct Cpu {
 impl Topology {
     /// Reads `sys/devices` below the token's root.
     ///
-    /// CPUs may be hotplugged meanwhile: properties that can no longer be read are unknown,
-    /// and the kernel detects that the hotplug count has changed.
+    /// A CPU may go offline meanwhile. Properties that can no longer be read are then unknown, and
+    /// the kernel detects the changed hotplug count when the scheduler attaches.
     ///
     /// # Errors
     ///
-    /// If no list of CPUs is usable; see [`TopologyError`].
+    /// If no online CPU is found; see [`TopologyError`].
     pub fn read(token: &HotplugToken) -> Result<Self, TopologyError> {
         let devices = token.root().join("sys/devices");
         let cpu_dir = devices.join("system/cpu");
@@ -211,7 +212,8 @@ impl Topology {
         Ok(Self::build(token.seq(), presence, &raw, nodes, &strengths))
     }
 
-    /// Builds the topology. `raw` and `strengths` are of the online CPUs in ascending order.
+    /// Builds the topology. `raw` and `strengths` have an element for each online CPU, in ascending
+    /// order of the ids.
     fn build(
         hotplug_seq: u64,
         presence: Presence,
@@ -266,8 +268,8 @@ impl Topology {
         self.hotplug_seq
     }
 
-    /// The highest possible CPU id plus one: the width of all masks here, and the length of
-    /// a table indexed by CPU id.
+    /// The highest possible CPU id plus one: the width of all masks of the topology, and the length
+    /// of a table indexed by CPU id.
     #[must_use]
     pub fn nr_cpu_ids(&self) -> usize {
         self.nr_cpu_ids
@@ -328,7 +330,8 @@ impl Topology {
         &self.cores
     }
 
-    /// The online CPUs, sorted by id. A CPU's index here is not its id.
+    /// The online CPUs, sorted by id. The index of a CPU here differs from its id if a CPU with a
+    /// lower id is offline or does not exist.
     #[must_use]
     pub fn cpus(&self) -> &[Cpu] {
         &self.cpus
@@ -341,7 +344,7 @@ impl Topology {
         at.ok().map(|at| &self.cpus[at])
     }
 
-    /// The online threads of the core of `cpu`, including itself. None if `cpu` is offline.
+    /// The online threads of the core of `cpu`, including `cpu`. None if `cpu` is offline.
     #[must_use]
     pub fn siblings(&self, cpu: usize) -> Option<&Cpumask> {
         let core = self.cores.get(self.cpu(cpu)?.core)?;
@@ -377,7 +380,7 @@ impl Node {
 }
 
 impl Llc {
-    /// The online CPUs that share the cache.
+    /// The online CPUs of the LLC.
     #[must_use]
     pub fn span(&self) -> &Cpumask {
         &self.span
@@ -393,7 +396,8 @@ impl Core {
 }
 
 impl Cpu {
-    /// Known values of the CPU and its core, with defaults for the rest.
+    /// Copies the values of `raw` and `core`. The other fields get defaults, which the caller
+    /// replaces.
     fn new(raw: &RawCpu, core: &Core) -> Self {
         Self {
             id: raw.id,
@@ -415,7 +419,7 @@ impl Cpu {
     }
 }
 
-/// For each CPU id its index among the threads of its core.
+/// For each CPU id, the index of the CPU among the threads of its core.
 fn places_in_core(cores: &[Core], nr_cpu_ids: usize) -> Vec<usize> {
     let mut places = vec![0; nr_cpu_ids];
     for core in cores {
@@ -426,7 +430,7 @@ fn places_in_core(cores: &[Core], nr_cpu_ids: usize) -> Vec<usize> {
     places
 }
 
-/// For each of `cpus` the index of its span. Each CPU is in exactly one span.
+/// For each of `cpus`, the index of the span that contains it. Each CPU is in exactly one span.
 fn by_cpu<'a>(
     cpus: &[RawCpu],
     nr_cpu_ids: usize,
@@ -454,8 +458,8 @@ fn packages(cpus: &[RawCpu], node_of: &[usize]) -> Vec<Option<u32>> {
     cpus.iter().zip(node_of).map(package).collect()
 }
 
-/// Gives each core the type of its most powerful thread: threads of a core have the same
-/// type, even if sysfs has less information on some.
+/// Gives each core the type of its thread with the highest capacity. All threads of a core have the
+/// same type, but sysfs may have less information on some of them.
 fn set_core_types(cores: &mut [Core], core_of: &[usize], strengths: &[Strength]) {
     let mut strongest = vec![0; cores.len()];
     for (&core, strength) in core_of.iter().zip(strengths) {

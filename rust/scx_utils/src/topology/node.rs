@@ -8,13 +8,13 @@ use crate::cpumask::Cpumask;
 /// Maximum number of nodes in the kernel: `MAX_NUMNODES` with the largest `NODES_SHIFT`, 10.
 const MAX_NODES: usize = 1024;
 
-/// Default distance of a node to itself: `LOCAL_DISTANCE`.
+/// Default distance of a node to itself: the kernel's `LOCAL_DISTANCE`.
 pub const LOCAL_DISTANCE: u32 = 10;
 
-/// Default distance to another node: `REMOTE_DISTANCE`.
+/// Default distance to another node: the kernel's `REMOTE_DISTANCE`.
 pub const REMOTE_DISTANCE: u32 = 20;
 
-/// The maximum distance: a byte in ACPI's table.
+/// The maximum distance: ACPI's table (SLIT) has one byte for each distance.
 const MAX_DISTANCE: u32 = 255;
 
 /// Reads the nodes below `dir`, the directory `node` of sysfs, without their LLCs and cores.
@@ -47,7 +47,7 @@ pub(super) fn nodes(dir: &Path, online: &Cpumask) -> Vec<Node> {
     nodes
 }
 
-/// The online CPUs of a node: its list, its mask, or its links to CPUs.
+/// The online CPUs of a node, from its list, or else its mask, or else its links to CPUs.
 fn node_cpus(dir: &Path, online: &Cpumask) -> Cpumask {
     let list = sysfs::list_within(&dir.join("cpulist"), online);
     let listed = list.or_else(|| sysfs::hex_within(&dir.join("cpumap"), online));
@@ -60,8 +60,8 @@ fn node_cpus(dir: &Path, online: &Cpumask) -> Cpumask {
     })
 }
 
-/// The distances from node `index` to each of `count` nodes, sorted by id as in the kernel. A
-/// missing or invalid row is replaced as a whole.
+/// The distances from node `index` to each of `count` nodes, sorted by id as in the kernel. If any
+/// distance is missing or invalid, all of them have their default values.
 fn distances(dir: &Path, index: usize, count: usize) -> Vec<u32> {
     let text = sysfs::text(&dir.join("distance")).unwrap_or_default();
     let parsed = text.split_whitespace().map(|word| {

@@ -1,8 +1,9 @@
 //! The topology as text, for `--print-topology`.
 //!
-//! A line of numbers, a line for each mask (possible, online and so on), and a tree: nodes, their
-//! LLCs, and in each LLC one line for each kind of core. So the size depends on the number of LLCs
-//! and of kinds of cores, not of CPUs.
+//! The first line has the numbers of CPUs, nodes, LLCs and cores. Then there is a line for each
+//! mask that is not empty (possible, online, offline, absent), and a tree: nodes, their LLCs, and
+//! in each LLC one line for each kind of core. So the number of lines depends on the nodes, LLCs
+//! and kinds of cores, but not on the number of CPUs.
 
 use std::fmt;
 
@@ -191,7 +192,7 @@ impl fmt::Display for Llc {
     }
 }
 
-/// `1 node`, `2 nodes`.
+/// A number with its noun: `1 node`, `2 nodes`.
 fn counted(count: usize, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {what}{plural}")
@@ -207,7 +208,7 @@ fn frequencies(min_khz: Option<u32>, max_khz: Option<u32>) -> String {
     }
 }
 
-/// MHz, rounded to the nearest.
+/// Converts kHz to MHz, rounded to the nearest integer.
 fn mhz(khz: u32) -> u32 {
     khz / 1000 + u32::from(khz % 1000 >= 500)
 }

@@ -8,11 +8,12 @@ use crate::cpumask::Cpumask;
 /// A 16-bit -1: x86's marker of a missing id (`BAD_APICID`).
 const NO_ID: u32 = 0xffff;
 
-/// Maximum number of cache directories read per CPU. There are at most two per level.
+/// Maximum number of cache directories read per CPU. A level has at most two: for data and for
+/// instructions.
 const MAX_CACHES: usize = 16;
 
-/// An online CPU. Masks contain online CPUs only, including the CPU itself; a mask without
-/// its own CPU is invalid and treated as missing.
+/// An online CPU. Masks contain online CPUs only, including the CPU itself. A mask without the CPU
+/// itself is invalid and treated as missing.
 #[derive(Clone, Debug)]
 pub(super) struct RawCpu {
     pub(super) id: usize,
@@ -86,7 +87,7 @@ impl RawStrength {
     }
 }
 
-/// The threads of a core; `thread_siblings_list` is the name before Linux 5.3.
+/// The online threads of the core of CPU `id`. `thread_siblings_list` is the name before Linux 5.3.
 fn read_siblings(topology: &Path, id: usize, online: &Cpumask) -> Option<Cpumask> {
     let names = ["core_cpus_list", "thread_siblings_list"];
     let mut lists = names
@@ -95,9 +96,9 @@ fn read_siblings(topology: &Path, id: usize, online: &Cpumask) -> Option<Cpumask
     lists.find_map(|list| list)
 }
 
-/// The data caches of levels 2 and 3. A directory's number does not determine its level,
-/// unless the level is missing: then directories 2 and 3 have levels 2 and 3, as on every
-/// machine with separate level 1 caches.
+/// The data or unified caches of levels 2 and 3. A directory's number does not determine its level.
+/// Only if the level is missing, directories 2 and 3 are taken for levels 2 and 3, as on machines
+/// with separate level 1 caches.
 fn read_caches(dir: &Path, id: usize, online: &Cpumask) -> [RawCache; 2] {
     let mut caches = [RawCache::default(), RawCache::default()];
     for index in sysfs::numbered(dir, "index", MAX_CACHES) {
@@ -120,7 +121,7 @@ fn read_caches(dir: &Path, id: usize, online: &Cpumask) -> [RawCache; 2] {
     caches
 }
 
-/// A list of online CPUs that contains CPU `id`.
+/// The online CPUs of a list; None if the list does not contain CPU `id`.
 fn shared(path: &Path, id: usize, online: &Cpumask) -> Option<Cpumask> {
     sysfs::list_within(path, online).filter(|list| list.test(id))
 }
