@@ -19,7 +19,7 @@ def _programs(messages: list[dict]) -> dict[str, Path]:
 
 
 def _sources(program: Path) -> list[str]:
-    """The files listed in cargo's dependency file beside `program`, still escaped."""
+    """The files listed in cargo's dependency file beside `program`. Blanks in names become NULs."""
     text = program.with_name(program.name + ".d").read_text()
     return text.partition(": ")[2].split("\n")[0].replace("\\ ", "\0").split(" ")
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Sourced by ./dev: determine which packages are missing, list them, install them.
+# Sourced by ./dev: finds out which packages are missing, lists them and installs them.
 #
 # The machine is checked on each call, so there is no state that could become outdated. If nothing
 # is missing, nothing is done.
 
-# Minimum versions: of Rust for the crates of Cargo.lock, of clang for BPF programs.
+# Minimum versions of Rust, for the crates of Cargo.lock, and of clang, for BPF programs.
 RUST_MIN=1.89
 CLANG_MIN=16
 # Versions in the names of Debian's packages. The first is the version that is tested.
@@ -79,7 +79,7 @@ need_clang() {
 	MISSING+=("clang")
 }
 
-# Debian's rustc is old. Its packages rustc-web follow upstream.
+# Debian's package rustc is old. Its packages rustc-web and cargo-web are newer.
 need_rust() {
 	rust_is_new_enough && return
 	if available rustc-web; then
@@ -129,7 +129,8 @@ need_if_available() {
 	has "$1" || ! available "$2" || MISSING+=("$2")
 }
 
-# Copied into guests with a system bus; tests/vm/system_bus.py uses the same paths.
+# These programs are copied into guests with a system bus. tests/vm/system_bus.py uses the same
+# paths.
 need_system_bus() {
 	need_if_available dbus-daemon dbus-daemon
 	need_if_available busctl systemd
@@ -248,7 +249,7 @@ as_root() {
 
 install_packages() {
 	echo "Installing them" >&2
-	# Discard standard output, about a page per package; errors go to standard error.
+	# Discard standard output, a page for each package. Errors go to standard error.
 	# shellcheck disable=SC2046 # one word each
 	as_root env DEBIAN_FRONTEND=noninteractive DEBCONF_NOWARNINGS=yes \
 		apt-get install --yes --quiet=2 --no-install-recommends -o Dpkg::Use-Pty=0 \

@@ -5,7 +5,8 @@
     copyright.py TEMPLATE VENDOR
 
 Each crate has a paragraph, with the licence of its Cargo.toml and the copyright lines of its
-licence files. The text of each licence is that of a crate, or refers to Debian's common licences.
+licence files, or else its authors. The text of each licence is that of a crate, or refers to
+Debian's common licences.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ COMMON = {
     "LGPL-2.1-or-later": "LGPL-2.1",
     "LGPL-3+": "LGPL-3",
 }
-#: Where the text of a licence begins in a crate's file, and a phrase that follows in it.
+#: The beginning of each licence's text in a crate's file, and a phrase that this text must contain.
 TEXTS = {
     "0BSD": ("Permission to use, copy, modify, and/or distribute", "FITNESS"),
     "Apache-2.0-with-LLVM-exception": ("LLVM Exceptions to the Apache", "As an exception"),

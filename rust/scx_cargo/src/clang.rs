@@ -48,13 +48,13 @@ impl Clang {
             })
     }
 
-    /// Its path or name.
+    /// The path or name of the program.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Points bindgen to this clang's libclang. By default bindgen loads any version that it finds,
-    /// and an old version may interpret headers differently.
+    /// Points bindgen to this clang's libclang, unless `LIBCLANG_PATH` is set. By default, bindgen
+    /// loads any version that it finds, and an old version may interpret headers differently.
     pub(super) fn use_for_bindgen(&self) {
         if env::var_os("LIBCLANG_PATH").is_some() {
             return;

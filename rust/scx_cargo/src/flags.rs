@@ -30,7 +30,7 @@ const BASE: [&str; 9] = [
     "-Wno-unused-parameter",
 ];
 
-/// Architectures that libbpf supports: cargo's names and libbpf's (bpf_tracing.h).
+/// Architectures that cargo and libbpf support: cargo's name, and libbpf's name (bpf_tracing.h).
 const ARCHITECTURES: [(&str, &str); 14] = [
     ("aarch64", "arm64"),
     ("arm", "arm"),
@@ -55,7 +55,8 @@ pub(super) fn print_rerun_if_env_changed() {
     }
 }
 
-/// All flags except file names. `libbpf_headers` contains `bpf/bpf_helpers.h`.
+/// All flags except file names and the paths of `BpfBuilder::include`. `libbpf_headers` contains
+/// `bpf/bpf_helpers.h`.
 pub(super) fn cflags(libbpf_headers: &Path) -> Result<Vec<OsString>> {
     if let Some(all) = variable("BPF_CFLAGS") {
         return Ok(all);

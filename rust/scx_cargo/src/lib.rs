@@ -11,19 +11,20 @@
 //! }
 //! ```
 //!
-//! `scx_utils::include_bpf!` includes the generated modules. The headers `<scx/...>`
-//! come with this crate, and `<bpf/...>` with libbpf-sys, so a build needs no checkout; only clang
-//! has to be installed.
+//! `scx_utils::include_bpf!` includes the generated modules. The headers `<scx/...>` come with this
+//! crate, and `<bpf/...>` with libbpf-sys. So a build needs no checkout of this repository, only
+//! clang and its libclang.
 //!
 //! Environment variables, for packagers and experiments:
 //!
 //! | variable | effect |
 //! |---|---|
 //! | `BPF_CLANG` | the compiler; default: the first of `clang`, `clang-22`, … that is new enough |
-//! | `BPF_CFLAGS` | replaces base flags and include paths, except [`BpfBuilder::include`]'s |
+//! | `BPF_CFLAGS` | replaces all flags, except the paths of [`BpfBuilder::include`] |
 //! | `BPF_BASE_CFLAGS` | replaces the base flags (target, optimisation, warnings) |
 //! | `BPF_EXTRA_CFLAGS_PRE_INCL` | flags before the include paths |
-//! | `BPF_EXTRA_CFLAGS_POST_INCL` | flags after them |
+//! | `BPF_EXTRA_CFLAGS_POST_INCL` | flags after the include paths |
+//! | `LIBCLANG_PATH` | the directory of bindgen's libclang; default: that of the compiler |
 //!
 //! Flags are separated by blanks, without quoting.
 
@@ -84,7 +85,8 @@ impl BpfBuilder {
         self
     }
 
-    /// The BPF program, which may include further files. It becomes `bpf_skel.rs`.
+    /// The source of the BPF programs, which may include further files. Its skeleton becomes
+    /// `bpf_skel.rs`, and the list of required kfuncs `bpf_kfuncs.rs`.
     #[must_use]
     pub fn skel(mut self, source: impl Into<PathBuf>) -> Self {
         self.skel = Some(source.into());
@@ -95,7 +97,7 @@ impl BpfBuilder {
     ///
     /// # Errors
     ///
-    /// Errors of clang, with its messages, and of the file system.
+    /// Errors of clang and bindgen, with their messages, and of the file system.
     pub fn build(self) -> Result<()> {
         flags::print_rerun_if_env_changed();
         let mut flags = flags::cflags(&self.libbpf_headers()?)?;
@@ -185,7 +187,8 @@ impl BpfBuilder {
     }
 }
 
-/// Declares what bindgen reads to cargo, as bindgen's `CargoCallbacks` would.
+/// Declares to cargo the files and variables that bindgen reads, as bindgen's `CargoCallbacks`
+/// would, but without the headers that this crate unpacks.
 #[derive(Debug)]
 struct Dependencies {
     out_dir: PathBuf,
@@ -205,16 +208,17 @@ impl ParseCallbacks for Dependencies {
     }
 }
 
-/// Declares a file to cargo, except the headers that this crate unpacks. These change only with
-/// libbpf-sys, but they are newer than the start of the build script, so cargo would run the build
-/// script, and compile the scheduler, once more.
+/// Declares a file to cargo, except the headers that this crate unpacks. These headers change only
+/// with libbpf-sys. They are newer than the start of the build script, so cargo would run the build
+/// script and compile the scheduler once more.
 fn print_rerun_if_changed(file: &str, out_dir: &Path) {
     if !Path::new(file).starts_with(out_dir) {
         println!("cargo:rerun-if-changed={file}");
     }
 }
 
-/// The kfuncs without which a BPF object does not load; weak kfuncs are optional.
+/// The kfuncs without which a BPF object does not load. Weak kfuncs are not among them, because
+/// they are optional.
 fn required_kfuncs(object: &[u8]) -> Result<Vec<String>> {
     let file = object::File::parse(object).context("cannot parse the BPF object")?;
     let needed = file.symbols().filter(|symbol| {
@@ -228,9 +232,9 @@ fn required_kfuncs(object: &[u8]) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Makes the structs of the shared header convertible from and to bytes (`percpu`, ring buffers).
-/// The derives reject padding, whose bytes are undefined, and types with invalid bit patterns. So
-/// all members have to be integers.
+/// Makes the structs of the shared header convertible from and to bytes, for per-CPU arrays and
+/// ring buffers. The derives reject padding, whose bytes are undefined, and types with invalid bit
+/// patterns. So all members have to consist of integers.
 #[derive(Debug)]
 struct Plain;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Warns of cgroup controls that have no effect: sched_ext leaves CPU shares and limits to the
-//! scheduler, which may not implement them, and some kernels do not report them to the scheduler.
+//! Finds cgroup controls that have no effect. sched_ext leaves CPU shares and limits to the
+//! scheduler, which may not implement them. Some kernels also do not report them to the scheduler.
 
 use std::fmt;
 use std::fs;
@@ -33,7 +33,7 @@ impl Control {
         all.filter(|control| !has_effect(control)).collect()
     }
 
-    /// The callback that reports changes.
+    /// The callback of `sched_ext_ops` that reports changes of the control.
     fn callback(self) -> &'static str {
         match self {
             Self::Weight => "cgroup_set_weight",

@@ -24,7 +24,7 @@ pub enum Generate {
     Fish,
 }
 
-/// The value of an option that is a time slice, such as `--slice-us`: 100 us to 1 s.
+/// A parser for options that are a time slice, such as `--slice-us`, from 100 us to 1 s.
 #[must_use]
 pub fn slice_us() -> RangedI64ValueParser<u32> {
     value_parser!(u32).range(100..=1_000_000)
@@ -34,7 +34,8 @@ pub fn slice_us() -> RangedI64ValueParser<u32> {
 /// `WORD: text` is a list item.
 pub type Section<'a> = (&'a str, &'a [&'a str]);
 
-/// Writes a manual page or completions.
+/// Writes a manual page or completions. `section` is the section of the manual, such as "8".
+/// `sections` follow the options in the manual page.
 ///
 /// # Errors
 ///

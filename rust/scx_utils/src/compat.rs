@@ -12,7 +12,7 @@ use crate::btf;
 /// The kernel's type information, relative to the root directory.
 const PATH: &str = "sys/kernel/btf/vmlinux";
 
-/// The kernel's type information. Several MB, read on creation: drop it after use.
+/// The kernel's type information. It takes several MB of memory, so drop it after use.
 #[derive(Debug)]
 pub struct KernelBtf {
     btf: Btf<'static>,

@@ -50,7 +50,7 @@ impl Grouping {
         }
     }
 
-    /// The sorted keys of all groups: groups of the same node are adjacent.
+    /// The sorted keys of all groups, in which groups of the same node are adjacent.
     fn groups(self, topology: &Topology) -> Vec<GroupKey> {
         let keys: BTreeSet<_> = topology.cpus().iter().map(|cpu| self.key(cpu)).collect();
         keys.into_iter().collect()

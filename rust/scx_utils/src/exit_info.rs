@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-/// The first `exit_kind` that is an error; the numbers are the kernel's ABI (`enum scx_exit_kind`),
+/// The first `kind` that is an error. The numbers are the kernel's ABI (`enum scx_exit_kind`),
 /// identical on all kernels from 6.12 on.
 const FIRST_ERROR: i32 = 1024;
 
@@ -22,7 +22,7 @@ pub struct ExitInfo {
     /// and more if it was ejected with an error.
     pub kind: i32,
     /// Bits 0 to 31 are the scheduler's own code, bits 32 to 47 are the kernel's reason, and bits
-    /// 48 to 63 are the action that the kernel requests.
+    /// 48 to 63 are the requested action.
     pub code: i64,
     /// The kernel's text for the kind.
     pub reason: String,
@@ -40,7 +40,7 @@ pub struct ExitInfo {
 pub enum Outcome {
     /// A clean end.
     Done,
-    /// The kernel requests a restart, after CPU hotplug.
+    /// A restart is requested: by the kernel after CPU hotplug, or by the scheduler.
     Restart,
     /// The scheduler was never enabled.
     Failed,
@@ -66,7 +66,7 @@ impl ExitInfo {
         }
     }
 
-    /// The scheduler's own part of the exit code.
+    /// The scheduler's own part of the exit code, bits 0 to 31.
     #[must_use]
     pub fn user_code(&self) -> u32 {
         u32::try_from(self.code & 0xffff_ffff).unwrap_or(u32::MAX)
@@ -82,7 +82,8 @@ impl ExitInfo {
         }
     }
 
-    /// Writes the debug dump of an error, and the last line: `EXIT: reason (msg)`.
+    /// Writes the debug dump of an error, and the last line: `EXIT: reason (msg)`. Writes nothing
+    /// if the scheduler has not ended.
     ///
     /// # Errors
     ///

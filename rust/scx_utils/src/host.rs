@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Machine settings that a program changes while it runs. Each setting is held by a guard that
-//! restores the previous value on every exit; after `kill -9`, the next guard of the same setting
-//! restores it. Programs list their settings in their manual pages.
+//! Machine settings that a program changes while it runs. A guard holds each setting, and restores
+//! the previous value when it is dropped. After `kill -9`, the next guard of the same setting
+//! restores the value. Programs list their settings in their manual pages.
 
 mod note;
 
@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result};
 
 use note::{Entry, Note};
 
-/// Where guards store previous values. Like the settings, they are lost at reboot.
+/// Where guards store previous values. The files are lost at reboot, as are the settings.
 pub const NOTES_DIR: &str = "/run/scx";
 
 /// A file below `/proc/sys` or `/sys` with a single value.
@@ -24,9 +24,10 @@ pub struct Setting {
 
 impl Setting {
     /// Writes `value`, and restores the previous value when the guard is dropped, unless another
-    /// writer has changed it meanwhile. The kernel may round `value`, so other writers are detected
-    /// by comparison with the value that was read back. A file in `notes` ([`NOTES_DIR`]) stores
-    /// the previous value, so that it is known even if this process is killed. `path` is absolute.
+    /// writer has changed the setting meanwhile. The kernel may round `value`, so other writers are
+    /// detected by comparison with the value that was read back. A file in `notes` ([`NOTES_DIR`])
+    /// stores the previous value, so that it is known even if this process is killed. `path` is
+    /// absolute.
     ///
     /// # Errors
     ///
@@ -116,7 +117,7 @@ fn restore(entries: &[Entry]) -> (Vec<Entry>, Result<()>) {
 }
 
 impl Entry {
-    /// Restores the value, unless another writer has changed it meanwhile.
+    /// Restores the value, unless another writer has changed the file meanwhile.
     fn restore(&self) -> io::Result<()> {
         let path = &self.path;
         if read(path).is_ok_and(|now| now != self.ours) {

@@ -8,7 +8,7 @@ use crate::topology::sysfs;
 /// The file with the count, relative to the root.
 const HOTPLUG_SEQ: &str = "sys/kernel/sched_ext/hotplug_seq";
 
-/// The hotplug count exists but is invalid.
+/// The file of the hotplug count exists, but cannot be read or is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the hotplug count from {}: {source}", path.display())]
 pub struct HotplugError {
@@ -22,8 +22,8 @@ pub struct HotplugError {
 ///
 /// A scheduler passes [`seq`](Self::seq) to the kernel when it attaches. If the count has changed,
 /// the kernel ends the scheduler with a restart code, so no hotplug event after the token was read
-/// goes unnoticed. A count read after the topology would miss events between the two; hence
-/// reading a topology requires a token.
+/// goes unnoticed. A count that is read after the topology would miss events between the two reads,
+/// so reading a topology requires a token.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct HotplugToken {
     seq: u64,

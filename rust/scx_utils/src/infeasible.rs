@@ -13,8 +13,8 @@
 //! A duty cycle is the fraction of time that a task is runnable, 1 for a task that computes all the
 //! time. A task of weight λ that computes all the time gets one CPU and no more. The left side
 //! minus the right side is concave in λ, and 0 at 0. So there is exactly one solution above 0 if
-//! the tasks need more CPUs than there are (Σ dᵢ > P). Otherwise there is none: all tasks get the
-//! CPU time that they need, and weights are not clamped.
+//! the tasks need more CPUs than there are (Σ dᵢ > P). If there are more CPUs, there is none: all
+//! tasks get the CPU time that they need, and weights are not clamped.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +58,7 @@ impl LoadKind {
 pub struct LoadAggregator {
     nr_cpus: f64,
     kind: LoadKind,
-    /// The sum of the duty cycles of all tasks per weight, per domain.
+    /// For each domain and each weight, the sum of the duty cycles of the tasks.
     duties: BTreeMap<usize, BTreeMap<u32, f64>>,
 }
 
@@ -68,7 +68,7 @@ pub struct Load {
     /// The number of CPUs that its tasks would use if each task had a CPU for itself.
     pub duty_cycle: f64,
     /// The load by the [`LoadKind`]. With weights, a task of nice 0 that is always runnable has a
-    /// load of 100.
+    /// load of 100, or less if its weight is clamped.
     pub load: f64,
 }
 
@@ -84,7 +84,7 @@ pub struct LoadLedger {
 }
 
 impl LoadAggregator {
-    /// For a machine with `nr_cpus` online CPUs, at least 1.
+    /// For a machine with `nr_cpus` online CPUs; 0 counts as 1.
     #[must_use]
     pub fn new(nr_cpus: u32, kind: LoadKind) -> Self {
         Self {

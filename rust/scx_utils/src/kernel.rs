@@ -76,7 +76,7 @@ impl SchedExt {
     /// Whether the kernel is switching tasks between the ext and the fair class, and picks tasks of
     /// both.
     ///
-    /// True while a scheduler is being enabled. While one is being disabled, true only once
+    /// True while a scheduler is being enabled. While a scheduler is being disabled, true only once
     /// `switch_all` is 0: before that, the kernel picks tasks of the fair class only within a
     /// reserve of CPU time (`next_active_class()` in kernel/sched/sched.h of 6.12).
     #[must_use]
@@ -94,20 +94,21 @@ impl SchedExt {
         self.line("root/ops")
     }
 
-    /// How many schedulers have been enabled since boot.
+    /// How many schedulers have been enabled since boot; 0 if the kernel does not provide the
+    /// count.
     #[must_use]
     pub fn enable_seq(&self) -> u64 {
         self.line("enable_seq").parse().unwrap_or(0)
     }
 
-    /// The number of hotplug events since boot; `None` if the kernel does not provide it.
+    /// The kernel's count of hotplug events; `None` if the kernel does not provide it.
     #[must_use]
     pub fn hotplug_seq(&self) -> Option<u64> {
         self.line("hotplug_seq").parse().ok()
     }
 
-    /// The CPUs isolated by isolcpus=; empty if there are none. This is the only setting of the
-    /// machine that makes the kernel refuse any scheduler (EINVAL).
+    /// The CPUs isolated by isolcpus=, in list form; empty if there are none. This is the only
+    /// setting of the machine that makes the kernel refuse every scheduler (EINVAL).
     #[must_use]
     pub fn isolated_cpus(&self) -> String {
         let path = self.root.join("sys/devices/system/cpu/isolated");
@@ -122,7 +123,7 @@ impl SchedExt {
     ///
     /// # Errors
     ///
-    /// The first of [`Missing`] that applies.
+    /// The first variant of [`Missing`] that applies.
     pub fn check(&self) -> Result<KernelBtf, Missing> {
         if self.state().is_empty() {
             return Err(Missing::SchedExt);

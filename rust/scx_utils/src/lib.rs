@@ -10,7 +10,7 @@
 //! | [`hotplug`], [`topology`], [`cpumask`] | nodes, caches, cores and CPUs |
 //! | [`infeasible`] | loads, with infeasible weights clamped |
 //! | [`percpu`], [`ravg`] | counters and running averages of BPF programs |
-//! | [`time`] | the clock of BPF programs |
+//! | [`time`] | the clock that BPF programs and user space share |
 //! | [`host`], [`resume_latency`] | machine settings, restored at the end |
 //! | [`power`], [`primary`] | the power profile, and the CPUs that a scheduler fills first |
 //! | [`placement`] | options for where tasks run, for BPF sides that include `<scx/cpus.bpf.h>` |

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A scheduler's description for programs that start it: its name, its options, its arguments in
-//! each mode, and its kernel requirements. One file per scheduler, generated from the scheduler
-//! itself at build time.
+//! each mode, and its kernel requirements. Each scheduler has a file, generated at build time: by
+//! the option `--manifest` of Rust schedulers, and by build-aux/manifest.py for C schedulers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A goal for a scheduler, common to all of them.
+/// The goal for which a scheduler is tuned. The modes are the same for all schedulers.
 #[derive(
     Debug,
     Clone,
@@ -174,7 +174,8 @@ impl From<&clap::Arg> for OptionInfo {
 pub struct Manifest {
     /// The program's name: `scx_rusty`. The scheduler's name in the kernel has no prefix `scx_`.
     pub name: String,
-    /// The options that may be passed. Those that open files, or only print something, are omitted.
+    /// The options that may be passed. Options that open files, or only print something, are
+    /// omitted.
     pub options: Vec<OptionInfo>,
     /// The scheduler's arguments in each mode.
     pub modes: BTreeMap<Mode, Vec<String>>,

@@ -84,12 +84,13 @@ impl PlacementOpts {
     }
 }
 
-/// Configures the BPF side before the load. With `--throttle-us`, CPUs run for `slice_us` at a
-/// time.
+/// Configures the BPF side before the load. With `--throttle-us`, CPUs run for `slice_us`
+/// microseconds between two idle phases.
 ///
 /// # Errors
 ///
-/// If the machine is too big, or the BPF side has no table of CPUs.
+/// If the machine has more CPU ids or groups of CPUs than fit into the table, or the BPF side has
+/// no table of CPUs.
 pub fn prepare<'obj, S: OpenSkel<'obj>>(
     opened: &mut Opened<S>,
     topology: &Topology,
@@ -150,7 +151,8 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// `words` is the section `.data.scx_primary`; `saving` are the profiles in which
+    /// Sets the limit of `--idle-resume-us`, if it is given. A failure to set it is only logged.
+    /// `words` is the section `.data.scx_primary`. `saving` are the profiles in which
     /// `--primary-domain auto` prefers the efficient CPUs.
     ///
     /// # Errors
@@ -192,7 +194,7 @@ impl Placement {
     ///
     /// # Errors
     ///
-    /// If the kernel does not run the program.
+    /// If the kernel does not run the program, or the program fails.
     pub fn tick(&mut self, scx_set_primary: &ProgramMut<'_>) -> Result<Tick> {
         if !self.follows_profile() {
             return Ok(Tick::Never);
@@ -205,7 +207,7 @@ impl Placement {
     ///
     /// # Errors
     ///
-    /// If the kernel does not run the BPF program.
+    /// If the kernel does not run the BPF program, or the program fails.
     pub fn update(&mut self, scx_set_primary: &ProgramMut<'_>) -> Result<()> {
         if self.follows_profile() {
             // While the profile cannot be read, the last known profile remains in effect.

@@ -58,8 +58,8 @@ impl Profile {
         }
     }
 
-    /// Converts a `scaling_governor` of a `scaling_driver`. Other governors follow the load, and so
-    /// does `powersave` of intel_pstate.
+    /// Converts a `scaling_governor` of a `scaling_driver`. `None` for other governors, most of
+    /// which follow the load, and for `powersave` of intel_pstate, which also follows it.
     fn from_governor(word: &str, driver: &str) -> Option<Self> {
         match word {
             "powersave" if driver != "intel_pstate" => Some(Self::PowerSave),
@@ -80,7 +80,7 @@ impl Profile {
 }
 
 /// Where the power profile is read from: the cpufreq driver's energy preference, else the governor
-/// if it has a fixed frequency, else power-profiles-daemon.
+/// if it implies a profile, else power-profiles-daemon.
 ///
 /// A thread asks the daemon. The thread is started when it is first needed, and ends after the
 /// source is dropped. A daemon that does not run is not started.
@@ -266,7 +266,7 @@ mod tests {
         fs::create_dir(&unreadable).unwrap();
         assert_eq!(source.sysfs_profile(), Some(PowerSave));
         fs::remove_dir_all(root.path().join(POLICIES).join("policy1")).unwrap();
-        // It has preferences, so the governor does not count.
+        // The driver has preferences, so the governor powersave does not count.
         assert_eq!(source.sysfs_profile(), None);
         fs::remove_dir(&unreadable).unwrap();
         assert_eq!(source.sysfs_profile(), Some(PowerSave));
@@ -283,7 +283,7 @@ mod tests {
         let (root, source) = machine(&[]);
         assert_eq!(source.read(), None);
         assert_eq!(source.read(), None);
-        // Changes are seen.
+        // Later changes are seen.
         let dir = root.path().join(POLICIES).join("policy0");
         fs::create_dir_all(&dir).unwrap();
         fs::write(dir.join(EPP), "power\n").unwrap();

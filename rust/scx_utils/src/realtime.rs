@@ -16,14 +16,15 @@ pub(crate) struct RealTime {
 }
 
 impl RealTime {
-    /// Raises the calling thread, which also has to drop the guard. Without permission nothing
-    /// changes.
+    /// Raises the calling thread, unless its policy is `SCHED_DEADLINE`. The same thread has to
+    /// drop the guard. Without the permission, nothing changes.
     pub(crate) fn raise_self() -> Self {
         let restorable = |before: &Scheduling| before.0 != libc::SCHED_DEADLINE;
         Self::raise(SELF, restorable)
     }
 
-    /// Raises another thread if its policy is `SCHED_OTHER`. Without permission nothing changes.
+    /// Raises another thread if its policy is `SCHED_OTHER`. Without the permission, nothing
+    /// changes.
     pub(crate) fn raise_ordinary(thread: libc::pid_t) -> Self {
         Self::raise(thread, |before| before.0 == libc::SCHED_OTHER)
     }
@@ -87,7 +88,6 @@ fn set(thread: libc::pid_t, (policy, param): Scheduling) -> bool {
 mod tests {
     use super::*;
 
-    /// Tests run with the default policy, unless they are started with another policy.
     #[test]
     fn policy_is_read_and_set() {
         let before = current(SELF).unwrap();

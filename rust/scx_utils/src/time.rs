@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The clock of BPF programs.
+//! The clock that BPF programs and user space share.
 
 use anyhow::{Context as _, Result};
 use nix::time::{clock_gettime, ClockId};
 
-/// CLOCK_MONOTONIC, ns: `scx_monotonic_now()` of BPF.
+/// The time of CLOCK_MONOTONIC in ns, as `scx_monotonic_now()` returns it in BPF programs.
 ///
 /// # Errors
 ///

@@ -14,7 +14,7 @@ use super::Attached;
 use crate::kernel::{Missing, SchedExt};
 use crate::realtime::RealTime;
 
-/// A loaded BPF side: its maps can be filled, and `syscall` programs run.
+/// A loaded BPF side: its maps can be filled, and its `syscall` programs can be run.
 #[derive(Debug)]
 pub struct Loaded<S> {
     record: Record,
@@ -53,7 +53,8 @@ impl<S> Loaded<S> {
         ))
     }
 
-    /// Calls libbpf, because attaching through the skeleton hides the cause of an error.
+    /// Attaches the table of callbacks through libbpf, because the skeleton would hide the cause of
+    /// an error.
     ///
     /// Raises the calling thread to real-time priority for the attach, which switches all tasks,
     /// this thread included, from the fair class to the ext class one by one. The fair class has

@@ -133,7 +133,7 @@ impl<S> Opened<S> {
     ///
     /// # Errors
     ///
-    /// If the scheduler has no such callback.
+    /// If the callback has to be removed, and the BPF side's `struct sched_ext_ops` lacks it.
     pub fn reenqueue_on_cpu_release<'obj>(&mut self, btf: &KernelBtf) -> Result<()>
     where
         S: OpenSkel<'obj>,
@@ -155,7 +155,7 @@ impl<S> Opened<S> {
     ///
     /// # Errors
     ///
-    /// If the BPF side does not know a callback.
+    /// If the BPF side's `struct sched_ext_ops` lacks a callback that has to be removed.
     pub fn fit_cgroups<'obj>(&mut self, btf: &KernelBtf, are_needed: bool) -> Result<()>
     where
         S: OpenSkel<'obj>,
@@ -165,8 +165,8 @@ impl<S> Opened<S> {
                 ops::clear(self.skel.open_object_mut(), callback)?;
             }
         }
-        // Before 6.15, `SCX_OPS_HAS_CGROUP_WEIGHT` silences a warning. Later kernels, which have
-        // `SCX_OPS_ALLOW_QUEUED_WAKEUP`, warn if it is set.
+        // Before 6.15, `SCX_OPS_HAS_CGROUP_WEIGHT` silences a warning. Kernels since 6.15, which
+        // have `SCX_OPS_ALLOW_QUEUED_WAKEUP`, warn if that flag is set.
         let warns = btf.enumerator("scx_ops_flags", "SCX_OPS_ALLOW_QUEUED_WAKEUP");
         if are_needed && warns.is_none() {
             self.set_ops_flag(btf, "SCX_OPS_HAS_CGROUP_WEIGHT")?;
@@ -198,7 +198,7 @@ impl<S> Opened<S> {
     ///
     /// # Errors
     ///
-    /// If the kernel refuses them; libbpf logs the verifier's messages.
+    /// If the kernel refuses the programs. libbpf logs the verifier's messages.
     pub fn load<'obj>(mut self) -> Result<Loaded<S::Output>>
     where
         S: OpenSkel<'obj>,

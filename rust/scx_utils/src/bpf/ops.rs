@@ -58,7 +58,7 @@ pub(super) fn set_text(object: &mut OpenObject, member: &str, text: &str) -> Res
     })
 }
 
-/// Removes a callback: libbpf then does not load its program.
+/// Removes a callback. Its program is then not loaded: see [`leave_out_unused`].
 pub(super) fn clear(object: &mut OpenObject, callback: &str) -> Result<()> {
     with_member(object, callback, |bytes| {
         bytes.fill(0);

@@ -25,7 +25,7 @@ impl Words {
     ///
     /// # Errors
     ///
-    /// If its size is not a multiple of a word, or it cannot be mapped.
+    /// If the section is empty, its size is not a multiple of a word, or it cannot be mapped.
     pub fn map(section: &impl MapCore) -> Result<Self> {
         let bytes = usize::try_from(section.value_size())?;
         Self::map_bytes(section.as_fd(), bytes)

@@ -37,7 +37,8 @@ pub(super) struct Entry {
 
 impl Note {
     /// The note on the setting called `name`, below `dir`. Fails if the setting is already held.
-    /// Its entries, if any, are from a process that was killed.
+    /// The note's entries, if any, are from a process that was killed, or that could not restore
+    /// these files.
     pub(super) fn take(name: &Path, dir: &Path) -> Result<Self> {
         let name = name.to_string_lossy().trim_matches('/').replace('/', ".");
         let note = dir.join(name);
@@ -72,9 +73,11 @@ impl Note {
         &self.entries
     }
 
+    /// Stores `entries`, if they differ from those of the note.
+    ///
     /// # Errors
     ///
-    /// If it cannot be written.
+    /// If the note cannot be written.
     pub(super) fn write(&mut self, entries: Vec<Entry>) -> Result<()> {
         if entries != self.entries {
             self.store(&entries)
@@ -84,7 +87,7 @@ impl Note {
         Ok(())
     }
 
-    /// Keeps only `entries`: all other files have been restored.
+    /// Keeps only `entries`, because all other files have been restored. An error is only logged.
     pub(super) fn reduce(&mut self, entries: Vec<Entry>) {
         if let Err(error) = self.store(&entries) {
             tracing::debug!("a note on a setting stays: {error}");
@@ -123,7 +126,7 @@ fn create_dir(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// A list: three lines for each entry, and the last line.
+/// A list: three lines for each entry, and the line [`END`].
 fn text(entries: &[Entry]) -> String {
     let entry = |entry: &Entry| {
         let path = entry.path.display();
@@ -142,7 +145,8 @@ fn parse(text: &str) -> (Vec<Entry>, usize) {
     (entries, text.len() - rest.len())
 }
 
-/// The first list of `text`, and the text after it. `None` for a list that is incomplete anywhere.
+/// The first list of `text`, and the text after it. `None` if the list is incomplete, or has a path
+/// that is not absolute.
 fn parse_list(mut text: &str) -> Option<(Vec<Entry>, &str)> {
     let mut entries = Vec::new();
     loop {
@@ -158,7 +162,7 @@ fn parse_list(mut text: &str) -> Option<(Vec<Entry>, &str)> {
     }
 }
 
-/// Takes the first line from `text`. `None` if it has no end.
+/// Takes the first line from `text`. `None` if the line has no newline.
 fn line<'a>(text: &mut &'a str) -> Option<&'a str> {
     let (line, rest) = text.split_once('\n')?;
     *text = rest;

@@ -20,9 +20,9 @@ use zbus::{block_on, connection, Connection, MatchRule, MessageStream};
 
 use super::Profile;
 
-/// The names of the service and of its interface, which are the same, with the path of the object:
-/// as of version 0.20, and before that version. Other services with this interface, such as tuned,
-/// use the same names.
+/// The name of the service, which is also the name of its interface, and the path of its object.
+/// The first name is for power-profiles-daemon since version 0.20, the second name for earlier
+/// versions. Other services with this interface, such as tuned-ppd, use the same names.
 const NAMES: [(&str, &str); 2] = [
     (
         "org.freedesktop.UPower.PowerProfiles",
@@ -94,8 +94,9 @@ struct Ended {
 impl Watch {
     /// For the bus of the machine with this root directory: "/", except in tests.
     ///
-    /// `report` is called soon with the current profile, `None` if there is no service that has
-    /// one, and again at each possible change, such as resume from suspend.
+    /// The thread calls `report` soon with the current profile, or `None` if no service has one,
+    /// and again at each possible change, such as resume from suspend. If the bus fails, it reports
+    /// `None`.
     ///
     /// # Errors
     ///

@@ -19,8 +19,9 @@ pub enum Supply {
 }
 
 impl Supply {
-    /// Reads it from sysfs, whose files do not report changes; `None` if the machine has no
-    /// battery. Root is "/", except in tests.
+    /// Reads the source of power from sysfs; `None` if the machine has no battery. `root` is "/",
+    /// except in tests. The files do not report changes, so a caller that follows changes has to
+    /// poll.
     #[must_use]
     pub fn read(root: &Path) -> Option<Self> {
         let mut is_online = false;
@@ -55,7 +56,7 @@ impl Supply {
 mod tests {
     use super::*;
 
-    /// The supply with these files.
+    /// The source of power on a machine with these files.
     fn supply(files: &[(&str, &str)]) -> Option<Supply> {
         let root = tempfile::tempdir().unwrap();
         for (path, content) in files {

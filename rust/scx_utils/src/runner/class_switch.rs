@@ -11,8 +11,8 @@
 //!
 //! Setting a task's scheduling parameters, even to their present values, switches the task to its
 //! new class at once (`__sched_setscheduler()` in kernel/sched/syscalls.c of 6.12). So if the
-//! kernel's switch takes long, this thread does that for all tasks. After `kill -9` there is no
-//! helper.
+//! kernel's switch takes long, this thread sets the parameters of all tasks. `kill -9` ends the
+//! helper before the unload.
 //!
 //! Before the kernel switches tasks for an unload, it waits for the end of CPU hotplug. At this
 //! stage, the kernel picks tasks of the fair class only within a reserve of 5 % of CPU time. A task
@@ -31,14 +31,15 @@ use rustix::process::{getrlimit, Resource};
 use crate::kernel::SchedExt;
 use crate::realtime::RealTime;
 
-/// Period of the check. If two consecutive checks see a switch in progress, it is assumed to be
-/// stuck.
+/// Period of the check. If two consecutive checks see a switch in progress, the switch is assumed
+/// to be stuck.
 const POLL: Duration = Duration::from_millis(500);
 
 /// Number of file descriptors to reserve at the start: the usual limit of open files.
 const NR_FDS: u64 = 1024;
 
-/// Starts the helper, which runs until the process ends. Call it before the scheduler is loaded.
+/// Starts the helper, which runs until the process ends. To be called before the scheduler is
+/// loaded.
 pub(super) fn start(kernel: SchedExt) -> Result<()> {
     grow_fd_table().context("cannot reserve file descriptors")?;
     let thread = thread::Builder::new().name("class-switch".into());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Runs one generation after the other, until there is a reason to end.
+//! Runs one generation after another, until there is a reason to end.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -24,8 +24,9 @@ const EXIT_POLL: Duration = Duration::from_millis(250);
 /// ([`Instance::wake_fd`]).
 const RARE_EXIT_POLL: Duration = Duration::from_secs(1);
 
-/// Repeated CPU hotplug: after FAST_RESTARTS consecutive generations shorter than SHORT_GENERATION,
-/// each restart is delayed by SLOW_RESTART.
+/// Limits the rate of restarts, for example when CPUs are hotplugged repeatedly: after
+/// FAST_RESTARTS consecutive generations that are shorter than SHORT_GENERATION, each further
+/// restart is delayed by SLOW_RESTART.
 const SHORT_GENERATION: Duration = Duration::from_secs(10);
 const FAST_RESTARTS: u32 = 10;
 const SLOW_RESTART: Duration = Duration::from_secs(1);
@@ -33,7 +34,8 @@ const SLOW_RESTART: Duration = Duration::from_secs(1);
 /// Why a generation is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// The user requested the end.
+    /// The end of the program was requested: by a signal, or because the reader of the output has
+    /// closed the pipe.
     Shutdown,
     /// The kernel has ended the scheduler.
     Exited,
@@ -48,7 +50,7 @@ pub(super) struct Generations<'a, S: Scheduler> {
     config: &'a S::Config,
     kernel: &'a SchedExt,
     shutdown: &'a Shutdown,
-    /// Ends the program from within.
+    /// Requests the end of the program when the reader of its output closes the pipe.
     trigger: &'a Trigger,
     access: Access,
     /// Read only once, because a file that an option names, such as the file of `--kconfig`, may be
@@ -59,7 +61,7 @@ pub(super) struct Generations<'a, S: Scheduler> {
 impl<'a, S: Scheduler> Generations<'a, S> {
     /// # Errors
     ///
-    /// If a file named by an option cannot be read.
+    /// If the group of `--stats-group` does not exist, or the file of `--kconfig` cannot be read.
     pub(super) fn new(
         opts: &'a CommonOpts,
         config: &'a S::Config,
@@ -83,7 +85,7 @@ impl<'a, S: Scheduler> Generations<'a, S> {
     ///
     /// # Errors
     ///
-    /// If the scheduler could not be loaded.
+    /// If the scheduler could not be loaded or attached.
     pub(super) fn run(&self, mut btf: Option<KernelBtf>) -> Result<Status> {
         let mut nr_fast = 0;
         for generation in 0.. {
@@ -122,8 +124,8 @@ impl<'a, S: Scheduler> Generations<'a, S> {
         let end = self.trigger.clone();
         let statistics = Service::start::<S>(self.opts, self.access, &instance, end);
         let end = self.watch_guarded(&mut instance);
-        // Detach first: a user-space policy that no longer ticks schedules no other thread, so
-        // waiting for one would hang.
+        // Detach before the statistics thread is joined: a user-space policy that no longer ticks
+        // schedules no thread, so the join would hang.
         let info = instance.detach();
         drop(statistics);
         Ok(judge(end, &info, self.opts.verbose > 0))

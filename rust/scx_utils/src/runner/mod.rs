@@ -2,14 +2,15 @@
 //! The run loop of all Rust schedulers.
 //!
 //! A scheduler's `main.rs` consists of its modules and `fn main() -> ExitCode {
-//! runner::main::<sched::Fifo>() }`. It implements two traits: [`Scheduler`] turns options into a
-//! [`Config`](Scheduler::Config), and the `Config` into an attached scheduler, an [`Instance`]. The
-//! runner does the rest: common options, signals, restarts, statistics, the report at the end and
-//! the exit status.
+//! runner::main::<sched::Fifo>() }`. The scheduler implements two traits: [`Scheduler`] turns
+//! options into a [`Config`](Scheduler::Config), and the `Config` into an attached scheduler, an
+//! [`Instance`]. The runner does the rest: common options, signals, restarts, statistics, the
+//! report at the end and the exit status.
 //!
-//! The lifetime of an instance is a *generation*. CPU hotplug ends it with a restart code. The next
-//! generation starts from the same configuration, but reads all properties of the machine again: do
-//! not keep any in a static.
+//! The lifetime of an instance is a *generation*. The kernel may end it with a restart code after
+//! CPU hotplug, or the scheduler requests a restart. The next generation starts from the same
+//! configuration, but reads all properties of the machine again: do not keep any of them in a
+//! static.
 
 mod class_switch;
 mod generations;
@@ -51,9 +52,10 @@ use opts::Cli;
 /// Exit statuses, the same for every scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// 0: ended by a signal, unregistered, or `SysRq-S`.
+    /// 0: ended by SIGINT or SIGTERM, by `SysRq-S`, or otherwise unregistered. Also after a command
+    /// that succeeds.
     Clean,
-    /// 1: wrong usage, or the scheduler could not be loaded.
+    /// 1: wrong usage, the scheduler could not be loaded, or a command failed.
     Failed,
     /// 2: ended with an error while it ran.
     Ejected,
@@ -86,7 +88,7 @@ pub type StatsReader<T> = Box<dyn FnMut() -> Result<T> + Send>;
 
 /// A scheduler.
 pub trait Scheduler: 'static {
-    /// Name and version.
+    /// The program's name, version and description.
     const PROGRAM: Program;
     /// Paragraphs for `--help` and the manual page.
     const DESCRIPTION: &'static str;
@@ -110,8 +112,8 @@ pub trait Scheduler: 'static {
     /// A running scheduler.
     type Instance<'obj>: Instance<Stats = Self::Stats>;
 
-    /// Checks the options, before anything is loaded. `--manifest` calls it for each mode's
-    /// arguments.
+    /// Checks the options, before anything is loaded. `--manifest` calls this for the arguments of
+    /// each mode, and for [`POWER_PROFILE_ARGS`](Self::POWER_PROFILE_ARGS).
     ///
     /// # Errors
     ///
@@ -152,12 +154,12 @@ pub trait Instance {
     /// See [`Scheduler::Stats`].
     type Stats;
 
-    /// Periodic work of the user-space side, if any. Called right after attaching, and then as the
-    /// returned [`Tick`] requests.
+    /// Periodic work of the user-space side, if any. Called right after attaching, then as the
+    /// returned [`Tick`] requests, and when [`wake_fd`](Self::wake_fd) becomes readable.
     ///
     /// # Errors
     ///
-    /// Any error ends the scheduler.
+    /// Any error ends the scheduler, with [`Status::Ejected`].
     fn tick(&mut self) -> Result<Tick> {
         Ok(Tick::Never)
     }
@@ -188,20 +190,20 @@ pub trait Instance {
     /// Whether the kernel has ended the scheduler. This is called often, so it must be cheap.
     fn exited(&self) -> bool;
 
-    /// Detaches the scheduler.
+    /// Detaches the scheduler, and returns how it ended.
     fn detach(self) -> ExitInfo;
 }
 
-/// When the user-space side will have work again.
+/// What the runner does after [`Instance::tick`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tick {
-    /// At once: the runner does not wait, and makes no system call.
+    /// Calls `tick` again at once, without waiting and without a system call.
     Now,
-    /// After this time.
+    /// Calls `tick` again after this time, or earlier if [`Instance::wake_fd`] becomes readable.
     After(Duration),
-    /// Never.
+    /// Calls `tick` again only if [`Instance::wake_fd`] becomes readable.
     Never,
-    /// The scheduler requests a restart, for the given reason.
+    /// Restarts the scheduler, for the given reason.
     Restart(&'static str),
 }
 
@@ -289,10 +291,10 @@ fn warn_of_cgroups(without_effect: &[Control], kernel: &SchedExt) {
     }
 }
 
-/// Disables transparent huge pages for this process. `khugepaged` unmaps pages while it collapses
-/// them, even locked ones, and is itself scheduled by the ext class: neither a policy thread nor
-/// the class-switch helper may fault on such a page and wait for it. Without huge pages the call
-/// has no effect.
+/// Disables transparent huge pages for this process. `khugepaged` unmaps pages, even locked ones,
+/// while it collapses them, and it is a task of the ext class. Neither a policy thread nor the
+/// class-switch helper may fault on such a page, because it would wait for `khugepaged`. On a
+/// kernel without huge pages, the call has no effect.
 fn keep_small_pages() {
     const NONE: libc::c_ulong = 0;
     let is_disabled: libc::c_ulong = 1;

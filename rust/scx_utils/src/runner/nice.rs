@@ -8,7 +8,7 @@ use rustix::process::{getpriority_process, setpriority_process};
 
 const NICE_MIN: i32 = -20;
 
-/// A guard that keeps the calling thread, which also has to drop it, at nice -20.
+/// A guard that keeps the calling thread at nice -20. The same thread has to drop it.
 #[derive(Debug)]
 pub(super) struct LowestNice {
     /// The nice value to restore; `None` if nothing was changed.
@@ -16,7 +16,8 @@ pub(super) struct LowestNice {
 }
 
 impl LowestNice {
-    /// Without permission nothing changes: the scheduler still loads.
+    /// Sets the lowest nice value. Without the permission, nothing changes, and the scheduler still
+    /// loads.
     pub(super) fn raise() -> Self {
         // On Linux, process 0 is the calling thread.
         let before = getpriority_process(None).ok();

@@ -123,11 +123,11 @@ pub enum TopologyFormat {
 }
 
 impl LibbpfOpts {
-    /// Reads the files named by the options.
+    /// Converts the options, and reads the file of `--kconfig`.
     ///
     /// # Errors
     ///
-    /// If a file cannot be read.
+    /// If the file cannot be read, or is not UTF-8.
     pub fn open_options(&self) -> Result<OpenOptions> {
         let kconfig = self.kconfig.as_ref().map(|path| {
             fs::read_to_string(path).with_context(|| format!("--kconfig {}", path.display()))
@@ -181,7 +181,7 @@ pub(super) fn print(text: &clap::Error) -> Result<Status> {
     }
 }
 
-/// The settings that the run loop itself changes: see `rcu.rs` and `class_switch.rs`.
+/// What the run loop itself changes on the machine: see `rcu.rs` and `class_switch.rs`.
 const RCU_SETTING: &str =
     "Where the kernel reserves no CPU time for sched_ext tasks (6.12 does not, 7.2 does), its \
      thread rcu_preempt or rcu_sched runs as SCHED_FIFO with priority 1 while the scheduler is \
@@ -231,7 +231,8 @@ pub(super) fn generate<S: Scheduler>(what: Generate) -> Result<Status> {
 /// or sockets, print, or do not run the scheduler.
 const PASSED: [&str; 2] = ["partial", "verbose"];
 
-/// The description for scx_loader and scxctl. The arguments of all modes are parsed as a check.
+/// Prints the description for scx_loader and scxctl. The arguments of all modes are parsed as a
+/// check.
 pub(super) fn manifest<S: Scheduler>() -> Result<Status> {
     let own = S::Opts::augment_args(Command::new(""));
     let common = CommonOpts::augment_args(Command::new(""));
@@ -249,12 +250,12 @@ pub(super) fn manifest<S: Scheduler>() -> Result<Status> {
     for (mode, args) in &manifest.modes {
         check::<S>(args).with_context(|| format!("the mode {mode}"))?;
     }
-    // The mode auto has no arguments.
+    // scx_loader adds these arguments to those of the mode auto, which has none.
     check::<S>(manifest.power_profile_args.iter().flatten()).context("power_profile_args")?;
     write(&(serde_json::to_string_pretty(&manifest)? + "\n"))
 }
 
-/// Checks arguments by the scheduler's own parser.
+/// Checks arguments with the scheduler's own parser and [`Scheduler::config`].
 fn check<'a, S: Scheduler>(args: impl IntoIterator<Item = &'a String>) -> Result<()> {
     let line = std::iter::once(S::PROGRAM.name.into()).chain(args.into_iter().map(Into::into));
     let cli = parse::<S>(line).map_err(|error| anyhow!(cli::one_line(&error)))?;

@@ -8,21 +8,21 @@
 //! these tasks compute. On 6.12 and 6.17, with four CPUs, four such tasks that are forked within a
 //! few ms suffice. 7.2 reserves CPU time for the ext class.
 //!
-//! The boot option `rcutree.kthread_prio=1` has the same effect.
+//! The boot option `rcutree.kthread_prio=1` has the same effect as [`boost`].
 
 use procfs::process::{all_processes_with_root, Stat};
 
 use crate::kernel::SchedExt;
 use crate::realtime::RealTime;
 
-/// With and without CONFIG_PREEMPT_RCU.
+/// The kthread's name with CONFIG_PREEMPT_RCU, and its name without.
 const NAMES: [&str; 2] = ["rcu_preempt", "rcu_sched"];
 
 /// PID of kthreadd, the parent of all kernel threads.
 const KTHREADD: i32 = 2;
 
-/// Keeps RCU's kthread in `SCHED_FIFO` until the guard is dropped. After `kill -9` the kthread
-/// stays in `SCHED_FIFO`.
+/// Keeps RCU's kthread in `SCHED_FIFO` until the guard is dropped. `None` if the kthread is not
+/// found. After `kill -9` the kthread stays in `SCHED_FIFO`.
 pub(super) fn boost(kernel: &SchedExt) -> Option<RealTime> {
     let processes = all_processes_with_root(kernel.root().join("proc")).ok()?;
     let thread = processes

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The user's request to end the program, which restarts of the scheduler do not reset.
+//! The request to end the program, which restarts of the scheduler do not reset.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,11 +49,12 @@ impl Shutdown {
 
     /// Creates a request that SIGINT and SIGTERM trigger. From here on, both are blocked in this
     /// thread and in all threads that it creates, and a dedicated thread waits for them: there is
-    /// no handler, so no system call is interrupted. Call it before other threads are created.
+    /// no handler, so no system call is interrupted. Call this function before other threads are
+    /// created.
     ///
     /// # Errors
     ///
-    /// If signals cannot be blocked.
+    /// If signals cannot be blocked, or the process has no file descriptors left.
     pub fn on_signals() -> Result<(Self, Trigger)> {
         let (shutdown, trigger) = Self::new()?;
         let mut signals = SigSet::empty();
@@ -107,7 +108,8 @@ const OF_REQUEST: u64 = 0;
 const OF_OTHER: u64 = 1;
 
 impl Waiter {
-    /// Also waits for `other`, which has to remain open.
+    /// Creates a waiter for the shutdown request and, if given, for `other`, which has to remain
+    /// open.
     ///
     /// # Errors
     ///
@@ -126,7 +128,8 @@ impl Waiter {
     }
 
     /// Waits until the program should end or `other` is readable, for at most `at_most`, rounded up
-    /// to milliseconds. Returns whether `other` is readable. Makes at most one system call.
+    /// to milliseconds. Returns whether `other` is readable; false if the end was requested before
+    /// the call. Makes at most one system call.
     pub(super) fn wait(&self, at_most: Duration) -> bool {
         if self.shutdown.requested() {
             return false;
@@ -144,7 +147,7 @@ impl Trigger {
     /// Requests the end of the program.
     pub fn request(&self) {
         self.0.requested.store(true, Ordering::Relaxed);
-        // Fails only if the counter is full, and then it is readable already.
+        // Fails only if the counter is full. Then the eventfd is readable already.
         let _ = self.0.event.write(1);
     }
 }

@@ -67,7 +67,7 @@ impl<'a> Start<'a> {
     ///
     /// # Errors
     ///
-    /// If the kernel's files do not list the CPUs.
+    /// If no online CPU is found in sysfs.
     pub fn topology(&self) -> Result<Topology> {
         Topology::read(&self.token).context("cannot detect the CPUs")
     }
@@ -115,11 +115,11 @@ impl<'a> Start<'a> {
         loaded.attach(self.kernel)
     }
 
-    /// Loads and attaches: for a scheduler with nothing to do in between.
+    /// Loads and attaches the BPF side, for a scheduler that has nothing to do in between.
     ///
     /// # Errors
     ///
-    /// If the kernel refuses it.
+    /// If the kernel refuses the BPF programs or the scheduler.
     pub fn load_and_attach<'obj, S>(&self, opened: Opened<S>) -> Result<Attached<S::Output>>
     where
         S: OpenSkel<'obj>,

@@ -37,11 +37,12 @@ pub(super) fn access(opts: &CommonOpts) -> Result<Access> {
     Ok(Access { group })
 }
 
-/// Prints the statistics of the running scheduler, until the user requests the end.
+/// Prints the statistics of the running scheduler, until the user requests the end or the reader
+/// closes the pipe.
 ///
 /// # Errors
 ///
-/// If they cannot be read or printed.
+/// If the statistics cannot be read or printed.
 pub(super) fn monitor<S: Scheduler>(
     opts: &CommonOpts,
     interval: Duration,
@@ -52,11 +53,12 @@ pub(super) fn monitor<S: Scheduler>(
 }
 
 /// Prints what `ask` gets from the running scheduler, once per `interval`, until the user requests
-/// the end.
+/// the end or the reader of standard output closes the pipe. While no scheduler serves statistics,
+/// waits for one.
 ///
 /// # Errors
 ///
-/// If it cannot be read or printed.
+/// If the answer cannot be read or printed.
 pub fn follow<T: Stats + DeserializeOwned>(
     opts: &CommonOpts,
     interval: Duration,
@@ -103,8 +105,8 @@ fn print_line(stats: &impl Display) -> io::Result<()> {
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The statistics of one generation: served, and printed if requested, until this is dropped. Other
-/// threads do all of it, because the policy thread must not wait for a file system, a socket or a
-/// terminal. Errors are logged, and the scheduler continues.
+/// threads serve and print them, because the policy thread must not wait for a file system, a
+/// socket or a terminal. Errors are logged, and the scheduler continues.
 #[derive(Debug)]
 pub(super) struct Service {
     trigger: Trigger,
@@ -114,8 +116,8 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// Starts the service; `None` on failure. `end` ends the program if the reader of its output
-    /// closes the pipe.
+    /// Starts the service. `None` if the process has no file descriptors left. `end` ends the
+    /// program if the reader of its output closes the pipe.
     pub(super) fn start<S: Scheduler>(
         opts: &CommonOpts,
         access: Access,
@@ -177,7 +179,7 @@ fn server<S: Scheduler>(
     instance.more_stats(builder.stats(DEFAULT_TARGET, source))
 }
 
-/// Prints the changes in each interval, until the generation ends.
+/// Prints the changes in each interval, until the generation ends or the reader closes the pipe.
 fn print<S: Scheduler>(
     mut reader: StatsReader<S::Stats>,
     interval: Duration,

@@ -1,4 +1,4 @@
-//! Machines as trees.
+//! Machines as trees of sysfs.
 
 use crate::sysfs_tree::{Place, Tree};
 
@@ -186,8 +186,8 @@ pub(crate) fn hybrid(p_khz: u32, e_khz: u32) -> Tree {
     tree
 }
 
-/// An Arm board with a device tree: clusters of 4 little, 3 big and 1 prime core, core ids
-/// unique within a cluster, caches without ids and no NUMA.
+/// An Arm board with a device tree: clusters of 4 little, 3 big and 1 prime core, core ids that are
+/// unique only within a cluster, caches without ids and no NUMA.
 pub(crate) fn big_little() -> Tree {
     let mut tree = Tree::new("0-7", "0-7");
     for cpu in 0..8 {

@@ -231,7 +231,7 @@ fn ids_of_one_cache_that_disagree() {
     assert_eq!(llcs(&tree.read()), ["0-15"]);
 }
 
-/// Without any list, CPUs are grouped by the ids of their caches.
+/// Without the lists of sharers, CPUs are grouped by the ids of their caches.
 #[test]
 fn caches_without_lists() {
     let mut tree = xeon();
