@@ -17,7 +17,8 @@ const VARIABLES: [&str; 6] = [
     "LIBCLANG_PATH",
 ];
 
-/// As in scheds/c/meson.build: BPF programs use no headers of the build machine.
+/// The base flags, as in scheds/c/meson.build. With -nostdinc, BPF programs use no headers of the
+/// build machine.
 const BASE: [&str; 9] = [
     "-target",
     "bpf",

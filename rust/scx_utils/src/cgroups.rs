@@ -82,18 +82,18 @@ pub fn list(controls: &[Control]) -> String {
     }
 }
 
-/// Cgroups with a control that is set. Displayed as their number and an example.
+/// Cgroups in which a control differs from its default. Displayed as their number and an example.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ignored {
     nr: usize,
-    /// A control that is set in the first of these cgroups.
+    /// A control that differs from its default in the first of these cgroups.
     control: Control,
     path: PathBuf,
 }
 
 impl Ignored {
-    /// Searches the machine with this root directory; `None` if none of these controls is set in
-    /// any cgroup.
+    /// Searches the machine with this root directory; `None` if all of these controls have their
+    /// defaults in every cgroup.
     #[must_use]
     pub fn find(root: &Path, controls: &[Control]) -> Option<Self> {
         let mut found = None;

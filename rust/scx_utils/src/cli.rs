@@ -181,7 +181,7 @@ pub fn one_line(error: &clap::Error) -> String {
 ///
 /// # Errors
 ///
-/// The accepted range, if the value is outside of it.
+/// The accepted range, if the text is not a number within it.
 pub fn interval(text: &str) -> Result<Duration, String> {
     const MIN_S: f64 = 0.1;
     const MAX_S: f64 = 86400.0;
@@ -196,7 +196,7 @@ pub fn interval(text: &str) -> Result<Duration, String> {
 ///
 /// # Errors
 ///
-/// The accepted range, if the value is outside of it.
+/// The accepted range, if the text is not a number within it.
 pub fn duration(text: &str) -> Result<Duration, String> {
     const SECONDS: std::ops::RangeInclusive<f64> = 0.1..=604_800.0;
     match text.parse() {

@@ -9,7 +9,7 @@ use libbpf_rs::btf::{Btf, BtfKind};
 
 use crate::btf;
 
-/// The kernel's type information, relative to the root directory.
+/// The file of the kernel's type information, relative to the root directory.
 const PATH: &str = "sys/kernel/btf/vmlinux";
 
 /// The kernel's type information. It takes several MB of memory, so drop it after use.
@@ -61,8 +61,8 @@ impl KernelBtf {
     /// Whether any kfunc has an argument that the kernel's build should have stripped from its
     /// public prototype. Since 7.1 many kfuncs have such a hidden argument. A build with an old
     /// pahole does not strip it from all of them, and BPF programs cannot call a kfunc that still
-    /// has it; which kfuncs are affected depends on the build. Debian's backports of 7.1 and 7.2
-    /// are affected.
+    /// has it. Which kfuncs are affected depends on the build. Debian's backports of 7.1 and 7.2
+    /// are such builds.
     #[must_use]
     pub fn is_defective(&self) -> bool {
         btf::any_ends_with_parameter(&self.btf, b"scx_bpf_", b"_impl", "aux")

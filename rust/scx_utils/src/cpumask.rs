@@ -16,7 +16,7 @@ const WORD_BITS: usize = 64;
 /// Bits of a group of hex digits in the kernel's hex form.
 const GROUP_BITS: usize = 32;
 
-/// An invalid CPU, or an invalid text of a mask. Texts are truncated.
+/// An invalid CPU, or an invalid text of a mask. Long texts are truncated.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum CpumaskError {
     /// A CPU beyond the width.
@@ -61,10 +61,11 @@ pub enum CpumaskError {
     },
 }
 
-/// A set of CPU ids below a width, the number of CPU ids that exist.
+/// A set of CPU ids below a width, such as the number of CPU ids of a machine.
 ///
-/// The width belongs to the mask: nothing is read from the machine. Operations on two masks yield a
-/// mask of the larger width. Two masks are equal if they have the same CPUs and the same width.
+/// The width is a property of the mask, and is never read from the machine. Operations on two masks
+/// yield a mask of the larger width. Two masks are equal if they have the same CPUs and the same
+/// width.
 ///
 /// ```
 /// use scx_utils::cpumask::Cpumask;
@@ -458,7 +459,7 @@ pub(crate) fn ranges(numbers: impl IntoIterator<Item = usize>) -> String {
     runs.collect::<Vec<_>>().join(",")
 }
 
-/// The lowest set bit in the words from `start` on.
+/// The number of the lowest bit that is set in the words from index `start` on.
 fn first_bit(words: &[u64], start: usize) -> Option<usize> {
     let found = words.iter().enumerate().skip(start);
     let (index, &word) = found.into_iter().find(|(_, &word)| word != 0)?;

@@ -42,7 +42,7 @@ pub enum Outcome {
     Done,
     /// A restart is requested: by the kernel after CPU hotplug, or by the scheduler.
     Restart,
-    /// The scheduler was never enabled.
+    /// The scheduler ended with an error before it was enabled.
     Failed,
     /// The scheduler was enabled, and ended with an error.
     Ejected,

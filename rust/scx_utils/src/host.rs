@@ -41,7 +41,7 @@ impl Setting {
     }
 }
 
-/// Files that are set to the same value, with one note, and so one file descriptor, for all.
+/// Files that are set to the same value. They share one note, and so one file descriptor.
 #[derive(Debug)]
 pub(crate) struct Group {
     note: Note,
@@ -79,7 +79,8 @@ impl Group {
             Ok(())
         };
         let result = entries.iter_mut().try_for_each(set);
-        // Also after an error: the values that were read back are needed to restore the files.
+        // Write the note after an error, too: the values that were read back are needed to restore
+        // the files.
         result.and(self.note.write(entries))
     }
 

@@ -77,7 +77,8 @@ pub struct Load {
 pub struct LoadLedger {
     /// The load of all domains together.
     pub total: Load,
-    /// The value to which weights are clamped; [`WEIGHT_MAX`] if the CPUs suffice for all tasks.
+    /// The value to which weights are clamped; [`WEIGHT_MAX`] if the CPUs suffice for all tasks, or
+    /// with [`LoadKind::DutyCycle`].
     pub weight_max: f64,
     kind: LoadKind,
     domains: BTreeMap<usize, Load>,
@@ -319,8 +320,8 @@ mod tests {
     }
 
     proptest! {
-        /// If tasks are entitled in proportion to clamped weights, each gets what the step-by-step
-        /// distribution yields.
+        /// If tasks get CPU time in proportion to their clamped weights, each gets what the
+        /// distribution in rounds yields.
         #[test]
         fn shares_are_those_of_the_slow_model(
             nr_cpus in 1_u32..64,

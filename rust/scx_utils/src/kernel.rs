@@ -118,8 +118,9 @@ impl SchedExt {
             .to_owned()
     }
 
-    /// Checks that a scheduler could be loaded now. Waits up to 10 s while the kernel is still
-    /// unloading another scheduler, such as after an ejection or `kill -9`.
+    /// Checks that a scheduler could be loaded now, and returns the kernel's type information.
+    /// Waits up to 10 s while the kernel is still unloading another scheduler, such as after an
+    /// ejection or `kill -9`.
     ///
     /// # Errors
     ///
@@ -140,7 +141,7 @@ impl SchedExt {
         Ok(btf)
     }
 
-    /// Why no scheduler can be loaded now, since the kernel runs one at a time.
+    /// Another scheduler that prevents the load, since the kernel runs one at a time.
     fn conflict(&self) -> Option<Missing> {
         match self.state().as_str() {
             "disabled" => None,

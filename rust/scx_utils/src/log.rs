@@ -32,8 +32,9 @@ where
     }
 }
 
-/// Sends log messages to standard error: warnings and information for users; with `verbose` above 0
-/// also each step, including libbpf's messages. Only the first call in a process has an effect.
+/// Sends log messages, including those of libbpf, to standard error: warnings and information for
+/// users, and with `verbose` above 0 also each step. Only the first call in a process has an
+/// effect.
 pub fn init(program: &'static str, verbose: u8) {
     let level = if verbose > 0 {
         Level::DEBUG
@@ -41,7 +42,7 @@ pub fn init(program: &'static str, verbose: u8) {
         Level::INFO
     };
     let subscriber = tracing_subscriber::fmt()
-        // The reader of standard error may be gone; ignore that.
+        // Ignore errors, because the reader of standard error may be gone.
         .log_internal_errors(false)
         .with_max_level(level)
         .with_writer(io::stderr)

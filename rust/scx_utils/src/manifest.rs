@@ -147,7 +147,7 @@ pub enum Values {
 pub struct OptionInfo {
     /// The name without hyphens.
     pub long: String,
-    /// Its short form, if it has one.
+    /// The option's short form, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub short: Option<char>,
     /// The number of values that the option takes.

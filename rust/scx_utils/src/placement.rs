@@ -118,7 +118,7 @@ pub fn prepare<'obj, S: OpenSkel<'obj>>(
 ///
 /// # Errors
 ///
-/// The same as of [`prepare`].
+/// The errors of [`prepare`].
 pub fn prepare_groups<'obj, S: OpenSkel<'obj>>(
     opened: &mut Opened<S>,
     topology: &Topology,

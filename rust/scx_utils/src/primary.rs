@@ -31,7 +31,7 @@ pub enum Primary {
     Powersave,
     /// The most powerful CPUs.
     Turbo,
-    /// These CPUs.
+    /// The CPUs of the mask.
     Mask(Cpumask),
 }
 

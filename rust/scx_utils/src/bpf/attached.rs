@@ -12,7 +12,7 @@ use crate::kernel::SchedExt;
 /// An attached BPF side. Dropping it detaches the scheduler.
 #[derive(Debug)]
 pub struct Attached<S> {
-    // Declared before `skel`, so that the link is dropped first. Dropping it unregisters the
+    // Declared before `skel`, so that the link is dropped first. Dropping the link unregisters the
     // scheduler.
     link: Link,
     record: Record,

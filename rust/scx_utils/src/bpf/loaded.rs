@@ -75,7 +75,7 @@ impl<S> Loaded<S> {
         // SAFETY: the map belongs to the object, which is alive.
         let link = unsafe { libbpf_sys::bpf_map__attach_struct_ops(table.as_ptr()) };
         let link = NonNull::new(link).ok_or_else(io::Error::last_os_error)?;
-        // SAFETY: libbpf has just created it, and there is no other reference.
+        // SAFETY: libbpf has just created the link, and there is no other reference.
         Ok(unsafe { Link::from_ptr(link) })
     }
 }

@@ -19,7 +19,7 @@ use crate::hotplug::HotplugToken;
 pub struct OpenOptions {
     /// Ignore unknown fields of map definitions.
     pub relaxed_maps: bool,
-    /// The directory of pinned maps.
+    /// The directory of pinned maps, instead of `/sys/fs/bpf`.
     pub pin_root_path: Option<PathBuf>,
     /// Type information (BTF) for CO-RE relocations, instead of `/sys/kernel/btf/vmlinux`.
     pub btf_custom_path: Option<PathBuf>,
@@ -78,8 +78,8 @@ impl<S> Opened<S> {
         Ok(Self { skel, layout })
     }
 
-    /// Sets how many bytes of debug dump the kernel keeps if it ejects the scheduler; 0 keeps the
-    /// BPF side's value.
+    /// Sets how many bytes of debug dump the kernel keeps if it ejects the scheduler. 0 leaves the
+    /// BPF side's value unchanged.
     ///
     /// # Errors
     ///

@@ -19,7 +19,7 @@ const RODATA: &str = ".rodata.scx_exit";
 const DUMP: &str = "scx_exit_dump";
 const INCLUDE: &str = "the BPF side must include <scx/exit_info.bpf.h>";
 
-/// The offsets of the record's members.
+/// The byte ranges of the record's members.
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
     kind: Range<usize>,
@@ -30,7 +30,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Reads the offsets from the object's type information.
+    /// Reads the byte ranges from the object's type information.
     pub(super) fn of(object: &OpenObject) -> Result<Self> {
         let btf = btf::of_object(object).context("the BPF object has no type information")?;
         let member = |name| btf::member(&btf, RECORD, name).context(INCLUDE);
@@ -44,7 +44,7 @@ impl Layout {
     }
 }
 
-/// Sets the size of the dump buffer on the BPF side.
+/// Sets the size of the BPF side's dump buffer, in bytes.
 pub(super) fn set_dump_len(object: &mut OpenObject, dump_len: u32) -> Result<()> {
     let mut map = object
         .maps_mut()

@@ -131,7 +131,7 @@ impl Region {
     }
 }
 
-/// The named sets, allowed in both forms.
+/// The sets `none` and `all`. Both text forms allow these words.
 fn from_word(text: &str, nr_cpu_ids: usize) -> Option<Cpumask> {
     let word = text.trim();
     if word.eq_ignore_ascii_case("none") {

@@ -180,7 +180,7 @@ async fn follow(root: &Path, report: &mut impl FnMut(Option<Profile>)) -> zbus::
     // Subscribe before the profile is read, so that no change is missed.
     let properties = or(changes(&bus, new).await?, changes(&bus, old).await?);
     let owners = or(owners(&bus, new).await?, owners(&bus, old).await?);
-    // Services may not report what has changed during suspend.
+    // Services do not always report what has changed during suspend.
     let mut events = or(or(properties, owners), resumes(&bus).await?);
     report(profile(&bus).await);
     while let Some(event) = events.next().await {

@@ -71,10 +71,11 @@ impl From<Status> for ExitCode {
     }
 }
 
-/// A program's name and description. Created by [`program!`](crate::program) from `Cargo.toml`.
+/// A program's name, version and description. Created by [`program!`](crate::program) from
+/// `Cargo.toml`.
 #[derive(Debug, Clone, Copy)]
 pub struct Program {
-    /// The name: `scx_fifo`.
+    /// The name, such as `scx_fifo`.
     pub name: &'static str,
     /// The package's version.
     pub version: &'static str,
