@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How CPU time is shared between cgroups, in a deterministic guest: scripts, and their results."""
+"""Scripts that measure in a deterministic guest how CPU time is shared between cgroups, and the
+results in their output."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from math import prod
 
-#: Shell functions for a tree of cgroups. Its paths are relative to the root cgroup.
+#: Shell functions for a tree of cgroups. All paths are relative to the root cgroup.
 FUNCTIONS = """
 cd /sys/fs/cgroup
 echo +cpu >cgroup.subtree_control
@@ -83,8 +84,8 @@ def create(tree: Tree) -> str:
 
 
 def two_cgroups(scheduler: str) -> str:
-    """A script in which cgroups of the weights 100 and 300, with three hogs each, share the machine
-    in the stage "both"."""
+    """A script in which the cgroups "light" and "heavy", of the weights 100 and 300 and with three
+    hogs each, share the machine in the stage "both"."""
     tree = {"light": 100, "heavy": 300}
     hogs = [f"hogs {path} 3" for path in tree]
     stage = ["sleep 1", f"share 4 both {' '.join(tree)}", "stop"]
@@ -92,8 +93,8 @@ def two_cgroups(scheduler: str) -> str:
 
 
 def results(printed: str) -> dict[str, dict[str, float]]:
-    """For each stage, the share of each cgroup in the CPU time that all cgroups of the stage have
-    used."""
+    """For each stage, by the path of the cgroup: its share of the CPU time that all cgroups of the
+    stage have used."""
     found: dict[str, dict[str, float]] = {}
     for stage, _, lines in (text.partition("\n") for text in printed.split("stage ")[1:]):
         used = re.findall(r"^used (\S+) (\d+)$", lines, re.MULTILINE)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Guests for the tests of this directory: one guest per file, with all schedulers in it.
 
-pytest tests/vm --kernel 6.17 --topology numa
+For example: pytest tests/vm --kernel 6.17 --topology numa
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from vm import emulator, health, initramfs, kernels, qemu, replay, topology
 from vm.guest import Guest, Process
 from vm.programs import lacking
 
-#: The oldest kernel whose guests count instructions. 6.17 may hang if the scheduler is unloaded
-#: while a CPU goes offline under load. With the host's time this hardly ever happens, but it
-#: happened twice in a single test run that counted instructions.
+#: The first kernel whose guests count instructions as time. 6.17 may hang if the scheduler is
+#: unloaded while a CPU goes offline under load. In guests with the host's time this hardly ever
+#: happens, but it happened twice in a single test run in guests that counted instructions.
 COUNTED_SINCE = (7, 0)
-#: See workers_stay_online().
+#: The first kernel that does not need workers_stay_online().
 MAPS_FREED_ANYWHERE_SINCE = (7, 0)
 #: The default seed of each test in a deterministic guest.
 FIXED_SEED = 1
@@ -78,7 +78,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def seeds_of(text: str) -> list[int]:
-    """The seeds of --seeds."""
+    """Parses the argument of --seeds: `N` means 1 to N, `A-B` means A to B."""
     first, _, last = text.rpartition("-")
     found = list(range(int(first or 1), int(last) + 1))
     if not found or found[0] < 1:
@@ -88,8 +88,8 @@ def seeds_of(text: str) -> list[int]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Seeds for each test in a deterministic guest: the requested seeds, else the default seed.
-    With --own-seed, some tests also run with a seed derived from the commit, so that no test is
-    tuned to one run."""
+    With --own-seed, the default seed; some tests also run with a second seed, which depends on the
+    commit, so that no test is tuned to one run."""
     if "seed" not in metafunc.fixturenames:
         return
     wanted = metafunc.config.getoption("--seeds")
@@ -123,8 +123,8 @@ def own_seed(test: str, one_in: int) -> list[int]:
 
 
 def is_in_sample(item: pytest.Item) -> bool:
-    """Whether a test runs on kernels other than the newest: ./dev runs one in $SCX_SAMPLE of the
-    tests there."""
+    """Whether a test is in the sample that runs on kernels other than the newest: one in
+    $SCX_SAMPLE tests, selected by the commit. Without $SCX_SAMPLE or git, all tests are in it."""
     number = digest(item.nodeid)
     return number is None or number % int(os.environ.get("SCX_SAMPLE", "1")) == 0
 
@@ -142,8 +142,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselects tests that run only on the default topology or on another kernel, and tests that
-    options exclude. Without an emulator, all tests are skipped, with the reason."""
+    """Deselects the tests that do not run on this topology or this kernel, and the tests that
+    --seeds or --programs excludes. Without an emulator, the other tests are skipped, with the
+    reason."""
     if config.getoption("--topology") != topology.DEFAULT:
         items[:] = [item for item in items if item.get_closest_marker("every_topology")]
     if config.getoption("--another-kernel"):
@@ -168,13 +169,15 @@ def is_about(item: pytest.Item, wanted: list[str]) -> bool:
 
 
 def runs_once(item: pytest.Item) -> bool:
-    """Whether a test is independent of the kernel, such as tests in deterministic guests."""
+    """Whether a test runs on the newest kernel only: if it is marked `once`, or if its guest is
+    deterministic."""
     return bool(item.get_closest_marker("once")) or "seed" in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(scope="session")
 def kernel(pytestconfig: pytest.Config) -> kernels.Kernel:
-    """The kernel under test. Without a network, there may be no kernel, which is not a failure."""
+    """The kernel under test. If it cannot be obtained, for example without a network, the tests are
+    skipped."""
     try:
         return kernels.resolve(pytestconfig.getoption("--kernel"))
     except kernels.KernelError as error:
@@ -192,7 +195,8 @@ def shape(pytestconfig: pytest.Config) -> topology.Topology:
 
 @pytest.fixture(scope="session")
 def programs(build_dir: Path) -> list[Path]:
-    """Programs of the guest: all programs of this tree, and further programs that busybox lacks."""
+    """Programs of the guest: all programs of this tree, and programs of the host that busybox
+    lacks."""
     folders = [build_dir / folder for folder in ("scheds/c", "rust", "tests/clients")]
     ours = [p for d in folders for p in d.glob("scx*") if p.is_file() and not p.suffix]
     return [*ours, *lacking()]
@@ -206,7 +210,8 @@ def files() -> dict[str, initramfs.File]:
 
 @pytest.fixture(scope="session")
 def icount(kernel: kernels.Kernel) -> bool:
-    """Whether guests count instructions as time; overridden by tests of the host's timeouts."""
+    """Whether guests count instructions as time. Overridden by test files whose timeouts are in the
+    host's time."""
     return kernel.version >= COUNTED_SINCE
 
 
@@ -258,8 +263,8 @@ Replay = Callable[..., replay.Outcome]
 @pytest.fixture
 def replays(fit_emulator: None, kernel: kernels.Kernel, programs: list[Path], seed: int) -> Replay:
     """Runs a script in a deterministic guest, with the programs that the script names. Further
-    arguments are passed to replay.run(), whose result is returned. By default, the seed is the
-    test's."""
+    arguments are passed to replay.run(), whose result is returned. The default of its argument
+    `seed` is the seed of the test."""
 
     def run(shape: topology.Topology, script: str, **options: Any) -> replay.Outcome:
         named = set(re.findall(r"[\w-]+", script))
@@ -271,8 +276,8 @@ def replays(fit_emulator: None, kernel: kernels.Kernel, programs: list[Path], se
 
 @pytest.fixture
 def replayed_on(replays: Replay) -> Callable[[topology.Topology, str], str]:
-    """Runs a script in a deterministic guest with these CPUs. The script must succeed. Returns its
-    output."""
+    """Runs a script in a deterministic guest with the given topology. The script must succeed.
+    Returns the output of the script."""
 
     def run(shape: topology.Topology, script: str) -> str:
         outcome = replays(shape, script)
@@ -286,7 +291,8 @@ def replayed_on(replays: Replay) -> Callable[[topology.Topology, str], str]:
 def replayed(
     replayed_on: Callable[[topology.Topology, str], str], shape: topology.Topology
 ) -> Callable[[str], str]:
-    """Runs a script in a deterministic guest. The script must succeed. Returns its output."""
+    """Runs a script in a deterministic guest with the topology under test. The script must succeed.
+    Returns the output of the script."""
     return lambda script: replayed_on(shape, script)
 
 
@@ -301,7 +307,8 @@ def expected_complaints(item: pytest.Item, kernel: kernels.Kernel) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def content_kernel(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Checks after each test that the kernel log contains no unexpected error."""
+    """After each test that uses the guest, checks that the kernel has logged no unexpected error
+    during the test."""
     if "guest" not in request.fixturenames:
         yield
         return
@@ -315,8 +322,8 @@ def content_kernel(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def load(guest: Guest) -> Iterator[Load]:
-    """Starts scx_load with the given arguments. The load is stopped after the test. `through` is a
-    prefix of the command, such as "nice -n 5"."""
+    """Starts scx_load with the given arguments. A load that still runs after the test is stopped
+    then. `through` is a prefix of the command, such as "nice -n 5"."""
     started: list[Process] = []
 
     def launch(*args: str, through: str = "") -> Process:
@@ -327,8 +334,8 @@ def load(guest: Guest) -> Iterator[Load]:
 
     yield launch
     ended = [process for process in started if process.running()]
-    # Signal all loads before waiting for any: beside a heavy load, a load of low weight would end
-    # late.
+    # Signal all loads before waiting for the first: beside a load of high weight that still runs, a
+    # load of low weight would end late.
     for process in ended:
         process.signal(signal.SIGINT)
     for process in ended:
@@ -370,8 +377,8 @@ def workers_stay_online(guest: Guest, kernel: kernels.Kernel) -> Iterator[None]:
 
 @pytest.fixture
 def set_cpu(guest: Guest, workers_stay_online: None) -> Iterator[SetCpu]:
-    """Takes CPUs offline and online; returns how long that took, in s of the guest. Afterwards the
-    topology's initial CPUs are online."""
+    """Takes a CPU offline or online. Returns how long that took, in s of the guest. After the test,
+    the topology's initial CPUs are online again."""
 
     def switch(cpu: int, online: bool, *, is_urgent: bool = False) -> float:
         change = f"echo {int(online)} >/sys/devices/system/cpu/cpu{cpu}/online"

@@ -22,14 +22,14 @@ wait $scheduler || exit 1
 
 
 def answers(printed: str) -> list[Record]:
-    """The statistics received by scx_stats_client."""
+    """The statistics that scx_stats_client has printed."""
     return [payload(json.loads(line)) for line in re.findall(r"^\{.*\}$", printed, re.MULTILINE)]
 
 
 def counted(
     replayed: Callable[[str], str], commands: Sequence[str], load: Sequence[str]
 ) -> list[Record]:
-    """The counters of the scheduler of each command line, after a second of the same load."""
+    """The counters of the scheduler of each command, after a second of this load."""
     common = ROUND.replace("LOAD", " ".join(load)).replace("SOCKET", SOCKET)
     common = common.replace("TOTAL", TOTAL)
     rounds = [common.replace("COMMAND", command) for command in commands]

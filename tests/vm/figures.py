@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Figures of loads beside a scheduler, and how long each CPU was idle meanwhile, in deterministic
-guests."""
+"""Figures of loads under a scheduler, how long each CPU was idle meanwhile, and the runs of tasks,
+in deterministic guests."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ def measure_all(
 
 
 def measure(replayed: Replayed, scheduler: str, options: str) -> tuple[dict[str, Any], list[float]]:
-    """The figures of a single load with these options, and the idle time of each CPU in s."""
+    """The figures of a single load with these options, and the idle time of each CPU meanwhile, in
+    s."""
     (figures,), idle_s = measure_all(replayed, scheduler, scx_load(options))
     return figures, idle_s
 
@@ -77,8 +78,8 @@ wait $scheduler
 def record_runs(
     replayed: Replayed, scheduler: str, load: str, comm: str, seconds: float = 0.5
 ) -> list[dict[str, Any]]:
-    """The runs of tasks with this name, in order of their starts. The load is a command that does
-    not end by itself."""
+    """The runs of tasks whose name is `comm`, in order of their starts. `load` is a command that
+    runs until it gets SIGINT."""
     values = {"SCHEDULER": scheduler, "LOAD": load, "COMM": comm, "SECONDS": str(seconds)}
     script = RECORD
     for name, value in values.items():

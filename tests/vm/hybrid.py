@@ -13,7 +13,7 @@ from vm.guest import Guest
 CPUS = "/sys/devices/system/cpu"
 COPY = "/tmp/cpus"
 
-#: Files that cannot be read are left out.
+#: Makes the copy, and mounts it. Files that cannot be read are missing in the copy.
 MAKE = f"""
 mkdir -p {COPY}
 mount -t tmpfs none {COPY}
@@ -28,8 +28,8 @@ mount --bind {COPY} {CPUS}
 
 @contextmanager
 def make_hybrid(guest: Guest, little: tuple[int, ...]) -> Iterator[None]:
-    """The CPUs `little` have half of the capacity of the other CPUs. The power profile is
-    balanced."""
+    """Within the block, the CPUs `little` have half of the capacity of the other CPUs. The power
+    profile is balance_performance at first."""
     guest.run(MAKE.replace("LITTLE", " ".join(map(str, little)))).check()
     try:
         yield
@@ -38,13 +38,13 @@ def make_hybrid(guest: Guest, little: tuple[int, ...]) -> Iterator[None]:
 
 
 def set_profile(guest: Guest, preference: str) -> None:
-    """Changes the power profile: power, balance_power, balance_performance or performance."""
+    """Sets the power profile: power, balance_power, balance_performance or performance."""
     file = f"{CPUS}/cpufreq/policy0/energy_performance_preference"
     guest.run(f"echo {preference} >{file}").check()
 
 
 def busy_cpus(guest: Guest) -> set[int]:
-    """The CPUs that are idle for less than 25 of the 100 ticks of a second."""
+    """The CPUs that are idle for less than a quarter of the second during which this measures."""
 
     show = "grep '^cpu[0-9]' /proc/stat"
     text = guest.run(f"{show}; sleep 1; {show}", is_urgent=True).check().stdout

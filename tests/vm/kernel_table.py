@@ -31,7 +31,7 @@ class Table:
 
 
 def _parse(text: str) -> tuple[list[str], list[Table]]:
-    """The texts before each table and after the last table, and the tables."""
+    """The tables, and the texts before, between and after them. Texts come first in the result."""
     texts, tables = [""], []
     for line in text.splitlines(keepends=True):
         if line.startswith("| scheduler |"):

@@ -24,7 +24,8 @@ SCHEDULERS = "/usr/share/scx/schedulers"
 PROGRAMS = "/srv/programs"
 CONFIG = "/srv/config.toml"
 
-#: Fake schedulers that fail: shell scripts by name.
+#: Fake schedulers, as shell scripts by name: one exits with an error, the other neither loads a
+#: scheduler nor ends on SIGINT or SIGTERM.
 FAULTY = {
     "scx_exits": "echo 'nothing works' >&2; exit 1",
     "scx_hangs": "trap '' INT TERM; echo hanging >&2; while :; do sleep 1; done",
@@ -78,14 +79,15 @@ def _manifest(name: str) -> str:
 
 
 def descriptions(build: Path, folder: str) -> dict[str, File]:
-    """The manifests of all schedulers, in this directory of the guest."""
+    """The manifests of all schedulers, for the directory `folder` of the guest."""
     paths = [build / "scheds/c" / f"{name}.json" for name in C_SCHEDULERS]
     paths += [build / "rust" / f"{name}.json" for name in RUST_SCHEDULERS]
     return {f"{folder}/{path.name}": File(path) for path in paths}
 
 
 def files(build: Path, folder: str = SCHEDULERS) -> dict[str, File]:
-    """Files that the loader and the bus need. The manifests are in the directory `folder`."""
+    """Files of the guest that the loader needs: the manifests in the directory `folder`, the fake
+    schedulers, the configuration, and the policies of the bus and of polkit."""
     found = descriptions(build, folder)
     for name in [*FAULTY, "scx_missing"]:
         found[f"{folder}/{name}.json"] = File(_manifest(name))
@@ -102,7 +104,7 @@ def files(build: Path, folder: str = SCHEDULERS) -> dict[str, File]:
 
 
 class Loader:
-    """A running loader."""
+    """The loader of a guest. It does not run before start()."""
 
     def __init__(self, bus: SystemBus) -> None:
         self.bus = bus
@@ -112,8 +114,8 @@ class Loader:
         self.process: Process | None = None
 
     def start(self, *args: str, bus_socket: str = "") -> Loader:
-        """Starts the loader, and waits until it answers. If `bus_socket` is given, the loader
-        connects to that socket instead of the bus's own."""
+        """Starts the loader, and waits until it answers. Fails the test if the loader ends instead.
+        If `bus_socket` is given, the loader connects to this socket, not to that of the bus."""
         places = ["--schedulers", SCHEDULERS, "--programs", PROGRAMS]
         config = [] if "--config" in args else ["--config", CONFIG]
         bus = ["env", f"DBUS_SYSTEM_BUS_ADDRESS=unix:path={bus_socket}"] if bus_socket else []
@@ -129,13 +131,13 @@ class Loader:
         return self.bus.busctl("status", LOADER.service).ok
 
     def end(self, number: int = signal.SIGTERM) -> int:
-        """Ends the loader by a signal. Returns its exit status."""
+        """Ends the loader by a signal. Returns the exit status."""
         assert self.process
         self.process.signal(number)
         return self.process.wait(TIMEOUT_S)
 
     def log(self) -> str:
-        """The output of the loader and its schedulers."""
+        """The standard error of the loader, which includes that of its schedulers."""
         assert self.process
         return self.process.stderr()
 
@@ -145,8 +147,8 @@ class Loader:
         self.bus.busctl("call", "--", *words, user=user).check()
 
     def error(self, method: str, *words: str, user: str = "root") -> str:
-        """The error of a call that must fail, with the name of the error. Arguments are in the
-        format of dbus-send."""
+        """The error of a call that must fail: its name and message. `words` are the method's
+        arguments, in the format of dbus-send."""
         call = ["dbus-send", "--system", "--print-reply", f"--dest={LOADER.service}", LOADER.path]
         done = self.guest.run([*call, f"{LOADER.interface}.{method}", *words], user=user)
         assert done.status != 0, done
@@ -199,15 +201,15 @@ def strings(values: Sequence[str]) -> list[str]:
 
 
 def changes(element: ET.Element, otherwise: str) -> str:
-    """The annotation EmitsChangedSignal of an interface or property; `otherwise` if absent."""
+    """The annotation EmitsChangedSignal of an interface or property, or `otherwise` without it."""
     name = "org.freedesktop.DBus.Property.EmitsChangedSignal"
     found = element.find(f"annotation[@name='{name}']")
     return otherwise if found is None else found.attrib["value"]
 
 
 def signatures(xml: str) -> dict[str, str]:
-    """The methods, signals and properties of org.scx.Loader by name, with their D-Bus types. A
-    property also has its access, and how its changes are signalled."""
+    """The methods, signals and properties of org.scx.Loader by name, with their D-Bus types. For
+    a property, the text also has the access, and how changes are signalled."""
     (interface,) = ET.fromstring(xml).findall("interface[@name='org.scx.Loader']")
     members = {}
     for method in interface.findall("method"):

@@ -11,7 +11,7 @@ from recorder import Record
 from sched_ext import TIMEOUT_S, wait_for
 from vm.guest import Guest, Process
 
-#: Options of scx_load: a mixture to combine with hogs, and no load except hogs.
+#: Options of scx_load, to combine with --hogs: MIXED adds other kinds of load, QUIET omits them.
 MIXED = ("--sleepers", "16", "--pipes", "4", "--forks-per-s", "20")
 QUIET = ("--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
 
@@ -23,27 +23,27 @@ def finished(process: Process, timeout_s: float = TIMEOUT_S) -> Record:
 
 
 def end_load(load: Process) -> None:
-    """End a load before its scheduler, which shows that the scheduler has lost no task: each thread
-    of the load has to run in order to end."""
+    """Ends a load. Called before the scheduler ends, this shows that the scheduler has lost no task
+    of the load, because each thread has to run in order to end."""
     load.signal(signal.SIGINT)
     assert load.wait(TIMEOUT_S) == 0, load.stderr()
 
 
 def of_hogs(guest: Guest, load: Process, file: str) -> list[str]:
-    """Lines of a file in /proc, one for each hog of a load; empty before the hogs exist."""
+    """The only line of this file in /proc, for each hog of a load that exists so far."""
     tasks = f"/proc/{load.pid}/task"
     script = f"for t in {tasks}/*; do grep -q hog $t/comm && cat $t/{file}; done; true"
     return guest.run(script, is_urgent=True).check().stdout.splitlines()
 
 
 def hog_times_s(guest: Guest, load: Process) -> list[float]:
-    """CPU times of a load's hogs so far, as accounted by the kernel."""
+    """CPU times of a load's hogs so far in s, as accounted by the kernel."""
     return [int(line.split()[0]) / 1e9 for line in of_hogs(guest, load, "schedstat")]
 
 
 def times_s(guest: Guest, loads: Sequence[Process]) -> tuple[float, list[list[float]]]:
-    """The uptime, and the CPU times of each load's hogs. One command reads all of them, because
-    between commands the guest's time may run faster than the host's."""
+    """The uptime in s, and the CPU times of each load's hogs in s. One command reads all of them,
+    because much guest time may pass between two commands."""
     hogs = "for t in /proc/{}/task/*; do grep -q hog $t/comm && cat $t/schedstat; done"
     script = "; echo; ".join(["cat /proc/uptime", *(hogs.format(load.pid) for load in loads)])
     text = guest.run(f"{script}; true", is_urgent=True).check().stdout
@@ -57,16 +57,17 @@ def cpus_of_hogs(guest: Guest, load: Process) -> list[int]:
     return [int(line.rpartition(")")[2].split()[36]) for line in of_hogs(guest, load, "stat")]
 
 
-#: Makes a command a real-time task.
+#: The prefix of a command that makes it a real-time task.
 REAL_TIME = ("chrt", "-f", "50")
 
 
 def spin(cpu: int, through: Sequence[str] = REAL_TIME) -> list[str]:
-    """A task that computes on `cpu` for 4 s. By default it is a real-time task, which preempts the
-    task that runs there.
+    """The command of a task that computes on `cpu` for 4 s. By default this is a real-time task,
+    which preempts the task that runs there.
 
-    It ends by itself, because a task that is to kill it might not get to run. 4 s are short enough
-    for the kernel threads of that CPU: if they starved, the kernel would eject the scheduler.
+    The task ends by itself, because a process that is to kill it might not get to run. It must not
+    run for much longer than 4 s, because the kernel threads of this CPU wait meanwhile, and the
+    kernel ejects a scheduler whose tasks wait for too long.
     """
     return [*through, "taskset", "-c", str(cpu), "scx_spin", "4"]
 
@@ -77,9 +78,9 @@ def shares_beside_real_time(
     cpu: int | None = None,
     through: Sequence[str] = REAL_TIME,
 ) -> list[list[float]]:
-    """Runs a task of a higher class on `cpu`, by default on the CPU of a hog. `loads` has each load
-    and its number of hogs. Returns, for each load, the share of a CPU that each of its hogs got
-    meanwhile. Ends the loads.
+    """Runs a task of a higher class on `cpu`, by default on the CPU of a hog of the first load.
+    `loads` has each load and its number of hogs. Returns, for each load, the share of a CPU that
+    each of its hogs got meanwhile. Ends the loads.
 
     The hogs run before the real-time task starts, and never sleep: before 6.19, a task that wakes
     up on an idle CPU just as a real-time task starts there has to wait for that task, because the
@@ -112,7 +113,7 @@ def share_min(icount: bool) -> float:
 
     A hog that waits until the real-time task ends gets hardly any CPU time. A hog that waits for a
     second, until the kernel's deadline server preempts the real-time task, gets three quarters of a
-    CPU. Without `icount` (see vm.guest), a stall of the host may cost as much.
+    CPU. Without `icount` (see vm.guest), a hog may also lose a quarter because the host stalls.
     """
     return 0.8 if icount else 0.6
 

@@ -39,7 +39,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class Event:
-    """An event of a track. `track` is its path, with the parents' names."""
+    """An event of a track. `track` is the path of the track, as in Trace.tracks()."""
 
     time_ns: int
     uuid: int
@@ -56,7 +56,7 @@ def read(path: Path | str) -> Trace:
     """Decodes the trace in this file. Skips the test without the package, which `./dev test`
     installs below the cache."""
     cache = os.environ.get("SCX_CACHE", "~/.cache/scx")
-    # This directory comes before that of the distribution's protobuf, which may be too old.
+    # The cache precedes the directory of the distribution's protobuf, which may be too old.
     sys.path[:0] = map(str, Path(cache).expanduser().glob("venv/lib/python3*/site-packages"))
     pytest.importorskip("perfetto", reason="needs Python's package perfetto")
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2  # noqa: PLC0415
@@ -73,7 +73,7 @@ class Trace:
         self.packets = packets
 
     def sched(self, kind: str = "") -> Iterator[tuple[int, Any]]:
-        """The CPU and the event of each ftrace event, ordered by time on each CPU. With `kind`,
+        """The CPU and the contents of each ftrace event, in the order of the file. With `kind`,
         only events that have this field of FtraceEvent, such as sched_switch."""
         for packet in self.packets:
             if packet.HasField("ftrace_events"):
@@ -100,7 +100,7 @@ class Trace:
 
     def tracks(self) -> dict[int, str]:
         """The path of each track by its id: the names of the track's parents and of the track,
-        joined by ` / `. The name of a thread is `NAME PID`."""
+        joined by ` / `. The track of a thread has no parent in its path: this is `NAME TID`."""
         described = {
             packet.track_descriptor.uuid: packet.track_descriptor
             for packet in self.packets
@@ -117,7 +117,8 @@ class Trace:
         return {uuid: path(uuid) for uuid in described}
 
     def events(self, track: str = "") -> list[Event]:
-        """The events of all tracks, or of the tracks with this path, in the order of the file."""
+        """The events of all tracks, or of the tracks whose path is `track`, in the order of the
+        file."""
         tracks = self.tracks()
         events = (
             _event(packet, tracks[packet.track_event.track_uuid])
@@ -132,7 +133,7 @@ class Trace:
         return {one.pid: " ".join(one.cmdline) for tree in trees for one in tree.processes}
 
     def threads(self) -> dict[int, tuple[int, str]]:
-        """The process and the name of threads by their ids."""
+        """The process id and the name of threads, by the ids of the threads."""
         trees = [p.process_tree for p in self.packets if p.HasField("process_tree")]
         return {one.tid: (one.tgid, one.name) for tree in trees for one in tree.threads}
 
@@ -142,7 +143,8 @@ class Trace:
         return summary.annotations["lost"]
 
     def check_monotonic(self) -> None:
-        """Checks that clocks are known, and that times never go back on a track or a CPU."""
+        """Checks that all times are of the monotonic clock, within a day of the clock snapshot, and
+        that times never go back on a track or a CPU."""
         (clocks,) = [p.clock_snapshot for p in self.packets if p.HasField("clock_snapshot")]
         assert clocks.primary_trace_clock == MONOTONIC
         now = {clock.clock_id: clock.timestamp for clock in clocks.clocks}

@@ -18,7 +18,7 @@ _numbers = itertools.count()
 
 
 def preempted_ns(printed: str) -> list[list[int]]:
-    """The lengths of runs that ended by preemption, for each recording by --json."""
+    """The lengths of runs that ended by preemption, a list for each recording by --json."""
     recordings: list[list[int]] = [[]]
     for line in re.findall(r"^\{.*\}$", printed, re.MULTILINE):
         record = json.loads(line)
@@ -30,7 +30,7 @@ def preempted_ns(printed: str) -> list[list[int]]:
 
 
 class Recorder:
-    """Runs scx_switches in the guest. The constructor returns once it is recording."""
+    """scx_switches in the guest. The constructor returns once the program records."""
 
     def __init__(self, guest: Guest, *args: str) -> None:
         self.process = guest.spawn(f"switches{next(_numbers)}", ["scx_switches", *args])
@@ -47,7 +47,7 @@ class Recorder:
         return self.process.stdout()
 
     def records(self) -> tuple[list[Record], Record]:
-        """The runs and the summary of --json."""
+        """Stops a recording by --json. Returns the runs and the summary."""
         *runs, summary = [json.loads(line) for line in self.stop().splitlines()]
         assert summary["type"] == "summary"
         assert all(run["type"] == "run" for run in runs)

@@ -57,12 +57,12 @@ def read(guest: Guest, path: str) -> str:
 
 
 def state(guest: Guest) -> str:
-    """The state of sched_ext: enabling, enabled, disabling or disabled."""
+    """The state of sched_ext: enabling, enabled, disabling or disabled; "" if it is unknown."""
     return read(guest, f"{SYSFS}/state")
 
 
 def ops(guest: Guest) -> str:
-    """Name of the loaded scheduler."""
+    """The name of the loaded scheduler; "" if none is loaded."""
     return read(guest, f"{SYSFS}/root/ops")
 
 
@@ -78,7 +78,7 @@ def unexpected_events(guest: Guest) -> list[str]:
 
 
 def wait_for(what: str, condition: Callable[[], bool], timeout_s: float = TIMEOUT_S) -> None:
-    """Poll until the condition is true. Fails the test on timeout."""
+    """Polls until the condition is true. Fails the test on timeout, which is in the host's time."""
     deadline_s = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline_s:
@@ -106,9 +106,9 @@ class Scheduler:
         # The name is unique, so that a killed instance is not mistaken for the next instance.
         name = f"scheduler{next(_numbers)}"
         self.process: Process = guest.spawn(name, [program, *args])
-        #: Unexpected events that were counted before the scheduler was stopped.
+        #: Unexpected events that had been counted when the scheduler was signalled.
         self.unexpected_events: list[str] = []
-        #: Whether the process had to be killed.
+        #: Whether clean_up() had to kill the process.
         self.hung = False
 
     def wait_enabled(self) -> Scheduler:
@@ -126,14 +126,14 @@ class Scheduler:
         return self.process.stdout().split("\n")[:-1]
 
     def wait_lines(self, count: int) -> list[str]:
-        """Wait for at least `count` more lines of statistics, and return all new lines."""
+        """Waits for at least `count` more lines of statistics. Returns all new lines."""
         before = len(self.lines())
         wait_for("statistics", lambda: len(self.lines()) >= before + count)
         return self.lines()[before:]
 
     def end(self, number: int | None = None) -> int:
-        """Send a signal, and wait for the end of the process; with None, only wait. Returns the
-        exit status."""
+        """Sends a signal, unless `number` is None, and waits for the end of the process. Returns
+        the exit status."""
         if number is not None:
             self._signal(number)
         return self.process.wait(TIMEOUT_S)
@@ -156,8 +156,8 @@ class Scheduler:
 
 @contextmanager
 def schedulers_of(guest: Guest) -> Iterator[Start]:
-    """Starts schedulers. At the end of the block, they are ended, and the kernel must have counted
-    no unexpected event."""
+    """Yields a function that starts schedulers. At the end of the block, the schedulers are ended.
+    The kernel must have counted no unexpected event."""
     wait_disabled(guest)
     started: list[Scheduler] = []
 

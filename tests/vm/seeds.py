@@ -24,7 +24,7 @@ def without_seed(test: str) -> tuple[str, int]:
 
 def table(passed: Iterable[str], failed: Iterable[str], more: str = "") -> list[str]:
     """A line for each test, with the number of seeds that passed; then a command for each seed that
-    failed. `more` is inserted into the command."""
+    failed. `more` has further options of the command."""
     seeds: dict[str, dict[int, bool]] = defaultdict(dict)
     for tests, well in ((passed, True), (failed, False)):
         for test in tests:
@@ -41,7 +41,7 @@ def table(passed: Iterable[str], failed: Iterable[str], more: str = "") -> list[
 
 
 class Report:
-    """Prints the table at the end of the session."""
+    """A plugin of pytest that prints the table at the end of the session."""
 
     def __init__(self, config: pytest.Config) -> None:
         defaults = {"--kernel": None, "--topology": topology.DEFAULT}

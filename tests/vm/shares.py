@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How a CPU is shared: CPU time of hogs with nice values, as accounted by the kernel, in a
+"""How hogs of several nice values share a CPU: their CPU times, as accounted by the kernel, in a
 deterministic guest. In other guests, the host may halt a CPU for half a second, which distorts the
 shares."""
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-#: The weight of nice 0 divided by that of nice 5 (p->scx.weight).
+#: The weight of nice 0 divided by the weight of nice 5 (p->scx.weight).
 NICE_0_TO_5 = 100 / 33
 
 HOG = "scx_load --hogs 1 --sleepers 0 --pipes 0 --forks-per-s 0 >/dev/null"

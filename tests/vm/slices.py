@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from recorder import preempted_ns
 
-#: Three hogs on one CPU.
+#: Three hogs, which share one CPU.
 HOGS = "scx_load --hogs 3 --sleepers 0 --pipes 0 --forks-per-s 0"
 
 ROUND = """
@@ -29,7 +29,8 @@ wait $scheduler
 def check_slices(
     replayed: Callable[[str], str], command: str, slices_us: Sequence[int], nr_runs_min: int
 ) -> None:
-    """Checks that runs have the expected length with these values of the slice option."""
+    """Checks the median length of runs that end by preemption, with each of these values of the
+    option --slice-us. There must be at least `nr_runs_min` such runs."""
     rounds = [
         ROUND.replace("COMMAND", f"{command} --slice-us {slice_us}").replace("HOGS", HOGS)
         for slice_us in slices_us
@@ -42,5 +43,5 @@ def check_slices(
         assert len(runs) >= nr_runs_min
         median_ns = statistics.median(runs)
         print(f"slice {slice_us} us: median of {len(runs)} runs {median_ns / 1000:.0f} us")
-        # A slice ends at the next tick.
+        # The kernel ends a slice at the first tick after it has expired.
         assert 0.98 * slice_ns <= median_ns <= slice_ns + 1.05 * tick_ns

@@ -23,8 +23,8 @@ def ask(guest: Guest, *requests: str, user: str = "root") -> list[dict]:
 
 
 def wait_served(guest: Guest) -> None:
-    """Waits until the scheduler serves statistics. The socket alone may be that of a killed
-    scheduler."""
+    """Waits until the scheduler serves statistics. It does not suffice that the socket exists: a
+    killed scheduler leaves its socket behind."""
     question = ["scx_stats_client", SOCKET, "ask", META]
     wait_for("statistics are served", lambda: guest.run(question, is_urgent=True).ok)
 

@@ -39,7 +39,7 @@ ACTIONS = "/usr/share/polkit-1/actions"
 USER = "user"
 
 _SYSTEM_CONF = Path("/usr/share/dbus-1/system.conf")
-#: Candidates, because the path depends on the distribution.
+#: Possible paths of polkit's files, which depend on the distribution.
 _POLKITD = [Path("/usr/lib/polkit-1/polkitd"), Path("/usr/libexec/polkitd")]
 _POLKIT_CONF = [
     Path(folder) / "org.freedesktop.PolicyKit1.conf"
@@ -123,7 +123,7 @@ class Daemon:
         self.process: Process | None = None
 
     def start(self) -> None:
-        """Starts the daemon, and waits until it answers. Fails the test if the daemon ends
+        """Starts the daemon, and waits until the daemon answers. Fails the test if the daemon ends
         instead."""
         process = self.process = self._guest.spawn(self._command[0], self._command)
         wait_for(f"{process.name} answers", lambda: not process.running() or self._answers())
@@ -137,7 +137,7 @@ class Daemon:
 
 
 class SystemBus:
-    """The system bus of a guest, with polkit."""
+    """The system bus of a guest, and polkit."""
 
     def __init__(self, guest: Guest) -> None:
         self.guest = guest
@@ -146,13 +146,13 @@ class SystemBus:
         self.polkit = Daemon(guest, ["polkitd"], lambda: self._has(POLKIT, "BackendVersion"))
 
     def start(self) -> None:
-        """Starts both daemons, and waits until they answer."""
+        """Starts the bus and polkit, and waits until they answer."""
         self.guest.run(["mkdir", "-p", "/run/dbus"]).check()
         self.daemon.start()
         self.polkit.start()
 
     def stop(self) -> None:
-        """Stops both daemons."""
+        """Stops the bus and polkit, if they were started."""
         self.polkit.stop()
         self.daemon.stop()
 

@@ -26,7 +26,8 @@ def test_figures_are_not_worse_than_the_baseline(
     program = programs.scheduler(build_dir, baseline.SCHEDULER)
     assert program
     place = Place(kernel, shape, build_dir / "rust")
-    # One at a time: more would slow down the guests of other tests, which run in parallel.
+    # Run one guest at a time, so that the guests of other tests, which run in parallel, are not
+    # slowed down.
     results = rounds.run(baseline.plan(place, program, baseline.seeds_of_check(seed)), jobs=1)
     assert not results.errors()
     verdicts = baseline.judge(results, known)

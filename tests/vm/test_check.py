@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`scxctl check`: its findings are compared with independent information."""
+"""`scxctl check`: its findings are compared with what the guest is known to have."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ def parse(output: str, status: int) -> Report:
 
 
 def check(guest: Guest, folder: str = INSTALLED, user: str = "root", before: str = "") -> Report:
-    """Runs `scxctl check` in the guest, after a command in the same mount namespace."""
+    """Runs `scxctl check` in the guest. With `before`, this command runs first, and both run in a
+    mount namespace of their own."""
     command = f"scxctl check --json --schedulers {folder}"
     if before:
         command = f"unshare -m sh -c '{before} && exec {command}'"
@@ -63,7 +64,7 @@ def check(guest: Guest, folder: str = INSTALLED, user: str = "root", before: str
 
 
 def unmodified(guest: Guest, user: str = "root") -> dict[str, str]:
-    """The verdicts of an unmodified guest."""
+    """The expected verdicts for an unmodified guest."""
     names = ["kernel", "sched_ext", "btf", "rights", "scheduler", "isolation", "cgroups", "boot"]
     names += C_SCHEDULERS + RUST_SCHEDULERS
     # Some kernels allow only root to read this setting.
@@ -83,7 +84,8 @@ def files(build_dir: Path) -> dict[str, File]:
     }
 
 
-# The first test of this file: the guest that the other tests share is not running yet.
+# This test is the first of this file, so that its guest does not run beside the guest that the
+# other tests share.
 def test_kernel_command_line(
     kernel: Kernel, shape: Topology, programs: list[Path], files: dict[str, File]
 ) -> None:
@@ -141,7 +143,7 @@ def test_missing_kfuncs_are_reported(guest: Guest) -> None:
     assert found.texts["scx_future"].endswith(f": {', '.join(missing)}")
 
 
-#: A cgroup with a lower weight than others, if the kernel has this control.
+#: A cgroup with a lower weight than the default, if the kernel has cpu.weight.
 CGROUP = "/sys/fs/cgroup/scx_test"
 MAKE_CGROUP = f"""
 echo +cpu >/sys/fs/cgroup/cgroup.subtree_control &&

@@ -20,14 +20,15 @@ Values = dict[str, list[str]]
 
 HEADER = Path(__file__).parents[1] / "scheds/scx_compat.h"
 USES = re.findall(r"\bX\((\w+)\)", HEADER.read_text().partition("COMPAT_ENUMERATOR")[0])
-#: How often a wrapper must have worked. The wrappers in ONCE are used only once, while loading.
+#: How often a wrapper must have worked. The wrappers in ONCE are used only in ops.init().
 WANTED = 5
 ONCE = {"nodes", "enums"}
 #: Wrappers whose result depends on the topology.
 TOPOLOGY_DEPENDENT = {"nodes", "idle_node"}
 #: Wrappers that are called from ops.select_cpu().
 SELECTS = {"select_cpu_and", "idle_node"}
-#: The first series that has all constants, and all kfuncs except those that end in ___old.
+#: The first series that has all constants, and all declared kfuncs except those whose declarations
+#: end in ___old.
 COMPLETE = (7, 2)
 
 
@@ -51,8 +52,8 @@ def check_events(guest: Guest, values: Values) -> None:
 
 
 def check_nodes(guest: Guest, values: Values) -> None:
-    """Compares the nodes with the topology. A kernel that does not report nodes has to show one
-    node."""
+    """Compares the nodes with the topology. On a kernel without scx_bpf_cpu_node(), the wrappers
+    have to report a single node."""
     has_nodes = guest.run("grep -q ' scx_bpf_cpu_node$' /proc/kallsyms").ok
     shape = guest.topology
     assert values["nr_nodes"] == [str(max(1, len(shape.nodes)) if has_nodes else 1)]
@@ -70,8 +71,8 @@ CHECKS = {"events": check_events, "nodes": check_nodes, "enums": check_enums}
 
 @pytest.fixture
 def preemption(guest: Guest, wrapper: str) -> Iterator[None]:
-    """A real-time task that runs again and again, for tests of re-enqueues, which happen only when
-    a higher class takes a CPU."""
+    """For tests of re-enqueues, a real-time task that runs again and again: the kernel calls for
+    re-enqueues only when a higher class takes a CPU."""
     if "reenq" not in wrapper:
         yield
         return

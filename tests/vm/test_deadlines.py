@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Common tests of the schedulers that use <scx/deadline.bpf.h> and <scx/cpus.bpf.h>, on a real
 kernel. scx_lavd lacks some options and statistics of the other two schedulers: tests that use these
-omit scx_lavd.
-"""
+omit scx_lavd."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ def test_schedules_under_load(guest: Guest, start: Start, load: Load, scheduler:
     def wait_counted(name: str) -> None:
         wait_for(f"{name} > 0", lambda: counters(process.wait_lines(1)[-1])[name] > 0)
 
-    # First tasks that find an idle CPU, then more hogs than CPUs.
+    # First a load that leaves CPUs idle, then more hogs than CPUs.
     load("--hogs", "0", "--pipes", "0")
     wait_counted("direct")
     nr_cpus = len(guest.topology.online)
@@ -83,7 +82,7 @@ def test_tasks_share_by_weight(replayed: Replayed, scheduler: str) -> None:
 
 @both
 def test_a_sleeper_is_served_before_hogs(replayed: Replayed, scheduler: str) -> None:
-    """The sleeper has credit. Without credit (-l 0), the sleeper waits longer."""
+    """The sleeper has credit. Without credit (-l 0), the sleeper waits more than twice as long."""
     load = "--hogs 8 --sleepers 1 --sleep-us 1000 --work-us 50 --seconds 2"
     p99_us = {
         lag: measure(replayed, f"{scheduler} {lag}", load)[0]["sleepers"]["lateness_p99_us"]
@@ -123,9 +122,9 @@ wait $scheduler
 def test_long_sleeper_does_not_starve_others(
     replayed_on: Callable[[topology.Topology, str], str], scheduler: str, shape: str
 ) -> None:
-    """A long sleeper wakes up on an idle CPU, and its virtual time is far behind that of the tasks
-    that ran meanwhile. On "numa", it comes from a node where no task ran. A second task that waits
-    for the same CPU nevertheless gets its share."""
+    """A task that has slept for long wakes up on an idle CPU. Its virtual time is far behind that of
+    the tasks that ran meanwhile. On "numa", the task may come from the node where no hog ran. A
+    second task that waits for the same CPU nevertheless gets its share."""
     one_node, pin = shape == "smp4", "taskset -p 4 \\$\\$ >/dev/null;"
     script = LONG_SLEEP.replace("SCHEDULER", scheduler).replace("MASK", "f" if one_node else "c")
     script = script.replace("BEFORE", pin if one_node else "")
@@ -159,7 +158,7 @@ wait $two $six
 def test_crowded_node_is_relieved(
     replayed_on: Callable[[topology.Topology, str], str], scheduler: str
 ) -> None:
-    """No CPU is ever idle. Without balancing, the hogs of node 0 would get a third of a CPU."""
+    """No CPU is ever idle. Without balancing, each hog of node 0 would get a third of a CPU."""
     script = CROWDED.replace("TWO", scx_load("--hogs 2 --seconds 3"))
     script = script.replace("SIX", scx_load("--hogs 6 --seconds 3"))
     figures, _ = measure_all(
@@ -243,8 +242,8 @@ def test_siblings_are_used_last(
 def test_a_change_of_the_power_profile_moves_the_primary_domain(
     guest: Guest, start: Start, load: Load, scheduler: str
 ) -> None:
-    """The scheduler is not loaded again, and no task is lost."""
-    # scx_flash also saves power in the profile between balanced and power.
+    """The scheduler is not loaded again, and the hogs move to the CPUs of the domain."""
+    # scx_flash prefers the little CPUs also in the profile balance_power.
     saving = {"scx_bpfland": "power", "scx_flash": "balance_power"}[scheduler]
     with make_hybrid(guest, little=(2, 3)):
         process = start(scheduler, "--verbose", "--cpufreq").wait_enabled()

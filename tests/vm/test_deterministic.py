@@ -18,8 +18,8 @@ from vm.topology import Topology
 
 Replay = Callable[..., replay.Outcome]
 
-#: Many short sleeps in an idle guest, a load that uses every path of a scheduler, and the kernel's
-#: counters.
+#: Many short sleeps in an idle guest, then a mixed load under a scheduler. Prints the figures of
+#: the load, the output of the scheduler, and counters of the kernel.
 SCRIPT = """
 n=0; while [ $n -lt 100 ]; do sleep 0.005; n=$((n + 1)); done
 scx_simple >/tmp/stats 2>&1 & scheduler=$!
@@ -31,8 +31,8 @@ echo status $?
 cat /tmp/stats /proc/interrupts /proc/stat
 """
 
-#: Four shells start 500 processes each. Prints the time in s and the number of processes before and
-#: after.
+#: Four shells start 500 processes each. Prints, before and after, the uptime in s and the number of
+#: processes started since boot.
 FORKS = """
 count() { cut -d " " -f 1 /proc/uptime; sed -n "s/^processes //p" /proc/stat; }
 scx_simple -i 0 & scheduler=$!
@@ -48,7 +48,8 @@ wait $scheduler
 """
 
 
-#: Sleeps, forks and pipes of busybox alone, independent of the compilers of this tree.
+#: Sleeps, forks and pipes by busybox alone, so that the output does not depend on the compilers of
+#: this tree's programs.
 REFERENCE = """
 n=0; while [ $n -lt 50 ]; do sleep 0.005; n=$((n + 1)); done
 for job in 1 2 3 4 5 6; do
@@ -66,8 +67,8 @@ REFERENCES = Path(__file__).with_name("reference.json")
 def test_output_is_the_same_on_another_machine(
     replays: Replay, kernel: Kernel, shape: Topology
 ) -> None:
-    """The output depends only on kernel, QEMU and base image. SCX_RENEW_REFERENCE=1 adds its
-    digest."""
+    """The output depends only on kernel, QEMU and base image. With SCX_RENEW_REFERENCE=1, the test
+    writes the digest of the output to the file of the references."""
     key = f"{kernel.release}, {emulator.find().about()}, base image {replay.base_digest()}"
     digest = hashlib.sha256(replays(shape, REFERENCE, seed=1).output).hexdigest()
     known = json.loads(REFERENCES.read_text())
@@ -81,7 +82,8 @@ def test_output_is_the_same_on_another_machine(
 
 @pytest.mark.parametrize("name", ["smp4", "numa"])
 def test_two_runs_are_the_same(replays: Replay, name: str, seed: int) -> None:
-    """Compares output, status and kernel log of two runs with a scheduler and a load."""
+    """Two runs with a scheduler and a load have the same output, status and kernel log. With
+    another seed, the output differs."""
     shape = topology.find(name)
     first = replays(shape, SCRIPT)
     assert first.status == 0, first.output

@@ -34,9 +34,10 @@ def one_line(text: str) -> bool:
 
 
 def last_line(scheduler: Scheduler, icount: bool) -> str:
-    """The last line, which is the reason for the exit. Only two kinds of lines may precede it: that
-    the scheduler is healthy, and which features this kernel lacks. With the host's time, the host
-    may halt the guest for longer than a policy's timeout, so that some tasks get no decision."""
+    """The last line of standard error, which is the reason for the exit. The lines before it may
+    say only that the scheduler is healthy, and which features this kernel lacks. With the host's
+    time, they may also count tasks without a decision, because the host may halt the guest for
+    longer than a policy's timeout."""
     late = "" if icount else r"\d+ tasks? without a decision: .* faults=0$|"
     allowed = rf"scx_\w+: ({late}healthy: |this kernel )"
     *before, last = scheduler.process.stderr().splitlines()
@@ -85,7 +86,8 @@ def test_kill_9_leaves_a_working_system(
     process = load("--hogs", "6", "--pipes", "0")
     # All hogs start before the unload; unloads_within() is for forks during the unload.
     wait_for("all hogs run", lambda: nr_hogs(guest, process) == 6)
-    # Wait for another load, not for the state, which may still be that of the killed scheduler.
+    # The state may still be that of the killed scheduler, so wait until the kernel has counted
+    # another scheduler in enable_seq.
     nr_loads = read(guest, f"{SYSFS}/enable_seq")
     assert scheduler.end(signal.SIGKILL) == 128 + signal.SIGKILL
     again = start(program)
@@ -101,8 +103,8 @@ def test_kill_9_leaves_a_working_system(
     assert process.wait(TIMEOUT_S) == 0, process.stderr()
 
 
-#: The kernel's RCU stall warning, which it prints if a grace period does not end within 21 s, and
-#: the backtrace of a task.
+#: The kernel's RCU stall warning, with the backtrace of a task. The kernel prints it if a grace
+#: period does not end within 21 s.
 RCU_WAITS = r"rcu: INFO: rcu_\w+ detected|Call Trace:"
 
 
@@ -122,12 +124,12 @@ def unloads_within(guest: Guest, scheduler: Scheduler, number: int, limit_s: int
 
 @pytest.fixture
 def walk_paths(guest: Guest) -> Iterator[Callable[[], None]]:
-    """Starts tasks that are in an RCU read-side section most of the time."""
+    """A function that starts tasks which are in an RCU read-side section most of the time."""
     walk = "while :; do find /sys/devices /sys/class /sys/bus >/dev/null 2>&1; done"
     readers: list[Process] = []
     yield lambda: readers.extend(guest.spawn(f"reader{i}", walk) for i in range(12))
     for reader in readers:
-        # The shell's child ends by itself.
+        # Only the shell is killed. Its child, find, ends by itself.
         reader.signal(signal.SIGKILL)
     for reader in readers:
         reader.wait(TIMEOUT_S)
@@ -159,8 +161,9 @@ def test_kill_9_beside_forks_unloads_at_the_latest_when_they_end(
     assert policy == (SCHED_OTHER if has_ext_server(guest) else SCHED_FIFO)
 
 
-#: Maximum number of instructions that the verifier processes. On an emulated CPU, that takes 0.7 s,
-#: during which a restart leaves the tasks to the kernel's own scheduler.
+#: Maximum number of instructions that the verifier processes in all programs of a scheduler. On an
+#: emulated CPU, this takes 0.7 s. For this time, a restart leaves the tasks to the kernel's own
+#: scheduler.
 VERIFIED_INSNS_MAX = 60_000
 
 
@@ -248,7 +251,7 @@ def test_ignored_cgroup_control_is_reported(guest: Guest, start: Start, program:
 def test_partial_leaves_other_tasks_alone(
     guest: Guest, start: Start, icount: bool, program: str
 ) -> None:
-    """The test ends the scheduler by SysRq-S."""
+    """With --partial, a task has to request the ext class. SysRq-S ends the scheduler."""
     scheduler = start(program, "--partial").wait_enabled()
     assert read(guest, "/sys/kernel/sched_ext/switch_all") == "0"
     enabled = read(guest, f"/proc/{scheduler.process.pid}/sched")

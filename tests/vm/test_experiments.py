@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The experiments in docs/experiments: their figures are as expected, with every seed. In
-deterministic guests, by the functions of `./dev experiment`."""
+"""The figures of the experiments in docs/experiments are as expected, with every seed. The tests
+use the scripts and checks of `./dev experiment`, in deterministic guests."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Replayed = Callable[[Topology, str], str]
 
 @pytest.mark.parametrize("slice_ms", fifo_rr.SLICES_MS)
 def test_fifo_and_round_robin(replayed_on: Replayed, slice_ms: int) -> None:
-    """Slices within a tick, with three and with six tasks. The first guest also runs tasks to
-    completion."""
+    """With three and with six tasks, turns last for a slice, to within a tick. The guest of the
+    first slice also runs tasks to completion."""
     printed = replayed_on(topology.find(fifo_rr.SHAPE), fifo_rr.script(slice_ms))
     found = list(checks.checks(fifo_rr.read(printed, slice_ms)))
     print(*(check.text() for check in found), sep="\n")

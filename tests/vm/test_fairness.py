@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-#: Six hogs on four CPUs: tasks wait, and the number of tasks is no multiple of the number of CPUs.
+#: Six hogs on four CPUs, so that tasks wait. The hogs cannot be divided equally among the CPUs.
 SCRIPT = """
 SCHEDULER >/dev/null & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The harness itself, on a real guest."""
+"""The harness itself (testbed/vm), with real guests."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.once
 
 @pytest.fixture(scope="session")
 def icount() -> bool:
-    """These guests do not count instructions as time: the timeouts of the tests are in the host's
-    time, as are those of ./dev vm."""
+    """These guests do not count instructions as time, because the timeouts of the tests are in the
+    host's time, like those of ./dev vm."""
     return False
 
 
@@ -203,7 +203,7 @@ def test_stream_that_ignores_a_signal_is_killed(
 
 
 def test_only_urgent_commands_are_real_time_tasks(guest: Guest) -> None:
-    """This needs a guest that has chrt. In a guest without chrt, no command is a real-time task."""
+    """The guest of this test has chrt. In a guest without chrt, no command is a real-time task."""
     policy = "chrt -p $$ | head -n 1"
     assert guest.run(policy).stdout.endswith(": SCHED_OTHER\n")
     assert guest.run(policy, user="nobody").stdout.endswith(": SCHED_OTHER\n")
@@ -213,7 +213,7 @@ def test_only_urgent_commands_are_real_time_tasks(guest: Guest) -> None:
 
 
 def test_commands_while_a_process_runs(guest: Guest) -> None:
-    """Outputs of concurrent commands are not mixed."""
+    """The output of a command does not contain the output of a process that runs meanwhile."""
     noise = guest.spawn("noise", "while :; do echo noise; echo noise >&2; done")
     try:
         for i in range(10):

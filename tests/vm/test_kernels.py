@@ -13,17 +13,20 @@ from sched_ext import Scheduler, Start
 from schedulers import C_SCHEDULERS, RUST_SCHEDULERS
 from vm.guest import Guest
 
-#: If set, the tables are written.
+#: The environment variable that makes the test write the tables instead of comparing them.
 RENEW = "SCX_RENEW_KERNELS"
 
-#: A cell is written again if the number of instructions has changed by more than this fraction.
+#: The cell of a cost is written again only if the number of instructions has changed by more than
+#: this fraction of the old number.
 CHANGE = 0.2
-#: Maximum cost relative to the table. Another compiler may have built the programs of the table.
+#: Maximum cost relative to the table. The programs of the table may have been built by another
+#: compiler.
 MOST = 2
 
 
 def missing(scheduler: Scheduler) -> str:
-    """The message that the scheduler printed on start, without the name of the program."""
+    """What the kernel lacks, according to the messages of the scheduler on start, without the name
+    of the program; "all" if there is no such message."""
     said = re.findall(r"^scx_\w+: (this kernel .*)$", scheduler.process.stderr(), re.MULTILINE)
     return "; ".join(said) or "all"
 
@@ -32,7 +35,7 @@ def verified_insns(guest: Guest, scheduler: Scheduler) -> int:
     """How many instructions the verifier has processed in all programs of the scheduler."""
     script = f"cat /proc/{scheduler.process.pid}/fdinfo/* 2>/dev/null; true"
     printed = guest.run(script).check().stdout
-    # By id, because a program may be open twice.
+    # Count each program id once, because the process may have two descriptors of a program.
     programs = re.findall(r"^prog_id:\s*(\d+).*?^verified_insns:\s*(\d+)", printed, re.M | re.S)
     assert programs, printed
     return sum(int(count) for count in dict(programs).values())

@@ -14,9 +14,9 @@ PROGRAM = "scx_own_rust"
 
 
 def end(scheduler: Scheduler) -> dict[str, int]:
-    """Ends the scheduler. Returns its total statistics. Page faults and tasks that are unaccounted
-    for are failures. Tasks served without a decision are not, because the host may halt the
-    guest."""
+    """Ends the scheduler. Returns the sums of its statistics. The test fails if there were page
+    faults, or if tasks are unaccounted for. It does not fail if tasks were served without a
+    decision, because the host may halt the guest."""
     assert scheduler.end(signal.SIGINT) == 0
     report, *_ = scheduler.process.stderr().splitlines()
     assert re.search(f"^{PROGRAM}: .* faults=0$", report), report
@@ -39,13 +39,14 @@ def run_with_background(start: Start, load: Load, *args: str) -> dict[str, int]:
 
 def test_overridden_callback_is_called(guest: Guest, start: Start, load: Load) -> None:
     counts = run_with_background(start, load)
-    # The six hogs of low weight are enqueued again after each slice of 20 ms, for 3 s.
+    # For 3 s, the six hogs of low weight are enqueued again after each slice of 20 ms.
     assert counts["background"] > 100, counts
     assert counts["asked"] > 100, counts
 
 
 def test_rodata_is_set(guest: Guest, start: Start, load: Load) -> None:
-    """With --weight-min 0 no task bypasses the policy, so the value has reached the BPF side."""
+    """With --weight-min 0, no task bypasses the policy because of its weight. This shows that the
+    value has reached the BPF side."""
     counts = run_with_background(start, load, "--weight-min", "0")
     assert counts["background"] == 0, counts
     assert counts["asked"] > 200, counts

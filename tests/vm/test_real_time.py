@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tasks of a scheduler beside a real-time task, which takes their CPU."""
+"""Tasks of a scheduler beside a task of a higher class, which takes their CPU."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from vm.guest import Guest
 from vm.kernels import Kernel
 from vm.topology import TOPOLOGIES, Topology
 
-#: Schedulers without ops.cpu_release(): their tasks leave a CPU only if the kernel has
-#: SCX_ENQ_IMMED.
+#: Schedulers without ops.cpu_release(). Their tasks leave a CPU that a real-time task takes only if
+#: the kernel has SCX_ENQ_IMMED.
 SINCE_IMMED = ["scx_central", "scx_fifo", "scx_flatcg", "scx_nest", "scx_prev", "scx_simple"]
 IMMED_SINCE = (7, 2)
 
@@ -87,7 +87,8 @@ wait $scheduler
 def test_policy_thread_leaves_a_cpu_with_a_real_time_task(
     replayed: Callable[[str], str], kernel: Kernel
 ) -> None:
-    """The policy thread leaves at once, not only when the watchdog of the BPF side finds it."""
+    """The policy thread leaves at once. It does not wait until the watchdog of the BPF side finds
+    that the CPU is taken."""
     if kernel.version < IMMED_SINCE:
         pytest.skip("the kernel has no SCX_ENQ_IMMED")
     printed = replayed(BESIDE_REAL_TIME)

@@ -58,8 +58,8 @@ def test_dump_is_limited(guest: Guest, start: Start, program: str) -> None:
     assert 100 < len(text.strip()) < 300
 
 
-#: A task with a low weight, because scx_fail loses such tasks. Its name contains a newline and an
-#: escape character.
+#: A task of low weight, because scx_fail loses only such tasks. The name of the task contains a
+#: newline and an escape character.
 NAME = "\nEXIT: a\33c"
 VICTIM = f"nice -n 5 sh -c 'printf \"{NAME}\" >/proc/$$/comm; while :; do :; done'"
 
@@ -105,7 +105,7 @@ def test_restart_keeps_the_options(start: Start, load: Load, program: str) -> No
 
 @ENABLES_OFTEN
 def test_signal_during_restarts_ends_it(guest: Guest, start: Start, program: str) -> None:
-    """A user interrupts endless restarts."""
+    """A scheduler that requests a restart at its first enqueue restarts again and again."""
     scheduler = start(program, "--exit-after", "1", "--exit-code", hex(ACT_RESTART))
     wait_for("restarts", lambda: scheduler.process.stderr().count("restarting") >= 12)
     assert scheduler.end(signal.SIGTERM) == 0

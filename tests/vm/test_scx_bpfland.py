@@ -13,8 +13,8 @@ from figures import Replayed, measure_all, scx_load
 def test_pinned_task_beside_others(
     replayed: Replayed, options: str, least: float, most: float
 ) -> None:
-    """A pinned hog beside six hogs that may run on any of four CPUs: all make progress. With
-    --local-pcpu, the pinned hog runs before all others."""
+    """One hog is pinned to a CPU, and six hogs may run on any of four CPUs. All make progress. With
+    --local-pcpu, the pinned hog runs before the other hogs."""
     one, six = (scx_load(f"--hogs {count} --seconds 2") for count in (1, 6))
     script = f"taskset 1 {one} & pinned=$!\n{six}\nwait $pinned"
     figures, _ = measure_all(replayed, f"scx_bpfland {options}", script)

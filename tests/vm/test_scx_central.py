@@ -60,7 +60,7 @@ def test_timer_decides_beside_a_real_time_task(
     hogs = load("--hogs", str(nr_cpus), *QUIET, "--seconds", "3600", "--json")
     (shares,) = shares_beside_real_time(guest, [(hogs, nr_cpus)], cpu=1)
     print(shares)
-    # With the host's time, a timer may expire late.
+    # In a guest with the host's time, the timer may expire late.
     assert sum(shares) > (0.8 if icount else 0.4) * (nr_cpus - 1)
     assert scheduler.end(signal.SIGINT) == 0
 
@@ -113,7 +113,7 @@ def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
     assert scheduler.end(signal.SIGINT) == 0
 
 
-#: More hogs than CPUs; their number is no multiple of the number of CPUs.
+#: Six hogs on four CPUs, so that hogs wait and cannot be divided equally among the CPUs.
 SIX_HOGS = """
 scx_central -i 0 >/dev/null & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do
@@ -135,7 +135,8 @@ def test_hogs_take_turns_and_no_cpu_idles(replayed: Callable[[str], str]) -> Non
     assert sum(cpu_s) > 0.95 * 4 * 3
 
 
-#: Prints the time in s, and the timer interrupts of each CPU, before and after 3 s.
+#: Prints the uptime in s and the number of timer interrupts of each CPU, at the beginning and at
+#: the end of 3 s.
 TICKS = """
 taskset 0xe scx_load --hogs 3 --sleepers 0 --pipes 0 --forks-per-s 0 >/dev/null & load=$!
 sleep 1
@@ -156,7 +157,7 @@ CLOCK = "/sys/devices/system/clockevents/clockevent0/current_device"
 
 @pytest.fixture
 def tickless(kernel: Kernel, shape: Topology, programs: list[Path]) -> Iterator[Guest]:
-    """A guest whose kernel can stop the tick of all CPUs but the first."""
+    """A guest whose kernel can stop the tick of all CPUs except CPU 0."""
     named = ("scx_central", "scx_simple", "scx_load")
     wanted = [program for program in programs if program.name in named]
     for _ in range(3):
@@ -170,7 +171,7 @@ def tickless(kernel: Kernel, shape: Topology, programs: list[Path]) -> Iterator[
 
 
 def ticks_per_s(guest: Guest, *command: str) -> float:
-    """Timer interrupts of a CPU that a hog uses, averaged over three CPUs."""
+    """Timer interrupts per second of a CPU that a hog uses: the average of CPUs 1 to 3."""
     scheduler = Scheduler(guest, *command).wait_enabled()
     printed = guest.run(["taskset", "1", "sh", "-c", TICKS]).check().stdout
     assert scheduler.end(signal.SIGINT) == 0

@@ -2,9 +2,9 @@
 """scx_economy on a real kernel: servers get the CPU time that their clients give up, no more and no
 less.
 
-The tests T1 to T10 of the scheduler's specification are named after what they show. The load
-imitates the example with which the idea was first presented. Four terminals scroll, and an X server
-draws their lines, beside five tasks that compute, all on one CPU.
+T1 to T10 in the docstrings number the properties that the scheduler has to have. Most loads imitate
+the example in docs/schedulers/scx_economy.md: four terminals scroll, and an X server draws their
+lines, beside five tasks that compute, all on one CPU.
 """
 
 from __future__ import annotations
@@ -37,24 +37,26 @@ kill -INT $scheduler
 wait $scheduler
 """
 
-#: The load runs on one CPU, and the other CPUs are idle.
+#: The prefix of a load that is to run on one CPU. The other CPUs are idle.
 ONE_CPU = "taskset 2 "
 HOGS = 5
 CLIENTS = 4
-#: The length of a slice, 3 ms, rounded up to the tick of 4 ms; and of a turn of all tasks.
+#: The length of a slice: 3 ms, rounded up to the tick of 4 ms. TURN_MS is the time in which the
+#: hogs, the clients and the server run for a slice each.
 SLICE_MS = 4.0
 TURN_MS = SLICE_MS * (HOGS + CLIENTS + 1)
 
 
 @dataclass
 class Run:
-    """The figures of loads, and the total statistics, of one run of the scheduler."""
+    """The figures of the loads of a run of the scheduler, and its statistics since its start."""
 
     loads: list[dict[str, Any]]
     totals: dict[str, int]
 
     def share(self, load: int = 0) -> dict[str, float]:
-        """Shares of one CPU: the average of the hogs, the server, and all clients together."""
+        """Shares of one CPU in a load: of the average hog, of the server, and of all clients
+        together."""
         figures = self.loads[load]
         elapsed_s = figures["elapsed_s"]
         clients = figures["clients"]
@@ -66,7 +68,8 @@ class Run:
 
 
 def trade(replayed: Replayed, options: str, *loads: str, prefix: str = ONE_CPU) -> Run:
-    """Runs scx_load with each of `loads` as options, under scx_economy with `options`."""
+    """Runs scx_load with the options of each of `loads`, one load after the other, under
+    scx_economy with `options`. Checks that no money was created or lost."""
     commands = "\n".join(prefix + scx_load(load) for load in loads)
     script = SCRIPT.replace("SCHEDULER", f"scx_economy {options}").replace("LOADS", commands)
     printed = replayed(script)
@@ -76,22 +79,21 @@ def trade(replayed: Replayed, options: str, *loads: str, prefix: str = ONE_CPU) 
     totals = {name: int(value) for name, value in lines}
     run = Run([json.loads(text) for text in figures], totals)
     print(options, [run.share(i) for i in range(len(loads))], totals)
-    # Conservation of money is checked in every test.
     assert totals["nr_audits"] > 0
     assert totals["money_error_ns"] == 0
     return run
 
 
 def terminals(seconds: float, clients: int = CLIENTS) -> str:
-    """The options of the load. A request takes 1.5 times as much CPU time of the client as of the
-    server."""
+    """The options of the load of hogs and clients. By default, a request takes 1.5 times as much
+    CPU time of the client as of the server."""
     return f"--hogs {HOGS} --clients {clients} --seconds {seconds}"
 
 
 def test_server_gets_what_its_clients_give_up(replayed: Replayed) -> None:
-    """T1 and T3: the example, and the control without payments."""
+    """T1 and T3: the example with payments, compared with the example without payments."""
     off = trade(replayed, "--economy off", terminals(3)).share()
-    # This run is longer, because at first clients have used too little CPU time to pay.
+    # The run with payments is longer, because clients cannot pay before they have used CPU time.
     on = trade(replayed, "", terminals(6))
     # Without payments, the server gets the share of any other task.
     assert off["server"] == pytest.approx(off["hog"], rel=0.02)
@@ -99,7 +101,8 @@ def test_server_gets_what_its_clients_give_up(replayed: Replayed) -> None:
     # The hogs keep their fair share, although server and clients together get more.
     fair = 1 / (HOGS + CLIENTS + 1)
     assert on.share()["hog"] >= 0.99 * fair
-    # Nearly all money arrives: what remains is in accounts that were closed with messages unread.
+    # Nearly all money arrives. The rest is in accounts, or was in accounts that were closed before
+    # all messages were read.
     assert on.totals["nr_pay"] > 0.75 * on.loads[0]["clients"]["requests"]
     assert on.totals["withdrawn_ns"] > 0.75 * on.totals["paid_ns"]
     assert on.totals["paid_ns"] == (
@@ -108,8 +111,8 @@ def test_server_gets_what_its_clients_give_up(replayed: Replayed) -> None:
 
 
 def test_server_share_grows_with_the_number_of_clients(replayed: Replayed) -> None:
-    """T2: the share grows up to the sum of the shares of server and clients, and never beyond the
-    demand."""
+    """T2: the server's share does not fall with the number of clients. Server and clients together
+    get at most the sum of their fair shares."""
     counts = (1, 2, 4, 8)
     work = "--client-waits --client-work-us 100"
     run = trade(replayed, "", *(f"{terminals(2, count)} {work}" for count in counts))
@@ -137,8 +140,8 @@ def test_hogs_never_get_less_than_their_share(replayed: Replayed, work: str) -> 
 
 
 def test_debts_of_clients_are_not_forgiven(replayed: Replayed) -> None:
-    """T7: 40 clients of weight 1, which together have less than half of the weight of a hog, cannot
-    pay more than they earn."""
+    """T7: 40 clients of weight 1 cannot pay more than they earn. Together, they have less than half
+    of the weight of a hog."""
     load = f"--hogs {HOGS} --hog-nices 0 --clients 40 --client-work-us 0 --seconds 2"
     run = trade(replayed, "", load, prefix=f"{ONE_CPU} nice -n 19 ")
     # The server has the weight of its clients.
@@ -146,8 +149,8 @@ def test_debts_of_clients_are_not_forgiven(replayed: Replayed) -> None:
 
 
 def test_clients_do_not_starve(replayed: Replayed) -> None:
-    """T6: a client whose messages cost more than it earns continues within two turns of all tasks.
-    Without the reserve, the client waits longer."""
+    """T6: a client whose messages cost more than it earns never waits for longer than two turns of
+    all tasks. Without the reserve, the client waits longer."""
     load = f"{terminals(3)} --client-work-us 300 --server-work-us 20"
     kept, bare = (
         trade(replayed, f"--price-us 1000 {options}", load).loads[0]["clients"]["gap_max_ms"]
@@ -158,7 +161,7 @@ def test_clients_do_not_starve(replayed: Replayed) -> None:
 
 
 def test_requests_are_answered_sooner(replayed: Replayed) -> None:
-    """Clients that wait for replies, beside hogs."""
+    """Clients that wait for replies, beside hogs, wait for less time if they pay."""
     load = f"{terminals(3)} --client-waits --client-work-us 20"
     off, on = (
         trade(replayed, options, load).loads[0]["clients"] for options in ("--economy off", "")
@@ -197,8 +200,8 @@ def test_messages_cost_little(replayed: Replayed) -> None:
 
 
 def test_rich_server_does_not_monopolize_the_cpu(replayed: Replayed) -> None:
-    """T8: a server that was stopped while its clients paid runs for at most its maximum lag plus
-    the last slice before another task runs."""
+    """T8: a server that was stopped while its clients paid does not run for longer than its maximum
+    lag of 30 ms, and two slices, before another task runs."""
     command = ONE_CPU + scx_load(f"{terminals(60)} --client-work-us 50")
     load = f"""sh -c '{command} & load=$!
         sleep 0.3; server=$(pidof scx_load | tr " " "\\n" | grep -v "^$load$" | head -n 1)
@@ -211,7 +214,7 @@ def test_rich_server_does_not_monopolize_the_cpu(replayed: Replayed) -> None:
     assert longest_ms <= 30 + 2 * SLICE_MS
 
 
-#: The holder of a PI mutex at nice 19, beside hogs.
+#: A task of nice 19 holds a PI mutex for 5 ms of CPU time in each of six rounds, beside hogs.
 LOAN = """
 SCHEDULER 2>/dev/null & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do
@@ -292,7 +295,7 @@ def servers(guest: Guest) -> list[str]:
 
 
 def audited(guest: Guest) -> dict[str, int]:
-    """The totals of an audit in a quiet moment."""
+    """The totals after the next audit that is counted."""
     seen = [total(guest)]
 
     def is_audited() -> bool:

@@ -25,7 +25,7 @@ from vm.guest import Guest
 
 
 def figures(line: str) -> dict[str, int]:
-    """The figures of a line of statistics."""
+    """The numbers of a line of statistics, by name."""
     return {name: int(value) for name, value in (part.split("=") for part in line.split())}
 
 
@@ -76,7 +76,7 @@ def test_hotplug_under_load_loses_no_task(
 
 @STOPS_FAIR_SERVER_TWICE
 def test_restart_without_standard_error(guest: Guest, set_cpu: SetCpu) -> None:
-    """The scheduler keeps running after the reader of its standard error has exited."""
+    """A scheduler restarts although the reader of its standard error has exited."""
     wait_disabled(guest)
     guest.spawn("silent", "scx_fifo -v 2>&1 | true")
     wait_for("it is enabled", lambda: state(guest) == "enabled")

@@ -15,7 +15,7 @@ from vm import topology
 
 
 def record_hogs(replayed: Replayed, scheduler: str, load: str) -> list[dict[str, Any]]:
-    """The runs of hogs."""
+    """The runs of the hogs of a load under a scheduler."""
     return record_runs(replayed, scheduler, load, "hog")
 
 
@@ -50,13 +50,13 @@ def test_task_that_is_alone_is_not_interrupted(replayed: Replayed) -> None:
     """With one hog per CPU, each hog continues at the end of its slice, without a context
     switch."""
     runs = record_hogs(replayed, "scx_flash", scx_load("--hogs 4 --seconds 60"))
-    # Kernel threads interrupt the hogs, too. With a context switch at the end of each slice, that
-    # is at each tick, there would be 500 runs.
+    # Kernel threads interrupt the hogs, too. A slice ends at the next tick. With a context switch at
+    # each tick, there would be 500 runs.
     assert len(runs) < 150
 
 
 def turns(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The runs, with successive runs of a task joined."""
+    """The turns of tasks: successive runs of a task are joined."""
     joined: list[dict[str, Any]] = []
     for run in runs:
         if joined and joined[-1]["pid"] == run["pid"]:
@@ -85,7 +85,7 @@ def test_tickless_turns_end_only_if_others_wait(replayed: Replayed) -> None:
     runs = turns(record_hogs(replayed, "scx_flash --tickless", f"taskset 2 {hogs}"))[1:-1]
     print([(run["pid"], run["ran_ns"]) for run in runs])
     assert len(runs) > 10
-    # The hogs share the CPU: a turn ends at the next expiry of the timer, whose period is 10 ms.
+    # The hogs share a CPU. A turn ends at the next expiry of the timer, whose period is 10 ms.
     assert statistics.median(run["ran_ns"] for run in runs) < 15_000_000
     assert max(run["ran_ns"] for run in runs) < 25_000_000
     # On four CPUs, no task waits.
@@ -98,8 +98,8 @@ def test_wakeup_throttle_delays_tasks_of_short_runs(
     """A pair that passes a byte back and forth. The hogs get the CPU time that the pair does not
     use.
 
-    The guest has one CPU: with several busy CPUs, a run of 10 us may take ten times as long,
-    because the turns of the other CPUs add to it.
+    The guest has one CPU. The emulator runs CPUs in turn, and with several busy CPUs, a run of 10 us
+    may take ten times as long, because guest time passes during the turns of the other CPUs.
     """
     shape = topology.TOPOLOGIES["1cpu"]
     plain, throttled = (

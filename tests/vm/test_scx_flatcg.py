@@ -42,7 +42,7 @@ OFF_MAX_S = 0.06
 
 
 def tolerance(share: float, seconds: float, cpus: int) -> float:
-    """How far a share may deviate from the ideal share."""
+    """How far the measured share may deviate from the ideal share, in a stage of this length."""
     return max(0.05 * share, OFF_MAX_S / (seconds * cpus))
 
 
@@ -122,8 +122,8 @@ def test_new_cgroups_do_not_delay_parked_tasks(replayed: Callable[[str], str]) -
     commands += ["share 1 creating limited .", "kill -9 $creator", "stop"]
     found = results(replayed("\n".join(commands)))
     print(found)
-    # The quota is a fifth of a CPU, and the share relates to all tasks of the machine. The share
-    # was 0 when each new cgroup restarted the timer.
+    # The quota is a fifth of a CPU, and the share is relative to the CPU time of all tasks. When each
+    # new cgroup restarted the timer that ends the wait of such tasks, the share was 0.
     assert found["creating"]["limited"] > 0.05
 
 
@@ -134,8 +134,8 @@ echo 10000 100000 >limited/cpu.max
 
 
 def test_tasks_without_quota_are_parked(guest: Guest, start: Start, load: Load) -> None:
-    """The quota is set before the scheduler starts, and removed while tasks are parked. Then all
-    tasks run again."""
+    """A quota set before the scheduler starts is honoured. If the quota is removed while tasks are
+    parked, all tasks run again."""
     try:
         guest.run(MAKE_LIMITED).check()
         scheduler = start("scx_flatcg", "-i", "0.5").wait_enabled()
@@ -180,8 +180,8 @@ def wait_cgroups(scheduler: Scheduler, number: int) -> None:
 
 @pytest.mark.once
 def test_two_thousand_cgroups(guest: Guest, start: Start, load: Load) -> None:
-    """Cgroups exist before the scheduler starts, or are created while it runs, and tasks move
-    between them."""
+    """The scheduler counts cgroups that existed before it started, and cgroups that are created
+    and removed while it runs. Tasks move between cgroups meanwhile."""
     try:
         guest.run(MAKE_MANY, timeout_s=TIMEOUT_S).check()
         scheduler = start("scx_flatcg", "-i", "0.5").wait_enabled()

@@ -38,10 +38,11 @@ def test_schedules_under_load(guest: Guest, start: Start, load: Load) -> None:
 
 
 def samples(guest: Guest, wanted: int) -> list[dict[str, str]]:
-    """Rows of the tables that --monitor-sched-samples prints, one table per second."""
+    """At most `wanted` samples: the rows of the tables that --monitor-sched-samples prints, one
+    table per second."""
     command = f"scx_lavd --monitor-sched-samples {wanted} | head -n {wanted + 1}"
     header, *rows = guest.run(command, is_urgent=True).check().stdout.splitlines()
-    # A table may be shorter. The next table begins with the header again.
+    # A table may have fewer rows. The next table then begins with the header again.
     return [dict(zip(header.split(), row.split(), strict=True)) for row in rows if row != header]
 
 
@@ -73,8 +74,8 @@ def test_frames_are_on_time_beside_hogs(replayed: Replayed) -> None:
     print(figures["periodic"])
     # A frame that is due just when the hogs start may be late.
     assert figures["periodic"]["missed"] <= 1
-    # A frame waits for less than 2 ms. The first two frames may wait longer, because nothing is
-    # known about the task yet. They are less than 1 % of the frames.
+    # A frame of 2 ms waits for less than 2 ms. The first two frames may wait longer, because nothing
+    # is known about the task yet. These two are less than 1 % of the frames.
     assert figures["periodic"]["done_after_p99_ms"] < 4
 
 
@@ -112,7 +113,7 @@ def test_all_cpus_are_used_when_the_load_rises(
     load = "--hogs 8 --seconds 0.5"
     figures, _ = measure(on_eight_cpus(replayed_on), "scx_lavd --powersave", load)
     print(figures)
-    # Starting the load takes some of the time, too.
+    # Of the 0.5 s, the start of the load takes some time, too.
     assert figures["hogs"]["cpu_min_s"] > 0.44
 
 

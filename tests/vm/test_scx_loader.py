@@ -31,9 +31,9 @@ from system_bus import USER, SystemBus
 from vm.guest import Guest, Process
 from vm.initramfs import File
 
+SIMPLE = "string:scx_simple"
 #: Each method that changes something, except RunOperation, with valid arguments in the format of
 #: dbus-send.
-SIMPLE = "string:scx_simple"
 CHANGING = [
     ("StartScheduler", SIMPLE, "uint32:0"),
     ("StartSchedulerWithArgs", SIMPLE, "array:string:-f"),
@@ -58,7 +58,8 @@ def files(build_dir: Path) -> dict[str, File]:
 
 @pytest.fixture
 def stopped(bus: SystemBus) -> Iterator[Loader]:
-    """The loader, not started yet. After the test, the loader and its scheduler are stopped."""
+    """The loader, not started yet. After the test, a running loader is stopped, and scx_simple is
+    killed if it still runs."""
     loader = Loader(bus)
     yield loader
     if loader.process and loader.process.running():
@@ -384,8 +385,8 @@ def test_restart_after_a_killed_loader(stopped: Loader, guest: Guest) -> None:
 
 
 def test_malformed_message_does_not_end_it(stopped: Loader, guest: Guest) -> None:
-    """zbus closes the connection when it receives a message with an unknown header field. Some
-    buses forward such messages from any user."""
+    """zbus, the D-Bus library of the loader, closes the connection when it receives a message with
+    an unknown header field. Some buses forward such messages from any user."""
     proxy = guest.spawn("proxy", ["scx_bus_proxy", "/srv/bus", "/run/dbus/system_bus_socket"])
     wait_for("the proxy listens", lambda: guest.run("[ -e /srv/bus ]").ok)
     loader = stopped.start(bus_socket="/srv/bus")
@@ -529,7 +530,7 @@ def test_power_profile_is_followed(
     shown = loader.ctl("status").check().stdout
     assert shown.startswith("running scx_simple in Auto mode\n")
     assert "  profile:    performance, effective mode server\n" in shown
-    # A scheduler in another mode does not follow the profile, until auto is requested again.
+    # In a mode other than auto, the scheduler does not follow the profile.
     loader.call("SwitchScheduler", "su", "scx_simple", "1")
     assert loader.get("PowerProfileFollower") == "none"
     pid = loader.get("SchedulerPid")
@@ -689,7 +690,8 @@ def test_recommendation_can_be_followed(loader: Loader, guest: Guest, load: Load
     nr_cpus = int(guest.run("nproc").stdout)
     hogs = load("--hogs", str(2 * nr_cpus), *QUIET)
     advice = recommended(USER)
-    # Under load, the rest of the test would take minutes in a guest with the host's time.
+    # Stop the load, because in a guest with the host's time the rest of the test would otherwise
+    # take minutes.
     hogs.signal(signal.SIGINT)
     assert hogs.wait(TIMEOUT_S) == 0
     machine, measured = advice["facts"]["machine"], advice["facts"]["load"]
@@ -731,7 +733,8 @@ def test_scxctl_watches(loader: Loader, guest: Guest) -> None:
     watch.wait(TIMEOUT_S)
 
 
-#: Switches between three schedulers under load. polkit is not started: root does not need it.
+#: Switches between three schedulers under load. polkit is not started, because the loader
+#: authorizes root without polkit.
 SWITCHING = """
 mkdir -p /run/dbus /run/schedulers
 cat >/run/bus.conf <<END
@@ -781,7 +784,7 @@ def test_switching_under_load_causes_no_long_latency(replayed: Callable[[str], s
     (figures,) = re.findall(r"^\{.*?^\}", printed, re.MULTILINE | re.DOTALL)
     load = json.loads(figures)
     print(load)
-    # Each of the schedulers was stopped by request.
+    # Each of the four runs of a scheduler was stopped by request.
     assert printed.count("EXIT: unregistered") == 4
     assert load["hogs"]["cpu_min_s"] > 1
     assert load["periodic"]["gap_max_ms"] < 1000
