@@ -122,8 +122,8 @@ wait $scheduler
 def test_long_sleeper_does_not_starve_others(
     replayed_on: Callable[[topology.Topology, str], str], scheduler: str, shape: str
 ) -> None:
-    """A task that has slept for long wakes up on an idle CPU. Its virtual time is far behind that of
-    the tasks that ran meanwhile. On "numa", the task may come from the node where no hog ran. A
+    """A task that has slept for long wakes up on an idle CPU. Its virtual time is far behind those
+    of the tasks that ran meanwhile. On "numa", the task may come from the node where no hog ran. A
     second task that waits for the same CPU nevertheless gets its share."""
     one_node, pin = shape == "smp4", "taskset -p 4 \\$\\$ >/dev/null;"
     script = LONG_SLEEP.replace("SCHEDULER", scheduler).replace("MASK", "f" if one_node else "c")

@@ -50,8 +50,8 @@ def test_task_that_is_alone_is_not_interrupted(replayed: Replayed) -> None:
     """With one hog per CPU, each hog continues at the end of its slice, without a context
     switch."""
     runs = record_hogs(replayed, "scx_flash", scx_load("--hogs 4 --seconds 60"))
-    # Kernel threads interrupt the hogs, too. A slice ends at the next tick. With a context switch at
-    # each tick, there would be 500 runs.
+    # Kernel threads interrupt the hogs, too. With a context switch at the end of each slice, which
+    # is at the next tick, there would be 500 runs.
     assert len(runs) < 150
 
 
@@ -98,7 +98,7 @@ def test_wakeup_throttle_delays_tasks_of_short_runs(
     """A pair that passes a byte back and forth. The hogs get the CPU time that the pair does not
     use.
 
-    The guest has one CPU. The emulator runs CPUs in turn, and with several busy CPUs, a run of 10 us
+    The guest has one CPU. The emulator runs CPUs in turn. With several busy CPUs, a run of 10 us
     may take ten times as long, because guest time passes during the turns of the other CPUs.
     """
     shape = topology.TOPOLOGIES["1cpu"]

@@ -122,8 +122,8 @@ def test_new_cgroups_do_not_delay_parked_tasks(replayed: Callable[[str], str]) -
     commands += ["share 1 creating limited .", "kill -9 $creator", "stop"]
     found = results(replayed("\n".join(commands)))
     print(found)
-    # The quota is a fifth of a CPU, and the share is relative to the CPU time of all tasks. When each
-    # new cgroup restarted the timer that ends the wait of such tasks, the share was 0.
+    # The quota is a fifth of a CPU, and the share is relative to the CPU time of all tasks. The
+    # share was 0 when each new cgroup restarted the timer.
     assert found["creating"]["limited"] > 0.05
 
 

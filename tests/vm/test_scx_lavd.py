@@ -74,8 +74,8 @@ def test_frames_are_on_time_beside_hogs(replayed: Replayed) -> None:
     print(figures["periodic"])
     # A frame that is due just when the hogs start may be late.
     assert figures["periodic"]["missed"] <= 1
-    # A frame of 2 ms waits for less than 2 ms. The first two frames may wait longer, because nothing
-    # is known about the task yet. These two are less than 1 % of the frames.
+    # A frame waits for less than 2 ms, and takes 2 ms. The first two frames, less than 1 % of all,
+    # may wait longer, because nothing is known about the task yet.
     assert figures["periodic"]["done_after_p99_ms"] < 4
 
 

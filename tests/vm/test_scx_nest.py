@@ -49,7 +49,7 @@ def test_schedules_under_load(guest: Guest, start: Start, load: Load) -> None:
 
 
 def test_nest_grows_and_shrinks(guest: Guest, start: Start, load: Load) -> None:
-    """A hog for each CPU needs all CPUs. The nest shrinks when the hogs end."""
+    """With a hog for each CPU, all CPUs are primary. When the hogs end, the nest shrinks."""
     scheduler = start("scx_nest", "--interval", "0.2").wait_enabled()
     hogs = load("--hogs", "4", *QUIET)
     wait_until(scheduler, "all CPUs are primary", lambda now: now["nr_primary"] == 4)
@@ -64,7 +64,8 @@ def test_nest_grows_and_shrinks(guest: Guest, start: Start, load: Load) -> None:
 
 @STOPS_FAIR_SERVER_TWICE
 def test_restart_keeps_the_options(guest: Guest, start: Start, load: Load, set_cpu: SetCpu) -> None:
-    """In scx_nest, -i is the impatience, not the interval. Without -v, libbpf prints nothing."""
+    """After CPU hotplug, the options still apply; -i is the impatience, not the interval. Without
+    -v, libbpf prints nothing."""
     options = ("-i", "1", "-m", "0", "-I")
     scheduler = start("scx_nest", *options, "--interval", "0.2").wait_enabled()
     set_cpu(1, False)
@@ -95,7 +96,8 @@ def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
     assert scheduler.end(signal.SIGINT) == 0
 
 
-#: NR shells start processes one after the other, and wait for the end of each.
+#: Each of NR shells starts processes one after the other, and waits for the end of each. Records
+#: the runs of these processes and of the shells.
 SEQUENCES = """
 SCHEDULER >/dev/null & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do
@@ -128,7 +130,8 @@ def recordings(printed: str) -> Iterable[list[Record]]:
 
 
 def share_of_two_cpus(runs: list[Record]) -> float:
-    """The share of the CPU time that tasks got on the two most used CPUs of each window."""
+    """The share of the recorded CPU time that was used on the two most used CPUs, which are chosen
+    anew for each window of WINDOW_NS."""
     windows: dict[int, Counter] = defaultdict(Counter)
     for run in runs:
         windows[run["start_ns"] // WINDOW_NS][run["cpu"]] += run["ran_ns"]
@@ -139,7 +142,8 @@ def share_of_two_cpus(runs: list[Record]) -> float:
 @pytest.mark.parametrize("nr_busy", [1, 2])
 def test_work_stays_on_half_of_the_cpus(replayed: Callable[[str], str], nr_busy: int) -> None:
     """One or two shells on four CPUs, each with one busy process at a time. Each process is a new
-    task, so idle selection alone spreads the processes over all CPUs."""
+    task. The kernel's selection of idle CPUs, which scx_simple uses, spreads such tasks over all
+    CPUs."""
     script = SEQUENCES.replace("NR", str(nr_busy))
     schedulers = ("scx_nest", "scx_simple")
     printed = replayed("".join(script.replace("SCHEDULER", name) for name in schedulers))

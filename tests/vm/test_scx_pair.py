@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""scx_pair on a real kernel: which tasks a pair of CPUs runs at the same time, by the record of
-context switches."""
+"""scx_pair on a real kernel: a recording of context switches shows which tasks the CPUs of a pair
+run at the same time."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def groups(guest: Guest) -> Iterator[Sequence[str]]:
 
 def load_in(guest: Guest, group: str, *args: str, seconds: int = 4) -> Process:
     """Starts a load in a cgroup. The process first runs outside of the cgroup, under the names chrt
-    (of the agent) and sh, which overlaps() ignores. The sleep ends the run in which the process
-    moves to the cgroup, so that all later runs are in the cgroup."""
+    (used by the guest's agent) and sh, which overlaps() ignores. The sleep ends the run in which
+    the process moves to the cgroup, so that all later runs are in the cgroup."""
     command = " ".join(["scx_load", "--seconds", str(seconds), "--json", *args])
     name = f"load_{group.rpartition('/')[2]}"
     return guest.spawn(name, f"echo $$ >{group}/cgroup.procs; sleep 0.1; exec {command}")
 
 
 def overlaps(runs: list[Record], owners: dict[int, str], pairs: list[tuple[int, int]]) -> list[str]:
-    """Runs of two cgroups that overlapped on a pair of CPUs. `owners` has the cgroup of each
-    process."""
+    """The overlaps of runs of two cgroups on a pair of CPUs, as text. `owners` has the cgroup of
+    each process."""
     found = []
     for one, other in pairs:
         own = [
@@ -89,9 +89,11 @@ def check_pairs(
     pairs: list[tuple[int, int]],
     *args: str,
 ) -> None:
-    """Records loads in several cgroups: no pair of CPUs runs two cgroups at once."""
-    # The recorder is started first, so that its program on sched_switch runs before the
-    # scheduler's. As soon as the scheduler sees a task stop, the other CPU may run another cgroup.
+    """Records loads in several cgroups, and checks that no pair of CPUs runs two cgroups at
+    once."""
+    # The recorder is started first, so that its program on sched_switch runs before that of the
+    # scheduler. As soon as the scheduler's program has run, the other CPU may run another cgroup,
+    # and a recorder that ran later would see an overlap.
     recorder = Recorder(guest, "--json", "--ring-kib", "16384")
     scheduler = start("scx_pair", "-i", "0.5", *args).wait_enabled()
     assert ops(guest) == "pair"
@@ -153,7 +155,7 @@ def all_run(guest: Guest, load: Process, count: int) -> bool:
 
 
 def test_cgroups_come_and_go(guest: Guest, start: Start, groups: Sequence[str]) -> None:
-    """Cgroups are created and removed, and tasks move between them. A load fails if one of its
+    """Cgroups are created and removed, and tasks move between cgroups. A load fails if one of its
     threads is stuck."""
     scheduler = start("scx_pair", "-i", "0.5").wait_enabled()
     loads = [load_in(guest, group, "--hogs", "3", *QUIET, seconds=3600) for group in groups[:2]]
@@ -176,8 +178,8 @@ def test_tasks_leave_a_cpu_with_a_real_time_task(
     scheduler = start("scx_pair", "-i", "0.5").wait_enabled()
     hogs = load_in(guest, groups[0], "--hogs", "2", *QUIET, seconds=60)
     beside = load_in(guest, groups[1], "--hogs", "1", *QUIET, seconds=60)
-    # The cgroups may take turns on the other three CPUs. A hog that waited for the real-time task
-    # would get almost no CPU time.
+    # The hogs get only a part of a CPU each, because the cgroups may take turns on the CPUs. A hog
+    # that waited until the real-time task ends would get almost no CPU time.
     shares = shares_beside_real_time(guest, [(hogs, 2), (beside, 1)])
     print(shares)
     assert min(map(min, shares)) > 0.1

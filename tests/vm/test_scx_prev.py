@@ -40,7 +40,7 @@ def test_schedules_under_load(guest: Guest, start: Start, load: Load) -> None:
 
 
 def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
-    """The previous CPU of a task may be one that it may not use any more."""
+    """The affinity of tasks changes, so that they may no longer use their previous CPU."""
     scheduler = start("scx_prev").wait_enabled()
     storm = load("--movers", "24", "--hogs", "2", *QUIET, "--seconds", "4", "--json")
     assert finished(storm)["movers"]["changes"] > 300
@@ -53,9 +53,10 @@ def test_cpu_is_shared_by_weight(replayed: Callable[[str], str]) -> None:
     assert heavy_s / light_s == pytest.approx(NICE_0_TO_5, rel=0.1)
 
 
-#: A hog on one thread of a core. A task that sleeps often runs on the other thread, and then may
-#: run anywhere, in five rounds. If a kernel thread runs on the CPU when the task wakes up, the task
-#: moves for the rest of the round. The shell and its commands stay on another core.
+#: A hog runs on CPU 0. In each of five rounds, a task that sleeps often is moved to CPU 1, the
+#: other thread of this core, and then may run anywhere. If a kernel thread runs on CPU 1 when the
+#: task wakes up, the task is on other CPUs for the rest of the round. The shell and its commands
+#: stay on another core.
 BESIDE_HOG = f"""
 taskset -p c $$ >/dev/null
 SCHEDULER >/dev/null & scheduler=$!
@@ -82,7 +83,8 @@ wait $scheduler
 def test_task_stays_on_its_cpu_beside_a_busy_sibling(
     replayed_on: Callable[[Topology, str], str],
 ) -> None:
-    """By the kernel's default, the task moves to a fully idle core."""
+    """With the kernel's selection of idle CPUs, which scx_simple uses, the task moves to a fully
+    idle core."""
     schedulers = ("scx_prev", "scx_simple")
     script = "".join(BESIDE_HOG.replace("SCHEDULER", name) for name in schedulers)
     cpus, simple_cpus = Counter(), Counter()

@@ -27,13 +27,13 @@ from sched_ext import (
 from vm import topology
 from vm.guest import Guest
 
-#: A nice value for each weight class, and how many tasks the class's queue serves in a turn.
+#: A nice value for each of the five queues, and how many tasks each queue serves in a turn.
 NICES = "10,5,0,-5,-10"
 RATIO = [1, 2, 4, 8, 16]
 
 
 def last(scheduler: Scheduler) -> dict[str, int]:
-    """The next line of statistics."""
+    """The numbers of the next line of statistics, by name."""
     return counters(scheduler.wait_lines(1)[-1])
 
 
@@ -42,17 +42,17 @@ def served(line: dict[str, int]) -> list[int]:
 
 
 def hogs_of_all_classes(number: int) -> list[str]:
-    """Options of scx_load: this many hogs of each class."""
+    """Options of scx_load: this many hogs for each queue."""
     return ["--hogs", str(5 * number), "--hog-nices", NICES, *QUIET]
 
 
 @pytest.mark.every_topology
 def test_queues_are_served_in_ratio(guest: Guest, start: Start, load: Load) -> None:
-    """Compares counts, which do not depend on the speed of the CPUs. Each enqueued task is either
-    dispatched or dequeued."""
+    """Compares numbers of dispatches, which do not depend on the speed of the CPUs. Each enqueue
+    ends in a dispatch or a dequeue."""
     scheduler = start("scx_qmap", "-i", "0.2", "-s", "2000").wait_enabled()
     assert ops(guest) == "qmap"
-    # More hogs than CPUs, so that no queue is ever empty.
+    # For each queue, two hogs more than there are CPUs, so that no queue is ever empty.
     load(*hogs_of_all_classes(len(guest.topology.online) + 2))
     wait_for("all queues are used", lambda: all(served(last(scheduler))))
     before = last(scheduler)
@@ -82,7 +82,7 @@ run() {
 
 def figures(replayed_on: Callable[[topology.Topology, str], str], *runs: str) -> list[Record]:
     """The figures of loads on one CPU. Each of `runs` has the arguments of the shell function
-    run."""
+    `run`: an option of scx_qmap, which may be '', then options of scx_load."""
     script = "\n".join([RUN, *(f"run {run}" for run in runs)])
     printed = replayed_on(topology.find("1cpu"), script)
     found = re.findall(r"^\{.*?^\}", printed, re.MULTILINE | re.DOTALL)
@@ -110,13 +110,13 @@ def test_boosted_tasks_preempt(replayed_on: Callable[[topology.Topology, str], s
     assert boosted["hogs"]["cpu_min_s"] > 0.2 * boosted["elapsed_s"]
 
 
-#: A line of the option --print-shared, with a task of the load.
+#: A line that --print-shared has printed, if it lists a task of the load.
 SHARED_TASK = re.compile(r"^shared DSQ:.* (mover|hog)\[\d+\]")
 
 
 def test_tasks_that_move_leave_stale_entries(start: Start, load: Load) -> None:
-    """Threads move each other to other CPUs while they wait. The queues are short, so some threads
-    do not find room."""
+    """Threads change the affinity of other threads that wait in a queue. The queues are short, so
+    some threads do not find room."""
     options = ("-i", "0.5", "--queue-len", "8", "--batch", "4", "--print-shared")
     scheduler = start("scx_qmap", *options).wait_enabled()
     storm = load("--movers", "24", "--hogs", "4", *QUIET, "--seconds", "3600", "--json")
@@ -149,7 +149,7 @@ def test_hotplug_under_load_loses_no_task(start: Start, load: Load, set_cpu: Set
 def test_tasks_leave_a_cpu_with_a_real_time_task(
     guest: Guest, start: Start, load: Load, icount: bool
 ) -> None:
-    """A task that the real-time task preempts continues on another CPU."""
+    """A task that is preempted by a real-time task continues on another CPU."""
     nr_cpus = len(guest.topology.online)
     scheduler = start("scx_qmap", "-i", "0.5").wait_enabled()
     hogs = load("--hogs", str(nr_cpus - 1), *QUIET, "--seconds", "3600", "--json")
@@ -198,8 +198,8 @@ FAILURES = {
 @pytest.mark.parametrize("failure", FAILURES)
 def test_failure_on_request(guest: Guest, start: Start, load: Load, failure: str) -> None:
     options, message = FAILURES[failure]
-    # While a CPU is in the endless loop, it sometimes looks idle, so that sleepers run and do not
-    # fill the queues. Hogs wait in the queues.
+    # For the endless loop, tasks have to wait in the queues. A CPU in the loop sometimes looks
+    # idle, so that sleepers run at once and do not fill the queues. Hogs do.
     hogs = "8" if failure == "loop" else "0"
     load("--hogs", hogs, "--sleepers", "4", "--pipes", "0", "--forks-per-s", "0")
     scheduler = start("scx_qmap", *options)

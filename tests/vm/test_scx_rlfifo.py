@@ -43,15 +43,15 @@ def serve(guest: Guest, start: Start, *args: str) -> Scheduler:
 
 
 def in_flight(counts: Record) -> int:
-    """The number of enqueues to the policy that have not ended."""
+    """The number of enqueues for which a decision was requested, and which have not ended."""
     ends = ("user_dispatches", "fallback_dispatches", "cancel_dispatches", "dequeued")
     return counts["nr_asked"] - sum(counts[f"nr_{end}"] for end in ends)
 
 
 def assert_books_balance(guest: Guest) -> None:
-    """Waits until all enqueued tasks are accounted for, except the tasks that are in the queue
-    according to the kernel. The condition is polled, because the per-CPU counters are not read at
-    the same time."""
+    """Waits until the number of enqueues that have not ended is the number of tasks that wait
+    according to the kernel. It is polled, because the counters of the CPUs are not read at the same
+    time."""
     wait_for(
         "all tasks are accounted for",
         lambda: in_flight(counts := total(guest)) == counts["nr_queued"],
@@ -59,9 +59,9 @@ def assert_books_balance(guest: Guest) -> None:
 
 
 def end_well(scheduler: Scheduler) -> None:
-    """The scheduler ends on SIGINT, without page faults, and with all tasks accounted for. Tasks
-    served without a decision are allowed: an emulated machine may be halted for longer than the
-    policy's timeout."""
+    """Ends the scheduler by SIGINT. There must be no page faults, and all tasks must be accounted
+    for. Tasks served without a decision are allowed, because an emulated machine may be halted for
+    longer than the policy's timeout."""
     assert scheduler.end(signal.SIGINT) == 0
     report, *_ = scheduler.process.stderr().splitlines()
     assert re.search(r" faults=0$", report), report
@@ -70,7 +70,8 @@ def end_well(scheduler: Scheduler) -> None:
 
 @pytest.mark.every_topology
 def test_mixed_load(guest: Guest, start: Start, load: Load, icount: bool) -> None:
-    """Hogs, sleepers, pipes and forks. The load fails if one of its threads is stuck."""
+    """All kinds of tasks run and get decisions: hogs, sleepers, pipes and forks. The load fails if
+    one of its threads is stuck."""
     scheduler = serve(guest, start)
     assert ops(guest) == "rlfifo"
     hogs = str(len(guest.topology.online) * 2)
@@ -128,15 +129,16 @@ def test_stopped_scheduler_causes_no_stall(guest: Guest, start: Start, load: Loa
         guest.run(["sleep", "2"]).check()
         return total(guest)["nr_fallback_dispatches"] == before
 
-    # This may take a while, because the host may halt the guest, and thereby the policy.
+    # This may take a while: whenever the host halts the guest, and thereby the policy, BPF serves
+    # tasks again.
     wait_for("BPF serves no more tasks", is_settled)
     assert_books_balance(guest)
     assert scheduler.end(signal.SIGINT) == 0
     assert "tasks without a decision" in scheduler.process.stderr()
 
 
-#: Stops the scheduler three times, and prints its counters before and after. The shell that resumes
-#: the scheduler is a real-time task, because it must not depend on the scheduler.
+#: Stops the scheduler three times, and prints its counters before and after each stop. The shell,
+#: which resumes the scheduler, is a real-time task, because it must not depend on the scheduler.
 STOPS = """
 scx_rlfifo & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
@@ -194,7 +196,7 @@ def test_hotplug_in_place(guest: Guest, start: Start, load: Load, set_cpu: SetCp
             wait_for("one CPU is offline", lambda: total(guest)["nr_cpus"] == nr_cpus - 1)
         set_cpu(1, True)
     # A CPU goes offline when all tasks have left it, which the CPU checks only when it schedules.
-    # Without a kick, going offline took 8 s, or forever.
+    # When the scheduler did not kick the CPU for this, going offline took 8 s, or forever.
     assert statistics.median(offline_s) < 4, offline_s
     # In some runs on 7.2, a wakeup of the policy thread was lost on the offline CPU. Going offline
     # then took 15 s.
@@ -223,8 +225,9 @@ def test_cpu_that_was_offline_at_the_start_is_used(
 def test_all_allowed_cpus_go_offline(
     guest: Guest, start: Start, load: Load, set_cpu: SetCpu
 ) -> None:
-    """Tasks wait for a decision, while the policy is stopped and the last of their two CPUs goes
-    offline. On 6.17 that CPU no longer dispatches when BPF begins to serve the tasks."""
+    """The policy is stopped, and the second of the two CPUs that hogs may use goes offline while
+    they wait for a decision. On 6.17, this CPU no longer dispatches when BPF begins to serve the
+    hogs."""
     scheduler = serve(guest, start)
     hogs = load("--hogs", "6", *QUIET, "--seconds", "3600", "--json", through="taskset c")
     wait_for("all hogs run", lambda: sum(s > 0.02 for s in hog_times_s(guest, hogs)) == 6)
@@ -246,8 +249,8 @@ def test_all_allowed_cpus_go_offline(
 
 @pytest.mark.every_topology
 def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
-    """Threads that run, wait and wake up move each other to other CPUs. So decisions come too late,
-    or are for CPUs that are no longer allowed. This must not be an error."""
+    """Threads change the affinity of each other while they run, wait and wake up. So decisions come
+    too late, or are for CPUs that the task may no longer use. This must not be an error."""
     scheduler = serve(guest, start, "--percpu-local")
     storm = load("--movers", "24", "--hogs", "4", *QUIET, "--seconds", "4", "--json")
     assert finished(storm)["movers"]["changes"] > 500
@@ -258,8 +261,8 @@ def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
     end_well(scheduler)
 
 
-#: As many hogs as CPUs. Prints the CPU time of the scheduler's threads in ns before and after. The
-#: kernel's DAMON statistics are off, because their sampling uses CPU time.
+#: As many hogs as CPUs. Prints the CPU times of the scheduler's threads in ns before and after the
+#: load. The kernel's DAMON statistics are off, because their sampling uses CPU time.
 HOGS = """
 echo N 2>/dev/null >/sys/module/damon_stat/parameters/enabled
 scx_rlfifo & scheduler=$!
@@ -305,8 +308,8 @@ def test_favoured_tasks_run_to_completion_in_fifo_order(guest: Guest, start: Sta
     work = "i=0; while [ $i -lt 12000 ]; do i=$((i + 1)); done"
     guest.run(f"echo '{work}' >/tmp/busy").check()
     recorder = Recorder(guest, "--comm", "busy", "--json")
-    # The task sleeps, because a decision for the previous weight applies until the task sleeps or
-    # is enqueued again.
+    # The task sleeps first, because the slice for its previous weight applies until it sleeps or is
+    # enqueued again.
     begin = "nice -n -5 taskset 2 sh -c 'sleep 0.1; printf busy >/proc/self/comm; . /tmp/busy'"
     # Each task starts before the previous task has ended.
     guest.run(f"for n in 1 2 3; do {begin} & sleep 0.2; done; wait", TIMEOUT_S).check()
@@ -383,9 +386,9 @@ def test_no_system_call_per_task(guest: Guest, start: Start, load: Load) -> None
         f"{dispatched} tasks: {thread['syscalls']} system calls, {thread['wakeups']} wakeups, "
         f"{thread['cpu_ns'] / dispatched / 1000:.1f} us of CPU time each"
     )
-    # The thread also wakes up once a second to check whether the scheduler was unloaded. The wakers
-    # count nr_wakeups: unlike the kernel's count, it includes wakeups of a thread that has not gone
-    # to sleep yet.
+    # The thread also wakes up once a second to check whether the scheduler was unloaded. nr_wakeups
+    # is counted by the wakers. Unlike the count of the kernel, it includes wakeups of the thread
+    # just before the thread goes to sleep.
     wakeups = after["nr_wakeups"] - before["nr_wakeups"]
     assert thread["syscalls"] <= wakeups + 10 + 2 * summary["elapsed_s"]
     assert scheduler.end(signal.SIGINT) == 0
@@ -412,12 +415,12 @@ wait $scheduler
 
 
 def test_running_tasks_are_counted(replayed: Callable[[str], str]) -> None:
-    """Tasks leave the scheduler's class while they run on other CPUs, but the kernel calls the
-    scheduler on the CPU of chrt."""
+    """nr_running is right although tasks leave the scheduler's class while they run: the kernel
+    then calls the scheduler on the CPU of chrt, not on the CPU of the task."""
     counts = answers(replayed(HOGS_LEAVE.replace("SOCKET", SOCKET).replace("TOTAL", TOTAL)))
     before, after = (count["nr_running"] for count in counts)
     print(f"running: {before}, {after}")
-    # Beside the hogs, the thread that answers runs, and the client may still run.
+    # The thread that answers the client also runs, and the client may still run.
     assert before in {3, 4}
     assert after in {1, 2}
 
@@ -432,8 +435,8 @@ def test_percpu_local_tasks_stay(guest: Guest, start: Start, load: Load) -> None
         cpus_of.setdefault(run["pid"], []).append(run["cpu"])
     assert len(cpus_of) == 6
     moves = sum(a != b for cpus in cpus_of.values() for a, b in itertools.pairwise(cpus))
-    # A task moves only in events that are counted. For example, an emulated CPU may exceed the
-    # timeout, and its tasks are then moved to other CPUs.
+    # A task moves only in events that are counted. For example, if an emulated CPU exceeds the
+    # timeout, its tasks are moved to other CPUs.
     counts = total(guest)
     reasons = ("nr_rescued", "nr_bounce_dispatches", "nr_fallback_dispatches")
     assert moves <= sum(counts[reason] for reason in reasons), counts
@@ -454,7 +457,8 @@ def test_builtin_idle_leaves_wakeups_to_the_kernel(replayed: Callable[[str], str
 
 
 def test_inherited_slice_is_not_extended(guest: Guest, start: Start, load: Load) -> None:
-    """Two tasks that wake each other up share their CPUs with hogs, and do not starve the hogs."""
+    """Two tasks that wake each other up share two CPUs with two hogs, and do not starve the
+    hogs."""
     scheduler = serve(guest, start, "--builtin-idle")
     quiet = ("--sleepers", "0", "--forks-per-s", "0", "--seconds", "4", "--json")
     result = finished(load("--hogs", "2", "--pipes", "1", *quiet, through="taskset 3"))
@@ -480,9 +484,9 @@ def test_next_run_after_kill_9_restores_the_original_setting(guest: Guest, start
 
 
 # This must be the last test of its guest. While 6.12 enables a scheduler, it drops its reference to
-# each task with a lock held, and takes the same lock again if that was the last reference
+# each task with a lock held, and takes the same lock again if this was the last reference
 # (scx_ops_enable_workfn(), sched_ext_free()). So the kernel deadlocks if a task that has exited is
-# freed at that time, and after this test there are thousands of such tasks.
+# freed at that time. After this test, there are thousands of such tasks.
 @pytest.mark.once
 def test_ten_thousand_tasks(guest: Guest, start: Start) -> None:
     guest.run("echo 40000 >/proc/sys/kernel/threads-max").check()

@@ -31,8 +31,8 @@ def serve(guest: Guest, start: Start, *args: str) -> Scheduler:
 
 
 def decided_share(counts: Record) -> float:
-    """The share of enqueues on which the policy decided. Enqueues of the policy thread, one for
-    each of its wakeups, do not count."""
+    """The share of enqueues for which the policy was asked for a decision. The enqueues of the
+    policy thread, one for each of its wakeups, do not count."""
     not_asked = counts["nr_kernel_dispatches"] - counts["nr_wakeups"]
     return counts["nr_asked"] / (counts["nr_asked"] + not_asked)
 
@@ -82,7 +82,7 @@ def test_decisions_stand_for_later_wakeups(replayed: Callable[[str], str]) -> No
     (beside,) = counted(replayed, commands[:1], ("--hogs", "4", *server[2:]))
     shares = [decided_share(counts) for counts in (alone, full, beside)]
     print("decided about: {:.3f}, with --full-user {:.3f}, beside hogs {:.3f}".format(*shares))
-    # 0.03 with 8 of 12 seeds, 0.08 to 0.22 with the others.
+    # The share was 0.03 with 8 of 12 seeds, and 0.08 to 0.22 with the other 4.
     assert shares[0] < 0.4
     assert min(shares[1:]) > 2 * shares[0]
     per_wakeup = [
@@ -94,8 +94,7 @@ def test_decisions_stand_for_later_wakeups(replayed: Callable[[str], str]) -> No
 
 
 def test_low_power_keeps_idle_cpus_asleep(replayed: Callable[[str], str]) -> None:
-    """Counts kicks of idle CPUs beside a hog. The kicks are compared per decision, because the
-    numbers of decisions differ."""
+    """Counts kicks of idle CPUs per decision, beside a hog. The numbers of decisions differ."""
     load = ("--hogs", "1", *SLEEPERS[2:])
     commands = ["scx_rustland --full-user", "scx_rustland --full-user --low-power"]
     usual, low = (
@@ -153,8 +152,8 @@ def test_fifo_mode_depends_on_the_load(guest: Guest, start: Start, load: Load) -
 
 
 def test_cpu_is_shared_by_weight(replayed: Callable[[str], str]) -> None:
-    """The ratio is approximate: a hog that a third task preempts may lose its turn to the other
-    hog, if the decision of the policy comes late."""
+    """The ratio is approximate: if a third task preempts a hog, and the decision of the policy
+    comes late, the other hog may run next."""
     heavy_s, light_s = shares(replayed, "scx_rustland", [0, 5])
     print(f"{heavy_s / light_s:.2f} : 1")
     assert heavy_s / light_s == pytest.approx(NICE_0_TO_5, rel=0.1)
@@ -211,5 +210,5 @@ def test_overloaded_machine_is_responsive(replayed: Callable[[str], str]) -> Non
     assert sum(ours["hogs"]["cpu_s"]) > 0.85 * sum(eevdf["hogs"]["cpu_s"])
     resident_kib = int(re.findall(r"VmHWM:\s+(\d+) kB", text)[0])
     print(f"resident {resident_kib / 1024:.1f} MiB")
-    # The whole memory is locked, and 16 MiB of it is the arena of the heap.
+    # All memory of the process is locked. 16 MiB of it are the arena of the policy's heap.
     assert resident_kib < 44 * 1024

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""scx_rusty on a real kernel, under loads, hotplug, signals and storms: no task stalls, and the
-scheduler continues. Placement and CPU time are tested by test_scx_rusty_balance.py."""
+"""scx_rusty on a real kernel. Under loads, hotplug, signals and storms of forks and affinity
+changes, no task stalls, and the scheduler continues. Placement and CPU time are tested by
+test_scx_rusty_balance.py."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from sched_ext import (
 from statistics_client import total, wait_served
 from vm.guest import Guest
 
-#: A short interval, so that loads are balanced in each test.
+#: A short balancing interval, so that loads are balanced in each test.
 BUSY = ("--interval", "0.5")
 
 
@@ -50,7 +51,8 @@ def cpus(words: list[int]) -> set[int]:
 
 @pytest.mark.every_topology
 def test_mixed_load(guest: Guest, start: Start, load: Load) -> None:
-    """Hogs, sleepers, pipes and forks; the load fails if one of them is stuck."""
+    """All kinds of tasks run: hogs, sleepers, pipes and forks. The load fails if one of its threads
+    is stuck."""
     scheduler = serve(guest, start)
     assert ops(guest) == "rusty"
     hogs = str(len(guest.topology.online) * 2)
@@ -63,12 +65,12 @@ def test_mixed_load(guest: Guest, start: Start, load: Load) -> None:
     assert counts["task_get_err"] == 0
     assert [int(node) for node in counts["nodes"]] == list(range(max(1, len(guest.topology.nodes))))
     assert sorted(map(int, domains(guest))) == list(range(len(domains(guest))))
-    # With the default of --kick-greedy-under, 100, idle CPUs of every domain may steal tasks.
+    # With the default of --kick-greedy-under, 100, idle CPUs of every domain are woken to steal.
     assert cpus(counts["kick_greedy_cpus"]) == set(guest.topology.online)
     assert scheduler.end(signal.SIGINT) == 0
 
 
-#: The names that dashboards use, from earlier versions of scx_rusty.
+#: The names of statistics in earlier versions of scx_rusty, which dashboards use.
 NAMES = """
 at_us lb_at_us total slice_us cpu_busy load nr_migrations task_get_err time_used sync_prev_idle
 wake_sync prev_idle greedy_idle pinned direct greedy greedy_far dsq_dispatch greedy_local
@@ -85,7 +87,7 @@ def test_statistics_have_the_names_that_clients_know(guest: Guest, start: Start)
     assert set(node) == {"load", "imbal", "delta", "doms"}
     (domain,) = node["doms"].values()
     assert set(domain) == {"load", "imbal", "delta"}
-    # All are numbers, even before the first event: NaN would be null in JSON.
+    # The other statistics are numbers, even before the first event. NaN would be null in JSON.
     words = ("direct_greedy_cpus", "kick_greedy_cpus", "nodes")
     assert all(isinstance(counts[name], int | float) for name in counts if name not in words)
     assert all(isinstance(word, int) for word in counts["direct_greedy_cpus"])
@@ -93,7 +95,7 @@ def test_statistics_have_the_names_that_clients_know(guest: Guest, start: Start)
 
 
 def test_masks_have_a_word_for_every_64_possible_cpus(guest: Guest, start: Start) -> None:
-    """Even if no CPU is in them: clients need masks of a constant size."""
+    """This also holds for empty masks, because clients need masks of a constant size."""
     off = ("--direct-greedy-under", "0", "--kick-greedy-under", "0")
     scheduler = serve(guest, start, *off)
     possible = read(guest, "/sys/devices/system/cpu/possible")
@@ -125,14 +127,14 @@ def test_kill_9_under_load(guest: Guest, start: Start, load: Load) -> None:
 
 
 def test_stopped_user_space_causes_no_stall(guest: Guest, start: Start, load: Load) -> None:
-    """After SIGSTOP loads are not balanced, but tasks are scheduled."""
+    """While the scheduler's process is stopped, loads are not balanced, but tasks are scheduled."""
     scheduler = serve(guest, start)
     load("--hogs", "6", *MIXED)
     scheduler.process.signal(signal.SIGSTOP)
     try:
         until_s = uptime_s(guest) + 5
         while uptime_s(guest) < until_s:
-            # Each starts processes.
+            # Each command starts processes, which have to be scheduled.
             guest.run("ls /proc | wc -l").check()
         assert state(guest) == "enabled"
     finally:
@@ -147,8 +149,8 @@ def restarts(scheduler: Scheduler) -> int:
 
 
 def switch(scheduler: Scheduler, set_cpu: SetCpu, cpu: int, online: bool) -> float:
-    """Changes a CPU's state; returns when the scheduler has restarted. Returns how long the change
-    itself took, in s."""
+    """Takes a CPU offline or online, and waits until the scheduler has restarted. Returns how long
+    the change took, without the restart, in s of the guest."""
     before = restarts(scheduler)
     took_s = set_cpu(cpu, online)
     print(f"CPU {cpu} online={online} after {took_s:.1f} s")
@@ -164,7 +166,8 @@ def switch(scheduler: Scheduler, set_cpu: SetCpu, cpu: int, online: bool) -> flo
 @pytest.mark.every_topology
 @STOPS_FAIR_SERVER_TWICE
 def test_hotplug_under_load(guest: Guest, start: Start, load: Load, set_cpu: SetCpu) -> None:
-    """At each change the scheduler restarts, within the same process."""
+    """At each change, the scheduler restarts within the same process, and then uses the CPUs that
+    are online."""
     if len(guest.topology.online) == 1:
         pytest.skip("the only CPU cannot go offline")
     scheduler = serve(guest, start)
@@ -181,15 +184,15 @@ def test_hotplug_under_load(guest: Guest, start: Start, load: Load, set_cpu: Set
 def test_all_cpus_of_a_domain_go_offline(
     guest: Guest, start: Start, load: Load, set_cpu: SetCpu
 ) -> None:
-    """With tasks in the domain, some of which may run only there."""
+    """There are tasks in the domain meanwhile, and some of them may run only there."""
     scheduler = serve(guest, start, "--cpumasks", "3", "c")
     wait_for("both domains are reported", lambda: domains(guest) == ["0", "1"])
     load("--hogs", "8", *MIXED)
     load("--hogs", "2", *QUIET, through="taskset c")
     wait_for("both domains have load", lambda: total(guest)["load"] > 8)
     switch(scheduler, set_cpu, 2, False)
-    # The kernel waits for RCU's thread, which may be in the queue of the domain. Without CPUs of
-    # other domains that take it from there, this took up to 21 s: until the RCU stall.
+    # The kernel waits for RCU's thread, which may be in the queue of the domain. When no CPU of
+    # another domain took the thread from there, this took 21 s, until the RCU stall warning.
     assert switch(scheduler, set_cpu, 3, False) < 10
     wait_for("the domain is gone", lambda: domains(guest) == ["0"])
     wait_for("the load moves to the other domain", lambda: total(guest)["load"] > 8)
@@ -201,7 +204,8 @@ def test_all_cpus_of_a_domain_go_offline(
 
 @pytest.mark.every_topology
 def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
-    """Threads that run, wait and wake up move each other to other CPUs and domains."""
+    """Threads change the affinity of each other while they run, wait and wake up, and thereby also
+    their domains."""
     masks = [f"{1 << cpu:x}" for cpu in guest.topology.online]
     scheduler = serve(guest, start, "--cpumasks", *masks)
     storm = load("--movers", "24", "--hogs", "4", *QUIET, "--seconds", "4", "--json")
@@ -233,7 +237,7 @@ def test_fork_storm(guest: Guest, start: Start, load: Load) -> None:
 def test_options_under_load(
     guest: Guest, start: Start, load: Load, options: tuple[str, ...]
 ) -> None:
-    """With two domains: all dispatch paths of the BPF side serve every task."""
+    """With two domains and options that change how tasks are dispatched, every task is served."""
     scheduler = serve(guest, start, "--cpumasks", "3", "c", *options)
     result = finished(load("--hogs", "6", *MIXED, "--seconds", "4", "--json"))
     assert result["hogs"]["cpu_min_s"] > 0
@@ -260,7 +264,7 @@ def test_wrong_options_are_refused(guest: Guest, options: tuple[str, ...], words
     assert state(guest) == "disabled"
 
 
-# The last test of its guest: see test_ten_thousand_tasks() in test_scx_rlfifo.py.
+# This must be the last test of its guest: see test_ten_thousand_tasks() in test_scx_rlfifo.py.
 @pytest.mark.once
 def test_ten_thousand_tasks(guest: Guest, start: Start) -> None:
     guest.run("echo 40000 >/proc/sys/kernel/threads-max").check()
@@ -277,8 +281,8 @@ def test_ten_thousand_tasks(guest: Guest, start: Start) -> None:
         wait_for("loads are balanced", lambda: total(guest)["lb_at_us"] > before["lb_at_us"])
         print(f"a round takes {total(guest)['time_used']:.3f} s")
         assert state(guest) == "enabled"
-        # Before they exit: a thousand exits per second are too many for an emulated machine, and
-        # would delay the kernel's watchdog.
+        # End the scheduler before the tasks exit: a thousand exits per second are too many for an
+        # emulated machine, and would delay the kernel's watchdog.
         assert scheduler.end(signal.SIGINT) == 0
     finally:
         crowd.signal(signal.SIGINT)

@@ -19,10 +19,10 @@ from vm import topology
 NUMA = topology.find("numa")
 CPUMASKS = "--cpumasks 1 2 4 8"
 
-#: No work stealing across domains: only the balancer moves tasks.
+#: Options without work stealing across domains, so that only the balancer moves tasks.
 NO_STEALING = "--greedy-threshold 0 --direct-greedy-under 0 --kick-greedy-under 0"
 
-#: Waits until the scheduler is enabled, or fails if it has ended.
+#: Waits until the scheduler is enabled. Ends the script with status 1 if the scheduler has ended.
 ENABLED = """
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do
     kill -0 $scheduler || exit 1
@@ -40,7 +40,8 @@ used() {
 }
 """
 
-#: Hogs start on CPU 0 and then may run anywhere; after some intervals, their CPUs are recorded.
+#: Hogs start on CPU 0. After 2 s, they may run on any CPU. After five further intervals of the
+#: balancer, their CPUs and CPU times are recorded.
 SPREAD = """
 USED
 scx_rusty OPTIONS --interval 0.5 >/dev/null & scheduler=$!
@@ -111,7 +112,7 @@ def last_stats(printed: str) -> Record:
 
 
 def test_hogs_are_spread_over_nodes_and_domains(on_nodes: Callable[[str], str]) -> None:
-    """Four hogs that start on one CPU: after five intervals, each CPU runs one."""
+    """Four hogs start on one CPU. After five intervals, each CPU runs a hog."""
     printed = on_nodes(SPREAD.replace("OPTIONS", f"{CPUMASKS} {NO_STEALING}"))
     assert sorted(time_by_cpu(printed)) == [0, 1, 2, 3]
     assert min(used_s(printed)) > 0.8
@@ -120,13 +121,14 @@ def test_hogs_are_spread_over_nodes_and_domains(on_nodes: Callable[[str], str]) 
     domains = [dom for node in stats["nodes"].values() for dom in node["doms"].values()]
     assert len(stats["nodes"]) == 2
     assert len(domains) == 4
-    # One hog in each domain; the client runs in one of them.
+    # There is one hog in each domain. The client of the statistics adds to the load of its domain.
     assert all(0.8 < domain["load"] < 1.6 for domain in domains), domains
     assert all(abs(domain["imbal"]) < 0.5 for domain in domains), domains
 
 
 def test_hogs_are_spread_over_nodes_without_contention(on_nodes: Callable[[str], str]) -> None:
-    """Two hogs on the two CPUs of a node: one moves to the other node, although no task waits."""
+    """Two hogs run on the two CPUs of a node. One of them moves to the other node, although no task
+    waits."""
     script = SPREAD.replace("taskset 1", "taskset 3").replace("--hogs 4", "--hogs 2")
     where = "grep -h '(hog)' /proc/$load/task/*/stat | cut -d ' ' -f 39"
     script = script.replace("scx_switches --comm hog --seconds 1 --json", where)
@@ -150,7 +152,7 @@ def test_without_balancing_they_stay(on_nodes: Callable[[str], str]) -> None:
 def test_idle_cpus_of_the_other_node_take_work_only_when_allowed(
     on_nodes: Callable[[str], str], threshold: int, nodes: set[int]
 ) -> None:
-    """Only stealing moves tasks here; the balancer is off."""
+    """The balancer is off, so that only stealing moves tasks."""
     options = f"--no-load-balance --direct-greedy-under 0 --greedy-threshold-x-numa {threshold}"
     printed = on_nodes(SPREAD.replace("OPTIONS", options))
     assert nodes_of(time_by_cpu(printed)) == nodes
@@ -165,13 +167,15 @@ kill -INT $scheduler
 wait $scheduler
 """
 
-#: p->scx.weight: kernel/sched/core.c, sched_prio_to_weight[], a hundred for nice 0.
+#: p->scx.weight by nice value, before rounding: sched_prio_to_weight[] of kernel/sched/core.c,
+#: scaled to 100 for nice 0.
 WEIGHTS = {-10: 9548 / 10.24, 0: 100.0, 10: 110 / 10.24}
 
 
 def feasible(nices: list[int], nr_cpus: int) -> list[float]:
-    """The fraction of a CPU that each task is entitled to. A task uses at most one CPU; the rest is
-    shared by weight. Found by trying how many of the heaviest tasks use a whole CPU."""
+    """The fraction of a CPU that each task is entitled to. A task can use at most one CPU. Of the
+    heaviest tasks, this finds the number that use a whole CPU, and shares the other CPUs by
+    weight."""
     weights = [WEIGHTS[nice] for nice in nices]
     by_weight = sorted(weights, reverse=True)
     for nr_full in range(nr_cpus + 1):
@@ -190,7 +194,8 @@ def feasible(nices: list[int], nr_cpus: int) -> list[float]:
 def test_cpu_time_matches_feasible_weights(
     replayed: Callable[[str], str], shape: topology.Topology, nices: list[int]
 ) -> None:
-    """Within 5 % of a CPU for each task. By weight, nice -10 would get more than one CPU."""
+    """Each task gets its share to within 5 % of a CPU. By weight alone, a task of nice -10 would be
+    entitled to more than one CPU."""
     script = WEIGHTED.replace("NICES", ",".join(map(str, nices))).replace("NR", str(len(nices)))
     load = figures(replayed(script.replace("ENABLED", ENABLED)))
     got = [cpu_s / load["elapsed_s"] for cpu_s in load["hogs"]["cpu_s"]]
@@ -206,7 +211,8 @@ def test_two_hogs_share_a_cpu_by_weight(replayed: Callable[[str], str]) -> None:
     assert heavy_s / light_s == pytest.approx(NICE_0_TO_5, rel=0.15)
 
 
-#: Three hogs on the only CPU of a domain; two of them may not use any other CPU.
+#: Three hogs on the only CPU of a domain. Two of them may not use any other CPU. Prints the CPU
+#: times of the hogs in ns, at the beginning and at the end of a second.
 FIFO = """
 USED
 scx_rusty --fifo-sched --no-load-balance --cpumasks 1 OPTIONS >/dev/null & scheduler=$!
@@ -228,10 +234,11 @@ wait $scheduler
 
 
 def test_fifo_order_includes_tasks_bound_to_a_cpu(on_nodes: Callable[[str], str]) -> None:
-    """Tasks bound to one CPU used to run before all tasks that may use the whole domain."""
+    """Tasks that are bound to a CPU do not run before tasks that may use the whole domain."""
     got_s = used_s(on_nodes(FIFO.replace("OPTIONS", NO_STEALING)))
     print(got_s)
-    # More than a second may pass between the readings, because the shell waits for a CPU, too.
+    # The sum may be above 1 s: more than a second may pass between the readings, because the shell
+    # waits for a CPU, too.
     assert sum(got_s) > 0.9
     assert [one_s / sum(got_s) for one_s in got_s] == pytest.approx([1 / 3] * 3, abs=0.1)
 
@@ -247,8 +254,8 @@ wait $scheduler
 
 
 def test_pairs_that_wake_each_other_do_not_starve_hogs(on_nodes: Callable[[str], str]) -> None:
-    """All of them are bound to two CPUs, while the others are idle. With the kernel's default CPU
-    selection, a hog got 0.11 s of CPU time in 2 s."""
+    """All tasks of the load are bound to two CPUs, while the other two CPUs are idle. With the
+    kernel's default CPU selection, a hog got 0.11 s of CPU time in 2 s."""
     load = figures(on_nodes(BESIDE_PIPES))
     print(load["hogs"], load["sleepers"], load["pipes"])
     # Two hogs and four almost always runnable pipe tasks on two CPUs: a third of a CPU each.
@@ -259,7 +266,8 @@ def test_pairs_that_wake_each_other_do_not_starve_hogs(on_nodes: Callable[[str],
 
 
 #: A shell starts four hogs one after the other, beside short-lived tasks that fill the machine
-#: briefly. Prints the CPU time of the hogs in ns, from 0.5 s after the end of the others.
+#: briefly. Prints the CPU times of the hogs in ns twice, 1 s apart: first 0.5 s after the end of
+#: the short-lived tasks.
 FORKS = """
 scx_rusty OPTIONS >/dev/null & scheduler=$!
 ENABLED
@@ -290,8 +298,9 @@ wait $scheduler
 def test_new_tasks_start_on_idle_cpus(
     on_nodes: Callable[[str], str], crowd: int, options: str, lasts: int
 ) -> None:
-    """Each hog gets a CPU, whatever ran when it started: without the balancer, if the short-lived
-    tasks end while the hog is still new; with the balancer, even if they run for a second."""
+    """Each hog gets a CPU, whatever ran when the hog started. Without the balancer, this holds if
+    the short-lived tasks end while the hog is still new. With the balancer, it also holds if they
+    run for a second."""
     names = " ".join(map(str, range(crowd)))
     script = FORKS.replace("OPTIONS", options).replace("LASTS", str(lasts))
     got_s = used_s(on_nodes(script.replace("CROWD", names)))

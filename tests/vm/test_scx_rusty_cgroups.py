@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""scx_rusty --cgroups: cgroups share the machine by their weights, in deterministic guests."""
+"""With scx_rusty --cgroups, cgroups share the machine by their weights (deterministic guests)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_weights_of_cgroups_are_an_option(replayed: Callable[[str], str]) -> Non
 
 
 def test_weights_count_at_every_level(replayed: Callable[[str], str]) -> None:
-    """The number of tasks does not count: a weight is that of a whole cgroup."""
+    """A weight is that of a whole cgroup, so the number of tasks in the cgroup does not count."""
     tree = {"a": 100, "a/x": 100, "a/y": 300, "b": 100}
     leaves = {"a/x": 4, "a/y": 3, "b": 8}
     hogs = [f"hogs {path} {number}" for path, number in leaves.items()]
@@ -35,7 +35,7 @@ def test_weights_count_at_every_level(replayed: Callable[[str], str]) -> None:
     assert found["tree"] == pytest.approx(ideal(tree, leaves), rel=0.05)
 
 
-#: Cgroups come and go, with processes that fork in them.
+#: Creates and removes a cgroup again and again, with processes that fork in it.
 CHURN = """
 (while :; do
     group churn 100
@@ -46,7 +46,7 @@ done) & churn=$!
 
 
 def test_changes_under_load_take_effect(replayed: Callable[[str], str]) -> None:
-    """A changed weight, a moved task, new cgroups and removed ones."""
+    """Changes the weight of a cgroup, moves a task, and creates and removes cgroups."""
     tree = {"one": 100, "two": 200}
     commands = [create(tree), "start scx_rusty --cgroups", "hogs one 4", "hogs two 4", "sleep 1"]
     commands += ["share 3 equal one two"]
@@ -66,8 +66,8 @@ def test_changes_under_load_take_effect(replayed: Callable[[str], str]) -> None:
 
 
 def test_balancer_uses_the_weights_of_cgroups(replayed: Callable[[str], str]) -> None:
-    """Two domains without work stealing. By number, or by nice value, they are balanced from the
-    start: six hogs in each."""
+    """Two domains without work stealing start with six hogs each. By the number of tasks, or by
+    their nice values, the domains are balanced, but not by the weights of the cgroups."""
     options = "--cpumasks 3 c --greedy-threshold 0 --direct-greedy-under 0 --interval 0.5"
     tree = {"heavy": 300, "light": 100}
 
