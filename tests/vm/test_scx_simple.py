@@ -36,7 +36,8 @@ def counters(line: str) -> tuple[int, int]:
 
 @pytest.mark.every_topology
 def test_schedules_under_load(guest: Guest, start: Start, load: Load) -> None:
-    """The scheduler schedules ordinary tasks, counts them, and is unloaded cleanly."""
+    """The scheduler schedules tasks of the default policy, counts how they are dispatched, and is
+    unloaded cleanly."""
     scheduler = start("scx_simple", "-i", "0.5").wait_enabled()
     assert ops(guest) == "simple"
     assert read(guest, "/sys/kernel/sched_ext/switch_all") == "1"
@@ -98,9 +99,9 @@ def test_hotplug_under_load_loses_no_task(
 ) -> None:
     """Four changes under load, each of which restarts the scheduler.
 
-    All hogs start after the scheduler, so that the kernel switches the scheduler's threads to the
-    ext class first. The hogs, still in the fair class, must not starve the thread that switches
-    them (6.17, runner/priority.c). A smaller load does not show this.
+    All hogs start after the scheduler, so that at each restart the kernel switches the scheduler's
+    threads to the ext class first. The hogs, still in the fair class, must not starve the thread
+    that switches them (6.17, see scheds/c/runner/priority.c). A smaller load does not show this.
     """
     scheduler = start("scx_simple").wait_enabled()
     mixed = load("--hogs", "12", "--sleepers", "60", "--pipes", "8", "--forks-per-s", "20")
@@ -125,7 +126,7 @@ def test_cpu_is_shared_by_weight(replayed: Callable[[str], str]) -> None:
 
 def test_light_task_elsewhere_does_not_change_the_shares(replayed: Callable[[str], str]) -> None:
     """The virtual time of a task of nice 19 that is alone on its CPU advances a hundred times as
-    fast as that of other tasks."""
+    fast as that of a task of nice 0. This does not change the shares of tasks on another CPU."""
     elsewhere = f"nice -n 19 taskset 4 {HOG} &"
     heavy_s, light_s = shares(replayed, "scx_simple", [0, 5], elsewhere)
     assert heavy_s / light_s == pytest.approx(NICE_0_TO_5, rel=0.1)
@@ -158,7 +159,7 @@ ONE_HOG = ("--hogs", "1", "--sleepers", "0", "--pipes", "0", "--forks-per-s", "0
 
 
 def wait_ran(guest: Guest, process: Process, seconds: float) -> None:
-    """Waits until the process has used this much CPU time."""
+    """Waits until the hogs of this load have used more CPU time than this."""
     wait_for("the hog runs", lambda: sum(hog_times_s(guest, process)) > seconds)
 
 
@@ -182,13 +183,13 @@ def test_many_waiting_tasks_get_shorter_slices(guest: Guest, start: Start, load:
     load("--hogs", "500", *ONE_HOG[2:], through="taskset 1")
     wait_for("all hogs wait", lambda: int(re.search(r"(\d+) queued", dump(guest))[1]) > 450)
     slices_ns = [int(ns) for ns in re.findall(r"simple: .* slice_ns=(\d+)", dump(guest))]
-    # All waiting tasks together get 4 s, so a task that is queued behind 450 others gets at most
-    # 8.8 ms. A few tasks still have slices of 20 ms.
+    # All waiting tasks together get 4 s, so the slice of a task that is queued behind 450 others is
+    # less than 9 ms. A few tasks still have slices of 20 ms.
     assert sum(0 < ns < 10e6 for ns in slices_ns) > 50, slices_ns
 
 
 def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
-    """Threads that run, wait and wake up move each other to other CPUs."""
+    """Threads change the affinity of each other while they run, wait and wake up."""
     scheduler = start("scx_simple").wait_enabled()
     storm = load("--movers", "24", *ONE_HOG, "--seconds", "4", "--json")
     assert storm.wait(TIMEOUT_S) == 0, storm.stderr()

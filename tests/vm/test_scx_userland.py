@@ -27,8 +27,8 @@ from vm.guest import Guest
 
 
 def nr_pending(scheduler: Scheduler) -> int:
-    """The number of enqueues that have not ended, by the next line of statistics. The counters of a
-    CPU are read while the other CPUs run, so the number may be off by a few."""
+    """The number of enqueues that have not ended, from the next line of statistics. The counters of
+    the CPUs are read while the CPUs run, so the number may be off by a few."""
     last = counters(scheduler.wait_lines(1)[-1])
     ends = ("dispatched", "fallback", "cancelled", "dequeued")
     return last["nr_queued"] - sum(last[f"nr_{end}"] for end in ends)
@@ -51,8 +51,8 @@ def test_schedules_under_load(guest: Guest, start: Start, load: Load) -> None:
 
 
 def test_its_memory_is_locked(guest: Guest, start: Start) -> None:
-    """All mappings are locked, except those of BPF maps and of the kernel's own pages, which cannot
-    be swapped out (flag "de")."""
+    """All mappings are locked, except those of BPF maps and of the kernel's pages, which cannot be
+    swapped out: mappings with the flag "de" (VM_DONTEXPAND), and vsyscall."""
     scheduler = start("scx_userland").wait_enabled()
     smaps = read(guest, f"/proc/{scheduler.process.pid}/smaps")
     mappings = re.findall(r"^[0-9a-f]+-(.*?)^VmFlags: (.*?)$", smaps, re.MULTILINE | re.DOTALL)
@@ -97,7 +97,7 @@ def test_cpu_is_shared_by_weight(replayed: Callable[[str], str]) -> None:
 
 
 def slice_ms(guest: Guest, start: Start, load: Load, *args: str) -> float:
-    """The CPU time of hogs on one CPU, divided by the number of their dispatches."""
+    """The CPU time of hogs on one CPU, divided by the number of dispatches meanwhile, in ms."""
     scheduler: Scheduler = start("scx_userland", "-i", "0", *args).wait_enabled()
     wait_served(guest)
     hogs = load("--hogs", "4", *QUIET, through="taskset 1")

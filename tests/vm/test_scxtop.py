@@ -36,7 +36,7 @@ TWO_HOGS = ("--hogs", "2", "--sleepers", "0", "--pipes", "0", "--forks-per-s", "
 
 
 def snapshots(guest: Guest, count: int = 1, interval_s: float = 2) -> list[Snapshot]:
-    """What scxtop shows in `count` intervals."""
+    """The snapshots that `scxtop top --json` prints for `count` intervals."""
     command = f"scxtop top --json --count {count} --interval {interval_s} --tasks 1000"
     done = guest.run(command, TIMEOUT_S).check()
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -73,7 +73,7 @@ def hogs_run(guest: Guest, load: Process) -> bool:
 
 
 def check_limits(snapshot: Snapshot) -> None:
-    """What is true of every snapshot."""
+    """Checks what must hold for every snapshot."""
     for cpu in snapshot["cpus"]:
         assert 0 <= cpu["rt_pct"] + cpu["ext_pct"] <= cpu["busy_pct"] + 1e-6 <= 100.001
     for part in [snapshot, *snapshot["cpus"], *snapshot["tasks"]]:
@@ -82,14 +82,15 @@ def check_limits(snapshot: Snapshot) -> None:
         assert wakeup["count"] == sum(count for _, count in wakeup["buckets"])
     busy = sum(cpu["busy_pct"] for cpu in snapshot["cpus"])
     ran = sum(task["run_pct"] for task in snapshot["tasks"])
-    # Tasks that have exited are not shown, and CPUs and tasks are not read at the same moment.
+    # The sums differ: tasks that have exited are not in the snapshot, and CPUs and tasks are not
+    # read at the same moment.
     assert ran <= busy + 30
     assert snapshot["own"]["lost"] == 0
 
 
 def test_hogs_that_share_a_cpu(guest: Guest, start: Start, load: Load) -> None:
-    """The CPU time and the waiting time of each hog add up to the interval, and the CPU times of
-    both hogs to the busy time of the CPU."""
+    """The CPU time and the waiting time of each hog add up to about the interval, and the CPU times
+    of both hogs to about the busy time of their CPU."""
     start("scx_simple").wait_enabled()
     hogs = load(*TWO_HOGS, through="taskset 2")
     wait_for("the hogs run", lambda: hogs_run(guest, hogs))
@@ -125,7 +126,7 @@ def test_queues_of_the_scheduler(guest: Guest, start: Start, load: Load) -> None
     assert shared["depth"] >= 1
     assert shared["inserts"] > 5
     assert shared["vtime_spread"] > 0
-    # A hog waits until one of four CPUs has finished its slice of 20 ms.
+    # A hog waits until the slice of 20 ms of a hog on one of the four CPUs has expired.
     assert 1_000_000 < shared["latency"]["p50_ns"] < 200_000_000
     assert queues["local"]["inserts"] > 0
     assert {task["dsq"] for task in tasks(snapshot, "hog")} <= {"0x0", "local"}
@@ -146,7 +147,7 @@ def test_without_a_scheduler(guest: Guest, load: Load) -> None:
 
 
 def test_agrees_with_scx_switches(guest: Guest, load: Load) -> None:
-    """scxtop and scx_switches observe the same hogs, from before the hogs start."""
+    """scxtop and scx_switches, started before the hogs, agree on the CPU times of the hogs."""
     top = spawn(guest, "top", "--json", "--interval", "1", "--tasks", "1000")
     wait_for("scxtop counts", lambda: bool(top.stdout()))
     recorder = Recorder(guest, "--comm", "hog", "--json")
@@ -160,8 +161,8 @@ def test_agrees_with_scx_switches(guest: Guest, load: Load) -> None:
     assert len(last) == 2
     for thread in summary["threads"]:
         shown = last[thread["pid"]]
-        # What the hogs did after the last snapshot is not shown. Both programs read the clock at a
-        # context switch.
+        # scxtop does not show what the hogs did after its last snapshot. Otherwise the times differ
+        # only because each program reads the clock itself at a context switch.
         assert 0.2 * thread["cpu_ns"] < shown["run_ns"] < 1.05 * thread["cpu_ns"]
 
 
@@ -217,8 +218,8 @@ def test_forks_are_counted(guest: Guest, start: Start, load: Load) -> None:
 
 
 def test_observes_for_a_shorter_time_if_there_are_many_switches(guest: Guest, load: Load) -> None:
-    """Observation may take 1 % of a CPU, which is 10,000 observed switches per second, averaged
-    over the interval."""
+    """scxtop observes about 10,000 switches per second of the interval at most, which is estimated
+    to take 1 % of a CPU."""
     *_, quiet = snapshots(guest, 2)
     assert quiet["observed_pct"] > 95
     load("--hogs", "0", "--sleepers", "0", "--pipes", "4", "--forks-per-s", "0")
@@ -234,7 +235,7 @@ def test_observes_for_a_shorter_time_if_there_are_many_switches(guest: Guest, lo
 
 
 def nr_switches(snapshot: Snapshot) -> float:
-    """Context switches of all CPUs per second."""
+    """The context switches of all CPUs per second."""
     return sum(cpu["switches"] for cpu in snapshot["cpus"])
 
 
@@ -256,10 +257,10 @@ def decoded(guest: Guest, tmp_path: Path, path: str) -> perfetto_trace.Trace:
 def test_trace_agrees_with_scx_switches(
     guest: Guest, start: Start, load: Load, tmp_path: Path
 ) -> None:
-    """Each run in the trace was also recorded by scx_switches, with the same times.
+    """Each run in the trace was also recorded by scx_switches, with nearly the same times.
 
-    Both programs read the clock at a context switch, one after the other. In between, the emulator
-    may run other CPUs.
+    Both programs read the clock at a context switch, one after the other. Between these readings,
+    the emulator may run other CPUs.
     """
     start("scx_simple").wait_enabled()
     hogs = load("--hogs", "5", "--pipes", "0", "--sleepers", "2", "--forks-per-s", "10")
@@ -320,8 +321,8 @@ def test_trace_of_a_late_wakeup(guest: Guest, load: Load, tmp_path: Path) -> Non
 
 
 def test_trace_is_ended_by_a_signal(guest: Guest, tmp_path: Path) -> None:
-    """The events recorded so far are written, and no other file is left. After SIGKILL there is no
-    file of that name, because the trace would be incomplete."""
+    """After SIGTERM, the file has the events recorded so far, and no other file is left. After
+    SIGKILL, there is no file of that name, because the trace would be incomplete."""
     guest.run("mkdir /tmp/traces").check()
     process = spawn(guest, "trace", "--seconds", "600", "--output", "/tmp/traces/a")
     wait_for("it records", lambda: "recording\n" in process.stderr())
@@ -345,7 +346,8 @@ class Terminal:
 
     def __init__(self, guest: Guest, *args: str) -> None:
         self.guest = guest
-        #: How often the whole screen had been drawn before the last Ctrl-L.
+        #: How often the screen had been cleared when the last Ctrl-L was typed; -1 before the
+        #: first.
         self.nr_redraws = -1
         mount = "mkdir -p /dev/pts && mount -t devpts devpts /dev/pts"
         guest.run(f"mountpoint -q /dev/pts || {{ {mount}; }}").check()
@@ -360,16 +362,16 @@ class Terminal:
         self.guest.run(f"printf '%b' '{keys}' >{self.keys}", is_urgent=True).check()
 
     def wait_shown(self, *texts: str) -> None:
-        """Waits until each text is displayed at the same time.
+        """Waits until all texts are displayed at the same time.
 
-        Ctrl-L redraws the whole screen; otherwise only what has changed would be displayed.
+        Ctrl-L makes scxtop redraw the whole screen. Otherwise it would draw only what has changed.
         """
 
         def shown() -> bool:
             displayed = self.process.stdout()
             assert self.process.running(), displayed + self.process.stderr()
-            # Type the next Ctrl-L only after the previous one has taken effect, so that requests do
-            # not pile up.
+            # Type the next Ctrl-L only after the screen was cleared for the previous one, so that
+            # they do not pile up.
             if displayed.count(CLEAR) > self.nr_redraws:
                 self.nr_redraws = displayed.count(CLEAR)
                 self.type("\\f")
@@ -380,13 +382,13 @@ class Terminal:
 
 
 def words(displayed: str) -> str:
-    """What is displayed, without the terminal's control sequences."""
+    """The text of a terminal's output, with its control sequences replaced by spaces."""
     return re.sub(r"\x1b(\[[0-9;?]*[A-Za-z]|[()].|.)", " ", displayed)
 
 
 def test_views_in_a_terminal(guest: Guest, start: Start, load: Load) -> None:
-    """Shows every view, resizes the terminal, and ends the scheduler meanwhile. Afterwards, the
-    terminal is in its initial state."""
+    """Shows every view, resizes the terminal, and ends the scheduler while scxtop runs. When scxtop
+    ends, it restores the terminal."""
     scheduler = start("scx_simple").wait_enabled()
     hogs = load("--hogs", "5", *TWO_HOGS[2:])
     wait_for("the hogs run", lambda: hogs_run(guest, hogs))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The installed units under a real systemd: each scheduler and the loader in the sandbox, and
-failures of scx.service."""
+"""The installed units under a real systemd: each scheduler and the loader run in the sandbox, and
+scx.service handles failures."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ class Systemd:
         wait_for("systemd runs", lambda: self.ctl("is-active", "multi-user.target").ok)
 
     def _has_started(self) -> bool:
-        """Stores the pid of systemd. While systemd forks, pidof briefly finds two pids."""
+        """Stores the pid of systemd, and returns whether there is exactly one. While systemd forks,
+        pidof briefly finds two."""
         self._pid = self.guest.run(["pidof", "systemd"]).stdout.strip()
         return self._pid.isdecimal()
 
@@ -84,13 +85,13 @@ class Systemd:
         return self.show("ActiveState") == "failed"
 
     def start(self, scheduler: str, flags: str = "") -> None:
-        """Starts the unit with this configuration and an empty log."""
+        """Starts scx.service with this configuration and an empty log."""
         text = f"SCX_SCHEDULER={scheduler}\nSCX_FLAGS={flags}\n"
         self.guest.run(f": >{LOG}; printf '{text}' >{self._configuration}").check()
         self.ctl("start", UNIT).check()
 
     def stop(self) -> None:
-        """Stops the unit and resets its state."""
+        """Stops scx.service and resets its state."""
         self.ctl("stop", UNIT).check()
         self.ctl("reset-failed", UNIT)
         wait_disabled(self.guest)
@@ -170,7 +171,8 @@ def test_scheduler_works_in_the_sandbox(systemd: Systemd, scheduler: str) -> Non
 
 
 def test_sandbox_is_read_only(systemd: Systemd) -> None:
-    """The system is read-only, except /run/scx and the settings that schedulers change."""
+    """In the sandbox, files are read-only, except /run/scx and the settings that schedulers change,
+    and the kernel log and terminals are missing."""
     systemd.start("scx_rustland")
     wait_running(systemd, "scx_rustland")
     enter = f"nsenter -t {process(systemd, 'scx_rustland')} --mount --"

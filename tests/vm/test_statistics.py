@@ -30,8 +30,8 @@ EMSGSIZE = 90
 
 
 def measured(guest: Guest) -> list[dict]:
-    """Two readings, each after a second without requests, then the totals, all on one
-    connection."""
+    """The answers to three requests on one connection: two for the statistics, each after a second
+    without requests, then one for the totals."""
     command = f"(sleep 1; echo '{STATS}'; sleep 1; echo '{STATS}'; echo '{TOTAL}') | "
     done = guest.run(command + f"scx_stats_client {SOCKET} pass").check()
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -43,7 +43,7 @@ def client(guest: Guest, *args: str) -> str:
 
 @pytest.fixture
 def fifo(guest: Guest, start: Start) -> Scheduler:
-    """A scheduler that serves statistics."""
+    """scx_fifo, which serves statistics when this returns."""
     scheduler = start("scx_fifo", "--slice-us", "5000").wait_enabled()
     wait_served(guest)
     return scheduler
@@ -51,7 +51,8 @@ def fifo(guest: Guest, start: Start) -> Scheduler:
 
 @dataclass(frozen=True)
 class Served:
-    """A scheduler that serves statistics, and its counter of tasks that waited in a queue."""
+    """A scheduler that serves statistics, and the name of its counter of tasks that waited in a
+    queue."""
 
     scheduler: Scheduler
     queued: str
@@ -59,7 +60,7 @@ class Served:
 
 @pytest.fixture(params=[("scx_fifo", "nr_queued"), ("scx_simple", "global")], ids=["rust", "c"])
 def served(request: pytest.FixtureRequest, guest: Guest, start: Start) -> Served:
-    """A Rust and a C scheduler, which have different servers."""
+    """A Rust scheduler, or a C scheduler: their servers of statistics differ."""
     program, queued = request.param
     scheduler = start(program).wait_enabled()
     wait_served(guest)
@@ -68,7 +69,7 @@ def served(request: pytest.FixtureRequest, guest: Guest, start: Start) -> Served
 
 @pytest.fixture
 def monitor(guest: Guest) -> Iterator[Callable[..., Process]]:
-    """Starts monitors; they are stopped after the test."""
+    """A function that starts a monitor of scx_fifo, which is killed after the test."""
     started: list[Process] = []
 
     def launch(*args: str, user: str = "root") -> Process:
@@ -87,8 +88,9 @@ def test_wire_statistics(guest: Guest, fifo: Scheduler, load: Load) -> None:
     first, second, total = (payload(answer) for answer in measured(guest))
     assert set(first) == {"nr_local", "nr_queued", "nr_kthreads", "slice_us"}
     assert first["slice_us"] == 5000
-    # Counters are the increase since the previous answer on the connection, or since it was opened;
-    # in totals, since the start of the scheduler.
+    # In the first two answers, a counter is the increase since the previous answer on this
+    # connection, or since the connection was opened. In the totals, it counts since the start of
+    # the scheduler.
     assert first["nr_queued"] + first["nr_local"] > 0
     assert total["nr_queued"] >= first["nr_queued"] + second["nr_queued"]
     assert payload(ask(guest, TOTAL)[0])["nr_queued"] > total["nr_queued"]
@@ -145,7 +147,7 @@ def test_c_scheduler_serves_after_a_restart(guest: Guest, start: Start, set_cpu:
             lambda n=count: scheduler.process.stderr().count("restarting") >= n,
         )
         scheduler.wait_enabled()
-        # The scheduler counts from zero again.
+        # After a restart, the scheduler counts from zero again.
         wait_for("tasks are counted", lambda: payload(ask(guest, TOTAL)[0])["local"] > 0)
 
 
@@ -175,7 +177,8 @@ def test_hostile_clients_do_not_disturb_others(guest: Guest, served: Served, loa
     after = payload(ask(guest, TOTAL)[0])
     assert after[served.queued] > before[served.queued]
 
-    # The server closes connections that block, after a timeout.
+    # After a timeout, the server closes connections whose request is incomplete, or whose client
+    # does not read.
     assert half.wait(TIMEOUT_S) == 0, half.stderr()
     assert half.stdout() == "hung up\n"
     assert deaf.wait(TIMEOUT_S) == 0, deaf.stderr()
@@ -209,7 +212,8 @@ def test_configured_group_may_read(
 def test_monitor_continues_after_kill_9(
     guest: Guest, fifo: Scheduler, start: Start, monitor: Callable[..., Process]
 ) -> None:
-    """A killed scheduler leaves its socket; the next scheduler replaces it."""
+    """A killed scheduler leaves its socket behind. The next scheduler replaces the socket, and the
+    monitor continues with this scheduler."""
     process = monitor()
     wait_for("lines", lambda: process.stdout().count("\n") >= 2)
     fifo.end(signal.SIGKILL)
@@ -226,7 +230,7 @@ def test_monitor_continues_after_kill_9(
 def test_monitor_continues_after_a_restart(
     guest: Guest, fifo: Scheduler, monitor: Callable[..., Process], set_cpu: SetCpu
 ) -> None:
-    """CPU hotplug restarts the scheduler; the monitor sees the same options afterwards."""
+    """CPU hotplug restarts the scheduler. The monitor continues, and shows the same slice."""
     process = monitor()
     wait_for("lines", lambda: process.stdout().count("\n") >= 2)
     for online in (0, 1):
@@ -284,7 +288,7 @@ def test_scheduler_runs_without_its_socket(guest: Guest, start: Start) -> None:
 
 
 def test_closed_output_ends_the_scheduler(guest: Guest) -> None:
-    """`scx_fifo --stats 1 | head -1` must not leave a scheduler in the background."""
+    """A command such as `scx_fifo --stats 1 | head -1` leaves no scheduler in the background."""
     done = guest.run("scx_fifo --stats 0.3 | head -n 1", TIMEOUT_S)
     assert not done.timed_out
     assert done.stdout.startswith("local=")

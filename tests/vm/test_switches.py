@@ -25,7 +25,7 @@ QUIET = ("--hogs", "0", "--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
 
 
 def quiet_load(load: Load, *args: str, through: str = "") -> Process:
-    """A load of only this kind, e.g. --hogs 2."""
+    """A load of only the kinds that `args` names, such as --hogs 2."""
     given = {QUIET[i]: QUIET[i + 1] for i in range(0, len(QUIET), 2)}
     given |= {args[i]: args[i + 1] for i in range(0, len(args), 2)}
     flat = [word for pair in given.items() for word in pair]
@@ -47,8 +47,8 @@ def by_thread(runs: list[Record]) -> dict[int, list[Record]]:
 
 
 def two_hogs_on_cpu_1(load: Load, recorder: Recorder) -> list[list[Record]]:
-    """All runs of two hogs that share a CPU. The runs do not overlap, and add up to the CPU time
-    that the kernel accounts to the hogs."""
+    """Records two hogs that share CPU 1. Checks that their runs do not overlap, and add up to the
+    CPU time that the kernel accounts to the hogs. Returns the runs of each hog."""
     counted = figures(quiet_load(load, "--hogs", "2", "--seconds", "4", through="taskset 2"))
     runs, summary = recorder.records()
     assert summary["lost"] == 0
@@ -84,15 +84,16 @@ def test_runs_are_slices_under_scx_fifo(guest: Guest, start: Start, load: Load) 
     for own in hogs:
         lengths_ns = [run["ran_ns"] for run in own if run["end"] == "preempted"]
         assert len(lengths_ns) > 10
-        # A slice ends at the next tick, up to 4 ms late. Other threads cut some runs short.
+        # A slice ends at the first tick after it has expired, up to 4 ms late (HZ = 250). Other
+        # threads cut some runs short.
         assert 15e6 < statistics.median(lengths_ns) < 30e6
     assert scheduler.end(signal.SIGINT) == 0
 
 
 @contextmanager
 def stopped(guest: Guest, process: Process) -> Iterator[dict[int, tuple[int, int]]]:
-    """Stops the process within the block. Yields the kernel's counts of voluntary and involuntary
-    context switches of each thread."""
+    """Stops the process for the duration of the block. Yields, for each thread, the kernel's counts
+    of voluntary and involuntary context switches."""
 
     def fields(name: str) -> list[str]:
         text = guest.run(f"cat /proc/{process.pid}/task/*/status").check().stdout
@@ -117,14 +118,14 @@ def test_sleepers_sleep_and_are_woken_up(guest: Guest, load: Load) -> None:
     assert len(summary["threads"]) == 2
     for thread in summary["threads"]:
         voluntary, involuntary = counted[thread["pid"]]
-        # The first switch of a thread may have happened under its parent's name.
+        # The first switch of a thread may have happened while it still had its parent's name.
         assert voluntary - 2 <= thread["voluntary"] <= voluntary
         assert involuntary - 2 <= thread["involuntary"] <= involuntary
         slept = [run for run in by_thread(runs)[thread["pid"]] if run["end"] == "slept"]
         assert len(slept) == thread["voluntary"]
-        # One wakeup for each sleep except the last, during which the thread was stopped. The wakeup
-        # before the thread's first run is counted under its parent's name. Some wakeups come just
-        # before the thread goes to sleep, in addition to those that end a sleep.
+        # There is one wakeup for each sleep, except the last sleep, in which the thread was
+        # stopped. The wakeup before the thread's first run comes while it has its parent's name. In
+        # addition to wakeups that end a sleep, some come just before the thread goes to sleep.
         assert voluntary - 2 <= thread["wakeups"] <= 1.5 * voluntary
         assert thread["voluntary"] + thread["involuntary"] == thread["runs"]
         assert thread["runs"] - 1 <= thread["switches_in"] <= thread["runs"]
@@ -168,7 +169,7 @@ def test_system_calls_are_counted(guest: Guest) -> None:
     for blocks in (1000, 3000):
         guest.run(f"dd if=/dev/zero of=/dev/null bs=1 count={blocks}").check()
     runs, summary = recorder.records()
-    # A read and a write for each block, and the system calls of the program's start.
+    # dd makes two system calls for each block, read() and write(), and some more when it starts.
     few, many = sorted(thread["syscalls"] for thread in summary["threads"])
     assert 2000 <= few < 2200
     assert many == few + 4000
@@ -230,7 +231,7 @@ def test_closed_output_is_no_error(guest: Guest, load: Load) -> None:
 
 
 def refused(guest: Guest, command: str, user: str = "root") -> str:
-    """Asserts that scx_switches ends with status 1 and a message of one line. Returns the
+    """Runs the command, which must end with status 1 and a message of one line. Returns the
     message."""
     done = guest.run(command, user=user)
     assert done.status == 1

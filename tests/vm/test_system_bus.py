@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The system bus and polkit that tests of services use. Both authorize callers by their user."""
+"""The system bus and polkit that tests of services use: both authorize callers by their users."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def files() -> dict[str, File]:
 
 @pytest.fixture
 def authorised(bus: SystemBus, guest: Guest) -> Iterator[Ask]:
-    """Whether polkit authorizes a process of the user for an action, as requested by `asker`."""
+    """A function that asks polkit, as the user `asker`, whether a process of `user` is authorized
+    for an action."""
     sleepers = {name: guest.spawn(name, ["sleep", "3600"], user=name) for name in ("root", USER)}
 
     def ask(user: str, action: str, asker: str = "root") -> bool:
@@ -80,7 +81,7 @@ def request_name(bus: SystemBus, name: str, user: str) -> list[int]:
 
 
 def owner(guest: Guest, daemon: Daemon, form: str) -> str:
-    """The owner of a daemon's process, in this format of stat."""
+    """The user of a daemon's process, in this format of stat: %u for the id, %U for the name."""
     return guest.run(["stat", "-c", form, f"/proc/{daemon.process.pid}"]).check().stdout.strip()
 
 
@@ -106,7 +107,7 @@ def test_policy_restricts_the_owners_of_names(bus: SystemBus) -> None:
         assert request_name(bus, "org.scx.test.Everybodys", user) == [PRIMARY_OWNER]
         with pytest.raises(CommandError, match=DENIED):
             request_name(bus, "org.scx.test.Roots", user)
-    # A name that no policy allows.
+    # No policy allows this name, not even for root.
     with pytest.raises(CommandError, match=DENIED):
         request_name(bus, "org.scx.test.Nobodys", "root")
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Schedulers written for the kernel's own sched_ext headers (docs/upstream.md): they load,
-schedule, and end like any other scheduler, although their own main() always returns 0."""
+"""Schedulers written for the kernel's own sched_ext headers (docs/upstream.md). They load,
+schedule and end like the other schedulers of this tree. Their exit status is right although their
+own main() returns 0 even after an ejection."""
 
 from __future__ import annotations
 
@@ -59,8 +60,8 @@ def test_schedules_under_load(guest: Guest, start: Start, load: Load, program: s
 
 
 def test_partial_leaves_other_tasks_alone(guest: Guest, start: Start, program: str) -> None:
-    """main() sets a flag whose value the running kernel defines. SysRq-S ends the program with
-    status 0."""
+    """With -p, main() sets a flag whose value the running kernel defines. SysRq-S ends the program
+    with status 0."""
     scheduler = start(program, "-p").wait_enabled()
     assert read(guest, "/sys/kernel/sched_ext/switch_all") == "0"
     guest.run("echo S >/proc/sysrq-trigger").check()
@@ -68,7 +69,7 @@ def test_partial_leaves_other_tasks_alone(guest: Guest, start: Start, program: s
     assert scheduler.process.stderr() == "EXIT: disabled by sysrq-S\n"
 
 
-#: Without this load, an idle guest takes half a minute for the enqueues that the tests below need.
+#: A load for tests that need 60 enqueues. Without it, an idle guest takes half a minute for these.
 BUSY = ("--hogs", "8", "--sleepers", "8")
 
 
@@ -99,7 +100,7 @@ def test_dump_is_limited(start: Start, load: Load, program: str) -> None:
 def test_cpu_hotplug_restarts_it(
     guest: Guest, start: Start, load: Load, set_cpu: SetCpu, program: str
 ) -> None:
-    """The exit code requests a restart; main() then loads the scheduler again."""
+    """The exit code requests a restart. main() then loads the scheduler again, with its options."""
     scheduler = start(program, "-s", "3000").wait_enabled()
     load("--hogs", "6")
     set_cpu(1, False)
