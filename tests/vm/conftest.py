@@ -88,8 +88,8 @@ def seeds_of(text: str) -> list[int]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Seeds for each test in a deterministic guest: the requested seeds, else the default seed.
-    With --own-seed, the default seed; some tests also run with a second seed, which depends on the
-    commit, so that no test is tuned to one run."""
+    With --own-seed, each test runs with the default seed, and some also with a seed that depends on
+    the commit, so that no test is tuned to one run."""
     if "seed" not in metafunc.fixturenames:
         return
     wanted = metafunc.config.getoption("--seeds")
@@ -115,7 +115,8 @@ def digest(test: str) -> int | None:
 
 
 def own_seed(test: str, one_in: int) -> list[int]:
-    """A seed that depends on commit and test; none for most tests, and none without git."""
+    """A second seed, which depends on commit and test, for one in `one_in` tests; [] for the
+    others, and without git."""
     number = digest(test)
     if number is None or number % one_in:
         return []

@@ -44,7 +44,7 @@ def set_profile(guest: Guest, preference: str) -> None:
 
 
 def busy_cpus(guest: Guest) -> set[int]:
-    """The CPUs that are idle for less than a quarter of the second during which this measures."""
+    """The CPUs that are idle for less than a quarter of the next second."""
 
     show = "grep '^cpu[0-9]' /proc/stat"
     text = guest.run(f"{show}; sleep 1; {show}", is_urgent=True).check().stdout

@@ -14,7 +14,7 @@ _ROW = re.compile(r"^\| (scx_\w+) \|(.*)\|$")
 
 @dataclass
 class Table:
-    """Scheduler → kernel series → cell."""
+    """The kernel series of the columns, and the cells by scheduler and series."""
 
     series: list[str]
     cells: dict[str, dict[str, str]]
@@ -31,7 +31,7 @@ class Table:
 
 
 def _parse(text: str) -> tuple[list[str], list[Table]]:
-    """The tables, and the texts before, between and after them. Texts come first in the result."""
+    """The texts before, between and after the tables; and the tables."""
     texts, tables = [""], []
     for line in text.splitlines(keepends=True):
         if line.startswith("| scheduler |"):

@@ -82,8 +82,8 @@ class Trace:
                         yield packet.ftrace_events.cpu, event
 
     def slices(self) -> list[Slice]:
-        """The runs of tasks between two switches of a CPU, except runs of idle tasks. They are
-        ordered by start."""
+        """The runs of tasks between two switches of a CPU, ordered by start. Runs of idle tasks are
+        left out."""
         slices = []
         before: dict[int, Any] = {}
         for cpu, event in self.sched("sched_switch"):
@@ -100,7 +100,7 @@ class Trace:
 
     def tracks(self) -> dict[int, str]:
         """The path of each track by its id: the names of the track's parents and of the track,
-        joined by ` / `. The track of a thread has no parent in its path: this is `NAME TID`."""
+        joined by ` / `. The path of a thread's track is only `NAME TID`."""
         described = {
             packet.track_descriptor.uuid: packet.track_descriptor
             for packet in self.packets

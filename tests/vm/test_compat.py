@@ -71,8 +71,8 @@ CHECKS = {"events": check_events, "nodes": check_nodes, "enums": check_enums}
 
 @pytest.fixture
 def preemption(guest: Guest, wrapper: str) -> Iterator[None]:
-    """For tests of re-enqueues, a real-time task that runs again and again: the kernel calls for
-    re-enqueues only when a higher class takes a CPU."""
+    """A real-time task that runs again and again, for tests of wrappers that re-enqueue tasks.
+    Tasks are there to be re-enqueued only when a higher class takes a CPU."""
     if "reenq" not in wrapper:
         yield
         return

@@ -167,8 +167,8 @@ def test_crowded_node_is_relieved(
     cpu_s = [time_s for load in figures for time_s in load["hogs"]["cpu_s"]]
     print(cpu_s)
     assert len(cpu_s) == 8
-    # Half of a CPU each, after 0.3 s in which the two hogs had a CPU each, and the six hogs a third
-    # of a CPU each.
+    # Each hog gets half of a CPU, except in the first 0.3 s, in which each of the two hogs gets a
+    # whole CPU, and each of the six hogs a third of a CPU.
     assert min(cpu_s) > 0.7 * max(cpu_s)
 
 
@@ -198,8 +198,8 @@ def test_all_of_many_hogs_run(guest: Guest, start: Start, load: Load, scheduler:
 def test_throttling_leaves_the_cpus_idle(
     guest: Guest, start: Start, load: Load, scheduler: str
 ) -> None:
-    """200 ms of idle time after 2 ms of running. Not in a deterministic guest: 7.2 accounts only
-    half of the CPU time of such short runs there."""
+    """All CPUs run for 2 ms and then are idle for 200 ms. The guest is not deterministic, because
+    in such a guest 7.2 accounts only half of the CPU time of such short runs."""
     process = start(scheduler, "--throttle-us", "200000", "--slice-us", "2000").wait_enabled()
     figures = finished(load("--hogs", "8", *QUIET, "--seconds", "3", "--json"))
     assert process.end(signal.SIGINT) == 0
@@ -212,7 +212,7 @@ def test_throttling_leaves_the_cpus_idle(
 
 @both
 def test_primary_domain_is_filled_first(replayed: Replayed, scheduler: str) -> None:
-    """Two tasks stay on CPUs 1 and 2; four tasks use all CPUs."""
+    """The primary domain is CPUs 1 and 2. Two hogs stay there, and four hogs use all CPUs."""
     _, idle_s = measure(replayed, f"{scheduler} -m 6", "--hogs 2 --seconds 2")
     print(idle_s)
     assert min(idle_s[0], idle_s[3]) > 1.8
@@ -226,7 +226,7 @@ def test_primary_domain_is_filled_first(replayed: Replayed, scheduler: str) -> N
 def test_siblings_are_used_last(
     replayed_on: Callable[[topology.Topology, str], str], command: str
 ) -> None:
-    """Two tasks on four cores with two threads each never share a core for long."""
+    """Two hogs on four cores with two threads each never share a core for long."""
     shape = topology.TOPOLOGIES["smt"]
     figures, idle_s = measure(
         lambda script: replayed_on(shape, script), command, "--hogs 2 --seconds 2"

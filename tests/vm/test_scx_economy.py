@@ -134,7 +134,8 @@ def test_server_share_grows_with_the_number_of_clients(replayed: Replayed) -> No
     ids=["flood", "greedy-server"],
 )
 def test_hogs_never_get_less_than_their_share(replayed: Replayed, work: str) -> None:
-    """T7: a flood of messages, and a server that computes for long."""
+    """T7: hogs keep their share beside a flood of messages, and beside a server that computes for
+    long."""
     share = trade(replayed, "", f"{terminals(2)} {work}").share()
     assert share["hog"] >= 0.98 / (HOGS + CLIENTS + 1)
 
@@ -200,8 +201,8 @@ def test_messages_cost_little(replayed: Replayed) -> None:
 
 
 def test_rich_server_does_not_monopolize_the_cpu(replayed: Replayed) -> None:
-    """T8: a server that was stopped while its clients paid does not run for longer than its maximum
-    lag of 30 ms, and two slices, before another task runs."""
+    """T8: a server that was stopped while its clients paid runs for at most its maximum lag, 30 ms,
+    and two slices, before another task runs."""
     command = ONE_CPU + scx_load(f"{terminals(60)} --client-work-us 50")
     load = f"""sh -c '{command} & load=$!
         sleep 0.3; server=$(pidof scx_load | tr " " "\\n" | grep -v "^$load$" | head -n 1)
@@ -265,7 +266,8 @@ kill $!
 
 
 def test_writers_of_pipes_pay_with_pipes(replayed: Replayed) -> None:
-    """Beside hogs, the reader of a pipe whose writer computes gets more CPU time."""
+    """With --pipes, the reader of a pipe gets more CPU time beside hogs, because the writer
+    pays."""
     done = []
     for options in ("", "--pipes --price-us 250"):
         hogs = scx_load(f"--hogs {HOGS} --seconds 3")
@@ -315,7 +317,7 @@ def test_no_money_is_created_or_lost(guest: Guest, start: Start, load: Load) -> 
     clients = load("--hogs", "2", "--clients", "4")
     wait_for("clients pay", lambda: total(guest)["nr_withdraw"] > 0)
     tasks = " ".join(f"/proc/{one.pid}/task/*" for one in (mixed, clients))
-    # Some tasks end before their turn comes.
+    # Some tasks end before the loop comes to them.
     each = f"for task in {tasks}; do task=${{task##*/}}; CHANGE && echo ok; done 2>&1; true"
     group = "/sys/fs/cgroup/economy"
     guest.run(f"echo +cpu >/sys/fs/cgroup/cgroup.subtree_control; mkdir {group}").check()

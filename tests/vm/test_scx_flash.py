@@ -95,8 +95,8 @@ def test_tickless_turns_end_only_if_others_wait(replayed: Replayed) -> None:
 def test_wakeup_throttle_delays_tasks_of_short_runs(
     replayed_on: Callable[[topology.Topology, str], str],
 ) -> None:
-    """A pair that passes a byte back and forth. The hogs get the CPU time that the pair does not
-    use.
+    """A pair that passes a byte back and forth is slowed down. The hogs get the CPU time that the
+    pair does not use.
 
     The guest has one CPU. The emulator runs CPUs in turn. With several busy CPUs, a run of 10 us
     may take ten times as long, because guest time passes during the turns of the other CPUs.

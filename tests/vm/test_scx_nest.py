@@ -37,7 +37,7 @@ def test_schedules_under_load(guest: Guest, start: Start, load: Load) -> None:
     scheduler = start("scx_nest", "--interval", "0.5").wait_enabled()
     assert ops(guest) == "nest"
     nr_cpus = len(guest.topology.online)
-    # Before the load starts: under load, a single CPU always finds a task.
+    # Wait before the load starts, because under load a single CPU always finds a task.
     wait_until(scheduler, "a CPU finds no task", lambda now: now["not_consumed"] > 0)
     load("--hogs", str(nr_cpus * 2), *MIXED)
     first = counters(scheduler.wait_lines(1)[0])

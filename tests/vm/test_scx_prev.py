@@ -24,7 +24,7 @@ def test_schedules_under_load(guest: Guest, start: Start, load: Load) -> None:
     assert ops(guest) == "prev"
     nr_cpus = len(guest.topology.online)
     if nr_cpus > 1:
-        # Before the load, which leaves no CPU idle.
+        # Wait before the load starts, because the load leaves no CPU idle.
         wait_for(
             "a previous CPU is idle",
             lambda: counters(scheduler.wait_lines(1)[-1])["prev_cpu"] > 0,
@@ -33,7 +33,7 @@ def test_schedules_under_load(guest: Guest, start: Start, load: Load) -> None:
     first = counters(scheduler.wait_lines(1)[0])
     last = counters(scheduler.wait_lines(4)[-1])
     assert last["queued"] > first["queued"]
-    # With a single CPU, there is nothing to select.
+    # With a single CPU, the kernel does not call ops.select_cpu().
     assert (last["select_fail"] > first["select_fail"]) == (nr_cpus > 1)
     assert scheduler.end(signal.SIGINT) == 0
     assert state(guest) == "disabled"

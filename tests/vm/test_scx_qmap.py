@@ -101,7 +101,7 @@ def test_cpu_is_shared_in_ratio(replayed_on: Callable[[topology.Topology, str], 
 
 
 def test_boosted_tasks_preempt(replayed_on: Callable[[topology.Topology, str], str]) -> None:
-    """A sleeper of nice -20, beside hogs of nice 0."""
+    """With --boost, a sleeper of nice -20 preempts hogs of nice 0."""
     load = "--hogs 3 --hog-nices 0 --sleepers 1 --seconds 1"
     plain, boosted = figures(replayed_on, f"'' {load}", f"--boost {load}")
     late_us = [run["sleepers"]["lateness_p50_us"] for run in (plain, boosted)]

@@ -30,8 +30,8 @@ until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do
 done
 """
 
-#: A shell function that prints the CPU time of each hog. scx_switches would not show hogs that are
-#: never switched out.
+#: A shell function that prints the CPU time of each hog in ns. scx_switches would not show hogs
+#: that are never switched out.
 USED = """
 used() {
     for hog in $(grep -l hog /proc/$load/task/*/comm); do
@@ -94,7 +94,7 @@ def time_by_cpu(printed: str) -> dict[int, float]:
 
 
 def used_s(printed: str) -> list[float]:
-    """CPU time of each hog during the second between the two readings, in s."""
+    """CPU time of each hog between the two readings, in s."""
     times_ns = [int(line) for line in re.findall(r"^\d{4,}$", printed, re.MULTILINE)]
     before, after = times_ns[: len(times_ns) // 2], times_ns[len(times_ns) // 2 :]
     return [(then - now) / 1e9 for now, then in zip(before, after, strict=True)]

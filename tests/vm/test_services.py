@@ -248,8 +248,8 @@ def test_loader_works_in_the_sandbox(
     guest.run(f"echo 'default_sched = \"scx_fifo\"' >{config}").check()
     manager.ctl("reload", LOADER_UNIT).check()
     assert loader.get("DefaultScheduler") == "scx_fifo"
-    # The loader kills a scheduler that does not exit. Its pid in the guest differs from the pid in
-    # the loader's namespace.
+    # The loader kills a scheduler that does not exit. The scheduler's pid in the guest differs from
+    # its pid in the namespace of the loader.
     guest.run(["kill", "-STOP", process(manager, name)]).check()
     loader.call("StopScheduler")
     loader.call("StartScheduler", "su", "scx_simple", "0")
