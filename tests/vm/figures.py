@@ -78,7 +78,7 @@ wait $scheduler
 def record_runs(
     replayed: Replayed, scheduler: str, load: str, comm: str, seconds: float = 0.5
 ) -> list[dict[str, Any]]:
-    """The runs of tasks whose name is `comm`, in order of their starts. `load` is a command that
+    """The runs of tasks with the name `comm`, in order of their starts. `load` is a command that
     runs until it gets SIGINT."""
     values = {"SCHEDULER": scheduler, "LOAD": load, "COMM": comm, "SECONDS": str(seconds)}
     script = RECORD

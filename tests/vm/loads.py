@@ -67,7 +67,7 @@ def spin(cpu: int, through: Sequence[str] = REAL_TIME) -> list[str]:
 
     The task ends by itself, because a process that is to kill it might not get to run. It must not
     run for much longer than 4 s, because the kernel threads of this CPU wait meanwhile, and the
-    kernel ejects a scheduler whose tasks wait for too long.
+    kernel ejects a scheduler if a task waits for too long.
     """
     return [*through, "taskset", "-c", str(cpu), "scx_spin", "4"]
 

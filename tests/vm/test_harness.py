@@ -304,7 +304,7 @@ def test_guest_has_a_maximum_lifetime(kernel: Kernel, tmp_path: Path) -> None:
         guest.run("sleep 60")
 
 
-#: Stops the guest's agent, whose name is `main`. Then the guest runs, but does not respond.
+#: Stops the guest's agent, which has the name `main`. Then the guest runs, but does not respond.
 HANG = (
     "kill -STOP $(grep -lx main /proc/[0-9]*/comm | cut -d/ -f3); echo hangs >/dev/kmsg; sleep 60"
 )

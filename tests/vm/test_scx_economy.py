@@ -150,8 +150,8 @@ def test_debts_of_clients_are_not_forgiven(replayed: Replayed) -> None:
 
 
 def test_clients_do_not_starve(replayed: Replayed) -> None:
-    """T6: a client whose messages cost more than it earns never waits for longer than two turns of
-    all tasks. Without the reserve, the client waits longer."""
+    """T6: a client that pays more for its messages than it earns never waits for longer than two
+    turns of all tasks. Without the reserve, the client waits longer."""
     load = f"{terminals(3)} --client-work-us 300 --server-work-us 20"
     kept, bare = (
         trade(replayed, f"--price-us 1000 {options}", load).loads[0]["clients"]["gap_max_ms"]
