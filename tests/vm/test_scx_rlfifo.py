@@ -187,7 +187,8 @@ def test_hotplug_in_place(guest: Guest, start: Start, load: Load, set_cpu: SetCp
     scheduler = serve(guest, start)
     load("--hogs", str(len(guest.topology.online) + 2), *MIXED)
     nr_cpus = len(guest.topology.online)
-    # A CPU that did not respond within the timeout counts as gone until it has work.
+    # A CPU that stays idle with tasks in its queue in spite of kicks counts as offline until it
+    # dispatches.
     wait_for("all CPUs are online", lambda: total(guest)["nr_cpus"] == nr_cpus)
     offline_s = []
     for cycle in range(5):
@@ -435,8 +436,8 @@ def test_percpu_local_tasks_stay(guest: Guest, start: Start, load: Load) -> None
         cpus_of.setdefault(run["pid"], []).append(run["cpu"])
     assert len(cpus_of) == 6
     moves = sum(a != b for cpus in cpus_of.values() for a, b in itertools.pairwise(cpus))
-    # A task moves only in events that are counted. For example, if an emulated CPU exceeds the
-    # timeout, its tasks are moved to other CPUs.
+    # A task moves only in events that are counted. For example, if an emulated CPU does not react
+    # to kicks in time, the tasks in its queue are moved to other CPUs.
     counts = total(guest)
     reasons = ("nr_rescued", "nr_bounce_dispatches", "nr_fallback_dispatches")
     assert moves <= sum(counts[reason] for reason in reasons), counts
