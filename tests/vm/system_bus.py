@@ -13,8 +13,8 @@ and the clients are those of the host.
     def test_it(bus: SystemBus) -> None:
         assert bus.get(POLKIT, "BackendName", user="nobody") == "js"
 
-There is no systemd: messages do not activate services, and users have no sessions, so that polkit
-uses `allow_any` of an action's defaults.
+The guest has no D-Bus service files, so messages do not activate services. It has no logind, so
+users have no sessions, and polkit uses `allow_any` of an action's defaults.
 """
 
 from __future__ import annotations

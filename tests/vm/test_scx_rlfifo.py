@@ -199,8 +199,8 @@ def test_hotplug_in_place(guest: Guest, start: Start, load: Load, set_cpu: SetCp
     # A CPU goes offline when all tasks have left it, which the CPU checks only when it schedules.
     # When the scheduler did not kick the CPU for this, going offline took 8 s, or forever.
     assert statistics.median(offline_s) < 4, offline_s
-    # In some runs on 7.2, a wakeup of the policy thread was lost on the offline CPU. Going offline
-    # then took 15 s.
+    # When a CPU in its last steps of going offline woke the policy thread (is_dying_cpu()), the
+    # wakeup was lost in some runs on 7.2, and going offline took 15 s.
     assert max(offline_s) < 10, offline_s
     print(f"offline after {[round(s, 2) for s in offline_s]} s")
     wait_for("all CPUs are online again", lambda: total(guest)["nr_cpus"] == nr_cpus)

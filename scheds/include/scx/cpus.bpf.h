@@ -117,7 +117,7 @@ static inline bool scx_any_idle(void)
 	return any;
 }
 
-/* Whether the task is woken up on a CPU that is faster than @prev_cpu and that the task may use.
+/* Whether this is a wakeup, and the waker's CPU is faster than @prev_cpu and allowed for the task.
  * False if the machine is not hybrid, or if there is a primary domain. */
 static inline bool scx_is_woken_by_faster(const struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
@@ -131,7 +131,7 @@ static inline bool scx_is_woken_by_faster(const struct task_struct *p, s32 prev_
 /*
  * Claim an idle CPU for @p, in the primary domain if possible. Returns a negative number if there
  * is none. The kernel prefers idle cores, then the LLC and the node of @prev_cpu. On a hybrid
- * machine without a primary domain, a task that is woken up on a faster CPU is placed near that
+ * machine without a primary domain, a task whose waker runs on a faster CPU is placed near that
  * CPU, unless @prev_cpu is idle, in the LLC of that CPU, and not contended by an SMT sibling.
  */
 static inline s32 scx_pick_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)

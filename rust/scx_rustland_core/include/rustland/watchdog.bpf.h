@@ -59,9 +59,9 @@ static void wake_for(const struct task_struct *p)
 		kick_idle(cpu);
 }
 
-/* Call wake_for() for the first tasks of a queue that all CPUs dispatch from. Move tasks that may
- * run on no online CPU to the local DSQ of their CPU, which does not go offline before they have
- * left it. */
+/* Call wake_for() for the first tasks of a queue that all CPUs dispatch from. If the last allowed
+ * CPU of a task is going offline (is_stranded()), move the task to the local DSQ of that CPU: the
+ * CPU does not go down before the kernel has moved the task to another CPU. */
 static void wake_for_queue(struct watchdog *w, u64 dsq_id)
 {
 	struct task_struct *p;

@@ -37,7 +37,7 @@ pub(crate) struct Row {
     pub id: Id,
 }
 
-/// The list of a view.
+/// How the list of a view is shown: selection, scroll position, filter and sort order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct List {
     /// The selected row. If `None`, the row that is first at the time is selected.

@@ -56,8 +56,8 @@ static inline struct economy_account *new_pipe_account(u64 pipe)
 	return bpf_map_lookup_elem(&economy_pipes, &pipe);
 }
 
-/* A write does not pay if it fails because the pipe has no reader, or waits because the pipe is
- * full. */
+/* A write pays only if the pipe has a reader and a free buffer when the write starts. Otherwise it
+ * would in most cases fail or have to wait. */
 SEC("?fentry")
 int BPF_PROG(economy_pipe_write, struct kiocb *iocb)
 {
