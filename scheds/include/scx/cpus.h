@@ -12,11 +12,14 @@ enum {
 	SCX_NODES_MAX = 128,
 };
 
+/* Capacity of the fastest CPUs. */
+#define SCX_CAPACITY_MAX 1024
+
 struct scx_cpu {
 	u16 sibling; /* another CPU of the same core, or the CPU itself if there is none */
 	u16 llc; /* index of the CPU's last-level cache */
 	u16 node; /* index of the CPU's NUMA node or smaller group of CPUs, below nr_nodes */
-	u16 capacity; /* up to 1024; 0: offline */
+	u16 capacity; /* up to SCX_CAPACITY_MAX; 0: offline */
 	u16 by_capacity; /* in cpu[i]: id of the CPU with rank i, where rank 0 is the fastest */
 	u16 is_little; /* 1: the CPU is of a kind that is built for low power */
 };

@@ -92,6 +92,27 @@ static inline s64 means_ns(const struct task_struct *p, const struct economy_tas
 	return behind + t->pending_ns + credit_ns(p, t);
 }
 
+/* Whether messages that are sent from this CPU cost anything now. It is tested first and inlined,
+ * because a call costs as much as the test. */
+static __always_inline bool is_trading(void)
+{
+	return money_is_scarce(scx_node_of(bpf_get_smp_processor_id()));
+}
+
+/* Whether the account takes a payment now. Messages are free until the server has read one, because
+ * payments over a connection that is never accepted would be lost. */
+static inline bool account_has_room(const struct economy_account *account)
+{
+	s64 room_ns = (s64)config.limit_ns - account->balance_ns;
+
+	if (!account->server)
+		return false;
+	if (room_ns >= (config.is_partial ? 1 : (s64)config.price_ns))
+		return true;
+	count_atomic(nr_refused_full, 1);
+	return false;
+}
+
 /* A task that is about to pay. */
 struct payer {
 	struct task_struct *p;
@@ -99,8 +120,7 @@ struct payer {
 	s64 means_ns;
 };
 
-/* Whether the current task, which sends a message, can pay for it. Fills @payer. Call it before the
- * account is looked up, because the lookup is much more expensive. */
+/* Whether the current task, which sends a message, can pay for it. Fills @payer. */
 static inline bool can_pay(struct payer *payer)
 {
 	payer->p = bpf_get_current_task_btf();
@@ -124,7 +144,7 @@ static inline void account_note_payer(struct economy_account *account, u32 proce
 	bpf_get_current_comm(account->payer_comm, sizeof(account->payer_comm));
 }
 
-/* Pay for a message to the owner of the account. */
+/* Pay for a message to the owner of the account, which has room. */
 static inline void account_pay(struct economy_account *account, const struct payer *payer)
 {
 	s64 room_ns = (s64)config.limit_ns - account->balance_ns;
@@ -133,15 +153,9 @@ static inline void account_pay(struct economy_account *account, const struct pay
 	struct economy_task *t = payer->t;
 	u32 process = payer->p->tgid;
 
-	/* Payments of a process to itself would evade the bounds of a lag. Payments over a
-	 * connection that is never accepted would be lost, so messages are free until the server
-	 * has read one. */
-	if (!t || !account->server || account->server == process)
+	/* Payments of a process to itself would evade the bounds of a lag. */
+	if (!t || !amount_ns || account->server == process)
 		return;
-	if (!amount_ns) {
-		count_atomic(nr_refused_full, 1);
-		return;
-	}
 	transfer_begin();
 	__sync_fetch_and_sub(&t->pending_ns, amount_ns);
 	__sync_fetch_and_add(&account->balance_ns, amount_ns);
@@ -186,8 +200,9 @@ static inline void account_take_part(struct economy_account *account, struct tas
 	if (!t || !t->is_member)
 		return;
 	room_ns = (s64)config.lag_max_ns - lag_now_ns(p, t);
+	/* A server at its maximum lag withdraws whole prices, not a few us with each message. */
 	if (part_ns > room_ns)
-		part_ns = room_ns;
+		part_ns = room_ns < (s64)config.price_ns ? 0 : room_ns;
 	if (part_ns > 0)
 		account_take(account, t, balance_ns, part_ns);
 }

@@ -101,6 +101,8 @@ static void queue(struct task_struct *p, struct economy_task *t, s32 cpu, u64 en
 	money_settle(bank, t);
 	vtime = money_vtime(bank, t);
 	money_end();
+	if (money_is_crowded(bank, t->node))
+		money_note_scarce(t->node);
 	t->has_waited = true;
 	scx_queue_insert(p, t->node, is_pinned ? bpf_cpumask_first(p->cpus_ptr) + 1 : 0,
 			 slice_ns(t->node), vtime, enq_flags);
@@ -166,7 +168,12 @@ void BPF_STRUCT_OPS(economy_dispatch, s32 cpu, struct task_struct *prev)
 		scx_bpf_task_set_slice(prev, slice_ns(t->node));
 		return;
 	}
-	if (scx_queue_dispatch(cpu) || (!t && scx_steal(cpu)))
+	if (scx_queue_dispatch(cpu)) {
+		if (t)
+			money_note_scarce(t->node);
+		return;
+	}
+	if (!t && scx_steal(cpu))
 		return;
 	/* If prev should move to another CPU, it gets no new slice. The kernel then enqueues it
 	 * again (SCX_ENQ_LAST), and ops.enqueue() moves it. */

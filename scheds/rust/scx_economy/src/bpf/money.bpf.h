@@ -42,6 +42,32 @@ struct {
 	__type(value, struct economy_bank);
 } economy_ledgers SEC(".maps");
 
+/* CPU time stays scarce for this long after tasks have competed for it, ns of virtual time. */
+#define SCARCE_NS (100 * NSEC_PER_MSEC)
+
+/* For each node: virtual time until which its CPU time is scarce. */
+static u64 scarce_until[SCX_NODES_MAX];
+
+/* Tasks compete for the CPU time of the node: note that it is scarce. */
+static inline void money_note_scarce(u32 node)
+{
+	scarce_until[node % SCX_NODES_MAX] = scx_queue(node)->vtime_now + SCARCE_NS;
+}
+
+/* Whether CPU time of the node is scarce. Otherwise all tasks get the CPU time that they want, and
+ * payments would have no effect. */
+static __always_inline bool money_is_scarce(u32 node)
+{
+	return time_before(scx_queue(node)->vtime_now, scarce_until[node % SCX_NODES_MAX]);
+}
+
+/* Whether more than one runnable task has no CPU. A single one may be the wakee of a task that is
+ * about to sleep. */
+static inline bool money_is_crowded(const struct economy_bank *bank, u32 node)
+{
+	return bank->nr_runnable * SCX_CAPACITY_MAX > scx_queue(node)->capacity + SCX_CAPACITY_MAX;
+}
+
 /* Return the ledger of a node. It is never NULL, but the verifier requires a check. */
 static inline struct economy_bank *bank_of(u32 node)
 {

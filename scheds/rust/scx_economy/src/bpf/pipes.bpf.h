@@ -66,10 +66,11 @@ int BPF_PROG(economy_pipe_write, struct kiocb *iocb)
 	struct payer payer = {};
 	u64 key = (u64)pipe;
 
-	if (!pipe->readers || nr_buffers(pipe) >= pipe->max_usage || !can_pay(&payer))
+	if (!is_trading() || !pipe->readers || nr_buffers(pipe) >= pipe->max_usage ||
+	    !can_pay(&payer))
 		return 0;
 	account = bpf_map_lookup_elem(&economy_pipes, &key) ?: new_pipe_account(key);
-	if (account)
+	if (account && account_has_room(account))
 		account_pay(account, &payer);
 	return 0;
 }
@@ -81,7 +82,9 @@ int BPF_PROG(economy_pipe_read, struct kiocb *iocb, void *to, s64 ret)
 	struct economy_account *account;
 	u64 key = (u64)pipe;
 
-	account = ret > 0 ? bpf_map_lookup_elem(&economy_pipes, &key) : NULL;
+	if (!is_trading() || ret <= 0)
+		return 0;
+	account = bpf_map_lookup_elem(&economy_pipes, &key);
 	if (account)
 		account_withdraw(account, nr_buffers(pipe));
 	return 0;

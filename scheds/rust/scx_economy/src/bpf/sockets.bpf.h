@@ -109,29 +109,22 @@ static inline bool has_price(const struct unix_sock *own)
 	return peer && (config.both_ways || has_name(peer));
 }
 
-/* Return the account of the other end of the connection, NULL if a message cannot be sent at once
- * or the account cannot be created. The sender's end has a reference to the other end, which thus
- * cannot be freed meanwhile. */
-static inline struct economy_account *peer_account(struct sock *sk)
-{
-	const struct unix_sock *own = bpf_skc_to_unix_sock(sk);
-	struct sock *peer = own ? own->peer : NULL;
-
-	if (!peer || !can_send(sk, peer))
-		return NULL;
-	return bpf_sk_storage_get(&economy_sockets, peer, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-}
-
 static inline int sends(struct socket *sock)
 {
 	struct economy_account *account;
-	struct sock *sk = sock->sk;
+	const struct unix_sock *own;
+	struct sock *sk = sock->sk, *peer;
 	struct payer payer = {};
 
-	if (!sk || !has_price(bpf_core_cast(sk, struct unix_sock)) || !can_pay(&payer))
+	if (!sk || !has_price(bpf_core_cast(sk, struct unix_sock)))
 		return 0;
-	account = peer_account(sk);
-	if (account)
+	own = bpf_skc_to_unix_sock(sk);
+	/* This end has a reference to the peer, which thus cannot be freed meanwhile. */
+	peer = own ? own->peer : NULL;
+	if (!peer)
+		return 0;
+	account = bpf_sk_storage_get(&economy_sockets, peer, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (account && account_has_room(account) && can_send(sk, peer) && can_pay(&payer))
 		account_pay(account, &payer);
 	return 0;
 }
@@ -155,25 +148,25 @@ SEC("fentry/unix_stream_sendmsg")
 int BPF_PROG(economy_stream_send, struct socket *sock, void *msg, u64 len)
 {
 	/* An empty message is not received, so it does not pay. */
-	return len ? sends(sock) : 0;
+	return is_trading() && len ? sends(sock) : 0;
 }
 
 SEC("fexit/unix_stream_recvmsg")
 int BPF_PROG(economy_stream_received, struct socket *sock, void *msg, u64 len, int flags, int ret)
 {
-	return received(sock, flags, ret);
+	return is_trading() ? received(sock, flags, ret) : 0;
 }
 
 SEC("fentry/unix_seqpacket_sendmsg")
 int BPF_PROG(economy_packet_send, struct socket *sock)
 {
-	return sends(sock);
+	return is_trading() ? sends(sock) : 0;
 }
 
 SEC("fexit/unix_seqpacket_recvmsg")
 int BPF_PROG(economy_packet_received, struct socket *sock, void *msg, u64 len, int flags, int ret)
 {
-	return received(sock, flags, ret);
+	return is_trading() ? received(sock, flags, ret) : 0;
 }
 
 /* Close the account of a socket. The money for unread messages goes to the bank. */
