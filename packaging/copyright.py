@@ -30,7 +30,7 @@ COMMON = {
 TEXTS = {
     "0BSD": ("Permission to use, copy, modify, and/or distribute", "FITNESS"),
     "Apache-2.0-with-LLVM-exception": ("LLVM Exceptions to the Apache", "As an exception"),
-    "BSD-2-Clause": ("Redistribution and use in source", "2. Redistributions in binary"),
+    "BSD-2-Clause": ("Redistribution and use in source", "with the distribution. THIS SOFTWARE"),
     "BSD-3-Clause": ("Redistribution and use in source", "Neither the name"),
     "BSL-1.0": ("Permission is hereby granted, free of charge", "machine-executable object code"),
     "ISC": ("Permission to use, copy, modify, and/or distribute", "above copyright notice"),

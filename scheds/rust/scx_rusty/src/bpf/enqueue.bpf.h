@@ -79,10 +79,12 @@ static s32 cpu_to_preempt(struct task_struct *p, struct rusty_task *t)
 /* Preempt the running task of a CPU if the queued task @p has an earlier deadline. */
 static void preempt(struct task_struct *p, struct rusty_task *t, u64 until)
 {
+	/* The kernel does not call ops.select_cpu(), which sets woken_sync, for pinned tasks. */
+	bool is_sync = t->woken_sync && p->nr_cpus_allowed > 1;
 	s32 cpu = cpu_to_preempt(p, t);
 
 	if (until == NO_DEADLINE ||
-	    !scx_should_preempt(cpu, until, t->woken_sync ? SYNC_STRETCH_MIN_NS : STRETCH_MIN_NS))
+	    !scx_should_preempt(cpu, until, is_sync ? SYNC_STRETCH_MIN_NS : STRETCH_MIN_NS))
 		return;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	count(preempt);
