@@ -19,15 +19,16 @@ pub struct Driver<'obj, P, S = BpfSkel<'obj>> {
     bpf: BpfScheduler<'obj, S>,
     policy: P,
     cpus: Cpus,
-    /// A bit for each CPU: whether a task was decided for it since BPF last had drained all
-    /// decisions.
+    /// A bit for each CPU: whether a task was decided for it since BPF was last seen to have
+    /// drained all decisions.
     taken: Vec<u64>,
-    /// The number of the last decision for [`Target::Any`]. The first decision sent has number 1.
+    /// The number of the last decision for [`Target::Any`] on a task that is not pinned. The first
+    /// decision sent has number 1.
     last_any: u64,
     /// A decision that did not fit into the ring, and is sent later.
     stuck: Option<DispatchedTask>,
     hotplug_seq: u64,
-    /// [`BpfScheduler::nr_stalls`] when the policy had last decided on all tasks.
+    /// [`BpfScheduler::nr_stalls`] when the policy last had no further decision.
     nr_stalls: u64,
 }
 

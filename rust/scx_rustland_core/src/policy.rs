@@ -13,9 +13,9 @@ use crate::{Cpus, DispatchedTask, QueuedTask};
 /// before the first event.
 ///
 /// Rules:
-/// - [`dispatch`](Self::dispatch) returns each task that was passed to [`enqueue`](Self::enqueue)
-///   once. A task that it never returns ends the scheduler after 10 s, the timeout of the kernel's
-///   watchdog.
+/// - After each [`enqueue`](Self::enqueue) of a task, [`dispatch`](Self::dispatch) returns one
+///   decision on this task. A task without a decision ends the scheduler after 10 s, the timeout of
+///   the kernel's watchdog.
 /// - A task is enqueued again after it has run or slept, or when its attributes are changed, which
 ///   may happen before `dispatch` returns it. Only the newest enqueue of a task counts. Decisions
 ///   on older enqueues have no effect, so a policy may leave outdated entries in its queue.
@@ -53,7 +53,7 @@ pub trait Policy {
         0
     }
 
-    /// A CPU came online.
+    /// A CPU came online. Also called for each online CPU when the scheduler starts.
     fn cpu_online(&mut self, _cpu: u32, _now_ns: u64) {}
 
     /// A CPU went offline. Tasks that were decided for it run on any CPU instead.

@@ -76,8 +76,9 @@ impl<'obj> BpfScheduler<'obj> {
     ///
     /// # Errors
     ///
-    /// If the kernel refuses the BPF side, the CPUs cannot be determined, memory cannot be locked,
-    /// or [`Options::heap`] has an owner.
+    /// If [`Options::name`] is too long, the kernel refuses the BPF side, the CPUs cannot be
+    /// determined, memory cannot be locked, page faults cannot be counted, or [`Options::heap`] has
+    /// an owner.
     pub fn attach(start: &Start<'_>, options: &Options, slot: &'obj mut Slot) -> Result<Self> {
         let opened = start.open(BpfSkelBuilder::default(), slot)?;
         Self::attach_opened(start, options, opened)
@@ -90,7 +91,7 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
     ///
     /// # Errors
     ///
-    /// Those of [`attach`](BpfScheduler::attach), or the object lacks what
+    /// Those of [`attach`](BpfScheduler::attach). Also if the object lacks what
     /// `<rustland/rustland.bpf.h>` defines.
     pub fn attach_opened<O>(
         start: &Start<'_>,
@@ -155,8 +156,8 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         })
     }
 
-    /// Time of the newest event (`CLOCK_MONOTONIC`). This does not read a clock, which takes a
-    /// system call on some machines.
+    /// Time of the newest event (`CLOCK_MONOTONIC`), 0 before the first event. This does not read a
+    /// clock, which would take a system call on some machines.
     #[must_use]
     pub fn now_ns(&self) -> u64 {
         self.now_ns
@@ -179,8 +180,9 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         is_sent
     }
 
-    /// Finds an idle CPU within the task's affinity with a system call. `None` if there is none, or
-    /// if the task has exited. Send the task there with
+    /// Claims an idle CPU within the task's affinity, with a system call. CPUs of fully idle cores
+    /// come first, and `prev_cpu` comes first among CPUs of the same kind. `None` if no allowed CPU
+    /// is idle, or if the task has exited. Send the task to the CPU with
     /// [`Target::IdleCpu`](crate::Target::IdleCpu). [`Cpus::pick_idle`] makes no system call, but
     /// does not know the affinity.
     ///
@@ -214,8 +216,8 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         is_calm
     }
 
-    /// Number of bytes in the ring that were not read. A record that is still being written counts:
-    /// it cannot be read yet, but a wait for the ring would return at once.
+    /// Number of unread bytes in the ring. A record that is still being written counts: it cannot
+    /// be read yet, but a wait for the ring would return at once.
     fn nr_unread_bytes(&self) -> u64 {
         // SAFETY: the `ring_buffer` was created with one map, so it has a `ring` 0, which is valid
         // as long as the `ring_buffer` exists.

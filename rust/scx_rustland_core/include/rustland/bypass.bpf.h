@@ -2,8 +2,7 @@
 /*
  * Tasks that bypass the policy, because the policy thread may depend on them: threads of the
  * scheduler's own process, and per-CPU kernel threads. If their CPU is busy on wakeup, they preempt
- * its current task, which resumes afterwards with the rest of its slice. If hardly anything is left
- * of the slice, the preempted task runs until the next tick.
+ * its current task, which resumes afterwards with the rest of its slice, but at least MIN_REST_NS.
  */
 #ifndef __RL_BYPASS_BPF_H
 #define __RL_BYPASS_BPF_H
@@ -13,7 +12,7 @@ static bool is_urgent(const struct task_struct *p)
 	return scx_task_is_own(p) || scx_task_is_percpu_kthread(p);
 }
 
-/* Minimum slice of a task that resumes. Like any slice, it ends only at the next tick. */
+/* Minimum slice of a task that resumes. Like any slice, it ends only at a tick. */
 #define MIN_REST_NS (100 * 1000ULL)
 
 /* Unless it is preempted, a task overruns its slice until the next tick, by up to 4 ms with HZ=250.
@@ -55,9 +54,9 @@ static s32 select_cpu_for_own(struct task_struct *p, s32 prev_cpu, u64 wake_flag
 		return is_preemptible(cpu) ? cpu : other_preemptible_cpu(p, cpu);
 	}
 	clear_cpu(shared.idle, cpu);
-	/* Linux 7.2 takes the CPU for busy once a task was enqueued there, even if that task still
-	 * waits for the policy. With SCX_ENQ_IMMED alone, the kernel would then enqueue the policy
-	 * thread again. SCX_ENQ_PREEMPT avoids this. */
+	/* Linux 7.2 treats the CPU as busy once a task was enqueued there, even if that task still
+	 * waits for the policy. With SCX_ENQ_IMMED alone, the kernel would then re-enqueue @p.
+	 * SCX_ENQ_PREEMPT avoids this. */
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, SCX_ENQ_PREEMPT | SCX_ENQ_IMMED);
 	count(nr_kernel);
 	return cpu;
@@ -117,7 +116,8 @@ static void enqueue_urgent(struct task_struct *p, struct rl_task *t, u64 enq_fla
 	enqueue_fallback(p, enq_flags);
 }
 
-/* In ops.stopping(): if @p was preempted, note that it is to resume. */
+/* In ops.stopping(): if @p was preempted, note that it is to resume. Per-CPU kernel threads do not
+ * resume. */
 static void note_preempted(struct task_struct *p, struct rl_task *t, bool runnable)
 {
 	struct rl_cpu *state = cpu_state(scx_bpf_task_cpu(p));
@@ -129,7 +129,7 @@ static void note_preempted(struct task_struct *p, struct rl_task *t, bool runnab
 		t->resumes = true;
 }
 
-/* In ops.enqueue(): requeue @p on its CPU if it was preempted, unless it has overrun its slice by
+/* In ops.enqueue(): if @p is to resume, requeue it on its CPU, unless it has overrun its slice by
  * more than OVERRUN_MAX_NS. Returns whether it was requeued. */
 static bool resume(struct task_struct *p, struct rl_task *t, u64 enq_flags)
 {

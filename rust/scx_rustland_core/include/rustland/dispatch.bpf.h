@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Functions of ops.dispatch(), which dispatches a decided task or a fallback task, or lets prev
- * continue. */
+/* Functions of ops.dispatch(), which dispatches a decided task or a fallback task, lets prev
+ * continue, or reclaims a pending task. */
 #ifndef __RL_DISPATCH_BPF_H
 #define __RL_DISPATCH_BPF_H
 
@@ -68,9 +68,9 @@ static bool dispatch_fallback(void)
 #define RECLAIM_MAX 16
 
 /*
- * If @cpu would otherwise become idle, run a pending task of @cpu that was not enqueued by a
- * wakeup. In most cases its slice has expired, and another task needed the CPU briefly. This is
- * done only if the policy has not yet read the record of the task.
+ * If @cpu would otherwise go idle, run a pending task of @cpu that was not enqueued by a wakeup.
+ * Usually its slice had expired, and another task needed the CPU only briefly. A task whose record
+ * the policy has already read is left to the policy.
  */
 __noinline int reclaim(s32 cpu)
 {
@@ -164,7 +164,7 @@ static bool extend_prev(struct task_struct *prev)
 #define NO_VTIME (~0ULL)
 
 /* Return the dsq_vtime of a queue's first task, NO_VTIME if the queue is empty. For a preempted
- * task that resumes, return the dsq_vtime with which its advanced vtime would be queued. Call it
+ * task, return the dsq_vtime that it would have if it were queued by its advanced vtime. Call it
  * under RCU. */
 static u64 first_vtime(u64 dsq_id)
 {
@@ -203,8 +203,9 @@ static bool has_local(s32 cpu)
 /*
  * Whether prev, whose slice has expired, precedes all tasks decided for this CPU or for any CPU. If
  * so, prev gets another slice: if two tasks on one CPU simply took turns, their weights would have
- * no effect. Always false if the decision on prev has no weight (rl_decision.weight), because the
- * vtime of prev does not advance.
+ * no effect. False if the decision on prev has no weight (rl_decision.weight), because the vtime of
+ * prev does not advance. Also false during a stall, while a task is in FALLBACK_DSQ or in the local
+ * DSQ, and after PREV_FIRST_MAX_NS.
  */
 static bool prev_is_first(s32 cpu, struct task_struct *prev)
 {

@@ -11,8 +11,8 @@ struct {
 _Static_assert(RL_IN_FLIGHT_MAX * (sizeof(struct rl_decision) + 8) <= 1 << 20,
 	       "RL_IN_FLIGHT_MAX records fit into the ring");
 
-/* Maximum number of decisions that one call of drain() drains, because interrupts are disabled
- * during the call. */
+/* Maximum number of decisions that one call of drain() drains. It is limited because interrupts are
+ * disabled during the call. */
 #define DRAIN_MAX 256
 
 /* Publish the number of tasks decided for any CPU, so that user space sees when none is left. */
@@ -25,7 +25,7 @@ static void note_spare(void)
 struct target {
 	u64 dsq_id;
 	s32 cpu; /* or RL_CPU_ANY */
-	bool is_bounced; /* the task may not use the decided CPU now */
+	bool is_bounced; /* see rl_counters.nr_bounced */
 };
 
 static bool may_run_on(const struct task_struct *p, s32 cpu)
@@ -34,8 +34,8 @@ static bool may_run_on(const struct task_struct *p, s32 cpu)
 	       bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
 }
 
-/* Whether @p may run on no online CPU, because its last allowed CPU is going offline. Once the task
- * is in that CPU's local DSQ, the kernel changes its affinity. */
+/* Whether @p may use no CPU in shared.online, because the last one that it may use is going
+ * offline. Once @p is in that CPU's local DSQ, the kernel changes the affinity of @p. */
 static bool is_stranded(const struct task_struct *p)
 {
 	s32 first = bpf_cpumask_first(p->cpus_ptr), cpu;
@@ -250,8 +250,8 @@ __noinline int drain(s32 cpu)
 	return 0;
 }
 
-/* Kick an idle CPU for the task that kick_for() left to @cpu, if @cpu has not dispatched this
- * task. */
+/* Kick an idle CPU for the task that kick_for() left to @cpu, if that task is still in
+ * SHARED_DSQ. */
 __noinline int kick_for_left(s32 cpu)
 {
 	struct rl_cpu *state = cpu_state(cpu);

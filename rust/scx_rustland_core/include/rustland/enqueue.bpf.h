@@ -13,8 +13,9 @@ _Static_assert(RL_IN_FLIGHT_MAX * (sizeof(struct rl_queued) + 8) <= 1 << 21,
 	       "RL_IN_FLIGHT_MAX records fit into the ring");
 
 /*
- * Publish a record. The policy thread is woken only if it sleeps. It sets shared.is_sleeping before
- * it checks the ring for the last time, so no record is missed.
+ * Publish a record. If the policy thread sleeps, wake it, unless this CPU is going offline
+ * (is_dying_cpu()). The policy thread sets shared.is_sleeping before it checks the ring for the
+ * last time, so no record is missed.
  */
 static void submit(struct rl_queued *rec)
 {

@@ -64,7 +64,7 @@ static bool claim_idle(s32 cpu)
 	return clear_cpu(shared.idle, cpu);
 }
 
-/* Claim an idle CPU among the 64 CPUs of a bitmap word. Negative if none of them is idle. */
+/* claim_idle_in(), for the 64 CPUs of one bitmap word. */
 static s32 claim_idle_of_word(u32 word, const struct cpumask *allowed)
 {
 	u32 bit, cpu;

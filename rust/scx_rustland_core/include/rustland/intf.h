@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The records that the BPF side and user space of scx_rustland_core exchange. User space uses
- * bindings that are generated from this file. */
+/* Definitions shared by the BPF side and user space of scx_rustland_core. User space uses bindings
+ * that are generated from this file. */
 #ifndef __SCX_RUSTLAND_CORE_INTF_H
 #define __SCX_RUSTLAND_CORE_INTF_H
 

@@ -14,7 +14,7 @@
 #define STANDING_NS (100 * NSEC_PER_MSEC)
 
 /* A bit for each CPU: whether it runs a task without a standing decision. The policy might preempt
- * such a task. While the CPU runs an urgent task, this is still the bit of the task before. */
+ * such a task. While the CPU runs an urgent task, the bit is still that of the previous task. */
 static u64 preemptible[RL_CPU_WORDS];
 
 static bool has_standing(const struct rl_task *t)
@@ -53,7 +53,8 @@ static void note_current(s32 cpu, const struct rl_task *t)
 	note_preemptible(cpu, !stands);
 }
 
-/* End the standing decision of a task whose slice has expired: the policy decides next. */
+/* End the standing decision of a task whose slice has expired. The task needs a new decision when
+ * it is next enqueued. */
 static void end_standing(struct rl_task *t)
 {
 	t->standing_until_ns = 0;

@@ -118,8 +118,8 @@ static void note_hotplug(s32 cpu, bool is_online)
 	wake_user();
 }
 
-/* Move the tasks in a CPU's queue to SHARED_DSQ, if other CPUs may run them. Move tasks that may
- * run on no online CPU to the local DSQ of their CPU. Call it under RCU. */
+/* Move the tasks in a CPU's queue to SHARED_DSQ, unless they are pinned. Move stranded tasks to the
+ * local DSQ of the CPU that is going offline, as wake_for_queue() does. Call it under RCU. */
 static void evacuate(s32 cpu)
 {
 	struct rl_cpu *state = cpu_state(cpu);
@@ -176,8 +176,8 @@ static bool is_out_of_service(s32 cpu)
 
 /*
  * A CPU that is going offline waits until all tasks that last ran on it have left. It checks this
- * when it schedules, and is not notified when other CPUs take the tasks, so kick it. Returns
- * whether there is such a CPU.
+ * when it schedules, and is not notified when other CPUs take the tasks, so kick it. A CPU that has
+ * come online but has not dispatched yet is kicked too. Returns whether a CPU was kicked.
  */
 static bool wake_outgoing(void)
 {
@@ -196,7 +196,7 @@ static bool wake_outgoing(void)
 }
 
 /* Handle the tasks that wait for a particular CPU. Returns whether there are such tasks, or a CPU
- * is going offline. */
+ * is going offline or coming online. */
 static bool check_cpus(void)
 {
 	bool is_busy = wake_outgoing();
@@ -217,7 +217,7 @@ static bool check_cpus(void)
 		}
 		if (is_awaited)
 			evacuate(cpu);
-		/* Before 7.1, ops.cpu_release() does this. */
+		/* Before 7.1, this call does nothing, and ops.cpu_release() re-enqueues. */
 		if (is_online && scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) > 0)
 			scx_dsq_reenq(SCX_DSQ_LOCAL_ON | cpu, 0);
 	}

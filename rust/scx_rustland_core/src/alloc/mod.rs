@@ -4,15 +4,15 @@
 //! That thread must not wait for a task that it has yet to schedule. The C library's allocator
 //! takes locks that other threads may hold, and makes system calls, which take locks of the kernel.
 //! So the thread that claims a [`LockedHeap`], its owner, allocates from a private arena, without
-//! locks or system calls, in constant time (TLSF, of the crate rlsf). All other threads use the
-//! system's allocator. So does the owner when the arena is full. Such allocations of the owner are
-//! counted, and mean that the arena is too small.
+//! locks or system calls. The arena allocates in constant time (TLSF, of the crate rlsf). All other
+//! threads use the system's allocator. So does the owner when the arena is full. Such allocations
+//! of the owner are counted, and mean that the arena is too small.
 //!
 //! Any thread may free memory. Arena blocks that other threads free are passed to the owner, which
 //! reclaims them at its next allocation. A block of the system's allocator (allocated by another
 //! thread, before the claim, or while the arena was full) goes back to that allocator, which takes
 //! its locks, even if the owner frees the block. If the owner reallocates such a block, the block
-//! moves to the arena.
+//! moves to the arena, unless the arena is full.
 //!
 //! Pages of the arena that were never touched take no memory. The first access to a page is a page
 //! fault. A program that must avoid page faults locks its memory (`mlockall()`).

@@ -17,7 +17,7 @@ pub(crate) struct Config {
     pub(crate) percpu_local: bool,
 }
 
-/// A FIFO queue.
+/// The policy: all tasks wait in one FIFO queue.
 #[derive(Debug)]
 pub(crate) struct Fifo {
     config: Config,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Per-task history between two decisions. It is kept in the task context ([`TaskCtx`]), which is
+//! Per-task history. Between decisions, it is kept in the task context ([`TaskCtx`]), which is
 //! freed with the task.
 
 use scx_rustland_core::{QueuedTask, TaskCtx, WEIGHT_DFL};
@@ -8,7 +8,7 @@ use scx_rustland_core::{QueuedTask, TaskCtx, WEIGHT_DFL};
 /// time that they need while a task of nice -20 computes.
 pub(crate) const WEIGHT_MAX: u32 = 1000;
 
-/// Length of a sample of the sleep rate.
+/// Minimum length of a sample of the sleep rate. A sample ends at the first enqueue after this time.
 const SAMPLE_NS: u64 = 250_000_000;
 
 /// Minimum number of sleeps per second of an interactive task. Video and audio players sleep at
@@ -54,8 +54,8 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// The history of a task that is enqueued at `now_ns`. Charges the CPU time that the task has
-    /// used since it was last enqueued.
+    /// The history of a task that is enqueued at `now_ns`. Charges the CPU time that the history in
+    /// the task context does not include yet.
     pub(crate) fn of(task: &QueuedTask, clock: &Clock, now_ns: u64) -> Self {
         let mut history = Self::from_ctx(task.ctx);
         // A new task has its parent's context, of which only the sleep rate is kept. A task that

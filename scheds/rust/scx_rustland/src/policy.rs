@@ -41,7 +41,7 @@ pub(crate) struct Config {
     pub(crate) percpu_local: bool,
 }
 
-/// The scheduler.
+/// The policy and its state.
 #[derive(Debug)]
 pub(crate) struct Rustland {
     config: Config,
@@ -53,7 +53,7 @@ pub(crate) struct Rustland {
     fifo: Fifo,
 }
 
-/// FIFO mode, which is on only while there are idle CPUs.
+/// The state of FIFO mode, which `update` turns on and off if the option is set.
 #[derive(Debug)]
 struct Fifo {
     is_on: bool,
