@@ -51,7 +51,8 @@ pub(crate) struct Served {
     pub requests: u64,
     /// Requests whose reply came after the end of their period.
     pub missed: u64,
-    /// The longest time between the ends of two successive requests.
+    /// The longest time between the ends of two successive requests, or from the start of the
+    /// client to the end of its first request.
     pub gap_max: Duration,
     /// If the client waits for replies, the times from the moment when a request was due until its
     /// reply. A request is due when its period begins and the previous request has ended.
@@ -220,7 +221,7 @@ fn serve(mut clients: Vec<UnixStream>, work: Duration, replies: bool) -> Result<
     Ok(())
 }
 
-/// Waits until there are requests, and returns the indices of the clients that sent them.
+/// Waits until clients have sent requests or closed their sockets, and returns their indices.
 fn ready(clients: &[UnixStream]) -> Result<Vec<usize>> {
     let mut fds: Vec<_> = clients
         .iter()

@@ -11,8 +11,8 @@ use rustix::time::{clock_gettime, ClockId, Timespec};
 
 /// Number of no-ops in a block. An emulator translates a block with its loop as one unit. If the
 /// emulator counts instructions, it stops within the unit at almost every timer, and translates the
-/// remainder separately. A block of 500 no-ops has so many places to stop that these translations
-/// took more time than all execution.
+/// remainder separately. A block of 500 no-ops would have so many places to stop that these
+/// translations would take more time than all execution.
 const BLOCK: u32 = 50;
 
 /// The maximum number of blocks between two reads of the CPU time. The number must be small,
@@ -23,7 +23,7 @@ const BLOCKS_MAX: u32 = 200;
 /// The minimum timer slack, ns.
 const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
 
-/// Minimizes the calling thread's timer slack, because the default of 50 us would be added to every
+/// Minimizes the calling thread's timer slack, because the default would add up to 50 us to each
 /// measured wakeup latency.
 ///
 /// # Errors

@@ -12,7 +12,7 @@ use anyhow::{ensure, Context, Result};
 use crate::control::{Control, Crew};
 use crate::stats::Latencies;
 
-/// The only argument of the processes started here, which exit at once.
+/// The only argument with which this program starts itself as a process that exits at once.
 const CHILD: &str = "--child";
 
 /// Whether this process was started with [`CHILD`].
@@ -28,7 +28,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// This program, which exits at once.
+    /// This program, with the argument that makes it exit at once.
     ///
     /// # Errors
     /// The path of this program is unknown, because there is no /proc.

@@ -325,7 +325,7 @@ pub(crate) struct Clients {
     /// Each client's CPU time.
     pub cpu_s: Vec<f64>,
     pub server_cpu_s: f64,
-    /// The longest time between the ends of two successive requests of a client.
+    /// The longest gap of a client (`Served::gap_max`).
     pub gap_max_ms: f64,
     /// Requests whose reply came after the end of their period.
     pub missed: u64,

@@ -76,11 +76,8 @@ pub(crate) fn to_f64(count: u64) -> f64 {
 /// Minimum, mean and maximum of some figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
-    /// The smallest.
     pub min: f64,
-    /// The mean.
     pub mean: f64,
-    /// The largest.
     pub max: f64,
 }
 

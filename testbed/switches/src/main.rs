@@ -15,7 +15,8 @@
 //! are read every 20 ms, without wakeups in between.
 //!
 //! In text output, starts are seconds of the monotonic clock, and lengths are us. In JSON output,
-//! all times are integers in ns. Each line is an object, and the last one is the summary:
+//! all times are integers in ns, except `elapsed_s`, which is seconds. Each line is an object, and
+//! the last one is the summary:
 //!
 //! | `type` | fields |
 //! |---|---|

@@ -80,13 +80,13 @@ pub(crate) struct Recorder<'obj> {
 pub(crate) struct Ended {
     /// Runs that were not returned yet.
     pub runs: Vec<Run>,
-    /// Runs that have not ended, up to now. There is at most one per CPU.
+    /// Runs that have not ended, up to the end of the recording. There is at most one per CPU.
     pub running: Vec<Run>,
     /// All recorded threads, unordered.
     pub threads: Vec<Thread>,
     /// Number of complete runs, including lost runs.
     pub nr_runs: u64,
-    /// Number of runs that were lost because the ring was full.
+    /// Number of complete runs whose records were not received, usually because the ring was full.
     pub nr_lost: u64,
     /// Events of threads beyond the first [`THREADS_MAX`].
     pub nr_uncounted: u64,

@@ -40,7 +40,7 @@ struct switches_run {
 	u64 stop_ns;
 	struct switches_task task;
 	u32 cpu;
-	s32 prio; /* task_struct.prio: 0..99 real-time, 120 for nice 0 */
+	s32 prio; /* task_struct.prio: -1 deadline, 0..99 real-time, 120 for nice 0 */
 	u32 policy; /* SCHED_* */
 	u32 end; /* enum switches_end */
 };

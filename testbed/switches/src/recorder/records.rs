@@ -71,7 +71,8 @@ pub(crate) struct Run {
     pub comm: Comm,
     /// How the run ended.
     pub end: End,
-    /// The kernel's priority: 0 to 99 for real-time threads, 120 for nice 0.
+    /// The kernel's priority: -1 for deadline threads, 0 to 99 for real-time threads, 120 for nice
+    /// 0.
     pub prio: i32,
     /// `SCHED_*`: 0 for most threads, 7 for `sched_ext`.
     pub policy: u32,
