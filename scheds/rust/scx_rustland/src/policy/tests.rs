@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The policy on a simulated machine: one CPU, tasks that compute and sleep, and a clock.
+//! Tests of the policy. Some of them simulate a machine: one CPU, tasks that compute and sleep, and
+//! a clock.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -420,9 +421,8 @@ fn habits() -> impl Strategy<Value = Vec<Habit>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Whatever the weights and habits of the tasks, each task runs within `STARVED_NS` plus two
-    /// slices for each task, virtual time never decreases, and the CPU is not idle while a task
-    /// waits ([`Machine::run`]).
+    /// Whatever the weights and habits of the tasks, no task waits for longer than `STARVED_NS` plus
+    /// two slices per task of the machine, and virtual time never decreases ([`Machine::run`]).
     #[test]
     fn no_task_starves(habits in habits(), boost in 0..=1000_u32) {
         let mut machine = Machine::new(with_boost(boost), &habits);
