@@ -8,7 +8,8 @@ use scx_rustland_core::{QueuedTask, TaskCtx, WEIGHT_DFL};
 /// time that they need while a task of nice -20 computes.
 pub(crate) const WEIGHT_MAX: u32 = 1000;
 
-/// Minimum length of a sample of the sleep rate. A sample ends at the first enqueue after this time.
+/// Minimum length of a sample of the sleep rate. A sample ends at the first enqueue after this
+/// time.
 const SAMPLE_NS: u64 = 250_000_000;
 
 /// Minimum number of sleeps per second of an interactive task. Video and audio players sleep at

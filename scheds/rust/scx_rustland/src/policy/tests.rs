@@ -421,8 +421,9 @@ fn habits() -> impl Strategy<Value = Vec<Habit>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Whatever the weights and habits of the tasks, no task waits for longer than `STARVED_NS` plus
-    /// two slices per task of the machine, and virtual time never decreases ([`Machine::run`]).
+    /// Whatever the weights and habits of the tasks, no task waits for longer than `STARVED_NS`
+    /// plus two slices per task of the machine, and virtual time never decreases
+    /// ([`Machine::run`]).
     #[test]
     fn no_task_starves(habits in habits(), boost in 0..=1000_u32) {
         let mut machine = Machine::new(with_boost(boost), &habits);
