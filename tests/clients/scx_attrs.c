@@ -6,7 +6,7 @@
  * the errno.
  * scx_attrs ext COMMAND...: runs the command with this policy.
  * scx_attrs core COMMAND...: runs the command with a core scheduling cookie of its own, so that no
- * other task, except its children, runs on the same core at the same time.
+ * task except its descendants runs on the same core at the same time.
  */
 #include <errno.h>
 #include <sched.h>

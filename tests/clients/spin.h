@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A load that costs an emulator almost nothing. */
+/* A CPU-bound load that is cheap to emulate. */
 #pragma once
 
 /*

@@ -18,8 +18,8 @@ static void test_part_by_weight(void **state)
 	assert_int_equal(scx_share_part(ALL, 1, 10101), ALL / 10101);
 }
 
-/* A cgroup without competitors gets the whole share. So does one whose load seems to be smaller
- * than the weight, because other CPUs change the load. */
+/* A cgroup without competitors gets the whole share. It also gets the whole share if the load is
+ * smaller than its weight, as may be seen while other CPUs change the load. */
 static void test_part_is_at_most_the_whole(void **state)
 {
 	assert_int_equal(scx_share_part(ALL, 100, 100), ALL);

@@ -15,8 +15,8 @@ static void say(void)
 	fputs("done", out);
 }
 
-/* Run a main() that returns 0 after this exit of the scheduler. Return the exit status, and store
- * in @said what say() has printed. */
+/* Fork a child that reports the exit @rec of a scheduler and calls exit(0). Return the exit status
+ * of the child, and store in @said what say() has printed. */
 static int end_of(const struct scx_exit_record *rec, char *said, int size)
 {
 	int ends[2], status;

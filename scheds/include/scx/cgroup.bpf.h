@@ -34,7 +34,7 @@
 struct scx_cgroup {
 	u64 id; /* the kernel's id of the cgroup; 0: the slot is free */
 	u32 parent; /* slot */
-	u32 is_gone; /* 1: removed, but a task is still runnable; the slot is freed when none is */
+	u32 is_gone; /* 1: removed, but the slot is kept while a task is still runnable */
 	u32 weight; /* cpu.weight */
 	u32 is_idle; /* cpu.idle */
 	s64 load; /* sum of the weights of runnable tasks and active child cgroups */
@@ -67,7 +67,7 @@ static u32 scx_cgroup_next;
 /* A task's place in the tree. */
 struct scx_cgroup_task {
 	u32 slot;
-	u64 id; /* id of the cgroup in that slot */
+	u64 id; /* id of the slot's cgroup, to detect that the slot was freed or reused */
 	u32 counted; /* weight that the task adds to the load of counted_slot; 0: none */
 	u32 counted_slot;
 	/* CPU time and share when the task was last charged or began to run

@@ -55,7 +55,7 @@ static inline u64 scx_share_paid(u64 cost_ns, u64 share)
 
 /*
  * Return a slice that costs a task with this share at most @cost_ns of virtual time: at least
- * @min_ns, but never more than @slice_ns. @cost_ns <= 2^32.
+ * @min_ns, but never more than @slice_ns. @cost_ns < 2^32.
  */
 static inline u64 scx_share_slice(u64 slice_ns, u64 share, u64 cost_ns, u64 min_ns)
 {
@@ -71,8 +71,8 @@ static inline u64 scx_share_slice(u64 slice_ns, u64 share, u64 cost_ns, u64 min_
 /*
  * The effective weight of a task is the weight with which the task would get the same CPU time if
  * it were directly in the root cgroup. For a task in the root cgroup, it is the task's own weight.
- * For any other task, it is the weight of the topmost cgroup above the task, times the task's part
- * of that cgroup. Unlike a share, it does not change when another child of the root cgroup becomes
+ * For any other task, it is the weight of its top-level cgroup (the child of the root cgroup that
+ * contains the task), times the task's part of that cgroup. Unlike a share, it does not change when another child of the root cgroup becomes
  * active or inactive, so a scheduler may compare and add up the weights in each of several queues.
  * In units of 2^-SCX_EFFECTIVE_SHIFT.
  */
@@ -82,8 +82,8 @@ static inline u64 scx_share_slice(u64 slice_ns, u64 share, u64 cost_ns, u64 min_
 #define SCX_EFFECTIVE_RAN_MAX_NS (1ULL << 40)
 
 /* Return the effective weight of a task, at least 1. For a task in the root cgroup, @weight is the
- * task's own weight and @share is SCX_SHARE_ALL. For any other task, @weight is the weight of the
- * topmost cgroup, and @share is the task's part of that cgroup. */
+ * task's own weight and @share is SCX_SHARE_ALL. For any other task, @weight is the weight of its
+ * top-level cgroup, and @share is the task's part of that cgroup. */
 static inline u64 scx_effective_weight(u32 weight, u64 share)
 {
 	u64 effective = weight * share >> (32 - SCX_EFFECTIVE_SHIFT);

@@ -73,9 +73,9 @@ static inline u64 scx_vclock_scale(u64 ns)
 
 /*
  * Return the virtual time that a task of the queue @dsq_id is compared with: the machine's or the
- * first waiting task's, whichever is earlier. The first waiting task is earlier if the CPUs that
- * the waiting tasks may use are too few for their shares, so that they compete only with each
- * other.
+ * first waiting task's, whichever is earlier. The first waiting task is far behind the machine's
+ * virtual time if the CPUs that the waiting tasks may use are too few for their shares. The waiting
+ * tasks then compete only with each other.
  */
 static inline u64 scx_vclock_now(u64 dsq_id)
 {

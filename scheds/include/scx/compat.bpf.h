@@ -83,8 +83,8 @@ static inline bool scx_bpf_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
 
 /*
  * Within bpf_for_each(scx_dsq, p, …): move @p to the DSQ @dsq_id. @it is BPF_FOR_EACH_ITER. Returns
- * false if @p is no longer in the DSQ of the iteration. On 6.12, this kfunc and the following ones
- * are named scx_bpf_dispatch_*from_dsq*().
+ * false if @p is no longer in the DSQ of the iteration. On 6.12, this kfunc and the next three are
+ * named scx_bpf_dispatch_*from_dsq*().
  */
 static inline bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id,
 				    u64 enq_flags)
@@ -269,9 +269,10 @@ static inline struct task_struct *scx_bpf_cpu_curr(s32 cpu)
 	return rq ? rq->curr : NULL;
 }
 
-/* Claim an idle CPU within @mask, negative if there is none. As in the built-in selection of 6.12,
- * CPUs of fully idle cores come first, and @prev_cpu comes first among CPUs of the same kind. With
- * SCX_PICK_IDLE_CORE in @flags, other CPUs are not considered. */
+/* Claim an idle CPU within @mask. Returns a negative errno if there is none. As in the built-in
+ * selection of 6.12, CPUs of fully idle cores come before other idle CPUs, and within each of these
+ * groups, @prev_cpu comes first. With SCX_PICK_IDLE_CORE in @flags, only CPUs of fully idle cores
+ * are considered. */
 static inline s32 __scx_pick_idle_in(const struct cpumask *mask, s32 prev_cpu, u64 flags)
 {
 	bool prev_allowed = bpf_cpumask_test_cpu(prev_cpu, mask);

@@ -54,7 +54,8 @@ static inline void scx_cpufreq_note(s32 cpu, bool was_busy)
 	freq->level = level;
 }
 
-/* Request the initial level for all online CPUs. */
+/* Request a level for all online CPUs: the fixed one, or at first the highest one if levels are
+ * computed from the utilization. */
 static inline void scx_cpufreq_init(void)
 {
 	s32 level = scx_cpus.perf_level;

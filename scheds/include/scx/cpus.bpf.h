@@ -97,7 +97,8 @@ static inline bool scx_is_outside_primary(s32 cpu, const struct task_struct *p)
 	return has_idle;
 }
 
-/* Whether a task on @cpu should move, because an idle CPU suits it better. */
+/* Whether to search for another CPU for a task on @cpu, because an idle CPU may suit the task
+ * better. */
 static inline bool scx_should_move(s32 cpu, const struct task_struct *p)
 {
 	if (scx_task_is_pinned(p))
@@ -235,10 +236,10 @@ static inline s32 scx_claim_on_enqueue(struct task_struct *p, s32 prev_cpu, u64 
 }
 
 /*
- * In ops.enqueue(), after the task is queued: kick a CPU that has become idle since the last
- * search, a CPU of the task's node if possible. Returns whether a CPU was kicked. The kernel
- * inserts the task when ops.enqueue() returns. A CPU that becomes idle between this search and the
- * insertion is missed, and the task waits until a slice ends.
+ * In ops.enqueue(), after the task is queued: kick an idle CPU that the task may use, a CPU of the
+ * task's node if possible. Returns whether a CPU was kicked. The kernel inserts the task when
+ * ops.enqueue() returns. A CPU that becomes idle between this search and the insertion is missed,
+ * and the task waits until a slice ends.
  */
 static inline bool scx_kick_idle_for(struct task_struct *p)
 {

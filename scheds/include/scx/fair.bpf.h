@@ -170,8 +170,8 @@ static inline void scx_fair_running(struct task_struct *p)
 	task->has_begun = true;
 }
 
-/* Charge the CPU time that the task has used. For a task that yields, this is less than its
- * slice. */
+/* Charge the CPU time that the task has used. The remaining slice is not a measure of that time,
+ * because a yield sets the slice to 0. */
 static inline void scx_fair_stopping(struct task_struct *p)
 {
 	scx_bpf_task_set_dsq_vtime(p, scx_fair_vtime_of_running(p));

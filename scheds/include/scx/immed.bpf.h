@@ -4,9 +4,9 @@
  *
  * A task that is preempted by a task of a higher class stays in its CPU's local DSQ, and waits
  * there while other CPUs may be idle. But if it was inserted there with SCX_ENQ_IMMED (7.2), the
- * kernel calls ops.enqueue() for it again, with SCX_ENQ_REENQ. On kernels without this flag,
- * SCX_ENQ_IMMED is 0, and a scheduler needs ops.cpu_release() instead: see
- * reenqueue_on_cpu_release() in scx_utils.
+ * kernel calls ops.enqueue() for it again, with SCX_ENQ_REENQ. On kernels without SCX_ENQ_IMMED,
+ * its value is 0, and a scheduler needs ops.cpu_release() instead: see reenqueue_on_cpu_release()
+ * in scx_utils.
  *
  * SCX_ENQ_IMMED is for tasks that can run at once: a task whose CPU turns out to be busy is
  * enqueued again too. A task keeps the flag until it is inserted again, even if ops.dispatch() lets
@@ -33,13 +33,13 @@ static inline u64 scx_immed_unless_sync(s32 cpu, u64 wake_flags)
 
 	if (!(wake_flags & SCX_WAKE_SYNC) || cpu != (s32)bpf_get_smp_processor_id())
 		return SCX_ENQ_IMMED;
-	/* If an interrupt wakes the task up, the current task is not about to sleep. The wakee must
-	 * not wait for the idle task, nor for a real-time task. */
+	/* The current task is not the waker, and not about to sleep, if an interrupt wakes the task
+	 * up. At least do not let the wakee wait behind the idle task or a real-time task. */
 	return waker->flags & PF_IDLE || waker->prio < MAX_RT_PRIO ? SCX_ENQ_IMMED : 0;
 }
 
-/* In ops.enqueue(): insert the task into a FIFO DSQ. A task that is enqueued again because of
- * SCX_ENQ_IMMED has already waited once, so it keeps the rest of its slice and goes to the head. */
+/* In ops.enqueue(): insert the task into a FIFO DSQ. A task that the kernel enqueues again
+ * (SCX_ENQ_REENQ) was already dispatched, so it keeps the rest of its slice and goes to the head. */
 static inline void scx_insert_fifo(struct task_struct *p, u64 dsq_id, u64 slice_ns, u64 enq_flags)
 {
 	if (enq_flags & SCX_ENQ_REENQ)

@@ -108,7 +108,7 @@ extern u32 scx_bpf_reenqueue_local___v1(void) __ksym __weak;
 /* Since 7.1. */
 extern void scx_bpf_dsq_reenq___new(u64 dsq_id, u64 reenq_flags) __ksym __weak;
 
-/* Since 6.19. On older kernels, schedulers write to p->scx. */
+/* Since 6.19. On older kernels, the wrappers write to p->scx. */
 extern bool scx_bpf_task_set_slice___new(struct task_struct *p, u64 slice) __ksym __weak;
 extern bool scx_bpf_task_set_dsq_vtime___new(struct task_struct *p, u64 vtime) __ksym __weak;
 

@@ -4,7 +4,7 @@
  * 6.15 it does so only if the scheduler sets SCX_OPS_ENQ_MIGRATION_DISABLED. Otherwise the kernel
  * inserts them into the local DSQ of their CPU.
  *
- * Before 6.19, a scheduler with ops.cpu_release() needs that flag. The trampoline of a callback
+ * From 6.15 to 6.18, a scheduler with ops.cpu_release() needs that flag. The trampoline of a callback
  * disables migration of the current task, which in ops.cpu_release() is the task that a real-time
  * task has just preempted. Without the flag, the kernel would take this task for migration-disabled
  * and leave it queued behind the real-time task.

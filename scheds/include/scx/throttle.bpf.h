@@ -29,7 +29,8 @@ static inline bool scx_is_throttled(void)
 	return scx_cpus.throttle_ns && scx_throttled;
 }
 
-/* Begin the next phase. Kick all CPUs, so that they stop their tasks or look for tasks again. */
+/* Begin the next phase. Kick the online CPUs, so that they stop their tasks or look for tasks
+ * again. */
 static int scx_throttle_switch(void *map, u32 *key, struct scx_throttle *throttle)
 {
 	bool throttled = !scx_throttled;

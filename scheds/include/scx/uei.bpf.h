@@ -7,8 +7,8 @@
 #include "arrays.bpf.h"
 #include "exit_info.h"
 
-/* Fill @rec, and @dump, which has @dump_size bytes. @dump_size is a constant in rodata. Call it
- * from ops.exit(). */
+/* Fill @rec, and @dump unless it is NULL. @dump_size is the size of @dump in bytes, a constant in
+ * rodata. Call it from ops.exit(). */
 static __always_inline void scx_fill_exit_record(struct scx_exit_record *rec, char *dump,
 						 u32 dump_size, const struct scx_exit_info *info)
 {

@@ -17,8 +17,8 @@
 #define SCX_WEIGHT_MAX 10000
 
 /*
- * Return @value x @mul / @div without intermediate overflow, saturating at U64_MAX. @mul <=
- * SCX_WEIGHT_MAX and 0 < @div <= SCX_WEIGHT_MAX.
+ * Return @value x @mul / @div without intermediate overflow, saturating at U64_MAX. @mul and @div
+ * are from 1 to SCX_WEIGHT_MAX.
  */
 static inline u64 scx_mul_div(u64 value, u32 mul, u32 div)
 {

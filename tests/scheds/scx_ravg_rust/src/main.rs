@@ -2,8 +2,8 @@
 //! Compares running averages of BPF programs (`<scx/ravg.h>`) on the running kernel with
 //! `scx_utils::ravg`, and with an exact average of the same values.
 //!
-//! Prints the largest differences, relative to the largest value. The status is 1 if they exceed
-//! the limits.
+//! Prints the largest differences, relative to the upper bound of the values. The status is 1 if
+//! they exceed the limits.
 
 use std::mem::MaybeUninit;
 
@@ -22,8 +22,8 @@ scx_utils::include_bpf!();
 const NR_SEQUENCES: u64 = 40;
 const NR_STEPS: u64 = 250;
 
-/// Maximum errors, relative to the largest value: the error of one read, which is at most 3e-6 in
-/// `ravg.h`, and the error accumulated over a sequence.
+/// Maximum errors, relative to the upper bound of the values: the error of one read, which is at
+/// most 3e-6 in `ravg.h`, and the error accumulated over a sequence.
 const READ_ERROR_MAX: f64 = 4e-6;
 const SUM_ERROR_MAX: f64 = 2e-5;
 
@@ -63,7 +63,7 @@ fn main() -> Result<()> {
 }
 
 /// Returns the largest differences from the average of user space, and from the exact average, both
-/// relative to the bound of the values.
+/// relative to the upper bound of the values.
 #[allow(clippy::cast_precision_loss)] // The loss is far below the measured differences.
 fn follow(program: &ProgramMut<'_>, dice: &mut Dice) -> Result<(f64, f64)> {
     let half_life_ns = 1_000_000 << dice.below(18);
