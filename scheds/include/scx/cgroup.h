@@ -72,9 +72,9 @@ static inline u64 scx_share_slice(u64 slice_ns, u64 share, u64 cost_ns, u64 min_
  * The effective weight of a task is the weight with which the task would get the same CPU time if
  * it were directly in the root cgroup. For a task in the root cgroup, it is the task's own weight.
  * For any other task, it is the weight of its top-level cgroup (the child of the root cgroup that
- * contains the task), times the task's part of that cgroup. Unlike a share, it does not change when another child of the root cgroup becomes
- * active or inactive, so a scheduler may compare and add up the weights in each of several queues.
- * In units of 2^-SCX_EFFECTIVE_SHIFT.
+ * contains the task), times the task's part of that cgroup. Unlike a share, it does not change when
+ * another child of the root cgroup becomes active or inactive, so a scheduler may compare and add
+ * up the weights in each of several queues. In units of 2^-SCX_EFFECTIVE_SHIFT.
  */
 #define SCX_EFFECTIVE_SHIFT 16
 

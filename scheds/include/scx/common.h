@@ -88,9 +88,9 @@
 #define UEI_EXITED(skel, uei_name) \
 	(__atomic_load_n(&(skel)->data->uei_name.kind, __ATOMIC_ACQUIRE) != SCX_EXIT_NONE)
 
-/* Print on stderr why the scheduler ended, and return the 64-bit exit code. The code
- * contains an action only if the scheduler should be loaded again, which it never should after an
- * error. Use it after destroying the link. */
+/* Print on stderr why the scheduler ended, and return the 64-bit exit code. The code contains an
+ * action only if the scheduler should be loaded again, which is never the case after an error. Use
+ * it after destroying the link. */
 #define UEI_REPORT(skel, uei_name) \
 	scx_main_report(&(skel)->data->uei_name, (skel)->data_##uei_name##_dump->uei_name##_dump)
 

@@ -26,7 +26,7 @@
 
 /*
  * Approximate maximum time that a task waits because of its debt, whatever the weights of the
- * runnable tasks. It is exceeded only if SCX_DL_AHEAD_MIN_NS allows a larger lead. The task also
+ * runnable tasks. The wait may be longer if SCX_DL_AHEAD_MIN_NS allows a larger lead. The task also
  * waits for the slices of the tasks that precede it. The value is well below ops.timeout_ms of the
  * schedulers.
  */

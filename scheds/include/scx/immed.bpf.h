@@ -33,13 +33,14 @@ static inline u64 scx_immed_unless_sync(s32 cpu, u64 wake_flags)
 
 	if (!(wake_flags & SCX_WAKE_SYNC) || cpu != (s32)bpf_get_smp_processor_id())
 		return SCX_ENQ_IMMED;
-	/* The current task is not the waker, and not about to sleep, if an interrupt wakes the task
-	 * up. At least do not let the wakee wait behind the idle task or a real-time task. */
+	/* If an interrupt wakes the task up, the current task is not the waker, and is not about to
+	 * sleep. The code does not detect every such case, but sets SCX_ENQ_IMMED if the wakee
+	 * would wait for the idle task or for a real-time task. */
 	return waker->flags & PF_IDLE || waker->prio < MAX_RT_PRIO ? SCX_ENQ_IMMED : 0;
 }
 
 /* In ops.enqueue(): insert the task into a FIFO DSQ. A task that the kernel enqueues again
- * (SCX_ENQ_REENQ) was already dispatched, so it keeps the rest of its slice and goes to the head. */
+ * (SCX_ENQ_REENQ) was already dispatched, so it keeps its remaining slice and goes to the head. */
 static inline void scx_insert_fifo(struct task_struct *p, u64 dsq_id, u64 slice_ns, u64 enq_flags)
 {
 	if (enq_flags & SCX_ENQ_REENQ)
