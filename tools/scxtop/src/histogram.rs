@@ -68,7 +68,7 @@ impl Latency {
     }
 }
 
-/// The upper limit of a bucket, ns, exclusive.
+/// The upper limit of a bucket, ns, exclusive. The last bucket also has all larger values.
 pub(crate) fn upper_ns(index: u8) -> u64 {
     let index = u64::from(index) + 1;
     (4 + index % 4) << (index / 4) << 8

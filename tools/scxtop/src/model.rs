@@ -36,7 +36,7 @@ pub(crate) struct Snapshot {
     /// Events of sched_ext, in the kernel's order; empty without a scheduler, and before 6.15.
     pub events: Vec<Event>,
     /// The scheduler's own statistics, flattened: path and value, in the alphabetical order of the
-    /// fields. Empty if the scheduler does not send any.
+    /// fields. Empty without a scheduler, and if it does not answer.
     pub stats: Vec<(String, Value)>,
     pub own: OwnCost,
     /// What cannot be shown, and why: one line each.

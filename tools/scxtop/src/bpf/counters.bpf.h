@@ -38,7 +38,8 @@ static inline void count_latency(u32 *buckets, u64 ns)
 	__sync_fetch_and_add(&buckets[bucket & (TOP_BUCKETS - 1)], 1);
 }
 
-/* Whether @time_ns, the start of a latency, is in the current window. Only then is it counted. */
+/* Whether @time_ns, the start of a latency, is in the current window. Other latencies are not
+ * counted. */
 static inline bool is_in_window(u64 time_ns)
 {
 	return time_ns > control.observed_since_ns;

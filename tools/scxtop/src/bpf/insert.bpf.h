@@ -30,8 +30,8 @@ static void on_insert(struct task_struct *p, const struct insertion *in)
 	u64 now, dsq_id = essential_dsq_id(in->dsq_id);
 	struct top_event *event;
 
-	/* The probes stay attached between windows, because detaching them takes the kernel
-	 * long. */
+	/* The probes stay attached between windows, because the kernel takes a long time to detach
+	 * them. */
 	if (!control.observed_since_ns && !control.is_tracing)
 		return;
 	now = scx_monotonic_now();

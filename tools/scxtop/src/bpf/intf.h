@@ -151,7 +151,7 @@ struct top_event {
 struct top_lost {
 	u64 nr_events; /* records of a trace that did not fit into the ring */
 	u64 nr_tasks; /* events of tasks without counters */
-	u64 nr_dsqs; /* insertions that could not be counted */
+	u64 nr_dsqs; /* insertions whose latency could not be counted */
 };
 
 #endif /* __SCXTOP_INTF_H */

@@ -59,7 +59,7 @@ static inline u32 cpu_of(struct task_struct *p)
 	return counted(p)->thread_info.cpu;
 }
 
-/* The clock of this CPU's run queue, which lags by at most one tick. */
+/* The clock of this CPU's run queue, which usually lags by at most one tick. */
 static inline u64 rq_clock(void)
 {
 	return ((struct rq___top *)bpf_this_cpu_ptr(&runqueues))->clock;
@@ -71,8 +71,8 @@ static inline u64 between(u64 start, u64 end)
 	return (s64)(end - start) > 0 ? end - start : 0;
 }
 
-/* Return how long @p has run since the kernel last updated the counters of @p, at a tick or when @p
- * was switched in; 0 if @p does not run. */
+/* Return how long @p has run since the kernel last updated the counters of @p, for example at a
+ * tick; 0 if @p does not run. */
 static inline u64 unaccounted_ns(struct task_struct *p, u64 clock)
 {
 	struct rq___top *rq = (struct rq___top *)bpf_per_cpu_ptr(&runqueues, cpu_of(p));

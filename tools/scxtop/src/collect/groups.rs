@@ -27,7 +27,7 @@ pub(super) fn nodes(topology: &Topology, cpus: &[Counted]) -> Vec<Group> {
     groups.collect()
 }
 
-/// The group of `cpus`; `outside` is the rate of migrations from outside of the group.
+/// The group of `cpus`. `outside` returns a CPU's rate of migrations from outside the group.
 fn group<'a>(
     id: usize,
     node: usize,

@@ -22,8 +22,8 @@ enum Arguments {
     Move,
 }
 
-/// All functions. A kernel also has the older variants of a function, for programs that were built
-/// for older kernels.
+/// All functions whose arguments identify the task. A kernel also has the older variants of a
+/// function, for programs that were built for older kernels.
 const FUNCTIONS: [(&str, Arguments); 10] = [
     ("scx_bpf_dispatch", Arguments::Fifo),
     ("scx_bpf_dsq_insert", Arguments::Fifo),

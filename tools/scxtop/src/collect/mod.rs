@@ -3,8 +3,9 @@
 //! scheduler's statistics.
 //!
 //! `programs` loads the BPF side, `insert` selects its probes, and `window` limits the time in
-//! which events are observed. Each of the other modules gathers one part of the snapshot. For
-//! rates, a module keeps the counters of the last snapshot, and uses the functions of `rates`.
+//! which events are observed. Except `rates`, each of the other modules gathers one part of the
+//! snapshot. For rates, a module keeps the counters of the last snapshot, and uses the functions of
+//! `rates`.
 
 mod cpus;
 pub(crate) mod dsqs;

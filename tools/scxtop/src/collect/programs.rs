@@ -58,7 +58,8 @@ pub(crate) struct Settings {
 pub(crate) struct Programs<'obj> {
     /// Links of the programs that are always attached. Dropping a link detaches its program.
     _links: Vec<Link>,
-    /// Links of the programs that observe switches and wakeups, within a window and for a trace.
+    /// Links of the programs that observe switches, wakeups and migrations, within a window and
+    /// for a trace.
     switch_links: Vec<Link>,
     /// Links of the programs that only traces need, while a trace is recorded.
     trace_links: Vec<Link>,
@@ -184,15 +185,15 @@ impl<'obj> Programs<'obj> {
         Ok(())
     }
 
-    /// Detaches the programs that observe switches and wakeups, unless a window or a trace needs
-    /// them.
+    /// Detaches the programs that observe switches, wakeups and migrations, unless a window or a
+    /// trace needs them.
     fn detach_switches(&mut self) {
         if !self.is_observing && self.trace_links.is_empty() {
             self.switch_links.clear();
         }
     }
 
-    /// Replaces `events` by the next records, at most [`BATCH`], nearly sorted by time. Does not
+    /// Replaces `events` with the next records, at most [`BATCH`], nearly sorted by time. Does not
     /// block.
     ///
     /// # Errors

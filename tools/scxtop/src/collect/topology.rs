@@ -27,7 +27,7 @@ impl Current {
         }
     }
 
-    /// Reads the topology in the first call, and if the online CPUs have changed since then.
+    /// Reads the topology in the first call, and again whenever the online CPUs have changed.
     /// Returns whether it was read.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ const WINDOW_NS: u64 = 10_000_000;
 /// A CPU.
 #[derive(Debug)]
 struct Cpu {
-    /// The busy time until then is known.
+    /// The time until which the busy time is known.
     until_ns: u64,
     /// Start of the window.
     window_ns: u64,

@@ -114,8 +114,8 @@ impl Contents {
         self.counters.describe(out);
     }
 
-    /// Writes a summary of the trace with its notices, the losses, and the late wakeup on scxtop's
-    /// own track.
+    /// Writes to scxtop's own track a summary of the trace with its notices, the losses, and the
+    /// late wakeup.
     fn own(&self, start_ns: u64, out: &mut Vec<TracePacket>) {
         let nr_events = u64::try_from(self.events.len()).unwrap_or(u64::MAX);
         let summary = Track::Own.instant("trace");

@@ -60,7 +60,8 @@ impl Counters {
         }
     }
 
-    /// Describes the tracks, except those of frequencies, which belong to CPUs.
+    /// Describes the tracks and their parents, except the parents of frequencies, which are the
+    /// tracks of CPUs.
     pub(super) fn describe(&self, out: &mut Vec<TracePacket>) {
         let is_event = |counter: &Counter| matches!(counter, Counter::Event(_));
         let is_statistic = |counter: &Counter| matches!(counter, Counter::Statistic(_));
@@ -89,7 +90,8 @@ impl Counters {
         })
     }
 
-    /// Writes all values. Values from before the trace are written at its start.
+    /// Writes the changes that are kept. The values before these changes are written at the start
+    /// of the trace.
     pub(super) fn packets(&self, start_ns: u64, out: &mut Vec<TracePacket>) {
         for (number, value) in (0..).zip(&self.before) {
             if let Some(value) = value {

@@ -113,7 +113,7 @@ impl Dsqs {
         dsq.lanes[lane].is_free = false;
         let slice = dsq.lanes[lane].track.begin(&comm(&event.task));
         let mut slice = slice.with("pid", Value::Uint(event.task.pid.into()));
-        // 0 means that the value is unknown.
+        // 0 means that the insertion has no such value, or that it is unknown.
         for (name, value) in [("vtime", event.vtime), ("slice_ns", event.slice_ns)] {
             if value != 0 {
                 slice = slice.with(name, Value::Uint(value));

@@ -154,7 +154,7 @@ impl Recording {
         self.watch.late.as_ref()
     }
 
-    /// Whether there is no room for further records.
+    /// Whether a record was dropped because there was no room for it.
     pub(crate) fn is_full(&self) -> bool {
         self.window.is_full()
     }
@@ -196,7 +196,7 @@ fn ns(duration: Duration) -> u64 {
 struct Watch {
     limit_ns: Option<u64>,
     wakeups: Wakeups<()>,
-    /// Records were lost between these pairs of times, so tasks may have run unseen.
+    /// Pairs of times between which records were lost. Meanwhile, tasks may have run unseen.
     gaps_ns: VecDeque<(u64, u64)>,
     late: Option<Late>,
 }

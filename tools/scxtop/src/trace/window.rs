@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use crate::bpf::top_event;
 
-/// Maximum number of records: 1 GiB of memory. Perfetto's user interface can open about as many.
+/// Maximum number of records: about 1 GiB of memory. Perfetto's user interface can open about as many.
 pub(super) const RECORDS_MAX: usize = 1 << 23;
 
 /// Records that were lost.
@@ -86,7 +86,7 @@ impl Window {
         self.newest_ns
     }
 
-    /// Whether there is no room for further records.
+    /// Whether a record was dropped because there was no room for it.
     pub(super) fn is_full(&self) -> bool {
         self.is_full
     }
