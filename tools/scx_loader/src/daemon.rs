@@ -294,7 +294,7 @@ impl Daemon<'_> {
     }
 
     /// Adapts the running scheduler, unless it is the fallback, once after each change of the power
-    /// profile.
+    /// profile and each reload of the configuration.
     fn follow(&mut self) {
         let now = self.began.elapsed();
         let Some((profiles, _)) = &mut self.power else {

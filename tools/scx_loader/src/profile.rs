@@ -79,8 +79,8 @@ impl Profiles {
         self.source
     }
 
-    /// Sets the daemon's profile; `None` if there is no daemon. Then the next tick reads the power
-    /// supply, which may have changed during suspend.
+    /// Sets the daemon's profile; `None` if there is no daemon. Without a daemon, the next tick
+    /// reads the power supply, which may have changed during suspend.
     pub(crate) fn report(&mut self, now: Time, daemon: Option<Profile>) {
         self.daemon = daemon;
         self.read_supply_at = now;

@@ -219,7 +219,8 @@ pub(crate) async fn signal(bus: &Connection, operation: &Operation) {
     }
 }
 
-/// Authorizes and runs an operation. Blocks its thread until the operation has finished.
+/// Authorizes and runs an operation, on a thread of its own. Returns when the operation has
+/// finished.
 async fn run(calls: &Calls, caller: &Caller, id: u32, (action, request): Wanted) {
     let (bus, shared) = (&caller.bus, &calls.shared);
     if let Err(error) = caller.authorize(&shared.pending, action).await {

@@ -26,7 +26,8 @@ const LOST: Duration = Duration::from_secs(10);
 /// Identifies a caller that waits for an answer. Assigned by the daemon.
 pub(crate) type Caller = u64;
 
-/// A request of a caller.
+/// A request of a caller. All requests are refused while the loader shuts down. While an external
+/// scheduler is running, only a [`Request::Stop`] that cancels a restart is accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Request {
     /// Starts a scheduler. Refused if a scheduler is starting or running.

@@ -107,8 +107,8 @@ impl Finding {
 pub(crate) fn check(root: &Path, registry: &Registry) -> Vec<Finding> {
     let sched_ext = SchedExt::new(root);
     let mut findings = kernel::check(&sched_ext);
-    // Without sched_ext, another kernel has to be booted, and findings about this kernel are
-    // useless.
+    // Without sched_ext, another kernel has to be booted, and further findings about this kernel
+    // are useless.
     if !sched_ext.state().is_empty() {
         findings.extend(btf::check(root, registry));
         findings.extend(rights::check(root));

@@ -92,7 +92,7 @@ impl Sample {
         }
     }
 
-    /// The load between this sample and `later`, which was taken after this time.
+    /// The load between this sample and the sample `later`, which was taken `time` after this one.
     pub(super) fn until(&self, later: &Self, time: Duration) -> Load {
         let seconds = time.as_secs_f64();
         // The differences are far below 2^52, so that f64 represents them exactly.

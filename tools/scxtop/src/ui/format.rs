@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-/// Units of a scaled number, each 1000 times the unit before.
+/// Suffixes of scaled numbers. Each stands for 1000 times the value of the previous suffix.
 const PREFIXES: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
 
 /// A number with two decimals if it is below 10, with one if it is below 100, otherwise without.

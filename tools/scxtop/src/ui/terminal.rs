@@ -20,7 +20,7 @@ use ratatui::layout::Size;
 use ratatui::Frame;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
-/// Size of the output buffer. A full screen has some 20 KiB, so that a frame is one write.
+/// Size of the output buffer in bytes. A full screen takes about 20 KiB, so a frame is one write.
 const BUFFER_SIZE: usize = 64 << 10;
 
 /// Whether the terminal's modes have to be restored.
@@ -52,8 +52,8 @@ pub(crate) fn check() -> Result<()> {
 
 /// The terminal in raw mode, on its alternate screen.
 ///
-/// The library's terminal is never dropped: if the terminal is gone, dropping it would try to print
-/// an error, and panic because that fails.
+/// The library's `Terminal` is never dropped. If the terminal is gone, its `drop()` would try to
+/// print an error, and panic because printing fails.
 pub(crate) struct Terminal(ManuallyDrop<ratatui::Terminal<CrosstermBackend<BufWriter<Stdout>>>>);
 
 impl Terminal {
