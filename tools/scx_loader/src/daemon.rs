@@ -52,7 +52,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
 /// How long to wait for the first power profile before the default scheduler is started.
 const FIRST_PROFILE: Duration = Duration::from_secs(1);
 
-/// An event of the main thread.
+/// An event for the main thread.
 #[derive(Debug)]
 enum Happened {
     Called(Call),

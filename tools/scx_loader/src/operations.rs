@@ -50,7 +50,8 @@ pub(crate) struct Operation {
     /// The connection to which changes are signalled.
     pub(crate) caller: OwnedUniqueName,
     pub(crate) stage: Stage,
-    /// The current activity, or why the operation was denied or failed; empty if it succeeded.
+    /// The current activity, or why the operation was denied or failed. Empty if it succeeded, or
+    /// has just been authorized.
     pub(crate) message: String,
 }
 

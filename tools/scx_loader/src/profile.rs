@@ -18,7 +18,7 @@ const SUPPLY_INTERVAL: Duration = Duration::from_secs(5);
 /// The power profile, and where it comes from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// Neither a daemon nor a battery.
+    /// There is neither a daemon nor a battery, or the profile is not followed.
     #[default]
     None,
     Daemon(Profile),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Shows the state of the loader and since when it is in that state, why the last scheduler ended,
-//! and the statistics of a running scheduler.
+//! Shows the state of the loader and how long it has lasted, why the last scheduler ended, and the
+//! statistics of a running scheduler.
 
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

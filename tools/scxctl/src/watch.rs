@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Prints a line for each change of the state. Properties are read at the start, and when the loader
-//! appears on the bus. Otherwise, only change signals are used, since a call would make the bus
-//! start a loader that has just shut down.
+//! Prints a line for each change of the state. Properties are read at the start, and when the
+//! loader appears on the bus. Otherwise, only change signals are used, since a call would make the
+//! bus start a loader that has just shut down.
 
 use std::future::Future;
 

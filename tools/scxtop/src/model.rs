@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What `scxtop` shows: a [`Snapshot`] of the machine, for one interval. Pure data: the collector
-//! fills it, the views draw it, `scxtop top --json` prints it.
+//! fills it, and the views draw it or `scxtop top` prints it.
 //!
 //! Times and durations are in ns. Unless noted otherwise, rates are per second, percentages are of
 //! one CPU, and lists are sorted by id. Tasks are sorted by CPU time, descending.
@@ -80,8 +80,8 @@ pub(crate) struct Cpu {
     pub ext_pct: f64,
     /// Context switches per second.
     pub switches: f64,
-    /// Switches per second from a task that was still runnable, summed over the tasks that ran here
-    /// last.
+    /// Switches per second from a task that was still runnable, summed over the tasks whose last
+    /// CPU is this CPU.
     pub preemptions: f64,
     /// Migrations of tasks to this CPU per second.
     pub migrations: f64,

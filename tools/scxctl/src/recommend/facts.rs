@@ -83,6 +83,7 @@ pub(crate) struct Machine {
     pub(crate) nr_tickless: usize,
     pub(crate) on_battery: Option<bool>,
     pub(crate) power_profile: Option<Profile>,
+    /// None without cgroup v2.
     pub(crate) cgroups: Option<Cgroups>,
 }
 

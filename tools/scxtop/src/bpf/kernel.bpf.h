@@ -16,7 +16,7 @@ struct sched_info___top {
 	unsigned long pcount; /* times it was switched in */
 	unsigned long long run_delay; /* waiting time, ns, until it was last switched in */
 	unsigned long long last_arrival; /* when it was last switched in */
-	unsigned long long last_queued; /* since when it has waited; 0: it does not wait */
+	unsigned long long last_queued; /* when it began to wait; 0: it does not wait */
 } __attribute__((preserve_access_index));
 
 struct sched_entity___top {

@@ -22,7 +22,8 @@ const CHECK_MIN: Duration = Duration::from_millis(2);
 /// The window of an interval.
 #[derive(Default)]
 pub(super) struct Window {
-    /// Since when events are observed; `None` if they are not observed now.
+    /// Start of the observed time that is not in `observed` yet; `None` if no events are observed
+    /// now.
     since: Option<Instant>,
     /// Time in this interval in which events were observed, without the time after `since`.
     observed: Duration,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Everything that a trace consists of, in the order of the file: the machine, the names of tasks,
 //! the tracks of scxtop, CPUs and sampled values, a summary with the losses, the sampled values,
-//! and the events in the order of their times.
+//! the tracks of DSQs, and the events in the order of their times.
 
 use std::collections::BTreeSet;
 use std::io;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Records traces for Perfetto.
 //!
-//! `session` is the command. `gathering` fills a `recording` with what `collect` delivers; `output`
-//! is the file. Records wait in `window`; `contents` writes them: as events of ftrace (`sched`), as
-//! arrows from wakers to wakees (`flows`, `wakeups`), as queues (`dsqs`), and as counters (`busy`,
-//! `counters`, with values from `samples`). `machine` and `names` describe the machine and the
-//! tasks. `tracks` builds tracks and their events from `proto`, the messages of the format.
+//! `session` is the command. `gathering` fills a `recording` with what `collect` delivers, and
+//! `output` is the file. Records wait in `window` until `contents` writes them as events of ftrace
+//! (`sched`), as arrows from wakers to wakees (`flows`, `wakeups`), as stays in DSQs (`dsqs`), and
+//! as the load of CPUs (`busy`). The values of `samples` become counter tracks (`counters`).
+//! `machine` and `names` describe the machine and the tasks. `tracks` builds tracks and their
+//! events from `proto`, the messages of the format.
 
 mod busy;
 mod contents;

@@ -7,7 +7,7 @@ use crate::bpf::top_event;
 
 use super::event::{kind, Kind};
 
-/// A wakeup whose wakee runs now. `K` identifies a record.
+/// A wakeup whose wakee begins to run. `K` identifies a record.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Woken<K> {
     /// The record WAKING, or FORK of a new task; `None` if there is none.

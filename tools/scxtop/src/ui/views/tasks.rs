@@ -13,8 +13,8 @@ use super::super::table::{self, number, text, Column, Order};
 use super::super::theme::{Part, Theme};
 use crate::model::{Snapshot, Task};
 
-/// Values of the kernel's `prio`: of nice 0, and of nice -20, the smallest of a task that has a nice
-/// value.
+/// Values of the kernel's `prio`: of nice 0, and of nice -20, the smallest of tasks that have a
+/// nice value.
 const PRIO_NICE_0: i32 = 120;
 const PRIO_FAIR_MIN: i32 = 100;
 
