@@ -2,8 +2,9 @@
 //! Shows what the CPU scheduler does, live, and records traces for Perfetto.
 //!
 //! `collect` gathers a [`model::Snapshot`] for each interval from the BPF side, sysfs, the kernel's
-//! log and the scheduler's statistics. `ui` draws snapshots in a terminal; `top` prints them; `trace` records
-//! events and writes them in Perfetto's format. `man` has additional sections of the manual page.
+//! log and the scheduler's statistics. `ui` draws snapshots in a terminal, and `top` prints them.
+//! `trace` records events and writes them in Perfetto's format. `man` has additional sections of
+//! the manual page.
 
 mod bpf;
 mod collect;

@@ -630,7 +630,7 @@ proptest! {
         world.seconds(200);
         prop_assert_eq!(world.answers.len(), nr_requests);
         // Each request causes at most seven starts: one of its scheduler, five of the previous
-        // scheduler, and one of the fallback. The test allows one more.
+        // scheduler, and one of the fallback. The test allows eight.
         prop_assert!(world.spawned_at.len() <= nr_requests * 8);
         let quiet = world.spawned_at.len();
         world.seconds(600);

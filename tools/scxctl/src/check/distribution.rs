@@ -50,7 +50,7 @@ pub(super) const ARCH: &[&str] = &[
 ];
 
 /// At most three lines for the user of the machine whose root directory is `root`. There are no
-/// lines for unknown distributions and for old releases of Debian.
+/// lines for unknown distributions and releases.
 pub(super) fn kernel(root: &Path) -> &'static [&'static str] {
     let places = ["etc/os-release", "usr/lib/os-release"];
     let read = |place: &&str| fs::read_to_string(root.join(place)).ok();

@@ -99,7 +99,7 @@ pub(super) fn nr_switches(programs: &Programs<'_>) -> Result<u64> {
     Ok(counters(programs)?.iter().map(|cpu| cpu.nr_switches).sum())
 }
 
-/// Sums over the tasks whose last CPU is this CPU. Tasks that have exited are missing.
+/// Sums over the tasks with the same last CPU. Tasks that have exited are missing.
 #[derive(Clone, Copy, Default)]
 struct Share {
     run_pct: f64,

@@ -154,7 +154,7 @@ impl Recording {
         self.watch.late.as_ref()
     }
 
-    /// Whether a record was dropped because there was no room for it.
+    /// Whether a new record was dropped because there was no room for it.
     pub(crate) fn is_full(&self) -> bool {
         self.window.is_full()
     }

@@ -87,7 +87,7 @@ impl Window {
         self.newest_ns
     }
 
-    /// Whether a record was dropped because there was no room for it.
+    /// Whether a new record was dropped because there was no room for it.
     pub(super) fn is_full(&self) -> bool {
         self.is_full
     }
