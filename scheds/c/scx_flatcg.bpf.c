@@ -81,7 +81,8 @@ static void insert_local(struct task_struct *p, u64 enq_flags)
 }
 
 /* If the quotas of the task's cgroups allow it to run, return 0, and reduce *@slice_ns to what is
- * left of the quotas, but not below MIN_SLICE_NS. Otherwise, return the time of the next check. */
+ * left of the quotas, but not below MIN_SLICE_NS. Otherwise, return the time of the next check.
+ * Quotas do not apply to kernel threads and exiting tasks. */
 static u64 parked_until(const struct task_struct *p, const struct task_ctx *tctx, u64 *slice_ns)
 {
 	u64 now, until;

@@ -14,12 +14,12 @@
  *    idle, the task is placed on an idle reserve CPU, which then joins the primary nest.
  *
  * Idle CPUs of no nest are used last, so that no task waits while a CPU that it may use is idle.
- * Such a CPU joins the primary nest if the task is impatient, else the reserve nest. A task is
- * impatient if it found no idle primary CPU on r_impatient wakeups in a row. A CPU that takes a
- * task from the queue, or whose task continues when its slice ends, joins the primary nest too.
- * Thus the primary nest grows with the load. It shrinks by compaction: a CPU that was idle for
- * p_remove_ns, or whose last task has exited, is demoted to the reserve nest, or to no nest if the
- * reserve nest is full.
+ * Such a CPU joins the primary nest if the task is impatient, else the reserve nest unless that is
+ * full. A task is impatient if it found no idle primary CPU on r_impatient wakeups in a row. A CPU
+ * that takes a task from the queue, or whose task continues when its slice ends, joins the primary
+ * nest too. Thus the primary nest grows with the load. It shrinks by compaction: a CPU that was
+ * idle for p_remove_ns, or whose last task has exited, is demoted to the reserve nest, or to no
+ * nest if the reserve nest is full.
  *
  * Tasks that find no idle CPU wait in one queue by weighted virtual time, as in scx_simple.
  */

@@ -27,7 +27,8 @@ char _license[] SEC("license") = "GPL";
  * Every other DSQ has the id of its cgroup, and no cgroup has the id 0. */
 #define KERNEL_DSQ 0
 
-/* Maximum number of cgroups that ops.dispatch() tries, and of DSQs that destroy_dsqs() destroys. */
+/* Maximum number of cgroups that a call of take_next() tries, and of DSQs that a call of
+ * destroy_dsqs() destroys. */
 #define TRIES_MAX 64
 
 const volatile u64 turn_ns = 20 * NSEC_PER_MSEC;
@@ -61,7 +62,7 @@ struct {
 } pairs SEC(".maps");
 
 struct cgroup_ctx {
-	u64 nr_waiting; /* tasks of the cgroup that were enqueued and have not run since */
+	u64 nr_waiting; /* tasks that were enqueued, and have neither run nor been dequeued since */
 	u64 is_queued; /* the cgroup is in the queue of turns */
 };
 
@@ -447,8 +448,8 @@ static void dispatch(u32 cpu, struct pair *pair, struct task_struct *prev)
 		begin_turn(pair, prev_cgid);
 }
 
-/* Dispatch a kernel thread, but only in every second call, so that kernel threads do not starve
- * other tasks. Returns whether it dispatched one. */
+/* Dispatch a task of KERNEL_DSQ, but only in every second call, so that these tasks do not starve
+ * the tasks of cgroups. Returns whether a task was dispatched. */
 static bool dispatch_kernel(u32 cpu)
 {
 	if (cpu >= PAIR_CPUS_MAX)

@@ -13,7 +13,7 @@ struct pair_stats {
 	u64 enqueued; /* tasks inserted into the DSQ of their cgroup */
 	u64 dispatched; /* tasks taken from the DSQ of their cgroup */
 	u64 kept; /* times that a task continued on slice expiry */
-	u64 kernel; /* dispatches of kernel threads, which count for no cgroup */
+	u64 kernel; /* dispatches of kernel threads, and of dying tasks whose cgroup is gone */
 	u64 turns; /* turns that pairs have begun */
 	u64 switches; /* turns of a different cgroup than the previous turn of the pair */
 	u64 waits; /* times that a CPU had to wait until the other CPU leaves its cgroup */

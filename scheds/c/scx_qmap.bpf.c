@@ -33,7 +33,7 @@ char _license[] SEC("license") = "GPL";
 #define MAX_WAIT_NS (8 * NSEC_PER_SEC)
 #define MIN_SLICE_NS (1 * NSEC_PER_MSEC)
 
-/* All queues together serve this many tasks in a round. */
+/* Number of tasks that all queues together serve in a round, if none of them runs empty. */
 #define ROUND ((1 << QMAP_NR_QUEUES) - 1)
 
 /* Maximum number of steps of serve_queues(), each of which pops an entry or goes on to the next
@@ -243,8 +243,8 @@ static bool insert_on_idle_cpu(struct task_struct *p, u64 enq_flags)
 		insert_local(p, -1, enq_flags);
 		return true;
 	}
-	/* ops.select_cpu() is not called on slice expiry, on a re-enqueue, or for a task bound to
-	 * one CPU. */
+	/* Search for an idle CPU only if ops.select_cpu() has not done so. It is called only for
+	 * wakeups and forks, and not for tasks that are bound to one CPU. */
 	if (enq_flags & SCX_ENQ_CPU_SELECTED || !scx_this_cpu_is_online())
 		return false;
 	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
@@ -297,7 +297,8 @@ void BPF_STRUCT_OPS(qmap_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	if (enq_flags & SCX_ENQ_REENQ)
 		scx_count(stats, reenqueued);
-	/* Per-CPU kernel threads bypass the queues, because other tasks depend on them. */
+	/* Per-CPU kernel threads bypass the queues, because other tasks depend on them. So do tasks
+	 * whose migration is disabled, because no other CPU can run them. */
 	if (scx_task_is_percpu_kthread(p) || scx_task_is_migration_disabled(p, enq_flags))
 		insert_local(p, -1, enq_flags);
 	else if (enq_flags & SCX_ENQ_LAST)
@@ -428,8 +429,8 @@ static bool keep_prev(struct qmap_cpu *c, struct task_struct *prev)
 	return true;
 }
 
-/* From the call number loop_after on, insert a sleeping task and return true. The kernel ignores
- * the task and calls ops.dispatch() again, so no CPU makes progress. */
+/* From call number loop_after of ops.dispatch() on, insert a sleeping task and return true. The
+ * kernel ignores the task and calls ops.dispatch() again, so no CPU makes progress. */
 static bool loop_forever(void)
 {
 	struct task_struct *kthreadd;
@@ -478,7 +479,8 @@ void BPF_STRUCT_OPS(qmap_update_idle, s32 cpu, bool is_idle)
 		scx_kick_cpu(cpu, 0);
 }
 
-/* Request a performance level for the CPU by the average weight of its tasks. */
+/* Request a performance level for the CPU: the larger the average weight of its tasks, the
+ * higher. */
 void BPF_STRUCT_OPS(qmap_tick, struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);

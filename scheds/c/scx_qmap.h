@@ -26,7 +26,7 @@ struct qmap_stats {
 	u64 direct; /* inserted into the local DSQ of a CPU */
 	u64 kept; /* continued on slice expiry, because its queue had its turn and was empty */
 	u64 boosted; /* inserted into the DSQ of nice -20 */
-	u64 overflow; /* inserted into OVERFLOW_DSQ, because its queue was full */
+	u64 overflow; /* inserted into OVERFLOW_DSQ, because its queue was full or locked */
 	u64 stale; /* entries popped after their task had left the queue */
 	u64 reenqueued; /* enqueued again, because a higher class has taken its CPU */
 	u64 core_picked; /* dequeued by core scheduling */

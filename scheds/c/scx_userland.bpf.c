@@ -5,7 +5,7 @@
  *
  * All policies in user space share this BPF side. It passes tasks to the policy and applies the
  * policy's decisions without a system call per task, lets tasks that the policy may depend on
- * bypass the policy, and serves tasks in FIFO order while the policy's process is stopped or slow.
+ * bypass the policy, and serves tasks in FIFO order while the policy's process does not respond.
  */
 #include <rustland/rustland.bpf.h>
 

@@ -164,8 +164,8 @@ static u64 vtime_of(const struct rl_queued *rec)
 	return scx_vtime_limit_debt(vtime, policy.vtime_now, ahead_ns);
 }
 
-/* Handle a record of the ring: a task is runnable. A record with pid 0 stands for no task, and has
- * only woken this thread. */
+/* Handle a record of the ring: a task is runnable. A record with pid 0 stands for no task. It only
+ * wakes this thread. */
 static int enqueue(void *ctx, void *data, size_t size)
 {
 	const struct rl_queued *rec = data;
@@ -191,7 +191,7 @@ static u64 nr_idle_cpus(void)
 
 	for (size_t i = 0; i < RL_CPU_WORDS; i++)
 		nr += __builtin_popcountll(READ(idle[i]));
-	/* The CPU on which this thread woke up becomes idle when the thread sleeps. */
+	/* If this thread woke up on an idle CPU, that CPU is idle again when the thread sleeps. */
 	if (READ(free_cpu)) {
 		WRITE(free_cpu, 0);
 		nr++;
@@ -303,7 +303,7 @@ static void read_stats(void *skel, void *stats)
 	struct rl_counters *sum = stats;
 
 	scx_percpu_sum(((struct scx_userland *)skel)->maps.rl_counters, sum, sizeof(*sum));
-	/* The sum is negative if a task moved to another CPU while the counters were read. */
+	/* The sum may be negative, because the CPUs change their counters while these are read. */
 	if ((int64_t)sum->nr_running < 0)
 		sum->nr_running = 0;
 }

@@ -79,8 +79,8 @@ static struct json_object *describe(const struct scx_sched *sched)
 	return all;
 }
 
-/* Return the values @now as an object. Counters are reduced by their values in @before, unless they
- * have restarted from 0 in a new generation. */
+/* Return the values @now as an object. Counters are reduced by their values in @before. A counter
+ * below that value has restarted from 0 in a new generation, and is not reduced. */
 static struct json_object *values(const struct scx_sched *sched, const void *now,
 				  const void *before)
 {

@@ -53,10 +53,10 @@ static void switch_threads(const char *process)
 	while (tasks && (entry = readdir(tasks))) {
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
-		/* Checked for each task: the loop may take seconds. */
+		/* Check this for each task, because the loop may take seconds. */
 		if (!scx_kernel_is_switching_classes())
 			break;
-		/* Not the C library's function, which on musl only fails with ENOSYS. */
+		/* musl's sched_setparam() always fails with ENOSYS. */
 		syscall(SYS_sched_setparam, atoi(entry->d_name), &as_it_is);
 	}
 	if (tasks)

@@ -10,8 +10,8 @@
 
 #define RULE "================================================================================"
 
-/* Between open and load: set the size of the debug dump for BPF and the kernel, bytes; 0 leaves the
- * defaults. Returns 0 or a negative errno. */
+/* Between open and load: set the size of the debug dump, in bytes, for the BPF side and the kernel.
+ * 0 leaves the defaults. Returns 0 or a negative errno. */
 int scx_exit_prepare(struct bpf_object *obj, uint32_t dump_len)
 {
 	struct bpf_map *dump = bpf_object__find_map_by_name(obj, "scx_exit_dump");

@@ -125,15 +125,16 @@ uint64_t scx_stat_value(const struct scx_stat *stat, const void *stats);
 void scx_stats_print(const struct scx_sched *sched, void *skel, FILE *out);
 
 /* answers.c: return the answer to a request for statistics, a line that the caller frees; NULL if
- * there is no memory. @now: the current values, NULL between generations. @before: the values of
- * the client's last answer, which are updated unless the request asks for totals. */
+ * there is no memory. @now: the current values, NULL between generations. @before: the values at
+ * the client's last answer; an answer with the increases since then sets them to @now. */
 char *scx_answer(const struct scx_sched *sched, const char *line, size_t len, const void *now,
 		 void *before);
 char *scx_answer_too_long(void);
 
 /* server.c: waits for signals and for the policy, and meanwhile serves statistics, if the scheduler
- * has any and the socket can be created. NULL if there is no memory. */
+ * has any and the socket can be created. */
 struct scx_server;
+/* Returns NULL if there is no memory. */
 struct scx_server *scx_server_start(const struct scx_sched *sched, int signal_fd);
 /* Set the skeleton of the current generation, NULL between generations. */
 void scx_server_set_skel(struct scx_server *server, void *skel);

@@ -18,7 +18,8 @@
 
 #include "internal.h"
 
-/* PID of kthreadd, the parent of all other kernel threads and of no other task. */
+/* PID of kthreadd, the parent of all other kernel threads. Its only other children are programs
+ * that the kernel itself starts. */
 #define KTHREADD 2
 
 /* Fits "/proc/PID/stat". */

@@ -81,7 +81,7 @@ static bool watch(const struct run *run, const struct scx_exit_record *rec)
 		if (left_s <= 0) {
 			scx_stats_print(run->sched, run->skel, stdout);
 			next_s += interval_s;
-			/* After a stall or a suspend, do not catch up. */
+			/* If this process was delayed, do not make up for the missed lines. */
 			if (next_s < scx_now_s())
 				next_s = scx_now_s() + interval_s;
 			continue;

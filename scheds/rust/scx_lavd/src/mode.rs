@@ -65,7 +65,8 @@ impl ModeOpts {
     }
 }
 
-/// The name of a mode (`LAVD_*`) in the statistics. Without compaction, this is "performance".
+/// The name of a mode (`LAVD_*`) in the statistics. Without compaction, and before the first round,
+/// this is "performance".
 pub(crate) fn name(mode: u64) -> &'static str {
     if mode == u64::from(bpf_intf::LAVD_BALANCED) {
         "balanced"

@@ -81,8 +81,8 @@ static u64 credit_ns(const struct scx_dl_task *t, u64 enq_flags)
 }
 
 /* Return the deadline of a task: its virtual time or, with config.wakeup_throttle, a later time for
- * a task with a short average runtime. The virtual time itself does not change, so the task runs
- * later but keeps its share. */
+ * a task with a short average runtime that is not a per-CPU kernel thread. The virtual time itself
+ * does not change, so the task runs later but keeps its share. */
 static u64 deadline(const struct task_struct *p, const struct scx_dl_task *t)
 {
 	if (!config.wakeup_throttle || !t->avg_runtime_ns || t->avg_runtime_ns >= SHORT_RUN_NS ||

@@ -5,8 +5,8 @@
  *
  * With compaction, the active CPUs are the primary domain (scx/cpus.bpf.h): as many CPUs as the
  * load needs, from the beginning of one of two orders of all CPUs. If all active CPUs are busy, a
- * task waits for one of them. If the wait would probably be long, or the task is new or may not use
- * any active CPU, the task takes any idle CPU.
+ * task waits for one of them. If the wait would probably be long, the task is new, or it may use
+ * none of the active CPUs, the task takes any idle CPU.
  */
 #ifndef __LAVD_COMPACT_BPF_H
 #define __LAVD_COMPACT_BPF_H
@@ -85,9 +85,10 @@ static const struct cpumask *confines(const struct task_struct *p, const struct 
 	return active && bpf_cpumask_intersects(active, p->cpus_ptr) ? active : NULL;
 }
 
-/* Return the CPU in whose domain the task should wait: @cpu if its domain has active CPUs, else an
- * active CPU that the task may use. In a domain without active CPUs, the task would have to wait
- * until a CPU of another domain becomes idle and steals it. */
+/* Return the CPU in whose domain the task should wait: @cpu if its domain has active CPUs, or if
+ * the task may use no active CPU; else an active CPU that the task may use. In a domain without
+ * active CPUs, the task would have to wait until a CPU of another domain becomes idle and steals
+ * it. Without compaction, or if the task is pinned, return @cpu. */
 static s32 where_to_wait(const struct task_struct *p, s32 cpu)
 {
 	const struct cpumask *active;

@@ -55,7 +55,7 @@ struct lavd_system {
 	u64 avg_runtime_us; /* average CPU time of a task until it sleeps, up to 10 ms */
 	u64 load; /* moving average; a CPU of capacity 1024 that is always busy adds 1024 */
 	u64 nr_active; /* number of CPUs in use: without compaction, all online CPUs */
-	u64 mode; /* current mode, never LAVD_AUTO */
+	u64 mode; /* mode of the last round; LAVD_AUTO only before the first round */
 	u64 nr_performance; /* rounds in performance mode, or without compaction */
 	u64 nr_balanced; /* rounds in balanced mode */
 	u64 nr_powersave; /* rounds in powersave mode */

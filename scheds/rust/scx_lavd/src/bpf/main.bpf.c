@@ -70,7 +70,8 @@ char _license[] SEC("license") = "GPL";
 
 /* Claim an idle CPU for a task. If the task should use only active CPUs (compact.bpf.h), this is an
  * active CPU. Otherwise it is any CPU, preferably of the primary domain or, on a big.LITTLE machine
- * without a primary domain, of the kind that suits the task. */
+ * without a primary domain, of the kind that suits the task. Returns a negative number if there is
+ * no such CPU. */
 static s32 pick_idle(struct task_struct *p, const struct scx_dl_task *t, s32 prev_cpu,
 		     u64 wake_flags)
 {
@@ -157,8 +158,8 @@ static bool run_on_idle(struct task_struct *p, struct scx_dl_task *t, const stru
 	return true;
 }
 
-/* Kick a CPU of @active, or any CPU if @active is NULL, that has become idle while the task was
- * queued. Returns whether there is one. */
+/* Kick an idle CPU of @active, or any idle CPU if @active is NULL: it may have become idle since
+ * the last search. Returns whether a CPU was kicked. */
 static bool kick_idle(struct task_struct *p, const struct cpumask *active)
 {
 	s32 cpu;
@@ -184,14 +185,14 @@ void BPF_STRUCT_OPS(lavd_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	scx_dl_enqueue(p, t, enq_flags, p->scx.weight, LAVD_FREQ_MAX);
-	/* ops.select_cpu() is not called for pinned tasks. */
+	/* ops.select_cpu() was not called, because the task is pinned or its migration is
+	 * disabled. */
 	if (enq_flags & SCX_ENQ_WAKEUP && !(enq_flags & SCX_ENQ_CPU_SELECTED)) {
 		note_wakeup(p, t, false);
 		t->suggested_cpu = -1;
 	}
-	/* A task that is enqueued again because of SCX_ENQ_IMMED may not have run since the last
-	 * update, which used up the boosts of its wakeup. Another update would drop these
-	 * boosts. */
+	/* A task that is enqueued again (SCX_ENQ_REENQ) may not have run since the last update,
+	 * which used up the boosts of its wakeup. Another update would drop these boosts. */
 	if (!(enq_flags & SCX_ENQ_REENQ))
 		update_criticality(p, t, enq_flags);
 	/* A task whose migration is disabled must not wait, because other tasks may depend on

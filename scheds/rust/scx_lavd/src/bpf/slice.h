@@ -21,8 +21,8 @@ static inline u64 lavd_clamp(u64 value, u64 min, u64 max)
 	return value < max ? value : max;
 }
 
-/* Return the slice of tasks in a domain of @nr_cpus where @nr_waiting tasks wait. @min_ns <=
- * @max_ns. */
+/* Return the slice of tasks in a domain of @nr_cpus where @nr_waiting tasks wait. @min_ns must not
+ * exceed @max_ns. */
 static inline u64 lavd_slice_ns(u32 nr_cpus, u64 nr_waiting, u64 min_ns, u64 max_ns)
 {
 	if (!nr_waiting)
