@@ -366,8 +366,9 @@ static void begin_turn(struct pair *pair, u64 cgid)
 	pair->until_ns = scx_monotonic_now() + turn_ns;
 }
 
-/* Let @prev continue. Note its cgroup here, because there is no context switch and the task may
- * have been moved to another cgroup. */
+/* Let @prev continue if @cpu can claim @cgid, its cgroup. Note the cgroup here, because there is no
+ * context switch and the task may have been moved to another cgroup. Returns whether @prev
+ * continues. */
 static bool keep(u32 cpu, struct pair *pair, struct task_struct *prev, u64 cgid)
 {
 	if (!prev || !cgid || !claim(cpu, pair, cgid))

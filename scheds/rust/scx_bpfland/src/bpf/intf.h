@@ -7,7 +7,7 @@
 
 /* Set by user space before it loads the BPF programs; read-only afterwards. */
 struct bpfland_config {
-	u64 slice_max_ns; /* slice of a task of weight 100 while no other task waits */
+	u64 slice_max_ns; /* slice of a task of weight 100 while at most one other task waits */
 	u64 slice_min_ns;
 	u64 lag_ns; /* credit of a task of weight 100 that wakes up rarely */
 	u32 local_pcpu; /* 1: pinned tasks run before all other tasks of their CPU */

@@ -37,8 +37,8 @@ static inline bool lavd_is_saturated(u64 load, u64 capacity)
 	return load >= capacity - capacity / 8;
 }
 
-/* Return the approximate time that a task will wait behind @nr other tasks for one of @nr_cpus busy
- * CPUs, us. */
+/* Return the approximate time, us, that a task will wait behind @nr other tasks for one of @nr_cpus
+ * busy CPUs, if each task runs for @runtime_us. */
 static inline u64 lavd_wait_us(u64 nr, u64 runtime_us, u32 nr_cpus)
 {
 	return (nr + 1) * runtime_us / (nr_cpus ? nr_cpus : 1);

@@ -25,10 +25,10 @@
 	u64 queued_at_ns;                                                          \
 	u64 slice_used_ns; /* duration of its last run */                          \
 	u32 wake_freq; /* how often it wakes other tasks, per second, averaged */  \
-	u32 run_freq; /* how often it starts to run */                             \
+	u32 run_freq; /* how often it starts to run, likewise */                   \
 	s32 waker_pid; /* 0: an interrupt, or unknown */                           \
 	s32 prev_cpu;                                                              \
-	s32 suggested_cpu; /* by ops.select_cpu() */                               \
+	s32 suggested_cpu; /* by ops.select_cpu(); -1: it was not called */        \
 	u16 lat_cri;                                                               \
 	u16 perf_cri;                                                              \
 	u16 of_waker; /* criticality of the waker */                               \
