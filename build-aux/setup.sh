@@ -190,7 +190,7 @@ needs_of_test() {
 	need_aarch64_compiler
 	need_system_bus
 	/usr/bin/python3 -c 'import pytest' 2>/dev/null || MISSING+=(python3-pytest)
-	# No stable distribution packages perfetto: install_perfetto installs it below the cache.
+	# No stable distribution has a package of perfetto: install_perfetto installs it below the cache.
 	[[ $SCX_OFFLINE == 1 ]] || has_perfetto || need_venv
 	# Tests parse the output of scxstats with this module, as Prometheus does.
 	/usr/bin/python3 -c 'import prometheus_client' 2>/dev/null ||
@@ -201,7 +201,7 @@ needs_of_lint() {
 	need shellcheck shellcheck
 	need_clang_format
 	need_rust_linters
-	# No stable distribution packages ruff: install_ruff installs it from PyPI below the cache.
+	# No stable distribution has a package of ruff: install_ruff installs it from PyPI below the cache.
 	ruff_path >/dev/null || need_venv
 }
 

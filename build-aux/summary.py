@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Summarize a meson test run: the slowest tests, failures, skipped tests with reasons, and a
-last line `N passed, N failed, N skipped`. Exit status 1 if a test failed or none ran."""
+last line `N passed, N failed, N skipped`. Exit status 1 if a test failed or none passed."""
 
 import json
 import re

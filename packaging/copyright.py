@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Complete a copyright file in Debian's format (DEP-5) by the crates in `vendor`.
+"""Print a copyright file in Debian's format (DEP-5), with the crates in `vendor` added.
 
     copyright.py TEMPLATE VENDOR
 

@@ -5,8 +5,8 @@
 /// by build-aux/cargo.py, to an empty string without git; absent if cargo is called directly.
 const COMMIT: Option<&str> = option_env!("SCX_BUILD_ID");
 
-/// A program's version for `--version`: `0.1.0-g1234567 x86_64`, or `0.1.0 x86_64` if the commit is
-/// unknown, followed by `/debug` for an unoptimised build.
+/// A program's version for `--version`: `0.1.0-g1234567890 x86_64`, or `0.1.0 x86_64` if the commit
+/// is unknown, followed by `/debug` for a build with debug assertions.
 #[must_use]
 pub fn full_version(version: &str) -> String {
     describe(version, COMMIT, cfg!(debug_assertions))

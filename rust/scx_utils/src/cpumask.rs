@@ -35,7 +35,7 @@ pub enum CpumaskError {
         /// The width.
         nr_cpu_ids: usize,
     },
-    /// A text that [`Cpumask::from_hex`] does not accept.
+    /// A text that does not have the form of [`Cpumask::from_hex`].
     #[error("'{text}' is not a hex CPU mask: use a form such as ff,00000000")]
     BadHex {
         /// The text.

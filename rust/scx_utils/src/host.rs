@@ -16,7 +16,7 @@ use note::{Entry, Note};
 /// Where guards store previous values. The files are lost at reboot, as are the settings.
 pub const NOTES_DIR: &str = "/run/scx";
 
-/// A file below `/proc/sys` or `/sys` with a single value.
+/// A guard that holds one setting: a file below `/proc/sys` or `/sys` with a single value.
 #[derive(Debug)]
 pub struct Setting {
     _group: Group,

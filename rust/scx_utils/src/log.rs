@@ -32,9 +32,9 @@ where
     }
 }
 
-/// Sends log messages, including those of libbpf, to standard error: warnings and information for
-/// users, and with `verbose` above 0 also each step. Only the first call in a process has an
-/// effect.
+/// Sends log messages, including those of libbpf, to standard error: errors, warnings and
+/// information for users, and with `verbose` above 0 also each step. Only the first call in a
+/// process has an effect.
 pub fn init(program: &'static str, verbose: u8) {
     let level = if verbose > 0 {
         Level::DEBUG

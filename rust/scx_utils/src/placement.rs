@@ -135,8 +135,8 @@ pub fn prepare_groups<'obj, S: OpenSkel<'obj>>(
     Ok(table.nr_nodes())
 }
 
-/// The primary domain of a generation, and its resume latency limit. With
-/// `--primary-domain auto`, the domain follows the power profile.
+/// The primary domain of a generation, and its resume latency limit. With `--primary-domain auto`,
+/// the domain follows the power profile if the machine has little cores.
 #[derive(Debug)]
 pub struct Placement {
     primary: Primary,

@@ -17,7 +17,7 @@ use daemon::Daemon;
 pub use daemon::Watch;
 pub use supply::Supply;
 
-/// Directory of the frequency policies. There is at most one for each CPU.
+/// Directory of the cpufreq policies. There is at most one policy for each CPU.
 const POLICIES: &str = "sys/devices/system/cpu/cpufreq";
 
 /// A power profile, from the lowest power to the highest.

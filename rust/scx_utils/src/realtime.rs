@@ -16,8 +16,9 @@ pub(crate) struct RealTime {
 }
 
 impl RealTime {
-    /// Raises the calling thread, unless its policy is `SCHED_DEADLINE`. The same thread has to
-    /// drop the guard. Without the permission, nothing changes.
+    /// Gives the calling thread the lowest priority of `SCHED_FIFO`, unless its policy is
+    /// `SCHED_DEADLINE`. The same thread has to drop the guard. Without the permission, nothing
+    /// changes.
     pub(crate) fn raise_self() -> Self {
         let restorable = |before: &Scheduling| before.0 != libc::SCHED_DEADLINE;
         Self::raise(SELF, restorable)

@@ -165,8 +165,8 @@ impl<S> Opened<S> {
                 ops::clear(self.skel.open_object_mut(), callback)?;
             }
         }
-        // Before 6.15, `SCX_OPS_HAS_CGROUP_WEIGHT` silences a warning. Kernels since 6.15, which
-        // have `SCX_OPS_ALLOW_QUEUED_WAKEUP`, warn if that flag is set.
+        // Before 6.15, `SCX_OPS_HAS_CGROUP_WEIGHT` silences a warning. Since 6.15, the kernel warns
+        // if this flag is set. 6.15 is detected by the new flag `SCX_OPS_ALLOW_QUEUED_WAKEUP`.
         let warns = btf.enumerator("scx_ops_flags", "SCX_OPS_ALLOW_QUEUED_WAKEUP");
         if are_needed && warns.is_none() {
             self.set_ops_flag(btf, "SCX_OPS_HAS_CGROUP_WEIGHT")?;

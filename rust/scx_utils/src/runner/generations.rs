@@ -53,15 +53,15 @@ pub(super) struct Generations<'a, S: Scheduler> {
     /// Requests the end of the program when the reader of its output closes the pipe.
     trigger: &'a Trigger,
     access: Access,
-    /// Read only once, because a file that an option names, such as the file of `--kconfig`, may be
-    /// gone later.
+    /// Created only once, because the file of `--kconfig` may be a pipe, which has nothing left for
+    /// a second read.
     open: OpenOptions,
 }
 
 impl<'a, S: Scheduler> Generations<'a, S> {
     /// # Errors
     ///
-    /// If the group of `--stats-group` does not exist, or the file of `--kconfig` cannot be read.
+    /// If `--stats-group` is invalid, or the file of `--kconfig` cannot be read.
     pub(super) fn new(
         opts: &'a CommonOpts,
         config: &'a S::Config,

@@ -183,7 +183,7 @@ pub trait Instance {
     ///
     /// # Errors
     ///
-    /// If they cannot be added. The scheduler then runs without statistics.
+    /// If they cannot be added. The statistics are then not served on the socket.
     fn more_stats(&self, server: ServerBuilder) -> Result<ServerBuilder> {
         Ok(server)
     }

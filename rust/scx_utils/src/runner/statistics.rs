@@ -22,7 +22,7 @@ const NO_GROUP: u32 = u32::MAX;
 ///
 /// # Errors
 ///
-/// If there is no such group.
+/// If no group has this name, or the number is not a valid group id.
 pub(super) fn access(opts: &CommonOpts) -> Result<Access> {
     let gid = |name: &String| -> Result<u32> {
         if name.bytes().all(|byte| byte.is_ascii_digit()) {

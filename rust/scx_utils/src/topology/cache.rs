@@ -21,7 +21,7 @@ enum CacheKey {
 enum LlcKey {
     L3(CacheKey),
     L2(CacheKey),
-    /// The CPUs of the node whose caches are unknown.
+    /// Neither cache is known. All such CPUs of a node form one LLC.
     Node,
 }
 

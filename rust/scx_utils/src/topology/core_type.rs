@@ -11,9 +11,9 @@ use crate::cpumask::Cpumask;
 /// The capacity of the strongest CPU: `SCHED_CAPACITY_SCALE`.
 pub const MAX_CAPACITY: u32 = 1024;
 
-/// CPUs with small values are little cores if the largest value of a [`Scale`] is at least 13/10 of
-/// the smallest one. The capacities and frequencies of cores of one kind differ by less, even if
-/// some of them are favoured.
+/// If the largest value of a [`Scale`] is at least 13/10 of the smallest one, CPUs with values below
+/// the mean are little cores. The capacities and frequencies of cores of one kind differ by less,
+/// even if some of them are favoured.
 const LITTLE_RATIO: (u64, u64) = (13, 10);
 
 /// The kind of a core.
@@ -22,8 +22,9 @@ pub enum CoreType {
     /// A core that is not little: a P core, a big core, or any core if there is only one kind, or
     /// nothing is known.
     Big {
-        /// Whether the core has the highest capacity, ranking or maximum frequency of all cores.
-        /// The first of these in which cores differ is compared. False if all cores are equal.
+        /// Whether the core has the highest capacity, AMD ranking, CPPC performance or maximum
+        /// frequency of all cores. The first of these in which cores differ is compared. False if
+        /// all cores are equal.
         turbo: bool,
     },
     /// A core built for low power or small area: an E core, or a LITTLE core.
@@ -92,8 +93,8 @@ impl Hybrid {
     }
 }
 
-/// Capacity and core type of each of `cpus`. The lists of P and E cores have precedence over
-/// numbers for the core type.
+/// Capacity and core type of each of `cpus`. For the core type, the lists of P and E cores have
+/// precedence over numbers.
 ///
 /// Numbers are from the first source in which CPUs differ: the kernel's capacities, AMD's two
 /// rankings, the highest performance of CPPC, and the highest frequency. A source that ranks an E
@@ -126,7 +127,7 @@ struct Scale {
     max: u32,
     sum: u64,
     count: u64,
-    /// Whether CPUs with small values are little cores.
+    /// Whether CPUs with values below the mean are little cores.
     has_little: bool,
 }
 

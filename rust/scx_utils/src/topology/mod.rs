@@ -51,7 +51,7 @@ use self::raw::RawCpu;
 /// Why there is no topology.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum TopologyError {
-    /// Neither list of CPUs is usable.
+    /// Neither the list of online CPUs nor the list of possible CPUs is usable.
     #[error(
         "neither {} nor {} lists CPUs: {reason}",
         online.display(),

@@ -56,7 +56,7 @@ pub(crate) fn number<T: FromStr>(path: &Path) -> Option<T> {
     text(path).ok()?.trim().parse().ok()
 }
 
-/// A decimal number in range that is not 0.
+/// A decimal number from 1 to 2^32 - 1.
 pub(crate) fn positive(path: &Path) -> Option<u32> {
     number(path).filter(|&number: &u32| number > 0)
 }
