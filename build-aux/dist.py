@@ -2,7 +2,7 @@
 """Add the crates of Cargo.lock to the tree that `meson dist` packs.
 
 A configuration file makes cargo use only these crates, so that the tarball builds without a
-network. Crates contain prebuilt Windows libraries and generated HTML pages. They are left out, as
+network. Prebuilt Windows libraries and generated HTML pages in the crates are left out, as
 distributions accept only sources.
 """
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Print a copyright file in Debian's format (DEP-5), with the crates in `vendor` added.
+"""Print the copyright file TEMPLATE in Debian's format (DEP-5), and add the crates in VENDOR.
 
     copyright.py TEMPLATE VENDOR
 

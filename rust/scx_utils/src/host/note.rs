@@ -13,8 +13,8 @@ const END: &str = ".";
 
 /// The note on one setting, which may consist of several files. The process that holds the setting
 /// locks the note, and the kernel unlocks it when that process exits. The note is never removed,
-/// only emptied: otherwise a process that has just opened it would lock a file that no other process
-/// can find.
+/// only emptied: otherwise a process that has just opened it would lock a file that no other
+/// process can find.
 ///
 /// A new list of entries is appended to the previous one, and the last complete list counts: a kill
 /// while the file is being written loses nothing.

@@ -18,7 +18,7 @@ use super::{CommonOpts, Instance, Scheduler, Shutdown, StatsReader, Trigger};
 /// The group id with which chown() leaves the group unchanged.
 const NO_GROUP: u32 = u32::MAX;
 
-/// Who may read the statistics, by `--stats-group`: the name or number of a group.
+/// Who may read the statistics besides root, by `--stats-group`: the name or id of a group.
 ///
 /// # Errors
 ///

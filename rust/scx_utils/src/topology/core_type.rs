@@ -11,9 +11,9 @@ use crate::cpumask::Cpumask;
 /// The capacity of the strongest CPU: `SCHED_CAPACITY_SCALE`.
 pub const MAX_CAPACITY: u32 = 1024;
 
-/// If the largest value of a [`Scale`] is at least 13/10 of the smallest one, CPUs with values below
-/// the mean are little cores. The capacities and frequencies of cores of one kind differ by less,
-/// even if some of them are favoured.
+/// If the largest value of a [`Scale`] is at least 13/10 of the smallest one, CPUs with values
+/// below the mean are little cores. The capacities and frequencies of cores of one kind differ by
+/// less, even if some of them are favoured.
 const LITTLE_RATIO: (u64, u64) = (13, 10);
 
 /// The kind of a core.
