@@ -17,7 +17,7 @@ use crate::bpf_intf::{
 /// `ECONOMY_UNIT`: units in 1 ns.
 pub(crate) const UNIT: i64 = 100;
 
-/// Maximum number of times that [`Books::audit`] reads the state until it is consistent.
+/// Maximum number of times that [`Books::audit`] reads the state.
 const ATTEMPTS: usize = 20;
 
 /// The pause between two readings of [`Books::audit`].

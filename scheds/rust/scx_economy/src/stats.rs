@@ -188,7 +188,7 @@ pub(crate) fn accounts(books: Books) -> impl FnMut(&Args) -> Result<Accounts> + 
     }
 }
 
-/// A task.
+/// A task's entry in [`Tasks`].
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Stats)]
 #[stat(desc = "A task")]
 pub(crate) struct Task {

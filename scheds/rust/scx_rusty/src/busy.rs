@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Utilization of each domain's CPUs, computed from the idle times that BPF records (`bpf/busy.h`).
-//! To read them takes no system calls. A CPU that runs tasks of another scheduling class counts as
+//! Reading them takes no system calls. A CPU that runs tasks of another scheduling class counts as
 //! busy.
 
 use crate::domains::Domains;

@@ -105,8 +105,8 @@ impl Scheduler for Rusty {
             "--direct-greedy-under",
             "100",
         ],
-        // Idle CPUs are not kicked to steal tasks, and no CPU gets more than half of the maximum
-        // performance level.
+        // Idle CPUs are not kicked to steal tasks, and half of the maximum performance level is
+        // requested of each CPU.
         power_save: &["--kick-greedy-under", "0", "--perf", "512"],
         server: &["--slice-us-overutil", "5000", "--mempolicy-affinity"],
     };

@@ -4,9 +4,9 @@
  * withdraws. They must not change the lag of the task, because a callback may change it at the same
  * time. Instead they change pending_ns of the task, which the next money_settle() adds to the lag.
  *
- * Other tasks may use the account at the same time, so pending_ns and the balance are changed
- * atomically. If several tasks pay at once, the balance may exceed the limit by one price for each
- * of them.
+ * Callbacks and other tasks may change pending_ns and the balance at the same time, so they are
+ * changed atomically. If several tasks pay at once, the balance may exceed the limit by up to one
+ * price for each of them.
  */
 #ifndef __ECONOMY_ACCOUNT_BPF_H
 #define __ECONOMY_ACCOUNT_BPF_H
@@ -35,8 +35,8 @@ static inline void transfer_end(void)
 	count_atomic(nr_ended, 1);
 }
 
-/* Return the lag that a task would have, ns, if its payments were settled and all of its CPU time
- * was charged now. */
+/* Return the lag, ns, that a task would have if its payments, withdrawals and loans were settled
+ * and all of its CPU time was charged now. */
 static inline s64 lag_now_ns(const struct task_struct *p, const struct economy_task *t)
 {
 	const struct economy_bank *bank = bank_of(t->node);
@@ -92,15 +92,15 @@ static inline s64 means_ns(const struct task_struct *p, const struct economy_tas
 	return behind + t->pending_ns + credit_ns(p, t);
 }
 
-/* Whether messages that are sent from this CPU cost anything now. It is tested first and inlined,
- * because a call costs as much as the test. */
+/* Whether senders on this CPU pay, and receivers on this CPU withdraw, now. Programs test this
+ * first. It is inlined, because a call would cost as much as the test. */
 static __always_inline bool is_trading(void)
 {
 	return money_is_scarce(scx_node_of(bpf_get_smp_processor_id()));
 }
 
-/* Whether the account takes a payment now. Messages are free until the server has read one, because
- * payments over a connection that is never accepted would be lost. */
+/* Whether the account takes a payment now. Messages are free until account_withdraw() has noted a
+ * receiver, because payments over a connection that is never accepted would be lost. */
 static inline bool account_has_room(const struct economy_account *account)
 {
 	s64 room_ns = (s64)config.limit_ns - account->balance_ns;
@@ -144,7 +144,8 @@ static inline void account_note_payer(struct economy_account *account, u32 proce
 	bpf_get_current_comm(account->payer_comm, sizeof(account->payer_comm));
 }
 
-/* Pay for a message to the owner of the account, which has room. */
+/* Pay into the account for a message, if the sender is not the process that reads from it. The
+ * caller has checked that the account has room. */
 static inline void account_pay(struct economy_account *account, const struct payer *payer)
 {
 	s64 room_ns = (s64)config.limit_ns - account->balance_ns;
@@ -200,7 +201,8 @@ static inline void account_take_part(struct economy_account *account, struct tas
 	if (!t || !t->is_member)
 		return;
 	room_ns = (s64)config.lag_max_ns - lag_now_ns(p, t);
-	/* A server at its maximum lag withdraws whole prices, not a few us with each message. */
+	/* A server whose lag is within a price of the maximum withdraws either its whole part or
+	 * nothing, not a few us with each message. */
 	if (part_ns > room_ns)
 		part_ns = room_ns < (s64)config.price_ns ? 0 : room_ns;
 	if (part_ns > 0)
@@ -210,7 +212,7 @@ static inline void account_take_part(struct economy_account *account, struct tas
 /*
  * The current task has read from the socket or pipe, and withdraws the money for what it has read.
  * @nr_unread messages are left. If its lag would exceed config.lag_max_ns otherwise, the task
- * withdraws less. The rest stays in the account.
+ * withdraws less or nothing. The rest stays in the account.
  */
 static inline void account_withdraw(struct economy_account *account, u64 nr_unread)
 {
@@ -223,8 +225,8 @@ static inline void account_withdraw(struct economy_account *account, u64 nr_unre
 	}
 	if (balance_ns <= 0)
 		return;
-	/* If the process itself was the last payer, it may have read its own message, and does not
-	 * get the money that its clients have paid. */
+	/* If the process itself was the last payer, it may have read its own message. It then
+	 * withdraws nothing, because the money may be for messages of other processes. */
 	if (account->payer != (u32)p->tgid)
 		account_take_part(account, p, balance_ns,
 				  economy_withdrawal(balance_ns, nr_unread));

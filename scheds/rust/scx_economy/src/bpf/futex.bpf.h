@@ -22,7 +22,7 @@
 static u32 economy_borrowers[SCX_CPUS_MAX];
 
 /* Move @amount_ns from @from to @to. One of them is the current task, the other one is @other. If
- * @other ends at the same time, its money goes to the bank. */
+ * @other ends or leaves the scheduler at the same time, its money goes to the bank. */
 static inline void transfer(struct economy_task *from, struct economy_task *to,
 			    struct economy_task *other, s64 amount_ns)
 {
@@ -110,8 +110,8 @@ int BPF_PROG(economy_futex_locked, u32 *uaddr)
 	return 0;
 }
 
-/* Return the virtual time that a queued task would have if it was queued now. Only the CPU that
- * holds the lock of the task's run queue may change the lag, so this settles a copy. */
+/* Return the virtual time that a queued task would have if it was queued again now. Only the CPU
+ * that holds the lock of the task's run queue may change the lag, so this settles a copy. */
 static inline u64 vtime_with_loan(const struct economy_task *t, const struct economy_bank *bank)
 {
 	struct economy_share share = t->share;

@@ -8,7 +8,7 @@
 /* Set by user space before it loads the BPF programs; read-only afterwards. */
 struct economy_config {
 	u64 slice_ns;
-	u64 lag_max_ns; /* maximum absolute value of a sleeping task's lag */
+	u64 lag_max_ns; /* bound of a sleeping task's lag, and of lags after withdrawals or loans */
 	u64 price_ns; /* price of a message */
 	u64 futex_price_ns; /* maximum loan to the owner of a PI futex */
 	u64 limit_ns; /* maximum balance of an account */

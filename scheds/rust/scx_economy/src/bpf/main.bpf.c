@@ -3,10 +3,10 @@
  * scx_economy: tasks that trade CPU time.
  *
  * A fair scheduler in which lag is money. The lag of a task is the CPU time that it was entitled to
- * and has not used (ledger.h). A client that sends a message over a Unix socket pays for it with
- * some of its lag, and the server that reads the message gets that lag (sockets.bpf.h). So a server
- * gets the CPU time that its clients give up for it, in addition to its own share, and no other
- * task gets less than its share.
+ * and has not used (ledger.h). While CPU time is scarce, a client that sends a message over a Unix
+ * socket pays for it with some of its lag, and the server that reads the message gets that lag
+ * (sockets.bpf.h). So a server gets the CPU time that its clients give up for it, in addition to
+ * its own share, and no other task gets less than its share.
  *
  * On wakeup a task goes directly to an idle CPU if there is one. Otherwise it waits in the DSQ of
  * its group of CPUs, or of its CPU if it is pinned, ordered by virtual time: the more CPU time a
@@ -36,8 +36,8 @@ char _license[] SEC("license") = "GPL";
 #define ROUND_NS (4 * NSEC_PER_SEC)
 #define SLICE_MIN_NS (500 * 1000ULL)
 
-/* A queued task preempts the running task only if the virtual time of the queued task is earlier by
- * more than this. */
+/* A queued task preempts the running task only if the virtual time of the queued task is earlier
+ * than that of the running task by more than this. */
 #define GRANULARITY_NS (1 * NSEC_PER_MSEC)
 
 /* Minimum average runtime of a task that may be preempted. Tasks that sleep after a shorter
@@ -84,7 +84,8 @@ static bool run_on_idle(struct task_struct *p, s32 prev_cpu, u64 enq_flags)
 	return true;
 }
 
-/* Queue the task by its virtual time, and kick or preempt a CPU for it. */
+/* Queue the task by its virtual time, and kick an idle CPU for it. If there is none, a task that is
+ * new or woke up may preempt the task that runs on @cpu. */
 static void queue(struct task_struct *p, struct economy_task *t, s32 cpu, u64 enq_flags)
 {
 	bool is_pinned = scx_task_is_pinned(p);
@@ -133,9 +134,9 @@ void BPF_STRUCT_OPS(economy_enqueue, struct task_struct *p, u64 enq_flags)
 	queue(p, t, cpu, enq_flags);
 }
 
-/* Charge prev, and return whether its virtual time precedes all tasks queued for @cpu. The kernel
- * calls ops.dispatch() before it enqueues prev again. Without the check, two tasks on a CPU would
- * take turns, whatever their weights. */
+/* Charge prev, and return whether it precedes all tasks queued for @cpu. The kernel calls
+ * ops.dispatch() before it enqueues prev again. Without the check, two tasks on a CPU would take
+ * turns, whatever their weights. */
 static bool continues(struct task_struct *prev, struct economy_task *t, s32 cpu)
 {
 	u32 node = scx_node_of(cpu);
@@ -231,7 +232,8 @@ void BPF_STRUCT_OPS(economy_stopping, struct task_struct *p, bool runnable)
 	money_end();
 }
 
-/* A task of a higher class has taken the CPU. Used only on kernels without SCX_ENQ_IMMED. */
+/* A task of a higher scheduling class has taken the CPU. Used only on kernels without SCX_ENQ_IMMED
+ * (scx/immed.bpf.h). */
 void BPF_STRUCT_OPS(economy_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	scx_bpf_reenqueue_local();
@@ -267,8 +269,8 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(economy_init_task, struct task_struct *p,
 	return 0;
 }
 
-/* Close the task's entry again, because a task that has left the scheduler before may have got
- * money since. */
+/* Close the task's entry again. If the task left the scheduler earlier, a transfer that was under
+ * way may have given it money since. */
 void BPF_STRUCT_OPS(economy_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
 {
 	struct economy_task *t = bpf_task_storage_get(&economy_tasks, p, NULL, 0);

@@ -61,8 +61,8 @@ static __always_inline bool money_is_scarce(u32 node)
 	return time_before(scx_queue(node)->vtime_now, scarce_until[node % SCX_NODES_MAX]);
 }
 
-/* Whether more than one runnable task has no CPU. A single one may be the wakee of a task that is
- * about to sleep. */
+/* Whether the runnable tasks exceed the capacity of the node by more than one full CPU. A single
+ * task without a CPU may be the wakee of a task that is about to sleep. */
 static inline bool money_is_crowded(const struct economy_bank *bank, u32 node)
 {
 	return bank->nr_runnable * SCX_CAPACITY_MAX > scx_queue(node)->capacity + SCX_CAPACITY_MAX;
@@ -91,7 +91,8 @@ static inline void money_to_bank(struct economy_bank *bank, s64 amount)
 		__sync_fetch_and_add(&bank->inflow, amount);
 }
 
-/* Add to the lag what the task has earned, paid and withdrawn. */
+/* Add to the lag what the task has earned since the lag was last settled, and its payments,
+ * withdrawals and loans since then. */
 static inline void money_settle(struct economy_bank *bank, struct economy_task *t)
 {
 	if (t->pending_ns)
@@ -117,8 +118,8 @@ static inline void money_leave(struct economy_bank *bank, struct economy_task *t
 	bpf_spin_unlock(&bank->lock);
 }
 
-/* Let the task join the ledger of @node with @weight. If it is in another ledger, or has another
- * weight there, it leaves that ledger first. It keeps its lag. Returns the ledger of @node. */
+/* Let the task join the ledger of @node with @weight. If it is in the ledger of another node, or in
+ * this one with another weight, it leaves first. It keeps its lag. Returns the ledger of @node. */
 static inline struct economy_bank *money_join(struct economy_task *t, u32 node, u32 weight)
 {
 	struct economy_bank *bank = bank_of(t->node);

@@ -147,7 +147,7 @@ static inline int received(struct socket *sock, int flags, int ret)
 SEC("fentry/unix_stream_sendmsg")
 int BPF_PROG(economy_stream_send, struct socket *sock, void *msg, u64 len)
 {
-	/* An empty message is not received, so it does not pay. */
+	/* An empty message is not received, so its sender does not pay. */
 	return is_trading() && len ? sends(sock) : 0;
 }
 
@@ -169,7 +169,7 @@ int BPF_PROG(economy_packet_received, struct socket *sock, void *msg, u64 len, i
 	return is_trading() ? received(sock, flags, ret) : 0;
 }
 
-/* Close the account of a socket. The money for unread messages goes to the bank. */
+/* Close the account of a socket, if it has one. The remaining money goes to the bank. */
 static inline int closed(struct sock *sk)
 {
 	struct economy_account *account;

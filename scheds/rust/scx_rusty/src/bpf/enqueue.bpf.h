@@ -48,8 +48,8 @@ static u64 insert(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 		note_served(t->dom);
 	t->has_waited = true;
 	if (config.fifo_sched && enq_flags & SCX_ENQ_REENQ) {
-		/* The task has already been dispatched once (scx/immed.bpf.h). It keeps its place
-		 * in the order of arrival, and the rest of its slice. */
+		/* The task has already been dispatched once (scx/immed.bpf.h). It keeps the time of
+		 * its last arrival in a queue, and the rest of its slice. */
 		until = p->scx.dsq_vtime;
 		slice = 0;
 	} else {
@@ -93,8 +93,9 @@ static void preempt(struct task_struct *p, struct rusty_task *t, u64 until)
 /*
  * Whether the task bypasses the queues and goes to the local DSQ of its CPU. Per-CPU kernel threads
  * do, because other tasks depend on them. Migration-disabled tasks do, because no other CPU can run
- * them. With config.kthreads_local, all kernel threads do. However, if such a thread is enqueued
- * again because its CPU is busy (SCX_ENQ_REENQ), it is queued, so that another CPU can run it.
+ * them. With config.kthreads_local, the other kernel threads do too, unless they are enqueued again
+ * because the CPU is busy (SCX_ENQ_REENQ). In that case they are queued, so that another CPU can
+ * run them.
  */
 static bool bypasses_queue(const struct task_struct *p, u64 enq_flags)
 {
@@ -104,7 +105,7 @@ static bool bypasses_queue(const struct task_struct *p, u64 enq_flags)
 }
 
 /* If the CPU of a pinned task is idle, insert the task into the local DSQ of that CPU. Returns
- * whether the CPU was idle. The kernel does not call ops.select_cpu() for pinned tasks. */
+ * whether it was inserted. The kernel does not call ops.select_cpu() for pinned tasks. */
 static bool run_pinned(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p);

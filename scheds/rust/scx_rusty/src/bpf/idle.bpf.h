@@ -41,7 +41,7 @@ static s32 pick_idle_beyond(struct task_struct *p, s32 prev_cpu, u32 node)
 	return pick_idle(p, prev_cpu, reach->direct);
 }
 
-/* Whether a task waits in a DSQ of the CPU or in the queue of its domain. */
+/* Whether a task waits in a DSQ of the CPU or in the queue of the CPU's domain. */
 static bool has_waiting(s32 cpu)
 {
 	return scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) > 0 ||
@@ -53,7 +53,8 @@ static bool has_waiting(s32 cpu)
  * Return the CPU for a sync wakeup. The waker is about to sleep, and its CPU has a warm cache for
  * the wakee. If prev_cpu is idle and in the domain of the waker's CPU, the wakee gets prev_cpu.
  * Otherwise the wakee gets the waker's CPU, if the waker is not exiting, no task waits for that
- * CPU, and another CPU of its domain is idle. Returns a negative value if neither CPU is suitable.
+ * CPU, and another CPU of its domain is idle. Returns a negative value if neither CPU is suitable,
+ * or if the affinity of the wakee excludes them.
  */
 static s32 pick_sync(struct task_struct *p, s32 prev_cpu)
 {

@@ -18,8 +18,8 @@ enum {
 struct rusty_config {
 	u32 nr_doms;
 	u32 nr_nodes;
-	/* A CPU steals from a domain of its node if at least this many tasks wait there. If this is
-	 * 0, only rescue() steals. */
+	/* A CPU steals from a domain of its node if at least this many tasks wait there; 0: only
+	 * rescue() takes tasks from there. */
 	u32 greedy_threshold;
 	u32 greedy_threshold_x_numa; /* the same for domains of other nodes */
 	u32 kthreads_local;

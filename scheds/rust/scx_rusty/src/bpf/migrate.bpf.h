@@ -46,9 +46,9 @@ static void set_dom(struct rusty_task *t, u32 to)
 		note_weight(t, weight);
 }
 
-/* Return the domain that the task will have after its next wakeup or enqueue. This is the domain
- * chosen by the balancer, if the task may still use it and the choice has not expired. Otherwise it
- * is the current domain. */
+/* Return the domain that apply_migration() would give the task now. This is the domain chosen by
+ * the balancer, if the task may still use it and the choice has not expired. Otherwise it is the
+ * current domain. */
 static u32 next_dom(const struct rusty_task *t)
 {
 	u32 dom = t->dom, to = t->target_dom;
@@ -188,7 +188,8 @@ static void place_young(const struct task_struct *p, struct rusty_task *t)
 	t->target_dom = t->dom;
 }
 
-/* Called by the balancer. The task migrates when it is next woken or enqueued. */
+/* Called by the balancer. The task migrates when it is next woken or enqueued, unless the migration
+ * has expired by then. Returns -ENOENT if there is no such task or if it may not use the domain. */
 SEC("syscall")
 int rusty_migrate(struct rusty_migration *migration)
 {

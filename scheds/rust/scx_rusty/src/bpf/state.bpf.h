@@ -13,7 +13,7 @@
  * tasks. Half of it is for the task's own debt, which is CPU time beyond its share. A quarter is
  * for the lag of other tasks, which is CPU time that they are owed. A quarter is for the request of
  * the task (request_ns()). In addition, the task waits for the slices of other tasks. slice_ns()
- * limits this to MAX_WAIT_NS / 2, unless the slices would have to be shorter than MIN_SLICE_NS.
+ * limits their sum to MAX_WAIT_NS / 2, unless each would have to be shorter than MIN_SLICE_NS.
  */
 #define MAX_WAIT_NS (4 * NSEC_PER_SEC)
 #define DEBT_WAIT_NS (MAX_WAIT_NS / 2)
@@ -95,7 +95,7 @@ struct rusty_task {
 	u32 runnable_weight; /* weight added to the domain's demand; 0: not counted */
 	u32 has_waited; /* last inserted into the DSQ of its domain or CPU, not a local DSQ */
 	u32 woken_sync; /* the last ops.select_cpu() had SCX_WAKE_SYNC */
-	s32 our_cpu; /* last CPU that this scheduler chose, or -1: see follow_kernel() */
+	s32 our_cpu; /* CPU last chosen by this scheduler or run on; -1: see follow_kernel() */
 	/* Used only with config.cgroups. */
 	u64 effective_weight; /* see scx/cgroup.h */
 	struct scx_cgroup_task cgroup;
