@@ -53,13 +53,13 @@ pub enum ClientError {
         /// Who may connect.
         readers: String,
     },
-    /// The server closed the connection.
+    /// The server closed the connection, or an earlier error made the connection unusable.
     #[error("{}: connection closed", path.display())]
     Closed {
         /// The socket's path.
         path: PathBuf,
     },
-    /// The server did not answer in time.
+    /// The server did not accept the connection in time, or did not answer in time.
     #[error("{}: no answer within {timeout:?}", path.display())]
     TimedOut {
         /// The socket's path.
@@ -103,8 +103,8 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// Whether a new connection may succeed later, such as when a scheduler has started. True if
-    /// there is no server, if the connection was closed, and if the answer was not in time.
+    /// Whether a new connection may succeed later, such as when a scheduler has started. True for
+    /// [`Self::NoServer`], [`Self::Closed`] and [`Self::TimedOut`].
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,

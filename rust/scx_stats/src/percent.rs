@@ -20,7 +20,7 @@ pub enum Percent {
 }
 
 impl Percent {
-    /// The percentage of two counters.
+    /// The percentage that `part` is of `whole`; both are counters.
     #[must_use]
     pub fn of(part: u64, whole: u64) -> Self {
         Self::Of { part, whole }

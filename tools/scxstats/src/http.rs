@@ -26,7 +26,7 @@ const THREADS: usize = 16;
 /// close.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Maximum size of a request. Other web servers have similar limits.
+/// Maximum size of a request in bytes. Other web servers have similar limits.
 const MAX_HEAD_BYTES: usize = 8 * 1024;
 /// Maximum number of header lines; Prometheus sends six.
 const MAX_HEADERS: usize = 64;

@@ -24,10 +24,10 @@ const BACKLOG: i32 = 128;
 /// Mode of created directories.
 const DIR_MODE: u32 = 0o755;
 
-/// Mode of a socket for root only.
+/// Mode of a socket for root and the owner only.
 const ROOT_MODE: u32 = 0o600;
 
-/// Mode of a socket for root and a group.
+/// Mode of a socket for root, the owner and a group.
 const GROUP_MODE: u32 = 0o660;
 
 /// The socket file of a server. Dropping the value removes the file, unless another server has

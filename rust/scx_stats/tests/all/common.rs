@@ -64,7 +64,7 @@ impl Place {
         Self { dir, path }
     }
 
-    /// A server of [`Metrics`], not launched.
+    /// A builder of a server of [`Metrics`].
     pub(crate) fn builder(&self, counter: &Counter) -> ServerBuilder {
         Server::builder(&self.path).stats("top", counter.source())
     }

@@ -4,9 +4,9 @@
  * withdraws. They must not change the lag of the task, because a callback may change it at the same
  * time. Instead they change pending_ns of the task, which the next money_settle() adds to the lag.
  *
- * Callbacks and other tasks may change pending_ns and the balance at the same time, so they are
- * changed atomically. If several tasks pay at once, the balance may exceed the limit by up to one
- * price for each of them.
+ * pending_ns and the balance are changed atomically, because callbacks and other tasks may change
+ * them at the same time. If several tasks pay at once, the balance may exceed the limit by up to
+ * one price for each of them.
  */
 #ifndef __ECONOMY_ACCOUNT_BPF_H
 #define __ECONOMY_ACCOUNT_BPF_H
@@ -144,7 +144,7 @@ static inline void account_note_payer(struct economy_account *account, u32 proce
 	bpf_get_current_comm(account->payer_comm, sizeof(account->payer_comm));
 }
 
-/* Pay into the account for a message, if the sender is not the process that reads from it. The
+/* Pay into the account for a message, unless the sender belongs to the process that read last. The
  * caller has checked that the account has room. */
 static inline void account_pay(struct economy_account *account, const struct payer *payer)
 {
@@ -201,8 +201,8 @@ static inline void account_take_part(struct economy_account *account, struct tas
 	if (!t || !t->is_member)
 		return;
 	room_ns = (s64)config.lag_max_ns - lag_now_ns(p, t);
-	/* A server whose lag is within a price of the maximum withdraws either its whole part or
-	 * nothing, not a few us with each message. */
+	/* Less than a price below its maximum lag, a server withdraws all of @part_ns or nothing,
+	 * rather than a few us with each message. */
 	if (part_ns > room_ns)
 		part_ns = room_ns < (s64)config.price_ns ? 0 : room_ns;
 	if (part_ns > 0)

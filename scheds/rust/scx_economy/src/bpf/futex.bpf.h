@@ -111,7 +111,8 @@ int BPF_PROG(economy_futex_locked, u32 *uaddr)
 }
 
 /* Return the virtual time that a queued task would have if it was queued again now. Only the CPU
- * that holds the lock of the task's run queue may change the lag, so this settles a copy. */
+ * that holds the lock of the task's run queue may change the lag, so this settles a copy. It does
+ * not bound the lag as money_vtime() does. */
 static inline u64 vtime_with_loan(const struct economy_task *t, const struct economy_bank *bank)
 {
 	struct economy_share share = t->share;

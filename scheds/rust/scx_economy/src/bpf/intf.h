@@ -8,7 +8,9 @@
 /* Set by user space before it loads the BPF programs; read-only afterwards. */
 struct economy_config {
 	u64 slice_ns;
-	u64 lag_max_ns; /* bound of a sleeping task's lag, and of lags after withdrawals or loans */
+	/* Maximum absolute value of a sleeping task's lag. Withdrawals and loans do not raise a lag
+	 * beyond it either. */
+	u64 lag_max_ns;
 	u64 price_ns; /* price of a message */
 	u64 futex_price_ns; /* maximum loan to the owner of a PI futex */
 	u64 limit_ns; /* maximum balance of an account */

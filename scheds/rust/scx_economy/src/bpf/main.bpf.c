@@ -28,8 +28,8 @@
 char _license[] SEC("license") = "GPL";
 
 /* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long. The
- * timeout is far longer than any task waits, since the host may halt the CPUs of a virtual
- * machine. */
+ * timeout is far longer than tasks wait for their turns, because a hypervisor may stop the CPUs of
+ * a virtual machine for a while. */
 #define TIMEOUT_MS 20000
 
 /* Slices are shortened if otherwise not all runnable tasks could run within this time. */

@@ -44,8 +44,8 @@ struct {
 	__type(value, struct economy_task);
 } economy_tasks SEC(".maps");
 
-/* Return the context of a task, NULL if it cannot be created. ops.init_task() creates it. If that
- * failed, because 7.2 does not wait for locks, the next call tries again. */
+/* Return the context of a task, NULL if it cannot be created. ops.init_task() creates it. If the
+ * creation failed (scx_create_task_storage()), the next call tries again. */
 static struct economy_task *task(struct task_struct *p)
 {
 	return bpf_task_storage_get(&economy_tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);

@@ -53,8 +53,8 @@ static bool has_waiting(s32 cpu)
  * Return the CPU for a sync wakeup. The waker is about to sleep, and its CPU has a warm cache for
  * the wakee. If prev_cpu is idle and in the domain of the waker's CPU, the wakee gets prev_cpu.
  * Otherwise the wakee gets the waker's CPU, if the waker is not exiting, no task waits for that
- * CPU, and another CPU of its domain is idle. Returns a negative value if neither CPU is suitable,
- * or if the affinity of the wakee excludes them.
+ * CPU, and another CPU of its domain is idle. In both cases, the affinity of the wakee has to
+ * include the CPU. Returns a negative value if neither CPU is suitable.
  */
 static s32 pick_sync(struct task_struct *p, s32 prev_cpu)
 {

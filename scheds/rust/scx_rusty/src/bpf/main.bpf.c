@@ -291,7 +291,8 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rusty_init)
 	return err ?: init_reach(MACHINE);
 }
 
-/* Called by user space before it attaches the scheduler. */
+/* Called by user space before it attaches the scheduler. Notes the process of the caller for
+ * scx_task_is_own(). */
 SEC("syscall")
 int rusty_register(void *ctx)
 {

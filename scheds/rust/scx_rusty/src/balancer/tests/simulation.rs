@@ -355,7 +355,7 @@ proptest! {
         prop_assert_eq!(model.missing(), None);
     }
 
-    /// If no task is heavier than the tolerance, all domains end within the thresholds.
+    /// If no task is heavier than the tolerance, all nodes and domains end within the thresholds.
     #[test]
     fn small_tasks_are_spread_evenly(recipe in fine_machines()) {
         let mut model = Model::new(recipe.snapshot(), recipe.kind);
