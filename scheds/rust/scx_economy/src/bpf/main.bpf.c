@@ -134,9 +134,9 @@ void BPF_STRUCT_OPS(economy_enqueue, struct task_struct *p, u64 enq_flags)
 	queue(p, t, cpu, enq_flags);
 }
 
-/* Charge prev, and return whether it precedes all tasks queued for @cpu. The kernel calls
- * ops.dispatch() before it enqueues prev again. Without the check, two tasks on a CPU would take
- * turns, whatever their weights. */
+/* Charge prev, and return whether it precedes all tasks queued for @cpu; false if there are none.
+ * The kernel calls ops.dispatch() before it enqueues prev again. Without the check, two tasks on a
+ * CPU would take turns, whatever their weights. */
 static bool continues(struct task_struct *prev, struct economy_task *t, s32 cpu)
 {
 	u32 node = scx_node_of(cpu);
