@@ -36,7 +36,8 @@ def _cause(report: pytest.TestReport) -> str:
 
 
 class TapReport:
-    """Prints one line of TAP for each finished test, with the cause of a failure."""
+    """Prints a test point of TAP for each finished test, with the cause of a failure. The test's
+    duration and the full error follow as diagnostics."""
 
     def __init__(self) -> None:
         self.number = 0

@@ -15,10 +15,10 @@ import tempfile
 from pathlib import Path
 
 #: For each source: the working directory, and the compiler's arguments, including `-c SOURCE`, but
-#: without those that name output files.
+#: without those in OUTPUTS.
 Flags = dict[Path, tuple[Path, list[str]]]
 
-#: Flags that name output files, and the number of words of each.
+#: Flags that request or name output files, and the number of words of each.
 OUTPUTS = {"-MD": 1, "-MQ": 2, "-MF": 2, "-o": 2}
 
 

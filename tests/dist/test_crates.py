@@ -200,8 +200,8 @@ def test_second_build_compiles_nothing(build, name: str) -> None:
 def test_bpf_side_uses_packages_only(
     build, folder: Path, packages, target_dir: Path, name: str
 ) -> None:
-    """A BPF side may read its own files, the headers of scx_cargo, and the headers of libbpf in
-    libbpf-sys."""
+    """A BPF side reads only files of the packages and of the target directory, among them the
+    headers of scx_cargo and those of libbpf."""
     build(name)
     # The target directory also contains the depfiles of other trees.
     depfiles = target_dir.glob(f"release/build/{name}-*/out/bpf.d")

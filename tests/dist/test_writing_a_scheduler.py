@@ -53,8 +53,8 @@ class Block:
     step: int
     language: str
     text: str
-    #: Where the block belongs: in `file`, after the line `below`, or at the end. If neither is
-    #: given, the block is the whole file.
+    #: Where the block belongs in `file`: after the line `below`, or at the end. If neither is
+    #: given, the block is the whole file. A block without `file` belongs to no file.
     file: str = ""
     below: str = ""
     at_end: bool = False

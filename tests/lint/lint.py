@@ -26,7 +26,8 @@ FOREIGN = re.compile(r"(vendor|build(?!-aux)[^/]*|target)/")
 
 
 def _sources(*patterns: str) -> list[str]:
-    """Project files that match: files that git tracks or does not ignore; in a tarball, all."""
+    """Project files that match: files that git tracks or does not ignore. In a tarball, these are
+    all files except FOREIGN."""
     if (ROOT / ".git").exists():
         git = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard"]
         names = subprocess.run([*git, "--", *patterns], check=True, capture_output=True, text=True)

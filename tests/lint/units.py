@@ -7,8 +7,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-#: Programs that a unit may start, because they are installed with the unit. Other programs may be
-#: missing.
+#: Programs that a unit may start, because they are installed with the unit. Any other program could
+#: be missing, and is a finding.
 OWN_PROGRAMS = {"scx_loader", "scxctl", "scx-launch"}
 _EXEC = re.compile(r"(?m)^(Exec\w+)=(\S+)")
 
@@ -30,7 +30,8 @@ def _analyze(program: str, folder: Path, *args: str | Path) -> str:
 
 
 def _lay_out(unit: Path, folder: Path) -> Path:
-    """A copy of the unit in which each program is replaced by a program that exists."""
+    """A copy of the unit in which each program is replaced by a program that exists. Stubs of the
+    units in COMMON are beside the copy."""
     program = folder / "program"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)

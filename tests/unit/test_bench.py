@@ -225,7 +225,7 @@ def test_hung_round_on_the_host_is_an_error(
     load = tmp_path / "scx_load"
     load.write_text(f"#!/bin/sh\ntrap '' {ignored}\necho $$ >{pid}\nexec sleep 60\n")
     load.chmod(0o755)
-    # On a busy machine, this is long enough to start the load, and to restore the settings.
+    # Even on a busy machine, 3 s are enough to start the load, and to restore the settings.
     monkeypatch.setattr(measure, "_LIFETIME_S", 3.0)
     monkeypatch.setattr(measure, "_GRACE_S", 3.0)
     # As root, measure() does not use sudo.
@@ -330,7 +330,7 @@ def test_numbers(value: float, text: str) -> None:
 
 
 class Page(HTMLParser):
-    """The contents of a page."""
+    """The ids, the links and the number of pictures of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""./dev: messages about wrong usage, before it installs or builds anything."""
+"""./dev: help, and messages about wrong usage, which come before it installs or builds anything."""
 
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ def test_documented_clocks_are_used() -> None:
 
 
 def test_documented_tools_are_installed() -> None:
-    """All programs of tools/ are installed, so no text says this of one of them."""
+    """All programs of tools/ are installed. The text must not say this of a single program, which
+    would suggest that the others are not."""
     text = (ROOT / "docs/architecture.md").read_text()
     (section,) = re.findall(
         r"^## tools: installed beside the schedulers$(.*?)^## ", text, re.MULTILINE | re.DOTALL

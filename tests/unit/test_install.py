@@ -16,7 +16,7 @@ from schedulers import C_SCHEDULERS, COMMANDS, ROOT, RUST_SCHEDULERS, SERVICES
 RUST_PROGRAMS = RUST_SCHEDULERS + SERVICES + COMMANDS
 PROGRAMS = C_SCHEDULERS + RUST_PROGRAMS
 
-#: Where the files of a program are installed.
+#: Where the files of a program are installed, below the prefix.
 C_FILES = [
     "bin/{}",
     "share/man/man8/{}.8",
@@ -266,8 +266,8 @@ def test_generated_completions_name_the_options(
 
 
 def bpf_object(build_dir: Path, name: str) -> Path:
-    """The BPF object of a scheduler. It is the newest object, because cargo keeps the objects of
-    earlier builds."""
+    """The BPF object of a scheduler. For a Rust scheduler, it is the newest object, because cargo
+    keeps the objects of earlier builds."""
     if name in C_SCHEDULERS:
         return build_dir / "scheds/c" / f"{name}.bpf.o"
     # A scheduler with a policy in user space has the BPF side of scx_rustland_core.

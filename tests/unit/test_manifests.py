@@ -14,7 +14,8 @@ from schedulers import C_SCHEDULERS, RUST_SCHEDULERS
 
 MODES = {"auto", "gaming", "lowlatency", "powersave", "server"}
 
-#: Options that no manifest lists: they open files, control the output, or print a text and exit.
+#: Options that no manifest lists: they open files or sockets, control the output, or print a text
+#: and exit.
 NEVER_PASSED = {
     "bpf-token-path",
     "btf-custom-path",

@@ -252,7 +252,7 @@ def test_printing_needs_no_privileges(for_nobody: Path, args: list[str]) -> None
 
 @pytest.mark.parametrize("args", PRINTING, ids=" ".join)
 def test_closed_pipe_is_not_an_error(program: Path, args: list[str]) -> None:
-    """`PROGRAM | head -1` closes the pipe like this."""
+    """The reading end is closed from the start, as in `PROGRAM | true`."""
     reading_end, writing_end = os.pipe()
     os.close(reading_end)
     try:

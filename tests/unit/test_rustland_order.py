@@ -45,7 +45,8 @@ Program = tuple[Store | Fence | ReadUnless | Act, ...]
 FENCE = Fence()
 
 #: TAKE_SHARED is dispatch_shared() and wake_user() on a CPU that takes the spare decision. POLICY
-#: is Driver::tick(), which sleeps only while there is a spare decision.
+#: is Driver::tick() while the policy holds a task. The policy thread then sleeps only while there
+#: is a spare decision.
 SPARE = {"nr_spare": 1, "nr_waiting": 0, "is_sleeping": 0}
 TAKE_SHARED: Program = (
     Store("nr_spare", 0),

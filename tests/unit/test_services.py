@@ -24,7 +24,8 @@ def run(*command: str | Path, **options) -> subprocess.CompletedProcess[str]:
 
 
 def configured(build_dir: Path, build_options: dict[str, str], name: str, root: Path) -> str:
-    """The contents of a configured file of services/, with all paths in it moved below `root`."""
+    """The contents of a configured file of services/, with the paths below bindir, libexecdir and
+    sysconfdir moved below `root`."""
     text = (build_dir / "services" / name).read_text()
     for option in ("bindir", "libexecdir", "sysconfdir"):
         folder = Path(build_options["prefix"]) / build_options[option]

@@ -52,7 +52,8 @@ def test_missing_package_is_detected() -> None:
     assert "procps" not in named()
 
 
-#: A replacement for apt-get that logs its arguments. After an update, a package has another name.
+#: A replacement for apt-get that logs its arguments, and notes that the lists were updated. From
+#: then on, SCRIPT needs the package $UPDATED instead of the package `one`.
 APT_GET = """\
 #!/bin/sh
 echo "$@" >>"$LOG"

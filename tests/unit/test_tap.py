@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The TAP report: one line for each test, with the cause of a failure."""
+"""The TAP report: one test point for each test, with the cause of a failure."""
 
 from __future__ import annotations
 
