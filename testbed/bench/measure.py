@@ -131,7 +131,7 @@ class Place:
 
 
 def script(subject: Subject, workload: Workload, cpus: int, scratch: str) -> str:
-    """The script of a round. Files that the script needs are in `scratch`."""
+    """The script of a round. The script writes its files to the directory `scratch`."""
     command = workload.command(cpus)
     lines = [_PRELUDE]
     if workload.counts_cost:

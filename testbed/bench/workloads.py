@@ -53,7 +53,8 @@ class Workload:
     switches: tuple[str, ...] = ()
     #: Whether the scheduler's BPF programs and system calls are counted, which has an overhead.
     counts_cost: bool = False
-    #: The program. The workload is skipped if the program is not installed.
+    #: The program. If it is not installed, the workload is skipped, unless the user names the
+    #: workload, which is an error.
     program: str = "scx_load"
 
 
@@ -336,7 +337,7 @@ WORKLOADS = {
     )
 }
 
-#: Figures of every workload, in addition to its own.
+#: Figures of every workload, in addition to its own, for schedulers that have a process.
 OF_SCHEDULER = (
     Figure("scheduler_cpu_percent", "CPU of the scheduler's process", "% of one"),
     Figure("scheduler_memory_mib", "peak resident memory of the scheduler", "MiB"),

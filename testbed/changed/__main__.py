@@ -20,7 +20,8 @@ from . import built, tests
 _ROOT = Path(__file__).parents[2]
 #: Prefixes of the files that affect all programs. Every other meson.build does, too.
 _OF_ALL = ("meson.build", "meson_options.txt", "Cargo.lock", "Cargo.toml", "build-aux/")
-#: Files that affect no program: after a change, only lint and the tests that read the file run.
+#: Suffixes of files that affect no program. After a change of such a file, only lint and the tests
+#: that read the file run.
 _TEXT = (".md", ".gitignore")
 
 

@@ -16,7 +16,8 @@ _CONFTEST = "conftest"
 
 
 def modules(root: Path) -> dict[str, list[Path]]:
-    """Module or package → its files, for all of testbed/ and for shared test code."""
+    """Module or package → its files, for all of testbed/, and for the modules in tests/ and
+    tests/vm/."""
     found = {path.stem: [path] for path in (root / "testbed").glob("*.py")}
     for package in (root / "testbed").glob("*/__init__.py"):
         found[package.parent.name] = list(package.parent.rglob("*"))

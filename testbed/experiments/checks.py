@@ -89,8 +89,8 @@ def _of_slices(of: Recording, count: int) -> Iterator[Check]:
 
 
 def jobs(found: Sequence[Turn]) -> dict[int, list[Turn]]:
-    """The turns of each job, by pid. This is the order of arrival, because the parent starts the
-    jobs one after the other."""
+    """The turns of each job, by PID. The PIDs are in the order of arrival, because the parent
+    starts the jobs one after the other."""
     pids = sorted({turn.pid for turn in found if turn.comm == JOB})
     return {pid: [turn for turn in found if turn.pid == pid] for pid in pids}
 

@@ -12,7 +12,7 @@ from .trace import NS_PER_MS, Turn
 
 #: Dimensions, in SVG units.
 _WIDTH, _LEFT, _RIGHT, _LANE, _BAR, _TOP, _BOTTOM = 900, 130, 20, 24, 14, 6, 40
-#: Colours of the names of tasks, in the order of `labels`.
+#: Colours of the bars: one for each name of a task, in the order of `labels`.
 BARS = ("#2f7fc1", "#c2651a")
 #: The picture shows this much of a recording, from the start of the first turn.
 WINDOW_MS = 600.0

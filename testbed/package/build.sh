@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 # build.sh DIR VERSION [again]: builds the packages from DIR/scx_VERSION.orig.tar.xz, in a minimal
-# root or on this machine, without a network. The results are in DIR/out. With `again`, it also
-# tests that a second build in the same directory gives the same bytes.
+# root or on this machine. The build itself uses no network. The results are in DIR/out. With
+# `again`, it also tests that a second build in the same directory gives the same bytes.
 #
 # DIR/changelog replaces the changelog of packaging/debian. If DIR/preferences exists, apt uses it,
 # and the build dependencies are installed.

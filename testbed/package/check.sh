@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
-# check.sh: in a minimal root, installs /root/*.deb, upgrades, removes and purges them, and tests
-# that services are left alone and that nothing is left behind.
+# check.sh: in a minimal root, installs /root/*.deb, upgrades, removes and purges them. Tests that
+# only removal touches the services, which it stops, and that a purge leaves nothing behind.
 #
 # systemd does not run here. A script that takes the place of systemctl records how it is called.
 set -eu
@@ -43,8 +43,8 @@ record_systemctl() {
 	chmod 755 /usr/local/sbin/systemctl
 }
 
-# Lists all files, except those of dpkg and apt, caches, logs, and what systemctl notes about its
-# calls.
+# Lists all files, except virtual and temporary files, caches, logs, and the records of dpkg, apt
+# and this script.
 files() {
 	find / \( -path /proc -o -path /sys -o -path /dev -o -path /root -o -path /tmp \
 		-o -path /run/systemd -o -path /var/lib/dpkg -o -path /var/lib/apt \

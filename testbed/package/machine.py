@@ -25,8 +25,8 @@ _POLL_S = 0.2
 
 
 def boot(image: Path, name: str, console_log: Path) -> Iterator[str]:
-    """Boot the image; yields the lines on the console. Raises qemu.QemuError,
-    kernels.KernelError."""
+    """Boot the image; yields the lines on the console. Raises qemu.QemuError, kernels.KernelError,
+    and the errors of accelerator.choose()."""
     kernel = kernels.resolve(None)
     shape = replace(topology.find("smp4"), memory_mib=MEMORY_MIB)
     with tempfile.TemporaryDirectory(prefix="scx-package-") as scratch:

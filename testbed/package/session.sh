@@ -17,7 +17,7 @@ say() {
 }
 
 end() {
-	# Until the console has printed everything.
+	# Wait until the console has printed everything.
 	sleep 1
 	systemctl --force --force poweroff
 	exit

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Creates a minimal root file system, runs a script in it, and removes it.
 
-The work is done by mmdebstrap, as root or in a user namespace, with packages from the mirror that
-this machine's apt uses.
+The work is done by mmdebstrap, as root or in a user namespace. Packages of Debian are from the
+mirror that this machine's apt uses.
 """
 
 from __future__ import annotations

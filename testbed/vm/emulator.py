@@ -23,7 +23,8 @@ _FIRMWARE = (("qemu-system-data", "usr/share/qemu"), ("seabios", "usr/share/seab
 
 @functools.cache
 def find() -> qemu.Emulator:
-    """A suitable QEMU: the machine's own, or the distribution's backport in the cache.
+    """A suitable QEMU: the machine's own, or else the distribution's backport, which is fetched
+    into the cache.
 
     Raises qemu.QemuError, debs.DebsError.
     """

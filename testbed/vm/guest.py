@@ -85,11 +85,11 @@ class Result:
 
     @property
     def ok(self) -> bool:
-        """Whether the command exited with status 0."""
+        """Whether the command exited with status 0 before its timeout."""
         return self.status == 0 and not self.timed_out
 
     def check(self) -> Result:
-        """This result. Raises CommandError unless the command exited with status 0."""
+        """This result. Raises CommandError unless it is `ok`."""
         if self.ok:
             return self
         outcome = "took too long" if self.timed_out else f"ended with status {self.status}"

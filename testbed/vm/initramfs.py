@@ -143,7 +143,7 @@ def _add(tree: Tree, programs: Iterable[Path], files: Mapping[str, File] | None)
 
 
 def base() -> Tree:
-    """A tree with busybox, its applets, the usual directories, without /init."""
+    """A tree with busybox, its applets, and the usual directories and files, but without /init."""
     tree = Tree()
     for path in _DIRECTORIES:
         tree.directory(path)

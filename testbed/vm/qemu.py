@@ -208,7 +208,7 @@ def machine_args(machine: Machine) -> list[str]:
 
 def launch(machine: Machine, *more_args: str) -> Launched:
     """Start QEMU, with these additional arguments. QEMU is killed when the calling thread ends.
-    Raises QemuError."""
+    Raises QemuError if QEMU is not installed."""
     if not available():
         raise QemuError(f"{PROGRAM} is missing: install the package qemu-system-x86")
     args = [*machine_args(machine), *more_args]

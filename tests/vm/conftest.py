@@ -144,8 +144,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselects the tests that do not run on this topology or this kernel, and the tests that
-    --seeds or --programs excludes. Without an emulator, the other tests are skipped, with the
-    reason."""
+    --seeds or --programs excludes. Without an emulator, the remaining tests are skipped, with
+    the reason."""
     if config.getoption("--topology") != topology.DEFAULT:
         items[:] = [item for item in items if item.get_closest_marker("every_topology")]
     if config.getoption("--another-kernel"):
@@ -378,8 +378,8 @@ def workers_stay_online(guest: Guest, kernel: kernels.Kernel) -> Iterator[None]:
 
 @pytest.fixture
 def set_cpu(guest: Guest, workers_stay_online: None) -> Iterator[SetCpu]:
-    """Takes a CPU offline or online. Returns how long that took, in s of the guest. After the test,
-    the topology's initial CPUs are online again."""
+    """Takes a CPU offline, or brings it online. Returns how long this took, in s of the guest.
+    After the test, the topology's initial CPUs are online again."""
 
     def switch(cpu: int, online: bool, *, is_urgent: bool = False) -> float:
         change = f"echo {int(online)} >/sys/devices/system/cpu/cpu{cpu}/online"

@@ -17,7 +17,7 @@ QUIET = ("--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
 
 
 def finished(process: Process, timeout_s: float = TIMEOUT_S) -> Record:
-    """The figures of a load that has ended by itself."""
+    """Waits for the end of a load, which must succeed. Returns its figures."""
     assert process.wait(timeout_s) == 0, process.stderr()
     return json.loads(process.stdout())
 
@@ -30,7 +30,7 @@ def end_load(load: Process) -> None:
 
 
 def of_hogs(guest: Guest, load: Process, file: str) -> list[str]:
-    """The only line of this file in /proc, for each hog of a load that exists so far."""
+    """The contents of this one-line file in /proc, for each hog of a load that exists so far."""
     tasks = f"/proc/{load.pid}/task"
     script = f"for t in {tasks}/*; do grep -q hog $t/comm && cat $t/{file}; done; true"
     return guest.run(script, is_urgent=True).check().stdout.splitlines()
@@ -113,7 +113,8 @@ def share_min(icount: bool) -> float:
 
     A hog that waits until the real-time task ends gets hardly any CPU time. A hog that waits for a
     second, until the kernel's deadline server preempts the real-time task, gets three quarters of a
-    CPU. Without `icount` (see vm.guest), a hog may also lose a quarter because the host stalls.
+    CPU. Without `icount` (see vm.guest), a hog may also lose a quarter while the host halts the
+    guest.
     """
     return 0.8 if icount else 0.6
 

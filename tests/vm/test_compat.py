@@ -72,7 +72,7 @@ CHECKS = {"events": check_events, "nodes": check_nodes, "enums": check_enums}
 @pytest.fixture
 def preemption(guest: Guest, wrapper: str) -> Iterator[None]:
     """A real-time task that runs again and again, for tests of wrappers that re-enqueue tasks.
-    Tasks are there to be re-enqueued only when a higher class takes a CPU."""
+    There are tasks to re-enqueue only when a task of a higher class takes their CPU."""
     if "reenq" not in wrapper:
         yield
         return

@@ -199,7 +199,7 @@ def test_throttling_leaves_the_cpus_idle(
     guest: Guest, start: Start, load: Load, scheduler: str
 ) -> None:
     """All CPUs run for 2 ms and then are idle for 200 ms. The guest is not deterministic, because
-    in such a guest 7.2 accounts only half of the CPU time of such short runs."""
+    in a deterministic guest 7.2 accounts only half of the CPU time of such short runs."""
     process = start(scheduler, "--throttle-us", "200000", "--slice-us", "2000").wait_enabled()
     figures = finished(load("--hogs", "8", *QUIET, "--seconds", "3", "--json"))
     assert process.end(signal.SIGINT) == 0

@@ -49,7 +49,7 @@ def nr_hogs(guest: Guest, load: Process) -> int:
     return read(guest, f"/proc/{load.pid}/task/*/comm").count("hog")
 
 
-#: Prints the id and policy of the kernel thread that ends RCU grace periods.
+#: Prints the PID and the policy of RCU's grace-period kthread.
 RCU_THREAD = r"sed -nE '/[(]rcu_(preempt|sched)[)]/p' /proc/[0-9]*/stat | cut -d' ' -f1,41"
 SCHED_OTHER, SCHED_FIFO = "0", "1"
 
@@ -108,13 +108,14 @@ def test_kill_9_leaves_a_working_system(
 RCU_WAITS = r"rcu: INFO: rcu_\w+ detected|Call Trace:"
 
 
-#: How long forked hogs run. If the hogs starve the scheduler, it is unloaded only after they have
-#: ended.
+#: Time limit of an unload beside forked hogs. If the hogs starve the scheduler, it is unloaded only
+#: after scx_forks has killed them at the limit.
 FORKS_END_S = 60
 
 
 def unloads_within(guest: Guest, scheduler: Scheduler, number: int, limit_s: int) -> bool:
-    """Whether the scheduler is unloaded within the limit while hogs are forked."""
+    """Whether the scheduler is unloaded within `limit_s` after the signal. Hogs are forked before
+    and after the signal, and run until the unload or the limit."""
     forks = ["scx_forks", str(scheduler.process.pid), str(int(number)), str(limit_s)]
     done = guest.run(forks, timeout_s=2 * TIMEOUT_S)
     print(f"after {done.stdout or 'more than ' + str(limit_s)} s")
@@ -124,7 +125,8 @@ def unloads_within(guest: Guest, scheduler: Scheduler, number: int, limit_s: int
 
 @pytest.fixture
 def walk_paths(guest: Guest) -> Iterator[Callable[[], None]]:
-    """A function that starts tasks which are in an RCU read-side section most of the time."""
+    """A function that starts tasks that are in RCU read-side critical sections most of the
+    time."""
     walk = "while :; do find /sys/devices /sys/class /sys/bus >/dev/null 2>&1; done"
     readers: list[Process] = []
     yield lambda: readers.extend(guest.spawn(f"reader{i}", walk) for i in range(12))

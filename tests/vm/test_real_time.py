@@ -17,8 +17,8 @@ from vm.guest import Guest
 from vm.kernels import Kernel
 from vm.topology import TOPOLOGIES, Topology
 
-#: Schedulers without ops.cpu_release(). Their tasks leave a CPU that a real-time task takes only if
-#: the kernel has SCX_ENQ_IMMED.
+#: Schedulers without ops.cpu_release(). If a real-time task takes a CPU, their tasks leave this CPU
+#: only on kernels with SCX_ENQ_IMMED.
 SINCE_IMMED = ["scx_central", "scx_fifo", "scx_flatcg", "scx_nest", "scx_prev", "scx_simple"]
 IMMED_SINCE = (7, 2)
 

@@ -111,8 +111,8 @@ def test_server_gets_what_its_clients_give_up(replayed: Replayed) -> None:
 
 
 def test_server_share_grows_with_the_number_of_clients(replayed: Replayed) -> None:
-    """T2: the server's share does not fall with the number of clients. Server and clients together
-    get at most the sum of their fair shares."""
+    """T2: with more clients, the server's share does not fall. Server and clients together get at
+    most the sum of their fair shares."""
     counts = (1, 2, 4, 8)
     work = "--client-waits --client-work-us 100"
     run = trade(replayed, "", *(f"{terminals(2, count)} {work}" for count in counts))
@@ -188,7 +188,7 @@ def test_compositor_misses_fewer_frames(replayed: Replayed) -> None:
 
 def test_messages_cost_little(replayed: Replayed) -> None:
     """T5: a client and a server do nothing but exchange messages on one CPU. In a deterministic
-    guest, the time of a round trip, in ns, is a number of instructions, about 29,000. While no
+    guest, an instruction takes 1 ns, and a round trip takes about 29,000 instructions. While no
     other task wants the CPU, messages are free. Hogs on another CPU make CPU time scarce, and the
     CPUs execute instructions in turns, so a round trip takes twice as long."""
     load = "--hogs 0 --clients 1 --client-waits --client-work-us 0 --server-work-us 0 --seconds 0.3"
@@ -323,7 +323,7 @@ def test_no_money_is_created_or_lost(guest: Guest, start: Start, load: Load) -> 
     clients = load("--hogs", "2", "--clients", "4")
     wait_for("clients pay", lambda: total(guest)["nr_withdraw"] > 0)
     tasks = " ".join(f"/proc/{one.pid}/task/*" for one in (mixed, clients))
-    # Some tasks end before the loop comes to them.
+    # Some tasks end before the loop reaches them.
     each = f"for task in {tasks}; do task=${{task##*/}}; CHANGE && echo ok; done 2>&1; true"
     group = "/sys/fs/cgroup/economy"
     guest.run(f"echo +cpu >/sys/fs/cgroup/cgroup.subtree_control; mkdir {group}").check()

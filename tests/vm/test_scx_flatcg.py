@@ -114,7 +114,7 @@ def test_quotas_are_kept_at_every_level(replayed: Callable[[str], str]) -> None:
 
 
 def test_new_cgroups_do_not_delay_parked_tasks(replayed: Callable[[str], str]) -> None:
-    """The timer that checks parked tasks also runs while cgroups are created all the time."""
+    """The timer that checks parked tasks also runs while cgroups are created continuously."""
     commands = [FUNCTIONS, create({"limited": 100, "new": 100})]
     commands += ["echo 20000 100000 >limited/cpu.max", "echo +cpu >new/cgroup.subtree_control"]
     commands += ["start scx_flatcg -i 0", "hogs limited 1", "sleep 0.5"]

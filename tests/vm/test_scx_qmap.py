@@ -27,7 +27,8 @@ from sched_ext import (
 from vm import topology
 from vm.guest import Guest
 
-#: A nice value for each of the five queues, and how many tasks each queue serves in a turn.
+#: A nice value for each of the five queues, and the maximum number of tasks that each queue serves
+#: in a turn.
 NICES = "10,5,0,-5,-10"
 RATIO = [1, 2, 4, 8, 16]
 
@@ -199,7 +200,7 @@ FAILURES = {
 def test_failure_on_request(guest: Guest, start: Start, load: Load, failure: str) -> None:
     options, message = FAILURES[failure]
     # For the endless loop, tasks have to wait in the queues. A CPU in the loop sometimes looks
-    # idle, so that sleepers run at once and do not fill the queues. Hogs do.
+    # idle, so sleepers are dispatched directly, and do not fill the queues. Hogs fill them.
     hogs = "8" if failure == "loop" else "0"
     load("--hogs", hogs, "--sleepers", "4", "--pipes", "0", "--forks-per-s", "0")
     scheduler = start("scx_qmap", *options)

@@ -49,8 +49,8 @@ def in_flight(counts: Record) -> int:
 
 
 def assert_books_balance(guest: Guest) -> None:
-    """Waits until the number of enqueues that have not ended is the number of tasks that wait
-    according to the kernel. It is polled, because the counters of the CPUs are not read at the same
+    """Waits until the number of enqueues that have not ended equals the kernel's number of tasks
+    that wait for a decision. Polls, because the counters of the CPUs are not read at the same
     time."""
     wait_for(
         "all tasks are accounted for",
@@ -197,7 +197,7 @@ def test_hotplug_in_place(guest: Guest, start: Start, load: Load, set_cpu: SetCp
             wait_for("one CPU is offline", lambda: total(guest)["nr_cpus"] == nr_cpus - 1)
         set_cpu(1, True)
     # A CPU goes offline when all tasks have left it, which the CPU checks only when it schedules.
-    # When the scheduler did not kick the CPU for this, going offline took 8 s, or forever.
+    # Without the scheduler's kick of this CPU, going offline took 8 s, or forever.
     assert statistics.median(offline_s) < 4, offline_s
     # When a CPU in its last steps of going offline woke the policy thread (is_dying_cpu()), the
     # wakeup was lost in some runs on 7.2, and going offline took 15 s.
@@ -250,7 +250,7 @@ def test_all_allowed_cpus_go_offline(
 
 @pytest.mark.every_topology
 def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
-    """Threads change the affinity of each other while they run, wait and wake up. So decisions come
+    """Threads change each other's affinity while they run, wait and wake up. So some decisions come
     too late, or are for CPUs that the task may no longer use. This must not be an error."""
     scheduler = serve(guest, start, "--percpu-local")
     storm = load("--movers", "24", "--hogs", "4", *QUIET, "--seconds", "4", "--json")
@@ -446,7 +446,8 @@ def test_percpu_local_tasks_stay(guest: Guest, start: Start, load: Load) -> None
 
 
 def test_builtin_idle_leaves_wakeups_to_the_kernel(replayed: Callable[[str], str]) -> None:
-    """With --builtin-idle, a task that wakes up on an idle CPU bypasses the policy."""
+    """With --builtin-idle, a task bypasses the policy if the kernel finds an idle CPU for it on
+    wakeup."""
     commands = ["scx_rlfifo", "scx_rlfifo --builtin-idle"]
     load = ("--hogs", "0", "--sleepers", "8", *QUIET[2:])
     asked, asked_builtin = (

@@ -94,7 +94,8 @@ def test_decisions_stand_for_later_wakeups(replayed: Callable[[str], str]) -> No
 
 
 def test_low_power_keeps_idle_cpus_asleep(replayed: Callable[[str], str]) -> None:
-    """Counts kicks of idle CPUs per decision, beside a hog. The numbers of decisions differ."""
+    """Counts kicks of idle CPUs beside a hog, per decision, because the numbers of decisions
+    differ."""
     load = ("--hogs", "1", *SLEEPERS[2:])
     commands = ["scx_rustland --full-user", "scx_rustland --full-user --low-power"]
     usual, low = (

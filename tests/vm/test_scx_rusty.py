@@ -149,8 +149,8 @@ def restarts(scheduler: Scheduler) -> int:
 
 
 def switch(scheduler: Scheduler, set_cpu: SetCpu, cpu: int, online: bool) -> float:
-    """Takes a CPU offline or online, and waits until the scheduler has restarted. Returns how long
-    the change took, without the restart, in s of the guest."""
+    """Takes a CPU offline, or brings it online, and waits until the scheduler has restarted.
+    Returns how long the change took, without the restart, in s of the guest."""
     before = restarts(scheduler)
     took_s = set_cpu(cpu, online)
     print(f"CPU {cpu} online={online} after {took_s:.1f} s")
@@ -204,8 +204,8 @@ def test_all_cpus_of_a_domain_go_offline(
 
 @pytest.mark.every_topology
 def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
-    """Threads change the affinity of each other while they run, wait and wake up, and thereby also
-    their domains."""
+    """Threads change each other's affinity while they run, wait and wake up. Since each CPU is a
+    domain, this also changes their domains."""
     masks = [f"{1 << cpu:x}" for cpu in guest.topology.online]
     scheduler = serve(guest, start, "--cpumasks", *masks)
     storm = load("--movers", "24", "--hogs", "4", *QUIET, "--seconds", "4", "--json")

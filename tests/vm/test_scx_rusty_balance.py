@@ -173,8 +173,8 @@ WEIGHTS = {-10: 9548 / 10.24, 0: 100.0, 10: 110 / 10.24}
 
 
 def feasible(nices: list[int], nr_cpus: int) -> list[float]:
-    """The fraction of a CPU that each task is entitled to. A task can use at most one CPU. Of the
-    heaviest tasks, this finds the number that use a whole CPU, and shares the other CPUs by
+    """The fraction of a CPU that each task is entitled to. A task can use at most one CPU. Tasks
+    that would get more by weight use a whole CPU each, and the other tasks share the rest by
     weight."""
     weights = [WEIGHTS[nice] for nice in nices]
     by_weight = sorted(weights, reverse=True)

@@ -189,7 +189,7 @@ def test_many_waiting_tasks_get_shorter_slices(guest: Guest, start: Start, load:
 
 
 def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
-    """Threads change the affinity of each other while they run, wait and wake up."""
+    """Threads change each other's affinity while they run, wait and wake up."""
     scheduler = start("scx_simple").wait_enabled()
     storm = load("--movers", "24", *ONE_HOG, "--seconds", "4", "--json")
     assert storm.wait(TIMEOUT_S) == 0, storm.stderr()

@@ -218,8 +218,8 @@ def test_forks_are_counted(guest: Guest, start: Start, load: Load) -> None:
 
 
 def test_observes_for_a_shorter_time_if_there_are_many_switches(guest: Guest, load: Load) -> None:
-    """scxtop observes about 10,000 switches per second of the interval at most, which is estimated
-    to take 1 % of a CPU."""
+    """scxtop observes at most about 10,000 switches per second of the interval. This is estimated
+    to take 1 % of a fast CPU."""
     *_, quiet = snapshots(guest, 2)
     assert quiet["observed_pct"] > 95
     load("--hogs", "0", "--sleepers", "0", "--pipes", "4", "--forks-per-s", "0")

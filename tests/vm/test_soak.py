@@ -23,5 +23,5 @@ def test_scheduler_survives_half_a_minute_of_soak(
     setup = setup_of(build_dir, scheduler, (), kernel, shape, 1, SECONDS)
     verdict = soak.run(setup, print)
     assert verdict.faults == []
-    # The minimum is low, because a busy host does fewer actions in this time.
+    # The minimum is low, because on a busy host the guest completes fewer actions in this time.
     assert verdict.nr_actions >= 3

@@ -33,7 +33,7 @@ def quiet_load(load: Load, *args: str, through: str = "") -> Process:
 
 
 def figures(process: Process) -> Record:
-    """The figures of a load, after it has ended by itself."""
+    """Waits until a load ends by itself. Returns its figures."""
     assert process.wait(TIMEOUT_S) == 0, process.stderr()
     return json.loads(process.stdout())
 
