@@ -220,7 +220,7 @@ def test_without_btf_it_is_refused(guest: Guest, program: str) -> None:
 
 #: A cgroup with a lower weight than the default, if the kernel has cpu.weight.
 CGROUP = "/sys/fs/cgroup/scx_test"
-#: Schedulers that honour weights of cgroups.
+#: Schedulers that honour weights of cgroups without an option.
 HONOURING = {"scx_flash", "scx_flatcg"}
 MAKE_CGROUP = f"""
 echo +cpu >/sys/fs/cgroup/cgroup.subtree_control &&

@@ -47,7 +47,7 @@ def files(build_dir: Path, build_options: dict[str, str]) -> dict[str, File]:
 
 
 class Systemd:
-    """A systemd system manager in a guest, PID 1 of its own namespace."""
+    """A systemd system manager in a guest, PID 1 of its own PID namespace."""
 
     def __init__(self, guest: Guest, configuration: Path) -> None:
         self.guest = guest
@@ -71,7 +71,7 @@ class Systemd:
         return self.guest.run(f"nsenter -t {self._pid} --pid --mount -- {command}")
 
     def kill(self) -> None:
-        """Ends the namespace, by killing its PID 1."""
+        """Ends the PID namespace, by killing its PID 1."""
         self.guest.run(["kill", "-9", self._pid]).check()
         self.process.wait(TIMEOUT_S)
 
