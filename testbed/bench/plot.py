@@ -13,8 +13,8 @@ from .summary import Row
 #: Dimensions of the picture, in SVG units.
 _WIDTH, _LEFT, _RIGHT, _LINE, _TOP = 760, 150, 20, 30, 8
 COLOURS = ("#7a7a7a", "#2f7fc1", "#c2651a", "#2f8a43", "#9a5fb8", "#9a7400")
-#: The axis is logarithmic if the largest value exceeds the smallest value, which must not be 0, by
-#: more than this factor.
+#: The axis is logarithmic if all values are above 0, and the largest value is more than this many
+#: times the smallest value.
 _LOG_FROM = 20
 
 

@@ -53,8 +53,8 @@ class Workload:
     switches: tuple[str, ...] = ()
     #: Whether the scheduler's BPF programs and system calls are counted, which has an overhead.
     counts_cost: bool = False
-    #: The program. If it is not installed, the workload is skipped, unless the user names the
-    #: workload, which is an error.
+    #: The program. If it is not installed, the workload is skipped, or is refused if the user has
+    #: requested it.
     program: str = "scx_load"
 
 

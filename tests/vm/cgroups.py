@@ -93,7 +93,7 @@ def two_cgroups(scheduler: str) -> str:
 
 
 def results(printed: str) -> dict[str, dict[str, float]]:
-    """For each stage, by the path of the cgroup: its share of the CPU time that all cgroups of the
+    """By stage and by path of a cgroup, the cgroup's share of the CPU time that all cgroups of the
     stage have used."""
     found: dict[str, dict[str, float]] = {}
     for stage, _, lines in (text.partition("\n") for text in printed.split("stage ")[1:]):

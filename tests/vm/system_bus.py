@@ -45,7 +45,7 @@ _POLKIT_CONF = [
     Path(folder) / "org.freedesktop.PolicyKit1.conf"
     for folder in (POLICIES, "/etc/dbus-1/system.d")
 ]
-#: The default authentication timeout, 30 s, may be too short for a slow guest. In ms.
+#: The default authentication timeout, 30 s, may be too short for a slow guest.
 _LOCAL_CONF = '<busconfig><limit name="auth_timeout">60000</limit></busconfig>\n'
 _MACHINE_ID = "0123456789abcdef0123456789abcdef\n"
 

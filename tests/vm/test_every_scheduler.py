@@ -35,7 +35,7 @@ def one_line(text: str) -> bool:
 
 def last_line(scheduler: Scheduler, icount: bool) -> str:
     """The last line of standard error, which is the reason for the exit. The lines before it may
-    say only that the scheduler is healthy, and which features this kernel lacks. With the host's
+    only say that the scheduler is healthy, or which features this kernel lacks. With the host's
     time, they may also count tasks without a decision, because the host may halt the guest for
     longer than a policy's timeout."""
     late = "" if icount else r"\d+ tasks? without a decision: .* faults=0$|"

@@ -50,7 +50,7 @@ def test_task_that_is_alone_is_not_interrupted(replayed: Replayed) -> None:
     """With one hog per CPU, each hog continues at the end of its slice, without a context
     switch."""
     runs = record_hogs(replayed, "scx_flash", scx_load("--hogs 4 --seconds 60"))
-    # Kernel threads interrupt the hogs, too. With a context switch at the end of each slice, which
+    # Kernel threads still interrupt the hogs. With a context switch at the end of each slice, which
     # is at the next tick, there would be 500 runs.
     assert len(runs) < 150
 

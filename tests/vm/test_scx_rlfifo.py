@@ -282,7 +282,7 @@ wait $scheduler
 @pytest.mark.once
 def test_hogs_get_the_whole_cpu_time(replays: Callable[..., Outcome], shape: Topology) -> None:
     """With as many hogs as CPUs, no task waits, so there are no preemptions, and the policy thread
-    sleeps. The guest is deterministic, because in other guests each switch would take
+    sleeps. The guest is deterministic, because in other guests a context switch may take
     milliseconds."""
     nr_cpus = len(shape.online)
     script = HOGS.replace("NR_CPUS", str(nr_cpus))
