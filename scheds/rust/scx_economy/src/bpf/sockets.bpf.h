@@ -144,10 +144,10 @@ static inline int received(struct socket *sock, int flags, int ret)
 	return 0;
 }
 
+/* received() withdraws nothing for an empty message, so its sender does not pay. */
 SEC("fentry/unix_stream_sendmsg")
 int BPF_PROG(economy_stream_send, struct socket *sock, void *msg, u64 len)
 {
-	/* An empty message is not received, so its sender does not pay. */
 	return is_trading() && len ? sends(sock) : 0;
 }
 
@@ -158,9 +158,9 @@ int BPF_PROG(economy_stream_received, struct socket *sock, void *msg, u64 len, i
 }
 
 SEC("fentry/unix_seqpacket_sendmsg")
-int BPF_PROG(economy_packet_send, struct socket *sock)
+int BPF_PROG(economy_packet_send, struct socket *sock, void *msg, u64 len)
 {
-	return is_trading() ? sends(sock) : 0;
+	return is_trading() && len ? sends(sock) : 0;
 }
 
 SEC("fexit/unix_seqpacket_recvmsg")
