@@ -81,6 +81,7 @@ pub(crate) struct Machine {
     pub(crate) hybrid: bool,
     /// Number of CPUs of the boot option `nohz_full=`.
     pub(crate) nr_tickless: usize,
+    /// Whether a battery powers the machine. None without a battery.
     pub(crate) on_battery: Option<bool>,
     pub(crate) power_profile: Option<Profile>,
     /// None without cgroup v2.

@@ -9,6 +9,7 @@ use scx_utils::compat::KernelBtf;
 use scx_utils::cpumask::{Cpumask, MAX_NR_CPU_IDS};
 use scx_utils::hotplug::HotplugToken;
 use scx_utils::kernel::SchedExt;
+use scx_utils::power::Supply;
 use scx_utils::topology::Topology;
 
 use super::facts::{Cgroups, Machine};
@@ -27,7 +28,7 @@ pub(super) fn read(root: &Path, btf: Option<&KernelBtf>) -> anyhow::Result<Machi
         smt: topology.smt_enabled(),
         hybrid: topology.has_little_cores(),
         nr_tickless: nr_tickless(root),
-        on_battery: on_battery(&root.join("sys/class/power_supply")),
+        on_battery: Supply::read(root).map(|supply| supply == Supply::Battery),
         power_profile: None,
         cgroups: cgroups(root),
     })
@@ -54,31 +55,6 @@ fn nr_tickless(root: &Path) -> usize {
     let text = fs::read_to_string(root.join("sys/devices/system/cpu/nohz_full"));
     let mask = Cpumask::from_list(text.unwrap_or_default().trim(), MAX_NR_CPU_IDS);
     mask.map_or(0, |mask| mask.weight())
-}
-
-/// Whether a battery powers the machine, according to the power supplies in this directory of
-/// sysfs.
-fn on_battery(supplies: &Path) -> Option<bool> {
-    let (mut has_battery, mut discharging) = (false, false);
-    let (mut has_line, mut line_online) = (false, false);
-    for supply in fs::read_dir(supplies).ok()?.flatten() {
-        let is = |file: &str, value: &str| {
-            let text = fs::read_to_string(supply.path().join(file));
-            text.is_ok_and(|text| text.trim() == value)
-        };
-        // The battery of a peripheral device, such as a mouse, has the scope Device.
-        if is("type", "Battery") && !is("scope", "Device") {
-            has_battery = true;
-            discharging |= is("status", "Discharging");
-        } else if ["Mains", "USB", "Wireless"]
-            .iter()
-            .any(|kind| is("type", kind))
-        {
-            has_line = true;
-            line_online |= is("online", "1");
-        }
-    }
-    Some(has_battery && !line_online && (discharging || has_line))
 }
 
 /// Counts the cgroups with weights and quotas. None without cgroup v2, because the controls of
