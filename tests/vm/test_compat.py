@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The BPF library on a real kernel: every declaration of kfuncs.bpf.h, the effect of every wrapper
-of compat.bpf.h (tests/scheds/scx_compat), and running averages compared with those of user space
-(scx_ravg_rust)."""
+"""The BPF library on a real kernel: every declaration of kfuncs.bpf.h; the effects of the wrappers
+of compat.bpf.h, except those for task storage and cgroup controls; and running averages compared
+with those of user space. The programs are scx_compat and scx_ravg_rust of tests/scheds."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Build ids of programs.
+//! The version that programs print for `--version`, with the commit from which they were built.
 
 /// The commit of the build: `git describe`'s short commit, with `-dirty` if there were changes. Set
 /// by build-aux/cargo.py, to an empty string without git; absent if cargo is called directly.

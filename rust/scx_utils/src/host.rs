@@ -52,8 +52,8 @@ impl Group {
     /// files in common must have the same name.
     pub(crate) fn hold(paths: &[PathBuf], value: &str, name: &Path, notes: &Path) -> Result<Self> {
         let mut note = Note::take(name, notes)?;
-        // Restore what a killed process has left. The files have their original values before the
-        // note is emptied, so a kill at any time loses nothing.
+        // Undo the changes of a process that was killed. The note is emptied only after the files
+        // have been restored, so a kill at any time loses nothing.
         restore(note.entries()).1?;
         note.reduce(Vec::new());
         let entry = |path: &PathBuf| {

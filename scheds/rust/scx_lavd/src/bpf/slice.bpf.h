@@ -53,6 +53,7 @@ static void shorten_slice(struct task_struct *p, s32 cpu)
 {
 	struct lavd_cpu *state = cpu_state(cpu);
 	bool is_limited = config.pinned_slice_ns && scx_has_pinned_waiting(cpu);
+	const struct scx_dl_task *t;
 	u64 nr, max_ns, ran_ns, left_ns;
 
 	if (!is_limited && !state->is_boosted)
@@ -61,8 +62,14 @@ static void shorten_slice(struct task_struct *p, s32 cpu)
 	if (!nr)
 		return;
 	max_ns = plain_slice_ns(cpu, nr);
-	if (is_limited)
+	if (is_limited) {
 		max_ns = lavd_min(max_ns, config.pinned_slice_ns);
+	} else {
+		t = scx_dl_task(p);
+		if (t)
+			max_ns = lavd_boosted_slice_ns(max_ns, t->avg_runtime_ns, true, t->lat_cri,
+						       lavd_system.avg_lat_cri);
+	}
 	ran_ns = time_delta(scx_bpf_now(), state->refilled_at_ns);
 	left_ns = max_ns > ran_ns ? max_ns - ran_ns : 0;
 	if (p->scx.slice > left_ns)
