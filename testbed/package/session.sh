@@ -178,6 +178,18 @@ service() {
 	until_true "end of the scheduler" none_runs
 }
 
+# The README's commands for a default scheduler.
+configure_default() {
+	say a default scheduler
+	config=/etc/scx_loader/config.toml
+	show install -D -m 644 /usr/share/scx_loader/config.toml $config
+	show sed -i 's/^#default_sched = .*/default_sched = "scx_bpfland"/' $config
+	show systemctl enable scx_loader.service
+	show scxctl reload
+	show scxctl restore
+	runs bpfland || fail "restore"
+}
+
 case $(cat /proc/cmdline) in
 *scx.session=first*)
 	readme
@@ -185,6 +197,7 @@ case $(cat /proc/cmdline) in
 	crash
 	suspend_to_ram
 	service
+	configure_default
 	;;
 *scx.session=default*)
 	say the default scheduler, at boot

@@ -137,7 +137,7 @@ def test_modes_of_schedulers_can_be_queried(loader: Loader) -> None:
     assert "no mode 5" in loader.refusal("SchedulerModeArgs", "su", "scx_rusty", "5")
     assert "no scheduler" in loader.refusal("SchedulerModes", "s", "scx_nope")
     shown = loader.ctl("modes", "-s", "rusty", user=USER).check().stdout
-    assert shown.startswith("auto\n")
+    assert shown.startswith("auto       (defaults)\n")
     assert f"lowlatency {' '.join(args)}\n" in shown
     modes = json.loads(loader.ctl("--json", "modes", "-s", "rusty").check().stdout)
     assert (modes["auto"], modes["lowlatency"]) == ([], args)
@@ -439,6 +439,7 @@ def test_service_starts_with_an_invalid_configuration(stopped: Loader, guest: Gu
     guest.run("echo 'default_sched = 1' >/srv/broken.toml").check()
     loader = stopped.start("--config", "/srv/broken.toml")
     assert "/srv/broken.toml:1: " in loader.log()
+    assert loader.get("StateReason").startswith("/srv/broken.toml:1: ")
     loader.call("StartScheduler", "su", "scx_simple", "0")
 
 
@@ -657,6 +658,10 @@ def test_scxctl(loader: Loader, guest: Guest) -> None:
     assert '"rusty"' in said("list")
     assert said("start", "-s", "rlfifo", "-m", "gaming") == "started Rlfifo in Gaming mode\n"
     assert said("get") == "running Rlfifo in Gaming mode\n"
+    assert "  statistics: for root only\n" in loader.ctl("status", user=USER).check().stdout
+    missing = loader.ctl("switch", "-s", "simple", "-m", "gaming")
+    assert missing.stderr == "scxctl: scx_simple has no mode gaming: it runs with its defaults\n"
+    assert said("switch", "-s", "rlfifo") == "switched to Rlfifo in Gaming mode\n"
     again = loader.ctl("start", "-s", "fifo")
     assert (again.status, again.stdout) == (1, "")
     assert again.stderr == "scxctl: scx_rlfifo is already running: switch instead\n"

@@ -38,6 +38,8 @@ pub(crate) struct Config {
     modes: BTreeMap<String, BTreeMap<Mode, Vec<String>>>,
     /// Problems that do not make the file invalid.
     pub(crate) warnings: Vec<String>,
+    /// Why the file was rejected at the start of the loader. Empty if it was valid.
+    pub(crate) error: String,
 }
 
 /// Settings of the mode auto.
@@ -286,6 +288,14 @@ impl From<Scheduler> for BTreeMap<Mode, Vec<String>> {
 }
 
 impl Config {
+    /// The configuration of a loader whose file was rejected at the start.
+    pub(crate) fn rejected(error: String) -> Self {
+        Self {
+            error,
+            ..Self::default()
+        }
+    }
+
     /// A scheduler in a mode. A list of arguments in this configuration, even an empty list,
     /// replaces the list in the scheduler's manifest.
     ///

@@ -95,8 +95,9 @@ fn run(opts: &Opts) -> Result<()> {
     let registry = Registry::read(&opts.schedulers)?;
     let config = read_config(opts, &registry).unwrap_or_else(|error| {
         // Start nevertheless: only a running service can report the error to `scxctl reload`.
-        error!("{error:#}: continuing without a configuration");
-        Config::default()
+        let error = format!("{error:#}: continuing without a configuration");
+        error!("{error}");
+        Config::rejected(error)
     });
     let (happened, wait) = mpsc::channel();
     watch_signals(happened.clone())?;

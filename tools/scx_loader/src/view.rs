@@ -52,6 +52,7 @@ impl View {
         let reason = match supervisor.state() {
             State::External => "not started by the loader".into(),
             State::Starting | State::Running => String::new(),
+            _ if supervisor.reason().is_empty() => config.error.clone(),
             _ => supervisor.reason().to_owned(),
         };
         let default = config.default.as_ref();

@@ -2,7 +2,7 @@
 //! Requests to the loader.
 
 use std::collections::HashMap;
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Write as _};
 
 use anyhow::{anyhow, bail, Result};
 use scx_loader::bus::{LoaderProxy, NONE};
@@ -119,10 +119,11 @@ async fn modes(loader: &LoaderProxy<'_>, sched: &str, json: bool) -> zbus::Resul
         format!("{}\n", json!(all))
     } else {
         let line = |(name, args): (String, Vec<String>)| {
-            format!("{name:<10} {}", args.join(" "))
-                .trim_end()
-                .to_owned()
-                + "\n"
+            let args = match &args[..] {
+                [] => "(defaults)".into(),
+                args => args.join(" "),
+            };
+            format!("{name:<10} {args}\n")
         };
         all.into_iter().map(line).collect()
     })
@@ -149,7 +150,7 @@ async fn change(loader: &LoaderProxy<'_>, command: &Command, json: bool) -> Resu
         }
         Command::Reload => {
             call(loader, "ReloadConfiguration", &()).await?;
-            return Ok("reloaded\n".into());
+            return reloaded(loader).await.map_err(explain);
         }
         _ => {
             call(loader, "StopScheduler", &()).await?;
@@ -157,11 +158,44 @@ async fn change(loader: &LoaderProxy<'_>, command: &Command, json: bool) -> Resu
         }
     };
     let now = Current::read(loader).await.map_err(explain)?;
+    if matches!(command, Command::Start { .. } | Command::Switch { .. }) {
+        note_missing_mode(loader, &now).await;
+    }
     Ok(match command {
         _ if json => format!("{}\n", now.json()),
         Command::Stop | Command::Restart => format!("{done}\n"),
         _ => format!("{done} {}\n", now.text()),
     })
+}
+
+/// Only the start of the loader, or `restore`, starts the default scheduler.
+async fn reloaded(loader: &LoaderProxy<'_>) -> zbus::Result<String> {
+    let default = known(loader.default_scheduler().await?);
+    let is_stopped = known(loader.current_scheduler().await?).is_none();
+    Ok(match default.filter(|_| is_stopped) {
+        Some(default) => {
+            format!("reloaded; {default} does not run yet: scxctl restore starts it\n")
+        }
+        None => "reloaded\n".into(),
+    })
+}
+
+/// Prints a note if the scheduler runs in a mode that it does not distinguish.
+async fn note_missing_mode(loader: &LoaderProxy<'_>, now: &Current) {
+    let Some(scheduler) = now.scheduler.as_deref().filter(|_| now.args.is_empty()) else {
+        return;
+    };
+    // A loader of an earlier version does not tell the modes.
+    let Ok(modes) = loader.scheduler_modes(scheduler).await else {
+        return;
+    };
+    if let Some(mode) = Mode::from_number(now.mode).filter(|_| !modes.contains(&now.mode)) {
+        // If standard error is closed, the note is lost.
+        let _ = writeln!(
+            io::stderr(),
+            "scxctl: {scheduler} has no mode {mode}: it runs with its defaults"
+        );
+    }
 }
 
 /// Calls a method that changes something. A password dialog is allowed only if standard input is a
@@ -196,7 +230,7 @@ async fn switch(
     how: &How,
 ) -> Result<()> {
     let Some(running) = &before.scheduler else {
-        bail!("no scheduler is running: use start");
+        bail!("no scheduler is running: use scxctl start");
     };
     if sched.is_none() && how.mode.is_none() && how.arguments().is_none() {
         bail!("nothing to switch to: name a scheduler, a mode or arguments");

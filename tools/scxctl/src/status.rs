@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use scx_loader::bus::LoaderProxy;
-use scx_stats::Client;
+use scx_stats::{Client, ClientError};
 use scx_utils::manifest::Mode;
 use serde::Serialize;
 use serde_json::Value;
@@ -38,6 +38,9 @@ pub(crate) struct Status {
     effective_mode: Mode,
     #[serde(skip_serializing_if = "Option::is_none")]
     stats: Option<Value>,
+    /// Why there are no statistics, if the user can change that.
+    #[serde(skip)]
+    no_stats: Option<String>,
 }
 
 impl Status {
@@ -96,6 +99,7 @@ impl Status {
             effective_mode: Mode::from_number(loader.effective_mode().await.unwrap_or_default())
                 .unwrap_or_default(),
             stats: None,
+            no_stats: None,
         })
     }
 
@@ -155,6 +159,9 @@ impl Status {
                 let _ = writeln!(text, "    {line}");
             }
         }
+        if let Some(why) = &self.no_stats {
+            let _ = writeln!(text, "  statistics: {why}");
+        }
         let numbers = self.stats.as_ref().and_then(Value::as_object);
         for (name, value) in numbers.into_iter().flatten() {
             if let Some(number) = value.as_f64() {
@@ -187,7 +194,13 @@ fn lasting(time: Duration) -> String {
 pub(crate) async fn status(loader: &LoaderProxy<'_>, json: bool) -> zbus::Result<String> {
     let mut status = Status::read(loader).await?;
     if status.state == "running" {
-        status.stats = statistics();
+        match statistics() {
+            Ok(stats) => status.stats = Some(stats),
+            Err(ClientError::PermissionDenied { readers, .. }) => {
+                status.no_stats = Some(format!("for {readers}"));
+            }
+            Err(_) => {}
+        }
     }
     Ok(if json {
         format!("{}\n", serde_json::to_string(&status).unwrap_or_default())
@@ -196,10 +209,9 @@ pub(crate) async fn status(loader: &LoaderProxy<'_>, json: bool) -> zbus::Result
     })
 }
 
-/// The scheduler's statistics, if available and accessible.
-fn statistics() -> Option<Value> {
-    let mut client = Client::connect(scx_stats::DEFAULT_PATH, STATS_TIMEOUT).ok()?;
-    client.stats_total().ok()
+/// The scheduler's statistics.
+fn statistics() -> Result<Value, ClientError> {
+    Client::connect(scx_stats::DEFAULT_PATH, STATS_TIMEOUT)?.stats_total()
 }
 
 #[cfg(test)]
@@ -223,6 +235,7 @@ mod tests {
             power_profile_follower: "none".into(),
             effective_mode: Mode::Auto,
             stats: None,
+            no_stats: None,
         }
     }
 
@@ -256,6 +269,13 @@ mod tests {
         assert!(text.contains("  process:    7\n"));
         assert!(text.contains("load                     1.5\n"));
         assert!(!text.contains("nodes") && !text.contains("standard error"));
+        let denied = Status {
+            stats: None,
+            no_stats: Some("for root only".into()),
+            ..running
+        };
+        let text = denied.text(UNIX_EPOCH);
+        assert!(text.ends_with("  statistics: for root only\n"), "{text}");
     }
 
     #[test]

@@ -26,7 +26,7 @@ fn process(root: &Path) -> Option<Finding> {
     let has = |all: u64| capabilities & all == all;
     Some(if effective_uid(root)? != 0 {
         let text = "loading a scheduler requires root privileges, which this user lacks";
-        let cure = "use scx_loader (scxctl start), or sudo";
+        let cure = "use scx_loader: sudo scxctl start";
         Finding::warning("rights", text, cure)
     } else if is_user_namespace(root) || !(has(CAP_SYS_ADMIN) || has(CAP_BPF | CAP_PERFMON)) {
         let text = "this process is root, but may not load BPF programs, as in a container";

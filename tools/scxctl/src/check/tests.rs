@@ -231,7 +231,7 @@ fn bad_machine() {
     warning  ext_server  no CPU time is reserved for sched_ext: kill -9 can hang the machine
                          cure: stop schedulers by SIGTERM, or boot a newer kernel, such as 7.2
     warning  rights      loading a scheduler requires root privileges, which this user lacks
-                         cure: use scx_loader (scxctl start), or sudo
+                         cure: use scx_loader: sudo scxctl start
     problem  lockdown    BPF programs may not read the kernel's memory (lockdown=confidentiality)
                          cure: boot with lockdown=integrity, or without lockdown=
     problem  scheduler   the running scheduler 'stranger' is not installed here
