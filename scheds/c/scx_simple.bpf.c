@@ -112,6 +112,7 @@ void BPF_STRUCT_OPS(simple_runnable, struct task_struct *p, u64 enq_flags)
 	struct scx_cgroup_task *t = cgroup_task(p);
 
 	if (t) {
+		scx_vclock_advance(SHARED_DSQ);
 		scx_cgroup_task_runnable(p, t);
 		scx_cgroup_task_place(p, t, SHARED_DSQ, false);
 	} else if (!fifo_sched) {
