@@ -7,8 +7,8 @@
  * in `waiting` and preempts the central CPU's task. The central CPU then goes through the queue and
  * gives each task to a waiting CPU. The task gets an infinite slice, so that the kernel can stop
  * the tick of its CPU (nohz_full). Once per millisecond the timer looks for tasks that have run for
- * a slice while others wait, and preempts them. While a real-time task runs on the central CPU, the
- * timer gives tasks to the waiting CPUs.
+ * a slice while others wait, and preempts them. While the central CPU makes no decisions, because a
+ * real-time task runs there or the CPU goes offline, the timer gives tasks to the waiting CPUs.
  *
  * Tasks that wake up are queued on the central CPU if they may run there, so that no other CPU is
  * interrupted. The central CPU itself runs what is left when no other CPU waits. Its tasks have
@@ -36,6 +36,10 @@ char _license[] SEC("license") = "GPL";
  * expiry does not suffice, because a task that is being enqueued is not in the queue yet. */
 #define IDLE_EXPIRIES 10
 
+/* After this many consecutive expiries at which tasks and CPUs wait, although the central CPU was
+ * kicked, the timer decides itself. */
+#define UNANSWERED_MAX 3
+
 const volatile s32 central_cpu;
 const volatile u64 slice_ns = 20 * NSEC_PER_MSEC;
 
@@ -48,6 +52,7 @@ struct timer {
 	struct bpf_timer timer;
 	u32 is_armed; /* the timer is pending, or is about to be started */
 	u32 nr_idle; /* consecutive expiries at which no task ran or waited */
+	u32 nr_unanswered; /* consecutive expiries without a decision while tasks and CPUs wait */
 };
 
 struct cpu_ctx {
@@ -185,8 +190,10 @@ static void decide(struct task_struct *prev)
 	u32 zero = 0;
 	struct timer *t = bpf_map_lookup_elem(&timers, &zero);
 
-	if (t)
+	if (t) {
+		t->nr_unanswered = 0;
 		arm(t);
+	}
 	if (mask)
 		serve(mask);
 	dispatch_own(prev);
@@ -273,7 +280,7 @@ static bool has_real_time_task(void)
 static int on_timer(void *map, int *key, struct timer *t)
 {
 	s32 nr_queued = scx_bpf_dsq_nr_queued(CENTRAL_DSQ);
-	bool is_taken = has_real_time_task(), is_busy;
+	bool is_taken = has_real_time_task(), is_busy, waits;
 	struct bpf_cpumask *mask;
 
 	scx_count(stats, timer);
@@ -284,10 +291,14 @@ static int on_timer(void *map, int *key, struct timer *t)
 	 * callback is sleepable. */
 	bpf_rcu_read_lock();
 	mask = waiting;
-	/* The kernel does not call ops.dispatch() on this CPU while a real-time task runs there. */
-	if (is_taken && mask)
+	waits = nr_queued > 0 && cpus_wait();
+	t->nr_unanswered = waits ? t->nr_unanswered + 1 : 0;
+	/* The kernel does not call ops.dispatch() on this CPU while a real-time task runs there, and
+	 * while the CPU begins to go offline. Going offline includes an RCU grace period, which may
+	 * have to wait for a queued task. */
+	if (mask && (is_taken || t->nr_unanswered > UNANSWERED_MAX))
 		serve(mask);
-	else if (nr_queued > 0 && cpus_wait())
+	else if (waits)
 		scx_kick_cpu(central_cpu, SCX_KICK_PREEMPT);
 	bpf_rcu_read_unlock();
 	t->nr_idle = is_busy || nr_queued > 0 || is_taken ? 0 : t->nr_idle + 1;
