@@ -293,9 +293,9 @@ static int on_timer(void *map, int *key, struct timer *t)
 	mask = waiting;
 	waits = nr_queued > 0 && cpus_wait();
 	t->nr_unanswered = waits ? t->nr_unanswered + 1 : 0;
-	/* The kernel does not call ops.dispatch() on this CPU while a real-time task runs there, and
-	 * while the CPU begins to go offline. Going offline includes an RCU grace period, which may
-	 * have to wait for a queued task. */
+	/* The kernel does not call ops.dispatch() on this CPU while a real-time task runs there,
+	 * and while the CPU begins to go offline. Going offline includes an RCU grace period, which
+	 * may have to wait for a queued task. */
 	if (mask && (is_taken || t->nr_unanswered > UNANSWERED_MAX))
 		serve(mask);
 	else if (waits)
