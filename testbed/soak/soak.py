@@ -151,16 +151,16 @@ class _Soak:
     def _figures(self) -> dict[str, int]:
         """Memory of the process in KiB, and the number of page faults of its main thread."""
         pid = self.process.pid
-        status = self.guest.run(["cat", f"/proc/{pid}/status"]).check().stdout
+        status = self.guest.read(f"/proc/{pid}/status").check().stdout
         memory = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
-        stat = self.guest.run(["cat", f"/proc/{pid}/task/{pid}/stat"]).check().stdout
+        stat = self.guest.read(f"/proc/{pid}/task/{pid}/stat").check().stdout
         # The fields from the third on: the second, the name, may contain spaces. minflt is the
         # tenth, majflt the twelfth.
         fields = stat.rpartition(")")[2].split()
         return {"memory_kib": int(memory.split()[1]), "faults": int(fields[7]) + int(fields[9])}
 
     def _state(self) -> str:
-        return self.guest.run(["cat", "/sys/kernel/sched_ext/state"]).stdout.strip()
+        return self.guest.read("/sys/kernel/sched_ext/state").stdout.strip()
 
     def _said(self) -> str:
         return " ".join(self.process.stderr().strip().splitlines()[-3:])

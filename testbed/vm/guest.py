@@ -3,7 +3,7 @@
 
     with Guest(kernel, programs=[path]) as guest:
         scheduler = guest.spawn("scheduler", ["scx_simple", "-v"])
-        assert guest.run("cat /sys/kernel/sched_ext/state").stdout == "enabled\\n"
+        assert guest.read("/sys/kernel/sched_ext/state").stdout == "enabled\\n"
         scheduler.signal(signal.SIGINT)
         assert scheduler.wait(timeout_s=10) == 0
 
@@ -15,8 +15,10 @@ is raised, and the guest's console log is kept.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import os
+import re
 import shlex
 import signal
 import sys
@@ -32,7 +34,7 @@ from debs import DebsError
 from . import accelerator, emulator, initramfs, protocol, qemu, saved, terminal
 from .kernels import Kernel
 from .link import GuestError, Link
-from .programs import RESUME, built, is_built
+from .programs import AGENT, RESUME, built, is_built
 from .progress import step, warn
 from .topology import DEFAULT, TOPOLOGIES, Topology
 
@@ -54,6 +56,9 @@ _HASTY_POWEROFF_S = 5.0
 _MAX_SILENCE_S = 300.0
 #: Timeout for the start of a job's process.
 _START_TIMEOUT_S = 60.0
+
+#: The level of a kernel message; see syslog(2).
+_LEVEL = re.compile("^<[0-9]+>", re.MULTILINE)
 
 Command = str | Sequence[str]
 
@@ -132,8 +137,7 @@ class Process:
         return self._output("stderr")
 
     def _output(self, stream: str) -> str:
-        command = ["cat", f"/run/spawn/{self.name}/{stream}"]
-        return self._guest.run(command, is_urgent=True).check().stdout
+        return self._guest.read(f"/run/spawn/{self.name}/{stream}").check().stdout
 
 
 class Guest:
@@ -171,7 +175,7 @@ class Guest:
         self._files = dict(files or {})
         # Read the files of the host now, so that missing files are reported before anything is
         # started.
-        self._parcel = initramfs.parcel(self._programs, self._files)
+        self._parcel = _parcel(self._programs, tuple(self._files.items()))
         self._kernel_args = tuple(kernel_args)
         self._boot_timeout_s = boot_timeout_s
         self._lifetime_s = lifetime_s
@@ -246,8 +250,8 @@ class Guest:
 
     def _image(self, resumes: bool) -> bytes:
         if resumes:
-            return initramfs.build([built(RESUME)])
-        return initramfs.build(self._programs, files=self._files)
+            return initramfs.build([built(RESUME), built(AGENT)])
+        return initramfs.build([built(AGENT), *self._programs], files=self._files)
 
     def _connect(self, machine: qemu.Machine) -> None:
         if machine.has_inbox:
@@ -308,6 +312,12 @@ class Guest:
         ended = link.ended[name]
         stdout, stderr = self._collect(ended)
         return Result(_text(command), ended.status, stdout, stderr, timed_out=not in_time)
+
+    def read(self, pattern: str) -> Result:
+        """The contents of the files that match a pattern of glob(7), as standard output. The status
+        is 1 if there is none. This starts no process in the guest. Raises GuestError."""
+        name = self._new_name()
+        return self._answer(f"read {pattern}", name, protocol.read(name, pattern))
 
     def spawn(self, name: str, command: Command, *, user: str = "root") -> Process:
         """Start a command in the background, with a name that is unique among running commands.
@@ -389,7 +399,9 @@ class Guest:
 
     def kernel_log(self) -> str:
         """The kernel's log buffer, with messages that the console omits. Raises GuestError."""
-        return self.run(["dmesg"], is_urgent=True).check().stdout
+        name = self._new_name()
+        log = self._answer("kernel log", name, protocol.log(name)).check().stdout
+        return _LEVEL.sub("", log)
 
     @property
     def _link(self) -> Link:
@@ -406,6 +418,24 @@ class Guest:
     ) -> None:
         script = command if isinstance(command, str) else f"exec {shlex.join(command)}"
         self._link.send(protocol.start(name, script, output=output, user=user))
+
+    def _answer(self, what: str, name: str, request: bytes) -> Result:
+        """Send a request that the agent answers itself."""
+        link = self._link
+        link.send(request)
+        if not link.wait_until(lambda: name in link.ended, _KILL_GRACE_S):
+            raise link.hangs(f"no answer to '{what}' within {_KILL_GRACE_S:g} s")
+        ended = link.ended.pop(name)
+        return Result(what, ended.status, self._take(ended.stdout_bytes))
+
+    def _take(self, size: int) -> bytes:
+        """The next bytes of the data port."""
+        data = self._link.data
+        if not self._link.wait_until(lambda: len(data) >= size, _START_TIMEOUT_S):
+            raise self._link.hangs("it does not send a command's output")
+        taken = bytes(data[:size])
+        del data[:size]
+        return taken
 
     def _await_pid(self, name: str) -> int:
         link = self._link
@@ -429,13 +459,16 @@ class Guest:
         link = self._link
         size = ended.stdout_bytes + ended.stderr_bytes
         link.send(protocol.fetch(ended) if size else protocol.forget(ended.name))
-        if not link.wait_until(lambda: len(link.data) >= size, _START_TIMEOUT_S):
-            raise link.hangs("it does not send a command's output")
-        output = bytes(link.data[:size])
-        del link.data[:size]
+        output = self._take(size)
         del link.ended[ended.name]
         link.started.pop(ended.name, None)
         return output[: ended.stdout_bytes], output[ended.stdout_bytes :]
+
+
+@functools.lru_cache(maxsize=1)
+def _parcel(programs: tuple[Path, ...], files: tuple[tuple[str, initramfs.File], ...]) -> bytes:
+    """The archive for a resumed guest. Most guests of a test run have the same one, of 100 MB."""
+    return initramfs.parcel(programs, dict(files))
 
 
 def _text(command: Command) -> str:

@@ -8,6 +8,7 @@ emulation. Device nodes can be put into an archive without root privileges.
 
 from __future__ import annotations
 
+import functools
 import re
 import shutil
 import stat
@@ -161,8 +162,10 @@ def base() -> Tree:
     return tree
 
 
+@functools.cache
 def shared_libraries(program: Path) -> list[Path]:
-    """The libraries that `program` loads at start; empty for scripts and static programs.
+    """The libraries that `program` loads at start; empty for scripts and static programs. Cached,
+    because `ldd` takes longer than all else that is done for a guest on the host.
 
     Raises InitramfsError when the program cannot be read, or a library is missing on the host.
     """

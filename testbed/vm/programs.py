@@ -9,8 +9,10 @@ from pathlib import Path
 
 from .qemu import QemuError
 
-#: The program that saves and resumes a guest. Meson builds it from guest/scx_resume.c.
+#: The programs of the harness that run in guests. Meson builds them from guest/*.c. The first saves
+#: and resumes a guest, the second runs jobs for the host.
 RESUME = "scx_resume"
+AGENT = "scx_agent"
 
 
 def scheduler(build: Path, name: str) -> Path | None:

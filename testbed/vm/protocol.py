@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The messages between the host and the agent in the guest (guest/agent), without any I/O.
+"""The messages between the host and the agent in the guest (guest/scx_agent.c), without any I/O.
 
 Both directions use one line per message on the control port:
 
@@ -8,14 +8,20 @@ Both directions use one line per message on the control port:
     signal PID SIGNAL                          started NAME PID
     fetch NAME STDOUT_BYTES STDERR_BYTES       ended NAME STATUS STDOUT_BYTES STDERR_BYTES
     forget NAME                                pong
+    read NAME PATTERN
+    log NAME
     ping
     poweroff
 
 A job is a shell script with a name. OUTPUT is where the job's two output streams go: `files` keeps
 them in the guest until `fetch` sends them, raw, over the data port; `stream` sends both over the
-stream port as they arrive. `urgent` is like `files`, and makes the job a real-time task if the
-guest has chrt. Other jobs are ordinary tasks. A negative PID means the job's process group.
-Requests are served in order; jobs run in parallel.
+stream port as they arrive. `urgent` is like `files`, and makes the job a real-time task. Other jobs
+are ordinary tasks. A negative PID means the job's process group. Requests are served in order; jobs
+run in parallel.
+
+`read` and `log` start no process: the agent writes the contents of all files that match the
+pattern, or the kernel's log, to the data port, and then reports the end of NAME, with status 1 if
+no file matches.
 """
 
 from __future__ import annotations
@@ -23,7 +29,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-#: Names of the virtio-serial ports, as in guest/agent.
+#: Names of the virtio-serial ports, as in guest/scx_agent.c.
 CONTROL_PORT = "scx.control"
 DATA_PORT = "scx.data"
 STREAM_PORT = "scx.stream"
@@ -92,6 +98,19 @@ def fetch(ended: Ended) -> bytes:
 def forget(name: str) -> bytes:
     """Request to drop the output of a job that has ended."""
     return f"forget {name}\n".encode()
+
+
+def read(name: str, pattern: str) -> bytes:
+    """Request for the contents of all files that match a pattern of glob(7). Raises ValueError if
+    the pattern is more than one line."""
+    if "\n" in pattern:
+        raise ValueError(f"pattern {pattern!r}: give one line")
+    return f"read {name} {pattern}\n".encode()
+
+
+def log(name: str) -> bytes:
+    """Request for the kernel's log."""
+    return f"log {name}\n".encode()
 
 
 def ping() -> bytes:

@@ -42,6 +42,8 @@ def test_requests_are_lines() -> None:
     assert protocol.signal(-12, 9) == b"signal -12 9\n"
     assert protocol.fetch(Ended("n", 0, 3, 4)) == b"fetch n 3 4\n"
     assert protocol.forget("n") == b"forget n\n"
+    assert protocol.read("n", "/proc/*/stat") == b"read n /proc/*/stat\n"
+    assert protocol.log("n") == b"log n\n"
     assert protocol.ping() == b"ping\n"
 
 

@@ -23,7 +23,7 @@ COMPACTION = "/proc/sys/vm/compact_unevictable_allowed"
 
 #: Generous, because a guest may run a hundred times slower than a real machine.
 TIMEOUT_S = 300.0
-POLL_S = 0.1
+POLL_S = 0.05
 
 #: Event counters that may increase in normal operation, with the reason.
 EXPECTED_EVENTS = {
@@ -53,7 +53,7 @@ ENABLES_OFTEN = pytest.mark.kernel_complains(
 
 def read(guest: Guest, path: str) -> str:
     """The contents of a file in the guest, without the final newline; "" if it does not exist."""
-    return guest.run(f"cat {path} 2>/dev/null", is_urgent=True).stdout.rstrip("\n")
+    return guest.read(path).stdout.rstrip("\n")
 
 
 def state(guest: Guest) -> str:

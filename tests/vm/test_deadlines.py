@@ -180,7 +180,7 @@ def test_all_of_many_hogs_run(guest: Guest, start: Start, load: Load, scheduler:
 
     def times_ns() -> list[int]:
         """CPU times of all threads of the load: the hogs, and some threads that wait."""
-        done = guest.run(f"cat /proc/{hogs.pid}/task/*/schedstat", is_urgent=True)
+        done = guest.read(f"/proc/{hogs.pid}/task/*/schedstat")
         return [int(line.split()[0]) for line in done.stdout.splitlines()]
 
     def nr_advanced(before: list[int]) -> int:

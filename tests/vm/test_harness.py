@@ -76,6 +76,44 @@ def test_large_script(guest: Guest) -> None:
     assert len(guest.run(lines).stdout.splitlines()) == 1000
 
 
+def test_files_are_read_without_a_process(guest: Guest) -> None:
+    size = 3 << 20
+    guest.run(
+        f"mkdir /tmp/files; head -c {size} /dev/zero >/tmp/files/1; printf 'a\\200' >/tmp/files/2"
+    )
+    assert guest.read("/tmp/files/*").stdout_raw == bytes(size) + b"a\x80"
+    assert guest.read("/tmp/files/2").stdout_raw == b"a\x80"
+    # Files of the kernel have no size before they are read.
+    assert guest.read("/proc/uptime").check().stdout.count(".") == 2
+    assert guest.read("/proc/kallsyms").stdout.count("\n") > 100_000
+    before = guest.run(["echo", "between"]).stdout, guest.read("/proc/stat").stdout
+    assert before[0] == "between\n"
+    assert "processes" in before[1]
+    after = guest.read("/proc/stat").stdout
+    assert nr_forks(after) == nr_forks(before[1])
+
+
+def nr_forks(stat: str) -> int:
+    return int(stat.partition("\nprocesses ")[2].split()[0])
+
+
+def test_missing_file_has_a_status(guest: Guest) -> None:
+    for pattern in ("/nothing", "/proc/nothing/*"):
+        result = guest.read(pattern)
+        assert (result.status, result.stdout_raw) == (1, b"")
+    with pytest.raises(CommandError, match="'read /nothing' ended with status 1"):
+        guest.read("/nothing").check()
+    with pytest.raises(ValueError, match="give one line"):
+        guest.read("/proc/uptime\npoweroff")
+
+
+def test_kernel_log(guest: Guest) -> None:
+    guest.run("echo 'a message' >/dev/kmsg").check()
+    log = guest.kernel_log()
+    assert log.endswith("a message\n")
+    assert log == guest.run(["dmesg"]).stdout
+
+
 def test_timeout_kills_a_command_with_its_children(guest: Guest) -> None:
     result = guest.run("echo begun; sleep 1234 & sleep 1234", timeout_s=2)
     assert (result.timed_out, result.ok, result.stdout) == (True, False, "begun\n")
@@ -114,7 +152,7 @@ def wait_for(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
 def test_signals_reach_the_program_itself(guest: Guest, number: int) -> None:
     process = guest.spawn("sleeper", ["sleep", "1234"])
     # Between fork() and exec(), the process has the name of the agent.
-    wait_for(lambda: guest.run(["cat", f"/proc/{process.pid}/comm"]).stdout == "sleep\n")
+    wait_for(lambda: guest.read(f"/proc/{process.pid}/comm").stdout == "sleep\n")
     process.signal(number)
     assert process.wait(timeout_s=20) == 128 + number
     assert process.stderr() == ""
@@ -203,7 +241,6 @@ def test_stream_that_ignores_a_signal_is_killed(
 
 
 def test_only_urgent_commands_are_real_time_tasks(guest: Guest) -> None:
-    """The guest of this test has chrt. In a guest without chrt, no command is a real-time task."""
     policy = "chrt -p $$ | head -n 1"
     assert guest.run(policy).stdout.endswith(": SCHED_OTHER\n")
     assert guest.run(policy, user="nobody").stdout.endswith(": SCHED_OTHER\n")
@@ -304,10 +341,8 @@ def test_guest_has_a_maximum_lifetime(kernel: Kernel, tmp_path: Path) -> None:
         guest.run("sleep 60")
 
 
-#: Stops the guest's agent, which has the name `main`. Then the guest runs, but does not respond.
-HANG = (
-    "kill -STOP $(grep -lx main /proc/[0-9]*/comm | cut -d/ -f3); echo hangs >/dev/kmsg; sleep 60"
-)
+#: Stops the guest's agent. Then the guest runs, but does not respond.
+HANG = "kill -STOP $(pidof scx_agent); echo hangs >/dev/kmsg; sleep 60"
 
 
 def test_guest_that_hangs_during_a_command_is_reported(kernel: Kernel) -> None:

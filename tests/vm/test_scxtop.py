@@ -69,7 +69,7 @@ def tasks(snapshot: Snapshot, comm: str) -> list[dict[str, Any]]:
 
 
 def hogs_run(guest: Guest, load: Process) -> bool:
-    return load.running() and "hog" in guest.run("cat /proc/[0-9]*/task/*/comm").stdout
+    return load.running() and "hog" in guest.read("/proc/[0-9]*/task/*/comm").stdout
 
 
 def check_limits(snapshot: Snapshot) -> None:

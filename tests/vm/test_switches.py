@@ -96,7 +96,7 @@ def stopped(guest: Guest, process: Process) -> Iterator[dict[int, tuple[int, int
     of voluntary and involuntary context switches."""
 
     def fields(name: str) -> list[str]:
-        text = guest.run(f"cat /proc/{process.pid}/task/*/status").check().stdout
+        text = guest.read(f"/proc/{process.pid}/task/*/status").check().stdout
         return re.findall(rf"^{name}:\s+(\S+)", text, re.MULTILINE)
 
     process.signal(signal.SIGSTOP)
