@@ -91,11 +91,11 @@ readme() {
 	none_runs || fail "a scheduler runs"
 	show scxctl check
 	show scxctl recommend
-	show scxctl start --sched bpfland
+	show scxctl start bpfland
 	runs bpfland || fail "the kernel says '$(cat $OPS)'"
 	show scxctl status
 	show scxctl list
-	show scxctl modes --sched bpfland
+	show scxctl modes bpfland
 	show scxctl switch --mode gaming
 	show scxstats
 	show scxctl stop

@@ -78,7 +78,7 @@ pub(crate) async fn run(command: &Command, json: bool) -> Result<String> {
     match command {
         Command::Get => get(&loader, json).await,
         Command::List => list(&loader, json).await,
-        Command::Modes { sched } => modes(&loader, sched, json).await,
+        Command::Modes { which } => modes(&loader, which.name(), json).await,
         Command::Status => status::status(&loader, json).await,
         command => return change(&loader, command, json).await,
     }
@@ -132,12 +132,13 @@ async fn modes(loader: &LoaderProxy<'_>, sched: &str, json: bool) -> zbus::Resul
 async fn change(loader: &LoaderProxy<'_>, command: &Command, json: bool) -> Result<String> {
     let before = Current::read(loader).await.map_err(explain)?;
     let done = match command {
-        Command::Start { sched, how } => {
-            start(loader, sched, how).await?;
+        Command::Start { which, how } => {
+            start(loader, which.name(), how).await?;
             "started"
         }
-        Command::Switch { sched, how } => {
-            switch(loader, &before, sched.as_deref(), how).await?;
+        Command::Switch { name, sched, how } => {
+            let sched = name.as_deref().or(sched.as_deref());
+            switch(loader, &before, sched, how).await?;
             "switched to"
         }
         Command::Restart => {

@@ -37,22 +37,23 @@ pub(crate) enum Command {
     List,
     /// Show the modes that a scheduler distinguishes, and its arguments in each
     Modes {
-        /// The scheduler, with or without scx_
-        #[arg(short, long, value_name = "NAME")]
-        sched: String,
+        #[command(flatten)]
+        which: Scheduler,
     },
     /// Start a scheduler, if none is running
     Start {
-        /// The scheduler, with or without scx_
-        #[arg(short, long, value_name = "NAME")]
-        sched: String,
+        #[command(flatten)]
+        which: Scheduler,
         #[command(flatten)]
         how: How,
     },
     /// Replace the running scheduler, or change its mode
     Switch {
         /// The scheduler; by default the running one
-        #[arg(short, long, value_name = "NAME")]
+        #[arg(value_name = "SCHED")]
+        name: Option<String>,
+        /// The scheduler, as an option
+        #[arg(short, long, value_name = "SCHED", conflicts_with = "name")]
         sched: Option<String>,
         #[command(flatten)]
         how: How,
@@ -87,6 +88,26 @@ pub(crate) enum Command {
     },
     /// Make the loader read its configuration again
     Reload,
+}
+
+/// The name of a scheduler, as an argument or as an option.
+#[derive(Debug, Args)]
+pub(crate) struct Scheduler {
+    /// The scheduler, with or without scx_
+    #[arg(value_name = "SCHED", required_unless_present = "sched")]
+    name: Option<String>,
+
+    /// The scheduler, as an option
+    #[arg(short, long, value_name = "SCHED", conflicts_with = "name")]
+    sched: Option<String>,
+}
+
+impl Scheduler {
+    /// The name.
+    pub(crate) fn name(&self) -> &str {
+        let given = self.name.as_ref().or(self.sched.as_ref());
+        given.expect("clap requires one of them")
+    }
 }
 
 /// A mode, or arguments.
@@ -162,6 +183,36 @@ mod tests {
             Some(Mode::PowerSave)
         );
         assert_eq!(how(&["switch"]).arguments(), None);
+    }
+
+    #[test]
+    fn scheduler_is_an_argument_or_an_option() {
+        let name = |words: &[&str]| match parse(words).ok()?.command? {
+            Command::Start { which, .. } | Command::Modes { which } => Some(which.name().into()),
+            Command::Switch { name, sched, .. } => name.or(sched),
+            command => panic!("{command:?}"),
+        };
+        for words in [
+            ["start", "rusty"].as_slice(),
+            &["start", "--sched", "rusty"],
+            &["start", "-s", "rusty", "-m", "auto"],
+            &["start", "rusty", "-m", "auto"],
+            &["start", "rusty", "--", "-f"],
+            &["start", "-m", "auto", "rusty"],
+            &["modes", "rusty"],
+            &["modes", "-s", "rusty"],
+            &["switch", "rusty"],
+            &["switch", "-s", "rusty", "--", "-f"],
+        ] {
+            assert_eq!(name(words), Some("rusty".to_owned()), "{words:?}");
+        }
+        for command in ["start", "modes"] {
+            assert_eq!(name(&[command]), None);
+        }
+        for command in ["start", "modes", "switch"] {
+            assert_eq!(name(&[command, "rusty", "-s", "rusty"]), None);
+            assert_eq!(name(&[command, "rusty", "flash"]), None);
+        }
     }
 
     #[test]

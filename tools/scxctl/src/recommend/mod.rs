@@ -74,7 +74,7 @@ fn command(advice: &Advice, facts: &Facts) -> Option<String> {
         (Some(scheduler), Some(mode)) => {
             let verb = if running.is_some() { "switch" } else { "start" };
             let sched = ops(scheduler);
-            Some(format!("scxctl {verb} --sched {sched} --mode {mode}"))
+            Some(format!("scxctl {verb} {sched} --mode {mode}"))
         }
         _ if facts.machine.obstacle.is_some() => Some("scxctl check".into()),
         _ => running.map(|_| "scxctl stop".into()),

@@ -333,10 +333,10 @@ fn command_depends_on_what_runs() {
     let of = |scheduler, facts: &Facts| command(&advice(scheduler), facts);
     let lavd = Some("scx_lavd");
     assert_eq!(of(None, &facts), None);
-    let start = "scxctl start --sched lavd --mode gaming";
+    let start = "scxctl start lavd --mode gaming";
     assert_eq!(of(lavd, &facts).as_deref(), Some(start));
     facts.machine.running = Some("rusty".into());
-    let switch = "scxctl switch --sched lavd --mode gaming";
+    let switch = "scxctl switch lavd --mode gaming";
     assert_eq!(of(lavd, &facts).as_deref(), Some(switch));
     assert_eq!(of(None, &facts).as_deref(), Some("scxctl stop"));
 }
@@ -357,7 +357,7 @@ fn advice_has_at_most_four_lines() {
         "scx_lavd in mode gaming: frames go first\n\
          because:  a game runs\n\
          measured: 0 CPUs, 0 LLCs, 0 nodes; in 0 s CPU pressure unknown\n\
-         try:      scxctl start --sched lavd --mode gaming\n"
+         try:      scxctl start lavd --mode gaming\n"
     );
     assert_eq!(shown(None).lines().count(), 3);
 }
