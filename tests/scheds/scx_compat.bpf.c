@@ -254,7 +254,7 @@ void BPF_STRUCT_OPS(compat_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_bpf_dsq_insert(p, FIFO_DSQ, SCX_SLICE_DFL, enq_flags);
 }
 
-/* Move the first task that may run on @cpu with the iterator, and set its slice. Tasks leave
+/* With the iterator, move the first task that may run on @cpu, and set its slice. Tasks leave
  * FIFO_DSQ only in this way, so all its tasks run with this slice. */
 static void use_dsq_move(s32 cpu)
 {

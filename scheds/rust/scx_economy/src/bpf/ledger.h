@@ -6,9 +6,10 @@
  * Each task has a lag: the CPU time to which its weight entitled it while it was runnable, minus
  * the CPU time that it used. The ledger is the only source of entitlement, and hands out exactly
  * the CPU time that tasks use. What it still has to hand out is the pot. What exceeds the bounds of
- * a lag goes to the bank. So the sum of all lags, the pot and the bank is always zero. If tasks
- * pay, the balances of the accounts (account.h) belong to the sum too: a payment moves lag from a
- * task to an account, and a withdrawal moves it from there to another task.
+ * a lag goes to the bank. So the sum of all lags, pots and banks is always zero. The sum is over
+ * all ledgers, because a task keeps its lag when it moves to another ledger. If tasks pay, the
+ * balances of the accounts (account.h) belong to the sum too: a payment moves lag from a task to an
+ * account, and a withdrawal moves it from there to another task.
  *
  * Amounts are in units of 1/100 ns (ECONOMY_UNIT). The entitlement of a task, its weight / 100
  * times a whole number of ns of virtual time, is then an integer.

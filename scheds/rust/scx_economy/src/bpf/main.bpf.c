@@ -126,7 +126,7 @@ void BPF_STRUCT_OPS(economy_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	if (run_on_idle(p, cpu, enq_flags))
 		return;
-	/* SCX_ENQ_LAST: the CPU has found no other task, so this one continues. */
+	/* SCX_ENQ_LAST: the CPU has found no other task, so @p continues. */
 	if (enq_flags & SCX_ENQ_LAST) {
 		insert_local(p, SCX_DSQ_LOCAL, enq_flags);
 		return;

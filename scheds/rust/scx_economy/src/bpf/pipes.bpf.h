@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* With --pipes: the writer of a pipe pays its reader. The names of the traced kernel functions
- * differ between kernels, so user space sets them (trace.rs). */
+/* With --pipes: the writer of a pipe pays its reader. The names of the kernel functions that write
+ * and read pipes differ between kernels, so user space sets them (trace.rs). */
 #ifndef __ECONOMY_PIPES_BPF_H
 #define __ECONOMY_PIPES_BPF_H
 

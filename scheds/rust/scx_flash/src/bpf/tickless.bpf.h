@@ -9,8 +9,7 @@
 /* Period of the timer that looks for waiting tasks. */
 #define TICKLESS_INTERVAL_NS (10 * NSEC_PER_MSEC)
 
-/* When the current task of each CPU started its turn, ns; 0: the CPU is idle, or its task is not in
- * this class. */
+/* When the current task of each CPU started its turn, ns; 0: the CPU runs no sched_ext task. */
 static u64 turn_since_ns[SCX_CPUS_MAX];
 
 /* The CPU that the timer visits first. It changes in each period, so that no CPU is preferred. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Tasks that probably hold a lock: a task that returns from a futex wait counts as a lock holder
- * until it calls a futex wakeup. A lock that is acquired without a wait is not detected. User space
- * attaches a program only if the kernel has the function that the program traces.
+ * until it calls a futex wakeup, or gets one more slice (extends_for_lock()). A lock that is
+ * acquired without a wait is not detected. User space attaches a program only if the kernel has the
+ * function that the program traces.
  */
 #ifndef __LAVD_FUTEX_BPF_H
 #define __LAVD_FUTEX_BPF_H

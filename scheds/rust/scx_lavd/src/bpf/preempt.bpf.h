@@ -42,7 +42,7 @@ static s32 find_victim(struct task_struct *p, const struct scx_dl_task *t, u64 u
 }
 
 /* Preempt a task with a later deadline than @until, the deadline of @p: the task that runs on @cpu,
- * which is the CPU of @p, or a task that runs on another CPU of the domain. */
+ * which is the CPU of @p or, unless @p is pinned, a task that runs on another CPU of the domain. */
 static void preempt(struct task_struct *p, const struct scx_dl_task *t, s32 cpu, u64 until)
 {
 	if (!scx_dl_should_preempt(t, cpu, until))

@@ -46,7 +46,7 @@ static inline u64 lavd_fitting_slice_ns(u64 slice_ns, u64 avg_runtime_ns, u64 mi
 
 /*
  * Return the slice of a task that runs for at least @slice_ns on average. If no other task waits,
- * the slice is long enough for the task to finish its work, within LAVD_SLICE_BOOST_MAX_NS.
+ * the slice is this average plus LAVD_SLICE_BONUS_NS, but at most LAVD_SLICE_BOOST_MAX_NS.
  * Otherwise only a task of more than average criticality gets more than @slice_ns: its average
  * runtime, at most twice @slice_ns.
  */

@@ -25,7 +25,7 @@ struct lavd_cpu {
 	u32 sum_lat_cri;
 	u32 sum_perf_cri;
 	u32 sum_runtime_us; /* sum of average runtimes */
-	u64 since_ns; /* when the task started to run; 0: no task of this class runs */
+	u64 since_ns; /* when the task started to run; 0: no sched_ext task runs */
 	u64 busy_ns; /* time for which earlier tasks ran since the last round */
 	u64 padding; /* to a cache line */
 };
