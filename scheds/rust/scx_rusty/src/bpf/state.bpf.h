@@ -95,7 +95,7 @@ struct rusty_task {
 	u32 runnable_weight; /* weight added to the domain's demand; 0: not counted */
 	u32 has_waited; /* last inserted into the DSQ of its domain or CPU, not a local DSQ */
 	u32 woken_sync; /* the last ops.select_cpu() had SCX_WAKE_SYNC */
-	s32 our_cpu; /* CPU last chosen by this scheduler or run on; -1: unknown (follow_kernel()) */
+	s32 our_cpu; /* CPU last chosen by this scheduler or run on; -1: see follow_kernel() */
 	/* Used only with config.cgroups. */
 	u64 effective_weight; /* see scx/cgroup.h */
 	struct scx_cgroup_task cgroup;
