@@ -90,7 +90,7 @@ fn of_profile(profile: Profile) -> u32 {
 pub(crate) struct ModeSetter {
     /// `struct lavd_control`.
     control: Words,
-    /// The power profile; `None` without `--autopower`.
+    /// Where to read the power profile; `None` without `--autopower`.
     source: Option<ProfileSource>,
     profile: Option<Profile>,
 }

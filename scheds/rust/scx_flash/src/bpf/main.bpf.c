@@ -99,8 +99,8 @@ static u64 insert(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u32 wei
 
 	scx_dl_set_node(t, scx_node_of(cpu));
 	if (config.rr && enq_flags & SCX_ENQ_REENQ) {
-		/* The task was already dispatched once, so it keeps its place in the queue and
-		 * the rest of its slice. */
+		/* The task has already been dispatched once (scx/immed.bpf.h). It keeps the time of
+		 * its last arrival in a queue, and the rest of its slice. */
 		until = p->scx.dsq_vtime;
 		slice = 0;
 	} else if (config.rr) {
