@@ -70,16 +70,20 @@ class FakeGuest:
             wait=lambda _: 0,
         )
 
-    def run(self, command: list[str] | str, timeout_s: float = 0) -> SimpleNamespace:
-        text = command if isinstance(command, str) else " ".join(command)
-        out = ""
-        if "sched_ext/state" in text:
+    def run(self, *_: object, **__: object) -> SimpleNamespace:
+        result = SimpleNamespace(stdout="", timed_out=False)
+        result.check = lambda: result
+        return result
+
+    def read(self, path: str) -> SimpleNamespace:
+        if path == "/sys/kernel/sched_ext/state":
             out = self.states.pop(0) if len(self.states) > 1 else self.states[0]
-        elif text.endswith("/status"):
+        elif path == "/proc/7/status":
             out = f"Name:\tx\nVmRSS:\t {self.rss_kib.pop(0)} kB\n"
-        elif text.endswith("/stat"):
+        else:
+            assert path == "/proc/7/task/7/stat"
             out = f"7 (a b) S 1 2 3 4 5 6 {self.fault_counts.pop(0)} 0 1 0\n"
-        result = SimpleNamespace(stdout=out, timed_out=False)
+        result = SimpleNamespace(stdout=out)
         result.check = lambda: result
         return result
 
