@@ -305,7 +305,8 @@ static inline u64 scx_cgroup_task_vtime(const struct scx_cgroup_task *t)
 /*
  * Charge @ran_ns of CPU time of a task of this weight to its cgroup: advance the cgroup's virtual
  * time, but keep it within [@min, @max]. Returns the share of the task, from which the scheduler
- * computes the cost in the task's own virtual time (scx_share_cost()).
+ * computes the cost in the task's own virtual time (scx_share_cost()). If the task is not counted
+ * as runnable, nothing is charged to the cgroup, and the share is the whole machine.
  */
 static inline u64 scx_cgroup_charge(const struct scx_cgroup_task *t, u32 weight, u64 ran_ns,
 				    u64 min, u64 max)

@@ -4,9 +4,9 @@
  *
  * The CPU time of a task is charged to its cgroup and to all ancestors of that cgroup that have a
  * quota. If several CPUs begin slices at once, a cgroup may exceed the quota of one period. The
- * scheduler then holds back the tasks of the cgroup (scx_cgroup_max_until()) until enough periods
- * have passed, so the average over many periods is exact. While no cgroup has a quota, the overhead
- * is one check of scx_nr_quotas.
+ * scheduler then holds back the tasks of the cgroup (scx_cgroup_max_until()) until the quotas of
+ * later periods have made up for the excess. While no cgroup has a quota, the overhead is one check
+ * of scx_nr_quotas.
  */
 #ifndef __SCX_CGROUP_MAX_BPF_H
 #define __SCX_CGROUP_MAX_BPF_H

@@ -20,7 +20,7 @@ struct scx_cpufreq {
 	u64 noted_ns; /* last scx_cpufreq_note() */
 	u64 busy_ns; /* since since_ns */
 	u32 util; /* moving average */
-	u32 level; /* last requested */
+	u32 level; /* last requested by scx_cpufreq_note(); 0: none yet */
 };
 
 static struct scx_cpufreq scx_cpufreqs[SCX_CPUS_MAX];

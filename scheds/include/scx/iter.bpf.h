@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Contexts of BPF iterators: programs that user space runs by reading from a link. */
+/* Contexts of BPF iterators: programs that run when user space reads from an iterator fd. */
 #ifndef __SCX_ITER_BPF_H
 #define __SCX_ITER_BPF_H
 

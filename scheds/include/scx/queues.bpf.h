@@ -100,8 +100,8 @@ static inline bool scx_has_pinned_waiting(u32 cpu)
 	return scx_has_pinned[cpu % SCX_CPUS_MAX] && scx_bpf_dsq_nr_queued(cpu) > 0;
 }
 
-/* Move the first task of @cpu's own DSQ and its node's DSQ to the local DSQ of @cpu, which is the
- * current CPU. Returns whether there was a task. */
+/* Move a task to the local DSQ of @cpu, the current CPU: the first task of @cpu's own DSQ or of its
+ * node's DSQ, whichever is earlier. Returns whether there was a task. */
 static inline bool scx_queue_dispatch(s32 cpu)
 {
 	u64 node_dsq = SCX_NODE_DSQ | scx_node_of(cpu);
@@ -155,9 +155,9 @@ static inline bool scx_is_busier(u32 other, u32 own)
 
 /*
  * Move a task of a busier node to the local DSQ of @cpu, at most every SCX_BALANCE_NS for each
- * node. Returns whether a task was moved. Without this, if a node has one task more than it has
- * CPUs, its tasks would share the CPUs forever, while in another node each task has a CPU to
- * itself.
+ * node. Returns whether a task was moved. Stealing does not even out the loads of nodes without an
+ * idle CPU: the tasks of a busy node might share its CPUs forever, while in another node each task
+ * has a CPU to itself.
  */
 static inline bool scx_balance(s32 cpu)
 {
