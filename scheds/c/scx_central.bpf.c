@@ -114,8 +114,8 @@ void BPF_STRUCT_OPS(central_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	scx_count(stats, queued);
 	scx_insert_fifo(p, CENTRAL_DSQ, SCX_SLICE_INF, enq_flags);
-	/* If a CPU requests a task after this check, but before the task is in the queue, the timer
-	 * handles it. */
+	/* If a CPU requests a task after this check, but before @p is in the queue, the timer
+	 * handles the request. */
 	if (cpus_wait())
 		scx_kick_cpu(central_cpu, SCX_KICK_PREEMPT);
 }
@@ -293,9 +293,9 @@ static int on_timer(void *map, int *key, struct timer *t)
 	mask = waiting;
 	waits = nr_queued > 0 && cpus_wait();
 	t->nr_unanswered = waits ? t->nr_unanswered + 1 : 0;
-	/* The kernel does not call ops.dispatch() on this CPU while a real-time task runs there,
-	 * and while the CPU begins to go offline. Going offline includes an RCU grace period, which
-	 * may have to wait for a queued task. */
+	/* The kernel does not call ops.dispatch() on this CPU while a real-time task runs on it, or
+	 * while the CPU begins to go offline. Going offline includes an RCU grace period, which may
+	 * have to wait for a queued task. */
 	if (mask && (is_taken || t->nr_unanswered > UNANSWERED_MAX))
 		serve(mask);
 	else if (waits)

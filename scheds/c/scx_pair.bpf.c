@@ -366,9 +366,9 @@ static void begin_turn(struct pair *pair, u64 cgid)
 	pair->until_ns = scx_monotonic_now() + turn_ns;
 }
 
-/* Let @prev continue if @cpu can claim @cgid, its cgroup. Note the cgroup here, because there is no
- * context switch and the task may have been moved to another cgroup. Returns whether @prev
- * continues. */
+/* Let @prev continue if @cpu can claim @cgid, the cgroup of @prev. Note the cgroup here, because
+ * there is no context switch, and @prev may have been moved to another cgroup. Returns whether
+ * @prev continues. */
 static bool keep(u32 cpu, struct pair *pair, struct task_struct *prev, u64 cgid)
 {
 	if (!prev || !cgid || !claim(cpu, pair, cgid))
@@ -380,7 +380,7 @@ static bool keep(u32 cpu, struct pair *pair, struct task_struct *prev, u64 cgid)
 }
 
 /* Begin a turn of the next cgroup that has a task for @cpu. Call this only if the other CPU neither
- * claims nor runs a cgroup. */
+ * claims nor runs a cgroup. Returns whether a turn has begun. */
 static bool take_next(u32 cpu, struct pair *pair)
 {
 	u64 first = 0;

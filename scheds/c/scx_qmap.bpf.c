@@ -211,7 +211,8 @@ s32 BPF_STRUCT_OPS(qmap_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	return cpu;
 }
 
-/* Push a task to the queue of its class. Returns false if the queue is full or locked. */
+/* Push a task to the queue of its class. Returns false if the queue is full or locked, or if the
+ * task has no context. */
 static bool push(struct task_struct *p)
 {
 	struct task_ctx *tctx = task_ctx(p);
@@ -232,7 +233,8 @@ static bool push(struct task_struct *p)
 	return false;
 }
 
-/* Insert a task into the local DSQ of an idle CPU, if there is one. */
+/* Insert a task into the local DSQ of an idle CPU, if there is one. Returns whether the task was
+ * inserted. */
 static bool insert_on_idle_cpu(struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tctx = task_ctx(p);

@@ -125,8 +125,8 @@ uint64_t scx_stat_value(const struct scx_stat *stat, const void *stats);
 void scx_stats_print(const struct scx_sched *sched, void *skel, FILE *out);
 
 /* answers.c: return the answer to a request for statistics, a line that the caller frees; NULL if
- * there is no memory. @now: the current values, NULL between generations. @before: the values at
- * the client's last answer; an answer with the increases since then sets them to @now. */
+ * there is no memory. @now: the current values, NULL between generations. @before: the values from
+ * which increases are counted. An answer with increases sets them to @now. */
 char *scx_answer(const struct scx_sched *sched, const char *line, size_t len, const void *now,
 		 void *before);
 char *scx_answer_too_long(void);

@@ -41,8 +41,9 @@ struct scx_skel {
 	void (*destroy)(void *skel);
 };
 
-/* Kinds of statistics. Clients of the socket get the increase of a counter since their last answer
- * (unless they ask for totals), and the current value of a gauge. */
+/* Kinds of statistics. Clients of the socket get the current value of a gauge, and the increase of
+ * a counter since their last answer or, before that, since they connected. If they ask for totals,
+ * they get the value of a counter since the scheduler was loaded. */
 enum scx_stat_kind {
 	SCX_STAT_COUNTER,
 	SCX_STAT_GAUGE,
@@ -76,8 +77,9 @@ struct scx_sched {
 	const struct scx_skel *skel;
 	/*
 	 * The cgroup controls that the scheduler implements with the options given, a set of
-	 * SCX_CGROUP_*. Cgroup callbacks that are not needed, or that the kernel lacks, are removed
-	 * from the object. NULL: the scheduler implements none, and all cgroup callbacks are kept.
+	 * SCX_CGROUP_*. If the set is empty, all cgroup callbacks are removed from the object, else
+	 * only those that the kernel lacks. NULL: the scheduler implements none, and all cgroup
+	 * callbacks are kept.
 	 */
 	unsigned int (*cgroups)(void);
 	/*

@@ -32,7 +32,7 @@ struct client {
 	bool closing; /* close the connection after the answer */
 	double moved_s; /* when the request in @in began, or the answer last made progress */
 	double heard_s; /* when the client last sent data, or connected */
-	uint64_t before[SCX_STATS_MAX_BYTES / sizeof(uint64_t)]; /* values at the last answer */
+	uint64_t before[SCX_STATS_MAX_BYTES / sizeof(uint64_t)]; /* see scx_answer() */
 };
 
 struct scx_server {
