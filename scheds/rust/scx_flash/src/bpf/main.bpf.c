@@ -99,9 +99,9 @@ static u64 insert(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u32 wei
 
 	scx_dl_set_node(t, scx_node_of(cpu));
 	if (config.rr && enq_flags & SCX_ENQ_REENQ) {
-		/* The task has already been dispatched once (scx/immed.bpf.h). It keeps the time of
-		 * its last arrival in a queue, and the rest of its slice. */
-		until = p->scx.dsq_vtime;
+		/* The task has already been dispatched (scx/immed.bpf.h). It keeps the rest of its
+		 * slice and, if it has waited in a queue, the time of its arrival there. */
+		until = t->has_waited ? p->scx.dsq_vtime : scx_bpf_now();
 		slice = 0;
 	} else if (config.rr) {
 		until = scx_bpf_now();

@@ -41,6 +41,7 @@ static u64 deadline(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 static u64 insert(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 {
 	u64 dsq_id = DOM_DSQ | t->dom, until, slice = slice_ns(t->dom);
+	bool has_waited = t->has_waited;
 
 	if (p->nr_cpus_allowed == 1)
 		dsq_id = bpf_cpumask_first(p->cpus_ptr);
@@ -48,9 +49,9 @@ static u64 insert(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 		note_served(t->dom);
 	t->has_waited = true;
 	if (config.fifo_sched && enq_flags & SCX_ENQ_REENQ) {
-		/* The task has already been dispatched once (scx/immed.bpf.h). It keeps the time of
-		 * its last arrival in a queue, and the rest of its slice. */
-		until = p->scx.dsq_vtime;
+		/* The task has already been dispatched (scx/immed.bpf.h). It keeps the rest of its
+		 * slice and, if it has waited in a queue, the time of its arrival there. */
+		until = has_waited ? p->scx.dsq_vtime : scx_bpf_now();
 		slice = 0;
 	} else {
 		until = config.fifo_sched ? scx_bpf_now() : deadline(p, t, enq_flags);
