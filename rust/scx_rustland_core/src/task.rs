@@ -14,8 +14,9 @@ pub const SLICE_INF_NS: u64 = u64::MAX;
 pub const WEIGHT_DFL: u32 = 100;
 
 /// A policy's per-task context. It is sent with each decision and comes back when the task is
-/// enqueued again. A new thread inherits the context of its parent. The initial value is 0. So a
-/// policy needs no memory for tasks that are not enqueued, and need not know when a task exits.
+/// enqueued again. A new task inherits the context of the task that forks it. All other tasks start
+/// with zeros. So a policy needs no memory for tasks that are not enqueued, and need not know when
+/// a task exits.
 pub type TaskCtx = [u64; RL_CTX_WORDS as usize];
 
 /// A runnable task that needs a decision. `start_ns` and `stop_ns` are `CLOCK_MONOTONIC`, like a

@@ -189,7 +189,7 @@ impl Client {
     /// Like [`Client::stats`], with arguments, such as a target other than the default.
     ///
     /// # Errors
-    /// See [`Client::request`].
+    /// See [`Client::stats`].
     pub fn stats_with<T: DeserializeOwned>(&mut self, args: &Args) -> Result<T, ClientError> {
         self.typed_request(STATS, args)
     }
@@ -198,7 +198,7 @@ impl Client {
     /// [`Client::stats`].
     ///
     /// # Errors
-    /// See [`Client::request`].
+    /// See [`Client::stats`].
     pub fn stats_total<T: DeserializeOwned>(&mut self) -> Result<T, ClientError> {
         let args = Args::from([(TOTAL_ARG.to_string(), "true".to_string())]);
         self.stats_with(&args)
@@ -207,7 +207,7 @@ impl Client {
     /// The descriptions of all structs that the server may send.
     ///
     /// # Errors
-    /// See [`Client::request`].
+    /// See [`Client::stats`].
     pub fn meta(&mut self) -> Result<Vec<StructMeta>, ClientError> {
         type Metas = std::collections::BTreeMap<String, StructMeta>;
         let metas: Metas = self.typed_request(STATS_META, &Args::new())?;

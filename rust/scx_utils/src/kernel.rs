@@ -107,8 +107,8 @@ impl SchedExt {
         self.line("hotplug_seq").parse().ok()
     }
 
-    /// The CPUs isolated by isolcpus=, in list form; empty if there are none. This is the only
-    /// setting of the machine that makes the kernel refuse every scheduler (EINVAL).
+    /// The CPUs isolated by isolcpus=, in list form; empty if there are none. If there are any, the
+    /// kernel refuses every scheduler (EINVAL).
     #[must_use]
     pub fn isolated_cpus(&self) -> String {
         let path = self.root.join("sys/devices/system/cpu/isolated");

@@ -174,8 +174,8 @@ impl From<&clap::Arg> for OptionInfo {
 pub struct Manifest {
     /// The program's name: `scx_rusty`. The scheduler's name in the kernel has no prefix `scx_`.
     pub name: String,
-    /// The options that may be passed: all of the scheduler's own options, and those of the common
-    /// options that neither open files nor only print something.
+    /// The options that may be passed. For a Rust scheduler: all of its own options, and the common
+    /// options `--partial` and `--verbose`.
     pub options: Vec<OptionInfo>,
     /// The scheduler's arguments in each mode.
     pub modes: BTreeMap<Mode, Vec<String>>,

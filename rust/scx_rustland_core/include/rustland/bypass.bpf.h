@@ -104,7 +104,7 @@ static void enqueue_urgent(struct task_struct *p, struct rl_task *t, u64 enq_fla
 		preempt_with(p, cpu, enq_flags | immed);
 		return;
 	}
-	/* A thread of the scheduler's own process that was preempted by a kernel thread runs
+	/* A thread of the scheduler's own process that was preempted by another urgent task runs
 	 * next. */
 	if (t && t->resumes && scx_task_is_own(p)) {
 		t->resumes = false;

@@ -232,7 +232,8 @@ static bool prev_is_first(s32 cpu, struct task_struct *prev)
 	return true;
 }
 
-/* No decided task may run on this CPU. If the policy holds tasks, let it decide on the next one. */
+/* This CPU has found no decided task that may run on it. If the policy holds tasks, let it decide on
+ * the next one. */
 static void remind(void)
 {
 	if (*(volatile u64 *)&shared.nr_waiting) {

@@ -116,7 +116,7 @@ static bool enqueue_special(struct task_struct *p, struct rl_task *t, u64 enq_fl
 
 /*
  * From a scheduler's own ops.enqueue(): enqueue @p in FIFO order, without a record for the policy.
- * ops.dispatch() alternates between such tasks and decided tasks.
+ * ops.dispatch() alternates between FALLBACK_DSQ and decided tasks.
  */
 static inline void rl_enqueue_fallback(struct task_struct *p, u64 enq_flags)
 {
@@ -275,7 +275,7 @@ s32 BPF_STRUCT_OPS(rl_init_task, struct task_struct *p, struct scx_init_task_arg
 	return 0;
 }
 
-/* The task enters the sched_ext class. If its policy is not SCHED_EXT, --partial is not set. */
+/* The task enters the sched_ext class. If p->policy is not SCHED_EXT, --partial is not set. */
 void BPF_STRUCT_OPS(rl_enable, struct task_struct *p)
 {
 	if (p->policy != SCHED_EXT)

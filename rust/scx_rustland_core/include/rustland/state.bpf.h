@@ -4,9 +4,9 @@
 #define __RL_STATE_BPF_H
 
 /*
- * DSQs. Each possible CPU has a DSQ with the CPU's id, for tasks that were decided to run there,
- * were preempted there or are pinned to the CPU. Without a decision, ops.dispatch() takes tasks
- * from PENDING_DSQ only while user space is stalled, or to reclaim a task.
+ * DSQs. Each possible CPU has a DSQ with the CPU's id, for tasks that the policy sent to the CPU,
+ * that were preempted there or that are pinned to it. Without a decision, ops.dispatch() takes
+ * tasks from PENDING_DSQ only while user space is stalled, or to reclaim a task.
  */
 enum {
 	/* Decided tasks for any CPU, ordered by vtime like the DSQs of the CPUs. */
@@ -153,7 +153,8 @@ static bool is_stalled(void)
 	return *(volatile u64 *)&shared.is_stalled;
 }
 
-/* Whether this scheduler also schedules tasks whose policy is not SCHED_EXT: not with --partial. */
+/* Whether this scheduler also schedules tasks whose p->policy is not SCHED_EXT; false with
+ * --partial. */
 static bool has_all_tasks;
 
 /* Whether the CPU runs a task that no task of this scheduler preempts: a real-time or deadline

@@ -175,7 +175,7 @@ static bool is_out_of_service(s32 cpu)
 }
 
 /*
- * A CPU that is going offline waits until all tasks that last ran on it have left. It checks this
+ * A CPU that is going offline waits until all tasks on its run queue have left. It checks this
  * when it schedules, and is not notified when other CPUs take the tasks, so kick it. A CPU that has
  * come online but has not dispatched yet is kicked too. Returns whether a CPU was kicked.
  */
