@@ -60,7 +60,7 @@ impl Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // SAFETY: `munlockall` does not affect the contents of pages either.
+        // SAFETY: like `mlockall`, `munlockall` does not affect the contents of pages.
         unsafe { libc::munlockall() };
     }
 }

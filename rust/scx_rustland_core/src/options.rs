@@ -26,7 +26,7 @@ pub enum IdleSelection {
 pub struct Options {
     /// The name in `ops.name`, at most 127 bytes of letters, digits, `_` and `.`.
     pub name: &'static str,
-    /// The slice of decisions that set none. It is above 0, and [`SLICE_DFL_NS`] by default.
+    /// The slice of decisions that set none. It must be above 0. Default: [`SLICE_DFL_NS`].
     pub slice_ns: u64,
     /// Who selects a CPU for a wakee.
     pub idle: IdleSelection,

@@ -38,10 +38,11 @@ where
     monitor_with(path, interval, Client::stats, wait, on_stats)
 }
 
-/// Like [`monitor`], for an unknown scheduler: passes the result of `ask` to `on_stats`.
+/// Like [`monitor`], but passes the result of `ask` to `on_stats`. `ask` can request another
+/// target, or the statistics of an unknown scheduler.
 ///
 /// # Errors
-/// The same as of [`monitor`]. An error of `ask` is treated like an error of the client.
+/// Those of [`monitor`]. An error of `ask` is treated like an error of the client.
 pub fn monitor_with<T, E>(
     path: impl AsRef<Path>,
     interval: Duration,

@@ -33,8 +33,8 @@ impl Setting {
     ///
     /// If the file cannot be read or written, the note cannot be made, or this process or another
     /// one already holds the setting. With two holders, the holder that ends last would restore the
-    /// value of the other holder. Nothing is changed then, except that a value set by a killed
-    /// process is restored.
+    /// value of the other holder. After an error, the setting is unchanged, except that the change
+    /// of a killed process may have been undone.
     pub fn hold(path: &Path, value: &str, notes: &Path) -> Result<Self> {
         let _group = Group::hold(&[path.into()], value, path, notes)?;
         Ok(Self { _group })

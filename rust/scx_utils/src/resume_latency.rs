@@ -32,8 +32,8 @@ impl ResumeLatency {
     /// # Errors
     ///
     /// If no CPU has such a setting, a setting cannot be read or written, the note cannot be made,
-    /// or this process or another one already holds the setting, for any CPUs. Nothing is changed
-    /// then, except that values set by a killed process are restored.
+    /// or this process or another one already holds the setting, for any CPUs. After an error, the
+    /// setting is unchanged, except that the changes of a killed process may have been undone.
     pub fn hold(root: &Path, cpus: &Cpumask, us: u32, notes: &Path) -> Result<Self> {
         let name = file(root, "N");
         let paths = cpus.iter().map(|cpu| file(root, &cpu.to_string()));

@@ -232,8 +232,8 @@ static bool prev_is_first(s32 cpu, struct task_struct *prev)
 	return true;
 }
 
-/* This CPU has found no decided task that may run on it. If the policy holds tasks, let it decide on
- * the next one. */
+/* This CPU has found no decided task that may run on it. If the policy holds tasks, let the policy
+ * decide on the next one. */
 static void remind(void)
 {
 	if (*(volatile u64 *)&shared.nr_waiting) {

@@ -98,7 +98,7 @@ unsafe impl<const SIZE: usize> Sync for LockedHeap<SIZE> {}
 #[allow(clippy::new_without_default)]
 impl<const SIZE: usize> LockedHeap<SIZE> {
     /// A heap without an owner. All of its bytes are 0, so as a static it takes no space in the
-    /// executable, and no memory until it is claimed.
+    /// executable, and its pages take no memory until they are touched or locked.
     #[must_use]
     pub const fn new() -> Self {
         const {

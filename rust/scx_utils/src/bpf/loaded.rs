@@ -56,11 +56,12 @@ impl<S> Loaded<S> {
     /// Attaches the table of callbacks through libbpf, because the skeleton would hide the cause of
     /// an error.
     ///
-    /// Raises the calling thread to real-time priority for the attach, which switches all tasks,
-    /// this thread included, from the fair class to the ext class one by one. The fair class has
-    /// precedence: if enough busy tasks have not been switched yet, the tasks in the ext class
-    /// starve. If the attaching thread is one of them, the switch stalls, with RCU readers
-    /// preempted and locks held. This was seen on 6.17. Linux 7.2 does the work in a kthread.
+    /// Raises the calling thread to real-time priority for the attach. Without `--partial`, the
+    /// attach switches all tasks of the fair class, this thread included, to the ext class one by
+    /// one. The fair class has precedence: if enough busy tasks have not been switched yet, the
+    /// tasks in the ext class starve. If the attaching thread is one of them, the switch stalls,
+    /// with RCU readers preempted and locks held. This was seen on 6.17. Linux 7.2 does the work in
+    /// a kthread.
     fn attach_struct_ops<'obj>(&mut self) -> io::Result<Link>
     where
         S: Skel<'obj>,

@@ -117,7 +117,7 @@ impl Note {
 }
 
 /// Creates the directory if it is missing, accessible to all users regardless of the umask, because
-/// the statistics socket is also in it.
+/// the statistics socket is also below it.
 fn create_dir(dir: &Path) -> io::Result<()> {
     match fs::create_dir(dir) {
         Ok(()) => fs::set_permissions(dir, Permissions::from_mode(0o755)),

@@ -124,8 +124,8 @@ impl<'a, S: Scheduler> Generations<'a, S> {
         let end = self.trigger.clone();
         let statistics = Service::start::<S>(self.opts, self.access, &instance, end);
         let end = self.watch_guarded(&mut instance);
-        // Detach before the statistics thread is joined: a user-space policy that no longer ticks
-        // schedules no thread, so the join would hang.
+        // Detach before waiting for the statistics thread: a user-space policy that no longer ticks
+        // does not schedule the statistics thread, so the wait could time out.
         let info = instance.detach();
         drop(statistics);
         Ok(judge(end, &info, self.opts.verbose > 0))

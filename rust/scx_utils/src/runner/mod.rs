@@ -52,8 +52,8 @@ use opts::Cli;
 /// Exit statuses, the same for every scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// 0: ended by SIGINT or SIGTERM, by `SysRq-S`, or otherwise unregistered. Also after a command
-    /// that succeeds.
+    /// 0: ended by SIGINT, SIGTERM or `SysRq-S`, otherwise unregistered, or ended because the
+    /// reader of the output closed the pipe. Also after a command that succeeds.
     Clean,
     /// 1: wrong usage, the scheduler could not be loaded, or a command failed.
     Failed,
@@ -293,9 +293,9 @@ fn warn_of_cgroups(without_effect: &[Control], kernel: &SchedExt) {
 }
 
 /// Disables transparent huge pages for this process. `khugepaged` unmaps pages, even locked ones,
-/// while it collapses them, and it is a task of the ext class. Neither a policy thread nor the
-/// class-switch helper may fault on such a page, because it would wait for `khugepaged`. On a
-/// kernel without huge pages, the call has no effect.
+/// while it collapses them. Without `--partial`, it is a task of the ext class. Neither a policy
+/// thread nor the class-switch helper may fault on such a page, because the thread would wait for
+/// `khugepaged`. On a kernel without huge pages, the call has no effect.
 fn keep_small_pages() {
     const NONE: libc::c_ulong = 0;
     let is_disabled: libc::c_ulong = 1;

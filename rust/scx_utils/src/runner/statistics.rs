@@ -100,8 +100,8 @@ fn print_line(stats: &impl Display) -> io::Result<()> {
     stdout.flush()
 }
 
-/// How long the end of a generation waits for the statistics thread, which a write to a stopped
-/// terminal may block.
+/// How long the end of a generation waits for the statistics thread. A write to a stopped terminal
+/// may block this thread.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The statistics of one generation: served, and printed if requested, until this is dropped. Other

@@ -22,8 +22,8 @@
 //! into [`Topology::nodes`], [`Topology::llcs`] and [`Topology::cores`], from 0 without
 //! gaps; their kernel ids may have gaps, repeat in every package, or not exist.
 //!
-//! Values that sysfs lacks get a default or are `None`. If it lacks all of them, the CPUs are equal,
-//! in one node with one LLC. Only a machine without a known online CPU is an error.
+//! Values that sysfs lacks get a default or are `None`. If sysfs lacks all of them, the CPUs are
+//! equal, in one node with one LLC. Only a machine without a known online CPU is an error.
 
 use std::path::PathBuf;
 
