@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * scx_attrs: attributes of a process that the tools of guests cannot set.
+ * scx_attrs: sets scheduling attributes that the tools in guests cannot set.
  *
  * scx_attrs ext: prints "ready", waits for SIGUSR1, and requests the policy SCHED_EXT. Prints 0 or
  * the errno.

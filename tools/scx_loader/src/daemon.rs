@@ -42,8 +42,8 @@ use crate::view::View;
 /// Poll interval of the kernel's state while a scheduler starts, and after the kernel has unloaded
 /// it.
 const POLL_STARTING: Duration = Duration::from_millis(100);
-/// Poll interval of the kernel's state otherwise, to detect external schedulers. The sysfs files of
-/// sched_ext do not support poll(2).
+/// Poll interval of the kernel's state otherwise, to detect external schedulers, CPU hotplug, and
+/// that the kernel has unloaded the scheduler. The sysfs files of sched_ext do not support poll(2).
 const POLL: Duration = Duration::from_secs(1);
 
 /// Timeout of the loader's D-Bus calls. Before polkit replies, a user may have to type a password.
@@ -104,7 +104,8 @@ fn run(opts: &Opts) -> Result<()> {
     let kernel = SchedExt::new(Path::new("/"));
     let follows = config.auto.follows;
     let mut supervisor = Supervisor::new(config.supervision.clone(), config.fallback.clone());
-    // Read the kernel's state first: requests may arrive as soon as the object is on the bus.
+    // Read the kernel's state first: clients may read the properties as soon as the object is on
+    // the bus, and the default scheduler is not started beside an external one.
     supervisor.handle(Duration::ZERO, Event::Kernel(ask(&kernel)));
     let shared = Arc::new(Shared {
         view: Mutex::new(View::new(&supervisor, &config, &registry, Source::None)),

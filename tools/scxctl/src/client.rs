@@ -169,7 +169,8 @@ async fn change(loader: &LoaderProxy<'_>, command: &Command, json: bool) -> Resu
     })
 }
 
-/// Only the start of the loader, or `restore`, starts the default scheduler.
+/// The output of `reload`. A reload does not start the default scheduler: only `restore` and the
+/// start of the loader do.
 async fn reloaded(loader: &LoaderProxy<'_>) -> zbus::Result<String> {
     let default = known(loader.default_scheduler().await?);
     let is_stopped = known(loader.current_scheduler().await?).is_none();
@@ -223,7 +224,8 @@ async fn start(loader: &LoaderProxy<'_>, sched: &str, how: &How) -> Result<()> {
     run_with(loader, "start", sched, mode, how.arguments()).await
 }
 
-/// Switches to a scheduler and a mode. If one of them is omitted, the current one is kept.
+/// Switches to a scheduler, in a mode or with arguments. By default, keeps the current scheduler and
+/// its mode, which is auto if it has custom arguments.
 async fn switch(
     loader: &LoaderProxy<'_>,
     before: &Current,

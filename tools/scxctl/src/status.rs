@@ -103,8 +103,8 @@ impl Status {
         })
     }
 
-    /// Whether both are equal except for the time. The loader computes the time anew for each read,
-    /// so its last digits vary.
+    /// Whether this status equals `other` except for `since_usec`. The loader computes that time anew
+    /// for each read, so its last digits vary.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let since_usec = other.since_usec;
         let same_time = Self {
@@ -209,7 +209,6 @@ pub(crate) async fn status(loader: &LoaderProxy<'_>, json: bool) -> zbus::Result
     })
 }
 
-/// The scheduler's statistics.
 fn statistics() -> Result<Value, ClientError> {
     Client::connect(scx_stats::DEFAULT_PATH, STATS_TIMEOUT)?.stats_total()
 }

@@ -36,8 +36,8 @@ pub(crate) enum Request {
     Switch(Job),
     /// Stops the scheduler, or cancels its pending restart. Succeeds without a scheduler, too.
     Stop,
-    /// Restarts the scheduler that is running, starting or waiting for a restart. Refused if there
-    /// is none.
+    /// Restarts the scheduler that is running, or will run after the pending requests and restarts.
+    /// Refused if there is none.
     Restart,
 }
 
@@ -163,7 +163,8 @@ enum Then {
         callers: Vec<Caller>,
         back_to: Option<Job>,
     },
-    /// Handle a failure: the kernel ejected the scheduler, and its process did not exit.
+    /// Handle a failure: the kernel unloaded the scheduler, and its process neither exited nor
+    /// loaded it again.
     Fail,
     Quit,
 }
@@ -299,7 +300,7 @@ impl Supervisor {
     }
 
     /// Whether a scheduler that the kernel unloaded at `lost_at` is expected to load itself again.
-    /// Schedulers do that only after CPU hotplug. If the last hotplug event was more than [`LOST`]
+    /// Schedulers do that only after CPU hotplug. If there was no hotplug event within [`LOST`]
     /// before `lost_at`, the scheduler was ejected, and its process is about to exit.
     fn is_restart(&self, lost_at: Time) -> bool {
         self.hotplug_at.is_some_and(|at| at + LOST >= lost_at)

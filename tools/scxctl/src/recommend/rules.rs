@@ -52,7 +52,7 @@ pub(crate) struct Advice {
     pub(crate) reasons: Vec<String>,
 }
 
-/// For frames beside tasks that compute. The order is based on docs/results/recommend.md.
+/// For games beside tasks that compute. The order is based on docs/results/recommend.md.
 const GAMING: &[Choice] = &[
     ("scx_bpfland", Mode::Gaming, BRIEF),
     ("scx_lavd", Mode::Gaming, FRAMES),

@@ -14,7 +14,7 @@
 /* Maximum number of DSQs with counters. */
 #define TOP_DSQS_MAX 2048
 
-/* Maximum number of tasks that have been inserted into a DSQ and do not run yet. */
+/* Maximum number of tasks whose last insertion into a DSQ is remembered. */
 #define TOP_INSERTED_MAX 65536
 
 /* Number of buckets of a latency histogram, a power of two. There are four buckets for each power
@@ -90,7 +90,7 @@ struct top_dsq {
 	u32 latency[TOP_BUCKETS]; /* from the insertion to running */
 };
 
-/* The last insertion of a task that does not run yet. */
+/* The last insertion of a task, kept until the task is seen to run, or exits. */
 struct top_inserted {
 	u64 time_ns;
 	u64 dsq_id;

@@ -8,7 +8,7 @@ use rustix::time::{clock_gettime, ClockId};
 use super::rates::percent;
 use crate::model::OwnCost;
 
-/// CPU time of the process.
+/// Measures the CPU time of this process.
 #[derive(Default)]
 pub(super) struct Own {
     before: Duration,
