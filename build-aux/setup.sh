@@ -209,8 +209,8 @@ need_venv() {
 	/usr/bin/python3 -c 'import venv, ensurepip' 2>/dev/null || MISSING+=(python3-venv)
 }
 
-# Needed to create root file systems. Users other than root map their subordinate user ids by
-# newuidmap.
+# Needed to create root file systems. Users other than root need newuidmap, and a range of
+# subordinate user ids, which is not checked here.
 needs_of_fresh() {
 	need python3 python3
 	need mmdebstrap mmdebstrap

@@ -26,8 +26,8 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// If the directory or one of the manifests cannot be read, if a manifest is invalid, or if there
-    /// are no manifests, as in a partial installation.
+    /// If the directory or one of the manifests cannot be read, if a manifest is invalid, or if
+    /// there are no manifests, as in a partial installation.
     pub fn read(folder: &Path) -> Result<Self> {
         let shown = folder.display();
         let files =

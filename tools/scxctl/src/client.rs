@@ -224,8 +224,8 @@ async fn start(loader: &LoaderProxy<'_>, sched: &str, how: &How) -> Result<()> {
     run_with(loader, "start", sched, mode, how.arguments()).await
 }
 
-/// Switches to a scheduler, in a mode or with arguments. By default, keeps the current scheduler and
-/// its mode, which is auto if it has custom arguments.
+/// Switches to a scheduler, in a mode or with arguments. By default, keeps the current scheduler
+/// and its mode, which is auto if it has custom arguments.
 async fn switch(
     loader: &LoaderProxy<'_>,
     before: &Current,

@@ -103,8 +103,8 @@ impl Status {
         })
     }
 
-    /// Whether this status equals `other` except for `since_usec`. The loader computes that time anew
-    /// for each read, so its last digits vary.
+    /// Whether this status equals `other` except for `since_usec`. The loader computes that time
+    /// anew for each read, so its last digits vary.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let since_usec = other.since_usec;
         let same_time = Self {

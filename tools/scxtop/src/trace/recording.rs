@@ -35,7 +35,7 @@ use super::tracks::Track;
 use super::wakeups::Wakeups;
 use super::window::{Window, RECORDS_MAX};
 
-/// What to keep, and for how long.
+/// How much of a recording is kept, and which wakeup ends it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Limits {
     /// Length of the trace. Older records are forgotten. `None` if no record is to be forgotten.

@@ -38,9 +38,10 @@ impl Window {
         }
     }
 
-    /// Adds the records of one reading of the ring, and passes the records of earlier readings to
-    /// `on_order`, in the order of their times. A CPU takes the time of a record before it reserves
-    /// the record's place in the ring. So records come slightly out of order, even across readings.
+    /// Adds the records of one reading of the ring. Passes the records up to the newest time of the
+    /// earlier readings to `on_order`, in the order of their times. A CPU takes the time of a
+    /// record before it reserves the record's place in the ring. So records come slightly out of
+    /// order, even across readings.
     pub(super) fn add(&mut self, records: &[top_event], mut on_order: impl FnMut(&top_event)) {
         let ordered_ns = self.newest_ns;
         let newest_ns = records.iter().map(|record| record.time_ns).max();

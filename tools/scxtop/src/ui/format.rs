@@ -29,7 +29,7 @@ pub(crate) fn duration(ns: u64) -> String {
     }
 }
 
-/// A duration that is `-` without values.
+/// A latency as a duration, or `-` if there are no values.
 pub(crate) fn latency(ns: u64, count: u64) -> String {
     if count == 0 {
         "-".into()

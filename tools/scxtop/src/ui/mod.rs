@@ -43,7 +43,7 @@ use trace_key::TraceKey;
 
 /// Length of the first interval: short, so that the screen fills soon.
 const FIRST: Duration = Duration::from_millis(200);
-/// Longest wait, so that requests to end are noticed.
+/// Longest wait, so that a signal to end the program is noticed soon.
 const LONGEST_WAIT: Duration = Duration::from_millis(200);
 /// Interval of reading records of a trace.
 const POLL: Duration = Duration::from_millis(20);

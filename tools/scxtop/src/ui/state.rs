@@ -74,7 +74,7 @@ pub(crate) enum Action {
     Quit,
     SetInterval(Duration),
     ToggleTrace,
-    /// Draw everything, because another program has written to the terminal.
+    /// Draw everything, because another program may have written to the terminal.
     Redraw,
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct State {
     /// The first line of help that is shown; `None` if help is not shown.
     pub help: Option<u16>,
     pub theme: Theme,
-    /// Shown until the next key.
+    /// Shown until the next key, except [`Command::Redraw`], or the next message.
     pub message: Option<String>,
     /// Text for the status line while a trace is recorded.
     pub recording: Option<String>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The terminal: its modes, which are restored on every way out, and its input.
+//! The terminal: its modes, which are restored when the views end or panic, and its input.
 
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal as _, Stdout};
@@ -52,8 +52,8 @@ pub(crate) fn check() -> Result<()> {
 
 /// The terminal in raw mode, on its alternate screen.
 ///
-/// The library's `Terminal` is never dropped. If the terminal is gone, its `drop()` would try to
-/// print an error, and panic because printing fails.
+/// The library's `Terminal` is never dropped. If the real terminal is gone, the library's `drop()`
+/// would try to print an error, and panic because printing fails.
 pub(crate) struct Terminal(ManuallyDrop<ratatui::Terminal<CrosstermBackend<BufWriter<Stdout>>>>);
 
 impl Terminal {
