@@ -92,16 +92,16 @@ class Link:
         self._selector.unregister(source)
 
     def send(self, request: bytes) -> None:
-        """Queue a request for the agent. May be called from a signal handler, and does not
-        block."""
+        """Queue a request for the agent, without waiting for the agent to read it. May be called
+        from a signal handler. Raises GuestError if QEMU has closed its ports."""
         self._outgoing += request
         self._flush()
 
     def wait_until(self, condition: Callable[[], bool], timeout_s: float | None = None) -> bool:
         """Serve the ports until `condition` is true. Returns False if `timeout_s` passes before.
 
-        Without `timeout_s`, only the guest's life time limits the wait. Raises GuestError when the
-        guest is lost during the wait, for example because its heartbeat is missing.
+        Without `timeout_s`, the wait lasts until `condition` is true or the guest is lost. Raises
+        GuestError when the guest is lost: it died, hangs, or exceeded its life time.
         """
         deadline_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
         while not condition():

@@ -124,9 +124,8 @@ def poweroff() -> bytes:
 
 
 def escape(script: str) -> str:
-    r"""Encodes a script as one line of printable ASCII that the guest's `printf %b` decodes.
-
-    A newline is appended, so that trailing blanks survive the guest's `read`.
+    r"""Encodes a script as one line of printable ASCII: the agent decodes `\0` and three octal
+    digits to a byte. The script gets a final newline.
     """
     raw = script.encode("utf-8", "surrogateescape") + b"\n"
     return _ESCAPED.sub(lambda match: b"\\0%03o" % match[0][0], raw).decode("ascii")

@@ -208,7 +208,7 @@ fn serve(mut clients: Vec<UnixStream>, work: Duration, replies: bool) -> Result<
     let mut message = [0; MESSAGE_LEN];
     while !clients.is_empty() {
         for index in ready(&clients)?.into_iter().rev() {
-            // A client that was stopped does not read its reply.
+            // An error means that the client has closed its socket.
             let is_open = clients[index].read_exact(&mut message).is_ok() && {
                 use_cpu(work)?;
                 !replies || clients[index].write_all(&message).is_ok()

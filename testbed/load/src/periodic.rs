@@ -26,7 +26,7 @@ pub(crate) struct Outcome {
     pub done_after: Latencies,
     /// Periods in which no work was completed.
     pub missed: u64,
-    /// The longest time between the ends of the work of two successive periods.
+    /// The longest time between two successive ends of work. Skipped periods may lie in between.
     pub gap_max: Duration,
 }
 

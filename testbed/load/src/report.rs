@@ -239,7 +239,7 @@ pub(crate) struct Periodic {
     /// Time from the start of a period to the completion of its work.
     pub done_after_p50_ms: Option<f64>,
     pub done_after_p99_ms: Option<f64>,
-    /// The longest time between the completions of successive periods.
+    /// The longest time between two successive completions of work.
     pub gap_max_ms: f64,
 }
 

@@ -78,7 +78,7 @@ pub(crate) struct Recorder<'obj> {
 /// The results at the end of a recording.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// Runs that were not returned yet.
+    /// Complete runs that [`Recorder::runs`] has not returned.
     pub runs: Vec<Run>,
     /// Runs that have not ended, up to the end of the recording. There is at most one per CPU.
     pub running: Vec<Run>,
@@ -123,7 +123,7 @@ impl<'obj> Recorder<'obj> {
         })
     }
 
-    /// The runs that ended since the last call, at most [`BATCH`]. Does not block.
+    /// Complete runs that were not returned yet, at most [`BATCH`]. Does not block.
     ///
     /// # Errors
     ///
