@@ -42,8 +42,9 @@ __all__ = ["CommandError", "Guest", "GuestError", "Process", "Result"]
 
 # All timeouts are in host time. A second of the guest may take several seconds of the host.
 
-#: Timeout for a killed command to exit, before the guest counts as hung. The kernel takes less time
-#: to eject a scheduler that does not run tasks (30 s of the guest).
+#: Timeout for a killed command to exit, and for the agent to read files. The guest then counts as
+#: hung. The kernel takes less time to eject a scheduler that does not run tasks (30 s of the
+#: guest).
 _KILL_GRACE_S = 300.0
 #: Timeout for a command to end on a signal, before it is killed.
 _STOP_GRACE_S = 20.0
@@ -54,7 +55,7 @@ _HASTY_POWEROFF_S = 5.0
 #: Maximum time without a heartbeat. It is longer than the kernel's watchdog timeout (30 s of the
 #: guest).
 _MAX_SILENCE_S = 300.0
-#: Timeout for the start of a job's process.
+#: Timeout for the start of a job's process, and for the transfer of a job's output.
 _START_TIMEOUT_S = 60.0
 
 #: The level of a kernel message; see syslog(2).
@@ -315,7 +316,8 @@ class Guest:
 
     def read(self, pattern: str) -> Result:
         """The contents of the files that match a pattern of glob(7), as standard output. The status
-        is 1 if there is none. This starts no process in the guest. Raises GuestError."""
+        is 1 if there is none. This starts no process in the guest. Raises GuestError, and
+        ValueError if the pattern is more than one line."""
         name = self._new_name()
         return self._answer(f"read {pattern}", name, protocol.read(name, pattern))
 
