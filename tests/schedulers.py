@@ -20,7 +20,7 @@ C_SCHEDULERS = _listed("c_scheds")
 RUST_SCHEDULERS = _listed("rust_scheds")
 #: Rust programs that other programs start.
 SERVICES = _listed("rust_services")
-#: Rust programs that are installed beside the schedulers.
+#: Rust programs that users run, installed beside the schedulers.
 COMMANDS = _listed("rust_commands")
 
 

@@ -176,8 +176,8 @@ def provide(tools: Path, cargo: str) -> None:
 
 
 def environment(build_options: dict[str, str]) -> dict[str, str]:
-    """An environment without network access. Of the surrounding build, it keeps the kernels, the
-    caches, and clang for BPF."""
+    """An environment without network access. Of the surrounding build, it keeps the settings of
+    guests (SCX_VM_*), the caches, and clang for BPF."""
     kept = ("SCX_VM_", "SCX_CACHE")
     env = {
         name: value

@@ -139,8 +139,8 @@ def test_plain_unit_has_start_conditions(build_dir: Path) -> None:
 
 
 def test_dbus_request_activates_the_loader_and_stops_no_scheduler(build_dir: Path) -> None:
-    """The unit has no condition, which would leave the request unanswered, and no conflict, which
-    would stop the other unit."""
+    """The loader's unit has no condition, which would leave the request unanswered. Neither unit
+    has a conflict, which would stop the other unit."""
     both = settings(build_dir, "scx.service") + settings(build_dir, "scx_loader.service")
     assert "Conflicts" not in dict(both)
     assert not [key for key, _ in settings(build_dir, "scx_loader.service") if "Condition" in key]

@@ -48,7 +48,7 @@ def test_setup_names_a_package_for_each_program() -> None:
 
 def test_missing_package_is_detected() -> None:
     assert {"zstd", "clang-19", "clang-format-19", "gcc", "libelf-dev", "rustfmt-web"} <= named()
-    # Only an earlier version of the loader's unit needed procps.
+    # setup.sh needs no program of procps. If one were listed, it would count as unnamed.
     assert "procps" not in named()
 
 
