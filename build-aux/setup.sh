@@ -161,6 +161,9 @@ needs_of_vm() {
 	need python3 python3
 	need qemu-system-x86_64 qemu-system-x86
 	need zstd zstd
+	# Compile the agent of guests if there is no build.
+	need cc gcc
+	need_file stdio.h libc6-dev
 	[[ -x /bin/busybox ]] && /bin/busybox true 2>/dev/null || MISSING+=(busybox-static)
 }
 

@@ -34,7 +34,7 @@ from debs import DebsError
 from . import accelerator, emulator, initramfs, protocol, qemu, saved, terminal
 from .kernels import Kernel
 from .link import GuestError, Link
-from .programs import AGENT, RESUME, built, is_built
+from .programs import RESUME, agent, built, is_built
 from .progress import step, warn
 from .topology import DEFAULT, TOPOLOGIES, Topology
 
@@ -251,8 +251,8 @@ class Guest:
 
     def _image(self, resumes: bool) -> bytes:
         if resumes:
-            return initramfs.build([built(RESUME), built(AGENT)])
-        return initramfs.build([built(AGENT), *self._programs], files=self._files)
+            return initramfs.build([built(RESUME), agent()])
+        return initramfs.build([agent(), *self._programs], files=self._files)
 
     def _connect(self, machine: qemu.Machine) -> None:
         if machine.has_inbox:

@@ -3,16 +3,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
+import subprocess
 from pathlib import Path
+
+import debs
 
 from .qemu import QemuError
 
-#: The programs of the harness that run in guests. Meson builds them from guest/*.c. The first saves
-#: and resumes a guest, the second runs jobs for the host.
+#: The program that saves and resumes a guest. Meson builds it from guest/scx_resume.c.
 RESUME = "scx_resume"
+#: The program that runs jobs for the host: see agent().
 AGENT = "scx_agent"
+_AGENT_SOURCE = Path(__file__).parent / "guest" / f"{AGENT}.c"
 
 
 def scheduler(build: Path, name: str) -> Path | None:
@@ -43,6 +48,34 @@ def built(name: str) -> Path:
 def is_built(name: str) -> bool:
     """Whether Meson has built this program or library."""
     return _of_harness(name).is_file()
+
+
+def agent() -> Path:
+    """The agent. Meson builds it; without a build, it is compiled now, once.
+
+    Raises QemuError, debs.DebsError.
+    """
+    if is_built(AGENT):
+        return _of_harness(AGENT)
+    source = hashlib.sha256(_AGENT_SOURCE.read_bytes()).hexdigest()[:16]
+    program = debs.cache_dir() / "agent" / source / AGENT
+    with debs.locked(program.parent / "lock"):
+        if not program.exists():
+            _compile(_AGENT_SOURCE, program)
+    return program
+
+
+def _compile(source: Path, program: Path) -> None:
+    unfinished = program.with_suffix(".new")
+    command = ["cc", "-O2", "-o", unfinished, source]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except OSError as error:
+        raise QemuError(f"cannot run cc: {error.strerror}: install gcc") from error
+    if done.returncode:
+        first = next(iter(done.stderr.splitlines()), "(no message)")
+        raise QemuError(f"cannot compile {source.name}: {first}: install gcc and libc6-dev")
+    unfinished.rename(program)
 
 
 def _of_harness(name: str) -> Path:
