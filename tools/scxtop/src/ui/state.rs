@@ -44,7 +44,8 @@ pub(crate) struct List {
     pub selected: Option<Id>,
     /// The last position of the selected row, which is used when the row has disappeared.
     position: usize,
-    /// The first row of the page, as of the last input.
+    /// Position of the first row of the page when the selection was last moved or reset. The
+    /// present position depends on the rows and the length of the page: see `top_in()`.
     top: usize,
     pub filter: String,
     pub sort: Option<Sort>,
