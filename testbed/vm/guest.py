@@ -469,7 +469,7 @@ class Guest:
 
 @functools.lru_cache(maxsize=1)
 def _parcel(programs: tuple[Path, ...], files: tuple[tuple[str, initramfs.File], ...]) -> bytes:
-    """The archive for a resumed guest. Most guests of a test run have the same one, of 100 MB."""
+    """The archive for a resumed guest. Most guests of a test run have the same, about 100 MB."""
     return initramfs.parcel(programs, dict(files))
 
 

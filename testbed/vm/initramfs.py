@@ -165,7 +165,7 @@ def base() -> Tree:
 @functools.cache
 def shared_libraries(program: Path) -> list[Path]:
     """The libraries that `program` loads at start; empty for scripts and static programs. Cached,
-    because `ldd` takes longer than all else that is done for a guest on the host.
+    because most guests of a test run have the same programs, and `ldd` starts processes for each.
 
     Raises InitramfsError when the program cannot be read, or a library is missing on the host.
     """
