@@ -49,6 +49,15 @@ static inline void scx_insert_fifo(struct task_struct *p, u64 dsq_id, u64 slice_
 		scx_bpf_dsq_insert(p, dsq_id, slice_ns, enq_flags);
 }
 
+/* In ops.select_cpu(), if it inserts the task, and in ops.enqueue(), if the DSQs are ordered by
+ * time of arrival: the task arrives now and can be inserted with p->scx.dsq_vtime. A task that the
+ * kernel enqueues again keeps its time of arrival. @enq_flags is 0 in ops.select_cpu(). */
+static inline void scx_note_arrival(struct task_struct *p, u64 enq_flags)
+{
+	if (!(enq_flags & SCX_ENQ_REENQ))
+		scx_bpf_task_set_dsq_vtime(p, scx_bpf_now());
+}
+
 /* In ops.enqueue(), after the insertion: kick an idle CPU if the task was enqueued again. This is
  * for schedulers that need no other kicks, because ops.select_cpu() finds idle CPUs. */
 static inline void scx_kick_for_reenqueued(const struct task_struct *p, u64 enq_flags)

@@ -98,13 +98,11 @@ static u64 insert(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u32 wei
 	u64 until, slice = slice_ns(weight);
 
 	scx_dl_set_node(t, scx_node_of(cpu));
-	if (config.rr && enq_flags & SCX_ENQ_REENQ) {
-		/* The task has already been dispatched (scx/immed.bpf.h). It keeps the rest of its
-		 * slice and, if it has waited in a queue, the time of its arrival there. */
-		until = t->has_waited ? p->scx.dsq_vtime : scx_bpf_now();
-		slice = 0;
-	} else if (config.rr) {
-		until = scx_bpf_now();
+	if (config.rr) {
+		/* A task that has already been dispatched keeps the rest of its slice. */
+		if (enq_flags & SCX_ENQ_REENQ)
+			slice = 0;
+		until = p->scx.dsq_vtime;
 	} else {
 		scx_dl_place(t, credit_ns(t, enq_flags));
 		until = deadline(p, t);
@@ -132,6 +130,8 @@ s32 BPF_STRUCT_OPS(flash_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wa
 	cpu = scx_pick_idle(p, prev_cpu, wake_flags & ~SCX_WAKE_SYNC);
 	if (cpu < 0)
 		return prev_cpu;
+	if (config.rr)
+		scx_note_arrival(p, 0);
 	scx_dl_insert_local(p, t, SCX_DSQ_LOCAL, slice_ns(weight), SCX_ENQ_IMMED);
 	count(nr_direct_dispatches);
 	return cpu;
@@ -180,6 +180,8 @@ void BPF_STRUCT_OPS(flash_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	weight = weight_of(p, t);
 	scx_dl_enqueue(p, t, enq_flags, weight, FREQ_MAX);
+	if (config.rr)
+		scx_note_arrival(p, enq_flags);
 	if (!bypasses_queue(p, enq_flags)) {
 		if (run_on_idle(p, t, cpu, weight, enq_flags))
 			return;

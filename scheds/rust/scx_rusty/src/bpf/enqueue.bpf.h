@@ -41,20 +41,19 @@ static u64 deadline(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 static u64 insert(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 {
 	u64 dsq_id = DOM_DSQ | t->dom, until, slice = slice_ns(t->dom);
-	bool has_waited = t->has_waited;
 
 	if (p->nr_cpus_allowed == 1)
 		dsq_id = bpf_cpumask_first(p->cpus_ptr);
 	else if (config.nr_doms > 1 && !scx_bpf_dsq_nr_queued(dsq_id))
 		note_served(t->dom);
 	t->has_waited = true;
-	if (config.fifo_sched && enq_flags & SCX_ENQ_REENQ) {
-		/* The task has already been dispatched (scx/immed.bpf.h). It keeps the rest of its
-		 * slice and, if it has waited in a queue, the time of its arrival there. */
-		until = has_waited ? p->scx.dsq_vtime : scx_bpf_now();
-		slice = 0;
+	if (config.fifo_sched) {
+		/* A task that has already been dispatched keeps the rest of its slice. */
+		if (enq_flags & SCX_ENQ_REENQ)
+			slice = 0;
+		until = p->scx.dsq_vtime;
 	} else {
-		until = config.fifo_sched ? scx_bpf_now() : deadline(p, t, enq_flags);
+		until = deadline(p, t, enq_flags);
 	}
 	scx_bpf_dsq_insert_vtime(p, dsq_id, slice, until, enq_flags);
 	return config.fifo_sched ? NO_DEADLINE : until;

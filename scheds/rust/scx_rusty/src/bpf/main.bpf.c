@@ -48,6 +48,8 @@ s32 BPF_STRUCT_OPS(rusty_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wa
 		return prev_cpu;
 	t->our_cpu = cpu;
 	t->has_waited = false;
+	if (config.fifo_sched)
+		scx_note_arrival(p, 0);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom),
 			   scx_immed_unless_sync(cpu, wake_flags));
 	return cpu;
@@ -57,6 +59,8 @@ void BPF_STRUCT_OPS(rusty_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct rusty_task *t = task_state(p);
 
+	if (config.fifo_sched)
+		scx_note_arrival(p, enq_flags);
 	if (!t || bypasses_queue(p, enq_flags)) {
 		if (t)
 			t->has_waited = false;
