@@ -265,6 +265,35 @@ def test_pairs_that_wake_each_other_do_not_starve_hogs(on_nodes: Callable[[str],
     assert load["sleepers"]["lateness_p99_us"] < 4000
 
 
+#: A load on four CPUs.
+LOADED = f"""
+scx_rusty >/dev/null & scheduler=$!
+{ENABLED}
+scx_load --pipes 0 --forks-per-s 0 OPTIONS --seconds 2 --json
+kill -INT $scheduler
+wait $scheduler
+"""
+
+
+def test_workers_of_a_server_do_not_preempt_each_other(replayed: Callable[[str], str]) -> None:
+    """When each wakeup of a worker could preempt another worker, the slowest hundredth of the
+    requests took 11 to 13 ms."""
+    options = "--hogs 0 --sleepers 0 --workers 8 --request-us 1000"
+    requests = figures(replayed(LOADED.replace("OPTIONS", options)))["requests"]
+    print(requests)
+    assert requests["done_per_s"] > 2000
+    assert requests["latency_p99_ms"] < 6
+
+
+def test_wakee_does_not_wait_for_new_hogs(replayed: Callable[[str], str]) -> None:
+    """A new task cannot be preempted until its average runtime is known. When its first slice was
+    20 ms, the longest wait was 27 to 45 ms. The bound is two ticks."""
+    options = "--hogs 8 --sleepers 1 --sleep-us 5000 --work-us 0"
+    sleepers = figures(replayed(LOADED.replace("OPTIONS", options)))["sleepers"]
+    print(sleepers)
+    assert sleepers["lateness_max_us"] < 8000
+
+
 #: A shell starts four hogs one after the other, beside short-lived tasks that fill the machine
 #: briefly. Prints the CPU times of the hogs in ns twice, 1 s apart: first 0.5 s after the end of
 #: the short-lived tasks.

@@ -40,18 +40,6 @@
  */
 #define SCX_DL_AHEAD_MIN_NS (10 * NSEC_PER_MSEC)
 
-/*
- * Minimum average runtime of a task that a queued task may preempt. Tasks that sleep after a
- * shorter runtime, such as the worker threads of a server, would only preempt each other while they
- * hold locks.
- */
-#define SCX_DL_STRETCH_MIN_NS (4 * NSEC_PER_MSEC)
-
-/* Minimum average runtime of a task that a queued task may preempt after a sync wakeup. A waker and
- * a wakee that exchange messages run better one after the other, so a sync wakeup preempts only
- * CPU-bound tasks. */
-#define SCX_DL_SYNC_STRETCH_MIN_NS (40 * NSEC_PER_MSEC)
-
 /* Wakeup frequencies are the number of wakeups in this time. */
 #define SCX_WAKEUP_FREQ_NS NSEC_PER_SEC
 
@@ -184,8 +172,8 @@ static inline void scx_dl_place(struct scx_dl_task *t, u64 credit_ns)
 /* Whether the task, just queued with this deadline, should preempt the task that runs on @cpu. */
 static inline bool scx_dl_should_preempt(const struct scx_dl_task *t, s32 cpu, u64 deadline)
 {
-	return scx_should_preempt(
-		cpu, deadline, t->woken_sync ? SCX_DL_SYNC_STRETCH_MIN_NS : SCX_DL_STRETCH_MIN_NS);
+	return scx_should_preempt(cpu, deadline,
+				  t->woken_sync ? SCX_SYNC_STRETCH_MIN_NS : SCX_STRETCH_MIN_NS);
 }
 
 /* Charge the CPU time that a task has used since it started to run or was last charged. */
@@ -283,7 +271,7 @@ static inline bool scx_dl_running(const struct task_struct *p, struct scx_dl_tas
 		*now = time_max(*now, t->vtime);
 	t->has_waited = false;
 	scx_dl_set_node(t, scx_node_of(cpu));
-	return t->avg_runtime_ns >= SCX_DL_STRETCH_MIN_NS;
+	return t->avg_runtime_ns >= SCX_STRETCH_MIN_NS;
 }
 
 /* Note that a task stops running. @t may be NULL. */

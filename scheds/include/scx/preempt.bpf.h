@@ -12,6 +12,18 @@
 #include <scx/common.bpf.h>
 #include <scx/cpus.h>
 
+/*
+ * Minimum average runtime of a task that a queued task may preempt. Tasks that sleep after a
+ * shorter runtime, such as the worker threads of a server, would only preempt each other while they
+ * hold locks.
+ */
+#define SCX_STRETCH_MIN_NS (4 * NSEC_PER_MSEC)
+
+/* Minimum average runtime of a task that a queued task may preempt after a sync wakeup. A waker and
+ * a wakee that exchange messages run better one after the other, so a sync wakeup preempts only
+ * CPU-bound tasks. */
+#define SCX_SYNC_STRETCH_MIN_NS (40 * NSEC_PER_MSEC)
+
 /* The task that runs on a CPU. */
 struct scx_running {
 	u64 deadline; /* value when the task started to run; 0: no task, or not preemptible */

@@ -11,7 +11,8 @@ use scx_utils::cli::slice_us;
 #[derive(Debug, Args)]
 pub(crate) struct Opts {
     /// How long a task may run while the machine is not saturated, 100 to 1000000; less if many
-    /// tasks wait
+    /// tasks wait. Tasks that run for less than 4 ms on average before they sleep may run for 3 ms
+    /// whether the machine is saturated or not, unless both slices are shorter
     #[arg(short = 'u', long, value_name = "US", default_value = "20000")]
     #[arg(allow_negative_numbers = true)]
     #[arg(value_parser = slice_us())]

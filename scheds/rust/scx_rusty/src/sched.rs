@@ -206,6 +206,7 @@ fn for_bpf(config: &Config, domains: &Domains) -> Result<rusty_config> {
         direct_greedy_numa: config.direct_greedy_numa.into(),
         perf: config.perf,
         credit_ns: config.tuner.slice_underutil_ns,
+        short_slice_ns: config.tuner.short_slice_ns(),
         half_life_ns: config.half_life_ns,
         ..rusty_config::default()
     };

@@ -8,6 +8,11 @@ use crate::balancer::DomainMask;
 /// errors.
 const SATURATED: f64 = 0.99999;
 
+/// Slice of tasks that sleep soon anyway, at any utilization, unless the slices of both options are
+/// shorter. It is less than a tick of kernels with 250 Hz: a slice that starts at a tick ends at the
+/// next one.
+const SHORT_SLICE_NS: u64 = 3_000_000;
+
 /// The options of the tuner.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Config {
@@ -21,6 +26,13 @@ pub(crate) struct Config {
     /// Utilization below which the idle CPUs of a domain are kicked to steal tasks of other
     /// domains; 0: never, 1: always.
     pub(crate) kick_under: f64,
+}
+
+impl Config {
+    /// The slice of tasks that sleep after a short runtime on average, ns.
+    pub(crate) fn short_slice_ns(&self) -> u64 {
+        SHORT_SLICE_NS.min(self.slice_underutil_ns.max(self.slice_overutil_ns))
+    }
 }
 
 /// The tuner's decisions.
@@ -106,6 +118,18 @@ mod tests {
         assert_eq!(tune(&CONFIG, &[(1.0, 2), (0.99, 6)]).slice_ns, 20);
         let tuned = tune(&CONFIG, &[(1.0, 2), (1.0, 6)]);
         assert_eq!((tuned.slice_ns, tuned.is_saturated), (1, true));
+    }
+
+    #[test]
+    fn short_slice_is_no_longer_than_both_options() {
+        let with = |under_ns, over_ns| Config {
+            slice_underutil_ns: under_ns,
+            slice_overutil_ns: over_ns,
+            ..CONFIG
+        };
+        assert_eq!(with(20_000_000, 1_000_000).short_slice_ns(), 3_000_000);
+        assert_eq!(with(100_000, 5_000_000).short_slice_ns(), 3_000_000);
+        assert_eq!(with(500_000, 100_000).short_slice_ns(), 500_000);
     }
 
     #[test]

@@ -40,11 +40,6 @@ char _license[] SEC("license") = "GPL";
  * than that of the running task by more than this. */
 #define GRANULARITY_NS (1 * NSEC_PER_MSEC)
 
-/* Minimum average runtime of a task that may be preempted. Tasks that sleep after a shorter
- * runtime, such as the worker threads of a server, would only preempt each other while they hold
- * locks. */
-#define STRETCH_MIN_NS (4 * NSEC_PER_MSEC)
-
 static u64 slice_ns(u32 node)
 {
 	const struct economy_bank *bank = bank_of(node);
@@ -109,7 +104,7 @@ static void queue(struct task_struct *p, struct economy_task *t, s32 cpu, u64 en
 			 slice_ns(t->node), vtime, enq_flags);
 	if (scx_kick_idle_for(p) || (t->has_begun && !(enq_flags & SCX_ENQ_WAKEUP)))
 		return;
-	if (scx_should_preempt(cpu, vtime + GRANULARITY_NS, STRETCH_MIN_NS)) {
+	if (scx_should_preempt(cpu, vtime + GRANULARITY_NS, SCX_STRETCH_MIN_NS)) {
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 		scx_count(economy_counters, nr_preemptions);
 	}
@@ -205,7 +200,7 @@ void BPF_STRUCT_OPS(economy_running, struct task_struct *p)
 	if (bank && t->has_waited)
 		bank->vtime_run = economy_vtime(&t->share);
 	t->has_waited = false;
-	if (t->avg_runtime_ns >= STRETCH_MIN_NS)
+	if (t->avg_runtime_ns >= SCX_STRETCH_MIN_NS)
 		scx_running_set(cpu, economy_vtime(&t->share), t->avg_runtime_ns, p->scx.weight);
 }
 

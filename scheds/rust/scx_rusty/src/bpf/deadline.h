@@ -68,13 +68,17 @@ static inline u32 rusty_prio(u64 blocked_freq, u64 waker_freq, u64 avg_runtime_n
 	return prio > run ? prio - run : 0;
 }
 
-/* Return the distance from a task's virtual time to its deadline, ns. Only the first @max_ns of the
- * average runtime count. */
+/*
+ * Return the distance from a task's virtual time to its deadline, ns, at most @max_ns. It bounds
+ * how far the virtual times of tasks drift apart: among CPU-bound tasks, whose runtimes are divided
+ * by 0.15, one task would otherwise run for more than six slices, while others wait.
+ */
 static inline u64 rusty_request_ns(u64 avg_runtime_ns, u32 prio, u64 max_ns)
 {
 	u64 runtime_ns = avg_runtime_ns < max_ns ? avg_runtime_ns : max_ns;
+	u64 request_ns = runtime_ns * 100 / rusty_latency_scale(prio);
 
-	return runtime_ns * 100 / rusty_latency_scale(prio);
+	return request_ns < max_ns ? request_ns : max_ns;
 }
 
 #endif /* __RUSTY_DEADLINE_H */

@@ -141,7 +141,7 @@ static void dispatch(s32 cpu, struct task_struct *prev)
 		return;
 	if (t && prev_is_first(cpu, dom, prev, t)) {
 		note_served(dom);
-		scx_bpf_task_set_slice(prev, slice_ns(dom));
+		scx_bpf_task_set_slice(prev, slice_ns(dom, t));
 		return;
 	}
 	if (scx_dispatch_first(cpu, DOM_DSQ | dom)) {
@@ -157,7 +157,7 @@ static void dispatch(s32 cpu, struct task_struct *prev)
 			return;
 		if (t)
 			note_alone(dom, t);
-		scx_bpf_task_set_slice(prev, slice_ns(dom));
+		scx_bpf_task_set_slice(prev, t ? slice_ns(dom, t) : tune.slice_ns);
 		return;
 	}
 	steal_any(dom);

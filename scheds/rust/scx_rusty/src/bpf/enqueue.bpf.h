@@ -40,7 +40,7 @@ static u64 deadline(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
  * the order of arrival, and NO_DEADLINE is returned. */
 static u64 insert(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 {
-	u64 dsq_id = DOM_DSQ | t->dom, until, slice = slice_ns(t->dom);
+	u64 dsq_id = DOM_DSQ | t->dom, until, slice = slice_ns(t->dom, t);
 
 	if (p->nr_cpus_allowed == 1)
 		dsq_id = bpf_cpumask_first(p->cpus_ptr);
@@ -84,7 +84,7 @@ static void preempt(struct task_struct *p, struct rusty_task *t, u64 until)
 	s32 cpu = cpu_to_preempt(p, t);
 
 	if (until == NO_DEADLINE ||
-	    !scx_should_preempt(cpu, until, is_sync ? SYNC_STRETCH_MIN_NS : STRETCH_MIN_NS))
+	    !scx_should_preempt(cpu, until, is_sync ? SCX_SYNC_STRETCH_MIN_NS : SCX_STRETCH_MIN_NS))
 		return;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	count(preempt);
@@ -115,7 +115,7 @@ static bool run_pinned(struct task_struct *p, struct rusty_task *t, u64 enq_flag
 	if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || !scx_bpf_test_and_clear_cpu_idle(cpu))
 		return false;
 	t->has_waited = false;
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom), enq_flags | SCX_ENQ_IMMED);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom, t), enq_flags | SCX_ENQ_IMMED);
 	count(pinned);
 	return true;
 }
@@ -134,7 +134,7 @@ static void enqueue(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 	/* SCX_ENQ_LAST: ops.dispatch() has found no other task for the CPU. */
 	if (enq_flags & SCX_ENQ_LAST && dom_of_cpu(scx_bpf_task_cpu(p)) == t->dom) {
 		t->has_waited = false;
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom), enq_flags);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom, t), enq_flags);
 		return;
 	}
 	if (p->nr_cpus_allowed == 1 && run_pinned(p, t, enq_flags))

@@ -50,7 +50,7 @@ s32 BPF_STRUCT_OPS(rusty_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wa
 	t->has_waited = false;
 	if (config.fifo_sched)
 		scx_note_arrival(p, 0);
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom),
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom, t),
 			   scx_immed_unless_sync(cpu, wake_flags));
 	return cpu;
 }
@@ -145,7 +145,7 @@ void BPF_STRUCT_OPS(rusty_running, struct task_struct *p)
 	dom = dom_state(t->dom);
 	/* Virtual times of different domains cannot be compared, so a task that runs on a CPU of
 	 * another domain is not preempted. */
-	if (t->avg_runtime_ns >= STRETCH_MIN_NS && dom_of_cpu(cpu) == t->dom)
+	if (t->avg_runtime_ns >= SCX_STRETCH_MIN_NS && dom_of_cpu(cpu) == t->dom)
 		scx_running_set(cpu, t->vtime + request_ns(p, t), t->avg_runtime_ns,
 				weight_of(p, t));
 	/* A task that did not wait in a queue may be far ahead of the queued tasks, so it does not

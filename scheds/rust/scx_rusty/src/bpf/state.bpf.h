@@ -31,13 +31,6 @@ u32 nr_cpu_ids;
 /* For each CPU, the time of its next search for domains that are not served: rescue(). */
 static u64 rescue_at_ns[RUSTY_CPUS_MAX];
 
-/* Minimum average runtime of a running task that a wakeup may preempt. */
-#define STRETCH_MIN_NS (NSEC_PER_MSEC / 2)
-
-/* The same minimum for a sync wakeup. Tasks that exchange messages run better one after the other,
- * so a sync wakeup preempts only CPU-bound tasks. */
-#define SYNC_STRETCH_MIN_NS (4 * NSEC_PER_MSEC)
-
 /* Returned by insert() instead of a deadline if tasks are in FIFO order. */
 #define NO_DEADLINE (~0ULL)
 
@@ -156,12 +149,22 @@ static bool is_allowed(const struct rusty_task *t, u32 dom)
 	return t->allowed[dom / 64 % RUSTY_DOM_WORDS] >> (dom % 64) & 1;
 }
 
-/* Return the slice of a task. It shrinks as the queue grows, to bound the wait of the last task. */
-static u64 slice_ns(u32 dom)
+/*
+ * Return the slice of a task of @dom. It shrinks as the queue grows, to bound the wait of the last
+ * task. The slice of a task whose average runtime is too short for preemption (preempt.bpf.h) does
+ * not depend on the utilization. Such a task usually sleeps before its slice ends. With a shorter
+ * slice, a worker thread whose request takes longer than usual would wait for all other workers,
+ * possibly while it holds a lock. With a longer slice, other tasks would wait for new tasks, some
+ * of which turn out to be CPU-bound.
+ */
+static u64 slice_ns(u32 dom, const struct rusty_task *t)
 {
 	s32 nr_queued = scx_bpf_dsq_nr_queued(DOM_DSQ | dom);
+	u64 slice_ns = tune.slice_ns;
 
-	return scx_slice_shared(tune.slice_ns, MAX_WAIT_NS / 2, nr_queued > 0 ? nr_queued : 0,
+	if (!config.fifo_sched && t->avg_runtime_ns < SCX_STRETCH_MIN_NS)
+		slice_ns = config.short_slice_ns;
+	return scx_slice_shared(slice_ns, MAX_WAIT_NS / 2, nr_queued > 0 ? nr_queued : 0,
 				MIN_SLICE_NS);
 }
 
