@@ -124,7 +124,8 @@ def _of_alone(of: Recording) -> Check:
     turn = alone(of)
     longest_ms = max(turn.runs_ns) / NS_PER_MS
     measured = f"{turn.ran_ms:.0f} ms, without a switch {longest_ms:.0f} ms, {of.nr_kept} slices"
-    # The longest run has to be longer than any turn beside other tasks.
+    # The longest run has to be longer than any turn of a task in round robin, and the slice must
+    # have been renewed more than five times.
     is_met = longest_ms > of.slice_ms + 2 * of.tick_ms and (of.nr_kept or 0) > 5
     return Check("alone: a task that is alone gets more slices", measured, is_met)
 

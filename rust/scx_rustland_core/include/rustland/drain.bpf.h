@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Drains the ring of decisions, and moves each task to the queue that the policy chose. */
+/* Drains the ring of decisions, and moves each task that is still pending to the queue that the
+ * policy chose, or to another one: see target_of(). */
 #ifndef __RL_DRAIN_BPF_H
 #define __RL_DRAIN_BPF_H
 
