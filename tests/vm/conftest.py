@@ -72,8 +72,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--another-kernel",
         action="store_true",
-        help="skip tests that do not depend on the kernel; with SCX_SAMPLE=N in the environment, "
-        "run one in N of the others, which the commit determines",
+        help="skip tests that do not depend on the kernel",
     )
 
 
@@ -124,9 +123,10 @@ def own_seed(test: str, one_in: int) -> list[int]:
 
 
 def is_in_sample(item: pytest.Item) -> bool:
-    """Whether a test is in the sample that runs on kernels other than the newest: one in
-    $SCX_SAMPLE tests, selected by the commit. Without $SCX_SAMPLE or git, all tests are in it."""
-    number = digest(item.nodeid)
+    """Whether a test is in the sample that runs on other kernels and topologies than the newest
+    kernel on the default topology: one in $SCX_SAMPLE tests, selected by the commit. Without
+    $SCX_SAMPLE or git, all tests are in it."""
+    number = digest(item.nodeid + item.config.getoption("--topology"))
     return number is None or number % int(os.environ.get("SCX_SAMPLE", "1")) == 0
 
 
@@ -143,13 +143,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselects the tests that do not run on this topology or this kernel, and the tests that
-    --seeds or --programs excludes. Without an emulator, the remaining tests are skipped, with
-    the reason."""
-    if config.getoption("--topology") != topology.DEFAULT:
+    """Deselects the tests that do not run on this topology or this kernel, that are not in the
+    sample, or that --seeds or --programs excludes. Without an emulator, the remaining tests are
+    skipped, with the reason."""
+    if on_another_topology := config.getoption("--topology") != topology.DEFAULT:
         items[:] = [item for item in items if item.get_closest_marker("every_topology")]
-    if config.getoption("--another-kernel"):
-        items[:] = [item for item in items if not runs_once(item) and is_in_sample(item)]
+    if on_another_kernel := config.getoption("--another-kernel"):
+        items[:] = [item for item in items if not runs_once(item)]
+    if on_another_topology or on_another_kernel:
+        items[:] = [item for item in items if is_in_sample(item)]
     if config.getoption("--seeds"):
         items[:] = [item for item in items if "seed" in getattr(item, "fixturenames", ())]
     if wanted := config.getoption("--programs"):

@@ -108,7 +108,7 @@ def test_tasks_bound_to_each_cpu_run(guest: Guest, start: Start, load: Load) -> 
 
 def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
     scheduler = start("scx_central").wait_enabled()
-    storm = load("--movers", "24", "--hogs", "2", *QUIET, "--seconds", "4", "--json")
+    storm = load("--movers", "24", "--hogs", "2", *QUIET, "--seconds", "2", "--json")
     assert finished(storm)["movers"]["changes"] > 300
     assert scheduler.end(signal.SIGINT) == 0
 

@@ -91,7 +91,7 @@ def test_nest_that_could_not_grow_is_refused(guest: Guest) -> None:
 
 def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
     scheduler = start("scx_nest").wait_enabled()
-    storm = load("--movers", "24", "--hogs", "2", *QUIET, "--seconds", "4", "--json")
+    storm = load("--movers", "24", "--hogs", "2", *QUIET, "--seconds", "2", "--json")
     assert finished(storm)["movers"]["changes"] > 300
     assert scheduler.end(signal.SIGINT) == 0
 

@@ -42,7 +42,7 @@ def test_schedules_under_load(guest: Guest, start: Start, load: Load) -> None:
 def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
     """The affinity of tasks changes, so that they may no longer use their previous CPU."""
     scheduler = start("scx_prev").wait_enabled()
-    storm = load("--movers", "24", "--hogs", "2", *QUIET, "--seconds", "4", "--json")
+    storm = load("--movers", "24", "--hogs", "2", *QUIET, "--seconds", "2", "--json")
     assert finished(storm)["movers"]["changes"] > 300
     assert scheduler.end(signal.SIGINT) == 0
 

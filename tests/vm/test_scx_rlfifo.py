@@ -75,7 +75,7 @@ def test_mixed_load(guest: Guest, start: Start, load: Load, icount: bool) -> Non
     scheduler = serve(guest, start)
     assert ops(guest) == "rlfifo"
     hogs = str(len(guest.topology.online) * 2)
-    mixed = load("--hogs", hogs, *MIXED, "--seconds", "8", "--json")
+    mixed = load("--hogs", hogs, *MIXED, "--seconds", "3", "--json")
     result = finished(mixed, 300)
     assert result["hogs"]["cpu_min_s"] > 0
     assert result["sleepers"]["wakeups"] > 0
@@ -92,7 +92,7 @@ def test_mixed_load(guest: Guest, start: Start, load: Load, icount: bool) -> Non
 @pytest.mark.every_topology
 def test_kill_9_under_load(guest: Guest, start: Start, load: Load) -> None:
     scheduler = serve(guest, start)
-    mixed = load(*MIXED, "--seconds", "6", "--json")
+    mixed = load(*MIXED, "--seconds", "3", "--json")
     wait_for("the policy decides", lambda: total(guest)["nr_user_dispatches"] > 100)
     assert scheduler.end(signal.SIGKILL) == 128 + signal.SIGKILL
     wait_disabled(guest)
@@ -253,7 +253,7 @@ def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
     """Threads change each other's affinity while they run, wait and wake up. So some decisions come
     too late, or are for CPUs that the task may no longer use. This must not be an error."""
     scheduler = serve(guest, start, "--percpu-local")
-    storm = load("--movers", "24", "--hogs", "4", *QUIET, "--seconds", "4", "--json")
+    storm = load("--movers", "24", "--hogs", "4", *QUIET, "--seconds", "2", "--json")
     assert finished(storm)["movers"]["changes"] > 500
     counts = total(guest)
     if len(guest.topology.online) > 1:

@@ -56,7 +56,7 @@ def test_mixed_load(guest: Guest, start: Start, load: Load) -> None:
     scheduler = serve(guest, start)
     assert ops(guest) == "rusty"
     hogs = str(len(guest.topology.online) * 2)
-    result = finished(load("--hogs", hogs, *MIXED, "--seconds", "4", "--json"), 300)
+    result = finished(load("--hogs", hogs, *MIXED, "--seconds", "2", "--json"), 300)
     assert result["hogs"]["cpu_min_s"] > 0
     assert result["sleepers"]["wakeups"] > 0
     assert result["pipes"]["pair_min_per_s"] > 0
@@ -119,7 +119,7 @@ def test_pinned_task_is_dispatched_directly(guest: Guest, start: Start, load: Lo
 @pytest.mark.every_topology
 def test_kill_9_under_load(guest: Guest, start: Start, load: Load) -> None:
     scheduler = serve(guest, start)
-    mixed = load(*MIXED, "--seconds", "6", "--json")
+    mixed = load(*MIXED, "--seconds", "3", "--json")
     wait_for("it schedules", lambda: total(guest)["total"] > 1000)
     assert scheduler.end(signal.SIGKILL) == 128 + signal.SIGKILL
     wait_disabled(guest)
@@ -208,7 +208,7 @@ def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
     domain, this also changes their domains."""
     masks = [f"{1 << cpu:x}" for cpu in guest.topology.online]
     scheduler = serve(guest, start, "--cpumasks", *masks)
-    storm = load("--movers", "24", "--hogs", "4", *QUIET, "--seconds", "4", "--json")
+    storm = load("--movers", "24", "--hogs", "4", *QUIET, "--seconds", "2", "--json")
     assert finished(storm)["movers"]["changes"] > 500
     assert state(guest) == "enabled"
     assert scheduler.end(signal.SIGINT) == 0
@@ -216,7 +216,7 @@ def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
 
 def test_fork_storm(guest: Guest, start: Start, load: Load) -> None:
     scheduler = serve(guest, start)
-    storm = load("--fork-storms", "4", "--hogs", "4", *QUIET, "--seconds", "4", "--json")
+    storm = load("--fork-storms", "4", "--hogs", "4", *QUIET, "--seconds", "2", "--json")
     assert finished(storm)["hogs"]["cpu_min_s"] > 0
     assert total(guest)["task_get_err"] == 0
     assert scheduler.end(signal.SIGINT) == 0
@@ -239,7 +239,7 @@ def test_options_under_load(
 ) -> None:
     """With two domains and options that change how tasks are dispatched, every task is served."""
     scheduler = serve(guest, start, "--cpumasks", "3", "c", *options)
-    result = finished(load("--hogs", "6", *MIXED, "--seconds", "4", "--json"))
+    result = finished(load("--hogs", "6", *MIXED, "--seconds", "2", "--json"))
     assert result["hogs"]["cpu_min_s"] > 0
     assert result["sleepers"]["wakeups"] > 0
     assert read(guest, "/sys/kernel/sched_ext/root/ops") == "rusty"

@@ -191,7 +191,7 @@ def test_many_waiting_tasks_get_shorter_slices(guest: Guest, start: Start, load:
 def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
     """Threads change each other's affinity while they run, wait and wake up."""
     scheduler = start("scx_simple").wait_enabled()
-    storm = load("--movers", "24", *ONE_HOG, "--seconds", "4", "--json")
+    storm = load("--movers", "24", *ONE_HOG, "--seconds", "2", "--json")
     assert storm.wait(TIMEOUT_S) == 0, storm.stderr()
     assert json.loads(storm.stdout())["movers"]["changes"] > 1000
     assert scheduler.end(signal.SIGINT) == 0

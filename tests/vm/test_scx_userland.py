@@ -152,7 +152,7 @@ def test_hotplug_under_load_loses_no_task(
 
 def test_affinity_storm(guest: Guest, start: Start, load: Load) -> None:
     scheduler = start("scx_userland").wait_enabled()
-    storm = load("--movers", "24", "--hogs", "2", *QUIET, "--seconds", "6", "--json")
+    storm = load("--movers", "24", "--hogs", "2", *QUIET, "--seconds", "2", "--json")
     assert finished(storm)["movers"]["changes"] > 500
     assert scheduler.end(signal.SIGINT) == 0
 

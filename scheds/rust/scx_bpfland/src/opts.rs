@@ -40,8 +40,9 @@ pub(crate) struct Opts {
     #[arg(short = 'w', long)]
     pub(crate) no_wake_sync: bool,
 
-    /// Tasks that run for less than 10 us on average stay on their CPU, unless they find an idle
-    /// one when they wake up: less migration, but they may wait while other CPUs are idle
+    /// A task that runs for less than 10 us on average moves to an idle CPU only when it wakes up,
+    /// and no task moves because its slice has ended: fewer migrations, but tasks may wait while
+    /// other CPUs are idle
     #[arg(short = 'S', long)]
     pub(crate) sticky_tasks: bool,
 
