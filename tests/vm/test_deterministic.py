@@ -24,7 +24,7 @@ SCRIPT = """
 n=0; while [ $n -lt 100 ]; do sleep 0.005; n=$((n + 1)); done
 scx_simple >/tmp/stats 2>&1 & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
-scx_load --hogs 4 --seconds 1 --json
+scx_load --hogs 4 --seconds 0.5 --json
 kill -INT $scheduler
 wait $scheduler
 echo status $?

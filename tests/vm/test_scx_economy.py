@@ -356,7 +356,7 @@ def test_hotplug_under_load_loses_no_task(
 ) -> None:
     """T4: no money is lost either."""
     scheduler = start("scx_economy").wait_enabled()
-    mixed = load("--hogs", "6", "--sleepers", "20", "--pipes", "4", "--clients", "4")
+    mixed = load("--hogs", "6", "--sleepers", "20", "--pipes", "1", "--clients", "4")
     for change in range(2):
         set_cpu(1, bool(change))
         restarts = change + 1
