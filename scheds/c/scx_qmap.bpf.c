@@ -47,11 +47,12 @@ const volatile s32 disallowed_tgid;
 const volatile bool no_dump;
 
 /*
- * Failures on request. The value 0 disables a failure.
- *  - error_after: raise an error at this enqueue.
- *  - loop_after: from this call of ops.dispatch() on, dispatch only a sleeping task.
- *  - stall_user_nth, stall_kernel_nth: lose the task at every nth enqueue of a user task, or of a
- *    kernel thread.
+ * Failures on request. 0 disables a failure.
+ *  - error_after: N raises an error at the Nth enqueue.
+ *  - loop_after: N makes the Nth and all later calls of ops.dispatch() dispatch only a sleeping
+ *    task.
+ *  - stall_user_nth, stall_kernel_nth: N loses the task at every Nth enqueue of a user task, or of
+ *    a kernel thread.
  */
 const volatile u64 error_after;
 const volatile u64 loop_after;
@@ -148,8 +149,10 @@ static bool any_waiting(void)
 	return false;
 }
 
-/* Return the slice of the next task. To serve each of n tasks in queue i once takes n / 2^i rounds;
- * slices shrink if that would take too long. */
+/* Return the slice of the next task. To serve each of n tasks in queue i once takes n / 2^i rounds
+ * of up to ROUND tasks each. The sum of these tasks over all queues is an upper estimate of the
+ * number of tasks that run before the last waiting task. If they would take longer than
+ * MAX_WAIT_NS, the slice is shorter than slice_ns. */
 static u64 next_slice_ns(void)
 {
 	u64 nr = 0, i;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`./dev package deb`, and packaging/debian: the files of each package, and its dependencies."""
+"""`./dev package deb` and packaging/debian: files of the packages, build dependencies, copyright,
+version, progress and error messages."""
 
 from __future__ import annotations
 

@@ -89,8 +89,8 @@ class Trace:
         for cpu, event in self.sched("sched_switch"):
             start, switch = before.get(cpu), event.sched_switch
             before[cpu] = event
-            # If this task is not the task that was switched in before, switches in between were
-            # lost.
+            # If the task that is switched out is not the one that the previous event switched in,
+            # events in between were lost.
             if not start or start.sched_switch.next_pid != switch.prev_pid or not switch.prev_pid:
                 continue
             times = (start.timestamp, event.timestamp)

@@ -27,8 +27,8 @@ ONCE = {"nodes", "enums"}
 TOPOLOGY_DEPENDENT = {"nodes", "idle_node"}
 #: Wrappers that are called from ops.select_cpu().
 SELECTS = {"select_cpu_and", "idle_node"}
-#: The first series that has all constants, and all declared kfuncs except those whose declarations
-#: end in ___old.
+#: The first kernel series that has all constants of enums.bpf.h, and all kfuncs of kfuncs.bpf.h
+#: except those whose declarations end in ___old.
 COMPLETE = (7, 2)
 
 

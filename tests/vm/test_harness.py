@@ -20,8 +20,8 @@ pytestmark = pytest.mark.once
 
 @pytest.fixture(scope="session")
 def icount() -> bool:
-    """These guests do not count instructions as time, because the timeouts of the tests are in the
-    host's time, like those of ./dev vm."""
+    """These guests have the host's time, as those of ./dev vm by default: the tests check timeouts,
+    which are in the host's time."""
     return False
 
 

@@ -33,8 +33,8 @@ pub(crate) struct Opts {
     #[arg(long, value_name = "NAME", value_parser = CommFilter::parse)]
     pub comm: Option<CommFilter>,
 
-    /// Only these CPUs, such as 0-3,8. Wakeups of a thread are counted, on any CPU, from its
-    /// first run on one of them
+    /// Only these CPUs, such as 0-3,8. Once a thread has run on one of them, its wakeups are
+    /// counted, on whichever CPU they occur
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     pub cpu: Option<Cpumask>,
 

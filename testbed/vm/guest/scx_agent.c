@@ -299,7 +299,9 @@ static void append_file(struct bytes *to, const char *path, size_t limit)
 	close(fd);
 }
 
-/* fetch NAME STDOUT_BYTES STDERR_BYTES: the job has ended, but its descendants may still write. */
+/* fetch NAME STDOUT_BYTES STDERR_BYTES: send the output of a job that has ended, and forget the
+ * job. Descendants of the job may still write to the files, so send no more than the sizes that
+ * were reported at the end of the job. */
 static void fetch(char *rest)
 {
 	const char *name = strsep(&rest, " ");

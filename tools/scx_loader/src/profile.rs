@@ -107,8 +107,8 @@ impl Profiles {
         self.due_at = Some(now);
     }
 
-    /// Whether the profile is to be followed now. After true, returns false until the profile has
-    /// changed again, or [`Self::follow_again`] was called.
+    /// Whether to follow the profile now. True once when a changed profile has remained the same
+    /// for [`SETTLED`], and once after a call of [`Self::follow_again`].
     pub(crate) fn is_due(&mut self, now: Time) -> bool {
         let is_due = self.due_at.is_some_and(|at| at <= now);
         if is_due {

@@ -96,8 +96,8 @@ static void check_user(struct watchdog *w, u64 now)
 		shared.is_stalled = false;
 		return;
 	}
-	/* Recover from a lost wakeup, and poll a policy that holds back tasks while no event wakes
-	 * the policy thread. */
+	/* Wake the policy thread in case an earlier wakeup was lost, or the policy holds back tasks
+	 * and no event would wake it. */
 	wake_user();
 	timeout_ns = shared.is_slow ? SLOW_STALL_NS : STALL_NS;
 	if (now - w->alive_ns < timeout_ns)

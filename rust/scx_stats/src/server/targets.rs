@@ -15,7 +15,8 @@ use crate::protocol::{
 };
 use crate::{MetaError, Registry, Source, Stats};
 
-/// A connection's last snapshot of each target. Without a snapshot, counters count from zero.
+/// For each target, the last snapshot that the connection has seen. For a target without a
+/// snapshot, the next answer has the totals of the counters.
 pub(super) type Baselines = BTreeMap<Arc<str>, Snapshot>;
 
 /// Type-erased statistics.

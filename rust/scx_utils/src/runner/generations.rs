@@ -131,8 +131,9 @@ impl<'a, S: Scheduler> Generations<'a, S> {
         Ok(judge(end, &info, self.opts.verbose > 0))
     }
 
-    /// Like `watch()`, but turns a panic of the user-space side into an error. After that the
-    /// instance is only detached.
+    /// Like `watch()`, but turns a panic of the user-space side into an error. A panic may leave
+    /// the instance in an inconsistent state. This is safe, because the caller then only detaches
+    /// the instance.
     fn watch_guarded<I: Instance>(&self, instance: &mut I) -> Result<End> {
         let watched = panic::catch_unwind(AssertUnwindSafe(|| self.watch(instance)));
         // The panic message has been printed.

@@ -14,7 +14,8 @@ use scx_utils::topology::Topology;
 
 use super::facts::{Cgroups, Machine};
 
-/// Reads everything except the power profile, which may be known only some time after the request.
+/// Reads everything except the power profile, which `recommend()` reads later: a daemon may have to
+/// be asked for it, and replies only after some time.
 pub(super) fn read(root: &Path, btf: Option<&KernelBtf>) -> anyhow::Result<Machine> {
     let topology = Topology::read(&HotplugToken::read(root)?)?;
     let sched_ext = SchedExt::new(root);

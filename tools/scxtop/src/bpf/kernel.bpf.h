@@ -71,8 +71,8 @@ static inline u64 between(u64 start, u64 end)
 	return (s64)(end - start) > 0 ? end - start : 0;
 }
 
-/* Return how long @p has run since the kernel last updated the counters of @p, for example at a
- * tick; 0 if @p does not run. */
+/* Estimate how long @p has run since the kernel last updated the counters of @p, ns: the time from
+ * the last update of the clock of its run queue to @clock. Return 0 if @p does not run. */
 static inline u64 unaccounted_ns(struct task_struct *p, u64 clock)
 {
 	struct rq___top *rq = (struct rq___top *)bpf_per_cpu_ptr(&runqueues, cpu_of(p));

@@ -10,10 +10,10 @@
 #ifndef __RUSTY_DISPATCH_BPF_H
 #define __RUSTY_DISPATCH_BPF_H
 
-/* Whether @prev, whose slice has expired, still precedes all tasks queued for @cpu; false if there
- * are none, or if @prev belongs to another domain or has a pending migration. The kernel calls
- * ops.dispatch() before it enqueues @prev again. Without the check, two tasks on a CPU would take
- * turns, whatever their weights. */
+/* Whether @prev, whose slice has expired, precedes all tasks queued for @cpu and for its domain.
+ * False if there are none, if @prev belongs to another domain or has a pending migration, or with
+ * config.fifo_sched. The kernel calls ops.dispatch() before it enqueues @prev again. Without this
+ * check, two tasks on a CPU would take turns, whatever their weights. */
 static bool prev_is_first(s32 cpu, u32 dom, struct task_struct *prev, struct rusty_task *t)
 {
 	if (config.fifo_sched || t->target_dom != t->dom || t->dom != dom)

@@ -173,8 +173,9 @@ static u32 first_dom(const struct rusty_task *t, u32 parent_dom)
 }
 
 /* Move a young task from a domain that has more runnable tasks than CPUs to a domain with an idle
- * CPU. Its initial domain depends on which CPUs were busy at the fork, so it may be a bad choice.
- * The move costs little, because a young task has little data in the caches. */
+ * CPU, if there is one. The initial domain of a task depends on which CPUs were busy at the fork,
+ * and may be a bad choice by now. The move costs little, because a young task usually has little
+ * data in the caches. */
 static void place_young(const struct task_struct *p, struct rusty_task *t)
 {
 	struct rusty_dom *d;

@@ -355,7 +355,8 @@ proptest! {
         prop_assert_eq!(model.missing(), None);
     }
 
-    /// If no task is heavier than the tolerance, all nodes and domains end within the thresholds.
+    /// If each task's load is below the threshold times the smallest domain's share of the total
+    /// load, all nodes and domains end within the thresholds.
     #[test]
     fn small_tasks_are_spread_evenly(recipe in fine_machines()) {
         let mut model = Model::new(recipe.snapshot(), recipe.kind);
