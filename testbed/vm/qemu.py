@@ -141,7 +141,8 @@ class Launched:
     process: subprocess.Popen[bytes]
     #: None for a deterministic machine.
     ports: Ports | None
-    #: QEMU's monitor, and the memory of the guest's inbox. None for a machine without an inbox.
+    #: QEMU's monitor, and the file descriptor of the shared memory that is the guest's inbox. Both
+    #: are None for a machine without an inbox.
     monitor: Monitor | None
     inbox: int | None
     is_closed: bool = False

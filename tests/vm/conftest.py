@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Guests for the tests of this directory: one guest per file, with all schedulers in it.
+"""Guests for the tests of this directory: one guest per test file, with all schedulers in it, and
+one deterministic guest per script, with only the programs that the script names.
 
 For example: pytest tests/vm --kernel 6.17 --topology numa
 """

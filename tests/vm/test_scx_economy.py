@@ -207,8 +207,8 @@ def test_messages_cost_little(replayed: Replayed) -> None:
 
 
 def test_rich_server_does_not_monopolize_the_cpu(replayed: Replayed) -> None:
-    """T8: a server that was stopped while its clients paid runs for at most its maximum lag, 30 ms,
-    and two slices, before another task runs."""
+    """T8: a server that was stopped while its clients paid runs for at most its maximum lag (30 ms)
+    plus two slices before another task runs."""
     command = ONE_CPU + scx_load(f"{terminals(60)} --client-work-us 50")
     load = f"""sh -c '{command} & load=$!
         sleep 0.3; server=$(pidof scx_load | tr " " "\\n" | grep -v "^$load$" | head -n 1)
