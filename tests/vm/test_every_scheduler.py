@@ -140,9 +140,11 @@ def walk_paths(guest: Guest) -> Iterator[Callable[[], None]]:
 def test_unloads_beside_forks(
     guest: Guest, start: Start, walk_paths: Callable[[], None], program: str
 ) -> None:
-    """Tasks forked during the unload are in the fair class. They delay the end of the RCU grace
-    period that the unload waits for, and preempt RCU readers. On 7.2 they only slow down the
-    unload."""
+    """Tasks forked during the unload are in the fair class. They can starve the tasks that are
+    still in the ext class and that the unload waits for: RCU's grace-period thread, and preempted
+    RCU readers. The scheduler's program prevents this, so the unload does not wait until the forked
+    tasks end. On 7.2, which reserves CPU time for the ext class, the forked tasks could only slow
+    down the unload."""
     scheduler = start(program).wait_enabled()
     walk_paths()
     assert unloads_within(guest, scheduler, signal.SIGTERM, FORKS_END_S)

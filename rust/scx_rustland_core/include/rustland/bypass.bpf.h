@@ -104,8 +104,8 @@ static void enqueue_urgent(struct task_struct *p, struct rl_task *t, u64 enq_fla
 		preempt_with(p, cpu, enq_flags | immed);
 		return;
 	}
-	/* A thread of the scheduler's own process that was preempted by another urgent task runs
-	 * next. */
+	/* A thread of the scheduler's own process that was preempted by another urgent task goes to
+	 * the end of the local DSQ, so it runs before all tasks that wait in other DSQs. */
 	if (t && t->resumes && scx_task_is_own(p)) {
 		t->resumes = false;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, enq_flags);

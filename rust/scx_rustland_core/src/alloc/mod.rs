@@ -94,7 +94,8 @@ pub struct LockedHeap<const SIZE: usize = DEFAULT_SIZE> {
 // atomic.
 unsafe impl<const SIZE: usize> Sync for LockedHeap<SIZE> {}
 
-// There is no `Default`, because a heap on the stack is useless, and may be larger than the stack.
+// There is no `Default`: `default()` is not const, so it cannot initialize a static. A heap that is
+// not a static cannot be claimed, and on the stack it may be larger than the stack.
 #[allow(clippy::new_without_default)]
 impl<const SIZE: usize> LockedHeap<SIZE> {
     /// A heap without an owner. All of its bytes are 0, so as a static it takes no space in the

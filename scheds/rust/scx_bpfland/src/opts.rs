@@ -21,9 +21,9 @@ pub(crate) struct Opts {
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub(crate) slice_min_us: u32,
 
-    /// Maximum credit of a sleeping task of weight 100, 0 to 1000000. It is multiplied by the number
-    /// of the task's wakeups per 100 ms (1 to 64). With more credit, a task runs sooner when it
-    /// wakes up; 0: no credit, tasks are ordered by CPU time alone
+    /// Maximum credit of a sleeping task of weight 100 that wakes up once per 100 ms, 0 to 1000000.
+    /// A task that wakes up more often may get up to 64 times as much. With more credit, a task
+    /// runs sooner when it wakes up; 0: no credit, tasks are ordered by CPU time alone
     #[arg(short = 'l', long, value_name = "US", default_value = "40000")]
     #[arg(allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1_000_000))]

@@ -15,8 +15,9 @@ pub(crate) struct Opts {
     #[arg(allow_negative_numbers = true, value_parser = scx_utils::cli::slice_us())]
     pub(crate) slice_us: u32,
 
-    /// Maximum credit of a task that sleeps, for each wakeup in 100 ms, 0 to 1000000. With more
-    /// credit it runs sooner when it wakes up; 0: no credit, tasks are ordered by CPU time alone
+    /// Maximum credit of a sleeping task that wakes up once per 100 ms, 0 to 1000000. A task that
+    /// wakes up more often may get up to 100 times as much. With more credit, a task runs sooner
+    /// when it wakes up; 0: no credit, tasks are ordered by CPU time alone
     #[arg(short = 'l', long, value_name = "US", default_value = "20000")]
     #[arg(allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1_000_000))]

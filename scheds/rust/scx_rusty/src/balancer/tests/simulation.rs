@@ -286,8 +286,8 @@ impl Model {
         None
     }
 
-    /// Whether all groups are within the threshold. `None` if a task is too heavy to make that
-    /// certain.
+    /// Whether no node or domain in `of` deviates from the mean load by more than the threshold.
+    /// `None` if a task is so heavy that the balancer may be unable to achieve this.
     fn is_even(&self, of: &[Sum], threshold: f64, nr_cpus_min: f64) -> Option<bool> {
         let heaviest = self.loads.iter().copied().fold(0.0, f64::max);
         let mean = Sum::of(of).by_cpu();
