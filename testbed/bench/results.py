@@ -38,10 +38,10 @@ All schedulers of this tree beside the kernel's own, EEVDF: Linux {release}, {cp
 
     ./dev bench --results
 
-The clock of these guests counts instructions, so a figure shows what a scheduler decides, not what
-caches, memory or frequencies do with it; "Interpreting the figures" in [bench.md](../bench.md) says
-what can be compared. Each figure is reproduced to the last digit, if the programs are the same, by
-a command such as
+The clock of these guests counts instructions, so a figure depends on the decisions of a scheduler,
+but not on the speed of caches and memory or on CPU frequencies; "Interpreting the figures" in
+[bench.md](../bench.md) says what can be compared. Each figure is reproduced to the last digit, if
+the programs are the same, by a command such as
 
     {command}
 

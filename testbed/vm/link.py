@@ -22,7 +22,7 @@ from .qemu import Launched
 
 #: Poll interval of QEMU's process and the guest's life time.
 _POLL_S = 0.5
-#: The agent is sent a ping if the guest was silent for this long, or for half of the maximum,
+#: The agent is sent a ping if the guest was silent for this long, or for half of `max_silence_s`,
 #: whichever is shorter.
 _PING_AFTER_S = 10.0
 _CHUNK_BYTES = 65536

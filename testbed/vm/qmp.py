@@ -42,7 +42,8 @@ class Monitor:
         self._port.close()
 
     def await_event(self, name: str, timeout_s: float) -> bool:
-        """Whether QEMU has reported this event, or reports it within the timeout. Raises
+        """Wait for an event, and remove one report of it. Returns True at once if QEMU has already
+        reported the event, and False if QEMU does not report it within the timeout. Raises
         MonitorError."""
         deadline_s = time.monotonic() + timeout_s
         if not self._is_greeted:

@@ -114,7 +114,8 @@ void scx_exit_print(const struct scx_exit_record *rec, const char *dump, FILE *o
 	fputc('\n', out);
 }
 
-/* Read the dump in the map of exit_info.bpf.h; NULL if there is none. The caller frees it. */
+/* Return a copy of the dump in the map of exit_info.bpf.h, terminated by a null byte, which the
+ * caller frees; NULL if there is no memory or the map cannot be read. */
 static char *read_dump(const struct bpf_object *obj)
 {
 	const struct bpf_map *map = bpf_object__find_map_by_name(obj, "scx_exit_dump");

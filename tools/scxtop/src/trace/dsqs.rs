@@ -23,8 +23,8 @@ struct Stay {
     lane: usize,
 }
 
-/// A DSQ. Stays may overlap, but the slices of one track may not. So each lane has its own track,
-/// and a stay takes the first free lane.
+/// A DSQ. Stays may overlap, but the slices of one track may not. So a DSQ has several lanes, each
+/// with a track of its own, and a stay takes the first free lane.
 #[derive(Debug, Default)]
 struct Dsq {
     depth: i64,
