@@ -11,8 +11,8 @@ from . import progress, qemu
 from .kernels import version_of
 from .programs import built
 
-#: The oldest usable version. Older versions divide time between CPUs too coarsely, and
-#: deterministic runs differ.
+#: The oldest usable version of QEMU. Older versions divide time between CPUs too coarsely, and
+#: repeated runs of a deterministic guest differ from each other.
 OLDEST_QEMU = (10,)
 #: Makes QEMU independent of the host's time, and limits the length of a CPU's turn: see
 #: qemu_deterministic.c.

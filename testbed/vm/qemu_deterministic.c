@@ -47,8 +47,8 @@ int qemu_shutdown_requested_get(void) __attribute__((weak));
 int qemu_reset_requested_get(void) __attribute__((weak));
 bool bql_locked(void) __attribute__((weak));
 
-/* Interval, in host time, at which the main thread checks whether QEMU is exiting: the CPUs may
- * never become idle. */
+/* Interval, in ns of the host's time, at which the main thread checks whether QEMU is exiting while
+ * it waits for the CPUs to become idle. Without the check, it might wait forever. */
 #define LOOK_NS 100000000
 
 /* The CPU thread: the first one, besides the main thread, that waits for a condition. */

@@ -117,8 +117,8 @@ pub(crate) fn check(root: &Path, registry: &Registry) -> Vec<Finding> {
     findings
 }
 
-/// Formats the findings as text. The line of a finding is followed by its remedy, if there is one,
-/// and by the steps to get another kernel.
+/// Formats the findings as text. The line of a finding is followed by its remedy, and by the steps
+/// to get another kernel, if it has them.
 pub(crate) fn print(findings: &[Finding]) -> String {
     let widths = findings.iter().map(|one| one.name.len());
     let name_width = widths.max().unwrap_or(0);

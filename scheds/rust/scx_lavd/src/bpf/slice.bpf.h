@@ -11,8 +11,9 @@ static u64 plain_slice_ns(s32 cpu, u64 nr_waiting)
 			     config.slice_max_ns);
 }
 
-/* Return the number of tasks that wait in the domain of @cpu, for plain_slice_ns(). A task that is
- * pinned to @cpu counts once for each CPU of the domain, because only @cpu can run it. */
+/* Return the number of tasks that wait in the domain of @cpu, for plain_slice_ns(). That function
+ * assumes that all CPUs of the domain share the waiting tasks. Only @cpu can run a task pinned to
+ * it, so such a task counts once for each CPU of the domain. */
 static u64 nr_waiting_for(s32 cpu)
 {
 	s32 nr = scx_bpf_dsq_nr_queued(SCX_NODE_DSQ | scx_node_of(cpu));
