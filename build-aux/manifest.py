@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Print the manifest of a C scheduler for scx_loader: NAME.json, and the kfuncs that its BPF
-object NAME.bpf.o requires. Rust schedulers print their own."""
+"""Print the manifest of a C scheduler for scx_loader: the contents of NAME.json, and a list of the
+kfuncs that its BPF object NAME.bpf.o requires. Rust schedulers print their own manifests."""
 
 import json
 import re
@@ -8,7 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-#: A kernel symbol without which the object does not load. Weak symbols are optional.
+#: Matches a kernel symbol without which the object does not load, in the output of readelf. Weak
+#: symbols are optional, and not matched.
 _NEEDED = re.compile(r" GLOBAL +DEFAULT +UND +(\w+)$", re.MULTILINE)
 
 

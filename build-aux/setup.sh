@@ -124,7 +124,8 @@ need_aarch64_compiler() {
 		MISSING+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 }
 
-# need_if_available COMMAND PACKAGE: tests that need the command are skipped if no package has it.
+# need_if_available COMMAND PACKAGE: like need, but a package that apt does not know is left out.
+# Tests that need the command are then skipped.
 need_if_available() {
 	has "$1" || ! available "$2" || MISSING+=("$2")
 }
@@ -161,7 +162,7 @@ needs_of_vm() {
 	need python3 python3
 	need qemu-system-x86_64 qemu-system-x86
 	need zstd zstd
-	# Compile the agent of guests if there is no build.
+	# Needed to compile the agent of guests if there is no build.
 	need cc gcc
 	need_file stdio.h libc6-dev
 	[[ -x /bin/busybox ]] && /bin/busybox true 2>/dev/null || MISSING+=(busybox-static)
@@ -193,7 +194,8 @@ needs_of_test() {
 	need_aarch64_compiler
 	need_system_bus
 	/usr/bin/python3 -c 'import pytest' 2>/dev/null || MISSING+=(python3-pytest)
-	# No stable distribution has a package of perfetto: install_perfetto installs it below the cache.
+	# No stable distribution has a package of perfetto: install_perfetto installs it from PyPI
+	# below the cache.
 	[[ $SCX_OFFLINE == 1 ]] || has_perfetto || need_venv
 	# Tests parse the output of scxstats with this module, as Prometheus does.
 	/usr/bin/python3 -c 'import prometheus_client' 2>/dev/null ||
@@ -204,7 +206,8 @@ needs_of_lint() {
 	need shellcheck shellcheck
 	need_clang_format
 	need_rust_linters
-	# No stable distribution has a package of ruff: install_ruff installs it from PyPI below the cache.
+	# No stable distribution has a package of ruff: install_ruff installs it from PyPI below
+	# the cache.
 	ruff_path >/dev/null || need_venv
 }
 

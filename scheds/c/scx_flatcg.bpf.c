@@ -48,7 +48,8 @@ SCX_PERCPU_COUNTERS(stats, struct flatcg_stats);
 struct task_ctx {
 	bool is_parked; /* from park() until the task runs, sleeps or is enqueued again */
 	u64 parked_ns; /* when the task was parked */
-	/* Virtual time while parked: p->scx.dsq_vtime is then the time of the next check. */
+	/* The task's virtual time while it is parked. Meanwhile p->scx.dsq_vtime is the time of its
+	 * next check, because that is the order of PARKED_DSQ. */
 	u64 vtime;
 	struct scx_cgroup_task cg;
 };
@@ -397,7 +398,8 @@ void BPF_STRUCT_OPS(flatcg_cgroup_set_bandwidth, struct cgroup *cgrp, u64 period
 	check_unpark();
 }
 
-/* The debt and credit of a task stay with its old cgroup. */
+/* A task takes neither its debt nor its credit to the new cgroup: it starts there like a new
+ * task. */
 void BPF_STRUCT_OPS(flatcg_cgroup_move, struct task_struct *p, struct cgroup *from,
 		    struct cgroup *to)
 {

@@ -13,12 +13,12 @@
  *  - The reserve nest consists of up to r_max CPUs that were in use recently. If no primary CPU is
  *    idle, the task is placed on an idle reserve CPU, which then joins the primary nest.
  *
- * Idle CPUs of no nest are used last, so that no task waits while a CPU that it may use is idle.
- * Such a CPU joins the primary nest if the task is impatient, else the reserve nest unless that is
- * full. A task is impatient if it found no idle primary CPU on r_impatient wakeups in a row. A CPU
- * that takes a task from the queue, or whose task continues when its slice ends, joins the primary
- * nest too. Thus the primary nest grows with the load. It shrinks by compaction: a CPU that was
- * idle for p_remove_ns, or whose last task has exited, is demoted to the reserve nest, or to no
+ * If no CPU of a nest is idle, the task is placed on an idle CPU of no nest, rather than made to
+ * wait. That CPU joins the primary nest if the task is impatient, else the reserve nest unless that
+ * is full. A task is impatient if it found no idle primary CPU on r_impatient wakeups in a row. A
+ * CPU that takes a task from the queue, or whose task continues when its slice ends, joins the
+ * primary nest too. Thus the primary nest grows with the load. It shrinks by compaction: a CPU that
+ * was idle for p_remove_ns, or whose last task has exited, is demoted to the reserve nest, or to no
  * nest if the reserve nest is full.
  *
  * Tasks that find no idle CPU wait in one queue by weighted virtual time, as in scx_simple.
@@ -73,7 +73,7 @@ static struct task_ctx *task_ctx(struct task_struct *p)
 struct cpu_ctx {
 	struct bpf_timer compaction;
 	u32 is_armed; /* the timer is pending, or is about to be started */
-	u64 idle_since_ns; /* when the CPU became idle as a primary CPU; a task resets it to 0 */
+	u64 idle_since_ns; /* when the primary CPU became idle; 0 once it has got a task */
 };
 
 /* One entry per possible CPU. User space sets max_entries. */

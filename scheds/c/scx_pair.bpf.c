@@ -41,8 +41,8 @@ SCX_PERCPU_COUNTERS(stats, struct pair_stats);
 
 /* One CPU of a pair. Cgroups are identified by their ids, and 0 means none. */
 struct side {
-	u64 claim; /* what the CPU has claimed */
-	u64 running; /* what the CPU runs */
+	u64 claim; /* the cgroup that the CPU has claimed */
+	u64 running; /* the cgroup of the task that the CPU runs */
 	u64 is_waiting; /* this CPU waits to be kicked when the other CPU's claim changes */
 };
 
@@ -366,9 +366,9 @@ static void begin_turn(struct pair *pair, u64 cgid)
 	pair->until_ns = scx_monotonic_now() + turn_ns;
 }
 
-/* Let @prev continue if @cpu can claim @cgid, the cgroup of @prev. Note the cgroup here, because
- * there is no context switch, and @prev may have been moved to another cgroup. Returns whether
- * @prev continues. */
+/* Let @prev continue if @cpu can claim @cgid, the cgroup of @prev. This also sets side->running:
+ * there is no context switch that would do so, and @prev may have been moved to another cgroup.
+ * Returns whether @prev continues. */
 static bool keep(u32 cpu, struct pair *pair, struct task_struct *prev, u64 cgid)
 {
 	if (!prev || !cgid || !claim(cpu, pair, cgid))
@@ -395,7 +395,7 @@ static bool take_next(u32 cpu, struct pair *pair)
 		if (!bpf_map_lookup_elem(&cgroups, &cgid))
 			continue;
 		has_task = take(cpu, pair, cgid);
-		/* Other pairs may serve the cgroup, too. */
+		/* While tasks of the cgroup wait, other pairs may serve it too. */
 		queue_turn(cgid);
 		if (has_task) {
 			begin_turn(pair, cgid);
@@ -520,8 +520,8 @@ int BPF_PROG(pair_sched_switch, bool preempt, struct task_struct *prev, struct t
 	side = side_of(pair, cpu);
 	if (cgid || side->running || side->claim)
 		note_running(cpu, pair, cgid);
-	/* A real-time task takes the CPU: enqueue the tasks in the CPU's local DSQ again, so that
-	 * other CPUs can run them. */
+	/* If a real-time task takes the CPU, enqueue the tasks in the CPU's local DSQ again, so
+	 * that other CPUs can run them. */
 	if (next->prio < MAX_RT_PRIO && scx_can_reenqueue_anywhere() && scx_this_cpu_is_online())
 		scx_bpf_reenqueue_local();
 	return 0;

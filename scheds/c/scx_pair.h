@@ -15,8 +15,8 @@ struct pair_stats {
 	u64 kept; /* times that a task continued on slice expiry */
 	u64 kernel; /* dispatches of kernel threads, and of dying tasks whose cgroup is gone */
 	u64 turns; /* turns that pairs have begun */
-	u64 switches; /* turns of a different cgroup than the previous turn of the pair */
-	u64 waits; /* times that a CPU had to wait for the other CPU to leave its cgroup */
+	u64 switches; /* turns whose cgroup differs from that of the pair's previous turn */
+	u64 waits; /* times that a CPU had to wait because the other CPU claimed or ran a cgroup */
 	u64 ended; /* tasks preempted by the other CPU at the end of a turn */
 	u64 reenqueued; /* tasks enqueued again, because a higher class has taken their CPU */
 };

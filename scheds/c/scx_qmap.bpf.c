@@ -4,11 +4,11 @@
  * sched_ext offers to schedulers, and for the kernel's reaction to a scheduler that fails.
  *
  * A task that finds no idle CPU is pushed to the queue of its weight class. CPUs serve the queues
- * in turn, and in each turn queue i serves up to 2^i tasks: while tasks wait in all of them, CPU
- * time is shared in the ratio 1:2:4:8:16 between the classes. Most schedulers keep their tasks in
- * DSQs instead, which the kernel maintains. An entry of a queue map, however, may outlive the wait
- * of its task. So each wait has a ticket, and an entry is valid only if its task still holds the
- * ticket.
+ * in turn, up to 2^i tasks in a turn of queue i: while tasks wait in all queues, CPU time is shared
+ * in the ratio 1:2:4:8:16 between the classes. Most schedulers keep their tasks in DSQs instead,
+ * from which the kernel removes a task that no longer waits. An entry of a queue map may outlive
+ * the wait of its task. So each wait has a ticket, and an entry is valid only if its task still
+ * holds the ticket.
  *
  * A popped task goes through a shared DSQ, where the CPUs that it may run on find it. With --boost,
  * tasks of nice -20 wait in a separate DSQ, and preempt other tasks on wakeup.
@@ -33,7 +33,7 @@ char _license[] SEC("license") = "GPL";
 #define MAX_WAIT_NS (8 * NSEC_PER_SEC)
 #define MIN_SLICE_NS (1 * NSEC_PER_MSEC)
 
-/* Number of tasks that all queues together serve in a round, if none of them runs empty. */
+/* Maximum number of tasks that are served in a round, which is one turn of each queue. */
 #define ROUND ((1 << QMAP_NR_QUEUES) - 1)
 
 /* Maximum number of steps of serve_queues(), each of which pops an entry or goes on to the next
@@ -149,10 +149,10 @@ static bool any_waiting(void)
 	return false;
 }
 
-/* Return the slice of the next task. To serve each of n tasks in queue i once takes n / 2^i rounds
- * of up to ROUND tasks each. The sum of these tasks over all queues is an upper estimate of the
- * number of tasks that run before the last waiting task. If they would take longer than
- * MAX_WAIT_NS, the slice is shorter than slice_ns. */
+/* Return the slice of the next task. To serve n tasks of queue i takes n / 2^i rounds, in which up
+ * to n / 2^i * ROUND tasks run. The sum of this number over all queues is an upper estimate of the
+ * number of tasks that run before the last waiting task. If that many slices of slice_ns would take
+ * longer than MAX_WAIT_NS, the slice is shorter. */
 static u64 next_slice_ns(void)
 {
 	u64 nr = 0, i;
@@ -214,7 +214,7 @@ s32 BPF_STRUCT_OPS(qmap_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	return cpu;
 }
 
-/* Push a task to the queue of its class. Returns false if the queue is full or locked, or if the
+/* Push a task to the queue of its weight. Returns false if the queue is full or locked, or if the
  * task has no context. */
 static bool push(struct task_struct *p)
 {
@@ -273,8 +273,8 @@ static void enqueue_boosted(struct task_struct *p, u64 enq_flags)
 
 static void enqueue_waiting(struct task_struct *p, u64 enq_flags)
 {
-	/* The task has had its turn already. With a slice of 0, the kernel lets it keep the rest of
-	 * its slice. */
+	/* The task was already dispatched, so it does not wait for another turn. With a slice of 0,
+	 * the kernel lets it keep the rest of its slice. */
 	if (enq_flags & SCX_ENQ_REENQ) {
 		scx_bpf_dsq_insert(p, SHARED_DSQ, 0, enq_flags);
 		return;
@@ -345,8 +345,8 @@ static void count_dispatched(u32 queue)
 		(&s->queue0)[queue]++;
 }
 
-/* Kick another CPU for @p, which may not run on this CPU. Kick that CPU even if it is not idle,
- * because it may be about to become idle. */
+/* Kick a CPU that @p may use. Call this if @p must not run on this CPU. The CPU is kicked even if
+ * it is not idle, because it may be about to become idle. */
 static void wake_other_cpu(const struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
@@ -536,7 +536,7 @@ int BPF_PROG(qmap_sched_switch, bool preempt, struct task_struct *prev, struct t
 }
 
 /* Without this callback and the next one, the kernel would end the scheduler on hotplug. No queue
- * belongs to a CPU, so there is nothing to set up or to move. */
+ * belongs to a CPU, so there are no tasks to move. */
 void BPF_STRUCT_OPS(qmap_cpu_online, s32 cpu)
 {
 }

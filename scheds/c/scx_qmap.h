@@ -15,8 +15,8 @@
 struct qmap_stats {
 	u64 enqueued; /* pushed to a queue */
 	u64 dispatched; /* moved from a queue to the shared DSQ */
-	/* tasks that left their queue otherwise: the class, affinity or nice value changed, or core
-	 * scheduling took the task */
+	/* tasks that left their queue otherwise: the scheduling class, affinity or nice value
+	 * changed, or core scheduling took the task */
 	u64 dequeued;
 	u64 queue0; /* dispatched, by queue */
 	u64 queue1;
@@ -36,14 +36,14 @@ struct qmap_stats {
 /* State of a CPU: u64 only, so that user space can sum it over all CPUs. */
 struct qmap_cpu {
 	u64 queue; /* the queue whose turn it is */
-	u64 left; /* tasks that this queue may still serve in this turn */
+	u64 left; /* tasks of this queue that may still be served in this turn */
 	u64 is_overflow_turn; /* 1: OVERFLOW_DSQ precedes the queues */
 	u64 is_boost_turn;
 	u64 avg_weight; /* moving average of the weights of the running tasks */
 	u64 perf; /* requested performance, SCX_CPUPERF_ONE at most */
 	/* Used during ops.dispatch(): the number of queues passed since the last popped entry, and
 	 * the number of tasks moved to the shared DSQ. They are not local variables, because the
-	 * verifier would track all values of these. */
+	 * verifier would track every possible value of a local variable. */
 	u64 nr_empty;
 	u64 nr_moved;
 };

@@ -16,12 +16,13 @@
 #include "runner/runner.h"
 #include "scx_userland.bpf.skel.h"
 
-/* Maximum number of tasks that the policy holds. The records of further tasks stay in the ring.
- * While the ring is full, the BPF side serves tasks without a decision. */
+/* Maximum number of tasks that the policy holds. The records of further tasks stay in the ring
+ * buffer rl_queued. While that is full, the BPF side serves tasks without a decision. */
 #define WAITING_MAX (64 * 1024)
 
-/* Approximate maximum time that a task waits because of its debt, whatever its weight. It is well
- * below the timeout of the kernel's watchdog, which the BPF side sets to 10 s. */
+/* Approximate maximum time that a task of any weight waits because of its debt: how far its virtual
+ * runtime is ahead of policy.vtime_now. This time is well below the timeout of the kernel's
+ * watchdog, which the BPF side sets to 10 s. */
 #define WAIT_MAX_NS 4000000000ULL
 
 #define SLICE_US_DFL 20000
@@ -73,7 +74,7 @@ static struct {
 	/* Virtual time: the largest vtime of a dispatched task. Pinned tasks do not count: a pinned
 	 * task of low weight that has a CPU to itself is soon far ahead of all other tasks. */
 	u64 vtime_now;
-	u64 nr_stalls; /* stalls that the policy has recovered from */
+	u64 nr_stalls; /* shared->nr_stalls at the previous call of decide() */
 } policy;
 
 /* Access to the shared memory, which the BPF side reads and writes at any time. */
@@ -200,8 +201,8 @@ static u64 nr_idle_cpus(void)
 }
 
 /* Return how many decisions the machine can use now. After a stall, and while decisions come late
- * (is_slow), these are decisions on all tasks. During a stall the BPF side runs tasks itself, so
- * most decisions after it have no effect. */
+ * (is_slow), these are decisions on all waiting tasks: the BPF side has run tasks itself during the
+ * stall, so most of these decisions have no effect. */
 static u64 nr_wanted(void)
 {
 	u64 nr_in_flight = READ(nr_sent) - READ(nr_drained), nr_decided, nr_free;

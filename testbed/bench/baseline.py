@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The committed performance of a scheduler, and checks against it.
+"""The committed baseline of a scheduler, and checks against it. The baseline has a band for each
+figure, which is the expected range of the figure.
 
 A rebuild changes the figures as much as another seed does, and figures that depend on a few events
-vary between seeds. So a check uses the median of several seeds, and a band is derived from several
-checks of one build. The band is wider than the range of these checks. A check fails only on figures
+vary between seeds. So a check uses the median of several seeds. A band is derived from several
+checks of one build, and is wider than the range of their results. A check fails only on figures
 that are worse than their band.
 """
 

@@ -63,7 +63,8 @@ def _plan(names: Sequence[str], programs: dict[str, set[Path]]) -> list[str]:
     hit = sorted(name for name, files in programs.items() if of_all or files & changed)
     files = tests.affected(_ROOT, changed, hit)
     print(f"changed: {len(names)} files; programs: {', '.join(hit) or 'none'}", file=sys.stderr)
-    # If code has changed, the suite `unit` runs, which includes the readers in tests/unit.
+    # If code has changed, the suite `unit` runs. It includes the tests in tests/unit that read a
+    # changed document, so leave them out here.
     readers = [f for f in tests.readers(_ROOT, changed) if not code or f.parent.name != "unit"]
     arguments = [str(file.relative_to(_ROOT)) for file in (*readers, *files)]
     # Run only tests of the affected programs, unless the tests or the harness have changed, too.

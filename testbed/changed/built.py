@@ -22,7 +22,7 @@ def programs(build: Path) -> dict[str, set[Path]]:
 
 
 def _of_cargo(path: Path) -> set[Path]:
-    """The files of `NAME: FILE…`, with escaped spaces."""
+    """The files in a dependency file of cargo: `NAME: FILE…`, with escaped spaces."""
     listed = path.read_text().partition(": ")[2].partition("\n")[0].replace("\\ ", "\0")
     return {Path(name.replace("\0", " ")).resolve() for name in listed.split(" ") if name}
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from .fifo_rr import COUNTS, FIRST_MS, HOG, JOB, TURNS_MIN, Recording
 from .trace import NS_PER_MS, Turn, percentile
 
-#: Relative inaccuracy of times, because a turn begins and ends some microseconds after a tick.
+#: Tolerance of times, as a fraction, because a turn begins and ends some microseconds after a tick.
 _SLACK = 0.02
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The guests of the experiment fifo-rr: with `scx_rlfifo --weighted`, tasks of nice -5 run to
 completion, and tasks of nice 5 run in round robin. This module has the scripts of the guests, and
-parses what the scripts have recorded."""
+parses what the scripts have recorded. A round is one load that is recorded in a guest."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from vm.programs import lacking
 
 from .trace import NS_PER_MS, Run, TraceError, Turn, contended, moves, parse, tick_ns, turns
 
-#: Lengths of slices, and numbers of tasks, of the rounds of round robin.
+#: Lengths of slices, and numbers of tasks, of the rounds with tasks in round robin.
 SLICES_MS = (10, 20, 30)
 COUNTS = (3, 6)
-#: The guest of this slice also records the other rounds.
+#: The guest of this slice also records the rounds of _OTHERS.
 FIRST_MS = SLICES_MS[0]
 #: Names of the tasks in the recordings: HOG has nice 5, JOB has nice -5.
 HOG, JOB = "hog", "job"

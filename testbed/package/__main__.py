@@ -34,7 +34,7 @@ MARK = "package: "
 FAILED = "failed: "
 #: The last report of each script if it has succeeded.
 DONE = ("built", "checked", "packed", "done")
-#: Build dependencies that are only in the backports of a suite.
+#: Build dependencies that a suite has in the required version only in its backports.
 BACKPORTS = {"bookworm": ("bpftool",)}
 
 _TREE = Path(__file__).parents[2]

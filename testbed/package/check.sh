@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 # check.sh: in a minimal root, installs /root/*.deb, upgrades, removes and purges them. Tests that
-# only removal touches the services, which it stops, and that a purge leaves nothing behind.
+# installation and upgrade do not touch the services, that removal stops them, and that a purge
+# leaves nothing behind.
 #
 # systemd does not run here. A script that takes the place of systemctl records how it is called.
 set -eu

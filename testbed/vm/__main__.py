@@ -30,7 +30,8 @@ STATUS_BROKEN_PIPE = 128 + signal.SIGPIPE
 
 #: Maximum of --for and --timeout.
 _LONGEST_S = 7 * 24 * 3600.0
-#: Maximum life time of a guest, above the limits of commands.
+#: Maximum life time of a guest. It is longer than any limit of a command, so that the limit expires
+#: first.
 _LIFETIME_S = _LONGEST_S + 3600
 
 _ERRORS = (
@@ -61,7 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return STATUS_INTERRUPTED
     except BrokenPipeError:
-        # The reader has closed the pipe. Flushing the rest must not fail again at exit.
+        # The reader has closed the pipe. Discard the rest of the output, because flushing it at
+        # exit would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return STATUS_BROKEN_PIPE
     except (UsageError, topology.TopologyError) as error:

@@ -4,8 +4,8 @@ kernel.
 
 Since Linux 7.1 many kfuncs have a hidden last argument, which the kernel's build removes from their
 public prototype. The build finds these kfuncs by BTF tags, but an old pahole does not write the tag
-for all of them. No program can call such a kfunc without the tag, and so no scheduler can be
-loaded.
+for all of them. A kfunc without the tag keeps the hidden argument in its prototype, so no BPF
+program can call it, and no scheduler can be loaded.
 """
 
 from __future__ import annotations

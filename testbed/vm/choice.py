@@ -30,7 +30,8 @@ def choose(
     """Selects from the `tested` series.
 
     If `arguments` name tests or suites of certain series, these series are selected. Otherwise,
-    `default` selects the newest series, and the oldest that needs no build. Raises ChoiceError.
+    `default` selects the newest series, and the oldest series that needs no build. Raises
+    ChoiceError.
     """
     named = {argument.rpartition(":")[2].removeprefix("kernel-") for argument in arguments}
     asked_for = [s for s in tested if any(n == s or n.startswith(f"{s}-") for n in named)]

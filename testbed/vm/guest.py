@@ -42,9 +42,9 @@ __all__ = ["CommandError", "Guest", "GuestError", "Process", "Result"]
 
 # All timeouts are in host time. A second of the guest may take several seconds of the host.
 
-#: Timeout for a killed command to exit, and for the agent to read files. The guest then counts as
-#: hung. The kernel takes less time to eject a scheduler that does not run tasks (30 s of the
-#: guest).
+#: Timeout for a killed command to exit, and for the agent to read files. If it expires, the guest
+#: counts as hung. It is longer than the kernel's watchdog timeout (30 s of the guest), after which
+#: the kernel ejects a scheduler that does not run tasks.
 _KILL_GRACE_S = 300.0
 #: Timeout for a command to end on a signal, before it is killed.
 _STOP_GRACE_S = 20.0
@@ -245,8 +245,8 @@ class Guest:
         return accel, qemu.Emulator()
 
     def _can_resume(self, accel: str) -> bool:
-        """Whether to use saved states. With hardware virtualisation, they would save little
-        time."""
+        """Whether to resume a saved guest. With hardware virtualisation, this would save little
+        time. A guest with additional kernel parameters always boots."""
         return accel != "kvm" and not self._kernel_args and is_built(RESUME)
 
     def _image(self, resumes: bool) -> bytes:
@@ -469,7 +469,8 @@ class Guest:
 
 @functools.lru_cache(maxsize=1)
 def _parcel(programs: tuple[Path, ...], files: tuple[tuple[str, initramfs.File], ...]) -> bytes:
-    """The archive for a resumed guest. Most guests of a test run have the same, about 100 MB."""
+    """The archive for a resumed guest. It is cached, because most guests of a test run have the
+    same archive, of about 100 MB."""
     return initramfs.parcel(programs, dict(files))
 
 

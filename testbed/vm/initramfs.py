@@ -44,7 +44,8 @@ class Entry:
 
 @dataclass(frozen=True)
 class File:
-    """A further file of a guest. `contents` is a text, or the path of a file on the host."""
+    """A file for a guest, beside its programs. `contents` is a text, or the path of a file on the
+    host."""
 
     contents: str | Path
     mode: int = 0o644

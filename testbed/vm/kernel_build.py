@@ -158,7 +158,8 @@ class _Make:
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
                 # Wait for the end of all compilers, which write into the directory that is removed
-                # next.
+                # next. They have inherited the write end of the pipe, so the read returns when the
+                # last of them has ended.
                 alive_end.read()
                 raise
         if status != 0:

@@ -247,11 +247,12 @@ def _fetch_matching(wanted: str) -> Kernel:
 def _from_archive(
     serves: Callable[[Packaged], bool], at_hand: Sequence[Kernel] = ()
 ) -> Kernel | None:
-    """The first usable kernel of archived() that `serves` accepts. If the search reaches a kernel
-    that is not newer than the first of `at_hand`, returns the first of `at_hand` instead. Returns
-    None if the search ends without either, even if `at_hand` is not empty.
+    """The first kernel of archived() that `serves` accepts, and on which schedulers can be loaded.
+    If the search reaches a kernel that is not newer than the first of `at_hand`, returns the first
+    of `at_hand` instead. Returns None if the search ends without either, even if `at_hand` is not
+    empty.
 
-    Outdated package lists are refreshed only if they lead to no usable kernel. Raises
+    Outdated package lists are refreshed only if the search in them ends without a kernel. Raises
     debs.DebsError, KernelError.
     """
     for fresh in (False, True):

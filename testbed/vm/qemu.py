@@ -20,14 +20,16 @@ from .qmp import Monitor
 from .topology import Topology
 
 PROGRAM = "qemu-system-x86_64"
-#: Size of a guest's inbox. It is the memory of a PCI device, so it has to be a power of two. The
-#: tests' programs with their libraries need less.
+#: Size of a guest's inbox, through which the host gives files to the guest (see the module saved).
+#: The inbox is the memory of a PCI device, so its size has to be a power of two. The tests'
+#: programs with their libraries need less.
 INBOX_BYTES = 128 << 20
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 #: The emulated CPU, without features that are slow under emulation: fast string instructions, which
-#: cost an instruction per byte, and AVX, whose registers are saved at each context switch.
+#: take as long as one instruction per byte, and AVX, whose registers are saved at each context
+#: switch.
 _EMULATED_CPU = "max,-erms,-fsrm,-avx,-avx2,-fma,-f16c,-vaes,-vpclmulqdq"
 #: Emulation is single-threaded. With one thread per virtual CPU, the kernel's patching of static
 #: keys races, and guests die of "Oops: int3".
@@ -181,8 +183,8 @@ def _hpet(machine: Machine) -> str:
 
 
 def _timer_args(machine: Machine) -> list[str]:
-    """Disable the check at boot that the timer interrupts in time. If the host halts the guest, the
-    check fails, and the kernel panics: "IO-APIC + timer doesn't work!"."""
+    """Disable the check at boot that the timer interrupts in time. The check fails if the host does
+    not run the guest meanwhile, and the kernel panics: "IO-APIC + timer doesn't work!"."""
     return ["no_timer_check"] if _has_host_time(machine) else []
 
 

@@ -5,7 +5,8 @@
 
 Time in such a guest advances by the instructions that its CPUs execute, in round-robin order. While
 all CPUs are idle, time jumps to the next timer. A running guest gets no input: the command is in
-its inbox, and the output goes to files. docs/deterministic.md explains uses and limits.
+its inbox (see the module saved), and the output goes to files. docs/deterministic.md explains uses
+and limits.
 """
 
 from __future__ import annotations
@@ -125,8 +126,8 @@ def _execute(
     sink: Callable[[bytes], object],
     cancelled: Callable[[], bool],
 ) -> str | None:
-    """Run QEMU until the guest is done or dies. Returns the reason if the guest has to be killed
-    before, or QEMU fails."""
+    """Run QEMU until the guest is done or dies. If the guest has to be killed before that, or QEMU
+    fails, returns the reason, else None."""
     deadline_s = time.monotonic() + lifetime_s
     launched = saved.resume(machine, parcel, machine.seed or 0)
     assert launched.monitor

@@ -3,9 +3,10 @@
 
 For each combination of kernel, topology, base image and accelerator, one guest boots and stops
 (guest/scx_resume.c). The state of this guest is saved below the cache. All guests of that kind load
-the state, and find their programs and other files in their inboxes. This takes a second; a boot
-takes 5 to 20 s. Deterministic guests start from the same state, so they are as reproducible as if
-they had booted.
+the state, and unpack their programs and other files from their inboxes: an inbox is memory of a PCI
+device, which the host fills before the guest continues. This takes a second; a boot takes 5 to
+20 s. Deterministic guests start from the same state, so they are as reproducible as if they had
+booted.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ def resume(machine: qemu.Machine, archive: bytes, seed: int) -> qemu.Launched:
     launched = qemu.launch(machine, "-incoming", "defer")
     try:
         assert launched.monitor and launched.inbox is not None
-        # Fill the inbox after loading, which also restores the empty inbox of the saved guest.
+        # Fill the inbox now, because loading the state has overwritten it with the empty inbox of
+        # the saved guest.
         _load(launched.monitor, state)
         os.pwrite(launched.inbox, seed.to_bytes(_SEED_BYTES, "little") + archive, 0)
         # This is the last command, because a later command would wake QEMU's main thread while the

@@ -21,7 +21,8 @@ LEAVE = b"x"
 _CHUNK_BYTES = 65536
 
 #: A session leader runs this script, so opening the device makes it the session's controlling
-#: terminal. The device loses its window size when all processes have closed it.
+#: terminal. The device loses its window size when all processes have closed it, so the size is set
+#: while the script has it open.
 _SHELL = "cd; exec <>/dev/hvc0 >&0 2>&1; stty rows {rows} cols {columns}; exec sh -l"
 
 

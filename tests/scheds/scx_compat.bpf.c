@@ -81,8 +81,8 @@ static void give_vtime(struct task_struct *p)
 		tctx->own_vtime = __sync_add_and_fetch(&vtime_now, 1);
 }
 
-/* Return the vtime of @p. The vtime does not change until the next enqueue, because several CPUs
- * may try to move @p. */
+/* Return the vtime of @p. It stays the same until the next enqueue, because several CPUs may try to
+ * move @p, and all must expect the same vtime. */
 static u64 own_vtime(struct task_struct *p)
 {
 	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, NULL, 0);

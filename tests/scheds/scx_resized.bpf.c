@@ -67,8 +67,8 @@ void BPF_STRUCT_OPS(resized_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
-/* Serve the shared DSQ first, then the CPU's own DSQ, then the DSQs of other CPUs, because these
- * CPUs may stay busy. */
+/* Serve the shared DSQ first, then the CPU's own DSQ. Then serve the DSQs of other CPUs, because
+ * tasks there would stall if those CPUs stayed busy. */
 void BPF_STRUCT_OPS(resized_dispatch, s32 cpu, struct task_struct *prev)
 {
 	u32 i;

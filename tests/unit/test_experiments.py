@@ -86,7 +86,8 @@ def test_consecutive_runs_are_one_turn() -> None:
 
 def test_only_turns_while_all_tasks_are_there_count() -> None:
     found = trace.turns(recorded(*hogs(1, 2, 1, 3, 1, 2, 3, 1, 3, 2, 3)), (HOG,))
-    # The first turn of task 3 is the fourth turn, and the last turn of task 1 is the eighth.
+    # The first turn of task 3 is the fourth turn, and the last turn of task 1 is the eighth. Only
+    # the three turns in between count.
     assert [turn.pid for turn in trace.contended(found)] == [1, 2, 3]
     assert trace.contended([]) == []
 

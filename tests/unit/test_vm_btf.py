@@ -27,8 +27,8 @@ def test_public_prototype_is_accepted(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize("function", ["scx_bpf_create_dsq", "scx_bpf_dump_bstr"])
 def test_hidden_argument_is_rejected(function: str) -> None:
-    """Any kfunc may keep its hidden argument: an old pahole omits the BTF tags of some kfuncs, and
-    which ones varies from build to build."""
+    """In damaged BTF, the hidden argument `aux` may be visible in any kfunc: an old pahole omits
+    the BTF tags of some kfuncs, and which ones varies from build to build."""
     assert not btf.is_sound(btf_with(function, "node", "aux"))
 
 

@@ -22,7 +22,8 @@ static void test_average_is_between_old_and_new(void **state)
 			u64 old = values[i], new = values[j], average = scx_average(old, new);
 			u64 low = old < new ? old : new, high = old < new ? new : old;
 
-			/* Each of the two quarters is rounded down. */
+			/* The average is old - old / 4 + new / 4, and each quotient is rounded
+			 * down. */
 			assert_true(average >= low || low - average <= 1);
 			assert_true(average <= high || average - high <= 3);
 		}

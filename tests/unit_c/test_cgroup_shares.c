@@ -28,7 +28,8 @@ static void test_part_is_at_most_the_whole(void **state)
 	assert_int_equal(scx_share_part(ALL, 0, 0), ALL);
 }
 
-/* With the smallest part on each of three levels, the product is less than the unit of shares. */
+/* With the smallest part on each of three levels, the exact product is less than 1, the smallest
+ * share. The result is rounded up to 1. */
 static void test_part_is_never_zero(void **state)
 {
 	u64 share = ALL;

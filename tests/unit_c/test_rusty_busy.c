@@ -11,7 +11,8 @@
 
 #include <cmocka.h>
 
-/* Read a word in the same way as user space. */
+/* Return the idle time at @now, as user space computes it: the word of a busy CPU is the idle time,
+ * and that of an idle CPU is negative, and lacks @now. */
 static s64 idle_ns(s64 word, u64 now)
 {
 	return word < 0 ? word + (s64)now : word;

@@ -120,8 +120,9 @@ static void test_credit_is_limited(void **state)
 	assert_int_equal(scx_vtime_limit_credit(20, MAX - 10, 100), 20);
 }
 
-/* While virtual time advances by the maximum lead, the runnable tasks use lead x total weight / 100
- * of CPU time. This is the given wait. */
+/* A task that is ahead of virtual time waits until virtual time has caught up. While virtual time
+ * advances by the maximum lead, the runnable tasks use lead x total weight / 100 of CPU time. The
+ * lead is chosen so that this CPU time is the given maximum wait. */
 static void test_ahead_is_a_wait(void **state)
 {
 	u64 second = 1000000000;

@@ -124,9 +124,9 @@ def own_seed(test: str, one_in: int) -> list[int]:
 
 
 def is_in_sample(item: pytest.Item) -> bool:
-    """Whether a test is in the sample that runs on other kernels and topologies than the newest
-    kernel on the default topology: one in $SCX_SAMPLE tests, selected by the commit. Without
-    $SCX_SAMPLE or git, all tests are in it."""
+    """Whether a test is in the sample: one in $SCX_SAMPLE tests, selected by commit and topology.
+    Without $SCX_SAMPLE or git, all tests are in the sample. The caller applies the sample to runs
+    on older kernels or on other topologies than the default, where not all tests are needed."""
     number = digest(item.nodeid + item.config.getoption("--topology"))
     return number is None or number % int(os.environ.get("SCX_SAMPLE", "1")) == 0
 

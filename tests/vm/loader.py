@@ -39,7 +39,8 @@ stop_timeout_s = 2
 """
 
 
-#: Services of scx_fake_power, on the system bus.
+#: The services that scx_fake_power (testbed/power) imitates on the system bus: two versions of
+#: power-profiles-daemon, and systemd-logind.
 NEW_PROFILES = Peer(
     "org.freedesktop.UPower.PowerProfiles",
     "/org/freedesktop/UPower/PowerProfiles",

@@ -86,7 +86,8 @@ def wait_for(what: str, condition: Callable[[], bool], timeout_s: float = TIMEOU
             return
         if time.monotonic() > deadline_s:
             raise AssertionError(f"not within {timeout_s:g} s: {what}")
-        # A condition that runs a command takes CPU time from what is awaited.
+        # A condition that runs a command takes CPU time from what is awaited, so sleep for at
+        # least as long as the condition took.
         time.sleep(max(POLL_S, time.monotonic() - before_s))
 
 

@@ -98,7 +98,7 @@ def test_kernel_command_line(
         assert guest.run(["scx_simple"], TIMEOUT_S).status == 1
         lockdown = "/sys/kernel/security/lockdown"
         guest.run("mount -t securityfs none /sys/kernel/security")
-        # Lockdown can only be increased.
+        # The lockdown level can only be raised, so "integrity" comes first.
         for mode, verdict in (("integrity", OK), ("confidentiality", PROBLEM)):
             if guest.run(f"echo {mode} >{lockdown}").ok:
                 assert check(guest).verdicts == expected | {"lockdown": verdict}

@@ -103,7 +103,7 @@ def test_a_thousand_forks_per_second(replays: Replay, shape: Topology) -> None:
 
 
 def test_limit_is_in_guest_time(replays: Replay, shape: Topology) -> None:
-    """Ten minutes of an idle guest take seconds."""
+    """The limit is ten minutes. In an idle guest, these take only seconds of the host's time."""
     script = "trap 'cut -d . -f 1 /proc/uptime; exit 3' INT; sleep 100000"
     outcome = replays(shape, script, limit=replay.Limit(600, signal.SIGINT))
     assert (outcome.status, outcome.timed_out) == (3, True)

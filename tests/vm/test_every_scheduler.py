@@ -84,7 +84,7 @@ def test_kill_9_leaves_a_working_system(
     After the second kill, the kernel's own scheduler takes over."""
     scheduler = start(program).wait_enabled()
     process = load("--hogs", "6", "--pipes", "0")
-    # All hogs start before the unload; unloads_within() is for forks during the unload.
+    # All hogs start before the unload. Other tests fork during the unload: see unloads_within().
     wait_for("all hogs run", lambda: nr_hogs(guest, process) == 6)
     # The state may still be that of the killed scheduler, so wait until the kernel has counted
     # another scheduler in enable_seq.
@@ -155,8 +155,9 @@ def test_unloads_beside_forks(
 def test_kill_9_beside_forks_unloads_at_the_latest_when_they_end(
     guest: Guest, start: Start, program: str
 ) -> None:
-    """Without the ext server (6.12, 6.17), the RCU thread keeps SCHED_FIFO after a kill. If a fork
-    has preempted an RCU reader, the unload nevertheless waits until the forks end."""
+    """Without the ext server (6.12, 6.17), the RCU thread keeps SCHED_FIFO after a kill. This does
+    not help if a forked hog has preempted an RCU reader: the unload then waits until the forked
+    hogs end."""
     limit_s = FORKS_END_S if has_ext_server(guest) else 10
     is_unloaded = unloads_within(guest, start(program).wait_enabled(), signal.SIGKILL, limit_s)
     print(f"unloaded within {limit_s} s: {is_unloaded}")

@@ -151,7 +151,8 @@ def test_debts_of_clients_are_not_forgiven(replayed: Replayed) -> None:
 
 def test_clients_do_not_starve(replayed: Replayed) -> None:
     """T6: a client that pays more for its messages than it earns never waits for longer than two
-    turns of all tasks. Without the reserve, the client waits longer."""
+    turns of all tasks. Without the reserve, the CPU time that a client keeps for itself when it
+    pays (--reserve-us), the client waits longer."""
     load = f"{terminals(3)} --client-work-us 300 --server-work-us 20"
     kept, bare = (
         trade(replayed, f"--price-us 1000 {options}", load).loads[0]["clients"]["gap_max_ms"]
@@ -303,7 +304,7 @@ def servers(guest: Guest) -> list[str]:
 
 
 def audited(guest: Guest) -> dict[str, int]:
-    """The totals after the next audit that is counted."""
+    """The totals of the first reading in which nr_audits has grown."""
     seen = [total(guest)]
 
     def is_audited() -> bool:

@@ -85,7 +85,7 @@ def test_changes_take_effect_at_once(replayed: Callable[[str], str]) -> None:
     found = results(replayed("\n".join(commands)))
     print(found)
     assert found["weight"]["one"] == pytest.approx(3 / 4, rel=0.05)
-    # Six hogs remain beside two hogs.
+    # One cgroup now has six hogs, the other two. Only the weights of the cgroups count.
     assert found["moved"]["one"] == pytest.approx(900 / 904, rel=0.05)
     # With cpu.idle, the weight is 1.
     assert found["idle"]["two"] == pytest.approx(1 / 101, rel=0.3)
@@ -114,7 +114,8 @@ def test_quotas_are_kept_at_every_level(replayed: Callable[[str], str]) -> None:
 
 
 def test_new_cgroups_do_not_delay_parked_tasks(replayed: Callable[[str], str]) -> None:
-    """The timer that checks parked tasks also runs while cgroups are created continuously."""
+    """If a cgroup has used up its quota, its tasks are parked until the quota is refilled. The
+    timer that checks parked tasks also runs while cgroups are created continuously."""
     commands = [FUNCTIONS, create({"limited": 100, "new": 100})]
     commands += ["echo 20000 100000 >limited/cpu.max", "echo +cpu >new/cgroup.subtree_control"]
     commands += ["start scx_flatcg -i 0", "hogs limited 1", "sleep 0.5"]

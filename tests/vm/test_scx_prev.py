@@ -54,8 +54,8 @@ def test_cpu_is_shared_by_weight(replayed: Callable[[str], str]) -> None:
 
 
 #: A hog runs on CPU 0. In each of five rounds, a task that sleeps often is moved to CPU 1, the
-#: other thread of this core, and then may run anywhere. If a kernel thread runs on CPU 1 when the
-#: task wakes up, the task is on other CPUs for the rest of the round. The shell and its commands
+#: other thread of the hog's core, and then may run anywhere. If a kernel thread runs on CPU 1 when
+#: the task wakes up, the task leaves CPU 1 for the rest of the round. The shell and its commands
 #: stay on another core.
 BESIDE_HOG = f"""
 taskset -p c $$ >/dev/null

@@ -91,8 +91,8 @@ def figures(replayed_on: Callable[[topology.Topology, str], str], *runs: str) ->
 
 
 def test_cpu_is_shared_in_ratio(replayed_on: Callable[[topology.Topology, str], str]) -> None:
-    """Each queue has one task, so the queue is empty while the task runs. The queue of nice 0 also
-    serves kernel threads and the scheduler's process."""
+    """Each queue has one task, so the queue is empty while the task runs. The queue of nice 0 is
+    left out, because it also serves kernel threads and the scheduler's process."""
     [load] = figures(replayed_on, f"'' --hogs 5 --hog-nices {NICES} --sleepers 0 --seconds 4")
     times_s = load["hogs"]["cpu_s"]
     shares = [time_s / times_s[0] for time_s in times_s]
@@ -121,7 +121,7 @@ def test_tasks_that_move_leave_stale_entries(start: Start, load: Load) -> None:
     options = ("-i", "0.5", "--queue-len", "8", "--batch", "4", "--print-shared")
     scheduler = start("scx_qmap", *options).wait_enabled()
     storm = load("--movers", "24", "--hogs", "4", *QUIET, "--seconds", "3600", "--json")
-    # Most of the tasks in the shared DSQ leave it at once.
+    # Most tasks leave the shared DSQ at once, so it may take a while until a line lists one.
     wait_for("it lists a task", lambda: any(map(SHARED_TASK.search, scheduler.lines())))
     scheduler.wait_lines(4)
     storm.signal(signal.SIGINT)
@@ -161,8 +161,8 @@ def test_tasks_leave_a_cpu_with_a_real_time_task(
     assert scheduler.end(signal.SIGINT) == 0
 
 
-#: With core scheduling, 6.12 warns if a CPU is marked to keep prev, but prev has changed to another
-#: class by the time the core picks its tasks. The kernel then ignores the mark.
+#: With core scheduling, 6.12 warns if a CPU is marked to keep prev (SCX_RQ_BAL_KEEP), but prev has
+#: changed to another class by the time the core picks its tasks. The kernel then ignores the mark.
 KEEPS_ANOTHER_CLASS = pytest.mark.kernel_complains(
     r"WARNING: .* pick_task_scx\+|Call Trace:", series="6.12"
 )

@@ -43,15 +43,16 @@ def serve(guest: Guest, start: Start, *args: str) -> Scheduler:
 
 
 def in_flight(counts: Record) -> int:
-    """The number of enqueues for which a decision was requested, and which have not ended."""
+    """The number of enqueues that still wait for a decision: those for which a decision was
+    requested, minus those that have ended in one of four ways (struct rl_counters)."""
     ends = ("user_dispatches", "fallback_dispatches", "cancel_dispatches", "dequeued")
     return counts["nr_asked"] - sum(counts[f"nr_{end}"] for end in ends)
 
 
 def assert_books_balance(guest: Guest) -> None:
-    """Waits until the number of enqueues that have not ended equals the kernel's number of tasks
-    that wait for a decision. Polls, because the counters of the CPUs are not read at the same
-    time."""
+    """Waits until in_flight() equals nr_queued, which is the number of tasks that wait for a
+    decision, as counted by the kernel. Polls, because the counters of the CPUs are not read at the
+    same time."""
     wait_for(
         "all tasks are accounted for",
         lambda: in_flight(counts := total(guest)) == counts["nr_queued"],
@@ -172,8 +173,9 @@ def test_slow_policy_gets_a_longer_timeout(replayed: Callable[[str], str]) -> No
     assert in_stops[0] > 0
     assert in_stops[1] == 0
     assert in_stops[2] > 0
-    # Before the first stop, the policy holds the waiting hogs. After the first stop, the policy
-    # counts as slow, decides on each task without delay, and holds no task.
+    # Before the first stop, the policy holds the waiting hogs. After the late answer that follows
+    # this stop, the BPF side considers the policy slow for a minute. Meanwhile the policy decides
+    # on each task at once, and holds no task.
     held = [count["nr_scheduled"] for count in counts]
     assert held[0] > 0
     assert not any(held[1:])
@@ -200,8 +202,8 @@ def test_hotplug_in_place(guest: Guest, start: Start, load: Load, set_cpu: SetCp
     # A CPU goes offline when all tasks have left it, which the CPU checks only when it schedules.
     # Without the scheduler's kick of this CPU, going offline took 8 s, or forever.
     assert statistics.median(offline_s) < 4, offline_s
-    # When a CPU in its last steps of going offline woke the policy thread (is_dying_cpu()), the
-    # wakeup was lost in some runs on 7.2, and going offline took 15 s.
+    # A CPU in its last steps of going offline must not wake the policy thread (is_dying_cpu()).
+    # When such a CPU did, the wakeup was lost in some runs on 7.2, and going offline took 15 s.
     assert max(offline_s) < 10, offline_s
     print(f"offline after {[round(s, 2) for s in offline_s]} s")
     wait_for("all CPUs are online again", lambda: total(guest)["nr_cpus"] == nr_cpus)
@@ -321,7 +323,7 @@ def test_favoured_tasks_run_to_completion_in_fifo_order(guest: Guest, start: Sta
     assert len(firsts) == 3
     assert order == sorted(order, key=firsts.index), "they alternated"
     assert firsts == sorted(firsts), "not in FIFO order"
-    # Each task ran for longer than any slice.
+    # Each task ran for more than four slices of --slice-us.
     for pid in firsts:
         assert sum(run["ran_ns"] for run in runs if run["pid"] == pid) > 4 * 5_000_000
     assert scheduler.end(signal.SIGINT) == 0
@@ -460,7 +462,8 @@ def test_builtin_idle_leaves_wakeups_to_the_kernel(replayed: Callable[[str], str
 
 
 def test_inherited_slice_is_not_extended(guest: Guest, start: Start, load: Load) -> None:
-    """Two tasks that wake each other up share two CPUs with two hogs, and do not starve the
+    """Two tasks that wake each other up share two CPUs with two hogs. On each wakeup, the wakee may
+    inherit the rest of the waker's slice. If the slice grew on the way, the pair would starve the
     hogs."""
     scheduler = serve(guest, start, "--builtin-idle")
     quiet = ("--sleepers", "0", "--forks-per-s", "0", "--seconds", "4", "--json")

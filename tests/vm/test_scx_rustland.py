@@ -63,8 +63,9 @@ def test_placement_on_wakeup(replayed: Callable[[str], str]) -> None:
 
 
 def test_wakee_inherits_the_slice(replayed: Callable[[str], str]) -> None:
-    """Tasks pass messages beside hogs, so that no CPU is idle. With --full-user, the policy decides
-    on each wakeup."""
+    """A wakee that inherits the rest of the waker's slice bypasses the policy. The tasks pass
+    messages beside hogs: no CPU is idle, so no wakee bypasses the policy by finding an idle CPU.
+    With --full-user, the policy decides on each wakeup."""
     load = ("--hogs", "4", *IDLE[2:], "--groups", "1")
     commands = ["scx_rustland", "scx_rustland --full-user"]
     default, full = map(decided_share, counted(replayed, commands, load))
@@ -74,8 +75,8 @@ def test_wakee_inherits_the_slice(replayed: Callable[[str], str]) -> None:
 
 def test_decisions_stand_for_later_wakeups(replayed: Callable[[str], str]) -> None:
     """Without hogs, the policy decides on each worker of a server only every 100 ms, and the
-    workers do not preempt each other. Beside a hog, the policy decides on each wakeup, because the
-    wakee might preempt the hog."""
+    workers do not preempt each other. Beside hogs, the policy decides on each wakeup, because the
+    wakee might preempt a hog."""
     server = ("--hogs", "0", *IDLE[2:], "--workers", "8", "--locks", "cpu")
     commands = ["scx_rustland", "scx_rustland --full-user"]
     alone, full = counted(replayed, commands, server)
@@ -106,8 +107,9 @@ def test_low_power_keeps_idle_cpus_asleep(replayed: Callable[[str], str]) -> Non
 
 
 def test_low_power_includes_the_previous_cpu(replayed: Callable[[str], str]) -> None:
-    """Counts decisions beside a hog. Without --low-power, most tasks wake up on an idle CPU and
-    need no decision."""
+    """Counts decisions beside a hog. Without --low-power, most tasks wake up on an idle CPU, such
+    as prev, and need no decision. With --low-power, they need one, because no idle CPU is woken
+    while another CPU is busy."""
     load = ("--hogs", "1", *SLEEPERS[2:])
     for usual in ("scx_rustland", "scx_rustland --builtin-idle"):
         by_command = counted(replayed, [usual, f"{usual} --low-power"], load)

@@ -191,8 +191,9 @@ def test_all_cpus_of_a_domain_go_offline(
     load("--hogs", "2", *QUIET, through="taskset c")
     wait_for("both domains have load", lambda: total(guest)["load"] > 8)
     switch(scheduler, set_cpu, 2, False)
-    # The kernel waits for RCU's thread, which may be in the queue of the domain. When no CPU of
-    # another domain took the thread from there, this took 21 s, until the RCU stall warning.
+    # To take the last CPU of the domain offline, the kernel waits for RCU's thread, which may be in
+    # the queue of this domain. When no CPU of another domain took the thread from there, going
+    # offline took 21 s, until the RCU stall warning.
     assert switch(scheduler, set_cpu, 3, False) < 10
     wait_for("the domain is gone", lambda: domains(guest) == ["0"])
     wait_for("the load moves to the other domain", lambda: total(guest)["load"] > 8)

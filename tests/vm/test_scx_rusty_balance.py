@@ -287,7 +287,7 @@ def test_workers_of_a_server_do_not_preempt_each_other(replayed: Callable[[str],
 
 def test_wakee_does_not_wait_for_new_hogs(replayed: Callable[[str], str]) -> None:
     """A new task cannot be preempted until its average runtime is known. When its first slice was
-    20 ms, the longest wait was 27 to 45 ms. The bound is two ticks."""
+    20 ms, the longest wait was 27 to 45 ms. The bound is two ticks of 4 ms."""
     options = "--hogs 8 --sleepers 1 --sleep-us 5000 --work-us 0"
     sleepers = figures(replayed(LOADED.replace("OPTIONS", options)))["sleepers"]
     print(sleepers)

@@ -133,7 +133,7 @@ def test_only_root_may_ask_about_others(authorised: Ask) -> None:
 
 @pytest.mark.parametrize("client", ["gdbus", "dbus-send"])
 def test_other_clients(bus: SystemBus, guest: Guest, client: str) -> None:
-    """The error messages contain the error's name."""
+    """The error messages of these clients contain the error's name; those of busctl do not."""
     if not guest.run(["which", client]).ok:
         pytest.skip(f"{client} is not installed")
     command = {

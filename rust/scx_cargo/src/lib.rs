@@ -78,7 +78,8 @@ impl BpfBuilder {
         self
     }
 
-    /// The header shared by both sides. Its types and constants become `bpf_intf.rs`.
+    /// The header that the BPF side and user space share. Its types and constants become
+    /// `bpf_intf.rs`.
     #[must_use]
     pub fn intf(mut self, header: impl Into<PathBuf>) -> Self {
         self.intf = Some(header.into());

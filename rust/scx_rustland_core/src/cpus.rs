@@ -12,7 +12,8 @@ pub struct Cpus {
     /// A bit for each CPU.
     idle: Vec<u64>,
     online: Vec<u64>,
-    /// The core of each CPU, `None` if the CPU was offline at the start.
+    /// The core of each CPU. `None` if the CPU was offline at the start, and in
+    /// [`of_single_threads`](Self::of_single_threads): the CPU counts as a core of its own.
     core: Vec<Option<usize>>,
     /// The CPUs of each core: (index of a word of `idle`, bits of this word).
     threads: Vec<Vec<(usize, u64)>>,
@@ -84,11 +85,12 @@ impl Cpus {
     }
 
     /// Claims an idle CPU for the task, or returns [`Target::Any`] if there is none. If the task
-    /// may not run on all CPUs, only its previous CPU is considered, because the policy does not
+    /// has a restricted affinity, only its previous CPU is considered, because the policy does not
     /// know the affinity. For [`Target::Any`], BPF finds a CPU.
     ///
-    /// The order is the kernel's, except for caches and nodes: the previous CPU if its whole core
-    /// is idle, a CPU of a fully idle core, the previous CPU, any idle CPU.
+    /// The order of preference is the kernel's, except that caches and nodes are ignored: the
+    /// previous CPU if its whole core is idle, a CPU of a fully idle core, the previous CPU, any
+    /// idle CPU.
     pub fn pick_idle(&mut self, task: &QueuedTask) -> Target {
         let found = self.find_idle(task);
         found.map_or(Target::Any, |cpu| {
@@ -152,10 +154,10 @@ impl Cpus {
     /// running `task`. `vtime` and `margin` are in the unit of
     /// [`DispatchedTask::vtime`](crate::DispatchedTask::vtime).
     ///
-    /// The CPU of the policy thread is preferred, because the policy thread has already preempted
-    /// the task there. But it is not preferred if that task exceeds `vtime + margin` by less than
-    /// half of the greatest excess. If `task` may not run on all CPUs, only its previous CPU is
-    /// considered.
+    /// On the CPU of the policy thread, the policy thread has already preempted the task. If the
+    /// vtime of this task exceeds `vtime + margin` by at least half as much as the greatest vtime
+    /// does, this CPU is selected instead. If `task` has a restricted affinity, only its previous
+    /// CPU is considered.
     pub fn pick_victim(&mut self, task: &QueuedTask, vtime: u64, margin: u64) -> Option<u32> {
         let limit = vtime.saturating_add(margin);
         let cpu = if self.is_bound(task) {
@@ -172,8 +174,9 @@ impl Cpus {
         Some(cpu)
     }
 
-    /// The CPU whose task exceeds `limit` by most, or the policy thread's CPU if its task exceeds
-    /// `limit` by at least half as much. `None` if no task exceeds `limit`.
+    /// The CPU that runs the task with the greatest vtime above `limit`, or the policy thread's CPU
+    /// if the vtime of its task exceeds `limit` by at least half as much. `None` if no vtime
+    /// exceeds `limit`.
     fn furthest_behind(&self, limit: u64) -> Option<u32> {
         let cpus = (0..u32::try_from(self.running.len()).unwrap_or(u32::MAX)).rev();
         let furthest = cpus.max_by_key(|cpu| self.behind(*cpu, limit))?;
@@ -206,7 +209,7 @@ impl Cpus {
         vtime.copied().unwrap_or(0)
     }
 
-    /// Whether the task may not run on all CPUs.
+    /// Whether the task has a restricted affinity: some CPUs are not allowed.
     fn is_bound(&self, task: &QueuedTask) -> bool {
         usize::try_from(task.nr_cpus_allowed).is_ok_and(|nr| nr < self.nr_cpus_possible())
     }

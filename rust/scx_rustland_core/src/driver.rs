@@ -19,8 +19,8 @@ pub struct Driver<'obj, P, S = BpfSkel<'obj>> {
     bpf: BpfScheduler<'obj, S>,
     policy: P,
     cpus: Cpus,
-    /// A bit for each CPU: whether a task was decided for it since BPF was last seen to have
-    /// drained all decisions.
+    /// A bit for each CPU: whether BPF may not have drained a decision for this CPU yet, so that
+    /// the CPU is still marked as idle in shared memory.
     taken: Vec<u64>,
     /// The number of the last decision for [`Target::Any`] on a task that is not pinned. The first
     /// decision sent has number 1.

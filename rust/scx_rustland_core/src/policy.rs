@@ -17,8 +17,9 @@ use crate::{Cpus, DispatchedTask, QueuedTask};
 ///   decision on this task. A task without a decision ends the scheduler after 10 s, the timeout of
 ///   the kernel's watchdog.
 /// - A task is enqueued again after it has run or slept, or when its attributes are changed, which
-///   may happen before `dispatch` returns it. Only the newest enqueue of a task counts. Decisions
-///   on older enqueues have no effect, so a policy may leave outdated entries in its queue.
+///   may happen before the policy has decided on it. Only the newest enqueue of a task counts.
+///   Decisions on older enqueues have no effect, so a policy may leave outdated entries in its
+///   queue.
 /// - No call may block. A policy may allocate memory if [`LockedHeap`](crate::LockedHeap) is the
 ///   program's global allocator.
 pub trait Policy {

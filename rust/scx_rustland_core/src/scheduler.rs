@@ -240,8 +240,8 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         self.shared.progress()
     }
 
-    /// Number of decided tasks that wait for any CPU. It is also 0 if none of these tasks may use
-    /// the CPU that checked last.
+    /// Number of decided tasks that wait for the first CPU that becomes free, when BPF last counted
+    /// them. It is also 0 after a CPU found none among them that it may run.
     #[must_use]
     pub fn nr_spare(&self) -> u64 {
         self.shared.spare()
@@ -285,7 +285,8 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         self.shared.set_mode(mode);
     }
 
-    /// Publishes the minimum vtime of a task that wakes up with a standing decision.
+    /// Publishes the minimum vtime of a task that wakes up with a standing decision
+    /// ([`DispatchedTask::standing`]).
     pub(crate) fn set_vtime_floor(&self, vtime: u64) {
         self.shared.set_vtime_floor(vtime);
     }
@@ -367,8 +368,8 @@ fn prepare<'obj, O: OpenSkel<'obj>>(
 ) -> Result<()> {
     let btf = start.kernel_btf()?;
     opened.set_ops_name(options.name)?;
-    // With ops.update_idle(), the kernel disables its idle selection unless this flag is set. The
-    // BPF side needs the selection too, for example in select_cpu_for_own().
+    // The kernel disables its own idle selection for a scheduler with ops.update_idle(), unless
+    // this flag is set. The BPF side needs both, for example the selection in select_cpu_for_own().
     opened.set_ops_flag(btf, "SCX_OPS_KEEP_BUILTIN_IDLE")?;
     opened.reenqueue_on_cpu_release(btf)?;
     let config = rl_config {

@@ -143,7 +143,7 @@ impl Shared {
         self.is_sleeping().load(Ordering::SeqCst) == 0
     }
 
-    /// Number of decided tasks for any CPU, at the last check.
+    /// See [`BpfScheduler::nr_spare`](crate::BpfScheduler::nr_spare).
     pub(crate) fn spare(&self) -> u64 {
         self.nr_spare().load(Ordering::Relaxed)
     }
@@ -170,7 +170,8 @@ impl Shared {
             let idle = self.word_at(begin, idx).load(Ordering::Relaxed);
             *word = idle & !taken.get(idx).unwrap_or(&0);
         }
-        // If the policy thread woke up on an idle CPU, that CPU is free for one task.
+        // If the policy thread woke up on an idle CPU, that CPU is free for one task as soon as the
+        // thread sleeps. The word is the CPU's id + 1.
         if self.free_cpu().load(Ordering::Relaxed) != 0 {
             let cpu = self.free_cpu().swap(0, Ordering::Relaxed).wrapping_sub(1);
             cpus.set_idle(u32::try_from(cpu).unwrap_or(u32::MAX), true);

@@ -132,8 +132,8 @@ pub enum Target {
     IdleCpu(u32),
 }
 
-/// A decision on a task. It has no effect if the task was meanwhile enqueued again, or dispatched
-/// without a decision.
+/// A decision on a task. It has no effect if the task was meanwhile enqueued again or dispatched
+/// without a decision, or has slept or exited.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct DispatchedTask {

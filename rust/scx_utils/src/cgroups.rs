@@ -42,8 +42,8 @@ impl Control {
         }
     }
 
-    /// The default value (Documentation/admin-guide/cgroup-v2.rst). If it ends with a space, it is
-    /// the prefix of all default values.
+    /// The default value (Documentation/admin-guide/cgroup-v2.rst). A text that ends with a space
+    /// is a prefix: `cpu.max` without a limit counts as default, whatever the period after `max`.
     fn default(self) -> &'static str {
         match self {
             Self::Weight => "100",

@@ -59,10 +59,11 @@ impl KernelBtf {
     }
 
     /// Whether any kfunc has an argument that the kernel's build should have stripped from its
-    /// public prototype. Since 7.1 many kfuncs have such a hidden argument. A build with an old
-    /// pahole does not strip it from all of them, and BPF programs cannot call a kfunc that still
-    /// has it. Which kfuncs are affected depends on the build. Debian's backports of 7.1 and 7.2
-    /// are such builds.
+    /// public prototype. Since 7.1 many kfuncs have such a hidden argument, `aux`. Only their
+    /// variants with the suffix `_impl` should have it in BTF. A build with an old pahole does not
+    /// strip it from all other kfuncs, and BPF programs cannot call a kfunc that still has it.
+    /// Which kfuncs are affected depends on the build. Debian's backports of 7.1 and 7.2 are such
+    /// builds.
     #[must_use]
     pub fn is_defective(&self) -> bool {
         btf::any_ends_with_parameter(&self.btf, b"scx_bpf_", b"_impl", "aux")
@@ -136,11 +137,12 @@ mod tests {
             ("scx_bpf_dsq_insert___v2", "scx_bpf_dsq_insert"),
             ("scx_bpf_dsq_insert___v2___x", "scx_bpf_dsq_insert___v2"),
             ("__scx_bpf_select_cpu_and___new", "__scx_bpf_select_cpu_and"),
-            // Not separators: nothing before, nothing after, four underscores.
+            // Not separators: nothing before, nothing after, four underscores, two underscores.
             ("___x", "___x"),
             ("a___", "a___"),
             ("a____b", "a____b"),
             ("a__b", "a__b"),
+            // One character before the separator, and one after it.
             ("a___b", "a"),
             ("", ""),
         ] {

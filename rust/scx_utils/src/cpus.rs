@@ -39,6 +39,7 @@ pub(crate) struct Use {
 }
 
 /// What CPUs of a group have in common: NUMA node, last-level cache, and whether they are little.
+/// Properties that a [`Grouping`] ignores are 0 or false.
 type GroupKey = (usize, usize, bool);
 
 impl Grouping {

@@ -25,9 +25,9 @@ pub struct Setting {
 impl Setting {
     /// Writes `value`, and restores the previous value when the guard is dropped, unless another
     /// writer has changed the setting meanwhile. The kernel may round `value`, so other writers are
-    /// detected by comparison with the value that was read back. A file in `notes` ([`NOTES_DIR`])
-    /// stores the previous value, so that it is known even if this process is killed. `path` is
-    /// absolute.
+    /// detected by comparison with the value that was read back. A file in `notes` ([`NOTES_DIR`]),
+    /// the note, stores the previous value, so that it is known even if this process is killed.
+    /// `path` is absolute.
     ///
     /// # Errors
     ///
@@ -48,8 +48,9 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Like [`Setting::hold`], for all `paths`. `name` is the name of the setting: two groups with
-    /// files in common must have the same name.
+    /// Like [`Setting::hold`], for all `paths`. `name` is the name of the setting, and determines
+    /// the name of the note, which is locked: two groups with files in common must have the same
+    /// name.
     pub(crate) fn hold(paths: &[PathBuf], value: &str, name: &Path, notes: &Path) -> Result<Self> {
         let mut note = Note::take(name, notes)?;
         // Undo the changes of a process that was killed. The note is emptied only after the files

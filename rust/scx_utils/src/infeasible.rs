@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Loads of domains, with infeasible weights clamped.
+//! Loads of domains, with infeasible weights clamped. A domain is a group of CPUs; a load balancer
+//! migrates tasks between domains.
 //!
 //! A task cannot use more than one CPU, whatever its weight. For example, a task of weight 10000
 //! that shares four CPUs with nine tasks of weight 100 is entitled to 3.7 CPUs, but can use only

@@ -84,8 +84,8 @@ impl PlacementOpts {
     }
 }
 
-/// Configures the BPF side before the load. With `--throttle-us`, CPUs run for `slice_us`
-/// microseconds between two idle phases.
+/// Configures the BPF side before the load: fills its table of CPUs (`struct scx_cpus`). With
+/// `--throttle-us`, CPUs run for `slice_us` microseconds between two idle phases.
 ///
 /// # Errors
 ///

@@ -24,8 +24,8 @@ impl ResumeLatency {
     /// Limits the resume latency of the CPUs in `cpus` that have this setting to `us` microseconds.
     /// 0 means no limit, as in the kernel's files. `root` is "/", except in tests.
     ///
-    /// A file in `notes` ([`NOTES_DIR`]) stores the previous values, so that they are known even if
-    /// this process is killed.
+    /// A file in `notes` ([`NOTES_DIR`]), the note, stores the previous values, so that they are
+    /// known even if this process is killed.
     ///
     /// [`NOTES_DIR`]: crate::host::NOTES_DIR
     ///
@@ -79,7 +79,7 @@ mod tests {
             fs::write(self.file(cpu), format!("{value}\n")).unwrap();
         }
 
-        /// Removes the CPU's directory, as when its slot is emptied.
+        /// Removes the CPU's directory, as the kernel does when the CPU is removed.
         fn unplug(&self, cpu: usize) {
             fs::remove_dir_all(self.file(cpu).parent().unwrap().parent().unwrap()).unwrap();
         }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Finds cgroup controls that have no effect: with sched_ext, CPU shares and limits are left to the
- * scheduler. Some schedulers do not implement a control, and some kernels do not report it.
+ * Finds cgroup controls that are set but have no effect. With sched_ext, CPU shares and limits are
+ * left to the scheduler: a control has no effect if the scheduler does not implement it, or if the
+ * kernel does not report it to the scheduler.
  */
 #include <ftw.h>
 #include <limits.h>

@@ -125,7 +125,8 @@ void scx_class_switch_start(void)
 	grow_fd_table();
 	/*
 	 * While khugepaged collapses pages, a page fault of this process may wait for khugepaged,
-	 * which may be one of the starving tasks. Without huge pages the call has no effect.
+	 * which may be one of the starving tasks. So exclude the process from huge pages. On
+	 * kernels without huge pages, prctl() has no effect.
 	 */
 	prctl(PR_SET_THP_DISABLE, 1L, 0L, 0L, 0L);
 	/* If the thread cannot be created, the scheduler still runs. */

@@ -36,7 +36,8 @@ const struct scx_exit_record *scx_exit_record(const struct bpf_object *obj)
 	return map ? bpf_map__initial_value(map, &(size_t){ 0 }) : NULL;
 }
 
-/* ops.exit() may be writing the record at the same time. */
+/* ops.exit() may be writing the record at the same time. It writes the kind last, so the record is
+ * complete if the kind is not SCX_EXIT_NONE. */
 static int read_kind(const struct scx_exit_record *rec)
 {
 	return __atomic_load_n(&rec->kind, __ATOMIC_ACQUIRE);

@@ -18,7 +18,8 @@ struct scx_common_opts {
 	bool verbose;
 };
 
-/* Outcome of one generation of a scheduler. */
+/* Outcome of one generation of a scheduler: from the load of the BPF object to the end of the
+ * scheduler. A restart begins a new generation. */
 enum scx_outcome {
 	SCX_OUTCOME_DONE,
 	SCX_OUTCOME_RESTART,
@@ -40,9 +41,9 @@ uint64_t scx_kernel_hotplug_seq(void);
 uint64_t scx_kernel_enable_seq(void);
 /*
  * Whether the kernel is moving tasks between the ext and the fair class, and picks tasks of both
- * without a limit: while a scheduler is being enabled, or is being disabled and switch_all is 0.
- * Early in a disable, switch_all may still be 1. Then the kernel picks tasks of the fair class only
- * within a reserve of CPU time.
+ * classes without a limit. It does so while a scheduler is being enabled, and while one is being
+ * disabled and /sys/kernel/sched_ext/switch_all reads 0. The file may still read 1 early in a
+ * disable. Then the kernel picks tasks of the fair class only within a reserve of CPU time.
  */
 bool scx_kernel_is_switching_classes(void);
 /* Whether the kernel reserves CPU time for the ext class against the fair class. */
@@ -67,8 +68,8 @@ struct scx_priority scx_priority_raise_ordinary(pid_t thread);
 /* Give the thread its previous priority again, if the priority was raised. */
 void scx_priority_restore(const struct scx_priority *before);
 
-/* rcu.c: make RCU's grace-period kthread SCHED_FIFO while a scheduler is loaded. Returns its
- * previous priority. After kill -9 of this program, the kthread stays SCHED_FIFO. */
+/* rcu.c: make RCU's grace-period kthread SCHED_FIFO, until the caller restores the priority that
+ * this returns. After kill -9 of this program, the kthread stays SCHED_FIFO. */
 struct scx_priority scx_rcu_boost(void);
 
 /* class_switch.c: start the class-switch helper, which helps the kernel to finish enabling and
@@ -80,7 +81,7 @@ struct scx_cgroups {
 	int nr; /* number of cgroups found */
 	char first[PATH_MAX + 32]; /* a control and its cgroup's path */
 };
-/* Find the cgroups below @root that set any of @controls, SCX_CGROUP_*. */
+/* Find the cgroups below @root where any of @controls (SCX_CGROUP_*) differs from its default. */
 void scx_cgroups_find(const char *root, unsigned int controls, struct scx_cgroups *cgroups);
 /* The controls that the kernel does not report to schedulers. */
 unsigned int scx_cgroups_unreported(void);
@@ -131,7 +132,7 @@ char *scx_answer(const struct scx_sched *sched, const char *line, size_t len, co
 		 void *before);
 char *scx_answer_too_long(void);
 
-/* server.c: waits for signals and for the policy, and meanwhile serves statistics, if the scheduler
+/* server.c: waits for signals and for wake_fd(), and meanwhile serves statistics, if the scheduler
  * has any and the socket can be created. */
 struct scx_server;
 /* Returns NULL if there is no memory. */

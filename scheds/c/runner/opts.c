@@ -11,8 +11,8 @@
 #define INTERVAL_MIN_S 0.1
 #define INTERVAL_MAX_S 86400
 
-/* Maximum length of the debug dump, 512 times the kernel's default. The kernel's only limit is
- * memory. */
+/* Maximum length of the debug dump in bytes, 512 times the kernel's default. The kernel's only
+ * limit is memory. */
 #define EXIT_DUMP_LEN_MAX (16U << 20)
 
 /* Key of --usage, outside the range of characters, since --usage has no short option. */

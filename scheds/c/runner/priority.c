@@ -4,8 +4,9 @@
  *
  * Attaching switches all tasks of the fair class to the ext class one by one. The fair class has
  * precedence: if enough busy tasks have not been switched yet, the tasks in the ext class starve.
- * If the attaching thread were one of these, the switch would stall with preempted RCU readers and
- * locks held. This was seen on 6.17. Linux 7.2 does the work in a kthread.
+ * If the attaching thread were one of the starving tasks, the switch would stall, while that thread
+ * holds locks and starving tasks are within RCU readers. This was seen on 6.17. Linux 7.2 does the
+ * work in a kthread.
  *
  * The thread that loads a scheduler runs at the lowest nice value: the kernel's verifier
  * takes a second of CPU time on a slow machine, which is half a minute among many busy

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Raises RCU's grace-period kthread where it could starve.
+ * Raises the priority of RCU's grace-period kthread on kernels where it could starve.
  *
  * While the kernel enables or disables a scheduler, some tasks are in the ext class and others,
- * such as newly forked tasks, in the fair class, and the kernel waits for a grace period to block
- * forks. The fair class has precedence: if enough of its tasks compute to fill all CPUs, the
- * grace-period kthread starves in the ext class and the machine hangs for as long as they compute.
- * On 6.12 and 6.17, with four CPUs, four such tasks that are forked within a few ms suffice. 7.2
- * reserves CPU time for the ext class.
+ * such as newly forked tasks, in the fair class. To block forks, the kernel waits for a grace
+ * period. The fair class has precedence: if enough of its tasks compute to fill all CPUs, the
+ * grace-period kthread starves in the ext class, and the machine hangs for as long as these tasks
+ * compute. On 6.12 and 6.17, with four CPUs, four such tasks that are forked within a few ms
+ * suffice. 7.2 reserves CPU time for the ext class.
  *
  * The boot option rcutree.kthread_prio=1 has the same effect.
  */

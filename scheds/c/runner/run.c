@@ -53,8 +53,8 @@ static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list 
 	return 0;
 }
 
-/* Wait at most @wait_s for SIGINT or SIGTERM, or until the policy has work. Returns whether a
- * signal is pending. The signal stays pending, so later calls return true as well. */
+/* Wait until SIGINT or SIGTERM is pending or wake_fd() is readable, but at most @wait_s. Returns
+ * whether a signal is pending. It stays pending, so later calls return true as well. */
 static bool wait_for_stop(const struct run *run, double wait_s)
 {
 	return scx_server_wait(run->server, wait_s);

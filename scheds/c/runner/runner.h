@@ -41,9 +41,9 @@ struct scx_skel {
 	void (*destroy)(void *skel);
 };
 
-/* Kinds of statistics. Clients of the socket get the current value of a gauge, and the increase of
- * a counter since their last answer or, before that, since they connected. If they ask for totals,
- * they get the value of a counter since the scheduler was loaded. */
+/* Kinds of statistics. A client of the socket gets the current value of a gauge. Of a counter it
+ * gets the increase since the last such answer to this client, or since the client connected if
+ * there was none. If it asks for totals, it gets the value since the scheduler was loaded. */
 enum scx_stat_kind {
 	SCX_STAT_COUNTER,
 	SCX_STAT_GAUGE,
@@ -78,8 +78,8 @@ struct scx_sched {
 	/*
 	 * The cgroup controls that the scheduler implements with the options given, a set of
 	 * SCX_CGROUP_*. If the set is empty, all cgroup callbacks are removed from the object, else
-	 * only those that the kernel lacks. NULL: the scheduler implements none, and all cgroup
-	 * callbacks are kept.
+	 * only those that the kernel lacks. NULL: the scheduler implements none of these controls,
+	 * and its cgroup callbacks are kept, because they serve another purpose.
 	 */
 	unsigned int (*cgroups)(void);
 	/*

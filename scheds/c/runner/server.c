@@ -96,7 +96,8 @@ static void accept_client(struct scx_server *server)
 		close_most_silent(server);
 	fd = accept4(server->fds[LISTENER].fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0) {
-		/* If there is no client to close, do not try again in this scx_server_wait(). */
+		/* Close a client to free a descriptor and memory. If there is none, ignore new
+		 * clients until the next scx_server_wait(), because poll() would not sleep. */
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
 			if (!server->nr)
 				server->fds[LISTENER].events = 0;

@@ -4,18 +4,19 @@
  *
  * A scheduler that includes this file
  *  - defines the callbacks with SCX_CGROUP_OPS() and names them with SCX_CGROUP_CALLBACKS();
- *  - says which controls it implements: in its struct scx_sched (C) or by
- *    Scheduler::cgroup_controls() (Rust);
+ *  - says which of cpu.weight, cpu.idle and cpu.max it implements: in its struct scx_sched (C) or
+ *    by Scheduler::cgroup_controls() (Rust);
  *  - keeps a struct scx_cgroup_task for each task, and calls scx_cgroup_task_*() as their comments
  *    say;
- *  - charges CPU time with scx_cgroup_charge() and scx_share_cost() instead of scx_vtime_cost(),
- *    uses effective weights instead of weights (cgroup.h), or multiplies each task's weight by
- *    scx_cgroup_task_weight().
+ *  - applies the weights of the cgroups in one of three ways: it charges CPU time with
+ *    scx_cgroup_charge() and scx_share_cost() instead of scx_vtime_cost(), or it uses effective
+ *    weights (cgroup.h) instead of the tasks' own weights, or it scales each task's weight by
+ *    scx_cgroup_task_weight() / SCX_WEIGHT_DFL, which ignores the upper levels of the tree.
  *
  * Only runnable tasks count. A cgroup is active, which means that it is part of its parent's load,
  * while it or one of its descendants has a runnable task. A wakeup changes the load of the task's
- * own cgroup. Most wakeups do not make that cgroup active, and leave the loads of its ancestors
- * unchanged. All sums are updated atomically, without a lock.
+ * own cgroup. Usually that cgroup is already active, and the loads of its ancestors do not change.
+ * All sums are updated atomically, without a lock.
  */
 #ifndef __SCX_CGROUP_BPF_H
 #define __SCX_CGROUP_BPF_H
@@ -111,8 +112,9 @@ static inline s64 scx_cgroup_due_in_parent(const struct scx_cgroup *cg)
 
 /*
  * Update in_parent after a change of load or weight, and return what to add to the parent's load.
- * Several CPUs may do this at once. Each CPU returns the differences that its own exchanges made,
- * and the last CPU to check sees the final state.
+ * Several CPUs may do this at once. Each CPU returns only the differences that its own exchanges
+ * made, so no difference is added to the parent twice. A CPU repeats the exchange if load or weight
+ * has changed meanwhile, so the last CPU to check leaves the correct value.
  */
 static inline s64 scx_cgroup_settle(struct scx_cgroup *cg)
 {
@@ -219,8 +221,9 @@ static inline void scx_cgroup_task_set(struct scx_cgroup_task *t, struct cgroup 
 	t->id = cg ? cg->id : 0;
 }
 
-/* Return the slot of a task's cgroup, or the root's slot if the cgroup is gone: on kernels before
- * 7.0, a dying task may outlive its cgroup. */
+/* Return the slot in which the task is counted as runnable. If it is not counted, return the slot
+ * of its cgroup, or the root's slot if the cgroup is gone: on kernels before 7.0, a dying task may
+ * outlive its cgroup. */
 static inline u32 scx_cgroup_task_slot(const struct scx_cgroup_task *t)
 {
 	struct scx_cgroup *cg;
@@ -231,9 +234,9 @@ static inline u32 scx_cgroup_task_slot(const struct scx_cgroup_task *t)
 	return cg && cg->id == t->id ? t->slot : SCX_CGROUP_ROOT;
 }
 
-/* Return the weight of the task's own cgroup, for schedulers that do not use shares. It is
- * cpu.weight, or 1 if cpu.idle is set. It is the default weight for the root cgroup, and if the
- * cgroup is gone. */
+/* Return the weight of the task's own cgroup, for schedulers that do not use shares: cpu.weight, or
+ * 1 if cpu.idle is set. For a task in the root cgroup or in a cgroup that is gone, return the
+ * default weight. */
 static inline u32 scx_cgroup_task_weight(const struct scx_cgroup_task *t)
 {
 	struct scx_cgroup *cg = scx_cgroup_get(t->slot);
@@ -293,8 +296,8 @@ static inline u64 scx_cgroup_task_effective(const struct scx_cgroup_task *t, u32
 	return scx_cgroup_effective_weight(slot, weight);
 }
 
-/* Return the virtual time of a task's cgroup. New tasks start at most a credit behind it, so a
- * cgroup gains nothing by replacing its tasks with new ones. */
+/* Return the virtual time of a task's cgroup. A new task starts at most a credit (vtime.h) behind
+ * it, so a cgroup gains nothing by replacing its tasks with new ones. */
 static inline u64 scx_cgroup_task_vtime(const struct scx_cgroup_task *t)
 {
 	struct scx_cgroup *cg = scx_cgroup_get(scx_cgroup_task_slot(t));

@@ -54,8 +54,8 @@ static inline u64 scx_share_paid(u64 cost_ns, u64 share)
 }
 
 /*
- * Return a slice that costs a task with this share at most @cost_ns of virtual time: at least
- * @min_ns, but never more than @slice_ns. @cost_ns < 2^32.
+ * Return @slice_ns, or a shorter slice if @slice_ns would cost a task with this share more than
+ * @cost_ns < 2^32 of virtual time. A shorter slice is at least @min_ns, even if that costs more.
  */
 static inline u64 scx_share_slice(u64 slice_ns, u64 share, u64 cost_ns, u64 min_ns)
 {

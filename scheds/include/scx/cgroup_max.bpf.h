@@ -69,7 +69,8 @@ static inline void scx_cgroup_max_charge(const struct scx_cgroup_task *t, u64 ra
 
 /*
  * Return 0 if something is left of all quotas that apply to the task, and reduce *@left_ns to the
- * smallest remainder. Otherwise return the time at which something will be left of all quotas.
+ * smallest remainder, ns. Otherwise return the time at which something will be left of all quotas,
+ * on the clock of @now, which is scx_bpf_now().
  */
 static inline u64 scx_cgroup_max_until(const struct scx_cgroup_task *t, u64 now, u64 *left_ns)
 {

@@ -13,9 +13,9 @@
  *  - A share is so small that the task would wait longer than the kernel's watchdog allows.
  *
  * A cgroup has a virtual time too, which all its tasks advance together. A task that is new, wakes
- * up or is moved to the cgroup starts at most a credit behind the cgroup's virtual time. So a
- * cgroup gains nothing by forking, by letting its tasks sleep alternately, or by replacing its
- * tasks.
+ * up or is moved to the cgroup starts at most a credit (scx_vclock_credit_ns) behind the cgroup's
+ * virtual time. So a cgroup gains nothing by forking, by letting its tasks sleep alternately, or by
+ * replacing its tasks.
  */
 #ifndef __SCX_CGROUP_VTIME_BPF_H
 #define __SCX_CGROUP_VTIME_BPF_H
@@ -23,22 +23,22 @@
 #include "cgroup.bpf.h"
 
 /*
- * Maximum lead of a task's virtual time over the machine's, for each CPU up to SCX_VCLOCK_CPUS. If
- * only one CPU is busy, the machine's virtual time advances as fast as real time, and a task waits
- * for 8 s at most, well below the timeout of the kernel's watchdog (30 s). If all CPUs are busy, a
- * task waits for 2 s at most. Because of this limit, a task gets more CPU time than its share if
- * one slice costs more than the maximum lead: on one CPU, a slice of 1 ms with a share below
- * 1/2000.
+ * Maximum lead of a task's virtual time over the machine's, per online CPU. Only the first
+ * SCX_VCLOCK_CPUS CPUs count, so the total is 8 s at most (scx_vclock_scale()). If only one CPU is
+ * busy, the machine's virtual time advances as fast as real time, and a task waits for 8 s at most,
+ * well below the timeout of the kernel's watchdog (30 s). If all CPUs are busy, a task waits for
+ * 2 s at most. Because of this limit, a task gets more CPU time than its share if one slice costs
+ * more than the maximum lead: on a machine with one CPU, a slice of 1 ms with a share below 1/2000.
  */
 #define SCX_VCLOCK_AHEAD_NS (2 * NSEC_PER_SEC)
 #define SCX_VCLOCK_CPUS 4
 
 /*
- * Maximum lag of a task's virtual time behind the machine's, for each CPU up to SCX_VCLOCK_CPUS. A
- * task whose share is more than one CPU falls behind although it runs all the time, and can catch
- * up on this much later. The machine's virtual time lags behind the first waiting task by at most
- * the same time (scx_vclock_advance()): half of the maximum lead, so that the other half is left
- * for the tasks that wait behind the first.
+ * Maximum lag of a task's virtual time behind the machine's, scaled by CPUs like the maximum lead.
+ * A task whose share is more than one CPU falls behind although it runs all the time, and can catch
+ * up on at most this lag later. The machine's virtual time lags behind the first waiting task by at
+ * most the same time (scx_vclock_advance()): half of the maximum lead, so that the other half is
+ * left for the tasks that wait behind the first.
  */
 #define SCX_VCLOCK_BEHIND_NS (SCX_VCLOCK_AHEAD_NS / 2)
 
@@ -50,10 +50,11 @@ static u64 scx_vclock;
 static u64 scx_vclock_empty_ns, scx_vclock_when_empty;
 
 static u32 scx_vclock_nr_cpus = 1;
-static u64 scx_vclock_credit_ns; /* maximum credit of a task after a sleep */
+static u64 scx_vclock_credit_ns; /* maximum credit (vtime.h) of a task after a sleep */
 
 /* Initialize the virtual time. Call it from ops.init(). @slice_ns is the maximum credit of a task
- * after a sleep, in real time. */
+ * after a sleep, in real time. While all CPUs are busy, virtual time advances faster than real time
+ * by a factor of the number of CPUs. */
 static inline void scx_vclock_init(u64 slice_ns)
 {
 	const struct cpumask *online = scx_bpf_get_online_cpumask();

@@ -174,8 +174,8 @@ static inline bool scx_dsq_reenq(u64 dsq_id, u64 reenq_flags)
 
 /* ---- tasks --------------------------------------------------------------- */
 
-/* Set the remaining slice of @p, ns. Before 6.19 this is a plain write, which newer kernels accept
- * with a warning. */
+/* Set the remaining slice of @p, ns. Before 6.19, this writes the member directly. Newer kernels
+ * accept such a write, but warn of it, so they get the kfunc. */
 static inline void scx_bpf_task_set_slice(struct task_struct *p, u64 slice)
 {
 	if (bpf_ksym_exists(scx_bpf_task_set_slice___new))
@@ -222,7 +222,7 @@ static inline struct cgroup *scx_bpf_task_cgroup(struct task_struct *p)
 
 /* ---- cgroups ------------------------------------------------------------- */
 
-/* Whether the kernel calls ops.cgroup_set_idle() (6.19). */
+/* Whether the kernel calls ops.cgroup_set_idle() (since 6.19). */
 static inline bool scx_reports_cgroup_idle(void)
 {
 	return bpf_core_field_exists(struct sched_ext_ops, cgroup_set_idle);
@@ -242,7 +242,7 @@ static inline bool scx_cgroup_is_idle(struct cgroup *cgrp)
 }
 
 /* Whether the kernel reports cpu.max to ops.cgroup_init(), and its changes to
- * ops.cgroup_set_bandwidth() (6.17). */
+ * ops.cgroup_set_bandwidth() (since 6.17). */
 static inline bool scx_reports_cgroup_max(void)
 {
 	return bpf_core_field_exists(struct scx_cgroup_init_args, bw_quota_us);
@@ -380,7 +380,7 @@ struct scx_event_buf {
 	s64 counters[SCX_EVENTS_MAX];
 };
 
-/* Fill @buf. Returns false if the kernel has no event counters. */
+/* Fill @buf. Returns false, and leaves @buf unchanged, if the kernel has no event counters. */
 static inline bool scx_events_read(struct scx_event_buf *buf)
 {
 	if (!bpf_ksym_exists(scx_bpf_events___new))

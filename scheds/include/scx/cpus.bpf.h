@@ -132,8 +132,9 @@ static inline bool scx_is_woken_by_faster(const struct task_struct *p, s32 prev_
 /*
  * Claim an idle CPU for @p, in the primary domain if possible. Returns a negative number if there
  * is none. The kernel prefers idle cores, then the LLC and the node of @prev_cpu. On a hybrid
- * machine without a primary domain, a task whose waker runs on a faster CPU is placed near that
- * CPU, unless @prev_cpu is idle, in the LLC of that CPU, and not contended by an SMT sibling.
+ * machine without a primary domain, a task whose waker runs on a faster CPU is placed near the
+ * waker's CPU, unless @prev_cpu is idle, in the LLC of the waker's CPU, and not contended
+ * (scx_is_smt_contended()).
  */
 static inline s32 scx_pick_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
@@ -216,9 +217,10 @@ static inline s32 scx_pick_fastest_idle(struct task_struct *p, s32 prev_cpu)
 /*
  * In ops.enqueue(): claim an idle CPU for the task, which was last on @prev_cpu. There is a search
  * if the task should move to a better CPU (scx_should_move()), or if ops.select_cpu() was not
- * called for the task and @stays is false. A pinned task gets its own CPU only. If @fastest, use
- * scx_pick_fastest_idle(). Returns -EBUSY if the search found no idle CPU, -EAGAIN if there was no
- * search, or if a pinned task cannot get its CPU.
+ * called for the task and @stays is false. With @stays, the caller prefers that the task stays on
+ * @prev_cpu. A pinned task gets its own CPU only. If @fastest, use scx_pick_fastest_idle(). Returns
+ * -EBUSY if the search found no idle CPU, -EAGAIN if there was no search, or if a pinned task
+ * cannot get its CPU.
  */
 static inline s32 scx_claim_on_enqueue(struct task_struct *p, s32 prev_cpu, u64 enq_flags,
 				       bool stays, bool fastest)
@@ -236,10 +238,10 @@ static inline s32 scx_claim_on_enqueue(struct task_struct *p, s32 prev_cpu, u64 
 }
 
 /*
- * In ops.enqueue(), after the task is queued: kick an idle CPU that the task may use, a CPU of the
- * task's node if possible. Returns whether a CPU was kicked. The kernel inserts the task when
- * ops.enqueue() returns. A CPU that becomes idle between this search and the insertion is missed,
- * and the task waits until a slice ends.
+ * In ops.enqueue(), after the call that queues the task: kick an idle CPU that the task may use, a
+ * CPU of the task's node if possible. Returns whether a CPU was kicked. The kernel does the actual
+ * insertion when ops.enqueue() returns. A CPU that becomes idle between this search and the
+ * insertion is missed, and the task waits until a slice ends.
  */
 static inline bool scx_kick_idle_for(struct task_struct *p)
 {

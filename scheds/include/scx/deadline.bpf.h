@@ -3,12 +3,13 @@
  * Tasks that are queued by a deadline: weighted virtual time plus an amount that the policy adds.
  *
  * A task's virtual time is kept in its context. p->scx.dsq_vtime is the deadline, which the kernel
- * stores when the task is inserted. If dsq_vtime were used as the virtual time too, a task would be
- * charged for the distance to its deadlines, and shares would not follow the weights.
+ * stores when the task is inserted. If dsq_vtime were used as the virtual time too, each insertion
+ * would charge the task the amount that the policy adds, and shares would not follow the weights.
  *
  * Each NUMA node, or smaller group of CPUs (cpus.h), has its own virtual time, because the loads of
- * the nodes may differ. A task that changes nodes keeps its lag. A task that sleeps falls behind by
- * at most a credit, which the scheduler chooses.
+ * the nodes may differ. A task that changes nodes keeps its lag behind the node's virtual time, or
+ * its lead over it. The lag of a task that has slept is limited to a maximum credit (vtime.h),
+ * which the scheduler chooses.
  *
  * A scheduler calls scx_dl_NAME() from its callback NAME: select_cpu, enqueue, running, stopping,
  * enable, disable, init_task. To queue a task, it calls scx_dl_place(), then scx_dl_insert(). To
@@ -25,22 +26,22 @@
 #include <scx/queues.bpf.h>
 
 /*
- * Approximate maximum time that a task waits because of its debt, whatever the weights of the
- * runnable tasks. The wait may be longer if SCX_DL_AHEAD_MIN_NS allows a larger lead. The task also
- * waits for the slices of the tasks that precede it. The value is well below ops.timeout_ms of the
- * schedulers.
+ * Approximate maximum time that a task waits because of its debt (vtime.h), whatever the weights of
+ * the runnable tasks. The wait may be longer if SCX_DL_AHEAD_MIN_NS allows a larger debt. The task
+ * also waits for the slices of the tasks that precede it. The value is well below ops.timeout_ms of
+ * the schedulers (at least 20 s).
  */
 #define SCX_DL_MAX_WAIT_NS (1 * NSEC_PER_SEC)
 
 /*
  * Lower bound of the maximum lead in scx_dl_limit(), in ns of virtual time: about the cost of one
  * run of a task while many tasks are runnable. With a smaller maximum, part of each run would not
- * be charged, and virtual time would advance too slowly. A task that was queued with a larger lead
- * before the load grew would then wait for many turns of all other tasks.
+ * be charged, and virtual time would advance too slowly: a task that was queued with a larger lead,
+ * before the load grew, would wait for many turns of all other tasks.
  */
 #define SCX_DL_AHEAD_MIN_NS (10 * NSEC_PER_MSEC)
 
-/* Wakeup frequencies are the number of wakeups in this time. */
+/* The unit of time of wakeup frequencies: wakeups per second. */
 #define SCX_WAKEUP_FREQ_NS NSEC_PER_SEC
 
 /* Virtual time of the pinned tasks of each CPU. It is separate from the node's, because more tasks
@@ -65,7 +66,7 @@ struct scx_dl_task {
 	u32 pinned_to; /* CPU + 1 of a pinned task, else 0 */
 	u32 fork_credit_ns; /* credit of a new task, from its parent */
 	bool has_begun; /* sum_exec_ns is valid */
-	bool has_waited; /* in the DSQ of a node or CPU, since it last ran */
+	bool has_waited; /* the task was in the DSQ of a node or CPU since it last ran */
 	bool woken_sync; /* the last wakeup was a sync wakeup */
 	SCX_DL_TASK_MEMBERS
 };
@@ -106,7 +107,7 @@ static inline void scx_dl_insert(struct task_struct *p, struct scx_dl_task *t, u
 
 /* ---- virtual time ---------------------------------------------------------- */
 
-/* Move the task to another node, with its lag. */
+/* Move the task to another node. It keeps its lag or lead. */
 static inline void scx_dl_set_node(struct scx_dl_task *t, u32 node)
 {
 	struct scx_queue *from = scx_queue(t->node), *to = scx_queue(node);
@@ -320,7 +321,7 @@ static inline void scx_dl_share_credit(struct scx_dl_task *t, u64 credit_max_ns)
 	if (!parent)
 		return;
 	now = scx_dl_now(parent);
-	/* If the parent slept and was then dispatched directly, its credit has no limit yet. */
+	/* If the parent slept and was then dispatched directly, its credit is still unlimited. */
 	parent->vtime = scx_vtime_limit_credit(parent->vtime, now, 2 * credit_max_ns);
 	t->fork_credit_ns = time_delta(now, parent->vtime) / 2;
 	parent->vtime += t->fork_credit_ns;

@@ -30,8 +30,8 @@ static inline void scx_dl_run_on(struct task_struct *p, struct scx_dl_task *t, s
 
 /* In ops.enqueue(), after @p is queued with @deadline: kick an idle CPU for @p. If no CPU is idle,
  * and @p is new or has just woken up, preempt the task that runs on @cpu if
- * scx_dl_should_preempt(). Do nothing in an idle phase (throttle.bpf.h). Returns whether a task is
- * preempted. */
+ * scx_dl_should_preempt() is true. Do nothing in an idle phase (throttle.bpf.h). Returns whether a
+ * task is preempted. */
 static inline bool scx_dl_kick(struct task_struct *p, const struct scx_dl_task *t, s32 cpu,
 			       u64 deadline, u64 enq_flags)
 {

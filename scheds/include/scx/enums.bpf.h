@@ -32,7 +32,8 @@
 #define SCX_DSQ_LOCAL_CPU_MASK 0xffffffffULL
 
 /* The values that this file gives to enumerators with the suffix ___k are never used. Only their
- * width has to match the width of the kernel's values. */
+ * width has to match the width of the kernel's values. A version in an enumerator's comment is the
+ * first kernel that has the enumerator. */
 #define SCX_ENUM64(n) (1ULL << 62 | (n))
 
 enum scx_public_consts {

@@ -8,7 +8,7 @@
 
 #include "uei.bpf.h"
 
-/* User space maps this section and watches .kind. */
+/* User space maps this section, and learns from the member kind that the scheduler has ended. */
 struct scx_exit_record scx_exit_record SEC(".data.scx_exit");
 
 /* The debug dump. User space sets value_size and scx_exit_dump_size to the same number. */

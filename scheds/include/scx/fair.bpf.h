@@ -16,8 +16,8 @@
 /*
  * Approximate maximum wait of a task, whatever the weights of the runnable tasks. One half bounds
  * the wait for the slices of the other tasks, as long as SCX_FAIR_MIN_SLICE_NS allows it. The other
- * half bounds the wait because of a debt. The value is well below the timeouts of the kernel's
- * watchdog (30 s) and of RCU stall warnings (21 s).
+ * half bounds the wait that results from the task's debt (vtime.h). The value is well below the
+ * timeouts of the kernel's watchdog (30 s) and of RCU stall warnings (21 s).
  */
 #define SCX_FAIR_MAX_WAIT_NS (8 * NSEC_PER_SEC)
 

@@ -49,9 +49,10 @@ static inline void scx_insert_fifo(struct task_struct *p, u64 dsq_id, u64 slice_
 		scx_bpf_dsq_insert(p, dsq_id, slice_ns, enq_flags);
 }
 
-/* In ops.select_cpu(), if it inserts the task, and in ops.enqueue(), if the DSQs are ordered by
- * time of arrival: the task arrives now and can be inserted with p->scx.dsq_vtime. A task that the
- * kernel enqueues again keeps its time of arrival. @enq_flags is 0 in ops.select_cpu(). */
+/* For schedulers whose DSQs are ordered by time of arrival: store the current time as the task's
+ * time of arrival in p->scx.dsq_vtime. A task that the kernel enqueues again keeps its old one.
+ * Call it from ops.enqueue(). If ops.select_cpu() inserts the task, call it there too, with 0 for
+ * @enq_flags. */
 static inline void scx_note_arrival(struct task_struct *p, u64 enq_flags)
 {
 	if (!(enq_flags & SCX_ENQ_REENQ))

@@ -5,12 +5,13 @@
  * A kfunc whose prototype is the same on every kernel from 6.12 on is declared under its own name,
  * weak if the kernel's configuration may exclude it. A kfunc that was added, removed or changed
  * after 6.12, or that has a fallback, is declared weak with a suffix for its variant. libbpf strips
- * the last ___suffix before it looks the symbol up. Schedulers call such a kfunc through its
- * wrapper in compat.bpf.h (scx_bpf_now(): time.bpf.h), never directly.
+ * the last ___suffix before it looks the symbol up. A ___v2 before that suffix is part of the
+ * kernel's name. Schedulers call such a kfunc through its wrapper in compat.bpf.h (scx_bpf_now():
+ * time.bpf.h), never directly.
  *
  * A weak declaration that does not match the kernel's prototype stays unresolved without an error:
- * bpf_ksym_exists() is just false. A guest test (test_compat.py) therefore checks that every
- * declaration is resolved if the kernel has the kfunc.
+ * bpf_ksym_exists() is just false. Therefore tests/vm/test_compat.py checks that every declaration
+ * is resolved if the kernel has the kfunc.
  */
 #ifndef __SCX_KFUNCS_BPF_H
 #define __SCX_KFUNCS_BPF_H

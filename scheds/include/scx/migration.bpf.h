@@ -4,10 +4,10 @@
  * 6.15 it does so only if the scheduler sets SCX_OPS_ENQ_MIGRATION_DISABLED. Otherwise the kernel
  * inserts them into the local DSQ of their CPU.
  *
- * From 6.15 to 6.18, a scheduler with ops.cpu_release() needs that flag. The trampoline of a
- * callback disables migration of the current task, which in ops.cpu_release() is the task that a
- * real-time task has just preempted. Without the flag, the kernel would take this task for
- * migration-disabled and leave it queued behind the real-time task.
+ * From 6.15 to 6.18, a scheduler with ops.cpu_release() needs that flag. The BPF trampoline,
+ * through which the kernel calls a callback, disables migration of the current task. In
+ * ops.cpu_release(), this is the task that a real-time task has just preempted. Without the flag,
+ * the kernel would take it for migration-disabled and leave it queued behind the real-time task.
  */
 #ifndef __SCX_MIGRATION_BPF_H
 #define __SCX_MIGRATION_BPF_H

@@ -26,7 +26,7 @@
 
 /* The task that runs on a CPU. */
 struct scx_running {
-	u64 deadline; /* value when the task started to run; 0: no task, or not preemptible */
+	u64 deadline; /* as of the start of the run; 0: no task, or one not to be preempted */
 	u64 since_ns; /* when the task started to run */
 	u64 stretch_ns; /* average runtime of the task before it sleeps */
 	u32 weight;

@@ -3,7 +3,8 @@
  * Idle injection: a timer alternates between phases in which the CPUs run tasks and phases in which
  * they are idle.
  *
- * While scx_is_throttled() is true, a scheduler dispatches only tasks on which other tasks depend.
+ * While scx_is_throttled() is true, a scheduler dispatches only tasks on which other tasks depend,
+ * such as per-CPU kernel threads and tasks whose migration is disabled.
  */
 #ifndef __SCX_THROTTLE_BPF_H
 #define __SCX_THROTTLE_BPF_H

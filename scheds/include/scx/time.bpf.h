@@ -15,10 +15,10 @@ struct {
 } scx_now_last SEC(".maps");
 
 /*
- * Return the current time in ns, monotonic per CPU and nearly synchronous between CPUs. It is not
- * comparable with bpf_ktime_get_ns(): since 6.14 it is the run queue's clock, which is cheaper to
- * read. Before 6.14 it is bpf_ktime_get_ns(), which may step back by a few ns when the kernel
- * adjusts the clock during the read. Such steps are suppressed.
+ * Return the current time in ns, monotonic per CPU and nearly synchronous between CPUs. Since 6.14,
+ * it is the run queue's clock, which is cheaper to read than bpf_ktime_get_ns(), but must not be
+ * compared with it. Before 6.14, it is bpf_ktime_get_ns(), which may step back by a few ns when the
+ * kernel adjusts the clock during the read. Such steps are suppressed.
  */
 static inline u64 scx_bpf_now(void)
 {

@@ -4,7 +4,8 @@
  *
  * The file is written by hand and not dumped from one kernel. The structs that BPF programs read
  * carry preserve_access_index, so the offsets come from the running kernel (CO-RE) and a struct
- * lists only the members that are used. To read another member, add a line for it.
+ * lists only the members that are used. To read another member, add a line for it. A version in a
+ * member's comment is the first kernel that has the member.
  *
  * If one of these rules is violated, the load fails or, worse, the error goes unnoticed:
  *  - A struct named in a kfunc prototype needs a definition, for which `struct foo {};` suffices. A
@@ -329,8 +330,8 @@ struct scx_event_stats {
 	s64 SCX_EV_REENQ_LOCAL_REPEAT; /* 7.2 */
 	s64 SCX_EV_INSERT_NOT_OWNED; /* 7.2 */
 	s64 SCX_EV_SUB_BYPASS_DISPATCH; /* 7.2 */
-	/* A newer kernel may have more counters, and counters at larger offsets. The offsets must
-	 * stay within a buffer of this type. */
+	/* Spare room: in a newer kernel, new counters may move those above to larger offsets. The
+	 * relocated offsets must stay within a buffer of this type (scx_read_event()). */
 	s64 __room[11];
 };
 
@@ -396,10 +397,10 @@ struct sched_ext_ops {
 	void (*cpu_offline)(s32 cpu);
 	s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);
-	u32 dispatch_max_batch; /* 0: 32 */
+	u32 dispatch_max_batch; /* 0: the default, 32 */
 	u64 flags;
 	u32 timeout_ms; /* 0: the kernel's maximum, 30 s */
-	u32 exit_dump_len; /* bytes, 0: 32768 */
+	u32 exit_dump_len; /* bytes; 0: the default, 32768 */
 	u64 hotplug_seq; /* 0: no check */
 	char name[128];
 };

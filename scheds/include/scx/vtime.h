@@ -4,8 +4,13 @@
  *
  * The virtual time of a task of weight 100 (nice 0) advances as fast as its CPU time, the virtual
  * time of a task of weight 200 half as fast. If the task with the smallest virtual time runs next,
- * tasks share the CPU in proportion to their weights. Pure functions, tested on the host by
- * tests/unit_c.
+ * tasks share the CPU in proportion to their weights.
+ *
+ * A queue has a virtual time too, which follows those of its tasks. A task that is behind it has a
+ * credit (or lag) and runs early. A task that is ahead of it has a debt (or lead) and has to wait.
+ * Both are in ns of virtual time.
+ *
+ * Pure functions, tested on the host by tests/unit_c.
  */
 #ifndef __SCX_VTIME_H
 #define __SCX_VTIME_H
@@ -29,8 +34,8 @@ static inline u64 scx_mul_div(u64 value, u32 mul, u32 div)
 		return value;
 	whole = value / div;
 	limit = ~0ULL / mul;
-	/* Hide from clang how the limit was computed: it would turn the comparison into a
-	 * multiplication of 128 bits, which BPF lacks. */
+	/* Hide from clang how the limit was computed. Otherwise clang would turn the comparison
+	 * into a multiplication of 128 bits, which BPF lacks. */
 	asm volatile("" : "+r"(limit));
 	if (whole > limit)
 		return ~0ULL;

@@ -203,7 +203,7 @@ pub(crate) fn serve_if_asked() -> Option<Result<()>> {
     })
 }
 
-/// Serves one request of each client at a time, until all clients have closed their sockets.
+/// Serves requests, one of each client in turn, until all clients have closed their sockets.
 fn serve(mut clients: Vec<UnixStream>, work: Duration, replies: bool) -> Result<()> {
     let mut message = [0; MESSAGE_LEN];
     while !clients.is_empty() {

@@ -16,8 +16,8 @@ use rustix::time::{clock_gettime, ClockId, Timespec};
 const BLOCK: u32 = 50;
 
 /// The maximum number of blocks between two reads of the CPU time. The number must be small,
-/// because an emulator runs its CPUs in turns: a thread may be many times slower than between the
-/// previous two reads.
+/// because the speed so far is a bad estimate in an emulator. It runs its CPUs in turns, so a
+/// thread may become many times slower.
 const BLOCKS_MAX: u32 = 200;
 
 /// The minimum timer slack, ns.

@@ -16,7 +16,7 @@ use crate::mover::usable_cpus;
 pub(crate) struct Rally {
     /// Round trips of the byte.
     pub round_trips: u64,
-    /// Elapsed time.
+    /// Time from the start of the pair to its stop.
     pub elapsed: Duration,
 }
 

@@ -24,10 +24,10 @@
 //! | `summary` | `elapsed_s` `runs` `lost` `uncounted` `threads` |
 //!
 //! `end` is `preempted`, `slept`, `exited` or, in the last runs, `running`. Each of the summary's
-//! `threads` has `pid` `tgid` `comm`, the figures of its complete runs `runs` (their number)
-//! `cpu_ns` `run_p50_ns` `run_p90_ns` `run_max_ns`, the length of an incomplete run `running_ns`,
-//! and the counters `wakeups` `switches_in` `voluntary` `involuntary` `syscalls`. If a thread id is
-//! reused, the figures of its threads are added.
+//! `threads` has `pid` `tgid` `comm`; figures of its complete runs: `runs` (their number) `cpu_ns`
+//! `run_p50_ns` `run_p90_ns` `run_max_ns`; the length of an incomplete run: `running_ns`; and the
+//! counters `wakeups` `switches_in` `voluntary` `involuntary` `syscalls`. If a thread id is reused,
+//! the figures of all threads with this id are added.
 //!
 //! `recorder` records, without output; `session` runs a recording; `lengths` and `summary`
 //! aggregate; `output` prints.

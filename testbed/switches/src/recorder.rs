@@ -219,13 +219,13 @@ fn ring(skel: &BpfSkel<'_>, taken: Rc<RefCell<Vec<Run>>>) -> Result<RingBuffer<'
 
 fn attach(skel: &mut BpfSkel<'_>, syscalls: bool) -> Result<Vec<Link>> {
     let progs = &mut skel.progs;
-    // Attach the program that records runs last, so that no event of a recorded run is missed.
+    // Attach on_switch, which records runs, last, so that no event of a recorded run is missed.
     let mut links = vec![
         attach_one(&mut progs.on_wakeup)?,
         attach_one(&mut progs.on_wakeup_new)?,
     ];
     if syscalls {
-        // libbpf would print several lines about an error.
+        // Silence libbpf, which would print several lines if this fails.
         let print = libbpf_rs::set_print(None);
         let link = progs.on_sys_enter.attach();
         libbpf_rs::set_print(print);

@@ -124,7 +124,8 @@ impl Caller {
     }
 }
 
-/// Lets polkit ask for a password only if the message allows it, because the caller has to wait.
+/// Lets polkit ask for a password only if the message allows it, because the call does not return
+/// before the user has answered.
 fn interaction(header: &Header<'_>) -> CheckAuthorizationFlags {
     let flags = header.primary().flags();
     if flags.contains(Flags::ALLOW_INTERACTIVE_AUTH) {

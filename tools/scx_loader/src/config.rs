@@ -47,7 +47,7 @@ pub(crate) struct Config {
 pub(crate) struct Auto {
     /// Whether schedulers in the mode auto follow the power profile.
     pub(crate) follows: bool,
-    /// The effective mode in the profile performance.
+    /// The mode whose arguments are used for auto while the power profile is performance.
     pub(crate) performance: Mode,
 }
 

@@ -40,7 +40,7 @@ use crate::supervisor::{Action, Caller, Event, Exit, Kernel, Request, State, Sup
 use crate::view::View;
 
 /// Poll interval of the kernel's state while a scheduler starts, and after the kernel has unloaded
-/// it.
+/// a scheduler whose process still runs.
 const POLL_STARTING: Duration = Duration::from_millis(100);
 /// Poll interval of the kernel's state otherwise, to detect external schedulers, CPU hotplug, and
 /// that the kernel has unloaded the scheduler. The sysfs files of sched_ext do not support poll(2).
@@ -105,7 +105,7 @@ fn run(opts: &Opts) -> Result<()> {
     let follows = config.auto.follows;
     let mut supervisor = Supervisor::new(config.supervision.clone(), config.fallback.clone());
     // Read the kernel's state first: clients may read the properties as soon as the object is on
-    // the bus, and the default scheduler is not started beside an external one.
+    // the bus, and the default scheduler must not be started if another program has started one.
     supervisor.handle(Duration::ZERO, Event::Kernel(ask(&kernel)));
     let shared = Arc::new(Shared {
         view: Mutex::new(View::new(&supervisor, &config, &registry, Source::None)),
@@ -386,7 +386,7 @@ impl Daemon<'_> {
     /// receives a message that it cannot parse, such as a message with an unknown header field.
     /// Some buses forward such messages from any user.
     fn reconnect(&mut self) {
-        // Otherwise the old connection could keep the name on the bus.
+        // Close the old connection, because it could keep the name on the bus otherwise.
         let _ = block_on(self.bus.clone().close());
         match serve(&self.shared, &self.happened) {
             Ok(bus) => {

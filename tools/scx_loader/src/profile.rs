@@ -38,7 +38,8 @@ impl Source {
         }
     }
 
-    /// The mode that belongs to the profile. `performance` is the mode for the profile performance.
+    /// The mode for this profile. The mode for the profile performance is configurable, and passed
+    /// in `performance`.
     pub(crate) fn mode(self, performance: Mode) -> Mode {
         match self {
             Self::Daemon(Profile::PowerSave) | Self::Supply(Supply::Battery) => Mode::PowerSave,

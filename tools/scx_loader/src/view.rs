@@ -56,8 +56,8 @@ impl View {
             _ => supervisor.reason().to_owned(),
         };
         let default = config.default.as_ref();
-        // After a reload that disables following, the job is unchanged, but the loader does not
-        // follow the power profile any more.
+        // A reload that disables following does not change the job, so the follower of the job is
+        // outdated then.
         let follower = job.filter(|_| config.auto.follows);
         let follower = follower.map_or(Follower::None, |job| job.follower);
         Self {

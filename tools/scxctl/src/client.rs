@@ -182,12 +182,12 @@ async fn reloaded(loader: &LoaderProxy<'_>) -> zbus::Result<String> {
     })
 }
 
-/// Prints a note if the scheduler runs in a mode that it does not distinguish.
+/// Prints a note if the scheduler has no arguments of its own for the mode in which it runs.
 async fn note_missing_mode(loader: &LoaderProxy<'_>, now: &Current) {
     let Some(scheduler) = now.scheduler.as_deref().filter(|_| now.args.is_empty()) else {
         return;
     };
-    // A loader of an earlier version does not tell the modes.
+    // A loader of an earlier version lacks this method: print no note.
     let Ok(modes) = loader.scheduler_modes(scheduler).await else {
         return;
     };
@@ -225,7 +225,7 @@ async fn start(loader: &LoaderProxy<'_>, sched: &str, how: &How) -> Result<()> {
 }
 
 /// Switches to a scheduler, in a mode or with arguments. By default, keeps the current scheduler
-/// and its mode, which is auto if it has custom arguments.
+/// and its mode. The mode of a scheduler with custom arguments is auto.
 async fn switch(
     loader: &LoaderProxy<'_>,
     before: &Current,

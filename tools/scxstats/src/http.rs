@@ -57,7 +57,7 @@ pub(crate) fn serve(address: SocketAddr, path: &Path) -> Result<()> {
 fn take_clients(listener: &TcpListener, path: &Path) {
     loop {
         match listener.accept() {
-            // An error means that the client has disconnected or is too slow.
+            // Ignore errors of answer(): the client has disconnected or is too slow.
             Ok((stream, _)) => drop(answer(stream, path)),
             Err(_) => thread::sleep(PAUSE),
         }

@@ -18,8 +18,8 @@ pub(crate) struct Snapshot {
     /// Length of the interval; 0 in the first snapshot, which has no rates.
     pub interval_ns: u64,
     /// Percentage of the interval in which wakeups, insertions and migrations between CPUs were
-    /// observed: less than 100 if there are many context switches. Latencies are from this part
-    /// only, and so are the rates of DSQs' insertions and CPUs' migrations.
+    /// observed: less than 100 if there are many context switches. Only this part of the interval
+    /// counts for latencies, and for the rates of DSQs' insertions and CPUs' migrations.
     pub observed_pct: f64,
     /// The kernel's release.
     pub kernel: String,
@@ -33,7 +33,8 @@ pub(crate) struct Snapshot {
     /// Tasks that ran or waited in the interval.
     pub tasks: Vec<Task>,
     pub dsqs: Vec<Dsq>,
-    /// Events of sched_ext, in the kernel's order; empty without a scheduler, and before 6.15.
+    /// Events of sched_ext, in the kernel's order. Empty without a scheduler, and before Linux
+    /// 6.15.
     pub events: Vec<Event>,
     /// The scheduler's own statistics, flattened: path and value, in the alphabetical order of the
     /// fields. Empty without a scheduler, and if it does not answer.
@@ -183,7 +184,7 @@ pub(crate) struct Event {
 pub(crate) struct OwnCost {
     /// CPU time of the process, percent of one CPU.
     pub process_pct: f64,
-    /// Events that could not be counted since scxtop was started, because a task has no storage, or
-    /// because a map was full.
+    /// Events that could not be counted since scxtop was started, because the task has no BPF task
+    /// storage, or because a map was full.
     pub lost: u64,
 }

@@ -15,8 +15,8 @@ static bool is_urgent(const struct task_struct *p)
 /* Minimum slice of a task that resumes. Like any slice, it ends only at a tick. */
 #define MIN_REST_NS (100 * 1000ULL)
 
-/* Unless it is preempted, a task overruns its slice until the next tick, by up to 4 ms with HZ=250.
- * A preempted task that has overrun its slice by more than this does not resume. */
+/* A task that is not preempted overruns its slice until the next tick, by up to 4 ms with HZ=250.
+ * So a preempted task still resumes unless it has overrun its slice by more than this time. */
 #define OVERRUN_MAX_NS (4 * NSEC_PER_MSEC)
 
 static bool is_preemptible(s32 cpu)

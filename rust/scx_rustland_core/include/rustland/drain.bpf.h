@@ -35,8 +35,8 @@ static bool may_run_on(const struct task_struct *p, s32 cpu)
 	       bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
 }
 
-/* Whether @p may use no CPU in shared.online, because the last one that it may use is going
- * offline. Once @p is in that CPU's local DSQ, the kernel changes the affinity of @p. */
+/* Whether shared.online has none of the CPUs that @p may use. The last of these CPUs is then going
+ * offline. If @p is in the local DSQ of that CPU, the kernel changes the affinity of @p. */
 static bool is_stranded(const struct task_struct *p)
 {
 	s32 first = bpf_cpumask_first(p->cpus_ptr), cpu;

@@ -30,9 +30,9 @@ static void submit(struct rl_queued *rec)
 }
 
 /*
- * If the policy thread sleeps, wake it by a record with pid 0. In most cases a word of shared
- * memory has changed. The caller changes the word before this call, and the policy thread checks it
- * again after setting is_sleeping, so no change is missed.
+ * If the policy thread sleeps, wake it by a record with pid 0, usually because a word of shared
+ * memory has changed. The caller changes the word before this call, and the policy thread checks
+ * the word again after setting is_sleeping, so no change is missed.
  */
 __noinline int wake_user(void)
 {

@@ -3,9 +3,9 @@
  * The idle CPUs: a bitmap (shared.idle) that user space reads to select a CPU without a system
  * call. The kernel's idle CPU selection uses its own masks.
  *
- * No wakeup is lost: a CPU without work sets its bit and then checks the queues again, and the
- * side that inserts a task checks the bits afterwards. With full barriers in between, the CPU sees
- * the task, or the other side sees the bit.
+ * No wakeup is lost: a CPU without work sets its bit and then checks the queues again. A CPU that
+ * inserts a task does so first, and then checks the bits. Each has a full barrier between its two
+ * steps, so the CPU without work sees the task, or the other CPU sees the bit.
  */
 #ifndef __RL_IDLE_BPF_H
 #define __RL_IDLE_BPF_H
@@ -38,9 +38,9 @@ static bool clear_cpu(u64 *words, u32 cpu)
 
 /*
  * Whether this CPU is in the last steps of going offline. Such a CPU still wakes up tasks, such as
- * RCU's kernel threads, but an irq_work that it queues no longer runs. The irq_work would stay
- * pending until the CPU is online again, and meanwhile no other CPU could queue it. So the CPU
- * neither wakes the policy thread nor kicks a CPU. The watchdog's timer does both instead.
+ * RCU's kernel threads, but it must not wake the policy thread or kick a CPU. Both need an
+ * irq_work, which no longer runs on this CPU: it would stay pending until the CPU is online again,
+ * and meanwhile no other CPU could queue it. The watchdog's timer does both instead.
  */
 static bool is_dying_cpu(void)
 {

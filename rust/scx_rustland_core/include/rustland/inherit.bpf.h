@@ -16,11 +16,11 @@
 
 /*
  * Let @p inherit the waker's remaining slice, and run as soon as the waker sleeps. Called from
- * ops.select_cpu() on the waker's CPU for a sync wakeup. Returns whether @p inherits. This needs no
- * decision, and neither do the sync wakeups by @p itself. All these wakees inherit the same end of
- * the slice. So together they run no longer than the waker's slice, or INHERIT_SPAN_NS if that is
- * longer. But a wakee that is still queued at the end, for example because the waker did not sleep,
- * gets a slice of INHERIT_MIN_NS.
+ * ops.select_cpu() on the waker's CPU for a sync wakeup. Returns whether @p inherits. If so, @p
+ * needs no decision, and on sync wakeups by @p the wakees may inherit in turn. All these wakees
+ * inherit the same end of the slice. So together they run no longer than the waker's slice, or
+ * INHERIT_SPAN_NS if that is longer. But a wakee that is still queued at the end, for example
+ * because the waker did not sleep, gets a slice of INHERIT_MIN_NS.
  */
 static bool inherit_slice(struct task_struct *p)
 {

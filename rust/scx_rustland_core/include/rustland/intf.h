@@ -73,7 +73,9 @@ struct rl_queued {
 struct rl_decision {
 	u64 enq_seq;
 	u64 slice_ns; /* 0: rl_config.slice_ns */
-	u64 vtime; /* place in the order of decided tasks; 0: after all earlier decisions */
+	/* Place in the order of decided tasks; 0: after all earlier decisions. A policy must not
+	 * use both 0 and other values. */
+	u64 vtime;
 	u64 ctx[RL_CTX_WORDS]; /* new task context */
 	s32 pid;
 	s32 cpu; /* or RL_CPU_ANY */
@@ -132,7 +134,8 @@ struct rl_counters {
 	u64 nr_queued; /* enqueues that need a decision */
 	u64 nr_dispatched; /* enqueues for which the decision was applied */
 	u64 nr_fallback; /* tasks dispatched by BPF without a decision */
-	u64 nr_cancelled; /* tasks enqueued again (affinity, priority, class), or reclaimed */
+	u64 nr_cancelled; /* enqueues that ended because the affinity, priority or class of the task
+			   * changed, or because its CPU took it back (reclaim()) */
 	u64 nr_dequeued; /* tasks that slept or exited before the decision */
 	u64 nr_late; /* decisions for an enqueue that had already ended */
 	u64 nr_bounced; /* of nr_dispatched: the decided CPU was offline, not allowed or used by a

@@ -11,13 +11,14 @@
  *  - ops.dispatch() of a CPU takes the task from there (dispatch.bpf.h).
  *
  * Tasks that the policy thread may depend on bypass the policy: per-CPU kernel threads,
- * migration-disabled tasks, and the threads of the scheduler's own process (bypass.bpf.h). Unless
- * the policy decides on each wakeup, wakees that find an idle CPU, or inherit the waker's slice
- * (inherit.bpf.h), bypass the policy too. A decision may stand for later wakeups (standing.bpf.h).
+ * migration-disabled tasks, and the threads of the scheduler's own process (bypass.bpf.h). Except
+ * with RL_IDLE_FULL_USER, three kinds of wakees bypass the policy too: those that find an idle CPU,
+ * that inherit the waker's slice (inherit.bpf.h), or for which an earlier decision still holds
+ * (standing.bpf.h).
  *
- * On slice expiry, a task continues without being enqueued if no other task needs its CPU, or if it
- * still precedes all tasks that do. If it was enqueued because another task needed the CPU only
- * briefly, the CPU may reclaim it before the policy has read its record (reclaim()).
+ * When its slice expires, a task continues without being enqueued if no other task needs its CPU,
+ * or if it precedes all tasks that need the CPU. If it is enqueued, but the other task needs the
+ * CPU only briefly, the CPU may take it back before the policy has read its record (reclaim()).
  *
  * When user space stalls, tasks are dispatched in FIFO order (watchdog.bpf.h).
  */
@@ -275,15 +276,16 @@ s32 BPF_STRUCT_OPS(rl_init_task, struct task_struct *p, struct scx_init_task_arg
 	return 0;
 }
 
-/* The task enters the sched_ext class. If p->policy is not SCHED_EXT, --partial is not set. */
+/* The task enters the sched_ext class. With --partial, only tasks whose policy is SCHED_EXT do. */
 void BPF_STRUCT_OPS(rl_enable, struct task_struct *p)
 {
 	if (p->policy != SCHED_EXT)
 		has_all_tasks = true;
 }
 
-/* User space removes this callback on kernels where SCX_ENQ_IMMED and the watchdog (check_cpus())
- * replace it: see reenqueue_on_cpu_release() in scx_utils. */
+/* A task of a higher class has taken the CPU. User space removes this callback on kernels where
+ * SCX_ENQ_IMMED and the watchdog (check_cpus()) replace it: see reenqueue_on_cpu_release() in
+ * scx_utils. */
 void BPF_STRUCT_OPS(rl_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	scx_bpf_reenqueue_local();
@@ -292,10 +294,10 @@ void BPF_STRUCT_OPS(rl_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 }
 
 /*
- * The kernel calls this some steps of CPU hotplug before the CPU can dispatch. These steps may wait
- * for tasks, such as RCU's kernel threads, which would not run if they were queued for this CPU. So
- * the CPU counts as online only once it dispatches. The callback must exist, because without it the
- * kernel ends the scheduler on hotplug.
+ * When the kernel calls this, some steps of CPU hotplug are left before the CPU can dispatch. These
+ * steps may wait for tasks, such as RCU's kernel threads, which would not run if they were queued
+ * for this CPU. So the CPU counts as online only once it dispatches (rl_dispatch()). The callback
+ * must exist, because without it the kernel ends the scheduler on hotplug.
  */
 void BPF_STRUCT_OPS(rl_cpu_online, s32 cpu)
 {
@@ -363,8 +365,8 @@ int rl_register_policy(void *ctx)
 }
 
 /* Find an idle CPU for a task, and claim it in the kernel's idle mask. Negative if there is none,
- * or if the task does not exist. The CPU's bit in shared.idle stays set, because applying the
- * decision checks it (RL_IF_IDLE) and then kicks the CPU. */
+ * or if the task does not exist. The CPU's bit in shared.idle stays set: when the decision is
+ * applied, target_of() checks the bit (RL_IF_IDLE), and kick_for() clears it and kicks the CPU. */
 SEC("syscall")
 int rl_find_idle(struct rl_find_idle_args *args)
 {

@@ -8,9 +8,9 @@
 #ifndef __RL_STANDING_BPF_H
 #define __RL_STANDING_BPF_H
 
-/* Time for which a decision stands. At the next wakeup after that, the policy sees the task and can
- * raise vtime_floor. Meanwhile, the vtime of a sleeping task may fall behind tasks of nice 0 by up
- * to this much. */
+/* Time for which a decision stands. At the first wakeup after that, the policy sees the task and
+ * can raise vtime_floor. Until then vtime_floor may stay the same, so the vtime of a task that
+ * sleeps may fall behind the vtimes of running tasks of nice 0 by up to this time. */
 #define STANDING_NS (100 * NSEC_PER_MSEC)
 
 /* A bit for each CPU: whether it runs a task without a standing decision. The policy might preempt

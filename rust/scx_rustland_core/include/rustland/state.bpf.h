@@ -49,8 +49,8 @@ struct rl_cpu {
 	u64 nr_resumed; /* preempted tasks that were requeued so far (resume()) */
 	u32 turn; /* odd: fallback tasks go before decided tasks (dispatch_next()) */
 	u32 is_preempted; /* 1: the current task is being preempted (bypass.bpf.h) */
-	/* Counters of loops. They are kept here because the verifier would track each value of a
-	 * counter in a register. */
+	/* Counters of loops. They are kept here, because the verifier would check the loop again
+	 * for each value of a counter in a register. */
 	u32 nr_looked_at; /* tasks of a queue */
 	u32 nr_drained; /* decisions, in drain() */
 	/* Thread id of a task in SHARED_DSQ for which no CPU was kicked, because this CPU was

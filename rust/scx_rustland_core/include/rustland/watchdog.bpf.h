@@ -13,8 +13,8 @@
 /*
  * User space is stalled if the policy thread has had work for this time without completing an
  * iteration: 1/20 of the timeout of the kernel's watchdog, or 1/4 of it if user space has proved to
- * be slow. An emulator with one thread for all CPUs runs each CPU for 100 ms in turn, so with four
- * busy CPUs a response takes 400 to 800 ms.
+ * be slow. For example, user space is slow in an emulator with one thread for all CPUs, which runs
+ * each CPU for 100 ms in turn: with four busy CPUs, a response takes 400 to 800 ms.
  */
 #define STALL_NS (TIMEOUT_MS * NSEC_PER_MSEC / 20)
 #define SLOW_STALL_NS (TIMEOUT_MS * NSEC_PER_MSEC / 4)
@@ -217,7 +217,9 @@ static bool check_cpus(void)
 		}
 		if (is_awaited)
 			evacuate(cpu);
-		/* Before 7.1, this call does nothing, and ops.cpu_release() re-enqueues. */
+		/* Enqueue the tasks in the local DSQ again, because they would wait for the task of
+		 * the higher class. Before 7.1, this call does nothing, and ops.cpu_release() does
+		 * it instead. */
 		if (is_online && scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) > 0)
 			scx_dsq_reenq(SCX_DSQ_LOCAL_ON | cpu, 0);
 	}

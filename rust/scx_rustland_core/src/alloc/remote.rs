@@ -5,14 +5,14 @@ use std::alloc::Layout;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// The entry of a block in the stack, stored at the start of the freed block.
+/// An entry of the stack [`RemoteFrees`], stored at the start of the freed block.
 struct Freed {
     next: *mut Freed,
     size: u32,
     align_log2: u32,
 }
 
-/// Every block has room for this layout, so that it can be passed back.
+/// Every block of an arena has room for this layout, so that any thread can pass the block back.
 pub(super) const MIN: Layout = Layout::new::<Freed>();
 
 /// A lock-free stack that any thread pushes to. Its single reader takes all blocks in one

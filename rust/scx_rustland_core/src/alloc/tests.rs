@@ -187,7 +187,7 @@ fn exhaustion_falls_back_and_is_counted() {
     }
     let (beyond, inside) = blocks.split_last().unwrap();
     assert!(!beyond.in_arena() && inside.iter().all(Block::in_arena));
-    // Each block has a header.
+    // Each block takes 96 bytes: 64 plus a header of 16, rounded up to a multiple of 32.
     assert!(inside.len() * (64 + 32) > SIZE - 200, "{}", inside.len());
     let full = HeapStats {
         used_bytes: inside.len() * 64,

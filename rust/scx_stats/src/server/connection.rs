@@ -69,8 +69,9 @@ impl Connection {
         self.last_heard
     }
 
-    /// When to close the connection, unless the client has read from the pending answer, or has
-    /// completed its request line, by then. `None` if neither is pending.
+    /// When the connection times out: because the client has not read from the pending answer, or
+    /// else because it has not completed its request line. `None` if there is neither a pending
+    /// answer nor a partial line.
     pub(super) fn deadline(&self, limits: &Limits) -> Option<Instant> {
         if self.sent < self.output.len() {
             self.output_moved.checked_add(limits.write_timeout)

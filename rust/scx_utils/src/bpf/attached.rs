@@ -18,7 +18,7 @@ pub struct Attached<S> {
     record: Record,
     skel: S,
     kernel: SchedExt,
-    /// The kernel's count of enabled schedulers before the attach.
+    /// [`SchedExt::enable_seq`] before the attach. It has changed if the scheduler was enabled.
     enable_seq: u64,
 }
 

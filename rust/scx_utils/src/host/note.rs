@@ -26,7 +26,8 @@ pub(super) struct Note {
     end: u64,
 }
 
-/// The note's entry for one file.
+/// The note's entry for one file: its value `before` the change, and the value that the holder has
+/// set (`ours`).
 #[derive(Debug, Clone, Eq, PartialEq)]
 pub(super) struct Entry {
     /// The absolute path of the file.

@@ -41,8 +41,7 @@ impl Supply {
         if statuses.is_empty() {
             return None;
         }
-        // Do not require a mains supply that is offline: some machines list no supply except the
-        // battery.
+        // A mains supply need not be listed: some machines list nothing but the battery.
         let discharges = statuses.iter().any(|status| status == "Discharging");
         Some(if discharges && !is_online {
             Self::Battery

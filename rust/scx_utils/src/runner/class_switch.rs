@@ -11,8 +11,8 @@
 //!
 //! Setting a task's scheduling parameters, even to their present values, switches the task to its
 //! new class at once (`__sched_setscheduler()` in kernel/sched/syscalls.c of 6.12). So if the
-//! kernel's switch takes long, this thread sets the parameters of all tasks. `kill -9` ends the
-//! helper before the unload.
+//! kernel's switch takes long, this thread sets the parameters of all tasks. It cannot help after
+//! `kill -9`, which ends the helper before the kernel unloads the scheduler.
 //!
 //! Before the kernel switches tasks for an unload, it waits for the end of CPU hotplug. At this
 //! stage, the kernel picks tasks of the fair class only within a reserve of 5 % of CPU time. A task
@@ -92,7 +92,7 @@ fn switch_all(kernel: &SchedExt) {
 /// real-time policies.
 fn renew_params(tid: libc::pid_t) {
     let param = libc::sched_param { sched_priority: 0 };
-    // The C library's function is not called, because it does nothing on musl.
+    // The system call is used directly, because the function of musl always fails.
     // SAFETY: the kernel reads one `sched_param`.
     let _ = unsafe { libc::syscall(libc::SYS_sched_setparam, tid, &raw const param) };
 }

@@ -106,7 +106,7 @@ pub trait Scheduler: 'static {
 
     /// The scheduler's own options, as given on the command line.
     type Opts: Args;
-    /// The validated options, in the kernel's units.
+    /// The validated options. This may be the type [`Opts`](Self::Opts) itself.
     type Config;
     /// The scheduler's statistics, which are printed as one line.
     type Stats: Stats + DeserializeOwned + Display;
@@ -293,9 +293,10 @@ fn warn_of_cgroups(without_effect: &[Control], kernel: &SchedExt) {
 }
 
 /// Disables transparent huge pages for this process. `khugepaged` unmaps pages, even locked ones,
-/// while it collapses them. Without `--partial`, it is a task of the ext class. Neither a policy
-/// thread nor the class-switch helper may fault on such a page, because the thread would wait for
-/// `khugepaged`. On a kernel without huge pages, the call has no effect.
+/// while it collapses them. Without `--partial`, `khugepaged` is a task of the ext class. The
+/// thread of a user-space policy and the class-switch helper must not fault on such a page: they
+/// would wait for `khugepaged`, which may itself need them to get a CPU. On a kernel without huge
+/// pages, the call has no effect.
 fn keep_small_pages() {
     const NONE: libc::c_ulong = 0;
     let is_disabled: libc::c_ulong = 1;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The thread that loads a scheduler runs at the lowest nice value.
 //!
-//! The kernel's verifier takes a second of CPU time on a slow machine, which is half a minute among
-//! many busy tasks. During a restart, no scheduler is attached for that long.
+//! The kernel's verifier needs a second of CPU time on a slow machine. With many busy tasks, this
+//! second takes half a minute. During a restart, no scheduler is attached for that long.
 
 use rustix::process::{getpriority_process, setpriority_process};
 

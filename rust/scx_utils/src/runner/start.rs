@@ -14,7 +14,8 @@ use crate::kernel::SchedExt;
 use crate::topology::Topology;
 
 /// The start of a generation. `new()` reads the kernel's hotplug count, and `topology()` reads the
-/// CPUs only after that, so the kernel detects any CPU hotplug after the count was read.
+/// CPUs only after that. At the attach, the kernel compares the count, and so detects any CPU
+/// hotplug after it was read.
 #[derive(Debug)]
 pub struct Start<'a> {
     opts: &'a CommonOpts,

@@ -279,7 +279,7 @@ fn panic_gives_the_machine_back_and_is_an_error() {
 fn refused_scheduler_is_an_error() {
     let error = play(&[]).result.unwrap_err();
     assert_eq!(error.to_string(), "the kernel refused the scheduler");
-    // The same applies to a restart.
+    // A refusal after a restart is an error, too.
     let played = play(&[&[hotplug()]]);
     assert!(played.result.is_err());
     assert_eq!(played.log, ["attach 0", "detach", "attach 1"]);
@@ -328,7 +328,7 @@ fn hotplug_count_of_the_machine_is_read_anew_each_time() {
     for seq in [4, 5] {
         fs::write(&file, format!("{seq}\n")).unwrap();
         let start = Start::new(&cli.common, &open, &kernel, 0, None).unwrap();
-        // CPU hotplug after the start must be noticed.
+        // The token keeps the count of the start, so that the kernel detects later CPU hotplug.
         fs::write(&file, "99\n").unwrap();
         assert_eq!(start.token().seq(), seq);
     }

@@ -2,7 +2,8 @@
 
 use crate::sysfs_tree::{Place, Tree};
 
-/// A regular machine: packages of LLCs of cores of threads, with a node per package.
+/// A regular machine: each package is a node. All packages have the same number of LLCs, all LLCs
+/// the same number of cores, and all cores the same number of threads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grid {
     pub(crate) packages: usize,

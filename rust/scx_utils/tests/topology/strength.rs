@@ -92,7 +92,7 @@ fn lists_hold_before_numbers() {
     let topology = hybrid(3_000_000, 4_000_000).read();
     assert_eq!(types(&topology), [vec![BIG; 16], vec![LITTLE; 8]].concat());
     assert_eq!(capacities(&topology), [MAX_CAPACITY; 24]);
-    // The next source that agrees with the lists is used.
+    // CPPC contradicts the lists and is skipped: the capacities are from the frequencies.
     let mut tree = hybrid(5_000_000, 2_500_000);
     for cpu in 0..24 {
         tree.put_cpu(

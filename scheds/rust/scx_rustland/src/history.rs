@@ -74,7 +74,8 @@ impl History {
     fn charge(&mut self, task: &QueuedTask, clock: &Clock) {
         let used_ns = task.sum_exec_ns.saturating_sub(self.charged_ns);
         self.charged_ns = task.sum_exec_ns;
-        // A task that has only waited keeps its lag. A task that has slept gets little credit.
+        // A task that has not slept keeps its lag up to `ahead_ns`, because it has lagged by
+        // waiting. A task that has slept keeps at most `behind_ns`.
         let has_slept = task.exec_ns == 0;
         let lag_max_ns = if has_slept {
             clock.behind_ns

@@ -11,11 +11,12 @@ use crate::history::{Clock, History, WEIGHT_MAX};
 use crate::queue::{Queue, Waiting};
 
 /// If a task has waited for longer than this, ns, every second decision is for the task that has
-/// waited longest, whatever its deadline. Decisions on urgent tasks do not count. The value is a
-/// tenth of the timeout of the kernel's watchdog.
+/// waited longest, whatever its deadline. Decisions on urgent tasks ([`Waiting::is_urgent`]) do not
+/// count. The value is a tenth of the timeout of the kernel's watchdog.
 const STARVED_NS: u64 = 1_000_000_000;
 
-/// Minimum number of sleeps of a task before a decision on it may stand.
+/// Minimum number of sleeps of a task before a decision on it may stand for later wakeups
+/// ([`DispatchedTask::standing`]).
 const SLEEPS_MIN: u64 = 3;
 
 /// Initial virtual time. It is not 0, so that tasks may be behind it, and because a
@@ -30,12 +31,12 @@ pub(crate) struct Config {
     /// Minimum slice however many tasks wait, ns. A task preempts another task only if its deadline
     /// is earlier by more than this.
     pub(crate) slice_min_ns: u64,
-    /// Maximum delay of a deadline for CPU time since the last sleep, in units of `slice_ns`. 0: no
-    /// delay, and no preemption.
+    /// Maximum delay that CPU time since the last sleep adds to the deadline of a task, in units of
+    /// `slice_ns`. 0: no delay, and no preemption.
     pub(crate) slice_boost: u32,
     /// Whether interactive tasks preempt other tasks.
     pub(crate) preempts: bool,
-    /// Whether to use FIFO order while there are idle CPUs.
+    /// Whether to use FIFO order while CPUs are idle and hardly any task waits (`Fifo::update`).
     pub(crate) fifo: bool,
     /// Whether each task is assigned to the CPU where it last ran.
     pub(crate) percpu_local: bool,
@@ -62,7 +63,7 @@ struct Fifo {
 }
 
 impl Config {
-    /// Maximum delay of a deadline for CPU time since the last sleep, ns.
+    /// Maximum delay that CPU time since the last sleep adds to the deadline of a task, ns.
     fn max_burst_ns(&self) -> u64 {
         self.slice_ns.saturating_mul(u64::from(self.slice_boost))
     }
@@ -175,8 +176,8 @@ impl Rustland {
 }
 
 impl Fifo {
-    /// Updates the mode. FIFO mode ends when at most one CPU is idle, and begins again when hardly
-    /// any task waits on average.
+    /// Updates the mode. FIFO mode ends when at most one CPU is idle. It begins again when more
+    /// CPUs are idle and, on average, less than 1/16 of a task waits.
     fn update(&mut self, cpus: &Cpus, nr_waiting: usize) {
         self.waiting = self.waiting.midpoint(nr_waiting * 256);
         let nr_running = cpus.nr_online().saturating_sub(cpus.nr_idle());

@@ -4,8 +4,9 @@
 
 use std::time::Duration;
 
-/// Difference between the demands per CPU of two domains, relative to the mean, that shortens the
-/// interval: about three times the threshold between nodes, because demands are momentary values.
+/// The interval is shortened if the demands (weights of runnable tasks) per CPU of two domains
+/// differ by more than this, relative to the mean. The value is about three times the balancer's
+/// threshold between nodes, because demands are momentary values.
 const UNEVEN: f64 = 0.5;
 
 /// Number of consecutive samples that have to exceed `UNEVEN`.

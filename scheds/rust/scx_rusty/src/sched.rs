@@ -234,7 +234,8 @@ fn now_ns() -> Result<u64> {
 }
 
 impl Running<'_> {
-    /// Adapts the slice, and the idle CPUs that tasks of other domains may use, to the utilization.
+    /// Measures the utilization, and sets the slice and the idle CPUs that tasks of other domains
+    /// may use accordingly.
     fn tune(&mut self) -> Result<Tuned> {
         let busy = self.busy.sample(&self.shared.idle_word(), now_ns()?);
         let tuned = tune(&self.config.tuner, &busy);

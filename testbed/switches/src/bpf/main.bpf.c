@@ -107,8 +107,8 @@ static void add(u64 *count, u64 n)
 	__sync_fetch_and_add(count, n);
 }
 
-/* Return the counters of a thread. Create them if necessary. If the table is full, count that, and
- * return NULL. */
+/* Return the counters of a thread. Create them if necessary. If the table is full, count the event
+ * in nr_uncounted, and return NULL. */
 static struct switches_counts *counts_of(const struct switches_task *task)
 {
 	struct switches_counts *found, fresh = { .task = *task };

@@ -130,7 +130,7 @@ pub(crate) struct Thread {
     pub wakeups: u64,
     /// Number of times the thread was switched in.
     pub switches_in: u64,
-    /// Number of voluntary switches.
+    /// Number of switches when the thread slept or exited.
     pub voluntary: u64,
     /// Number of switches while the thread was runnable.
     pub involuntary: u64,

@@ -19,15 +19,17 @@ pub(crate) type Time = Duration;
 /// After a scheduler has run for this time, earlier failures are forgotten.
 const HEALTHY: Duration = Duration::from_secs(60);
 
-/// How long an ejected scheduler's process may take to exit. Also the time after CPU hotplug in
-/// which a scheduler that the kernel unloads is not taken for an ejected scheduler.
+/// How long the process of a scheduler may take to exit after the kernel has ejected the scheduler.
+/// Also, a scheduler that the kernel unloads within this time after CPU hotplug is expected to load
+/// itself again, so it does not count as ejected.
 const LOST: Duration = Duration::from_secs(10);
 
 /// Identifies a caller that waits for an answer. Assigned by the daemon.
 pub(crate) type Caller = u64;
 
 /// A request of a caller. All requests are refused while the loader shuts down. While an external
-/// scheduler is running, only a [`Request::Stop`] that cancels a restart is accepted.
+/// scheduler is running (one that another program has started), only a [`Request::Stop`] that
+/// cancels a restart is accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Request {
     /// Starts a scheduler. Refused if a scheduler is starting or running.
@@ -300,8 +302,8 @@ impl Supervisor {
     }
 
     /// Whether a scheduler that the kernel unloaded at `lost_at` is expected to load itself again.
-    /// Schedulers do that only after CPU hotplug. If there was no hotplug event within [`LOST`]
-    /// before `lost_at`, the scheduler was ejected, and its process is about to exit.
+    /// Schedulers do that only after CPU hotplug. If no hotplug event was detected later than
+    /// [`LOST`] before `lost_at`, the scheduler was ejected, and its process is about to exit.
     fn is_restart(&self, lost_at: Time) -> bool {
         self.hotplug_at.is_some_and(|at| at + LOST >= lost_at)
     }
@@ -537,7 +539,8 @@ impl Supervisor {
             None => format!("ended {}", exit.how),
         };
         if exit.well && matches!(self.phase, Phase::Running { .. }) {
-            // A user has ended the scheduler, for example by SysRq-S: do not restart it.
+            // Exit status 0: a user has ended the scheduler, for example by SysRq-S. Do not
+            // restart it.
             self.pid = None;
             self.kernel.ops.clear();
             self.phase = Phase::Stopped;

@@ -67,7 +67,7 @@ impl Serialize for Profile {
 pub(crate) struct Machine {
     /// Why the kernel can load no scheduler at all. None if no reason is known.
     pub(crate) obstacle: Option<String>,
-    /// The kernel's name of the running scheduler. None if no sched_ext scheduler runs.
+    /// Ops name of the running scheduler. None if no sched_ext scheduler runs.
     pub(crate) running: Option<String>,
     /// Number of online CPUs.
     pub(crate) nr_cpus: usize,
@@ -99,7 +99,8 @@ pub(crate) struct Load {
     /// Percentage of the time during which at least one task waited for a CPU (PSI).
     pub(crate) cpu_pressure_pct: Option<f64>,
     pub(crate) switches_per_s: Option<f64>,
-    /// The up to three processes with the most CPU time. None if other users' processes are hidden.
+    /// At most three processes: those with the most CPU time. None if other users' processes are
+    /// hidden.
     pub(crate) top: Option<Vec<Usage>>,
     /// The processes of each role. None if other users' processes are hidden.
     pub(crate) groups: Option<BTreeMap<Role, Group>>,

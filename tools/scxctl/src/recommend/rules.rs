@@ -10,18 +10,18 @@ use super::facts::{Facts, Role};
 #[cfg(test)]
 mod tests;
 
-/// CPU pressure above which CPUs count as contended. A machine that is half idle has a pressure of
-/// a few percent, because some tasks happen to wake up on the same CPU.
+/// CPU pressure (PSI) above which CPUs count as contended. A machine that is half idle has a
+/// pressure of a few percent, because some tasks happen to wake up on the same CPU.
 const CONTENDED_PCT: f64 = 20.0;
 /// A group of processes counts as active if it keeps at least this many CPUs busy. Idle services
 /// use less.
 const ACTIVE_CPUS: f64 = 0.02;
-/// Local servers count as busy if they use at least this many CPUs.
+/// Local servers (X, PostgreSQL) count as busy if together they use at least this many CPUs.
 const BUSY_SERVER_CPUS: f64 = 0.1;
 /// With fewer clients than this, a local server needs little more CPU time than its fair share.
 const MANY_LOCAL_CLIENTS: usize = 4;
-/// A machine with at least this many TCP clients counts as a server. Administrators usually have
-/// fewer terminals open.
+/// A machine with at least this many TCP clients counts as a server. Fewer connections may just be
+/// SSH sessions of administrators.
 const MANY_TCP_CLIENTS: usize = 16;
 /// A machine with at least this many threads that wait for sockets counts as a server. An idle
 /// system has about twenty such threads.

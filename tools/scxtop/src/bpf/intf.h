@@ -84,7 +84,9 @@ struct top_task {
 /* Counters of a DSQ, monotonic, except the range of vtime. */
 struct top_dsq {
 	u64 nr_inserts;
-	u64 vtime_interval; /* the interval of the range; 0: no task was inserted by vtime */
+	/* The interval (top_control.interval) of vtime_min and vtime_max; 0: no task was inserted
+	 * by vtime. */
+	u64 vtime_interval;
 	u64 vtime_min;
 	u64 vtime_max;
 	u32 latency[TOP_BUCKETS]; /* from the insertion to running */
@@ -101,7 +103,9 @@ struct top_control {
 	u64 is_tracing; /* whether events are recorded now */
 	u64 interval; /* number of the current interval, from 1 on */
 	u64 observed_since_ns; /* start of the current window; 0: no window */
-	u64 is_complete; /* whether the iterator also returns tasks that did not run */
+	/* Whether the iterator also returns tasks that sleep and did not run since they were last
+	 * returned. */
+	u64 is_complete;
 	u64 nr_cpus; /* read_cpus reads the CPUs below this number */
 };
 

@@ -5,7 +5,8 @@
  *
  * Times are read from the clocks of the run queues, which advance with the monotonic clock but have
  * another origin. A run queue's clock advances only when the kernel updates it, for example at
- * ticks, so times are compared with the clock of the CPU that reads.
+ * ticks, so the clock of an idle CPU may be far behind. Therefore times are compared with the clock
+ * of the CPU that reads them.
  */
 #ifndef __SCXTOP_KERNEL_BPF_H
 #define __SCXTOP_KERNEL_BPF_H

@@ -76,8 +76,8 @@ int BPF_PROG(on_migrate, struct task_struct *p, int dest_cpu)
 	return 0;
 }
 
-/* The programs above are attached within windows and while a trace is recorded. The next two are
- * attached only while a trace is recorded. */
+/* The programs above are attached within windows (counters.bpf.h) and while a trace is recorded.
+ * The next two are attached only while a trace is recorded. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *p)
 {
@@ -104,7 +104,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *p)
 {
-	/* Another task may get the same address. */
+	/* Insertions are kept by the task's address, which another task may get. */
 	forget_insertion(p);
 	trace_task(TOP_EVENT_EXIT, p, NULL, 0, scx_monotonic_now());
 	return 0;

@@ -84,8 +84,8 @@ impl Dsqs {
     }
 }
 
-/// The size of the range of vtimes, which may wrap around; 0 if CPUs have overwritten each other's
-/// limits.
+/// Difference between the highest and the lowest vtime. Vtimes may wrap around. CPUs update the two
+/// limits without a lock: 0 if a lost update has left the lowest above the highest.
 fn spread(dsq: &top_dsq) -> u64 {
     let spread = dsq.vtime_max.wrapping_sub(dsq.vtime_min);
     if spread > u64::MAX / 2 {

@@ -20,7 +20,7 @@ impl Events {
         }
     }
 
-    /// All counters, in the kernel's order. Empty without a scheduler, and before 6.15.
+    /// All counters, in the kernel's order. Empty without a scheduler, and before Linux 6.15.
     pub(crate) fn read(&mut self) -> Vec<Event> {
         let mut events = parse(&fs::read_to_string(&self.path).unwrap_or_default());
         for event in &mut events {

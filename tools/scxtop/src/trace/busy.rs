@@ -45,7 +45,7 @@ impl Busy {
         if kind(event) != Some(Kind::Switch) {
             return;
         }
-        // Until its first switch, a CPU ran the task that was switched out then.
+        // Before its first switch, a CPU ran the task that this switch switches out.
         let cpu = self.cpus.entry(event.cpu).or_insert(Cpu {
             until_ns: self.start_ns,
             window_ns: self.start_ns,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The tracks of DSQs: a slice for each stay of a task, from its insertion until it runs, and the
-//! depth.
+//! The tracks of DSQs: a slice (an interval on a Perfetto track) for each stay of a task, from its
+//! insertion until it runs, and the depth.
 //!
 //! A task that is moved by `scx_bpf_dsq_move_to_local()` remains in its former DSQ here until it
 //! runs, because the arguments of that function do not identify the task. Tasks that had been

@@ -84,7 +84,7 @@ fn id(index: usize) -> u64 {
     u64::try_from(index).unwrap_or(0) + 1
 }
 
-/// The waker's track.
+/// The waker's track. The pid 0 means that an interrupt on an idle CPU has woken the task.
 fn track_of(waker: &top_event_task, cpu: u32) -> Track {
     match waker.pid {
         0 => Track::Interrupts(cpu),

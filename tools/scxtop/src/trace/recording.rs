@@ -196,7 +196,7 @@ fn ns(duration: Duration) -> u64 {
 struct Watch {
     limit_ns: Option<u64>,
     wakeups: Wakeups<()>,
-    /// Pairs of times between which records were lost. Meanwhile, tasks may have run unseen.
+    /// Start and end of each period in which records were lost. Tasks may have run unseen in it.
     gaps_ns: VecDeque<(u64, u64)>,
     late: Option<Late>,
 }

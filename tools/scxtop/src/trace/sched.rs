@@ -197,7 +197,7 @@ fn fork(event: &top_event) -> Sched {
 
 fn exec(task: &top_event_task) -> Sched {
     Sched::Exec(SchedProcessExec {
-        // The records have no paths.
+        // The records lack the path of the program: its name has to do.
         filename: comm(task),
         pid: int(task.pid),
         old_pid: int(task.pid),

@@ -10,7 +10,7 @@ use super::proto::{
 /// The id of the writer of the packets. There is only one.
 const SEQUENCE: u32 = 1;
 
-/// A track. Numbers of DSQs, lanes and samples are indices.
+/// A track. The numbers of DSQs, depths, lanes and sampled values are indices, not ids.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Track {
     /// What scxtop itself reports about the trace.

@@ -23,7 +23,7 @@ pub(super) struct Window {
     /// `None` if all records are kept.
     length_ns: Option<u64>,
     records: VecDeque<top_event>,
-    /// The records of the last call of [`Self::add`], ordered.
+    /// Records that the last call of [`Self::add`] has held back, in the order of their times.
     recent: Vec<top_event>,
     newest_ns: u64,
     gaps: VecDeque<Gap>,
@@ -38,10 +38,10 @@ impl Window {
         }
     }
 
-    /// Adds the records of one reading of the ring. Passes the records up to the newest time of the
-    /// earlier readings to `on_order`, in the order of their times. A CPU takes the time of a
-    /// record before it reserves the record's place in the ring. So records come slightly out of
-    /// order, even across readings.
+    /// Adds the records of one reading of the ring. Records come slightly out of order, even across
+    /// readings, because a CPU takes the time of a record before it reserves the record's place in
+    /// the ring. So the newest records are held back until the next reading: only records that are
+    /// not newer than the earlier readings are passed to `on_order`, in the order of their times.
     pub(super) fn add(&mut self, records: &[top_event], mut on_order: impl FnMut(&top_event)) {
         let ordered_ns = self.newest_ns;
         let newest_ns = records.iter().map(|record| record.time_ns).max();

@@ -170,7 +170,7 @@ pub(crate) const NOTES: [(&str, &str); 5] = [
 
 /// The command of a key.
 pub(crate) fn command(event: &KeyEvent) -> Option<Command> {
-    // Shift is part of the character, or makes Tab a BackTab.
+    // Ignore Shift: the code includes it, as another character, or as BackTab.
     let modifiers = event.modifiers - KeyModifiers::SHIFT;
     let is_ctrl = modifiers == KeyModifiers::CONTROL;
     if !is_ctrl && !modifiers.is_empty() {

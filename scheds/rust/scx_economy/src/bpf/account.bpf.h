@@ -201,8 +201,8 @@ static inline void account_take_part(struct economy_account *account, struct tas
 	if (!t || !t->is_member)
 		return;
 	room_ns = (s64)config.lag_max_ns - lag_now_ns(p, t);
-	/* Less than a price below its maximum lag, a server withdraws all of @part_ns or nothing,
-	 * rather than a few us with each message. */
+	/* A server whose lag is less than one price below the maximum withdraws all of @part_ns or
+	 * nothing. Otherwise it would withdraw only a few us with each message. */
 	if (part_ns > room_ns)
 		part_ns = room_ns < (s64)config.price_ns ? 0 : room_ns;
 	if (part_ns > 0)

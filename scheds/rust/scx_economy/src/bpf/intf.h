@@ -14,7 +14,7 @@ struct economy_config {
 	u64 price_ns; /* price of a message */
 	u64 futex_price_ns; /* maximum loan to the owner of a PI futex */
 	u64 limit_ns; /* maximum balance of an account */
-	u64 reserve_ns; /* what a task that pays or lends keeps of its means */
+	u64 reserve_ns; /* what a task that pays or lends keeps of its means (means_ns()) */
 	u32 is_partial; /* 1: pay part of a price if the task cannot pay all of it */
 	u32 both_ways; /* 1: both ends of a connection have accounts */
 };

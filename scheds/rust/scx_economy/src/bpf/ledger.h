@@ -87,7 +87,7 @@ static inline void economy_use_bank(struct economy_ledger *ledger, u64 max)
 
 /* Charge a task for @ran_ns of CPU time, and hand out the pot, with the contribution of the bank,
  * to all runnable tasks. The remainder of the division stays in the pot. If no task is runnable,
- * the whole pot does. */
+ * nothing is handed out. */
 static inline void economy_charge(struct economy_ledger *ledger, struct economy_share *share,
 				  u64 ran_ns)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Ledgers of the groups of CPUs, and the tasks in them. Each group has a ledger of its own, so that
- * CPUs of different groups do not share a lock.
+ * Ledgers of the groups of CPUs, and the tasks in them. A group is a NUMA node or a part of one
+ * (cpus.h), and is called a node below. Each group has a ledger of its own, so that CPUs of
+ * different groups do not share a lock.
  *
  * A lock protects the sum of weights and the virtual time of a ledger. If a task could join while
  * another CPU advances virtual time, it would earn CPU time that no task has used. The lock is held
@@ -19,8 +20,8 @@
 /* Approximate maximum time that a task waits because of its own debt or the lags of other tasks. */
 #define MAX_WAIT_NS (1 * NSEC_PER_SEC)
 
-/* Minimum of the bound of a lag that results from MAX_WAIT_NS, ns of virtual time: about a slice.
- * It applies if many tasks are runnable. */
+/* The bound of a lag that results from MAX_WAIT_NS shrinks as more tasks become runnable. This is
+ * its minimum, ns of virtual time: about the default slice. */
 #define LAG_MIN_NS (4 * NSEC_PER_MSEC)
 
 struct economy_bank {
@@ -30,8 +31,8 @@ struct economy_bank {
 	s64 inflow; /* money for ledger.bank, added without the lock; units */
 	/* Virtual time of the last task that started to run after it had waited. This is roughly
 	 * the virtual time of all waiting tasks. While accounts have money, it is later than the
-	 * ledger's virtual time: tasks that compute have already used the CPU time that the clients
-	 * gave up, and have not returned it yet. */
+	 * ledger's virtual time: clients have given up CPU time that no server has received yet.
+	 * Meanwhile, the tasks that compute have used that CPU time, so their lags are negative. */
 	u64 vtime_run;
 };
 

@@ -51,9 +51,9 @@ static bool is_for_first(s32 cpu)
 
 /*
  * Whether a task waits for @cpu: in the CPU's local DSQ, in its DSQ of pinned tasks, or in the DSQ
- * of its node. The kernel itself inserts some tasks, such as exiting tasks, into local DSQs. For
- * each task in the node's DSQ, this function returns true at most once per period. The last time is
- * reserved for a CPU that may run the first task of the DSQ, since the affinity of that task may
+ * of its node. The kernel itself inserts some tasks, such as exiting tasks, into local DSQs. For N
+ * tasks in the node's DSQ, this function returns true for at most N CPUs per period. The last of
+ * these has to be a CPU that may run the first task of the DSQ, since the affinity of that task may
  * allow only few CPUs.
  */
 static bool is_awaited(s32 cpu)

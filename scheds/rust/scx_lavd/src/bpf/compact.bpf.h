@@ -141,8 +141,8 @@ static void set_active(struct bpf_cpumask *mask, s32 cpu, bool is_active)
 	}
 }
 
-/* Capacity and number of the active CPUs, set in each round. The number is static, because the
- * verifier would follow each value of a local variable. */
+/* Capacity and number of the active CPUs, set in each round. lavd_nr_active is not a local variable
+ * of set_active_cpus(), because the verifier would then follow each of its values. */
 static u64 lavd_active_capacity;
 static u32 lavd_nr_active;
 
@@ -174,7 +174,8 @@ static void set_active_cpus(struct bpf_cpumask *mask, u32 mode, u64 need)
 	lavd_system.nr_active = prefers_big ? scx_cpus.nr_online : lavd_nr_active;
 }
 
-/* Adapt the active CPUs to @load, the load of the last round, and to @nr_queued waiting tasks. */
+/* Adapt the active CPUs to @load, the load of the last round, and to @nr_queued waiting tasks.
+ * Pinned tasks are not included in @nr_queued, because further active CPUs could not run them. */
 static void compact(u64 load, u64 nr_queued)
 {
 	struct lavd_system *system = &lavd_system;

@@ -30,8 +30,8 @@ static inline u64 lavd_queued_load(u64 nr, u64 runtime_us, u64 round_us)
 }
 
 /* Whether the active CPUs were busy for at least 7/8 of a round. If they were not, the tasks that
- * wait at the end of the round do not need further CPUs: they woke up at the same time, and are
- * part of the measured load. */
+ * wait at the end of the round need no further CPUs. Such tasks usually woke up at the same time,
+ * so they wait only briefly, and the measured load includes their CPU time. */
 static inline bool lavd_is_saturated(u64 load, u64 capacity)
 {
 	return load >= capacity - capacity / 8;
@@ -44,8 +44,9 @@ static inline u64 lavd_wait_us(u64 nr, u64 runtime_us, u32 nr_cpus)
 	return (nr + 1) * runtime_us / (nr_cpus ? nr_cpus : 1);
 }
 
-/* Whether CPUs of @capacity suffice for @need at a utilization of at most 9/16. This is half, plus
- * a margin so that a load of 10 % of eight CPUs needs two CPUs and not three. */
+/* Whether CPUs of @capacity suffice for @need: it may be at most 9/16 of @capacity. This is half,
+ * plus a margin for fluctuations: a load of 10 % of eight CPUs is a need of one CPU (lavd_need()),
+ * for which two CPUs should suffice. */
 static inline bool lavd_suffices(u64 capacity, u64 need)
 {
 	return capacity / 16 * 9 >= need;

@@ -22,7 +22,7 @@
 /* Unit of lavd_runtime_factor(). */
 #define LAVD_RUNTIME_UNIT_NS (NSEC_PER_MSEC / 2)
 
-/* Boosts. The weight is multiplied by one plus the sum of the boosts that apply. */
+/* Boosts. lavd_lat_cri() multiplies the weight by one plus the sum of the boosts that apply. */
 #define LAVD_BOOST_WAKEUP 128
 #define LAVD_BOOST_SYNC 128
 #define LAVD_BOOST_HARDIRQ 1024
@@ -47,8 +47,8 @@
 #define LAVD_LAT_CRI_UNIT 256
 
 /* The credit of a task that sleeps, ns of virtual time, for each unit of criticality. For example,
- * a task of a game with a criticality of 1000 may run for up to 80 ms at once to compute a
- * frame. */
+ * a task of a game with a criticality of 1000 gets a credit of up to 80 ms, so that it can compute
+ * a frame before other tasks precede it. */
 #define LAVD_CREDIT_UNIT_NS (80 * 1000ULL)
 
 static inline u64 lavd_min(u64 a, u64 b)
@@ -91,9 +91,10 @@ static inline u32 lavd_lat_cri(u64 wait_freq, u64 wake_freq, u64 avg_runtime_ns,
 	return sum * sum;
 }
 
-/* Return the criticality of a task, including what it inherits from its waker and from the most
- * critical task that it has woken since the last update: an eighth of the amount by which the sum
- * of their criticalities exceeds twice its own, but at most a quarter of its own. */
+/* Return the criticality of a task, including what it inherits. @of_waker is the criticality of its
+ * waker, @of_wakee that of the most critical task that it has woken since the last update. It
+ * inherits an eighth of the amount by which the sum of these two exceeds 2 * @lat_cri, but at most
+ * @lat_cri / 4. */
 static inline u32 lavd_inherit(u32 lat_cri, u32 of_waker, u32 of_wakee)
 {
 	u64 given = (u64)of_waker + of_wakee;
@@ -116,9 +117,9 @@ static inline u32 lavd_perf_cri(u64 wait_freq, u64 wake_freq, u64 run_freq, u64 
 	return lavd_log_freq(wait_freq, wake_freq) + lavd_log(used * scx_weight_clamp(weight));
 }
 
-/* Return the request of a task, ns: the distance from its virtual time to its deadline. The request
- * is a time that grows from 5 to 10 ms with the CPU time since the task last slept (@awake_ns),
- * scaled inversely to the criticality. */
+/* Return the request of a task, ns: the distance from its virtual time to its deadline. This is
+ * 5 ms plus the CPU time since the task last slept (@awake_ns, at most 5 ms), multiplied by
+ * LAVD_LAT_CRI_UNIT / @lat_cri. */
 static inline u64 lavd_request_ns(u64 awake_ns, u32 lat_cri)
 {
 	u64 counted_ns = LAVD_RUNTIME_COUNTED_NS + lavd_min(awake_ns, LAVD_RUNTIME_COUNTED_NS);

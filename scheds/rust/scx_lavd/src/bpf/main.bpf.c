@@ -6,11 +6,12 @@
  * task waits for other tasks and wakes other tasks. It is larger if the task runs briefly or was
  * woken by an interrupt, and a task inherits part of the criticality of its waker and its wakees.
  *
- * A task waits in the DSQ of its compute domain (the CPUs of one node, last-level cache and kind),
- * or of its CPU if it is pinned. The DSQs are ordered by deadline: virtual time, so that CPU time
- * is shared by weight, plus a request that is inversely proportional to the criticality. The
- * virtual time of a task that sleeps falls behind, by at most a credit that grows with the
- * criticality (scx/deadline.bpf.h).
+ * A task waits in the DSQ of its compute domain (the CPUs of one node and last-level cache that are
+ * of the same kind, big or little), or of its CPU if it is pinned. The DSQs are ordered by
+ * deadline. The deadline of a task is its virtual time plus a request. The virtual time shares CPU
+ * time by weight, and the request is inversely proportional to the criticality. While a task
+ * sleeps, its virtual time falls behind that of its domain, but by no more than a credit, which
+ * grows with the criticality (scx/deadline.bpf.h).
  *
  * While the load is low, few CPUs are used (compact.bpf.h). The slice shrinks with the number of
  * waiting tasks. A task that needs a longer slice gets it while no other task waits (slice.h). A
@@ -19,22 +20,22 @@
 #include <scx/common.bpf.h>
 
 /* Members of a task's context. */
-#define SCX_DL_TASK_MEMBERS                                                        \
-	u64 woke_at_ns; /* when it last woke another task */                       \
-	u64 ran_at_ns; /* when it last started to run */                           \
-	u64 queued_at_ns;                                                          \
-	u64 slice_used_ns; /* duration of its last run */                          \
-	u32 wake_freq; /* how often it wakes other tasks, per second, averaged */  \
-	u32 run_freq; /* how often it starts to run, likewise */                   \
-	s32 waker_pid; /* 0: an interrupt, or unknown */                           \
-	s32 prev_cpu;                                                              \
-	s32 suggested_cpu; /* by ops.select_cpu(); -1: it was not called */        \
-	u16 lat_cri;                                                               \
-	u16 perf_cri;                                                              \
-	u16 of_waker; /* criticality of the waker */                               \
-	u16 of_wakee; /* the largest criticality of the tasks that it has woken */ \
-	u16 boost; /* LAVD_BOOST_* of its wakeup */                                \
-	bool holds_lock; /* probably (futex.bpf.h) */                              \
+#define SCX_DL_TASK_MEMBERS                                                       \
+	u64 woke_at_ns; /* when it last woke another task */                      \
+	u64 ran_at_ns; /* when it last started to run */                          \
+	u64 queued_at_ns;                                                         \
+	u64 slice_used_ns; /* duration of its last run */                         \
+	u32 wake_freq; /* how often it wakes other tasks, per second, averaged */ \
+	u32 run_freq; /* how often it starts to run, likewise */                  \
+	s32 waker_pid; /* 0: an interrupt, or unknown */                          \
+	s32 prev_cpu;                                                             \
+	s32 suggested_cpu; /* by ops.select_cpu(); -1: it was not called */       \
+	u16 lat_cri; /* latency criticality: lavd_lat_cri() */                    \
+	u16 perf_cri; /* performance criticality: lavd_perf_cri() */              \
+	u16 of_waker; /* criticality of the waker */                              \
+	u16 of_wakee; /* largest criticality of its wakees since last update */   \
+	u16 boost; /* LAVD_BOOST_* of its wakeup */                               \
+	bool holds_lock; /* probably (futex.bpf.h) */                             \
 	bool needs_lock_boost; /* it was preempted, or its slice expired, while it held a lock */
 
 #include <scx/context.bpf.h>
@@ -137,9 +138,10 @@ s32 BPF_STRUCT_OPS(lavd_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	return cpu;
 }
 
-/* Run the task on an idle CPU of @active, or on any idle CPU if @active is NULL or the task is
- * pinned. Returns false if no idle CPU was found. There is no search if ops.select_cpu() has
- * already searched, unless the task should move to a better CPU (scx_should_move()). */
+/* Run the task on an idle CPU of @active, or on any idle CPU if @active is NULL. A pinned task gets
+ * its own CPU only, whether or not that CPU is active. Returns false if no idle CPU was found.
+ * There is no search if ops.select_cpu() has already searched, unless the task should move to a
+ * better CPU (scx_should_move()). */
 static bool run_on_idle(struct task_struct *p, struct scx_dl_task *t, const struct cpumask *active,
 			s32 prev_cpu, u64 enq_flags)
 {
@@ -158,8 +160,8 @@ static bool run_on_idle(struct task_struct *p, struct scx_dl_task *t, const stru
 	return true;
 }
 
-/* Kick an idle CPU of @active, or any idle CPU if @active is NULL: it may have become idle since
- * the last search. Returns whether a CPU was kicked. */
+/* Kick an idle CPU of @active, or any idle CPU if @active is NULL. A CPU may have become idle
+ * since the last search. Returns whether a CPU was kicked. */
 static bool kick_idle(struct task_struct *p, const struct cpumask *active)
 {
 	s32 cpu;
@@ -201,8 +203,8 @@ void BPF_STRUCT_OPS(lavd_enqueue, struct task_struct *p, u64 enq_flags)
 		insert_local(p, t, cpu, enq_flags);
 		return;
 	}
-	/* A task that has to leave its CPU may use any CPU, since real-time tasks may occupy all
-	 * active CPUs. */
+	/* A task that is enqueued again because its CPU was busy may use any CPU, since real-time
+	 * tasks may occupy all active CPUs. */
 	active = enq_flags & SCX_ENQ_REENQ ? NULL : confines(p, t);
 	if (run_on_idle(p, t, active, cpu, enq_flags))
 		return;

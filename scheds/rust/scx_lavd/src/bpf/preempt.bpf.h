@@ -41,15 +41,16 @@ static s32 find_victim(struct task_struct *p, const struct scx_dl_task *t, u64 u
 	return victim;
 }
 
-/* Preempt a task with a later deadline than @until, the deadline of @p: the task that runs on @cpu,
- * which is the CPU of @p or, unless @p is pinned, a task that runs on another CPU of the domain. */
+/* Preempt a task whose deadline is later than @until, the deadline of @p. This is the task that
+ * runs on @cpu, the CPU of @p, if its deadline is later. Otherwise, unless @p is pinned, it is a
+ * task on another CPU of the domain. */
 static void preempt(struct task_struct *p, const struct scx_dl_task *t, s32 cpu, u64 until)
 {
 	if (!scx_dl_should_preempt(t, cpu, until))
 		cpu = t->pinned_to ? -1 : find_victim(p, t, until);
 	if (cpu < 0)
 		return;
-	/* Prevent another task from preempting the same CPU meanwhile. */
+	/* Until the kick takes effect, no other task should preempt the same CPU. */
 	scx_running_clear(cpu);
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	count(nr_preempt);

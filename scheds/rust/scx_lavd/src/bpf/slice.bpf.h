@@ -28,8 +28,8 @@ static u64 first_slice_ns(const struct scx_dl_task *t, s32 cpu, u64 nr_waiting)
 				     config.slice_min_ns);
 }
 
-/* Return the slice of a task that starts to run on @cpu, or continues there. Note the slice for
- * shorten_slice(). */
+/* Return the slice of a task that starts to run on @cpu, or continues there. For shorten_slice(),
+ * note when the slice begins and whether it is boosted. */
 static u64 slice_ns(const struct scx_dl_task *t, s32 cpu)
 {
 	struct lavd_cpu *state = cpu_state(cpu);

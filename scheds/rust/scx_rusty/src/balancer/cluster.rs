@@ -4,8 +4,9 @@
 use super::sorted_tasks::{Found, Goal, SortedTasks, Walk};
 use super::{Costs, DomainLoad, DomainMask, Migration, NodeLoad, Plan, Snapshot};
 
-/// Minimum gain of a migration, relative to the mean load per CPU. A smaller gain may be a rounding
-/// error.
+/// Minimum gain of a migration, relative to the mean load per CPU. The gain is the distance by
+/// which both loads per CPU end inside the range between their previous values. A smaller gain may
+/// be a rounding error.
 const GAIN_MIN: f64 = 1e-9;
 
 /// Lower bound of the load that a transfer aims at, relative to the threshold. It matters if one of
@@ -26,8 +27,8 @@ impl Share {
         self.load / self.nr_cpus
     }
 
-    /// How much the load exceeds its share, which is `mean` per CPU. Negative if the load is below
-    /// its share.
+    /// How much the load exceeds the fair share of these CPUs, which is `mean` per CPU. Negative if
+    /// the load is below the fair share.
     fn excess(self, mean: f64) -> f64 {
         self.load - self.nr_cpus * mean
     }
@@ -86,7 +87,7 @@ pub(crate) struct Cluster<'a> {
     delta: Vec<f64>,
     /// Domain indexes by node.
     nodes: Vec<Vec<usize>>,
-    /// The mean load per CPU.
+    /// The mean load per CPU of the machine.
     mean: f64,
     migrations: Vec<Migration>,
     /// How many tasks [`Self::transfer`] looked at.

@@ -35,7 +35,8 @@ pub(crate) struct Costs {
     /// The part of an imbalance that one group transfers to another. If the imbalances of the two
     /// groups differ, the smaller one counts.
     pub(crate) transfer: f64,
-    /// The part of its imbalance that a group may give in a pass. One task may exceed it.
+    /// The part of its imbalance that a group may give in a pass. The first task that the group
+    /// gives may be heavier than that.
     pub(crate) push_max: f64,
 }
 
@@ -161,8 +162,9 @@ fn task_loads(snapshot: &Snapshot, kind: LoadKind) -> Vec<f64> {
     let mut aggregator = LoadAggregator::new(nr_cpus, kind);
     let known = |task: &&Task| task.domain < snapshot.domains.len();
     for task in snapshot.tasks.iter().filter(known) {
-        // The aggregator only finds the feasible weights. They do not depend on domains, so all
-        // tasks are recorded in domain 0. Recording cannot fail, because all values are in range.
+        // The aggregator is used only to clamp infeasible weights (`scx_utils::infeasible`). This
+        // does not depend on domains, so all tasks are recorded in domain 0. Recording cannot fail,
+        // because all values are in range.
         let _ = aggregator.record(0, weight_of(task), duty_cycle(task));
     }
     let ledger = aggregator.calculate();

@@ -7,7 +7,8 @@ pub(crate) struct SortedTasks {
     /// Load and index of each task.
     tasks: Vec<(f64, usize)>,
     /// A union-find forest that skips holes. If `ends[end] == end`, the place `end - 1` is not a
-    /// hole. Otherwise the last place before `end` that is not a hole is before `ends[end]` too.
+    /// hole, or `end` is 0. Otherwise `ends[end]` is less than `end`, and all places from
+    /// `ends[end]` to `end - 1` are holes.
     ends: Vec<usize>,
 }
 
@@ -62,8 +63,8 @@ pub(crate) struct Goal {
 
 impl Goal {
     /// Whether the task with the load `heavier` is visited before the task with the load `lighter`.
-    /// This is so if `heavier` is closer to `wanted`, or if the lighter task would hardly change
-    /// the imbalance and `heavier` is closer to the whole imbalance.
+    /// This is so if `heavier` is closer to `wanted`, or if `lighter` is less than half of `wanted`
+    /// and `heavier` is closer to `imbal`.
     fn prefers(self, heavier: f64, lighter: f64) -> bool {
         heavier - self.wanted < self.wanted - lighter
             || lighter < self.wanted / 2.0

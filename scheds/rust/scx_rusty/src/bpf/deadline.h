@@ -13,8 +13,8 @@
 #define RUSTY_FREQ_UNIT_NS (100 * 1000 * 1000ULL)
 #define RUSTY_FREQ_MAX 100000
 
-/* Upper bound of half of the average runtime, by whose logarithm rusty_prio() lowers the
- * priority. */
+/* rusty_prio() lowers the priority by the logarithm of half of the average runtime. This is the
+ * upper bound of that half. */
 #define RUSTY_RUNTIME_MAX_NS (50 * 1000 * 1000ULL)
 
 /* Highest priority: the last index of the table in rusty_latency_scale(). */
@@ -69,9 +69,10 @@ static inline u32 rusty_prio(u64 blocked_freq, u64 waker_freq, u64 avg_runtime_n
 }
 
 /*
- * Return the distance from a task's virtual time to its deadline, ns, at most @max_ns. It bounds
- * how far the virtual times of tasks drift apart: among CPU-bound tasks, whose runtimes are divided
- * by 0.15, one task would otherwise run for more than six slices, while others wait.
+ * Return the distance from a task's virtual time to its deadline, ns, at most @max_ns. The maximum
+ * bounds how far the virtual times of tasks drift apart. The runtimes of CPU-bound tasks are
+ * divided by 0.15. Without the maximum, one such task would run for more than six slices while
+ * others wait.
  */
 static inline u64 rusty_request_ns(u64 avg_runtime_ns, u32 prio, u64 max_ns)
 {

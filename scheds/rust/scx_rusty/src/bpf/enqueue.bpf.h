@@ -13,8 +13,8 @@ static u64 request_ns(const struct task_struct *p, const struct rusty_task *t)
 	return request_ns < most_ns ? request_ns : most_ns;
 }
 
-/* Return the deadline of a task. Lag and debt are bounded, so that no task waits too long. On a
- * wakeup, the lag is also bounded by config.credit_ns, because the task did not wait for a CPU
+/* Bound the lag and the debt of a task, so that no task waits too long, and return its deadline. On
+ * a wakeup, the lag is also bounded by config.credit_ns, because the task did not wait for a CPU
  * while it slept. */
 static u64 deadline(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 {
@@ -48,7 +48,8 @@ static u64 insert(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 		note_served(t->dom);
 	t->has_waited = true;
 	if (config.fifo_sched) {
-		/* A task that has already been dispatched keeps the rest of its slice. */
+		/* A task that has already been dispatched keeps the rest of its slice. The kernel
+		 * leaves the slice unchanged if 0 is passed. */
 		if (enq_flags & SCX_ENQ_REENQ)
 			slice = 0;
 		until = p->scx.dsq_vtime;

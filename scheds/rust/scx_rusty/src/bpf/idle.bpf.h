@@ -186,8 +186,9 @@ static void set_reach(struct bpf_cpumask *mask, u32 *has_any, u32 first, u32 las
 	}
 }
 
-/* Called by the tuner. A task that wakes up while a mask is being rebuilt may miss an idle CPU and
- * wait in a queue instead. */
+/* Called by the tuner. Sets the domains whose idle CPUs tasks of other domains may use (struct
+ * rusty_greedy). A task that wakes up while a mask is being rebuilt may miss an idle CPU and wait
+ * in a queue instead. */
 SEC("syscall")
 int rusty_set_greedy(struct rusty_greedy *args)
 {

@@ -26,7 +26,7 @@ struct rusty_config {
 	u32 fifo_sched;
 	u32 direct_greedy_numa;
 	u32 perf; /* performance level to request, up to SCX_CPUPERF_ONE; 0: none */
-	u64 credit_ns; /* maximum lag of a task after a sleep, ns of virtual time */
+	u64 credit_ns; /* how far a task's vtime may be behind its domain's after a sleep, ns */
 	u64 short_slice_ns; /* slice of tasks that no wakeup preempts: slice_ns() */
 	u64 half_life_ns; /* half-life of duty cycles */
 	u32 first_dom[RUSTY_NODES_MAX + 1]; /* first domain of each node, then nr_doms */
@@ -36,7 +36,7 @@ struct rusty_config {
 	u16 dom_of_cpu[RUSTY_CPUS_MAX];
 };
 
-/* Changed by the tuner at any time. */
+/* Changed at any time by the tuner (tuner.rs). */
 struct rusty_tune {
 	u64 slice_ns;
 };
@@ -67,12 +67,12 @@ struct rusty_load {
 	u32 dom; /* domain, or destination of a pending migration */
 	u32 weight; /* the effective weight, if rusty_config.cgroups is set */
 	u32 is_kworker;
-	u64 duty_cycle; /* fixed point, SCX_RAVG_FRAC_BITS */
+	u64 duty_cycle; /* average share of time runnable, SCX_RAVG_FRAC_BITS fractional bits */
 	u64 preferred_nodes; /* nodes of the memory policy, a bit for each kernel id; 0: none */
 	u64 allowed[RUSTY_DOM_WORDS]; /* domains with a CPU in the task's affinity */
 };
 
-/* Event counters of one CPU. */
+/* Event counters of one CPU. ClusterStats in stats.rs describes the events. */
 struct rusty_counts {
 	u64 wake_sync_prev_idle;
 	u64 wake_sync;

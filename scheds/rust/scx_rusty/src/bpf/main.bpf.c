@@ -94,9 +94,9 @@ void BPF_STRUCT_OPS(rusty_runnable, struct task_struct *p, u64 enq_flags)
 		note_weight(t, weight_of(p, t));
 	t->runtime_ns = 0;
 	if (!(enq_flags & SCX_ENQ_WAKEUP)) {
-		/* The kernel may have moved the task to another CPU: see follow_kernel(). A new
-		 * task has not been moved: its CPU was chosen by rusty_select_cpu(), and may be in
-		 * another domain. */
+		/* The kernel may have moved the task to another CPU. Forget our_cpu, so that
+		 * follow_kernel() uses the domain of the new CPU. A new task has not been moved:
+		 * rusty_select_cpu() chose its CPU, possibly in another domain than its own. */
 		if (p->se.sum_exec_runtime)
 			t->our_cpu = -1;
 		return;

@@ -3,9 +3,9 @@
 #ifndef __RUSTY_MIGRATE_BPF_H
 #define __RUSTY_MIGRATE_BPF_H
 
-/* A task is young until it has used this CPU time. place_young() may move young tasks. The duty
- * cycle of an older task, an average with a half-life of a second by default, is high enough for
- * the balancer. */
+/* A task is young until it has used this CPU time. place_young() may move young tasks. The balancer
+ * moves tasks by their load, but the duty cycle of a new task starts at 0. It is an average with a
+ * half-life of a second by default, and after this time it is high enough for the balancer. */
 #define YOUNG_NS (NSEC_PER_SEC / 4)
 
 static void forget_weight(struct rusty_task *t)

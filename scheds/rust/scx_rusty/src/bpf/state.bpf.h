@@ -88,7 +88,7 @@ struct rusty_task {
 	u32 runnable_weight; /* weight added to the domain's demand; 0: not counted */
 	u32 has_waited; /* last inserted into the DSQ of its domain or CPU, not a local DSQ */
 	u32 woken_sync; /* the last ops.select_cpu() had SCX_WAKE_SYNC */
-	s32 our_cpu; /* CPU last chosen by this scheduler or run on; -1: see follow_kernel() */
+	s32 our_cpu; /* CPU last chosen by this scheduler or run on; -1: kernel may have moved it */
 	/* Used only with config.cgroups. */
 	u64 effective_weight; /* see scx/cgroup.h */
 	struct scx_cgroup_task cgroup;
@@ -151,11 +151,12 @@ static bool is_allowed(const struct rusty_task *t, u32 dom)
 
 /*
  * Return the slice of a task of @dom. It shrinks as the queue grows, to bound the wait of the last
- * task. The slice of a task whose average runtime is too short for preemption (preempt.bpf.h) does
- * not depend on the utilization. Such a task usually sleeps before its slice ends. With a shorter
- * slice, a worker thread whose request takes longer than usual would wait for all other workers,
- * possibly while it holds a lock. With a longer slice, other tasks would wait for new tasks, some
- * of which turn out to be CPU-bound.
+ * task. The tuner adapts tune.slice_ns to the utilization. But a task whose average runtime is too
+ * short for preemption (preempt.bpf.h) gets config.short_slice_ns at any utilization, except with
+ * config.fifo_sched. Such a task usually sleeps before its slice ends. With a shorter slice, a
+ * worker thread whose request takes longer than usual would wait for all other workers, possibly
+ * while it holds a lock. With a longer slice, other tasks would wait longer for new tasks, some of
+ * which turn out to be CPU-bound.
  */
 static u64 slice_ns(u32 dom, const struct rusty_task *t)
 {

@@ -10,7 +10,7 @@ use super::super::table::{self, number, text, Column, Order};
 use crate::model::{Event, Snapshot};
 
 pub(super) static COLUMNS: [Column<Event>; 3] = [
-    // As the default column to sort by, this one leaves the events in the kernel's order.
+    // The default column to sort by. `Order::Fixed` leaves the events in the kernel's order.
     Column {
         growth: 17,
         ..text("EVENT", 27, 0, |e| e.name.clone(), Order::Fixed)

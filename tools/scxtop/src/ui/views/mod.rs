@@ -19,8 +19,8 @@ use super::table::{Column, Look, Order, Sort};
 use super::theme::Part;
 use crate::model::Snapshot;
 
-/// Least height of a body with a table and a second part below it. In a lower body, only details of
-/// a task are shown below the table.
+/// Least height of the area of a view for a table and a second part below it. With less height,
+/// only details of a task are shown below the table.
 const SPLIT_MIN: u16 = 14;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -135,7 +135,8 @@ pub(crate) fn split(snapshot: &Snapshot, state: &State, body: Rect) -> (Rect, Re
     }
     let mut height = body.height - below;
     if matches!(state.view, View::Dsqs | View::Topology) {
-        // The number of rows hardly changes, so what is below does not jump.
+        // Make the table no higher than its rows. In these views, their number hardly changes, so
+        // the part below the table does not jump.
         let rows = u16::try_from(total(snapshot, state.view)).unwrap_or(u16::MAX);
         height = height.min(rows.saturating_add(2));
     }

@@ -22,7 +22,7 @@ const HISTOGRAM_MAX: u16 = 14;
 const TASKS_MIN: u16 = 4;
 /// An interval of which at least this percentage was observed is shown as fully observed.
 const ALL_PCT: f64 = 99.0;
-/// Bodies up to this height have a short header, no histogram and no footer.
+/// Up to this height, the view has a short header, no histogram and no footer.
 const LOW: u16 = 15;
 
 pub(super) fn draw(buf: &mut Buffer, mut area: Rect, snapshot: &Snapshot, state: &State) {

@@ -13,8 +13,8 @@ use super::super::table::{self, number, text, Column, Order};
 use super::super::theme::{Part, Theme};
 use crate::model::{Snapshot, Task};
 
-/// Values of the kernel's `prio`: of nice 0, and of nice -20, the smallest of tasks that have a
-/// nice value.
+/// The kernel's `prio` of a task with nice 0, and with nice -20. Tasks with a smaller `prio` have
+/// no nice value.
 const PRIO_NICE_0: i32 = 120;
 const PRIO_FAIR_MIN: i32 = 100;
 
