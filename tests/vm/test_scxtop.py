@@ -209,6 +209,23 @@ def test_scheduler_is_killed_and_replaced(guest: Guest, start: Start) -> None:
     assert '"simple" disabled' in last["sched"]["last_exit"]
 
 
+def test_run_that_ends_between_two_readings_is_counted(guest: Guest) -> None:
+    """A task runs while it is read, and then sleeps. It is not switched in meanwhile, since no
+    other task uses its CPU."""
+    guest.run(["mkfifo", "/tmp/never_written"]).check()
+    script = "n=0; while [ $n -lt 60000 ]; do n=$((n + 1)); done; read x </tmp/never_written"
+    task = guest.spawn("computes", ["taskset", "8", "sh", "-c", script])
+    try:
+        found = snapshots(guest, 12, interval_s=0.2)
+        states = [t for snapshot in found for t in snapshot["tasks"] if t["pid"] == task.pid]
+        assert states[0]["state"] == "running"
+        assert states[-1]["state"] == "sleeping", states
+        ran_ns = int(read(guest, f"/proc/{task.pid}/schedstat").split()[0])
+        assert states[-1]["run_ns"] == ran_ns
+    finally:
+        task.signal(signal.SIGKILL)
+
+
 def test_forks_are_counted(guest: Guest, start: Start, load: Load) -> None:
     """A task for which no counters were allocated would be counted as lost."""
     start("scx_simple").wait_enabled()

@@ -32,6 +32,7 @@ static void fill(struct top_task *r, struct task_struct *p, struct top_observed 
 
 	r->run_ns = run_ns(p, clock);
 	r->wait_ns = wait_ns(p, clock);
+	r->nr_switches = counted(p)->sched_info.pcount;
 	r->nr_sleeps = counted(p)->nvcsw;
 	r->nr_preemptions = counted(p)->nivcsw;
 	r->nr_migrations = counted(p)->se.nr_migrations;
@@ -46,28 +47,28 @@ static void fill(struct top_task *r, struct task_struct *p, struct top_observed 
  * time. */
 static struct top_task record;
 
-/* Write a struct top_task for each task that is runnable or has run since the last reading; for all
- * tasks if control.is_complete is set. */
+/* Write a struct top_task for each task that is runnable or has run since the last struct was
+ * written for it; for all tasks if control.is_complete is set. */
 SEC("iter/task")
 int read_tasks(struct bpf_iter__task *ctx)
 {
 	struct task_struct *p = ctx->task;
 	struct top_observed *t;
+	u64 sum_exec_ns;
 
 	if (!p)
 		return 0;
 	t = bpf_task_storage_get(&tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!t)
 		return 0;
-	record.nr_switches = counted(p)->sched_info.pcount;
 	record.state = task_state(p);
-	if (!control.is_complete && record.state == TOP_SLEEPING &&
-	    record.nr_switches == t->nr_switches)
+	sum_exec_ns = counted(p)->se.sum_exec_runtime;
+	if (!control.is_complete && record.state == TOP_SLEEPING && sum_exec_ns == t->sum_exec_ns)
 		return 0;
 	fill(&record, p, t);
 	/* If the buffer is full, the kernel calls the program again for this task. */
 	if (!bpf_seq_write(ctx->meta->seq, &record, sizeof(record)))
-		t->nr_switches = record.nr_switches;
+		t->sum_exec_ns = sum_exec_ns;
 	return 0;
 }
 

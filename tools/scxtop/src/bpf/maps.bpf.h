@@ -45,7 +45,7 @@ struct {
 struct top_observed {
 	u64 woken_ns; /* time of its last wakeup, until it runs; 0: none */
 	u64 dsq_id; /* the DSQ that it was last inserted into */
-	u32 nr_switches; /* at the last reading */
+	u64 sum_exec_ns; /* se.sum_exec_runtime at the last reading */
 	u32 has_dsq; /* dsq_id is valid */
 	u32 wakeups[TOP_BUCKETS]; /* latencies of its wakeups */
 };

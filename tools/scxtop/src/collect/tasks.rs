@@ -68,7 +68,7 @@ impl Tasks {
 }
 
 fn is_active(now: &top_task, before: &top_task) -> bool {
-    now.state != bpf::TOP_SLEEPING || now.nr_switches != before.nr_switches
+    now.state != bpf::TOP_SLEEPING || now.run_ns != before.run_ns
 }
 
 fn task(now: &top_task, old: &top_task, interval_ns: u64) -> Task {
