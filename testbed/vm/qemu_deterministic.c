@@ -12,7 +12,7 @@
  *   without migration, display and sound runs.
  * - The main thread advances the guest's time to the next timer when all CPUs are idle, and kicks.
  *   If it runs again before the CPU thread has found that timer expired, it advances once more. So
- *   after its ppoll(), which releases the BQL, it continues only when the CPU thread waits.
+ *   after ppoll(), for which it drops the big QEMU lock (BQL), it waits until the CPU thread waits.
  *
  * A CPU sees an interrupt from another CPU only when its turn comes. QEMU divides the time until
  * the machine's next timer by the number of CPUs. So a turn may take a millisecond. If all
@@ -140,7 +140,7 @@ static int64_t turn_ns(int nr_cpus)
 	return ROUND_NS / nr_cpus;
 }
 
-/* Other programs that execute QEMU have the library, too. */
+/* The library is also preloaded into env and setarch, which execute QEMU and lack the function. */
 __attribute__((constructor)) static void set_turns(void)
 {
 	if (icount_percpu_budget)
@@ -180,7 +180,8 @@ int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 		next = next_function("pthread_cond_wait", "GLIBC_2.3.2");
 	if (!is_cpus_thread())
 		return next(cond, mutex);
-	if (!icount_percpu_budget || !qemu_shutdown_requested_get || !bql_locked) {
+	if (!icount_percpu_budget || !qemu_shutdown_requested_get || !qemu_reset_requested_get ||
+	    !bql_locked) {
 		fputs("this QEMU exports no symbols: use one with loadable modules\n", stderr);
 		_exit(1);
 	}

@@ -5,7 +5,7 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 128 * 1024); /* for 512 samples */
+	__uint(max_entries, 128 * 1024); /* room for 512 samples */
 } lavd_samples SEC(".maps");
 
 static void copy_comms(struct lavd_sample *sample, const struct task_struct *p, s32 waker_pid)
@@ -43,12 +43,14 @@ static void take_sample(const struct task_struct *p, struct scx_dl_task *t, s32 
 {
 	struct scx_cpufreq *freq = &scx_cpufreqs[(u32)cpu % SCX_CPUS_MAX];
 	struct lavd_sample *sample;
+	u64 nr_samples;
 
 	/* The decrement need not be atomic: if two CPUs take a sample at once, user space gets one
-	 * sample more. */
-	if (!lavd_request.nr_samples)
+	 * sample more than it requested. The value is read once, so that it cannot wrap. */
+	nr_samples = READ_ONCE(lavd_request.nr_samples);
+	if (!nr_samples)
 		return;
-	lavd_request.nr_samples--;
+	WRITE_ONCE(lavd_request.nr_samples, --nr_samples);
 	sample = bpf_ringbuf_reserve(&lavd_samples, sizeof(*sample), 0);
 	if (!sample)
 		return;
@@ -74,10 +76,9 @@ static void take_sample(const struct task_struct *p, struct scx_dl_task *t, s32 
 	sample->wake_freq = t->wake_freq;
 	sample->cpu_util = freq->util;
 	sample->perf_level = freq->level;
-	/* Wake user space only after the last sample. Otherwise the program would appear in the
-	 * samples itself. */
-	bpf_ringbuf_submit(sample,
-			   lavd_request.nr_samples ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP);
+	/* Wake user space only after the last sample. Otherwise the process that reads the samples
+	 * would appear in them. */
+	bpf_ringbuf_submit(sample, nr_samples ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP);
 }
 
 #endif /* __LAVD_SAMPLE_BPF_H */
