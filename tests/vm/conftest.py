@@ -126,7 +126,8 @@ def own_seed(test: str, one_in: int) -> list[int]:
 def is_in_sample(item: pytest.Item) -> bool:
     """Whether a test is in the sample: one in $SCX_SAMPLE tests, selected by commit and topology.
     Without $SCX_SAMPLE or git, all tests are in the sample. The caller applies the sample to runs
-    on older kernels or on other topologies than the default, where not all tests are needed."""
+    on older kernels or on other topologies than the default, where not all tests are needed, and to
+    tests that are marked as sampled."""
     number = digest(item.nodeid + item.config.getoption("--topology"))
     return number is None or number % int(os.environ.get("SCX_SAMPLE", "1")) == 0
 
@@ -136,6 +137,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--seeds"):
         config.pluginmanager.register(seeds.Report(config))
     config.addinivalue_line("markers", "once: does not depend on the kernel")
+    config.addinivalue_line("markers", "sampled: with $SCX_SAMPLE, only some of its parameters")
     config.addinivalue_line(
         "markers",
         "kernel_complains(pattern, series=None): kernel messages that this test causes, "
@@ -151,8 +153,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item.get_closest_marker("every_topology")]
     if on_another_kernel := config.getoption("--another-kernel"):
         items[:] = [item for item in items if not runs_once(item)]
-    if on_another_topology or on_another_kernel:
-        items[:] = [item for item in items if is_in_sample(item)]
+    is_elsewhere = on_another_topology or on_another_kernel
+    items[:] = [
+        item
+        for item in items
+        if is_in_sample(item) or not (is_elsewhere or item.get_closest_marker("sampled"))
+    ]
     if config.getoption("--seeds"):
         items[:] = [item for item in items if "seed" in getattr(item, "fixturenames", ())]
     if wanted := config.getoption("--programs"):

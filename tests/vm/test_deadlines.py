@@ -5,6 +5,7 @@ omit scx_lavd."""
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 from collections.abc import Callable
@@ -78,6 +79,32 @@ def test_tasks_share_by_weight(replayed: Replayed, scheduler: str) -> None:
     print(cpu_s)
     # 100 : 33 on 4 CPUs would be 3.0 s : 1.0 s.
     assert sum(cpu_s[0::2]) / sum(cpu_s[1::2]) == pytest.approx(NICE_0_TO_5, rel=0.05)
+
+
+#: Prints the statistics of the scheduler, and then the figures of the load.
+IDLE_MACHINE = """
+SCHEDULER --stats 0.5 >/tmp/stats & scheduler=$!
+until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
+LOAD >/tmp/load
+kill -INT $scheduler
+wait $scheduler
+tail -n 3 /tmp/stats
+cat /tmp/load
+"""
+
+
+@both
+def test_on_an_idle_machine_wakeups_are_not_queued(replayed: Replayed, scheduler: str) -> None:
+    """Each wakeup gets an idle CPU."""
+    script = IDLE_MACHINE.replace("SCHEDULER", scheduler)
+    printed = replayed(script.replace("LOAD", scx_load("--sleepers 1 --seconds 2")))
+    lines = [counters(line) for line in printed.splitlines() if line.startswith("running=")]
+    figures = json.loads(printed[printed.index("{\n") :])
+    print(lines, figures["sleepers"])
+    assert figures["sleepers"]["lateness_p99_us"] < 300
+    for line in lines:
+        assert line["direct"] > 50
+        assert line["shared"] <= 2
 
 
 @both

@@ -137,6 +137,7 @@ def walk_paths(guest: Guest) -> Iterator[Callable[[], None]]:
         reader.wait(TIMEOUT_S)
 
 
+@pytest.mark.sampled
 def test_unloads_beside_forks(
     guest: Guest, start: Start, walk_paths: Callable[[], None], program: str
 ) -> None:
@@ -150,6 +151,7 @@ def test_unloads_beside_forks(
     assert unloads_within(guest, scheduler, signal.SIGTERM, FORKS_END_S)
 
 
+@pytest.mark.sampled
 @pytest.mark.kernel_complains(RCU_WAITS, series="6.12")
 @pytest.mark.kernel_complains(RCU_WAITS, series="6.17")
 def test_kill_9_beside_forks_unloads_at_the_latest_when_they_end(
