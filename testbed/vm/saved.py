@@ -104,8 +104,9 @@ def _save(machine: qemu.Machine, state: Path) -> None:
         try:
             assert launched.monitor
             # QEMU reports events only after the greeting, which running CPUs would delay. With -S,
-            # the CPUs do not run before this command, which waits for the greeting.
-            launched.monitor.execute("cont")
+            # the CPUs do not run before this command, which waits for the greeting. Its reply may
+            # come only when all CPUs are idle (qemu_deterministic.c).
+            launched.monitor.execute("cont", _BOOT_TIMEOUT_S)
             if not launched.monitor.await_event("STOP", _BOOT_TIMEOUT_S):
                 raise MonitorError(f"it did not stop within {_BOOT_TIMEOUT_S:g} s")
             written = Path(scratch) / "state"
