@@ -102,6 +102,7 @@ def test_on_an_idle_machine_wakeups_are_not_queued(replayed: Replayed, scheduler
     figures = json.loads(printed[printed.index("{\n") :])
     print(lines, figures["sleepers"])
     assert figures["sleepers"]["lateness_p99_us"] < 300
+    assert len(lines) == 3
     for line in lines:
         assert line["direct"] > 50
         assert line["shared"] <= 2
