@@ -207,14 +207,14 @@ def test_all_of_many_hogs_run(guest: Guest, start: Start, load: Load, scheduler:
     hogs = load("--hogs", "512", *QUIET)
 
     def times_ns() -> list[int]:
-        """CPU times of all threads of the load: the hogs, and some threads that wait."""
+        """CPU times of all threads of the load: the hogs, and two threads that wait."""
         done = guest.read(f"/proc/{hogs.pid}/task/*/schedstat")
         return [int(line.split()[0]) for line in done.stdout.splitlines()]
 
     def nr_advanced(before: list[int]) -> int:
         return sum(b > a for a, b in zip(before, times_ns(), strict=True))
 
-    wait_for("all hogs exist", lambda: len(times_ns()) > 512)
+    wait_for("all hogs exist", lambda: len(times_ns()) == 514)
     for turn in ("once", "twice"):
         before = times_ns()
         wait_for(f"all hogs run {turn}", lambda before=before: nr_advanced(before) >= 512)

@@ -141,6 +141,8 @@ def test_tasks_without_quota_are_parked(guest: Guest, start: Start, load: Load) 
         guest.run(MAKE_LIMITED).check()
         scheduler = start("scx_flatcg", "-i", "0.5").wait_enabled()
         hogs = load("--hogs", "6", *QUIET)
+        # Once parked, a new thread might not run for long, and so not have its name yet.
+        wait_for("all hogs exist", lambda: len(hog_times_s(guest, hogs)) == 6)
         guest.run(f"echo {hogs.pid} >/sys/fs/cgroup/limited/cgroup.procs").check()
         first = counters(scheduler.wait_lines(1)[-1])["parked"]
         wait_for(
