@@ -114,8 +114,8 @@ void BPF_STRUCT_OPS(central_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	scx_count(stats, queued);
 	scx_insert_fifo(p, CENTRAL_DSQ, SCX_SLICE_INF, enq_flags);
-	/* If a CPU requests a task after this check, but before @p is in the queue, the timer
-	 * handles the request. */
+	/* The kernel inserts @p only after this callback has returned. If a CPU requests a task
+	 * between this check and the insertion, the timer handles the request. */
 	if (cpus_wait())
 		scx_kick_cpu(central_cpu, SCX_KICK_PREEMPT);
 }

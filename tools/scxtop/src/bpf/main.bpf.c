@@ -4,7 +4,7 @@
  * (counters.bpf.h), and records traces (trace.bpf.h). The programs here attach to the kernel's
  * events and pass them to the further counters and to the trace.
  *
- * Insertions into DSQs are observed by kprobes, not by fentry programs: since 7.0 the kernel passes
+ * Insertions into DSQs are observed by kprobes, not by fentry programs: since 7.1 the kernel passes
  * these kfuncs an argument that is not in their prototype, and an fentry program would clobber it.
  */
 #include <scx/types.bpf.h>

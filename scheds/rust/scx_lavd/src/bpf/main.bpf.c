@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * scx_lavd: tasks that other tasks wait for run first.
+ * scx_lavd: precedence for tasks on which other tasks wait.
  *
  * Each task has a latency criticality (criticality.h). It grows with the frequencies at which the
  * task waits for other tasks and wakes other tasks. It is larger if the task runs briefly or was

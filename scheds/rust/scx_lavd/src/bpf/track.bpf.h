@@ -102,8 +102,8 @@ static void update_criticality(const struct task_struct *p, struct scx_dl_task *
 					    p->scx.weight);
 }
 
-/* Whether the task has used more than its share: its virtual time is ahead of the virtual time of
- * its domain or, if it is pinned, also of its CPU. */
+/* Whether the task has used more than its share: its virtual time is ahead of that of its domain
+ * and, if the task is pinned, also ahead of that of its CPU. */
 static bool is_greedy(const struct scx_dl_task *t)
 {
 	return time_after(t->vtime, scx_dl_now(t));
