@@ -20,6 +20,7 @@ from pathlib import Path
 
 from vm import replay
 from vm.kernels import Kernel
+from vm.programs import COUNTERS, built
 from vm.topology import Topology
 
 from .workloads import Values, Workload
@@ -40,6 +41,7 @@ snapshot() {
 	section "$1"
 	grep ctxt /proc/stat
 	echo "now_s $(cut -d' ' -f1 /proc/uptime)"
+	[ -z "$counters" ] || $counters
 	[ "$pid" ] || return 0
 	for thread in /proc/$pid/task/*/schedstat; do echo "cpu_ns $(cut -d' ' -f1 $thread)"; done
 	grep -h VmHWM /proc/$pid/status
@@ -49,6 +51,7 @@ pid=
 switches=
 load=
 stats=
+counters=
 restore() {
 	[ -z "$stats" ] || echo "$stats" >/proc/sys/kernel/bpf_stats_enabled
 	kill $pid $switches $load 2>/dev/null
@@ -67,6 +70,9 @@ _COUNT_BPF = """\
 stats=$(cat /proc/sys/kernel/bpf_stats_enabled)
 echo 1 >/proc/sys/kernel/bpf_stats_enabled
 """
+
+#: Includes the emulator's counters in snapshots. The program is only in guests.
+_COUNT_INSTRUCTIONS = f"counters=$(command -v {COUNTERS})\n"
 
 #: Starts the scheduler, and waits until the kernel reports it as enabled.
 _START = """\
@@ -134,6 +140,8 @@ def script(subject: Subject, workload: Workload, cpus: int, scratch: str) -> str
     """The script of a round. The script writes its files to the directory `scratch`."""
     command = workload.command(cpus)
     lines = [_PRELUDE]
+    if workload.counts_instructions:
+        lines.append(_COUNT_INSTRUCTIONS)
     if workload.counts_cost:
         lines.append(_COUNT_BPF)
     if subject.program:
@@ -184,7 +192,7 @@ def _in_guest(
     place: Place, subject: Subject, workload: Workload, seed: int, cancelled: Callable[[], bool]
 ) -> str:
     assert place.kernel and place.topology
-    programs = [place.tools / "scx_load", place.tools / "scx_switches"]
+    programs = [place.tools / "scx_load", place.tools / "scx_switches", built(COUNTERS)]
     if workload.program != "scx_load":
         programs.append(Path(shutil.which(workload.program) or workload.program))
     if subject.program:
@@ -243,6 +251,9 @@ def figures(output: str, workload: Workload, cpus: int) -> Values:
         values["scheduler_cpu_percent"] = spent["cpu_ns"] / spent["now_s"] / 1e7
         values["scheduler_memory_mib"] = after["VmHWM"] / 1024
         values["switch_cost_ns"] = spent["cpu_ns"] / spent["ctxt"]
+    if "instructions" in after:
+        values["instructions_per_switch"] = spent["instructions"] / spent["ctxt"]
+        values["clock_reads_per_switch"] = spent["clock_reads"] / spent["ctxt"]
     if workload.switches:
         values |= _idle(found["switches"], cpus)
     if workload.counts_cost and "cpu_ns" in after:

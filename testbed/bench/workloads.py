@@ -53,6 +53,8 @@ class Workload:
     switches: tuple[str, ...] = ()
     #: Whether the scheduler's BPF programs and system calls are counted, which has an overhead.
     counts_cost: bool = False
+    #: Whether the emulator's counters are read before and after the load.
+    counts_instructions: bool = False
     #: The program. If it is not installed, the workload is skipped, or is refused if the user has
     #: requested it.
     program: str = "scx_load"
@@ -170,7 +172,11 @@ _REQUESTS = (
 )
 #: Elapsed time divided by the round trips of all pairs. In a deterministic guest, this is the
 #: number of instructions of a round trip, not a latency.
-_ROUND_TRIP = (Figure("round_trip_us", "time per round trip of all pairs", "µs"),)
+_ROUND_TRIP = (
+    Figure("round_trip_us", "time per round trip of all pairs", "µs"),
+    Figure("instructions_per_switch", "instructions per switch", ""),
+    Figure("clock_reads_per_switch", "reads of the clock per switch", ""),
+)
 _read_requests = _fields("requests", *(figure.name for figure in _REQUESTS))
 _read_spawn = _fields("forks", *(figure.name for figure in _SPAWN))
 _read_periodic = _fields("periodic", *(figure.name for figure in _PERIODIC))
@@ -219,6 +225,7 @@ WORKLOADS = {
             lambda _: _load(1, pipes=1),
             _ROUND_TRIP,
             _round_trip,
+            counts_instructions=True,
         ),
         Workload(
             "pingpong-pinned",
@@ -226,6 +233,7 @@ WORKLOADS = {
             lambda _: _load(1, "--pin-pipes", pipes=1),
             _ROUND_TRIP,
             _round_trip,
+            counts_instructions=True,
         ),
         Workload(
             "pingpong-many",
@@ -233,6 +241,15 @@ WORKLOADS = {
             lambda cpus: _load(1, pipes=3 * cpus),
             _ROUND_TRIP,
             _round_trip,
+            counts_instructions=True,
+        ),
+        Workload(
+            "scale",
+            "the same, one pair per CPU: compare topologies",
+            lambda cpus: _load(1, pipes=cpus),
+            _ROUND_TRIP,
+            _round_trip,
+            counts_instructions=True,
         ),
         Workload(
             "messaging",

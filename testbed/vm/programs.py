@@ -15,6 +15,8 @@ from .qemu import QemuError
 
 #: The program that saves and resumes a guest. Meson builds it from guest/scx_resume.c.
 RESUME = "scx_resume"
+#: The program that prints the emulator's counters. Meson builds it from guest/scx_counters.c.
+COUNTERS = "scx_counters"
 #: The program that runs jobs for the host: see agent().
 AGENT = "scx_agent"
 _AGENT_SOURCE = Path(__file__).parent / "guest" / f"{AGENT}.c"

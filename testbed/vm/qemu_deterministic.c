@@ -29,11 +29,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include "qemu_patch.h"
 
 /* Time in which all CPUs have a turn, in guest time. */
 #define ROUND_NS 122070
@@ -91,50 +90,6 @@ void g_usleep(unsigned long microseconds)
 		pause();
 }
 
-/* Machine code that jumps to any address. */
-struct __attribute__((packed)) jump {
-#if defined(__x86_64__)
-	uint16_t load; /* mov $target, %rax */
-	void *target;
-	uint16_t go; /* jmp *%rax */
-#elif defined(__aarch64__)
-	uint32_t load; /* ldr x16, target */
-	uint32_t go; /* br x16 */
-	void *target;
-#endif
-};
-
-static const struct jump to_anywhere = {
-#if defined(__x86_64__)
-	.load = 0xb848,
-	.go = 0xe0ff,
-#elif defined(__aarch64__)
-	.load = 0x58000050,
-	.go = 0xd61f0200,
-#else
-#error "write a jump for this architecture"
-#endif
-};
-
-/* Make `function` jump to `other`. QEMU calls its functions directly, so that a preloaded function
- * of the same name has no effect. */
-static void replace(void *function, void *other)
-{
-	uintptr_t page_size = sysconf(_SC_PAGESIZE);
-	uintptr_t first = (uintptr_t)function & -page_size;
-	size_t size = (uintptr_t)function + sizeof(struct jump) - first;
-	struct jump jump = to_anywhere;
-
-	jump.target = other;
-	if (mprotect((void *)first, size, PROT_READ | PROT_WRITE | PROT_EXEC)) {
-		perror("cannot set the length of turns");
-		_exit(1);
-	}
-	memcpy(function, &jump, sizeof(jump));
-	__builtin___clear_cache(function, (char *)function + sizeof(jump));
-	mprotect((void *)first, size, PROT_READ | PROT_EXEC);
-}
-
 static int64_t turn_ns(int nr_cpus)
 {
 	return ROUND_NS / nr_cpus;
@@ -144,7 +99,7 @@ static int64_t turn_ns(int nr_cpus)
 __attribute__((constructor)) static void set_turns(void)
 {
 	if (icount_percpu_budget)
-		replace(icount_percpu_budget, turn_ns);
+		scx_qemu_replace(icount_percpu_budget, turn_ns, "set the length of turns");
 }
 
 static void set_waiting(bool waits)

@@ -193,6 +193,32 @@ def test_script_runs_the_load_under_the_scheduler(tmp_path: Path) -> None:
     assert (tmp_path / "state").read_text() == "disabled\n"
 
 
+def test_counters_are_divided_by_the_switches() -> None:
+    output = """\
+== before
+ctxt 100
+now_s 1.00
+instructions 4000000000
+clock_reads 70
+== after
+ctxt 300
+now_s 2.00
+instructions 5000000000
+clock_reads 670
+== load
+{"pipes": {"round_trips_per_s": 50000}}
+== done
+"""
+    assert measure.figures(output, WORKLOADS["pingpong"], 4) == {
+        "round_trip_us": 20.0,
+        "instructions_per_switch": 5_000_000,
+        "clock_reads_per_switch": 3,
+    }
+    # On the host, there are no counters.
+    without = re.sub("^(instructions|clock_reads) .*\n", "", output, flags=re.MULTILINE)
+    assert measure.figures(without, WORKLOADS["pingpong"], 4) == {"round_trip_us": 20.0}
+
+
 @pytest.mark.parametrize(
     ("scheduler", "load", "reason"),
     [

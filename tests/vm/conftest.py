@@ -35,7 +35,7 @@ from schedulers import C_SCHEDULERS, ROOT, RUST_SCHEDULERS
 from system_bus import SystemBus
 from vm import emulator, health, initramfs, kernels, qemu, replay, topology
 from vm.guest import Guest, Process
-from vm.programs import lacking
+from vm.programs import COUNTERS, built, lacking
 
 #: The first kernel whose guests count instructions as time. 6.17 may hang if the scheduler is
 #: unloaded while a CPU goes offline under load. In guests with the host's time this hardly ever
@@ -209,7 +209,7 @@ def programs(build_dir: Path) -> list[Path]:
     lacks."""
     folders = [build_dir / folder for folder in ("scheds/c", "rust", "tests/clients")]
     ours = [p for d in folders for p in d.glob("scx*") if p.is_file() and not p.suffix]
-    return [*ours, *lacking()]
+    return [*ours, built(COUNTERS), *lacking()]
 
 
 @pytest.fixture(scope="session")

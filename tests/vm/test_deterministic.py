@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -62,6 +63,25 @@ dmesg | md5sum
 """
 #: Digests of the output of REFERENCE, by kernel, QEMU and base image.
 REFERENCES = Path(__file__).with_name("reference.json")
+
+
+#: Prints the emulator's counters and the uptime before and after four busy CPUs and a sleep.
+COUNT = """
+count() { scx_counters; cut -d " " -f 1 /proc/uptime; }
+count; scx_load --hogs 8 --sleepers 0 --pipes 0 --forks-per-s 0 --seconds 0.5; count; sleep 1; count
+"""
+
+
+def test_counters_count_what_the_cpus_execute(replays: Replay, shape: Topology) -> None:
+    """A busy machine executes an instruction per ns, and an idle one hardly any."""
+    output = replays(shape, COUNT).output.decode()
+    numbers = re.findall(r"instructions (\d+)\nclock_reads (\d+)\n([\d.]+)\n", output)
+    before, busy, idle = [(int(n), int(reads), float(now)) for n, reads, now in numbers]
+    assert busy[0] - before[0] == pytest.approx(1e9 * (busy[2] - before[2]), rel=0.1)
+    assert idle[2] - busy[2] >= 1
+    assert idle[0] - busy[0] < 50_000_000
+    # The kernel reads the clock at each tick.
+    assert busy[1] - before[1] > 100
 
 
 def test_output_is_the_same_on_another_machine(
