@@ -30,4 +30,19 @@ static inline void scx_kick_cpu(s32 cpu, u64 flags)
 		scx_bpf_kick_cpu(cpu, flags);
 }
 
+/*
+ * In ops.enqueue(), after the call that queues a task for @cpu only: kick @cpu if it is idle.
+ *
+ * If the task was woken by a task on the same CPU, the CPU is not idle, and needs no interrupt. It
+ * cannot become idle before the task is inserted, because the kernel holds the lock of its run
+ * queue.
+ */
+static inline void scx_kick_idle_cpu(s32 cpu, u64 enq_flags)
+{
+	if (enq_flags & SCX_ENQ_WAKEUP && cpu == (s32)bpf_get_smp_processor_id() &&
+	    bpf_get_current_task_btf()->pid)
+		return;
+	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+}
+
 #endif /* __SCX_KICK_BPF_H */

@@ -83,7 +83,7 @@ static bool enqueue_standing(struct task_struct *p, struct rl_task *t, u64 enq_f
 	if (dsq_id == SHARED_DSQ)
 		kick_idle_for(p);
 	else if (!is_dying_cpu())
-		scx_bpf_kick_cpu(dsq_id, SCX_KICK_IDLE);
+		scx_kick_idle_cpu(dsq_id, enq_flags);
 	count(nr_kernel);
 	return true;
 }

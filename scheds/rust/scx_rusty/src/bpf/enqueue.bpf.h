@@ -142,7 +142,7 @@ static void enqueue(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 		return;
 	until = insert(p, t, enq_flags);
 	if (p->nr_cpus_allowed == 1)
-		scx_bpf_kick_cpu(bpf_cpumask_first(p->cpus_ptr), SCX_KICK_IDLE);
+		scx_kick_idle_cpu(bpf_cpumask_first(p->cpus_ptr), enq_flags);
 	else if (kick_for(p, t))
 		return;
 	if (enq_flags & SCX_ENQ_WAKEUP)

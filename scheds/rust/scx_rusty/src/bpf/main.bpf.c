@@ -14,6 +14,7 @@
 #include <scx/exit_info.bpf.h>
 #include <scx/first.bpf.h>
 #include <scx/immed.bpf.h>
+#include <scx/kick.bpf.h>
 #include <scx/migration.bpf.h>
 #include <scx/own.bpf.h>
 #include <scx/preempt.bpf.h>
