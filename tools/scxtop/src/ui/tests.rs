@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Screens of recorded snapshots, and of snapshots that cannot occur.
+//! Screens of recorded snapshots, of snapshots that are written by hand, and of snapshots that cannot
+//! occur.
 
 mod odd;
 
@@ -27,6 +28,17 @@ pub(super) fn snapshot() -> Snapshot {
 /// The same machine without a scheduler, and without known frequencies.
 pub(super) fn no_sched() -> Snapshot {
     serde_json::from_str(include_str!("testdata/no_sched.json")).unwrap()
+}
+
+/// What `scxtop top --json --tasks 24` printed in a guest with 2 nodes of 4 CPUs, one of them offline:
+/// with scx_rusty beside hogs, sleepers, pipes and short commands, and without a scheduler beside
+/// fewer of these.
+fn recorded() -> [(&'static str, Snapshot); 2] {
+    [
+        ("sched", include_str!("testdata/sched_recorded.json")),
+        ("none", include_str!("testdata/none_recorded.json")),
+    ]
+    .map(|(name, text)| (name, serde_json::from_str(text).unwrap()))
 }
 
 pub(super) fn state(view: View, (width, height): (u16, u16)) -> State {
@@ -74,7 +86,8 @@ fn large() -> Snapshot {
 
 #[test]
 fn recorded_percentiles_are_those_of_the_buckets() {
-    for snapshot in [snapshot(), no_sched()] {
+    let recorded = recorded().map(|(_, snapshot)| snapshot);
+    for snapshot in recorded.iter().chain(&[snapshot(), no_sched()]) {
         let tasks = snapshot.tasks.iter().map(|task| &task.wakeup);
         for latency in tasks.chain([&snapshot.wakeup]) {
             let mut counts = vec![0; BUCKETS];
@@ -88,7 +101,7 @@ fn recorded_percentiles_are_those_of_the_buckets() {
 
 #[test]
 fn every_view_at_usual_sizes() {
-    for (name, snapshot) in [("sched", snapshot()), ("none", no_sched())] {
+    for (name, snapshot) in recorded() {
         for view in View::ALL {
             for size in [(80, 24), (120, 40)] {
                 let name = format!("{name}_{view:?}_{}x{}", size.0, size.1).to_lowercase();
