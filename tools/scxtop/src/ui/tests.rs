@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Screens of recorded snapshots, of snapshots that are written by hand, and of snapshots that cannot
-//! occur.
+//! Screens of recorded snapshots, of snapshots that are written by hand, and of snapshots that
+//! cannot occur.
 
 mod odd;
 
@@ -30,9 +30,9 @@ pub(super) fn no_sched() -> Snapshot {
     serde_json::from_str(include_str!("testdata/no_sched.json")).unwrap()
 }
 
-/// What `scxtop top --json --tasks 24` printed in a guest with 2 nodes of 4 CPUs, one of them offline:
-/// with scx_rusty beside hogs, sleepers, pipes and short commands, and without a scheduler beside
-/// fewer of these.
+/// What `scxtop top --json --tasks 24` printed in a guest with 2 nodes of 4 CPUs, one of them
+/// offline: with scx_rusty beside hogs, sleepers, pipes and short commands, and without a scheduler
+/// beside fewer of these.
 fn recorded() -> [(&'static str, Snapshot); 2] {
     [
         ("sched", include_str!("testdata/sched_recorded.json")),
