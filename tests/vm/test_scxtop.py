@@ -403,23 +403,34 @@ def words(displayed: str) -> str:
     return re.sub(r"\x1b(\[[0-9;?]*[A-Za-z]|[()].|.)", " ", displayed)
 
 
-def test_views_in_a_terminal(guest: Guest, start: Start, load: Load) -> None:
-    """Shows every view, resizes the terminal, and ends the scheduler while scxtop runs. When scxtop
-    ends, it restores the terminal."""
+def show_all_views(guest: Guest, top: Terminal, scheduler: str) -> None:
+    """Shows each view, and last the overview, with the name of the scheduler."""
+    for key, text in (
+        ("2", "COMM"),
+        ("3", "DEPTH"),
+        ("4", "GROUP"),
+        ("5", "SELECT_CPU_FALLBACK" if has_events(guest) else "no"),
+        ("6", "VALUE"),
+        ("1", "hog"),
+    ):
+        top.type(key)
+        top.wait_shown(text, scheduler)
+
+
+@STOPS_FAIR_SERVER_TWICE
+def test_views_in_a_terminal(guest: Guest, start: Start, load: Load, set_cpu: SetCpu) -> None:
+    """Shows every view, also while a CPU is offline, and after the scheduler was killed and
+    replaced. Resizes the terminal. When scxtop ends, it restores the terminal."""
     scheduler = start("scx_simple").wait_enabled()
     hogs = load("--hogs", "5", *TWO_HOGS[2:])
     wait_for("the hogs run", lambda: hogs_run(guest, hogs))
     top = Terminal(guest, "--interval", "0.5")
     top.wait_shown("Overview", "simple", "hog")
-    for key, text in (
-        ("2", "COMM"),
-        ("3", "0x0"),
-        ("4", "LLC"),
-        ("5", "SELECT_CPU_FALLBACK" if has_events(guest) else "no"),
-        ("6", "global"),
-    ):
-        top.type(key)
-        top.wait_shown(text)
+    show_all_views(guest, top, "simple")
+    set_cpu(2, False)
+    top.wait_shown("offline")
+    show_all_views(guest, top, "simple")
+    set_cpu(2, True)
     top.type("?")
     top.wait_shown("this help")
     # Any key ends the help.
@@ -428,9 +439,11 @@ def test_views_in_a_terminal(guest: Guest, start: Start, load: Load) -> None:
     pid = guest.run("pidof scx_pty").check().stdout.strip()
     guest.run(f"kill -USR1 {pid}").check()
     top.wait_shown("Overview", "hog")
-    scheduler.end(signal.SIGINT)
+    scheduler.process.signal(signal.SIGKILL)
     top.type("3")
     top.wait_shown("no sched_ext scheduler")
+    start("scx_fifo").wait_enabled()
+    show_all_views(guest, top, "fifo")
     top.type("q")
     assert top.process.wait(TIMEOUT_S) == 0, top.process.stderr()
     # scxtop has restored the main screen and the cursor.
