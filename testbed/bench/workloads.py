@@ -170,8 +170,9 @@ _REQUESTS = (
     Figure("latency_p99_ms", "answered after, p99", "ms", is_latency=True),
     Figure("done_per_s", "requests", "/s", "higher"),
 )
-#: Elapsed time divided by the round trips of all pairs. In a deterministic guest, this is the
-#: number of instructions of a round trip, not a latency.
+#: The first figure is the elapsed time divided by the round trips of all pairs. In a deterministic
+#: guest, this is the number of instructions of a round trip while at least one CPU is busy, not a
+#: latency.
 _ROUND_TRIP = (
     Figure("round_trip_us", "time per round trip of all pairs", "µs"),
     Figure("instructions_per_switch", "instructions per switch", ""),

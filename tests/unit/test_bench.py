@@ -21,7 +21,7 @@ from bench import measure, overview, page, plot, record, rounds, summary, table
 from bench import results as results_page
 from bench.measure import Place, RoundError, Subject
 from bench.rounds import EEVDF, Plan, Results, Round
-from bench.workloads import NICES, OF_SCHEDULER, WORKLOADS, Values, ideal_shares
+from bench.workloads import NICES, OF_SCHEDULER, WORKLOADS, Values, Workload, ideal_shares
 from vm import topology
 from vm.kernels import Kernel
 
@@ -162,7 +162,9 @@ def test_failed_round_reports_the_reason(output: str, reason: str) -> None:
         measure.figures(output, WAKEUP, 4)
 
 
-def run_script(tmp_path: Path, subject: Subject, scheduler: str, load: str) -> str:
+def run_script(
+    tmp_path: Path, subject: Subject, scheduler: str, load: str, workload: Workload = WAKEUP
+) -> str:
     """The output of a round with these two scripts as scheduler and load."""
     for name, text in (("scx_rustland", scheduler), ("scx_load", load)):
         file = tmp_path / name
@@ -170,7 +172,7 @@ def run_script(tmp_path: Path, subject: Subject, scheduler: str, load: str) -> s
         file.chmod(0o755)
     state = tmp_path / "state"
     state.write_text("disabled\n")
-    script = measure.script(subject, WAKEUP, 4, str(tmp_path))
+    script = measure.script(subject, workload, 4, str(tmp_path))
     script = script.replace("/sys/kernel/sched_ext/state", str(state))
     env = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "STATE": str(state)}
     done = subprocess.run(["sh", "-c", script], env=env, stdout=subprocess.PIPE, timeout=60)
@@ -191,6 +193,18 @@ def test_script_runs_the_load_under_the_scheduler(tmp_path: Path) -> None:
     assert values["scheduler_memory_mib"] > 0
     assert (tmp_path / "seen").read_text() == "enabled\n"
     assert (tmp_path / "state").read_text() == "disabled\n"
+
+
+@pytest.mark.parametrize("name", ["pingpong", "pingpong-pinned", "pingpong-many", "scale"])
+def test_script_reads_the_counters(tmp_path: Path, name: str) -> None:
+    program = tmp_path / "scx_counters"
+    program.write_text("#!/bin/sh\necho instructions 5\necho clock_reads 6\n")
+    program.chmod(0o755)
+    load = """sleep 0.05; echo '{"pipes": {"round_trips_per_s": 50000}}'"""
+    output = run_script(tmp_path, OURS, SERVES, load, WORKLOADS[name])
+    for section in ("before", "after"):
+        assert "instructions 5\nclock_reads 6\n" in measure.sections(output)[section]
+    assert measure.figures(output, WORKLOADS[name], 4)["instructions_per_switch"] == 0
 
 
 def test_counters_are_divided_by_the_switches() -> None:

@@ -403,15 +403,15 @@ def words(displayed: str) -> str:
     return re.sub(r"\x1b(\[[0-9;?]*[A-Za-z]|[()].|.)", " ", displayed)
 
 
-def show_all_views(top: Terminal, scheduler: str, event: str) -> None:
-    """Shows each view, and last the overview, with the name of the scheduler. `event` is displayed
-    in the view of the events."""
+def show_all_views(top: Terminal, scheduler: str, event: str, statistic: str) -> None:
+    """Shows each view, and last the overview, with the name of the scheduler. `event` and
+    `statistic` are displayed in the views of the events and of the scheduler's statistics."""
     for key, text in (
         ("2", "COMM"),
-        ("3", "DEPTH"),
-        ("4", "GROUP"),
+        ("3", "0x0"),
+        ("4", "LLC"),
         ("5", event),
-        ("6", "VALUE"),
+        ("6", statistic),
         ("1", "hog"),
     ):
         top.type(key)
@@ -429,10 +429,10 @@ def test_views_in_a_terminal(guest: Guest, start: Start, load: Load, set_cpu: Se
     wait_for("the hogs run", lambda: hogs_run(guest, hogs))
     top = Terminal(guest, "--interval", "0.5")
     top.wait_shown("Overview", "simple", "hog")
-    show_all_views(top, "simple", event)
+    show_all_views(top, "simple", event, "global")
     set_cpu(2, False)
     top.wait_shown("offline")
-    show_all_views(top, "simple", event)
+    show_all_views(top, "simple", event, "global")
     set_cpu(2, True)
     top.type("?")
     top.wait_shown("this help")
@@ -449,7 +449,7 @@ def test_views_in_a_terminal(guest: Guest, start: Start, load: Load, set_cpu: Se
     top.wait_shown("no sched_ext scheduler")
     start("scx_fifo").wait_enabled()
     hogs.signal(signal.SIGCONT)
-    show_all_views(top, "fifo", event)
+    show_all_views(top, "fifo", event, "nr_queued")
     top.type("q")
     assert top.process.wait(TIMEOUT_S) == 0, top.process.stderr()
     # scxtop has restored the main screen and the cursor.

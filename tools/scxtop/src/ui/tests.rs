@@ -101,7 +101,8 @@ fn recorded_percentiles_are_those_of_the_buckets() {
 
 #[test]
 fn every_view_at_usual_sizes() {
-    for (name, snapshot) in recorded() {
+    let made = [("made_sched", snapshot()), ("made_none", no_sched())];
+    for (name, snapshot) in recorded().into_iter().chain(made) {
         for view in View::ALL {
             for size in [(80, 24), (120, 40)] {
                 let name = format!("{name}_{view:?}_{}x{}", size.0, size.1).to_lowercase();
