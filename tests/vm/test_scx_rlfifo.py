@@ -184,6 +184,39 @@ def test_slow_policy_gets_a_longer_timeout(replayed: Callable[[str], str]) -> No
     assert not any(count["nr_scheduled"] for count in counts[1:])
 
 
+#: Stops and resumes the scheduler five times beside hogs, and prints how often the kernel has
+#: re-enqueued tasks with SCX_ENQ_IMMED. The shell is a real-time task, as in STOPS.
+WAKEUPS_OF_ALL_THREADS = """
+scx_rlfifo & scheduler=$!
+until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
+scx_load --hogs 8 --pipes 0 --forks-per-s 0 --seconds 60 >/dev/null & load=$!
+sleep 0.2
+chrt -f -p 50 $$
+for round in 1 2 3 4 5; do
+    kill -STOP $scheduler
+    sleep 0.05
+    kill -CONT $scheduler
+    sleep 0.1
+    grep SCX_EV_REENQ_IMMED /sys/kernel/sched_ext/root/events
+done
+kill -INT $load
+wait $load
+kill -INT $scheduler
+wait $scheduler
+"""
+
+
+def test_own_threads_do_not_displace_each_other(replayed: Callable[[str], str]) -> None:
+    """SIGCONT wakes all threads of the scheduler at once, and no CPU is idle. If two threads
+    preempted the same CPU, the kernel would enqueue both of them again. When both then moved to the
+    same other CPU, this went on for 10 to 100 ms, 6000 to 100,000 times, and no thread ran."""
+    printed = replayed(WAKEUPS_OF_ALL_THREADS)
+    found = [int(line.split()[1]) for line in printed.splitlines() if "REENQ_IMMED" in line]
+    print(found)
+    assert len(found) == 5
+    assert found[-1] < 100
+
+
 @pytest.mark.every_topology
 @STOPS_FAIR_SERVER_TWICE
 def test_hotplug_in_place(guest: Guest, start: Start, load: Load, set_cpu: SetCpu) -> None:

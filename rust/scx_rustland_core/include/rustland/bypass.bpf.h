@@ -24,14 +24,23 @@ static bool is_preemptible(s32 cpu)
 	return test_cpu(shared.online, cpu) && !is_taken_by_higher_class(cpu);
 }
 
-/* Return a CPU other than @cpu that @p may preempt; @cpu if there is none. */
+/* Whether the current task of @cpu is already being preempted by another urgent task. */
+static bool is_being_preempted(s32 cpu)
+{
+	struct rl_cpu *state = cpu_state(cpu);
+
+	return state && *(volatile u32 *)&state->is_preempted;
+}
+
+/* Return a CPU other than @cpu that @p may preempt, and whose current task is not being preempted
+ * already; @cpu if there is none. */
 static s32 other_preemptible_cpu(struct task_struct *p, s32 cpu)
 {
 	s32 other;
 
 	bpf_for(other, 0, nr_cpu_ids) {
 		if (other != cpu && bpf_cpumask_test_cpu(other, p->cpus_ptr) &&
-		    is_preemptible(other))
+		    is_preemptible(other) && !is_being_preempted(other))
 			return other;
 	}
 	return cpu;
@@ -77,6 +86,10 @@ static void preempt_with(struct task_struct *p, s32 cpu, u64 enq_flags)
  * or has to leave it. On Linux 7.2, SCX_ENQ_IMMED in *@immed makes the thread leave a CPU at once
  * when a task of a higher class runs there. It is not set for a thread that finds no CPU to move
  * to, because the kernel would enqueue this thread again and again.
+ *
+ * The kernel also re-enqueues a thread with SCX_ENQ_IMMED if a second task is in the local DSQ. So
+ * two threads must not follow each other from one CPU to the next: neither would ever run. The
+ * second thread finds the CPU of the first one being preempted, and takes another one.
  */
 static s32 cpu_for_own(struct task_struct *p, s32 cpu, u64 enq_flags, u64 *immed)
 {
@@ -84,7 +97,7 @@ static s32 cpu_for_own(struct task_struct *p, s32 cpu, u64 enq_flags, u64 *immed
 
 	if (scx_task_is_migration_disabled(p, enq_flags))
 		return cpu;
-	if (enq_flags & SCX_ENQ_REENQ || !is_preemptible(cpu))
+	if (enq_flags & SCX_ENQ_REENQ || !is_preemptible(cpu) || is_being_preempted(cpu))
 		to = other_preemptible_cpu(p, cpu);
 	if (to != cpu || !(enq_flags & SCX_ENQ_REENQ))
 		*immed = is_preemptible(to) ? SCX_ENQ_IMMED : 0;
