@@ -52,7 +52,9 @@ struct rl_queued {
 	u64 enq_seq; /* unique number of this enqueue */
 	u64 now_ns; /* when the task was enqueued, CLOCK_MONOTONIC like start_ns and stop_ns */
 	u64 start_ns; /* when the task last started to run; 0: not since the scheduler's start */
-	u64 stop_ns; /* when the task last stopped running; 0: not since the scheduler's start */
+	/* When the task last stopped running: start_ns plus the CPU time of that run; 0: not since
+	 * the scheduler's start. */
+	u64 stop_ns;
 	u64 exec_ns; /* CPU time since the task last slept */
 	u64 sum_exec_ns; /* CPU time since fork */
 	u64 vtime; /* vtime of the last decision plus the advance since then (rl_decision.weight) */

@@ -220,13 +220,16 @@ void BPF_STRUCT_OPS(rl_stopping, struct task_struct *p, bool runnable)
 {
 	struct rl_counters *c = scx_counters(rl_counters);
 	struct rl_task *t = task_state(p);
+	u64 ran_ns;
 
 	if (c)
 		c->nr_running--;
 	if (!t)
 		return;
-	t->stop_ns = scx_monotonic_now();
-	t->exec_ns += p->se.sum_exec_runtime - t->sum_exec_ns;
+	ran_ns = p->se.sum_exec_runtime - t->sum_exec_ns;
+	/* A read of the clock would be more accurate by the time that interrupts took. */
+	t->stop_ns = t->start_ns + ran_ns;
+	t->exec_ns += ran_ns;
 	note_preempted(p, t, runnable);
 }
 
