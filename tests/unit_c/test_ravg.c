@@ -46,6 +46,20 @@ static void test_decay_is_the_power_of_two(void **state)
 	}
 }
 
+/* Up to 1/1024 of the half-life, fewer terms of the series are as exact. */
+static void test_decay_of_a_short_time(void **state)
+{
+	for (u64 half_life = 1024; half_life <= SCX_RAVG_HALF_LIFE_MAX_NS;
+	     half_life = half_life * 7 + 3) {
+		for (int step = 0; step <= 1000; step++) {
+			u64 elapsed = (half_life >> SCX_RAVG_SHORT_SHIFT) * step / 1000;
+			double wanted = exp2(-(double)elapsed / half_life);
+
+			assert_close(as_double(scx_ravg_decay(elapsed, half_life)), wanted, 1e-9);
+		}
+	}
+}
+
 /* Frequent updates do not slow the decay. */
 static void test_short_steps_add_up(void **state)
 {
@@ -53,7 +67,7 @@ static void test_short_steps_add_up(void **state)
 
 	for (u64 now = 0; now <= SEC; now += 10000)
 		scx_ravg_set(&r, 0, now, SEC);
-	assert_close(as_double(r.avg), 0.5, 1e-3);
+	assert_close(as_double(r.avg), 0.5, 2e-5);
 }
 
 static void test_it_never_leaves_the_range(void **state)
@@ -112,6 +126,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_half_after_a_half_life),
 		cmocka_unit_test(test_decay_is_the_power_of_two),
+		cmocka_unit_test(test_decay_of_a_short_time),
 		cmocka_unit_test(test_short_steps_add_up),
 		cmocka_unit_test(test_it_never_leaves_the_range),
 		cmocka_unit_test(test_random_changes),

@@ -35,13 +35,33 @@ static inline u64 __scx_ravg_mul(u64 value, u64 frac)
 	return (value >> 32) * frac + ((value & 0xffffffff) * frac >> 32);
 }
 
+/* ln(2), fixed point. */
+#define SCX_RAVG_LN_2 2977044472ULL
+
+/* Below 1/1024 of the half-life, two terms of the series are enough: see scx_ravg_decay_short().
+ * A task that sleeps often changes its value after such a short time. */
+#define SCX_RAVG_SHORT_SHIFT 10
+
+/* scx_ravg_decay() for @elapsed_ns <= @half_life_ns >> SCX_RAVG_SHORT_SHIFT: 1 - x + x^2 / 2. The
+ * next term of e^-x is x^3 / 6, which is less than 2^-32. */
+static inline u64 scx_ravg_decay_short(u64 elapsed_ns, u64 half_life_ns)
+{
+	u64 exponent = (elapsed_ns << SCX_RAVG_FRAC_BITS) / half_life_ns * SCX_RAVG_LN_2 >>
+		       SCX_RAVG_FRAC_BITS;
+
+	return SCX_RAVG_ONE - exponent + (exponent * exponent >> (SCX_RAVG_FRAC_BITS + 1));
+}
+
 /* Return 2^(-@elapsed_ns / @half_life_ns), fixed point. 0 < @half_life_ns <=
  * SCX_RAVG_HALF_LIFE_MAX_NS. */
 static inline u64 scx_ravg_decay(u64 elapsed_ns, u64 half_life_ns)
 {
-	const u64 ln_2 = 2977044472, sqrt_half = 3037000500; /* fixed point */
-	u64 nr_halves = elapsed_ns / half_life_ns, rest, exponent, decay;
+	const u64 sqrt_half = 3037000500; /* fixed point */
+	u64 nr_halves, rest, exponent, decay;
 
+	if (elapsed_ns <= half_life_ns >> SCX_RAVG_SHORT_SHIFT)
+		return scx_ravg_decay_short(elapsed_ns, half_life_ns);
+	nr_halves = elapsed_ns / half_life_ns;
 	if (nr_halves >= SCX_RAVG_FRAC_BITS)
 		return 0;
 	/* The fractional part of the exponent, 26 bits. */
@@ -52,7 +72,7 @@ static inline u64 scx_ravg_decay(u64 elapsed_ns, u64 half_life_ns)
 		decay = sqrt_half;
 	}
 	/* e^-x, x <= ln(2) / 2, by the first six terms of its series: the error is below 3e-6. */
-	exponent = rest * ln_2 >> 26;
+	exponent = rest * SCX_RAVG_LN_2 >> 26;
 	rest = SCX_RAVG_ONE - exponent / 5;
 	rest = SCX_RAVG_ONE - __scx_ravg_mul(exponent, rest) / 4;
 	rest = SCX_RAVG_ONE - __scx_ravg_mul(exponent, rest) / 3;
