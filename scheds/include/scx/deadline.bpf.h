@@ -97,7 +97,8 @@ static inline u64 scx_dl_slice_ns(u64 max_ns, u64 min_ns, u32 weight, s32 nr)
 	return slice_ns > min_ns ? slice_ns : min_ns;
 }
 
-/* Insert the task into the DSQ of its node, or of its CPU if it is pinned, by its deadline. */
+/* Insert the task into the DSQ of its node, or of its CPU if it is pinned, by its deadline. A task
+ * that may preempt the task of its CPU goes through scx_dl_run_at_once() first. */
 static inline void scx_dl_insert(struct task_struct *p, struct scx_dl_task *t, u64 slice_ns,
 				 u64 deadline, u64 enq_flags)
 {
@@ -170,11 +171,34 @@ static inline void scx_dl_place(struct scx_dl_task *t, u64 credit_ns)
 	t->vtime = scx_dl_limit(t, scx_vtime_limit_credit(t->vtime, scx_dl_now(t), credit_ns));
 }
 
+/* Return the minimum average runtime of a task that @t may preempt. */
+static inline u64 scx_dl_stretch_min_ns(const struct scx_dl_task *t)
+{
+	return t->woken_sync ? SCX_SYNC_STRETCH_MIN_NS : SCX_STRETCH_MIN_NS;
+}
+
 /* Whether the task, just queued with this deadline, should preempt the task that runs on @cpu. */
 static inline bool scx_dl_should_preempt(const struct scx_dl_task *t, s32 cpu, u64 deadline)
 {
-	return scx_should_preempt(cpu, deadline,
-				  t->woken_sync ? SCX_SYNC_STRETCH_MIN_NS : SCX_STRETCH_MIN_NS);
+	return scx_should_preempt(cpu, deadline, scx_dl_stretch_min_ns(t));
+}
+
+/* In ops.enqueue(), instead of scx_dl_insert(): run the wakee at once if it precedes the task that
+ * runs on its CPU and all tasks that wait for this CPU (scx_preempts_at_once()). Returns whether it
+ * runs. */
+static inline bool scx_dl_run_at_once(struct task_struct *p, struct scx_dl_task *t, u64 slice_ns,
+				      u64 deadline, u64 enq_flags)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+
+	if (t->node != scx_node_of(cpu) ||
+	    !scx_preempts_at_once(p, enq_flags, deadline, scx_dl_stretch_min_ns(t), cpu,
+				  SCX_NODE_DSQ | t->node))
+		return false;
+	/* It does not wait, but is as entitled to run as the first task of the DSQs. */
+	t->has_waited = true;
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns, enq_flags | SCX_ENQ_AT_ONCE);
+	return true;
 }
 
 /* Charge the CPU time that a task has used since it started to run or was last charged. */

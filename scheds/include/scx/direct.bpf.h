@@ -28,13 +28,17 @@ static inline void scx_dl_run_on(struct task_struct *p, struct scx_dl_task *t, s
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
-/* In ops.enqueue(), after @p is queued with @deadline: kick an idle CPU for @p. If no CPU is idle,
- * and @p is new or has just woken up, preempt the task that runs on @cpu if
- * scx_dl_should_preempt() is true. Do nothing in an idle phase (throttle.bpf.h). Returns whether a
- * task is preempted. */
-static inline bool scx_dl_kick(struct task_struct *p, const struct scx_dl_task *t, s32 cpu,
-			       u64 deadline, u64 enq_flags)
+/*
+ * In ops.enqueue(): queue @p with @deadline, and kick an idle CPU for it. If no CPU is idle, and @p
+ * is new or has just woken up, preempt the task that runs on @cpu if scx_dl_should_preempt() is
+ * true. In an idle phase (throttle.bpf.h), only queue it. Returns whether a task is preempted.
+ */
+static inline bool scx_dl_queue(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u64 slice_ns,
+				u64 deadline, u64 enq_flags)
 {
+	if (!scx_is_throttled() && scx_dl_run_at_once(p, t, slice_ns, deadline, enq_flags))
+		return true;
+	scx_dl_insert(p, t, slice_ns, deadline, enq_flags);
 	if (scx_is_throttled() || scx_kick_idle_for(p) ||
 	    (t->has_begun && !(enq_flags & SCX_ENQ_WAKEUP)) ||
 	    !scx_dl_should_preempt(t, cpu, deadline))

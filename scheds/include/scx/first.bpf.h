@@ -29,6 +29,17 @@ static inline bool scx_precedes(u64 vtime, u64 cpu_dsq_id, u64 dsq_id)
 	return is_first;
 }
 
+/* Whether a task of either DSQ has a smaller virtual time than @vtime, or the same. Callbacks that
+ * are not sleepable run under RCU. An explicit lock would be redundant, and the verifier would
+ * reject pointers that the caller has obtained before it. */
+static inline bool scx_is_preceded(u64 vtime, u64 cpu_dsq_id, u64 dsq_id)
+{
+	struct task_struct *own = scx_bpf_dsq_peek(cpu_dsq_id), *any = scx_bpf_dsq_peek(dsq_id);
+
+	return (own && time_before_eq(own->scx.dsq_vtime, vtime)) ||
+	       (any && time_before_eq(any->scx.dsq_vtime, vtime));
+}
+
 /* Move a task that may run on this CPU to the CPU's local DSQ. The DSQ with the earlier first task
  * is searched before the other DSQ. Returns whether a task was moved. */
 static inline bool scx_dispatch_earlier(u64 cpu_dsq_id, u64 dsq_id)

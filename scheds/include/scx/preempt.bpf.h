@@ -11,6 +11,7 @@
 
 #include <scx/common.bpf.h>
 #include <scx/cpus.h>
+#include <scx/first.bpf.h>
 
 /*
  * Minimum average runtime of a task that a queued task may preempt. Tasks that sleep after a
@@ -71,6 +72,33 @@ static inline bool scx_should_preempt(s32 cpu, u64 deadline, u64 stretch_min_ns)
 		return false;
 	ran_ns = time_delta(scx_bpf_now(), running->since_ns);
 	return time_before(deadline, running->deadline + scx_vtime_cost(ran_ns, running->weight));
+}
+
+/* Flags with which to insert a wakee into the local DSQ if scx_preempts_at_once(). */
+#define SCX_ENQ_AT_ONCE (SCX_ENQ_PREEMPT | SCX_ENQ_IMMED)
+
+/*
+ * In ops.enqueue(), before the task is queued: whether to insert it into SCX_DSQ_LOCAL with
+ * SCX_ENQ_AT_ONCE, instead of queueing it and preempting its CPU by scx_bpf_kick_cpu(). Both have
+ * the same effect, but a kick interrupts the calling CPU first, which then interrupts the other
+ * CPU.
+ *
+ * The task has to be a wakee that precedes all tasks in the local DSQ and in the two given DSQs,
+ * because the CPU would otherwise run another task after a kick. If true, this CPU counts as not
+ * preemptible until a task starts to run there.
+ */
+static inline bool scx_preempts_at_once(struct task_struct *p, u64 enq_flags, u64 deadline,
+					u64 stretch_min_ns, u64 cpu_dsq_id, u64 dsq_id)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+
+	if (!(enq_flags & SCX_ENQ_WAKEUP) || !scx_should_preempt(cpu, deadline, stretch_min_ns) ||
+	    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
+	    scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) > 0 ||
+	    scx_is_preceded(deadline, cpu_dsq_id, dsq_id))
+		return false;
+	scx_running_clear(cpu);
+	return true;
 }
 
 #endif /* __SCX_PREEMPT_BPF_H */

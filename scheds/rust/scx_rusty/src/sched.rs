@@ -17,10 +17,8 @@ use scx_utils::runner::{Instance, Program, Scheduler, Start, StatsReader, Tick};
 use scx_utils::zerocopy::IntoBytes as _;
 
 use crate::balancer::{balance, DomainMask, Plan};
-use crate::bpf_intf::{
-    rusty_config, rusty_counts, rusty_demand, rusty_greedy, rusty_migration, rusty_tune,
-};
-use crate::bpf_intf::{RUSTY_CPUS_MAX, RUSTY_NO_DOM};
+use crate::bpf_intf::{rusty_config, rusty_counts, rusty_greedy, rusty_migration, rusty_tune};
+use crate::bpf_intf::{RUSTY_CPUS_MAX, RUSTY_DEMAND_NR_SHIFT, RUSTY_NO_DOM};
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder, OpenBpfSkel};
 use crate::busy::Busy;
 use crate::domains::Domains;
@@ -54,7 +52,7 @@ pub(crate) struct Running<'obj> {
 struct Shared {
     /// The word with the idle time of each CPU: see `bpf/busy.h`.
     idle_cpus: Words,
-    /// `struct rusty_demand` of each domain.
+    /// The demand of each domain: see `RUSTY_DEMAND_NR_SHIFT`.
     demands: Words,
     /// `struct rusty_tune`.
     tune: Words,
@@ -75,9 +73,8 @@ impl Shared {
 
     /// The sum of the weights of the runnable tasks of a domain.
     fn weight(&self, dom: usize) -> u64 {
-        let words = size_of::<rusty_demand>() / size_of::<u64>();
-        let weight = offset_of!(rusty_demand, weight) / size_of::<u64>();
-        self.demands.get(dom * words + weight).unwrap_or(0)
+        let demand = self.demands.get(dom).unwrap_or(0);
+        demand & ((1 << RUSTY_DEMAND_NR_SHIFT) - 1)
     }
 
     fn set_slice_ns(&self, slice_ns: u64) {

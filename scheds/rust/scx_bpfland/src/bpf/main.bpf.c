@@ -87,21 +87,20 @@ static u64 deadline(const struct task_struct *p, const struct scx_dl_task *t)
 	return scx_dl_limit(t, t->vtime + scx_vtime_cost(awake_ns, p->scx.weight));
 }
 
-/* Insert the task into the DSQ of its CPU or node, where it waits. Returns its deadline. */
-static u64 insert(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u64 enq_flags)
+/* Queue the task for its CPU or node, by its deadline. */
+static void queue(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u64 enq_flags)
 {
 	u32 node = scx_node_of(cpu);
-	u64 nr = scx_nr_waiting(node), until;
+	u64 nr = scx_nr_waiting(node);
 
 	scx_dl_set_node(t, node);
 	scx_dl_place(t, lag_ns(p, t, nr, enq_flags));
-	until = deadline(p, t);
-	scx_dl_insert(p, t, slice_ns(p, nr), until, enq_flags);
+	if (scx_dl_queue(p, t, cpu, slice_ns(p, nr), deadline(p, t), enq_flags))
+		count(nr_preemptions);
 	if (t->pinned_to)
 		count(nr_direct_dispatches);
 	else
 		count(nr_shared_dispatches);
-	return until;
 }
 
 /* Insert the task into the local DSQ of its CPU, where it precedes all tasks in other DSQs. */
@@ -190,7 +189,6 @@ void BPF_STRUCT_OPS(bpfland_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct scx_dl_task *t = scx_dl_task(p);
 	s32 cpu = scx_bpf_task_cpu(p);
-	u64 until;
 
 	if (t)
 		scx_dl_enqueue(p, t, enq_flags, p->scx.weight, FREQ_MAX);
@@ -205,9 +203,7 @@ void BPF_STRUCT_OPS(bpfland_enqueue, struct task_struct *p, u64 enq_flags)
 		insert_local(p, t, enq_flags);
 		return;
 	}
-	until = insert(p, t, cpu, enq_flags);
-	if (scx_dl_kick(p, t, cpu, until, enq_flags))
-		count(nr_preemptions);
+	queue(p, t, cpu, enq_flags);
 }
 
 static void keep_running(s32 cpu, struct task_struct *prev)

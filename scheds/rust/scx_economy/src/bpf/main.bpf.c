@@ -79,6 +79,19 @@ static bool run_on_idle(struct task_struct *p, s32 prev_cpu, u64 enq_flags)
 	return true;
 }
 
+/* Run a wakee of virtual time @vtime at once, if it may preempt the task of its CPU and precedes
+ * all tasks that wait for this CPU. Returns whether it runs. */
+static bool run_at_once(struct task_struct *p, s32 cpu, u32 node, u64 vtime, u64 enq_flags)
+{
+	if (node != scx_node_of(cpu) ||
+	    !scx_preempts_at_once(p, enq_flags, vtime + GRANULARITY_NS, SCX_STRETCH_MIN_NS, cpu,
+				  SCX_NODE_DSQ | node))
+		return false;
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(node), enq_flags | SCX_ENQ_AT_ONCE);
+	scx_count(economy_counters, nr_preemptions);
+	return true;
+}
+
 /* Queue the task by its virtual time, and kick an idle CPU for it. If there is none, a task that is
  * new or woke up may preempt the task that runs on @cpu. */
 static void queue(struct task_struct *p, struct economy_task *t, s32 cpu, u64 enq_flags)
@@ -100,6 +113,8 @@ static void queue(struct task_struct *p, struct economy_task *t, s32 cpu, u64 en
 	if (money_is_crowded(bank, t->node))
 		money_note_scarce(t->node);
 	t->has_waited = true;
+	if (run_at_once(p, cpu, t->node, vtime, enq_flags))
+		return;
 	scx_queue_insert(p, t->node, is_pinned ? bpf_cpumask_first(p->cpus_ptr) + 1 : 0,
 			 slice_ns(t->node), vtime, enq_flags);
 	if (scx_kick_idle_for(p) || (t->has_begun && !(enq_flags & SCX_ENQ_WAKEUP)))

@@ -91,9 +91,9 @@ static u64 deadline(const struct task_struct *p, const struct scx_dl_task *t)
 	return scx_dl_limit(t, time_max(t->vtime, scx_dl_now(t)) + config.lag_ns);
 }
 
-/* Insert the task into the DSQ of its CPU or node, where it waits. Returns its deadline, or in
- * round robin mode the time of its arrival. */
-static u64 insert(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u32 weight, u64 enq_flags)
+/* Queue the task for its CPU or node, by its deadline, or in round robin mode by the time of its
+ * arrival. */
+static void queue(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u32 weight, u64 enq_flags)
 {
 	u64 until, slice = slice_ns(weight);
 
@@ -107,9 +107,9 @@ static u64 insert(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u32 wei
 		scx_dl_place(t, credit_ns(t, enq_flags));
 		until = deadline(p, t);
 	}
-	scx_dl_insert(p, t, slice, until, enq_flags);
+	if (scx_dl_queue(p, t, cpu, slice, until, enq_flags))
+		count(nr_preemptions);
 	count(nr_shared_dispatches);
-	return until;
 }
 
 s32 BPF_STRUCT_OPS(flash_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
@@ -172,7 +172,6 @@ void BPF_STRUCT_OPS(flash_enqueue, struct task_struct *p, u64 enq_flags)
 	struct scx_dl_task *t = scx_dl_task(p);
 	s32 cpu = scx_bpf_task_cpu(p);
 	u32 weight;
-	u64 until;
 
 	if (!t) {
 		scx_dl_insert_local(p, t, SCX_DSQ_LOCAL, slice_ns(p->scx.weight), enq_flags);
@@ -187,9 +186,7 @@ void BPF_STRUCT_OPS(flash_enqueue, struct task_struct *p, u64 enq_flags)
 			return;
 		/* SCX_ENQ_LAST: the CPU has found no other task, so @p continues. */
 		if (!(enq_flags & SCX_ENQ_LAST) || scx_is_throttled()) {
-			until = insert(p, t, cpu, weight, enq_flags);
-			if (scx_dl_kick(p, t, cpu, until, enq_flags))
-				count(nr_preemptions);
+			queue(p, t, cpu, weight, enq_flags);
 			return;
 		}
 	}

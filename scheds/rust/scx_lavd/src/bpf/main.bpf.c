@@ -104,19 +104,6 @@ static void insert_local(struct task_struct *p, struct scx_dl_task *t, s32 cpu, 
 	scx_dl_insert_local(p, t, SCX_DSQ_LOCAL, first_slice_ns(t, cpu, 0), enq_flags);
 }
 
-/* Insert the task into the DSQ of its CPU or domain, where it waits. Returns its deadline. */
-static u64 insert(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u64 enq_flags)
-{
-	u64 until;
-
-	scx_dl_set_node(t, scx_node_of(where_to_wait(p, cpu)));
-	scx_dl_place(t, lavd_credit_ns(t->lat_cri));
-	until = deadline(t);
-	t->queued_at_ns = scx_bpf_now();
-	scx_dl_insert(p, t, first_slice_ns(t, cpu, scx_nr_waiting(t->node)), until, enq_flags);
-	return until;
-}
-
 s32 BPF_STRUCT_OPS(lavd_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	struct scx_dl_task *t = scx_dl_task(p);
@@ -175,12 +162,32 @@ static bool kick_idle(struct task_struct *p, const struct cpumask *active)
 	return true;
 }
 
+/* Queue the task for its CPU or domain, by its deadline, and kick an idle CPU of @active or, if the
+ * task may preempt, a CPU whose task has a later deadline. */
+static void queue(struct task_struct *p, struct scx_dl_task *t, s32 cpu,
+		  const struct cpumask *active, u64 enq_flags)
+{
+	u64 until, slice;
+
+	scx_dl_set_node(t, scx_node_of(where_to_wait(p, cpu)));
+	scx_dl_place(t, lavd_credit_ns(t->lat_cri));
+	until = deadline(t);
+	slice = first_slice_ns(t, cpu, scx_nr_waiting(t->node));
+	t->queued_at_ns = scx_bpf_now();
+	if (may_preempt(t, enq_flags) && scx_dl_run_at_once(p, t, slice, until, enq_flags)) {
+		count(nr_preempt);
+		return;
+	}
+	scx_dl_insert(p, t, slice, until, enq_flags);
+	if (!kick_idle(p, active) && may_preempt(t, enq_flags))
+		preempt(p, t, cpu, until);
+}
+
 void BPF_STRUCT_OPS(lavd_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct scx_dl_task *t = scx_dl_task(p);
 	s32 cpu = scx_bpf_task_cpu(p);
 	const struct cpumask *active;
-	u64 until;
 
 	if (!t) {
 		scx_dl_insert_local(p, t, SCX_DSQ_LOCAL, config.slice_min_ns, enq_flags);
@@ -213,9 +220,7 @@ void BPF_STRUCT_OPS(lavd_enqueue, struct task_struct *p, u64 enq_flags)
 		insert_local(p, t, cpu, enq_flags);
 		return;
 	}
-	until = insert(p, t, cpu, enq_flags);
-	if (!kick_idle(p, active) && may_preempt(t, enq_flags))
-		preempt(p, t, cpu, until);
+	queue(p, t, cpu, active, enq_flags);
 }
 
 static void keep_running(s32 cpu, struct task_struct *prev, const struct scx_dl_task *t)

@@ -3,14 +3,26 @@
 #ifndef __RUSTY_ENQUEUE_BPF_H
 #define __RUSTY_ENQUEUE_BPF_H
 
-/* Return the distance from a task's virtual time to its deadline, ns. */
-static u64 request_ns(const struct task_struct *p, const struct rusty_task *t)
+/* Return how far ahead in virtual time a task may be queued in @dom because of a quarter of
+ * MAX_WAIT_NS, ns. */
+static u64 quarter_ahead_ns(u32 dom)
+{
+	return scx_vtime_max_ahead(MAX_WAIT_NS / 4, runnable_weight(dom));
+}
+
+/* Return the distance from a task's virtual time to its deadline, ns: at most @max_ns, which is
+ * quarter_ahead_ns(). */
+static u64 bounded_request_ns(const struct task_struct *p, const struct rusty_task *t, u64 max_ns)
 {
 	u32 prio = rusty_prio(t->blocked_freq, t->waker_freq, t->avg_runtime_ns, weight_of(p, t));
 	u64 request_ns = rusty_request_ns(t->avg_runtime_ns, prio, tune.slice_ns);
-	u64 most_ns = scx_vtime_max_ahead(REQUEST_WAIT_NS, demand_of(t->dom)->weight);
 
-	return request_ns < most_ns ? request_ns : most_ns;
+	return request_ns < max_ns ? request_ns : max_ns;
+}
+
+static u64 request_ns(const struct task_struct *p, const struct rusty_task *t)
+{
+	return bounded_request_ns(p, t, quarter_ahead_ns(t->dom));
 }
 
 /* Bound the lag and the debt of a task, so that no task waits too long, and return its deadline. On
@@ -19,12 +31,10 @@ static u64 request_ns(const struct task_struct *p, const struct rusty_task *t)
 static u64 deadline(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 {
 	struct rusty_dom *dom = dom_state(t->dom);
-	u64 lag_max, debt_max;
+	u64 quarter = quarter_ahead_ns(t->dom), lag_max = quarter;
 
 	if (!dom)
 		return 0;
-	lag_max = scx_vtime_max_ahead(LAG_WAIT_NS, demand_of(t->dom)->weight);
-	debt_max = scx_vtime_max_ahead(DEBT_WAIT_NS, demand_of(t->dom)->weight);
 	if (enq_flags & SCX_ENQ_WAKEUP && lag_max > config.credit_ns)
 		lag_max = config.credit_ns;
 	if (time_before(t->vtime, dom->vtime_now - lag_max))
@@ -32,32 +42,28 @@ static u64 deadline(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 	else
 		count(dl_preset);
 	t->vtime = scx_vtime_limit_credit(t->vtime, dom->vtime_now, lag_max);
-	t->vtime = scx_vtime_limit_debt(t->vtime, dom->vtime_now, debt_max);
-	return t->vtime + request_ns(p, t);
+	t->vtime = scx_vtime_limit_debt(t->vtime, dom->vtime_now, 2 * quarter);
+	return t->vtime + bounded_request_ns(p, t, quarter);
 }
 
-/* Insert the task into its queue and return its deadline. With config.fifo_sched, all queues are in
- * the order of arrival, and NO_DEADLINE is returned. */
-static u64 insert(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
+/* Insert the task into its queue, by its deadline @until or, with config.fifo_sched, by its time of
+ * arrival. */
+static void insert(struct task_struct *p, struct rusty_task *t, u64 until, u64 enq_flags)
 {
-	u64 dsq_id = DOM_DSQ | t->dom, until, slice = slice_ns(t->dom, t);
+	u64 dsq_id = DOM_DSQ | t->dom, slice = slice_ns(t->dom, t);
 
 	if (p->nr_cpus_allowed == 1)
 		dsq_id = bpf_cpumask_first(p->cpus_ptr);
 	else if (config.nr_doms > 1 && !scx_bpf_dsq_nr_queued(dsq_id))
 		note_served(t->dom);
-	t->has_waited = true;
 	if (config.fifo_sched) {
 		/* A task that has already been dispatched keeps the rest of its slice. The kernel
 		 * leaves the slice unchanged if 0 is passed. */
 		if (enq_flags & SCX_ENQ_REENQ)
 			slice = 0;
 		until = p->scx.dsq_vtime;
-	} else {
-		until = deadline(p, t, enq_flags);
 	}
 	scx_bpf_dsq_insert_vtime(p, dsq_id, slice, until, enq_flags);
-	return config.fifo_sched ? NO_DEADLINE : until;
 }
 
 /* Return the CPU on which a task that has just been queued may preempt the running task. This is
@@ -77,18 +83,38 @@ static s32 cpu_to_preempt(struct task_struct *p, struct rusty_task *t)
 		      cpu;
 }
 
+/* Return the minimum average runtime of a task that the wakee @p may preempt. The kernel does not
+ * call ops.select_cpu(), which sets woken_sync, for pinned tasks. */
+static u64 stretch_min_ns(const struct task_struct *p, const struct rusty_task *t)
+{
+	return t->woken_sync && p->nr_cpus_allowed > 1 ? SCX_SYNC_STRETCH_MIN_NS :
+							 SCX_STRETCH_MIN_NS;
+}
+
 /* Preempt the running task of a CPU if the queued task @p has an earlier deadline. */
 static void preempt(struct task_struct *p, struct rusty_task *t, u64 until)
 {
-	/* The kernel does not call ops.select_cpu(), which sets woken_sync, for pinned tasks. */
-	bool is_sync = t->woken_sync && p->nr_cpus_allowed > 1;
 	s32 cpu = cpu_to_preempt(p, t);
 
-	if (until == NO_DEADLINE ||
-	    !scx_should_preempt(cpu, until, is_sync ? SCX_SYNC_STRETCH_MIN_NS : SCX_STRETCH_MIN_NS))
+	if (until == NO_DEADLINE || !scx_should_preempt(cpu, until, stretch_min_ns(p, t)))
 		return;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	count(preempt);
+}
+
+/* Run the wakee @p at once if its deadline is earlier than those of the running task of its CPU and
+ * of all queued tasks. While CPUs of other domains may be kicked, they are preferred. Returns
+ * whether it runs. */
+static bool run_at_once(struct task_struct *p, struct rusty_task *t, u64 until, u64 enq_flags)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+
+	if (until == NO_DEADLINE || dom_of_cpu(cpu) != t->dom || may_kick_beyond(t->dom) ||
+	    !scx_preempts_at_once(p, enq_flags, until, stretch_min_ns(p, t), cpu, DOM_DSQ | t->dom))
+		return false;
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom, t), enq_flags | SCX_ENQ_AT_ONCE);
+	count(preempt);
+	return true;
 }
 
 /*
@@ -140,7 +166,11 @@ static void enqueue(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 	}
 	if (p->nr_cpus_allowed == 1 && run_pinned(p, t, enq_flags))
 		return;
-	until = insert(p, t, enq_flags);
+	t->has_waited = true;
+	until = config.fifo_sched ? NO_DEADLINE : deadline(p, t, enq_flags);
+	if (run_at_once(p, t, until, enq_flags))
+		return;
+	insert(p, t, until, enq_flags);
 	if (p->nr_cpus_allowed == 1)
 		scx_kick_idle_cpu(bpf_cpumask_first(p->cpus_ptr), enq_flags);
 	else if (kick_for(p, t))

@@ -137,6 +137,14 @@ static bool kick_greedy(struct task_struct *p, u32 node)
 	return true;
 }
 
+/* Whether the tuner allows to kick a CPU of another domain for a task of @dom. */
+static bool may_kick_beyond(u32 dom)
+{
+	const struct rusty_reach *near = reach_of(node_of_dom(dom)), *far = reach_of(MACHINE);
+
+	return config.nr_doms > 1 && ((near && near->has_kick) || (far && far->has_kick));
+}
+
 /* Whether at least @threshold tasks will wait in the queue of @dom, as steal() requires, once the
  * task that is being enqueued is in the queue. The kernel does not count that task yet. */
 static bool may_steal(u32 dom, u32 threshold)

@@ -41,12 +41,12 @@ struct rusty_tune {
 	u64 slice_ns;
 };
 
-/* Runnable tasks of a domain, counted by BPF. Threads of the scheduler's own process are not
- * counted, because the thread that reads the numbers is always runnable when it reads them. */
-struct rusty_demand {
-	u64 weight; /* sum of the tasks' weights */
-	u64 nr;
-};
+/* Runnable tasks of a domain, counted by BPF: the number of tasks, shifted left by
+ * RUSTY_DEMAND_NR_SHIFT, plus the sum of their weights. Both are in one word, so that one atomic
+ * operation updates them: there are at most 2^22 tasks, of weights up to 10000. Threads of the
+ * scheduler's own process are not counted, because the thread that reads the numbers is always
+ * runnable when it reads them. */
+#define RUSTY_DEMAND_NR_SHIFT 40
 
 /* Argument of rusty_set_greedy(): sets of domains, one bit for each domain. */
 struct rusty_greedy {

@@ -320,7 +320,7 @@ void BPF_STRUCT_OPS(rusty_dump, struct scx_dump_ctx *dctx)
 		if (d)
 			scx_bpf_dump("domain %u: %d queued, vtime %llu, weight %llu\n", dom,
 				     scx_bpf_dsq_nr_queued(DOM_DSQ | dom), d->vtime_now,
-				     demand_of(dom)->weight);
+				     runnable_weight(dom));
 	}
 }
 

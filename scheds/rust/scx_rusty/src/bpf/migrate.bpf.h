@@ -8,26 +8,26 @@
  * half-life of a second by default, and after this time it is high enough for the balancer. */
 #define YOUNG_NS (NSEC_PER_SEC / 4)
 
+/* Return what one runnable task of @weight adds to the demand of its domain. */
+static u64 demand_of_one(u32 weight)
+{
+	return (1ULL << RUSTY_DEMAND_NR_SHIFT) + weight;
+}
+
 static void forget_weight(struct rusty_task *t)
 {
-	struct rusty_demand *demand = demand_of(t->dom);
-
 	if (!t->runnable_weight)
 		return;
-	__sync_fetch_and_sub(&demand->weight, t->runnable_weight);
-	__sync_fetch_and_sub(&demand->nr, 1);
+	__sync_fetch_and_sub(demand_of(t->dom), demand_of_one(t->runnable_weight));
 	t->runnable_weight = 0;
 }
 
 static void note_weight(struct rusty_task *t, u32 weight)
 {
-	struct rusty_demand *demand = demand_of(t->dom);
-
 	if (t->runnable_weight)
 		return;
 	t->runnable_weight = weight;
-	__sync_fetch_and_add(&demand->weight, weight);
-	__sync_fetch_and_add(&demand->nr, 1);
+	__sync_fetch_and_add(demand_of(t->dom), demand_of_one(weight));
 }
 
 /* Change the domain of a task. The task keeps its lag: its virtual time is converted to the virtual
@@ -132,7 +132,7 @@ static bool has_idle_cpu(u32 dom)
 {
 	struct rusty_dom *d = dom_state(dom);
 
-	return d && demand_of(dom)->nr < d->nr_cpus;
+	return d && nr_runnable(dom) < d->nr_cpus;
 }
 
 /* Return a domain with an idle CPU, out of the @nr domains that start at @first, that the task may
@@ -183,7 +183,7 @@ static void place_young(const struct task_struct *p, struct rusty_task *t)
 	if (p->se.sum_exec_runtime > YOUNG_NS)
 		return;
 	d = dom_state(t->dom);
-	if (!d || demand_of(t->dom)->nr <= d->nr_cpus)
+	if (!d || nr_runnable(t->dom) <= d->nr_cpus)
 		return;
 	set_dom(t, dom_with_idle_cpu_near(t, t->dom));
 	t->target_dom = t->dom;

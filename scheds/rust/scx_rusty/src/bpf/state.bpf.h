@@ -16,9 +16,6 @@
  * limits their sum to MAX_WAIT_NS / 2, unless each would have to be shorter than MIN_SLICE_NS.
  */
 #define MAX_WAIT_NS (4 * NSEC_PER_SEC)
-#define DEBT_WAIT_NS (MAX_WAIT_NS / 2)
-#define LAG_WAIT_NS (MAX_WAIT_NS / 4)
-#define REQUEST_WAIT_NS (MAX_WAIT_NS / 4)
 
 /* Minimum to which slice_ns() shortens a slice. A shorter slice would be mostly overhead. */
 #define MIN_SLICE_NS (1 * NSEC_PER_MSEC)
@@ -26,12 +23,12 @@
 const volatile struct rusty_config config SEC(".rodata.rusty_config");
 struct rusty_tune tune SEC(".data.rusty_tune");
 s64 idle_cpus[RUSTY_CPUS_MAX] SEC(".data.rusty_idle");
-struct rusty_demand demands[RUSTY_DOMS_MAX] SEC(".data.rusty_demands");
+u64 demands[RUSTY_DOMS_MAX] SEC(".data.rusty_demands"); /* RUSTY_DEMAND_NR_SHIFT */
 u32 nr_cpu_ids;
 /* For each CPU, the time of its next search for domains that are not served: rescue(). */
 static u64 rescue_at_ns[RUSTY_CPUS_MAX];
 
-/* Returned by insert() instead of a deadline if tasks are in FIFO order. */
+/* Stands for the deadline of a task if tasks are in FIFO order. */
 #define NO_DEADLINE (~0ULL)
 
 /* DSQ ids: the CPU number for the tasks that are pinned to a CPU, DOM_DSQ | domain for the tasks of
@@ -129,9 +126,21 @@ static void note_served(u32 dom)
 		d->served_ns = scx_bpf_now();
 }
 
-static struct rusty_demand *demand_of(u32 dom)
+static u64 *demand_of(u32 dom)
 {
 	return &demands[dom % RUSTY_DOMS_MAX];
+}
+
+/* The number of runnable tasks of @dom. */
+static u64 nr_runnable(u32 dom)
+{
+	return *demand_of(dom) >> RUSTY_DEMAND_NR_SHIFT;
+}
+
+/* The sum of the weights of the runnable tasks of @dom. */
+static u64 runnable_weight(u32 dom)
+{
+	return *demand_of(dom) & ((1ULL << RUSTY_DEMAND_NR_SHIFT) - 1);
 }
 
 static u32 dom_of_cpu(s32 cpu)
@@ -150,22 +159,23 @@ static bool is_allowed(const struct rusty_task *t, u32 dom)
 }
 
 /*
- * Return the slice of a task of @dom. It shrinks as the queue grows, to bound the wait of the last
- * task. The tuner adapts tune.slice_ns to the utilization. But a task whose average runtime is too
- * short for preemption (preempt.bpf.h) gets config.short_slice_ns at any utilization, except with
- * config.fifo_sched. Such a task usually sleeps before its slice ends. With a shorter slice, a
- * worker thread whose request takes longer than usual would wait for all other workers, possibly
- * while it holds a lock. With a longer slice, other tasks would wait longer for new tasks, some of
- * which turn out to be CPU-bound.
+ * Return the slice of a task of @dom. It shrinks as the number of waiting tasks grows, to bound the
+ * wait of the last one. The tuner adapts tune.slice_ns to the utilization. But a task whose average
+ * runtime is too short for preemption (preempt.bpf.h) gets config.short_slice_ns at any
+ * utilization, except with config.fifo_sched. Such a task usually sleeps before its slice ends.
+ * With a shorter slice, a worker thread whose request takes longer than usual would wait for all
+ * other workers, possibly while it holds a lock. With a longer slice, other tasks would wait longer
+ * for new tasks, some of which turn out to be CPU-bound.
  */
 static u64 slice_ns(u32 dom, const struct rusty_task *t)
 {
-	s32 nr_queued = scx_bpf_dsq_nr_queued(DOM_DSQ | dom);
-	u64 slice_ns = tune.slice_ns;
+	u64 nr = nr_runnable(dom), slice_ns = tune.slice_ns;
+	const struct rusty_dom *d = dom_state(dom);
+	u32 nr_cpus = d ? d->nr_cpus : 0;
 
 	if (!config.fifo_sched && t->avg_runtime_ns < SCX_STRETCH_MIN_NS)
 		slice_ns = config.short_slice_ns;
-	return scx_slice_shared(slice_ns, MAX_WAIT_NS / 2, nr_queued > 0 ? nr_queued : 0,
+	return scx_slice_shared(slice_ns, MAX_WAIT_NS / 2, nr > nr_cpus ? nr - nr_cpus : 0,
 				MIN_SLICE_NS);
 }
 

@@ -23,7 +23,7 @@ static void refresh_weight(const struct task_struct *p, struct rusty_task *t)
 	if (!t->runnable_weight)
 		return;
 	weight = weight_of(p, t);
-	__sync_fetch_and_add(&demand_of(t->dom)->weight, (u64)weight - t->runnable_weight);
+	__sync_fetch_and_add(demand_of(t->dom), (u64)weight - t->runnable_weight);
 	t->runnable_weight = weight;
 }
 
