@@ -15,7 +15,10 @@ SCHEDULERS = ("scx_bpfland", "scx_economy", "scx_flash", "scx_lavd", "scx_rusty"
 ROUND = """
 NAME & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
-count() { grep IWI: /proc/interrupts; grep -w SCX_EV_REENQ_IMMED /sys/kernel/sched_ext/root/events; }
+count() {
+    grep IWI: /proc/interrupts
+    grep -w SCX_EV_REENQ_IMMED /sys/kernel/sched_ext/root/events
+}
 for sleepers in 1 16; do
     scx_load --hogs 8 --sleepers $sleepers --sleep-us 5000 --work-us 0 --pipes 0 --forks-per-s 0 \
         --seconds 60 >/dev/null & load=$!

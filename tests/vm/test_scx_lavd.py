@@ -89,7 +89,8 @@ def test_a_low_load_stays_on_few_cpus(
 ) -> None:
     """The load needs a tenth of the machine. Two of eight CPUs suffice, and the other CPUs are
     hardly used, once the averages have settled. Even if all sleepers wake up at once, no sleeper
-    waits for an active CPU for so long that it may use an inactive CPU (WAIT_US)."""
+    waits for an active CPU for so long that it may use an inactive CPU (WAIT_US). Without core
+    compaction, the share of the other CPUs is 0.25 to 0.52, depending on the seed."""
     load = scx_load("--sleepers 8 --sleep-us 4500 --work-us 500 --seconds 60")
     others = {}
     replayed = on_eight_cpus(replayed_on)
@@ -102,7 +103,7 @@ def test_a_low_load_stays_on_few_cpus(
         print(used_ns)
         others[mode] = sum(ns for _, ns in used_ns.most_common()[2:]) / sum(used_ns.values())
     assert others["--balanced"] < 0.05
-    assert others["--no-core-compaction"] > 0.3
+    assert others["--no-core-compaction"] > 0.15
 
 
 def test_all_cpus_are_used_when_the_load_rises(

@@ -39,8 +39,9 @@ pub struct QueuedTask {
     pub is_kthread: bool,
     /// When the task last started to run; 0 if it has not run since the scheduler was attached.
     pub start_ns: u64,
-    /// When the task last stopped running: `start_ns` plus the CPU time of that run, so without the
-    /// time that interrupts took meanwhile; 0 if it has not run since the scheduler was attached.
+    /// When the task last stopped running: `start_ns` plus the CPU time of that run, which excludes
+    /// interrupts and time taken by the hypervisor; 0 if it has not run since the scheduler was
+    /// attached.
     pub stop_ns: u64,
     /// CPU time since the task last slept.
     pub exec_ns: u64,

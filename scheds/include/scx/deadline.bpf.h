@@ -12,10 +12,10 @@
  * which the scheduler chooses.
  *
  * A scheduler calls scx_dl_NAME() from its callback NAME: select_cpu, enqueue, running, stopping,
- * enable, disable, init_task. To queue a task, it calls scx_dl_place(), then scx_dl_insert(). To
- * dispatch tasks, it uses scx_dl_charge_prev() and the functions of queues.bpf.h. ops.runnable()
- * and ops.quiescent() are not used: they would do so little work here that calling them would cost
- * as much as the work.
+ * enable, disable, init_task. To queue a task, it calls scx_dl_place(), then scx_dl_queue() of
+ * direct.bpf.h or scx_dl_insert(). To dispatch tasks, it uses scx_dl_charge_prev() and the
+ * functions of queues.bpf.h. ops.runnable() and ops.quiescent() are not used: they would do so
+ * little work here that calling them would cost as much as the work.
  */
 #ifndef __SCX_DEADLINE_BPF_H
 #define __SCX_DEADLINE_BPF_H
@@ -66,7 +66,7 @@ struct scx_dl_task {
 	u32 pinned_to; /* CPU + 1 of a pinned task, else 0 */
 	u32 fork_credit_ns; /* credit of a new task, from its parent */
 	bool has_begun; /* sum_exec_ns is valid */
-	bool has_waited; /* the task was in the DSQ of a node or CPU since it last ran */
+	bool has_waited; /* was queued, or preempted instead (scx_dl_run_at_once()) */
 	bool woken_sync; /* the last wakeup was a sync wakeup */
 	SCX_DL_TASK_MEMBERS
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Direct dispatch of tasks with deadlines (deadline.bpf.h) to idle CPUs, and kicks of CPUs for
- * tasks that wait in a DSQ.
+ * Tasks with deadlines (deadline.bpf.h): direct dispatch to idle CPUs, and queueing with a kick of
+ * an idle CPU or preemption.
  */
 #ifndef __SCX_DIRECT_BPF_H
 #define __SCX_DIRECT_BPF_H

@@ -79,9 +79,9 @@ static inline bool scx_should_preempt(s32 cpu, u64 deadline, u64 stretch_min_ns)
 
 /*
  * In ops.enqueue(), before the task is queued: whether to insert it into SCX_DSQ_LOCAL with
- * SCX_ENQ_AT_ONCE, instead of queueing it and preempting its CPU by scx_bpf_kick_cpu(). Both have
- * the same effect, but a kick interrupts the calling CPU first, which then interrupts the other
- * CPU.
+ * SCX_ENQ_AT_ONCE, instead of queueing it and preempting its CPU by scx_bpf_kick_cpu(). A kick
+ * interrupts the calling CPU first, which then interrupts the other CPU. On the other hand, the
+ * kernel does not call ops.dispatch(), which might have chosen another task after a kick.
  *
  * The task has to be a wakee that precedes all tasks in the local DSQ and in the two given DSQs,
  * because the CPU would otherwise run another task after a kick. If true, this CPU counts as not

@@ -38,8 +38,8 @@ static inline u64 __scx_ravg_mul(u64 value, u64 frac)
 /* ln(2), fixed point. */
 #define SCX_RAVG_LN_2 2977044472ULL
 
-/* Below 1/1024 of the half-life, two terms of the series are enough: see scx_ravg_decay_short().
- * A task that sleeps often changes its value after such a short time. */
+/* Up to 1/1024 of the half-life, three terms of the series are enough: scx_ravg_decay_short(). A
+ * task that sleeps often changes its value after such a short time. */
 #define SCX_RAVG_SHORT_SHIFT 10
 
 /* scx_ravg_decay() for @elapsed_ns <= @half_life_ns >> SCX_RAVG_SHORT_SHIFT: 1 - x + x^2 / 2. The

@@ -24,7 +24,7 @@ static bool is_preemptible(s32 cpu)
 	return test_cpu(shared.online, cpu) && !is_taken_by_higher_class(cpu);
 }
 
-/* Whether the current task of @cpu is already being preempted by another urgent task. */
+/* Whether the current task of @cpu is already being preempted. */
 static bool is_being_preempted(s32 cpu)
 {
 	struct rl_cpu *state = cpu_state(cpu);
@@ -33,17 +33,20 @@ static bool is_being_preempted(s32 cpu)
 }
 
 /* Return a CPU other than @cpu that @p may preempt, and whose current task is not being preempted
- * already; @cpu if there is none. */
+ * already. If there is none, return @cpu or, if @cpu is not preemptible, any CPU that is. */
 static s32 other_preemptible_cpu(struct task_struct *p, s32 cpu)
 {
-	s32 other;
+	s32 other, second = cpu;
 
 	bpf_for(other, 0, nr_cpu_ids) {
-		if (other != cpu && bpf_cpumask_test_cpu(other, p->cpus_ptr) &&
-		    is_preemptible(other) && !is_being_preempted(other))
+		if (other == cpu || !bpf_cpumask_test_cpu(other, p->cpus_ptr) ||
+		    !is_preemptible(other))
+			continue;
+		if (!is_being_preempted(other))
 			return other;
+		second = other;
 	}
-	return cpu;
+	return is_preemptible(cpu) ? cpu : second;
 }
 
 static s32 select_cpu_for_own(struct task_struct *p, s32 prev_cpu, u64 wake_flags)

@@ -123,9 +123,14 @@ static bool any_task_waits(void)
 	       is_undrained();
 }
 
-/* Start another slice of prev, for which the kernel does not call ops.running(). */
+/* Start another slice of prev, for which the kernel does not call ops.running(). If prev was being
+ * preempted, the preempting task has left the CPU again. */
 static void continue_prev(struct task_struct *prev, struct rl_task *t)
 {
+	struct rl_cpu *state = cpu_state(scx_bpf_task_cpu(prev));
+
+	if (state)
+		state->is_preempted = false;
 	begin_slice(prev, t);
 	end_standing(t);
 	if (!is_urgent(prev))

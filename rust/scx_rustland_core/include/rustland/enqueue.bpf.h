@@ -56,7 +56,8 @@ static void fill_record(struct rl_queued *rec, struct task_struct *p, struct rl_
 	rec->enq_seq = t->enq_seq;
 	rec->now_ns = scx_monotonic_now();
 	rec->start_ns = t->start_ns;
-	rec->stop_ns = t->stop_ns;
+	/* The run queue's clock and CLOCK_MONOTONIC may have drifted apart in a long run. */
+	rec->stop_ns = time_before(t->stop_ns, rec->now_ns) ? t->stop_ns : rec->now_ns;
 	rec->exec_ns = t->exec_ns;
 	rec->sum_exec_ns = p->se.sum_exec_runtime;
 	rec->vtime = advanced_vtime(p, t);

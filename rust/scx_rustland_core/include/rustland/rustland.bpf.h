@@ -227,7 +227,8 @@ void BPF_STRUCT_OPS(rl_stopping, struct task_struct *p, bool runnable)
 	if (!t)
 		return;
 	ran_ns = p->se.sum_exec_runtime - t->sum_exec_ns;
-	/* A read of the clock would be more accurate by the time that interrupts took. */
+	/* Without the time that interrupts or the hypervisor took, but without a read of the
+	 * clock. */
 	t->stop_ns = t->start_ns + ran_ns;
 	t->exec_ns += ran_ns;
 	note_preempted(p, t, runnable);

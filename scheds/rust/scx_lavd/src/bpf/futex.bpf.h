@@ -17,8 +17,12 @@ static int note_lock(void *ctx, bool holds)
 	if (bpf_get_func_ret(ctx, &ret) || (s32)ret < 0)
 		return 0;
 	t = bpf_task_storage_get(&scx_dl_tasks, bpf_get_current_task_btf(), NULL, 0);
-	if (t)
+	if (t) {
 		t->holds_lock = holds;
+		/* If another task runs here in between, lavd_running() sets this when the traced
+		 * task continues. */
+		cpu_state(bpf_get_smp_processor_id())->holds_lock = holds;
+	}
 	return 0;
 }
 
@@ -64,13 +68,14 @@ int lavd_futex_unlock_pi(void *ctx)
 	return note_lock(ctx, false);
 }
 
-/* Whether prev, which was preempted or whose slice has expired, gets one more slice to release its
- * lock. It gets this only once, because it then no longer counts as a lock holder. */
-static bool extends_for_lock(struct scx_dl_task *t)
+/* Whether prev, which was preempted on @cpu or whose slice has expired, gets one more slice to
+ * release its lock. It gets this only once, because it then no longer counts as a lock holder. */
+static bool extends_for_lock(struct scx_dl_task *t, s32 cpu)
 {
 	if (!t->holds_lock)
 		return false;
 	t->holds_lock = false;
+	cpu_state(cpu)->holds_lock = false;
 	t->needs_lock_boost = true;
 	count(nr_lock_boost);
 	return true;

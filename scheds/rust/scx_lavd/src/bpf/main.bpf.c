@@ -174,7 +174,9 @@ static void queue(struct task_struct *p, struct scx_dl_task *t, s32 cpu,
 	until = deadline(t);
 	slice = first_slice_ns(t, cpu, scx_nr_waiting(t->node));
 	t->queued_at_ns = scx_bpf_now();
-	if (may_preempt(t, enq_flags) && scx_dl_run_at_once(p, t, slice, until, enq_flags)) {
+	/* The kernel would not call ops.dispatch(), which lets a lock holder continue. */
+	if (may_preempt(t, enq_flags) && !cpu_state(cpu)->holds_lock &&
+	    scx_dl_run_at_once(p, t, slice, until, enq_flags)) {
 		count(nr_preempt);
 		return;
 	}
@@ -246,7 +248,7 @@ void BPF_STRUCT_OPS(lavd_dispatch, s32 cpu, struct task_struct *prev)
 		scx_dl_charge_prev(prev, t, cpu, prev->scx.weight, lavd_credit_ns(t->lat_cri));
 		/* The kernel calls ops.dispatch() before it enqueues prev again. Without this
 		 * check, two tasks on a CPU would take turns, whatever their weights. */
-		if (extends_for_lock(t) ||
+		if (extends_for_lock(t, cpu) ||
 		    scx_precedes(deadline(t), cpu, SCX_NODE_DSQ | scx_node_of(cpu))) {
 			keep_running(cpu, prev, t);
 			return;
@@ -302,6 +304,7 @@ void BPF_STRUCT_OPS(lavd_running, struct task_struct *p)
 	if (scx_dl_running(p, t, cpu) && !t->holds_lock)
 		scx_running_set(cpu, deadline(t), t->avg_runtime_ns, p->scx.weight);
 	cpu_state(cpu)->is_boosted = false;
+	cpu_state(cpu)->holds_lock = t->holds_lock;
 	/* A task that runs briefly keeps the slice with which it was queued. */
 	if (t->avg_runtime_ns >= config.slice_min_ns)
 		scx_bpf_task_set_slice(p, slice_ns(t, cpu));

@@ -18,6 +18,7 @@ struct lavd_cpu {
 	u64 refilled_at_ns; /* when the task got its slice */
 	bool is_boosted; /* the slice is longer than plain_slice_ns() */
 	bool is_active; /* compact.bpf.h */
+	bool holds_lock; /* the task is a lock holder (futex.bpf.h) */
 	u32 nr; /* number of tasks that started to run */
 	u32 max_lat_cri;
 	u32 min_perf_cri;

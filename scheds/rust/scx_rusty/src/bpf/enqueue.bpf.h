@@ -3,8 +3,7 @@
 #ifndef __RUSTY_ENQUEUE_BPF_H
 #define __RUSTY_ENQUEUE_BPF_H
 
-/* Return how far ahead in virtual time a task may be queued in @dom because of a quarter of
- * MAX_WAIT_NS, ns. */
+/* Return the lead in virtual time that makes a task of @dom wait for about MAX_WAIT_NS / 4, ns. */
 static u64 quarter_ahead_ns(u32 dom)
 {
 	return scx_vtime_max_ahead(MAX_WAIT_NS / 4, runnable_weight(dom));
@@ -114,6 +113,8 @@ static bool run_at_once(struct task_struct *p, struct rusty_task *t, u64 until, 
 		return false;
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom, t), enq_flags | SCX_ENQ_AT_ONCE);
 	count(preempt);
+	/* As after a kick. The sum of all counters is the number of dispatched tasks. */
+	count(dsq_dispatch);
 	return true;
 }
 

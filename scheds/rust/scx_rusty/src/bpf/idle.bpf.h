@@ -137,7 +137,7 @@ static bool kick_greedy(struct task_struct *p, u32 node)
 	return true;
 }
 
-/* Whether the tuner allows to kick a CPU of another domain for a task of @dom. */
+/* Whether the tuner allows kicking a CPU of another domain for a task of @dom. */
 static bool may_kick_beyond(u32 dom)
 {
 	const struct rusty_reach *near = reach_of(node_of_dom(dom)), *far = reach_of(MACHINE);

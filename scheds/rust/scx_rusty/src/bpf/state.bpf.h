@@ -23,7 +23,7 @@
 const volatile struct rusty_config config SEC(".rodata.rusty_config");
 struct rusty_tune tune SEC(".data.rusty_tune");
 s64 idle_cpus[RUSTY_CPUS_MAX] SEC(".data.rusty_idle");
-u64 demands[RUSTY_DOMS_MAX] SEC(".data.rusty_demands"); /* RUSTY_DEMAND_NR_SHIFT */
+u64 demands[RUSTY_DOMS_MAX] SEC(".data.rusty_demands"); /* layout: intf.h */
 u32 nr_cpu_ids;
 /* For each CPU, the time of its next search for domains that are not served: rescue(). */
 static u64 rescue_at_ns[RUSTY_CPUS_MAX];
@@ -83,7 +83,8 @@ struct rusty_task {
 	u64 allowed[RUSTY_DOM_WORDS]; /* domains with a CPU in its affinity */
 	struct scx_ravg duty_cycle; /* running average of 1 while runnable, else 0 */
 	u32 runnable_weight; /* weight added to the domain's demand; 0: not counted */
-	u32 has_waited; /* last inserted into the DSQ of its domain or CPU, not a local DSQ */
+	u32 has_waited; /* was queued, or preempted instead (run_at_once()); not sent to an idle CPU
+			 */
 	u32 woken_sync; /* the last ops.select_cpu() had SCX_WAKE_SYNC */
 	s32 our_cpu; /* CPU last chosen by this scheduler or run on; -1: kernel may have moved it */
 	/* Used only with config.cgroups. */
