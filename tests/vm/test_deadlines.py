@@ -13,7 +13,7 @@ from collections.abc import Callable
 import pytest
 from figures import Replayed, measure, measure_all, scx_load
 from hybrid import busy_cpus, make_hybrid, set_profile
-from loads import MIXED, QUIET, end_load, finished
+from loads import MIXED, QUIET, end_load
 from sched_ext import STOPS_FAIR_SERVER_TWICE, Load, SetCpu, Start, counters, state, wait_for
 from shares import NICE_0_TO_5, shares
 from vm import topology
@@ -222,20 +222,15 @@ def test_all_of_many_hogs_run(guest: Guest, start: Start, load: Load, scheduler:
 
 
 @both
-@pytest.mark.once
-def test_throttling_leaves_the_cpus_idle(
-    guest: Guest, start: Start, load: Load, scheduler: str
-) -> None:
-    """All CPUs run for 2 ms and then are idle for 200 ms. The guest is not deterministic, because
-    in a deterministic guest 7.2 accounts only half of the CPU time of such short runs."""
-    process = start(scheduler, "--throttle-us", "200000", "--slice-us", "2000").wait_enabled()
-    figures = finished(load("--hogs", "8", *QUIET, "--seconds", "3", "--json"))
-    assert process.end(signal.SIGINT) == 0
-    nr_cpus = len(guest.topology.online)
-    share = sum(figures["hogs"]["cpu_s"]) / (figures["elapsed_s"] * nr_cpus)
-    print(share)
-    # The emulator may run another CPU for 100 ms before the CPU whose timer has expired.
-    assert 0.002 < share < 0.7
+def test_throttling_leaves_the_cpus_idle(replayed: Replayed, scheduler: str) -> None:
+    """All CPUs run for 1 ms and then are idle for 1 ms, beside two hogs per CPU."""
+    options = "--throttle-us 1000 --slice-us 1000"
+    figures, idle_s = measure(replayed, f"{scheduler} {options}", "--hogs 8 --seconds 2")
+    print(idle_s, figures["elapsed_s"])
+    # Measured over four seeds: 0.57 to 0.65. The kernel's accounting of CPU time is no help: in a
+    # deterministic guest, 7.2 accounts only half of the time of such short runs.
+    for idle in idle_s:
+        assert 0.45 < idle / figures["elapsed_s"] < 0.75
 
 
 @both

@@ -32,6 +32,7 @@ static u64 deadline(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 	struct rusty_dom *dom = dom_state(t->dom);
 	u64 quarter = quarter_ahead_ns(t->dom), lag_max = quarter;
 
+	/* MAX_WAIT_NS says how the wait is divided between lag, debt and request. */
 	if (!dom)
 		return 0;
 	if (enq_flags & SCX_ENQ_WAKEUP && lag_max > config.credit_ns)

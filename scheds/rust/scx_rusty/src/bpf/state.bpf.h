@@ -83,8 +83,7 @@ struct rusty_task {
 	u64 allowed[RUSTY_DOM_WORDS]; /* domains with a CPU in its affinity */
 	struct scx_ravg duty_cycle; /* running average of 1 while runnable, else 0 */
 	u32 runnable_weight; /* weight added to the domain's demand; 0: not counted */
-	u32 has_waited; /* was queued, or preempted instead (run_at_once()); not sent to an idle CPU
-			 */
+	u32 has_waited; /* was last queued, or preempted instead (run_at_once()) */
 	u32 woken_sync; /* the last ops.select_cpu() had SCX_WAKE_SYNC */
 	s32 our_cpu; /* CPU last chosen by this scheduler or run on; -1: kernel may have moved it */
 	/* Used only with config.cgroups. */
