@@ -83,8 +83,8 @@ def test_mixed_load(guest: Guest, start: Start, load: Load, icount: bool) -> Non
     assert result["pipes"]["pair_min_per_s"] > 0
     counts = total(guest)
     assert counts["nr_page_faults"] == 0
-    # About 1000 on 6.17, where the guest has the host's time, and a busy host slows it down.
-    assert counts["nr_user_dispatches"] > 200
+    # If the guest has the host's time, as on 6.17, there are about 1000, fewer on a busy host.
+    assert counts["nr_user_dispatches"] > (1000 if icount else 200)
     # If the guest's clock follows the host's clock, the host may halt the guest for longer than the
     # policy's timeout, so the number of dispatches without a decision is not limited.
     assert not icount or counts["nr_fallback_dispatches"] < counts["nr_user_dispatches"] / 20

@@ -32,7 +32,6 @@ static u64 deadline(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 	struct rusty_dom *dom = dom_state(t->dom);
 	u64 quarter = quarter_ahead_ns(t->dom), lag_max = quarter;
 
-	/* MAX_WAIT_NS says how the wait is divided between lag, debt and request. */
 	if (!dom)
 		return 0;
 	if (enq_flags & SCX_ENQ_WAKEUP && lag_max > config.credit_ns)
@@ -41,6 +40,7 @@ static u64 deadline(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 		count(dl_clamp);
 	else
 		count(dl_preset);
+	/* The comment of MAX_WAIT_NS explains the shares of lag, debt and request. */
 	t->vtime = scx_vtime_limit_credit(t->vtime, dom->vtime_now, lag_max);
 	t->vtime = scx_vtime_limit_debt(t->vtime, dom->vtime_now, 2 * quarter);
 	return t->vtime + bounded_request_ns(p, t, quarter);
