@@ -37,10 +37,6 @@ from vm import emulator, health, initramfs, kernels, qemu, replay, topology
 from vm.guest import Guest, Process
 from vm.programs import COUNTERS, built, lacking
 
-#: The first kernel whose guests count instructions as time. 6.17 may hang if the scheduler is
-#: unloaded while a CPU goes offline under load. In guests with the host's time this hardly ever
-#: happens, but it happened twice in a single test run in guests that counted instructions.
-COUNTED_SINCE = (7, 0)
 #: The first kernel that does not need workers_stay_online().
 MAPS_FREED_ANYWHERE_SINCE = (7, 0)
 #: The default seed of each test in a deterministic guest.
@@ -219,10 +215,10 @@ def files() -> dict[str, initramfs.File]:
 
 
 @pytest.fixture(scope="session")
-def icount(kernel: kernels.Kernel) -> bool:
+def icount() -> bool:
     """Whether guests count instructions as time. Overridden by test files whose timeouts are in the
     host's time."""
-    return kernel.version >= COUNTED_SINCE
+    return True
 
 
 @pytest.fixture(scope="module")

@@ -109,16 +109,11 @@ def shares_beside_real_time(
     ]
 
 
-def share_min(icount: bool) -> float:
-    """The minimum of each result of shares_beside_real_time() if the other CPUs suffice for all
-    hogs.
-
-    A hog that waits until the real-time task ends gets hardly any CPU time. A hog that waits for a
-    second, until the kernel's deadline server preempts the real-time task, gets three quarters of a
-    CPU. Without `icount` (see vm.guest), a hog may also lose a quarter while the host halts the
-    guest.
-    """
-    return 0.8 if icount else 0.6
+#: The minimum of each result of shares_beside_real_time() if the other CPUs suffice for all hogs. A
+#: hog that waits until the real-time task ends gets hardly any CPU time. A hog that waits for a
+#: second, until the kernel's deadline server preempts the real-time task, gets three quarters of a
+#: CPU.
+SHARE_MIN = 0.8
 
 
 def uptime_s(guest: Guest) -> float:

@@ -33,13 +33,10 @@ def one_line(text: str) -> bool:
     return text.endswith("\n") and text.count("\n") == 1
 
 
-def last_line(scheduler: Scheduler, icount: bool) -> str:
+def last_line(scheduler: Scheduler) -> str:
     """The last line of standard error, which is the reason for the exit. The lines before it may
-    only say that the scheduler is healthy, or which features this kernel lacks. With the host's
-    time, they may also count tasks without a decision, because the host may halt the guest for
-    longer than a policy's timeout."""
-    late = "" if icount else r"\d+ tasks? without a decision: .* faults=0$|"
-    allowed = rf"scx_\w+: ({late}healthy: |this kernel )"
+    only say that the scheduler is healthy, or which features this kernel lacks."""
+    allowed = r"scx_\w+: (healthy: |this kernel )"
     *before, last = scheduler.process.stderr().splitlines()
     assert all(re.match(allowed, line) for line in before), before
     return last
@@ -64,7 +61,7 @@ def has_ext_server(guest: Guest) -> bool:
 
 
 @pytest.mark.every_topology
-def test_sigint_ends_it_cleanly(guest: Guest, start: Start, icount: bool, program: str) -> None:
+def test_sigint_ends_it_cleanly(guest: Guest, start: Start, program: str) -> None:
     """The scheduler also restores the policy of the RCU thread."""
     thread, _ = thread_policy(guest)
     # A scheduler that was killed before may have left the policy changed.
@@ -72,7 +69,7 @@ def test_sigint_ends_it_cleanly(guest: Guest, start: Start, icount: bool, progra
     scheduler = start(program).wait_enabled()
     assert thread_policy(guest) == [thread, SCHED_OTHER if has_ext_server(guest) else SCHED_FIFO]
     assert scheduler.end(signal.SIGINT) == 0
-    assert last_line(scheduler, icount) == "EXIT: unregistered from user space"
+    assert last_line(scheduler) == "EXIT: unregistered from user space"
     assert state(guest) == "disabled"
     assert thread_policy(guest) == [thread, SCHED_OTHER]
 
@@ -255,9 +252,7 @@ def test_ignored_cgroup_control_is_reported(guest: Guest, start: Start, program:
     )
 
 
-def test_partial_leaves_other_tasks_alone(
-    guest: Guest, start: Start, icount: bool, program: str
-) -> None:
+def test_partial_leaves_other_tasks_alone(guest: Guest, start: Start, program: str) -> None:
     """With --partial, a task has to request the ext class. SysRq-S ends the scheduler."""
     scheduler = start(program, "--partial").wait_enabled()
     assert read(guest, "/sys/kernel/sched_ext/switch_all") == "0"
@@ -265,4 +260,4 @@ def test_partial_leaves_other_tasks_alone(
     assert re.search(r"ext\.enabled\s+:\s+0", enabled), enabled
     guest.run("echo S >/proc/sysrq-trigger").check()
     assert scheduler.end() == 0
-    assert last_line(scheduler, icount) == "EXIT: disabled by sysrq-S"
+    assert last_line(scheduler) == "EXIT: disabled by sysrq-S"

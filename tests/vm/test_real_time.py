@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 from figures import record_runs
-from loads import QUIET, share_min, shares_beside_real_time
+from loads import QUIET, SHARE_MIN, shares_beside_real_time
 from sched_ext import Load, Start
 from vm.guest import Guest
 from vm.kernels import Kernel
@@ -35,7 +35,7 @@ ALWAYS = [
 
 @pytest.mark.parametrize("scheduler", [*ALWAYS, *SINCE_IMMED])
 def test_tasks_leave_a_cpu_with_a_real_time_task(
-    guest: Guest, kernel: Kernel, start: Start, load: Load, icount: bool, scheduler: str
+    guest: Guest, kernel: Kernel, start: Start, load: Load, scheduler: str
 ) -> None:
     """A task that the real-time task preempts continues on another CPU."""
     if scheduler in SINCE_IMMED and kernel.version < IMMED_SINCE:
@@ -45,13 +45,11 @@ def test_tasks_leave_a_cpu_with_a_real_time_task(
     hogs = load("--hogs", str(nr_cpus - 1), *QUIET, "--seconds", "3600", "--json")
     (shares,) = shares_beside_real_time(guest, [(hogs, nr_cpus - 1)])
     print(shares)
-    assert min(shares) > share_min(icount)
+    assert min(shares) > SHARE_MIN
     assert process.end(signal.SIGINT) == 0
 
 
-def test_tasks_leave_a_cpu_with_a_fair_task(
-    guest: Guest, start: Start, load: Load, icount: bool
-) -> None:
+def test_tasks_leave_a_cpu_with_a_fair_task(guest: Guest, start: Start, load: Load) -> None:
     """With --partial, other tasks are in the fair class, which has priority over the ext class."""
     nr_hogs = len(guest.topology.online) - 1
     process = start("scx_rlfifo", "--partial").wait_enabled()
@@ -60,7 +58,7 @@ def test_tasks_leave_a_cpu_with_a_fair_task(
     )
     (shares,) = shares_beside_real_time(guest, [(hogs, nr_hogs)], through=())
     print(shares)
-    assert min(shares) > share_min(icount)
+    assert min(shares) > SHARE_MIN
     assert process.end(signal.SIGINT) == 0
 
 

@@ -10,7 +10,7 @@ import signal
 from collections.abc import Callable
 
 import pytest
-from loads import QUIET, end_load, finished, share_min, shares_beside_real_time
+from loads import QUIET, SHARE_MIN, end_load, finished, shares_beside_real_time
 from recorder import Record
 from sched_ext import (
     STOPS_FAIR_SERVER_TWICE,
@@ -147,16 +147,14 @@ def test_hotplug_under_load_loses_no_task(start: Start, load: Load, set_cpu: Set
     assert scheduler.end(signal.SIGINT) == 0
 
 
-def test_tasks_leave_a_cpu_with_a_real_time_task(
-    guest: Guest, start: Start, load: Load, icount: bool
-) -> None:
+def test_tasks_leave_a_cpu_with_a_real_time_task(guest: Guest, start: Start, load: Load) -> None:
     """A task that is preempted by a real-time task continues on another CPU."""
     nr_cpus = len(guest.topology.online)
     scheduler = start("scx_qmap", "-i", "0.5").wait_enabled()
     hogs = load("--hogs", str(nr_cpus - 1), *QUIET, "--seconds", "3600", "--json")
     (shares,) = shares_beside_real_time(guest, [(hogs, nr_cpus - 1)])
     print(shares)
-    assert min(shares) > share_min(icount)
+    assert min(shares) > SHARE_MIN
     assert last(scheduler)["reenqueued"] > 0
     assert scheduler.end(signal.SIGINT) == 0
 
