@@ -16,6 +16,11 @@ const SAMPLE_NS: u64 = 250_000_000;
 /// least 60 times per second. A compiler that sometimes waits for the disk stays below the minimum.
 const INTERACTIVE_PER_S: u32 = 10;
 
+/// Maximum average CPU time per sleep, ns, of a new task that counts as interactive. Until its
+/// first sample with a sleep ends, there is no other figure of the task itself. The value is an
+/// eighth of a frame at 60 Hz; starting a thread takes less.
+pub(crate) const BRIEF_NS: u64 = 2_000_000;
+
 /// The value of [`History::sleeps`] for one sleep per second. It is above 1, so that averages of
 /// small numbers are not rounded to 0.
 const RATE_UNIT: u32 = 256;
@@ -35,6 +40,10 @@ pub(crate) struct Clock {
     /// Maximum lead of a task, ns, so that a task that was alone on a CPU need not wait for long
     /// when other tasks come. It is also the maximum lag of a task that has not slept.
     pub(crate) ahead_ns: u64,
+    /// Minimum lag of a new task at its first wakeup, ns, if it has computed only briefly. Without
+    /// it, a task that starts together with hogs has used more CPU time than those that have not
+    /// run yet, and would wait for their slices.
+    pub(crate) first_lag_ns: u64,
 }
 
 /// The history of a task.
@@ -50,7 +59,8 @@ pub(crate) struct History {
     nvcsw: u32,
     /// Average of sleeps per second, in units of 1/[`RATE_UNIT`].
     sleeps: u32,
-    /// Whether the task sleeps often, by the average or in the current sample.
+    /// Whether the task sleeps often, by the average or in the current sample, or is new and has
+    /// computed only briefly before each of its sleeps.
     pub(crate) is_interactive: bool,
 }
 
@@ -67,6 +77,10 @@ impl History {
             history.begin_sample(task, now_ns);
         }
         history.charge(task, clock);
+        if task.nvcsw == 1 && is_brief(task) {
+            let least_lagging = clock.now_ns.saturating_sub(clock.first_lag_ns);
+            history.vruntime_ns = history.vruntime_ns.min(least_lagging);
+        }
         history.sample(task, now_ns);
         history
     }
@@ -99,8 +113,11 @@ impl History {
 
     /// Updates the average of sleeps. A finished sample counts as much as all earlier samples
     /// together. If the current sample already has enough sleeps for an interactive task, it counts
-    /// before its end, so that the task and its children are recognized early.
+    /// before its end, so that the task and its children are recognized early. The first sleeps of
+    /// a new task are too few for that. It counts as interactive if it has computed only briefly,
+    /// but its children do not inherit that.
     fn sample(&mut self, task: &QueuedTask, now_ns: u64) {
+        let is_new = self.nvcsw == 0 && task.nvcsw > 0;
         let passed_ns = now_ns.saturating_sub(self.sampled_ns);
         let slept = u64::from(low_half(task.nvcsw).wrapping_sub(self.nvcsw));
         if passed_ns >= SAMPLE_NS {
@@ -111,7 +128,7 @@ impl History {
         } else if slept * NS_PER_S >= u64::from(INTERACTIVE_PER_S) * SAMPLE_NS {
             self.sleeps = self.sleeps.max(INTERACTIVE);
         }
-        self.is_interactive = self.sleeps >= INTERACTIVE;
+        self.is_interactive = self.sleeps >= INTERACTIVE || (is_new && is_brief(task));
     }
 
     /// The deadline, in virtual time: the virtual time of the task plus its weighted CPU time since
@@ -139,6 +156,11 @@ impl History {
     }
 }
 
+/// Whether a task has computed only briefly before each of its sleeps.
+fn is_brief(task: &QueuedTask) -> bool {
+    task.sum_exec_ns <= task.nvcsw.saturating_mul(BRIEF_NS)
+}
+
 /// Converts CPU time to virtual time.
 fn scale(ns: u64, weight: u32) -> u64 {
     let weight = u64::from(weight.clamp(1, WEIGHT_MAX));
@@ -159,6 +181,7 @@ mod tests {
         now_ns: 1000 * MS,
         behind_ns: 5 * MS,
         ahead_ns: 500 * MS,
+        first_lag_ns: 3 * MS,
     };
 
     /// A task that was enqueued before, so that it is not treated as new.
@@ -270,12 +293,14 @@ mod tests {
     fn few_sleeps_in_a_long_time_are_not_interactive() {
         let mut task = known(100);
         task.nvcsw = 3;
+        task.sum_exec_ns = 10 * MS;
         assert!(!History::of(&task, &CLOCK, 2 * NS_PER_S).is_interactive);
     }
 
     #[test]
     fn habit_is_learned_within_a_sample_and_forgotten_over_some() {
         let mut task = known(100);
+        task.sum_exec_ns = 10 * MS;
         task.nvcsw = 2;
         assert!(!History::of(&task, &CLOCK, NS_PER_S + 1).is_interactive);
         task.nvcsw = 3;
@@ -294,6 +319,44 @@ mod tests {
             samples += 1;
         }
         assert!((1..5).contains(&samples), "{samples}");
+    }
+
+    #[test]
+    fn new_task_is_interactive_as_long_as_it_computes_briefly() {
+        let mut task = known(100);
+        let is_interactive = |task: &QueuedTask, now_ns| {
+            let history = History::of(task, &CLOCK, now_ns);
+            (history.is_interactive, history.to_ctx())
+        };
+        // It has not slept yet.
+        assert!(!is_interactive(&task, NS_PER_S + 1).0);
+        task.nvcsw = 1;
+        task.sum_exec_ns = BRIEF_NS;
+        assert!(is_interactive(&task, NS_PER_S + 1).0);
+        // Also if it first slept for long.
+        let (first, ctx) = is_interactive(&task, 9 * NS_PER_S);
+        assert!(first);
+        // Afterwards, the rate of its sleeps counts.
+        task.ctx = ctx;
+        task.nvcsw = 2;
+        assert!(!is_interactive(&task, 10 * NS_PER_S).0);
+        task.ctx = known(100).ctx;
+        task.sum_exec_ns = 2 * BRIEF_NS + 1;
+        assert!(!is_interactive(&task, NS_PER_S + 1).0);
+    }
+
+    #[test]
+    fn new_task_gets_a_lag_at_its_first_wakeup_only() {
+        let mut task = known(100);
+        task.nvcsw = 1;
+        task.sum_exec_ns = MS;
+        let history = History::of(&task, &CLOCK, NS_PER_S + 1);
+        assert_eq!(history.vruntime_ns, CLOCK.now_ns - CLOCK.first_lag_ns);
+        task.ctx = history.to_ctx();
+        task.nvcsw = 2;
+        task.sum_exec_ns = 4 * MS;
+        let history = History::of(&task, &CLOCK, NS_PER_S + 2);
+        assert_eq!(history.vruntime_ns, CLOCK.now_ns);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use scx_rustland_core::{Cpus, DispatchedTask, Policy, QueuedTask, Target};
 
-use crate::history::{Clock, History, WEIGHT_MAX};
+use crate::history::{Clock, History, BRIEF_NS, WEIGHT_MAX};
 use crate::queue::{Queue, Waiting};
 
 /// If a task has waited for longer than this, ns, every second decision is for the task that has
@@ -80,6 +80,8 @@ impl Rustland {
                 behind_ns: config.slice_ns,
                 // Large enough not to cut off the normal differences due to weights and slices.
                 ahead_ns: config.max_burst_ns().max(turn_ns),
+                // So a new task that has used up to BRIEF_NS preempts tasks in their first slice.
+                first_lag_ns: BRIEF_NS + 2 * config.slice_min_ns,
             },
             is_oldest_next: false,
             fifo: Fifo {

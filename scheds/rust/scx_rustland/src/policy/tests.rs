@@ -227,6 +227,23 @@ fn interactive_task_preempts_the_latest_deadline() {
 }
 
 #[test]
+fn new_task_preempts_new_hogs_at_its_first_wakeup() {
+    for (used_ns, preempts) in [(BRIEF_NS, true), (BRIEF_NS + 1, false)] {
+        let mut policy = Rustland::new(CONFIG);
+        let mut cpus = busy(1);
+        // The hog is in its first slice.
+        cpus.note_running(0, |_| VRUNTIME_FIRST_NS);
+        let mut task = queued(1, MS);
+        task.ctx = [VRUNTIME_FIRST_NS, 0, MS, 0];
+        task.nvcsw = 1;
+        task.sum_exec_ns = used_ns;
+        policy.enqueue(task, 2 * MS);
+        let decision = policy.dispatch(&mut cpus, 2 * MS).unwrap();
+        assert_eq!(decision.preempts(), preempts, "{used_ns}");
+    }
+}
+
+#[test]
 fn no_preemption_of_similar_deadlines_or_unpreemptible_tasks() {
     for running in [
         0,
