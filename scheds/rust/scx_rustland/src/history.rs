@@ -69,12 +69,17 @@ impl History {
     /// the task context does not include yet.
     pub(crate) fn of(task: &QueuedTask, clock: &Clock, now_ns: u64) -> Self {
         let mut history = Self::from_ctx(task.ctx);
-        // A new task has its parent's context, of which only the sleep rate is kept. A task that
-        // never got a decision has an empty context.
-        if task.start_ns == 0 || history.sampled_ns == 0 {
+        // A task without a decision has its parent's context, of which only the sleep rate is kept,
+        // or an empty context if its parent has got no decision either. It may have run, though.
+        let is_empty = history.sampled_ns == 0;
+        if is_empty || task.vtime == 0 {
             history.vruntime_ns = clock.now_ns;
             history.charged_ns = task.sum_exec_ns;
             history.begin_sample(task, now_ns);
+        }
+        // It is younger than the scheduler, so all of its sleeps belong to the first sample.
+        if !is_empty && task.vtime == 0 {
+            history.nvcsw = 0;
         }
         history.charge(task, clock);
         if task.nvcsw == 1 && is_brief(task) {
@@ -189,7 +194,7 @@ mod tests {
         let mut task = QueuedTask::new(1);
         task.weight = weight;
         task.ctx = History::of(&task, &CLOCK, NS_PER_S).to_ctx();
-        task.start_ns = NS_PER_S;
+        task.vtime = CLOCK.now_ns;
         task
     }
 
@@ -278,6 +283,24 @@ mod tests {
         assert_eq!(history.vruntime_ns, CLOCK.now_ns);
         assert_eq!((history.charged_ns, history.nvcsw), (0, 0));
         assert!(history.is_interactive);
+    }
+
+    #[test]
+    fn new_thread_may_run_before_its_first_decision() {
+        let mut parent = known(100);
+        parent.sum_exec_ns = 300 * MS;
+        parent.nvcsw = 7;
+        let mut child = QueuedTask::new(2);
+        child.ctx = History::of(&parent, &CLOCK, 9 * NS_PER_S).to_ctx();
+        child.start_ns = 9 * NS_PER_S;
+        child.sum_exec_ns = 30 * MS;
+        let history = History::of(&child, &CLOCK, 10 * NS_PER_S);
+        assert_eq!(history.vruntime_ns, CLOCK.now_ns);
+        assert!(!history.is_interactive);
+        // Its first wakeup is that of a new task.
+        child.nvcsw = 1;
+        child.sum_exec_ns = BRIEF_NS;
+        assert!(History::of(&child, &CLOCK, 10 * NS_PER_S).is_interactive);
     }
 
     #[test]

@@ -133,7 +133,7 @@ impl Machine {
         let waited_ns = self.now_ns - modelled.since_ns;
         modelled.longest_wait_ns = modelled.longest_wait_ns.max(waited_ns);
         task.ctx = decision.get_ctx();
-        task.start_ns = self.now_ns;
+        task.vtime = decision.get_vtime();
         let left_ns = modelled.habit.burst_ns - task.exec_ns;
         let ran_ns = decision.get_slice_ns().min(left_ns);
         self.now_ns += ran_ns;
@@ -156,9 +156,10 @@ impl Machine {
     }
 }
 
-fn queued(pid: i32, now_ns: u64) -> QueuedTask {
+/// A task that has got a decision before.
+fn queued(pid: i32) -> QueuedTask {
     let mut task = QueuedTask::new(pid);
-    task.start_ns = now_ns;
+    task.vtime = VRUNTIME_FIRST_NS;
     task
 }
 
@@ -173,7 +174,7 @@ fn empty_queue_dispatches_nothing() {
 fn the_same_pid_waits_once() {
     let mut policy = Rustland::new(CONFIG);
     for _ in 0..3 {
-        policy.enqueue(queued(7, MS), MS);
+        policy.enqueue(queued(7), MS);
     }
     assert_eq!(policy.nr_waiting(), 1);
     assert_eq!(policy.dispatch(&mut busy(1), MS).unwrap().pid(), 7);
@@ -207,7 +208,7 @@ fn slices_shrink_with_the_queue() {
 
 /// A task that has slept often, and wakes up.
 fn interactive(pid: i32) -> QueuedTask {
-    let mut task = queued(pid, MS);
+    let mut task = queued(pid);
     task.ctx = [VRUNTIME_FIRST_NS, 0, MS, 100_000 << 32];
     task
 }
@@ -233,7 +234,7 @@ fn new_task_preempts_new_hogs_at_its_first_wakeup() {
         let mut cpus = busy(1);
         // The hog is in its first slice.
         cpus.note_running(0, |_| VRUNTIME_FIRST_NS);
-        let mut task = queued(1, MS);
+        let mut task = queued(1);
         task.ctx = [VRUNTIME_FIRST_NS, 0, MS, 0];
         task.nvcsw = 1;
         task.sum_exec_ns = used_ns;
@@ -315,7 +316,7 @@ fn decisions_on_interactive_tasks_stand() {
     assert!(stands(CONFIG, experienced(1)));
     // This new task may be a hog with an interactive parent.
     assert!(!stands(CONFIG, interactive(1)));
-    assert!(!stands(CONFIG, queued(1, MS)));
+    assert!(!stands(CONFIG, queued(1)));
     let mut computing = experienced(1);
     computing.exec_ns = 1;
     assert!(!stands(CONFIG, computing));
@@ -341,7 +342,7 @@ fn decisions_that_stand_are_made_at_once_unless_another_task_waits() {
     let mut policy = Rustland::new(config);
     policy.enqueue(experienced(1), 2 * MS);
     assert!(policy.is_urgent());
-    policy.enqueue(queued(2, MS), 2 * MS);
+    policy.enqueue(queued(2), 2 * MS);
     assert!(!policy.is_urgent());
     policy.enqueue(experienced(2), 3 * MS);
     assert!(policy.is_urgent());
@@ -361,7 +362,7 @@ fn sleepers_are_at_most_a_slice_behind() {
 #[test]
 fn without_boost_order_is_that_of_virtual_time() {
     let mut machine = Machine::new(with_boost(0), &[hog(100); 5]);
-    machine.policy.enqueue(queued(100, MS), MS);
+    machine.policy.enqueue(queued(100), MS);
     machine.wake_up();
     let mut last = 0;
     for _ in 0..500 {
@@ -407,11 +408,11 @@ fn fifo_ends_with_the_last_cpus_and_comes_back() {
     let mut policy = Rustland::new(config);
     let mut cpus = busy(4);
     (1..4).for_each(|cpu| cpus.set_idle(cpu, true));
-    let mut late = queued(1, MS);
+    let mut late = queued(1);
     late.exec_ns = 400 * MS;
     // By deadline, the second task would precede the first one.
     policy.enqueue(late, MS);
-    policy.enqueue(queued(2, MS), 2 * MS);
+    policy.enqueue(queued(2), 2 * MS);
     assert_eq!(policy.mode(), 1);
     assert_eq!(policy.dispatch(&mut cpus, 2 * MS).unwrap().pid(), 1);
     (1..4).for_each(|cpu| cpus.set_idle(cpu, false));
