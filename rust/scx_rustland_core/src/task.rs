@@ -16,7 +16,8 @@ pub const WEIGHT_DFL: u32 = 100;
 /// A policy's per-task context. It is sent with each decision and comes back when the task is
 /// enqueued again. A new task inherits the context of the task that forks it. All other tasks start
 /// with zeros. So a policy needs no memory for tasks that are not enqueued, and need not know when
-/// a task exits.
+/// a task exits. A task keeps its parent's context until its first decision, even if it has already
+/// run without one.
 pub type TaskCtx = [u64; RL_CTX_WORDS as usize];
 
 /// A runnable task that needs a decision. `start_ns` and `stop_ns` are `CLOCK_MONOTONIC`, like a
@@ -47,8 +48,9 @@ pub struct QueuedTask {
     pub exec_ns: u64,
     /// CPU time since fork.
     pub sum_exec_ns: u64,
-    /// The vtime of the last decision. With [`DispatchedTask::advance`], it has advanced since then
-    /// by the weighted CPU time of the task.
+    /// The vtime of the last decision; 0 without a decision or without a vtime. With
+    /// [`DispatchedTask::advance`], it has advanced since then by the weighted CPU time of the
+    /// task.
     pub vtime: u64,
     /// Number of voluntary context switches. Interactive tasks have many.
     pub nvcsw: u64,

@@ -40,9 +40,9 @@ pub(crate) struct Clock {
     /// Maximum lead of a task, ns, so that a task that was alone on a CPU need not wait for long
     /// when other tasks come. It is also the maximum lag of a task that has not slept.
     pub(crate) ahead_ns: u64,
-    /// Minimum lag of a new task at its first wakeup, ns, if it has computed only briefly. Without
-    /// it, a task that starts together with hogs has used more CPU time than those that have not
-    /// run yet, and would wait for their slices.
+    /// Minimum lag of a new task at its first wakeup, ns, if it has computed only briefly; at most
+    /// `behind_ns`. Without it, a task that starts together with hogs has used more CPU time than
+    /// those that have not run yet, and would wait for their slices.
     pub(crate) first_lag_ns: u64,
 }
 
@@ -76,10 +76,10 @@ impl History {
             history.vruntime_ns = clock.now_ns;
             history.charged_ns = task.sum_exec_ns;
             history.begin_sample(task, now_ns);
-        }
-        // It is younger than the scheduler, so all of its sleeps belong to the first sample.
-        if !is_empty && task.vtime == 0 {
-            history.nvcsw = 0;
+            if !is_empty {
+                // It was forked under this scheduler: all of its sleeps are in its first sample.
+                history.nvcsw = 0;
+            }
         }
         history.charge(task, clock);
         if task.nvcsw == 1 && is_brief(task) {
