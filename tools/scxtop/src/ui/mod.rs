@@ -28,7 +28,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use ratatui::crossterm::event;
 use scx_utils::bpf::Slot;
 use scx_utils::runner::Shutdown;
 use signal_hook::consts::SIGHUP;
@@ -125,8 +124,10 @@ impl Live<'_> {
             let programs = self.collector.programs();
             is_changed = self.trace.update(programs, &mut self.state);
             let mut inputs = 0;
-            while inputs < INPUTS_MAX && event::poll(Duration::ZERO).context("terminal")? {
-                let input = event::read().context("terminal")?;
+            while inputs < INPUTS_MAX {
+                let Some(input) = terminal::input()? else {
+                    break;
+                };
                 let action = self.state.handle(input, &self.snapshot);
                 if action == Action::Quit {
                     return Ok(());

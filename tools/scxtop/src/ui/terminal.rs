@@ -9,19 +9,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{bail, Context as _, Result};
-use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::cursor::Show;
-use ratatui::crossterm::event::DisableMouseCapture;
-use ratatui::crossterm::terminal::{
+use crossterm::cursor::Show;
+use crossterm::event::{self, DisableMouseCapture, Event};
+use crossterm::terminal::{
     disable_raw_mode, enable_raw_mode, Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen,
 };
-use ratatui::crossterm::{execute, Command};
+use crossterm::{execute, Command};
+use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Size;
 use ratatui::Frame;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
 /// Size of the output buffer in bytes. A full screen takes about 20 KiB, so a frame is one write.
 const BUFFER_SIZE: usize = 64 << 10;
+
+/// How long [`input`] waits. With a wait of 0, the library returns no input at all.
+const INPUT_WAIT: Duration = Duration::from_millis(2);
 
 /// Whether the terminal's modes have to be restored.
 static IS_ENTERED: AtomicBool = AtomicBool::new(false);
@@ -130,4 +133,77 @@ pub(crate) fn wait(at_most: Duration) -> bool {
     let _ = poll(&mut fds, timeout.as_ref());
     let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
     !fds[0].revents().intersects(gone)
+}
+
+/// The next input, if there is any.
+pub(crate) fn input() -> Result<Option<Event>> {
+    if !event::poll(INPUT_WAIT).context("terminal")? {
+        return Ok(None);
+    }
+    event::read().map(Some).context("terminal")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::env;
+    use std::fs::File;
+    use std::io::Write as _;
+    use std::process;
+    use std::time::Instant;
+
+    use crossterm::event::KeyCode;
+    use rustix::fs::{Mode, OFlags};
+    use rustix::process::setsid;
+    use rustix::pty::{grantpt, openpt, ptsname, unlockpt, OpenptFlags};
+    use rustix::stdio::dup2_stdin;
+    use signal_hook::consts::SIGWINCH;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_key_that_arrives_with_a_resize_is_not_lost() {
+        // The library reads from the process's terminal.
+        let child = "ui::terminal::tests::child_reads_a_key_after_a_resize";
+        let status = process::Command::new(env::current_exe().unwrap())
+            .args(["--exact", "--ignored", child])
+            .status();
+        assert!(status.unwrap().success());
+    }
+
+    #[test]
+    #[ignore = "run by other tests, in a separate process"]
+    fn child_reads_a_key_after_a_resize() {
+        let mut user = terminal_of_process();
+        enable_raw_mode().unwrap();
+        // From here on, the library receives signals.
+        assert_eq!(input().unwrap(), None);
+        signal_hook::low_level::raise(SIGWINCH).unwrap();
+        user.write_all(b"x").unwrap();
+        assert!(wait(LONG));
+        let begin = Instant::now();
+        let (mut keys, mut resizes) = (0, 0);
+        while keys == 0 || resizes == 0 {
+            match input().unwrap() {
+                Some(Event::Key(key)) => keys += u32::from(key.code == KeyCode::Char('x')),
+                Some(Event::Resize(..)) => resizes += 1,
+                _ => assert!(begin.elapsed() < LONG, "{keys} keys, {resizes} resizes"),
+            }
+        }
+    }
+
+    /// Makes a new terminal the controlling terminal and the standard input of this process.
+    /// Returns the side of the user, which is not closed, because the process would be killed.
+    fn terminal_of_process() -> ManuallyDrop<File> {
+        setsid().unwrap();
+        let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&user).unwrap();
+        unlockpt(&user).unwrap();
+        let name = ptsname(&user, Vec::new()).unwrap();
+        // The first terminal that the new session opens becomes its controlling terminal.
+        let terminal = rustix::fs::open(&name, OFlags::RDWR, Mode::empty()).unwrap();
+        dup2_stdin(&terminal).unwrap();
+        ManuallyDrop::new(user.into())
+    }
 }
