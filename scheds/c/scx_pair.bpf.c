@@ -9,15 +9,16 @@
  *
  * Before a CPU takes a task from the DSQ of a cgroup it claims the cgroup, which is possible only
  * while the other CPU of the pair neither claims nor runs another cgroup. The CPU releases the
- * claim when its local DSQ is empty and it has switched to a task that belongs to no cgroup here:
- * the idle task, a kernel thread or a task of another class. Context switches are recorded in the
- * sched_switch tracepoint, because the previous task still runs for some time after ops.dispatch()
- * has found the next task.
+ * claim when it has switched to a task that belongs to no cgroup here (the idle task, a kernel
+ * thread or a task of another class), and only kernel threads are in its local DSQ. Context
+ * switches are recorded in the sched_switch tracepoint, because the previous task still runs for
+ * some time after ops.dispatch() has found the next task.
  *
  * Kernel threads run at any time: other tasks depend on them, and they do not belong to any user.
  */
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>
+#include <scx/immed.bpf.h>
 #include <scx/kick.bpf.h>
 #include "scx_pair.h"
 
@@ -90,9 +91,14 @@ static u64 nr_seen[PAIR_CPUS_MAX];
 
 static u8 is_kernel_turn[PAIR_CPUS_MAX];
 
+/* Number of kernel threads that are bound to the CPU and wait in its local DSQ. Changes only under
+ * the lock of the CPU's run queue. */
+static u64 nr_bound[PAIR_CPUS_MAX];
+
 struct task_ctx {
 	u64 cgid;
 	u64 waits_in; /* the cgroup that counts the task as waiting, 0 if none does */
+	u32 bound_at; /* 1 + the CPU that counts the task in nr_bound, 0 if none does */
 	bool is_ext; /* the task is in this scheduler's class */
 };
 
@@ -217,12 +223,33 @@ static void begin_wait(struct task_ctx *tctx, struct cgroup_ctx *cgrp)
 	__sync_fetch_and_add(&cgrp->nr_waiting, 1);
 }
 
+/* The same for a kernel thread in the local DSQ of a CPU. */
+static void begin_bound_wait(struct task_ctx *tctx, u32 cpu)
+{
+	if (!tctx || cpu >= PAIR_CPUS_MAX)
+		return;
+	tctx->bound_at = cpu + 1;
+	nr_bound[cpu]++;
+}
+
+static void end_bound_wait(struct task_ctx *tctx)
+{
+	u32 cpu = tctx->bound_at - 1;
+
+	if (cpu < PAIR_CPUS_MAX)
+		nr_bound[cpu]--;
+	tctx->bound_at = 0;
+}
+
 static void end_wait(struct task_struct *p)
 {
 	struct task_ctx *tctx = task_ctx(p);
 	struct cgroup_ctx *cgrp;
 
-	if (!tctx || !tctx->waits_in)
+	if (!tctx)
+		return;
+	end_bound_wait(tctx);
+	if (!tctx->waits_in)
 		return;
 	cgrp = bpf_map_lookup_elem(&cgroups, &tctx->waits_in);
 	tctx->waits_in = 0;
@@ -252,7 +279,7 @@ static void wake_cpu_for(const struct task_struct *p, u64 cgid, s32 start)
 	scx_bpf_put_idle_cpumask(idle);
 }
 
-/* If a CPU runs no task of a cgroup and its local DSQ is empty, release its claim, and kick the
+/* If a CPU runs no task of a cgroup and has none in its local DSQ, release its claim, and kick the
  * other CPU if it waits for the release. */
 static void release(u32 cpu)
 {
@@ -260,7 +287,8 @@ static void release(u32 cpu)
 	struct side *side, *other;
 	bool wakes = false;
 
-	if (!pair || scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) > 0)
+	if (!pair || cpu >= PAIR_CPUS_MAX ||
+	    scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) > (s32)nr_bound[cpu])
 		return;
 	side = side_of(pair, cpu);
 	other = other_side_of(pair, cpu);
@@ -281,12 +309,13 @@ s32 BPF_STRUCT_OPS(pair_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	return prev_cpu;
 }
 
-static void enqueue_kernel(struct task_struct *p, u64 enq_flags)
+static void enqueue_kernel(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
 {
 	s32 cpu;
 
 	if (scx_task_is_percpu_kthread(p)) {
 		scx_count(stats, kernel);
+		begin_bound_wait(tctx, scx_bpf_task_cpu(p));
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, enq_flags);
 		return;
 	}
@@ -304,9 +333,11 @@ void BPF_STRUCT_OPS(pair_enqueue, struct task_struct *p, u64 enq_flags)
 	/* Count before anything else, so that a CPU that finds no task looks again: see
 	 * pair_update_idle(). */
 	__sync_fetch_and_add(&nr_enqueued, 1);
+	if (tctx)
+		end_bound_wait(tctx);
 	/* Before 7.0, a dying task may outlive its cgroup. */
 	if (p->flags & PF_KTHREAD || !tctx || !cgrp) {
-		enqueue_kernel(p, enq_flags);
+		enqueue_kernel(p, tctx, enq_flags);
 		return;
 	}
 	scx_count(stats, enqueued);
@@ -469,6 +500,8 @@ void BPF_STRUCT_OPS(pair_dispatch, s32 cpu, struct task_struct *prev)
 	if (!pair || (u32)cpu >= PAIR_CPUS_MAX)
 		return;
 	nr_seen[cpu] = nr_enqueued;
+	if (!scx_can_reenqueue_anywhere() && scx_other_class_waits(cpu))
+		return;
 	if (dispatch_kernel(cpu))
 		return;
 	dispatch(cpu, pair, prev);
@@ -558,12 +591,18 @@ void BPF_STRUCT_OPS(pair_enable, struct task_struct *p)
 		tctx->is_ext = true;
 }
 
+/* A task that changes to another class while it runs, such as to SCHED_FIFO, runs on without a
+ * context switch. */
 void BPF_STRUCT_OPS(pair_disable, struct task_struct *p)
 {
 	struct task_ctx *tctx = task_ctx(p);
+	u32 cpu = scx_bpf_task_cpu(p);
+	struct pair *pair = pair_of(cpu);
 
 	if (tctx)
 		tctx->is_ext = false;
+	if (pair && scx_bpf_task_running(p))
+		note_running(cpu, pair, 0);
 }
 
 /* ---- cgroups ------------------------------------------------------------- */

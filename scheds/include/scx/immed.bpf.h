@@ -25,6 +25,20 @@ static inline bool scx_dispatch_from(u64 dsq_id)
 	return scx_bpf_dsq_move_to_local(dsq_id, SCX_ENQ_IMMED);
 }
 
+/*
+ * In ops.dispatch(): whether a task of another class waits for @cpu. Every other class but the idle
+ * class has precedence, so the kernel would run that task instead of one that is dispatched now. If
+ * the CPU was idle, the dispatched task would then wait in the local DSQ, because the kernel calls
+ * ops.cpu_release() only if a task of the scheduler ran. Needed only where
+ * scx_can_reenqueue_anywhere() is false.
+ */
+static inline bool scx_other_class_waits(s32 cpu)
+{
+	struct rq *rq = scx_bpf_cpu_rq___old(cpu);
+
+	return rq && rq->nr_running > rq->scx.nr_running;
+}
+
 /* In ops.select_cpu(): return the flags with which to insert the task into the local DSQ of @cpu.
  * @cpu was idle, or is the CPU of a waker that is about to sleep. */
 static inline u64 scx_immed_unless_sync(s32 cpu, u64 wake_flags)

@@ -117,6 +117,7 @@ extern bool scx_bpf_task_set_dsq_vtime___new(struct task_struct *p, u64 vtime) _
 extern struct task_struct *scx_bpf_dsq_peek___new(u64 dsq_id) __ksym __weak;
 /* Since 6.18. On older kernels, the wrapper reads scx_bpf_cpu_rq(cpu)->curr. */
 extern struct task_struct *scx_bpf_cpu_curr___new(s32 cpu) __ksym __weak;
+/* Deprecated since 6.18. */
 extern struct rq *scx_bpf_cpu_rq___old(s32 cpu) __ksym __weak;
 
 /* With CONFIG_EXT_GROUP_SCHED only. */

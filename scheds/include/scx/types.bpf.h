@@ -269,7 +269,13 @@ struct task_struct {
 	struct css_set *cgroups;
 };
 
+struct scx_rq {
+	u32 nr_running;
+};
+
 struct rq {
+	unsigned int nr_running;
+	struct scx_rq scx;
 	struct task_struct *curr;
 };
 
