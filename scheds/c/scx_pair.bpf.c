@@ -91,8 +91,7 @@ static u64 nr_seen[PAIR_CPUS_MAX];
 
 static u8 is_kernel_turn[PAIR_CPUS_MAX];
 
-/* Number of kernel threads that are bound to the CPU and wait in its local DSQ. Changes only under
- * the lock of the CPU's run queue. */
+/* Number of kernel threads that are bound to the CPU and wait in its local DSQ. */
 static u64 nr_bound[PAIR_CPUS_MAX];
 
 struct task_ctx {
@@ -229,15 +228,16 @@ static void begin_bound_wait(struct task_ctx *tctx, u32 cpu)
 	if (!tctx || cpu >= PAIR_CPUS_MAX)
 		return;
 	tctx->bound_at = cpu + 1;
-	nr_bound[cpu]++;
+	__sync_fetch_and_add(&nr_bound[cpu], 1);
 }
 
 static void end_bound_wait(struct task_ctx *tctx)
 {
 	u32 cpu = tctx->bound_at - 1;
 
+	/* The kernel may have moved the thread to another CPU meanwhile. */
 	if (cpu < PAIR_CPUS_MAX)
-		nr_bound[cpu]--;
+		__sync_fetch_and_sub(&nr_bound[cpu], 1);
 	tctx->bound_at = 0;
 }
 

@@ -11,8 +11,8 @@
 //! |---|---|
 //! | `policy`, `task`, `cpus` | the author's interface, independent of the kernel |
 //! | `driver` | the loop around a policy |
-//! | `scheduler` | the BPF side, for authors who write their own loop |
-//! | `shared`, `program` | communication with BPF other than by the two rings |
+//! | `scheduler` | the BPF side with its rings of tasks and decisions, for a loop of one's own |
+//! | `shared`, `program` | state in shared memory, and BPF programs that the policy runs |
 //! | `options` | the options of the BPF side |
 //! | `alloc`, `memory`, `faults` | memory whose use does not block the policy thread |
 //! | `metrics` | counters and their consistency check |
