@@ -499,9 +499,9 @@ void BPF_STRUCT_OPS(pair_dispatch, s32 cpu, struct task_struct *prev)
 
 	if (!pair || (u32)cpu >= PAIR_CPUS_MAX)
 		return;
-	nr_seen[cpu] = nr_enqueued;
 	if (!scx_can_reenqueue_anywhere() && scx_other_class_waits(cpu))
 		return;
+	nr_seen[cpu] = nr_enqueued;
 	if (dispatch_kernel(cpu))
 		return;
 	dispatch(cpu, pair, prev);
