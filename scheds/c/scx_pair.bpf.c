@@ -222,7 +222,7 @@ static void begin_wait(struct task_ctx *tctx, struct cgroup_ctx *cgrp)
 	__sync_fetch_and_add(&cgrp->nr_waiting, 1);
 }
 
-/* The same for a kernel thread in the local DSQ of a CPU. */
+/* Count a bound kernel thread as waiting in the local DSQ of @cpu. */
 static void begin_bound_wait(struct task_ctx *tctx, u32 cpu)
 {
 	if (!tctx || cpu >= PAIR_CPUS_MAX)

@@ -124,7 +124,7 @@ fn restore() {
 }
 
 /// Waits for input, a resize, or a signal, for at most `at_most`. Returns whether the terminal
-/// still exists: from a terminal that is gone, the library would read for ever.
+/// still exists: the library reports a terminal that is gone as an error, or not at all.
 pub(crate) fn wait(at_most: Duration) -> bool {
     let stdin = io::stdin();
     let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
