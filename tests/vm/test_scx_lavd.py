@@ -79,6 +79,18 @@ def test_frames_are_on_time_beside_hogs(replayed: Replayed) -> None:
     assert figures["periodic"]["done_after_p99_ms"] < 4
 
 
+def test_a_new_sleeper_waits_for_one_slice_at_most(replayed: Replayed) -> None:
+    """The hogs are as new as the sleeper, and some have not run when it wakes up for the first time.
+    A new hog is not preempted during its first slice, which ends at the second tick or before."""
+    worst_us = []
+    for hogs in (8, 12):
+        load = f"--hogs {hogs} --sleepers 1 --sleep-us 5000 --work-us 0 --seconds 0.5"
+        figures, _ = measure(replayed, "scx_lavd", load)
+        worst_us.append(figures["sleepers"]["lateness_max_us"])
+    print(worst_us)
+    assert max(worst_us) < 6000
+
+
 def on_eight_cpus(replayed_on: Callable[[topology.Topology, str], str]) -> Replayed:
     shape = topology.find("1x8x1")
     return lambda script: replayed_on(shape, script)

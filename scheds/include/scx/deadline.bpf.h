@@ -171,7 +171,7 @@ static inline void scx_dl_place(struct scx_dl_task *t, u64 credit_ns)
 	t->vtime = scx_dl_limit(t, scx_vtime_limit_credit(t->vtime, scx_dl_now(t), credit_ns));
 }
 
-/* Return the minimum average runtime of a task that @t may preempt. */
+/* Return the minimum stretch (preempt.bpf.h) of a task that @t may preempt. */
 static inline u64 scx_dl_stretch_min_ns(const struct scx_dl_task *t)
 {
 	return t->woken_sync ? SCX_SYNC_STRETCH_MIN_NS : SCX_STRETCH_MIN_NS;
@@ -281,6 +281,11 @@ static inline void scx_dl_enqueue(const struct task_struct *p, struct scx_dl_tas
 		scx_dl_note_wakeup(t, freq_max, false);
 }
 
+static inline u64 scx_dl_stretch_ns(const struct scx_dl_task *t)
+{
+	return scx_stretch_ns(t->avg_runtime_ns, t->awake_ns);
+}
+
 /* Note that a task starts to run. Returns whether a queued task may preempt it. If so, a scheduler
  * with preemption calls scx_running_set() with the deadline of the running task. */
 static inline bool scx_dl_running(const struct task_struct *p, struct scx_dl_task *t, s32 cpu)
@@ -296,7 +301,7 @@ static inline bool scx_dl_running(const struct task_struct *p, struct scx_dl_tas
 		*now = time_max(*now, t->vtime);
 	t->has_waited = false;
 	scx_dl_set_node(t, scx_node_of(cpu));
-	return t->avg_runtime_ns >= SCX_STRETCH_MIN_NS;
+	return scx_dl_stretch_ns(t) >= SCX_STRETCH_MIN_NS;
 }
 
 /* Note that a task stops running. @t may be NULL. */

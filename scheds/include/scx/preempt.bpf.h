@@ -14,22 +14,22 @@
 #include <scx/first.bpf.h>
 
 /*
- * Minimum average runtime of a task that a queued task may preempt. Tasks that sleep after a
- * shorter runtime, such as the worker threads of a server, would only preempt each other while they
- * hold locks.
+ * Minimum stretch (scx_stretch_ns()) of a task that a queued task may preempt. Tasks that sleep
+ * after a shorter runtime, such as the worker threads of a server, would only preempt each other
+ * while they hold locks.
  */
 #define SCX_STRETCH_MIN_NS (4 * NSEC_PER_MSEC)
 
-/* Minimum average runtime of a task that a queued task may preempt after a sync wakeup. A waker and
- * a wakee that exchange messages run better one after the other, so a sync wakeup preempts only
- * CPU-bound tasks. */
+/* Minimum stretch of a task that a queued task may preempt after a sync wakeup. A waker and a wakee
+ * that exchange messages run better one after the other, so a sync wakeup preempts only CPU-bound
+ * tasks. */
 #define SCX_SYNC_STRETCH_MIN_NS (40 * NSEC_PER_MSEC)
 
 /* The task that runs on a CPU. */
 struct scx_running {
 	u64 deadline; /* as of the start of the run; 0: no task, or one not to be preempted */
 	u64 since_ns; /* when the task started to run */
-	u64 stretch_ns; /* average runtime of the task before it sleeps */
+	u64 stretch_ns; /* scx_stretch_ns(), as of the start of the run */
 	u32 weight;
 };
 
@@ -40,8 +40,15 @@ static inline struct scx_running *scx_running_on(s32 cpu)
 	return &scx_running[(u32)cpu % SCX_CPUS_MAX];
 }
 
-/* Note that a task of @weight, which runs for @stretch_ns on average before it sleeps, starts to
- * run on @cpu. */
+/* Return the stretch of a task: how long it computes before it sleeps. This is an average or, if
+ * longer, the CPU time since the last wakeup. The average of a task that has just begun to compute
+ * is still short. */
+static inline u64 scx_stretch_ns(u64 avg_runtime_ns, u64 awake_ns)
+{
+	return awake_ns > avg_runtime_ns ? awake_ns : avg_runtime_ns;
+}
+
+/* Note that a task with this deadline, stretch and weight starts to run on @cpu. */
 static inline void scx_running_set(s32 cpu, u64 deadline, u64 stretch_ns, u32 weight)
 {
 	struct scx_running *running = scx_running_on(cpu);
@@ -59,9 +66,8 @@ static inline void scx_running_clear(s32 cpu)
 
 /*
  * Whether a task with this deadline should preempt the task that runs on @cpu. The deadline of the
- * running task advances with its CPU time. A task that runs for less than @stretch_min_ns on
- * average is not preempted: it is likely to sleep soon anyway, and may hold a lock that other tasks
- * wait for.
+ * running task advances with its CPU time. A task with a shorter stretch than @stretch_min_ns is not
+ * preempted: it is likely to sleep soon anyway, and may hold a lock that other tasks wait for.
  */
 static inline bool scx_should_preempt(s32 cpu, u64 deadline, u64 stretch_min_ns)
 {

@@ -258,7 +258,7 @@ void BPF_STRUCT_OPS(bpfland_running, struct task_struct *p)
 	scx_cpufreq_note(cpu, false);
 	/* With local_pcpu, a pinned task is not preempted: bpfland_dispatch() lets it continue. */
 	if (t && scx_dl_running(p, t, cpu) && !(config.local_pcpu && scx_task_is_pinned(p)))
-		scx_running_set(cpu, deadline(p, t), t->avg_runtime_ns, p->scx.weight);
+		scx_running_set(cpu, deadline(p, t), scx_dl_stretch_ns(t), p->scx.weight);
 }
 
 void BPF_STRUCT_OPS(bpfland_stopping, struct task_struct *p, bool runnable)

@@ -204,6 +204,7 @@ void BPF_STRUCT_OPS(economy_running, struct task_struct *p)
 	struct economy_task *t = task(p);
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct economy_bank *bank;
+	u64 stretch_ns;
 
 	if (!t)
 		return;
@@ -215,8 +216,9 @@ void BPF_STRUCT_OPS(economy_running, struct task_struct *p)
 	if (bank && t->has_waited)
 		bank->vtime_run = economy_vtime(&t->share);
 	t->has_waited = false;
-	if (t->avg_runtime_ns >= SCX_STRETCH_MIN_NS)
-		scx_running_set(cpu, economy_vtime(&t->share), t->avg_runtime_ns, p->scx.weight);
+	stretch_ns = scx_stretch_ns(t->avg_runtime_ns, t->awake_ns);
+	if (stretch_ns >= SCX_STRETCH_MIN_NS)
+		scx_running_set(cpu, economy_vtime(&t->share), stretch_ns, p->scx.weight);
 }
 
 void BPF_STRUCT_OPS(economy_stopping, struct task_struct *p, bool runnable)

@@ -242,7 +242,7 @@ void BPF_STRUCT_OPS(flash_running, struct task_struct *p)
 	scx_cpufreq_note(cpu, false);
 	tickless_turn(cpu, true);
 	if (t && scx_dl_running(p, t, cpu) && !config.rr)
-		scx_running_set(cpu, deadline(p, t), t->avg_runtime_ns, weight_of(p, t));
+		scx_running_set(cpu, deadline(p, t), scx_dl_stretch_ns(t), weight_of(p, t));
 }
 
 void BPF_STRUCT_OPS(flash_stopping, struct task_struct *p, bool runnable)

@@ -51,6 +51,9 @@
  * a frame before other tasks precede it. */
 #define LAVD_CREDIT_UNIT_NS (80 * 1000ULL)
 
+/* A wakee that has used at most this CPU time in its life counts as new. */
+#define LAVD_NEW_NS (5 * NSEC_PER_MSEC)
+
 static inline u64 lavd_min(u64 a, u64 b)
 {
 	return a < b ? a : b;

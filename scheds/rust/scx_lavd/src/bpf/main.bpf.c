@@ -162,6 +162,18 @@ static bool kick_idle(struct task_struct *p, const struct cpumask *active)
 	return true;
 }
 
+/* Give a new task that an interrupt wakes up all of its credit. It may have slept too briefly to
+ * earn the credit, and tasks that started with it, but compute, would precede it if they have not
+ * run yet. */
+static void favour_new(const struct task_struct *p, struct scx_dl_task *t, u64 enq_flags)
+{
+	u64 vtime = scx_dl_now(t) - lavd_credit_ns(t->lat_cri);
+
+	if (enq_flags & SCX_ENQ_WAKEUP && !t->waker_pid &&
+	    p->se.sum_exec_runtime <= LAVD_NEW_NS && time_after(t->vtime, vtime))
+		t->vtime = vtime;
+}
+
 /* Queue the task for its CPU or domain, by its deadline, and kick an idle CPU of @active or, if the
  * task may preempt, a CPU whose task has a later deadline. */
 static void queue(struct task_struct *p, struct scx_dl_task *t, s32 cpu,
@@ -170,6 +182,7 @@ static void queue(struct task_struct *p, struct scx_dl_task *t, s32 cpu,
 	u64 until, slice;
 
 	scx_dl_set_node(t, scx_node_of(where_to_wait(p, cpu)));
+	favour_new(p, t, enq_flags);
 	scx_dl_place(t, lavd_credit_ns(t->lat_cri));
 	until = deadline(t);
 	slice = first_slice_ns(t, cpu, scx_nr_waiting(t->node));
@@ -302,7 +315,7 @@ void BPF_STRUCT_OPS(lavd_running, struct task_struct *p)
 		return;
 	dsq_id = t->has_waited ? (t->pinned_to ? cpu : SCX_NODE_DSQ | t->node) : SCX_DSQ_LOCAL;
 	if (scx_dl_running(p, t, cpu) && !t->holds_lock)
-		scx_running_set(cpu, deadline(t), t->avg_runtime_ns, p->scx.weight);
+		scx_running_set(cpu, deadline(t), scx_dl_stretch_ns(t), p->scx.weight);
 	cpu_state(cpu)->is_boosted = false;
 	cpu_state(cpu)->holds_lock = t->holds_lock;
 	/* A task that runs briefly keeps the slice with which it was queued. */

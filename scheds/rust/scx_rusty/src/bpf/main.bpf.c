@@ -131,6 +131,7 @@ void BPF_STRUCT_OPS(rusty_running, struct task_struct *p)
 	u32 cpu = (u32)scx_bpf_task_cpu(p) % RUSTY_CPUS_MAX;
 	struct rusty_task *t = task_state(p);
 	struct rusty_dom *dom;
+	u64 stretch_ns;
 
 	if (config.perf)
 		scx_bpf_cpuperf_set(cpu, config.perf);
@@ -146,9 +147,9 @@ void BPF_STRUCT_OPS(rusty_running, struct task_struct *p)
 	dom = dom_state(t->dom);
 	/* Virtual times of different domains cannot be compared, so a task that runs on a CPU of
 	 * another domain is not preempted. */
-	if (t->avg_runtime_ns >= SCX_STRETCH_MIN_NS && dom_of_cpu(cpu) == t->dom)
-		scx_running_set(cpu, t->vtime + request_ns(p, t), t->avg_runtime_ns,
-				weight_of(p, t));
+	stretch_ns = scx_stretch_ns(t->avg_runtime_ns, t->runtime_ns);
+	if (stretch_ns >= SCX_STRETCH_MIN_NS && dom_of_cpu(cpu) == t->dom)
+		scx_running_set(cpu, t->vtime + request_ns(p, t), stretch_ns, weight_of(p, t));
 	/* A task that did not wait in a queue may be far ahead of the queued tasks, so it does not
 	 * advance the virtual time of the domain here. The update need not be atomic: the next one
 	 * makes up for a lost one. */
