@@ -66,7 +66,7 @@ static inline void scx_running_clear(s32 cpu)
 
 /*
  * Whether a task with this deadline should preempt the task that runs on @cpu. The deadline of the
- * running task advances with its CPU time. A task with a shorter stretch than @stretch_min_ns is not
+ * running task advances with its CPU time. A task with a stretch below @stretch_min_ns is not
  * preempted: it is likely to sleep soon anyway, and may hold a lock that other tasks wait for.
  */
 static inline bool scx_should_preempt(s32 cpu, u64 deadline, u64 stretch_min_ns)

@@ -169,8 +169,8 @@ static void favour_new(const struct task_struct *p, struct scx_dl_task *t, u64 e
 {
 	u64 vtime = scx_dl_now(t) - lavd_credit_ns(t->lat_cri);
 
-	if (enq_flags & SCX_ENQ_WAKEUP && !t->waker_pid &&
-	    p->se.sum_exec_runtime <= LAVD_NEW_NS && time_after(t->vtime, vtime))
+	if (enq_flags & SCX_ENQ_WAKEUP && !t->waker_pid && p->se.sum_exec_runtime <= LAVD_NEW_NS &&
+	    time_after(t->vtime, vtime))
 		t->vtime = vtime;
 }
 
