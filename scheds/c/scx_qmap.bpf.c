@@ -498,8 +498,9 @@ void BPF_STRUCT_OPS(qmap_tick, struct task_struct *p)
 	scx_bpf_cpuperf_set(cpu, c->perf);
 }
 
-/* Return how soon a task is due, negative if it was due already: the distance of its place from the
- * head of the queue, scaled by how often the queue is served. */
+/* Return how soon a task is due: the distance of its place from the head of its queue, negative if
+ * the head has passed the place. The more often the queue is served, the less a positive distance
+ * counts, and the more a negative one. */
 static s64 due(struct task_struct *p)
 {
 	struct task_ctx *tctx = task_ctx(p);

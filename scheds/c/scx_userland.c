@@ -215,7 +215,7 @@ static u64 nr_wanted(void)
 }
 
 /* Dispatch the tasks with the smallest virtual runtimes. Returns false if the ring of decisions is
- * full. All CPUs drain the ring; this CPU does so when the program sleeps. */
+ * full. The program should then sleep, so that this CPU drains the ring, as the other CPUs do. */
 static bool decide(void)
 {
 	u64 nr_stalls = READ(nr_stalls), nr = nr_wanted();

@@ -170,9 +170,9 @@ _REQUESTS = (
     Figure("latency_p99_ms", "answered after, p99", "ms", is_latency=True),
     Figure("done_per_s", "requests", "/s", "higher"),
 )
-#: The first figure is the elapsed time divided by the round trips of all pairs. In a deterministic
-#: guest, this is the number of instructions of a round trip while at least one CPU is busy, not a
-#: latency.
+#: The first figure is the elapsed time divided by the round trips of all pairs, not a latency. In a
+#: deterministic guest, where an instruction takes 1 ns, it is the number of instructions per round
+#: trip, as long as at least one CPU is busy.
 _ROUND_TRIP = (
     Figure("round_trip_us", "time per round trip of all pairs", "µs"),
     Figure("instructions_per_switch", "instructions per switch", ""),

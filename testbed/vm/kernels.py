@@ -248,9 +248,8 @@ def _from_archive(
     serves: Callable[[Packaged], bool], at_hand: Sequence[Kernel] = ()
 ) -> Kernel | None:
     """The first kernel of archived() that `serves` accepts, and on which schedulers can be loaded.
-    If the search reaches a kernel that is not newer than the first of `at_hand`, returns the first
-    of `at_hand` instead. Returns None if the search ends without either, even if `at_hand` is not
-    empty.
+    Returns the first of `at_hand` instead once the next candidate is not newer than this kernel.
+    Returns None if there are no more candidates, even if `at_hand` is not empty.
 
     Outdated package lists are refreshed only if the search in them ends without a kernel. Raises
     debs.DebsError, KernelError.

@@ -27,9 +27,9 @@ INBOX_BYTES = 128 << 20
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
-#: The emulated CPU, without features that are slow under emulation: fast string instructions, which
-#: take as long as one instruction per byte, and AVX, whose registers are saved at each context
-#: switch.
+#: The emulated CPU, without features that are slow under emulation: fast string instructions (ERMS,
+#: FSRM), because the emulator needs as long for each byte as for an instruction, and AVX, because
+#: its registers are saved at each context switch.
 _EMULATED_CPU = "max,-erms,-fsrm,-avx,-avx2,-fma,-f16c,-vaes,-vpclmulqdq"
 #: Emulation is single-threaded. With one thread per virtual CPU, the kernel's patching of static
 #: keys races, and guests die of "Oops: int3".
@@ -183,8 +183,9 @@ def _hpet(machine: Machine) -> str:
 
 
 def _timer_args(machine: Machine) -> list[str]:
-    """Disable the check at boot that the timer interrupts in time. The check fails if the host does
-    not run the guest meanwhile, and the kernel panics: "IO-APIC + timer doesn't work!"."""
+    """Kernel parameters that disable the boot-time check of the timer interrupt. If the host does
+    not run the guest during the check, it fails, and the kernel panics: "IO-APIC + timer doesn't
+    work!"."""
     return ["no_timer_check"] if _has_host_time(machine) else []
 
 

@@ -55,8 +55,8 @@ def resume(machine: qemu.Machine, archive: bytes, seed: int) -> qemu.Launched:
         # the saved guest.
         _load(launched.monitor, state)
         os.pwrite(launched.inbox, seed.to_bytes(_SEED_BYTES, "little") + archive, 0)
-        # This is the last command, because a later command would wake QEMU's main thread while the
-        # guest runs.
+        # This is the last command: a later one would wake QEMU's main thread while the guest runs,
+        # at a time that depends on the host (qemu_deterministic.c).
         launched.monitor.execute("cont")
     except MonitorError as error:
         raise GuestError(f"cannot resume a guest: {error}: {launched.close()}") from error
@@ -103,9 +103,9 @@ def _save(machine: qemu.Machine, state: Path) -> None:
         launched = qemu.launch(replace(machine, seed=machine.seed and _SEED), "-S")
         try:
             assert launched.monitor
-            # QEMU reports events only after the greeting, which running CPUs would delay. With -S,
-            # the CPUs do not run before this command, which waits for the greeting. Its reply may
-            # come only when all CPUs are idle (qemu_deterministic.c).
+            # QEMU reports events only after the QMP handshake, which running CPUs would delay. So
+            # the CPUs are stopped at first (-S), and this command, which begins with the handshake,
+            # starts them. Its reply may come only when all CPUs are idle (qemu_deterministic.c).
             launched.monitor.execute("cont", _BOOT_TIMEOUT_S)
             if not launched.monitor.await_event("STOP", _BOOT_TIMEOUT_S):
                 raise MonitorError(f"it did not stop within {_BOOT_TIMEOUT_S:g} s")

@@ -177,8 +177,8 @@ def provide(tools: Path, cargo: str) -> None:
 
 def replace_dev(dev: Path) -> None:
     """Replaces `./dev`: `./dev vm run` then does not check for missing packages, and its guests are
-    deterministic. With the host's time, a busy host may interrupt a scheduler before it has
-    started."""
+    deterministic. In a guest with the host's time, --for may expire on a busy host before the
+    scheduler has started."""
     vm_run = f"exec {sys.executable} -m vm run --deterministic"
     dev.write_text(f'#!/bin/sh -eu\n[ "$1 $2" = "vm run" ]\nshift 2\n{vm_run} "$@"\n')
     dev.chmod(0o755)

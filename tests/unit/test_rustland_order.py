@@ -72,9 +72,9 @@ GOES_IDLE: Program = (Store("idle", 1), FENCE, ReadUnless("queued", 1), Act("sle
 KICKS: Program = (Store("queued", 1), FENCE, ReadUnless("idle", 0), Act("wake"))
 
 
-#: DRAINS is the end of drain(), where a CPU releases the ring. FINDS_TAKEN is the policy thread,
-#: which sends a decision, and then a second CPU, which finds the ring taken. "sleep" means that the
-#: second CPU leaves the decision to the CPU of DRAINS, "wake" that the CPU of DRAINS drains again.
+#: DRAINS is the end of drain(): a CPU releases the ring, and drains it again ("wake") if a decision
+#: was sent meanwhile. FINDS_TAKEN: the policy thread sends a decision, and then a second CPU finds
+#: the ring taken, and leaves the decision to the first CPU ("sleep").
 RING = {"nr_sent": 0, "taken": 1}
 DRAINS: Program = (Store("taken", 0), FENCE, ReadUnless("nr_sent", 0), Act("wake"))
 FINDS_TAKEN: Program = (Store("nr_sent", 1), FENCE, ReadUnless("taken", 0), Act("sleep"))

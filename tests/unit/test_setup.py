@@ -48,7 +48,8 @@ def test_setup_names_a_package_for_each_program() -> None:
 
 def test_missing_package_is_detected() -> None:
     assert {"zstd", "clang-19", "clang-format-19", "gcc", "libelf-dev", "rustfmt-web"} <= named()
-    # setup.sh needs no program of procps. If one were listed, it would count as unnamed.
+    # setup.sh does not name procps, so the test above would fail if programs.txt listed one of its
+    # programs.
     assert "procps" not in named()
 
 

@@ -76,8 +76,8 @@ def test_counters_count_what_the_cpus_execute(replays: Replay, shape: Topology) 
     """A busy machine executes an instruction per ns, and an idle one hardly any."""
     output = replays(shape, COUNT).output.decode()
     numbers = re.findall(r"instructions (\d+)\nclock_reads (\d+)\n([\d.]+)\n", output)
-    # The kernel prints the uptime in units of 10 ms. As floating-point numbers, two values that
-    # differ by 1 s may differ by less.
+    # Convert the uptime to an integer in units of 10 ms, its resolution: the difference of two
+    # floating-point values that are 1 s apart may be slightly below 1.
     before, busy, idle = [
         (int(n), int(reads), int(uptime.replace(".", ""))) for n, reads, uptime in numbers
     ]

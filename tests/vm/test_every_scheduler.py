@@ -180,8 +180,9 @@ class TestWhileItRuns:
             yield start(program).wait_enabled()
 
     def test_its_memory_has_no_huge_pages(self, guest: Guest, running: Scheduler) -> None:
-        """khugepaged unmaps pages while it collapses them. It is a fair task, so a page fault of
-        the scheduler might have to wait for khugepaged."""
+        """khugepaged unmaps pages while it collapses them. Without --partial, it is a task of the
+        ext class. A thread of the scheduler that faults on such a page would wait for khugepaged,
+        which may itself need this thread to get a CPU."""
         status = read(guest, f"/proc/{running.process.pid}/status")
         assert re.search(r"^THP_enabled:\s+0$", status, re.MULTILINE), status
 

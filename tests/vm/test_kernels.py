@@ -25,8 +25,8 @@ MOST = 2
 
 
 def missing(scheduler: Scheduler) -> str:
-    """What the kernel lacks, according to the messages of the scheduler on start, without the name
-    of the program; "all" if there is no such message."""
+    """The cell of the table of features: the messages about what the kernel lacks, without the name
+    of the program, or "all" (all features) if the scheduler has printed no such message."""
     said = re.findall(r"^scx_\w+: (this kernel .*)$", scheduler.process.stderr(), re.MULTILINE)
     return "; ".join(said) or "all"
 

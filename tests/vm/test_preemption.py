@@ -35,9 +35,9 @@ wait $scheduler
 
 
 def test_wakees_preempt_at_once(replayed: Callable[[str], str]) -> None:
-    """A wakee that preempts the hog of its CPU costs no interrupt: with scx_bpf_kick_cpu(), each of
-    the 100 wakeups raised one. Wakees that preempt the same CPU at the same time do not make the
-    kernel enqueue each other again."""
+    """A wakee that preempts the hog of its CPU needs no IRQ work interrupt. With
+    scx_bpf_kick_cpu(), each of the 100 wakeups raised one. Wakees hardly ever preempt the same CPU
+    at the same time, which would make the kernel re-enqueue them."""
     printed = replayed("".join(ROUND.replace("NAME", name) for name in SCHEDULERS))
     interrupts = [
         sum(map(int, re.findall(r"\d+", line))) for line in re.findall(r"IWI:([ \d]+)", printed)

@@ -151,8 +151,8 @@ def test_debts_of_clients_are_not_forgiven(replayed: Replayed) -> None:
 
 def test_clients_do_not_starve(replayed: Replayed) -> None:
     """T6: a client that pays more for its messages than it earns never waits for longer than two
-    turns of all tasks. Without the reserve, the CPU time that a client keeps for itself when it
-    pays (--reserve-us), the client waits longer."""
+    turns of all tasks. The reserve (--reserve-us) is the CPU time that a client keeps when it pays.
+    Without a reserve, the client waits longer."""
     load = f"{terminals(3)} --client-work-us 300 --server-work-us 20"
     kept, bare = (
         trade(replayed, f"--price-us 1000 {options}", load).loads[0]["clients"]["gap_max_ms"]
@@ -189,9 +189,10 @@ def test_compositor_misses_fewer_frames(replayed: Replayed) -> None:
 
 def test_messages_cost_little(replayed: Replayed) -> None:
     """T5: a client and a server do nothing but exchange messages on one CPU. In a deterministic
-    guest, an instruction takes 1 ns, and a round trip takes about 29,000 instructions. While no
-    other task wants the CPU, messages are free. Hogs on another CPU make CPU time scarce, and the
-    CPUs execute instructions in turns, so a round trip takes twice as long."""
+    guest, an instruction takes 1 ns, so the rate of round trips shows their cost: about 29,000
+    instructions each. Messages are free unless CPU time is scarce. In the second pair of runs, hogs
+    on another CPU make it scarce. As the emulator runs the two CPUs in turn, a round trip then
+    takes twice as long."""
     load = "--hogs 0 --clients 1 --client-waits --client-work-us 0 --server-work-us 0 --seconds 0.3"
     hogs = f"taskset 1 {scx_load('--hogs 2 --seconds 0.35')} >/dev/null & {ONE_CPU}"
     by_load = [

@@ -80,8 +80,8 @@ def test_frames_are_on_time_beside_hogs(replayed: Replayed) -> None:
 
 
 def test_a_new_sleeper_waits_for_one_slice_at_most(replayed: Replayed) -> None:
-    """The hogs are as new as the sleeper, and some have not run when it wakes up for the first time.
-    A new hog is not preempted during its first slice, which ends at the second tick or before."""
+    """The hogs are as new as the sleeper, and some have not run when it wakes up. Hogs are not
+    preempted during their first slices, which begin and end at different times."""
     worst_us = []
     for hogs in (8, 12):
         load = f"--hogs {hogs} --sleepers 1 --sleep-us 5000 --work-us 0 --seconds 0.5"
@@ -100,8 +100,8 @@ def test_a_low_load_stays_on_few_cpus(
     replayed_on: Callable[[topology.Topology, str], str],
 ) -> None:
     """The load needs a tenth of the machine. Two of eight CPUs suffice, and the other CPUs are
-    hardly used, once the averages have settled. Even if all sleepers wake up at once, no sleeper
-    waits for an active CPU for so long that it may use an inactive CPU (WAIT_US). Without core
+    hardly used, once the averages have settled. Even if all sleepers wake up at once, the expected
+    wait for an active CPU is not above WAIT_US, so no sleeper may use an inactive CPU. Without core
     compaction, the share of the other CPUs is 0.25 to 0.52, depending on the seed."""
     load = scx_load("--sleepers 8 --sleep-us 4500 --work-us 500 --seconds 60")
     others = {}

@@ -178,9 +178,9 @@ def test_tasks_leave_a_cpu_with_a_real_time_task(
     scheduler = start("scx_pair", "-i", "0.5").wait_enabled()
     hogs = load_in(guest, groups[0], "--hogs", "2", *QUIET, seconds=60)
     beside = load_in(guest, groups[1], "--hogs", "1", *QUIET, seconds=60)
-    # One cgroup has a pair for itself, and the other cgroup has the other CPU. For some time, they
-    # may take turns. They would take turns all the time, with half a CPU for each hog, if the other
-    # CPU was blocked.
+    # The two hogs have one pair for themselves, and the single hog has the CPU of the other pair
+    # that the real-time task does not use. For some time, the cgroups may take turns on one pair.
+    # If the single hog's CPU were blocked, they always would, and each hog would get half a CPU.
     shares = shares_beside_real_time(guest, [(hogs, 2), (beside, 1)])
     print(shares)
     assert min(map(min, shares)) > 0.6

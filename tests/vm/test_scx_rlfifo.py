@@ -137,9 +137,10 @@ def test_stopped_scheduler_causes_no_stall(guest: Guest, start: Start, load: Loa
     assert "tasks without a decision" in scheduler.process.stderr()
 
 
-#: Prints the scheduler's counters four times, then stops it three times, and prints its counters
-#: before and after each stop. Then the shell, which resumes the scheduler, is a real-time task,
-#: because it must not depend on the scheduler. Real-time tasks that run for long would delay it.
+#: Prints the scheduler's counters four times. Then stops the scheduler three times, and prints its
+#: counters before and after each stop. For the stops, the shell becomes a real-time task, because
+#: it has to resume the scheduler and must not depend on it. The change comes only after the first
+#: four readings, because real-time tasks that run for long would delay the scheduler.
 STOPS = """
 scx_rlfifo & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
@@ -206,8 +207,8 @@ wait $scheduler
 
 def test_own_threads_do_not_displace_each_other(replayed: Callable[[str], str]) -> None:
     """SIGCONT wakes all threads of the scheduler at once, and no CPU is idle. If two threads
-    preempted the same CPU, the kernel would enqueue both of them again. When both then moved to the
-    same other CPU, this went on for 10 to 100 ms, 6000 to 100,000 times, and no thread ran."""
+    preempt the same CPU, the kernel re-enqueues both of them. When both then moved to the same
+    other CPU, this repeated 6000 to 100,000 times in 10 to 100 ms, and neither of them ran."""
     printed = replayed(WAKEUPS_OF_ALL_THREADS)
     found = [int(line.split()[1]) for line in printed.splitlines() if "REENQ_IMMED" in line]
     print(found)
@@ -263,9 +264,9 @@ def test_cpu_that_was_offline_at_the_start_is_used(
 def test_all_allowed_cpus_go_offline(
     guest: Guest, start: Start, load: Load, set_cpu: SetCpu
 ) -> None:
-    """The policy is stopped, and the second of the two CPUs that hogs may use goes offline while
-    they wait for a decision. On 6.17, this CPU no longer dispatches when BPF begins to serve the
-    hogs."""
+    """The hogs may use two CPUs. One of these is offline, and the other goes offline while the
+    policy is stopped and the hogs wait for a decision. On 6.17, that CPU has stopped dispatching by
+    the time BPF begins to serve the hogs."""
     scheduler = serve(guest, start)
     hogs = load("--hogs", "6", *QUIET, "--seconds", "3600", "--json", through="taskset c")
     wait_for("all hogs run", lambda: sum(s > 0.02 for s in hog_times_s(guest, hogs)) == 6)
@@ -424,9 +425,9 @@ def test_no_system_call_per_task(guest: Guest, start: Start, load: Load) -> None
         f"{dispatched} tasks: {thread['syscalls']} system calls, {thread['wakeups']} wakeups, "
         f"{thread['cpu_ns'] / dispatched / 1000:.1f} us of CPU time each"
     )
-    # The thread also wakes up once a second to check whether the scheduler was unloaded. nr_wakeups
-    # is counted by the wakers. Unlike the count of the kernel, it includes wakeups of the thread
-    # just before the thread goes to sleep.
+    # The thread also wakes up once a second to check whether the scheduler was unloaded. The bound
+    # uses nr_wakeups, which the wakers count: unlike the kernel's count, it includes wakeups that
+    # come just before the thread goes to sleep.
     wakeups = after["nr_wakeups"] - before["nr_wakeups"]
     assert thread["syscalls"] <= wakeups + 10 + 2 * summary["elapsed_s"]
     assert scheduler.end(signal.SIGINT) == 0

@@ -210,8 +210,8 @@ def test_scheduler_is_killed_and_replaced(guest: Guest, start: Start) -> None:
 
 
 def test_run_that_ends_between_two_readings_is_counted(guest: Guest) -> None:
-    """A task runs while it is read, and then sleeps. It is not switched in meanwhile, since no
-    other task uses its CPU."""
+    """A task runs at the first reading, and sleeps at the last. It is not switched in between the
+    readings, because no other task uses its CPU."""
     guest.run(["mkfifo", "/tmp/never_written"]).check()
     script = "n=0; while [ $n -lt 60000 ]; do n=$((n + 1)); done; read x </tmp/never_written"
     task = guest.spawn("computes", ["taskset", "8", "sh", "-c", script])

@@ -123,9 +123,9 @@ def test_sleepers_sleep_and_are_woken_up(guest: Guest, load: Load) -> None:
         assert involuntary - 2 <= thread["involuntary"] <= involuntary
         slept = [run for run in by_thread(runs)[thread["pid"]] if run["end"] == "slept"]
         assert len(slept) == thread["voluntary"]
-        # There is one wakeup for each sleep, except the last sleep, in which the thread was
-        # stopped. The wakeup before the thread's first run may be missing, because the thread still
-        # has its parent's name then. Further wakeups come just before the thread goes to sleep.
+        # There is one wakeup for each voluntary switch, except the last one, in which the thread
+        # stopped. The wakeup before the first run may be missing, because the thread still has its
+        # parent's name then. There may be further wakeups just before the thread goes to sleep.
         assert voluntary - 2 <= thread["wakeups"] <= 1.5 * voluntary
         assert thread["voluntary"] + thread["involuntary"] == thread["runs"]
         assert thread["runs"] - 1 <= thread["switches_in"] <= thread["runs"]

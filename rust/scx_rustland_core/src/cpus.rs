@@ -17,7 +17,8 @@ pub struct Cpus {
     core: Vec<Option<usize>>,
     /// The CPUs of each core: (index of a word of `idle`, bits of this word).
     threads: Vec<Vec<(usize, u64)>>,
-    /// The vtime of each CPU's current task when it was last read; 0: not preemptible.
+    /// The vtime of each CPU's current task at the start of its slice, as last read; 0: the CPU is
+    /// idle, or its task is not preemptible.
     running: Vec<u64>,
     /// The CPU of the policy thread.
     own_cpu: u32,
@@ -148,16 +149,16 @@ impl Cpus {
         })
     }
 
-    /// Selects the CPU whose current task should be preempted by `task`, which is to run with
-    /// `vtime`. This is the CPU that runs the task with the greatest vtime, which must be greater
-    /// than `vtime + margin`. `None` if there is no such task. The selected CPU then counts as
-    /// running `task`. `vtime` and `margin` are in the unit of
-    /// [`DispatchedTask::vtime`](crate::DispatchedTask::vtime).
+    /// Selects the CPU on which `task`, which is to run with `vtime`, should preempt the current
+    /// task: the CPU whose current task has the greatest vtime. `None` if no vtime is greater than
+    /// `vtime + margin`. The selected CPU then counts as running `task`. `vtime` and `margin` are
+    /// in the unit of [`DispatchedTask::vtime`](crate::DispatchedTask::vtime).
     ///
-    /// On the CPU of the policy thread, the policy thread has already preempted the task. If the
-    /// vtime of this task exceeds `vtime + margin` by at least half as much as the greatest vtime
-    /// does, this CPU is selected instead. If `task` has a restricted affinity, only its previous
-    /// CPU is considered.
+    /// The CPU of the policy thread is preferred, because the policy thread has already preempted
+    /// the task there. It is selected if the vtime of its task exceeds `vtime + margin` by at least
+    /// half as much as the greatest vtime does.
+    ///
+    /// If `task` has a restricted affinity, only its previous CPU is considered.
     pub fn pick_victim(&mut self, task: &QueuedTask, vtime: u64, margin: u64) -> Option<u32> {
         let limit = vtime.saturating_add(margin);
         let cpu = if self.is_bound(task) {
@@ -174,9 +175,9 @@ impl Cpus {
         Some(cpu)
     }
 
-    /// The CPU that runs the task with the greatest vtime above `limit`, or the policy thread's CPU
-    /// if the vtime of its task exceeds `limit` by at least half as much. `None` if no vtime
-    /// exceeds `limit`.
+    /// The CPU whose current task has the greatest vtime. The policy thread's CPU is preferred if
+    /// the vtime of its task exceeds `limit` by at least half as much as the greatest vtime does.
+    /// `None` if no vtime exceeds `limit`.
     fn furthest_behind(&self, limit: u64) -> Option<u32> {
         let cpus = (0..u32::try_from(self.running.len()).unwrap_or(u32::MAX)).rev();
         let furthest = cpus.max_by_key(|cpu| self.behind(*cpu, limit))?;

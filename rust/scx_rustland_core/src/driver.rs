@@ -19,11 +19,13 @@ pub struct Driver<'obj, P, S = BpfSkel<'obj>> {
     bpf: BpfScheduler<'obj, S>,
     policy: P,
     cpus: Cpus,
-    /// A bit for each CPU: whether BPF may not have drained a decision for this CPU yet, so that
-    /// the CPU is still marked as idle in shared memory.
+    /// A bit for each CPU, set when a decision for this CPU is sent. Until BPF drains the decision,
+    /// shared memory still shows the CPU as idle. The bits are cleared when all decisions are
+    /// drained.
     taken: Vec<u64>,
-    /// The number of the last decision for [`Target::Any`] on a task that is not pinned. The first
-    /// decision sent has number 1.
+    /// Sequence number of the last decision for [`Target::Any`] on a task that is not pinned; the
+    /// first decision sent has number 1. If it exceeds the number of drained decisions, BPF has not
+    /// drained that decision yet.
     last_any: u64,
     /// A decision that did not fit into the ring, and is sent later.
     stuck: Option<DispatchedTask>,

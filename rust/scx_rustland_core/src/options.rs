@@ -30,7 +30,8 @@ pub struct Options {
     pub slice_ns: u64,
     /// Who selects a CPU for a wakee.
     pub idle: IdleSelection,
-    /// Whether a task waits for a busy CPU that it may use, so that idle CPUs stay idle.
+    /// Whether a task waits for a busy CPU, if it may use one, so that idle CPUs stay idle. If the
+    /// task is still queued in the next period of BPF's watchdog, the watchdog wakes an idle CPU.
     pub low_power: bool,
     /// The program's global allocator, if it is a [`LockedHeap`]. The policy thread claims it.
     pub heap: Option<&'static LockedHeap>,

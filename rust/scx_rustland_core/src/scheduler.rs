@@ -199,7 +199,8 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
     }
 
     /// Tells BPF that the policy has handled all events, and how many tasks it still holds. Call it
-    /// in each iteration: without these calls, BPF takes the policy for stalled.
+    /// in each iteration: BPF takes the policy for stalled if there is work for it, but no call for
+    /// 0.5 s (2.5 s while it is slow: [`is_slow`](Self::is_slow)).
     pub fn notify_complete(&mut self, nr_pending: u64) {
         self.shared.set_nr_waiting(nr_pending);
         self.shared.cycle();
@@ -241,7 +242,8 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
     }
 
     /// Number of decided tasks that wait for the first CPU that becomes free, when BPF last counted
-    /// them. It is also 0 after a CPU found none among them that it may run.
+    /// them. If the policy holds tasks, BPF also sets it to 0 when a CPU finds no decided task that
+    /// it may run.
     #[must_use]
     pub fn nr_spare(&self) -> u64 {
         self.shared.spare()

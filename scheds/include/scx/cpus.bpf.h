@@ -247,9 +247,10 @@ static inline bool scx_kick_idle_for(struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 
-	/* The CPU of a pinned task cannot become idle before the task is inserted: it would need
-	 * the lock of its run queue, which this CPU holds. While the affinity of the task changes,
-	 * the task may still be on another CPU. */
+	/* The CPU of a pinned task is not idle, or scx_claim_on_enqueue() would have claimed
+	 * it. It cannot become idle before the task is inserted, because this CPU holds the lock of
+	 * its run queue. While the affinity of the task changes, the task may still be on another
+	 * CPU. */
 	if (scx_task_is_pinned(p) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 		return false;
 	if (!scx_any_idle())

@@ -66,7 +66,7 @@ struct scx_dl_task {
 	u32 pinned_to; /* CPU + 1 of a pinned task, else 0 */
 	u32 fork_credit_ns; /* credit of a new task, from its parent */
 	bool has_begun; /* sum_exec_ns is valid */
-	bool has_waited; /* was queued, or preempted instead (scx_dl_run_at_once()) */
+	bool has_waited; /* was queued, or preempted another task (scx_dl_run_at_once()) */
 	bool woken_sync; /* the last wakeup was a sync wakeup */
 	SCX_DL_TASK_MEMBERS
 };
@@ -195,7 +195,8 @@ static inline bool scx_dl_run_at_once(struct task_struct *p, struct scx_dl_task 
 	    !scx_preempts_at_once(p, enq_flags, deadline, scx_dl_stretch_min_ns(t), cpu,
 				  SCX_NODE_DSQ | t->node))
 		return false;
-	/* It does not wait, but is as entitled to run as the first task of the DSQs. */
+	/* It precedes all queued tasks, so it advances virtual time like a task that has waited:
+	 * see scx_dl_running(). */
 	t->has_waited = true;
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns, enq_flags | SCX_ENQ_AT_ONCE);
 	return true;

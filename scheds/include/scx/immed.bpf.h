@@ -39,8 +39,9 @@ static inline bool scx_other_class_waits(s32 cpu)
 	return rq && rq->nr_running > rq->scx.nr_running;
 }
 
-/* In ops.select_cpu(): return the flags with which to insert the task into the local DSQ of @cpu.
- * @cpu was idle, or is the CPU of a waker that is about to sleep. */
+/* In ops.select_cpu(): return the flags with which to insert the task into the local DSQ of @cpu:
+ * SCX_ENQ_IMMED, or 0 for a sync wakeup on the waker's CPU. There the wakee has to wait until the
+ * waker sleeps, and with the flag the kernel would enqueue it again. */
 static inline u64 scx_immed_unless_sync(s32 cpu, u64 wake_flags)
 {
 	const struct task_struct *waker = bpf_get_current_task_btf();

@@ -14,9 +14,9 @@
 #include <scx/first.bpf.h>
 
 /*
- * Minimum stretch (scx_stretch_ns()) of a task that a queued task may preempt. Tasks that sleep
- * after a shorter runtime, such as the worker threads of a server, would only preempt each other
- * while they hold locks.
+ * Minimum stretch (scx_stretch_ns()) of a task that a queued task may preempt. With a smaller
+ * minimum, tasks that run only briefly before they sleep, such as the worker threads of a server,
+ * would preempt each other while they hold locks.
  */
 #define SCX_STRETCH_MIN_NS (4 * NSEC_PER_MSEC)
 
@@ -85,13 +85,13 @@ static inline bool scx_should_preempt(s32 cpu, u64 deadline, u64 stretch_min_ns)
 
 /*
  * In ops.enqueue(), before the task is queued: whether to insert it into SCX_DSQ_LOCAL with
- * SCX_ENQ_AT_ONCE, instead of queueing it and preempting its CPU by scx_bpf_kick_cpu(). A kick
- * interrupts the calling CPU first, which then interrupts the other CPU. On the other hand, the
- * kernel does not call ops.dispatch(), which might have chosen another task after a kick.
+ * SCX_ENQ_AT_ONCE, instead of queueing it and preempting its CPU by scx_bpf_kick_cpu(). This saves
+ * an interrupt: a kick first interrupts the calling CPU, which then interrupts the other CPU.
  *
- * The task has to be a wakee that precedes all tasks in the local DSQ and in the two given DSQs,
- * because the CPU would otherwise run another task after a kick. If true, this CPU counts as not
- * preemptible until a task starts to run there.
+ * The kernel does not call ops.dispatch() in this case, so the task has to be the one that
+ * ops.dispatch() would choose after a kick: a wakee that precedes all tasks in the two given DSQs,
+ * while the local DSQ is empty. If true, the CPU of the task counts as not preemptible until a task
+ * starts to run there.
  */
 static inline bool scx_preempts_at_once(struct task_struct *p, u64 enq_flags, u64 deadline,
 					u64 stretch_min_ns, u64 cpu_dsq_id, u64 dsq_id)

@@ -129,7 +129,8 @@ impl<S> Opened<S> {
     /// For a scheduler whose `ops.cpu_release()` re-enqueues the tasks in the local DSQ of a CPU
     /// that a real-time task takes. Removes this callback on kernels that have the replacements:
     /// `SCX_ENQ_IMMED` (see `scx/immed.bpf.h`) and `scx_bpf_dsq_reenq()`. On other kernels, sets
-    /// the flag that the callback requires, if the kernel has it (see `scx/migration.bpf.h`).
+    /// `SCX_OPS_ENQ_MIGRATION_DISABLED`, if the kernel has this flag: without it, the kernel may
+    /// leave the preempted task queued behind the real-time task (see `scx/migration.bpf.h`).
     ///
     /// # Errors
     ///

@@ -40,7 +40,7 @@ pub(crate) struct Sums {
     pub(crate) nr_accounts: u64,
     /// Sum of the balances of all accounts.
     pub(crate) balance_ns: i64,
-    /// Sum of the banks and pots of all ledgers.
+    /// Sum of the banks, the inflows to banks, and the pots of all ledgers.
     pub(crate) bank_ns: i64,
     /// Sum of all lags, balances, banks and pots, which should be 0.
     pub(crate) error_ns: i64,
@@ -121,7 +121,7 @@ impl Books {
         })
     }
 
-    /// Sum of the banks and pots of all ledgers, in units.
+    /// Sum of the banks, the inflows to banks, and the pots of all ledgers, in units ([`UNIT`]).
     fn bank(&self) -> Result<i128> {
         let mut sum = 0;
         for index in 0..self.nr_ledgers {

@@ -16,9 +16,9 @@ const SAMPLE_NS: u64 = 250_000_000;
 /// least 60 times per second. A compiler that sometimes waits for the disk stays below the minimum.
 const INTERACTIVE_PER_S: u32 = 10;
 
-/// Maximum average CPU time per sleep, ns, of a new task that counts as interactive. Until its
-/// first sample with a sleep ends, there is no other figure of the task itself. The value is an
-/// eighth of a frame at 60 Hz; starting a thread takes less.
+/// Maximum average CPU time per sleep, ns, of a new task that counts as interactive. A new task is
+/// judged by this average, because its sleep rate is unknown until its first sample with a sleep
+/// ends. The value is an eighth of a frame at 60 Hz; starting a thread takes less.
 pub(crate) const BRIEF_NS: u64 = 2_000_000;
 
 /// The value of [`History::sleeps`] for one sleep per second. It is above 1, so that averages of
@@ -41,8 +41,8 @@ pub(crate) struct Clock {
     /// when other tasks come. It is also the maximum lag of a task that has not slept.
     pub(crate) ahead_ns: u64,
     /// Minimum lag of a new task at its first wakeup, ns, if it has computed only briefly; at most
-    /// `behind_ns`. Without it, a task that starts together with hogs has used more CPU time than
-    /// those that have not run yet, and would wait for their slices.
+    /// `behind_ns`. Without it, a task that starts together with hogs would wait for the slices of
+    /// those hogs that have not run yet, because it has used more CPU time than these.
     pub(crate) first_lag_ns: u64,
 }
 

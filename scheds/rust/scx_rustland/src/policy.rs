@@ -80,8 +80,8 @@ impl Rustland {
                 behind_ns: config.slice_ns,
                 // Large enough not to cut off the normal differences due to weights and slices.
                 ahead_ns: config.max_burst_ns().max(turn_ns),
-                // So a new task that has used up to BRIEF_NS preempts tasks in their first slice,
-                // unless slices are so short that it does not wait long.
+                // Enough for a new task that has used up to BRIEF_NS to preempt tasks in their
+                // first slice. If slice_ns is less than that, the task does not wait long anyway.
                 first_lag_ns: (BRIEF_NS + 2 * config.slice_min_ns).min(config.slice_ns),
             },
             is_oldest_next: false,

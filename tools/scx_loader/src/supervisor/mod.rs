@@ -302,8 +302,9 @@ impl Supervisor {
     }
 
     /// Whether a scheduler that the kernel unloaded at `lost_at` is expected to load itself again.
-    /// Schedulers do that only after CPU hotplug. If no hotplug event was detected later than
-    /// [`LOST`] before `lost_at`, the scheduler was ejected, and its process is about to exit.
+    /// Schedulers do that only after CPU hotplug, so this is true if a hotplug event was detected
+    /// at most [`LOST`] before `lost_at`, or after it. Otherwise, the scheduler was ejected, and
+    /// its process is about to exit.
     fn is_restart(&self, lost_at: Time) -> bool {
         self.hotplug_at.is_some_and(|at| at + LOST >= lost_at)
     }

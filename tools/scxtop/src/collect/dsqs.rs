@@ -84,8 +84,8 @@ impl Dsqs {
     }
 }
 
-/// Difference between the highest and the lowest vtime. Vtimes may wrap around. CPUs update the two
-/// limits without a lock: 0 if a lost update has left the lowest above the highest.
+/// Difference between the highest and the lowest vtime. Vtimes may wrap around. CPUs update both
+/// without a lock, so a lost update may leave the lowest above the highest: the result is then 0.
 fn spread(dsq: &top_dsq) -> u64 {
     let spread = dsq.vtime_max.wrapping_sub(dsq.vtime_min);
     if spread > u64::MAX / 2 {

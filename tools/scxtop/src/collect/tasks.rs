@@ -54,9 +54,9 @@ impl Tasks {
         Ok(tasks)
     }
 
-    /// The counters at the last call. They are 0 for a task that did not exist then, even if
-    /// another task had its thread id. For an older task that has not been read yet, they are those
-    /// of `now`.
+    /// The counters of the task at the last call: 0 if it has been created since then, even if its
+    /// thread id is that of an earlier task. For a task that is older, but was not read before,
+    /// returns `now`, because its counters at the last call are unknown.
     fn before_of(&self, now: &top_task) -> top_task {
         let before = self.before.get(&now.pid);
         match before.filter(|before| before.start_ns == now.start_ns) {

@@ -14,9 +14,9 @@ pub(super) const CLOCK_REALTIME: u32 = 1;
 pub(super) const CLOCK_MONOTONIC: u32 = 3;
 pub(super) const CLOCK_BOOTTIME: u32 = 6;
 
-/// A value of Perfetto's enum FtraceClock. With this clock, the two times of each bundle relate the
-/// times of its events to CLOCK_BOOTTIME. Without it, the events' times would be read as times of
-/// CLOCK_BOOTTIME.
+/// A value of Perfetto's enum FtraceClock. With this clock, Perfetto converts the times of a
+/// bundle's events to CLOCK_BOOTTIME by the bundle's `ftrace_timestamp` and `boot_timestamp`.
+/// Without it, the events' times would be read as times of CLOCK_BOOTTIME.
 pub(super) const FTRACE_CLOCK_GLOBAL: i32 = 2;
 
 /// Values of Perfetto's enum TrackEvent.Type.

@@ -93,7 +93,8 @@ impl Bundles {
         }
     }
 
-    /// The task that was running on the CPU.
+    /// The pid of the task that was running on the CPU, which is prev for a switch; 0 if it is
+    /// unknown. Updates `current`.
     fn running(&mut self, kind: Kind, event: &top_event) -> u32 {
         let pid = match kind {
             Kind::Switch => {

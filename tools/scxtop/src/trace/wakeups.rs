@@ -70,8 +70,8 @@ impl<K: Copy> Wakeups<K> {
 
     fn switch(&mut self, event: &top_event) -> Option<Woken<K>> {
         self.running.remove(&event.task.pid);
-        // If prev began to run before the first record, it was not in `running`, so a wakeup while
-        // it ran was taken for a pending one.
+        // If prev began to run before the first record, it was not in `running`, and a wakeup while
+        // it ran was added to `pending`: discard that wakeup.
         self.pending.remove(&event.task.pid);
         let next = event.other.pid;
         // All idle tasks have the pid 0.

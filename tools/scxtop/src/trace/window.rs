@@ -40,8 +40,8 @@ impl Window {
 
     /// Adds the records of one reading of the ring. Records come slightly out of order, even across
     /// readings, because a CPU takes the time of a record before it reserves the record's place in
-    /// the ring. So the newest records are held back until the next reading: only records that are
-    /// not newer than the earlier readings are passed to `on_order`, in the order of their times.
+    /// the ring. So records that are newer than all records of earlier readings are held back until
+    /// the next reading. All other records are passed to `on_order`, in the order of their times.
     pub(super) fn add(&mut self, records: &[top_event], mut on_order: impl FnMut(&top_event)) {
         let ordered_ns = self.newest_ns;
         let newest_ns = records.iter().map(|record| record.time_ns).max();

@@ -59,9 +59,9 @@ static u64 slice_ns(const struct task_struct *p, u64 nr)
 /*
  * Return the maximum lag of a task, ns of virtual time: a credit that grows with its wakeup
  * frequency and its weight, and shrinks with the number of waiting tasks. If this is not a wakeup,
- * the task may lag further, by the most that its CPU time may add to its deadline (deadline()) plus
- * the cost of one slice. With a smaller bound, the virtual time of a task of small weight would be
- * raised before its turn comes, and shares would not follow the weights.
+ * the task may lag further: by the maximum distance from its virtual time to its deadline
+ * (deadline()), plus the cost of one slice. With a smaller bound, the virtual time of a task of
+ * small weight would be raised before its turn comes, and shares would not follow the weights.
  */
 static u64 lag_ns(const struct task_struct *p, const struct scx_dl_task *t, u64 nr, u64 enq_flags)
 {

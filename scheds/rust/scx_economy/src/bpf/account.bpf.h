@@ -74,9 +74,9 @@ static inline s64 credit_ns(const struct task_struct *p, const struct economy_ta
 	return credit < max ? credit : max;
 }
 
-/* Return the means of the current task, ns: what it may pay if it keeps no reserve. They are the
- * sum of its standing (money_standing()), with all payments settled and all CPU time charged, and
- * its credit. */
+/* Return the means of the current task, ns: what it may pay if it keeps no reserve. This is its
+ * standing (money_standing()), as if all payments were settled and all CPU time was charged now,
+ * plus its credit (credit_ns()). */
 static inline s64 means_ns(const struct task_struct *p, const struct economy_task *t)
 {
 	const struct economy_bank *bank = bank_of(t->node);

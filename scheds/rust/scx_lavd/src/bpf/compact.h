@@ -44,9 +44,9 @@ static inline u64 lavd_wait_us(u64 nr, u64 runtime_us, u32 nr_cpus)
 	return (nr + 1) * runtime_us / (nr_cpus ? nr_cpus : 1);
 }
 
-/* Whether CPUs of @capacity suffice for @need: it may be at most 9/16 of @capacity. This is half,
- * plus a margin for fluctuations: a load of 10 % of eight CPUs is a need of one CPU (lavd_need()),
- * for which two CPUs should suffice. */
+/* Whether CPUs with a total capacity of @capacity suffice for @need. @need may be at most 9/16 of
+ * @capacity: half, plus a margin so that fluctuations of the load do not activate another CPU. For
+ * example, two CPUs suffice for a need of one CPU, which is a load of 0.8 CPUs (lavd_need()). */
 static inline bool lavd_suffices(u64 capacity, u64 need)
 {
 	return capacity / 16 * 9 >= need;

@@ -19,8 +19,8 @@ static int note_lock(void *ctx, bool holds)
 	t = bpf_task_storage_get(&scx_dl_tasks, bpf_get_current_task_btf(), NULL, 0);
 	if (t) {
 		t->holds_lock = holds;
-		/* If another task runs here in between, lavd_running() sets this when the traced
-		 * task continues. */
+		/* The flag of the CPU is that of its running task: lavd_running() sets it whenever
+		 * a task starts to run or continues after another task. */
 		cpu_state(bpf_get_smp_processor_id())->holds_lock = holds;
 	}
 	return 0;

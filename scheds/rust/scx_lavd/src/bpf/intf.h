@@ -52,7 +52,7 @@ struct lavd_system {
 	u64 avg_perf_cri;
 	u64 thr_perf_cri; /* tasks with a larger perf_cri are performance critical */
 	u64 nr_queued; /* number of waiting tasks */
-	u64 avg_runtime_us; /* average CPU time until a task sleeps, each capped at 10 ms */
+	u64 avg_runtime_us; /* average of the tasks' avg_runtime_ns, each capped at 10 ms */
 	u64 load; /* moving average; a CPU of capacity 1024 that is always busy adds 1024 */
 	u64 nr_active; /* number of CPUs in use: without compaction, all online CPUs */
 	u64 mode; /* mode of the last round; LAVD_AUTO only before the first round */

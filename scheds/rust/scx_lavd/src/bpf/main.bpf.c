@@ -162,9 +162,9 @@ static bool kick_idle(struct task_struct *p, const struct cpumask *active)
 	return true;
 }
 
-/* Give a new task that an interrupt wakes up all of its credit. It may have slept too briefly to
- * earn the credit, and tasks that started with it, but compute, would precede it if they have not
- * run yet. */
+/* If an interrupt wakes up a new task (LAVD_NEW_NS), give the task its full credit, even if it has
+ * slept too briefly to earn it. Otherwise, CPU-bound tasks that were created at the same time and
+ * have not run yet would precede it. */
 static void favour_new(const struct task_struct *p, struct scx_dl_task *t, u64 enq_flags)
 {
 	u64 vtime = scx_dl_now(t) - lavd_credit_ns(t->lat_cri);
@@ -187,7 +187,8 @@ static void queue(struct task_struct *p, struct scx_dl_task *t, s32 cpu,
 	until = deadline(t);
 	slice = first_slice_ns(t, cpu, scx_nr_waiting(t->node));
 	t->queued_at_ns = scx_bpf_now();
-	/* The kernel would not call ops.dispatch(), which lets a lock holder continue. */
+	/* A probable lock holder is not preempted this way, because the kernel would not call
+	 * ops.dispatch(), which lets the holder continue (extends_for_lock()). */
 	if (may_preempt(t, enq_flags) && !cpu_state(cpu)->holds_lock &&
 	    scx_dl_run_at_once(p, t, slice, until, enq_flags)) {
 		count(nr_preempt);

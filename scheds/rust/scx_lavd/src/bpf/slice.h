@@ -33,8 +33,8 @@ static inline u64 lavd_slice_ns(u32 nr_cpus, u64 nr_waiting, u64 min_ns, u64 max
 /*
  * Return the slice of a task that runs for @avg_runtime_ns on average: twice this time, but at
  * least twice @min_ns and at most @slice_ns. A new task, whose average is 0, thus gets a short
- * slice. The short slice bounds the wait of other tasks, because they do not preempt a task whose
- * average runtime is short.
+ * slice. Only the end of the slice bounds the wait of other tasks, because they do not preempt a
+ * task whose stretch (scx/preempt.bpf.h) was short when it started to run.
  */
 static inline u64 lavd_fitting_slice_ns(u64 slice_ns, u64 avg_runtime_ns, u64 min_ns)
 {

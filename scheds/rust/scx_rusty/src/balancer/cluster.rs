@@ -4,9 +4,9 @@
 use super::sorted_tasks::{Found, Goal, SortedTasks, Walk};
 use super::{Costs, DomainLoad, DomainMask, Migration, NodeLoad, Plan, Snapshot};
 
-/// Minimum gain of a migration, relative to the mean load per CPU. The gain is the distance by
-/// which both loads per CPU end inside the range between their previous values. A smaller gain may
-/// be a rounding error.
+/// Minimum gain of a migration, relative to the mean load per CPU. By more than this, the giver has
+/// to stay above the previous load per CPU of the taker, and the taker below that of the giver. A
+/// smaller gain may be a rounding error.
 const GAIN_MIN: f64 = 1e-9;
 
 /// Lower bound of the load that a transfer aims at, relative to the threshold. It matters if one of
@@ -49,8 +49,9 @@ impl Share {
         }
     }
 
-    /// Upper bound of a load that may move to `to`. If less than this moves, both loads per CPU end
-    /// below the initial load per CPU of `self`, and above the initial load per CPU of `to`.
+    /// Upper bound (exclusive) of a load that may move to `to`. If less than this moves, `self`
+    /// stays above the initial load per CPU of `to`, and `to` stays below that of `self`, both by
+    /// more than `GAIN_MIN * mean`.
     fn bound(self, to: Self, mean: f64) -> f64 {
         (self.by_cpu() - to.by_cpu() - GAIN_MIN * mean) * self.nr_cpus.min(to.nr_cpus)
     }

@@ -69,10 +69,10 @@ static inline u32 rusty_prio(u64 blocked_freq, u64 waker_freq, u64 avg_runtime_n
 }
 
 /*
- * Return the distance from a task's virtual time to its deadline, ns, at most @max_ns. The maximum
- * bounds how far the virtual times of tasks drift apart. The runtimes of CPU-bound tasks are
- * divided by 0.15. Without the maximum, one such task would run for more than six slices while
- * others wait.
+ * Return the distance from a task's virtual time to its deadline, ns, at most @max_ns: the average
+ * runtime divided by rusty_latency_scale(). The maximum bounds how far the virtual times of tasks
+ * drift apart. CPU-bound tasks have priority 0, which means a division by 0.15. Without the
+ * maximum, one such task would run for more than six slices while others wait.
  */
 static inline u64 rusty_request_ns(u64 avg_runtime_ns, u32 prio, u64 max_ns)
 {

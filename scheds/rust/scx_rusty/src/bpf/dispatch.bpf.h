@@ -21,8 +21,9 @@ static bool prev_is_first(s32 cpu, u32 dom, struct task_struct *prev, struct rus
 	return scx_precedes(t->vtime + request_ns(prev, t), cpu, DOM_DSQ | dom);
 }
 
-/* Clear the debt and the credit of a task that continues because no other task waits. While the
- * task is alone, it deprives no other task of CPU time. */
+/* Clear the credit or debt of a task that continues because no other task waits: set its virtual
+ * time and that of its domain to the later of the two. While the task is alone, it takes no CPU
+ * time from other tasks. */
 static void note_alone(u32 dom, struct rusty_task *t)
 {
 	struct rusty_dom *d = dom_state(dom);

@@ -83,8 +83,8 @@ static s32 cpu_to_preempt(struct task_struct *p, struct rusty_task *t)
 		      cpu;
 }
 
-/* Return the minimum average runtime of a task that the wakee @p may preempt. The kernel does not
- * call ops.select_cpu(), which sets woken_sync, for pinned tasks. */
+/* Return the minimum stretch (scx/preempt.bpf.h) of a task that the wakee @p may preempt. The
+ * kernel does not call ops.select_cpu() for pinned tasks, so their woken_sync is out of date. */
 static u64 stretch_min_ns(const struct task_struct *p, const struct rusty_task *t)
 {
 	return t->woken_sync && p->nr_cpus_allowed > 1 ? SCX_SYNC_STRETCH_MIN_NS :
@@ -114,7 +114,8 @@ static bool run_at_once(struct task_struct *p, struct rusty_task *t, u64 until, 
 		return false;
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom, t), enq_flags | SCX_ENQ_AT_ONCE);
 	count(preempt);
-	/* As after a kick. The sum of all counters is the number of dispatched tasks. */
+	/* Count it as dispatched from a queue, as it would be after a kick. Otherwise it would be
+	 * missing in ClusterStats::total. */
 	count(dsq_dispatch);
 	return true;
 }

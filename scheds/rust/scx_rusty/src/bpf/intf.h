@@ -27,7 +27,7 @@ struct rusty_config {
 	u32 direct_greedy_numa;
 	u32 perf; /* performance level to request, up to SCX_CPUPERF_ONE; 0: none */
 	u64 credit_ns; /* how far a task's vtime may be behind its domain's after a sleep, ns */
-	u64 short_slice_ns; /* slice of tasks that no wakeup preempts: slice_ns() */
+	u64 short_slice_ns; /* slice of tasks with a short average runtime: slice_ns() */
 	u64 half_life_ns; /* half-life of duty cycles */
 	u32 first_dom[RUSTY_NODES_MAX + 1]; /* first domain of each node, then nr_doms */
 	u32 cgroups; /* honour the weights of cgroups */

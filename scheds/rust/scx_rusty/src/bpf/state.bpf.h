@@ -83,7 +83,7 @@ struct rusty_task {
 	u64 allowed[RUSTY_DOM_WORDS]; /* domains with a CPU in its affinity */
 	struct scx_ravg duty_cycle; /* running average of 1 while runnable, else 0 */
 	u32 runnable_weight; /* weight added to the domain's demand; 0: not counted */
-	u32 has_waited; /* was last queued, or preempted instead (run_at_once()) */
+	u32 has_waited; /* was last queued, or preempted another task (run_at_once()) */
 	u32 woken_sync; /* the last ops.select_cpu() had SCX_WAKE_SYNC */
 	s32 our_cpu; /* CPU last chosen by this scheduler or run on; -1: kernel may have moved it */
 	/* Used only with config.cgroups. */
@@ -161,8 +161,8 @@ static bool is_allowed(const struct rusty_task *t, u32 dom)
 /*
  * Return the slice of a task of @dom. It shrinks as the number of waiting tasks grows, to bound the
  * wait of the last one. The tuner adapts tune.slice_ns to the utilization. But a task whose average
- * runtime is too short for preemption (preempt.bpf.h) gets config.short_slice_ns at any
- * utilization, except with config.fifo_sched. Such a task usually sleeps before its slice ends.
+ * runtime is below SCX_STRETCH_MIN_NS gets config.short_slice_ns at any utilization, except with
+ * config.fifo_sched. Such a task usually sleeps before its slice ends.
  * With a shorter slice, a worker thread whose request takes longer than usual would wait for all
  * other workers, possibly while it holds a lock. With a longer slice, other tasks would wait longer
  * for new tasks, some of which turn out to be CPU-bound.

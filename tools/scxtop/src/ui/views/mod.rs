@@ -19,8 +19,8 @@ use super::table::{Column, Look, Order, Sort};
 use super::theme::Part;
 use crate::model::Snapshot;
 
-/// Least height of the area of a view for a table and a second part below it. With less height,
-/// only details of a task are shown below the table.
+/// Minimum height of a view's area that is split between a table and a second part below it. In a
+/// lower area, the only second part is the details of a task.
 const SPLIT_MIN: u16 = 14;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
