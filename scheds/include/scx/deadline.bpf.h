@@ -282,7 +282,7 @@ static inline void scx_dl_enqueue(const struct task_struct *p, struct scx_dl_tas
 		scx_dl_note_wakeup(t, freq_max, false);
 }
 
-/* Return the stretch of @t (preempt.bpf.h). */
+/* Return the stretch of @t, ns (preempt.bpf.h). */
 static inline u64 scx_dl_stretch_ns(const struct scx_dl_task *t)
 {
 	return scx_stretch_ns(t->avg_runtime_ns, t->awake_ns);

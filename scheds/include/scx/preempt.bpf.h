@@ -40,9 +40,9 @@ static inline struct scx_running *scx_running_on(s32 cpu)
 	return &scx_running[(u32)cpu % SCX_CPUS_MAX];
 }
 
-/* Return the stretch of a task: how long it computes before it sleeps. This is an average or, if
- * longer, the CPU time since the last wakeup. The average of a task that has just begun to compute
- * is still short. */
+/* Return the stretch of a task, ns: how long it computes before it sleeps. This is an average or,
+ * if longer, the CPU time since the last wakeup. The average of a task that has just begun to
+ * compute is still short. */
 static inline u64 scx_stretch_ns(u64 avg_runtime_ns, u64 awake_ns)
 {
 	return awake_ns > avg_runtime_ns ? awake_ns : avg_runtime_ns;
