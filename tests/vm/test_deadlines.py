@@ -14,10 +14,23 @@ import pytest
 from figures import Replayed, measure, measure_all, scx_load
 from hybrid import busy_cpus, make_hybrid, set_profile
 from loads import MIXED, QUIET, end_load
-from sched_ext import STOPS_FAIR_SERVER_TWICE, Load, SetCpu, Start, counters, state, wait_for
+from sched_ext import (
+    STOPS_FAIR_SERVER_TWICE,
+    Load,
+    Scheduler,
+    SetCpu,
+    Start,
+    counters,
+    read,
+    state,
+    wait_for,
+)
 from shares import NICE_0_TO_5, shares
 from vm import topology
 from vm.guest import Guest
+
+#: Allowed growth of a scheduler's memory by restarts, KiB.
+MEMORY_GROWTH_MAX_KIB = 1024
 
 both = pytest.mark.parametrize("scheduler", ["scx_bpfland", "scx_flash"])
 all_three = pytest.mark.parametrize("scheduler", ["scx_bpfland", "scx_flash", "scx_lavd"])
@@ -48,10 +61,14 @@ def test_schedules_under_load(guest: Guest, start: Start, load: Load, scheduler:
 def test_hotplug_under_load_loses_no_task(
     guest: Guest, start: Start, load: Load, set_cpu: SetCpu, scheduler: str
 ) -> None:
-    """Two changes under load, each of which restarts the scheduler with its options."""
+    """Two changes under load, each of which restarts the scheduler with its options. For each load,
+    libbpf needs some 10 MB, which glibc might keep."""
     placement = ("--primary-domain", "5", "--cpufreq")
     options = ("--preempt-shift", "0") if scheduler == "scx_lavd" else placement
-    process = start(scheduler, *options).wait_enabled()
+    process = start(scheduler, *options, "--stats", "0.5").wait_enabled()
+    # From the first statistics on, the memory that the load needed is free.
+    process.wait_lines(1)
+    memory_max_kib = memory_kib(process) + MEMORY_GROWTH_MAX_KIB
     mixed = load("--hogs", str(len(guest.topology.online) + 2), *MIXED)
     for change, is_online in enumerate((False, True), start=1):
         set_cpu(1, is_online)
@@ -60,8 +77,15 @@ def test_hotplug_under_load_loses_no_task(
             lambda n=change: process.process.stderr().count("restarting") >= n,
         )
         process.wait_enabled()
+        wait_for("memory of the load is freed", lambda: memory_kib(process) <= memory_max_kib)
     end_load(mixed)
     assert process.end(signal.SIGINT) == 0
+
+
+def memory_kib(process: Scheduler) -> int:
+    """The scheduler's resident memory."""
+    status = read(process.guest, f"/proc/{process.process.pid}/status")
+    return int(re.findall(r"^VmRSS:\s+(\d+) kB$", status, re.MULTILINE)[0])
 
 
 @all_three

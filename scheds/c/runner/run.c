@@ -3,6 +3,7 @@
  * runner then waits for the end of the scheduler, and reports it. CPU hotplug begins a new
  * generation. */
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -258,6 +259,17 @@ static int block_stop_signals(void)
 	return signalfd(-1, &signals, SFD_CLOEXEC);
 }
 
+/* Make glibc return each large block of memory to the kernel when it is freed. By default, glibc
+ * raises the limit to the size of the largest block that was freed so far. After a restart, the
+ * process would keep up to 10 MB that libbpf had needed for the kernel's type information. */
+static void return_freed_blocks(void)
+{
+#ifdef M_MMAP_THRESHOLD
+	/* glibc's initial limit, 128 KiB. To set a limit disables its adjustment. */
+	mallopt(M_MMAP_THRESHOLD, 128 << 10);
+#endif
+}
+
 int scx_run(const struct scx_sched *sched, int argc, char **argv)
 {
 	struct run run = { .sched = sched };
@@ -269,6 +281,7 @@ int scx_run(const struct scx_sched *sched, int argc, char **argv)
 	scx_parse_opts(sched, argc, argv, &run.opts);
 	verbose = run.opts.verbose;
 	libbpf_set_print(print_libbpf);
+	return_freed_blocks();
 
 	signal_fd = block_stop_signals();
 	missing = signal_fd < 0 ? "no signalfd" : scx_kernel_check();

@@ -274,6 +274,7 @@ fn execute<S: Scheduler>(cli: Cli<S::Opts>) -> Result<Status> {
     let starves_rcu = !btf.has_ext_server();
     let _boosted = starves_rcu.then(|| rcu::boost(&kernel));
     keep_small_pages();
+    return_freed_blocks();
     class_switch::start(kernel.clone())?;
     let implemented = S::cgroup_controls(&config);
     warn_of_cgroups(&Control::without_effect(implemented, &btf), &kernel);
@@ -302,4 +303,19 @@ fn keep_small_pages() {
     let is_disabled: libc::c_ulong = 1;
     // SAFETY: affects how the kernel maps memory, not its contents.
     unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, is_disabled, NONE, NONE, NONE) };
+}
+
+/// Makes glibc return each large block of memory to the kernel when it is freed. By default, glibc
+/// does so only until a large block is freed for the first time: then it raises the limit to the
+/// size of this block. After a restart, the process would keep up to 10 MB that libbpf had needed
+/// for the kernel's type information.
+fn return_freed_blocks() {
+    /// glibc's initial limit (mallopt(3)). To set a limit disables its adjustment.
+    #[cfg(target_env = "gnu")]
+    const LARGE_BYTES: libc::c_int = 128 << 10;
+    // SAFETY: affects where memory is allocated, not its contents.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES)
+    };
 }
