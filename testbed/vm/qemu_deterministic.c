@@ -19,6 +19,11 @@
  * CPUs but one are idle, this CPU gets ever shorter turns before each timer. QEMU translates the
  * end of nearly every turn separately, since it has to stop within a block of instructions. Here
  * all turns have the same length, unless a timer expires earlier.
+ *
+ * A CPU that asks QEMU to stop the machine would stop at once, and the main thread would stop the
+ * others when all of them are idle. But another CPU may wait for the stopped one to handle an
+ * interrupt, such as the flush of a TLB, and never become idle. Here the CPU runs on until all CPUs
+ * are idle.
  */
 #include <dlfcn.h>
 #include <linux/futex.h>
@@ -45,6 +50,12 @@ int64_t icount_percpu_budget(int nr_cpus) __attribute__((weak));
 int qemu_shutdown_requested_get(void) __attribute__((weak));
 int qemu_reset_requested_get(void) __attribute__((weak));
 bool bql_locked(void) __attribute__((weak));
+
+/* QEMU's include/system/runstate.h. A CPU that calls vm_stop() stops at once, and requests by the
+ * other two functions that the main thread stops the other CPUs. */
+int vm_stop(int state) __attribute__((weak));
+void qemu_system_vmstop_request_prepare(void) __attribute__((weak));
+void qemu_system_vmstop_request(int state) __attribute__((weak));
 
 /* Interval, in ns of the host's time, at which the main thread checks whether QEMU is exiting while
  * it waits for the CPUs to become idle. Without the check, it might wait forever. */
@@ -95,11 +106,28 @@ static int64_t turn_ns(int nr_cpus)
 	return ROUND_NS / nr_cpus;
 }
 
-/* The library is also preloaded into env and setarch, which execute QEMU and lack the function. */
-__attribute__((constructor)) static void set_turns(void)
+static const char stop_late[] = "stop the guest when its CPUs are idle";
+static struct scx_qemu_code original_vm_stop;
+
+/* The first call of vm_stop(). A CPU that calls it runs on. The main thread's call needs the
+ * original. */
+static int first_vm_stop(int state)
+{
+	scx_qemu_restore(vm_stop, original_vm_stop, stop_late);
+	if (is_main_thread())
+		return vm_stop(state);
+	qemu_system_vmstop_request_prepare();
+	qemu_system_vmstop_request(state);
+	return 0;
+}
+
+/* The library is also preloaded into env and setarch, which execute QEMU and lack the functions. */
+__attribute__((constructor)) static void patch(void)
 {
 	if (icount_percpu_budget)
 		scx_qemu_replace(icount_percpu_budget, turn_ns, "set the length of turns");
+	if (vm_stop)
+		original_vm_stop = scx_qemu_replace(vm_stop, first_vm_stop, stop_late);
 }
 
 static void set_waiting(bool waits)
@@ -136,7 +164,8 @@ int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 	if (!is_cpus_thread())
 		return next(cond, mutex);
 	if (!icount_percpu_budget || !qemu_shutdown_requested_get || !qemu_reset_requested_get ||
-	    !bql_locked) {
+	    !bql_locked || !vm_stop || !qemu_system_vmstop_request_prepare ||
+	    !qemu_system_vmstop_request) {
 		fputs("this QEMU exports no symbols: use one with loadable modules\n", stderr);
 		_exit(1);
 	}

@@ -32,19 +32,34 @@ static const struct jump to_anywhere = {
 #endif
 };
 
-void scx_qemu_replace(void *function, void *other, const char *what)
+static void write_code(void *function, const void *code, const char *what)
 {
 	uintptr_t page_size = sysconf(_SC_PAGESIZE);
 	uintptr_t first = (uintptr_t)function & -page_size;
 	size_t size = (uintptr_t)function + sizeof(struct jump) - first;
-	struct jump jump = to_anywhere;
 
-	jump.target = other;
 	if (mprotect((void *)first, size, PROT_READ | PROT_WRITE | PROT_EXEC)) {
 		fprintf(stderr, "cannot %s: %s\n", what, strerror(errno));
 		_exit(1);
 	}
-	memcpy(function, &jump, sizeof(jump));
-	__builtin___clear_cache(function, (char *)function + sizeof(jump));
+	memcpy(function, code, sizeof(struct jump));
+	__builtin___clear_cache(function, (char *)function + sizeof(struct jump));
 	mprotect((void *)first, size, PROT_READ | PROT_EXEC);
+}
+
+struct scx_qemu_code scx_qemu_replace(void *function, void *other, const char *what)
+{
+	struct scx_qemu_code original = { 0 };
+	struct jump jump = to_anywhere;
+
+	_Static_assert(sizeof(original) >= sizeof(jump), "a jump fits");
+	memcpy(&original, function, sizeof(jump));
+	jump.target = other;
+	write_code(function, &jump, what);
+	return original;
+}
+
+void scx_qemu_restore(void *function, struct scx_qemu_code original, const char *what)
+{
+	write_code(function, original.bytes, what);
 }

@@ -2,9 +2,17 @@
 /* Replaces functions of the running QEMU. */
 #pragma once
 
+/* The beginning of a function, of the size of a jump. */
+struct scx_qemu_code {
+	unsigned char bytes[16];
+};
+
 /*
  * Make @function jump to @other, which has the same parameters. QEMU calls its functions directly,
  * so a preloaded function of the same name would have no effect. QEMU exits if its code cannot be
- * changed; then the message says that it cannot do @what.
+ * changed; then the message says that it cannot do @what. Returns the code that was replaced.
  */
-void scx_qemu_replace(void *function, void *other, const char *what);
+struct scx_qemu_code scx_qemu_replace(void *function, void *other, const char *what);
+
+/* Undo scx_qemu_replace(), which has returned @original. */
+void scx_qemu_restore(void *function, struct scx_qemu_code original, const char *what);

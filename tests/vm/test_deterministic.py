@@ -134,6 +134,13 @@ def test_limit_is_in_guest_time(replays: Replay, shape: Topology) -> None:
     assert 600 <= int(outcome.output) < 610
 
 
+def test_ends_while_cpus_wait_for_each_other(replays: Replay, shape: Topology) -> None:
+    """When the script ends, the kernel still modifies its code for the tracer. All CPUs have to
+    acknowledge each step, also the CPU that asks QEMU to stop the guest."""
+    trace = "while :; do echo function; echo nop; done >/sys/kernel/tracing/current_tracer"
+    assert replays(shape, f"({trace}) & sleep 0.5", lifetime_s=600).status == 0
+
+
 def test_panic_is_reported(replays: Replay, shape: Topology) -> None:
     with pytest.raises(GuestError, match="the guest died; console log: ") as error:
         replays(shape, "echo c >/proc/sysrq-trigger")

@@ -158,6 +158,7 @@ def test_clients_do_not_starve(replayed: Replayed) -> None:
         trade(replayed, f"--price-us 1000 {options}", load).loads[0]["clients"]["gap_max_ms"]
         for options in ("", "--reserve-us 0")
     )
+    print(f"longest wait {kept:g} ms, without a reserve {bare:g} ms")
     assert kept <= 2 * TURN_MS
     assert bare > kept + SLICE_MS
 

@@ -2,10 +2,11 @@
 /*
  * scx_resume: the point where a guest is saved, and from which saved guests are resumed.
  *
- * It asks the host to stop the machine, which is then saved. In a resumed machine the call returns,
- * and the host has filled the guest's inbox with a cpio archive, which is unpacked to the root
- * directory. The inbox is memory of a PCI device, so that reading it takes only its instructions,
- * independent of the host.
+ * It asks the host to stop the machine, which is then saved. A deterministic machine stops when all
+ * its CPUs are idle (qemu_deterministic.c), another one at once. In a resumed machine, the host has
+ * filled the guest's inbox with a cpio archive, which is unpacked to the root directory. The inbox
+ * is memory of a PCI device, so that reading it takes only its instructions, independent of the
+ * host.
  *
  * A machine without an inbox cannot be saved: nothing happens. With --stop the machine is stopped
  * permanently.
@@ -35,6 +36,9 @@
 
 /* Size of the seed, which precedes the archive in the inbox. */
 #define SEED_BYTES 8
+
+/* Interval, in ns, of the checks for an archive, which begins with a digit. */
+#define POLL_NS 1000000
 
 /* Offsets of the used fields of a newc header, each of eight hexadecimal digits: see cpio(5). */
 #define HEADER_BYTES 110
@@ -120,6 +124,15 @@ static void stop_machine(void)
 	if (ioperm(PANIC_PORT, 1, 1))
 		die("cannot stop the machine");
 	outb(PANICKED, PANIC_PORT);
+}
+
+/* Wait for the archive, i.e. until the saved machine is resumed. */
+static void await_archive(const volatile char *inbox)
+{
+	static const struct timespec interval = { .tv_nsec = POLL_NS };
+
+	while (!inbox[SEED_BYTES])
+		nanosleep(&interval, NULL);
 }
 
 static unsigned long field(const char *header, size_t at)
@@ -246,11 +259,13 @@ int main(int argc, char **argv)
 		return 0;
 	if (argc > 1 && !strcmp(argv[1], "--stop")) {
 		stop_machine();
-		return 0;
+		for (;;)
+			pause();
 	}
 	if (chdir("/"))
 		die("/");
 	stop_machine();
+	await_archive(inbox);
 	memcpy(&seed, inbox, SEED_BYTES);
 	unpack(inbox + SEED_BYTES, size - SEED_BYTES);
 	if (seed) {
