@@ -374,6 +374,7 @@ fn prepare<'obj, O: OpenSkel<'obj>>(
     // this flag is set. The BPF side needs both, for example the selection in select_cpu_for_own().
     opened.set_ops_flag(btf, "SCX_OPS_KEEP_BUILTIN_IDLE")?;
     opened.reenqueue_on_cpu_release(btf)?;
+    opened.enqueue_migration_disabled(btf)?;
     let config = rl_config {
         slice_ns: options.slice_ns,
         idle_selection: match options.idle {

@@ -2,7 +2,9 @@
 /*
  * Tasks whose migration is disabled. Before 6.15, the kernel calls ops.enqueue() for them. Since
  * 6.15 it does so only if the scheduler sets SCX_OPS_ENQ_MIGRATION_DISABLED. Otherwise the kernel
- * inserts them into the local DSQ of their CPU.
+ * inserts them into the local DSQ of their CPU, with a slice of 20 ms. A task that computes, and
+ * whose slice happens to end while it is in a BPF program that traces it, would thus run for five
+ * turns.
  *
  * From 6.15 to 6.18, a scheduler with ops.cpu_release() needs that flag. The BPF trampoline,
  * through which the kernel calls a callback, disables migration of the current task. In
@@ -42,6 +44,20 @@ static inline bool scx_task_is_migration_disabled(const struct task_struct *p, u
 	if (p == bpf_get_current_task_btf())
 		nr_trampolines = enq_flags & SCX_ENQ_REENQ ? 2 : 1;
 	return p->migration_disabled > nr_trampolines * scx_nr_disabled_by_trampoline;
+}
+
+/* Maximum slice of a task that does not wait in a queue because its migration is disabled. It soon
+ * enables its migration, and at the end of the slice it is queued as usual. */
+#define SCX_MIGRATION_DISABLED_SLICE_NS (500 * 1000ULL)
+
+/* Return the slice, ns, of a task that is inserted into a local DSQ instead of a queue. Other tasks
+ * get @slice_ns. Call it from ops.enqueue(), with its @enq_flags. */
+static inline u64 scx_bypass_slice_ns(const struct task_struct *p, u64 enq_flags, u64 slice_ns)
+{
+	if (slice_ns > SCX_MIGRATION_DISABLED_SLICE_NS &&
+	    scx_task_is_migration_disabled(p, enq_flags))
+		return SCX_MIGRATION_DISABLED_SLICE_NS;
+	return slice_ns;
 }
 
 #endif /* __SCX_MIGRATION_BPF_H */

@@ -111,7 +111,8 @@ static bool enqueue_special(struct task_struct *p, struct rl_task *t, u64 enq_fl
 	}
 	if (!scx_task_is_migration_disabled(p, enq_flags))
 		return false;
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, config.slice_ns, enq_flags);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, scx_bypass_slice_ns(p, enq_flags, config.slice_ns),
+			   enq_flags);
 	count(nr_kernel);
 	return true;
 }

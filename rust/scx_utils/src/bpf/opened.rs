@@ -128,9 +128,7 @@ impl<S> Opened<S> {
 
     /// For a scheduler whose `ops.cpu_release()` re-enqueues the tasks in the local DSQ of a CPU
     /// that a real-time task takes. Removes this callback on kernels that have the replacements:
-    /// `SCX_ENQ_IMMED` (see `scx/immed.bpf.h`) and `scx_bpf_dsq_reenq()`. On other kernels, sets
-    /// `SCX_OPS_ENQ_MIGRATION_DISABLED`, if the kernel has this flag: without it, the kernel may
-    /// leave the preempted task queued behind the real-time task (see `scx/migration.bpf.h`).
+    /// `SCX_ENQ_IMMED` (see `scx/immed.bpf.h`) and `scx_bpf_dsq_reenq()`.
     ///
     /// # Errors
     ///
@@ -139,15 +137,29 @@ impl<S> Opened<S> {
     where
         S: OpenSkel<'obj>,
     {
-        let flag = "SCX_OPS_ENQ_MIGRATION_DISABLED";
         let has_immed = btf.enumerator("scx_enq_flags", "SCX_ENQ_IMMED").is_some();
         if has_immed && btf.has_ksym("scx_bpf_dsq_reenq") {
             ops::clear(self.skel.open_object_mut(), "cpu_release")
-        } else if btf.enumerator("scx_ops_flags", flag).is_some() {
-            self.set_ops_flag(btf, flag)
         } else {
             Ok(())
         }
+    }
+
+    /// For a scheduler that enqueues migration-disabled tasks itself (see `scx/migration.bpf.h`):
+    /// sets `SCX_OPS_ENQ_MIGRATION_DISABLED`, if the kernel has this flag.
+    ///
+    /// # Errors
+    ///
+    /// If the object has no `struct sched_ext_ops`.
+    pub fn enqueue_migration_disabled<'obj>(&mut self, btf: &KernelBtf) -> Result<()>
+    where
+        S: OpenSkel<'obj>,
+    {
+        let flag = "SCX_OPS_ENQ_MIGRATION_DISABLED";
+        if btf.enumerator("scx_ops_flags", flag).is_some() {
+            self.set_ops_flag(btf, flag)?;
+        }
+        Ok(())
     }
 
     /// For a scheduler with cgroup callbacks: removes the callbacks that this kernel does not have.

@@ -71,6 +71,7 @@ impl Scheduler for Bpfland {
         let mut opened = start.open(BpfSkelBuilder::default(), slot)?;
         opened.set_ops_flag(btf, "SCX_OPS_ENQ_LAST")?;
         opened.reenqueue_on_cpu_release(btf)?;
+        opened.enqueue_migration_disabled(btf)?;
         opened.set_section(".rodata.config", &bpfland_config::from(opts))?;
         placement::prepare(&mut opened, &topology, &opts.placement, opts.slice_us)?;
         let nr_cpus = topology.nr_cpus_online().try_into()?;

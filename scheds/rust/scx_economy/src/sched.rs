@@ -62,6 +62,7 @@ impl Scheduler for Economy {
         let mut opened = start.open(BpfSkelBuilder::default(), slot)?;
         opened.set_ops_flag(btf, "SCX_OPS_ENQ_LAST")?;
         opened.reenqueue_on_cpu_release(btf)?;
+        opened.enqueue_migration_disabled(btf)?;
         opened.set_section(".rodata.config", &economy_config::from(opts))?;
         let grouping = if topology.nr_cpus_online() <= CPUS_OF_ONE_LEDGER {
             Grouping::Machine

@@ -68,6 +68,7 @@ impl Scheduler for Flash {
         let mut opened = start.open(BpfSkelBuilder::default(), slot)?;
         opened.set_ops_flag(btf, "SCX_OPS_ENQ_LAST")?;
         opened.reenqueue_on_cpu_release(btf)?;
+        opened.enqueue_migration_disabled(btf)?;
         opened.fit_cgroups(btf, true)?;
         opened.set_section(".rodata.config", &flash_config::from(opts))?;
         placement::prepare(&mut opened, &topology, &opts.placement, opts.slice_us)?;

@@ -102,6 +102,7 @@ impl Scheduler for Lavd {
         let mut opened = start.open(BpfSkelBuilder::default(), slot)?;
         opened.set_ops_flag(btf, "SCX_OPS_ENQ_LAST")?;
         opened.reenqueue_on_cpu_release(btf)?;
+        opened.enqueue_migration_disabled(btf)?;
         opened.set_section(".rodata.lavd_config", &lavd_config::from(opts))?;
         opened.set_section(".rodata.lavd_orders", &*orders::table(&topology)?)?;
         let scales_frequency = !opts.no_freq_scaling;

@@ -180,6 +180,7 @@ fn prepare(
     opened.set_ops_flag(btf, "SCX_OPS_KEEP_BUILTIN_IDLE")?;
     opened.set_ops_flag(btf, "SCX_OPS_ENQ_LAST")?;
     opened.reenqueue_on_cpu_release(btf)?;
+    opened.enqueue_migration_disabled(btf)?;
     opened.fit_cgroups(btf, config.cgroups)?;
     if !config.cgroups {
         // Without --cgroups the map is not used, but it would take almost 4 MB.

@@ -104,9 +104,9 @@ static void queue(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u64 enq
 }
 
 /* Insert the task into the local DSQ of its CPU, where it precedes all tasks in other DSQs. */
-static void insert_local(struct task_struct *p, struct scx_dl_task *t, u64 enq_flags)
+static void insert_local(struct task_struct *p, struct scx_dl_task *t, u64 slice, u64 enq_flags)
 {
-	scx_dl_insert_local(p, t, SCX_DSQ_LOCAL, slice_ns(p, 0), enq_flags);
+	scx_dl_insert_local(p, t, SCX_DSQ_LOCAL, slice, enq_flags);
 }
 
 static s32 pick_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
@@ -136,7 +136,7 @@ s32 BPF_STRUCT_OPS(bpfland_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 	cpu = pick_idle(p, prev_cpu, wake_flags);
 	if (cpu < 0)
 		return prev_cpu;
-	insert_local(p, t, scx_immed_unless_sync(cpu, wake_flags));
+	insert_local(p, t, slice_ns(p, 0), scx_immed_unless_sync(cpu, wake_flags));
 	count(nr_direct_dispatches);
 	return cpu;
 }
@@ -193,14 +193,14 @@ void BPF_STRUCT_OPS(bpfland_enqueue, struct task_struct *p, u64 enq_flags)
 	if (t)
 		scx_dl_enqueue(p, t, enq_flags, p->scx.weight, FREQ_MAX);
 	if (!t || bypasses_queue(p, t, enq_flags)) {
-		insert_local(p, t, enq_flags);
+		insert_local(p, t, scx_bypass_slice_ns(p, enq_flags, slice_ns(p, 0)), enq_flags);
 		return;
 	}
 	if (run_on_idle(p, t, cpu, enq_flags))
 		return;
 	/* SCX_ENQ_LAST: the CPU has found no other task, so @p continues. */
 	if (enq_flags & SCX_ENQ_LAST && !scx_is_throttled()) {
-		insert_local(p, t, enq_flags);
+		insert_local(p, t, slice_ns(p, 0), enq_flags);
 		return;
 	}
 	queue(p, t, cpu, enq_flags);

@@ -131,7 +131,8 @@ void BPF_STRUCT_OPS(economy_enqueue, struct task_struct *p, u64 enq_flags)
 	s32 cpu = scx_bpf_task_cpu(p);
 
 	if (!t || scx_task_is_percpu_kthread(p) || scx_task_is_migration_disabled(p, enq_flags)) {
-		insert_local(p, SCX_DSQ_LOCAL, enq_flags);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL,
+				   scx_bypass_slice_ns(p, enq_flags, config.slice_ns), enq_flags);
 		return;
 	}
 	if (run_on_idle(p, cpu, enq_flags))

@@ -190,7 +190,8 @@ void BPF_STRUCT_OPS(flash_enqueue, struct task_struct *p, u64 enq_flags)
 			return;
 		}
 	}
-	scx_dl_insert_local(p, t, SCX_DSQ_LOCAL, slice_ns(weight), enq_flags);
+	scx_dl_insert_local(p, t, SCX_DSQ_LOCAL,
+			    scx_bypass_slice_ns(p, enq_flags, slice_ns(weight)), enq_flags);
 }
 
 static void keep_running(s32 cpu, struct task_struct *prev, u32 weight)

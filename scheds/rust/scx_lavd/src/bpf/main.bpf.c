@@ -98,10 +98,10 @@ static s32 pick_idle(struct task_struct *p, const struct scx_dl_task *t, s32 pre
 }
 
 /* Insert the task into the local DSQ of @cpu, where it precedes all tasks in other DSQs. */
-static void insert_local(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u64 enq_flags)
+static void insert_local(struct task_struct *p, struct scx_dl_task *t, u64 slice, u64 enq_flags)
 {
 	t->queued_at_ns = scx_bpf_now();
-	scx_dl_insert_local(p, t, SCX_DSQ_LOCAL, first_slice_ns(t, cpu, 0), enq_flags);
+	scx_dl_insert_local(p, t, SCX_DSQ_LOCAL, slice, enq_flags);
 }
 
 s32 BPF_STRUCT_OPS(lavd_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
@@ -121,7 +121,7 @@ s32 BPF_STRUCT_OPS(lavd_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	if (cpu < 0)
 		return prev_cpu;
 	update_criticality(p, t, SCX_ENQ_WAKEUP);
-	insert_local(p, t, cpu, scx_immed_unless_sync(cpu, wake_flags));
+	insert_local(p, t, first_slice_ns(t, cpu, 0), scx_immed_unless_sync(cpu, wake_flags));
 	return cpu;
 }
 
@@ -223,7 +223,7 @@ void BPF_STRUCT_OPS(lavd_enqueue, struct task_struct *p, u64 enq_flags)
 	/* A task whose migration is disabled must not wait, because other tasks may depend on
 	 * it. */
 	if (scx_task_is_migration_disabled(p, enq_flags)) {
-		insert_local(p, t, cpu, enq_flags);
+		insert_local(p, t, SCX_MIGRATION_DISABLED_SLICE_NS, enq_flags);
 		return;
 	}
 	/* A task that is enqueued again because its CPU was busy may use any CPU, since real-time
@@ -233,7 +233,7 @@ void BPF_STRUCT_OPS(lavd_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	/* SCX_ENQ_LAST: the CPU has found no other task, so @p continues. */
 	if (enq_flags & SCX_ENQ_LAST) {
-		insert_local(p, t, cpu, enq_flags);
+		insert_local(p, t, first_slice_ns(t, cpu, 0), enq_flags);
 		return;
 	}
 	queue(p, t, cpu, active, enq_flags);

@@ -65,7 +65,8 @@ void BPF_STRUCT_OPS(rusty_enqueue, struct task_struct *p, u64 enq_flags)
 	if (!t || bypasses_queue(p, enq_flags)) {
 		if (t)
 			t->has_waited = false;
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tune.slice_ns, enq_flags);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL,
+				   scx_bypass_slice_ns(p, enq_flags, tune.slice_ns), enq_flags);
 		count(direct);
 		return;
 	}
