@@ -2,9 +2,8 @@
 /*
  * Tasks whose migration is disabled. Before 6.15, the kernel calls ops.enqueue() for them. Since
  * 6.15 it does so only if the scheduler sets SCX_OPS_ENQ_MIGRATION_DISABLED. Otherwise the kernel
- * inserts them into the local DSQ of their CPU, with a slice of 20 ms. A task that computes, and
- * whose slice happens to end while it is in a BPF program that traces it, would thus run for five
- * turns.
+ * inserts them into the local DSQ of their CPU, with a slice of 20 ms. This happens to a task whose
+ * slice ends while it is within a BPF program that traces it.
  *
  * From 6.15 to 6.18, a scheduler with ops.cpu_release() needs that flag. The BPF trampoline,
  * through which the kernel calls a callback, disables migration of the current task. In
