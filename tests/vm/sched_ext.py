@@ -39,7 +39,8 @@ EXPECTED_EVENTS = {
     "SCX_EV_BYPASS_ACTIVATE": "as above",
 }
 
-#: Another such counter, except for these schedulers.
+#: Counts migration-disabled tasks that the kernel did not pass to ops.enqueue(). It may increase,
+#: too, except under these schedulers, which set SCX_OPS_ENQ_MIGRATION_DISABLED on every kernel.
 MIGRATION_DISABLED_EVENT = "SCX_EV_ENQ_SKIP_MIGRATION_DISABLED"
 ENQUEUE_MIGRATION_DISABLED = (
     *("scx_bpfland", "scx_economy", "scx_flash", "scx_lavd", "scx_rusty"),

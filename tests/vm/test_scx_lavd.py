@@ -111,7 +111,7 @@ done
 def test_hogs_do_not_stop_a_lock_convoy(replayed: Replayed) -> None:
     """Four workers share a lock, which they hold for 6 ms at a time, beside two hogs for each CPU.
     In 10 runs, they did 1.8 to 2.3 times as much as under the kernel's own scheduler. The extra
-    slice made no difference: a worker has an early deadline anyway."""
+    slice made hardly any difference: a worker has an early deadline anyway."""
     load = "--hogs 8 --workers 4 --locks group --request-us 30000 --seconds 3"
     printed = replayed(CONVOY.replace("LOAD", scx_load(load)))
     runs = re.findall(r"^\{.*?^\}", printed, re.MULTILINE | re.DOTALL)
