@@ -22,7 +22,7 @@ use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use libbpf_rs::{
     Link, MapCore as _, MapFlags, MapHandle, ProgramMut, RingBuffer, RingBufferBuilder,
 };
-use scx_utils::bpf::Slot;
+use scx_utils::bpf::{share_switch_times, Slot};
 use scx_utils::compat::KernelBtf;
 use scx_utils::cpumask::Cpumask;
 use scx_utils::kernel::Missing;
@@ -202,6 +202,7 @@ fn prepare(opened: &mut OpenBpfSkel<'_>, settings: &Settings) -> Result<()> {
     }
     opened.maps.runs.set_max_entries(settings.ring_bytes)?;
     opened.progs.on_sys_enter.set_autoload(settings.syscalls);
+    share_switch_times(&mut opened.maps.scx_switch_time)?;
     Ok(())
 }
 

@@ -8,11 +8,13 @@ mod loaded;
 mod opened;
 mod ops;
 mod record;
+mod switch_times;
 mod words;
 
 pub use attached::Attached;
 pub use loaded::Loaded;
 pub use opened::{OpenOptions, Opened};
+pub use switch_times::share_switch_times;
 pub use words::Words;
 
 use std::mem::MaybeUninit;

@@ -8,7 +8,7 @@
  * so that unwanted threads have little overhead.
  */
 #include <scx/types.bpf.h>
-#include <scx/time.bpf.h>
+#include <scx/switch_time.bpf.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -195,7 +195,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	     unsigned int prev_state)
 {
 	u32 zero = 0, cpu = bpf_get_smp_processor_id();
-	u64 now = scx_monotonic_now();
+	u64 now = scx_switch_time_ns();
 	struct switches_run *run;
 
 	if (!cpu_wanted(cpu))

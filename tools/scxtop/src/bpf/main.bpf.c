@@ -9,6 +9,7 @@
  */
 #include <scx/types.bpf.h>
 #include "pt_regs.bpf.h"
+#include <scx/switch_time.bpf.h>
 #include <scx/time.bpf.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
@@ -36,7 +37,7 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
-	u64 now = scx_monotonic_now();
+	u64 now = scx_switch_time_ns();
 
 	if (control.observed_since_ns)
 		count_in(next, now);

@@ -11,7 +11,7 @@ use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use libbpf_rs::{
     num_possible_cpus, Iter, Link, MapHandle, ProgramMut, RingBuffer, RingBufferBuilder,
 };
-use scx_utils::bpf::{Slot, Words};
+use scx_utils::bpf::{share_switch_times, Slot, Words};
 use scx_utils::compat::KernelBtf;
 use scx_utils::kernel::Missing;
 use scx_utils::percpu::PerCpu;
@@ -100,6 +100,7 @@ impl<'obj> Programs<'obj> {
         opened.maps.cpus.set_max_entries(u32::try_from(nr_cpus)?)?;
         opened.maps.events.set_max_entries(settings.ring_bytes)?;
         insert::select(&mut opened.progs);
+        share_switch_times(&mut opened.maps.scx_switch_time)?;
         let skel = opened.load().map_err(refused)?;
         let taken = Rc::default();
         let ring = ring(&skel, Rc::clone(&taken))?;
