@@ -48,6 +48,17 @@ kill -INT $scheduler
 wait $scheduler
 """
 
+#: Records a trace of a mixed load under a scheduler, and prints its digest.
+TRACE = """
+scx_simple >/dev/null 2>&1 & scheduler=$!
+until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
+scx_load --hogs 4 --seconds 10 >/dev/null & load=$!
+sleep 0.1
+scxtop trace --seconds 0.1 --output /tmp/trace && sha256sum /tmp/trace
+kill -INT $load $scheduler
+wait
+"""
+
 
 #: Sleeps, forks and pipes by busybox alone, so that the output does not depend on the compilers of
 #: this tree's programs.
@@ -116,6 +127,16 @@ def test_two_runs_are_the_same(replays: Replay, name: str, seed: int) -> None:
     assert json.loads(load)["forks"]["done"] > 0
     assert replays(shape, SCRIPT) == first
     assert replays(shape, SCRIPT, seed=seed + 1).output != first.output
+
+
+def test_two_traces_are_the_same(replays: Replay, shape: Topology) -> None:
+    """`scxtop trace` writes the same bytes in two runs."""
+    first = replays(shape, TRACE)
+    assert first.status == 0, first.output
+    lost = re.search(rb"wrote /tmp/trace: \d{4,} events, (\d+) lost", first.output)
+    assert lost, first.output
+    assert lost[1] == b"0"
+    assert replays(shape, TRACE).output == first.output
 
 
 def test_a_thousand_forks_per_second(replays: Replay, shape: Topology) -> None:
