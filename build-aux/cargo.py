@@ -14,8 +14,8 @@ from pathlib import Path
 
 
 class CargoError(Exception):
-    """cargo failed, is missing, or did not build what is needed. Its own messages went to standard
-    error."""
+    """cargo failed, is missing, or did not build what is needed. If cargo ran, its messages went to
+    standard error."""
 
 
 ROOT = Path(__file__).resolve().parents[1]

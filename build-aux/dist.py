@@ -50,8 +50,8 @@ def _drop_generated_files(vendor: Path) -> None:
 
 
 def _same_time_for_all(root: Path) -> None:
-    """Give all files the time of the commit, as files from git already have, so that the tarball of
-    a commit is reproducible."""
+    """Give all files the time of the commit. Files from git already have this time, the crates do
+    not. So the tarball of a commit is reproducible."""
     time = (root / "Cargo.lock").stat().st_mtime
     for path in [*root.rglob("*"), root]:
         os.utime(path, (time, time), follow_symlinks=False)

@@ -130,8 +130,8 @@ need_if_available() {
 	has "$1" || ! available "$2" || MISSING+=("$2")
 }
 
-# These programs are copied into guests with a system bus. tests/vm/system_bus.py uses the same
-# paths.
+# These programs, and the configuration of the system bus, are copied into guests.
+# tests/vm/system_bus.py uses the same paths.
 need_system_bus() {
 	need_if_available dbus-daemon dbus-daemon
 	need_if_available busctl systemd
@@ -197,7 +197,7 @@ needs_of_test() {
 	# No stable distribution has a package of perfetto: install_perfetto installs it from PyPI
 	# below the cache.
 	[[ $SCX_OFFLINE == 1 ]] || has_perfetto || need_venv
-	# Tests parse the output of scxstats with this module, as Prometheus does.
+	# Tests parse the output of scxstats with this module, the Python client of Prometheus.
 	/usr/bin/python3 -c 'import prometheus_client' 2>/dev/null ||
 		MISSING+=(python3-prometheus-client)
 }
@@ -255,7 +255,7 @@ as_root() {
 
 install_packages() {
 	echo "Installing them" >&2
-	# Discard standard output, a page for each package. Errors go to standard error.
+	# Discard standard output, many lines for each package. Errors go to standard error.
 	# shellcheck disable=SC2046 # one word each
 	as_root env DEBIAN_FRONTEND=noninteractive DEBCONF_NOWARNINGS=yes \
 		apt-get install --yes --quiet=2 --no-install-recommends -o Dpkg::Use-Pty=0 \
@@ -272,8 +272,9 @@ find_missing() {
 	done
 }
 
-# confirm_and_install GROUP…: asks before anything is done. Asks again if other packages turn out to
-# be missing: their names depend on the package lists, which a fresh machine lacks.
+# confirm_and_install GROUP…: asks before anything is done. Asks again if the update of the package
+# lists changes which packages are missing: need_rust and other functions choose from the available
+# packages, and a fresh machine has no package lists.
 confirm_and_install() {
 	local confirmed
 	confirmed=$(missing)

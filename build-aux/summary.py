@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Summarize a meson test run: the slowest tests, failures, skipped tests with reasons, and a
-last line `N passed, N failed, N skipped`. Exit status 1 if a test failed or none passed."""
+"""Summarize a meson test run: the time of each suite, the slowest tests, skipped tests with
+reasons, failed tests, and a last line `N passed, N failed, N skipped`. Exit status 1 if a test
+failed or none passed."""
 
 import json
 import re
@@ -24,7 +25,7 @@ def _reason(case: ET.Element) -> str:
 
 
 def slowest(log: Path) -> list[str]:
-    """A line for each of the slowest tests in Meson's log, and for each suite."""
+    """A line for each suite in Meson's log, then a line for each of the slowest tests."""
     tests, suites = [], []
     for line in log.read_text().splitlines():
         run = json.loads(line)

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-#: Licence files of a crate.
+#: Matches the names of a crate's licence files.
 LICENCE_FILE = re.compile(r"(?i)(un)?licen[cs]e|copying|copyright")
 #: Licences of which every Debian system has the text.
 COMMON = {
@@ -116,7 +116,7 @@ def _text(name: str, crates: list[Path]) -> str:
 
 
 def _indented(text: str) -> str:
-    """A field's value of several lines."""
+    """`text` as the value of a field in DEP-5's syntax: each line indented, empty lines as dots."""
     lines = [line.strip() for line in text.strip().splitlines()]
     return "\n".join(f" {line or '.'}" for line in lines)
 

@@ -59,7 +59,7 @@ Step = Callable[[str], AbstractContextManager[None]]
 
 
 class DebsError(Exception):
-    """A package is not available; the text is one line for the user."""
+    """A package or the cache is not available; the text is one line for the user."""
 
 
 def cache_dir() -> Path:

@@ -2,21 +2,23 @@
 /*
  * scx_central: one CPU makes all scheduling decisions, so that the other CPUs need no tick.
  *
- * Each tick interrupts the virtual machine or computation that a CPU runs. Here only the central
- * CPU has a timer. All tasks wait in one FIFO. A CPU without a task requests one: it sets its bit
- * in `waiting` and preempts the central CPU's task. The central CPU then goes through the queue and
- * gives each task to a waiting CPU. The task gets an infinite slice, so that the kernel can stop
- * the tick of its CPU (nohz_full). Once per millisecond the timer looks for tasks that have run for
- * a slice while others wait, and preempts them. While the central CPU makes no decisions, because a
- * real-time task runs there or the CPU goes offline, the timer gives tasks to the waiting CPUs.
+ * Each tick interrupts the virtual machine or computation that a CPU runs. Here a timer on the
+ * central CPU takes the place of the ticks of all other CPUs. All tasks wait in one FIFO. A CPU
+ * without a task requests one: it sets its bit in `waiting` and preempts the central CPU's task.
+ * The central CPU then goes through the queue and gives each task to a waiting CPU. The task gets
+ * an infinite slice, so that the kernel can stop the tick of its CPU (nohz_full). Once per
+ * millisecond the timer looks for tasks that have run for a slice while others wait, and preempts
+ * them. While the central CPU makes no decisions, because a real-time task runs there or the CPU
+ * goes offline, the timer gives tasks to the waiting CPUs.
  *
- * Tasks that wake up are queued on the central CPU if they may run there, so that no other CPU is
- * interrupted. The central CPU itself runs what is left when no other CPU waits. Its tasks have
- * finite slices, so it keeps its tick. After a decision, it continues its current task for the rest
- * of the slice.
+ * A wakee is enqueued on the run queue of the central CPU if it may run there, so that no other CPU
+ * is interrupted. The central CPU itself runs the tasks that are left when it has served the
+ * waiting CPUs. Its tasks have finite slices, so it keeps its tick. After a decision, it continues
+ * its current task for the rest of the slice.
  *
- * Two kinds of tasks stay on their CPU without a decision. Per-CPU kernel threads preempt the
- * current task, because other tasks depend on them. Tasks with migration disabled do not.
+ * Two kinds of tasks stay on their CPU without a decision: per-CPU kernel threads, and tasks with
+ * migration disabled. Per-CPU kernel threads also preempt the current task, because other tasks
+ * depend on them.
  */
 #include <scx/common.bpf.h>
 #include <scx/barrier.h>
@@ -160,7 +162,7 @@ static void serve(struct bpf_cpumask *mask)
 }
 
 /* Select the task of the central CPU: @prev for the rest of its slice, then the first task of the
- * queue, or @prev again if the queue is empty. */
+ * queue that may run here, or @prev again if there is none. */
 static void dispatch_own(struct task_struct *prev)
 {
 	bool can_continue = prev && prev->scx.flags & SCX_TASK_QUEUED;

@@ -20,7 +20,7 @@
 char _license[] SEC("license") = "GPL";
 
 #define SHARED_DSQ 0
-/* Tasks of cgroups that have used up their quota, ordered by the time of their next check. */
+/* Tasks whose cgroups have used up a quota, ordered by the time of the next check of each task. */
 #define PARKED_DSQ 1
 
 /* Period of the timer that checks parked tasks, while any cgroup has a quota. */
@@ -49,7 +49,7 @@ struct task_ctx {
 	bool is_parked; /* from park() until the task runs, sleeps or is enqueued again */
 	u64 parked_ns; /* when the task was parked */
 	/* The task's virtual time while it is parked. Meanwhile p->scx.dsq_vtime is the time of its
-	 * next check, because that is the order of PARKED_DSQ. */
+	 * next check, because PARKED_DSQ is ordered by these times. */
 	u64 vtime;
 	struct scx_cgroup_task cg;
 };
@@ -61,8 +61,9 @@ struct {
 	__type(value, struct task_ctx);
 } task_ctxs SEC(".maps");
 
-/* Return the context of a task, which is created with the task. If the creation failed, the next
- * call tries again, and the task counts as a member of the root cgroup. */
+/* Return the context of a task, NULL if it cannot be created. ops.init_task() creates it. If the
+ * creation failed, the next call tries again, and the task counts as a member of the root
+ * cgroup. */
 static struct task_ctx *task_ctx(struct task_struct *p)
 {
 	return bpf_task_storage_get(&task_ctxs, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -171,9 +172,9 @@ void BPF_STRUCT_OPS(flatcg_enqueue, struct task_struct *p, u64 enq_flags)
 }
 
 /*
- * Whether @prev, whose slice has expired, precedes all waiting tasks that may run on @cpu. The
- * kernel calls ops.dispatch() before it enqueues @prev again: without this check, two tasks on a
- * CPU would take turns, whatever their shares.
+ * Whether @prev, whose slice has expired, precedes all waiting tasks that may run on @cpu; true if
+ * there are none. The kernel calls ops.dispatch() before it enqueues @prev again. Without this
+ * check, two tasks on a CPU would take turns, whatever their shares.
  */
 static bool is_first(s32 cpu, struct task_struct *prev)
 {
@@ -464,8 +465,8 @@ SCX_OPS(flatcg_ops) = {
 	.exit = (void *)flatcg_exit,
 	.dump = (void *)flatcg_dump,
 	.dump_task = (void *)flatcg_dump_task,
-	/* Without this flag, the kernel would let the last task of a CPU continue, whatever its
-	 * quota. */
+	/* Without this flag, the kernel would let the only runnable task of a CPU continue, even if
+	 * the quotas of its cgroups are used up. */
 	.flags = SCX_OPS_ENQ_LAST,
 	.name = "flatcg",
 };

@@ -4,7 +4,7 @@
  * deeply.
  *
  * A CPU in constant use has a high frequency and a warm cache. CPUs that are used in rotation have
- * neither. So CPUs belong to one of two nests, or to none:
+ * neither. So each CPU belongs to one of two nests, or to none:
  *
  *  - The primary nest consists of the CPUs in use. A task that wakes up is placed on an idle
  *    primary CPU if possible: the CPU that the task is attached to (where it has run twice in a
@@ -13,13 +13,13 @@
  *  - The reserve nest consists of up to r_max CPUs that were in use recently. If no primary CPU is
  *    idle, the task is placed on an idle reserve CPU, which then joins the primary nest.
  *
- * If no CPU of a nest is idle, the task is placed on an idle CPU of no nest, rather than made to
- * wait. That CPU joins the primary nest if the task is impatient, else the reserve nest unless that
- * is full. A task is impatient if it found no idle primary CPU on r_impatient wakeups in a row. A
- * CPU that takes a task from the queue, or whose task continues when its slice ends, joins the
- * primary nest too. Thus the primary nest grows with the load. It shrinks by compaction: a CPU that
- * was idle for p_remove_ns, or whose last task has exited, is demoted to the reserve nest, or to no
- * nest if the reserve nest is full.
+ * If no CPU of either nest is idle, the task is placed on an idle CPU of no nest, rather than made
+ * to wait. That CPU joins the primary nest if the task is impatient, else the reserve nest unless
+ * the reserve nest is full. A task is impatient if it found no idle primary CPU on r_impatient
+ * wakeups in a row. A CPU that takes a task from the queue, or whose task continues when its slice
+ * ends, joins the primary nest too. Thus the primary nest grows with the load. It shrinks by
+ * compaction: a CPU that was idle for p_remove_ns, or whose last task has exited, is demoted to the
+ * reserve nest, or to no nest if the reserve nest is full.
  *
  * Tasks that find no idle CPU wait in one queue by weighted virtual time, as in scx_simple.
  */
@@ -36,8 +36,8 @@ char _license[] SEC("license") = "GPL";
 
 const volatile u64 p_remove_ns = 2 * NSEC_PER_MSEC;
 const volatile u32 r_max = 5;
-/* Number of consecutive wakeups without an idle primary CPU that make a task impatient; 0: no task
- * is ever impatient. */
+/* A task becomes impatient after this number of consecutive wakeups on which it found no idle
+ * primary CPU; 0: never. */
 const volatile u32 r_impatient = 2;
 const volatile u64 slice_ns; /* 0: the kernel's default */
 const volatile bool find_fully_idle;
@@ -63,8 +63,8 @@ struct {
 	__type(value, struct task_ctx);
 } task_ctxs SEC(".maps");
 
-/* Return the context of a task, which is created with the task. If the creation failed, the next
- * call tries again. */
+/* Return the context of a task, NULL if it cannot be created. ops.init_task() creates it. If the
+ * creation failed, the next call tries again. */
 static struct task_ctx *task_ctx(struct task_struct *p)
 {
 	return bpf_task_storage_get(&task_ctxs, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);

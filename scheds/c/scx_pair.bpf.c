@@ -7,10 +7,10 @@
  * both CPUs run tasks of one cgroup only, or are idle. Core scheduling does the same under the
  * kernel's own scheduler, for groups of tasks that request it.
  *
- * Before a CPU takes a task from the DSQ of a cgroup it claims the cgroup, which is possible only
+ * Before a CPU takes a task from the DSQ of a cgroup, it claims the cgroup. This is possible only
  * while the other CPU of the pair neither claims nor runs another cgroup. The CPU releases the
- * claim when it has switched to a task that belongs to no cgroup here (the idle task, a kernel
- * thread or a task of another class), and only kernel threads are in its local DSQ. Context
+ * claim when it has switched to a task that counts as a member of no cgroup (the idle task, a
+ * kernel thread or a task of another class), and only kernel threads are in its local DSQ. Context
  * switches are recorded in the sched_switch tracepoint, because the previous task still runs for
  * some time after ops.dispatch() has found the next task.
  *
@@ -75,8 +75,8 @@ struct {
 	__type(value, struct cgroup_ctx);
 } cgroups SEC(".maps");
 
-/* Cgroups that had waiting tasks when they were queued, in the order of their turns, each cgroup
- * once. */
+/* Cgroups that had waiting tasks when they were queued, in the order of their turns, each cgroup at
+ * most once. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, PAIR_CGROUPS_MAX);
@@ -91,7 +91,7 @@ static u64 nr_seen[PAIR_CPUS_MAX];
 
 static u8 is_kernel_turn[PAIR_CPUS_MAX];
 
-/* Number of kernel threads that are bound to the CPU and wait in its local DSQ. */
+/* For each CPU, the number of kernel threads that are bound to it and wait in its local DSQ. */
 static u64 nr_bound[PAIR_CPUS_MAX];
 
 struct task_ctx {
@@ -155,14 +155,14 @@ static struct side *other_side_of(struct pair *pair, u32 cpu)
 	return side_at(pair, cpu <= other_of(cpu));
 }
 
-/* Whether a CPU may run @cgid beside @other, the other CPU of its pair. */
+/* Whether a CPU may run tasks of @cgid beside @other, the other CPU of its pair. */
 static bool is_compatible(const struct side *other, u64 cgid)
 {
 	return (!other->claim || other->claim == cgid) &&
 	       (!other->running || other->running == cgid);
 }
 
-/* Whether @cpu may run @cgid now. The other CPU of its pair must not claim or run another
+/* Whether @cpu may run tasks of @cgid now. The other CPU of its pair must not claim or run another
  * cgroup. */
 static bool may_run(u32 cpu, u64 cgid)
 {
@@ -188,8 +188,8 @@ static void queue_turn(u64 cgid)
 	cgrp->is_queued = 0;
 }
 
-/* Remove the cgroup whose turn is next from the queue. Returns its id, or 0 if the queue is
- * empty. */
+/* Remove the first cgroup from the queue of turns. Returns the id of the cgroup, or 0 if the queue
+ * is empty. */
 static u64 pop_turn(void)
 {
 	struct cgroup_ctx *cgrp;
@@ -279,8 +279,8 @@ static void wake_cpu_for(const struct task_struct *p, u64 cgid, s32 start)
 	scx_bpf_put_idle_cpumask(idle);
 }
 
-/* If a CPU runs no task of a cgroup and has none in its local DSQ, release its claim, and kick the
- * other CPU if it waits for the release. */
+/* If @cpu runs no task of a cgroup and has none in its local DSQ, release the claim of @cpu, and
+ * kick the other CPU of the pair if that CPU waits for the release. */
 static void release(u32 cpu)
 {
 	struct pair *pair = pair_of(cpu);
@@ -591,8 +591,8 @@ void BPF_STRUCT_OPS(pair_enable, struct task_struct *p)
 		tctx->is_ext = true;
 }
 
-/* A task that changes to another class while it runs, such as to SCHED_FIFO, runs on without a
- * context switch. */
+/* If a running task changes to another class (for example, its policy becomes SCHED_FIFO), there is
+ * no context switch that would record this. */
 void BPF_STRUCT_OPS(pair_disable, struct task_struct *p)
 {
 	struct task_ctx *tctx = task_ctx(p);

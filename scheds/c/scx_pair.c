@@ -59,8 +59,9 @@ static const char *check(void)
 	return NULL;
 }
 
-/* Return the other thread of the CPU's core. If there are more than two threads, they form pairs.
- * Return the CPU itself if there is no other thread, or the CPU is offline. */
+/* Return the other thread of the CPU's core. If the core has more than two threads, each two
+ * successive threads form a pair. Return the CPU itself if no thread is left to pair it with, or if
+ * the CPU is offline. */
 static uint32_t sibling_of(uint32_t cpu)
 {
 	char path[PATH_MAX], list[256] = "", *at = list;

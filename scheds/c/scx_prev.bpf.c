@@ -9,8 +9,8 @@
  * machine, ordered by weighted virtual time (scx/fair.bpf.h), which all CPUs serve.
  *
  * The kernel's default selection (scx_bpf_select_cpu_dfl()), which scx_simple uses, prefers a fully
- * idle core to the previous CPU. On a sync wakeup, it prefers the waker's CPU to both, unless the
- * previous CPU is idle and shares a cache with the waker's CPU.
+ * idle core to the previous CPU. On a sync wakeup, it usually prefers the waker's CPU to both,
+ * unless the previous CPU is idle and shares a cache with the waker's CPU.
  */
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>

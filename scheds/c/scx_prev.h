@@ -10,7 +10,7 @@ struct prev_stats {
 	u64 prev_cpu; /* the previous CPU was idle, and was selected */
 	u64 idle_cpu; /* another idle CPU was selected */
 	u64 select_fail; /* no CPU was idle */
-	u64 local; /* insertions of per-CPU kernel threads into their local DSQ */
+	u64 local; /* insertions of per-CPU kernel threads into the local DSQ of their CPU */
 	u64 queued; /* insertions into the shared queue */
 };
 

@@ -29,7 +29,7 @@ char _license[] SEC("license") = "GPL";
 /* p->scx.weight of nice -20. It does not include the weights of cgroups. */
 #define BOOST_WEIGHT 8668
 
-/* Maximum wait of the last task of a queue, roughly. Slices shrink to stay within it. */
+/* Approximate maximum wait of the last task of a queue. Slices shrink to keep it. */
 #define MAX_WAIT_NS (8 * NSEC_PER_SEC)
 #define MIN_SLICE_NS (1 * NSEC_PER_MSEC)
 
@@ -107,8 +107,8 @@ struct {
 	__type(value, struct task_ctx);
 } task_ctxs SEC(".maps");
 
-/* Return the context of a task, which is created with the task. If the creation failed, the next
- * call tries again. */
+/* Return the context of a task, NULL if it cannot be created. ops.init_task() creates it. If the
+ * creation failed, the next call tries again. */
 static struct task_ctx *task_ctx(struct task_struct *p)
 {
 	return bpf_task_storage_get(&task_ctxs, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -149,7 +149,7 @@ static bool any_waiting(void)
 	return false;
 }
 
-/* Return the slice of the next task. To serve n tasks of queue i takes n / 2^i rounds, in which up
+/* Return the slice of the next task. Serving n tasks of queue i takes n / 2^i rounds, in which up
  * to n / 2^i * ROUND tasks run. The sum of this number over all queues is an upper estimate of the
  * number of tasks that run before the last waiting task. If that many slices of slice_ns would take
  * longer than MAX_WAIT_NS, the slice is shorter. */
@@ -316,7 +316,8 @@ void BPF_STRUCT_OPS(qmap_enqueue, struct task_struct *p, u64 enq_flags)
 		enqueue_waiting(p, enq_flags);
 }
 
-/* Since 7.1 this is also called after a dispatch, when the task no longer has a ticket. */
+/* Since 7.1 the kernel also calls ops.dequeue() after a dispatch, when the task no longer has a
+ * ticket. */
 void BPF_STRUCT_OPS(qmap_dequeue, struct task_struct *p, u64 deq_flags)
 {
 	struct task_ctx *tctx = task_ctx(p);
@@ -552,7 +553,7 @@ void BPF_STRUCT_OPS(qmap_cpu_offline, s32 cpu)
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(qmap_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
-	/* The kernel accepts this only for tasks that exist when the scheduler is loaded. */
+	/* The kernel accepts `disallow` only for tasks that exist when the scheduler is loaded. */
 	if (disallowed_tgid && p->tgid == disallowed_tgid && !args->fork)
 		p->scx.disallow = true;
 	task_ctx(p);

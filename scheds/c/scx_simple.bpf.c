@@ -4,7 +4,7 @@
  *
  * There is one queue for the whole machine, ordered by weighted virtual time (scx/fair.bpf.h), or
  * FIFO with --fifo. On wakeup a task goes directly to an idle CPU if there is one, otherwise to the
- * queue. A CPU whose local DSQ is empty takes the first task of the queue that may run on it. A
+ * queue. A CPU whose local DSQ is empty takes the first task of the queue that may run there. A
  * wakeup does not preempt a running task, and the queue ignores the topology, so scx_simple suits
  * machines with one last-level cache. It is the scheduler to read first.
  *
@@ -36,9 +36,9 @@ struct {
 
 SCX_PERCPU_COUNTERS(stats, struct simple_stats);
 
-/* Return the cgroup state of a task, which is created with the task; NULL without --cgroups. If the
- * creation failed, the next call tries again, and the task counts as a member of the root
- * cgroup. */
+/* Return the cgroup state of a task; NULL without --cgroups, or if the state cannot be created.
+ * ops.init_task() creates it. If the creation failed, the next call tries again, and the task
+ * counts as a member of the root cgroup. */
 static struct scx_cgroup_task *cgroup_task(struct task_struct *p)
 {
 	if (!use_cgroups)

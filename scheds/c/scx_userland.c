@@ -20,9 +20,9 @@
  * buffer rl_queued. While that is full, the BPF side serves tasks without a decision. */
 #define WAITING_MAX (64 * 1024)
 
-/* Approximate maximum time that a task of any weight waits because of its debt: how far its virtual
- * runtime is ahead of policy.vtime_now. This time is well below the timeout of the kernel's
- * watchdog, which the BPF side sets to 10 s. */
+/* Approximate maximum time that a task of any weight waits because of its debt. The debt is the
+ * lead of the task's virtual runtime over policy.vtime_now. The maximum is well below the timeout
+ * of the kernel's watchdog, which the BPF side sets to 10 s. */
 #define WAIT_MAX_NS 4000000000ULL
 
 #define SLICE_US_DFL 20000
@@ -200,9 +200,9 @@ static u64 nr_idle_cpus(void)
 	return nr;
 }
 
-/* Return how many decisions the machine can use now. After a stall, and while decisions come late
- * (is_slow), these are decisions on all waiting tasks: the BPF side has run tasks itself during the
- * stall, so most of these decisions have no effect. */
+/* Return how many decisions the machine can use now. While decisions come late (is_slow), and after
+ * a stall, this is the number of all waiting tasks. During a stall the BPF side runs tasks itself,
+ * so most of the decisions after a stall have no effect. */
 static u64 nr_wanted(void)
 {
 	u64 nr_in_flight = READ(nr_sent) - READ(nr_drained), nr_decided, nr_free;

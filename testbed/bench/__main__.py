@@ -201,8 +201,8 @@ def _baseline(options: argparse.Namespace) -> int:
     return STATUS_FAILED if any(verdict.is_worse for verdict in verdicts) else 0
 
 
-#: Options that cannot be combined with --check, --renew, --results and --from, because these
-#: determine what is measured.
+#: Options that cannot be combined with --check, --renew, --results or --from, because each of these
+#: four determines what is measured.
 FIXED = ("a scheduler", "--workload", "--alone", "--seeds", "--seed", "--host", "--topology")
 
 

@@ -5,7 +5,7 @@ figure, which is the expected range of the figure.
 A rebuild changes the figures as much as another seed does, and figures that depend on a few events
 vary between seeds. So a check uses the median of several seeds. A band is derived from several
 checks of one build, and is wider than the range of their results. A check fails only on figures
-that are worse than their band.
+that are worse than their band, or missing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ SLACK = 0.25
 
 
 class BaselineError(Exception):
-    """There is no baseline to compare with; the text is for the user."""
+    """There is no baseline to compare with, or a seed gave no figure for a new baseline. The text
+    is for the user."""
 
 
 def seeds_of_check(number: int = 1) -> tuple[int, ...]:
@@ -103,8 +104,8 @@ def _figures() -> Iterator[tuple[Workload, Figure]]:
 
 
 def band(values: list[float], figure: Figure) -> Band:
-    """The range of the values of all checks, extended on both sides by its width or by the minimum
-    margin, whichever is more. It does not extend below 0."""
+    """The range of the results of all checks, extended on both sides by its width or by the minimum
+    margin, whichever is more, but not below 0. `values` are these results."""
     slack = max(SLACK * statistics.median(values), max(values) - min(values))
     if figure.is_latency:
         slack = max(slack, ROUND_US / IN_US[figure.unit])
@@ -143,7 +144,7 @@ def judge(results: Results, known: dict[str, dict[str, Band]]) -> list[Verdict]:
 
 
 def load(wanted: str, file: Path = FILE) -> dict[str, dict[str, Band]]:
-    """The bands for this kernel and emulator. Raises BaselineError."""
+    """The bands with the key `wanted`. Raises BaselineError if there are none."""
     known = _read(file)
     if wanted not in known:
         there = "; ".join(known) or "none"

@@ -30,8 +30,8 @@ _LIMIT_S = 120.0
 _LIFETIME_S = 900.0
 #: A script on this machine is killed if it still runs this long after its time limit.
 _GRACE_S = 10.0
-#: Exit statuses of timeout(1) if the script ended on the time limit, or was killed after the grace
-#: period.
+#: Exit statuses of timeout(1) if the script was terminated at its time limit, or killed after the
+#: grace period.
 _TIMED_OUT = (124, 137)
 
 _PRELUDE = """\

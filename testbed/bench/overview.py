@@ -18,7 +18,7 @@ FIGURES = (
     ("spawn", "spawn_p50_ms", "short command, p50, ms"),
     ("requests", "latency_p99_ms", "server's answer, p99, ms"),
 )
-#: Schedulers for everyday use. The tables of the page have all schedulers.
+#: Schedulers for everyday use. The tables in docs/results have all schedulers.
 _SHOWN = (
     *(EEVDF.name, "scx_rustland", "scx_bpfland", "scx_flash", "scx_lavd"),
     *("scx_economy", "scx_rusty"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The figures as JSON, each with the command that reproduces it."""
+"""The rounds as JSON, each with its figures and the command that repeats it."""
 
 from __future__ import annotations
 

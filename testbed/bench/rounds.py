@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs all rounds of a comparison: interleaved, in parallel guests, and interruptible.
+"""Runs all rounds of a comparison: in parallel guests, or one after the other on this machine.
 
 Rounds of the schedulers alternate, so that a temporary load of the machine affects all schedulers.
 """
@@ -57,7 +57,7 @@ class Results:
     """All finished rounds."""
 
     rounds: list[Round] = field(default_factory=list)
-    #: Whether rounds are missing because of Ctrl-C.
+    #: Whether rounds are missing because the user has interrupted the run.
     is_interrupted: bool = False
 
     def values(self, subject: str, workload: str, figure: str) -> list[float]:

@@ -28,7 +28,8 @@ class Cell:
     #: How many times better the median is than EEVDF's median; less than 1 is worse. None for EEVDF
     #: itself, and if EEVDF has no median, or one of the two medians is 0.
     times_better: float | None
-    #: Whether this is a latency that differs from EEVDF's by less than the emulator's round.
+    #: Whether the figure is a latency in a guest, and its median differs from EEVDF's, but by less
+    #: than ROUND_US.
     is_within_round: bool
 
 

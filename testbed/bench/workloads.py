@@ -42,12 +42,12 @@ class Workload:
     """A load, and how its output is read."""
 
     name: str
-    #: A line of description.
+    #: A description of one line.
     title: str
-    #: The command line, for this number of CPUs.
+    #: The command line for the given number of CPUs.
     command: Callable[[int], list[str]]
     figures: tuple[Figure, ...]
-    #: Reads the figures from the load's output, for this number of CPUs.
+    #: Reads the figures from the load's output, given the number of CPUs.
     read: Callable[[str, int], Values]
     #: Arguments of scx_switches, which records during the load.
     switches: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class Workload:
 
 
 def _load(seconds: float, *flags: str, **counts: int | str) -> list[str]:
-    """A command line of scx_load with only this load."""
+    """A command line of scx_load. Kinds of load that run by default are off unless in `counts`."""
     given: dict[str, int | str] = {
         "hogs": 0,
         "sleepers": 0,
@@ -75,7 +75,7 @@ def _load(seconds: float, *flags: str, **counts: int | str) -> list[str]:
 
 
 def _fields(kind: str, *names: str) -> Callable[[str, int], Values]:
-    """A function that reads these figures of a kind of load."""
+    """A function that reads the figures `names` of a kind of load."""
 
     def read(output: str, _: int) -> Values:
         figures = json.loads(output)[kind]
@@ -171,8 +171,8 @@ _REQUESTS = (
     Figure("done_per_s", "requests", "/s", "higher"),
 )
 #: The first figure is the elapsed time divided by the round trips of all pairs, not a latency. In a
-#: deterministic guest, where an instruction takes 1 ns, it is the number of instructions per round
-#: trip, as long as at least one CPU is busy.
+#: deterministic guest, where an instruction takes 1 ns, it measures how many instructions all CPUs
+#: execute per round trip, as long as at least one CPU is busy.
 _ROUND_TRIP = (
     Figure("round_trip_us", "time per round trip of all pairs", "µs"),
     Figure("instructions_per_switch", "instructions per switch", ""),

@@ -18,7 +18,8 @@ from pathlib import Path
 from . import built, tests
 
 _ROOT = Path(__file__).parents[2]
-#: Prefixes of the files that affect all programs. Every other meson.build does, too.
+#: Prefixes of the files that affect all programs. Each file meson.build in a subdirectory affects
+#: all programs, too.
 _OF_ALL = ("meson.build", "meson_options.txt", "Cargo.lock", "Cargo.toml", "build-aux/")
 #: Suffixes of files that affect no program. After a change of such a file, only lint and the tests
 #: that read the file run.
@@ -67,7 +68,8 @@ def _plan(names: Sequence[str], programs: dict[str, set[Path]]) -> list[str]:
     # changed document, so leave them out here.
     readers = [f for f in tests.readers(_ROOT, changed) if not code or f.parent.name != "unit"]
     arguments = [str(file.relative_to(_ROOT)) for file in (*readers, *files)]
-    # Run only tests of the affected programs, unless the tests or the harness have changed, too.
+    # Of the tests that are parametrized by schedulers, run only those of the affected programs,
+    # unless the change affects tests in another way, too.
     if files and hit and not tests.affected(_ROOT, changed, ()):
         arguments.append("--programs=" + ",".join(hit))
     return suites + arguments

@@ -9,7 +9,8 @@ from pathlib import Path
 
 
 def programs(build: Path) -> dict[str, set[Path]]:
-    """Program → its source files: from cargo's dependency files and ninja's log."""
+    """Program → its source files: from cargo's dependency files, and from ninja's graph and deps
+    log. Raises CalledProcessError if ninja fails."""
     found = {path.stem: _of_cargo(path) for path in build.glob("cargo/release/scx*.d")}
     found |= {path.stem: _of_cargo(path) for path in build.glob("cargo/debug/scx*.d")}
     deps = _recorded(_ninja(build, "deps"), build)
@@ -33,7 +34,7 @@ def _ninja(build: Path, *query: str) -> str:
 
 
 def _recorded(text: str, build: Path) -> dict[Path, set[Path]]:
-    """Target → its headers, from the output of `ninja -t deps`."""
+    """Output file → the headers that it depends on, from the output of `ninja -t deps`."""
     found: dict[Path, set[Path]] = {}
     headers: set[Path] = set()
     for line in text.splitlines():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 #: Matches imports of one module. `import a, b` is not used in this tree.
 _IMPORT = re.compile(r"^\s*(?:from|import) (\w+)", re.MULTILINE)
-#: The path of a document that a file reads: `ROOT / "docs/x.md"`.
+#: Matches the path of a document that a source file reads, as in `ROOT / "docs/x.md"`.
 _DOCUMENT = re.compile(r"""/ "([\w./-]+\.md)\"""")
 #: Every test file uses this module without importing it.
 _CONFTEST = "conftest"
@@ -39,8 +39,8 @@ def affected_modules(root: Path, changed: set[Path]) -> set[str]:
 
 
 def affected(root: Path, changed: set[Path], programs: Iterable[str]) -> list[Path]:
-    """Guest tests that changed, read a changed document, import an affected module, or name an
-    affected program."""
+    """Files of guest tests that changed, read a changed document, import an affected module, or are
+    concerned by the affected `programs`. All of them, if conftest is affected."""
     through = affected_modules(root, changed)
     files = sorted((root / "tests/vm").glob("test_*.py"))
     if _CONFTEST in through:

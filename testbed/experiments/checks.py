@@ -34,13 +34,13 @@ def overlong(of: Recording, count: int) -> list[Turn]:
 
 
 def resumed_after_slice(turn: Turn, slice_ms: float) -> bool:
-    """Whether the last run of a turn began after the end of the slice."""
+    """Whether the earlier runs of a turn had used up the slice when the last run began."""
     return sum(turn.runs_ns[:-1]) / NS_PER_MS >= slice_ms * (1 - _SLACK)
 
 
 def interrupters(of: Recording, count: int) -> Counter[str]:
-    """The names of the tasks that ran just before the last run of each overlong turn. All kernel
-    workers are counted as `kworker`."""
+    """The names of the tasks that ran just before the last run of each overlong turn, with the
+    number of turns. Names are cut at the first slash, so all kernel workers count as `kworker`."""
     runs = of.rounds[f"rr{count}"]
     found: Counter[str] = Counter()
     for turn in overlong(of, count):
@@ -131,8 +131,8 @@ def _of_alone(of: Recording) -> Check:
 
 
 def check_moves(found: dict[str, tuple[int, int]]) -> Check:
-    """With --percpu-local, hardly any run of a task begins on another CPU than the task's previous
-    run."""
+    """With --percpu-local, the number of runs that begin on another CPU than the task's previous
+    run is at most a tenth of the number without the option."""
     (free, local) = (found[name][1] for name in ("free", "local"))
     measured = f"{local}, without the option {free}"
     return Check("--percpu-local: migrations", measured, local * 10 <= free)

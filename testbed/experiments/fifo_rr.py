@@ -14,7 +14,7 @@ from vm.programs import lacking
 
 from .trace import NS_PER_MS, Run, TraceError, Turn, contended, moves, parse, tick_ns, turns
 
-#: Lengths of slices, and numbers of tasks, of the rounds with tasks in round robin.
+#: The lengths of slices and the numbers of tasks in the rounds with tasks in round robin.
 SLICES_MS = (10, 20, 30)
 COUNTS = (3, 6)
 #: The guest of this slice also records the rounds of _OTHERS.
@@ -26,7 +26,7 @@ SHAPE, SHAPE_OF_MOVES = "1cpu", "smp4"
 
 #: The minimum number of turns per task in a recording.
 TURNS_MIN = 10
-#: Hogs of the round that counts migrations, 1.5 per CPU.
+#: Number of hogs in the two rounds that count migrations: 1.5 per CPU.
 _HOGS_OF_MOVES = 6
 
 _PRELUDE = """\
@@ -98,7 +98,7 @@ class Recording:
         return turns(self.rounds[name], (HOG, JOB))
 
     def slices(self, count: int) -> list[Turn]:
-        """The turns in round robin of this number of tasks, while all of them compute."""
+        """The turns of `count` tasks in round robin, while all of them compute."""
         return contended(self.turns(f"rr{count}"))
 
 

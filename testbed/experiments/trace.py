@@ -22,7 +22,7 @@ class Run:
 
     start_ns: int
     stop_ns: int
-    #: CPU time; interrupts are included.
+    #: Time on the CPU, including interrupts.
     ran_ns: int
     cpu: int
     pid: int
@@ -67,8 +67,8 @@ def parse(printed: str) -> list[Run]:
 
 
 def turns(runs: Iterable[Run], comms: Collection[str]) -> list[Turn]:
-    """The turns of the tasks with these names, on one CPU. Runs of other tasks, such as kernel
-    threads, only interrupt a turn."""
+    """The turns of the tasks whose names are in `comms`. All runs are from one CPU. Runs of other
+    tasks, such as kernel threads, only interrupt a turn."""
     found: list[Turn] = []
     for run in runs:
         if run.comm not in comms:
@@ -94,8 +94,8 @@ def contended(found: Sequence[Turn]) -> list[Turn]:
 
 
 def moves(runs: Iterable[Run], comm: str) -> tuple[int, int]:
-    """The number of runs of the tasks with this name, and how many of them began on another CPU
-    than the task's previous run."""
+    """The number of runs of the tasks called `comm`, and how many of them began on another CPU than
+    the task's previous run."""
     cpus: dict[int, int] = {}
     nr_runs = nr_moves = 0
     for run in runs:
@@ -112,10 +112,10 @@ def percentile(values: Sequence[float], rank: float) -> float:
 
 
 def tick_ns(before: str, after: str) -> int:
-    """The period of the kernel's tick, from two readings of /proc/timer_list with the lines `now`
-    and `jiffies`. Raises TraceError."""
+    """The period of the kernel's tick, from the lines `now at` and `jiffies` of two readings of
+    /proc/timer_list. Raises TraceError."""
     (then_ns, jiffies), (now_ns, more) = (_clocks(text) for text in (before, after))
-    # The rate is not exact, because the readings are not taken at a tick.
+    # The measured rate is not exact, because the readings are not taken at ticks.
     hz = (more - jiffies) / (now_ns - then_ns) * 1e9
     known = min((100, 250, 300, 1000), key=lambda known: abs(known - hz))
     if abs(hz / known - 1) > 0.05:

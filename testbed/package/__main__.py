@@ -29,7 +29,8 @@ from vm import initramfs, kernels, qemu
 
 from . import machine
 
-#: Prefix of the lines by which the scripts report that a step begins, or that something failed.
+#: Prefix of the lines by which the scripts report that a step begins. In reports of a failure,
+#: FAILED follows this prefix.
 MARK = "package: "
 FAILED = "failed: "
 #: The last report of each script if it has succeeded.
@@ -68,7 +69,8 @@ class Commit:
     name: str
     #: The date in the format of a Debian changelog.
     date: str
-    #: The version of the release, or else a version that is lower than that of the next release.
+    #: The version in meson.build if the commit has the tag of this release, or else a version that
+    #: is lower.
     version: str
 
 
@@ -188,7 +190,7 @@ def _git(tree: Path, *arguments: str) -> str:
 
 
 def _prepare(folder: Path, suite: str, commit: Commit, version: str) -> None:
-    """Create the files that build.sh needs, in a new directory."""
+    """Create the tarball and the changelog for build.sh, in a new directory."""
     folder.mkdir()
     if _git(_TREE, "status", "--porcelain"):
         print("package: uncommitted changes are left out", file=sys.stderr)
@@ -219,13 +221,13 @@ def _dist() -> Path:
 
 
 def _suite(name: str) -> suites.Suite:
-    """The suite, with its backports if they have build dependencies that are needed."""
+    """The suite, with its backports if build dependencies come from there."""
     suite = suites.find(name)
     return suites.with_backports(suite) if name in BACKPORTS else suite
 
 
 def _build(sources: Path, suite: str, commit: Commit, *, again: bool, results: Path) -> root.Work:
-    """The work of build.sh in a root."""
+    """The work of build.sh in a root. Writes apt's preferences for this root to `sources`."""
     pins = [
         f"Package: {package}\nPin: release n={suite}-backports\nPin-Priority: 500\n"
         for package in BACKPORTS.get(suite, ())
@@ -240,7 +242,7 @@ def _build(sources: Path, suite: str, commit: Commit, *, again: bool, results: P
 
 
 def _debs(results: Sequence[Path]) -> tuple[Path, ...]:
-    """The packages among the results, without those of debug symbols."""
+    """The packages among the results, except packages of debug symbols."""
     return tuple(
         file for file in map(Path, results) if re.fullmatch(r"scx-[a-z]+_.*\.deb", file.name)
     )

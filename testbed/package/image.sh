@@ -17,7 +17,7 @@ install_all() {
 	apt-get install --yes --quiet=2 --no-install-recommends /root/*.deb
 }
 
-# Adds a service that runs session.sh when the system is up, and writes to the console.
+# Adds a service that runs session.sh when the system is up. Its output goes to the console.
 run_session() {
 	cp /root/session.sh /usr/local/sbin/scx-session
 	cat >/etc/systemd/system/scx-session.service <<-END

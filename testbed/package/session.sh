@@ -48,8 +48,8 @@ refused() {
 	esac
 }
 
-# until_true WHAT COMMAND…: waits until the command succeeds, for up to a minute of the guest's
-# time.
+# until_true WHAT COMMAND…: waits until the command succeeds. After 60 attempts, one per second of
+# the guest's time, the test fails.
 until_true() {
 	what=$1
 	shift
@@ -157,7 +157,8 @@ has_resumed() {
 	[ "$(cat /sys/power/suspend_stats/success)" = 1 ]
 }
 
-# Suspend takes all CPUs but one offline, so this scheduler ends. It restarts on resume.
+# Suspend takes all CPUs but one offline, which ends the loaded scheduler. Its process loads it
+# again on resume.
 suspend_to_ram() {
 	say suspend to RAM
 	show scxctl start --sched flash

@@ -19,7 +19,7 @@ _UBUNTU_KEYS = ("trixie", "ubuntu-keyring", "usr/share/keyrings/ubuntu-archive-k
 
 
 class SuiteError(Exception):
-    """A root of a suite cannot be created here; the text is one line for the user."""
+    """A suite is unknown, or its root cannot be created here; the text is one line for the user."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,8 @@ def _ubuntu(name: str) -> Suite:
 
 
 def _releases(vendor: str) -> list[dict[str, str]]:
-    """The releases of a vendor until today, oldest first, from the package distro-info-data."""
+    """The releases of a vendor until today, oldest first; [] without the package
+    distro-info-data."""
     file = _RELEASES / f"{vendor}.csv"
     if not file.exists():
         return []

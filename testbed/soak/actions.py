@@ -2,8 +2,8 @@
 """The actions of the stress test. Each action is a shell script, generated from the scene and from
 random numbers: the same seed gives the same sequence.
 
-A script runs in the guest to completion. Processes that it leaves behind end by themselves after a
-few seconds.
+A script runs in the guest to completion. Processes that it leaves behind end by themselves after at
+most about 12 s.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Scene:
     """The environment of the actions."""
 
     topology: Topology
-    #: The scheduler's process and program.
+    #: The scheduler's process id, and the name of its program.
     pid: int
     program: str
     #: Whether the scheduler serves statistics, so that clients can connect.

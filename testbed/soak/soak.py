@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs the sequence in a guest, and evaluates the scheduler."""
+"""Runs the sequence of actions in a guest, and evaluates the scheduler."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vm.topology import Topology
 
 from .actions import Action, Scene, sequence
 
-#: Initial time during which the scheduler's memory may still grow without limit.
+#: Time at the start during which the scheduler's memory may grow without limit.
 _SETTLE_S = 5.0
 #: Allowed growth of the scheduler's memory, KiB.
 _GROWTH_MAX_KIB = 1024
@@ -34,7 +34,7 @@ class Setup:
     topology: Topology
     scheduler: Path
     arguments: tuple[str, ...]
-    #: scx_load, and programs that busybox lacks.
+    #: scx_load, and programs that busybox may lack.
     programs: tuple[Path, ...]
     seed: int
     seconds: float
@@ -51,7 +51,7 @@ class Verdict:
     nr_actions: int = 0
     page_faults: int = 0
     memory_kib: tuple[int, int] = (0, 0)
-    #: Output of the scheduler and of the kernel, if the test failed.
+    #: A file with the output of the scheduler and of the kernel, if the test failed.
     log: Path | None = None
     #: All failures; empty if the test passed.
     faults: list[str] = field(default_factory=list)

@@ -29,7 +29,7 @@ _INIT = f"#!/bin/sh\necho '{_HELLO}' >/dev/console\npoweroff -f\n"
 
 
 def choose(kernel: Kernel) -> str:
-    """`kvm` if `kernel` boots under KVM, else `tcg`.
+    """`kvm` if `kernel` boots under KVM, else `tcg`. SCX_VM_ACCEL overrides this.
 
     Raises qemu.QemuError, initramfs.InitramfsError, debs.DebsError.
     """

@@ -39,11 +39,11 @@ class _Strings:
         return self._strings[offset : self._strings.index(b"\0", offset)]
 
     def begins(self, offset: int, prefix: bytes) -> bool:
-        """Whether a name has this prefix, without a copy."""
+        """Whether the name at `offset` begins with `prefix`. Does not copy the name."""
         return self._strings.startswith(prefix, offset)
 
     def ends(self, offset: int, suffix: bytes) -> bool:
-        """Whether a name has this suffix."""
+        """Whether the name at `offset` ends with `suffix`."""
         return self[offset].endswith(suffix)
 
 

@@ -8,8 +8,8 @@
 #define SCX_COUNTERS_LEAF 0x4f736378
 
 enum scx_counters_subleaf {
-	/* The letters of SCX_COUNTERS_SIGNATURE in EBX, ECX and EDX, as in other leaves. Another
-	 * emulator or processor returns other values. */
+	/* The letters of SCX_COUNTERS_SIGNATURE in EBX, ECX and EDX, as hypervisors return theirs
+	 * in leaf 0x40000000. Another emulator or processor returns other values. */
 	SCX_COUNTERS_SIGNED,
 	/* The number of instructions that all CPUs have executed: the lower half in EAX, the upper
 	 * half in EDX. */

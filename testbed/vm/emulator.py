@@ -14,10 +14,10 @@ from .programs import built
 #: The oldest usable version of QEMU. Older versions divide time between CPUs too coarsely, and
 #: repeated runs of a deterministic guest differ from each other.
 OLDEST_QEMU = (10,)
-#: Makes QEMU independent of the host's time, and limits the length of a CPU's turn: see
-#: qemu_deterministic.c.
+#: The library that makes QEMU independent of the host's time, and limits the length of a CPU's
+#: turn: see qemu_deterministic.c.
 PRELOADED_LIBRARY = "libscx_qemu_deterministic.so"
-#: Firmware directories in QEMU's packages.
+#: Packages of QEMU's firmware, and the directory of the firmware in each package.
 _FIRMWARE = (("qemu-system-data", "usr/share/qemu"), ("seabios", "usr/share/seabios"))
 
 

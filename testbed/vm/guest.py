@@ -42,15 +42,15 @@ __all__ = ["CommandError", "Guest", "GuestError", "Process", "Result"]
 
 # All timeouts are in host time. A second of the guest may take several seconds of the host.
 
-#: Timeout for a killed command to exit, and for the agent to read files. If it expires, the guest
-#: counts as hung. It is longer than the kernel's watchdog timeout (30 s of the guest), after which
-#: the kernel ejects a scheduler that does not run tasks.
+#: Timeout for a killed command to exit, and for the agent to read files or the kernel's log. If it
+#: expires, the guest counts as hung. It is longer than the kernel's watchdog timeout (30 s of the
+#: guest), after which the kernel ejects a scheduler that does not run tasks.
 _KILL_GRACE_S = 300.0
 #: Timeout for a command to end on a signal, before it is killed.
 _STOP_GRACE_S = 20.0
 #: Timeout for a guest to power off, before it is killed.
 _POWEROFF_TIMEOUT_S = 15.0
-#: Timeout for a guest to power off after Ctrl-C.
+#: Timeout for a guest to power off after Ctrl-C or SIGTERM, before it is killed.
 _HASTY_POWEROFF_S = 5.0
 #: Maximum time without a heartbeat. It is longer than the kernel's watchdog timeout (30 s of the
 #: guest).
@@ -58,7 +58,7 @@ _MAX_SILENCE_S = 300.0
 #: Timeout for the start of a job's process, and for the transfer of a job's output.
 _START_TIMEOUT_S = 60.0
 
-#: The level of a kernel message; see syslog(2).
+#: Matches the level of a kernel message; see syslog(2).
 _LEVEL = re.compile("^<[0-9]+>", re.MULTILINE)
 
 Command = str | Sequence[str]
@@ -246,7 +246,8 @@ class Guest:
 
     def _can_resume(self, accel: str) -> bool:
         """Whether to resume a saved guest. With hardware virtualisation, this would save little
-        time. A guest with additional kernel parameters always boots."""
+        time. A guest with additional kernel parameters always boots, as does every guest if
+        scx_resume is not built."""
         return accel != "kvm" and not self._kernel_args and is_built(RESUME)
 
     def _image(self, resumes: bool) -> bytes:
@@ -277,8 +278,8 @@ class Guest:
             self.console_log = None
 
     def _power_off(self, link: Link, timeout_s: float) -> bool:
-        """Power the guest off. Returns whether it has powered off. A guest that does not is
-        reported with the path of the console log, unless it was lost before."""
+        """Power the guest off. Returns whether it has powered off. If it has not, and was not lost
+        before, prints a warning with the path of the console log."""
         well = False
         with contextlib.suppress(GuestError):
             link.send(protocol.poweroff())
@@ -316,7 +317,7 @@ class Guest:
 
     def read(self, pattern: str) -> Result:
         """The contents of the files that match a pattern of glob(7), as standard output. The status
-        is 1 if there is none. This starts no process in the guest. Raises GuestError, and
+        is 1 if no file matches. This starts no process in the guest. Raises GuestError, and
         ValueError if the pattern is more than one line."""
         name = self._new_name()
         return self._answer(f"read {pattern}", name, protocol.read(name, pattern))
@@ -324,8 +325,8 @@ class Guest:
     def spawn(self, name: str, command: Command, *, user: str = "root") -> Process:
         """Start a command in the background, with a name that is unique among running commands.
 
-        Raises ValueError for a bad name, CommandError when the command cannot be started,
-        GuestError.
+        Raises ValueError for a name that is invalid or in use, CommandError when the command cannot
+        be started, GuestError.
         """
         link = self._link
         if name in link.started and name not in link.ended:
@@ -400,7 +401,7 @@ class Guest:
         return self.console_log.read_text(errors="replace") if self.console_log else ""
 
     def kernel_log(self) -> str:
-        """The kernel's log buffer, with messages that the console omits. Raises GuestError."""
+        """The kernel's log buffer, including messages that the console omits. Raises GuestError."""
         name = self._new_name()
         log = self._answer("kernel log", name, protocol.log(name)).check().stdout
         return _LEVEL.sub("", log)
@@ -422,7 +423,7 @@ class Guest:
         self._link.send(protocol.start(name, script, output=output, user=user))
 
     def _answer(self, what: str, name: str, request: bytes) -> Result:
-        """Send a request that the agent answers itself."""
+        """The result of a request that the agent serves itself, without a process."""
         link = self._link
         link.send(request)
         if not link.wait_until(lambda: name in link.ended, _KILL_GRACE_S):
@@ -431,7 +432,7 @@ class Guest:
         return Result(what, ended.status, self._take(ended.stdout_bytes))
 
     def _take(self, size: int) -> bytes:
-        """The next bytes of the data port."""
+        """The next `size` bytes of the data port."""
         data = self._link.data
         if not self._link.wait_until(lambda: len(data) >= size, _START_TIMEOUT_S):
             raise self._link.hangs("it does not send a command's output")
@@ -479,7 +480,7 @@ def _text(command: Command) -> str:
 
 
 def _poweroff_timeout_s(error: BaseException | None) -> float:
-    """Timeout for power-off after `error`. It is short if the user has interrupted."""
+    """Timeout for power-off after `error`. It is short after Ctrl-C or SIGTERM."""
     in_haste = error is not None and not isinstance(error, Exception)
     return _HASTY_POWEROFF_S if in_haste else _POWEROFF_TIMEOUT_S
 

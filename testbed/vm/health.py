@@ -26,8 +26,8 @@ FAIR_SERVER_WARNING = r"WARNING: .* (task_non_contending|inactive_task_timer)\+|
 
 #: A kernel thread that is created while a scheduler is being enabled sets its own policy
 #: (kthread()), enters the ext class without a slice, and may be preempted at once. 7.2 then warns
-#: that the scheduler lacks SCX_OPS_ENQ_LAST, as most schedulers do. The warning was seen once, with
-#: "enabling+all" in the trace. A scheduler cannot avoid it.
+#: that the scheduler lacks SCX_OPS_ENQ_LAST, which most schedulers lack. The warning was seen once,
+#: with "enabling+all" in the trace. A scheduler cannot avoid it.
 NEW_THREAD_SERIES = "7.2"
 NEW_THREAD_WARNING = r"WARNING: .* put_prev_task_scx\+|Call Trace:"
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The guest's root file system: a small, reproducible initramfs.
 
-It contains busybox, the guest scripts of `guest/`, and the programs under test with their shared
-libraries. It is an uncompressed `newc` cpio archive, because decompression would be slow under
-emulation. Device nodes can be put into an archive without root privileges.
+It contains busybox, two of the scripts in `guest/` (`init` and a main script), and the programs
+under test with their shared libraries. It is an uncompressed `newc` cpio archive, because
+decompression would be slow under emulation. Device nodes can be put into an archive without root
+privileges.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class File:
-    """A file for a guest, beside its programs. `contents` is a text, or the path of a file on the
+    """A file of a guest that is not a program. `contents` is a text, or the path of a file on the
     host."""
 
     contents: str | Path
@@ -111,7 +112,7 @@ class Tree:
 def build(
     programs: Iterable[Path] = (), main: str = "agent", files: Mapping[str, File] | None = None
 ) -> bytes:
-    """The archive with busybox, `programs`, and `main`, the guest script to run.
+    """The archive with busybox, `programs`, and `main`, the script in `guest/` that init runs.
 
     Programs are added to the guest's PATH by their file names. `files` are further files, by their
     path in the guest. They may replace standard files, such as /etc/passwd. Raises InitramfsError

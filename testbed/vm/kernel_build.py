@@ -5,7 +5,7 @@
 minutes. Source and objects are in a temporary directory below the cache. Only the image is kept, or
 the log of a build that failed.
 
-    python3 -m vm.kernel_build VERSION      status 0 if `vm kernel VERSION` would build it
+    python3 -m vm.kernel_build VERSION…     status 0 if `vm kernel` would build one of them
 """
 
 from __future__ import annotations
@@ -168,8 +168,8 @@ class _Make:
 
 @contextmanager
 def _interrupts_held() -> Iterator[Callable[[], None]]:
-    """Within the block, defers Ctrl-C until the yielded function is called. An interrupt during
-    Popen() could leave a child process that nobody kills."""
+    """Within the block, defers Ctrl-C until the yielded function is called. After an interrupt
+    during Popen(), the child process might never be killed."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
 
     def let_go() -> None:

@@ -29,8 +29,8 @@ from . import bzimage, elf, progress
 NEWEST_KNOWN = (7, 2)
 #: The first version in which Debian enabled sched_ext. Older kernels of the archive cannot be used.
 OLDEST_IN_ARCHIVE = (6, 16)
-#: The suites to search, in this order. The backports have many versions, but versions from 7.1 on
-#: were built with a pahole that is too old (see the module btf).
+#: The suites to search, in this order. The backports have many versions, but 7.1 and 7.2 were built
+#: with a pahole that is too old (see the module btf).
 SUITES = ("sid", "trixie-backports")
 
 _CURE = "give an image with --kernel PATH or SCX_VM_KERNELS=DIR"
@@ -120,7 +120,8 @@ def resolve(wanted: str | None = None) -> Kernel:
 
 
 def find(wanted: str) -> Kernel | None:
-    """The first local kernel of this version or release on which schedulers can be loaded."""
+    """The first local kernel whose version or release is `wanted`, and on which schedulers can be
+    loaded."""
     serving = (kernel for kernel in local() if matches(kernel.release, wanted) and _sound(kernel))
     return next(serving, None)
 
@@ -136,7 +137,8 @@ def local() -> list[Kernel]:
 
 
 def archived(*, fresh: bool = False) -> Iterator[Packaged]:
-    """The kernels with sched_ext in the Debian archive, suite by suite, each newest first.
+    """The kernels with sched_ext in the Debian archive, suite by suite, those of a suite newest
+    first.
 
     Uses cached package lists, unless `fresh`. A suite that cannot be read is omitted with a note.
     Raises debs.DebsError if no suite can be read.

@@ -20,7 +20,7 @@ from . import protocol
 from .protocol import Ended, Pong, Ready, Started
 from .qemu import Launched
 
-#: Poll interval of QEMU's process and the guest's life time.
+#: Interval at which QEMU's process and the guest's life time are checked.
 _POLL_S = 0.5
 #: The agent is sent a ping if the guest was silent for this long, or for half of `max_silence_s`,
 #: whichever is shorter.

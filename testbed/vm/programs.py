@@ -23,7 +23,7 @@ _AGENT_SOURCE = Path(__file__).parent / "guest" / f"{AGENT}.c"
 
 
 def scheduler(build: Path, name: str) -> Path | None:
-    """A built program by its name; None if there is none."""
+    """The built program called `name`; None if there is none."""
     files = [build / folder / name for folder in ("rust", "scheds/c")]
     # Do not accept a path instead of a name.
     return next((file for file in files if file.name == name and is_program(file)), None)
@@ -35,7 +35,7 @@ def is_program(file: Path) -> bool:
 
 
 def lacking() -> list[Path]:
-    """Programs of this machine that tests need and busybox lacks."""
+    """Programs of this machine that tests need and busybox may lack."""
     return [Path(shutil.which(name) or name) for name in ("chrt", "nice")]
 
 
@@ -48,7 +48,7 @@ def built(name: str) -> Path:
 
 
 def is_built(name: str) -> bool:
-    """Whether Meson has built this program or library."""
+    """Whether Meson has built the program or library `name` of the harness."""
     return _of_harness(name).is_file()
 
 

@@ -45,7 +45,7 @@ class ProtocolError(Exception):
 
 @dataclass(frozen=True)
 class Ready:
-    """The guest has booted and its agent is ready."""
+    """The guest has booted or was resumed, and its agent is ready."""
 
 
 @dataclass(frozen=True)

@@ -184,8 +184,8 @@ def _hpet(machine: Machine) -> str:
 
 def _timer_args(machine: Machine) -> list[str]:
     """Kernel parameters that disable the boot-time check of the timer interrupt. If the host does
-    not run the guest during the check, it fails, and the kernel panics: "IO-APIC + timer doesn't
-    work!"."""
+    not run the guest during the check, the check fails, and the kernel panics: "IO-APIC + timer
+    doesn't work!"."""
     return ["no_timer_check"] if _has_host_time(machine) else []
 
 
@@ -211,8 +211,8 @@ def machine_args(machine: Machine) -> list[str]:
 
 
 def launch(machine: Machine, *more_args: str) -> Launched:
-    """Start QEMU, with these additional arguments. QEMU is killed when the calling thread ends.
-    Raises QemuError if QEMU is not installed."""
+    """Start QEMU, with `more_args` in addition to the arguments for `machine`. QEMU is killed when
+    the calling thread ends. Raises QemuError if QEMU is not installed."""
     if not available():
         raise QemuError(f"{PROGRAM} is missing: install the package qemu-system-x86")
     args = [*machine_args(machine), *more_args]

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Part of the library that is preloaded into the QEMU of a deterministic guest: counts what all
- * CPUs execute, and lets programs in the guest read the counters (counters.h and
- * guest/scx_counters.c).
+ * Part of the library that is preloaded into the QEMU of a deterministic guest: counts the reads of
+ * the time-stamp counter, and lets programs in the guest read this count and QEMU's count of
+ * executed instructions (counters.h and guest/scx_counters.c).
  *
- * One thread emulates all CPUs, so the counters need no lock.
+ * One thread emulates all CPUs, so the counts need no lock.
  */
 #include <dlfcn.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include "counters.h"
 #include "qemu_patch.h"
 
-/* The beginning of QEMU's struct CPUArchState (target/i386/cpu.h): its general registers. */
+/* The beginning of QEMU's struct CPUArchState (target/i386/cpu.h): the first general registers. */
 struct registers {
 	uint64_t eax;
 	uint64_t ecx;
@@ -21,8 +21,8 @@ struct registers {
 	uint64_t ebx;
 };
 
-/* QEMU's target/i386: the instruction CPUID, its general part, and the clock that RDTSC and RDTSCP
- * read. */
+/* QEMU's target/i386: the instruction CPUID, the part of it that does not depend on the kind of
+ * emulation, and the clock that RDTSC and RDTSCP read, with its source. */
 void helper_cpuid(struct registers *cpu) __attribute__((weak));
 void cpu_x86_cpuid(struct registers *cpu, uint32_t leaf, uint32_t subleaf, uint32_t *eax,
 		   uint32_t *ebx, uint32_t *ecx, uint32_t *edx) __attribute__((weak));

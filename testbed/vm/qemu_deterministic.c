@@ -3,22 +3,23 @@
  * Preloaded into the QEMU of a deterministic guest: keeps two of QEMU's threads from acting at
  * times that depend on the host, and limits the length of the CPUs' turns.
  *
- * One thread emulates all CPUs in round-robin order. It leaves the guest at once when another
- * thread kicks it; a turn that is cut short makes the run differ from all others.
+ * One thread, the CPU thread, emulates all CPUs in round-robin order. It leaves the guest at once
+ * when another thread kicks it. A turn that is cut short makes the run differ from all others.
  *
- * - The RCU thread kicks it before each grace period, after a sleep of 10 ms in g_usleep(). Here
- *   its first sleep never ends. The memory that it would have freed (old hash tables and memory
- *   maps, a few megabytes) is leaked. No other thread of QEMU calls g_usleep() while a guest
- *   without migration, display and sound runs.
- * - The main thread advances the guest's time to the next timer when all CPUs are idle, and kicks.
- *   If it runs again before the CPU thread has found that timer expired, it advances once more. So
- *   after ppoll(), for which it drops the big QEMU lock (BQL), it waits until the CPU thread waits.
+ * - The RCU thread kicks the CPU thread before each grace period, after a sleep of 10 ms in
+ *   g_usleep(). Here the first sleep of the RCU thread never ends. The memory that the thread would
+ *   have freed (old hash tables and memory maps, a few megabytes) is leaked. No other thread of
+ *   QEMU calls g_usleep() while a guest without migration, display and sound runs.
+ * - When all CPUs are idle, the main thread advances the guest's time to the next timer, and kicks
+ *   the CPU thread. If the main thread runs again before the CPU thread has found that timer
+ *   expired, it advances the time once more. So after ppoll(), for which it drops the big QEMU lock
+ *   (BQL), it waits until the CPU thread waits.
  *
- * A CPU sees an interrupt from another CPU only when its turn comes. QEMU divides the time until
- * the machine's next timer by the number of CPUs. So a turn may take a millisecond. If all
- * CPUs but one are idle, this CPU gets ever shorter turns before each timer. QEMU translates the
- * end of nearly every turn separately, since it has to stop within a block of instructions. Here
- * all turns have the same length, unless a timer expires earlier.
+ * A CPU sees an interrupt from another CPU only when its own turn comes. QEMU divides the time
+ * until the machine's next timer by the number of CPUs. So a turn may take a millisecond. If all
+ * CPUs but one are idle, the busy CPU gets ever shorter turns before each timer. QEMU translates
+ * the end of nearly every turn separately, since it has to stop within a block of instructions.
+ * Here all turns have the same length, unless a timer expires earlier.
  *
  * A CPU that asks QEMU to stop the machine would stop at once, and the main thread would stop the
  * others when all of them are idle. But another CPU may wait for the stopped one to handle an
@@ -46,7 +47,8 @@
  * Builds with loadable modules, as in distributions, export it. */
 int64_t icount_percpu_budget(int nr_cpus) __attribute__((weak));
 
-/* QEMU's include/system/runstate.h: not 0 if it has to exit, or to reset the guest. */
+/* QEMU's include/system/runstate.h: not 0 if QEMU was asked to exit, or to reset the guest. And
+ * include/qemu/main-loop.h: whether the calling thread holds the BQL. */
 int qemu_shutdown_requested_get(void) __attribute__((weak));
 int qemu_reset_requested_get(void) __attribute__((weak));
 bool bql_locked(void) __attribute__((weak));
@@ -57,8 +59,8 @@ int vm_stop(int state) __attribute__((weak));
 void qemu_system_vmstop_request_prepare(void) __attribute__((weak));
 void qemu_system_vmstop_request(int state) __attribute__((weak));
 
-/* Interval, in ns of the host's time, at which the main thread checks whether QEMU is exiting while
- * it waits for the CPUs to become idle. Without the check, it might wait forever. */
+/* While the main thread waits for the CPUs to become idle, it checks at this interval, in ns of the
+ * host's time, whether QEMU is exiting. Without the check, it might wait forever. */
 #define LOOK_NS 100000000
 
 /* The CPU thread: the first one, besides the main thread, that waits for a condition. */
@@ -121,7 +123,8 @@ static int first_vm_stop(int state)
 	return 0;
 }
 
-/* The library is also preloaded into env and setarch, which execute QEMU and lack the functions. */
+/* The library is also preloaded into setarch, which executes QEMU, and into programs that QEMU
+ * executes. They lack the functions. */
 __attribute__((constructor)) static void patch(void)
 {
 	if (icount_percpu_budget)

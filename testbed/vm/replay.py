@@ -29,7 +29,7 @@ from .topology import Topology
 
 #: The maximum that QEMU accepts.
 MAX_SEED = 2**32 - 1
-#: Disables the randomization of kernel and user addresses.
+#: Kernel parameters that disable the randomization of kernel and user addresses.
 KERNEL_ARGS = ("nokaslr", "norandmaps")
 
 _POLL_S = 0.1

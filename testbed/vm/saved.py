@@ -4,7 +4,7 @@
 For each combination of kernel, topology, base image and accelerator, one guest boots and stops
 (guest/scx_resume.c). The state of this guest is saved below the cache. All guests of that kind load
 the state, and unpack their programs and other files from their inboxes: an inbox is memory of a PCI
-device, which the host fills before the guest continues. This takes a second; a boot takes 5 to
+device, which the host fills before the guest continues. Resuming takes a second; a boot takes 5 to
 20 s. Deterministic guests start from the same state, so they are as reproducible as if they had
 booted.
 """
@@ -40,7 +40,7 @@ _POLL_S = 0.01
 
 def resume(machine: qemu.Machine, archive: bytes, seed: int) -> qemu.Launched:
     """Resume a guest that unpacks `archive`. Unless `seed` is 0, it determines the guest's random
-    numbers, and a delay after which the guest continues.
+    numbers, a delay before the guest continues, and the CPU on which the guest continues.
 
     If no guest of this kind is saved, a guest is booted and saved first. Raises GuestError,
     QemuError, debs.DebsError.

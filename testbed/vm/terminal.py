@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Connects the user's terminal to a guest's."""
+"""Connects the user's terminal to the terminal of a guest."""
 
 from __future__ import annotations
 

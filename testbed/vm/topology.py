@@ -122,7 +122,7 @@ DEFAULT = "smp4"
 def find(name: str) -> Topology:
     """The topology called `name`, or the topology of a `name` of the form SOCKETSxCORESxTHREADS.
 
-    Raises TopologyError if it is neither.
+    Raises TopologyError if `name` is neither.
     """
     if name in TOPOLOGIES:
         return TOPOLOGIES[name]

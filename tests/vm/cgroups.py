@@ -84,8 +84,8 @@ def create(tree: Tree) -> str:
 
 
 def two_cgroups(scheduler: str) -> str:
-    """A script in which the cgroups "light" and "heavy", of the weights 100 and 300 and with three
-    hogs each, share the machine in the stage "both"."""
+    """A script in which two cgroups share the machine in the stage "both": "light" with a weight of
+    100, and "heavy" with a weight of 300. Each has three hogs."""
     tree = {"light": 100, "heavy": 300}
     hogs = [f"hogs {path} 3" for path in tree]
     stage = ["sleep 1", f"share 4 both {' '.join(tree)}", "stop"]

@@ -13,7 +13,7 @@ from vm.guest import Guest
 CPUS = "/sys/devices/system/cpu"
 COPY = "/tmp/cpus"
 
-#: Makes the copy, and mounts it. Files that cannot be read are missing in the copy.
+#: Makes the copy, and mounts it. Files that cannot be read are missing from the copy.
 MAKE = f"""
 mkdir -p {COPY}
 mount -t tmpfs none {COPY}

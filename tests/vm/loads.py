@@ -32,7 +32,8 @@ def end_load(load: Process) -> None:
 
 
 def of_hogs(guest: Guest, load: Process, file: str) -> list[str]:
-    """The contents of this one-line file in /proc, for each hog of a load that exists so far."""
+    """The contents of /proc/PID/task/TID/`file`, which has one line, for each hog that the load has
+    started so far."""
     tasks = f"/proc/{load.pid}/task"
     script = f"for t in {tasks}/*; do grep -q hog $t/comm && cat $t/{file}; done; true"
     return guest.run(script, is_urgent=True).check().stdout.splitlines()

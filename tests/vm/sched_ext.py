@@ -40,7 +40,8 @@ EXPECTED_EVENTS = {
 }
 
 #: Counts migration-disabled tasks that the kernel did not pass to ops.enqueue(). It may increase,
-#: too, except under these schedulers, which set SCX_OPS_ENQ_MIGRATION_DISABLED on every kernel.
+#: too, except under the schedulers in ENQUEUE_MIGRATION_DISABLED. They set the flag
+#: SCX_OPS_ENQ_MIGRATION_DISABLED on every kernel that has it.
 MIGRATION_DISABLED_EVENT = "SCX_EV_ENQ_SKIP_MIGRATION_DISABLED"
 ENQUEUE_MIGRATION_DISABLED = (
     *("scx_bpfland", "scx_economy", "scx_flash", "scx_lavd", "scx_rusty"),

@@ -41,8 +41,8 @@ class Report(NamedTuple):
 
 
 def parse(output: str, status: int) -> Report:
-    """Parses the findings, and checks the format: unique names, a remedy for each problem, and the
-    exit status."""
+    """Parses the findings, and checks the format: unique names, a cure for each warning and each
+    problem, and the exit status."""
     findings = json.loads(output)
     verdicts = {one["name"]: one["verdict"] for one in findings}
     assert len(verdicts) == len(findings)

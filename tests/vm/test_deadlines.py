@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Common tests of the schedulers that use <scx/deadline.bpf.h> and <scx/cpus.bpf.h>, on a real
-kernel. scx_lavd lacks some options and statistics of the other two schedulers: tests that use these
-omit scx_lavd."""
+kernel: scx_bpfland, scx_flash and scx_lavd. Tests omit scx_lavd if they use options or statistics
+that it lacks."""
 
 from __future__ import annotations
 
@@ -61,12 +61,13 @@ def test_schedules_under_load(guest: Guest, start: Start, load: Load, scheduler:
 def test_hotplug_under_load_loses_no_task(
     guest: Guest, start: Start, load: Load, set_cpu: SetCpu, scheduler: str
 ) -> None:
-    """Two changes under load, each of which restarts the scheduler with its options. For each load,
-    libbpf needs some 10 MB, which glibc might keep."""
+    """CPU 1 goes offline and online beside a mixed load. Each change restarts the scheduler with
+    its options. Each time libbpf loads the BPF programs, it needs some 10 MB, which glibc might
+    keep."""
     placement = ("--primary-domain", "5", "--cpufreq")
     options = ("--preempt-shift", "0") if scheduler == "scx_lavd" else placement
     process = start(scheduler, *options, "--stats", "0.5").wait_enabled()
-    # From the first statistics on, the memory that the load needed is free.
+    # When the first statistics are printed, libbpf has freed the memory.
     process.wait_lines(1)
     memory_max_kib = memory_kib(process) + MEMORY_GROWTH_MAX_KIB
     mixed = load("--hogs", str(len(guest.topology.online) + 2), *MIXED)
@@ -247,7 +248,8 @@ def test_all_of_many_hogs_run(guest: Guest, start: Start, load: Load, scheduler:
 
 @both
 def test_throttling_leaves_the_cpus_idle(replayed: Replayed, scheduler: str) -> None:
-    """All CPUs run for 1 ms and then are idle for 1 ms, beside two hogs per CPU."""
+    """All CPUs alternately run tasks for 1 ms and are idle for 1 ms, although there are two hogs
+    per CPU."""
     options = "--throttle-us 1000 --slice-us 1000"
     figures, idle_s = measure(replayed, f"{scheduler} {options}", "--hogs 8 --seconds 2")
     print(idle_s, figures["elapsed_s"])

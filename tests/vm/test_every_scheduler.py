@@ -166,8 +166,8 @@ def test_kill_9_beside_forks_unloads_at_the_latest_when_they_end(
 
 
 #: Maximum number of instructions that the verifier processes in all programs of a scheduler. On an
-#: emulated CPU, this takes 0.7 s. For this time, a restart leaves the tasks to the kernel's own
-#: scheduler.
+#: emulated CPU, this takes 0.7 s. During a restart, the kernel's own scheduler runs the tasks for
+#: this time.
 VERIFIED_INSNS_MAX = 60_000
 
 

@@ -95,14 +95,16 @@ def test_server_gets_what_its_clients_give_up(replayed: Replayed) -> None:
     off = trade(replayed, "--economy off", terminals(3)).share()
     # The run with payments is longer, because clients cannot pay before they have used CPU time.
     on = trade(replayed, "", terminals(6))
-    # Without payments, the server gets the share of any other task.
+    # Without payments, the server gets about the same share as a hog.
     assert off["server"] == pytest.approx(off["hog"], rel=0.02)
     assert on.share()["server"] >= 1.4 * off["server"]
-    # The hogs keep their fair share, although server and clients together get more.
+    # The hogs keep their fair share, although server and clients together get more than without
+    # payments.
     fair = 1 / (HOGS + CLIENTS + 1)
     assert on.share()["hog"] >= 0.99 * fair
-    # Nearly all money arrives. The rest is in accounts, or was in accounts that were closed before
-    # all messages were read.
+    # More than three quarters of the messages are paid for, and more than three quarters of the
+    # money arrives. The rest of the money is in accounts, or was in accounts that were closed
+    # before all messages were read.
     assert on.totals["nr_pay"] > 0.75 * on.loads[0]["clients"]["requests"]
     assert on.totals["withdrawn_ns"] > 0.75 * on.totals["paid_ns"]
     assert on.totals["paid_ns"] == (
@@ -145,7 +147,7 @@ def test_debts_of_clients_are_not_forgiven(replayed: Replayed) -> None:
     of the weight of a hog."""
     load = f"--hogs {HOGS} --hog-nices 0 --clients 40 --client-work-us 0 --seconds 2"
     run = trade(replayed, "", load, prefix=f"{ONE_CPU} nice -n 19 ")
-    # The server has the weight of its clients.
+    # The server has the same weight as each client.
     assert run.share()["hog"] >= 0.97 * 100 / (HOGS * 100 + 41)
 
 
@@ -164,7 +166,7 @@ def test_clients_do_not_starve(replayed: Replayed) -> None:
 
 
 def test_requests_are_answered_sooner(replayed: Replayed) -> None:
-    """Clients that wait for replies, beside hogs, wait for less time if they pay."""
+    """Beside hogs, clients that pay get their replies sooner than clients that do not pay."""
     load = f"{terminals(3)} --client-waits --client-work-us 20"
     off, on = (
         trade(replayed, options, load).loads[0]["clients"] for options in ("--economy off", "")
@@ -257,7 +259,8 @@ def test_waiter_lends_to_the_owner_of_a_pi_futex(replayed: Replayed) -> None:
         waits.append([float(ms) for ms in re.findall(r"^\d+\.\d\d$", printed, re.MULTILINE)])
     off, on = waits
     assert len(off) == len(on) == 6
-    # In some rounds, the owner ends its critical section before the waiter runs.
+    # Compare the longest waits: in some rounds, the owner ends its critical section before the
+    # waiter runs.
     assert max(on) <= 5 + 2 * SLICE_MS
     assert max(off) > 10 * max(on)
 

@@ -55,9 +55,10 @@ def test_idle_cpus_are_used_directly(start: Start, load: Load) -> None:
 def test_hotplug_under_load_loses_no_task(
     guest: Guest, start: Start, load: Load, set_cpu: SetCpu
 ) -> None:
-    """A CPU goes offline and online twice under load. The hogs start after the scheduler, so that
-    the kernel switches the scheduler's threads to the ext class first, while the hogs are still in
-    the fair class: see scheds/c/runner/priority.c (6.17)."""
+    """A CPU goes offline and online twice under load, and the scheduler restarts each time. The
+    hogs start after the scheduler, so that at each restart the kernel switches the scheduler's
+    threads to the ext class first, while the hogs are still in the fair class: see
+    scheds/c/runner/priority.c (6.17)."""
     scheduler = start("scx_fifo", "--slice-us", "3000", "--stats", "0.5").wait_enabled()
     mixed = load("--hogs", "12", "--sleepers", "60", "--pipes", "8", "--forks-per-s", "20")
     for change in range(4):

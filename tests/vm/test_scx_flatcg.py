@@ -36,8 +36,9 @@ LEVELS |= {f"w{a}/w{b}/w{c}": c for a in WEIGHTS for b in WEIGHTS for c in WEIGH
 #: A cgroup whose share is smaller than this may get more than its share, so that no task starves.
 SMALLEST = 0.005
 
-#: How far the CPU time of a cgroup may deviate after a change: 15 slices of 4 ms. For a share of a
-#: hundredth, this is up to a quarter of the cgroup's CPU time in the 6 or 8 s measured here.
+#: How far the CPU time of a cgroup may deviate from its share after other cgroups have become
+#: active or inactive: 15 slices of 4 ms. For a share of a hundredth, this is up to a quarter of the
+#: cgroup's CPU time in the 6 or 8 s measured here.
 OFF_MAX_S = 0.06
 
 
@@ -141,7 +142,7 @@ def test_tasks_without_quota_are_parked(guest: Guest, start: Start, load: Load) 
         guest.run(MAKE_LIMITED).check()
         scheduler = start("scx_flatcg", "-i", "0.5").wait_enabled()
         hogs = load("--hogs", "6", *QUIET)
-        # Once parked, a new thread might not run for long, and so not have its name yet.
+        # A new thread that is parked at once might wait long before it runs and gets its name.
         wait_for("all hogs exist", lambda: len(hog_times_s(guest, hogs)) == 6)
         guest.run(f"echo {hogs.pid} >/sys/fs/cgroup/limited/cgroup.procs").check()
         first = counters(scheduler.wait_lines(1)[-1])["parked"]
@@ -197,7 +198,7 @@ def test_two_thousand_cgroups(guest: Guest, start: Start, load: Load) -> None:
             "the moves are counted",
             lambda: counters(scheduler.wait_lines(1)[-1])["moved"] > 4 * MANY / 100,
         )
-        # The cgroups are removed and created again, while tasks run in one of them.
+        # Cgroups are removed, and some of them created again, while tasks run in another cgroup.
         again = "rmdir many/[2-9]*; mkdir many/2 many/3; rmdir many/2; mkdir many/2"
         guest.run(f"cd /sys/fs/cgroup && {again}; true").check()
         left = int(guest.run("ls -d /sys/fs/cgroup/many/*/ | wc -l").check().stdout)

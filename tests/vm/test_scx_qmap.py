@@ -169,7 +169,8 @@ KEEPS_ANOTHER_CLASS = pytest.mark.kernel_complains(
 @KEEPS_ANOTHER_CLASS
 @pytest.mark.every_topology
 def test_cores_are_shared_in_order(guest: Guest, start: Start, load: Load) -> None:
-    """Two groups of tasks that may not share a core get the same CPU time."""
+    """Of two groups of tasks that may not share a core, neither gets twice as much CPU time as the
+    other."""
     if guest.topology.threads == 1:
         pytest.skip("core scheduling needs cores with several threads")
     if not guest.run("scx_attrs core true").ok:

@@ -166,8 +166,8 @@ wait $scheduler
 
 def test_slow_policy_gets_a_longer_timeout(replayed: Callable[[str], str]) -> None:
     """The timeout is 500 ms at first. After a late answer it is longer, because otherwise the
-    decisions of a slow policy would never be in time. Tasks that have a decision are not
-    delayed."""
+    decisions of a slow policy would never be in time. The longer timeout delays only tasks without
+    a decision."""
     counts = answers(replayed(STOPS.replace("SOCKET", SOCKET).replace("TOTAL", TOTAL)))
     print([count["nr_scheduled"] for count in counts])
     early, counts = counts[:-6], counts[-6:]

@@ -74,9 +74,9 @@ def test_wakee_inherits_the_slice(replayed: Callable[[str], str]) -> None:
 
 
 def test_decisions_stand_for_later_wakeups(replayed: Callable[[str], str]) -> None:
-    """Without hogs, the policy decides on each worker of a server only every 100 ms, and the
-    workers do not preempt each other. Beside hogs, the policy decides on each wakeup, because the
-    wakee might preempt a hog."""
+    """Without hogs, a decision on a worker of a server stands for up to 100 ms. So most wakeups
+    need no decision, and a worker rarely preempts another. Beside hogs, the policy decides on each
+    wakeup, because the wakee might preempt a hog."""
     server = ("--hogs", "0", *IDLE[2:], "--workers", "8", "--locks", "cpu")
     commands = ["scx_rustland", "scx_rustland --full-user"]
     alone, full = counted(replayed, commands, server)

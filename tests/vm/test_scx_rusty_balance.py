@@ -19,7 +19,7 @@ from vm import topology
 NUMA = topology.find("numa")
 CPUMASKS = "--cpumasks 1 2 4 8"
 
-#: Options without work stealing across domains, so that only the balancer moves tasks.
+#: Options that turn off work stealing across domains, so that only the balancer moves tasks.
 NO_STEALING = "--greedy-threshold 0 --direct-greedy-under 0 --kick-greedy-under 0"
 
 #: Waits until the scheduler is enabled. Ends the script with status 1 if the scheduler has ended.

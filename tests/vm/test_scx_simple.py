@@ -158,7 +158,7 @@ ONE_HOG = ("--hogs", "1", "--sleepers", "0", "--pipes", "0", "--forks-per-s", "0
 
 
 def wait_ran(guest: Guest, process: Process, seconds: float) -> None:
-    """Waits until the hogs of this load have used more CPU time than this."""
+    """Waits until the hogs of this load have together used more than `seconds` of CPU time."""
     wait_for("the hog runs", lambda: sum(hog_times_s(guest, process)) > seconds)
 
 
@@ -176,8 +176,8 @@ def test_light_task_is_not_starved(guest: Guest, start: Start, load: Load) -> No
 
 
 def test_many_waiting_tasks_get_shorter_slices(guest: Guest, start: Start, load: Load) -> None:
-    """With slices of 20 ms, the last of some thousand tasks would wait for longer than the watchdog
-    timeout."""
+    """With slices of 20 ms, the last of two thousand tasks on a CPU would wait for longer than the
+    timeout of the kernel's watchdog (30 s)."""
     start("scx_simple").wait_enabled()
     load("--hogs", "500", *ONE_HOG[2:], through="taskset 1")
     wait_for("all hogs wait", lambda: int(re.search(r"(\d+) queued", dump(guest))[1]) > 450)

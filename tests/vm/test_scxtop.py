@@ -161,7 +161,8 @@ def test_agrees_with_scx_switches(guest: Guest, load: Load) -> None:
     for thread in summary["threads"]:
         shown = last[thread["pid"]]
         # scxtop does not show what the hogs did after its last snapshot. Otherwise the times differ
-        # only because each program reads the clock itself at a context switch.
+        # little: scxtop shows the kernel's own counters, and scx_switches reads the clock at each
+        # context switch.
         assert 0.2 * thread["cpu_ns"] < shown["run_ns"] < 1.05 * thread["cpu_ns"]
 
 
@@ -209,8 +210,8 @@ def test_scheduler_is_killed_and_replaced(guest: Guest, start: Start) -> None:
 
 
 def test_run_that_ends_between_two_readings_is_counted(guest: Guest) -> None:
-    """A task runs at the first reading, and sleeps at the last. It is not switched in between the
-    readings, because no other task uses its CPU."""
+    """A task runs at the first reading, and sleeps at the last. Between the readings, the task does
+    not begin another run, because no other task uses its CPU."""
     guest.run(["mkfifo", "/tmp/never_written"]).check()
     script = "n=0; while [ $n -lt 60000 ]; do n=$((n + 1)); done; read x </tmp/never_written"
     task = guest.spawn("computes", ["taskset", "8", "sh", "-c", script])
@@ -416,7 +417,8 @@ def test_views_in_a_terminal(guest: Guest, start: Start, load: Load, set_cpu: Se
     """Shows every view, also while a CPU is offline, and after the scheduler was killed and
     replaced. Resizes the terminal. When scxtop ends, it restores the terminal."""
     scheduler = start("scx_simple").wait_enabled()
-    # Without a scheduler, as in a restart because of a hotplug event, the kernel has no events.
+    # Check this while a scheduler is loaded: without a scheduler, as during a restart because of
+    # hotplug, the kernel has no events.
     event = "SELECT_CPU_FALLBACK" if has_events(guest) else "no"
     hogs = load("--hogs", "5", *TWO_HOGS[2:])
     wait_for("the hogs run", lambda: hogs_run(guest, hogs))

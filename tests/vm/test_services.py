@@ -32,7 +32,7 @@ CAPABILITIES = 1 << 0 | 1 << 23 | 1 << 38 | 1 << 39
 
 @pytest.fixture(scope="session")
 def programs(programs: list[Path]) -> list[Path]:
-    """The programs of all guests, and those of systemd and the system bus."""
+    """The programs of other guests, and those of systemd and the system bus."""
     systemctl = shutil.which("systemctl")
     if not SYSTEMD.exists() or not systemctl:
         pytest.skip("needs systemd")
@@ -171,8 +171,8 @@ def test_scheduler_works_in_the_sandbox(systemd: Systemd, scheduler: str) -> Non
 
 
 def test_sandbox_is_read_only(systemd: Systemd) -> None:
-    """In the sandbox, files are read-only, except /run/scx and the settings that schedulers change,
-    and the kernel log and terminals are missing."""
+    """In the sandbox, only /run/scx and the settings that schedulers change are writable. The
+    kernel log and terminals are missing."""
     systemd.start("scx_rustland")
     wait_running(systemd, "scx_rustland")
     enter = f"nsenter -t {process(systemd, 'scx_rustland')} --mount --"

@@ -43,7 +43,7 @@ def client(guest: Guest, *args: str) -> str:
 
 @pytest.fixture
 def fifo(guest: Guest, start: Start) -> Scheduler:
-    """scx_fifo, which serves statistics when this returns."""
+    """scx_fifo, which already serves statistics."""
     scheduler = start("scx_fifo", "--slice-us", "5000").wait_enabled()
     wait_served(guest)
     return scheduler

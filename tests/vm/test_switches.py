@@ -20,7 +20,7 @@ from vm.guest import Guest, Process
 pytestmark = pytest.mark.once
 
 
-#: scx_load without any load.
+#: Options of scx_load that turn off all kinds of load.
 QUIET = ("--hogs", "0", "--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
 
 

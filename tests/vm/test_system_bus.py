@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The system bus and polkit that tests of services use: their decisions depend on the user that a
-caller runs as."""
+"""The system bus and polkit that tests of services use. The decisions of both depend on the user
+that a caller runs as."""
 
 from __future__ import annotations
 

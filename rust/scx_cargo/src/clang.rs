@@ -10,7 +10,7 @@ use anyhow::{bail, Context as _, Result};
 /// The minimum version: before 16, clang truncates 64-bit enumerators.
 pub(super) const CLANG_MIN: u32 = 16;
 
-/// The newest version that is searched for by name.
+/// The newest version for which a name with a number (`clang-22`) is tried.
 const CLANG_MAX: u32 = 22;
 
 /// A clang that is new enough.
@@ -81,7 +81,7 @@ fn has_libclang(dir: &Path) -> bool {
     })
 }
 
-/// Major version of a clang; `None` if it does not run.
+/// Major version of a clang; `None` if it cannot be determined.
 fn version(clang: &Path) -> Option<u32> {
     output(clang, "-dumpversion")?
         .split('.')

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{bail, Context as _, Result};
 
-/// Variables that affect the build.
+/// Environment variables that affect the build.
 const VARIABLES: [&str; 6] = [
     "BPF_CLANG",
     "BPF_CFLAGS",
@@ -56,8 +56,8 @@ pub(super) fn print_rerun_if_env_changed() {
     }
 }
 
-/// All flags except file names and the paths of `BpfBuilder::include`. `libbpf_headers` contains
-/// `bpf/bpf_helpers.h`.
+/// All flags except those for file names and for the paths of `BpfBuilder::include`.
+/// `libbpf_headers` is the directory that contains `bpf/bpf_helpers.h`.
 pub(super) fn cflags(libbpf_headers: &Path) -> Result<Vec<OsString>> {
     if let Some(all) = variable("BPF_CFLAGS") {
         return Ok(all);
@@ -106,7 +106,7 @@ fn cargo(name: &str) -> Result<String> {
     env::var(name).with_context(|| format!("{name} is not set: call this in build.rs"))
 }
 
-/// The words of a variable; `None` if it is not set.
+/// The words of an environment variable; `None` if it is not set, or not UTF-8.
 fn variable(name: &str) -> Option<Vec<OsString>> {
     let value = env::var(name).ok()?;
     Some(value.split_whitespace().map(Into::into).collect())

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! `scx_utils::include_bpf!` includes the generated modules. The headers `<scx/...>` come with this
-//! crate, and `<bpf/...>` with libbpf-sys. So a build needs no checkout of this repository, only
-//! clang and its libclang.
+//! crate, and `<bpf/...>` with libbpf-sys. So a build needs clang and its libclang, but no checkout
+//! of this repository.
 //!
 //! Environment variables, for packagers and experiments:
 //!
@@ -86,8 +86,8 @@ impl BpfBuilder {
         self
     }
 
-    /// The source of the BPF programs, which may include further files. Its skeleton becomes
-    /// `bpf_skel.rs`, and the list of required kfuncs `bpf_kfuncs.rs`.
+    /// The source file of the BPF programs; it may include other files. The programs' skeleton
+    /// becomes `bpf_skel.rs`, and the list of the kfuncs that they require becomes `bpf_kfuncs.rs`.
     #[must_use]
     pub fn skel(mut self, source: impl Into<PathBuf>) -> Self {
         self.skel = Some(source.into());
@@ -218,8 +218,8 @@ fn print_rerun_if_changed(file: &str, out_dir: &Path) {
     }
 }
 
-/// The kfuncs without which a BPF object does not load. Weak kfuncs are not among them, because
-/// they are optional.
+/// The kernel symbols without which a BPF object does not load: kfuncs, and in tools also kernel
+/// variables. Weak symbols are not among them, because they are optional.
 fn required_kfuncs(object: &[u8]) -> Result<Vec<String>> {
     let file = object::File::parse(object).context("cannot parse the BPF object")?;
     let needed = file.symbols().filter(|symbol| {
@@ -233,9 +233,9 @@ fn required_kfuncs(object: &[u8]) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Makes the structs of the shared header convertible from and to bytes, for per-CPU arrays and
-/// ring buffers. The derives reject padding, whose bytes are undefined, and types with invalid bit
-/// patterns. So all members have to consist of integers.
+/// Makes the structs of the shared header convertible from and to bytes, for per-CPU arrays, ring
+/// buffers and sections. The derives reject padding, whose bytes are undefined, and types with
+/// invalid bit patterns. So all members have to consist of integers.
 #[derive(Debug)]
 struct Plain;
 

@@ -51,7 +51,7 @@ impl RustLandBuilder {
     ///
     /// # Errors
     ///
-    /// Errors of clang, with its messages, and of the file system.
+    /// Errors of clang and bindgen, with their messages, and of the file system.
     pub fn build(self) -> Result<()> {
         self.0.build()
     }

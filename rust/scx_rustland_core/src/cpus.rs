@@ -12,8 +12,8 @@ pub struct Cpus {
     /// A bit for each CPU.
     idle: Vec<u64>,
     online: Vec<u64>,
-    /// The core of each CPU. `None` if the CPU was offline at the start, and in
-    /// [`of_single_threads`](Self::of_single_threads): the CPU counts as a core of its own.
+    /// The core of each CPU; `None`: the CPU counts as a core of its own, because it was offline at
+    /// the start or because of [`of_single_threads`](Self::of_single_threads).
     core: Vec<Option<usize>>,
     /// The CPUs of each core: (index of a word of `idle`, bits of this word).
     threads: Vec<Vec<(usize, u64)>>,

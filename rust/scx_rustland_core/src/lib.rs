@@ -12,7 +12,7 @@
 //! | `policy`, `task`, `cpus` | the author's interface, independent of the kernel |
 //! | `driver` | the loop around a policy |
 //! | `scheduler` | the BPF side with its rings of tasks and decisions, for a loop of one's own |
-//! | `shared`, `program` | state in shared memory, and BPF programs that the policy runs |
+//! | `shared`, `program` | state in shared memory, and BPF programs that user space runs |
 //! | `options` | the options of the BPF side |
 //! | `alloc`, `memory`, `faults` | memory whose use does not block the policy thread |
 //! | `metrics` | counters and their consistency check |

@@ -6,7 +6,7 @@ use crate::LockedHeap;
 /// The default slice of a decision, equal to the kernel's `SCX_SLICE_DFL`.
 pub const SLICE_DFL_NS: u64 = 20_000_000;
 
-/// Who selects a CPU for a wakee.
+/// How a CPU is selected for a wakee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IdleSelection {
     /// The policy decides on each task, except those that always bypass it: per-CPU kernel
@@ -28,7 +28,7 @@ pub struct Options {
     pub name: &'static str,
     /// The slice of decisions that set none. It must be above 0. Default: [`SLICE_DFL_NS`].
     pub slice_ns: u64,
-    /// Who selects a CPU for a wakee.
+    /// How a CPU is selected for a wakee.
     pub idle: IdleSelection,
     /// Whether a task waits for a busy CPU, if it may use one, so that idle CPUs stay idle. If the
     /// task is still queued in the next period of BPF's watchdog, the watchdog wakes an idle CPU.

@@ -121,7 +121,7 @@ impl Shared {
         self.nr_waiting().load(Ordering::Relaxed)
     }
 
-    /// Counts a decision that did not fit into the ring.
+    /// Counts a failed attempt to put a decision into the ring, which was full.
     pub(crate) fn note_failed(&self) {
         let nr = self.failed();
         self.nr_failed().store(nr + 1, Ordering::Relaxed);

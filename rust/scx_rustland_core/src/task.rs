@@ -63,8 +63,8 @@ pub struct QueuedTask {
 }
 
 impl QueuedTask {
-    /// A task of nice 0 that may run on all CPUs and has not run yet, for tests of policies, which
-    /// modify its fields. BPF would ignore a decision on it.
+    /// A task of nice 0 that may run on all CPUs and has not run yet. It is for tests of policies:
+    /// a test modifies the fields. BPF would ignore a decision on it.
     #[must_use]
     pub fn new(pid: i32) -> Self {
         Self {
@@ -130,7 +130,9 @@ pub enum Target {
     Any,
     /// On this CPU, even if the task has to wait for it.
     Cpu(u32),
-    /// On this CPU if it is still idle, else on any CPU. Returned by [`Cpus::pick_idle`].
+    /// On this CPU if it is still idle, else on any CPU. With
+    /// [`Options::low_power`](crate::Options::low_power), also on any CPU if the task may use a
+    /// busy CPU. Returned by [`Cpus::pick_idle`].
     ///
     /// [`Cpus::pick_idle`]: crate::Cpus::pick_idle
     IdleCpu(u32),

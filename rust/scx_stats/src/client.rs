@@ -30,7 +30,7 @@ const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 /// Maximum timeout, so that a deadline does not overflow.
 const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Write permission of the group, which is required to connect.
+/// Write permission of the group. The members of the group need it to connect.
 const GROUP_WRITES: u32 = 0o020;
 
 /// Why statistics are not available.

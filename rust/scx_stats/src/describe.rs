@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use crate::{FieldMeta, Registry, Stats, StructMeta};
 
-/// A table of the fields of `T`, followed by a block for each of the structs that it contains:
+/// A table of the fields of `T`, followed by a table for each struct that `T` contains:
 ///
 /// ```text
 /// [Metrics] What the scheduler has done

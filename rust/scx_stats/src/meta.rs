@@ -70,7 +70,7 @@ pub enum Shape {
     },
 }
 
-/// The kind of a value. All widths of a type are one kind.
+/// The kind of a value, regardless of the width of its Rust type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {

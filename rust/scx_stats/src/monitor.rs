@@ -10,7 +10,7 @@ use crate::{Client, ClientError, Stats};
 /// The pause between attempts to connect, unless the interval of the statistics is shorter.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Timeout of a request.
+/// Timeout of connecting, and of each request with its answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Passes the statistics of the server at `path` to `on_stats` once per `interval`. Each call
@@ -76,7 +76,7 @@ where
     }
 }
 
-/// An error that ended a connection.
+/// The error that ended [`follow`]: of the client, or of `on_stats`.
 enum Ending<E> {
     Client(ClientError),
     Output(E),

@@ -28,7 +28,7 @@ impl Percent {
 
     /// The percentage; 0 if `whole` is 0, and more than 100 if `part` exceeds `whole`.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)] // A relative error of 2^-53.
+    #[allow(clippy::cast_precision_loss)] // Relative errors of at most 2^-53.
     pub fn get(&self) -> f64 {
         match *self {
             Self::Of { whole: 0, .. } => 0.0,

@@ -58,7 +58,7 @@ pub(crate) struct ResponseArgs {
     pub(crate) resp: Value,
 }
 
-/// A request that failed.
+/// Why a request failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     /// A Linux errno, positive.

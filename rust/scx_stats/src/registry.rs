@@ -15,10 +15,10 @@ pub enum MetaError {
     /// cycle, from the struct back to itself.
     #[error("recursive statistics: {}", .0.join(" -> "))]
     Loop(Vec<String>),
-    /// Clients identify structs by name only.
+    /// Two different structs have the same name, but clients identify structs by name only.
     #[error("two different structs of statistics are named {0}")]
     SameName(String),
-    /// Clients look for the one top-level struct.
+    /// Two structs are marked `top`, but clients look for one top-level struct.
     #[error("both {0} and {1} are marked `top`")]
     TwoTops(String, String),
 }

@@ -10,7 +10,7 @@ use crate::{Kind, MetaError, Registry, Shape, StructMeta};
 /// also derives `Clone` and serde's `Serialize` (and `Deserialize`, for clients).
 ///
 /// A field is an integer, a float, a [`Percent`](crate::Percent), a `String` or `&'static str`,
-/// another such struct, or a `Vec` or a `BTreeMap` (whose keys are integers or strings) of these.
+/// another such struct, or a `Vec` or a `BTreeMap` (whose keys are integers or `String`s) of these.
 /// Attributes are written as `#[stat(...)]`:
 ///
 /// | attribute | on | meaning |
@@ -20,8 +20,8 @@ use crate::{Kind, MetaError, Registry, Shape, StructMeta};
 /// | `_name`, `_name = "..."` | both | interpreted by clients; the default value is "true" |
 /// | `counter` | field | the field is monotonic; sent as user attribute `_counter` |
 ///
-/// Serde attributes that change names or shapes are refused, because clients rely on the
-/// description.
+/// Of serde's attributes, only `alias`, `bound`, `crate`, `default` and `deny_unknown_fields` are
+/// allowed. Others could change names or shapes, and clients rely on the description.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a struct of statistics",
     label = "does not derive `Stats`"
@@ -36,7 +36,7 @@ pub trait Stats: Serialize + Clone + Send + Sync + 'static {
     /// Registers the structs that this struct contains.
     ///
     /// # Errors
-    /// If their descriptions conflict.
+    /// See [`MetaError`].
     fn register_fields(registry: &mut Registry) -> Result<(), MetaError>;
 
     /// The changes between the snapshots `prev` and `self`: a counter becomes its increase, or zero
@@ -47,7 +47,7 @@ pub trait Stats: Serialize + Clone + Send + Sync + 'static {
     fn since(&self, prev: &Self) -> Self;
 }
 
-/// One value of a field.
+/// The type of one value of a field.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a statistic",
     label = "not an integer of up to 64 bits, a float, a string, a `Percent` or a struct that \
@@ -57,10 +57,11 @@ pub trait Datum: Clone {
     /// The kind of the value.
     fn kind() -> Kind;
 
-    /// Registers the type if it is a struct, and records the use of a [`Percent`](crate::Percent).
+    /// Registers the type if it is a struct. Records its use if it is a
+    /// [`Percent`](crate::Percent).
     ///
     /// # Errors
-    /// If its description conflicts with the description of a registered struct.
+    /// See [`MetaError`].
     fn register(registry: &mut Registry) -> Result<(), MetaError>;
 
     /// The changes since `prev`: see [`Stats::since`].
@@ -105,7 +106,7 @@ pub trait FieldType {
     /// Registers the structs in this type.
     ///
     /// # Errors
-    /// If their descriptions conflict.
+    /// See [`MetaError`].
     fn register(registry: &mut Registry) -> Result<(), MetaError>;
 
     /// [`Stats::since`] of every value.

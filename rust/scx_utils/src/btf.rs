@@ -16,7 +16,7 @@ pub(crate) fn of_object(object: &OpenObject) -> Option<Btf<'_>> {
     Btf::from_bpf_object(raw).ok().flatten()
 }
 
-/// The type `name` of the kind `kind`, for which `K` is the type in libbpf-rs.
+/// The type called `name` of the kind `kind`. `K` is libbpf-rs' type for this kind.
 ///
 /// Types of different kinds, such as a struct and a variable, may have the same name. libbpf-rs
 /// finds only the first type with a name, whatever its kind, so this calls libbpf.
@@ -36,8 +36,8 @@ where
     btf.type_by_id(TypeId::from(u32::try_from(id).ok()?))
 }
 
-/// The byte range of a struct's member. `None` if there is no such struct or member, or if it is a
-/// bit field.
+/// The byte range of a struct's member. `None` if there is no such struct or member, or if the
+/// member is a bit field or has a type that `size_of()` does not support.
 pub(crate) fn member(btf: &Btf<'_>, name: &str, member: &str) -> Option<Range<usize>> {
     let of = find::<Struct<'_>>(btf, BtfKind::Struct, name)?;
     let found = of.iter().find(|m| m.name == Some(OsStr::new(member)))?;
@@ -49,7 +49,7 @@ pub(crate) fn member(btf: &Btf<'_>, name: &str, member: &str) -> Option<Range<us
     Some(start..start.checked_add(size)?)
 }
 
-/// Size of a type in bytes; `None` for kinds that are not needed.
+/// Size of a type in bytes; `None` for kinds whose size no caller needs.
 fn size_of(of: BtfType<'_>) -> Option<usize> {
     let of = of.skip_mods_and_typedefs();
     match of.kind() {
@@ -72,7 +72,7 @@ pub(crate) fn has_member(btf: &Btf<'_>, name: &str, member: &str) -> bool {
         .is_some_and(|of| of.iter().any(|m| m.name == Some(OsStr::new(member))))
 }
 
-/// The value of an enumerator of the enum `name`.
+/// The value of an enumerator of the enum `name`; `None` if it is missing or negative.
 pub(crate) fn enumerator(btf: &Btf<'_>, name: &str, enumerator: &str) -> Option<u64> {
     let wanted = Some(OsStr::new(enumerator));
     let narrow = find::<Enum<'_>>(btf, BtfKind::Enum, name).and_then(|of| {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Finds cgroup controls that have no effect. sched_ext leaves CPU shares and limits to the
-//! scheduler, which may not implement them. Some kernels also do not report them to the scheduler.
+//! scheduler, and not every scheduler implements them. Some kernels do not report changes of some
+//! controls to the scheduler.
 
 use std::fmt;
 use std::fs;

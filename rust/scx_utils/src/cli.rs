@@ -24,7 +24,8 @@ pub enum Generate {
     Fish,
 }
 
-/// A parser for options that are a time slice, such as `--slice-us`, from 100 us to 1 s.
+/// A parser for the values of options that set a time slice in microseconds, such as `--slice-us`:
+/// 100 us to 1 s.
 #[must_use]
 pub fn slice_us() -> RangedI64ValueParser<u32> {
     value_parser!(u32).range(100..=1_000_000)
@@ -176,7 +177,7 @@ pub fn one_line(error: &clap::Error) -> String {
     line
 }
 
-/// Parses an interval in seconds, from 0.1 to a day. With shorter intervals, printing would
+/// Parses an interval in seconds, from 0.1 s to a day. With shorter intervals, printing would
 /// dominate the load. Longer intervals are of no use.
 ///
 /// # Errors
@@ -192,7 +193,7 @@ pub fn interval(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Parses a duration in seconds, from 0.1 to a week.
+/// Parses a duration in seconds, from 0.1 s to a week.
 ///
 /// # Errors
 ///

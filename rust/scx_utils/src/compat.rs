@@ -51,8 +51,8 @@ impl KernelBtf {
         btf::enumerator(&self.btf, name, enumerator)
     }
 
-    /// Whether the kernel has a deadline server that reserves CPU time for the ext class against
-    /// the fair class.
+    /// Whether the kernel has a deadline server that reserves CPU time for the ext class. Without
+    /// it, tasks of higher classes, such as the fair class, can starve the tasks of the ext class.
     #[must_use]
     pub fn has_ext_server(&self) -> bool {
         self.has_member("rq", "ext_server")
@@ -60,10 +60,10 @@ impl KernelBtf {
 
     /// Whether any kfunc has an argument that the kernel's build should have stripped from its
     /// public prototype. Since 7.1 many kfuncs have such a hidden argument, `aux`. Only their
-    /// variants with the suffix `_impl` should have it in BTF. A build with an old pahole does not
-    /// strip it from all other kfuncs, and BPF programs cannot call a kfunc that still has it.
-    /// Which kfuncs are affected depends on the build. Debian's backports of 7.1 and 7.2 are such
-    /// builds.
+    /// variants with the suffix `_impl` should have it in BTF. A build with an old pahole leaves it
+    /// in some of the public prototypes, and BPF programs cannot call a kfunc that still has it.
+    /// Which kfuncs are affected depends on the build. Debian's backports of 7.1 and 7.2 are
+    /// defective in this way.
     #[must_use]
     pub fn is_defective(&self) -> bool {
         btf::any_ends_with_parameter(&self.btf, b"scx_bpf_", b"_impl", "aux")
@@ -77,8 +77,7 @@ impl KernelBtf {
 pub fn essential_name(name: &str) -> &str {
     let is_separator = |w: &[u8]| w[0] != b'_' && &w[1..4] == b"___" && w[4] != b'_';
     match name.as_bytes().windows(5).rposition(is_separator) {
-        // The character before the underscores can be in the middle of a UTF-8 sequence only if the
-        // name is not a C identifier. Such a name is left as it is.
+        // The cut is before an underscore, so it is always at the boundary of a character.
         Some(at) => name.get(..=at).unwrap_or(name),
         None => name,
     }

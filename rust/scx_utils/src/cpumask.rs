@@ -6,8 +6,8 @@ use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, BitXor, BitXorAssign, N
 mod parse;
 
 /// The maximum width of a mask, in CPU ids: twice the largest `NR_CPUS` of any
-/// architecture (8192 on x86 with `MAXSMP`, and on powerpc). A mask takes 2 KiB at most,
-/// and a mask for each CPU 32 MiB, whatever the input.
+/// architecture (8192 on x86 with `MAXSMP`, and on powerpc). So whatever the input, a mask takes
+/// at most 2 KiB, and an array with one mask per CPU takes at most 32 MiB.
 pub const MAX_NR_CPU_IDS: usize = 16_384;
 
 /// Bits of a word of a mask.

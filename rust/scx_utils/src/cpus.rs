@@ -17,7 +17,7 @@ const NODES_MAX: usize = 128;
 /// The section of the table.
 pub(crate) const SECTION: &str = ".rodata.scx_cpus";
 
-/// Which CPUs share a DSQ, and form a group of the table.
+/// Which CPUs form a group of the table. The CPUs of a group share a DSQ.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Grouping {
     /// All CPUs of the machine.
@@ -38,8 +38,8 @@ pub(crate) struct Use {
     pub(crate) grouping: Grouping,
 }
 
-/// What CPUs of a group have in common: NUMA node, last-level cache, and whether they are little.
-/// Properties that a [`Grouping`] ignores are 0 or false.
+/// What the CPUs of a group have in common: NUMA node, last-level cache, and whether they are
+/// little. Properties that a [`Grouping`] ignores are 0 or false.
 type GroupKey = (usize, usize, bool);
 
 impl Grouping {

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 /// identical on all kernels from 6.12 on.
 const FIRST_ERROR: i32 = 1024;
 
-/// The action in the exit code, bits 48 to 63, and the action that requests a restart
+/// The mask of the action in an exit code (bits 48 to 63), and the action that requests a restart
 /// (`SCX_ECODE_ACT_RESTART`).
 const ACT_MASK: i64 = !0 << 48;
 const ACT_RESTART: i64 = 1 << 48;
@@ -30,8 +30,8 @@ pub struct ExitInfo {
     pub msg: String,
     /// The debug dump of an ejected scheduler, empty if there is none.
     pub dump: String,
-    /// Whether the scheduler was ever enabled. Registration reports success even if the scheduler
-    /// fails right after it, as when `ops.init()` returns an error.
+    /// Whether the scheduler was ever enabled. Registration succeeds even if the kernel then fails
+    /// to enable the scheduler, for example because `ops.init()` returns an error.
     pub ran: bool,
 }
 
@@ -82,8 +82,8 @@ impl ExitInfo {
         }
     }
 
-    /// Writes the debug dump of an error, and the last line: `EXIT: reason (msg)`. Writes nothing
-    /// if the scheduler has not ended.
+    /// Writes the debug dump, if there is one after an error, and then the line
+    /// `EXIT: reason (msg)`. Writes nothing if the scheduler has not ended.
     ///
     /// # Errors
     ///

@@ -104,7 +104,7 @@ impl Drop for Group {
 }
 
 /// Restores files. Returns the entries that could not be restored, and only the first error, since
-/// there may be thousands.
+/// there may be thousands of errors.
 fn restore(entries: &[Entry]) -> (Vec<Entry>, Result<()>) {
     let (mut failed, mut first) = (Vec::new(), Ok(()));
     for entry in entries {
@@ -207,7 +207,7 @@ mod tests {
         kill(hold(&path));
         drop(hold(&path));
         assert_eq!(read(&path).unwrap(), "1");
-        // And no note is left.
+        // The note is now empty, so the value 0 is not taken for that of the killed process.
         fs::write(&path, "0").unwrap();
         drop(hold(&path));
         assert_eq!(read(&path).unwrap(), "0");

@@ -57,7 +57,7 @@ impl HotplugToken {
         self.seq
     }
 
-    /// The root of the count, and of the topology.
+    /// The root directory below which the count was read, and the topology is read.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root

@@ -5,7 +5,7 @@
 //! A task cannot use more than one CPU, whatever its weight. For example, a task of weight 10000
 //! that shares four CPUs with nine tasks of weight 100 is entitled to 3.7 CPUs, but can use only
 //! one. The nine tasks share the other three CPUs. A balancer that uses the weight sees a domain
-//! with nearly all of the machine's load, which no migration reduces. So each weight counts as at
+//! with over 90 % of the machine's load, which no migration reduces. So each weight counts as at
 //! most
 //!
 //! > λ, with Σ dᵢ · min(wᵢ, λ) = λ · P
@@ -14,8 +14,8 @@
 //! A duty cycle is the fraction of time that a task is runnable, 1 for a task that computes all the
 //! time. A task of weight λ that computes all the time gets one CPU and no more. The left side
 //! minus the right side is concave in λ, and 0 at 0. So there is exactly one solution above 0 if
-//! the tasks need more CPUs than there are (Σ dᵢ > P). If there are more CPUs, there is none: all
-//! tasks get the CPU time that they need, and weights are not clamped.
+//! the tasks need more CPUs than there are (Σ dᵢ > P). If they need fewer, there is no such
+//! solution: all tasks get the CPU time that they need, and weights are not clamped.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +66,8 @@ pub struct LoadAggregator {
 /// The load of a domain, or of the machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Load {
-    /// The number of CPUs that its tasks would use if each task had a CPU for itself.
+    /// The sum of the duty cycles: the number of CPUs that the tasks of the domain, or of the
+    /// machine, would use if each task had a CPU for itself.
     pub duty_cycle: f64,
     /// The load by the [`LoadKind`]. With weights, a task of nice 0 that is always runnable has a
     /// load of 100, or less if its weight is clamped.

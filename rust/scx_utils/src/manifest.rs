@@ -43,7 +43,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// All modes, by their numbers on D-Bus.
+    /// All modes, in the order of their numbers on D-Bus.
     pub const ALL: [Self; 5] = [
         Self::Auto,
         Self::Gaming,
@@ -145,7 +145,7 @@ pub enum Values {
 /// An option that may be passed to a scheduler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OptionInfo {
-    /// The name without hyphens.
+    /// The long name without the leading hyphens, such as `slice-us`.
     pub long: String,
     /// The option's short form, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -18,7 +18,7 @@ impl<T: FromBytes> PerCpu<T> {
     ///
     /// # Errors
     ///
-    /// If it has another type, or values of another size.
+    /// If the map has another type, or values of another size.
     pub fn new(map: MapHandle) -> Result<Self> {
         let size = usize::try_from(map.value_size())?;
         ensure!(

@@ -74,7 +74,7 @@ pub struct PlacementOpts {
 }
 
 impl PlacementOpts {
-    /// The level that BPF requests of the CPUs.
+    /// `scx_cpus.perf_level`: the performance level that the BPF side requests for all CPUs.
     fn perf_level(&self) -> i32 {
         match (&self.primary_domain, self.cpufreq) {
             (Primary::Powersave, _) => 0,
@@ -135,7 +135,7 @@ pub fn prepare_groups<'obj, S: OpenSkel<'obj>>(
     Ok(table.nr_nodes())
 }
 
-/// The primary domain of a generation, and its resume latency limit. With `--primary-domain auto`,
+/// The primary domain and the resume latency limit of a generation. With `--primary-domain auto`,
 /// the domain follows the power profile if the machine has little cores.
 #[derive(Debug)]
 pub struct Placement {

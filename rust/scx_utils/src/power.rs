@@ -58,8 +58,9 @@ impl Profile {
         }
     }
 
-    /// Converts a `scaling_governor` of a `scaling_driver`. `None` for other governors, most of
-    /// which follow the load, and for `powersave` of intel_pstate, which also follows it.
+    /// Converts a `scaling_governor` of the `scaling_driver` `driver`. `None` for governors other
+    /// than `powersave` and `performance`, most of which follow the load. `None` also for
+    /// `powersave` of intel_pstate, which follows the load, too.
     fn from_governor(word: &str, driver: &str) -> Option<Self> {
         match word {
             "powersave" if driver != "intel_pstate" => Some(Self::PowerSave),

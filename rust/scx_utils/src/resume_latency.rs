@@ -13,8 +13,8 @@ use crate::host::Group;
 pub const RESUME_LATENCY_SETTING: &str =
     "/sys/devices/system/cpu/cpuN/power/pm_qos_resume_latency_us";
 
-/// Limits the resume latency of CPUs until it is dropped. A value that another process has set
-/// meanwhile is kept; a CPU that is gone is skipped.
+/// A guard that limits the resume latency of CPUs, and restores the previous values when it is
+/// dropped. A value that another process has set meanwhile is kept; a CPU that is gone is skipped.
 #[derive(Debug)]
 pub struct ResumeLatency {
     _group: Group,
@@ -159,7 +159,7 @@ mod tests {
         machine.set(0, "7");
         drop(machine.hold("0-3", 40));
         assert_eq!(machine.values(), ["7", "n/a", "100", "32"]);
-        // And no note is left.
+        // The note is now empty, so the value 40 is not taken for that of a killed process.
         machine.set(1, "40");
         drop(machine.hold("0-3", 40));
         assert_eq!(machine.values(), ["7", "40", "100", "32"]);
@@ -229,7 +229,7 @@ mod tests {
     fn an_error_at_one_cpu_undoes_the_others() {
         let machine = Machine::new();
         fs::remove_file(machine.file(3)).unwrap();
-        // This file can be opened and read, but not written.
+        // This file can be read, but not written.
         std::os::unix::fs::symlink("/proc/self/stat", machine.file(3)).unwrap();
         let error = machine.try_hold("0-3", 20).unwrap_err();
         assert!(format!("{error:#}").contains("cpu3"), "{error:#}");

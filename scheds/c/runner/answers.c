@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Answers requests for statistics: a line of JSON each, as rust/scx_stats describes. The errno of
- * an answer is 0, or a positive Linux errno with an error text.
+ * Answers requests for statistics. Each request and each answer is a line of JSON, as in
+ * rust/scx_stats. The errno of an answer is 0, or a positive Linux errno with an error text.
  */
 #include <ctype.h>
 #include <errno.h>

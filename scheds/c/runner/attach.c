@@ -12,7 +12,6 @@ int scx_attach(const struct bpf_map *ops, struct bpf_link **link, uint64_t *enab
 
 	*enable_seq = scx_kernel_enable_seq();
 	before = scx_priority_raise_self();
-	/* The skeleton's attach function does not tell why it failed. */
 	*link = bpf_map__attach_struct_ops(ops);
 	err = errno;
 	scx_priority_restore(&before);

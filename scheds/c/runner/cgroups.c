@@ -14,8 +14,8 @@
 /* Maximum number of directories open at once. */
 #define NR_OPEN_MAX 16
 
-/* The controls, the prefixes of their default values (Documentation/admin-guide/cgroup-v2.rst), and
- * the callbacks that report them. */
+/* For each control: its name, the prefix of its default value
+ * (Documentation/admin-guide/cgroup-v2.rst), and the callback that reports the control. */
 static const struct control {
 	unsigned int bit;
 	const char *name;

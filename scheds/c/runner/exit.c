@@ -72,9 +72,9 @@ int scx_outcome_status(enum scx_outcome outcome)
 }
 
 /*
- * The kernel's texts contain task names, which may be any bytes that the tasks' owners chose: keep
- * them from sending control sequences to a terminal and, unless newlines are @kept, from starting a
- * line. Only the control characters in @kept remain.
+ * Replace the control characters in @text, except those in @kept, by '?'. The kernel's texts
+ * contain task names, which may be any bytes that the owners of the tasks chose. A name must not
+ * send control sequences to a terminal or, unless newlines are @kept, start a new line.
  */
 static void clean(char *text, const char *kept)
 {
@@ -115,8 +115,8 @@ void scx_exit_print(const struct scx_exit_record *rec, const char *dump, FILE *o
 	fputc('\n', out);
 }
 
-/* Return a copy of the dump in the map of exit_info.bpf.h, terminated by a null byte, which the
- * caller frees; NULL if there is no memory or the map cannot be read. */
+/* Return a copy of the dump in the map of exit_info.bpf.h, terminated by a null byte. The caller
+ * frees the copy. Returns NULL if there is no memory or the map cannot be read. */
 static char *read_dump(const struct bpf_object *obj)
 {
 	const struct bpf_map *map = bpf_object__find_map_by_name(obj, "scx_exit_dump");

@@ -18,8 +18,8 @@ struct scx_common_opts {
 	bool verbose;
 };
 
-/* Outcome of one generation of a scheduler: from the load of the BPF object to the end of the
- * scheduler. A restart begins a new generation. */
+/* Outcome of one generation of a scheduler. A generation lasts from the open of the BPF object to
+ * the end of the scheduler. A restart begins a new generation. */
 enum scx_outcome {
 	SCX_OUTCOME_DONE,
 	SCX_OUTCOME_RESTART,
@@ -79,7 +79,7 @@ void scx_class_switch_start(void);
 /* cgroups.c: the result of scx_cgroups_find(). */
 struct scx_cgroups {
 	int nr; /* number of cgroups found */
-	char first[PATH_MAX + 32]; /* a control and its cgroup's path */
+	char first[PATH_MAX + 32]; /* a control of the first one, and the path of that cgroup */
 };
 /* Find the cgroups below @root where any of @controls (SCX_CGROUP_*) differs from its default. */
 void scx_cgroups_find(const char *root, unsigned int controls, struct scx_cgroups *cgroups);
@@ -127,7 +127,7 @@ void scx_stats_print(const struct scx_sched *sched, void *skel, FILE *out);
 
 /* answers.c: return the answer to a request for statistics, a line that the caller frees; NULL if
  * there is no memory. @now: the current values, NULL between generations. @before: the values from
- * which increases are counted. An answer with increases sets them to @now. */
+ * which increases are counted. An answer with increases copies @now to @before. */
 char *scx_answer(const struct scx_sched *sched, const char *line, size_t len, const void *now,
 		 void *before);
 char *scx_answer_too_long(void);

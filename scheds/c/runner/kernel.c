@@ -111,8 +111,8 @@ bool scx_kernel_has_ext_server(void)
 	return btf && scx_btf_member(btf, "rq", "ext_server");
 }
 
-/* Wait until the kernel has unloaded a scheduler that was ejected or killed, but at most
- * DISABLING_WAIT_MS. */
+/* If the kernel is unloading a scheduler, for example after an ejection, wait until that is done,
+ * but at most DISABLING_WAIT_MS. */
 static void wait_while_disabling(void)
 {
 	const struct timespec poll = { .tv_nsec = DISABLING_POLL_MS * 1000000L };
@@ -128,7 +128,7 @@ static bool ends_with(const char *name, const char *suffix)
 	return len >= suffix_len && !strcmp(name + len - suffix_len, suffix);
 }
 
-/* Whether the last parameter of a function has this name. */
+/* Whether the last parameter of @func is called @name. */
 static bool last_param_is(const struct btf *btf, const struct btf_type *func, const char *name)
 {
 	const struct btf_type *proto = btf__type_by_id(btf, func->type);
@@ -138,11 +138,11 @@ static bool last_param_is(const struct btf *btf, const struct btf_type *func, co
 }
 
 /*
- * Since 7.1 many kfuncs have a hidden last argument, `aux`. The kernel's build removes it from
- * their public prototype in BTF and keeps it in that of their `_impl` twin. The build finds these
- * kfuncs by BTF tags, which an old pahole does not write for all of them. A kfunc without the tag
- * keeps the argument, and programs cannot call it. Which kfuncs lack the tag depends on the build.
- * Debian's backports of 7.1 and 7.2 are affected.
+ * Since 7.1 many kfuncs have a hidden last argument, `aux`. The kernel's build removes the argument
+ * from the BTF prototype of each such kfunc, and keeps it in the prototype of a twin with the
+ * suffix `_impl`. The build finds these kfuncs by BTF tags, which an old pahole does not write for
+ * all of them. A kfunc without the tag keeps the argument, and programs cannot call the kfunc.
+ * Which kfuncs lack the tag depends on the build. Debian's backports of 7.1 and 7.2 are affected.
  */
 static bool btf_has_hidden_args(const struct btf *btf)
 {

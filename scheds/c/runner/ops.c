@@ -67,8 +67,8 @@ bool scx_btf_enum(const struct btf *btf, const char *type, const char *name, uin
 
 	t = id < 0 ? NULL : btf__type_by_id(btf, id);
 	for (int i = 0; t && i < btf_vlen(t); i++) {
-		/* In the kernel's BTF, most of these types are an enum before 6.16, and an enum64
-		 * since. */
+		/* In the kernel's BTF, a type is an enum or an enum64, depending on its values and
+		 * on the kernel. */
 		bool is64 = btf_is_enum64(t);
 		uint32_t off = is64 ? btf_enum64(t)[i].name_off : btf_enum(t)[i].name_off;
 

@@ -37,9 +37,10 @@ void scx_main_fail(const char *fmt, ...)
 }
 
 /*
- * These programs return 0 from main() even if the scheduler was ejected; _exit() replaces that
- * status. exit() calls this function after all functions of atexit() and all other destructors,
- * because 101 is the lowest priority number that programs may use.
+ * These programs may return 0 from main() even if the scheduler was ejected; _exit() replaces that
+ * status. exit() calls this function after all functions registered with atexit() and after all
+ * other destructors of the program, because 101 is the lowest priority number that programs may
+ * use.
  */
 static void __attribute__((destructor(101))) at_exit(void)
 {

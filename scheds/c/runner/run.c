@@ -161,9 +161,9 @@ static void close_skel(struct run *run)
 }
 
 /*
- * Run an attached scheduler until it ends. Registration reports success even if the scheduler fails
- * right after it, as when ops.init() returns an error: then the exit record has the cause, and the
- * kernel has not incremented enable_seq.
+ * Run an attached scheduler until it ends. Registration reports success even if the kernel fails to
+ * enable the scheduler, for example because ops.init() returns an error. In this case the exit
+ * record has the cause, and the kernel has not incremented enable_seq.
  */
 static enum scx_outcome run_attached(struct run *run)
 {
@@ -259,13 +259,14 @@ static int block_stop_signals(void)
 	return signalfd(-1, &signals, SFD_CLOEXEC);
 }
 
-/* Make glibc return each large block of memory to the kernel when it is freed. By default, glibc
- * raises the limit to the size of the largest block that was freed so far. After a restart, the
- * process would keep up to 10 MB that libbpf had needed for the kernel's type information. */
+/* Make glibc return each block of at least M_MMAP_THRESHOLD bytes to the kernel when the block is
+ * freed. By default, glibc raises this threshold to the size of the largest block that was freed so
+ * far. After a restart, the process would keep up to 10 MB that libbpf had needed for the kernel's
+ * type information. */
 static void return_freed_blocks(void)
 {
 #ifdef M_MMAP_THRESHOLD
-	/* glibc's initial limit, 128 KiB. To set a limit disables its adjustment. */
+	/* glibc's initial threshold, 128 KiB. Setting the threshold disables its adjustment. */
 	mallopt(M_MMAP_THRESHOLD, 128 << 10);
 #endif
 }

@@ -34,16 +34,17 @@ enum {
 	SCX_CGROUP_MAX = 1 << 2, /* cpu.max */
 };
 
-/* The functions of a generated skeleton, without its type. Use SCX_SKEL(). */
+/* The functions of a generated skeleton, with void * in place of its type. Use SCX_SKEL(). */
 struct scx_skel {
 	void *(*open)(void);
 	int (*load)(void *skel);
 	void (*destroy)(void *skel);
 };
 
-/* Kinds of statistics. A client of the socket gets the current value of a gauge. Of a counter it
- * gets the increase since the last such answer to this client, or since the client connected if
- * there was none. If it asks for totals, it gets the value since the scheduler was loaded. */
+/* Kinds of statistics. A client of the statistics socket gets the current value of a gauge. For a
+ * counter, the client gets the increase since the last answer with increases that it got or, if
+ * there was none, since it connected. If it asks for totals, it gets the increase since the
+ * scheduler was loaded. */
 enum scx_stat_kind {
 	SCX_STAT_COUNTER,
 	SCX_STAT_GAUGE,
@@ -102,7 +103,7 @@ struct scx_sched {
 	int (*wake_fd)(void *skel);
 
 	/* The statistics, terminated by an entry without a name; NULL for none. They are printed as
-	 * a line of NAME=VALUE, with the values of counters since the scheduler was loaded. */
+	 * a line of NAME=VALUE pairs. Counters count since the scheduler was loaded. */
 	const struct scx_stat *stats;
 	/* The size in bytes of the struct of statistics, at most SCX_STATS_MAX_BYTES, and a
 	 * function that fills in the struct. */
@@ -145,16 +146,17 @@ double scx_parse_number(const struct argp_state *state, const char *option, cons
 			double min, double max);
 
 /*
- * For configure(): set the flag @name (SCX_OPS_*) in ops.flags, by the bit that the running kernel
- * has for it. Returns false if the kernel does not know the flag.
+ * For configure(): set the flag @name (SCX_OPS_*) in ops.flags, with the running kernel's value of
+ * the flag. Returns false if the kernel does not know the flag.
  */
 bool scx_ops_set_flag(void *skel, const char *name);
 
 /*
- * For configure() of a scheduler whose ops.cpu_release() re-enqueues the tasks of a CPU taken by a
- * real-time task. If the kernel has @kfunc, with which another BPF program of the scheduler
- * re-enqueues them, remove the callback, because such kernels report it as deprecated. Else set the
- * flag that the callback requires (scx/migration.bpf.h). Returns whether the callback was removed.
+ * For configure() of a scheduler whose ops.cpu_release() re-enqueues the tasks of a CPU that a task
+ * of a higher class has taken. If the kernel has @kfunc, with which another BPF program of the
+ * scheduler re-enqueues these tasks, remove the callback, because such kernels report the callback
+ * as deprecated. Otherwise set the flag that the callback requires (scx/migration.bpf.h). Returns
+ * whether the callback was removed.
  */
 bool scx_ops_replace_cpu_release(void *skel, const char *kfunc);
 

@@ -40,8 +40,8 @@ struct scx_server {
 	void *skel; /* NULL between generations */
 	struct stat file; /* the file of the socket */
 	size_t nr; /* number of clients */
-	/* The descriptors of the enum below, and one of a client at each index from FIRST_CLIENT
-	 * on. */
+	/* Both arrays are indexed by the enum below. Each index from FIRST_CLIENT on is that of a
+	 * client. */
 	struct pollfd fds[CLIENTS_MAX + 3];
 	struct client *clients[CLIENTS_MAX + 3];
 };
@@ -96,8 +96,8 @@ static void accept_client(struct scx_server *server)
 		close_most_silent(server);
 	fd = accept4(server->fds[LISTENER].fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0) {
-		/* Close a client to free a descriptor and memory. If there is none, ignore new
-		 * clients until the next scx_server_wait(), because poll() would not sleep. */
+		/* Close a client to free a descriptor and memory. If there is no client, ignore new
+		 * clients until the next scx_server_wait(). Otherwise poll() would not sleep. */
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
 			if (!server->nr)
 				server->fds[LISTENER].events = 0;

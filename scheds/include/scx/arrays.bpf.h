@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Arrays whose length user space sets before the load, and addresses of array elements that the
- * verifier accepts.
+ * Arrays whose length user space sets before the load, and pointers to array elements, with bounds
+ * checks that the verifier understands.
  */
 #ifndef __SCX_ARRAYS_BPF_H
 #define __SCX_ARRAYS_BPF_H
@@ -17,7 +17,7 @@
 #define RESIZABLE_ARRAY(elfsec, arr) arr[1] SEC("." #elfsec "." #arr)
 
 /*
- * Return @base + @off if @off <= @last, else NULL. This is written in assembly, because the
+ * Return @base + @off if @off <= @last, else NULL. This is written in assembly, because in C the
  * compiler might check a copy of the offset in another register. The verifier would then not know
  * the bounds of the offset that is added.
  */

@@ -6,16 +6,18 @@
 
 #include "time.h"
 
-/* Update a moving average in which the new value has a weight of 1/4. Values below 4 count as 0. */
+/* Return the moving average @old, updated with @new, which has a weight of 1/4. If @new is below 4,
+ * it counts as 0. An average below 4 does not decay. */
 static inline u64 scx_average(u64 old, u64 new)
 {
 	return old - old / 4 + new / 4;
 }
 
 /*
- * Update the average frequency @freq, events per @unit_ns, after an event that follows the previous
- * one by @interval_ns. The frequency of a single interval is limited to @max. An interval of 0 does
- * not change the average: the previous event was on a CPU whose clock is ahead.
+ * Return the average frequency @freq, events per @unit_ns, updated after an event that follows the
+ * previous one by @interval_ns. The frequency of a single interval is limited to @max. An interval
+ * of 0 does not change the average: either the clock has not advanced, or the previous event was on
+ * a CPU whose clock is ahead.
  */
 static inline u64 scx_average_freq(u64 freq, u64 interval_ns, u64 unit_ns, u64 max)
 {

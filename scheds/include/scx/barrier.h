@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Memory order between two CPUs, or between a BPF program and user space. Each side stores a word
- * and then reads the word that the other side stores. For at least one side to see the other
- * side's store, both sides need a full barrier between their two accesses, on x86 too.
+ * and then reads the word that the other side stores. For at least one side to see the other side's
+ * store, both sides need a full barrier between their two accesses, on x86 too.
  *
  * BPF has no barrier instruction. An atomic operation that fetches the old value (BPF_FETCH) is a
- * full barrier on every architecture. An atomic operation without BPF_FETCH orders nothing, and
- * clang before version 20 drops BPF_FETCH if the old value is not used.
+ * full barrier on every architecture. An atomic operation without BPF_FETCH guarantees no order,
+ * and clang before version 20 drops BPF_FETCH if the old value is not used.
  */
 #ifndef __SCX_BARRIER_H
 #define __SCX_BARRIER_H

@@ -3,15 +3,17 @@
  * The tree of cgroups with their weights, and the shares computed from them (cgroup.h).
  *
  * A scheduler that includes this file
- *  - defines the callbacks with SCX_CGROUP_OPS() and names them with SCX_CGROUP_CALLBACKS();
+ *  - defines the callbacks with SCX_CGROUP_OPS(), and adds them to its table of callbacks with
+ *    SCX_CGROUP_CALLBACKS();
  *  - says which of cpu.weight, cpu.idle and cpu.max it implements: in its struct scx_sched (C) or
  *    by Scheduler::cgroup_controls() (Rust);
- *  - keeps a struct scx_cgroup_task for each task, and calls scx_cgroup_task_*() as their comments
- *    say;
+ *  - keeps a struct scx_cgroup_task for each task, and calls the functions scx_cgroup_task_*() as
+ *    their comments say;
  *  - applies the weights of the cgroups in one of three ways: it charges CPU time with
  *    scx_cgroup_charge() and scx_share_cost() instead of scx_vtime_cost(), or it uses effective
  *    weights (cgroup.h) instead of the tasks' own weights, or it scales each task's weight by
- *    scx_cgroup_task_weight() / SCX_WEIGHT_DFL, which ignores the upper levels of the tree.
+ *    scx_cgroup_task_weight() / SCX_WEIGHT_DFL. The last way ignores the upper levels of the tree,
+ *    and does not need ops.runnable() and ops.quiescent().
  *
  * Only runnable tasks count. A cgroup is active, which means that it is part of its parent's load,
  * while it or one of its descendants has a runnable task. A wakeup changes the load of the task's
@@ -130,7 +132,7 @@ static inline s64 scx_cgroup_settle(struct scx_cgroup *cg)
 	return change;
 }
 
-/* Free the slot of a removed cgroup, unless a dying task is still runnable. */
+/* Free the slot of a removed cgroup, unless a dying task of the cgroup is still runnable. */
 static inline void scx_cgroup_try_free(struct scx_cgroup *cg)
 {
 	if (READ_ONCE(cg->load) > 0 || !__sync_bool_compare_and_swap(&cg->is_gone, 1, 0))
@@ -389,7 +391,7 @@ static inline s32 scx_cgroup_do_init(struct cgroup *cgrp, struct scx_cgroup_init
 		cg->vtime = above ? above->vtime : 0;
 	}
 	err = bpf_map_update_elem(&scx_cgroup_slots, &id, &slot, BPF_ANY);
-	/* The kernel does not call ops.cgroup_exit() after a failure. */
+	/* The kernel does not call ops.cgroup_exit() after a failure of ops.cgroup_init(). */
 	if (err && cg && cg->id == id) {
 		cg->is_gone = 1;
 		scx_cgroup_try_free(cg);

@@ -74,7 +74,8 @@ static inline u64 scx_share_slice(u64 slice_ns, u64 share, u64 cost_ns, u64 min_
  * For any other task, it is the weight of its top-level cgroup (the child of the root cgroup that
  * contains the task), times the task's part of that cgroup. Unlike a share, it does not change when
  * another child of the root cgroup becomes active or inactive, so a scheduler may compare and add
- * up the weights in each of several queues. In units of 2^-SCX_EFFECTIVE_SHIFT.
+ * up the weights in each of several queues. Effective weights are in units of
+ * 2^-SCX_EFFECTIVE_SHIFT.
  */
 #define SCX_EFFECTIVE_SHIFT 16
 
@@ -92,7 +93,7 @@ static inline u64 scx_effective_weight(u32 weight, u64 share)
 }
 
 /* Return the virtual time, ns, by which @ran_ns of CPU time advances a task of this effective
- * weight: scx_vtime_cost() with fractions of weights. */
+ * weight. This is like scx_vtime_cost(), but the weight has a fractional part. */
 static inline u64 scx_effective_cost(u64 ran_ns, u64 effective)
 {
 	if (ran_ns > SCX_EFFECTIVE_RAN_MAX_NS)
@@ -125,8 +126,8 @@ struct scx_quota {
  * number. */
 #define SCX_QUOTA_MAX_US (1ULL << 44)
 
-/* Convert a quota reported by the kernel. The quota is at least SCX_QUOTA_MIN_US, and a period of 0
- * becomes the default, because both are divisors. An unlimited quota becomes 0. */
+/* Convert a quota reported by the kernel. A smaller quota is raised to SCX_QUOTA_MIN_US, and a
+ * period of 0 becomes the default, because both are divisors. An unlimited quota becomes 0. */
 static inline struct scx_quota scx_quota_of(u64 period_us, u64 quota_us, u64 burst_us)
 {
 	struct scx_quota quota = { 0 };

@@ -2,11 +2,11 @@
 /*
  * cpu.max of cgroups: quotas of CPU time per period, at every level.
  *
- * The CPU time of a task is charged to its cgroup and to all ancestors of that cgroup that have a
- * quota. If several CPUs begin slices at once, a cgroup may exceed the quota of one period. The
- * scheduler then holds back the tasks of the cgroup (scx_cgroup_max_until()) until the quotas of
- * later periods have made up for the excess. While no cgroup has a quota, the overhead is one check
- * of scx_nr_quotas.
+ * The CPU time of a task is charged to each cgroup that has a quota, from the task's own cgroup
+ * upwards. A cgroup may exceed the quota of one period, for example if several CPUs begin slices at
+ * once. The scheduler then holds back the tasks of the cgroup (scx_cgroup_max_until()) until the
+ * quotas of later periods have made up for the excess. While no cgroup has a quota, a charge or a
+ * query costs one check of scx_nr_quotas.
  */
 #ifndef __SCX_CGROUP_MAX_BPF_H
 #define __SCX_CGROUP_MAX_BPF_H
@@ -47,7 +47,7 @@ static inline void scx_cgroup_max_refill(struct scx_cgroup_max *max, u64 now)
 	__sync_fetch_and_add(&max->left_ns, scx_quota_refilled(&max->quota, left_ns, nr) - left_ns);
 }
 
-/* Charge @ran_ns to the task's cgroup and to each of its ancestors, where they have a quota. */
+/* Charge @ran_ns to each cgroup that has a quota, from the task's own cgroup upwards. */
 static inline void scx_cgroup_max_charge(const struct scx_cgroup_task *t, u64 ran_ns)
 {
 	u32 slot = scx_cgroup_task_slot(t);

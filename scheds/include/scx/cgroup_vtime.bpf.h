@@ -6,8 +6,9 @@
  * advances by the CPU time of all tasks, since all shares add up to one. So a task's virtual time
  * keeps up with the machine's as long as the task gets its share. Three cases are handled here:
  *  - A task cannot use its share, because the share is more than one CPU, or because the CPUs that
- *    the task may use are too few for the shares of their tasks. Such a task falls behind the
- *    machine's virtual time, and the other tasks get ahead of the machine's virtual time.
+ *    the task may use are too few for the shares of all tasks on these CPUs. Such a task falls
+ *    behind the machine's virtual time, and the other tasks get ahead of the machine's virtual
+ *    time.
  *  - CPUs are idle. A running task then takes no CPU time from other tasks, so its CPU time does
  *    not count against it later.
  *  - A share is so small that the task would wait longer than the kernel's watchdog allows.
@@ -28,16 +29,17 @@
  * busy, the machine's virtual time advances as fast as real time, and a task waits for 8 s at most,
  * well below the timeout of the kernel's watchdog (30 s). If all CPUs are busy, a task waits for
  * 2 s at most. Because of this limit, a task gets more CPU time than its share if one slice costs
- * more than the maximum lead: on a machine with one CPU, a slice of 1 ms with a share below 1/2000.
+ * more than the maximum lead: for example, on a machine with one CPU, a slice of 1 ms with a share
+ * below 1/2000.
  */
 #define SCX_VCLOCK_AHEAD_NS (2 * NSEC_PER_SEC)
 #define SCX_VCLOCK_CPUS 4
 
 /*
  * Maximum lag of a task's virtual time behind the machine's, scaled by CPUs like the maximum lead.
- * A task whose share is more than one CPU falls behind although it runs all the time, and can catch
- * up on at most this lag later. The machine's virtual time lags behind the first waiting task by at
- * most the same time (scx_vclock_advance()): half of the maximum lead, so that the other half is
+ * A task whose share is more than one CPU falls behind although it runs all the time, and can make
+ * up for at most this lag later. The machine's virtual time lags behind the first waiting task by
+ * at most the same time (scx_vclock_advance()): half of the maximum lead, so that the other half is
  * left for the tasks that wait behind the first.
  */
 #define SCX_VCLOCK_BEHIND_NS (SCX_VCLOCK_AHEAD_NS / 2)

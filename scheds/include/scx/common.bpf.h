@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The header that every BPF scheduler includes: types, kfuncs, and the macros to define callbacks.
- * Sources written for the kernel's own sched_ext headers find all names that they use here
- * (docs/upstream.md).
+ * It also provides the names of the kernel's own sched_ext headers, for sources that are written
+ * for those (docs/upstream.md).
  */
 #ifndef __SCX_COMMON_BPF_H
 #define __SCX_COMMON_BPF_H
@@ -68,8 +68,8 @@ static inline __attribute__((format(printf, 1, 2))) void scx_fmt_check(const cha
 /* Print into the debug dump. Use it in ops.dump*() only. */
 #define scx_bpf_dump(fmt, args...) __SCX_BSTR(scx_bpf_dump_bstr, fmt, ##args)
 
-/* Whether @p is a kernel thread bound to one CPU. Such a thread must never wait for another CPU or
- * for user space, because other tasks depend on it. */
+/* Whether @p is a kernel thread bound to one CPU. Such a thread must never wait until another CPU
+ * or user space dispatches it, because other tasks depend on it. */
 static inline bool scx_task_is_percpu_kthread(const struct task_struct *p)
 {
 	return (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1;

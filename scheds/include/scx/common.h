@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Macros and functions for the user-space side of C schedulers with their own main(), with the
- * names of the kernel's own headers (docs/upstream.md). The C schedulers below scheds describe
- * themselves to the runner instead (scheds/c/runner/runner.h), and do not need this header.
+ * Macros and functions for the user-space side of C schedulers that have their own main(). The
+ * names are those of the kernel's own headers (docs/upstream.md). The C schedulers below scheds
+ * describe themselves to the runner instead (scheds/c/runner/runner.h), and do not need this
+ * header.
  *
  * The functions are in scheds/c/runner/own_main.c, which is linked into the program. They take the
  * same steps as the runner: check the kernel, remove what the kernel lacks from the object, attach
@@ -94,7 +95,7 @@
 #define UEI_REPORT(skel, uei_name) \
 	scx_main_report(&(skel)->data->uei_name, (skel)->data_##uei_name##_dump->uei_name##_dump)
 
-/* Whether the exit code requests that the scheduler is loaded again, as after CPU hotplug. */
+/* Whether the exit code requests that the scheduler be loaded again, as after CPU hotplug. */
 #define UEI_ECODE_RESTART(ecode) (((ecode) & SCX_ECODE_ACT_MASK) == SCX_ECODE_ACT_RESTART)
 /* Parts of the exit code: the scheduler's own code, the kernel's reason and action. */
 #define UEI_ECODE_USER(ecode) ((u32)(ecode))

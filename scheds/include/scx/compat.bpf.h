@@ -15,8 +15,8 @@
  *
  * Differences that no wrapper can hide:
  *  - scx_bpf_select_cpu_dfl() from ops.enqueue() aborts the scheduler on 6.12.
- *  - On 7.2, a callback that holds the lock of one CPU's run queue aborts the scheduler if it calls
- *    scx_bpf_cpuperf_set() for another CPU.
+ *  - Since 6.15, a callback that holds the lock of one CPU's run queue aborts the scheduler if it
+ *    calls scx_bpf_cpuperf_set() for another CPU.
  *  - On 7.2, the kernel calls ops.dequeue() whenever a task is dispatched from a user DSQ. On 6.12,
  *    it does so only if a task is dequeued before it is dispatched.
  */
@@ -175,7 +175,7 @@ static inline bool scx_dsq_reenq(u64 dsq_id, u64 reenq_flags)
 /* ---- tasks --------------------------------------------------------------- */
 
 /* Set the remaining slice of @p, ns. Before 6.19, this writes the member directly. Newer kernels
- * accept such a write, but warn of it, so they get the kfunc. */
+ * accept such a write, but warn about it, so this calls the kfunc there. */
 static inline void scx_bpf_task_set_slice(struct task_struct *p, u64 slice)
 {
 	if (bpf_ksym_exists(scx_bpf_task_set_slice___new))
@@ -202,8 +202,8 @@ static inline struct cgroup *scx_bpf_task_cgroup(struct task_struct *p)
 }
 
 /*
- * Return the element of @p in the task storage @map, which is created if there is none; NULL on
- * failure. The allocator of 7.2 does not wait for locks, and fails if another CPU holds one. So
+ * Return the element of @p in the task storage @map, NULL on failure. If there is no such element,
+ * create it. The allocator of 7.2 does not wait for locks, and fails if another CPU holds one. So
  * this tries up to 16 times: without the element, ops.init_task() might have to fail, and with it
  * the fork.
  */
@@ -297,7 +297,7 @@ static inline s32 __scx_pick_idle_in(const struct cpumask *mask, s32 prev_cpu, u
 /*
  * Pick and claim an idle CPU that is in @cpus_allowed and in p->cpus_ptr. Returns a negative errno
  * if there is none. @flags: SCX_PICK_IDLE_*. Call it only from ops.select_cpu() and ops.enqueue().
- * Before 6.16, __scx_pick_idle_in() replaces the kfunc, and @wake_flags are ignored.
+ * Before 6.16, __scx_pick_idle_in() replaces the kfunc, and @wake_flags is ignored.
  */
 static inline s32 scx_bpf_select_cpu_and(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
 					 const struct cpumask *cpus_allowed, u64 flags)
@@ -338,9 +338,9 @@ static inline s32 scx_bpf_cpu_node(s32 cpu)
 }
 
 /*
- * CPUs of one node. Schedulers that call these functions set SCX_OPS_BUILTIN_IDLE_PER_NODE, which
- * was added to the kernel together with the kfuncs. On kernels without the kfuncs, @node is ignored
- * and the functions refer to the CPUs of the whole machine.
+ * The CPUs of one node. Schedulers that call these functions must set
+ * SCX_OPS_BUILTIN_IDLE_PER_NODE, which was added to the kernel together with the kfuncs. On kernels
+ * without the kfuncs, @node is ignored and the functions refer to the CPUs of the whole machine.
  */
 static inline const struct cpumask *scx_bpf_get_idle_cpumask_node(s32 node)
 {

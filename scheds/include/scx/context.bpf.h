@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The context in which a callback runs: a task, or an interrupt, such as the timer that wakes a
- * task up. */
+/* The context in which a callback runs: a task, or an interrupt, such as that of a timer that wakes
+ * up a task. */
 #ifndef __SCX_CONTEXT_BPF_H
 #define __SCX_CONTEXT_BPF_H
 

@@ -27,8 +27,8 @@ static struct scx_cpufreq scx_cpufreqs[SCX_CPUS_MAX];
 
 /*
  * Note that a task starts to run on @cpu or, if @was_busy, that a task has run there since the last
- * call. Call it with the run queue of @cpu locked: since 7.2, a callback that holds the lock of one
- * CPU's run queue may not request a level for another CPU.
+ * call. Call it with the run queue of @cpu locked: since 6.15, a callback that holds the lock of
+ * one CPU's run queue may not request a level for another CPU.
  */
 static inline void scx_cpufreq_note(s32 cpu, bool was_busy)
 {
@@ -54,8 +54,8 @@ static inline void scx_cpufreq_note(s32 cpu, bool was_busy)
 	freq->level = level;
 }
 
-/* Request a level for all online CPUs: the fixed one, or at first the highest one if levels are
- * computed from the utilization. */
+/* Request a level for all online CPUs: the fixed level or, if levels are computed from the
+ * utilization, the highest level until the first measurement. */
 static inline void scx_cpufreq_init(void)
 {
 	s32 level = scx_cpus.perf_level;

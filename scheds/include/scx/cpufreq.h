@@ -9,9 +9,10 @@
 /* The highest performance level: SCX_CPUPERF_ONE. */
 #define SCX_PERF_MAX 1024
 
-/* Thresholds of utilization. At SCX_PERF_HIGH or more, the highest level is requested, so that a
- * busy CPU reaches full speed at once. At SCX_PERF_LOW or less, half of the highest level is
- * requested. Between the thresholds the level is the utilization, which may be below that half. */
+/* Thresholds of utilization, 0 to SCX_PERF_MAX. At SCX_PERF_HIGH or more, the highest level is
+ * requested, so that a busy CPU reaches full speed at once. At SCX_PERF_LOW or less, half of the
+ * highest level is requested. Between the thresholds the level is the utilization, which may be
+ * below that half. */
 #define SCX_PERF_HIGH 768
 #define SCX_PERF_LOW 256
 
@@ -23,7 +24,7 @@ static inline u32 scx_perf_util(u64 busy_ns, u64 ns)
 	return busy_ns * SCX_PERF_MAX / ns;
 }
 
-/* Update a moving average in which the new value has a weight of 3/4. */
+/* Return the moving average @old, updated with @util, which has a weight of 3/4. */
 static inline u32 scx_perf_average(u32 old, u32 util)
 {
 	return (old + 3 * util) / 4;

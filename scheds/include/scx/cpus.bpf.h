@@ -131,10 +131,11 @@ static inline bool scx_is_woken_by_faster(const struct task_struct *p, s32 prev_
 
 /*
  * Claim an idle CPU for @p, in the primary domain if possible. Returns a negative number if there
- * is none. The kernel prefers idle cores, then the LLC and the node of @prev_cpu. On a hybrid
- * machine without a primary domain, a task whose waker runs on a faster CPU is placed near the
- * waker's CPU, unless @prev_cpu is idle, in the LLC of the waker's CPU, and not contended
- * (scx_is_smt_contended()).
+ * is none. Since 6.16, the kernel prefers fully idle cores to other idle CPUs. In either case, it
+ * prefers @prev_cpu, then the LLC and then the node of @prev_cpu. On a sync wakeup, it may prefer
+ * the waker's CPU. For older kernels, see __scx_pick_idle_in(). On a hybrid machine without a
+ * primary domain, a task whose waker runs on a faster CPU is placed near the waker's CPU, unless
+ * @prev_cpu is idle, in the LLC of the waker's CPU, and not contended (scx_is_smt_contended()).
  */
 static inline s32 scx_pick_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
@@ -219,8 +220,8 @@ static inline s32 scx_pick_fastest_idle(struct task_struct *p, s32 prev_cpu)
  * if the task should move to a better CPU (scx_should_move()), or if ops.select_cpu() was not
  * called for the task and @stays is false. With @stays, the caller prefers that the task stays on
  * @prev_cpu. A pinned task gets its own CPU only. If @fastest, use scx_pick_fastest_idle(). Returns
- * -EBUSY if the search found no idle CPU, -EAGAIN if there was no search, or if a pinned task
- * cannot get its CPU.
+ * the CPU; -EBUSY if the search found no idle CPU; -EAGAIN if there was no search, or if a pinned
+ * task cannot get its CPU.
  */
 static inline s32 scx_claim_on_enqueue(struct task_struct *p, s32 prev_cpu, u64 enq_flags,
 				       bool stays, bool fastest)
@@ -241,16 +242,17 @@ static inline s32 scx_claim_on_enqueue(struct task_struct *p, s32 prev_cpu, u64 
  * In ops.enqueue(), after the call that queues the task: kick an idle CPU that the task may use, a
  * CPU of the task's node if possible. Returns whether a CPU was kicked. The kernel does the actual
  * insertion when ops.enqueue() returns. A CPU that becomes idle between this search and the
- * insertion is missed, and the task waits until a slice ends.
+ * insertion is missed, and the task waits until a CPU next dispatches, for example at the end of a
+ * slice.
  */
 static inline bool scx_kick_idle_for(struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 
-	/* The CPU of a pinned task is not idle, or scx_claim_on_enqueue() would have claimed
-	 * it. It cannot become idle before the task is inserted, because this CPU holds the lock of
-	 * its run queue. While the affinity of the task changes, the task may still be on another
-	 * CPU. */
+	/* The CPU of a pinned task is not idle, or scx_claim_on_enqueue() would have claimed it. It
+	 * cannot become idle before the task is inserted, because ops.enqueue() is called with its
+	 * run queue locked. While the affinity of the task changes, the task may still be on
+	 * another CPU. */
 	if (scx_task_is_pinned(p) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 		return false;
 	if (!scx_any_idle())

@@ -184,8 +184,8 @@ static inline bool scx_dl_should_preempt(const struct scx_dl_task *t, s32 cpu, u
 }
 
 /* In ops.enqueue(), instead of scx_dl_insert(): run the wakee at once if it precedes the task that
- * runs on its CPU and all tasks that wait for this CPU (scx_preempts_at_once()). Returns whether it
- * runs. */
+ * runs on its CPU and all tasks that wait for that CPU (scx_preempts_at_once()). Returns whether
+ * the wakee runs at once. */
 static inline bool scx_dl_run_at_once(struct task_struct *p, struct scx_dl_task *t, u64 slice_ns,
 				      u64 deadline, u64 enq_flags)
 {

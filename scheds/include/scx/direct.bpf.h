@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tasks with deadlines (deadline.bpf.h): direct dispatch to idle CPUs, and queueing with a kick of
- * an idle CPU or preemption.
+ * Tasks with deadlines (deadline.bpf.h): direct dispatch to idle CPUs, and queueing, followed by a
+ * kick of an idle CPU or by preemption.
  */
 #ifndef __SCX_DIRECT_BPF_H
 #define __SCX_DIRECT_BPF_H
@@ -29,11 +29,11 @@ static inline void scx_dl_run_on(struct task_struct *p, struct scx_dl_task *t, s
 }
 
 /*
- * In ops.enqueue(), after a search for an idle CPU: run @p at once (scx_dl_run_at_once()), or queue
- * it with @deadline. A CPU that has become idle since the search is kicked for a queued task. If
- * there is none, and @p is new or has just woken up, preempt the task that runs on @cpu if
- * scx_dl_should_preempt() is true. In an idle phase (throttle.bpf.h), only queue it. Returns
- * whether a task is preempted.
+ * In ops.enqueue(), if no idle CPU was claimed for @p: run @p at once if possible
+ * (scx_dl_run_at_once()), else queue it with @deadline, and kick a CPU that has become idle
+ * meanwhile. If there is no such CPU, and @p is new or has just woken up, preempt the task that
+ * runs on @cpu if scx_dl_should_preempt() is true. In an idle phase (throttle.bpf.h), only queue
+ * @p. Returns whether a task is preempted.
  */
 static inline bool scx_dl_queue(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u64 slice_ns,
 				u64 deadline, u64 enq_flags)

@@ -65,7 +65,7 @@ static inline u64 scx_fair_slice_ns(const struct scx_fair_queue *queue)
 }
 
 /* Insert a task into the queue, ordered by its virtual time. The lead of a task that has had more
- * CPU time than its share is bounded, so that it does not wait too long. */
+ * CPU time than its share is bounded, so that the task does not wait too long. */
 static inline void scx_fair_insert(const struct scx_fair_queue *queue, struct task_struct *p,
 				   u64 enq_flags)
 {

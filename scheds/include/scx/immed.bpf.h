@@ -55,7 +55,8 @@ static inline u64 scx_immed_unless_sync(s32 cpu, u64 wake_flags)
 }
 
 /* In ops.enqueue(): insert the task into a FIFO DSQ. A task that the kernel enqueues again
- * (SCX_ENQ_REENQ) was already dispatched, so it keeps its remaining slice and goes to the head. */
+ * (SCX_ENQ_REENQ) was already dispatched, so it keeps its remaining slice and goes to the head of
+ * the DSQ. */
 static inline void scx_insert_fifo(struct task_struct *p, u64 dsq_id, u64 slice_ns, u64 enq_flags)
 {
 	if (enq_flags & SCX_ENQ_REENQ)

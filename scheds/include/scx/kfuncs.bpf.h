@@ -64,7 +64,8 @@ extern void scx_bpf_dsq_insert___void(struct task_struct *p, u64 dsq_id, u64 sli
 extern void scx_bpf_dispatch___old(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags)
 	__ksym __weak;
 
-/* Since 6.19 the arguments are in a struct. */
+/* Insert into a DSQ by vtime. Named scx_bpf_dispatch_vtime() in 6.12; since 6.19 the arguments are
+ * in a struct, and the kfunc returns bool. */
 extern bool __scx_bpf_dsq_insert_vtime___new(struct task_struct *p,
 					     struct scx_bpf_dsq_insert_vtime_args *args) __ksym
 __weak;

@@ -33,10 +33,10 @@ static inline void scx_kick_cpu(s32 cpu, u64 flags)
 /*
  * In ops.enqueue(), after the call that queues a task for @cpu only: kick @cpu if it is idle.
  *
- * If the task was woken by a task on the same CPU (the pid of the idle task is 0), the CPU is not
- * idle, and needs no interrupt. It cannot become idle before the task is inserted, because the
- * kernel holds the lock of its run queue. Other enqueues may come from a context switch, after
- * which the CPU may be idle.
+ * If the task wakes up while another task runs on this CPU, and @cpu is this CPU, the CPU is not
+ * idle, and needs no interrupt (the pid of the idle task is 0). The CPU cannot become idle before
+ * the task is inserted, because the kernel holds the lock of its run queue. Other enqueues may come
+ * from a context switch, after which the CPU may be idle.
  */
 static inline void scx_kick_idle_cpu(s32 cpu, u64 enq_flags)
 {

@@ -2,8 +2,8 @@
 /*
  * Tasks whose migration is disabled. Before 6.15, the kernel calls ops.enqueue() for them. Since
  * 6.15 it does so only if the scheduler sets SCX_OPS_ENQ_MIGRATION_DISABLED. Otherwise the kernel
- * inserts them into the local DSQ of their CPU, with a slice of 20 ms. This happens to a task whose
- * slice ends while it is within a BPF program that traces it.
+ * inserts them into the local DSQ of their CPU, with a slice of 20 ms. For example, a task is
+ * enqueued with its migration disabled if its slice ends while it executes a tracing BPF program.
  *
  * From 6.15 to 6.18, a scheduler with ops.cpu_release() needs that flag. The BPF trampoline,
  * through which the kernel calls a callback, disables migration of the current task. In
@@ -45,12 +45,13 @@ static inline bool scx_task_is_migration_disabled(const struct task_struct *p, u
 	return p->migration_disabled > nr_trampolines * scx_nr_disabled_by_trampoline;
 }
 
-/* Maximum slice of a task that does not wait in a queue because its migration is disabled. It soon
- * enables its migration, and at the end of the slice it is queued as usual. */
+/* Maximum slice, ns, of a task that bypasses the queues because its migration is disabled. Such a
+ * task soon enables its migration, and is queued as usual at the end of the slice. */
 #define SCX_MIGRATION_DISABLED_SLICE_NS (500 * 1000ULL)
 
-/* Return the slice, ns, of a task that is inserted into a local DSQ instead of a queue. Other tasks
- * get @slice_ns. Call it from ops.enqueue(), with its @enq_flags. */
+/* Return the slice, ns, of a task that is inserted into a local DSQ instead of a queue: @slice_ns,
+ * but at most SCX_MIGRATION_DISABLED_SLICE_NS if the migration of the task is disabled. Call it
+ * from ops.enqueue(), with its @enq_flags. */
 static inline u64 scx_bypass_slice_ns(const struct task_struct *p, u64 enq_flags, u64 slice_ns)
 {
 	if (slice_ns > SCX_MIGRATION_DISABLED_SLICE_NS &&

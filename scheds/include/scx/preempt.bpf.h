@@ -20,9 +20,9 @@
  */
 #define SCX_STRETCH_MIN_NS (4 * NSEC_PER_MSEC)
 
-/* Minimum stretch of a task that a queued task may preempt after a sync wakeup. A waker and a wakee
- * that exchange messages run better one after the other, so a sync wakeup preempts only CPU-bound
- * tasks. */
+/* Like SCX_STRETCH_MIN_NS, but for a queued task whose last wakeup was a sync wakeup. A waker and a
+ * wakee that exchange messages run better one after the other, so such a wakee preempts only
+ * CPU-bound tasks. */
 #define SCX_SYNC_STRETCH_MIN_NS (40 * NSEC_PER_MSEC)
 
 /* The task that runs on a CPU. */

@@ -38,12 +38,13 @@ static inline u64 __scx_ravg_mul(u64 value, u64 frac)
 /* ln(2), fixed point. */
 #define SCX_RAVG_LN_2 2977044472ULL
 
-/* Up to 1/1024 of the half-life, three terms of the series are enough: scx_ravg_decay_short(). A
- * task that sleeps often changes its value after such a short time. */
+/* Up to 1/1024 of the half-life, three terms of the series are enough: scx_ravg_decay_short(). Such
+ * short times are common for tasks that frequently sleep. */
 #define SCX_RAVG_SHORT_SHIFT 10
 
-/* scx_ravg_decay() for @elapsed_ns <= @half_life_ns >> SCX_RAVG_SHORT_SHIFT: 1 - x + x^2 / 2. The
- * next term of e^-x is x^3 / 6, which is less than 2^-32. */
+/* scx_ravg_decay() for @elapsed_ns <= @half_life_ns >> SCX_RAVG_SHORT_SHIFT: e^-x by the first
+ * three terms of its series, 1 - x + x^2 / 2, where x = ln(2) * @elapsed_ns / @half_life_ns. The
+ * next term is x^3 / 6, which is less than 2^-32. */
 static inline u64 scx_ravg_decay_short(u64 elapsed_ns, u64 half_life_ns)
 {
 	u64 exponent = (elapsed_ns << SCX_RAVG_FRAC_BITS) / half_life_ns * SCX_RAVG_LN_2 >>

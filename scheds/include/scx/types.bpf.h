@@ -93,7 +93,7 @@ typedef _Bool bool;
 #define PF_KTHREAD 0x00200000
 #define PF_NO_SETAFFINITY 0x04000000
 
-/* linux/sched/prio.h: real-time and deadline tasks have a smaller task_struct.prio. */
+/* linux/sched/prio.h: task_struct.prio of real-time and deadline tasks is smaller. */
 #define MAX_RT_PRIO 100
 
 /* uapi/linux/sched.h: task_struct.policy */

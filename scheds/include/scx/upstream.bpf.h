@@ -46,9 +46,9 @@
 #define __COMPAT_scx_bpf_task_cgroup(p) scx_bpf_task_cgroup(p)
 
 /*
- * Whether ops.select_cpu() has been called before this enqueue. On a kernel without the flag, the
- * result is always true. Such a kernel calls ops.select_cpu() for each wakeup of a task that may
- * use several CPUs.
+ * Whether ops.select_cpu() has been called before this enqueue. On a kernel without
+ * SCX_ENQ_CPU_SELECTED, the result is always true. Such a kernel calls ops.select_cpu() for each
+ * wakeup of a task that may use several CPUs.
  */
 static inline bool __COMPAT_is_enq_cpu_selected(u64 enq_flags)
 {

@@ -6,9 +6,9 @@
  * time of a task of weight 200 half as fast. If the task with the smallest virtual time runs next,
  * tasks share the CPU in proportion to their weights.
  *
- * A queue has a virtual time too, which follows those of its tasks. A task that is behind it has a
- * credit (or lag) and runs early. A task that is ahead of it has a debt (or lead) and has to wait.
- * Both are in ns of virtual time.
+ * A queue has a virtual time too, which follows those of its tasks. A task whose virtual time is
+ * behind the queue's has a credit (or lag) and runs early. A task whose virtual time is ahead of
+ * the queue's has a debt (or lead) and has to wait. Credits and debts are in ns of virtual time.
  *
  * Pure functions, tested on the host by tests/unit_c.
  */

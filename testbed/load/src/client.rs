@@ -133,7 +133,7 @@ pub(crate) fn hire(trade: Trade, control: &Arc<Control>) -> Result<Clients> {
     })
 }
 
-/// Starts a server, and connects all clients with it.
+/// Starts a server, and connects all clients to it.
 fn start_server(trade: Trade) -> Result<(Server, Vec<UnixStream>)> {
     let name = format!("scx_load-{}-{:p}", std::process::id(), &raw const trade);
     let address = SocketAddr::from_abstract_name(name)?;
@@ -189,7 +189,7 @@ fn work(trade: Trade, mut stream: UnixStream, control: &Control) -> Result<Serve
     Ok(served)
 }
 
-/// Serves if this process was started as a server. Returns the result, `None` if it is no server.
+/// Serves until the end if this process was started as a server. Otherwise, returns `None`.
 pub(crate) fn serve_if_asked() -> Option<Result<()>> {
     let args: Vec<String> = env::args().skip(1).collect();
     let [kind, count, work_us, replies] = args.as_slice() else {

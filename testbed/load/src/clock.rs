@@ -16,8 +16,8 @@ use rustix::time::{clock_gettime, ClockId, Timespec};
 const BLOCK: u32 = 50;
 
 /// The maximum number of blocks between two reads of the CPU time. The number must be small,
-/// because the speed so far is a bad estimate in an emulator. It runs its CPUs in turns, so a
-/// thread may become many times slower.
+/// because the speed so far is a bad estimate in an emulator: as the emulator runs its CPUs in
+/// turns, a thread may become many times slower.
 const BLOCKS_MAX: u32 = 200;
 
 /// The minimum timer slack, ns.
@@ -86,8 +86,8 @@ fn blocks_for(rest: Duration, used: Duration, done: u64) -> u32 {
     u32::try_from(blocks).map_or(BLOCKS_MAX, |blocks| blocks.clamp(1, BLOCKS_MAX))
 }
 
-/// Executes this many blocks of no-ops, without a system call. A block takes 50 ns in a guest
-/// that counts instructions, and much less on a real CPU. No-ops cost an emulator almost
+/// Executes `blocks` blocks of no-ops, without a system call. A block takes about 50 ns in a
+/// guest that counts instructions, and much less on a real CPU. No-ops cost an emulator almost
 /// nothing, so a guest with hogs is cheap.
 pub(crate) fn spin(blocks: u32) {
     for _ in 0..blocks {
@@ -95,7 +95,7 @@ pub(crate) fn spin(blocks: u32) {
     }
 }
 
-#[allow(unsafe_code)] // There is no safe wrapper: the compiler removes a loop without effects.
+#[allow(unsafe_code)] // The compiler would remove a loop of safe code without effects.
 fn no_ops() {
     // SAFETY: the instructions have no effect.
     unsafe {

@@ -117,8 +117,8 @@ impl<T: Send + 'static> Crew<T> {
     }
 }
 
-/// Stops threads after a number of checks. A test that stops threads after some time depends on
-/// when they begin.
+/// Stops threads after a number of checks. If a test stopped threads after some time, the result
+/// would depend on when the threads begin.
 #[cfg(test)]
 mod by_count {
     use std::cell::Cell;

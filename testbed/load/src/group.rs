@@ -20,7 +20,7 @@ const MESSAGE_BYTES: usize = 100;
 pub(crate) struct Mail {
     /// Number of messages.
     pub messages: u64,
-    /// Time until all senders had closed the pipe.
+    /// Time from the start of the receiver until all senders had closed the pipe.
     pub elapsed: Duration,
 }
 

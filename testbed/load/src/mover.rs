@@ -1,5 +1,5 @@
 //! Threads that keep moving each other to other CPUs (an affinity storm). A scheduler must handle a
-//! change at any time, whether the task is running, runnable, sleeping or waking up.
+//! change of affinity at any time: of a task that is running, runnable, sleeping or waking up.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use rustix::thread::{gettid, sched_getaffinity, sched_setaffinity, CpuSet, Pid};
 use crate::clock::use_cpu;
 use crate::control::{Control, Crew};
 
-/// CPU time between two changes.
+/// CPU time that a mover uses between two changes.
 const INTERVAL: Duration = Duration::from_micros(50);
 
 /// The average number of iterations between two sleeps of a mover. Movers sleep so that they are

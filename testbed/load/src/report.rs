@@ -199,7 +199,7 @@ impl fmt::Display for Forks {
     }
 }
 
-/// Processes started by storms, which are threads that start them as fast as possible.
+/// Processes started by storms: threads that start processes as fast as possible.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Storms {
     pub count: usize,

@@ -23,7 +23,7 @@ pub(crate) struct Staff {
     pub count: u32,
     /// CPU time per request.
     pub work: Duration,
-    /// Which workers share a lock, which a worker holds while it computes.
+    /// Which workers share a lock. A worker holds its lock while it computes.
     pub sharing: Sharing,
 }
 

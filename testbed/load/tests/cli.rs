@@ -1,6 +1,6 @@
 //! Tests of the command line and of its output.
 
-// clippy.toml allows this in test functions, but not in their helpers.
+// clippy.toml allows unwrap() in test functions, but not in their helpers.
 #![allow(clippy::unwrap_used)]
 
 use std::fs::{self, File};

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-/// Significant bits of a length. With 8 bits, the rounding error is below one percent.
+/// Number of high bits of a length that are kept. With 8, the rounding error is below one percent.
 const KEPT_BITS: u32 = 8;
 
-/// A distribution of lengths. Its memory is small for a thread with few runs, as most have, and
-/// bounded for any number of runs.
+/// A distribution of run lengths. It takes little memory for a thread with few runs, which is the
+/// usual case, and bounded memory for any number of runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lengths {
-    /// The count of each rounded length, ns.
+    /// The number of runs for each rounded length in ns.
     counts: BTreeMap<u64, u64>,
     count: u64,
     max_ns: u64,

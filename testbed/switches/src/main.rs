@@ -12,11 +12,11 @@
 //!
 //! "recording" on standard error means that all events are recorded from then on. Runs that began
 //! earlier are omitted; records that did not fit into the ring are counted and reported. Records
-//! are read every 20 ms, without wakeups in between.
+//! are read every 20 ms, and sooner after a full batch. A new record does not wake the reader.
 //!
-//! In text output, starts are seconds of the monotonic clock, and lengths are us. In JSON output,
-//! all times are integers in ns, except `elapsed_s`, which is seconds. Each line is an object, and
-//! the last one is the summary:
+//! In text output, starts are in seconds of the monotonic clock, lengths in us, and CPU times in
+//! ms. In JSON output, all times are integers in ns, except `elapsed_s`, which is in seconds. Each
+//! line is an object, and the last one is the summary:
 //!
 //! | `type` | fields |
 //! |---|---|
@@ -27,7 +27,7 @@
 //! `threads` has `pid` `tgid` `comm`; figures of its complete runs: `runs` (their number) `cpu_ns`
 //! `run_p50_ns` `run_p90_ns` `run_max_ns`; the length of an incomplete run: `running_ns`; and the
 //! counters `wakeups` `switches_in` `voluntary` `involuntary` `syscalls`. If a thread id is reused,
-//! the figures of all threads with this id are added.
+//! the figures cover all threads with this id.
 //!
 //! `recorder` records, without output; `session` runs a recording; `lengths` and `summary`
 //! aggregate; `output` prints.

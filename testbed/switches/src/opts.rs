@@ -106,8 +106,8 @@ impl Opts {
     }
 }
 
-/// Minimum and maximum of the ring, KiB. They are a page, and a quarter of the range of the ring's
-/// size field.
+/// Minimum and maximum size of the ring, KiB. The minimum is a page of 4 KiB. The maximum is 1 GiB,
+/// a quarter of the range of the map's 32-bit size.
 const RING_KIB: std::ops::RangeInclusive<u32> = 4..=1_048_576;
 
 fn ring_kib(text: &str) -> Result<u32, String> {

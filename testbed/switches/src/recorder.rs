@@ -46,10 +46,10 @@ pub(crate) const THREADS_MAX: usize = bpf_intf::SWITCHES_THREADS_MAX as usize;
 /// Maximum number of runs that [`Recorder::runs`] returns.
 pub(crate) const BATCH: usize = 16_384;
 
-/// What to record. A thread is recorded if all settings match.
+/// What to record. A run is recorded if `pids`, `comm` and `cpus` all match.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// Ids of threads and processes, at most [`PIDS_MAX`]. If there are none, all are recorded.
+    /// Ids of threads and processes, at most [`PIDS_MAX`]. If there are none, all ids match.
     pub pids: Vec<u32>,
     /// Names of threads.
     pub comm: CommFilter,
@@ -59,7 +59,7 @@ pub(crate) struct Settings {
     pub idle: bool,
     /// Whether system calls are counted.
     pub syscalls: bool,
-    /// Size of the ring, bytes, which is a power of two and at least a page.
+    /// Size of the ring, bytes: a power of two, at least a page.
     pub ring_bytes: u32,
 }
 
@@ -80,7 +80,8 @@ pub(crate) struct Recorder<'obj> {
 pub(crate) struct Ended {
     /// Complete runs that [`Recorder::runs`] has not returned.
     pub runs: Vec<Run>,
-    /// Runs that have not ended, up to the end of the recording. There is at most one per CPU.
+    /// Runs that were in progress at the end of the recording: at most one per CPU. Their length
+    /// is the time until then.
     pub running: Vec<Run>,
     /// All recorded threads, unordered.
     pub threads: Vec<Thread>,
@@ -226,7 +227,7 @@ fn attach(skel: &mut BpfSkel<'_>, syscalls: bool) -> Result<Vec<Link>> {
         attach_one(&mut progs.on_wakeup_new)?,
     ];
     if syscalls {
-        // Silence libbpf, which would print several lines if this fails.
+        // Silence libbpf, which would print several lines if the program cannot be attached.
         let print = libbpf_rs::set_print(None);
         let link = progs.on_sys_enter.attach();
         libbpf_rs::set_print(print);

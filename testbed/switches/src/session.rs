@@ -14,9 +14,9 @@ use crate::output::{Format, Output};
 use crate::recorder::{Recorder, Run, BATCH};
 use crate::summary::{Gathering, Summary};
 
-/// Interval of reading records. Each read makes this program run, so a shorter interval would
-/// disturb the recording more. A record takes 64 bytes, so the smallest ring holds about 60
-/// records, and the default ring about 65000.
+/// Interval at which records are read. Each read makes this program run, so a shorter interval
+/// would disturb the recording more. A record with its header takes 64 bytes, so the smallest ring
+/// holds about 60 records, and the default ring about 65000.
 const POLL: Duration = Duration::from_millis(20);
 
 /// Records according to `opts`, until the time limit or a signal. A closed pipe is not an
@@ -74,7 +74,7 @@ fn record(opts: &Opts, mut recorder: Recorder<'_>, shutdown: &Shutdown) -> Resul
     })
 }
 
-/// The output of runs.
+/// Writes runs, and gathers them for the summary.
 struct Writer<W> {
     output: Output<W>,
     gathering: Gathering,

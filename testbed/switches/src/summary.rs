@@ -18,7 +18,7 @@ pub(crate) struct Gathering {
 }
 
 impl Gathering {
-    /// Adds a complete run. Threads beyond [`THREADS_MAX`] are omitted.
+    /// Adds a complete run. Threads beyond the first [`THREADS_MAX`] are omitted.
     pub(crate) fn add(&mut self, run: &Run) {
         if let Some(lengths) = self.lengths.get_mut(&run.pid) {
             lengths.record(run.ran_ns);
@@ -49,10 +49,10 @@ impl Gathering {
     }
 }
 
-/// All figures.
+/// All figures of a recording.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Summary {
-    /// Duration of the recording.
+    /// Duration of the recording, seconds.
     pub elapsed_s: f64,
     /// Number of complete runs, including lost runs.
     pub runs: u64,
@@ -73,7 +73,8 @@ pub(crate) struct Row {
     pub run_p50_ns: Option<u64>,
     pub run_p90_ns: Option<u64>,
     pub run_max_ns: Option<u64>,
-    /// Length of the run that has not ended, ns; `None` if there is none.
+    /// Length of the run that has not ended, ns; `None` if there is none. Several idle tasks, which
+    /// share the id 0, may be running: only one of them is shown.
     pub running_ns: Option<u64>,
 }
 

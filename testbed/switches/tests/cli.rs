@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Tests of the command line, without recording.
 
-// clippy.toml allows this in test functions, but not in their helpers.
+// clippy.toml allows unwrap() in test functions, but not in their helpers.
 #![allow(clippy::unwrap_used)]
 
 use std::fs::File;

@@ -4,8 +4,8 @@
  * both sides together.
  *
  * It is a real-time task, so that loads delay neither the start of jobs nor the report of their
- * end. It is not a shell script, because a shell would start ten processes for each job, of several
- * milliseconds each under emulation, and one for each file that a test polls.
+ * end. It is not a shell script, because a shell would start ten processes for each job, and one
+ * for each read of a file that a test polls. Under emulation, a process takes several milliseconds.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -93,7 +93,8 @@ static void write_all(int fd, const char *from, size_t size)
 	}
 }
 
-/* A message is a single write, because jobs report their start themselves. */
+/* A message is a single write: new processes report their start themselves, at the same time as the
+ * agent writes. */
 __attribute__((format(printf, 1, 2))) static void report(const char *format, ...)
 {
 	char line[PATH_MAX];
@@ -135,7 +136,7 @@ static void report_end(const char *name, int status)
 	       (intmax_t)size_of(name, "stderr"));
 }
 
-/* Open a file of a job as the given descriptor. */
+/* Open `path` as the descriptor `fd`. If this fails, the job's process exits. */
 static void open_as(int fd, const char *path, int flags)
 {
 	int opened = open(path, flags, 0644);
@@ -169,7 +170,8 @@ static void change_user(const char *name)
 		_exit(CANNOT_START);
 }
 
-/* In the new process: become the job. The process is real-time until it has reported its start. */
+/* In the new process: become the job. The process is a real-time task until it has reported its
+ * start. An urgent job remains a real-time task. */
 static void become(const char *name, const char *output, const char *user)
 {
 	sigset_t none;
@@ -199,7 +201,7 @@ static bool is_octal(const char *digits)
 	return strspn(digits, "01234567") >= 4;
 }
 
-/* Decode a script in place: backslash, 0, three octal digits. */
+/* Decode a script in place: replace each backslash, 0 and three octal digits by a byte. */
 static void unescape(char *text)
 {
 	char *to = text;
@@ -240,7 +242,7 @@ static void start(char *rest)
 	if (!job)
 		die("memory");
 	strcpy(job->name, name);
-	/* A job of the same name that has ended, but whose descendants may still write. */
+	/* Remove the files of an earlier job of this name. Its descendants may still use them. */
 	forget(name);
 	if (mkdir(job_file(name, ""), 0755) || !write_script(name, rest) ||
 	    (job->pid = fork()) < 0) {
@@ -317,7 +319,7 @@ static void fetch(char *rest)
 	forget(name);
 }
 
-/* read NAME PATTERN: the contents of all files that match. */
+/* read NAME PATTERN: send the contents of all files that match. */
 static void read_files(char *rest)
 {
 	const char *name = strsep(&rest, " ");
@@ -336,7 +338,7 @@ static void read_files(char *rest)
 	free(found.data);
 }
 
-/* log NAME: the kernel's log buffer. */
+/* log NAME: send the kernel's log buffer. */
 static void read_log(const char *name)
 {
 	struct bytes found = { 0 };
@@ -353,7 +355,7 @@ static void read_log(const char *name)
 	free(found.data);
 }
 
-/* signal PID SIGNAL: a negative number is a process group. */
+/* signal PID SIGNAL: a negative PID means a process group. */
 static void send_signal(const char *rest)
 {
 	int pid, number;
@@ -403,7 +405,7 @@ static bool serve_lines(struct bytes *received)
 	return true;
 }
 
-/* The virtio-serial port with this name. */
+/* Open the virtio-serial port called `name`. Returns its descriptor, or -1 with errno. */
 static int open_port(const char *name, int flags)
 {
 	DIR *ports = opendir(PORTS);

@@ -3,13 +3,13 @@
  * scx_resume: the point where a guest is saved, and from which saved guests are resumed.
  *
  * It asks the host to stop the machine, which is then saved. A deterministic machine stops when all
- * its CPUs are idle (qemu_deterministic.c), another one at once. In a resumed machine, the host has
- * filled the guest's inbox with a cpio archive, which is unpacked to the root directory. The inbox
- * is memory of a PCI device, so that reading it takes only its instructions, independent of the
- * host.
+ * its CPUs are idle (qemu_deterministic.c), any other machine stops at once. In a resumed machine,
+ * the host has filled the guest's inbox with a cpio archive, which is unpacked to the root
+ * directory. The inbox is memory of a PCI device: reading it only executes instructions, so the
+ * timing does not depend on the host.
  *
- * A machine without an inbox cannot be saved: nothing happens. With --stop the machine is stopped
- * permanently.
+ * A machine without an inbox cannot be saved: the program does nothing. With --stop, it stops the
+ * machine permanently.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -37,7 +37,8 @@
 /* Size of the seed, which precedes the archive in the inbox. */
 #define SEED_BYTES 8
 
-/* Interval, in ns, of the checks for an archive, which begins with a digit. */
+/* Interval, in ns, at which the inbox is checked for an archive. An archive begins with a digit, an
+ * empty inbox with zeros. */
 #define POLL_NS 1000000
 
 /* Offsets of the used fields of a newc header, each of eight hexadecimal digits: see cpio(5). */
@@ -86,7 +87,7 @@ static const char *map_device(const char *name, size_t *size)
 	snprintf(id, sizeof(id), "%04lx:%04lx", vendor, device);
 	if (strcmp(id, INBOX_ID))
 		return NULL;
-	/* Before this, the device's memory is not accessible. */
+	/* The memory of a device is accessible only after the device has been enabled. */
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/enable", name);
 	fd = open(path, O_WRONLY);
 	if (fd < 0 || write(fd, "1", 1) != 1)
@@ -153,7 +154,7 @@ static void write_file(const char *name, mode_t mode, const char *data, size_t s
 	ssize_t written;
 	int fd;
 
-	/* Processes that have the old file open, such as a library, keep it. */
+	/* Do not overwrite an old file: processes may use it, for example as a library. */
 	unlink(name);
 	fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 	if (fd < 0)

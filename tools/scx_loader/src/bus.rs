@@ -6,8 +6,8 @@ pub const NAME: &str = "org.scx.Loader";
 /// Path of the service's only object.
 pub const PATH: &str = "/org/scx/Loader";
 
-/// Value of `CurrentScheduler` if no scheduler is running, and of `DefaultScheduler` if none is
-/// configured.
+/// Value of `CurrentScheduler` in the states stopped and failed, and of `DefaultScheduler` if none
+/// is configured.
 pub const NONE: &str = "unknown";
 
 mod client {
@@ -15,9 +15,10 @@ mod client {
 
     use zbus::proxy;
 
-    /// The client side of the properties, and of methods that change nothing. Clients call the
-    /// methods that change something by name, because these calls need message flags. Of these
-    /// methods, all but `RunOperation` return when the operation has completed or failed.
+    /// The client side of the properties, and of two methods that change nothing. The methods that
+    /// change something are missing here: their calls need message flags, so clients use
+    /// `call_with_flags()` of the proxy. `RunOperation` returns at once. The other methods that
+    /// change something return when the change is complete or has failed.
     #[proxy(
         interface = "org.scx.Loader",
         default_service = "org.scx.Loader",

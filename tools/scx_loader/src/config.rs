@@ -30,7 +30,7 @@ pub(crate) struct Config {
     /// The scheduler that is started with the loader, and by `RestoreDefault`.
     pub(crate) default: Option<Job>,
     pub(crate) default_mode: Mode,
-    /// The scheduler that replaces a scheduler after repeated failures.
+    /// The scheduler that replaces one that fails repeatedly.
     pub(crate) fallback: Option<Job>,
     pub(crate) supervision: Supervision,
     pub(crate) auto: Auto,

@@ -61,7 +61,7 @@ pub(crate) struct Profiles {
     source: Source,
     daemon: Option<Profile>,
     read_supply_at: Time,
-    /// When to follow a changed profile. `None` if it has been followed.
+    /// When to follow the profile. `None` if it has been followed.
     due_at: Option<Time>,
 }
 
@@ -108,8 +108,8 @@ impl Profiles {
         self.due_at = Some(now);
     }
 
-    /// Whether to follow the profile now. True once when a changed profile has remained the same
-    /// for [`SETTLED`], and once after a call of [`Self::follow_again`].
+    /// Whether to follow the profile now. True once when the profile has remained the same for
+    /// [`SETTLED`] since the start or a change, and once after a call of [`Self::follow_again`].
     pub(crate) fn is_due(&mut self, now: Time) -> bool {
         let is_due = self.due_at.is_some_and(|at| at <= now);
         if is_due {

@@ -219,8 +219,8 @@ pub(crate) async fn signal(bus: &Connection, operation: &Operation) {
     }
 }
 
-/// Authorizes and runs an operation, on a thread of its own. Returns when the operation has
-/// finished.
+/// Authorizes and runs an operation. Returns when the operation has finished, so each operation has
+/// a thread of its own.
 async fn run(calls: &Calls, caller: &Caller, id: u32, (action, request): Wanted) {
     let (bus, shared) = (&caller.bus, &calls.shared);
     if let Err(error) = caller.authorize(&shared.pending, action).await {

@@ -30,7 +30,8 @@ pub(crate) struct Status {
     reason: String,
     stderr_tail: Vec<String>,
     default: Option<String>,
-    /// Empty if the profile is unknown, or if the loader is not configured to follow it.
+    /// Empty if the profile is unknown, or if the loader is not configured to follow it, is absent,
+    /// or is of an earlier version.
     power_profile: String,
     /// What follows the power profile: `none`, `loader` or `scheduler`. Empty if the loader is
     /// absent, or of an earlier version.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Converts nested statistics to a list of numbers. Attributes of structs and fields determine the
-//! names and labels of the numbers: `_om_prefix` is prepended to the names of a struct's fields,
-//! `_om_label` is the label for the keys of a map, and `_om_skip` omits a field.
+//! names and labels of the numbers: `_om_prefix` of a struct is prepended to the full names of its
+//! numbers, `_om_label` is the label for the keys of a map, and `_om_skip` omits a field.
 
 use scx_stats::{FieldMeta, Kind, Shape, StructMeta};
 use serde_json::Value;
@@ -19,8 +19,8 @@ pub(crate) struct Metric {
     pub(crate) samples: Vec<(Vec<Label>, f64)>,
 }
 
-/// All numbers of `stats`, in the order of the metadata. Strings, lists and fields with `_om_skip`
-/// are left out. `None` if the metadata has no top struct.
+/// The numbers of `stats` that the metadata describes, in its order. Strings, lists and fields with
+/// `_om_skip` are left out. `None` if the metadata has no top struct.
 pub(crate) fn flatten(meta: &[StructMeta], stats: &Value) -> Option<Vec<Metric>> {
     let top = meta.iter().find(|of| of.top)?;
     let mut walk = Walk {

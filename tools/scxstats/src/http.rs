@@ -28,7 +28,7 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Maximum size of a request in bytes. Other web servers have similar limits.
 const MAX_HEAD_BYTES: usize = 8 * 1024;
-/// Maximum number of header lines; Prometheus sends six.
+/// Maximum number of header lines. Prometheus sends far fewer.
 const MAX_HEADERS: usize = 64;
 
 /// The delay after a failed accept(), such as when there are no free file descriptors.
@@ -86,7 +86,7 @@ fn answer(stream: TcpStream, path: &Path) -> io::Result<()> {
 #[derive(Debug, PartialEq)]
 enum Asked {
     Metrics,
-    /// An invalid request: status and text of the answer.
+    /// Any other request, even if it is not HTTP: status and text of the answer.
     Wrong(&'static str, &'static str),
 }
 

@@ -9,7 +9,7 @@ use crate::bpf;
 /// Number of buckets.
 pub(crate) const BUCKETS: usize = bpf::TOP_BUCKETS as usize;
 
-/// Counts of latencies.
+/// A histogram of latencies, and its percentiles.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Latency {
     /// Number of values.
@@ -53,8 +53,7 @@ impl Latency {
         Self::of(&counts)
     }
 
-    /// The upper limit of the bucket with the value that `percent` of all values do not exceed;
-    /// 0 without values.
+    /// The upper limit, ns, of the bucket that contains the percentile `percent`; 0 without values.
     pub(crate) fn percentile_ns(&self, percent: u64) -> u64 {
         let rank = (self.count * percent).div_ceil(100).max(1);
         let mut seen = 0;

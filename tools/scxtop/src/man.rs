@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The manual page, and completions.
+//! The manual page, and shell completions.
 
 use std::io;
 

@@ -18,8 +18,8 @@ pub(crate) struct Snapshot {
     /// Length of the interval; 0 in the first snapshot, which has no rates.
     pub interval_ns: u64,
     /// Percentage of the interval in which wakeups, insertions and migrations between CPUs were
-    /// observed: less than 100 if there are many context switches. Only this part of the interval
-    /// counts for latencies, and for the rates of DSQs' insertions and CPUs' migrations.
+    /// observed: less than 100 if there are many context switches. Latencies, the insertions into
+    /// DSQs, and the migrations of CPUs, LLCs and nodes are from this part of the interval only.
     pub observed_pct: f64,
     /// The kernel's release.
     pub kernel: String,
@@ -97,7 +97,7 @@ pub(crate) struct Cpu {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Group {
     pub id: u32,
-    /// The node of an LLC; the id of a node.
+    /// For an LLC, its node; for a node, its own id.
     pub node: u32,
     /// Online CPUs.
     pub cpus: Vec<u32>,
@@ -119,7 +119,7 @@ pub(crate) struct Task {
     pub pid: u32,
     pub tgid: u32,
     pub comm: String,
-    /// The CPU that it ran on last.
+    /// The CPU that the kernel has assigned it to: usually the one that it ran on last.
     pub cpu: u32,
     /// `running`, `waiting` (runnable), `sleeping`.
     pub state: String,

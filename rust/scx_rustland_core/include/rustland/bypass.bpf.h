@@ -33,7 +33,8 @@ static bool is_being_preempted(s32 cpu)
 }
 
 /* Return a CPU other than @cpu that @p may preempt, and whose current task is not being preempted
- * already. If there is none, return @cpu or, if @cpu is not preemptible, any CPU that is. */
+ * already. If there is none, return @cpu if it is preemptible, else a CPU whose current task is
+ * being preempted already, else @cpu. */
 static s32 other_preemptible_cpu(struct task_struct *p, s32 cpu)
 {
 	s32 other, second = cpu;
@@ -92,7 +93,8 @@ static void preempt_with(struct task_struct *p, s32 cpu, u64 enq_flags)
  *
  * The kernel also re-enqueues a thread with SCX_ENQ_IMMED if a second task is in the local DSQ. So
  * two threads must not follow each other from one CPU to the next: neither would ever run. The
- * second thread finds the CPU of the first one being preempted, and takes another one.
+ * second thread finds that the current task of the first thread's CPU is already being preempted,
+ * and takes another CPU.
  */
 static s32 cpu_for_own(struct task_struct *p, s32 cpu, u64 enq_flags, u64 *immed)
 {

@@ -208,9 +208,10 @@ static bool has_local(s32 cpu)
 /*
  * Whether prev, whose slice has expired, precedes all tasks decided for this CPU or for any CPU. If
  * so, prev gets another slice: if two tasks on one CPU simply took turns, their weights would have
- * no effect. False if the decision on prev has no weight (rl_decision.weight), because the vtime of
- * prev then does not advance. Also false during a stall, while a task is in FALLBACK_DSQ or in the
- * local DSQ, and after PREV_FIRST_MAX_NS.
+ * no effect. False if there are no such tasks (see extend_prev()). Also false if the decision on
+ * prev has no weight (rl_decision.weight), because the vtime of prev then does not advance. Also
+ * false during a stall, while a task is in FALLBACK_DSQ or in the local DSQ, and after
+ * PREV_FIRST_MAX_NS.
  */
 static bool prev_is_first(s32 cpu, struct task_struct *prev)
 {

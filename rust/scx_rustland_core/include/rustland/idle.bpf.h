@@ -39,8 +39,9 @@ static bool clear_cpu(u64 *words, u32 cpu)
 /*
  * Whether this CPU is in the last steps of going offline. Such a CPU still wakes up tasks, such as
  * RCU's kernel threads, but it must not wake the policy thread or kick a CPU. Both need an
- * irq_work, which no longer runs on this CPU: it would stay pending until the CPU is online again,
- * and meanwhile no other CPU could queue it. The watchdog's timer does both instead.
+ * irq_work, which no longer runs on this CPU. It would stay pending, even after the CPU is online
+ * again (scx/kick.bpf.h), and no CPU can queue it while it is pending. The watchdog's timer does
+ * both instead.
  */
 static bool is_dying_cpu(void)
 {

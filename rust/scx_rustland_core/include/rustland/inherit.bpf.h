@@ -6,9 +6,9 @@
 /* Minimum slice that is worth a context switch. */
 #define INHERIT_MIN_NS (50 * 1000ULL)
 
-/* If the slice of the waker is shorter than this, its wakees inherit this time instead. Slices are
- * short while many tasks wait, and a task that wakes up many tasks at once could then pass on its
- * slice to only a few of them. */
+/* If the slice of the waker is shorter than this, its wakees inherit a slice of this length
+ * instead. Slices are short while many tasks wait, and a task that wakes up many tasks at once
+ * could then pass on its slice to only a few of them. */
 #define INHERIT_SPAN_NS (2 * NSEC_PER_MSEC)
 
 /* Maximum length of the local DSQ: if it is reached, wakees inherit no slice. */
@@ -35,7 +35,7 @@ static bool inherit_slice(struct task_struct *p)
 	of_waker = bpf_task_storage_get(&rl_tasks, waker, NULL, 0);
 	if (!of_waker)
 		return false;
-	/* waker->scx.slice would be inaccurate, because the kernel updates it at ticks only. */
+	/* waker->scx.slice would be inaccurate, because the kernel updates it mainly at ticks. */
 	now = scx_monotonic_now();
 	end_ns = of_waker->inheritable_until_ns;
 	if (time_before(end_ns, now + INHERIT_MIN_NS))

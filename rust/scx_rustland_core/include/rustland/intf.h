@@ -13,7 +13,7 @@ enum rl_consts {
 	/* Minimum capacity of each ring, in records. */
 	RL_IN_FLIGHT_MAX = 8192,
 	RL_COMM_LEN = 16,
-	/* Size of the policy's task context, in u64. */
+	/* Size of the policy's task context, in words of 64 bits. */
 	RL_CTX_WORDS = 4,
 };
 
@@ -40,7 +40,8 @@ struct rl_config {
 enum rl_flags {
 	/* Preempt the CPU's current task. */
 	RL_PREEMPT_CPU = 1 << 0,
-	/* The CPU was chosen because it was idle. If it is busy by now, use any CPU. */
+	/* The CPU was chosen because it was idle. If it is busy by now, or has to stay idle
+	 * (rl_config.low_power), use any CPU. */
 	RL_IF_IDLE = 1 << 1,
 	/* The decision also holds for later wakeups (standing.bpf.h). Requires vtime and weight. */
 	RL_STANDING = 1 << 2,
@@ -98,7 +99,7 @@ struct rl_shared {
 	u64 nr_sent; /* decisions sent */
 	u64 nr_cycles; /* iterations of the policy thread, by which BPF detects stalls */
 	u64 nr_waiting; /* tasks that the policy holds */
-	u64 nr_failed; /* decisions delayed because their ring was full */
+	u64 nr_failed; /* failed attempts to send a decision, because the ring was full */
 	u64 seen; /* enq_seq of the newest record that the policy has read */
 	u64 mode; /* the policy's mode, for statistics */
 	u64 vtime_floor; /* minimum vtime of a task that wakes up with a standing decision */
@@ -112,7 +113,7 @@ struct rl_shared {
 	/* Written by BPF. */
 	u64 nr_drained; /* decisions drained */
 	u64 nr_spare; /* decided tasks in SHARED_DSQ at the last check; also 0 after a CPU found no
-		       * task there that it may run (remind()) */
+		       * decided task that it may run while the policy held tasks (remind()) */
 	u64 hotplug_seq; /* incremented by each CPU hotplug event */
 	u64 is_stalled; /* 1: user space does not respond, and BPF dispatches in FIFO order */
 	u64 free_cpu; /* if the policy thread woke up on an idle CPU: that CPU + 1; else 0 */

@@ -10,15 +10,17 @@
  *    CPU or to SHARED_DSQ (drain.bpf.h).
  *  - ops.dispatch() of a CPU takes the task from there (dispatch.bpf.h).
  *
- * Tasks that the policy thread may depend on bypass the policy: per-CPU kernel threads,
- * migration-disabled tasks, and the threads of the scheduler's own process (bypass.bpf.h). Except
- * with RL_IDLE_FULL_USER, three kinds of wakees bypass the policy too: those that find an idle CPU,
- * that inherit the waker's slice (inherit.bpf.h), or for which an earlier decision still holds
- * (standing.bpf.h).
+ * Some tasks always bypass the policy: per-CPU kernel threads and the threads of the scheduler's
+ * own process, because the policy thread may depend on them (bypass.bpf.h), and migration-disabled
+ * tasks, which only one CPU can run. A preempted task usually resumes without another decision.
+ * Except with RL_IDLE_FULL_USER, three kinds of wakees bypass the policy too: those that find an
+ * idle CPU, those that inherit the waker's slice (inherit.bpf.h), and those for which an earlier
+ * decision still holds (standing.bpf.h).
  *
  * When its slice expires, a task continues without being enqueued if no other task needs its CPU,
- * or if it precedes all tasks that need the CPU. If it is enqueued, but the other task needs the
- * CPU only briefly, the CPU may take it back before the policy has read its record (reclaim()).
+ * or if it precedes all tasks that need the CPU. If it is enqueued because of another task that
+ * needs the CPU only briefly, the CPU may take it back before the policy has read its record
+ * (reclaim()).
  *
  * When user space stalls, tasks are dispatched in FIFO order (watchdog.bpf.h).
  */
@@ -228,7 +230,7 @@ void BPF_STRUCT_OPS(rl_stopping, struct task_struct *p, bool runnable)
 	if (!t)
 		return;
 	ran_ns = p->se.sum_exec_runtime - t->sum_exec_ns;
-	/* Without the time that interrupts or the hypervisor took, but without a read of the
+	/* This excludes the time that interrupts or the hypervisor took, but saves a read of the
 	 * clock. */
 	t->stop_ns = t->start_ns + ran_ns;
 	t->exec_ns += ran_ns;

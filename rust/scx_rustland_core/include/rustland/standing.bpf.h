@@ -2,8 +2,8 @@
 /*
  * Standing decisions: a decision with RL_STANDING holds for later wakeups of the task, so that a
  * task that sleeps often does not cost a round trip to user space on each wakeup. Standing
- * decisions are used only while the policy has nothing to decide: it holds no task, and no CPU runs
- * a task that the policy might preempt.
+ * decisions are used only while the policy has nothing to decide: no task waits for a decision, and
+ * no CPU runs a task that the policy might preempt.
  */
 #ifndef __RL_STANDING_BPF_H
 #define __RL_STANDING_BPF_H
@@ -43,8 +43,9 @@ static bool any_preemptible(void)
 	return false;
 }
 
-/* Publish the CPU's current task to the policy. A task with a standing decision is not preempted
- * before its slice expires, because it sleeps soon and may hold a lock that other tasks want. */
+/* Publish the vtime of the CPU's current task to the policy, and note whether the policy might
+ * preempt the task. The policy should not preempt a task with a standing decision before its slice
+ * expires: such a task probably sleeps soon, and may hold a lock that other tasks wait for. */
 static void note_current(s32 cpu, const struct rl_task *t)
 {
 	bool stands = t && has_standing(t);

@@ -82,7 +82,7 @@ struct rl_task {
 	u64 ctx[RL_CTX_WORDS]; /* task context of the policy */
 	u32 weight; /* weight of the last decision; 0: vtime does not advance */
 	u32 resumes; /* 1: the task was preempted and is to resume (bypass.bpf.h) */
-	u32 slice_expired; /* 1: the last enqueue was no wakeup; usually the slice had expired */
+	u32 slice_expired; /* 1: the pending enqueue is no wakeup; usually the slice had expired */
 };
 
 struct {

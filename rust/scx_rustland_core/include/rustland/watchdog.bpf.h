@@ -6,7 +6,7 @@
 #ifndef __RL_WATCHDOG_BPF_H
 #define __RL_WATCHDOG_BPF_H
 
-/* Period of the timer while tasks wait, and while no task waits. */
+/* Period of the timer while tasks wait or CPU hotplug is in progress, and otherwise. */
 #define BUSY_PERIOD_NS (20 * NSEC_PER_MSEC)
 #define CALM_PERIOD_NS (200 * NSEC_PER_MSEC)
 

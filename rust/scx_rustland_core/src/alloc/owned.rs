@@ -31,8 +31,9 @@ impl<'a, const SIZE: usize> Owned<'a, SIZE> {
         })
     }
 
-    /// Adds the memory to the arena if this is the first owner. Each new owner calls this before it
-    /// allocates. The heap must be a static.
+    /// Adds the memory to the arena if this is the first owner, and frees the blocks that other
+    /// threads have passed back. Each new owner calls this before it allocates. The heap must be a
+    /// static.
     pub(super) fn begin(&mut self) {
         if !self.heap.begun.swap(true, Ordering::Relaxed) {
             if let Some(base) = NonNull::new(self.heap.base()) {

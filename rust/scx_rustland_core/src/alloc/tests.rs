@@ -28,7 +28,8 @@ enum Op {
     Resize(usize, usize),
 }
 
-/// Operations with sizes up to `max`, three quarters of them up to `small`.
+/// Operations with random sizes: three quarters of them from 0 to `small`, the others from 0 to
+/// `max`.
 fn ops(small: usize, max: usize) -> impl Strategy<Value = Vec<Op>> {
     let size = || prop_oneof![3 => 0..=small, 1 => 0..=max];
     let op = prop_oneof![

@@ -19,7 +19,7 @@ pub(crate) enum Place {
     Field,
 }
 
-/// The contents of all `#[stat(...)]` of a struct or of a field.
+/// The contents of all `#[stat(...)]` attributes of a struct or of a field.
 #[derive(Debug, Default)]
 pub(crate) struct Attributes {
     pub(crate) top: bool,
@@ -30,8 +30,8 @@ pub(crate) struct Attributes {
 }
 
 impl Attributes {
-    /// Reads the `#[stat(...)]` among `attributes`, and checks that no `#[serde(...)]` among them
-    /// changes names or shapes.
+    /// Reads each `#[stat(...)]` of `attributes`, and checks that no `#[serde(...)]` of them can
+    /// change names or shapes.
     ///
     /// # Errors
     /// If an attribute is not allowed, such as one that is unknown, in the wrong place, or given
@@ -105,7 +105,8 @@ fn set_flag(flag: &mut bool, meta: &ParseNestedMeta<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Refuses attributes that would make the JSON differ from the description.
+/// Refuses every attribute that is not in [`HARMLESS`]: others could make the JSON differ from the
+/// description.
 fn check_serde(meta: &ParseNestedMeta<'_>) -> Result<()> {
     let is_harmless = HARMLESS.iter().any(|name| meta.path.is_ident(name));
     if !is_harmless {

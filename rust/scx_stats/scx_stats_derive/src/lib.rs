@@ -11,7 +11,7 @@ mod expand;
 use proc_macro::TokenStream;
 use syn::{parse_macro_input, DeriveInput};
 
-/// Derives `scx_stats::Stats`, which documents the attributes, for a struct with named fields.
+/// Derives `scx_stats::Stats` for a struct with named fields. That trait documents the attributes.
 #[proc_macro_derive(Stats, attributes(stat))]
 pub fn derive_stats(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

@@ -40,7 +40,7 @@ pub(super) struct Connection {
     sent: usize,
     /// Whether to end the connection once `output` has been sent.
     closing: bool,
-    /// Time of the last data from the client.
+    /// When the client last sent data. Initially, when the connection was accepted.
     last_heard: Instant,
     /// Start of the timeout of the partial line in `input`.
     line_began: Instant,
@@ -64,14 +64,14 @@ impl Connection {
         }
     }
 
-    /// Time of the last data from the client, or of the connection if there was no data.
+    /// When the client last sent data or, if it has sent none, when the connection was accepted.
     pub(super) fn last_heard(&self) -> Instant {
         self.last_heard
     }
 
     /// When the connection times out: because the client has not read from the pending answer, or
     /// else because it has not completed its request line. `None` if there is neither a pending
-    /// answer nor a partial line.
+    /// answer nor a partial line, or if the timeout is too long for an [`Instant`].
     pub(super) fn deadline(&self, limits: &Limits) -> Option<Instant> {
         if self.sent < self.output.len() {
             self.output_moved.checked_add(limits.write_timeout)

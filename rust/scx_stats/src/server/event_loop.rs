@@ -24,7 +24,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Minimum time between warnings about accept().
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Maximum number of events fetched at once. Further events are fetched by the next call.
+/// Maximum number of events fetched at once. The next poll fetches further events.
 const EVENTS: usize = 256;
 
 /// Waits for connections and serves them.
@@ -153,8 +153,8 @@ impl EventLoop {
                         return;
                     }
                     ErrorKind::Interrupted | ErrorKind::ConnectionAborted => {}
-                    // Out of file descriptors or memory: close the connection of a silent client,
-                    // or wait until these are available.
+                    // Out of file descriptors or memory: close the connection of the most silent
+                    // client. If accept() fails even then, pause before the next attempt.
                     _ if !has_made_room => {
                         self.warn(&error);
                         has_made_room = true;

@@ -1,8 +1,8 @@
 //! Serves statistics on a socket.
 //!
 //! `socket` creates the socket file, `event_loop` is the thread that serves all clients,
-//! `connection` is the connection of a client, `lines` splits its data into requests, and `targets`
-//! answers the requests.
+//! `connection` is the connection of a client, `lines` splits the client's data into requests, and
+//! `targets` answers the requests.
 
 mod connection;
 mod event_loop;

@@ -41,8 +41,8 @@ pub(super) struct SocketFile {
 
 impl SocketFile {
     /// Creates the file and its listening socket. The socket is bound to a temporary name, gets its
-    /// group and mode, listens, and is then renamed. So nobody without permission can connect at
-    /// any time, and an existing file, such as one left by a killed scheduler, is replaced
+    /// group and mode, listens, and is then renamed. So a client without permission can never
+    /// connect, and an existing file, such as one left by a killed scheduler, is replaced
     /// atomically.
     pub(super) fn create(path: &Path, access: Access) -> Result<(Self, UnixListener), ServerError> {
         // Clients connect to the path itself, which may be longer than the temporary name.

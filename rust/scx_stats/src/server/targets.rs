@@ -28,7 +28,8 @@ trait Target: Send {
     /// or if the source fails.
     fn baseline(&mut self) -> Option<Snapshot>;
 
-    /// The changes since the snapshot `prev`, as JSON, and the new snapshot.
+    /// The changes since the snapshot `prev`, as JSON, and the new snapshot. Without `prev`, the
+    /// totals.
     fn since(
         &mut self,
         args: &Args,
@@ -112,7 +113,7 @@ impl Targets {
     /// Adds a target. Returns whether its name was free.
     ///
     /// # Errors
-    /// If its description conflicts with the description of another target.
+    /// See [`MetaError`].
     pub(super) fn add<S: Source>(&mut self, name: &str, source: S) -> Result<bool, MetaError> {
         self.registry.add::<S::Stats>()?;
         let has_counters = has_counters::<S::Stats>();

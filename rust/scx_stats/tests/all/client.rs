@@ -119,7 +119,7 @@ fn a_server_that_ends_is_retryable() {
     }
 }
 
-/// The error of a client, if its server runs `serve` with the connection.
+/// Returns the error of a client whose server runs `serve` with the connection.
 fn error_of(timeout: Duration, serve: impl FnOnce(UnixStream) + Send) -> ClientError {
     let place = Place::new();
     let listener = UnixListener::bind(&place.path).unwrap();

@@ -55,7 +55,7 @@ fn disconnect_without_a_request() {
     assert_serves(&place.path);
 }
 
-/// A server for all cases.
+/// The server for all cases of the property test.
 static SERVED: LazyLock<(Place, Server)> = LazyLock::new(|| {
     let place = Place::new();
     let server = place.builder(&Counter::default()).launch().unwrap();

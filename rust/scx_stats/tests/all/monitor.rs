@@ -43,7 +43,7 @@ fn the_first_statistics_cover_an_interval() {
     let wait = |time| {
         assert!(is_interval(time), "{time:?}");
         nr_waits += 1;
-        // When a later connection is served, this connection has certainly been accepted.
+        // When a later connection is served, the monitor's has certainly been accepted.
         crate::common::assert_serves(&place.path);
         counter.add(nr_waits);
         nr_waits == 4

@@ -18,7 +18,8 @@ pub struct Attached<S> {
     record: Record,
     skel: S,
     kernel: SchedExt,
-    /// [`SchedExt::enable_seq`] before the attach. It has changed if the scheduler was enabled.
+    /// [`SchedExt::enable_seq`] before the attach. If the scheduler was enabled, the kernel's count
+    /// is now different.
     enable_seq: u64,
 }
 

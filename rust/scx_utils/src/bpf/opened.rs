@@ -49,12 +49,13 @@ const CGROUP_CALLBACKS: [&str; 8] = [
 ];
 
 impl<S> Opened<S> {
-    /// Opens a scheduler's object. When the scheduler attaches, the kernel detects CPU hotplug
-    /// since the token was read, so read all other properties of the CPUs after the token.
+    /// Opens a scheduler's object. When the scheduler attaches, the kernel detects any CPU hotplug
+    /// that happened after the token was read, so read all properties of the CPUs after the token.
     ///
     /// # Errors
     ///
-    /// Errors of libbpf, or if the object has no table of callbacks or no exit record.
+    /// If libbpf cannot open the object, the object has no table of callbacks or no exit record, or
+    /// an option contains a zero byte.
     pub fn open<'obj, B>(
         mut builder: B,
         token: &HotplugToken,
@@ -127,7 +128,7 @@ impl<S> Opened<S> {
     }
 
     /// For a scheduler whose `ops.cpu_release()` re-enqueues the tasks in the local DSQ of a CPU
-    /// that a real-time task takes. Removes this callback on kernels that have the replacements:
+    /// that a task of a higher class takes. Removes this callback on kernels with its replacements:
     /// `SCX_ENQ_IMMED` (see `scx/immed.bpf.h`) and `scx_bpf_dsq_reenq()`.
     ///
     /// # Errors

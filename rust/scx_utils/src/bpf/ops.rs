@@ -10,7 +10,7 @@ use crate::btf;
 /// The type of the table.
 const TABLE: &str = "sched_ext_ops";
 
-/// The table. An object has exactly one.
+/// The table of callbacks. A scheduler's object has exactly one.
 fn table(object: &mut OpenObject) -> Result<OpenMapMut<'_>> {
     object
         .maps_mut()
@@ -66,8 +66,8 @@ pub(super) fn clear(object: &mut OpenObject, callback: &str) -> Result<()> {
     })
 }
 
-/// Disables callback programs that the table does not refer to, such as those of a library that the
-/// scheduler overrides. The kernel would refuse them.
+/// Disables callback programs that the table does not refer to, such as a library's callbacks that
+/// the scheduler replaces with its own. The kernel would refuse them.
 pub(super) fn leave_out_unused(object: &mut OpenObject) -> Result<()> {
     let table = table(object)?;
     let value = table.initial_value().context("cannot read the table")?;

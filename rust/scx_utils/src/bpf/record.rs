@@ -147,9 +147,9 @@ fn number<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
 }
 
 /// A C string, possibly truncated. It may contain task names, which are arbitrary bytes that users
-/// choose. They must not send control sequences to a terminal, or start a new line in a text of one
-/// line. So all control characters except those in `kept` are replaced. The dump has several lines,
-/// and keeps newlines.
+/// choose. They must not send control sequences to a terminal, or start a new line in a one-line
+/// text. So all control characters except those in `kept` are replaced. The dump has several lines,
+/// so it keeps newlines and tabs.
 fn text(bytes: &[u8], kept: &str) -> String {
     let end = bytes
         .iter()

@@ -7,17 +7,17 @@ use anyhow::{Context as _, Result};
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore as _, MapHandle, OpenMapMut, ProgramType};
 
-/// Makes a tool use the map `scx_switch_time` of another tool that runs, so that both record the
-/// same time for a context switch. If there is no other tool, `map` stays as it is, and is found by
-/// tools that start later. If two tools start at the same moment, each may keep its own map.
+/// Makes a tool use the map `scx_switch_time` of another running tool, so that both record the same
+/// time for a context switch. If there is no other tool, `map` stays as it is, and tools that start
+/// later find it. If two tools start at the same moment, each may keep its own map.
 ///
 /// # Errors
 ///
 /// If the map that was found cannot be used instead of `map`.
 pub fn share_switch_times(map: &mut OpenMapMut<'_>) -> Result<()> {
     let options = ProgInfoQueryOptions::default().include_map_ids(true);
-    // Without privileges, a user may create maps, but not tracing programs. So a map of a tracing
-    // program is not forged.
+    // An unprivileged user may be able to create maps, but not tracing programs. So a map that a
+    // tracing program uses is not a forgery.
     let found = ProgInfoIter::with_query_opts(options)
         .filter(|program| program.ty == ProgramType::Tracing)
         .flat_map(|program| program.map_ids)

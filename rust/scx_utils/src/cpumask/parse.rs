@@ -46,8 +46,9 @@ impl Cpumask {
     }
 
     /// Parses the list form: numbers and ranges separated by commas or white space, such as
-    /// `0-3,8`. As in the kernel, `0-31:2/4` are the first two of every four, `N` is the last CPU
-    /// id, `all` is `0-N`, and an empty text is the empty set. So is the word `none`.
+    /// `0-3,8`. As in the kernel, `0-31:2/4` are the first two of every four CPUs, `N` is the last
+    /// CPU id, `all` is `0-N`, and an empty text is the empty set. The word `none` is the empty set
+    /// too.
     ///
     /// # Errors
     ///
@@ -141,7 +142,8 @@ fn from_word(text: &str, nr_cpu_ids: usize) -> Option<Cpumask> {
     all.then(|| Cpumask::full(nr_cpu_ids))
 }
 
-/// Parses a decimal number, a part of `text`. A number that overflows is out of range.
+/// Parses a decimal number. A number that overflows is out of range. Errors show `text`, the part
+/// of the list that contains the number.
 fn number(digits: &str, text: &str, mask: &Cpumask) -> Result<usize, CpumaskError> {
     let decimal = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     if !decimal {

@@ -212,7 +212,7 @@ mod tests {
         }
     }
 
-    /// A killed process may have written any part of the new list.
+    /// A killed process may have written only a prefix of the new list, of any length.
     #[test]
     fn kill_while_a_list_is_written_loses_nothing() {
         let dir = tempfile::tempdir().unwrap();

@@ -77,8 +77,8 @@ pub struct Watch {
     _end: End,
 }
 
-/// Ends the thread when it is dropped: `_bus` ends a wait for the bus, and `_retry` ends the pause
-/// before a retry.
+/// Ends the thread when this guard is dropped: `_bus` ends a wait for the bus, and `_retry` ends
+/// the pause before a retry.
 #[derive(Debug)]
 struct End {
     _bus: oneshot::Sender<()>,
@@ -95,8 +95,8 @@ impl Watch {
     /// For the bus of the machine with this root directory: "/", except in tests.
     ///
     /// The thread calls `report` soon with the current profile, or `None` if no service has one,
-    /// and again at each possible change, such as resume from suspend. If the bus fails, it reports
-    /// `None`.
+    /// and again at each possible change, such as resume from suspend. If the bus fails, the thread
+    /// reports `None`.
     ///
     /// # Errors
     ///
@@ -202,7 +202,7 @@ async fn connect(root: &Path) -> zbus::Result<Connection> {
     bus.method_timeout(ANSWER_TIMEOUT).build().await
 }
 
-/// Signals that properties of a service have changed.
+/// The signals by which a service reports that its properties have changed.
 async fn changes(bus: &Connection, name: &str) -> zbus::Result<MessageStream> {
     let rule = MatchRule::builder()
         .msg_type(Type::Signal)
@@ -213,7 +213,7 @@ async fn changes(bus: &Connection, name: &str) -> zbus::Result<MessageStream> {
     MessageStream::for_match_rule(rule.build()?, bus, None).await
 }
 
-/// Signals that a service has started or ended.
+/// The signals by which the bus reports that a service has started or ended.
 async fn owners(bus: &Connection, name: &str) -> zbus::Result<MessageStream> {
     let rule = MatchRule::builder()
         .msg_type(Type::Signal)
@@ -234,7 +234,8 @@ async fn resumes(bus: &Connection) -> zbus::Result<MessageStream> {
     MessageStream::for_match_rule(rule.build()?, bus, None).await
 }
 
-/// The profile of the first service that has one.
+/// The profile of the first service that answers. `None` if no service answers, or if [`Profile`]
+/// has no equivalent.
 async fn profile(bus: &Connection) -> Option<Profile> {
     for (name, path) in NAMES {
         match ask(bus, name, path).await {

@@ -19,9 +19,9 @@ pub enum Supply {
 }
 
 impl Supply {
-    /// Reads the source of power from sysfs; `None` if the machine has no battery. `root` is "/",
-    /// except in tests. The files do not report changes, so a caller that follows changes has to
-    /// poll.
+    /// Reads the source of power from sysfs; `None` if the machine has no battery of its own.
+    /// `root` is "/", except in tests. The files do not report changes, so a caller that follows
+    /// changes has to poll.
     #[must_use]
     pub fn read(root: &Path) -> Option<Self> {
         let mut is_online = false;

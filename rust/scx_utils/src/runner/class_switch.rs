@@ -38,8 +38,8 @@ const POLL: Duration = Duration::from_millis(500);
 /// Number of file descriptors to reserve at the start: the usual limit of open files.
 const NR_FDS: u64 = 1024;
 
-/// Starts the helper, which runs until the process ends. To be called before the scheduler is
-/// loaded.
+/// Starts the helper, which runs until the process ends. Call this function before the scheduler
+/// is loaded.
 pub(super) fn start(kernel: SchedExt) -> Result<()> {
     grow_fd_table().context("cannot reserve file descriptors")?;
     let thread = thread::Builder::new().name("class-switch".into());
@@ -51,7 +51,8 @@ pub(super) fn start(kernel: SchedExt) -> Result<()> {
 
 /// Makes room for [`NR_FDS`] file descriptors. To enlarge the table of a process with several
 /// threads, the kernel waits for an RCU grace period (`expand_fdtable()` in fs/file.c). If the
-/// helper did so when it opens a file, it could not end the stall that delays the grace period.
+/// helper had to wait for it in order to open a file, it could not end the stall that delays the
+/// grace period.
 fn grow_fd_table() -> std::io::Result<()> {
     let limit = getrlimit(Resource::Nofile).current;
     let nr = limit.map_or(NR_FDS, |limit| limit.min(NR_FDS));

@@ -52,12 +52,12 @@ use opts::Cli;
 /// Exit statuses, the same for every scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// 0: ended by SIGINT, SIGTERM or `SysRq-S`, otherwise unregistered, or ended because the
-    /// reader of the output closed the pipe. Also after a command that succeeds.
+    /// 0: the scheduler was ended by SIGINT, SIGTERM or `SysRq-S`, was otherwise unregistered, or
+    /// ended because the reader of the output closed the pipe. Also after a command that succeeds.
     Clean,
     /// 1: wrong usage, the scheduler could not be loaded, or a command failed.
     Failed,
-    /// 2: ended with an error while it ran.
+    /// 2: the scheduler ended with an error while it ran.
     Ejected,
 }
 
@@ -83,8 +83,8 @@ pub struct Program {
     pub about: &'static str,
 }
 
-/// Reads statistics. It runs on another thread and owns its sources, such as file descriptors of
-/// maps, so no request for statistics can delay a scheduling decision.
+/// A function that reads statistics. It runs on another thread and owns its sources, such as file
+/// descriptors of maps, so no request for statistics can delay a scheduling decision.
 pub type StatsReader<T> = Box<dyn FnMut() -> Result<T> + Send>;
 
 /// A scheduler.
@@ -306,11 +306,11 @@ fn keep_small_pages() {
 }
 
 /// Makes glibc return each large block of memory to the kernel when it is freed. By default, glibc
-/// does so only until a large block is freed for the first time: then it raises the limit to the
-/// size of this block. After a restart, the process would keep up to 10 MB that libbpf had needed
-/// for the kernel's type information.
+/// raises the limit above which a block counts as large: when a large block is freed, the limit
+/// becomes the size of this block. After a restart, the process would keep up to 10 MB that libbpf
+/// had needed for the kernel's type information.
 fn return_freed_blocks() {
-    /// glibc's initial limit (mallopt(3)). To set a limit disables its adjustment.
+    /// glibc's initial limit (mallopt(3)). Setting the limit disables its adjustment.
     #[cfg(target_env = "gnu")]
     const LARGE_BYTES: libc::c_int = 128 << 10;
     // SAFETY: affects where memory is allocated, not its contents.

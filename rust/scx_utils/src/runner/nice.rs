@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The thread that loads a scheduler runs at the lowest nice value.
 //!
-//! The kernel's verifier needs a second of CPU time on a slow machine. With many busy tasks, this
-//! second takes half a minute. During a restart, no scheduler is attached for that long.
+//! The kernel's verifier needs a second of CPU time on a slow machine. With many busy tasks, it
+//! takes half a minute to get this time. During a restart, no scheduler is attached for that long.
 
 use rustix::process::{getpriority_process, setpriority_process};
 
@@ -19,7 +19,7 @@ impl LowestNice {
     /// Sets the lowest nice value. Without the permission, nothing changes, and the scheduler still
     /// loads.
     pub(super) fn raise() -> Self {
-        // On Linux, process 0 is the calling thread.
+        // `None` is process 0, which on Linux means the calling thread.
         let before = getpriority_process(None).ok();
         Self {
             before: before.filter(|_| setpriority_process(None, NICE_MIN).is_ok()),

@@ -173,7 +173,7 @@ pub(super) fn write(text: &str) -> Result<Status> {
     }
 }
 
-/// Prints a help text, coloured if clap decides so.
+/// Prints the text of `--help` or `--version`, in colour if clap enables it.
 pub(super) fn print(text: &clap::Error) -> Result<Status> {
     match text.print() {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Status::Clean),
@@ -231,8 +231,8 @@ pub(super) fn generate<S: Scheduler>(what: Generate) -> Result<Status> {
 /// or sockets, print, or do not run the scheduler.
 const PASSED: [&str; 2] = ["partial", "verbose"];
 
-/// Prints the description for scx_loader and scxctl. The arguments of all modes are parsed as a
-/// check.
+/// Prints the description for scx_loader and scxctl. As a check, this parses the arguments of all
+/// modes, and those for following the power profile.
 pub(super) fn manifest<S: Scheduler>() -> Result<Status> {
     let own = S::Opts::augment_args(Command::new(""));
     let common = CommonOpts::augment_args(Command::new(""));

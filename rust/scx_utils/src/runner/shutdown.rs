@@ -20,7 +20,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(7 * 24 * 3600);
 #[derive(Debug)]
 struct Request {
     requested: AtomicBool,
-    /// Stays readable after the request, because nobody reads it.
+    /// Stays readable after the request, because nothing reads it.
     event: EventFd,
 }
 

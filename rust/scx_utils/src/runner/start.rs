@@ -91,7 +91,7 @@ impl<'a> Start<'a> {
     ///
     /// # Errors
     ///
-    /// Errors of libbpf, or if this kernel does not support an option.
+    /// The errors of [`Opened::open`], or if the kernel or the BPF side does not support an option.
     pub fn open<'obj, B>(&self, builder: B, slot: &'obj mut Slot) -> Result<Opened<B::Output>>
     where
         B: SkelBuilder<'obj>,

@@ -18,7 +18,7 @@ use super::{CommonOpts, Instance, Scheduler, Shutdown, StatsReader, Trigger};
 /// The group id with which chown() leaves the group unchanged.
 const NO_GROUP: u32 = u32::MAX;
 
-/// Who may read the statistics besides root, by `--stats-group`: the name or id of a group.
+/// Who may read the statistics: root and, if given, the group of `--stats-group` (a name or an id).
 ///
 /// # Errors
 ///
@@ -82,7 +82,7 @@ pub fn follow<T: Stats + DeserializeOwned>(
     }
 }
 
-/// What ends a monitor.
+/// An error that ends a monitor.
 enum End {
     Client(ClientError),
     Output(io::Error),
@@ -156,7 +156,7 @@ impl Drop for Service {
         self.trigger.request();
         let thread = self.thread.take();
         if self.ended.recv_timeout(TIMEOUT) == Err(RecvTimeoutError::Disconnected) {
-            // A panic has been reported by the thread.
+            // If the thread panicked, it has printed the panic message.
             let _ = thread.map(JoinHandle::join);
         }
     }

@@ -24,7 +24,7 @@ type Life = VecDeque<Step>;
 enum Step {
     /// The user requests the end.
     Shutdown,
-    /// The kernel ends the scheduler: kind, exit code, whether it ran.
+    /// The kernel ends the scheduler: exit kind, exit code, and whether the scheduler ran.
     Exit(i32, i64, bool),
     /// The tick returns this.
     Tick(Tick),

@@ -11,7 +11,7 @@ use crate::cpumask::Cpumask;
 enum CacheKey {
     /// The lowest online CPU that shares it.
     Leader(usize),
-    /// For CPUs without a list of sharers: the kernel's id, with the package, because ids are
+    /// For CPUs without a list of sharers: the package, and the kernel's id of the cache. Ids are
     /// unique across packages only on some machines.
     Id(Option<u32>, u32),
 }
@@ -90,7 +90,8 @@ pub(super) fn llcs(
     llcs
 }
 
-/// For each of `cpus`, the lowest online CPU that shares its level 2 cache.
+/// For each of `cpus`, the lowest online CPU that shares its level 2 cache; `None` if the cache is
+/// unknown.
 pub(super) fn l2_leaders(cpus: &[RawCpu], packages: &[Option<u32>]) -> Vec<Option<usize>> {
     let keys = cache_keys(cpus, packages, |cpu| &cpu.l2);
     let mut leaders = BTreeMap::new();

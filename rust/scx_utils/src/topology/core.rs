@@ -112,7 +112,7 @@ fn groups<'a>(members: &[&'a RawCpu]) -> Vec<Vec<&'a RawCpu>> {
     groups
 }
 
-/// Whether the CPU `id` may be a sibling of `cpu`, by the list of `cpu`.
+/// Whether the CPU `id` may be a sibling of `cpu`, by the list of `cpu`; true if there is no list.
 fn agrees(cpu: &RawCpu, id: usize) -> bool {
     cpu.siblings.as_ref().is_none_or(|list| list.test(id))
 }

@@ -122,7 +122,7 @@ pub(super) fn strengths(cpus: &[RawCpu], hybrid: Option<&Hybrid>) -> Vec<Strengt
 
 /// The numbers of one source, and conclusions from them.
 struct Scale {
-    /// The values of the CPUs, in their order. `None` if unknown, and never 0.
+    /// A value for each CPU, in the order of the CPUs. `None` if it is unknown, and never 0.
     values: Vec<Option<u32>>,
     max: u32,
     sum: u64,

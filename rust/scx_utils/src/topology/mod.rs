@@ -124,7 +124,7 @@ pub struct Llc {
     pub level: Option<u32>,
     /// Index of the node.
     pub node: usize,
-    /// The package of its first CPU. None if unknown.
+    /// The package of the LLC's first CPU. None if unknown.
     pub package_id: Option<u32>,
     /// Indexes of the LLC's cores, ascending.
     pub cores: Vec<usize>,
@@ -143,7 +143,7 @@ pub struct Core {
     pub node: usize,
     /// Index of the LLC.
     pub llc: usize,
-    /// The package of its CPUs. None if unknown.
+    /// The package of the core's CPUs. None if unknown.
     pub package_id: Option<u32>,
     /// The kind of the core.
     pub core_type: CoreType,

@@ -60,8 +60,9 @@ fn node_cpus(dir: &Path, online: &Cpumask) -> Cpumask {
     })
 }
 
-/// The distances from node `index` to each of `count` nodes, sorted by id as in the kernel. If any
-/// distance is missing or invalid, all of them have their default values.
+/// The distances from node `index` to each of `count` nodes, in the order of the node ids, as in
+/// the kernel's file. If the file does not have exactly `count` valid distances, all of them have
+/// their default values.
 fn distances(dir: &Path, index: usize, count: usize) -> Vec<u32> {
     let text = sysfs::text(&dir.join("distance")).unwrap_or_default();
     let parsed = text.split_whitespace().map(|word| {

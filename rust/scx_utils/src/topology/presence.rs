@@ -17,10 +17,10 @@ pub(super) struct Presence {
 impl Presence {
     /// Reads the lists below `dir`, the directory `cpu` of sysfs.
     ///
-    /// Without `possible`, the CPUs with a directory and the online CPUs are possible. Without
-    /// `online`, the possible CPUs that report being online are used. If one of these two lists is
-    /// empty, it counts as missing, because at least the CPU that reads it is online. Without
-    /// `present`, all possible CPUs are present.
+    /// Without the list `possible`, the CPUs with a directory and the online CPUs are possible.
+    /// Without the list `online`, the possible CPUs that report being online are online. If one of
+    /// these two lists is empty, it counts as missing, because at least the CPU that reads it is
+    /// online. Without the list `present`, all possible CPUs are present.
     pub(super) fn read(dir: &Path) -> Result<Self, TopologyError> {
         let online_path = dir.join("online");
         let possible_path = dir.join("possible");

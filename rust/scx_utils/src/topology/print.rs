@@ -10,7 +10,7 @@ use std::fmt;
 use super::{Core, CoreType, Cpu, Llc, Node, Topology};
 use crate::cpumask::{ranges, Cpumask};
 
-/// Columns of a line of cores.
+/// Number of columns in a line of cores.
 const COLUMNS: usize = 6;
 
 /// The common properties of the cores of a line.
@@ -31,7 +31,7 @@ struct Alike<'a> {
 }
 
 impl Topology {
-    /// The cores of `llc`, grouped by kind in the order of their first core.
+    /// Groups the cores of `llc` by kind. The groups are in the order of their first cores.
     fn alike(&self, llc: &Llc) -> Vec<Alike<'_>> {
         let mut groups: Vec<Alike<'_>> = Vec::new();
         for core in llc.cores.iter().filter_map(|&core| self.cores.get(core)) {

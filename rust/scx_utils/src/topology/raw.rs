@@ -96,9 +96,9 @@ fn read_siblings(topology: &Path, id: usize, online: &Cpumask) -> Option<Cpumask
     lists.find_map(|list| list)
 }
 
-/// The data or unified caches of levels 2 and 3. A directory's number does not determine its level.
-/// Only if the level is missing, directories 2 and 3 are taken for levels 2 and 3, as on machines
-/// with separate level 1 caches.
+/// The data or unified caches of levels 2 and 3. The number of a cache's directory does not
+/// determine the level. Only if the file `level` is missing, the directories `index2` and `index3`
+/// are taken for levels 2 and 3, as on machines with separate level 1 caches.
 fn read_caches(dir: &Path, id: usize, online: &Cpumask) -> [RawCache; 2] {
     let mut caches = [RawCache::default(), RawCache::default()];
     for index in sysfs::numbered(dir, "index", MAX_CACHES) {

@@ -11,7 +11,7 @@ use crate::sysfs_tree::Tree;
 #[derive(Clone, Debug)]
 enum Damage {
     Delete(Index),
-    /// Deletes everything below the directory of the file.
+    /// Deletes all files whose paths begin with the path of the file's directory.
     DeleteDirectory(Index),
     Truncate(Index, Index),
     Replace(Index, Vec<u8>),

@@ -13,7 +13,8 @@ pub(crate) struct Grid {
     pub(crate) cores: usize,
     /// Per core.
     pub(crate) threads: usize,
-    /// Whether threads of a core have consecutive ids; otherwise all first threads come first.
+    /// Whether the threads of a core have consecutive ids. Otherwise the first threads of all cores
+    /// have the lowest ids, then come all second threads, and so on.
     pub(crate) neighbours: bool,
 }
 
@@ -108,8 +109,8 @@ pub(crate) fn xeon() -> Tree {
     grid.tree()
 }
 
-/// 512 CPUs: 2 packages of 14 LLCs, each with 9 cores of 2 threads, have 504, and 8 more CPUs
-/// share the last LLC.
+/// 512 CPUs. There are 504 CPUs in 2 packages of 14 LLCs, where each LLC has 9 cores of 2 threads.
+/// The other 8 CPUs share the last LLC.
 pub(crate) fn server() -> Tree {
     let grid = Grid {
         packages: 2,

@@ -50,7 +50,7 @@ impl Tree {
         self.put(&format!("{CPU}/cpu{cpu}/{file}"), &content.to_string());
     }
 
-    /// Removes every file whose path contains `part`. There must be one.
+    /// Removes every file whose path contains `part`. There must be at least one.
     pub(crate) fn remove(&mut self, part: &str) {
         let before = self.files.len();
         self.files.retain(|path, _| !path.contains(part));

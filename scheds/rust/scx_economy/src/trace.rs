@@ -94,7 +94,7 @@ pub(crate) fn select<'obj, S: OpenSkel<'obj>>(
     Ok(())
 }
 
-/// The first of these functions that the kernel has.
+/// The first of `functions` that the kernel has.
 fn present(functions: &[&'static str], btf: &KernelBtf) -> Option<&'static str> {
     functions.iter().find(|name| btf.has_ksym(name)).copied()
 }

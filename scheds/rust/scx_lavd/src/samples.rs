@@ -134,8 +134,8 @@ impl SchedSample {
     }
 }
 
-/// Replies to requests for the target `sched_samples`. `ring` is the map `lavd_samples`, `request`
-/// the section of `struct lavd_request`.
+/// The function that replies to requests for the target `sched_samples`. `ring` is the map
+/// `lavd_samples`, `request` the section of `struct lavd_request`.
 pub(crate) fn source(
     ring: MapHandle,
     request: Words,

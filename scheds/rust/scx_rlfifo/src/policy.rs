@@ -13,7 +13,7 @@ pub(crate) struct Config {
     pub(crate) slice_ns: u64,
     /// Whether tasks of more than the default weight run until they sleep.
     pub(crate) weighted: bool,
-    /// Whether each task is assigned to the CPU where it last ran.
+    /// Whether each task is assigned to its previous CPU.
     pub(crate) percpu_local: bool,
 }
 

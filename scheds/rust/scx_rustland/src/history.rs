@@ -8,7 +8,7 @@ use scx_rustland_core::{QueuedTask, TaskCtx, WEIGHT_DFL};
 /// time that they need while a task of nice -20 computes.
 pub(crate) const WEIGHT_MAX: u32 = 1000;
 
-/// Minimum length of a sample of the sleep rate. A sample ends at the first enqueue after this
+/// Minimum length of a sample of the sleep rate, ns. A sample ends at the first enqueue after this
 /// time.
 const SAMPLE_NS: u64 = 250_000_000;
 
@@ -60,7 +60,7 @@ pub(crate) struct History {
     /// Average of sleeps per second, in units of 1/[`RATE_UNIT`].
     sleeps: u32,
     /// Whether the task sleeps often, by the average or in the current sample, or is new and has
-    /// computed only briefly before each of its sleeps.
+    /// computed only briefly, on average, before its sleeps.
     pub(crate) is_interactive: bool,
 }
 
@@ -69,15 +69,17 @@ impl History {
     /// the task context does not include yet.
     pub(crate) fn of(task: &QueuedTask, clock: &Clock, now_ns: u64) -> Self {
         let mut history = Self::from_ctx(task.ctx);
-        // A task without a decision has its parent's context, of which only the sleep rate is kept,
-        // or an empty context if its parent has got no decision either. It may have run, though.
+        // A task without a decision has its parent's context, of which only the sleep rate is kept.
+        // The context is empty if the parent has got no decision either, or if the task is older
+        // than the scheduler. A task without a decision may have run, though.
         let is_empty = history.sampled_ns == 0;
         if is_empty || task.vtime == 0 {
             history.vruntime_ns = clock.now_ns;
             history.charged_ns = task.sum_exec_ns;
             history.begin_sample(task, now_ns);
             if !is_empty {
-                // It was forked under this scheduler: all of its sleeps are in its first sample.
+                // The task was forked under this scheduler: all of its sleeps are in its first
+                // sample.
                 history.nvcsw = 0;
             }
         }
@@ -116,11 +118,11 @@ impl History {
         self.nvcsw = low_half(task.nvcsw);
     }
 
-    /// Updates the average of sleeps. A finished sample counts as much as all earlier samples
-    /// together. If the current sample already has enough sleeps for an interactive task, it counts
-    /// before its end, so that the task and its children are recognized early. The first sleeps of
-    /// a new task are too few for that. It counts as interactive if it has computed only briefly,
-    /// but its children do not inherit that.
+    /// Updates the average of sleeps and `is_interactive`. A finished sample counts as much as all
+    /// earlier samples together. If the current sample already has enough sleeps for an interactive
+    /// task, the sample counts before its end, so that the task and its children are recognized
+    /// early. The first sleeps of a new task are too few for that, so the task counts as
+    /// interactive if it has computed only briefly. Its children do not inherit this.
     fn sample(&mut self, task: &QueuedTask, now_ns: u64) {
         let is_new = self.nvcsw == 0 && task.nvcsw > 0;
         let passed_ns = now_ns.saturating_sub(self.sampled_ns);
@@ -161,7 +163,7 @@ impl History {
     }
 }
 
-/// Whether a task has computed only briefly before each of its sleeps.
+/// Whether a task has computed only briefly, on average, before its sleeps.
 fn is_brief(task: &QueuedTask) -> bool {
     task.sum_exec_ns <= task.nvcsw.saturating_mul(BRIEF_NS)
 }

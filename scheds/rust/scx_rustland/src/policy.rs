@@ -28,8 +28,8 @@ const VRUNTIME_FIRST_NS: u64 = 1 << 40;
 pub(crate) struct Config {
     /// Slice of a task while no other task waits, ns.
     pub(crate) slice_ns: u64,
-    /// Minimum slice however many tasks wait, ns. A task preempts another task only if its deadline
-    /// is earlier by more than this.
+    /// Minimum slice however many tasks wait, ns. A task preempts another task only if its own
+    /// deadline is earlier by more than this.
     pub(crate) slice_min_ns: u64,
     /// Maximum delay that CPU time since the last sleep adds to the deadline of a task, in units of
     /// `slice_ns`. 0: no delay, and no preemption.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The scheduler's implementation of the runner's traits.
+//! The scheduler's implementation of the runner's trait [`Scheduler`].
 
 use anyhow::Result;
 use scx_rustland_core::{Driver, Metrics, COMPACTION_SETTING};

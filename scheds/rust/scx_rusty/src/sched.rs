@@ -232,8 +232,8 @@ fn now_ns() -> Result<u64> {
 }
 
 impl Running<'_> {
-    /// Measures the utilization, and sets the slice and the idle CPUs that tasks of other domains
-    /// may use accordingly.
+    /// Measures the utilization. Depending on it, sets the slice, and the idle CPUs that tasks of
+    /// other domains may use.
     fn tune(&mut self) -> Result<Tuned> {
         let busy = self.busy.sample(&self.shared.idle_word(), now_ns()?);
         let tuned = tune(&self.config.tuner, &busy);

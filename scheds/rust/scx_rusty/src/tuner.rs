@@ -9,8 +9,8 @@ use crate::balancer::DomainMask;
 const SATURATED: f64 = 0.99999;
 
 /// Slice of tasks that sleep after a short runtime on average, whatever the utilization. If the
-/// slices of both options are shorter than this, the longer of these two is used instead. It is
-/// less than a tick at 250 Hz, so a slice that starts at a tick ends at the next one.
+/// slices of both options are shorter than this, the longer of these two is used instead. 3 ms is
+/// less than the tick period at 250 Hz, so a slice that starts at a tick ends at the next tick.
 const SHORT_SLICE_NS: u64 = 3_000_000;
 
 /// The options of the tuner.

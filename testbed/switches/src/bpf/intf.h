@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Definitions shared by both sides of scx_switches. */
+/* Definitions shared by the BPF side and user space of scx_switches. */
 #ifndef __SCX_SWITCHES_INTF_H
 #define __SCX_SWITCHES_INTF_H
 
@@ -8,7 +8,7 @@
 /* Size of a thread's name with its terminating 0. It is the kernel's TASK_COMM_LEN. */
 #define SWITCHES_COMM_LEN 16
 
-/* Maximum number of ids in the filter. */
+/* Maximum number of thread and process ids in the filter. */
 #define SWITCHES_PIDS_MAX 64
 
 /* Maximum number of CPUs in the filter. It is MAX_NR_CPU_IDS of scx_utils. */
@@ -21,7 +21,7 @@
 enum switches_end {
 	SWITCHES_UNWANTED, /* not recorded */
 	SWITCHES_RUNNING, /* not ended yet */
-	SWITCHES_PREEMPTED, /* still runnable: preempted, slice expired, or yielded */
+	SWITCHES_PREEMPTED, /* still runnable, for example preempted or yielded */
 	SWITCHES_SLEPT,
 	SWITCHES_EXITED,
 };
@@ -52,14 +52,14 @@ struct switches_counts {
 	u64 cpu_ns; /* total length of these runs */
 	u64 nr_wakeups;
 	u64 nr_switches_in;
-	u64 nr_voluntary; /* switches when the thread slept or exited */
-	u64 nr_involuntary; /* switches when the thread was runnable */
+	u64 nr_voluntary; /* times it was switched out because it slept or exited */
+	u64 nr_involuntary; /* times it was switched out while runnable */
 	u64 nr_syscalls;
 };
 
 /* Counters of a CPU, monotonic. */
 struct switches_totals {
-	u64 nr_runs; /* including runs that did not fit into the ring */
+	u64 nr_runs; /* complete runs, including lost ones */
 	u64 nr_uncounted; /* events of threads that did not fit into the table */
 };
 

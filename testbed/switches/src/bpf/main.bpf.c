@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * scx_switches: at each context switch, record the run of the thread that is switched out, and
- * update the counters of this thread and of the thread that is switched in.
+ * update the counters of this thread and of the thread that is switched in. Also count wakeups and,
+ * on request, system calls.
  *
  * The ring buffer causes no wakeups: user space polls it, so that a record causes no context
- * switch. Runs that do not fit into the ring are counted as lost. The BPF side applies the filters,
- * so that unwanted threads have little overhead.
+ * switch. Runs that do not fit into the ring count as lost. The BPF side applies the filters, so
+ * that threads that are not recorded cause little overhead.
  */
 #include <scx/types.bpf.h>
 #include <scx/switch_time.bpf.h>
@@ -28,7 +29,7 @@ const volatile u32 nr_pids;
 /* --comm: which bytes of a name are compared, and with what. */
 const volatile u64 comm_mask[COMM_WORDS];
 const volatile u64 comm_bytes[COMM_WORDS];
-/* --cpu: whether only the CPUs of this mask are recorded. */
+/* --cpu: whether only the CPUs in the mask `cpus` are recorded. */
 const volatile u32 some_cpus;
 const volatile u64 cpus[SWITCHES_CPUS_MAX / 64];
 
@@ -218,8 +219,8 @@ static void count_wakeup(struct task_struct *p)
 	if (!task_wanted(&task))
 		return;
 	/*
-	 * The CPU on which the task will run is not known yet. With --cpu, count only threads
-	 * that have run on one of these CPUs.
+	 * The CPU on which the task will run is not known yet. With --cpu, count only the wakeups
+	 * of threads that have already run on one of the given CPUs.
 	 */
 	c = some_cpus ? bpf_map_lookup_elem(&threads, &task.pid) : counts_of(&task);
 	if (c)
@@ -240,8 +241,8 @@ int BPF_PROG(on_wakeup_new, struct task_struct *p)
 	return 0;
 }
 
-/* This is not tp_btf, so that the program can be loaded on a kernel without this tracepoint, and
- * only attaching it fails. */
+/* Unlike a tp_btf program, this program can be loaded on a kernel without the tracepoint
+ * raw_syscalls:sys_enter. Only attaching it fails there. */
 SEC("raw_tp/sys_enter")
 int on_sys_enter(void *ctx)
 {

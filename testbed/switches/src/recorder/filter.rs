@@ -20,7 +20,8 @@ impl CommFilter {
     ///
     /// # Errors
     ///
-    /// If the name is longer than the kernel stores, or empty. The prefix may be empty.
+    /// If the name or prefix is longer than the kernel stores, or if the name is empty. The prefix
+    /// may be empty.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (name, is_prefix) = match text.strip_suffix('*') {
             Some(prefix) => (prefix, true),

@@ -30,7 +30,8 @@ impl Serialize for Comm {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum End {
-    /// The thread was still runnable: it was preempted, its slice expired, or it yielded.
+    /// The thread was still runnable: for example, it was preempted, its slice expired, or it
+    /// yielded.
     Preempted,
     /// The thread went to sleep.
     Slept,
@@ -67,14 +68,14 @@ pub(crate) struct Run {
     pub pid: u32,
     /// Its process.
     pub tgid: u32,
-    /// The thread's name at the end of the run.
+    /// The thread's name at the end of the run; if the run has not ended, at its start.
     pub comm: Comm,
     /// How the run ended.
     pub end: End,
     /// The kernel's priority: -1 for deadline threads, 0 to 99 for real-time threads, 120 for nice
     /// 0.
     pub prio: i32,
-    /// `SCHED_*`: 0 for most threads, 7 for `sched_ext`.
+    /// The policy, `SCHED_*`: 0 (`SCHED_NORMAL`) for most threads, 7 for `SCHED_EXT`.
     pub policy: u32,
 }
 
@@ -90,8 +91,8 @@ impl Run {
         Self::new(record, end, record.stop_ns)
     }
 
-    /// A run that has not ended; `None` if the CPU has no recorded run. The run may have started
-    /// just after `now_ns`, at the end of the recording.
+    /// A run that has not ended; `None` if the CPU has no recorded run. If the run started after
+    /// `now_ns`, just before the programs were detached, its length is 0.
     pub(super) fn open(record: &switches_run, now_ns: u64) -> Option<Self> {
         let goes_on = record.end == bpf_intf::SWITCHES_RUNNING && record.start_ns > 0;
         goes_on.then(|| Self::new(record, End::Running, now_ns.max(record.start_ns)))?
@@ -122,7 +123,7 @@ pub(crate) struct Thread {
     pub tgid: u32,
     /// The thread's last name.
     pub comm: Comm,
-    /// Number of complete runs, including lost runs.
+    /// Number of complete runs, including those that did not fit into the ring.
     pub runs: u64,
     /// Total length of the complete runs, ns.
     pub cpu_ns: u64,
@@ -130,9 +131,9 @@ pub(crate) struct Thread {
     pub wakeups: u64,
     /// Number of times the thread was switched in.
     pub switches_in: u64,
-    /// Number of switches when the thread slept or exited.
+    /// Number of times the thread was switched out because it slept or exited.
     pub voluntary: u64,
-    /// Number of switches while the thread was runnable.
+    /// Number of times the thread was switched out while it was runnable.
     pub involuntary: u64,
     /// Number of system calls; `None` if not counted.
     pub syscalls: Option<u64>,
@@ -166,7 +167,7 @@ pub(crate) mod tests {
         Comm(bytes)
     }
 
-    /// A run of this length on CPU 1 that ended in sleep.
+    /// A run on CPU 1 that took `ran_ns` and ended in sleep.
     pub(crate) fn run(pid: u32, name: &str, ran_ns: u64) -> Run {
         let start_ns = 3_000_004_005;
         Run {

@@ -2,8 +2,8 @@
 //! The state machine that supervises the scheduler: events and the current time go in, actions come
 //! out. It does not block, read clocks or start processes.
 //!
-//! Every request is answered: refused at once, or accepted. An accepted request supersedes the
-//! pending requests, which fail with an error that says so.
+//! Every request is answered: at once if it is refused, else when it has completed or failed. An
+//! accepted request supersedes the pending requests, which fail with an error that says so.
 
 #[cfg(test)]
 mod tests;
@@ -61,8 +61,8 @@ pub(crate) enum Event {
     Begin(Job),
     /// A request of a caller.
     Request(Caller, Request),
-    /// The running scheduler is to be restarted with these arguments, because the power profile has
-    /// changed.
+    /// The running scheduler is to be restarted with the arguments of this job, because the power
+    /// profile or the configuration has changed.
     Follow(Job),
     /// The process was started.
     Spawned { pid: u32 },
@@ -127,7 +127,7 @@ pub(crate) enum Action {
 enum Phase {
     /// There is no process.
     Stopped,
-    /// There is no process, because the scheduler was given up.
+    /// There is no process, because the scheduler failed to start or was given up.
     Failed,
     /// A process whose scheduler is not enabled in the kernel yet. The process was started at
     /// `since`, when the kernel had enabled `enable_seq` schedulers since boot. `callers` wait for
@@ -138,7 +138,8 @@ enum Phase {
         callers: Vec<Caller>,
         back_to: Option<Job>,
     },
-    /// A process whose scheduler is enabled, or was unloaded by the kernel at `lost_at`.
+    /// A process whose scheduler was enabled at `since`. If `lost_at` is set, the kernel has
+    /// unloaded the scheduler at that time.
     Running { since: Time, lost_at: Option<Time> },
     /// A process that was signalled. If it has not exited by `until`, the next signal is sent.
     Stopping {
@@ -154,7 +155,7 @@ enum Phase {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Then {
     Stop(Vec<Caller>),
-    /// Start `job`; if that fails, return to `back_to`, which ran before.
+    /// Start `job`. If that fails, return to `back_to`, if any, which ran before.
     Start {
         job: Job,
         callers: Vec<Caller>,
@@ -205,10 +206,12 @@ pub(crate) struct Supervisor {
     /// The scheduler that replaces `job` after repeated failures.
     fallback: Option<Job>,
     phase: Phase,
-    /// The scheduler that the phase refers to.
+    /// The scheduler that was started last, even if it failed or has ended. `None` before the
+    /// first.
     job: Option<Job>,
     pid: Option<u32>,
-    /// Number of failures in a row. A run of at least [`HEALTHY`], or a request, resets it.
+    /// Number of failures in a row. A run of at least [`HEALTHY`], or an accepted request, resets
+    /// it.
     failures: u32,
     reason: String,
     stderr_tail: Vec<String>,
@@ -280,7 +283,8 @@ impl Supervisor {
         &self.reason
     }
 
-    /// The tail of the standard error of the process that ended last.
+    /// The tail of the standard error of the process that ended last. Empty if a later
+    /// process could not be started.
     pub(crate) fn stderr_tail(&self) -> &[String] {
         &self.stderr_tail
     }

@@ -61,8 +61,8 @@ fn functions(kernel: &KernelBtf, of: &Manifest) -> Finding {
 }
 
 /// Without a deadline server for sched_ext, fair tasks can starve ext tasks that the kernel waits
-/// for while it loads or unloads a scheduler. The scheduler's process prevents this by a thread
-/// (see `class_switch.rs` in scx_utils), unless the process was killed by SIGKILL.
+/// for while it loads or unloads a scheduler. A thread of the scheduler's process prevents this
+/// (see `class_switch.rs` in scx_utils), unless the process is killed by SIGKILL.
 fn ext_server(kernel: &KernelBtf) -> Finding {
     if kernel.has_ext_server() {
         return Finding::ok("ext_server", "the kernel reserves CPU time for sched_ext");

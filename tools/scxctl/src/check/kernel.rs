@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Checks whether the kernel has sched_ext. The version and the configuration of the kernel are
-//! used only to explain why it has no sched_ext, because distributions backport and disable
-//! features.
+//! Checks whether the kernel has sched_ext, and whether the BPF JIT is enabled. Distributions
+//! backport and disable features, so the version and the configuration of the kernel do not decide
+//! whether it has sched_ext. They are shown, and explain why a kernel has none.
 
 use std::fs::{self, File};
 use std::io::{self, Read};

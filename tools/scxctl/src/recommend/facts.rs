@@ -75,7 +75,7 @@ pub(crate) struct Machine {
     pub(crate) nr_llcs: usize,
     /// Number of NUMA nodes with CPUs.
     pub(crate) nr_nodes: usize,
-    /// Whether a core has several threads.
+    /// Whether any core has several online threads.
     pub(crate) smt: bool,
     /// Whether there are big and little cores.
     pub(crate) hybrid: bool,
@@ -104,7 +104,7 @@ pub(crate) struct Load {
     pub(crate) top: Option<Vec<Usage>>,
     /// The processes of each role. None if other users' processes are hidden.
     pub(crate) groups: Option<BTreeMap<Role, Group>>,
-    /// Number of connections to X and PostgreSQL servers by Unix sockets.
+    /// Number of connections to X and PostgreSQL servers over Unix sockets.
     pub(crate) local_clients: Option<usize>,
     /// Average number of CPUs that X and PostgreSQL servers kept busy.
     pub(crate) local_servers_cpus: Option<f64>,

@@ -40,7 +40,7 @@ pub(super) struct Sample {
     processes: Option<HashMap<(i32, u64), Process>>,
 }
 
-/// Measures the load of the machine whose root directory is `root` for this time.
+/// Measures, for the duration `time`, the load of the machine whose root directory is `root`.
 pub(super) fn measure(root: &Path, time: Duration) -> Load {
     let start = Instant::now();
     let first = Sample::read(root);
@@ -214,7 +214,8 @@ fn tcp_clients(root: &Path) -> Option<usize> {
     Some(clients.filter(|port| services.contains(port)).count())
 }
 
-/// The number of threads that wait for sockets. The kernel shows only root where threads wait.
+/// The number of threads that wait for sockets. Only root can see where the threads of other users
+/// wait.
 fn socket_threads(root: &Path) -> Option<usize> {
     let proc = root.join("proc");
     if check::effective_uid(root)? != 0 || !proc.join("1/wchan").exists() {

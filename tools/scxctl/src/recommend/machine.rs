@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Reads the facts of a machine that rarely change, from files below a root directory.
+//! Reads facts that rarely change, such as the topology, from files below a root directory.
 
 use std::fs;
 use std::path::Path;

@@ -38,8 +38,8 @@ pub(crate) struct Recommendation {
     facts: Facts,
 }
 
-/// Measures the load for this time on the machine whose root directory is `root`, and recommends a
-/// scheduler.
+/// Measures, for the duration `time`, the load of the machine whose root directory is `root`, and
+/// recommends a scheduler.
 pub(crate) fn recommend(
     root: &Path,
     registry: &Registry,

@@ -194,8 +194,8 @@ fn rates_are_differences_by_time() {
         (&["nginx".into(), "php-fpm8.4".into()][..], 1.0)
     );
     assert_eq!(load.groups.unwrap().len(), 1);
-    // The start time tells a process that reuses a pid from the earlier process. All CPU time of
-    // the later process counts.
+    // The start time distinguishes a process that reuses a pid from the earlier process. All CPU
+    // time of the later process counts.
     let other = process(20, "other", ticks).replace(" 1 0 7 1 ", " 1 0 8 1 ");
     let before = root.sample();
     let after = root.put("proc/20/stat", &other).sample();
@@ -240,8 +240,8 @@ Num       RefCount Protocol Flags    Type St Inode Path
 0000000000000000: 00000003 00000000 00000000 0001 03 14 /run/postgresql/.s.PGSQL.5432
 0000000000000000: 00000003 00000000 00000000 0001 03 15 /run/dbus/system_bus_socket";
 
-/// A server on port 0x1F90 with one connected client and one connection in TIME_WAIT, and a
-/// connection to port 443 of another machine.
+/// A server on port 0x1F90 with one connected client and one connection in TIME_WAIT, and an
+/// outgoing connection to port 443.
 const TCP: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt
    0: 00000000:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 21
    1: 0100007F:1F90 0100007F:C000 01 00000000:00000000 00:00000000 00000000 0 0 22

@@ -41,8 +41,8 @@ static inline bool is_ext(struct task_struct *p)
 	return state == enabled;
 }
 
-/* Copy the name of @p. This runs at each event of a trace, and two loads cost less than the call of
- * a helper. */
+/* Copy the name of @p. Most events of a trace need this, and two loads cost less than a helper
+ * call. */
 static inline void copy_comm(u8 *comm, struct task_struct *p)
 {
 	const u64 *from = (const u64 *)p->comm;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the kernel does not count: latencies of wakeups and of DSQs, insertions into DSQs, and where
- * tasks come from. Each observation takes CPU time of the observed task. So if there are many, user
- * space enables the programs only in a part of each interval, the window.
+ * What the kernel does not count: latencies of wakeups and of DSQs, insertions into DSQs, and
+ * migrations between LLCs and nodes. Each observation takes CPU time of the observed task. So if
+ * there are many context switches, user space enables the programs only in a part of each interval,
+ * the window.
  *
  * The counters of a task are in task storage, which is allocated where no run queue is locked: when
  * a task is forked, and by the iterator. The allocator may wake kswapd, which would deadlock
@@ -38,8 +39,8 @@ static inline void count_latency(u32 *buckets, u64 ns)
 	__sync_fetch_and_add(&buckets[bucket & (TOP_BUCKETS - 1)], 1);
 }
 
-/* Whether @time_ns, the start of a latency, is in the current window. Other latencies are not
- * counted. */
+/* Whether @time_ns, the start of a latency, is in the current window. A latency that began
+ * before the window is not counted. */
 static inline bool is_in_window(u64 time_ns)
 {
 	return time_ns > control.observed_since_ns;

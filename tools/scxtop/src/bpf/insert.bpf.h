@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Insertions into DSQs. User space knows the names of the functions on all supported kernels
- * (collect/insert.rs), and attaches the programs to the functions that exist.
+ * Insertions into DSQs. The names of the kernel functions that insert tasks differ between kernels.
+ * User space knows the names (collect/insert.rs), and attaches the programs to the functions that
+ * the running kernel has.
  */
 #ifndef __SCXTOP_INSERT_BPF_H
 #define __SCXTOP_INSERT_BPF_H
@@ -93,8 +94,8 @@ int BPF_KPROBE(on_insert_args, struct task_struct *p, struct scx_bpf_dsq_insert_
 	return 0;
 }
 
-/* A move between DSQs. It is counted even if it fails because the task has left its DSQ meanwhile.
- * The slice and the vtime are left out, because they are known only if they were set for this
+/* A move between DSQs. A move that fails, because the task has left its DSQ meanwhile, is counted
+ * too. The slice and the vtime are left out, because they are known only if they were set for this
  * move. */
 SEC("kprobe")
 int BPF_KPROBE(on_move, void *it, struct task_struct *p, u64 dsq_id, u64 enq_flags)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Definitions shared by both sides of scxtop. Times are ns of the monotonic clock. */
+/* Definitions shared by the BPF side and user space of scxtop. Times are ns of the monotonic
+ * clock. */
 #ifndef __SCXTOP_INTF_H
 #define __SCXTOP_INTF_H
 
@@ -41,7 +42,7 @@ enum top_state {
 
 /* The kernel's counters of a CPU, monotonic, and its current task. */
 struct top_cpu {
-	u64 busy_ns; /* with tasks other than the idle task */
+	u64 busy_ns; /* time with tasks other than the idle task */
 	u64 nr_switches;
 	u32 pid; /* the current task; 0: idle */
 	u32 class; /* enum top_class of the current task */
@@ -56,8 +57,8 @@ struct top_observed_cpu {
 	u32 wakeups[TOP_BUCKETS]; /* wakeup latencies of tasks that began to run here */
 };
 
-/* The kernel's counters of a task, monotonic, and what the programs have observed of it. User space
- * reads it as a record of the iterator. */
+/* A record of the iterator: the kernel's counters of a task, monotonic, and what the programs have
+ * observed of the task. */
 struct top_task {
 	u64 run_ns;
 	u64 wait_ns; /* runnable, not running */
@@ -74,7 +75,7 @@ struct top_task {
 	u32 cpu;
 	u32 state; /* enum top_state */
 	u32 class; /* enum top_class */
-	s32 prio; /* the kernel's: 0..99 real-time, 120 for nice 0 */
+	s32 prio; /* the kernel's: -1 deadline, 0..99 real-time, 120 for nice 0 */
 	u32 weight; /* of sched_ext */
 	u32 has_dsq; /* dsq_id is valid */
 	u8 comm[TOP_COMM_LEN];

@@ -43,8 +43,8 @@ static void fill(struct top_task *r, struct task_struct *p, struct top_observed 
 	describe(r, p);
 }
 
-/* A record, which is too large for the stack of BPF programs. User space runs one iterator at a
- * time. */
+/* The record to write, which is too large for the stack of BPF programs. One is enough, because
+ * user space runs one iterator at a time. */
 static struct top_task record;
 
 /* Write a struct top_task for each task that is runnable or has run since the last struct was

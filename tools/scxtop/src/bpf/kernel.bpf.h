@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The kernel's own counters of CPUs and tasks. The kernel maintains them at each switch anyway, so
- * reading them costs the observed tasks nothing. Most of them need CONFIG_SCHEDSTATS.
+ * reading them costs the observed tasks nothing. rq_cpu_time needs CONFIG_SCHEDSTATS, and
+ * sched_info needs CONFIG_SCHED_INFO, which CONFIG_SCHEDSTATS selects.
  *
  * Times are read from the clocks of the run queues, which advance with the monotonic clock but have
  * another origin. A run queue's clock advances only when the kernel updates it, for example at
@@ -66,7 +67,8 @@ static inline u64 rq_clock(void)
 	return ((struct rq___top *)bpf_this_cpu_ptr(&runqueues))->clock;
 }
 
-/* The time from @start to @end; 0 if @end is earlier, because the clocks of two CPUs may differ. */
+/* The time from @start to @end; 0 if @end is earlier, which is possible because the clocks of two
+ * CPUs may differ. */
 static inline u64 between(u64 start, u64 end)
 {
 	return (s64)(end - start) > 0 ? end - start : 0;

@@ -5,7 +5,8 @@
  * events and pass them to the further counters and to the trace.
  *
  * Insertions into DSQs are observed by kprobes, not by fentry programs: since 7.1 the kernel passes
- * these kfuncs an argument that is not in their prototype, and an fentry program would clobber it.
+ * the kfuncs that insert tasks an argument that is not in their prototype, and an fentry program
+ * would clobber it.
  */
 #include <scx/types.bpf.h>
 #include "pt_regs.bpf.h"
@@ -25,8 +26,8 @@ char _license[] SEC("license") = "GPL";
 static u32 state_of(bool preempt, struct task_struct *prev, u32 prev_state)
 {
 	/*
-	 * A task that was about to sleep with a signal pending is runnable again. 6.12 shows
-	 * this only in the task's state, not in @prev_state.
+	 * A task that was about to sleep with a signal pending is runnable again. Linux 6.12
+	 * shows this only in the task's state, not in @prev_state.
 	 */
 	if (preempt || !prev_state || !prev->__state)
 		return 0;
@@ -105,7 +106,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *p)
 {
-	/* Insertions are kept by the task's address, which another task may get. */
+	/* The key of an insertion is the task's address, which a later task may get. */
 	forget_insertion(p);
 	trace_task(TOP_EVENT_EXIT, p, NULL, 0, scx_monotonic_now());
 	return 0;

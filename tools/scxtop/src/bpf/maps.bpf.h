@@ -16,7 +16,7 @@ const volatile u32 with_counters;
 /* What user space sets while the programs run. */
 volatile struct top_control control SEC(".data.top_control");
 
-/* Whether an insertion into a DSQ was ever observed. */
+/* Whether an insertion into a DSQ was ever counted. */
 u32 has_insertions;
 
 /* The possible CPUs. User space sets the size, and read_cpus fills in the entries. */

@@ -16,10 +16,10 @@ use crate::bpf::{self, top_cpu, top_observed_cpu};
 use crate::histogram::Latency;
 use crate::model::{Cpu, Task};
 
-/// Elements that one system call reads.
+/// Maximum number of map elements that one system call reads.
 const BATCH: u32 = 256;
 
-/// A CPU, and the rates that are summed over groups of CPUs.
+/// A CPU, and rates that are shown only as sums over groups of CPUs.
 #[derive(Default)]
 pub(super) struct Counted {
     pub(super) shown: Cpu,
@@ -143,7 +143,7 @@ fn add_counters(cpu: &mut Cpu, now: &top_cpu, before: &top_cpu, interval_ns: u64
     cpu.current = (now.pid != 0).then(|| (now.pid, bpf::comm(&now.comm)));
 }
 
-/// What was observed within a window of this length.
+/// What was observed within a window of `window_ns`.
 fn observed(now: &top_observed_cpu, before: &top_observed_cpu, window_ns: u64) -> Counted {
     let rate = |now: u64, before: u64| per_second(now.saturating_sub(before), window_ns);
     Counted {

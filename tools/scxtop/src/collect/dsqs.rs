@@ -21,7 +21,7 @@ const SCX_DSQ_GLOBAL: u64 = SCX_DSQ_FLAG_BUILTIN | 1;
 const SCX_DSQ_LOCAL: u64 = SCX_DSQ_FLAG_BUILTIN | 2;
 const SCX_DSQ_LOCAL_ON: u64 = SCX_DSQ_FLAG_BUILTIN | SCX_DSQ_FLAG_LOCAL_ON;
 
-/// Elements that one system call reads.
+/// Maximum number of map elements that one system call reads.
 const BATCH: u32 = 256;
 
 /// Reads the counters of DSQs.
@@ -84,8 +84,9 @@ impl Dsqs {
     }
 }
 
-/// Difference between the highest and the lowest vtime. Vtimes may wrap around. CPUs update both
-/// without a lock, so a lost update may leave the lowest above the highest: the result is then 0.
+/// Difference between the highest and the lowest vtime. Vtimes may wrap around. CPUs update the
+/// two values without a lock, so a lost update may leave the lowest above the highest. The result
+/// is then 0.
 fn spread(dsq: &top_dsq) -> u64 {
     let spread = dsq.vtime_max.wrapping_sub(dsq.vtime_min);
     if spread > u64::MAX / 2 {
@@ -95,7 +96,7 @@ fn spread(dsq: &top_dsq) -> u64 {
     }
 }
 
-/// The name of a DSQ: `local`, `global`, or its id.
+/// The name of a DSQ: `local`, `global`, or its id in hexadecimal.
 pub(crate) fn name(id: u64) -> String {
     match id {
         SCX_DSQ_LOCAL => "local".to_owned(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! LLCs and nodes: sums over their online CPUs.
+//! LLCs and nodes: sums, means and ranges over their online CPUs.
 
 use scx_utils::topology::Topology;
 

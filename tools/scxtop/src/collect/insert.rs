@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The kernel's functions that insert tasks into DSQs, under their names from 6.12 to 7.2, and the
-//! programs that observe them (`bpf/insert.bpf.h`).
+//! The kernel's functions that insert tasks into DSQs, under their names in Linux 6.12 to 7.2, and
+//! the programs that observe them (`bpf/insert.bpf.h`).
 
 use std::path::Path;
 
@@ -22,8 +22,8 @@ enum Arguments {
     Move,
 }
 
-/// All functions whose arguments identify the task. A kernel also has the older variants of a
-/// function, for programs that were built for older kernels.
+/// All functions whose arguments identify the task. A kernel may have several variants of a
+/// function: older ones are kept for programs that were built for older kernels.
 const FUNCTIONS: [(&str, Arguments); 10] = [
     ("scx_bpf_dispatch", Arguments::Fifo),
     ("scx_bpf_dsq_insert", Arguments::Fifo),
@@ -37,7 +37,8 @@ const FUNCTIONS: [(&str, Arguments); 10] = [
     ("scx_bpf_dsq_move_vtime", Arguments::Move),
 ];
 
-/// Selects the programs for loading only on a kernel with sched_ext, because they use its types.
+/// On a kernel without sched_ext, excludes the programs from loading, because they use types of
+/// sched_ext.
 pub(super) fn select(progs: &mut OpenBpfProgs<'_>) {
     let exists = !SchedExt::new(Path::new("/")).state().is_empty();
     progs.on_insert_fifo.set_autoload(exists);
@@ -46,7 +47,8 @@ pub(super) fn select(progs: &mut OpenBpfProgs<'_>) {
     progs.on_move.set_autoload(exists);
 }
 
-/// Attaches to the functions. If insertions cannot be observed, returns why.
+/// Attaches the programs to those functions that the kernel has. Returns a notice if the kernel
+/// does not allow a probe.
 pub(super) fn attach(progs: &BpfProgs<'_>, links: &mut Vec<Link>) -> Vec<String> {
     if SchedExt::new(Path::new("/")).state().is_empty() {
         return Vec::new();
@@ -68,7 +70,7 @@ pub(super) fn attach(progs: &BpfProgs<'_>, links: &mut Vec<Link>) -> Vec<String>
     failed.into_iter().collect()
 }
 
-/// Whether the kernel has no function of this name.
+/// Whether attaching failed because the kernel has no function of the given name.
 fn is_absent(error: &Error) -> bool {
     error.kind() == ErrorKind::NotFound
 }

@@ -69,11 +69,11 @@ pub(crate) struct Programs<'obj> {
     /// Filled by the ring's callback.
     taken: Rc<RefCell<Vec<bpf::top_event>>>,
     losses: PerCpu<bpf::top_lost>,
-    /// A `struct top_control`.
+    /// The `struct top_control` of the BPF side.
     pub(super) control: Words,
     /// The LLC and the node of each CPU.
     pub(super) places: Words,
-    /// A `struct top_depths`.
+    /// The `struct top_depths` of the BPF side.
     pub(super) depths: Words,
     notices: Vec<String>,
     pub(super) skel: BpfSkel<'obj>,

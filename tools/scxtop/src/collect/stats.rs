@@ -13,7 +13,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// A connection to the scheduler, opened again when it is lost.
 pub(crate) struct Source {
     path: PathBuf,
-    /// How long a scheduler may take to answer: the caller waits for it.
+    /// How long the scheduler may take to answer. The caller waits meanwhile.
     timeout: Duration,
     client: Option<Client>,
     retry: Instant,

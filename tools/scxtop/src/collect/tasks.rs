@@ -19,7 +19,7 @@ const READ_ALL: u64 = 64;
 /// Reads the counters of tasks.
 #[derive(Default)]
 pub(super) struct Tasks {
-    /// By thread id.
+    /// The counters that were read last, by thread id.
     before: HashMap<u32, top_task>,
     nr_reads: u64,
     last_ns: u64,

@@ -82,7 +82,7 @@ fn wait(end: u64, before: u64, now: u64, time: Duration) -> Option<Duration> {
 }
 
 impl Window {
-    /// How long [`Window::step`] has nothing to do.
+    /// The time until [`Window::step`] has something to do.
     pub(super) fn step_in(&self) -> Duration {
         self.budget.next.map_or(Duration::MAX, |at| {
             at.saturating_duration_since(Instant::now())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Everything that a trace consists of, in the order of the file: the machine, the names of tasks,
-//! the tracks of scxtop, CPUs and sampled values, a summary with the losses, the sampled values,
-//! the tracks of DSQs, and the events in the order of their times.
+//! Everything that a trace consists of. The order in the file is: the machine; the names of tasks;
+//! the tracks of scxtop, of CPUs and of sampled values; a summary with the losses and the late
+//! wakeup; the sampled values; the tracks of DSQs; the events.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -114,7 +114,7 @@ impl Contents {
         self.counters.describe(out);
     }
 
-    /// Writes to scxtop's own track a summary of the trace with its notices, the losses, and the
+    /// Writes to scxtop's own track: a summary of the trace, with its notices; the losses; and the
     /// late wakeup.
     fn own(&self, start_ns: u64, out: &mut Vec<TracePacket>) {
         let nr_events = u64::try_from(self.events.len()).unwrap_or(u64::MAX);

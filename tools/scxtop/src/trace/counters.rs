@@ -15,7 +15,7 @@ struct Change {
     value: f64,
 }
 
-/// The values of a trace. Only changes are kept.
+/// The sampled values of a trace. Only changes are kept.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     numbers: BTreeMap<Counter, u32>,

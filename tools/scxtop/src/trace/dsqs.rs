@@ -2,10 +2,10 @@
 //! The tracks of DSQs: a slice (an interval on a Perfetto track) for each stay of a task, from its
 //! insertion until it runs, and the depth.
 //!
-//! A task that is moved by `scx_bpf_dsq_move_to_local()` remains in its former DSQ here until it
-//! runs, because the arguments of that function do not identify the task. Tasks that had been
-//! inserted before the first record are missing from the depth. If records were lost, a stay ends
-//! when its task is next seen to be inserted, to run, to sleep or to exit.
+//! In the trace, a task that is moved by `scx_bpf_dsq_move_to_local()` stays in its former DSQ
+//! until it runs, because the arguments of that function do not identify the task. Tasks that had
+//! been inserted before the first record are missing from the depth. If records were lost, a stay
+//! ends when its task is next seen to be inserted, to run, to sleep or to exit.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -147,7 +147,8 @@ mod tests {
     use super::super::synthetic::{example, insert, sleep, switch};
     use super::*;
 
-    /// Depths as `time DSQ depth`, and slices as `time lane name`.
+    /// Depths, such as `10 dsq 0 = 1` (time, index of the DSQ, depth), and slices, such as
+    /// `10 lane 0 task7` and `30 lane 0 ends`.
     fn written(events: &[top_event]) -> Vec<String> {
         let mut dsqs = Dsqs::find(events);
         let mut out = Vec::new();

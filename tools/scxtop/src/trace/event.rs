@@ -31,7 +31,8 @@ pub(super) fn kind(event: &top_event) -> Option<Kind> {
     })
 }
 
-/// The name of a task. The kernel may change it while it is read, so any bytes are possible.
+/// The name of a task. It may contain any bytes: the kernel may change the name while the BPF side
+/// reads it.
 pub(super) fn comm(task: &top_event_task) -> String {
     let len = task.comm.iter().position(|&byte| byte == 0);
     let name = &task.comm[..len.unwrap_or(task.comm.len())];

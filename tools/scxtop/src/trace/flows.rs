@@ -54,7 +54,7 @@ impl Flows {
         }
     }
 
-    /// Writes the instants and flows of the record with this index. Has to be called for all
+    /// Writes the instants and flows of the record with the index `at`. Has to be called for all
     /// records, in their order.
     pub(super) fn take(&mut self, at: usize, events: &[top_event], out: &mut Vec<TracePacket>) {
         let event = &events[at];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Fills a recording from the BPF side and with samples, for the command and the live views.
+//! Fills a recording with records of the BPF side and with samples, for `scxtop trace` and for the
+//! live views.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -13,7 +13,7 @@ use super::proto::{
 };
 use super::tracks::{at, describe, Track};
 
-/// The parent of all kernel threads.
+/// The pid of kthreadd, the parent of all other kernel threads.
 const KTHREADD: u32 = 2;
 
 /// A process.

@@ -23,7 +23,7 @@ impl Output {
     ///
     /// # Errors
     ///
-    /// If no file can be created in the directory, or if `path` is not a regular file.
+    /// If no file can be created in the directory, or if `path` exists and is not a regular file.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         let context = || format!("cannot create {}", path.display());
         // A device must not be replaced, and a symbolic link in /tmp may be another user's.
@@ -35,8 +35,8 @@ impl Output {
             Some(parent) => parent,
             None => Path::new("/"),
         };
-        // Unlike the crate's default, this makes the file readable by others, and keeps the
-        // temporary name out of error messages.
+        // Unlike the default of the crate tempfile, this makes the file readable by others, and
+        // keeps the temporary name out of error messages.
         let create = |path: &Path| File::options().write(true).create_new(true).open(path);
         let mut builder = tempfile::Builder::new();
         let file = builder.prefix(".scxtop-").make_in(directory, create);

@@ -196,7 +196,7 @@ fn ns(duration: Duration) -> u64 {
 struct Watch {
     limit_ns: Option<u64>,
     wakeups: Wakeups<()>,
-    /// Start and end of each period in which records were lost. Tasks may have run unseen in it.
+    /// Start and end of each period in which records were lost, and tasks may have run unseen.
     gaps_ns: VecDeque<(u64, u64)>,
     late: Option<Late>,
 }

@@ -12,7 +12,7 @@ use crate::collect::stats::Source;
 /// How long to wait for the scheduler's statistics. Meanwhile, no records are read from the ring.
 const TIMEOUT: Duration = Duration::from_millis(50);
 
-/// What a value belongs to.
+/// What a sampled value measures.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Counter {
     /// The frequency of a CPU, kHz.

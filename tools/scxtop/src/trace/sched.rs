@@ -93,8 +93,8 @@ impl Bundles {
         }
     }
 
-    /// The pid of the task that was running on the CPU, which is prev for a switch; 0 if it is
-    /// unknown. Updates `current`.
+    /// The pid of the task that was running on the CPU (for a switch, prev); 0 if it is unknown.
+    /// Updates `current`.
     fn running(&mut self, kind: Kind, event: &top_event) -> u32 {
         let pid = match kind {
             Kind::Switch => {
@@ -198,7 +198,7 @@ fn fork(event: &top_event) -> Sched {
 
 fn exec(task: &top_event_task) -> Sched {
     Sched::Exec(SchedProcessExec {
-        // The records lack the path of the program: its name has to do.
+        // The records lack the path of the program. The task's new name takes its place.
         filename: comm(task),
         pid: int(task.pid),
         old_pid: int(task.pid),

@@ -18,9 +18,9 @@ use super::gathering::Gathering;
 use super::output::Output;
 use super::recording::{Limits, Recording};
 
-/// Interval of reading records. With a shorter interval, this program would run more often, and so
-/// disturb the recorded tasks more. A record with its header takes 128 bytes, so the default ring
-/// has room for the records of an interval if there are at most 130000.
+/// Interval at which records are read. With a shorter interval, this program would run more often,
+/// and so disturb the recorded tasks more. A record with its header takes 128 bytes, so the default
+/// ring has room for the records of an interval if there are at most 130000.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Records and writes a trace.

@@ -86,7 +86,8 @@ impl<K: Copy> Wakeups<K> {
         })
     }
 
-    /// Records are missing here: forgets everything, because a task may have run in between.
+    /// Forgets all wakeups. To be called where records are missing, because tasks may have run
+    /// unseen there.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }

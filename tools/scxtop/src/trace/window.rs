@@ -12,7 +12,7 @@ pub(super) const RECORDS_MAX: usize = 1 << 23;
 /// Records that were lost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Gap {
-    /// The time of the newest record of the reading from which they are missing.
+    /// The time of the newest record when the loss was noticed.
     pub time_ns: u64,
     pub nr_lost: u64,
 }
@@ -41,7 +41,8 @@ impl Window {
     /// Adds the records of one reading of the ring. Records come slightly out of order, even across
     /// readings, because a CPU takes the time of a record before it reserves the record's place in
     /// the ring. So records that are newer than all records of earlier readings are held back until
-    /// the next reading. All other records are passed to `on_order`, in the order of their times.
+    /// the next reading. All other records are passed to `on_order`, in the order of their times,
+    /// unless a record is so late that newer records were passed in an earlier call.
     pub(super) fn add(&mut self, records: &[top_event], mut on_order: impl FnMut(&top_event)) {
         let ordered_ns = self.newest_ns;
         let newest_ns = records.iter().map(|record| record.time_ns).max();
@@ -69,7 +70,7 @@ impl Window {
         }
     }
 
-    /// Records are missing from the reading that was last passed to [`Self::add`].
+    /// `nr_lost` records are missing from the reading that was last passed to [`Self::add`].
     pub(super) fn add_gap(&mut self, nr_lost: u64) {
         self.gaps.push_back(Gap {
             time_ns: self.newest_ns,
@@ -77,7 +78,7 @@ impl Window {
         });
     }
 
-    /// The time from which on records are kept; 0 if all records are kept.
+    /// The time before which records are forgotten; 0 if all records are kept.
     pub(super) fn start_ns(&self) -> u64 {
         let length_ns = self.length_ns.unwrap_or(u64::MAX);
         self.newest_ns.saturating_sub(length_ns)

@@ -9,7 +9,7 @@ use super::format;
 use super::theme::{Part, Theme};
 use crate::model::{Cpu, Snapshot};
 
-/// Least width of a CPU with all details.
+/// Minimum width of a CPU with all details.
 const FULL_WIDTH: u16 = 34;
 /// Width of a short bar.
 const SHORT_BAR: u16 = 6;
@@ -37,7 +37,7 @@ pub(crate) fn sections(snapshot: &Snapshot) -> Vec<Section<'_>> {
         .collect()
 }
 
-/// Draws a CPU, in this number of columns.
+/// Draws a CPU in the given number of columns.
 type Form = fn(&Style, &Cpu, u16) -> Vec<Span<'static>>;
 
 /// What all CPUs have in common.

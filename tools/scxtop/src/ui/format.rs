@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Numbers and text from elsewhere, as the views show them.
+//! Formats numbers and foreign text for the views.
 
 use serde_json::Value;
 
@@ -166,8 +166,8 @@ pub(crate) fn ranges(ids: impl IntoIterator<Item = u32>) -> String {
     texts.join(", ")
 }
 
-/// Replaces characters that control the terminal or the direction of writing, because tasks can
-/// choose any name.
+/// Replaces characters that are invisible, or that control the terminal or the direction of
+/// writing, because tasks can choose any name.
 pub(crate) fn clean(text: &str) -> String {
     text.chars()
         .map(|c| if is_harmful(c) { '?' } else { c })

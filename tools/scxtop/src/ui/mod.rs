@@ -44,7 +44,7 @@ use trace_key::TraceKey;
 const FIRST: Duration = Duration::from_millis(200);
 /// Longest wait, so that a signal to end the program is noticed soon.
 const LONGEST_WAIT: Duration = Duration::from_millis(200);
-/// Interval of reading records of a trace.
+/// Interval at which the records of a trace are read.
 const POLL: Duration = Duration::from_millis(20);
 /// Maximum number of inputs that are handled before the screen is drawn, because a terminal may
 /// send them faster than they are handled.

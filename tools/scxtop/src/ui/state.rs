@@ -32,7 +32,7 @@ pub(crate) enum Id {
 /// A row of the current view.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
-    /// Position in the snapshot's list.
+    /// Position in the snapshot's list; in the view of the topology, in its list of nodes and LLCs.
     pub index: usize,
     pub id: Id,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Row {
 pub(crate) struct List {
     /// The selected row. If `None`, the row that is first at the time is selected.
     pub selected: Option<Id>,
-    /// The last position of the selected row, which is used when the row has disappeared.
+    /// Position of the selected row when it was selected. It is used when the row has disappeared.
     position: usize,
     /// Position of the first row of the page when the selection was last moved or reset. The
     /// present position depends on the rows and the length of the page: see `top_in()`.

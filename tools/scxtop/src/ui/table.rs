@@ -25,7 +25,7 @@ pub(crate) struct Column<T> {
     pub width: u16,
     /// Columns with higher numbers are dropped first; 0 is never dropped.
     pub rank: u8,
-    /// Text is on the left, numbers are on the right.
+    /// Text is aligned to the left, numbers to the right.
     pub is_text: bool,
     /// Maximum growth of the column, if some of the width is left over.
     pub growth: u16,

@@ -63,8 +63,7 @@ impl Terminal {
     pub(crate) fn enter() -> Result<Self> {
         let previous = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            // Restore the terminal before the message is printed, which would be lost with the
-            // alternate screen.
+            // Restore the terminal first, because a message on the alternate screen would be lost.
             restore();
             previous(info);
         }));
@@ -91,7 +90,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// The next frame draws every cell.
+    /// Clears the screen, so that the next frame is drawn completely.
     pub(crate) fn clear(&mut self) -> Result<()> {
         // The library's clear() asks the terminal for the position of the cursor, and fails if the
         // terminal does not answer.
@@ -194,7 +193,7 @@ mod tests {
     }
 
     /// Makes a new terminal the controlling terminal and the standard input of this process.
-    /// Returns the side of the user, which is not closed, because the process would be killed.
+    /// Returns the user's side, which is never closed: closing it would kill the process.
     fn terminal_of_process() -> ManuallyDrop<File> {
         setsid().unwrap();
         let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();

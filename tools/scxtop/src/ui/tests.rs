@@ -30,9 +30,9 @@ pub(super) fn no_sched() -> Snapshot {
     serde_json::from_str(include_str!("testdata/no_sched.json")).unwrap()
 }
 
-/// What `scxtop top --json --tasks 24` printed in a guest with 2 nodes of 4 CPUs, one of them
-/// offline: with scx_rusty beside hogs, sleepers, pipes and short commands, and without a scheduler
-/// beside fewer of these.
+/// What `scxtop top --json --tasks 24` printed in a guest with 2 nodes of 4 CPUs, where one CPU was
+/// offline. For `sched`, scx_rusty scheduled hogs, sleepers, pipes and short commands. For `none`,
+/// there was a similar but smaller load, and no sched_ext scheduler.
 fn recorded() -> [(&'static str, Snapshot); 2] {
     [
         ("sched", include_str!("testdata/sched_recorded.json")),

@@ -33,8 +33,8 @@ SCX_PERCPU_COUNTERS(bpfland_counters, struct bpfland_counts);
  * machine. */
 #define TIMEOUT_MS 20000
 
-/* If the tasks that wait on a node would take this time, ns, to run for config.slice_max_ns each,
- * tasks get only the minimum credit. */
+/* If the tasks that wait on a node would take at least this time, ns, to run for
+ * config.slice_max_ns each, tasks get only the minimum credit. */
 #define PRESSURE_NS (NSEC_PER_SEC / 2)
 
 /* Upper bound of wakeup frequencies, per second. */
@@ -103,7 +103,8 @@ static void queue(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u64 enq
 		count(nr_shared_dispatches);
 }
 
-/* Insert the task into the local DSQ of its CPU, where it precedes all tasks in other DSQs. */
+/* Insert the task into the local DSQ of its CPU (in ops.select_cpu(): of the CPU that is returned).
+ * There it precedes all tasks in other DSQs. */
 static void insert_local(struct task_struct *p, struct scx_dl_task *t, u64 slice, u64 enq_flags)
 {
 	scx_dl_insert_local(p, t, SCX_DSQ_LOCAL, slice, enq_flags);

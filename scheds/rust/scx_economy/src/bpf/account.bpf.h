@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Payments into accounts, and withdrawals. The programs run in the context of the task that pays or
- * withdraws. They must not change the lag of the task, because a callback may change it at the same
- * time. Instead they change pending_ns of the task, which the next money_settle() adds to the lag.
+ * Payments into accounts, and withdrawals. The tracing programs run in the context of the task that
+ * pays or withdraws. They must not change the lag of the task, because a callback may change it at
+ * the same time. Instead they change pending_ns of the task, which the next money_settle() adds to
+ * the lag.
  *
  * pending_ns and the balance are changed atomically, because callbacks and other tasks may change
  * them at the same time. If several tasks pay at once, the balance may exceed the limit by up to
@@ -93,7 +94,7 @@ static inline s64 means_ns(const struct task_struct *p, const struct economy_tas
 }
 
 /* Whether senders on this CPU pay, and receivers on this CPU withdraw, now. Programs test this
- * first. It is inlined, because a call would cost as much as the test. */
+ * first. The function is inlined, because a call would cost as much as the test. */
 static __always_inline bool is_trading(void)
 {
 	return money_is_scarce(scx_node_of(bpf_get_smp_processor_id()));

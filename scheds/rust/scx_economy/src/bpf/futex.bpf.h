@@ -18,7 +18,7 @@
 /* include/uapi/linux/futex.h */
 #define FUTEX_TID_MASK 0x3fffffff
 
-/* For each CPU, the PID of the task to which a task on that CPU has just lent; 0: none. */
+/* For each CPU, the PID of the task to which a task on that CPU has just lent CPU time; 0: none. */
 static u32 economy_borrowers[SCX_CPUS_MAX];
 
 /* Move @amount_ns from @from to @to. One of them is the current task, the other one is @other. If

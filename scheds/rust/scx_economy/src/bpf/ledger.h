@@ -32,7 +32,9 @@ struct economy_ledger {
 	u64 vtime_now;
 	u64 weight; /* sum of the weights of all runnable tasks */
 	u64 pot; /* CPU time that was used, but not handed out yet; units */
-	s64 bank; /* sum of what exceeded the bounds of lags; units */
+	/* Money that belongs to no task and no account, such as what exceeded the bounds of lags,
+	 * or the lags of tasks that have exited; units. */
+	s64 bank;
 };
 
 /* A task's entry in a ledger. */
@@ -113,8 +115,8 @@ static inline s64 economy_bound(struct economy_share *share, s64 min, s64 max)
 	return excess;
 }
 
-/* Return the virtual time of a task, ns, by which it is queued: the ledger's virtual time when the
- * lag was settled, minus the lag divided by the weight. */
+/* Return the virtual time, ns, by which the task is queued: the ledger's virtual time when the lag
+ * was last settled, minus the lag divided by the weight. */
 static inline u64 economy_vtime(const struct economy_share *share)
 {
 	u64 weight = share->weight ?: SCX_WEIGHT_DFL;

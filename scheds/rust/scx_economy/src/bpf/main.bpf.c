@@ -66,7 +66,8 @@ s32 BPF_STRUCT_OPS(economy_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 	return cpu;
 }
 
-/* Run the task on an idle CPU, if scx_claim_on_enqueue() finds one. Returns whether it did. */
+/* Run the task on an idle CPU, if scx_claim_on_enqueue() finds one. Returns whether an idle CPU was
+ * found. */
 static bool run_on_idle(struct task_struct *p, s32 prev_cpu, u64 enq_flags)
 {
 	s32 cpu = scx_claim_on_enqueue(p, prev_cpu, enq_flags, false, false);
@@ -92,8 +93,9 @@ static bool run_at_once(struct task_struct *p, s32 cpu, u32 node, u64 vtime, u64
 	return true;
 }
 
-/* Queue the task by its virtual time, and kick an idle CPU for it. If there is none, a task that is
- * new or woke up may preempt the task that runs on @cpu. */
+/* Run the task at once if run_at_once() allows it. Otherwise queue the task by its virtual time,
+ * and kick an idle CPU for it. If no CPU is idle, a task that is new or woke up may preempt the
+ * task that runs on @cpu. */
 static void queue(struct task_struct *p, struct economy_task *t, s32 cpu, u64 enq_flags)
 {
 	bool is_pinned = scx_task_is_pinned(p);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Ledgers of the groups of CPUs, and the tasks in them. A group is a NUMA node or a part of one
- * (cpus.h), and is called a node below. Each group has a ledger of its own, so that CPUs of
+ * Ledgers of the groups of CPUs, and the tasks in them. On a small machine, the only group is the
+ * whole machine (CPUS_OF_ONE_LEDGER in sched.rs). Otherwise, a group is a NUMA node or a part of
+ * one. A group is called a node below. Each group has a ledger of its own, so that CPUs of
  * different groups do not share a lock.
  *
  * A lock protects the sum of weights and the virtual time of a ledger. If a task could join while
@@ -21,13 +22,13 @@
 #define MAX_WAIT_NS (1 * NSEC_PER_SEC)
 
 /* The bound of a lag that results from MAX_WAIT_NS shrinks as more tasks become runnable. This is
- * its minimum, ns of virtual time: about the default slice. */
+ * its minimum, ns of virtual time: slightly more than the default slice of 3 ms. */
 #define LAG_MIN_NS (4 * NSEC_PER_MSEC)
 
 struct economy_bank {
-	struct bpf_spin_lock lock; /* protects ledger */
+	struct bpf_spin_lock lock; /* protects ledger and nr_runnable */
 	struct economy_ledger ledger;
-	u64 nr_runnable; /* number of runnable tasks, protected by the lock */
+	u64 nr_runnable; /* number of runnable tasks */
 	s64 inflow; /* money for ledger.bank, added without the lock; units */
 	/* Virtual time of the last task that started to run after it had waited. This is roughly
 	 * the virtual time of all waiting tasks. While accounts have money, it is later than the

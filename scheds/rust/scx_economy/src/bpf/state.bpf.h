@@ -33,7 +33,7 @@ struct economy_task {
 	u32 borrower; /* PID of that owner */
 	u32 node; /* node whose ledger the task has joined */
 	bool has_begun; /* sum_exec_ns is valid */
-	bool has_waited; /* since it last ran: was queued, or preempted another (run_at_once()) */
+	bool has_waited; /* since it last ran: was queued, or preempted a task (run_at_once()) */
 	bool is_member; /* the task belongs to this scheduler */
 };
 

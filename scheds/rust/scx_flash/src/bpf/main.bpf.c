@@ -5,9 +5,9 @@
  * On wakeup a task goes directly to an idle CPU if there is one (scx/direct.bpf.h). Otherwise it
  * waits in the DSQ of its NUMA node, or of its CPU if it is pinned, ordered by virtual time
  * (scx/deadline.bpf.h), which advances by CPU time divided by weight. The weight of a task is the
- * weight of its nice value times cpu.weight / 100 of its cgroup. The virtual time of a task that
- * sleeps falls behind, by at most a credit that grows with its wakeup frequency, so that the task
- * runs first when it wakes up.
+ * weight of its nice value, times cpu.weight of its cgroup, divided by 100. The virtual time of a
+ * task that sleeps falls behind, by at most a credit that grows with its wakeup frequency, so that
+ * the task runs first when it wakes up.
  *
  * In round robin mode, tasks wait in order of arrival. In tickless mode, slices are infinite
  * (tickless.bpf.h).
@@ -126,7 +126,7 @@ s32 BPF_STRUCT_OPS(flash_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wa
 	scx_dl_select_cpu(t, wake_flags, weight, FREQ_MAX);
 	if (scx_is_throttled())
 		return prev_cpu;
-	/* Do not let the wakee wait for the waker, which may run on after a sync wakeup. */
+	/* Do not let the wakee wait for the waker, which may continue after a sync wakeup. */
 	cpu = scx_pick_idle(p, prev_cpu, wake_flags & ~SCX_WAKE_SYNC);
 	if (cpu < 0)
 		return prev_cpu;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Tickless mode: slices are infinite, and while tasks wait, a timer preempts tasks that have run
- * for a slice. A nohz_full CPU with a single task needs no tick.
+ * for config.slice_ns. A nohz_full CPU with a single task needs no tick.
  */
 #ifndef __FLASH_TICKLESS_BPF_H
 #define __FLASH_TICKLESS_BPF_H
@@ -12,7 +12,8 @@
 /* When the current task of each CPU started its turn, ns; 0: the CPU runs no sched_ext task. */
 static u64 turn_since_ns[SCX_CPUS_MAX];
 
-/* The CPU that the timer visits first. It changes in each period, so that no CPU is preferred. */
+/* The CPU that the timer visits first, modulo the number of CPU ids. It changes in each period, so
+ * that no CPU is preferred. */
 static u32 tickless_first;
 
 struct tickless {
@@ -51,8 +52,8 @@ static bool is_for_first(s32 cpu)
 
 /*
  * Whether a task waits for @cpu: in the CPU's local DSQ, in its DSQ of pinned tasks, or in the DSQ
- * of its node. The kernel itself inserts some tasks, such as exiting tasks, into local DSQs. For N
- * tasks in the node's DSQ, this function returns true for at most N CPUs per period. The last of
+ * of its node. The kernel itself inserts some tasks, such as exiting tasks, into local DSQs. N
+ * tasks in the node's DSQ make this function return true for at most N CPUs per period. The last of
  * these has to be a CPU that may run the first task of the DSQ, since the affinity of that task may
  * allow only few CPUs.
  */
@@ -68,9 +69,9 @@ static bool is_awaited(s32 cpu)
 	return true;
 }
 
-/* End the turn of the task that runs on @cpu if it has lasted for a slice, and a task waits for
- * this CPU. The running task is preempted, because a slice of 0 would have no effect before the
- * next tick, which may never come. */
+/* End the turn of the task that runs on @cpu if the turn has lasted for config.slice_ns, and a task
+ * waits for that CPU. The running task is preempted, because a slice of 0 would have no effect
+ * before the next tick, which may never come. */
 static void tickless_visit(s32 cpu)
 {
 	u64 since = turn_since_ns[(u32)cpu % SCX_CPUS_MAX];

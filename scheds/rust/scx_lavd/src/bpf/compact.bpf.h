@@ -5,8 +5,9 @@
  *
  * With compaction, the active CPUs are the primary domain (scx/cpus.bpf.h): as many CPUs as the
  * load needs, from the beginning of one of two orders of all CPUs. If all active CPUs are busy, a
- * task waits for one of them. If the wait would probably be long, the task is new, or it may use
- * none of the active CPUs, the task takes any idle CPU.
+ * task usually waits for one of them. However, a task may take any idle CPU if the wait would
+ * probably be long, if the task is new, if it may use none of the active CPUs, or if the kernel
+ * enqueues it again (SCX_ENQ_REENQ). A pinned task uses its CPU, whether or not that CPU is active.
  */
 #ifndef __LAVD_COMPACT_BPF_H
 #define __LAVD_COMPACT_BPF_H
@@ -48,8 +49,8 @@ static void note_idle(s32 cpu, u64 now)
 	state->since_ns = 0;
 }
 
-/* Return how long the CPU was busy since the last round, ns, and reset the sum. This is not atomic.
- * The time of a task that stops meanwhile may be counted twice, or not at all. */
+/* Return how long the CPU was busy since the last round, ns, and reset busy_ns. This is not atomic:
+ * the time of a task that stops meanwhile may be counted twice, or not at all. */
 static u64 take_busy_ns(struct lavd_cpu *state, u64 now)
 {
 	u64 since_ns = state->since_ns, ns = state->busy_ns;

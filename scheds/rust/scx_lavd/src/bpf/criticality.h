@@ -39,11 +39,12 @@
  * 34 and 37. */
 #define LAVD_LAT_CRI_MAX 5184
 
-/* Maximum CPU time since the last sleep that lavd_request_ns() takes into account. */
+/* Maximum CPU time since the last sleep that lavd_request_ns() takes into account. It is also the
+ * constant that lavd_request_ns() adds to this CPU time. */
 #define LAVD_RUNTIME_COUNTED_NS (5 * NSEC_PER_MSEC)
 
 /* The criticality at which lavd_request_ns() does not scale the counted CPU time. Tasks that
- * compute have a criticality of 64 to 700, interactive tasks of 1000 to 3000. */
+ * compute have a criticality of 64 to 700, interactive tasks have one of 1000 to 3000. */
 #define LAVD_LAT_CRI_UNIT 256
 
 /* The credit of a task that sleeps, ns of virtual time, for each unit of criticality. For example,
@@ -121,8 +122,8 @@ static inline u32 lavd_perf_cri(u64 wait_freq, u64 wake_freq, u64 run_freq, u64 
 }
 
 /* Return the request of a task, ns: the distance from its virtual time to its deadline. This is
- * 5 ms plus the CPU time since the task last slept (@awake_ns, at most 5 ms), multiplied by
- * LAVD_LAT_CRI_UNIT / @lat_cri. */
+ * LAVD_LAT_CRI_UNIT / @lat_cri times the sum of 5 ms and the CPU time since the task last slept
+ * (@awake_ns, of which at most 5 ms count). */
 static inline u64 lavd_request_ns(u64 awake_ns, u32 lat_cri)
 {
 	u64 counted_ns = LAVD_RUNTIME_COUNTED_NS + lavd_min(awake_ns, LAVD_RUNTIME_COUNTED_NS);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * scx_lavd: precedence for tasks on which other tasks wait.
+ * scx_lavd: precedence for tasks that other tasks wait for.
  *
  * Each task has a latency criticality (criticality.h). It grows with the frequencies at which the
  * task waits for other tasks and wakes other tasks. It is larger if the task runs briefly or was
@@ -13,9 +13,9 @@
  * sleeps, its virtual time falls behind that of its domain, but by no more than a credit, which
  * grows with the criticality (scx/deadline.bpf.h).
  *
- * While the load is low, few CPUs are used (compact.bpf.h). The slice shrinks with the number of
- * waiting tasks. A task that needs a longer slice gets it while no other task waits (slice.h). A
- * task that probably holds a lock gets one more slice to release it (futex.bpf.h).
+ * While the load is low, few CPUs are used (compact.bpf.h). The more tasks wait, the shorter the
+ * slice. A task that needs a longer slice gets it while no other task waits (slice.h). A task that
+ * probably holds a lock gets one more slice to release it (futex.bpf.h).
  */
 #include <scx/common.bpf.h>
 
@@ -97,7 +97,8 @@ static s32 pick_idle(struct task_struct *p, const struct scx_dl_task *t, s32 pre
 	return scx_pick_idle(p, prev_cpu, wake_flags);
 }
 
-/* Insert the task into the local DSQ of @cpu, where it precedes all tasks in other DSQs. */
+/* Insert the task into the local DSQ of its CPU (in ops.select_cpu(): of the CPU that is returned).
+ * There it precedes all tasks in other DSQs. */
 static void insert_local(struct task_struct *p, struct scx_dl_task *t, u64 slice, u64 enq_flags)
 {
 	t->queued_at_ns = scx_bpf_now();
@@ -174,8 +175,9 @@ static void favour_new(const struct task_struct *p, struct scx_dl_task *t, u64 e
 		t->vtime = vtime;
 }
 
-/* Queue the task for its CPU or domain, by its deadline, and kick an idle CPU of @active or, if the
- * task may preempt, a CPU whose task has a later deadline. */
+/* Run the task at once if it may preempt the task of its CPU (scx_dl_run_at_once()). Otherwise
+ * queue it for its CPU or domain, by its deadline, and kick an idle CPU (kick_idle()). If there is
+ * none, and the task may preempt, kick a CPU whose task has a later deadline. */
 static void queue(struct task_struct *p, struct scx_dl_task *t, s32 cpu,
 		  const struct cpumask *active, u64 enq_flags)
 {

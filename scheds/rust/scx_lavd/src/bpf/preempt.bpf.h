@@ -6,7 +6,7 @@
 /* Maximum number of CPUs that are examined to find two that may be preempted. */
 #define NR_CANDIDATES 8
 
-/* Whether a task that has just been queued may preempt other tasks: it is new or has woken up, is
+/* Whether a task that is being enqueued may preempt other tasks: it is new or has woken up, is
  * among the most critical tasks, and has not used more than its share. */
 static bool may_preempt(const struct scx_dl_task *t, u64 enq_flags)
 {

@@ -4,7 +4,7 @@
 #define __LAVD_SLICE_BPF_H
 
 /* Return the slice on @cpu before it is adapted to the task. @nr_waiting is the number of tasks
- * that wait in its domain. */
+ * that wait in the domain of @cpu. */
 static u64 plain_slice_ns(s32 cpu, u64 nr_waiting)
 {
 	return lavd_slice_ns(lavd_domain_cpus[scx_node_of(cpu)], nr_waiting, config.slice_min_ns,
@@ -21,7 +21,8 @@ static u64 nr_waiting_for(s32 cpu)
 	return (nr > 0 ? nr : 0) + nr_pinned_waiting(cpu) * lavd_domain_cpus[scx_node_of(cpu)];
 }
 
-/* Return the slice of a task that is queued for @cpu while @nr_waiting tasks wait in its domain. */
+/* Return the slice of a task that is enqueued for @cpu, while @nr_waiting tasks wait in the domain
+ * of @cpu. */
 static u64 first_slice_ns(const struct scx_dl_task *t, s32 cpu, u64 nr_waiting)
 {
 	return lavd_fitting_slice_ns(plain_slice_ns(cpu, nr_waiting), t->avg_runtime_ns,

@@ -46,9 +46,9 @@ static inline u64 lavd_fitting_slice_ns(u64 slice_ns, u64 avg_runtime_ns, u64 mi
 
 /*
  * Return the slice of a task that runs for at least @slice_ns on average. If no other task waits,
- * the slice is this average plus LAVD_SLICE_BONUS_NS, but at most LAVD_SLICE_BOOST_MAX_NS.
- * Otherwise only a task of more than average criticality gets more than @slice_ns: its average
- * runtime, at most twice @slice_ns.
+ * the slice is this average plus LAVD_SLICE_BONUS_NS, but at most the longer of
+ * LAVD_SLICE_BOOST_MAX_NS and @slice_ns. Otherwise only a task of more than average criticality
+ * gets more than @slice_ns: its average runtime, at most twice @slice_ns.
  */
 static inline u64 lavd_boosted_slice_ns(u64 slice_ns, u64 avg_runtime_ns, bool others_wait,
 					u32 lat_cri, u64 avg_lat_cri)

@@ -12,8 +12,8 @@ const volatile struct lavd_orders lavd_orders SEC(".rodata.lavd_orders");
 SCX_PERCPU_COUNTERS(lavd_counters, struct lavd_counts);
 #define count(what) scx_count(lavd_counters, what)
 
-/* The running task of a CPU, and sums and extrema over the tasks that started to run there since
- * the last round. */
+/* State of a CPU and of the task that runs there, and sums and extrema over the tasks that started
+ * to run there since the last round. */
 struct lavd_cpu {
 	u64 refilled_at_ns; /* when the task got its slice */
 	bool is_boosted; /* the slice is longer than plain_slice_ns() */

@@ -4,9 +4,10 @@
 use super::sorted_tasks::{Found, Goal, SortedTasks, Walk};
 use super::{Costs, DomainLoad, DomainMask, Migration, NodeLoad, Plan, Snapshot};
 
-/// Minimum gain of a migration, relative to the mean load per CPU. By more than this, the giver has
-/// to stay above the previous load per CPU of the taker, and the taker below that of the giver. A
-/// smaller gain may be a rounding error.
+/// Minimum gain of a migration, as a fraction of the mean load per CPU. After the migration, the
+/// load per CPU of the giver has to be higher than the previous load per CPU of the taker by more
+/// than this, and that of the taker has to be lower than the previous load per CPU of the giver by
+/// more than this. A smaller gain may be a rounding error.
 const GAIN_MIN: f64 = 1e-9;
 
 /// Lower bound of the load that a transfer aims at, relative to the threshold. It matters if one of

@@ -6,9 +6,9 @@
 //! part of the load of the machine. In the second pass, it is a part of the load of the node.
 //!
 //! A migration makes the loads per CPU of two domains less different: both end below the higher and
-//! above the lower of the two loads before the migration. So the highest load per CPU never
-//! increases. If the loads of tasks do not change, migrations come to an end, because each of them
-//! makes the list of all loads per CPU, in descending order, lexicographically smaller.
+//! above the lower of the two previous values. So the highest load per CPU never increases. If
+//! the loads of tasks do not change, migrations come to an end, because each of them makes the list
+//! of all loads per CPU, in descending order, lexicographically smaller.
 //!
 //! The load of a task of nice 0 that is always runnable is 100.
 

@@ -13,8 +13,8 @@
 #define RUSTY_FREQ_UNIT_NS (100 * 1000 * 1000ULL)
 #define RUSTY_FREQ_MAX 100000
 
-/* rusty_prio() lowers the priority by the logarithm of half of the average runtime. This is the
- * upper bound of that half. */
+/* rusty_prio() lowers the priority by the logarithm of half of the average runtime, scaled by the
+ * weight. This is the upper bound of that half before it is scaled. */
 #define RUSTY_RUNTIME_MAX_NS (50 * 1000 * 1000ULL)
 
 /* Highest priority: the last index of the table in rusty_latency_scale(). */

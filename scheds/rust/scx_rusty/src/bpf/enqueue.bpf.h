@@ -67,8 +67,8 @@ static void insert(struct task_struct *p, struct rusty_task *t, u64 until, u64 e
 }
 
 /* Return the CPU on which a task that has just been queued may preempt the running task. This is
- * the CPU of the queued task or, if that CPU is not in the task's domain, any allowed CPU of the
- * domain. */
+ * the CPU of the queued task or, if the task is not pinned and its CPU is not in its domain, any
+ * allowed CPU of the domain. */
 static s32 cpu_to_preempt(struct task_struct *p, struct rusty_task *t)
 {
 	s32 cpu = scx_bpf_task_cpu(p);

@@ -135,8 +135,8 @@ static bool has_idle_cpu(u32 dom)
 	return d && nr_runnable(dom) < d->nr_cpus;
 }
 
-/* Return a domain with an idle CPU, out of the @nr domains that start at @first, that the task may
- * use. If there is none, return @own. */
+/* Return a domain that has an idle CPU and that the task may use, out of the @nr domains that start
+ * at @first. If there is none, return @own. */
 static u32 dom_with_idle_cpu(const struct rusty_task *t, u32 first, u32 nr, u32 own)
 {
 	u32 i, dom;

@@ -80,12 +80,14 @@ struct rusty_task {
 	u64 woke_at_ns; /* when the task last woke another task */
 	u64 blocked_freq; /* average number of sleeps per 100 ms */
 	u64 waker_freq; /* average number of wakeups of other tasks per 100 ms */
-	u64 allowed[RUSTY_DOM_WORDS]; /* domains with a CPU in its affinity */
+	u64 allowed[RUSTY_DOM_WORDS]; /* domains with a CPU in the task's affinity */
 	struct scx_ravg duty_cycle; /* running average of 1 while runnable, else 0 */
 	u32 runnable_weight; /* weight added to the domain's demand; 0: not counted */
 	u32 has_waited; /* was last queued, or preempted another task (run_at_once()) */
 	u32 woken_sync; /* the last ops.select_cpu() had SCX_WAKE_SYNC */
-	s32 our_cpu; /* CPU last chosen by this scheduler or run on; -1: kernel may have moved it */
+	/* The CPU that this scheduler last chose for the task, or on which the task has run since;
+	 * -1: the kernel may have moved the task. */
+	s32 our_cpu;
 	/* Used only with config.cgroups. */
 	u64 effective_weight; /* see scx/cgroup.h */
 	struct scx_cgroup_task cgroup;

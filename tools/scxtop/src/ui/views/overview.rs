@@ -15,10 +15,10 @@ use super::super::theme::{Part, Theme};
 use super::tasks;
 use crate::model::{Snapshot, Task};
 
-/// Least and most rows of the histogram with its title and axis.
+/// Minimum and maximum number of rows of the histogram, with its title and axis.
 const HISTOGRAM_MIN: u16 = 6;
 const HISTOGRAM_MAX: u16 = 14;
-/// Least rows of the tasks with their header.
+/// Minimum number of rows of the table of tasks, with its header.
 const TASKS_MIN: u16 = 4;
 /// An interval of which at least this percentage was observed is shown as fully observed.
 const ALL_PCT: f64 = 99.0;

@@ -346,8 +346,8 @@ fn smallest(domains: &[Domain]) -> f64 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Migrations come to an end, deviations do not increase after the first round, and no
-    /// migration is missed.
+    /// Migrations come to an end, the greatest deviations of a domain and of a node do not increase
+    /// after the first round, and no migration is missed.
     #[test]
     fn machine_settles(recipe in machines()) {
         let mut model = Model::new(recipe.snapshot(), recipe.kind);
