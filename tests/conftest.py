@@ -36,8 +36,8 @@ def _cause(report: pytest.TestReport) -> str:
 
 
 class TapReport:
-    """Prints a test point of TAP for each finished test, with the cause of a failure. The test's
-    duration and the full error follow as diagnostics."""
+    """Prints a test point of TAP for each finished test, with the cause of a failure, and for each
+    file that cannot be collected. The test's duration and the full error follow as diagnostics."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -59,7 +59,7 @@ class TapReport:
         if skipped and not failed:
             note = f" # SKIP {_reason(skipped[0])}"
         print(f"{'not ok' if failed else 'ok'} {self.number} - {name}{note}", flush=True)
-        # build-aux/summary.py lists the slowest tests.
+        # From these lines, build-aux/summary.py determines the slowest tests.
         print(f"# took {sum(phase.duration for phase in phases):.2f} s", flush=True)
         for phase in failed:
             for line in phase.longreprtext.splitlines():
@@ -86,7 +86,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def build_dir() -> Path:
-    """Meson's build directory (SCX_BUILD)."""
+    """Meson's build directory: $SCX_BUILD, or else `build` in this tree."""
     path = Path(os.environ.get("SCX_BUILD") or Path(__file__).parents[1] / "build")
     if not (path / "scheds").is_dir():
         pytest.skip(f"nothing is built in {path}: run ./dev build")

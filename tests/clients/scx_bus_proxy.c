@@ -40,7 +40,7 @@ static int new_socket(const char *path, struct sockaddr_un *addr)
 	return fd;
 }
 
-/* Pass on what can be read at once. Return false if one of the connections has ended. */
+/* Forward what one recv() returns. Return false if one of the connections has ended. */
 static bool pass(int from, int to)
 {
 	char data[4096];
@@ -61,8 +61,8 @@ static void serve(int client, const char *bus_path)
 	for (;;) {
 		if (is_asked && send(client, message, sizeof(message) - 1, MSG_NOSIGNAL) > 0)
 			is_asked = 0;
-		/* On a signal, poll() fails. A signal that comes just before poll() takes effect
-		 * after a second at the latest. */
+		/* A signal makes poll() fail. A signal that arrives just before poll() takes effect
+		 * within a second. */
 		if (poll(fds, 2, 1000) <= 0)
 			continue;
 		if ((fds[0].revents && !pass(client, bus)) ||

@@ -3,7 +3,7 @@
  * scx_crowd N: N threads that sleep for ten seconds at a time and do almost nothing in between.
  *
  * The threads use minimal memory, so that ten thousand fit into a guest. Prints "ready" when all
- * threads have been started, and the number of wakeups on SIGINT.
+ * threads have been started. On SIGINT, prints the number of wakeups, and ends.
  */
 #include <pthread.h>
 #include <signal.h>

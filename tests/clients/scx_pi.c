@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A task of low weight holds a PI mutex while it computes, and a task of the default weight waits
- * for the mutex: `scx_pi NICE SECTION_MS ROUNDS`. NICE is the nice value of the holder. Prints for
- * each round how long the holder still held the mutex after the waiter had begun to wait, in ms.
+ * `scx_pi NICE SECTION_MS ROUNDS`: in each round, a thread with the nice value NICE (the holder)
+ * holds a PI mutex while it uses SECTION_MS of CPU time, and a thread with the inherited nice value
+ * (the waiter) waits for the mutex. Prints for each round how long the holder still held the mutex
+ * after the waiter had begun to wait: a time in ms.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -2,8 +2,8 @@
 /*
  * Runs a command in a pseudo terminal: `scx_pty COMMAND [ARGS]`. Standard input is typed into the
  * terminal, and standard output is what the terminal displays. The terminal has 80 columns and 24
- * lines; SIGUSR1 resizes it to 132 and 50. The exit status is that of the command, or 128 + N if
- * signal N has ended the command.
+ * lines; SIGUSR1 resizes it to 132 columns and 50 lines. The exit status is that of the command, or
+ * 128 + N if signal N has ended the command.
  */
 #include <errno.h>
 #include <poll.h>
@@ -32,7 +32,7 @@ static void apply_resize(int terminal)
 	ioctl(terminal, TIOCSWINSZ, &size);
 }
 
-/* Copy what can be read at once. Return whether there may be more. */
+/* Copy what one read() returns. Return false at the end of @from, or on an error. */
 static bool copy(int from, int to)
 {
 	char bytes[4096];
@@ -57,10 +57,10 @@ static void forward(int terminal)
 
 	for (;;) {
 		apply_resize(terminal);
-		/* The time limit is needed because a signal may come right before poll(). */
+		/* The time limit is needed because a signal may arrive right before poll(). */
 		if (poll(fds, 2, 100) <= 0)
 			continue;
-		/* The command has closed the terminal. */
+		/* Copying from the terminal fails when the command has closed it. */
 		if (fds[0].revents && !copy(terminal, STDOUT_FILENO))
 			return;
 		/* The end of the input is not the end of the command. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Burns CPU. `scx_spin` runs for ever, `scx_spin SECONDS` for this time of the monotonic clock.
+ * Burns CPU time. `scx_spin` runs forever, `scx_spin SECONDS` until the monotonic clock has
+ * advanced by SECONDS.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,10 +6,12 @@
  *   scx_stats_client PATH ask LINE...    send each line, print the answer
  *   scx_stats_client PATH pass           the same with lines of standard input, as they arrive
  *   scx_stats_client PATH garbage COUNT  send lines of random bytes, print the number of answers
- *   scx_stats_client PATH long BYTES     send one line of this length, print the answer
+ *   scx_stats_client PATH long BYTES     send one line of this length, print the answer, and
+ *                                        whether the server hangs up
  *   scx_stats_client PATH half           send half a request, print whether the server hangs up
  *   scx_stats_client PATH idle COUNT     hold this many connections until killed
- *   scx_stats_client PATH deaf           send requests without reading until the server hangs up
+ *   scx_stats_client PATH deaf           send requests, but read no answers, until the server hangs
+ *                                        up; print the number of requests
  *
  * The exit status is 1 if the connection fails, or if the server neither answers nor hangs up
  * within TIMEOUT_MS.
@@ -55,8 +57,8 @@ static void send_all(int fd, const char *data, size_t len)
 	}
 }
 
-/* Return the next line with its newline. If the server closes the connection before the newline,
- * return what it has sent of the line, usually an empty string. */
+/* Return the next line with its newline. If the connection ends before the newline, return what the
+ * server has sent of the line, usually an empty string. */
 static const char *receive_line(int fd)
 {
 	static char *line;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Uses the names of docs/upstream.md that no scheduler of tests/scheds uses. It is compiled, but
- * not run. */
+/* Uses the names of docs/upstream.md that no scheduler of tests/scheds uses. This program is
+ * compiled, but not run. */
 #include <scx/common.bpf.h>
 
 char _license[] SEC("license") = "GPL";

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from schedulers import ROOT
 
-#: Configuration of cargo for everything that is built here. Programs run at most once, so they are
-#: not optimized, nor is the crate for which Cargo.toml has its own level. cargo uses the same
-#: options for build scripts and procedural macros, so a crate that these and a program need is
-#: compiled once.
+#: Configuration of cargo for everything that is built here. Nothing is optimized, because the tests
+#: run the programs only briefly. zbus is listed because Cargo.toml sets an opt-level for it. cargo
+#: uses the same options for build scripts and procedural macros, so a crate that these and a
+#: program need is compiled once.
 QUICK_BUILD = """\
 [profile.release]
 opt-level = 0
@@ -51,7 +51,7 @@ def output(*command: str | Path, timeout: float = 1800, **options) -> str:
 
 
 def need_git() -> None:
-    """Skips the test without git or a clone, because git determines the files of a commit."""
+    """Skips the test if git or the repository is missing: git lists the files of a commit."""
     if not (ROOT / ".git").exists() or not shutil.which("git"):
         pytest.skip("no git: distributions are made from a commit")
 

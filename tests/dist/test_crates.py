@@ -97,8 +97,8 @@ def packages(
 
 @pytest.fixture(scope="module")
 def build(packages: dict[str, Path], target_dir: Path, build_options: dict[str, str]):
-    """Builds a package with all features. Returns cargo's messages, including those of earlier
-    calls."""
+    """A function that builds a package with all features. It returns cargo's messages of all
+    builds of this package so far, a string for each build."""
     line = [build_options["cargo"], "build", "--release", "--all-features", "--offline"]
     env = environment(build_options)
     messages: dict[str, list[str]] = {name: [] for name in packages}
@@ -118,7 +118,8 @@ def members(archive: Path) -> dict[str, tarfile.TarInfo]:
 
 
 def texts(package: Path) -> Iterator[tuple[Path, str]]:
-    """The files of a package with their contents, except files that cargo adds."""
+    """The files of a package with their contents, except the lock file and files that cargo
+    adds."""
     for path in package.rglob("*"):
         if path.is_file() and path.name not in OF_CARGO | {"Cargo.lock"}:
             yield path, path.read_text()

@@ -141,7 +141,8 @@ class Reader:
 
     def run(self, command: Command) -> str:
         """Runs the page's earlier commands, except linters and commands for guests, and then this
-        command. Returns the output of this command."""
+        command. A command that has run already is not run again. Returns the output of this
+        command."""
         before = COMMANDS[: COMMANDS.index(command)]
         for other in before:
             if not other.is_for_a_guest and not other.is_lint:
@@ -170,7 +171,7 @@ def copy(tree: Path) -> None:
 
 
 def provide(tools: Path, cargo: str) -> None:
-    """Provides the cargo of the build under its default name."""
+    """Provides the cargo of the build under the name `cargo`."""
     tools.mkdir()
     (tools / "cargo").symlink_to(shutil.which(cargo) or cargo)
 
@@ -185,7 +186,7 @@ def replace_dev(dev: Path) -> None:
 
 
 def environment(build_options: dict[str, str]) -> dict[str, str]:
-    """An environment without network access. Of the surrounding build, it keeps the settings of
+    """An environment that forbids downloads. Of the surrounding build, it keeps the settings of
     guests (SCX_VM_*), the caches, and clang for BPF."""
     kept = ("SCX_VM_", "SCX_CACHE")
     env = {
@@ -296,7 +297,7 @@ def test_tasks_run_as_the_policy_decides(reader: Reader) -> None:
     # The fields are those of the example on the page.
     example = next(b.text for b in BLOCKS if b.text.startswith("running="))
     assert list(lines[0]) == list(figures(example))
-    # Each line has the figures of one second, not totals.
+    # A line has the figures of one second: in each second, the policy dispatches tasks.
     assert all(line["user"] > 0 for line in lines), printed
     assert "ejected" not in printed
 

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-#: (pattern of packages' directories, packages of this tree that these may depend on). The first
-#: matching pattern counts.
+#: (pattern of directories, packages of this tree on which the packages in these directories may
+#: depend). The first matching pattern counts.
 MAY_USE = [
     (r"rust/scx_stats/scx_stats_derive", set()),
     (r"rust/scx_stats", {"scx_stats_derive"}),
@@ -66,7 +66,7 @@ def _scheduler(root: Path, folder: str, names: set[str]) -> Iterator[str]:
 
 
 def check(root: Path, names: list[str]) -> Iterator[str]:
-    """All findings in the packages among the files `names`."""
+    """All findings about packages. `names` are the files of this tree."""
     manifests = {n.removesuffix("/Cargo.toml"): n for n in names if n.endswith("/Cargo.toml")}
     texts = {folder: (root / name).read_text() for folder, name in manifests.items()}
     found = (re.search(r'^name = "(.+)"', text, re.MULTILINE) for text in texts.values())

@@ -15,8 +15,9 @@ _EXEC = re.compile(r"(?m)^(Exec\w+)=(\S+)")
 #: Units that the checked units name, or on which systemd makes every service or every D-Bus service
 #: depend.
 COMMON = ["basic.target", "dbus.socket", "multi-user.target", "shutdown.target", "sysinit.target"]
-#: The maximum exposure that `systemd-analyze security` may report, of 100. The exposure is not 0,
-#: because schedulers need root, four capabilities, and some system calls and files.
+#: The maximum exposure that `systemd-analyze security` may report, on a scale of 0 to 100. The
+#: exposure is not 0, because schedulers need root, four capabilities, and some system calls and
+#: files.
 EXPOSURE_MAX = 25
 
 

@@ -3,8 +3,8 @@
  * Uses one wrapper of compat.bpf.h at a time (or scx_bpf_now(), or the constants of enums.bpf.h),
  * and checks its effect. An expected effect is counted as good, any other effect as bad.
  *
- * `use` is a constant at load time, so the verifier sees only the wrapper under test. If a kernel
- * rejects a wrapper, only the test of that wrapper fails.
+ * `use` is a constant at load time, so the verifier skips the code of all other values of `use`. If
+ * a kernel rejects a wrapper, only the tests that reach the wrapper fail.
  */
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>
@@ -138,8 +138,8 @@ static s32 use_select_cpu_and(struct task_struct *p, s32 prev_cpu, u64 wake_flag
 	bpf_cpumask_release(only_cpu0);
 	if (cpu < 0)
 		return prev_cpu;
-	/* It is not visible whether the CPU was claimed: an interrupt without work marks the CPU as
-	 * idle again. */
+	/* Do not check whether the CPU was claimed: after an interrupt that wakes no task, the CPU
+	 * is marked as idle again. */
 	judge(cpu == 0);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, 0);
 	return cpu;
@@ -254,8 +254,9 @@ void BPF_STRUCT_OPS(compat_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_bpf_dsq_insert(p, FIFO_DSQ, SCX_SLICE_DFL, enq_flags);
 }
 
-/* With the iterator, move the first task that may run on @cpu, and set its slice. Tasks leave
- * FIFO_DSQ only in this way, so all its tasks run with this slice. */
+/* With the iterator, move the first task of FIFO_DSQ that may run on @cpu to the local DSQ, and set
+ * its slice. Tasks of FIFO_DSQ are dispatched only in this way, so all of them run with this
+ * slice. */
 static void use_dsq_move(s32 cpu)
 {
 	struct task_struct *p;
@@ -265,7 +266,8 @@ static void use_dsq_move(s32 cpu)
 			continue;
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, SLICE_NS);
 		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0)) {
-			/* The task cannot run on this CPU before this callback returns. */
+			/* After the move is early enough: the task cannot run before this callback
+			 * returns. */
 			expect(p, SLICE_NS, 0);
 			judge(true);
 			break;

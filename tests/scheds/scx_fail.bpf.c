@@ -7,8 +7,8 @@ char _license[] SEC("license") = "GPL";
 
 /* Return value of ops.init(): 0 or a negative errno. */
 const volatile s32 init_error;
-/* The numbers of the enqueues at which the scheduler fails, begins to lose tasks, and exits with
- * exit_code; 0 means never. */
+/* The scheduler fails at enqueue error_after, loses tasks from enqueue stall_after on, and exits
+ * with exit_code at enqueue exit_after. 0 means never. */
 const volatile u64 error_after;
 const volatile u64 stall_after;
 const volatile u64 exit_after;

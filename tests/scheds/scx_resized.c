@@ -38,7 +38,7 @@ static void sigint_handler(int sig)
 	exit_req = 1;
 }
 
-/* Print the sums over all CPUs. */
+/* Print sums over all CPUs, and the slice and nr_given of the last CPU. */
 static void print_stats(const struct scx_resized *skel, __u32 nr_cpus)
 {
 	__u64 nr_given = 0, nr_runs = 0;

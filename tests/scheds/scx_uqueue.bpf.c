@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A scheduler written for the kernel's own headers, whose policy is in user space. Tasks and
+ * A scheduler with a policy in user space, written for the kernel's own headers. Tasks and
  * decisions are passed through BPF queues (BPF_MAP_TYPE_QUEUE).
  */
 #include <scx/common.bpf.h>
@@ -15,7 +15,7 @@ char _license[] SEC("license") = "GPL";
 
 const volatile u64 slice_ns = 5 * NSEC_PER_MSEC;
 const volatile u64 error_after;
-/* TGID of the policy, which must not wait for its own decision. */
+/* TGID of the policy process, which must not wait for its own decisions. */
 const volatile s32 user_tgid;
 
 u64 nr_enqueued, nr_decided, nr_stale, nr_bypassed;
@@ -36,7 +36,7 @@ struct {
 
 struct task_ctx {
 	u64 queued_seq; /* of the last enqueue sent to user space; 0 after ops.dequeue() */
-	u64 sum_exec_runtime; /* at the last enqueue */
+	u64 sum_exec_runtime; /* ns, at the last enqueue or at ops.init_task() */
 };
 
 struct {

@@ -96,7 +96,7 @@ static int drain(int to_user_fd)
 	return nr;
 }
 
-/* Send decisions on the waiting tasks in order, until the queue is full. */
+/* Send decisions on the waiting tasks, in the order of the list, until the BPF queue is full. */
 static void decide(int from_user_fd)
 {
 	struct waiter *w;
@@ -147,7 +147,7 @@ int main(int argc, char **argv)
 restart:
 	optind = 1;
 	skel = SCX_OPS_OPEN(uqueue_ops, scx_uqueue);
-	/* With MCL_ONFAULT, pages are allocated on fault: most of the table is never used. */
+	/* With MCL_ONFAULT, pages are allocated on fault: most of @vruntimes is never used. */
 	SCX_BUG_ON(mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT), "mlockall failed");
 
 	while ((opt = getopt(argc, argv, "s:e:d:pvh")) != -1) {

@@ -5,7 +5,7 @@ import struct
 
 
 def bzimage_of(release: str, payload: bytes = b"") -> bytes:
-    """A minimal bzImage according to the boot protocol: one setup sector."""
+    """A minimal bzImage according to the boot protocol, with one setup sector."""
     setup = bytearray(2 * 512)
     setup[0x1F1] = 1
     setup[0x202:0x206] = b"HdrS"

@@ -39,7 +39,7 @@ def plan(*subjects: Subject, workloads: tuple[str, ...] = ("wakeup",), seeds: in
 
 
 def results(**lateness: list[float]) -> Results:
-    """Results of the workload wakeup, from the p50 of each scheduler by seed."""
+    """Results of the workload wakeup. `lateness` has the p50 of each scheduler, for each seed."""
     return Results(
         [
             Round(name, "wakeup", seed, {"lateness_p50_us": value})

@@ -45,7 +45,7 @@ def all_rounds(scale: float = 1.0, seeds: tuple[int, ...] = baseline.SEEDS) -> R
         ([1000.0, 1040.0, 1020.0], RATE, Band(745, 1295)),
         # The band is extended by the range of the values on both sides.
         ([1000.0, 1600.0, 1200.0], RATE, Band(400, 2200)),
-        # The band is extended by at least a round of the emulator over all CPUs (ROUND_US).
+        # The band of a latency is extended by at least one turn of each emulated CPU (ROUND_US).
         ([100.0, 110.0, 105.0], LATENCY, Band(0, 232)),
         ([0.0, 0.0, 0.0], SHARE, Band(0, 1)),
     ],

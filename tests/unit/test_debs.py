@@ -142,7 +142,7 @@ def test_offline_fetches_nothing(
 
 
 def local_archive(root: Path) -> None:
-    """An archive of one package without a trusted signature, made with Debian's standard tools."""
+    """An unsigned archive with one package, made with dpkg-deb."""
     package = root / "build"
     (package / "DEBIAN").mkdir(parents=True)
     (package / "usr/bin").mkdir(parents=True)

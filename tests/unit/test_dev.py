@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""./dev: help, and messages about wrong usage, which come before it installs or builds anything."""
+"""./dev: help, and messages about wrong usage, printed before anything is installed or built."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_help_names_every_verb(args: list[str]) -> None:
 @pytest.mark.parametrize("verb", ["run", "test", "build", "setup", "fmt", "lint"])
 @pytest.mark.parametrize("option", ["--help", "-h"])
 def test_help_of_a_verb(verb: str, option: str) -> None:
-    """The verb itself does not run."""
+    """The help is printed, and the command is not run."""
     done = dev(verb, option)
     assert done.returncode == 0
     assert done.stderr == ""

@@ -55,7 +55,7 @@ def patterns() -> Iterator[tuple[str, str]]:
 
 
 def takes(pattern: str, file: str) -> bool:
-    """Whether dh_install takes the file: it matches, or is below a directory that does."""
+    """Whether dh_install takes the file: the file, or a directory above it, matches the pattern."""
     wanted = pattern.split("/")
     parts = file.split("/")[: len(wanted)]
     return len(parts) == len(wanted) and all(map(fnmatchcase, parts, wanted))
@@ -86,7 +86,7 @@ def test_packages_are_those_of_control() -> None:
     for file in DEBIAN.glob("*.install"):
         for source in re.findall(r"(?m)^debian/(?!tmp/)(\S+)", file.read_text()):
             assert (DEBIAN / source).is_file(), f"{file.name}: {source}"
-    # One preset for each unit, so that no first boot enables it.
+    # Each unit has a preset, so that systemd does not enable the unit on the first boot.
     presets = "".join(file.read_text() for file in DEBIAN.glob("*.preset"))
     assert sorted(re.findall(r"(?m)^disable (\S+)$", presets)) == [
         PurePosixPath(file).name for file in sorted(installed()) if file.startswith(UNITS)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The command line of every Rust scheduler, without sched_ext, and common properties of other
-commands.
+"""The command line of every Rust scheduler, without sched_ext, and common properties of all
+installed Rust programs.
 
 The output of `--help` is compared with golden/NAME.help. After an intended change, renew it:
 

@@ -66,7 +66,7 @@ POLICY: Program = (
 )
 
 #: GOES_IDLE is rl_dispatch() on a CPU that finds no task. KICKS is a CPU that has inserted a task
-#: into a queue and calls kick_any_idle().
+#: into a queue and calls kick_any_idle() or kick_idle_for().
 IDLE = {"queued": 0, "idle": 0}
 GOES_IDLE: Program = (Store("idle", 1), FENCE, ReadUnless("queued", 1), Act("sleep"))
 KICKS: Program = (Store("queued", 1), FENCE, ReadUnless("idle", 0), Act("wake"))

@@ -151,7 +151,7 @@ def assert_fails(status: int, program: Path, *args: str | Path, **options) -> st
 
 
 def families(text: str) -> list:
-    """The metric families of a text, as Prometheus parses it."""
+    """The metric families of a text, parsed by the Python client of Prometheus."""
     reason = "needs the Python package prometheus_client"
     parser = pytest.importorskip("prometheus_client.openmetrics.parser", reason=reason)
     return list(parser.text_string_to_metric_families(text))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""build-aux/setup.sh names a package for each program that CI runs, and asks before it acts.
+"""build-aux/setup.sh names a package for each program in programs.txt, and asks before it acts.
 
-programs.txt lists all programs executed by `./dev run` and `./dev test` in a fresh Debian 12, as
-traced by sched_process_exec, except during the installation of packages.
+programs.txt lists the programs that `./dev run` and `./dev test` executed in a fresh Debian 12,
+except while packages were installed. The list was recorded with the tracepoint sched_process_exec.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def test_setup_names_a_package_for_each_program() -> None:
 
 def test_missing_package_is_detected() -> None:
     assert {"zstd", "clang-19", "clang-format-19", "gcc", "libelf-dev", "rustfmt-web"} <= named()
-    # setup.sh does not name procps, so the test above would fail if programs.txt listed one of its
-    # programs.
+    # setup.sh does not name procps, so the test above would fail if programs.txt listed a program
+    # of procps.
     assert "procps" not in named()
 
 

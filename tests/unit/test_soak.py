@@ -56,7 +56,7 @@ def test_scripts_are_valid_and_spare_cpu_0(shape: topology.Topology) -> None:
 
 
 class FakeGuest:
-    """A guest with a scheduler in these successive states, and these figures."""
+    """A guest whose scheduler has these successive states, memory sizes and page fault counts."""
 
     def __init__(self, states: list[str], rss_kib: list[int], faults: list[int], log: str) -> None:
         self.states, self.rss_kib, self.fault_counts, self.log = states, rss_kib, faults, log

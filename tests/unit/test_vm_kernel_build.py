@@ -43,7 +43,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], None]:
-    """Creates a Debian archive whose kernel source is the given makefile and an image."""
+    """Replaces Debian's package of the kernel source: it has the given makefile and an image."""
 
     def make(makefile: str) -> None:
         tarball = tmp_path / "package/usr/src/linux-source-6.12.tar.xz"

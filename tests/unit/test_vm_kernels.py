@@ -21,7 +21,7 @@ def no_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SCX_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("SCX_OFFLINE", "1")
     monkeypatch.delenv("SCX_VM_KERNELS", raising=False)
-    # The handmade images contain no BTF to check, so their names tell whether they are sound.
+    # The handmade images contain no BTF to check, so their releases tell whether they are sound.
     monkeypatch.setattr(kernels, "_sound", lambda kernel: "unsound" not in kernel.release)
 
 

@@ -48,7 +48,7 @@ static void test_counters_count_since_the_last_answer(void **state)
 		      "{\"errno\":0,\"args\":{\"resp\":{\"nr_runs\":18446744073709551615,"
 		      "\"depth\":3}}}\n");
 	assert_int_equal(before.nr_runs, 10);
-	/* A new generation counts from zero. */
+	/* In a new generation, counters start from zero. */
 	now.nr_runs = 2;
 	assert_answer("{\"req\":\"stats\",\"args\":{\"target\":\"top\",\"total\":\"false\"}}", &now,
 		      &before, "{\"errno\":0,\"args\":{\"resp\":{\"nr_runs\":2,\"depth\":3}}}\n");

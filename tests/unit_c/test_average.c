@@ -38,7 +38,7 @@ static void test_frequency_is_bounded(void **state)
 	for (i = 0; i < 1000; i++)
 		freq = scx_average_freq(freq, 1, NSEC_PER_SEC, 640);
 	assert_in_range(freq, 636, 640);
-	/* An interval of 0, which is seen if the clocks of two CPUs differ, changes nothing. */
+	/* An interval of 0 changes nothing: see scx_average_freq(). */
 	assert_int_equal(scx_average_freq(20, 0, NSEC_PER_SEC, 640), 20);
 	for (i = 0; i < 100; i++)
 		freq = scx_average_freq(freq, MAX, NSEC_PER_SEC, 640);

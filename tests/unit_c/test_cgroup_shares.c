@@ -156,7 +156,7 @@ static void test_quota_refills(void **state)
 
 	assert_int_equal(scx_quota_refilled(&q, -50, 1), -30);
 	assert_int_equal(scx_quota_refilled(&q, -50, 3), 10);
-	/* What is left over from the previous period is lost. */
+	/* Without a burst, what is left over from the previous period is lost. */
 	assert_int_equal(scx_quota_refilled(&q, 15, 1), 20);
 	assert_int_equal(scx_quota_refilled(&q, -50, 1ULL << 60), 20);
 	/* After the quota was reduced, more than the new quota may be left. */

@@ -132,8 +132,8 @@ static void test_money_is_conserved(void **state)
 	}
 }
 
-/* While two tasks are runnable, each earns by its weight, and both together earn what one of them
- * uses. */
+/* Two runnable tasks earn in proportion to their weights. Together they earn the CPU time that one
+ * of them uses. */
 static void test_entitlement_follows_the_weights(void **state)
 {
 	struct economy_ledger ledger = {};

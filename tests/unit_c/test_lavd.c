@@ -160,7 +160,7 @@ static void test_preemption_threshold_is_between_average_and_maximum(void **stat
 		assert_in_range(lavd_preempt_threshold(MAX, 0, shift), 0, MAX);
 }
 
-/* The smaller the share of the big CPUs in the capacity, the fewer tasks should run there. */
+/* The smaller the share of the big CPUs in the capacity, the fewer tasks should run on them. */
 static void test_performance_threshold_follows_capacity(void **state)
 {
 	u64 big, last = MAX;
@@ -211,7 +211,7 @@ static void test_boosted_slice_is_bounded(void **state)
 	u64 slice = 2 * NSEC_PER_MSEC;
 	int i;
 
-	/* While no other task waits, the task may finish what it does. */
+	/* While no other task waits, the slice is the average runtime plus 0.5 ms, clamped. */
 	assert_int_equal(lavd_boosted_slice_ns(slice, 8 * NSEC_PER_MSEC, false, 0, 100),
 			 8500 * 1000);
 	assert_int_equal(lavd_boosted_slice_ns(slice, MAX / 2, false, 0, 100),
@@ -277,7 +277,7 @@ static void test_wait_grows_with_the_queue(void **state)
 {
 	assert_int_equal(lavd_wait_us(0, 1000, 2), 500);
 	assert_int_equal(lavd_wait_us(3, 1000, 2), 2000);
-	/* If no CPU is active, the code assumes that one is. */
+	/* If no CPU is active, lavd_wait_us() assumes that one is. */
 	assert_int_equal(lavd_wait_us(0, 1000, 0), 1000);
 	assert_int_equal(lavd_queued_load(0, 1000, 10000), 0);
 	assert_int_equal(lavd_queued_load(5, 1000, 10000), 512);

@@ -46,7 +46,7 @@ static void test_decay_is_the_power_of_two(void **state)
 	}
 }
 
-/* Up to 1/1024 of the half-life, fewer terms of the series are as exact. */
+/* Up to 1/1024 of the half-life, fewer terms of the series suffice: the error is below 1e-9. */
 static void test_decay_of_a_short_time(void **state)
 {
 	for (u64 half_life = 1024; half_life <= SCX_RAVG_HALF_LIFE_MAX_NS;

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-/* Return the idle time at @now, as user space computes it: the word of a busy CPU is the idle time,
- * and that of an idle CPU is negative, and lacks @now. */
+/* Return the idle time at @now, as user space computes it: the word of a busy CPU is the idle time.
+ * The word of an idle CPU is negative, and its sum with @now is the idle time. */
 static s64 idle_ns(s64 word, u64 now)
 {
 	return word < 0 ? word + (s64)now : word;

@@ -42,7 +42,7 @@ static void test_frequency_converges(void **state)
 	for (i = 0; i < 100; i++)
 		freq = rusty_freq(freq, ~0ULL);
 	assert_in_range(freq, 0, 3);
-	/* An interval of 0, which is seen if the clocks of two CPUs differ, changes nothing. */
+	/* An interval of 0 changes nothing: see scx_average_freq(). */
 	assert_int_equal(rusty_freq(20, 0), 20);
 }
 

@@ -92,7 +92,7 @@ static void test_cost_saturates(void **state)
 	assert_int_equal(scx_weight_scale(MAX, 10000), MAX);
 }
 
-/* The results are those of 128-bit arithmetic, so there is no loss of precision. */
+/* The results are those of 128-bit arithmetic, clamped to 64 bits. */
 static void test_mul_div_against_wide_arithmetic(void **state)
 {
 	srand(1);
@@ -112,7 +112,7 @@ static void test_credit_is_limited(void **state)
 	assert_int_equal(scx_vtime_limit_credit(1500, 1000, 100), 1500);
 	/* After a short sleep, the task keeps its credit. */
 	assert_int_equal(scx_vtime_limit_credit(950, 1000, 100), 950);
-	/* After a long sleep, the task is one credit behind. */
+	/* After a long sleep, the task keeps only the maximum credit. */
 	assert_int_equal(scx_vtime_limit_credit(10, 1000, 100), 900);
 	/* The vtime and the current virtual time are on different sides of the wrap. */
 	assert_int_equal(scx_vtime_limit_credit(MAX - 500, 10, 100), MAX - 89);

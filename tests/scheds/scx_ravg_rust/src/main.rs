@@ -22,8 +22,8 @@ scx_utils::include_bpf!();
 const NR_SEQUENCES: u64 = 40;
 const NR_STEPS: u64 = 250;
 
-/// Maximum errors, relative to the upper bound of the values: the error of one read, which is at
-/// most 3e-6 in `ravg.h`, and the error accumulated over a sequence.
+/// Maximum errors, relative to the upper bound of the values: the error of one read, for which
+/// `ravg.h` gives 3e-6, and the error accumulated over a sequence.
 const READ_ERROR_MAX: f64 = 4e-6;
 const SUM_ERROR_MAX: f64 = 2e-5;
 
@@ -62,9 +62,10 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Returns the largest differences from the average of user space, and from the exact average, both
-/// relative to the upper bound of the values.
-#[allow(clippy::cast_precision_loss)] // The loss is far below the measured differences.
+/// Follows a sequence of values. Returns the largest difference between the averages of the BPF
+/// program and of user space, and the largest difference between the average of the BPF program and
+/// the exact average. Both are relative to the upper bound of the values.
+#[allow(clippy::cast_precision_loss)] // The lost precision is far below the measured differences.
 fn follow(program: &ProgramMut<'_>, dice: &mut Dice) -> Result<(f64, f64)> {
     let half_life_ns = 1_000_000 << dice.below(18);
     let val_end = 1 << dice.below(20);
@@ -76,7 +77,7 @@ fn follow(program: &ProgramMut<'_>, dice: &mut Dice) -> Result<(f64, f64)> {
     let mut average = 0.0;
     let (mut read_error, mut sum_error) = (0.0_f64, 0.0_f64);
     for _ in 0..NR_STEPS {
-        // The time advances by up to a few half-lives, and sometimes not at all.
+        // The time advances by less than three half-lives, and sometimes not at all.
         step.now_ns += dice.below(4) * dice.below(half_life_ns.min(1 << 30));
         step.next_val = dice.below(val_end);
         let kept = RunningAverage {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Executes one update of a running average. */
+/* Executes one read and one update of a running average. */
 #include <scx/common.bpf.h>
 #include <scx/ravg.h>
 #include "intf.h"
