@@ -256,6 +256,13 @@ def nr_switches(snapshot: Snapshot) -> float:
     return sum(cpu["switches"] for cpu in snapshot["cpus"])
 
 
+def switches_since_boot(guest: Guest) -> int:
+    """The context switches of all CPUs."""
+    found = re.search(r"^ctxt (\d+)", read(guest, "/proc/stat"), re.MULTILINE)
+    assert found
+    return int(found[1])
+
+
 def trace(guest: Guest, tmp_path: Path, *args: str) -> perfetto_trace.Trace:
     """A trace, decoded with Perfetto's description of the format."""
     command = ["scxtop", "trace", "--output", "/tmp/test.pftrace", *args]
@@ -329,6 +336,31 @@ def test_trace_of_a_late_wakeup(guest: Guest, load: Load, tmp_path: Path) -> Non
     late = [event for event in recorded.events() if event.name == "late wakeup"]
     assert len(late) == 1
     assert late[0].annotations["latency_ns"] > 100_000_000
+
+
+def test_lost_events_of_a_trace_are_counted(guest: Guest, load: Load, tmp_path: Path) -> None:
+    """If scxtop does not read the rings for a while, events are lost. Later events are recorded
+    again."""
+    path = "/tmp/lost.pftrace"
+    process = spawn(guest, "trace", "--seconds", "600", "--buffer-mib", "1", "--output", path)
+    wait_for("it records", lambda: "recording\n" in process.stderr())
+    process.signal(signal.SIGSTOP)
+    load("--hogs", "0", "--sleepers", "0", "--pipes", "2", "--forks-per-s", "0")
+    before = switches_since_boot(guest)
+    wait_for("the rings are full", lambda: switches_since_boot(guest) > before + 20_000)
+    process.signal(signal.SIGCONT)
+    wait_for("it has read the rings", lambda: switches_since_boot(guest) > before + 40_000)
+    process.signal(signal.SIGINT)
+    assert process.wait(TIMEOUT_S) == 0, process.stderr()
+    told = re.search(r"(\d+) events lost: use a larger --buffer-mib", process.stderr())
+    assert told, process.stderr()
+    recorded = decoded(guest, tmp_path, path)
+    recorded.check_monotonic()
+    recorded.check_flows()
+    assert recorded.lost() == int(told[1]) > 0
+    gaps = [event for event in recorded.events("scxtop") if event.name == "lost events"]
+    assert sum(gap.annotations["lost"] for gap in gaps) == recorded.lost()
+    assert recorded.slices()[-1].start_ns > gaps[0].time_ns
 
 
 def test_trace_is_ended_by_a_signal(guest: Guest, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@
 scx_utils::include_bpf!();
 
 pub(crate) use bpf_intf::*;
-pub(crate) use bpf_skel::{BpfProgs, BpfSkel, BpfSkelBuilder, OpenBpfProgs};
+pub(crate) use bpf_skel::{BpfProgs, BpfSkel, BpfSkelBuilder, OpenBpfProgs, OpenBpfSkel};
 
 /// A task's name. Bytes that are not UTF-8 are replaced.
 pub(crate) fn comm(bytes: &[u8]) -> String {

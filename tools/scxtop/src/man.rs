@@ -14,7 +14,7 @@ const SECTIONS: [Section<'_>; 4] = [
         &[
             "The latency of a wakeup is the time from the wakeup until the task runs. Percentiles \
              are upper limits of histogram buckets, four for each power of two: a value is at most \
-             a quarter too large.",
+             a quarter too large. A latency below 1.28 us counts as 1.28 us.",
             "The latency of a DSQ is the time from a task's insertion until it runs, including \
              the time in the CPU's local DSQ.",
         ],
@@ -22,10 +22,12 @@ const SECTIONS: [Section<'_>; 4] = [
     (
         "COST",
         &[
-            "The kernel counts at each context switch and wakeup; scxtop reads the counters once \
-             per interval. It shows its own CPU time. While a trace is recorded, each event is \
-             copied to a buffer; events that do not fit are counted, and the number is in the \
-             trace.",
+            "CPU time, waiting time, context switches and migrations of tasks are the kernel's own \
+             counters, which scxtop reads once per interval. For latencies and DSQs, BPF programs \
+             observe events until 10,000 context switches per second of the interval have \
+             occurred. scxtop shows its own CPU time.",
+            "While a trace is recorded, each event is copied to a buffer of its CPU. Events that \
+             do not fit are counted, and the number is in the trace.",
         ],
     ),
     (

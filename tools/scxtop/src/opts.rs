@@ -93,8 +93,8 @@ pub(crate) struct TraceOpts {
     #[arg(long, value_name = "TIME", value_parser = latency)]
     pub(crate) on_latency: Option<Duration>,
 
-    /// Size of the buffer between kernel and scxtop, MiB: a power of two
-    #[arg(long = "buffer-mib", value_name = "MIB", default_value = "16", value_parser = mib)]
+    /// Size of the buffers between kernel and scxtop, of all CPUs together, MiB: a power of two
+    #[arg(long = "buffer-mib", value_name = "MIB", default_value = "64", value_parser = mib)]
     pub(crate) buffer_bytes: u32,
 
     /// The socket of the scheduler's statistics
@@ -117,7 +117,7 @@ fn latency(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Parses the size of a ring, in MiB. Returns it in bytes.
+/// Parses the size of the rings, in MiB. Returns it in bytes.
 fn mib(text: &str) -> Result<u32, String> {
     let mib = text.parse::<u32>().ok();
     let bytes = mib.and_then(|mib| mib.checked_mul(1 << 20));

@@ -32,6 +32,24 @@ impl Words {
             .with_context(|| format!("cannot map {}", section.name().display()))
     }
 
+    /// Maps all elements of an array (`BPF_MAP_TYPE_ARRAY` with `BPF_F_MMAPABLE`), one after the
+    /// other.
+    ///
+    /// # Errors
+    ///
+    /// If the size of an element is not a multiple of a word, or if the array cannot be mapped.
+    pub fn map_array(array: &impl MapCore) -> Result<Self> {
+        let element_bytes = usize::try_from(array.value_size())?;
+        // The kernel pads other elements.
+        ensure!(
+            element_bytes.is_multiple_of(WORD_BYTES),
+            "elements of {element_bytes} bytes are not a whole number of 64-bit words"
+        );
+        let bytes = element_bytes * usize::try_from(array.max_entries())?;
+        Self::map_bytes(array.as_fd(), bytes)
+            .with_context(|| format!("cannot map {}", array.name().display()))
+    }
+
     fn map_bytes(fd: BorrowedFd<'_>, bytes: usize) -> Result<Self> {
         ensure!(
             bytes > 0 && bytes.is_multiple_of(WORD_BYTES),

@@ -137,8 +137,25 @@ struct top_event_task {
 	u8 comm[TOP_COMM_LEN];
 };
 
+/* Positions in the ring of a CPU, monotonic numbers of records. The record with the number n is in
+ * the slot n modulo the size of the ring. Two cache lines, so that neither two CPUs nor the two
+ * sides write to the same line. */
+struct top_ring {
+	u64 nr_reserved; /* changed by the BPF side */
+	u64 padding[7];
+	u64 nr_read; /* changed by user space */
+	u64 more_padding[7];
+};
+
+/* Number of slots that are left unused, for interrupts that record an event between the check for
+ * room and the reservation. */
+#define TOP_RING_SPARE 16
+
 /* A record of a trace. */
 struct top_event {
+	/* Set by the BPF side when the record is complete, cleared by user space when it has read the
+	 * record. */
+	u64 is_complete;
 	u64 time_ns;
 	u32 kind; /* enum top_event_kind */
 	u32 cpu; /* where it occurred */

@@ -72,11 +72,29 @@ struct {
 	__type(value, struct top_inserted);
 } inserted SEC(".maps");
 
-/* Records of a trace. User space sets the size. */
+/*
+ * Records of a trace. Each CPU has a ring of ring_size records, so that CPUs do not contend for a
+ * lock. User space sets the sizes of the maps: `rings` has an entry per CPU, and `events` has
+ * ring_size entries per CPU.
+ */
 struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct top_ring);
+} rings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct top_event);
 } events SEC(".maps");
+
+/* Number of records in the ring of a CPU, a power of two. */
+const volatile u32 ring_size = 1;
 
 static inline struct top_lost *this_cpu_losses(void)
 {

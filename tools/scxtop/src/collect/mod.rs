@@ -16,6 +16,7 @@ mod log;
 mod own;
 pub(crate) mod programs;
 mod rates;
+mod rings;
 mod sched;
 pub(crate) mod stats;
 mod tasks;
@@ -34,7 +35,7 @@ use crate::histogram::Latency;
 use crate::model::Snapshot;
 use programs::{Programs, Settings};
 
-/// Size of the ring for traces that are recorded from the live views, bytes.
+/// Size of the rings for traces that are recorded from the live views, bytes.
 const RING_BYTES: u32 = 16 << 20;
 
 /// How long to wait for the scheduler's statistics. The display is not updated meanwhile.

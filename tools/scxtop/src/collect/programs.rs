@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Loads and attaches the BPF programs, and reads their records.
 
-use std::cell::RefCell;
 use std::io::Read as _;
 use std::path::Path;
-use std::rc::Rc;
 
 use anyhow::{anyhow, ensure, Context as _, Result};
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
-use libbpf_rs::{
-    num_possible_cpus, Iter, Link, MapHandle, ProgramMut, RingBuffer, RingBufferBuilder,
-};
+use libbpf_rs::{num_possible_cpus, Iter, Link, MapHandle, ProgramMut};
 use scx_utils::bpf::{share_switch_times, Slot, Words};
 use scx_utils::compat::KernelBtf;
 use scx_utils::kernel::Missing;
@@ -19,13 +15,11 @@ use scx_utils::time::monotonic_ns;
 use scx_utils::zerocopy::FromBytes;
 
 use super::insert;
+use super::rings::Rings;
 use crate::bpf::{self, BpfSkel, BpfSkelBuilder};
 
 /// The kernel's type information.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
-
-/// Maximum number of records that [`Programs::events`] returns.
-const BATCH: usize = 65_536;
 
 /// Indices of the members of `struct top_control`, in words of 64 bits.
 pub(super) mod control {
@@ -50,7 +44,7 @@ pub(super) mod control {
 pub(crate) struct Settings {
     /// Whether tasks get counters, which snapshots need.
     pub(crate) counters: bool,
-    /// Size of the ring for records of a trace, bytes: a power of two, at least a page.
+    /// Size of the rings for records of a trace, of all CPUs together, bytes.
     pub(crate) ring_bytes: u32,
 }
 
@@ -65,9 +59,7 @@ pub(crate) struct Programs<'obj> {
     trace_links: Vec<Link>,
     is_observing: bool,
     iterator: Link,
-    ring: RingBuffer<'static>,
-    /// Filled by the ring's callback.
-    taken: Rc<RefCell<Vec<bpf::top_event>>>,
+    rings: Rings,
     losses: PerCpu<bpf::top_lost>,
     /// The `struct top_control` of the BPF side.
     pub(super) control: Words,
@@ -98,12 +90,10 @@ impl<'obj> Programs<'obj> {
         rodata.with_counters = settings.counters.into();
         let nr_cpus = num_possible_cpus()?;
         opened.maps.cpus.set_max_entries(u32::try_from(nr_cpus)?)?;
-        opened.maps.events.set_max_entries(settings.ring_bytes)?;
+        Rings::prepare(&mut opened, settings.ring_bytes, nr_cpus)?;
         insert::select(&mut opened.progs);
         share_switch_times(&mut opened.maps.scx_switch_time)?;
         let skel = opened.load().map_err(refused)?;
-        let taken = Rc::default();
-        let ring = ring(&skel, Rc::clone(&taken))?;
         let mut links = vec![
             attach_one(&skel.progs.on_fork)?,
             attach_one(&skel.progs.on_exit)?,
@@ -122,8 +112,7 @@ impl<'obj> Programs<'obj> {
             trace_links: Vec::new(),
             is_observing: false,
             iterator,
-            ring,
-            taken,
+            rings: Rings::map(&skel)?,
             control,
             places: Words::map(&skel.maps.data_top_places)?,
             depths: Words::map(&skel.maps.data_top_depths)?,
@@ -159,11 +148,12 @@ impl<'obj> Programs<'obj> {
     pub(crate) fn set_tracing(&mut self, on: bool) -> Result<()> {
         self.trace_links.clear();
         if on {
-            let progs = &self.skel.progs;
-            for prog in [&progs.on_waking, &progs.on_exec] {
-                self.trace_links.push(attach_one(prog)?);
-            }
             self.attach_switches()?;
+            let progs = &self.skel.progs;
+            self.trace_links = [&progs.on_waking, &progs.on_exec]
+                .into_iter()
+                .map(attach_one)
+                .collect::<Result<_>>()?;
         }
         self.control.set(control::IS_TRACING, on.into());
         self.detach_switches();
@@ -194,18 +184,11 @@ impl<'obj> Programs<'obj> {
         }
     }
 
-    /// Replaces `events` with the next records, at most [`BATCH`], nearly sorted by time. Does not
-    /// block.
-    ///
-    /// # Errors
-    ///
-    /// Errors of libbpf.
-    pub(crate) fn events(&mut self, events: &mut Vec<bpf::top_event>) -> Result<()> {
-        let status = self.ring.consume_raw_n(BATCH);
-        ensure!(status >= 0, "cannot read the ring: error {status}");
+    /// Replaces `events` with the records since the last call: CPU by CPU, those of a CPU nearly in
+    /// the order of their times. Does not block.
+    pub(crate) fn events(&self, events: &mut Vec<bpf::top_event>) {
         events.clear();
-        std::mem::swap(events, &mut *self.taken.borrow_mut());
-        Ok(())
+        self.rings.drain(events);
     }
 
     /// The tasks that are runnable or have run since the last call; with `control::IS_COMPLETE`,
@@ -218,7 +201,7 @@ impl<'obj> Programs<'obj> {
         tasks(&self.iterator)
     }
 
-    /// Number of records that did not fit into the ring.
+    /// Number of records that did not fit into the rings.
     ///
     /// # Errors
     ///
@@ -276,19 +259,6 @@ fn tasks(iterator: &Link) -> Result<Vec<bpf::top_task>> {
     records
         .collect::<Option<_>>()
         .context("a record of a task has an unexpected size")
-}
-
-fn ring(
-    skel: &BpfSkel<'_>,
-    taken: Rc<RefCell<Vec<bpf::top_event>>>,
-) -> Result<RingBuffer<'static>> {
-    let mut builder = RingBufferBuilder::new();
-    builder.add(&skel.maps.events, move |bytes| {
-        let event = bpf::top_event::read_from_bytes(bytes);
-        taken.borrow_mut().extend(event);
-        0
-    })?;
-    builder.build().context("cannot map the ring")
 }
 
 fn attach_one(prog: &ProgramMut<'_>) -> Result<Link> {

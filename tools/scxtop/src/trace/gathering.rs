@@ -42,9 +42,9 @@ impl Gathering {
     ) -> Result<Self> {
         let mut recording = Recording::new(Machine::now(), limits);
         recording.notice(programs.notices());
-        // Discard what an earlier recording has left in the ring.
+        // Discard what an earlier recording has left in the rings.
         let mut events = Vec::new();
-        programs.events(&mut events)?;
+        programs.events(&mut events);
         let gathering = Self {
             recording,
             sampler: Sampler::new(Path::new("/"), stats_socket),
@@ -89,7 +89,7 @@ impl Gathering {
 
     /// Takes records. Returns whether there were any.
     fn take(&mut self, programs: &mut Programs<'_>) -> Result<bool> {
-        programs.events(&mut self.events)?;
+        programs.events(&mut self.events);
         let lost = programs.lost_events()?;
         self.recording.push(&self.events, lost - self.lost_before);
         Ok(!self.events.is_empty())

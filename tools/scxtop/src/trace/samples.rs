@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::collect::events::Events;
 use crate::collect::stats::Source;
 
-/// How long to wait for the scheduler's statistics. Meanwhile, no records are read from the ring.
+/// How long to wait for the scheduler's statistics. Meanwhile, no records are read from the rings.
 const TIMEOUT: Duration = Duration::from_millis(50);
 
 /// What a sampled value measures.

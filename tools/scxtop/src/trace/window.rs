@@ -38,17 +38,18 @@ impl Window {
         }
     }
 
-    /// Adds the records of one reading of the ring. Records come slightly out of order, even across
-    /// readings, because a CPU takes the time of a record before it reserves the record's place in
-    /// the ring. So records that are newer than all records of earlier readings are held back until
-    /// the next reading. All other records are passed to `on_order`, in the order of their times,
-    /// unless a record is so late that newer records were passed in an earlier call.
+    /// Adds the records of one reading of the rings. Records come out of order, even across
+    /// readings, because the rings of the CPUs are read one after the other. So records that are
+    /// newer than all records of earlier readings are held back until the next reading. All other
+    /// records are passed to `on_order`, in the order of their times, unless a record is so late
+    /// that newer records were passed in an earlier call.
     pub(super) fn add(&mut self, records: &[top_event], mut on_order: impl FnMut(&top_event)) {
         let ordered_ns = self.newest_ns;
         let newest_ns = records.iter().map(|record| record.time_ns).max();
         self.newest_ns = self.newest_ns.max(newest_ns.unwrap_or(0));
         self.recent.extend_from_slice(records);
-        sort(&mut self.recent);
+        // Sorts only pairs of a time and an index, and then moves each record once.
+        self.recent.sort_by_cached_key(|record| record.time_ns);
         let nr = self.recent.partition_point(|r| r.time_ns <= ordered_ns);
         for record in self.recent.drain(..nr) {
             on_order(&record);
@@ -101,17 +102,6 @@ impl Window {
         // This is fast, because only records that came late are out of order.
         records.sort_by_key(|record| record.time_ns);
         (records, self.gaps.into())
-    }
-}
-
-/// Sorts by time. The few records that are out of order are close to their places.
-fn sort(records: &mut [top_event]) {
-    for end in 1..records.len() {
-        let time_ns = records[end].time_ns;
-        if time_ns < records[end - 1].time_ns {
-            let place = records[..end].partition_point(|record| record.time_ns <= time_ns);
-            records[place..=end].rotate_right(1);
-        }
     }
 }
 

@@ -87,7 +87,7 @@ impl TraceKey {
         let output = Output::create(&path)?;
         let gathering = Gathering::begin(programs, Limits::default(), &self.stats_socket)?;
         state.message = None;
-        state.recording = Some(format!("recording {}, a ends it", path.display()));
+        state.recording = Some(format!("{}, a ends it", path.display()));
         self.recording = Some(Running {
             gathering,
             start: Instant::now(),
