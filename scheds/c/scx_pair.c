@@ -150,12 +150,12 @@ static const struct scx_stat stats[] = {
 	STAT(enqueued, "Tasks inserted into the DSQ of their cgroup"),
 	STAT(dispatched, "Tasks taken from the DSQ of their cgroup"),
 	STAT(kept, "Times that a task continued on slice expiry"),
-	STAT(kernel, "Dispatches of kernel threads"),
+	STAT(kernel, "Dispatches of kernel threads, and of dying tasks without a cgroup"),
 	STAT(turns, "Turns of cgroups on pairs of CPUs"),
 	STAT(switches, "Turns of another cgroup than the one before"),
 	STAT(waits, "Times that a CPU found no task that may run beside that of the other CPU"),
 	STAT(ended, "Tasks preempted by the other CPU at the end of a turn"),
-	STAT(reenqueued, "Tasks enqueued again because a real-time task took their CPU"),
+	STAT(reenqueued, "Tasks enqueued again because a task of a higher class took their CPU"),
 	{ 0 },
 };
 

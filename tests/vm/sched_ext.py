@@ -45,7 +45,7 @@ EXPECTED_EVENTS = {
 MIGRATION_DISABLED_EVENT = "SCX_EV_ENQ_SKIP_MIGRATION_DISABLED"
 ENQUEUE_MIGRATION_DISABLED = (
     *("scx_bpfland", "scx_economy", "scx_flash", "scx_lavd", "scx_rusty"),
-    *("scx_rlfifo", "scx_rustland"),
+    *("scx_pair", "scx_rlfifo", "scx_rustland"),
 )
 
 #: Marks tests that take a CPU offline: see vm.health.

@@ -53,10 +53,13 @@ pub struct Metrics {
     pub nr_late_dispatches: u64,
     #[stat(
         counter,
-        desc = "Decisions for a CPU that is offline, not allowed or used by real-time tasks"
+        desc = "Decisions for a CPU that is offline, not allowed or used by a higher class"
     )]
     pub nr_bounce_dispatches: u64,
-    #[stat(counter, desc = "Decisions delayed because the ring was full")]
+    #[stat(
+        counter,
+        desc = "Attempts to pass on a decision that failed because the ring was full"
+    )]
     pub nr_failed_dispatches: u64,
     #[stat(
         counter,
@@ -78,7 +81,7 @@ pub struct Metrics {
     pub nr_idle_kicks: u64,
     #[stat(
         counter,
-        desc = "Tasks moved off a CPU that is offline or used by real-time tasks"
+        desc = "Tasks moved off a CPU that is offline or used by a higher class"
     )]
     pub nr_rescued: u64,
     #[stat(counter, desc = "Wakeups of the policy thread by BPF")]

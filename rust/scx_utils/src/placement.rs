@@ -59,7 +59,8 @@ pub struct PlacementOpts {
     pub cpufreq: bool,
 
     /// Inject idle time: all CPUs alternately run for --slice-us and are idle for this long, except
-    /// for per-CPU kernel threads; to cool down, or to save power. 0 to 1000000, 0: never
+    /// for per-CPU kernel threads and migration-disabled tasks; to cool down, or to save power. 0
+    /// to 1000000, 0: never
     #[arg(short = 't', long, value_name = "US", default_value = "0")]
     #[arg(allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1_000_000))]

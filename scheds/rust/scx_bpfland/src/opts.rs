@@ -42,8 +42,8 @@ pub(crate) struct Opts {
     pub(crate) no_wake_sync: bool,
 
     /// A task that runs for less than 10 us on average moves to an idle CPU only when it wakes up,
-    /// and no task moves because its slice has ended: fewer migrations, but tasks may wait while
-    /// other CPUs are idle
+    /// and a task whose slice has ended is not sent to an idle CPU: fewer migrations, but tasks may
+    /// wait while other CPUs are idle
     #[arg(short = 'S', long)]
     pub(crate) sticky_tasks: bool,
 

@@ -34,7 +34,7 @@ pub(crate) struct Metrics {
     pub(crate) nr_loan: u64,
     #[stat(
         counter,
-        desc = "Messages not paid for because the sender had too little"
+        desc = "Messages and loans not paid for because the sender had too little"
     )]
     pub(crate) nr_refused_poor: u64,
     #[stat(counter, desc = "Messages not paid for because the account was full")]
@@ -53,7 +53,7 @@ pub(crate) struct Metrics {
     pub(crate) nr_accounts: u64,
     #[stat(desc = "CPU time in all accounts (ns)")]
     pub(crate) balance_ns: i64,
-    #[stat(desc = "CPU time that belongs to no task: what exceeded the bounds of a lag (ns)")]
+    #[stat(desc = "CPU time that belongs to no task and no account (ns)")]
     pub(crate) bank_ns: i64,
     #[stat(
         desc = "CPU time created (positive) or lost, at the last audit (ns): always 0, unless the \

@@ -25,7 +25,7 @@ pub(crate) struct Metrics {
     pub(crate) nr_direct_dispatches: u64,
     #[stat(
         counter,
-        desc = "Tasks that had to wait, in the queue of a node or a CPU"
+        desc = "Tasks that found no idle CPU: they waited in a queue, or preempted at once"
     )]
     pub(crate) nr_shared_dispatches: u64,
     #[stat(counter, desc = "Tasks preempted by others that were new or woke up")]

@@ -46,7 +46,7 @@ pub(crate) struct SchedSample {
     pub(crate) cpu_id: i32,
     #[stat(desc = "CPU of its last run")]
     pub(crate) prev_cpu_id: i32,
-    #[stat(desc = "CPU selected at its wakeup; -1: pinned, none selected")]
+    #[stat(desc = "CPU selected at its wakeup; -1: none, its CPU is fixed")]
     pub(crate) suggested_cpu_id: i32,
     #[stat(desc = "PID of the waker; 0: an interrupt, or unknown")]
     pub(crate) waker_pid: i32,
@@ -66,7 +66,7 @@ pub(crate) struct SchedSample {
     pub(crate) resched_interval_wall: u64,
     #[stat(desc = "How often it starts to run (1/s)")]
     pub(crate) run_freq: u32,
-    #[stat(desc = "Average CPU time between two sleeps (ns)")]
+    #[stat(desc = "Average CPU time from a wakeup until it stops running (ns)")]
     pub(crate) avg_runtime_wall: u64,
     #[stat(desc = "How often it wakes up (1/s)")]
     pub(crate) wait_freq: u32,

@@ -56,8 +56,8 @@ pub(crate) struct Opts {
     #[arg(short = 'u', long)]
     pub(crate) full_user: bool,
 
-    /// While there are idle CPUs, run tasks in FIFO order without preemption: fewer context
-    /// switches, less fair. The statistics show it as mode=1, otherwise mode=0
+    /// While CPUs are idle and hardly any task waits, run tasks in FIFO order without preemption:
+    /// fewer context switches, less fair. The statistics show it as mode=1, otherwise mode=0
     #[arg(short, long)]
     pub(crate) fifo: bool,
 
