@@ -121,7 +121,7 @@ struct top_depths {
 enum top_event_kind {
 	TOP_EVENT_SWITCH, /* task: prev, with its state; other: next */
 	TOP_EVENT_WAKING, /* task: the wakee; other: the waker */
-	TOP_EVENT_WAKEUP, /* task: is runnable on target_cpu */
+	TOP_EVENT_WAKEUP_NEW, /* task: a new one, is runnable on target_cpu */
 	TOP_EVENT_MIGRATE, /* task: goes to target_cpu */
 	TOP_EVENT_FORK, /* task: the child; other: the parent */
 	TOP_EVENT_EXEC, /* task: with its new name */
@@ -160,7 +160,7 @@ struct top_event {
 	u32 kind; /* enum top_event_kind */
 	u32 cpu; /* where it occurred */
 	u32 state; /* SWITCH: task_struct.__state of prev; 0: still runnable */
-	u32 target_cpu; /* MIGRATE: the new CPU; WAKEUP: the task's CPU */
+	u32 target_cpu; /* MIGRATE: the new CPU; WAKEUP_NEW: the task's CPU */
 	struct top_event_task task;
 	struct top_event_task other;
 	u64 dsq_id; /* INSERT; 0 in other records */

@@ -46,26 +46,23 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
-static void on_runnable(struct task_struct *p)
-{
-	u64 now = scx_monotonic_now();
-
-	if (control.observed_since_ns)
-		count_wakeup(p, now);
-	trace_task(TOP_EVENT_WAKEUP, p, NULL, cpu_of(p), now);
-}
-
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct *p)
 {
-	on_runnable(p);
+	/* A trace has sched_waking, which names the waker, instead. */
+	if (control.observed_since_ns)
+		count_wakeup(p, scx_monotonic_now());
 	return 0;
 }
 
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_wakeup_new, struct task_struct *p)
 {
-	on_runnable(p);
+	u64 now = scx_monotonic_now();
+
+	if (control.observed_since_ns)
+		count_wakeup(p, now);
+	trace_task(TOP_EVENT_WAKEUP_NEW, p, NULL, cpu_of(p), now);
 	return 0;
 }
 

@@ -58,6 +58,8 @@ pub(crate) struct Programs<'obj> {
     /// Links of the programs that only traces need, while a trace is recorded.
     trace_links: Vec<Link>,
     is_observing: bool,
+    /// Whether windows are observed ([`Settings::counters`]).
+    counts: bool,
     iterator: Link,
     rings: Rings,
     losses: PerCpu<bpf::top_lost>,
@@ -111,6 +113,7 @@ impl<'obj> Programs<'obj> {
             switch_links: Vec::new(),
             trace_links: Vec::new(),
             is_observing: false,
+            counts: settings.counters,
             iterator,
             rings: Rings::map(&skel)?,
             control,
@@ -165,12 +168,10 @@ impl<'obj> Programs<'obj> {
             return Ok(());
         }
         let progs = &self.skel.progs;
-        for prog in [
-            &progs.on_migrate,
-            &progs.on_wakeup,
-            &progs.on_wakeup_new,
-            &progs.on_switch,
-        ] {
+        // A trace does not need on_wakeup.
+        let on_wakeup = self.counts.then_some(&progs.on_wakeup);
+        let others = [&progs.on_migrate, &progs.on_wakeup_new, &progs.on_switch];
+        for prog in on_wakeup.into_iter().chain(others) {
             self.switch_links.push(attach_one(prog)?);
         }
         Ok(())

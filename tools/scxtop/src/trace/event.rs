@@ -8,7 +8,7 @@ use crate::bpf::{self, top_event, top_event_task};
 pub(super) enum Kind {
     Switch,
     Waking,
-    Wakeup,
+    WakeupNew,
     Migrate,
     Fork,
     Exec,
@@ -21,7 +21,7 @@ pub(super) fn kind(event: &top_event) -> Option<Kind> {
     Some(match event.kind {
         bpf::TOP_EVENT_SWITCH => Kind::Switch,
         bpf::TOP_EVENT_WAKING => Kind::Waking,
-        bpf::TOP_EVENT_WAKEUP => Kind::Wakeup,
+        bpf::TOP_EVENT_WAKEUP_NEW => Kind::WakeupNew,
         bpf::TOP_EVENT_MIGRATE => Kind::Migrate,
         bpf::TOP_EVENT_FORK => Kind::Fork,
         bpf::TOP_EVENT_EXEC => Kind::Exec,

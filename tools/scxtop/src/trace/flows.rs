@@ -101,7 +101,7 @@ fn of_task(instant: TrackEvent, role: &str, task: &top_event_task) -> TrackEvent
 #[cfg(test)]
 mod tests {
     use super::super::proto::Data;
-    use super::super::synthetic::{example, switch, wakeup, waking};
+    use super::super::synthetic::{example, switch, waking};
     use super::*;
 
     fn written(events: &[top_event], gaps: &[usize]) -> Vec<TrackEvent> {
@@ -139,11 +139,7 @@ mod tests {
 
     #[test]
     fn flows_go_from_the_waker_to_the_wakee() {
-        let events = [
-            waking(100, 0, 7, 9),
-            wakeup(150, 7),
-            switch(400, 1, 0, 0, 7),
-        ];
+        let events = [waking(100, 0, 7, 9), switch(400, 1, 0, 0, 7)];
         let written_ = written(&events, &[]);
         let [start, end] = &written_[..] else {
             panic!("{written_:?}")
@@ -151,14 +147,14 @@ mod tests {
         assert_eq!(start.track_uuid, Track::Thread(9).uuid());
         assert_eq!(end.track_uuid, Track::Thread(7).uuid());
         assert_eq!(start.flow_ids, end.terminating_flow_ids);
-        assert_eq!(end.debug_annotations[0].value, Some(Value::Uint(250)));
+        assert_eq!(end.debug_annotations[0].value, Some(Value::Uint(300)));
         // Records were lost in between.
-        assert_eq!(written(&events, &[2]), []);
+        assert_eq!(written(&events, &[1]), []);
     }
 
     #[test]
     fn interrupts_on_idle_cpus_have_their_own_track() {
-        let events = [waking(1, 3, 7, 0), wakeup(2, 7), switch(3, 3, 0, 0, 7)];
+        let events = [waking(1, 3, 7, 0), switch(3, 3, 0, 0, 7)];
         let uuid = written(&events, &[])[0].track_uuid;
         assert_eq!(uuid, Track::Interrupts(3).uuid());
     }

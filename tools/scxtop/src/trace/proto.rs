@@ -142,7 +142,7 @@ pub(super) struct FtraceEvent {
     /// The task that was running on the CPU.
     #[prost(uint32, required, tag = "2")]
     pub pid: u32,
-    #[prost(oneof = "Sched", tags = "4, 17, 20, 114, 237, 238, 239, 491")]
+    #[prost(oneof = "Sched", tags = "4, 20, 114, 237, 238, 239, 491")]
     pub event: Option<Sched>,
 }
 
@@ -150,8 +150,6 @@ pub(super) struct FtraceEvent {
 pub(super) enum Sched {
     #[prost(message, tag = "4")]
     Switch(SchedSwitch),
-    #[prost(message, tag = "17")]
-    Wakeup(SchedWakeup),
     #[prost(message, tag = "20")]
     Waking(SchedWakeup),
     #[prost(message, tag = "114")]
@@ -184,7 +182,7 @@ pub(super) struct SchedSwitch {
     pub next_prio: i32,
 }
 
-/// SchedWaking, SchedWakeup and SchedWakeupNew have the same fields.
+/// SchedWaking and SchedWakeupNew have the same fields.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct SchedWakeup {
     #[prost(string, required, tag = "1")]

@@ -232,7 +232,7 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
-    use super::super::synthetic::{switch, wakeup, waking};
+    use super::super::synthetic::{switch, waking};
     use super::*;
 
     const MS: u64 = 1_000_000;
@@ -247,7 +247,7 @@ mod tests {
 
     fn late_wakeup(nr_lost: u64) -> Option<Late> {
         let mut recording = watching(1000, 20);
-        recording.push(&[switch(MS, 0, 0, 0, 9), wakeup(2 * MS, 7)], nr_lost);
+        recording.push(&[switch(MS, 0, 0, 0, 9), waking(2 * MS, 0, 7, 9)], nr_lost);
         recording.push(&[switch(30 * MS, 0, 9, 0, 7)], nr_lost);
         assert_eq!(recording.late(), None);
         recording.push(&[], nr_lost);
@@ -270,11 +270,7 @@ mod tests {
     #[test]
     fn short_latencies_are_not_late() {
         let mut recording = watching(1000, 20);
-        let events = [
-            waking(MS, 0, 7, 9),
-            wakeup(2 * MS, 7),
-            switch(22 * MS, 0, 9, 0, 7),
-        ];
+        let events = [waking(2 * MS, 0, 7, 9), switch(22 * MS, 0, 9, 0, 7)];
         recording.push(&events, 0);
         recording.push(&[], 0);
         assert_eq!(recording.late(), None);
@@ -283,9 +279,9 @@ mod tests {
     #[test]
     fn losses_outside_the_window_do_not_count() {
         let mut recording = watching(100, 20);
-        recording.push(&[wakeup(MS, 7)], 5);
-        recording.push(&[wakeup(200 * MS, 7)], 5);
-        recording.push(&[wakeup(201 * MS, 7)], 7);
+        recording.push(&[waking(MS, 0, 7, 9)], 5);
+        recording.push(&[waking(200 * MS, 0, 7, 9)], 5);
+        recording.push(&[waking(201 * MS, 0, 7, 9)], 7);
         assert_eq!(recording.contents().nr_lost(), 2);
     }
 }

@@ -43,8 +43,6 @@ pub(super) struct Bundles {
     current: HashMap<u32, u32>,
     /// The last CPU of each task.
     cpu_of: HashMap<u32, u32>,
-    /// Tasks that have not been runnable yet.
-    new: HashSet<u32>,
     /// CPUs whose packets have reported the lost events; `None` if nothing was lost.
     told: Option<HashSet<u32>>,
 }
@@ -63,19 +61,9 @@ impl Bundles {
         let sched = match kind {
             Kind::Switch => self.switch(event),
             Kind::Waking => Sched::Waking(self.wakeup(event, None)),
-            Kind::Wakeup => {
-                let wakeup = self.wakeup(event, Some(event.target_cpu));
-                if self.new.remove(&event.task.pid) {
-                    Sched::WakeupNew(wakeup)
-                } else {
-                    Sched::Wakeup(wakeup)
-                }
-            }
+            Kind::WakeupNew => Sched::WakeupNew(self.wakeup(event, Some(event.target_cpu))),
             Kind::Migrate => self.migrate(event),
-            Kind::Fork => {
-                self.new.insert(event.task.pid);
-                fork(event)
-            }
+            Kind::Fork => fork(event),
             Kind::Exec => exec(&event.task),
             Kind::Exit => exit(&event.task),
             Kind::Insert => return,
@@ -103,7 +91,7 @@ impl Bundles {
             }
             Kind::Waking | Kind::Fork => event.other.pid,
             Kind::Exec | Kind::Exit => event.task.pid,
-            Kind::Wakeup | Kind::Migrate | Kind::Insert => {
+            Kind::WakeupNew | Kind::Migrate | Kind::Insert => {
                 return self.current.get(&event.cpu).copied().unwrap_or(0);
             }
         };

@@ -53,9 +53,9 @@ pub(super) fn waking(time_ns: u64, cpu: u32, wakee: u32, waker: u32) -> top_even
     }
 }
 
-/// A wakeup on CPU 0.
-pub(super) fn wakeup(time_ns: u64, pid: u32) -> top_event {
-    event(time_ns, bpf::TOP_EVENT_WAKEUP, 0, pid)
+/// A new task becomes runnable on CPU 0.
+fn wakeup_new(time_ns: u64, pid: u32) -> top_event {
+    event(time_ns, bpf::TOP_EVENT_WAKEUP_NEW, 0, pid)
 }
 
 pub(super) fn insert(time_ns: u64, cpu: u32, pid: u32, dsq_id: u64) -> top_event {
@@ -92,18 +92,13 @@ pub(super) fn example() -> Vec<top_event> {
     vec![
         waking(10 * MS, 0, 10, 0),
         insert(10 * MS + 5, 0, 10, LOCAL),
-        wakeup(10 * MS + 10, 10),
         switch(10 * MS + 40, 0, 0, 0, 10),
         waking(12 * MS, 0, 11, 10),
         migrate(12 * MS + 5, 0, 11, 1),
-        top_event {
-            target_cpu: 1,
-            ..wakeup(12 * MS + 10, 11)
-        },
         insert(12 * MS + 20, 0, 11, QUEUE),
         switch(13 * MS, 1, 0, 0, 11),
         fork(15 * MS, 0, 12, 10),
-        wakeup(15 * MS + 20, 12),
+        wakeup_new(15 * MS + 20, 12),
         vtime,
         insert(15 * MS + 900, 0, 10, QUEUE),
         switch(15 * MS + 910, 0, 10, 0, 12),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Follows wakeups from the waker to the moment when the wakee runs.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use crate::bpf::top_event;
 
@@ -12,7 +12,8 @@ use super::event::{kind, Kind};
 pub(super) struct Woken<K> {
     /// The record WAKING, or FORK of a new task; `None` if there is none.
     pub waker: Option<K>,
-    /// From WAKEUP to SWITCH.
+    /// From WAKING, or WAKEUP_NEW of a new task, to SWITCH. If the task was still on its way to
+    /// sleep when it was woken, from its previous SWITCH.
     pub latency_ns: u64,
 }
 
@@ -25,19 +26,17 @@ struct Pending<K> {
 /// Follows wakeups. It needs the records in the order of their times.
 #[derive(Debug)]
 pub(super) struct Wakeups<K> {
-    /// WAKING and FORK of tasks that are not runnable yet.
-    wakers: HashMap<u32, K>,
-    /// WAKEUP of tasks that do not run yet.
+    /// FORK of tasks that are not runnable yet.
+    parents: HashMap<u32, K>,
+    /// Wakeups since the task was last switched in.
     pending: HashMap<u32, Pending<K>>,
-    running: HashSet<u32>,
 }
 
 impl<K> Default for Wakeups<K> {
     fn default() -> Self {
         Self {
-            wakers: HashMap::new(),
+            parents: HashMap::new(),
             pending: HashMap::new(),
-            running: HashSet::new(),
         }
     }
 }
@@ -47,21 +46,22 @@ impl<K: Copy> Wakeups<K> {
     /// run with this record.
     pub(super) fn take(&mut self, key: K, event: &top_event) -> Option<Woken<K>> {
         let pid = event.task.pid;
+        let time_ns = event.time_ns;
         match kind(event)? {
-            Kind::Waking | Kind::Fork => {
-                self.wakers.insert(pid, key);
+            Kind::Fork => {
+                self.parents.insert(pid, key);
             }
-            Kind::Wakeup => {
-                let waker = self.wakers.remove(&pid);
-                // A task that is woken on its way to sleep goes on running.
-                if !self.running.contains(&pid) {
-                    let time_ns = event.time_ns;
-                    self.pending.insert(pid, Pending { waker, time_ns });
-                }
+            Kind::WakeupNew => {
+                let waker = self.parents.remove(&pid);
+                self.pending.insert(pid, Pending { waker, time_ns });
+            }
+            Kind::Waking => {
+                let waker = Some(key);
+                self.pending.insert(pid, Pending { waker, time_ns });
             }
             Kind::Switch => return self.switch(event),
             Kind::Exit => {
-                self.wakers.remove(&pid);
+                self.parents.remove(&pid);
             }
             Kind::Migrate | Kind::Exec | Kind::Insert => {}
         }
@@ -69,16 +69,20 @@ impl<K: Copy> Wakeups<K> {
     }
 
     fn switch(&mut self, event: &top_event) -> Option<Woken<K>> {
-        self.running.remove(&event.task.pid);
-        // If prev began to run before the first record, it was not in `running`, and a wakeup while
-        // it ran was added to `pending`: discard that wakeup.
-        self.pending.remove(&event.task.pid);
+        let prev = event.task.pid;
+        if event.state == 0 {
+            // If it was woken while it ran, it has not slept.
+            self.pending.remove(&prev);
+        } else if let Some(pending) = self.pending.get_mut(&prev) {
+            // It was woken on its way to sleep. If the wakeup was an earlier one, after which the
+            // task ran on, another wakeup follows before the task runs again, and replaces it.
+            pending.time_ns = event.time_ns;
+        }
         let next = event.other.pid;
         // All idle tasks have the pid 0.
         if next == 0 {
             return None;
         }
-        self.running.insert(next);
         let pending = self.pending.remove(&next)?;
         Some(Woken {
             waker: pending.waker,
@@ -95,7 +99,7 @@ impl<K: Copy> Wakeups<K> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::synthetic::{example, switch, wakeup, waking};
+    use super::super::synthetic::{example, switch, waking};
     use super::*;
     use crate::bpf::top_event;
 
@@ -108,19 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn latency_is_from_runnable_to_running() {
-        let events = [
-            waking(100, 0, 7, 9),
-            wakeup(150, 7),
-            switch(400, 0, 9, 1, 7),
-        ];
+    fn latency_is_from_the_wakeup_until_the_task_runs() {
+        let events = [waking(150, 0, 7, 9), switch(400, 0, 9, 1, 7)];
         let woken = Woken {
             waker: Some(0),
             latency_ns: 250,
         };
-        assert_eq!(latencies(&events), [(2, woken)]);
-        assert_eq!(latencies(&events[1..])[0].1.waker, None);
-        assert_eq!(latencies(&events[2..]), []);
+        assert_eq!(latencies(&events), [(1, woken)]);
+        assert_eq!(latencies(&events[1..]), []);
     }
 
     #[test]
@@ -137,19 +136,31 @@ mod tests {
         let events = [
             switch(100, 0, 0, 0, 7),
             waking(200, 1, 7, 9),
-            wakeup(210, 7),
             switch(300, 0, 7, 0, 9),
             switch(400, 0, 9, 0, 7),
         ];
         assert_eq!(latencies(&events), []);
-        // The same without the record of the switch to the task.
-        assert_eq!(latencies(&events[1..]), []);
+    }
+
+    #[test]
+    fn a_task_may_be_woken_on_its_way_to_sleep() {
+        let events = [
+            switch(100, 0, 0, 0, 7),
+            waking(200, 1, 7, 9),
+            switch(300, 0, 7, 1, 8),
+            switch(450, 1, 9, 0, 7),
+        ];
+        let woken = Woken {
+            waker: Some(1),
+            latency_ns: 150,
+        };
+        assert_eq!(latencies(&events), [(3, woken)]);
     }
 
     #[test]
     fn a_gap_ends_all_wakeups() {
         let mut wakeups = Wakeups::default();
-        assert_eq!(wakeups.take(0, &wakeup(100, 7)), None);
+        assert_eq!(wakeups.take(0, &waking(100, 0, 7, 9)), None);
         wakeups.forget();
         assert_eq!(wakeups.take(1, &switch(900, 0, 9, 1, 7)), None);
     }

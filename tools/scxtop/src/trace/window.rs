@@ -107,7 +107,7 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
-    use super::super::synthetic::wakeup;
+    use super::super::synthetic::waking;
     use super::*;
 
     fn times(records: &[top_event]) -> Vec<u64> {
@@ -115,7 +115,10 @@ mod tests {
     }
 
     fn records(times: &[u64]) -> Vec<top_event> {
-        times.iter().map(|&time_ns| wakeup(time_ns, 7)).collect()
+        times
+            .iter()
+            .map(|&time_ns| waking(time_ns, 0, 7, 9))
+            .collect()
     }
 
     #[test]
