@@ -153,8 +153,8 @@ struct top_ring {
 
 /* A record of a trace. */
 struct top_event {
-	/* Set by the BPF side when the record is complete, cleared by user space when it has read the
-	 * record. */
+	/* Set by the BPF side when the record is complete, cleared by user space when the record
+	 * has been read. */
 	u64 is_complete;
 	u64 time_ns;
 	u32 kind; /* enum top_event_kind */

@@ -16,7 +16,7 @@ static void identify(struct top_event_task *task, struct task_struct *p)
 	copy_comm(task->comm, p);
 }
 
-/* Return a slot for a new record of this CPU. Returns NULL if the ring is full, which is counted. */
+/* Return a slot for a new record of this CPU. If the ring is full, count this and return NULL. */
 static struct top_event *reserve(void)
 {
 	u32 slot, cpu = bpf_get_smp_processor_id();

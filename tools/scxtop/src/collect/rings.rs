@@ -114,8 +114,8 @@ impl Rings {
     }
 }
 
-/// The number of records in the ring of a CPU, a power of two. The rings of all CPUs together take at
-/// most `bytes` bytes, unless a ring would have less than [`RECORDS_MIN`] records.
+/// The number of records in the ring of a CPU, a power of two. The rings of all CPUs together take
+/// at most `bytes` bytes, unless a ring would have less than [`RECORDS_MIN`] records.
 fn records_per_cpu(bytes: u32, nr_cpus: u32) -> Result<u32> {
     let of_cpu = bytes / u32::try_from(size_of::<top_event>())? / nr_cpus.max(1);
     Ok(1 << of_cpu.max(RECORDS_MIN).ilog2())

@@ -19,8 +19,8 @@ use super::output::Output;
 use super::recording::{Limits, Recording};
 
 /// Interval at which records are read. With a shorter interval, this program would run more often,
-/// and so disturb the recorded tasks more. With the default size of the rings, there is room for about
-/// 500,000 records of an interval, if they are evenly distributed to the CPUs.
+/// and so disturb the recorded tasks more. With the default size of the rings, there is room for
+/// about 500,000 records of an interval, if they are evenly distributed to the CPUs.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Records and writes a trace.
