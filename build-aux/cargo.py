@@ -103,8 +103,9 @@ def _commit(root: Path) -> str:
 
 
 def environment(args: argparse.Namespace) -> dict[str, str]:
-    """The environment for cargo, without CARGO_TARGET_DIR, which must not move the output."""
-    env = {k: v for k, v in os.environ.items() if k != "CARGO_TARGET_DIR"}
+    """The environment for cargo: that of this process, the build id, and the variables that the
+    options set."""
+    env = dict(os.environ)
     env.setdefault("SCX_BUILD_ID", _commit(args.manifest.parent))
     if args.bpf_clang:
         env["BPF_CLANG"] = args.bpf_clang

@@ -27,7 +27,7 @@ def command(plan: Plan, subject: Subject, workload: str, seed: int) -> str:
         words += ["--topology", plan.place.topology.name]
         words += ["--seed", str(seed)]
     else:
-        words.append("--host")
+        words += ["--host", "--seeds", "1"]
     words += ["--workload", workload]
     if subject == EEVDF:
         return shlex.join(words)

@@ -241,7 +241,7 @@ def guest(
 
 @pytest.fixture(scope="module")
 def bus(guest: Guest) -> Iterator[SystemBus]:
-    """A system bus with polkit, for test files whose guest has the files of `system_bus`."""
+    """A system bus with polkit. The guest needs the programs and the files of `system_bus`."""
     system = SystemBus(guest)
     system.start()
     yield system

@@ -222,10 +222,8 @@ fn print_rerun_if_changed(file: &str, out_dir: &Path) {
 /// variables. Weak symbols are not among them, because they are optional.
 fn required_kfuncs(object: &[u8]) -> Result<Vec<String>> {
     let file = object::File::parse(object).context("cannot parse the BPF object")?;
-    let needed = file.symbols().filter(|symbol| {
-        // The first symbol of every table is null.
-        symbol.is_undefined() && !symbol.is_weak() && symbol.name().is_ok_and(|n| !n.is_empty())
-    });
+    let symbols = file.symbols();
+    let needed = symbols.filter(|symbol| symbol.is_undefined() && !symbol.is_weak());
     let mut names = needed
         .map(|symbol| Ok(symbol.name()?.to_owned()))
         .collect::<Result<Vec<_>>>()?;

@@ -49,8 +49,8 @@ pub(crate) struct Rustland {
     queue: Queue,
     clock: Clock,
     /// Whether the last decision was for the task that had waited longest, because it had waited
-    /// for more than [`STARVED_NS`].
-    is_oldest_next: bool,
+    /// for more than [`STARVED_NS`]. Decisions on urgent tasks or in FIFO mode do not change this.
+    was_oldest_last: bool,
     fifo: Fifo,
 }
 
@@ -84,7 +84,7 @@ impl Rustland {
                 // first slice. If slice_ns is less than that, the task does not wait long anyway.
                 first_lag_ns: (BRIEF_NS + 2 * config.slice_min_ns).min(config.slice_ns),
             },
-            is_oldest_next: false,
+            was_oldest_last: false,
             fifo: Fifo {
                 is_on: config.fifo,
                 waiting: 0,
@@ -128,8 +128,8 @@ impl Rustland {
         }
         let since_ns = self.queue.oldest_since_ns()?;
         let is_starved = now_ns.saturating_sub(since_ns) > STARVED_NS;
-        self.is_oldest_next = is_starved && !self.is_oldest_next;
-        if self.is_oldest_next {
+        self.was_oldest_last = is_starved && !self.was_oldest_last;
+        if self.was_oldest_last {
             self.queue.pop_oldest()
         } else {
             self.queue.pop_earliest()
