@@ -93,7 +93,7 @@ pub(crate) struct TraceOpts {
     #[arg(long, value_name = "TIME", value_parser = latency)]
     pub(crate) on_latency: Option<Duration>,
 
-    /// Size of the buffers between kernel and scxtop, of all CPUs together, MiB: a power of two
+    /// Size of the buffers between kernel and scxtop, of all CPUs together, MiB
     #[arg(long = "buffer-mib", value_name = "MIB", default_value = "64", value_parser = mib)]
     pub(crate) buffer_bytes: u32,
 
@@ -119,11 +119,10 @@ fn latency(text: &str) -> Result<Duration, String> {
 
 /// Parses the size of the rings, in MiB. Returns it in bytes.
 fn mib(text: &str) -> Result<u32, String> {
-    let mib = text.parse::<u32>().ok();
-    let bytes = mib.and_then(|mib| mib.checked_mul(1 << 20));
-    bytes
-        .filter(|bytes| bytes.is_power_of_two())
-        .ok_or_else(|| "not a power of two from 1 to 2048".to_owned())
+    match text.parse::<u32>() {
+        Ok(mib @ 1..=1024) => Ok(mib << 20),
+        _ => Err("not a whole number from 1 to 1024".to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -131,10 +130,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_powers_of_two() {
+    fn sizes_are_limited() {
         assert_eq!(mib("1"), Ok(1 << 20));
-        assert_eq!(mib("2048"), Ok(1 << 31));
-        for wrong in ["0", "3", "4096", "4294967295", "-1", "16M", ""] {
+        assert_eq!(mib("1024"), Ok(1 << 30));
+        for wrong in ["0", "1025", "4294967295", "-1", "16M", "1.5", ""] {
             assert!(mib(wrong).is_err(), "{wrong}");
         }
     }

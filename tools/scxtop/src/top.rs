@@ -20,7 +20,7 @@ use crate::opts::TopOpts;
 pub(crate) fn run(opts: &TopOpts) -> Result<()> {
     let (shutdown, _trigger) = Shutdown::on_signals()?;
     let mut slot = Slot::uninit();
-    let mut collector = Collector::start(&opts.stats_socket, &mut slot)?;
+    let mut collector = Collector::start(&opts.stats_socket, 0, &mut slot)?;
     // The start of the first interval.
     collector.snapshot(opts.interval)?;
     let mut nr_printed = 0;

@@ -28,7 +28,7 @@ impl Words {
     /// If the section is empty, its size is not a multiple of a word, or it cannot be mapped.
     pub fn map(section: &impl MapCore) -> Result<Self> {
         let bytes = usize::try_from(section.value_size())?;
-        Self::map_bytes(section.as_fd(), bytes)
+        Self::map_fd(section.as_fd(), bytes)
             .with_context(|| format!("cannot map {}", section.name().display()))
     }
 
@@ -46,11 +46,16 @@ impl Words {
             "elements of {element_bytes} bytes are not a whole number of 64-bit words"
         );
         let bytes = element_bytes * usize::try_from(array.max_entries())?;
-        Self::map_bytes(array.as_fd(), bytes)
+        Self::map_fd(array.as_fd(), bytes)
             .with_context(|| format!("cannot map {}", array.name().display()))
     }
 
-    fn map_bytes(fd: BorrowedFd<'_>, bytes: usize) -> Result<Self> {
+    /// Maps the first `bytes` bytes of a file, such as that of a map.
+    ///
+    /// # Errors
+    ///
+    /// If `bytes` is 0 or not a multiple of a word, or if the file cannot be mapped.
+    pub fn map_fd(fd: BorrowedFd<'_>, bytes: usize) -> Result<Self> {
         ensure!(
             bytes > 0 && bytes.is_multiple_of(WORD_BYTES),
             "{bytes} bytes are not a whole number of 64-bit words"
@@ -92,7 +97,7 @@ mod tests {
     fn section(bytes: usize) -> Result<(Words, Words)> {
         let file = tempfile::tempfile()?;
         file.set_len(4096)?;
-        let map = || Words::map_bytes(file.as_fd(), bytes);
+        let map = || Words::map_fd(file.as_fd(), bytes);
         Ok((map()?, map()?))
     }
 

@@ -34,6 +34,8 @@ static u32 state_of(bool preempt, struct task_struct *prev, u32 prev_state)
 	return prev_state;
 }
 
+/* Attached within windows (counters.bpf.h) and while a trace is recorded, like on_wakeup_new and
+ * on_migrate. */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
@@ -46,10 +48,10 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
+/* Attached only within windows. */
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct *p)
 {
-	/* A trace has sched_waking, which names the waker, instead. */
 	if (control.observed_since_ns)
 		count_wakeup(p, scx_monotonic_now());
 	return 0;
@@ -75,8 +77,7 @@ int BPF_PROG(on_migrate, struct task_struct *p, int dest_cpu)
 	return 0;
 }
 
-/* The programs above are attached within windows (counters.bpf.h) and while a trace is recorded.
- * The next two are attached only while a trace is recorded. */
+/* Attached only while a trace is recorded. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *p)
 {
@@ -84,10 +85,27 @@ int BPF_PROG(on_waking, struct task_struct *p)
 	return 0;
 }
 
+extern void bpf_preempt_disable(void) __ksym;
+extern void bpf_preempt_enable(void) __ksym;
+
+/*
+ * trace_task() for a program that is called with preemption enabled, as the following ones are on
+ * recent kernels. If the program were preempted, the records that follow on this CPU would be held
+ * up behind the incomplete one.
+ */
+static void trace_preemptible(enum top_event_kind kind, struct task_struct *p,
+			      struct task_struct *other)
+{
+	bpf_preempt_disable();
+	trace_task(kind, p, other, 0, scx_monotonic_now());
+	bpf_preempt_enable();
+}
+
+/* Attached only while a trace is recorded. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *p)
 {
-	trace_task(TOP_EVENT_EXEC, p, NULL, 0, scx_monotonic_now());
+	trace_preemptible(TOP_EVENT_EXEC, p, NULL);
 	return 0;
 }
 
@@ -96,15 +114,15 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	if (with_counters)
 		bpf_task_storage_get(&tasks, child, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	trace_task(TOP_EVENT_FORK, child, parent, 0, scx_monotonic_now());
+	trace_preemptible(TOP_EVENT_FORK, child, parent);
 	return 0;
 }
 
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *p)
 {
-	/* The key of an insertion is the task's address, which a later task may get. */
+	/* Insertions are kept by the task's address, which another task may get. */
 	forget_insertion(p);
-	trace_task(TOP_EVENT_EXIT, p, NULL, 0, scx_monotonic_now());
+	trace_preemptible(TOP_EVENT_EXIT, p, NULL);
 	return 0;
 }

@@ -25,7 +25,7 @@ static struct top_event *reserve(void)
 	u64 nr;
 
 	if (!ring)
-		return NULL;
+		return NULL; /* never: there is a ring for each possible CPU */
 	if (ring->nr_reserved - READ_ONCE(ring->nr_read) > ring_size - TOP_RING_SPARE) {
 		lost = this_cpu_losses();
 		if (lost)

@@ -35,9 +35,6 @@ use crate::histogram::Latency;
 use crate::model::Snapshot;
 use programs::{Programs, Settings};
 
-/// Size of the rings for traces that are recorded from the live views, bytes.
-const RING_BYTES: u32 = 16 << 20;
-
 /// How long to wait for the scheduler's statistics. The display is not updated meanwhile.
 const STATS_TIMEOUT: Duration = Duration::from_millis(300);
 
@@ -58,16 +55,21 @@ pub(crate) struct Collector<'obj> {
 }
 
 impl<'obj> Collector<'obj> {
-    /// Loads the BPF side. Events are observed from the first call of [`Collector::snapshot`] on.
+    /// Loads the BPF side, with rings of `ring_bytes` bytes for the records of traces. Events are
+    /// observed from the first call of [`Collector::snapshot`] on.
     ///
     /// # Errors
     ///
     /// Without root privileges, if the kernel lacks a feature, or if the topology cannot be read.
-    pub(crate) fn start(stats_socket: &Path, slot: &'obj mut Slot) -> Result<Self> {
+    pub(crate) fn start(
+        stats_socket: &Path,
+        ring_bytes: u32,
+        slot: &'obj mut Slot,
+    ) -> Result<Self> {
         let root = PathBuf::from("/");
         let settings = Settings {
             counters: true,
-            ring_bytes: RING_BYTES,
+            ring_bytes,
         };
         let programs = Programs::load(&settings, slot)?;
         let mut topology = topology::Current::new(&root);

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Loads and attaches the BPF programs, and reads their records.
 
+use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::{anyhow, ensure, Context as _, Result};
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
-use libbpf_rs::{num_possible_cpus, Iter, Link, MapHandle, ProgramMut};
+use libbpf_rs::{Iter, Link, MapHandle, ProgramMut};
 use scx_utils::bpf::{share_switch_times, Slot, Words};
 use scx_utils::compat::KernelBtf;
+use scx_utils::cpumask::{Cpumask, MAX_NR_CPU_IDS};
 use scx_utils::kernel::Missing;
 use scx_utils::percpu::PerCpu;
 use scx_utils::time::monotonic_ns;
@@ -44,7 +46,8 @@ pub(super) mod control {
 pub(crate) struct Settings {
     /// Whether tasks get counters, which snapshots need.
     pub(crate) counters: bool,
-    /// Size of the rings for records of a trace, of all CPUs together, bytes.
+    /// Size of the rings for records of a trace, of all CPUs together, bytes. If it is 0, the rings
+    /// have their minimum size.
     pub(crate) ring_bytes: u32,
 }
 
@@ -57,9 +60,9 @@ pub(crate) struct Programs<'obj> {
     switch_links: Vec<Link>,
     /// Links of the programs that only traces need, while a trace is recorded.
     trace_links: Vec<Link>,
+    /// Link of the program that only windows need.
+    wakeup_link: Option<Link>,
     is_observing: bool,
-    /// Whether windows are observed ([`Settings::counters`]).
-    counts: bool,
     iterator: Link,
     rings: Rings,
     losses: PerCpu<bpf::top_lost>,
@@ -90,7 +93,7 @@ impl<'obj> Programs<'obj> {
             .as_deref_mut()
             .context("no rodata")?;
         rodata.with_counters = settings.counters.into();
-        let nr_cpus = num_possible_cpus()?;
+        let nr_cpus = nr_cpu_ids()?;
         opened.maps.cpus.set_max_entries(u32::try_from(nr_cpus)?)?;
         Rings::prepare(&mut opened, settings.ring_bytes, nr_cpus)?;
         insert::select(&mut opened.progs);
@@ -112,8 +115,8 @@ impl<'obj> Programs<'obj> {
             _links: links,
             switch_links: Vec::new(),
             trace_links: Vec::new(),
+            wakeup_link: None,
             is_observing: false,
-            counts: settings.counters,
             iterator,
             rings: Rings::map(&skel)?,
             control,
@@ -132,8 +135,10 @@ impl<'obj> Programs<'obj> {
     /// If the kernel does not allow a program to be attached.
     pub(super) fn set_observing(&mut self, on: bool) -> Result<()> {
         self.is_observing = on;
+        self.wakeup_link = None;
         if on {
             self.attach_switches()?;
+            self.wakeup_link = Some(attach_one(&self.skel.progs.on_wakeup)?);
             self.control
                 .set(control::OBSERVED_SINCE_NS, monotonic_ns()?);
         } else {
@@ -149,17 +154,23 @@ impl<'obj> Programs<'obj> {
     ///
     /// If the kernel does not allow a program to be attached.
     pub(crate) fn set_tracing(&mut self, on: bool) -> Result<()> {
+        // The end comes before the first program is detached, so that no kind of event is missing
+        // in the last part of a trace.
+        self.control.set(control::IS_TRACING, 0);
         self.trace_links.clear();
-        if on {
-            self.attach_switches()?;
-            let progs = &self.skel.progs;
-            self.trace_links = [&progs.on_waking, &progs.on_exec]
-                .into_iter()
-                .map(attach_one)
-                .collect::<Result<_>>()?;
+        let attached = if on { self.attach_trace() } else { Ok(()) };
+        if attached.is_ok() {
+            self.control.set(control::IS_TRACING, on.into());
         }
-        self.control.set(control::IS_TRACING, on.into());
         self.detach_switches();
+        attached
+    }
+
+    fn attach_trace(&mut self) -> Result<()> {
+        self.attach_switches()?;
+        let progs = &self.skel.progs;
+        let links = [&progs.on_waking, &progs.on_exec].map(attach_one);
+        self.trace_links = links.into_iter().collect::<Result<_>>()?;
         Ok(())
     }
 
@@ -168,10 +179,7 @@ impl<'obj> Programs<'obj> {
             return Ok(());
         }
         let progs = &self.skel.progs;
-        // A trace does not need on_wakeup.
-        let on_wakeup = self.counts.then_some(&progs.on_wakeup);
-        let others = [&progs.on_migrate, &progs.on_wakeup_new, &progs.on_switch];
-        for prog in on_wakeup.into_iter().chain(others) {
+        for prog in [&progs.on_migrate, &progs.on_wakeup_new, &progs.on_switch] {
             self.switch_links.push(attach_one(prog)?);
         }
         Ok(())
@@ -239,6 +247,14 @@ fn check() -> Result<()> {
     );
     ensure!(Path::new(BTF).exists(), Missing::Btf);
     Ok(())
+}
+
+/// The highest id of a possible CPU plus 1. There may be gaps in the ids.
+fn nr_cpu_ids() -> Result<usize> {
+    let path = "/sys/devices/system/cpu/possible";
+    let list = fs::read_to_string(path).context(path)?;
+    let possible = Cpumask::from_list(list.trim(), MAX_NR_CPU_IDS).context(path)?;
+    Ok(possible.last().map_or(1, |last| last + 1))
 }
 
 /// Why the programs could not be loaded.

@@ -34,12 +34,12 @@ pub(super) struct Rings {
 }
 
 impl Rings {
-    /// Sets the sizes of the maps, which take at most `bytes` bytes in total (see
+    /// Sets the sizes of the maps, which together take at most `bytes` bytes in total (see
     /// [`records_per_cpu`]).
     ///
     /// # Errors
     ///
-    /// If there are too many CPUs.
+    /// If the rings would have more records than a map can have.
     pub(super) fn prepare(opened: &mut OpenBpfSkel<'_>, bytes: u32, nr_cpus: usize) -> Result<()> {
         let nr_cpus = u32::try_from(nr_cpus)?;
         let nr_records = records_per_cpu(bytes, nr_cpus)?;
@@ -80,20 +80,16 @@ impl Rings {
         let position = |member| cpu * RING_WORDS + member;
         let get = |member| self.rings.get(position(member)).unwrap_or_default();
         let (nr_read, nr_reserved) = (get(NR_READ), get(NR_RESERVED));
-        let mut nr = nr_read;
-        while nr < nr_reserved {
+        for nr in nr_read..nr_reserved {
             let slot = usize::try_from(nr % self.nr_records as u64);
             let record = slot.map(|slot| self.take(cpu * self.nr_records + slot));
             let Ok(Some(record)) = record else {
                 break;
             };
             records.push(record);
-            nr += 1;
-        }
-        if nr > nr_read {
-            // The BPF side writes to the slots once it sees the new position.
+            // The BPF side writes to the slot once it sees the new position.
             fence(Ordering::Release);
-            self.rings.set(position(NR_READ), nr);
+            self.rings.set(position(NR_READ), nr + 1);
         }
     }
 
@@ -115,7 +111,7 @@ impl Rings {
 }
 
 /// The number of records in the ring of a CPU, a power of two. The rings of all CPUs together take
-/// at most `bytes` bytes, unless a ring would have less than [`RECORDS_MIN`] records.
+/// at most `bytes` bytes. However, each ring has at least [`RECORDS_MIN`] records.
 fn records_per_cpu(bytes: u32, nr_cpus: u32) -> Result<u32> {
     let of_cpu = bytes / u32::try_from(size_of::<top_event>())? / nr_cpus.max(1);
     Ok(1 << of_cpu.max(RECORDS_MIN).ilog2())
@@ -123,7 +119,80 @@ fn records_per_cpu(bytes: u32, nr_cpus: u32) -> Result<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd as _;
+
     use super::*;
+
+    /// Rings with `nr_records` records for each of two CPUs. Returns also a second mapping of the
+    /// same memory, for the side of BPF.
+    fn rings(nr_records: usize) -> (Rings, Rings) {
+        let map = |words: usize| {
+            let file = tempfile::tempfile().unwrap();
+            let bytes = words * WORD;
+            file.set_len(bytes as u64).unwrap();
+            let map = || Words::map_fd(file.as_fd(), bytes).unwrap();
+            (map(), map())
+        };
+        let (rings, events) = (map(2 * RING_WORDS), map(2 * nr_records * RECORD_WORDS));
+        let new = |rings, events| Rings {
+            rings,
+            events,
+            nr_cpus: 2,
+            nr_records,
+        };
+        (new(rings.0, events.0), new(rings.1, events.1))
+    }
+
+    impl Rings {
+        /// Reserves a slot for a record of this CPU, as BPF programs do.
+        fn reserve(&self, cpu: usize) -> usize {
+            let position = cpu * RING_WORDS + NR_RESERVED;
+            let nr = self.rings.get(position).unwrap();
+            self.rings.set(position, nr + 1);
+            cpu * self.nr_records + usize::try_from(nr).unwrap() % self.nr_records
+        }
+
+        /// Writes a record to the slot, and completes it.
+        fn write(&self, slot: usize, time_ns: u64) {
+            let first = slot * RECORD_WORDS;
+            let time = offset_of!(top_event, time_ns) / WORD;
+            self.events.set(first + time, time_ns);
+            self.events.set(first + IS_COMPLETE, 1);
+        }
+
+        fn times(&self) -> Vec<u64> {
+            let mut records = Vec::new();
+            self.drain(&mut records);
+            records.iter().map(|record| record.time_ns).collect()
+        }
+    }
+
+    #[test]
+    fn records_are_read_once_and_in_order() {
+        let (ours, bpf) = rings(4);
+        for round in 0..5 {
+            for nr in 0..3 {
+                bpf.write(bpf.reserve(1), 10 * round + nr);
+            }
+            bpf.write(bpf.reserve(0), 100 + round);
+            let times = [100 + round, 10 * round, 10 * round + 1, 10 * round + 2];
+            assert_eq!(ours.times(), times);
+            assert!(ours.times().is_empty());
+        }
+        let read = ours.rings.get(RING_WORDS + NR_READ);
+        assert_eq!(read, bpf.rings.get(RING_WORDS + NR_RESERVED));
+    }
+
+    #[test]
+    fn an_incomplete_record_holds_up_its_cpu_only() {
+        let (ours, bpf) = rings(4);
+        let interrupted = bpf.reserve(0);
+        bpf.write(bpf.reserve(0), 2);
+        bpf.write(bpf.reserve(1), 3);
+        assert_eq!(ours.times(), [3]);
+        bpf.write(interrupted, 1);
+        assert_eq!(ours.times(), [1, 2]);
+    }
 
     #[test]
     fn sizes_of_rings() {
@@ -131,6 +200,7 @@ mod tests {
         assert_eq!(records_per_cpu(16 << 20, 1).unwrap(), 131_072);
         assert_eq!(records_per_cpu(16 << 20, 64).unwrap(), 2048);
         assert_eq!(records_per_cpu(1 << 20, 512).unwrap(), RECORDS_MIN);
+        assert_eq!(records_per_cpu(0, 4).unwrap(), RECORDS_MIN);
     }
 
     #[test]

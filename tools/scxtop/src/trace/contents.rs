@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use crate::bpf::top_event;
@@ -58,9 +59,9 @@ impl Contents {
 
     fn events(&self, start_ns: u64, encoder: &mut Encoder<'_>) -> io::Result<()> {
         let mut out = Vec::new();
-        let gaps: Vec<usize> = self.gaps.iter().map(|gap| self.after(gap)).collect();
+        let gaps: Vec<_> = self.gaps.iter().map(|gap| self.within(gap)).collect();
         let mut flows = Flows::find(&self.events, &gaps);
-        let mut gaps = gaps.into_iter().peekable();
+        let mut gaps = gaps.iter().map(|gap| *gap.end()).peekable();
         let mut bundles = Bundles::new(&self.machine);
         let mut dsqs = Dsqs::find(&self.events);
         let mut busy = Busy::new(start_ns);
@@ -84,10 +85,13 @@ impl Contents {
         encoder.write(&mut out)
     }
 
-    /// The index of the first event after a gap.
-    fn after(&self, gap: &Gap) -> usize {
-        self.events
-            .partition_point(|event| event.time_ns <= gap.time_ns)
+    /// The indices of the events in a gap, up to the first event after it.
+    fn within(&self, gap: &Gap) -> RangeInclusive<usize> {
+        let after = |time_ns| {
+            self.events
+                .partition_point(|event| event.time_ns <= time_ns)
+        };
+        after(gap.from_ns)..=after(gap.time_ns)
     }
 
     fn describe(&self, out: &mut Vec<TracePacket>) {

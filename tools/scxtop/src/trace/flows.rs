@@ -2,6 +2,8 @@
 //! Arrows from wakers to wakees: an instant on the track of each, connected by a flow. The wakee's
 //! instant shows the latency. A flow is written only if both of its ends are in the trace.
 
+use std::ops::RangeInclusive;
+
 use crate::bpf::{top_event, top_event_task};
 
 use super::event::comm;
@@ -28,14 +30,15 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    /// Finds the wakeups. Wakeups do not span `gaps`, the indices of records before which records
-    /// were lost.
-    pub(super) fn find(events: &[top_event], gaps: &[usize]) -> Self {
+    /// Finds the wakeups. Wakeups do not span `gaps`, the indices of records before each of which
+    /// records may have been lost.
+    pub(super) fn find(events: &[top_event], gaps: &[RangeInclusive<usize>]) -> Self {
         let mut wakeups = Wakeups::default();
         let mut ends = Vec::new();
         let mut gaps = gaps.iter().peekable();
         for (at, event) in events.iter().enumerate() {
-            while gaps.next_if(|&&gap| gap <= at).is_some() {
+            while gaps.next_if(|gap| *gap.end() < at).is_some() {}
+            if gaps.peek().is_some_and(|gap| gap.contains(&at)) {
                 wakeups.forget();
             }
             if let Some(woken) = wakeups.take(at, event) {
@@ -104,7 +107,7 @@ mod tests {
     use super::super::synthetic::{example, switch, waking};
     use super::*;
 
-    fn written(events: &[top_event], gaps: &[usize]) -> Vec<TrackEvent> {
+    fn written(events: &[top_event], gaps: &[RangeInclusive<usize>]) -> Vec<TrackEvent> {
         let mut flows = Flows::find(events, gaps);
         let mut out = Vec::new();
         for at in 0..events.len() {
@@ -149,7 +152,10 @@ mod tests {
         assert_eq!(start.flow_ids, end.terminating_flow_ids);
         assert_eq!(end.debug_annotations[0].value, Some(Value::Uint(300)));
         // Records were lost in between.
-        assert_eq!(written(&events, &[1]), []);
+        assert_eq!(written(&events, &[1..=1]), []);
+        assert_eq!(written(&events, &[0..=3]), []);
+        // Records were lost before.
+        assert_eq!(written(&events, &[0..=0]).len(), 2);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! let lost = programs.lost_events()?;
 //! programs.set_tracing(true)?;
 //! loop {
-//!     programs.events(&mut events)?;
+//!     programs.events(&mut events);
 //!     recording.push(&events, programs.lost_events()? - lost);
 //!     recording.sample(monotonic_ns()?, sampler.sample());
 //! }
@@ -128,7 +128,7 @@ impl Recording {
         self.notices.extend_from_slice(notices);
     }
 
-    /// Adds the records of one reading of the ring. `nr_lost` records have been lost since the
+    /// Adds the records of one reading of the rings. `nr_lost` records have been lost since the
     /// recording began.
     pub(crate) fn push(&mut self, records: &[top_event], nr_lost: u64) {
         let before_ns = self.window.newest_ns();
@@ -136,7 +136,7 @@ impl Recording {
         if nr_lost > self.nr_lost {
             let newest_ns = self.window.newest_ns();
             self.watch.gaps_ns.push_back((before_ns, newest_ns));
-            self.window.add_gap(nr_lost - self.nr_lost);
+            self.window.add_gap(before_ns, nr_lost - self.nr_lost);
             self.nr_lost = nr_lost;
         }
     }

@@ -9,9 +9,11 @@ use crate::bpf::top_event;
 /// about as many.
 pub(super) const RECORDS_MAX: usize = 1 << 23;
 
-/// Records that were lost.
+/// A period in which records were lost, maybe those of some CPUs only.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Gap {
+    /// The time of the newest record of the reading before.
+    pub from_ns: u64,
     /// The time of the newest record when the loss was noticed.
     pub time_ns: u64,
     pub nr_lost: u64,
@@ -71,9 +73,11 @@ impl Window {
         }
     }
 
-    /// `nr_lost` records are missing from the reading that was last passed to [`Self::add`].
-    pub(super) fn add_gap(&mut self, nr_lost: u64) {
+    /// `nr_lost` records are missing from the reading that was last passed to [`Self::add`]. Before
+    /// it, `from_ns` was the time of the newest record.
+    pub(super) fn add_gap(&mut self, from_ns: u64, nr_lost: u64) {
         self.gaps.push_back(Gap {
+            from_ns,
             time_ns: self.newest_ns,
             nr_lost,
         });
@@ -136,13 +140,17 @@ mod tests {
     fn only_the_last_records_are_kept() {
         let mut window = Window::new(Some(100));
         window.add(&records(&[10, 20, 60]), |_| ());
-        window.add_gap(5);
+        window.add_gap(0, 5);
         window.add(&records(&[110, 120]), |_| ());
         window.add(&records(&[130]), |_| ());
-        window.add_gap(6);
+        window.add_gap(120, 6);
         let (kept, gaps) = window.finish();
         assert_eq!(times(&kept), [60, 110, 120, 130]);
-        let gap = |time_ns, nr_lost| Gap { time_ns, nr_lost };
-        assert_eq!(gaps, [gap(60, 5), gap(130, 6)]);
+        let gap = |from_ns, time_ns, nr_lost| Gap {
+            from_ns,
+            time_ns,
+            nr_lost,
+        };
+        assert_eq!(gaps, [gap(0, 60, 5), gap(120, 130, 6)]);
     }
 }

@@ -46,6 +46,8 @@ const FIRST: Duration = Duration::from_millis(200);
 const LONGEST_WAIT: Duration = Duration::from_millis(200);
 /// Interval at which the records of a trace are read.
 const POLL: Duration = Duration::from_millis(20);
+/// Size of the rings for the records of a trace, bytes.
+const RING_BYTES: u32 = 16 << 20;
 /// Maximum number of inputs that are handled before the screen is drawn, because a terminal may
 /// send them faster than they are handled.
 const INPUTS_MAX: usize = 100;
@@ -57,7 +59,7 @@ pub(crate) fn run(opts: &LiveOpts) -> Result<()> {
     let hangup = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGHUP, Arc::clone(&hangup)).context("signals")?;
     let mut slot = Slot::uninit();
-    let mut collector = Collector::start(&opts.stats_socket, &mut slot)?;
+    let mut collector = Collector::start(&opts.stats_socket, RING_BYTES, &mut slot)?;
     // The first snapshot has no rates.
     collector.snapshot(FIRST)?;
     if collector.wait(FIRST, |time| shutdown.wait(time))? {

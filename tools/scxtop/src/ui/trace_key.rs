@@ -41,7 +41,7 @@ impl TraceKey {
         }
     }
 
-    /// Whether records arrive, which must be read before the ring is full.
+    /// Whether records arrive, which must be read before a ring is full.
     pub(crate) fn is_recording(&self) -> bool {
         self.recording.is_some()
     }
