@@ -287,13 +287,22 @@ def test_trace_agrees_with_scx_switches(
     wait_for("the hogs run", lambda: hogs_run(guest, hogs))
     recorder = Recorder(guest, "--json")
     recorded = trace(guest, tmp_path, "--seconds", "1")
+    check_same_runs(recorded, recorder)
+    assert len(recorded.slices()) > 50
+
+
+def check_same_runs(recorded: perfetto_trace.Trace, recorder: Recorder) -> None:
+    """Checks that on each CPU, the trace has the same runs as scx_switches, which was recording all
+    the time, with the same times."""
     runs, summary = recorder.records()
     assert summary["lost"] == 0
     assert recorded.lost() == 0
-    slices = recorded.slices()
-    assert len(slices) > 50
     for cpu in range(4):
-        ours = [(s.start_ns, s.stop_ns, s.pid, s.end) for s in slices if s.cpu == cpu]
+        ours = [
+            (run.start_ns, run.stop_ns, run.pid, run.end)
+            for run in recorded.slices()
+            if run.cpu == cpu
+        ]
         theirs = [
             (run["start_ns"], run["stop_ns"], run["pid"], run["end"])
             for run in runs
@@ -325,6 +334,7 @@ def test_trace_of_a_late_wakeup(guest: Guest, load: Load, tmp_path: Path) -> Non
         "--hogs", "0", "--sleepers", "2", "--pipes", "0", "--forks-per-s", "0", through="taskset 2"
     )
     path = "/tmp/late.pftrace"
+    recorder = Recorder(guest, "--json")
     process = guest.spawn("trace", f"scxtop trace --on-latency 100ms --seconds 2 --output {path}")
     wait_for("it records", lambda: "recording\n" in process.stderr())
     real_time = guest.spawn("real_time", spin(1))
@@ -333,6 +343,8 @@ def test_trace_of_a_late_wakeup(guest: Guest, load: Load, tmp_path: Path) -> Non
     assert "waited" in process.stderr()
     recorded = decoded(guest, tmp_path, path)
     recorded.check_monotonic()
+    recorded.check_flows()
+    check_same_runs(recorded, recorder)
     late = [event for event in recorded.events() if event.name == "late wakeup"]
     assert len(late) == 1
     assert late[0].annotations["latency_ns"] > 100_000_000
@@ -424,6 +436,12 @@ class Terminal:
         wait_for(f"{texts} is displayed", shown)
 
 
+    def wait_lines(self, number: int) -> None:
+        """Waits until the screen has this number of lines, of which the last one is in use."""
+        last = f"\x1b[{number};"
+        wait_for(f"{number} lines are used", lambda: last in self.process.stdout())
+
+
 def words(displayed: str) -> str:
     """The text of a terminal's output, with its control sequences replaced by spaces."""
     return re.sub(r"\x1b(\[[0-9;?]*[A-Za-z]|[()].|.)", " ", displayed)
@@ -468,12 +486,21 @@ def test_views_in_a_terminal(guest: Guest, start: Start, load: Load, set_cpu: Se
     top.type("1")
     pid = guest.run("pidof scx_pty").check().stdout.strip()
     guest.run(f"kill -USR1 {pid}").check()
+    top.wait_lines(50)
     top.wait_shown("Overview", "hog")
     # On older kernels, the unload after SIGKILL takes long beside tasks that compute on all CPUs.
     hogs.signal(signal.SIGSTOP)
     scheduler.process.signal(signal.SIGKILL)
-    top.type("3")
-    top.wait_shown("no sched_ext scheduler")
+    for key, text in (
+        ("1", "the kernel's own"),
+        ("2", "COMM"),
+        ("3", "no sched_ext scheduler"),
+        ("4", "LLC"),
+        ("5", "no sched_ext scheduler"),
+        ("6", "no sched_ext scheduler"),
+    ):
+        top.type(key)
+        top.wait_shown(text)
     start("scx_fifo").wait_enabled()
     hogs.signal(signal.SIGCONT)
     show_all_views(top, "fifo", event, "nr_queued")
@@ -484,11 +511,13 @@ def test_views_in_a_terminal(guest: Guest, start: Start, load: Load, set_cpu: Se
     assert "\x1b[?25h" in top.process.stdout()
 
 
-def test_trace_by_key(guest: Guest, start: Start, tmp_path: Path) -> None:
+def test_trace_by_key(guest: Guest, start: Start, load: Load, tmp_path: Path) -> None:
     start("scx_simple").wait_enabled()
+    load("--hogs", "5", "--pipes", "0", "--sleepers", "2", "--forks-per-s", "10")
     guest.run("rm -f /tmp/scxtop-1.pftrace").check()
     top = Terminal(guest, "--interval", "0.5", "--trace-dir", "/tmp")
     top.wait_shown("Overview")
+    recorder = Recorder(guest, "--json")
     top.type("a")
     top.wait_shown("recording")
     top.type("a")
@@ -497,7 +526,8 @@ def test_trace_by_key(guest: Guest, start: Start, tmp_path: Path) -> None:
     assert top.process.wait(TIMEOUT_S) == 0, top.process.stderr()
     recorded = decoded(guest, tmp_path, "/tmp/scxtop-1.pftrace")
     recorded.check_monotonic()
-    recorded.check_flows()
+    assert recorded.check_flows() > 0
+    check_same_runs(recorded, recorder)
     assert recorded.slices()
 
 

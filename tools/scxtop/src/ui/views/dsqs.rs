@@ -69,7 +69,8 @@ pub(super) static COLUMNS: [Column<Dsq>; 7] = [
     ),
 ];
 
-fn depth(dsq: &Dsq) -> String {
+/// The number of tasks in the queue; `-` if it is unknown.
+pub(super) fn depth(dsq: &Dsq) -> String {
     dsq.depth
         .map_or("-".into(), |depth| format::scaled(depth.into()))
 }

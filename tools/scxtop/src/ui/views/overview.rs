@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Everything at a glance.
 
+use std::cmp::Reverse;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -12,8 +14,8 @@ use super::super::lines;
 use super::super::state::State;
 use super::super::table::{self, Look};
 use super::super::theme::{Part, Theme};
-use super::tasks;
-use crate::model::{Snapshot, Task};
+use super::{dsqs, tasks};
+use crate::model::{Dsq, Snapshot, Task};
 
 /// Minimum and maximum number of rows of the histogram, with its title and axis.
 const HISTOGRAM_MIN: u16 = 6;
@@ -83,7 +85,7 @@ fn busiest(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, theme: Theme) {
     table::draw(buf, area, &tasks::COLUMNS, &tasks, &look);
 }
 
-/// The scheduler, how the last scheduler ended, and totals.
+/// The scheduler, how the last scheduler ended, totals, and the depths of DSQs.
 fn header(snapshot: &Snapshot, theme: Theme) -> Vec<Line<'static>> {
     let sched = &snapshot.sched;
     let title = theme.style(Part::Title);
@@ -117,7 +119,23 @@ fn header(snapshot: &Snapshot, theme: Theme) -> Vec<Line<'static>> {
         lines.push(Line::from(vec![Span::styled("Last end ", title), exit]));
     }
     lines.push(totals(snapshot, theme));
+    if !snapshot.dsqs.is_empty() {
+        lines.push(depths(snapshot, theme));
+    }
     lines
+}
+
+/// The depths of the DSQs, the deepest ones first.
+fn depths(snapshot: &Snapshot, theme: Theme) -> Line<'static> {
+    let mut dsqs: Vec<&Dsq> = snapshot.dsqs.iter().collect();
+    dsqs.sort_by_key(|dsq| (Reverse(dsq.depth), dsq.id));
+    let mut spans = vec![Span::styled("DSQs   ", theme.style(Part::Title))];
+    for dsq in dsqs {
+        let name = format!("{} ", format::clean(&dsq.name));
+        spans.push(Span::styled(name, theme.style(Part::Faint)));
+        spans.push(Span::raw(dsqs::depth(dsq) + "  "));
+    }
+    Line::from(spans)
 }
 
 fn totals(snapshot: &Snapshot, theme: Theme) -> Line<'static> {
