@@ -24,7 +24,7 @@ const SECTIONS: [Section<'_>; 4] = [
         &[
             "CPU time, waiting time, context switches and migrations of tasks are the kernel's own \
              counters, which scxtop reads once per interval. For latencies and DSQs, BPF programs \
-             observe events until 10,000 context switches per second of the interval have \
+             observe events until 5000 context switches per second of the interval have \
              occurred. scxtop shows its own CPU time.",
             "While a trace is recorded, each event is copied to a buffer of its CPU. Events that \
              do not fit are counted, and the number is in the trace.",

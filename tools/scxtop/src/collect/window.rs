@@ -10,8 +10,8 @@ use super::cpus::nr_switches;
 use super::programs::Programs;
 
 /// Maximum number of context switches that are observed per second of an interval. A wakeup, an
-/// insertion and a switch together cost about 1 us on a fast CPU, so this takes 1 % of a CPU.
-const SWITCHES_PER_S: f64 = 10_000.0;
+/// insertion and a switch together cost about 1 us on a fast CPU, so this takes 0.5 % of a CPU.
+const SWITCHES_PER_S: f64 = 5000.0;
 
 /// Maximum time between two readings of the number of context switches, because their rate may
 /// change.
@@ -141,8 +141,8 @@ mod tests {
     #[test]
     fn the_budget_grows_with_the_interval() {
         let mut budget = Budget::new(500 * MS, 7);
-        assert!(!budget.is_spent(5006));
-        assert!(budget.is_spent(5007));
+        assert!(!budget.is_spent(2506));
+        assert!(budget.is_spent(2507));
         assert_eq!(budget.next, None);
     }
 }
