@@ -435,7 +435,6 @@ class Terminal:
 
         wait_for(f"{texts} is displayed", shown)
 
-
     def wait_lines(self, number: int) -> None:
         """Waits until the screen has this number of lines, of which the last one is in use."""
         last = f"\x1b[{number};"
