@@ -34,8 +34,8 @@ pub(super) struct Rings {
 }
 
 impl Rings {
-    /// Sets the sizes of the maps, which together take at most `bytes` bytes in total (see
-    /// [`records_per_cpu`]).
+    /// Sets the sizes of the maps, which take at most `bytes` bytes in total, or more if the
+    /// rings have their minimum size ([`records_per_cpu`]).
     ///
     /// # Errors
     ///
