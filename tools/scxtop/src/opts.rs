@@ -93,7 +93,7 @@ pub(crate) struct TraceOpts {
     #[arg(long, value_name = "TIME", value_parser = latency)]
     pub(crate) on_latency: Option<Duration>,
 
-    /// Size of the buffers between kernel and scxtop, of all CPUs together, MiB
+    /// Size of the buffers between kernel and scxtop, of all CPUs together, MiB, from 1 to 1024
     #[arg(long = "buffer-mib", value_name = "MIB", default_value = "64", value_parser = mib)]
     pub(crate) buffer_bytes: u32,
 

@@ -129,6 +129,10 @@ mod tests {
         let new = woken.iter().find(|(key, _)| all[*key].other.pid == 12);
         let waker = new.unwrap().1.waker.unwrap();
         assert_eq!(kind(&all[waker]), Some(Kind::Fork));
+        // The same without the record of the fork.
+        let (key, woken) = latencies(&all[waker + 1..])[0];
+        assert_eq!(all[waker + 1 + key].other.pid, 12);
+        assert_eq!(woken.waker, None);
     }
 
     #[test]
@@ -140,6 +144,8 @@ mod tests {
             switch(400, 0, 9, 0, 7),
         ];
         assert_eq!(latencies(&events), []);
+        // The same without the record of the switch to the task.
+        assert_eq!(latencies(&events[1..]), []);
     }
 
     #[test]
