@@ -46,7 +46,7 @@ SCX_PERCPU_COUNTERS(bpfland_counters, struct bpfland_counts);
 /* Minimum slice, because shorter slices would be mostly overhead. */
 #define MIN_SLICE_NS (100 * 1000ULL)
 
-/* With config.sticky, tasks with a shorter average runtime than this stay on their CPU. */
+/* With config.sticky, tasks with a shorter average runtime than this wait for their CPU. */
 #define STICKY_RUN_NS (10 * 1000ULL)
 
 static u64 slice_ns(const struct task_struct *p, u64 nr)
@@ -87,12 +87,26 @@ static u64 deadline(const struct task_struct *p, const struct scx_dl_task *t)
 	return scx_dl_limit(t, t->vtime + scx_vtime_cost(awake_ns, p->scx.weight));
 }
 
-/* Queue the task for its CPU or node, by its deadline. */
+/* Whether the task waits for @cpu only, because its average runtime is so short that a migration
+ * does not pay off. False for a new task, which has no average yet, and for a task that the kernel
+ * enqueues again because a task of a higher class has taken the CPU. */
+static bool is_sticky(const struct task_struct *p, const struct scx_dl_task *t, s32 cpu,
+		      u64 enq_flags)
+{
+	return config.sticky && t->avg_runtime_ns && t->avg_runtime_ns < STICKY_RUN_NS &&
+	       !(enq_flags & SCX_ENQ_REENQ) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
+}
+
+/* Queue the task for its CPU or node, by its deadline. A sticky task is queued like a pinned one.
+ * In the local DSQ it would precede all other tasks, and two sticky tasks that wake each other
+ * would keep the CPU for ever. */
 static void queue(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u64 enq_flags)
 {
 	u32 node = scx_node_of(cpu);
 	u64 nr = scx_nr_waiting(node);
 
+	if (is_sticky(p, t, cpu, enq_flags))
+		t->pinned_to = cpu + 1;
 	scx_dl_set_node(t, node);
 	scx_dl_place(t, lag_ns(p, t, nr, enq_flags));
 	if (scx_dl_queue(p, t, cpu, slice_ns(p, nr), deadline(p, t), enq_flags))
@@ -132,8 +146,12 @@ s32 BPF_STRUCT_OPS(bpfland_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 
 	if (!bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr))
 		prev_cpu = bpf_cpumask_first(p->cpus_ptr);
-	if (t)
+	if (t) {
 		scx_dl_select_cpu(t, wake_flags, p->scx.weight, FREQ_MAX);
+		/* Not pinned: ops.select_cpu() is not called for pinned tasks. See queue(). */
+		if (config.sticky)
+			t->pinned_to = 0;
+	}
 	cpu = pick_idle(p, prev_cpu, wake_flags);
 	if (cpu < 0)
 		return prev_cpu;
@@ -142,25 +160,16 @@ s32 BPF_STRUCT_OPS(bpfland_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 	return cpu;
 }
 
-/* Whether the average runtime of the task is so short that a migration does not pay off. False for
- * a new task, which has no average yet. */
-static bool runs_briefly(const struct scx_dl_task *t)
-{
-	return t->avg_runtime_ns && t->avg_runtime_ns < STICKY_RUN_NS;
-}
-
 /* Whether the task bypasses the queue, because other tasks may depend on it or because of an
  * option. If so, it is counted. */
-static bool bypasses_queue(const struct task_struct *p, const struct scx_dl_task *t, u64 enq_flags)
+static bool bypasses_queue(const struct task_struct *p, u64 enq_flags)
 {
 	if (config.local_kthreads && scx_task_is_percpu_kthread(p)) {
 		count(nr_kthread_dispatches);
 		return true;
 	}
 	if (scx_task_is_migration_disabled(p, enq_flags) ||
-	    (!scx_is_throttled() &&
-	     ((config.local_pcpu && scx_task_is_pinned(p)) ||
-	      (config.sticky && runs_briefly(t) && !(enq_flags & SCX_ENQ_REENQ))))) {
+	    (!scx_is_throttled() && config.local_pcpu && scx_task_is_pinned(p))) {
 		count(nr_direct_dispatches);
 		return true;
 	}
@@ -193,7 +202,7 @@ void BPF_STRUCT_OPS(bpfland_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (t)
 		scx_dl_enqueue(p, t, enq_flags, p->scx.weight, FREQ_MAX);
-	if (!t || bypasses_queue(p, t, enq_flags)) {
+	if (!t || bypasses_queue(p, enq_flags)) {
 		insert_local(p, t, scx_bypass_slice_ns(p, enq_flags, slice_ns(p, 0)), enq_flags);
 		return;
 	}
