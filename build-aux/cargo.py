@@ -62,9 +62,9 @@ def _own_libbpf(cargo: str, archive: Path) -> list[str]:
 
 
 def _without_paths(args: argparse.Namespace) -> list[str]:
-    """Arguments that keep this machine's paths out of the programs, so that every build of a
-    commit gives the same bytes. RUSTFLAGS in the environment overrides these arguments: see
-    `build.rustflags` in the Cargo Book."""
+    """Arguments that keep this machine's paths out of the programs. Only two builds in the same
+    directory give the same bytes, because the names of symbols depend on the directory. RUSTFLAGS
+    in the environment overrides these arguments: see `build.rustflags` in the Cargo Book."""
     cargo_home = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
     # rustc applies the last prefix that matches.
     names = {
@@ -77,7 +77,8 @@ def _without_paths(args: argparse.Namespace) -> list[str]:
 
 
 def command(args: argparse.Namespace, verb: str, selection: list[str]) -> list[str]:
-    """The command line of `cargo VERB` for the packages of `selection`."""
+    """The command line of `cargo VERB`. `selection` has the options that select packages and
+    targets."""
     line = [args.cargo, verb, *selection, "--locked"]
     line += ["--manifest-path", str(args.manifest), "--target-dir", str(args.target_dir)]
     line += ["--profile", args.profile, *_without_paths(args)]

@@ -13,7 +13,7 @@ CLANG_VERSIONS=(19 20 21 22 18 17 16)
 CLANG_FORMAT_VERSIONS=(19 20 21 22)
 BPFTOOL_MIN=7.4
 RUFF_REQUIREMENT=ruff==0.17.5
-# Tests decode traces with Perfetto's published protocol.
+# Tests decode the traces of scxtop with the protobuf messages that Perfetto publishes.
 PERFETTO_REQUIREMENTS=(perfetto==0.59.1 protobuf==7.36.2)
 
 ASSUME_YES=${CI:-false}

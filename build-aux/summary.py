@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Summarize a meson test run: the time of each suite, the slowest tests, skipped tests with
 reasons, failed tests, and a last line `N passed, N failed, N skipped`. Exit status 1 if a test
-failed or none passed."""
+failed or none passed.
+
+In the list of times, a suite is one test of Meson, such as 7.2-smp4, and a test is a test point in
+its output."""
 
 import json
 import re

@@ -32,8 +32,8 @@ class Figure:
     title: str
     unit: str
     better: Literal["lower", "higher"] = "lower"
-    #: Whether the figure is a latency. In a deterministic guest, differences of latencies below the
-    #: emulator's round are not significant.
+    #: Whether the figure is a latency. In a deterministic guest, differences of latencies below
+    #: summary.ROUND_US are not significant.
     is_latency: bool = False
 
 

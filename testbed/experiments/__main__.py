@@ -39,7 +39,7 @@ _ERRORS = (
 
 
 class RoundsError(TraceError):
-    """A round of the server gave no figures."""
+    """A round of server.plan() gave no figures."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

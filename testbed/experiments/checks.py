@@ -116,7 +116,7 @@ def _of_hogs_around(found: Sequence[Turn]) -> Check:
 
 
 def alone(of: Recording) -> Turn:
-    """The turn of the task that was alone at the end."""
+    """The longest turn of the round `alone`: that of the task that was alone at the end."""
     return max(of.turns("alone"), key=lambda turn: turn.ran_ms)
 
 

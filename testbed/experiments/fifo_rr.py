@@ -17,7 +17,7 @@ from .trace import NS_PER_MS, Run, TraceError, Turn, contended, moves, parse, ti
 #: The lengths of slices and the numbers of tasks in the rounds with tasks in round robin.
 SLICES_MS = (10, 20, 30)
 COUNTS = (3, 6)
-#: The guest of this slice also records the rounds of _OTHERS.
+#: The guest with this slice also records the rounds of _OTHERS.
 FIRST_MS = SLICES_MS[0]
 #: Names of the tasks in the recordings: HOG has nice 5, JOB has nice -5.
 HOG, JOB = "hog", "job"
@@ -83,7 +83,7 @@ recorded alone
 
 @dataclass(frozen=True)
 class Recording:
-    """What the guest of a slice has printed."""
+    """What the guest with the slice `slice_ms` has printed."""
 
     slice_ms: int
     tick_ms: float
@@ -109,8 +109,8 @@ def programs(build: Path) -> list[Path]:
 
 
 def script(slice_ms: int) -> str:
-    """The script of the guest of a slice. It runs round robin with each number of tasks, and with
-    the first slice also the other rounds."""
+    """The script of the guest with this slice. It runs round robin with each number of tasks, and
+    with the first slice also the other rounds."""
     lines = [_PRELUDE, f"tick begin; start --slice-us {slice_ms * 1000}\n"]
     for count in COUNTS:
         # contended() drops at least the first and the last turn of each task, so record more turns

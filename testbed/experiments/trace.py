@@ -13,7 +13,7 @@ NS_PER_MS = 1_000_000
 
 
 class TraceError(Exception):
-    """A recording cannot be used; the text is for the user."""
+    """A recording cannot be used, or is not as expected; the text is for the user."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Boots a system with the packages installed, which runs session.sh.
 
-The root of image.sh is the initramfs of a guest, so that every boot begins with the same files.
+The root file system that image.sh packs is the initramfs of a guest, so that every boot begins with
+the same files.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The actions of the stress test. Each action is a shell script, generated from the scene and from
-random numbers: the same seed gives the same sequence.
+"""The actions of the stress test. Each action is a shell script, generated from a Scene and random
+numbers: for a Scene, the same seed gives the same sequence.
 
 A script runs in the guest to completion. Processes that it leaves behind end by themselves after at
 most about 12 s.
@@ -32,11 +32,13 @@ class Scene:
     #: The scheduler's process id, and the name of its program.
     pid: int
     program: str
-    #: Whether the scheduler serves statistics, so that clients can connect.
+    #: Whether the program has the option --monitor, which prints the statistics of the running
+    #: scheduler. Only the Rust schedulers have it.
     has_monitor: bool
 
 
-#: Picks a thread of the running loads by a random number. Exits if no load is running.
+#: Sets `thread` to the id of a random thread of the running loads that has one of these names.
+#: Exits if there is none.
 _PICK = """\
 set -- $(for task in /proc/[0-9]*/task/[0-9]*; do
 	read -r name 2>/dev/null <$task/comm && case $name in
@@ -93,7 +95,7 @@ def _nice(dice: Random, _: Scene) -> Action:
 
 
 def _policy(dice: Random, _: Scene) -> Action:
-    """A temporary change of the class, or of the policy within the class."""
+    """A temporary change of the scheduling class, or of the policy within the class."""
     policy = dice.choice(["-b 0", "-o 0", "-i 0", "-f 1", "-r 1"])
     script = _pick(dice) + f"chrt {policy.split()[0]} -p {policy.split()[1]} $thread" + _QUIETLY
     # The change is brief, because a hog that is a real-time task does not release its CPU.

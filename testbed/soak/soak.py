@@ -38,9 +38,10 @@ class Setup:
     programs: tuple[Path, ...]
     seed: int
     seconds: float
-    #: Whether the scheduler's policy runs in user space. The policy's thread must then not cause
-    #: page faults.
+    #: Whether the scheduler uses scx_rustland_core. Its policy thread must then cause no page
+    #: faults.
     is_in_user_space: bool
+    #: See Scene.
     has_monitor: bool
 
 

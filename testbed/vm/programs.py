@@ -13,7 +13,8 @@ import debs
 
 from .qemu import QemuError
 
-#: The program that saves and resumes a guest. Meson builds it from guest/scx_resume.c.
+#: The program that stops a guest so that the host can save it, and unpacks the inbox of a resumed
+#: guest. Meson builds it from guest/scx_resume.c.
 RESUME = "scx_resume"
 #: The program that prints the emulator's counters. Meson builds it from guest/scx_counters.c.
 COUNTERS = "scx_counters"

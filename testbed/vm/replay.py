@@ -108,7 +108,7 @@ def _base_image() -> bytes:
 
 
 def base_digest() -> str:
-    """A digest of the files built here: the guest's base image, and the preloaded library."""
+    """A digest of what all deterministic guests share: base image and preloaded library."""
     parts = _base_image(), built(PRELOADED_LIBRARY).read_bytes()
     return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
 

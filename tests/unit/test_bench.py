@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The bench without a guest: scripts, parsing and aggregation of figures."""
+"""The bench without a guest: scripts, figures and their aggregation, plots, pages, records, and
+the command line."""
 
 from __future__ import annotations
 
@@ -265,7 +266,7 @@ def test_hung_round_on_the_host_is_an_error(
     load = tmp_path / "scx_load"
     load.write_text(f"#!/bin/sh\ntrap '' {ignored}\necho $$ >{pid}\nexec sleep 60\n")
     load.chmod(0o755)
-    # Even on a busy machine, 3 s are enough to start the load, and to restore the settings.
+    # Even on a busy machine, 3 s are enough to start the load, and then to end it.
     monkeypatch.setattr(measure, "_LIFETIME_S", 3.0)
     monkeypatch.setattr(measure, "_GRACE_S", 3.0)
     # As root, measure() does not use sudo.

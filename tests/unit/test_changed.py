@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The plan of `./dev test --changed`, with this build."""
+"""Which tests `./dev test --changed` selects, with the dependencies of this build."""
 
 from __future__ import annotations
 

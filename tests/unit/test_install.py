@@ -31,7 +31,7 @@ RUST_FILES = [
     "share/fish/vendor_completions.d/{}.fish",
 ]
 
-#: A scheduler's manifest for the loader.
+#: A scheduler's manifest for scx_loader.
 MANIFEST = "share/scx/schedulers/{}.json"
 
 #: Files of services/, by the Meson option of their directory. PLAIN_FILES are for systemd and

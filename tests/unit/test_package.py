@@ -21,7 +21,7 @@ from schedulers import ROOT, project_version
 
 DEBIAN = ROOT / "packaging/debian"
 UNITS = "usr/lib/systemd/system"
-#: Meson's options in debian/rules, and those of debhelper.
+#: Meson's options in the build of the packages: those that debhelper sets, and defaults.
 OPTIONS = {
     "prefix": "/usr",
     "sysconfdir": "/etc",

@@ -45,9 +45,9 @@ Program = tuple[Store | Fence | ReadUnless | Act, ...]
 FENCE = Fence()
 
 #: A decision is spare while its task waits in the shared queue, which any CPU may serve. While the
-#: policy holds a task, the policy thread sleeps only if there is a spare decision. TAKE_SHARED is
-#: dispatch_shared() and wake_user() on the CPU that takes the last spare decision. POLICY is
-#: Driver::tick() meanwhile.
+#: policy holds a task on which it can decide, the policy thread sleeps only if there is a spare
+#: decision. TAKE_SHARED is dispatch_shared() and wake_user() on the CPU that takes the last spare
+#: decision. POLICY is Driver::tick() meanwhile.
 SPARE = {"nr_spare": 1, "nr_waiting": 0, "is_sleeping": 0}
 TAKE_SHARED: Program = (
     Store("nr_spare", 0),

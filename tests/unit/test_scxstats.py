@@ -348,8 +348,8 @@ def test_it_waits_for_free_file_descriptors(
         limit = ["prlimit", "--pid", str(server[2]), f"--nofile={in_use}:"]
         if subprocess.run(limit, capture_output=True).returncode != 0:
             pytest.skip("needs prlimit")
-        # A thread that is blocked in accept4() has already reserved the descriptor of the first
-        # client.
+        # Each thread that is blocked in accept4() has already reserved the descriptor of its next
+        # client, so accept4() fails only with more clients than threads.
         with ExitStack() as clients:
             for _ in range(40):
                 client = socket.create_connection(server[:2], timeout=TIMEOUT_S)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""services/: the launcher, the OpenRC service, bus policy and polkit."""
+"""services/: the launcher, the systemd units, the OpenRC service, the D-Bus interface and its
+policy, polkit, and the sample configuration of scx_loader."""
 
 from __future__ import annotations
 
@@ -164,7 +165,8 @@ def test_both_units_have_the_same_sandbox(build_dir: Path) -> None:
 
 @pytest.fixture
 def openrc(build_dir: Path, build_options: dict[str, str], tmp_path: Path) -> Path:
-    """The service, with a simulated kernel in a directory, and a mock of openrc-run."""
+    """A directory with the OpenRC service as a shell script, and the kernel's files that it reads.
+    The script defines eerror(), which openrc-run would provide."""
     text = configured(build_dir, build_options, "scx.initd", tmp_path)
     for path in ("/proc/cmdline", "/sys/kernel/sched_ext"):
         assert path in text

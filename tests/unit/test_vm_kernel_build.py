@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Building a kernel: configurations as accepted by Kconfig, and a build with a fake
+"""Building a kernel: its configuration, options that Kconfig drops, and builds with a fake
 makefile."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ needs_tools = pytest.mark.skipif(
     any(shutil.which(tool) is None for tool in ("make", "tar", "xz")), reason="needs make, tar, xz"
 )
 RELEASE = "6.12.99-scx"
-#: The steps of the kernel's makefile that a build uses.
+#: Rules for the two targets of the kernel's makefile that a build uses.
 ALLNOCONFIG = "allnoconfig:\n\tcp $(KCONFIG_ALLCONFIG) .config\n"
 BZIMAGE = "bzImage:\n\tmkdir -p arch/x86/boot && cp image arch/x86/boot/bzImage\n"
 

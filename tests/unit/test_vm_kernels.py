@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Selecting kernels: versions, handmade images, and search order."""
+"""Selecting kernels by version, and extracting their BTF, with handmade images."""
 
 import gzip
 import lzma

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The connection to a guest, with a fake guest: heartbeats, and QEMU's exit."""
+"""The connection to a guest, with a fake guest: heartbeats, requests of signal handlers, and QEMU's
+exit."""
 
 import socket
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The agent of guests without a build: it is compiled once, and errors name the cure."""
+"""The agent of guests, if Meson has not built it: it is compiled once, and errors name the cure."""
 
 from pathlib import Path
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Dependencies of a saved guest, and QEMU's monitor, with a fake QEMU."""
+"""Saved states of guests: what their key depends on, and when they are deleted. The limit of a
+resumed guest's inbox. QEMU's monitor, with a fake QEMU."""
 
 from __future__ import annotations
 
@@ -84,7 +85,8 @@ def test_inbox_is_limited(machine: qemu.Machine) -> None:
 
 
 class FakeQemu(threading.Thread):
-    """Sends a greeting, and answers commands with these lines of JSON."""
+    """Sends a greeting, accepts the first command (qmp_capabilities), and answers each further
+    command with the messages of the next list in `answers`."""
 
     def __init__(self, port: socket.socket, *answers: list[dict[str, object]]) -> None:
         super().__init__(daemon=True)

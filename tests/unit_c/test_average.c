@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Averages and frequencies: scheds/include/scx/{average,cpufreq}.h. */
+/* Moving averages, and performance levels of CPUs: scheds/include/scx/{average,cpufreq}.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -19,8 +19,9 @@
 #define UNIT ECONOMY_UNIT
 #define MS 1000000LL
 
-/* All places where money may be: the bank and the pot (CPU time not handed out yet) of each
- * ledger, the lag of each task, and the balance of each account. */
+/* Money is CPU time that tasks owe or are owed. All places where it may be: the bank and the pot
+ * (CPU time not handed out yet) of each ledger, the lag of each task, and the balance of each
+ * account. */
 struct world {
 	struct economy_ledger ledgers[NR_LEDGERS];
 	struct economy_share tasks[NR_TASKS];

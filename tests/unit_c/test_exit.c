@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Classification of exit records by the C runner. */
+/* Exit records in the C runner: their classification, and their text for the user. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The exit status of a C scheduler with its own main(). */
+/* A C scheduler with its own main(): its exit status, and the exit functions that it registers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <scx/common.h>

@@ -85,7 +85,8 @@ static void test_higher_priority_shortens_request(void **state)
 	/* Priority 0 divides the runtime by 0.15, the highest priority by 100. */
 	assert_int_equal(rusty_request_ns(3 * MSEC, 0, 30 * MSEC), 20 * MSEC);
 	assert_int_equal(rusty_request_ns(3 * MSEC, RUSTY_PRIO_MAX, 20 * MSEC), 30 * 1000);
-	/* Runtime above @max_ns does not count, and the result is at most @max_ns. */
+	/* Runtime above the maximum (the last argument) does not count, and the result is at most
+	 * this maximum. */
 	assert_int_equal(rusty_request_ns(~0ULL, 19, 1024 * 1000), 100 * 1000);
 	assert_int_equal(rusty_request_ns(3 * MSEC, 0, 20 * MSEC - 1), 20 * MSEC - 1);
 	for (prio = 0; prio < RUSTY_PRIO_MAX + 5; prio++)

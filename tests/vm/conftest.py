@@ -143,8 +143,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselects the tests that do not run on this topology or this kernel, that are not in the
-    sample, or that --seeds or --programs excludes. Without an emulator, the remaining tests are
-    skipped, with the reason."""
+    sample, or that --seeds or --programs excludes. Without QEMU, the remaining tests are skipped,
+    with the reason."""
     if on_another_topology := config.getoption("--topology") != topology.DEFAULT:
         items[:] = [item for item in items if item.get_closest_marker("every_topology")]
     if on_another_kernel := config.getoption("--another-kernel"):
@@ -216,8 +216,8 @@ def files() -> dict[str, initramfs.File]:
 
 @pytest.fixture(scope="session")
 def icount() -> bool:
-    """Whether guests count instructions as time. Overridden by test files whose timeouts are in the
-    host's time."""
+    """Whether the time of a guest is the number of executed instructions, where possible: see
+    Guest. Overridden by test files whose timeouts are in the host's time."""
     return True
 
 

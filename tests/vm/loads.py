@@ -12,8 +12,8 @@ from sched_ext import TIMEOUT_S, wait_for
 from vm.guest import Guest, Process
 
 #: Options of scx_load, to combine with --hogs: MIXED adds other kinds of load, QUIET omits them.
-#: There is only one pair of pipes, because the emulator takes much longer for a second of switches
-#: than for a second of a hog.
+#: Only one pair of threads passes bytes through pipes, because the emulator takes much longer for a
+#: second of context switches than for a second of a hog.
 MIXED = ("--sleepers", "16", "--pipes", "1", "--forks-per-s", "20")
 QUIET = ("--sleepers", "0", "--pipes", "0", "--forks-per-s", "0")
 

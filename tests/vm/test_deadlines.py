@@ -135,7 +135,8 @@ def test_on_an_idle_machine_wakeups_are_not_queued(replayed: Replayed, scheduler
 
 @both
 def test_a_sleeper_is_served_before_hogs(replayed: Replayed, scheduler: str) -> None:
-    """The sleeper has credit. Without credit (-l 0), the sleeper waits more than twice as long."""
+    """A task that sleeps earns credit (option -l), with which it runs sooner. Without credit, the
+    sleeper waits more than twice as long."""
     load = "--hogs 8 --sleepers 1 --sleep-us 1000 --work-us 50 --seconds 2"
     p99_us = {
         lag: measure(replayed, f"{scheduler} {lag}", load)[0]["sleepers"]["lateness_p99_us"]

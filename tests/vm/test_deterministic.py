@@ -76,7 +76,8 @@ dmesg | md5sum
 REFERENCES = Path(__file__).with_name("reference.json")
 
 
-#: Prints the emulator's counters and the uptime before and after four busy CPUs and a sleep.
+#: Prints the emulator's counters and the uptime three times: before and after a load that uses all
+#: CPUs, and after a sleep.
 COUNT = """
 count() { scx_counters; cut -d " " -f 1 /proc/uptime; }
 count; scx_load --hogs 8 --sleepers 0 --pipes 0 --forks-per-s 0 --seconds 0.5; count; sleep 1; count

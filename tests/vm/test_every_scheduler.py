@@ -105,8 +105,8 @@ def test_kill_9_leaves_a_working_system(
 RCU_WAITS = r"rcu: INFO: rcu_\w+ detected|Call Trace:"
 
 
-#: Time limit of an unload beside forked hogs. If the hogs starve the scheduler, it is unloaded only
-#: after scx_forks has killed them at the limit.
+#: Time limit of an unload beside forked hogs. If the hogs starve a task that the unload waits for,
+#: the scheduler is unloaded only after scx_forks has killed the hogs at the limit.
 FORKS_END_S = 60
 
 

@@ -17,7 +17,8 @@ Replayed = Callable[[Topology, str], str]
 @pytest.mark.parametrize("slice_ms", fifo_rr.SLICES_MS)
 def test_fifo_and_round_robin(replayed_on: Replayed, slice_ms: int) -> None:
     """With three and with six tasks, a turn lasts for at least a slice, and at most two ticks
-    longer. The guest of the first slice also runs tasks to completion."""
+    longer. The guest with the shortest slice also shows that tasks of nice -5 run to completion,
+    and that a task that is alone gets further slices."""
     printed = replayed_on(topology.find(fifo_rr.SHAPE), fifo_rr.script(slice_ms))
     found = list(checks.checks(fifo_rr.read(printed, slice_ms)))
     print(*(check.text() for check in found), sep="\n")

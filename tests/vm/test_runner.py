@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Exits of the C and the Rust runner, with a scheduler that fails on purpose. Both programs share a
-BPF side (tests/scheds)."""
+"""Exits of the C and the Rust runner, with a scheduler that fails on purpose: the programs scx_fail
+and scx_fail_rust of tests/scheds, whose BPF side is the same."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def program(request: pytest.FixtureRequest) -> str:
 
 @pytest.mark.kernel_complains("runtime error")
 def test_failing_init_is_a_load_error(guest: Guest, start: Start, program: str) -> None:
-    """The kernel reports that the load has succeeded. Only the exit record shows the failure."""
+    """The system call that enables the scheduler succeeds. Only the exit record shows the
+    failure."""
     scheduler = start(program, "--init-error", "17")
     assert scheduler.end() == 1
     message = f"{program}: the scheduler failed to start: ops.init() failed (-17)\n"

@@ -27,8 +27,8 @@ def test_pinned_task_beside_others(
     assert min(cpu_s[1]) > 0.3
 
 
-#: Leaves one CPU online. All tasks may use four CPUs, so none of them is pinned. Prints the last
-#: statistics of the scheduler, the scheduler's state, and the figures of a load.
+#: Leaves one CPU online. All tasks may use four CPUs, so none of them is pinned. Prints the state
+#: of sched_ext, the last statistics of the scheduler, and the figures of a load.
 ONE_ONLINE = """
 for cpu in 1 2 3; do echo 0 >/sys/devices/system/cpu/cpu$cpu/online; done
 scx_bpfland OPTIONS --stats 0.5 >/tmp/stats & scheduler=$!

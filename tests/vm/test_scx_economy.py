@@ -2,9 +2,10 @@
 """scx_economy on a real kernel: servers get the CPU time that their clients give up, no more and no
 less.
 
-T1 to T10 in the docstrings number the properties that the scheduler has to have. Most loads imitate
-the example in docs/schedulers/scx_economy.md: four terminals scroll, and an X server draws their
-lines, beside five tasks that compute, all on one CPU.
+Money is lag: the CPU time to which a task is entitled, minus the CPU time that it has used. T1 to
+T10 in the docstrings number the properties that the scheduler has to have. Most loads imitate the
+example in docs/schedulers/scx_economy.md: four terminals scroll, and an X server draws their lines,
+beside five tasks that compute, all on one CPU.
 """
 
 from __future__ import annotations

@@ -531,7 +531,7 @@ def test_power_profile_is_followed(
     shown = loader.ctl("status").check().stdout
     assert shown.startswith("running scx_simple in Auto mode\n")
     assert "  profile:    performance, effective mode server\n" in shown
-    # In a mode other than auto, the scheduler does not follow the profile.
+    # In a mode other than auto, neither the loader nor the scheduler follows the profile.
     loader.call("SwitchScheduler", "su", "scx_simple", "1")
     assert loader.get("PowerProfileFollower") == "none"
     pid = loader.get("SchedulerPid")

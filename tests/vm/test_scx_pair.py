@@ -40,9 +40,10 @@ def groups(guest: Guest) -> Iterator[Sequence[str]]:
 
 
 def load_in(guest: Guest, group: str, *args: str, seconds: int = 4) -> Process:
-    """Starts a load in a cgroup. The process first runs outside of the cgroup, under the names chrt
-    (used by the guest's agent) and sh, which overlaps() ignores. The sleep ends the run in which
-    the process moves to the cgroup, so that all later runs are in the cgroup."""
+    """Starts a load in a cgroup. The process first runs outside of the cgroup: as a child of the
+    guest's agent, with the agent's name, then as sh. overlaps() ignores the runs that end under the
+    name sh. The sleep ends the run in which the process moves to the cgroup, so that all later runs
+    are in the cgroup."""
     command = " ".join(["scx_load", "--seconds", str(seconds), "--json", *args])
     name = f"load_{group.rpartition('/')[2]}"
     return guest.spawn(name, f"echo $$ >{group}/cgroup.procs; sleep 0.1; exec {command}")

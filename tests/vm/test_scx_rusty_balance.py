@@ -243,7 +243,7 @@ def test_fifo_order_includes_tasks_bound_to_a_cpu(on_nodes: Callable[[str], str]
     assert [one_s / sum(got_s) for one_s in got_s] == pytest.approx([1 / 3] * 3, abs=0.1)
 
 
-#: Two pairs that wake each other up, hogs and sleepers, on the two CPUs of a node.
+#: Two pairs of tasks that wake each other up, beside hogs and sleepers, on the two CPUs of a node.
 BESIDE_PIPES = """
 scx_rusty >/dev/null & scheduler=$!
 ENABLED

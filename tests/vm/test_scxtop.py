@@ -160,9 +160,9 @@ def test_agrees_with_scx_switches(guest: Guest, load: Load) -> None:
     assert len(last) == 2
     for thread in summary["threads"]:
         shown = last[thread["pid"]]
-        # scxtop does not show what the hogs did after its last snapshot. Otherwise the times differ
-        # little: scxtop shows the kernel's own counters, and scx_switches reads the clock at each
-        # context switch.
+        # scxtop does not show what the hogs did after the last snapshot that contains them.
+        # Otherwise the times differ little: scxtop shows the kernel's own counters, and
+        # scx_switches reads the clock at each context switch.
         assert 0.2 * thread["cpu_ns"] < shown["run_ns"] < 1.05 * thread["cpu_ns"]
 
 
@@ -245,7 +245,7 @@ def test_observes_for_a_shorter_time_if_there_are_many_switches(guest: Guest, lo
     check_limits(busy)
     limit_pct = 100 * 5000 / nr_switches(busy)
     print(nr_switches(busy), busy["observed_pct"], limit_pct)
-    # The rate of switches may change, and the guest may notice the end of the window late.
+    # The rate of switches may change, and scxtop may stop observing too late.
     assert busy["observed_pct"] < 2 * limit_pct + 5
     assert busy["wakeup"]["count"] > 0
     assert tasks(busy, "ponger")

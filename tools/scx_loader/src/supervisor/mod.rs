@@ -139,7 +139,7 @@ enum Phase {
         back_to: Option<Job>,
     },
     /// A process whose scheduler was enabled at `since`. If `lost_at` is set, the kernel has
-    /// unloaded the scheduler at that time.
+    /// unloaded the scheduler, which was detected at that time.
     Running { since: Time, lost_at: Option<Time> },
     /// A process that was signalled. If it has not exited by `until`, the next signal is sent.
     Stopping {
@@ -161,7 +161,7 @@ enum Then {
         callers: Vec<Caller>,
         back_to: Option<Job>,
     },
-    /// Report that the scheduler took too long to start. Return to `back_to`, if any.
+    /// Handle a failed start: the scheduler took too long to start. Return to `back_to`, if any.
     GiveUp {
         callers: Vec<Caller>,
         back_to: Option<Job>,

@@ -49,8 +49,8 @@ pub(super) const ARCH: &[&str] = &[
     "reboot",
 ];
 
-/// At most three lines for the user of the machine whose root directory is `root`. There are no
-/// lines for unknown distributions and releases.
+/// How to get a kernel with sched_ext, in at most three lines, on the machine whose root directory
+/// is `root`. There are no lines for unknown distributions and releases.
 pub(super) fn kernel(root: &Path) -> &'static [&'static str] {
     let places = ["etc/os-release", "usr/lib/os-release"];
     let read = |place: &&str| fs::read_to_string(root.join(place)).ok();

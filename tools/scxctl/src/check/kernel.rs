@@ -100,7 +100,7 @@ fn unpack(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// kfuncs require the JIT. Only root may read the setting.
+/// kfuncs require the JIT. The setting is visible only in the initial network namespace.
 fn jit(root: &Path) -> Option<Finding> {
     let enabled = read(root, "proc/sys/net/core/bpf_jit_enable")?;
     Some(if enabled == "0" {

@@ -52,7 +52,8 @@ pub(crate) struct Advice {
     pub(crate) reasons: Vec<String>,
 }
 
-/// For games beside tasks that compute. The order is based on docs/results/recommend.md.
+/// For games. The order is based on measurements beside tasks that compute:
+/// docs/results/recommend.md.
 const GAMING: &[Choice] = &[
     ("scx_bpfland", Mode::Gaming, BRIEF),
     ("scx_lavd", Mode::Gaming, FRAMES),
