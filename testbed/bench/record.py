@@ -23,7 +23,7 @@ def command(plan: Plan, subject: Subject, workload: str, seed: int) -> str:
     """The command that repeats a round."""
     words = ["./dev", "bench"]
     if plan.place.kernel and plan.place.topology:
-        words += ["--kernel", plan.place.kernel.release]
+        words += ["--kernel", plan.place.kernel.wanted]
         words += ["--topology", plan.place.topology.name]
         words += ["--seed", str(seed)]
     else:

@@ -45,6 +45,10 @@ try() {{
 """
 
 
+class FreshError(Exception):
+    """Nothing can be run in a root. The text is one line for the user."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """The result of a command in a root."""
@@ -70,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"skipped: {reason}")
             return 0
         failed = [name for name in wanted if not _check(name, options)]
-    except (debs.DebsError, suites.SuiteError) as error:
+    except (FreshError, debs.DebsError, suites.SuiteError) as error:
         print(f"fresh: {error}", file=sys.stderr)
         return 1
     return 1 if failed else 0
@@ -133,7 +137,8 @@ def _work(commands: Sequence[str], scratch: Path) -> root.Work:
     """The commands as a script in `scratch`, beside a git bundle of the tree."""
     bundle = scratch / "scx.bundle"
     git = ["git", "-C", str(_TREE), "bundle", "create", "--quiet", str(bundle), "HEAD"]
-    subprocess.run(git, check=True)
+    if subprocess.run(git, check=False).returncode:
+        raise FreshError("the last commit cannot be copied: git has reported why")
     script = scratch / "fresh"
     tries = "\n".join(f"try {shlex.quote(command)}" for command in commands)
     script.write_text(_SCRIPT.format(limit_s=LIMIT_S, mark=MARK, commands=tries))

@@ -66,7 +66,7 @@ def _tell(setup: soak.Setup, verdict: soak.Verdict, again: str) -> int:
 
 def _again(options: argparse.Namespace, setup: soak.Setup) -> str:
     words = ["./dev", "soak", f"{options.minutes:g}", options.scheduler, "--seed", str(setup.seed)]
-    words += ["--kernel", setup.kernel.release, "--topology", setup.topology.name]
+    words += ["--kernel", setup.kernel.wanted, "--topology", setup.topology.name]
     return shlex.join(words)
 
 

@@ -33,7 +33,10 @@ def choose(
     `default` selects the newest series, and the oldest series that needs no build. Raises
     ChoiceError.
     """
-    named = {argument.rpartition(":")[2].removeprefix("kernel-") for argument in arguments}
+    named = {
+        argument.rpartition(":")[2].removeprefix("kernel-").removeprefix("topologies-")
+        for argument in arguments
+    }
     asked_for = [s for s in tested if any(n == s or n.startswith(f"{s}-") for n in named)]
     if asked_for:
         return asked_for

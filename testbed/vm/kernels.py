@@ -62,6 +62,12 @@ class Kernel:
         """The numbers at the start of the release."""
         return version_of(self.release)
 
+    @property
+    def wanted(self) -> str:
+        """The argument of resolve() that selects this kernel again: its path if it is in a
+        directory of the user, else its release."""
+        return str(self.path) if self.origin == str(self.path.parent) else self.release
+
 
 @dataclass(frozen=True)
 class Packaged:

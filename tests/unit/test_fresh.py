@@ -88,6 +88,18 @@ def test_each_command_is_reported_with_its_last_line(
     assert "# scx\n" in log.read_text()
 
 
+def test_tree_without_git_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(roots, "why_impossible", lambda: None)
+    monkeypatch.setattr(debs, "sources", lambda name: [])
+    monkeypatch.setattr(fresh, "_TREE", tmp_path)
+    assert fresh.main(["bookworm", "--log", str(tmp_path)]) == 1
+    assert (
+        capsys.readouterr().err == "fresh: the last commit cannot be copied: git has reported why\n"
+    )
+
+
 def test_skipped_where_no_root_can_be_created(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

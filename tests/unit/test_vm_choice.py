@@ -56,6 +56,7 @@ def test_other_kernels_are_an_error(wanted: str) -> None:
         (["6.17-smp4"], ["6.17"]),
         (["scx:6.12-numa", "7.2-1cpu"], ["7.2", "6.12"]),
         (["--suite", "kernel-6.17"], ["6.17"]),
+        (["--suite", "topologies-6.17"], ["6.17"]),
         (["--suite=unit", "python", "6.1"], ["7.2", "6.12"]),
         (["--suite", "vm"], ["7.2", "6.12"]),
     ],

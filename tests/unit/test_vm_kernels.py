@@ -78,6 +78,19 @@ def test_release_of_an_image(tmp_path: Path) -> None:
     assert (kernel.release, kernel.version, kernel.path) == ("6.99.1-mine", (6, 99, 1), image)
 
 
+def test_commands_name_kernels_that_are_found_again(
+    images: Callable[..., None], tmp_path: Path
+) -> None:
+    images("6.12.107", cached=True)
+    images("6.17.2-mine")
+    image = tmp_path / "anything"
+    image.write_bytes(bzimage_of("6.12.107"))
+    for wanted in (str(image), "6.12", "6.17"):
+        kernel = kernels.resolve(wanted)
+        assert kernels.resolve(kernel.wanted) == kernel
+    assert kernels.resolve("6.12").wanted == "6.12.107"
+
+
 @pytest.mark.parametrize("contents", [b"", b"\x7fELF", bytes(1024)])
 def test_other_files_are_not_kernels(tmp_path: Path, contents: bytes) -> None:
     image = tmp_path / "image"

@@ -23,7 +23,10 @@ pub(crate) struct Metrics {
     pub(crate) nr_kthread_dispatches: u64,
     #[stat(counter, desc = "Tasks that went directly to a CPU, or to its queue")]
     pub(crate) nr_direct_dispatches: u64,
-    #[stat(counter, desc = "Tasks that found no idle CPU and wait for any CPU of their node")]
+    #[stat(
+        counter,
+        desc = "Tasks that found no idle CPU and wait for any CPU of their node"
+    )]
     pub(crate) nr_shared_dispatches: u64,
     #[stat(counter, desc = "Dispatches of tasks that had waited")]
     pub(crate) nr_queue_dispatches: u64,
