@@ -4,7 +4,7 @@
 use std::env;
 
 fn main() -> anyhow::Result<()> {
-    // Only the feature `runtime` uses the result. A build script needs only `builder`.
+    // Only the feature `runtime` uses the result. A scheduler's build script needs only `builder`.
     if env::var_os("CARGO_FEATURE_RUNTIME").is_none() {
         return Ok(());
     }

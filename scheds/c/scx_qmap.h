@@ -15,8 +15,8 @@
 struct qmap_stats {
 	u64 enqueued; /* pushed to a queue */
 	u64 dispatched; /* moved from a queue to the shared DSQ */
-	/* tasks that left their queue otherwise: the scheduling class, affinity or nice value
-	 * changed, or core scheduling took the task */
+	/* tasks that left their queue otherwise: the kernel dequeued them, for example to change
+	 * their class, affinity, nice value or cgroup, or core scheduling took them */
 	u64 dequeued;
 	u64 queue0; /* dispatched, by queue */
 	u64 queue1;

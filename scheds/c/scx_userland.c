@@ -154,7 +154,7 @@ static bool dispatch(const struct waiting *task)
 	return true;
 }
 
-/* Return the virtual runtime of a task that is runnable again. */
+/* Return the virtual runtime of a task that was enqueued, with its credit and debt limited. */
 static u64 vtime_of(const struct rl_queued *rec)
 {
 	u64 ahead_ns = scx_vtime_max_ahead(WAIT_MAX_NS, policy.weight), vtime;
@@ -165,7 +165,7 @@ static u64 vtime_of(const struct rl_queued *rec)
 	return scx_vtime_limit_debt(vtime, policy.vtime_now, ahead_ns);
 }
 
-/* Handle a record of the ring: a task is runnable. A record with pid 0 stands for no task. It only
+/* Handle a record of the ring: a task was enqueued. A record with pid 0 stands for no task. It only
  * wakes this thread. */
 static int enqueue(void *ctx, void *data, size_t size)
 {

@@ -19,7 +19,7 @@
 /* Blocks of no-ops between two reads of the clock. */
 #define BLOCKS 200
 
-/* How long both tasks sleep after a round, so that neither owes CPU time. */
+/* How long both threads sleep after a round. */
 #define REST_MS 50
 
 /* CPU time that the waiter uses before the first round. With scx_economy --futex, the waiter lends

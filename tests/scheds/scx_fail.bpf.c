@@ -60,7 +60,7 @@ SCX_OPS(fail_ops) = {
 	.init = (void *)fail_init,
 	.exit = (void *)fail_exit,
 	.dump = (void *)fail_dump,
-	/* The shortest timeout that a slow guest does not exceed. */
+	/* With a shorter timeout, a slow guest could cause a stall without --stall-after. */
 	.timeout_ms = 5000,
 	.name = "fail",
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A scheduler written for the kernel's own headers, with CPU masks as kptrs: a mask of the
- * preferred CPUs, and a scratch mask for each CPU.
+ * A scheduler written for the headers of the kernel's tools/sched_ext, with CPU masks as kptrs: a
+ * mask of the preferred CPUs, and a scratch mask for each CPU.
  */
 #include <scx/common.bpf.h>
 

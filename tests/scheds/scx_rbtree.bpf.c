@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A scheduler written for the kernel's own headers, with its own queue: a red-black tree of nodes,
- * ordered by vtime.
+ * A scheduler written for the headers of the kernel's tools/sched_ext, with its own queue: a
+ * red-black tree of nodes, ordered by vtime.
  */
 #include <scx/common.bpf.h>
 
@@ -221,7 +221,7 @@ SCX_OPS_DEFINE(rbtree_ops,
 	       .init = (void *)rbtree_init,
 	       .exit = (void *)rbtree_exit,
 	       .dump = (void *)rbtree_dump,
-	       /* Kernels before 7.2 reject the second flag, so the library has to clear it. */
+	       /* Kernels before 7.2 reject the second flag, so <scx/common.h> has to clear it. */
 	       .flags = SCX_OPS_ENQ_LAST | SCX_OPS_TID_TO_TASK,
 	       .timeout_ms = 20000U,
 	       .name = "rbtree");

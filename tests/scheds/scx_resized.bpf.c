@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A scheduler written for the kernel's own headers, with arrays that user space resizes to the
- * number of CPUs. Each CPU has a DSQ, a time slice and counters.
+ * A scheduler written for the headers of the kernel's tools/sched_ext, with arrays that user space
+ * resizes to the number of CPUs. Each CPU has a DSQ, a time slice and counters.
  */
 #include <scx/common.bpf.h>
 #include "scx_resized.h"

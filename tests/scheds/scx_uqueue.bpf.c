@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A scheduler with a policy in user space, written for the kernel's own headers. Tasks and
- * decisions are passed through BPF queues (BPF_MAP_TYPE_QUEUE).
+ * A scheduler with a policy in user space, written for the headers of the kernel's
+ * tools/sched_ext. Tasks and decisions are passed through BPF queues (BPF_MAP_TYPE_QUEUE).
  */
 #include <scx/common.bpf.h>
 #include "scx_uqueue.h"

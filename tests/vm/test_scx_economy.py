@@ -389,11 +389,12 @@ def test_explains_who_pays(guest: Guest, start: Start, load: Load) -> None:
     def explained() -> str:
         return guest.run(["scx_economy", "--explain", server], is_urgent=True).check().stdout
 
-    wait_for("clients pay", lambda: f"(PID {clients.pid}) has paid" in explained())
+    wait_for("clients pay", lambda: f"(PID {clients.pid}) has paid last" in explained())
     text = explained()
     print(text)
     assert text.startswith(f"scx_load (PID {server}) has had ")
-    assert len(re.findall(r"^  \S+ \(PID \d+\) has paid [\d.]+ ms over a socket:", text, re.M)) == 2
+    line = r"^  \S+ \(PID \d+\) has paid last over a socket: [\d.]+ ms in total"
+    assert len(re.findall(line, text, re.M)) == 2
     missing = guest.run(["scx_economy", "--explain", "999999"])
     assert missing.status == 1
     assert missing.stderr == "scx_economy: there is no task 999999 under this scheduler\n"

@@ -18,7 +18,7 @@ pub struct Cpus {
     /// The CPUs of each core: (index of a word of `idle`, bits of this word).
     threads: Vec<Vec<(usize, u64)>>,
     /// The vtime of each CPU's current task at the start of its slice, as last read; 0: the CPU is
-    /// idle, or its task is not preemptible.
+    /// idle, or its task has no vtime or must not be preempted.
     running: Vec<u64>,
     /// The CPU of the policy thread.
     own_cpu: u32,

@@ -88,7 +88,7 @@ impl<'obj, P: Policy, S: Skel<'obj>> Driver<'obj, P, S> {
         self.bpf.skel()
     }
 
-    /// Passes all pending events to the policy.
+    /// Reads all pending events. Passes tasks to the policy, and reports CPU hotplug to it.
     fn drain_events(&mut self) {
         self.bpf.wake_up();
         while let Some(event) = self.bpf.dequeue_task() {

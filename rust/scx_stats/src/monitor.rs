@@ -39,7 +39,7 @@ where
 }
 
 /// Like [`monitor`], but passes the result of `ask` to `on_stats`. `ask` can request another
-/// target, or the statistics of an unknown scheduler.
+/// target, or the statistics of any scheduler as a `serde_json::Value`.
 ///
 /// # Errors
 /// Those of [`monitor`]. An error of `ask` is treated like an error of the client.

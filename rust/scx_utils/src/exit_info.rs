@@ -12,7 +12,7 @@ const FIRST_ERROR: i32 = 1024;
 const ACT_MASK: i64 = !0 << 48;
 const ACT_RESTART: i64 = 1 << 48;
 
-/// Width of the rules around a debug dump.
+/// Length of the lines of `=` around a debug dump.
 const RULE_WIDTH: usize = 80;
 
 /// The kernel's record of the end of a scheduler.

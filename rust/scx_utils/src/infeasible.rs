@@ -24,7 +24,7 @@ use thiserror::Error;
 /// The maximum weight in the kernel (`p->scx.weight`, cgroups' `cpu.weight`).
 pub const WEIGHT_MAX: u32 = 10_000;
 
-/// An invalid record.
+/// Why [`LoadAggregator::record`] adds nothing.
 #[derive(Debug, Error, Clone, Copy, PartialEq)]
 pub enum Refused {
     /// A weight outside of 1 to [`WEIGHT_MAX`].
@@ -35,10 +35,10 @@ pub enum Refused {
     DutyCycle(f64),
 }
 
-/// The kind of load.
+/// How loads are calculated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadKind {
-    /// Duty cycles times feasible weights.
+    /// Duty cycles times weights, where infeasible weights are clamped.
     Weighted,
     /// Duty cycles only: correct while there are enough CPUs for all tasks.
     DutyCycle,
@@ -69,8 +69,9 @@ pub struct Load {
     /// The sum of the duty cycles: the number of CPUs that the tasks of the domain, or of the
     /// machine, would use if each task had a CPU for itself.
     pub duty_cycle: f64,
-    /// The load by the [`LoadKind`]. With weights, a task of nice 0 that is always runnable has a
-    /// load of 100, or less if its weight is clamped.
+    /// The load, as the [`LoadKind`] defines it. With [`LoadKind::Weighted`], a task of nice 0 that
+    /// is always runnable has a load of 100, or less if its weight is clamped. With
+    /// [`LoadKind::DutyCycle`], the load equals `duty_cycle`.
     pub load: f64,
 }
 

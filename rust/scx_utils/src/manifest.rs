@@ -85,7 +85,7 @@ pub struct UnknownMode(String);
 impl FromStr for Mode {
     type Err = UnknownMode;
 
-    /// Accepts upper and lower case, like the configuration files of earlier loaders.
+    /// Ignores case: the configuration file of scx_loader has names such as `PowerSave`.
     fn from_str(text: &str) -> Result<Self, UnknownMode> {
         let named = |mode: &Self| mode.to_string().eq_ignore_ascii_case(text);
         let unknown = || UnknownMode(text.chars().take(40).collect());

@@ -113,9 +113,9 @@ pub fn prepare<'obj, S: OpenSkel<'obj>>(
     opened.set_section(SECTION, &*table)
 }
 
-/// Like [`prepare`], for a scheduler without [`PlacementOpts`]. With `scales_frequency`, the BPF
-/// side requests frequencies by utilization, otherwise always the highest frequencies. Returns the
-/// number of groups.
+/// Like [`prepare`], for a scheduler without [`PlacementOpts`]. With `scales_frequency`, a BPF side
+/// that includes `<scx/cpufreq.bpf.h>` requests frequencies by utilization, otherwise always the
+/// highest frequencies. Returns the number of groups.
 ///
 /// # Errors
 ///
@@ -136,8 +136,8 @@ pub fn prepare_groups<'obj, S: OpenSkel<'obj>>(
     Ok(table.nr_nodes())
 }
 
-/// The primary domain and the resume latency limit of a generation. With `--primary-domain auto`,
-/// the domain follows the power profile if the machine has little cores.
+/// The primary domain and the resume latency limit of a running scheduler. With
+/// `--primary-domain auto`, the domain follows the power profile if the machine has little cores.
 #[derive(Debug)]
 pub struct Placement {
     primary: Primary,

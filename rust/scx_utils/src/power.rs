@@ -20,7 +20,7 @@ pub use supply::Supply;
 /// Directory of the cpufreq policies. There is at most one policy for each CPU.
 const POLICIES: &str = "sys/devices/system/cpu/cpufreq";
 
-/// A power profile, from the lowest power to the highest.
+/// A power profile. The variants are in ascending order of power.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Profile {
     /// As little power as possible.

@@ -24,8 +24,8 @@ impl RealTime {
         Self::raise(SELF, restorable)
     }
 
-    /// Raises another thread if its policy is `SCHED_OTHER`. Without the permission, nothing
-    /// changes.
+    /// Gives another thread the lowest priority of `SCHED_FIFO` if its policy is `SCHED_OTHER`.
+    /// Without the permission, nothing changes.
     pub(crate) fn raise_ordinary(thread: libc::pid_t) -> Self {
         Self::raise(thread, |before| before.0 == libc::SCHED_OTHER)
     }

@@ -15,9 +15,9 @@
  * After kill -9 of the scheduler's process there is no helper.
  *
  * An unload first waits for the end of CPU hotplug. In this stage, the kernel picks tasks of the
- * fair class only within a reserve of 5 %. A task that this thread switched to the fair class might
- * be unable to leave a CPU that goes offline, and hotplug and unload would wait for each other. So
- * no task is switched in this stage.
+ * fair class only within a reserve of 5 % of CPU time. A task that this thread switched to the fair
+ * class might be unable to leave a CPU that goes offline, and hotplug and unload would wait for
+ * each other. So no task is switched in this stage.
  */
 #include <ctype.h>
 #include <dirent.h>

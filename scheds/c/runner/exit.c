@@ -18,7 +18,7 @@ int scx_exit_prepare(struct bpf_object *obj, uint32_t dump_len)
 	struct bpf_map *rodata = bpf_object__find_map_by_name(obj, ".rodata.scx_exit");
 	uint32_t *dump_size;
 
-	/* Both are defined by exit_info.bpf.h, which every scheduler includes. */
+	/* Both are defined by exit_info.bpf.h, which every scheduler of the runner includes. */
 	if (!dump || !rodata)
 		return -ENOENT;
 	if (!dump_len)

@@ -40,10 +40,10 @@ uint64_t scx_kernel_hotplug_seq(void);
 /* Number of schedulers enabled since boot. */
 uint64_t scx_kernel_enable_seq(void);
 /*
- * Whether the kernel is moving tasks between the ext and the fair class, and picks tasks of both
- * classes without a limit. It does so while a scheduler is being enabled, and while one is being
- * disabled and /sys/kernel/sched_ext/switch_all reads 0. The file may still read 1 early in a
- * disable. Then the kernel picks tasks of the fair class only within a reserve of CPU time.
+ * Whether the kernel is moving tasks between the ext and the fair class, and does not limit the CPU
+ * time of the fair class. So it is while a scheduler is being enabled, and while one is being
+ * disabled and /sys/kernel/sched_ext/switch_all reads 0. Early in a disable, the file may still
+ * read 1. The kernel then runs tasks of the fair class only within a reserve of CPU time.
  */
 bool scx_kernel_is_switching_classes(void);
 /* Whether the kernel reserves CPU time for the ext class against the fair class. */

@@ -15,10 +15,10 @@
  *    scx_cgroup_task_weight() / SCX_WEIGHT_DFL. The last way ignores the upper levels of the tree,
  *    and does not need ops.runnable() and ops.quiescent().
  *
- * Only runnable tasks count. A cgroup is active, which means that it is part of its parent's load,
- * while it or one of its descendants has a runnable task. A wakeup changes the load of the task's
- * own cgroup. Usually that cgroup is already active, and the loads of its ancestors do not change.
- * All sums are updated atomically, without a lock.
+ * The load of a cgroup is the sum of the weights of its runnable tasks and its active child
+ * cgroups. A cgroup is active while it or one of its descendants has a runnable task. A wakeup
+ * changes the load of the task's own cgroup. Usually that cgroup is already active, and the loads
+ * of its ancestors do not change. All sums are updated atomically, without a lock.
  */
 #ifndef __SCX_CGROUP_BPF_H
 #define __SCX_CGROUP_BPF_H

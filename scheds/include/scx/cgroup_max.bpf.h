@@ -5,8 +5,8 @@
  * The CPU time of a task is charged to each cgroup that has a quota, from the task's own cgroup
  * upwards. A cgroup may exceed the quota of one period, for example if several CPUs begin slices at
  * once. The scheduler then holds back the tasks of the cgroup (scx_cgroup_max_until()) until the
- * quotas of later periods have made up for the excess. While no cgroup has a quota, a charge or a
- * query costs one check of scx_nr_quotas.
+ * quotas of later periods have made up for the excess. While no cgroup has a quota (scx_nr_quotas
+ * is 0), nothing is charged or checked.
  */
 #ifndef __SCX_CGROUP_MAX_BPF_H
 #define __SCX_CGROUP_MAX_BPF_H

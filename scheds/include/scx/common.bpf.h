@@ -29,8 +29,8 @@
 #define BPF_STRUCT_OPS(name, args...) SEC("struct_ops/" #name) BPF_PROG(name, ##args)
 #define BPF_STRUCT_OPS_SLEEPABLE(name, args...) SEC("struct_ops.s/" #name) BPF_PROG(name, ##args)
 
-/* The table of callbacks. Before the load, user space sets hotplug_seq and exit_dump_len, and
- * adapts the flags to the kernel. */
+/* The table of callbacks. Before the load, user space sets hotplug_seq and, on request,
+ * exit_dump_len, and adapts the flags and the callbacks to the kernel. */
 #define SCX_OPS(name) SEC(".struct_ops.link") struct sched_ext_ops name
 
 /* Lets the compiler check the format strings of the macros below. It is never called. */

@@ -61,7 +61,7 @@ static inline const struct cpumask *scx_primary_cpus(void)
 
 /* ---- SMT ------------------------------------------------------------------ */
 
-/* Whether the CPU shares its core with a busy CPU while another core is fully idle. */
+/* Whether the CPU's sibling (cpus.h) is busy while another core is fully idle. */
 static inline bool scx_is_smt_contended(s32 cpu)
 {
 	s32 sibling = scx_cpu_info(cpu)->sibling;
@@ -131,11 +131,12 @@ static inline bool scx_is_woken_by_faster(const struct task_struct *p, s32 prev_
 
 /*
  * Claim an idle CPU for @p, in the primary domain if possible. Returns a negative number if there
- * is none. Since 6.16, the kernel prefers fully idle cores to other idle CPUs. In either case, it
- * prefers @prev_cpu, then the LLC and then the node of @prev_cpu. On a sync wakeup, it may prefer
- * the waker's CPU. For older kernels, see __scx_pick_idle_in(). On a hybrid machine without a
- * primary domain, a task whose waker runs on a faster CPU is placed near the waker's CPU, unless
- * @prev_cpu is idle, in the LLC of the waker's CPU, and not contended (scx_is_smt_contended()).
+ * is none. Since 6.16, the kernel prefers fully idle cores to other idle CPUs. Within each of these
+ * groups, it prefers @prev_cpu, then the LLC and then the node of @prev_cpu. On a sync wakeup, it
+ * may prefer the waker's CPU. For older kernels, see __scx_pick_idle_in(). On a hybrid machine
+ * without a primary domain, a task whose waker runs on a faster CPU is placed near the waker's CPU,
+ * unless @prev_cpu is idle, in the LLC of the waker's CPU, and not contended
+ * (scx_is_smt_contended()).
  */
 static inline s32 scx_pick_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
@@ -239,11 +240,11 @@ static inline s32 scx_claim_on_enqueue(struct task_struct *p, s32 prev_cpu, u64 
 }
 
 /*
- * In ops.enqueue(), after the call that queues the task: kick an idle CPU that the task may use, a
- * CPU of the task's node if possible. Returns whether a CPU was kicked. The kernel does the actual
- * insertion when ops.enqueue() returns. A CPU that becomes idle between this search and the
- * insertion is missed, and the task waits until a CPU next dispatches, for example at the end of a
- * slice.
+ * In ops.enqueue(), after the call that queues the task: kick an idle CPU that the task may use,
+ * since 6.16 one of the task's LLC or node if possible. Returns whether a CPU was kicked. The
+ * kernel does the actual insertion when ops.enqueue() returns. A CPU that becomes idle between this
+ * search and the insertion is missed, and the task waits until a CPU next dispatches, for example
+ * at the end of a slice.
  */
 static inline bool scx_kick_idle_for(struct task_struct *p)
 {

@@ -18,7 +18,7 @@ enum {
 struct scx_cpu {
 	u16 sibling; /* another CPU of the same core, or the CPU itself if there is none */
 	u16 llc; /* index of the CPU's last-level cache */
-	u16 node; /* index of the CPU's NUMA node or smaller group of CPUs, below nr_nodes */
+	u16 node; /* index of the CPU's group: a NUMA node, a part of one, or all CPUs */
 	u16 capacity; /* up to SCX_CAPACITY_MAX; 0: offline */
 	u16 by_capacity; /* in cpu[i]: id of the CPU with rank i, where rank 0 is the fastest */
 	u16 is_little; /* 1: the CPU is of a kind that is built for low power */
@@ -31,7 +31,7 @@ struct scx_cpus {
 	s32 perf_level; /* level requested for all CPUs, 0 to 1024; <0: by utilization */
 	u32 nr_cpu_ids; /* all possible CPU ids are smaller */
 	u32 nr_online;
-	u32 nr_nodes;
+	u32 nr_nodes; /* number of groups */
 	u32 has_smt;
 	u32 is_hybrid; /* capacities differ */
 	s32 node_id[SCX_NODES_MAX]; /* the kernel's id of the NUMA node; -1: any */

@@ -44,8 +44,9 @@
 /* The unit of time of wakeup frequencies: wakeups per second. */
 #define SCX_WAKEUP_FREQ_NS NSEC_PER_SEC
 
-/* Virtual time of the pinned tasks of each CPU. It is separate from the node's, because more tasks
- * may compete for that CPU than for the other CPUs of the node. */
+/* Virtual time of the tasks that wait for one CPU only (scx_dl_task.pinned_to), for each CPU. It is
+ * separate from the node's, because more tasks may compete for that CPU than for the other CPUs of
+ * the node. */
 static u64 scx_dl_pinned_vtime[SCX_CPUS_MAX];
 
 /* Further members of a task's context. A scheduler that needs some defines this macro before it
@@ -63,7 +64,9 @@ struct scx_dl_task {
 	u32 wakeup_freq; /* per second, averaged */
 	u32 runnable_weight; /* weight that the task has added to its queue's runnable_weight */
 	u32 node;
-	u32 pinned_to; /* CPU + 1 of a pinned task, else 0 */
+	/* CPU + 1 if the task waits for this CPU only, else 0. Below, such a task is called pinned:
+	 * it may use no other CPU, or the scheduler queues it as if that were so. */
+	u32 pinned_to;
 	u32 fork_credit_ns; /* credit of a new task, from its parent */
 	bool has_begun; /* sum_exec_ns is valid */
 	bool has_waited; /* was queued, or preempted another task (scx_dl_run_at_once()) */
@@ -269,8 +272,9 @@ static inline void scx_dl_select_cpu(struct scx_dl_task *t, u64 wake_flags, u32 
 		scx_dl_note_wakeup(t, freq_max, wake_flags & SCX_WAKE_SYNC);
 }
 
-/* In ops.enqueue(): count the task as runnable, and note whether it is pinned. The wakeup of a
- * pinned task is noted here, because ops.select_cpu() is not called for it. */
+/* In ops.enqueue(): count the task as runnable, and set pinned_to if it may use one CPU only. In
+ * this case, its wakeup is noted here, because ops.select_cpu() is not called for it. A scheduler
+ * that queues other tasks like pinned ones sets their pinned_to after this call. */
 static inline void scx_dl_enqueue(const struct task_struct *p, struct scx_dl_task *t, u64 enq_flags,
 				  u32 weight, u32 freq_max)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * DSQs ordered by virtual time, one for each NUMA node or smaller group of CPUs (cpus.h), and one
- * for the pinned tasks of each CPU. Below, "node" stands for such a group too. A CPU takes the
- * first task of its node's DSQ or of its own DSQ, whichever is earlier. If both are empty, the CPU
- * steals from other nodes. scx_balance() evens out the loads of the nodes.
+ * DSQs ordered by virtual time: one for each NUMA node or smaller group of CPUs (cpus.h), and one
+ * for each CPU, in which tasks wait for that CPU only, such as pinned tasks. Below, "node" stands
+ * for a smaller group of CPUs too. A CPU takes the first task of its node's DSQ or of its own DSQ,
+ * whichever is earlier. If both are empty, the CPU steals from other nodes. scx_balance() evens out
+ * the loads of the nodes.
  *
  * The scheduler updates vtime_now and runnable_weight of each queue.
  */
@@ -14,8 +15,7 @@
 #include <scx/cpus.bpf.h>
 #include <scx/first.bpf.h>
 
-/* DSQ ids: the CPU number for the pinned tasks of a CPU, SCX_NODE_DSQ | node for the tasks of a
- * node. */
+/* DSQ ids: the CPU number for the DSQ of a CPU, SCX_NODE_DSQ | node for the DSQ of a node. */
 #define SCX_NODE_DSQ (1ULL << 32)
 
 /* State of a node's DSQ. */
@@ -52,8 +52,8 @@ static inline u64 scx_nr_waiting(u32 node)
 }
 
 /*
- * Insert the task into the DSQ of @node or, if it is pinned, into the DSQ of its CPU. @pinned_to is
- * that CPU + 1, 0 for a task that is not pinned.
+ * Insert the task into the DSQ of @node if @pinned_to is 0, else into the DSQ of the CPU
+ * @pinned_to - 1, for a task that is pinned to that CPU or has to wait for it.
  */
 static inline void scx_queue_insert(struct task_struct *p, u32 node, u32 pinned_to, u64 slice_ns,
 				    u64 vtime, u64 enq_flags)

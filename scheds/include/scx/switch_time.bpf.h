@@ -17,7 +17,8 @@ struct scx_switch_time {
 	u64 time_ns; /* of the monotonic clock */
 };
 
-/* The kernel keeps 15 characters of a map's name. */
+/* A tool finds the map of another tool by its name. The name has 15 characters, because the kernel
+ * would cut a longer one. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);

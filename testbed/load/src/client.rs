@@ -38,7 +38,8 @@ pub(crate) struct Trade {
     pub server_work: Duration,
     /// Whether clients wait for a reply.
     pub waits: bool,
-    /// Time between two requests of a client. If it is zero, the next request follows at once.
+    /// A client sends at most one request per period. If the period is zero, the next request
+    /// follows at once.
     pub period: Duration,
 }
 
@@ -100,7 +101,7 @@ impl Drop for Server {
 
 impl Clients {
     /// Waits for all threads, and ends the server; `None` without clients. Call this right after
-    /// the stop, because it reads the server's CPU time.
+    /// the stop: it reads the server's CPU time, and the server may still have requests to serve.
     ///
     /// # Errors
     /// A thread or the server failed.

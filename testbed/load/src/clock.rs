@@ -87,8 +87,8 @@ fn blocks_for(rest: Duration, used: Duration, done: u64) -> u32 {
 }
 
 /// Executes `blocks` blocks of no-ops, without a system call. A block takes about 50 ns in a
-/// guest that counts instructions, and much less on a real CPU. No-ops cost an emulator almost
-/// nothing, so a guest with hogs is cheap.
+/// guest whose time is the number of executed instructions, and much less on a real CPU. No-ops
+/// cost an emulator almost nothing, so a guest with hogs is cheap.
 pub(crate) fn spin(blocks: u32) {
     for _ in 0..blocks {
         no_ops();

@@ -9,8 +9,8 @@ use rustix::process::setpriority_process;
 use crate::clock::{spin, thread_cpu_time};
 use crate::control::{Control, Crew};
 
-/// Blocks of no-ops between two checks of the stop flag. They take 25 us in a guest that counts
-/// instructions, and about 2 us on a real CPU.
+/// Blocks of no-ops between two checks of the stop flag. They take 25 us in a guest whose time is
+/// the number of executed instructions, and about 2 us on a real CPU.
 const BLOCKS: u32 = 500;
 
 /// Adds `count` hogs, each of which returns its CPU time. The hogs get the values of `nices` in

@@ -56,7 +56,8 @@ static void fill_record(struct rl_queued *rec, struct task_struct *p, struct rl_
 	rec->enq_seq = t->enq_seq;
 	rec->now_ns = scx_monotonic_now();
 	rec->start_ns = t->start_ns;
-	/* The run queue's clock and CLOCK_MONOTONIC may have drifted apart in a long run. */
+	/* stop_ns is start_ns plus CPU time, which the run queue's clock measures. In a long run,
+	 * this clock may have drifted from CLOCK_MONOTONIC. */
 	rec->stop_ns = time_before(t->stop_ns, rec->now_ns) ? t->stop_ns : rec->now_ns;
 	rec->exec_ns = t->exec_ns;
 	rec->sum_exec_ns = p->se.sum_exec_runtime;

@@ -107,7 +107,8 @@ static struct rl_task *task_state(struct task_struct *p)
 	return bpf_task_storage_get(&rl_tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* Return the decided vtime of a task, advanced by the CPU time that the task has used since. */
+/* Return the decided vtime of a task, advanced by the weighted CPU time that the task has used
+ * since (rl_decision.weight). */
 static u64 advanced_vtime(const struct task_struct *p, const struct rl_task *t)
 {
 	u64 ran_ns = p->se.sum_exec_runtime - t->granted_at_ns;
@@ -115,7 +116,7 @@ static u64 advanced_vtime(const struct task_struct *p, const struct rl_task *t)
 	return t->weight ? t->vtime + ran_ns * 100 / t->weight : t->vtime;
 }
 
-/* Start another slice: charge the CPU time of the previous slice. */
+/* Start another slice: charge the CPU time of the previous slice to vtime. */
 static void begin_slice(struct task_struct *p, struct rl_task *t)
 {
 	t->vtime = advanced_vtime(p, t);

@@ -6,7 +6,7 @@
 #ifndef __RL_WATCHDOG_BPF_H
 #define __RL_WATCHDOG_BPF_H
 
-/* Period of the timer while tasks wait or CPU hotplug is in progress, and otherwise. */
+/* Periods of the timer: while tasks wait or CPU hotplug is in progress, and at other times. */
 #define BUSY_PERIOD_NS (20 * NSEC_PER_MSEC)
 #define CALM_PERIOD_NS (200 * NSEC_PER_MSEC)
 
@@ -22,7 +22,7 @@
 /* Time for which user space counts as slow after a late answer. */
 #define SLOW_NS (60 * NSEC_PER_SEC)
 
-/* Maximum number of tasks of a queue that are handled per period. */
+/* Maximum number of tasks that one call of wake_for_queue() or evacuate() handles. */
 #define RESCUE_MAX 128
 
 struct watchdog {
@@ -30,7 +30,7 @@ struct watchdog {
 	u64 nr_cycles; /* last known shared.nr_cycles */
 	u64 alive_ns; /* last time at which nr_cycles had changed, or there was no work */
 	u64 slow_until_ns; /* end of the time in which user space counts as slow */
-	u64 nr_looked_at; /* tasks of a queue, in wake_for_queue() */
+	u64 nr_looked_at; /* loop counter of wake_for_queue() (see rl_cpu.nr_looked_at) */
 };
 
 struct {
@@ -89,7 +89,7 @@ static void check_user(struct watchdog *w, u64 now)
 		w->slow_until_ns = now + SLOW_NS;
 	shared.is_slow = now < w->slow_until_ns;
 	/* Only an answer ends a stall. The absence of work does not, because the policy thread
-	 * first reads all events and then answers, possibly in a later period. */
+	 * first reads all records and then answers, possibly in a later period. */
 	if (has_answered || (!shared.is_stalled && !user_has_work())) {
 		w->nr_cycles = nr_cycles;
 		w->alive_ns = now;

@@ -58,8 +58,9 @@ thread_local! {
 /// An allocator for programs in which one thread must never block (see the [module](self)).
 ///
 /// `SIZE` is the size of the arena in bytes. Each block takes 16 bytes more than its size, rounded
-/// up to a multiple of 32. If no free block is large enough for an allocation of the owner, the
-/// system's allocator is used, and the allocation is counted.
+/// up to a multiple of 32, and more if its alignment is 32 or above. If no free block is large
+/// enough for an allocation of the owner, the system's allocator is used, and the allocation is
+/// counted.
 ///
 /// ```
 /// use scx_rustland_core::alloc::LockedHeap;

@@ -10,8 +10,8 @@ use rlsf::Tlsf;
 
 use super::{remote, LockedHeap};
 
-/// The free blocks of a heap, in size classes: 28 powers of two, each divided into 16 classes. The
-/// largest possible block has 32 << 28 bytes, more than any arena.
+/// The free blocks of a heap, in size classes: 28 powers of two, each divided into 16 classes. So
+/// blocks are smaller than 32 << 28 bytes, which is more than any arena has.
 pub(super) type Arena = Tlsf<'static, u32, u16, 28, 16>;
 
 /// Access to a heap by its owner. Only one `Owned` exists at a time, because it lives during one

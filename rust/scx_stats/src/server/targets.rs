@@ -15,8 +15,9 @@ use crate::protocol::{
 };
 use crate::{MetaError, Registry, Source, Stats};
 
-/// For each target, the last snapshot that the connection has seen. For a target without a
-/// snapshot, the next answer has the totals of the counters.
+/// For each target, the snapshot of the connection's last answer or, before the first answer, the
+/// initial snapshot. The next answer has the changes since then. For a target without a snapshot,
+/// it has the totals of the counters.
 pub(super) type Baselines = BTreeMap<Arc<str>, Snapshot>;
 
 /// Type-erased statistics.

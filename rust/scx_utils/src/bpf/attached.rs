@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The third phase: the scheduler runs until it is detached or the kernel ends it.
+//! The third phase of a BPF side: the scheduler runs until it is detached or the kernel ends it.
 
 use std::ops::{Deref, DerefMut};
 

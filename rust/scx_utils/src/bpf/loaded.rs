@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The second phase: the programs and maps are loaded, but no callback runs yet.
+//! The second phase of a BPF side: its programs and maps are loaded, but no callback runs yet.
 
 use std::io;
 use std::ops::{Deref, DerefMut};

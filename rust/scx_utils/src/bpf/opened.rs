@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The first phase: the object is open, and the load is prepared.
+//! The first phase of a BPF side: its object is open, and the load is prepared.
 
 use std::ffi::CString;
 use std::ops::{Deref, DerefMut};

@@ -40,7 +40,7 @@ impl Words {
     /// If the size of an element is not a multiple of a word, or if the array cannot be mapped.
     pub fn map_array(array: &impl MapCore) -> Result<Self> {
         let element_bytes = usize::try_from(array.value_size())?;
-        // The kernel pads other elements.
+        // The kernel pads elements of other sizes.
         ensure!(
             element_bytes.is_multiple_of(WORD_BYTES),
             "elements of {element_bytes} bytes are not a whole number of 64-bit words"

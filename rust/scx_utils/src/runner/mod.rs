@@ -155,8 +155,8 @@ pub trait Instance {
     /// See [`Scheduler::Stats`].
     type Stats;
 
-    /// Periodic work of the user-space side, if any. Called right after attaching, then as the
-    /// returned [`Tick`] requests, and when [`wake_fd`](Self::wake_fd) becomes readable.
+    /// The work of the user-space side, if any. Called right after attaching, then as the returned
+    /// [`Tick`] requests, and when [`wake_fd`](Self::wake_fd) becomes readable.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Raises RCU's grace-period kthread on kernels where it could starve.
+//! Makes RCU's grace-period kthread a real-time thread, on kernels where it could starve.
 //!
 //! While a scheduler is being enabled or disabled, some tasks are in the ext class, and other
 //! tasks, such as newly forked tasks, are in the fair class. The kernel waits for a grace period in

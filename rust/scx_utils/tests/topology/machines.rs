@@ -110,7 +110,7 @@ pub(crate) fn xeon() -> Tree {
 }
 
 /// 512 CPUs. There are 504 CPUs in 2 packages of 14 LLCs, where each LLC has 9 cores of 2 threads.
-/// The other 8 CPUs share the last LLC.
+/// The other 8 CPUs are also in the last LLC.
 pub(crate) fn server() -> Tree {
     let grid = Grid {
         packages: 2,

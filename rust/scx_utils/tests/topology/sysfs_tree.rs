@@ -39,13 +39,13 @@ impl Tree {
         tree
     }
 
-    /// Writes a file, with the kernel's trailing newline.
+    /// Sets the content of a file, with the kernel's trailing newline.
     pub(crate) fn put(&mut self, path: &str, content: &str) {
         let content = format!("{content}\n").into_bytes();
         self.files.insert(path.to_owned(), content);
     }
 
-    /// Writes a file of a CPU.
+    /// Sets the content of a file of a CPU.
     pub(crate) fn put_cpu(&mut self, cpu: usize, file: &str, content: impl ToString) {
         self.put(&format!("{CPU}/cpu{cpu}/{file}"), &content.to_string());
     }

@@ -58,11 +58,11 @@ fn text(task: &Task, accounts: &[Account]) -> String {
     for account in paid {
         let _ = writeln!(
             text,
-            "  {} (PID {}) has paid {:.3} ms over a {}: {:.3} ms used, {:.3} ms left",
+            "  {} (PID {}) has paid last over a {}: {:.3} ms in total, {:.3} used, {:.3} left",
             account.payer_comm,
             account.payer_pid,
-            ms(account.paid_ns.cast_signed()),
             account.kind,
+            ms(account.paid_ns.cast_signed()),
             ms(account.withdrawn_ns.cast_signed()),
             ms(account.balance_ns),
         );
@@ -102,8 +102,8 @@ mod tests {
         let expected =
             "server (PID 12) has had 1.500 ms of CPU time more than it is entitled to.\n\
                         It has got 2.000 ms from its clients, and has paid 0.000 ms to others.\n\
-                        Who pays for its process:\n  client (PID 20) has paid 2.500 ms over a \
-                        socket: 2.000 ms used, 0.500 ms left\n";
+                        Who pays for its process:\n  client (PID 20) has paid last over a socket: \
+                        2.500 ms in total, 2.000 used, 0.500 left\n";
         assert_eq!(text(&task(), &[unpaid, account]), expected);
     }
 

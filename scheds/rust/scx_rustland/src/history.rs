@@ -55,7 +55,7 @@ pub(crate) struct History {
     charged_ns: u64,
     /// Start of the current sample, ns.
     sampled_ns: u64,
-    /// The low half of the task's `nvcsw` at `sampled_ns`, which may wrap around.
+    /// The low half of the task's `nvcsw` at `sampled_ns`. This half may wrap around.
     nvcsw: u32,
     /// Average of sleeps per second, in units of 1/[`RATE_UNIT`].
     sleeps: u32,
@@ -71,7 +71,8 @@ impl History {
         let mut history = Self::from_ctx(task.ctx);
         // A task without a decision has its parent's context, of which only the sleep rate is kept.
         // The context is empty if the parent has got no decision either, or if the task is older
-        // than the scheduler. A task without a decision may have run, though.
+        // than the scheduler. The task may already have run without a decision. That CPU time is
+        // not charged.
         let is_empty = history.sampled_ns == 0;
         if is_empty || task.vtime == 0 {
             history.vruntime_ns = clock.now_ns;

@@ -18,8 +18,8 @@ use std::process::ExitCode;
 
 use scx_rustland_core::LockedHeap;
 
-/// The program's allocator, which does not block the policy thread: while this thread waited for
-/// memory, all tasks would wait for a decision.
+/// The program's allocator, which does not block the policy thread. If that thread had to wait for
+/// memory, all tasks would have to wait for a decision.
 #[global_allocator]
 static HEAP: LockedHeap = LockedHeap::new();
 

@@ -12,7 +12,8 @@ use crate::queue::{Queue, Waiting};
 
 /// If a task has waited for longer than this, ns, every second decision is for the task that has
 /// waited longest, whatever its deadline. Decisions on urgent tasks ([`Waiting::is_urgent`]) do not
-/// count. The value is a tenth of the timeout of the kernel's watchdog.
+/// count. The value is a tenth of `ops.timeout_ms` (10 s), after which the kernel's watchdog ejects
+/// the scheduler.
 const STARVED_NS: u64 = 1_000_000_000;
 
 /// Minimum number of sleeps of a task before a decision on it may stand for later wakeups
@@ -103,9 +104,9 @@ impl Rustland {
     }
 
     /// Whether the decision on a task stands for its later wakeups: if the task is interactive, and
-    /// has not computed since it last slept. A new task counts as interactive if its parent does,
-    /// so the task must also have slept a few times itself. No decision stands in FIFO mode or with
-    /// `percpu_local`, where tasks do not preempt either.
+    /// has not computed since it last slept. A new task inherits the sleep rate of its parent, and
+    /// may count as interactive because of it, so the task must also have slept a few times itself.
+    /// No decision stands in FIFO mode or with `percpu_local`, where tasks do not preempt either.
     fn stands(&self, task: &QueuedTask, history: &History) -> bool {
         task.exec_ns == 0
             && task.nvcsw >= SLEEPS_MIN

@@ -2,8 +2,8 @@
 /*
  * What the kernel does not count: latencies of wakeups and of DSQs, insertions into DSQs, and
  * migrations between LLCs and nodes. Each observation takes CPU time of the observed task. So if
- * there are many context switches, user space enables the programs only in a part of each interval,
- * the window.
+ * there are many context switches, events are observed only in a part of each interval between two
+ * snapshots: the window (collect/window.rs).
  *
  * The counters of a task are in task storage, which is allocated where no run queue is locked: when
  * a task is forked, and by the iterator. The allocator may wake kswapd, which would deadlock

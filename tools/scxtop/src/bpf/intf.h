@@ -121,7 +121,7 @@ struct top_depths {
 enum top_event_kind {
 	TOP_EVENT_SWITCH, /* task: prev, with its state; other: next */
 	TOP_EVENT_WAKING, /* task: the wakee; other: the waker */
-	TOP_EVENT_WAKEUP_NEW, /* task: a new one, is runnable on target_cpu */
+	TOP_EVENT_WAKEUP_NEW, /* task: a new task, now runnable on target_cpu */
 	TOP_EVENT_MIGRATE, /* task: goes to target_cpu */
 	TOP_EVENT_FORK, /* task: the child; other: the parent */
 	TOP_EVENT_EXEC, /* task: with its new name */
@@ -138,8 +138,8 @@ struct top_event_task {
 };
 
 /* Positions in the ring of a CPU, monotonic numbers of records. The record with the number n is in
- * the slot n modulo the size of the ring. Two cache lines, so that neither two CPUs nor the two
- * sides write to the same line. */
+ * the slot n modulo the size of the ring. Two cache lines, so that no line is written by two CPUs,
+ * or by both the BPF side and user space. */
 struct top_ring {
 	u64 nr_reserved; /* changed by the BPF side */
 	u64 padding[7];

@@ -64,7 +64,8 @@ struct {
 	__type(value, struct top_dsq);
 } dsqs SEC(".maps");
 
-/* Insertions, by the address of the task: kprobes have no access to task storage. */
+/* Insertions, by the address of the task: a kprobe gets its task as a plain number, which
+ * bpf_task_storage_get() does not accept. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, TOP_INSERTED_MAX);

@@ -2,10 +2,10 @@
 //! Gathers snapshots from the counters of the BPF side, sysfs, the kernel's log, and the
 //! scheduler's statistics.
 //!
-//! `programs` loads the BPF side, `insert` selects its probes, and `window` limits the time in
-//! which events are observed. Except `rates`, each of the other modules gathers one part of the
-//! snapshot. For rates, a module keeps the counters of the last snapshot, and uses the functions of
-//! `rates`.
+//! `programs` loads the BPF side, `insert` selects its probes, `rings` reads the records of traces,
+//! and `window` limits the time in which events are observed. `topology` keeps the topology.
+//! Except `rates`, each of the other modules gathers one part of the snapshot. For rates, a module
+//! keeps the counters of the last snapshot, and uses the functions of `rates`.
 
 mod cpus;
 pub(crate) mod dsqs;

@@ -55,8 +55,8 @@ pub(crate) struct Settings {
 pub(crate) struct Programs<'obj> {
     /// Links of the programs that are always attached. Dropping a link detaches its program.
     _links: Vec<Link>,
-    /// Links of the programs that observe switches, wakeups and migrations, within a window and
-    /// for a trace.
+    /// Links of the programs that observe switches, wakeups of new tasks, and migrations, within a
+    /// window and while a trace is recorded.
     switch_links: Vec<Link>,
     /// Links of the programs that only traces need, while a trace is recorded.
     trace_links: Vec<Link>,
@@ -154,7 +154,7 @@ impl<'obj> Programs<'obj> {
     ///
     /// If the kernel does not allow a program to be attached.
     pub(crate) fn set_tracing(&mut self, on: bool) -> Result<()> {
-        // The end comes before the first program is detached, so that no kind of event is missing
+        // Stop recording before the first program is detached, so that no kind of event is missing
         // in the last part of a trace.
         self.control.set(control::IS_TRACING, 0);
         self.trace_links.clear();
@@ -185,8 +185,7 @@ impl<'obj> Programs<'obj> {
         Ok(())
     }
 
-    /// Detaches the programs that observe switches, wakeups and migrations, unless a window or a
-    /// trace needs them.
+    /// Detaches the programs of `switch_links`, unless a window or a trace needs them.
     fn detach_switches(&mut self) {
         if !self.is_observing && self.trace_links.is_empty() {
             self.switch_links.clear();

@@ -123,8 +123,8 @@ mod tests {
 
     use super::*;
 
-    /// Rings with `nr_records` records for each of two CPUs. Returns also a second mapping of the
-    /// same memory, for the side of BPF.
+    /// Rings with `nr_records` records for each of two CPUs. Also returns a second mapping of the
+    /// same memory, for the BPF side.
     fn rings(nr_records: usize) -> (Rings, Rings) {
         let map = |words: usize| {
             let file = tempfile::tempfile().unwrap();

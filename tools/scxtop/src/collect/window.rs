@@ -30,7 +30,7 @@ pub(super) struct Window {
     budget: Budget,
 }
 
-/// How long the window may last.
+/// The number of context switches that ends the window, and when that number is read next.
 #[derive(Default)]
 struct Budget {
     /// The number of context switches since boot at which the window ends.

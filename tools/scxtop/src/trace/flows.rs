@@ -30,8 +30,8 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    /// Finds the wakeups. Wakeups do not span `gaps`, the indices of records before each of which
-    /// records may have been lost.
+    /// Finds the wakeups. `gaps` are ranges of indices of records. Before each record of a range,
+    /// other records may have been lost, so no wakeup spans it.
     pub(super) fn find(events: &[top_event], gaps: &[RangeInclusive<usize>]) -> Self {
         let mut wakeups = Wakeups::default();
         let mut ends = Vec::new();

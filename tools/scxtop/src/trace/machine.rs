@@ -49,7 +49,7 @@ impl Machine {
             ],
             primary_trace_clock: CLOCK_MONOTONIC,
         })));
-        // The reader decodes the states of tasks according to the release.
+        // Perfetto decodes the states of tasks according to the release.
         out.push(timeless(Data::SystemInfo(SystemInfo {
             utsname: Utsname {
                 sysname: "Linux".to_owned(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The messages of Perfetto's format that a trace consists of, with the fields that are used. Names
 //! and tags are those of `protos/perfetto/trace/` of Perfetto. Fields are written even if they are
-//! zero, because the reader requires some of them.
+//! zero, because Perfetto requires some of them when it reads a trace.
 
 use prost::{Message, Oneof};
 

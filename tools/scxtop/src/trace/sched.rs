@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The scheduler's events as ftrace records them. From these events, Perfetto derives what each CPU
+//! Scheduling events as ftrace records them. From these events, Perfetto derives what each CPU
 //! runs, the states of threads, and which threads woke them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 
 use crate::bpf::top_event;
 
-/// Maximum number of records, which take almost 1 GiB of memory. Perfetto's user interface can open
-/// about as many.
+/// Maximum number of records, which take 1 GiB of memory. Perfetto's user interface can open about
+/// as many.
 pub(super) const RECORDS_MAX: usize = 1 << 23;
 
 /// A period in which records were lost, maybe those of some CPUs only.

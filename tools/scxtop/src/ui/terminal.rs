@@ -23,14 +23,14 @@ use rustix::event::{poll, PollFd, PollFlags, Timespec};
 /// Size of the output buffer in bytes. A full screen takes about 20 KiB, so a frame is one write.
 const BUFFER_SIZE: usize = 64 << 10;
 
-/// How long [`input`] waits. With a wait of 0, the library returns no input at all.
+/// How long [`input`] waits. With a wait of 0, crossterm returns no input at all.
 const INPUT_WAIT: Duration = Duration::from_millis(2);
 
 /// Whether the terminal's modes have to be restored.
 static IS_ENTERED: AtomicBool = AtomicBool::new(false);
 
-/// Turns on reports of clicks and of the wheel, in SGR encoding. The library's own command also
-/// turns on reports of each movement, which would wake the program for nothing.
+/// Turns on reports of clicks and of the wheel, in SGR encoding. crossterm's own command also turns
+/// on reports of each movement, which would wake the program for nothing.
 struct EnableClicks;
 
 impl Command for EnableClicks {
@@ -55,8 +55,8 @@ pub(crate) fn check() -> Result<()> {
 
 /// The terminal in raw mode, on its alternate screen.
 ///
-/// The library's `Terminal` is never dropped. If the real terminal is gone, the library's `drop()`
-/// would try to print an error, and panic because printing fails.
+/// ratatui's `Terminal` is never dropped. If the real terminal is gone, its `drop()` would try to
+/// print an error, and panic because printing fails.
 pub(crate) struct Terminal(ManuallyDrop<ratatui::Terminal<CrosstermBackend<BufWriter<Stdout>>>>);
 
 impl Terminal {
@@ -92,7 +92,7 @@ impl Terminal {
 
     /// Clears the screen, so that the next frame is drawn completely.
     pub(crate) fn clear(&mut self) -> Result<()> {
-        // The library's clear() asks the terminal for the position of the cursor, and fails if the
+        // ratatui's clear() asks the terminal for the position of the cursor, and fails if the
         // terminal does not answer.
         execute!(self.0.backend_mut(), Clear(ClearType::All)).context("terminal")?;
         // Record that the screen is empty now.
@@ -123,7 +123,7 @@ fn restore() {
 }
 
 /// Waits for input, a resize, or a signal, for at most `at_most`. Returns whether the terminal
-/// still exists: the library reports a terminal that is gone as an error, or not at all.
+/// still exists: crossterm reports a terminal that is gone as an error, or not at all.
 pub(crate) fn wait(at_most: Duration) -> bool {
     let stdin = io::stdin();
     let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_key_that_arrives_with_a_resize_is_not_lost() {
-        // The library reads from the process's terminal.
+        // crossterm reads from the terminal of its process.
         let child = "ui::terminal::tests::child_reads_a_key_after_a_resize";
         let status = process::Command::new(env::current_exe().unwrap())
             .args(["--exact", "--ignored", child])
@@ -176,7 +176,7 @@ mod tests {
     fn child_reads_a_key_after_a_resize() {
         let mut user = terminal_of_process();
         enable_raw_mode().unwrap();
-        // From here on, the library receives signals.
+        // From here on, crossterm receives signals.
         assert_eq!(input().unwrap(), None);
         signal_hook::low_level::raise(SIGWINCH).unwrap();
         user.write_all(b"x").unwrap();

@@ -107,7 +107,7 @@ impl Theme {
     }
 }
 
-/// Whether the user wants no colours (no-color.org). The terminal library then drops colours too.
+/// Whether the user wants no colours (no-color.org). crossterm then drops colours too.
 pub(crate) fn no_color() -> bool {
     env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }

@@ -13,10 +13,11 @@ struct bpfland_config {
 	u32 local_pcpu; /* 1: pinned tasks run before all other tasks of their CPU */
 	u32 local_kthreads; /* 1: per-CPU kernel threads run before all other tasks of their CPU */
 	u32 ignores_sync; /* 1: treat sync wakeups like other wakeups */
-	/* 1: tasks with a short average runtime stay on their CPU, and a task whose slice ends is
-	 * not dispatched directly to another CPU unless scx_should_move() is true. */
+	/* 1: a task with a short average runtime waits for its CPU if no CPU is idle, and a task
+	 * whose slice ends is not dispatched directly to another CPU unless scx_should_move() is
+	 * true. */
 	u32 sticky;
-	u32 prefers_fastest; /* 1: use the previous CPU if it is idle, else the fastest idle CPU */
+	u32 prefers_fastest; /* 1: search for idle CPUs with scx_pick_fastest_idle() */
 	u32 padding;
 };
 

@@ -3,12 +3,12 @@
  * scx_bpfland: tasks that wake up often go first.
  *
  * On wakeup a task goes directly to an idle CPU if there is one (scx/cpus.bpf.h). Otherwise it
- * waits in the DSQ of its NUMA node, or of its CPU if it is pinned, ordered by deadline: its
- * virtual time plus its weighted CPU time since it last slept (scx/deadline.bpf.h). The virtual
- * time of a task that sleeps falls behind, by at most a credit that grows with its wakeup frequency
- * and shrinks with the number of waiting tasks. So a task that wakes up often, runs briefly and
- * sleeps again has an early deadline, and preempts tasks that compute. Each task is charged for all
- * of its CPU time, so CPU time is shared by weight.
+ * waits in the DSQ of its NUMA node, or of its CPU if it is pinned or sticky (is_sticky()), ordered
+ * by deadline: its virtual time plus its weighted CPU time since it last slept
+ * (scx/deadline.bpf.h). The virtual time of a task that sleeps falls behind, by at most a credit
+ * that grows with its wakeup frequency and shrinks with the number of waiting tasks. So a task that
+ * wakes up often, runs briefly and sleeps again has an early deadline, and preempts tasks that
+ * compute. Each task is charged for all of its CPU time, so CPU time is shared by weight.
  */
 #include <scx/common.bpf.h>
 #include <scx/cpufreq.bpf.h>
@@ -28,9 +28,9 @@ const volatile struct bpfland_config config SEC(".rodata.config");
 SCX_PERCPU_COUNTERS(bpfland_counters, struct bpfland_counts);
 #define count(what) scx_count(bpfland_counters, what)
 
-/* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long. The
- * scheduler itself lets no task wait nearly as long, but the host may halt the CPUs of a virtual
- * machine. */
+/* ops.timeout_ms: the kernel ejects the scheduler if a runnable task has not run for this long.
+ * Without --local-pcpu, the scheduler itself lets no task wait nearly as long, but the host may
+ * halt the CPUs of a virtual machine. */
 #define TIMEOUT_MS 20000
 
 /* If the tasks that wait on a node would take at least this time, ns, to run for
@@ -58,8 +58,8 @@ static u64 slice_ns(const struct task_struct *p, u64 nr)
 
 /*
  * Return the maximum lag of a task, ns of virtual time: a credit that grows with its wakeup
- * frequency and its weight, and shrinks with the number of waiting tasks. If this is not a wakeup,
- * the task may lag further: by the maximum distance from its virtual time to its deadline
+ * frequency and its weight, and shrinks with the number of waiting tasks. Unless the task is waking
+ * up, it may lag further: by the maximum distance from its virtual time to its deadline
  * (deadline()), plus the cost of one slice. With a smaller bound, the virtual time of a task of
  * small weight would be raised before its turn comes, and shares would not follow the weights.
  */
@@ -89,7 +89,7 @@ static u64 deadline(const struct task_struct *p, const struct scx_dl_task *t)
 
 /* Whether the task waits for @cpu only, because its average runtime is so short that a migration
  * does not pay off. False for a new task, which has no average yet, and for a task that the kernel
- * enqueues again because a task of a higher class has taken the CPU. */
+ * enqueues again (SCX_ENQ_REENQ) because its CPU is busy, for example with a real-time task. */
 static bool is_sticky(const struct task_struct *p, const struct scx_dl_task *t, s32 cpu,
 		      u64 enq_flags)
 {
@@ -148,7 +148,8 @@ s32 BPF_STRUCT_OPS(bpfland_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 		prev_cpu = bpf_cpumask_first(p->cpus_ptr);
 	if (t) {
 		scx_dl_select_cpu(t, wake_flags, p->scx.weight, FREQ_MAX);
-		/* Not pinned: ops.select_cpu() is not called for pinned tasks. See queue(). */
+		/* queue() may have set pinned_to because the task was sticky. A pinned task does
+		 * not get here, because the kernel does not call ops.select_cpu() for it. */
 		if (config.sticky)
 			t->pinned_to = 0;
 	}

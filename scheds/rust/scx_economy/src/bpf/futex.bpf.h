@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * With --futex: a task that calls futex_lock_pi() lends CPU time to the owner of the futex, if
- * both are threads of one process. When the call returns, the owner pays back the loan, or what it
- * has left if that is less. Only PI futexes are traced, because the futex word of an ordinary futex
- * need not contain the owner's TID.
+ * both are threads of one process. When the call returns, the borrower pays back the loan, or what
+ * it has left if that is less. Only PI futexes are traced, because the futex word of an ordinary
+ * futex need not contain the owner's TID.
  *
  * The owner may be waiting in a DSQ, where the loan does not change its place. So the next
  * ops.dispatch() on the lender's CPU, usually when the lender goes to sleep, dispatches the owner

@@ -55,7 +55,7 @@ enum {
 
 /* What the iterator economy_read_tasks writes for each task. */
 struct economy_task_view {
-	s64 lag; /* lag that the task would have if it were settled now; units */
+	s64 lag; /* lag that the task would have if it were settled now; units of ledger.h */
 	u64 paid_ns;
 	u64 earned_ns; /* withdrawn from accounts */
 	u32 pid;

@@ -11,8 +11,8 @@
  * balances of the accounts (account.h) belong to the sum too: a payment moves lag from a task to an
  * account, and a withdrawal moves it from there to another task.
  *
- * Amounts are in units of 1/100 ns (ECONOMY_UNIT). The entitlement of a task, its weight / 100
- * times a whole number of ns of virtual time, is then an integer.
+ * Amounts, also called money, are in units of 1/100 ns (ECONOMY_UNIT). The entitlement of a task,
+ * its weight / 100 times a whole number of ns of virtual time, is then an integer.
  */
 #ifndef __SCX_ECONOMY_LEDGER_H
 #define __SCX_ECONOMY_LEDGER_H

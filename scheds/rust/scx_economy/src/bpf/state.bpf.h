@@ -31,7 +31,7 @@ struct economy_task {
 	u64 earned_ns; /* withdrawn in total */
 	u64 loan_ns; /* loan to the owner of the futex that the task waits for */
 	u32 borrower; /* PID of that owner */
-	u32 node; /* node whose ledger the task has joined */
+	u32 node; /* node (money.bpf.h) whose ledger the task joined last */
 	bool has_begun; /* sum_exec_ns is valid */
 	bool has_waited; /* since it last ran: was queued, or preempted a task (run_at_once()) */
 	bool is_member; /* the task belongs to this scheduler */

@@ -8,7 +8,7 @@
 /* Set by user space before it loads the BPF programs; read-only afterwards. */
 struct flash_config {
 	u64 slice_ns; /* slice of a task of weight 100 */
-	u64 lag_ns; /* minimum credit of a task, and its credit for each wakeup per 100 ms */
+	u64 lag_ns; /* maximum credit of a task that wakes up at most once per 100 ms */
 	u32 rr; /* 1: order tasks by arrival, and not by virtual time */
 	u32 tickless; /* 1: slices are infinite, and a timer ends them if other tasks wait */
 	u32 wakeup_throttle; /* 1: tasks with very short runs get a later deadline */

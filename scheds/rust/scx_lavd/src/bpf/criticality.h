@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The latency criticality of a task, which says how urgent the task is, and values that depend on
- * it. Pure functions, tested on the host by tests/unit_c.
+ * The latency criticality of a task, which says how urgent the task is, values that depend on it,
+ * and the performance criticality. Pure functions, tested on the host by tests/unit_c.
  *
  * A task that often waits for other tasks, often wakes other tasks, and runs briefly is in the
  * middle of a chain of tasks that depend on each other. Any delay of such a task delays the whole

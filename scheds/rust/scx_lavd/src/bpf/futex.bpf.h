@@ -3,7 +3,7 @@
  * Tasks that probably hold a lock: a task that returns from a futex wait counts as a lock holder
  * until it calls a futex wakeup, or gets one more slice (extends_for_lock()). A lock that is
  * acquired without a wait is not detected. User space attaches a program only if the kernel has the
- * function that the program traces.
+ * function that the program traces, and attaches none with --no-futex-boost.
  */
 #ifndef __LAVD_FUTEX_BPF_H
 #define __LAVD_FUTEX_BPF_H
@@ -19,8 +19,8 @@ static int note_lock(void *ctx, bool holds)
 	t = bpf_task_storage_get(&scx_dl_tasks, bpf_get_current_task_btf(), NULL, 0);
 	if (t) {
 		t->holds_lock = holds;
-		/* The flag of the CPU is that of its running task: lavd_running() sets it whenever
-		 * a task starts to run or continues after another task. */
+		/* The CPU has a copy of the flag of its running task. lavd_running() makes this
+		 * copy only when a task starts to run, so a later change is copied here. */
 		cpu_state(bpf_get_smp_processor_id())->holds_lock = holds;
 	}
 	return 0;

@@ -15,7 +15,7 @@ enum {
 	LAVD_AUTO, /* one of the next three modes, by the load */
 	LAVD_PERFORMANCE, /* all CPUs, but little CPUs only if no big CPU is idle */
 	LAVD_BALANCED, /* as many as the load needs, one thread of each core first */
-	LAVD_POWERSAVE, /* as many as the load needs, whole cores and little CPUs first */
+	LAVD_POWERSAVE, /* like balanced, but whole cores first, and in an LLC little CPUs first */
 	LAVD_NO_COMPACTION, /* all CPUs; a task prefers the kind of CPU that suits it */
 };
 

@@ -21,7 +21,7 @@
 
 /* Members of a task's context. */
 #define SCX_DL_TASK_MEMBERS                                                       \
-	u64 woke_at_ns; /* when it last woke another task */                      \
+	u64 woke_at_ns; /* when it last woke another task (note_waker()) */       \
 	u64 ran_at_ns; /* when it last started to run */                          \
 	u64 queued_at_ns;                                                         \
 	u64 slice_used_ns; /* duration of its last run */                         \

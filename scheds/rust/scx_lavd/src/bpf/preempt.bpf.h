@@ -41,9 +41,9 @@ static s32 find_victim(struct task_struct *p, const struct scx_dl_task *t, u64 u
 	return victim;
 }
 
-/* Preempt a task whose deadline is later than @until, the deadline of @p. This is the task that
- * runs on @cpu, the CPU of @p, if its deadline is later. Otherwise, unless @p is pinned, it is a
- * task on another CPU of the domain. */
+/* Preempt a task if scx_dl_should_preempt() is true for it and for @until, the deadline of @p: the
+ * task that runs on @cpu, the CPU of @p, or else, unless @p is pinned, a task on another CPU of the
+ * domain (find_victim()). */
 static void preempt(struct task_struct *p, const struct scx_dl_task *t, s32 cpu, u64 until)
 {
 	if (!scx_dl_should_preempt(t, cpu, until))

@@ -4,8 +4,8 @@
 #define __LAVD_ROUND_BPF_H
 
 /* Length of a round after a round in which no task started to run. It is longer than ROUND_NS,
- * because the averages have not changed and a timer costs power. It is short enough that many tasks
- * that wake up at once do not wait long until more CPUs become active. */
+ * because the averages over tasks have not changed and a timer costs power. It is short enough that
+ * many tasks that wake up at once do not wait long until more CPUs become active. */
 #define IDLE_ROUND_NS (20 * NSEC_PER_MSEC)
 
 struct lavd_round {

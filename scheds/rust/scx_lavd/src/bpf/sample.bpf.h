@@ -5,7 +5,7 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 128 * 1024); /* room for 512 samples */
+	__uint(max_entries, 128 * 1024); /* more than NR_SAMPLES_MAX (samples.rs) samples */
 } lavd_samples SEC(".maps");
 
 static void copy_comms(struct lavd_sample *sample, const struct task_struct *p, s32 waker_pid)

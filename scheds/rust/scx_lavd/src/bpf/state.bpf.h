@@ -15,7 +15,7 @@ SCX_PERCPU_COUNTERS(lavd_counters, struct lavd_counts);
 /* State of a CPU and of the task that runs there, and sums and extrema over the tasks that started
  * to run there since the last round. */
 struct lavd_cpu {
-	u64 refilled_at_ns; /* when the task got its slice */
+	u64 refilled_at_ns; /* last call of slice_ns() for a task on this CPU */
 	bool is_boosted; /* the slice is longer than plain_slice_ns() */
 	bool is_active; /* compact.bpf.h */
 	bool holds_lock; /* the task is a lock holder (futex.bpf.h) */

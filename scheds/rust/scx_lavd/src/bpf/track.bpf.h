@@ -66,7 +66,7 @@ static void note_wakeup(const struct task_struct *p, struct scx_dl_task *t, bool
 		note_waker(t, waker);
 }
 
-/* Return the part of a task's boost that does not depend on its wakeup. */
+/* Return the sum of the boosts that depend on the kind and on the affinity of a task. */
 static u32 static_boost(const struct task_struct *p)
 {
 	u32 boost = 0;

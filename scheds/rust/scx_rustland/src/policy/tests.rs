@@ -388,7 +388,7 @@ fn sleeper_beside_hogs_runs_at_once_with_boost_only() {
     let response_ms = |boost| {
         let habits = [frames, hog(100), hog(100), hog(100)];
         let mut machine = Machine::new(with_boost(boost), &habits);
-        // Run until the policy has recognized the hogs.
+        // The first two seconds are not measured: at first, the deadlines of hogs are not late.
         machine.run(2000 * MS);
         machine.tasks[0].longest_response_ns = 0;
         machine.run(2000 * MS);

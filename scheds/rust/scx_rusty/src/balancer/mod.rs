@@ -10,7 +10,8 @@
 //! the loads of tasks do not change, migrations come to an end, because each of them makes the list
 //! of all loads per CPU, in descending order, lexicographically smaller.
 //!
-//! The load of a task of nice 0 that is always runnable is 100.
+//! The load of a task of nice 0 that is always runnable is 100, or less if its weight is clamped
+//! ([`LoadKind::Weighted`]; see `scx_utils::infeasible`).
 
 use scx_utils::infeasible::{LoadAggregator, LoadKind, WEIGHT_MAX};
 

@@ -13,8 +13,8 @@
 #define RUSTY_FREQ_UNIT_NS (100 * 1000 * 1000ULL)
 #define RUSTY_FREQ_MAX 100000
 
-/* rusty_prio() lowers the priority by the logarithm of half of the average runtime, scaled by the
- * weight. This is the upper bound of that half before it is scaled. */
+/* rusty_prio() lowers the priority by the logarithm of half of the average runtime, converted to
+ * virtual time by the weight. This is the upper bound of that half before the conversion. */
 #define RUSTY_RUNTIME_MAX_NS (50 * 1000 * 1000ULL)
 
 /* Highest priority: the last index of the table in rusty_latency_scale(). */
@@ -70,9 +70,10 @@ static inline u32 rusty_prio(u64 blocked_freq, u64 waker_freq, u64 avg_runtime_n
 
 /*
  * Return the distance from a task's virtual time to its deadline, ns, at most @max_ns: the average
- * runtime divided by rusty_latency_scale(). The maximum bounds how far the virtual times of tasks
- * drift apart. CPU-bound tasks have priority 0, which means a division by 0.15. Without the
- * maximum, one such task would run for more than six slices while others wait.
+ * runtime, of which at most @max_ns count, divided by rusty_latency_scale(). The maximum bounds how
+ * far the virtual times of tasks drift apart. CPU-bound tasks have priority 0, which means a
+ * division by 0.15. Without the maximum, one such task would run for more than six slices while
+ * others wait.
  */
 static inline u64 rusty_request_ns(u64 avg_runtime_ns, u32 prio, u64 max_ns)
 {

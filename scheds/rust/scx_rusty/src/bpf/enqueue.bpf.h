@@ -91,7 +91,8 @@ static u64 stretch_min_ns(const struct task_struct *p, const struct rusty_task *
 							 SCX_STRETCH_MIN_NS;
 }
 
-/* Preempt the running task of a CPU if the queued task @p has an earlier deadline. */
+/* Preempt the running task of a CPU if the queued task @p has an earlier deadline, and the running
+ * task is unlikely to sleep soon (scx_should_preempt()). */
 static void preempt(struct task_struct *p, struct rusty_task *t, u64 until)
 {
 	s32 cpu = cpu_to_preempt(p, t);
@@ -102,9 +103,9 @@ static void preempt(struct task_struct *p, struct rusty_task *t, u64 until)
 	count(preempt);
 }
 
-/* Run the wakee @p at once if its deadline is earlier than those of the running task of its CPU and
- * of all queued tasks. While CPUs of other domains may be kicked, they are preferred. Returns
- * whether it runs. */
+/* Run the wakee @p at once if it may preempt the running task of its CPU, as in preempt(), and its
+ * deadline is earlier than those of all tasks queued for that CPU and its domain. While CPUs of
+ * other domains may be kicked, they are preferred. Returns whether @p runs. */
 static bool run_at_once(struct task_struct *p, struct rusty_task *t, u64 until, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p);

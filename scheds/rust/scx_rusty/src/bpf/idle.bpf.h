@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Selection of the CPU for a task: an idle CPU of its own domain, an idle CPU of another domain if
- * the tuner allows that, or the waker's CPU on a sync wakeup. */
+/* Selection of the CPU for a task: on a sync wakeup, its previous CPU or the waker's CPU, else an
+ * idle CPU of its own domain, or of another domain if the tuner allows that. Kicks of idle CPUs for
+ * queued tasks. */
 #ifndef __RUSTY_IDLE_BPF_H
 #define __RUSTY_IDLE_BPF_H
 
@@ -52,9 +53,9 @@ static bool has_waiting(s32 cpu)
 /*
  * Return the CPU for a sync wakeup. The waker is about to sleep, and its CPU has a warm cache for
  * the wakee. If prev_cpu is idle and in the domain of the waker's CPU, the wakee gets prev_cpu.
- * Otherwise the wakee gets the waker's CPU, if the waker is not exiting, no task waits for that
- * CPU, and another CPU of its domain is idle. In both cases, the affinity of the wakee has to
- * include the CPU. Returns a negative value if neither CPU is suitable.
+ * Otherwise the wakee gets the waker's CPU, if the waker is not exiting, no task waits for that CPU
+ * or its domain, and another CPU of its domain is idle. In both cases, the affinity of the wakee
+ * has to include the CPU. Returns a negative value if neither CPU is suitable.
  */
 static s32 pick_sync(struct task_struct *p, s32 prev_cpu)
 {

@@ -83,7 +83,7 @@ struct rusty_task {
 	u64 allowed[RUSTY_DOM_WORDS]; /* domains with a CPU in the task's affinity */
 	struct scx_ravg duty_cycle; /* running average of 1 while runnable, else 0 */
 	u32 runnable_weight; /* weight added to the domain's demand; 0: not counted */
-	u32 has_waited; /* was last queued, or preempted another task (run_at_once()) */
+	u32 has_waited; /* last inserted into a queue, or to preempt a task (run_at_once()) */
 	u32 woken_sync; /* the last ops.select_cpu() had SCX_WAKE_SYNC */
 	/* The CPU that this scheduler last chose for the task, or on which the task has run since;
 	 * -1: the kernel may have moved the task. */
