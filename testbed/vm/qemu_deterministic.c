@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Preloaded into the QEMU of a deterministic guest: keeps two of QEMU's threads from acting at
- * times that depend on the host, and limits the length of the CPUs' turns.
+ * times that depend on the host, limits the length of the CPUs' turns, and replaces the host's
+ * clock by which QEMU resizes its TLBs.
  *
  * One thread, the CPU thread, emulates all CPUs in round-robin order. It leaves the guest at once
  * when another thread kicks it. A turn that is cut short makes the run differ from all others.
@@ -25,6 +26,11 @@
  * others when all of them are idle. But another CPU may wait for the stopped one to handle an
  * interrupt, such as the flush of a TLB, and never become idle. Here the CPU runs on until all CPUs
  * are idle.
+ *
+ * QEMU halves the TLB of a CPU at a flush if few of its entries were used in the last 100 ms of the
+ * host's time. A page gets its accessed bit when it enters the TLB, so the size of the TLB changes
+ * what the guest reads: the kernel's DAMON, which samples these bits all the time, then takes
+ * another path. Here that time is the number of flushes.
  */
 #include <dlfcn.h>
 #include <linux/futex.h>
@@ -36,6 +42,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 #include "qemu_patch.h"
@@ -108,6 +115,26 @@ static int64_t turn_ns(int nr_cpus)
 	return ROUND_NS / nr_cpus;
 }
 
+/* The advance of the clock by which QEMU resizes TLBs, per flush of the CPU thread, in us. 1000
+ * flushes take the 100 ms of QEMU's accel/tcg/cputlb.c. */
+#define FLUSH_US 100
+
+/* Whether this is the CPU thread. Unlike is_cpus_thread(), this makes no system call. */
+static _Thread_local bool on_cpus_thread;
+
+/* QEMU's get_clock_realtime() calls this function. Besides the TLBs, only clocks that deterministic
+ * guests lack use it. */
+int gettimeofday(struct timeval *restrict now, void *restrict zone)
+{
+	static int64_t nr_flushes;
+	int64_t us = on_cpus_thread ? nr_flushes++ * FLUSH_US : 0;
+
+	(void)zone;
+	now->tv_sec = us / 1000000;
+	now->tv_usec = us % 1000000;
+	return 0;
+}
+
 static const char stop_late[] = "stop the guest when its CPUs are idle";
 static struct scx_qemu_code original_vm_stop;
 
@@ -172,6 +199,7 @@ int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 		fputs("this QEMU exports no symbols: use one with loadable modules\n", stderr);
 		_exit(1);
 	}
+	on_cpus_thread = true;
 	atomic_store(&awaited, cond);
 	set_waiting(true);
 	error = next(cond, mutex);

@@ -9,7 +9,8 @@
  *   scx_stats_client PATH long BYTES     send one line of this length, print the answer, and
  *                                        whether the server hangs up
  *   scx_stats_client PATH half           send half a request, print whether the server hangs up
- *   scx_stats_client PATH idle COUNT     hold this many connections until killed
+ *   scx_stats_client PATH idle COUNT     hold this many connections until killed; fail if the
+ *                                        server closes one of them
  *   scx_stats_client PATH deaf           send requests, but read no answers, until the server hangs
  *                                        up; print the number of requests
  *
@@ -160,11 +161,16 @@ static void half(void)
 
 static void idle(int count)
 {
+	struct pollfd *connections = calloc(count, sizeof(*connections));
+
+	if (!connections)
+		err(1, "calloc");
 	for (int i = 0; i < count; i++)
-		try_connect();
+		connections[i] = (struct pollfd){ .fd = try_connect(), .events = POLLIN };
 	printf("%d open\n", count);
 	fflush(stdout);
-	pause();
+	poll(connections, count, -1);
+	errx(1, "the server has closed an idle connection, or written to it");
 }
 
 static void deaf(void)

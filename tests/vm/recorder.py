@@ -18,7 +18,7 @@ _numbers = itertools.count()
 
 
 def preempted_ns(printed: str) -> list[list[int]]:
-    """The lengths of runs that ended by preemption, a list for each recording by --json."""
+    """The lengths of runs that ended by preemption, a list for each recording with --json."""
     recordings: list[list[int]] = [[]]
     for line in re.findall(r"^\{.*\}$", printed, re.MULTILINE):
         record = json.loads(line)
@@ -47,7 +47,7 @@ class Recorder:
         return self.process.stdout()
 
     def records(self) -> tuple[list[Record], Record]:
-        """Stops a recording by --json. Returns the runs and the summary."""
+        """Stops a recording that was started with --json. Returns the runs and the summary."""
         *runs, summary = [json.loads(line) for line in self.stop().splitlines()]
         assert summary["type"] == "summary"
         assert all(run["type"] == "run" for run in runs)

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import re
 import signal
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -169,3 +172,53 @@ def test_panic_is_reported(replays: Replay, shape: Topology) -> None:
     log = Path(str(error.value).rpartition(" ")[2])
     assert "sysrq triggered crash" in log.read_text()
     log.unlink()
+
+
+#: A trace, and what DAMON has found. If the kernel has DAMON, it samples the accessed bits of pages
+#: all the time.
+SAMPLED = f"""
+{TRACE}
+cat /sys/module/damon_stat/parameters/memory_idle_ms_percentiles
+cat /proc/interrupts /proc/stat /proc/uptime
+"""
+
+
+def emulators() -> list[int]:
+    """The PIDs of the emulators that this process runs."""
+    found = []
+    for children in Path("/proc/self/task").glob("*/children"):
+        for pid in children.read_text().split():
+            if b"qemu-system" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(int(pid))
+    return found
+
+
+@contextlib.contextmanager
+def halted_now_and_then() -> Iterator[None]:
+    """Stops the emulators again and again, for longer than QEMU waits until it resizes a TLB."""
+    ended = threading.Event()
+
+    def halt() -> None:
+        while not ended.wait(0.1):
+            with contextlib.suppress(OSError):
+                for pid in emulators():
+                    os.kill(pid, signal.SIGSTOP)
+                    time.sleep(0.15)
+                    os.kill(pid, signal.SIGCONT)
+
+    thread = threading.Thread(target=halt)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def test_halts_of_the_host_change_nothing(replays: Replay, shape: Topology) -> None:
+    """The output is the same while the host stops the emulator again and again."""
+    first = replays(shape, SAMPLED)
+    assert first.status == 0, first.output
+    with halted_now_and_then():
+        outputs = [replays(shape, SAMPLED).output for _ in range(2)]
+    assert outputs == [first.output] * 2
