@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Each option of each Rust scheduler that changes scheduling, beside a load in which no task may
-starve. What an option is for is tested elsewhere."""
+"""Each option of each Rust scheduler that changes scheduling (except those in LEFT_OUT), beside a
+load in which no task may starve. What an option is for is tested elsewhere."""
 
 from __future__ import annotations
 

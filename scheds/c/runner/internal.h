@@ -41,7 +41,7 @@ uint64_t scx_kernel_hotplug_seq(void);
 uint64_t scx_kernel_enable_seq(void);
 /*
  * Whether the kernel is moving tasks between the ext and the fair class, and does not limit the CPU
- * time of the fair class. So it is while a scheduler is being enabled, and while one is being
+ * time of the fair class. This is so while a scheduler is being enabled, and while one is being
  * disabled and /sys/kernel/sched_ext/switch_all reads 0. Early in a disable, the file may still
  * read 1. The kernel then runs tasks of the fair class only within a reserve of CPU time.
  */
