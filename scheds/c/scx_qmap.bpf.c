@@ -15,6 +15,7 @@
  */
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>
+#include <scx/immed.bpf.h>
 #include <scx/kick.bpf.h>
 #include <scx/migration.bpf.h>
 #include <scx/own.bpf.h>
@@ -206,8 +207,12 @@ s32 BPF_STRUCT_OPS(qmap_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 {
 	struct task_ctx *tctx = task_ctx(p);
 	bool is_idle = false;
-	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
+	s32 cpu;
 
+	if (any_waiting())
+		wake_flags &= ~SCX_WAKE_SYNC;
+	wake_flags = scx_sync_unless_waiting(wake_flags, SHARED_DSQ);
+	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
 	/* The task is not inserted here, so that failures can be injected in one place. */
 	if (tctx)
 		tctx->has_idle_cpu = is_idle;

@@ -11,7 +11,7 @@ import signal
 from collections.abc import Callable
 
 import pytest
-from figures import Replayed, measure, measure_all, scx_load
+from figures import SCRIPT, Replayed, measure, measure_all, scx_load
 from hybrid import busy_cpus, make_hybrid, set_profile
 from loads import MIXED, QUIET, end_load
 from sched_ext import (
@@ -285,6 +285,22 @@ def test_siblings_are_used_last(
     busy_s = [figures["elapsed_s"] - idle for idle in idle_s]
     # If they always shared one core, its two threads would be busy for 4 s together.
     assert max(map(sum, zip(busy_s[0::2], busy_s[1::2], strict=True))) < 2.6
+
+
+@pytest.mark.parametrize("scheduler", ["scx_bpfland", "scx_economy", "scx_flash", "scx_lavd"])
+def test_hogs_stay_on_the_cores_they_may_use(
+    replayed_on: Callable[[topology.Topology, str], str], scheduler: str
+) -> None:
+    """Three hogs may use two of four cores with two threads each. Two hogs share a core, while
+    cores that they may not use are idle."""
+    load = f"taskset f {scx_load('--hogs 3 --seconds 2')} & load=$!"
+    migrations = "grep -h nr_migrations /proc/$load/task/*/sched"
+    script = SCRIPT.replace("LOAD", f"{load}\nsleep 1.8\n{migrations}\nwait $load")
+    printed = replayed_on(topology.TOPOLOGIES["smt"], script.replace("SCHEDULER", scheduler))
+    numbers = [int(number) for number in re.findall(r"nr_migrations +: +(\d+)", printed)]
+    print(numbers)
+    assert len(numbers) == 5
+    assert max(numbers) < 50
 
 
 @both

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tasks of equal weight get equal shares of the CPUs, in deterministic guests."""
+"""Shares of the CPUs by weight, in deterministic guests."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 
 import pytest
+from figures import Replayed, measure_all, scx_load
 
 #: Six hogs on four CPUs, so that tasks wait. The hogs cannot be divided equally among the CPUs.
 SCRIPT = """
@@ -39,3 +40,40 @@ def test_equal_hogs_get_equal_shares(replayed: Callable[[str], str], scheduler: 
     cpu_s = json.loads(figures)["hogs"]["cpu_s"]
     print(cpu_s)
     assert min(cpu_s) >= 0.97 * max(cpu_s)
+
+
+@pytest.mark.parametrize(
+    "scheduler",
+    ["scx_bpfland", "scx_flash", "scx_lavd", "scx_rusty"],
+)
+def test_weights_count_beside_tasks_of_other_cpus(replayed: Replayed, scheduler: str) -> None:
+    """Six hogs may use CPUs 0 and 1 only. On CPUs 2 and 3, a hog of nice 10 shares with two hogs of
+    nice 0. The six hogs wait at the head of the queue of all CPUs."""
+    loads = (("3", "--hogs 6"), ("c", "--hogs 3 --hog-nices 0,0,10"))
+    first, second = (f"taskset {mask} {scx_load(f'{hogs} --seconds 3')}" for mask, hogs in loads)
+    script = f"{first} & other=$!\n{second}\nwait $other"
+    figures, _ = measure_all(replayed, scheduler, script)
+    (cpu_s,) = (load["hogs"]["cpu_s"] for load in figures if load["hogs"]["count"] == 3)
+    print(cpu_s)
+    # By weight, the hog of nice 10 would get 0.05 of the two CPUs, 0.3 s.
+    assert 0.1 < cpu_s[2] < 0.6
+    assert min(cpu_s[:2]) > 2.5
+
+
+@pytest.mark.parametrize("scheduler", ["scx_bpfland", "scx_flash", "scx_lavd", "scx_rusty"])
+def test_pinned_task_gets_its_share_beside_tasks_of_other_cpus(
+    replayed: Replayed, scheduler: str
+) -> None:
+    """Eight hogs may use CPUs 0 and 1 only. Two hogs may use CPUs 2 and 3, and one is pinned to CPU
+    2: the three share two CPUs."""
+    loads = (("3", "--hogs 8"), ("c", "--hogs 2"), ("4", "--hogs 1"))
+    script = "".join(
+        f'taskset {mask} {scx_load(f"{hogs} --seconds 3")} >/tmp/{mask} & loads="$loads $!"\n'
+        for mask, hogs in loads
+    )
+    script += "wait $loads\ncat /tmp/3 /tmp/c /tmp/4"
+    figures, _ = measure_all(replayed, scheduler, script)
+    cpu_s = [load["hogs"]["cpu_s"] for load in figures]
+    print(cpu_s)
+    # Its share is 2 s.
+    assert cpu_s[2][0] > 1.7

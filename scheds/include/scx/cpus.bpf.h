@@ -61,8 +61,9 @@ static inline const struct cpumask *scx_primary_cpus(void)
 
 /* ---- SMT ------------------------------------------------------------------ */
 
-/* Whether the CPU's sibling (cpus.h) is busy while another core is fully idle. */
-static inline bool scx_is_smt_contended(s32 cpu)
+/* Whether the CPU's sibling (cpus.h) is busy while another core, which the task may use, is fully
+ * idle. */
+static inline bool scx_is_smt_contended(s32 cpu, const struct task_struct *p)
 {
 	s32 sibling = scx_cpu_info(cpu)->sibling;
 	const struct cpumask *idle;
@@ -76,7 +77,7 @@ static inline bool scx_is_smt_contended(s32 cpu)
 	if (!is_contended)
 		return false;
 	idle = scx_bpf_get_idle_smtmask();
-	is_contended = !bpf_cpumask_empty(idle);
+	is_contended = bpf_cpumask_intersects(idle, p->cpus_ptr);
 	scx_bpf_put_idle_cpumask(idle);
 	return is_contended;
 }
@@ -103,7 +104,7 @@ static inline bool scx_should_move(s32 cpu, const struct task_struct *p)
 {
 	if (scx_task_is_pinned(p))
 		return false;
-	return scx_is_smt_contended(cpu) || scx_is_outside_primary(cpu, p);
+	return scx_is_smt_contended(cpu, p) || scx_is_outside_primary(cpu, p);
 }
 
 /* ---- idle CPUs ------------------------------------------------------------ */
@@ -148,7 +149,7 @@ static inline s32 scx_pick_idle(struct task_struct *p, s32 prev_cpu, u64 wake_fl
 	cpu = bpf_get_smp_processor_id();
 	if (scx_is_woken_by_faster(p, prev_cpu, wake_flags)) {
 		if (scx_cpu_info(cpu)->llc == scx_cpu_info(prev_cpu)->llc &&
-		    !scx_is_smt_contended(prev_cpu) && scx_bpf_test_and_clear_cpu_idle(prev_cpu))
+		    !scx_is_smt_contended(prev_cpu, p) && scx_bpf_test_and_clear_cpu_idle(prev_cpu))
 			return prev_cpu;
 		prev_cpu = cpu;
 	}
@@ -216,13 +217,27 @@ static inline s32 scx_pick_fastest_idle(struct task_struct *p, s32 prev_cpu)
 	return cpu;
 }
 
+/* Claim an idle CPU that is better for the task than @prev_cpu, in the sense of scx_should_move().
+ * Returns the CPU; -EBUSY if there is none; -EAGAIN if the task should stay. */
+static inline s32 scx_pick_better(struct task_struct *p, s32 prev_cpu)
+{
+	const struct cpumask *primary = scx_primary_cpus();
+
+	if (primary && scx_is_outside_primary(prev_cpu, p))
+		return scx_bpf_select_cpu_and(p, prev_cpu, 0, primary, 0);
+	if (scx_is_smt_contended(prev_cpu, p))
+		return scx_bpf_select_cpu_and(p, prev_cpu, 0, primary ?: p->cpus_ptr,
+					      SCX_PICK_IDLE_CORE);
+	return -EAGAIN;
+}
+
 /*
- * In ops.enqueue(): claim an idle CPU for the task, which was last on @prev_cpu. There is a search
- * if the task should move to a better CPU (scx_should_move()), or if ops.select_cpu() was not
- * called for the task and @stays is false. With @stays, the caller prefers that the task stays on
- * @prev_cpu. A pinned task gets its own CPU only. If @fastest, use scx_pick_fastest_idle(). Returns
- * the CPU; -EBUSY if the search found no idle CPU; -EAGAIN if there was no search, or if a pinned
- * task cannot get its CPU.
+ * In ops.enqueue(): claim an idle CPU for the task, which was last on @prev_cpu. If
+ * ops.select_cpu() was called for the task, if no other task waits for @prev_cpu (SCX_ENQ_LAST), or
+ * with @stays, the CPU has to be better than @prev_cpu (scx_pick_better()). With @stays, the caller
+ * prefers that the task stays on @prev_cpu. A pinned task gets its own CPU only. If @fastest, use
+ * scx_pick_fastest_idle(). Returns the CPU; -EBUSY if the search found no idle CPU; -EAGAIN if
+ * there was no search, or if a pinned task cannot get its CPU.
  */
 static inline s32 scx_claim_on_enqueue(struct task_struct *p, s32 prev_cpu, u64 enq_flags,
 				       bool stays, bool fastest)
@@ -234,8 +249,8 @@ static inline s32 scx_claim_on_enqueue(struct task_struct *p, s32 prev_cpu, u64 
 		cpu = bpf_cpumask_first(p->cpus_ptr);
 		return cpu == prev_cpu && scx_bpf_test_and_clear_cpu_idle(cpu) ? cpu : -EAGAIN;
 	}
-	if ((stays || enq_flags & SCX_ENQ_CPU_SELECTED) && !scx_should_move(prev_cpu, p))
-		return -EAGAIN;
+	if (stays || enq_flags & (SCX_ENQ_CPU_SELECTED | SCX_ENQ_LAST))
+		return scx_pick_better(p, prev_cpu);
 	return fastest ? scx_pick_fastest_idle(p, prev_cpu) : scx_pick_idle(p, prev_cpu, 0);
 }
 

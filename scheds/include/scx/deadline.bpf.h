@@ -41,6 +41,11 @@
  */
 #define SCX_DL_AHEAD_MIN_NS (10 * NSEC_PER_MSEC)
 
+/* The slice of a task that is queued is shortened if the waiting tasks would otherwise take longer
+ * than this to run once each, but not below SCX_DL_SHORT_SLICE_NS. */
+#define SCX_DL_ROUND_NS (4 * NSEC_PER_SEC)
+#define SCX_DL_SHORT_SLICE_NS (5 * NSEC_PER_MSEC)
+
 /* The unit of time of wakeup frequencies: wakeups per second. */
 #define SCX_WAKEUP_FREQ_NS NSEC_PER_SEC
 
@@ -100,11 +105,29 @@ static inline u64 scx_dl_slice_ns(u64 max_ns, u64 min_ns, u32 weight, s32 nr)
 	return slice_ns > min_ns ? slice_ns : min_ns;
 }
 
+/* Return the slice of a task that is queued: @slice_ns, or less if many tasks wait. An infinite
+ * slice stays infinite. */
+static inline u64 scx_dl_shared_slice_ns(const struct scx_dl_task *t, u64 slice_ns)
+{
+	u64 nr;
+	s32 nr_pinned;
+
+	if (slice_ns <= SCX_DL_SHORT_SLICE_NS || slice_ns == SCX_SLICE_INF)
+		return slice_ns;
+	nr = scx_nr_waiting(t->node);
+	if (t->pinned_to) {
+		nr_pinned = scx_bpf_dsq_nr_queued(t->pinned_to - 1);
+		nr += nr_pinned > 0 ? nr_pinned : 0;
+	}
+	return scx_slice_shared(slice_ns, SCX_DL_ROUND_NS, nr, SCX_DL_SHORT_SLICE_NS);
+}
+
 /* Insert the task into the DSQ of its node, or of its CPU if it is pinned, by its deadline. A task
  * that may preempt the task of its CPU goes through scx_dl_run_at_once() first. */
 static inline void scx_dl_insert(struct task_struct *p, struct scx_dl_task *t, u64 slice_ns,
 				 u64 deadline, u64 enq_flags)
 {
+	slice_ns = scx_dl_shared_slice_ns(t, slice_ns);
 	t->has_waited = true;
 	scx_queue_insert(p, t->node, t->pinned_to, slice_ns, deadline, enq_flags);
 }
@@ -168,9 +191,15 @@ static inline u64 scx_dl_limit(const struct scx_dl_task *t, u64 vtime)
 }
 
 /* Bound the virtual time of a task before it is queued: at most @credit_ns behind scx_dl_now(),
- * since the task may have slept, and at most as far ahead as scx_dl_limit() allows. */
-static inline void scx_dl_place(struct scx_dl_task *t, u64 credit_ns)
+ * since the task may have slept, and at most as far ahead as scx_dl_limit() allows. The credit of a
+ * task of large weight is limited further: with it, the task precedes other tasks for at most
+ * SCX_DL_MAX_WAIT_NS of CPU time. */
+static inline void scx_dl_place(struct scx_dl_task *t, u32 weight, u64 credit_ns)
 {
+	u64 max_ns = scx_vtime_cost(SCX_DL_MAX_WAIT_NS, weight);
+
+	if (credit_ns > max_ns)
+		credit_ns = max_ns;
 	t->vtime = scx_dl_limit(t, scx_vtime_limit_credit(t->vtime, scx_dl_now(t), credit_ns));
 }
 
@@ -226,7 +255,7 @@ static inline void scx_dl_charge_prev(const struct task_struct *prev, struct scx
 {
 	scx_dl_charge(prev, t, weight);
 	scx_dl_set_node(t, scx_node_of(cpu));
-	scx_dl_place(t, credit_ns);
+	scx_dl_place(t, weight, credit_ns);
 }
 
 /* Limit the debt of a task that continues because no other task waits: it takes no CPU time from
@@ -294,10 +323,14 @@ static inline u64 scx_dl_stretch_ns(const struct scx_dl_task *t)
 
 /* Note that a task starts to run. Returns whether a queued task may preempt it. If so, a scheduler
  * with preemption calls scx_running_set() with the deadline of the running task. */
-static inline bool scx_dl_running(const struct task_struct *p, struct scx_dl_task *t, s32 cpu)
+static inline bool scx_dl_running(const struct task_struct *p, struct scx_dl_task *t, s32 cpu,
+				  u32 weight)
 {
 	u64 *now = scx_dl_vtime_now(t);
 
+	/* If the affinity or the nice value of a running task changes, the kernel calls
+	 * ops.stopping() as if the task slept, and then ops.running() without an enqueue. */
+	scx_dl_set_load(t, weight);
 	t->sum_exec_ns = p->se.sum_exec_runtime;
 	t->has_begun = true;
 	/* Only tasks that waited advance virtual time: a task of small weight that is alone on a

@@ -1,32 +1,63 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Dispatch from two DSQs that are ordered by the same virtual time: the DSQ of a CPU and the DSQ of
- * a group of CPUs. The CPU first looks in the DSQ whose first task has the smaller virtual time. */
+ * a group of CPUs. Tasks of the group that may not run on the CPU do not count: if such tasks
+ * waited for their CPUs at the head of the DSQ, the tasks after them would otherwise precede tasks
+ * of the CPU with a smaller virtual time. */
 #ifndef __SCX_FIRST_BPF_H
 #define __SCX_FIRST_BPF_H
 
 #include <scx/common.bpf.h>
 #include <scx/immed.bpf.h>
 
-/* Whether @a is to run before @b: @a is a task, and @b is NULL or does not have a smaller virtual
- * time. Call it under RCU. */
-static inline bool scx_is_before(struct task_struct *a, struct task_struct *b)
+/* Maximum number of tasks in scx_first_allowed(), because each step takes the lock of the DSQ. */
+#define SCX_FIRST_MAX 64
+
+/* Whether one of the first tasks in the DSQ may run on @cpu. If so, *@vtime is set to the virtual
+ * time of the first such task. This is a global function, which the kernel verifies only once. */
+__noinline int scx_first_allowed(u64 dsq_id, s32 cpu, u64 *vtime)
 {
-	return a && (!b || time_before_eq(a->scx.dsq_vtime, b->scx.dsq_vtime));
+	struct task_struct *p;
+	u32 nr = 0;
+
+	if (!vtime)
+		return false;
+	bpf_for_each(scx_dsq, p, dsq_id, 0) {
+		if (nr++ >= SCX_FIRST_MAX)
+			break;
+		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
+			*vtime = p->scx.dsq_vtime;
+			return true;
+		}
+	}
+	return false;
 }
 
-/* Whether @vtime precedes all tasks of both DSQs; false if both are empty. */
-static inline bool scx_precedes(u64 vtime, u64 cpu_dsq_id, u64 dsq_id)
+/* Like scx_first_allowed(), but faster if the first task in the DSQ may run on @cpu, as it usually
+ * may. */
+static inline bool scx_first_for(u64 dsq_id, s32 cpu, u64 *vtime)
 {
-	struct task_struct *own, *any, *first;
-	bool is_first;
+	const struct task_struct *first;
+	bool is_empty, is_allowed;
 
 	bpf_rcu_read_lock();
-	own = scx_bpf_dsq_peek(cpu_dsq_id);
-	any = scx_bpf_dsq_peek(dsq_id);
-	first = scx_is_before(own, any) ? own : any;
-	is_first = first && time_before(vtime, first->scx.dsq_vtime);
+	first = scx_bpf_dsq_peek(dsq_id);
+	is_empty = !first;
+	is_allowed = first && bpf_cpumask_test_cpu(cpu, first->cpus_ptr);
+	if (is_allowed)
+		*vtime = first->scx.dsq_vtime;
 	bpf_rcu_read_unlock();
-	return is_first;
+	return is_allowed || (!is_empty && scx_first_allowed(dsq_id, cpu, vtime));
+}
+
+/* Whether @vtime precedes all tasks of both DSQs that may run on @cpu; false if there are none. The
+ * id of the DSQ of a CPU is the CPU number. */
+static inline bool scx_precedes(u64 vtime, s32 cpu, u64 dsq_id)
+{
+	u64 own = 0, any = 0;
+	bool has_own = scx_first_for(cpu, cpu, &own), has_any = scx_first_for(dsq_id, cpu, &any);
+
+	return (has_own || has_any) && (!has_own || time_before(vtime, own)) &&
+	       (!has_any || time_before(vtime, any));
 }
 
 /* Whether a task of either DSQ has a virtual time of at most @vtime. Unlike scx_precedes(), this
@@ -40,27 +71,23 @@ static inline bool scx_is_preceded(u64 vtime, u64 cpu_dsq_id, u64 dsq_id)
 	       (any && time_before_eq(any->scx.dsq_vtime, vtime));
 }
 
-/* Move a task that may run on this CPU to the CPU's local DSQ. The DSQ with the earlier first task
- * is searched before the other DSQ. Returns whether a task was moved. */
-static inline bool scx_dispatch_earlier(u64 cpu_dsq_id, u64 dsq_id)
+/* In ops.dispatch() of @cpu: move the first task of both DSQs that may run on @cpu to the local
+ * DSQ. Returns whether there is such a task. */
+static inline bool scx_dispatch_earlier(s32 cpu, u64 dsq_id)
 {
-	struct task_struct *any;
-	bool own_first;
+	u64 own = 0, any = 0;
+	bool has_any = scx_first_for(dsq_id, cpu, &any);
 
-	bpf_rcu_read_lock();
-	any = scx_bpf_dsq_peek(dsq_id);
-	own_first = !any || scx_is_before(scx_bpf_dsq_peek(cpu_dsq_id), any);
-	bpf_rcu_read_unlock();
-	if (own_first)
-		return scx_dispatch_from(cpu_dsq_id) || scx_dispatch_from(dsq_id);
-	return scx_dispatch_from(dsq_id) || scx_dispatch_from(cpu_dsq_id);
+	if (!has_any || (scx_first_for(cpu, cpu, &own) && time_before_eq(own, any)))
+		return scx_dispatch_from(cpu) || scx_dispatch_from(dsq_id);
+	return scx_dispatch_from(dsq_id) || scx_dispatch_from(cpu);
 }
 
 /* Like scx_dispatch_earlier(), but faster if the DSQ of the CPU is empty, as it usually is. */
-static inline bool scx_dispatch_first(u64 cpu_dsq_id, u64 dsq_id)
+static inline bool scx_dispatch_first(s32 cpu, u64 dsq_id)
 {
-	if (scx_bpf_dsq_nr_queued(cpu_dsq_id) > 0)
-		return scx_dispatch_earlier(cpu_dsq_id, dsq_id);
+	if (scx_bpf_dsq_nr_queued(cpu) > 0)
+		return scx_dispatch_earlier(cpu, dsq_id);
 	return scx_dispatch_from(dsq_id);
 }
 

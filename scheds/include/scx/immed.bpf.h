@@ -54,6 +54,19 @@ static inline u64 scx_immed_unless_sync(s32 cpu, u64 wake_flags)
 	return waker->flags & PF_IDLE || waker->prio < MAX_RT_PRIO ? SCX_ENQ_IMMED : 0;
 }
 
+/*
+ * In ops.select_cpu(): return @wake_flags, but without SCX_WAKE_SYNC if tasks wait in the DSQ. On a
+ * sync wakeup, if any CPU is idle, the kernel's idle CPU selection chooses the waker's CPU. In the
+ * local DSQ of that CPU, the wakee precedes all tasks in other DSQs. So two tasks that wake each
+ * other would keep the CPU for ever, and tasks that may run only there would starve.
+ */
+static inline u64 scx_sync_unless_waiting(u64 wake_flags, u64 dsq_id)
+{
+	if (wake_flags & SCX_WAKE_SYNC && scx_bpf_dsq_nr_queued(dsq_id) > 0)
+		return wake_flags & ~SCX_WAKE_SYNC;
+	return wake_flags;
+}
+
 /* In ops.enqueue(): insert the task into a FIFO DSQ. A task that the kernel enqueues again
  * (SCX_ENQ_REENQ) was already dispatched, so it keeps its remaining slice and goes to the head of
  * the DSQ. */

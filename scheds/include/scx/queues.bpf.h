@@ -100,6 +100,20 @@ static inline bool scx_has_pinned_waiting(u32 cpu)
 	return scx_has_pinned[cpu % SCX_CPUS_MAX] && scx_bpf_dsq_nr_queued(cpu) > 0;
 }
 
+/* In ops.select_cpu(), before scx_pick_idle(): return @wake_flags, but without SCX_WAKE_SYNC if
+ * tasks wait in the DSQ of this CPU or of its node (scx_sync_unless_waiting()). If no CPU is idle,
+ * the flag does not matter. */
+static inline u64 scx_queue_wake_flags(u64 wake_flags)
+{
+	s32 cpu = bpf_get_smp_processor_id();
+
+	if (!(wake_flags & SCX_WAKE_SYNC) || !scx_any_idle())
+		return wake_flags;
+	if (scx_has_pinned_waiting(cpu))
+		return wake_flags & ~SCX_WAKE_SYNC;
+	return scx_sync_unless_waiting(wake_flags, SCX_NODE_DSQ | scx_node_of(cpu));
+}
+
 /* Move a task to the local DSQ of @cpu, the current CPU: the first task of @cpu's own DSQ or of its
  * node's DSQ, whichever is earlier. Returns whether there was a task. */
 static inline bool scx_queue_dispatch(s32 cpu)

@@ -48,15 +48,17 @@ char _license[] SEC("license") = "GPL";
 #include "watchdog.bpf.h"
 #include "dispatch.bpf.h"
 
-/* Claim an idle CPU for @p as config.idle_selection says, and return it. Negative if there is
- * none. */
+/* Claim an idle CPU for @p as config.idle_selection says, and return it. Negative if there is none.
+ * On a sync wakeup the wakee may inherit the waker's slice (inherit_slice()). So SCX_WAKE_SYNC is
+ * not passed on to the kernel, which would choose the waker's CPU even if tasks wait for that CPU.
+ */
 static s32 find_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	bool is_idle = false;
 	s32 cpu = prev_cpu;
 
 	if (config.idle_selection == RL_IDLE_BUILTIN)
-		cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
+		cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags & ~SCX_WAKE_SYNC, &is_idle);
 	else
 		is_idle = bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr) &&
 			  scx_bpf_test_and_clear_cpu_idle(prev_cpu);

@@ -40,7 +40,7 @@ SCX_PERCPU_COUNTERS(bpfland_counters, struct bpfland_counts);
 /* Upper bound of wakeup frequencies, per second. */
 #define FREQ_MAX 640
 
-/* Wakeup frequency, per second, up to which a task of weight 100 has a credit of config.lag_ns. */
+/* Wakeup frequency, per second, up to which a task has a credit of config.lag_ns. */
 #define FREQ_UNIT 10
 
 /* Minimum slice, because shorter slices would be mostly overhead. */
@@ -58,8 +58,9 @@ static u64 slice_ns(const struct task_struct *p, u64 nr)
 
 /*
  * Return the maximum lag of a task, ns of virtual time: a credit that grows with its wakeup
- * frequency and its weight, and shrinks with the number of waiting tasks. Unless the task is waking
- * up, it may lag further: by the maximum distance from its virtual time to its deadline
+ * frequency, and shrinks with the number of waiting tasks. It does not depend on the weight: for
+ * the same virtual time, a task of larger weight gets more CPU time anyway. Unless the task is
+ * waking up, it may lag further: by the maximum distance from its virtual time to its deadline
  * (deadline()), plus the cost of one slice. With a smaller bound, the virtual time of a task of
  * small weight would be raised before its turn comes, and shares would not follow the weights.
  */
@@ -72,7 +73,6 @@ static u64 lag_ns(const struct task_struct *p, const struct scx_dl_task *t, u64 
 	threshold = PRESSURE_NS / (config.slice_max_ns ?: 1) + 1;
 	freq = freq * threshold / (threshold + nr);
 	ns = config.lag_ns * (freq > FREQ_UNIT ? freq : FREQ_UNIT) / FREQ_UNIT;
-	ns = scx_weight_scale(ns, p->scx.weight);
 	if (!(enq_flags & SCX_ENQ_WAKEUP))
 		ns += scx_vtime_cost(config.lag_ns + config.slice_max_ns, p->scx.weight);
 	return ns;
@@ -108,7 +108,7 @@ static void queue(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u64 enq
 	if (is_sticky(p, t, cpu, enq_flags))
 		t->pinned_to = cpu + 1;
 	scx_dl_set_node(t, node);
-	scx_dl_place(t, lag_ns(p, t, nr, enq_flags));
+	scx_dl_place(t, p->scx.weight, lag_ns(p, t, nr, enq_flags));
 	if (scx_dl_queue(p, t, cpu, slice_ns(p, nr), deadline(p, t), enq_flags))
 		count(nr_preemptions);
 	if (t->pinned_to)
@@ -153,6 +153,7 @@ s32 BPF_STRUCT_OPS(bpfland_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 		if (config.sticky)
 			t->pinned_to = 0;
 	}
+	wake_flags = scx_queue_wake_flags(wake_flags);
 	cpu = pick_idle(p, prev_cpu, wake_flags);
 	if (cpu < 0)
 		return prev_cpu;
@@ -268,7 +269,8 @@ void BPF_STRUCT_OPS(bpfland_running, struct task_struct *p)
 	count(nr_started);
 	scx_cpufreq_note(cpu, false);
 	/* With local_pcpu, a pinned task is not preempted: bpfland_dispatch() lets it continue. */
-	if (t && scx_dl_running(p, t, cpu) && !(config.local_pcpu && scx_task_is_pinned(p)))
+	if (t && scx_dl_running(p, t, cpu, p->scx.weight) &&
+	    !(config.local_pcpu && scx_task_is_pinned(p)))
 		scx_running_set(cpu, deadline(p, t), scx_dl_stretch_ns(t), p->scx.weight);
 }
 

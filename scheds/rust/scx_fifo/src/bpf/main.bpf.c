@@ -37,8 +37,10 @@ SCX_PERCPU_COUNTERS(counts, struct fifo_counts);
 s32 BPF_STRUCT_OPS(fifo_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	bool is_idle = false;
-	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
+	s32 cpu;
 
+	wake_flags = scx_sync_unless_waiting(wake_flags, SHARED_DSQ);
+	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
 	if (is_idle) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns,
 				   scx_immed_unless_sync(cpu, wake_flags));

@@ -104,7 +104,7 @@ static void queue(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u32 wei
 			slice = 0;
 		until = p->scx.dsq_vtime;
 	} else {
-		scx_dl_place(t, credit_ns(t, enq_flags));
+		scx_dl_place(t, weight, credit_ns(t, enq_flags));
 		until = deadline(p, t);
 	}
 	if (scx_dl_queue(p, t, cpu, slice, until, enq_flags))
@@ -238,12 +238,16 @@ void BPF_STRUCT_OPS(flash_running, struct task_struct *p)
 {
 	struct scx_dl_task *t = scx_dl_task(p);
 	s32 cpu = scx_bpf_task_cpu(p);
+	u32 weight;
 
 	count(nr_started);
 	scx_cpufreq_note(cpu, false);
 	tickless_turn(cpu, true);
-	if (t && scx_dl_running(p, t, cpu) && !config.rr)
-		scx_running_set(cpu, deadline(p, t), scx_dl_stretch_ns(t), weight_of(p, t));
+	if (!t)
+		return;
+	weight = weight_of(p, t);
+	if (scx_dl_running(p, t, cpu, weight) && !config.rr)
+		scx_running_set(cpu, deadline(p, t), scx_dl_stretch_ns(t), weight);
 }
 
 void BPF_STRUCT_OPS(flash_stopping, struct task_struct *p, bool runnable)

@@ -117,6 +117,7 @@ s32 BPF_STRUCT_OPS(lavd_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	scx_dl_select_cpu(t, wake_flags, p->scx.weight, LAVD_FREQ_MAX);
 	if (wake_flags & SCX_WAKE_TTWU)
 		note_wakeup(p, t, wake_flags & SCX_WAKE_SYNC);
+	wake_flags = scx_queue_wake_flags(wake_flags);
 	cpu = pick_idle(p, t, prev_cpu, wake_flags);
 	t->suggested_cpu = cpu < 0 ? prev_cpu : cpu;
 	if (cpu < 0)
@@ -185,7 +186,7 @@ static void queue(struct task_struct *p, struct scx_dl_task *t, s32 cpu,
 
 	scx_dl_set_node(t, scx_node_of(where_to_wait(p, cpu)));
 	favour_new(p, t, enq_flags);
-	scx_dl_place(t, lavd_credit_ns(t->lat_cri));
+	scx_dl_place(t, p->scx.weight, lavd_credit_ns(t->lat_cri));
 	until = deadline(t);
 	slice = first_slice_ns(t, cpu, scx_nr_waiting(t->node));
 	t->queued_at_ns = scx_bpf_now();
@@ -317,7 +318,7 @@ void BPF_STRUCT_OPS(lavd_running, struct task_struct *p)
 	if (!t)
 		return;
 	dsq_id = t->has_waited ? (t->pinned_to ? cpu : SCX_NODE_DSQ | t->node) : SCX_DSQ_LOCAL;
-	if (scx_dl_running(p, t, cpu) && !t->holds_lock)
+	if (scx_dl_running(p, t, cpu, p->scx.weight) && !t->holds_lock)
 		scx_running_set(cpu, deadline(t), scx_dl_stretch_ns(t), p->scx.weight);
 	cpu_state(cpu)->is_boosted = false;
 	cpu_state(cpu)->holds_lock = t->holds_lock;

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Loads in which a scheduler could let tasks wait until the kernel's watchdog ejects it, in
+deterministic guests."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from figures import SCRIPT, Replayed, scx_load
+from schedulers import C_SCHEDULERS, RUST_SCHEDULERS
+
+#: Schedulers that pass SCX_WAKE_SYNC on to the kernel only with an option, or that escape by
+#: another one.
+WITH_OPTIONS = (
+    *("scx_lavd --pinned-slice-us 0", "scx_rlfifo --builtin-idle", "scx_rustland --builtin-idle"),
+    *("scx_simple --cgroups", "scx_simple --fifo"),
+)
+
+#: Two tasks that wake each other by pipes have run on CPU 0 only, and may then use CPU 1, too. Two
+#: other CPUs are idle. Prints the uptime, in s, before and after a pinned task runs on CPU 0.
+SYNC = f"""
+taskset 1 {scx_load("--pipes 1 --seconds 1")} >/tmp/pair & pair=$!
+sleep 0.2
+for thread in /proc/$pair/task/*; do taskset -p 3 ${{thread##*/}} >/dev/null; done
+read before idle </proc/uptime
+taskset 1 true
+read after idle </proc/uptime
+kill -INT $pair
+wait $pair
+echo "uptime $before $after"
+"""
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("scheduler", (*C_SCHEDULERS, *RUST_SCHEDULERS, *WITH_OPTIONS))
+def test_sync_wakeups_do_not_keep_a_cpu(replayed: Replayed, scheduler: str) -> None:
+    """While another CPU is idle, the kernel's idle CPU selection puts a wakee of a sync wakeup on
+    the CPU of its waker, before all tasks that wait for this CPU."""
+    printed = replayed(SCRIPT.replace("SCHEDULER", scheduler).replace("LOAD", SYNC))
+    assert "enabled" in printed.splitlines(), printed
+    ((before, after),) = re.findall("^uptime (.*) (.*)$", printed, re.MULTILINE)
+    print(f"waited for {float(after) - float(before):.2f} s")
+    # The uptime has a resolution of 10 ms. The pair would keep the CPU for 0.8 s.
+    assert float(after) - float(before) <= 0.1
+
+
+#: Two hogs on CPU 0. A task of nice -20 has slept for 6 s, and then computes for 3 s on the same
+#: CPU. Prints the CPU times of the two hogs in ns when the task begins to compute, and 2.5 s
+#: later.
+SLEEPER = f"""
+taskset 1 {scx_load("--hogs 2 --seconds 60")} >/dev/null & hogs=$!
+nice -n -20 taskset 1 sh -c 'sleep 6; exec {scx_load("--hogs 1 --seconds 3")}' >/dev/null & one=$!
+used() {{
+    for thread in /proc/$hogs/task/*; do
+        grep -q hog $thread/comm && cut -d " " -f 1 $thread/schedstat
+    done | tr "\\n" " "
+    echo
+}}
+until grep -qs hog /proc/$one/task/*/comm; do sleep 0.05; done
+used
+sleep 2.5
+used
+wait $one
+kill -INT $hogs
+wait $hogs
+"""
+
+
+@pytest.mark.parametrize(
+    "scheduler",
+    ["scx_bpfland", "scx_economy", "scx_flash --slice-us-lag 1000000", "scx_lavd", "scx_rusty"],
+)
+def test_credit_of_a_heavy_sleeper_is_bounded(replayed: Replayed, scheduler: str) -> None:
+    """The credit of a task is virtual time. For a task of a weight of 8668, 40 ms of virtual time
+    are 3.5 s of CPU time."""
+    printed = replayed(SCRIPT.replace("SCHEDULER", scheduler).replace("LOAD", SLEEPER))
+    assert "enabled" in printed.splitlines(), printed
+    lines = re.findall(r"^\d+ \d+ $", printed, re.MULTILINE)
+    first, last = (sum(map(int, line.split())) / 1e6 for line in lines)
+    print(f"the hogs ran for {last - first:.1f} ms in 2.5 s")
+    # They may wait for about 1 s because of the credit, and for another second because of the
+    # distance from their virtual times to their deadlines. A run lasts for at least a tick, 4 ms.
+    assert last - first > 3
+
+
+@pytest.mark.parametrize(
+    "scheduler", ["scx_bpfland --slice-min-us 1000000", "scx_flash --slice-us 1000000"]
+)
+def test_long_slices_shrink_if_many_tasks_wait(replayed: Replayed, scheduler: str) -> None:
+    """Ten hogs wait for one CPU. With slices of 1 s each, the last hog would run after 9 s."""
+    load = f"taskset 1 {scx_load('--hogs 10 --seconds 5')}"
+    printed = replayed(SCRIPT.replace("SCHEDULER", scheduler).replace("LOAD", load))
+    (figures,) = re.findall(r"^\{.*?^\}", printed, re.MULTILINE | re.DOTALL)
+    print(json.loads(figures)["hogs"]["cpu_s"])
+    assert json.loads(figures)["hogs"]["cpu_min_s"] > 0.1
