@@ -26,6 +26,9 @@ from vm.topology import Topology
 
 CGROUPS = "/sys/fs/cgroup"
 GROUPS = ("pair_a", "pair_b", "pair_c")
+#: Names of a load's process before it is in its cgroup: those of the guest's agent, which forks it,
+#: and of the programs that move it.
+_OUTSIDE = ("scx_agent", "chrt", "sh")
 
 
 @pytest.fixture
@@ -40,10 +43,9 @@ def groups(guest: Guest) -> Iterator[Sequence[str]]:
 
 
 def load_in(guest: Guest, group: str, *args: str, seconds: int = 4) -> Process:
-    """Starts a load in a cgroup. The process first runs outside of the cgroup: as a child of the
-    guest's agent, with the agent's name, then as sh. overlaps() ignores the runs that end under the
-    name sh. The sleep ends the run in which the process moves to the cgroup, so that all later runs
-    are in the cgroup."""
+    """Starts a load in a cgroup. The process first runs outside of the cgroup, under the names of
+    _OUTSIDE. The sleep ends the run in which the process moves to the cgroup, so that all later
+    runs are in the cgroup."""
     command = " ".join(["scx_load", "--seconds", str(seconds), "--json", *args])
     name = f"load_{group.rpartition('/')[2]}"
     return guest.spawn(name, f"echo $$ >{group}/cgroup.procs; sleep 0.1; exec {command}")
@@ -51,14 +53,14 @@ def load_in(guest: Guest, group: str, *args: str, seconds: int = 4) -> Process:
 
 def overlaps(runs: list[Record], owners: dict[int, str], pairs: list[tuple[int, int]]) -> list[str]:
     """The overlaps of runs of two cgroups on a pair of CPUs, as text. `owners` has the cgroup of
-    each process."""
+    each process. Runs that end under a name of _OUTSIDE do not count."""
     found = []
     for one, other in pairs:
         own = [
             sorted(
                 (run["start_ns"], run["stop_ns"], owners[run["tgid"]], run["comm"])
                 for run in runs
-                if run["cpu"] == cpu and run["tgid"] in owners and run["comm"] not in ("chrt", "sh")
+                if run["cpu"] == cpu and run["tgid"] in owners and run["comm"] not in _OUTSIDE
             )
             for cpu in (one, other)
         ]
